@@ -1,0 +1,178 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+var (
+	errNilContext = errors.New("retry: nil context")
+	errNilFunc    = errors.New("retry: nil function")
+)
+
+// Do calls fn, and calls it again while it fails with a retryable error and p allows another attempt.
+// The elapsed time that p is asked with runs on the monotonic clock from the start of the first attempt.
+// A nil p means [Never]. A nil retryable means that every error is, except those that only report the end of ctx.
+//
+// It ends in one of these ways:
+//
+//   - fn succeeds: nil.
+//   - fn fails and retryable says no: the error of fn, as it is.
+//   - p gives up: the last error of fn, wrapped with the number of attempts and the time they took; as it is if there was
+//     only one attempt.
+//   - ctx ends, while fn runs or during a wait: an error that matches ctx.Err(), context.Cause(ctx) and the last error
+//     of fn. If fn itself returns the error of the ended ctx, that counts as being interrupted, and the last error is the
+//     one of the attempt before.
+//   - ctx has a deadline and the next wait would not end before it: at once, an error that matches
+//     context.DeadlineExceeded and the last error of fn. Note that ctx.Err() is still nil then: do not call Do again
+//     in a loop that only checks the context.
+//   - ctx has ended before the first attempt: fn is not called; an error that matches ctx.Err() and context.Cause(ctx).
+//   - ctx or fn is nil: an error that says so.
+//
+// The context given to fn is ctx, marked with the running loop. A Do under that context calls its fn exactly once,
+// returns its error as it is, and looks at neither p nor retryable: the outer loop governs. The mark is void once the
+// outer Do has returned, so a context that outlives it is an ordinary one again.
+//
+// (Curator: RetryLoop.callWithRetry.)
+func Do(ctx context.Context, p Policy, retryable func(error) bool, fn func(context.Context) error) error {
+	switch {
+	case ctx == nil:
+		return errNilContext
+	case fn == nil:
+		return errNilFunc
+	case ctx.Err() != nil:
+		return fmt.Errorf("retry: %w before the first attempt", withCause(ctx, ctx.Err()))
+	case governed(ctx):
+		return fn(ctx)
+	}
+	l := newLoop(p, retryable)
+	defer l.over.Store(true)
+	return l.run(ctx, fn)
+}
+
+// loop is one running Do. Only over may be touched by other goroutines.
+type loop struct {
+	policy    Policy
+	retryable func(error) bool
+	start     time.Time
+	attempts  int         // calls of fn so far
+	last      error       // of the last attempt that was not merely interrupted
+	over      atomic.Bool // set when Do returns, for contexts that outlive it
+}
+
+type loopKey struct{}
+
+// governed reports whether ctx comes from a Do that is still running.
+func governed(ctx context.Context) bool {
+	l, ok := ctx.Value(loopKey{}).(*loop)
+	return ok && !l.over.Load()
+}
+
+func newLoop(p Policy, retryable func(error) bool) *loop {
+	if p == nil {
+		p = Never()
+	}
+	if retryable == nil {
+		retryable = func(error) bool { return true }
+	}
+	return &loop{policy: p, retryable: retryable, start: time.Now()}
+}
+
+func (l *loop) run(ctx context.Context, fn func(context.Context) error) error {
+	marked := context.WithValue(ctx, loopKey{}, l)
+	for {
+		err := fn(marked)
+		l.attempts++
+		if err == nil {
+			return nil
+		}
+		wait, end := l.judge(ctx, err)
+		if end != nil {
+			return end
+		}
+		pause(ctx, wait)
+		if ctx.Err() != nil {
+			return l.ended(ctx, ctx.Err())
+		}
+	}
+}
+
+// judge decides after a failed attempt: how long to wait for the next one, or the error to end with.
+func (l *loop) judge(ctx context.Context, err error) (wait time.Duration, end error) {
+	switch {
+	case interrupted(ctx, err):
+		return 0, l.ended(ctx, err)
+	case !l.retryable(err):
+		return 0, err
+	}
+	l.last = err
+	if ctx.Err() != nil {
+		return 0, l.ended(ctx, ctx.Err())
+	}
+	return l.next(ctx)
+}
+
+// next asks the policy, and the deadline of ctx.
+func (l *loop) next(ctx context.Context) (wait time.Duration, end error) {
+	elapsed := time.Since(l.start)
+	wait, ok := l.policy(l.attempts-1, elapsed)
+	if !ok {
+		return 0, l.gaveUp(elapsed)
+	}
+	if deadline, ok := ctx.Deadline(); ok && wait >= time.Until(deadline) {
+		return 0, fmt.Errorf("retry: %w by the next wait (%v) after %s: %w",
+			context.DeadlineExceeded, wait, l.count(), l.last)
+	}
+	return wait, nil
+}
+
+func (l *loop) gaveUp(elapsed time.Duration) error {
+	if l.attempts == 1 {
+		return l.last
+	}
+	return fmt.Errorf("retry: gave up after %s in %v: %w", l.count(), elapsed.Round(time.Millisecond), l.last)
+}
+
+// ended returns what Do says when ctx has ended. stop is the error of ctx, or what fn made of it.
+func (l *loop) ended(ctx context.Context, stop error) error {
+	stop = withCause(ctx, stop)
+	if l.last == nil { // the only attempt was interrupted: there is nothing to add
+		return stop
+	}
+	return fmt.Errorf("retry: %w after %s: %w", stop, l.count(), l.last)
+}
+
+func (l *loop) count() string {
+	if l.attempts == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprintf("%d attempts", l.attempts)
+}
+
+// interrupted reports whether err only says that ctx has ended. A time-out of fn's own, while ctx lives, does not.
+func interrupted(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
+}
+
+// withCause returns stop, made to match the error and the cause of the ended ctx where it does not yet.
+func withCause(ctx context.Context, stop error) error {
+	for _, also := range []error{ctx.Err(), context.Cause(ctx)} {
+		if !errors.Is(stop, also) {
+			stop = fmt.Errorf("%w (%w)", stop, also)
+		}
+	}
+	return stop
+}
+
+// pause waits until the time is over or ctx has ended.
+func pause(ctx context.Context, wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
