@@ -1,0 +1,218 @@
+package wire
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+)
+
+// errOver is what the dialer says when the session is over.
+var errOver = errors.New("the session is over")
+
+// Config says how to connect.
+type Config struct {
+	Servers        []string      // host:port, names unresolved
+	SessionTimeout time.Duration // to ask for; the server decides
+	ConnectTimeout time.Duration // bounds a dial and the handshake on it
+	Dial           func(ctx context.Context, network, address string) (net.Conn, error)
+	TLS            *tls.Config // nil: plain
+	Logger         *zap.Logger
+	OnEvent        func(*Conn, zk.Event) // called on the driver's own goroutines: must not block, must not call the driver
+}
+
+// Conn is one driver connection for at most one session. Safe for concurrent use.
+type Conn struct {
+	cfg    Config
+	log    *zap.Logger
+	hosts  *hosts
+	driver *zk.Conn
+	events <-chan zk.Event // closed by the driver when its goroutines are gone
+
+	ctx    context.Context // of the dials; ended by Kill
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	socket  net.Conn // the one in use, to be closed by whoever wants the driver to stop
+	info    Info
+	touch   Stamp            // when the last answered request was sent
+	lastErr map[string]error // by server, since the last success
+}
+
+// Open starts connecting and returns at once. The caller must Close the Conn.
+func Open(cfg Config) (*Conn, error) {
+	// A server that accepts and says nothing must not cost the whole session while others would answer.
+	cfg.ConnectTimeout = min(cfg.ConnectTimeout, cfg.SessionTimeout/3)
+	c := &Conn{cfg: cfg, log: cfg.Logger, lastErr: map[string]error{}}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.hosts = newHosts(cfg.Servers, min(2*time.Second, cfg.SessionTimeout/8), c.Over)
+	var err error
+	c.driver, c.events, err = zk.Connect(cfg.Servers, cfg.SessionTimeout,
+		zk.WithDialer(c.dial),
+		zk.WithHostProvider(c.hosts),
+		zk.WithEventCallback(c.event),
+		zk.WithLogger(driverLog{cfg.Logger}),
+	)
+	if err != nil {
+		c.cancel()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Driver is the driver's connection, for its operations only.
+func (c *Conn) Driver() *zk.Conn { return c.driver }
+
+// Info is what is known of the session: zero before there is one.
+func (c *Conn) Info() Info {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.info
+}
+
+// Touched is when the last request was sent that the server has answered. The server keeps the session at least the
+// negotiated timeout from then on.
+func (c *Conn) Touched() Stamp {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.touch
+}
+
+// Trouble names what last went wrong with each server, or is nil.
+func (c *Conn) Trouble() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var errs []error
+	for server, err := range c.lastErr {
+		errs = append(errs, fmt.Errorf("%s: %w", server, err))
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// Kill ends the connection without telling the server: no further dial, the socket closed, every request failed. Close
+// must still be called.
+func (c *Conn) Kill() {
+	c.cancel()
+	c.replace(nil)
+}
+
+// Close ends the session on the server if there is a connection to it, then waits until the driver's goroutines are gone.
+func (c *Conn) Close() {
+	if c.driver.State() == zk.StateHasSession {
+		c.driver.Close() // waits a second for the reply at most
+	}
+	c.Kill()
+	c.driver.Close()
+	for range c.events { // closed when the driver has ended
+	}
+}
+
+// Over reports whether no further attempt to connect will be made.
+func (c *Conn) Over() bool { return c.ctx.Err() != nil }
+
+// event sees what happens before the driver's next dial: both are on one goroutine.
+func (c *Conn) event(e zk.Event) {
+	if e.Type == zk.EventSession && e.State == zk.StateExpired {
+		c.cancel()
+	}
+	c.cfg.OnEvent(c, e)
+}
+
+// dial is the driver's dialer. It also closes the socket of the attempt before, which the driver leaves open after an
+// expiry, and pauses between rounds.
+func (c *Conn) dial(network, address string, _ time.Duration) (net.Conn, error) {
+	c.replace(nil)
+	if !sleep(c.ctx, c.hosts.pause()) {
+		return nil, errOver
+	}
+	deadline := time.Now().Add(c.cfg.ConnectTimeout)
+	ctx, cancel := context.WithDeadline(c.ctx, deadline)
+	defer cancel()
+	socket, err := c.open(ctx, network, address)
+	if err != nil {
+		c.failed(address, err)
+		return nil, err
+	}
+	s := newShim(socket, c, address, deadline)
+	if !c.replace(s) {
+		s.Close()
+		return nil, errOver
+	}
+	return s, nil
+}
+
+func (c *Conn) open(ctx context.Context, network, address string) (net.Conn, error) {
+	socket, err := c.cfg.Dial(ctx, network, address)
+	if err != nil || c.cfg.TLS == nil {
+		return socket, err
+	}
+	config := c.cfg.TLS.Clone()
+	if config.ServerName == "" {
+		config.ServerName, _, _ = net.SplitHostPort(address)
+	}
+	secure := tls.Client(socket, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		socket.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+// replace closes the socket in use and puts s in its place; false if the session is over.
+func (c *Conn) replace(s net.Conn) bool {
+	c.mu.Lock()
+	old := c.socket
+	c.socket = s
+	c.mu.Unlock()
+	if old != nil {
+		old.Close()
+	}
+	return !c.Over()
+}
+
+func (c *Conn) failed(server string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.Over() {
+		c.lastErr[server] = err
+	}
+}
+
+func (c *Conn) established(info Info, sent Stamp) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.info, c.touch = info, sent
+	clear(c.lastErr)
+}
+
+func (c *Conn) touched(sent Stamp) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if sent.After(c.touch) {
+		c.touch = sent
+	}
+}
+
+// sleep waits for d; false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
