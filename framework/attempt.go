@@ -1,0 +1,78 @@
+package framework
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/internal/ctxerr"
+)
+
+// flight is one call of the driver, which cannot be cancelled: its caller may leave, it lands all the same.
+type flight[T any] struct {
+	mu     sync.Mutex
+	landed chan struct{} // closed by land
+	value  T
+	err    error
+	late   func(T, error) // set when the caller has left
+}
+
+// land delivers the result to the caller, or to late if the caller has left.
+func (f *flight[T]) land(value T, err error) {
+	f.mu.Lock()
+	f.value, f.err = value, err
+	late := f.late
+	close(f.landed)
+	f.mu.Unlock()
+	if late != nil {
+		late(value, err)
+	}
+}
+
+// leave is the caller's; false if the result is there already.
+func (f *flight[T]) leave(late func(T, error)) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	select {
+	case <-f.landed:
+		return false
+	default:
+		f.late = late
+		return true
+	}
+}
+
+// attempt makes one request in s, once: it waits for the connection, then for the answer, and for both no longer than ctx and
+// the session last. If the caller has to leave before the answer is there, late gets it; late must not block.
+func attempt[T any](ctx context.Context, s *session, late func(T, error), call func(*zk.Conn) (T, error)) (T, error) {
+	var none T
+	if err := s.ready(ctx); err != nil {
+		return none, err
+	}
+	if err := s.enter(); err != nil {
+		return none, err
+	}
+	f := &flight[T]{landed: make(chan struct{})}
+	go func() {
+		defer s.inflight.Done()
+		value, err := call(s.conn.Driver())
+		f.land(value, driverError(err))
+	}()
+	var reason error
+	select {
+	case <-f.landed:
+		return f.value, f.err
+	case <-ctx.Done():
+		reason = ctxerr.Of(ctx)
+	case <-s.done:
+		reason = s.reason()
+	}
+	if !f.leave(late) {
+		return f.value, f.err
+	}
+	return none, &attemptError{outcome: Unknown, err: reason, abandoned: late != nil}
+}
+
+// nothing is the result of calls that have none.
+type nothing = struct{}

@@ -1,0 +1,230 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/framework/internal/connstr"
+	"github.com/docent-zk/docent/framework/internal/wire"
+	"github.com/docent-zk/docent/internal/ctxerr"
+)
+
+// core is a client without the view from which it is used: it keeps one session after the other.
+type core struct {
+	cfg     config
+	servers []string
+	states  states
+
+	ctx        context.Context // ends with ErrClosed when the client is closed
+	cancel     context.CancelCauseFunc
+	finished   chan struct{}  // closed by run
+	background sync.WaitGroup // retiring sessions, clean-ups, and what recipes run
+
+	noContainers atomic.Bool // the servers do not know containers
+
+	mu      sync.Mutex
+	current *session      // nil while there is none
+	conn    *wire.Conn    // of the current session, or of the attempt to get one
+	refused error         // why no session is to be had, while that is certain
+	changed chan struct{} // closed, and replaced, whenever one of these changes
+}
+
+func newCore(spec connstr.Spec, cfg config) *core {
+	c := &core{cfg: cfg, servers: spec.Servers, finished: make(chan struct{}), changed: make(chan struct{})}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	return c
+}
+
+// run opens sessions until the client is closed.
+func (c *core) run() {
+	defer close(c.finished)
+	for c.ctx.Err() == nil {
+		s, err := c.open()
+		if err != nil {
+			c.refuse(err)
+			c.pause()
+			continue
+		}
+		c.publish(s)
+		s.supervise(c.ctx)
+		c.publish(nil)
+		c.cfg.log.Warn("session over", zap.Int64("session", s.id()), zap.Error(s.reason()))
+		c.background.Go(func() { s.retire(c.patience(s)) })
+	}
+}
+
+// reopenPause is the time between attempts to get a session that the servers refuse.
+const reopenPause = time.Second
+
+func (c *core) pause() {
+	timer := time.NewTimer(reopenPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.ctx.Done():
+	}
+}
+
+// open gets a session, waiting for a server as long as it takes.
+func (c *core) open() (*session, error) {
+	s := newSession(c)
+	conn, err := wire.Open(wire.Config{
+		Servers:        c.servers,
+		SessionTimeout: c.cfg.sessionTimeout,
+		ConnectTimeout: c.cfg.connectTimeout,
+		Dial:           c.cfg.dial,
+		TLS:            c.cfg.tls,
+		Logger:         c.cfg.log,
+		OnEvent:        s.event,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.conn = conn
+	c.connecting(conn)
+	if err := s.open(c.ctx); err != nil {
+		s.end(err)
+		s.drain()
+		conn.Close()
+		return nil, err
+	}
+	c.background.Go(s.audit)
+	c.cfg.log.Info("session established", zap.Int64("session", s.id()), zap.Duration("timeout", s.timeout()))
+	return s, nil
+}
+
+// patience is for how long to try to take a session off the servers that is over for us. After its own timeout they have done it
+// themselves; a client that is being closed is not held up for longer than it takes to notice that nobody is there.
+func (c *core) patience(s *session) time.Duration {
+	if c.ctx.Err() != nil {
+		return min(c.cfg.connectTimeout, s.timeout())
+	}
+	return s.timeout()
+}
+
+func (c *core) connecting(conn *wire.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conn = conn
+}
+
+func (c *core) publish(s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.current, c.refused = s, nil
+	c.touch()
+}
+
+// refuse notes what every caller may as well be told at once.
+func (c *core) refuse(err error) {
+	if c.ctx.Err() != nil {
+		return
+	}
+	c.cfg.log.Warn("no session", zap.Error(err))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if errors.Is(err, ErrAuthFailed) {
+		c.refused = err
+	}
+	c.touch()
+}
+
+// touch wakes whoever waits for a change. Call it with mu held.
+func (c *core) touch() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// live is the current session if there is one, otherwise why there will be none, if that is certain.
+func (c *core) live() (s *session, changed <-chan struct{}, err error) {
+	c.mu.Lock()
+	s, changed, err = c.current, c.changed, c.refused
+	c.mu.Unlock()
+	switch {
+	case c.ctx.Err() != nil:
+		return nil, changed, ErrClosed
+	case s != nil && s.check() == nil:
+		return s, changed, nil
+	}
+	return nil, changed, err
+}
+
+// session waits for a live session, as long as ctx lasts and, if patience is not zero, no longer than that.
+func (c *core) session(ctx context.Context, patience time.Duration) (*session, error) {
+	var enough <-chan time.Time
+	if patience > 0 {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		enough = timer.C
+	}
+	for {
+		s, changed, err := c.live()
+		switch {
+		case ctx.Err() != nil:
+			return nil, notApplied(errors.Join(ctxerr.Of(ctx), c.trouble()))
+		case err != nil:
+			return nil, notApplied(err)
+		case s != nil:
+			return s, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		case <-c.ctx.Done():
+		case <-enough:
+			return nil, transient(NotApplied, c.trouble())
+		}
+	}
+}
+
+// trouble says why there is no connection.
+func (c *core) trouble() error {
+	c.mu.Lock()
+	conn := c.conn
+	c.mu.Unlock()
+	return notConnected(conn)
+}
+
+// waitConnected waits until the current session has a connection.
+func (c *core) waitConnected(ctx context.Context) error {
+	for {
+		s, err := c.session(ctx, 0)
+		if err != nil {
+			return err
+		}
+		if err := s.await(ctx, func() bool { return s.link && s.admitted }); err == nil {
+			return nil
+		}
+	}
+}
+
+// spawn runs fn on a goroutine that close waits for; false if the client is closed.
+func (c *core) spawn(fn func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx.Err() != nil {
+		return false
+	}
+	c.background.Go(fn)
+	return true
+}
+
+// closePatience bounds how long Close waits for listeners that do not return.
+const closePatience = time.Second
+
+func (c *core) close() {
+	c.mu.Lock()
+	c.cancel(ErrClosed)
+	c.mu.Unlock()
+	<-c.finished
+	c.background.Wait()
+	c.states.finish(closePatience)
+}
+
+func isNoNode(err error) bool { return errors.Is(err, zk.ErrNoNode) }

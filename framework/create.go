@@ -1,0 +1,196 @@
+package framework
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework/internal/znode"
+)
+
+// CreateOption says what kind of node to create.
+type CreateOption func(*creation)
+
+// creation is a node to be created.
+type creation struct {
+	path      string // as the caller gave it
+	full      string // on the servers, with the protection
+	data      []byte
+	acl       []zk.ACL
+	flags     int32
+	ttl       time.Duration
+	guid      string // "": not protected
+	container bool
+	parents   bool
+	err       error
+}
+
+// Ephemeral makes the node go with the session. Curator: CreateMode.EPHEMERAL.
+func Ephemeral() CreateOption { return func(c *creation) { c.flags |= zk.FlagEphemeral } }
+
+// Sequential lets the server append the parent's counter, ten digits, to the name; the path may then end in a slash. Curator:
+// CreateMode.PERSISTENT_SEQUENTIAL, with Ephemeral EPHEMERAL_SEQUENTIAL.
+func Sequential() CreateOption { return func(c *creation) { c.flags |= zk.FlagSequence } }
+
+// Container makes the node one that the servers delete some time after its last child has gone; on servers that do not know
+// containers it becomes a persistent one. Curator: CreateMode.CONTAINER.
+func Container() CreateOption { return func(c *creation) { c.container = true } }
+
+// TTL makes the node one that the servers may delete when it has no children and was not modified for d, which is counted in
+// milliseconds. Servers need extendedTypesEnabled for it. Curator: withTtl.
+func TTL(d time.Duration) CreateOption {
+	return func(c *creation) {
+		c.ttl = d
+		if d < time.Millisecond {
+			c.err = invalid("time to live %v is less than a millisecond", d)
+		}
+	}
+}
+
+// Protected puts a GUID in front of the node's name ("_c_<uuid>-name", as Curator does), so that an attempt whose answer was lost
+// can be recognised: the create is then repeated only if it has not happened, and if the caller leaves before the outcome is
+// known, the node is deleted as soon as it can be. Curator: withProtection.
+func Protected() CreateOption { return func(c *creation) { c.guid = znode.GUID() } }
+
+// WithParents creates missing parents as containers. Curator: creatingParentContainersIfNeeded.
+func WithParents() CreateOption { return func(c *creation) { c.parents = true } }
+
+// ACL sets the node's ACL, instead of what WithACL would give. Curator: withACL.
+func ACL(acl ...zk.ACL) CreateOption { return func(c *creation) { c.acl = acl } }
+
+func (o ops) creation(path string, data []byte, opts []CreateOption) creation {
+	c := creation{path: path, data: data}
+	for _, opt := range opts {
+		if opt == nil {
+			c.err = invalid("create option is nil")
+			continue
+		}
+		opt(&c)
+	}
+	c.full = znode.JoinPrefix(o.root, path)
+	c.checkPath()
+	c.checkKind()
+	if c.err != nil {
+		return c
+	}
+	if c.guid != "" {
+		c.full = znode.Protect(c.full, c.guid)
+	}
+	if c.acl == nil {
+		c.acl = o.core.acl(c.full)
+	}
+	c.err = checkSize(len(c.full) + len(c.data) + aclSize(c.acl))
+	return c
+}
+
+func (c *creation) checkPath() {
+	if c.err != nil {
+		return
+	}
+	if c.flags&zk.FlagSequence != 0 {
+		c.err = znode.ValidatePrefix(c.path)
+	} else {
+		c.err = znode.ValidatePath(c.path)
+	}
+	if c.err == nil && c.path == "/" && c.guid != "" {
+		c.err = invalid("create: path %q has no name to protect", c.path)
+	}
+}
+
+func (c *creation) checkKind() {
+	kinds := 0
+	for _, is := range []bool{c.flags&zk.FlagEphemeral != 0, c.container, c.ttl != 0} {
+		if is {
+			kinds++
+		}
+	}
+	switch {
+	case c.err != nil:
+	case kinds > 1:
+		c.err = invalid("create %s: a node is one of ephemeral, container and with a time to live", c.path)
+	case c.container && c.flags&zk.FlagSequence != 0:
+		c.err = invalid("create %s: a container cannot be sequential", c.path)
+	}
+}
+
+func (c *creation) ephemeral() bool { return c.flags&zk.FlagEphemeral != 0 }
+
+// acl is the ACL for a node that was given none.
+func (c *core) acl(full string) []zk.ACL {
+	if c.cfg.acl != nil {
+		if acl := c.cfg.acl(full); acl != nil {
+			return acl
+		}
+	}
+	return zk.WorldACL(zk.PermAll)
+}
+
+// Create creates a node and returns its path, which differs from the given one if it is sequential or protected. It is repeated
+// after an unknown outcome only if it is Protected; an ephemeral node is created in the session that was the current one at the
+// first attempt, or not at all. If the outcome stays unknown, a protected node is deleted in the background. Curator: create.
+func (o ops) Create(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, error) {
+	if err := o.usable(ctx); err != nil {
+		return "", &Error{"create", path, NotApplied, err}
+	}
+	node := o.creation(path, data, opts)
+	o, err := o.pinned(ctx, node.ephemeral() && node.err == nil)
+	if err != nil {
+		return "", &Error{"create", path, NotApplied, err}
+	}
+	created, err := protect(ctx, o, call{name: "create", path: path, err: node.err}, []creation{node},
+		func(ctx context.Context, s *session, late func([]string, error)) ([]string, error) {
+			full, err := o.createOnce(ctx, s, node, late)
+			return []string{full}, err
+		},
+		func(found []string) []string { return found })
+	if err != nil {
+		return "", err
+	}
+	return znode.Strip(o.root, created[0]), nil
+}
+
+// pinned binds the operations to the current session.
+func (o ops) pinned(ctx context.Context, pin bool) (ops, error) {
+	if !pin || o.bound != nil {
+		return o, nil
+	}
+	s, err := o.core.session(ctx, o.core.cfg.connectTimeout)
+	o.bound = s
+	return o, err
+}
+
+// createOnce creates a node, and its parents if they are wanted and missing. The root of a namespace is always wanted.
+func (o ops) createOnce(ctx context.Context, s *session, node creation, late func([]string, error)) (string, error) {
+	for {
+		full, err := s.create(ctx, node, late)
+		parent := znode.Parent(node.full)
+		if !isNoNode(err) || !node.parents && (parent != o.root || o.namespace == "") {
+			return full, err
+		}
+		if err := o.ensure(ctx, s, parent); err != nil {
+			return "", err
+		}
+	}
+}
+
+// create makes one request.
+func (s *session) create(ctx context.Context, node creation, late func([]string, error)) (string, error) {
+	if node.container {
+		return node.full, s.createContainer(ctx, node.full, node.data, node.acl)
+	}
+	var landed func(string, error)
+	if late != nil {
+		landed = func(full string, err error) { late([]string{full}, err) }
+	}
+	return attempt(ctx, s, landed, func(c *zk.Conn) (string, error) {
+		if node.ttl != 0 {
+			flags := int32(zk.FlagTTL)
+			if node.flags&zk.FlagSequence != 0 {
+				flags = zk.FlagPersistentSequentialWithTTL
+			}
+			return c.CreateTTL(node.full, node.data, flags, node.acl, node.ttl)
+		}
+		return c.Create(node.full, node.data, node.flags, node.acl)
+	})
+}

@@ -1,0 +1,216 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework/internal/znode"
+)
+
+// Op is one operation of a transaction: made by CreateOp, SetOp, DeleteOp or CheckOp. Curator: CuratorOp.
+type Op interface {
+	prepare(o ops) preparedOp
+}
+
+// preparedOp is an Op in the driver's form.
+type preparedOp struct {
+	request any
+	node    *creation // of a create
+	size    int
+	fails   bool // applied a second time, it would make the transaction fail
+	err     error
+}
+
+// Result is what became of one operation of a transaction.
+type Result struct {
+	Path string   // of a create: the node's path
+	Stat *zk.Stat // of a set: as of this operation
+	Err  error    // of a failed transaction: why, or ErrRolledBack for the operations that are not the cause
+}
+
+type createOp struct {
+	path string
+	data []byte
+	opts []CreateOption
+}
+
+// CreateOp creates a node. Containers, nodes with a time to live and missing parents are not for transactions.
+func CreateOp(path string, data []byte, opts ...CreateOption) Op { return createOp{path, data, opts} }
+
+func (op createOp) prepare(o ops) preparedOp {
+	node := o.creation(op.path, op.data, op.opts)
+	if node.err == nil && (node.container || node.ttl != 0 || node.parents) {
+		node.err = invalid("create %s: containers, time to live and parents are not for transactions", op.path)
+	}
+	return preparedOp{
+		request: &zk.CreateRequest{Path: node.full, Data: node.data, Acl: node.acl, Flags: node.flags},
+		node:    &node,
+		size:    len(node.full) + len(node.data) + aclSize(node.acl),
+		err:     node.err,
+	}
+}
+
+type setOp struct {
+	path    string
+	data    []byte
+	version int32
+}
+
+// SetOp writes a node's data if its version is the given one; -1 is any.
+func SetOp(path string, data []byte, version int32) Op { return setOp{path, data, version} }
+
+func (op setOp) prepare(o ops) preparedOp {
+	c := o.call("set", op.path, once).require(checkVersion(op.version))
+	return preparedOp{
+		request: &zk.SetDataRequest{Path: c.full, Data: op.data, Version: op.version},
+		size:    len(c.full) + len(op.data),
+		fails:   op.version >= 0,
+		err:     c.err,
+	}
+}
+
+type deleteOp struct {
+	path    string
+	version int32
+}
+
+// DeleteOp deletes a node if its version is the given one; -1 is any.
+func DeleteOp(path string, version int32) Op { return deleteOp{path, version} }
+
+func (op deleteOp) prepare(o ops) preparedOp {
+	c := o.call("delete", op.path, once).require(checkVersion(op.version))
+	return preparedOp{request: &zk.DeleteRequest{Path: c.full, Version: op.version}, size: len(c.full), fails: op.version >= 0, err: c.err}
+}
+
+type checkOp struct {
+	path    string
+	version int32
+}
+
+// CheckOp makes the transaction fail unless the node exists and has the given version; -1 is any.
+func CheckOp(path string, version int32) Op { return checkOp{path, version} }
+
+func (op checkOp) prepare(o ops) preparedOp {
+	c := o.call("check", op.path, once).require(checkVersion(op.version))
+	return preparedOp{request: &zk.CheckVersionRequest{Path: c.full, Version: op.version}, size: len(c.full), err: c.err}
+}
+
+// transaction is what Multi sends.
+type transaction struct {
+	ops     []Op
+	calls   []any
+	nodes   []creation // of the creates
+	creates []int      // which operations they are
+	call    call
+	pinned  bool // something in it is ephemeral
+}
+
+func (o ops) transaction(list []Op) transaction {
+	t := transaction{ops: list, call: call{name: "multi", may: once}}
+	if len(list) == 0 {
+		t.call.err = invalid("multi: no operations")
+	}
+	size := 0
+	for i, op := range list {
+		if op == nil {
+			t.call = t.call.require(invalid("multi: operation %d is nil", i))
+			continue
+		}
+		p := op.prepare(o)
+		t.call = t.call.require(atOperation(i, p.err))
+		t.calls = append(t.calls, p.request)
+		size += p.size + multiOverhead
+		if p.fails {
+			t.call.may = repeatable
+		}
+		if p.node != nil {
+			t.nodes, t.creates = append(t.nodes, *p.node), append(t.creates, i)
+			t.pinned = t.pinned || p.node.ephemeral()
+		}
+	}
+	t.call = t.call.require(checkSize(size))
+	return t
+}
+
+// multiOverhead is room for the headers and lengths of one operation in a transaction.
+const multiOverhead = 32
+
+func atOperation(i int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return notApplied(fmt.Errorf("operation %d: %w", i, err))
+}
+
+// Multi applies all operations or none, in one transaction. If it fails, the error is that of the operation that is the cause, and
+// the results tell which it is; they are nil if the servers were not asked or gave no answer.
+//
+// After an unknown outcome it is repeated only if it contains a protected create (then the node is looked for: if it is found the
+// transaction was applied, and the results have the paths of protected creates but no Stat), or a set or delete with a version
+// (then zk.ErrBadVersion or zk.ErrNoNode with an Unknown outcome may mean that an earlier attempt was applied). A transaction that
+// creates something ephemeral is made in the session that was the current one at the first attempt, or not at all. Curator:
+// transaction.
+func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
+	if err := o.usable(ctx); err != nil {
+		return nil, &Error{"multi", "", NotApplied, err}
+	}
+	t := o.transaction(list)
+	o, err := o.pinned(ctx, t.pinned && t.call.err == nil)
+	if err != nil {
+		return nil, &Error{"multi", "", NotApplied, err}
+	}
+	var failed []Result
+	results, err := protect(ctx, o, t.call, t.nodes,
+		func(ctx context.Context, s *session, late func([]Result, error)) ([]Result, error) {
+			results, err := attempt(ctx, s, late, func(c *zk.Conn) ([]Result, error) { return o.transact(c, t) })
+			failed = results
+			return results, err
+		},
+		func(found []string) []Result { return o.adopted(t, found) })
+	if err != nil {
+		return failed, err
+	}
+	return results, nil
+}
+
+// transact makes one request.
+func (o ops) transact(c *zk.Conn, t transaction) ([]Result, error) {
+	responses, err := c.Multi(t.calls...)
+	if len(responses) != len(t.calls) {
+		return nil, err
+	}
+	results := make([]Result, len(responses))
+	cause := -1
+	for i, r := range responses {
+		results[i] = Result{Stat: r.Stat, Err: driverError(r.Error)}
+		if r.String != "" {
+			results[i].Path = znode.Strip(o.root, r.String)
+		}
+		if r.Error != nil && cause < 0 {
+			cause = i
+		}
+	}
+	if err == nil || cause < 0 {
+		return results, err
+	}
+	for i := range cause {
+		results[i].Err = ErrRolledBack
+	}
+	return results, err
+}
+
+// adopted are the results of a transaction whose answer was lost.
+func (o ops) adopted(t transaction, found []string) []Result {
+	if found == nil {
+		return nil
+	}
+	results := make([]Result, len(t.ops))
+	for i, full := range found {
+		if full != "" {
+			results[t.creates[i]].Path = znode.Strip(o.root, full)
+		}
+	}
+	return results
+}

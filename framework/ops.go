@@ -1,0 +1,316 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/framework/internal/znode"
+	"github.com/docent-zk/docent/retry"
+)
+
+// ops are the operations of a Client or a Session.
+type ops struct {
+	core      *core
+	root      string   // chroot and namespace: what paths are below
+	namespace string   // of it, the namespace
+	bound     *session // nil: whatever session is the current one
+	broken    error    // the view cannot be used
+	patient   bool     // repeat for ever, in the background
+}
+
+// usable refuses zero values and contexts that are nil.
+func (o ops) usable(ctx context.Context) error {
+	switch {
+	case o.core == nil:
+		return notApplied(ErrZeroValue)
+	case ctx == nil:
+		return notApplied(ErrNilContext)
+	case o.broken != nil:
+		return notApplied(o.broken)
+	}
+	return nil
+}
+
+// Key identifies path: it is comparable, and equal for the same node of the same connection whatever view it is named through.
+func (o ops) Key(path string) any { return nodeKey{o.core, znode.Join(o.root, path)} }
+
+type nodeKey struct {
+	core *core
+	path string
+}
+
+// Logger is the client's logger.
+func (o ops) Logger() *zap.Logger {
+	if o.core == nil {
+		return zap.NewNop()
+	}
+	return o.core.cfg.log
+}
+
+// Go runs fn on a goroutine that Close waits for; false if the client is closed already. fn must return soon after its session is
+// over. It is for recipes.
+func (o ops) Go(fn func()) bool { return o.core != nil && o.core.spawn(fn) }
+
+// call is one use of an operation.
+type call struct {
+	name string // in words
+	path string // as the caller gave it
+	full string // on the servers
+	may  trait
+	err  error // an argument that is wrong
+}
+
+func (o ops) call(name, path string, may trait) call {
+	return call{name, path, znode.Join(o.root, path), may, znode.ValidatePath(path)}
+}
+
+// require adds further checks of arguments.
+func (c call) require(errs ...error) call {
+	for _, err := range errs {
+		if c.err == nil {
+			c.err = err
+		}
+	}
+	return c
+}
+
+func (c call) failed(outcome Outcome, err error) error { return &Error{c.name, c.path, outcome, err} }
+
+// target is the session that the next attempt goes to.
+func (o ops) target(ctx context.Context) (*session, error) {
+	if o.bound != nil {
+		return o.bound, nil
+	}
+	return o.core.session(ctx, o.core.cfg.connectTimeout)
+}
+
+// trait says how an operation may be repeated.
+type trait int
+
+const (
+	// once: not after an outcome that is unknown.
+	once trait = iota
+	// repeatable: at any time, in any session.
+	repeatable
+	// searchable: after an outcome that is unknown, by steps that first find out what became of it.
+	searchable
+)
+
+// run is every operation: it checks the arguments, repeats step by the client's policy where that is allowed, and wraps the error.
+// step makes single attempts, in one session each. There is no other loop around attempts.
+func run[T any](ctx context.Context, o ops, c call, step func(context.Context, *session) (T, error)) (T, error) {
+	var none, out T
+	if err := o.usable(ctx); err != nil {
+		return none, c.failed(NotApplied, err)
+	}
+	if c.err != nil {
+		return none, c.failed(NotApplied, c.err)
+	}
+	outcome, attempts := NotApplied, 0
+	err := retry.Do(ctx, o.policy(), func(err error) bool { return o.repeats(err, c.may) }, func(ctx context.Context) error {
+		s, err := o.target(ctx)
+		if err == nil {
+			out, err = step(ctx, s)
+		}
+		if err != nil {
+			o.Logger().Debug("attempt failed", zap.String("op", c.name), zap.String("path", c.path), zap.Int("attempt", attempts),
+				zap.Error(err))
+		}
+		attempts++
+		if err != nil && OutcomeOf(err) == Unknown {
+			outcome = Unknown
+		}
+		return err
+	})
+	if err != nil {
+		return none, c.failed(outcome, err)
+	}
+	return out, nil
+}
+
+func (o ops) policy() retry.Policy {
+	if o.patient {
+		return tireless
+	}
+	return o.core.cfg.retry
+}
+
+// repeats reports whether an operation that failed with err may be tried again.
+func (o ops) repeats(err error, may trait) bool {
+	if OutcomeOf(err) == Unknown && may == once {
+		return false
+	}
+	if errors.Is(err, ErrSessionLost) {
+		return o.bound == nil
+	}
+	return IsTransient(err)
+}
+
+// Get reads a node. Curator: getData.
+func (o ops) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
+	r, err := o.read(ctx, "get", path, watchData)
+	return r.data, r.stat, err
+}
+
+// Exists reads a node's Stat. A node that is not there is zk.ErrNoNode. Curator: checkExists, which returns null then.
+func (o ops) Exists(ctx context.Context, path string) (*zk.Stat, error) {
+	r, err := o.read(ctx, "exists", path, watchExists)
+	if err == nil && r.stat == nil {
+		err = &Error{"exists", path, NotApplied, zk.ErrNoNode}
+	}
+	return r.stat, err
+}
+
+// Children lists the names of a node's children, in no order. Curator: getChildren.
+func (o ops) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
+	r, err := o.read(ctx, "list", path, watchChildren)
+	return r.children, r.stat, err
+}
+
+func (o ops) read(ctx context.Context, name, path string, kind watchKind) (reading, error) {
+	c := o.call(name, path, repeatable)
+	return run(ctx, o, c, func(ctx context.Context, s *session) (reading, error) {
+		return s.read(ctx, watchKey{c.full, kind}, false)
+	})
+}
+
+// GetW is Get with a Watch for the node's data and its deletion. A node that is not there is zk.ErrNoNode and not watched.
+func (o ops) GetW(ctx context.Context, path string) ([]byte, *zk.Stat, *Watch, error) {
+	r, err := o.readWatched(ctx, "get", path, watchData)
+	return r.data, r.stat, r.watch, err
+}
+
+// ExistsW is Exists with a Watch for the node's creation, data and deletion; it watches a node that is not there too: then the Stat
+// is nil, the Watch is not, and there is no error.
+func (o ops) ExistsW(ctx context.Context, path string) (*zk.Stat, *Watch, error) {
+	r, err := o.readWatched(ctx, "exists", path, watchExists)
+	return r.stat, r.watch, err
+}
+
+// ChildrenW is Children with a Watch for children that come or go and for the node's deletion.
+func (o ops) ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat, *Watch, error) {
+	r, err := o.readWatched(ctx, "list", path, watchChildren)
+	return r.children, r.stat, r.watch, err
+}
+
+type watchedReading struct {
+	reading
+	watch *Watch
+}
+
+func (o ops) readWatched(ctx context.Context, name, path string, kind watchKind) (watchedReading, error) {
+	c := o.call(name, path, repeatable)
+	return run(ctx, o, c, func(ctx context.Context, s *session) (watchedReading, error) {
+		r, w, err := s.readWatched(ctx, watchKey{c.full, kind})
+		return watchedReading{r, w}, err
+	})
+}
+
+// Set writes a node's data if its version is the given one; -1 is any. It is repeated after an unknown outcome only with a version:
+// then zk.ErrBadVersion with an Unknown outcome may mean that an earlier attempt was applied. Curator: setData.
+func (o ops) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
+	c := o.call("set", path, versioned(version))
+	c = c.require(checkVersion(version), checkSize(len(c.full)+len(data)))
+	return run(ctx, o, c, func(ctx context.Context, s *session) (*zk.Stat, error) {
+		return attempt(ctx, s, nil, func(d *zk.Conn) (*zk.Stat, error) { return d.Set(c.full, data, version) })
+	})
+}
+
+// Delete deletes a node if its version is the given one; -1 is any. It is repeated after an unknown outcome only with a version: then
+// zk.ErrNoNode with an Unknown outcome may mean that an earlier attempt was applied. Curator: delete.
+func (o ops) Delete(ctx context.Context, path string, version int32) error {
+	c := o.call("delete", path, versioned(version)).require(checkVersion(version))
+	_, err := run(ctx, o, c, func(ctx context.Context, s *session) (nothing, error) {
+		return nothing{}, s.delete(ctx, c.full, version)
+	})
+	return err
+}
+
+// versioned operations cannot be applied twice.
+func versioned(version int32) trait {
+	if version >= 0 {
+		return repeatable
+	}
+	return once
+}
+
+func checkVersion(version int32) error {
+	if version < -1 {
+		return invalid("version %d: want -1 for any, or a version", version)
+	}
+	return nil
+}
+
+// Sync waits until the server that the client is connected to has caught up with the leader. A read after it in the same session
+// sees what was committed before. Curator: sync.
+func (o ops) Sync(ctx context.Context, path string) error {
+	c := o.call("sync", path, repeatable)
+	_, err := run(ctx, o, c, func(ctx context.Context, s *session) (nothing, error) {
+		return nothing{}, s.sync(ctx, c.full)
+	})
+	return err
+}
+
+func (s *session) delete(ctx context.Context, full string, version int32) error {
+	_, err := attempt(ctx, s, nil, func(c *zk.Conn) (nothing, error) { return nothing{}, c.Delete(full, version) })
+	return err
+}
+
+func (s *session) sync(ctx context.Context, full string) error {
+	_, err := attempt(ctx, s, nil, func(c *zk.Conn) (string, error) { return c.Sync(full) })
+	return err
+}
+
+type aclReading struct {
+	acl  []zk.ACL
+	stat *zk.Stat
+}
+
+// GetACL reads a node's ACL.
+func (o ops) GetACL(ctx context.Context, path string) ([]zk.ACL, *zk.Stat, error) {
+	c := o.call("get ACL", path, repeatable)
+	r, err := run(ctx, o, c, func(ctx context.Context, s *session) (aclReading, error) {
+		return attempt(ctx, s, nil, func(d *zk.Conn) (r aclReading, err error) {
+			r.acl, r.stat, err = d.GetACL(c.full)
+			return r, err
+		})
+	})
+	return r.acl, r.stat, err
+}
+
+// SetACL writes a node's ACL if its ACL version is the given one; -1 is any.
+func (o ops) SetACL(ctx context.Context, path string, acl []zk.ACL, version int32) (*zk.Stat, error) {
+	c := o.call("set ACL", path, versioned(version))
+	c = c.require(checkVersion(version), checkSize(len(c.full)+aclSize(acl)))
+	return run(ctx, o, c, func(ctx context.Context, s *session) (*zk.Stat, error) {
+		return attempt(ctx, s, nil, func(d *zk.Conn) (*zk.Stat, error) { return d.SetACL(c.full, acl, version) })
+	})
+}
+
+// maxRequest is what a server accepts by default, a little less than 1 MiB. A larger request would cost the connection.
+const maxRequest = 0xfffff
+
+// requestOverhead is room for headers and lengths.
+const requestOverhead = 1 << 10
+
+func checkSize(bytes int) error {
+	if bytes+requestOverhead > maxRequest {
+		return notApplied(fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, bytes, maxRequest-requestOverhead))
+	}
+	return nil
+}
+
+func aclSize(acl []zk.ACL) int {
+	size := 0
+	for _, a := range acl {
+		size += 12 + len(a.Scheme) + len(a.ID)
+	}
+	return size
+}
+
+// CheckPath says why path is not a path of a node: an error that matches ErrInvalidPath and names the path. It asks no server.
+func CheckPath(path string) error { return znode.ValidatePath(path) }

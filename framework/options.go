@@ -1,0 +1,180 @@
+package framework
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/framework/internal/znode"
+	"github.com/docent-zk/docent/retry"
+)
+
+const (
+	defaultSessionTimeout = 30 * time.Second
+	defaultConnectTimeout = 5 * time.Second
+
+	minSessionTimeout = 100 * time.Millisecond
+	maxSessionTimeout = 24 * time.Hour
+)
+
+// Option configures a Client. Curator: CuratorFrameworkFactory.Builder.
+type Option func(*config) error
+
+type credential struct {
+	scheme string
+	value  []byte
+}
+
+type config struct {
+	sessionTimeout time.Duration
+	connectTimeout time.Duration
+	retry          retry.Policy
+	namespace      string // "" or "/a/b"
+	log            *zap.Logger
+	auth           []credential
+	acl            func(path string) []zk.ACL
+	tls            *tls.Config
+	dial           func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+func newConfig(opts []Option) (config, error) {
+	cfg := config{
+		sessionTimeout: defaultSessionTimeout,
+		connectTimeout: defaultConnectTimeout,
+		retry:          retry.BoundedExponential(100*time.Millisecond, 2*time.Second, 5),
+		log:            zap.NewNop(),
+		dial:           (&net.Dialer{}).DialContext,
+	}
+	for i, opt := range opts {
+		if opt == nil {
+			return config{}, fmt.Errorf("framework: option %d is nil", i)
+		}
+		if err := opt(&cfg); err != nil {
+			return config{}, fmt.Errorf("framework: %w", err)
+		}
+	}
+	return cfg, nil
+}
+
+// WithSessionTimeout sets the session timeout to ask for; the servers decide (Session.Timeout tells) and by default accept 2 to
+// 20 of their ticks. A crashed client's ephemeral nodes stay for that long, and a client that hears nothing for two thirds of
+// it gives up its holds. Default 30 s. Between 100 ms and 24 h.
+func WithSessionTimeout(d time.Duration) Option {
+	return func(c *config) error {
+		if d < minSessionTimeout || d > maxSessionTimeout {
+			return fmt.Errorf("session timeout %v is not between %v and %v", d, minSessionTimeout, maxSessionTimeout)
+		}
+		c.sessionTimeout = d
+		return nil
+	}
+}
+
+// WithConnectTimeout bounds one attempt to connect, the handshakes of TLS and ZooKeeper included, and how long one attempt at
+// an operation waits for a connection. Default 5 s; attempts to connect take no longer than a third of the session timeout.
+func WithConnectTimeout(d time.Duration) Option {
+	return func(c *config) error {
+		if d <= 0 {
+			return fmt.Errorf("connect timeout %v is not positive", d)
+		}
+		c.connectTimeout = d
+		return nil
+	}
+}
+
+// WithRetry sets the policy by which operations are repeated that failed for want of a connection and may be repeated: see
+// the package documentation for which are. Default: BoundedExponential(100ms, 2s, 5).
+func WithRetry(p retry.Policy) Option {
+	return func(c *config) error {
+		if p == nil {
+			return fmt.Errorf("retry policy is nil: use retry.Never for none")
+		}
+		c.retry = p
+		return nil
+	}
+}
+
+// WithNamespace puts everything the client does under /name. Curator: namespace.
+func WithNamespace(name string) Option {
+	return func(c *config) error {
+		ns, err := namespacePath(name)
+		c.namespace = ns
+		return err
+	}
+}
+
+// namespacePath turns "a/b" into "/a/b", "" into "".
+func namespacePath(name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	if err := znode.ValidatePath("/" + name); err != nil {
+		return "", fmt.Errorf("namespace %q: %w", name, err)
+	}
+	return "/" + name, nil
+}
+
+// WithLogger sets where the client and the recipes on it log: sessions and states at Info, what they work around at Warn, the
+// driver at Debug. Field names are stable: path, session, token, attempt, server. Default: nowhere.
+func WithLogger(l *zap.Logger) Option {
+	return func(c *config) error {
+		if l == nil {
+			return fmt.Errorf("logger is nil: use zap.NewNop for none")
+		}
+		c.log = l
+		return nil
+	}
+}
+
+// WithAuth adds a credential, such as scheme "digest" with "user:password". It is presented in each new session and at each
+// reconnect, before anything else is sent. Curator: authorization, which replaces what earlier calls gave; this adds.
+func WithAuth(scheme string, value []byte) Option {
+	return func(c *config) error {
+		if scheme == "" {
+			return fmt.Errorf("credential has no scheme")
+		}
+		c.auth = append(c.auth, credential{scheme, append([]byte(nil), value...)})
+		return nil
+	}
+}
+
+// WithACL sets the ACL of nodes that are created without one of their own, missing parents included. The path is the full one,
+// with namespace, protection prefix and without the sequence number. A nil list means all permissions for everybody, which is
+// also the default. Curator: ACLProvider.
+func WithACL(provider func(path string) []zk.ACL) Option {
+	return func(c *config) error {
+		if provider == nil {
+			return fmt.Errorf("ACL provider is nil")
+		}
+		c.acl = provider
+		return nil
+	}
+}
+
+// WithTLS connects with TLS. Where settings has no ServerName, the name in the connection string is verified, not the address it
+// resolves to. The settings are cloned.
+func WithTLS(settings *tls.Config) Option {
+	return func(c *config) error {
+		if settings == nil {
+			return fmt.Errorf("TLS configuration is nil")
+		}
+		c.tls = settings.Clone()
+		return nil
+	}
+}
+
+// WithDialer replaces net.Dialer.DialContext. It is given the server's name and port, unresolved, and a context that ends with
+// the connect timeout.
+func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
+	return func(c *config) error {
+		if dial == nil {
+			return fmt.Errorf("dialer is nil")
+		}
+		c.dial = dial
+		return nil
+	}
+}

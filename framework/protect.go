@@ -1,0 +1,187 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/framework/internal/znode"
+	"github.com/docent-zk/docent/internal/ctxerr"
+)
+
+// Whatever we may have created is either handed to the caller or deleted. A create whose answer is lost is looked for by the GUID in
+// its name, after a Sync and in the same session; what is found then is all that will ever be, for a server that still has
+// the request from before has lost the session to the one we are connected to. Whoever leaves without knowing has the
+// janitor look for it.
+
+// protect makes attempts at something that creates nodes, all of them or none. If one of the nodes is protected, an attempt that may
+// have been applied is followed by a search; adopt turns what was found into the result.
+func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
+	attempt func(ctx context.Context, s *session, late func(T, error)) (T, error),
+	adopt func(found []string) T,
+) (T, error) {
+	guarded := slices.ContainsFunc(nodes, func(n creation) bool { return n.guid != "" })
+	if !guarded {
+		return run(ctx, o, c, func(ctx context.Context, s *session) (T, error) { return attempt(ctx, s, nil) })
+	}
+	c.may = searchable
+	late := func(T, error) { o.sweep(nodes) }
+	doubtful := false
+	result, err := run(ctx, o, c, func(ctx context.Context, s *session) (T, error) {
+		if doubtful {
+			found, err := s.findAll(ctx, nodes)
+			if err != nil || found != nil {
+				return adopt(found), err
+			}
+			doubtful = false
+		}
+		result, err := attempt(ctx, s, late)
+		doubtful = err != nil && OutcomeOf(err) == Unknown
+		return result, err
+	})
+	if err != nil && OutcomeOf(err) == Unknown && !abandoned(err) {
+		o.sweep(nodes)
+	}
+	return result, err
+}
+
+func abandoned(err error) bool {
+	var a *attemptError
+	return errors.As(err, &a) && a.abandoned
+}
+
+// findAll looks for protected nodes of one transaction: where one is, all are. Nodes without protection keep the path they were
+// asked for. Nil means that there are none.
+func (s *session) findAll(ctx context.Context, nodes []creation) ([]string, error) {
+	all := make([]string, len(nodes))
+	found := false
+	for i, n := range nodes {
+		if n.guid == "" {
+			all[i] = n.full
+			continue
+		}
+		full, err := s.find(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = full
+		found = found || full != ""
+	}
+	if !found {
+		return nil, nil
+	}
+	return all, nil
+}
+
+// find looks for a protected node; "" means that there is none. An ephemeral node that belongs to another session is not ours.
+func (s *session) find(ctx context.Context, n creation) (string, error) {
+	parent := znode.Parent(n.full)
+	if err := s.sync(ctx, parent); err != nil {
+		return "", err
+	}
+	r, err := s.read(ctx, watchKey{parent, watchChildren}, false)
+	if isNoNode(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(r.children, func(name string) bool { return znode.IsProtectedBy(name, n.guid) })
+	if i < 0 {
+		return "", nil
+	}
+	full := znode.Join(parent, "/"+r.children[i])
+	if n.ephemeral() {
+		return s.mine(ctx, full)
+	}
+	return full, nil
+}
+
+// mine is full if that node belongs to the session, otherwise "".
+func (s *session) mine(ctx context.Context, full string) (string, error) {
+	r, err := s.read(ctx, watchKey{full, watchExists}, false)
+	if err != nil || r.stat == nil || r.stat.EphemeralOwner != s.id() {
+		return "", err
+	}
+	return full, nil
+}
+
+// sweep deletes, in the background, what there is of nodes that nobody owns.
+func (o ops) sweep(nodes []creation) {
+	for _, n := range nodes {
+		if n.guid == "" {
+			continue
+		}
+		o.errand("sweep", n.full, func(ctx context.Context, s *session) error {
+			full, err := s.find(ctx, n)
+			if full == "" || err != nil {
+				return err
+			}
+			if err := s.delete(ctx, full, -1); err != nil && !isNoNode(err) {
+				return err
+			}
+			o.Logger().Info("deleted a node that nobody owned", zap.String("path", full), zap.Int64("session", s.id()))
+			return nil
+		})
+	}
+}
+
+// errand does something in the background until it has succeeded, cannot succeed, or the client or the session it is bound to is
+// over. The result is sent once, to a channel that has room for it.
+func (o ops) errand(what, full string, step func(context.Context, *session) error) <-chan error {
+	result := make(chan error, 1)
+	c := call{name: what, path: full, may: repeatable}
+	background := o
+	background.patient = true
+	spawned := o.core.spawn(func() {
+		_, err := run(o.core.ctx, background, c, func(ctx context.Context, s *session) (nothing, error) { return nothing{}, step(ctx, s) })
+		if err != nil && !isNoNode(err) && !o.ended() {
+			o.Logger().Warn("gave up", zap.String("op", what), zap.String("path", full), zap.Error(err))
+		}
+		result <- err
+	})
+	if !spawned {
+		result <- &Error{what, full, NotApplied, ErrClosed}
+	}
+	return result
+}
+
+// ended reports whether the operations are bound to a session that is over, and whose ephemeral nodes go without our help.
+func (o ops) ended() bool { return o.bound != nil && o.bound.reason() != nil }
+
+// tireless is the policy of errands.
+func tireless(attempt int, _ time.Duration) (time.Duration, bool) {
+	return min(2*time.Second, 50*time.Millisecond<<min(attempt, 10)), true
+}
+
+// DeleteGuaranteed deletes a node whose name is not used twice, such as a sequential or protected one, whatever its version: once
+// called, the deletion goes on in the background until the node is gone, the server refuses, the client is closed, or, for the
+// operation of a Session, the session is over. ctx bounds only the wait: when it ends the outcome is unknown. A node that was not
+// there to begin with is zk.ErrNoNode. Curator: guaranteed.
+func (o ops) DeleteGuaranteed(ctx context.Context, path string) error {
+	c := o.call("delete", path, repeatable)
+	if err := o.usable(ctx); err != nil {
+		return c.failed(NotApplied, err)
+	}
+	if c.err != nil {
+		return c.failed(NotApplied, c.err)
+	}
+	doubtful := false
+	result := o.errand(c.name, c.full, func(ctx context.Context, s *session) error {
+		err := s.delete(ctx, c.full, -1)
+		if doubtful && isNoNode(err) {
+			return nil // an earlier attempt was applied
+		}
+		doubtful = doubtful || err != nil && OutcomeOf(err) == Unknown
+		return err
+	})
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return c.failed(Unknown, ctxerr.Of(ctx))
+	}
+}

@@ -1,0 +1,271 @@
+package framework
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Watch is a one-shot wake-up: what was read with it may have changed, look again. It also fires when the session is over. All who
+// watch the same thing in one session share one Watch. There is nothing to close: a Watch nobody waits for costs its place in
+// a table until it fires.
+type Watch struct {
+	fired chan struct{}
+	kind  zk.EventType // set before fired is closed
+}
+
+// Fired is closed when it is time to look again.
+func (w *Watch) Fired() <-chan struct{} { return w.fired }
+
+// Event is the kind of event that fired the watch: zk.EventNodeCreated, zk.EventNodeDeleted, zk.EventNodeDataChanged or
+// zk.EventNodeChildrenChanged as far as it is known, zk.EventNotWatching at the end of the session, 0 before it has fired.
+func (w *Watch) Event() zk.EventType {
+	select {
+	case <-w.fired:
+		return w.kind
+	default:
+		return 0
+	}
+}
+
+type watchKind int
+
+const (
+	watchData watchKind = iota
+	watchExists
+	watchChildren
+)
+
+// concerns lists the watches that an event of the server fires.
+var concerns = map[zk.EventType][]watchKind{
+	zk.EventNodeCreated:         {watchExists},
+	zk.EventNodeDataChanged:     {watchData, watchExists},
+	zk.EventNodeChildrenChanged: {watchChildren},
+	zk.EventNodeDeleted:         {watchData, watchExists, watchChildren},
+}
+
+type watchKey struct {
+	path string // the full one
+	kind watchKind
+}
+
+// watched is a Watch in the table.
+type watched struct {
+	Watch
+	armed  bool  // the server has confirmed it
+	arming int   // requests under way that may arm it
+	seen   int64 // the version of what it watches, see reading.version
+}
+
+// hub has one watch at most per path and kind. It hears of events on the driver's own goroutine, before the driver takes the
+// answer to any later request from the socket: a Watch has fired before a read returns what fired it.
+type hub struct {
+	again chan struct{} // room for one: there was a reconnect
+
+	mu     sync.Mutex
+	table  map[watchKey]*watched
+	closed bool
+}
+
+func newHub() *hub {
+	return &hub{again: make(chan struct{}, 1), table: map[watchKey]*watched{}}
+}
+
+// event fires what e concerns. It is called on the driver's goroutines.
+func (h *hub) event(e zk.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, kind := range concerns[e.Type] {
+		h.fire(watchKey{e.Path, kind}, e.Type)
+	}
+}
+
+// fire is called with mu held.
+func (h *hub) fire(key watchKey, kind zk.EventType) {
+	w, there := h.table[key]
+	if !there {
+		return
+	}
+	delete(h.table, key)
+	w.kind = kind
+	close(w.fired)
+}
+
+// close fires everything, for good.
+func (h *hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for key := range h.table {
+		h.fire(key, zk.EventNotWatching)
+	}
+}
+
+func (h *hub) reconnected() {
+	select {
+	case h.again <- struct{}{}:
+	default:
+	}
+}
+
+// join returns the watch for key and whether the caller has to ask the server for it.
+func (h *hub) join(key watchKey) (w *watched, ask bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w, there := h.table[key]
+	if !there {
+		w = &watched{Watch: Watch{fired: make(chan struct{})}}
+		if h.closed {
+			w.kind = zk.EventNotWatching
+			close(w.fired)
+			return w, false
+		}
+		h.table[key] = w
+	}
+	if !w.armed {
+		w.arming++
+	}
+	return w, !w.armed
+}
+
+// asked settles a request that join asked for.
+func (h *hub) asked(key watchKey, w *watched, armed bool, seen int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w.arming--
+	switch {
+	case armed && w.armed:
+		w.seen = max(w.seen, seen)
+	case armed:
+		w.armed, w.seen = true, seen
+	}
+	if !w.armed && w.arming == 0 && h.table[key] == w {
+		delete(h.table, key)
+	}
+}
+
+// pending lists what is armed.
+func (h *hub) pending() map[watchKey]*watched {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make(map[watchKey]*watched, len(h.table))
+	for key, w := range h.table {
+		if w.armed {
+			all[key] = w
+		}
+	}
+	return all
+}
+
+// compare fires w if what a read shows now is not what w watches.
+func (h *hub) compare(key watchKey, w *watched, now int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.table[key] != w:
+	case now == absent && w.seen != absent:
+		h.fire(key, zk.EventNodeDeleted)
+	case now != absent && w.seen == absent:
+		h.fire(key, zk.EventNodeCreated)
+	case now > w.seen && key.kind == watchChildren:
+		h.fire(key, zk.EventNodeChildrenChanged)
+	case now > w.seen:
+		h.fire(key, zk.EventNodeDataChanged)
+	}
+}
+
+// reading is what a read shows of a node.
+type reading struct {
+	data     []byte
+	children []string
+	stat     *zk.Stat // nil: there is no node
+}
+
+// absent is the version of a node that is not there.
+const absent int64 = -1
+
+// version is the zxid of the last change that a watch of this kind would tell of.
+func (r reading) version(kind watchKind) int64 {
+	switch {
+	case r.stat == nil:
+		return absent
+	case kind == watchChildren:
+		return r.stat.Pzxid
+	}
+	return r.stat.Mzxid
+}
+
+// read is one request, with or without a watch.
+func (s *session) read(ctx context.Context, key watchKey, watch bool) (reading, error) {
+	return attempt(ctx, s, nil, func(c *zk.Conn) (r reading, err error) {
+		switch {
+		case key.kind == watchChildren && watch:
+			r.children, r.stat, _, err = c.ChildrenW(key.path)
+		case key.kind == watchChildren:
+			r.children, r.stat, err = c.Children(key.path)
+		case key.kind == watchData && watch:
+			r.data, r.stat, _, err = c.GetW(key.path)
+		case key.kind == watchData:
+			r.data, r.stat, err = c.Get(key.path)
+		case watch:
+			var there bool
+			if there, r.stat, _, err = c.ExistsW(key.path); !there {
+				r.stat = nil
+			}
+		default:
+			var there bool
+			if there, r.stat, err = c.Exists(key.path); !there {
+				r.stat = nil
+			}
+		}
+		return r, err
+	})
+}
+
+// readWatched reads with a watch, and asks the server for a watch only if there is none yet.
+func (s *session) readWatched(ctx context.Context, key watchKey) (reading, *Watch, error) {
+	w, ask := s.hub.join(key)
+	r, err := s.read(ctx, key, ask)
+	if ask {
+		s.hub.asked(key, w, err == nil, r.version(key.kind))
+	}
+	if err != nil {
+		return reading{}, nil, err
+	}
+	return r, &w.Watch, nil
+}
+
+// auditInterval is how often a watch is looked after when nothing happens, at most half as long again.
+const auditInterval = time.Minute
+
+// audit looks after the session's watches until it is over: after each reconnect and, slowly, in any case. The driver sets its
+// watches again at a reconnect, but may do so with a zxid newer than what it has seen, and says nothing when the server refuses.
+func (s *session) audit() {
+	timer := time.NewTimer(auditInterval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.done:
+			return
+		case <-s.hub.again:
+		case <-timer.C:
+		}
+		for key, w := range s.hub.pending() {
+			s.reexamine(key, w)
+		}
+		timer.Reset(auditInterval + rand.N(auditInterval/2))
+	}
+}
+
+// reexamine reads what a watch watches, with a new watch, and fires it if it should have fired. One after the other, so that a
+// client with thousands of watches does not come down on the servers after a reconnect.
+func (s *session) reexamine(key watchKey, w *watched) {
+	r, err := s.read(s.core.ctx, key, true)
+	if err != nil && !isNoNode(err) {
+		return // trouble with the connection: there will be another reconnect
+	}
+	s.hub.compare(key, w, r.version(key.kind))
+}
