@@ -1,0 +1,13 @@
+package recipes
+
+import "errors"
+
+var (
+	// ErrNotAcquired means that the wait for a lock ended because others were ahead. Where a context ended it, the error also
+	// matches the context's error. Curator: acquire(time, unit) returned false.
+	ErrNotAcquired = errors.New("recipes: not acquired")
+	// ErrNotHeld means that a hold was released before, or never was one. Curator: IllegalMonitorStateException.
+	ErrNotHeld = errors.New("recipes: not held")
+	// ErrNodeDeleted means that somebody else deleted the lock node, and with it ended the hold.
+	ErrNodeDeleted = errors.New("recipes: lock node deleted by somebody else")
+)

@@ -1,0 +1,211 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework"
+)
+
+// Hold is one level of ownership of a lock. Every successful acquire returns a new one; it ends once, with Release or because it was
+// lost, and is never held again. Safe for concurrent use. The zero value and nil are holds that were released.
+//
+// A hold can be lost at any time: the session is over, no server has answered for too long, somebody deleted the node, the client
+// was closed. Done and the contexts tell at once while the process runs; Err, ValidUntil and Guard compare clocks at the moment
+// of asking, so that a process that was paused learns it from its first question. Between asking and acting a process can still
+// be paused: only the resource itself can refuse what comes late, by the Token, or the servers, by Guard.
+type Hold struct {
+	tenure *tenure // nil in the zero value
+	done   chan struct{}
+
+	released bool // guarded by mu of the tenure
+
+	mu      sync.Mutex
+	err     error // why it ended; set once, with mu of the tenure held too
+	cancels map[*cancellation]struct{}
+}
+
+// cancellation ends one context that was made from a hold.
+type cancellation struct{ cancel context.CancelCauseFunc }
+
+// Done is closed when the hold ends, however it ends.
+func (h *Hold) Done() <-chan struct{} {
+	if h == nil || h.tenure == nil {
+		return closed
+	}
+	return h.done
+}
+
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// Err is nil while the hold is valid, and then why it ended: ErrNotHeld after Release; framework.ErrSessionLost; framework.ErrClosed;
+// ErrNodeDeleted. If the hold's time has run out without anybody noticing, asking ends it.
+func (h *Hold) Err() error {
+	if h == nil || h.tenure == nil {
+		return ErrNotHeld
+	}
+	h.tenure.check()
+	return h.reason()
+}
+
+func (h *Hold) reason() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+// Token is the fencing token: the czxid of the lock node. A later holder of the lock has a larger one, in whatever session, on
+// whatever incarnation of the parent node. All levels of one ownership share it. It stays readable after the end; 0 in the zero value.
+func (h *Hold) Token() int64 {
+	if h == nil || h.tenure == nil {
+		return 0
+	}
+	return h.tenure.Token
+}
+
+// Path is the lock node's path, as seen by the client; "" in the zero value.
+func (h *Hold) Path() string {
+	if h == nil || h.tenure == nil {
+		return ""
+	}
+	return h.tenure.Node
+}
+
+// ValidUntil is how long the hold can be relied on from what is known now, by this machine's clock: it moves forward with every
+// request that a server answers, and the hold ends when it passes. It is the zero Time once the hold has ended.
+func (h *Hold) ValidUntil() time.Time {
+	if h.Err() != nil {
+		return time.Time{}
+	}
+	return h.tenure.Session.ValidUntil()
+}
+
+// Context returns a context that ends with parent or with the hold, whichever is first; context.Cause then tells why. It also carries
+// the hold: acquiring the same lock under it re-enters, where the lock is reentrant. The usual way is
+// ctx = hold.Context(ctx), after which the outer context cannot be used by mistake.
+func (h *Hold) Context(parent context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(parent)
+	if err := h.Err(); err != nil {
+		cancel(err)
+		return ctx
+	}
+	if entry := h.register(cancel); entry != nil {
+		context.AfterFunc(ctx, func() { h.unregister(entry) })
+	}
+	return context.WithValue(ctx, holdKey{h.tenure.Key}, h)
+}
+
+func (h *Hold) register(cancel context.CancelCauseFunc) *cancellation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err != nil {
+		cancel(h.err)
+		return nil
+	}
+	entry := &cancellation{cancel}
+	if h.cancels == nil {
+		h.cancels = map[*cancellation]struct{}{}
+	}
+	h.cancels[entry] = struct{}{}
+	return entry
+}
+
+func (h *Hold) unregister(entry *cancellation) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.cancels, entry)
+}
+
+// holdKey is the key of a hold in a context: one for each lock of each client.
+type holdKey struct{ lock any }
+
+// Reenter returns another level of the ownership that ctx carries for the lock with this key, if there is one and it is valid. It is
+// for recipes.
+func Reenter(ctx context.Context, key any) (*Hold, bool) {
+	h, ok := ctx.Value(holdKey{key}).(*Hold)
+	if !ok || h.Err() != nil {
+		return nil, false
+	}
+	return h.tenure.enter()
+}
+
+// Guard applies ops in one transaction, only if the lock node still exists: a hold that has ended, noticed or not, changes nothing.
+// It is how data in the same ensemble is protected without a token. Without ops it only asks the servers whether the hold is valid.
+//
+// The results are those of ops. It fails like framework.Session.Multi, and with the reason of Err if the hold has ended.
+func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Result, error) {
+	if err := h.Err(); err != nil {
+		return nil, fmt.Errorf("guard %s: %w", h.Path(), err)
+	}
+	t := h.tenure
+	results, err := t.Session.Multi(ctx, append([]framework.Op{framework.CheckOp(t.Node, -1)}, ops...)...)
+	if len(results) > 0 {
+		if errors.Is(results[0].Err, zk.ErrNoNode) {
+			t.end(ErrNodeDeleted)
+			return nil, fmt.Errorf("guard %s: %w", t.Node, ErrNodeDeleted)
+		}
+		results = results[1:]
+	}
+	return results, err
+}
+
+// Revoked is closed when somebody asks for the lock back. It is a request: the holder should release soon. See mutex.Revoke.
+// Curator: RevocationListener.
+func (h *Hold) Revoked() <-chan struct{} {
+	if h == nil || h.tenure == nil {
+		return nil
+	}
+	h.tenure.watch()
+	return h.tenure.revoked
+}
+
+// Release ends the hold: first Done and the contexts, then, with the last level, the lock node. It takes no context and is not cut
+// short by any: it waits for the deletion for the session timeout at most, and what it cannot confirm is finished in the background.
+// It returns
+//
+//   - nil: this level is over, and if it was the last the node is gone;
+//   - framework.ErrSessionLost, framework.ErrClosed or ErrNodeDeleted: the hold had ended before. Exclusivity may not have lasted to
+//     the end of the work;
+//   - ErrNotHeld: it was released before, or is nil; nothing was done;
+//   - anything else: the hold is over, and the deletion is not confirmed yet.
+func (h *Hold) Release() error {
+	if h == nil || h.tenure == nil {
+		return ErrNotHeld
+	}
+	h.tenure.check()
+	last, err := h.tenure.leave(h)
+	if err != nil {
+		return fmt.Errorf("release %s: %w", h.tenure.Node, err)
+	}
+	if !last {
+		return nil
+	}
+	return h.tenure.deleteNode()
+}
+
+// finish ends this level, and returns the contexts to end once no lock is held. It is called with mu of the tenure held.
+func (h *Hold) finish(reason error) []*cancellation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err != nil {
+		return nil
+	}
+	h.err = reason
+	close(h.done)
+	entries := slices.Collect(maps.Keys(h.cancels))
+	h.cancels = nil
+	return entries
+}
+
+func cancelAll(entries []*cancellation, reason error) {
+	for _, e := range entries {
+		e.cancel(reason)
+	}
+}

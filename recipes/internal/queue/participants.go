@@ -1,0 +1,57 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/recipes"
+)
+
+// Participants reads who is in line, first come first. Who leaves while we read is left out.
+func (l *Line) Participants(ctx context.Context) ([]recipes.Participant, error) {
+	children, _, err := l.client.Children(ctx, l.path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("participants: %w", err)
+	}
+	var all []recipes.Participant
+	for _, m := range lineup(children, l.rules.Block) {
+		data, stat, err := l.client.Get(ctx, l.node(m.name))
+		if errors.Is(err, zk.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("participants: %w", err)
+		}
+		all = append(all, recipes.Participant{
+			Node:    l.node(m.name),
+			Data:    data,
+			Session: stat.EphemeralOwner,
+			Token:   stat.Czxid,
+			Since:   time.UnixMilli(stat.Ctime),
+		})
+	}
+	return all, nil
+}
+
+// DefaultData is what Curator stores in a node that is given no data: the host's IP address. Nothing parses it.
+var DefaultData = sync.OnceValue(func() []byte {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return []byte("127.0.0.1")
+	}
+	for _, a := range addrs {
+		if ip, ok := a.(*net.IPNet); ok && ip.IP.To4() != nil && ip.IP.IsGlobalUnicast() {
+			return []byte(ip.IP.String())
+		}
+	}
+	return []byte("127.0.0.1")
+})

@@ -1,0 +1,38 @@
+// Package mutex is a fair, reentrant lock between processes on ZooKeeper: Curator's InterProcessMutex, on the same nodes, so that Go
+// and Java processes exclude each other on one path.
+//
+//	mu, err := mutex.New(client, "/locks/orders")
+//	if err != nil {
+//		return err
+//	}
+//	hold, err := mu.Acquire(ctx)
+//	if err != nil {
+//		return err
+//	}
+//	defer hold.Release()
+//	ctx = hold.Context(ctx) // ends if the lock is lost; acquiring mu under it re-enters
+//	return store.Write(ctx, row, hold.Token())
+//
+// # Guarantees
+//
+// Those of package recipes: at most one valid hold; first come, first served; a crashed holder's lock is free after the session
+// timeout at most; a fencing token that grows from holder to holder. An acquire that nobody contends for is one transaction, a
+// release one request; a hand-over takes no request after the servers' event.
+//
+// # Reentrancy
+//
+// There is no thread that could own a lock in Go. Inside means: under the context of a hold. Acquiring the same path of the same
+// client there returns another level of the same node; the node goes with the last level, in whatever order they are released.
+// Acquiring under any other context queues.
+//
+// # How it ends
+//
+// See package recipes: a hold ends by Release or by loss, and tells why. An outage shorter than the session costs neither a hold,
+// up to its deadline, nor a place in line.
+//
+// # Nodes
+//
+// <path>/_c_<uuid>-lock-<sequence>, ephemeral and sequential, with the host's IP address as data. path and its missing ancestors are
+// made containers. The data of path is written back unchanged with each acquire; where its ACL forbids that, an acquire takes
+// three requests. Other children of path are ignored, but Curator clients are blocked by names that sort before digits.
+package mutex

@@ -1,0 +1,166 @@
+package mutex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/queue"
+)
+
+// marker is what the names of lock nodes end in, before the sequence number. Curator's, to the byte.
+const marker = "lock-"
+
+// Mutex is a fair, reentrant lock between processes and between the goroutines of one. It has no state of its own: any number of Mutex
+// values for one path are the same lock, and one may be used by many goroutines. Curator: InterProcessMutex.
+type Mutex struct {
+	client *framework.Client
+	path   string
+	line   *queue.Line
+}
+
+// Option configures a Mutex.
+type Option func(*config)
+
+type config struct{ data []byte }
+
+// WithData sets the data of the lock nodes, which Participants shows: who we are. The default is this host's IP address, as in Curator,
+// where it is a subclass's getLockNodeBytes.
+func WithData(data []byte) Option {
+	return func(c *config) { c.data = append([]byte{}, data...) }
+}
+
+// New makes a mutex on path, which is a node of its own: the lock nodes are its children, and other children are ignored. Missing nodes
+// are created as containers at the first acquire. New asks no server; it refuses a nil or zero client, a path that is none,
+// and "/", and says why.
+func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
+	if err := check(c, path); err != nil {
+		return nil, fmt.Errorf("mutex: %w", err)
+	}
+	cfg := config{data: queue.DefaultData()}
+	for i, opt := range opts {
+		if opt == nil {
+			return nil, fmt.Errorf("mutex: option %d is nil", i)
+		}
+		opt(&cfg)
+	}
+	rules := queue.Rules{Name: marker, Block: []string{marker}}
+	return &Mutex{client: c, path: path, line: queue.New(c, path, rules, cfg.data)}, nil
+}
+
+func check(c *framework.Client, path string) error {
+	if err := c.Usable(); err != nil {
+		return err
+	}
+	if err := framework.CheckPath(path); err != nil {
+		return err
+	}
+	if path == "/" {
+		return fmt.Errorf("%w %q: a lock needs a node of its own", framework.ErrInvalidPath, path)
+	}
+	return nil
+}
+
+var errZero = fmt.Errorf("mutex: %w: Mutex", framework.ErrZeroValue)
+
+func (m *Mutex) usable(ctx context.Context) error {
+	switch {
+	case m == nil || m.line == nil:
+		return errZero
+	case ctx == nil:
+		return fmt.Errorf("mutex %s: %w", m.path, framework.ErrNilContext)
+	case ctx.Err() != nil:
+		return fmt.Errorf("acquire %s: %w", m.path, ctxerr.Of(ctx))
+	}
+	return nil
+}
+
+// Acquire waits in line for the lock. Under the context of a valid hold of the same lock (see recipes.Hold.Context) it returns another
+// level of that at once. Acquiring under the outer context while holding waits for oneself, until ctx ends.
+//
+// ctx bounds the waiting, never the hold. A ctx that has ended loses even if the lock is free. It fails
+//
+//   - when ctx ends: matching recipes.ErrNotAcquired too if others were ahead;
+//   - when entering the line fails: framework.ErrNotConnected once the client's retry policy is exhausted, zk.ErrNoAuth, ...
+//   - with framework.ErrClosed when the client is closed.
+//
+// While in line, an outage shorter than the session costs nothing; when the session is lost, or somebody deletes our node, it queues
+// again at the end. On every failure our node is deleted, in the background if it cannot be done at once. Curator: acquire.
+func (m *Mutex) Acquire(ctx context.Context) (*recipes.Hold, error) {
+	return m.acquire(ctx, (*queue.Line).Acquire)
+}
+
+// TryAcquire is Acquire without waiting for others: recipes.ErrNotAcquired if somebody holds the lock or waits for it, which takes one
+// read and leaves no trace. It still waits for a connection, by the client's retry policy, as long as ctx lasts. Curator: acquire(0).
+func (m *Mutex) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
+	return m.acquire(ctx, (*queue.Line).Try)
+}
+
+func (m *Mutex) acquire(ctx context.Context, how func(*queue.Line, context.Context) (*recipes.Hold, error)) (*recipes.Hold, error) {
+	if err := m.usable(ctx); err != nil {
+		return nil, err
+	}
+	if hold, ok := recipes.Reenter(ctx, m.client.Key(m.path)); ok {
+		return hold, nil
+	}
+	return how(m.line, ctx)
+}
+
+// Participants lists the line, the holder first, then those who wait, in their order. It is empty if there is nobody. Curator:
+// getParticipantNodes.
+func (m *Mutex) Participants(ctx context.Context) ([]recipes.Participant, error) {
+	if err := m.usable(ctx); err != nil {
+		return nil, err
+	}
+	return m.line.Participants(ctx)
+}
+
+// Locker adapts the mutex for code that wants a sync.Locker. Like a sync.Mutex it is not reentrant, whatever ctx carries. Lock panics
+// if the lock cannot be had, which includes the end of ctx; Unlock panics if the Locker is not locked, never for the network. The
+// loss of the lock cannot be noticed through it: use Acquire where that matters.
+func (m *Mutex) Locker(ctx context.Context) sync.Locker { return &locker{mutex: m, ctx: ctx} }
+
+type locker struct {
+	mutex *Mutex
+	ctx   context.Context
+
+	mu   sync.Mutex
+	hold *recipes.Hold // nil: not locked
+}
+
+func (l *locker) Lock() {
+	if err := l.mutex.usable(l.ctx); err != nil {
+		panic(err)
+	}
+	hold, err := l.mutex.line.Acquire(l.ctx)
+	if err != nil {
+		panic(fmt.Errorf("mutex: Lock: %w", err))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hold = hold
+}
+
+func (l *locker) Unlock() {
+	l.mu.Lock()
+	hold := l.hold
+	l.hold = nil
+	l.mu.Unlock()
+	if errors.Is(hold.Release(), recipes.ErrNotHeld) {
+		panic("mutex: Unlock of a Locker that is not locked")
+	}
+}
+
+// Revoke asks the holder or waiter whose lock node this is to give its place up: recipes.Hold.Revoked is closed there, and a Curator
+// client's RevocationListener called. It returns when the request is written, not when the lock is free. A node that is gone is
+// fine. The nodes are those that Participants lists. Curator: Revoker.attemptRevoke.
+func Revoke(ctx context.Context, c *framework.Client, node string) error {
+	if err := check(c, node); err != nil {
+		return fmt.Errorf("mutex: revoke: %w", err)
+	}
+	return recipes.Revoke(ctx, c, node)
+}

@@ -1,0 +1,212 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/framework"
+)
+
+// revokeMessage is what a holder's node is set to by whoever wants the lock back. Curator's, to the byte.
+const revokeMessage = "__REVOKE__"
+
+// Grant is a lock node that has come to the front of its line. It is for recipes.
+type Grant struct {
+	Session *framework.Session // that the node belongs to
+	Key     any                // of the lock, for re-entry: see framework.Client.Key
+	Node    string             // the node's path
+	Token   int64              // its czxid
+	Watch   *framework.Watch   // for its data, if there is one already
+}
+
+// NewHold makes the first level of ownership of a lock node. It is for recipes.
+func NewHold(g Grant) *Hold {
+	t := &tenure{Grant: g, revoked: make(chan struct{}), wanted: make(chan struct{}), levels: map[*Hold]struct{}{}}
+	t.ctx, t.over = context.WithCancel(context.Background())
+	h := t.newLevel()
+	if !g.Session.Go(t.monitor) {
+		t.end(framework.ErrClosed)
+	}
+	return h
+}
+
+// tenure is the ownership of one lock node: what the levels share.
+type tenure struct {
+	Grant
+	ctx     context.Context // ends with the tenure
+	over    context.CancelFunc
+	revoked chan struct{} // closed by monitor
+	wanted  chan struct{} // closed by watch
+	once    sync.Once     // of wanted
+
+	mu     sync.Mutex
+	levels map[*Hold]struct{} // those that are held
+	err    error              // why it ended
+}
+
+// newLevel is called with mu held, or before anybody else knows of t.
+func (t *tenure) newLevel() *Hold {
+	h := &Hold{tenure: t, done: make(chan struct{})}
+	t.levels[h] = struct{}{}
+	return h
+}
+
+// enter adds a level, unless the tenure has ended.
+func (t *tenure) enter() (*Hold, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err != nil {
+		return nil, false
+	}
+	return t.newLevel(), true
+}
+
+// leave ends the level h by its owner's will, and the tenure with the last one. The error is why h had ended before.
+func (t *tenure) leave(h *Hold) (last bool, err error) {
+	entries, last, err := t.strike(h)
+	cancelAll(entries, ErrNotHeld)
+	return last, err
+}
+
+func (t *tenure) strike(h *Hold) (entries []*cancellation, last bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h.released {
+		return nil, false, ErrNotHeld
+	}
+	h.released = true
+	if t.err != nil {
+		return nil, false, t.err
+	}
+	delete(t.levels, h)
+	if last = len(t.levels) == 0; last {
+		t.err = ErrNotHeld
+		t.over()
+	}
+	return h.finish(ErrNotHeld), last, nil
+}
+
+// end ends all levels, for a reason that nobody wanted.
+func (t *tenure) end(reason error) {
+	entries, first := t.strikeAll(reason)
+	cancelAll(entries, reason)
+	if first {
+		t.Session.Logger().Warn("hold ended", zap.String("path", t.Node), zap.Int64("session", t.Session.ID()),
+			zap.Int64("token", t.Token), zap.Error(reason))
+	}
+}
+
+func (t *tenure) strikeAll(reason error) (entries []*cancellation, first bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err != nil {
+		return nil, false
+	}
+	t.err = reason
+	t.over()
+	for h := range t.levels {
+		entries = append(entries, h.finish(reason)...)
+	}
+	return entries, true
+}
+
+// check ends the tenure if the session is over, which it finds out by the clock.
+func (t *tenure) check() {
+	if err := t.Session.Err(); err != nil {
+		t.end(err)
+	}
+}
+
+// deleteNode takes the node away. A node that is gone already was deleted by somebody else.
+func (t *tenure) deleteNode() error {
+	ctx, cancel := context.WithTimeout(context.Background(), t.Session.Timeout())
+	defer cancel()
+	err := t.Session.DeleteGuaranteed(ctx, t.Node)
+	if errors.Is(err, zk.ErrNoNode) {
+		err = fmt.Errorf("release %s: %w", t.Node, ErrNodeDeleted)
+	}
+	return err
+}
+
+// watch asks for the node to be watched now.
+func (t *tenure) watch() { t.once.Do(func() { close(t.wanted) }) }
+
+const (
+	// watchAfter is how long a hold must last for its node to be watched unasked: most are over by then and save the request.
+	watchAfter = 100 * time.Millisecond
+	// watchAgain is the pause after a failed attempt to watch.
+	watchAgain = time.Second
+)
+
+// monitor ends the tenure when the session ends or the node is deleted, and notices requests to give the lock back.
+func (t *tenure) monitor() {
+	timer := time.NewTimer(watchAfter)
+	defer timer.Stop()
+	wanted := t.wanted
+	var fired <-chan struct{}
+	if t.Watch != nil {
+		fired = t.Watch.Fired()
+	}
+	for {
+		select {
+		case <-t.ctx.Done():
+			return
+		case <-t.Session.Done():
+			t.check()
+			return
+		case <-wanted:
+			wanted = nil
+		case <-timer.C:
+		case <-fired:
+		}
+		if fired != nil && !isClosed(fired) {
+			continue // it is being watched
+		}
+		if fired = t.look(); fired == nil {
+			timer.Reset(watchAgain)
+		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// look reads the node with a watch and acts on what it sees. Nil means that the node is not watched.
+func (t *tenure) look() (fired <-chan struct{}) {
+	data, stat, watch, err := t.Session.GetW(t.ctx, t.Node)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		t.end(ErrNodeDeleted)
+		return nil
+	case err != nil:
+		return nil
+	case stat.EphemeralOwner != t.Session.ID():
+		t.end(fmt.Errorf("%w: it belongs to session %#x now", ErrNodeDeleted, stat.EphemeralOwner))
+		return nil
+	}
+	if string(data) == revokeMessage && !isClosed(t.revoked) {
+		close(t.revoked)
+	}
+	return watch.Fired()
+}
+
+// Revoke asks the holder whose lock node this is to give the lock back. A node that is gone is fine. It is for recipes.
+func Revoke(ctx context.Context, c *framework.Client, node string) error {
+	_, err := c.Set(ctx, node, []byte(revokeMessage), -1)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}
