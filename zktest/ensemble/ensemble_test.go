@@ -1,0 +1,253 @@
+//go:build unix
+
+package ensemble
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+func TestStandaloneServesAClient(t *testing.T) {
+	e := Start(t, 1)
+	conn := client(t, e.Connect())
+	create(t, conn, "/a", "data")
+	require.Equal(t, "data", get(t, conn, "/a"))
+
+	leader, err := e.Leader(timeout(t))
+	require.NoError(t, err)
+	require.Same(t, e.Servers()[0], leader)
+	require.Equal(t, e.Connect(), leader.Addr())
+	require.Equal(t, 1, leader.ID())
+}
+
+func TestOptionsReachTheServer(t *testing.T) {
+	e := Start(t, 1,
+		WithTick(time.Second),
+		WithSessionTimeouts(3*time.Second, 7*time.Second),
+		WithConfig("maxClientCnxns=17"),
+		WithProperty("docent.test", "yes"))
+	s := e.Servers()[0]
+	conf, err := s.Command(timeout(t), "conf")
+	require.NoError(t, err)
+	for _, line := range []string{"tickTime=1000", "minSessionTimeout=3000", "maxSessionTimeout=7000", "maxClientCnxns=17"} {
+		require.Contains(t, conf, line+"\n")
+	}
+	env, err := s.Command(timeout(t), "envi")
+	require.NoError(t, err)
+	require.Contains(t, env, "java.io.tmpdir="+s.dir)
+	require.Contains(t, strings.Join(s.args, " "), "-Ddocent.test=yes")
+}
+
+func TestExtendedTypesAreOn(t *testing.T) {
+	e := Start(t, 1, WithProperty("znode.container.checkIntervalMs", "100"))
+	conn := client(t, e.Connect())
+	_, err := conn.CreateTTL("/ttl", nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), time.Millisecond)
+	require.NoError(t, err)
+	eventually(t, "the node's time passes", func() bool {
+		exists, _, err := conn.Exists("/ttl")
+		return err == nil && !exists
+	})
+}
+
+func TestStopAndStartKeepData(t *testing.T) {
+	e := Start(t, 1)
+	s := e.Servers()[0]
+	conn := client(t, e.Connect())
+	create(t, conn, "/kept", "data")
+	addr := s.Addr()
+
+	require.ErrorContains(t, s.Start(timeout(t)), "already running")
+	require.ErrorContains(t, s.Wipe(), "running")
+	require.NoError(t, s.Stop())
+	require.False(t, s.Running())
+	require.NoError(t, s.Stop(), "a second stop does nothing")
+	require.ErrorContains(t, s.Pause(), "not running")
+	require.ErrorContains(t, e.WaitReady(timeout(t)), "no server is running")
+
+	require.NoError(t, s.Start(timeout(t)))
+	require.NoError(t, e.WaitReady(timeout(t)))
+	require.Equal(t, addr, s.Addr())
+	require.Equal(t, "data", get(t, conn, "/kept"))
+}
+
+func TestWipeLosesData(t *testing.T) {
+	e := Start(t, 1)
+	s := e.Servers()[0]
+	create(t, client(t, e.Connect()), "/lost", "")
+	require.NoError(t, s.Kill())
+	require.NoError(t, s.Wipe())
+	require.NoError(t, s.Start(timeout(t)))
+	require.NoError(t, e.WaitReady(timeout(t)))
+
+	exists, _, err := client(t, e.Connect()).Exists("/lost")
+	require.NoError(t, err)
+	require.False(t, exists)
+}
+
+func TestPausedServerIsSilentAndStoppable(t *testing.T) {
+	e := Start(t, 1)
+	s := e.Servers()[0]
+	require.NoError(t, s.Pause())
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	_, err := s.Command(ctx, "ruok")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	require.NoError(t, s.Resume())
+	require.NoError(t, e.WaitReady(timeout(t)))
+	answer, err := s.Command(timeout(t), "ruok")
+	require.NoError(t, err)
+	require.Equal(t, "imok", answer)
+
+	require.NoError(t, s.Pause())
+	before := time.Now()
+	require.NoError(t, s.Stop())
+	require.Less(t, time.Since(before), stopGrace, "it was woken, not killed")
+}
+
+func TestDeadServerIsReported(t *testing.T) {
+	e := Start(t, 1)
+	s := e.Servers()[0]
+	p, _ := s.current()
+	require.NoError(t, p.os.Kill())
+	<-p.done
+	err := e.WaitReady(timeout(t))
+	require.ErrorIs(t, err, errDied)
+	require.ErrorContains(t, err, "signal: killed")
+	require.False(t, s.Running())
+}
+
+func TestStartOnATakenPortFails(t *testing.T) {
+	e := Start(t, 1)
+	s := e.Servers()[0]
+	require.NoError(t, s.Kill())
+	thief, err := net.Listen("tcp", s.Addr())
+	require.NoError(t, err)
+	defer func() { _ = thief.Close() }()
+
+	p, err := s.launch()
+	require.NoError(t, err)
+	<-p.done
+	require.ErrorIs(t, s.checkAlive(p), errPortTaken)
+
+	require.NoError(t, thief.Close())
+	require.NoError(t, s.Start(timeout(t)))
+	require.NoError(t, e.WaitReady(timeout(t)))
+	p, _ = s.current()
+	require.False(t, s.lostPort(p), "an earlier start's failure is not this one's")
+}
+
+func TestCloseLeavesNothing(t *testing.T) {
+	e, err := New(timeout(t), 1)
+	require.NoError(t, err)
+	s := e.Servers()[0]
+	p, _ := s.current()
+	require.NoError(t, syscall.Kill(p.os.Pid, 0))
+
+	require.NoError(t, e.Close())
+	require.ErrorIs(t, syscall.Kill(p.os.Pid, 0), syscall.ESRCH)
+	require.NoDirExists(t, e.dir)
+	require.NoError(t, e.Close(), "idempotent")
+	require.ErrorContains(t, s.Start(timeout(t)), "closed")
+}
+
+func TestFailedTestGetsTheLogs(t *testing.T) {
+	fake := &fakeT{}
+	e := Start(fake, 1)
+	require.Empty(t, fake.fatals)
+	fake.failed = true
+	fake.cleanups[0]()
+	require.Empty(t, fake.fatals)
+	require.Len(t, fake.logs, 1)
+	require.Contains(t, fake.logs[0], "server 1 ("+e.Connect()+")")
+	require.Contains(t, fake.logs[0], "binding to port")
+	require.NoDirExists(t, e.dir)
+}
+
+func TestStartReportsToTheTest(t *testing.T) {
+	fake := &fakeT{}
+	require.Nil(t, Start(fake, 2))
+	require.Equal(t, []string{"ensemble: 2 servers: want 1, 3 or 5"}, fake.fatals)
+}
+
+func TestFailedStartExplainsItself(t *testing.T) {
+	_, err := New(timeout(t), 1, WithConfig("tickTime=often"))
+	require.ErrorIs(t, err, errDied)
+	require.ErrorContains(t, err, `"often"`)
+}
+
+func TestNewStopsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := New(ctx, 1)
+	require.ErrorIs(t, err, context.Canceled)
+
+	ctx, cancel = context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err = New(ctx, 1)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestCommandWantsFourLetters(t *testing.T) {
+	_, err := (&Server{}).Command(timeout(t), "hello")
+	require.EqualError(t, err, `ensemble: command "hello": not four letters`)
+}
+
+func TestWaitingKeepsTheReason(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	reason := errors.New("not yet")
+	err := poll(ctx, func(context.Context) (bool, error) {
+		if ctx.Err() != nil {
+			return false, errors.New("cut short")
+		}
+		return false, reason
+	})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, reason)
+}
+
+func TestPortsDiffer(t *testing.T) {
+	all, err := pickPorts(5)
+	require.NoError(t, err)
+	seen := map[int]bool{}
+	for _, p := range all {
+		seen[p.client], seen[p.quorum], seen[p.election] = true, true, true
+	}
+	require.Len(t, seen, 15)
+}
+
+func TestRetryNeedsNewPorts(t *testing.T) {
+	d, err := Find()
+	require.NoError(t, err)
+	c, err := newConfig(1, nil)
+	require.NoError(t, err)
+	e, err := prepare(c, d)
+	require.NoError(t, err)
+	thief, err := net.Listen("tcp", e.Connect())
+	require.NoError(t, err)
+	defer func() { _ = thief.Close() }()
+	require.ErrorIs(t, e.boot(timeout(t)), errPortTaken)
+	require.NoError(t, e.Close())
+	_, err = os.Stat(e.dir)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestZooCfgOfAStandaloneServerNamesNoPeers(t *testing.T) {
+	c, err := newConfig(1, []Option{WithConfig("a=b")})
+	require.NoError(t, err)
+	cfg := zooCfg(c, 1, "/data", []ports{{1, 2, 3}})
+	require.NotContains(t, cfg, "server.")
+	require.Contains(t, cfg, "clientPort="+strconv.Itoa(1)+"\n")
+	require.True(t, strings.HasSuffix(cfg, "\na=b\n"), "the caller's lines win")
+}

@@ -1,0 +1,115 @@
+package ensemble
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+const mainClass = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+
+// ports are those of one server; the last two are used by an ensemble only.
+type ports struct{ client, quorum, election int }
+
+// pickPorts finds free loopback ports. They are held together, so they differ, and let go together: another process may
+// take one before the server does.
+func pickPorts(servers int) ([]ports, error) {
+	picked := make([]int, 3*servers)
+	for i := range picked {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("free port: %w", err)
+		}
+		defer listener.Close() //nolint:errcheck // nothing was written to it
+		picked[i] = listener.Addr().(*net.TCPAddr).Port
+	}
+	all := make([]ports, servers)
+	for i := range all {
+		all[i] = ports{picked[3*i], picked[3*i+1], picked[3*i+2]}
+	}
+	return all, nil
+}
+
+// zooCfg is the configuration of server number id, counted from 1.
+func zooCfg(c config, id int, data string, all []ports) string {
+	lines := []string{
+		"dataDir=" + filepath.ToSlash(data),
+		"clientPortAddress=127.0.0.1",
+		"clientPort=" + strconv.Itoa(all[id-1].client),
+		fmt.Sprintf("tickTime=%d", c.tick.Milliseconds()),
+		"initLimit=20",
+		"syncLimit=10",
+		fmt.Sprintf("minSessionTimeout=%d", c.minSession.Milliseconds()),
+		fmt.Sprintf("maxSessionTimeout=%d", c.maxSession.Milliseconds()),
+		"maxClientCnxns=0",
+		"admin.enableServer=false",
+		"4lw.commands.whitelist=*",
+		"quorumListenOnAllIPs=false",
+	}
+	if len(all) > 1 {
+		for i, p := range all {
+			lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, p.quorum, p.election))
+		}
+	}
+	return strings.Join(append(lines, c.lines...), "\n") + "\n"
+}
+
+// arguments are those of java. Nothing may be written outside of dir: a killed server cannot tidy up after itself.
+func arguments(c config, d Distribution, dir string) []string {
+	classPath := append([]string{dir}, d.ClassPath...) // dir first: it configures the logging
+	args := []string{
+		"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+		"-Djava.io.tmpdir=" + dir,
+		"-Dzookeeper.forceSync=no",
+		"-Dzookeeper.extendedTypesEnabled=true",
+		"-Dzookeeper.jmx.log4j.disable=true",
+		"-Dorg.slf4j.simpleLogger.logFile=System.out",
+		"-Dorg.slf4j.simpleLogger.showDateTime=true",
+		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+		"-Dorg.slf4j.simpleLogger.showShortLogName=true",
+		"-Dorg.slf4j.simpleLogger.log." + chatty + "=warn",
+	}
+	for _, p := range c.properties {
+		args = append(args, "-D"+p.key+"="+p.value)
+	}
+	return append(args, "-cp", strings.Join(classPath, string(os.PathListSeparator)),
+		mainClass, filepath.Join(dir, "zoo.cfg"))
+}
+
+// chatty logs each four-letter word, and this package asks many.
+const chatty = "org.apache.zookeeper.server.NIOServerCnxn"
+
+// The two backends that binary distributions have come with. Debian's is configured by system properties.
+const (
+	logback = `<configuration>
+  <appender name="STDOUT" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%d{HH:mm:ss.SSS} [%thread] %-5level %logger{0} - %msg%n</pattern></encoder>
+  </appender>
+  <logger name="` + chatty + `" level="WARN"/>
+  <root level="INFO"><appender-ref ref="STDOUT"/></root>
+</configuration>
+`
+	log4j = `log4j.rootLogger=INFO, STDOUT
+log4j.appender.STDOUT=org.apache.log4j.ConsoleAppender
+log4j.appender.STDOUT.layout=org.apache.log4j.PatternLayout
+log4j.appender.STDOUT.layout.ConversionPattern=%d{HH:mm:ss.SSS} [%t] %-5p %c{1} - %m%n
+log4j.logger.` + chatty + `=WARN
+`
+)
+
+// writeFiles makes a server's folder. Its data lies apart, so that it can be wiped without the rest.
+func writeFiles(dir string, files map[string]string) error {
+	for name, text := range files {
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package ensemble
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Option changes how an ensemble is set up.
+type Option func(*config)
+
+// config is what New was asked for; validate has seen it.
+type config struct {
+	servers      int
+	tick         time.Duration
+	minSession   time.Duration // 0: two ticks
+	maxSession   time.Duration
+	lines        []string
+	properties   []property
+	distribution *Distribution
+}
+
+type property struct{ key, value string }
+
+// WithTick sets tickTime, the server's unit of time: sessions end with this granularity, and all limits of the quorum
+// protocol are multiples of it. 500 ms if not given. Far below 200 ms a loaded machine makes followers drop out.
+func WithTick(tick time.Duration) Option {
+	return func(c *config) { c.tick = tick }
+}
+
+// WithSessionTimeouts bounds the session time-outs that the servers grant: a client that asks for less or more gets the
+// bound without an error. Two ticks and 60 s if not given.
+func WithSessionTimeouts(shortest, longest time.Duration) Option {
+	return func(c *config) { c.minSession, c.maxSession = shortest, longest }
+}
+
+// WithConfig appends lines of the form key=value to each server's zoo.cfg. They come last, so they win over the
+// package's own; the server ignores keys that it does not know.
+func WithConfig(lines ...string) Option {
+	return func(c *config) { c.lines = append(c.lines, lines...) }
+}
+
+// WithProperty sets a Java system property, for what zoo.cfg cannot say:
+//
+//	ensemble.WithProperty("znode.container.checkIntervalMs", "200")
+func WithProperty(key, value string) Option {
+	return func(c *config) { c.properties = append(c.properties, property{key, value}) }
+}
+
+// WithDistribution runs the given installation instead of the one that [Find] finds.
+func WithDistribution(d Distribution) Option {
+	return func(c *config) { c.distribution = &d }
+}
+
+func newConfig(servers int, opts []Option) (config, error) {
+	c := config{servers: servers, tick: 500 * time.Millisecond, maxSession: time.Minute}
+	for _, opt := range opts {
+		opt(&c)
+	}
+	if err := c.validate(); err != nil {
+		return config{}, fmt.Errorf("ensemble: %w", err)
+	}
+	return c, nil
+}
+
+func (c *config) validate() error {
+	if c.servers != 1 && c.servers != 3 && c.servers != 5 {
+		return fmt.Errorf("%d servers: want 1, 3 or 5", c.servers)
+	}
+	if c.tick < time.Millisecond {
+		return fmt.Errorf("tick %v: want at least 1ms", c.tick)
+	}
+	if c.minSession == 0 {
+		c.minSession = 2 * c.tick
+	}
+	if c.minSession < time.Millisecond || c.maxSession < c.minSession {
+		return fmt.Errorf("session time-outs from %v to %v: want 1ms <= shortest <= longest", c.minSession, c.maxSession)
+	}
+	return c.validateExtras()
+}
+
+func (c *config) validateExtras() error {
+	for _, line := range c.lines {
+		if !strings.Contains(line, "=") {
+			return fmt.Errorf("config line %q: want key=value", line)
+		}
+	}
+	for _, p := range c.properties {
+		if p.key == "" || strings.Contains(p.key, "=") {
+			return fmt.Errorf("property %q: not a key", p.key)
+		}
+	}
+	if c.distribution != nil {
+		return c.distribution.validate()
+	}
+	return nil
+}

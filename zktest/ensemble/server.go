@@ -1,0 +1,236 @@
+package ensemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	stopGrace = 10 * time.Second // from SIGTERM to SIGKILL
+	killBound = 30 * time.Second // from SIGKILL to giving up
+	attempts  = 5                // starts that may fail because a port was taken
+)
+
+var (
+	// errPortTaken marks a failed start that may succeed when it is tried again.
+	errPortTaken = errors.New("a port was taken by another process")
+	// errDied marks a server whose process ended though nobody ended it.
+	errDied = errors.New("the process ended by itself")
+)
+
+// Server is one server of an [Ensemble]. Its methods may be called from any goroutine.
+type Server struct {
+	id   int
+	addr string
+	dir  string // holds zoo.cfg, server.log and data/
+	java string
+	args []string
+
+	mu     sync.Mutex
+	proc   *process // nil unless started and not stopped since; it may have ended by itself
+	paused bool
+	closed bool // the ensemble is closed: nothing may be started any more
+}
+
+// ID is the server's number in its ensemble, counted from 1: its myid.
+func (s *Server) ID() int { return s.id }
+
+// Addr is where the server listens for clients, host:port. It stays the same for the server's whole life.
+func (s *Server) Addr() string { return s.addr }
+
+// Running says whether the server's process is there. It may be paused, or not serving yet.
+func (s *Server) Running() bool {
+	p, _ := s.current()
+	return p != nil && p.alive()
+}
+
+// Start starts a server that was stopped, killed or has died, with the port and the data that it had. It returns when the
+// process answers on its port, which it does before it serves: without a quorum it never will. [Ensemble.WaitReady]
+// waits for that. If Start fails no process is left. It is an error to start a server that is running.
+//
+// While a server is down the operating system may lend its port to an outgoing connection; Start tries a few times to
+// get it back.
+func (s *Server) Start(ctx context.Context) error {
+	var err error
+	for range attempts {
+		if err = s.startOnce(ctx); !errors.Is(err, errPortTaken) {
+			break
+		}
+	}
+	return s.annotate(err)
+}
+
+func (s *Server) startOnce(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p, err := s.launch()
+	if err != nil {
+		return err
+	}
+	err = poll(ctx, func(ctx context.Context) (bool, error) { return s.listening(ctx, p) })
+	if err != nil {
+		return errors.Join(err, s.end(p, (*process).kill))
+	}
+	return nil
+}
+
+// launch starts the process and does not wait for it.
+func (s *Server) launch() (*process, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errors.New("its ensemble is closed")
+	}
+	if s.proc != nil && s.proc.alive() {
+		return nil, errors.New("already running")
+	}
+	p, err := s.exec()
+	if err != nil {
+		return nil, err
+	}
+	s.proc, s.paused = p, false
+	return p, nil
+}
+
+func (s *Server) exec() (*process, error) {
+	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() //nolint:errcheck // the child has its own handle, and this one wrote nothing
+	info, err := log.Stat()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(s.java, s.args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = s.dir, log, log, childAttributes()
+	return launch(cmd, info.Size())
+}
+
+// listening reports on a server just started: done with an error if it will never listen.
+func (s *Server) listening(ctx context.Context, p *process) (bool, error) {
+	if err := s.checkAlive(p); err != nil {
+		return true, err
+	}
+	answer, err := s.ask(ctx, "ruok")
+	return err == nil && answer == "imok", err
+}
+
+// checkAlive explains the end of a process that should be there.
+func (s *Server) checkAlive(p *process) error {
+	if p.alive() {
+		return nil
+	}
+	err := fmt.Errorf("%w: %s\n%s", errDied, p.ending(), s.tail(tailInErrors))
+	if s.lostPort(p) {
+		err = fmt.Errorf("%w: %w", errPortTaken, err)
+	}
+	return err
+}
+
+// Stop asks the server to end, as an operator would, and waits for it; one that does not end within ten seconds is
+// killed. A paused server is woken for it. Stopping a server that is not running does nothing.
+func (s *Server) Stop() error {
+	return s.endCurrent(func(p *process) error { return p.terminate(stopGrace) })
+}
+
+// Kill ends the server at once, as a crash would, and waits until the process is gone: its connections are closed by then
+// and its data is what it had written. Killing a server that is not running does nothing.
+func (s *Server) Kill() error {
+	return s.endCurrent((*process).kill)
+}
+
+func (s *Server) endCurrent(how func(*process) error) error {
+	p, _ := s.current()
+	if p == nil {
+		return nil
+	}
+	return s.annotate(s.end(p, how))
+}
+
+// end ends p and forgets it: from here on its absence is intended.
+func (s *Server) end(p *process, how func(*process) error) error {
+	if err := how(p); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == p {
+		s.proc, s.paused = nil, false
+	}
+	return nil
+}
+
+// close is Kill for good.
+func (s *Server) close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	return s.Kill()
+}
+
+// Pause stops the server's process where it stands, as a long garbage collection or a frozen machine would: its sockets
+// stay open and the kernel goes on accepting connections and data for it, but nothing is answered until [Server.Resume].
+// On Linux it stands still when Pause returns, elsewhere a moment later. The other servers of an ensemble drop it after
+// syncLimit ticks. Pausing a paused server does nothing.
+func (s *Server) Pause() error { return s.freeze(true, pause) }
+
+// Resume lets a paused server go on. It first works through what piled up. A leader that was replaced in the meantime
+// steps down, but may answer as a leader for a moment. Resuming a server that is not paused does nothing.
+func (s *Server) Resume() error { return s.freeze(false, resume) }
+
+func (s *Server) freeze(paused bool, signal func(*os.Process) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil || !s.proc.alive() {
+		return s.annotate(errors.New("not running"))
+	}
+	if s.paused == paused {
+		return nil
+	}
+	if err := signal(s.proc.os); err != nil {
+		return s.annotate(err)
+	}
+	s.paused = paused
+	return nil
+}
+
+// Wipe removes the data of a server that is not running, transactions and snapshots: it comes back as if new. A member of
+// an ensemble then copies everything from the leader; a standalone server has forgotten all, and its zxid starts again
+// below what clients have seen, so they are turned away until they open new sessions.
+func (s *Server) Wipe() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc != nil && s.proc.alive() {
+		return s.annotate(errors.New("cannot wipe a running server"))
+	}
+	if err := os.RemoveAll(s.dataDir()); err != nil {
+		return s.annotate(err)
+	}
+	return s.annotate(writeFiles(s.dataDir(), map[string]string{"myid": strconv.Itoa(s.id)}))
+}
+
+func (s *Server) current() (p *process, paused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc, s.paused
+}
+
+func (s *Server) dataDir() string { return filepath.Join(s.dir, "data") }
+func (s *Server) logFile() string { return filepath.Join(s.dir, "server.log") }
+
+// annotate says whose error it is. Called once, on the way out.
+func (s *Server) annotate(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("ensemble: server %d (%s): %w", s.id, s.addr, err)
+}

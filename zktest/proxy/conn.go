@@ -1,0 +1,231 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// conn is one client's connection and its other half. Two goroutines serve it, one for each direction; whichever ends
+// first closes both sockets, which ends the other.
+type conn struct {
+	p      *Proxy
+	client net.Conn
+	reader *bufio.Reader   // of client
+	done   <-chan struct{} // closed when the connection is to end
+	cancel func()          // closes done
+
+	mu      sync.Mutex
+	server  net.Conn  // nil until dialled
+	pending []pending // requests passed on and not answered yet, in order
+}
+
+// pending is a request that the server has yet to answer.
+type pending struct {
+	xid  int32
+	drop bool // swallow the answer, then close
+}
+
+func newConn(p *Proxy, client net.Conn) (*conn, context.Context) {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &conn{p: p, client: client, reader: bufio.NewReader(client), done: ctx.Done(), cancel: cancel}, ctx
+}
+
+// run serves the connection until it ends, and everything of it is over when it returns.
+func (c *conn) run(ctx context.Context) {
+	defer c.close()
+	if c.abandoned() || !c.dial(ctx) {
+		return
+	}
+	replies := make(chan struct{})
+	go func() {
+		defer close(replies)
+		defer c.close()
+		c.pump(bufio.NewReader(c.server), c.p.down, c.client, c.reply)
+	}()
+	c.pump(c.reader, c.p.up, c.server, c.request)
+	c.close()
+	<-replies
+}
+
+// abandoned waits until connections may be made, and reports true if the client has given up by then. Its attempt must not
+// reach the server behind its back: it would take the session away from the attempt that the client made after it.
+func (c *conn) abandoned() bool {
+	const look = 5 * time.Millisecond // an end that is there is seen at once; this is for there being none
+	waited := c.p.up.closed()
+	if !c.p.up.pass(c.done) {
+		return true
+	}
+	if !waited {
+		return false
+	}
+	_ = c.client.SetReadDeadline(time.Now().Add(look))
+	_, err := c.reader.Peek(c.reader.Size())
+	_ = c.client.SetReadDeadline(time.Time{})
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+func (c *conn) dial(ctx context.Context) bool {
+	server, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.p.currentTarget())
+	if err != nil {
+		return false
+	}
+	c.mu.Lock()
+	c.server = server
+	c.mu.Unlock()
+	select {
+	case <-c.done: // close may have missed it
+		_ = server.Close()
+		return false
+	default:
+		return true
+	}
+}
+
+// pump passes on what comes from one side until either side ends. The first frame opens the session and has no header;
+// handle gets those after it and reports false to end the connection. What is no frame is passed on as it is.
+func (c *conn) pump(from *bufio.Reader, gate *gate, to net.Conn, handle func([]byte) bool) {
+	for first := true; ; first = false {
+		frame, whole, err := readFrame(from)
+		switch {
+		case whole && !first:
+			if !handle(frame) {
+				return
+			}
+		case !c.send(gate, to, frame):
+			return
+		}
+		if err != nil {
+			gate.pass(c.done) // an end of the stream does not overtake what the gate keeps back
+			return
+		}
+		if !whole {
+			c.copy(from, gate, to)
+			return
+		}
+	}
+}
+
+// copy is pump without frames.
+func (c *conn) copy(from io.Reader, gate *gate, to net.Conn) {
+	chunk := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(chunk)
+		if !c.send(gate, to, chunk[:n]) || err != nil {
+			return
+		}
+	}
+}
+
+func (c *conn) send(gate *gate, to net.Conn, data []byte) bool {
+	if !gate.pass(c.done) {
+		return false
+	}
+	_, err := to.Write(data)
+	return err == nil
+}
+
+// request passes on a frame of the client's, or does with it what a rule says.
+func (c *conn) request(frame []byte) bool {
+	if !c.p.up.pass(c.done) {
+		return false
+	}
+	req, ok := parseRequest(frame)
+	if !ok {
+		return c.send(c.p.up, c.server, frame)
+	}
+	rule := c.p.meet(req)
+	if !c.act(rule) {
+		return false
+	}
+	c.expect(pending{req.xid, rule.drops()})
+	return c.send(c.p.up, c.server, frame)
+}
+
+// act does what a rule, nil for none, has to do before the request is passed on; false ends the connection.
+func (c *conn) act(r *Rule) bool {
+	if r == nil {
+		return true
+	}
+	switch r.action.kind {
+	case dropBefore:
+		return false
+	case reset:
+		c.reset()
+		return false
+	case hold:
+		return c.wait(r)
+	}
+	return true
+}
+
+// wait is what Delay and Hold do.
+func (c *conn) wait(r *Rule) bool {
+	var after <-chan time.Time // never, for Hold
+	if r.action.delay >= 0 {
+		timer := time.NewTimer(r.action.delay)
+		defer timer.Stop()
+		after = timer.C
+	}
+	select {
+	case <-after:
+		return true
+	case <-r.released:
+		return true
+	case <-c.done:
+		return false
+	}
+}
+
+// reply passes on a frame of the server's.
+func (c *conn) reply(frame []byte) bool {
+	if xid, ok := replyXID(frame); ok && c.answered(xid) {
+		c.p.down.pass(c.done) // the end of the connection is held back as the reply would be
+		return false
+	}
+	return c.send(c.p.down, c.client, frame)
+}
+
+func (c *conn) expect(next pending) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending = append(c.pending, next)
+}
+
+// answered takes the oldest request with this xid off the list and says whether its answer is to be dropped. An event
+// answers nothing. Answers come in order but for those to auth, so the search is short.
+func (c *conn) answered(xid int32) (drop bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, next := range c.pending {
+		if next.xid == xid {
+			c.pending = append(c.pending[:i], c.pending[i+1:]...)
+			return next.drop
+		}
+	}
+	return false
+}
+
+// reset makes the close that follows a TCP reset.
+func (c *conn) reset() {
+	if tcp, ok := c.client.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+}
+
+// close ends the connection, and does not wait for its goroutines. It may be called more than once.
+func (c *conn) close() {
+	c.cancel()
+	_ = c.client.Close()
+	c.mu.Lock()
+	if c.server != nil {
+		_ = c.server.Close()
+	}
+	c.mu.Unlock()
+	c.p.forget(c)
+}

@@ -1,0 +1,87 @@
+package proxy
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+)
+
+const (
+	maxFrame = 1 << 26 // any text, a four-letter word say, read as a length is beyond it
+	prefix   = 4       // bytes of a frame's length
+	header   = prefix + 8
+	pingXID  = -2 // of each answer to a ping, whatever the ping's own was
+)
+
+// readFrame reads a frame with its length. What is not whole is all that could be read of one: cut off by err, or, without
+// an error, the first bytes of something that is no frame.
+func readFrame(r *bufio.Reader) (data []byte, whole bool, err error) {
+	data = make([]byte, prefix)
+	n, err := io.ReadFull(r, data)
+	if err != nil {
+		return data[:n], false, err
+	}
+	length := int32(binary.BigEndian.Uint32(data))
+	if length < 0 || length > maxFrame {
+		return data, false, nil
+	}
+	data = append(data, make([]byte, length)...)
+	n, err = io.ReadFull(r, data[prefix:])
+	return data[:prefix+n], err == nil, err
+}
+
+// request is what the proxy understands of a request.
+type request struct {
+	xid  int32
+	op   Op
+	path string
+}
+
+// parseRequest reports false for a frame too short to be a request.
+func parseRequest(frame []byte) (request, bool) {
+	if len(frame) < header {
+		return request{}, false
+	}
+	req := request{xid: int32At(frame, prefix), op: Op(int32At(frame, prefix+4))}
+	if req.op == OpPing {
+		req.xid = pingXID
+	}
+	req.path = parsePath(req.op, frame[header:])
+	return req, true
+}
+
+// parsePath is empty for a request that names no path.
+func parsePath(op Op, body []byte) string {
+	const part = 9 // the header of a part of a multi: type, done, error
+	switch {
+	case ops[op].pathFirst:
+		return parseString(body)
+	case (op == OpMulti || op == OpMultiRead) && len(body) > part:
+		return parseString(body[part:])
+	}
+	return ""
+}
+
+// parseString is empty for what is no string: the server will have something to say about it.
+func parseString(data []byte) string {
+	if len(data) < prefix {
+		return ""
+	}
+	length := int(int32At(data, 0))
+	if length < 0 || length > len(data)-prefix {
+		return ""
+	}
+	return string(data[prefix : prefix+length])
+}
+
+// replyXID reports false for a frame too short to be a reply.
+func replyXID(frame []byte) (int32, bool) {
+	if len(frame) < prefix+4 {
+		return 0, false
+	}
+	return int32At(frame, prefix), true
+}
+
+func int32At(data []byte, offset int) int32 {
+	return int32(binary.BigEndian.Uint32(data[offset:]))
+}
