@@ -1,0 +1,223 @@
+package mutex_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest/proxy"
+)
+
+func TestReentryUnderTheHoldsContextAsksNoServer(t *testing.T) {
+	p := testzk.Proxy(t)
+	client := testzk.Connected(t, p.Addr())
+	path := testzk.Path(t)
+	outer := acquire(t, newMutex(t, client, path))
+	ctx := outer.Context(testzk.Context(t))
+	before := p.Requests()[proxy.OpMulti]
+
+	same := newMutex(t, client, path) // another value, the same lock
+	inner, err := same.Acquire(ctx)
+	require.NoError(t, err)
+	innermost, err := same.TryAcquire(inner.Context(ctx))
+	require.NoError(t, err)
+	require.Equal(t, before, p.Requests()[proxy.OpMulti])
+	require.Equal(t, outer.Token(), innermost.Token())
+	require.Equal(t, outer.Path(), innermost.Path())
+	for _, h := range []*recipes.Hold{innermost, inner, outer} {
+		require.NoError(t, h.Release())
+	}
+	testzk.Empty(t, path)
+}
+
+func TestNodeGoesWithTheLastLevelInWhateverOrder(t *testing.T) {
+	path := testzk.Path(t)
+	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
+	outer := acquire(t, mu)
+	inner, err := mu.Acquire(outer.Context(testzk.Context(t)))
+	require.NoError(t, err)
+
+	require.NoError(t, outer.Release())
+	require.ErrorIs(t, outer.Err(), recipes.ErrNotHeld)
+	require.NoError(t, inner.Err())
+	queued(t, mu, 1)
+	other := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
+	_, err = other.TryAcquire(testzk.Context(t))
+	require.ErrorIs(t, err, recipes.ErrNotAcquired, "a level is still held")
+
+	require.NoError(t, inner.Release())
+	hold, err := other.TryAcquire(testzk.Context(t))
+	require.NoError(t, err)
+	require.NoError(t, hold.Release())
+}
+
+func TestLevelCannotBeReleasedTwice(t *testing.T) {
+	path := testzk.Path(t)
+	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
+	outer := acquire(t, mu)
+	inner, err := mu.Acquire(outer.Context(testzk.Context(t)))
+	require.NoError(t, err)
+	require.NoError(t, inner.Release())
+	require.ErrorIs(t, inner.Release(), recipes.ErrNotHeld)
+	require.NoError(t, outer.Err(), "the outer level is not the inner one's to release")
+	require.NoError(t, outer.Release())
+	require.ErrorIs(t, outer.Release(), recipes.ErrNotHeld)
+}
+
+func TestStaleReleaseNeverTouchesALaterHold(t *testing.T) {
+	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t))
+	var stale *recipes.Hold
+	for range 50 {
+		hold := acquire(t, mu)
+		require.ErrorIs(t, stale.Release(), recipes.ErrNotHeld)
+		require.NoError(t, hold.Err())
+		queued(t, mu, 1)
+		require.NoError(t, hold.Release())
+		stale = hold
+	}
+}
+
+func TestOtherContextsOtherLocksAndOtherClientsDoNotReenter(t *testing.T) {
+	path := testzk.Path(t)
+	client := testzk.Connected(t, testzk.Connect())
+	mu := newMutex(t, client, path)
+	hold := acquire(t, mu)
+	inside := hold.Context(testzk.Context(t))
+
+	_, err := mu.TryAcquire(testzk.Context(t))
+	require.ErrorIs(t, err, recipes.ErrNotAcquired, "under the outer context we are somebody else")
+	_, err = newMutex(t, testzk.Connected(t, testzk.Connect()), path).TryAcquire(inside)
+	require.ErrorIs(t, err, recipes.ErrNotAcquired, "another client is somebody else")
+	other, err := newMutex(t, client, path+"-other").TryAcquire(inside)
+	require.NoError(t, err)
+	require.NotEqual(t, hold.Token(), other.Token())
+	require.NoError(t, other.Release())
+	require.NoError(t, hold.Release())
+
+	after, err := mu.Acquire(context.WithoutCancel(inside))
+	require.NoError(t, err, "a hold that has ended is not re-entered: we queue")
+	require.Greater(t, after.Token(), hold.Token())
+	require.NoError(t, after.Release())
+}
+
+func TestReentryThroughAViewOfTheNamespace(t *testing.T) {
+	path := testzk.Path(t)
+	client := testzk.Connected(t, testzk.Connect())
+	outer := acquire(t, newMutex(t, client, path+"/lock"))
+	inner, err := newMutex(t, client.Namespace(path[1:]), "/lock").TryAcquire(outer.Context(testzk.Context(t)))
+	require.NoError(t, err)
+	require.Equal(t, outer.Token(), inner.Token())
+	require.NoError(t, outer.Release())
+	require.NoError(t, inner.Release())
+}
+
+func TestContextOfAHoldEndsWithItAndTellsWhy(t *testing.T) {
+	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t))
+	hold := acquire(t, mu)
+	parent, cancel := context.WithCancel(context.Background())
+	early, late := hold.Context(parent), hold.Context(context.Background())
+	cancel()
+	<-early.Done()
+	require.ErrorIs(t, context.Cause(early), context.Canceled)
+	require.NoError(t, late.Err())
+	require.NoError(t, hold.Err(), "the end of a context is not the end of the hold")
+
+	require.NoError(t, hold.Release())
+	require.Error(t, late.Err(), "Release ends the contexts before it returns")
+	require.ErrorIs(t, context.Cause(late), recipes.ErrNotHeld)
+	afterwards := hold.Context(context.Background())
+	require.ErrorIs(t, context.Cause(afterwards), recipes.ErrNotHeld)
+}
+
+func TestLockerIsNotReentrant(t *testing.T) {
+	path := testzk.Path(t)
+	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
+	hold := acquire(t, mu)
+	ctx, cancel := context.WithTimeout(hold.Context(context.Background()), 100*time.Millisecond)
+	defer cancel()
+	require.Panics(t, func() { mu.Locker(ctx).Lock() }, "the lock is held, and ctx ends")
+	require.NoError(t, hold.Release())
+}
+
+func TestLockerExcludesAndPanicsOnMisuse(t *testing.T) {
+	path := testzk.Path(t)
+	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
+	locker := mu.Locker(testzk.Context(t))
+	locker.Lock()
+	_, err := mu.TryAcquire(testzk.Context(t))
+	require.ErrorIs(t, err, recipes.ErrNotAcquired)
+	locker.Unlock()
+	require.Panics(t, locker.Unlock)
+	testzk.Empty(t, path)
+}
+
+func TestLockerServesManyGoroutines(t *testing.T) {
+	locker := newMutex(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t)).Locker(testzk.Context(t))
+	total := 0
+	contend(t, 10, func(int) error {
+		locker.Lock()
+		defer locker.Unlock()
+		total++ // the race detector watches
+		return nil
+	})
+	require.Equal(t, 10, total)
+}
+
+func quoted(s string) string { return strconv.Quote(s) }
+
+func TestArgumentsThatCannotBeRightAreRefusedAtOnce(t *testing.T) {
+	client := testzk.Client(t, "127.0.0.1:1") // nobody is there: nothing may depend on a server
+	for _, path := range []string{"", "relative", "/", "//", "/a//b", "/a/", "/a/./b", "/a/../b", "/a\x00b", "/a\x1fb", "/a\x7fb"} {
+		_, err := mutex.New(client, path)
+		require.ErrorIs(t, err, framework.ErrInvalidPath, "%q", path)
+		require.ErrorContains(t, err, quoted(path))
+	}
+	_, err := mutex.New(nil, "/a")
+	require.ErrorContains(t, err, "client is nil")
+	_, err = mutex.New(&framework.Client{}, "/a")
+	require.ErrorIs(t, err, framework.ErrZeroValue)
+	_, err = mutex.New(client.Namespace("a//b"), "/a")
+	require.ErrorIs(t, err, framework.ErrInvalidPath)
+	_, err = mutex.New(client, "/a", nil)
+	require.ErrorContains(t, err, "option 0 is nil")
+	require.ErrorIs(t, mutex.Revoke(testzk.Context(t), client, "x"), framework.ErrInvalidPath)
+	require.ErrorContains(t, mutex.Revoke(testzk.Context(t), nil, "/x"), "client is nil")
+}
+
+func TestZeroValuesAnswerWithAnError(t *testing.T) {
+	var none *mutex.Mutex
+	for name, mu := range map[string]*mutex.Mutex{"nil": none, "zero": {}} {
+		_, err := mu.Acquire(context.Background())
+		require.ErrorIs(t, err, framework.ErrZeroValue, name)
+		_, err = mu.TryAcquire(context.Background())
+		require.ErrorIs(t, err, framework.ErrZeroValue, name)
+		_, err = mu.Participants(context.Background())
+		require.ErrorIs(t, err, framework.ErrZeroValue, name)
+		require.Panics(t, func() { mu.Locker(context.Background()).Lock() }, name)
+	}
+	mu := newMutex(t, testzk.Client(t, "127.0.0.1:1"), "/a")
+	_, err := mu.Acquire(nil) //nolint:staticcheck // a nil context is the point
+	require.ErrorIs(t, err, framework.ErrNilContext)
+}
+
+func TestZeroHoldsAreNotHeld(t *testing.T) {
+	var none *recipes.Hold
+	for name, h := range map[string]*recipes.Hold{"nil": none, "zero": {}} {
+		require.ErrorIs(t, h.Release(), recipes.ErrNotHeld, name)
+		require.ErrorIs(t, h.Err(), recipes.ErrNotHeld, name)
+		_, err := h.Guard(context.Background())
+		require.ErrorIs(t, err, recipes.ErrNotHeld, name)
+		require.ErrorIs(t, context.Cause(h.Context(context.Background())), recipes.ErrNotHeld, name)
+		require.Zero(t, h.Token(), name)
+		require.Empty(t, h.Path(), name)
+		require.True(t, h.ValidUntil().IsZero(), name)
+		<-h.Done()
+	}
+}
