@@ -23,12 +23,14 @@ type Grant struct {
 	Node    string             // the node's path
 	Token   int64              // its czxid
 	Watch   *framework.Watch   // for its data, if there is one already
+	Data    []byte             // what was read with Watch
 }
 
 // NewHold makes the first level of ownership of a lock node. It is for recipes.
 func NewHold(g Grant) *Hold {
 	t := &tenure{Grant: g, revoked: make(chan struct{}), wanted: make(chan struct{}), levels: map[*Hold]struct{}{}}
 	t.ctx, t.over = context.WithCancel(context.Background())
+	t.heed(g.Data)
 	h := t.newLevel()
 	if !g.Session.Go(t.monitor) {
 		t.end(framework.ErrClosed)
@@ -41,7 +43,7 @@ type tenure struct {
 	Grant
 	ctx     context.Context // ends with the tenure
 	over    context.CancelFunc
-	revoked chan struct{} // closed by monitor
+	revoked chan struct{} // closed by heed
 	wanted  chan struct{} // closed by watch
 	once    sync.Once     // of wanted
 
@@ -196,10 +198,15 @@ func (t *tenure) look() (fired <-chan struct{}) {
 		t.end(fmt.Errorf("%w: it belongs to session %#x now", ErrNodeDeleted, stat.EphemeralOwner))
 		return nil
 	}
+	t.heed(data)
+	return watch.Fired()
+}
+
+// heed notices a request to give the lock back. It is called by monitor only, once there is one.
+func (t *tenure) heed(data []byte) {
 	if string(data) == revokeMessage && !isClosed(t.revoked) {
 		close(t.revoked)
 	}
-	return watch.Fired()
 }
 
 // Revoke asks the holder whose lock node this is to give the lock back. A node that is gone is fine. It is for recipes.

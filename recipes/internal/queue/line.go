@@ -52,6 +52,7 @@ type place struct {
 	token int64            // its czxid; 0 while it is not known
 	first bool             // nobody was in line when it was created
 	watch *framework.Watch // on the node itself, once somebody is ahead
+	data  []byte           // what was read with it
 }
 
 func (l *Line) node(name string) string { return l.path + "/" + name }
@@ -164,6 +165,7 @@ func (l *Line) grant(ctx context.Context, p *place) (*recipes.Hold, error) {
 		Node:    l.node(p.name),
 		Token:   p.token,
 		Watch:   p.watch,
+		Data:    p.data,
 	}), nil
 }
 

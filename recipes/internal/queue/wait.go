@@ -109,11 +109,11 @@ func (l *Line) watchOwn(ctx context.Context, p *place) error {
 		return nil
 	}
 	_, err := patiently(ctx, p, func(ctx context.Context) (struct{}, error) {
-		_, stat, w, err := p.session.GetW(ctx, l.node(p.name))
+		data, stat, w, err := p.session.GetW(ctx, l.node(p.name))
 		if err != nil {
 			return struct{}{}, vanished(err)
 		}
-		p.watch = w
+		p.watch, p.data = w, data
 		return struct{}{}, p.learn(stat)
 	})
 	return err

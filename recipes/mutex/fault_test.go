@@ -1,0 +1,277 @@
+package mutex_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest/proxy"
+)
+
+// steps are the requests of a contended acquire and of its release.
+var steps = []struct {
+	name string
+	op   proxy.Op
+	path string // glob below the lock's path
+}{
+	{"enqueue", proxy.OpMulti, "/*-lock-"},
+	{"list", proxy.OpGetChildren2, ""},
+	{"watch", proxy.OpGetData, "/*-lock-*"},
+	{"delete", proxy.OpDelete, "/*-lock-*"},
+}
+
+var faults = []struct {
+	name string
+	do   func() proxy.Action
+}{
+	{"dropped before it is applied", proxy.DropBefore},
+	{"reply lost", proxy.DropAfter},
+	{"reset", proxy.Reset},
+	{"late", func() proxy.Action { return proxy.Delay(300 * time.Millisecond) }},
+}
+
+// How the caller of Acquire waits.
+var callers = []struct {
+	name    string
+	timeout time.Duration // 0: none
+}{
+	{"waits", 0},
+	{"leaves", 150 * time.Millisecond},
+}
+
+// Whatever happens to whichever request, and however the caller waits: afterwards the line holds only who holds or waits, nobody
+// holds together with somebody else, and a newcomer acquires.
+func TestNoFaultLeavesANodeBehind(t *testing.T) {
+	for _, step := range steps {
+		for _, fault := range faults {
+			for _, caller := range callers {
+				t.Run(fmt.Sprintf("%s %s, caller %s", step.name, fault.name, caller.name), func(t *testing.T) {
+					t.Parallel()
+					p := testzk.Proxy(t)
+					path := testzk.Path(t)
+					first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
+					holder := acquire(t, first)
+					mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
+					rule := p.On(proxy.Match{Op: step.op, Path: path + step.path}, fault.do())
+
+					ctx, cancel := testzk.Context(t), context.CancelFunc(func() {})
+					if caller.timeout > 0 {
+						ctx, cancel = context.WithTimeout(ctx, caller.timeout)
+					}
+					defer cancel()
+					outcome := make(chan error, 1)
+					go func() {
+						hold, err := mu.Acquire(ctx)
+						if err == nil {
+							err = hold.Release()
+						}
+						outcome <- err
+					}()
+					if caller.timeout == 0 {
+						queued(t, first, 2)
+						require.NoError(t, holder.Release())
+						require.NoError(t, <-outcome)
+					} else {
+						require.ErrorIs(t, <-outcome, context.DeadlineExceeded)
+						require.NoError(t, holder.Err())
+						require.NoError(t, holder.Release())
+					}
+					require.NoError(t, rule.Wait(testzk.Context(t)))
+					testzk.Empty(t, path)
+					require.NoError(t, acquire(t, first).Release())
+				})
+			}
+		}
+	}
+}
+
+func TestAcquireWhoseReplyIsLostTakesExactlyOneNode(t *testing.T) {
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
+	rule := p.On(proxy.Match{Op: proxy.OpMulti, Path: path}, proxy.DropAfter())
+	hold := acquire(t, mu)
+	require.NoError(t, rule.Wait(testzk.Context(t)))
+	line := queued(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path), 1)
+	require.Equal(t, line[0].Node, hold.Path())
+	require.Equal(t, line[0].Token, hold.Token(), "the token is the node's czxid, also when it had to be looked up")
+	require.NoError(t, hold.Release())
+}
+
+func TestGrantThatRacesWithCancellationIsHandedBack(t *testing.T) {
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
+	require.NoError(t, acquire(t, mu).Release())
+	rule := p.On(proxy.Match{Op: proxy.OpMulti, Path: path}, proxy.Hold())
+	a := start(t, mu)
+	require.NoError(t, rule.Wait(testzk.Context(t)))
+	a.cancel() // the request is on its way and will be applied
+	_, err := a.wait()
+	require.ErrorIs(t, err, context.Canceled)
+	rule.Release()
+	other := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
+	require.NoError(t, acquire(t, other).Release())
+	testzk.Empty(t, path)
+}
+
+func TestTimeoutHoldsDuringAnOutage(t *testing.T) {
+	for name, outage := range map[string]func(*proxy.Proxy){
+		"refused": func(p *proxy.Proxy) { _ = p.Refuse(true) },
+		"silent":  func(p *proxy.Proxy) { p.Blackhole(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := testzk.Proxy(t)
+			mu := newMutex(t, testzk.Connected(t, p.Addr()), testzk.Path(t))
+			outage(p)
+			for how, acquire := range map[string]func(context.Context) (*recipes.Hold, error){"Acquire": mu.Acquire, "TryAcquire": mu.TryAcquire} {
+				ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+				began := time.Now()
+				_, err := acquire(ctx)
+				took := time.Since(began)
+				cancel()
+				require.ErrorIs(t, err, context.DeadlineExceeded, how)
+				require.Less(t, took, 3*time.Second, how)
+			}
+		})
+	}
+}
+
+func TestWrongAddressIsAnErrorAndNotAHang(t *testing.T) {
+	client := testzk.Client(t, "127.0.0.1:1", framework.WithRetry(retry.Times(1, time.Millisecond)),
+		framework.WithConnectTimeout(50*time.Millisecond))
+	_, err := newMutex(t, client, "/lock").Acquire(context.Background())
+	require.ErrorIs(t, err, framework.ErrNotConnected)
+	require.ErrorContains(t, err, "127.0.0.1:1")
+}
+
+func TestWaiterKeepsItsPlaceThroughAShortOutage(t *testing.T) {
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
+	holder := acquire(t, first)
+	client := testzk.Connected(t, p.Addr(), framework.WithRetry(retry.Never()))
+	states := make(chan framework.State, 10)
+	defer client.Listen(func(c framework.StateChange) { states <- c.State })()
+	early := start(t, newMutex(t, client, path))
+	line := queued(t, first, 2)
+	late := start(t, first)
+	queued(t, first, 3)
+
+	require.NoError(t, p.Refuse(true))
+	require.Equal(t, framework.Suspended, <-states)
+	require.NoError(t, p.Refuse(false))
+	require.Equal(t, framework.Reconnected, <-states)
+	require.NoError(t, holder.Release())
+	hold := early.won(t)
+	require.Equal(t, line[1].Node, hold.Path())
+	require.True(t, late.waiting())
+	require.NoError(t, hold.Release())
+	require.NoError(t, late.won(t).Release())
+}
+
+func TestDeletionMissedDuringAnOutageStillWakesTheWaiter(t *testing.T) {
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
+	holder := acquire(t, first)
+	waiter := start(t, newMutex(t, testzk.Connected(t, p.Addr()), path))
+	queued(t, first, 2)
+	require.NoError(t, p.Refuse(true))
+	require.NoError(t, holder.Release())
+	require.NoError(t, p.Refuse(false))
+	require.NoError(t, waiter.won(t).Release())
+}
+
+func TestReleaseDuringAnOutageIsFinishedLater(t *testing.T) {
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	client := testzk.Connected(t, p.Addr())
+	mu := newMutex(t, client, path)
+	hold := acquire(t, mu)
+	rule := p.On(proxy.Match{Op: proxy.OpDelete, Path: hold.Path()}, proxy.DropBefore())
+	require.NoError(t, hold.Release(), "the deletion is repeated until it has happened")
+	require.Equal(t, 1, rule.Hits())
+	testzk.Empty(t, path)
+}
+
+func TestReleaseWhoseReplyIsLostIsNotALoss(t *testing.T) {
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
+	hold := acquire(t, mu)
+	p.On(proxy.Match{Op: proxy.OpDelete, Path: hold.Path()}, proxy.DropAfter())
+	require.NoError(t, hold.Release())
+	testzk.Empty(t, path)
+}
+
+func TestListThatFailsForGoodIsTheCallersErrorAndLeavesNothing(t *testing.T) {
+	path := testzk.Path(t)
+	observer := testzk.Observer(t)
+	owner := testzk.Connected(t, testzk.Connect())
+	holder := acquire(t, newMutex(t, owner, path))
+	_, err := observer.SetACL(path, zk.WorldACL(zk.PermCreate|zk.PermDelete|zk.PermWrite|zk.PermAdmin), -1)
+	require.NoError(t, err)
+	_, err = newMutex(t, testzk.Connected(t, testzk.Connect()), path).Acquire(testzk.Context(t))
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	require.NotErrorIs(t, err, recipes.ErrNotAcquired)
+	_, err = observer.SetACL(path, zk.WorldACL(zk.PermAll), -1)
+	require.NoError(t, err)
+	queued(t, newMutex(t, owner, path), 1)
+	require.NoError(t, holder.Release())
+}
+
+func TestParentThatMustNotBeWrittenCostsThreeRequests(t *testing.T) {
+	path := testzk.Path(t)
+	owner := testzk.Connected(t, testzk.Connect())
+	require.NoError(t, owner.CreateContainers(testzk.Context(t), path))
+	_, err := owner.SetACL(testzk.Context(t), path, zk.WorldACL(zk.PermCreate|zk.PermDelete|zk.PermRead|zk.PermAdmin), -1)
+	require.NoError(t, err)
+	p := testzk.Proxy(t)
+	mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
+	require.NoError(t, acquire(t, mu).Release())
+	p.ResetCounts()
+	hold := acquire(t, mu)
+	require.Equal(t, 3, p.Requests().Total(), "%v", p.Requests())
+	line := queued(t, newMutex(t, owner, path), 1)
+	require.Equal(t, line[0].Token, hold.Token())
+	require.NoError(t, hold.Release())
+}
+
+func TestNoPermissionIsAnError(t *testing.T) {
+	path := testzk.Path(t)
+	owner := testzk.Connected(t, testzk.Connect())
+	require.NoError(t, owner.CreateContainers(testzk.Context(t), path))
+	_, err := owner.SetACL(testzk.Context(t), path, zk.WorldACL(zk.PermRead|zk.PermAdmin), -1)
+	require.NoError(t, err)
+	_, err = newMutex(t, owner, path).Acquire(testzk.Context(t))
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	require.ErrorContains(t, err, path)
+}
+
+func TestDataThatIsTooLargeIsRefusedAndTheConnectionUnharmed(t *testing.T) {
+	p := testzk.Proxy(t)
+	client := testzk.Connected(t, p.Addr())
+	path := testzk.Path(t)
+	hold := acquire(t, newMutex(t, client, path))
+	before := p.Requests().Total()
+	_, err := newMutex(t, client, path+"-large", mutex.WithData(make([]byte, 2<<20))).Acquire(testzk.Context(t))
+	require.ErrorIs(t, err, framework.ErrTooLarge)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	require.Equal(t, 1, p.Connections())
+	require.Equal(t, framework.Connected, client.State())
+	require.NoError(t, hold.Err())
+	require.NoError(t, hold.Release())
+	require.Positive(t, before)
+	require.True(t, errors.Is(err, framework.ErrTooLarge))
+}

@@ -1,0 +1,305 @@
+package mutex_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest/ensemble"
+)
+
+// closes waits for a channel to be closed.
+func closes(t testing.TB, c <-chan struct{}, message string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-testzk.Context(t).Done():
+		require.FailNow(t, message)
+	}
+}
+
+// lostTo waits for a hold's end and checks everything that tells of it.
+func lostTo(t testing.TB, hold *recipes.Hold, work context.Context, cause error) {
+	t.Helper()
+	closes(t, hold.Done(), "the hold does not notice its end")
+	closes(t, work.Done(), "the context does not end with the hold")
+	require.ErrorIs(t, context.Cause(work), cause)
+	require.ErrorIs(t, hold.Err(), cause)
+	require.True(t, hold.ValidUntil().IsZero())
+	_, err := hold.Guard(context.Background())
+	require.ErrorIs(t, err, cause)
+	require.ErrorIs(t, hold.Release(), cause)
+	require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
+}
+
+func TestSilenceEndsTheHoldBeforeTheServerDeletesItsNode(t *testing.T) {
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	client := testzk.Connected(t, p.Addr())
+	hold := acquire(t, newMutex(t, client, path))
+	work := hold.Context(context.Background())
+	_, _, deleted, err := testzk.Observer(t).GetW(hold.Path())
+	require.NoError(t, err)
+	require.WithinRange(t, hold.ValidUntil(), time.Now(), time.Now().Add(testzk.SessionTimeout))
+
+	p.Blackhole(true)
+	select {
+	case <-hold.Done():
+	case <-deleted:
+		require.FailNow(t, "the node was deleted while the hold still seemed valid")
+	}
+	lostTo(t, hold, work, framework.ErrSessionLost)
+	p.Blackhole(false)
+	testzk.Empty(t, path)
+	again := acquire(t, newMutex(t, client, path))
+	require.Greater(t, again.Token(), hold.Token())
+	require.NoError(t, again.Release())
+}
+
+func TestSomebodyElseAcquiresAfterTheSessionTimeoutOfACrashedHolder(t *testing.T) {
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	crashed := acquire(t, newMutex(t, testzk.Connected(t, p.Addr()), path))
+	waiter := start(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
+	p.Blackhole(true)
+	hold := waiter.won(t)
+	require.ErrorIs(t, crashed.Err(), framework.ErrSessionLost)
+	require.Greater(t, hold.Token(), crashed.Token())
+	require.NoError(t, hold.Release())
+}
+
+func TestDeletionOfTheNodeBySomebodyElseEndsTheHold(t *testing.T) {
+	path := testzk.Path(t)
+	hold := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
+	work := hold.Context(context.Background())
+	require.NoError(t, testzk.Observer(t).Delete(hold.Path(), -1))
+	lostTo(t, hold, work, recipes.ErrNodeDeleted)
+}
+
+func TestDeletionThatNobodyNoticedIsReportedByRelease(t *testing.T) {
+	path := testzk.Path(t)
+	observer := testzk.Observer(t)
+	hold := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
+	require.NoError(t, observer.Delete(hold.Path(), -1))
+	require.ErrorIs(t, hold.Release(), recipes.ErrNodeDeleted) // whether the watch was set by then or not
+}
+
+func TestDeletionOfTheWholeTreeEndsTheHoldAndTheLockGoesOn(t *testing.T) {
+	path := testzk.Path(t)
+	observer := testzk.Observer(t)
+	hold := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
+	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
+	require.NoError(t, observer.Delete(hold.Path(), -1))
+	require.NoError(t, observer.Delete(path, -1))
+	work := hold.Context(context.Background())
+	lostTo(t, hold, work, recipes.ErrNodeDeleted)
+	after := acquire(t, mu)
+	require.Greater(t, after.Token(), hold.Token(), "the sequence starts over, the token does not")
+	require.NoError(t, after.Release())
+}
+
+func TestGuardAppliesOnlyWhileTheNodeExists(t *testing.T) {
+	path := testzk.Path(t)
+	client := testzk.Connected(t, testzk.Connect())
+	hold := acquire(t, newMutex(t, client, path))
+	data := path + "-data"
+	results, err := hold.Guard(testzk.Context(t), framework.CreateOp(data, []byte("1")))
+	require.NoError(t, err)
+	require.Len(t, results, 1)
+	require.Equal(t, data, results[0].Path)
+	_, err = hold.Guard(testzk.Context(t), framework.SetOp(data, []byte("2"), 7))
+	require.ErrorIs(t, err, zk.ErrBadVersion)
+	require.NoError(t, hold.Err(), "a failure of the caller's own operation is not a loss")
+
+	require.NoError(t, testzk.Observer(t).Delete(hold.Path(), -1))
+	_, err = hold.Guard(testzk.Context(t), framework.SetOp(data, []byte("2"), -1))
+	require.ErrorIs(t, err, recipes.ErrNodeDeleted)
+	got, _, err := client.Get(testzk.Context(t), data)
+	require.NoError(t, err)
+	require.Equal(t, "1", string(got))
+}
+
+func TestWaiterWhoseNodeIsDeletedQueuesAgainAtTheEnd(t *testing.T) {
+	path := testzk.Path(t)
+	first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
+	holder := acquire(t, first)
+	victim := start(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
+	node := queued(t, first, 2)[1].Node
+	other := start(t, first)
+	queued(t, first, 3)
+	require.NoError(t, testzk.Observer(t).Delete(node, -1))
+	testzk.Eventually(t, func() bool {
+		line, err := first.Participants(testzk.Context(t))
+		return err == nil && len(line) == 3 && line[1].Node != node
+	}, "the waiter does not notice that its node is gone")
+	require.NoError(t, holder.Release())
+	require.NoError(t, other.won(t).Release(), "it was next")
+	require.NoError(t, victim.won(t).Release())
+}
+
+// The servers may keep a session, and with it a lock node, that its client has given up already. Nobody may be granted a lock on it.
+func TestWaiterIsNotGrantedOnANodeOfItsFormerSession(t *testing.T) {
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
+	holder := acquire(t, first)
+	client := testzk.Connected(t, p.Addr())
+	former, err := client.Session(testzk.Context(t))
+	require.NoError(t, err)
+	waiter := start(t, newMutex(t, client, path))
+	stale := queued(t, first, 2)[1]
+
+	p.BlackholeReplies(true) // the server hears the client, and keeps its session; the client hears nothing
+	closes(t, former.Done(), "the session does not notice the silence")
+	require.NoError(t, holder.Release())
+	p.BlackholeReplies(false)
+	hold := waiter.won(t)
+	require.NotEqual(t, stale.Node, hold.Path())
+	require.NotEqual(t, stale.Session, ownerOf(t, hold))
+	require.Greater(t, hold.Token(), stale.Token)
+	require.NoError(t, hold.Release())
+	testzk.Empty(t, path)
+}
+
+func ownerOf(t testing.TB, hold *recipes.Hold) int64 {
+	t.Helper()
+	_, stat, err := testzk.Observer(t).Exists(hold.Path())
+	require.NoError(t, err)
+	return stat.EphemeralOwner
+}
+
+func TestCloseOfTheClientEndsHoldsAndWaitsAtOnce(t *testing.T) {
+	path := testzk.Path(t)
+	client, err := framework.New(testzk.Connect(), framework.WithSessionTimeout(testzk.SessionTimeout))
+	require.NoError(t, err)
+	mu := newMutex(t, client, path)
+	hold := acquire(t, mu)
+	work := hold.Context(context.Background())
+	waiter := start(t, mu)
+	queued(t, mu, 2)
+	require.NoError(t, client.Close())
+	children, _, err := testzk.Observer(t).Children(path)
+	require.NoError(t, err)
+	require.Empty(t, children, "Close returned before the nodes were gone")
+	_, err = waiter.wait()
+	require.ErrorIs(t, err, framework.ErrClosed)
+	lostTo(t, hold, work, framework.ErrClosed)
+	_, err = mu.Acquire(testzk.Context(t))
+	require.ErrorIs(t, err, framework.ErrClosed)
+	_, err = mu.TryAcquire(testzk.Context(t))
+	require.ErrorIs(t, err, framework.ErrClosed)
+}
+
+func TestHolderAndWaiterSurviveARestartOfTheServer(t *testing.T) {
+	e := ensemble.Start(t, 1, ensemble.WithTick(200*time.Millisecond))
+	server := e.Servers()[0]
+	client := testzk.Connected(t, e.Connect(), framework.WithSessionTimeout(20*time.Second))
+	mu := newMutex(t, client, "/lock")
+	hold := acquire(t, mu)
+	waiter := start(t, mu)
+	queued(t, mu, 2)
+	require.NoError(t, server.Kill())
+	require.NoError(t, server.Start(testzk.Context(t)))
+	require.NoError(t, client.WaitConnected(testzk.Context(t)))
+	require.NoError(t, hold.Err())
+	require.True(t, waiter.waiting())
+	require.NoError(t, hold.Release())
+	require.NoError(t, waiter.won(t).Release())
+}
+
+func TestServerThatLostItsDataEndsTheHoldAndTheClientStartsOver(t *testing.T) {
+	e := ensemble.Start(t, 1, ensemble.WithTick(200*time.Millisecond))
+	server := e.Servers()[0]
+	client := testzk.Connected(t, e.Connect())
+	mu := newMutex(t, client, "/lock")
+	for range 20 { // so that the server's zxid is behind the client's afterwards
+		require.NoError(t, acquire(t, mu).Release())
+	}
+	hold := acquire(t, mu)
+	work := hold.Context(context.Background())
+	require.NoError(t, server.Kill())
+	require.NoError(t, server.Wipe())
+	require.NoError(t, server.Start(testzk.Context(t)))
+	lostTo(t, hold, work, framework.ErrSessionLost)
+	require.NoError(t, acquire(t, mu).Release())
+}
+
+func TestLockWorksWhileTheServersReapItsParents(t *testing.T) {
+	e := ensemble.Start(t, 1, ensemble.WithTick(200*time.Millisecond),
+		ensemble.WithProperty("znode.container.checkIntervalMs", "10"))
+	client := testzk.Connected(t, e.Connect())
+	mu := newMutex(t, client, "/deep/down/lock")
+	ctx := testzk.Context(t)
+	var r referee
+	contend(t, 4, func(int) error {
+		for range 25 {
+			hold, err := mu.Acquire(ctx)
+			if err != nil {
+				return err
+			}
+			if err := r.work(hold); err != nil {
+				return err
+			}
+			if err := hold.Release(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	testzk.Eventually(t, func() bool {
+		_, err := client.Exists(ctx, "/deep")
+		return err != nil
+	}, "the servers do not reap the containers")
+}
+
+func TestRevocationReachesTheHolderAgainAndAgain(t *testing.T) {
+	path := testzk.Path(t)
+	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
+	asker := testzk.Connected(t, testzk.Connect())
+	for range 2 { // also after it was acquired anew
+		hold := acquire(t, mu)
+		select {
+		case <-hold.Revoked():
+			require.FailNow(t, "nobody asked")
+		default:
+		}
+		require.NoError(t, mutex.Revoke(testzk.Context(t), asker, hold.Path()))
+		closes(t, hold.Revoked(), "the request does not reach the holder")
+		require.NoError(t, hold.Err(), "a request is no loss")
+		require.NoError(t, hold.Release())
+		require.NoError(t, mutex.Revoke(testzk.Context(t), asker, hold.Path()), "a node that is gone is fine")
+	}
+}
+
+func TestOtherDataOnTheNodeIsNoRevocation(t *testing.T) {
+	path := testzk.Path(t)
+	hold := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
+	revoked := hold.Revoked()
+	observer := testzk.Observer(t)
+	_, err := observer.Set(hold.Path(), []byte("hello"), -1)
+	require.NoError(t, err)
+	_, err = observer.Set(hold.Path(), []byte("__REVOKE__"), -1)
+	require.NoError(t, err)
+	closes(t, revoked, "the request does not reach the holder")
+	require.NoError(t, hold.Release())
+}
+
+func TestWaiterThatIsRevokedLearnsItWhenItHolds(t *testing.T) {
+	path := testzk.Path(t)
+	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
+	holder := acquire(t, mu)
+	waiter := start(t, mu)
+	line := queued(t, mu, 2)
+	require.NoError(t, mutex.Revoke(testzk.Context(t), testzk.Connected(t, testzk.Connect()), line[1].Node))
+	require.NoError(t, holder.Release())
+	hold := waiter.won(t)
+	closes(t, hold.Revoked(), "the request does not reach the holder")
+	require.NoError(t, hold.Release())
+}
