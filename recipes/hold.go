@@ -142,18 +142,18 @@ func Reenter(ctx context.Context, key any) (*Hold, bool) {
 // The results are those of ops. It fails like framework.Session.Multi, and with the reason of Err if the hold has ended.
 func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Result, error) {
 	if err := h.Err(); err != nil {
-		return nil, fmt.Errorf("guard %s: %w", h.Path(), err)
+		return nil, &framework.Error{Op: "guard", Path: h.Path(), Outcome: framework.NotApplied, Err: err}
 	}
 	t := h.tenure
 	results, err := t.Session.Multi(ctx, append([]framework.Op{framework.CheckOp(t.Node, -1)}, ops...)...)
-	if len(results) > 0 {
-		if errors.Is(results[0].Err, zk.ErrNoNode) {
-			t.end(ErrNodeDeleted)
-			return nil, fmt.Errorf("guard %s: %w", t.Node, ErrNodeDeleted)
-		}
-		results = results[1:]
+	if len(results) == 0 {
+		return nil, err
 	}
-	return results, err
+	if errors.Is(results[0].Err, zk.ErrNoNode) {
+		t.end(ErrNodeDeleted)
+		return nil, &framework.Error{Op: "guard", Path: t.Node, Outcome: framework.OutcomeOf(err), Err: ErrNodeDeleted}
+	}
+	return results[1:], err
 }
 
 // Revoked is closed when somebody asks for the lock back. It is a request: the holder should release soon. See mutex.Revoke.

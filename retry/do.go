@@ -65,10 +65,17 @@ type loop struct {
 
 type loopKey struct{}
 
+// Ungoverned takes the mark of a running Do off a context. It is for code that waits for something and has to go on waiting through
+// failures, as part of an operation rather than as its repetition: called within somebody's Do, it would otherwise give up at the
+// first one.
+func Ungoverned(ctx context.Context) context.Context {
+	return context.WithValue(ctx, loopKey{}, (*loop)(nil))
+}
+
 // governed reports whether ctx comes from a Do that is still running.
 func governed(ctx context.Context) bool {
 	l, ok := ctx.Value(loopKey{}).(*loop)
-	return ok && !l.over.Load()
+	return ok && l != nil && !l.over.Load()
 }
 
 func newLoop(p Policy, retryable func(error) bool) *loop {

@@ -357,3 +357,17 @@ func TestContextOfTheAttemptKeepsValuesAndDeadline(t *testing.T) {
 		return nil
 	}))
 }
+
+func TestUngovernedContextBeginsALoopOfItsOwn(t *testing.T) {
+	calls := 0
+	err := Do(t.Context(), Times(2, 0), nil, func(ctx context.Context) error {
+		return Do(Ungoverned(ctx), Times(3, 0), nil, func(ctx context.Context) error {
+			return Do(ctx, Times(5, 0), nil, func(context.Context) error {
+				calls++
+				return errors.New("no")
+			})
+		})
+	})
+	require.Error(t, err)
+	require.Equal(t, 3*4, calls, "the inner loop is one of its own, and the innermost is governed by it")
+}

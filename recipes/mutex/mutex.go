@@ -74,7 +74,7 @@ func (m *Mutex) usable(ctx context.Context) error {
 	case ctx == nil:
 		return fmt.Errorf("mutex %s: %w", m.path, framework.ErrNilContext)
 	case ctx.Err() != nil:
-		return fmt.Errorf("acquire %s: %w", m.path, ctxerr.Of(ctx))
+		return fmt.Errorf("mutex %s: %w", m.path, ctxerr.Of(ctx))
 	}
 	return nil
 }

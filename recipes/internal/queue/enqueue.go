@@ -36,7 +36,7 @@ func (l *Line) enqueue(ctx context.Context, s *framework.Session) (*place, error
 			rebuilds++
 			l.setParent(parent{})
 		case errors.Is(err, zk.ErrNodeExists):
-			return nil, fmt.Errorf("the counter of sequence numbers of %s has run out (delete the node while nobody uses the lock): %w", l.path, err)
+			return nil, fmt.Errorf("the counter of sequence numbers of %s is stuck (delete it while nobody uses the lock): %w", l.path, err)
 		default:
 			return nil, err
 		}
@@ -113,8 +113,8 @@ func (l *Line) place(s *framework.Session, node string, stat *zk.Stat) (*place, 
 
 func (l *Line) checkCounter(p *place) *place {
 	if p.seq >= warnFrom || p.seq < 0 {
-		l.log.Warn("the counter of sequence numbers is running out: let the parent be deleted while nobody uses the lock",
-			zap.Int32("sequence", p.seq))
+		l.log.Warn("the parent's counter of sequence numbers is running out, Curator clients will not exclude each other then: "+
+			"delete the parent while nobody uses the lock", zap.Int32("sequence", p.seq))
 	}
 	return p
 }

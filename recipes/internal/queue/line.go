@@ -112,6 +112,8 @@ func (l *Line) failed(ctx context.Context, err error) error {
 		return nil
 	case errors.Is(err, errBusy):
 		err = recipes.ErrNotAcquired
+	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
+		err = fmt.Errorf("%w: %w", ctxerr.Of(ctx), err)
 	}
 	return fmt.Errorf("acquire %s: %w", l.path, err)
 }

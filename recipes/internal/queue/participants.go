@@ -1,10 +1,12 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,7 +25,8 @@ func (l *Line) Participants(ctx context.Context) ([]recipes.Participant, error) 
 		return nil, fmt.Errorf("participants: %w", err)
 	}
 	var all []recipes.Participant
-	for _, m := range lineup(children, l.rules.Block) {
+	line := lineup(children, l.rules.Block)
+	for _, m := range line {
 		data, stat, err := l.client.Get(ctx, l.node(m.name))
 		if errors.Is(err, zk.ErrNoNode) {
 			continue
@@ -38,6 +41,9 @@ func (l *Line) Participants(ctx context.Context) ([]recipes.Participant, error) 
 			Token:   stat.Czxid,
 			Since:   time.UnixMilli(stat.Ctime),
 		})
+	}
+	if wrapped(line) {
+		slices.SortFunc(all, func(a, b recipes.Participant) int { return cmp.Compare(a.Token, b.Token) })
 	}
 	return all, nil
 }

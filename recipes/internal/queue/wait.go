@@ -1,9 +1,11 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -23,26 +25,51 @@ func (l *Line) ahead(ctx context.Context, p *place) ([]member, error) {
 	if err != nil {
 		return nil, vanished(err)
 	}
-	return l.inFront(children, p)
+	line := lineup(children, l.rules.Block)
+	if !slices.Contains(children, p.name) {
+		return nil, errVanished // whoever is not in line is not first in it
+	}
+	if wrapped(append(line, p.member)) {
+		return l.olderThan(ctx, p, line)
+	}
+	return inFront(line, p.member), nil
 }
 
-// inFront picks from children those that stand in the way of p. Our own node must be among the children: whoever is not in line is not
-// first in it.
-func (l *Line) inFront(children []string, p *place) ([]member, error) {
-	present := false
+// inFront picks from a line those that are ahead of m.
+func inFront(line []member, m member) []member {
 	var ahead []member
-	for _, m := range lineup(children, l.rules.Block) {
-		if m.name != p.name && before(m.seq, p.seq) {
-			ahead = append(ahead, m)
+	for _, other := range line {
+		if before(other.seq, m.seq) {
+			ahead = append(ahead, other)
 		}
 	}
-	for _, name := range children {
-		present = present || name == p.name
+	return ahead
+}
+
+// olderThan picks from a line those that were created before p, by the transactions that created them.
+func (l *Line) olderThan(ctx context.Context, p *place, line []member) ([]member, error) {
+	if err := l.confirm(ctx, p); err != nil {
+		return nil, err
 	}
-	if !present {
-		return nil, errVanished
+	var older []member
+	czxids := map[string]int64{}
+	for _, m := range line {
+		stat, err := patiently(ctx, p, func(ctx context.Context) (*zk.Stat, error) {
+			return p.session.Exists(ctx, l.node(m.name))
+		})
+		if errors.Is(err, zk.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if stat.Czxid < p.token {
+			czxids[m.name] = stat.Czxid
+			older = append(older, m)
+		}
 	}
-	return ahead, nil
+	slices.SortFunc(older, func(a, b member) int { return cmp.Compare(czxids[a.name], czxids[b.name]) })
+	return older, nil
 }
 
 // wait waits until nobody is ahead of p any more.
@@ -120,10 +147,10 @@ func (l *Line) watchOwn(ctx context.Context, p *place) error {
 }
 
 // patiently makes single attempts at a read until one is answered: whoever has a place in line keeps it through an outage, as long as the
-// session lasts.
+// session lasts, even where the caller repeats the whole acquire.
 func patiently[T any](ctx context.Context, p *place, read func(context.Context) (T, error)) (T, error) {
 	var out T
-	err := retry.Do(ctx, patience, func(err error) bool { return framework.IsTransient(err) && p.session.Err() == nil },
+	err := retry.Do(retry.Ungoverned(ctx), patience, func(err error) bool { return framework.IsTransient(err) && p.session.Err() == nil },
 		func(ctx context.Context) (err error) {
 			out, err = read(ctx)
 			return err
