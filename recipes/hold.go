@@ -18,8 +18,9 @@ import (
 // lost, and is never held again. Safe for concurrent use. The zero value and nil are holds that were released.
 //
 // A hold can be lost at any time: the session is over, no server has answered for too long, somebody deleted the node, the client
-// was closed. Done and the contexts tell at once while the process runs; Err, ValidUntil and Guard compare clocks at the moment
-// of asking, so that a process that was paused learns it from its first question. Between asking and acting a process can still
+// was closed. Done and the contexts tell promptly while the process runs (a deleted node is noticed by a watch once the hold has
+// lasted a tenth of a second, or by the next Guard or Release); Err, ValidUntil and Guard compare clocks at the moment of asking, so
+// that a process that was paused learns it from its first question. Between asking and acting a process can still
 // be paused: only the resource itself can refuse what comes late, by the Token, or the servers, by Guard.
 type Hold struct {
 	tenure *tenure // nil in the zero value
@@ -62,7 +63,7 @@ func (h *Hold) reason() error {
 }
 
 // Token is the fencing token: the czxid of the lock node. A later holder of the lock has a larger one, in whatever session, on
-// whatever incarnation of the parent node. All levels of one ownership share it. It stays readable after the end; 0 in the zero value.
+// whatever incarnation of the parent node; only a restore of the ensemble from a backup sets tokens back. All levels of one ownership share it. It stays readable after the end; 0 in the zero value.
 func (h *Hold) Token() int64 {
 	if h == nil || h.tenure == nil {
 		return 0
@@ -79,7 +80,8 @@ func (h *Hold) Path() string {
 }
 
 // ValidUntil is how long the hold can be relied on from what is known now, by this machine's clock: it moves forward with every
-// request that a server answers, and the hold ends when it passes. It is the zero Time once the hold has ended.
+// request that a server answers, and the hold ends when it passes. It is the zero Time once the hold has ended. To ask whether the hold
+// is valid use Err, which also knows of a machine that was suspended; comparing this with time.Now does not.
 func (h *Hold) ValidUntil() time.Time {
 	if h.Err() != nil {
 		return time.Time{}
@@ -171,10 +173,11 @@ func (h *Hold) Revoked() <-chan struct{} {
 // It returns
 //
 //   - nil: this level is over, and if it was the last the node is gone;
-//   - framework.ErrSessionLost, framework.ErrClosed or ErrNodeDeleted: the hold had ended before. Exclusivity may not have lasted to
-//     the end of the work;
+//   - framework.ErrSessionLost, framework.ErrClosed or ErrNodeDeleted: the hold had ended before, or ended during the deletion.
+//     Exclusivity may not have lasted to the end of the work;
 //   - ErrNotHeld: it was released before, or is nil; nothing was done;
-//   - anything else: the hold is over, and the deletion is not confirmed yet.
+//   - anything else: the hold is over, and the deletion is not confirmed yet; or the servers refuse it (zk.ErrNoAuth), then the node
+//     stays until the session ends.
 func (h *Hold) Release() error {
 	if h == nil || h.tenure == nil {
 		return ErrNotHeld

