@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest/ensemble"
+)
+
+func TestExample(t *testing.T) {
+	server := ensemble.Start(t, 1)
+	client, err := framework.New(server.Connect())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	mu, err := mutex.New(client, "/docent-examples/mutex")
+	require.NoError(t, err)
+
+	t.Run("holds the lock and gives it back", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var out bytes.Buffer
+		require.NoError(t, run(ctx, server.Connect(), &out))
+		require.Regexp(t, `^holding /docent-examples/mutex/\S+-lock-\d{10}, token [1-9]\d*\n$`, out.String())
+		line, err := mu.Participants(ctx)
+		require.NoError(t, err)
+		require.Empty(t, line)
+	})
+
+	t.Run("waits for whoever has the lock, and leaves the line when told to", func(t *testing.T) {
+		hold, err := mu.Acquire(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		var out bytes.Buffer
+		require.ErrorIs(t, run(ctx, server.Connect(), &out), recipes.ErrNotAcquired)
+		require.Empty(t, out.String())
+		require.NoError(t, hold.Release())
+	})
+}
+
+func TestBadConnectString(t *testing.T) {
+	require.ErrorContains(t, run(t.Context(), "localhost:port", &bytes.Buffer{}), "localhost:port")
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+)
+
+// victim is the worker that was killed.
+type victim struct {
+	visit // the write that it did not get to
+	at    time.Time
+}
+
+// handle is the store with an audience: it tells what happens, and sees to it that the accident happens. Each step of a worker comes
+// through here, and the worker goes on when it returns.
+func (s *show) handle(step string, v visit) (answer, error) {
+	a, err := s.store.apply(step, v)
+	if err != nil {
+		if !errors.Is(err, errStale) {
+			s.fail(err)
+		}
+		return a, err
+	}
+	switch step {
+	case stepEnter:
+		s.entered(v)
+	case stepRead:
+		if a.Turn >= s.fatalTurn() {
+			s.accident.Do(func() { s.killHolder(v, a.Value) })
+		}
+	case stepWrite:
+		s.say.turn(a.Turn, v)
+		s.wrote(v)
+	}
+	return a, nil
+}
+
+// fatalTurn is late enough for everybody to be in line, and so early that at least one other worker has something left to do.
+func (s *show) fatalTurn() int { return 1 + s.cfg.workers*s.cfg.increments/3 }
+
+// killHolder kills the worker that holds the lock and has just read the record. It cannot release the lock any more, and nobody else
+// can do it: to the servers it looks like a worker that thinks for a long time, until its session ends.
+func (s *show) killHolder(v visit, record int) {
+	v.Value = record + 1
+	p := s.crew[v.Worker-1]
+	s.say.line("worker %d holds the lock (token %d) and has read the record, %d. NOW IT IS KILLED (kill -9, process %d).",
+		v.Worker, v.Token, record, p.cmd.Process.Pid)
+	p.kill()
+	s.store.crashed(v.Worker)
+	s.victim.Store(&victim{visit: v, at: time.Now()})
+	if line := s.whoIsInLine(); line != "" {
+		s.say.line("In line for the lock, the holder first: %s.", line)
+	}
+	s.say.line("Worker %d is dead, but the lock is still its own. ZooKeeper lets it go when it has heard nothing from", v.Worker)
+	s.say.line("worker %d for the session timeout, %v. This wait is that timeout, everybody has to wait for it ...", v.Worker, s.agreed)
+}
+
+// whoIsInLine asks the servers. If they do not answer the show goes on without.
+func (s *show) whoIsInLine() string {
+	ctx, cancel := context.WithTimeout(s.ctx, time.Second)
+	defer cancel()
+	line, err := s.lock.Participants(ctx)
+	if err != nil {
+		return ""
+	}
+	names := make([]string, len(line))
+	for i, p := range line {
+		names[i] = string(p.Data)
+	}
+	return strings.Join(names, ", ")
+}
+
+// entered notices that the lock has passed on.
+func (s *show) entered(next visit) {
+	v := s.victim.Load()
+	if v == nil {
+		return
+	}
+	s.handOver.Do(func() {
+		waited := time.Since(v.at)
+		s.passedOn.Store(int64(waited))
+		s.say.line("... %.1f s after the kill the lock has passed on to worker %d, with a larger token: %d.",
+			waited.Seconds(), next.Worker, next.Token)
+	})
+}
+
+// wrote lets the dead worker's write arrive, right after the first write of those who came later. This is not far-fetched: a request may
+// be on its way for long, and a worker may not be dead but paused. It would overwrite what was written just now.
+func (s *show) wrote(next visit) {
+	v := s.victim.Load()
+	if v == nil {
+		return
+	}
+	s.late.Do(func() {
+		s.say.line("Too late, the dead worker's write arrives: record %d -> %d, with token %d.", v.Value-1, v.Value, v.Token)
+		_, err := s.remote.do(s.ctx, stepWrite, v.visit)
+		if !errors.Is(err, errStale) {
+			s.fail(errors.Join(errors.New("the dead worker's late write was not refused for its token"), err))
+			return
+		}
+		s.refused.Store(true)
+		s.say.line("The store refuses it: token %d is older than %d. Without that, worker %d's work would be overwritten.", v.Token, next.Token, next.Worker)
+	})
+}

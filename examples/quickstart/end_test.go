@@ -1,0 +1,91 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/zktest/ensemble"
+)
+
+// The moments at which an end from outside is interesting.
+var moments = map[string]string{
+	"before the accident": `record 1 -> 2$`,
+	"during the wait":     `This wait is that timeout`,
+	"after the wait":      `The store refuses it`,
+}
+
+func TestInterruptEndsEverything(t *testing.T) {
+	for name, moment := range moments {
+		t.Run(name, func(t *testing.T) {
+			p := launch(t)
+			server := p.line(t, `Started a ZooKeeper server at (\S+)\.$`)[1]
+			p.line(t, moment)
+			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
+			require.Equal(t, exitInterrupted, p.end(t), "%s", &p.output)
+			require.Regexp(t, `quickstart: interrupted\n$`, p.output.String())
+			requireGone(t, server)
+		})
+	}
+}
+
+func TestInterruptLeavesNothingOnAGivenServer(t *testing.T) {
+	e := ensemble.Start(t, 1)
+	client, err := framework.New(e.Connect())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	for name, moment := range moments {
+		t.Run(name, func(t *testing.T) {
+			p := launch(t, "-connect", e.Connect())
+			p.line(t, moment)
+			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
+			require.Equal(t, exitInterrupted, p.end(t), "%s", &p.output)
+			_, err := client.Exists(t.Context(), folder)
+			require.ErrorIs(t, err, zk.ErrNoNode)
+		})
+	}
+}
+
+func TestInterruptWhileTheServerStarts(t *testing.T) {
+	p := launch(t)
+	p.line(t, `A lock between processes`)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, exitInterrupted, p.end(t), "%s", &p.output)
+}
+
+// Nobody can tidy up in a process that is killed: the workers notice by themselves, the server is ended by the kernel.
+func TestKilledParentTakesEverythingWithIt(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ends the server with its parent")
+	}
+	for name, moment := range moments {
+		t.Run(name, func(t *testing.T) {
+			p := launch(t)
+			server := p.line(t, `Started a ZooKeeper server at (\S+)\.$`)[1]
+			p.line(t, moment)
+			require.NoError(t, p.cmd.Process.Kill())
+			require.Equal(t, -1, p.end(t), "%s", &p.output)
+			requireGone(t, server)
+		})
+	}
+}
+
+// Servers that are silent for longer than a session cost the holder its lock. That is no reason to give up, and no excuse for a wrong
+// record.
+func TestOutageIsSurvived(t *testing.T) {
+	e := ensemble.Start(t, 1)
+	server := e.Servers()[0]
+	p := launch(t, "-connect", e.Connect(), "-session", "1s", "-increments", "12")
+	p.line(t, `The store refuses it`)
+	require.NoError(t, server.Pause())
+	p.line(t, `worker \d lost the lock and tries again: .*session lost`)
+	require.NoError(t, server.Resume())
+	require.Zero(t, p.end(t), "%s", &p.output)
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/zktest/ensemble"
+)
+
+// patience is for what must happen, on a slow machine too.
+const patience = 90 * time.Second
+
+func ended(t *testing.T, cause error) context.Context {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	return ctx
+}
+
+var binary struct {
+	once sync.Once
+	dir  string
+	path string
+	err  error
+}
+
+// build builds the program once for all tests, with the race detector if the tests have it.
+func build(t *testing.T) string {
+	t.Helper()
+	binary.once.Do(func() {
+		if binary.dir, binary.err = os.MkdirTemp("", "quickstart-test-"); binary.err != nil {
+			return
+		}
+		binary.path = filepath.Join(binary.dir, "quickstart.exe") // every system runs a file of this name
+		args := []string{"build", "-o", binary.path}
+		if raceEnabled() {
+			args = append(args, "-race")
+		}
+		if text, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil {
+			binary.err = fmt.Errorf("%w: %s", err, text)
+		}
+	})
+	require.NoError(t, binary.err)
+	return binary.path
+}
+
+func raceEnabled() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
+// program is the real program while it runs. Its workers inherit its stderr, so that the end of its output is the end of them all.
+type program struct {
+	cmd    *exec.Cmd
+	output output
+	lines  chan string // closed when nobody is left who could write one
+}
+
+func launch(t *testing.T, args ...string) *program {
+	t.Helper()
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	p := &program{cmd: exec.Command(build(t), args...), lines: make(chan string, 10_000)}
+	p.cmd.Stdout, p.cmd.Stderr = writer, writer
+	p.cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
+	require.NoError(t, p.cmd.Start())
+	require.NoError(t, writer.Close())
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	go func() {
+		defer close(p.lines)
+		for lines := bufio.NewScanner(io.TeeReader(reader, &p.output)); lines.Scan(); {
+			p.lines <- lines.Text()
+		}
+	}()
+	return p
+}
+
+// line waits for a line that matches, and returns its groups.
+func (p *program) line(t *testing.T, pattern string) []string {
+	t.Helper()
+	expr := regexp.MustCompile(pattern)
+	timeout := time.After(patience)
+	for {
+		select {
+		case text, ok := <-p.lines:
+			require.True(t, ok, "no line matches %s:\n%s", pattern, &p.output)
+			if groups := expr.FindStringSubmatch(text); groups != nil {
+				return groups
+			}
+		case <-timeout:
+			require.Fail(t, "timeout", "waiting for %s:\n%s", pattern, &p.output)
+		}
+	}
+}
+
+// end waits for the end of the program and of its workers, and returns the exit code.
+func (p *program) end(t *testing.T) int {
+	t.Helper()
+	timeout := time.After(patience)
+	for open := true; open; {
+		select {
+		case _, open = <-p.lines:
+		case <-timeout:
+			require.Fail(t, "timeout", "it or a worker does not end:\n%s", &p.output)
+		}
+	}
+	_ = p.cmd.Wait() // the code says it
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func requireGone(t *testing.T, server string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", server)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	}, patience, 20*time.Millisecond, "the server at %s is still there", server)
+}
+
+var turnLine = regexp.MustCompile(`(?m)worker (\d+) holds the lock \(token (\d+)\): record (\d+) -> (\d+)$`)
+
+func TestShow(t *testing.T) {
+	p := launch(t)
+	server := p.line(t, `Started a ZooKeeper server at (\S+)\.$`)[1]
+	require.Zero(t, p.end(t), "%s", &p.output)
+	text := p.output.String()
+
+	var record, token int
+	for _, m := range turnLine.FindAllStringSubmatch(text, -1) {
+		require.Equal(t, strconv.Itoa(record), m[3])
+		record++
+		require.Equal(t, strconv.Itoa(record), m[4])
+		next, err := strconv.Atoi(m[2])
+		require.NoError(t, err)
+		require.Greater(t, next, token)
+		token = next
+	}
+	require.GreaterOrEqual(t, record, 3*5)
+	require.Less(t, record, 4*5)
+	for _, want := range []string{
+		`NOW IT IS KILLED \(kill -9, process \d+\)`,
+		`In line for the lock, the holder first: worker (\d), worker \d, worker \d, worker \d\.`,
+		`for the session timeout, 3s\. This wait is that timeout`,
+		`after the kill the lock has passed on to worker \d, with a larger token`,
+		`the dead worker's write arrives: record \d+ -> \d+, with token \d+`,
+		`The store refuses it: token \d+ is older than \d+`,
+		fmt.Sprintf(`no lost update: %d writes, and the record is %[1]d;`, record),
+		`session timeout: 3s`,
+	} {
+		require.Regexp(t, want, text)
+	}
+	require.LessOrEqual(t, strings.Count(text, "\n"), 60)
+	requireGone(t, server)
+}
+
+func TestShowOnAGivenServerLeavesNothingThere(t *testing.T) {
+	server := ensemble.Start(t, 1)
+	client, err := framework.New(server.Connect())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	for _, c := range []struct{ workers, increments int }{{2, 1}, {20, 3}, {2, 40}} {
+		t.Run(fmt.Sprintf("%d workers, %d increments", c.workers, c.increments), func(t *testing.T) {
+			p := launch(t, "-connect", server.Connect()+"/given", "-session", "1s",
+				"-workers", strconv.Itoa(c.workers), "-increments", strconv.Itoa(c.increments))
+			require.Zero(t, p.end(t), "%s", &p.output)
+			require.NotContains(t, p.output.String(), "Started")
+			require.LessOrEqual(t, strings.Count(p.output.String(), "\n"), 60, "%s", &p.output)
+			_, err := client.Exists(t.Context(), "/given"+folder)
+			require.ErrorContains(t, err, "node does not exist")
+		})
+	}
+}
+
+// A detector that never fires is worth nothing: with a lock that does not exclude, the program must say so.
+func TestBrokenExclusionFailsTheShow(t *testing.T) {
+	t.Setenv(brokenEnv, "1")
+	server := ensemble.Start(t, 1)
+	var out, errs output
+	code := run([]string{"-connect", server.Connect(), "-session", "1s"}, &out, &errs)
+	require.Equal(t, exitFailed, code, "%s%s", &out, &errs)
+	require.Contains(t, errs.String(), "FAILED: BROKEN")
+	require.NotContains(t, out.String(), "what it promises")
+}
+
+func TestWorkerThatFailsFailsTheShow(t *testing.T) {
+	p := launch(t, "-increments", "50")
+	pid, err := strconv.Atoi(p.line(t, `Workers 1 to 4 are the processes (\d+),`)[1])
+	require.NoError(t, err)
+	worker, err := os.FindProcess(pid)
+	require.NoError(t, err)
+	require.NoError(t, worker.Kill())
+	require.Equal(t, exitFailed, p.end(t), "%s", &p.output)
+	require.Contains(t, p.output.String(), "FAILED: worker 1 failed")
+}
+
+func TestShowThatTakesTooLongFails(t *testing.T) {
+	server := ensemble.Start(t, 1)
+	cfg := config{connect: server.Connect(), workers: 2, increments: 50, session: time.Second, limit: 500 * time.Millisecond}
+	var out, errs output
+	err := perform(t.Context(), cfg, newNarrator(&out, 100), &errs)
+	require.ErrorContains(t, err, "it took longer than 500ms")
+}
+
+func TestServerThatIsNotThere(t *testing.T) {
+	cfg := config{connect: "127.0.0.1:1", workers: 2, increments: 1, session: time.Second, limit: 500 * time.Millisecond}
+	var out, errs output
+	err := perform(t.Context(), cfg, newNarrator(&out, 2), &errs)
+	require.ErrorIs(t, err, framework.ErrNotConnected)
+	require.ErrorContains(t, err, "127.0.0.1:1")
+}
+
+func TestZooKeeperThatIsNotInstalled(t *testing.T) {
+	t.Setenv("ZOOKEEPER_HOME", t.TempDir())
+	var out, errs output
+	require.Equal(t, exitFailed, run(nil, &out, &errs))
+	require.Contains(t, errs.String(), "not installed")
+	require.Contains(t, errs.String(), "-connect host:port")
+}

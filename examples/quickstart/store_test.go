@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// step is one step at the store and what it must say to it.
+type step struct {
+	name string
+	visit
+	want error
+}
+
+func play(t *testing.T, s *store, steps []step) {
+	t.Helper()
+	for i, st := range steps {
+		_, err := s.apply(st.name, st.visit)
+		if st.want == nil {
+			require.NoError(t, err, "step %d: %+v", i, st)
+			continue
+		}
+		require.ErrorIs(t, err, st.want, "step %d: %+v", i, st)
+	}
+}
+
+func turn(worker int, token int64, value int) []step {
+	return []step{
+		{stepEnter, visit{Worker: worker, Token: token}, nil},
+		{stepRead, visit{Worker: worker, Token: token}, nil},
+		{stepWrite, visit{worker, token, value}, nil},
+		{stepLeave, visit{Worker: worker, Token: token}, nil},
+	}
+}
+
+func TestStoreHasNothingAgainstGoodTurns(t *testing.T) {
+	s := newStore()
+	play(t, s, turn(1, 10, 1))
+	play(t, s, turn(2, 11, 2))
+	play(t, s, turn(1, 15, 3))
+	got, err := s.check(3, 1, 3)
+	require.ErrorContains(t, err, "worker 1 wrote 2 times, not 1")
+	require.NotErrorIs(t, err, errLostUpdate)
+	require.Equal(t, totals{value: 3, turns: 3, writes: 3, first: 10, newest: 15}, got)
+}
+
+func TestStoreFindsFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps []step
+		fault error
+	}{
+		"two at once": {[]step{
+			{stepEnter, visit{Worker: 1, Token: 10}, nil},
+			{stepEnter, visit{Worker: 2, Token: 11}, errOverlap},
+		}, errOverlap},
+		"one twice at once": {[]step{
+			{stepEnter, visit{Worker: 1, Token: 10}, nil},
+			{stepEnter, visit{Worker: 1, Token: 11}, errOverlap},
+		}, errOverlap},
+		"lost update": {append(turn(1, 10, 1),
+			step{stepEnter, visit{Worker: 2, Token: 11}, nil},
+			step{stepWrite, visit{2, 11, 1}, errLostUpdate},
+		), errLostUpdate},
+		"value out of nowhere": {[]step{
+			{stepEnter, visit{Worker: 1, Token: 10}, nil},
+			{stepWrite, visit{1, 10, 2}, errLostUpdate},
+		}, errLostUpdate},
+		"same token again": {append(turn(1, 10, 1),
+			step{stepEnter, visit{Worker: 2, Token: 10}, errTokenOrder},
+		), errTokenOrder},
+		"smaller token": {append(turn(1, 10, 1),
+			step{stepEnter, visit{Worker: 2, Token: 9}, errTokenOrder},
+		), errTokenOrder},
+		"no token": {[]step{
+			{stepEnter, visit{Worker: 1}, errTokenOrder},
+		}, errTokenOrder},
+		"write after leaving": {append(turn(1, 10, 1),
+			step{stepWrite, visit{1, 10, 2}, errOutside},
+		), errOutside},
+		"write without entering": {[]step{
+			{stepWrite, visit{1, 10, 1}, errOutside},
+		}, errOutside},
+		"read with another's token": {[]step{
+			{stepEnter, visit{Worker: 1, Token: 10}, nil},
+			{stepRead, visit{Worker: 2, Token: 10}, errOutside},
+		}, errOutside},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore()
+			play(t, s, c.steps)
+			_, err := s.check(0, 0, 0)
+			require.ErrorIs(t, err, c.fault)
+		})
+	}
+}
+
+func TestStoreRefusesAnOldTokenWithoutAFault(t *testing.T) {
+	s := newStore()
+	play(t, s, []step{
+		{stepEnter, visit{Worker: 1, Token: 10}, nil},
+		{stepRead, visit{Worker: 1, Token: 10}, nil},
+	})
+	s.crashed(1)
+	play(t, s, []step{
+		{stepEnter, visit{Worker: 2, Token: 11}, nil},
+		{stepWrite, visit{1, 10, 1}, errStale}, // the new holder has not even read yet
+		{stepRead, visit{Worker: 1, Token: 10}, errStale},
+		{stepRead, visit{Worker: 2, Token: 11}, nil},
+		{stepWrite, visit{2, 11, 1}, nil},
+		{stepWrite, visit{1, 10, 1}, errStale},
+		{stepWrite, visit{1, 10, 2}, errStale}, // though the value would fit
+	})
+	got, err := s.check(2, 1, 1)
+	require.NoError(t, err)
+	require.Equal(t, 1, got.value)
+}
+
+func TestStoreCountsTheDeadAsGoneOnlyWhenTold(t *testing.T) {
+	s := newStore()
+	play(t, s, []step{
+		{stepEnter, visit{Worker: 1, Token: 10}, nil},
+		{stepEnter, visit{Worker: 2, Token: 11}, errOverlap},
+	})
+	s = newStore()
+	play(t, s, []step{{stepEnter, visit{Worker: 1, Token: 10}, nil}})
+	s.crashed(2)
+	play(t, s, []step{{stepEnter, visit{Worker: 2, Token: 11}, errOverlap}})
+}
+
+func TestStoreNoticesAtTheEndThatWritesAreMissing(t *testing.T) {
+	s := newStore()
+	play(t, s, turn(1, 10, 1))
+	_, err := s.check(2, 1, 0)
+	require.ErrorContains(t, err, "worker 2 wrote 0 times, not 1")
+	_, err = s.check(2, 1, 2)
+	require.NoError(t, err)
+	s.value = 0 // an update undone behind the store's back
+	_, err = s.check(2, 1, 2)
+	require.ErrorIs(t, err, errLostUpdate)
+}
+
+func TestStoreThroughHTTP(t *testing.T) {
+	s := newStore()
+	server := httptest.NewServer(handler(s.apply))
+	defer server.Close()
+	remote := newRemoteStore(server.URL)
+	do := func(step string, v visit) (answer, error) { return remote.do(context.Background(), step, v) }
+
+	_, err := do(stepEnter, visit{Worker: 1, Token: 10})
+	require.NoError(t, err)
+	a, err := do(stepWrite, visit{1, 10, 1})
+	require.NoError(t, err)
+	require.Equal(t, answer{Value: 1, Written: 1, Turn: 1}, a)
+
+	_, err = do(stepWrite, visit{1, 9, 2})
+	require.ErrorIs(t, err, errStale)
+	require.True(t, isLost(err))
+	require.ErrorContains(t, err, "it is 9, and 10 has been here")
+
+	_, err = do(stepWrite, visit{1, 10, 7})
+	require.NotErrorIs(t, err, errStale)
+	require.False(t, isLost(err))
+	require.ErrorContains(t, err, errLostUpdate.Error())
+
+	_, err = do("dance", visit{})
+	require.ErrorContains(t, err, `no such step: "dance"`)
+}
