@@ -8,6 +8,8 @@ var (
 	ErrNotAcquired = errors.New("recipes: not acquired")
 	// ErrNotHeld means that a hold was released before, or never was one. Curator: IllegalMonitorStateException.
 	ErrNotHeld = errors.New("recipes: not held")
+	// ErrReleasePending means that a hold is over by Release, and that it is not confirmed yet that its node is gone.
+	ErrReleasePending = errors.New("recipes: released, deletion of the node not confirmed")
 	// ErrNodeDeleted means that somebody else deleted the lock node, and with it ended the hold.
 	ErrNodeDeleted = errors.New("recipes: lock node deleted by somebody else")
 )

@@ -173,11 +173,12 @@ func (h *Hold) Revoked() <-chan struct{} {
 // It returns
 //
 //   - nil: this level is over, and if it was the last the node is gone;
-//   - framework.ErrSessionLost, framework.ErrClosed or ErrNodeDeleted: the hold had ended before, or ended during the deletion.
-//     Exclusivity may not have lasted to the end of the work;
+//   - framework.ErrSessionLost, framework.ErrClosed or ErrNodeDeleted: the hold had ended before. Exclusivity may not have lasted to
+//     the end of the work;
 //   - ErrNotHeld: it was released before, or is nil; nothing was done;
-//   - anything else: the hold is over, and the deletion is not confirmed yet; or the servers refuse it (zk.ErrNoAuth), then the node
-//     stays until the session ends.
+//   - ErrReleasePending: the hold was valid until now and is over, and its node may still be in the way: the deletion goes on in the
+//     background, or the session has ended meanwhile and takes the node along, or the servers refuse it (zk.ErrNoAuth), then the
+//     node stays until the session ends.
 func (h *Hold) Release() error {
 	if h == nil || h.tenure == nil {
 		return ErrNotHeld

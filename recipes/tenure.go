@@ -125,15 +125,21 @@ func (t *tenure) check() {
 	}
 }
 
-// deleteNode takes the node away. A node that is gone already was deleted by somebody else.
+// deleteNode takes the node away. A node that is gone already was deleted by somebody else while we held it. A session that ends only now
+// is no loss, so the error must not look like one.
 func (t *tenure) deleteNode() error {
 	ctx, cancel := context.WithTimeout(context.Background(), t.Session.Timeout())
 	defer cancel()
 	err := t.Session.DeleteGuaranteed(ctx, t.Node)
-	if errors.Is(err, zk.ErrNoNode) {
-		err = fmt.Errorf("release %s: %w", t.Node, ErrNodeDeleted)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, zk.ErrNoNode):
+		return fmt.Errorf("release %s: %w", t.Node, ErrNodeDeleted)
+	case t.Session.Err() != nil:
+		return fmt.Errorf("release %s: %w: %v", t.Node, ErrReleasePending, err)
 	}
-	return err
+	return fmt.Errorf("release %s: %w: %w", t.Node, ErrReleasePending, err)
 }
 
 // watch asks for the node to be watched now.

@@ -9,8 +9,8 @@
 //	if err != nil {
 //		return err
 //	}
-//	defer hold.Release()
-//	ctx = hold.Context(ctx) // ends if the lock is lost; acquiring mu under it re-enters
+//	defer func() { err = errors.Join(err, hold.Release()) }() // tells if the lock was lost before the work was done
+//	ctx = hold.Context(ctx)                                   // ends if the lock is lost; acquiring mu under it re-enters
 //	return store.Write(ctx, row, hold.Token())
 //
 // # Guarantees

@@ -13,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest/ensemble"
+	"github.com/docent-zk/docent/zktest/proxy"
 )
 
 // closes waits for a channel to be closed.
@@ -103,6 +104,39 @@ func TestDeletionOfTheWholeTreeEndsTheHoldAndTheLockGoesOn(t *testing.T) {
 	after := acquire(t, mu)
 	require.Greater(t, after.Token(), hold.Token(), "the sequence starts over, the token does not")
 	require.NoError(t, after.Release())
+}
+
+func TestSessionThatEndsDuringReleaseIsNoLoss(t *testing.T) {
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	client := testzk.Connected(t, p.Addr())
+	hold := acquire(t, newMutex(t, client, path))
+	rule := p.On(proxy.Match{Op: proxy.OpDelete, Path: hold.Path()}, proxy.DropBefore())
+	released := make(chan error, 1)
+	go func() { released <- hold.Release() }()
+	require.NoError(t, rule.Wait(testzk.Context(t)))
+	require.NoError(t, client.Close())
+	err := <-released
+	if err != nil { // the deletion may have been repeated in time
+		require.ErrorIs(t, err, recipes.ErrReleasePending)
+		require.NotErrorIs(t, err, framework.ErrClosed, "the hold was valid until it was released")
+	}
+	require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
+	testzk.Empty(t, path)
+}
+
+func TestReleaseThatTheServersRefuseIsPending(t *testing.T) {
+	path := testzk.Path(t)
+	observer := testzk.Observer(t)
+	hold := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
+	_, err := observer.SetACL(path, zk.WorldACL(zk.PermAll&^zk.PermDelete), -1)
+	require.NoError(t, err)
+	err = hold.Release()
+	require.ErrorIs(t, err, recipes.ErrReleasePending)
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	require.ErrorIs(t, hold.Err(), recipes.ErrNotHeld)
+	_, err = observer.SetACL(path, zk.WorldACL(zk.PermAll), -1)
+	require.NoError(t, err)
 }
 
 func TestGuardAppliesOnlyWhileTheNodeExists(t *testing.T) {
