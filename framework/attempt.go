@@ -62,14 +62,14 @@ func attempt[T any](ctx context.Context, s *session, late func(T, error), call f
 	var reason error
 	select {
 	case <-f.landed:
-		return f.value, f.err
+		return f.value, s.explain(f.err)
 	case <-ctx.Done():
 		reason = ctxerr.Of(ctx)
 	case <-s.done:
 		reason = s.reason()
 	}
 	if !f.leave(late) {
-		return f.value, f.err
+		return f.value, s.explain(f.err)
 	}
 	return none, &attemptError{outcome: Unknown, err: reason, abandoned: late != nil}
 }

@@ -86,11 +86,7 @@ func (c *Client) Listen(fn func(StateChange)) (stop func()) {
 // Session returns the current live session, which may be without a connection at the moment. It waits for one as operations wait for
 // a connection: by the retry policy, and until ctx ends. It fails with ErrNotConnected then, with ErrClosed and with ErrAuthFailed.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
-	bound := c.ops
-	_, err := run(ctx, c.ops, call{name: "session", may: repeatable}, func(_ context.Context, s *session) (nothing, error) {
-		bound.bound = s
-		return nothing{}, nil
-	})
+	bound, err := c.bind(ctx, call{name: "session"})
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
@@ -24,7 +25,7 @@ func (o ops) CreateContainers(ctx context.Context, path string) error {
 func (o ops) ensure(ctx context.Context, s *session, full string) error {
 	var missing []string
 	for ; full != "/"; full = znode.Parent(full) {
-		r, err := s.read(ctx, watchKey{full, watchExists}, false)
+		r, err := s.read(ctx, watchKey{full, watchExists})
 		if errors.Is(err, zk.ErrNoAuth) {
 			break // there is something that we may not read
 		}
@@ -37,7 +38,7 @@ func (o ops) ensure(ctx context.Context, s *session, full string) error {
 		missing = append(missing, full)
 	}
 	for i := len(missing) - 1; i >= 0; i-- {
-		err := s.createContainer(ctx, missing[i], []byte{}, o.core.acl(missing[i]))
+		_, err := s.createContainer(ctx, creation{full: missing[i], data: []byte{}, acl: o.core.acl(missing[i])}, nil)
 		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return err
 		}
@@ -46,18 +47,31 @@ func (o ops) ensure(ctx context.Context, s *session, full string) error {
 }
 
 // createContainer makes one request for a container, or for a persistent node once the servers have said that they do not know
-// containers. They close the connection when they say it.
-func (s *session) createContainer(ctx context.Context, full string, data []byte, acl []zk.ACL) error {
+// containers.
+func (s *session) createContainer(ctx context.Context, node creation, late func(string, error)) (string, error) {
 	if !s.core.noContainers.Load() {
-		_, err := attempt(ctx, s, nil, func(c *zk.Conn) (string, error) {
-			return c.CreateContainer(full, data, zk.FlagContainer, acl)
+		full, err := attempt(ctx, s, late, func(c *zk.Conn) (string, error) {
+			return c.CreateContainer(node.full, node.data, zk.FlagContainer, node.acl)
 		})
 		if !errors.Is(err, ErrUnimplemented) {
-			return err
+			return full, err
 		}
 		s.core.noContainers.Store(true)
-		s.core.cfg.log.Warn("the servers do not know containers: using persistent nodes", zap.String("path", full))
+		s.core.cfg.log.Warn("the servers do not know containers: using persistent nodes", zap.String("path", node.full))
+		s.awaitHangup(ctx)
 	}
-	_, err := attempt(ctx, s, nil, func(c *zk.Conn) (string, error) { return c.Create(full, data, zk.FlagPersistent, acl) })
-	return err
+	return attempt(ctx, s, late, func(c *zk.Conn) (string, error) {
+		return c.Create(node.full, node.data, zk.FlagPersistent, node.acl)
+	})
+}
+
+// hangupPatience is how long a server may take to close the connection.
+const hangupPatience = time.Second
+
+// awaitHangup waits for the end of the connection, which the server closes after an operation that it does not know: what is sent
+// before that is lost.
+func (s *session) awaitHangup(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, hangupPatience)
+	defer cancel()
+	_ = s.await(ctx, func() bool { return !s.link }) // whatever the reason, the next attempt finds out
 }

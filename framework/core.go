@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,7 +39,15 @@ type core struct {
 func newCore(spec connstr.Spec, cfg config) *core {
 	c := &core{cfg: cfg, servers: spec.Servers, finished: make(chan struct{}), changed: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	if cfg.log.Core().Enabled(zap.InfoLevel) {
+		c.states.listen(c.logState)
+	}
 	return c
+}
+
+// logState is a listener like any other, so that a slow log delays nobody.
+func (c *core) logState(change StateChange) {
+	c.cfg.log.Info("state", zap.Stringer("state", change.State), zap.Int64("session", change.Session), zap.Error(change.Cause))
 }
 
 // run opens sessions until the client is closed.
@@ -55,7 +64,7 @@ func (c *core) run() {
 		s.supervise(c.ctx)
 		c.publish(nil)
 		c.cfg.log.Warn("session over", zap.Int64("session", s.id()), zap.Error(s.reason()))
-		c.background.Go(func() { s.retire(c.patience(s)) })
+		c.background.Go(s.retire)
 	}
 }
 
@@ -97,15 +106,6 @@ func (c *core) open() (*session, error) {
 	c.background.Go(s.audit)
 	c.cfg.log.Info("session established", zap.Int64("session", s.id()), zap.Duration("timeout", s.timeout()))
 	return s, nil
-}
-
-// patience is for how long to try to take a session off the servers that is over for us. After its own timeout they have done it
-// themselves; a client that is being closed is not held up for longer than it takes to notice that nobody is there.
-func (c *core) patience(s *session) time.Duration {
-	if c.ctx.Err() != nil {
-		return min(c.cfg.connectTimeout, s.timeout())
-	}
-	return s.timeout()
 }
 
 func (c *core) connecting(conn *wire.Conn) {
@@ -167,7 +167,7 @@ func (c *core) session(ctx context.Context, patience time.Duration) (*session, e
 		s, changed, err := c.live()
 		switch {
 		case ctx.Err() != nil:
-			return nil, notApplied(errors.Join(ctxerr.Of(ctx), c.trouble()))
+			return nil, notApplied(fmt.Errorf("%w: %w", ctxerr.Of(ctx), c.trouble()))
 		case err != nil:
 			return nil, notApplied(err)
 		case s != nil:
@@ -202,6 +202,13 @@ func (c *core) waitConnected(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// whileOpen is ctx, ended also by the end of the client.
+func (c *core) whileOpen(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.ctx, func() { cancel(ErrClosed) })
+	return ctx, func() { stop(); cancel(nil) }
 }
 
 // spawn runs fn on a goroutine that close waits for; false if the client is closed.

@@ -68,7 +68,7 @@ func (o ops) creation(path string, data []byte, opts []CreateOption) creation {
 		}
 		opt(&c)
 	}
-	c.full = znode.JoinPrefix(o.root, path)
+	c.full = c.join(o.root)
 	c.checkPath()
 	c.checkKind()
 	if c.err != nil {
@@ -84,17 +84,26 @@ func (o ops) creation(path string, data []byte, opts []CreateOption) creation {
 	return c
 }
 
+func (c *creation) sequential() bool { return c.flags&zk.FlagSequence != 0 }
+
+func (c *creation) join(root string) string {
+	if c.sequential() {
+		return znode.JoinPrefix(root, c.path)
+	}
+	return znode.Join(root, c.path)
+}
+
 func (c *creation) checkPath() {
 	if c.err != nil {
 		return
 	}
-	if c.flags&zk.FlagSequence != 0 {
+	switch {
+	case c.sequential():
 		c.err = znode.ValidatePrefix(c.path)
-	} else {
-		c.err = znode.ValidatePath(c.path)
-	}
-	if c.err == nil && c.path == "/" && c.guid != "" {
+	case c.path == "/" && c.guid != "":
 		c.err = invalid("create: path %q has no name to protect", c.path)
+	default:
+		c.err = znode.ValidatePath(c.path)
 	}
 }
 
@@ -109,7 +118,7 @@ func (c *creation) checkKind() {
 	case c.err != nil:
 	case kinds > 1:
 		c.err = invalid("create %s: a node is one of ephemeral, container and with a time to live", c.path)
-	case c.container && c.flags&zk.FlagSequence != 0:
+	case c.container && c.sequential():
 		c.err = invalid("create %s: a container cannot be sequential", c.path)
 	}
 }
@@ -134,11 +143,14 @@ func (o ops) Create(ctx context.Context, path string, data []byte, opts ...Creat
 		return "", &Error{"create", path, NotApplied, err}
 	}
 	node := o.creation(path, data, opts)
-	o, err := o.pinned(ctx, node.ephemeral() && node.err == nil)
-	if err != nil {
-		return "", &Error{"create", path, NotApplied, err}
+	c := call{name: "create", path: path, err: node.err}
+	if node.ephemeral() {
+		var err error
+		if o, err = o.bind(ctx, c); err != nil {
+			return "", err
+		}
 	}
-	created, err := protect(ctx, o, call{name: "create", path: path, err: node.err}, []creation{node},
+	created, err := protect(ctx, o, c, []creation{node},
 		func(ctx context.Context, s *session, late func([]string, error)) ([]string, error) {
 			full, err := o.createOnce(ctx, s, node, late)
 			return []string{full}, err
@@ -150,16 +162,6 @@ func (o ops) Create(ctx context.Context, path string, data []byte, opts ...Creat
 	return znode.Strip(o.root, created[0]), nil
 }
 
-// pinned binds the operations to the current session.
-func (o ops) pinned(ctx context.Context, pin bool) (ops, error) {
-	if !pin || o.bound != nil {
-		return o, nil
-	}
-	s, err := o.core.session(ctx, o.core.cfg.connectTimeout)
-	o.bound = s
-	return o, err
-}
-
 // createOnce creates a node, and its parents if they are wanted and missing. The root of a namespace is always wanted.
 func (o ops) createOnce(ctx context.Context, s *session, node creation, late func([]string, error)) (string, error) {
 	for {
@@ -169,24 +171,25 @@ func (o ops) createOnce(ctx context.Context, s *session, node creation, late fun
 			return full, err
 		}
 		if err := o.ensure(ctx, s, parent); err != nil {
-			return "", err
+			// Whatever became of the parents, the node was not created; and parents may be created twice.
+			return "", &attemptError{outcome: NotApplied, transient: IsTransient(err), err: err}
 		}
 	}
 }
 
 // create makes one request.
 func (s *session) create(ctx context.Context, node creation, late func([]string, error)) (string, error) {
-	if node.container {
-		return node.full, s.createContainer(ctx, node.full, node.data, node.acl)
-	}
 	var landed func(string, error)
 	if late != nil {
 		landed = func(full string, err error) { late([]string{full}, err) }
 	}
+	if node.container {
+		return s.createContainer(ctx, node, landed)
+	}
 	return attempt(ctx, s, landed, func(c *zk.Conn) (string, error) {
 		if node.ttl != 0 {
 			flags := int32(zk.FlagTTL)
-			if node.flags&zk.FlagSequence != 0 {
+			if node.sequential() {
 				flags = zk.FlagPersistentSequentialWithTTL
 			}
 			return c.CreateTTL(node.full, node.data, flags, node.acl, node.ttl)

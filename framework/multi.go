@@ -157,9 +157,11 @@ func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
 		return nil, &Error{"multi", "", NotApplied, err}
 	}
 	t := o.transaction(list)
-	o, err := o.pinned(ctx, t.pinned && t.call.err == nil)
-	if err != nil {
-		return nil, &Error{"multi", "", NotApplied, err}
+	if t.pinned {
+		var err error
+		if o, err = o.bind(ctx, t.call); err != nil {
+			return nil, err
+		}
 	}
 	var failed []Result
 	results, err := protect(ctx, o, t.call, t.nodes,

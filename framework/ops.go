@@ -51,10 +51,6 @@ func (o ops) Logger() *zap.Logger {
 	return o.core.cfg.log
 }
 
-// Go runs fn on a goroutine that Close waits for; false if the client is closed already. fn must return soon after its session is
-// over. It is for recipes.
-func (o ops) Go(fn func()) bool { return o.core != nil && o.core.spawn(fn) }
-
 // call is one use of an operation.
 type call struct {
 	name string // in words
@@ -65,7 +61,8 @@ type call struct {
 }
 
 func (o ops) call(name, path string, may trait) call {
-	return call{name, path, znode.Join(o.root, path), may, znode.ValidatePath(path)}
+	full := znode.Join(o.root, path)
+	return call{name, path, full, may, znode.ValidatePath(path)}.require(checkSize(len(full)))
 }
 
 // require adds further checks of arguments.
@@ -79,6 +76,31 @@ func (c call) require(errs ...error) call {
 }
 
 func (c call) failed(outcome Outcome, err error) error { return &Error{c.name, c.path, outcome, err} }
+
+// closedAfter is the error of an operation that would have gone on after err, if there is one, had the client not been closed.
+func closedAfter(err error) error {
+	switch {
+	case err == nil:
+		return ErrClosed
+	case errors.Is(err, ErrClosed):
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrClosed, err)
+}
+
+// bind binds the operations to the session that is the current one, unless they are bound already, and waits for one as c would.
+func (o ops) bind(ctx context.Context, c call) (ops, error) {
+	if o.core != nil && o.bound != nil {
+		return o, nil
+	}
+	c.may = repeatable
+	bound := o
+	_, err := run(ctx, o, c, func(_ context.Context, s *session) (nothing, error) {
+		bound.bound = s
+		return nothing{}, nil
+	})
+	return bound, err
+}
 
 // target is the session that the next attempt goes to.
 func (o ops) target(ctx context.Context) (*session, error) {
@@ -110,8 +132,10 @@ func run[T any](ctx context.Context, o ops, c call, step func(context.Context, *
 	if c.err != nil {
 		return none, c.failed(NotApplied, c.err)
 	}
-	outcome, attempts := NotApplied, 0
-	err := retry.Do(ctx, o.policy(), func(err error) bool { return o.repeats(err, c.may) }, func(ctx context.Context) error {
+	outcome, attempts, last := NotApplied, 0, error(nil)
+	waiting, stop := o.core.whileOpen(ctx)
+	defer stop()
+	err := retry.Do(waiting, o.policy(), func(err error) bool { return o.repeats(err, c.may) }, func(context.Context) error {
 		s, err := o.target(ctx)
 		if err == nil {
 			out, err = step(ctx, s)
@@ -124,8 +148,12 @@ func run[T any](ctx context.Context, o ops, c call, step func(context.Context, *
 		if err != nil && OutcomeOf(err) == Unknown {
 			outcome = Unknown
 		}
+		last = err
 		return err
 	})
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		err = closedAfter(last)
+	}
 	if err != nil {
 		return none, c.failed(outcome, err)
 	}
@@ -174,7 +202,7 @@ func (o ops) Children(ctx context.Context, path string) ([]string, *zk.Stat, err
 func (o ops) read(ctx context.Context, name, path string, kind watchKind) (reading, error) {
 	c := o.call(name, path, repeatable)
 	return run(ctx, o, c, func(ctx context.Context, s *session) (reading, error) {
-		return s.read(ctx, watchKey{c.full, kind}, false)
+		return s.read(ctx, watchKey{c.full, kind})
 	})
 }
 

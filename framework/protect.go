@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -17,6 +18,45 @@ import (
 // the request from before has lost the session to the one we are connected to. Whoever leaves without knowing has the
 // janitor look for it.
 
+// custody says who answers for what the attempts of one call may create: the call while it runs and if it succeeds, and the
+// janitor once it has failed. The janitor waits for the answers that nobody waited for.
+type custody struct {
+	sweep func()
+
+	mu      sync.Mutex
+	waiting int // answers that nobody waited for, less those that have come
+	failed  bool
+}
+
+// left notes that nobody waits for an answer any more.
+func (c *custody) left() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting++
+}
+
+// landed notes that such an answer has come, perhaps before left has been told.
+func (c *custody) landed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting--
+	c.settle()
+}
+
+// fail is the end of a call that does not know what it has created.
+func (c *custody) fail() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed = true
+	c.settle()
+}
+
+func (c *custody) settle() {
+	if c.failed && c.waiting == 0 {
+		c.sweep()
+	}
+}
+
 // protect makes attempts at something that creates nodes, all of them or none. If one of the nodes is protected, an attempt that may
 // have been applied is followed by a search; adopt turns what was found into the result.
 func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
@@ -28,7 +68,8 @@ func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 		return run(ctx, o, c, func(ctx context.Context, s *session) (T, error) { return attempt(ctx, s, nil) })
 	}
 	c.may = searchable
-	late := func(T, error) { o.sweep(nodes) }
+	held := &custody{sweep: func() { o.sweep(nodes) }}
+	late := func(T, error) { held.landed() }
 	doubtful := false
 	result, err := run(ctx, o, c, func(ctx context.Context, s *session) (T, error) {
 		if doubtful {
@@ -40,10 +81,13 @@ func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 		}
 		result, err := attempt(ctx, s, late)
 		doubtful = err != nil && OutcomeOf(err) == Unknown
+		if abandoned(err) {
+			held.left()
+		}
 		return result, err
 	})
-	if err != nil && OutcomeOf(err) == Unknown && !abandoned(err) {
-		o.sweep(nodes)
+	if err != nil && OutcomeOf(err) == Unknown {
+		held.fail()
 	}
 	return result, err
 }
@@ -53,14 +97,16 @@ func abandoned(err error) bool {
 	return errors.As(err, &a) && a.abandoned
 }
 
-// findAll looks for protected nodes of one transaction: where one is, all are. Nodes without protection keep the path they were
-// asked for. Nil means that there are none.
+// findAll looks for protected nodes of one transaction: where one is, all are. Nodes without protection have the path they were
+// asked for, or none if the servers appended a number to it. Nil means that there are none.
 func (s *session) findAll(ctx context.Context, nodes []creation) ([]string, error) {
 	all := make([]string, len(nodes))
 	found := false
 	for i, n := range nodes {
 		if n.guid == "" {
-			all[i] = n.full
+			if !n.sequential() {
+				all[i] = n.full
+			}
 			continue
 		}
 		full, err := s.find(ctx, n)
@@ -82,7 +128,7 @@ func (s *session) find(ctx context.Context, n creation) (string, error) {
 	if err := s.sync(ctx, parent); err != nil {
 		return "", err
 	}
-	r, err := s.read(ctx, watchKey{parent, watchChildren}, false)
+	r, err := s.read(ctx, watchKey{parent, watchChildren})
 	if isNoNode(err) {
 		return "", nil
 	}
@@ -102,7 +148,7 @@ func (s *session) find(ctx context.Context, n creation) (string, error) {
 
 // mine is full if that node belongs to the session, otherwise "".
 func (s *session) mine(ctx context.Context, full string) (string, error) {
-	r, err := s.read(ctx, watchKey{full, watchExists}, false)
+	r, err := s.read(ctx, watchKey{full, watchExists})
 	if err != nil || r.stat == nil || r.stat.EphemeralOwner != s.id() {
 		return "", err
 	}
@@ -115,7 +161,8 @@ func (o ops) sweep(nodes []creation) {
 		if n.guid == "" {
 			continue
 		}
-		o.errand("sweep", n.full, func(ctx context.Context, s *session) error {
+		c := call{name: "sweep", path: n.full, full: n.full, may: repeatable}
+		o.errand(c, func(ctx context.Context, s *session) error {
 			full, err := s.find(ctx, n)
 			if full == "" || err != nil {
 				return err
@@ -131,20 +178,21 @@ func (o ops) sweep(nodes []creation) {
 
 // errand does something in the background until it has succeeded, cannot succeed, or the client or the session it is bound to is
 // over. The result is sent once, to a channel that has room for it.
-func (o ops) errand(what, full string, step func(context.Context, *session) error) <-chan error {
+func (o ops) errand(c call, step func(context.Context, *session) error) <-chan error {
 	result := make(chan error, 1)
-	c := call{name: what, path: full, may: repeatable}
 	background := o
 	background.patient = true
 	spawned := o.core.spawn(func() {
-		_, err := run(o.core.ctx, background, c, func(ctx context.Context, s *session) (nothing, error) { return nothing{}, step(ctx, s) })
+		_, err := run(context.Background(), background, c, func(ctx context.Context, s *session) (nothing, error) {
+			return nothing{}, step(ctx, s)
+		})
 		if err != nil && !isNoNode(err) && !o.ended() {
-			o.Logger().Warn("gave up", zap.String("op", what), zap.String("path", full), zap.Error(err))
+			o.Logger().Warn("gave up", zap.String("op", c.name), zap.String("path", c.full), zap.Error(err))
 		}
 		result <- err
 	})
 	if !spawned {
-		result <- &Error{what, full, NotApplied, ErrClosed}
+		result <- c.failed(NotApplied, ErrClosed)
 	}
 	return result
 }
@@ -170,7 +218,7 @@ func (o ops) DeleteGuaranteed(ctx context.Context, path string) error {
 		return c.failed(NotApplied, c.err)
 	}
 	doubtful := false
-	result := o.errand(c.name, c.full, func(ctx context.Context, s *session) error {
+	result := o.errand(c, func(ctx context.Context, s *session) error {
 		err := s.delete(ctx, c.full, -1)
 		if doubtful && isNoNode(err) {
 			return nil // an earlier attempt was applied

@@ -2,9 +2,9 @@ package framework
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -14,9 +14,15 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
-// A server counts a session's timeout from the last request that it received, but a follower tells the leader of it with a delay of
-// up to half a tick, and a crashing one not at all. So a client may rely on only a part of the timeout.
-const safeNumerator, safeDenominator = 2, 3
+// The leader counts a session's timeout from the last sign of life that a follower told it of, which followers do twice a tick. A client
+// knows that its follower was in touch with the leader when it gets an answer that only the leader can have given. It asks for one each
+// sixth of the timeout, and relies on the session for two thirds of the timeout from the last request that was answered so: the
+// last sign of life before that was a sixth and half a tick older at most, and a margin is left as long as the timeout is three
+// ticks or more.
+const (
+	safeNumerator, safeDenominator = 2, 3
+	beatsPerTimeout                = 6
+)
 
 // Session is one session with the servers, and the operations bound to it: they fail with ErrSessionLost once it is over and are
 // never repeated in the next one. What is ephemeral belongs to a Session. Get one from Client.Session; safe for concurrent use.
@@ -63,6 +69,12 @@ func (s *Session) ValidUntil() time.Time {
 	return s.bound.validUntil()
 }
 
+// Go runs fn on a goroutine, false if the session is over. fn must return soon after the session is over: it is waited for before the
+// session is ended on the servers, where that is still to do, and by Close. It is for recipes.
+func (s *Session) Go(fn func()) bool {
+	return s != nil && s.bound != nil && s.bound.host(fn)
+}
+
 var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // session is a Session without the view from which it is used.
@@ -71,6 +83,8 @@ type session struct {
 	conn     *wire.Conn
 	hub      *hub
 	inflight sync.WaitGroup // calls of the driver; added to under mu while err is nil
+	tenants  sync.WaitGroup // what relies on the session; likewise
+	beating  atomic.Bool    // a sign of life is being waited for
 
 	mu       sync.Mutex
 	info     wire.Info
@@ -132,6 +146,9 @@ func (s *session) linked(info wire.Info) {
 }
 
 func (s *session) unlinked() {
+	if s.usable() {
+		_ = s.check() // the driver may only have noticed now that nobody answers: then it is too late for Suspended
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.link {
@@ -144,18 +161,27 @@ func (s *session) unlinked() {
 	}
 }
 
-// admit makes the session usable.
-func (s *session) admit() {
+// usable reports whether the session has ever been what admit makes it.
+func (s *session) usable() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.admitted
+}
+
+// admit makes the session usable, unless it is over already: then nobody will ever have heard of it.
+func (s *session) admit() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
 	s.admitted = true
 	s.touch()
-	if s.err == nil {
-		s.core.states.set(StateChange{State: Connected, Session: s.info.ID, At: time.Now()})
-	}
+	s.core.states.set(StateChange{State: Connected, Session: s.info.ID, At: time.Now()})
 	if !s.link {
 		s.core.states.set(StateChange{State: Suspended, Session: s.info.ID, At: time.Now()})
 	}
+	return nil
 }
 
 // touch wakes whoever waits for a change. Call it with mu held.
@@ -186,7 +212,7 @@ func (s *session) allowance() time.Duration {
 }
 
 func (s *session) validUntil() time.Time {
-	return s.conn.Touched().Time().Add(s.allowance())
+	return s.conn.Proven().Time().Add(s.allowance())
 }
 
 // check ends the session if its time has run out, and returns why it is over.
@@ -194,7 +220,7 @@ func (s *session) check() error {
 	if err := s.reason(); err != nil {
 		return err
 	}
-	if silent, allowed := s.conn.Touched().Elapsed(), s.allowance(); silent >= allowed {
+	if silent, allowed := s.conn.Proven().Elapsed(), s.allowance(); silent >= allowed {
 		s.end(fmt.Errorf("%w: no server has answered for %v, the limit is %v",
 			ErrSessionLost, silent.Round(time.Millisecond), allowed))
 	}
@@ -222,7 +248,7 @@ func (s *session) ready(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return notApplied(errors.Join(ctxerr.Of(ctx), notConnected(s.conn)))
+			return notApplied(fmt.Errorf("%w: %w", ctxerr.Of(ctx), notConnected(s.conn)))
 		case <-timer.C:
 			return transient(NotApplied, notConnected(s.conn))
 		}
@@ -246,6 +272,25 @@ func (s *session) enter() error {
 	return nil
 }
 
+func (s *session) host(fn func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return false
+	}
+	s.tenants.Go(fn)
+	return true
+}
+
+// explain says of a trouble with the connection that it is the session's end, if it is.
+func (s *session) explain(err error) error {
+	reason := s.reason()
+	if reason == nil || !IsTransient(err) {
+		return err
+	}
+	return &attemptError{outcome: OutcomeOf(err), err: fmt.Errorf("%w: %w", reason, err)}
+}
+
 // notConnected says that there is no connection, and what went wrong with each server if anything did.
 func notConnected(conn *wire.Conn) error {
 	if conn == nil {
@@ -267,8 +312,7 @@ func (s *session) open(ctx context.Context) error {
 			return err
 		}
 	}
-	s.admit()
-	return nil
+	return s.admit()
 }
 
 // await waits until cond, which is called with mu held, or the session's end, or that of ctx.
@@ -321,16 +365,20 @@ func (s *session) present(ctx context.Context, a credential) error {
 	}
 }
 
-// supervise watches the session's deadline until it is over. The timer only makes prompt what check finds out.
+// supervise keeps the session going and watches its deadline until it is over. The timer only makes prompt what check finds out.
 func (s *session) supervise(ctx context.Context) {
 	timer := time.NewTimer(time.Until(s.validUntil()))
 	defer timer.Stop()
+	beat := time.NewTicker(max(s.timeout()/beatsPerTimeout, time.Millisecond))
+	defer beat.Stop()
 	for {
 		select {
 		case <-s.done:
 			return
 		case <-ctx.Done():
 			s.end(ErrClosed)
+		case <-beat.C:
+			s.beat()
 		case <-timer.C:
 			if s.check() == nil {
 				timer.Reset(max(time.Until(s.validUntil()), time.Millisecond))
@@ -339,19 +387,33 @@ func (s *session) supervise(ctx context.Context) {
 	}
 }
 
+// beat asks for a sign of life of the leader, unless one is being waited for, or there is no connection to ask on.
+func (s *session) beat() {
+	if connected, _, _ := s.connected(); !connected || !s.beating.CompareAndSwap(false, true) {
+		return
+	}
+	s.host(func() {
+		defer s.beating.Store(false)
+		_ = s.sync(s.core.ctx, "/") // whatever comes of it, the shim sees the answer
+	})
+}
+
 // retire takes a session that is over for us off the servers, so that its nodes are in nobody's way: with patience until there
 // is a connection, for the servers may still keep it. Then it waits until nothing of the session runs any more.
-func (s *session) retire(patience time.Duration) {
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	s.awaitLink(deadline.C)
+func (s *session) retire() {
+	s.tenants.Wait() // whoever relies on the session must know of its end before the servers do
+	s.awaitLink()
 	s.drain()
 	s.conn.Close()
 	s.core.cfg.log.Info("session retired", zap.Int64("session", s.id()))
 }
 
-// awaitLink waits until there is a connection, or never will be, or enough fires.
-func (s *session) awaitLink(enough <-chan time.Time) {
+// awaitLink waits until there is a connection, or never will be, or no longer matters: after its timeout the servers have ended the
+// session themselves, and a client that is being closed is held up for one connect timeout at most.
+func (s *session) awaitLink() {
+	enough := time.NewTimer(s.timeout())
+	defer enough.Stop()
+	closing := s.core.ctx.Done()
 	for {
 		s.mu.Lock()
 		link, changed := s.link, s.changed
@@ -361,7 +423,10 @@ func (s *session) awaitLink(enough <-chan time.Time) {
 		}
 		select {
 		case <-changed:
-		case <-enough:
+		case <-closing:
+			closing = nil
+			enough.Reset(min(s.core.cfg.connectTimeout, s.timeout()))
+		case <-enough.C:
 			return
 		}
 	}

@@ -21,7 +21,8 @@ type Watch struct {
 func (w *Watch) Fired() <-chan struct{} { return w.fired }
 
 // Event is the kind of event that fired the watch: zk.EventNodeCreated, zk.EventNodeDeleted, zk.EventNodeDataChanged or
-// zk.EventNodeChildrenChanged as far as it is known, zk.EventNotWatching at the end of the session, 0 before it has fired.
+// zk.EventNodeChildrenChanged, told in the order in which it happened; zk.EventNotWatching if that is not known, after a reconnect or at
+// the end of the session; 0 before it has fired.
 func (w *Watch) Event() zk.EventType {
 	select {
 	case <-w.fired:
@@ -58,6 +59,7 @@ type watched struct {
 	armed  bool  // the server has confirmed it
 	arming int   // requests under way that may arm it
 	seen   int64 // the version of what it watches, see reading.version
+	stale  bool  // there was a reconnect since
 }
 
 // hub has one watch at most per path and kind. It hears of events on the driver's own goroutine, before the driver takes the
@@ -90,7 +92,9 @@ func (h *hub) fire(key watchKey, kind zk.EventType) {
 		return
 	}
 	delete(h.table, key)
-	w.kind = kind
+	if w.kind = kind; w.stale {
+		w.kind = zk.EventNotWatching // servers tell what was missed in no order, so that one must look
+	}
 	close(w.fired)
 }
 
@@ -105,6 +109,11 @@ func (h *hub) close() {
 }
 
 func (h *hub) reconnected() {
+	h.mu.Lock()
+	for _, w := range h.table {
+		w.stale = true
+	}
+	h.mu.Unlock()
 	select {
 	case h.again <- struct{}{}:
 	default:
@@ -198,9 +207,14 @@ func (r reading) version(kind watchKind) int64 {
 	return r.stat.Mzxid
 }
 
-// read is one request, with or without a watch.
-func (s *session) read(ctx context.Context, key watchKey, watch bool) (reading, error) {
-	return attempt(ctx, s, nil, func(c *zk.Conn) (r reading, err error) {
+// read is one request, without a watch.
+func (s *session) read(ctx context.Context, key watchKey) (reading, error) {
+	return s.request(ctx, key, false, nil)
+}
+
+// request is a read, with or without a watch.
+func (s *session) request(ctx context.Context, key watchKey, watch bool, late func(reading, error)) (reading, error) {
+	r, err := attempt(ctx, s, late, func(c *zk.Conn) (r reading, err error) {
 		switch {
 		case key.kind == watchChildren && watch:
 			r.children, r.stat, _, err = c.ChildrenW(key.path)
@@ -223,14 +237,22 @@ func (s *session) read(ctx context.Context, key watchKey, watch bool) (reading, 
 		}
 		return r, err
 	})
+	if err != nil {
+		return reading{}, err // the driver has a Stat for a node that is not there
+	}
+	return r, nil
 }
 
 // readWatched reads with a watch, and asks the server for a watch only if there is none yet.
 func (s *session) readWatched(ctx context.Context, key watchKey) (reading, *Watch, error) {
 	w, ask := s.hub.join(key)
-	r, err := s.read(ctx, key, ask)
+	var landed func(reading, error)
 	if ask {
-		s.hub.asked(key, w, err == nil, r.version(key.kind))
+		landed = func(r reading, err error) { s.hub.asked(key, w, err == nil, r.version(key.kind)) }
+	}
+	r, err := s.request(ctx, key, ask, landed)
+	if ask && !abandoned(err) {
+		landed(r, err)
 	}
 	if err != nil {
 		return reading{}, nil, err
@@ -242,30 +264,37 @@ func (s *session) readWatched(ctx context.Context, key watchKey) (reading, *Watc
 const auditInterval = time.Minute
 
 // audit looks after the session's watches until it is over: after each reconnect and, slowly, in any case. The driver sets its
-// watches again at a reconnect, but may do so with a zxid newer than what it has seen, and says nothing when the server refuses.
+// watches again at a reconnect, but says nothing when the server refuses them.
 func (s *session) audit() {
 	timer := time.NewTimer(auditInterval)
 	defer timer.Stop()
 	for {
+		renew := false
 		select {
 		case <-s.done:
 			return
 		case <-s.hub.again:
+			renew = true
 		case <-timer.C:
 		}
 		for key, w := range s.hub.pending() {
-			s.reexamine(key, w)
+			if !s.reexamine(key, w, renew) {
+				break
+			}
 		}
 		timer.Reset(auditInterval + rand.N(auditInterval/2))
 	}
 }
 
-// reexamine reads what a watch watches, with a new watch, and fires it if it should have fired. One after the other, so that a
-// client with thousands of watches does not come down on the servers after a reconnect.
-func (s *session) reexamine(key watchKey, w *watched) {
-	r, err := s.read(s.core.ctx, key, true)
-	if err != nil && !isNoNode(err) {
-		return // trouble with the connection: there will be another reconnect
+// reexamine reads what a watch watches and fires it if it should have fired. One after the other, so that a client with thousands
+// of watches does not come down on the servers after a reconnect. With renew it asks for the watch again; the driver keeps
+// something for each time until the watch fires, so that is for reconnects only. False means trouble with the connection, and
+// that the rest is for another time: for the next reconnect as a rule.
+func (s *session) reexamine(key watchKey, w *watched, renew bool) bool {
+	r, err := s.request(s.core.ctx, key, renew, nil)
+	if err == nil || isNoNode(err) {
+		s.hub.compare(key, w, r.version(key.kind))
+		return true
 	}
-	s.hub.compare(key, w, r.version(key.kind))
+	return !IsTransient(err) && s.reason() == nil
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -91,7 +89,8 @@ func (h *Hold) ValidUntil() time.Time {
 
 // Context returns a context that ends with parent or with the hold, whichever is first; context.Cause then tells why. It also carries
 // the hold: acquiring the same lock under it re-enters, where the lock is reentrant. The usual way is
-// ctx = hold.Context(ctx), after which the outer context cannot be used by mistake.
+// ctx = hold.Context(ctx), after which the outer context cannot be used by mistake. There is nothing to cancel: what it costs is given
+// back when parent or the hold ends.
 func (h *Hold) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	if err := h.Err(); err != nil {
@@ -152,8 +151,8 @@ func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Resu
 		return nil, err
 	}
 	if errors.Is(results[0].Err, zk.ErrNoNode) {
-		t.end(ErrNodeDeleted)
-		return nil, &framework.Error{Op: "guard", Path: t.Node, Outcome: framework.OutcomeOf(err), Err: ErrNodeDeleted}
+		t.end(ErrNodeDeleted) // unless it had ended for another reason, such as our own Release
+		return nil, &framework.Error{Op: "guard", Path: t.Node, Outcome: framework.OutcomeOf(err), Err: h.Err()}
 	}
 	return results[1:], err
 }
@@ -194,22 +193,18 @@ func (h *Hold) Release() error {
 	return h.tenure.deleteNode()
 }
 
-// finish ends this level, and returns the contexts to end once no lock is held. It is called with mu of the tenure held.
-func (h *Hold) finish(reason error) []*cancellation {
+// finish ends this level and its contexts. It is called with mu of the tenure held, so that whoever finds the tenure ended finds the
+// contexts ended too; to end a context runs nobody's code here.
+func (h *Hold) finish(reason error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.err != nil {
-		return nil
+		return
 	}
 	h.err = reason
 	close(h.done)
-	entries := slices.Collect(maps.Keys(h.cancels))
-	h.cancels = nil
-	return entries
-}
-
-func cancelAll(entries []*cancellation, reason error) {
-	for _, e := range entries {
-		e.cancel(reason)
+	for entry := range h.cancels {
+		entry.cancel(reason)
 	}
+	h.cancels = nil
 }

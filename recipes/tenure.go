@@ -13,13 +13,13 @@ import (
 	"github.com/docent-zk/docent/framework"
 )
 
-// revokeMessage is what a holder's node is set to by whoever wants the lock back. Curator's, to the byte.
-const revokeMessage = "__REVOKE__"
+// RevokeMessage is what a lock node is set to by whoever wants the lock back. Curator's, to the byte. It is for recipes.
+const RevokeMessage = "__REVOKE__"
 
 // Grant is a lock node that has come to the front of its line. It is for recipes.
 type Grant struct {
 	Session *framework.Session // that the node belongs to
-	Key     any                // of the lock, for re-entry: see framework.Client.Key
+	Key     any                // of the lock, for re-entry: comparable, one for each lock of each client
 	Node    string             // the node's path
 	Token   int64              // its czxid
 	Watch   *framework.Watch   // for its data, if there is one already
@@ -33,7 +33,7 @@ func NewHold(g Grant) *Hold {
 	t.heed(g.Data)
 	h := t.newLevel()
 	if !g.Session.Go(t.monitor) {
-		t.end(framework.ErrClosed)
+		t.check()
 	}
 	return h
 }
@@ -71,51 +71,44 @@ func (t *tenure) enter() (*Hold, bool) {
 
 // leave ends the level h by its owner's will, and the tenure with the last one. The error is why h had ended before.
 func (t *tenure) leave(h *Hold) (last bool, err error) {
-	entries, last, err := t.strike(h)
-	cancelAll(entries, ErrNotHeld)
-	return last, err
-}
-
-func (t *tenure) strike(h *Hold) (entries []*cancellation, last bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if h.released {
-		return nil, false, ErrNotHeld
+		return false, ErrNotHeld
 	}
 	h.released = true
 	if t.err != nil {
-		return nil, false, t.err
+		return false, t.err
 	}
 	delete(t.levels, h)
+	h.finish(ErrNotHeld)
 	if last = len(t.levels) == 0; last {
 		t.err = ErrNotHeld
 		t.over()
 	}
-	return h.finish(ErrNotHeld), last, nil
+	return last, nil
 }
 
 // end ends all levels, for a reason that nobody wanted.
 func (t *tenure) end(reason error) {
-	entries, first := t.strikeAll(reason)
-	cancelAll(entries, reason)
-	if first {
+	if t.strike(reason) {
 		t.Session.Logger().Warn("hold ended", zap.String("path", t.Node), zap.Int64("session", t.Session.ID()),
 			zap.Int64("token", t.Token), zap.Error(reason))
 	}
 }
 
-func (t *tenure) strikeAll(reason error) (entries []*cancellation, first bool) {
+func (t *tenure) strike(reason error) (first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {
-		return nil, false
+		return false
 	}
 	t.err = reason
 	t.over()
 	for h := range t.levels {
-		entries = append(entries, h.finish(reason)...)
+		h.finish(reason)
 	}
-	return entries, true
+	return true
 }
 
 // check ends the tenure if the session is over, which it finds out by the clock.
@@ -210,16 +203,7 @@ func (t *tenure) look() (fired <-chan struct{}) {
 
 // heed notices a request to give the lock back. It is called by monitor only, once there is one.
 func (t *tenure) heed(data []byte) {
-	if string(data) == revokeMessage && !isClosed(t.revoked) {
+	if string(data) == RevokeMessage && !isClosed(t.revoked) {
 		close(t.revoked)
 	}
-}
-
-// Revoke asks the holder whose lock node this is to give the lock back. A node that is gone is fine. It is for recipes.
-func Revoke(ctx context.Context, c *framework.Client, node string) error {
-	_, err := c.Set(ctx, node, []byte(revokeMessage), -1)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
-	}
-	return err
 }

@@ -105,7 +105,7 @@ func (m *Mutex) acquire(ctx context.Context, how func(*queue.Line, context.Conte
 	if err := m.usable(ctx); err != nil {
 		return nil, err
 	}
-	if hold, ok := recipes.Reenter(ctx, m.client.Key(m.path)); ok {
+	if hold, ok := recipes.Reenter(ctx, m.line.Key()); ok {
 		return hold, nil
 	}
 	return how(m.line, ctx)
@@ -123,45 +123,54 @@ func (m *Mutex) Participants(ctx context.Context) ([]recipes.Participant, error)
 // Locker adapts the mutex for code that wants a sync.Locker. Like a sync.Mutex it is not reentrant, whatever ctx carries. Lock panics
 // if the lock cannot be had, which includes the end of ctx; Unlock panics if the Locker is not locked, never for the network. The
 // loss of the lock cannot be noticed through it: use Acquire where that matters.
-func (m *Mutex) Locker(ctx context.Context) sync.Locker { return &locker{mutex: m, ctx: ctx} }
+func (m *Mutex) Locker(ctx context.Context) sync.Locker {
+	return &locker{mutex: m, ctx: ctx, turn: make(chan struct{}, 1)}
+}
 
+// locker lets one goroutine at a time contend for the lock: one that has lost it without knowing must not unlock the next one's.
 type locker struct {
 	mutex *Mutex
 	ctx   context.Context
-
-	mu   sync.Mutex
-	hold *recipes.Hold // nil: not locked
+	turn  chan struct{} // has room for one: whoever has locked, or is about to
+	hold  *recipes.Hold // of whoever has the turn
 }
 
 func (l *locker) Lock() {
 	if err := l.mutex.usable(l.ctx); err != nil {
 		panic(err)
 	}
+	select {
+	case l.turn <- struct{}{}:
+	case <-l.ctx.Done():
+		panic(fmt.Errorf("mutex: Lock: %w", ctxerr.Of(l.ctx)))
+	}
 	hold, err := l.mutex.line.Acquire(l.ctx)
 	if err != nil {
+		<-l.turn
 		panic(fmt.Errorf("mutex: Lock: %w", err))
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.hold = hold
 }
 
 func (l *locker) Unlock() {
-	l.mu.Lock()
 	hold := l.hold
 	l.hold = nil
-	l.mu.Unlock()
 	if errors.Is(hold.Release(), recipes.ErrNotHeld) {
 		panic("mutex: Unlock of a Locker that is not locked")
 	}
+	<-l.turn
 }
 
 // Revoke asks the holder or waiter whose lock node this is to give its place up: recipes.Hold.Revoked is closed there, and a Curator
 // client's RevocationListener called. It returns when the request is written, not when the lock is free. A node that is gone is
-// fine. The nodes are those that Participants lists. Curator: Revoker.attemptRevoke.
+// fine; one that is not named like a lock node is an error. The nodes are those that Participants lists. Curator:
+// Revoker.attemptRevoke.
 func Revoke(ctx context.Context, c *framework.Client, node string) error {
-	if err := check(c, node); err != nil {
+	if ctx == nil {
+		return fmt.Errorf("mutex: revoke: %w", framework.ErrNilContext)
+	}
+	if err := queue.Revoke(ctx, c, node, marker); err != nil {
 		return fmt.Errorf("mutex: revoke: %w", err)
 	}
-	return recipes.Revoke(ctx, c, node)
+	return nil
 }

@@ -51,7 +51,11 @@ func zooCfg(c config, id int, data string, all []ports) string {
 	}
 	if len(all) > 1 {
 		for i, p := range all {
-			lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, p.quorum, p.election))
+			addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.quorum))
+			if c.link != nil && i+1 != id {
+				addr = c.link(id, i+1, addr)
+			}
+			lines = append(lines, fmt.Sprintf("server.%d=%s:%d", i+1, addr, p.election))
 		}
 	}
 	return strings.Join(append(lines, c.lines...), "\n") + "\n"

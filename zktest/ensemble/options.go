@@ -18,6 +18,7 @@ type config struct {
 	lines        []string
 	properties   []property
 	distribution *Distribution
+	link         func(from, to int, addr string) string // nil: they connect directly
 }
 
 type property struct{ key, value string }
@@ -50,6 +51,13 @@ func WithProperty(key, value string) Option {
 // WithDistribution runs the given installation instead of the one that [Find] finds.
 func WithDistribution(d Distribution) Option {
 	return func(c *config) { c.distribution = &d }
+}
+
+// WithQuorumLink lets something stand between the servers of an ensemble: link is asked for the address, host:port, at which server
+// from reaches the quorum port of server to, which is addr. Followers keep a connection to the leader there; elections use another
+// port. link is called before any server starts, for every pair and again with each attempt to find free ports.
+func WithQuorumLink(link func(from, to int, addr string) string) Option {
+	return func(c *config) { c.link = link }
 }
 
 func newConfig(servers int, opts []Option) (config, error) {

@@ -43,14 +43,13 @@ type Conn struct {
 	mu      sync.Mutex
 	socket  net.Conn // the one in use, to be closed by whoever wants the driver to stop
 	info    Info
-	touch   Stamp            // when the last answered request was sent
+	proof   Stamp            // when the last request was sent that the leader has answered
+	zxid    int64            // the last that a reply told
 	lastErr map[string]error // by server, since the last success
 }
 
 // Open starts connecting and returns at once. The caller must Close the Conn.
 func Open(cfg Config) (*Conn, error) {
-	// A server that accepts and says nothing must not cost the whole session while others would answer.
-	cfg.ConnectTimeout = min(cfg.ConnectTimeout, cfg.SessionTimeout/3)
 	c := &Conn{cfg: cfg, log: cfg.Logger, lastErr: map[string]error{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.hosts = newHosts(cfg.Servers, min(2*time.Second, cfg.SessionTimeout/8), c.Over)
@@ -78,12 +77,12 @@ func (c *Conn) Info() Info {
 	return c.info
 }
 
-// Touched is when the last request was sent that the server has answered. The server keeps the session at least the
-// negotiated timeout from then on.
-func (c *Conn) Touched() Stamp {
+// Proven is when the last request was sent whose answer proves that the server was in touch with the leader, who counts the session's
+// timeout. A follower that is cut off goes on answering reads and pings for a while.
+func (c *Conn) Proven() Stamp {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.touch
+	return c.proof
 }
 
 // Trouble names what last went wrong with each server, or is nil.
@@ -95,8 +94,24 @@ func (c *Conn) Trouble() error {
 		errs = append(errs, fmt.Errorf("%s: %w", server, err))
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(errs...)
+	if len(errs) == 0 {
+		return nil
+	}
+	return troubles(errs)
 }
+
+// troubles are errors in one line.
+type troubles []error
+
+func (t troubles) Error() string {
+	texts := make([]string, len(t))
+	for i, err := range t {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (t troubles) Unwrap() []error { return t }
 
 // Kill ends the connection without telling the server: no further dial, the socket closed, every request failed. Close
 // must still be called.
@@ -134,7 +149,7 @@ func (c *Conn) dial(network, address string, _ time.Duration) (net.Conn, error) 
 	if !sleep(c.ctx, c.hosts.pause()) {
 		return nil, errOver
 	}
-	deadline := time.Now().Add(c.cfg.ConnectTimeout)
+	deadline := time.Now().Add(c.patience())
 	ctx, cancel := context.WithDeadline(c.ctx, deadline)
 	defer cancel()
 	socket, err := c.open(ctx, network, address)
@@ -148,6 +163,26 @@ func (c *Conn) dial(network, address string, _ time.Duration) (net.Conn, error) 
 		return nil, errOver
 	}
 	return s, nil
+}
+
+// patience is how long an attempt may take. A server that accepts and says nothing must not cost the whole session while others
+// would answer.
+func (c *Conn) patience() time.Duration {
+	timeout := c.cfg.SessionTimeout
+	if granted := c.Info().Timeout; granted > 0 {
+		timeout = granted
+	}
+	return min(c.cfg.ConnectTimeout, timeout/3)
+}
+
+// replyPatience is how long a server may keep a reply back where there are others to go to. The driver would wait for two thirds of the
+// timeout, when the session cannot be relied on any more. It asks for a sign of life each third; half a third after that, it is
+// time to go elsewhere, with another half left to get there.
+func (c *Conn) replyPatience() time.Duration {
+	if c.hosts.Len() == 1 {
+		return 0
+	}
+	return c.Info().Timeout / 6
 }
 
 func (c *Conn) open(ctx context.Context, network, address string) (net.Conn, error) {
@@ -182,6 +217,9 @@ func (c *Conn) replace(s net.Conn) bool {
 func (c *Conn) failed(server string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		err = errors.New(err.Error()) // of a context of ours, which must not be taken for the caller's
+	}
 	if !c.Over() {
 		c.lastErr[server] = err
 	}
@@ -190,16 +228,29 @@ func (c *Conn) failed(server string, err error) {
 func (c *Conn) established(info Info, sent Stamp) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.info, c.touch = info, sent
+	c.info, c.proof = info, sent
 	clear(c.lastErr)
 }
 
-func (c *Conn) touched(sent Stamp) {
+func (c *Conn) proved(sent Stamp) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if sent.After(c.touch) {
-		c.touch = sent
+	if sent.After(c.proof) {
+		c.proof = sent
 	}
+}
+
+func (c *Conn) saw(zxid int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.zxid = max(c.zxid, zxid)
+}
+
+// seen is the last zxid that a reply told.
+func (c *Conn) seen() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.zxid
 }
 
 // sleep waits for d; false if ctx ended first.

@@ -5,11 +5,17 @@ import "encoding/binary"
 // Frames of the protocol, as far as the shim has to know them: a length, then a header.
 const (
 	lengthSize      = 4
-	replyHeaderSize = 16 // xid, zxid, error code
+	zxidSize        = 8
+	replyHeaderSize = 4 + zxidSize + 4 // xid, zxid, error code
+	pingXid         = -2
 	opAuth          = 100
+	opSetWatches    = 101
 
-	// Of the connect request, counted from the length field.
-	connectRequestSession = lengthSize + 4 + 8 + 4
+	// Counted from the length field.
+	replyZxid             = lengthSize + 4
+	connectRequestZxid    = lengthSize + 4
+	connectRequestSession = lengthSize + 4 + zxidSize + 4
+	setWatchesZxid        = lengthSize + 4 + 4
 	// Of the connect reply, counted behind the length field.
 	connectReplyTimeout  = 4
 	connectReplySession  = 8
@@ -18,14 +24,21 @@ const (
 	connectReplyMax      = 4096
 )
 
-// replies follows a stream of reply frames through arbitrary cuts and reports the xid of each as its header completes.
+// throughLeader are the operations that a follower cannot answer by itself: those that change something, whether or not they succeed,
+// and sync.
+var throughLeader = map[int32]bool{
+	1: true, 2: true, 5: true, 7: true, 9: true, 14: true, 15: true, 16: true, 19: true, 21: true,
+}
+
+// replies follows a stream of reply frames through arbitrary cuts, reports each as its header completes, and wipes its zxid.
+// A frame that is too short for a header is passed over.
 type replies struct {
 	head [lengthSize + replyHeaderSize]byte
 	have int // bytes of head that are filled
 	skip int // bytes of the current frame's body still to come
 }
 
-func (r *replies) feed(b []byte, answered func(xid int32)) {
+func (r *replies) feed(b []byte, answered func(xid int32, zxid int64)) {
 	for len(b) > 0 {
 		if r.skip > 0 {
 			n := min(r.skip, len(b))
@@ -33,14 +46,29 @@ func (r *replies) feed(b []byte, answered func(xid int32)) {
 			b = b[n:]
 			continue
 		}
-		n := copy(r.head[r.have:], b)
+		want := len(r.head)
+		if r.have < lengthSize {
+			want = lengthSize
+		}
+		n := copy(r.head[r.have:want], b)
+		wipe(b[:n], r.have)
 		r.have += n
 		b = b[n:]
-		if r.have == len(r.head) {
-			length := int(binary.BigEndian.Uint32(r.head[:]))
-			r.skip = max(0, length-replyHeaderSize)
-			r.have = 0
-			answered(int32(binary.BigEndian.Uint32(r.head[lengthSize:])))
+		length := int(binary.BigEndian.Uint32(r.head[:]))
+		switch {
+		case r.have == lengthSize && length < replyHeaderSize:
+			r.have, r.skip = 0, length
+		case r.have == len(r.head):
+			r.have, r.skip = 0, length-replyHeaderSize
+			answered(int32(binary.BigEndian.Uint32(r.head[lengthSize:])), int64(binary.BigEndian.Uint64(r.head[replyZxid:])))
 		}
+	}
+}
+
+// wipe clears what part of the zxid there is in b, which begins at that position of a frame.
+func wipe(b []byte, position int) {
+	from, to := max(0, replyZxid-position), min(len(b), replyZxid+zxidSize-position)
+	if from < to {
+		clear(b[from:to])
 	}
 }

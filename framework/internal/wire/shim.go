@@ -20,9 +20,9 @@ type Info struct {
 
 // request is one that was sent and waits for its reply.
 type request struct {
-	xid     int32
-	sent    Stamp
-	touches bool // whether the server extends the session for it
+	xid    int32
+	sent   Stamp
+	proves bool // whether only the leader can have answered it
 }
 
 // shim stands between the driver and the socket. The driver reads and writes on one goroutine each.
@@ -31,6 +31,7 @@ type shim struct {
 	owner     *Conn
 	server    string
 	handshake time.Time // until when the connect reply must have come
+	zxid      int64     // the last that the session has seen before this connection
 
 	// Of the reading goroutine.
 	greeted bool   // the connect reply has been read
@@ -42,40 +43,57 @@ type shim struct {
 	askedFor  int64 // the session id in it
 	connected Stamp // when it was sent
 	waiting   []request
+	patience  time.Duration // for the reply to a request; 0: the driver's
 }
 
 func newShim(c net.Conn, owner *Conn, server string, handshake time.Time) *shim {
-	return &shim{Conn: c, owner: owner, server: server, handshake: handshake}
+	return &shim{Conn: c, owner: owner, server: server, handshake: handshake, zxid: owner.seen()}
 }
 
 // Write never reports an error: the driver may wait for ever after one. The socket is closed instead, and the reading
 // side tells the driver.
 func (s *shim) Write(b []byte) (int, error) {
-	s.note(b)
-	if _, err := s.Conn.Write(b); err != nil {
+	if _, err := s.Conn.Write(s.note(b)); err != nil {
 		s.owner.log.Debug("write failed: closing the connection", zap.String("server", s.server), zap.Error(err))
 		s.Conn.Close()
 	}
 	return len(b), nil
 }
 
-// note records a request before it leaves. The driver writes one whole frame at a time.
-func (s *shim) note(frame []byte) {
+// note records a request before it leaves, and returns what shall leave in its place. The driver writes one whole frame at a
+// time. It tells the servers which zxid it has seen, when it connects and when it sets its watches again; in the latter case it
+// may already count replies on the new connection, and the servers would keep silent about what has changed. So it never
+// learns of a zxid, and it is put in here.
+func (s *shim) note(frame []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.asked {
 		s.asked, s.connected = true, Now()
-		if len(frame) >= connectRequestSession+8 {
-			s.askedFor = int64(binary.BigEndian.Uint64(frame[connectRequestSession:]))
+		if len(frame) < connectRequestSession+8 {
+			return frame
 		}
-		return
+		s.askedFor = int64(binary.BigEndian.Uint64(frame[connectRequestSession:]))
+		return s.stamped(frame, connectRequestZxid)
 	}
 	if len(frame) < lengthSize+8 {
-		return
+		return frame
 	}
 	xid := int32(binary.BigEndian.Uint32(frame[lengthSize:]))
 	op := int32(binary.BigEndian.Uint32(frame[lengthSize+4:]))
-	s.waiting = append(s.waiting, request{xid, Now(), op != opAuth})
+	s.waiting = append(s.waiting, request{xid, Now(), throughLeader[op]})
+	if len(s.waiting) == 1 && s.patience > 0 {
+		_ = s.Conn.SetReadDeadline(s.overdue()) // a socket that refuses is closed, and Read tells
+	}
+	if op == opSetWatches && len(frame) >= setWatchesZxid+zxidSize {
+		return s.stamped(frame, setWatchesZxid)
+	}
+	return frame
+}
+
+func (s *shim) stamped(frame []byte, position int) []byte {
+	frame = append([]byte(nil), frame...)
+	binary.BigEndian.PutUint64(frame[position:], uint64(s.zxid))
+	return frame
 }
 
 // Read hands the driver the connect reply as one piece, examined and perhaps changed; later replies as they come.
@@ -113,55 +131,83 @@ func (s *shim) greet() error {
 	if _, err := io.ReadFull(s.Conn, frame[lengthSize:]); err != nil {
 		return fmt.Errorf("half a reply to the connect request: %w", err)
 	}
-	s.examine(frame[lengthSize:])
+	if err := s.examine(frame[lengthSize:]); err != nil {
+		return err
+	}
 	s.greeted, s.pending = true, frame
 	return s.Conn.SetReadDeadline(time.Time{})
 }
 
 // examine learns about the session. A server that answers with another session than the one asked for has lost ours;
-// the driver would not notice, so the reply is changed into what a server says of an expired session.
-func (s *shim) examine(reply []byte) {
+// the driver would not notice, so the reply is changed into what a server says of an expired session. So is one that grants no
+// time, at which the driver would panic.
+func (s *shim) examine(reply []byte) error {
 	s.mu.Lock()
 	askedFor, sent := s.askedFor, s.connected
 	s.mu.Unlock()
-	id := int64(binary.BigEndian.Uint64(reply[connectReplySession:]))
-	if id == 0 || askedFor != 0 && id != askedFor {
-		clear(reply[connectReplyTimeout:connectReplyPassword])
-		return
+	password := reply[connectReplyMin:]
+	n := int(int32(binary.BigEndian.Uint32(reply[connectReplyPassword:])))
+	if n > len(password) {
+		return fmt.Errorf("the reply to the connect request has a password of %d bytes: not a ZooKeeper server", n)
 	}
+	id := int64(binary.BigEndian.Uint64(reply[connectReplySession:]))
 	ms := int32(binary.BigEndian.Uint32(reply[connectReplyTimeout:]))
+	if id == 0 || ms <= 0 || askedFor != 0 && id != askedFor {
+		clear(reply[connectReplyTimeout:connectReplyPassword])
+		return nil
+	}
 	info := Info{ID: id, Timeout: time.Duration(ms) * time.Millisecond}
-	if n := int(int32(binary.BigEndian.Uint32(reply[connectReplyPassword:]))); n > 0 && n <= len(reply)-connectReplyMin {
-		info.Password = append([]byte(nil), reply[connectReplyMin:connectReplyMin+n]...)
+	if n > 0 {
+		info.Password = append([]byte(nil), password[:n]...)
 	}
 	s.owner.established(info, sent)
+	s.mu.Lock()
+	s.patience = s.owner.replyPatience()
+	s.mu.Unlock()
+	return nil
 }
 
 // answered takes the request with this xid off the list and tells when it was sent. Replies come in the order of the
-// requests, but for those to auth.
-func (s *shim) answered(xid int32) {
+// requests, but for those to auth. Watch events answer nothing, and a ping shows nothing of the data.
+func (s *shim) answered(xid int32, zxid int64) {
+	if xid == pingXid {
+		zxid = 0
+	}
 	s.mu.Lock()
 	var found request
 	for i, r := range s.waiting {
 		if r.xid == xid {
 			found = r
-			s.waiting = append(s.waiting[:i], s.waiting[i+1:]...)
+			copy(s.waiting[1:i+1], s.waiting[:i]) // nearly always nothing: it is the first
+			s.waiting = s.waiting[1:]
 			break
 		}
 	}
 	s.mu.Unlock()
-	if found.touches {
-		s.owner.touched(found.sent)
+	if found.proves {
+		s.owner.proved(found.sent)
+	}
+	if found.xid != 0 {
+		s.owner.saw(zxid)
 	}
 }
 
-// SetReadDeadline is the driver's; until the connect reply has been read, ours stands.
+// SetReadDeadline is the driver's; until the connect reply has been read, ours stands, and so does that of a request that waits for
+// its reply.
 func (s *shim) SetReadDeadline(t time.Time) error {
 	if !s.greeted {
 		return nil
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) > 0 && s.patience > 0 && (t.IsZero() || s.overdue().Before(t)) {
+		t = s.overdue()
+	}
 	return s.Conn.SetReadDeadline(t)
 }
+
+// overdue is when the reply to the oldest request should have come. It is called with mu held.
+func (s *shim) overdue() time.Time { return s.waiting[0].sent.Time().Add(s.patience) }
 
 // SetWriteDeadline keeps the driver from waiting longer for the handshake than we want.
 func (s *shim) SetWriteDeadline(t time.Time) error {

@@ -67,8 +67,16 @@ var (
 // Acquire waits in line until the lock is ours. A place that is lost, with the session or because somebody deleted the node, is taken again
 // at the end of the line. Whatever the end, no node stays behind that is not held.
 func (l *Line) Acquire(ctx context.Context) (*recipes.Hold, error) {
+	return l.persist(ctx, func(ctx context.Context) (*recipes.Hold, error) { return l.once(ctx, l.wait) })
+}
+
+// Try enters the line only if nobody is in it, and leaves it if somebody was faster.
+func (l *Line) Try(ctx context.Context) (*recipes.Hold, error) { return l.persist(ctx, l.tryOnce) }
+
+// persist takes another place when one is lost.
+func (l *Line) persist(ctx context.Context, attempt func(context.Context) (*recipes.Hold, error)) (*recipes.Hold, error) {
 	for {
-		hold, err := l.once(ctx, l.wait)
+		hold, err := attempt(ctx)
 		if again(err) && ctx.Err() == nil {
 			l.log.Info("place in line lost: queueing again", zap.Error(err))
 			continue
@@ -77,15 +85,12 @@ func (l *Line) Acquire(ctx context.Context) (*recipes.Hold, error) {
 	}
 }
 
-// Try enters the line only if nobody is in it, and leaves it if somebody was faster.
-func (l *Line) Try(ctx context.Context) (*recipes.Hold, error) {
-	for {
-		hold, err := l.tryOnce(ctx)
-		if again(err) && ctx.Err() == nil {
-			continue
-		}
-		return hold, l.failed(ctx, err)
-	}
+// Key identifies the lock: the kind, the path and the connection, whatever view the path is named through.
+func (l *Line) Key() any { return lineKey{l.client.Key(l.path), l.rules.Name} }
+
+type lineKey struct {
+	path any
+	kind string
 }
 
 func (l *Line) tryOnce(ctx context.Context) (*recipes.Hold, error) {
@@ -129,7 +134,7 @@ func (l *Line) once(ctx context.Context, wait func(context.Context, *place, []me
 		return nil, err
 	}
 	hold, err := l.advance(ctx, p, wait)
-	if err != nil {
+	if err != nil && !errors.Is(err, errVanished) { // what is not there, or not ours, is not ours to delete
 		l.leave(ctx, p)
 	}
 	return hold, err
@@ -163,7 +168,7 @@ func (l *Line) grant(ctx context.Context, p *place) (*recipes.Hold, error) {
 	l.log.Debug("acquired", zap.Int64("session", p.session.ID()), zap.Int64("token", p.token))
 	return recipes.NewHold(recipes.Grant{
 		Session: p.session,
-		Key:     l.client.Key(l.path),
+		Key:     l.Key(),
 		Node:    l.node(p.name),
 		Token:   p.token,
 		Watch:   p.watch,
@@ -176,7 +181,9 @@ func (l *Line) confirm(ctx context.Context, p *place) error {
 	if p.token != 0 {
 		return nil
 	}
-	stat, err := p.session.Exists(ctx, l.node(p.name))
+	stat, err := patiently(ctx, p, func(ctx context.Context) (*zk.Stat, error) {
+		return p.session.Exists(ctx, l.node(p.name))
+	})
 	if err != nil {
 		return vanished(err)
 	}

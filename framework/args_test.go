@@ -1,0 +1,148 @@
+package framework_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+)
+
+// nowhere is a client of a port that nobody listens on: what it refuses at once, it refuses without asking a server.
+func nowhere(t testing.TB, opts ...framework.Option) *framework.Client {
+	t.Helper()
+	p := testzk.Proxy(t)
+	require.NoError(t, p.Refuse(true))
+	return testzk.Client(t, p.Addr(), opts...)
+}
+
+func TestZeroValuesAnswerWithAnError(t *testing.T) {
+	ctx := context.Background()
+	for kind, o := range map[string]operations{"client": &framework.Client{}, "session": &framework.Session{}} {
+		for name, op := range each {
+			err := op(ctx, o, "/a")
+			require.ErrorIs(t, err, framework.ErrZeroValue, "%s of a zero %s", name, kind)
+			require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
+		}
+	}
+	c := &framework.Client{}
+	require.ErrorIs(t, c.WaitConnected(ctx), framework.ErrZeroValue)
+	require.ErrorIs(t, c.Close(), framework.ErrZeroValue)
+	require.ErrorIs(t, c.Usable(), framework.ErrZeroValue)
+	require.ErrorIs(t, c.Namespace("a").Usable(), framework.ErrZeroValue)
+	require.Equal(t, framework.Closed, c.State())
+	c.Listen(func(framework.StateChange) {})()
+	_, err := c.Session(ctx)
+	require.ErrorIs(t, err, framework.ErrZeroValue)
+	require.NotNil(t, c.Logger())
+
+	s := &framework.Session{}
+	require.ErrorIs(t, s.Err(), framework.ErrZeroValue)
+	require.False(t, s.Go(func() {}))
+	require.Zero(t, s.ID())
+	require.Zero(t, s.Timeout())
+	require.True(t, s.ValidUntil().IsZero())
+	closes(t, s.Done(), "Done of a zero session")
+
+	var none *framework.Client
+	require.Error(t, none.Usable())
+	require.ErrorIs(t, none.Close(), framework.ErrZeroValue)
+	require.Equal(t, framework.Closed, none.State())
+	var gone *framework.Session
+	require.Error(t, gone.Err())
+	require.Zero(t, gone.ID())
+}
+
+func TestNilContextIsAnError(t *testing.T) {
+	c := nowhere(t)
+	var none context.Context
+	for name, op := range each {
+		err := op(none, c, "/a")
+		require.ErrorIs(t, err, framework.ErrNilContext, name)
+		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
+	}
+	require.ErrorIs(t, c.WaitConnected(none), framework.ErrNilContext)
+	_, err := c.Session(none)
+	require.ErrorIs(t, err, framework.ErrNilContext)
+}
+
+func TestUseAfterCloseIsErrClosed(t *testing.T) {
+	c := testzk.Connected(t, testzk.Connect())
+	s := session(t, c)
+	require.NoError(t, c.Close())
+	ctx := testzk.Context(t)
+	for kind, o := range map[string]operations{"client": c, "session": s, "view": c.Namespace("a")} {
+		for name, op := range each {
+			err := op(ctx, o, "/a")
+			require.ErrorIs(t, err, framework.ErrClosed, "%s of a closed %s", name, kind)
+			require.NotErrorIs(t, err, context.Canceled, "the caller's context lives")
+			require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
+		}
+	}
+	failed(t, c.WaitConnected(ctx), framework.NotApplied, framework.ErrClosed)
+	_, err := c.Session(ctx)
+	failed(t, err, framework.NotApplied, framework.ErrClosed)
+	require.ErrorIs(t, s.Err(), framework.ErrClosed)
+	require.Equal(t, framework.Closed, c.State())
+	require.False(t, s.Go(func() {}))
+	c.Listen(func(framework.StateChange) { t.Error("a change after the end") })()
+}
+
+func TestBadPathsAreRefusedWithoutAskingAServer(t *testing.T) {
+	c := nowhere(t)
+	for _, path := range []string{"", "a", "a/b", "//", "/a/", "//a", "/a//b", "/.", "/a/..", "/a/./b", "/a\x00", "/\x1f", "/\xff", "/\u0085", "/\uffff"} {
+		for name, op := range each {
+			within(t, name, func() {
+				err := op(testzk.Context(t), c, path)
+				require.ErrorIs(t, err, framework.ErrInvalidPath, "%s of %q", name, path)
+				require.ErrorContains(t, err, fmt.Sprintf("%q", path))
+				require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
+			})
+		}
+		require.ErrorIs(t, framework.CheckPath(path), framework.ErrInvalidPath)
+	}
+	require.NoError(t, framework.CheckPath("/a/b"))
+}
+
+func TestBadArgumentsAreRefusedWithoutAskingAServer(t *testing.T) {
+	c := nowhere(t)
+	ctx := testzk.Context(t)
+	create := func(path string, opts ...framework.CreateOption) error {
+		_, err := c.Create(ctx, path, nil, opts...)
+		return err
+	}
+	transaction := func(list ...framework.Op) error {
+		_, err := c.Multi(ctx, list...)
+		return err
+	}
+	_, set := c.Set(ctx, "/a", nil, -2)
+	_, setACL := c.SetACL(ctx, "/a", nil, -3)
+	for want, err := range map[string]error{
+		"version -2":                         set,
+		"version -3":                         setACL,
+		"version -4":                         c.Delete(ctx, "/a", -4),
+		"operation 1: framework: version -5": transaction(framework.CheckOp("/a", -1), framework.SetOp("/a", nil, -5)),
+		"version -6":                         transaction(framework.DeleteOp("/a", -6)),
+		"version -7":                         transaction(framework.CheckOp("/a", -7)),
+		"no operations":                      transaction(),
+		"operation 1 is nil":                 transaction(framework.CheckOp("/a", -1), nil),
+		"create option is nil":               create("/a", nil),
+		"time to live 0s is less":            create("/a", framework.TTL(0)),
+		"time to live 10ns is less":          create("/a", framework.TTL(10)),
+		"one of ephemeral, container":        create("/a", framework.Ephemeral(), framework.Container()),
+		"and with a time to live":            create("/a", framework.Ephemeral(), framework.TTL(time.Hour)),
+		"a container cannot be sequential":   create("/a", framework.Container(), framework.Sequential()),
+		"has no name to protect":             create("/", framework.Protected()),
+		"not for transactions":               transaction(framework.CreateOp("/a", nil, framework.Container())),
+		"create /b: containers, time":        transaction(framework.CreateOp("/b", nil, framework.TTL(time.Hour))),
+		"create /c: containers, time":        transaction(framework.CreateOp("/c", nil, framework.WithParents())),
+	} {
+		require.ErrorContains(t, err, want)
+		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err), "%v", err)
+		require.False(t, framework.IsTransient(err), "%v", err)
+	}
+}

@@ -1,0 +1,124 @@
+package framework_test
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	pathpkg "path"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/zktest/proxy"
+)
+
+// oldServer grants sessions and knows a few operations, but no containers: it answers those as an old server does, with "not
+// implemented", and hangs up.
+type oldServer struct {
+	listener net.Listener
+	running  sync.WaitGroup
+
+	mu       sync.Mutex
+	conns    []net.Conn
+	requests map[proxy.Op]int
+	nodes    map[string]bool
+}
+
+func startOldServer(t *testing.T) *oldServer {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := &oldServer{listener: listener, requests: map[proxy.Op]int{}, nodes: map[string]bool{}}
+	s.running.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.conns = append(s.conns, conn)
+			s.mu.Unlock()
+			s.running.Go(func() {
+				defer conn.Close()
+				s.serve(conn)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		s.mu.Lock()
+		for _, conn := range s.conns {
+			conn.Close()
+		}
+		s.mu.Unlock()
+		s.running.Wait()
+	})
+	return s
+}
+
+func (s *oldServer) serve(conn net.Conn) {
+	if _, ok := readFrame(conn); !ok {
+		return
+	}
+	greeting := make([]byte, 36)
+	binary.BigEndian.PutUint32(greeting[4:], 30_000)
+	binary.BigEndian.PutUint64(greeting[8:], 7)
+	binary.BigEndian.PutUint32(greeting[16:], 16)
+	_, _ = conn.Write(framed(greeting))
+	for request, ok := readFrame(conn); ok; request, ok = readFrame(conn) {
+		code, body := s.answer(proxy.Op(int32(binary.BigEndian.Uint32(request[4:]))), request[8:])
+		reply := append(append([]byte(nil), request[:4]...), make([]byte, 8)...)
+		reply = binary.BigEndian.AppendUint32(reply, uint32(code))
+		_, _ = conn.Write(framed(append(reply, body...)))
+		if code == -6 { // what was sent meanwhile is lost
+			time.Sleep(20 * time.Millisecond)
+			return
+		}
+	}
+}
+
+func (s *oldServer) answer(op proxy.Op, body []byte) (code int32, reply []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests[op]++
+	switch op {
+	case proxy.OpExists:
+		if !s.nodes[pathOf(body)] {
+			return -101, nil
+		}
+		return 0, make([]byte, 68)
+	case proxy.OpCreate:
+		path := pathOf(body)
+		switch dir := pathpkg.Dir(path); {
+		case s.nodes[path]:
+			return -110, nil
+		case dir != "/" && !s.nodes[dir]:
+			return -101, nil
+		}
+		s.nodes[path] = true
+		return 0, framed([]byte(path))
+	case proxy.OpCreateContainer:
+		return -6, nil
+	}
+	return 0, nil
+}
+
+func (s *oldServer) count(op proxy.Op) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests[op]
+}
+
+func pathOf(body []byte) string { return string(body[4 : 4+binary.BigEndian.Uint32(body)]) }
+
+func readFrame(conn net.Conn) ([]byte, bool) {
+	length := make([]byte, 4)
+	if _, err := io.ReadFull(conn, length); err != nil {
+		return nil, false
+	}
+	payload := make([]byte, binary.BigEndian.Uint32(length))
+	_, err := io.ReadFull(conn, payload)
+	return payload, err == nil && len(payload) >= 8
+}

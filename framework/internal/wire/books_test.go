@@ -1,0 +1,169 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// manual is a server whose requests and answers the test hands over one by one.
+type manual struct {
+	*server
+	requests chan frame
+	answers  chan frame
+}
+
+func serveByHand(t *testing.T) *manual {
+	m := &manual{requests: make(chan frame), answers: make(chan frame)}
+	done := make(chan struct{})
+	m.server = serve(t, func(p *peer) {
+		if _, ok := p.welcome(7, long); !ok {
+			return
+		}
+		go func() {
+			for {
+				select {
+				case f := <-m.answers:
+					p.answer(f, 1)
+				case <-done:
+					return
+				}
+			}
+		}()
+		for f, ok := p.next(); ok; f, ok = p.next() {
+			select {
+			case m.requests <- f:
+			case <-done:
+				return
+			}
+		}
+	})
+	t.Cleanup(func() { close(done) })
+	return m
+}
+
+func TestProvenIsWhenTheLastRequestWasSentThatTheLeaderHasAnswered(t *testing.T) {
+	s := serveByHand(t)
+	before := time.Now()
+	c := connect(t, Config{}, s.addr())
+	c.awaitSession(t, 7)
+	connected := c.Proven()
+	require.False(t, connected.Time().Before(before), "the connect request counts")
+
+	ask := func(path string) frame {
+		go func() { _, _ = c.Driver().Sync(path) }()
+		return <-s.requests
+	}
+	first := ask("/1")
+	between := time.Now()
+	second := ask("/2")
+	require.Equal(t, connected, c.Proven(), "nothing was answered yet")
+
+	s.answers <- first
+	eventually(t, func() bool { return c.Proven() != connected }, "the answer to the first request was not seen")
+	require.True(t, c.Proven().Time().Before(between), "the second request was not answered")
+
+	answering := time.Now()
+	s.answers <- second
+	eventually(t, func() bool { return c.Proven().Time().After(between) }, "the answer to the second request was not seen")
+	require.True(t, c.Proven().Time().Before(answering), "it is the time of sending, not of the answer")
+
+	touched := c.Proven()
+	go func() { _, _, _ = c.Driver().Exists("/") }()
+	s.answers <- <-s.requests
+	presented := make(chan error, 1)
+	go func() { presented <- c.Driver().AddAuth("digest", []byte("a:b")) }()
+	s.answers <- <-s.requests
+	require.NoError(t, <-presented)
+	require.Equal(t, touched, c.Proven(), "a follower answers reads by itself, and nobody counts credentials")
+}
+
+func TestWatchEventsAnswerNothing(t *testing.T) {
+	waiting := []request{{xid: 1, sent: Now(), proves: true}}
+	s := &shim{owner: &Conn{}, waiting: waiting}
+	s.answered(-1, 99)
+	s.answered(5, 99)
+	require.True(t, s.owner.Proven().IsZero())
+	require.Zero(t, s.owner.seen())
+	require.Equal(t, waiting, s.waiting)
+}
+
+func TestAnswersOutOfOrderFindTheirRequests(t *testing.T) {
+	s := &shim{owner: &Conn{}}
+	for xid := range int32(3) {
+		s.waiting = append(s.waiting, request{xid, Stamp{time.Unix(int64(xid), 0)}, true})
+	}
+	s.answered(2, 0)
+	require.Equal(t, []int32{0, 1}, xids(s.waiting))
+	s.answered(0, 0)
+	require.Equal(t, []int32{1}, xids(s.waiting))
+	require.Equal(t, int64(2), s.owner.Proven().Time().Unix(), "never backwards")
+}
+
+func xids(waiting []request) (all []int32) {
+	for _, r := range waiting {
+		all = append(all, r.xid)
+	}
+	return all
+}
+
+// The driver sets its watches again in several packets while answers come in, and would tell the server of those answers.
+func TestWatchesAreSetAgainAsOfTheConnectionBefore(t *testing.T) {
+	const watches, size = 12, 30 << 10 // of path: several packets of 128 KiB
+	var mu sync.Mutex
+	var connects, sets []int64
+	note := func(list *[]int64, value int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		*list = append(*list, value)
+	}
+	hangUp := make(chan struct{})
+	s := serve(t, func(p *peer) {
+		asked, ok := p.welcome(7, long)
+		if !ok {
+			return
+		}
+		note(&connects, int64At(asked, connectRequestZxid-lengthSize))
+		if p.number == 0 {
+			go func() { <-hangUp; p.Close() }()
+		}
+		for f, ok := p.next(); ok; f, ok = p.next() {
+			if f.op == opSetWatches {
+				note(&sets, int64At(f.body, 0))
+			}
+			p.answer(f, int64(100+400*p.number))
+		}
+	})
+	c := connect(t, Config{}, s.addr())
+	for i := range watches {
+		_, _, _, err := c.Driver().ExistsW(fmt.Sprintf("/%d%s", i, strings.Repeat("x", size)))
+		require.NoError(t, err)
+	}
+	close(hangUp)
+	eventually(t, func() bool {
+		_, _, _ = c.Driver().Children("/busy")
+		mu.Lock()
+		defer mu.Unlock()
+		return len(sets) >= 3
+	}, "the watches were not set again")
+	s.drop(1)
+	eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(connects) > 2 }, "no reconnect")
+	mu.Lock()
+	defer mu.Unlock()
+	require.Equal(t, []int64{0, 100, 500}, connects[:3], "the zxids that connect requests tell")
+	require.Equal(t, []int64{100, 100, 100}, sets[:3], "the zxids as of which watches are set again")
+}
+
+func TestElapsedIsWhatTheClockThatSaysMoreSays(t *testing.T) {
+	require.GreaterOrEqual(t, Stamp{time.Now().Add(-time.Hour)}.Elapsed(), time.Hour)
+	wall := Stamp{time.Now().Add(-time.Hour).Round(0)} // as after an hour in which the monotonic clock stood still
+	require.GreaterOrEqual(t, wall.Elapsed(), time.Hour)
+	require.Less(t, Now().Elapsed(), patience)
+	require.True(t, Stamp{}.IsZero())
+	require.False(t, Now().IsZero())
+	require.True(t, Now().After(wall))
+}

@@ -1,0 +1,132 @@
+package wire
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// closed fails unless closing c ends everything within its bound, goroutines included: TestMain looks for those.
+func closed(t *testing.T, c *client) {
+	t.Helper()
+	start := time.Now()
+	c.Close()
+	require.Less(t, time.Since(start), 10*time.Second, "closing took too long")
+	_, open := <-c.events
+	require.False(t, open, "the driver is still there")
+	require.True(t, c.Over())
+	c.Close() // again is nothing
+}
+
+func TestCloseEndsEverythingInEachState(t *testing.T) {
+	refused := serve(t, stall)
+	refused.hangUp()
+	for name, row := range map[string]struct {
+		script func(*peer)
+		dial   func(context.Context, string, string) (net.Conn, error)
+		until  func(c *client, s *server) bool
+	}{
+		"at once": {
+			script: stall,
+			until:  func(*client, *server) bool { return true },
+		},
+		"refused": {
+			dial:  redirect(refused.addr()),
+			until: func(c *client, _ *server) bool { return c.Trouble() != nil },
+		},
+		"dialling": {
+			dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			},
+			until: func(c *client, _ *server) bool { return c.Driver().State() == zk.StateConnecting },
+		},
+		"shaking hands": {
+			script: stall,
+			until:  func(c *client, s *server) bool { return s.accepted() > 0 && c.Driver().State() == zk.StateConnected },
+		},
+		"shaking hands halfway": {
+			script: func(p *peer) { _, _ = p.Write([]byte{0, 0, 0, 36}); stall(p) },
+			until:  func(c *client, s *server) bool { return c.Driver().State() == zk.StateConnected },
+		},
+		"connected": {
+			script: func(p *peer) { p.obey(7, long) },
+			until:  func(c *client, _ *server) bool { return c.Driver().State() == zk.StateHasSession },
+		},
+		"connected to a server that is silent": {
+			script: func(p *peer) { p.welcome(7, long); stall(p) },
+			until:  func(c *client, _ *server) bool { return c.Driver().State() == zk.StateHasSession },
+		},
+		"disconnected": {
+			script: func(p *peer) {
+				if p.number == 0 {
+					p.welcome(7, long)
+				}
+			},
+			until: func(c *client, s *server) bool { return s.accepted() > 4 },
+		},
+		"expired": {
+			script: func(p *peer) { p.read(); p.write(make([]byte, 36)...); stall(p) },
+			until:  func(c *client, _ *server) bool { return c.Over() },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s *server
+			address := "127.0.0.1:1"
+			if row.script != nil {
+				s = serve(t, row.script)
+				address = s.addr()
+			}
+			c := connect(t, Config{Dial: row.dial}, address)
+			eventually(t, func() bool { return row.until(c, s) }, "never got there: %v, %v", c.Driver().State(), c.Trouble())
+			closed(t, c)
+		})
+	}
+}
+
+func TestCloseEndsTheSessionOnTheServer(t *testing.T) {
+	ended := make(chan struct{})
+	s := serve(t, func(p *peer) {
+		if _, ok := p.welcome(7, long); !ok {
+			return
+		}
+		for f, ok := p.next(); ok; f, ok = p.next() {
+			if f.op == opClose {
+				close(ended) // before the answer, which the client waits for
+			}
+			if p.answer(f, 1) {
+				return
+			}
+		}
+	})
+	c := connect(t, Config{}, s.addr())
+	c.awaitSession(t, 7)
+	closed(t, c)
+	select {
+	case <-ended:
+	default:
+		t.Fatal("closed without telling the server")
+	}
+}
+
+func TestKillTellsTheServerNothing(t *testing.T) {
+	requests := make(chan frame, 1)
+	s := serve(t, func(p *peer) {
+		p.welcome(7, long)
+		if f, ok := p.next(); ok {
+			requests <- f
+		}
+		close(requests)
+	})
+	c := connect(t, Config{}, s.addr())
+	c.awaitSession(t, 7)
+	c.Kill()
+	closed(t, c)
+	f, any := <-requests
+	require.False(t, any, "a request after the end: %+v", f)
+}

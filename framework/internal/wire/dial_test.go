@@ -1,0 +1,115 @@
+package wire
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOneNameThatDoesNotResolveIsNoObstacle(t *testing.T) {
+	s := serve(t, func(p *peer) { p.obey(7, long) })
+	c := connect(t, Config{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if strings.HasPrefix(address, "nowhere") {
+			return nil, &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}}, "nowhere-1.test:2181", "nowhere-2.test:2181", s.addr())
+	c.awaitSession(t, 7)
+}
+
+func TestTroubleNamesEachServer(t *testing.T) {
+	c := connect(t, Config{Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+		return nil, &net.DNSError{Err: "no such host", Name: "the name in " + address, IsNotFound: true}
+	}}, "a.test:2181", "b.test:2181")
+	eventually(t, func() bool {
+		return c.Trouble() != nil && strings.Count(c.Trouble().Error(), ";") == 1
+	}, "want the trouble of two servers, got %v", c.Trouble())
+	require.EqualError(t, c.Trouble(), "a.test:2181: lookup the name in a.test:2181: no such host; "+
+		"b.test:2181: lookup the name in b.test:2181: no such host")
+}
+
+// A name may lead elsewhere tomorrow.
+func TestNamesAreResolvedAtEachAttempt(t *testing.T) {
+	one := serve(t, func(p *peer) { p.obey(7, long) })
+	two := serve(t, func(p *peer) { p.obey(7, long) })
+	var to atomic.Pointer[server]
+	to.Store(one)
+	c := connect(t, Config{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address != "zk.test:2181" {
+			return nil, &net.AddrError{Err: "not the name", Addr: address}
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, to.Load().addr())
+	}}, "zk.test:2181")
+	c.awaitSession(t, 7)
+	to.Store(two)
+	one.hangUp()
+	eventually(t, func() bool { return two.accepted() == 1 }, "still looking at the old address: %v", c.Trouble())
+	c.awaitSession(t, 7)
+}
+
+// certificate is for one name, and signed by itself.
+func certificate(t *testing.T, name string) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: name},
+		DNSNames:     []string{name},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(time.Hour),
+		IsCA:         true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	parsed, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(parsed)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}
+
+func TestTLSVerifiesTheNameOfTheServer(t *testing.T) {
+	cert, pool := certificate(t, "zk-0.test")
+	for name, row := range map[string]struct {
+		server, serverName string
+		want               string
+	}{
+		"the name":              {server: "zk-0.test:2281"},
+		"another name":          {server: "zk-1.test:2281", want: "certificate is valid for zk-0.test, not zk-1.test"},
+		"the name that was set": {server: "zk-1.test:2281", serverName: "zk-0.test"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
+			require.NoError(t, err)
+			s := serveOn(t, listener, func(p *peer) { p.obey(7, long) })
+			settings := &tls.Config{RootCAs: pool, ServerName: row.serverName}
+			c := connect(t, Config{TLS: settings, Dial: redirect(s.addr())}, row.server)
+			if row.want == "" {
+				c.awaitSession(t, 7)
+				return
+			}
+			eventually(t, func() bool { return c.Trouble() != nil }, "no trouble")
+			require.ErrorContains(t, c.Trouble(), row.want)
+		})
+	}
+}
+
+func TestTLSHandshakeIsBounded(t *testing.T) {
+	s := serve(t, func(p *peer) { _, _ = p.Conn.Read(make([]byte, 1<<16)); stall(p) })
+	c := connect(t, Config{TLS: &tls.Config{ServerName: "x"}, ConnectTimeout: 50 * time.Millisecond}, s.addr())
+	eventually(t, func() bool { return s.accepted() > 2 }, "waiting for a server that says nothing; %v", c.Trouble())
+	require.ErrorContains(t, c.Trouble(), "deadline exceeded")
+}

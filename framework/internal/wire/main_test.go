@@ -1,0 +1,248 @@
+package wire
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	patience = 30 * time.Second // for what must happen
+	long     = time.Minute      // a session timeout in which nothing happens by itself: pings come after 20 s
+)
+
+func eventually(t *testing.T, cond func() bool, message string, args ...any) {
+	t.Helper()
+	require.Eventually(t, cond, patience, time.Millisecond, append([]any{message}, args...)...)
+}
+
+// server runs a script for each connection that it accepts.
+type server struct {
+	listener net.Listener
+	script   func(*peer)
+	running  sync.WaitGroup
+
+	mu    sync.Mutex
+	peers []*peer
+}
+
+// serve starts a server that ends with the test.
+func serve(t *testing.T, script func(*peer)) *server {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	return serveOn(t, listener, script)
+}
+
+func serveOn(t *testing.T, listener net.Listener, script func(*peer)) *server {
+	s := &server{listener: listener, script: script}
+	s.running.Go(s.accept)
+	t.Cleanup(func() {
+		s.hangUp()
+		s.running.Wait()
+	})
+	return s
+}
+
+func (s *server) accept() {
+	for {
+		conn, err := s.listener.Accept()
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		p := &peer{Conn: conn, number: len(s.peers)}
+		s.peers = append(s.peers, p)
+		s.mu.Unlock()
+		s.running.Go(func() {
+			defer conn.Close()
+			s.script(p)
+		})
+	}
+}
+
+// hangUp closes everything.
+func (s *server) hangUp() {
+	s.listener.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.peers {
+		p.Close()
+	}
+}
+
+func (s *server) addr() string { return s.listener.Addr().String() }
+
+func (s *server) accepted() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.peers)
+}
+
+// peer is a connection as the server sees it.
+type peer struct {
+	net.Conn
+	number int // from 0
+}
+
+type frame struct {
+	xid, op int32
+	body    []byte
+}
+
+// int64At is for the fields of a frame that is not a request.
+func int64At(b []byte, position int) int64 { return int64(binary.BigEndian.Uint64(b[position:])) }
+
+func (p *peer) read() ([]byte, bool) {
+	length := make([]byte, 4)
+	if _, err := io.ReadFull(p, length); err != nil {
+		return nil, false
+	}
+	payload := make([]byte, binary.BigEndian.Uint32(length))
+	_, err := io.ReadFull(p, payload)
+	return payload, err == nil
+}
+
+func (p *peer) write(payload ...byte) {
+	_, _ = p.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload...))
+}
+
+// greeting is a connect reply.
+func greeting(id int64, timeout time.Duration) []byte {
+	b := make([]byte, 36)
+	binary.BigEndian.PutUint32(b[4:], uint32(timeout.Milliseconds()))
+	binary.BigEndian.PutUint64(b[8:], uint64(id))
+	binary.BigEndian.PutUint32(b[16:], 16)
+	copy(b[20:], "password of 16 b")
+	return b
+}
+
+// welcome grants a session, and returns what the client asked for.
+func (p *peer) welcome(id int64, timeout time.Duration) (asked []byte, ok bool) {
+	if asked, ok = p.read(); ok {
+		p.write(greeting(id, timeout)...)
+	}
+	return asked, ok
+}
+
+// next is the next request.
+func (p *peer) next() (frame, bool) {
+	b, ok := p.read()
+	if !ok || len(b) < 8 {
+		return frame{}, false
+	}
+	return frame{int32(binary.BigEndian.Uint32(b)), int32(binary.BigEndian.Uint32(b[4:])), b[8:]}, true
+}
+
+// answer says that all went well, or that there is no such node to those who ask for one, and whether that was the last request.
+func (p *peer) answer(f frame, zxid int64) bool {
+	reply := binary.BigEndian.AppendUint32(nil, uint32(f.xid))
+	reply = binary.BigEndian.AppendUint64(reply, uint64(zxid))
+	code := int32(0)
+	if f.op == opExists {
+		code = -101
+	}
+	p.write(binary.BigEndian.AppendUint32(reply, uint32(code))...)
+	return f.op == opClose
+}
+
+const (
+	opCreate = 1
+	opExists = 3
+	opClose  = -11
+)
+
+// obey grants a session and answers everything.
+func (p *peer) obey(id int64, timeout time.Duration) {
+	if _, ok := p.welcome(id, timeout); !ok {
+		return
+	}
+	for f, ok := p.next(); ok; f, ok = p.next() {
+		if p.answer(f, 1) {
+			return
+		}
+	}
+}
+
+// client is a Conn with what it told.
+type client struct {
+	*Conn
+	logs *observer.ObservedLogs
+
+	mu     sync.Mutex
+	states []zk.State
+}
+
+// connect opens a Conn that is closed with the test. Config has what differs from the default.
+func connect(t *testing.T, cfg Config, servers ...string) *client {
+	t.Helper()
+	core, logs := observer.New(zapcore.DebugLevel)
+	c := &client{logs: logs}
+	cfg.Servers, cfg.Logger, cfg.OnEvent = servers, zap.New(core), c.event
+	if cfg.SessionTimeout == 0 {
+		cfg.SessionTimeout = long
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = patience
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = (&net.Dialer{}).DialContext
+	}
+	conn, err := Open(cfg)
+	require.NoError(t, err)
+	c.Conn = conn
+	t.Cleanup(conn.Close)
+	return c
+}
+
+func (c *client) event(_ *Conn, e zk.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.Type == zk.EventSession {
+		c.states = append(c.states, e.State)
+	}
+}
+
+func (c *client) saw(state zk.State) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.states, state)
+}
+
+func (c *client) awaitSession(t *testing.T, id int64) {
+	t.Helper()
+	eventually(t, func() bool { return c.Info().ID == id && c.Driver().State() == zk.StateHasSession },
+		"never got session %d", id)
+}
+
+// awaitRefusal waits until the driver was refused another dial.
+func (c *client) awaitRefusal(t *testing.T) {
+	t.Helper()
+	eventually(t, func() bool {
+		return slices.ContainsFunc(c.logs.All(), func(e observer.LoggedEntry) bool {
+			return strings.Contains(e.Message, "failed to connect") && strings.Contains(e.Message, errOver.Error())
+		})
+	}, "the driver never tried to dial again")
+}
+
+// redirect dials addr whatever it is asked for.
+func redirect(addr string) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, addr)
+	}
+}

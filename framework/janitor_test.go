@@ -1,0 +1,128 @@
+package framework_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest/proxy"
+)
+
+func TestGuaranteedDeleteGoesOnAfterItsCallerLeft(t *testing.T) {
+	for _, namespaced := range []bool{false, true} {
+		c, p := through(t, framework.WithRetry(retry.Never()))
+		path := parent(t)
+		_, err := c.Create(testzk.Context(t), path+"/a", nil)
+		require.NoError(t, err)
+		view, name := c, path+"/a"
+		if namespaced {
+			view, name = c.Namespace(path[1:]), "/a"
+		}
+		require.NoError(t, p.Refuse(true))
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		defer cancel()
+		within(t, "the wait", func() { err = view.DeleteGuaranteed(ctx, name) })
+		failed(t, err, framework.Unknown, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "delete "+name+": ")
+		_, _, there := observe(t, testzk.Observer(t), path+"/a")
+		require.True(t, there)
+		require.NoError(t, p.Refuse(false))
+		testzk.Empty(t, path)
+	}
+}
+
+func TestGuaranteedDeleteEndsWithTheSessionItIsBoundTo(t *testing.T) {
+	t.Parallel()
+	c, p, states := traced(t)
+	path := parent(t)
+	_, err := c.Create(testzk.Context(t), path+"/a", nil)
+	require.NoError(t, err)
+	s := session(t, c)
+	require.NoError(t, p.Refuse(true))
+	states.await(t, framework.Connected, framework.Suspended)
+	result := make(chan error, 1)
+	go func() { result <- s.DeleteGuaranteed(testzk.Context(t), path+"/a") }()
+	expire(t, s.ID())
+	require.NoError(t, p.Refuse(false))
+	failed(t, <-result, framework.NotApplied, framework.ErrSessionLost)
+	_, _, there := observe(t, testzk.Observer(t), path+"/a")
+	require.True(t, there, "that session cannot have deleted it")
+}
+
+func TestGuaranteedDeleteGoesOnInTheNextSessionOfTheClient(t *testing.T) {
+	t.Parallel()
+	c, p := through(t)
+	path := parent(t)
+	_, err := c.Create(testzk.Context(t), path+"/a", nil)
+	require.NoError(t, err)
+	id := session(t, c).ID()
+	require.NoError(t, p.Refuse(true))
+	result := make(chan error, 1)
+	go func() { result <- c.DeleteGuaranteed(testzk.Context(t), path+"/a") }()
+	expire(t, id)
+	require.NoError(t, p.Refuse(false))
+	require.NoError(t, <-result)
+	testzk.Empty(t, path)
+}
+
+func TestGuaranteedDeleteEndsWithTheClient(t *testing.T) {
+	c := nowhere(t)
+	result := make(chan error, 1)
+	go func() { result <- c.DeleteGuaranteed(testzk.Context(t), "/a") }()
+	select {
+	case err := <-result:
+		require.NoError(t, err, "did not go on")
+	case <-time.After(50 * time.Millisecond):
+	}
+	require.NoError(t, c.Close())
+	err := <-result
+	failed(t, err, framework.NotApplied, framework.ErrClosed)
+	require.NotErrorIs(t, err, context.Canceled, "the caller's context lives")
+}
+
+func TestGuaranteedDeleteRepeatsThroughManyFaults(t *testing.T) {
+	c, p := through(t, framework.WithRetry(retry.Never()))
+	path := parent(t)
+	_, err := c.Create(testzk.Context(t), path+"/a", nil)
+	require.NoError(t, err)
+	p.On(proxy.Match{Op: proxy.OpDelete, Times: 4}, proxy.DropBefore())
+	p.On(proxy.Match{Op: proxy.OpDelete, Times: 2}, proxy.DropAfter())
+	require.NoError(t, c.DeleteGuaranteed(testzk.Context(t), path+"/a"), "NoNode after a lost answer is what was wanted")
+	require.Equal(t, 7, p.Requests()[proxy.OpDelete])
+}
+
+func TestSweepSurvivesFaultsOfItsOwn(t *testing.T) {
+	c, p := through(t, framework.WithRetry(retry.Never()))
+	under := parent(t)
+	p.On(proxy.Match{Op: proxy.OpCreate, Path: under}, proxy.DropAfter())
+	p.On(proxy.Match{Op: proxy.OpSync, Path: under}, proxy.DropBefore())
+	p.On(proxy.Match{Op: proxy.OpGetChildren2, Path: under}, proxy.DropAfter())
+	p.On(proxy.Match{Op: proxy.OpExists, Path: under}, proxy.DropBefore())
+	p.On(proxy.Match{Op: proxy.OpDelete, Path: under}, proxy.DropBefore())
+	_, err := c.Create(testzk.Context(t), under+"/n-", nil, kinds["lock node"]...)
+	failed(t, err, framework.Unknown, zk.ErrConnectionClosed)
+	swept(t, testzk.Observer(t), under, true)
+}
+
+// Somebody else's node may have a name that looks like ours.
+func TestSweepTouchesNothingElse(t *testing.T) {
+	c, p := through(t, framework.WithRetry(retry.Never()))
+	o, under := testzk.Observer(t), parent(t)
+	others := []string{"_c_", "_c_x", "n-0000000000", "_c_00000000-0000-4000-8000-000000000000-n-0000000001"}
+	for _, name := range others {
+		_, err := o.Create(under+"/"+name, nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+	}
+	p.On(proxy.Match{Op: proxy.OpCreate, Path: under}, proxy.DropAfter())
+	_, err := c.Create(testzk.Context(t), under+"/n-", nil, kinds["lock node"]...)
+	failed(t, err, framework.Unknown)
+	testzk.Eventually(t, func() bool { return p.Requests()[proxy.OpDelete] == 1 }, "nothing was swept")
+	testzk.Eventually(t, func() bool { return len(children(t, o, under)) == len(others) }, "our node is left")
+	require.ElementsMatch(t, others, children(t, o, under))
+}

@@ -1,0 +1,133 @@
+package framework_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+)
+
+func TestBlockedListenerDelaysNobodyAndMissesNothing(t *testing.T) {
+	c, p, states := traced(t)
+	blocked, began := make(chan struct{}), make(chan struct{})
+	slow := &trace{}
+	var once sync.Once
+	c.Listen(func(change framework.StateChange) {
+		once.Do(func() { close(began) })
+		<-blocked
+		slow.add(change)
+	})
+	want := []framework.State{framework.Connected}
+	for range 5 {
+		p.DropConnections()
+		want = append(want, framework.Suspended, framework.Reconnected)
+		states.await(t, want...)
+	}
+	closes(t, began, "the slow listener is called")
+	require.NoError(t, c.Sync(testzk.Context(t), "/"))
+	require.Empty(t, slow.states())
+	close(blocked)
+	slow.await(t, want[1:]...)
+}
+
+func TestStoppedListenerHearsNothingMore(t *testing.T) {
+	c, p, states := traced(t)
+	stopped := &trace{}
+	stopping := make(chan func(), 1)
+	stop := c.Listen(func(change framework.StateChange) {
+		stopped.add(change)
+		(<-stopping)()
+	})
+	stopping <- stop
+	p.DropConnections()
+	states.await(t, framework.Connected, framework.Suspended, framework.Reconnected)
+	p.DropConnections()
+	states.await(t, framework.Connected, framework.Suspended, framework.Reconnected, framework.Suspended, framework.Reconnected)
+	stopped.await(t, framework.Suspended)
+	stop()
+}
+
+func TestListenerHearsTheEndBeforeCloseReturns(t *testing.T) {
+	c, _, states := traced(t)
+	id := session(t, c).ID()
+	require.NoError(t, c.Close())
+	require.Equal(t, []framework.State{framework.Connected, framework.Lost, framework.Closed}, states.states())
+	lost, closed := states.changes()[1], states.changes()[2]
+	require.Equal(t, id, lost.Session)
+	require.ErrorIs(t, lost.Cause, framework.ErrClosed)
+	require.Zero(t, closed.Session)
+	require.NoError(t, closed.Cause)
+}
+
+func TestListenerMayCloseTheClient(t *testing.T) {
+	c, p, _ := traced(t)
+	heard := &trace{}
+	closed := make(chan struct{})
+	c.Listen(heard.add)
+	c.Listen(func(change framework.StateChange) {
+		if change.State == framework.Suspended {
+			within(t, "Close in a listener", func() { require.NoError(t, c.Close()) })
+			close(closed)
+		}
+	})
+	p.DropConnections()
+	closes(t, closed, "Close returns in a listener")
+	require.Equal(t, framework.Closed, c.State())
+	require.Contains(t, heard.states(), framework.Lost)
+}
+
+func TestListenerThatNeverReturnsHoldsUpCloseForALittleOnly(t *testing.T) {
+	c, _, _ := traced(t)
+	forever, in := make(chan struct{}), make(chan struct{})
+	left := make(chan struct{})
+	c.Listen(func(change framework.StateChange) {
+		if change.State == framework.Closed {
+			defer close(left)
+		}
+		select {
+		case <-in:
+		default:
+			close(in)
+		}
+		<-forever
+	})
+	within(t, "Close", func() { require.NoError(t, c.Close()) })
+	closes(t, in, "the listener is called")
+	close(forever)
+	closes(t, left, "the listener hears the rest")
+}
+
+func TestListenersHearEachChangeOnce(t *testing.T) {
+	c, p, states := traced(t)
+	var many []*trace
+	for range 20 {
+		r := &trace{}
+		c.Listen(r.add)
+		many = append(many, r)
+	}
+	for range 10 {
+		p.DropConnections()
+		time.Sleep(20 * time.Millisecond) // workload
+	}
+	require.NoError(t, c.Close())
+	want := states.states()[1:]
+	for i, r := range many {
+		require.Equal(t, want, r.states(), "listener %d", i)
+	}
+	for i := 1; i < len(want); i++ {
+		require.NotEqual(t, want[i-1], want[i], "a change is a change")
+	}
+}
+
+func TestListenWithNothing(t *testing.T) {
+	c := nowhere(t)
+	c.Listen(nil)()
+	stop := c.Listen(func(framework.StateChange) {})
+	stop()
+	stop()
+	require.Equal(t, framework.Connecting, c.State())
+}

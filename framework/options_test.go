@@ -1,0 +1,62 @@
+package framework_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+)
+
+func TestBadOptionsAreNamed(t *testing.T) {
+	for want, opt := range map[string]framework.Option{
+		"option 0 is nil":                      nil,
+		"session timeout 0s is not between":    framework.WithSessionTimeout(0),
+		"session timeout -1s is not between":   framework.WithSessionTimeout(-time.Second),
+		"session timeout 99ms is not between":  framework.WithSessionTimeout(99 * time.Millisecond),
+		"session timeout 24h0m1s is not":       framework.WithSessionTimeout(24*time.Hour + time.Second),
+		"connect timeout 0s is not positive":   framework.WithConnectTimeout(0),
+		"connect timeout -5ns is not positive": framework.WithConnectTimeout(-5),
+		"retry policy is nil":                  framework.WithRetry(nil),
+		`namespace "/a": invalid path "//a"`:   framework.WithNamespace("/a"),
+		`namespace "a/": invalid path "/a/"`:   framework.WithNamespace("a/"),
+		`namespace "a//b"`:                     framework.WithNamespace("a//b"),
+		`namespace ".."`:                       framework.WithNamespace(".."),
+		"logger is nil":                        framework.WithLogger(nil),
+		"credential has no scheme":             framework.WithAuth("", []byte("a:b")),
+		"ACL provider is nil":                  framework.WithACL(nil),
+		"TLS configuration is nil":             framework.WithTLS(nil),
+		"dialer is nil":                        framework.WithDialer(nil),
+	} {
+		c, err := framework.New("127.0.0.1:1", opt)
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "framework: ")
+		require.Nil(t, c)
+	}
+}
+
+func TestBadConnectionStringsAreNamed(t *testing.T) {
+	for _, connect := range []string{"", "a:b", "zk://a", "a:1,,b:2", "a:1/x/", "::1"} {
+		c, err := framework.New(connect)
+		require.ErrorContains(t, err, "framework: connection string ")
+		require.ErrorContains(t, err, connect)
+		require.Nil(t, c)
+	}
+}
+
+func TestSessionTimeoutIsWhatTheServersGrant(t *testing.T) {
+	for asked, granted := range map[time.Duration]time.Duration{
+		100 * time.Millisecond: 400 * time.Millisecond, // two ticks
+		3 * time.Second:        3 * time.Second,
+		time.Hour:              time.Minute,
+	} {
+		c := testzk.Connected(t, testzk.Connect(), framework.WithSessionTimeout(asked))
+		s := session(t, c)
+		require.Equal(t, granted, s.Timeout(), "asked for %v", asked)
+		left := time.Until(s.ValidUntil())
+		require.LessOrEqual(t, left, granted*2/3)
+		require.NoError(t, c.Close())
+	}
+}

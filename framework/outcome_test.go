@@ -1,0 +1,133 @@
+package framework
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// coded is what the driver makes of a code that it has no error for.
+func coded(code int) error { return fmt.Errorf("unknown error: %v", zk.ErrCode(code)) }
+
+func TestDriverErrorsHaveOutcomes(t *testing.T) {
+	for _, row := range []struct {
+		err       error
+		outcome   Outcome
+		transient bool
+		matches   error
+	}{
+		{zk.ErrNoNode, NotApplied, false, zk.ErrNoNode},
+		{zk.ErrNoAuth, NotApplied, false, zk.ErrNoAuth},
+		{zk.ErrBadVersion, NotApplied, false, zk.ErrBadVersion},
+		{zk.ErrNoChildrenForEphemerals, NotApplied, false, zk.ErrNoChildrenForEphemerals},
+		{zk.ErrNodeExists, NotApplied, false, zk.ErrNodeExists},
+		{zk.ErrNotEmpty, NotApplied, false, zk.ErrNotEmpty},
+		{zk.ErrInvalidACL, NotApplied, false, zk.ErrInvalidACL},
+		{zk.ErrInvalidFlags, NotApplied, false, zk.ErrInvalidFlags},
+		{zk.ErrInvalidPath, NotApplied, false, zk.ErrInvalidPath},
+		{zk.ErrAPIError, NotApplied, false, zk.ErrAPIError},
+		{zk.ErrReconfigDisabled, NotApplied, false, zk.ErrReconfigDisabled},
+		{zk.ErrBadArguments, NotApplied, false, zk.ErrBadArguments},
+		{zk.ErrNothing, NotApplied, false, zk.ErrNothing},
+		{zk.ErrAuthFailed, NotApplied, false, ErrAuthFailed},
+		{zk.ErrShortBuffer, NotApplied, false, ErrTooLarge},
+		{zk.ErrSessionExpired, NotApplied, false, ErrSessionLost},
+		{zk.ErrSessionMoved, NotApplied, true, zk.ErrSessionMoved},
+		{zk.ErrNoServer, NotApplied, true, ErrNotConnected},
+		{zk.ErrConnectionClosed, Unknown, true, zk.ErrConnectionClosed},
+		{zk.ErrClosing, Unknown, true, zk.ErrClosing},
+		{zk.ErrUnknown, Unknown, true, zk.ErrUnknown},
+		{io.ErrUnexpectedEOF, Unknown, true, io.ErrUnexpectedEOF},
+		{errors.New("unknown error: of another kind"), Unknown, true, nil},
+		{fmt.Errorf("wrapped: %w", zk.ErrNoNode), NotApplied, false, zk.ErrNoNode},
+		{coded(-1), NotApplied, false, &ServerError{-1}},
+		{coded(-2), NotApplied, false, ErrRolledBack},
+		{coded(-3), NotApplied, false, &ServerError{-3}},
+		{coded(-4), Unknown, true, &ServerError{-4}},
+		{coded(-5), NotApplied, false, &ServerError{-5}},
+		{coded(-6), NotApplied, false, ErrUnimplemented},
+		{coded(-7), Unknown, true, &ServerError{-7}},
+		{coded(-12), NotApplied, false, ErrSessionLost},
+		{coded(-13), NotApplied, false, &ServerError{-13}},
+		{coded(-14), NotApplied, false, &ServerError{-14}},
+		{coded(-113), NotApplied, false, &ServerError{-113}},
+		{coded(-119), NotApplied, false, &ServerError{-119}},
+		{coded(-120), NotApplied, false, &ServerError{-120}},
+		{coded(-121), NotApplied, false, &ServerError{-121}},
+		{coded(-122), Unknown, true, &ServerError{-122}},
+		{coded(-124), NotApplied, false, &ServerError{-124}},
+		{coded(-125), NotApplied, false, &ServerError{-125}},
+		{coded(-127), NotApplied, true, &ServerError{-127}},
+		{coded(-4711), NotApplied, false, &ServerError{-4711}},
+	} {
+		err := driverError(row.err)
+		require.Equal(t, row.outcome, OutcomeOf(err), "outcome of %q", row.err)
+		require.Equal(t, row.transient, IsTransient(err), "transience of %q", row.err)
+		switch want := row.matches.(type) {
+		case nil:
+		case *ServerError:
+			var got *ServerError
+			require.ErrorAs(t, err, &got)
+			require.Equal(t, want.Code, got.Code)
+		default:
+			require.ErrorIs(t, err, want)
+		}
+	}
+	require.NoError(t, driverError(nil))
+}
+
+func TestCodesKeepTheirNumberInWhateverTheyMatch(t *testing.T) {
+	for _, code := range []int{-2, -6, -12, -127, -4711} {
+		var server *ServerError
+		require.ErrorAs(t, driverError(coded(code)), &server)
+		require.Equal(t, code, server.Code)
+		require.ErrorContains(t, server, fmt.Sprint(code))
+	}
+	require.EqualError(t, &ServerError{-125}, "zk: server error -125: quota exceeded")
+	require.EqualError(t, &ServerError{-4711}, "zk: server error -4711: unknown")
+}
+
+func TestOutcomeOfWhatIsNotAnOperation(t *testing.T) {
+	require.Equal(t, Applied, OutcomeOf(nil))
+	require.Equal(t, Unknown, OutcomeOf(io.EOF))
+	require.False(t, IsTransient(io.EOF))
+	require.False(t, IsTransient(nil))
+}
+
+func TestErrorTellsOperationPathReasonAndDoubt(t *testing.T) {
+	for want, err := range map[string]*Error{
+		"set /a: zk: version conflict":                   {"set", "/a", NotApplied, zk.ErrBadVersion},
+		"set /a: zk: version conflict (outcome unknown)": {"set", "/a", Unknown, zk.ErrBadVersion},
+		"multi: zk: node does not exist":                 {"multi", "", NotApplied, zk.ErrNoNode},
+	} {
+		require.EqualError(t, err, want)
+	}
+	require.Equal(t, []string{"unknown", "not applied", "applied", "unknown"},
+		[]string{Unknown.String(), NotApplied.String(), Applied.String(), Outcome(9).String()})
+}
+
+func TestOutermostErrorDecidesTheOutcome(t *testing.T) {
+	inner := transient(NotApplied, io.EOF)
+	require.Equal(t, Unknown, OutcomeOf(&Error{"get", "/a", Unknown, inner}))
+	require.True(t, IsTransient(&Error{"get", "/a", Unknown, inner}))
+	require.Equal(t, NotApplied, OutcomeOf(fmt.Errorf("more: %w", inner)))
+}
+
+func TestStatesHaveNames(t *testing.T) {
+	var names []string
+	for s := Connecting; s <= Closed; s++ {
+		names = append(names, s.String())
+	}
+	require.Equal(t, []string{"connecting", "connected", "suspended", "reconnected", "lost", "read-only", "closed"}, names)
+	require.Equal(t, "state 7", (Closed + 1).String())
+	require.Equal(t, "state -1", State(-1).String())
+	for s, want := range map[State]bool{
+		Connecting: false, Connected: true, Suspended: false, Reconnected: true, Lost: false, ReadOnly: true, Closed: false,
+	} {
+		require.Equal(t, want, s.IsConnected(), "%v", s)
+	}
+}

@@ -1,0 +1,166 @@
+package framework_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest/proxy"
+)
+
+// What happens to an operation whose first answer is lost.
+func TestLostReplies(t *testing.T) {
+	for name, row := range map[string]struct {
+		op      proxy.Op
+		do      func(ctx context.Context, c *framework.Client, path string) error
+		sent    int
+		outcome framework.Outcome
+		want    error
+	}{
+		"read": {
+			proxy.OpGetData, func(ctx context.Context, c *framework.Client, path string) error {
+				_, _, err := c.Get(ctx, path)
+				return err
+			}, 2, framework.Applied, nil,
+		},
+		"list with a watch": {
+			proxy.OpGetChildren2, func(ctx context.Context, c *framework.Client, path string) error {
+				_, _, _, err := c.ChildrenW(ctx, path)
+				return err
+			}, 2, framework.Applied, nil,
+		},
+		"sync": {
+			proxy.OpSync, func(ctx context.Context, c *framework.Client, path string) error { return c.Sync(ctx, path) },
+			2, framework.Applied, nil,
+		},
+		"set with a version": {
+			proxy.OpSetData, func(ctx context.Context, c *framework.Client, path string) error {
+				_, err := c.Set(ctx, path, []byte("x"), 0)
+				return err
+			}, 2, framework.Unknown, zk.ErrBadVersion,
+		},
+		"set": {
+			proxy.OpSetData, func(ctx context.Context, c *framework.Client, path string) error {
+				_, err := c.Set(ctx, path, []byte("x"), -1)
+				return err
+			}, 1, framework.Unknown, zk.ErrConnectionClosed,
+		},
+		"set ACL with a version": {
+			proxy.OpSetACL, func(ctx context.Context, c *framework.Client, path string) error {
+				_, err := c.SetACL(ctx, path, zk.WorldACL(zk.PermAll), 0)
+				return err
+			}, 2, framework.Unknown, zk.ErrBadVersion,
+		},
+		"delete with a version": {
+			proxy.OpDelete, func(ctx context.Context, c *framework.Client, path string) error { return c.Delete(ctx, path, 0) },
+			2, framework.Unknown, zk.ErrNoNode,
+		},
+		"delete": {
+			proxy.OpDelete, func(ctx context.Context, c *framework.Client, path string) error { return c.Delete(ctx, path, -1) },
+			1, framework.Unknown, zk.ErrConnectionClosed,
+		},
+		"guaranteed delete": {
+			proxy.OpDelete, func(ctx context.Context, c *framework.Client, path string) error {
+				return c.DeleteGuaranteed(ctx, path)
+			},
+			2, framework.Applied, nil,
+		},
+		"transaction": {
+			proxy.OpMulti, func(ctx context.Context, c *framework.Client, path string) error {
+				_, err := c.Multi(ctx, framework.SetOp(path, nil, -1))
+				return err
+			}, 1, framework.Unknown, zk.ErrConnectionClosed,
+		},
+		"transaction with a version": {
+			proxy.OpMulti, func(ctx context.Context, c *framework.Client, path string) error {
+				_, err := c.Multi(ctx, framework.SetOp(path, nil, 0))
+				return err
+			}, 2, framework.Unknown, zk.ErrBadVersion,
+		},
+		"transaction that deletes a version": {
+			proxy.OpMulti, func(ctx context.Context, c *framework.Client, path string) error {
+				_, err := c.Multi(ctx, framework.DeleteOp(path, 0))
+				return err
+			}, 2, framework.Unknown, zk.ErrNoNode,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, p := through(t, framework.WithRetry(retry.Times(5, time.Millisecond)))
+			path := parent(t)
+			p.On(proxy.Match{Op: row.op}, proxy.DropAfter())
+			err := row.do(testzk.Context(t), c, path)
+			if row.want == nil {
+				require.NoError(t, err)
+			} else {
+				failed(t, err, row.outcome, row.want)
+				require.ErrorContains(t, err, "(outcome unknown)")
+			}
+			require.Equal(t, row.sent, p.Requests()[row.op], "requests sent")
+		})
+	}
+}
+
+func TestAttemptsNeverExceedThePolicy(t *testing.T) {
+	const retries = 3
+	policy := retry.Times(retries, time.Millisecond)
+	c, p := through(t, framework.WithRetry(policy))
+	path := parent(t)
+	p.On(proxy.Match{Op: proxy.OpGetData, Times: proxy.Always}, proxy.DropBefore())
+	_, _, err := c.Get(testzk.Context(t), path)
+	failed(t, err, framework.Unknown, zk.ErrConnectionClosed)
+	require.ErrorContains(t, err, "gave up after 4 attempts")
+	require.Equal(t, retries+1, p.Requests()[proxy.OpGetData])
+
+	p.ResetCounts()
+	err = retry.Do(testzk.Context(t), policy, framework.IsTransient, func(ctx context.Context) error {
+		_, _, err := c.Get(ctx, path)
+		return err
+	})
+	require.ErrorIs(t, err, zk.ErrConnectionClosed)
+	require.Equal(t, retries+1, p.Requests()[proxy.OpGetData], "loops must not multiply")
+}
+
+func TestProtectedAttemptsNeverExceedThePolicy(t *testing.T) {
+	c, p := through(t, framework.WithRetry(retry.Times(3, time.Millisecond)))
+	under := parent(t)
+	p.On(proxy.Match{Op: proxy.OpCreate, Path: under, Times: proxy.Always}, proxy.DropBefore())
+	_, err := c.Create(testzk.Context(t), under+"/n-", nil, kinds["lock node"]...)
+	failed(t, err, framework.Unknown, zk.ErrConnectionClosed)
+	require.Equal(t, 4, p.Requests()[proxy.OpCreate])
+}
+
+func TestDefiniteRefusalsAreNotRepeated(t *testing.T) {
+	c, p := through(t, framework.WithRetry(retry.Times(5, time.Millisecond)))
+	_, _, err := c.Get(testzk.Context(t), parent(t)+"/missing")
+	failed(t, err, framework.NotApplied, zk.ErrNoNode)
+	require.Equal(t, 1, p.Requests()[proxy.OpGetData])
+}
+
+func TestOperationsWaitForTheFirstConnectionByThePolicy(t *testing.T) {
+	p := testzk.Proxy(t)
+	require.NoError(t, p.Refuse(true))
+	c := testzk.Client(t, p.Addr(), framework.WithConnectTimeout(50*time.Millisecond),
+		framework.WithRetry(retry.Forever(10*time.Millisecond)))
+	path := parent(t)
+	creates := []string{"create", "create ephemeral", "create protected", "create container", "multi create"}
+	results := make(chan error, len(creates))
+	for i, name := range creates {
+		go func() { results <- each[name](testzk.Context(t), c, fmt.Sprintf("%s/%d", path, i)) }()
+	}
+	select { // several connect timeouts, in which one that does not go by the policy gives up
+	case err := <-results:
+		require.NoError(t, err, "did not wait")
+	case <-time.After(300 * time.Millisecond):
+	}
+	require.NoError(t, p.Refuse(false))
+	for range creates {
+		require.NoError(t, <-results)
+	}
+}

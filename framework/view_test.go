@@ -1,0 +1,165 @@
+package framework_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/retry"
+)
+
+// views are ways to look at what is below a path, which is not there yet.
+func views(t testing.TB, path string) map[string]*framework.Client {
+	t.Helper()
+	server, name := testzk.Connect(), path[1:]
+	dir, base, _ := strings.Cut(name, "/")
+	return map[string]*framework.Client{
+		"namespace":                    testzk.Connected(t, server, framework.WithNamespace(name)),
+		"view":                         testzk.Connected(t, server).Namespace(name),
+		"view of a view":               testzk.Connected(t, server).Namespace(dir).Namespace(base),
+		"view of a namespace":          testzk.Connected(t, server, framework.WithNamespace(dir)).Namespace(base),
+		"namespace in a chroot":        testzk.Connected(t, server+"/"+dir, framework.WithNamespace(base)),
+		"view with nothing in between": testzk.Connected(t, server).Namespace(name).Namespace(""),
+	}
+}
+
+func TestViewsMoveAllPathsInAndOut(t *testing.T) {
+	o := testzk.Observer(t)
+	names := []string{
+		"namespace", "view", "view of a view", "view of a namespace", "namespace in a chroot", "view with nothing in between",
+	}
+	for _, name := range names {
+		path, ctx := testzk.Path(t), testzk.Context(t)
+		dir := path[:strings.LastIndexByte(path, '/')]
+		if name == "view of a view" || strings.Contains(name, "chroot") || name == "view of a namespace" {
+			_, err := testzk.Connected(t, testzk.Connect()).Create(ctx, dir, nil)
+			require.NoError(t, err)
+		}
+		v := views(t, path)[name]
+		made, err := v.Create(ctx, "/a", []byte("x"))
+		require.NoError(t, err, "%s: the root is made on demand", name)
+		require.Equal(t, "/a", made)
+		data, _, there := observe(t, o, path+"/a")
+		require.True(t, there, name)
+		require.Equal(t, "x", string(data))
+
+		made, err = v.Create(ctx, "/", nil, framework.Sequential())
+		require.NoError(t, err)
+		require.Regexp(t, "^/[0-9]{10}$", made, "below the root, not beside it")
+		require.NoError(t, v.Delete(ctx, made, -1))
+		_, err = v.Create(ctx, "/", nil)
+		require.ErrorIs(t, err, zk.ErrNodeExists)
+		list, _, err := v.Children(ctx, "/")
+		require.NoError(t, err)
+		require.Equal(t, []string{"a"}, list)
+		results, err := v.Multi(ctx, framework.CheckOp("/", -1), framework.CreateOp("/b", nil))
+		require.NoError(t, err)
+		require.Equal(t, "/b", results[1].Path)
+		s := session(t, v)
+		_, _, err = s.Get(ctx, "/b")
+		require.NoError(t, err, "a session sees what its client sees")
+		require.NoError(t, v.CreateContainers(ctx, "/c/d"))
+		_, _, there = observe(t, o, path+"/c/d")
+		require.True(t, there, name)
+		_, _, err = v.Get(ctx, "/missing")
+		var e *framework.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, "/missing", e.Path, "as the caller gave it")
+		err = v.DeleteGuaranteed(ctx, "/missing")
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, "/missing", e.Path, "as the caller gave it")
+	}
+}
+
+func TestRootOfANamespaceIsAContainer(t *testing.T) {
+	ctx, path := testzk.Context(t), testzk.Path(t)
+	c := testzk.Connected(t, testzk.Connect())
+	v := c.Namespace(path[1:])
+	require.NoError(t, v.CreateContainers(ctx, "/"))
+	_, stat, there := observe(t, testzk.Observer(t), path)
+	require.True(t, there)
+	require.Zero(t, stat.DataLength)
+}
+
+func TestKeysAreEqualForTheSameNodeOnly(t *testing.T) {
+	c, other := nowhere(t), nowhere(t)
+	require.Equal(t, c.Key("/a/b/c"), c.Namespace("a").Key("/b/c"))
+	require.Equal(t, c.Key("/a/b/c"), c.Namespace("a/b").Key("/c"))
+	require.Equal(t, c.Key("/a"), c.Namespace("a").Key("/"))
+	require.NotEqual(t, c.Key("/a"), other.Key("/a"))
+	require.NotEqual(t, c.Key("/a"), c.Key("/b"))
+}
+
+func TestViewOfWhatIsNoPathCannotBeUsed(t *testing.T) {
+	c := testzk.Connected(t, testzk.Connect())
+	for _, name := range []string{"/a", "a/", "a//b", "..", "a\x00"} {
+		v := c.Namespace(name)
+		for what, op := range each {
+			err := op(testzk.Context(t), v, "/a")
+			require.ErrorIs(t, err, framework.ErrInvalidPath, "%s in %q", what, name)
+			require.ErrorContains(t, err, "namespace ")
+			require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
+		}
+		require.ErrorIs(t, v.Usable(), framework.ErrInvalidPath)
+		require.ErrorIs(t, v.Namespace("fine").Usable(), framework.ErrInvalidPath, "not made better by another view")
+		require.ErrorIs(t, v.WaitConnected(testzk.Context(t)), framework.ErrInvalidPath)
+	}
+	require.NoError(t, c.Usable())
+}
+
+func TestViewsAreNotClosedOnTheirOwn(t *testing.T) {
+	c := testzk.Connected(t, testzk.Connect(), framework.WithNamespace("a"))
+	v := c.Namespace("b")
+	require.ErrorContains(t, v.Close(), `close of the view of namespace "/a/b"`)
+	require.NoError(t, c.Sync(testzk.Context(t), "/"))
+	require.Equal(t, framework.Connected, v.State())
+	require.NoError(t, c.Close())
+	require.Equal(t, framework.Closed, v.State())
+	require.Error(t, v.Close())
+}
+
+// asked records the paths an ACL was asked for.
+type asked struct {
+	mu    sync.Mutex
+	paths []string
+}
+
+func (a *asked) provide(path string) []zk.ACL {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.paths = append(a.paths, path)
+	if strings.HasSuffix(path, "/world") {
+		return nil
+	}
+	return zk.WorldACL(zk.PermAll &^ zk.PermAdmin)
+}
+
+func TestACLsAreAskedForByFullPathAndForParents(t *testing.T) {
+	under, provider := parent(t), &asked{}
+	c := testzk.Connected(t, testzk.Connect(), framework.WithNamespace(under[1:]), framework.WithACL(provider.provide),
+		framework.WithRetry(retry.Never()))
+	ctx := testzk.Context(t)
+	made, err := c.Create(ctx, "/p/q/lock-", nil, append(kinds["lock node"], framework.WithParents())...)
+	require.NoError(t, err)
+	_, err = c.Create(ctx, "/world", nil)
+	require.NoError(t, err)
+	_, err = c.Create(ctx, "/own", nil, framework.ACL(zk.WorldACL(zk.PermAll)...))
+	require.NoError(t, err)
+	_, err = c.Multi(ctx, framework.CreateOp("/m", nil))
+	require.NoError(t, err)
+	numbered := made[:len(made)-10]
+	require.Equal(t, []string{under + numbered, under + "/p", under + "/p/q", under + "/world", under + "/m"}, provider.paths)
+	for path, want := range map[string]int32{
+		made: zk.PermAll &^ zk.PermAdmin, "/p": zk.PermAll &^ zk.PermAdmin, "/p/q": zk.PermAll &^ zk.PermAdmin,
+		"/m": zk.PermAll &^ zk.PermAdmin, "/world": zk.PermAll, "/own": zk.PermAll,
+	} {
+		acl, _, err := c.GetACL(ctx, path)
+		require.NoError(t, err)
+		require.Equal(t, want, acl[0].Perms, path)
+	}
+}

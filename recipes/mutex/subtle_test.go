@@ -1,0 +1,174 @@
+package mutex_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest/proxy"
+)
+
+// After a reconnect the servers tell what was missed in no order: that the node ahead is gone does not mean that ours is still there.
+func TestWaiterIsNotGrantedOnANodeThatWasDeletedWhileItWasAway(t *testing.T) {
+	for range 10 { // which deletion is told first is a matter of chance
+		p := testzk.Proxy(t)
+		path := testzk.Path(t)
+		first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
+		holder := acquire(t, first)
+		waiter := start(t, newMutex(t, testzk.Connected(t, p.Addr()), path))
+		stale := queued(t, first, 2)[1]
+		testzk.Eventually(t, func() bool { return p.Requests()[proxy.OpGetData] == 3 }, "the waiter does not watch")
+		third := start(t, first)
+		queued(t, first, 3)
+
+		require.NoError(t, p.Refuse(true))
+		require.NoError(t, testzk.Observer(t).Delete(stale.Node, -1))
+		require.NoError(t, holder.Release())
+		rightful := third.won(t)
+		require.NoError(t, p.Refuse(false))
+		queued(t, first, 2) // the waiter is back, at the end
+		require.True(t, waiter.waiting(), "granted while somebody else holds")
+		require.NoError(t, rightful.Release())
+		require.NotEqual(t, stale.Node, waiter.won(t).Path())
+		require.NoError(t, waiter.hold.Release())
+	}
+}
+
+func TestLockerThatLostItsLockDoesNotUnlockTheNextOnes(t *testing.T) {
+	path := testzk.Path(t)
+	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
+	locker := mu.Locker(testzk.Context(t))
+	locker.Lock()
+	require.NoError(t, testzk.Observer(t).Delete(queued(t, mu, 1)[0].Node, -1))
+	inside, leave, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(left)
+		locker.Lock()
+		close(inside)
+		<-leave
+		locker.Unlock()
+	}()
+	locker.Unlock() // it does not know that the lock is lost
+	closes(t, inside, "the next one does not get the lock")
+	_, err := mu.TryAcquire(testzk.Context(t))
+	require.ErrorIs(t, err, recipes.ErrNotAcquired, "the next one is inside")
+	close(leave)
+	closes(t, left, "Unlock does not return")
+	testzk.Empty(t, path)
+}
+
+// Where the parent must not be written, the token takes another read. That one is as patient as the others.
+func TestPlaceAtTheFrontSurvivesTroubleWithEveryRead(t *testing.T) {
+	for name, op := range map[string]proxy.Op{"list": proxy.OpGetChildren2, "token": proxy.OpExists} {
+		t.Run(name, func(t *testing.T) {
+			path := testzk.Path(t)
+			owner := testzk.Connected(t, testzk.Connect())
+			require.NoError(t, owner.CreateContainers(testzk.Context(t), path))
+			_, err := owner.SetACL(testzk.Context(t), path, zk.WorldACL(zk.PermAll&^zk.PermWrite), -1)
+			require.NoError(t, err)
+			p := testzk.Proxy(t)
+			mu := newMutex(t, testzk.Connected(t, p.Addr(), framework.WithRetry(retry.Never())), path)
+			require.NoError(t, acquire(t, mu).Release())
+			rule := p.On(proxy.Match{Op: op, Path: path}, proxy.DropBefore())
+			require.NoError(t, acquire(t, mu).Release())
+			require.Equal(t, 1, rule.Hits())
+		})
+	}
+}
+
+func TestWaiterKeepsItsPlaceWithinTheCallersOwnRetries(t *testing.T) {
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
+	holder := acquire(t, first)
+	mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
+	tries := 0
+	result := make(chan error, 1)
+	go func() {
+		result <- retry.Do(testzk.Context(t), retry.Times(3, time.Millisecond), nil, func(ctx context.Context) error {
+			tries++
+			hold, err := mu.Acquire(ctx)
+			if err != nil {
+				return err
+			}
+			return hold.Release()
+		})
+	}()
+	line := queued(t, first, 2)
+	p.DropConnections()
+	late := start(t, first)
+	require.Equal(t, line[1].Node, queued(t, first, 3)[1].Node)
+	require.NoError(t, holder.Release())
+	require.NoError(t, <-result)
+	require.Equal(t, 1, tries)
+	require.NoError(t, late.won(t).Release())
+}
+
+func TestGuardThatRacesWithReleaseIsNotALoss(t *testing.T) {
+	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t))
+	ctx := testzk.Context(t)
+	for range 40 {
+		hold := acquire(t, mu)
+		guarded := make(chan error, 1)
+		go func() {
+			_, err := hold.Guard(ctx)
+			guarded <- err
+		}()
+		require.NoError(t, hold.Release())
+		if err := <-guarded; err != nil {
+			require.ErrorIs(t, err, recipes.ErrNotHeld)
+			require.NotErrorIs(t, err, recipes.ErrNodeDeleted)
+		}
+	}
+}
+
+func TestOutcomeOfAGuardThatChangedNothing(t *testing.T) {
+	path := testzk.Path(t)
+	hold := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
+	require.NoError(t, testzk.Observer(t).Delete(hold.Path(), -1))
+	for range 2 { // the first time it is found out, the second time it is known
+		_, err := hold.Guard(testzk.Context(t))
+		require.ErrorIs(t, err, recipes.ErrNodeDeleted)
+		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
+	}
+	_, err := (*recipes.Hold)(nil).Guard(testzk.Context(t))
+	require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
+}
+
+func TestRevokeWritesLockNodesOnlyAndThroughALostReply(t *testing.T) {
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	client := testzk.Connected(t, p.Addr())
+	hold := acquire(t, newMutex(t, client, path))
+	err := mutex.Revoke(testzk.Context(t), client, path)
+	require.ErrorIs(t, err, framework.ErrInvalidPath, "the parent is no lock node")
+	require.ErrorContains(t, err, path)
+	p.On(proxy.Match{Op: proxy.OpSetData, Path: hold.Path()}, proxy.DropAfter())
+	require.NoError(t, mutex.Revoke(testzk.Context(t), client, hold.Path()))
+	closes(t, hold.Revoked(), "the request does not reach the holder")
+	require.NoError(t, hold.Release())
+}
+
+func TestTroubleWithServersIsNotTheEndOfTheCallersContext(t *testing.T) {
+	client := testzk.Client(t, "192.0.2.1:1", framework.WithRetry(retry.Never()), framework.WithConnectTimeout(50*time.Millisecond),
+		framework.WithDialer(untilTimeout))
+	_, err := newMutex(t, client, "/lock").Acquire(context.Background())
+	require.ErrorIs(t, err, framework.ErrNotConnected)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, recipes.ErrNotAcquired)
+}
+
+// untilTimeout dials nobody.
+func untilTimeout(ctx context.Context, _, _ string) (net.Conn, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
