@@ -129,7 +129,7 @@ func (t *tenure) deleteNode() error {
 		return nil
 	case errors.Is(err, zk.ErrNoNode):
 		return fmt.Errorf("release %s: %w", t.Node, ErrNodeDeleted)
-	case t.Session.Err() != nil:
+	case errors.Is(err, framework.ErrSessionLost), errors.Is(err, framework.ErrClosed):
 		return fmt.Errorf("release %s: %w: %v", t.Node, ErrReleasePending, err)
 	}
 	return fmt.Errorf("release %s: %w: %w", t.Node, ErrReleasePending, err)

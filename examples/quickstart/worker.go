@@ -60,6 +60,10 @@ func (w *worker) takeTurns(ctx context.Context, stderr io.Writer) error {
 		switch {
 		case err == nil:
 			written = n
+		case errors.Is(err, recipes.ErrReleasePending):
+			// The turn was ours to the end; only the lock will be free a little later.
+			written = n
+			fmt.Fprintf(stderr, "worker %d gave the lock back and got no answer: %v\n", w.Worker, err)
 		case ctx.Err() == nil && isLost(err):
 			// The machine was too slow, or the servers were away for too long. The turn may or may not have reached the
 			// store; the next one begins with reading, and so finds out.
@@ -83,7 +87,7 @@ func (w *worker) turn(ctx context.Context) (written int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	// Release always, and look at what it says: an error means that we may not have been alone until the end.
+	// Release always, and look at what it says: it tells if we may not have been alone until the end.
 	defer func() { err = errors.Join(err, hold.Release()) }()
 
 	// From here on work under the hold's own context: it ends when the lock is lost, so that we stop when we have to.
