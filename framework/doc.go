@@ -15,7 +15,7 @@
 //
 // What is ephemeral belongs to a session. A [Session] is one of them, and the operations bound to it: once it is over they fail with
 // [ErrSessionLost] and are never repeated in the next one. It is over when the servers say so, when they offer another one instead,
-// and when none of them has answered for two thirds of the timeout: then the servers may be about to give what it held to somebody
+// and when nothing was heard of their leader for two thirds of the timeout: then they may be about to give what it held to somebody
 // else. [Session.Err] finds that out by the clock, whatever the sockets say. [Client.Listen] tells of changes of [State].
 //
 // # Outcomes

@@ -78,7 +78,7 @@ func OutcomeOf(err error) Outcome {
 
 // Error is a failed operation.
 type Error struct {
-	Op      string // in words: "create", "set data", ...
+	Op      string // in words: "create", "set", ...
 	Path    string // as the caller gave it
 	Outcome Outcome
 	Err     error

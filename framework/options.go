@@ -62,8 +62,8 @@ func newConfig(opts []Option) (config, error) {
 }
 
 // WithSessionTimeout sets the session timeout to ask for; the servers decide (Session.Timeout tells) and by default accept 2 to
-// 20 of their ticks. A crashed client's ephemeral nodes stay for that long, and a client that hears nothing for two thirds of
-// it gives up its holds. Default 30 s. Between 100 ms and 24 h.
+// 20 of their ticks. A crashed client's ephemeral nodes stay for that long, and a client that hears nothing of the leader for
+// two thirds of it gives up its holds. It should be three ticks or more. Default 30 s. Between 100 ms and 24 h.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d < minSessionTimeout || d > maxSessionTimeout {

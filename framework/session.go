@@ -53,7 +53,8 @@ func (s *Session) Done() <-chan struct{} {
 }
 
 // Err is nil while the session lives, and then why it is over: it matches ErrSessionLost or ErrClosed. It compares clocks at the
-// moment of asking: once no server has answered for two thirds of the timeout, the session is over, whatever the sockets say.
+// moment of asking: once nothing was heard of the leader for two thirds of the timeout, the session is over, whatever the sockets say.
+// ErrZeroValue for a zero Session.
 func (s *Session) Err() error {
 	if s == nil || s.bound == nil {
 		return ErrZeroValue
@@ -61,7 +62,7 @@ func (s *Session) Err() error {
 	return s.bound.check()
 }
 
-// ValidUntil is how long the session can be relied on from what is known now: it moves forward with every answered request.
+// ValidUntil is how long the session can be relied on from what is known now: it moves forward with every answer of the leader.
 func (s *Session) ValidUntil() time.Time {
 	if s == nil || s.bound == nil {
 		return time.Time{}
@@ -206,7 +207,7 @@ func (s *session) end(reason error) {
 	}
 }
 
-// allowance is for how long after an answered request the session can be relied on.
+// allowance is for how long the session can be relied on after a request that the leader has answered.
 func (s *session) allowance() time.Duration {
 	return s.timeout() / safeDenominator * safeNumerator
 }
@@ -221,7 +222,7 @@ func (s *session) check() error {
 		return err
 	}
 	if silent, allowed := s.conn.Proven().Elapsed(), s.allowance(); silent >= allowed {
-		s.end(fmt.Errorf("%w: no server has answered for %v, the limit is %v",
+		s.end(fmt.Errorf("%w: nothing heard of the leader for %v, the limit is %v",
 			ErrSessionLost, silent.Round(time.Millisecond), allowed))
 	}
 	return s.reason()

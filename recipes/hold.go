@@ -15,7 +15,7 @@ import (
 // Hold is one level of ownership of a lock. Every successful acquire returns a new one; it ends once, with Release or because it was
 // lost, and is never held again. Safe for concurrent use. The zero value and nil are holds that were released.
 //
-// A hold can be lost at any time: the session is over, no server has answered for too long, somebody deleted the node, the client
+// A hold can be lost at any time: the session is over, nothing was heard of the servers for too long, somebody deleted the node, the client
 // was closed. Done and the contexts tell promptly while the process runs (a deleted node is noticed by a watch once the hold has
 // lasted a tenth of a second, or by the next Guard or Release); Err, ValidUntil and Guard compare clocks at the moment of asking, so
 // that a process that was paused learns it from its first question. Between asking and acting a process can still
@@ -78,7 +78,7 @@ func (h *Hold) Path() string {
 }
 
 // ValidUntil is how long the hold can be relied on from what is known now, by this machine's clock: it moves forward with every
-// request that a server answers, and the hold ends when it passes. It is the zero Time once the hold has ended. To ask whether the hold
+// answer of the servers' leader, and the hold ends when it passes. It is the zero Time once the hold has ended. To ask whether the hold
 // is valid use Err, which also knows of a machine that was suspended; comparing this with time.Now does not.
 func (h *Hold) ValidUntil() time.Time {
 	if h.Err() != nil {

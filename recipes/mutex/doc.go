@@ -28,7 +28,7 @@
 // # How it ends
 //
 // See package recipes: a hold ends by Release or by loss, and tells why. An outage that ends before the session's deadline (which is at
-// least a third of the session timeout away when it begins) costs neither a hold nor a place in line.
+// least half of the session timeout away when it begins) costs neither a hold nor a place in line.
 //
 // # Nodes
 //
