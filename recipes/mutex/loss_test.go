@@ -209,6 +209,25 @@ func ownerOf(t testing.TB, hold *recipes.Hold) int64 {
 	return stat.EphemeralOwner
 }
 
+func TestSessionThatIsLostDuringTheEnqueueLeavesNothingAndTheWaitGoesOn(t *testing.T) {
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	client := testzk.Connected(t, p.Addr())
+	mu := newMutex(t, client, path)
+	require.NoError(t, acquire(t, mu).Release())
+	former, err := client.Session(testzk.Context(t))
+	require.NoError(t, err)
+	rule := p.On(proxy.Match{Op: proxy.OpMulti, Path: path}, proxy.Hold())
+	a := start(t, mu)
+	closes(t, former.Done(), "the session does not notice the silence")
+	hold := a.won(t) // in the next session
+	rule.Release()   // only now the servers see the first attempt
+	require.NotEqual(t, former.ID(), ownerOf(t, hold))
+	queued(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path), 1)
+	require.NoError(t, hold.Release())
+	testzk.Empty(t, path)
+}
+
 func TestCloseOfTheClientEndsHoldsAndWaitsAtOnce(t *testing.T) {
 	path := testzk.Path(t)
 	client, err := framework.New(testzk.Connect(), framework.WithSessionTimeout(testzk.SessionTimeout))

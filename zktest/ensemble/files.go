@@ -23,7 +23,7 @@ func pickPorts(servers int) ([]ports, error) {
 		if err != nil {
 			return nil, fmt.Errorf("free port: %w", err)
 		}
-		defer listener.Close() //nolint:errcheck // nothing was written to it
+		defer listener.Close() // nothing was written to it
 		picked[i] = listener.Addr().(*net.TCPAddr).Port
 	}
 	all := make([]ports, servers)

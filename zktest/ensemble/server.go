@@ -105,7 +105,7 @@ func (s *Server) exec() (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() //nolint:errcheck // the child has its own handle, and this one wrote nothing
+	defer log.Close() // the child has its own handle, and this one wrote nothing
 	info, err := log.Stat()
 	if err != nil {
 		return nil, err
