@@ -2,3 +2,10 @@ package framework
 
 // Armed is how many watches a session has on the servers.
 func Armed(s *Session) int { return len(s.bound.hub.pending()) }
+
+// Watched is how many watches a session keeps.
+func Watched(s *Session) int {
+	s.bound.hub.mu.Lock()
+	defer s.bound.hub.mu.Unlock()
+	return len(s.bound.hub.table)
+}

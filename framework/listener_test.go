@@ -35,20 +35,33 @@ func TestBlockedListenerDelaysNobodyAndMissesNothing(t *testing.T) {
 }
 
 func TestStoppedListenerHearsNothingMore(t *testing.T) {
+	const listeners = 20
 	c, p, states := traced(t)
-	stopped := &trace{}
-	stopping := make(chan func(), 1)
-	stop := c.Listen(func(change framework.StateChange) {
-		stopped.add(change)
-		(<-stopping)()
-	})
-	stopping <- stop
+	all := []framework.State{
+		framework.Connected, framework.Suspended, framework.Reconnected, framework.Suspended, framework.Reconnected,
+	}
+	more := make(chan struct{})
+	var heard []*trace
+	for range listeners {
+		r, stopping := &trace{}, make(chan func(), 1)
+		stopping <- c.Listen(func(change framework.StateChange) {
+			r.add(change)
+			<-more // more changes are waiting for it
+			stop := <-stopping
+			stop()
+			stop()
+		})
+		heard = append(heard, r)
+	}
 	p.DropConnections()
-	states.await(t, framework.Connected, framework.Suspended, framework.Reconnected)
+	states.await(t, all[:3]...)
 	p.DropConnections()
-	states.await(t, framework.Connected, framework.Suspended, framework.Reconnected, framework.Suspended, framework.Reconnected)
-	stopped.await(t, framework.Suspended)
-	stop()
+	states.await(t, all...)
+	close(more)
+	require.NoError(t, c.Close())
+	for _, r := range heard {
+		require.LessOrEqual(t, len(r.states()), 1, "%v", r.states())
+	}
 }
 
 func TestListenerHearsTheEndBeforeCloseReturns(t *testing.T) {

@@ -88,6 +88,7 @@ func TestSessionIsOverWhenItsTimeHasComeThoughNoTimerFired(t *testing.T) {
 	}
 	require.ErrorIs(t, s.Err(), framework.ErrSessionLost)
 	p.Blackhole(false)
+	require.NotEqual(t, s.ID(), session(t, c).ID(), "a client does not hand out a session that is over")
 }
 
 func TestLongOutageIsSuspendedThenLostThenReconnected(t *testing.T) {

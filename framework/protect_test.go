@@ -184,6 +184,26 @@ func TestProtectedMultiThatIsAppliedAfterItsCallerLeftIsUndone(t *testing.T) {
 	swept(t, testzk.Observer(t), under, true)
 }
 
+// What has our GUID in its name and belongs to another session is as good as gone.
+func TestNodeOfAnotherSessionIsNotTakenForOurs(t *testing.T) {
+	p, o := testzk.Proxy(t), testzk.Observer(t)
+	under := parent(t)
+	var decoy string
+	c := testzk.Connected(t, p.Addr(), framework.WithACL(func(full string) []zk.ACL {
+		var err error
+		decoy, err = o.Create(full, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		return nil
+	}))
+	p.On(proxy.Match{Op: proxy.OpCreate, Path: under}, proxy.DropBefore())
+	made, err := c.Create(testzk.Context(t), under+"/n-", nil, kinds["lock node"]...)
+	require.NoError(t, err)
+	require.NotEqual(t, decoy, made)
+	_, stat, there := observe(t, o, made)
+	require.True(t, there)
+	require.Equal(t, session(t, c).ID(), stat.EphemeralOwner)
+}
+
 // The first attempt ends with its session, or a while later; the next one found or made the node, which belongs to the caller.
 func TestNodeThatWasHandedOverInTheNextSessionIsNotSwept(t *testing.T) {
 	for fault, row := range map[string]struct {

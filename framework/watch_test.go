@@ -2,10 +2,6 @@ package framework_test
 
 import (
 	"context"
-	"encoding/binary"
-	"io"
-	"net"
-	"strings"
 	"sync"
 	"testing"
 
@@ -14,56 +10,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
-	"github.com/docent-zk/docent/zktest/proxy"
 )
-
-// tap looks at requests as they leave, and can spoil those that set watches again.
-type tap struct {
-	mu      sync.Mutex
-	watches int // requests with a watch
-	reads   int // requests that could have had one
-	silence bool
-}
-
-func (s *tap) dialer() framework.Option {
-	return framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		return &tapped{Conn: conn, tap: s}, nil
-	})
-}
-
-type tapped struct {
-	net.Conn
-	tap *tap
-}
-
-// Write is called with one whole frame at a time.
-func (c *tapped) Write(frame []byte) (int, error) { return c.Conn.Write(c.tap.pass(frame)) }
-
-func (s *tap) pass(frame []byte) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch proxy.Op(int32(binary.BigEndian.Uint32(frame[8:]))) {
-	case proxy.OpExists, proxy.OpGetData, proxy.OpGetChildren2:
-		s.reads++
-		s.watches += int(frame[len(frame)-1])
-	case proxy.OpSetWatches:
-		if s.silence { // as if everything up to some distant future had been seen
-			frame = append([]byte(nil), frame...)
-			binary.BigEndian.PutUint64(frame[12:], 1<<62)
-		}
-	}
-	return frame
-}
-
-func (s *tap) count() (reads, watches int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.reads, s.watches
-}
 
 // watchers are the ways to watch.
 var watchers = map[string]func(ctx context.Context, o operations, path string) (*framework.Watch, error){
@@ -123,6 +70,7 @@ func create(o *zk.Conn, path string) error {
 // watchAll sets all watches that a node can have, and returns them by name.
 func watchAll(t testing.TB, c *framework.Client, path string, missing bool) map[string]*framework.Watch {
 	t.Helper()
+	require.NoError(t, c.Sync(testzk.Context(t), path)) // whoever made the node may have asked another server
 	all := map[string]*framework.Watch{}
 	for name, watch := range watchers {
 		w, err := watch(testzk.Context(t), c, path)
@@ -236,95 +184,6 @@ func TestWatchesFireAtTheEndOfTheSession(t *testing.T) {
 	_, _, w, err := s.GetW(testzk.Context(t), path)
 	require.ErrorIs(t, err, framework.ErrClosed)
 	require.Nil(t, w)
-}
-
-func TestOneWatchServesAllWhoWatchTheSame(t *testing.T) {
-	s := &tap{}
-	c, _ := through(t, s.dialer())
-	path := parent(t)
-	for name, watch := range watchers {
-		reads, before := s.count()
-		first, err := watch(testzk.Context(t), c, path)
-		require.NoError(t, err)
-		for range 10 {
-			again, err := watch(testzk.Context(t), c, path)
-			require.NoError(t, err)
-			require.Same(t, first, again)
-		}
-		after, now := s.count()
-		require.Equal(t, 11, after-reads, name)
-		require.Equal(t, 1, now-before, "watches asked for: %s", name)
-	}
-}
-
-func TestWatchThatHasFiredIsAskedForAgain(t *testing.T) {
-	c := testzk.Connected(t, testzk.Connect())
-	ctx, path := testzk.Context(t), parent(t)
-	for i := range 20 {
-		_, stat, w, err := c.GetW(ctx, path)
-		require.NoError(t, err)
-		require.Equal(t, int32(i), stat.Version)
-		_, err = c.Set(ctx, path, nil, -1)
-		require.NoError(t, err)
-		require.Equal(t, zk.EventNodeDataChanged, w.Event(), "a watch has fired before one's own write returns")
-	}
-}
-
-func TestAbandonedWatchesCostOneOnTheServer(t *testing.T) {
-	const abandoned = 10_000
-	s := &tap{}
-	c, p := through(t, s.dialer())
-	path := parent(t)
-	var all sync.WaitGroup
-	for range 20 {
-		all.Go(func() {
-			for range abandoned / 20 {
-				if _, _, _, err := c.GetW(context.Background(), path); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	reads, watches := s.count()
-	require.Equal(t, abandoned, reads)
-	require.LessOrEqual(t, watches, 20, "only those who came first")
-	require.Equal(t, 1, strings.Count(command(t, "wchp"), path+"\n"), "paths watched on the server")
-
-	// Those who leave before the answer is there do not lose the watch either.
-	other := parent(t)
-	held := p.On(proxy.Match{Op: proxy.OpGetData, Path: other}, proxy.Hold())
-	ctx, cancel := context.WithCancel(context.Background())
-	result := make(chan error, 1)
-	go func() { _, _, _, err := c.GetW(ctx, other); result <- err }()
-	require.NoError(t, held.Wait(testzk.Context(t)))
-	cancel()
-	require.ErrorIs(t, <-result, context.Canceled)
-	_, before := s.count()
-	held.Release()
-	require.NoError(t, c.Sync(testzk.Context(t), other))
-	testzk.Eventually(t, func() bool { return framework.Armed(session(t, c)) == 2 }, "the watch was forgotten")
-	_, _, w, err := c.GetW(testzk.Context(t), other)
-	require.NoError(t, err)
-	_, after := s.count()
-	require.Equal(t, before, after, "it is watched already")
-	require.NoError(t, changes["set"].do(testzk.Observer(t), other))
-	closes(t, w.Fired(), "the watch fires")
-}
-
-// command asks the first server.
-func command(t testing.TB, word string) string {
-	t.Helper()
-	server, _, _ := strings.Cut(testzk.Connect(), ",")
-	conn, err := net.Dial("tcp", server)
-	require.NoError(t, err)
-	defer conn.Close()
-	_, err = conn.Write([]byte(word))
-	require.NoError(t, err)
-	var answer strings.Builder
-	_, err = io.Copy(&answer, conn)
-	require.NoError(t, err)
-	return answer.String()
 }
 
 func TestNodeThatExistsIsNeverReportedDeleted(t *testing.T) {

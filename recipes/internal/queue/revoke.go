@@ -1,16 +1,17 @@
 package queue
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"path"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/retry"
 )
 
 // Revoke asks for the lock node back, which must be named as one of those with these markers are. A node that is gone is fine.
@@ -24,28 +25,16 @@ func Revoke(ctx context.Context, c *framework.Client, node string, markers ...st
 	if _, ok := parse(path.Base(node), markers); !ok {
 		return fmt.Errorf("%w %q: not a lock node, whose name ends in one of %q and a number", framework.ErrInvalidPath, node, markers)
 	}
-	for {
-		err := revoke(ctx, c, node)
-		if !errors.Is(err, zk.ErrBadVersion) {
-			return err
-		}
-	}
-}
-
-// revoke writes the request once. It goes by the version, so that it may be repeated when the answer is lost.
-func revoke(ctx context.Context, c *framework.Client, node string) error {
-	_, stat, err := c.Get(ctx, node)
-	if err == nil {
-		_, err = c.Set(ctx, node, []byte(recipes.RevokeMessage), stat.Version)
-	}
-	if errors.Is(err, zk.ErrBadVersion) && framework.OutcomeOf(err) == framework.Unknown {
-		data, _, readErr := c.Get(ctx, node)
-		if readErr == nil && bytes.Equal(data, []byte(recipes.RevokeMessage)) {
-			return nil // an earlier attempt was applied
-		}
-	}
+	err := retry.Do(ctx, revokePolicy, framework.IsTransient, func(ctx context.Context) error {
+		_, err := c.Set(ctx, node, []byte(recipes.RevokeMessage), -1)
+		return err
+	})
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}
 	return err
 }
+
+// revokePolicy repeats what an operation without a version does not: asking twice is asking. To read the node's version first would be
+// wrong, for a server that is behind may not have the node yet.
+var revokePolicy = retry.BoundedExponential(100*time.Millisecond, time.Second, 5)
