@@ -1,0 +1,85 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/docent-zk/docent/framework/internal/wire"
+	"github.com/docent-zk/docent/internal/ctxerr"
+)
+
+// ready waits until the session has a connection, for at most the connect timeout.
+func (s *session) ready(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return notApplied(ctxerr.Of(ctx))
+	}
+	if err := s.check(); err != nil {
+		return notApplied(err)
+	}
+	timer := time.NewTimer(s.core.cfg.connectTimeout)
+	defer timer.Stop()
+	for {
+		connected, changed, err := s.connected()
+		switch {
+		case err != nil:
+			return notApplied(err)
+		case connected:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return notApplied(fmt.Errorf("%w: %w", ctxerr.Of(ctx), notConnected(s.conn)))
+		case <-timer.C:
+			return transient(NotApplied, notConnected(s.conn))
+		}
+	}
+}
+
+func (s *session) connected() (bool, <-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link && s.admitted, s.changed, s.err
+}
+
+// enter counts a call of the driver; the session's end waits for it.
+func (s *session) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return notApplied(s.err)
+	}
+	s.inflight.Add(1)
+	return nil
+}
+
+func (s *session) host(fn func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return false
+	}
+	s.tenants.Go(fn)
+	return true
+}
+
+// explain says of a trouble with the connection that it is the session's end, if it is.
+func (s *session) explain(err error) error {
+	reason := s.reason()
+	if reason == nil || !IsTransient(err) {
+		return err
+	}
+	return &attemptError{outcome: OutcomeOf(err), err: fmt.Errorf("%w: %w", reason, err)}
+}
+
+// notConnected says that there is no connection, and what went wrong with each server if anything did.
+func notConnected(conn *wire.Conn) error {
+	if conn == nil {
+		return ErrNotConnected
+	}
+	if trouble := conn.Trouble(); trouble != nil {
+		return fmt.Errorf("%w: %w", ErrNotConnected, trouble)
+	}
+	return ErrNotConnected
+}
