@@ -40,7 +40,10 @@ func New(connect string, opts ...Option) (*Client, error) {
 // WaitConnected waits until there is a session with a connection. It fails when ctx ends, and then also tells what last went
 // wrong with each server; with ErrClosed; with ErrAuthFailed. Curator: blockUntilConnected.
 func (c *Client) WaitConnected(ctx context.Context) error {
-	err := c.usable(ctx)
+	err := c.Usable()
+	if err == nil {
+		err = c.usable(ctx)
+	}
 	if err == nil {
 		err = c.core.waitConnected(ctx)
 	}
@@ -65,7 +68,8 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// State is what the client last knew of its connection. Curator: CuratorFramework.getState and ConnectionStateManager.
+// State is what the client last knew of its connection. Curator: what ConnectionStateListener was last
+// told.
 func (c *Client) State() State {
 	if c == nil || c.core == nil {
 		return Closed
@@ -86,6 +90,9 @@ func (c *Client) Listen(fn func(StateChange)) (stop func()) {
 // Session returns the current live session, which may be without a connection at the moment. It waits for one as operations wait for
 // a connection: by the retry policy, and until ctx ends. It fails with ErrNotConnected then, with ErrClosed and with ErrAuthFailed.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
+	if c == nil {
+		return nil, &Error{Op: "session", Outcome: NotApplied, Err: c.Usable()}
+	}
 	bound, err := c.bind(ctx, call{name: "session"})
 	if err != nil {
 		return nil, err
@@ -109,8 +116,8 @@ func (c *Client) Namespace(name string) *Client {
 	return &Client{ops: view}
 }
 
-// Usable says why the client cannot be used: it is nil or a zero value, or a view of a namespace that is no path. It is for recipes that
-// check their arguments.
+// Usable says why the client cannot be used: it is nil or a zero value, or a view of a namespace that is no path. It is for
+// recipes that check their arguments.
 func (c *Client) Usable() error {
 	if c == nil {
 		return fmt.Errorf("framework: client is nil")

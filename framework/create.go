@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -42,8 +43,8 @@ func Container() CreateOption { return func(c *creation) { c.container = true } 
 func TTL(d time.Duration) CreateOption {
 	return func(c *creation) {
 		c.ttl = d
-		if d < time.Millisecond {
-			c.err = invalid("time to live %v is less than a millisecond", d)
+		if d < time.Millisecond || d > maxTTL {
+			c.err = invalid("time to live %v is not between 1ms and %v", d, maxTTL)
 		}
 	}
 }
@@ -58,6 +59,9 @@ func WithParents() CreateOption { return func(c *creation) { c.parents = true } 
 
 // ACL sets the node's ACL, instead of what WithACL would give. Curator: withACL.
 func ACL(acl ...zk.ACL) CreateOption { return func(c *creation) { c.acl = acl } }
+
+// maxTTL is what servers accept, 40 bits of milliseconds.
+const maxTTL = (1<<40 - 1) * time.Millisecond
 
 func (o ops) creation(path string, data []byte, opts []CreateOption) creation {
 	c := creation{path: path, data: data}
@@ -101,7 +105,7 @@ func (c *creation) checkPath() {
 	case c.sequential():
 		c.err = znode.ValidatePrefix(c.path)
 	case c.path == "/" && c.guid != "":
-		c.err = invalid("create: path %q has no name to protect", c.path)
+		c.err = notApplied(fmt.Errorf("%w %q: there is no name to protect", ErrInvalidPath, c.path))
 	default:
 		c.err = znode.ValidatePath(c.path)
 	}
@@ -117,9 +121,9 @@ func (c *creation) checkKind() {
 	switch {
 	case c.err != nil:
 	case kinds > 1:
-		c.err = invalid("create %s: a node is one of ephemeral, container and with a time to live", c.path)
+		c.err = invalid("%s: a node is one of ephemeral, container and with a time to live", c.path)
 	case c.container && c.sequential():
-		c.err = invalid("create %s: a container cannot be sequential", c.path)
+		c.err = invalid("%s: a container cannot be sequential", c.path)
 	}
 }
 

@@ -90,7 +90,9 @@ func (e *Error) Error() string {
 	if e.Path != "" {
 		text += " " + e.Path
 	}
-	text += ": " + e.Err.Error()
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
 	if e.Outcome == Unknown {
 		text += " (outcome unknown)"
 	}

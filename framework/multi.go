@@ -2,7 +2,9 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -11,6 +13,7 @@ import (
 
 // Op is one operation of a transaction: made by CreateOp, SetOp, DeleteOp or CheckOp. Curator: CuratorOp.
 type Op interface {
+	fmt.Stringer // the operation and the path
 	prepare(o ops) preparedOp
 }
 
@@ -39,6 +42,8 @@ type createOp struct {
 // CreateOp creates a node. Containers, nodes with a time to live and missing parents are not for transactions.
 func CreateOp(path string, data []byte, opts ...CreateOption) Op { return createOp{path, data, opts} }
 
+func (op createOp) String() string { return "create " + op.path }
+
 func (op createOp) prepare(o ops) preparedOp {
 	node := o.creation(op.path, op.data, op.opts)
 	if node.err == nil && (node.container || node.ttl != 0 || node.parents) {
@@ -61,6 +66,8 @@ type setOp struct {
 // SetOp writes a node's data if its version is the given one; -1 is any.
 func SetOp(path string, data []byte, version int32) Op { return setOp{path, data, version} }
 
+func (op setOp) String() string { return "set " + op.path }
+
 func (op setOp) prepare(o ops) preparedOp {
 	c := o.call("set", op.path, once).require(checkVersion(op.version))
 	return preparedOp{
@@ -79,6 +86,8 @@ type deleteOp struct {
 // DeleteOp deletes a node if its version is the given one; -1 is any.
 func DeleteOp(path string, version int32) Op { return deleteOp{path, version} }
 
+func (op deleteOp) String() string { return "delete " + op.path }
+
 func (op deleteOp) prepare(o ops) preparedOp {
 	c := o.call("delete", op.path, once).require(checkVersion(op.version))
 	return preparedOp{request: &zk.DeleteRequest{Path: c.full, Version: op.version}, size: len(c.full), fails: op.version >= 0, err: c.err}
@@ -91,6 +100,8 @@ type checkOp struct {
 
 // CheckOp makes the transaction fail unless the node exists and has the given version; -1 is any.
 func CheckOp(path string, version int32) Op { return checkOp{path, version} }
+
+func (op checkOp) String() string { return "check " + op.path }
 
 func (op checkOp) prepare(o ops) preparedOp {
 	c := o.call("check", op.path, once).require(checkVersion(op.version))
@@ -110,12 +121,12 @@ type transaction struct {
 func (o ops) transaction(list []Op) transaction {
 	t := transaction{ops: list, call: call{name: "multi", may: once}}
 	if len(list) == 0 {
-		t.call.err = invalid("multi: no operations")
+		t.call.err = invalid("no operations")
 	}
 	size := 0
 	for i, op := range list {
 		if op == nil {
-			t.call = t.call.require(invalid("multi: operation %d is nil", i))
+			t.call = t.call.require(invalid("operation %d is nil", i))
 			continue
 		}
 		p := op.prepare(o)
@@ -168,7 +179,7 @@ func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
 		func(ctx context.Context, s *session, late func([]Result, error)) ([]Result, error) {
 			results, err := attempt(ctx, s, late, func(c *zk.Conn) ([]Result, error) { return o.transact(c, t) })
 			failed = results
-			return results, err
+			return results, t.blame(results, err)
 		},
 		func(found []string) []Result { return o.adopted(t, found) })
 	if err != nil {
@@ -201,6 +212,15 @@ func (o ops) transact(c *zk.Conn, t transaction) ([]Result, error) {
 		results[i].Err = ErrRolledBack
 	}
 	return results, err
+}
+
+// blame adds to the error of a transaction which operation is the cause.
+func (t transaction) blame(results []Result, err error) error {
+	i := slices.IndexFunc(results, func(r Result) bool { return r.Err != nil && !errors.Is(r.Err, ErrRolledBack) })
+	if err == nil || i < 0 {
+		return err
+	}
+	return fmt.Errorf("%s: %w", t.ops[i], err)
 }
 
 // adopted are the results of a transaction whose answer was lost.

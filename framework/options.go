@@ -109,8 +109,11 @@ func WithNamespace(name string) Option {
 
 // namespacePath turns "a/b" into "/a/b", "" into "".
 func namespacePath(name string) (string, error) {
-	if name == "" {
+	switch {
+	case name == "":
 		return "", nil
+	case name[0] == '/':
+		return "", fmt.Errorf("namespace %q: %w: write it without the slash in front", name, ErrInvalidPath)
 	}
 	if err := znode.ValidatePath("/" + name); err != nil {
 		return "", fmt.Errorf("namespace %q: %w", name, err)
@@ -143,7 +146,7 @@ func WithAuth(scheme string, value []byte) Option {
 }
 
 // WithACL sets the ACL of nodes that are created without one of their own, missing parents included. The path is the full one,
-// with namespace, protection prefix and without the sequence number. A nil list means all permissions for everybody, which is
+// with chroot, namespace, protection prefix and without the sequence number. A nil list means all permissions for everybody, which is
 // also the default. Curator: ACLProvider.
 func WithACL(provider func(path string) []zk.ACL) Option {
 	return func(c *config) error {

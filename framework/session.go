@@ -3,7 +3,6 @@ package framework
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -11,11 +10,11 @@ import (
 	"github.com/docent-zk/docent/framework/internal/wire"
 )
 
-// The leader counts a session's timeout from the last sign of life that a follower told it of, which followers do twice a tick. A client
-// knows that its follower was in touch with the leader when it gets an answer that only the leader can have given. It asks for one each
-// sixth of the timeout, and relies on the session for two thirds of the timeout from the last request that was answered so: the
-// last sign of life before that was a sixth and half a tick older at most, and a margin is left as long as the timeout is three
-// ticks or more.
+// The leader counts a session's timeout from the last sign of life that a follower told it of, which followers do twice a tick.
+// A client knows that its follower was in touch with the leader when it gets an answer that only the leader can have given. It
+// asks for one each sixth of the timeout, and relies on the session for two thirds of the timeout from the last request that
+// was answered so: the last sign of life before that was a sixth and half a tick older at most, which leaves a margin of a
+// sixth less half a tick: the timeout should be well over three ticks.
 const (
 	safeNumerator, safeDenominator = 2, 3
 	beatsPerTimeout                = 6
@@ -60,6 +59,7 @@ func (s *Session) Err() error {
 }
 
 // ValidUntil is how long the session can be relied on from what is known now: it moves forward with every answer of the leader.
+// It says nothing once the session is over.
 func (s *Session) ValidUntil() time.Time {
 	if s == nil || s.bound == nil {
 		return time.Time{}
@@ -70,7 +70,7 @@ func (s *Session) ValidUntil() time.Time {
 // Go runs fn on a goroutine, false if the session is over. fn must return soon after the session is over: it is waited for before the
 // session is ended on the servers, where that is still to do, and by Close. It is for recipes.
 func (s *Session) Go(fn func()) bool {
-	return s != nil && s.bound != nil && s.bound.host(fn)
+	return s != nil && s.bound != nil && fn != nil && s.bound.host(fn)
 }
 
 var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
@@ -82,7 +82,6 @@ type session struct {
 	hub      *hub
 	inflight sync.WaitGroup // calls of the driver; added to under mu while err is nil
 	tenants  sync.WaitGroup // what relies on the session; likewise
-	beating  atomic.Bool    // a sign of life is being waited for
 
 	mu       sync.Mutex
 	info     wire.Info

@@ -94,13 +94,12 @@ func (s *session) supervise(ctx context.Context) {
 	}
 }
 
-// beat asks for a sign of life of the leader, unless one is being waited for, or there is no connection to ask on.
+// beat asks for a sign of life of the leader, also while another is being waited for, but not while there is no connection to ask on.
 func (s *session) beat() {
-	if connected, _, _ := s.connected(); !connected || !s.beating.CompareAndSwap(false, true) {
+	if connected, _, _ := s.connected(); !connected {
 		return
 	}
 	s.host(func() {
-		defer s.beating.Store(false)
 		_ = s.sync(s.core.ctx, "/") // whatever comes of it, the shim sees the answer
 	})
 }

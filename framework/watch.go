@@ -21,8 +21,8 @@ type Watch struct {
 func (w *Watch) Fired() <-chan struct{} { return w.fired }
 
 // Event is the kind of event that fired the watch: zk.EventNodeCreated, zk.EventNodeDeleted, zk.EventNodeDataChanged or
-// zk.EventNodeChildrenChanged, told in the order in which it happened; zk.EventNotWatching if that is not known, after a reconnect or at
-// the end of the session; 0 before it has fired.
+// zk.EventNodeChildrenChanged, told in the order in which it happened; zk.EventNotWatching if that is not known, after a
+// reconnect or at the end of the session; 0 before it has fired.
 func (w *Watch) Event() zk.EventType {
 	select {
 	case <-w.fired:

@@ -3,10 +3,10 @@
 //
 // # What a hold guarantees
 //
-// At most one valid hold of a lock exists at a time, where valid means: before [Hold.ValidUntil], by a clock that runs at the
-// servers' rate within the margin that the session timeout leaves, and as long as nobody else deletes lock nodes. First come, first
-// served, in the order of the servers' transactions. The lock of a process that crashed is free once the servers expire its
-// session: after the session timeout, rounded up to their tick.
+// At most one valid hold of a lock exists at a time, where valid means: while [Hold.Err] is nil; it goes by a clock that has to
+// run at the servers' rate within the margin that the session timeout leaves. And as long as nobody else deletes lock nodes.
+// First come, first served, in the order of the servers' transactions. The lock of a process that crashed is free once the
+// servers expire its session: after the session timeout, rounded up to their tick.
 //
 // # What it does not
 //

@@ -15,11 +15,11 @@ import (
 // Hold is one level of ownership of a lock. Every successful acquire returns a new one; it ends once, with Release or because it was
 // lost, and is never held again. Safe for concurrent use. The zero value and nil are holds that were released.
 //
-// A hold can be lost at any time: the session is over, nothing was heard of the servers for too long, somebody deleted the node, the client
-// was closed. Done and the contexts tell promptly while the process runs (a deleted node is noticed by a watch once the hold has
-// lasted a tenth of a second, or by the next Guard or Release); Err, ValidUntil and Guard compare clocks at the moment of asking, so
-// that a process that was paused learns it from its first question. Between asking and acting a process can still
-// be paused: only the resource itself can refuse what comes late, by the Token, or the servers, by Guard.
+// A hold can be lost at any time: the session is over, nothing was heard of the leader for too long, somebody deleted the node,
+// the client was closed. Done and the contexts tell promptly while the process runs (a deleted node is noticed by a watch once
+// the hold has lasted a tenth of a second, or by the next Guard or Release); Err, ValidUntil and Guard compare clocks at the
+// moment of asking, so that a process that was paused learns it from its first question. Between asking and acting a process
+// can still be paused: only the resource itself can refuse what comes late, by the Token, or the servers, by Guard.
 type Hold struct {
 	tenure *tenure // nil in the zero value
 	done   chan struct{}
@@ -61,7 +61,8 @@ func (h *Hold) reason() error {
 }
 
 // Token is the fencing token: the czxid of the lock node. A later holder of the lock has a larger one, in whatever session, on
-// whatever incarnation of the parent node; only a restore of the ensemble from a backup sets tokens back. All levels of one ownership share it. It stays readable after the end; 0 in the zero value.
+// whatever incarnation of the parent node; only a restore of the ensemble from a backup sets tokens back. All levels of one
+// ownership share it. It stays readable after the end; 0 in the zero value.
 func (h *Hold) Token() int64 {
 	if h == nil || h.tenure == nil {
 		return 0
@@ -90,7 +91,7 @@ func (h *Hold) ValidUntil() time.Time {
 // Context returns a context that ends with parent or with the hold, whichever is first; context.Cause then tells why. It also carries
 // the hold: acquiring the same lock under it re-enters, where the lock is reentrant. The usual way is
 // ctx = hold.Context(ctx), after which the outer context cannot be used by mistake. There is nothing to cancel: what it costs is given
-// back when parent or the hold ends.
+// back when parent or the hold ends. Like context.WithCancel it panics if parent is nil.
 func (h *Hold) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	if err := h.Err(); err != nil {
@@ -148,13 +149,20 @@ func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Resu
 	t := h.tenure
 	results, err := t.Session.Multi(ctx, append([]framework.Op{framework.CheckOp(t.Node, -1)}, ops...)...)
 	if len(results) == 0 {
-		return nil, err
+		return nil, guarded(t.Node, err)
 	}
 	if errors.Is(results[0].Err, zk.ErrNoNode) {
 		t.end(ErrNodeDeleted) // unless it had ended for another reason, such as our own Release
 		return nil, &framework.Error{Op: "guard", Path: t.Node, Outcome: framework.OutcomeOf(err), Err: h.Err()}
 	}
-	return results[1:], err
+	return results[1:], guarded(t.Node, err)
+}
+
+func guarded(node string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("guard %s: %w", node, err)
 }
 
 // Revoked is closed when somebody asks for the lock back. It is a request: the holder should release soon. See mutex.Revoke.

@@ -118,8 +118,8 @@ func (t *tenure) check() {
 	}
 }
 
-// deleteNode takes the node away. A node that is gone already was deleted by somebody else while we held it. A session that ends only now
-// is no loss, so the error must not look like one.
+// deleteNode takes the node away. A node that is gone already was deleted by somebody else while we held it. A session that
+// ends only now is no loss, so the error must not look like one.
 func (t *tenure) deleteNode() error {
 	ctx, cancel := context.WithTimeout(context.Background(), t.Session.Timeout())
 	defer cancel()

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the tests and the example need and is not there: a ZooKeeper server, a Java runtime to run it, and a C compiler,
-# which Go's race detector needs. On anything but Debian and its kin it only says what is missing.
+# Installs what is not there: a ZooKeeper server and a Java runtime to run it; with the argument "race" also the C compiler that Go's
+# race detector needs. On anything but Debian and its kin it only says what is missing.
 set -eu
 
 packages=
@@ -8,8 +8,10 @@ missing() { packages="$packages $1"; }
 
 [ -n "${ZOOKEEPER_HOME:-}" ] || [ -e /usr/share/java/zookeeper.jar ] || missing zookeeper
 [ -n "${JAVA_HOME:-}" ] || command -v java >/dev/null || missing default-jre-headless
-command -v "$(go env CC)" >/dev/null || missing gcc
-[ -e /usr/include/stdlib.h ] || missing libc6-dev
+if [ "${1:-}" = race ]; then
+	command -v "$(go env CC)" >/dev/null || missing gcc
+	[ -e /usr/include/stdlib.h ] || missing libc6-dev
+fi
 [ -n "$packages" ] || exit 0
 
 if ! command -v apt-get >/dev/null; then

@@ -20,7 +20,12 @@ import (
 func main() {
 	connect := flag.String("connect", "127.0.0.1:2181", "ZooKeeper servers, `host:port[,host:port][/chroot]`")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		log.Fatalf("unexpected argument %q", flag.Arg(0))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) // Ctrl-C leaves the line, or gives the lock back
+	context.AfterFunc(ctx, stop)                                          // and a second one ends the program
+	fmt.Fprintln(os.Stderr, "asking", *connect, "for the lock")
 	err := run(ctx, *connect, os.Stdout)
 	stop()
 	if err != nil {

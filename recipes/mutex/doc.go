@@ -27,12 +27,13 @@
 //
 // # How it ends
 //
-// See package recipes: a hold ends by Release or by loss, and tells why. An outage that ends before the session's deadline (which is at
-// least half of the session timeout away when it begins) costs neither a hold nor a place in line.
+// See package recipes: a hold ends by Release or by loss, and tells why. An outage that ends before the session's deadline (which is
+// about half of the session timeout away when it begins) costs neither a hold nor a place in line.
 //
 // # Nodes
 //
-// <path>/_c_<uuid>-lock-<sequence>, ephemeral and sequential, with the host's IP address as data. path and its missing ancestors are
-// made containers. The data of path is written with each acquire, as it was when this Mutex first read it, so keep nothing there
-// that changes; where its ACL forbids that, an acquire takes three requests. Other children of path are ignored, but Curator clients are blocked by names that sort before digits.
+// <path>/_c_<uuid>-lock-<sequence>, ephemeral and sequential, with the host's IP address as data. path and its missing
+// ancestors are made containers. The data of path is written with each acquire, as it was when this Mutex first read it, so
+// keep nothing there that changes; where its ACL forbids that, an acquire takes three requests. Other children of path are
+// ignored, but Curator clients are blocked by names that sort before digits.
 package mutex

@@ -89,8 +89,9 @@ func (m *Mutex) usable(ctx context.Context) error {
 //     includes entering it again after the place was lost;
 //   - with framework.ErrClosed when the client is closed.
 //
-// While in line, an outage that ends before the session's deadline costs nothing; when the session is lost, or somebody deletes our
-// node, it queues again at the end. On every failure our node is deleted, in the background if it cannot be done at once. Curator: acquire.
+// While in line, an outage that ends before the session's deadline costs nothing; when the session is lost, or somebody deletes
+// our node, it queues again at the end. On every failure our node is deleted, in the background if it cannot be done at once.
+// Curator: acquire.
 func (m *Mutex) Acquire(ctx context.Context) (*recipes.Hold, error) {
 	return m.acquire(ctx, (*queue.Line).Acquire)
 }

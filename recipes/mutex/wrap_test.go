@@ -98,8 +98,8 @@ func setCounter(t *testing.T, dir, child string, counter uint32) {
 	require.Equal(t, 1, changed, "records of the creation of %s in the transaction logs", child)
 }
 
-// patchLog goes over the records of a transaction log: a checksum (8 bytes), a length (4), the transaction, an end mark (1). In a create
-// transaction, the parent's counter is the 4 bytes before the digest that ends it (12 bytes).
+// patchLog goes over the records of a transaction log: a checksum (8 bytes), a length (4), the transaction, an end mark (1). In
+// a create transaction, the parent's counter is the 4 bytes before the digest that ends it (12 bytes).
 func patchLog(data []byte, child string, counter uint32) (changed int) {
 	const head, opAt, opCreate = 16, 28, 1
 	for at := head; at+12 < len(data); {

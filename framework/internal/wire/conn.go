@@ -176,8 +176,8 @@ func (c *Conn) patience() time.Duration {
 }
 
 // replyPatience is how long a server may keep a reply back where there are others to go to. The driver would wait for two thirds of the
-// timeout, when the session cannot be relied on any more. It asks for a sign of life each third; half a third after that, it is
-// time to go elsewhere, with another half left to get there.
+// timeout, when the session cannot be relied on any more. A sync goes out each sixth; a sixth after one that is not answered it is
+// time to go elsewhere, with about a third of the timeout left to get there.
 func (c *Conn) replyPatience() time.Duration {
 	if c.hosts.Len() == 1 {
 		return 0
@@ -187,6 +187,9 @@ func (c *Conn) replyPatience() time.Duration {
 
 func (c *Conn) open(ctx context.Context, network, address string) (net.Conn, error) {
 	socket, err := c.cfg.Dial(ctx, network, address)
+	if err == nil && socket == nil {
+		err = errors.New("the dialer returned neither a connection nor an error")
+	}
 	if err != nil || c.cfg.TLS == nil {
 		return socket, err
 	}

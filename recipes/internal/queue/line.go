@@ -64,8 +64,8 @@ var (
 	errBusy = errors.New("queue: somebody is ahead")
 )
 
-// Acquire waits in line until the lock is ours. A place that is lost, with the session or because somebody deleted the node, is taken again
-// at the end of the line. Whatever the end, no node stays behind that is not held.
+// Acquire waits in line until the lock is ours. A place that is lost, with the session or because somebody deleted the node, is
+// taken again at the end of the line. Whatever the end, no node stays behind that is not held.
 func (l *Line) Acquire(ctx context.Context) (*recipes.Hold, error) {
 	return l.persist(ctx, func(ctx context.Context) (*recipes.Hold, error) { return l.once(ctx, l.wait) })
 }

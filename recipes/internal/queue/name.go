@@ -28,12 +28,12 @@ func parse(name string, markers []string) (member, bool) {
 	return member{}, false
 }
 
-// before compares sequence numbers as serial numbers: the counter of a parent has 32 bits, and the number that follows the largest is the
-// smallest. Numbers in one line are never half the range apart.
+// before compares sequence numbers as serial numbers: the counter of a parent has 32 bits, and the number that follows the
+// largest is the smallest. Numbers in one line are never half the range apart.
 func before(a, b int32) bool { return a-b < 0 }
 
-// wrapped reports whether a line has come to the end of its parent's counter, where numbers tell nothing any more: servers give the largest
-// one to every further node, and smaller than the smallest ones to creates that are under way together.
+// wrapped reports whether a line has come to the end of its parent's counter, where numbers tell nothing any more: servers give
+// the largest one to every further node, and smaller than the smallest ones to creates that are under way together.
 func wrapped(line []member) bool {
 	return slices.ContainsFunc(line, func(m member) bool { return m.seq < 0 || m.seq == math.MaxInt32 })
 }

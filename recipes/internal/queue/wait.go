@@ -146,8 +146,8 @@ func (l *Line) watchOwn(ctx context.Context, p *place) error {
 	return err
 }
 
-// patiently makes single attempts at a read until one is answered: whoever has a place in line keeps it through an outage, as long as the
-// session lasts, even where the caller repeats the whole acquire.
+// patiently makes single attempts at a read until one is answered: whoever has a place in line keeps it through an outage, as
+// long as the session lasts, even where the caller repeats the whole acquire.
 func patiently[T any](ctx context.Context, p *place, read func(context.Context) (T, error)) (T, error) {
 	var out T
 	err := retry.Do(retry.Ungoverned(ctx), patience, func(err error) bool { return framework.IsTransient(err) && p.session.Err() == nil },
