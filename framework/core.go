@@ -54,6 +54,7 @@ func (c *core) logState(change StateChange) {
 func (c *core) run() {
 	defer close(c.finished)
 	for c.ctx.Err() == nil {
+		begun := time.Now()
 		s, err := c.open()
 		if err != nil {
 			c.refuse(err)
@@ -65,10 +66,13 @@ func (c *core) run() {
 		c.publish(nil)
 		c.cfg.log.Warn("session over", zap.Int64("session", s.id()), zap.Error(s.reason()))
 		c.background.Go(s.retire)
+		if time.Since(begun) < reopenPause {
+			c.pause() // a new session is a transaction of the whole ensemble
+		}
 	}
 }
 
-// reopenPause is the time between attempts to get a session that the servers refuse.
+// reopenPause is the time between attempts to get a session that the servers refuse, or end at once.
 const reopenPause = time.Second
 
 func (c *core) pause() {

@@ -126,3 +126,20 @@ func TestSweepTouchesNothingElse(t *testing.T) {
 	testzk.Eventually(t, func() bool { return len(children(t, o, under)) == len(others) }, "our node is left")
 	require.ElementsMatch(t, others, children(t, o, under))
 }
+
+func TestPersistentNodeOfALostSessionIsSweptInTheNext(t *testing.T) {
+	c, p := through(t, framework.WithSessionTimeout(time.Second), framework.WithRetry(retry.Never()))
+	dir, s := parent(t), session(t, c)
+	rule := p.On(proxy.Match{Op: proxy.OpCreate, Path: dir}, proxy.DropAfter())
+	result := make(chan error, 1)
+	go func() {
+		_, err := s.Create(testzk.Context(t), dir+"/n", nil, framework.Protected())
+		result <- err
+	}()
+	require.NoError(t, rule.Wait(testzk.Context(t)))
+	require.NoError(t, p.Refuse(true))
+	require.Error(t, <-result)
+	closes(t, s.Done(), "the end of the session")
+	require.NoError(t, p.Refuse(false))
+	testzk.Empty(t, dir)
+}

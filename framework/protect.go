@@ -161,8 +161,11 @@ func (o ops) sweep(nodes []creation) {
 		if n.guid == "" {
 			continue
 		}
-		c := call{name: "sweep", path: n.full, full: n.full, may: repeatable}
-		o.errand(c, func(ctx context.Context, s *session) error {
+		c, where := call{name: "sweep", path: n.full, full: n.full, may: repeatable}, o
+		if !n.ephemeral() {
+			where.bound = nil // such a node outlives the session
+		}
+		where.errand(c, func(ctx context.Context, s *session) error {
 			full, err := s.find(ctx, n)
 			if full == "" || err != nil {
 				return err

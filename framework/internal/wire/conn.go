@@ -46,6 +46,7 @@ type Conn struct {
 	proof   Stamp            // when the last request was sent that the leader has answered
 	zxid    int64            // the last that a reply told
 	lastErr map[string]error // by server, since the last success
+	patient bool             // a server was left for being slow: the next one may take the time that the driver gives it
 }
 
 // Open starts connecting and returns at once. The caller must Close the Conn.
@@ -165,24 +166,46 @@ func (c *Conn) dial(network, address string, _ time.Duration) (net.Conn, error) 
 	return s, nil
 }
 
+// leastPatience is what an attempt to connect gets in any case, unless the session is shorter.
+const leastPatience = 500 * time.Millisecond
+
 // patience is how long an attempt may take. A server that accepts and says nothing must not cost the whole session while others
 // would answer.
 func (c *Conn) patience() time.Duration {
 	timeout := c.cfg.SessionTimeout
-	if granted := c.Info().Timeout; granted > 0 {
+	granted := c.Info().Timeout
+	if granted > 0 {
 		timeout = granted
 	}
-	return min(c.cfg.ConnectTimeout, timeout/3)
+	limit := min(c.cfg.ConnectTimeout, timeout/3)
+	if n := c.hosts.Len(); n > 1 && granted > 0 {
+		// One server may have fallen silent and another be down: there must be time for a third.
+		limit = min(limit, max(leastPatience, timeout/time.Duration(4*n)))
+	}
+	return limit
 }
 
 // replyPatience is how long a server may keep a reply back where there are others to go to. The driver would wait for two thirds of the
 // timeout, when the session cannot be relied on any more. A sync goes out each sixth; a sixth after one that is not answered it is
 // time to go elsewhere, with about a third of the timeout left to get there.
+//
+// Servers may all be that slow. Then going round would help nobody, so whoever has just left one stays with the next.
 func (c *Conn) replyPatience() time.Duration {
-	if c.hosts.Len() == 1 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hosts.Len() == 1 || c.patient {
 		return 0
 	}
-	return c.Info().Timeout / 6
+	return c.info.Timeout / 6
+}
+
+// left notes that a server was left for being slow.
+func (c *Conn) left(server string, err error) {
+	c.log.Warn("leaving a server that does not answer", zap.String("server", server))
+	c.failed(server, fmt.Errorf("no reply: %w", err))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.patient = true
 }
 
 func (c *Conn) open(ctx context.Context, network, address string) (net.Conn, error) {
@@ -240,6 +263,9 @@ func (c *Conn) proved(sent Stamp) {
 	defer c.mu.Unlock()
 	if sent.After(c.proof) {
 		c.proof = sent
+	}
+	if sent.Elapsed() < c.info.Timeout/6 {
+		c.patient = false
 	}
 }
 

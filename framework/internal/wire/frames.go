@@ -7,12 +7,14 @@ const (
 	lengthSize      = 4
 	zxidSize        = 8
 	replyHeaderSize = 4 + zxidSize + 4 // xid, zxid, error code
+	maxReply        = 1 << 28
 	pingXid         = -2
 	opAuth          = 100
 	opSetWatches    = 101
 
 	// Counted from the length field.
 	replyZxid             = lengthSize + 4
+	replyCode             = replyZxid + zxidSize
 	connectRequestZxid    = lengthSize + 4
 	connectRequestSession = lengthSize + 4 + zxidSize + 4
 	setWatchesZxid        = lengthSize + 4 + 4
@@ -24,21 +26,21 @@ const (
 	connectReplyMax      = 4096
 )
 
-// throughLeader are the operations that a follower cannot answer by itself: those that change something, whether or not they succeed,
-// and sync.
+// throughLeader are the operations that a follower cannot answer by itself, if it answers that all went well: those that change
+// something, and sync.
 var throughLeader = map[int32]bool{
 	1: true, 2: true, 5: true, 7: true, 9: true, 14: true, 15: true, 16: true, 19: true, 21: true,
 }
 
 // replies follows a stream of reply frames through arbitrary cuts, reports each as its header completes, and wipes its zxid.
-// A frame that is too short for a header is passed over.
 type replies struct {
 	head [lengthSize + replyHeaderSize]byte
 	have int // bytes of head that are filled
 	skip int // bytes of the current frame's body still to come
 }
 
-func (r *replies) feed(b []byte, answered func(xid int32, zxid int64)) {
+// feed reports false at a length that no reply has: the driver would panic at one that is too short, and believe any other.
+func (r *replies) feed(b []byte, answered func(xid int32, zxid int64, code int32)) bool {
 	for len(b) > 0 {
 		if r.skip > 0 {
 			n := min(r.skip, len(b))
@@ -56,13 +58,15 @@ func (r *replies) feed(b []byte, answered func(xid int32, zxid int64)) {
 		b = b[n:]
 		length := int(binary.BigEndian.Uint32(r.head[:]))
 		switch {
-		case r.have == lengthSize && length < replyHeaderSize:
-			r.have, r.skip = 0, length
+		case r.have >= lengthSize && (length < replyHeaderSize || length > maxReply):
+			return false
 		case r.have == len(r.head):
 			r.have, r.skip = 0, length-replyHeaderSize
-			answered(int32(binary.BigEndian.Uint32(r.head[lengthSize:])), int64(binary.BigEndian.Uint64(r.head[replyZxid:])))
+			answered(int32(binary.BigEndian.Uint32(r.head[lengthSize:])), int64(binary.BigEndian.Uint64(r.head[replyZxid:])),
+				int32(binary.BigEndian.Uint32(r.head[replyCode:])))
 		}
 	}
+	return true
 }
 
 // wipe clears what part of the zxid there is in b, which begins at that position of a frame.

@@ -28,7 +28,9 @@ func listen(stream []byte, sizes ...int) (all []heard, through []byte) {
 	for i := 0; len(stream) > 0; i++ {
 		n := min(max(1, sizes[i%len(sizes)]), len(stream))
 		piece := bytes.Clone(stream[:n])
-		r.feed(piece, func(xid int32, zxid int64) { all = append(all, heard{xid, zxid}) })
+		if !r.feed(piece, func(xid int32, zxid int64, _ int32) { all = append(all, heard{xid, zxid}) }) {
+			return all, nil
+		}
 		through, stream = append(through, piece...), stream[n:]
 	}
 	return all, through
@@ -52,13 +54,14 @@ func TestRepliesAreHeardHoweverTheyAreCut(t *testing.T) {
 	}
 }
 
-func TestRepliesTooShortAreSkipped(t *testing.T) {
-	stream := []byte{0, 0, 0, 0, 0, 0, 0, 3, 1, 2, 3, 0, 0, 0, 15}
-	stream = append(stream, make([]byte, 15)...)
-	stream = append(stream, reply(5, 50, 2)...)
-	for size := 1; size <= len(stream); size++ {
-		got, _ := listen(stream, size)
-		require.Equal(t, []heard{{5, 50}}, got, "in pieces of %d", size)
+func TestReplyOfImpossibleLengthIsTheEnd(t *testing.T) {
+	for _, length := range [][]byte{{0, 0, 0, 0}, {0, 0, 0, 3}, {0, 0, 0, 15}, {0x80, 0, 0, 0}, {0xff, 0xff, 0xff, 0xff}, {0x10, 0, 0, 1}} {
+		stream := append(append(reply(5, 50, 2), length...), reply(6, 60, 2)...)
+		for size := 1; size <= len(stream); size++ {
+			got, through := listen(stream, size)
+			require.Equal(t, []heard{{5, 50}}, got, "length %x, in pieces of %d", length, size)
+			require.Nil(t, through)
+		}
 	}
 }
 
@@ -67,7 +70,10 @@ func parse(stream []byte) (all []heard) {
 	for len(stream) >= lengthSize {
 		length := int(binary.BigEndian.Uint32(stream))
 		stream = stream[lengthSize:]
-		if length >= replyHeaderSize && len(stream) >= replyHeaderSize {
+		if length < replyHeaderSize || length > maxReply {
+			return all
+		}
+		if len(stream) >= replyHeaderSize {
 			all = append(all, heard{int32(binary.BigEndian.Uint32(stream)), int64(binary.BigEndian.Uint64(stream[4:]))})
 		}
 		stream = stream[min(length, len(stream)):]

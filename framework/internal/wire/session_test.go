@@ -201,3 +201,24 @@ func TestKillFailsRequestsAndDialsNoMore(t *testing.T) {
 	require.Equal(t, 1, s.accepted())
 	require.False(t, c.saw(zk.StateExpired))
 }
+
+func TestReplyOfImpossibleLengthCostsTheConnectionAndNotTheProcess(t *testing.T) {
+	s := serve(t, func(p *peer) {
+		if p.number > 0 {
+			p.obey(7, long)
+			return
+		}
+		p.welcome(7, long)
+		p.write(0xff, 0xff, 0xff, 0xff)
+		p.next()
+	})
+	c := connect(t, Config{}, s.addr())
+	eventually(t, func() bool { return s.accepted() == 2 && c.Driver().State() == zk.StateHasSession }, "no new connection")
+	require.Equal(t, int64(7), c.Info().ID)
+}
+
+func TestDialerThatReturnsNothingIsAnError(t *testing.T) {
+	c := connect(t, Config{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, nil }}, "a.test:2181")
+	eventually(t, func() bool { return c.Trouble() != nil }, "no trouble")
+	require.ErrorContains(t, c.Trouble(), "neither a connection nor an error")
+}

@@ -2,9 +2,11 @@ package wire
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -44,6 +46,8 @@ type shim struct {
 	connected Stamp // when it was sent
 	waiting   []request
 	patience  time.Duration // for the reply to a request; 0: the driver's
+	heard     time.Time     // when something was read last
+	limit     time.Time     // the deadline that the driver has set
 }
 
 func newShim(c net.Conn, owner *Conn, server string, handshake time.Time) *shim {
@@ -82,7 +86,7 @@ func (s *shim) note(frame []byte) []byte {
 	op := int32(binary.BigEndian.Uint32(frame[lengthSize+4:]))
 	s.waiting = append(s.waiting, request{xid, Now(), throughLeader[op]})
 	if len(s.waiting) == 1 && s.patience > 0 {
-		_ = s.Conn.SetReadDeadline(s.overdue()) // a socket that refuses is closed, and Read tells
+		_ = s.Conn.SetReadDeadline(s.until()) // a socket that refuses is closed, and Read tells
 	}
 	if op == opSetWatches && len(frame) >= setWatchesZxid+zxidSize {
 		return s.stamped(frame, setWatchesZxid)
@@ -110,8 +114,28 @@ func (s *shim) Read(b []byte) (int, error) {
 		return n, nil
 	}
 	n, err := s.Conn.Read(b)
-	s.in.feed(b[:n], s.answered)
-	return n, err
+	if err == nil && !s.in.feed(b[:n], s.answered) {
+		n, err = 0, fmt.Errorf("a reply of impossible length: not a ZooKeeper server")
+	}
+	if err != nil {
+		s.lost(err)
+		return n, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = time.Now()
+	return n, s.Conn.SetReadDeadline(s.until())
+}
+
+// lost ends a connection that cannot be read from. The driver's writing side may be waiting in Write and would not notice.
+func (s *shim) lost(err error) {
+	s.mu.Lock()
+	impatient := s.patience > 0 && len(s.waiting) > 0 && errors.Is(err, os.ErrDeadlineExceeded)
+	s.mu.Unlock()
+	if impatient {
+		s.owner.left(s.server, err)
+	}
+	s.Conn.Close()
 }
 
 // greet reads the connect reply.
@@ -169,7 +193,7 @@ func (s *shim) examine(reply []byte) error {
 
 // answered takes the request with this xid off the list and tells when it was sent. Replies come in the order of the
 // requests, but for those to auth. Watch events answer nothing, and a ping shows nothing of the data.
-func (s *shim) answered(xid int32, zxid int64) {
+func (s *shim) answered(xid int32, zxid int64, code int32) {
 	if xid == pingXid {
 		zxid = 0
 	}
@@ -184,7 +208,7 @@ func (s *shim) answered(xid int32, zxid int64) {
 		}
 	}
 	s.mu.Unlock()
-	if found.proves {
+	if found.proves && code == 0 {
 		s.owner.proved(found.sent)
 	}
 	if found.xid != 0 {
@@ -200,14 +224,25 @@ func (s *shim) SetReadDeadline(t time.Time) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.waiting) > 0 && s.patience > 0 && (t.IsZero() || s.overdue().Before(t)) {
-		t = s.overdue()
-	}
-	return s.Conn.SetReadDeadline(t)
+	s.limit = t
+	return s.Conn.SetReadDeadline(s.until())
 }
 
-// overdue is when the reply to the oldest request should have come. It is called with mu held.
-func (s *shim) overdue() time.Time { return s.waiting[0].sent.Time().Add(s.patience) }
+// until is how long to wait for the server to say something: as long as the driver wants to, and while a request waits for its reply,
+// no longer than our patience from when it was sent or anything was heard. It is called with mu held.
+func (s *shim) until() time.Time {
+	if len(s.waiting) == 0 || s.patience == 0 {
+		return s.limit
+	}
+	since := s.waiting[0].sent.Time()
+	if s.heard.After(since) {
+		since = s.heard
+	}
+	if overdue := since.Add(s.patience); s.limit.IsZero() || overdue.Before(s.limit) {
+		return overdue
+	}
+	return s.limit
+}
 
 // SetWriteDeadline keeps the driver from waiting longer for the handshake than we want.
 func (s *shim) SetWriteDeadline(t time.Time) error {

@@ -1,10 +1,12 @@
 package wire
 
 import (
+	"encoding/binary"
 	"net"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 )
 
@@ -44,4 +46,60 @@ func TestOnlyServerMayTakeItsTime(t *testing.T) {
 	proven := c.Proven()
 	eventually(t, func() bool { return s.accepted() == 2 }, "the driver's own limit does not hold")
 	require.Greater(t, proven.Elapsed(), timeout/2, "there is no other server to go to")
+}
+
+func TestReplyThatComesSlowlyIsNotSilence(t *testing.T) {
+	t.Parallel()
+	const timeout = 6 * time.Second
+	s := serve(t, func(p *peer) {
+		p.welcome(7, timeout)
+		for f, ok := p.next(); ok; f, ok = p.next() {
+			p.trickle(f, 2*time.Second)
+		}
+	})
+	_, port, err := net.SplitHostPort(s.addr())
+	require.NoError(t, err)
+	c := connect(t, Config{SessionTimeout: timeout}, s.addr(), net.JoinHostPort("localhost", port))
+	c.awaitSession(t, 7)
+	_, err = c.Driver().Sync("/")
+	require.NoError(t, err)
+	require.Equal(t, 1, s.accepted())
+}
+
+// trickle answers over so long, a little at a time.
+func (p *peer) trickle(f frame, over time.Duration) {
+	body := append(binary.BigEndian.AppendUint32(nil, 1), '/')
+	reply := binary.BigEndian.AppendUint32(nil, uint32(f.xid))
+	reply = append(append(reply, make([]byte, 12)...), body...)
+	whole := append(binary.BigEndian.AppendUint32(nil, uint32(len(reply))), reply...)
+	tick := time.NewTicker(over / time.Duration(len(whole)))
+	defer tick.Stop()
+	for _, b := range whole {
+		<-tick.C
+		_, _ = p.Write([]byte{b})
+	}
+}
+
+func TestServersThatAreAllSlowAreNotLeftAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	const timeout, slow = 6 * time.Second, 1200 * time.Millisecond
+	s := serve(t, func(p *peer) {
+		p.welcome(7, timeout)
+		for f, ok := p.next(); ok; f, ok = p.next() {
+			timer := time.NewTimer(slow)
+			<-timer.C
+			p.answer(f, 1)
+		}
+	})
+	_, port, err := net.SplitHostPort(s.addr())
+	require.NoError(t, err)
+	c := connect(t, Config{SessionTimeout: timeout}, s.addr(), net.JoinHostPort("localhost", port))
+	c.awaitSession(t, 7)
+	_, _, err = c.Driver().Exists("/a")
+	require.ErrorIs(t, err, zk.ErrConnectionClosed, "the first that is slow is left")
+	c.awaitSession(t, 7)
+	there, _, err := c.Driver().Exists("/a")
+	require.NoError(t, err)
+	require.False(t, there)
+	require.NotZero(t, c.logs.FilterMessage("leaving a server that does not answer").Len())
 }
