@@ -10,6 +10,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest/proxy"
 )
 
 func newMutex(t testing.TB, c *framework.Client, path string, opts ...mutex.Option) *mutex.Mutex {
@@ -25,6 +26,12 @@ func acquire(t testing.TB, mu *mutex.Mutex) *recipes.Hold {
 	require.NoError(t, err)
 	require.NoError(t, hold.Err())
 	return hold
+}
+
+// sent counts requests, but for the signs of life that a client asks for by itself.
+func sent(p *proxy.Proxy) int {
+	counts := p.Requests()
+	return counts.Total() - counts[proxy.OpSync]
 }
 
 // attempt is an Acquire that runs.
