@@ -25,7 +25,7 @@ type core struct {
 	ctx        context.Context // ends with ErrClosed when the client is closed
 	cancel     context.CancelCauseFunc
 	finished   chan struct{}  // closed by run
-	background sync.WaitGroup // retiring sessions, clean-ups, and what recipes run
+	background sync.WaitGroup // retiring sessions, audits of watches, and clean-ups
 
 	noContainers atomic.Bool // the servers do not know containers
 

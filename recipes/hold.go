@@ -201,14 +201,11 @@ func (h *Hold) Release() error {
 	return h.tenure.deleteNode()
 }
 
-// finish ends this level and its contexts. It is called with mu of the tenure held, so that whoever finds the tenure ended finds the
+// finish ends this level and its contexts. It is called once, with mu of the tenure held, so that whoever finds the tenure ended finds the
 // contexts ended too; to end a context runs nobody's code here.
 func (h *Hold) finish(reason error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.err != nil {
-		return
-	}
 	h.err = reason
 	close(h.done)
 	for entry := range h.cancels {

@@ -131,7 +131,7 @@ func askOnResume(ctx context.Context, mu *mutex.Mutex, report func(turn)) error 
 			report(turn{Token: hold.Token(), Asleep: asleep, Lost: text(err), Release: text(release)})
 			return nil
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // the workload: asking a thousand times a second
 	}
 	return ctx.Err()
 }
