@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/docent-zk/docent/zktest/internal/gate"
 )
 
 // conn is one client's connection and its other half. Two goroutines serve it, one for each direction; whichever ends
@@ -57,8 +59,8 @@ func (c *conn) run(ctx context.Context) {
 // reach the server behind its back: it would take the session away from the attempt that the client made after it.
 func (c *conn) abandoned() bool {
 	const look = 5 * time.Millisecond // an end that is there is seen at once; this is for there being none
-	waited := c.p.up.closed()
-	if !c.p.up.pass(c.done) {
+	waited := c.p.up.Closed()
+	if !c.p.up.Pass(c.done) {
 		return true
 	}
 	if !waited {
@@ -89,7 +91,7 @@ func (c *conn) dial(ctx context.Context) bool {
 
 // pump passes on what comes from one side until either side ends. The first frame opens the session and has no header;
 // handle gets those after it and reports false to end the connection. What is no frame is passed on as it is.
-func (c *conn) pump(from *bufio.Reader, gate *gate, to net.Conn, handle func([]byte) bool) {
+func (c *conn) pump(from *bufio.Reader, g *gate.Gate, to net.Conn, handle func([]byte) bool) {
 	for first := true; ; first = false {
 		frame, whole, err := readFrame(from)
 		switch {
@@ -97,33 +99,33 @@ func (c *conn) pump(from *bufio.Reader, gate *gate, to net.Conn, handle func([]b
 			if !handle(frame) {
 				return
 			}
-		case !c.send(gate, to, frame):
+		case !c.send(g, to, frame):
 			return
 		}
 		if err != nil {
-			gate.pass(c.done) // an end of the stream does not overtake what the gate keeps back
+			g.Pass(c.done) // an end of the stream does not overtake what the gate keeps back
 			return
 		}
 		if !whole {
-			c.copy(from, gate, to)
+			c.copy(from, g, to)
 			return
 		}
 	}
 }
 
 // copy is pump without frames.
-func (c *conn) copy(from io.Reader, gate *gate, to net.Conn) {
+func (c *conn) copy(from io.Reader, g *gate.Gate, to net.Conn) {
 	chunk := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(chunk)
-		if !c.send(gate, to, chunk[:n]) || err != nil {
+		if !c.send(g, to, chunk[:n]) || err != nil {
 			return
 		}
 	}
 }
 
-func (c *conn) send(gate *gate, to net.Conn, data []byte) bool {
-	if !gate.pass(c.done) {
+func (c *conn) send(g *gate.Gate, to net.Conn, data []byte) bool {
+	if !g.Pass(c.done) {
 		return false
 	}
 	_, err := to.Write(data)
@@ -132,7 +134,7 @@ func (c *conn) send(gate *gate, to net.Conn, data []byte) bool {
 
 // request passes on a frame of the client's, or does with it what a rule says.
 func (c *conn) request(frame []byte) bool {
-	if !c.p.up.pass(c.done) {
+	if !c.p.up.Pass(c.done) {
 		return false
 	}
 	req, ok := parseRequest(frame)
@@ -143,7 +145,7 @@ func (c *conn) request(frame []byte) bool {
 	if !c.act(rule) {
 		return false
 	}
-	c.expect(pending{req.xid, rule.drops()})
+	c.expect(pending{req.xid, drops(rule)})
 	return c.send(c.p.up, c.server, frame)
 }
 
@@ -152,7 +154,7 @@ func (c *conn) act(r *Rule) bool {
 	if r == nil {
 		return true
 	}
-	switch r.action.kind {
+	switch r.Action().kind {
 	case dropBefore:
 		return false
 	case reset:
@@ -167,15 +169,15 @@ func (c *conn) act(r *Rule) bool {
 // wait is what Delay and Hold do.
 func (c *conn) wait(r *Rule) bool {
 	var after <-chan time.Time // never, for Hold
-	if r.action.delay >= 0 {
-		timer := time.NewTimer(r.action.delay)
+	if r.Action().delay >= 0 {
+		timer := time.NewTimer(r.Action().delay)
 		defer timer.Stop()
 		after = timer.C
 	}
 	select {
 	case <-after:
 		return true
-	case <-r.released:
+	case <-r.Released():
 		return true
 	case <-c.done:
 		return false
@@ -185,7 +187,7 @@ func (c *conn) wait(r *Rule) bool {
 // reply passes on a frame of the server's.
 func (c *conn) reply(frame []byte) bool {
 	if xid, ok := replyXID(frame); ok && c.answered(xid) {
-		c.p.down.pass(c.done) // the end of the connection is held back as the reply would be
+		c.p.down.Pass(c.done) // the end of the connection is held back as the reply would be
 		return false
 	}
 	return c.send(c.p.down, c.client, frame)

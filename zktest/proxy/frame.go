@@ -54,7 +54,7 @@ func parseRequest(frame []byte) (request, bool) {
 func parsePath(op Op, body []byte) string {
 	const part = 9 // the header of a part of a multi: type, done, error
 	switch {
-	case ops[op].pathFirst:
+	case op.PathFirst():
 		return parseString(body)
 	case (op == OpMulti || op == OpMultiRead) && len(body) > part:
 		return parseString(body[part:])

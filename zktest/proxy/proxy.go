@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/docent-zk/docent/zktest/internal/gate"
+	"github.com/docent-zk/docent/zktest/internal/rule"
 )
 
 // TB is what [Start] needs of a test. *testing.T and *testing.B have it.
@@ -19,7 +21,8 @@ type TB interface {
 // Proxy passes on connections to a target. Its methods may be called from any goroutine.
 type Proxy struct {
 	addr     string
-	up, down *gate          // for requests, for replies
+	up, down *gate.Gate // for requests, for replies
+	rules    rule.Set[Action]
 	running  sync.WaitGroup // the accepting goroutine and one for each connection
 
 	switching sync.Mutex // held by those who change listener
@@ -29,7 +32,6 @@ type Proxy struct {
 	target      string
 	conns       map[*conn]struct{}
 	counts      Counts
-	rules       []*Rule
 	blackhole   bool
 	holdReplies bool
 	closed      bool
@@ -53,7 +55,7 @@ func New(target string) (*Proxy, error) {
 	if _, _, err := net.SplitHostPort(target); err != nil {
 		return nil, fmt.Errorf("proxy: target %q: %w", target, err)
 	}
-	p := &Proxy{target: target, up: newGate(), down: newGate(), conns: map[*conn]struct{}{}, counts: Counts{}}
+	p := &Proxy{target: target, up: gate.New(), down: gate.New(), conns: map[*conn]struct{}{}, counts: Counts{}, rules: rule.Set[Action]{Package: "proxy"}}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
@@ -146,7 +148,7 @@ func (p *Proxy) currentTarget() string {
 func (p *Proxy) Requests() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.counts.clone()
+	return p.counts.Clone()
 }
 
 // ResetCounts begins to count anew. The hits of rules stay.
@@ -159,20 +161,9 @@ func (p *Proxy) ResetCounts() {
 // meet counts a request and returns the rule that decides about it, or nil.
 func (p *Proxy) meet(req request) *Rule {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.counts[req.op]++
-	for _, r := range p.rules {
-		if r.fires(req) && r.action.kind != pass {
-			return r
-		}
-	}
-	return nil
-}
-
-func (p *Proxy) removeRule(r *Rule) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.rules = slices.DeleteFunc(p.rules, func(other *Rule) bool { return other == r })
+	p.mu.Unlock()
+	return p.rules.Meet(rule.Request{Op: req.op, Path: req.path})
 }
 
 // Blackhole on forwards nothing any more, in either direction, and keeps all sockets open: each side sees a silent
@@ -197,8 +188,8 @@ func (p *Proxy) BlackholeReplies(on bool) {
 
 // setGates needs p.mu.
 func (p *Proxy) setGates() {
-	p.up.set(!p.blackhole)
-	p.down.set(!p.blackhole && !p.holdReplies)
+	p.up.Set(!p.blackhole)
+	p.down.Set(!p.blackhole && !p.holdReplies)
 }
 
 // Refuse on closes the port and all connections, as if the server's process were gone: clients that connect are refused by

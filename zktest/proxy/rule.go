@@ -1,17 +1,13 @@
 package proxy
 
 import (
-	"context"
-	"fmt"
-	"math"
-	"path"
-	"strings"
-	"sync"
 	"time"
+
+	"github.com/docent-zk/docent/zktest/internal/rule"
 )
 
 // Always as [Match.Times] lets a rule fire for every request that matches.
-const Always = math.MaxInt
+const Always = rule.Always
 
 // Match selects requests. The zero Match selects the next one, of any kind.
 type Match struct {
@@ -27,36 +23,8 @@ type Match struct {
 	Times int
 }
 
-// String is for messages.
-func (m Match) String() string {
-	return strings.TrimSpace(m.Op.String() + " " + m.Path)
-}
-
-// check panics on what is a mistake in the test's own text.
-func (m Match) check() {
-	if m.Skip < 0 || m.Times < 0 {
-		panic(fmt.Sprintf("proxy: match %v: negative skip %d or times %d", m, m.Skip, m.Times))
-	}
-	if _, err := path.Match(m.Path, ""); m.isPattern() && err != nil {
-		panic(fmt.Sprintf("proxy: match %v: %v", m, err))
-	}
-}
-
-func (m Match) isPattern() bool { return strings.ContainsAny(m.Path, "*?[") }
-
-func (m Match) selects(req request) bool {
-	switch {
-	case m.Op != AnyOp && m.Op != req.op:
-		return false
-	case m.Path == "":
-		return true
-	case req.path == "":
-		return false
-	case m.isPattern():
-		ok, _ := path.Match(m.Path, req.path) // checked by check
-		return ok
-	}
-	return strings.HasPrefix(req.path, m.Path)
+func (m Match) internal() rule.Match {
+	return rule.Match{Op: m.Op, Path: m.Path, Skip: m.Skip, Times: m.Times}
 }
 
 // Action is what a rule does with a request.
@@ -96,77 +64,14 @@ func Hold() Action { return Action{kind: hold, delay: -1} }
 func Reset() Action { return Action{kind: reset} }
 
 // Rule is an action waiting for its requests. Its methods may be called from any goroutine.
-type Rule struct {
-	p      *Proxy
-	match  Match
-	action Action
-
-	hit      chan struct{} // closed at the first hit
-	released chan struct{} // closed by release
-	release  func()
-
-	seen, hits int // guarded by p.mu
-}
+type Rule = rule.Rule[Action]
 
 // On adds a rule. It fires for the first m.Times requests that match, after m.Skip of them. Rules are asked in the order
 // in which they were added; the first that fires decides, and the later ones do not see the request, unless the action
 // is [Pass]. A negative number and a malformed pattern in m panic.
 func (p *Proxy) On(m Match, a Action) *Rule {
-	m.check()
-	if m.Times == 0 {
-		m.Times = 1
-	}
-	r := &Rule{p: p, match: m, action: a, hit: make(chan struct{}), released: make(chan struct{})}
-	r.release = sync.OnceFunc(func() { close(r.released) })
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.rules = append(p.rules, r)
-	return r
-}
-
-// fires counts the request. It needs p.mu.
-func (r *Rule) fires(req request) bool {
-	if !r.match.selects(req) {
-		return false
-	}
-	r.seen++
-	if r.seen <= r.match.Skip || r.seen-r.match.Skip > r.match.Times {
-		return false
-	}
-	r.hits++
-	if r.hits == 1 {
-		close(r.hit)
-	}
-	return true
-}
-
-// Hits is how often the rule has fired. It counts a request as it comes, when the action is yet to be carried out.
-func (r *Rule) Hits() int {
-	r.p.mu.Lock()
-	defer r.p.mu.Unlock()
-	return r.hits
-}
-
-// Wait waits until the rule has fired at least once, or ctx ends. The action may still be under way: a request held is
-// held, one to be dropped after its reply may not have been answered yet.
-func (r *Rule) Wait(ctx context.Context) error {
-	select {
-	case <-r.hit:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("proxy: wait for %v: %w", r.match, ctx.Err())
-	}
-}
-
-// Release lets go what the rule delays or holds, in order. From then on it lets all requests pass, and still counts them.
-// Other actions have nothing to let go.
-func (r *Rule) Release() { r.release() }
-
-// Remove takes the rule away and lets go what it delays or holds. A reply that it has marked to be dropped still is.
-func (r *Rule) Remove() {
-	r.p.removeRule(r)
-	r.release()
+	return p.rules.Add(m.internal(), a, a.kind == pass)
 }
 
 // drops says of a rule, nil for none, whether the reply is to be dropped.
-func (r *Rule) drops() bool { return r != nil && r.action.kind == dropAfter }
+func drops(r *Rule) bool { return r != nil && r.Action().kind == dropAfter }

@@ -157,27 +157,6 @@ func TestFirstRuleDecidesAndPassDoesNot(t *testing.T) {
 	require.Equal(t, []int{1, 1, 0}, []int{probe.Hits(), decides.Hits(), never.Hits()})
 }
 
-func TestMatchByPath(t *testing.T) {
-	tests := []struct {
-		pattern string
-		req     request
-		want    bool
-	}{
-		{"", request{op: OpPing}, true},
-		{"/", request{op: OpPing}, false},
-		{"/locks/", request{op: OpCreate, path: "/locks/a/lock-"}, true},
-		{"/locks/a", request{op: OpCreate, path: "/locks/ab"}, true},
-		{"/locks/b", request{op: OpCreate, path: "/locks/ab"}, false},
-		{"/locks/*", request{op: OpCreate, path: "/locks/a"}, true},
-		{"/locks/*", request{op: OpCreate, path: "/locks/a/b"}, false},
-		{"/locks/*-lock-", request{op: OpCreate, path: "/locks/_c_1-lock-"}, true},
-		{"/locks/*-lock-", request{op: OpDelete, path: "/locks/_c_1-lock-0000000001"}, false},
-	}
-	for _, test := range tests {
-		require.Equal(t, test.want, Match{Path: test.pattern}.selects(test.req), "%q %v", test.pattern, test.req)
-	}
-}
-
 func TestMistakesInAMatchPanic(t *testing.T) {
 	p, _ := setup(t)
 	require.PanicsWithValue(t, "proxy: match any: negative skip -1 or times 0", func() { p.On(Match{Skip: -1}, Pass()) })
@@ -208,14 +187,6 @@ func TestParseRequest(t *testing.T) {
 		require.Equal(t, test.want, got, name)
 		require.Equal(t, test.ok, ok, name)
 	}
-}
-
-func TestEveryOpHasAName(t *testing.T) {
-	for op, info := range ops {
-		require.NotEmpty(t, info.name)
-		require.Equal(t, info.name, op.String())
-	}
-	require.Equal(t, "op(77)", Op(77).String())
 }
 
 func FuzzParseRequest(f *testing.F) {

@@ -1,20 +1,23 @@
-package proxy
+// Package gate holds things back.
+package gate
 
 import "sync"
 
-// gate lets frames pass while it is open.
-type gate struct {
+// Gate lets pass while it is open.
+type Gate struct {
 	mu   sync.Mutex
 	open chan struct{} // closed while the gate is open
 }
 
-func newGate() *gate {
-	g := &gate{open: make(chan struct{})}
+// New returns an open gate.
+func New() *Gate {
+	g := &Gate{open: make(chan struct{})}
 	close(g.open)
 	return g
 }
 
-func (g *gate) set(open bool) {
+// Set opens or closes the gate.
+func (g *Gate) Set(open bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
@@ -29,8 +32,8 @@ func (g *gate) set(open bool) {
 	}
 }
 
-// pass waits until the gate is open. It reports false if done is closed before.
-func (g *gate) pass(done <-chan struct{}) bool {
+// Pass waits until the gate is open. It reports false if done is closed before.
+func (g *Gate) Pass(done <-chan struct{}) bool {
 	for {
 		open := g.current()
 		select {
@@ -44,13 +47,14 @@ func (g *gate) pass(done <-chan struct{}) bool {
 	}
 }
 
-func (g *gate) current() chan struct{} {
+func (g *Gate) current() chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.open
 }
 
-func (g *gate) closed() bool {
+// Closed reports whether the gate is closed now.
+func (g *Gate) Closed() bool {
 	select {
 	case <-g.current():
 		return false

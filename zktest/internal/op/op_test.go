@@ -1,0 +1,20 @@
+package op
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEveryOpHasAName(t *testing.T) {
+	for op, info := range ops {
+		require.NotEmpty(t, info.name)
+		require.Equal(t, info.name, op.String())
+	}
+	require.Equal(t, "op(77)", Op(77).String())
+}
+
+func TestTotalLeavesPingsOut(t *testing.T) {
+	require.Equal(t, 3, Counts{Ping: 5, Create: 2, Sync: 1}.Total())
+	require.Equal(t, Counts{}, Counts(nil).Clone())
+}

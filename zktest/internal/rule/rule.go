@@ -1,0 +1,169 @@
+// Package rule picks out requests on which something is to be done.
+package rule
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/docent-zk/docent/zktest/internal/op"
+)
+
+// Always as Match.Times lets a rule fire for every request that matches.
+const Always = math.MaxInt
+
+// Match selects requests; see the packages that offer it.
+type Match struct {
+	Op     op.Op
+	Path   string
+	Client string
+	Skip   int
+	Times  int
+}
+
+// String is for messages.
+func (m Match) String() string {
+	s := strings.TrimSpace(m.Op.String() + " " + m.Path)
+	if m.Client != "" {
+		s += " of " + m.Client
+	}
+	return s
+}
+
+// check panics on what is a mistake in the test's own text.
+func (m Match) check(pkg string) {
+	if m.Skip < 0 || m.Times < 0 {
+		panic(fmt.Sprintf("%s: match %v: negative skip %d or times %d", pkg, m, m.Skip, m.Times))
+	}
+	if _, err := path.Match(m.Path, ""); m.isPattern() && err != nil {
+		panic(fmt.Sprintf("%s: match %v: %v", pkg, m, err))
+	}
+}
+
+func (m Match) isPattern() bool { return strings.ContainsAny(m.Path, "*?[") }
+
+// Request is what can be selected by.
+type Request struct {
+	Op     op.Op
+	Path   string
+	Client string
+}
+
+func (m Match) selects(req Request) bool {
+	switch {
+	case m.Op != op.Any && m.Op != req.Op, m.Client != "" && m.Client != req.Client:
+		return false
+	case m.Path == "":
+		return true
+	case req.Path == "":
+		return false
+	case m.isPattern():
+		ok, _ := path.Match(m.Path, req.Path) // checked by check
+		return ok
+	}
+	return strings.HasPrefix(req.Path, m.Path)
+}
+
+// Set is rules in the order in which they were added. The zero Set, with the name of the package for messages, is ready to use.
+type Set[A any] struct {
+	Package string
+
+	mu    sync.Mutex
+	rules []*Rule[A]
+}
+
+// Rule is an action of type A waiting for its requests. Its methods may be called from any goroutine.
+type Rule[A any] struct {
+	set    *Set[A]
+	match  Match
+	action A
+	passes bool
+
+	hit      chan struct{} // closed at the first hit
+	released chan struct{} // closed by release
+	release  func()
+
+	seen, hits int // guarded by set.mu
+}
+
+// Add adds a rule. One that passes only counts.
+func (s *Set[A]) Add(m Match, action A, passes bool) *Rule[A] {
+	m.check(s.Package)
+	if m.Times == 0 {
+		m.Times = 1
+	}
+	r := &Rule[A]{set: s, match: m, action: action, passes: passes, hit: make(chan struct{}), released: make(chan struct{})}
+	r.release = sync.OnceFunc(func() { close(r.released) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rules = append(s.rules, r)
+	return r
+}
+
+// Meet counts a request and returns the rule that decides about it, or nil.
+func (s *Set[A]) Meet(req Request) *Rule[A] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.rules {
+		if r.fires(req) && !r.passes {
+			return r
+		}
+	}
+	return nil
+}
+
+// fires counts the request. It needs set.mu.
+func (r *Rule[A]) fires(req Request) bool {
+	if !r.match.selects(req) {
+		return false
+	}
+	r.seen++
+	if r.seen <= r.match.Skip || r.seen-r.match.Skip > r.match.Times {
+		return false
+	}
+	r.hits++
+	if r.hits == 1 {
+		close(r.hit)
+	}
+	return true
+}
+
+// Action is what is to be done.
+func (r *Rule[A]) Action() A { return r.action }
+
+// Released is closed by Release and Remove.
+func (r *Rule[A]) Released() <-chan struct{} { return r.released }
+
+// Hits is how often the rule has fired. It counts a request as it comes, when the action is yet to be carried out.
+func (r *Rule[A]) Hits() int {
+	r.set.mu.Lock()
+	defer r.set.mu.Unlock()
+	return r.hits
+}
+
+// Wait waits until the rule has fired at least once, or ctx ends. The action may still be under way: a request held is
+// held, one to be dropped after its reply may not have been answered yet.
+func (r *Rule[A]) Wait(ctx context.Context) error {
+	select {
+	case <-r.hit:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s: wait for %v: %w", r.set.Package, r.match, ctx.Err())
+	}
+}
+
+// Release lets go what the rule delays or holds, in order. From then on it lets all requests pass, and still counts them.
+// Other actions have nothing to let go.
+func (r *Rule[A]) Release() { r.release() }
+
+// Remove takes the rule away and lets go what it delays or holds. A reply that it has marked to be dropped still is.
+func (r *Rule[A]) Remove() {
+	r.set.mu.Lock()
+	r.set.rules = slices.DeleteFunc(r.set.rules, func(other *Rule[A]) bool { return other == r })
+	r.set.mu.Unlock()
+	r.release()
+}
