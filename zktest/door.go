@@ -1,0 +1,144 @@
+package zktest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// door is a listening socket: the way of one client to one of the servers.
+type door struct {
+	client  *Client
+	replica *replica
+	addr    string // of the first time it was opened, and for ever
+
+	mu       sync.Mutex
+	listener net.Listener   // nil while closed
+	running  sync.WaitGroup // the accepting goroutine
+}
+
+// Addr is where clients of any kind connect, host:port on the loopback interface. The port is opened at the first call, and stays
+// the same for as long as the server exists. If it cannot be opened Addr panics. Bubbles of testing/synctest know no sockets: use
+// [Server.Dialer] there.
+func (s *Server) Addr() string { return s.Client("").Addr() }
+
+// Addr is a port of this client's own, see [Server.Addr].
+func (c *Client) Addr() string { return c.addrOf(c.srv.leader) }
+
+// addrOf is the address of a replica for this client.
+func (c *Client) addrOf(r *replica) string {
+	c.srv.switching.Lock()
+	defer c.srv.switching.Unlock()
+	for _, d := range c.listDoors() {
+		if d.replica == r {
+			return d.addr
+		}
+	}
+	d, err := c.newDoor(r, "127.0.0.1:0")
+	if err != nil {
+		panic(fmt.Sprintf("zktest: no port: %v", err))
+	}
+	return d.addr
+}
+
+func (c *Client) listDoors() []*door {
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
+	return c.doors
+}
+
+// listen opens the door of the nameless client at a given address.
+func (s *Server) listen(address string) error {
+	s.switching.Lock()
+	defer s.switching.Unlock()
+	_, err := s.Client("").newDoor(s.leader, address)
+	return err
+}
+
+// newDoor needs srv.switching. The door of a server that is stopped is closed again, but has its address.
+func (c *Client) newDoor(r *replica, address string) (*door, error) {
+	d := &door{client: c, replica: r, addr: address}
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	c.srv.mu.Lock()
+	c.doors = append(c.doors, d)
+	running := c.srv.life != nil
+	c.srv.mu.Unlock()
+	if !running {
+		d.close()
+	}
+	return d, nil
+}
+
+// open begins to accept. Somebody else may have taken the port while the server was stopped, and may give it back.
+func (d *door) open() error {
+	listener, err := relisten(d.addr)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.addr, d.listener = listener.Addr().String(), listener
+	d.running.Go(func() { d.accept(listener) })
+	return nil
+}
+
+// relisten has nothing to wait on: nobody tells when a port is free.
+func relisten(addr string) (net.Listener, error) {
+	const tries, pause = 40, 50 * time.Millisecond
+	for try := 1; ; try++ {
+		listener, err := net.Listen("tcp", addr)
+		if err == nil || try == tries {
+			return listener, err
+		}
+		time.Sleep(pause)
+	}
+}
+
+func (d *door) close() {
+	d.mu.Lock()
+	listener := d.listener
+	d.listener = nil
+	d.mu.Unlock()
+	if listener != nil {
+		_ = listener.Close()
+	}
+	d.running.Wait()
+}
+
+// accept ends when listener is closed. Other errors are those of single connections, or pass.
+func (d *door) accept(listener net.Listener) {
+	for {
+		nc, err := listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue
+		}
+		if d.crowded(nc) || !d.client.srv.accept(d.client, d.replica, nc) {
+			reset(nc)
+			_ = nc.Close()
+		}
+	}
+}
+
+// crowded reports whether there are too many connections from one address.
+func (d *door) crowded(nc net.Conn) bool {
+	s := d.client.srv
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cfg.maxConns == 0 || s.life == nil {
+		return false
+	}
+	host, count := hostOf(nc.RemoteAddr()), 0
+	for c := range s.life.conns {
+		if !c.ended && hostOf(c.net.RemoteAddr()) == host {
+			count++
+		}
+	}
+	return count >= s.cfg.maxConns
+}

@@ -1,0 +1,117 @@
+package zktest
+
+import (
+	"crypto/subtle"
+	"io"
+	"time"
+
+	"github.com/docent-zk/docent/zktest/internal/proto"
+)
+
+// greet is the handshake, or a four-letter word in its place. It reports whether the client has a session now.
+func (c *conn) greet() bool {
+	var prefix [proto.PrefixSize]byte
+	if _, err := io.ReadFull(c.in, prefix[:]); err != nil || !c.arrives() || c.swallowed() {
+		return false
+	}
+	if word := string(prefix[:]); isWord(word) {
+		c.answerWord(word)
+		return false
+	}
+	frame, err := proto.ReadBody(c.in, prefix, c.srv.cfg.maxFrame)
+	if err != nil || !c.arrives() || c.swallowed() {
+		return false
+	}
+	req, err := proto.ParseConnect(frame)
+	if err != nil {
+		return false
+	}
+	zxid, ok := c.connect(req)
+	return ok && c.awaitReplica(zxid) && c.welcome(req)
+}
+
+// swallowed reads to the end of what goes into a black hole.
+func (c *conn) swallowed() bool {
+	if !c.swallows.Load() {
+		return false
+	}
+	_, _ = io.Copy(io.Discard, c.in)
+	return true
+}
+
+// connect opens a session or goes on with one. It reports whether the client is let in, and the transaction that the replica must have
+// before the client is told.
+func (c *conn) connect(req proto.Connect) (zxid int64, ok bool) {
+	s := c.srv
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.readOnly = req.ReadOnly
+	switch {
+	case c.ended:
+		return 0, false
+	case req.LastZxid > c.replica.applied, s.readOnly && !req.ReadOnly:
+		c.end(flushAll)
+		return 0, false
+	case req.Session != 0:
+		return 0, c.reattach(req)
+	}
+	c.session = s.openSession(c.client, s.cfg.timeout(millisOf(req.Timeout)))
+	c.session.conn = c
+	s.note(c.client, c.session.id, "connected")
+	return s.zxid, true
+}
+
+// millisOf is a timeout that a client asked for.
+func millisOf(ms int32) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+// reattach goes on with a session. The connection that it had ends, whether or not the password is right.
+func (c *conn) reattach(req proto.Connect) bool {
+	s, sess := c.srv, c.srv.sessions[req.Session]
+	if sess != nil && sess.conn != nil {
+		sess.conn.end(flushAll)
+	}
+	if sess == nil || subtle.ConstantTimeCompare(sess.password[:], req.Password) == 0 {
+		s.note(c.client, 0, "connect refused: no such session, or not its password")
+		c.put(proto.Connected(0, 0, [16]byte{}, req, s.readOnly))
+		c.end(flushAll)
+		return false
+	}
+	c.session, sess.conn, sess.moved = sess, c, false
+	sess.timeout = s.cfg.timeout(millisOf(req.Timeout))
+	sess.heard = s.clock.now()
+	s.watchOver(sess) // the timeout may be shorter than it was
+	s.note(c.client, sess.id, "connected again")
+	return true
+}
+
+// welcome tells the client of its session.
+func (c *conn) welcome(req proto.Connect) bool {
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
+	sess := c.session
+	c.put(proto.Connected(int32(sess.timeout.Milliseconds()), sess.id, sess.password, req, c.srv.readOnly))
+	return true
+}
+
+// awaitReplica waits until the replica has a transaction. It reports false when the server has stopped.
+func (c *conn) awaitReplica(zxid int64) bool {
+	for {
+		c.srv.mu.Lock()
+		done, news := c.replica.applied >= zxid, c.replica.news
+		c.srv.mu.Unlock()
+		if done {
+			return true
+		}
+		select {
+		case <-news:
+		case <-c.life.done:
+			return false
+		}
+	}
+}
+
+// put needs srv.mu.
+func (c *conn) put(frame []byte) {
+	c.tally.sent++
+	c.out.put(outFrame{frame, false})
+}

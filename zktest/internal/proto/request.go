@@ -1,0 +1,144 @@
+package proto
+
+import "github.com/docent-zk/docent/zktest/internal/op"
+
+// Request is a request of any type, and also a part of a multi: the fields that its type does not have are zero.
+type Request struct {
+	XID  int32
+	Op   op.Op
+	Path string
+
+	Data    []byte
+	ACL     []ACL
+	Flags   int32 // of a create
+	TTL     int64 // of createTTL, in milliseconds
+	Version int32
+	Watch   bool
+	Mode    int32  // of addWatch; the watcher type of checkWatches and removeWatches
+	Scheme  string // of auth
+
+	Parts []Request // of a multi
+
+	Zxid                                    int64 // of setWatches: the last that the client has seen
+	DataWatches, ExistWatches, ChildWatches []string
+	PersistentWatches, RecursiveWatches     []string
+}
+
+// HeaderSize is the number of bytes before a request's body.
+const HeaderSize = 8
+
+// ParseHeader reads a frame's transaction id and type. It reports false for a frame too short.
+func ParseHeader(frame []byte) (xid int32, o op.Op, ok bool) {
+	d := decoder{rest: frame}
+	xid, o = d.int(), op.Op(d.int())
+	return xid, o, d.err == nil
+}
+
+// Parse reads a whole request. With an error the request holds what could be read; it is ErrMarshal, except that a type that is none
+// has no body to speak of, and no error.
+func Parse(frame []byte) (Request, error) {
+	var req Request
+	var ok bool
+	if req.XID, req.Op, ok = ParseHeader(frame); !ok {
+		return req, ErrMarshal
+	}
+	d := &decoder{rest: frame[HeaderSize:]}
+	switch req.Op {
+	case op.Multi, op.MultiRead:
+		d.parts(&req)
+	default:
+		d.body(&req)
+	}
+	return req, d.err
+}
+
+// body reads what follows the header of any request but a multi.
+func (d *decoder) body(r *Request) {
+	switch r.Op {
+	case op.Auth:
+		d.int() // the type means nothing
+		r.Scheme, r.Data = d.string(), d.buffer()
+		return
+	case op.SetWatches, op.SetWatches2:
+		d.watches(r)
+		return
+	}
+	if !r.Op.PathFirst() {
+		return
+	}
+	r.Path = d.string()
+	switch r.Op {
+	case op.Create, op.Create2, op.CreateContainer, op.CreateTTL:
+		r.Data, r.ACL, r.Flags = d.buffer(), d.acls(), d.int()
+		if r.Op == op.CreateTTL {
+			r.TTL = d.long()
+		}
+	case op.Delete, op.Check:
+		r.Version = d.int()
+	case op.SetData:
+		r.Data, r.Version = d.buffer(), d.int()
+	case op.SetACL:
+		r.ACL, r.Version = d.acls(), d.int()
+	case op.Exists, op.GetData, op.GetChildren, op.GetChildren2:
+		r.Watch = d.bool()
+	case op.AddWatch, op.CheckWatches, op.RemoveWatches:
+		r.Mode = d.int()
+	}
+}
+
+func (d *decoder) watches(r *Request) {
+	r.Zxid = d.long()
+	r.DataWatches, r.ExistWatches, r.ChildWatches = d.strings(), d.strings(), d.strings()
+	if r.Op == op.SetWatches2 {
+		r.PersistentWatches, r.RecursiveWatches = d.strings(), d.strings()
+	}
+}
+
+// partOps is what may be in the two kinds of multi.
+var partOps = map[op.Op]map[op.Op]bool{
+	op.Multi: {op.Create: true, op.Create2: true, op.CreateContainer: true, op.CreateTTL: true,
+		op.Delete: true, op.SetData: true, op.Check: true},
+	op.MultiRead: {op.GetData: true, op.GetChildren: true},
+}
+
+// parts reads a multi up to its end mark.
+func (d *decoder) parts(r *Request) {
+	for {
+		part := Request{XID: r.XID, Op: op.Op(d.int())}
+		done := d.bool()
+		d.int() // an error code, of no meaning in a request
+		if d.err != nil || done {
+			break
+		}
+		if !partOps[r.Op][part.Op] {
+			d.err = ErrMarshal
+			return
+		}
+		d.body(&part)
+		r.Parts = append(r.Parts, part)
+	}
+	if len(r.Parts) > 0 {
+		r.Path = r.Parts[0].Path // what a multi is about, for those who look for it
+	}
+}
+
+// Connect is the first request on a connection. It has no header.
+type Connect struct {
+	LastZxid    int64
+	Timeout     int32 // in milliseconds
+	Session     int64
+	Password    []byte
+	ReadOnly    bool // the client is content with a server that only reads
+	HasReadOnly bool // the client knows of read-only servers, and wants to hear of it
+}
+
+// ParseConnect reads a connect request.
+func ParseConnect(frame []byte) (Connect, error) {
+	d := &decoder{rest: frame}
+	d.int() // the protocol's version means nothing
+	c := Connect{LastZxid: d.long(), Timeout: d.int(), Session: d.long(), Password: d.buffer()}
+	if d.err == nil && len(d.rest) > 0 {
+		c.HasReadOnly, c.ReadOnly = true, d.bool()
+	}
+	return c, d.err
+}

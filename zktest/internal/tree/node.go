@@ -1,0 +1,96 @@
+// Package tree is the server's data: nodes, what may be done with them and by whom, and transactions. It knows nothing of clients,
+// connections and watches, and is not safe for concurrent use.
+package tree
+
+import (
+	"math"
+
+	"github.com/docent-zk/docent/zktest/internal/proto"
+)
+
+// life is what ends a node besides a delete.
+type life int
+
+const (
+	persistent life = iota
+	ephemeral       // the end of its session
+	container       // the end of its last child
+	ttl             // time without change and children
+)
+
+// node is one node of the tree. A new state of acl or data is a new slice: both are shared with whoever asked.
+type node struct {
+	data     []byte
+	acl      []proto.ACL
+	children children
+	life     life
+	ttl      int64 // in milliseconds
+	creates  int32 // children ever created; the next sequence number
+
+	czxid, mzxid, pzxid int64
+	ctime, mtime        int64
+	version, aversion   int32
+	owner               int64 // the session of an ephemeral node
+}
+
+func (n *node) stat() *proto.Stat {
+	return &proto.Stat{
+		Czxid: n.czxid, Mzxid: n.mzxid, Ctime: n.ctime, Mtime: n.mtime,
+		Version: n.version, Cversion: 2*n.creates - int32(n.children.len()), Aversion: n.aversion,
+		EphemeralOwner: n.owner, DataLength: int32(len(n.data)), NumChildren: int32(n.children.len()),
+		Pzxid: n.pzxid,
+	}
+}
+
+// countCreate makes way for the next sequence number. At its largest it sticks.
+func (n *node) countCreate() {
+	if n.creates < math.MaxInt32 {
+		n.creates++
+	}
+}
+
+// children is a set of names. Its order is a function of what happened to it, and deliberately not the alphabet's: the real server's
+// is that of a hash table, and programs must not get used to better.
+type children struct {
+	names []string
+	index map[string]int
+}
+
+func (c *children) len() int { return len(c.names) }
+
+func (c *children) add(name string) {
+	if c.index == nil {
+		c.index = map[string]int{}
+	}
+	c.index[name] = len(c.names)
+	c.names = append(c.names, name)
+}
+
+// remove fills the gap with the last name.
+func (c *children) remove(name string) {
+	i, last := c.index[name], len(c.names)-1
+	moved := c.names[last]
+	c.names[i], c.index[moved] = moved, i
+	c.names[last] = ""
+	c.names = c.names[:last]
+	delete(c.index, name)
+}
+
+// list is a copy, those at odd places first, backwards.
+func (c *children) list() []string {
+	all := make([]string, 0, len(c.names))
+	for _, start := range []int{len(c.names) - 1, len(c.names) - 2} {
+		for i := start; i >= 0; i -= 2 {
+			all = append(all, c.names[i])
+		}
+	}
+	return all
+}
+
+func (c *children) clone() children {
+	clone := children{}
+	for _, name := range c.names {
+		clone.add(name)
+	}
+	return clone
+}

@@ -1,0 +1,66 @@
+package tree
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// The nodes that every tree has.
+const (
+	systemPath = "/zookeeper"
+	quotaPath  = systemPath + "/quota"
+	configPath = systemPath + "/config"
+)
+
+// Parent is the path above, "" for those at the top, as the server itself takes it: the root has two names.
+func Parent(path string) string {
+	return path[:max(strings.LastIndexByte(path, '/'), 0)]
+}
+
+func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+// key is the name under which the tree keeps a node.
+func key(path string) string {
+	if path == "" {
+		return "/"
+	}
+	return path
+}
+
+// plausible is the little that is checked before a parent is looked for.
+func plausible(path string) bool {
+	return strings.Contains(path, "/") && !strings.ContainsRune(path, 0)
+}
+
+// valid is the whole of the rules for paths.
+func valid(path string) bool {
+	if path == "/" {
+		return true
+	}
+	if !strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") {
+		return false
+	}
+	for part := range strings.SplitSeq(path[1:], "/") {
+		if part == "" || part == "." || part == ".." {
+			return false
+		}
+	}
+	return strings.IndexFunc(path, forbidden) < 0
+}
+
+// forbidden also holds for what takes two units in UTF-16, since the server looks at single units and forbids halves.
+func forbidden(r rune) bool {
+	switch {
+	case r < 0x20, r >= 0x7f && r <= 0x9f, r >= 0xd800 && r <= 0xf8ff, r >= 0xfff0:
+		return true
+	}
+	return r == utf8.RuneError
+}
+
+func special(path string) bool {
+	switch path {
+	case "/", systemPath, quotaPath, configPath:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,134 @@
+package tree
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/docent-zk/docent/zktest/internal/proto"
+)
+
+// Rules are what differs from server to server.
+type Rules struct {
+	OldIPRules      bool // no IPv6 in an ACL
+	OldMultiCreate2 bool // create2 in a multi is answered like create
+	ExistsNeedsRead bool
+	NoTTL           bool // TTL nodes are not enabled
+}
+
+// Tree is the nodes as of one transaction.
+type Tree struct {
+	rules      Rules
+	nodes      map[string]*node
+	ephemerals map[int64]map[string]struct{} // by session
+	mortals    map[string]struct{}           // containers and TTL nodes
+	quotas     map[string]struct{}           // the paths that have a quota
+}
+
+// New is a tree as a new server has it.
+func New(rules Rules) *Tree {
+	t := &Tree{
+		rules: rules, nodes: map[string]*node{}, ephemerals: map[int64]map[string]struct{}{},
+		mortals: map[string]struct{}{}, quotas: map[string]struct{}{},
+	}
+	for _, path := range []string{"/", systemPath, quotaPath, configPath} {
+		t.nodes[path] = &node{data: []byte{}, acl: openACL}
+		if path != "/" {
+			t.node(Parent(path)).children.add(base(path))
+		}
+	}
+	config := t.nodes[configPath]
+	config.acl = []proto.ACL{{Perms: proto.PermRead, Scheme: "world", ID: "anyone"}}
+	config.aversion = -1
+	return t
+}
+
+// Clone is a tree of its own with the same nodes.
+func (t *Tree) Clone() *Tree {
+	clone := &Tree{
+		rules: t.rules, nodes: make(map[string]*node, len(t.nodes)), ephemerals: map[int64]map[string]struct{}{},
+		mortals: maps.Clone(t.mortals), quotas: maps.Clone(t.quotas),
+	}
+	for path, n := range t.nodes {
+		own := *n
+		own.children = n.children.clone()
+		clone.nodes[path] = &own
+	}
+	for session, paths := range t.ephemerals {
+		clone.ephemerals[session] = maps.Clone(paths)
+	}
+	return clone
+}
+
+// node is nil where there is none.
+func (t *Tree) node(path string) *node { return t.nodes[key(path)] }
+
+// link puts n into the tree.
+func (t *Tree) link(path string, n *node) {
+	t.nodes[path] = n
+	t.node(Parent(path)).children.add(base(path))
+	switch n.life {
+	case ephemeral:
+		if t.ephemerals[n.owner] == nil {
+			t.ephemerals[n.owner] = map[string]struct{}{}
+		}
+		t.ephemerals[n.owner][path] = struct{}{}
+	case container, ttl:
+		t.mortals[path] = struct{}{}
+	}
+}
+
+// unlink is the reverse of link.
+func (t *Tree) unlink(path string, n *node) {
+	delete(t.nodes, path)
+	t.node(Parent(path)).children.remove(base(path))
+	switch n.life {
+	case ephemeral:
+		delete(t.ephemerals[n.owner], path)
+		if len(t.ephemerals[n.owner]) == 0 {
+			delete(t.ephemerals, n.owner)
+		}
+	case container, ttl:
+		delete(t.mortals, path)
+	}
+}
+
+// Ephemerals are the paths of a session's nodes, sorted.
+func (t *Tree) Ephemerals(session int64) []string {
+	return slices.Sorted(maps.Keys(t.ephemerals[session]))
+}
+
+// Overdue are the containers whose children have gone and the TTL nodes whose time is up, sorted. neverUsed is how long a container
+// may be without any child, in milliseconds; 0 is for ever.
+func (t *Tree) Overdue(now, neverUsed int64) []string {
+	var paths []string
+	for path := range t.mortals {
+		n := t.nodes[path]
+		idle := now - n.mtime
+		switch {
+		case n.children.len() > 0:
+		case n.life == ttl && idle > n.ttl,
+			n.life == container && n.creates > 0,
+			n.life == container && neverUsed > 0 && idle > neverUsed:
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// Size says how many nodes there are, the root once, how many of them ephemeral, and how many bytes they hold.
+func (t *Tree) Size() (nodes, ephemerals int, bytes int64) {
+	for path, n := range t.nodes {
+		bytes += int64(len(path) + len(n.data))
+	}
+	for _, paths := range t.ephemerals {
+		ephemerals += len(paths)
+	}
+	return len(t.nodes), ephemerals, bytes
+}
+
+// Sessions are those that have ephemeral nodes, sorted.
+func (t *Tree) Sessions() []int64 { return slices.Sorted(maps.Keys(t.ephemerals)) }
+
+// Paths are those of all nodes, sorted.
+func (t *Tree) Paths() []string { return slices.Sorted(maps.Keys(t.nodes)) }

@@ -1,0 +1,118 @@
+// Package watch knows who watches which paths, and whom a change concerns. It is not safe for concurrent use.
+package watch
+
+import (
+	"strings"
+
+	"github.com/docent-zk/docent/zktest/internal/proto"
+)
+
+// Mode is a set of ways in which somebody watches a path.
+type Mode uint8
+
+// The modes.
+const (
+	Once Mode = 1 << iota
+	Persistent
+	Recursive
+	any = Once | Persistent | Recursive
+)
+
+// table is who watches which paths for one kind of change.
+type table[W comparable] struct {
+	oneMode   bool // the last mode that is asked for replaces those before
+	byPath    map[string]map[W]Mode
+	byWatcher map[W]map[string]struct{}
+	recursive int // how many entries are
+}
+
+func newTable[W comparable](oneMode bool) *table[W] {
+	return &table[W]{oneMode: oneMode, byPath: map[string]map[W]Mode{}, byWatcher: map[W]map[string]struct{}{}}
+}
+
+func (t *table[W]) add(path string, w W, m Mode) {
+	if t.byPath[path] == nil {
+		t.byPath[path] = map[W]Mode{}
+	}
+	if t.byWatcher[w] == nil {
+		t.byWatcher[w] = map[string]struct{}{}
+	}
+	if !t.oneMode {
+		m |= t.byPath[path][w]
+	}
+	t.byWatcher[w][path] = struct{}{}
+	t.set(path, w, m)
+}
+
+// set replaces the mode of an entry; none removes it.
+func (t *table[W]) set(path string, w W, m Mode) {
+	watchers := t.byPath[path]
+	t.recursive += int(m&Recursive/Recursive) - int(watchers[w]&Recursive/Recursive)
+	if m != 0 {
+		watchers[w] = m
+		return
+	}
+	delete(watchers, w)
+	if len(watchers) == 0 {
+		delete(t.byPath, path)
+	}
+	delete(t.byWatcher[w], path)
+	if len(t.byWatcher[w]) == 0 {
+		delete(t.byWatcher, w)
+	}
+}
+
+// remove reports whether there was anything to remove.
+func (t *table[W]) remove(path string, w W, m Mode) bool {
+	have := t.byPath[path][w]
+	if t.oneMode {
+		m = any
+	}
+	if have&m == 0 {
+		return false
+	}
+	t.set(path, w, have&^m)
+	return true
+}
+
+func (t *table[W]) forget(w W) {
+	for path := range t.byWatcher[w] {
+		t.set(path, w, 0)
+	}
+}
+
+// fire adds to told whom an event at path concerns, and removes the watches that were for once.
+func (t *table[W]) fire(event int32, path string, told map[W]bool) {
+	t.fireAt(path, told, func(m Mode) bool {
+		return m&(Once|Persistent) != 0 || m&Recursive != 0 && event != proto.EventChildrenChanged
+	})
+	if t.recursive == 0 || event == proto.EventChildrenChanged {
+		return
+	}
+	for up, more := above(path); more; up, more = above(up) {
+		for w, m := range t.byPath[up] {
+			if m&Recursive != 0 {
+				told[w] = true
+			}
+		}
+	}
+}
+
+func (t *table[W]) fireAt(path string, told map[W]bool, concerned func(Mode) bool) {
+	for w, m := range t.byPath[path] {
+		if concerned(m) {
+			told[w] = true
+		}
+		if m&Once != 0 {
+			t.set(path, w, m&^Once)
+		}
+	}
+}
+
+// above is the path one level up, as far as the root.
+func above(path string) (string, bool) {
+	if path == "/" || path == "" {
+		return "", false
+	}
+	return path[:max(strings.LastIndexByte(path, '/'), 1)], true
+}

@@ -1,0 +1,46 @@
+package zktest
+
+import "github.com/docent-zk/docent/zktest/internal/op"
+
+// Op is the type of a request, as it stands on the wire.
+type Op = op.Op
+
+// AnyOp in a [Match] stands for all of them. No client can send it.
+const AnyOp = op.Any
+
+// The requests that a client can send.
+const (
+	OpCreate               = op.Create
+	OpDelete               = op.Delete
+	OpExists               = op.Exists
+	OpGetData              = op.GetData
+	OpSetData              = op.SetData
+	OpGetACL               = op.GetACL
+	OpSetACL               = op.SetACL
+	OpGetChildren          = op.GetChildren
+	OpSync                 = op.Sync
+	OpPing                 = op.Ping
+	OpGetChildren2         = op.GetChildren2
+	OpCheck                = op.Check // within a multi only
+	OpMulti                = op.Multi
+	OpCreate2              = op.Create2
+	OpReconfig             = op.Reconfig
+	OpCheckWatches         = op.CheckWatches
+	OpRemoveWatches        = op.RemoveWatches
+	OpCreateContainer      = op.CreateContainer
+	OpDeleteContainer      = op.DeleteContainer
+	OpCreateTTL            = op.CreateTTL
+	OpMultiRead            = op.MultiRead
+	OpAuth                 = op.Auth
+	OpSetWatches           = op.SetWatches
+	OpSASL                 = op.SASL
+	OpGetEphemerals        = op.GetEphemerals
+	OpGetAllChildrenNumber = op.GetAllChildrenNumber
+	OpSetWatches2          = op.SetWatches2
+	OpAddWatch             = op.AddWatch
+	OpWhoAmI               = op.WhoAmI
+	OpCloseSession         = op.CloseSession
+)
+
+// Counts is how many requests of each type there were. A type that never came is missing, and reads as 0.
+type Counts = op.Counts

@@ -1,0 +1,216 @@
+package zktest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/docent-zk/docent/zktest/internal/proto"
+	"github.com/docent-zk/docent/zktest/internal/tree"
+)
+
+// Compat is the version of ZooKeeper whose behaviour a server has where versions differ.
+type Compat int
+
+// The versions. They differ in the transaction id of watch events, in what happens when a client watches a path in two ways, in who
+// may see what, and in answers to malformed requests.
+const (
+	V39 Compat = iota // 3.9, the default
+	V38               // 3.8, as Debian 12 packages it
+)
+
+// Option is a setting of a [Server].
+type Option func(*config) error
+
+// WithCompat chooses the version. The default is [V39].
+func WithCompat(v Compat) Option {
+	return func(c *config) error {
+		if v != V39 && v != V38 {
+			return fmt.Errorf("compat %d: want V39 or V38", v)
+		}
+		c.compat = v
+		return nil
+	}
+}
+
+// WithTick sets how exactly time is kept: sessions expire at the first tick after their timeout. The default is 100 ms.
+func WithTick(d time.Duration) Option {
+	return func(c *config) error {
+		if d < time.Millisecond {
+			return fmt.Errorf("tick %v: want 1ms or more", d)
+		}
+		c.tick = d
+		return nil
+	}
+}
+
+// WithSessionTimeouts sets the bounds of the timeouts that clients may ask for. The default is 2 ticks and an hour, which lets tests
+// have what they ask for; the real server's upper bound is 20 ticks.
+func WithSessionTimeouts(least, most time.Duration) Option {
+	return func(c *config) error {
+		if least < time.Millisecond || most < least {
+			return fmt.Errorf("session timeouts %v to %v: want 1ms or more, the smaller first", least, most)
+		}
+		c.least, c.most = least, most
+		return nil
+	}
+}
+
+// WithSeed gives each delivery between server and clients that connect in memory a latency of its own, 0.1 to 2 ms, out of a
+// generator that depends on the seed, the client, the direction and the number of the delivery. In a bubble of testing/synctest, a
+// whole run is a function of the seed then, as far as the clients are; see package sim. Clients need names, see [Server.Client].
+func WithSeed(seed int64) Option {
+	return func(c *config) error {
+		c.seed = &seed
+		return nil
+	}
+}
+
+// WithListener makes the server listen on address, host:port, from the start. Without it [Server.Addr] opens a free port on the
+// loopback interface when it is first called.
+func WithListener(address string) Option {
+	return func(c *config) error {
+		c.listen = address
+		return nil
+	}
+}
+
+// WithConfig sets what the real server's configuration file or a system property of its process would. The names are the real ones,
+// with or without "zookeeper." in front:
+//
+//	DigestAuthenticationProvider.superDigest  user:hash of who may do everything
+//	jute.maxbuffer                            largest request in bytes
+//	maxClientCnxns                            connections from one address; 0, the default, is any number
+//	znode.container.checkIntervalMs           how often containers and TTL nodes are looked at
+//	znode.container.maxNeverUsedIntervalMs    how long a container without any child may stay; 0, the default, is for ever
+//	extendedTypesEnabled                      whether there are TTL nodes; true by default, unlike the real server
+//	4lw.commands.whitelist                    the four-letter words that are answered; * by default, unlike the real server
+//	tickTime, minSessionTimeout, maxSessionTimeout  in milliseconds, as by the other options
+//
+// Names that have no meaning here are an error, unless they only concern disks, threads and the like.
+func WithConfig(name, value string) Option {
+	return func(c *config) error {
+		set, ok := settings[strings.TrimPrefix(name, "zookeeper.")]
+		if !ok {
+			return fmt.Errorf("%s=%s: no such setting", name, value)
+		}
+		if err := set(c, value); err != nil {
+			return fmt.Errorf("%s=%s: %w", name, value, err)
+		}
+		return nil
+	}
+}
+
+type config struct {
+	compat         Compat
+	tick           time.Duration
+	least, most    time.Duration // of session timeouts; 0: by tick
+	seed           *int64
+	listen         string
+	superDigest    string
+	maxFrame       int
+	maxConns       int
+	reapEvery      time.Duration
+	neverUsed      time.Duration
+	noTTL          bool
+	words          []string // the four-letter words that are answered
+	traceLimit     int
+	sessionless    time.Duration // how long a connection may be without a session
+	sessionlessOut time.Duration // and how exactly that is kept
+}
+
+func newConfig(opts []Option) (config, error) {
+	c := config{
+		tick: 100 * time.Millisecond, most: time.Hour, maxFrame: proto.DefaultMaxFrame,
+		reapEvery: time.Minute, words: []string{"*"}, traceLimit: 10_000,
+		sessionless: 10 * time.Second, sessionlessOut: 10 * time.Second,
+	}
+	for _, opt := range opts {
+		if opt == nil {
+			return c, fmt.Errorf("zktest: nil option")
+		}
+		if err := opt(&c); err != nil {
+			return c, fmt.Errorf("zktest: %w", err)
+		}
+	}
+	if c.least == 0 {
+		c.least = 2 * c.tick
+	}
+	if c.most < c.least {
+		return c, fmt.Errorf("zktest: session timeouts %v to %v: want the smaller first", c.least, c.most)
+	}
+	return c, nil
+}
+
+func (c config) rules() tree.Rules {
+	old := c.compat == V38
+	return tree.Rules{OldIPRules: old, OldMultiCreate2: old, ExistsNeedsRead: !old, NoTTL: c.noTTL}
+}
+
+// timeout is what a client gets of what it asks for.
+func (c config) timeout(asked time.Duration) time.Duration {
+	return min(max(asked, c.least), c.most)
+}
+
+func (c config) answersWord(word string) bool {
+	return slices.Contains(c.words, "*") || slices.Contains(c.words, word)
+}
+
+var settings = map[string]func(*config, string) error{
+	"DigestAuthenticationProvider.superDigest": func(c *config, v string) error {
+		c.superDigest = v
+		return nil
+	},
+	"4lw.commands.whitelist": func(c *config, v string) error {
+		c.words = nil
+		for word := range strings.SplitSeq(v, ",") {
+			c.words = append(c.words, strings.TrimSpace(word))
+		}
+		return nil
+	},
+	"extendedTypesEnabled": func(c *config, v string) error {
+		on, err := strconv.ParseBool(v)
+		c.noTTL = !on
+		return err
+	},
+	"jute.maxbuffer":                         number(func(c *config, n int) { c.maxFrame = n }),
+	"maxClientCnxns":                         number(func(c *config, n int) { c.maxConns = n }),
+	"tickTime":                               millis(func(c *config, d time.Duration) { c.tick = max(d, time.Millisecond) }),
+	"minSessionTimeout":                      millis(func(c *config, d time.Duration) { c.least = d }),
+	"maxSessionTimeout":                      millis(func(c *config, d time.Duration) { c.most = d }),
+	"znode.container.checkIntervalMs":        millis(func(c *config, d time.Duration) { c.reapEvery = max(d, time.Millisecond) }),
+	"znode.container.maxNeverUsedIntervalMs": millis(func(c *config, d time.Duration) { c.neverUsed = d }),
+	"admin.enableServer":                     ignored,
+	"clientPort":                             ignored,
+	"clientPortAddress":                      ignored,
+	"dataDir":                                ignored,
+	"dataLogDir":                             ignored,
+	"fsync.warningthresholdms":               ignored,
+	"forceSync":                              ignored,
+	"preAllocSize":                           ignored,
+	"snapCount":                              ignored,
+	"standaloneEnabled":                      ignored,
+	"autopurge.purgeInterval":                ignored,
+	"autopurge.snapRetainCount":              ignored,
+}
+
+func ignored(*config, string) error { return nil }
+
+func number(set func(*config, int)) func(*config, string) error {
+	return func(c *config, v string) error {
+		n, err := strconv.ParseUint(v, 0, 31)
+		set(c, int(n))
+		return err
+	}
+}
+
+func millis(set func(*config, time.Duration)) func(*config, string) error {
+	return func(c *config, v string) error {
+		n, err := strconv.ParseUint(v, 10, 31)
+		set(c, time.Duration(min(n, math.MaxInt32))*time.Millisecond)
+		return err
+	}
+}

@@ -1,0 +1,207 @@
+package zktest
+
+import (
+	"strings"
+
+	"github.com/docent-zk/docent/zktest/internal/op"
+	"github.com/docent-zk/docent/zktest/internal/proto"
+	"github.com/docent-zk/docent/zktest/internal/tree"
+)
+
+// The requests that change no node. All need srv.mu.
+
+// sync waits until the client's server has all that the leader has.
+func (c *conn) sync(req *proto.Request) answer {
+	return answer{wait: c.srv.zxid, body: func(e *proto.Encoder) { e.String(req.Path) }}
+}
+
+// exists sets its watch on a node that is not there too.
+func (c *conn) exists(req *proto.Request) answer {
+	stat, code := c.replica.tree.Exists(req.Path, c.ids)
+	if req.Watch && (code == OK || code == NoNode) {
+		c.replica.watches.Data(req.Path, c)
+	}
+	return answer{code: code, body: func(e *proto.Encoder) { e.Stat(stat) }}
+}
+
+func (c *conn) getData(req *proto.Request) answer {
+	data, stat, code := c.replica.tree.Data(req.Path, c.ids)
+	if req.Watch && code == OK {
+		c.replica.watches.Data(req.Path, c)
+	}
+	return answer{code: code, body: func(e *proto.Encoder) {
+		e.Buffer(data)
+		e.Stat(stat)
+	}}
+}
+
+func (c *conn) getChildren(req *proto.Request) answer {
+	names, stat, code := c.replica.tree.Children(req.Path, c.ids)
+	if req.Watch && code == OK {
+		c.replica.watches.Children(req.Path, c)
+	}
+	return answer{code: code, body: func(e *proto.Encoder) {
+		e.Strings(names)
+		if req.Op == op.GetChildren2 {
+			e.Stat(stat)
+		}
+	}}
+}
+
+func (c *conn) getACL(req *proto.Request) answer {
+	acl, stat, code := c.replica.tree.ACL(req.Path, c.ids)
+	return answer{code: code, body: func(e *proto.Encoder) {
+		e.ACLs(acl)
+		e.Stat(stat)
+	}}
+}
+
+// multiRead answers each part by itself, and sets no watches.
+func (c *conn) multiRead(req *proto.Request) answer {
+	var body proto.Encoder
+	for _, part := range req.Parts {
+		part.Watch = false
+		ans := kinds[part.Op].handle(c, &part)
+		if ans.code != OK {
+			body.FailedPart(ans.code)
+			continue
+		}
+		body.Part(part.Op, OK)
+		ans.body(&body)
+	}
+	body.EndOfParts()
+	return answer{body: func(e *proto.Encoder) { *e = append(*e, body...) }}
+}
+
+func (c *conn) getEphemerals(req *proto.Request) answer {
+	var own []string
+	for _, path := range c.replica.tree.Ephemerals(c.session.id) {
+		if req.Path == "" || strings.HasPrefix(path, req.Path) {
+			own = append(own, path)
+		}
+	}
+	return answer{body: func(e *proto.Encoder) { e.Strings(own) }}
+}
+
+func (c *conn) countBelow(req *proto.Request) answer {
+	count, code := c.replica.tree.CountBelow(req.Path, c.ids)
+	return answer{code: code, body: func(e *proto.Encoder) { e.Int(int32(count)) }}
+}
+
+// whoAmI tells users without the hashes of their passwords.
+func (c *conn) whoAmI(*proto.Request) answer {
+	ids := c.ids
+	return answer{body: func(e *proto.Encoder) {
+		e.Int(int32(len(ids)))
+		for _, id := range ids {
+			user := id.ID
+			if id.Scheme == "digest" {
+				user, _, _ = strings.Cut(user, ":")
+			}
+			e.String(id.Scheme)
+			e.String(user)
+		}
+	}}
+}
+
+// auth adds to who the client is. A client that fails has to go.
+func (c *conn) auth(req *proto.Request) answer {
+	ans := answer{fixed: true}
+	switch {
+	case req.Scheme == "digest" && req.Data != nil:
+		id := tree.Digest(string(req.Data))
+		if id == c.srv.cfg.superDigest {
+			c.addID(proto.ID{Scheme: tree.SuperScheme})
+		}
+		c.addID(proto.ID{Scheme: "digest", ID: id})
+	case req.Scheme == "ip":
+		c.addID(proto.ID{Scheme: "ip", ID: hostOf(c.net.RemoteAddr())})
+	default:
+		ans.code, ans.close = AuthFailed, true
+	}
+	return ans
+}
+
+// addID never changes a slice that somebody may have.
+func (c *conn) addID(id proto.ID) {
+	for _, have := range c.ids {
+		if have == id {
+			return
+		}
+	}
+	c.ids = append(c.ids[:len(c.ids):len(c.ids)], id)
+}
+
+// sasl is not configured: the real server says yes, and knows nobody.
+func (c *conn) sasl(*proto.Request) answer {
+	return answer{fixed: true, body: func(e *proto.Encoder) { e.Buffer(nil) }}
+}
+
+// setWatches sets the watches of a client that has reconnected, and tells it what it has missed.
+func (c *conn) setWatches(req *proto.Request) answer {
+	t, w := c.replica.tree, c.replica.watches
+	for _, path := range req.DataWatches {
+		switch stat := t.Watched(path); {
+		case stat == nil:
+			c.event(-1, proto.EventDeleted, path)
+		case stat.Mzxid > req.Zxid:
+			c.event(-1, proto.EventDataChanged, path)
+		default:
+			w.Data(path, c)
+		}
+	}
+	for _, path := range req.ExistWatches {
+		if t.Watched(path) != nil {
+			c.event(-1, proto.EventCreated, path)
+		} else {
+			w.Data(path, c)
+		}
+	}
+	for _, path := range req.ChildWatches {
+		switch stat := t.Watched(path); {
+		case stat == nil:
+			c.event(-1, proto.EventDeleted, path)
+		case stat.Pzxid > req.Zxid:
+			c.event(-1, proto.EventChildrenChanged, path)
+		default:
+			w.Children(path, c)
+		}
+	}
+	for _, path := range req.PersistentWatches {
+		w.Persistent(path, c)
+	}
+	for _, path := range req.RecursiveWatches {
+		w.Recursive(path, c)
+	}
+	return answer{}
+}
+
+func (c *conn) addWatch(req *proto.Request) answer {
+	switch req.Mode {
+	case proto.ModePersistent:
+		c.replica.watches.Persistent(req.Path, c)
+	case proto.ModeRecursive:
+		c.replica.watches.Recursive(req.Path, c)
+	default:
+		return answer{code: MarshallingError}
+	}
+	return answer{body: func(e *proto.Encoder) { e.Int(0) }}
+}
+
+func (c *conn) checkWatches(req *proto.Request) answer {
+	return c.findWatch(req, c.replica.watches.Has)
+}
+
+func (c *conn) removeWatches(req *proto.Request) answer {
+	return c.findWatch(req, c.replica.watches.Remove)
+}
+
+func (c *conn) findWatch(req *proto.Request, find func(string, *conn, int32) bool) answer {
+	switch {
+	case !c.replica.watches.Known(req.Mode):
+		return answer{code: MarshallingError}
+	case !find(req.Path, c, req.Mode):
+		return answer{code: NoWatcher}
+	}
+	return answer{}
+}

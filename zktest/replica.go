@@ -1,0 +1,131 @@
+package zktest
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/docent-zk/docent/zktest/internal/proto"
+	"github.com/docent-zk/docent/zktest/internal/tree"
+	"github.com/docent-zk/docent/zktest/internal/watch"
+)
+
+// replica is what clients of one server see: the leader's, which is the server itself, or a follower's. It is guarded by the server's
+// mutex.
+type replica struct {
+	srv     *Server
+	number  int // of the server in its ensemble, the leader's is 1
+	tree    *tree.Tree
+	watches *watch.Manager[*conn]
+	applied int64 // the last transaction that the tree has
+
+	lag     time.Duration // of a follower
+	held    bool          // a follower gets nothing at all
+	pending []transaction
+	news    chan struct{} // closed and replaced when transactions are applied
+}
+
+// transaction is what the leader sends to its followers.
+type transaction struct {
+	tree.Stamp
+	effects []tree.Effect
+	ended   *session // by it, or nil
+}
+
+func newReplica(s *Server, number int, t *tree.Tree) *replica {
+	return &replica{srv: s, number: number, tree: t, watches: watch.NewManager[*conn](s.cfg.compat == V38), news: make(chan struct{})}
+}
+
+func (s *Server) newTree() *tree.Tree { return tree.New(s.cfg.rules()) }
+
+// reset gives a follower the leader's state.
+func (r *replica) reset(t *tree.Tree) {
+	r.tree, r.applied, r.pending = t, 0, nil
+}
+
+// stamp is the next transaction's.
+func (s *Server) stamp() tree.Stamp {
+	s.zxid++
+	return tree.Stamp{Zxid: s.zxid, Time: s.clock.now().UnixMilli()}
+}
+
+// commit makes a transaction known that the leader's tree has already.
+func (s *Server) commit(t transaction) {
+	s.leader.tell(t)
+	for _, f := range s.followers {
+		f.replica.receive(t)
+	}
+}
+
+// receive gives a follower a transaction, for when its lag has passed.
+func (r *replica) receive(t transaction) {
+	r.pending = append(r.pending, t)
+	if r.lag == 0 {
+		r.catchUp()
+		return
+	}
+	r.srv.clock.at(r.srv.clock.now().Add(r.lag), func() { r.applyUntil(t.Zxid) })
+}
+
+func (r *replica) catchUp() { r.applyUntil(r.srv.zxid) }
+
+// applyUntil makes the changes of all transactions up to zxid, unless the follower is held.
+func (r *replica) applyUntil(zxid int64) {
+	if r.held {
+		return
+	}
+	for len(r.pending) > 0 && r.pending[0].Zxid <= zxid {
+		t := r.pending[0]
+		r.pending = r.pending[1:]
+		r.tree.Apply(t.effects, t.Stamp)
+		r.tell(t)
+		if t.ended != nil && t.ended.conn != nil && t.ended.conn.replica == r {
+			t.ended.conn.end(flushAll)
+		}
+	}
+	close(r.news)
+	r.news = make(chan struct{})
+}
+
+// tell sends the events of a transaction to those who watch.
+func (r *replica) tell(t transaction) {
+	r.applied = t.Zxid
+	for _, e := range t.effects {
+		r.tellOf(e, t.Zxid)
+	}
+}
+
+func (r *replica) tellOf(e tree.Effect, zxid int64) {
+	parent := tree.Parent(e.Path)
+	if parent == "" {
+		parent = "/"
+	}
+	switch e.Kind {
+	case tree.Created:
+		node, above := r.watches.Created(e.Path, parent)
+		r.send(node, zxid, proto.EventCreated, e.Path, e.ACL)
+		r.send(above, zxid, proto.EventChildrenChanged, parent, e.ParentACL)
+	case tree.Deleted:
+		node, above := r.watches.Deleted(e.Path, parent)
+		r.send(node, zxid, proto.EventDeleted, e.Path, e.ACL)
+		r.send(above, zxid, proto.EventChildrenChanged, parent, e.ParentACL)
+	case tree.Changed:
+		r.send(r.watches.Changed(e.Path), zxid, proto.EventDataChanged, e.Path, e.ACL)
+	}
+}
+
+// send tells those who may read the node.
+func (r *replica) send(to map[*conn]bool, zxid int64, kind int32, path string, acl []proto.ACL) {
+	if len(to) == 0 {
+		return
+	}
+	if r.srv.cfg.compat == V38 {
+		zxid = -1
+	}
+	all := slices.SortedFunc(maps.Keys(to), func(a, b *conn) int { return a.number - b.number })
+	for _, c := range all {
+		if tree.Allowed(acl, proto.PermRead, c.ids) {
+			c.event(zxid, kind, path)
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package zktest
+
+import (
+	"time"
+
+	"github.com/docent-zk/docent/zktest/internal/op"
+	"github.com/docent-zk/docent/zktest/internal/proto"
+	"github.com/docent-zk/docent/zktest/internal/rule"
+)
+
+// answer is what came of a request.
+type answer struct {
+	code   Code
+	body   func(*proto.Encoder) // of an answer without an error
+	wait   int64                // the transaction that the client's server must have before it answers
+	zxid   int64                // in place of that server's last, if fixed
+	fixed  bool
+	silent bool // there is no answer
+	close  bool // the connection ends after it
+	note   string
+}
+
+// serve carries out one request, or does to it what a rule says. It reports whether to go on reading.
+func (c *conn) serve(frame []byte) bool {
+	if c.swallowed() {
+		return false
+	}
+	if _, _, ok := proto.ParseHeader(frame); !ok {
+		return false
+	}
+	req, err := c.parse(frame)
+	r := c.meet(&req)
+	var a Action
+	if r != nil {
+		a = r.Action()
+	}
+	switch a.kind {
+	case dropBefore:
+		return c.refuse(&req, flushAll, "dropped before")
+	case resetBefore:
+		return c.refuse(&req, resetAll, "reset")
+	case hold:
+		if !c.await(r) {
+			return false
+		}
+	}
+	return c.carryOut(&req, err, a)
+}
+
+// parse knows that one request had another form in 3.8.
+func (c *conn) parse(frame []byte) (proto.Request, error) {
+	req, err := proto.Parse(frame)
+	if req.Op == op.DeleteContainer && c.srv.cfg.compat == V38 {
+		req.Path, err = string(frame[proto.HeaderSize:]), nil
+	}
+	return req, err
+}
+
+// meet counts the request and returns the rule that decides about it, or nil.
+func (c *conn) meet(req *proto.Request) *Rule {
+	c.srv.mu.Lock()
+	c.client.counts[req.Op]++
+	c.tally.received++
+	c.srv.mu.Unlock()
+	return c.srv.rules.Meet(rule.Request{Op: req.Op, Path: req.Path, Client: c.client.name})
+}
+
+// refuse ends the connection in place of carrying the request out.
+func (c *conn) refuse(req *proto.Request, how ending, note string) bool {
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
+	c.srv.traceRequest(c, req, OK, note)
+	c.end(how)
+	return false
+}
+
+// await waits as long as a rule delays or holds a request. It reports false when the server has stopped.
+func (c *conn) await(r *Rule) bool {
+	var over <-chan time.Time
+	if d := r.Action().delay; d >= 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-over:
+	case <-r.Released():
+	case <-c.life.done:
+		return false
+	}
+	return true
+}
+
+func (c *conn) carryOut(req *proto.Request, malformed error, a Action) bool {
+	ans, ok := c.perform(req, malformed, a)
+	if !ok || ans.wait != 0 && !c.awaitReplica(ans.wait) {
+		return false
+	}
+	return c.reply(req, ans, a)
+}
+
+// perform carries a request out, unless its session has ended or is another server's. A request that was held does not need its
+// connection any more.
+func (c *conn) perform(req *proto.Request, malformed error, a Action) (answer, bool) {
+	s := c.srv
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.sessions[c.session.id] != c.session, c.ended && a.kind != hold:
+		return answer{}, false
+	case c.session.moved:
+		s.traceRequest(c, req, OK, "the session has moved")
+		c.end(flushAll)
+		return answer{}, false
+	}
+	if req.Op != op.Auth && req.Op != op.SASL {
+		c.session.heard = s.clock.now()
+	}
+	if a.kind == dropAfter {
+		c.out.cork()
+	}
+	if a.kind == fail {
+		s.traceRequest(c, req, a.code, "made to fail")
+		return answer{code: a.code}, true
+	}
+	ans := c.handle(req, malformed)
+	s.traceRequest(c, req, ans.code, noteOf(ans.note, a))
+	return ans, true
+}
+
+func noteOf(note string, a Action) string {
+	switch a.kind {
+	case dropAfter:
+		return note + " dropped after"
+	case truncate:
+		return note + " truncated"
+	}
+	return note
+}
+
+// reply answers, or does what a rule says in place of it.
+func (c *conn) reply(req *proto.Request, ans answer, a Action) bool {
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
+	zxid := c.replica.applied
+	if ans.fixed {
+		zxid = ans.zxid
+	}
+	c.tally.noteReply(req, zxid, c.srv.clock.now())
+	if a.kind == dropAfter {
+		c.end(dropAll)
+		return false
+	}
+	if !ans.silent {
+		frame := encode(req, ans, zxid)
+		if a.kind == truncate {
+			frame, ans.close = frame[:min(a.bytes, len(frame))], true
+		}
+		c.put(frame)
+	}
+	if ans.close {
+		c.end(flushAll)
+	}
+	return !c.ended
+}
+
+func (t *tally) noteReply(req *proto.Request, zxid int64, at time.Time) {
+	t.lastOp, t.lastXID, t.lastZxid, t.lastAt = req.Op, req.XID, zxid, at
+}
+
+// encode makes the frame of an answer.
+func encode(req *proto.Request, ans answer, zxid int64) []byte {
+	xid := req.XID
+	if req.Op == op.Ping {
+		xid = proto.XIDPing
+	}
+	e := proto.Reply(xid, zxid, ans.code, bodyEstimate)
+	if ans.code == OK && ans.body != nil {
+		ans.body(&e)
+	}
+	return e.Finish()
+}
+
+// bodyEstimate is enough for most answers.
+const bodyEstimate = 128
+
+// handle carries out a request of any type. It needs srv.mu.
+func (c *conn) handle(req *proto.Request, malformed error) answer {
+	kind := kinds[req.Op]
+	switch {
+	case kind == nil:
+		return answer{code: Unimplemented, fixed: true, zxid: -1, close: true}
+	case req.Op == op.Check:
+		return c.loneCheck(req)
+	case c.srv.readOnly && kind.writes:
+		return answer{code: NotReadOnly}
+	case malformed != nil:
+		return c.malformed(req, kind)
+	}
+	return kind.handle(c, req)
+}
+
+// loneCheck is a check outside of a multi, where it has no place. In 3.8 it is carried out, and nobody answers that it went well.
+func (c *conn) loneCheck(req *proto.Request) answer {
+	if c.srv.cfg.compat == V38 {
+		ans := c.transact(req)
+		ans.silent = ans.code == OK
+		return ans
+	}
+	return answer{code: Unimplemented, fixed: true, zxid: -1, close: true}
+}
+
+// malformed is a request that does not hold what its type says. Some get as far as becoming a transaction that fails.
+func (c *conn) malformed(req *proto.Request, kind *kindOfRequest) answer {
+	if req.Op == op.Auth || req.Op == op.SASL {
+		return answer{silent: true, close: true}
+	}
+	ans := answer{code: MarshallingError}
+	if req.Op == op.Multi || kind.transacts && c.srv.cfg.compat == V38 {
+		c.srv.commit(transaction{Stamp: c.srv.stamp()})
+		ans.wait = c.srv.zxid
+	}
+	return ans
+}
+
+// kindOfRequest is how requests of a type are handled.
+type kindOfRequest struct {
+	handle    func(*conn, *proto.Request) answer // with srv.mu held
+	writes    bool                               // not for read-only servers
+	transacts bool                               // is a transaction, whatever comes of it
+}
+
+var kinds map[Op]*kindOfRequest
+
+func init() {
+	write := &kindOfRequest{handle: (*conn).transact, writes: true, transacts: true}
+	read := func(handle func(*conn, *proto.Request) answer) *kindOfRequest { return &kindOfRequest{handle: handle} }
+	kinds = map[Op]*kindOfRequest{
+		op.Create: write, op.Create2: write, op.CreateContainer: write, op.CreateTTL: write, op.Delete: write,
+		op.DeleteContainer: write, op.SetData: write, op.SetACL: write, op.Multi: write,
+		op.Sync:                 {handle: (*conn).sync, writes: true},
+		op.Reconfig:             {handle: (*conn).reconfig, writes: true, transacts: true},
+		op.Check:                {writes: true},
+		op.CloseSession:         read((*conn).closeSession),
+		op.CreateSession:        read(func(*conn, *proto.Request) answer { return answer{code: MarshallingError} }),
+		op.Ping:                 read(func(*conn, *proto.Request) answer { return answer{} }),
+		op.Auth:                 read((*conn).auth),
+		op.SASL:                 read((*conn).sasl),
+		op.Exists:               read((*conn).exists),
+		op.GetData:              read((*conn).getData),
+		op.GetChildren:          read((*conn).getChildren),
+		op.GetChildren2:         read((*conn).getChildren),
+		op.GetACL:               read((*conn).getACL),
+		op.MultiRead:            read((*conn).multiRead),
+		op.GetEphemerals:        read((*conn).getEphemerals),
+		op.GetAllChildrenNumber: read((*conn).countBelow),
+		op.WhoAmI:               read((*conn).whoAmI),
+		op.SetWatches:           read((*conn).setWatches),
+		op.SetWatches2:          read((*conn).setWatches),
+		op.AddWatch:             read((*conn).addWatch),
+		op.CheckWatches:         read((*conn).checkWatches),
+		op.RemoveWatches:        read((*conn).removeWatches),
+	}
+}

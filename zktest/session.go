@@ -1,0 +1,168 @@
+package zktest
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// serverID is the first byte of all session ids: that of a server that is alone.
+const serverID = 1
+
+// session is guarded by the server's mutex.
+type session struct {
+	id       int64
+	password [16]byte
+	timeout  time.Duration
+	heard    time.Time // when its client was last heard of
+	conn     *conn     // its connection, or nil
+	client   *Client   // who opened it
+	moved    bool      // it is another server's: its connection here is of no use
+}
+
+// password is a function of the id, so that it needs no keeping.
+func passwordOf(id int64) (p [16]byte) {
+	sum := sha256.Sum256([]byte("session " + strconv.FormatInt(id, 16)))
+	copy(p[:], sum[:])
+	return p
+}
+
+// openSession is one transaction.
+func (s *Server) openSession(client *Client, timeout time.Duration) *session {
+	sess := &session{id: s.nextSession, timeout: timeout, heard: s.clock.now(), client: client}
+	sess.password = passwordOf(sess.id)
+	s.nextSession++
+	s.sessions[sess.id] = sess
+	s.watchOver(sess)
+	s.commit(transaction{Stamp: s.stamp()})
+	return sess
+}
+
+// deadline is the first tick after the session's timeout.
+func (s *Server) deadline(sess *session) time.Time {
+	return s.afterTick(sess.heard.Add(sess.timeout), s.cfg.tick)
+}
+
+func (s *Server) afterTick(t time.Time, tick time.Duration) time.Time {
+	return s.started.Add((t.Sub(s.started)/tick + 1) * tick)
+}
+
+// watchOver expires the session when its time has come.
+func (s *Server) watchOver(sess *session) {
+	s.clock.at(s.deadline(sess), func() {
+		switch {
+		case s.sessions[sess.id] != sess:
+		case s.deadline(sess).After(s.clock.now()):
+			s.watchOver(sess)
+		default:
+			s.expire(sess)
+		}
+	})
+}
+
+// expire ends a session without its client's wish. Its connection ends without a word.
+func (s *Server) expire(sess *session) {
+	s.note(sess.client, sess.id, "expired")
+	c := sess.conn
+	s.endSession(sess)
+	if c != nil && c.replica == s.leader {
+		c.end(flushAll)
+	}
+}
+
+// endSession is one transaction: all of its ephemeral nodes go.
+func (s *Server) endSession(sess *session) {
+	at := s.stamp()
+	effects := s.leader.tree.EndSession(sess.id, at)
+	s.commit(transaction{Stamp: at, effects: effects, ended: sess})
+	delete(s.sessions, sess.id)
+}
+
+func (s *Server) sessionIDs() []int64 { return slices.Sorted(maps.Keys(s.sessions)) }
+
+// Session is a session as it was when it was asked for; its methods act on the session as it is.
+type Session struct {
+	ID         int64
+	Client     string // the name of the client that opened it
+	Timeout    time.Duration
+	Connected  bool
+	Ephemerals []string // the paths of its nodes, sorted
+
+	srv *Server
+}
+
+// Sessions are all sessions, in the order in which they were opened.
+func (s *Server) Sessions() []Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []Session
+	for _, id := range s.sessionIDs() {
+		all = append(all, s.look(s.sessions[id]))
+	}
+	return all
+}
+
+// Session is the session with the given id. It reports false if there is none.
+func (s *Server) Session(id int64) (Session, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess := s.sessions[id]
+	if sess == nil {
+		return Session{}, false
+	}
+	return s.look(sess), true
+}
+
+func (s *Server) look(sess *session) Session {
+	return Session{
+		ID: sess.id, Client: sess.client.name, Timeout: sess.timeout, Connected: sess.conn != nil,
+		Ephemerals: s.leader.tree.Ephemerals(sess.id), srv: s,
+	}
+}
+
+// String names the session as traces do.
+func (s Session) String() string { return "session " + s.srv.sessionName(s.ID) }
+
+// act calls do with a session that still exists.
+func (s Session) act(verb string, do func(*session)) error {
+	s.srv.mu.Lock()
+	defer s.srv.mu.Unlock()
+	sess := s.srv.sessions[s.ID]
+	if sess == nil {
+		return fmt.Errorf("zktest: %s session 0x%x: there is no such session", verb, s.ID)
+	}
+	do(sess)
+	return nil
+}
+
+// Expire ends the session now, as if its client had not been heard of for the session's timeout: in one transaction its ephemeral nodes go,
+// its connection ends without a word, and whoever comes with its id learns that it has expired.
+func (s Session) Expire() error { return s.act("expire", s.srv.expire) }
+
+// Drop ends the session's connection. The session lives on, and its time runs. Without a connection it does nothing.
+func (s Session) Drop() error { return s.endConn("drop", flushAll) }
+
+// Reset is Drop with a TCP reset; what has not arrived yet is lost.
+func (s Session) Reset() error { return s.endConn("reset", resetAll) }
+
+func (s Session) endConn(verb string, how ending) error {
+	return s.act(verb, func(sess *session) {
+		if sess.conn != nil {
+			sess.conn.end(how)
+		}
+	})
+}
+
+// Move makes the session another server's: what its connection asks for next is not done, and ends the connection. A client that comes
+// back is welcome.
+func (s Session) Move() error {
+	return s.act("move", func(sess *session) { sess.moved = true })
+}
+
+// sessionName is the session's number in the order of their opening.
+func (s *Server) sessionName(id int64) string {
+	return "s" + strconv.FormatInt(id-s.firstID+1, 10)
+}

@@ -1,0 +1,177 @@
+package zktest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/docent-zk/docent/zktest/internal/op"
+	"github.com/docent-zk/docent/zktest/internal/proto"
+	"github.com/docent-zk/docent/zktest/internal/tree"
+)
+
+// The state without a client. What follows works on the server as requests of one who may do everything do: with transaction ids, events
+// to those who watch, and the same errors, which are of type [Code]. It works while the server is stopped, too. Callers need no session.
+
+// Stat is what the server keeps about a node. Times are milliseconds since 1970.
+type Stat = proto.Stat
+
+// Get returns the data of a node: nil if it is null.
+func (s *Server) Get(path string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	data, _, code := s.leader.tree.Data(path, super)
+	return slices.Clone(data), problem("get", path, code)
+}
+
+// Stat returns what is known about a node.
+func (s *Server) Stat(path string) (Stat, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stat, code := s.leader.tree.Exists(path, super)
+	if code != OK {
+		return Stat{}, problem("stat", path, code)
+	}
+	return *stat, nil
+}
+
+// Exists reports whether there is a node.
+func (s *Server) Exists(path string) bool {
+	_, err := s.Stat(path)
+	return err == nil
+}
+
+// Children returns the names of a node's children, sorted.
+func (s *Server) Children(path string) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names, _, code := s.leader.tree.Children(path, super)
+	slices.Sort(names)
+	return names, problem("children", path, code)
+}
+
+// Create creates a persistent node that everybody may do everything with, and the nodes above it that are missing, with empty data.
+func (s *Server) Create(path string, data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.create(path, data)
+}
+
+func (s *Server) create(path string, data []byte) error {
+	if above := tree.Parent(path); above != "" && s.leader.tree.Watched(above) == nil {
+		if err := s.create(above, []byte{}); err != nil {
+			return err
+		}
+	}
+	return s.do("create", &proto.Request{Op: op.Create, Path: path, Data: slices.Clone(data), ACL: open})
+}
+
+// Set replaces the data of a node, whatever its version.
+func (s *Server) Set(path string, data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.do("set", &proto.Request{Op: op.SetData, Path: path, Data: slices.Clone(data), Version: -1})
+}
+
+// Delete deletes a node and all below it, the lowest first.
+func (s *Server) Delete(path string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.delete(path)
+}
+
+func (s *Server) delete(path string) error {
+	names, _, _ := s.leader.tree.Children(path, super)
+	slices.Sort(names)
+	for _, name := range names {
+		if err := s.delete(strings.TrimSuffix(path, "/") + "/" + name); err != nil {
+			return err
+		}
+	}
+	return s.do("delete", &proto.Request{Op: op.Delete, Path: path, Version: -1})
+}
+
+// SetSequence sets the number that the next sequential child of a node gets: to see what happens when numbers run out. It is no transaction,
+// and no real server does it.
+func (s *Server) SetSequence(path string, next int32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.leader.tree.SetSequence(path, next); err != nil {
+		return fmt.Errorf("zktest: %w", err)
+	}
+	return nil
+}
+
+var open = []proto.ACL{{Perms: proto.PermAll, Scheme: "world", ID: "anyone"}}
+
+func (s *Server) do(verb string, req *proto.Request) error {
+	out := s.execute(req, tree.Caller{IDs: super})
+	s.record(s.clients[0], 0, Entry{What: verb, Path: req.Path, Code: out.Code, Note: "by the test"})
+	return problem(verb, req.Path, out.Code)
+}
+
+func problem(verb, path string, code Code) error {
+	if code == OK {
+		return nil
+	}
+	return fmt.Errorf("zktest: %s %q: %w", verb, path, code)
+}
+
+// Load creates nodes, those above first; the keys are paths. It stops at the first error.
+func (s *Server) Load(nodes map[string]string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, path := range slices.Sorted(maps.Keys(nodes)) {
+		err := s.create(path, []byte(nodes[path]))
+		if err != nil && s.leader.tree.Watched(path) != nil {
+			err = s.do("set", &proto.Request{Op: op.SetData, Path: path, Data: []byte(nodes[path]), Version: -1})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Tree is a line for each node, sorted, without those that every server has: its path, its data as a Go string if it has any, what ends
+// it if it is not persistent, and its ACL if not everybody may do everything. It is meant for comparisons with what a test expects;
+// an ephemeral node shows the name of its session's client, or the session's own if that has none.
+func (s *Server) Tree() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	for _, path := range s.leader.tree.Paths() {
+		if path != "/" && path != "/zookeeper" && !strings.HasPrefix(path, "/zookeeper/") {
+			n, _ := s.leader.tree.Look(path)
+			fmt.Fprintln(&b, s.describe(n))
+		}
+	}
+	return b.String()
+}
+
+func (s *Server) describe(n tree.Node) string {
+	line := n.Path
+	if len(n.Data) > 0 {
+		line += fmt.Sprintf(" %q", n.Data)
+	}
+	switch n.Kind {
+	case "ephemeral":
+		line += " ephemeral of " + s.ownerName(n.Owner)
+	case "ttl":
+		line += fmt.Sprintf(" ttl %dms", n.TTL)
+	case "container":
+		line += " container"
+	}
+	if !n.Open {
+		line += fmt.Sprintf(" acl %v", n.ACL)
+	}
+	return line
+}
+
+func (s *Server) ownerName(session int64) string {
+	if sess := s.sessions[session]; sess != nil && sess.client.name != "" {
+		return sess.client.name
+	}
+	return s.sessionName(session)
+}

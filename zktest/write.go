@@ -1,0 +1,87 @@
+package zktest
+
+import (
+	"github.com/docent-zk/docent/zktest/internal/op"
+	"github.com/docent-zk/docent/zktest/internal/proto"
+	"github.com/docent-zk/docent/zktest/internal/tree"
+)
+
+// The requests that are transactions. All need srv.mu.
+
+// execute makes a transaction of a request, whatever comes of it.
+func (s *Server) execute(req *proto.Request, who tree.Caller) tree.Outcome {
+	at := s.stamp()
+	out := s.leader.tree.Execute(req, who, at)
+	s.commit(transaction{Stamp: at, effects: out.Effects})
+	return out
+}
+
+// transact is any write but the end of a session.
+func (c *conn) transact(req *proto.Request) answer {
+	out := c.srv.execute(req, tree.Caller{Session: c.session.id, IDs: c.ids})
+	ans := answer{code: out.Code, wait: c.srv.zxid, body: func(e *proto.Encoder) { outcomeBody(e, out) }}
+	if out.Path != req.Path && out.Op != op.Multi {
+		ans.note = out.Path
+	}
+	return ans
+}
+
+// outcomeBody is the body of the answer to a write.
+func outcomeBody(e *proto.Encoder, out tree.Outcome) {
+	switch out.Op {
+	case op.Create:
+		e.String(out.Path)
+	case op.Create2, op.CreateContainer, op.CreateTTL:
+		e.String(out.Path)
+		e.Stat(out.Stat)
+	case op.SetData, op.SetACL:
+		e.Stat(out.Stat)
+	case op.Multi:
+		for _, part := range out.Parts {
+			partBody(e, part)
+		}
+		e.EndOfParts()
+	}
+}
+
+func partBody(e *proto.Encoder, part tree.Outcome) {
+	switch part.Op {
+	case -1:
+		e.FailedPart(part.Code)
+		return
+	case op.CreateContainer, op.CreateTTL:
+		e.Part(op.Create2, OK)
+	default:
+		e.Part(part.Op, OK)
+	}
+	outcomeBody(e, part)
+}
+
+// closeSession ends the session by its client's wish. The answer is the last that its connection sends.
+func (c *conn) closeSession(*proto.Request) answer {
+	c.session.conn = nil
+	c.srv.endSession(c.session)
+	return answer{wait: c.srv.zxid, close: true}
+}
+
+// reconfig is not enabled.
+func (c *conn) reconfig(*proto.Request) answer {
+	c.srv.commit(transaction{Stamp: c.srv.stamp()})
+	return answer{code: ReconfigDisabled, wait: c.srv.zxid}
+}
+
+// reapLater looks after nodes that end by themselves, again and again. It needs srv.mu.
+func (s *Server) reapLater() {
+	s.clock.at(s.clock.now().Add(s.cfg.reapEvery), func() {
+		s.reap()
+		s.reapLater()
+	})
+}
+
+// reap deletes what is overdue, each in a transaction of its own.
+func (s *Server) reap() {
+	for _, path := range s.leader.tree.Overdue(s.clock.now().UnixMilli(), s.cfg.neverUsed.Milliseconds()) {
+		out := s.execute(&proto.Request{Op: op.DeleteContainer, Path: path}, tree.Caller{})
+		s.record(s.clients[0], 0, Entry{What: op.DeleteContainer.String(), Path: path, Code: out.Code})
+	}
+}
