@@ -10,13 +10,12 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
-	"github.com/docent-zk/docent/zktest/ensemble"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
 func TestParentsAreContainersThatTheServerReaps(t *testing.T) {
 	t.Parallel()
-	e := ensemble.Start(t, 1, ensemble.WithProperty("znode.container.checkIntervalMs", "1000"))
+	e := testzk.Own(t, time.Second)
 	c := testzk.Connected(t, e.Connect())
 	ctx := testzk.Context(t)
 	require.NoError(t, c.CreateContainers(ctx, "/a/b"))

@@ -94,6 +94,7 @@ func (c *core) open() (*session, error) {
 		Dial:           c.cfg.dial,
 		TLS:            c.cfg.tls,
 		Logger:         c.cfg.log,
+		Random:         c.cfg.random,
 		OnEvent:        s.event,
 	})
 	if err != nil {

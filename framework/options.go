@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"time"
 
@@ -40,6 +41,7 @@ type config struct {
 	acl            func(path string) []zk.ACL
 	tls            *tls.Config
 	dial           func(ctx context.Context, network, address string) (net.Conn, error)
+	random         func(n int64) int64
 }
 
 func newConfig(opts []Option) (config, error) {
@@ -49,6 +51,7 @@ func newConfig(opts []Option) (config, error) {
 		retry:          retry.BoundedExponential(100*time.Millisecond, 2*time.Second, 5),
 		log:            zap.NewNop(),
 		dial:           (&net.Dialer{}).DialContext,
+		random:         rand.Int64N,
 	}
 	for i, opt := range opts {
 		if opt == nil {
@@ -178,6 +181,19 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 			return fmt.Errorf("dialer is nil")
 		}
 		c.dial = dial
+		return nil
+	}
+}
+
+// WithRandom replaces the random numbers that decide about the order of servers and the lengths of pauses, so that a simulation can
+// repeat itself. It is given n and returns one of 0 to n-1; it is called by any goroutine. The default is rand.Int64N of math/rand/v2. The
+// random ids in node names are not of its making.
+func WithRandom(random func(n int64) int64) Option {
+	return func(c *config) error {
+		if random == nil {
+			return fmt.Errorf("source of random numbers is nil")
+		}
+		c.random = random
 		return nil
 	}
 }

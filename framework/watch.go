@@ -2,7 +2,6 @@ package framework
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -282,7 +281,7 @@ func (s *session) audit() {
 				break
 			}
 		}
-		timer.Reset(auditInterval + rand.N(auditInterval/2))
+		timer.Reset(auditInterval + time.Duration(s.core.cfg.random(int64(auditInterval/2))))
 	}
 }
 

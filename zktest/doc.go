@@ -39,7 +39,6 @@
 // # What is and what is not there
 //
 // All requests of 3.9's clients are answered as a server that is alone answers them. There are no SASL logins (accepted, and without
-// effect, as without a configuration), no reconfiguration (refused as disabled), no TLS, no JMX and no admin server. Quotas are
-// counted and not enforced. Nothing is throttled. Nothing is written to disk: the state lives as long as the [Server]. The order
+// effect, as without a configuration), no reconfiguration (refused as disabled), no TLS, no JMX and no admin server. Nothing is throttled. Nothing is written to disk: the state lives as long as the [Server]. The order
 // of children is, as with the real server, none to rely on.
 package zktest

@@ -120,10 +120,18 @@ func (d *door) accept(listener net.Listener) {
 			continue
 		}
 		if d.crowded(nc) || !d.client.srv.accept(d.client, d.replica, nc) {
-			reset(nc)
-			_ = nc.Close()
+			turnAway(nc)
 		}
 	}
+}
+
+// turnAway ends a connection as the real server does: the client sees its end, and everything after that as a reset.
+func turnAway(nc net.Conn) {
+	if tcp, ok := nc.(*net.TCPConn); ok {
+		_ = tcp.CloseWrite()
+	}
+	reset(nc)
+	_ = nc.Close()
 }
 
 // crowded reports whether there are too many connections from one address.

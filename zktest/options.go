@@ -86,6 +86,7 @@ func WithListener(address string) Option {
 //	maxClientCnxns                            connections from one address; 0, the default, is any number
 //	znode.container.checkIntervalMs           how often containers and TTL nodes are looked at
 //	znode.container.maxNeverUsedIntervalMs    how long a container without any child may stay; 0, the default, is for ever
+//	enforceQuota                              whether hard quotas refuse anything; they do not by default
 //	extendedTypesEnabled                      whether there are TTL nodes; true by default, unlike the real server
 //	4lw.commands.whitelist                    the four-letter words that are answered; * by default, unlike the real server
 //	tickTime, minSessionTimeout, maxSessionTimeout  in milliseconds, as by the other options
@@ -116,6 +117,7 @@ type config struct {
 	reapEvery      time.Duration
 	neverUsed      time.Duration
 	noTTL          bool
+	enforceQuota   bool
 	words          []string // the four-letter words that are answered
 	traceLimit     int
 	sessionless    time.Duration // how long a connection may be without a session
@@ -147,7 +149,7 @@ func newConfig(opts []Option) (config, error) {
 
 func (c config) rules() tree.Rules {
 	old := c.compat == V38
-	return tree.Rules{OldIPRules: old, OldMultiCreate2: old, ExistsNeedsRead: !old, NoTTL: c.noTTL}
+	return tree.Rules{OldIPRules: old, OldMultiCreate2: old, ExistsNeedsRead: !old, NoTTL: c.noTTL, EnforceQuota: c.enforceQuota}
 }
 
 // timeout is what a client gets of what it asks for.
@@ -171,11 +173,8 @@ var settings = map[string]func(*config, string) error{
 		}
 		return nil
 	},
-	"extendedTypesEnabled": func(c *config, v string) error {
-		on, err := strconv.ParseBool(v)
-		c.noTTL = !on
-		return err
-	},
+	"extendedTypesEnabled":                   boolean(func(c *config, on bool) { c.noTTL = !on }),
+	"enforceQuota":                           boolean(func(c *config, on bool) { c.enforceQuota = on }),
 	"jute.maxbuffer":                         number(func(c *config, n int) { c.maxFrame = n }),
 	"maxClientCnxns":                         number(func(c *config, n int) { c.maxConns = n }),
 	"tickTime":                               millis(func(c *config, d time.Duration) { c.tick = max(d, time.Millisecond) }),
@@ -203,6 +202,14 @@ func number(set func(*config, int)) func(*config, string) error {
 	return func(c *config, v string) error {
 		n, err := strconv.ParseUint(v, 0, 31)
 		set(c, int(n))
+		return err
+	}
+}
+
+func boolean(set func(*config, bool)) func(*config, string) error {
+	return func(c *config, v string) error {
+		on, err := strconv.ParseBool(v)
+		set(c, on)
 		return err
 	}
 }

@@ -12,7 +12,13 @@ import (
 
 // sync waits until the client's server has all that the leader has.
 func (c *conn) sync(req *proto.Request) answer {
-	return answer{wait: c.srv.zxid, body: func(e *proto.Encoder) { e.String(req.Path) }}
+	return answer{wait: c.srv.zxid, body: func(e *proto.Encoder) {
+		if req.Null {
+			e.Buffer(nil)
+			return
+		}
+		e.String(req.Path)
+	}}
 }
 
 // exists sets its watch on a node that is not there too.
@@ -109,7 +115,7 @@ func (c *conn) auth(req *proto.Request) answer {
 	ans := answer{fixed: true}
 	switch {
 	case req.Scheme == "digest" && req.Data != nil:
-		id := tree.Digest(string(req.Data))
+		id := tree.Digest(proto.Text(req.Data))
 		if id == c.srv.cfg.superDigest {
 			c.addID(proto.ID{Scheme: tree.SuperScheme})
 		}
@@ -133,48 +139,60 @@ func (c *conn) addID(id proto.ID) {
 }
 
 // sasl is not configured: the real server says yes, and knows nobody.
-func (c *conn) sasl(*proto.Request) answer {
+func (c *conn) sasl(req *proto.Request) answer {
+	if req.Data == nil {
+		return answer{silent: true, close: true}
+	}
 	return answer{fixed: true, body: func(e *proto.Encoder) { e.Buffer(nil) }}
 }
 
 // setWatches sets the watches of a client that has reconnected, and tells it what it has missed.
 func (c *conn) setWatches(req *proto.Request) answer {
-	t, w := c.replica.tree, c.replica.watches
-	for _, path := range req.DataWatches {
-		switch stat := t.Watched(path); {
-		case stat == nil:
-			c.event(-1, proto.EventDeleted, path)
-		case stat.Mzxid > req.Zxid:
-			c.event(-1, proto.EventDataChanged, path)
-		default:
-			w.Data(path, c)
+	set := []func(path string, zxid int64){c.setDataWatch, c.setExistsWatch, c.setChildWatch, c.setPersistent, c.setRecursive}
+	for i, list := range req.Watches {
+		if list.Null {
+			return answer{code: MarshallingError}
 		}
-	}
-	for _, path := range req.ExistWatches {
-		if t.Watched(path) != nil {
-			c.event(-1, proto.EventCreated, path)
-		} else {
-			w.Data(path, c)
+		for _, path := range list.Paths {
+			set[i](path, req.Zxid)
 		}
-	}
-	for _, path := range req.ChildWatches {
-		switch stat := t.Watched(path); {
-		case stat == nil:
-			c.event(-1, proto.EventDeleted, path)
-		case stat.Pzxid > req.Zxid:
-			c.event(-1, proto.EventChildrenChanged, path)
-		default:
-			w.Children(path, c)
-		}
-	}
-	for _, path := range req.PersistentWatches {
-		w.Persistent(path, c)
-	}
-	for _, path := range req.RecursiveWatches {
-		w.Recursive(path, c)
 	}
 	return answer{}
 }
+
+func (c *conn) setDataWatch(path string, zxid int64) {
+	switch stat := c.replica.tree.Watched(path); {
+	case stat == nil:
+		c.event(-1, proto.EventDeleted, path)
+	case stat.Mzxid > zxid:
+		c.event(-1, proto.EventDataChanged, path)
+	default:
+		c.replica.watches.Data(path, c)
+	}
+}
+
+func (c *conn) setExistsWatch(path string, _ int64) {
+	if c.replica.tree.Watched(path) != nil {
+		c.event(-1, proto.EventCreated, path)
+		return
+	}
+	c.replica.watches.Data(path, c)
+}
+
+func (c *conn) setChildWatch(path string, zxid int64) {
+	switch stat := c.replica.tree.Watched(path); {
+	case stat == nil:
+		c.event(-1, proto.EventDeleted, path)
+	case stat.Pzxid > zxid:
+		c.event(-1, proto.EventChildrenChanged, path)
+	default:
+		c.replica.watches.Children(path, c)
+	}
+}
+
+func (c *conn) setPersistent(path string, _ int64) { c.replica.watches.Persistent(path, c) }
+
+func (c *conn) setRecursive(path string, _ int64) { c.replica.watches.Recursive(path, c) }
 
 func (c *conn) addWatch(req *proto.Request) answer {
 	switch req.Mode {
@@ -188,7 +206,14 @@ func (c *conn) addWatch(req *proto.Request) answer {
 	return answer{body: func(e *proto.Encoder) { e.Int(0) }}
 }
 
+// checkWatches of 3.8 looks at the path before it looks for a watch.
 func (c *conn) checkWatches(req *proto.Request) answer {
+	if c.srv.cfg.compat == V38 && !strings.HasPrefix(req.Path, "/") {
+		if req.Path == "" {
+			return answer{code: NoWatcher}
+		}
+		return answer{code: MarshallingError}
+	}
 	return c.findWatch(req, c.replica.watches.Has)
 }
 

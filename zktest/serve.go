@@ -10,14 +10,15 @@ import (
 
 // answer is what came of a request.
 type answer struct {
-	code   Code
-	body   func(*proto.Encoder) // of an answer without an error
-	wait   int64                // the transaction that the client's server must have before it answers
-	zxid   int64                // in place of that server's last, if fixed
-	fixed  bool
-	silent bool // there is no answer
-	close  bool // the connection ends after it
-	note   string
+	code    Code
+	body    func(*proto.Encoder) // of an answer without an error
+	bodyToo bool                 // even with an error
+	wait    int64                // the transaction that the client's server must have before it answers
+	zxid    int64                // in place of that server's last, if fixed
+	fixed   bool
+	silent  bool // there is no answer
+	close   bool // the connection ends after it
+	note    string
 }
 
 // serve carries out one request, or does to it what a rule says. It reports whether to go on reading.
@@ -47,13 +48,27 @@ func (c *conn) serve(frame []byte) bool {
 	return c.carryOut(&req, err, a)
 }
 
-// parse knows that one request had another form in 3.8.
+// parse knows that 3.8 understands no client's deleteContainer, and that most requests need a path.
 func (c *conn) parse(frame []byte) (proto.Request, error) {
 	req, err := proto.Parse(frame)
-	if req.Op == op.DeleteContainer && c.srv.cfg.compat == V38 {
-		req.Path, err = string(frame[proto.HeaderSize:]), nil
+	switch {
+	case req.Op == op.DeleteContainer && c.srv.cfg.compat == V38:
+		req.Path, err = "", nil
+	case req.Null && err == nil && !needsNoPath(&req):
+		err = proto.ErrMarshal
 	}
 	return req, err
+}
+
+// needsNoPath holds for the requests to which a null path is no worse than an empty one.
+func needsNoPath(req *proto.Request) bool {
+	switch req.Op {
+	case op.SetData, op.SetACL, op.Sync, op.GetEphemerals, op.AddWatch, op.RemoveWatches:
+		return true
+	case op.CreateTTL: // which looks at the flag first
+		return req.Flags != proto.FlagTTL && req.Flags != proto.FlagTTLSequential
+	}
+	return false
 }
 
 // meet counts the request and returns the rule that decides about it, or nil.
@@ -175,7 +190,7 @@ func encode(req *proto.Request, ans answer, zxid int64) []byte {
 		xid = proto.XIDPing
 	}
 	e := proto.Reply(xid, zxid, ans.code, bodyEstimate)
-	if ans.code == OK && ans.body != nil {
+	if ans.body != nil && (ans.code == OK || ans.bodyToo) {
 		ans.body(&e)
 	}
 	return e.Finish()
@@ -220,6 +235,9 @@ func (c *conn) malformed(req *proto.Request, kind *kindOfRequest) answer {
 		c.srv.commit(transaction{Stamp: c.srv.stamp()})
 		ans.wait = c.srv.zxid
 	}
+	if req.Foreign {
+		ans.body, ans.bodyToo = (*proto.Encoder).EndOfParts, true
+	}
 	return ans
 }
 
@@ -242,7 +260,7 @@ func init() {
 		op.Reconfig:             {handle: (*conn).reconfig, writes: true, transacts: true},
 		op.Check:                {writes: true},
 		op.CloseSession:         read((*conn).closeSession),
-		op.CreateSession:        read(func(*conn, *proto.Request) answer { return answer{code: MarshallingError} }),
+		op.CreateSession:        {handle: (*conn).createSession, transacts: true},
 		op.Ping:                 read(func(*conn, *proto.Request) answer { return answer{} }),
 		op.Auth:                 read((*conn).auth),
 		op.SASL:                 read((*conn).sasl),

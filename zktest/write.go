@@ -70,6 +70,11 @@ func (c *conn) reconfig(*proto.Request) answer {
 	return answer{code: ReconfigDisabled, wait: c.srv.zxid}
 }
 
+// createSession is between servers; a client's is malformed whatever it holds.
+func (c *conn) createSession(req *proto.Request) answer {
+	return c.malformed(req, kinds[req.Op])
+}
+
 // reapLater looks after nodes that end by themselves, again and again. It needs srv.mu.
 func (s *Server) reapLater() {
 	s.clock.at(s.clock.now().Add(s.cfg.reapEvery), func() {

@@ -26,6 +26,7 @@ type Config struct {
 	Dial           func(ctx context.Context, network, address string) (net.Conn, error)
 	TLS            *tls.Config // nil: plain
 	Logger         *zap.Logger
+	Random         func(n int64) int64   // 0 to n-1, for pauses and the order of servers; nil: of math/rand
 	OnEvent        func(*Conn, zk.Event) // called on the driver's own goroutines: must not block, must not call the driver
 }
 
@@ -53,7 +54,7 @@ type Conn struct {
 func Open(cfg Config) (*Conn, error) {
 	c := &Conn{cfg: cfg, log: cfg.Logger, lastErr: map[string]error{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.hosts = newHosts(cfg.Servers, min(2*time.Second, cfg.SessionTimeout/8), c.Over)
+	c.hosts = newHosts(cfg.Servers, min(2*time.Second, cfg.SessionTimeout/8), c.Over, cfg.Random)
 	var err error
 	c.driver, c.events, err = zk.Connect(cfg.Servers, cfg.SessionTimeout,
 		zk.WithDialer(c.dial),

@@ -22,6 +22,7 @@ type hosts struct {
 	servers  []string
 	maxPause time.Duration
 	over     func() bool
+	random   func(n int64) int64
 
 	mu       sync.Mutex
 	next     int
@@ -29,10 +30,16 @@ type hosts struct {
 	since    time.Time // when the present connection was made, if there is one
 }
 
-func newHosts(servers []string, maxPause time.Duration, over func() bool) *hosts {
+func newHosts(servers []string, maxPause time.Duration, over func() bool, random func(int64) int64) *hosts {
+	if random == nil {
+		random = rand.Int64N
+	}
 	shuffled := append([]string(nil), servers...)
-	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	return &hosts{servers: shuffled, maxPause: max(maxPause, firstPause), over: over}
+	for i := range shuffled {
+		j := i + int(random(int64(len(shuffled)-i)))
+		shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
+	}
+	return &hosts{servers: shuffled, maxPause: max(maxPause, firstPause), over: over, random: random}
 }
 
 // Init is called by the driver with the servers given to it, which are the ones we already have.
@@ -75,5 +82,5 @@ func (h *hosts) pause() time.Duration {
 	if shift := round - 1; shift < 16 {
 		bound = min(bound, firstPause<<shift)
 	}
-	return bound/2 + rand.N(bound/2+1)
+	return bound/2 + time.Duration(h.random(int64(bound/2+1)))
 }

@@ -11,7 +11,7 @@ func never() bool { return false }
 
 func TestHostsGoRound(t *testing.T) {
 	servers := []string{"a:1", "b:2", "c:3", "d:4"}
-	h := newHosts(servers, time.Second, never)
+	h := newHosts(servers, time.Second, never, nil)
 	require.NoError(t, h.Init([]string{"1.2.3.4:5"}))
 	require.Equal(t, 4, h.Len())
 	var first, second []string
@@ -32,7 +32,7 @@ func TestHostsGoRound(t *testing.T) {
 func TestHostsStartSomewhere(t *testing.T) {
 	starts := map[string]bool{}
 	for range 200 {
-		server, _ := newHosts([]string{"a:1", "b:2"}, time.Second, never).Next()
+		server, _ := newHosts([]string{"a:1", "b:2"}, time.Second, never, nil).Next()
 		starts[server] = true
 	}
 	require.Len(t, starts, 2, "all clients begin with the same server")
@@ -40,7 +40,7 @@ func TestHostsStartSomewhere(t *testing.T) {
 
 func TestHostsStopWhenTheSessionIsOver(t *testing.T) {
 	over := false
-	h := newHosts([]string{"a:1", "b:2"}, time.Second, func() bool { return over })
+	h := newHosts([]string{"a:1", "b:2"}, time.Second, func() bool { return over }, nil)
 	for range 5 {
 		_, stop := h.Next()
 		require.False(t, stop)
@@ -52,7 +52,7 @@ func TestHostsStopWhenTheSessionIsOver(t *testing.T) {
 
 func TestPausesGrowFromNothingToABound(t *testing.T) {
 	const maxPause = 300 * time.Millisecond
-	h := newHosts([]string{"a:1", "b:2", "c:3"}, maxPause, never)
+	h := newHosts([]string{"a:1", "b:2", "c:3"}, maxPause, never, nil)
 	for round, bound := range []time.Duration{0, 50, 100, 200, 300, 300, 300} {
 		bound *= time.Millisecond
 		for range 3 {
@@ -70,7 +70,7 @@ func TestPausesGrowFromNothingToABound(t *testing.T) {
 }
 
 func TestPausesDiffer(t *testing.T) {
-	h := newHosts([]string{"a:1"}, time.Second, never)
+	h := newHosts([]string{"a:1"}, time.Second, never, nil)
 	h.Next()
 	h.Next()
 	pauses := map[time.Duration]bool{}
@@ -81,7 +81,7 @@ func TestPausesDiffer(t *testing.T) {
 }
 
 func TestOnlyAStableConnectionForgetsFailedAttempts(t *testing.T) {
-	h := newHosts([]string{"a:1"}, time.Second, never)
+	h := newHosts([]string{"a:1"}, time.Second, never, nil)
 	for range 3 {
 		h.Next()
 	}

@@ -4,7 +4,6 @@ package proto
 import (
 	"encoding/binary"
 	"errors"
-	"unicode/utf8"
 )
 
 // ErrMarshal is the error of a record that does not hold what its type says.
@@ -56,17 +55,19 @@ func (d *decoder) buffer() []byte {
 	return d.take(int(n))
 }
 
-// string fails for null: nothing that a client sends may be null.
-func (d *decoder) string() string {
+// nullString reports whether the string was null.
+func (d *decoder) nullString() (s string, null bool) {
 	b := d.buffer()
-	if b == nil {
+	return Text(b), b == nil
+}
+
+// string fails for null.
+func (d *decoder) string() string {
+	s, null := d.nullString()
+	if null {
 		d.err = ErrMarshal
-		return ""
 	}
-	if !utf8.Valid(b) {
-		return string([]rune(string(b))) // with U+FFFD for what is not valid
-	}
-	return string(b)
+	return s
 }
 
 // vector calls each for every element. It reports false for null.
@@ -84,13 +85,10 @@ func (d *decoder) vector(each func()) bool {
 	return n != -1 && d.err == nil
 }
 
-// strings fails for a null vector.
-func (d *decoder) strings() []string {
-	var all []string
-	if !d.vector(func() { all = append(all, d.string()) }) {
-		d.err = ErrMarshal
-	}
-	return all
+// strings reports whether the vector was null.
+func (d *decoder) strings() (all []string, null bool) {
+	filled := d.vector(func() { all = append(all, d.string()) })
+	return all, !filled
 }
 
 func (d *decoder) acls() []ACL {
@@ -129,6 +127,7 @@ func (e *Encoder) Buffer(v []byte) {
 
 // String appends a string.
 func (e *Encoder) String(v string) {
+	v = unitwise(v)
 	e.Int(int32(len(v)))
 	*e = append(*e, v...)
 }

@@ -7,6 +7,7 @@ type Request struct {
 	XID  int32
 	Op   op.Op
 	Path string
+	Null bool // the path was null
 
 	Data    []byte
 	ACL     []ACL
@@ -17,11 +18,18 @@ type Request struct {
 	Mode    int32  // of addWatch; the watcher type of checkWatches and removeWatches
 	Scheme  string // of auth
 
-	Parts []Request // of a multi
+	Parts   []Request // of a multi
+	Foreign bool      // a multiRead has a part that belongs into a multi
 
-	Zxid                                    int64 // of setWatches: the last that the client has seen
-	DataWatches, ExistWatches, ChildWatches []string
-	PersistentWatches, RecursiveWatches     []string
+	Zxid    int64 // of setWatches: the last that the client has seen
+	Watches []WatchList
+}
+
+// WatchList is one of the lists of setWatches, which has those for data, for existence and for children; setWatches2 also has those
+// for persistent and for recursive watches.
+type WatchList struct {
+	Paths []string
+	Null  bool
 }
 
 // HeaderSize is the number of bytes before a request's body.
@@ -59,14 +67,20 @@ func (d *decoder) body(r *Request) {
 		d.int() // the type means nothing
 		r.Scheme, r.Data = d.string(), d.buffer()
 		return
-	case op.SetWatches, op.SetWatches2:
-		d.watches(r)
+	case op.SASL:
+		r.Data = d.buffer()
+		return
+	case op.SetWatches:
+		d.watches(r, 3)
+		return
+	case op.SetWatches2:
+		d.watches(r, 5)
 		return
 	}
 	if !r.Op.PathFirst() {
 		return
 	}
-	r.Path = d.string()
+	r.Path, r.Null = d.nullString()
 	switch r.Op {
 	case op.Create, op.Create2, op.CreateContainer, op.CreateTTL:
 		r.Data, r.ACL, r.Flags = d.buffer(), d.acls(), d.int()
@@ -86,11 +100,11 @@ func (d *decoder) body(r *Request) {
 	}
 }
 
-func (d *decoder) watches(r *Request) {
+func (d *decoder) watches(r *Request, lists int) {
 	r.Zxid = d.long()
-	r.DataWatches, r.ExistWatches, r.ChildWatches = d.strings(), d.strings(), d.strings()
-	if r.Op == op.SetWatches2 {
-		r.PersistentWatches, r.RecursiveWatches = d.strings(), d.strings()
+	for range lists {
+		paths, null := d.strings()
+		r.Watches = append(r.Watches, WatchList{paths, null})
 	}
 }
 
@@ -111,10 +125,14 @@ func (d *decoder) parts(r *Request) {
 			break
 		}
 		if !partOps[r.Op][part.Op] {
+			r.Foreign = partOps[op.Multi][part.Op]
 			d.err = ErrMarshal
 			return
 		}
 		d.body(&part)
+		if part.Null {
+			d.err = ErrMarshal
+		}
 		r.Parts = append(r.Parts, part)
 	}
 	if len(r.Parts) > 0 {

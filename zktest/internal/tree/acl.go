@@ -65,15 +65,31 @@ func inNetwork(network, address string) bool {
 
 // parseNetwork understands an address too.
 func parseNetwork(s string) (netip.Prefix, error) {
-	if !strings.Contains(s, "/") {
-		a, err := netip.ParseAddr(s)
+	address, bits, found := strings.Cut(plainNumbers(s), "/")
+	if !found {
+		a, err := netip.ParseAddr(address)
 		if err != nil {
 			return netip.Prefix{}, err
 		}
 		return a.Prefix(a.BitLen())
 	}
-	n, err := netip.ParsePrefix(s)
+	n, err := netip.ParsePrefix(address + "/" + bits)
 	return n.Masked(), err
+}
+
+// plainNumbers is an address of version 4 without leading zeros, which mean nothing to the real server.
+func plainNumbers(s string) string {
+	if strings.Contains(s, ":") {
+		return s
+	}
+	parts := strings.Split(s, ".")
+	for i, part := range parts {
+		for len(part) > 1 && part[0] == '0' && part[1] >= '0' && part[1] <= '9' {
+			part = part[1:]
+		}
+		parts[i] = part
+	}
+	return strings.Join(parts, ".")
 }
 
 // resolve makes an ACL that can be kept out of what a client sent, or reports false.
@@ -109,7 +125,7 @@ func add(acl []proto.ACL, a proto.ACL) []proto.ACL {
 func authenticated(ids []proto.ID) []proto.ID {
 	var own []proto.ID
 	for _, id := range ids {
-		if id.Scheme == "digest" || id.Scheme == SuperScheme {
+		if id.Scheme == "digest" {
 			own = append(own, id)
 		}
 	}

@@ -2,6 +2,8 @@ package tree
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -11,8 +13,7 @@ const (
 	statsName  = "/zookeeper_stats"
 )
 
-// account keeps the list of quotas and what they have counted. Nothing is ever refused for a quota, as on a server that does not
-// enforce them.
+// account keeps the list of quotas and what they have counted.
 func (t *Tree) account(effects []Effect) {
 	counted := map[string]bool{}
 	for _, e := range effects {
@@ -31,11 +32,8 @@ func (t *Tree) account(effects []Effect) {
 		return
 	}
 	for _, e := range effects {
-		for path := e.Path; path != ""; path = Parent(path) {
-			if _, ok := t.quotas[path]; ok {
-				counted[path] = true
-				break // only the nearest counts
-			}
+		if path, ok := t.quotaFor(e.Path); ok {
+			counted[path] = true
 		}
 	}
 	for path := range counted {
@@ -57,18 +55,53 @@ func quotaOf(path string) (about, name string) {
 	return "", ""
 }
 
+// quotaFor is the path of the nearest quota, the only one that counts.
+func (t *Tree) quotaFor(path string) (string, bool) {
+	for ; path != ""; path = Parent(path) {
+		if _, ok := t.quotas[path]; ok {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+var hardLimit = regexp.MustCompile(`(byte|count)HardLimit=(\d+)`)
+
+// exceeds reports whether so many more nodes and bytes are more than a quota allows.
+func (t *Tree) exceeds(path string, nodes, bytes int) bool {
+	about, ok := t.quotaFor(path)
+	limits := t.node(quotaPath + about + limitsName)
+	if !t.rules.EnforceQuota || !ok || limits == nil {
+		return false
+	}
+	haveNodes, haveBytes := t.usage(about)
+	total := map[string]int{"count": haveNodes + nodes, "byte": haveBytes + bytes}
+	for _, limit := range hardLimit.FindAllStringSubmatch(string(limits.data), -1) {
+		most, err := strconv.Atoi(limit[2])
+		if err == nil && total[limit[1]] > most {
+			return true
+		}
+	}
+	return false
+}
+
 // count writes what a quota has counted. It is no change that anybody hears of.
 func (t *Tree) count(path string) {
 	stats := t.node(quotaPath + path + statsName)
 	if stats == nil {
 		return
 	}
-	var nodes, bytes int
+	nodes, bytes := t.usage(path)
+	stats.data = fmt.Appendf(nil, "count=%d,bytes=%d", nodes, bytes)
+}
+
+// usage is how many nodes there are at and below path, and how much data they have.
+func (t *Tree) usage(path string) (nodes, bytes int) {
 	for other, n := range t.nodes {
 		if other == path || strings.HasPrefix(other, path+"/") {
 			nodes++
 			bytes += len(n.data)
 		}
 	}
-	stats.data = fmt.Appendf(nil, "count=%d,bytes=%d", nodes, bytes)
+	return nodes, bytes
 }

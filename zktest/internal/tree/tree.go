@@ -13,6 +13,7 @@ type Rules struct {
 	OldMultiCreate2 bool // create2 in a multi is answered like create
 	ExistsNeedsRead bool
 	NoTTL           bool // TTL nodes are not enabled
+	EnforceQuota    bool
 }
 
 // Tree is the nodes as of one transaction.

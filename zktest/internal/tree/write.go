@@ -85,7 +85,7 @@ func (t *Tree) asPart(req proto.Request) proto.Request {
 	switch {
 	case req.Flags == proto.FlagContainer:
 		req.Op = op.CreateContainer
-	case req.Op == op.CreateTTL || req.Flags == proto.FlagTTL || req.Flags == proto.FlagTTLSequential:
+	case req.Flags == proto.FlagTTL || req.Flags == proto.FlagTTLSequential:
 	case req.Op == op.Create2 && !t.rules.OldMultiCreate2:
 	default:
 		req.Op = op.Create
@@ -115,22 +115,21 @@ func (t *Tree) plan(req *proto.Request, who Caller) (Effect, proto.Code) {
 	case op.Delete, op.DeleteContainer:
 		return t.planDelete(req, who)
 	case op.SetData:
-		n, code := t.guarded(req.Path, proto.PermWrite, who, req.Version)
-		if code != proto.OK {
-			return Effect{}, code
-		}
-		return Effect{Kind: Changed, Path: req.Path, ACL: n.acl, data: req.Data}, proto.OK
+		return t.planSet(req, who)
 	case op.SetACL:
 		return t.planACL(req, who)
 	case op.Check:
-		_, code := t.guarded(req.Path, proto.PermRead, who, req.Version)
+		n, code := t.guarded(req.Path, proto.PermRead, who)
+		if code == proto.OK && !n.hasVersion(req.Version) {
+			code = proto.BadVersion
+		}
 		return Effect{}, code
 	}
 	return Effect{}, proto.Unimplemented
 }
 
-// guarded is the node at path if who has the permission and the version is right.
-func (t *Tree) guarded(path string, perm int32, who Caller, version int32) (*node, proto.Code) {
+// guarded is the node at path if who has the permission.
+func (t *Tree) guarded(path string, perm int32, who Caller) (*node, proto.Code) {
 	if !valid(path) {
 		return nil, proto.BadArguments
 	}
@@ -140,10 +139,24 @@ func (t *Tree) guarded(path string, perm int32, who Caller, version int32) (*nod
 		return nil, proto.NoNode
 	case !Allowed(n.acl, perm, who.IDs):
 		return nil, proto.NoAuth
-	case version != -1 && version != n.version:
-		return nil, proto.BadVersion
 	}
 	return n, proto.OK
+}
+
+// hasVersion compares with what a client asks for.
+func (n *node) hasVersion(version int32) bool { return version == -1 || version == n.version }
+
+func (t *Tree) planSet(req *proto.Request, who Caller) (Effect, proto.Code) {
+	n, code := t.guarded(req.Path, proto.PermWrite, who)
+	switch {
+	case code != proto.OK:
+		return Effect{}, code
+	case t.exceeds(req.Path, 0, len(req.Data)-len(n.data)):
+		return Effect{}, proto.QuotaExceeded
+	case !n.hasVersion(req.Version):
+		return Effect{}, proto.BadVersion
+	}
+	return Effect{Kind: Changed, Path: req.Path, ACL: n.acl, data: req.Data}, proto.OK
 }
 
 func (t *Tree) planACL(req *proto.Request, who Caller) (Effect, proto.Code) {
@@ -181,7 +194,7 @@ func (t *Tree) planDelete(req *proto.Request, who Caller) (Effect, proto.Code) {
 		return Effect{}, proto.NoAuth
 	case n == nil:
 		return Effect{}, proto.NoNode
-	case !reap && req.Version != -1 && req.Version != n.version:
+	case !reap && !n.hasVersion(req.Version):
 		return Effect{}, proto.BadVersion
 	case n.children.len() > 0:
 		return Effect{}, proto.NotEmpty
@@ -237,6 +250,8 @@ func (t *Tree) planCreate(req *proto.Request, who Caller) (Effect, proto.Code) {
 		return Effect{}, proto.NodeExists
 	case parent.life == ephemeral:
 		return Effect{}, proto.NoChildrenForEphem
+	case t.exceeds(e.Path, 1, len(req.Data)):
+		return Effect{}, proto.QuotaExceeded
 	}
 	e.Kind, e.ACL, e.ParentACL, e.data = Created, acl, parent.acl, req.Data
 	return e, proto.OK
