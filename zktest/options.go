@@ -149,7 +149,7 @@ func newConfig(opts []Option) (config, error) {
 
 func (c config) rules() tree.Rules {
 	old := c.compat == V38
-	return tree.Rules{OldIPRules: old, OldMultiCreate2: old, ExistsNeedsRead: !old, NoTTL: c.noTTL, EnforceQuota: c.enforceQuota}
+	return tree.Rules{OldIPRules: old, OldMultiCreate2: old, ExistsNeedsRead: !old, NoTTL: c.noTTL, StrictMultiFlags: !old, EnforceQuota: c.enforceQuota}
 }
 
 // timeout is what a client gets of what it asks for.

@@ -12,7 +12,7 @@ import (
 
 // sync waits until the client's server has all that the leader has.
 func (c *conn) sync(req *proto.Request) answer {
-	return answer{wait: c.srv.zxid, body: func(e *proto.Encoder) {
+	return answer{wait: c.srv.leader.applied, body: func(e *proto.Encoder) {
 		if req.Null {
 			e.Buffer(nil)
 			return
@@ -206,12 +206,8 @@ func (c *conn) addWatch(req *proto.Request) answer {
 	return answer{body: func(e *proto.Encoder) { e.Int(0) }}
 }
 
-// checkWatches of 3.8 looks at the path before it looks for a watch.
 func (c *conn) checkWatches(req *proto.Request) answer {
-	if c.srv.cfg.compat == V38 && !strings.HasPrefix(req.Path, "/") {
-		if req.Path == "" {
-			return answer{code: NoWatcher}
-		}
+	if c.srv.cfg.compat == V38 && req.Path != "" && c.replica.watches.Stumbles(req.Path) {
 		return answer{code: MarshallingError}
 	}
 	return c.findWatch(req, c.replica.watches.Has)
@@ -225,7 +221,7 @@ func (c *conn) findWatch(req *proto.Request, find func(string, *conn, int32) boo
 	switch {
 	case !c.replica.watches.Known(req.Mode):
 		return answer{code: MarshallingError}
-	case !find(req.Path, c, req.Mode):
+	case !find(req.Path, c, req.Mode), req.Op == op.CheckWatches && req.Path == "" && c.srv.cfg.compat == V38:
 		return answer{code: NoWatcher}
 	}
 	return answer{}

@@ -235,7 +235,7 @@ func (c *conn) malformed(req *proto.Request, kind *kindOfRequest) answer {
 		c.srv.commit(transaction{Stamp: c.srv.stamp()})
 		ans.wait = c.srv.zxid
 	}
-	if req.Foreign {
+	if req.Misplaced {
 		ans.body, ans.bodyToo = (*proto.Encoder).EndOfParts, true
 	}
 	return ans

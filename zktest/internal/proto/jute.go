@@ -70,13 +70,10 @@ func (d *decoder) string() string {
 	return s
 }
 
-// vector calls each for every element. It reports false for null.
+// vector calls each for every element. It reports false for null; other numbers below 0 are as good as 0.
 func (d *decoder) vector(each func()) bool {
 	n := d.int()
-	if n < -1 {
-		d.err = ErrMarshal
-	}
-	for range n {
+	for range max(n, 0) {
 		if d.err != nil {
 			return false
 		}
@@ -93,7 +90,12 @@ func (d *decoder) strings() (all []string, null bool) {
 
 func (d *decoder) acls() []ACL {
 	var all []ACL
-	d.vector(func() { all = append(all, ACL{Perms: d.int(), Scheme: d.string(), ID: d.string()}) })
+	d.vector(func() {
+		a := ACL{Perms: d.int()}
+		a.Scheme, _ = d.nullString() // some clients send null for what is empty
+		a.ID, _ = d.nullString()
+		all = append(all, a)
+	})
 	return all
 }
 

@@ -18,8 +18,8 @@ type Request struct {
 	Mode    int32  // of addWatch; the watcher type of checkWatches and removeWatches
 	Scheme  string // of auth
 
-	Parts   []Request // of a multi
-	Foreign bool      // a multiRead has a part that belongs into a multi
+	Parts     []Request // of a multi
+	Misplaced bool      // a multi of reads is one of writes
 
 	Zxid    int64 // of setWatches: the last that the client has seen
 	Watches []WatchList
@@ -115,8 +115,9 @@ var partOps = map[op.Op]map[op.Op]bool{
 	op.MultiRead: {op.GetData: true, op.GetChildren: true},
 }
 
-// parts reads a multi up to its end mark.
+// parts reads a multi up to its end mark. One of reads that holds nothing but writes is read as what it should have been.
 func (d *decoder) parts(r *Request) {
+	allowed := partOps[r.Op]
 	for {
 		part := Request{XID: r.XID, Op: op.Op(d.int())}
 		done := d.bool()
@@ -124,10 +125,12 @@ func (d *decoder) parts(r *Request) {
 		if d.err != nil || done {
 			break
 		}
-		if !partOps[r.Op][part.Op] {
-			r.Foreign = partOps[op.Multi][part.Op]
+		if len(r.Parts) == 0 && r.Op == op.MultiRead && partOps[op.Multi][part.Op] {
+			r.Misplaced, allowed = true, partOps[op.Multi]
+		}
+		if !allowed[part.Op] {
 			d.err = ErrMarshal
-			return
+			break
 		}
 		d.body(&part)
 		if part.Null {
@@ -137,6 +140,10 @@ func (d *decoder) parts(r *Request) {
 	}
 	if len(r.Parts) > 0 {
 		r.Path = r.Parts[0].Path // what a multi is about, for those who look for it
+	}
+	r.Misplaced = r.Misplaced && d.err == nil
+	if r.Misplaced {
+		d.err = ErrMarshal
 	}
 }
 

@@ -22,7 +22,7 @@ func (t *Tree) account(effects []Effect) {
 		case name == "":
 			continue
 		case name == limitsName && e.Kind == Created:
-			t.quotas[path] = struct{}{}
+			t.quotas[path] = usage{}
 		case name == limitsName && e.Kind == Deleted:
 			delete(t.quotas, path)
 		}
@@ -74,8 +74,8 @@ func (t *Tree) exceeds(path string, nodes, bytes int) bool {
 	if !t.rules.EnforceQuota || !ok || limits == nil {
 		return false
 	}
-	haveNodes, haveBytes := t.usage(about)
-	total := map[string]int{"count": haveNodes + nodes, "byte": haveBytes + bytes}
+	used := t.quotas[about] // before the transaction, whatever its earlier parts did
+	total := map[string]int{"count": used.nodes + nodes, "byte": used.bytes + bytes}
 	for _, limit := range hardLimit.FindAllStringSubmatch(string(limits.data), -1) {
 		most, err := strconv.Atoi(limit[2])
 		if err == nil && total[limit[1]] > most {
@@ -85,23 +85,22 @@ func (t *Tree) exceeds(path string, nodes, bytes int) bool {
 	return false
 }
 
+// usage is how many nodes there are at and below a path, and how much data they have.
+type usage struct{ nodes, bytes int }
+
 // count writes what a quota has counted. It is no change that anybody hears of.
 func (t *Tree) count(path string) {
-	stats := t.node(quotaPath + path + statsName)
-	if stats == nil {
-		return
-	}
-	nodes, bytes := t.usage(path)
-	stats.data = fmt.Appendf(nil, "count=%d,bytes=%d", nodes, bytes)
-}
-
-// usage is how many nodes there are at and below path, and how much data they have.
-func (t *Tree) usage(path string) (nodes, bytes int) {
+	var used usage
 	for other, n := range t.nodes {
 		if other == path || strings.HasPrefix(other, path+"/") {
-			nodes++
-			bytes += len(n.data)
+			used.nodes++
+			used.bytes += len(n.data)
 		}
 	}
-	return nodes, bytes
+	if _, ok := t.quotas[path]; ok {
+		t.quotas[path] = used
+	}
+	if stats := t.node(quotaPath + path + statsName); stats != nil {
+		stats.data = fmt.Appendf(nil, "count=%d,bytes=%d", used.nodes, used.bytes)
+	}
 }

@@ -9,11 +9,12 @@ import (
 
 // Rules are what differs from server to server.
 type Rules struct {
-	OldIPRules      bool // no IPv6 in an ACL
-	OldMultiCreate2 bool // create2 in a multi is answered like create
-	ExistsNeedsRead bool
-	NoTTL           bool // TTL nodes are not enabled
-	EnforceQuota    bool
+	OldIPRules       bool // no IPv6 in an ACL
+	OldMultiCreate2  bool // create2 in a multi is answered like create
+	ExistsNeedsRead  bool
+	NoTTL            bool // TTL nodes are not enabled
+	EnforceQuota     bool
+	StrictMultiFlags bool // a create with an unknown flag spoils the whole multi
 }
 
 // Tree is the nodes as of one transaction.
@@ -22,14 +23,14 @@ type Tree struct {
 	nodes      map[string]*node
 	ephemerals map[int64]map[string]struct{} // by session
 	mortals    map[string]struct{}           // containers and TTL nodes
-	quotas     map[string]struct{}           // the paths that have a quota
+	quotas     map[string]usage              // the paths that have a quota, and what was counted last
 }
 
 // New is a tree as a new server has it.
 func New(rules Rules) *Tree {
 	t := &Tree{
 		rules: rules, nodes: map[string]*node{}, ephemerals: map[int64]map[string]struct{}{},
-		mortals: map[string]struct{}{}, quotas: map[string]struct{}{},
+		mortals: map[string]struct{}{}, quotas: map[string]usage{},
 	}
 	for _, path := range []string{"/", systemPath, quotaPath, configPath} {
 		t.nodes[path] = &node{data: []byte{}, acl: openACL}

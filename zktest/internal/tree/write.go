@@ -53,6 +53,10 @@ func (t *Tree) outcome(o op.Op, e Effect, effects []Effect) Outcome {
 // multi carries out all parts or none. Each sees what those before it did.
 func (t *Tree) multi(req *proto.Request, who Caller, at Stamp) Outcome {
 	all := Outcome{Op: op.Multi}
+	if !t.legible(req) {
+		all.Code = proto.Marshalling
+		return all
+	}
 	var undo []func()
 	for i := range req.Parts {
 		part := t.asPart(req.Parts[i])
@@ -60,6 +64,9 @@ func (t *Tree) multi(req *proto.Request, who Caller, at Stamp) Outcome {
 		if code != proto.OK {
 			for i := len(undo) - 1; i >= 0; i-- {
 				undo[i]()
+			}
+			if misread(&part) {
+				return Outcome{Op: op.Multi, Code: proto.Marshalling}
 			}
 			return Outcome{Op: op.Multi, Parts: failedParts(len(req.Parts), i, code)}
 		}
@@ -75,17 +82,37 @@ func (t *Tree) multi(req *proto.Request, who Caller, at Stamp) Outcome {
 	return all
 }
 
+// legible is false for a multi with a flag that there is not: new servers give up while they read it.
+func (t *Tree) legible(req *proto.Request) bool {
+	for i := range req.Parts {
+		if part := &req.Parts[i]; creates(part.Op) && t.rules.StrictMultiFlags && !isFlag(part.Flags) {
+			return false
+		}
+	}
+	return true
+}
+
+func creates(o op.Op) bool {
+	return o == op.Create || o == op.Create2 || o == op.CreateContainer || o == op.CreateTTL
+}
+
+// misread is a part that has one type by its flag and another by what it holds. The real server stumbles over it when it gets there, and
+// gives up the whole multi.
+func misread(part *proto.Request) bool {
+	return creates(part.Op) && isTTL(part.Flags) && part.Op != op.CreateTTL
+}
+
+func isFlag(flag int32) bool { return flag >= proto.FlagPersistent && flag <= proto.FlagTTLSequential }
+
+func isTTL(flag int32) bool { return flag == proto.FlagTTL || flag == proto.FlagTTLSequential }
+
 // asPart is a create of any type as the type that it has within a multi: there the flag decides.
 func (t *Tree) asPart(req proto.Request) proto.Request {
-	switch req.Op {
-	case op.Create, op.Create2, op.CreateContainer, op.CreateTTL:
-	default:
-		return req
-	}
 	switch {
+	case !creates(req.Op):
 	case req.Flags == proto.FlagContainer:
 		req.Op = op.CreateContainer
-	case req.Flags == proto.FlagTTL || req.Flags == proto.FlagTTLSequential:
+	case isTTL(req.Flags):
 	case req.Op == op.Create2 && !t.rules.OldMultiCreate2:
 	default:
 		req.Op = op.Create
@@ -262,10 +289,10 @@ const maxTTL = 1<<40 - 1
 
 // mode is what a create's type and flag make of the node.
 func (t *Tree) mode(req *proto.Request, who Caller) (e Effect, sequential bool, code proto.Code) {
-	if req.Flags < proto.FlagPersistent || req.Flags > proto.FlagTTLSequential {
+	if !isFlag(req.Flags) {
 		return e, false, proto.BadArguments
 	}
-	mortal := req.Flags == proto.FlagTTL || req.Flags == proto.FlagTTLSequential
+	mortal := isTTL(req.Flags)
 	switch {
 	case mortal && t.rules.NoTTL:
 		return e, false, proto.Unimplemented

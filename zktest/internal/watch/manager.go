@@ -1,6 +1,10 @@
 package watch
 
-import "github.com/docent-zk/docent/zktest/internal/proto"
+import (
+	"strings"
+
+	"github.com/docent-zk/docent/zktest/internal/proto"
+)
 
 // Manager is all watches of one server.
 type Manager[W comparable] struct {
@@ -100,6 +104,14 @@ func (m *Manager[W]) Has(path string, w W, kind int32) bool {
 		return data != 0 && len(m.data.byPath[path]) > 0 || children != 0 && len(m.children.byPath[path]) > 0
 	}
 	return m.data.byPath[path][w]&data != 0 || m.children.byPath[path][w]&children != 0
+}
+
+// Stumbles reports whether 3.8, which goes up from path as far as a recursive watch may be, meets a part that has nothing above it.
+func (m *Manager[W]) Stumbles(path string) bool {
+	if m.data.recursive > 0 || m.children.recursive > 0 {
+		return !strings.HasPrefix(path, "/")
+	}
+	return !strings.Contains(path, "/")
 }
 
 // Count is the number of watches of both kinds.
