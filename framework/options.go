@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -186,14 +187,19 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 }
 
 // WithRandom replaces the random numbers that decide about the order of servers and the lengths of pauses, so that a simulation can
-// repeat itself. It is given n and returns one of 0 to n-1; it is called by any goroutine. The default is rand.Int64N of math/rand/v2. The
+// repeat itself. It is given n and returns one of 0 to n-1, and is called once at a time. The default is rand.Int64N of math/rand/v2. The
 // random ids in node names are not of its making.
 func WithRandom(random func(n int64) int64) Option {
 	return func(c *config) error {
 		if random == nil {
 			return fmt.Errorf("source of random numbers is nil")
 		}
-		c.random = random
+		var mu sync.Mutex
+		c.random = func(n int64) int64 {
+			mu.Lock()
+			defer mu.Unlock()
+			return random(n)
+		}
 		return nil
 	}
 }

@@ -15,9 +15,13 @@ import (
 // asks for one each sixth of the timeout, and relies on the session for two thirds of the timeout from the last request that
 // was answered so: the last sign of life before that was a sixth and half a tick older at most, which leaves a margin of a
 // sixth less half a tick: the timeout should be well over three ticks.
+//
+// Both are cut short by a thousandth of the timeout, so that neither falls on the moments at which the driver pings, each third of
+// the timeout, and it is not up to chance what comes first.
 const (
 	safeNumerator, safeDenominator = 2, 3
 	beatsPerTimeout                = 6
+	offBeat                        = 1000
 )
 
 // Session is one session with the servers, and the operations bound to it: they fail with ErrSessionLost once it is over and are
@@ -205,7 +209,12 @@ func (s *session) end(reason error) {
 
 // allowance is for how long the session can be relied on after a request that the leader has answered.
 func (s *session) allowance() time.Duration {
-	return s.timeout() / safeDenominator * safeNumerator
+	return s.timeout()/safeDenominator*safeNumerator - s.timeout()/offBeat
+}
+
+// beatInterval is how often a sign of life of the leader is asked for.
+func (s *session) beatInterval() time.Duration {
+	return max(s.timeout()/beatsPerTimeout-s.timeout()/offBeat, time.Millisecond)
 }
 
 func (s *session) validUntil() time.Time {

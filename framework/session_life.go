@@ -76,7 +76,7 @@ func (s *session) present(ctx context.Context, a credential) error {
 func (s *session) supervise(ctx context.Context) {
 	timer := time.NewTimer(time.Until(s.validUntil()))
 	defer timer.Stop()
-	beat := time.NewTicker(max(s.timeout()/beatsPerTimeout, time.Millisecond))
+	beat := time.NewTicker(s.beatInterval())
 	defer beat.Stop()
 	for {
 		select {

@@ -2,6 +2,8 @@ package framework
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,6 +57,8 @@ type watchKey struct {
 // watched is a Watch in the table.
 type watched struct {
 	Watch
+	key    watchKey
+	number int   // in the order of their making
 	armed  bool  // the server has confirmed it
 	arming int   // requests under way that may arm it
 	seen   int64 // the version of what it watches, see reading.version
@@ -68,6 +72,7 @@ type hub struct {
 
 	mu     sync.Mutex
 	table  map[watchKey]*watched
+	made   int // watches, ever
 	closed bool
 }
 
@@ -102,8 +107,8 @@ func (h *hub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
-	for key := range h.table {
-		h.fire(key, zk.EventNotWatching)
+	for _, w := range h.inOrder() {
+		h.fire(w.key, zk.EventNotWatching)
 	}
 }
 
@@ -125,7 +130,8 @@ func (h *hub) join(key watchKey) (w *watched, ask bool) {
 	defer h.mu.Unlock()
 	w, there := h.table[key]
 	if !there {
-		w = &watched{Watch: Watch{fired: make(chan struct{})}}
+		h.made++
+		w = &watched{Watch: Watch{fired: make(chan struct{})}, key: key, number: h.made}
 		if h.closed {
 			w.kind = zk.EventNotWatching
 			close(w.fired)
@@ -155,16 +161,17 @@ func (h *hub) asked(key watchKey, w *watched, armed bool, seen int64) {
 	}
 }
 
-// pending lists what is armed.
-func (h *hub) pending() map[watchKey]*watched {
+// pending are the watches that the server has confirmed.
+func (h *hub) pending() []*watched {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := make(map[watchKey]*watched, len(h.table))
-	for key, w := range h.table {
-		if w.armed {
-			all[key] = w
-		}
-	}
+	return slices.DeleteFunc(h.inOrder(), func(w *watched) bool { return !w.armed })
+}
+
+// inOrder is the table, the oldest first: what is done to all is done in an order that chance has no part in. It needs mu.
+func (h *hub) inOrder() []*watched {
+	all := slices.Collect(maps.Values(h.table))
+	slices.SortFunc(all, func(a, b *watched) int { return a.number - b.number })
 	return all
 }
 
@@ -274,14 +281,26 @@ func (s *session) audit() {
 			return
 		case <-s.hub.again:
 			renew = true
+			s.settle()
 		case <-timer.C:
 		}
-		for key, w := range s.hub.pending() {
-			if !s.reexamine(key, w, renew) {
+		for _, w := range s.hub.pending() {
+			if !s.reexamine(w.key, w, renew) {
 				break
 			}
 		}
 		timer.Reset(auditInterval + time.Duration(s.core.cfg.random(int64(auditInterval/2))))
+	}
+}
+
+// settle gives the driver a moment to set its watches itself, and servers to whom many clients come at once a little rest.
+func (s *session) settle() {
+	const most = 50 * time.Millisecond
+	timer := time.NewTimer(time.Millisecond + time.Duration(s.core.cfg.random(int64(most))))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.done:
 	}
 }
 
