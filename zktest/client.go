@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/zktest/internal/gate"
-	"github.com/docent-zk/docent/zktest/internal/memnet"
 	"github.com/docent-zk/docent/zktest/internal/op"
 )
 
@@ -95,17 +94,15 @@ func (c *Client) DialContext(ctx context.Context, network, address string) (net.
 }
 
 func (c *Client) dial(ctx context.Context, address string) (net.Conn, error) {
-	number := c.nextDial()
-	latency, toServer, toClient := c.schedules(number)
-	if err := pause(ctx, latency); err != nil {
+	number, r := c.nextDial(), c.srv.at(address)
+	from := &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(c.number)), Port: 10_000 + number%50_000}
+	client, server, takes := c.pipe(number, from, tcpAddr(r.host()))
+	if err := pause(ctx, takes); err != nil {
 		return nil, err
 	}
 	if !c.dialling.Pass(ctx.Done()) {
 		return nil, context.Cause(ctx)
 	}
-	r := c.srv.at(address)
-	local := &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(c.number)), Port: 10_000 + number%50_000}
-	client, server := memnet.Pipe(local, tcpAddr(r.host()), toServer, toClient)
 	if !c.srv.accept(c, r, server) {
 		return nil, os.NewSyscallError("connect", syscall.ECONNREFUSED)
 	}

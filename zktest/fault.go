@@ -57,8 +57,8 @@ func DropBefore() Action { return Action{kind: dropBefore} }
 func DropAfter() Action { return Action{kind: dropAfter} }
 
 // Delay carries the request out after d, by package time. Everything behind it on its connection waits too. A request that was delayed is
-// carried out even if its connection has ended in the meantime, as one that the real server has in its pipeline; not if its
-// session has.
+// carried out even if its connection has ended in the meantime, as one that the real server has in its pipeline; but not if its session
+// has, or has a new connection, for no server lets it come after later requests of its client.
 func Delay(d time.Duration) Action { return Action{kind: hold, delay: max(d, 0)} }
 
 // Hold keeps the request, and everything behind it on its connection, until [Rule.Release] or [Rule.Remove], and is like [Delay] else.

@@ -3,6 +3,7 @@ package zktest
 import (
 	"hash/fnv"
 	"math/rand/v2"
+	"net"
 	"time"
 
 	"github.com/docent-zk/docent/zktest/internal/memnet"
@@ -14,41 +15,51 @@ const (
 	mostLatency  = 2 * time.Millisecond
 )
 
-// streams are deliveries in one direction of one client. No two streams deliver at the same instant, or else it would be up to chance
-// which of two requests comes first: each has nanoseconds of its own within each microsecond, and those that programs and the
-// server's clock use, the first, belong to none.
-const streams = int64(time.Microsecond) - 1
+// What happens to a client because of its network. No two of these, and no two clients, ever have the same instant, or else it would be
+// up to chance what comes first: each has a nanosecond of its own within each microsecond. The first, which programs and the server's
+// clock use, belongs to none.
+const (
+	requestArrives = iota
+	answerArrives
+	deadlinePasses
+	perClient
+)
 
-// stream is the latencies of one direction of a client's connection.
-type stream struct {
-	random *rand.Rand
-	slot   int64
-}
+// slots are the nanoseconds that there are.
+const slots = int64(time.Microsecond) - 1
 
-// newStream is a function of its arguments. The direction is 0 or 1.
-func newStream(seed int64, client *Client, conn, direction int) *stream {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(client.name))
-	key := h.Sum64() ^ uint64(conn)<<1 ^ uint64(direction)
-	return &stream{
-		random: rand.New(rand.NewPCG(uint64(seed), key)),
-		slot:   1 + (int64(client.number)*2+int64(direction))%streams,
-	}
-}
-
-// arrival is when what is sent now is there.
-func (s *stream) arrival(now time.Time) time.Time {
-	t := now.Add(leastLatency + time.Duration(s.random.Int64N(int64(mostLatency-leastLatency))))
+// slot is the first instant from t on that belongs to the client for this.
+func (c *Client) slot(t time.Time, what int) time.Time {
 	unit := int64(time.Microsecond)
-	return t.Add(time.Duration((s.slot - t.UnixNano()%unit + unit) % unit))
+	own := 1 + (int64(c.number)*perClient+int64(what))%slots
+	return t.Add(time.Duration((own - t.UnixNano()%unit + unit) % unit))
 }
 
-// schedules are the latencies of a new connection, and how long it takes to be made.
-func (c *Client) schedules(conn int) (dial time.Duration, toServer, toClient memnet.Schedule) {
-	if c.srv.cfg.seed == nil {
-		return 0, nil, nil
+// latency is that of one direction of one connection: a function of the seed, the client's name, the number of its connection, the direction
+// and the number of the delivery.
+func (c *Client) latency(conn, direction int) memnet.Schedule {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(c.name))
+	random := rand.New(rand.NewPCG(uint64(*c.srv.cfg.seed), h.Sum64()^uint64(conn)<<1^uint64(direction)))
+	return func(now time.Time) time.Time {
+		return c.slot(now.Add(leastLatency+time.Duration(random.Int64N(int64(mostLatency-leastLatency)))), direction)
 	}
-	up, down := newStream(*c.srv.cfg.seed, c, conn, 0), newStream(*c.srv.cfg.seed, c, conn, 1)
+}
+
+// deadlines are those of the client's reads and writes. The Go driver pings at the very instants at which its reads time out: the ping
+// comes first.
+func (c *Client) deadlines(t time.Time) time.Time { return c.slot(t, deadlinePasses) }
+
+// pipe makes a connection in memory, and says how long that takes.
+func (c *Client) pipe(number int, from, to *net.TCPAddr) (client, server *memnet.Conn, takes time.Duration) {
+	if c.srv.cfg.seed == nil {
+		client, server = memnet.Pipe(from, to, nil, nil)
+		return client, server, 0
+	}
+	up, down := c.latency(number, requestArrives), c.latency(number, answerArrives)
 	now := time.Now()
-	return down.arrival(now).Sub(now), up.arrival, down.arrival
+	takes = down(now).Sub(now)
+	client, server = memnet.Pipe(from, to, up, down)
+	client.ScheduleDeadlines(c.deadlines)
+	return client, server, takes
 }

@@ -114,14 +114,14 @@ func (c *conn) carryOut(req *proto.Request, malformed error, a Action) bool {
 	return c.reply(req, ans, a)
 }
 
-// perform carries a request out, unless its session has ended or is another server's. A request that was held does not need its
-// connection any more.
+// perform carries a request out, unless its session has, as far as the client's server knows, ended or is another server's. A request that was held does not need its
+// connection any more, but it must not come after what its client has asked for on the next one.
 func (c *conn) perform(req *proto.Request, malformed error, a Action) (answer, bool) {
 	s := c.srv
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.sessions[c.session.id] != c.session, c.ended && a.kind != hold:
+	case c.ended && (a.kind != hold || c.session.conn != nil), c.replica == s.leader && !s.alive(c.session):
 		return answer{}, false
 	case c.session.moved:
 		s.traceRequest(c, req, OK, "the session has moved")
@@ -209,6 +209,8 @@ func (c *conn) handle(req *proto.Request, malformed error) answer {
 		return c.loneCheck(req)
 	case c.srv.readOnly && kind.writes:
 		return answer{code: NotReadOnly}
+	case kind.transacts && !c.srv.alive(c.session): // which a follower does not know yet
+		return answer{code: SessionExpired}
 	case malformed != nil:
 		return c.malformed(req, kind)
 	}

@@ -73,6 +73,9 @@ func (s *Server) expire(sess *session) {
 	}
 }
 
+// alive reports whether a session has not ended.
+func (s *Server) alive(sess *session) bool { return s.sessions[sess.id] == sess }
+
 // endSession is one transaction: all of its ephemeral nodes go.
 func (s *Server) endSession(sess *session) {
 	at := s.stamp()

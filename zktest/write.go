@@ -59,6 +59,9 @@ func partBody(e *proto.Encoder, part tree.Outcome) {
 
 // closeSession ends the session by its client's wish. The answer is the last that its connection sends.
 func (c *conn) closeSession(*proto.Request) answer {
+	if !c.srv.alive(c.session) {
+		return answer{close: true}
+	}
 	c.session.conn = nil
 	c.srv.endSession(c.session)
 	return answer{wait: c.srv.zxid, close: true}

@@ -22,6 +22,7 @@ type Conn struct {
 	finished        bool // the end of our stream was sent
 	told            bool // of a reset that arrived: it is an error once
 	readBy, writeBy time.Time
+	deadlines       Schedule // when a deadline passes that is set to an instant, nil for then
 	turn            turn
 }
 

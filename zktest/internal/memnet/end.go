@@ -74,6 +74,14 @@ func (c *Conn) end() {
 	c.turn.wake()
 }
 
+// ScheduleDeadlines makes deadlines pass when the schedule says for the instant they are set to, in place of that instant. It concerns
+// those that are set from then on.
+func (c *Conn) ScheduleDeadlines(deadlines Schedule) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deadlines = deadlines
+}
+
 // SetDeadline sets the deadline of Read and Write. It counts for a pending Read too. Zero means none.
 func (c *Conn) SetDeadline(t time.Time) error {
 	return c.setDeadline(t, &c.readBy, &c.writeBy)
@@ -94,6 +102,9 @@ func (c *Conn) setDeadline(t time.Time, deadlines ...*time.Time) error {
 	defer c.mu.Unlock()
 	if c.closed {
 		return &net.OpError{Op: "set", Net: c.local.Network(), Addr: c.local, Err: net.ErrClosed}
+	}
+	if c.deadlines != nil && !t.IsZero() {
+		t = c.deadlines(t)
 	}
 	for _, d := range deadlines {
 		*d = t

@@ -1,0 +1,163 @@
+package mutex_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+const (
+	contenders   = 3
+	turns        = 4 // that each contender has to have
+	simTimeout   = 4 * time.Second
+	faultsInARun = 8
+)
+
+// Whatever happens to connections and sessions: one holder at a time, a larger token each time, everybody's turn comes, and nothing is
+// left behind.
+func TestSimulatedContenders(t *testing.T) {
+	sim.Repeat(t, 100, simulate)
+}
+
+func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+	resource := &resource{t: t, expelled: map[string]int64{}}
+	var running sync.WaitGroup
+	for i := range contenders {
+		c := &contender{t: t, resource: resource, name: fmt.Sprintf("c%d", i), random: rand.New(rand.NewPCG(random.Uint64(), 0))}
+		c.connect(srv)
+		running.Go(c.run)
+	}
+	for range faultsInARun {
+		time.Sleep(time.Duration(random.Int64N(int64(2 * time.Second))))
+		if c := srv.Client(fmt.Sprintf("c%d", random.IntN(contenders))); random.IntN(8) == 0 {
+			resource.expel(srv, c)
+		} else {
+			harm(srv, c, random)
+		}
+	}
+	running.Wait()
+	time.Sleep(2 * simTimeout) // nothing is lost, and what is still pending then is never done
+	require.Equal(t, "/lock container\n", srv.Tree())
+}
+
+// harm does one thing to a client. What would last is over before a session's end.
+func harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand) {
+	ops := []zktest.Op{zktest.OpCreate, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpSync, zktest.AnyOp}
+	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
+	switch random.IntN(7) {
+	case 0:
+		c.Drop()
+	case 1:
+		c.Reset()
+	case 2:
+		srv.On(match, zktest.DropBefore())
+	case 3:
+		srv.On(match, zktest.DropAfter())
+	case 4:
+		srv.On(match, zktest.Delay(time.Duration(random.Int64N(int64(simTimeout)))))
+	case 5:
+		c.Cut()
+		time.AfterFunc(time.Duration(random.Int64N(int64(2*simTimeout))), c.Heal)
+	case 6:
+		c.HoldEvents()
+		time.AfterFunc(time.Duration(random.Int64N(int64(simTimeout))), c.ReleaseEvents)
+	}
+}
+
+type contender struct {
+	t        *testing.T
+	resource *resource
+	name     string
+	random   *rand.Rand
+	lock     *mutex.Mutex
+}
+
+func (c *contender) connect(srv *zktest.Server) {
+	client, err := framework.New(srv.Host(),
+		framework.WithDialer(srv.Client(c.name).DialContext),
+		framework.WithSessionTimeout(simTimeout),
+		framework.WithRandom(rand.New(rand.NewPCG(c.random.Uint64(), 1)).Int64N),
+		framework.WithRetry(retry.Forever(100*time.Millisecond)))
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { require.NoError(c.t, client.Close()) })
+	c.lock, err = mutex.New(client, "/lock")
+	require.NoError(c.t, err)
+}
+
+func (c *contender) run() {
+	for done := 0; done < turns; {
+		hold, err := c.lock.Acquire(context.Background())
+		if err != nil {
+			continue
+		}
+		c.resource.use(c.name, hold)
+		select {
+		case <-time.After(time.Duration(c.random.Int64N(int64(time.Second)))):
+		case <-hold.Done():
+		}
+		c.resource.leave(hold)
+		_ = hold.Release()
+		done++
+	}
+}
+
+// resource is what the lock protects.
+type resource struct {
+	t        *testing.T
+	mu       sync.Mutex
+	holder   *recipes.Hold
+	owner    string // who holder belongs to
+	token    int64
+	expelled map[string]int64 // the transaction up to which everything of a client has been taken away
+}
+
+// expel takes away all that a client has, out of the blue: no client can know before it is told, and its hold means nothing meanwhile.
+func (r *resource) expel(srv *zktest.Server, c *zktest.Client) {
+	for _, s := range c.Sessions() {
+		_ = s.Expire()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := srv.Trace().Tail(1).Entries
+	r.expelled[c.Name()] = last[0].Zxid
+}
+
+// holds says whether a hold should be valid, and believes so.
+func (r *resource) holds(owner string, h *recipes.Hold) bool {
+	return h != nil && h.Err() == nil && h.Token() > r.expelled[owner]
+}
+
+func (r *resource) use(owner string, h *recipes.Hold) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.holds(owner, h) {
+		return
+	}
+	if r.holds(r.owner, r.holder) {
+		r.t.Errorf("token %d of %s while %s holds with %d", h.Token(), owner, r.owner, r.holder.Token())
+	}
+	if h.Token() <= r.token {
+		r.t.Errorf("token %d after %d", h.Token(), r.token)
+	}
+	r.holder, r.owner, r.token = h, owner, h.Token()
+}
+
+func (r *resource) leave(h *recipes.Hold) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.holder == h {
+		r.holder = nil
+	}
+}

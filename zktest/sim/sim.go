@@ -1,0 +1,124 @@
+// Package sim runs a test over many seeds. Each seed is another order of events: a bubble of testing/synctest with a server whose
+// latencies depend on the seed and nothing else.
+//
+//	func TestOneHolder(t *testing.T) {
+//		sim.Run(t, 1000, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+//			a := connect(t, srv.Client("a")) // a name for each client, and its Dialer or DialContext
+//			...
+//			time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
+//			srv.Client("a").Drop()
+//		})
+//	}
+//
+// A seed that fails prints its number and what happened on the server. The same seed fails again, alone:
+//
+//	go test -run 'TestOneHolder/seed=17$'
+//
+// The environment variable ZKTEST_SEEDS replaces the number of seeds, to run few where time is short and many at night.
+//
+// # How far it goes
+//
+// No two deliveries of different clients fall on the same instant, so the server sees one order of requests for each seed as long as
+// each client by itself is a function of what it gets and when. What a client leaves to chance stays so: its own random numbers, the
+// choice of a select with several cases ready, two of its goroutines that send at the same instant. [Repeat] shows whether a scenario
+// is reproducible.
+//
+// All of a scenario must end before it returns: clients are closed by t.Cleanup or in its body. It must not use t.Run, t.Parallel and
+// real sockets, as in any bubble.
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/docent-zk/docent/zktest"
+)
+
+// Scenario is a test that takes no time. Its server runs already; random is a generator that depends on the seed.
+type Scenario func(t *testing.T, srv *zktest.Server, random *rand.Rand)
+
+// Patience is how much time may pass in a scenario. One that takes longer hangs, however fast its clock goes: the process ends with the
+// seed and the trace.
+const Patience = time.Hour
+
+// Run runs the scenario with the seeds 1 to n, each as a parallel subtest of that name, on a server with the given options.
+func Run(t *testing.T, n int, scenario Scenario, opts ...zktest.Option) {
+	t.Helper()
+	each(t, n, func(t *testing.T, seed int64) { Once(t, seed, scenario, opts...) })
+}
+
+// Repeat is [Run] that runs each seed twice, and fails where the two runs' canonical traces differ.
+func Repeat(t *testing.T, n int, scenario Scenario, opts ...zktest.Option) {
+	t.Helper()
+	each(t, n, func(t *testing.T, seed int64) {
+		first := Once(t, seed, scenario, opts...).Canonical()
+		second := Once(t, seed, scenario, opts...).Canonical()
+		if first != second {
+			t.Errorf("seed %d is not reproducible:\n%s", seed, difference(first, second))
+		}
+	})
+}
+
+// Seeds is the environment variable that replaces the number of seeds, of all tests.
+const Seeds = "ZKTEST_SEEDS"
+
+func each(t *testing.T, n int, do func(*testing.T, int64)) {
+	t.Helper()
+	if s := os.Getenv(Seeds); s != "" {
+		var err error
+		if n, err = strconv.Atoi(s); err != nil || n < 1 {
+			t.Fatalf("%s=%s: want a number of seeds", Seeds, s)
+		}
+	}
+	for seed := int64(1); seed <= int64(n); seed++ {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			t.Parallel()
+			do(t, seed)
+		})
+	}
+}
+
+// Once runs the scenario with one seed and returns what happened on the server.
+func Once(t *testing.T, seed int64, scenario Scenario, opts ...zktest.Option) (trace zktest.Trace) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := zktest.New(append([]zktest.Option{zktest.WithSeed(seed)}, opts...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		watchdog := time.AfterFunc(Patience, func() { panic(fmt.Sprintf("seed %d hangs:\n%v", seed, srv.Trace())) })
+		t.Cleanup(func() {
+			watchdog.Stop()
+			srv.Close()
+			trace = srv.Trace()
+			if t.Failed() {
+				t.Logf("seed %d failed; this is what happened:\n%v", seed, trace)
+			}
+		})
+		scenario(t, srv, rand.New(rand.NewPCG(uint64(seed), 0)))
+	})
+	return trace
+}
+
+// difference is the first line in which two texts differ, with those before it.
+func difference(a, b string) string {
+	one, other := strings.Split(a, "\n"), strings.Split(b, "\n")
+	i := 0
+	for i < len(one) && i < len(other) && one[i] == other[i] {
+		i++
+	}
+	return strings.Join(one[max(0, i-20):i], "\n") + "\nfirst:  " + line(one, i) + "\nsecond: " + line(other, i)
+}
+
+func line(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "(the end)"
+}
