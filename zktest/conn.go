@@ -35,15 +35,6 @@ type conn struct {
 	tally    tally
 }
 
-// tally is what the four-letter words tell of a connection.
-type tally struct {
-	received, sent int
-	lastOp         Op
-	lastXID        int32
-	lastZxid       int64
-	lastAt         time.Time
-}
-
 // inBuffer is for reading; frames that are larger are read past it.
 const inBuffer = 2048
 
@@ -161,7 +152,7 @@ func (c *conn) write() {
 		if !c.send(frames) {
 			return
 		}
-		if how != goesOn {
+		if how = c.out.harsher(how); how != goesOn {
 			if how == flushAll {
 				c.departs(false)
 			}
@@ -179,6 +170,9 @@ func (c *conn) send(frames []outFrame) bool {
 	for _, f := range frames {
 		if !c.departs(f.event) {
 			return false
+		}
+		if c.out.harsher(goesOn) != goesOn {
+			return true // what was held back is not sent any more
 		}
 		if c.swallows.Load() {
 			continue
@@ -212,6 +206,7 @@ func (c *conn) hangUp() {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	c.end(dropAll)
+	c.life.countersOf(c.replica).absorb(c)
 	delete(c.life.conns, c)
 }
 

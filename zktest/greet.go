@@ -89,6 +89,7 @@ func (c *conn) welcome(req proto.Connect) bool {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	sess := c.session
+	c.countConnect(req.Session == 0)
 	c.put(proto.Connected(int32(sess.timeout.Milliseconds()), sess.id, sess.password, req, c.srv.readOnly))
 	return true
 }

@@ -90,6 +90,16 @@ func (o *outbox) take() ([]outFrame, ending) {
 	return frames, o.how
 }
 
+// harsher is how the outbox has ended since take said how, if what was taken is not to be sent any more.
+func (o *outbox) harsher(how ending) ending {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.how > flushAll {
+		return o.how
+	}
+	return how
+}
+
 func (o *outbox) len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -76,6 +76,7 @@ func (c *conn) meet(req *proto.Request) *Rule {
 	c.srv.mu.Lock()
 	c.client.counts[req.Op]++
 	c.tally.received++
+	c.tally.arrived = c.srv.clock.now()
 	c.srv.mu.Unlock()
 	return c.srv.rules.Meet(rule.Request{Op: req.Op, Path: req.Path, Client: c.client.name})
 }
@@ -161,7 +162,7 @@ func (c *conn) reply(req *proto.Request, ans answer, a Action) bool {
 	if ans.fixed {
 		zxid = ans.zxid
 	}
-	c.tally.noteReply(req, zxid, c.srv.clock.now())
+	c.countReply(req, ans.code, zxid)
 	if a.kind == dropAfter {
 		c.end(dropAll)
 		return false
@@ -177,10 +178,6 @@ func (c *conn) reply(req *proto.Request, ans answer, a Action) bool {
 		c.end(flushAll)
 	}
 	return !c.ended
-}
-
-func (t *tally) noteReply(req *proto.Request, zxid int64, at time.Time) {
-	t.lastOp, t.lastXID, t.lastZxid, t.lastAt = req.Op, req.XID, zxid, at
 }
 
 // encode makes the frame of an answer.

@@ -53,9 +53,11 @@ type state struct {
 
 // lifetime is what a running server has.
 type lifetime struct {
-	done    chan struct{}  // closed when the server stops
-	running sync.WaitGroup // everything that must have ended before it is stopped
-	conns   map[*conn]struct{}
+	done     chan struct{}  // closed when the server stops
+	running  sync.WaitGroup // everything that must have ended before it is stopped
+	conns    map[*conn]struct{}
+	since    time.Time
+	counters map[*replica]*counters // for the four-letter words
 }
 
 // Start returns a running server that is closed when the test ends; if the test failed, the end of the server's [Trace] goes to its log.
@@ -120,7 +122,7 @@ func (s *Server) forget() {
 func (s *Server) Start() error {
 	s.switching.Lock()
 	defer s.switching.Unlock()
-	l := &lifetime{done: make(chan struct{}), conns: map[*conn]struct{}{}}
+	l := &lifetime{done: make(chan struct{}), conns: map[*conn]struct{}{}, counters: map[*replica]*counters{}}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -130,6 +132,7 @@ func (s *Server) Start() error {
 		s.mu.Unlock()
 		return nil
 	}
+	l.since = s.clock.now()
 	s.life = l
 	s.setAlarms()
 	doors := s.doors()

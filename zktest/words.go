@@ -1,11 +1,142 @@
 package zktest
 
-// isWord reports whether a connection begins with a four-letter word in place of a frame.
-func isWord(s string) bool { return s == "ruok" }
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strings"
 
+	"github.com/docent-zk/docent/zktest/internal/proto"
+)
+
+// wordSize is the length of a word: that of a frame's prefix, in whose place it comes.
+const wordSize = proto.PrefixSize
+
+// words are the four-letter words and what answers them. The texts are those of 3.8, byte for byte, as far as there is something to tell.
+var words map[string]func(*inquiry)
+
+func init() {
+	words = map[string]func(*inquiry){
+		"conf": (*inquiry).conf, "cons": (*inquiry).cons, "crst": (*inquiry).crst, "dirs": (*inquiry).dirs,
+		"dump": (*inquiry).dump, "envi": (*inquiry).envi, "gtmk": (*inquiry).gtmk, "hash": (*inquiry).hash,
+		"isro": (*inquiry).isro, "mntr": (*inquiry).mntr, "ruok": (*inquiry).ruok, "srst": (*inquiry).srst,
+		"srvr": (*inquiry).srvr, "stat": (*inquiry).stat, "stmk": (*inquiry).stmk, "wchc": (*inquiry).wchc,
+		"wchp": (*inquiry).wchp, "wchs": (*inquiry).wchs,
+	}
+}
+
+// inquiry is a word that is being answered. All of it needs srv.mu.
+type inquiry struct {
+	strings.Builder // the answer
+
+	srv     *Server
+	replica *replica // the server that was asked
+	life    *lifetime
+	asker   *conn // nil if the test asks
+	more    []byte
+}
+
+// isWord reports whether a connection begins with a four-letter word in place of a frame. Other letters are a length, an absurd one.
+func isWord(s string) bool { return words[s] != nil }
+
+// Command is the answer to a four-letter word, such as "srvr" or "mntr", as a connection to [Server.Addr] would get it. There is no
+// connection of one who asks in it, though. After "stmk" come the eight bytes of the mask. It is an error if the word is none, and
+// while the server is stopped. Of what the real server tells, mntr has only the main figures, hash is always as before the
+// first digest, conf and dirs know of no disk, and envi has no Java.
+func (s *Server) Command(word string) (string, error) {
+	name := word[:min(wordSize, len(word))]
+	switch {
+	case !isWord(name), len(word) > wordSize && name != "stmk":
+		return "", fmt.Errorf("zktest: command %q: no such word", word)
+	case name == "stmk" && len(word) != wordSize+maskSize:
+		return "", fmt.Errorf("zktest: command %q: want %d bytes after stmk", word, maskSize)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life == nil {
+		return "", fmt.Errorf("zktest: command %q: the server is not running", word)
+	}
+	q := &inquiry{srv: s, replica: s.leader, life: s.life, more: []byte(word[wordSize:])}
+	total := s.life.countersOf(s.leader)
+	total.received++
+	q.run(name)
+	total.sent += packets(q)
+	return q.String(), nil
+}
+
+// answerWord is all that happens on a connection that begins with a word.
 func (c *conn) answerWord(word string) {
+	more := c.maskOf(word)
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
-	c.out.put(outFrame{[]byte("imok"), false})
+	c.tally.received++
+	q := &inquiry{srv: c.srv, replica: c.replica, life: c.life, asker: c, more: more}
+	q.run(word)
+	c.tally.sent += packets(q) // after the answer, which does not count itself
+	c.out.put(outFrame{[]byte(q.String()), false})
 	c.end(flushAll)
+}
+
+// packets is what an answer counts for: nothing if it is empty.
+func packets(q *inquiry) int { return min(q.Len(), 1) }
+
+// maskOf is what follows stmk. The real server does not wait for it either: it comes with the word or not at all.
+func (c *conn) maskOf(word string) []byte {
+	if word != "stmk" || c.in.Buffered() < maskSize {
+		return nil
+	}
+	mask := make([]byte, maskSize)
+	_, _ = io.ReadFull(c.in, mask) // is buffered
+	return mask
+}
+
+func (q *inquiry) run(word string) {
+	if !q.srv.cfg.answersWord(word) {
+		q.line("%s is not executed because it is not in the whitelist.", word)
+		return
+	}
+	words[word](q)
+}
+
+func (q *inquiry) line(format string, args ...any) { fmt.Fprintf(q, format+"\n", args...) }
+
+func (q *inquiry) ruok() { q.WriteString("imok") }
+
+func (q *inquiry) isro() {
+	if q.srv.readOnly {
+		q.WriteString("ro")
+		return
+	}
+	q.WriteString("rw")
+}
+
+// The trace mask says what the real server logs. Here it has no effect.
+const (
+	maskSize    = 8
+	defaultMask = 0x132
+)
+
+func (q *inquiry) gtmk() { fmt.Fprint(q, q.counters().mask) }
+
+func (q *inquiry) stmk() {
+	if len(q.more) == maskSize {
+		q.counters().mask = int64(binary.BigEndian.Uint64(q.more))
+		q.gtmk()
+	}
+}
+
+// hash tells the digests of the tree at every 128th transaction. None are made here, so there is as little to tell as before the first.
+func (q *inquiry) hash() {}
+
+func (q *inquiry) srst() {
+	q.counters().reset(q.life.connsOf(q.replica))
+	q.line("Server stats reset.")
+}
+
+func (q *inquiry) crst() {
+	for _, c := range q.life.connsOf(q.replica) {
+		q.counters().absorb(c)
+		c.resetTally()
+	}
+	q.line("Connection stats reset.")
 }

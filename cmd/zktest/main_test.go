@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// patience bounds what must come; nothing is expected to take as long.
+const patience = time.Minute
+
+// binary is the command, built once.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "zktest")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	binary = filepath.Join(folder, "zktest.exe")
+	if output, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, output)
+		return 1
+	}
+	return m.Run()
+}
+
+// running is a started command.
+type running struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	addr string
+	out  *bufio.Reader
+	errs strings.Builder
+}
+
+// start returns when the command listens. The command is killed if the test leaves it running.
+func start(t *testing.T, args ...string) *running {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	r := &running{t: t, cmd: exec.CommandContext(ctx, binary, append([]string{"-listen", "127.0.0.1:0"}, args...)...)}
+	r.cmd.Stderr = &r.errs
+	out, err := r.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, r.cmd.Start())
+	t.Cleanup(func() {
+		cancel()
+		_ = r.cmd.Wait() // an error if the test has waited already
+	})
+	r.out = bufio.NewReader(out)
+	line, err := r.out.ReadString('\n')
+	if err != nil {
+		_ = r.cmd.Wait() // or else it may still be writing
+		t.Fatalf("the command said %q, and %q, and ended: %v", line, r.errs.String(), err)
+	}
+	addr, ok := strings.CutPrefix(strings.TrimSpace(line), "zktest: listening on ")
+	require.True(t, ok, "the line was %q", line)
+	r.addr = addr
+	return r
+}
+
+// stop ends the command by a signal, which must be a clean end with nothing more to say.
+func (r *running) stop(signal os.Signal) {
+	r.t.Helper()
+	require.NoError(r.t, r.cmd.Process.Signal(signal))
+	rest, err := io.ReadAll(r.out)
+	require.NoError(r.t, err)
+	require.NoError(r.t, r.cmd.Wait())
+	assert.Empty(r.t, string(rest))
+	assert.Empty(r.t, r.errs.String())
+}
+
+func (r *running) connect(timeout time.Duration) *zk.Conn {
+	r.t.Helper()
+	conn, events, err := zk.Connect([]string{r.addr}, timeout, zk.WithLogInfo(false))
+	require.NoError(r.t, err)
+	r.t.Cleanup(conn.Close)
+	limit := time.After(patience)
+	for {
+		select {
+		case event := <-events:
+			if event.State == zk.StateHasSession {
+				return conn
+			}
+		case <-limit:
+			r.t.Fatal("no session")
+		}
+	}
+}
+
+// fails runs the command to its end, and returns the exit code and the line that it prints.
+func fails(t *testing.T, args ...string) (code int, message string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var out, errs strings.Builder
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	var exit *exec.ExitError
+	require.True(t, errors.As(cmd.Run(), &exit), "%v ended well", args)
+	assert.Empty(t, out.String())
+	line, rest, ended := strings.Cut(errs.String(), "\n")
+	assert.True(t, ended, "the line has no end: %q", line)
+	assert.Empty(t, rest, "more than one line")
+	return exit.ExitCode(), line
+}
+
+func TestServesUntilASignal(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no signals to send to other processes")
+	}
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(signal.String(), func(t *testing.T) {
+			r := start(t)
+			conn := r.connect(10 * time.Second)
+			_, err := conn.Create("/a", []byte("x"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+			data, _, err := conn.Get("/a")
+			require.NoError(t, err)
+			assert.Equal(t, "x", string(data))
+			r.stop(signal) // with a client that is still there
+		})
+	}
+}
+
+// ask sends a four-letter word.
+func (r *running) ask(word string) string {
+	r.t.Helper()
+	conn, err := net.DialTimeout("tcp", r.addr, patience)
+	require.NoError(r.t, err)
+	defer func() { _ = conn.Close() }()
+	require.NoError(r.t, conn.SetDeadline(time.Now().Add(patience)))
+	_, err = io.WriteString(conn, word)
+	require.NoError(r.t, err)
+	answer, err := io.ReadAll(conn)
+	require.NoError(r.t, err)
+	return string(answer)
+}
+
+func TestDefaultsAreThoseOfARealServer(t *testing.T) {
+	r := start(t)
+	conf := r.ask("conf")
+	assert.Contains(t, conf, "\nminSessionTimeout=4000\n")
+	assert.Contains(t, conf, "\nmaxSessionTimeout=40000\n")
+	assert.Contains(t, r.ask("srvr"), "Zookeeper version: 3.9")
+}
+
+func TestFlagsReachTheServer(t *testing.T) {
+	r := start(t, "-compat", "3.8", "-min-timeout", "1s", "-max-timeout", "2m")
+	conf := r.ask("conf")
+	assert.Contains(t, conf, "\nminSessionTimeout=1000\n")
+	assert.Contains(t, conf, "\nmaxSessionTimeout=120000\n")
+	assert.Contains(t, r.ask("srvr"), "Zookeeper version: 3.8")
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "nodes.json")
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	return name
+}
+
+func TestLoadsNodes(t *testing.T) {
+	r := start(t, "-load", write(t, `{"/app/mode": "test", "/app": "top", "/other/deep/node": "ünï"}`))
+	conn := r.connect(10 * time.Second)
+	for path, want := range map[string]string{"/app": "top", "/app/mode": "test", "/other": "", "/other/deep/node": "ünï"} {
+		data, _, err := conn.Get(path)
+		require.NoError(t, err, path)
+		assert.Equal(t, want, string(data), path)
+	}
+}
+
+func TestBadNodesAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"/a": 1}`:     "JSON",
+		`["/a"]`:        "JSON",
+		`{"/a"`:         "JSON",
+		`{"/a//b": ""}`: `"/a/"`, // the first that there cannot be
+		`{"a": ""}`:     `"a"`,
+	} {
+		code, message := fails(t, "-listen", "127.0.0.1:0", "-load", write(t, text))
+		assert.Equal(t, failed, code, text)
+		assert.Contains(t, message, want, text)
+	}
+	code, message := fails(t, "-load", "/no/such/file.json")
+	assert.Equal(t, failed, code)
+	assert.Contains(t, message, "/no/such/file.json")
+}
+
+func TestTakenPortIsReported(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = listener.Close() }()
+	code, message := fails(t, "-listen", listener.Addr().String())
+	assert.Equal(t, failed, code)
+	assert.Contains(t, message, listener.Addr().String())
+}
+
+func TestBadFlagsAreNamed(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-listen", "nowhere"}, `"nowhere"`},
+		{[]string{"-listen", "127.0.0.1:http"}, `"127.0.0.1:http"`},
+		{[]string{"-listen", "127.0.0.1:65536"}, `"127.0.0.1:65536"`},
+		{[]string{"-compat", "3.5"}, `"3.5"`},
+		{[]string{"-min-timeout", "soon"}, `"soon"`},
+		{[]string{"-min-timeout", "0s"}, "-min-timeout 0s"},
+		{[]string{"-max-timeout", "3s"}, "-max-timeout 3s"},
+		{[]string{"-listne", "127.0.0.1:0"}, "-listne"},
+		{[]string{"127.0.0.1:2181"}, `"127.0.0.1:2181"`},
+	} {
+		code, message := fails(t, test.args...)
+		assert.Equal(t, badUsage, code, "%q", test.args)
+		assert.Contains(t, message, test.want)
+	}
+}
+
+func TestHelpIsNoError(t *testing.T) {
+	var out, errs strings.Builder
+	require.Equal(t, fine, run(context.Background(), []string{"-h"}, &out, &errs))
+	for _, name := range []string{"-listen", "-compat", "-load", "-min-timeout", "-max-timeout"} {
+		assert.Contains(t, out.String(), name+" ")
+	}
+	assert.Empty(t, errs.String())
+}

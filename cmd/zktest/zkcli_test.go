@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// zkCli is the command line of the real distribution, where Debian puts it.
+const zkCli = "/usr/share/zookeeper/bin/zkCli.sh"
+
+func TestWorksWithTheRealCommandLine(t *testing.T) {
+	if _, err := os.Stat(zkCli); err != nil {
+		t.Skipf("ZooKeeper's own command line is not installed: %v", err)
+	}
+	r := start(t)
+	cli := func(args ...string) string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, zkCli, append([]string{"-server", r.addr}, args...)...)
+		cmd.Dir = t.TempDir()
+		output, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%q: %s", args, output)
+		return string(output)
+	}
+	assert.Contains(t, cli("create", "/cli", "hello"), "Created /cli")
+	assert.Contains(t, cli("get", "-s", "/cli"), "\nhello\ncZxid = ")
+	assert.Contains(t, cli("ls", "/"), "[cli, zookeeper]")
+}

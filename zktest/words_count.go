@@ -1,0 +1,145 @@
+package zktest
+
+import (
+	"math"
+	"time"
+
+	"github.com/docent-zk/docent/zktest/internal/op"
+	"github.com/docent-zk/docent/zktest/internal/proto"
+)
+
+// What the four-letter words count. All of it is guarded by the server's mutex.
+
+// tally is what they tell of a connection.
+type tally struct {
+	received, sent int
+	latency        latency
+	shown          lastReply
+	arrived        time.Time // of the request that is being carried out, zero if there is none
+}
+
+// lastReply is the last answer, without those that do not count.
+type lastReply struct {
+	op   string
+	xid  int32
+	zxid int64
+	at   time.Time
+}
+
+// latency is in milliseconds. On a new connection the least is 0 from the start, as with the real server; reset forgets that.
+type latency struct{ count, sum, last, least, most int64 }
+
+func (l *latency) reset() { *l = latency{least: math.MaxInt64} }
+
+func (l *latency) add(ms int64) {
+	l.count++
+	l.sum += ms
+	l.last = ms
+	l.least, l.most = min(l.least, ms), max(l.most, ms)
+}
+
+func (l *latency) minimum() int64 {
+	if l.least == math.MaxInt64 {
+		return 0
+	}
+	return l.least
+}
+
+func (l *latency) average() float64 { return float64(l.sum) / float64(max(l.count, 1)) }
+
+// counters are what a server counts from when it starts. What its connections have counted comes on top of it.
+type counters struct {
+	received, sent int
+	latency        latency
+	mask           int64
+}
+
+func (l *lifetime) countersOf(r *replica) *counters {
+	if l.counters[r] == nil {
+		l.counters[r] = &counters{mask: defaultMask}
+		l.counters[r].latency.reset()
+	}
+	return l.counters[r]
+}
+
+// absorb takes over what a connection has counted.
+func (k *counters) absorb(c *conn) {
+	k.received += c.tally.received
+	k.sent += c.tally.sent
+}
+
+// reset begins anew. The connections go on counting where they are.
+func (k *counters) reset(conns []*conn) {
+	k.received, k.sent = 0, 0
+	for _, c := range conns {
+		k.received -= c.tally.received
+		k.sent -= c.tally.sent
+	}
+	k.latency.reset()
+}
+
+// connsOf are the connections of a replica, those included that have ended and are not closed yet.
+func (l *lifetime) connsOf(r *replica) []*conn {
+	var all []*conn
+	for _, c := range sortedConns(l.conns) {
+		if c.replica == r {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// countReply counts a request that was answered. Logins do not count, and a transaction that failed has no name. It needs srv.mu.
+func (c *conn) countReply(req *proto.Request, code Code, zxid int64) {
+	t, now := &c.tally, c.srv.clock.now()
+	if req.Op != op.Auth && req.Op != op.SASL {
+		last := lastReply{shortNames[req.Op], req.XID, zxid, now}
+		if req.XID < 0 { // that of a ping, say
+			last.xid = t.shown.xid
+		}
+		if kind := kinds[req.Op]; kind != nil && kind.transacts && code != OK {
+			last.op = "NA"
+		}
+		t.shown = last
+		c.countLatency(now.Sub(t.arrived))
+	}
+	t.arrived = time.Time{}
+}
+
+func (c *conn) countLatency(d time.Duration) {
+	c.tally.latency.add(d.Milliseconds())
+	c.life.countersOf(c.replica).latency.add(d.Milliseconds())
+}
+
+// outstanding is how many requests are being carried out: at most one.
+func (c *conn) outstanding() int {
+	if c.tally.arrived.IsZero() {
+		return 0
+	}
+	return 1
+}
+
+// countConnect counts the handshake. Going on with a session is nothing that the words tell. It needs srv.mu.
+func (c *conn) countConnect(newSession bool) {
+	c.tally.received++
+	if newSession {
+		c.countLatency(0)
+		c.tally.shown = lastReply{op: "SESS", zxid: c.replica.applied, at: c.srv.clock.now()}
+	}
+}
+
+// resetTally does not touch a request that is being carried out.
+func (c *conn) resetTally() {
+	c.tally = tally{arrived: c.tally.arrived, shown: lastReply{op: "NA", xid: -1, zxid: -1}}
+	c.tally.latency.reset()
+}
+
+// shortNames are what the words call requests.
+var shortNames = map[Op]string{
+	op.Create: "CREA", op.Create2: "CREA", op.CreateContainer: "CREA", op.CreateTTL: "CREA", op.Delete: "DELE",
+	op.DeleteContainer: "DELE", op.SetData: "SETD", op.SetACL: "SETA", op.Multi: "MULT", op.MultiRead: "MLTR", op.Sync: "SYNC",
+	op.Reconfig: "RECO", op.Check: "CHEC", op.CloseSession: "CLOS", op.CreateSession: "SESS", op.Ping: "PING",
+	op.Exists: "EXIS", op.GetData: "GETD", op.GetChildren: "GETC", op.GetChildren2: "GETC", op.GetACL: "GETA",
+	op.GetEphemerals: "GETE", op.GetAllChildrenNumber: "GETACN", op.WhoAmI: "HOMI", op.SetWatches: "SETW",
+	op.SetWatches2: "STW2", op.AddWatch: "ADDW", op.CheckWatches: "CHKW", op.RemoveWatches: "REMW",
+}
