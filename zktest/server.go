@@ -178,7 +178,7 @@ func (s *Server) stop() {
 		s.mu.Unlock()
 		return
 	}
-	s.life = nil
+	s.life, s.clock.alarms = nil, nil // no time passes while a server is stopped
 	for _, c := range sortedConns(l.conns) {
 		c.end(dropAll)
 	}
@@ -199,6 +199,9 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	for _, c := range s.clients {
+		c.dialling.Set(true) // who waits for a cable that nobody mends is refused now
+	}
 }
 
 // Restart is Stop and Start.
