@@ -50,18 +50,11 @@ func (o *outbox) tell() {
 	}
 }
 
-// cork keeps everything that is put in from now on, until uncork.
+// cork keeps everything that is put in from now on, for as long as there is no end.
 func (o *outbox) cork() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.corked = true
-}
-
-func (o *outbox) uncork() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.corked = false
-	o.tell()
 }
 
 // end is the last that happens to an outbox; a harsher end may follow a milder one.
@@ -98,10 +91,4 @@ func (o *outbox) harsher(how ending) ending {
 		return o.how
 	}
 	return how
-}
-
-func (o *outbox) len() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.frames)
 }

@@ -1,0 +1,86 @@
+package tree
+
+import (
+	"github.com/docent-zk/docent/zktest/internal/op"
+	"github.com/docent-zk/docent/zktest/internal/proto"
+)
+
+// multi carries out all parts or none. Each sees what those before it did.
+func (t *Tree) multi(req *proto.Request, who Caller, at Stamp) Outcome {
+	all := Outcome{Op: op.Multi}
+	if !t.legible(req) {
+		all.Code = proto.Marshalling
+		return all
+	}
+	var undo []func()
+	for i := range req.Parts {
+		part := t.asPart(req.Parts[i])
+		e, code := t.plan(&part, who)
+		if code != proto.OK {
+			for i := len(undo) - 1; i >= 0; i-- {
+				undo[i]()
+			}
+			if misread(&part) {
+				return Outcome{Op: op.Multi, Code: proto.Marshalling}
+			}
+			return Outcome{Op: op.Multi, Parts: failedParts(len(req.Parts), i, code)}
+		}
+		if e.Kind == 0 {
+			all.Parts = append(all.Parts, Outcome{Op: part.Op})
+			continue
+		}
+		undo = append(undo, t.apply(e, at))
+		all.Effects = append(all.Effects, e)
+		all.Parts = append(all.Parts, t.outcome(part.Op, e, nil))
+	}
+	t.account(all.Effects)
+	return all
+}
+
+// legible is false for a multi with a flag that there is not: new servers give up while they read it.
+func (t *Tree) legible(req *proto.Request) bool {
+	for i := range req.Parts {
+		if part := &req.Parts[i]; creates(part.Op) && t.rules.StrictMultiFlags && !isFlag(part.Flags) {
+			return false
+		}
+	}
+	return true
+}
+
+func creates(o op.Op) bool {
+	return o == op.Create || o == op.Create2 || o == op.CreateContainer || o == op.CreateTTL
+}
+
+// misread is a part that has one type by its flag and another by what it holds. The real server stumbles over it when it gets there, and
+// gives up the whole multi.
+func misread(part *proto.Request) bool {
+	return creates(part.Op) && isTTL(part.Flags) && part.Op != op.CreateTTL
+}
+
+// asPart is a create of any type as the type that it has within a multi: there the flag decides.
+func (t *Tree) asPart(req proto.Request) proto.Request {
+	switch {
+	case !creates(req.Op):
+	case req.Flags == proto.FlagContainer:
+		req.Op = op.CreateContainer
+	case isTTL(req.Flags):
+	case req.Op == op.Create2 && !t.rules.OldMultiCreate2:
+	default:
+		req.Op = op.Create
+	}
+	return req
+}
+
+func failedParts(n, failed int, code proto.Code) []Outcome {
+	parts := make([]Outcome, n)
+	for i := range parts {
+		parts[i].Op = -1
+		switch {
+		case i == failed:
+			parts[i].Code = code
+		case i > failed:
+			parts[i].Code = proto.RuntimeInconsist
+		}
+	}
+	return parts
+}
