@@ -3,6 +3,7 @@ package zktest
 import (
 	"bufio"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -95,22 +96,16 @@ func (c *conn) arrives() bool {
 	return c.pass(c.client.requests, c.client.frozen, c.srv.paused)
 }
 
-// pass waits until all gates are open at once. It reports false when the server has stopped.
+// pass waits until all gates are open at once. It reports false when it would wait and the server has stopped.
 func (c *conn) pass(gates ...*gate.Gate) bool {
-	for {
+	for slices.ContainsFunc(gates, (*gate.Gate).Closed) {
 		for _, g := range gates {
 			if !g.Pass(c.life.done) {
 				return false
 			}
 		}
-		open := true
-		for _, g := range gates {
-			open = open && !g.Closed()
-		}
-		if open {
-			return true
-		}
 	}
+	return true
 }
 
 // finish is the end of the reading goroutine: the client has closed the connection, or was told to go.

@@ -13,6 +13,7 @@ type door struct {
 	client  *Client
 	replica *replica
 	addr    string // of the first time it was opened, and for ever
+	known   bool   // there was a first time
 
 	mu       sync.Mutex
 	listener net.Listener   // nil while closed
@@ -75,20 +76,24 @@ func (c *Client) newDoor(r *replica, address string) (*door, error) {
 
 // open begins to accept. Somebody else may have taken the port while the server was stopped, and may give it back.
 func (d *door) open() error {
-	listener, err := relisten(d.addr)
+	tries := 1
+	if d.known {
+		tries = 40
+	}
+	listener, err := listenAgain(d.addr, tries)
 	if err != nil {
 		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.addr, d.listener = listener.Addr().String(), listener
+	d.addr, d.listener, d.known = listener.Addr().String(), listener, true
 	d.running.Go(func() { d.accept(listener) })
 	return nil
 }
 
-// relisten has nothing to wait on: nobody tells when a port is free.
-func relisten(addr string) (net.Listener, error) {
-	const tries, pause = 40, 50 * time.Millisecond
+// listenAgain has nothing to wait on: nobody tells when a port is free.
+func listenAgain(addr string, tries int) (net.Listener, error) {
+	const pause = 50 * time.Millisecond
 	for try := 1; ; try++ {
 		listener, err := net.Listen("tcp", addr)
 		if err == nil || try == tries {

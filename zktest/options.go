@@ -83,7 +83,7 @@ func WithListener(address string) Option {
 //
 //	DigestAuthenticationProvider.superDigest  user:hash of who may do everything
 //	jute.maxbuffer                            largest request in bytes
-//	maxClientCnxns                            connections from one address; 0, the default, is any number
+//	maxClientCnxns                            connections from one address over TCP; 0, the default, is any number
 //	znode.container.checkIntervalMs           how often containers and TTL nodes are looked at
 //	znode.container.maxNeverUsedIntervalMs    how long a container without any child may stay; 0, the default, is for ever
 //	enforceQuota                              whether hard quotas refuse anything; they do not by default

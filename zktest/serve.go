@@ -107,20 +107,30 @@ func (c *conn) await(r *Rule) bool {
 	return true
 }
 
+// carryOut carries a request out and answers. Both are one step, or else an event could come before the answer to the request that set
+// its watch; only what a follower has yet to learn is waited for in between.
 func (c *conn) carryOut(req *proto.Request, malformed error, a Action) bool {
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
 	ans, ok := c.perform(req, malformed, a)
-	if !ok || ans.wait != 0 && !c.awaitReplica(ans.wait) {
+	if !ok || c.replica.applied < ans.wait && !c.unlocked(func() bool { return c.awaitReplica(ans.wait) }) {
 		return false
 	}
 	return c.reply(req, ans, a)
 }
 
-// perform carries a request out, unless its session has, as far as the client's server knows, ended or is another server's. A request that was held does not need its
-// connection any more, but it must not come after what its client has asked for on the next one.
+// unlocked calls do without srv.mu, which it needs.
+func (c *conn) unlocked(do func() bool) bool {
+	c.srv.mu.Unlock()
+	defer c.srv.mu.Lock()
+	return do()
+}
+
+// perform carries a request out, unless its session has, as far as the client's server knows, ended or is another server's. A request
+// that was held does not need its connection any more, but it must not come after what its client has asked for on the next one. It needs
+// srv.mu.
 func (c *conn) perform(req *proto.Request, malformed error, a Action) (answer, bool) {
 	s := c.srv
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch {
 	case c.ended && (a.kind != hold || c.session.conn != nil), c.replica == s.leader && !s.alive(c.session):
 		return answer{}, false
@@ -154,10 +164,8 @@ func noteOf(note string, a Action) string {
 	return note
 }
 
-// reply answers, or does what a rule says in place of it.
+// reply answers, or does what a rule says in place of it. It needs srv.mu.
 func (c *conn) reply(req *proto.Request, ans answer, a Action) bool {
-	c.srv.mu.Lock()
-	defer c.srv.mu.Unlock()
 	zxid := c.replica.applied
 	if ans.fixed {
 		zxid = ans.zxid

@@ -1,12 +1,16 @@
 // Package gate holds things back.
 package gate
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Gate lets pass while it is open.
 type Gate struct {
 	mu   sync.Mutex
 	open chan struct{} // closed while the gate is open
+	shut atomic.Bool   // the same, for those who only look; written under mu
 }
 
 // New returns an open gate.
@@ -20,15 +24,14 @@ func New() *Gate {
 func (g *Gate) Set(open bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	select {
-	case <-g.open:
-		if !open {
-			g.open = make(chan struct{})
-		}
-	default:
-		if open {
-			close(g.open)
-		}
+	if open != g.shut.Load() {
+		return
+	}
+	g.shut.Store(!open)
+	if open {
+		close(g.open)
+	} else {
+		g.open = make(chan struct{})
 	}
 }
 
@@ -54,11 +57,4 @@ func (g *Gate) current() chan struct{} {
 }
 
 // Closed reports whether the gate is closed now.
-func (g *Gate) Closed() bool {
-	select {
-	case <-g.current():
-		return false
-	default:
-		return true
-	}
-}
+func (g *Gate) Closed() bool { return g.shut.Load() }

@@ -45,25 +45,21 @@ func (m *Manager[W]) Forget(w W) {
 
 // Created says who is to be told that path was created, and who that its parent's children changed.
 func (m *Manager[W]) Created(path, parent string) (node, above map[W]bool) {
-	node, above = map[W]bool{}, map[W]bool{}
-	m.data.fire(proto.EventCreated, path, node)
-	m.children.fire(proto.EventChildrenChanged, parent, above)
+	node = m.data.fire(proto.EventCreated, path, nil)
+	above = m.children.fire(proto.EventChildrenChanged, parent, nil)
 	return node, above
 }
 
 // Changed says who is to be told that the data of path changed.
 func (m *Manager[W]) Changed(path string) map[W]bool {
-	told := map[W]bool{}
-	m.data.fire(proto.EventDataChanged, path, told)
-	return told
+	return m.data.fire(proto.EventDataChanged, path, nil)
 }
 
 // Deleted says who is to be told that path was deleted, and who that its parent's children changed.
 func (m *Manager[W]) Deleted(path, parent string) (node, above map[W]bool) {
-	node, above = map[W]bool{}, map[W]bool{}
-	m.data.fire(proto.EventDeleted, path, node)
-	m.children.fire(proto.EventDeleted, path, node) // one event to each
-	m.children.fire(proto.EventChildrenChanged, parent, above)
+	node = m.data.fire(proto.EventDeleted, path, nil)
+	node = m.children.fire(proto.EventDeleted, path, node) // one event to each
+	above = m.children.fire(proto.EventChildrenChanged, parent, nil)
 	return node, above
 }
 

@@ -81,32 +81,42 @@ func (t *table[W]) forget(w W) {
 	}
 }
 
-// fire adds to told whom an event at path concerns, and removes the watches that were for once.
-func (t *table[W]) fire(event int32, path string, told map[W]bool) {
-	t.fireAt(path, told, func(m Mode) bool {
+// fire adds to told whom an event at path concerns, and removes the watches that were for once. Mostly nobody watches: nil is nobody.
+func (t *table[W]) fire(event int32, path string, told map[W]bool) map[W]bool {
+	told = t.fireAt(path, told, func(m Mode) bool {
 		return m&(Once|Persistent) != 0 || m&Recursive != 0 && event != proto.EventChildrenChanged
 	})
 	if t.recursive == 0 || event == proto.EventChildrenChanged {
-		return
+		return told
 	}
 	for up, more := above(path); more; up, more = above(up) {
 		for w, m := range t.byPath[up] {
 			if m&Recursive != 0 {
-				told[w] = true
+				told = with(told, w)
 			}
 		}
 	}
+	return told
 }
 
-func (t *table[W]) fireAt(path string, told map[W]bool, concerned func(Mode) bool) {
+func (t *table[W]) fireAt(path string, told map[W]bool, concerned func(Mode) bool) map[W]bool {
 	for w, m := range t.byPath[path] {
 		if concerned(m) {
-			told[w] = true
+			told = with(told, w)
 		}
 		if m&Once != 0 {
 			t.set(path, w, m&^Once)
 		}
 	}
+	return told
+}
+
+func with[W comparable](told map[W]bool, w W) map[W]bool {
+	if told == nil {
+		told = map[W]bool{}
+	}
+	told[w] = true
+	return told
 }
 
 // above is the path one level up, as far as the root.

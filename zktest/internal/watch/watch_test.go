@@ -157,7 +157,7 @@ func TestRemoveTakesBackOneKind(t *testing.T) {
 	require.Zero(t, m.Count())
 }
 
-func TestOldServersTakeAnybodysWatchForOnes(t *testing.T) {
+func TestOldServersTakeAnybodysWatchForTheCallers(t *testing.T) {
 	m := NewManager[string](true)
 	m.Data("/a", "y")
 	require.True(t, m.Has("/a", "x", proto.WatcherData))

@@ -1,0 +1,239 @@
+package zktest_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/zktest"
+)
+
+func TestPassOnlyCounts(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		conn := connect(t, srv, "a")
+		rule := srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Pass())
+		require.Zero(t, rule.Hits())
+		require.NoError(t, create(conn, "/x"))
+		require.Equal(t, 1, rule.Hits())
+		require.NoError(t, rule.Wait(soon(t)))
+		require.NoError(t, create(conn, "/y"))
+		require.Equal(t, 1, rule.Hits(), "it fires once")
+		require.True(t, srv.Exists("/x") && srv.Exists("/y"))
+	})
+}
+
+// What comes of a create and its session with each action that ends the connection.
+func TestActionsThatEndTheConnection(t *testing.T) {
+	tests := map[string]struct {
+		action  zktest.Action
+		applied bool
+	}{
+		"drop before":    {zktest.DropBefore(), false},
+		"drop after":     {zktest.DropAfter(), true},
+		"reset":          {zktest.Reset(), false},
+		"truncate to 0":  {zktest.Truncate(0), true},
+		"truncate to 3":  {zktest.Truncate(3), true},
+		"truncate to 10": {zktest.Truncate(10), true},
+		"truncate to -1": {zktest.Truncate(-1), true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				conn := connect(t, srv, "a")
+				session := conn.SessionID()
+				rule := srv.On(zktest.Match{Op: zktest.OpCreate}, test.action)
+				creation := start(func() error { return create(conn, "/x") })
+				require.ErrorIs(t, creation.wait(t), zk.ErrConnectionClosed)
+				require.Zero(t, creation.took)
+				require.Equal(t, 1, rule.Hits())
+				require.Equal(t, test.applied, srv.Exists("/x"))
+				require.Zero(t, srv.Client("a").Connections())
+
+				time.Sleep(2 * reconnectPause)
+				require.NoError(t, create(conn, "/y"))
+				require.Equal(t, session, conn.SessionID())
+			})
+		})
+	}
+}
+
+func TestTruncateLongerThanTheAnswerOnlyEndsTheConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		conn := connect(t, srv, "a")
+		srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Truncate(1000))
+		require.NoError(t, create(conn, "/x"))
+		synctest.Wait()
+		require.Zero(t, srv.Client("a").Connections())
+	})
+}
+
+func TestDroppedRequestTakesWhatIsBehindIt(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		conn := connect(t, srv, "a")
+		srv.Client("a").Freeze()
+		srv.On(zktest.Match{Path: "/first"}, zktest.DropBefore())
+		first := start(func() error { return create(conn, "/first") })
+		second := start(func() error { return create(conn, "/second") })
+		srv.Client("a").Thaw()
+		require.ErrorIs(t, first.wait(t), zk.ErrConnectionClosed)
+		require.ErrorIs(t, second.wait(t), zk.ErrConnectionClosed)
+		require.Empty(t, srv.Tree())
+	})
+}
+
+func TestDelayIsExact(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		conn := connect(t, srv, "a")
+		srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Delay(2*time.Second))
+		delayed := start(func() error { return create(conn, "/x") })
+		behind := start(func() error { _, _, err := conn.Get("/"); return err })
+		time.Sleep(2*time.Second - 1)
+		require.False(t, delayed.ended())
+		require.False(t, srv.Exists("/x"))
+		require.NoError(t, delayed.wait(t))
+		require.Equal(t, 2*time.Second, delayed.took)
+		require.NoError(t, behind.wait(t))
+		require.Equal(t, 2*time.Second, behind.took)
+	})
+}
+
+func TestHeldRequestGoesOnWhenReleasedOrItsRuleRemoved(t *testing.T) {
+	ends := map[string]func(*zktest.Rule){"release": (*zktest.Rule).Release, "remove": (*zktest.Rule).Remove}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				conn := connect(t, srv, "a")
+				rule := srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Hold())
+				held := start(func() error { return create(conn, "/x") })
+				require.NoError(t, rule.Wait(soon(t)))
+				time.Sleep(time.Second)
+				require.False(t, held.ended())
+				require.False(t, srv.Exists("/x"))
+				end(rule)
+				end(rule) // once more does no harm
+				require.NoError(t, held.wait(t))
+				require.Equal(t, time.Second, held.took)
+			})
+		})
+	}
+}
+
+func TestReleasedRuleHoldsNothingMoreAndCounts(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		conn := connect(t, srv, "a")
+		rule := srv.On(zktest.Match{Op: zktest.OpCreate, Times: zktest.Always}, zktest.Hold())
+		rule.Release()
+		require.NoError(t, create(conn, "/x"))
+		require.NoError(t, create(conn, "/y"))
+		require.Equal(t, 2, rule.Hits())
+	})
+}
+
+func TestFailedRequestIsNotCarriedOutAndTheConnectionGoesOn(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		conn := connect(t, srv, "a")
+		srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(zktest.NoAuth))
+		require.ErrorIs(t, create(conn, "/x"), zk.ErrNoAuth)
+		require.False(t, srv.Exists("/x"))
+		require.NoError(t, create(conn, "/x"))
+		require.Empty(t, traced(srv, "disconnected"))
+	})
+}
+
+func TestMatches(t *testing.T) {
+	tests := map[string]struct {
+		match zktest.Match
+		fails []string // of the creates of /a, /a/b, /a/b/c and /d, in this order
+	}{
+		"everything":      {zktest.Match{Times: zktest.Always}, []string{"/a", "/a/b", "/a/b/c", "/d"}},
+		"the next":        {zktest.Match{}, []string{"/a"}},
+		"type":            {zktest.Match{Op: zktest.OpDelete, Times: zktest.Always}, nil},
+		"prefix":          {zktest.Match{Path: "/a/", Times: zktest.Always}, []string{"/a/b", "/a/b/c"}},
+		"pattern":         {zktest.Match{Path: "/*", Times: zktest.Always}, []string{"/a", "/d"}},
+		"pattern of two":  {zktest.Match{Path: "/a/[a-b]", Times: zktest.Always}, []string{"/a/b"}},
+		"client":          {zktest.Match{Client: "a", Times: zktest.Always}, []string{"/a", "/a/b", "/a/b/c", "/d"}},
+		"another client":  {zktest.Match{Client: "b", Times: zktest.Always}, nil},
+		"skip":            {zktest.Match{Skip: 2}, []string{"/a/b/c"}},
+		"skip and times":  {zktest.Match{Skip: 1, Times: 2}, []string{"/a/b", "/a/b/c"}},
+		"skip of matches": {zktest.Match{Path: "/a/", Skip: 1}, []string{"/a/b/c"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				conn := connect(t, srv, "a")
+				require.NoError(t, srv.Create("/a/b", nil), "so that no create fails for want of a parent")
+				rule := srv.On(test.match, zktest.Fail(zktest.BadVersion))
+				var failed []string
+				for _, path := range []string{"/a", "/a/b", "/a/b/c", "/d"} {
+					if create(conn, path) == zk.ErrBadVersion {
+						failed = append(failed, path)
+					}
+				}
+				require.Equal(t, test.fails, failed)
+				require.Equal(t, len(test.fails), rule.Hits())
+			})
+		})
+	}
+}
+
+func TestFirstRuleThatFiresDecides(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		conn := connect(t, srv, "a")
+		seen := srv.On(zktest.Match{Op: zktest.OpCreate, Times: zktest.Always}, zktest.Pass())
+		first := srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(zktest.NoAuth))
+		second := srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(zktest.BadVersion))
+		require.ErrorIs(t, create(conn, "/x"), zk.ErrNoAuth)
+		require.Equal(t, []int{1, 1, 0}, []int{seen.Hits(), first.Hits(), second.Hits()})
+		require.ErrorIs(t, create(conn, "/x"), zk.ErrBadVersion)
+		require.NoError(t, create(conn, "/x"))
+		require.Equal(t, []int{3, 1, 1}, []int{seen.Hits(), first.Hits(), second.Hits()})
+	})
+}
+
+func TestRemovedRuleSeesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		conn := connect(t, srv, "a")
+		rule := srv.On(zktest.Match{Op: zktest.OpCreate, Times: zktest.Always}, zktest.Fail(zktest.NoAuth))
+		require.ErrorIs(t, create(conn, "/x"), zk.ErrNoAuth)
+		rule.Remove()
+		require.NoError(t, create(conn, "/x"))
+		require.Equal(t, 1, rule.Hits())
+	})
+}
+
+func TestRuleStaysOverRestart(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		conn := connect(t, srv, "a")
+		srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(zktest.NoAuth))
+		require.NoError(t, srv.Restart())
+		time.Sleep(2 * reconnectPause)
+		require.ErrorIs(t, create(conn, "/x"), zk.ErrNoAuth)
+	})
+}
+
+func TestWaitForRuleEndsWithItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		rule := srv.On(zktest.Match{Op: zktest.OpCreate, Path: "/x", Client: "a"}, zktest.Pass())
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		err := rule.Wait(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "zktest: wait for create /x of a")
+	})
+}
+
+func TestMistakesInRulesPanic(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		require.PanicsWithValue(t, "zktest: match create: negative skip -1 or times 0", func() {
+			srv.On(zktest.Match{Op: zktest.OpCreate, Skip: -1}, zktest.Pass())
+		})
+		require.Panics(t, func() { srv.On(zktest.Match{Times: -1}, zktest.Pass()) })
+		require.Panics(t, func() { srv.On(zktest.Match{Path: "/a["}, zktest.Pass()) })
+		require.Panics(t, func() { srv.On(zktest.Match{}, zktest.Fail(zktest.OK)) })
+		require.NoError(t, create(connect(t, srv, "a"), "/x"), "no rule was added")
+	})
+}
