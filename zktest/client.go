@@ -211,7 +211,8 @@ func (c *Client) Blackhole(on bool) {
 	}
 }
 
-// Refuse on refuses new connections of the client. Those that exist stay; see [Client.Drop].
+// Refuse on refuses new connections of the client. Those that exist stay; see [Client.Drop]. Over TCP the system has accepted a connection
+// before the server hears of it: there it ends at once.
 func (c *Client) Refuse(on bool) {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
