@@ -2,35 +2,46 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SUITES      := ./framework/... ./recipes/...
+TEST        := go test -race -count=1 -timeout 10m
+NOSIM       := -skip '^TestSimulated' # they have servers of their own, whatever ZOOKEEPER says
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-race quickstart test single ensemble verify fix fuzz
+.PHONY: help deps deps-race test verify unit single ensemble chaos differential clients fix fuzz
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-deps: ## install what is missing to run a server: ZooKeeper and a Java runtime (Debian)
-	@scripts/deps.sh
+test: verify unit single ensemble chaos differential clients ## pass all tests: all of the following
 
-deps-race: ## install what is missing to run the tests: that, and a C compiler for the race detector (Debian)
-	@scripts/deps.sh race
-
-quickstart: deps ## start a real ZooKeeper and run the example on it
-	go run ./examples/quickstart
-
-test: deps-race verify single ensemble ## pass all tests: checks, every test on one real server, the suites on three
-
-single: deps-race ## every test, with one real server where one is needed
-	ZOOKEEPER=1 go test -race -count=1 -timeout 10m ./...
-
-ensemble: deps-race ## the suites on three real servers
-	ZOOKEEPER=3 go test -race -count=1 -timeout 10m $(SUITES)
-
-verify: deps-race ## formatting, go vet, staticcheck, go.mod
+verify: ## formatting, go vet, staticcheck, go.mod
 	@scripts/verify-format.sh
 	go vet ./...
 	go run $(STATICCHECK) ./...
 	go mod tidy -diff
+
+unit: deps-race ## every test that needs no real server; the suites run on the in-process one
+	env -u ZOOKEEPER $(TEST) ./...
+
+single: deps ## the same and the launcher of real servers, with one real server where one is needed; no simulations
+	ZOOKEEPER=1 $(TEST) $(NOSIM) $$(go list ./... | grep -v '/docent/test/')
+
+ensemble: deps ## the suites on three real servers
+	ZOOKEEPER=3 $(TEST) $(NOSIM) $(SUITES)
+
+chaos: deps ## real servers that are killed and cut off while locks are held
+	ZOOKEEPER=1 $(TEST) ./test/chaos
+
+differential: deps ## the in-process server and the real one are asked the same, and must answer the same
+	ZOOKEEPER=1 $(TEST) ./test/differential
+
+clients: deps ## Curator, kazoo, the Go driver and the command line client on both
+	ZOOKEEPER=1 $(TEST) ./test/clients
+
+deps: ## install what is missing for all tests: ZooKeeper, a JDK, Curator, kazoo, a C compiler (Debian)
+	@scripts/deps.sh
+
+deps-race: ## install what is missing for the race detector: a C compiler (Debian)
+	@scripts/deps.sh race
 
 fix: ## mend what verify finds and can be mended
 	gofmt -w .

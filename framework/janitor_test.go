@@ -87,6 +87,7 @@ func TestGuaranteedDeleteEndsWithTheClient(t *testing.T) {
 }
 
 func TestGuaranteedDeleteRepeatsThroughManyFaults(t *testing.T) {
+	t.Parallel()
 	c, p := through(t, framework.WithRetry(retry.Never()))
 	path := parent(t)
 	_, err := c.Create(testzk.Context(t), path+"/a", nil)
@@ -98,6 +99,7 @@ func TestGuaranteedDeleteRepeatsThroughManyFaults(t *testing.T) {
 }
 
 func TestSweepSurvivesFaultsOfItsOwn(t *testing.T) {
+	t.Parallel()
 	c, p := through(t, framework.WithRetry(retry.Never()))
 	under := parent(t)
 	p.On(proxy.Match{Op: proxy.OpCreate, Path: under}, proxy.DropAfter())
@@ -128,6 +130,7 @@ func TestSweepTouchesNothingElse(t *testing.T) {
 }
 
 func TestPersistentNodeOfALostSessionIsSweptInTheNext(t *testing.T) {
+	t.Parallel()
 	c, p := through(t, framework.WithSessionTimeout(time.Second), framework.WithRetry(retry.Never()))
 	dir, s := parent(t), session(t, c)
 	rule := p.On(proxy.Match{Op: proxy.OpCreate, Path: dir}, proxy.DropAfter())

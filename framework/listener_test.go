@@ -12,6 +12,7 @@ import (
 )
 
 func TestBlockedListenerDelaysNobodyAndMissesNothing(t *testing.T) {
+	t.Parallel()
 	c, p, states := traced(t)
 	blocked, began := make(chan struct{}), make(chan struct{})
 	slow := &trace{}
@@ -77,6 +78,7 @@ func TestListenerHearsTheEndBeforeCloseReturns(t *testing.T) {
 }
 
 func TestListenerMayCloseTheClient(t *testing.T) {
+	t.Parallel()
 	c, p, _ := traced(t)
 	heard := &trace{}
 	closed := make(chan struct{})
@@ -94,6 +96,7 @@ func TestListenerMayCloseTheClient(t *testing.T) {
 }
 
 func TestListenerThatNeverReturnsHoldsUpCloseForALittleOnly(t *testing.T) {
+	t.Parallel()
 	c, _, _ := traced(t)
 	forever, in := make(chan struct{}), make(chan struct{})
 	left := make(chan struct{})

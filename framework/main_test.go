@@ -153,13 +153,20 @@ func (r *trace) awaitBut(t testing.TB, but framework.State, want ...framework.St
 	require.Equal(t, want, others())
 }
 
-// expire ends a session on the servers, as its owner could who knows its password: the servers derive that from the id.
+// expire ends a session on the servers.
 func expire(t testing.TB, id int64) {
 	t.Helper()
+	if srv := testzk.InProcess(); srv != nil {
+		s, found := srv.Session(id)
+		require.True(t, found, "no session %#x", id)
+		require.NoError(t, s.Expire())
+		return
+	}
 	testzk.Eventually(t, func() bool { return endSession(t, id) }, "session %#x does not end", id)
 }
 
-// endSession is false if the session was taken over by its client in between.
+// endSession does what a session's owner could do who knows its password: real servers derive that from the id. It is false if the session
+// was taken over by its client in between.
 func endSession(t testing.TB, id int64) bool {
 	t.Helper()
 	server, _, _ := strings.Cut(testzk.Connect(), ",")

@@ -40,6 +40,7 @@ func opOf(kind string) proxy.Op {
 }
 
 func TestProtectedCreateMakesExactlyOneNodeWhateverIsLost(t *testing.T) {
+	t.Parallel()
 	o := testzk.Observer(t)
 	for fault, action := range faults {
 		for kind, opts := range kinds {

@@ -109,6 +109,7 @@ func TestLostReplies(t *testing.T) {
 }
 
 func TestAttemptsNeverExceedThePolicy(t *testing.T) {
+	t.Parallel()
 	const retries = 3
 	policy := retry.Times(retries, time.Millisecond)
 	c, p := through(t, framework.WithRetry(policy))

@@ -89,6 +89,7 @@ func unanswered(t *testing.T, name string, err error, want string, servers []str
 }
 
 func TestOperationsGiveUpByThePolicyWhenNoServerAnswers(t *testing.T) {
+	t.Parallel()
 	c, servers := unreachable(t, func(p *proxy.Proxy) { _ = p.Refuse(true) }, framework.WithRetry(retry.Times(2, time.Millisecond)))
 	for name, op := range each {
 		if name == "delete guaranteed" {

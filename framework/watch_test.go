@@ -187,6 +187,7 @@ func TestWatchesFireAtTheEndOfTheSession(t *testing.T) {
 }
 
 func TestNodeThatExistsIsNeverReportedDeleted(t *testing.T) {
+	t.Parallel()
 	c, p := through(t)
 	o, path := testzk.Observer(t), parent(t)
 	stop := make(chan struct{})

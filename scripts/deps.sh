@@ -1,21 +1,31 @@
 #!/bin/sh
-# Installs what is not there: a ZooKeeper server and a Java runtime to run it; with the argument "race" also the C compiler that Go's
-# race detector needs. On anything but Debian and its kin it only says what is missing.
+# Installs what is not there: the C compiler that Go's race detector needs and, unless the argument is "race", what the tests with real
+# servers need: ZooKeeper, a JDK, Curator and kazoo. On anything but Debian and its kin it only says what is missing.
 set -eu
 
 packages=
 missing() { packages="$packages $1"; }
 
-[ -n "${ZOOKEEPER_HOME:-}" ] || [ -e /usr/share/java/zookeeper.jar ] || missing zookeeper
-[ -n "${JAVA_HOME:-}" ] || command -v java >/dev/null || missing default-jre-headless
-if [ "${1:-}" = race ]; then
-	command -v "$(go env CC)" >/dev/null || missing gcc
-	[ -e /usr/include/stdlib.h ] || missing libc6-dev
+# Debian's kazoo belongs to Debian's Python, which need not be the first in PATH.
+has_kazoo() {
+	for python in python3 /usr/bin/python3; do
+		"$python" -c 'import kazoo.client' 2>/dev/null && return 0
+	done
+	return 1
+}
+
+command -v "$(go env CC)" >/dev/null || missing gcc
+[ -e /usr/include/stdlib.h ] || missing libc6-dev
+if [ "${1:-}" != race ]; then
+	[ -n "${ZOOKEEPER_HOME:-}" ] || [ -e /usr/share/java/zookeeper.jar ] || missing zookeeper
+	command -v javac >/dev/null || missing default-jdk-headless
+	[ -e /usr/share/java/curator-recipes.jar ] || missing libcurator-recipes-java
+	has_kazoo || missing python3-kazoo
 fi
 [ -n "$packages" ] || exit 0
 
 if ! command -v apt-get >/dev/null; then
-	echo "missing, please install:$packages (or set ZOOKEEPER_HOME and JAVA_HOME)" >&2
+	echo "missing, please install:$packages (instead of the package zookeeper, ZOOKEEPER_HOME may name a binary distribution)" >&2
 	exit 1
 fi
 root=

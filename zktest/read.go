@@ -207,7 +207,7 @@ func (c *conn) addWatch(req *proto.Request) answer {
 }
 
 func (c *conn) checkWatches(req *proto.Request) answer {
-	if c.srv.cfg.compat == V38 && req.Path != "" && c.replica.watches.Stumbles(req.Path) {
+	if c.srv.cfg.compat == V38 && req.Path != "" && c.replica.watches.Stumbles(req.Path, c, req.Mode) {
 		return answer{code: MarshallingError}
 	}
 	return c.findWatch(req, c.replica.watches.Has)

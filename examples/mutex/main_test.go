@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
-	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
 func TestExample(t *testing.T) {
-	server := ensemble.Start(t, 1)
+	server := testzk.Own(t, testzk.Seldom)
 	client, err := framework.New(server.Connect())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
@@ -43,6 +43,13 @@ func TestExample(t *testing.T) {
 		require.Empty(t, out.String())
 		require.NoError(t, hold.Release())
 	})
+}
+
+func TestExampleIsItsOwnServer(t *testing.T) {
+	var out, progress bytes.Buffer
+	require.NoError(t, runOn(t.Context(), "", &out, &progress))
+	require.Regexp(t, `^started an in-process ZooKeeper server .*\nasking 127\.0\.0\.1:\d+ for the lock\n$`, progress.String())
+	require.Regexp(t, `^holding /docent-examples/mutex/\S+, token [1-9]\d*\n$`, out.String())
 }
 
 func TestBadConnectString(t *testing.T) {

@@ -53,7 +53,7 @@ func (s *show) killHolder(v visit, record int) {
 	if line := s.whoIsInLine(); line != "" {
 		s.say.line("In line for the lock, the holder first: %s.", line)
 	}
-	s.say.line("Worker %d is dead, but the lock is still its own. ZooKeeper lets it go when it has heard nothing from", v.Worker)
+	s.say.line("Worker %d is dead, but the lock is still its own. The servers let it go when they have heard nothing from", v.Worker)
 	s.say.line("worker %d for the session timeout, %v. This wait is that timeout, everybody has to wait for it ...", v.Worker, s.agreed)
 }
 

@@ -4,15 +4,13 @@ package main
 
 import (
 	"os"
-	"runtime"
 	"syscall"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/zktest/ensemble"
+	"github.com/docent-zk/docent/internal/testzk"
 )
 
 // The moments at which an end from outside is interesting.
@@ -23,10 +21,12 @@ var moments = map[string]string{
 }
 
 func TestInterruptEndsEverything(t *testing.T) {
+	t.Parallel()
 	for name, moment := range moments {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := launch(t)
-			server := p.line(t, `Started a ZooKeeper server at (\S+)\.$`)[1]
+			server := p.line(t, started)[1]
 			p.line(t, moment)
 			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
 			require.Equal(t, exitInterrupted, p.end(t), "%s", &p.output)
@@ -37,13 +37,13 @@ func TestInterruptEndsEverything(t *testing.T) {
 }
 
 func TestInterruptLeavesNothingOnAGivenServer(t *testing.T) {
-	e := ensemble.Start(t, 1)
-	client, err := framework.New(e.Connect())
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	t.Parallel()
 	for name, moment := range moments {
 		t.Run(name, func(t *testing.T) {
-			p := launch(t, "-connect", e.Connect())
+			t.Parallel()
+			server := testzk.Own(t, testzk.Seldom)
+			client := testzk.Connected(t, server.Connect())
+			p := launch(t, "-connect", server.Connect())
 			p.line(t, moment)
 			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
 			require.Equal(t, exitInterrupted, p.end(t), "%s", &p.output)
@@ -53,22 +53,22 @@ func TestInterruptLeavesNothingOnAGivenServer(t *testing.T) {
 	}
 }
 
-func TestInterruptWhileTheServerStarts(t *testing.T) {
+func TestInterruptAtTheBeginning(t *testing.T) {
+	t.Parallel()
 	p := launch(t)
 	p.line(t, `A lock between processes`)
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, exitInterrupted, p.end(t), "%s", &p.output)
 }
 
-// Nobody can tidy up in a process that is killed: the workers notice by themselves, the server is ended by the kernel.
+// Nobody can tidy up in a process that is killed: the workers notice by themselves.
 func TestKilledParentTakesEverythingWithIt(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux ends the server with its parent")
-	}
+	t.Parallel()
 	for name, moment := range moments {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := launch(t)
-			server := p.line(t, `Started a ZooKeeper server at (\S+)\.$`)[1]
+			server := p.line(t, started)[1]
 			p.line(t, moment)
 			require.NoError(t, p.cmd.Process.Kill())
 			require.Equal(t, -1, p.end(t), "%s", &p.output)
@@ -80,12 +80,11 @@ func TestKilledParentTakesEverythingWithIt(t *testing.T) {
 // Servers that are silent for longer than a session cost the holder its lock, unless it is just giving it back. That is no reason to
 // give up, and no excuse for a wrong record.
 func TestOutageIsSurvived(t *testing.T) {
-	e := ensemble.Start(t, 1)
-	server := e.Servers()[0]
-	p := launch(t, "-connect", e.Connect(), "-session", "1s", "-increments", "12")
+	server := testzk.Own(t, testzk.Seldom)
+	p := launch(t, "-connect", server.Connect(), "-session", "1s", "-increments", "12")
 	p.line(t, `The store refuses it`)
-	require.NoError(t, server.Pause())
+	server.Pause(t)
 	p.line(t, `worker \d (lost the lock and tries again|gave the lock back and got no answer): .*session lost`)
-	require.NoError(t, server.Resume())
+	server.Resume(t)
 	require.Zero(t, p.end(t), "%s", &p.output)
 }

@@ -1,9 +1,9 @@
 // Quickstart shows a lock between processes at work: several workers, each a process of its own, add to one record, taking turns by a
-// lock that ZooKeeper keeps. One of them is killed while it holds the lock. The program checks all the time that the lock does
+// lock that ZooKeeper servers keep. One of them is killed while it holds the lock. The program checks all the time that the lock does
 // what it promises, and exits with 0 only if it did.
 //
-//	go run ./examples/quickstart                          # starts a ZooKeeper server of its own
-//	go run ./examples/quickstart -connect 127.0.0.1:2181  # uses one that runs
+//	go run ./examples/quickstart                          # is its own ZooKeeper server, for tests
+//	go run ./examples/quickstart -connect 127.0.0.1:2181  # uses a real one
 //
 // Where to look: worker.go is how a program uses the lock; store.go is how a resource that the lock protects defends itself;
 // show.go is the course of events.
@@ -73,7 +73,7 @@ func runUntilInterrupted(cfg config, stdout, stderr io.Writer) error {
 
 // config is what the command line says.
 type config struct {
-	connect    string // "": start a server
+	connect    string // "": this process is the server
 	workers    int
 	increments int // by each worker
 	session    time.Duration
@@ -87,7 +87,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	cfg := config{limit: 2 * time.Minute}
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the caller prints errors
-	flags.StringVar(&cfg.connect, "connect", "", "ZooKeeper servers to use, `host:port[,host:port][/chroot]`; without it one is started")
+	flags.StringVar(&cfg.connect, "connect", "", "ZooKeeper servers to use, `host:port[,host:port][/chroot]`; without it this process is the server")
 	flags.IntVar(&cfg.workers, "workers", 4, "how many worker processes, 2 to 20")
 	flags.IntVar(&cfg.increments, "increments", 5, "how often each worker adds 1 to the record, 1 to 50")
 	flags.DurationVar(&cfg.session, "session", 3*time.Second, "session timeout: how long a dead worker keeps the lock, 1s to 1m")

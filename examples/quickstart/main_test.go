@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/testzk"
 )
 
 // brokenEnv makes the workers of this test binary take locks that do not exclude each other.
@@ -25,6 +27,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(workerMain(stdin, os.Stderr))
 	}
+	testzk.Widen()
 	code := m.Run()
 	_ = os.RemoveAll(binary.dir)
 	os.Exit(code)

@@ -42,7 +42,7 @@ func (n *narrator) turn(number int, v visit) {
 }
 
 func (n *narrator) intro(cfg config) {
-	n.text(`A lock between processes, kept by ZooKeeper: at most one of them holds it at a time.
+	n.text(`A lock between processes, kept by ZooKeeper servers: at most one process holds it at a time.
 
 %d workers, each a process of its own, add 1 to the same record, %d times each: they read it, think, and write it back.
 Without a lock they would overwrite each other's work. With each turn comes a token, a number that only grows.

@@ -1,25 +1,19 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-
-	"github.com/docent-zk/docent/zktest/ensemble"
+	"github.com/docent-zk/docent/zktest"
 )
 
-// startServer returns the connection string of the servers to use, and what ends them. If the user named some, nothing is started.
-func startServer(ctx context.Context, given string, say *narrator) (connect string, stop func() error, err error) {
+// startServer returns the connection string of the servers to use, and what ends them. If the user named some, nothing is started. Else
+// this process is the server, for itself and its workers.
+func startServer(given string, say *narrator) (connect string, stop func(), err error) {
 	if given != "" {
-		return given, func() error { return nil }, nil
+		return given, func() {}, nil
 	}
-	server, err := ensemble.New(ctx, 1)
-	if errors.Is(err, ensemble.ErrNotInstalled) {
-		return "", nil, fmt.Errorf("%w; or use a server that runs already, with -connect host:port", err)
-	}
+	srv, err := zktest.New()
 	if err != nil {
 		return "", nil, err
 	}
-	say.line("Started a ZooKeeper server at %s.", server.Connect())
-	return server.Connect(), server.Close, nil
+	say.line("Started an in-process ZooKeeper server (package zktest, not the real one) at %s.", srv.Addr())
+	return srv.Addr(), srv.Close, nil
 }

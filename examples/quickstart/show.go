@@ -50,7 +50,7 @@ type show struct {
 const connecting = 15 * time.Second
 
 // perform is the whole show. Nothing that it started is left when it returns.
-func perform(ctx context.Context, cfg config, say *narrator, stderr io.Writer) (err error) {
+func perform(ctx context.Context, cfg config, say *narrator, stderr io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.limit, fmt.Errorf("it took longer than %v", cfg.limit))
 	defer cancel()
 	ctx, fail := context.WithCancelCause(ctx)
@@ -58,11 +58,11 @@ func perform(ctx context.Context, cfg config, say *narrator, stderr io.Writer) (
 	s := &show{cfg: cfg, say: say, stderr: stderr, ctx: ctx, fail: fail, store: newStore()}
 
 	say.intro(cfg)
-	connect, stop, err := startServer(ctx, cfg.connect, say)
+	connect, stop, err := startServer(cfg.connect, say)
 	if err != nil {
 		return reason(ctx, err)
 	}
-	defer func() { err = errors.Join(err, stop()) }()
+	defer stop()
 	return reason(ctx, s.runOn(connect))
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 )
 
 // store keeps the record that the workers share. It stands for whatever a lock protects in real life: a database row, a file, a device.
@@ -14,20 +15,27 @@ import (
 // two workers at once, an update that overwrites another, a token that is not larger than the last. Such a finding is a fault.
 type store struct {
 	mu      sync.Mutex
-	value   int           // the record
-	newest  int64         // the largest token seen
-	first   int64         // the first token seen
-	turns   int           // how often somebody has entered
-	inside  map[int64]int // who is in the critical section: worker by token
-	written map[int]int   // accepted writes by worker
+	value   int             // the record
+	newest  int64           // the largest token seen
+	first   int64           // the first token seen
+	turns   int             // how often somebody has entered
+	inside  map[int64]guest // who is in the critical section, by token
+	written map[int]int     // accepted writes by worker
 	faults  []error
+}
+
+// guest is a worker that is inside.
+type guest struct {
+	worker int
+	until  time.Time // how long its hold was good for when it entered
 }
 
 // visit is what a worker says to the store in each step.
 type visit struct {
 	Worker int
 	Token  int64
-	Value  int // with a write
+	Value  int       // with a write
+	Until  time.Time // how long its hold is good for from what it knows when it enters
 }
 
 // answer is what the store says.
@@ -50,7 +58,7 @@ var (
 )
 
 func newStore() *store {
-	return &store{inside: map[int64]int{}, written: map[int]int{}}
+	return &store{inside: map[int64]guest{}, written: map[int]int{}}
 }
 
 // The steps of a turn, in their order.
@@ -86,11 +94,18 @@ func (s *store) apply(step string, v visit) (answer, error) {
 
 // enter takes a note of the token. It counts from now on and not from the first write: what this worker is about to read must not be
 // changed any more by those who came before.
+//
+// Others inside are a fault only while their holds are good. A worker that has heard nothing from the servers for so long that its hold
+// has run out may not have found the time to leave.
 func (s *store) enter(v visit) error {
 	var err error
 	for token, other := range s.inside {
+		if time.Now().After(other.until) {
+			delete(s.inside, token)
+			continue
+		}
 		err = errors.Join(err, fmt.Errorf("%w: worker %d enters with token %d, worker %d is inside with token %d",
-			errOverlap, v.Worker, v.Token, other, token))
+			errOverlap, v.Worker, v.Token, other.worker, token))
 	}
 	if v.Token <= s.newest {
 		err = errors.Join(err, fmt.Errorf("%w: worker %d enters with token %d, the last was %d", errTokenOrder, v.Worker, v.Token, s.newest))
@@ -99,7 +114,7 @@ func (s *store) enter(v visit) error {
 		s.first = v.Token
 	}
 	s.newest = max(s.newest, v.Token)
-	s.inside[v.Token] = v.Worker
+	s.inside[v.Token] = guest{v.Worker, v.Until}
 	return err
 }
 
@@ -108,7 +123,7 @@ func (s *store) admit(v visit) error {
 	if v.Token < s.newest {
 		return fmt.Errorf("%w: it is %d, and %d has been here", errStale, v.Token, s.newest)
 	}
-	if s.inside[v.Token] != v.Worker {
+	if s.inside[v.Token].worker != v.Worker {
 		return fmt.Errorf("%w: worker %d with token %d", errOutside, v.Worker, v.Token)
 	}
 	return nil
@@ -130,7 +145,7 @@ func (s *store) write(v visit) error {
 func (s *store) crashed(worker int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.inside, func(_ int64, w int) bool { return w == worker })
+	maps.DeleteFunc(s.inside, func(_ int64, g guest) bool { return g.worker == worker })
 }
 
 // totals is what the store knows at the end.

@@ -4,9 +4,13 @@ import (
 	"context"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
+
+// good is the end of a hold that has not ended.
+var good = time.Now().Add(time.Hour)
 
 // step is one step at the store and what it must say to it.
 type step struct {
@@ -29,9 +33,9 @@ func play(t *testing.T, s *store, steps []step) {
 
 func turn(worker int, token int64, value int) []step {
 	return []step{
-		{stepEnter, visit{Worker: worker, Token: token}, nil},
+		{stepEnter, visit{Worker: worker, Token: token, Until: good}, nil},
 		{stepRead, visit{Worker: worker, Token: token}, nil},
-		{stepWrite, visit{worker, token, value}, nil},
+		{stepWrite, visit{Worker: worker, Token: token, Value: value}, nil},
 		{stepLeave, visit{Worker: worker, Token: token}, nil},
 	}
 }
@@ -53,38 +57,38 @@ func TestStoreFindsFaults(t *testing.T) {
 		fault error
 	}{
 		"two at once": {[]step{
-			{stepEnter, visit{Worker: 1, Token: 10}, nil},
-			{stepEnter, visit{Worker: 2, Token: 11}, errOverlap},
+			{stepEnter, visit{Worker: 1, Token: 10, Until: good}, nil},
+			{stepEnter, visit{Worker: 2, Token: 11, Until: good}, errOverlap},
 		}, errOverlap},
 		"one twice at once": {[]step{
-			{stepEnter, visit{Worker: 1, Token: 10}, nil},
-			{stepEnter, visit{Worker: 1, Token: 11}, errOverlap},
+			{stepEnter, visit{Worker: 1, Token: 10, Until: good}, nil},
+			{stepEnter, visit{Worker: 1, Token: 11, Until: good}, errOverlap},
 		}, errOverlap},
 		"lost update": {append(turn(1, 10, 1),
-			step{stepEnter, visit{Worker: 2, Token: 11}, nil},
-			step{stepWrite, visit{2, 11, 1}, errLostUpdate},
+			step{stepEnter, visit{Worker: 2, Token: 11, Until: good}, nil},
+			step{stepWrite, visit{Worker: 2, Token: 11, Value: 1}, errLostUpdate},
 		), errLostUpdate},
 		"value out of nowhere": {[]step{
-			{stepEnter, visit{Worker: 1, Token: 10}, nil},
-			{stepWrite, visit{1, 10, 2}, errLostUpdate},
+			{stepEnter, visit{Worker: 1, Token: 10, Until: good}, nil},
+			{stepWrite, visit{Worker: 1, Token: 10, Value: 2}, errLostUpdate},
 		}, errLostUpdate},
 		"same token again": {append(turn(1, 10, 1),
-			step{stepEnter, visit{Worker: 2, Token: 10}, errTokenOrder},
+			step{stepEnter, visit{Worker: 2, Token: 10, Until: good}, errTokenOrder},
 		), errTokenOrder},
 		"smaller token": {append(turn(1, 10, 1),
-			step{stepEnter, visit{Worker: 2, Token: 9}, errTokenOrder},
+			step{stepEnter, visit{Worker: 2, Token: 9, Until: good}, errTokenOrder},
 		), errTokenOrder},
 		"no token": {[]step{
 			{stepEnter, visit{Worker: 1}, errTokenOrder},
 		}, errTokenOrder},
 		"write after leaving": {append(turn(1, 10, 1),
-			step{stepWrite, visit{1, 10, 2}, errOutside},
+			step{stepWrite, visit{Worker: 1, Token: 10, Value: 2}, errOutside},
 		), errOutside},
 		"write without entering": {[]step{
-			{stepWrite, visit{1, 10, 1}, errOutside},
+			{stepWrite, visit{Worker: 1, Token: 10, Value: 1}, errOutside},
 		}, errOutside},
 		"read with another's token": {[]step{
-			{stepEnter, visit{Worker: 1, Token: 10}, nil},
+			{stepEnter, visit{Worker: 1, Token: 10, Until: good}, nil},
 			{stepRead, visit{Worker: 2, Token: 10}, errOutside},
 		}, errOutside},
 	} {
@@ -100,34 +104,45 @@ func TestStoreFindsFaults(t *testing.T) {
 func TestStoreRefusesAnOldTokenWithoutAFault(t *testing.T) {
 	s := newStore()
 	play(t, s, []step{
-		{stepEnter, visit{Worker: 1, Token: 10}, nil},
+		{stepEnter, visit{Worker: 1, Token: 10, Until: good}, nil},
 		{stepRead, visit{Worker: 1, Token: 10}, nil},
 	})
 	s.crashed(1)
 	play(t, s, []step{
-		{stepEnter, visit{Worker: 2, Token: 11}, nil},
-		{stepWrite, visit{1, 10, 1}, errStale}, // the new holder has not even read yet
+		{stepEnter, visit{Worker: 2, Token: 11, Until: good}, nil},
+		{stepWrite, visit{Worker: 1, Token: 10, Value: 1}, errStale}, // the new holder has not even read yet
 		{stepRead, visit{Worker: 1, Token: 10}, errStale},
 		{stepRead, visit{Worker: 2, Token: 11}, nil},
-		{stepWrite, visit{2, 11, 1}, nil},
-		{stepWrite, visit{1, 10, 1}, errStale},
-		{stepWrite, visit{1, 10, 2}, errStale}, // though the value would fit
+		{stepWrite, visit{Worker: 2, Token: 11, Value: 1}, nil},
+		{stepWrite, visit{Worker: 1, Token: 10, Value: 1}, errStale},
+		{stepWrite, visit{Worker: 1, Token: 10, Value: 2}, errStale}, // though the value would fit
 	})
 	got, err := s.check(2, 1, 1)
 	require.NoError(t, err)
 	require.Equal(t, 1, got.value)
 }
 
+func TestStoreDoesNotBlameAWorkerWhoseHoldHasRunOut(t *testing.T) {
+	s := newStore()
+	play(t, s, []step{
+		{stepEnter, visit{Worker: 1, Token: 10, Until: time.Now().Add(-time.Nanosecond)}, nil},
+		{stepEnter, visit{Worker: 2, Token: 11, Until: good}, nil},
+		{stepRead, visit{Worker: 1, Token: 10}, errStale},
+		{stepLeave, visit{Worker: 1, Token: 10}, nil},
+		{stepEnter, visit{Worker: 3, Token: 12, Until: good}, errOverlap}, // worker 2 is inside
+	})
+}
+
 func TestStoreCountsTheDeadAsGoneOnlyWhenTold(t *testing.T) {
 	s := newStore()
 	play(t, s, []step{
-		{stepEnter, visit{Worker: 1, Token: 10}, nil},
-		{stepEnter, visit{Worker: 2, Token: 11}, errOverlap},
+		{stepEnter, visit{Worker: 1, Token: 10, Until: good}, nil},
+		{stepEnter, visit{Worker: 2, Token: 11, Until: good}, errOverlap},
 	})
 	s = newStore()
-	play(t, s, []step{{stepEnter, visit{Worker: 1, Token: 10}, nil}})
+	play(t, s, []step{{stepEnter, visit{Worker: 1, Token: 10, Until: good}, nil}})
 	s.crashed(2)
-	play(t, s, []step{{stepEnter, visit{Worker: 2, Token: 11}, errOverlap}})
+	play(t, s, []step{{stepEnter, visit{Worker: 2, Token: 11, Until: good}, errOverlap}})
 }
 
 func TestStoreNoticesAtTheEndThatWritesAreMissing(t *testing.T) {
@@ -151,16 +166,16 @@ func TestStoreThroughHTTP(t *testing.T) {
 
 	_, err := do(stepEnter, visit{Worker: 1, Token: 10})
 	require.NoError(t, err)
-	a, err := do(stepWrite, visit{1, 10, 1})
+	a, err := do(stepWrite, visit{Worker: 1, Token: 10, Value: 1})
 	require.NoError(t, err)
 	require.Equal(t, answer{Value: 1, Written: 1, Turn: 1}, a)
 
-	_, err = do(stepWrite, visit{1, 9, 2})
+	_, err = do(stepWrite, visit{Worker: 1, Token: 9, Value: 2})
 	require.ErrorIs(t, err, errStale)
 	require.True(t, isLost(err))
 	require.ErrorContains(t, err, "it is 9, and 10 has been here")
 
-	_, err = do(stepWrite, visit{1, 10, 7})
+	_, err = do(stepWrite, visit{Worker: 1, Token: 10, Value: 7})
 	require.NotErrorIs(t, err, errStale)
 	require.False(t, isLost(err))
 	require.ErrorContains(t, err, errLostUpdate.Error())

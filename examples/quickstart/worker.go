@@ -92,13 +92,12 @@ func (w *worker) turn(ctx context.Context) (written int, err error) {
 
 	// From here on work under the hold's own context: it ends when the lock is lost, so that we stop when we have to.
 	ctx = hold.Context(ctx)
-	return w.increment(ctx, hold.Token())
+	return w.increment(ctx, visit{Worker: w.Worker, Token: hold.Token(), Until: hold.ValidUntil()})
 }
 
 // increment is the critical section: if two workers did this at the same time, one update would be lost. The token goes with every
 // request, because no worker can know for sure that it was not paused just before sending one. The store can.
-func (w *worker) increment(ctx context.Context, token int64) (written int, err error) {
-	v := visit{Worker: w.Worker, Token: token}
+func (w *worker) increment(ctx context.Context, v visit) (written int, err error) {
 	// The store is told that we are gone even if the lock is lost, hence without its context.
 	defer func() {
 		_, leaveErr := w.store.do(context.WithoutCancel(ctx), stepLeave, v)

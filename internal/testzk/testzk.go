@@ -1,11 +1,13 @@
-// Package testzk gives this module's tests a real ZooKeeper: one ensemble for each test binary, and clients, proxies and paths on it.
+// Package testzk gives this module's tests a ZooKeeper: one for each test binary, servers of a test's own, and clients, proxies and
+// paths on them.
 //
-// The environment variable ZOOKEEPER says which: "1" (the default) or "3" starts that many servers; anything else is the
-// connection string of servers that run already.
+// The environment variable ZOOKEEPER says which: none (the default) is a server in the test's own process, of package zktest; "1" or
+// "3" starts that many real servers; anything else is the connection string of servers that run already.
 package testzk
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -18,6 +20,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/realzk"
+	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/ensemble"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
@@ -28,11 +32,19 @@ const SessionTimeout = 4 * time.Second
 // Patience is how long a test waits for something that must happen.
 const Patience = 60 * time.Second
 
-var connect string
+// tick is how exactly the servers keep time.
+const tick = 200 * time.Millisecond
 
-// Main runs a package's tests on an ensemble, and fails if anything is left running.
+// The servers of the test binary.
+var (
+	connect   string
+	inProcess *zktest.Server // nil if they are real
+)
+
+// Main runs a package's tests on a server or several, and fails if anything is left running.
 func Main(m *testing.M) {
-	stop, err := start(os.Getenv("ZOOKEEPER"))
+	Widen()
+	stop, err := start(realzk.Wanted())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -46,15 +58,48 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-func start(which string) (stop func(), err error) {
-	servers := map[string]int{"": 1, "1": 1, "3": 3}[which]
-	if servers == 0 {
-		connect = which
-		return func() {}, nil
+// Widen lets more parallel tests run at a time than there are processors, unless the command line says how many: they wait more than they
+// compute.
+func Widen() {
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if !said {
+		_ = flag.Set("test.parallel", "8")
 	}
+}
+
+func start(which string) (stop func(), err error) {
+	switch which {
+	case "":
+		return startInProcess()
+	case "1":
+		return startReal(1)
+	case "3":
+		return startReal(3)
+	}
+	connect = which
+	return func() {}, nil
+}
+
+func startInProcess() (stop func(), err error) {
+	inProcess, err = zktest.New(settings()...)
+	if err != nil {
+		return nil, err
+	}
+	connect = inProcess.Addr()
+	return inProcess.Close, nil
+}
+
+// settings are those that package ensemble has for real servers.
+func settings() []zktest.Option {
+	return []zktest.Option{zktest.WithTick(tick), zktest.WithSessionTimeouts(2*tick, time.Minute)}
+}
+
+func startReal(servers int) (stop func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	e, err := ensemble.New(ctx, servers, ensemble.WithTick(200*time.Millisecond))
+	e, err := ensemble.New(ctx, servers, ensemble.WithTick(tick))
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +111,11 @@ func start(which string) (stop func(), err error) {
 	}, nil
 }
 
-// Connect is the connection string of the test binary's ensemble.
+// Connect is the connection string of the servers that the test binary has.
 func Connect() string { return connect }
+
+// InProcess is the server of the test binary if it is in this process, else nil.
+func InProcess() *zktest.Server { return inProcess }
 
 // Client is a client of connect that is closed when the test ends.
 func Client(t testing.TB, connect string, opts ...framework.Option) *framework.Client {

@@ -41,8 +41,8 @@ var faults = []struct {
 
 // How the caller of Acquire waits.
 var callers = []struct {
-	name    string
-	timeout time.Duration // 0: none
+	name  string
+	after time.Duration // the fault; 0: never
 }{
 	{"waits", 0},
 	{"leaves", 150 * time.Millisecond},
@@ -63,10 +63,7 @@ func TestNoFaultLeavesANodeBehind(t *testing.T) {
 					mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
 					rule := p.On(proxy.Match{Op: step.op, Path: path + step.path}, fault.do())
 
-					ctx, cancel := testzk.Context(t), context.CancelFunc(func() {})
-					if caller.timeout > 0 {
-						ctx, cancel = context.WithTimeout(ctx, caller.timeout)
-					}
+					ctx, cancel := context.WithCancel(testzk.Context(t))
 					defer cancel()
 					outcome := make(chan error, 1)
 					go func() {
@@ -76,12 +73,16 @@ func TestNoFaultLeavesANodeBehind(t *testing.T) {
 						}
 						outcome <- err
 					}()
-					if caller.timeout == 0 {
-						queued(t, first, 2)
+					if step.op != proxy.OpDelete { // which comes last; once the lock is free, nothing is watched
+						require.NoError(t, rule.Wait(testzk.Context(t)))
+					}
+					queued(t, first, 2)
+					if caller.after == 0 {
 						require.NoError(t, holder.Release())
 						require.NoError(t, <-outcome)
 					} else {
-						require.ErrorIs(t, <-outcome, context.DeadlineExceeded)
+						time.AfterFunc(caller.after, cancel)
+						require.ErrorIs(t, <-outcome, context.Canceled)
 						require.NoError(t, holder.Err())
 						require.NoError(t, holder.Release())
 					}
@@ -125,6 +126,7 @@ func TestGrantThatRacesWithCancellationIsHandedBack(t *testing.T) {
 }
 
 func TestTimeoutHoldsDuringAnOutage(t *testing.T) {
+	t.Parallel()
 	for name, outage := range map[string]func(*proxy.Proxy){
 		"refused": func(p *proxy.Proxy) { _ = p.Refuse(true) },
 		"silent":  func(p *proxy.Proxy) { p.Blackhole(true) },

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/realzk"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -95,6 +96,7 @@ func TestDataTellsWhoWeAre(t *testing.T) {
 
 // zkCli shows the same number as cZxid that the hold has as its token.
 func TestTokenIsTheCzxidThatTheCommandLineClientShows(t *testing.T) {
+	realzk.Need(t) // whose client it is
 	path := testzk.Path(t)
 	hold := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
 	zookeeper, err := ensemble.Find()

@@ -12,7 +12,6 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
-	"github.com/docent-zk/docent/zktest/ensemble"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
@@ -41,6 +40,7 @@ func lostTo(t testing.TB, hold *recipes.Hold, work context.Context, cause error)
 }
 
 func TestSilenceEndsTheHoldBeforeTheServerDeletesItsNode(t *testing.T) {
+	t.Parallel()
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	client := testzk.Connected(t, p.Addr())
@@ -65,6 +65,7 @@ func TestSilenceEndsTheHoldBeforeTheServerDeletesItsNode(t *testing.T) {
 }
 
 func TestSomebodyElseAcquiresAfterTheSessionTimeoutOfACrashedHolder(t *testing.T) {
+	t.Parallel()
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	crashed := acquire(t, newMutex(t, testzk.Connected(t, p.Addr()), path))
@@ -107,6 +108,7 @@ func TestDeletionOfTheWholeTreeEndsTheHoldAndTheLockGoesOn(t *testing.T) {
 }
 
 func TestSessionThatEndsDuringReleaseIsNoLoss(t *testing.T) {
+	t.Parallel()
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	client := testzk.Connected(t, p.Addr())
@@ -180,6 +182,7 @@ func TestWaiterWhoseNodeIsDeletedQueuesAgainAtTheEnd(t *testing.T) {
 
 // The servers may keep a session, and with it a lock node, that its client has given up already. Nobody may be granted a lock on it.
 func TestWaiterIsNotGrantedOnANodeOfItsFormerSession(t *testing.T) {
+	t.Parallel()
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
@@ -210,6 +213,7 @@ func ownerOf(t testing.TB, hold *recipes.Hold) int64 {
 }
 
 func TestSessionThatIsLostDuringTheEnqueueLeavesNothingAndTheWaitGoesOn(t *testing.T) {
+	t.Parallel()
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	client := testzk.Connected(t, p.Addr())
@@ -251,15 +255,15 @@ func TestCloseOfTheClientEndsHoldsAndWaitsAtOnce(t *testing.T) {
 }
 
 func TestHolderAndWaiterSurviveARestartOfTheServer(t *testing.T) {
-	e := ensemble.Start(t, 1, ensemble.WithTick(200*time.Millisecond))
-	server := e.Servers()[0]
-	client := testzk.Connected(t, e.Connect(), framework.WithSessionTimeout(20*time.Second))
+	t.Parallel()
+	server := testzk.Own(t, testzk.Seldom)
+	client := testzk.Connected(t, server.Connect(), framework.WithSessionTimeout(20*time.Second))
 	mu := newMutex(t, client, "/lock")
 	hold := acquire(t, mu)
 	waiter := start(t, mu)
 	queued(t, mu, 2)
-	require.NoError(t, server.Kill())
-	require.NoError(t, server.Start(testzk.Context(t)))
+	server.Kill(t)
+	server.Start(t)
 	require.NoError(t, client.WaitConnected(testzk.Context(t)))
 	require.NoError(t, hold.Err())
 	require.True(t, waiter.waiting())
@@ -268,26 +272,26 @@ func TestHolderAndWaiterSurviveARestartOfTheServer(t *testing.T) {
 }
 
 func TestServerThatLostItsDataEndsTheHoldAndTheClientStartsOver(t *testing.T) {
-	e := ensemble.Start(t, 1, ensemble.WithTick(200*time.Millisecond))
-	server := e.Servers()[0]
-	client := testzk.Connected(t, e.Connect())
+	t.Parallel()
+	server := testzk.Own(t, testzk.Seldom)
+	client := testzk.Connected(t, server.Connect())
 	mu := newMutex(t, client, "/lock")
 	for range 20 { // so that the server's zxid is behind the client's afterwards
 		require.NoError(t, acquire(t, mu).Release())
 	}
 	hold := acquire(t, mu)
 	work := hold.Context(context.Background())
-	require.NoError(t, server.Kill())
-	require.NoError(t, server.Wipe())
-	require.NoError(t, server.Start(testzk.Context(t)))
+	server.Kill(t)
+	server.Wipe(t)
+	server.Start(t)
 	lostTo(t, hold, work, framework.ErrSessionLost)
 	require.NoError(t, acquire(t, mu).Release())
 }
 
 func TestLockWorksWhileTheServersReapItsParents(t *testing.T) {
-	e := ensemble.Start(t, 1, ensemble.WithTick(200*time.Millisecond),
-		ensemble.WithProperty("znode.container.checkIntervalMs", "10"))
-	client := testzk.Connected(t, e.Connect())
+	t.Parallel()
+	server := testzk.Own(t, 10*time.Millisecond)
+	client := testzk.Connected(t, server.Connect())
 	mu := newMutex(t, client, "/deep/down/lock")
 	ctx := testzk.Context(t)
 	var r referee

@@ -19,6 +19,7 @@ import (
 
 // After a reconnect the servers tell what was missed in no order: that the node ahead is gone does not mean that ours is still there.
 func TestWaiterIsNotGrantedOnANodeThatWasDeletedWhileItWasAway(t *testing.T) {
+	t.Parallel()
 	for range 10 { // which deletion is told first is a matter of chance
 		p := testzk.Proxy(t)
 		path := testzk.Path(t)

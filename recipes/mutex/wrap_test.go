@@ -17,19 +17,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/realzk"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// A counter cannot be counted up to its end in a test, so it is set in the server's transaction log: in the record of the only child
-// that the parent ever had.
 func TestLockStaysExclusiveAndFairAtTheEndOfTheCounter(t *testing.T) {
 	for name, from := range map[string]uint32{"before the end": math.MaxInt32 - 4, "at the end": math.MaxInt32} {
 		t.Run(name, func(t *testing.T) {
-			e := serverWithCounter(t, "/lock", from)
-			first := newMutex(t, testzk.Connected(t, e.Connect()), "/lock")
-			second := newMutex(t, testzk.Connected(t, e.Connect()), "/lock")
+			connect := serverWithCounter(t, "/lock", from)
+			first := newMutex(t, testzk.Connected(t, connect), "/lock")
+			second := newMutex(t, testzk.Connected(t, connect), "/lock")
 			holder := acquire(t, first)
 			var waiters []*attempt
 			for i := range 8 {
@@ -58,7 +58,20 @@ func TestLockStaysExclusiveAndFairAtTheEndOfTheCounter(t *testing.T) {
 }
 
 // serverWithCounter starts a server on which the next child of path gets the number next.
-func serverWithCounter(t *testing.T, path string, next uint32) *ensemble.Ensemble {
+func serverWithCounter(t *testing.T, path string, next uint32) (connect string) {
+	t.Helper()
+	if realzk.Wanted() != "" {
+		return realServerWithCounter(t, path, next)
+	}
+	srv := zktest.Start(t)
+	require.NoError(t, srv.Create(path, nil))
+	require.NoError(t, srv.SetSequence(path, int32(next)))
+	return srv.Addr()
+}
+
+// realServerWithCounter sets the counter in the server's transaction log, for it cannot be counted up to its end in a test: in the record
+// of the only child that the parent ever had.
+func realServerWithCounter(t *testing.T, path string, next uint32) (connect string) {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir) // where the server's data goes
@@ -77,7 +90,7 @@ func serverWithCounter(t *testing.T, path string, next uint32) *ensemble.Ensembl
 	setCounter(t, dir, child, next)
 	require.NoError(t, server.Start(testzk.Context(t)))
 	require.NoError(t, e.WaitReady(testzk.Context(t)))
-	return e
+	return e.Connect()
 }
 
 // setCounter changes what the transaction that created child says of its parent's counter, in all logs below dir.

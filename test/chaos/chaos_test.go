@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/realzk"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest/ensemble"
@@ -20,6 +21,7 @@ import (
 const siege = time.Minute
 
 func TestKillingTheLeaderAgainAndAgainNeverLetsTwoIn(t *testing.T) {
+	realzk.Need(t)
 	duration := siege
 	if testing.Short() {
 		duration /= 4
@@ -121,6 +123,7 @@ func TestHistoryCheckFindsOverlapsAndRepeatedTokens(t *testing.T) {
 }
 
 func TestPausedHolderLearnsOfItsLossFromItsFirstQuestion(t *testing.T) {
+	realzk.Need(t)
 	e := ensemble.Start(t, 1, ensemble.WithTick(200*time.Millisecond))
 	holder := startProcess(t, "ask", e.Connect())
 	held := holder.says(t, 1)[0]

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/realzk"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest/ensemble"
@@ -19,6 +20,7 @@ import (
 // A follower that is cut off from the leader answers reads and pings by itself for as long as syncLimit ticks, while the leader expires
 // the sessions of its clients.
 func TestHoldEndsInTimeWhenItsServerIsCutOffFromTheLeader(t *testing.T) {
+	realzk.Need(t)
 	links := newLinks(t)
 	e := ensemble.Start(t, 3, ensemble.WithTick(time.Second), ensemble.WithConfig("syncLimit=20"), ensemble.WithQuorumLink(links.between))
 	leader, err := e.Leader(testzk.Context(t))

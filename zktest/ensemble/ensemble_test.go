@@ -15,9 +15,12 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/realzk"
 )
 
 func TestStandaloneServesAClient(t *testing.T) {
+	realzk.Need(t)
 	e := Start(t, 1)
 	conn := client(t, e.Connect())
 	create(t, conn, "/a", "data")
@@ -31,6 +34,7 @@ func TestStandaloneServesAClient(t *testing.T) {
 }
 
 func TestOptionsReachTheServer(t *testing.T) {
+	realzk.Need(t)
 	e := Start(t, 1,
 		WithTick(time.Second),
 		WithSessionTimeouts(3*time.Second, 7*time.Second),
@@ -49,6 +53,7 @@ func TestOptionsReachTheServer(t *testing.T) {
 }
 
 func TestExtendedTypesAreOn(t *testing.T) {
+	realzk.Need(t)
 	e := Start(t, 1, WithProperty("znode.container.checkIntervalMs", "100"))
 	conn := client(t, e.Connect())
 	_, err := conn.CreateTTL("/ttl", nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), time.Millisecond)
@@ -60,6 +65,7 @@ func TestExtendedTypesAreOn(t *testing.T) {
 }
 
 func TestStopAndStartKeepData(t *testing.T) {
+	realzk.Need(t)
 	e := Start(t, 1)
 	s := e.Servers()[0]
 	conn := client(t, e.Connect())
@@ -81,6 +87,7 @@ func TestStopAndStartKeepData(t *testing.T) {
 }
 
 func TestWipeLosesData(t *testing.T) {
+	realzk.Need(t)
 	e := Start(t, 1)
 	s := e.Servers()[0]
 	create(t, client(t, e.Connect()), "/lost", "")
@@ -95,6 +102,7 @@ func TestWipeLosesData(t *testing.T) {
 }
 
 func TestPausedServerIsSilentAndStoppable(t *testing.T) {
+	realzk.Need(t)
 	e := Start(t, 1)
 	s := e.Servers()[0]
 	require.NoError(t, s.Pause())
@@ -116,6 +124,7 @@ func TestPausedServerIsSilentAndStoppable(t *testing.T) {
 }
 
 func TestDeadServerIsReported(t *testing.T) {
+	realzk.Need(t)
 	e := Start(t, 1)
 	s := e.Servers()[0]
 	p, _ := s.current()
@@ -128,6 +137,7 @@ func TestDeadServerIsReported(t *testing.T) {
 }
 
 func TestStartOnATakenPortFails(t *testing.T) {
+	realzk.Need(t)
 	e := Start(t, 1)
 	s := e.Servers()[0]
 	require.NoError(t, s.Kill())
@@ -148,6 +158,7 @@ func TestStartOnATakenPortFails(t *testing.T) {
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
+	realzk.Need(t)
 	e, err := New(timeout(t), 1)
 	require.NoError(t, err)
 	s := e.Servers()[0]
@@ -162,6 +173,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 }
 
 func TestFailedTestGetsTheLogs(t *testing.T) {
+	realzk.Need(t)
 	fake := &fakeT{}
 	e := Start(fake, 1)
 	require.Empty(t, fake.fatals)
@@ -181,12 +193,14 @@ func TestStartReportsToTheTest(t *testing.T) {
 }
 
 func TestFailedStartExplainsItself(t *testing.T) {
+	realzk.Need(t)
 	_, err := New(timeout(t), 1, WithConfig("tickTime=often"))
 	require.ErrorIs(t, err, errDied)
 	require.ErrorContains(t, err, `"often"`)
 }
 
 func TestNewStopsWithItsContext(t *testing.T) {
+	realzk.Need(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err := New(ctx, 1)
@@ -228,6 +242,7 @@ func TestPortsDiffer(t *testing.T) {
 }
 
 func TestRetryNeedsNewPorts(t *testing.T) {
+	realzk.Need(t)
 	d, err := Find()
 	require.NoError(t, err)
 	c, err := newConfig(1, nil)

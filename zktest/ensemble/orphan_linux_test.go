@@ -11,11 +11,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/realzk"
 )
 
 const parentEnv = "ENSEMBLE_TEST_PARENT"
 
 func TestServersDieWithTheirParent(t *testing.T) {
+	realzk.Need(t)
 	parent := exec.Command(os.Args[0], "-test.run=^TestParent$", "-test.v")
 	parent.Env = append(os.Environ(), parentEnv+"=1", "TMPDIR="+t.TempDir())
 	out, err := parent.StdoutPipe()

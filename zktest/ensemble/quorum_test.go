@@ -9,9 +9,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/realzk"
 )
 
 func TestEnsemble(t *testing.T) {
+	realzk.Need(t)
 	e := Start(t, 3)
 	conn := client(t, e.Connect())
 	create(t, conn, "/data", "survives")
@@ -90,6 +93,7 @@ func TestEnsemble(t *testing.T) {
 }
 
 func TestFiveServersSurviveTwo(t *testing.T) {
+	realzk.Need(t)
 	e := Start(t, 5)
 	for range 2 {
 		require.NoError(t, mustLead(t, e).Kill())

@@ -4,9 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/docent-zk/docent/zktest/ensemble"
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/realzk"
+	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
 type quiet struct{}
@@ -14,6 +16,7 @@ type quiet struct{}
 func (quiet) Printf(string, ...any) {}
 
 func TestInFrontOfTheRealServer(t *testing.T) {
+	realzk.Need(t)
 	e := ensemble.Start(t, 1)
 	p := Start(t, e.Servers()[0].Addr())
 	conn, events, err := zk.Connect([]string{p.Addr()}, 10*time.Second, zk.WithLogger(quiet{}))

@@ -102,10 +102,11 @@ func (m *Manager[W]) Has(path string, w W, kind int32) bool {
 	return m.data.byPath[path][w]&data != 0 || m.children.byPath[path][w]&children != 0
 }
 
-// Stumbles reports whether 3.8, which goes up from path as far as a recursive watch may be, meets a part that has nothing above it.
-func (m *Manager[W]) Stumbles(path string) bool {
+// Stumbles reports whether 3.8, which goes up from path in search of a recursive watch if it finds none there, meets a part that has
+// nothing above it.
+func (m *Manager[W]) Stumbles(path string, w W, kind int32) bool {
 	if m.data.recursive > 0 || m.children.recursive > 0 {
-		return !strings.HasPrefix(path, "/")
+		return !strings.HasPrefix(path, "/") && !m.Has(path, w, kind) || !strings.Contains(path, "/")
 	}
 	return !strings.Contains(path, "/")
 }

@@ -1,0 +1,60 @@
+package testzk
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/realzk"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/ensemble"
+)
+
+// Server is one that a test has for itself and may harm. It is real if the test binary's are.
+type Server interface {
+	Connect() string
+	Kill(t testing.TB)   // without a farewell; what it has answered is kept
+	Wipe(t testing.TB)   // after Kill: forgets all
+	Start(t testing.TB)  // after Kill: on the same port
+	Pause(t testing.TB)  // is silent, with all connections
+	Resume(t testing.TB) // after Pause
+}
+
+// Seldom is so long between two looks for empty containers that a test does not see the second.
+const Seldom = time.Hour
+
+// Own starts a server that looks for empty containers at the given intervals.
+func Own(t testing.TB, reapEvery time.Duration) Server {
+	t.Helper()
+	if realzk.Wanted() == "" {
+		return ownServer{zktest.Start(t, append(settings(), zktest.WithConfig(reapSetting, millis(reapEvery)))...)}
+	}
+	e := ensemble.Start(t, 1, ensemble.WithTick(tick), ensemble.WithProperty(reapSetting, millis(reapEvery)))
+	return realServer{e}
+}
+
+const reapSetting = "znode.container.checkIntervalMs"
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+type ownServer struct{ srv *zktest.Server }
+
+func (s ownServer) Connect() string    { return s.srv.Addr() }
+func (s ownServer) Kill(testing.TB)    { s.srv.Stop() }
+func (s ownServer) Wipe(t testing.TB)  { require.NoError(t, s.srv.Wipe()) }
+func (s ownServer) Start(t testing.TB) { require.NoError(t, s.srv.Start()) }
+
+func (s ownServer) Pause(testing.TB)  { s.srv.Pause() }
+func (s ownServer) Resume(testing.TB) { s.srv.Resume(zktest.ExpireFirst) }
+
+type realServer struct{ *ensemble.Ensemble }
+
+func (s realServer) server() *ensemble.Server { return s.Servers()[0] }
+
+func (s realServer) Kill(t testing.TB)   { require.NoError(t, s.server().Kill()) }
+func (s realServer) Wipe(t testing.TB)   { require.NoError(t, s.server().Wipe()) }
+func (s realServer) Start(t testing.TB)  { require.NoError(t, s.server().Start(Context(t))) }
+func (s realServer) Pause(t testing.TB)  { require.NoError(t, s.server().Pause()) }
+func (s realServer) Resume(t testing.TB) { require.NoError(t, s.server().Resume()) }

@@ -1,0 +1,70 @@
+package clients
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/docent-zk/docent/zktest/proxy"
+)
+
+// control is the server under a script, and what the script can have done to it.
+type control struct {
+	server
+	proxy *proxy.Proxy
+}
+
+func newControl(t *testing.T, s server) *control {
+	return &control{s, proxy.Start(t, s.Addr())}
+}
+
+// do does what a script asked for.
+func (c *control) do(request string) error {
+	step, rest, _ := strings.Cut(request, " ")
+	switch step {
+	case "drop":
+		c.proxy.DropConnections()
+		return nil
+	case "cut":
+		return c.cut()
+	case "mend":
+		return c.proxy.Refuse(false)
+	case "stop":
+		return c.Stop()
+	case "start":
+		return c.Start()
+	case "expire":
+		return c.expire(rest)
+	}
+	return fmt.Errorf("unknown step %q", step)
+}
+
+func (c *control) cut() error {
+	if err := c.proxy.Refuse(true); err != nil {
+		return err
+	}
+	c.proxy.DropConnections()
+	return nil
+}
+
+// expire takes "<id> <password>" in hexadecimal.
+func (c *control) expire(session string) error {
+	first, second, _ := strings.Cut(session, " ")
+	id, err := strconv.ParseUint(first, 16, 64)
+	password, err2 := hex.DecodeString(second)
+	if err := errors.Join(err, err2); err != nil {
+		return fmt.Errorf("session %q: %w", session, err)
+	}
+	return c.Expire(int64(id), password)
+}
+
+// limited is a context that ends after patience, or with the test.
+func limited(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,109 @@
+package clients
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// scriptLimit is the longest life of a script. Whatever it waits for comes much sooner, or never.
+const scriptLimit = 4 * time.Minute
+
+// runScript runs a script to its end.
+func runScript(t *testing.T, c *control, name string, args ...string) transcript {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), scriptLimit)
+	defer cancel()
+	s := &process{control: c, cmd: exec.CommandContext(ctx, name, append(args, c.Addr(), c.proxy.Addr())...)}
+	err := s.run()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("killed after %v: %w", scriptLimit, err)
+	}
+	t.Logf("%s %v\n%s", name, args, s.log.String())
+	require.NoError(t, err, "the script failed")
+	require.True(t, s.done, "the script ended early")
+	s.seen.requireChecks(t)
+	return s.seen
+}
+
+// process is a script that runs.
+type process struct {
+	control *control
+	cmd     *exec.Cmd
+	stdin   io.Writer
+	log     sharedBuffer
+	seen    transcript
+	done    bool
+}
+
+func (s *process) run() error {
+	stdin, err := s.cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	defer stdin.Close()
+	stdout, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	s.stdin, s.cmd.Stderr, s.cmd.WaitDelay = stdin, &s.log, 10*time.Second
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	s.follow(stdout)
+	return s.cmd.Wait()
+}
+
+// follow reads until the script's end.
+func (s *process) follow(stdout io.Reader) {
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		line := lines.Text()
+		fmt.Fprintln(&s.log, line)
+		if check, ok := strings.CutPrefix(line, "ok "); ok {
+			s.seen = append(s.seen, check)
+		}
+		if request, ok := strings.CutPrefix(line, "at "); ok {
+			s.answer(request)
+		}
+		s.done = line == "done"
+	}
+}
+
+// answer does what the script waits for. A script that is not told to go fails, and the log says why.
+func (s *process) answer(request string) {
+	reply := "go"
+	if err := s.control.do(request); err != nil {
+		reply = fmt.Sprintf("failed: %v", err)
+	}
+	fmt.Fprintln(&s.log, "<", reply)
+	if _, err := fmt.Fprintln(s.stdin, reply); err != nil {
+		fmt.Fprintln(&s.log, "the script does not listen:", err)
+	}
+}
+
+// sharedBuffer takes what a process writes to both of its outputs.
+type sharedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *sharedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *sharedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

@@ -1,0 +1,212 @@
+package differential
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/docent-zk/docent/internal/rawzk"
+)
+
+func TestContainers(t *testing.T) {
+	properties := map[string]string{"znode.container.checkIntervalMs": "250"}
+	compare(t, group{config: config{properties: properties}, scenarios: []scenario{
+		usedContainerGoes,
+		unusedContainerStays,
+		nestedContainersGoInTurn,
+		containerGoesWithItsLastEphemeral,
+		nodeOutlivesItsTimeToLive,
+		changedNodeLivesOn,
+		timeToLiveWaitsForChildren,
+		sequentialNodesHaveTimesToLive,
+		containersDeletedByHand,
+	}})
+}
+
+func TestWithoutExtendedTypes(t *testing.T) {
+	properties := map[string]string{"extendedTypesEnabled": "false"}
+	compare(t, group{config: config{properties: properties}, scenarios: []scenario{createFlags, createFlagsInMulti, timesToLive}})
+}
+
+const (
+	briefly = 100  // ms to live: less than the interval of the checks
+	soon    = 1500 // ms to live: more than one interval
+)
+
+func container(path string) rawzk.Op {
+	return rawzk.CreateContainer(path, nil, rawzk.Open(), rawzk.Container)
+}
+
+func mortal(path string, ttl int64) rawzk.Op {
+	return rawzk.CreateTTL(path, nil, rawzk.Open(), rawzk.TTL, ttl)
+}
+
+// await reads until n events have come in all.
+func (c *client) await(n int) {
+	for c.events < n && c.ending == nil {
+		c.read()
+	}
+}
+
+// twoChecks waits until the server has looked for nodes to reap twice: one that is ready has gone, and another after it.
+func (s *script) twoChecks() {
+	c := s.connect("checks")
+	for i := range 2 {
+		x := s.path(fmt.Sprintf("check%d", i))
+		c.each(rawzk.AddWatch(x, 0), mortal(x, 1))
+		c.await(2 * (i + 1))
+	}
+	c.close()
+}
+
+func usedContainerGoes(s *script) {
+	a, w := s.connect("a"), s.connect("w")
+	x := s.path("x")
+	a.each(container(x), node(x+"/kid"))
+	w.each(rawzk.GetData(x, true), rawzk.GetChildren(s.root(), true), rawzk.Exists(x+"/kid", true))
+	a.do(gone(x + "/kid"))
+	w.await(3) // kid, x, and the parent's children
+	a.each(rawzk.Sync("/"), rawzk.Exists(x, false), rawzk.Exists(s.root(), false))
+}
+
+// unusedContainerStays: and so does a plain node made with the container's flag.
+func unusedContainerStays(s *script) {
+	a, w := s.connect("a"), s.connect("w")
+	a.each(container(s.path("unused")), rawzk.Create(s.path("plain"), nil, rawzk.Open(), rawzk.Container), node(s.path("plain/kid")),
+		gone(s.path("plain/kid")), rawzk.Create2(s.path("plain2"), nil, rawzk.Open(), rawzk.Container), node(s.path("plain2/kid")),
+		gone(s.path("plain2/kid")), container(s.path("full")), node(s.path("full/kid")))
+	s.twoChecks()
+	a.do(rawzk.GetChildren(s.root(), false))
+	w.do(rawzk.Exists(s.path("full"), true))
+	a.do(gone(s.path("full/kid")))
+	w.await(1)
+	a.each(rawzk.Sync("/"), rawzk.GetChildren(s.root(), false))
+}
+
+func nestedContainersGoInTurn(s *script) {
+	a, w := s.connect("a"), s.connect("w")
+	x := s.path("x")
+	a.each(container(x), container(x+"/y"), node(x+"/y/kid"))
+	w.do(rawzk.AddWatch(s.root(), 1))
+	a.do(gone(x + "/y/kid"))
+	w.await(3)
+	a.each(rawzk.Sync("/"), rawzk.Exists(s.root(), false))
+}
+
+func containerGoesWithItsLastEphemeral(s *script) {
+	a, w := s.connect("a"), s.connect("w")
+	b := s.connect("b")
+	x := s.path("x")
+	a.do(container(x))
+	b.do(rawzk.Create(x+"/kid", nil, rawzk.Open(), rawzk.Ephemeral))
+	w.do(rawzk.AddWatch(s.root(), 1))
+	b.close()
+	w.await(2)
+	a.each(rawzk.Sync("/"), rawzk.Exists(s.root(), false))
+}
+
+func nodeOutlivesItsTimeToLive(s *script) {
+	a, w := s.connect("a"), s.connect("w")
+	w.do(rawzk.AddWatch(s.root(), 0))
+	w.do(rawzk.AddWatch(s.root(), 1))
+	v := s.connect("v")
+	v.do(rawzk.AddWatch(s.path("x"), 0))
+	a.do(mortal(s.path("x"), briefly))
+	v.await(2)
+	w.barrier()
+	a.each(rawzk.Sync("/"), rawzk.Exists(s.root(), false), rawzk.GetChildren(s.root(), false))
+	a.do(rawzk.Multi(mortal(s.path("x"), briefly), rawzk.Check(s.path("x"), 0)))
+	v.await(4)
+	a.each(rawzk.Sync("/"), rawzk.Exists(s.path("x"), false))
+}
+
+// changedNodeLivesOn: its time starts again with each setData, and with nothing else.
+func changedNodeLivesOn(s *script) {
+	s.masked = true // the changes are not counted
+	a, w := s.connect("a"), s.connect("w")
+	kept, left := s.path("kept"), s.path("left")
+	w.do(rawzk.AddWatch(left, 0))
+	a.each(rawzk.Multi(mortal(kept, soon), mortal(left, soon)), rawzk.SetACL(left, rawzk.Open(), -1), rawzk.GetData(left, false))
+	stop := s.keepChanging(kept)
+	w.await(2)
+	stop()
+	quiet := s.hidden()
+	s.logf("the node that was changed: %s", errorText(quiet.do(rawzk.Exists(kept, true)).err))
+	quiet.await(1)
+	a.do(rawzk.Exists(kept, false))
+}
+
+// keepChanging changes a node all the time until stop is called.
+func (s *script) keepChanging(path string) (stop func()) {
+	c := s.hidden()
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		pace := time.NewTicker(soon * time.Millisecond / 20)
+		defer pace.Stop()
+		for {
+			c.do(set(path))
+			select {
+			case <-quit:
+				return
+			case <-pace.C:
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-done
+	}
+}
+
+// timeToLiveWaitsForChildren: a node that is overdue goes after its last child.
+func timeToLiveWaitsForChildren(s *script) {
+	a, w := s.connect("a"), s.connect("w")
+	x := s.path("x")
+	a.do(rawzk.Multi(mortal(x, briefly), node(x+"/kid")))
+	w.do(rawzk.Exists(x, true))
+	s.twoChecks()
+	a.each(rawzk.Exists(x, false), rawzk.GetChildren(x, false), gone(x+"/kid"))
+	w.await(1)
+	a.each(rawzk.Sync("/"), rawzk.Exists(x, false))
+}
+
+func sequentialNodesHaveTimesToLive(s *script) {
+	a, w := s.connect("a"), s.connect("w")
+	w.do(rawzk.AddWatch(s.root(), 1))
+	seq := func(ttl int64) rawzk.Op {
+		return rawzk.CreateTTL(s.path("n-"), nil, rawzk.Open(), rawzk.PersistentSequentTTL, ttl)
+	}
+	a.do(seq(briefly))
+	w.await(2)
+	a.do(rawzk.Multi(seq(hour), seq(briefly)))
+	w.await(5)
+	a.each(rawzk.Sync("/"), rawzk.GetChildren2(s.root(), false))
+}
+
+// containersDeletedByHand: with the request that is meant for the server itself. Its body is the path without a length here.
+func containersDeletedByHand(s *script) {
+	a, w := s.connect("a"), s.connect("w")
+	w.do(rawzk.AddWatch(s.root(), 1))
+	for _, n := range []struct {
+		name string
+		make []func(path string) rawzk.Op
+	}{
+		{"missing", nil}, {"unused", []func(string) rawzk.Op{container}}, {"plain", []func(string) rawzk.Op{node}},
+		{"mortal", []func(string) rawzk.Op{func(p string) rawzk.Op { return mortal(p, hour) }}},
+		{"ephemeral", []func(string) rawzk.Op{func(p string) rawzk.Op { return rawzk.Create(p, nil, rawzk.Open(), rawzk.Ephemeral) }}},
+		{"full", []func(string) rawzk.Op{container, func(p string) rawzk.Op { return node(p + "/kid") }}},
+		{"sealed", []func(string) rawzk.Op{func(p string) rawzk.Op { return rawzk.CreateContainer(p, nil, world(0), rawzk.Container) }}},
+	} {
+		x := s.path(n.name)
+		for _, op := range n.make {
+			a.do(op(x))
+		}
+		a.do(bodied(rawzk.OpDeleteContainer, "deleteContainer "+x, []byte(x)))
+		w.barrier()
+		a.each(rawzk.Exists(x, false), rawzk.Sync("/"))
+	}
+	for _, path := range []string{"", "/", "garbage", "/zookeeper", s.root() + "/"} {
+		a.each(bodied(rawzk.OpDeleteContainer, "deleteContainer "+path, []byte(path)), rawzk.Sync("/"))
+	}
+}

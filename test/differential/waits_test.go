@@ -1,0 +1,222 @@
+package differential
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/docent-zk/docent/internal/rawzk"
+)
+
+// These scenarios are about time, so they do wait. They all wait at once.
+func TestWaits(t *testing.T) {
+	compare(t, group{concurrent: true, scenarios: []scenario{
+		silentSessionsEndInTime,
+		requestsKeepTheSession,
+		authAloneAndTheSession,
+		comingBackKeepsTheSession,
+		disconnectingDoesNotRestartTheClock,
+		attachSetsTheClock,
+		expiryTakesAllEphemeralsAtOnce,
+		expiredSessionIsForgotten,
+		requestsOfAnExpiredSessionAreNotApplied,
+		silentSocketsAreClosed,
+	}})
+}
+
+// waitSlack is for a busy machine.
+const waitSlack = 1500 * time.Millisecond
+
+// lasted relates the end of a session to its time-out. Between from and to is the moment the server last heard of it.
+func lasted(timeout time.Duration, from, to, end time.Time) string {
+	switch {
+	case end.Sub(from) < timeout:
+		return "too early"
+	case end.Sub(to) > timeout+defaultTick+waitSlack:
+		return "too late"
+	}
+	return "in time"
+}
+
+func silentSessionsEndInTime(s *script) {
+	timeouts := []time.Duration{1000, 1200, 1500, 1700, 2500, 3001}
+	results := make([]string, len(timeouts))
+	var all sync.WaitGroup
+	for i, timeout := range timeouts {
+		timeout *= time.Millisecond
+		c := s.open(fmt.Sprint("c", i))
+		from := time.Now()
+		c.hello(newSession(timeout))
+		to := time.Now()
+		c.hidden = true
+		all.Go(func() {
+			c.end()
+			results[i] = fmt.Sprintf("timeout %v: %s, %d events", timeout, lasted(timeout, from, to, time.Now()), c.events)
+		})
+	}
+	all.Wait()
+	for _, result := range results {
+		s.logf("%s", result)
+	}
+}
+
+const (
+	keptTimeout = 2 * time.Second
+	keptEvery   = 300 * time.Millisecond
+	keptFor     = 15 // times
+)
+
+// keep sends op so often that a session must live, if op counts as a sign of life. It returns whether it lives.
+func (c *client) keep(op func()) bool {
+	c.hidden = true
+	tick := time.NewTicker(keptEvery)
+	defer tick.Stop()
+	for range keptFor {
+		<-tick.C
+		op()
+	}
+	return c.ending == nil
+}
+
+func requestsKeepTheSession(s *script) {
+	ops := []rawzk.Op{
+		rawzk.Ping(),
+		rawzk.GetData(s.path(""), false),
+		rawzk.Exists(s.path("none"), false),
+		rawzk.Delete(s.path("none"), -1),
+		rawzk.Sync("/"),
+		rawzk.SetWatches(0, []string{}, []string{}, []string{}),
+		{Code: rawzk.OpGetData, Text: "getData without a body"},
+		rawzk.WhoAmI(),
+	}
+	lives := make([]bool, len(ops))
+	var all sync.WaitGroup
+	for i, op := range ops {
+		c := s.open(fmt.Sprint("c", i))
+		c.hello(newSession(keptTimeout))
+		all.Go(func() { lives[i] = c.keep(func() { c.do(op) }) })
+	}
+	all.Wait()
+	for i, op := range ops {
+		s.logf("%v: lives %t", op, lives[i])
+	}
+}
+
+// authAloneAndTheSession: auth does not go the way of other requests.
+func authAloneAndTheSession(s *script) {
+	c := s.open("c")
+	c.hello(newSession(keptTimeout))
+	s.logf("lives %t", c.keep(func() { c.do(rawzk.Auth("digest", []byte("u:p"))) }))
+}
+
+func comingBackKeepsTheSession(s *script) {
+	first := s.open("c")
+	first.hello(newSession(keptTimeout))
+	last := first
+	first.keep(func() {
+		last.conn.Close()
+		last = s.open("c")
+		last.hidden = true
+		last.hello(sameSession(first, keptTimeout))
+	})
+	s.logf("lives %t", last.session == first.session)
+}
+
+// awaitDeletion watches path from a client of its own and returns when it is gone.
+func (s *script) awaitDeletion(path string) time.Time {
+	w := s.connect("watcher")
+	w.do(rawzk.Exists(path, true))
+	w.awaitEvents(1)
+	return time.Now()
+}
+
+func disconnectingDoesNotRestartTheClock(s *script) {
+	const timeout = 4 * time.Second // so long that the end of the connection would show
+	c := s.open("c")
+	c.hello(newSession(timeout))
+	from := time.Now()
+	c.do(rawzk.Create(s.path("x"), nil, rawzk.Open(), rawzk.Ephemeral))
+	to := time.Now()
+	time.AfterFunc(timeout-timeout/8, func() { c.conn.Close() })
+	s.logf("the session ended %s", lasted(timeout, from, to, s.awaitDeletion(s.path("x"))))
+}
+
+func attachSetsTheClock(s *script) {
+	a := s.connect("a")
+	a.do(rawzk.Create(s.path("x"), nil, rawzk.Open(), rawzk.Ephemeral))
+	b := s.open("b")
+	from := time.Now()
+	b.hello(sameSession(a, keptTimeout))
+	to := time.Now()
+	a.end()
+	s.logf("the session ended %s", lasted(keptTimeout, from, to, s.awaitDeletion(s.path("x"))))
+	b.end()
+}
+
+func expiryTakesAllEphemeralsAtOnce(s *script) {
+	a, b := s.open("a"), s.connect("b")
+	a.hello(newSession(keptTimeout))
+	for _, dir := range []string{"one", "two"} {
+		b.do(rawzk.Create(s.path(dir), nil, rawzk.Open(), rawzk.Persistent))
+		for i := range 3 {
+			a.do(rawzk.Create(s.path(fmt.Sprint(dir, "/e", i)), nil, rawzk.Open(), rawzk.Ephemeral))
+		}
+		b.do(rawzk.GetChildren(s.path(dir), true))
+	}
+	b.do(rawzk.AddWatch(s.path(""), 1))
+	line := len(s.lines)
+	b.awaitEvents(8)
+	b.barrier()
+	s.sortFrom(line)
+	one := rawzk.Decode(b.do(rawzk.Exists(s.path("one"), false)).body).Stat()
+	two := rawzk.Decode(b.do(rawzk.Exists(s.path("two"), false)).body).Stat()
+	s.logf("in one transaction: %t", one.Pzxid == two.Pzxid)
+	a.end()
+}
+
+func expiredSessionIsForgotten(s *script) {
+	a := s.open("a")
+	a.hello(newSession(0))
+	a.do(rawzk.GetData(s.path(""), true))
+	a.end()
+	b := s.attach("b", a)
+	b.end()
+}
+
+func requestsOfAnExpiredSessionAreNotApplied(s *script) {
+	a := s.open("a")
+	a.hello(newSession(keptTimeout))
+	a.do(rawzk.Create(s.path("e"), nil, rawzk.Open(), rawzk.Ephemeral))
+	s.awaitDeletion(s.path("e"))
+	a.pipeline(
+		rawzk.Create(s.path("x"), nil, rawzk.Open(), rawzk.Persistent),
+		rawzk.SetData(s.path(""), nil, -1),
+		rawzk.CloseSession())
+	a.end()
+	b := s.connect("b")
+	b.do(rawzk.Exists(s.path("x"), false))
+	b.do(rawzk.GetData(s.path(""), false))
+}
+
+// silentSocketsAreClosed though they never had a session.
+func silentSocketsAreClosed(s *script) {
+	sent := [][]byte{nil, {0, 0}, {0, 0, 0, 44}, {0, 0, 0, 44, 0, 0, 0, 0, 1, 2, 3}}
+	results := make([]string, len(sent))
+	var all sync.WaitGroup
+	for i, b := range sent {
+		c := s.open(fmt.Sprint("c", i))
+		c.hidden = true
+		opened := time.Now()
+		c.sendBytes(b)
+		all.Go(func() {
+			c.end()
+			after := time.Since(opened)
+			results[i] = fmt.Sprintf("%x: closed in time %t", b, after > 9*time.Second && after < 22*time.Second)
+		})
+	}
+	all.Wait()
+	for _, result := range results {
+		s.logf("%s", result)
+	}
+}
