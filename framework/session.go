@@ -90,6 +90,7 @@ type session struct {
 	mu       sync.Mutex
 	info     wire.Info
 	link     bool          // the driver has a connection with this session
+	links    int           // connections that are over
 	admitted bool          // the credentials have been accepted, once
 	changed  chan struct{} // closed, and replaced, whenever one of these changes
 	err      error         // why it is over
@@ -135,12 +136,33 @@ func (s *session) event(conn *wire.Conn, e zk.Event) {
 	}
 }
 
+// linked hears of a connection. One that is not the first is used only a moment later: the driver is about to set its watches again, and
+// what waits for a connection would come in between.
 func (s *session) linked(info wire.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.info, s.link = info, true
+	s.info = info
+	if !s.admitted {
+		s.link = true
+		s.touch()
+		return
+	}
+	s.hub.reconnecting()
+	link := s.links
+	time.AfterFunc(relinkPause, func() { s.linkedAgain(link) })
+}
+
+const relinkPause = time.Millisecond
+
+func (s *session) linkedAgain(link int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.links != link {
+		return // that connection is over, too
+	}
+	s.link = true
 	s.touch()
-	if s.admitted && s.err == nil {
+	if s.err == nil {
 		s.core.states.set(StateChange{State: Reconnected, Session: s.info.ID, At: time.Now()})
 		s.hub.reconnected()
 	}
@@ -152,6 +174,7 @@ func (s *session) unlinked() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.links++
 	if !s.link {
 		return
 	}

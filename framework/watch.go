@@ -112,12 +112,17 @@ func (h *hub) close() {
 	}
 }
 
-func (h *hub) reconnected() {
+// reconnecting comes before the driver sets its watches again.
+func (h *hub) reconnecting() {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, w := range h.table {
 		w.stale = true
 	}
-	h.mu.Unlock()
+}
+
+// reconnected comes after that.
+func (h *hub) reconnected() {
 	select {
 	case h.again <- struct{}{}:
 	default:
