@@ -6,12 +6,12 @@ TEST        := go test -race -count=1 -timeout 10m
 NOSIM       := -skip '^TestSimulated' # they have servers of their own, whatever ZOOKEEPER says
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-race test verify unit single ensemble chaos differential clients fix fuzz
+.PHONY: help deps deps-race test verify unit seeds single ensemble chaos differential clients fix fuzz
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: verify unit single ensemble chaos differential clients ## pass all tests: all of the following
+test: verify unit seeds single ensemble chaos differential clients ## pass all tests: all of the following
 
 verify: ## formatting, go vet, staticcheck, go.mod
 	@scripts/verify-format.sh
@@ -21,6 +21,9 @@ verify: ## formatting, go vet, staticcheck, go.mod
 
 unit: deps-race ## every test that needs no real server; the suites run on the in-process one
 	env -u ZOOKEEPER $(TEST) ./...
+
+seeds: ## the simulations with 1,000 seeds, each of them twice
+	ZKTEST_SEEDS=1000 go test -count=1 -timeout 10m -run '^TestSimulated' ./...
 
 single: deps ## the same and the launcher of real servers, with one real server where one is needed; no simulations
 	ZOOKEEPER=1 $(TEST) $(NOSIM) $$(go list ./... | grep -v '/docent/test/')
