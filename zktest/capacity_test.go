@@ -62,18 +62,18 @@ func TestServerHasRoomForManySessionsAndWatches(t *testing.T) {
 
 	t.Logf("%d sessions with %d watches each: %d MiB in use and %d MiB taken from the system; before %d MiB in use, afterwards %d MiB",
 		crowd(), watchesEach, full.used>>20, full.taken>>20, before.used>>20, after.used>>20)
-	require.Less(t, full.taken, uint64(capacityLimit))
+	require.Less(t, full.taken, int64(capacityLimit))
 	require.Less(t, after.used-before.used, (full.used-before.used)/4, "what was in use is given back")
 }
 
 // usage is in bytes. What is taken holds what is in use, what waits to be collected, and what the runtime needs for itself.
-type usage struct{ used, taken uint64 }
+type usage struct{ used, taken int64 }
 
 func memory() usage {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return usage{m.HeapAlloc + m.StackInuse, m.Sys}
+	return usage{int64(m.HeapAlloc + m.StackInuse), int64(m.Sys)}
 }
 
 // enter opens a session that watches the shared node and some of its own, which do not exist.
@@ -82,7 +82,6 @@ func enter(t *testing.T, srv *zktest.Server, number int) *rawzk.Conn {
 	nc, err := srv.DialContext(context.Background(), "tcp", srv.Host())
 	require.NoError(t, err)
 	c := rawzk.NewConn(nc)
-	t.Cleanup(func() { _ = c.Close() }) // at the latest
 	hello := rawzk.Connect{Timeout: int32(silentFor.Milliseconds()), Password: make([]byte, 16)}
 	require.NoError(t, c.SendFrame(hello.Encode()))
 	frame, err := c.ReadFrame(enough)

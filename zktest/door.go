@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"time"
+
+	"github.com/docent-zk/docent/zktest/internal/port"
 )
 
 // door is a listening socket: the way of one client to one of the servers.
 type door struct {
 	client  *Client
 	replica *replica
-	addr    string // of the first time it was opened, and for ever
-	known   bool   // there was a first time
+	addr    string
+	port    *port.Port // nil if the address was given
 
 	mu       sync.Mutex
 	listener net.Listener   // nil while closed
@@ -37,7 +38,7 @@ func (c *Client) addrOf(r *replica) string {
 			return d.addr
 		}
 	}
-	d, err := c.newDoor(r, "127.0.0.1:0")
+	d, err := c.newDoor(r, "")
 	if err != nil {
 		panic(fmt.Sprintf("zktest: no port: %v", err))
 	}
@@ -58,9 +59,16 @@ func (s *Server) listen(address string) error {
 	return err
 }
 
-// newDoor needs srv.switching. The door of a server that is stopped is closed again, but has its address.
+// newDoor needs srv.switching. The door of a server that is stopped is closed again, but has its address. An empty address is any.
 func (c *Client) newDoor(r *replica, address string) (*door, error) {
 	d := &door{client: c, replica: r, addr: address}
+	if address == "" {
+		var err error
+		if d.port, err = port.New(); err != nil {
+			return nil, err
+		}
+		d.addr = d.port.Addr()
+	}
 	if err := d.open(); err != nil {
 		return nil, err
 	}
@@ -74,33 +82,24 @@ func (c *Client) newDoor(r *replica, address string) (*door, error) {
 	return d, nil
 }
 
-// open begins to accept. Somebody else may have taken the port while the server was stopped, and may give it back.
+// open begins to accept.
 func (d *door) open() error {
-	tries := 1
-	if d.known {
-		tries = 40
-	}
-	listener, err := listenAgain(d.addr, tries)
+	listener, err := d.listen()
 	if err != nil {
 		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.addr, d.listener, d.known = listener.Addr().String(), listener, true
+	d.addr, d.listener = listener.Addr().String(), listener
 	d.running.Go(func() { d.accept(listener) })
 	return nil
 }
 
-// listenAgain has nothing to wait on: nobody tells when a port is free.
-func listenAgain(addr string, tries int) (net.Listener, error) {
-	const pause = 50 * time.Millisecond
-	for try := 1; ; try++ {
-		listener, err := net.Listen("tcp", addr)
-		if err == nil || try == tries {
-			return listener, err
-		}
-		time.Sleep(pause)
+func (d *door) listen() (net.Listener, error) {
+	if d.port != nil {
+		return d.port.Listen()
 	}
+	return net.Listen("tcp", d.addr)
 }
 
 func (d *door) close() {
@@ -112,6 +111,13 @@ func (d *door) close() {
 		_ = listener.Close()
 	}
 	d.running.Wait()
+}
+
+// remove gives the port back, too.
+func (d *door) remove() {
+	if d.port != nil {
+		d.port.Close()
+	}
 }
 
 // accept ends when listener is closed. Other errors are those of single connections, or pass.

@@ -202,6 +202,12 @@ func (s *Server) Close() {
 	for _, c := range s.clients {
 		c.dialling.Set(true) // who waits for a cable that nobody mends is refused now
 	}
+	for _, d := range s.doors() {
+		d.remove()
+	}
+	for _, c := range s.clients {
+		c.doors = nil
+	}
 }
 
 // Restart is Stop and Start.

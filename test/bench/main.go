@@ -56,17 +56,17 @@ func main() {
 
 // run compares the servers and prints what came of it.
 func run(ctx context.Context, rounds int, long time.Duration) (err error) {
-	real, err := startReal(ctx)
+	theirs, err := startReal(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, real.close()) }()
-	fake, err := startFake()
+	defer func() { err = errors.Join(err, theirs.close()) }()
+	ours, err := startFake()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, fake.close()) }()
-	results, err := measure(ctx, []*server{real, fake}, rounds, long)
+	defer func() { err = errors.Join(err, ours.close()) }()
+	results, err := measure(ctx, []*server{theirs, ours}, rounds, long)
 	if err != nil {
 		return err
 	}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/docent-zk/docent/zktest/internal/gate"
+	"github.com/docent-zk/docent/zktest/internal/port"
 	"github.com/docent-zk/docent/zktest/internal/rule"
 )
 
@@ -20,11 +20,12 @@ type TB interface {
 
 // Proxy passes on connections to a target. Its methods may be called from any goroutine.
 type Proxy struct {
-	addr     string
+	port     *port.Port
 	up, down *gate.Gate // for requests, for replies
 	rules    rule.Set[Action]
 	running  sync.WaitGroup // the accepting goroutine and one for each connection
 
+	closing   sync.Once  // gives the port back
 	switching sync.Mutex // held by those who change listener
 
 	mu          sync.Mutex
@@ -56,11 +57,15 @@ func New(target string) (*Proxy, error) {
 		return nil, fmt.Errorf("proxy: target %q: %w", target, err)
 	}
 	p := &Proxy{target: target, up: gate.New(), down: gate.New(), conns: map[*conn]struct{}{}, counts: Counts{}, rules: rule.Set[Action]{Package: "proxy"}}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	var err error
+	if p.port, err = port.New(); err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	p.addr = listener.Addr().String()
+	listener, err := p.port.Listen()
+	if err != nil {
+		p.port.Close()
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
 	p.listen(listener)
 	return p, nil
 }
@@ -72,6 +77,7 @@ func (p *Proxy) Close() {
 	p.mu.Unlock()
 	p.shut()
 	p.running.Wait()
+	p.closing.Do(p.port.Close)
 }
 
 // listen begins to accept.
@@ -126,7 +132,7 @@ func (p *Proxy) shut() {
 }
 
 // Addr is where clients connect, host:port. It stays the same while the proxy refuses connections.
-func (p *Proxy) Addr() string { return p.addr }
+func (p *Proxy) Addr() string { return p.port.Addr() }
 
 // SetTarget sends new connections to another server. Those that exist stay where they are: follow with
 // [Proxy.DropConnections] to move them.
@@ -193,8 +199,8 @@ func (p *Proxy) setGates() {
 }
 
 // Refuse on closes the port and all connections, as if the server's process were gone: clients that connect are refused by
-// the operating system. Off opens the same port again. While it is closed another process may take it; Refuse tries for
-// some seconds to get it back and returns an error if it cannot, or if the proxy is closed.
+// the operating system. Off opens the same port again; on systems other than Linux somebody else may have taken it. It is an error
+// if it cannot be opened, or if the proxy is closed.
 func (p *Proxy) Refuse(on bool) error {
 	if on {
 		p.shut()
@@ -205,30 +211,16 @@ func (p *Proxy) Refuse(on bool) error {
 	if p.listening() {
 		return nil
 	}
-	listener, err := relisten(p.addr)
+	listener, err := p.port.Listen()
 	if err != nil {
 		return fmt.Errorf("proxy: accept again: %w", err)
 	}
 	if p.isClosed() {
 		_ = listener.Close()
-		return fmt.Errorf("proxy: accept again on %s: %w", p.addr, net.ErrClosed)
+		return fmt.Errorf("proxy: accept again on %s: %w", p.Addr(), net.ErrClosed)
 	}
 	p.listen(listener)
 	return nil
-}
-
-// relisten has nothing to wait on: nobody tells when a port is free.
-func relisten(addr string) (net.Listener, error) {
-	const tries, pause = 100, 50 * time.Millisecond
-	ticker := time.NewTicker(pause)
-	defer ticker.Stop()
-	for try := 1; ; try++ {
-		listener, err := net.Listen("tcp", addr)
-		if err == nil || try == tries {
-			return listener, err
-		}
-		<-ticker.C
-	}
 }
 
 func (p *Proxy) listening() bool {
