@@ -24,7 +24,7 @@ func TestConnectionsThatDieBeforeTheCredentialsAreOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		d := &frailDialer{client: srv.Client("a")}
-		c := testzk.Connected(t, srv.Host(), framework.WithAuth("digest", []byte("user:secret")),
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithAuth("digest", []byte("user:secret")),
 			framework.WithDialer(d.DialContext))
 		ctx := context.Background()
 		_, err := c.Create(ctx, "/a", []byte("x"), framework.ACL(zk.DigestACL(zk.PermAll, "user", "secret")...))

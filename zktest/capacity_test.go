@@ -79,7 +79,7 @@ func memory() usage {
 // enter opens a session that watches the shared node and some of its own, which do not exist.
 func enter(t *testing.T, srv *zktest.Server, number int) *rawzk.Conn {
 	t.Helper()
-	nc, err := srv.DialContext(context.Background(), "tcp", srv.Host())
+	nc, err := srv.DialContext(context.Background(), "tcp", srv.MemAddr())
 	require.NoError(t, err)
 	c := rawzk.NewConn(nc)
 	hello := rawzk.Connect{Timeout: int32(silentFor.Milliseconds()), Password: make([]byte, 16)}

@@ -85,11 +85,11 @@ func TestCutClientCannotConnectUntilItTimesOut(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				cut(srv.Client("a"))
 				begun := time.Now()
-				_, err := srv.Client("a").Dialer()("tcp", srv.Host(), time.Second)
+				_, err := srv.Client("a").Dialer()("tcp", srv.MemAddr(), time.Second)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.Equal(t, time.Second, time.Since(begun))
 				dialling := start(func() error {
-					nc, err := srv.Client("a").DialContext(context.Background(), "tcp", srv.Host())
+					nc, err := srv.Client("a").DialContext(context.Background(), "tcp", srv.MemAddr())
 					if err != nil {
 						return err
 					}
@@ -109,7 +109,7 @@ func TestFrozenClientWaitsAndMayConnect(t *testing.T) {
 		srv.Client("a").Freeze()
 		waiting := start(func() error { return create(a, "/x") })
 		require.NoError(t, create(b, "/y"))
-		nc, err := srv.Client("a").DialContext(context.Background(), "tcp", srv.Host())
+		nc, err := srv.Client("a").DialContext(context.Background(), "tcp", srv.MemAddr())
 		require.NoError(t, err)
 		defer nc.Close()
 		time.Sleep(time.Second)
@@ -171,7 +171,7 @@ func TestBlackholeSwallowsAndItsEndResets(t *testing.T) {
 func TestBlackholeAcceptsConnectionsAndAnswersNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		srv.Client("a").Blackhole(true)
-		nc, err := srv.Client("a").DialContext(context.Background(), "tcp", srv.Host())
+		nc, err := srv.Client("a").DialContext(context.Background(), "tcp", srv.MemAddr())
 		require.NoError(t, err)
 		defer nc.Close()
 		_, err = nc.Write([]byte("ruok"))
@@ -194,9 +194,9 @@ func TestRefusedClientKeepsItsConnection(t *testing.T) {
 		session := conn.SessionID()
 		srv.Client("a").Refuse(true)
 		require.NoError(t, create(conn, "/x"))
-		_, err := srv.Client("a").DialContext(context.Background(), "tcp", srv.Host())
+		_, err := srv.Client("a").DialContext(context.Background(), "tcp", srv.MemAddr())
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
-		require.ErrorContains(t, err, srv.Host())
+		require.ErrorContains(t, err, srv.MemAddr())
 		connect(t, srv, "b")
 		srv.Client("a").Drop()
 		time.Sleep(3 * reconnectPause)

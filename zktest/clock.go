@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"container/heap"
+	"fmt"
 	"time"
 )
 
@@ -11,6 +12,7 @@ type clock struct {
 	alarms alarms
 	set    int           // how many alarms there have been
 	wake   chan struct{} // of capacity 1: there is an earlier alarm
+	seeded bool          // alarms have instants of their own
 }
 
 // alarm calls do, with the server's mutex held.
@@ -45,6 +47,9 @@ func (c *clock) now() time.Time { return time.Now().Add(c.ahead) }
 
 // at sets an alarm.
 func (c *clock) at(t time.Time, do func()) {
+	if c.seeded {
+		t = serverSlot(t)
+	}
 	c.set++
 	heap.Push(&c.alarms, alarm{t, c.set, do})
 	if c.alarms[0].number == c.set {
@@ -82,39 +87,53 @@ func (c *clock) advance(d time.Duration) {
 
 // keepTime is the goroutine that a running server has for its clock.
 func (s *Server) keepTime(l *lifetime) {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		timer.Reset(s.untilNext())
-		select {
-		case <-timer.C:
-		case <-s.clock.wake:
-		case <-l.done:
-			return
-		}
+	for s.pauseUntilNext(l) {
 	}
 }
 
-// untilNext does what is due and says how long there is nothing to do.
-func (s *Server) untilNext() time.Duration {
+// pauseUntilNext does what is due and waits for what comes next. Where that is nothing there is no timer: a bubble of testing/synctest
+// in which everything waits can tell that it is stuck. It reports false when the server has stopped.
+func (s *Server) pauseUntilNext(l *lifetime) bool {
+	var due <-chan time.Time
+	if wait, ok := s.untilNext(); ok {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-due:
+	case <-s.clock.wake:
+	case <-l.done:
+		return false
+	}
+	return true
+}
+
+// untilNext does what is due and says how long there is nothing to do; false is until the clock is woken.
+func (s *Server) untilNext() (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	const long = time.Hour
 	if s.paused.Closed() || s.life == nil {
-		return long // whoever changes that wakes the clock
+		return 0, false
 	}
 	next := s.clock.run(s.clock.now())
-	if next.IsZero() {
-		return long
-	}
-	return next.Sub(s.clock.now())
+	return next.Sub(s.clock.now()), !next.IsZero()
 }
 
 // Advance moves the server's clock on: sessions that nobody is heard of expire, TTL nodes are deleted, each at its time, before
-// Advance returns. The clocks of the clients stay, so a client that pings once in a while loses its session if d is longer than
-// its timeout. In a bubble of testing/synctest there is no need of it: sleep.
+// Advance returns. While the server is paused the clock moves, and what is due waits for [Server.Resume]. The clocks of the clients stay,
+// so a client that pings once in a while loses its session if d is longer than its timeout; nor does Advance shorten [Delay]. In a
+// bubble of testing/synctest there is no need of it: sleep.
 func (s *Server) Advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.tell(fmt.Sprintf("clock advanced by %v", d))
+	if s.paused.Closed() {
+		s.clock.ahead += max(d, 0)
+		return
+	}
 	s.clock.advance(max(d, 0))
 }
+
+// inBubble reports whether t was told by the clock of a bubble of testing/synctest, which begins with the year 2000.
+func inBubble(t time.Time) bool { return t.Year() < 2010 }

@@ -13,7 +13,7 @@ import (
 )
 
 // conn is a connection from a client. Two goroutines serve it: one reads requests and carries them out, one after the other, and one
-// sends what is in the outbox. When either ends the connection does, and so the other.
+// sends what is in the outbox. When either ends the connection does, and so does the other as soon as nothing holds it back.
 type conn struct {
 	srv     *Server
 	client  *Client
@@ -22,13 +22,14 @@ type conn struct {
 	net     net.Conn
 	in      *bufio.Reader
 	out     *outbox
-	number  int           // in the order in which they came
-	gone    chan struct{} // closed when the writer has closed net
+	number  int // in the order in which they came
 
 	swallows atomic.Bool // a black hole: nothing that comes in counts any more, and nothing goes out
+	lost     atomic.Bool // something went into it
 
 	// Guarded by srv.mu.
 	session  *session // nil before the handshake
+	attached int      // how many connections the session had before
 	ids      []proto.ID
 	readOnly bool // its client takes read-only servers
 	ended    bool
@@ -49,7 +50,7 @@ func (s *Server) accept(client *Client, r *replica, nc net.Conn) bool {
 	s.conns++
 	c := &conn{
 		srv: s, client: client, replica: r, life: s.life, net: nc, out: newOutbox(), number: s.conns,
-		in: bufio.NewReaderSize(nc, inBuffer), gone: make(chan struct{}), since: s.clock.now(),
+		in: bufio.NewReaderSize(nc, inBuffer), since: s.clock.now(),
 	}
 	c.ids = []proto.ID{{Scheme: "ip", ID: hostOf(nc.RemoteAddr())}}
 	c.swallows.Store(client.blackhole)
@@ -93,20 +94,27 @@ func (c *conn) next() bool {
 
 // arrives holds back what the client's network, or a pause of the server, keeps from it.
 func (c *conn) arrives() bool {
-	return c.pass(c.client.requests, c.client.frozen, c.srv.paused)
+	return c.pass(requestArrives, c.client.requests, c.client.frozen, c.srv.paused)
 }
 
-// pass waits until all gates are open at once. It reports false when it would wait and the server has stopped.
-func (c *conn) pass(gates ...*gate.Gate) bool {
-	for slices.ContainsFunc(gates, (*gate.Gate).Closed) {
+// pass waits until all gates are open at once, which is to let something happen. It reports false when it would wait and the server has
+// stopped.
+func (c *conn) pass(what int, gates ...*gate.Gate) bool {
+	if !anyClosed(gates) {
+		return true
+	}
+	for anyClosed(gates) {
 		for _, g := range gates {
 			if !g.Pass(c.life.done) {
 				return false
 			}
 		}
 	}
+	c.client.settle(what) // others may wait for the same gates
 	return true
 }
+
+func anyClosed(gates []*gate.Gate) bool { return slices.ContainsFunc(gates, (*gate.Gate).Closed) }
 
 // finish is the end of the reading goroutine: the client has closed the connection, or was told to go.
 func (c *conn) finish() {
@@ -118,9 +126,13 @@ func (c *conn) finish() {
 	}
 }
 
-// end takes the connection out of everything; the writer closes it. It needs srv.mu. An end that follows a milder one is harsher.
+// end takes the connection out of everything; the writer closes it. It needs srv.mu. An end may be followed by a harsher one. None but the
+// mildest waits for a client that does not read.
 func (c *conn) end(how ending) {
 	c.out.end(how)
+	if tcp, ok := c.net.(*net.TCPConn); ok && how > flushAll {
+		_ = tcp.SetWriteDeadline(time.Unix(1, 0))
+	}
 	if c.ended {
 		return
 	}
@@ -131,87 +143,6 @@ func (c *conn) end(how ending) {
 	}
 	if c.session != nil {
 		c.srv.note(c.client, c.session.id, "disconnected")
-	}
-}
-
-// write is the writing goroutine.
-func (c *conn) write() {
-	defer c.hangUp()
-	for {
-		select {
-		case <-c.out.wake:
-		case <-c.life.done:
-			return
-		}
-		frames, how := c.out.take()
-		if !c.send(frames) {
-			return
-		}
-		if how = c.out.harsher(how); how != goesOn {
-			if how == flushAll {
-				c.departs(false)
-			}
-			if how == resetAll {
-				reset(c.net)
-			}
-			return
-		}
-	}
-}
-
-// send writes frames; with latencies each is a delivery of its own.
-func (c *conn) send(frames []outFrame) bool {
-	var batch []byte
-	for _, f := range frames {
-		if !c.departs(f.event) {
-			return false
-		}
-		if c.out.harsher(goesOn) != goesOn {
-			return true // what was held back is not sent any more
-		}
-		if c.swallows.Load() {
-			continue
-		}
-		batch = append(batch, f.data...)
-		if c.srv.cfg.seed != nil || len(batch) > 64<<10 || c.client.holds() {
-			if _, err := c.net.Write(batch); err != nil {
-				return false
-			}
-			batch = batch[:0]
-		}
-	}
-	if len(batch) == 0 {
-		return true
-	}
-	_, err := c.net.Write(batch)
-	return err == nil
-}
-
-// departs holds back what must not go out now.
-func (c *conn) departs(event bool) bool {
-	if event {
-		return c.pass(c.client.replies, c.client.frozen, c.client.events, c.srv.paused)
-	}
-	return c.pass(c.client.replies, c.client.frozen, c.srv.paused)
-}
-
-func (c *conn) hangUp() {
-	_ = c.net.Close()
-	close(c.gone)
-	c.srv.mu.Lock()
-	defer c.srv.mu.Unlock()
-	c.end(dropAll)
-	c.life.countersOf(c.replica).absorb(c)
-	delete(c.life.conns, c)
-}
-
-// reset makes the close that follows one without ceremony.
-func reset(nc net.Conn) {
-	switch nc := nc.(type) {
-	case *net.TCPConn:
-		_ = nc.SetLinger(0)
-	case *memory:
-		nc.Reset()
 	}
 }
 

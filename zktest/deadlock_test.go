@@ -61,7 +61,7 @@ func connectFragile(t *testing.T, srv *zktest.Server) (conn *zk.Conn, dials *ato
 	t.Helper()
 	dials = new(atomic.Int64)
 	dial := srv.Client("a").Dialer()
-	conn, events, err := zk.Connect([]string{srv.Host()}, timeout, zk.WithLogger(quiet{}),
+	conn, events, err := zk.Connect([]string{srv.MemAddr()}, timeout, zk.WithLogger(quiet{}),
 		zk.WithDialer(func(network, address string, timeout time.Duration) (net.Conn, error) {
 			number := dials.Add(1)
 			nc, err := dial(network, address, timeout)

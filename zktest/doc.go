@@ -10,7 +10,7 @@
 //	synctest.Test(t, func(t *testing.T) {
 //		srv := zktest.Start(t)
 //		alice := srv.Client("alice") // a name, for faults and traces
-//		conn, _, err := zk.Connect([]string{srv.Host()}, 10*time.Second, zk.WithDialer(alice.Dialer()))
+//		conn, _, err := zk.Connect([]string{srv.MemAddr()}, 10*time.Second, zk.WithDialer(alice.Dialer()))
 //		...
 //		alice.Cut()                  // the network
 //		time.Sleep(time.Minute)      // takes no time; the session has expired
@@ -34,7 +34,7 @@
 // A server made inside a bubble of testing/synctest follows the bubble's clock. For clients outside, [Server.Advance] moves the
 // server's clock. [WithSeed] gives every delivery a latency out of a generator, and package sim runs a test over many seeds.
 // Mind that a bubble's clock stands still while anything in it waits for a socket, or for a name to be looked up: use the
-// in-memory dialers and the addresses of [Server.Host].
+// in-memory dialers and the addresses of [Server.MemAddr].
 //
 // # What is and what is not there
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/docent-zk/docent/zktest/internal/port"
 )
@@ -22,8 +23,8 @@ type door struct {
 }
 
 // Addr is where clients of any kind connect, host:port on the loopback interface. The port is opened at the first call, and stays
-// the same for as long as the server exists. If it cannot be opened Addr panics. Bubbles of testing/synctest know no sockets: use
-// [Server.Dialer] there.
+// the same for as long as the server exists. If it cannot be opened Addr panics, and also in a bubble of testing/synctest, which knows no
+// sockets: use [Server.Dialer] there.
 func (s *Server) Addr() string { return s.Client("").Addr() }
 
 // Addr is a port of this client's own, see [Server.Addr].
@@ -31,6 +32,9 @@ func (c *Client) Addr() string { return c.addrOf(c.srv.leader) }
 
 // addrOf is the address of a replica for this client.
 func (c *Client) addrOf(r *replica) string {
+	if inBubble(time.Now()) {
+		panic("zktest: Addr in a bubble of testing/synctest, whose clock would stand still: use MemAddr and a dialer")
+	}
 	c.srv.switching.Lock()
 	defer c.srv.switching.Unlock()
 	for _, d := range c.listDoors() {
@@ -38,11 +42,20 @@ func (c *Client) addrOf(r *replica) string {
 			return d.addr
 		}
 	}
+	if c.srv.isClosed() {
+		panic("zktest: first Addr of a server that was closed")
+	}
 	d, err := c.newDoor(r, "")
 	if err != nil {
 		panic(fmt.Sprintf("zktest: no port: %v", err))
 	}
 	return d.addr
+}
+
+func (s *Server) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
 }
 
 func (c *Client) listDoors() []*door {
@@ -70,6 +83,7 @@ func (c *Client) newDoor(r *replica, address string) (*door, error) {
 		d.addr = d.port.Addr()
 	}
 	if err := d.open(); err != nil {
+		d.remove()
 		return nil, err
 	}
 	c.srv.mu.Lock()
@@ -120,6 +134,8 @@ func (d *door) remove() {
 	}
 }
 
+const acceptPause = 5 * time.Millisecond
+
 // accept ends when listener is closed. Other errors are those of single connections, or pass.
 func (d *door) accept(listener net.Listener) {
 	for {
@@ -128,6 +144,7 @@ func (d *door) accept(listener net.Listener) {
 			return
 		}
 		if err != nil {
+			time.Sleep(acceptPause) // out of descriptors, say; there is nothing to wait for
 			continue
 		}
 		if d.crowded(nc) || !d.client.srv.accept(d.client, d.replica, nc) {

@@ -13,7 +13,7 @@ import (
 
 // dial is a client in memory of an example.
 func dial(srv *zktest.Server, name string) *zk.Conn {
-	conn, events, err := zk.Connect([]string{srv.Host()}, 10*time.Second,
+	conn, events, err := zk.Connect([]string{srv.MemAddr()}, 10*time.Second,
 		zk.WithDialer(srv.Client(name).Dialer()), zk.WithLogger(quiet{}))
 	if err != nil {
 		log.Fatal(err)
@@ -116,7 +116,7 @@ func ExampleSession_Expire() {
 	fmt.Println(session, session.Ephemerals)
 	fmt.Println(session.Expire(), srv.Exists("/leader"))
 	// Output:
-	// session s1 [/leader]
+	// s1 [/leader]
 	// <nil> false
 }
 

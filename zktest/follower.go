@@ -22,14 +22,14 @@ func (s *Server) Follower(lag time.Duration) *Follower {
 	return f
 }
 
-// Addr is where clients of any kind connect to the follower, see [Server.Addr]. To connect in memory, dial [Follower.Host].
+// Addr is where clients of any kind connect to the follower, see [Server.Addr]. To connect in memory, dial [Follower.MemAddr].
 func (f *Follower) Addr() string { return f.srv.Client("").addrOf(f.replica) }
 
-// Host is the address of the follower for all of the server's dialers.
-func (f *Follower) Host() string {
+// MemAddr is the address of the follower for all of the server's dialers.
+func (f *Follower) MemAddr() string {
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()
-	return f.replica.host()
+	return f.replica.memAddr()
 }
 
 // SetLag changes how late the follower learns of later changes.
@@ -39,12 +39,19 @@ func (f *Follower) SetLag(lag time.Duration) {
 	f.replica.lag = max(lag, 0)
 }
 
-// Hold on keeps the follower from learning of anything. Off lets it catch up.
-func (f *Follower) Hold(on bool) {
+// Freeze keeps the follower from learning of anything. What waits for it waits: its clients' own writes, and sync.
+func (f *Follower) Freeze() {
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()
-	f.replica.held = on
-	if !on {
-		f.replica.catchUp()
-	}
+	f.srv.tell("follower frozen")
+	f.replica.held = true
+}
+
+// Thaw undoes Freeze: the follower learns of everything at once.
+func (f *Follower) Thaw() {
+	f.srv.mu.Lock()
+	defer f.srv.mu.Unlock()
+	f.srv.tell("follower thawed")
+	f.replica.held = false
+	f.replica.catchUp()
 }

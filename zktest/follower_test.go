@@ -21,7 +21,7 @@ func following(t *testing.T, test func(t *testing.T, srv *zktest.Server, f *zkte
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.Create("/old", nil))
 		f := srv.Follower(lag)
-		test(t, srv, f, connectTo(t, f.Host(), srv.Client("a")))
+		test(t, srv, f, connectTo(t, f.MemAddr(), srv.Client("a")))
 	})
 }
 
@@ -70,11 +70,11 @@ func TestSyncWaitsForWhatTheLeaderHas(t *testing.T) {
 func TestFollowerLetsNobodyInWhoHasSeenMore(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		f := srv.Follower(lag)
-		f.Hold(true)
+		f.Freeze()
 		var target atomic.Value
-		target.Store(srv.Host())
+		target.Store(srv.MemAddr())
 		dial := srv.Client("a").Dialer()
-		conn, events, err := zk.Connect([]string{srv.Host()}, timeout, zk.WithLogger(quiet{}),
+		conn, events, err := zk.Connect([]string{srv.MemAddr()}, timeout, zk.WithLogger(quiet{}),
 			zk.WithDialer(func(network, _ string, timeout time.Duration) (net.Conn, error) {
 				return dial(network, target.Load().(string), timeout)
 			}))
@@ -84,11 +84,11 @@ func TestFollowerLetsNobodyInWhoHasSeenMore(t *testing.T) {
 		require.NoError(t, create(conn, "/x"))
 		session := conn.SessionID()
 
-		target.Store(f.Host())
+		target.Store(f.MemAddr())
 		srv.Client("a").Drop()
 		time.Sleep(timeout / 2)
 		require.NotEqual(t, zk.StateHasSession, conn.State())
-		f.Hold(false)
+		f.Thaw()
 		time.Sleep(2 * reconnectPause)
 		require.Equal(t, zk.StateHasSession, conn.State())
 		require.Equal(t, session, conn.SessionID())
@@ -115,12 +115,12 @@ func TestFollowersWatchesFireLate(t *testing.T) {
 
 func TestHeldFollowerLearnsNothing(t *testing.T) {
 	following(t, func(t *testing.T, srv *zktest.Server, f *zktest.Follower, conn *zk.Conn) {
-		f.Hold(true)
+		f.Freeze()
 		require.NoError(t, srv.Create("/1", nil))
 		require.NoError(t, srv.Create("/2", nil))
 		time.Sleep(time.Hour)
 		require.False(t, exists(t, conn, "/1"))
-		f.Hold(false)
+		f.Thaw()
 		require.True(t, exists(t, conn, "/1"))
 		require.True(t, exists(t, conn, "/2"))
 	})
@@ -197,7 +197,7 @@ func TestWipedFollowerForgetsTogetherWithTheLeader(t *testing.T) {
 		require.NoError(t, srv.Wipe())
 		require.NoError(t, srv.Start())
 		time.Sleep(2 * lag)
-		fresh := connectTo(t, f.Host(), srv.Client("fresh"))
+		fresh := connectTo(t, f.MemAddr(), srv.Client("fresh"))
 		require.False(t, exists(t, fresh, "/old"))
 		require.False(t, exists(t, fresh, "/new"))
 		require.NoError(t, create(fresh, "/own"))
@@ -207,9 +207,9 @@ func TestWipedFollowerForgetsTogetherWithTheLeader(t *testing.T) {
 func TestFollowersHaveAddressesOfTheirOwn(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		one, two := srv.Follower(lag), srv.Follower(0)
-		require.NotEqual(t, srv.Host(), one.Host())
-		require.NotEqual(t, one.Host(), two.Host())
-		late, fast := connectTo(t, one.Host(), srv.Client("late")), connectTo(t, two.Host(), srv.Client("fast"))
+		require.NotEqual(t, srv.MemAddr(), one.MemAddr())
+		require.NotEqual(t, one.MemAddr(), two.MemAddr())
+		late, fast := connectTo(t, one.MemAddr(), srv.Client("late")), connectTo(t, two.MemAddr(), srv.Client("fast"))
 		require.NoError(t, srv.Create("/x", nil))
 		require.True(t, exists(t, fast, "/x"))
 		require.False(t, exists(t, late, "/x"))

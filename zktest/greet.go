@@ -2,10 +2,13 @@ package zktest
 
 import (
 	"crypto/subtle"
+	"fmt"
 	"io"
 	"time"
 
 	"github.com/docent-zk/docent/zktest/internal/proto"
+	"github.com/docent-zk/docent/zktest/internal/rule"
+	"github.com/docent-zk/docent/zktest/op"
 )
 
 // greet is the handshake, or a four-letter word in its place. It reports whether the client has a session now.
@@ -26,8 +29,39 @@ func (c *conn) greet() bool {
 	if err != nil {
 		return false
 	}
+	a, ok := c.meetConnect()
+	if !ok {
+		return false
+	}
 	zxid, ok := c.connect(req)
-	return ok && c.awaitReplica(zxid) && c.welcome(req)
+	return ok && c.awaitReplica(zxid) && c.welcome(req, a)
+}
+
+// meetConnect does what a rule says about the handshake. It reports false if there is nothing more to do.
+func (c *conn) meetConnect() (a Action, ok bool) {
+	r := c.srv.rules.Meet(rule.Request{Op: op.Connect, Client: c.client.name})
+	if r == nil {
+		return a, true
+	}
+	switch a = r.Action(); a.kind {
+	case hold:
+		return a, c.await(r)
+	case dropBefore:
+		c.hangUpBy(flushAll, "handshake dropped before")
+		return a, false
+	case resetBefore:
+		c.hangUpBy(resetAll, "handshake reset")
+		return a, false
+	}
+	return a, true
+}
+
+// hangUpBy ends the connection and says why.
+func (c *conn) hangUpBy(how ending, why string) {
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
+	c.srv.note(c.client, 0, why)
+	c.end(how)
 }
 
 // swallowed reads to the end of what goes into a black hole.
@@ -35,6 +69,7 @@ func (c *conn) swallowed() bool {
 	if !c.swallows.Load() {
 		return false
 	}
+	c.lost.Store(true)
 	_, _ = io.Copy(io.Discard, c.in)
 	return true
 }
@@ -49,7 +84,12 @@ func (c *conn) connect(req proto.Connect) (zxid int64, ok bool) {
 	switch {
 	case c.ended:
 		return 0, false
-	case req.LastZxid > c.replica.applied, s.readOnly && !req.ReadOnly:
+	case req.LastZxid > c.replica.applied:
+		s.note(c.client, 0, fmt.Sprintf("connect refused: the client has seen transaction %d", req.LastZxid))
+		c.end(flushAll)
+		return 0, false
+	case s.readOnly && !req.ReadOnly:
+		s.note(c.client, 0, "connect refused: the server is read-only")
 		c.end(flushAll)
 		return 0, false
 	case req.Session != 0:
@@ -57,7 +97,7 @@ func (c *conn) connect(req proto.Connect) (zxid int64, ok bool) {
 	}
 	c.session = s.openSession(c.client, s.cfg.timeout(millisOf(req.Timeout)))
 	c.session.conn = c
-	s.note(c.client, c.session.id, "connected")
+	s.note(c.client, c.session.id, "connected"+c.where())
 	return s.zxid, true
 }
 
@@ -77,21 +117,47 @@ func (c *conn) reattach(req proto.Connect) bool {
 		return false
 	}
 	c.session, sess.conn, sess.moved = sess, c, false
+	sess.attached++
+	c.attached = sess.attached
 	sess.timeout = s.cfg.timeout(millisOf(req.Timeout))
 	sess.heard = s.clock.now()
 	s.watchOver(sess) // the timeout may be shorter than it was
-	s.note(c.client, sess.id, "connected again")
+	s.note(c.client, sess.id, "connected again"+c.where())
 	return true
 }
 
 // welcome tells the client of its session.
-func (c *conn) welcome(req proto.Connect) bool {
+func (c *conn) welcome(req proto.Connect, a Action) bool {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	sess := c.session
 	c.countConnect(req.Session == 0)
-	c.put(proto.Connected(int32(sess.timeout.Milliseconds()), sess.id, sess.password, req, c.srv.readOnly))
+	frame := proto.Connected(int32(sess.timeout.Milliseconds()), sess.id, sess.password, req, c.srv.readOnly)
+	switch a.kind {
+	case dropAfter:
+		c.end(flushAll)
+		return false
+	case fail:
+		frame = proto.Connected(0, 0, [16]byte{}, req, c.srv.readOnly)
+	case truncate:
+		frame = frame[:min(a.bytes, len(frame))]
+	}
+	c.put(frame)
+	if a.kind == fail || a.kind == truncate {
+		c.end(flushAll)
+		return false
+	}
+	close(c.srv.joined) // somebody may wait for this
+	c.srv.joined = make(chan struct{})
 	return true
+}
+
+// where says which server it is, if it is not the leader.
+func (c *conn) where() string {
+	if c.replica == c.srv.leader {
+		return ""
+	}
+	return " to " + c.replica.memAddr()
 }
 
 // awaitReplica waits until the replica has a transaction. It reports false when the server has stopped.

@@ -15,9 +15,9 @@ const (
 	mostLatency  = 2 * time.Millisecond
 )
 
-// What happens to a client because of its network. No two of these, and no two clients, ever have the same instant, or else it would be
-// up to chance what comes first: each has a nanosecond of its own within each microsecond. The first, which programs and the server's
-// clock use, belongs to none.
+// What happens to a client because of its network. No two of these, and no two clients, have the same instant, or else it would be up to
+// chance what comes first: each has a nanosecond of its own within each microsecond. The first is for programs, and the last for the
+// server's clock. That is enough for some 300 clients; those after them share.
 const (
 	requestArrives = iota
 	answerArrives
@@ -25,14 +25,29 @@ const (
 	perClient
 )
 
-// slots are the nanoseconds that there are.
-const slots = int64(time.Microsecond) - 1
+// slots are the nanoseconds that there are for clients.
+const slots = int64(time.Microsecond) - 2
 
 // slot is the first instant from t on that belongs to the client for this.
 func (c *Client) slot(t time.Time, what int) time.Time {
+	return nextSlot(t, 1+(int64(c.number)*perClient+int64(what))%slots)
+}
+
+// nextSlot is the first instant from t on that is so many nanoseconds after a whole microsecond.
+func nextSlot(t time.Time, own int64) time.Time {
 	unit := int64(time.Microsecond)
-	own := 1 + (int64(c.number)*perClient+int64(what))%slots
 	return t.Add(time.Duration((own - t.UnixNano()%unit + unit) % unit))
+}
+
+// serverSlot is the first instant from t on that belongs to the server's clock.
+func serverSlot(t time.Time) time.Time { return nextSlot(t, slots+1) }
+
+// settle waits for the client's own instant, after something that may have let go others too.
+func (c *Client) settle(what int) {
+	if c.srv.cfg.seed != nil {
+		now := time.Now()
+		time.Sleep(c.slot(now, what).Sub(now))
+	}
 }
 
 // latency is that of one direction of one connection: a function of the seed, the client's name, the number of its connection, the direction

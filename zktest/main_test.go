@@ -36,7 +36,7 @@ func bubble(t *testing.T, test func(t *testing.T, srv *zktest.Server), opts ...z
 // connect is a client of the given name with a session, in memory.
 func connect(t *testing.T, srv *zktest.Server, name string) *zk.Conn {
 	t.Helper()
-	return connectTo(t, srv.Host(), srv.Client(name))
+	return connectTo(t, srv.MemAddr(), srv.Client(name))
 }
 
 func connectTo(t *testing.T, host string, client *zktest.Client) *zk.Conn {

@@ -1,6 +1,6 @@
 package zktest
 
-import "github.com/docent-zk/docent/zktest/internal/op"
+import "github.com/docent-zk/docent/zktest/op"
 
 // Op is the type of a request, as it stands on the wire.
 type Op = op.Op
@@ -41,6 +41,9 @@ const (
 	OpWhoAmI               = op.WhoAmI
 	OpCloseSession         = op.CloseSession
 )
+
+// OpConnect in a [Match] is the handshake of a connection. It has no type on the wire, and is not counted.
+const OpConnect = op.Connect
 
 // Counts is how many requests of each type there were. A type that never came is missing, and reads as 0.
 type Counts = op.Counts

@@ -89,7 +89,8 @@ func WithListener(address string) Option {
 //	enforceQuota                              whether hard quotas refuse anything; they do not by default
 //	extendedTypesEnabled                      whether there are TTL nodes; true by default, unlike the real server
 //	4lw.commands.whitelist                    the four-letter words that are answered; * by default, unlike the real server
-//	tickTime, minSessionTimeout, maxSessionTimeout  in milliseconds, as by the other options
+//	tickTime, minSessionTimeout, maxSessionTimeout  in milliseconds; with tickTime the default of the last is 20 ticks,
+//	                                          as with the real server: give them in this order
 //
 // Names that have no meaning here are an error, unless they only concern disks, threads and the like.
 func WithConfig(name, value string) Option {
@@ -177,7 +178,7 @@ var settings = map[string]func(*config, string) error{
 	"enforceQuota":                           boolean(func(c *config, on bool) { c.enforceQuota = on }),
 	"jute.maxbuffer":                         number(func(c *config, n int) { c.maxFrame = n }),
 	"maxClientCnxns":                         number(func(c *config, n int) { c.maxConns = n }),
-	"tickTime":                               millis(func(c *config, d time.Duration) { c.tick = max(d, time.Millisecond) }),
+	"tickTime":                               millis(func(c *config, d time.Duration) { c.tick, c.most = max(d, time.Millisecond), 20*d }),
 	"minSessionTimeout":                      millis(func(c *config, d time.Duration) { c.least = d }),
 	"maxSessionTimeout":                      millis(func(c *config, d time.Duration) { c.most = d }),
 	"znode.container.checkIntervalMs":        millis(func(c *config, d time.Duration) { c.reapEvery = max(d, time.Millisecond) }),

@@ -9,6 +9,7 @@ type outbox struct {
 	corked bool
 	how    ending
 	wake   chan struct{} // of capacity 1
+	cut    chan struct{} // closed when the end is one that waits for nothing
 }
 
 // outFrame is one frame, or a part of it.
@@ -27,12 +28,14 @@ const (
 	resetAll        // so, and with a reset
 )
 
-func newOutbox() *outbox { return &outbox{wake: make(chan struct{}, 1)} }
+func newOutbox() *outbox {
+	return &outbox{wake: make(chan struct{}, 1), cut: make(chan struct{})}
+}
 
 func (o *outbox) put(f outFrame) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.how != goesOn {
+	if o.how != goesOn || o.corked {
 		return
 	}
 	o.frames = append(o.frames, f)
@@ -41,16 +44,13 @@ func (o *outbox) put(f outFrame) {
 
 // tell needs o.mu.
 func (o *outbox) tell() {
-	if o.corked && o.how == goesOn {
-		return
-	}
 	select {
 	case o.wake <- struct{}{}:
 	default:
 	}
 }
 
-// cork keeps everything that is put in from now on, for as long as there is no end.
+// cork loses everything that is put in from now on.
 func (o *outbox) cork() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -64,10 +64,11 @@ func (o *outbox) end(how ending) {
 	if how <= o.how {
 		return
 	}
-	o.how = how
-	if how != flushAll {
+	if how != flushAll && o.how <= flushAll {
 		o.frames = nil
+		close(o.cut)
 	}
+	o.how = how
 	o.tell()
 }
 
@@ -75,9 +76,6 @@ func (o *outbox) end(how ending) {
 func (o *outbox) take() ([]outFrame, ending) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.corked && o.how == goesOn {
-		return nil, goesOn
-	}
 	frames := o.frames
 	o.frames = nil
 	return frames, o.how

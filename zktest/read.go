@@ -3,9 +3,9 @@ package zktest
 import (
 	"strings"
 
-	"github.com/docent-zk/docent/zktest/internal/op"
 	"github.com/docent-zk/docent/zktest/internal/proto"
 	"github.com/docent-zk/docent/zktest/internal/tree"
+	"github.com/docent-zk/docent/zktest/op"
 )
 
 // The requests that change no node. All need srv.mu.
@@ -24,7 +24,7 @@ func (c *conn) sync(req *proto.Request) answer {
 // exists sets its watch on a node that is not there too.
 func (c *conn) exists(req *proto.Request) answer {
 	stat, code := c.replica.tree.Exists(req.Path, c.ids)
-	if req.Watch && (code == OK || code == NoNode) {
+	if req.Watch && (code == proto.OK || code == proto.NoNode) {
 		c.replica.watches.Data(req.Path, c)
 	}
 	return answer{code: code, body: func(e *proto.Encoder) { e.Stat(stat) }}
@@ -32,7 +32,7 @@ func (c *conn) exists(req *proto.Request) answer {
 
 func (c *conn) getData(req *proto.Request) answer {
 	data, stat, code := c.replica.tree.Data(req.Path, c.ids)
-	if req.Watch && code == OK {
+	if req.Watch && code == proto.OK {
 		c.replica.watches.Data(req.Path, c)
 	}
 	return answer{code: code, body: func(e *proto.Encoder) {
@@ -43,7 +43,7 @@ func (c *conn) getData(req *proto.Request) answer {
 
 func (c *conn) getChildren(req *proto.Request) answer {
 	names, stat, code := c.replica.tree.Children(req.Path, c.ids)
-	if req.Watch && code == OK {
+	if req.Watch && code == proto.OK {
 		c.replica.watches.Children(req.Path, c)
 	}
 	return answer{code: code, body: func(e *proto.Encoder) {
@@ -68,11 +68,11 @@ func (c *conn) multiRead(req *proto.Request) answer {
 	for _, part := range req.Parts {
 		part.Watch = false
 		ans := kinds[part.Op].handle(c, &part)
-		if ans.code != OK {
+		if ans.code != proto.OK {
 			body.FailedPart(ans.code)
 			continue
 		}
-		body.Part(part.Op, OK)
+		body.Part(part.Op, proto.OK)
 		ans.body(&body)
 	}
 	body.EndOfParts()
@@ -123,7 +123,7 @@ func (c *conn) auth(req *proto.Request) answer {
 	case req.Scheme == "ip":
 		c.addID(proto.ID{Scheme: "ip", ID: hostOf(c.net.RemoteAddr())})
 	default:
-		ans.code, ans.close = AuthFailed, true
+		ans.code, ans.close = proto.AuthFailed, true
 	}
 	return ans
 }
@@ -151,7 +151,7 @@ func (c *conn) setWatches(req *proto.Request) answer {
 	set := []func(path string, zxid int64){c.setDataWatch, c.setExistsWatch, c.setChildWatch, c.setPersistent, c.setRecursive}
 	for i, list := range req.Watches {
 		if list.Null {
-			return answer{code: MarshallingError}
+			return answer{code: proto.Marshalling}
 		}
 		for _, path := range list.Paths {
 			set[i](path, req.Zxid)
@@ -201,14 +201,14 @@ func (c *conn) addWatch(req *proto.Request) answer {
 	case proto.ModeRecursive:
 		c.replica.watches.Recursive(req.Path, c)
 	default:
-		return answer{code: MarshallingError}
+		return answer{code: proto.Marshalling}
 	}
 	return answer{body: func(e *proto.Encoder) { e.Int(0) }}
 }
 
 func (c *conn) checkWatches(req *proto.Request) answer {
 	if c.srv.cfg.compat == V38 && req.Path != "" && c.replica.watches.Stumbles(req.Path, c, req.Mode) {
-		return answer{code: MarshallingError}
+		return answer{code: proto.Marshalling}
 	}
 	return c.findWatch(req, c.replica.watches.Has)
 }
@@ -220,9 +220,9 @@ func (c *conn) removeWatches(req *proto.Request) answer {
 func (c *conn) findWatch(req *proto.Request, find func(string, *conn, int32) bool) answer {
 	switch {
 	case !c.replica.watches.Known(req.Mode):
-		return answer{code: MarshallingError}
+		return answer{code: proto.Marshalling}
 	case !find(req.Path, c, req.Mode), req.Op == op.CheckWatches && req.Path == "" && c.srv.cfg.compat == V38:
-		return answer{code: NoWatcher}
+		return answer{code: proto.NoWatcher}
 	}
 	return answer{}
 }

@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -23,6 +24,28 @@ type replica struct {
 	held    bool          // a follower gets nothing at all
 	pending []transaction
 	news    chan struct{} // closed and replaced when transactions are applied
+	waiting []waiting     // in the order of their transactions
+}
+
+// waiting is what is to be done as soon as a transaction is applied, before the next one is.
+type waiting struct {
+	zxid int64
+	do   func()
+}
+
+// when needs the server's mutex, and do is called with it. A transaction that a stopped server has not applied is waited for in vain.
+func (r *replica) when(zxid int64, do func()) {
+	i, _ := slices.BinarySearchFunc(r.waiting, zxid+1, func(w waiting, z int64) int { return cmp.Compare(w.zxid, z) })
+	r.waiting = slices.Insert(r.waiting, i, waiting{zxid, do})
+}
+
+// answer does what has waited for what is applied.
+func (r *replica) answer() {
+	for len(r.waiting) > 0 && r.waiting[0].zxid <= r.applied {
+		do := r.waiting[0].do
+		r.waiting = r.waiting[1:]
+		do()
+	}
 }
 
 // transaction is what the leader sends to its followers.
@@ -40,7 +63,7 @@ func (s *Server) newTree() *tree.Tree { return tree.New(s.cfg.rules()) }
 
 // reset gives a follower the leader's state.
 func (r *replica) reset(t *tree.Tree) {
-	r.tree, r.applied, r.pending = t, 0, nil
+	r.tree, r.applied, r.pending, r.waiting = t, 0, nil, nil
 }
 
 // stamp is the next transaction's.
@@ -55,6 +78,7 @@ func (s *Server) commit(t transaction) {
 	for _, f := range s.followers {
 		f.replica.receive(t)
 	}
+	s.reapLater()
 }
 
 // receive gives a follower a transaction, for when its lag has passed.
@@ -79,6 +103,7 @@ func (r *replica) applyUntil(zxid int64) {
 		r.pending = r.pending[1:]
 		r.tree.Apply(t.effects, t.Stamp)
 		r.tell(t)
+		r.answer()
 		if t.ended != nil && t.ended.conn != nil && t.ended.conn.replica == r {
 			t.ended.conn.end(flushAll)
 		}

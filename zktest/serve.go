@@ -1,16 +1,17 @@
 package zktest
 
 import (
+	"strings"
 	"time"
 
-	"github.com/docent-zk/docent/zktest/internal/op"
 	"github.com/docent-zk/docent/zktest/internal/proto"
 	"github.com/docent-zk/docent/zktest/internal/rule"
+	"github.com/docent-zk/docent/zktest/op"
 )
 
 // answer is what came of a request.
 type answer struct {
-	code    Code
+	code    proto.Code
 	body    func(*proto.Encoder) // of an answer without an error
 	bodyToo bool                 // even with an error
 	wait    int64                // the transaction that the client's server must have before it answers
@@ -30,7 +31,10 @@ func (c *conn) serve(frame []byte) bool {
 		return false
 	}
 	req, err := c.parse(frame)
-	r := c.meet(&req)
+	r, ok := c.meet(&req)
+	if !ok {
+		return false
+	}
 	var a Action
 	if r != nil {
 		a = r.Action()
@@ -41,7 +45,7 @@ func (c *conn) serve(frame []byte) bool {
 	case resetBefore:
 		return c.refuse(&req, resetAll, "reset")
 	case hold:
-		if !c.await(r) {
+		if !c.await(r) || !c.pass(requestArrives, c.client.frozen, c.srv.paused) {
 			return false
 		}
 	}
@@ -71,27 +75,34 @@ func needsNoPath(req *proto.Request) bool {
 	return false
 }
 
-// meet counts the request and returns the rule that decides about it, or nil.
-func (c *conn) meet(req *proto.Request) *Rule {
+// meet counts the request and returns the rule that decides about it, or nil. It reports false for a request that nobody carries out.
+func (c *conn) meet(req *proto.Request) (r *rule.Rule[Action], ok bool) {
 	c.srv.mu.Lock()
+	if c.ended || c.expired() {
+		c.srv.mu.Unlock()
+		return nil, false
+	}
 	c.client.counts[req.Op]++
 	c.tally.received++
 	c.tally.arrived = c.srv.clock.now()
 	c.srv.mu.Unlock()
-	return c.srv.rules.Meet(rule.Request{Op: req.Op, Path: req.Path, Client: c.client.name})
+	return c.srv.rules.Meet(rule.Request{Op: req.Op, Path: req.Path, Client: c.client.name}), true
 }
+
+// expired reports whether the session has ended, as far as the client's server knows. It needs srv.mu.
+func (c *conn) expired() bool { return c.replica == c.srv.leader && !c.srv.alive(c.session) }
 
 // refuse ends the connection in place of carrying the request out.
 func (c *conn) refuse(req *proto.Request, how ending, note string) bool {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
-	c.srv.traceRequest(c, req, OK, note)
+	c.srv.traceRequest(c, req, proto.OK, note)
 	c.end(how)
 	return false
 }
 
 // await waits as long as a rule delays or holds a request. It reports false when the server has stopped.
-func (c *conn) await(r *Rule) bool {
+func (c *conn) await(r *rule.Rule[Action]) bool {
 	var over <-chan time.Time
 	if d := r.Action().delay; d >= 0 {
 		timer := time.NewTimer(d)
@@ -104,6 +115,7 @@ func (c *conn) await(r *Rule) bool {
 	case <-c.life.done:
 		return false
 	}
+	c.client.settle(requestArrives)
 	return true
 }
 
@@ -113,17 +125,27 @@ func (c *conn) carryOut(req *proto.Request, malformed error, a Action) bool {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	ans, ok := c.perform(req, malformed, a)
-	if !ok || c.replica.applied < ans.wait && !c.unlocked(func() bool { return c.awaitReplica(ans.wait) }) {
+	if !ok {
 		return false
 	}
-	return c.reply(req, ans, a)
+	if c.replica.applied >= ans.wait {
+		return c.reply(req, ans, a)
+	}
+	answered := make(chan bool, 1)
+	c.replica.when(ans.wait, func() { answered <- c.reply(req, ans, a) })
+	return c.awaitUnlocked(answered)
 }
 
-// unlocked calls do without srv.mu, which it needs.
-func (c *conn) unlocked(do func() bool) bool {
+// awaitUnlocked waits for an answer without srv.mu, which it needs. It reports false when the server has stopped.
+func (c *conn) awaitUnlocked(answer <-chan bool) bool {
 	c.srv.mu.Unlock()
 	defer c.srv.mu.Lock()
-	return do()
+	select {
+	case ok := <-answer:
+		return ok
+	case <-c.life.done:
+		return false
+	}
 }
 
 // perform carries a request out, unless its session has, as far as the client's server knows, ended or is another server's. A request
@@ -132,10 +154,10 @@ func (c *conn) unlocked(do func() bool) bool {
 func (c *conn) perform(req *proto.Request, malformed error, a Action) (answer, bool) {
 	s := c.srv
 	switch {
-	case c.ended && (a.kind != hold || c.session.conn != nil), c.replica == s.leader && !s.alive(c.session):
+	case c.ended && (a.kind != hold || c.attached != c.session.attached), c.expired():
 		return answer{}, false
 	case c.session.moved:
-		s.traceRequest(c, req, OK, "the session has moved")
+		s.traceRequest(c, req, proto.OK, "the session has moved")
 		c.end(flushAll)
 		return answer{}, false
 	}
@@ -146,22 +168,29 @@ func (c *conn) perform(req *proto.Request, malformed error, a Action) (answer, b
 		c.out.cork()
 	}
 	if a.kind == fail {
-		s.traceRequest(c, req, a.code, "made to fail")
-		return answer{code: a.code}, true
+		s.traceRequest(c, req, proto.Code(a.code), "made to fail")
+		return answer{code: proto.Code(a.code)}, true
 	}
+	place := s.traceRequest(c, req, proto.OK, "")
 	ans := c.handle(req, malformed)
-	s.traceRequest(c, req, ans.code, noteOf(ans.note, a))
+	if c.ended {
+		c.replica.watches.Forget(c) // nobody would ever hear of what it has set
+	}
+	if place >= 0 { // its events come after it
+		entry := &s.trace.ring[place]
+		entry.Zxid, entry.Code, entry.Note = s.zxid, Code(ans.code), noteOf(ans.note, a)
+	}
 	return ans, true
 }
 
 func noteOf(note string, a Action) string {
 	switch a.kind {
 	case dropAfter:
-		return note + " dropped after"
+		note += " dropped after"
 	case truncate:
-		return note + " truncated"
+		note += " truncated"
 	}
-	return note
+	return strings.TrimSpace(note)
 }
 
 // reply answers, or does what a rule says in place of it. It needs srv.mu.
@@ -172,7 +201,7 @@ func (c *conn) reply(req *proto.Request, ans answer, a Action) bool {
 	}
 	c.countReply(req, ans.code, zxid)
 	if a.kind == dropAfter {
-		c.end(dropAll)
+		c.end(flushAll) // what came before the cork
 		return false
 	}
 	if !ans.silent {
@@ -195,7 +224,7 @@ func encode(req *proto.Request, ans answer, zxid int64) []byte {
 		xid = proto.XIDPing
 	}
 	e := proto.Reply(xid, zxid, ans.code, bodyEstimate)
-	if ans.body != nil && (ans.code == OK || ans.bodyToo) {
+	if ans.body != nil && (ans.code == proto.OK || ans.bodyToo) {
 		ans.body(&e)
 	}
 	return e.Finish()
@@ -209,13 +238,13 @@ func (c *conn) handle(req *proto.Request, malformed error) answer {
 	kind := kinds[req.Op]
 	switch {
 	case kind == nil:
-		return answer{code: Unimplemented, fixed: true, zxid: -1, close: true}
+		return answer{code: proto.Unimplemented, fixed: true, zxid: -1, close: true}
 	case req.Op == op.Check:
 		return c.loneCheck(req)
 	case c.srv.readOnly && kind.writes:
-		return answer{code: NotReadOnly}
+		return answer{code: proto.NotReadOnly}
 	case kind.transacts && !c.srv.alive(c.session): // which a follower does not know yet
-		return answer{code: SessionExpired}
+		return answer{code: proto.SessionExpired}
 	case malformed != nil:
 		return c.malformed(req, kind)
 	}
@@ -226,10 +255,10 @@ func (c *conn) handle(req *proto.Request, malformed error) answer {
 func (c *conn) loneCheck(req *proto.Request) answer {
 	if c.srv.cfg.compat == V38 {
 		ans := c.transact(req)
-		ans.silent = ans.code == OK
+		ans.silent = ans.code == proto.OK
 		return ans
 	}
-	return answer{code: Unimplemented, fixed: true, zxid: -1, close: true}
+	return answer{code: proto.Unimplemented, fixed: true, zxid: -1, close: true}
 }
 
 // malformed is a request that does not hold what its type says. Some get as far as becoming a transaction that fails.
@@ -237,7 +266,7 @@ func (c *conn) malformed(req *proto.Request, kind *kindOfRequest) answer {
 	if req.Op == op.Auth || req.Op == op.SASL {
 		return answer{silent: true, close: true}
 	}
-	ans := answer{code: MarshallingError}
+	ans := answer{code: proto.Marshalling}
 	if req.Op == op.Multi || kind.transacts && c.srv.cfg.compat == V38 {
 		c.srv.commit(transaction{Stamp: c.srv.stamp()})
 		ans.wait = c.srv.zxid

@@ -40,7 +40,9 @@ type Server struct {
 	state
 	conns    int // that there have been
 	readOnly bool
+	reaping  bool // there is an alarm for it
 	trace    trace
+	joined   chan struct{} // closed and replaced when a client has connected
 }
 
 // state is what a stopped server keeps.
@@ -72,7 +74,7 @@ func Start(t TB, opts ...Option) *Server {
 	t.Cleanup(func() {
 		s.Close()
 		if t.Failed() {
-			t.Logf("%v", s.Trace().Tail(traceTail))
+			t.Logf("what happened on the server, the last %d entries:\n%v%s", traceTail, s.Trace().Tail(traceTail), s.idleRules())
 		}
 	})
 	return s
@@ -81,15 +83,27 @@ func Start(t TB, opts ...Option) *Server {
 // traceTail is how much of the trace a failed test shows.
 const traceTail = 50
 
-// New returns a running server for programs, and for TestMain. It runs until [Server.Close].
+// idleRules are the rules that never fired: often the reason of a failure, or of a success that means nothing.
+func (s *Server) idleRules() string {
+	text := ""
+	for _, r := range s.rules.All() {
+		if r.Hits() == 0 {
+			text += fmt.Sprintf("this rule has never fired: %v\n", &Rule{r})
+		}
+	}
+	return text
+}
+
+// New returns a running server for programs, and for TestMain. It runs until [Server.Close]. A server made in a bubble of testing/synctest
+// is for the clients of that bubble, and one made outside of any is for none.
 func New(opts ...Option) (*Server, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, paused: gate.New(), rules: rule.Set[Action]{Package: "zktest"}}
+	s := &Server{cfg: cfg, paused: gate.New(), rules: rule.Set[Action]{Package: "zktest"}, joined: make(chan struct{})}
 	s.leader = newReplica(s, 1, s.newTree())
-	s.clock.wake = make(chan struct{}, 1)
+	s.clock.wake, s.clock.seeded = make(chan struct{}, 1), cfg.seed != nil
 	s.started = s.clock.now()
 	s.trace.limit, s.trace.began = cfg.traceLimit, s.started
 	s.forget()
@@ -97,6 +111,7 @@ func New(opts ...Option) (*Server, error) {
 	if err := s.Start(); err != nil {
 		return nil, err
 	}
+	s.trace.ring = nil // what happens begins with the first client
 	if cfg.listen != "" {
 		if err := s.listen(cfg.listen); err != nil {
 			s.Close()
@@ -108,17 +123,19 @@ func New(opts ...Option) (*Server, error) {
 
 // forget makes the state that of a new server. It needs s.mu, but for New.
 func (s *Server) forget() {
+	next := s.nextSession // no id is given twice, whatever the clock says
 	s.state = state{sessions: map[int64]*session{}}
 	s.leader.reset(s.newTree())
 	for _, f := range s.followers {
 		f.replica.reset(s.newTree())
 	}
-	s.firstID = serverID<<56 | s.clock.now().UnixMilli()<<24>>8&(1<<56-1)
+	s.firstID = max(next, serverID<<56|s.clock.now().UnixMilli()<<24>>8&(1<<56-1))
 	s.nextSession = s.firstID
 }
 
 // Start starts a server that was stopped, with the nodes and sessions that it had and on the port that it had. Each session has its whole
-// timeout again; watches and credentials belong to connections and are gone. Starting a server that runs does nothing.
+// timeout again; watches and credentials belong to connections and are gone, as are requests that were delayed or held. Followers that
+// are not frozen know everything. A pause and being read-only stay. Starting a server that runs does nothing.
 func (s *Server) Start() error {
 	s.switching.Lock()
 	defer s.switching.Unlock()
@@ -134,6 +151,7 @@ func (s *Server) Start() error {
 	}
 	l.since = s.clock.now()
 	s.life = l
+	s.tell("started")
 	s.setAlarms()
 	doors := s.doors()
 	l.running.Go(func() { s.keepTime(l) })
@@ -149,16 +167,24 @@ func (s *Server) Start() error {
 
 // setAlarms begins to wait for all that comes with time. It needs s.mu.
 func (s *Server) setAlarms() {
-	s.clock.alarms = nil
+	s.clock.alarms, s.reaping = nil, false
+	for _, sess := range s.sessions {
+		sess.alarm = time.Time{}
+	}
+	s.hearAll()
+	for _, f := range s.followers {
+		f.replica.catchUp()
+	}
+	s.reapLater()
+}
+
+// hearAll gives all sessions their whole timeout. It needs s.mu.
+func (s *Server) hearAll() {
 	now := s.clock.now()
 	for _, id := range s.sessionIDs() {
 		s.sessions[id].heard = now
 		s.watchOver(s.sessions[id])
 	}
-	for _, f := range s.followers {
-		f.replica.catchUp()
-	}
-	s.reapLater()
 }
 
 // Stop ends all connections and the listening sockets, and waits for all that the server runs. Its state stays: [Server.Start]
@@ -178,6 +204,7 @@ func (s *Server) stop() {
 		s.mu.Unlock()
 		return
 	}
+	s.tell("stopped")
 	s.life, s.clock.alarms = nil, nil // no time passes while a server is stopped
 	for _, c := range sortedConns(l.conns) {
 		c.end(dropAll)
@@ -191,7 +218,7 @@ func (s *Server) stop() {
 	l.running.Wait()
 }
 
-// Close stops the server for good.
+// Close stops the server for good. Its state can still be looked at and changed, to no effect on anybody.
 func (s *Server) Close() {
 	s.switching.Lock()
 	defer s.switching.Unlock()
@@ -199,14 +226,8 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	for _, c := range s.clients {
-		c.dialling.Set(true) // who waits for a cable that nobody mends is refused now
-	}
 	for _, d := range s.doors() {
 		d.remove()
-	}
-	for _, c := range s.clients {
-		c.doors = nil
 	}
 }
 
@@ -216,34 +237,41 @@ func (s *Server) Restart() error {
 	return s.Start()
 }
 
-// Wipe makes a stopped server forget everything, its sessions and transaction ids included, as if its disk had been emptied. Clients that
-// have seen more than it knows are not let in. Wiping a server that runs is an error.
+// Wipe makes a stopped server and its followers forget everything, sessions and transaction ids included, as if their disks had been
+// emptied. Clients that have seen more than they know are not let in. Wiping a server that runs is an error.
 func (s *Server) Wipe() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.life != nil {
 		return fmt.Errorf("zktest: wipe: the server is running")
 	}
+	s.tell("wiped")
 	s.forget()
 	return nil
 }
 
-// Order says what a server does first when it goes on after a pause.
-type Order int
+// ResumeOrder says what a server does first when it goes on after a pause.
+type ResumeOrder int
 
 // The orders. With the real server it is a matter of luck.
 const (
-	ExpireFirst   Order = iota // sessions whose time has passed expire, even if they have sent something
-	RequestsFirst              // sessions with a connection have been heard of
+	ExpireFirst   ResumeOrder = iota // sessions whose time has passed expire, even if they have sent something
+	RequestsFirst                    // sessions with a connection have been heard of
 )
 
 // Pause makes the server do nothing, as if its process had been stopped: connections stay and are accepted, and what clients send waits.
-func (s *Server) Pause() { s.paused.Set(false) }
-
-// Resume lets a paused server go on.
-func (s *Server) Resume(first Order) {
+func (s *Server) Pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.tell("paused")
+	s.paused.Set(false)
+}
+
+// Resume lets a paused server go on.
+func (s *Server) Resume(first ResumeOrder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tell("resumed")
 	now := s.clock.now()
 	if first == RequestsFirst {
 		for _, sess := range s.sessions {
@@ -261,11 +289,15 @@ func (s *Server) Resume(first Order) {
 }
 
 // SetReadOnly on makes the server one that has lost its quorum: it ends all connections of clients that do not know of such servers, lets
-// no more of them in, and refuses to write anything.
+// no more of them in, and refuses to change nodes; no session expires. Off gives all sessions their whole timeout again.
 func (s *Server) SetReadOnly(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.tell(fmt.Sprintf("read-only: %v", on))
 	s.readOnly = on
+	if !on {
+		s.hearAll()
+	}
 	if !on || s.life == nil {
 		return
 	}

@@ -68,7 +68,7 @@ func TestStopEndsConnectionsAndRefusesNewOnes(t *testing.T) {
 		srv.Stop()
 		srv.Client("a").Heal()
 		require.Zero(t, srv.Client("a").Connections())
-		_, err := srv.DialContext(context.Background(), "tcp", srv.Host())
+		_, err := srv.DialContext(context.Background(), "tcp", srv.MemAddr())
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	})
 }
@@ -167,7 +167,7 @@ func TestPausedServerDoesNothing(t *testing.T) {
 		time.Sleep(silence / 2)
 		require.False(t, waiting.ended())
 		require.False(t, srv.Exists("/x"))
-		nc, err := srv.DialContext(context.Background(), "tcp", srv.Host())
+		nc, err := srv.DialContext(context.Background(), "tcp", srv.MemAddr())
 		require.NoError(t, err, "the kernel accepts for a process that is stopped")
 		require.NoError(t, nc.Close())
 		srv.Resume(zktest.ExpireFirst)

@@ -21,6 +21,8 @@ type session struct {
 	conn     *conn     // its connection, or nil
 	client   *Client   // who opened it
 	moved    bool      // it is another server's: its connection here is of no use
+	attached int       // how many connections it has had
+	alarm    time.Time // when it will be looked at next; zero if nothing is set
 }
 
 // password is a function of the id, so that it needs no keeping.
@@ -50,11 +52,20 @@ func (s *Server) afterTick(t time.Time, tick time.Duration) time.Time {
 	return s.started.Add((t.Sub(s.started)/tick + 1) * tick)
 }
 
-// watchOver expires the session when its time has come.
+// watchOver expires the session when its time has come. There is one alarm, unless the deadline has come nearer.
 func (s *Server) watchOver(sess *session) {
-	s.clock.at(s.deadline(sess), func() {
+	at := s.deadline(sess)
+	if !sess.alarm.IsZero() && !at.Before(sess.alarm) {
+		return
+	}
+	sess.alarm = at
+	s.clock.at(at, func() {
+		if !sess.alarm.Equal(at) || !s.alive(sess) {
+			return
+		}
+		sess.alarm = time.Time{}
 		switch {
-		case s.sessions[sess.id] != sess:
+		case s.readOnly: // nothing can be written; it gets its timeout when that is over
 		case s.deadline(sess).After(s.clock.now()):
 			s.watchOver(sess)
 		default:
@@ -127,22 +138,32 @@ func (s *Server) look(sess *session) Session {
 }
 
 // String names the session as traces do.
-func (s Session) String() string { return "session " + s.srv.sessionName(s.ID) }
+func (s Session) String() string {
+	if s.srv == nil {
+		return "no session"
+	}
+	return s.srv.sessionName(s.ID)
+}
 
 // act calls do with a session that still exists.
 func (s Session) act(verb string, do func(*session)) error {
+	if s.srv == nil {
+		return fmt.Errorf("zktest: %s: no session: %w", verb, SessionExpired)
+	}
 	s.srv.mu.Lock()
 	defer s.srv.mu.Unlock()
 	sess := s.srv.sessions[s.ID]
 	if sess == nil {
-		return fmt.Errorf("zktest: %s session 0x%x: there is no such session", verb, s.ID)
+		return fmt.Errorf("zktest: %s session %v (0x%x), which has ended: %w", verb, s, s.ID, SessionExpired)
 	}
+	s.srv.record(sess.client, sess.id, Entry{What: verb, Note: "by the test"})
 	do(sess)
 	return nil
 }
 
 // Expire ends the session now, as if its client had not been heard of for the session's timeout: in one transaction its ephemeral nodes go,
-// its connection ends without a word, and whoever comes with its id learns that it has expired.
+// its connection ends without a word, and whoever comes with its id learns that it has expired. It is an error that matches [SessionExpired]
+// if the session has ended already, as with the other methods.
 func (s Session) Expire() error { return s.act("expire", s.srv.expire) }
 
 // Drop ends the session's connection. The session lives on, and its time runs. Without a connection it does nothing.

@@ -163,11 +163,11 @@ func TestSessionTellsWhatItWas(t *testing.T) {
 		require.Equal(t, timeout, session.Timeout)
 		require.True(t, session.Connected)
 		require.Equal(t, []string{"/1", "/2"}, session.Ephemerals)
-		require.Equal(t, "session s1", session.String())
+		require.Equal(t, "s1", session.String())
 		all := srv.Sessions()
 		require.Len(t, all, 2)
 		require.Equal(t, session, all[0])
-		require.Equal(t, "session s2", all[1].String())
+		require.Equal(t, "s2", all[1].String())
 		conn.Close()
 		synctest.Wait()
 		require.True(t, session.Connected, "it was")
@@ -184,7 +184,9 @@ func TestMethodsOfEndedSessionAreErrors(t *testing.T) {
 			"expire": session.Expire, "drop": session.Drop, "reset": session.Reset, "move": session.Move,
 		}
 		for verb, method := range methods {
-			require.ErrorContains(t, method(), "zktest: "+verb+" session 0x1")
+			err := method()
+			require.ErrorContains(t, err, "zktest: "+verb+" session s1 (0x1")
+			require.ErrorIs(t, err, zktest.SessionExpired)
 		}
 	})
 }

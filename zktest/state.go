@@ -1,24 +1,43 @@
 package zktest
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/docent-zk/docent/zktest/internal/op"
 	"github.com/docent-zk/docent/zktest/internal/proto"
 	"github.com/docent-zk/docent/zktest/internal/tree"
+	"github.com/docent-zk/docent/zktest/op"
 )
 
 // The state without a client. What follows works on the server as requests of one who may do everything do: with transaction ids, events
 // to those who watch, and the same errors, which are of type [Code]. It works while the server is stopped, too. Callers need no session.
 
 // Stat is what the server keeps about a node. Times are milliseconds since 1970.
-type Stat = proto.Stat
+type Stat struct {
+	Czxid, Mzxid                int64 // the transactions that created it and that last set its data
+	Ctime, Mtime                int64 // and when that was
+	Version, Cversion, Aversion int32 // changes of its data, children and ACL
+	EphemeralOwner              int64 // the session that it ends with, or 0
+	DataLength, NumChildren     int32
+	Pzxid                       int64 // the transaction that last created or deleted a child
+}
+
+// checkPath is for what clients' requests would answer with less clarity.
+func checkPath(verb, path string) error {
+	if !tree.Valid(path) {
+		return fmt.Errorf("zktest: %s %q: want a path like /a/b: %w", verb, path, BadArguments)
+	}
+	return nil
+}
 
 // Get returns the data of a node: nil if it is null.
 func (s *Server) Get(path string) ([]byte, error) {
+	if err := checkPath("get", path); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	data, _, code := s.leader.tree.Data(path, super)
@@ -27,23 +46,35 @@ func (s *Server) Get(path string) ([]byte, error) {
 
 // Stat returns what is known about a node.
 func (s *Server) Stat(path string) (Stat, error) {
+	if err := checkPath("stat", path); err != nil {
+		return Stat{}, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stat, code := s.leader.tree.Exists(path, super)
-	if code != OK {
+	if code != proto.OK {
 		return Stat{}, problem("stat", path, code)
 	}
-	return *stat, nil
+	return Stat{
+		stat.Czxid, stat.Mzxid, stat.Ctime, stat.Mtime, stat.Version, stat.Cversion, stat.Aversion,
+		stat.EphemeralOwner, stat.DataLength, stat.NumChildren, stat.Pzxid,
+	}, nil
 }
 
-// Exists reports whether there is a node.
+// Exists reports whether there is a node. What is no path panics: a test that asks for it shows nothing.
 func (s *Server) Exists(path string) bool {
 	_, err := s.Stat(path)
+	if errors.Is(err, BadArguments) {
+		panic(err.Error())
+	}
 	return err == nil
 }
 
 // Children returns the names of a node's children, sorted.
 func (s *Server) Children(path string) ([]string, error) {
+	if err := checkPath("children", path); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names, _, code := s.leader.tree.Children(path, super)
@@ -59,6 +90,9 @@ func (s *Server) Create(path string, data []byte) error {
 }
 
 func (s *Server) create(path string, data []byte) error {
+	if err := checkPath("create", path); err != nil {
+		return err
+	}
 	if above := tree.Parent(path); above != "" && s.leader.tree.Watched(above) == nil {
 		if err := s.create(above, []byte{}); err != nil {
 			return err
@@ -74,31 +108,52 @@ func (s *Server) Set(path string, data []byte) error {
 	return s.do("set", &proto.Request{Op: op.SetData, Path: path, Data: slices.Clone(data), Version: -1})
 }
 
-// Delete deletes a node and all below it, the lowest first.
+// Delete deletes a node and all below it, the lowest first. Deleting / deletes all but /zookeeper, and itself.
 func (s *Server) Delete(path string) error {
+	if err := checkPath("delete", path); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if path == "/" {
+		return s.deleteBelow(path)
+	}
 	return s.delete(path)
 }
 
 func (s *Server) delete(path string) error {
+	if err := s.deleteBelow(path); err != nil {
+		return err
+	}
+	return s.do("delete", &proto.Request{Op: op.Delete, Path: path, Version: -1})
+}
+
+func (s *Server) deleteBelow(path string) error {
 	names, _, _ := s.leader.tree.Children(path, super)
 	slices.Sort(names)
 	for _, name := range names {
-		if err := s.delete(strings.TrimSuffix(path, "/") + "/" + name); err != nil {
-			return err
+		if below := strings.TrimSuffix(path, "/") + "/" + name; below != "/zookeeper" {
+			if err := s.delete(below); err != nil {
+				return err
+			}
 		}
 	}
-	return s.do("delete", &proto.Request{Op: op.Delete, Path: path, Version: -1})
+	return nil
 }
 
 // SetSequence sets the number that the next sequential child of a node gets: to see what happens when numbers run out. It is no transaction,
 // and no real server does it.
 func (s *Server) SetSequence(path string, next int32) error {
+	if err := checkPath("set the sequence of", path); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.leader.tree.SetSequence(path, next); err != nil {
 		return fmt.Errorf("zktest: %w", err)
+	}
+	for _, f := range s.followers {
+		_ = f.replica.tree.SetSequence(path, next) // one that does not have the node yet learns of its children, not of this
 	}
 	return nil
 }
@@ -107,18 +162,18 @@ var open = []proto.ACL{{Perms: proto.PermAll, Scheme: "world", ID: "anyone"}}
 
 func (s *Server) do(verb string, req *proto.Request) error {
 	out := s.execute(req, tree.Caller{IDs: super})
-	s.record(s.clients[0], 0, Entry{What: verb, Path: req.Path, Code: out.Code, Note: "by the test"})
+	s.record(s.clients[0], 0, Entry{What: verb, Path: req.Path, Code: Code(out.Code), Note: "by the test"})
 	return problem(verb, req.Path, out.Code)
 }
 
-func problem(verb, path string, code Code) error {
-	if code == OK {
+func problem(verb, path string, code proto.Code) error {
+	if code == proto.OK {
 		return nil
 	}
-	return fmt.Errorf("zktest: %s %q: %w", verb, path, code)
+	return fmt.Errorf("zktest: %s %q: %w", verb, path, Code(code))
 }
 
-// Load creates nodes, those above first; the keys are paths. It stops at the first error.
+// Load creates nodes, those above first, or sets the data of those that exist; the keys are paths. It stops at the first error.
 func (s *Server) Load(nodes map[string]string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +191,8 @@ func (s *Server) Load(nodes map[string]string) error {
 
 // Tree is a line for each node, sorted, without those that every server has: its path, its data as a Go string if it has any, what ends
 // it if it is not persistent, and its ACL if not everybody may do everything. It is meant for comparisons with what a test expects;
-// an ephemeral node shows the name of its session's client, or the session's own if that has none.
+// an ephemeral node shows the name of its session's client, or the session's own if that has none. Where names hold random ids, compare
+// what [Canonical] makes of it.
 func (s *Server) Tree() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,43 +9,13 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/proto"
 )
 
-// Code is an error as it stands on the wire. It is an error value: errors.Is(err, zktest.NoNode) works.
-type Code = proto.Code
-
-// The codes that the server sends, or can be made to.
-const (
-	OK                      = proto.OK
-	RuntimeInconsistency    = proto.RuntimeInconsist
-	ConnectionLoss          = proto.ConnectionLoss
-	MarshallingError        = proto.Marshalling
-	Unimplemented           = proto.Unimplemented
-	OperationTimeout        = proto.OperationTimeout
-	BadArguments            = proto.BadArguments
-	NoNode                  = proto.NoNode
-	NoAuth                  = proto.NoAuth
-	BadVersion              = proto.BadVersion
-	NoChildrenForEphemerals = proto.NoChildrenForEphem
-	NodeExists              = proto.NodeExists
-	NotEmpty                = proto.NotEmpty
-	SessionExpired          = proto.SessionExpired
-	InvalidACL              = proto.InvalidACL
-	AuthFailed              = proto.AuthFailed
-	SessionMoved            = proto.SessionMoved
-	NotReadOnly             = proto.NotReadOnly
-	NoWatcher               = proto.NoWatcher
-	RequestTimeout          = proto.RequestTimeout
-	ReconfigDisabled        = proto.ReconfigDisabled
-	QuotaExceeded           = proto.QuotaExceeded
-	Throttled               = proto.Throttled
-)
-
 // Entry is one thing that happened: a request, an event that was sent, or the beginning or end of a connection or session.
 type Entry struct {
 	Zxid    int64         // the last transaction, that of the request included
 	At      time.Duration // since the server was made
-	Client  string        // its name
-	Session string        // s1 is the first
-	What    string        // the request's name, "event", "connected", "disconnected", "expired"
+	Client  string        // its name, "-" for those without; empty for what concerns all
+	Session string        // s1 is the first, since the last Wipe
+	What    string        // the request's name, "event", or what happened to a connection, a session, the server
 	Path    string
 	Code    Code
 	Note    string // the kind of the event, what was created instead of Path, or what a rule did
@@ -87,9 +57,12 @@ var guid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[
 
 // Canonical is String with the random ids in node names, as Curator and kazoo make them, replaced by their number in the order of their
 // appearance: two runs that differ in nothing else have equal ones.
-func (t Trace) Canonical() string {
+func (t Trace) Canonical() string { return Canonical(t.String()) }
+
+// Canonical replaces the random ids in a text, that of [Server.Tree] say, as [Trace.Canonical] does.
+func Canonical(text string) string {
 	numbers := map[string]string{}
-	return guid.ReplaceAllStringFunc(t.String(), func(id string) string {
+	return guid.ReplaceAllStringFunc(text, func(id string) string {
 		if _, ok := numbers[id]; !ok {
 			numbers[id] = fmt.Sprintf("<%d>", len(numbers)+1)
 		}
@@ -99,7 +72,7 @@ func (t Trace) Canonical() string {
 
 // Tail is the last n entries.
 func (t Trace) Tail(n int) Trace {
-	cut := max(0, len(t.Entries)-n)
+	cut := min(max(0, len(t.Entries)-n), len(t.Entries))
 	return Trace{t.Lost + cut, t.Entries[cut:]}
 }
 
@@ -112,14 +85,17 @@ type trace struct {
 	lost  int
 }
 
-func (t *trace) add(e Entry) {
+// add returns where the entry is, until it is forgotten.
+func (t *trace) add(e Entry) (place int) {
 	if len(t.ring) < t.limit {
 		t.ring = append(t.ring, e)
-		return
+		return len(t.ring) - 1
 	}
-	t.ring[t.next] = e
+	place = t.next
+	t.ring[place] = e
 	t.next = (t.next + 1) % t.limit
 	t.lost++
+	return place
 }
 
 // Trace returns what happened since the server was made, or the last 10,000 entries of it; what is before is counted.
@@ -135,12 +111,18 @@ func (s *Server) note(c *Client, session int64, what string) {
 	s.record(c, session, Entry{What: what})
 }
 
-func (s *Server) record(c *Client, session int64, e Entry) {
-	e.Zxid, e.At, e.Client = s.zxid, s.clock.now().Sub(s.trace.began), c.String()
+// tell traces what the test does to the server.
+func (s *Server) tell(what string) { s.record(nil, 0, Entry{What: what, Note: "by the test"}) }
+
+func (s *Server) record(c *Client, session int64, e Entry) (place int) {
+	e.Zxid, e.At = s.zxid, s.clock.now().Sub(s.trace.began)
+	if c != nil {
+		e.Client = c.String()
+	}
 	if session != 0 {
 		e.Session = s.sessionName(session)
 	}
-	s.trace.add(e)
+	return s.trace.add(e)
 }
 
 var eventNames = map[int32]string{
@@ -152,12 +134,12 @@ func (s *Server) traceEvent(c *conn, kind int32, path string) {
 	s.record(c.client, c.session.id, Entry{What: "event", Path: path, Note: eventNames[kind]})
 }
 
-// traceRequest traces a request that was carried out or refused.
-func (s *Server) traceRequest(c *conn, req *proto.Request, code Code, note string) {
+// traceRequest traces a request that is carried out or refused, and says where. Pings are not traced: -1.
+func (s *Server) traceRequest(c *conn, req *proto.Request, code proto.Code, note string) (place int) {
 	if req.Op == OpPing {
-		return
+		return -1
 	}
-	s.record(c.client, c.session.id, Entry{What: req.Op.String(), Path: req.Path, Code: code, Note: note})
+	return s.record(c.client, c.session.id, Entry{What: req.Op.String(), Path: req.Path, Code: Code(code), Note: note})
 }
 
 // Requests counts what all clients have sent since the last [Server.ResetCounts], by type. A request counts when the server reads it, so

@@ -27,8 +27,8 @@ func TestTraceTellsWhatHappenedInOrder(t *testing.T) {
 		want := `
     0.000000s     1 a        s1   connected
     0.000000s     1 a        s1   exists /x: no node (-101)
-    3.250000s     2 a        s1   event /x created
     3.250000s     2 a        s1   create /x
+    3.250000s     2 a        s1   event /x created
     3.250000s     3 a        s1   create /x: node exists (-110)
     3.250000s     3 a        s1   delete /x dropped before
     3.250000s     3 a        s1   disconnected

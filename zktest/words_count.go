@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/docent-zk/docent/zktest/internal/op"
 	"github.com/docent-zk/docent/zktest/internal/proto"
+	"github.com/docent-zk/docent/zktest/op"
 )
 
 // What the four-letter words count. All of it is guarded by the server's mutex.
@@ -90,14 +90,14 @@ func (l *lifetime) connsOf(r *replica) []*conn {
 }
 
 // countReply counts a request that was answered. Logins do not count, and a transaction that failed has no name. It needs srv.mu.
-func (c *conn) countReply(req *proto.Request, code Code, zxid int64) {
+func (c *conn) countReply(req *proto.Request, code proto.Code, zxid int64) {
 	t, now := &c.tally, c.srv.clock.now()
 	if req.Op != op.Auth && req.Op != op.SASL {
 		last := lastReply{shortNames[req.Op], req.XID, zxid, now}
 		if req.XID < 0 { // that of a ping, say
 			last.xid = t.shown.xid
 		}
-		if kind := kinds[req.Op]; kind != nil && kind.transacts && code != OK {
+		if kind := kinds[req.Op]; kind != nil && kind.transacts && code != proto.OK {
 			last.op = "NA"
 		}
 		t.shown = last

@@ -176,7 +176,7 @@ func (q *inquiry) serverID() int {
 
 // port is that at which the asker came in, or would have.
 func (q *inquiry) port() string {
-	address := q.replica.host()
+	address := q.replica.memAddr()
 	if q.asker != nil {
 		address = q.asker.net.LocalAddr().String()
 	} else if doors := q.srv.clients[0].doors; len(doors) > 0 {

@@ -21,7 +21,7 @@ import (
 func TestWatchesInWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		a, b := joinAs(t, srv.Client("a"), srv.Host(), 40*time.Second), joinAs(t, srv.Client("b"), srv.Host(), 40*time.Second)
+		a, b := joinAs(t, srv.Client("a"), srv.MemAddr(), 40*time.Second), joinAs(t, srv.Client("b"), srv.MemAddr(), 40*time.Second)
 		makeNode(t, a, "/a", 0)
 		for _, conn := range []*zk.Conn{a, b} {
 			_, _, _, err := conn.GetW("/a")
@@ -42,8 +42,8 @@ func TestDump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.WithTick(500*time.Millisecond))
 		born := time.Now()
-		a, b := joinAs(t, srv.Client("a"), srv.Host(), 10*time.Second), joinAs(t, srv.Client("b"), srv.Host(), 20*time.Second)
-		c := joinAs(t, srv.Client("c"), srv.Host(), 20*time.Second)
+		a, b := joinAs(t, srv.Client("a"), srv.MemAddr(), 10*time.Second), joinAs(t, srv.Client("b"), srv.MemAddr(), 20*time.Second)
+		c := joinAs(t, srv.Client("c"), srv.MemAddr(), 20*time.Second)
 		for path, conn := range map[string]*zk.Conn{"/e1": a, "/e2": a, "/e3": b} {
 			makeNode(t, conn, path, zk.FlagEphemeral)
 		}
@@ -53,7 +53,7 @@ func TestDump(t *testing.T) {
 			fmt.Sprintf("0x%x", uint64(c.SessionID())), "C",
 			at(10*time.Second), "<10s>", at(20*time.Second), "<20s>",
 			at(30*time.Second), "<30s>",
-		).Replace(sayWord(t, srv, srv.Host(), "dump"))
+		).Replace(sayWord(t, srv, srv.MemAddr(), "dump"))
 		dump = regexp.MustCompile(`127\.0\.1\.\d:\d+`).ReplaceAllString(dump, "<addr>")
 		assert.Equal(t, `SessionTracker dump:
 Session Sets (2)/(3):

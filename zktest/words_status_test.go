@@ -31,14 +31,14 @@ func TestStatus(t *testing.T) {
 	for compat, title := range map[zktest.Compat]string{zktest.V38: "3.8.0", zktest.V39: "3.9.5"} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t, zktest.WithCompat(compat))
-			conn := joinAs(t, srv.Client("a"), srv.Host(), 10*time.Second)
+			conn := joinAs(t, srv.Client("a"), srv.MemAddr(), 10*time.Second)
 			makeNode(t, conn, "/a", 0)
 			_, _, err := conn.Get("/a")
 			require.NoError(t, err)
 			version := "Zookeeper version: " + title + "-docent, built on 1970-01-01 00:00 UTC\n"
-			assert.Equal(t, version+srvrText, sayWord(t, srv, srv.Host(), "srvr"))
+			assert.Equal(t, version+srvrText, sayWord(t, srv, srv.MemAddr(), "srvr"))
 			clients := regexp.MustCompile(`(?m)^Clients:\n( /127\.0\.1\.\d:\d+\[[01]\]\(queued=0,recved=\d,sent=\d\)\n){2}\n`)
-			stat := sayWord(t, srv, srv.Host(), "stat")
+			stat := sayWord(t, srv, srv.MemAddr(), "stat")
 			assert.Regexp(t, clients, stat)
 			assert.Contains(t, stat, "[1](queued=0,recved=3,sent=3)\n")
 			assert.Contains(t, stat, "[0](queued=0,recved=1,sent=0)\n")
@@ -51,21 +51,21 @@ func TestStatus(t *testing.T) {
 func TestResetsOfTheCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		makeNode(t, joinAs(t, srv.Client("a"), srv.Host(), 10*time.Second), "/a", 0)
-		require.Equal(t, "Connection stats reset.\n", sayWord(t, srv, srv.Host(), "crst"))
+		makeNode(t, joinAs(t, srv.Client("a"), srv.MemAddr(), 10*time.Second), "/a", 0)
+		require.Equal(t, "Connection stats reset.\n", sayWord(t, srv, srv.MemAddr(), "crst"))
 		cons := commandOf(t, srv, "cons")
 		assert.Contains(t, cons, "(queued=0,recved=0,sent=0,")
 		assert.Contains(t, cons, ",lop=NA,est=")
 		assert.Contains(t, cons, ",to=10000,lzxid=0xffffffffffffffff,lresp=0,llat=0,minlat=0,avglat=0,maxlat=0)")
-		assert.Contains(t, sayWord(t, srv, srv.Host(), "srvr"), "\nReceived: 5\nSent: 4\n", "the server's own go on")
+		assert.Contains(t, sayWord(t, srv, srv.MemAddr(), "srvr"), "\nReceived: 5\nSent: 4\n", "the server's own go on")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Delay(4*time.Millisecond))
-		makeNode(t, joinAs(t, srv.Client("a"), srv.Host(), 10*time.Second), "/a", 0)
+		makeNode(t, joinAs(t, srv.Client("a"), srv.MemAddr(), 10*time.Second), "/a", 0)
 		require.Contains(t, commandOf(t, srv, "srvr"), "\nLatency min/avg/max: 0/2.0/4\n")
-		require.Equal(t, "Server stats reset.\n", sayWord(t, srv, srv.Host(), "srst"))
-		assert.Contains(t, sayWord(t, srv, srv.Host(), "srvr"), "\nLatency min/avg/max: 0/0.0/0\nReceived: 1\nSent: 1\n")
+		require.Equal(t, "Server stats reset.\n", sayWord(t, srv, srv.MemAddr(), "srst"))
+		assert.Contains(t, sayWord(t, srv, srv.MemAddr(), "srvr"), "\nLatency min/avg/max: 0/0.0/0\nReceived: 1\nSent: 1\n")
 		assert.Contains(t, commandOf(t, srv, "cons"), "(queued=0,recved=2,sent=2,", "the connections' own go on")
 	})
 }
@@ -74,7 +74,7 @@ func TestConnectionsThatHaveEndedAreNotShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		client := srv.Client("a")
-		joinAs(t, client, srv.Host(), 40*time.Second)
+		joinAs(t, client, srv.MemAddr(), 40*time.Second)
 		require.Contains(t, commandOf(t, srv, "srvr"), "\nConnections: 1\n")
 		client.CutReplies() // so that it cannot be told
 		client.Drop()
@@ -87,12 +87,12 @@ func TestConnectionsThatHaveEndedAreNotShown(t *testing.T) {
 func TestCountersOutliveConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		conn := joinAs(t, srv.Client("a"), srv.Host(), 10*time.Second)
+		conn := joinAs(t, srv.Client("a"), srv.MemAddr(), 10*time.Second)
 		conn.Close()
 		synctest.Wait()
-		assert.Contains(t, sayWord(t, srv, srv.Host(), "srvr"), "\nReceived: 3\nSent: 2\nConnections: 1\n")
+		assert.Contains(t, sayWord(t, srv, srv.MemAddr(), "srvr"), "\nReceived: 3\nSent: 2\nConnections: 1\n")
 		require.NoError(t, srv.Restart())
-		assert.Contains(t, sayWord(t, srv, srv.Host(), "srvr"), "\nReceived: 1\nSent: 0\nConnections: 1\n")
+		assert.Contains(t, sayWord(t, srv, srv.MemAddr(), "srvr"), "\nReceived: 1\nSent: 0\nConnections: 1\n")
 	})
 }
 
@@ -101,7 +101,7 @@ func TestConnections(t *testing.T) {
 		srv := zktest.Start(t)
 		born := time.Now().UnixMilli()
 		time.Sleep(time.Second)
-		conn := joinAs(t, srv.Client("a"), srv.Host(), 40*time.Second)
+		conn := joinAs(t, srv.Client("a"), srv.MemAddr(), 40*time.Second)
 		id, remote := uint64(conn.SessionID()), `127\.0\.1\.1:\d+`
 		expect := func(lop, counts, last string) {
 			t.Helper()
@@ -128,7 +128,7 @@ func TestConnectionThatGoesOnWithASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		client := srv.Client("a")
-		conn := joinAs(t, client, srv.Host(), 40*time.Second)
+		conn := joinAs(t, client, srv.MemAddr(), 40*time.Second)
 		client.Drop()
 		time.Sleep(5 * time.Second)
 		require.Equal(t, zk.StateHasSession, conn.State())
@@ -140,7 +140,7 @@ func TestConnectionThatGoesOnWithASession(t *testing.T) {
 func TestPingsKeepTheLastRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		conn := joinAs(t, srv.Client("a"), srv.Host(), 9*time.Second)
+		conn := joinAs(t, srv.Client("a"), srv.MemAddr(), 9*time.Second)
 		makeNode(t, conn, "/a", 0)
 		ping := srv.On(zktest.Match{Op: zktest.OpPing}, zktest.Pass())
 		require.NoError(t, ping.Wait(t.Context()))
@@ -152,7 +152,7 @@ func TestPingsKeepTheLastRequest(t *testing.T) {
 func TestOutstandingRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		conn := joinAs(t, srv.Client("a"), srv.Host(), 40*time.Second)
+		conn := joinAs(t, srv.Client("a"), srv.MemAddr(), 40*time.Second)
 		held := srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Hold())
 		done := make(chan error, 1)
 		go func() {
@@ -175,7 +175,7 @@ func TestOutstandingRequests(t *testing.T) {
 func TestMeasures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		conn := joinAs(t, srv.Client("a"), srv.Host(), 40*time.Second)
+		conn := joinAs(t, srv.Client("a"), srv.MemAddr(), 40*time.Second)
 		makeNode(t, conn, "/a", 0)
 		makeNode(t, conn, "/e", zk.FlagEphemeral)
 		_, _, _, err := conn.GetW("/a")
@@ -189,6 +189,6 @@ func TestMeasures(t *testing.T) {
 			"zk_global_sessions\t1", "zk_packets_sent\t5", "zk_packets_received\t6", "zk_watch_count\t2", "zk_min_latency\t0",
 			"zk_max_file_descriptor_count\t-1", "zk_approximate_data_size\t50", "zk_open_file_descriptor_count\t-1",
 			"zk_local_sessions\t0", "zk_uptime\t1500", "zk_max_latency\t0", "",
-		}, "\n"), sayWord(t, srv, srv.Host(), "mntr"))
+		}, "\n"), sayWord(t, srv, srv.MemAddr(), "mntr"))
 	})
 }

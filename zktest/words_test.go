@@ -89,7 +89,7 @@ func TestPlainWords(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t)
-			assert.Equal(t, test.want, sayWord(t, srv, srv.Host(), test.word), "%q", test.word)
+			assert.Equal(t, test.want, sayWord(t, srv, srv.MemAddr(), test.word), "%q", test.word)
 			assert.Equal(t, test.want, commandOf(t, srv, test.word), "%q", test.word)
 		})
 	}
@@ -99,7 +99,7 @@ func TestWordsMayComeInPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		for _, pieces := range [][]string{{"r", "u", "o", "k"}, {"ruo", "k"}, {"ruok\n"}, {"ruok and more"}} {
-			assert.Equal(t, "imok", sayWord(t, srv, srv.Host(), pieces...), "%q", pieces)
+			assert.Equal(t, "imok", sayWord(t, srv, srv.MemAddr(), pieces...), "%q", pieces)
 		}
 	})
 }
@@ -109,7 +109,7 @@ func TestOtherWordsAreAbsurdLengths(t *testing.T) {
 		srv := zktest.Start(t)
 		before := time.Now()
 		for _, word := range []string{"RUOK", "abcd", "lsnp", "stmk"} { // the last lacks its mask
-			assert.Empty(t, sayWord(t, srv, srv.Host(), word), "%q", word)
+			assert.Empty(t, sayWord(t, srv, srv.MemAddr(), word), "%q", word)
 		}
 		assert.Equal(t, before, time.Now(), "nothing is waited for")
 	})
@@ -122,7 +122,7 @@ func TestWordsAreOnlyTheFirstBytes(t *testing.T) {
 		for _, field := range []any{int32(44), int32(0), int64(0), int32(10_000), int64(0), int32(16), [16]byte{}} {
 			require.NoError(t, binary.Write(&hello, binary.BigEndian, field))
 		}
-		answer := sayWord(t, srv, srv.Host(), hello.String(), "ruok")
+		answer := sayWord(t, srv, srv.MemAddr(), hello.String(), "ruok")
 		assert.Len(t, answer, 40, "the answer to the handshake, and nothing after it: %q", answer)
 	})
 }
@@ -138,11 +138,11 @@ func TestMaskIsKeptUntilARestart(t *testing.T) {
 func TestWordsOutsideOfTheWhitelist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.WithConfig("4lw.commands.whitelist", "ruok, srvr"))
-		assert.Equal(t, "imok", sayWord(t, srv, srv.Host(), "ruok"))
+		assert.Equal(t, "imok", sayWord(t, srv, srv.MemAddr(), "ruok"))
 		const want = "mntr is not executed because it is not in the whitelist.\n"
-		assert.Equal(t, want, sayWord(t, srv, srv.Host(), "mntr"))
+		assert.Equal(t, want, sayWord(t, srv, srv.MemAddr(), "mntr"))
 		assert.Equal(t, want, commandOf(t, srv, "mntr"))
-		assert.Empty(t, sayWord(t, srv, srv.Host(), "abcd"))
+		assert.Empty(t, sayWord(t, srv, srv.MemAddr(), "abcd"))
 	})
 }
 
@@ -163,17 +163,17 @@ func TestWordsOfAnEnsemble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		follower := srv.Follower(0)
-		conn := joinAs(t, srv.Client("a"), follower.Host(), 40*time.Second)
+		conn := joinAs(t, srv.Client("a"), follower.MemAddr(), 40*time.Second)
 		makeNode(t, conn, "/e", zk.FlagEphemeral)
-		leading, following := sayWord(t, srv, srv.Host(), "srvr"), sayWord(t, srv, follower.Host(), "srvr")
+		leading, following := sayWord(t, srv, srv.MemAddr(), "srvr"), sayWord(t, srv, follower.MemAddr(), "srvr")
 		assert.Contains(t, leading, "\nReceived: 1\nSent: 0\nConnections: 1\n")
 		assert.Contains(t, leading, "\nMode: leader\nNode count: 6\nProposal sizes last/min/max: -1/-1/-1\n")
 		assert.Contains(t, following, "\nReceived: 3\nSent: 2\nConnections: 2\n")
 		assert.True(t, strings.HasSuffix(following, "\nMode: follower\nNode count: 6\n"), following)
-		assert.Contains(t, sayWord(t, srv, srv.Host(), "mntr"), "\nzk_learners\t1\n")
-		assert.NotContains(t, sayWord(t, srv, follower.Host(), "mntr"), "zk_learners")
-		assert.Contains(t, sayWord(t, srv, follower.Host(), "conf"), "\nserverId=2\n")
-		assert.Contains(t, sayWord(t, srv, follower.Host(), "dump"),
+		assert.Contains(t, sayWord(t, srv, srv.MemAddr(), "mntr"), "\nzk_learners\t1\n")
+		assert.NotContains(t, sayWord(t, srv, follower.MemAddr(), "mntr"), "zk_learners")
+		assert.Contains(t, sayWord(t, srv, follower.MemAddr(), "conf"), "\nserverId=2\n")
+		assert.Contains(t, sayWord(t, srv, follower.MemAddr(), "dump"),
 			fmt.Sprintf("SessionTracker dump:\nGlobal Sessions(1):\n0x%x\t40000ms\nephemeral nodes dump:\n", uint64(conn.SessionID())))
 	})
 }

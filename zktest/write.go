@@ -1,9 +1,9 @@
 package zktest
 
 import (
-	"github.com/docent-zk/docent/zktest/internal/op"
 	"github.com/docent-zk/docent/zktest/internal/proto"
 	"github.com/docent-zk/docent/zktest/internal/tree"
+	"github.com/docent-zk/docent/zktest/op"
 )
 
 // The requests that are transactions. All need srv.mu.
@@ -50,9 +50,9 @@ func partBody(e *proto.Encoder, part tree.Outcome) {
 		e.FailedPart(part.Code)
 		return
 	case op.CreateContainer, op.CreateTTL:
-		e.Part(op.Create2, OK)
+		e.Part(op.Create2, proto.OK)
 	default:
-		e.Part(part.Op, OK)
+		e.Part(part.Op, proto.OK)
 	}
 	outcomeBody(e, part)
 }
@@ -70,7 +70,7 @@ func (c *conn) closeSession(*proto.Request) answer {
 // reconfig is not enabled.
 func (c *conn) reconfig(*proto.Request) answer {
 	c.srv.commit(transaction{Stamp: c.srv.stamp()})
-	return answer{code: ReconfigDisabled, wait: c.srv.zxid}
+	return answer{code: proto.ReconfigDisabled, wait: c.srv.zxid}
 }
 
 // createSession is between servers; a client's is malformed whatever it holds.
@@ -78,10 +78,16 @@ func (c *conn) createSession(req *proto.Request) answer {
 	return c.malformed(req, kinds[req.Op])
 }
 
-// reapLater looks after nodes that end by themselves, again and again. It needs srv.mu.
+// reapLater looks after nodes that end by themselves, at whole intervals since the server was made, for as long as there are any. It
+// needs srv.mu.
 func (s *Server) reapLater() {
-	s.clock.at(s.clock.now().Add(s.cfg.reapEvery), func() {
+	if s.reaping || s.life == nil || !s.leader.tree.HasMortals() {
+		return
+	}
+	s.reaping = true
+	s.clock.at(s.afterTick(s.clock.now(), s.cfg.reapEvery), func() {
 		s.reap()
+		s.reaping = false
 		s.reapLater()
 	})
 }
@@ -90,6 +96,6 @@ func (s *Server) reapLater() {
 func (s *Server) reap() {
 	for _, path := range s.leader.tree.Overdue(s.clock.now().UnixMilli(), s.cfg.neverUsed.Milliseconds()) {
 		out := s.execute(&proto.Request{Op: op.DeleteContainer, Path: path}, tree.Caller{})
-		s.record(s.clients[0], 0, Entry{What: op.DeleteContainer.String(), Path: path, Code: out.Code})
+		s.record(s.clients[0], 0, Entry{What: op.DeleteContainer.String(), Path: path, Code: Code(out.Code)})
 	}
 }

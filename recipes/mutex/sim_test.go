@@ -85,7 +85,7 @@ type contender struct {
 }
 
 func (c *contender) connect(srv *zktest.Server) {
-	client, err := framework.New(srv.Host(),
+	client, err := framework.New(srv.MemAddr(),
 		framework.WithDialer(srv.Client(c.name).DialContext),
 		framework.WithSessionTimeout(simTimeout),
 		framework.WithRandom(rand.New(rand.NewPCG(c.random.Uint64(), 1)).Int64N),

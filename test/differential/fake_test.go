@@ -37,7 +37,7 @@ func startFakeInMemory(t *testing.T, c config, compat zktest.Compat) fakeServer 
 	t.Helper()
 	f := startFake(t, c, compat)
 	dial := f.server.Dialer()
-	f.dialer = func() (net.Conn, error) { return dial("tcp", f.server.Host(), patience) }
+	f.dialer = func() (net.Conn, error) { return dial("tcp", f.server.MemAddr(), patience) }
 	return f
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/zktest/internal/gate"
+	"github.com/docent-zk/docent/zktest/internal/rule"
 )
 
 // conn is one client's connection and its other half. Two goroutines serve it, one for each direction; whichever ends
@@ -141,16 +142,16 @@ func (c *conn) request(frame []byte) bool {
 	if !ok {
 		return c.send(c.p.up, c.server, frame)
 	}
-	rule := c.p.meet(req)
-	if !c.act(rule) {
+	r := c.p.meet(req)
+	if !c.act(r) {
 		return false
 	}
-	c.expect(pending{req.xid, drops(rule)})
+	c.expect(pending{req.xid, drops(r)})
 	return c.send(c.p.up, c.server, frame)
 }
 
 // act does what a rule, nil for none, has to do before the request is passed on; false ends the connection.
-func (c *conn) act(r *Rule) bool {
+func (c *conn) act(r *rule.Rule[Action]) bool {
 	if r == nil {
 		return true
 	}
@@ -167,7 +168,7 @@ func (c *conn) act(r *Rule) bool {
 }
 
 // wait is what Delay and Hold do.
-func (c *conn) wait(r *Rule) bool {
+func (c *conn) wait(r *rule.Rule[Action]) bool {
 	var after <-chan time.Time // never, for Hold
 	if r.Action().delay >= 0 {
 		timer := time.NewTimer(r.Action().delay)

@@ -1,6 +1,6 @@
 package proxy
 
-import "github.com/docent-zk/docent/zktest/internal/op"
+import "github.com/docent-zk/docent/zktest/op"
 
 // Op is the type of a request, as it stands on the wire.
 type Op = op.Op

@@ -165,7 +165,7 @@ func (p *Proxy) ResetCounts() {
 }
 
 // meet counts a request and returns the rule that decides about it, or nil.
-func (p *Proxy) meet(req request) *Rule {
+func (p *Proxy) meet(req request) *rule.Rule[Action] {
 	p.mu.Lock()
 	p.counts[req.op]++
 	p.mu.Unlock()

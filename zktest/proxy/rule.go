@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	"github.com/docent-zk/docent/zktest/internal/rule"
@@ -31,6 +33,15 @@ func (m Match) internal() rule.Match {
 type Action struct {
 	kind  kind
 	delay time.Duration
+}
+
+// String is for messages.
+func (a Action) String() string {
+	name := [...]string{"pass", "drop before", "drop after", "hold", "reset"}[a.kind]
+	if a.kind == hold && a.delay >= 0 {
+		return fmt.Sprintf("delay by %v", a.delay)
+	}
+	return name
 }
 
 type kind int
@@ -64,14 +75,34 @@ func Hold() Action { return Action{kind: hold, delay: -1} }
 func Reset() Action { return Action{kind: reset} }
 
 // Rule is an action waiting for its requests. Its methods may be called from any goroutine.
-type Rule = rule.Rule[Action]
+type Rule struct{ r *rule.Rule[Action] }
+
+// String says what the rule waits for and what it does.
+func (r *Rule) String() string { return fmt.Sprintf("%v: %v", r.r.Match(), r.r.Action()) }
+
+// Hits is how often the rule has fired. It counts a request as it comes, when the action is yet to be carried out.
+func (r *Rule) Hits() int { return r.r.Hits() }
+
+// Wait waits until the rule has fired at least once. It is an error if ctx ends before, or if the rule is removed. The action may still
+// be under way: a request held is held, one to be dropped after its reply may not have been answered yet.
+func (r *Rule) Wait(ctx context.Context) error { return r.r.Wait(ctx, 1) }
+
+// WaitHits is Wait for so many times.
+func (r *Rule) WaitHits(ctx context.Context, hits int) error { return r.r.Wait(ctx, hits) }
+
+// Release lets go what the rule delays or holds, in order. From then on it is like Pass.
+// Other actions have nothing to let go.
+func (r *Rule) Release() { r.r.Release() }
+
+// Remove takes the rule away and lets go what it delays or holds. A reply that it has marked to be dropped still is.
+func (r *Rule) Remove() { r.r.Remove() }
 
 // On adds a rule. It fires for the first m.Times requests that match, after m.Skip of them. Rules are asked in the order
 // in which they were added; the first that fires decides, and the later ones do not see the request, unless the action
 // is [Pass]. A negative number and a malformed pattern in m panic.
 func (p *Proxy) On(m Match, a Action) *Rule {
-	return p.rules.Add(m.internal(), a, a.kind == pass)
+	return &Rule{p.rules.Add(m.internal(), a, a.kind == pass)}
 }
 
 // drops says of a rule, nil for none, whether the reply is to be dropped.
-func drops(r *Rule) bool { return r != nil && r.Action().kind == dropAfter }
+func drops(r *rule.Rule[Action]) bool { return r != nil && r.Action().kind == dropAfter }

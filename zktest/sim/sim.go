@@ -12,9 +12,12 @@
 //
 // A seed that fails prints its number and what happened on the server. The same seed fails again, alone:
 //
-//	go test -run 'TestOneHolder/seed=17$'
+//	ZKTEST_SEED=17 go test -run 'TestOneHolder$'
 //
 // The environment variable ZKTEST_SEEDS replaces the number of seeds, to run few where time is short and many at night.
+//
+// [Once] is also the way to write a test that takes no time and needs one seed only: unlike a bubble of one's own, which spins for as long
+// as a client of it pings, it ends when it hangs.
 //
 // # How far it goes
 //
@@ -31,6 +34,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -65,18 +69,16 @@ func Repeat(t *testing.T, n int, scenario Scenario, opts ...zktest.Option) {
 	})
 }
 
-// Seeds is the environment variable that replaces the number of seeds, of all tests.
-const Seeds = "ZKTEST_SEEDS"
+// The environment variables that replace the number of seeds of all tests, or name the only one.
+const (
+	Seeds = "ZKTEST_SEEDS"
+	Seed  = "ZKTEST_SEED"
+)
 
 func each(t *testing.T, n int, do func(*testing.T, int64)) {
 	t.Helper()
-	if s := os.Getenv(Seeds); s != "" {
-		var err error
-		if n, err = strconv.Atoi(s); err != nil || n < 1 {
-			t.Fatalf("%s=%s: want a number of seeds", Seeds, s)
-		}
-	}
-	for seed := int64(1); seed <= int64(n); seed++ {
+	first, last := choose(t, n)
+	for seed := first; seed <= last; seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			t.Parallel()
 			do(t, seed)
@@ -84,26 +86,66 @@ func each(t *testing.T, n int, do func(*testing.T, int64)) {
 	}
 }
 
+// choose says which seeds to run.
+func choose(t *testing.T, n int) (first, last int64) {
+	t.Helper()
+	if n < 1 {
+		t.Fatalf("sim: %d seeds: want 1 or more", n)
+	}
+	if seed, ok := number(t, Seed); ok {
+		return seed, seed
+	}
+	if seeds, ok := number(t, Seeds); ok {
+		return 1, seeds
+	}
+	return 1, int64(n)
+}
+
+func number(t *testing.T, variable string) (int64, bool) {
+	t.Helper()
+	s := os.Getenv(variable)
+	if s == "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 1 {
+		t.Fatalf("sim: %s=%s: want a number from 1", variable, s)
+	}
+	return n, true
+}
+
 // Once runs the scenario with one seed and returns what happened on the server.
 func Once(t *testing.T, seed int64, scenario Scenario, opts ...zktest.Option) (trace zktest.Trace) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		srv, err := zktest.New(append([]zktest.Option{zktest.WithSeed(seed)}, opts...)...)
+		srv, err := zktest.New(append(slices.Clone(opts), zktest.WithSeed(seed))...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		watchdog := time.AfterFunc(Patience, func() { panic(fmt.Sprintf("seed %d hangs:\n%v", seed, srv.Trace())) })
+		watchdog := time.AfterFunc(Patience, func() { panic("hangs: " + report(t, seed, srv.Trace())) })
 		t.Cleanup(func() {
 			watchdog.Stop()
 			srv.Close()
 			trace = srv.Trace()
 			if t.Failed() {
-				t.Logf("seed %d failed; this is what happened:\n%v", seed, trace)
+				t.Log(report(t, seed, trace))
 			}
 		})
+		defer func() {
+			if p := recover(); p != nil {
+				panic(fmt.Sprintf("%v\n%s", p, report(t, seed, srv.Trace())))
+			}
+		}()
 		scenario(t, srv, rand.New(rand.NewPCG(uint64(seed), 0)))
 	})
 	return trace
+}
+
+// report is what to know about a seed that failed.
+func report(t *testing.T, seed int64, trace zktest.Trace) string {
+	test, _, _ := strings.Cut(t.Name(), "/")
+	return fmt.Sprintf("seed %d failed; to run it again: %s=%d go test -run '^%s$'\nThis is what happened on the server:\n%v",
+		seed, Seed, seed, test, trace)
 }
 
 // difference is the first line in which two texts differ, with those before it.

@@ -56,5 +56,8 @@ func (g *Gate) current() chan struct{} {
 	return g.open
 }
 
+// Opened is closed while the gate is open.
+func (g *Gate) Opened() <-chan struct{} { return g.current() }
+
 // Closed reports whether the gate is closed now.
 func (g *Gate) Closed() bool { return g.shut.Load() }

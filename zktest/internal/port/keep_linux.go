@@ -1,11 +1,16 @@
 package port
 
-import "syscall"
+import (
+	"runtime"
+	"strings"
+	"syscall"
+)
 
 // keeper is a socket that is bound and does not listen. It shares the port with sockets that ask to, which others do not.
 type keeper int
 
-const reusePort = 0xf // SO_REUSEPORT, which package syscall does not have everywhere
+// reusePort is SO_REUSEPORT, which package syscall does not have everywhere.
+var reusePort = map[bool]int{false: 0xf, true: 0x200}[strings.HasPrefix(runtime.GOARCH, "mips")]
 
 func take() (keeper, int, error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/docent-zk/docent/zktest/internal/op"
+	"github.com/docent-zk/docent/zktest/op"
 )
 
 // Sizes of frames.

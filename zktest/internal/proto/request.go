@@ -1,6 +1,6 @@
 package proto
 
-import "github.com/docent-zk/docent/zktest/internal/op"
+import "github.com/docent-zk/docent/zktest/op"
 
 // Request is a request of any type, and also a part of a multi: the fields that its type does not have are zero.
 type Request struct {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/docent-zk/docent/zktest/internal/op"
+	"github.com/docent-zk/docent/zktest/op"
 )
 
 // Always as Match.Times lets a rule fire for every request that matches.
@@ -55,7 +55,7 @@ type Request struct {
 
 func (m Match) selects(req Request) bool {
 	switch {
-	case m.Op != op.Any && m.Op != req.Op, m.Client != "" && m.Client != req.Client:
+	case m.Op != op.Any && m.Op != req.Op, m.Op == op.Any && req.Op == op.Connect, m.Client != "" && m.Client != req.Client:
 		return false
 	case m.Path == "":
 		return true
@@ -83,11 +83,12 @@ type Rule[A any] struct {
 	action A
 	passes bool
 
-	hit      chan struct{} // closed at the first hit
+	news     chan struct{} // closed and replaced at each hit; guarded by set.mu
 	released chan struct{} // closed by release
 	release  func()
 
-	seen, hits int // guarded by set.mu
+	seen, hits int // guarded by set.mu, as is what follows
+	removed    bool
 }
 
 // Add adds a rule. One that passes only counts.
@@ -96,7 +97,7 @@ func (s *Set[A]) Add(m Match, action A, passes bool) *Rule[A] {
 	if m.Times == 0 {
 		m.Times = 1
 	}
-	r := &Rule[A]{set: s, match: m, action: action, passes: passes, hit: make(chan struct{}), released: make(chan struct{})}
+	r := &Rule[A]{set: s, match: m, action: action, passes: passes, news: make(chan struct{}), released: make(chan struct{})}
 	r.release = sync.OnceFunc(func() { close(r.released) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +110,7 @@ func (s *Set[A]) Meet(req Request) *Rule[A] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.rules {
-		if r.fires(req) && !r.passes {
+		if r.fires(req) && !r.passes && !r.isReleased() {
 			return r
 		}
 	}
@@ -126,14 +127,22 @@ func (r *Rule[A]) fires(req Request) bool {
 		return false
 	}
 	r.hits++
-	if r.hits == 1 {
-		close(r.hit)
-	}
+	close(r.news)
+	r.news = make(chan struct{})
 	return true
 }
 
 // Action is what is to be done.
 func (r *Rule[A]) Action() A { return r.action }
+
+func (r *Rule[A]) isReleased() bool {
+	select {
+	case <-r.released:
+		return true
+	default:
+		return false
+	}
+}
 
 // Released is closed by Release and Remove.
 func (r *Rule[A]) Released() <-chan struct{} { return r.released }
@@ -145,18 +154,30 @@ func (r *Rule[A]) Hits() int {
 	return r.hits
 }
 
-// Wait waits until the rule has fired at least once, or ctx ends. The action may still be under way: a request held is
-// held, one to be dropped after its reply may not have been answered yet.
-func (r *Rule[A]) Wait(ctx context.Context) error {
-	select {
-	case <-r.hit:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%s: wait for %v: %w", r.set.Package, r.match, ctx.Err())
+// Wait waits until the rule has fired at least so many times. It is an error if ctx ends before, or if the rule is removed.
+func (r *Rule[A]) Wait(ctx context.Context, hits int) error {
+	for {
+		r.set.mu.Lock()
+		have, news, removed := r.hits, r.news, r.removed
+		r.set.mu.Unlock()
+		switch {
+		case have >= hits:
+			return nil
+		case removed:
+			return fmt.Errorf("%s: wait for %v: the rule was removed after %d of %d hits", r.set.Package, r.match, have, hits)
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return fmt.Errorf("%s: wait for %v: %w after %d of %d hits", r.set.Package, r.match, context.Cause(ctx), have, hits)
+		}
 	}
 }
 
-// Release lets go what the rule delays or holds, in order. From then on it lets all requests pass, and still counts them.
+// Match is what the rule waits for.
+func (r *Rule[A]) Match() Match { return r.match }
+
+// Release lets go what the rule delays or holds, in order. From then on it is like Pass.
 // Other actions have nothing to let go.
 func (r *Rule[A]) Release() { r.release() }
 
@@ -164,6 +185,18 @@ func (r *Rule[A]) Release() { r.release() }
 func (r *Rule[A]) Remove() {
 	r.set.mu.Lock()
 	r.set.rules = slices.DeleteFunc(r.set.rules, func(other *Rule[A]) bool { return other == r })
+	if !r.removed {
+		r.removed = true
+		close(r.news)
+		r.news = make(chan struct{})
+	}
 	r.set.mu.Unlock()
 	r.release()
+}
+
+// All are the rules, in the order in which they were added.
+func (s *Set[A]) All() []*Rule[A] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.rules)
 }

@@ -3,8 +3,8 @@ package tree
 import (
 	"fmt"
 
-	"github.com/docent-zk/docent/zktest/internal/op"
 	"github.com/docent-zk/docent/zktest/internal/proto"
+	"github.com/docent-zk/docent/zktest/op"
 )
 
 func (t *Tree) planCreate(req *proto.Request, who Caller) (Effect, proto.Code) {
@@ -31,7 +31,7 @@ func (t *Tree) planCreate(req *proto.Request, who Caller) (Effect, proto.Code) {
 		e.Path += fmt.Sprintf("%010d", parent.creates)
 	}
 	switch {
-	case !valid(e.Path):
+	case !Valid(e.Path):
 		return Effect{}, proto.BadArguments
 	case t.node(e.Path) != nil:
 		return Effect{}, proto.NodeExists

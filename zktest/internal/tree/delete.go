@@ -1,8 +1,8 @@
 package tree
 
 import (
-	"github.com/docent-zk/docent/zktest/internal/op"
 	"github.com/docent-zk/docent/zktest/internal/proto"
+	"github.com/docent-zk/docent/zktest/op"
 )
 
 func (t *Tree) planDelete(req *proto.Request, who Caller) (Effect, proto.Code) {

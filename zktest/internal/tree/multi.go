@@ -1,8 +1,8 @@
 package tree
 
 import (
-	"github.com/docent-zk/docent/zktest/internal/op"
 	"github.com/docent-zk/docent/zktest/internal/proto"
+	"github.com/docent-zk/docent/zktest/op"
 )
 
 // multi carries out all parts or none. Each sees what those before it did.

@@ -32,8 +32,8 @@ func plausible(path string) bool {
 	return strings.Contains(path, "/") && !strings.ContainsRune(path, 0)
 }
 
-// valid is the whole of the rules for paths.
-func valid(path string) bool {
+// Valid reports whether path obeys the whole of the rules.
+func Valid(path string) bool {
 	if path == "/" {
 		return true
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/docent-zk/docent/zktest/internal/op"
 	"github.com/docent-zk/docent/zktest/internal/proto"
+	"github.com/docent-zk/docent/zktest/op"
 )
 
 func TestPermissions(t *testing.T) {
@@ -92,10 +92,10 @@ func TestAddressesInAnACL(t *testing.T) {
 
 func TestPaths(t *testing.T) {
 	for _, path := range []string{"/", "/a", "/a/b", "/a.b", "/..a", "/ä", "/a b"} {
-		require.True(t, valid(path), "%q", path)
+		require.True(t, Valid(path), "%q", path)
 	}
 	for _, path := range []string{"", "a", "/a/", "//", "/a//b", "/.", "/a/../b", "/a\x00", "/a\x1f", "/a\x7f", "/a\ue000", "/a\ufff0", "/a\U0001f600", "/a\xff"} {
-		require.False(t, valid(path), "%q", path)
+		require.False(t, Valid(path), "%q", path)
 	}
 	require.Equal(t, "/a", Parent("/a/b"))
 	require.Empty(t, Parent("/a"))

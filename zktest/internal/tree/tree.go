@@ -99,6 +99,9 @@ func (t *Tree) Ephemerals(session int64) []string {
 	return slices.Sorted(maps.Keys(t.ephemerals[session]))
 }
 
+// HasMortals reports whether there are containers or TTL nodes.
+func (t *Tree) HasMortals() bool { return len(t.mortals) > 0 }
+
 // Overdue are the containers whose children have gone and the TTL nodes whose time is up, sorted. neverUsed is how long a container
 // may be without any child, in milliseconds; 0 is for ever.
 func (t *Tree) Overdue(now, neverUsed int64) []string {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/docent-zk/docent/zktest/internal/op"
 	"github.com/docent-zk/docent/zktest/internal/proto"
+	"github.com/docent-zk/docent/zktest/op"
 )
 
 // Caller is who asks.
@@ -73,7 +73,7 @@ func (t *Tree) plan(req *proto.Request, who Caller) (Effect, proto.Code) {
 
 // guarded is the node at path if who has the permission.
 func (t *Tree) guarded(path string, perm int32, who Caller) (*node, proto.Code) {
-	if !valid(path) {
+	if !Valid(path) {
 		return nil, proto.BadArguments
 	}
 	n := t.node(path)
@@ -103,7 +103,7 @@ func (t *Tree) planSet(req *proto.Request, who Caller) (Effect, proto.Code) {
 }
 
 func (t *Tree) planACL(req *proto.Request, who Caller) (Effect, proto.Code) {
-	if !valid(req.Path) {
+	if !Valid(req.Path) {
 		return Effect{}, proto.BadArguments
 	}
 	acl, ok := t.resolve(req.ACL, who.IDs)

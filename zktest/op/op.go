@@ -12,6 +12,9 @@ type Op int32
 // Any stands for all of them. No client can send it.
 const Any Op = 0
 
+// Connect stands for the handshake of a connection, which has no type. No client can send it.
+const Connect Op = 1 << 20
+
 // The requests that a client can send.
 const (
 	Create               Op = 1
@@ -55,6 +58,7 @@ type info struct {
 
 var ops = map[Op]info{
 	Any:                  {"any", false},
+	Connect:              {"connect", false},
 	Create:               {"create", true},
 	Delete:               {"delete", true},
 	Exists:               {"exists", true},
