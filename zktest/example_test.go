@@ -1,6 +1,7 @@
 package zktest_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log"
@@ -139,4 +140,83 @@ func ExampleServer_Load() {
 	// /config/hosts/a
 	// /config/timeout "5s"
 	// true zktest: get "/config/nothing": zookeeper: no node (-101)
+}
+
+// A client whose network is cut does not know what the server does meanwhile.
+func ExampleClient_Cut() {
+	srv, err := zktest.New()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	alice := dial(srv, "alice")
+	defer alice.Close()
+	if _, err := alice.Create("/here", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		log.Fatal(err)
+	}
+
+	srv.Client("alice").Cut()
+	fmt.Print(srv.Tree())
+	srv.Advance(11 * time.Second) // longer than her session's timeout
+	fmt.Printf("%q %v\n", srv.Tree(), alice.State())
+	// Output:
+	// /here ephemeral of alice
+	// "" StateHasSession
+}
+
+// What is held stands still until the test has seen what it wants to see.
+func ExampleHold() {
+	srv, err := zktest.New()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	conn := dial(srv, "alice")
+	defer conn.Close()
+
+	rule := srv.On(zktest.Match{Op: zktest.OpCreate, Path: "/slow"}, zktest.Hold())
+	done := make(chan error)
+	go func() {
+		_, err := conn.Create("/slow", nil, 0, zk.WorldACL(zk.PermAll))
+		done <- err
+	}()
+	fmt.Println(rule.Wait(context.Background()), srv.Exists("/slow"))
+	rule.Release()
+	fmt.Println(<-done, srv.Exists("/slow"))
+	// Output:
+	// <nil> false
+	// <nil> true
+}
+
+// A follower shows what the leader had before; sync waits until it has everything.
+func ExampleFollower() {
+	srv, err := zktest.New()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	follower := srv.Follower(0)
+	conn, _, err := zk.Connect([]string{follower.MemAddr()}, 10*time.Second, zk.WithDialer(srv.Dialer()), zk.WithLogger(quiet{}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	before, _, err := conn.Exists("/news")
+	fmt.Println(before, err)
+
+	follower.Freeze()
+	if err := srv.Create("/news", nil); err != nil {
+		log.Fatal(err)
+	}
+	stale, _, err := conn.Exists("/news")
+	fmt.Println(stale, err)
+
+	follower.Thaw()
+	_, err = conn.Sync("/news")
+	fresh, _, _ := conn.Exists("/news")
+	fmt.Println(fresh, err)
+	// Output:
+	// false <nil>
+	// false <nil>
+	// true <nil>
 }
