@@ -6,7 +6,7 @@ TEST        := go test -race -count=1 -timeout 10m
 NOSIM       := -skip '^TestSimulated' # they have servers of their own, whatever ZOOKEEPER says
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-race test verify unit seeds single ensemble chaos differential clients fix fuzz
+.PHONY: help deps deps-race test verify unit seeds single ensemble chaos differential clients bench fix fuzz
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ deps: ## install what is missing for all tests: ZooKeeper, a JDK, Curator, kazoo
 
 deps-race: ## install what is missing for the race detector: a C compiler (Debian)
 	@scripts/deps.sh race
+
+bench: deps ## how fast the in-process server is beside the real one
+	go run ./test/bench
 
 fix: ## mend what verify finds and can be mended
 	gofmt -w .

@@ -195,7 +195,7 @@ func TestBadNodesAreRefused(t *testing.T) {
 		`{"/a": 1}`:     "JSON",
 		`["/a"]`:        "JSON",
 		`{"/a"`:         "JSON",
-		`{"/a//b": ""}`: `"/a/"`, // the first that there cannot be
+		`{"/a//b": ""}`: `"/a//b"`,
 		`{"a": ""}`:     `"a"`,
 	} {
 		code, message := fails(t, "-listen", "127.0.0.1:0", "-load", write(t, text))
