@@ -1,0 +1,144 @@
+package zktest
+
+import (
+	"context"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// MemAddr is the address of the server, host:port, for those who dial in memory. Nobody listens there, so a client that was not given the
+// dialer is refused. The dialers also take any other address as that of the server, but for the [Follower.MemAddr] of a follower. Host
+// names would be looked up by some clients; this is none.
+func (s *Server) MemAddr() string { return s.leader.memAddr() }
+
+func (r *replica) memAddr() string { return "127.0.0." + strconv.Itoa(r.number) + ":1" }
+
+// Dialer is [Client.Dialer] of the client without a name.
+func (s *Server) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
+	return s.Client("").Dialer()
+}
+
+// DialContext is [Client.DialContext] of the client without a name.
+func (s *Server) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return s.Client("").DialContext(ctx, network, address)
+}
+
+// Dialer returns a function that connects in memory: no sockets, no ports, and in a bubble of testing/synctest the connection follows the
+// bubble's clock. The connections behave like those of TCP. The function is of the type that the Go driver wants.
+func (c *Client) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
+	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+		ctx := context.Background()
+		if timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, timeout)
+			defer cancel()
+		}
+		return c.DialContext(ctx, network, address)
+	}
+}
+
+// DialContext connects in memory, see [Client.Dialer]. It fails as a dialer of TCP would: refused if the server is stopped or the client's
+// connections are refused, and when ctx ends if the network is cut.
+func (c *Client) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	nc, err := c.dial(ctx, address)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: memoryAddr(address), Err: err}
+	}
+	return nc, nil
+}
+
+func (c *Client) dial(ctx context.Context, address string) (net.Conn, error) {
+	if inBubble(time.Now()) != inBubble(c.srv.started) {
+		panic("zktest: a dial in another bubble of testing/synctest than the server's, or in none: make the server where its clients are")
+	}
+	number, r := c.nextDial(), c.srv.at(address)
+	from := &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(c.number)), Port: 10_000 + number%50_000}
+	client, server, takes := c.pipe(number, from, tcpAddr(r.memAddr()))
+	if err := pause(ctx, takes); err != nil {
+		return nil, err
+	}
+	if err := c.awaitCable(ctx); err != nil {
+		return nil, err
+	}
+	if !c.srv.accept(c, r, server) {
+		return nil, refused
+	}
+	return client, nil
+}
+
+// awaitCable waits until the network is not cut, or the server is not there.
+func (c *Client) awaitCable(ctx context.Context) error {
+	for c.dialling.Closed() {
+		select {
+		case <-c.dialling.Opened():
+			c.settle(requestArrives)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-c.srv.stopping():
+			return refused
+		}
+	}
+	return nil
+}
+
+var refused = os.NewSyscallError("connect", syscall.ECONNREFUSED)
+
+// stopping is closed when the server stops.
+func (s *Server) stopping() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life == nil {
+		return closed
+	}
+	return s.life.done
+}
+
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+func (c *Client) nextDial() int {
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
+	c.dials++
+	return c.dials
+}
+
+// at is the replica that listens on an address in memory.
+func (s *Server) at(address string) *replica {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.followers {
+		if f.replica.memAddr() == address {
+			return f.replica
+		}
+	}
+	return s.leader
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func tcpAddr(address string) *net.TCPAddr {
+	host, port, _ := net.SplitHostPort(address)
+	n, _ := strconv.Atoi(port)
+	return &net.TCPAddr{IP: net.ParseIP(host), Port: n}
+}
+
+// memoryAddr is an address as it was given.
+type memoryAddr string
+
+func (a memoryAddr) Network() string { return "tcp" }
+func (a memoryAddr) String() string  { return string(a) }
