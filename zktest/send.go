@@ -17,6 +17,9 @@ func (c *conn) write() {
 		}
 		frames, how := c.out.take()
 		if !c.send(frames) {
+			if how := c.out.harsher(goesOn); how == resetAll { // which may be why
+				c.part(how)
+			}
 			return
 		}
 		if how = c.out.harsher(how); how != goesOn && c.part(how) {
