@@ -1,0 +1,113 @@
+package zktest_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/rawzk"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// What a client is told of the end of its connection, and when.
+
+func TestDropAfterLosesNoEarlierAnswer(t *testing.T) {
+	for range 50 { // it was a matter of luck
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			c := enterRaw(t, srv, "a")
+			srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.DropAfter())
+			both := rawzk.Join(rawzk.Frame(rawzk.Request(1, rawzk.GetData("/", false))), rawzk.Frame(rawzk.Request(2, makes("/x"))))
+			require.NoError(t, c.SendBytes(both))
+			c.hears(t, 1)
+			c.hearsEnd(t, rawzk.ErrClosed)
+			require.True(t, srv.Exists("/x"))
+		})
+	}
+}
+
+func TestBlackholeSwallowsTheEndOfItsConnections(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := enterRaw(t, srv, "a")
+		srv.Client("a").Blackhole(true)
+		c.hearsNothing(t, 2*timeout)
+		require.Empty(t, srv.Sessions(), "it has expired")
+		srv.Client("a").Drop()
+		c.hearsNothing(t, time.Hour)
+		srv.Client("a").Blackhole(false)
+		c.hearsEnd(t, rawzk.ErrReset)
+	})
+}
+
+func TestBlackholeSwallowsADrop(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := enterRaw(t, srv, "a")
+		srv.Client("a").Blackhole(true)
+		srv.Client("a").Drop()
+		c.hearsNothing(t, time.Second)
+		require.Len(t, srv.Sessions(), 1)
+	})
+}
+
+func TestBlackholeThatSwallowedNothingLeavesNoTrace(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := enterRaw(t, srv, "a")
+		srv.Client("a").Blackhole(true)
+		synctest.Wait()
+		srv.Client("a").Blackhole(false)
+		c.send(t, 1, makes("/x"))
+		require.Zero(t, c.hears(t, 1).Err)
+	})
+}
+
+func TestResetDoesNotGetThroughACutCable(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := enterRaw(t, srv, "a")
+		srv.Client("a").Cut()
+		srv.Client("a").Reset()
+		c.hearsNothing(t, time.Minute)
+		srv.Client("a").Heal()
+		c.hearsEnd(t, rawzk.ErrReset)
+	})
+}
+
+func TestResetDoesNotGetThroughACutCableAfterAnAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := enterRaw(t, srv, "a")
+		srv.Client("a").CutReplies()
+		c.send(t, 1, makes("/x"))
+		synctest.Wait()
+		require.True(t, srv.Exists("/x"))
+		srv.Client("a").Reset()
+		c.hearsNothing(t, time.Minute)
+		srv.Client("a").Heal()
+		c.hearsEnd(t, rawzk.ErrReset)
+	})
+}
+
+func TestEndInPlaceOfAnAnswerDoesNotGetThroughACutCable(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := enterRaw(t, srv, "a")
+		srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.DropAfter())
+		srv.Client("a").CutReplies()
+		c.send(t, 1, makes("/x"))
+		c.hearsNothing(t, time.Minute)
+		require.True(t, srv.Exists("/x"))
+		srv.Client("a").Heal()
+		c.hearsEnd(t, rawzk.ErrClosed)
+	})
+}
+
+func TestResetDoesNotWaitForHeldEvents(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := enterRaw(t, srv, "a")
+		c.send(t, 1, rawzk.Exists("/x", true))
+		c.hears(t, 1)
+		srv.Client("a").HoldEvents()
+		require.NoError(t, srv.Create("/x", nil))
+		c.hearsNothing(t, time.Second)
+		srv.Client("a").Reset()
+		c.hearsEnd(t, rawzk.ErrReset)
+	})
+}

@@ -1,0 +1,149 @@
+package zktest_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/rawzk"
+	"github.com/docent-zk/docent/zktest"
+)
+
+var handshake = zktest.Match{Op: zktest.OpConnect}
+
+// shakeHands sends a handshake and does not wait for the answer.
+func shakeHands(t *testing.T, srv *zktest.Server, name string) *raw {
+	t.Helper()
+	c := dialRaw(t, srv.Client(name), srv.MemAddr())
+	require.NoError(t, c.SendFrame(newcomer.Encode()))
+	return &raw{Conn: c}
+}
+
+func TestHandshakeThatIsNotAnswered(t *testing.T) {
+	tests := map[string]struct {
+		action   zktest.Action
+		ends     error
+		sessions int
+	}{
+		"drop before":   {zktest.DropBefore(), rawzk.ErrClosed, 0},
+		"reset":         {zktest.Reset(), rawzk.ErrReset, 0},
+		"drop after":    {zktest.DropAfter(), rawzk.ErrClosed, 1},
+		"truncate to 0": {zktest.Truncate(0), rawzk.ErrClosed, 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				rule := srv.On(handshake, test.action)
+				shakeHands(t, srv, "a").hearsEnd(t, test.ends)
+				require.Equal(t, 1, rule.Hits())
+				require.Len(t, srv.Client("a").Sessions(), test.sessions)
+				for _, s := range srv.Sessions() {
+					require.False(t, s.Connected)
+				}
+				enterRaw(t, srv, "a") // the rule is used up
+			})
+		})
+	}
+}
+
+func TestTruncatedHandshake(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		srv.On(handshake, zktest.Truncate(10))
+		_, err := shakeHands(t, srv, "a").ReadFrame(enough)
+		require.ErrorIs(t, err, rawzk.ErrClosed)
+		require.ErrorContains(t, err, "after 10 bytes")
+		require.Len(t, srv.Sessions(), 1)
+	})
+}
+
+func TestDelayedHandshake(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		srv.On(handshake, zktest.Delay(2*time.Second))
+		began := time.Now()
+		c := shakeHands(t, srv, "a")
+		c.hearsNothing(t, time.Second)
+		require.Empty(t, srv.Sessions())
+		_, err := c.ReadFrame(enough)
+		require.NoError(t, err)
+		require.Equal(t, 2*time.Second, time.Since(began))
+		require.Len(t, srv.Sessions(), 1)
+	})
+}
+
+func TestHeldHandshakeGoesOnWhenReleased(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		rule := srv.On(handshake, zktest.Hold())
+		c := shakeHands(t, srv, "a")
+		c.hearsNothing(t, time.Second)
+		require.Empty(t, srv.Sessions())
+		rule.Release()
+		_, err := c.ReadFrame(enough)
+		require.NoError(t, err)
+	})
+}
+
+// A client that comes back is told that its session has expired; the session does not know.
+func TestFailedHandshakeSaysThatTheSessionHasExpired(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := enterRaw(t, srv, "a")
+		srv.Client("a").Drop()
+		srv.On(handshake, zktest.Fail(zktest.SessionExpired))
+		hello := newcomer
+		hello.Session, hello.Password = c.session, c.password
+		told := greet(t, dialRaw(t, srv.Client("a"), srv.MemAddr()), hello)
+		require.Zero(t, told.session)
+		told.hearsEnd(t, rawzk.ErrClosed)
+		_, lives := srv.Session(c.session)
+		require.True(t, lives)
+	})
+}
+
+func TestRulesForHandshakesAreForHandshakesOnly(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		any := srv.On(zktest.Match{Times: zktest.Always}, zktest.Pass())
+		shakes := srv.On(zktest.Match{Op: zktest.OpConnect, Client: "a", Times: zktest.Always}, zktest.Pass())
+		enterRaw(t, srv, "b")
+		c := enterRaw(t, srv, "a")
+		require.Equal(t, []int{0, 1}, []int{any.Hits(), shakes.Hits()})
+		c.send(t, 1, makes("/x"))
+		c.hears(t, 1)
+		require.Equal(t, []int{1, 1}, []int{any.Hits(), shakes.Hits()})
+	})
+}
+
+func TestWaitSession(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		enterRaw(t, srv, "b")
+		var got zktest.Session
+		waiting := start(func() (err error) { got, err = srv.Client("a").WaitSession(context.Background()); return err })
+		require.False(t, waiting.ended(), "that of another client does not count")
+		c := enterRaw(t, srv, "a")
+		require.NoError(t, waiting.wait(t))
+		require.Equal(t, c.session, got.ID)
+		require.True(t, got.Connected)
+
+		srv.Client("a").Drop()
+		synctest.Wait()
+		waiting = start(func() (err error) { got, err = srv.Client("a").WaitSession(context.Background()); return err })
+		require.False(t, waiting.ended(), "it has no connection")
+		c.again(t, srv, "a")
+		require.NoError(t, waiting.wait(t))
+		require.Equal(t, c.session, got.ID)
+		at, err := srv.Client("a").WaitSession(soon(t))
+		require.NoError(t, err)
+		require.Equal(t, c.session, at.ID, "at once")
+	})
+}
+
+func TestWaitSessionEndsWithItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := srv.Client("a").WaitSession(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "session of a")
+	})
+}

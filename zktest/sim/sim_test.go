@@ -1,0 +1,199 @@
+package sim_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// The order in which the server sees requests is a function of the seed, whatever lets several clients go on at the same time. All clients
+// here are the plain driver.
+
+const (
+	seeds   = 50
+	timeout = 9 * time.Second
+)
+
+var (
+	names = []string{"a", "b", "c"}
+	open  = zk.WorldACL(zk.PermAll)
+)
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+// connect is a client of the given name with a session.
+func connect(t *testing.T, srv *zktest.Server, name string) *zk.Conn {
+	t.Helper()
+	conn, events, err := zk.Connect([]string{srv.MemAddr()}, timeout, zk.WithDialer(srv.Client(name).Dialer()), zk.WithLogger(quiet{}))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	for e := range events {
+		if e.State == zk.StateHasSession {
+			break
+		}
+	}
+	return conn
+}
+
+// upTo is a time below a limit, by chance.
+func upTo(random *rand.Rand, limit time.Duration) time.Duration {
+	return time.Duration(random.Int64N(int64(limit)))
+}
+
+// busy is a scenario of clients that are not in step: while they work, disturb is called.
+func busy(work func(conn *zk.Conn, name string, random *rand.Rand), disturb func(*zktest.Server, *rand.Rand)) sim.Scenario {
+	return func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		for _, path := range []string{"/shared", "/own"} {
+			require.NoError(t, srv.Create(path, nil))
+		}
+		var all sync.WaitGroup
+		for _, name := range names {
+			conn, own := connect(t, srv, name), rand.New(rand.NewPCG(random.Uint64(), 0))
+			all.Go(func() { work(conn, name, own) })
+		}
+		disturb(srv, random)
+		all.Wait()
+		require.NotEmpty(t, srv.Requests())
+	}
+}
+
+// writing is work whose requests and events meet those of the others. They may fail: not all connections last.
+func writing(conn *zk.Conn, name string, random *rand.Rand) {
+	for n := range 6 {
+		time.Sleep(upTo(random, 2*time.Second))
+		_, _ = conn.Create(fmt.Sprintf("/own/%s-%d", name, n), nil, zk.FlagEphemeral, open)
+		_, _, _, _ = conn.ChildrenW("/own")
+		_, _ = conn.Set("/shared", []byte(name), -1)
+	}
+}
+
+// locking is work that waits for the others.
+func locking(conn *zk.Conn, _ string, random *rand.Rand) {
+	for range 3 {
+		time.Sleep(upTo(random, 2*time.Second))
+		lock := zk.NewLock(conn, "/lock", open)
+		if lock.Lock() != nil {
+			continue
+		}
+		time.Sleep(upTo(random, 2*time.Second))
+		_ = lock.Unlock()
+	}
+}
+
+// times does something a few times, with pauses by chance before.
+func times(n int, pause time.Duration, do func(*zktest.Server, *rand.Rand)) func(*zktest.Server, *rand.Rand) {
+	return func(srv *zktest.Server, random *rand.Rand) {
+		for range n {
+			time.Sleep(upTo(random, pause))
+			do(srv, random)
+		}
+	}
+}
+
+func forAll(srv *zktest.Server, do func(*zktest.Client)) {
+	for _, name := range names {
+		do(srv.Client(name))
+	}
+}
+
+func drop(srv *zktest.Server, random *rand.Rand) { srv.Client(names[random.IntN(len(names))]).Drop() }
+
+func TestSimulatedDropsAreReproducible(t *testing.T) {
+	sim.Repeat(t, seeds, busy(writing, times(5, 2*time.Second, drop)))
+}
+
+func TestSimulatedLocksAreReproducible(t *testing.T) {
+	sim.Repeat(t, seeds, busy(locking, func(*zktest.Server, *rand.Rand) {}))
+}
+
+func TestSimulatedPauseIsReproducible(t *testing.T) {
+	for name, order := range map[string]zktest.ResumeOrder{"expire first": zktest.ExpireFirst, "requests first": zktest.RequestsFirst} {
+		t.Run(name, func(t *testing.T) {
+			sim.Repeat(t, seeds, busy(writing, times(4, time.Second, func(srv *zktest.Server, _ *rand.Rand) {
+				srv.Pause()
+				time.Sleep(2 * time.Second)
+				srv.Resume(order)
+			})))
+		})
+	}
+}
+
+func TestSimulatedCutOfAllIsReproducible(t *testing.T) {
+	cuts := map[string]func(*zktest.Client){"requests": (*zktest.Client).CutRequests, "replies": (*zktest.Client).CutReplies, "both": (*zktest.Client).Cut}
+	for name, cut := range cuts {
+		t.Run(name, func(t *testing.T) {
+			sim.Repeat(t, seeds, busy(writing, times(4, time.Second, func(srv *zktest.Server, _ *rand.Rand) {
+				forAll(srv, cut)
+				time.Sleep(2 * time.Second)
+				forAll(srv, (*zktest.Client).Heal)
+			})))
+		})
+	}
+}
+
+func TestSimulatedFreezeOfAllIsReproducible(t *testing.T) {
+	sim.Repeat(t, seeds, busy(writing, times(4, time.Second, func(srv *zktest.Server, _ *rand.Rand) {
+		forAll(srv, (*zktest.Client).Freeze)
+		time.Sleep(2 * time.Second)
+		forAll(srv, (*zktest.Client).Thaw)
+	})))
+}
+
+func TestSimulatedHoldOfAllIsReproducible(t *testing.T) {
+	sim.Repeat(t, seeds, busy(writing, times(4, time.Second, func(srv *zktest.Server, _ *rand.Rand) {
+		rule := srv.On(zktest.Match{Op: zktest.OpSetData, Times: zktest.Always}, zktest.Hold())
+		time.Sleep(2 * time.Second)
+		rule.Remove()
+	})))
+}
+
+func TestSimulatedRestartIsReproducible(t *testing.T) {
+	sim.Repeat(t, seeds, busy(writing, times(3, 3*time.Second, func(srv *zktest.Server, _ *rand.Rand) { _ = srv.Restart() })))
+}
+
+// The clock of the server and that of the program strike together.
+func TestSimulatedReapingIsReproducible(t *testing.T) {
+	sim.Repeat(t, seeds, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		conn := connect(t, srv, "a")
+		for n := range 20 {
+			_, err := conn.CreateTTL(fmt.Sprintf("/t%d", n), nil, zk.FlagTTL, open, time.Second)
+			require.NoError(t, err)
+		}
+		for range 5 {
+			sleepUntilWhole(time.Second)
+			require.NoError(t, srv.Set("/", nil))
+		}
+		require.Empty(t, srv.Tree())
+	}, zktest.WithConfig("znode.container.checkIntervalMs", "1000"))
+}
+
+func TestSimulatedExpiryIsReproducible(t *testing.T) {
+	sim.Repeat(t, seeds, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		for _, name := range names {
+			_, err := connect(t, srv, name).Create("/"+name, nil, zk.FlagEphemeral, open)
+			require.NoError(t, err)
+		}
+		forAll(srv, (*zktest.Client).Cut)
+		for end := time.Now().Add(2 * timeout); time.Now().Before(end); {
+			sleepUntilWhole(100 * time.Millisecond)
+			require.NoError(t, srv.Set("/", nil))
+		}
+		require.Empty(t, srv.Tree())
+		forAll(srv, (*zktest.Client).Heal)
+	})
+}
+
+func sleepUntilWhole(unit time.Duration) {
+	now := time.Now()
+	time.Sleep(now.Truncate(unit).Add(unit).Sub(now))
+}
