@@ -110,7 +110,7 @@ func (c *conn) pass(what int, gates ...*gate.Gate) bool {
 			}
 		}
 	}
-	c.client.settle(what) // others may wait for the same gates
+	c.client.settle(what, c.number) // others may wait for the same gates
 	return true
 }
 

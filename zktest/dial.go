@@ -60,7 +60,7 @@ func (c *Client) dial(ctx context.Context, address string) (net.Conn, error) {
 	if err := pause(ctx, takes); err != nil {
 		return nil, err
 	}
-	if err := c.awaitCable(ctx); err != nil {
+	if err := c.awaitCable(ctx, number); err != nil {
 		return nil, err
 	}
 	if !c.srv.accept(c, r, server) {
@@ -70,11 +70,11 @@ func (c *Client) dial(ctx context.Context, address string) (net.Conn, error) {
 }
 
 // awaitCable waits until the network is not cut, or the server is not there.
-func (c *Client) awaitCable(ctx context.Context) error {
+func (c *Client) awaitCable(ctx context.Context, number int) error {
 	for c.dialling.Closed() {
 		select {
 		case <-c.dialling.Opened():
-			c.settle(requestArrives)
+			c.settle(requestArrives, number)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-c.srv.stopping():

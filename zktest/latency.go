@@ -42,11 +42,11 @@ func nextSlot(t time.Time, own int64) time.Time {
 // serverSlot is the first instant from t on that belongs to the server's clock.
 func serverSlot(t time.Time) time.Time { return nextSlot(t, slots+1) }
 
-// settle waits for the client's own instant, after something that may have let go others too.
-func (c *Client) settle(what int) {
+// settle waits for an instant of the client's own, and of the connection of that number, after something that may have let go others too.
+func (c *Client) settle(what, number int) {
 	if c.srv.cfg.seed != nil {
 		now := time.Now()
-		time.Sleep(c.slot(now, what).Sub(now))
+		time.Sleep(c.slot(now.Add(time.Duration(number%1000)*time.Microsecond), what).Sub(now))
 	}
 }
 
@@ -56,8 +56,14 @@ func (c *Client) latency(conn, direction int) memnet.Schedule {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(c.name))
 	random := rand.New(rand.NewPCG(uint64(*c.srv.cfg.seed), h.Sum64()^uint64(conn)<<1^uint64(direction)))
+	var last time.Time
 	return func(now time.Time) time.Time {
-		return c.slot(now.Add(leastLatency+time.Duration(random.Int64N(int64(mostLatency-leastLatency)))), direction)
+		t := now.Add(leastLatency + time.Duration(random.Int64N(int64(mostLatency-leastLatency))))
+		if !t.After(last) { // nothing overtakes, and nothing comes at the same instant either
+			t = last.Add(1)
+		}
+		last = c.slot(t, direction)
+		return last
 	}
 }
 

@@ -115,7 +115,7 @@ func (c *conn) await(r *rule.Rule[Action]) bool {
 	case <-c.life.done:
 		return false
 	}
-	c.client.settle(requestArrives)
+	c.client.settle(requestArrives, c.number)
 	return true
 }
 
