@@ -29,7 +29,7 @@ func (c *conn) greet() bool {
 	if err != nil {
 		return false
 	}
-	a, ok := c.meetConnect()
+	a, ok := c.meetConnect(req)
 	if !ok {
 		return false
 	}
@@ -38,14 +38,19 @@ func (c *conn) greet() bool {
 }
 
 // meetConnect does what a rule says about the handshake. It reports false if there is nothing more to do.
-func (c *conn) meetConnect() (a Action, ok bool) {
+func (c *conn) meetConnect(req proto.Connect) (a Action, ok bool) {
 	r := c.srv.rules.Meet(rule.Request{Op: op.Connect, Client: c.client.name})
 	if r == nil {
 		return a, true
 	}
 	switch a = r.Action(); a.kind {
 	case hold:
-		return a, c.await(r)
+		return a, c.await(r) && c.pass(requestArrives, c.client.frozen, c.srv.paused)
+	case fail:
+		c.srv.mu.Lock()
+		defer c.srv.mu.Unlock()
+		c.turnDown(req, "made to fail")
+		return a, false
 	case dropBefore:
 		c.hangUpBy(flushAll, "handshake dropped before")
 		return a, false
@@ -111,9 +116,7 @@ func (c *conn) reattach(req proto.Connect) bool {
 		sess.conn.end(flushAll)
 	}
 	if sess == nil || subtle.ConstantTimeCompare(sess.password[:], req.Password) == 0 {
-		s.note(c.client, 0, "connect refused: no such session, or not its password")
-		c.put(proto.Connected(0, 0, [16]byte{}, req, s.readOnly))
-		c.end(flushAll)
+		c.turnDown(req, "no such session, or not its password")
 		return false
 	}
 	c.session, sess.conn, sess.moved = sess, c, false
@@ -124,6 +127,13 @@ func (c *conn) reattach(req proto.Connect) bool {
 	s.watchOver(sess) // the timeout may be shorter than it was
 	s.note(c.client, sess.id, "connected again"+c.where())
 	return true
+}
+
+// turnDown tells the client that its session has expired. It needs srv.mu.
+func (c *conn) turnDown(req proto.Connect, why string) {
+	c.srv.note(c.client, 0, "connect refused: "+why)
+	c.put(proto.Connected(0, 0, [16]byte{}, req, c.srv.readOnly))
+	c.end(flushAll)
 }
 
 // welcome tells the client of its session.
@@ -137,13 +147,11 @@ func (c *conn) welcome(req proto.Connect, a Action) bool {
 	case dropAfter:
 		c.end(flushAll)
 		return false
-	case fail:
-		frame = proto.Connected(0, 0, [16]byte{}, req, c.srv.readOnly)
 	case truncate:
 		frame = frame[:min(a.bytes, len(frame))]
 	}
 	c.put(frame)
-	if a.kind == fail || a.kind == truncate {
+	if a.kind == truncate {
 		c.end(flushAll)
 		return false
 	}

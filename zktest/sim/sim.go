@@ -77,8 +77,9 @@ const (
 
 func each(t *testing.T, n int, do func(*testing.T, int64)) {
 	t.Helper()
-	first, last := choose(t, n)
-	for seed := first; seed <= last; seed++ {
+	first, count := choose(t, n)
+	for i := range count {
+		seed := first + i
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			t.Parallel()
 			do(t, seed)
@@ -87,13 +88,13 @@ func each(t *testing.T, n int, do func(*testing.T, int64)) {
 }
 
 // choose says which seeds to run.
-func choose(t *testing.T, n int) (first, last int64) {
+func choose(t *testing.T, n int) (first, count int64) {
 	t.Helper()
 	if n < 1 {
 		t.Fatalf("sim: %d seeds: want 1 or more", n)
 	}
 	if seed, ok := number(t, Seed); ok {
-		return seed, seed
+		return seed, 1
 	}
 	if seeds, ok := number(t, Seeds); ok {
 		return 1, seeds
