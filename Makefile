@@ -22,8 +22,8 @@ verify: ## formatting, go vet, staticcheck, go.mod
 unit: deps-race ## every test that needs no real server; the suites run on the in-process one
 	env -u ZOOKEEPER $(TEST) ./...
 
-seeds: ## the simulations with 1,000 seeds, each of them twice
-	ZKTEST_SEEDS=1000 go test -count=1 -timeout 10m -run '^TestSimulated' ./...
+seeds: ## the simulations of the recipes with 1,000 seeds, each of them twice
+	ZKTEST_SEEDS=1000 go test -count=1 -timeout 10m -run '^TestSimulated' ./recipes/...
 
 single: deps ## the same and the launcher of real servers, with one real server where one is needed; no simulations
 	ZOOKEEPER=1 $(TEST) $(NOSIM) $$(go list ./... | grep -v '/docent/test/')

@@ -63,6 +63,7 @@ func busy(work func(conn *zk.Conn, name string, random *rand.Rand), disturb func
 		}
 		disturb(srv, random)
 		all.Wait()
+		settle()
 		require.NotEmpty(t, srv.Requests())
 	}
 }
@@ -191,8 +192,12 @@ func TestSimulatedExpiryIsReproducible(t *testing.T) {
 		}
 		require.Empty(t, srv.Tree())
 		forAll(srv, (*zktest.Client).Heal)
+		settle()
 	})
 }
+
+// settle is for the end, until all clients are connected again: how long the driver takes to close while it connects is up to chance.
+func settle() { time.Sleep(timeout) }
 
 func sleepUntilWhole(unit time.Duration) {
 	now := time.Now()
