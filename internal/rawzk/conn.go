@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 	"syscall"
 	"time"
 )
@@ -90,16 +89,13 @@ func (c *Conn) ReadAll(timeout time.Duration) ([]byte, error) {
 
 // fill reads until n bytes are there.
 func (c *Conn) fill(n int, deadline time.Time) error {
-	if len(c.in) >= n {
-		return nil
-	}
 	if err := c.tcp.SetReadDeadline(deadline); err != nil {
 		return err
 	}
+	var chunk [32 << 10]byte
 	for len(c.in) < n {
-		c.in = slices.Grow(c.in, max(n-len(c.in), 512))
-		m, err := c.tcp.Read(c.in[len(c.in):cap(c.in)])
-		c.in = c.in[:len(c.in)+m]
+		m, err := c.tcp.Read(chunk[:])
+		c.in = append(c.in, chunk[:m]...)
 		if err != nil && len(c.in) < n {
 			return c.ending(err)
 		}
