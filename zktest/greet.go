@@ -1,7 +1,6 @@
 package zktest
 
 import (
-	"crypto/subtle"
 	"fmt"
 	"io"
 	"time"
@@ -115,7 +114,7 @@ func (c *conn) reattach(req proto.Connect) bool {
 	if sess != nil && sess.conn != nil {
 		sess.conn.end(flushAll)
 	}
-	if sess == nil || subtle.ConstantTimeCompare(sess.password[:], req.Password) == 0 {
+	if sess == nil || !hasPassword(sess.id, req.Password) {
 		c.turnDown(req, "no such session, or not its password")
 		return false
 	}
@@ -142,7 +141,7 @@ func (c *conn) welcome(req proto.Connect, a Action) bool {
 	defer c.srv.mu.Unlock()
 	sess := c.session
 	c.countConnect(req.Session == 0)
-	frame := proto.Connected(int32(sess.timeout.Milliseconds()), sess.id, sess.password, req, c.srv.readOnly)
+	frame := proto.Connected(int32(sess.timeout.Milliseconds()), sess.id, passwordOf(sess.id), req, c.srv.readOnly)
 	switch a.kind {
 	case dropAfter:
 		c.end(flushAll)
@@ -170,19 +169,14 @@ func (c *conn) where() string {
 
 // awaitReplica waits until the replica has a transaction. It reports false when the server has stopped.
 func (c *conn) awaitReplica(zxid int64) bool {
-	for {
-		c.srv.mu.Lock()
-		done, news := c.replica.applied >= zxid, c.replica.news
-		c.srv.mu.Unlock()
-		if done {
-			return true
-		}
-		select {
-		case <-news:
-		case <-c.life.done:
-			return false
-		}
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
+	if c.replica.applied >= zxid {
+		return true
 	}
+	there := make(chan bool, 1)
+	c.replica.when(zxid, func() { there <- true })
+	return c.awaitUnlocked(there)
 }
 
 // put needs srv.mu.

@@ -154,10 +154,7 @@ func (s *Server) Resume(first ResumeOrder) {
 	}
 	s.clock.run(now)
 	s.paused.Set(true)
-	select {
-	case s.clock.wake <- struct{}{}:
-	default:
-	}
+	s.clock.rouse()
 }
 
 // SetReadOnly on makes the server one that has lost its quorum: it ends all connections of clients that do not know of such servers, lets

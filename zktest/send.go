@@ -4,6 +4,7 @@ import (
 	"net"
 
 	"github.com/docent-zk/docent/zktest/internal/gate"
+	"github.com/docent-zk/docent/zktest/internal/memnet"
 )
 
 // write is the writing goroutine.
@@ -103,7 +104,7 @@ func reset(nc net.Conn) {
 	switch nc := nc.(type) {
 	case *net.TCPConn:
 		_ = nc.SetLinger(0)
-	case *memory:
+	case *memnet.Conn:
 		nc.Reset()
 	}
 }
