@@ -95,7 +95,7 @@ func TestWatchEventsAnswerNothing(t *testing.T) {
 func TestAnswersOutOfOrderFindTheirRequests(t *testing.T) {
 	s := &shim{owner: &Conn{}}
 	for xid := range int32(3) {
-		s.waiting = append(s.waiting, request{xid, Stamp{time.Unix(int64(xid), 0)}, true})
+		s.waiting = append(s.waiting, request{xid: xid, sent: Stamp{time.Unix(int64(xid), 0)}, proves: true})
 	}
 	s.answered(2, 0, 0)
 	require.Equal(t, []int32{0, 1}, xids(s.waiting))

@@ -67,7 +67,7 @@ func TestCloseEndsEverythingInEachState(t *testing.T) {
 					p.welcome(7, long)
 				}
 			},
-			until: func(c *client, s *server) bool { return s.accepted() > 4 },
+			until: func(c *client, s *server) bool { return s.accepted() > 1 },
 		},
 		"expired": {
 			script: func(p *peer) { p.read(); p.write(make([]byte, 36)...); stall(p) },
@@ -89,7 +89,7 @@ func TestCloseEndsEverythingInEachState(t *testing.T) {
 	}
 }
 
-func TestCloseEndsTheSessionOnTheServer(t *testing.T) {
+func TestEndSessionEndsTheSessionOnTheServer(t *testing.T) {
 	ended := make(chan struct{})
 	s := serve(t, func(p *peer) {
 		if _, ok := p.welcome(7, long); !ok {
@@ -106,12 +106,38 @@ func TestCloseEndsTheSessionOnTheServer(t *testing.T) {
 	})
 	c := connect(t, Config{}, s.addr())
 	c.awaitSession(t, 7)
-	closed(t, c)
+	require.True(t, c.EndSession(t.Context()))
 	select {
 	case <-ended:
 	default:
-		t.Fatal("closed without telling the server")
+		t.Fatal("ended without telling the server")
 	}
+	require.False(t, c.EndSession(t.Context()), "there is none")
+	closed(t, c)
+}
+
+func TestEndOfTheSessionIsAskedForBehindRequestsThatAreNotAnswered(t *testing.T) {
+	asked := make(chan frame, 10)
+	s := serve(t, func(p *peer) {
+		p.welcome(7, long)
+		for f, ok := p.next(); ok; f, ok = p.next() {
+			asked <- f
+		}
+	})
+	c := connect(t, Config{}, s.addr())
+	c.awaitSession(t, 7)
+	request := make(chan error, 1)
+	go func() { _, _, err := c.Driver().Get("/"); request <- err }()
+	require.NotEqual(t, int32(opClose), (<-asked).op)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan bool, 1)
+	go func() { ended <- c.EndSession(ctx) }()
+	require.Equal(t, int32(opClose), (<-asked).op)
+	cancel()
+	require.False(t, <-ended, "nobody has confirmed it")
+	require.Error(t, <-request, "the connection is closed, so that another one can be tried")
+	eventually(t, func() bool { return s.accepted() > 1 }, "another one is not tried")
+	closed(t, c)
 }
 
 func TestKillTellsTheServerNothing(t *testing.T) {

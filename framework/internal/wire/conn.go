@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -42,7 +43,7 @@ type Conn struct {
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
-	socket  net.Conn // the one in use, to be closed by whoever wants the driver to stop
+	socket  *shim // the one in use, to be closed by whoever wants the driver to stop
 	info    Info
 	proof   Stamp            // when the last request was sent that the leader has answered
 	zxid    int64            // the last that a reply told
@@ -54,7 +55,7 @@ type Conn struct {
 func Open(cfg Config) (*Conn, error) {
 	c := &Conn{cfg: cfg, log: cfg.Logger, lastErr: map[string]error{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.hosts = newHosts(cfg.Servers, min(2*time.Second, cfg.SessionTimeout/8), c.Over, cfg.Random)
+	c.hosts = newHosts(cfg.Servers, min(longestPause, cfg.SessionTimeout/8), c.Over, cfg.Random)
 	var err error
 	c.driver, c.events, err = zk.Connect(cfg.Servers, cfg.SessionTimeout,
 		zk.WithDialer(c.dial),
@@ -115,6 +116,47 @@ func (t troubles) Error() string {
 
 func (t troubles) Unwrap() []error { return t }
 
+// SetServers replaces the servers to connect to.
+func (c *Conn) SetServers(servers []string) {
+	c.hosts.replace(servers)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.lastErr, func(server string, _ error) bool { return !slices.Contains(servers, server) })
+}
+
+// LeaveStranger closes a connection to a server that is not, or no longer, one to connect to. The next one is tried with the same session.
+func (c *Conn) LeaveStranger() {
+	c.mu.Lock()
+	socket := c.socket
+	c.mu.Unlock()
+	if socket != nil && !c.hosts.has(socket.server) {
+		socket.Close()
+	}
+}
+
+// EndSession asks the server to end the session and waits until it has, for as long as ctx lasts. If it cannot be confirmed the connection
+// is closed, so that the next one can be used to try again.
+func (c *Conn) EndSession(ctx context.Context) bool {
+	c.mu.Lock()
+	socket := c.socket
+	c.mu.Unlock()
+	if socket == nil {
+		return false
+	}
+	ended := socket.part(ctx)
+	if !ended {
+		socket.Close()
+	}
+	return ended
+}
+
+// parted reports whether the session has been ended on the connection that there is.
+func (c *Conn) parted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.socket != nil && c.socket.farewell.over()
+}
+
 // Kill ends the connection without telling the server: no further dial, the socket closed, every request failed. Close
 // must still be called.
 func (c *Conn) Kill() {
@@ -122,19 +164,26 @@ func (c *Conn) Kill() {
 	c.replace(nil)
 }
 
-// Close ends the session on the server if there is a connection to it, then waits until the driver's goroutines are gone.
+// Close closes the connection and waits until the driver's goroutines are gone. No call of the driver may be under way, for it races with
+// itself then: kill the connection first, and wait for them.
 func (c *Conn) Close() {
-	if c.driver.State() == zk.StateHasSession {
-		c.driver.Close() // waits a second for the reply at most
+	if !c.parted() {
+		c.Kill()
 	}
-	c.Kill()
 	c.driver.Close()
+	c.Kill()
 	for range c.events { // closed when the driver has ended
 	}
 }
 
 // Over reports whether no further attempt to connect will be made.
 func (c *Conn) Over() bool { return c.ctx.Err() != nil }
+
+// rejected hears that a server refuses a credential, at whatever connection. The driver would present it again and again.
+func (c *Conn) rejected() {
+	c.cancel()
+	c.cfg.OnEvent(c, zk.Event{Type: zk.EventSession, State: zk.StateAuthFailed})
+}
 
 // event sees what happens before the driver's next dial: both are on one goroutine.
 func (c *Conn) event(e zk.Event) {
@@ -230,7 +279,7 @@ func (c *Conn) open(ctx context.Context, network, address string) (net.Conn, err
 }
 
 // replace closes the socket in use and puts s in its place; false if the session is over.
-func (c *Conn) replace(s net.Conn) bool {
+func (c *Conn) replace(s *shim) bool {
 	c.mu.Lock()
 	old := c.socket
 	c.socket = s

@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // Frames of the protocol, as far as the shim has to know them: a length, then a header.
 const (
@@ -9,8 +12,11 @@ const (
 	replyHeaderSize = 4 + zxidSize + 4 // xid, zxid, error code
 	maxReply        = 1 << 28
 	pingXid         = -2
+	farewellXid     = math.MaxInt32 // the driver counts up from 1
 	opAuth          = 100
 	opSetWatches    = 101
+	opCloseSession  = -11
+	codeAuthFailed  = -115
 
 	// Counted from the length field.
 	replyZxid             = lengthSize + 4

@@ -2,12 +2,15 @@ package wire
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
 
 const (
-	firstPause = 50 * time.Millisecond
+	// longestPause bounds the pauses between attempts, firstBound those of the first round that has them.
+	firstBound   = time.Second
+	longestPause = 2 * time.Second
 	// stable is how long a connection must have lasted for the next attempts to count from nothing again. Without it a
 	// server that accepts and hangs up would be dialled without any pause.
 	stable = time.Second
@@ -19,12 +22,12 @@ const (
 // sent, sleeps for a second and looks whether it was closed. So it answers that only when the connection is over; the
 // pauses between rounds of attempts are made in the dialer, where they can be cut short.
 type hosts struct {
-	servers  []string
 	maxPause time.Duration
 	over     func() bool
 	random   func(n int64) int64
 
 	mu       sync.Mutex
+	servers  []string
 	next     int
 	attempts int       // since the last stable connection
 	since    time.Time // when the present connection was made, if there is one
@@ -34,19 +37,38 @@ func newHosts(servers []string, maxPause time.Duration, over func() bool, random
 	if random == nil {
 		random = rand.Int64N
 	}
+	h := &hosts{maxPause: max(maxPause, time.Millisecond), over: over, random: random}
+	h.replace(servers)
+	return h
+}
+
+// replace puts other servers in place of those that there are, in an order of its own, and begins with them as if for the first time.
+func (h *hosts) replace(servers []string) {
 	shuffled := append([]string(nil), servers...)
 	for i := range shuffled {
-		j := i + int(random(int64(len(shuffled)-i)))
+		j := i + int(h.random(int64(len(shuffled)-i)))
 		shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
 	}
-	return &hosts{servers: shuffled, maxPause: max(maxPause, firstPause), over: over, random: random}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.servers, h.next, h.attempts = shuffled, 0, 0
+}
+
+func (h *hosts) has(server string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Contains(h.servers, server)
 }
 
 // Init is called by the driver with the servers given to it, which are the ones we already have.
 func (h *hosts) Init([]string) error { return nil }
 
 // Len is the number of servers.
-func (h *hosts) Len() int { return len(h.servers) }
+func (h *hosts) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.servers)
+}
 
 // Next is the server to try next, and whether the driver shall look for a reason to stop.
 func (h *hosts) Next() (string, bool) {
@@ -69,18 +91,18 @@ func (h *hosts) Connected() {
 	h.since = time.Now()
 }
 
-// pause is how long to wait before the attempt at hand: not at all within the first round over all servers, then twice as
-// long each round, up to a bound, and each time a random part of that so that clients do not come back all at once.
+// pause is how long to wait before the attempt at hand: not at all within the first round over all servers. If none of them is
+// there, nothing is gained by haste: any time up to a bound, so that clients that have lost the same servers do not come back to
+// them all at once.
 func (h *hosts) pause() time.Duration {
 	h.mu.Lock()
-	round := (h.attempts - 1) / len(h.servers)
+	round := max(0, h.attempts-1) / len(h.servers)
 	h.mu.Unlock()
-	if round <= 0 {
+	switch round {
+	case 0:
 		return 0
+	case 1:
+		return time.Duration(h.random(int64(min(firstBound, h.maxPause) + 1)))
 	}
-	bound := h.maxPause
-	if shift := round - 1; shift < 16 {
-		bound = min(bound, firstPause<<shift)
-	}
-	return bound/2 + time.Duration(h.random(int64(bound/2+1)))
+	return time.Duration(h.random(int64(h.maxPause + 1)))
 }

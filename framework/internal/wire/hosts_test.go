@@ -50,23 +50,44 @@ func TestHostsStopWhenTheSessionIsOver(t *testing.T) {
 	require.True(t, stop)
 }
 
-func TestPausesGrowFromNothingToABound(t *testing.T) {
-	const maxPause = 300 * time.Millisecond
-	h := newHosts([]string{"a:1", "b:2", "c:3"}, maxPause, never, nil)
-	for round, bound := range []time.Duration{0, 50, 100, 200, 300, 300, 300} {
-		bound *= time.Millisecond
-		for range 3 {
-			h.Next()
-			for range 100 {
-				require.GreaterOrEqual(t, h.pause(), bound/2, "round %d", round)
-				require.LessOrEqual(t, h.pause(), bound, "round %d", round)
+func TestPausesComeAfterTheFirstRoundAndAreAnythingUpToABound(t *testing.T) {
+	for _, row := range []struct{ longest, first, later time.Duration }{
+		{longestPause, firstBound, longestPause},
+		{300 * time.Millisecond, 300 * time.Millisecond, 300 * time.Millisecond},
+	} {
+		bound := time.Duration(0) // what the random numbers are drawn from
+		largest := func(n int64) int64 { bound = time.Duration(n - 1); return n - 1 }
+		h := newHosts([]string{"a:1", "b:2", "c:3"}, row.longest, never, largest)
+		for round := range 1000 {
+			for range 3 {
+				h.Next()
+				bound = -1
+				pause := h.pause()
+				switch round {
+				case 0:
+					require.Zero(t, pause)
+				case 1:
+					require.Equal(t, row.first, pause)
+				default:
+					require.Equal(t, row.later, pause)
+				}
+				require.Equal(t, round > 0, bound == pause, "all of it is left to chance")
 			}
 		}
 	}
-	for range 1000 {
+}
+
+func TestOtherServersAreTriedAtOnce(t *testing.T) {
+	h := newHosts([]string{"a:1", "b:2"}, time.Second, never, nil)
+	for range 10 {
 		h.Next()
 	}
-	require.LessOrEqual(t, h.pause(), maxPause, "after many rounds")
+	h.replace([]string{"c:3"})
+	require.Equal(t, 1, h.Len())
+	require.False(t, h.has("a:1"))
+	next, _ := h.Next()
+	require.Equal(t, "c:3", next)
+	require.Zero(t, h.pause())
 }
 
 func TestPausesDiffer(t *testing.T) {

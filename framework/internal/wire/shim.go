@@ -25,6 +25,7 @@ type request struct {
 	xid    int32
 	sent   Stamp
 	proves bool // whether only the leader can have answered it
+	auth   bool // a credential
 }
 
 // shim stands between the driver and the socket. The driver reads and writes on one goroutine each.
@@ -40,9 +41,14 @@ type shim struct {
 	pending []byte // of it, what the driver has not taken yet
 	in      replies
 
+	gone     chan struct{} // closed by Close
+	once     sync.Once     // of gone
+	farewell farewell
+
 	mu        sync.Mutex
 	asked     bool  // the connect request has been written
 	askedFor  int64 // the session id in it
+	welcome   bool  // there is a session on this connection
 	connected Stamp // when it was sent
 	waiting   []request
 	patience  time.Duration // for the reply to a request; 0: the driver's
@@ -51,15 +57,28 @@ type shim struct {
 }
 
 func newShim(c net.Conn, owner *Conn, server string, handshake time.Time) *shim {
-	return &shim{Conn: c, owner: owner, server: server, handshake: handshake, zxid: owner.seen()}
+	return &shim{
+		Conn: c, owner: owner, server: server, handshake: handshake, zxid: owner.seen(),
+		gone: make(chan struct{}), farewell: newFarewell(),
+	}
+}
+
+// Close closes the socket.
+func (s *shim) Close() error {
+	s.once.Do(func() { close(s.gone) })
+	return s.Conn.Close()
 }
 
 // Write never reports an error: the driver may wait for ever after one. The socket is closed instead, and the reading
 // side tells the driver.
 func (s *shim) Write(b []byte) (int, error) {
+	if s.farewell.over() {
+		s.heed(b)
+		return len(b), nil
+	}
 	if _, err := s.Conn.Write(s.note(b)); err != nil {
 		s.owner.log.Debug("write failed: closing the connection", zap.String("server", s.server), zap.Error(err))
-		s.Conn.Close()
+		s.Close()
 	}
 	return len(b), nil
 }
@@ -84,7 +103,7 @@ func (s *shim) note(frame []byte) []byte {
 	}
 	xid := int32(binary.BigEndian.Uint32(frame[lengthSize:]))
 	op := int32(binary.BigEndian.Uint32(frame[lengthSize+4:]))
-	s.waiting = append(s.waiting, request{xid, Now(), throughLeader[op]})
+	s.waiting = append(s.waiting, request{xid, Now(), throughLeader[op], op == opAuth})
 	if len(s.waiting) == 1 && s.patience > 0 {
 		_ = s.Conn.SetReadDeadline(s.until()) // a socket that refuses is closed, and Read tells
 	}
@@ -113,6 +132,9 @@ func (s *shim) Read(b []byte) (int, error) {
 		s.pending = s.pending[n:]
 		return n, nil
 	}
+	if s.farewell.over() {
+		return s.lastWords(b)
+	}
 	n, err := s.Conn.Read(b)
 	if err == nil && !s.in.feed(b[:n], s.answered) {
 		n, err = 0, fmt.Errorf("a reply of impossible length: not a ZooKeeper server")
@@ -135,7 +157,7 @@ func (s *shim) lost(err error) {
 	if impatient {
 		s.owner.left(s.server, err)
 	}
-	s.Conn.Close()
+	s.Close()
 }
 
 // greet reads the connect reply.
@@ -186,7 +208,7 @@ func (s *shim) examine(reply []byte) error {
 	}
 	s.owner.established(info, sent)
 	s.mu.Lock()
-	s.patience = s.owner.replyPatience()
+	s.patience, s.welcome = s.owner.replyPatience(), true
 	s.mu.Unlock()
 	return nil
 }
@@ -194,7 +216,10 @@ func (s *shim) examine(reply []byte) error {
 // answered takes the request with this xid off the list and tells when it was sent. Replies come in the order of the
 // requests, but for those to auth. Watch events answer nothing, and a ping shows nothing of the data.
 func (s *shim) answered(xid int32, zxid int64, code int32) {
-	if xid == pingXid {
+	switch xid {
+	case farewellXid:
+		s.farewell.answered()
+	case pingXid:
 		zxid = 0
 	}
 	s.mu.Lock()
@@ -213,6 +238,9 @@ func (s *shim) answered(xid int32, zxid int64, code int32) {
 	}
 	if found.xid != 0 {
 		s.owner.saw(zxid)
+	}
+	if found.auth && code == codeAuthFailed {
+		s.owner.rejected()
 	}
 }
 

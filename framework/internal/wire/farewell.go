@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"context"
+	"encoding/binary"
+	"sync/atomic"
+)
+
+// The driver can end a session itself, but not while it has requests under way, for it races with their answers then; nor can it try again on
+// the next connection. So the shim asks the server, behind everything that was asked before. When that is confirmed nothing more will
+// come from the server; the shim keeps the driver from noticing, so that it can be told to close, and answers that in the server's place.
+
+// farewell is the end of a session on one connection.
+type farewell struct {
+	begun *atomic.Bool
+	ended chan struct{} // closed by answered
+	last  chan int32    // the number of the request by which the driver closes
+}
+
+func newFarewell() farewell {
+	return farewell{begun: new(atomic.Bool), ended: make(chan struct{}), last: make(chan int32, 1)}
+}
+
+// answered is called on the reading goroutine.
+func (f farewell) answered() {
+	if f.begun.Load() && !f.over() {
+		close(f.ended)
+	}
+}
+
+// over reports whether the server has confirmed the end.
+func (f farewell) over() bool {
+	select {
+	case <-f.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// part asks the server to end the session, and says whether it has confirmed that in the time that ctx allows.
+func (s *shim) part(ctx context.Context) bool {
+	s.mu.Lock()
+	welcome := s.welcome
+	s.mu.Unlock()
+	if !welcome || s.farewell.begun.Swap(true) {
+		return false
+	}
+	stop := context.AfterFunc(ctx, func() { s.Close() }) // which ends a Write that waits, too
+	defer stop()
+	if _, err := s.Conn.Write(closeSession); err != nil {
+		return false
+	}
+	select {
+	case <-s.farewell.ended:
+	case <-s.gone: // perhaps after the answer
+	}
+	return s.farewell.over()
+}
+
+// closeSession is the request.
+var closeSession = header(farewellXid, opCloseSession)
+
+// header is a frame of two or more numbers.
+func header(numbers ...int32) []byte {
+	frame := binary.BigEndian.AppendUint32(nil, uint32(4*len(numbers)))
+	for _, n := range numbers {
+		frame = binary.BigEndian.AppendUint32(frame, uint32(n))
+	}
+	return frame
+}
+
+// heed sees what the driver writes after the end: that it closes, as a rule. Anything else has no answer.
+func (s *shim) heed(frame []byte) {
+	if len(frame) >= lengthSize+8 && int32(binary.BigEndian.Uint32(frame[lengthSize+4:])) == opCloseSession {
+		s.farewell.last <- int32(binary.BigEndian.Uint32(frame[lengthSize:]))
+		return
+	}
+	s.Close()
+}
+
+// lastWords is what the driver reads after the end. Requests that came too late for an answer are not to wait for one.
+func (s *shim) lastWords(b []byte) (int, error) {
+	s.mu.Lock()
+	late := len(s.waiting) > 0
+	s.mu.Unlock()
+	if late {
+		s.Close()
+	}
+	select {
+	case xid := <-s.farewell.last:
+		s.pending = header(xid, 0, 0, 0) // no transaction, no error
+		n := copy(b, s.pending)
+		s.pending = s.pending[n:]
+		return n, nil
+	case <-s.gone:
+		return 0, errOver
+	}
+}
