@@ -53,7 +53,7 @@ func TestRejectedCredentialIsToldAtOnce(t *testing.T) {
 		_, err := c.Session(ctx)
 		require.ErrorIs(t, err, framework.ErrAuthFailed)
 	})
-	require.Equal(t, framework.Connecting, c.State(), "no session that anybody could use")
+	require.Equal(t, framework.AuthFailed, c.State())
 	within(t, "Close", func() { require.NoError(t, c.Close()) })
 }
 

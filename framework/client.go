@@ -68,6 +68,27 @@ func (c *Client) Close() error {
 	return nil
 }
 
+// SetServers replaces the servers of the connection string, while the client runs and without losing the session: a connection to a
+// server that is not among the new ones is left, and the session goes on at one of them. The namespace and the chroot stay, so the
+// new string must end in the same chroot. An error names what is wrong with it, and nothing has changed then. On a view it is as on the
+// client that the view was made from. Curator: ZooKeeper.updateServerList, by an EnsembleProvider.
+func (c *Client) SetServers(connect string) error {
+	if err := c.Usable(); err != nil {
+		return err
+	}
+	spec, err := connstr.Parse(connect)
+	switch {
+	case err != nil:
+		return fmt.Errorf("framework: %w", err)
+	case spec.Chroot != c.core.chroot:
+		return fmt.Errorf("framework: connection string %q: chroot %q is not the client's, which is %q", connect, spec.Chroot, c.core.chroot)
+	case c.core.ctx.Err() != nil:
+		return ErrClosed
+	}
+	c.core.setServers(spec.Servers)
+	return nil
+}
+
 // State is what the client last knew of its connection. Curator: what ConnectionStateListener was last
 // told.
 func (c *Client) State() State {

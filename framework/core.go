@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,18 +19,21 @@ import (
 
 // core is a client without the view from which it is used: it keeps one session after the other.
 type core struct {
-	cfg     config
-	servers []string
-	states  states
+	cfg    config
+	chroot string
+	states states
 
 	ctx        context.Context // ends with ErrClosed when the client is closed
 	cancel     context.CancelCauseFunc
+	grace      context.Context // ends a connect timeout later: what the servers are still told must be told by then
+	endGrace   context.CancelFunc
 	finished   chan struct{}  // closed by run
 	background sync.WaitGroup // retiring sessions, audits of watches, and clean-ups
 
 	noContainers atomic.Bool // the servers do not know containers
 
 	mu      sync.Mutex
+	servers []string
 	current *session      // nil while there is none
 	conn    *wire.Conn    // of the current session, or of the attempt to get one
 	refused error         // why no session is to be had, while that is certain
@@ -37,8 +41,9 @@ type core struct {
 }
 
 func newCore(spec connstr.Spec, cfg config) *core {
-	c := &core{cfg: cfg, servers: spec.Servers, finished: make(chan struct{}), changed: make(chan struct{})}
+	c := &core{cfg: cfg, chroot: spec.Chroot, servers: spec.Servers, finished: make(chan struct{}), changed: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	c.grace, c.endGrace = context.WithCancel(context.Background())
 	if cfg.log.Core().Enabled(zap.InfoLevel) {
 		c.states.listen(c.logState)
 	}
@@ -61,12 +66,12 @@ func (c *core) run() {
 			c.pause()
 			continue
 		}
-		c.publish(s)
+		c.publish(s, nil)
 		s.supervise(c.ctx)
-		c.publish(nil)
+		c.publish(nil, refusal(s.reason()))
 		c.cfg.log.Warn("session over", zap.Int64("session", s.id()), zap.Error(s.reason()))
 		c.background.Go(s.retire)
-		if time.Since(begun) < reopenPause {
+		if time.Since(begun) < reopenPause || refusal(s.reason()) != nil {
 			c.pause() // a new session is a transaction of the whole ensemble
 		}
 	}
@@ -87,8 +92,9 @@ func (c *core) pause() {
 // open gets a session, waiting for a server as long as it takes.
 func (c *core) open() (*session, error) {
 	s := newSession(c)
+	servers := c.addresses()
 	conn, err := wire.Open(wire.Config{
-		Servers:        c.servers,
+		Servers:        servers,
 		SessionTimeout: c.cfg.sessionTimeout,
 		ConnectTimeout: c.cfg.connectTimeout,
 		Dial:           c.cfg.dial,
@@ -101,11 +107,10 @@ func (c *core) open() (*session, error) {
 		return nil, err
 	}
 	s.conn = conn
-	c.connecting(conn)
+	c.connecting(conn, servers)
 	if err := s.open(c.ctx); err != nil {
 		s.end(err)
-		s.drain()
-		conn.Close()
+		c.background.Go(s.retire)
 		return nil, err
 	}
 	c.background.Go(s.audit)
@@ -113,20 +118,44 @@ func (c *core) open() (*session, error) {
 	return s, nil
 }
 
-func (c *core) connecting(conn *wire.Conn) {
+func (c *core) addresses() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.servers
+}
+
+// connecting notes which connection is to know of a change of servers, and tells it of one since.
+func (c *core) connecting(conn *wire.Conn, servers []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conn = conn
+	if !slices.Equal(servers, c.servers) {
+		conn.SetServers(c.servers)
+	}
 }
 
-func (c *core) publish(s *session) {
+// setServers replaces the servers, of the connection too.
+func (c *core) setServers(servers []string) {
+	c.mu.Lock()
+	c.servers = servers
+	conn := c.conn
+	if conn != nil {
+		conn.SetServers(servers)
+	}
+	c.mu.Unlock()
+	if conn != nil {
+		conn.LeaveStranger()
+	}
+}
+
+func (c *core) publish(s *session, refused error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.current, c.refused = s, nil
-	c.touch()
+	c.current = s
+	c.setRefused(refused)
 }
 
-// refuse notes what every caller may as well be told at once.
+// refuse notes that there is no session.
 func (c *core) refuse(err error) {
 	if c.ctx.Err() != nil {
 		return
@@ -134,8 +163,22 @@ func (c *core) refuse(err error) {
 	c.cfg.log.Warn("no session", zap.Error(err))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if errors.Is(err, ErrAuthFailed) {
-		c.refused = err
+	c.setRefused(refusal(err))
+}
+
+// refusal is what every caller may as well be told at once, if the trouble is of that kind.
+func refusal(trouble error) error {
+	if errors.Is(trouble, ErrAuthFailed) {
+		return ErrAuthFailed
+	}
+	return nil
+}
+
+// setRefused is called with mu held.
+func (c *core) setRefused(err error) {
+	c.refused = err
+	if err != nil {
+		c.states.set(StateChange{State: AuthFailed, Cause: err, At: time.Now()})
 	}
 	c.touch()
 }
@@ -234,8 +277,11 @@ func (c *core) close() {
 	c.mu.Lock()
 	c.cancel(ErrClosed)
 	c.mu.Unlock()
+	enough := time.AfterFunc(c.cfg.connectTimeout, c.endGrace)
 	<-c.finished
 	c.background.Wait()
+	enough.Stop()
+	c.endGrace()
 	c.states.finish(closePatience)
 }
 

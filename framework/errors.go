@@ -16,6 +16,8 @@ import (
 var (
 	// ErrSessionLost means that the session the operation or hold belongs to is over, or must be taken to be.
 	ErrSessionLost = errors.New("framework: session lost")
+	// ErrSuspended means that a hold is over because the connection was suspended, see Strict.
+	ErrSuspended = errors.New("framework: connection suspended")
 	// ErrClosed means that the client has been closed.
 	ErrClosed = errors.New("framework: client closed")
 	// ErrNotConnected means that no server could be reached in the time allowed. The chain says what was tried.

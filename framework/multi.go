@@ -130,7 +130,7 @@ func (o ops) transaction(list []Op) transaction {
 			continue
 		}
 		p := op.prepare(o)
-		t.call = t.call.require(atOperation(i, p.err))
+		t.call = t.call.require(inOperation(op, p.err))
 		t.calls = append(t.calls, p.request)
 		size += p.size + multiOverhead
 		if p.fails {
@@ -148,11 +148,11 @@ func (o ops) transaction(list []Op) transaction {
 // multiOverhead is room for the headers and lengths of one operation in a transaction.
 const multiOverhead = 32
 
-func atOperation(i int, err error) error {
+func inOperation(op Op, err error) error {
 	if err == nil {
 		return nil
 	}
-	return notApplied(fmt.Errorf("operation %d: %w", i, err))
+	return notApplied(fmt.Errorf("%s: %w", op, err))
 }
 
 // Multi applies all operations or none, in one transaction. If it fails, the error is that of the operation that is the cause, and

@@ -20,6 +20,7 @@ type ops struct {
 	bound     *session // nil: whatever session is the current one
 	broken    error    // the view cannot be used
 	patient   bool     // repeat for ever, in the background
+	unheard   bool     // there is nobody who would be told that it failed
 }
 
 // usable refuses zero values and contexts that are nil.
@@ -174,6 +175,9 @@ func (o ops) repeats(err error, may trait) bool {
 	}
 	if errors.Is(err, ErrSessionLost) {
 		return o.bound == nil
+	}
+	if errors.Is(err, ErrAuthFailed) {
+		return o.unheard && o.bound == nil // until somebody has put it right
 	}
 	return IsTransient(err)
 }

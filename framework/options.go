@@ -19,6 +19,7 @@ import (
 const (
 	defaultSessionTimeout = 30 * time.Second
 	defaultConnectTimeout = 5 * time.Second
+	defaultDeadline       = 2.0 / 3
 
 	minSessionTimeout = 100 * time.Millisecond
 	maxSessionTimeout = 24 * time.Hour
@@ -43,6 +44,8 @@ type config struct {
 	tls            *tls.Config
 	dial           func(ctx context.Context, network, address string) (net.Conn, error)
 	random         func(n int64) int64
+	loss           LossPolicy
+	deadline       float64 // of the session timeout
 }
 
 func newConfig(opts []Option) (config, error) {
@@ -53,6 +56,7 @@ func newConfig(opts []Option) (config, error) {
 		log:            zap.NewNop(),
 		dial:           (&net.Dialer{}).DialContext,
 		random:         rand.Int64N,
+		deadline:       defaultDeadline,
 	}
 	for i, opt := range opts {
 		if opt == nil {
@@ -67,7 +71,7 @@ func newConfig(opts []Option) (config, error) {
 
 // WithSessionTimeout sets the session timeout to ask for; the servers decide (Session.Timeout tells) and by default accept 2 to
 // 20 of their ticks. A crashed client's ephemeral nodes stay for that long, and a client that hears nothing of the leader for
-// two thirds of it gives up its holds. It should be three ticks or more. Default 30 s. Between 100 ms and 24 h.
+// two thirds of it (see WithLossDeadline) gives up its holds. It should be three ticks or more. Default 30 s. Between 100 ms and 24 h.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d < minSessionTimeout || d > maxSessionTimeout {
@@ -86,6 +90,30 @@ func WithConnectTimeout(d time.Duration) Option {
 			return fmt.Errorf("connect timeout %v is not positive", d)
 		}
 		c.connectTimeout = d
+		return nil
+	}
+}
+
+// WithLossPolicy says what a suspended connection means for holds: UntilDeadline, the default, or Strict.
+func WithLossPolicy(p LossPolicy) Option {
+	return func(c *config) error {
+		if p != UntilDeadline && p != Strict {
+			return fmt.Errorf("%v is neither UntilDeadline nor Strict", p)
+		}
+		c.loss = p
+		return nil
+	}
+}
+
+// WithLossDeadline sets which part of the session timeout a session, and the holds with it, can be relied on without an answer of the
+// servers' leader. Default 2/3. Less leaves more margin for clocks that are wrong and less for outages. Between 1/3, below which one answer
+// that is late would end the session, and 5/6: the leader may have counted from a sixth of the timeout before. See docs/guarantees.md.
+func WithLossDeadline(fraction float64) Option {
+	return func(c *config) error {
+		if !(fraction >= 1.0/3 && fraction <= 5.0/6) { // not a number is neither
+			return fmt.Errorf("loss deadline %v is not between 1/3 and 5/6 of the session timeout", fraction)
+		}
+		c.deadline = fraction
 		return nil
 	}
 }

@@ -165,6 +165,7 @@ func (o ops) sweep(nodes []creation) {
 		if !n.ephemeral() {
 			where.bound = nil // such a node outlives the session
 		}
+		where.unheard = true
 		where.errand(c, func(ctx context.Context, s *session) error {
 			full, err := s.find(ctx, n)
 			if full == "" || err != nil {
@@ -209,8 +210,8 @@ func tireless(attempt int, _ time.Duration) (time.Duration, bool) {
 }
 
 // DeleteGuaranteed deletes a node whose name is not used twice, such as a sequential or protected one, whatever its version: once
-// called, the deletion goes on in the background until the node is gone, the server refuses, the client is closed, or, for the
-// operation of a Session, the session is over. ctx bounds only the wait: when it ends the outcome is unknown. A node that was not
+// called, the deletion goes on in the background until the node is gone, the server refuses it or a credential, the client is closed, or,
+// for the operation of a Session, the session is over. ctx bounds only the wait: when it ends the outcome is unknown. A node that was not
 // there to begin with is zk.ErrNoNode. Curator: guaranteed.
 func (o ops) DeleteGuaranteed(ctx context.Context, path string) error {
 	c := o.call("delete", path, repeatable)
@@ -220,8 +221,26 @@ func (o ops) DeleteGuaranteed(ctx context.Context, path string) error {
 	if c.err != nil {
 		return c.failed(NotApplied, c.err)
 	}
+	select {
+	case err := <-o.deletion(c):
+		return err
+	case <-ctx.Done():
+		return c.failed(Unknown, ctxerr.Of(ctx))
+	}
+}
+
+// DeleteLater is DeleteGuaranteed for those who do not wait.
+func (o ops) DeleteLater(path string) {
+	c := o.call("delete", path, repeatable)
+	if o.usable(context.Background()) == nil && c.err == nil {
+		o.deletion(c)
+	}
+}
+
+// deletion deletes a node in the background.
+func (o ops) deletion(c call) <-chan error {
 	doubtful := false
-	result := o.errand(c, func(ctx context.Context, s *session) error {
+	return o.errand(c, func(ctx context.Context, s *session) error {
 		err := s.delete(ctx, c.full, -1)
 		if doubtful && isNoNode(err) {
 			return nil // an earlier attempt was applied
@@ -229,10 +248,4 @@ func (o ops) DeleteGuaranteed(ctx context.Context, path string) error {
 		doubtful = doubtful || err != nil && OutcomeOf(err) == Unknown
 		return err
 	})
-	select {
-	case err := <-result:
-		return err
-	case <-ctx.Done():
-		return c.failed(Unknown, ctxerr.Of(ctx))
-	}
 }

@@ -19,9 +19,8 @@ import (
 // Both are cut short by a thousandth of the timeout, so that neither falls on the moments at which the driver pings, each third of
 // the timeout, and it is not up to chance what comes first.
 const (
-	safeNumerator, safeDenominator = 2, 3
-	beatsPerTimeout                = 6
-	offBeat                        = 1000
+	beatsPerTimeout = 6
+	offBeat         = 1000
 )
 
 // Session is one session with the servers, and the operations bound to it: they fail with ErrSessionLost once it is over and are
@@ -91,14 +90,16 @@ type session struct {
 	info     wire.Info
 	link     bool          // the driver has a connection with this session
 	links    int           // connections that are over
+	turns    int           // how many wait for the next one
 	admitted bool          // the credentials have been accepted, once
+	ground   chan struct{} // closed while there is no connection, or the session is over
 	changed  chan struct{} // closed, and replaced, whenever one of these changes
 	err      error         // why it is over
 	done     chan struct{} // closed when err is set
 }
 
 func newSession(c *core) *session {
-	return &session{core: c, hub: newHub(), changed: make(chan struct{}), done: make(chan struct{})}
+	return &session{core: c, hub: newHub(), ground: closedChannel, changed: make(chan struct{}), done: make(chan struct{})}
 }
 
 func (s *session) id() int64 {
@@ -133,6 +134,8 @@ func (s *session) event(conn *wire.Conn, e zk.Event) {
 		s.unlinked()
 	case zk.StateExpired:
 		s.end(fmt.Errorf("%w: the servers do not know it any more", ErrSessionLost))
+	case zk.StateAuthFailed:
+		s.end(fmt.Errorf("%w: %w", ErrSessionLost, ErrAuthFailed))
 	}
 }
 
@@ -143,8 +146,7 @@ func (s *session) linked(info wire.Info) {
 	defer s.mu.Unlock()
 	s.info = info
 	if !s.admitted {
-		s.link = true
-		s.touch()
+		s.setLink(true)
 		return
 	}
 	s.hub.reconnecting()
@@ -160,8 +162,7 @@ func (s *session) linkedAgain(link int) {
 	if s.links != link {
 		return // that connection is over, too
 	}
-	s.link = true
-	s.touch()
+	s.setLink(true)
 	if s.err == nil {
 		s.core.states.set(StateChange{State: Reconnected, Session: s.info.ID, At: time.Now()})
 		s.hub.reconnected()
@@ -178,10 +179,28 @@ func (s *session) unlinked() {
 	if !s.link {
 		return
 	}
-	s.link = false
-	s.touch()
+	s.setLink(false)
 	if s.admitted && s.err == nil {
 		s.core.states.set(StateChange{State: Suspended, Session: s.info.ID, At: time.Now()})
+	}
+}
+
+// setLink is called with mu held, and only when it changes something.
+func (s *session) setLink(link bool) {
+	s.link, s.turns = link, 0
+	if link && s.err == nil {
+		s.ground = make(chan struct{})
+	} else {
+		s.collapse()
+	}
+	s.touch()
+}
+
+// collapse ends what stands on the present connection. It is called with mu held.
+func (s *session) collapse() {
+	if s.ground != closedChannel {
+		close(s.ground)
+		s.ground = closedChannel
 	}
 }
 
@@ -224,6 +243,7 @@ func (s *session) end(reason error) {
 	}
 	s.err = reason
 	close(s.done)
+	s.collapse()
 	s.hub.close()
 	if s.admitted {
 		s.core.states.set(StateChange{State: Lost, Session: s.info.ID, Cause: reason, At: time.Now()})
@@ -232,7 +252,7 @@ func (s *session) end(reason error) {
 
 // allowance is for how long the session can be relied on after a request that the leader has answered.
 func (s *session) allowance() time.Duration {
-	return s.timeout()/safeDenominator*safeNumerator - s.timeout()/offBeat
+	return time.Duration(float64(s.timeout())*s.core.cfg.deadline) - s.timeout()/offBeat
 }
 
 // beatInterval is how often a sign of life of the leader is asked for.

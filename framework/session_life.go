@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -9,11 +10,14 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
-// open connects and presents the credentials. It waits for a server as long as ctx lasts.
+// open connects and presents the credentials. It waits for a server as long as ctx lasts; from then on a session that does not become
+// usable while it can be relied on is given up.
 func (s *session) open(ctx context.Context) error {
 	if err := s.await(ctx, func() bool { return s.link }); err != nil {
 		return err
 	}
+	deadline := time.AfterFunc(s.allowance(), func() { s.end(fmt.Errorf("%w: it did not become usable in time", ErrSessionLost)) })
+	defer deadline.Stop()
 	for _, a := range s.core.cfg.auth {
 		if err := s.present(ctx, a); err != nil {
 			return err
@@ -104,56 +108,39 @@ func (s *session) beat() {
 	})
 }
 
-// retire takes a session that is over for us off the servers, so that its nodes are in nobody's way: with patience until there
-// is a connection, for the servers may still keep it. Then it waits until nothing of the session runs any more.
+// retire takes a session that is over for us off the servers, so that its nodes are in nobody's way: the servers may still keep it. Then
+// it waits until nothing of the session runs any more.
 func (s *session) retire() {
-	s.tenants.Wait() // whoever relies on the session must know of its end before the servers do
-	s.awaitLink()
-	s.drain()
+	s.tenants.Wait()                                              // whoever relies on the session must know of its end before the servers do
+	ctx, cancel := context.WithTimeout(s.core.grace, s.timeout()) // then the servers have ended it themselves
+	defer cancel()
+	ended := false
+	for !ended && s.awaitLink(ctx) {
+		ended = s.conn.EndSession(ctx)
+	}
+	if !ended {
+		s.conn.Kill() // the calls of the driver would wait for answers
+	}
+	s.inflight.Wait()
 	s.conn.Close()
 	s.core.cfg.log.Info("session retired", zap.Int64("session", s.id()))
 }
 
-// awaitLink waits until there is a connection, or never will be, or no longer matters: after its timeout the servers have ended the
-// session themselves, and a client that is being closed is held up for one connect timeout at most.
-func (s *session) awaitLink() {
-	enough := time.NewTimer(s.timeout())
-	defer enough.Stop()
-	closing := s.core.ctx.Done()
+// awaitLink waits for a connection; false if there will be none in time.
+func (s *session) awaitLink(ctx context.Context) bool {
 	for {
 		s.mu.Lock()
 		link, changed := s.link, s.changed
 		s.mu.Unlock()
-		if link || s.conn.Over() {
-			return
+		switch {
+		case s.conn.Over() || ctx.Err() != nil:
+			return false
+		case link:
+			return true
 		}
 		select {
 		case <-changed:
-		case <-closing:
-			closing = nil
-			enough.Reset(min(s.core.cfg.connectTimeout, s.timeout()))
-		case <-enough.C:
-			return
+		case <-ctx.Done():
 		}
 	}
 }
-
-// drain waits for the calls of the driver. The driver must not be closed while it decodes an answer, for it races with itself
-// then; calls that do not come back by themselves are brought back by killing the connection.
-func (s *session) drain() {
-	landed := make(chan struct{})
-	go func() {
-		s.inflight.Wait()
-		close(landed)
-	}()
-	timer := time.NewTimer(drainPatience)
-	defer timer.Stop()
-	select {
-	case <-landed:
-	case <-timer.C:
-		s.conn.Kill()
-		<-landed
-	}
-}
-
-const drainPatience = time.Second

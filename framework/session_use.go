@@ -19,13 +19,17 @@ func (s *session) ready(ctx context.Context) error {
 	}
 	timer := time.NewTimer(s.core.cfg.connectTimeout)
 	defer timer.Stop()
+	turn := time.Duration(0)
 	for {
 		connected, changed, err := s.connected()
 		switch {
 		case err != nil:
 			return notApplied(err)
 		case connected:
+			time.Sleep(turn)
 			return nil
+		case turn == 0:
+			turn = s.takeTurn()
 		}
 		select {
 		case <-changed:
@@ -41,6 +45,15 @@ func (s *session) connected() (bool, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.link && s.admitted, s.changed, s.err
+}
+
+// takeTurn says how long to hold back once there is a connection: those who wait for it go on in the order in which they came, and not all at
+// the same instant.
+func (s *session) takeTurn() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turns++
+	return time.Duration(s.turns) * time.Microsecond
 }
 
 // enter counts a call of the driver; the session's end waits for it.

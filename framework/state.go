@@ -21,13 +21,16 @@ const (
 	// Lost means that the session is over, and with it every ephemeral node, watch and hold. Each session ends in exactly
 	// one Lost, also when the client is closed.
 	Lost
+	// AuthFailed means that the servers refuse a credential of WithAuth: there is no session, and operations fail with ErrAuthFailed.
+	// The client tries again once a second, and goes on with Reconnected, or Connected, when the credential is accepted.
+	AuthFailed
 	// ReadOnly is reserved for connections to servers without a quorum.
 	ReadOnly
 	// Closed is the end of the client.
 	Closed
 )
 
-var stateNames = [...]string{"connecting", "connected", "suspended", "reconnected", "lost", "read-only", "closed"}
+var stateNames = [...]string{"connecting", "connected", "suspended", "reconnected", "lost", "authentication failed", "read-only", "closed"}
 
 // String returns the state in lower case.
 func (s State) String() string {
@@ -43,8 +46,8 @@ func (s State) IsConnected() bool { return s == Connected || s == Reconnected ||
 // StateChange is one change of a client's State.
 type StateChange struct {
 	State   State
-	Session int64     // the session concerned; 0 with Closed
-	Cause   error     // with Lost: why; otherwise nil
+	Session int64     // the session concerned; 0 with AuthFailed and Closed
+	Cause   error     // with Lost and AuthFailed: why; otherwise nil
 	At      time.Time // when the client noticed
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,7 +46,7 @@ func (h *Hold) Done() <-chan struct{} {
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // Err is nil while the hold is valid, and then why it ended: ErrNotHeld after Release; framework.ErrSessionLost; framework.ErrClosed;
-// ErrNodeDeleted. If the hold's time has run out without anybody noticing, asking ends it.
+// ErrNodeDeleted; framework.ErrSuspended, if the client's loss policy is Strict. If the hold's time has run out without anybody noticing, asking ends it.
 func (h *Hold) Err() error {
 	if h == nil || h.tenure == nil {
 		return ErrNotHeld
@@ -146,6 +147,10 @@ func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Resu
 	if err := h.Err(); err != nil {
 		return nil, &framework.Error{Op: "guard", Path: h.Path(), Outcome: framework.NotApplied, Err: err}
 	}
+	if i := slices.Index(ops, nil); i >= 0 {
+		err := fmt.Errorf("recipes: operation %d is nil", i)
+		return nil, &framework.Error{Op: "guard", Path: h.Path(), Outcome: framework.NotApplied, Err: err}
+	}
 	t := h.tenure
 	results, err := t.Session.Multi(ctx, append([]framework.Op{framework.CheckOp(t.Node, -1)}, ops...)...)
 	if len(results) == 0 {
@@ -180,7 +185,7 @@ func (h *Hold) Revoked() <-chan struct{} {
 // It returns
 //
 //   - nil: this level is over, and if it was the last the node is gone;
-//   - framework.ErrSessionLost, framework.ErrClosed or ErrNodeDeleted: the hold had ended before. Exclusivity may not have lasted to
+//   - framework.ErrSessionLost, framework.ErrClosed, framework.ErrSuspended or ErrNodeDeleted: the hold had ended before. Exclusivity may not have lasted to
 //     the end of the work;
 //   - ErrNotHeld: it was released before, or is nil; nothing was done;
 //   - ErrReleasePending: the hold was valid until now and is over, and its node may still be in the way: the deletion goes on in the

@@ -19,6 +19,7 @@ const RevokeMessage = "__REVOKE__"
 // Grant is a lock node that has come to the front of its line. It is for recipes.
 type Grant struct {
 	Session *framework.Session // that the node belongs to
+	Footing framework.Footing  // what the hold stands on; it was good when nobody was ahead
 	Key     any                // of the lock, for re-entry: comparable, one for each lock of each client
 	Node    string             // the node's path
 	Token   int64              // its czxid
@@ -92,6 +93,9 @@ func (t *tenure) leave(h *Hold) (last bool, err error) {
 // end ends all levels, for a reason that nobody wanted.
 func (t *tenure) end(reason error) {
 	if t.strike(reason) {
+		if errors.Is(reason, framework.ErrSuspended) {
+			t.Session.DeleteLater(t.Node) // the session lives, and so does the node
+		}
 		t.Session.Logger().Warn("hold ended", zap.String("path", t.Node), zap.Int64("session", t.Session.ID()),
 			zap.Int64("token", t.Token), zap.Error(reason))
 	}
@@ -111,9 +115,9 @@ func (t *tenure) strike(reason error) (first bool) {
 	return true
 }
 
-// check ends the tenure if the session is over, which it finds out by the clock.
+// check ends the tenure if what it stands on is gone, which it finds out by the clock.
 func (t *tenure) check() {
-	if err := t.Session.Err(); err != nil {
+	if err := t.Footing.Err(); err != nil {
 		t.end(err)
 	}
 }
@@ -158,7 +162,7 @@ func (t *tenure) monitor() {
 		select {
 		case <-t.ctx.Done():
 			return
-		case <-t.Session.Done():
+		case <-t.Footing.Gone():
 			t.check()
 			return
 		case <-wanted:

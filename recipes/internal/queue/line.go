@@ -154,20 +154,27 @@ func (l *Line) advance(ctx context.Context, p *place, wait func(context.Context,
 	return l.grant(ctx, p)
 }
 
-// grant makes a hold of a place at the front. A context that has ended loses, even now.
+// grant makes a hold of a place at the front. A context that has ended loses, even now. A place outlives a suspended connection, but where
+// a hold would not, it takes an answer of the servers to go on.
 func (l *Line) grant(ctx context.Context, p *place) (*recipes.Hold, error) {
+	footing := p.session.Footing()
 	if err := l.confirm(ctx, p); err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {
 		return nil, ctxerr.Of(ctx)
 	}
-	if err := p.session.Err(); err != nil {
+	switch err := footing.Err(); {
+	case errors.Is(err, framework.ErrSuspended):
+		p.token = 0
+		return l.grant(ctx, p)
+	case err != nil:
 		return nil, err
 	}
 	l.log.Debug("acquired", zap.Int64("session", p.session.ID()), zap.Int64("token", p.token))
 	return recipes.NewHold(recipes.Grant{
 		Session: p.session,
+		Footing: footing,
 		Key:     l.Key(),
 		Node:    l.node(p.name),
 		Token:   p.token,
