@@ -102,6 +102,7 @@ func (c *core) open() (*session, error) {
 		Logger:         c.cfg.log,
 		Random:         c.cfg.random,
 		OnEvent:        s.event,
+		OnCredential:   s.credential,
 	})
 	if err != nil {
 		return nil, err

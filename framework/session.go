@@ -91,6 +91,7 @@ type session struct {
 	link     bool          // the driver has a connection with this session
 	links    int           // connections that are over
 	turns    int           // how many wait for the next one
+	accepted int           // credentials, by the server of the present one
 	admitted bool          // the credentials have been accepted, once
 	ground   chan struct{} // closed while there is no connection, or the session is over
 	changed  chan struct{} // closed, and replaced, whenever one of these changes
@@ -134,13 +135,10 @@ func (s *session) event(conn *wire.Conn, e zk.Event) {
 		s.unlinked()
 	case zk.StateExpired:
 		s.end(fmt.Errorf("%w: the servers do not know it any more", ErrSessionLost))
-	case zk.StateAuthFailed:
-		s.end(fmt.Errorf("%w: %w", ErrSessionLost, ErrAuthFailed))
 	}
 }
 
-// linked hears of a connection. One that is not the first is used only a moment later: the driver is about to set its watches again, and
-// what waits for a connection would come in between.
+// linked hears of a connection. On the first one we present the credentials ourselves, on others the driver does.
 func (s *session) linked(info wire.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,8 +148,31 @@ func (s *session) linked(info wire.Info) {
 		return
 	}
 	s.hub.reconnecting()
-	link := s.links
-	time.AfterFunc(relinkPause, func() { s.linkedAgain(link) })
+	s.recognized(0)
+}
+
+// credential hears of an answer to a credential.
+func (s *session) credential(accepted bool) {
+	if !accepted {
+		s.end(fmt.Errorf("%w: %w", ErrSessionLost, ErrAuthFailed))
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.admitted && !s.link {
+		s.recognized(s.accepted + 1)
+	}
+}
+
+// recognized notes how many credentials the server of a connection that is not the first has accepted. Once it has accepted all, the
+// connection is used, a moment later: the driver is about to set its watches again, and what waits for a connection would come in
+// between. It is called with mu held.
+func (s *session) recognized(credentials int) {
+	s.accepted = credentials
+	if credentials == len(s.core.cfg.auth) {
+		link := s.links
+		time.AfterFunc(relinkPause, func() { s.linkedAgain(link) })
+	}
 }
 
 const relinkPause = time.Millisecond

@@ -28,7 +28,10 @@ type Config struct {
 	TLS            *tls.Config // nil: plain
 	Logger         *zap.Logger
 	Random         func(n int64) int64   // 0 to n-1, for pauses and the order of servers; nil: of math/rand
-	OnEvent        func(*Conn, zk.Event) // called on the driver's own goroutines: must not block, must not call the driver
+
+	// These are called on the driver's own goroutines: they must not block and must not call the driver.
+	OnEvent      func(*Conn, zk.Event)
+	OnCredential func(accepted bool) // of this connection, in their order; after one that is refused there is no further attempt to connect
 }
 
 // Conn is one driver connection for at most one session. Safe for concurrent use.
@@ -179,10 +182,14 @@ func (c *Conn) Close() {
 // Over reports whether no further attempt to connect will be made.
 func (c *Conn) Over() bool { return c.ctx.Err() != nil }
 
-// rejected hears that a server refuses a credential, at whatever connection. The driver would present it again and again.
-func (c *Conn) rejected() {
-	c.cancel()
-	c.cfg.OnEvent(c, zk.Event{Type: zk.EventSession, State: zk.StateAuthFailed})
+// credential hears whether the server accepts one. The driver would present one that is refused again and again.
+func (c *Conn) credential(accepted bool) {
+	if !accepted {
+		c.cancel()
+	}
+	if c.cfg.OnCredential != nil {
+		c.cfg.OnCredential(accepted)
+	}
 }
 
 // event sees what happens before the driver's next dial: both are on one goroutine.

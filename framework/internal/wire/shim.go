@@ -239,8 +239,8 @@ func (s *shim) answered(xid int32, zxid int64, code int32) {
 	if found.xid != 0 {
 		s.owner.saw(zxid)
 	}
-	if found.auth && code == codeAuthFailed {
-		s.owner.rejected()
+	if found.auth && (code == 0 || code == codeAuthFailed) {
+		s.owner.credential(code == 0)
 	}
 }
 
