@@ -1,13 +1,16 @@
 package framework_test
 
 import (
+	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/zktest"
 )
 
 func TestBadOptionsAreNamed(t *testing.T) {
@@ -29,6 +32,12 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		"ACL provider is nil":                            framework.WithACL(nil),
 		"TLS configuration is nil":                       framework.WithTLS(nil),
 		"dialer is nil":                                  framework.WithDialer(nil),
+		"LossPolicy(2) is neither":                       framework.WithLossPolicy(2),
+		"LossPolicy(-1) is neither":                      framework.WithLossPolicy(-1),
+		"loss deadline 0.33 is not between":              framework.WithLossDeadline(0.33),
+		"loss deadline 0.84 is not between":              framework.WithLossDeadline(0.84),
+		"loss deadline NaN is not between":               framework.WithLossDeadline(math.NaN()),
+		"source of random numbers is nil":                framework.WithRandom(nil),
 	} {
 		c, err := framework.New("127.0.0.1:1", opt)
 		require.ErrorContains(t, err, want)
@@ -43,6 +52,23 @@ func TestBadConnectionStringsAreNamed(t *testing.T) {
 		require.ErrorContains(t, err, "framework: connection string ")
 		require.ErrorContains(t, err, connect)
 		require.Nil(t, c)
+	}
+}
+
+func TestLossDeadlineIsAPartOfTheTimeout(t *testing.T) {
+	const timeout = 12 * time.Second
+	for _, fraction := range []float64{1.0 / 3, 0.5, 2.0 / 3, 5.0 / 6} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t, zktest.WithTick(time.Second))
+			client := srv.Client("a")
+			c := testzk.Connected(t, srv.MemAddr(), framework.WithSessionTimeout(timeout), framework.WithLossDeadline(fraction),
+				framework.WithDialer(client.DialContext))
+			s := session(t, c)
+			client.Cut()
+			start := time.Now()
+			<-s.Done()
+			require.InDelta(t, fraction*timeout.Seconds(), time.Since(start).Seconds(), 0.05)
+		})
 	}
 }
 

@@ -2,10 +2,12 @@ package framework_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +15,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
@@ -102,6 +105,36 @@ func TestOperationsGiveUpByThePolicyWhenNoServerAnswers(t *testing.T) {
 		require.ErrorContains(t, err, servers[0]+": ")
 		require.NotErrorIs(t, err, context.DeadlineExceeded, name)
 	}
+}
+
+func TestOperationsThatWaitForAConnectionGoOnInTheirOrder(t *testing.T) {
+	const many = 100
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		client := srv.Client("a")
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext))
+		client.Refuse(true)
+		client.Reset()
+		synctest.Wait()
+		require.Equal(t, framework.Suspended, c.State())
+		var want []string
+		var running sync.WaitGroup
+		for i := range many {
+			path := fmt.Sprintf("/%d", i)
+			want = append(want, path)
+			running.Go(func() { _, _ = c.Exists(t.Context(), path) })
+			synctest.Wait()
+		}
+		client.Refuse(false)
+		running.Wait()
+		var got []string
+		for _, e := range srv.Trace().Entries {
+			if e.What == "exists" {
+				got = append(got, e.Path)
+			}
+		}
+		require.Equal(t, want, got)
+	})
 }
 
 func TestSuspendedSessionFailsItsOperationsInTime(t *testing.T) {

@@ -162,6 +162,18 @@ func TestGuardAppliesOnlyWhileTheNodeExists(t *testing.T) {
 	require.Equal(t, "1", string(got))
 }
 
+func TestGuardCountsTheCallersOperations(t *testing.T) {
+	hold := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t)))
+	_, err := hold.Guard(testzk.Context(t), framework.SetOp("/a", nil, -1), nil)
+	require.ErrorContains(t, err, "operation 1 is nil")
+	require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
+	_, err = hold.Guard(testzk.Context(t), framework.SetOp("a", nil, -1))
+	require.ErrorContains(t, err, "set a")
+	require.ErrorIs(t, err, framework.ErrInvalidPath)
+	require.NoError(t, hold.Err())
+	require.NoError(t, hold.Release())
+}
+
 func TestWaiterWhoseNodeIsDeletedQueuesAgainAtTheEnd(t *testing.T) {
 	path := testzk.Path(t)
 	first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
