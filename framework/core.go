@@ -47,6 +47,9 @@ func newCore(spec connstr.Spec, cfg config) *core {
 	if cfg.log.Core().Enabled(zap.InfoLevel) {
 		c.states.listen(c.logState)
 	}
+	if _, none := cfg.metrics.(unmeasured); !none {
+		c.states.listen(c.measureState)
+	}
 	return c
 }
 

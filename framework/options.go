@@ -39,6 +39,8 @@ type config struct {
 	retry          retry.Policy
 	namespace      string // "" or "/a/b"
 	log            *zap.Logger
+	metrics        Metrics
+	waitWarning    time.Duration
 	auth           []credential
 	acl            func(path string) []zk.ACL
 	tls            *tls.Config
@@ -54,6 +56,8 @@ func newConfig(opts []Option) (config, error) {
 		connectTimeout: defaultConnectTimeout,
 		retry:          retry.BoundedExponential(100*time.Millisecond, 2*time.Second, 5),
 		log:            zap.NewNop(),
+		metrics:        unmeasured{},
+		waitWarning:    defaultWaitWarning,
 		dial:           (&net.Dialer{}).DialContext,
 		random:         rand.Int64N,
 		deadline:       defaultDeadline,

@@ -187,6 +187,8 @@ func (o ops) errand(c call, step func(context.Context, *session) error) <-chan e
 	background := o
 	background.patient = true
 	spawned := o.core.spawn(func() {
+		o.Metrics().Add(JanitorBacklog, 1, Labels{})
+		defer o.Metrics().Add(JanitorBacklog, -1, Labels{})
 		_, err := run(context.Background(), background, c, func(ctx context.Context, s *session) (nothing, error) {
 			return nothing{}, step(ctx, s)
 		})

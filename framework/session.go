@@ -134,7 +134,7 @@ func (s *session) event(conn *wire.Conn, e zk.Event) {
 	case zk.StateDisconnected:
 		s.unlinked()
 	case zk.StateExpired:
-		s.end(fmt.Errorf("%w: the servers do not know it any more", ErrSessionLost))
+		s.end(errExpired)
 	}
 }
 

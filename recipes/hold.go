@@ -203,7 +203,10 @@ func (h *Hold) Release() error {
 	if !last {
 		return nil
 	}
-	return h.tenure.deleteNode()
+	ended := time.Now()
+	err = h.tenure.deleteNode()
+	h.tenure.measure(ended, err)
+	return err
 }
 
 // finish ends this level and its contexts. It is called once, with mu of the tenure held, so that whoever finds the tenure ended finds the

@@ -1,12 +1,42 @@
 package recipes
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+)
 
 // Participant is somebody in a line: a lock node and what it tells.
 type Participant struct {
-	Node    string    // the node's path
-	Data    []byte    // by default the participant's IP address
-	Session int64     // that the node belongs to
-	Token   int64     // the node's czxid: its fencing token, if it holds
-	Since   time.Time // when the node was created, by the server's clock
+	Node     string    // the node's path
+	Data     []byte    // by default the participant's IP address; RevokeMessage once somebody wants its place back
+	Identity *Identity // what Data tells, nil if it is something else
+	Session  int64     // that the node belongs to
+	Token    int64     // the node's czxid: its fencing token, if it holds
+	Since    time.Time // when the node was created, by the server's clock
+}
+
+// String is for people: who, the node, and since when.
+func (p Participant) String() string {
+	who := fmt.Sprintf("%q", clip(string(p.Data)))
+	if p.Identity != nil {
+		who = p.Identity.String()
+	}
+	return fmt.Sprintf("%s, node %s, session %#x, since %s", who, p.Node, p.Session, p.Since.UTC().Format(time.RFC3339Nano))
+}
+
+// MarshalLogObject adds the fields of the participant to a log: host, process and pid, or data if that is something else.
+func (p Participant) MarshalLogObject(log zapcore.ObjectEncoder) error {
+	log.AddString("node", p.Node)
+	if p.Identity != nil {
+		log.AddString("host", clip(p.Identity.Host))
+		log.AddString("process", clip(p.Identity.Process))
+		log.AddInt("pid", p.Identity.PID)
+	} else {
+		log.AddString("data", clip(string(p.Data)))
+	}
+	log.AddInt64("session", p.Session)
+	log.AddTime("since", p.Since)
+	return nil
 }

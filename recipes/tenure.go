@@ -20,6 +20,7 @@ const RevokeMessage = "__REVOKE__"
 type Grant struct {
 	Session *framework.Session // that the node belongs to
 	Footing framework.Footing  // what the hold stands on; it was good when nobody was ahead
+	Recipe  string             // what measurements call the kind of lock
 	Key     any                // of the lock, for re-entry: comparable, one for each lock of each client
 	Node    string             // the node's path
 	Token   int64              // its czxid
@@ -29,7 +30,7 @@ type Grant struct {
 
 // NewHold makes the first level of ownership of a lock node. It is for recipes.
 func NewHold(g Grant) *Hold {
-	t := &tenure{Grant: g, revoked: make(chan struct{}), wanted: make(chan struct{}), levels: map[*Hold]struct{}{}}
+	t := &tenure{Grant: g, begun: time.Now(), revoked: make(chan struct{}), wanted: make(chan struct{}), levels: map[*Hold]struct{}{}}
 	t.ctx, t.over = context.WithCancel(context.Background())
 	t.heed(g.Data)
 	h := t.newLevel()
@@ -42,6 +43,7 @@ func NewHold(g Grant) *Hold {
 // tenure is the ownership of one lock node: what the levels share.
 type tenure struct {
 	Grant
+	begun   time.Time
 	ctx     context.Context // ends with the tenure
 	over    context.CancelFunc
 	revoked chan struct{} // closed by heed
@@ -96,6 +98,7 @@ func (t *tenure) end(reason error) {
 		if errors.Is(reason, framework.ErrSuspended) {
 			t.Session.DeleteLater(t.Node) // the session lives, and so does the node
 		}
+		t.measure(time.Now(), reason)
 		t.Session.Logger().Warn("hold ended", zap.String("path", t.Node), zap.Int64("session", t.Session.ID()),
 			zap.Int64("token", t.Token), zap.Error(reason))
 	}

@@ -26,12 +26,35 @@ type Mutex struct {
 // Option configures a Mutex.
 type Option func(*config)
 
-type config struct{ data []byte }
+type config struct {
+	data     []byte // nil: the default
+	identity bool
+}
 
 // WithData sets the data of the lock nodes, which Participants shows: who we are. The default is this host's IP address, as in Curator,
-// where it is a subclass's getLockNodeBytes.
+// where it is a subclass's getLockNodeBytes. Not together with WithIdentity.
 func WithData(data []byte) Option {
 	return func(c *config) { c.data = append([]byte{}, data...) }
+}
+
+// WithIdentity sets the data of the lock nodes to who we are: host, process and process id, as a recipes.Identity. Participants shows it
+// parsed, and the warning of those who wait for long names it. Whoever asks for the lock back with Revoke writes over it. Not
+// together with WithData.
+func WithIdentity() Option {
+	return func(c *config) { c.identity = true }
+}
+
+// nodeData is the data of the lock nodes.
+func (c config) nodeData() ([]byte, error) {
+	switch {
+	case c.identity && c.data != nil:
+		return nil, errors.New("WithData and WithIdentity exclude each other: both set the data of the lock nodes")
+	case c.identity:
+		return recipes.OwnIdentity()
+	case c.data != nil:
+		return c.data, nil
+	}
+	return queue.DefaultData(), nil
 }
 
 // New makes a mutex on path, which is a node of its own: the lock nodes are its children, and other children are ignored. Missing nodes
@@ -41,15 +64,19 @@ func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 	if err := check(c, path); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
-	cfg := config{data: queue.DefaultData()}
+	var cfg config
 	for i, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("mutex: option %d is nil", i)
 		}
 		opt(&cfg)
 	}
-	rules := queue.Rules{Name: marker, Block: []string{marker}}
-	return &Mutex{client: c, path: path, line: queue.New(c, path, rules, cfg.data)}, nil
+	data, err := cfg.nodeData()
+	if err != nil {
+		return nil, fmt.Errorf("mutex: %w", err)
+	}
+	rules := queue.Rules{Recipe: "mutex", Name: marker, Block: []string{marker}}
+	return &Mutex{client: c, path: path, line: queue.New(c, path, rules, data)}, nil
 }
 
 func check(c *framework.Client, path string) error {
@@ -164,8 +191,8 @@ func (l *locker) Unlock() {
 
 // Revoke asks the holder or waiter whose lock node this is to give its place up: recipes.Hold.Revoked is closed there, and a Curator
 // client's RevocationListener called. It returns when the request is written, not when the lock is free. A node that is gone is
-// fine; one that is not named like a lock node is an error. The nodes are those that Participants lists. Curator:
-// Revoker.attemptRevoke.
+// fine; one that is not named like a lock node is an error. The nodes are those that Participants lists. The request takes the place of
+// the node's data, and so of what WithIdentity or WithData told. Curator: Revoker.attemptRevoke.
 func Revoke(ctx context.Context, c *framework.Client, node string) error {
 	if ctx == nil {
 		return fmt.Errorf("mutex: revoke: %w", framework.ErrNilContext)

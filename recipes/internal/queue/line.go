@@ -17,8 +17,9 @@ import (
 
 // Rules is what tells one kind of lock from another.
 type Rules struct {
-	Name  string   // suffix of our own nodes
-	Block []string // suffixes of the nodes that stand in the way when they are ahead
+	Recipe string   // what measurements call it
+	Name   string   // suffix of our own nodes
+	Block  []string // suffixes of the nodes that stand in the way when they are ahead
 }
 
 // Line is the line at one path. Safe for concurrent use.
@@ -31,6 +32,7 @@ type Line struct {
 
 	mu     sync.Mutex
 	parent parent
+	warned time.Time // when the last warning of a long wait was due
 }
 
 // parent is what is remembered of the parent node, so that entering the line can write it back.
@@ -67,14 +69,24 @@ var (
 // Acquire waits in line until the lock is ours. A place that is lost, with the session or because somebody deleted the node, is
 // taken again at the end of the line. Whatever the end, no node stays behind that is not held.
 func (l *Line) Acquire(ctx context.Context) (*recipes.Hold, error) {
-	return l.persist(ctx, func(ctx context.Context) (*recipes.Hold, error) { return l.once(ctx, l.wait) })
+	defer l.count()()
+	a := l.newAlarm(ctx)
+	defer a.stop()
+	return l.persist(ctx, func(ctx context.Context) (*recipes.Hold, error) {
+		return l.once(ctx, func(ctx context.Context, p *place, ahead []member) error {
+			a.start()
+			return l.wait(ctx, p, ahead)
+		})
+	})
 }
 
 // Try enters the line only if nobody is in it, and leaves it if somebody was faster.
 func (l *Line) Try(ctx context.Context) (*recipes.Hold, error) { return l.persist(ctx, l.tryOnce) }
 
 // persist takes another place when one is lost.
-func (l *Line) persist(ctx context.Context, attempt func(context.Context) (*recipes.Hold, error)) (*recipes.Hold, error) {
+func (l *Line) persist(ctx context.Context, attempt func(context.Context) (*recipes.Hold, error)) (_ *recipes.Hold, err error) {
+	begun := time.Now()
+	defer func() { l.measure(begun, err) }()
 	for {
 		hold, err := attempt(ctx)
 		if again(err) && ctx.Err() == nil {
@@ -175,6 +187,7 @@ func (l *Line) grant(ctx context.Context, p *place) (*recipes.Hold, error) {
 	return recipes.NewHold(recipes.Grant{
 		Session: p.session,
 		Footing: footing,
+		Recipe:  l.rules.Recipe,
 		Key:     l.Key(),
 		Node:    l.node(p.name),
 		Token:   p.token,

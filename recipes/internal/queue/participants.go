@@ -34,18 +34,23 @@ func (l *Line) Participants(ctx context.Context) ([]recipes.Participant, error) 
 		if err != nil {
 			return nil, fmt.Errorf("participants: %w", err)
 		}
-		all = append(all, recipes.Participant{
-			Node:    l.node(m.name),
-			Data:    data,
-			Session: stat.EphemeralOwner,
-			Token:   stat.Czxid,
-			Since:   time.UnixMilli(stat.Ctime),
-		})
+		all = append(all, participant(l.node(m.name), data, stat))
 	}
 	if wrapped(line) {
 		slices.SortFunc(all, func(a, b recipes.Participant) int { return cmp.Compare(a.Token, b.Token) })
 	}
 	return all, nil
+}
+
+func participant(node string, data []byte, stat *zk.Stat) recipes.Participant {
+	return recipes.Participant{
+		Node:     node,
+		Data:     data,
+		Identity: recipes.ParseIdentity(data),
+		Session:  stat.EphemeralOwner,
+		Token:    stat.Czxid,
+		Since:    time.UnixMilli(stat.Ctime),
+	}
 }
 
 // DefaultData is what Curator stores in a node that is given no data: the host's IP address. Nothing parses it.

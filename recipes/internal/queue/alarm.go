@@ -1,0 +1,116 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/retry"
+)
+
+// alarm warns of a wait that takes long, beside it: whatever comes of the warning, the wait goes on as before. It costs a timer, and from
+// the first warning on a goroutine. Whoever waits starts and stops it.
+type alarm struct {
+	line  *Line
+	ctx   context.Context // of the wait
+	limit time.Duration   // 0: there is nobody to be warned
+	begun time.Time
+	timer *time.Timer // nil before start
+	over  context.CancelFunc
+	done  chan struct{} // closed by run
+}
+
+func (l *Line) newAlarm(ctx context.Context) *alarm {
+	a := &alarm{line: l, ctx: ctx}
+	if l.log.Core().Enabled(zap.WarnLevel) {
+		a.limit = l.client.WaitWarning()
+	}
+	return a
+}
+
+// start begins to count, unless it has before: a place that was lost and taken again is one wait.
+func (a *alarm) start() {
+	if a.limit == 0 || a.timer != nil {
+		return
+	}
+	a.ctx, a.over = context.WithCancel(a.ctx)
+	a.begun, a.done = time.Now(), make(chan struct{})
+	a.timer = time.AfterFunc(a.limit, a.run)
+}
+
+// stop returns when nothing of the alarm runs any more.
+func (a *alarm) stop() {
+	if a.timer == nil {
+		return
+	}
+	a.over()
+	if !a.timer.Stop() {
+		<-a.done
+	}
+}
+
+// run warns now, and again each time the wait has doubled.
+func (a *alarm) run() {
+	defer close(a.done)
+	for due := a.limit; ; {
+		if a.line.mayWarn(a.begun.Add(due), a.limit) {
+			a.warn()
+		}
+		for due <= time.Since(a.begun) {
+			due *= 2
+		}
+		select {
+		case <-time.After(due - time.Since(a.begun)):
+		case <-a.ctx.Done():
+			return
+		}
+	}
+}
+
+// mayWarn allows one warning in each span of limit, however many wait. It goes by the times for which warnings were meant, so that one
+// that came late does not cost the same wait its next.
+func (l *Line) mayWarn(due time.Time, limit time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.warned.IsZero() && due.Sub(l.warned) < limit {
+		return false
+	}
+	l.warned = due
+	return true
+}
+
+func (a *alarm) warn() {
+	var first recipes.Participant
+	err := retry.Do(a.ctx, retry.Never(), nil, func(ctx context.Context) (err error) {
+		first, err = a.line.first(ctx)
+		return err
+	})
+	who := zap.Object("first", first)
+	if err != nil {
+		who = zap.Error(err)
+	}
+	if a.ctx.Err() == nil { // else the wait is over
+		a.line.log.Warn("still waiting", zap.Duration("waited", time.Since(a.begun).Round(time.Millisecond)), who)
+	}
+}
+
+// first reads who is first in line.
+func (l *Line) first(ctx context.Context) (recipes.Participant, error) {
+	children, _, err := l.client.Children(ctx, l.path)
+	if err != nil {
+		return recipes.Participant{}, err
+	}
+	line := lineup(children, l.rules.Block)
+	if len(line) == 0 || wrapped(line) {
+		return recipes.Participant{}, errors.New("the names of the nodes do not tell who is first in line")
+	}
+	node := l.node(line[0].name)
+	data, stat, err := l.client.Get(ctx, node)
+	if err != nil {
+		return recipes.Participant{}, err
+	}
+	return participant(node, data, stat), nil
+}
