@@ -28,6 +28,8 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		`namespace "a//b"`:                               framework.WithNamespace("a//b"),
 		`namespace ".."`:                                 framework.WithNamespace(".."),
 		"logger is nil":                                  framework.WithLogger(nil),
+		"metrics are nil":                                framework.WithMetrics(nil),
+		"wait warning -1s is negative":                   framework.WithWaitWarning(-time.Second),
 		"credential has no scheme":                       framework.WithAuth("", []byte("a:b")),
 		"ACL provider is nil":                            framework.WithACL(nil),
 		"TLS configuration is nil":                       framework.WithTLS(nil),

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/retry"
@@ -33,9 +34,10 @@ func TestSimulatedContenders(t *testing.T) {
 
 func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	resource := &resource{t: t, expelled: map[string]int64{}}
+	var measured testzk.Metrics
 	var running sync.WaitGroup
 	for i := range contenders {
-		c := &contender{t: t, resource: resource, name: fmt.Sprintf("c%d", i), random: rand.New(rand.NewPCG(random.Uint64(), 0))}
+		c := &contender{t: t, resource: resource, metrics: &measured, name: fmt.Sprintf("c%d", i), random: rand.New(rand.NewPCG(random.Uint64(), 0))}
 		c.connect(srv)
 		running.Go(c.run)
 	}
@@ -50,6 +52,7 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	running.Wait()
 	time.Sleep(2 * simTimeout) // nothing is lost, and what is still pending then is never done
 	require.Equal(t, "/lock container\n", srv.Tree())
+	require.Empty(t, measured.Levels())
 }
 
 // harm does one thing to a client. What would last is over before a session's end.
@@ -79,6 +82,7 @@ func harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand) {
 type contender struct {
 	t        *testing.T
 	resource *resource
+	metrics  framework.Metrics
 	name     string
 	random   *rand.Rand
 	lock     *mutex.Mutex
@@ -88,6 +92,7 @@ func (c *contender) connect(srv *zktest.Server) {
 	client, err := framework.New(srv.MemAddr(),
 		framework.WithDialer(srv.Client(c.name).DialContext),
 		framework.WithSessionTimeout(simTimeout),
+		framework.WithMetrics(c.metrics),
 		framework.WithRandom(rand.New(rand.NewPCG(c.random.Uint64(), 1)).Int64N),
 		framework.WithRetry(retry.Forever(100*time.Millisecond)))
 	require.NoError(c.t, err)

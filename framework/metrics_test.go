@@ -1,0 +1,137 @@
+package framework_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+func TestInstrumentsTellWhatTheyAre(t *testing.T) {
+	names := map[string]bool{}
+	for n, i := range framework.Instruments() {
+		require.Equal(t, n, int(i))
+		require.Regexp(t, `^docent(\.[a-z]+)+$`, i.Name())
+		require.Equal(t, i.Name(), i.String())
+		require.NotEmpty(t, i.Description(), i)
+		require.False(t, names[i.Name()], i)
+		names[i.Name()] = true
+		if i.Kind() == framework.Histogram {
+			require.Equal(t, "s", i.Unit(), i)
+		} else {
+			require.Regexp(t, `^\{[a-z]+\}$`, i.Unit(), i)
+		}
+		require.NotContains(t, i.Kind().String(), "kind", i)
+	}
+	require.Contains(t, framework.Instrument(-1).Name(), "-1")
+	require.Contains(t, framework.Instrument(1000).Name(), "1000")
+	require.Contains(t, framework.Kind(9).String(), "9")
+	labels := framework.LockWait.Labels()
+	labels[0] = "mine"
+	require.NotEqual(t, labels, framework.LockWait.Labels(), "whoever asks gets a copy")
+}
+
+func TestMeasuringNothingCostsNothing(t *testing.T) {
+	c := nowhere(t)
+	m := c.Metrics()
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		m.Add(framework.LockWaiters, 1, framework.Labels{Recipe: "mutex", Path: "/a"})
+		m.Record(framework.LockWait, time.Second, framework.Labels{Recipe: "mutex", Path: "/a"})
+	}))
+	require.NotNil(t, (&framework.Client{}).Metrics())
+	require.NotNil(t, (&framework.Session{}).Metrics())
+}
+
+// simulated is a client in a simulation.
+func simulated(t *testing.T, srv *zktest.Server, opts ...framework.Option) *framework.Client {
+	t.Helper()
+	return testzk.Connected(t, srv.MemAddr(), append([]framework.Option{framework.WithDialer(srv.Client("a").DialContext)}, opts...)...)
+}
+
+func TestSessionsAndReconnectsAreCountedByCause(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		var m testzk.Metrics
+		c := simulated(t, srv, framework.WithMetrics(&m))
+		a := srv.Client("a")
+		settle := func() { time.Sleep(time.Minute) }
+		lines := func() []string { return m.Lines(0) }
+
+		settle()
+		require.Empty(t, lines(), "the first connection is nothing to be counted")
+		a.Drop()
+		settle()
+		require.Equal(t, []string{"docent.connection.reconnects{} 1"}, lines())
+		require.NoError(t, a.Sessions()[0].Expire())
+		settle()
+		require.Equal(t, []string{"docent.connection.reconnects{} 2", "docent.session.losses{expired} 1"}, lines())
+		a.Cut()
+		settle()
+		require.Equal(t, []string{
+			"docent.connection.reconnects{} 2", "docent.session.losses{deadline} 1", "docent.session.losses{expired} 1",
+		}, lines(), "a session that could not be replaced yet")
+		a.Heal()
+		settle()
+		require.NoError(t, c.Close())
+		require.Equal(t, []string{
+			"docent.connection.reconnects{} 3",
+			"docent.session.losses{closed} 1", "docent.session.losses{deadline} 1", "docent.session.losses{expired} 1",
+		}, lines())
+	})
+}
+
+func TestRefusedCredentialsAreCounted(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		var m testzk.Metrics
+		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext), framework.WithMetrics(&m),
+			framework.WithAuth("nosuch", []byte("x")))
+		require.ErrorIs(t, c.WaitConnected(context.Background()), framework.ErrAuthFailed)
+		require.NoError(t, c.Close())
+		require.Equal(t, []string{"docent.session.losses{auth_failed} 1"}, m.Lines(0))
+	})
+}
+
+// Errands are under way while there is no connection, and none is when the client is closed.
+func TestBacklogIsWhatIsUnderWay(t *testing.T) {
+	for ending, end := range map[string]func(*framework.Client, *zktest.Client){
+		"by success": func(_ *framework.Client, a *zktest.Client) { a.Refuse(false) },
+		"by closing": func(c *framework.Client, _ *zktest.Client) { _ = c.Close() },
+		"by the end of the session": func(_ *framework.Client, a *zktest.Client) {
+			time.Sleep(time.Minute)
+			a.Refuse(false)
+		},
+	} {
+		t.Run(ending, func(t *testing.T) {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+				var m testzk.Metrics
+				c := simulated(t, srv, framework.WithMetrics(&m), framework.WithRetry(retry.Never()))
+				s := session(t, c)
+				srv.Client("a").Refuse(true)
+				srv.Client("a").Drop()
+				time.Sleep(time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+				defer cancel()
+				require.Error(t, s.DeleteGuaranteed(ctx, "/a"))
+				require.Error(t, s.DeleteGuaranteed(ctx, "/b"))
+				synctest.Wait()
+				require.Equal(t, []string{"docent.janitor.backlog{} 2"}, m.Levels())
+				end(c, srv.Client("a"))
+				time.Sleep(10 * time.Second)
+				require.Empty(t, m.Levels())
+				require.NoError(t, c.Close())
+				require.Error(t, c.DeleteGuaranteed(context.Background(), "/a"))
+				require.Empty(t, m.Levels(), "what is not begun is not counted")
+				require.Contains(t, strings.Join(m.Lines(0), " "), "docent.janitor.backlog{} 0")
+			})
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package testzk
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/docent-zk/docent/framework"
+)
+
+// Metrics keeps what it is told. The zero value is ready for use.
+type Metrics struct {
+	mu        sync.Mutex
+	sums      map[series]int64
+	durations map[series][]time.Duration
+	wrong     []string
+}
+
+type series struct {
+	instrument framework.Instrument
+	labels     framework.Labels
+}
+
+// Add refuses what no counter can be told, and levels below 0.
+func (m *Metrics) Add(i framework.Instrument, n int64, l framework.Labels) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sums == nil {
+		m.sums = map[series]int64{}
+	}
+	s := series{i, l}
+	m.sums[s] += n
+	if i.Kind() == framework.Histogram || i.Kind() == framework.Counter && n < 0 || m.sums[s] < 0 {
+		m.wrong = append(m.wrong, fmt.Sprintf("%v %v: %+d is %d", i, l, n, m.sums[s]))
+	}
+}
+
+// Record refuses what is no duration of something.
+func (m *Metrics) Record(i framework.Instrument, d time.Duration, l framework.Labels) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.durations == nil {
+		m.durations = map[series][]time.Duration{}
+	}
+	s := series{i, l}
+	m.durations[s] = append(m.durations[s], d)
+	if i.Kind() != framework.Histogram || d < 0 {
+		m.wrong = append(m.wrong, fmt.Sprintf("%v %v: %v", i, l, d))
+	}
+}
+
+// Lines are the values, sorted, as "name{label value ...} n" and "name{label value ...} duration duration ...", the durations rounded.
+// What was refused comes first.
+func (m *Metrics) Lines(round time.Duration) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var lines []string
+	for s, n := range m.sums {
+		lines = append(lines, fmt.Sprintf("%v %d", s, n))
+	}
+	for s, all := range m.durations {
+		texts := []string{s.String()}
+		for _, d := range all {
+			texts = append(texts, d.Round(round).String())
+		}
+		lines = append(lines, strings.Join(texts, " "))
+	}
+	slices.Sort(lines)
+	return append(slices.Clone(m.wrong), lines...)
+}
+
+// Levels are the values of those instruments that must be 0 when all is over, and are not; and what was refused.
+func (m *Metrics) Levels() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	levels := slices.Clone(m.wrong)
+	for s, n := range m.sums {
+		if s.instrument.Kind() == framework.UpDownCounter && n != 0 {
+			levels = append(levels, fmt.Sprintf("%v %d", s, n))
+		}
+	}
+	return levels
+}
+
+func (s series) String() string {
+	var parts []string
+	for _, l := range []string{s.labels.Recipe, s.labels.Path, s.labels.Outcome, s.labels.Cause} {
+		if l != "" {
+			parts = append(parts, l)
+		}
+	}
+	return s.instrument.Name() + "{" + strings.Join(parts, " ") + "}"
+}
