@@ -1,0 +1,52 @@
+package mutex_test
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+)
+
+func TestParticipantsTellWhoTheyAre(t *testing.T) {
+	client, path := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
+	mu := newMutex(t, client, path, mutex.WithIdentity())
+	hold := acquire(t, mu)
+	start(t, newMutex(t, client, path, mutex.WithData([]byte("worker 7"))))
+	line := queued(t, mu, 2)
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	want := recipes.Identity{Host: host, Process: "mutex.test", PID: os.Getpid()}
+	require.Equal(t, &want, line[0].Identity)
+	var onTheServer recipes.Identity
+	require.NoError(t, json.Unmarshal(line[0].Data, &onTheServer))
+	require.Equal(t, want, onTheServer)
+	require.Nil(t, line[1].Identity)
+	require.NoError(t, hold.Release())
+}
+
+func TestRevokeTakesThePlaceOfTheIdentity(t *testing.T) {
+	client, path := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
+	mu := newMutex(t, client, path, mutex.WithIdentity())
+	hold := acquire(t, mu)
+	require.NoError(t, mutex.Revoke(testzk.Context(t), client, hold.Path()))
+	line := queued(t, mu, 1)
+	require.Nil(t, line[0].Identity)
+	require.Equal(t, recipes.RevokeMessage, string(line[0].Data))
+	require.NoError(t, hold.Release())
+}
+
+func TestDataAndIdentityExcludeEachOther(t *testing.T) {
+	client, err := framework.New("127.0.0.1:1")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	for _, data := range [][]byte{nil, []byte("x")} {
+		_, err = mutex.New(client, "/lock", mutex.WithData(data), mutex.WithIdentity())
+		require.EqualError(t, err, "mutex: WithData and WithIdentity exclude each other: both set the data of the lock nodes")
+	}
+}
