@@ -1,0 +1,192 @@
+package oteldocent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	oteldocent "github.com/docent-zk/docent/contrib/otel"
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// collect returns an adapter, and what was measured through it: a line for each series.
+func collect(t *testing.T, opts ...oteldocent.Option) (framework.Metrics, func() []string) {
+	t.Helper()
+	reader := sdk.NewManualReader()
+	m, err := oteldocent.New(sdk.NewMeterProvider(sdk.WithReader(reader)).Meter("test"), opts...)
+	require.NoError(t, err)
+	return m, func() (lines []string) {
+		var data metricdata.ResourceMetrics
+		require.NoError(t, reader.Collect(context.Background(), &data))
+		for _, scope := range data.ScopeMetrics {
+			for _, m := range scope.Metrics {
+				lines = append(lines, series(m)...)
+			}
+		}
+		slices.Sort(lines)
+		return lines
+	}
+}
+
+func series(m metricdata.Metrics) (lines []string) {
+	name := m.Name + " " + m.Unit
+	switch data := m.Data.(type) {
+	case metricdata.Sum[int64]:
+		for _, p := range data.DataPoints {
+			lines = append(lines, fmt.Sprintf("%s monotonic=%v %s %d", name, data.IsMonotonic, attributes(p.Attributes), p.Value))
+		}
+	case metricdata.Histogram[float64]:
+		for _, p := range data.DataPoints {
+			lines = append(lines, fmt.Sprintf("%s histogram %s %d of %gs", name, attributes(p.Attributes), p.Count, p.Sum))
+		}
+	default:
+		lines = append(lines, fmt.Sprintf("%s %T", name, data))
+	}
+	return lines
+}
+
+func attributes(set attribute.Set) string {
+	var all []string
+	for _, a := range set.ToSlice() {
+		all = append(all, string(a.Key)+"="+a.Value.AsString())
+	}
+	return "{" + strings.Join(all, " ") + "}"
+}
+
+// measure tells m one thing of each kind, with all labels that the instrument has.
+func measure(m framework.Metrics) {
+	for _, i := range framework.Instruments() {
+		var l framework.Labels
+		for _, label := range i.Labels() {
+			switch label {
+			case "recipe":
+				l.Recipe = "mutex"
+			case "path":
+				l.Path = "/orders/7"
+			case "outcome":
+				l.Outcome = framework.OutcomeAcquired
+			case "cause":
+				l.Cause = framework.CauseClosed
+			}
+		}
+		if i.Kind() == framework.Histogram {
+			m.Record(i, 1500*time.Millisecond, l)
+		} else {
+			m.Add(i, 3, l)
+		}
+		if i.Kind() == framework.UpDownCounter {
+			m.Add(i, -2, l)
+		}
+	}
+}
+
+func TestNamesUnitsAndAttributes(t *testing.T) {
+	m, lines := collect(t)
+	measure(m)
+	require.Equal(t, []string{
+		"docent.connection.reconnects {connection} monotonic=true {} 3",
+		"docent.janitor.backlog {deletion} monotonic=false {} 1",
+		"docent.lock.hold s histogram {docent.cause=closed docent.recipe=mutex} 1 of 1.5s",
+		"docent.lock.losses {hold} monotonic=true {docent.cause=closed docent.recipe=mutex} 3",
+		"docent.lock.wait s histogram {docent.outcome=acquired docent.recipe=mutex} 1 of 1.5s",
+		"docent.lock.waiters {waiter} monotonic=false {docent.recipe=mutex} 1",
+		"docent.session.losses {session} monotonic=true {docent.cause=closed} 3",
+	}, lines())
+}
+
+func TestPathsAreThereWhereTheyAreNamed(t *testing.T) {
+	m, lines := collect(t, oteldocent.WithPaths(func(path string) string {
+		family, found := strings.CutSuffix(path, "/7")
+		if !found {
+			return ""
+		}
+		return family
+	}))
+	m.Add(framework.LockWaiters, 1, framework.Labels{Recipe: "mutex", Path: "/orders/7"})
+	m.Add(framework.LockWaiters, 1, framework.Labels{Recipe: "mutex", Path: "/other"})
+	m.Add(framework.Reconnects, 1, framework.Labels{})
+	require.Equal(t, []string{
+		"docent.connection.reconnects {connection} monotonic=true {} 1",
+		"docent.lock.waiters {waiter} monotonic=false {docent.path=/orders docent.recipe=mutex} 1",
+		"docent.lock.waiters {waiter} monotonic=false {docent.recipe=mutex} 1",
+	}, lines())
+}
+
+func TestBucketsAreOfSeconds(t *testing.T) {
+	reader := sdk.NewManualReader()
+	m, err := oteldocent.New(sdk.NewMeterProvider(sdk.WithReader(reader)).Meter("test"))
+	require.NoError(t, err)
+	m.Record(framework.LockWait, 3*time.Millisecond, framework.Labels{})
+	var data metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(context.Background(), &data))
+	point := data.ScopeMetrics[0].Metrics[0].Data.(metricdata.Histogram[float64]).DataPoints[0]
+	require.Equal(t, []float64{.001, .0025, .005}, point.Bounds[:3])
+	require.Equal(t, []uint64{0, 0, 1}, point.BucketCounts[:3])
+}
+
+func TestUnknownInstrumentsAreIgnored(t *testing.T) {
+	m, lines := collect(t)
+	m.Add(framework.Instrument(99), 1, framework.Labels{})
+	m.Record(framework.Instrument(99), 1, framework.Labels{})
+	m.Record(framework.LockWaiters, 1, framework.Labels{})
+	require.Empty(t, lines())
+}
+
+// refusing is a meter that has no counters.
+type refusing struct{ noop.Meter }
+
+func (refusing) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return nil, errors.New("no counters")
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	meter := noop.Meter{}
+	for want, mistake := range map[string]func() (framework.Metrics, error){
+		"oteldocent: meter is nil":                     func() (framework.Metrics, error) { return oteldocent.New(nil) },
+		"oteldocent: option 0 is nil":                  func() (framework.Metrics, error) { return oteldocent.New(meter, nil) },
+		"oteldocent: function that names paths is nil": func() (framework.Metrics, error) { return oteldocent.New(meter, oteldocent.WithPaths(nil)) },
+		"oteldocent: docent.lock.losses: no counters":  func() (framework.Metrics, error) { return oteldocent.New(refusing{}) },
+	} {
+		m, err := mistake()
+		require.EqualError(t, err, want)
+		require.Nil(t, m)
+	}
+}
+
+func TestClientsMeasureThroughIt(t *testing.T) {
+	srv := zktest.Start(t)
+	m, lines := collect(t)
+	client, err := framework.New(srv.Addr(), framework.WithMetrics(m))
+	require.NoError(t, err)
+	mu, err := mutex.New(client, "/lock")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	hold, err := mu.Acquire(ctx)
+	require.NoError(t, err)
+	require.NoError(t, hold.Release())
+	require.NoError(t, client.Close())
+	all := strings.Join(lines(), "\n")
+	for _, want := range []string{
+		"docent.lock.wait s histogram {docent.outcome=acquired docent.recipe=mutex} 1 of ",
+		"docent.lock.hold s histogram {docent.cause=released docent.recipe=mutex} 1 of ",
+		"docent.lock.waiters {waiter} monotonic=false {docent.recipe=mutex} 0",
+		"docent.janitor.backlog {deletion} monotonic=false {} 0",
+		"docent.session.losses {session} monotonic=true {docent.cause=closed} 1",
+	} {
+		require.Contains(t, all, want)
+	}
+}

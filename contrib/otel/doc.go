@@ -1,0 +1,12 @@
+// Package oteldocent hands the measurements of docent's clients and locks to OpenTelemetry.
+//
+//	metrics, err := oteldocent.New(otel.Meter("github.com/docent-zk/docent"))
+//	if err != nil {
+//		return err
+//	}
+//	client, err := framework.New(connect, framework.WithMetrics(metrics))
+//
+// Names, units and descriptions are those of [framework.Instruments]. The attributes are docent.recipe, docent.outcome and docent.cause;
+// docent.path only with [WithPaths], since there may be any number of locks. Durations are in seconds, in buckets from a
+// millisecond to an hour.
+package oteldocent

@@ -1,0 +1,66 @@
+package oteldocent_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"path"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	oteldocent "github.com/docent-zk/docent/contrib/otel"
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// The locks below /orders are one series. A program would have a reader that exports, such as Prometheus's.
+func Example() {
+	reader := sdk.NewManualReader()
+	meter := sdk.NewMeterProvider(sdk.WithReader(reader)).Meter("github.com/docent-zk/docent")
+	metrics, err := oteldocent.New(meter, oteldocent.WithPaths(path.Dir))
+	if err != nil {
+		log.Fatal(err)
+	}
+	lock("/orders/7", metrics)
+	lock("/orders/8", metrics)
+
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &data); err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range data.ScopeMetrics[0].Metrics {
+		if hist, ok := m.Data.(metricdata.Histogram[float64]); ok && m.Name == framework.LockHold.Name() {
+			for _, p := range hist.DataPoints {
+				fmt.Println(m.Name, p.Attributes.Encoded(attribute.DefaultEncoder()), p.Count)
+			}
+		}
+	}
+	// Output: docent.lock.hold docent.cause=released,docent.path=/orders,docent.recipe=mutex 2
+}
+
+func lock(path string, metrics framework.Metrics) {
+	srv, err := zktest.New()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	client, err := framework.New(srv.Addr(), framework.WithMetrics(metrics))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	mu, err := mutex.New(client, path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	hold, err := mu.Acquire(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := hold.Release(); err != nil {
+		log.Fatal(err)
+	}
+}
