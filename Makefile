@@ -6,12 +6,12 @@ TEST        := go test -race -count=1 -timeout 10m
 NOSIM       := -skip '^TestSimulated' # they have servers of their own, whatever ZOOKEEPER says
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-race test verify unit seeds single ensemble chaos differential clients bench fix fuzz
+.PHONY: help deps deps-race test verify unit seeds single ensemble chaos differential clients contrib bench fix fuzz
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: verify unit seeds single ensemble chaos differential clients ## pass all tests: all of the following
+test: verify unit contrib seeds single ensemble chaos differential clients ## pass all tests: all of the following
 
 verify: ## formatting, go vet, staticcheck, go.mod
 	@scripts/verify-format.sh
@@ -21,6 +21,9 @@ verify: ## formatting, go vet, staticcheck, go.mod
 
 unit: deps-race ## every test that needs no real server; the suites run on the in-process one
 	env -u ZOOKEEPER $(TEST) ./...
+
+contrib: deps-race ## the modules of their own: all that verify and unit do here
+	cd contrib/otel && go vet ./... && go run $(STATICCHECK) ./... && $(TEST) ./... && go mod tidy -diff
 
 seeds: ## the simulations of the recipes with 1,000 seeds, each of them twice
 	ZKTEST_SEEDS=1000 go test -count=1 -timeout 10m -run '^TestSimulated' ./recipes/...
@@ -52,6 +55,7 @@ bench: deps ## how fast the in-process server is beside the real one
 fix: ## mend what verify finds and can be mended
 	gofmt -w .
 	go mod tidy
+	cd contrib/otel && go mod tidy
 
 fuzz: ## fuzz the parsers, a quarter of a minute each
 	@scripts/fuzz.sh 15s

@@ -29,6 +29,11 @@
 // left may still be applied; a protected node that is created in that way is deleted in the background. Without a deadline,
 // operations end with [ErrNotConnected] when the retry policy is exhausted.
 //
+// # Watching it at work
+//
+// [WithLogger] takes a zap logger. [WithMetrics] takes an adapter to a metrics library; the module contrib/otel is the one for
+// OpenTelemetry. [WithWaitWarning] sets after how long a wait for a lock is worth a warning. docs/observability.md has the details.
+//
 // # Errors
 //
 // ZooKeeper's own errors (zk.ErrNoNode and so on) and those of this package match with errors.Is; [Error] has the operation and the

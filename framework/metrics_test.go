@@ -2,7 +2,9 @@ package framework_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -134,4 +136,16 @@ func TestBacklogIsWhatIsUnderWay(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The table of the documentation is what Instruments tell.
+func TestMetricsAreDocumented(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("| Name | Kind | Unit | Labels | What |\n|---|---|---|---|---|\n")
+	for _, i := range framework.Instruments() {
+		fmt.Fprintf(&table, "| `%v` | %v | %s | %s | %s |\n", i, i.Kind(), i.Unit(), strings.Join(i.Labels(), ", "), i.Description())
+	}
+	doc, err := os.ReadFile("../docs/observability.md")
+	require.NoError(t, err)
+	require.Contains(t, string(doc), table.String()+"\n", "docs/observability.md needs this table")
 }

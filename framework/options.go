@@ -157,8 +157,8 @@ func namespacePath(name string) (string, error) {
 	return "/" + name, nil
 }
 
-// WithLogger sets where the client and the recipes on it log: sessions and states at Info, what they work around at Warn, the
-// driver at Debug. Field names are stable: path, session, token, attempt, server. Default: nowhere.
+// WithLogger sets where the client and the recipes on it log: sessions and states at Info, losses and what they work around at Warn,
+// the driver at Debug. Messages and field names are stable: docs/observability.md lists them. Default: nowhere.
 func WithLogger(l *zap.Logger) Option {
 	return func(c *config) error {
 		if l == nil {
