@@ -1,0 +1,20 @@
+package queue
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A warning that came late must not cost the same wait its next one.
+func TestWarningsAreLimitedByWhenTheyWereDue(t *testing.T) {
+	var l Line
+	due := time.Now().Add(-time.Second)
+	require.True(t, l.mayWarn(due, time.Minute))
+	require.False(t, l.mayWarn(due, time.Minute))
+	require.False(t, l.mayWarn(due.Add(-2*time.Minute), time.Minute), "of a wait that was due before, and is only now")
+	require.False(t, l.mayWarn(due.Add(time.Minute-1), time.Minute))
+	require.True(t, l.mayWarn(due.Add(time.Minute), time.Minute))
+	require.False(t, l.mayWarn(due.Add(time.Minute), time.Minute))
+}
