@@ -153,14 +153,17 @@ func (refusing) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64
 }
 
 func TestMistakesAreNamed(t *testing.T) {
-	meter := noop.Meter{}
-	for want, mistake := range map[string]func() (framework.Metrics, error){
-		"oteldocent: meter is nil":                     func() (framework.Metrics, error) { return oteldocent.New(nil) },
-		"oteldocent: option 0 is nil":                  func() (framework.Metrics, error) { return oteldocent.New(meter, nil) },
-		"oteldocent: function that names paths is nil": func() (framework.Metrics, error) { return oteldocent.New(meter, oteldocent.WithPaths(nil)) },
-		"oteldocent: docent.lock.losses: no counters":  func() (framework.Metrics, error) { return oteldocent.New(refusing{}) },
+	noPaths := oteldocent.WithPaths(nil)
+	for want, mistake := range map[string]struct {
+		meter metric.Meter
+		opts  []oteldocent.Option
+	}{
+		"oteldocent: meter is nil":                     {nil, nil},
+		"oteldocent: option 0 is nil":                  {noop.Meter{}, []oteldocent.Option{nil}},
+		"oteldocent: function that names paths is nil": {noop.Meter{}, []oteldocent.Option{noPaths}},
+		"oteldocent: docent.lock.losses: no counters":  {refusing{}, nil},
 	} {
-		m, err := mistake()
+		m, err := oteldocent.New(mistake.meter, mistake.opts...)
 		require.EqualError(t, err, want)
 		require.Nil(t, m)
 	}

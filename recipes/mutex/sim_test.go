@@ -37,7 +37,8 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	var measured testzk.Metrics
 	var running sync.WaitGroup
 	for i := range contenders {
-		c := &contender{t: t, resource: resource, metrics: &measured, name: fmt.Sprintf("c%d", i), random: rand.New(rand.NewPCG(random.Uint64(), 0))}
+		c := &contender{t: t, resource: resource, metrics: &measured, name: fmt.Sprintf("c%d", i)}
+		c.random = rand.New(rand.NewPCG(random.Uint64(), 0))
 		c.connect(srv)
 		running.Go(c.run)
 	}

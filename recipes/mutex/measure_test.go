@@ -1,0 +1,67 @@
+package mutex_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+)
+
+// measured is a client and what it measured of a lock.
+func measured(t *testing.T) (c *framework.Client, path string, lines func() []string) {
+	t.Helper()
+	var m testzk.Metrics
+	c, path = testzk.Connected(t, testzk.Connect(), framework.WithMetrics(&m)), testzk.Path(t)
+	return c, path, func() []string {
+		require.NoError(t, c.Close())
+		return m.Lines(time.Hour) // how long is not the question here
+	}
+}
+
+func TestLevelsAreOneHoldAndTriesAreNoWaiters(t *testing.T) {
+	c, path, lines := measured(t)
+	mu, ctx := newMutex(t, c, path), testzk.Context(t)
+	outer, err := mu.TryAcquire(ctx)
+	require.NoError(t, err)
+	inner, err := mu.Acquire(outer.Context(ctx))
+	require.NoError(t, err)
+	_, err = mu.TryAcquire(ctx)
+	require.ErrorIs(t, err, recipes.ErrNotAcquired)
+	require.NoError(t, inner.Release())
+	require.NoError(t, outer.Release())
+	require.ErrorIs(t, outer.Release(), recipes.ErrNotHeld)
+	require.Equal(t, []string{
+		"docent.janitor.backlog{} 0",
+		"docent.lock.hold{mutex " + path + " released} 0s",
+		"docent.lock.wait{mutex " + path + " acquired} 0s",
+		"docent.lock.wait{mutex " + path + " not_acquired} 0s",
+		"docent.session.losses{closed} 1",
+	}, lines())
+}
+
+// Exclusivity may not have lasted to the end of such a hold.
+func TestReleaseThatFindsTheNodeGoneCountsAsALoss(t *testing.T) {
+	c, path, lines := measured(t)
+	hold := acquire(t, newMutex(t, c, path))
+	require.NoError(t, testzk.Observer(t).Delete(hold.Path(), -1))
+	require.ErrorIs(t, hold.Release(), recipes.ErrNodeDeleted)
+	require.Subset(t, lines(), []string{
+		"docent.lock.hold{mutex " + path + " node_deleted} 0s",
+		"docent.lock.losses{mutex " + path + " node_deleted} 1",
+	})
+}
+
+func TestAcquireThatFailsIsMeasuredAsOne(t *testing.T) {
+	c, path, lines := measured(t)
+	require.NoError(t, c.Close())
+	_, err := newMutex(t, c, path).Acquire(testzk.Context(t))
+	require.ErrorIs(t, err, framework.ErrClosed)
+	require.Subset(t, lines(), []string{
+		"docent.lock.wait{mutex " + path + " failed} 0s",
+		"docent.lock.waiters{mutex " + path + "} 0",
+	})
+}
