@@ -27,7 +27,7 @@ type Config struct {
 	Dial           func(ctx context.Context, network, address string) (net.Conn, error)
 	TLS            *tls.Config // nil: plain
 	Logger         *zap.Logger
-	Random         func(n int64) int64   // 0 to n-1, for pauses and the order of servers; nil: of math/rand
+	Random         func(n int64) int64 // 0 to n-1, for pauses and the order of servers; nil: of math/rand
 
 	// These are called on the driver's own goroutines: they must not block and must not call the driver.
 	OnEvent      func(*Conn, zk.Event)
