@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"sync/atomic"
 )
 
@@ -70,19 +71,21 @@ func header(numbers ...int32) []byte {
 	return frame
 }
 
-// heed sees what the driver writes after the end: that it closes, as a rule. Anything else has no answer.
+// heed sees what the driver writes after the end: that it closes, or a ping. Anything else would wait for an answer in vain.
 func (s *shim) heed(frame []byte) {
-	if len(frame) >= lengthSize+8 && int32(binary.BigEndian.Uint32(frame[lengthSize+4:])) == opCloseSession {
-		s.farewell.last <- int32(binary.BigEndian.Uint32(frame[lengthSize:]))
-		return
+	xid := int32(binary.BigEndian.Uint32(frame[lengthSize:]))
+	switch op := int32(binary.BigEndian.Uint32(frame[lengthSize+4:])); {
+	case op == opCloseSession:
+		s.farewell.last <- xid
+	case xid != pingXid:
+		s.Close()
 	}
-	s.Close()
 }
 
 // lastWords is what the driver reads after the end. Requests that came too late for an answer are not to wait for one.
 func (s *shim) lastWords(b []byte) (int, error) {
 	s.mu.Lock()
-	late := len(s.waiting) > 0
+	late := slices.ContainsFunc(s.waiting, func(r request) bool { return r.xid != pingXid })
 	s.mu.Unlock()
 	if late {
 		s.Close()
