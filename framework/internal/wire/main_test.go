@@ -200,6 +200,9 @@ func connect(t *testing.T, cfg Config, servers ...string) *client {
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = patience
 	}
+	if cfg.Random == nil {
+		cfg.Random = func(n int64) int64 { return n / 20 } // short pauses
+	}
 	if cfg.Dial == nil {
 		cfg.Dial = (&net.Dialer{}).DialContext
 	}
