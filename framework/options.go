@@ -18,7 +18,7 @@ import (
 
 const (
 	defaultSessionTimeout = 30 * time.Second
-	defaultConnectTimeout = 5 * time.Second
+	defaultConnectTimeout = 2500 * time.Millisecond
 	defaultDeadline       = 2.0 / 3
 
 	minSessionTimeout = 100 * time.Millisecond
@@ -87,7 +87,7 @@ func WithSessionTimeout(d time.Duration) Option {
 }
 
 // WithConnectTimeout bounds one attempt to connect, the handshakes of TLS and ZooKeeper included, and how long one attempt at
-// an operation waits for a connection. Default 5 s; attempts to connect take no longer than a third of the session timeout.
+// an operation waits for a connection. Default 2.5 s; attempts to connect take no longer than a third of the session timeout.
 func WithConnectTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {

@@ -203,10 +203,7 @@ func (h *Hold) Release() error {
 	if !last {
 		return nil
 	}
-	ended := time.Now()
-	err = h.tenure.deleteNode()
-	h.tenure.measure(ended, err)
-	return err
+	return h.tenure.giveUp()
 }
 
 // finish ends this level and its contexts. It is called once, with mu of the tenure held, so that whoever finds the tenure ended finds the

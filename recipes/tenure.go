@@ -26,11 +26,29 @@ type Grant struct {
 	Token   int64              // its czxid
 	Watch   *framework.Watch   // for its data, if there is one already
 	Data    []byte             // what was read with Watch
+	Heirs   Heirs              // who may have the node after the hold; nil if nobody
 }
+
+// Heirs are those that a lock node can be passed on to when its hold is released. It is for recipes.
+type Heirs interface {
+	// Inherit is asked when the hold is over: it makes another hold of the node, or returns false.
+	Inherit(Grant) bool
+	// Vacated hears, once, of a node that is not passed on: it has been deleted, or the hold was lost.
+	Vacated()
+}
+
+// noHeirs is the default.
+type noHeirs struct{}
+
+func (noHeirs) Inherit(Grant) bool { return false }
+func (noHeirs) Vacated()           {}
 
 // NewHold makes the first level of ownership of a lock node. It is for recipes.
 func NewHold(g Grant) *Hold {
 	t := &tenure{Grant: g, begun: time.Now(), revoked: make(chan struct{}), wanted: make(chan struct{}), levels: map[*Hold]struct{}{}}
+	if t.Heirs == nil {
+		t.Heirs = noHeirs{}
+	}
 	t.ctx, t.over = context.WithCancel(context.Background())
 	t.heed(g.Data)
 	h := t.newLevel()
@@ -99,6 +117,7 @@ func (t *tenure) end(reason error) {
 			t.Session.DeleteLater(t.Node) // the session lives, and so does the node
 		}
 		t.measure(time.Now(), reason)
+		t.Heirs.Vacated()
 		t.Session.Logger().Warn("hold ended", zap.String("path", t.Node), zap.Int64("session", t.Session.ID()),
 			zap.Int64("token", t.Token), zap.Error(reason))
 	}
@@ -124,6 +143,22 @@ func (t *tenure) check() {
 		t.end(err)
 	}
 }
+
+// giveUp passes the node on or deletes it, after the last level.
+func (t *tenure) giveUp() error {
+	ended := time.Now()
+	if t.passOn() {
+		t.measure(ended, nil)
+		return nil
+	}
+	err := t.deleteNode()
+	t.measure(ended, err)
+	t.Heirs.Vacated()
+	return err
+}
+
+// passOn gives the node to an heir, unless somebody asks for it back.
+func (t *tenure) passOn() bool { return !isClosed(t.revoked) && t.Heirs.Inherit(t.Grant) }
 
 // deleteNode takes the node away. A node that is gone already was deleted by somebody else while we held it. A session that
 // ends only now is no loss, so the error must not look like one.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
@@ -29,6 +30,7 @@ type Option func(*config)
 type config struct {
 	data     []byte // nil: the default
 	identity bool
+	handoff  *queue.Handoff
 }
 
 // WithData sets the data of the lock nodes, which Participants shows: who we are. The default is this host's IP address, as in Curator,
@@ -42,6 +44,24 @@ func WithData(data []byte) Option {
 // together with WithData.
 func WithIdentity() Option {
 	return func(c *config) { c.identity = true }
+}
+
+// WithLocalHandoff lets the goroutines of the client that contend for the lock share one node: Release passes it on to the next of them,
+// in their order and without the servers, at most streak times and not once span has passed since the node came to hold the lock;
+// then it is deleted, so that others have their turn, and a new one gets in line. It is for locks that many goroutines of one process want.
+//
+// Holds of one node have the same Token: among goroutines of one client a resource must accept an equal one. A waiter with whom
+// the others wait, and who gives up, costs them its place in line. Only those take part who acquire with this option; all Mutex values
+// on one path of one client do so together, with the limits of whoever was first.
+func WithLocalHandoff(streak int, span time.Duration) Option {
+	return func(c *config) { c.handoff = &queue.Handoff{Streak: streak, Span: span} }
+}
+
+func (c config) check() error {
+	if h := c.handoff; h != nil && (h.Streak < 1 || h.Span <= 0) {
+		return fmt.Errorf("local hand-off: streak %d and span %v must be positive", h.Streak, h.Span)
+	}
+	return nil
 }
 
 // nodeData is the data of the lock nodes.
@@ -72,11 +92,15 @@ func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 		opt(&cfg)
 	}
 	data, err := cfg.nodeData()
-	if err != nil {
+	if err := errors.Join(err, cfg.check()); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
 	rules := queue.Rules{Recipe: "mutex", Name: marker, Block: []string{marker}}
-	return &Mutex{client: c, path: path, line: queue.New(c, path, rules, data)}, nil
+	line := queue.New(c, path, rules, data)
+	if cfg.handoff != nil {
+		line.HandOff(*cfg.handoff)
+	}
+	return &Mutex{client: c, path: path, line: line}, nil
 }
 
 func check(c *framework.Client, path string) error {

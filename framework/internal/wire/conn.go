@@ -45,6 +45,8 @@ type Conn struct {
 	ctx    context.Context // of the dials; ended by Kill
 	cancel context.CancelFunc
 
+	dialled time.Time // when the last attempt to connect began; of the driver's goroutine
+
 	mu      sync.Mutex
 	socket  *shim // the one in use, to be closed by whoever wants the driver to stop
 	info    Info
@@ -137,9 +139,11 @@ func (c *Conn) LeaveStranger() {
 	}
 }
 
-// EndSession asks the server to end the session and waits until it has, for as long as ctx lasts. If it cannot be confirmed the connection
-// is closed, so that the next one can be used to try again.
+// EndSession asks the server to end the session and waits until it has, as long as for a handshake, and no longer than ctx. If it cannot be
+// confirmed the connection is closed, so that the next one can be used to try again.
 func (c *Conn) EndSession(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, c.patience())
+	defer cancel()
 	c.mu.Lock()
 	socket := c.socket
 	c.mu.Unlock()
@@ -204,9 +208,10 @@ func (c *Conn) event(e zk.Event) {
 // expiry, and pauses between rounds.
 func (c *Conn) dial(network, address string, _ time.Duration) (net.Conn, error) {
 	c.replace(nil)
-	if !sleep(c.ctx, c.hosts.pause()) {
+	if !sleep(c.ctx, c.hosts.pause()-time.Since(c.dialled)) { // an attempt that took long was pause enough
 		return nil, errOver
 	}
+	c.dialled = time.Now()
 	deadline := time.Now().Add(c.patience())
 	ctx, cancel := context.WithDeadline(c.ctx, deadline)
 	defer cancel()

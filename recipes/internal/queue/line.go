@@ -30,6 +30,8 @@ type Line struct {
 	data   []byte
 	log    *zap.Logger
 
+	handoff *Handoff // nil: every hold has a node of its own
+
 	mu     sync.Mutex
 	parent parent
 	warned time.Time // when the last warning of a long wait was due
@@ -69,6 +71,13 @@ var (
 // Acquire waits in line until the lock is ours. A place that is lost, with the session or because somebody deleted the node, is
 // taken again at the end of the line. Whatever the end, no node stays behind that is not held.
 func (l *Line) Acquire(ctx context.Context) (*recipes.Hold, error) {
+	if l.handoff != nil {
+		return l.locally(ctx)
+	}
+	return l.acquire(ctx)
+}
+
+func (l *Line) acquire(ctx context.Context) (*recipes.Hold, error) {
 	defer l.count()()
 	a := l.newAlarm(ctx)
 	defer a.stop()
@@ -81,7 +90,14 @@ func (l *Line) Acquire(ctx context.Context) (*recipes.Hold, error) {
 }
 
 // Try enters the line only if nobody is in it, and leaves it if somebody was faster.
-func (l *Line) Try(ctx context.Context) (*recipes.Hold, error) { return l.persist(ctx, l.tryOnce) }
+func (l *Line) Try(ctx context.Context) (*recipes.Hold, error) {
+	if l.handoff != nil {
+		return l.tryLocally(ctx)
+	}
+	return l.try(ctx)
+}
+
+func (l *Line) try(ctx context.Context) (*recipes.Hold, error) { return l.persist(ctx, l.tryOnce) }
 
 // persist takes another place when one is lost.
 func (l *Line) persist(ctx context.Context, attempt func(context.Context) (*recipes.Hold, error)) (_ *recipes.Hold, err error) {
@@ -193,6 +209,7 @@ func (l *Line) grant(ctx context.Context, p *place) (*recipes.Hold, error) {
 		Token:   p.token,
 		Watch:   p.watch,
 		Data:    p.data,
+		Heirs:   l.heirs(),
 	}), nil
 }
 

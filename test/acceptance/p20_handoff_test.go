@@ -1,0 +1,182 @@
+package acceptance_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// 1,000 goroutines of one process on one lock with local hand-off: they have one node together, each has its turn in the order of its coming, and
+// the 999 hand-overs among them take no request to the servers at all.
+func TestP20_ThousandGoroutinesShareOneNode(t *testing.T) {
+	onlyInProcess(t, "requests are counted at the server, and the order of coming is made in virtual time")
+	const many = 1000
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		process := newP20Process(t, srv, "a", mutex.WithLocalHandoff(many, time.Hour))
+		hold, err := process.mu.Acquire(t.Context())
+		require.NoError(t, err)
+		var order []int
+		var running sync.WaitGroup
+		for i := range many {
+			running.Go(func() {
+				hold, err := process.mu.Acquire(t.Context())
+				if assert.NoError(t, err) {
+					order = append(order, i) // the lock is what keeps this from being a race
+					assert.NoError(t, hold.Release())
+				}
+			})
+			synctest.Wait()
+		}
+		children, err := srv.Children("/lock")
+		require.NoError(t, err)
+		require.Len(t, children, 1)
+		srv.ResetCounts()
+		require.NoError(t, hold.Release())
+		running.Wait()
+		for i := range many {
+			require.Equal(t, i, order[i])
+		}
+		requests := srv.Requests()
+		require.Equal(t, 1, requests[zktest.OpDelete], "the last one deletes the node")
+		require.Equal(t, 1, p20All(requests))
+	})
+}
+
+// Two processes with 1,000 goroutines each on one lock, a node for at most 50 local hand-overs: never more than one node of a process is there. A
+// hand-over to the other process takes that one at most four requests, made before its turn, and a deletion; local ones take none.
+func TestP20_ProcessesTakeTurnsAtFourRequestsEach(t *testing.T) {
+	onlyInProcess(t, "requests are counted at the server, in virtual time")
+	const many, streak = 1000, 50
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		a := newP20Process(t, srv, "a", mutex.WithLocalHandoff(streak, time.Hour))
+		b := newP20Process(t, srv, "b", mutex.WithLocalHandoff(streak, time.Hour))
+		for _, p := range []*p20Process{a, b} { // what is learned at the first acquire
+			hold, err := p.mu.Acquire(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, hold.Release())
+		}
+		srv.ResetCounts()
+		var running sync.WaitGroup
+		nodes := map[string]int{} // how many holds each had
+		var order []*p20Process
+		for _, p := range []*p20Process{a, b} {
+			for range many {
+				running.Go(func() {
+					hold, err := p.mu.Acquire(t.Context())
+					if !assert.NoError(t, err) {
+						return
+					}
+					nodes[hold.Path()]++
+					order = append(order, p)
+					children, err := srv.Children("/lock")
+					assert.NoError(t, err)
+					assert.LessOrEqual(t, len(children), 2, "nodes of two processes")
+					assert.NoError(t, hold.Release())
+				})
+			}
+		}
+		running.Wait()
+		require.Len(t, order, 2*many)
+		for node, holds := range nodes {
+			require.LessOrEqual(t, holds, streak+1, node)
+		}
+		const least = 2 * many / (streak + 1)
+		require.InDelta(t, least, len(nodes), 10, "nodes are given up before they are due")
+		requests := srv.Requests()
+		require.Equal(t, len(nodes), requests[zktest.OpDelete])
+		require.LessOrEqual(t, p20All(requests), (4+1)*len(nodes), "requests for %d nodes", len(nodes))
+		require.Greater(t, p20Turns(order), least/2, "the processes do not take turns")
+	})
+}
+
+// A goroutine that gives up while it waits for others of its process costs them nothing, and a lock that is lost with its session goes on with a
+// node of the next one: all of the others have their turn.
+func TestP20_LocalLineSurvivesWhoGivesUpAndLoss(t *testing.T) {
+	onlyInProcess(t, "sessions are ended at the server, in virtual time")
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		p := newP20Process(t, srv, "a", mutex.WithLocalHandoff(100, time.Hour))
+		hold, err := p.mu.Acquire(t.Context())
+		require.NoError(t, err)
+		impatient, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		held, gaveUp := 0, 0
+		for i := range 30 {
+			ctx := t.Context()
+			if i%3 == 0 {
+				ctx = impatient
+			}
+			running.Go(func() {
+				hold, err := p.mu.Acquire(ctx)
+				if err != nil {
+					assert.ErrorIs(t, err, context.Canceled)
+					assert.ErrorIs(t, err, recipes.ErrNotAcquired)
+					gaveUp++
+					return
+				}
+				held++
+				if held == 5 {
+					assert.NoError(t, srv.Client("a").Sessions()[0].Expire())
+					<-hold.Done()
+				}
+				_ = hold.Release() // of the lost one it says so
+			})
+			synctest.Wait()
+		}
+		cancel()
+		synctest.Wait()
+		require.Equal(t, 10, gaveUp)
+		_, err = p.mu.TryAcquire(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNotAcquired, "others of the process are ahead")
+		require.NoError(t, hold.Release())
+		running.Wait()
+		require.Equal(t, 20, held)
+		again, err := p.mu.TryAcquire(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, again.Release())
+		require.Equal(t, "/lock container\n", srv.Tree())
+	})
+}
+
+// p20Process is what one process would have.
+type p20Process struct{ mu *mutex.Mutex }
+
+func newP20Process(t *testing.T, srv *zktest.Server, name string, opts ...mutex.Option) *p20Process {
+	c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client(name).DialContext))
+	mu, err := mutex.New(c, "/lock", opts...)
+	require.NoError(t, err)
+	return &p20Process{mu}
+}
+
+// p20Turns is how often the lock went from one process to the other.
+func p20Turns(order []*p20Process) (turns int) {
+	for i := 1; i < len(order); i++ {
+		if order[i] != order[i-1] {
+			turns++
+		}
+	}
+	return turns
+}
+
+// p20All is how many requests there were, but for those that keep a session.
+func p20All(counts zktest.Counts) (all int) {
+	for op, n := range counts {
+		if op != zktest.OpSync && op != zktest.OpPing {
+			all += n
+		}
+	}
+	return all
+}
