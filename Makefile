@@ -6,12 +6,12 @@ TEST        := go test -race -count=1 -timeout 10m
 NOSIM       := -skip '^TestSimulated' # they have servers of their own, whatever ZOOKEEPER says
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-race test verify unit seeds single ensemble chaos differential clients contrib bench fix fuzz
+.PHONY: help deps deps-race test verify unit contrib acceptance acceptance-page seeds single ensemble chaos differential clients bench fix fuzz
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: verify unit contrib seeds single ensemble chaos differential clients ## pass all tests: all of the following
+test: verify unit contrib acceptance seeds single ensemble chaos differential clients ## pass all tests: all of the following
 
 verify: ## formatting, go vet, staticcheck, go.mod
 	@scripts/verify-format.sh
@@ -19,8 +19,8 @@ verify: ## formatting, go vet, staticcheck, go.mod
 	go run $(STATICCHECK) ./...
 	go mod tidy -diff
 
-unit: deps-race ## every test that needs no real server; the suites run on the in-process one
-	env -u ZOOKEEPER $(TEST) ./...
+unit: deps-race ## every test that needs no real server, but for acceptance; the suites run on the in-process one
+	env -u ZOOKEEPER $(TEST) $$(go list ./... | grep -v '/test/acceptance$$')
 
 contrib: deps-race ## the modules of their own: all that verify and unit do here
 	cd contrib/otel && go vet ./... && go run $(STATICCHECK) ./... && $(TEST) ./... && go mod tidy -diff
@@ -42,6 +42,12 @@ differential: deps ## the in-process server and the real one are asked the same,
 
 clients: deps ## Curator, kazoo, the Go driver and the command line client on both
 	ZOOKEEPER=1 $(TEST) ./test/clients
+
+acceptance: deps ## what users suffer from, in process and on a real server; docs/acceptance.md must say how it went
+	@scripts/acceptance.sh -check
+
+acceptance-page: deps ## write docs/acceptance.md from both runs
+	@scripts/acceptance.sh
 
 deps: ## install what is missing for all tests: ZooKeeper, a JDK, Curator, kazoo, a C compiler (Debian)
 	@scripts/deps.sh
