@@ -1,0 +1,83 @@
+package acceptance_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+const p07Retries = 4
+
+// What a call sends is attempted no more often than the retry policy allows, 5 times with 4 retries, when the connection is lost with
+// every attempt; also where the program repeats the call by a policy of 4 retries of its own, which makes no 25 of them.
+func TestP07_AttemptsDoNotMultiply(t *testing.T) {
+	t.Parallel()
+	onlyInProcess(t, "the in-process server counts what it never answers")
+	policy := retry.Times(p07Retries, 10*time.Millisecond)
+	calls := p07Calls("Client.Session", "Client.WaitConnected", // send nothing
+		"Client.DeleteGuaranteed", "Session.DeleteGuaranteed", // go on until it is done
+		"Mutex.Acquire of what is held") // waits in line, which is to outlast trouble
+	for name, call := range calls {
+		for op := range p07Sends(t, call) {
+			for fault, action := range map[string]zktest.Action{"before": zktest.DropBefore(), "after": zktest.DropAfter()} {
+				t.Run(fmt.Sprintf("%s/%v/%s", name, op, fault), func(t *testing.T) {
+					p07Attempts(t, op, action, func(ctx context.Context, on *p07Subject) error { return call(ctx, on) })
+				})
+				t.Run(fmt.Sprintf("%s/%v/%s/repeated", name, op, fault), func(t *testing.T) {
+					p07Attempts(t, op, action, func(ctx context.Context, on *p07Subject) error {
+						return retry.Do(ctx, policy, nil, func(ctx context.Context) error { return call(ctx, on) })
+					})
+				})
+			}
+		}
+	}
+}
+
+// p07Sends is what a call sends when nothing goes wrong.
+func p07Sends(t *testing.T, call p07Call) (sends zktest.Counts) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		on := p07Ready(t, srv)
+		srv.ResetCounts()
+		_, _ = p07Timed(t, on, call)
+		sends = srv.Requests()
+	})
+	delete(sends, zktest.OpPing)
+	return sends
+}
+
+// p07Ready is a client with all that calls may need.
+func p07Ready(t *testing.T, srv *zktest.Server) *p07Subject {
+	require.NoError(t, srv.Create("/old", nil))
+	on := p07Connect(t, srv, framework.WithRetry(retry.Times(p07Retries, 10*time.Millisecond)))
+	p07Hold(t, on)
+	return on
+}
+
+func p07Attempts(t *testing.T, op zktest.Op, action zktest.Action, call p07Call) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		on := p07Ready(t, srv)
+		var rules []*zktest.Rule
+		for _, path := range []string{"/old", "/new", "/p07"} { // not what the session asks by itself
+			rules = append(rules, srv.On(zktest.Match{Op: op, Path: path, Times: zktest.Always}, action))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_ = call(ctx, on) // some find that an attempt was applied
+		attempts := 0
+		for _, rule := range rules {
+			attempts += rule.Hits()
+			rule.Remove()
+		}
+		require.Positive(t, attempts)
+		require.LessOrEqual(t, attempts, p07Retries+1)
+	})
+}

@@ -1,0 +1,152 @@
+package acceptance_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+)
+
+const (
+	p07Lock = "/p07/lock"
+	p07Held = "/p07/held" // of which there is a hold, if there is a session
+)
+
+// p07Subject is what the calls are made on. Without a connection there has been neither a session nor a hold.
+type p07Subject struct {
+	client  *framework.Client
+	session *framework.Session
+	mutex   *mutex.Mutex // of a lock that is free
+	held    *mutex.Mutex // of one that is not
+	hold    *recipes.Hold
+}
+
+// p07Call is a call that may have to wait for servers.
+type p07Call func(ctx context.Context, on *p07Subject) error
+
+// p07Ops is what clients and sessions have in common.
+type p07Ops interface {
+	Children(context.Context, string) ([]string, *zk.Stat, error)
+	ChildrenW(context.Context, string) ([]string, *zk.Stat, *framework.Watch, error)
+	Create(context.Context, string, []byte, ...framework.CreateOption) (string, error)
+	CreateContainers(context.Context, string) error
+	Delete(context.Context, string, int32) error
+	DeleteGuaranteed(context.Context, string) error
+	Exists(context.Context, string) (*zk.Stat, error)
+	ExistsW(context.Context, string) (*zk.Stat, *framework.Watch, error)
+	Get(context.Context, string) ([]byte, *zk.Stat, error)
+	GetACL(context.Context, string) ([]zk.ACL, *zk.Stat, error)
+	GetW(context.Context, string) ([]byte, *zk.Stat, *framework.Watch, error)
+	Multi(context.Context, ...framework.Op) ([]framework.Result, error)
+	Set(context.Context, string, []byte, int32) (*zk.Stat, error)
+	SetACL(context.Context, string, []zk.ACL, int32) (*zk.Stat, error)
+	Sync(context.Context, string) error
+}
+
+var p07OpCalls = map[string]func(context.Context, p07Ops) error{
+	"Children":         func(ctx context.Context, o p07Ops) error { _, _, err := o.Children(ctx, "/old"); return err },
+	"ChildrenW":        func(ctx context.Context, o p07Ops) error { _, _, _, err := o.ChildrenW(ctx, "/old"); return err },
+	"Create":           func(ctx context.Context, o p07Ops) error { _, err := o.Create(ctx, "/new", nil); return err },
+	"CreateContainers": func(ctx context.Context, o p07Ops) error { return o.CreateContainers(ctx, "/new/a/b") },
+	"Delete":           func(ctx context.Context, o p07Ops) error { return o.Delete(ctx, "/old", 0) },
+	"DeleteGuaranteed": func(ctx context.Context, o p07Ops) error { return o.DeleteGuaranteed(ctx, "/old") },
+	"Exists":           func(ctx context.Context, o p07Ops) error { _, err := o.Exists(ctx, "/old"); return err },
+	"ExistsW":          func(ctx context.Context, o p07Ops) error { _, _, err := o.ExistsW(ctx, "/new"); return err },
+	"Get":              func(ctx context.Context, o p07Ops) error { _, _, err := o.Get(ctx, "/old"); return err },
+	"GetACL":           func(ctx context.Context, o p07Ops) error { _, _, err := o.GetACL(ctx, "/old"); return err },
+	"GetW":             func(ctx context.Context, o p07Ops) error { _, _, _, err := o.GetW(ctx, "/old"); return err },
+	"Multi": func(ctx context.Context, o p07Ops) error {
+		_, err := o.Multi(ctx, framework.CreateOp("/p07/new", nil, framework.Ephemeral(), framework.Protected()))
+		return err
+	},
+	"Set": func(ctx context.Context, o p07Ops) error { _, err := o.Set(ctx, "/old", nil, 0); return err },
+	"SetACL": func(ctx context.Context, o p07Ops) error {
+		_, err := o.SetACL(ctx, "/old", zk.WorldACL(zk.PermAll), 0)
+		return err
+	},
+	"Sync": func(ctx context.Context, o p07Ops) error { return o.Sync(ctx, "/old") },
+}
+
+var p07RecipeCalls = map[string]p07Call{
+	"Mutex.Acquire":      func(ctx context.Context, on *p07Subject) error { _, err := on.mutex.Acquire(ctx); return err },
+	"Mutex.TryAcquire":   func(ctx context.Context, on *p07Subject) error { _, err := on.mutex.TryAcquire(ctx); return err },
+	"Mutex.Participants": func(ctx context.Context, on *p07Subject) error { _, err := on.mutex.Participants(ctx); return err },
+	"Mutex.Locker": func(ctx context.Context, on *p07Subject) (err error) { // Lock panics, there is no other way to say it
+		defer func() { err, _ = recover().(error) }()
+		on.mutex.Locker(ctx).Lock()
+		return nil
+	},
+	"mutex.Revoke": func(ctx context.Context, on *p07Subject) error {
+		return mutex.Revoke(ctx, on.client, p07Lock+"/_c_1-lock-0000000000")
+	},
+}
+
+var p07ConnectionCalls = map[string]p07Call{
+	"Client.Session":       func(ctx context.Context, on *p07Subject) error { _, err := on.client.Session(ctx); return err },
+	"Client.WaitConnected": func(ctx context.Context, on *p07Subject) error { return on.client.WaitConnected(ctx) },
+}
+
+var p07HoldCalls = map[string]p07Call{
+	"Hold.Guard": func(ctx context.Context, on *p07Subject) error {
+		_, err := on.hold.Guard(ctx, framework.SetOp("/old", nil, -1))
+		return err
+	},
+	"Hold.Guard of nothing": func(ctx context.Context, on *p07Subject) error { _, err := on.hold.Guard(ctx); return err },
+	"Mutex.Acquire of what is held": func(ctx context.Context, on *p07Subject) error { _, err := on.held.Acquire(ctx); return err },
+}
+
+// p07Calls are those that have to wait in a state.
+func p07Calls(without ...string) map[string]p07Call {
+	calls := map[string]p07Call{}
+	for name, do := range p07OpCalls {
+		calls["Client."+name] = func(ctx context.Context, on *p07Subject) error { return do(ctx, on.client) }
+		calls["Session."+name] = func(ctx context.Context, on *p07Subject) error { return do(ctx, on.session) }
+	}
+	for _, more := range []map[string]p07Call{p07RecipeCalls, p07ConnectionCalls, p07HoldCalls} {
+		for name, do := range more {
+			calls[name] = do
+		}
+	}
+	for _, name := range without {
+		delete(calls, name)
+	}
+	return calls
+}
+
+// p07NeedSession are the names of the calls that take a session or a hold.
+func p07NeedSession() []string {
+	var names []string
+	for name := range p07OpCalls {
+		names = append(names, "Session."+name)
+	}
+	for name := range p07HoldCalls {
+		names = append(names, name)
+	}
+	return names
+}
+
+// The calls that are tested for their deadlines are all methods of Client, Session, Mutex and Hold that take a context.
+func TestP07_NoCallThatTakesAContextIsForgotten(t *testing.T) {
+	calls := p07Calls()
+	takesContext := reflect.TypeFor[context.Context]()
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[*framework.Client](), reflect.TypeFor[*framework.Session](),
+		reflect.TypeFor[*mutex.Mutex](), reflect.TypeFor[*recipes.Hold](),
+	} {
+		for i := range typ.NumMethod() {
+			method := typ.Method(i)
+			name := fmt.Sprintf("%s.%s", typ.Elem().Name(), method.Name)
+			if name == "Hold.Context" || method.Type.NumIn() < 2 || method.Type.In(1) != takesContext {
+				continue // Hold.Context makes a context, and asks nobody
+			}
+			require.Contains(t, calls, name)
+		}
+	}
+}
