@@ -98,7 +98,7 @@ var p07HoldCalls = map[string]p07Call{
 		_, err := on.hold.Guard(ctx, framework.SetOp("/old", nil, -1))
 		return err
 	},
-	"Hold.Guard of nothing": func(ctx context.Context, on *p07Subject) error { _, err := on.hold.Guard(ctx); return err },
+	"Hold.Guard of nothing":         func(ctx context.Context, on *p07Subject) error { _, err := on.hold.Guard(ctx); return err },
 	"Mutex.Acquire of what is held": func(ctx context.Context, on *p07Subject) error { _, err := on.held.Acquire(ctx); return err },
 }
 

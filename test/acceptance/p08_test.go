@@ -1,0 +1,71 @@
+package acceptance_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+)
+
+// A hold whose acquire context is cancelled 1 ms after the grant is valid three session timeouts later, and the servers say so too.
+func TestP08_HoldOutlivesTheContextOfItsAcquire(t *testing.T) {
+	t.Parallel()
+	anywhere(t, func(t *testing.T, in place) {
+		c := in.client(t)
+		mu := in.lockOn(t, c)
+		ctx, cancel := context.WithCancel(t.Context())
+		hold, err := mu.Acquire(ctx)
+		require.NoError(t, err)
+		time.Sleep(time.Millisecond)
+		cancel()
+
+		time.Sleep(3 * testzk.SessionTimeout)
+		require.NoError(t, hold.Err())
+		require.True(t, hold.ValidUntil().After(time.Now()))
+		select {
+		case <-hold.Done():
+			require.Fail(t, "Done is closed")
+		default:
+		}
+		_, err = hold.Guard(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, framework.Connected, c.State())
+		require.NoError(t, hold.Release())
+	})
+}
+
+// When the contexts of the acquire and of the work are cancelled at the time of the release, the lock is released all the same, and
+// the next in line has it within 1 s.
+func TestP08_ReleaseUnderCancelledContextsLetsTheNextIn(t *testing.T) {
+	t.Parallel()
+	anywhere(t, func(t *testing.T, in place) {
+		holder, next := in.lock(t), in.lock(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		hold, err := holder.Acquire(ctx)
+		require.NoError(t, err)
+		work := hold.Context(ctx)
+		granted := make(chan time.Time, 1)
+		go func() {
+			hold, err := next.Acquire(testzk.Context(t))
+			granted <- time.Now()
+			assert.NoError(t, err)
+			assert.NoError(t, hold.Release())
+		}()
+		testzk.Eventually(t, func() bool {
+			line, err := holder.Participants(t.Context())
+			return err == nil && len(line) == 2
+		}, "nobody is in line")
+
+		cancel()
+		<-work.Done()
+		require.NoError(t, hold.Err(), "the end of the work's context is not that of the hold")
+		start := time.Now()
+		require.NoError(t, hold.Release())
+		require.Less(t, (<-granted).Sub(start), in.within(time.Second))
+	})
+}

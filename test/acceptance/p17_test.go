@@ -1,0 +1,136 @@
+package acceptance_test
+
+import (
+	"math/rand/v2"
+	"path"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// A second release of the same hold returns ErrNotHeld and does nothing, even if the lock is held again by then, by the same process
+// or by another.
+func TestP17_SecondReleaseIsHarmless(t *testing.T) {
+	t.Parallel()
+	anywhere(t, func(t *testing.T, in place) {
+		ours, theirs := in.lock(t), in.lock(t)
+		first := acquired(t, ours)
+		require.NoError(t, first.Release())
+		require.ErrorIs(t, first.Release(), recipes.ErrNotHeld)
+		for _, mu := range []*mutex.Mutex{ours, theirs} {
+			later := acquired(t, mu)
+			require.ErrorIs(t, first.Release(), recipes.ErrNotHeld)
+			_, err := later.Guard(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, later.Release())
+		}
+		require.ErrorIs(t, (*recipes.Hold)(nil).Release(), recipes.ErrNotHeld)
+		require.ErrorIs(t, new(recipes.Hold).Release(), recipes.ErrNotHeld)
+	})
+}
+
+// After the lock node was deleted by somebody else, Release says so, and the same Mutex acquires again within 1 s.
+func TestP17_MutexIsReusableAfterItsNodeWasDeleted(t *testing.T) {
+	t.Parallel()
+	anywhere(t, func(t *testing.T, in place) {
+		mu, other := in.lock(t), in.client(t)
+		lost := acquired(t, mu)
+		require.NoError(t, other.Delete(t.Context(), lost.Path(), -1))
+		require.ErrorIs(t, lost.Release(), recipes.ErrNodeDeleted)
+		p17Reusable(t, in, mu, lost)
+	})
+}
+
+// After the session was lost, Release says so, and the same Mutex acquires again within 1 s of the new session.
+func TestP17_MutexIsReusableAfterItsSessionWasLost(t *testing.T) {
+	t.Parallel()
+	onlyInProcess(t, "no client can end another's session at a given moment")
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		in := place{srv.MemAddr(), "/test", framework.WithDialer(srv.Client("c").DialContext), 1}
+		c := in.client(t)
+		mu := in.lockOn(t, c)
+		lost := acquired(t, mu)
+		for _, session := range srv.Client("c").Sessions() {
+			require.NoError(t, session.Expire())
+		}
+		<-lost.Done()
+		require.ErrorIs(t, lost.Release(), framework.ErrSessionLost)
+		require.NoError(t, c.WaitConnected(t.Context()))
+		p17Reusable(t, in, mu, lost)
+	})
+}
+
+// p17Reusable acquires and releases with a mutex whose last hold was lost.
+func p17Reusable(t *testing.T, in place, mu *mutex.Mutex, lost *recipes.Hold) {
+	t.Helper()
+	start := time.Now()
+	hold := acquired(t, mu)
+	require.Less(t, time.Since(start), in.within(time.Second))
+	require.Greater(t, hold.Token(), lost.Token())
+	require.ErrorIs(t, lost.Release(), recipes.ErrNotHeld)
+	_, err := hold.Guard(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, hold.Release())
+}
+
+const p17Rounds = 1000
+
+// In 1,000 rounds, releases whose deletions are late, lost, or applied without an answer and then repeated, and second releases of the
+// holds before, never remove a later hold of the same process, nor when sequence numbers begin again under a new parent.
+func TestP17_LateReleaseNeverRemovesALaterHold(t *testing.T) {
+	t.Parallel()
+	onlyInProcess(t, "the faults of 1,000 rounds take a virtual clock")
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		in := place{srv.MemAddr(), "/test", framework.WithDialer(srv.Client("c").DialContext), 1}
+		mu := in.lock(t)
+		var releases sync.WaitGroup
+		var stale []*recipes.Hold
+		faults := 0
+		for range p17Rounds {
+			hold := acquired(t, mu)
+			for _, old := range stale[max(0, len(stale)-10):] {
+				releases.Go(func() { _ = old.Release() })
+			}
+			time.Sleep(time.Duration(random.Int64N(int64(200 * time.Millisecond)))) // in which what is late comes
+			require.NoError(t, hold.Err())
+			require.True(t, srv.Exists(hold.Path()), "%s is gone", hold.Path())
+
+			fault := p17Spoil(srv, random)
+			releases.Go(func() { _ = hold.Release() })
+			releases.Go(func() { _ = hold.Release() })
+			if stale = append(stale, hold); random.IntN(20) == 0 {
+				p17Reap(srv, hold.Path())
+			}
+			require.NoError(t, fault.Wait(testzk.Context(t)))
+			faults += fault.Hits()
+		}
+		releases.Wait()
+		require.Equal(t, p17Rounds, faults)
+	})
+}
+
+// p17Spoil does something to the next deletion.
+func p17Spoil(srv *zktest.Server, random *rand.Rand) *zktest.Rule {
+	actions := []zktest.Action{
+		zktest.DropBefore(), zktest.DropAfter(), zktest.Truncate(3),
+		zktest.Delay(time.Duration(random.Int64N(int64(100 * time.Millisecond)))),
+	}
+	return srv.On(zktest.Match{Op: zktest.OpDelete}, actions[random.IntN(len(actions))])
+}
+
+// p17Reap deletes the parent as soon as its last child is gone, as servers do, whether or not the client knows about the child.
+func p17Reap(srv *zktest.Server, child string) {
+	for srv.Exists(child) {
+		time.Sleep(time.Millisecond)
+	}
+	_ = srv.Delete(path.Dir(child))
+}
