@@ -1,0 +1,166 @@
+package acceptance_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// p21OldServer is a connection that ends, as with servers of 3.4, behind the answer that an operation is not known.
+type p21OldServer struct {
+	net.Conn
+	frame []byte // what is left of the present one
+	over  bool   // it is the last
+}
+
+// Read reads a frame at a time, as far as there is space.
+func (c *p21OldServer) Read(into []byte) (int, error) {
+	if len(c.frame) == 0 {
+		if c.over {
+			_ = c.Conn.Close()
+			return 0, io.EOF
+		}
+		if err := c.next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(into, c.frame)
+	c.frame = c.frame[n:]
+	return n, nil
+}
+
+func (c *p21OldServer) next() error {
+	length := make([]byte, 4)
+	if _, err := io.ReadFull(c.Conn, length); err != nil {
+		return err
+	}
+	reply := make([]byte, binary.BigEndian.Uint32(length))
+	if _, err := io.ReadFull(c.Conn, reply); err != nil {
+		return err
+	}
+	c.frame = append(length, reply...)
+	c.over = len(reply) == 16 && int32(binary.BigEndian.Uint32(reply[12:])) == int32(zktest.Unimplemented)
+	return nil
+}
+
+// p21Old makes the server one of 3.4 for a client: it refuses containers, and hangs up.
+func p21Old(srv *zktest.Server, name string) (dial framework.Option, refused *zktest.Rule, dials *atomic.Int32) {
+	dials = &atomic.Int32{}
+	refused = srv.On(zktest.Match{Op: zktest.OpCreateContainer, Client: name, Times: zktest.Always}, zktest.Fail(zktest.Unimplemented))
+	return framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := srv.Client(name).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		dials.Add(1)
+		return &p21OldServer{Conn: conn}, nil
+	}), refused, dials
+}
+
+// A server of 3.4, which answers the request for a container with "unimplemented" and hangs up, is asked for one once: the acquire
+// succeeds in the same session with persistent parents, as do those of other locks.
+func TestP21_ServersWithoutContainersAreAskedOnce(t *testing.T) {
+	t.Parallel()
+	onlyInProcess(t, "today's servers know containers")
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		dial, refused, dials := p21Old(srv, "c")
+		c := testzk.Connected(t, srv.MemAddr(), dial)
+		session, err := c.Session(t.Context())
+		require.NoError(t, err)
+		for _, lock := range []string{"/locks/deep/a", "/locks/b", "/c"} {
+			mu, err := mutex.New(c, lock)
+			require.NoError(t, err)
+			hold := acquired(t, mu)
+			require.True(t, srv.Exists(hold.Path()))
+			require.NoError(t, hold.Release())
+		}
+		require.Equal(t, 1, refused.Hits())
+		require.EqualValues(t, 2, dials.Load(), "it hung up once")
+		require.NoError(t, session.Err())
+		require.Equal(t, "/c\n/locks\n/locks/b\n/locks/deep\n/locks/deep/a\n", srv.Tree(), "all of them persistent")
+	})
+}
+
+// A server of 3.4 is not asked again in the client's next session either.
+func TestP21_ServersWithoutContainersAreRememberedInTheNextSession(t *testing.T) {
+	t.Parallel()
+	onlyInProcess(t, "today's servers know containers")
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		dial, refused, _ := p21Old(srv, "c")
+		c := testzk.Connected(t, srv.MemAddr(), dial)
+		require.NoError(t, c.CreateContainers(t.Context(), "/a"))
+		session, err := c.Session(t.Context())
+		require.NoError(t, err)
+		for _, s := range srv.Client("c").Sessions() {
+			require.NoError(t, s.Expire())
+		}
+		<-session.Done()
+		require.NoError(t, c.CreateContainers(t.Context(), "/b"))
+		require.Equal(t, 1, refused.Hits())
+	})
+}
+
+// When the servers reap the empty parent after the client has seen it and before it enters the line, the acquire makes it anew and
+// succeeds.
+func TestP21_ParentThatIsReapedWhileAcquiringIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	p, observer := testzk.Proxy(t), testzk.Observer(t)
+	c := testzk.Connected(t, p.Addr())
+	for name, known := range map[string]bool{"at the first acquire": false, "later": true} {
+		t.Run(name, func(t *testing.T) {
+			lock := testzk.Path(t)
+			mu, err := mutex.New(c, lock)
+			require.NoError(t, err)
+			if known {
+				require.NoError(t, acquired(t, mu).Release())
+			}
+			entering := p.On(proxy.Match{Op: proxy.OpMulti, Path: lock}, proxy.Hold())
+			result := make(chan error, 1)
+			go func() {
+				hold, err := mu.Acquire(testzk.Context(t))
+				if err == nil {
+					_, err = hold.Guard(testzk.Context(t))
+				}
+				result <- err
+			}()
+			require.NoError(t, entering.Wait(testzk.Context(t)))
+			require.NoError(t, observer.Delete(lock, -1))
+			entering.Release()
+			require.NoError(t, <-result)
+		})
+	}
+}
+
+// The parents that a lock made are gone once nobody has used it for a while: the servers look each second here.
+func TestP21_ParentsOfUnusedLocksAreReaped(t *testing.T) {
+	t.Parallel()
+	srv := testzk.Own(t, time.Second)
+	c := testzk.Connected(t, srv.Connect())
+	mu, err := mutex.New(c, "/locks/of/many")
+	require.NoError(t, err)
+	hold := acquired(t, mu)
+	_, err = c.Exists(t.Context(), "/locks/of/many")
+	require.NoError(t, err)
+	require.NoError(t, hold.Release())
+	testzk.Eventually(t, func() bool {
+		_, err := c.Exists(t.Context(), "/locks")
+		return errors.Is(err, zk.ErrNoNode)
+	}, "the parents are left")
+	require.NoError(t, acquired(t, mu).Release(), "the lock is as good as new")
+}
