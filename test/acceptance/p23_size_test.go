@@ -1,0 +1,90 @@
+package acceptance_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest/proxy"
+)
+
+// A write of 2 MiB, as a Set, a Create, the data of a lock node or a transaction of small parts, fails with ErrTooLarge and is never
+// sent: the connection stays, and so do the lock that is held and the one that is waited for.
+func TestP23_TooLargeWritesHarmNobody(t *testing.T) {
+	t.Parallel()
+	p, root := testzk.Proxy(t), testzk.Path(t)
+	c := testzk.Connected(t, p.Addr())
+	ctx := testzk.Context(t)
+	var mu sync.Mutex
+	var changes []framework.State
+	defer c.Listen(func(change framework.StateChange) {
+		mu.Lock()
+		defer mu.Unlock()
+		changes = append(changes, change.State)
+	})()
+	lock, err := mutex.New(c, root+"/lock")
+	require.NoError(t, err)
+	hold := acquired(t, lock)
+	waiter := make(chan error, 1)
+	go func() {
+		hold, err := lock.Acquire(ctx)
+		if err == nil {
+			err = hold.Release()
+		}
+		waiter <- err
+	}()
+	testzk.Eventually(t, func() bool {
+		line, err := lock.Participants(ctx)
+		return err == nil && len(line) == 2
+	}, "nobody is in line")
+
+	writes := p23Large(c, root)
+	p.ResetCounts()
+	for name, write := range writes {
+		err := write(ctx)
+		require.ErrorIs(t, err, framework.ErrTooLarge, name)
+		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err), name)
+		require.False(t, framework.IsTransient(err), name)
+	}
+	for _, op := range []proxy.Op{proxy.OpSetData, proxy.OpCreate, proxy.OpMulti} {
+		require.Zero(t, p.Requests()[op], "%v was sent", op)
+	}
+	require.Equal(t, 1, p.Connections())
+	require.NoError(t, hold.Err())
+	require.NoError(t, hold.Release())
+	require.NoError(t, <-waiter)
+	mu.Lock()
+	defer mu.Unlock()
+	assert.Empty(t, changes)
+}
+
+// p23Large are writes of 2 MiB.
+func p23Large(c *framework.Client, root string) map[string]func(context.Context) error {
+	large := make([]byte, 2<<20)
+	return map[string]func(context.Context) error{
+		"set":    func(ctx context.Context) error { _, err := c.Set(ctx, root+"/lock", large, -1); return err },
+		"create": func(ctx context.Context) error { _, err := c.Create(ctx, root+"/large", large); return err },
+		"multi": func(ctx context.Context) error {
+			small := large[:len(large)/8]
+			var list []framework.Op
+			for range 8 {
+				list = append(list, framework.SetOp(root+"/lock", small, -1))
+			}
+			_, err := c.Multi(ctx, list...)
+			return err
+		},
+		"acquire": func(ctx context.Context) error {
+			lock, err := mutex.New(c, root+"/other", mutex.WithData(large))
+			if err == nil {
+				_, err = lock.Acquire(ctx)
+			}
+			return err
+		},
+	}
+}
