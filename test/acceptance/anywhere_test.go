@@ -1,7 +1,10 @@
 package acceptance_test
 
 import (
+	"context"
 	"math/rand/v2"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,30 +23,31 @@ import (
 type place struct {
 	connect string
 	root    string
-	dialer  framework.Option
-	slow    time.Duration // how much longer than it should things may take, because the machine is busy
+	dial    func(ctx context.Context, network, address string) (net.Conn, error) // whatever the address
+	slow    time.Duration                                                        // how much longer than it should things may take, because the machine is busy
 }
 
 // anywhere runs a test in virtual time, or on the real server if that is wanted.
 func anywhere(t *testing.T, test func(t *testing.T, in place)) {
 	t.Helper()
 	if realzk.Wanted() != "" {
-		test(t, place{connect: testzk.Connect(), root: testzk.Path(t), slow: 10})
+		dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+			server, _, _ := strings.Cut(testzk.Connect(), ",")
+			return new(net.Dialer).DialContext(ctx, network, server)
+		}
+		root := strings.ReplaceAll(testzk.Path(t), ",", "-") // no chroot has a comma
+		test(t, place{testzk.Connect(), root, dial, 10})
 		return
 	}
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		test(t, place{srv.MemAddr(), "/test", framework.WithDialer(srv.DialContext), 1})
+		test(t, place{srv.MemAddr(), "/test", srv.DialContext, 1})
 	})
 }
 
 // client is a new one, connected, whose session timeout is testzk.SessionTimeout.
 func (in place) client(t *testing.T) *framework.Client {
 	t.Helper()
-	var opts []framework.Option
-	if in.dialer != nil {
-		opts = append(opts, in.dialer)
-	}
-	return testzk.Connected(t, in.connect, opts...)
+	return testzk.Connected(t, in.connect, framework.WithDialer(in.dial))
 }
 
 // lock is a mutex on a new client; all are the same lock.

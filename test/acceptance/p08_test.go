@@ -2,6 +2,7 @@ package acceptance_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,13 +50,15 @@ func TestP08_ReleaseUnderCancelledContextsLetsTheNextIn(t *testing.T) {
 		hold, err := holder.Acquire(ctx)
 		require.NoError(t, err)
 		work := hold.Context(ctx)
+		var waiter sync.WaitGroup
+		defer waiter.Wait()
 		granted := make(chan time.Time, 1)
-		go func() {
+		waiter.Go(func() {
 			hold, err := next.Acquire(testzk.Context(t))
 			granted <- time.Now()
 			assert.NoError(t, err)
 			assert.NoError(t, hold.Release())
-		}()
+		})
 		testzk.Eventually(t, func() bool {
 			line, err := holder.Participants(t.Context())
 			return err == nil && len(line) == 2

@@ -55,7 +55,7 @@ func TestP17_MutexIsReusableAfterItsSessionWasLost(t *testing.T) {
 	t.Parallel()
 	onlyInProcess(t, "no client can end another's session at a given moment")
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		in := place{srv.MemAddr(), "/test", framework.WithDialer(srv.Client("c").DialContext), 1}
+		in := place{srv.MemAddr(), "/test", srv.Client("c").DialContext, 1}
 		c := in.client(t)
 		mu := in.lockOn(t, c)
 		lost := acquired(t, mu)
@@ -90,7 +90,7 @@ func TestP17_LateReleaseNeverRemovesALaterHold(t *testing.T) {
 	t.Parallel()
 	onlyInProcess(t, "the faults of 1,000 rounds take a virtual clock")
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-		in := place{srv.MemAddr(), "/test", framework.WithDialer(srv.Client("c").DialContext), 1}
+		in := place{srv.MemAddr(), "/test", srv.Client("c").DialContext, 1}
 		mu := in.lock(t)
 		var releases sync.WaitGroup
 		var stale []*recipes.Hold
