@@ -66,6 +66,7 @@ func TestP08_ReleaseUnderCancelledContextsLetsTheNextIn(t *testing.T) {
 
 		cancel()
 		<-work.Done()
+		time.Sleep(time.Second)
 		require.NoError(t, hold.Err(), "the end of the work's context is not that of the hold")
 		start := time.Now()
 		require.NoError(t, hold.Release())

@@ -2,6 +2,8 @@ package acceptance_test
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"sync"
 	"testing"
 
@@ -14,8 +16,8 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// A write of 2 MiB, as a Set, a Create, the data of a lock node or a transaction of small parts, fails with ErrTooLarge and is never
-// sent: the connection stays, and so do the lock that is held and the one that is waited for.
+// A write of 2 MiB, or of 1 MiB and so just too large, as a Set, a Create, the data of a lock node or a transaction of small parts, fails
+// with ErrTooLarge and is never sent: the connection stays, and so do the lock that is held and the one that is waited for.
 func TestP23_TooLargeWritesHarmNobody(t *testing.T) {
 	t.Parallel()
 	p, root := testzk.Proxy(t), testzk.Path(t)
@@ -44,7 +46,8 @@ func TestP23_TooLargeWritesHarmNobody(t *testing.T) {
 		return err == nil && len(line) == 2
 	}, "nobody is in line")
 
-	writes := p23Large(c, root)
+	writes := p23Large(c, root, 1<<20)
+	maps.Copy(writes, p23Large(c, root, 2<<20))
 	p.ResetCounts()
 	for name, write := range writes {
 		err := write(ctx)
@@ -64,13 +67,14 @@ func TestP23_TooLargeWritesHarmNobody(t *testing.T) {
 	assert.Empty(t, changes)
 }
 
-// p23Large are writes of 2 MiB.
-func p23Large(c *framework.Client, root string) map[string]func(context.Context) error {
-	large := make([]byte, 2<<20)
+// p23Large are writes of a size, by name.
+func p23Large(c *framework.Client, root string, size int) map[string]func(context.Context) error {
+	large := make([]byte, size)
+	suffix := fmt.Sprintf(" of %d bytes", size)
 	return map[string]func(context.Context) error{
-		"set":    func(ctx context.Context) error { _, err := c.Set(ctx, root+"/lock", large, -1); return err },
-		"create": func(ctx context.Context) error { _, err := c.Create(ctx, root+"/large", large); return err },
-		"multi": func(ctx context.Context) error {
+		"set" + suffix:    func(ctx context.Context) error { _, err := c.Set(ctx, root+"/lock", large, -1); return err },
+		"create" + suffix: func(ctx context.Context) error { _, err := c.Create(ctx, root+"/large", large); return err },
+		"multi" + suffix: func(ctx context.Context) error {
 			small := large[:len(large)/8]
 			var list []framework.Op
 			for range 8 {
@@ -79,7 +83,7 @@ func p23Large(c *framework.Client, root string) map[string]func(context.Context)
 			_, err := c.Multi(ctx, list...)
 			return err
 		},
-		"acquire": func(ctx context.Context) error {
+		"acquire" + suffix: func(ctx context.Context) error {
 			lock, err := mutex.New(c, root+"/other", mutex.WithData(large))
 			if err == nil {
 				_, err = lock.Acquire(ctx)
