@@ -17,8 +17,8 @@ import (
 
 const p07Retries = 4
 
-// What a call sends is attempted no more often than the retry policy allows, 5 times with 4 retries, when the connection is lost with
-// every attempt; also where the program repeats the call by a policy of 4 retries of its own, which makes no 25 of them.
+// A call makes no more attempts than the retry policy allows, 5 with 4 retries, and no 25 where the program repeats it by such a policy
+// of its own. The connection is lost with every attempt, before or after it was carried out.
 func TestP07_AttemptsDoNotMultiply(t *testing.T) {
 	t.Parallel()
 	onlyInProcess(t, "the in-process server counts what it never answers")

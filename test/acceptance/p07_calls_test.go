@@ -132,7 +132,7 @@ func p07NeedSession() []string {
 	return names
 }
 
-// The calls that are tested for their deadlines are all methods of Client, Session, Mutex and Hold that take a context.
+// The tests of deadlines call every method of Client, Session, Mutex and Hold that takes a context.
 func TestP07_NoCallThatTakesAContextIsForgotten(t *testing.T) {
 	calls := p07Calls()
 	takesContext := reflect.TypeFor[context.Context]()

@@ -49,8 +49,9 @@ func p07Hold(t *testing.T, on *p07Subject) {
 	require.NoError(t, err)
 }
 
-// Every call that waits for servers which accept connections and say nothing, under a context of 500 ms, fails with that context's error
-// after 500 to 600 ms, whether the client never had a connection, has one, lost one or lost its session; and Close then leaves no goroutine behind.
+// Every call under a context of 500 ms fails with its error after 500 to 600 ms while the servers accept connections and say
+// nothing. It does not matter whether the client never had a connection, has one, lost one or lost its session; and Close then
+// leaves no goroutine behind.
 func TestP07_CallsEndWithTheirContext(t *testing.T) {
 	t.Parallel()
 	onlyInProcess(t, "the exact times take a virtual clock")
@@ -119,8 +120,8 @@ func p07Timed(t *testing.T, on *p07Subject, call p07Call) (time.Duration, error)
 	return time.Since(start), err
 }
 
-// The same holds behind a network that has gone silent, for all calls at once: none outlasts its context of 500 ms by more than a
-// busy machine explains.
+// When the network goes silent under a client, all its calls at once end with their contexts, of 500 ms each. How much later
+// depends on the machine here.
 func TestP07_CallsEndWithTheirContextBehindASilentNetwork(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)

@@ -14,6 +14,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/proxy"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -84,8 +85,8 @@ func p17Reusable(t *testing.T, in place, mu *mutex.Mutex, lost *recipes.Hold) {
 
 const p17Rounds = 1000
 
-// In 1,000 rounds, releases whose deletions are late, lost, or applied without an answer and then repeated, and second releases of the
-// holds before, never remove a later hold of the same process, nor when sequence numbers begin again under a new parent.
+// In 1,000 rounds, releases whose deletions are late, lost or repeated, and second releases, never remove a later hold of the
+// same process. Nor do they when sequence numbers begin again under a new parent.
 func TestP17_LateReleaseNeverRemovesALaterHold(t *testing.T) {
 	t.Parallel()
 	onlyInProcess(t, "the faults of 1,000 rounds take a virtual clock")
@@ -133,4 +134,31 @@ func p17Reap(srv *zktest.Server, child string) {
 		time.Sleep(time.Millisecond)
 	}
 	_ = srv.Delete(path.Dir(child))
+}
+
+// Where the network loses or delays the deletion or its answer at every release, no release removes the next hold of the same process
+// either. Each loss is that of the connection, too, so there are 12 rounds.
+func TestP17_LateReleaseNeverRemovesALaterHoldBehindABadNetwork(t *testing.T) {
+	t.Parallel()
+	p := testzk.Proxy(t)
+	lock := testzk.Path(t)
+	c := testzk.Connected(t, p.Addr())
+	mu, err := mutex.New(c, lock)
+	require.NoError(t, err)
+	var releases sync.WaitGroup
+	defer releases.Wait()
+	actions := []proxy.Action{proxy.DropBefore(), proxy.DropAfter(), proxy.Delay(20 * time.Millisecond)}
+	for round := range 12 {
+		hold := acquired(t, mu)
+		fault := p.On(proxy.Match{Op: proxy.OpDelete, Path: lock}, actions[round%len(actions)])
+		var released sync.WaitGroup
+		released.Go(func() { _ = hold.Release() })
+		later := acquired(t, mu)
+		released.Wait() // what had to be repeated was
+		require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
+		require.NoError(t, fault.Wait(testzk.Context(t)))
+		_, err := later.Guard(testzk.Context(t))
+		require.NoError(t, err)
+		require.NoError(t, later.Release())
+	}
 }

@@ -47,8 +47,8 @@ func (d *p20Dials) since(start time.Time) (after []time.Duration) {
 	return after
 }
 
-// When the ensemble is back after it was away for 10 s, 500 clients do not come all at once: their dials spread over 1 s or more, no
-// tenth of a second has more than a fifth of them, and all are connected again within 5 s.
+// When the ensemble is back after 10 s, the dials of 500 clients spread over 1 s or more, and no tenth of a second has more
+// than a fifth of them. All are connected again within 5 s.
 func TestP20_ClientsDoNotComeBackAllAtOnce(t *testing.T) {
 	t.Parallel()
 	onlyInProcess(t, "500 clients and exact times take a virtual clock")

@@ -73,8 +73,8 @@ func p21Old(srv *zktest.Server, name string) (dial framework.Option, refused *zk
 	}), refused, dials
 }
 
-// A server of 3.4, which answers the request for a container with "unimplemented" and hangs up, is asked for one once: the acquire
-// succeeds in the same session with persistent parents, as do those of other locks.
+// A server of 3.4, which does not know containers and hangs up when asked for one, is asked once, and the acquire succeeds. The
+// parents are persistent nodes then, those of other locks too.
 func TestP21_ServersWithoutContainersAreAskedOnce(t *testing.T) {
 	t.Parallel()
 	onlyInProcess(t, "today's servers know containers")

@@ -16,8 +16,8 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// A write of 2 MiB, or of 1 MiB and so just too large, as a Set, a Create, the data of a lock node or a transaction of small parts, fails
-// with ErrTooLarge and is never sent: the connection stays, and so do the lock that is held and the one that is waited for.
+// Writes of 1 MiB and 2 MiB fail with ErrTooLarge and are not sent, and the connection, the lock that is held and the one who
+// waits for it stay. They are a Set, a Create, the data of a lock node, and a transaction of small parts.
 func TestP23_TooLargeWritesHarmNobody(t *testing.T) {
 	t.Parallel()
 	p, root := testzk.Proxy(t), testzk.Path(t)
