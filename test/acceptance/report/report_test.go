@@ -134,6 +134,14 @@ func TestRunOfOtherTestsIsAnError(t *testing.T) {
 		"TestP26_Addresses ran in process, but there is no such test")
 }
 
+func TestWhatIsNoEventIsShownTooWhenARunFails(t *testing.T) {
+	r, err := parseRun("in process", strings.NewReader("go: no such thing\n{\"Action\":\"fail\"}"))
+	require.NoError(t, err)
+	var shown strings.Builder
+	require.EqualError(t, r.failure(&shown), "failed in process, but no test did")
+	require.Contains(t, shown.String(), "go: no such thing\n")
+}
+
 func TestReasonsOfSkippedTests(t *testing.T) {
 	for output, want := range map[string]string{
 		"=== RUN   T\n    p_test.go:1: in-process only: real servers cannot\n--- SKIP: T\n":        "real servers cannot",

@@ -124,7 +124,7 @@ func (r *run) complete(scenarios []scenario) error {
 	return errors.Join(errs...)
 }
 
-// cases are the innermost subtests of a test, by their ends.
+// cases are the innermost subtests of a test, by their ends. A slash in the name of one is taken for the beginning of another.
 func (r *run) cases(name string) (passed, failed, skipped int) {
 	for _, t := range r.tests {
 		if !strings.HasPrefix(t.name, name+"/") || r.hasCases(t.name) {
