@@ -19,8 +19,7 @@ const p07Retries = 4
 
 // A call makes no more attempts than the retry policy allows, 5 with 4 retries, and no 25 where the program repeats it by such a policy
 // of its own. The connection is lost with every attempt, before or after it was carried out.
-func TestP07_AttemptsDoNotMultiply(t *testing.T) {
-	t.Parallel()
+func TestP07_AttemptsDoNotMultiply(t *testing.T) { // alone: it would starve those in real time
 	onlyInProcess(t, "the in-process server counts what it never answers")
 	policy := retry.Times(p07Retries, 10*time.Millisecond)
 	calls := p07Calls("Client.Session", "Client.WaitConnected", // send nothing

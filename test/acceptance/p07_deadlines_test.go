@@ -52,8 +52,7 @@ func p07Hold(t *testing.T, on *p07Subject) {
 // Every call under a context of 500 ms fails with its error after 500 to 600 ms while the servers accept connections and say
 // nothing. It does not matter whether the client never had a connection, has one, lost one or lost its session; and Close then
 // leaves no goroutine behind.
-func TestP07_CallsEndWithTheirContext(t *testing.T) {
-	t.Parallel()
+func TestP07_CallsEndWithTheirContext(t *testing.T) { // alone: it would starve those in real time
 	onlyInProcess(t, "the exact times take a virtual clock")
 	for state, row := range map[string]struct {
 		silence func(t *testing.T, on *p07Subject, way *zktest.Client)

@@ -121,7 +121,7 @@ func TestP21_ServersWithoutContainersAreRememberedInTheNextSession(t *testing.T)
 func TestP21_ParentThatIsReapedWhileAcquiringIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	p, observer := testzk.Proxy(t), testzk.Observer(t)
-	c := testzk.Connected(t, p.Addr())
+	c := testzk.Connected(t, p.Addr(), framework.WithSessionTimeout(30*time.Second))
 	for name, known := range map[string]bool{"at the first acquire": false, "later": true} {
 		t.Run(name, func(t *testing.T) {
 			lock := testzk.Path(t)
@@ -151,7 +151,7 @@ func TestP21_ParentThatIsReapedWhileAcquiringIsMadeAgain(t *testing.T) {
 func TestP21_ParentsOfUnusedLocksAreReaped(t *testing.T) {
 	t.Parallel()
 	srv := testzk.Own(t, time.Second)
-	c := testzk.Connected(t, srv.Connect())
+	c := testzk.Connected(t, srv.Connect(), framework.WithSessionTimeout(30*time.Second))
 	mu, err := mutex.New(c, "/locks/of/many")
 	require.NoError(t, err)
 	hold := acquired(t, mu)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,7 @@ import (
 func TestP23_TooLargeWritesHarmNobody(t *testing.T) {
 	t.Parallel()
 	p, root := testzk.Proxy(t), testzk.Path(t)
-	c := testzk.Connected(t, p.Addr())
+	c := testzk.Connected(t, p.Addr(), framework.WithSessionTimeout(30*time.Second))
 	ctx := testzk.Context(t)
 	var mu sync.Mutex
 	var changes []framework.State
