@@ -31,7 +31,7 @@ func TestP07_AttemptsDoNotMultiply(t *testing.T) { // alone: it would starve tho
 				t.Run(fmt.Sprintf("%s/%v/%s", name, op, fault), func(t *testing.T) {
 					p07Attempts(t, op, action, func(ctx context.Context, on *p07Subject) error { return call(ctx, on) })
 				})
-				t.Run(fmt.Sprintf("%s/%v/%s/repeated", name, op, fault), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%v/%s, repeated", name, op, fault), func(t *testing.T) {
 					p07Attempts(t, op, action, func(ctx context.Context, on *p07Subject) error {
 						return retry.Do(ctx, policy, nil, func(ctx context.Context) error { return call(ctx, on) })
 					})
