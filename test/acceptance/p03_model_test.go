@@ -1,0 +1,162 @@
+package acceptance_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+const (
+	p03Contenders = 3
+	p03Turns      = 3 // that each of them has to have
+	p03Faults     = 8 // in one schedule
+)
+
+// Three contenders take turns while sessions expire, connections drop, requests and replies are lost or late and lock nodes are deleted, in
+// 10,000 random schedules: at no moment are there two valid holds, tokens grow, everybody's turn comes, and nothing is left behind.
+func TestP03_OneValidHoldInRandomSchedules(t *testing.T) {
+	onlyInProcess(t, virtual)
+	t.Parallel()
+	sim.Run(t, 300, p03Schedule) // make seeds runs all 10,000
+}
+
+func p03Schedule(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+	m := &p03Model{t: t, srv: srv, revoked: map[string]int64{}, holds: map[string]*recipes.Hold{}}
+	var running sync.WaitGroup
+	for i := range p03Contenders {
+		name := fmt.Sprintf("c%d", i)
+		source := rand.New(rand.NewPCG(random.Uint64(), uint64(i)))
+		c := bubbleNew(t, srv, srv.MemAddr(), name, framework.WithRandom(source.Int64N))
+		mu := bubbleMutex(t, c, "/lock")
+		pauses := rand.New(rand.NewPCG(random.Uint64(), uint64(i)))
+		running.Go(func() { m.contend(name, mu, pauses) })
+	}
+	for range p03Faults {
+		time.Sleep(time.Duration(random.Int64N(int64(3 * time.Second))))
+		m.harm(srv.Client(fmt.Sprintf("c%d", random.IntN(p03Contenders))), random)
+	}
+	running.Wait()
+	time.Sleep(2 * bubbleTimeout) // what is late still then never comes
+	require.Equal(t, "/lock container\n", srv.Tree())
+}
+
+// p03Model knows who may hold.
+type p03Model struct {
+	t   *testing.T
+	srv *zktest.Server
+
+	mu      sync.Mutex
+	revoked map[string]int64 // the last transaction before everything of a contender was taken away
+	deleted []string         // lock nodes that were taken away
+	holds   map[string]*recipes.Hold
+	last    int64 // the largest token of a valid hold
+}
+
+func (m *p03Model) contend(name string, mu *mutex.Mutex, random *rand.Rand) {
+	for range p03Turns {
+		hold, err := mu.Acquire(m.t.Context())
+		if err != nil {
+			m.t.Errorf("%s: %v", name, err)
+			return
+		}
+		m.granted(name, hold)
+		select {
+		case <-time.After(time.Duration(random.Int64N(int64(2 * time.Second)))):
+		case <-hold.Done():
+		}
+		m.leave(name)
+		_ = hold.Release()
+	}
+}
+
+// valid says whether a hold takes itself for valid and nobody has taken it away: what is taken away out of the blue counts no more, for no
+// client can know before it is told.
+func (m *p03Model) valid(name string, h *recipes.Hold) bool {
+	for _, node := range m.deleted {
+		if h.Path() == node {
+			return false
+		}
+	}
+	return h.Err() == nil && h.Token() > m.revoked[name]
+}
+
+// granted compares a new hold with all others. A hold that is over is never valid again, so two that are valid at one moment are so at the
+// beginning of one of them.
+func (m *p03Model) granted(name string, h *recipes.Hold) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.valid(name, h) {
+		return
+	}
+	for other, held := range m.holds {
+		if m.valid(other, held) {
+			m.t.Errorf("%s holds with token %d while %s does with %d", name, h.Token(), other, held.Token())
+		}
+	}
+	if h.Token() <= m.last {
+		m.t.Errorf("token %d of %s after %d", h.Token(), name, m.last)
+	}
+	m.holds[name], m.last = h, h.Token()
+}
+
+func (m *p03Model) leave(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.holds, name)
+}
+
+// harm does one thing to a contender.
+func (m *p03Model) harm(c *zktest.Client, random *rand.Rand) {
+	ops := []zktest.Op{
+		zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpDelete, zktest.OpSync, zktest.OpCloseSession, zktest.AnyOp,
+	}
+	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
+	switch random.IntN(6) {
+	case 0:
+		m.expire(c)
+	case 1:
+		c.Drop()
+	case 2:
+		m.srv.On(match, zktest.DropBefore())
+	case 3:
+		m.srv.On(match, zktest.DropAfter())
+	case 4:
+		m.srv.On(match, zktest.Delay(time.Duration(random.Int64N(int64(2*bubbleTimeout)))))
+	case 5:
+		m.deleteNode(random)
+	}
+}
+
+func (m *p03Model) expire(c *zktest.Client) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range c.Sessions() {
+		_ = s.Expire() // unless it is over
+	}
+	if entries := m.srv.Trace().Tail(1).Entries; len(entries) > 0 {
+		m.revoked[c.Name()] = entries[0].Zxid
+	}
+}
+
+// deleteNode deletes the node of somebody who holds or waits.
+func (m *p03Model) deleteNode(random *rand.Rand) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	names, err := m.srv.Children("/lock")
+	if err != nil || len(names) == 0 {
+		return
+	}
+	node := p03InLine(names)[random.IntN(len(names))]
+	m.deleted = append(m.deleted, node)
+	_ = m.srv.Delete(node)
+}

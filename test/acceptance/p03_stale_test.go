@@ -1,0 +1,202 @@
+package acceptance_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// The answer to an acquire is lost, and when the client looks for its node, the one that carries its id belongs to another session: the lock
+// is not granted on that node, which counts as somebody else's until it goes.
+func TestP03_NodeOfAnotherSessionIsNotOurs(t *testing.T) {
+	onlyInProcess(t, virtual)
+	t.Parallel()
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		mu := bubbleMutex(t, bubbleClient(t, srv, "a"), "/lock")
+		require.NoError(t, bubbleAcquire(t.Context(), mu).won(t).Release())
+
+		srv.On(zktest.Match{Client: "a", Op: zktest.OpMulti}, zktest.DropAfter())
+		search := srv.On(zktest.Match{Client: "a", Op: zktest.OpGetChildren2}, zktest.Hold())
+		a := bubbleAcquire(t.Context(), mu)
+		require.NoError(t, search.Wait(t.Context()))
+		other := p03Driver(t, srv)
+		node := p03Node(t, srv, 1)
+		require.NoError(t, srv.Delete(node))
+		_, err := other.Create(node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		foreign := p03Stat(t, srv, node)
+		search.Release()
+
+		time.Sleep(time.Minute)
+		require.True(t, a.waiting(), "granted on a node of another session")
+		other.Close()
+		hold := a.won(t)
+		require.NotEqual(t, node, hold.Path())
+		require.Greater(t, hold.Token(), foreign.Czxid)
+		require.Equal(t, srv.Client("a").Sessions()[0].ID, p03Stat(t, srv, hold.Path()).EphemeralOwner)
+		require.Equal(t, []string{hold.Path()}, p03Nodes(t, srv))
+		require.NoError(t, hold.Release())
+	})
+}
+
+// A waiter's client gives its session up while the servers still keep it, and with it a place that comes to the front: the lock is not
+// granted on that place, but on one of the next session, when the former place is gone.
+func TestP03_PlaceOfTheFormerSessionIsNotOurs(t *testing.T) {
+	onlyInProcess(t, virtual)
+	t.Parallel()
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		holder := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "holder"), "/lock")).won(t)
+		client := bubbleClient(t, srv, "waiter")
+		former, err := client.Session(t.Context())
+		require.NoError(t, err)
+		waiter := bubbleAcquire(t.Context(), bubbleMutex(t, client, "/lock"))
+		require.True(t, waiter.waiting())
+		time.Sleep(time.Second)
+		stale := p03Node(t, srv, 2)
+
+		farewell := srv.On(zktest.Match{Client: "waiter", Op: zktest.OpCloseSession}, zktest.Hold())
+		srv.Client("waiter").CutReplies() // the servers hear the client, and keep its session; it hears nothing
+		<-former.Done()
+		require.NoError(t, holder.Release())
+		srv.Client("waiter").Heal()
+		p03AwaitNodes(t, srv, 2)
+		require.True(t, waiter.waiting(), "granted while the place at the front belongs to a former session")
+		require.True(t, srv.Exists(stale))
+		farewell.Release()
+		hold := waiter.won(t)
+		require.False(t, srv.Exists(stale))
+		require.NotEqual(t, former.ID(), p03Stat(t, srv, hold.Path()).EphemeralOwner)
+		require.NoError(t, hold.Release())
+	})
+}
+
+// A waiter's session ends between the creation of its node and the list of who is in line: it starts over in the next session, has exactly
+// one node in line, and is granted the lock on that.
+func TestP03_AttemptStartsOverInTheNextSession(t *testing.T) {
+	onlyInProcess(t, virtual)
+	t.Parallel()
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		holder := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "holder"), "/lock")).won(t)
+		list := srv.On(zktest.Match{Client: "waiter", Op: zktest.OpGetChildren2, Path: "/lock"}, zktest.Hold())
+		waiter := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "waiter"), "/lock"))
+		require.NoError(t, list.Wait(t.Context()))
+		stale := p03Node(t, srv, 2)
+		former := srv.Client("waiter").Sessions()[0]
+		require.NoError(t, former.Expire())
+		list.Release()
+		p03AwaitNodes(t, srv, 2)
+		time.Sleep(time.Minute)
+		nodes := p03Nodes(t, srv)
+		require.Len(t, nodes, 2, "one of the holder and one of the waiter")
+		require.True(t, waiter.waiting())
+
+		require.NoError(t, holder.Release())
+		hold := waiter.won(t)
+		require.Equal(t, nodes[1], hold.Path())
+		require.NotEqual(t, stale, hold.Path())
+		require.NotEqual(t, former.ID, p03Stat(t, srv, hold.Path()).EphemeralOwner)
+		require.Equal(t, p03Stat(t, srv, hold.Path()).Czxid, hold.Token())
+		require.NoError(t, hold.Release())
+	})
+}
+
+// A waiter's node is deleted before it lists who is in line, so that it is not in the list, which is empty or not: the lock is never granted
+// on it, but on a new one, in its turn.
+func TestP03_NodeThatIsNotInTheListIsNeverGranted(t *testing.T) {
+	onlyInProcess(t, virtual)
+	for name, empty := range map[string]bool{"list of others": false, "empty list": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) { p03Omitted(t, srv, empty) })
+		})
+	}
+}
+
+func p03Omitted(t *testing.T, srv *zktest.Server, empty bool) {
+	holder := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "holder"), "/lock")).won(t)
+	list := srv.On(zktest.Match{Client: "waiter", Op: zktest.OpGetChildren2, Path: "/lock"}, zktest.Hold())
+	waiter := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "waiter"), "/lock"))
+	require.NoError(t, list.Wait(t.Context()))
+	gone := p03Node(t, srv, 2)
+	token := p03Stat(t, srv, gone).Czxid
+	require.NoError(t, srv.Delete(gone))
+	if empty {
+		require.NoError(t, holder.Release())
+	}
+	list.Release()
+	if !empty {
+		time.Sleep(time.Minute)
+		require.True(t, waiter.waiting(), "granted while somebody else holds")
+		require.NoError(t, holder.Release())
+	}
+	hold := waiter.won(t)
+	require.NotEqual(t, gone, hold.Path())
+	require.Greater(t, hold.Token(), token)
+	require.Equal(t, []string{hold.Path()}, p03Nodes(t, srv))
+	require.NoError(t, hold.Release())
+}
+
+// p03Driver is a session of somebody else.
+func p03Driver(t testing.TB, srv *zktest.Server) *zk.Conn {
+	t.Helper()
+	conn, _, err := zk.Connect([]string{srv.MemAddr()}, bubbleTimeout, zk.WithDialer(srv.Client("other").Dialer()), zk.WithLogInfo(false))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	_, err = srv.Client("other").WaitSession(t.Context())
+	require.NoError(t, err)
+	return conn
+}
+
+// p03Nodes are the nodes in line, in order.
+func p03Nodes(t testing.TB, srv *zktest.Server) []string {
+	t.Helper()
+	synctest.Wait()
+	names, err := srv.Children("/lock")
+	require.NoError(t, err)
+	return p03InLine(names)
+}
+
+// p03InLine are the paths of lock nodes, by their sequence numbers: the ids in front of those are random.
+func p03InLine(names []string) (nodes []string) {
+	sequence := func(name string) string { return name[strings.LastIndexByte(name, '-'):] }
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(sequence(a), sequence(b)) })
+	for _, name := range names {
+		nodes = append(nodes, "/lock/"+name)
+	}
+	return nodes
+}
+
+// p03Node is the last of so many nodes in line.
+func p03Node(t testing.TB, srv *zktest.Server, count int) string {
+	t.Helper()
+	nodes := p03Nodes(t, srv)
+	require.Len(t, nodes, count)
+	return nodes[count-1]
+}
+
+func p03AwaitNodes(t testing.TB, srv *zktest.Server, count int) {
+	t.Helper()
+	for range 100 {
+		if len(p03Nodes(t, srv)) == count {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	require.Len(t, p03Nodes(t, srv), count)
+}
+
+func p03Stat(t testing.TB, srv *zktest.Server, node string) zktest.Stat {
+	t.Helper()
+	stat, err := srv.Stat(node)
+	require.NoError(t, err)
+	return stat
+}
