@@ -57,6 +57,8 @@ func TestP05_QueuedCreatesAreNotCarriedOutInTheNextSession(t *testing.T) {
 				require.NoError(t, err)
 				srv.Client("c").Refuse(true)
 				srv.Client("c").Drop()
+				time.Sleep(100 * time.Millisecond)
+				require.Equal(t, framework.Suspended, c.State())
 				results := make(chan error, p05Queued)
 				for i := range p05Queued {
 					go func() { results <- create(t.Context(), c, s, fmt.Sprintf("/n%d", i)) }()
