@@ -1,0 +1,108 @@
+package acceptance_test
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// p11Spoilers are what may become of the request that sets a client's watches again after a reconnect. Each returns how often that happened.
+var p11Spoilers = map[string]func(srv *zktest.Server) (dial p11Dial, spoiled func() int){
+	"answered with an error": func(srv *zktest.Server) (p11Dial, func() int) {
+		match := zktest.Match{Client: "waiter", Op: zktest.OpSetWatches, Times: zktest.Always}
+		return srv.Client("waiter").DialContext, srv.On(match, zktest.Fail(zktest.MarshallingError)).Hits
+	},
+	"swallowed": func(srv *zktest.Server) (p11Dial, func() int) {
+		var swallowed atomic.Int64
+		dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := srv.Client("waiter").DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return &p11Swallower{conn, &swallowed}, nil
+		}
+		return dial, func() int { return int(swallowed.Load()) }
+	},
+}
+
+type p11Dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// p11Swallower passes on all requests but those that set watches again. Each write is one request, behind its length: its number, its type.
+type p11Swallower struct {
+	net.Conn
+	swallowed *atomic.Int64
+}
+
+func (s *p11Swallower) Write(frame []byte) (int, error) {
+	if zktest.Op(int32(binary.BigEndian.Uint32(frame[8:]))) == zktest.OpSetWatches {
+		s.swallowed.Add(1)
+		return len(frame), nil
+	}
+	return s.Conn.Write(frame)
+}
+
+// The connection of a waiter breaks, and the request that is to set its watches again is answered with an error or swallowed: the waiter has
+// the lock within a second after the holder's release, whenever that comes.
+func TestP11_WatchesThatAreNotSetAgainDelayNobody(t *testing.T) {
+	onlyInProcess(t, virtual)
+	for how, spoil := range p11Spoilers {
+		for when, after := range map[string]time.Duration{
+			"while away":              -time.Second,
+			"at the reconnect":        0,
+			"a moment after it":       20 * time.Millisecond,
+			"a second after it":       time.Second,
+			"some time after it":      20 * time.Second,
+			"after another reconnect": time.Minute,
+		} {
+			t.Run(how+", released "+when, func(t *testing.T) {
+				t.Parallel()
+				sim.Run(t, 5, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) { p11Break(t, srv, spoil, after) })
+			})
+		}
+	}
+}
+
+// p11Break breaks the waiter's connection for two seconds, and lets the holder release so long after it is there again.
+func p11Break(t *testing.T, srv *zktest.Server, spoil func(*zktest.Server) (p11Dial, func() int), after time.Duration) {
+	holder := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "holder"), "/lock")).won(t)
+	dial, spoiled := spoil(srv)
+	client := bubbleClient(t, srv, "waiter", framework.WithDialer(dial))
+	waiter := bubbleAcquire(t.Context(), bubbleMutex(t, client, "/lock"))
+	time.Sleep(time.Second)
+	require.True(t, waiter.waiting())
+
+	srv.Client("waiter").Refuse(true)
+	srv.Client("waiter").Drop()
+	time.Sleep(time.Second)
+	require.Equal(t, framework.Suspended, client.State())
+	if after < 0 {
+		require.NoError(t, holder.Release())
+	}
+	time.Sleep(time.Second)
+	srv.Client("waiter").Refuse(false)
+	require.NoError(t, client.WaitConnected(t.Context()))
+	if after == time.Minute {
+		srv.Client("waiter").Drop()
+	}
+	if after >= 0 {
+		time.Sleep(after)
+		require.NoError(t, client.WaitConnected(t.Context()))
+		require.True(t, waiter.waiting())
+		require.NoError(t, holder.Release())
+	}
+	since := time.Now()
+	hold := waiter.won(t)
+	require.LessOrEqual(t, time.Since(since), time.Second)
+	require.Positive(t, spoiled(), "no request that sets watches came")
+	require.NoError(t, hold.Release())
+}

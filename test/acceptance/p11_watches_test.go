@@ -1,0 +1,113 @@
+package acceptance_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+)
+
+const (
+	p11Acquires   = 10_000
+	p11WarmUp     = 2_000 // until tables and pools, and the trace of the server in this process, have their final size
+	p11AtOnce     = 50
+	p11Impatience = 30 * time.Millisecond
+)
+
+// 10,000 acquires of one client time out behind one holder: afterwards the server has two watches of that client at most, and the process needs
+// less than 1 MiB of memory more than before.
+func TestP11_AbandonedWaitsCostNothing(t *testing.T) { // not parallel: it looks at the memory of the process
+	path := testzk.Path(t)
+	hold, err := p02Connect(t, path).mu.Acquire(testzk.Context(t))
+	require.NoError(t, err)
+	waiter := p02Connect(t, path)
+	session, err := waiter.Session(testzk.Context(t))
+	require.NoError(t, err)
+	p11GiveUp(t, waiter.mu, p11WarmUp)
+	before := p11Heap()
+	p11GiveUp(t, waiter.mu, p11Acquires)
+	growth := p11Heap() - before
+	t.Logf("heap grew by %d KiB, watched %v", growth>>10, p11Watched(t, session.ID()))
+	require.Less(t, growth, int64(1<<20), "bytes")
+	watched := func() []string { return p11Watched(t, session.ID()) }
+	testzk.Eventually(t, func() bool { return len(watched()) <= 2 }, "more than two watches: %v", watched())
+	require.NoError(t, session.Err())
+	require.NoError(t, hold.Release())
+	testzk.Empty(t, path)
+}
+
+// p11GiveUp makes acquires until so many of them have timed out while they waited for somebody. Where the machine is so slow that one is
+// not in line by then, the next has more time.
+func p11GiveUp(t testing.TB, mu *mutex.Mutex, count int) {
+	t.Helper()
+	var all sync.WaitGroup
+	for range p11AtOnce {
+		all.Go(func() {
+			impatience := p11Impatience
+			for waited := 0; waited < count/p11AtOnce && !t.Failed(); {
+				ctx, cancel := context.WithTimeout(t.Context(), impatience)
+				_, err := mu.Acquire(ctx)
+				cancel()
+				if !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("not a timeout: %v", err)
+				}
+				if errors.Is(err, recipes.ErrNotAcquired) {
+					waited, impatience = waited+1, p11Impatience
+				} else {
+					impatience *= 2
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// p11Heap is what is reachable, in bytes.
+func p11Heap() int64 {
+	runtime.GC()
+	runtime.GC() // what the first has given back to pools
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// p11Watched are the nodes that a session watches. The server lists them one a line, each with the sessions that watch it below.
+func p11Watched(t testing.TB, session int64) (watched []string) {
+	t.Helper()
+	var node string
+	for line := range strings.Lines(p11Command(t, "wchp")) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(line, "/") {
+			node = line
+		}
+		if line == fmt.Sprintf("\t%#x", uint64(session)) {
+			watched = append(watched, node)
+		}
+	}
+	return watched
+}
+
+// p11Command asks the server that the clients are connected to.
+func p11Command(t testing.TB, word string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", testzk.Connect())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte(word))
+	require.NoError(t, err)
+	answer, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	return string(answer)
+}
