@@ -145,6 +145,34 @@ func p03Omitted(t *testing.T, srv *zktest.Server, empty bool) {
 	require.NoError(t, hold.Release())
 }
 
+// A waiter hears of the deletion of its own node and of the release ahead of it at one moment, when somebody else holds the lock already: the
+// waiter is not granted it, and queues again.
+func TestP03_NodeThatIsGoneWhenTheTurnComesIsNeverGranted(t *testing.T) {
+	onlyInProcess(t, virtual)
+	t.Parallel()
+	sim.Run(t, 50, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		holder := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "holder"), "/lock")).won(t)
+		waiter := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "waiter"), "/lock"))
+		time.Sleep(time.Second)
+		gone := p03Node(t, srv, 2)
+		next := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "next"), "/lock"))
+		time.Sleep(time.Second)
+
+		srv.Client("waiter").HoldEvents()
+		require.NoError(t, srv.Delete(gone))
+		require.NoError(t, holder.Release())
+		rightful := next.won(t)
+		srv.Client("waiter").ReleaseEvents()
+		time.Sleep(time.Second)
+		require.True(t, waiter.waiting(), "granted while somebody else holds")
+		require.NoError(t, rightful.Release())
+		hold := waiter.won(t)
+		require.NotEqual(t, gone, hold.Path())
+		require.Greater(t, hold.Token(), rightful.Token())
+		require.NoError(t, hold.Release())
+	})
+}
+
 // p03Driver is a session of somebody else.
 func p03Driver(t testing.TB, srv *zktest.Server) *zk.Conn {
 	t.Helper()
