@@ -18,8 +18,9 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// Two clients take the lock in turns, 1,000 times in all; every 100th time the one that holds it loses its session, and every 10th time the
-// lock's parent is deleted and made again: each token is larger than the one before, although sequence numbers start over.
+// Two clients take the lock in turns, 1,000 times in all; every 100th time the one that holds it loses its session, and every
+// 10th time the lock's parent is deleted and made again: each token is larger than the one before, although sequence numbers
+// start over.
 func TestP02_TokensStrictlyIncrease(t *testing.T) {
 	t.Parallel()
 	const grants = 1000
@@ -66,8 +67,8 @@ func p02Connect(t testing.TB, path string) *p02Client {
 	return &p02Client{c, mu}
 }
 
-// loseSession ends the session that holds the lock, and returns who is to take the client's place: the client itself, or where servers
-// cannot be made to end a session another one, for a closed client ends its own.
+// loseSession ends the session that holds the lock, and returns who is to take the client's place: the client itself, or where
+// servers cannot be made to end a session another one, for a closed client ends its own.
 func (c *p02Client) loseSession(t testing.TB, hold *recipes.Hold) *p02Client {
 	t.Helper()
 	srv := testzk.InProcess()
@@ -87,8 +88,8 @@ func (c *p02Client) loseSession(t testing.TB, hold *recipes.Hold) *p02Client {
 	return c
 }
 
-// Somebody deletes the lock node behind the holder's back, and the holder writes through Guard at once: it gets an error, and nothing was
-// written.
+// Somebody deletes the lock node behind the holder's back, and the holder writes through Guard at once: it gets an error, and
+// nothing was written.
 func TestP02_GuardWritesNothingOnceTheNodeIsGone(t *testing.T) {
 	t.Parallel()
 	for range 20 { // whether the holder has noticed before it asks is a matter of chance
@@ -117,8 +118,8 @@ func TestP02_GuardWritesNothingOnceTheNodeIsGone(t *testing.T) {
 	}
 }
 
-// A holder is cut off for so long that its session ends and a second one gets the lock and writes. When the first one goes on, the
-// resource refuses its token, and Guard writes nothing.
+// A holder is cut off for so long that its session ends and a second one gets the lock and writes. When the first one goes on,
+// the resource refuses its token, and Guard writes nothing.
 func TestP02_HolderThatWasPausedIsRefused(t *testing.T) {
 	t.Parallel()
 	p, path := testzk.Proxy(t), testzk.Path(t)
@@ -146,8 +147,9 @@ func TestP02_HolderThatWasPausedIsRefused(t *testing.T) {
 	require.NoError(t, second.Release())
 }
 
-// The session of a holder is ended on the servers, out of the blue, and a second one gets the lock and writes, all before the first can
-// have heard of it. It takes itself for the holder and goes on: the resource refuses its token, and Guard writes nothing.
+// The session of a holder is ended on the servers, out of the blue, and a second one gets the lock and writes, all before the
+// first can have heard of it. It takes itself for the holder and goes on: the resource refuses its token, and Guard writes
+// nothing.
 func TestP02_HolderThatDoesNotKnowIsRefused(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()

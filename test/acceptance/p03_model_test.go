@@ -22,8 +22,9 @@ const (
 	p03Faults     = 8 // in one schedule
 )
 
-// Three contenders take turns while sessions expire, connections drop, requests and replies are lost or late and lock nodes are deleted, in
-// 10,000 random schedules: at no moment are there two valid holds, tokens grow, everybody's turn comes, and nothing is left behind.
+// Three contenders take turns while sessions expire, connections drop, requests and replies are lost or late and lock nodes are
+// deleted, in 10,000 random schedules: at no moment are there two valid holds, tokens grow, everybody's turn comes, and nothing
+// is left behind.
 func TestP03_OneValidHoldInRandomSchedules(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()
@@ -79,8 +80,8 @@ func (m *p03Model) contend(name string, mu *mutex.Mutex, random *rand.Rand) {
 	}
 }
 
-// valid says whether a hold takes itself for valid and nobody has taken it away: what is taken away out of the blue counts no more, for no
-// client can know before it is told.
+// valid says whether a hold takes itself for valid and nobody has taken it away: what is taken away out of the blue counts no
+// more, for no client can know before it is told.
 func (m *p03Model) valid(name string, h *recipes.Hold) bool {
 	for _, node := range m.deleted {
 		if h.Path() == node {
@@ -90,8 +91,8 @@ func (m *p03Model) valid(name string, h *recipes.Hold) bool {
 	return h.Err() == nil && h.Token() > m.revoked[name]
 }
 
-// granted compares a new hold with all others. A hold that is over is never valid again, so two that are valid at one moment are so at the
-// beginning of one of them.
+// granted compares a new hold with all others. A hold that is over is never valid again, so two that are valid at one moment are
+// so at the beginning of one of them.
 func (m *p03Model) granted(name string, h *recipes.Hold) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// The answer to an acquire is lost, and when the client looks for its node, the one that carries its id belongs to another session: the lock
-// is not granted on that node, which counts as somebody else's until it goes.
+// The answer to an acquire is lost, and when the client looks for its node, the one that carries its id belongs to another
+// session: the lock is not granted on that node, which counts as somebody else's until it goes.
 func TestP03_NodeOfAnotherSessionIsNotOurs(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()
@@ -48,8 +48,8 @@ func TestP03_NodeOfAnotherSessionIsNotOurs(t *testing.T) {
 	})
 }
 
-// A waiter's client gives its session up while the servers still keep it, and with it a place that comes to the front: the lock is not
-// granted on that place, but on one of the next session, when the former place is gone.
+// A waiter's client gives its session up while the servers still keep it, and with it a place that comes to the front: the lock
+// is not granted on that place, but on one of the next session, when the former place is gone.
 func TestP03_PlaceOfTheFormerSessionIsNotOurs(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()
@@ -79,8 +79,8 @@ func TestP03_PlaceOfTheFormerSessionIsNotOurs(t *testing.T) {
 	})
 }
 
-// A waiter's session ends between the creation of its node and the list of who is in line: it starts over in the next session, has exactly
-// one node in line, and is granted the lock on that.
+// A waiter's session ends between the creation of its node and the list of who is in line: it starts over in the next session,
+// has exactly one node in line, and is granted the lock on that.
 func TestP03_AttemptStartsOverInTheNextSession(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()
@@ -109,8 +109,8 @@ func TestP03_AttemptStartsOverInTheNextSession(t *testing.T) {
 	})
 }
 
-// A waiter's node is deleted before it lists who is in line, so that it is not in the list, which is empty or not: the lock is never granted
-// on it, but on a new one, in its turn.
+// A waiter's node is deleted before it lists who is in line, so that it is not in the list, which is empty or not: the lock is
+// never granted on it, but on a new one, in its turn.
 func TestP03_NodeThatIsNotInTheListIsNeverGranted(t *testing.T) {
 	onlyInProcess(t, virtual)
 	for name, empty := range map[string]bool{"list of others": false, "empty list": true} {
@@ -145,8 +145,8 @@ func p03Omitted(t *testing.T, srv *zktest.Server, empty bool) {
 	require.NoError(t, hold.Release())
 }
 
-// A waiter hears of the deletion of its own node and of the release ahead of it at one moment, when somebody else holds the lock already: the
-// waiter is not granted it, and queues again.
+// A waiter hears of the deletion of its own node and of the release ahead of it at one moment, when somebody else holds the lock
+// already: the waiter is not granted it, and queues again.
 func TestP03_NodeThatIsGoneWhenTheTurnComesIsNeverGranted(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()

@@ -44,8 +44,8 @@ var p05Creates = map[string]func(ctx context.Context, c *framework.Client, s *fr
 	},
 }
 
-// 40 creates of ephemeral nodes wait for a connection while their session expires, and then the client gets a new session: none of them is
-// carried out in it, and each caller learns that the session was lost and that the create was not applied.
+// 40 creates of ephemeral nodes wait for a connection while their session expires, and then the client gets a new session: none
+// of them is carried out in it, and each caller learns that the session was lost and that the create was not applied.
 func TestP05_QueuedCreatesAreNotCarriedOutInTheNextSession(t *testing.T) {
 	onlyInProcess(t, virtual)
 	for name, create := range p05Creates {
@@ -97,8 +97,8 @@ func p05ExpireAndReturn(t *testing.T, srv *zktest.Server, c *framework.Client, f
 	require.NoError(t, next.Sync(t.Context(), "/"))
 }
 
-// 40 creates of ephemeral nodes are on their way to the servers when their session expires: none of them is carried out in the next session,
-// and each caller is told that the outcome is unknown.
+// 40 creates of ephemeral nodes are on their way to the servers when their session expires: none of them is carried out in the
+// next session, and each caller is told that the outcome is unknown.
 func TestP05_CreatesUnderWayAreNotCarriedOutInTheNextSession(t *testing.T) {
 	onlyInProcess(t, virtual)
 	for name, create := range p05Creates {

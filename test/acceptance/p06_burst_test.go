@@ -18,8 +18,8 @@ const (
 	p06Watched = 50 // nodes, each of which changes once in each flap: 10,000 events
 )
 
-// The connection breaks 200 times and 10,000 watch events come in between, while one listener sleeps for an hour in its first call: no change
-// of state is lost or reordered, neither for that listener nor for the one beside it, and no watch is missed.
+// The connection breaks 200 times and 10,000 watch events come in between, while one listener sleeps for an hour in its first
+// call: no change of state is lost or reordered, neither for that listener nor for the one beside it, and no watch is missed.
 func TestP06_BurstLosesAndReordersNothing(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()

@@ -16,9 +16,9 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// p06Scenarios are what may happen to a client ten seconds after it began, and all that its listeners must hear from the beginning to the
-// end: after how many whole seconds; the state; the session, by the order of their opening; the cause. The timeout is 6 s, so that a
-// session in which nothing is heard is over after a little less than 4 s.
+// p06Scenarios are what may happen to a client ten seconds after it began, and all that its listeners must hear from the
+// beginning to the end: after how many whole seconds; the state; the session, by the order of their opening; the cause. The
+// timeout is 6 s, so that a session in which nothing is heard is over after a little less than 4 s.
 var p06Scenarios = map[string]struct {
 	happens func(*p06Client)
 	heard   []string
@@ -152,8 +152,9 @@ var p06Scenarios = map[string]struct {
 	},
 }
 
-// Whatever happens to connection, session and servers (a blip; an expiry while away; all servers down for ten timeouts; a session id that is
-// swapped; a server restored to an older state; Close in any state), a listener hears exactly what it should, in order and at its time.
+// Whatever happens to connection, session and servers (a blip; an expiry while away; all servers down for ten timeouts; a session
+// id that is swapped; a server restored to an older state; Close in any state), a listener hears exactly what it should, in order
+// and at its time.
 func TestP06_ListenersHearExactlyWhatHappened(t *testing.T) {
 	onlyInProcess(t, virtual)
 	for name, scenario := range p06Scenarios {
@@ -219,8 +220,8 @@ func (c *p06Client) heard() (lines []string) {
 	return lines
 }
 
-// dial is a server's network; once swap is set, the next server opens a session of its own for a client that asks for a known one, and says
-// nothing about it.
+// dial is a server's network; once swap is set, the next server opens a session of its own for a client that asks for a known
+// one, and says nothing about it.
 func (c *p06Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := c.way.DialContext(ctx, network, address)
 	if err != nil || !c.swap {
@@ -230,8 +231,8 @@ func (c *p06Client) dial(ctx context.Context, network, address string) (net.Conn
 	return &p06Swapped{Conn: conn}, nil
 }
 
-// p06Swapped changes the session id in the connect reply, which is the first thing that is read: behind its length, the protocol's version
-// and the timeout.
+// p06Swapped changes the session id in the connect reply, which is the first thing that is read: behind its length, the
+// protocol's version and the timeout.
 type p06Swapped struct {
 	net.Conn
 	read int

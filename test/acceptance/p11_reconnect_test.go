@@ -16,7 +16,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// p11Spoilers are what may become of the request that sets a client's watches again after a reconnect. Each returns how often that happened.
+// p11Spoilers are what may become of the request that sets a client's watches again after a reconnect. Each returns how often
+// that happened.
 var p11Spoilers = map[string]func(srv *zktest.Server) (dial p11Dial, spoiled func() int){
 	"answered with an error": func(srv *zktest.Server) (p11Dial, func() int) {
 		match := zktest.Match{Client: "waiter", Op: zktest.OpSetWatches, Times: zktest.Always}
@@ -37,7 +38,8 @@ var p11Spoilers = map[string]func(srv *zktest.Server) (dial p11Dial, spoiled fun
 
 type p11Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// p11Swallower passes on all requests but those that set watches again. Each write is one request, behind its length: its number, its type.
+// p11Swallower passes on all requests but those that set watches again. Each write is one request, behind its length: its number,
+// its type.
 type p11Swallower struct {
 	net.Conn
 	swallowed *atomic.Int64
@@ -51,8 +53,8 @@ func (s *p11Swallower) Write(frame []byte) (int, error) {
 	return s.Conn.Write(frame)
 }
 
-// The connection of a waiter breaks, and the request that is to set its watches again is answered with an error or swallowed: the waiter has
-// the lock within a second after the holder's release, whenever that comes.
+// The connection of a waiter breaks, and the request that is to set its watches again is answered with an error or swallowed: the
+// waiter has the lock within a second after the holder's release, whenever that comes.
 func TestP11_WatchesThatAreNotSetAgainDelayNobody(t *testing.T) {
 	onlyInProcess(t, virtual)
 	for how, spoil := range p11Spoilers {

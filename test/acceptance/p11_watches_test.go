@@ -29,8 +29,8 @@ const (
 	p11Impatience = 30 * time.Millisecond
 )
 
-// 10,000 acquires of one client time out behind one holder: afterwards the server has two watches of that client at most, and the process needs
-// less than 1 MiB of memory more than before.
+// 10,000 acquires of one client time out behind one holder: afterwards the server has two watches of that client at most, and the
+// process needs less than 1 MiB of memory more than before.
 func TestP11_AbandonedWaitsCostNothing(t *testing.T) { // not parallel: it looks at the memory of the process
 	if testzk.InProcess() == nil {
 		wchp := func() string { return p11Command(t, "wchp") }
@@ -66,8 +66,8 @@ func p11Abandon(t *testing.T, holder, waiter *framework.Client, atOnce int, wchp
 	require.NoError(t, hold.Release())
 }
 
-// p11GiveUp makes acquires until so many of them have timed out while they waited for somebody. Where the machine is so slow that one is
-// not in line by then, the next has more time.
+// p11GiveUp makes acquires until so many of them have timed out while they waited for somebody. Where the machine is so slow that
+// one is not in line by then, the next has more time.
 func p11GiveUp(t testing.TB, mu *mutex.Mutex, count, atOnce int) {
 	t.Helper()
 	var all sync.WaitGroup
