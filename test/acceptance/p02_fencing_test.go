@@ -24,7 +24,8 @@ import (
 func TestP02_TokensStrictlyIncrease(t *testing.T) {
 	t.Parallel()
 	const grants = 1000
-	observer, path := testzk.Observer(t), testzk.Path(t)
+	path := testzk.Path(t)
+	other := p02Connect(t, path)
 	var clients [2]*p02Client
 	for i := range clients {
 		clients[i] = p02Connect(t, path)
@@ -46,8 +47,7 @@ func TestP02_TokensStrictlyIncrease(t *testing.T) {
 			require.NoError(t, hold.Release())
 		}
 		if i%10 == 9 {
-			testzk.Empty(t, path)
-			require.NoError(t, observer.Delete(path, -1))
+			require.NoError(t, other.Delete(testzk.Context(t), path, -1))
 		}
 	}
 	require.Equal(t, grants/10, restarted, "the parent was not made again, and this shows nothing")
@@ -61,7 +61,7 @@ type p02Client struct {
 
 func p02Connect(t testing.TB, path string) *p02Client {
 	t.Helper()
-	c := testzk.Connected(t, testzk.Connect())
+	c := testzk.Connected(t, testzk.Connect(), framework.WithSessionTimeout(30*time.Second)) // none is to end by itself
 	mu, err := mutex.New(c, path)
 	require.NoError(t, err)
 	return &p02Client{c, mu}
@@ -93,8 +93,8 @@ func (c *p02Client) loseSession(t testing.TB, hold *recipes.Hold) *p02Client {
 func TestP02_GuardWritesNothingOnceTheNodeIsGone(t *testing.T) {
 	t.Parallel()
 	for range 20 { // whether the holder has noticed before it asks is a matter of chance
-		observer, path := testzk.Observer(t), testzk.Path(t)
-		c := p02Connect(t, path)
+		path := testzk.Path(t)
+		c, other := p02Connect(t, path), p02Connect(t, path)
 		data := path + "-data"
 		_, err := c.Create(testzk.Context(t), data, []byte("before"), framework.WithParents())
 		require.NoError(t, err)
@@ -103,18 +103,18 @@ func TestP02_GuardWritesNothingOnceTheNodeIsGone(t *testing.T) {
 		_, err = hold.Guard(testzk.Context(t), framework.SetOp(data, []byte("held"), -1))
 		require.NoError(t, err)
 
-		require.NoError(t, observer.Delete(hold.Path(), -1))
+		require.NoError(t, other.Delete(testzk.Context(t), hold.Path(), -1))
 		_, err = hold.Guard(testzk.Context(t), framework.SetOp(data, []byte("late"), -1), framework.CreateOp(data+"-2", nil))
 		require.ErrorIs(t, err, recipes.ErrNodeDeleted)
 		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
 		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted, "from then on the hold knows")
-		got, stat, err := observer.Get(data)
+		require.NoError(t, other.Sync(testzk.Context(t), data))
+		got, stat, err := other.Get(testzk.Context(t), data)
 		require.NoError(t, err)
 		require.Equal(t, "held", string(got))
 		require.EqualValues(t, 1, stat.Version)
-		there, _, err := observer.Exists(data + "-2")
-		require.NoError(t, err)
-		require.False(t, there)
+		_, err = other.Exists(testzk.Context(t), data+"-2")
+		require.ErrorIs(t, err, zk.ErrNoNode)
 	}
 }
 

@@ -176,7 +176,8 @@ func TestP03_NodeThatIsGoneWhenTheTurnComesIsNeverGranted(t *testing.T) {
 // p03Driver is a session of somebody else.
 func p03Driver(t testing.TB, srv *zktest.Server) *zk.Conn {
 	t.Helper()
-	conn, _, err := zk.Connect([]string{srv.MemAddr()}, bubbleTimeout, zk.WithDialer(srv.Client("other").Dialer()), zk.WithLogInfo(false))
+	dialer := zk.WithDialer(srv.Client("other").Dialer())
+	conn, _, err := zk.Connect([]string{srv.MemAddr()}, bubbleTimeout, dialer, zk.WithLogInfo(false))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	_, err = srv.Client("other").WaitSession(t.Context())
