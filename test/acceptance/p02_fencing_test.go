@@ -50,7 +50,7 @@ func TestP02_TokensStrictlyIncrease(t *testing.T) {
 			require.NoError(t, other.Delete(testzk.Context(t), path, -1))
 		}
 	}
-	require.Equal(t, grants/10, restarted, "the parent was not made again, and this shows nothing")
+	require.GreaterOrEqual(t, restarted, grants/10, "the parent was not made again, and this shows nothing")
 }
 
 // p02Client is a client with its mutex.
