@@ -22,9 +22,9 @@ const (
 	p03Faults     = 8 // in one schedule
 )
 
-// Three contenders take turns while sessions expire, connections drop, requests and replies are lost or late and lock nodes are
-// deleted, in 10,000 random schedules: at no moment are there two valid holds, tokens grow, everybody's turn comes, and nothing
-// is left behind.
+// Three contenders take turns while sessions expire, connections drop, requests, replies and events are lost or late and lock
+// nodes are deleted, in 10,000 random schedules: at no moment are there two valid holds, tokens grow, everybody's turn comes, and
+// nothing is left behind.
 func TestP03_OneValidHoldInRandomSchedules(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()
@@ -48,7 +48,7 @@ func p03Schedule(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	}
 	running.Wait()
 	time.Sleep(2 * bubbleTimeout) // what is late still then never comes
-	require.Equal(t, "/lock container\n", srv.Tree())
+	require.Contains(t, []string{"", "/lock container\n"}, srv.Tree()) // the server may have reaped the parent
 }
 
 // p03Model knows who may hold.
@@ -71,8 +71,12 @@ func (m *p03Model) contend(name string, mu *mutex.Mutex, random *rand.Rand) {
 			return
 		}
 		m.granted(name, hold)
+		most := 2 * time.Second
+		if random.IntN(4) == 0 {
+			most = 2 * bubbleTimeout // long enough to lose the session meanwhile
+		}
 		select {
-		case <-time.After(time.Duration(random.Int64N(int64(2 * time.Second)))):
+		case <-time.After(time.Duration(random.Int64N(int64(most)))):
 		case <-hold.Done():
 		}
 		m.leave(name)
@@ -122,7 +126,8 @@ func (m *p03Model) harm(c *zktest.Client, random *rand.Rand) {
 		zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpDelete, zktest.OpSync, zktest.OpCloseSession, zktest.AnyOp,
 	}
 	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
-	switch random.IntN(6) {
+	late := time.Duration(random.Int64N(int64(2 * bubbleTimeout)))
+	switch random.IntN(8) {
 	case 0:
 		m.expire(c)
 	case 1:
@@ -132,8 +137,14 @@ func (m *p03Model) harm(c *zktest.Client, random *rand.Rand) {
 	case 3:
 		m.srv.On(match, zktest.DropAfter())
 	case 4:
-		m.srv.On(match, zktest.Delay(time.Duration(random.Int64N(int64(2*bubbleTimeout)))))
+		m.srv.On(match, zktest.Delay(late))
 	case 5:
+		c.Cut() // all that is under way, and all that follows, comes late
+		time.AfterFunc(late, c.Heal)
+	case 6:
+		c.HoldEvents()
+		time.AfterFunc(late, c.ReleaseEvents)
+	case 7:
 		m.deleteNode(random)
 	}
 }
