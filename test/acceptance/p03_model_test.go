@@ -47,7 +47,7 @@ func p03Schedule(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		m.harm(srv.Client(fmt.Sprintf("c%d", random.IntN(p03Contenders))), random)
 	}
 	running.Wait()
-	time.Sleep(2 * bubbleTimeout) // what is late still then never comes
+	time.Sleep(2 * bubbleTimeout)                                      // what is late still then never comes
 	require.Contains(t, []string{"", "/lock container\n"}, srv.Tree()) // the server may have reaped the parent
 }
 
