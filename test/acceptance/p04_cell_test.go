@@ -1,0 +1,321 @@
+package acceptance_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest/proxy"
+)
+
+// p04Cell is one case: a step, a fault, a caller.
+type p04Cell struct {
+	p04Step
+	p04Fault
+	p04Caller
+	path      string
+	bystander *framework.Client // its network is in order
+	result    chan error        // has room for what run returns
+
+	proxy   *proxy.Proxy
+	gate    p04Gate
+	victim  *framework.Client // behind the proxy
+	session *framework.Session
+	line    *mutex.Mutex  // as the bystander sees it
+	holder  *recipes.Hold // the bystander's; nil if the victim is to hold
+	fault   *proxy.Rule
+
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the victim's call has returned
+	hold   *recipes.Hold // of the victim
+	err    error
+}
+
+// p04Gate decides how often the victim may still connect.
+type p04Gate struct{ left atomic.Int32 }
+
+func (g *p04Gate) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if g.left.Add(-1) < 0 {
+		return nil, errors.New("the network is down")
+	}
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+func (g *p04Gate) allow(times int32) { g.left.Store(times) }
+
+func (c *p04Cell) open(ctx context.Context) (err error) {
+	if c.line, err = mutex.New(c.bystander, c.path); err != nil {
+		return err
+	}
+	if err := c.prepare(ctx); err != nil {
+		return err
+	}
+	if !c.releases() {
+		if c.holder, err = c.line.Acquire(ctx); err != nil {
+			return err
+		}
+	}
+	server, _, _ := strings.Cut(testzk.Connect(), ",")
+	if c.proxy, err = proxy.New(server); err != nil {
+		return err
+	}
+	c.gate.allow(math.MaxInt32)
+	c.victim, err = framework.New(c.proxy.Addr(), framework.WithSessionTimeout(testzk.SessionTimeout), framework.WithDialer(c.gate.DialContext))
+	if err != nil {
+		return err
+	}
+	if c.session, err = c.victim.Session(ctx); err != nil {
+		return err
+	}
+	c.gate.allow(0) // the connection that there is stays
+	if c.sought {
+		c.gate.allow(1)
+		c.proxy.On(proxy.Match{Op: proxy.OpMulti, Path: c.path}, proxy.DropAfter())
+	}
+	c.fault = c.proxy.On(proxy.Match{Op: c.op, Path: c.path + c.p04Step.path}, c.action())
+	return nil
+}
+
+// prepare makes the parent.
+func (c *p04Cell) prepare(ctx context.Context) error {
+	if err := c.bystander.CreateContainers(ctx, c.path); err != nil || !c.locked {
+		return err
+	}
+	_, err := c.bystander.SetACL(ctx, c.path, zk.WorldACL(zk.PermAll&^zk.PermWrite), -1)
+	return err
+}
+
+// releases reports whether the step at hand is the release of the victim, who then has the lock first.
+func (c *p04Cell) releases() bool { return c.leaves && c.stays() }
+
+func (c *p04Cell) close(err *error) {
+	c.cancel()
+	c.heal()
+	*err = errors.Join(*err, c.victim.Close())
+	<-c.done
+	c.proxy.Close()
+}
+
+// acquire lets the victim's caller go to work.
+func (c *p04Cell) acquire(ctx context.Context) {
+	ctx, c.cancel = context.WithCancel(ctx)
+	c.done = make(chan struct{})
+	mu, err := mutex.New(c.victim, c.path)
+	if err != nil {
+		panic(err)
+	}
+	go func() {
+		defer close(c.done)
+		for {
+			c.hold, c.err = c.call(ctx, mu)
+			if c.within == 0 || c.leaves || c.fault.Hits() > 0 {
+				return
+			} // else the time was out before anything had happened
+		}
+	}()
+}
+
+func (c *p04Cell) call(ctx context.Context, mu *mutex.Mutex) (*recipes.Hold, error) {
+	if c.within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.within)
+		defer cancel()
+	}
+	hold, err := mu.Acquire(ctx)
+	if err != nil || !c.releases() {
+		return hold, err
+	}
+	return hold, hold.Release() // the step at hand
+}
+
+// strike waits until the fault has done its worst.
+func (c *p04Cell) strike(ctx context.Context) error {
+	if c.cancels && c.leaves {
+		if err := c.inLine(ctx, 2); err != nil {
+			return err
+		}
+		c.cancel()
+	}
+	if err := c.fault.Wait(ctx); err != nil {
+		return err
+	}
+	if c.cancels {
+		c.cancel()
+	}
+	if c.replyIsLate {
+		c.proxy.BlackholeReplies(true)
+		c.fault.Release()
+	}
+	if err := c.cutOff(ctx); err != nil || c.stays() {
+		return err
+	}
+	select {
+	case <-c.done: // during the outage
+		return nil
+	case <-ctx.Done():
+		return errors.New("Acquire does not return though its context has ended")
+	}
+}
+
+// cutOff waits until the victim knows that something is wrong.
+func (c *p04Cell) cutOff(ctx context.Context) error {
+	if c.late {
+		select {
+		case <-c.session.Done():
+			return nil
+		case <-ctx.Done():
+			return errors.New("the session does not notice that nobody answers")
+		}
+	}
+	return p04Until(ctx, testzk.Patience, func(context.Context) error {
+		if s := c.victim.State(); s == framework.Connected || s == framework.Reconnected {
+			return fmt.Errorf("the victim is %v", s)
+		}
+		return nil
+	})
+}
+
+func (c *p04Cell) heal() {
+	c.fault.Release() // first: what was late arrives before the victim can do anything about it
+	c.proxy.BlackholeReplies(false)
+	c.gate.allow(math.MaxInt32)
+}
+
+// settles checks that everybody in line holds or waits, soon after the victim can reach the servers again.
+func (c *p04Cell) settles(ctx context.Context) error {
+	if err := c.victim.WaitConnected(ctx); err != nil {
+		return err
+	}
+	return p04Until(ctx, p04Soon, func(ctx context.Context) error {
+		if !c.waits() {
+			return c.owned(ctx, 0)
+		}
+		s, err := c.victim.Session(ctx)
+		if err != nil {
+			return err
+		}
+		return c.owned(ctx, s.ID())
+	})
+}
+
+func (c *p04Cell) waits() bool {
+	if !c.stays() || c.releases() {
+		return false
+	}
+	select {
+	case <-c.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// owned checks that nobody is in line but the holder, if there is one, and the session's only node, if one is given.
+func (c *p04Cell) owned(ctx context.Context, session int64) error {
+	line, err := c.line.Participants(ctx)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	rest := line
+	if c.holder != nil {
+		if len(rest) == 0 || rest[0].Node != c.holder.Path() {
+			return fmt.Errorf("the holder is not first in line: %+v", line)
+		}
+		rest = rest[1:]
+	}
+	if session != 0 {
+		if len(rest) == 0 || rest[0].Session != session {
+			return fmt.Errorf("the waiter of session %#x is not next in line: %+v", session, line)
+		}
+		rest = rest[1:]
+	}
+	if len(rest) > 0 {
+		return fmt.Errorf("nodes that nobody owns: %+v", rest)
+	}
+	return nil
+}
+
+func (c *p04Cell) inLine(ctx context.Context, n int) error {
+	return p04Until(ctx, testzk.Patience, func(ctx context.Context) error {
+		line, err := c.line.Participants(ctx)
+		if err == nil && len(line) != n {
+			err = fmt.Errorf("want %d in line: %+v", n, line)
+		}
+		return err
+	})
+}
+
+// goesOn checks that the lock passes from the holder to the victim, if it waits, and on to a newcomer.
+func (c *p04Cell) goesOn(ctx context.Context) error {
+	if c.holder != nil {
+		if err := c.holder.Release(); err != nil {
+			return err
+		}
+		c.holder = nil
+	}
+	if c.stays() {
+		<-c.done
+	}
+	if err := c.ended(); err != nil {
+		return err
+	}
+	soon, cancel := context.WithTimeout(ctx, p04Soon)
+	defer cancel()
+	newcomer, err := c.line.Acquire(soon)
+	if err != nil {
+		return fmt.Errorf("the newcomer: %w", err)
+	}
+	return newcomer.Release()
+}
+
+// ended checks how the victim's call has ended, and gives the lock back if it got it.
+func (c *p04Cell) ended() error {
+	want := map[bool]error{true: context.Canceled, false: context.DeadlineExceeded}[c.cancels]
+	switch {
+	case !c.stays():
+		if !errors.Is(c.err, want) {
+			return fmt.Errorf("the victim's Acquire returned %v, want %v", c.err, want)
+		}
+	case c.releases():
+		if c.err != nil && !errors.Is(c.err, recipes.ErrReleasePending) {
+			return fmt.Errorf("the victim's release: %w", c.err)
+		}
+	case c.err != nil:
+		return fmt.Errorf("the victim, who waits: %w", c.err)
+	default:
+		return c.hold.Release()
+	}
+	return nil
+}
+
+// p04Until asks again and again until there is nothing wrong any more.
+func p04Until(ctx context.Context, within time.Duration, wrong func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var last error
+	for {
+		err := wrong(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not within %v: %w", within, last)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
