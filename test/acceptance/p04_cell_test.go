@@ -173,6 +173,7 @@ func (c *p04Cell) cutOff(ctx context.Context) error {
 	if c.late {
 		select {
 		case <-c.session.Done():
+			time.Sleep(p04Longer)
 			return nil
 		case <-ctx.Done():
 			return errors.New("the session does not notice that nobody answers")

@@ -63,11 +63,12 @@ var p04Callers = []p04Caller{
 func (c p04Caller) stays() bool { return !c.cancels && c.within == 0 }
 
 const (
-	p04Soon = 2 * time.Second // from the moment on at which the client can reach the servers
-	p04Once = 32              // cells at a time: they wait more than they compute
+	p04Soon   = 2 * time.Second        // from the moment on at which the client can reach the servers
+	p04Longer = 300 * time.Millisecond // for which what is late is so after the end of the session
+	p04Once   = 32                     // cells at a time: they wait more than they compute
 )
 
-// Every request of a mutex is lost, answered in vain, reset, or held back until the session is over, while its caller waits without end,
+// Every request of a mutex is lost, answered in vain, reset, or held back until after the session is over, while its caller waits without end,
 // cancels or runs out of time: 90 cases. In each of them the line holds only who holds or waits within 2 s of the network's
 // recovery, and a newcomer gets the lock.
 func TestP04_NoFaultAtAnyStepLeavesANodeThatNobodyOwns(t *testing.T) {
