@@ -1,0 +1,149 @@
+package acceptance_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/zktest/ensemble"
+	"github.com/docent-zk/docent/zktest/proxy"
+)
+
+// p01OnRealServer cuts 100 holders off one real server, and compares when their holds ended with when the server's transaction log says
+// that it ended their sessions: both are times of this machine's clock.
+func p01OnRealServer(t *testing.T) {
+	server := ensemble.Start(t, 1, ensemble.WithTick(p01Tick)).Servers()[0]
+	seed := time.Now().UnixNano()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(uint64(seed), 0))
+	holders := make([]p01Holder, p01Runs)
+	for i := range holders {
+		holders[i].open(t, server.Addr(), fmt.Sprintf("/lock-%d", i))
+		holders[i].phase = time.Duration(random.Int64N(int64(p01Timeout)))
+	}
+	var running sync.WaitGroup
+	for i := range holders {
+		running.Go(holders[i].suffer)
+	}
+	running.Wait()
+	var closed map[int64]time.Time
+	testzk.Eventually(t, func() bool {
+		closed = p01Closed(t, server)
+		return len(closed) >= p01Runs
+	}, "the server has not ended all sessions")
+	for i := range holders {
+		h := &holders[i]
+		p01Over(t, h.hold, h.work)
+		require.ErrorIs(t, h.err, framework.ErrSessionLost)
+		require.LessOrEqual(t, h.ended.Sub(h.answered), p01Timeout, "holder %d: too late after an answer", i)
+		deleted, ok := closed[h.session]
+		require.True(t, ok, "session %#x has not been ended", h.session)
+		require.Less(t, h.ended, deleted, "holder %d: its node was deleted before the hold ended", i)
+		h.proxy.Blackhole(false)
+	}
+}
+
+// p01Holder is one of those who are cut off.
+type p01Holder struct {
+	proxy   *proxy.Proxy
+	session int64
+	hold    *recipes.Hold
+	work    context.Context
+	phase   time.Duration // until it is cut off
+
+	answered time.Time // a request that has been, not long before
+	ended    time.Time
+	err      error
+}
+
+func (h *p01Holder) open(t *testing.T, server, path string) {
+	h.proxy = proxy.Start(t, server)
+	client := testzk.Connected(t, h.proxy.Addr(), framework.WithSessionTimeout(p01Timeout))
+	session, err := client.Session(testzk.Context(t))
+	require.NoError(t, err)
+	h.session = session.ID()
+	h.hold = p01Hold(t, client, path)
+	h.work = h.hold.Context(context.Background())
+}
+
+// suffer is cut off and waits for the end of the hold.
+func (h *p01Holder) suffer() {
+	time.Sleep(h.phase)
+	h.answered = h.hold.ValidUntil().Add(-p01Timeout * 2 / 3) // by the documented rule
+	h.proxy.Blackhole(true)
+	<-h.hold.Done()
+	h.ended, h.err = time.Now(), h.hold.Err()
+}
+
+// p01Closed is when the server ended which session, by its transaction log.
+func p01Closed(t *testing.T, server *ensemble.Server) map[int64]time.Time {
+	conf, err := server.Command(testzk.Context(t), "conf")
+	require.NoError(t, err)
+	_, rest, ok := strings.Cut(conf, "dataLogDir=")
+	require.True(t, ok, "%s", conf)
+	dir, _, _ := strings.Cut(rest, "\n")
+	logs, err := filepath.Glob(filepath.Join(strings.TrimSpace(dir), "log.*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, logs, "no transaction log in %s", dir)
+	closed := map[int64]time.Time{}
+	for _, name := range logs {
+		data, err := os.ReadFile(name)
+		require.NoError(t, err)
+		txns, err := p01Transactions(data)
+		require.NoError(t, err, "%s", name)
+		for _, txn := range txns {
+			if txn.Type == p01CloseSession {
+				closed[txn.Session] = time.UnixMilli(txn.Millis)
+			}
+		}
+	}
+	return closed
+}
+
+const p01CloseSession = -11
+
+// p01Txn is the header of a transaction as it stands in a log.
+type p01Txn struct {
+	Session      int64
+	Cxid         int32
+	Zxid, Millis int64
+	Type         int32
+}
+
+// p01Transactions reads a transaction log: a header, then for each transaction a checksum, a length, so many bytes and a 'B'. What is
+// not written yet is zero.
+func p01Transactions(log []byte) (txns []p01Txn, err error) {
+	const header, frame = 16, 12
+	if len(log) == 0 {
+		return nil, nil // just made
+	}
+	if len(log) < header || string(log[:4]) != "ZKLG" {
+		return nil, errors.New("this is no transaction log")
+	}
+	for log = log[header:]; len(log) >= frame; {
+		size := int(binary.BigEndian.Uint32(log[8:]))
+		if size == 0 || frame+size >= len(log) || log[frame+size] != 'B' {
+			break // written just now, perhaps not all of it
+		}
+		var txn p01Txn
+		if err := binary.Read(bytes.NewReader(log[frame:frame+size]), binary.BigEndian, &txn); err != nil {
+			return nil, err
+		}
+		txns, log = append(txns, txn), log[frame+size+1:]
+	}
+	return txns, nil
+}
