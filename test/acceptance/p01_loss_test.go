@@ -14,7 +14,6 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/proxy"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -128,8 +127,6 @@ func TestP01_FromThatInstantOnEverybodyWhoAsksIsTold(t *testing.T) {
 	}
 	p.Blackhole(false)
 	require.NoError(t, client.WaitConnected(testzk.Context(t)))
-	p01Over(t, hold, work)
-	testzk.Eventually(t, func() bool { return p.Requests()[proxy.OpCloseSession] > 0 || client.State() == framework.Reconnected }, "no session")
 	p01Over(t, hold, work)
 	require.ErrorIs(t, hold.Release(), framework.ErrSessionLost)
 }

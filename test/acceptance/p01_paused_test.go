@@ -1,0 +1,157 @@
+//go:build unix
+
+package acceptance_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/mutex"
+)
+
+// The test binary is also the process that is paused: with these set in the environment it holds a lock and runs no test, so that it
+// starts no further process either.
+const (
+	p01Servers = "DOCENT_P01_SERVERS"
+	p01Path    = "DOCENT_P01_PATH"
+)
+
+func init() {
+	servers := os.Getenv(p01Servers)
+	if servers == "" {
+		return
+	}
+	time.AfterFunc(testzk.Patience, func() { os.Exit(3) }) // whatever becomes of its parent
+	if err := p01Child(servers, os.Getenv(p01Path)); err != nil {
+		fmt.Fprintln(os.Stderr, "the process that holds:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// p01Report is what the process tells, a line each: that it holds, and then the first question after it was paused.
+type p01Report struct {
+	Token  int64
+	Asleep time.Duration
+	Lost   bool   // what Err said
+	Told   bool   // Done was closed already when it was asked
+	Guard  string // what Guard said
+}
+
+// p01Child holds the lock and asks about it without a pause, until it finds that it was paused itself.
+func p01Child(servers, path string) error {
+	client, err := framework.New(servers, framework.WithSessionTimeout(p01Timeout))
+	if err != nil {
+		return err
+	}
+	mu, err := mutex.New(client, path)
+	if err != nil {
+		return err
+	}
+	hold, err := mu.Acquire(context.Background())
+	if err != nil {
+		return err
+	}
+	out := json.NewEncoder(os.Stdout)
+	if err := out.Encode(p01Report{Token: hold.Token()}); err != nil {
+		return err
+	}
+	for last := time.Now(); ; {
+		now := time.Now()
+		told := p01IsClosed(hold.Done())
+		lost := hold.Err() != nil
+		asleep := now.Sub(last) // if it was paused since now, the next question will be the first after that, or this is
+		if last = now; asleep < p01Timeout && !lost {
+			continue
+		}
+		_, err := hold.Guard(context.Background(), framework.CreateOp("/guarded", nil))
+		return out.Encode(p01Report{Token: hold.Token(), Asleep: max(asleep, time.Since(now)), Lost: lost, Told: told, Guard: fmt.Sprint(err)})
+	}
+}
+
+func p01IsClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// A process that holds a lock is stopped for three session timeouts, and goes on. Meanwhile somebody else has got the lock. The very first
+// question that the process asks after waking says that its hold is lost: clocks are compared at asking, no timer needs to have fired.
+func TestP01_FirstQuestionOfAStoppedProcessSaysLost(t *testing.T) {
+	t.Parallel()
+	path := testzk.Path(t)
+	process, reports := p01Start(t, path)
+	held := p01Next(t, reports)
+	require.NoError(t, process.Signal(syscall.SIGSTOP))
+	stopped := time.Now()
+
+	next := p01Hold(t, testzk.Connected(t, testzk.Connect()), path)
+	require.Greater(t, next.Token(), held.Token)
+	time.Sleep(time.Until(stopped.Add(3 * p01Timeout)))
+	require.NoError(t, process.Signal(syscall.SIGCONT))
+
+	answer := p01Next(t, reports)
+	t.Logf("asked after a sleep of %v, Done had been closed by then: %v", answer.Asleep, answer.Told)
+	require.Greater(t, answer.Asleep, 2*p01Timeout)
+	require.True(t, answer.Lost, "the first answer after waking: the hold is valid")
+	require.Contains(t, answer.Guard, framework.ErrSessionLost.Error())
+	require.NoError(t, next.Err())
+	require.NoError(t, next.Release())
+}
+
+// p01Start starts a process that holds the lock at path, and returns what it tells.
+func p01Start(t *testing.T, path string) (*os.Process, <-chan p01Report) {
+	t.Helper()
+	require.Empty(t, os.Getenv(p01Servers), "such a process must not start another")
+	ctx, cancel := context.WithTimeout(context.Background(), testzk.Patience)
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), p01Servers+"="+testzk.Connect(), p01Path+"="+path)
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	reports := make(chan p01Report, 2)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		defer close(reports)
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			var r p01Report
+			if json.Unmarshal(lines.Bytes(), &r) == nil {
+				reports <- r
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel() // kills it, stopped or not
+		<-read
+		_ = cmd.Wait()
+	})
+	return cmd.Process, reports
+}
+
+func p01Next(t *testing.T, reports <-chan p01Report) p01Report {
+	t.Helper()
+	select {
+	case r, ok := <-reports:
+		require.True(t, ok, "the process has ended")
+		return r
+	case <-testzk.Context(t).Done():
+		require.FailNow(t, "the process says nothing")
+	}
+	panic("unreachable")
+}
