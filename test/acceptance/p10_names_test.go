@@ -1,0 +1,257 @@
+package acceptance_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/zktest/proxy"
+)
+
+// A server's name is moved from address A to address B, and A goes away. The client's next attempt goes to B, and its session goes on
+// there: the same session, the same lock.
+func TestP10_SessionFollowsAServerToItsNewAddress(t *testing.T) {
+	t.Parallel()
+	a, b := testzk.Proxy(t), testzk.Proxy(t)
+	names := &p10Names{}
+	names.point("zk.test", a.Addr())
+	p10Follows(t, "zk.test:2181", names.DialContext, a, func() { names.point("zk.test", b.Addr()) })
+	require.Equal(t, []string{a.Addr(), b.Addr()}, names.dialled(), "the next attempt did not go to where the name leads")
+}
+
+// p10Follows moves a client from server a to another, and checks that nothing else changes for it.
+func p10Follows(t *testing.T, connect string, dial p10Dial, a *proxy.Proxy, move func()) {
+	t.Helper()
+	client := testzk.Connected(t, connect, framework.WithDialer(dial))
+	ctx := testzk.Context(t)
+	before, err := client.Session(ctx)
+	require.NoError(t, err)
+	hold := p01Hold(t, client, testzk.Path(t))
+
+	move()
+	require.NoError(t, a.Refuse(true))
+	testzk.Eventually(t, func() bool { return client.State() != framework.Connected }, "the client does not notice")
+	require.NoError(t, client.WaitConnected(ctx))
+	after, err := client.Session(ctx)
+	require.NoError(t, err)
+	require.Equal(t, before.ID(), after.ID(), "another session")
+	require.NoError(t, hold.Err())
+	_, err = hold.Guard(ctx)
+	require.NoError(t, err)
+	require.NoError(t, hold.Release())
+}
+
+type p10Dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// One of three servers has a name that does not resolve: the client starts and works, whichever it tries first.
+func TestP10_OneNameOfThreeThatDoesNotResolveIsNoObstacle(t *testing.T) {
+	t.Parallel()
+	for first, order := range []string{"gone.test,zk1.test,zk2.test", "zk1.test,gone.test,zk2.test", "zk1.test,zk2.test,gone.test"} {
+		names := &p10Names{}
+		p := testzk.Proxy(t)
+		names.point("zk1.test", p.Addr())
+		names.point("zk2.test", p.Addr())
+		inOrder := framework.WithRandom(func(int64) int64 { return 0 })
+		client := testzk.Client(t, order, framework.WithDialer(names.DialContext), inOrder)
+		soon, cancel := context.WithTimeout(testzk.Context(t), p09Soon)
+		defer cancel()
+		require.NoError(t, client.WaitConnected(soon), "%d", first)
+		p.DropConnections() // and comes back, whichever is next
+		require.NoError(t, p01Hold(t, client, testzk.Path(t)).Release())
+	}
+}
+
+// p10Names is a dialer with a resolver of its own.
+type p10Names struct {
+	mu    sync.Mutex
+	table map[string]string // name: host:port
+	dials []string
+}
+
+func (n *p10Names) point(name, to string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.table == nil {
+		n.table = map[string]string{}
+	}
+	n.table[name] = to
+}
+
+func (n *p10Names) dialled() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.dials)
+}
+
+func (n *p10Names) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	to, err := n.resolve(address)
+	if err != nil {
+		return nil, err
+	}
+	return new(net.Dialer).DialContext(ctx, network, to)
+}
+
+func (n *p10Names) resolve(address string) (string, error) {
+	name, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	to, ok := n.table[name]
+	if !ok {
+		return "", &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+	}
+	n.dials = append(n.dials, to)
+	return to, nil
+}
+
+// The same with Go's own resolver and a DNS server whose answer changes from 127.0.0.1 to 127.0.0.2: a plain net.Dialer with that resolver is
+// all the client needs.
+func TestP10_SessionFollowsTheDNS(t *testing.T) {
+	t.Parallel()
+	a := testzk.Proxy(t)
+	_, port, err := net.SplitHostPort(a.Addr())
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.2:"+port)
+	if err != nil {
+		t.Skip("this system has only one loopback address, or another test has just taken the port: ", err)
+	}
+	b := testzk.Proxy(t)
+	p10Relay(t, listener, b.Addr())
+	dns := p10Serve(t, net.IPv4(127, 0, 0, 1))
+	dialer := &net.Dialer{Resolver: &net.Resolver{PreferGo: true, Dial: dns.dial}}
+	p10Follows(t, "zk.test.:"+port, dialer.DialContext, a, func() { dns.point(net.IPv4(127, 0, 0, 2)) })
+	require.NotZero(t, b.Connections(), "the client did not ask again")
+}
+
+// p10Relay passes on what it accepts.
+func p10Relay(t *testing.T, listener net.Listener, to string) {
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { p10Join(conn, to) })
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		running.Wait()
+	})
+}
+
+func p10Join(conn net.Conn, to string) {
+	defer conn.Close()
+	other, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer other.Close()
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		defer conn.Close()
+		_, _ = other.(*net.TCPConn).WriteTo(conn)
+	}()
+	_, _ = conn.(*net.TCPConn).WriteTo(other)
+	other.Close()
+	<-back
+}
+
+// p10DNS answers every question for an IPv4 address with one, and has no other answers.
+type p10DNS struct {
+	conn net.PacketConn
+
+	mu sync.Mutex
+	ip net.IP
+}
+
+func p10Serve(t *testing.T, ip net.IP) *p10DNS {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	require.NoError(t, err)
+	d := &p10DNS{conn: conn, ip: ip}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		d.run()
+	}()
+	t.Cleanup(func() {
+		conn.Close()
+		<-done
+	})
+	return d
+}
+
+func (d *p10DNS) point(ip net.IP) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ip = ip
+}
+
+// dial is for a net.Resolver.
+func (d *p10DNS) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	if !strings.HasPrefix(network, "udp") {
+		return nil, errors.New("no DNS over " + network)
+	}
+	return new(net.Dialer).DialContext(ctx, network, d.conn.LocalAddr().String())
+}
+
+func (d *p10DNS) run() {
+	buf := make([]byte, 512)
+	for {
+		n, from, err := d.conn.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		d.mu.Lock()
+		answer := p10Answer(buf[:n], d.ip)
+		d.mu.Unlock()
+		_, _ = d.conn.WriteTo(answer, from)
+	}
+}
+
+// p10Answer is the reply to a query with one question: a header of twelve bytes, the question, and for type A a record that refers back
+// to the question's name, with no time to live.
+func p10Answer(query []byte, ip net.IP) []byte {
+	end := 12
+	for query[end] != 0 {
+		end += int(query[end]) + 1
+	}
+	question := query[12 : end+5]
+	isA := binary.BigEndian.Uint16(query[end+1:]) == 1
+	reply := append(slices.Clone(query[:2]), 0x85, 0x80, 0, 1, 0, 0, 0, 0, 0, 0)
+	reply = append(reply, question...)
+	if isA {
+		reply[7] = 1
+		reply = append(reply, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4)
+		reply = append(reply, ip.To4()...)
+	}
+	return reply
+}
+
+// A name that the DNS does not know any more for a while costs nothing but that while.
+func TestP10_NameThatIsUnknownForAWhile(t *testing.T) {
+	t.Parallel()
+	p := testzk.Proxy(t)
+	names := &p10Names{}
+	client := testzk.Client(t, "zk.test", framework.WithDialer(names.DialContext))
+	short, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	require.ErrorContains(t, client.WaitConnected(short), "no such host")
+	names.point("zk.test", p.Addr())
+	p09Works(t, client)
+}
