@@ -23,8 +23,9 @@ const (
 	p01Runs    = 100
 )
 
-// A holder's network falls silent, without a reset, at 100 different moments. Each time the hold has ended at most one session timeout (3 s)
-// after the last request that was answered, and before the server deletes the lock node, by the server's own clock.
+// A holder's network falls silent, without a reset, at 100 different moments. Each time the hold has ended at most one session
+// timeout (3 s) after the last request that was answered, and before the server deletes the lock node, by the server's own
+// clock.
 func TestP01_TheHoldEndsBeforeTheServerDeletesItsNode(t *testing.T) {
 	if realzk.Wanted() != "" {
 		t.Parallel()
@@ -38,8 +39,9 @@ func TestP01_TheHoldEndsBeforeTheServerDeletesItsNode(t *testing.T) {
 func p01InNoTime(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	began := time.Now()
 	holder := srv.Client("holder")
-	hold := p01Hold(t, testzk.Client(t, srv.MemAddr(), framework.WithSessionTimeout(p01Timeout),
-		framework.WithDialer(holder.DialContext), framework.WithRandom(random.Int64N)), "/lock")
+	client := testzk.Client(t, srv.MemAddr(), framework.WithSessionTimeout(p01Timeout), framework.WithDialer(holder.DialContext),
+		framework.WithRandom(rand.New(rand.NewPCG(random.Uint64(), 1)).Int64N))
+	hold := p01Hold(t, client, "/lock")
 	work := hold.Context(context.Background())
 	time.Sleep(p01Timeout + time.Duration(random.Int64N(int64(p01Timeout))))
 	require.NoError(t, hold.Err())
@@ -105,8 +107,8 @@ func p01Hold(t *testing.T, client *framework.Client, path string) *recipes.Hold 
 	return hold
 }
 
-// From the instant on at which a hold first says that it is lost it says nothing else, whoever is asked: Err, Guard, Done and the contexts,
-// also when the network has recovered.
+// From the instant on at which a hold first says that it is lost it says nothing else, whoever is asked: Err, Guard, Done and
+// the contexts, also when the network has recovered.
 func TestP01_FromThatInstantOnEverybodyWhoAsksIsTold(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)
@@ -131,8 +133,8 @@ func TestP01_FromThatInstantOnEverybodyWhoAsksIsTold(t *testing.T) {
 	require.ErrorIs(t, hold.Release(), framework.ErrSessionLost)
 }
 
-// An operator deletes the lock node of a holder: the hold ends at once, Err, Guard and the cause of its context say ErrNodeDeleted, and so
-// does Release.
+// An operator deletes the lock node of a holder: the hold ends at once, Err, Guard and the cause of its context say
+// ErrNodeDeleted, and so does Release.
 func TestP01_DeletionOfTheNodeByAnOperatorEndsTheHold(t *testing.T) {
 	hold := p01Hold(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t))
 	work := hold.Context(context.Background())

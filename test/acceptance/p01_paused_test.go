@@ -20,8 +20,8 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 )
 
-// The test binary is also the process that is paused: with these set in the environment it holds a lock and runs no test, so that it
-// starts no further process either.
+// The test binary is also the process that is paused: with these set in the environment it holds a lock and runs no test, so
+// that it starts no further process either.
 const (
 	p01Servers = "DOCENT_P01_SERVERS"
 	p01Path    = "DOCENT_P01_PATH"
@@ -76,7 +76,8 @@ func p01Child(servers, path string) error {
 			continue
 		}
 		_, err := hold.Guard(context.Background(), framework.CreateOp("/guarded", nil))
-		return out.Encode(p01Report{Token: hold.Token(), Asleep: max(asleep, time.Since(now)), Lost: lost, Told: told, Guard: fmt.Sprint(err)})
+		asleep = max(asleep, time.Since(now))
+		return out.Encode(p01Report{Token: hold.Token(), Asleep: asleep, Lost: lost, Told: told, Guard: fmt.Sprint(err)})
 	}
 }
 
@@ -89,8 +90,9 @@ func p01IsClosed(c <-chan struct{}) bool {
 	}
 }
 
-// A process that holds a lock is stopped for three session timeouts, and goes on. Meanwhile somebody else has got the lock. The very first
-// question that the process asks after waking says that its hold is lost: clocks are compared at asking, no timer needs to have fired.
+// A process that holds a lock is stopped for three session timeouts, and goes on. Meanwhile somebody else has got the lock. The
+// very first question that the process asks after waking says that its hold is lost: clocks are compared at asking, no timer
+// needs to have fired.
 func TestP01_FirstQuestionOfAStoppedProcessSaysLost(t *testing.T) {
 	t.Parallel()
 	path := testzk.Path(t)

@@ -23,8 +23,8 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// p01OnRealServer cuts 100 holders off one real server, and compares when their holds ended with when the server's transaction log says
-// that it ended their sessions: both are times of this machine's clock.
+// p01OnRealServer cuts 100 holders off one real server, and compares when their holds ended with when the server's transaction
+// log says that it ended their sessions: both are times of this machine's clock.
 func p01OnRealServer(t *testing.T) {
 	server := ensemble.Start(t, 1, ensemble.WithTick(p01Tick)).Servers()[0]
 	seed := time.Now().UnixNano()
@@ -124,8 +124,8 @@ type p01Txn struct {
 	Type         int32
 }
 
-// p01Transactions reads a transaction log: a header, then for each transaction a checksum, a length, so many bytes and a 'B'. What is
-// not written yet is zero.
+// p01Transactions reads a transaction log: a header, then for each transaction a checksum, a length, so many bytes and a 'B'.
+// What is not written yet is zero.
 func p01Transactions(log []byte) (txns []p01Txn, err error) {
 	const header, frame = 16, 12
 	if len(log) == 0 {

@@ -71,7 +71,8 @@ func (c *p04Cell) open(ctx context.Context) (err error) {
 		return err
 	}
 	c.gate.allow(math.MaxInt32)
-	c.victim, err = framework.New(c.proxy.Addr(), framework.WithSessionTimeout(testzk.SessionTimeout), framework.WithDialer(c.gate.DialContext))
+	c.victim, err = framework.New(c.proxy.Addr(),
+		framework.WithSessionTimeout(testzk.SessionTimeout), framework.WithDialer(c.gate.DialContext))
 	if err != nil {
 		return err
 	}

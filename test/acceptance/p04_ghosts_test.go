@@ -68,9 +68,9 @@ const (
 	p04Once   = 32                     // cells at a time: they wait more than they compute
 )
 
-// Every request of a mutex is lost, answered in vain, reset, or held back until after the session is over, while its caller waits without end,
-// cancels or runs out of time: 90 cases. In each of them the line holds only who holds or waits within 2 s of the network's
-// recovery, and a newcomer gets the lock.
+// Every request of a mutex is lost, answered in vain, reset, or held back until after the session is over, while its caller
+// waits without end, cancels or runs out of time: 90 cases. In each of them the line holds only who holds or waits within 2 s of
+// the network's recovery, and a newcomer gets the lock.
 func TestP04_NoFaultAtAnyStepLeavesANodeThatNobodyOwns(t *testing.T) {
 	t.Parallel()
 	bystander := testzk.Connected(t, testzk.Connect())

@@ -27,8 +27,8 @@ var p09Timeouts = []time.Duration{4 * time.Second, 30 * time.Second}
 // p09Illnesses are what a sick server says to who connects, before it falls silent.
 var p09Illnesses = map[string][]byte{"silent": nil, "four bytes then silent": {0, 0, 0, 37}}
 
-// Something accepts connections where the server should be and says nothing, or four bytes and then nothing. Once a healthy server is
-// there instead the client has a working session within 3 s, though it had just begun another attempt at the sick one.
+// Something accepts connections where the server should be and says nothing, or four bytes and then nothing. Once a healthy
+// server is there instead the client has a working session within 3 s, though it had just begun another attempt at the sick one.
 func TestP09_ServerThatSaysNothingIsGivenUpFromTheStart(t *testing.T) {
 	t.Parallel()
 	p09ForEach(t, func(t *testing.T, illness []byte, timeout time.Duration) {
@@ -42,8 +42,8 @@ func TestP09_ServerThatSaysNothingIsGivenUpFromTheStart(t *testing.T) {
 	})
 }
 
-// A client with a session loses its connection and finds something in the server's place that accepts and says nothing, or four bytes. Once
-// the server is back the client has a working session within 3 s.
+// A client with a session loses its connection and finds something in the server's place that accepts and says nothing, or four
+// bytes. Once the server is back the client has a working session within 3 s.
 func TestP09_ServerThatSaysNothingIsGivenUpUnderASession(t *testing.T) {
 	t.Parallel()
 	p09ForEach(t, func(t *testing.T, illness []byte, timeout time.Duration) {
@@ -51,7 +51,8 @@ func TestP09_ServerThatSaysNothingIsGivenUpUnderASession(t *testing.T) {
 		road := &p09Road{}
 		p := proxy.Start(t, p09Server())
 		road.lead("zk.test:2181", p.Addr())
-		client := testzk.Connected(t, "zk.test:2181", framework.WithSessionTimeout(timeout), framework.WithDialer(road.DialContext))
+		client := testzk.Connected(t, "zk.test:2181",
+			framework.WithSessionTimeout(timeout), framework.WithDialer(road.DialContext))
 		road.lead("zk.test:2181", sick.addr())
 		p.DropConnections()
 		sick.await(t, 2)
@@ -60,8 +61,8 @@ func TestP09_ServerThatSaysNothingIsGivenUpUnderASession(t *testing.T) {
 	})
 }
 
-// One of two servers accepts and says nothing, or four bytes, and the client tries it first: it has a working session with the other
-// one within 3 s.
+// One of two servers accepts and says nothing, or four bytes, and the client tries it first: it has a working session with the
+// other one within 3 s.
 func TestP09_ServerThatSaysNothingDoesNotHideTheOther(t *testing.T) {
 	t.Parallel()
 	p09ForEach(t, func(t *testing.T, illness []byte, timeout time.Duration) {
@@ -85,13 +86,14 @@ func p09ForEach(t *testing.T, do func(t *testing.T, illness []byte, timeout time
 	}
 }
 
-// The connection breaks whenever the client presents its credentials again after a reconnect, five times in a row and that three times over:
-// a working session, with the credentials, is there within 3 s of the last time.
+// The connection breaks whenever the client presents its credentials again after a reconnect, five times in a row and that three
+// times over: a working session, with the credentials, is there within 3 s of the last time.
 func TestP09_WriteFailureDuringTheResendOfCredentials(t *testing.T) {
 	t.Parallel()
 	dialer := &p09Frail{}
 	p := testzk.Proxy(t)
-	client := testzk.Connected(t, p.Addr(), framework.WithAuth("digest", []byte("user:secret")), framework.WithDialer(dialer.DialContext))
+	client := testzk.Connected(t, p.Addr(),
+		framework.WithAuth("digest", []byte("user:secret")), framework.WithDialer(dialer.DialContext))
 	for range 3 {
 		died := dialer.kill(5)
 		p.DropConnections()
@@ -104,8 +106,8 @@ func TestP09_WriteFailureDuringTheResendOfCredentials(t *testing.T) {
 	}
 }
 
-// The server comes back with nothing of what it had, so that it is behind what the client has seen and turns it away. The client has
-// a working session, a new one, within two session timeouts.
+// The server comes back with nothing of what it had, so that it is behind what the client has seen and turns it away. The client
+// has a working session, a new one, within two session timeouts.
 func TestP09_ServerWhoseDataWasWiped(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)

@@ -18,8 +18,8 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// A server's name is moved from address A to address B, and A goes away. The client's next attempt goes to B, and its session goes on
-// there: the same session, the same lock.
+// A server's name is moved from address A to address B, and A goes away. The client's next attempt goes to B, and its session
+// goes on there: the same session, the same lock.
 func TestP10_SessionFollowsAServerToItsNewAddress(t *testing.T) {
 	t.Parallel()
 	a, b := testzk.Proxy(t), testzk.Proxy(t)
@@ -56,7 +56,9 @@ type p10Dial = func(ctx context.Context, network, address string) (net.Conn, err
 // One of three servers has a name that does not resolve: the client starts and works, whichever it tries first.
 func TestP10_OneNameOfThreeThatDoesNotResolveIsNoObstacle(t *testing.T) {
 	t.Parallel()
-	for first, order := range []string{"gone.test,zk1.test,zk2.test", "zk1.test,gone.test,zk2.test", "zk1.test,zk2.test,gone.test"} {
+	for _, order := range []string{
+		"gone.test,zk1.test,zk2.test", "zk1.test,gone.test,zk2.test", "zk1.test,zk2.test,gone.test",
+	} {
 		names := &p10Names{}
 		p := testzk.Proxy(t)
 		names.point("zk1.test", p.Addr())
@@ -65,7 +67,7 @@ func TestP10_OneNameOfThreeThatDoesNotResolveIsNoObstacle(t *testing.T) {
 		client := testzk.Client(t, order, framework.WithDialer(names.DialContext), inOrder)
 		soon, cancel := context.WithTimeout(testzk.Context(t), p09Soon)
 		defer cancel()
-		require.NoError(t, client.WaitConnected(soon), "%d", first)
+		require.NoError(t, client.WaitConnected(soon), order)
 		p.DropConnections() // and comes back, whichever is next
 		require.NoError(t, p01Hold(t, client, testzk.Path(t)).Release())
 	}
@@ -116,8 +118,8 @@ func (n *p10Names) resolve(address string) (string, error) {
 	return to, nil
 }
 
-// The same with Go's own resolver and a DNS server whose answer changes from 127.0.0.1 to 127.0.0.2: a plain net.Dialer with that resolver is
-// all the client needs.
+// The same with Go's own resolver and a DNS server whose answer changes from 127.0.0.1 to 127.0.0.2: a plain net.Dialer with
+// that resolver is all the client needs.
 func TestP10_SessionFollowsTheDNS(t *testing.T) {
 	t.Parallel()
 	a := testzk.Proxy(t)
@@ -224,8 +226,8 @@ func (d *p10DNS) run() {
 	}
 }
 
-// p10Answer is the reply to a query with one question: a header of twelve bytes, the question, and for type A a record that refers back
-// to the question's name, with no time to live.
+// p10Answer is the reply to a query with one question: a header of twelve bytes, the question, and for type A a record that
+// refers back to the question's name, with no time to live.
 func p10Answer(query []byte, ip net.IP) []byte {
 	end := 12
 	for query[end] != 0 {
@@ -243,8 +245,8 @@ func p10Answer(query []byte, ip net.IP) []byte {
 	return reply
 }
 
-// The only server's name does not resolve for a while. WaitConnected says so when its context ends, and 3 s after the name is known at the
-// latest the client works.
+// The only server's name does not resolve for a while. WaitConnected says so when its context ends, and 3 s after the name is
+// known at the latest the client works.
 func TestP10_NameThatIsUnknownForAWhile(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)

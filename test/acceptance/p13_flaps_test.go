@@ -18,8 +18,8 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// Three servers are restarted one after the other, the leader included, while 10 clients hold 50 locks with a session timeout of 10 s. Every
-// client loses its connection at least once, and no lock is lost.
+// Three servers are restarted one after the other, the leader included, while 10 clients hold 50 locks with a session timeout of
+// 10 s. Every client loses its connection at least once, and no lock is lost.
 func TestP13_RollingRestartLosesNoLock(t *testing.T) {
 	t.Parallel()
 	trio := p13Start(t)
@@ -42,8 +42,8 @@ func TestP13_RollingRestartLosesNoLock(t *testing.T) {
 	}
 }
 
-// All servers are away, killed or frozen, for longer than the session timeout of 3 s: all of 50 holds end within the timeout, and so before
-// a server can end their sessions. When the servers are back the locks are to be had again.
+// All servers are away, killed or frozen, for longer than the session timeout of 3 s: all of 50 holds end within the timeout,
+// and so before a server can end their sessions. When the servers are back the locks are to be had again.
 func TestP13_AllHoldsEndWhenTheServersAreAwayForLongerThanTheTimeout(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]struct {
