@@ -88,7 +88,7 @@ func p09ForEach(t *testing.T, do func(t *testing.T, illness []byte, timeout time
 
 // The connection breaks whenever the client presents its credentials again after a reconnect, five times in a row and that three
 // times over: a working session, with the credentials, is there within 3 s of the last time.
-func TestP09_WriteFailureDuringTheResendOfCredentials(t *testing.T) {
+func TestP09_WriteFailureDuringTheResendOfCredentialsIsNoWedge(t *testing.T) {
 	t.Parallel()
 	dialer := &p09Frail{}
 	p := testzk.Proxy(t)
@@ -108,7 +108,7 @@ func TestP09_WriteFailureDuringTheResendOfCredentials(t *testing.T) {
 
 // The server comes back with nothing of what it had, so that it is behind what the client has seen and turns it away. The client
 // has a working session, a new one, within two session timeouts.
-func TestP09_ServerWhoseDataWasWiped(t *testing.T) {
+func TestP09_ClientOfAWipedServerStartsOver(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)
 	client := testzk.Connected(t, server.Connect())

@@ -247,7 +247,7 @@ func p10Answer(query []byte, ip net.IP) []byte {
 
 // The only server's name does not resolve for a while. WaitConnected says so when its context ends, and 3 s after the name is
 // known at the latest the client works.
-func TestP10_NameThatIsUnknownForAWhile(t *testing.T) {
+func TestP10_ClientStartsOnceItsOnlyNameIsKnown(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)
 	names := &p10Names{}
