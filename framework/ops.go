@@ -52,6 +52,14 @@ func (o ops) Logger() *zap.Logger {
 	return o.core.cfg.log
 }
 
+// RetryPolicy is the client's, or nil for a zero value. It is for recipes that repeat what an operation would not.
+func (o ops) RetryPolicy() retry.Policy {
+	if o.core == nil {
+		return nil
+	}
+	return o.core.cfg.retry
+}
+
 // call is one use of an operation.
 type call struct {
 	name string // in words

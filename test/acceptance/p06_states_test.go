@@ -134,7 +134,7 @@ var p06Scenarios = map[string]struct {
 			"0 connected s1",
 			"10 suspended s1",
 			"11 lost s1: framework: client closed",
-			"16 closed",
+			"13 closed",
 		},
 	},
 	"close after lost": {

@@ -103,7 +103,7 @@ func TestP13_StrictHoldBeginsAfterTheInterruptionOfItsAcquire(t *testing.T) {
 	p := testzk.Proxy(t)
 	path, ctx := testzk.Path(t), testzk.Context(t)
 	c := testzk.Connected(t, p.Addr(), framework.WithLossPolicy(framework.Strict))
-	for range 30 {
+	for range 10 {
 		mu, err := mutex.New(c, path)
 		require.NoError(t, err)
 		interrupted := p.On(proxy.Match{Op: proxy.OpMulti, Path: path}, proxy.DropAfter())

@@ -3,6 +3,7 @@ package acceptance_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,7 +114,7 @@ func TestP20_LocalLineSurvivesWhoGivesUpAndLoss(t *testing.T) {
 		require.NoError(t, err)
 		impatient, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
-		held, gaveUp := 0, 0
+		var held, gaveUp atomic.Int64 // a lock that is lost orders nothing
 		for i := range 30 {
 			ctx := t.Context()
 			if i%3 == 0 {
@@ -124,11 +125,10 @@ func TestP20_LocalLineSurvivesWhoGivesUpAndLoss(t *testing.T) {
 				if err != nil {
 					assert.ErrorIs(t, err, context.Canceled)
 					assert.ErrorIs(t, err, recipes.ErrNotAcquired)
-					gaveUp++
+					gaveUp.Add(1)
 					return
 				}
-				held++
-				if held == 5 {
+				if held.Add(1) == 5 {
 					assert.NoError(t, srv.Client("a").Sessions()[0].Expire())
 					<-hold.Done()
 				}
@@ -138,12 +138,12 @@ func TestP20_LocalLineSurvivesWhoGivesUpAndLoss(t *testing.T) {
 		}
 		cancel()
 		synctest.Wait()
-		require.Equal(t, 10, gaveUp)
+		require.EqualValues(t, 10, gaveUp.Load())
 		_, err = p.mu.TryAcquire(t.Context())
 		require.ErrorIs(t, err, recipes.ErrNotAcquired, "others of the process are ahead")
 		require.NoError(t, hold.Release())
 		running.Wait()
-		require.Equal(t, 20, held)
+		require.EqualValues(t, 20, held.Load())
 		again, err := p.mu.TryAcquire(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, again.Release())

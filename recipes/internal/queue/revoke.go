@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -25,7 +24,7 @@ func Revoke(ctx context.Context, c *framework.Client, node string, markers ...st
 	if _, ok := parse(path.Base(node), markers); !ok {
 		return fmt.Errorf("%w %q: not a lock node, whose name ends in one of %q and a number", framework.ErrInvalidPath, node, markers)
 	}
-	err := retry.Do(ctx, revokePolicy, framework.IsTransient, func(ctx context.Context) error {
+	err := retry.Do(ctx, c.RetryPolicy(), passing, func(ctx context.Context) error {
 		_, err := c.Set(ctx, node, []byte(recipes.RevokeMessage), -1)
 		return err
 	})
@@ -35,6 +34,8 @@ func Revoke(ctx context.Context, c *framework.Client, node string, markers ...st
 	return err
 }
 
-// revokePolicy repeats what an operation without a version does not: asking twice is asking. To read the node's version first would be
-// wrong, for a server that is behind may not have the node yet.
-var revokePolicy = retry.BoundedExponential(100*time.Millisecond, time.Second, 5)
+// passing is trouble after which the request is repeated, although an operation without a version is not: asking twice is asking. To read the
+// node's version first would be wrong, for a server that is behind may not have the node yet.
+func passing(err error) bool {
+	return framework.IsTransient(err) || errors.Is(err, framework.ErrSessionLost)
+}
