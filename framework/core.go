@@ -119,6 +119,10 @@ func (c *core) open() (*session, error) {
 	}
 	c.background.Go(s.audit)
 	c.cfg.log.Info("session established", zap.Int64("session", s.id()), zap.Duration("timeout", s.timeout()))
+	if asked := c.cfg.sessionTimeout; s.timeout() != asked {
+		c.cfg.log.Warn("the servers grant another session timeout than was asked for", zap.Duration("asked", asked),
+			zap.Duration("granted", s.timeout()))
+	}
 	return s, nil
 }
 

@@ -14,18 +14,19 @@ import (
 )
 
 // Whatever we may have created is either handed to the caller or deleted. A create whose answer is lost is looked for by the GUID in
-// its name, after a Sync and in the same session; what is found then is all that will ever be, for a server that still has
-// the request from before has lost the session to the one we are connected to. Whoever leaves without knowing has the
-// janitor look for it.
+// its name, after a Sync; what is found then is all that will ever be. In the same session, because a server that still has the
+// request from before has lost the session to the one we are connected to; in the next one, because the servers have ended the
+// session of the request, or it has run out. Whoever leaves without knowing has the janitor look for it.
 
 // custody says who answers for what the attempts of one call may create: the call while it runs and if it succeeds, and the
 // janitor once it has failed. The janitor waits for the answers that nobody waited for.
 type custody struct {
-	sweep func()
+	sweep func(s *session)
 
 	mu      sync.Mutex
 	waiting int // answers that nobody waited for, less those that have come
 	failed  bool
+	doubted *session // where what became of an attempt is not known
 }
 
 // left notes that nobody waits for an answer any more.
@@ -44,16 +45,16 @@ func (c *custody) landed() {
 }
 
 // fail is the end of a call that does not know what it has created.
-func (c *custody) fail() {
+func (c *custody) fail(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.failed = true
+	c.failed, c.doubted = true, s
 	c.settle()
 }
 
 func (c *custody) settle() {
 	if c.failed && c.waiting == 0 {
-		c.sweep()
+		c.sweep(c.doubted)
 	}
 }
 
@@ -68,26 +69,28 @@ func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 		return run(ctx, o, c, func(ctx context.Context, s *session) (T, error) { return attempt(ctx, s, nil) })
 	}
 	c.may = searchable
-	held := &custody{sweep: func() { o.sweep(nodes) }}
+	held := &custody{sweep: func(s *session) { o.sweep(nodes, s) }}
 	late := func(T, error) { held.landed() }
-	doubtful := false
+	var doubted *session // where what became of an attempt is not known
 	result, err := run(ctx, o, c, func(ctx context.Context, s *session) (T, error) {
-		if doubtful {
-			found, err := s.findAll(ctx, nodes)
+		if doubted != nil {
+			found, err := s.findAll(ctx, nodes, doubted)
 			if err != nil || found != nil {
 				return adopt(found), err
 			}
-			doubtful = false
 		}
+		doubted = nil
 		result, err := attempt(ctx, s, late)
-		doubtful = err != nil && OutcomeOf(err) == Unknown
+		if err != nil && OutcomeOf(err) == Unknown {
+			doubted = s
+		}
 		if abandoned(err) {
 			held.left()
 		}
 		return result, err
 	})
 	if err != nil && OutcomeOf(err) == Unknown {
-		held.fail()
+		held.fail(doubted)
 	}
 	return result, err
 }
@@ -98,8 +101,11 @@ func abandoned(err error) bool {
 }
 
 // findAll looks for protected nodes of one transaction: where one is, all are. Nodes without protection have the path they were
-// asked for, or none if the servers appended a number to it. Nil means that there are none.
-func (s *session) findAll(ctx context.Context, nodes []creation) ([]string, error) {
+// asked for, or none if the servers appended a number to it. Nil means that there are none, and that none will come of doubted.
+func (s *session) findAll(ctx context.Context, nodes []creation, doubted *session) ([]string, error) {
+	if err := s.outlive(ctx, doubted); err != nil {
+		return nil, err
+	}
 	all := make([]string, len(nodes))
 	found := false
 	for i, n := range nodes {
@@ -120,6 +126,21 @@ func (s *session) findAll(ctx context.Context, nodes []creation) ([]string, erro
 		return nil, nil
 	}
 	return all, nil
+}
+
+// outlive waits until nothing more can come of what was asked for in another session.
+func (s *session) outlive(ctx context.Context, other *session) error {
+	if other == nil || other == s {
+		return nil
+	}
+	select {
+	case <-other.retired:
+		return nil
+	case <-s.done:
+		return notApplied(s.reason())
+	case <-ctx.Done():
+		return notApplied(ctxerr.Of(ctx))
+	}
 }
 
 // find looks for a protected node; "" means that there is none. An ephemeral node that belongs to another session is not ours.
@@ -155,8 +176,8 @@ func (s *session) mine(ctx context.Context, full string) (string, error) {
 	return full, nil
 }
 
-// sweep deletes, in the background, what there is of nodes that nobody owns.
-func (o ops) sweep(nodes []creation) {
+// sweep deletes, in the background, what there is of nodes that nobody owns, and that may have been created in the session doubted.
+func (o ops) sweep(nodes []creation, doubted *session) {
 	for _, n := range nodes {
 		if n.guid == "" {
 			continue
@@ -167,6 +188,9 @@ func (o ops) sweep(nodes []creation) {
 		}
 		where.unheard = true
 		where.errand(c, func(ctx context.Context, s *session) error {
+			if err := s.outlive(ctx, doubted); err != nil {
+				return err
+			}
 			full, err := s.find(ctx, n)
 			if full == "" || err != nil {
 				return err

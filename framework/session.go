@@ -83,6 +83,7 @@ type session struct {
 	core     *core
 	conn     *wire.Conn
 	hub      *hub
+	retired  chan struct{}  // closed when nothing more comes of it, on the servers either
 	inflight sync.WaitGroup // calls of the driver; added to under mu while err is nil
 	tenants  sync.WaitGroup // what relies on the session; likewise
 
@@ -100,7 +101,10 @@ type session struct {
 }
 
 func newSession(c *core) *session {
-	return &session{core: c, hub: newHub(), ground: closedChannel, changed: make(chan struct{}), done: make(chan struct{})}
+	return &session{
+		core: c, hub: newHub(), ground: closedChannel,
+		retired: make(chan struct{}), changed: make(chan struct{}), done: make(chan struct{}),
+	}
 }
 
 func (s *session) id() int64 {

@@ -123,6 +123,7 @@ func (s *session) retire() {
 	}
 	s.inflight.Wait()
 	s.conn.Close()
+	close(s.retired)
 	s.core.cfg.log.Info("session retired", zap.Int64("session", s.id()))
 }
 

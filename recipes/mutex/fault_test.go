@@ -2,7 +2,6 @@ package mutex_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -16,84 +15,6 @@ import (
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
-
-// steps are the requests of a contended acquire and of its release.
-var steps = []struct {
-	name string
-	op   proxy.Op
-	path string // glob below the lock's path
-}{
-	{"enqueue", proxy.OpMulti, "/*-lock-"},
-	{"list", proxy.OpGetChildren2, ""},
-	{"watch", proxy.OpGetData, "/*-lock-*"},
-	{"delete", proxy.OpDelete, "/*-lock-*"},
-}
-
-var faults = []struct {
-	name string
-	do   func() proxy.Action
-}{
-	{"dropped before it is applied", proxy.DropBefore},
-	{"reply lost", proxy.DropAfter},
-	{"reset", proxy.Reset},
-	{"late", func() proxy.Action { return proxy.Delay(300 * time.Millisecond) }},
-}
-
-// How the caller of Acquire waits.
-var callers = []struct {
-	name  string
-	after time.Duration // the fault; 0: never
-}{
-	{"waits", 0},
-	{"leaves", 150 * time.Millisecond},
-}
-
-// Whatever happens to whichever request, and however the caller waits: afterwards the line holds only who holds or waits, nobody
-// holds together with somebody else, and a newcomer acquires.
-func TestNoFaultLeavesANodeBehind(t *testing.T) {
-	for _, step := range steps {
-		for _, fault := range faults {
-			for _, caller := range callers {
-				t.Run(fmt.Sprintf("%s %s, caller %s", step.name, fault.name, caller.name), func(t *testing.T) {
-					t.Parallel()
-					p := testzk.Proxy(t)
-					path := testzk.Path(t)
-					first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
-					holder := acquire(t, first)
-					mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
-					rule := p.On(proxy.Match{Op: step.op, Path: path + step.path}, fault.do())
-
-					ctx, cancel := context.WithCancel(testzk.Context(t))
-					defer cancel()
-					outcome := make(chan error, 1)
-					go func() {
-						hold, err := mu.Acquire(ctx)
-						if err == nil {
-							err = hold.Release()
-						}
-						outcome <- err
-					}()
-					if step.op != proxy.OpDelete { // which comes last; once the lock is free, nothing is watched
-						require.NoError(t, rule.Wait(testzk.Context(t)))
-					}
-					queued(t, first, 2)
-					if caller.after == 0 {
-						require.NoError(t, holder.Release())
-						require.NoError(t, <-outcome)
-					} else {
-						time.AfterFunc(caller.after, cancel)
-						require.ErrorIs(t, <-outcome, context.Canceled)
-						require.NoError(t, holder.Err())
-						require.NoError(t, holder.Release())
-					}
-					require.NoError(t, rule.Wait(testzk.Context(t)))
-					testzk.Empty(t, path)
-					require.NoError(t, acquire(t, first).Release())
-				})
-			}
-		}
-	}
-}
 
 func TestAcquireWhoseReplyIsLostTakesExactlyOneNode(t *testing.T) {
 	p := testzk.Proxy(t)

@@ -39,31 +39,6 @@ func lostTo(t testing.TB, hold *recipes.Hold, work context.Context, cause error)
 	require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
 }
 
-func TestSilenceEndsTheHoldBeforeTheServerDeletesItsNode(t *testing.T) {
-	t.Parallel()
-	p := testzk.Proxy(t)
-	path := testzk.Path(t)
-	client := testzk.Connected(t, p.Addr())
-	hold := acquire(t, newMutex(t, client, path))
-	work := hold.Context(context.Background())
-	_, _, deleted, err := testzk.Observer(t).GetW(hold.Path())
-	require.NoError(t, err)
-	require.WithinRange(t, hold.ValidUntil(), time.Now(), time.Now().Add(testzk.SessionTimeout))
-
-	p.Blackhole(true)
-	select {
-	case <-hold.Done():
-	case <-deleted:
-		require.FailNow(t, "the node was deleted while the hold still seemed valid")
-	}
-	lostTo(t, hold, work, framework.ErrSessionLost)
-	p.Blackhole(false)
-	testzk.Empty(t, path)
-	again := acquire(t, newMutex(t, client, path))
-	require.Greater(t, again.Token(), hold.Token())
-	require.NoError(t, again.Release())
-}
-
 func TestSomebodyElseAcquiresAfterTheSessionTimeoutOfACrashedHolder(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)

@@ -1,0 +1,49 @@
+package framework_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// A persistent node whose creation is in doubt may still be created while the session of that request lives. Nobody looks for it before that is over.
+func TestNodeInDoubtIsLookedForWhenItsSessionIsOverOnTheServers(t *testing.T) {
+	const timeout = 30 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.WithSessionTimeouts(time.Second, timeout))
+		client := srv.Client("a")
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext), framework.WithSessionTimeout(timeout),
+			framework.WithRetry(retry.Forever(time.Second)))
+		srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.DropAfter())
+		client.Refuse(true)
+		created := make(chan error, 1)
+		go func() {
+			_, err := c.Create(t.Context(), "/a", nil, framework.Protected())
+			created <- err
+		}()
+		time.Sleep(timeout * 5 / 6) // lost for the client, and not for the server
+		require.Len(t, srv.Sessions(), 1)
+		slow := srv.On(zktest.Match{Op: zktest.OpCloseSession, Client: "a"}, zktest.Delay(time.Second))
+		client.Refuse(false)
+		require.NoError(t, <-created)
+		require.Equal(t, 1, slow.Hits())
+
+		at := func(what, session string) int {
+			return slices.IndexFunc(srv.Trace().Entries, func(e zktest.Entry) bool { return e.What == what && e.Session == session })
+		}
+		require.Positive(t, at("closeSession", "s1"))
+		require.Greater(t, at("getChildren2", "s2"), at("closeSession", "s1"))
+		nodes, err := srv.Children("/")
+		require.NoError(t, err)
+		nodes = slices.DeleteFunc(nodes, func(name string) bool { return name == "zookeeper" })
+		require.Len(t, nodes, 1)
+	})
+}
