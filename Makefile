@@ -34,6 +34,7 @@ single: deps ## the same and the launcher of real servers, with one real server 
 
 ensemble: deps ## the suites on three real servers
 	ZOOKEEPER=3 $(TEST) $(NOSIM) $(SUITES)
+	ZOOKEEPER=3 $(TEST) -run '^TestP13_' ./test/acceptance
 
 chaos: deps ## real servers that are killed and cut off while locks are held
 	ZOOKEEPER=1 $(TEST) ./test/chaos
