@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -34,14 +35,16 @@ type core struct {
 
 	mu      sync.Mutex
 	servers []string
-	current *session      // nil while there is none
-	conn    *wire.Conn    // of the current session, or of the attempt to get one
-	refused error         // why no session is to be had, while that is certain
-	changed chan struct{} // closed, and replaced, whenever one of these changes
+	current *session                // nil while there is none
+	conn    *wire.Conn              // of the current session, or of the attempt to get one
+	conns   map[*wire.Conn]struct{} // those that may still connect, of former sessions too
+	refused error                   // why no session is to be had, while that is certain
+	changed chan struct{}           // closed, and replaced, whenever one of these changes
 }
 
 func newCore(spec connstr.Spec, cfg config) *core {
 	c := &core{cfg: cfg, chroot: spec.Chroot, servers: spec.Servers, finished: make(chan struct{}), changed: make(chan struct{})}
+	c.conns = map[*wire.Conn]struct{}{}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.grace, c.endGrace = context.WithCancel(context.Background())
 	if cfg.log.Core().Enabled(zap.InfoLevel) {
@@ -61,30 +64,36 @@ func (c *core) logState(change StateChange) {
 // run opens sessions until the client is closed.
 func (c *core) run() {
 	defer close(c.finished)
-	for c.ctx.Err() == nil {
+	for failures := 0; c.ctx.Err() == nil; {
 		begun := time.Now()
 		s, err := c.open()
 		if err != nil {
 			c.refuse(err)
-			c.pause()
+			failures++
+			c.pause(failures)
 			continue
 		}
+		failures = 0
 		c.publish(s, nil)
 		s.supervise(c.ctx)
 		c.publish(nil, refusal(s.reason()))
 		c.cfg.log.Warn("session over", zap.Int64("session", s.id()), zap.Error(s.reason()))
 		c.background.Go(s.retire)
 		if time.Since(begun) < reopenPause || refusal(s.reason()) != nil {
-			c.pause() // a new session is a transaction of the whole ensemble
+			c.pause(1)
 		}
 	}
 }
 
-// reopenPause is the time between attempts to get a session that the servers refuse, or end at once.
-const reopenPause = time.Second
+// Between attempts to get a session that the servers refuse, or end at once, there is a pause, the longer the more often: a new session
+// is a transaction of the whole ensemble, and one that a credential was refused for stays until its timeout.
+const (
+	reopenPause    = time.Second
+	maxReopenPause = 5 * time.Second
+)
 
-func (c *core) pause() {
-	timer := time.NewTimer(reopenPause)
+func (c *core) pause(failures int) {
+	timer := time.NewTimer(min(time.Duration(failures)*reopenPause, maxReopenPause))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -137,23 +146,39 @@ func (c *core) connecting(conn *wire.Conn, servers []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conn = conn
+	c.conns[conn] = struct{}{}
 	if !slices.Equal(servers, c.servers) {
 		conn.SetServers(c.servers)
 	}
 }
 
-// setServers replaces the servers, of the connection too.
-func (c *core) setServers(servers []string) {
+// disconnected notes that a connection need not know of servers any more.
+func (c *core) disconnected(conn *wire.Conn) {
 	c.mu.Lock()
-	c.servers = servers
-	conn := c.conn
-	if conn != nil {
-		conn.SetServers(servers)
-	}
-	c.mu.Unlock()
-	if conn != nil {
+	defer c.mu.Unlock()
+	delete(c.conns, conn)
+}
+
+// setServers replaces the servers, unless they are the same.
+func (c *core) setServers(servers []string) {
+	shuffled := wire.Shuffle(servers, c.cfg.random)
+	for _, conn := range c.replaceServers(servers, shuffled) {
 		conn.LeaveStranger()
 	}
+}
+
+// replaceServers returns the connections that are concerned.
+func (c *core) replaceServers(servers, shuffled []string) []*wire.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.Equal(slices.Sorted(slices.Values(servers)), slices.Sorted(slices.Values(c.servers))) {
+		return nil
+	}
+	c.servers = servers
+	for conn := range c.conns {
+		conn.SetServers(shuffled)
+	}
+	return slices.Collect(maps.Keys(c.conns))
 }
 
 func (c *core) publish(s *session, refused error) {
@@ -171,7 +196,9 @@ func (c *core) refuse(err error) {
 	c.cfg.log.Warn("no session", zap.Error(err))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.setRefused(refusal(err))
+	if refused := refusal(err); refused != nil {
+		c.setRefused(refused)
+	}
 }
 
 // refusal is what every caller may as well be told at once, if the trouble is of that kind.

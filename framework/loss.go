@@ -36,13 +36,18 @@ type Footing struct {
 // Footing is what a hold that begins now stands on.
 func (s *Session) Footing() Footing {
 	if s == nil || s.bound == nil {
-		return Footing{gone: closedChannel}
+		return Footing{}
 	}
 	return Footing{s.bound, s.bound.footing()}
 }
 
 // Gone is closed when the hold is over. A process that was paused may learn it from Err before.
-func (f Footing) Gone() <-chan struct{} { return f.gone }
+func (f Footing) Gone() <-chan struct{} {
+	if f.session == nil {
+		return closedChannel
+	}
+	return f.gone
+}
 
 // Err is nil while the hold can be relied on, and then why not: like Session.Err, and ErrSuspended.
 func (f Footing) Err() error {
@@ -54,6 +59,9 @@ func (f Footing) Err() error {
 	}
 	select {
 	case <-f.gone:
+		if err := f.session.reason(); err != nil {
+			return err // it has just ended
+		}
 		return fmt.Errorf("%w, and the client's loss policy is %v", ErrSuspended, f.session.core.cfg.loss)
 	default:
 		return nil

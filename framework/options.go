@@ -110,12 +110,14 @@ func WithLossPolicy(p LossPolicy) Option {
 }
 
 // WithLossDeadline sets which part of the session timeout a session, and the holds with it, can be relied on without an answer of the
-// servers' leader. Default 2/3. Less leaves more margin for clocks that are wrong and less for outages. Between 1/3, below which one answer
-// that is late would end the session, and 5/6: the leader may have counted from a sixth of the timeout before. See docs/guarantees.md.
+// servers' leader. Default 2/3. What is left until 5/6 of the timeout, less half a tick of the servers, is the margin for clocks that are
+// wrong: keep it positive, or a hold can outlive its session. Less than the default leaves more margin and less time for outages. Between
+// 1/3, below which one answer that is late would end the session, and 3/4, which takes a timeout of more than six ticks. See
+// docs/guarantees.md.
 func WithLossDeadline(fraction float64) Option {
 	return func(c *config) error {
-		if !(fraction >= 1.0/3 && fraction <= 5.0/6) { // not a number is neither
-			return fmt.Errorf("loss deadline %v is not between 1/3 and 5/6 of the session timeout", fraction)
+		if !(fraction >= 1.0/3 && fraction <= 3.0/4) { // not a number is neither
+			return fmt.Errorf("loss deadline %v is not between 1/3 and 3/4 of the session timeout", fraction)
 		}
 		c.deadline = fraction
 		return nil

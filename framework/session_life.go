@@ -68,11 +68,23 @@ func (s *session) present(ctx context.Context, a credential) error {
 			if err = driverError(err); !IsTransient(err) {
 				return err
 			}
+			s.breathe(ctx)
 		case <-ctx.Done():
 			return ctxerr.Of(ctx)
 		case <-s.done:
 			return s.reason()
 		}
+	}
+}
+
+// breathe is a pause before something is presented again to a server that did not want it just now.
+func (s *session) breathe(ctx context.Context) {
+	timer := time.NewTimer(100 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-s.done:
 	}
 }
 
@@ -115,29 +127,34 @@ func (s *session) retire() {
 	ctx, cancel := context.WithTimeout(s.core.grace, s.timeout()) // then the servers have ended it themselves
 	defer cancel()
 	ended := false
-	for !ended && s.awaitLink(ctx) {
-		ended = s.conn.EndSession(ctx)
-	}
-	if !ended {
-		s.conn.Kill() // the calls of the driver would wait for answers
+	for tried := -1; !ended; {
+		link, ok := s.awaitLink(ctx, tried)
+		if !ok {
+			s.conn.Kill() // the calls of the driver would wait for answers
+			break
+		}
+		tried, ended = link, s.conn.EndSession(ctx)
 	}
 	s.inflight.Wait()
 	s.conn.Close()
+	s.core.disconnected(s.conn)
 	close(s.retired)
-	s.core.cfg.log.Info("session retired", zap.Int64("session", s.id()))
+	if id := s.id(); id != 0 {
+		s.core.cfg.log.Info("session retired", zap.Int64("session", id))
+	}
 }
 
-// awaitLink waits for a connection; false if there will be none in time.
-func (s *session) awaitLink(ctx context.Context) bool {
+// awaitLink waits for a connection later than the given one, and returns its number; false if there will be none in time.
+func (s *session) awaitLink(ctx context.Context, after int) (number int, ok bool) {
 	for {
 		s.mu.Lock()
-		link, changed := s.link, s.changed
+		link, number, changed := s.link, s.links, s.changed
 		s.mu.Unlock()
 		switch {
 		case s.conn.Over() || ctx.Err() != nil:
-			return false
-		case link:
-			return true
+			return 0, false
+		case link && number > after:
+			return number, true
 		}
 		select {
 		case <-changed:

@@ -14,15 +14,17 @@ const (
 	Connecting State = iota
 	// Connected is the first session of the client, reported once.
 	Connected
-	// Suspended means that the connection is gone and the session may still live. Holds stay valid until their deadline.
+	// Suspended means that the connection is gone and the session may still live. Holds stay valid until their deadline, unless the client's
+	// loss policy is Strict.
 	Suspended
-	// Reconnected means that there is a connection again: with the same session after Suspended, with a new one after Lost.
+	// Reconnected means that there is a connection again: with the same session after Suspended, with a new one after Lost
+	// and AuthFailed.
 	Reconnected
 	// Lost means that the session is over, and with it every ephemeral node, watch and hold. Each session ends in exactly
 	// one Lost, also when the client is closed.
 	Lost
 	// AuthFailed means that the servers refuse a credential of WithAuth: there is no session, and operations fail with ErrAuthFailed.
-	// The client tries again once a second, and goes on with Reconnected, or Connected, when the credential is accepted.
+	// The client tries again, after a second to five, and goes on with Reconnected, or Connected, when the credential is accepted.
 	AuthFailed
 	// ReadOnly is reserved for connections to servers without a quorum.
 	ReadOnly

@@ -133,7 +133,7 @@ func TestP01_FromThatInstantOnEverybodyWhoAsksIsTold(t *testing.T) {
 	require.ErrorIs(t, hold.Release(), framework.ErrSessionLost)
 }
 
-// An operator deletes the lock node of a holder: the hold ends at once, Err, Guard and the cause of its context say
+// An operator deletes the lock node of a holder: the hold ends, Err, Guard and the cause of its context say
 // ErrNodeDeleted, and so does Release.
 func TestP01_DeletionOfTheNodeByAnOperatorEndsTheHold(t *testing.T) {
 	hold := p01Hold(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t))

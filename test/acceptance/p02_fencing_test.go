@@ -18,7 +18,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// Two clients take the lock in turns, 1,000 times in all; every 100th time the one that holds it loses its session, and every
+// Two clients take the lock in turns, 1,000 times in all; every 100th time the one that holds it loses its session (or closes it,
+// where time is real), and every
 // 10th time the lock's parent is deleted and made again: each token is larger than the one before, although sequence numbers
 // start over.
 func TestP02_TokensStrictlyIncrease(t *testing.T) {

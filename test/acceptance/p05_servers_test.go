@@ -19,7 +19,7 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// 40 creates of ephemeral nodes wait in a session that knows three servers, none of which can be reached, while the session is
+// 40 creates of ephemeral nodes wait in a session that knows three addresses of servers, none of which can be reached, while the session is
 // ended on the servers. When they can be reached again none of the 40 is carried out in the next session, and each caller learns
 // that it was not applied.
 func TestP05_QueuedCreatesAreNotCarriedOutByAnyOfThreeServers(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 const p07Retries = 4
 
 // A call makes no more attempts than the retry policy allows, 5 with 4 retries, and no 25 where the program repeats it by such a policy
-// of its own. The connection is lost with every attempt, before or after it was carried out.
+// of its own. (Not those that go on until they are done: waiting in line, and deletions that are guaranteed.) The connection is lost with every attempt, before or after it was carried out.
 func TestP07_AttemptsDoNotMultiply(t *testing.T) { // alone: it would starve those in real time
 	onlyInProcess(t, "the in-process server counts what it never answers")
 	policy := retry.Times(p07Retries, 10*time.Millisecond)

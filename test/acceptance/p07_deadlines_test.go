@@ -27,7 +27,7 @@ func p07Connect(t *testing.T, srv *zktest.Server, opts ...framework.Option) *p07
 	t.Cleanup(func() {
 		start := time.Now()
 		require.NoError(t, c.Close()) // and if it left a goroutine behind, the bubble could not end
-		require.LessOrEqual(t, time.Since(start), 6*time.Second, "Close tries for one connect timeout to end the session")
+		require.LessOrEqual(t, time.Since(start), 3500*time.Millisecond, "Close tries for one connect timeout to end the session")
 	})
 	return p07On(t, c)
 }

@@ -53,7 +53,7 @@ func p10Follows(t *testing.T, connect string, dial p10Dial, a *proxy.Proxy, move
 
 type p10Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// One of three servers has a name that does not resolve: the client starts and works, whichever it tries first.
+// One of three names of servers does not resolve: the client starts and works, whichever it tries first.
 func TestP10_OneNameOfThreeThatDoesNotResolveIsNoObstacle(t *testing.T) {
 	t.Parallel()
 	for _, order := range []string{

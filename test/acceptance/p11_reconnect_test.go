@@ -54,7 +54,7 @@ func (s *p11Swallower) Write(frame []byte) (int, error) {
 }
 
 // The connection of a waiter breaks, and the request that is to set its watches again is answered with an error or swallowed: the
-// waiter has the lock within a second after the holder's release, whenever that comes.
+// waiter has the lock within a second after the holder's release, or after the reconnect if the release came before.
 func TestP11_WatchesThatAreNotSetAgainDelayNobody(t *testing.T) {
 	onlyInProcess(t, virtual)
 	for how, spoil := range p11Spoilers {

@@ -18,8 +18,9 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// Three servers are restarted one after the other, the leader included, while 10 clients hold 50 locks with a session timeout of
-// 10 s. Every client loses its connection at least once, and no lock is lost.
+// Three servers go away and come back one after the other while 10 clients hold 50 locks with a session timeout of 10 s. Every client
+// loses its connection at least once, and no lock is lost. Here the three are ways to one server that fail in turn; "make
+// ensemble" runs the same while each of three real servers is killed and restarted, the leader included.
 func TestP13_RollingRestartLosesNoLock(t *testing.T) {
 	t.Parallel()
 	trio := p13Start(t)

@@ -17,7 +17,7 @@ import (
 )
 
 // With the policy Strict each of 50 holds ends with ErrSuspended when the connection is interrupted, before there is a connection again; their
-// nodes are deleted, the session goes on, and the locks can be acquired again at once.
+// nodes are deleted, the session goes on, and the locks can be acquired again.
 func TestP13_StrictEndsEachHoldAtAnInterruption(t *testing.T) {
 	p := testzk.Proxy(t)
 	c := testzk.Connected(t, p.Addr(), framework.WithLossPolicy(framework.Strict))

@@ -19,7 +19,7 @@ import (
 )
 
 // 1,000 goroutines of one process on one lock with local hand-off: they have one node together, each has its turn in the order of its coming, and
-// the 999 hand-overs among them take no request to the servers at all.
+// the hand-overs among them take no request to the servers at all.
 func TestP20_ThousandGoroutinesShareOneNode(t *testing.T) {
 	onlyInProcess(t, "requests are counted at the server, and the order of coming is made in virtual time")
 	const many = 1000
@@ -55,7 +55,7 @@ func TestP20_ThousandGoroutinesShareOneNode(t *testing.T) {
 	})
 }
 
-// Two processes with 1,000 goroutines each on one lock, a node for at most 50 local hand-overs: never more than one node of a process is there. A
+// Two processes with 1,000 goroutines each on one lock, a node for at most 50 local hand-overs: no more than two nodes are there at any time. A
 // hand-over to the other process takes that one at most four requests, made before its turn, and a deletion; local ones take none.
 func TestP20_ProcessesTakeTurnsAtFourRequestsEach(t *testing.T) {
 	onlyInProcess(t, "requests are counted at the server, in virtual time")

@@ -18,7 +18,7 @@ import (
 )
 
 // Close ends in every state (connecting, handshake hanging, connected, connected with requests that are not answered, suspended, lost, refused
-// a credential) within the connect timeout and leaves no goroutine and no socket; holds end, and the session with them where a server can be reached.
+// a credential) within the connect timeout (and a second) and leaves no goroutine and no socket; holds end, and the session with them where a server can be reached.
 func TestP24_CloseEndsInEveryState(t *testing.T) {
 	onlyInProcess(t, "the states are made by faults of the in-process server, in virtual time")
 	const connectTimeout = 3 * time.Second

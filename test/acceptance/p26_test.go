@@ -185,7 +185,7 @@ func (e *p26Ends) close() {
 	}
 }
 
-// Session.Timeout is what the servers granted and not what the client asked for, and holds count with it: 100 ms becomes 400 ms here,
+// Session.Timeout is what the servers granted and not what the client asked for, and the session's deadline counts with it: 100 ms becomes 400 ms here,
 // 24 h one minute, and 4 s stay.
 func TestP26_SessionTimeoutIsTheNegotiatedOne(t *testing.T) {
 	t.Parallel()

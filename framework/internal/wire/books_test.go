@@ -85,8 +85,8 @@ func TestProvenIsWhenTheLastRequestWasSentThatTheLeaderHasAnswered(t *testing.T)
 func TestWatchEventsAnswerNothing(t *testing.T) {
 	waiting := []request{{xid: 1, sent: Now(), proves: true}}
 	s := &shim{owner: &Conn{}, waiting: waiting}
-	s.answered(-1, 99, 0)
-	s.answered(5, 99, 0)
+	s.answered(replyHeader{xid: -1, zxid: 99})
+	s.answered(replyHeader{xid: 5, zxid: 99})
 	require.True(t, s.owner.Proven().IsZero())
 	require.Zero(t, s.owner.seen())
 	require.Equal(t, waiting, s.waiting)
@@ -97,9 +97,9 @@ func TestAnswersOutOfOrderFindTheirRequests(t *testing.T) {
 	for xid := range int32(3) {
 		s.waiting = append(s.waiting, request{xid: xid, sent: Stamp{time.Unix(int64(xid), 0)}, proves: true})
 	}
-	s.answered(2, 0, 0)
+	s.answered(replyHeader{xid: 2, zxid: 0})
 	require.Equal(t, []int32{0, 1}, xids(s.waiting))
-	s.answered(0, 0, 0)
+	s.answered(replyHeader{xid: 0, zxid: 0})
 	require.Equal(t, []int32{1}, xids(s.waiting))
 	require.Equal(t, int64(2), s.owner.Proven().Time().Unix(), "never backwards")
 }

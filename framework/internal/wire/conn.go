@@ -48,7 +48,9 @@ type Conn struct {
 	dialled time.Time // when the last attempt to connect began; of the driver's goroutine
 
 	mu      sync.Mutex
-	socket  *shim // the one in use, to be closed by whoever wants the driver to stop
+	dialing string             // the server that is being dialled, or about to be
+	giveUp  context.CancelFunc // of that attempt
+	socket  *shim              // the one in use, to be closed by whoever wants the driver to stop
 	info    Info
 	proof   Stamp            // when the last request was sent that the leader has answered
 	zxid    int64            // the last that a reply told
@@ -129,13 +131,17 @@ func (c *Conn) SetServers(servers []string) {
 	maps.DeleteFunc(c.lastErr, func(server string, _ error) bool { return !slices.Contains(servers, server) })
 }
 
-// LeaveStranger closes a connection to a server that is not, or no longer, one to connect to. The next one is tried with the same session.
+// LeaveStranger gives up a connection, or an attempt to make one, to a server that is not, or no longer, one to connect to. The next one is
+// tried with the same session.
 func (c *Conn) LeaveStranger() {
 	c.mu.Lock()
-	socket := c.socket
+	socket, dialing, giveUp := c.socket, c.dialing, c.giveUp
 	c.mu.Unlock()
 	if socket != nil && !c.hosts.has(socket.server) {
 		socket.Close()
+	}
+	if giveUp != nil && !c.hosts.has(dialing) {
+		giveUp()
 	}
 }
 
@@ -150,11 +156,12 @@ func (c *Conn) EndSession(ctx context.Context) bool {
 	if socket == nil {
 		return false
 	}
-	ended := socket.part(ctx)
-	if !ended {
+	if !socket.part(ctx) {
 		socket.Close()
+		return false
 	}
-	return ended
+	c.cancel() // there is nothing to connect for any more
+	return true
 }
 
 // parted reports whether the session has been ended on the connection that there is.
@@ -208,12 +215,15 @@ func (c *Conn) event(e zk.Event) {
 // expiry, and pauses between rounds.
 func (c *Conn) dial(network, address string, _ time.Duration) (net.Conn, error) {
 	c.replace(nil)
-	if !sleep(c.ctx, c.hosts.pause()-time.Since(c.dialled)) { // an attempt that took long was pause enough
+	attempt, giveUp := context.WithCancel(c.ctx)
+	defer giveUp()
+	c.attempting(address, giveUp)
+	if pause := c.hosts.pause(); !sleep(attempt, max(pause/8, pause-time.Since(c.dialled))) { // an attempt that took long was pause enough
 		return nil, errOver
 	}
 	c.dialled = time.Now()
 	deadline := time.Now().Add(c.patience())
-	ctx, cancel := context.WithDeadline(c.ctx, deadline)
+	ctx, cancel := context.WithDeadline(attempt, deadline)
 	defer cancel()
 	socket, err := c.open(ctx, network, address)
 	if err != nil {
@@ -221,11 +231,21 @@ func (c *Conn) dial(network, address string, _ time.Duration) (net.Conn, error) 
 		return nil, err
 	}
 	s := newShim(socket, c, address, deadline)
-	if !c.replace(s) {
+	if !c.replace(s) || !c.hosts.has(address) {
 		s.Close()
 		return nil, errOver
 	}
 	return s, nil
+}
+
+// attempting notes to which server there will be an attempt, which can be given up from now on.
+func (c *Conn) attempting(server string, giveUp context.CancelFunc) {
+	c.mu.Lock()
+	c.dialing, c.giveUp = server, giveUp
+	c.mu.Unlock()
+	if !c.hosts.has(server) {
+		giveUp() // the servers were replaced since the driver asked for one
+	}
 }
 
 // leastPatience is what an attempt to connect gets in any case, unless the session is shorter.
@@ -308,7 +328,7 @@ func (c *Conn) failed(server string, err error) {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		err = errors.New(err.Error()) // of a context of ours, which must not be taken for the caller's
 	}
-	if !c.Over() {
+	if !c.Over() && c.hosts.has(server) {
 		c.lastErr[server] = err
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // The driver can end a session itself, but not while it has requests under way, for it races with their answers then; nor can it try again on
-// the next connection. So the shim asks the server, behind everything that was asked before. When that is confirmed nothing more will
+// the next connection. So the shim asks the server, behind everything that was written before. When that is confirmed nothing more will
 // come from the server; the shim keeps the driver from noticing, so that it can be told to close, and answers that in the server's place.
 
 // farewell is the end of a session on one connection.
@@ -22,11 +22,13 @@ func newFarewell() farewell {
 	return farewell{begun: new(atomic.Bool), ended: make(chan struct{}), last: make(chan int32, 1)}
 }
 
-// answered is called on the reading goroutine.
-func (f farewell) answered() {
-	if f.begun.Load() && !f.over() {
-		close(f.ended)
+// answered is called on the reading goroutine. Such a reply has no body, and the driver must not take anything else for one.
+func (f farewell) answered(r replyHeader) bool {
+	if r.code != 0 || r.body != 0 || f.over() {
+		return false
 	}
+	close(f.ended)
+	return true
 }
 
 // over reports whether the server has confirmed the end.

@@ -12,7 +12,7 @@ const (
 	replyHeaderSize = 4 + zxidSize + 4 // xid, zxid, error code
 	maxReply        = 1 << 28
 	pingXid         = -2
-	farewellXid     = math.MaxInt32 // the driver counts up from 1
+	farewellXid     = math.MaxInt32 // the driver gets there with its 2^31st request
 	opAuth          = 100
 	opSetWatches    = 101
 	opCloseSession  = -11
@@ -45,8 +45,17 @@ type replies struct {
 	skip int // bytes of the current frame's body still to come
 }
 
-// feed reports false at a length that no reply has: the driver would panic at one that is too short, and believe any other.
-func (r *replies) feed(b []byte, answered func(xid int32, zxid int64, code int32)) bool {
+// replyHeader is what every reply begins with.
+type replyHeader struct {
+	xid  int32
+	zxid int64
+	code int32
+	body int // how many bytes come after it
+}
+
+// feed reports false at a length that no reply has, because the driver would panic at one that is too short, and believe any other; and at
+// a reply that answered refuses.
+func (r *replies) feed(b []byte, answered func(replyHeader) bool) bool {
 	for len(b) > 0 {
 		if r.skip > 0 {
 			n := min(r.skip, len(b))
@@ -68,11 +77,22 @@ func (r *replies) feed(b []byte, answered func(xid int32, zxid int64, code int32
 			return false
 		case r.have == len(r.head):
 			r.have, r.skip = 0, length-replyHeaderSize
-			answered(int32(binary.BigEndian.Uint32(r.head[lengthSize:])), int64(binary.BigEndian.Uint64(r.head[replyZxid:])),
-				int32(binary.BigEndian.Uint32(r.head[replyCode:])))
+			if !answered(r.header()) {
+				return false
+			}
 		}
 	}
 	return true
+}
+
+// header is what head says, once it is full.
+func (r *replies) header() replyHeader {
+	return replyHeader{
+		xid:  int32(binary.BigEndian.Uint32(r.head[lengthSize:])),
+		zxid: int64(binary.BigEndian.Uint64(r.head[replyZxid:])),
+		code: int32(binary.BigEndian.Uint32(r.head[replyCode:])),
+		body: r.skip,
+	}
 }
 
 // wipe clears what part of the zxid there is in b, which begins at that position of a frame.

@@ -28,7 +28,7 @@ func listen(stream []byte, sizes ...int) (all []heard, through []byte) {
 	for i := 0; len(stream) > 0; i++ {
 		n := min(max(1, sizes[i%len(sizes)]), len(stream))
 		piece := bytes.Clone(stream[:n])
-		if !r.feed(piece, func(xid int32, zxid int64, _ int32) { all = append(all, heard{xid, zxid}) }) {
+		if !r.feed(piece, func(h replyHeader) bool { all = append(all, heard{h.xid, h.zxid}); return true }) {
 			return all, nil
 		}
 		through, stream = append(through, piece...), stream[n:]

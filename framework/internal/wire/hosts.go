@@ -37,21 +37,24 @@ func newHosts(servers []string, maxPause time.Duration, over func() bool, random
 	if random == nil {
 		random = rand.Int64N
 	}
-	h := &hosts{maxPause: max(maxPause, time.Millisecond), over: over, random: random}
-	h.replace(servers)
-	return h
+	return &hosts{servers: Shuffle(servers, random), maxPause: max(maxPause, time.Millisecond), over: over, random: random}
 }
 
-// replace puts other servers in place of those that there are, in an order of its own, and begins with them as if for the first time.
-func (h *hosts) replace(servers []string) {
-	shuffled := append([]string(nil), servers...)
+// Shuffle returns the servers in an order of chance.
+func Shuffle(servers []string, random func(n int64) int64) []string {
+	shuffled := slices.Clone(servers)
 	for i := range shuffled {
-		j := i + int(h.random(int64(len(shuffled)-i)))
+		j := i + int(random(int64(len(shuffled)-i)))
 		shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
 	}
+	return shuffled
+}
+
+// replace puts other servers in place of those that there are, and begins with them as if for the first time.
+func (h *hosts) replace(servers []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.servers, h.next, h.attempts = shuffled, 0, 0
+	h.servers, h.next, h.attempts = slices.Clone(servers), 0, 0
 }
 
 func (h *hosts) has(server string) bool {

@@ -51,9 +51,8 @@ type shim struct {
 	welcome   bool  // there is a session on this connection
 	connected Stamp // when it was sent
 	waiting   []request
-	patience  time.Duration // for the reply to a request; 0: the driver's
-	heard     time.Time     // when something was read last
-	limit     time.Time     // the deadline that the driver has set
+	heard     time.Time // when something was read last
+	limit     time.Time // the deadline that the driver has set
 }
 
 func newShim(c net.Conn, owner *Conn, server string, handshake time.Time) *shim {
@@ -80,6 +79,9 @@ func (s *shim) Write(b []byte) (int, error) {
 		s.owner.log.Debug("write failed: closing the connection", zap.String("server", s.server), zap.Error(err))
 		s.Close()
 	}
+	if s.farewell.over() { // meanwhile: then this was asked too late, and would wait for an answer in vain
+		s.Close()
+	}
 	return len(b), nil
 }
 
@@ -104,7 +106,7 @@ func (s *shim) note(frame []byte) []byte {
 	xid := int32(binary.BigEndian.Uint32(frame[lengthSize:]))
 	op := int32(binary.BigEndian.Uint32(frame[lengthSize+4:]))
 	s.waiting = append(s.waiting, request{xid, Now(), throughLeader[op], op == opAuth})
-	if len(s.waiting) == 1 && s.patience > 0 {
+	if len(s.waiting) == 1 && s.owner.replyPatience() > 0 {
 		_ = s.Conn.SetReadDeadline(s.until()) // a socket that refuses is closed, and Read tells
 	}
 	if op == opSetWatches && len(frame) >= setWatchesZxid+zxidSize {
@@ -152,7 +154,7 @@ func (s *shim) Read(b []byte) (int, error) {
 // lost ends a connection that cannot be read from. The driver's writing side may be waiting in Write and would not notice.
 func (s *shim) lost(err error) {
 	s.mu.Lock()
-	impatient := s.patience > 0 && len(s.waiting) > 0 && errors.Is(err, os.ErrDeadlineExceeded)
+	impatient := s.owner.replyPatience() > 0 && len(s.waiting) > 0 && errors.Is(err, os.ErrDeadlineExceeded)
 	s.mu.Unlock()
 	if impatient {
 		s.owner.left(s.server, err)
@@ -208,22 +210,34 @@ func (s *shim) examine(reply []byte) error {
 	}
 	s.owner.established(info, sent)
 	s.mu.Lock()
-	s.patience, s.welcome = s.owner.replyPatience(), true
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	s.welcome = true
 	return nil
 }
 
-// answered takes the request with this xid off the list and tells when it was sent. Replies come in the order of the
-// requests, but for those to auth. Watch events answer nothing, and a ping shows nothing of the data.
-func (s *shim) answered(xid int32, zxid int64, code int32) {
-	switch xid {
-	case farewellXid:
-		s.farewell.answered()
-	case pingXid:
-		zxid = 0
+// answered takes the request that got the reply off the list and tells when it was sent. Replies come in the order of the requests, but
+// for those to auth. Watch events answer nothing, and a ping shows nothing of the data. False means that no server replies so.
+func (s *shim) answered(r replyHeader) bool {
+	if r.xid == farewellXid && s.farewell.begun.Load() {
+		return s.farewell.answered(r)
 	}
+	found := s.takeOff(r.xid)
+	if found.proves && r.code == 0 {
+		s.owner.proved(found.sent)
+	}
+	if found.xid != 0 && r.xid != pingXid {
+		s.owner.saw(r.zxid)
+	}
+	if found.auth && (r.code == 0 || r.code == codeAuthFailed) {
+		s.owner.credential(r.code == 0)
+	}
+	return true
+}
+
+// takeOff takes the request with this xid off the list; the zero request if it is not there.
+func (s *shim) takeOff(xid int32) (found request) {
 	s.mu.Lock()
-	var found request
+	defer s.mu.Unlock()
 	for i, r := range s.waiting {
 		if r.xid == xid {
 			found = r
@@ -232,16 +246,7 @@ func (s *shim) answered(xid int32, zxid int64, code int32) {
 			break
 		}
 	}
-	s.mu.Unlock()
-	if found.proves && code == 0 {
-		s.owner.proved(found.sent)
-	}
-	if found.xid != 0 {
-		s.owner.saw(zxid)
-	}
-	if found.auth && (code == 0 || code == codeAuthFailed) {
-		s.owner.credential(code == 0)
-	}
+	return found
 }
 
 // SetReadDeadline is the driver's; until the connect reply has been read, ours stands, and so does that of a request that waits for
@@ -259,14 +264,15 @@ func (s *shim) SetReadDeadline(t time.Time) error {
 // until is how long to wait for the server to say something: as long as the driver wants to, and while a request waits for its reply,
 // no longer than our patience from when it was sent or anything was heard. It is called with mu held.
 func (s *shim) until() time.Time {
-	if len(s.waiting) == 0 || s.patience == 0 {
+	patience := s.owner.replyPatience()
+	if len(s.waiting) == 0 || patience == 0 {
 		return s.limit
 	}
 	since := s.waiting[0].sent.Time()
 	if s.heard.After(since) {
 		since = s.heard
 	}
-	if overdue := since.Add(s.patience); s.limit.IsZero() || overdue.Before(s.limit) {
+	if overdue := since.Add(patience); s.limit.IsZero() || overdue.Before(s.limit) {
 		return overdue
 	}
 	return s.limit

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -79,15 +78,16 @@ func (l *Line) heirs() recipes.Heirs {
 }
 
 // locally acquires the lock as one of the party: from another of it, or in line.
-func (l *Line) locally(ctx context.Context) (*recipes.Hold, error) {
+func (l *Line) locally(ctx context.Context, a *alarm) (*recipes.Hold, error) {
 	p := join(l.Key(), *l.handoff)
 	if g := p.enter(); g != nil {
-		hold, err := l.waitForTurn(ctx, p, g)
+		a.start()
+		hold, err := p.await(ctx, g)
 		if hold != nil || err != nil {
-			return hold, err
+			return hold, l.failed(ctx, err)
 		}
 	}
-	return p.settled(l.acquire(ctx))
+	return p.settled(l.acquire(ctx, a))
 }
 
 // tryLocally is locally without waiting for anybody.
@@ -108,36 +108,27 @@ func (p *party) settled(hold *recipes.Hold, err error) (*recipes.Hold, error) {
 	return hold, err
 }
 
-// waitForTurn waits for another of the party to pass on its hold, which is nil if we have to get in line ourselves.
-func (l *Line) waitForTurn(ctx context.Context, p *party, g *guest) (*recipes.Hold, error) {
-	defer l.count()()
-	begun := time.Now()
+// await waits for another of the party to pass on its hold, which is nil if the guest has to get in line itself.
+func (p *party) await(ctx context.Context, g *guest) (*recipes.Hold, error) {
 	select {
 	case hold := <-g.turn:
-		return l.take(ctx, begun, hold)
+		return taken(ctx, hold)
 	case <-ctx.Done():
 	}
-	if !p.dismiss(g) { // it has just become our turn
-		return l.take(ctx, begun, <-g.turn)
+	if !p.dismiss(g) { // it has just become its turn
+		return taken(ctx, <-g.turn)
 	}
 	p.quit()
-	err := l.failed(ctx, fmt.Errorf("%w: %w", recipes.ErrNotAcquired, ctxerr.Of(ctx)))
-	l.measure(begun, err)
-	return nil, err
+	return nil, waited(ctx, ctxerr.Of(ctx))
 }
 
-// take accepts a hold that was passed on, unless ctx has ended: then it is passed on again.
-func (l *Line) take(ctx context.Context, begun time.Time, hold *recipes.Hold) (*recipes.Hold, error) {
-	if hold == nil {
-		return nil, nil // and acquiring fails if ctx has ended
+// taken accepts a hold that was passed on, unless ctx has ended: then it is passed on again.
+func taken(ctx context.Context, hold *recipes.Hold) (*recipes.Hold, error) {
+	if hold == nil || ctx.Err() == nil {
+		return hold, nil // and to get in line fails if ctx has ended
 	}
-	var err error
-	if ctx.Err() != nil {
-		_ = hold.Release() // whatever it says, the hold is over
-		hold, err = nil, l.failed(ctx, fmt.Errorf("%w: %w", recipes.ErrNotAcquired, ctxerr.Of(ctx)))
-	}
-	l.measure(begun, err)
-	return hold, err
+	_ = hold.Release() // whatever it says, the hold is over
+	return nil, waited(ctx, ctxerr.Of(ctx))
 }
 
 // enter takes a place in the party: nil if nobody has to be waited for.

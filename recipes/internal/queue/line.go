@@ -70,17 +70,18 @@ var (
 
 // Acquire waits in line until the lock is ours. A place that is lost, with the session or because somebody deleted the node, is
 // taken again at the end of the line. Whatever the end, no node stays behind that is not held.
-func (l *Line) Acquire(ctx context.Context) (*recipes.Hold, error) {
-	if l.handoff != nil {
-		return l.locally(ctx)
-	}
-	return l.acquire(ctx)
-}
-
-func (l *Line) acquire(ctx context.Context) (*recipes.Hold, error) {
+func (l *Line) Acquire(ctx context.Context) (_ *recipes.Hold, err error) {
+	defer l.measure(time.Now(), &err)
 	defer l.count()()
 	a := l.newAlarm(ctx)
 	defer a.stop()
+	if l.handoff != nil {
+		return l.locally(ctx, a)
+	}
+	return l.acquire(ctx, a)
+}
+
+func (l *Line) acquire(ctx context.Context, a *alarm) (*recipes.Hold, error) {
 	return l.persist(ctx, func(ctx context.Context) (*recipes.Hold, error) {
 		return l.once(ctx, func(ctx context.Context, p *place, ahead []member) error {
 			a.start()
@@ -90,7 +91,8 @@ func (l *Line) acquire(ctx context.Context) (*recipes.Hold, error) {
 }
 
 // Try enters the line only if nobody is in it, and leaves it if somebody was faster.
-func (l *Line) Try(ctx context.Context) (*recipes.Hold, error) {
+func (l *Line) Try(ctx context.Context) (_ *recipes.Hold, err error) {
+	defer l.measure(time.Now(), &err)
 	if l.handoff != nil {
 		return l.tryLocally(ctx)
 	}
@@ -100,9 +102,7 @@ func (l *Line) Try(ctx context.Context) (*recipes.Hold, error) {
 func (l *Line) try(ctx context.Context) (*recipes.Hold, error) { return l.persist(ctx, l.tryOnce) }
 
 // persist takes another place when one is lost.
-func (l *Line) persist(ctx context.Context, attempt func(context.Context) (*recipes.Hold, error)) (_ *recipes.Hold, err error) {
-	begun := time.Now()
-	defer func() { l.measure(begun, err) }()
+func (l *Line) persist(ctx context.Context, attempt func(context.Context) (*recipes.Hold, error)) (*recipes.Hold, error) {
 	for {
 		hold, err := attempt(ctx)
 		if again(err) && ctx.Err() == nil {

@@ -20,12 +20,12 @@ func (l *Line) count() (done func()) {
 }
 
 // measure tells how long it took to acquire the lock, or to fail.
-func (l *Line) measure(begun time.Time, err error) {
+func (l *Line) measure(begun time.Time, err *error) {
 	labels := l.labels()
 	switch {
-	case err == nil:
+	case *err == nil:
 		labels.Outcome = framework.OutcomeAcquired
-	case errors.Is(err, recipes.ErrNotAcquired):
+	case errors.Is(*err, recipes.ErrNotAcquired):
 		labels.Outcome = framework.OutcomeNotAcquired
 	default:
 		labels.Outcome = framework.OutcomeFailed

@@ -11,10 +11,10 @@ const introduction = `# What docent was built against, and whether it holds
 
 Users of ZooKeeper, and of services like it, have reported the same troubles for many years: locks that are lost without
 a word, nodes that nobody owns, calls that hang. docent started from a list of these, the worst first. This page has
-the tests that hold it to its answers, and how they ended. It is written by a program, from the first sentence of each
-test's doc comment and the output of two runs of [test/acceptance](../test/acceptance): *in process*, on the server of
-package [zktest](../zktest), often in virtual time; and on a *real server*, ZooKeeper itself. Where a test is "not there"
-on one of them, that server cannot be brought to do what it takes.
+the tests that hold it to its answers, and how they ended. It is written by a program, from the doc comments of the
+tests and the output of two runs of [test/acceptance](../test/acceptance): *in process*, on the server of package
+[zktest](../zktest), often in virtual time; and on a *real server*, ZooKeeper itself. Where a test is "not there" on one
+of them, that server cannot be brought to do what it takes.
 
 ` + "`make acceptance`" + ` runs both, and fails if a test does or if this page is not what they say; ` + "`make acceptance-page`" + `
 writes the page.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
-	"go/doc"
 	"go/parser"
 	"go/token"
 	"path/filepath"
@@ -19,7 +18,7 @@ import (
 type scenario struct {
 	pain int
 	test string
-	says string // the first sentence of the doc comment
+	says string // the first paragraph of the doc comment
 }
 
 // readScenarios finds the tests of a folder, in the order of the pains, and for each in that of their files and lines.
@@ -68,7 +67,8 @@ func scenarioOf(f *ast.FuncDecl) (scenario, error) {
 	if pain < 1 || pain > len(pains) {
 		return scenario{}, fmt.Errorf("%s is named after a pain that does not exist", name)
 	}
-	says := new(doc.Package).Synopsis(f.Doc.Text())
+	paragraph, _, _ := strings.Cut(f.Doc.Text(), "\n\n")
+	says := strings.Join(strings.Fields(paragraph), " ")
 	if says == "" {
 		return scenario{}, fmt.Errorf("%s has no doc comment", name)
 	}
