@@ -121,6 +121,11 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 	return &Session{bound}, nil
 }
 
+// Go runs fn on a goroutine that Close waits for, false if the client is closed: fn must return soon after that. It is for recipes.
+func (c *Client) Go(fn func()) bool {
+	return c != nil && c.core != nil && fn != nil && c.core.spawn(fn)
+}
+
 // Namespace returns a view of the client under /name, below the client's own namespace: same session, same state, other paths. The
 // view is not closed on its own. A name that is no path makes every operation of the view fail. Curator: usingNamespace.
 func (c *Client) Namespace(name string) *Client {

@@ -212,13 +212,13 @@ func (o ops) errand(c call, step func(context.Context, *session) error) <-chan e
 	background.patient = true
 	spawned := o.core.spawn(func() {
 		o.Metrics().Add(JanitorBacklog, 1, Labels{})
-		defer o.Metrics().Add(JanitorBacklog, -1, Labels{})
 		_, err := run(context.Background(), background, c, func(ctx context.Context, s *session) (nothing, error) {
 			return nothing{}, step(ctx, s)
 		})
 		if err != nil && !isNoNode(err) && !o.ended() {
 			o.Logger().Warn("gave up", zap.String("op", c.name), zap.String("path", c.full), zap.Error(err))
 		}
+		o.Metrics().Add(JanitorBacklog, -1, Labels{})
 		result <- err
 	})
 	if !spawned {

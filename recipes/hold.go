@@ -136,7 +136,7 @@ func Reenter(ctx context.Context, key any) (*Hold, bool) {
 	if !ok || h.Err() != nil {
 		return nil, false
 	}
-	return h.tenure.enter()
+	return h.tenure.enter(h)
 }
 
 // Guard applies ops in one transaction, only if the lock node still exists: a hold that has ended, noticed or not, changes nothing.
@@ -152,7 +152,12 @@ func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Resu
 		return nil, &framework.Error{Op: "guard", Path: h.Path(), Outcome: framework.NotApplied, Err: err}
 	}
 	t := h.tenure
+	done, held := t.guard(h)
+	if !held {
+		return nil, &framework.Error{Op: "guard", Path: t.Node, Outcome: framework.NotApplied, Err: h.Err()}
+	}
 	results, err := t.Session.Multi(ctx, append([]framework.Op{framework.CheckOp(t.Node, -1)}, ops...)...)
+	done(err)
 	if len(results) == 0 {
 		return nil, guarded(t.Node, err)
 	}
@@ -196,14 +201,16 @@ func (h *Hold) Release() error {
 		return ErrNotHeld
 	}
 	h.tenure.check()
-	last, err := h.tenure.leave(h)
-	if err != nil {
+	end, held, err := h.tenure.leave(h)
+	switch {
+	case err != nil:
 		return fmt.Errorf("release %s: %w", h.tenure.Node, err)
+	case end == vacant:
+		return h.tenure.giveUp(held)
+	case end == passed:
+		h.tenure.measure(held, nil)
 	}
-	if !last {
-		return nil
-	}
-	return h.tenure.giveUp()
+	return nil
 }
 
 // finish ends this level and its contexts. It is called once, with mu of the tenure held, so that whoever finds the tenure ended finds the

@@ -20,7 +20,7 @@ var causes = []struct {
 }
 
 // measure tells of the end of a tenure, once: err is why it ended, or what became of its release.
-func (t *tenure) measure(ended time.Time, err error) {
+func (t *tenure) measure(held time.Duration, err error) {
 	m := t.Session.Metrics()
 	labels := framework.Labels{Recipe: t.Recipe, Path: path.Dir(t.Node), Cause: framework.CauseReleased}
 	for _, c := range causes {
@@ -30,5 +30,5 @@ func (t *tenure) measure(ended time.Time, err error) {
 			break
 		}
 	}
-	m.Record(framework.LockHold, ended.Sub(t.begun), labels)
+	m.Record(framework.LockHold, held, labels)
 }

@@ -26,29 +26,11 @@ type Grant struct {
 	Token   int64              // its czxid
 	Watch   *framework.Watch   // for its data, if there is one already
 	Data    []byte             // what was read with Watch
-	Heirs   Heirs              // who may have the node after the hold; nil if nobody
 }
-
-// Heirs are those that a lock node can be passed on to when its hold is released. It is for recipes.
-type Heirs interface {
-	// Inherit is asked when the hold is over: it makes another hold of the node, or returns false.
-	Inherit(Grant) bool
-	// Vacated hears, once, of a node that is not passed on: it has been deleted, or the hold was lost.
-	Vacated()
-}
-
-// noHeirs is the default.
-type noHeirs struct{}
-
-func (noHeirs) Inherit(Grant) bool { return false }
-func (noHeirs) Vacated()           {}
 
 // NewHold makes the first level of ownership of a lock node. It is for recipes.
 func NewHold(g Grant) *Hold {
 	t := &tenure{Grant: g, begun: time.Now(), revoked: make(chan struct{}), wanted: make(chan struct{}), levels: map[*Hold]struct{}{}}
-	if t.Heirs == nil {
-		t.Heirs = noHeirs{}
-	}
 	t.ctx, t.over = context.WithCancel(context.Background())
 	t.heed(g.Data)
 	h := t.newLevel()
@@ -70,6 +52,9 @@ type tenure struct {
 
 	mu     sync.Mutex
 	levels map[*Hold]struct{} // those that are held
+	heirs  Heirs              // nil if there are none
+	guards int                // guarded transactions under way
+	doubt  bool               // one of them may still be applied
 	err    error              // why it ended
 }
 
@@ -80,34 +65,49 @@ func (t *tenure) newLevel() *Hold {
 	return h
 }
 
-// enter adds a level, unless the tenure has ended.
-func (t *tenure) enter() (*Hold, bool) {
+// enter adds a level to the ownership that h is one of, unless h is over.
+func (t *tenure) enter(h *Hold) (*Hold, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.err != nil {
+	if _, held := t.levels[h]; !held || t.err != nil {
 		return nil, false
 	}
 	return t.newLevel(), true
 }
 
-// leave ends the level h by its owner's will, and the tenure with the last one. The error is why h had ended before.
-func (t *tenure) leave(h *Hold) (last bool, err error) {
+// ending is what comes of a level that is left.
+type ending int
+
+const (
+	others ending = iota // there are other levels
+	passed               // it was the last, and somebody else has the node now
+	vacant               // it was the last, and the tenure is over
+)
+
+// leave ends the level h by its owner's will. It also says for how long the lock was held, if this was the last level. The error is why h
+// had ended before.
+func (t *tenure) leave(h *Hold) (end ending, held time.Duration, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if h.released {
-		return false, ErrNotHeld
+		return others, 0, ErrNotHeld
 	}
 	h.released = true
 	if t.err != nil {
-		return false, t.err
+		return others, 0, t.err
 	}
 	delete(t.levels, h)
 	h.finish(ErrNotHeld)
-	if last = len(t.levels) == 0; last {
-		t.err = ErrNotHeld
-		t.over()
+	if len(t.levels) > 0 {
+		return others, 0, nil
 	}
-	return last, nil
+	held = time.Since(t.begun)
+	if t.passOn() {
+		return passed, held, nil
+	}
+	t.err = ErrNotHeld
+	t.over()
+	return vacant, held, nil
 }
 
 // end ends all levels, for a reason that nobody wanted.
@@ -116,8 +116,8 @@ func (t *tenure) end(reason error) {
 		if errors.Is(reason, framework.ErrSuspended) {
 			t.Session.DeleteLater(t.Node) // the session lives, and so does the node
 		}
-		t.measure(time.Now(), reason)
-		t.Heirs.Vacated()
+		defer t.vacate()
+		t.measure(time.Since(t.begun), reason)
 		t.Session.Logger().Warn("hold ended", zap.String("path", t.Node), zap.Int64("session", t.Session.ID()),
 			zap.Int64("token", t.Token), zap.Error(reason))
 	}
@@ -144,21 +144,32 @@ func (t *tenure) check() {
 	}
 }
 
-// giveUp passes the node on or deletes it, after the last level.
-func (t *tenure) giveUp() error {
-	ended := time.Now()
-	if t.passOn() {
-		t.measure(ended, nil)
-		return nil
-	}
+// giveUp deletes the node after the last level.
+func (t *tenure) giveUp(held time.Duration) error {
+	defer t.vacate()
 	err := t.deleteNode()
-	t.measure(ended, err)
-	t.Heirs.Vacated()
+	t.measure(held, err)
 	return err
 }
 
-// passOn gives the node to an heir, unless somebody asks for it back.
-func (t *tenure) passOn() bool { return !isClosed(t.revoked) && t.Heirs.Inherit(t.Grant) }
+// guard notes a guarded transaction of h, until the returned function is called with its error; false if h is over. Such a transaction is
+// applied while the node exists, so the node must not go to somebody else before it is known what became of it.
+func (t *tenure) guard(h *Hold) (done func(error), ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, held := t.levels[h]; !held || t.err != nil {
+		return nil, false
+	}
+	t.guards++
+	return t.guarded, true
+}
+
+func (t *tenure) guarded(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.guards--
+	t.doubt = t.doubt || framework.OutcomeOf(err) == framework.Unknown
+}
 
 // deleteNode takes the node away. A node that is gone already was deleted by somebody else while we held it. A session that
 // ends only now is no loss, so the error must not look like one.

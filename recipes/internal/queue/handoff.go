@@ -6,213 +6,226 @@ import (
 	"sync"
 	"time"
 
+	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
 )
 
-// Handoff lets the goroutines of a client that want the same lock share one node and pass it on among themselves, without the servers.
+// Handoff lets the goroutines of a client that want the same lock share one node, and pass it on among themselves without the servers.
 // Others wait meanwhile, so it is bounded: then the node is given up.
 type Handoff struct {
 	Streak int           // how often a node is passed on
-	Span   time.Duration // how long a node is kept for passing it on
-}
-
-// party is those of one client who want, or have, the lock of one line: one of them is in line with a node or holds it, the others wait for
-// that one, in their order.
-type party struct {
-	key   any
-	limit Handoff
-
-	mu      sync.Mutex
-	present int       // who has joined and has not left; guarded by mu of parties
-	busy    bool      // one of them is in line or holds
-	waiting []*guest  // first come first
-	passed  int       // how often the present node was passed on
-	since   time.Time // since when it is held
-}
-
-// guest is one who waits for another of the party.
-type guest struct {
-	turn chan *recipes.Hold // has room for one: a hold that was passed on, or nil if it is the guest's turn to get in line
-}
-
-// parties are those that there are, by the locks' keys: any number of recipes on one lock have one party.
-var parties = struct {
-	mu  sync.Mutex
-	all map[any]*party
-}{all: map[any]*party{}}
-
-func join(key any, limit Handoff) *party {
-	parties.mu.Lock()
-	defer parties.mu.Unlock()
-	p := parties.all[key]
-	if p == nil {
-		p = &party{key: key, limit: limit}
-		parties.all[key] = p
-	}
-	p.present++
-	return p
-}
-
-func (p *party) quit() {
-	parties.mu.Lock()
-	defer parties.mu.Unlock()
-	if p.present--; p.present == 0 {
-		delete(parties.all, p.key)
-	}
+	Span   time.Duration // for how long a node is passed on
 }
 
 // HandOff makes the holds of the line pass their nodes on. Call it before the line is used.
 func (l *Line) HandOff(limit Handoff) { l.handoff = &limit }
 
-// heirs are those who may have the node of a hold that begins now. Whoever acquires has joined the party before.
-func (l *Line) heirs() recipes.Heirs {
-	if l.handoff == nil {
-		return nil
-	}
-	parties.mu.Lock()
-	p := parties.all[l.Key()]
-	parties.mu.Unlock()
-	p.begin()
-	return p
+// party are those of one client who want one lock. One place in line serves them all: it is the party's, not that of whoever came first,
+// and whoever gives up costs the others nothing.
+type party struct {
+	line  *Line // of whoever came first
+	key   partyKey
+	limit Handoff
+
+	// Guarded by mu of parties.
+	waiting []*guest           // first come first
+	leave   context.CancelFunc // while the party is in line: leaves it
+	passed  int                // how often the present node was passed on
+	since   time.Time          // since when it is held
 }
 
-// locally acquires the lock as one of the party: from another of it, or in line.
+// partyKey tells parties apart: by the lock, and by the path under which it is known, for a hold shows that.
+type partyKey struct {
+	lock any
+	path string
+}
+
+// guest is one who waits.
+type guest struct{ turn chan turn } // has room for one
+
+// turn is what a guest gets in the end, unless it gives up before.
+type turn struct {
+	hold *recipes.Hold
+	err  error
+}
+
+// parties are those that are in line, or hold. One lock serves all: nothing waits under it.
+var parties = struct {
+	mu  sync.Mutex
+	all map[partyKey]*party
+}{all: map[partyKey]*party{}}
+
+// locally acquires the lock as one of a party.
 func (l *Line) locally(ctx context.Context, a *alarm) (*recipes.Hold, error) {
-	p := join(l.Key(), *l.handoff)
-	if g := p.enter(); g != nil {
-		a.start()
-		hold, err := p.await(ctx, g)
-		if hold != nil || err != nil {
-			return hold, l.failed(ctx, err)
-		}
+	if ctx.Err() != nil {
+		return nil, l.failed(ctx, ctxerr.Of(ctx))
 	}
-	return p.settled(l.acquire(ctx, a))
-}
-
-// tryLocally is locally without waiting for anybody.
-func (l *Line) tryLocally(ctx context.Context) (*recipes.Hold, error) {
-	p := join(l.Key(), *l.handoff)
-	if !p.enterFirst() {
-		p.quit()
-		return nil, l.failed(ctx, errBusy)
-	}
-	return p.settled(l.try(ctx))
-}
-
-// settled lets the next get in line if there is no hold, whose end would do it.
-func (p *party) settled(hold *recipes.Hold, err error) (*recipes.Hold, error) {
-	if err != nil {
-		p.Vacated()
-	}
-	return hold, err
-}
-
-// await waits for another of the party to pass on its hold, which is nil if the guest has to get in line itself.
-func (p *party) await(ctx context.Context, g *guest) (*recipes.Hold, error) {
+	a.start()
+	p, g := l.join()
 	select {
-	case hold := <-g.turn:
-		return taken(ctx, hold)
+	case t := <-g.turn:
+		return l.take(ctx, t)
 	case <-ctx.Done():
 	}
-	if !p.dismiss(g) { // it has just become its turn
-		return taken(ctx, <-g.turn)
+	if p.dismiss(g) {
+		return nil, l.failed(ctx, waited(ctx, ctxerr.Of(ctx)))
 	}
-	p.quit()
-	return nil, waited(ctx, ctxerr.Of(ctx))
+	return l.take(ctx, <-g.turn) // it has just become our turn
 }
 
-// taken accepts a hold that was passed on, unless ctx has ended: then it is passed on again.
-func taken(ctx context.Context, hold *recipes.Hold) (*recipes.Hold, error) {
-	if hold == nil || ctx.Err() == nil {
-		return hold, nil // and to get in line fails if ctx has ended
+// take accepts a hold, unless ctx has ended: then it goes on to the next, which nobody waits for.
+func (l *Line) take(ctx context.Context, t turn) (*recipes.Hold, error) {
+	if t.err != nil || ctx.Err() == nil {
+		return t.hold, t.err
 	}
-	_ = hold.Release() // whatever it says, the hold is over
-	return nil, waited(ctx, ctxerr.Of(ctx))
+	if !l.client.Go(func() { _ = t.hold.Release() }) { // whatever it says, the hold is over
+		_ = t.hold.Release() // which takes no time once the client is closed
+	}
+	return nil, l.failed(ctx, waited(ctx, ctxerr.Of(ctx)))
 }
 
-// enter takes a place in the party: nil if nobody has to be waited for.
-func (p *party) enter() *guest {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.busy {
-		p.busy = true
-		return nil
+// join makes a guest of the party, and a party if there is none.
+func (l *Line) join() (*party, *guest) {
+	g := &guest{turn: make(chan turn, 1)}
+	key := partyKey{l.Key(), l.path}
+	parties.mu.Lock()
+	p, there := parties.all[key]
+	if !there {
+		p = &party{line: l, key: key, limit: *l.handoff}
+		parties.all[key] = p
 	}
-	g := &guest{turn: make(chan *recipes.Hold, 1)}
 	p.waiting = append(p.waiting, g)
-	return g
-}
-
-func (p *party) enterFirst() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.busy {
-		return false
+	parties.mu.Unlock()
+	if !there {
+		p.fetch()
 	}
-	p.busy = true
-	return true
+	return p, g
 }
 
-// dismiss takes a guest out of the line; false if it is its turn already.
+// dismiss takes a guest out of the party; false if it is its turn already.
 func (p *party) dismiss(g *guest) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	parties.mu.Lock()
+	defer parties.mu.Unlock()
 	i := slices.Index(p.waiting, g)
 	if i < 0 {
 		return false
 	}
 	p.waiting = slices.Delete(p.waiting, i, i+1)
+	if len(p.waiting) == 0 && p.leave != nil {
+		p.leave()
+	}
 	return true
 }
 
-// begin notes that one of the party has got the lock with a node of its own.
-func (p *party) begin() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// fetch gets in line for the party.
+func (p *party) fetch() {
+	if !p.line.client.Go(p.stand) {
+		p.disappoint(p.line.failed(context.Background(), framework.ErrClosed))
+	}
+}
+
+// stand stands in line until the lock is there, or cannot be had, or nobody waits any more.
+func (p *party) stand() {
+	for {
+		ctx, wanted := p.begin()
+		if !wanted {
+			return
+		}
+		hold, err := p.line.acquire(ctx, &alarm{})
+		switch {
+		case err == nil:
+			p.present(hold)
+			return
+		case ctx.Err() == nil:
+			p.disappoint(err)
+			return
+		}
+	}
+}
+
+// begin is the party's context in line, which ends when nobody waits any more; false if that is so already, and the party over.
+func (p *party) begin() (context.Context, bool) {
+	parties.mu.Lock()
+	defer parties.mu.Unlock()
+	if len(p.waiting) == 0 {
+		p.dissolve()
+		return nil, false
+	}
+	ctx, leave := context.WithCancel(context.Background())
+	p.leave = leave
+	return ctx, true
+}
+
+// present gives a hold that has just begun to the first guest.
+func (p *party) present(hold *recipes.Hold) {
+	parties.mu.Lock()
+	p.leave()
+	p.leave = nil
 	p.passed, p.since = 0, time.Now()
+	first := p.first()
+	parties.mu.Unlock()
+	recipes.Bequeath(hold, p)
+	if first == nil {
+		_ = hold.Release() // all have given up; whatever it says, the hold is over
+		return
+	}
+	first.turn <- turn{hold: hold}
 }
 
-// Inherit passes the node of a hold that is over on to the next of the party, if there is one and the node is not due. It makes
-// party the recipes.Heirs of its holds.
-func (p *party) Inherit(g recipes.Grant) bool {
-	if g.Footing.Err() != nil {
-		return false
+// disappoint tells all who wait that the lock cannot be had, and is the end of the party.
+func (p *party) disappoint(err error) {
+	parties.mu.Lock()
+	waiting := p.waiting
+	p.waiting = nil
+	p.dissolve()
+	parties.mu.Unlock()
+	for _, g := range waiting {
+		g.turn <- turn{err: err}
 	}
-	next := p.heir()
+}
+
+// Next is the first guest, unless the node is due. It makes the party the recipes.Heirs of its holds.
+func (p *party) Next() func(*recipes.Hold) {
+	parties.mu.Lock()
+	defer parties.mu.Unlock()
+	if p.passed >= p.limit.Streak || time.Since(p.since) >= p.limit.Span {
+		return nil
+	}
+	next := p.first()
 	if next == nil {
-		return false
-	}
-	next.turn <- recipes.NewHold(g)
-	p.quit()
-	return true
-}
-
-func (p *party) heir() *guest {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.waiting) == 0 || p.passed >= p.limit.Streak || time.Since(p.since) >= p.limit.Span {
 		return nil
 	}
 	p.passed++
-	return p.first()
+	return func(h *recipes.Hold) { next.turn <- turn{hold: h} }
 }
 
-// Vacated lets the next of the party get in line: a hold is over, and its node was not passed on; or there was none.
-func (p *party) Vacated() {
-	p.mu.Lock()
-	if len(p.waiting) == 0 {
-		p.busy = false
-	} else {
-		p.first().turn <- nil
+// Over gets in line again for those who still wait.
+func (p *party) Over() {
+	parties.mu.Lock()
+	wanted := len(p.waiting) > 0
+	if !wanted {
+		p.dissolve()
 	}
-	p.mu.Unlock()
-	p.quit()
+	parties.mu.Unlock()
+	if wanted {
+		p.fetch()
+	}
 }
 
-// first takes the first of those who wait. It is called with mu held, and only if there is one.
+// dissolve ends the party. It is called with mu of parties held.
+func (p *party) dissolve() {
+	if parties.all[p.key] == p {
+		delete(parties.all, p.key)
+	}
+}
+
+// first takes the first guest, nil if there is none. It is called with mu of parties held.
 func (p *party) first() *guest {
+	if len(p.waiting) == 0 {
+		return nil
+	}
 	g := p.waiting[0]
-	p.waiting = slices.Delete(p.waiting, 0, 1)
+	p.waiting = p.waiting[1:]
 	return g
 }

@@ -93,13 +93,8 @@ func (l *Line) acquire(ctx context.Context, a *alarm) (*recipes.Hold, error) {
 // Try enters the line only if nobody is in it, and leaves it if somebody was faster.
 func (l *Line) Try(ctx context.Context) (_ *recipes.Hold, err error) {
 	defer l.measure(time.Now(), &err)
-	if l.handoff != nil {
-		return l.tryLocally(ctx)
-	}
-	return l.try(ctx)
+	return l.persist(ctx, l.tryOnce)
 }
-
-func (l *Line) try(ctx context.Context) (*recipes.Hold, error) { return l.persist(ctx, l.tryOnce) }
 
 // persist takes another place when one is lost.
 func (l *Line) persist(ctx context.Context, attempt func(context.Context) (*recipes.Hold, error)) (*recipes.Hold, error) {
@@ -209,7 +204,6 @@ func (l *Line) grant(ctx context.Context, p *place) (*recipes.Hold, error) {
 		Token:   p.token,
 		Watch:   p.watch,
 		Data:    p.data,
-		Heirs:   l.heirs(),
 	}), nil
 }
 
