@@ -11,7 +11,8 @@
 //		return fencing.Do(token, func() error { return s.put(key, value) })
 //	}
 //
-// Later holders have larger tokens, so from the first request of a later holder on, those of all earlier ones fail with
+// Later holders have larger tokens (equal ones among goroutines that pass a node on among
+// themselves, see mutex.WithLocalHandoff), so from the first request of a later holder on, those of all earlier ones fail with
 // [ErrStale]. Until that request comes nobody else has touched the resource, and a late write of the earlier holder does no harm.
 //
 // The package needs nothing but the standard library, so that a resource can use it without knowing ZooKeeper. Curator has no

@@ -2,12 +2,12 @@ package framework
 
 import "fmt"
 
-// LossPolicy says what a suspended connection means for holds.
+// LossPolicy says what a suspended connection means for holds. Curator: ConnectionStateErrorPolicy.
 type LossPolicy int
 
 const (
 	// UntilDeadline keeps holds through outages for as long as the servers cannot give what is held to somebody else: until the
-	// session's deadline.
+	// session's deadline. Curator: SessionConnectionStateErrorPolicy.
 	UntilDeadline LossPolicy = iota
 	// Strict ends holds with ErrSuspended as soon as the connection is suspended, though the session may live on; their nodes are deleted as
 	// soon as they can be. It is for those who would rather stop too often than work on without being able to ask. It is no
@@ -33,7 +33,7 @@ type Footing struct {
 	gone    <-chan struct{}
 }
 
-// Footing is what a hold that begins now stands on.
+// Footing is what a hold that begins now stands on. It is for recipes.
 func (s *Session) Footing() Footing {
 	if s == nil || s.bound == nil {
 		return Footing{}

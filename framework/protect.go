@@ -255,7 +255,7 @@ func (o ops) DeleteGuaranteed(ctx context.Context, path string) error {
 	}
 }
 
-// DeleteLater is DeleteGuaranteed for those who do not wait.
+// DeleteLater is DeleteGuaranteed for those who do not wait: what goes wrong is only logged. It is for recipes.
 func (o ops) DeleteLater(path string) {
 	c := o.call("delete", path, repeatable)
 	if o.usable(context.Background()) == nil && c.err == nil {

@@ -52,7 +52,8 @@ func (s *Session) Done() <-chan struct{} {
 }
 
 // Err is nil while the session lives, and then why it is over: it matches ErrSessionLost or ErrClosed. It compares clocks at the
-// moment of asking: once nothing was heard of the leader for two thirds of the timeout, the session is over, whatever the sockets say.
+// moment of asking: once nothing was heard of the leader for two thirds of the timeout (see WithLossDeadline), the session is over,
+// whatever the sockets say.
 // ErrZeroValue for a zero Session.
 func (s *Session) Err() error {
 	if s == nil || s.bound == nil {

@@ -3,7 +3,7 @@ package recipes
 import "time"
 
 // Heirs are those to whom a lock node goes when its hold is released, instead of being deleted. Each of them has a hold, and levels, of
-// its own. It is for recipes.
+// its own. It is for recipes, and nothing for programs to implement.
 type Heirs interface {
 	// Next is asked when a hold is over, for whom to give the next one of the same node: it is told by calling what Next returns. Nil
 	// means that the node is to be given up. It must not block, and neither must what it returns.

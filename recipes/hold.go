@@ -17,7 +17,7 @@ import (
 // lost, and is never held again. Safe for concurrent use. The zero value and nil are holds that were released.
 //
 // A hold can be lost at any time: the session is over, nothing was heard of the leader for too long, somebody deleted the node,
-// the client was closed. Done and the contexts tell promptly while the process runs (a deleted node is noticed by a watch once
+// the client was closed, or the connection was suspended where the client's loss policy is Strict. Done and the contexts tell promptly while the process runs (a deleted node is noticed by a watch once
 // the hold has lasted a tenth of a second, or by the next Guard or Release); Err, ValidUntil and Guard compare clocks at the
 // moment of asking, so that a process that was paused learns it from its first question. Between asking and acting a process
 // can still be paused: only the resource itself can refuse what comes late, by the Token, or the servers, by Guard.
@@ -63,7 +63,7 @@ func (h *Hold) reason() error {
 
 // Token is the fencing token: the czxid of the lock node. A later holder of the lock has a larger one, in whatever session, on
 // whatever incarnation of the parent node; only a restore of the ensemble from a backup sets tokens back. All levels of one
-// ownership share it. It stays readable after the end; 0 in the zero value.
+// ownership share it, and so do holds of one node that was passed on (mutex.WithLocalHandoff). It stays readable after the end; 0 in the zero value.
 func (h *Hold) Token() int64 {
 	if h == nil || h.tenure == nil {
 		return 0
@@ -189,7 +189,7 @@ func (h *Hold) Revoked() <-chan struct{} {
 // short by any: it waits for the deletion for the session timeout at most, and what it cannot confirm is finished in the background.
 // It returns
 //
-//   - nil: this level is over, and if it was the last the node is gone;
+//   - nil: this level is over, and if it was the last the node is gone, or passed on;
 //   - framework.ErrSessionLost, framework.ErrClosed, framework.ErrSuspended or ErrNodeDeleted: the hold had ended before. Exclusivity may not have lasted to
 //     the end of the work;
 //   - ErrNotHeld: it was released before, or is nil; nothing was done;

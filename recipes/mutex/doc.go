@@ -16,7 +16,7 @@
 // # Guarantees
 //
 // Those of package recipes: at most one valid hold; first come, first served; a crashed holder's lock is free once the servers
-// expire its session; a fencing token that grows from holder to holder. An acquire that nobody contends for is one transaction, a
+// expire its session; a fencing token that grows from node to node. An acquire that nobody contends for is one transaction, a
 // release one request; a hand-over takes no request after the servers' event.
 //
 // # Reentrancy
@@ -28,7 +28,8 @@
 // # How it ends
 //
 // See package recipes: a hold ends by Release or by loss, and tells why. An outage that ends before the session's deadline (which is
-// about half of the session timeout away when it begins) costs neither a hold nor a place in line.
+// by default about half of the session timeout away when it begins) costs neither a hold, unless the client's loss policy is Strict, nor a
+// place in line.
 //
 // # Nodes
 //

@@ -46,13 +46,14 @@ func WithIdentity() Option {
 	return func(c *config) { c.identity = true }
 }
 
-// WithLocalHandoff lets the goroutines of the client that contend for the lock share one node: Release passes it on to the next of them,
-// in their order and without the servers, at most streak times and not once span has passed since the node came to hold the lock;
-// then it is deleted, so that others have their turn, and a new one gets in line. It is for locks that many goroutines of one process want.
+// WithLocalHandoff lets the goroutines of the client that contend for the lock share one place in line and one node: Release passes the node
+// on to the next of them, in their order and without the servers, at most streak times and not once span has passed since the node came to
+// hold the lock; then, or if somebody asks for it back, it is deleted, so that others have their turn, and the next of them get in line. It is
+// for locks that many goroutines of one process want.
 //
-// Holds of one node have the same Token: among goroutines of one client a resource must accept an equal one. A waiter with whom
-// the others wait, and who gives up, costs them its place in line. Only those take part who acquire with this option; all Mutex values
-// on one path of one client do so together, with the limits of whoever was first.
+// Holds of one node have the same Token: among goroutines of one client a resource must accept an equal one. All Mutex values with this option
+// on one path of one client take part together, with the limits and the node data of whoever was first; TryAcquire takes no part. Curator
+// has no counterpart.
 func WithLocalHandoff(streak int, span time.Duration) Option {
 	return func(c *config) { c.handoff = &queue.Handoff{Streak: streak, Span: span} }
 }
