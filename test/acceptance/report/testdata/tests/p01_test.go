@@ -16,7 +16,9 @@ func onlyInProcess(t *testing.T, why string) {
 }
 
 // A hold ends within 3 s,
-// whatever a|b says. The rest is for those who read the code.
+// whatever a|b says.
+//
+// The rest is for those who read the code.
 func TestP01_HoldEnds(t *testing.T) {}
 
 // Two of three cases can be had everywhere.
