@@ -82,6 +82,7 @@ func TestP20_ProcessesTakeTurnsAtFourRequestsEach(t *testing.T) {
 					}
 					nodes[hold.Path()]++
 					order = append(order, p)
+					time.Sleep(time.Millisecond) // all others have come by then
 					children, err := srv.Children("/lock")
 					assert.NoError(t, err)
 					assert.LessOrEqual(t, len(children), 2, "nodes of two processes")
