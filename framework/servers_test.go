@@ -1,0 +1,129 @@
+package framework_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// byHost reaches one server under many names: the faults of a name are those of the client that is called so.
+func byHost(srv *zktest.Server) framework.Option {
+	return framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		name, _, _ := strings.Cut(address, ":")
+		return srv.Client(name).DialContext(ctx, network, srv.MemAddr())
+	})
+}
+
+// longPauses makes pauses between attempts as long as they get.
+func longPauses(n int64) int64 { return n - 1 }
+
+func TestNewServersEndTheAttemptToReachAnOldOne(t *testing.T) {
+	for name, spoil := range map[string]func(old *zktest.Client){
+		"dialling":      func(old *zktest.Client) { old.Cut() },
+		"shaking hands": func(old *zktest.Client) { old.Blackhole(true) },
+		"pause":         func(old *zktest.Client) { old.Refuse(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t)
+				spoil(srv.Client("old"))
+				c := testzk.Client(t, "old:1", byHost(srv), framework.WithSessionTimeout(time.Minute),
+					framework.WithConnectTimeout(10*time.Second), framework.WithRandom(longPauses))
+				time.Sleep(5*time.Minute + 500*time.Millisecond) // between two attempts, or in one
+				begun := time.Now()
+				require.NoError(t, c.SetServers("new:1"))
+				require.NoError(t, c.WaitConnected(t.Context()))
+				require.Less(t, time.Since(begun), 100*time.Millisecond)
+			})
+		})
+	}
+}
+
+// The dialer does not heed its context, and connects when nobody wants that any more.
+func TestNewServersHoldForAnAttemptThatSucceedsAfterwards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		var last atomic.Value
+		dial := func(_ context.Context, network, address string) (net.Conn, error) {
+			time.Sleep(100 * time.Millisecond)
+			last.Store(address)
+			return srv.Client("a").DialContext(context.Background(), network, srv.MemAddr())
+		}
+		c := testzk.Client(t, "old:1", framework.WithDialer(dial))
+		synctest.Wait()
+		require.NoError(t, c.SetServers("new:1"))
+		require.NoError(t, c.WaitConnected(t.Context()))
+		require.Equal(t, "new:1", last.Load())
+	})
+}
+
+func TestNewServersServeToEndALostSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c := testzk.Connected(t, "old:1", byHost(srv), framework.WithSessionTimeout(time.Minute))
+		_, err := c.Create(t.Context(), "/e", nil, framework.Ephemeral())
+		require.NoError(t, err)
+		s := session(t, c)
+		srv.Client("old").Refuse(true)
+		srv.Client("old").Reset()
+		<-s.Done()
+		time.Sleep(time.Second)
+		require.True(t, srv.Exists("/e"))
+		require.NoError(t, c.SetServers("new:1"))
+		time.Sleep(time.Second)
+		require.False(t, srv.Exists("/e"), "left to the servers, who wait for the whole timeout")
+	})
+}
+
+func TestServersThatAreAddedHelpAgainstSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c := testzk.Connected(t, "a:1", byHost(srv), framework.WithSessionTimeout(30*time.Second))
+		s := session(t, c)
+		require.NoError(t, c.SetServers("a:1,b:1,c:1"))
+		time.Sleep(time.Minute)
+		srv.Client("a").Freeze()
+		time.Sleep(time.Minute)
+		require.NoError(t, s.Err(), "the others were there all the time")
+	})
+}
+
+func TestServersAreReplacedByListenersAndDuringClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		for i := range 20 {
+			c := testzk.Client(t, "a:1,b:1", byHost(srv), framework.WithAuth("digest", []byte("u:p")))
+			c.Listen(func(change framework.StateChange) { _ = c.SetServers(fmt.Sprintf("a:1,b:1,c:%d", 1+change.State)) })
+			var replacing sync.WaitGroup
+			for j, servers := range []string{"a:1", "b:1", "c:1,d:1"} {
+				replacing.Go(func() {
+					var err error
+					for ; err == nil; err = c.SetServers(servers) {
+						time.Sleep(time.Duration(j+1) * 200 * time.Microsecond)
+					}
+					if !errors.Is(err, framework.ErrClosed) {
+						t.Error(err)
+					}
+				})
+			}
+			time.Sleep(time.Duration(i%10) * time.Millisecond)
+			begun := time.Now()
+			require.NoError(t, c.Close())
+			require.Less(t, time.Since(begun), soon)
+			replacing.Wait()
+		}
+	})
+}
