@@ -3,12 +3,14 @@ package framework_test
 import (
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/zktest"
 )
 
 func TestBlockedListenerDelaysNobodyAndMissesNothing(t *testing.T) {
@@ -93,6 +95,23 @@ func TestListenerMayCloseTheClient(t *testing.T) {
 	closes(t, closed, "Close returns in a listener")
 	require.Equal(t, framework.Closed, c.State())
 	require.Contains(t, heard.states(), framework.Lost)
+}
+
+func TestListenerMayCloseTheClientAsSoonAsItIsConnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+		closed := make(chan struct{})
+		c.Listen(func(change framework.StateChange) {
+			if change.State == framework.Connected {
+				_ = c.Close()
+				close(closed)
+			}
+		})
+		closes(t, closed, "Close returns in a listener")
+		require.Equal(t, framework.Closed, c.State())
+		require.Empty(t, srv.Sessions())
+	})
 }
 
 func TestListenerThatNeverReturnsHoldsUpCloseForALittleOnly(t *testing.T) {
