@@ -2,7 +2,9 @@ package framework_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -11,7 +13,9 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/sim"
 )
 
 func TestCredentialsArePresentedInEachConnectionAndSession(t *testing.T) {
@@ -64,4 +68,62 @@ func TestCredentialIsPresentedAgainIfTheConnectionIsLostOverIt(t *testing.T) {
 	c := testzk.Client(t, p.Addr(), framework.WithAuth("digest", []byte("user:secret")))
 	require.NoError(t, c.WaitConnected(testzk.Context(t)))
 	require.Equal(t, 1, lost.Hits())
+}
+
+// One attempt is refused, the next ones come to nothing.
+func TestStateAndOperationsAgreeAboutARefusedCredential(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		srv.On(zktest.Match{Op: zktest.OpAuth}, zktest.Fail(zktest.AuthFailed))
+		held := srv.On(zktest.Match{Op: zktest.OpAuth, Times: zktest.Always}, zktest.Hold())
+		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext), framework.WithAuth("digest", []byte("u:p")))
+		for range 60 {
+			time.Sleep(500 * time.Millisecond)
+			require.Equal(t, framework.AuthFailed, c.State())
+			_, _, err := c.Get(t.Context(), "/")
+			require.ErrorIs(t, err, framework.ErrAuthFailed)
+		}
+		require.Greater(t, held.Hits(), 1)
+		held.Remove()
+		time.Sleep(time.Minute)
+		require.True(t, c.State().IsConnected(), "%v", c.State())
+		_, _, err := c.Get(t.Context(), "/")
+		require.NoError(t, err)
+	})
+}
+
+func TestThrottledCredentialIsPresentedAgainWithPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.WithSeed(1)) // answers take their time
+		throttled := srv.On(zktest.Match{Op: zktest.OpAuth, Times: zktest.Always}, zktest.Fail(zktest.Throttled))
+		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext), framework.WithAuth("digest", []byte("u:p")))
+		time.Sleep(10 * time.Second)
+		require.Greater(t, throttled.Hits(), 10)
+		require.LessOrEqual(t, throttled.Hits(), 100)
+		throttled.Remove()
+		time.Sleep(10 * time.Second)
+		require.NoError(t, c.WaitConnected(t.Context()))
+	})
+}
+
+func TestClientConnectsThoughConnectionsAreLostOverCredentials(t *testing.T) {
+	losses := []zktest.Action{zktest.DropBefore(), zktest.DropAfter(), zktest.Reset(), zktest.Truncate(7)}
+	sim.Run(t, 12, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		for range 1 + random.IntN(5) {
+			srv.On(zktest.Match{Op: zktest.OpAuth, Skip: random.IntN(3)}, losses[random.IntN(len(losses))])
+		}
+		c := testzk.Client(t, "a:1,b:1", byHost(srv), framework.WithSessionTimeout(time.Minute), framework.WithAuth("digest", []byte("u:p")),
+			framework.WithAuth("digest", []byte("v:p")), framework.WithAuth("digest", []byte("u:p")))
+		time.Sleep(time.Minute)
+		require.True(t, c.State().IsConnected(), "%v", c.State())
+		srv.ResetFaults()
+		for range 3 {
+			srv.Client("a").Drop()
+			srv.Client("b").Drop()
+			time.Sleep(20 * time.Second)
+			require.Equal(t, framework.Reconnected, c.State())
+		}
+		require.Len(t, srv.Sessions(), 1)
+		require.Equal(t, "s1", srv.Sessions()[0].String(), "it could be had by the first session")
+	})
 }
