@@ -42,6 +42,9 @@ func TestZeroValuesAnswerWithAnError(t *testing.T) {
 
 	s := &framework.Session{}
 	require.ErrorIs(t, s.Err(), framework.ErrZeroValue)
+	footing := s.Footing()
+	require.ErrorIs(t, footing.Err(), framework.ErrZeroValue)
+	closes(t, footing.Gone(), "Gone of a zero footing")
 	require.False(t, s.Go(func() {}))
 	require.Zero(t, s.ID())
 	require.Zero(t, s.Timeout())

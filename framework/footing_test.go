@@ -1,0 +1,70 @@
+package framework_test
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/zktest"
+)
+
+func TestFootingSaysWhyItIsGone(t *testing.T) {
+	for policy, suspended := range map[framework.LossPolicy]error{framework.UntilDeadline: nil, framework.Strict: framework.ErrSuspended} {
+		t.Run(policy.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t)
+				client := srv.Client("a")
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext), framework.WithLossPolicy(policy))
+				s := session(t, c)
+				first := s.Footing()
+				require.NoError(t, first.Err())
+				client.Drop()
+				time.Sleep(time.Second)
+				require.Equal(t, framework.Reconnected, c.State())
+				require.ErrorIs(t, first.Err(), suspended)
+				second := s.Footing()
+				require.NoError(t, second.Err())
+				require.NoError(t, c.Close())
+				for _, f := range []framework.Footing{first, second} {
+					<-f.Gone()
+					require.ErrorIs(t, f.Err(), framework.ErrClosed)
+					require.NotErrorIs(t, f.Err(), framework.ErrSuspended)
+				}
+			})
+		})
+	}
+}
+
+// Whoever asks at the very moment of the session's end is told the same.
+func TestFootingIsNeverSuspendedByTheEndOfItsSession(t *testing.T) {
+	const rounds, askers = 400, 4 // it showed in one round of some hundred
+	srv := zktest.Start(t)
+	for range rounds {
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+		footing := session(t, c).Footing()
+		var asking, begun sync.WaitGroup
+		begun.Add(askers)
+		for range askers {
+			asking.Go(func() {
+				err := footing.Err()
+				begun.Done()
+				for ; err == nil; err = footing.Err() {
+					runtime.Gosched()
+				}
+				if !errors.Is(err, framework.ErrClosed) {
+					t.Error(err)
+				}
+			})
+		}
+		begun.Wait()
+		require.NoError(t, c.Close())
+		asking.Wait()
+	}
+}
