@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
@@ -206,6 +208,31 @@ func TestZeroValuesAnswerWithAnError(t *testing.T) {
 	var noContext context.Context
 	_, err := mu.Acquire(noContext)
 	require.ErrorIs(t, err, framework.ErrNilContext)
+}
+
+// With the policy Strict an interruption ends all levels, and nobody gets back in under their contexts.
+func TestInterruptionEndsEachLevelOfAStrictHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		alice := srv.Client("alice")
+		mu := newMutex(t, testzk.Connected(t, srv.MemAddr(), framework.WithDialer(alice.DialContext),
+			framework.WithLossPolicy(framework.Strict)), "/lock")
+		outer := acquire(t, mu)
+		inside := outer.Context(t.Context())
+		inner, err := mu.Acquire(inside)
+		require.NoError(t, err)
+		alice.Drop()
+		closes(t, outer.Done(), "the hold does not notice the interruption")
+		_, err = mu.Acquire(inside)
+		require.ErrorIs(t, err, framework.ErrSuspended)
+		for _, level := range []*recipes.Hold{outer, inner} {
+			require.ErrorIs(t, level.Err(), framework.ErrSuspended)
+			require.ErrorIs(t, level.Release(), framework.ErrSuspended)
+		}
+		after := acquire(t, mu)
+		require.Greater(t, after.Token(), outer.Token())
+		require.NoError(t, after.Release())
+	})
 }
 
 func TestZeroHoldsAreNotHeld(t *testing.T) {
