@@ -78,37 +78,6 @@ func (c *stallingConn) Close() error {
 	return c.Conn.Close()
 }
 
-// As with servers that are being drained.
-func TestCloseReturnsUnderLoadWhereNoNewConnectionsAreTaken(t *testing.T) {
-	srv := zktest.Start(t)
-	client := srv.Client("a")
-	for range 4 {
-		srv.ResetCounts()
-		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext), framework.WithConnectTimeout(time.Second))
-		var reading sync.WaitGroup
-		for range 200 {
-			reading.Go(func() {
-				var err error
-				for err == nil {
-					_, _, err = c.Get(context.Background(), "/")
-				}
-			})
-		}
-		testzk.Eventually(t, func() bool { return client.Requests()[zktest.OpGetData] > 1000 }, "no traffic")
-		client.Refuse(true)
-		done := make(chan struct{})
-		go func() { defer close(done); _ = c.Close() }()
-		select {
-		case <-done:
-		case <-time.After(soon):
-			t.Error("Close hangs")
-		}
-		client.Refuse(false)
-		<-done
-		reading.Wait()
-	}
-}
-
 func TestErrorIsNoConfirmationOfTheSessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)

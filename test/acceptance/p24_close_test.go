@@ -23,7 +23,7 @@ func TestP24_CloseEndsInEveryState(t *testing.T) {
 	onlyInProcess(t, "the states are made by faults of the in-process server, in virtual time")
 	const connectTimeout = 3 * time.Second
 	for name, row := range map[string]struct {
-		before func(srv *zktest.Server, client *zktest.Client)              // before there is a client
+		before func(srv *zktest.Server, client *zktest.Client)               // before there is a client
 		after  func(t *testing.T, srv *zktest.Server, client *zktest.Client) // once it holds a lock; nil: it never will
 		stays  bool                                                          // the servers cannot be told
 	}{
