@@ -58,11 +58,14 @@ func WithLocalHandoff(streak int, span time.Duration) Option {
 	return func(c *config) { c.handoff = &queue.Handoff{Streak: streak, Span: span} }
 }
 
-func (c config) check() error {
-	if h := c.handoff; h != nil && (h.Streak < 1 || h.Span <= 0) {
-		return fmt.Errorf("local hand-off: streak %d and span %v must be positive", h.Streak, h.Span)
+func (c config) check() (err error) {
+	if h := c.handoff; h != nil && h.Streak < 1 {
+		err = fmt.Errorf("local hand-off: streak %d must be positive", h.Streak)
 	}
-	return nil
+	if h := c.handoff; h != nil && h.Span <= 0 {
+		err = errors.Join(err, fmt.Errorf("local hand-off: span %v must be positive", h.Span))
+	}
+	return err
 }
 
 // nodeData is the data of the lock nodes.
