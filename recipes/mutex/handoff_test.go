@@ -1,0 +1,277 @@
+package mutex_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// home is a lock that the goroutines of one client, "home", pass on among themselves, and that another client, "away", wants too.
+type home struct {
+	*zktest.Server
+	client, away *framework.Client
+	lock, other  *mutex.Mutex
+}
+
+// generous are limits that a test does not meet.
+var generous = mutex.WithLocalHandoff(1_000_000, time.Hour)
+
+// atHome runs a scenario in virtual time, at the end of which nobody may be in line.
+func atHome(t *testing.T, handoff mutex.Option, scenario func(*testing.T, *home), opts ...framework.Option) {
+	t.Helper()
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		h := &home{Server: srv, client: dialled(t, srv, "home", opts...), away: dialled(t, srv, "away")}
+		h.lock, h.other = newMutex(t, h.client, "/lock", handoff), newMutex(t, h.away, "/lock")
+		require.NoError(t, srv.Create("/config", []byte("0")))
+		scenario(t, h)
+		time.Sleep(2 * testzk.SessionTimeout) // what is left is given up in the background
+		require.Equal(t, "/config \"0\"\n/lock container\n", srv.Tree())
+	})
+}
+
+func dialled(t *testing.T, srv *zktest.Server, name string, opts ...framework.Option) *framework.Client {
+	return testzk.Connected(t, srv.MemAddr(), append(opts, framework.WithDialer(srv.Client(name).DialContext))...)
+}
+
+// waiters start to wait for the lock one after the other. If nobody of their client waits or holds yet, the first gets in line for all.
+func waiters(t *testing.T, lock *mutex.Mutex, n int) (all []*attempt) {
+	for range n {
+		all = append(all, start(t, lock))
+		synctest.Wait()
+	}
+	return all
+}
+
+func TestNodeIsPassedOnInOrderAndWithoutRequests(t *testing.T) {
+	for name, c := range map[string]struct {
+		watched bool // the node, from when it waited
+		written bool // to the node, once
+		each    time.Duration
+	}{
+		"short holds":               {each: time.Millisecond},
+		"long holds":                {each: 150 * time.Millisecond},
+		"after a wait":              {watched: true, each: time.Millisecond},
+		"after a wait, long holds":  {watched: true, each: 150 * time.Millisecond},
+		"of a node once written to": {watched: true, written: true, each: 150 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			atHome(t, generous, func(t *testing.T, h *home) {
+				var before *recipes.Hold
+				if c.watched {
+					before = acquire(t, h.other)
+				}
+				waiting := waiters(t, h.lock, 50)
+				time.Sleep(time.Second)
+				require.NoError(t, release(before))
+				hold := waiting[0].won(t)
+				if c.written {
+					require.NoError(t, h.Set(hold.Path(), []byte("written")))
+				}
+				time.Sleep(time.Second)
+				h.ResetCounts()
+				for i, next := range waiting[1:] {
+					synctest.Wait()
+					require.True(t, next.waiting(), "served before its turn")
+					require.NoError(t, hold.Release())
+					next, token := next.won(t), hold.Token()
+					require.Equal(t, token, next.Token(), "hold %d", i)
+					time.Sleep(c.each)
+					hold = next
+				}
+				counts := h.Client("home").Requests()
+				require.Zero(t, counts.Total()-counts[zktest.OpSync], "%v", counts)
+				require.NoError(t, hold.Release())
+			})
+		})
+	}
+}
+
+func release(h *recipes.Hold) error {
+	if h == nil {
+		return nil
+	}
+	return h.Release()
+}
+
+// With a streak of 3 a node is held four times at most, and those of another process have their turn in between.
+func TestStreakBoundsHowOftenANodeIsPassedOn(t *testing.T) {
+	atHome(t, mutex.WithLocalHandoff(3, time.Hour), func(t *testing.T, h *home) {
+		waiting := waiters(t, h.lock, 10)
+		time.Sleep(time.Second)
+		other := start(t, h.other)
+		time.Sleep(time.Second)
+		require.Equal(t, []int{4, 1, 4, 2}, streaks(t, append(waiting, other), time.Millisecond))
+	})
+}
+
+// Once span has passed a node is not passed on any more, not even in the very moment.
+func TestSpanBoundsForHowLongANodeIsPassedOn(t *testing.T) {
+	for each, want := range map[time.Duration][]int{
+		250 * time.Millisecond: {4, 4, 2}, // the fourth ends with the span
+		300 * time.Millisecond: {4, 4, 2},
+		333 * time.Millisecond: {4, 4, 2},
+		400 * time.Millisecond: {3, 3, 3, 1},
+		time.Second:            {1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+	} {
+		atHome(t, mutex.WithLocalHandoff(1000, time.Second), func(t *testing.T, h *home) {
+			require.Equal(t, want, streaks(t, waiters(t, h.lock, 10), each), each)
+		})
+	}
+}
+
+// streaks says how often each node was held, in the order of their tokens, if each hold lasts for a time.
+func streaks(t *testing.T, waiting []*attempt, each time.Duration) (lengths []int) {
+	tokens := make(chan int64, len(waiting))
+	for _, a := range waiting {
+		go func() {
+			hold, err := a.wait()
+			if err != nil {
+				tokens <- 0
+				return
+			}
+			tokens <- hold.Token()
+			time.Sleep(each)
+			_ = hold.Release()
+		}()
+	}
+	last := int64(0)
+	for range waiting {
+		token := <-tokens
+		require.NotZero(t, token, "not served")
+		require.GreaterOrEqual(t, token, last)
+		if token > last {
+			lengths = append(lengths, 0)
+		}
+		lengths[len(lengths)-1]++
+		last = token
+	}
+	time.Sleep(time.Second) // the last one is released
+	return lengths
+}
+
+func TestLimitsOfHandoffThatMakeNoSenseAreRefused(t *testing.T) {
+	c := testzk.Connected(t, testzk.Connect())
+	for want, option := range map[string]mutex.Option{
+		"mutex: local hand-off: streak 0 must be positive":                                           mutex.WithLocalHandoff(0, time.Second),
+		"mutex: local hand-off: streak -1 must be positive":                                          mutex.WithLocalHandoff(-1, time.Second),
+		"mutex: local hand-off: span 0s must be positive":                                            mutex.WithLocalHandoff(1, 0),
+		"mutex: local hand-off: span -1s must be positive":                                           mutex.WithLocalHandoff(1, -time.Second),
+		"mutex: local hand-off: streak 0 must be positive\nlocal hand-off: span 0s must be positive": mutex.WithLocalHandoff(0, 0),
+	} {
+		_, err := mutex.New(c, "/lock", option)
+		require.EqualError(t, err, want)
+	}
+	newMutex(t, c, "/lock", mutex.WithLocalHandoff(1, 1))
+}
+
+// TryAcquire is refused as long as anybody is there, and what it acquires is not passed on.
+func TestTryAcquireDoesNotTakePartInHandoff(t *testing.T) {
+	atHome(t, generous, func(t *testing.T, h *home) {
+		tried, err := h.lock.TryAcquire(t.Context())
+		require.NoError(t, err)
+		waiting := waiters(t, h.lock, 3)
+		require.NoError(t, tried.Release())
+		hold := waiting[0].won(t)
+		require.Greater(t, hold.Token(), tried.Token())
+		_, err = h.lock.TryAcquire(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		require.NoError(t, hold.Release())
+		_, err = h.lock.TryAcquire(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		require.NoError(t, waiting[1].won(t).Release())
+		require.NoError(t, waiting[2].won(t).Release())
+		tried, err = h.lock.TryAcquire(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, tried.Release())
+	})
+}
+
+// What is left of a hold that was released has no part in the next one of the same node.
+func TestReleasedHoldHasNoPartInTheNextOfItsNode(t *testing.T) {
+	atHome(t, generous, func(t *testing.T, h *home) {
+		hold := acquire(t, h.lock)
+		work := hold.Context(testzk.Context(t))
+		waiting := waiters(t, h.lock, 1)
+		require.NoError(t, hold.Release())
+		next := waiting[0].won(t)
+		require.Equal(t, hold.Token(), next.Token())
+		require.ErrorIs(t, context.Cause(work), recipes.ErrNotHeld)
+
+		_, err := h.lock.Acquire(work)
+		require.ErrorIs(t, err, context.Canceled)
+		forgetful, cancel := context.WithTimeout(context.WithoutCancel(work), time.Second)
+		defer cancel()
+		_, err = h.lock.Acquire(forgetful)
+		require.ErrorIs(t, err, recipes.ErrNotAcquired, "it re-enters a hold of somebody else")
+		_, err = hold.Guard(t.Context(), framework.SetOp("/config", nil, -1))
+		require.ErrorIs(t, err, recipes.ErrNotHeld)
+		require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
+		require.NoError(t, next.Err())
+
+		inner, err := h.lock.Acquire(next.Context(t.Context()))
+		require.NoError(t, err)
+		require.NoError(t, inner.Release())
+		require.NoError(t, next.Release())
+	})
+}
+
+func TestNodeIsPassedOnWithTheLastLevelInWhateverOrder(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		atHome(t, generous, func(t *testing.T, h *home) {
+			levels := []*recipes.Hold{acquire(t, h.lock)}
+			waiting := waiters(t, h.lock, 1)
+			for range 2 {
+				inner, err := h.lock.Acquire(levels[0].Context(t.Context()))
+				require.NoError(t, err)
+				levels = append(levels, inner)
+			}
+			for _, i := range order {
+				synctest.Wait()
+				require.True(t, waiting[0].waiting(), "served while a level is held")
+				require.NoError(t, levels[i].Release())
+			}
+			next := waiting[0].won(t)
+			require.Equal(t, levels[0].Token(), next.Token())
+			require.NoError(t, next.Release())
+		})
+	}
+}
+
+// Whoever waits for a goroutine of the same client waits like anybody else.
+func TestThoseWhoWaitForHandoffAreWarnedAndMeasured(t *testing.T) {
+	var measured testzk.Metrics
+	core, logs := observer.New(zapcore.WarnLevel)
+	atHome(t, generous, func(t *testing.T, h *home) {
+		hold := acquire(t, h.lock)
+		waiting := waiters(t, h.lock, 2)
+		time.Sleep(50 * time.Second)
+		require.Subset(t, measured.Lines(time.Second), []string{"docent.lock.waiters{mutex /lock} 2"})
+		require.NoError(t, hold.Release())
+		require.NoError(t, waiting[0].won(t).Release())
+		require.NoError(t, waiting[1].won(t).Release())
+	}, framework.WithMetrics(&measured), framework.WithLogger(zap.New(core)), framework.WithWaitWarning(10*time.Second))
+	require.Subset(t, measured.Lines(time.Second), []string{
+		"docent.lock.hold{mutex /lock released} 50s 0s 0s",
+		"docent.lock.wait{mutex /lock acquired} 0s 50s 50s",
+		"docent.lock.waiters{mutex /lock} 0",
+	})
+	var waits []time.Duration
+	for _, w := range logs.FilterMessage("still waiting").All() {
+		waits = append(waits, w.ContextMap()["waited"].(time.Duration).Round(time.Second))
+	}
+	require.Equal(t, []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second}, waits)
+}

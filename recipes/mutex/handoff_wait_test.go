@@ -1,0 +1,117 @@
+package mutex_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+func TestAllWhoWaitLearnAtOnceThatNoServerCanBeReached(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		srv.Client("home").Refuse(true)
+		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(srv.Client("home").DialContext),
+			framework.WithConnectTimeout(2*time.Second), framework.WithRetry(retry.Never()))
+		begun := time.Now()
+		for _, a := range waiters(t, newMutex(t, c, "/lock", generous), 20) {
+			_, err := a.wait()
+			require.ErrorIs(t, err, framework.ErrNotConnected)
+			require.LessOrEqual(t, time.Since(begun), 2*time.Second)
+		}
+	})
+}
+
+// The turn comes in the same moment as the end of the waiter's context, before or after it, while the servers are silent.
+func TestWhoIsCancelledInTheMomentOfItsTurnReturnsAtOnce(t *testing.T) {
+	for round := range 20 {
+		atHome(t, generous, func(t *testing.T, h *home) {
+			hold := acquire(t, h.lock)
+			waiting := waiters(t, h.lock, 1)
+			h.Client("home").Cut()
+			begun := time.Now()
+			both(round, func() { _ = hold.Release() }, waiting[0].cancel)
+			late, err := waiting[0].wait()
+			require.Zero(t, time.Since(begun))
+			cancelled(t, late, err)
+			h.Client("home").Heal()
+			require.NoError(t, acquire(t, h.other).Release(), "the lock does not go on")
+		}, framework.WithSessionTimeout(40*time.Second))
+	}
+}
+
+func TestNodePassesOverWhoIsCancelledInTheMomentOfItsTurn(t *testing.T) {
+	for round := range 20 {
+		atHome(t, generous, func(t *testing.T, h *home) {
+			hold := acquire(t, h.lock)
+			waiting := waiters(t, h.lock, 2)
+			both(round, func() { _ = hold.Release() }, waiting[0].cancel)
+			late, err := waiting[0].wait()
+			cancelled(t, late, err)
+			next := waiting[1].won(t)
+			require.Equal(t, hold.Token(), next.Token())
+			require.NoError(t, next.Release())
+		})
+	}
+}
+
+// both does both at once, as far as a test can.
+func both(round int, release, cancel func()) {
+	if round%2 == 0 {
+		release()
+		cancel()
+		return
+	}
+	cancel()
+	go release() // the waiter may have gone already, and then the release waits for the servers
+}
+
+// cancelled releases a hold that came before the end of its waiter's context, as it may.
+func cancelled(t *testing.T, hold *recipes.Hold, err error) {
+	if err == nil {
+		go func() { _ = hold.Release() }()
+		return
+	}
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, recipes.ErrNotAcquired)
+}
+
+// Those who wait for a second only, while the lock is held for three, keep the place of the first of them: nobody comes in between.
+func TestWhoGivesUpLeavesThePlaceInLineToTheOthers(t *testing.T) {
+	atHome(t, generous, func(t *testing.T, h *home) {
+		before := acquire(t, h.other)
+		won := make(chan *recipes.Hold, 30)
+		for i := range 30 {
+			time.AfterFunc(time.Duration(i)*100*time.Millisecond, func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				defer cancel()
+				if hold, err := h.lock.Acquire(ctx); err == nil {
+					won <- hold
+					time.Sleep(10 * time.Millisecond)
+					_ = hold.Release()
+				} else if !errors.Is(err, recipes.ErrNotAcquired) {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(time.Second / 2)
+		other := start(t, h.other)
+		time.Sleep(2450 * time.Millisecond)
+		require.NoError(t, before.Release())
+		last := other.won(t)
+		require.Len(t, won, 10, "all who waited when the lock became free")
+		require.Less(t, (<-won).Token(), last.Token())
+		require.NoError(t, last.Release())
+		synctest.Wait()
+	})
+}
