@@ -2,7 +2,6 @@ package mutex_test
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -13,6 +12,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -43,7 +43,7 @@ func TestWhoIsCancelledInTheMomentOfItsTurnReturnsAtOnce(t *testing.T) {
 			both(round, func() { _ = hold.Release() }, waiting[0].cancel)
 			late, err := waiting[0].wait()
 			require.Zero(t, time.Since(begun))
-			cancelled(t, late, err)
+			cancelled(t, round, late, err)
 			h.Client("home").Heal()
 			require.NoError(t, acquire(t, h.other).Release(), "the lock does not go on")
 		}, framework.WithSessionTimeout(40*time.Second))
@@ -57,7 +57,7 @@ func TestNodePassesOverWhoIsCancelledInTheMomentOfItsTurn(t *testing.T) {
 			waiting := waiters(t, h.lock, 2)
 			both(round, func() { _ = hold.Release() }, waiting[0].cancel)
 			late, err := waiting[0].wait()
-			cancelled(t, late, err)
+			cancelled(t, round, late, err)
 			next := waiting[1].won(t)
 			require.Equal(t, hold.Token(), next.Token())
 			require.NoError(t, next.Release())
@@ -65,7 +65,7 @@ func TestNodePassesOverWhoIsCancelledInTheMomentOfItsTurn(t *testing.T) {
 	}
 }
 
-// both does both at once, as far as a test can.
+// both does both at once, as far as a test can: in even rounds the release comes first, in odd ones the cancellation.
 func both(round int, release, cancel func()) {
 	if round%2 == 0 {
 		release()
@@ -76,9 +76,9 @@ func both(round int, release, cancel func()) {
 	go release() // the waiter may have gone already, and then the release waits for the servers
 }
 
-// cancelled releases a hold that came before the end of its waiter's context, as it may.
-func cancelled(t *testing.T, hold *recipes.Hold, err error) {
-	if err == nil {
+// cancelled refuses a hold that began after the end of its waiter's context, and releases one that began before.
+func cancelled(t *testing.T, round int, hold *recipes.Hold, err error) {
+	if err == nil && round%2 == 0 {
 		go func() { _ = hold.Release() }()
 		return
 	}
@@ -92,17 +92,7 @@ func TestWhoGivesUpLeavesThePlaceInLineToTheOthers(t *testing.T) {
 		before := acquire(t, h.other)
 		won := make(chan *recipes.Hold, 30)
 		for i := range 30 {
-			time.AfterFunc(time.Duration(i)*100*time.Millisecond, func() {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-				defer cancel()
-				if hold, err := h.lock.Acquire(ctx); err == nil {
-					won <- hold
-					time.Sleep(10 * time.Millisecond)
-					_ = hold.Release()
-				} else if !errors.Is(err, recipes.ErrNotAcquired) {
-					t.Error(err)
-				}
-			})
+			time.AfterFunc(time.Duration(i)*100*time.Millisecond, func() { briefly(h.lock, won) })
 		}
 		time.Sleep(time.Second / 2)
 		other := start(t, h.other)
@@ -114,4 +104,39 @@ func TestWhoGivesUpLeavesThePlaceInLineToTheOthers(t *testing.T) {
 		require.NoError(t, last.Release())
 		synctest.Wait()
 	})
+}
+
+// Two others want the lock all the time, and once one of them keeps it for longer than anybody waits here.
+func TestWhoWaitsForAShortTimeIsServedAsWithoutHandoff(t *testing.T) {
+	served := func(option mutex.Option) (n int) {
+		atHome(t, option, func(t *testing.T, h *home) {
+			_, stop := run(t, h.other, 150*time.Millisecond)
+			time.Sleep(time.Second)
+			long := acquire(t, h.other)
+			time.AfterFunc(3*time.Second, func() { _ = long.Release() })
+			won := make(chan *recipes.Hold, 150)
+			for range cap(won) {
+				go briefly(h.lock, won)
+				time.Sleep(100 * time.Millisecond)
+			}
+			stop()
+			time.Sleep(2 * time.Second)
+			n = len(won)
+		})
+		return n
+	}
+	alone, together := served(mutex.WithData(nil)), served(generous)
+	require.Greater(t, alone, 100)
+	require.Greater(t, together, alone-5, "but for what happens in the same moment in another order")
+}
+
+// briefly waits for the lock for a second, and keeps it for a hundredth of one.
+func briefly(lock *mutex.Mutex, won chan<- *recipes.Hold) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if hold, err := lock.Acquire(ctx); err == nil {
+		won <- hold
+		time.Sleep(10 * time.Millisecond)
+		_ = hold.Release()
+	}
 }
