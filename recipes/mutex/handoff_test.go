@@ -47,7 +47,7 @@ func dialled(t *testing.T, srv *zktest.Server, name string, opts ...framework.Op
 	return testzk.Connected(t, srv.MemAddr(), append(opts, framework.WithDialer(srv.Client(name).DialContext))...)
 }
 
-// waiters start to wait for the lock one after the other. If nobody of their client waits or holds yet, the first gets in line for all.
+// waiters start to wait for the lock one after the other. If nobody of their client is there yet, the first gets in line for all.
 func waiters(t *testing.T, lock *mutex.Mutex, n int) (all []*attempt) {
 	for range n {
 		all = append(all, start(t, lock))
@@ -166,14 +166,14 @@ func streaks(t *testing.T, waiting []*attempt, each time.Duration) (lengths []in
 func TestLimitsOfHandoffThatMakeNoSenseAreRefused(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect())
 	for want, option := range map[string]mutex.Option{
-		"mutex: local hand-off: streak 0 must be positive":                                           mutex.WithLocalHandoff(0, time.Second),
-		"mutex: local hand-off: streak -1 must be positive":                                          mutex.WithLocalHandoff(-1, time.Second),
-		"mutex: local hand-off: span 0s must be positive":                                            mutex.WithLocalHandoff(1, 0),
-		"mutex: local hand-off: span -1s must be positive":                                           mutex.WithLocalHandoff(1, -time.Second),
-		"mutex: local hand-off: streak 0 must be positive\nlocal hand-off: span 0s must be positive": mutex.WithLocalHandoff(0, 0),
+		"streak 0 must be positive":  mutex.WithLocalHandoff(0, time.Second),
+		"streak -1 must be positive": mutex.WithLocalHandoff(-1, time.Second),
+		"span 0s must be positive":   mutex.WithLocalHandoff(1, 0),
+		"span -1s must be positive":  mutex.WithLocalHandoff(1, -time.Second),
+		"streak 0 must be positive\nlocal hand-off: span 0s must be positive": mutex.WithLocalHandoff(0, 0),
 	} {
 		_, err := mutex.New(c, "/lock", option)
-		require.EqualError(t, err, want)
+		require.EqualError(t, err, "mutex: local hand-off: "+want)
 	}
 	newMutex(t, c, "/lock", mutex.WithLocalHandoff(1, 1))
 }
