@@ -16,8 +16,10 @@ type Heirs interface {
 func Bequeath(h *Hold, heirs Heirs) {
 	t := h.tenure
 	t.mu.Lock()
-	t.heirs = heirs
-	over := t.err != nil
+	over := t.err != nil // then whoever ended it does not tell the heirs, who come too late
+	if !over {
+		t.heirs = heirs
+	}
 	t.mu.Unlock()
 	if over {
 		heirs.Over()

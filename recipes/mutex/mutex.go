@@ -48,8 +48,8 @@ func WithIdentity() Option {
 
 // WithLocalHandoff lets the goroutines of the client that contend for the lock share one place in line and one node: Release passes the node
 // on to the next of them, in their order and without the servers, at most streak times and not once span has passed since the node came to
-// hold the lock; then, or if somebody asks for it back, it is deleted, so that others have their turn, and the next of them get in line. It is
-// for locks that many goroutines of one process want.
+// hold the lock; then, or if somebody asks for it back, or while a Guard may still be applied, it is deleted, so that others have their turn,
+// and the next of them get in line. It is for locks that many goroutines of one process want.
 //
 // Holds of one node have the same Token: among goroutines of one client a resource must accept an equal one. All Mutex values with this option
 // on one path of one client take part together, with the limits and the node data of whoever was first; TryAcquire takes no part. Curator
