@@ -34,3 +34,4 @@ echo "installing:$packages" >&2
 $root env DEBIAN_FRONTEND=noninteractive apt-get update -q
 # shellcheck disable=SC2086 # a list of packages
 $root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $packages
+sync # or the servers of the tests wait for the disk

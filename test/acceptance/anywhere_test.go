@@ -24,6 +24,7 @@ type place struct {
 	connect string
 	root    string
 	dial    func(ctx context.Context, network, address string) (net.Conn, error) // whatever the address
+	timeout time.Duration                                                        // of the clients' sessions
 	slow    time.Duration                                                        // how much longer than it should things may take, because the machine is busy
 }
 
@@ -36,18 +37,18 @@ func anywhere(t *testing.T, test func(t *testing.T, in place)) {
 			return new(net.Dialer).DialContext(ctx, network, server)
 		}
 		root := strings.ReplaceAll(testzk.Path(t), ",", "-") // no chroot has a comma
-		test(t, place{testzk.Connect(), root, dial, 10})
+		test(t, place{testzk.Connect(), root, dial, 10 * time.Second, 10})
 		return
 	}
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		test(t, place{srv.MemAddr(), "/test", srv.DialContext, 1})
+		test(t, place{srv.MemAddr(), "/test", srv.DialContext, testzk.SessionTimeout, 1})
 	})
 }
 
-// client is a new one, connected, whose session timeout is testzk.SessionTimeout.
+// client is a new one, connected.
 func (in place) client(t *testing.T) *framework.Client {
 	t.Helper()
-	return testzk.Connected(t, in.connect, framework.WithDialer(in.dial))
+	return testzk.Connected(t, in.connect, framework.WithDialer(in.dial), framework.WithSessionTimeout(in.timeout))
 }
 
 // lock is a mutex on a new client; all are the same lock.

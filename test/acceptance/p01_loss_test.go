@@ -136,7 +136,7 @@ func TestP01_FromThatInstantOnEverybodyWhoAsksIsTold(t *testing.T) {
 // An operator deletes the lock node of a holder: the hold ends, Err, Guard and the cause of its context say
 // ErrNodeDeleted, and so does Release.
 func TestP01_DeletionOfTheNodeByAnOperatorEndsTheHold(t *testing.T) {
-	hold := p01Hold(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t))
+	hold := p01Hold(t, testzk.Connected(t, testzk.Connect(), long()), testzk.Path(t))
 	work := hold.Context(context.Background())
 	require.NoError(t, testzk.Observer(t).Delete(hold.Path(), -1))
 	select {

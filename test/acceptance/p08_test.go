@@ -25,7 +25,7 @@ func TestP08_HoldOutlivesTheContextOfItsAcquire(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		cancel()
 
-		time.Sleep(3 * testzk.SessionTimeout)
+		time.Sleep(3 * in.timeout)
 		require.NoError(t, hold.Err())
 		require.True(t, hold.ValidUntil().After(time.Now()))
 		select {

@@ -32,7 +32,7 @@ func TestP10_SessionFollowsAServerToItsNewAddress(t *testing.T) {
 // p10Follows moves a client from server a to another, and checks that nothing else changes for it.
 func p10Follows(t *testing.T, connect string, dial p10Dial, a *proxy.Proxy, move func()) {
 	t.Helper()
-	client := testzk.Connected(t, connect, framework.WithDialer(dial))
+	client := testzk.Connected(t, connect, framework.WithDialer(dial), long())
 	ctx := testzk.Context(t)
 	before, err := client.Session(ctx)
 	require.NoError(t, err)

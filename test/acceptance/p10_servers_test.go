@@ -20,7 +20,7 @@ func TestP10_ServersAreReplacedWithoutLosingTheSession(t *testing.T) {
 	first, _, _ := strings.Cut(testzk.Connect(), ",")
 	fronts := []*proxy.Proxy{proxy.Start(t, first), proxy.Start(t, first)}
 	ctx, path := testzk.Context(t), testzk.Path(t)
-	c := testzk.Connected(t, fronts[0].Addr())
+	c := testzk.Connected(t, fronts[0].Addr(), long())
 	mu, err := mutex.New(c, path)
 	require.NoError(t, err)
 	hold, err := mu.Acquire(ctx)
@@ -61,7 +61,7 @@ func TestP10_ServersAreReplacedWhileNoneIsReachable(t *testing.T) {
 func TestP10_ServersAreReplacedByManyAtOnce(t *testing.T) {
 	first, _, _ := strings.Cut(testzk.Connect(), ",")
 	fronts := []*proxy.Proxy{proxy.Start(t, first), proxy.Start(t, first)}
-	c := testzk.Connected(t, fronts[0].Addr())
+	c := testzk.Connected(t, fronts[0].Addr(), long())
 	var all sync.WaitGroup
 	for i := range 50 {
 		all.Go(func() { require.NoError(t, c.SetServers(fronts[i%2].Addr())) })

@@ -34,7 +34,7 @@ const (
 func TestP11_AbandonedWaitsCostNothing(t *testing.T) { // not parallel: it looks at the memory of the process
 	if testzk.InProcess() == nil {
 		wchp := func() string { return p11Command(t, "wchp") }
-		p11Abandon(t, testzk.Connected(t, testzk.Connect()), testzk.Connected(t, testzk.Connect()), 50, wchp)
+		p11Abandon(t, testzk.Connected(t, testzk.Connect(), long()), testzk.Connected(t, testzk.Connect(), long()), 50, wchp)
 		return
 	}
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) { // one at a time, so that all of them watch the holder

@@ -20,7 +20,7 @@ import (
 // nodes are deleted, the session goes on, and the locks can be acquired again.
 func TestP13_StrictEndsEachHoldAtAnInterruption(t *testing.T) {
 	p := testzk.Proxy(t)
-	c := testzk.Connected(t, p.Addr(), framework.WithLossPolicy(framework.Strict))
+	c := testzk.Connected(t, p.Addr(), long(), framework.WithLossPolicy(framework.Strict))
 	path, ctx := testzk.Path(t), testzk.Context(t)
 	session, err := c.Session(ctx)
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestP13_StrictEndsEachHoldAtAnInterruption(t *testing.T) {
 		require.NotErrorIs(t, hold.Err(), framework.ErrSessionLost)
 	}
 	require.NoError(t, p.Refuse(false))
-	other := testzk.Connected(t, testzk.Connect())
+	other := testzk.Connected(t, testzk.Connect(), long())
 	for i, hold := range holds {
 		mu, err := mutex.New(other, fmt.Sprintf("%s/%d", path, i))
 		require.NoError(t, err)
@@ -102,7 +102,7 @@ func p13Strict(t *testing.T, srv *zktest.Server, name string) *mutex.Mutex {
 func TestP13_StrictHoldBeginsAfterTheInterruptionOfItsAcquire(t *testing.T) {
 	p := testzk.Proxy(t)
 	path, ctx := testzk.Path(t), testzk.Context(t)
-	c := testzk.Connected(t, p.Addr(), framework.WithLossPolicy(framework.Strict))
+	c := testzk.Connected(t, p.Addr(), long(), framework.WithLossPolicy(framework.Strict))
 	for range 10 {
 		mu, err := mutex.New(c, path)
 		require.NoError(t, err)

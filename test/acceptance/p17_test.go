@@ -57,7 +57,7 @@ func TestP17_MutexIsReusableAfterItsSessionWasLost(t *testing.T) {
 	t.Parallel()
 	onlyInProcess(t, "no client can end another's session at a given moment")
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		in := place{srv.MemAddr(), "/test", srv.Client("c").DialContext, 1}
+		in := place{srv.MemAddr(), "/test", srv.Client("c").DialContext, testzk.SessionTimeout, 1}
 		c := in.client(t)
 		mu := in.lockOn(t, c)
 		lost := acquired(t, mu)
@@ -91,7 +91,7 @@ const p17Rounds = 1000
 func TestP17_LateReleaseNeverRemovesALaterHold(t *testing.T) { // alone: it would starve those in real time
 	onlyInProcess(t, "the faults of 1,000 rounds take a virtual clock")
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-		in := place{srv.MemAddr(), "/test", srv.Client("c").DialContext, 1}
+		in := place{srv.MemAddr(), "/test", srv.Client("c").DialContext, testzk.SessionTimeout, 1}
 		mu := in.lock(t)
 		var releases sync.WaitGroup
 		var stale []*recipes.Hold

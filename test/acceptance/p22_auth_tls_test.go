@@ -98,7 +98,7 @@ func TestP22_CertificateIsVerifiedByTheNameNotTheAddress(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, network, address)
 	})
 	settings := framework.WithTLS(&tls.Config{RootCAs: roots})
-	c := testzk.Connected(t, "zk-0.zk:2281", resolve, settings)
+	c := testzk.Connected(t, "zk-0.zk:2281", resolve, settings, long())
 	_, _, err := c.Get(testzk.Context(t), "/")
 	require.NoError(t, err)
 

@@ -100,7 +100,7 @@ func p23Means(t *testing.T, err error, code zktest.Code, want p23Meaning) {
 // and not to be repeated.
 func TestP23_RefusalsOfServersAreTheirOwnErrors(t *testing.T) {
 	t.Parallel()
-	c, root := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
+	c, root := testzk.Connected(t, testzk.Connect(), long()), testzk.Path(t)
 	ctx := testzk.Context(t)
 	create := func(path string, opts ...framework.CreateOption) error {
 		_, err := c.Create(ctx, root+path, nil, opts...)

@@ -119,10 +119,10 @@ func (s *p24Socket) Close() error {
 // 100 times in a row.
 func TestP24_EphemeralsAreGoneBeforeCloseReturns(t *testing.T) {
 	path := testzk.Path(t)
-	observer := testzk.Connected(t, testzk.Connect())
+	observer := testzk.Connected(t, testzk.Connect(), long())
 	require.NoError(t, observer.CreateContainers(testzk.Context(t), path+"/lock"))
 	for range 100 {
-		c := testzk.Connected(t, testzk.Connect())
+		c := testzk.Connected(t, testzk.Connect(), long())
 		ctx := testzk.Context(t)
 		mu, err := mutex.New(c, path+"/lock")
 		require.NoError(t, err)
@@ -149,8 +149,8 @@ func TestP24_EphemeralsAreGoneBeforeCloseReturns(t *testing.T) {
 func TestP24_StuckRequestDoesNotKeepTheSession(t *testing.T) {
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
-	observer := testzk.Connected(t, testzk.Connect())
-	c := testzk.Connected(t, p.Addr())
+	observer := testzk.Connected(t, testzk.Connect(), long())
+	c := testzk.Connected(t, p.Addr(), long())
 	mu, err := mutex.New(c, path)
 	require.NoError(t, err)
 	_, err = mu.Acquire(testzk.Context(t))

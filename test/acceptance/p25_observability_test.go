@@ -29,8 +29,8 @@ func TestP25_SlowWaitNamesTheHolder(t *testing.T) {
 	const limit = 50 * time.Millisecond
 	path, ctx := testzk.Path(t), testzk.Context(t)
 	core, logs := observer.New(zapcore.WarnLevel)
-	holder := p25Mutex(t, testzk.Connected(t, testzk.Connect()), path, mutex.WithIdentity())
-	waiter := p25Mutex(t, testzk.Connected(t, testzk.Connect(), framework.WithWaitWarning(limit), framework.WithLogger(zap.New(core))), path)
+	holder := p25Mutex(t, testzk.Connected(t, testzk.Connect(), long()), path, mutex.WithIdentity())
+	waiter := p25Mutex(t, testzk.Connected(t, testzk.Connect(), long(), framework.WithWaitWarning(limit), framework.WithLogger(zap.New(core))), path)
 	begun := time.Now()
 	hold, err := holder.Acquire(ctx)
 	require.NoError(t, err)
