@@ -120,8 +120,9 @@ func askOnResume(ctx context.Context, mu *mutex.Mutex, report func(turn)) error 
 	if err != nil {
 		return err
 	}
+	last := time.Now() // before the report, after which the process can be stopped at any moment
 	report(turn{Token: hold.Token()})
-	for last := time.Now(); ctx.Err() == nil; {
+	for ctx.Err() == nil {
 		err := hold.Err() // before anything else
 		now := time.Now()
 		asleep := now.Sub(last)
