@@ -114,7 +114,7 @@ func (c *Client) ReleaseEvents() {
 func (c *Client) tell(what string) {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
-	c.srv.recordTest(c, 0, Entry{What: what})
+	c.srv.record(c, 0, Entry{What: what, Note: "by the test"})
 }
 
 // Blackhole on swallows for good what the client sends from now on and what it would be sent. Connections are accepted and get no answer.
@@ -122,7 +122,7 @@ func (c *Client) tell(what string) {
 func (c *Client) Blackhole(on bool) {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
-	c.srv.recordTest(c, 0, Entry{What: fmt.Sprintf("black hole: %v", on)})
+	c.srv.record(c, 0, Entry{What: fmt.Sprintf("black hole: %v", on), Note: "by the test"})
 	c.blackhole = on
 	for _, conn := range c.conns() {
 		if on {
@@ -138,7 +138,7 @@ func (c *Client) Blackhole(on bool) {
 func (c *Client) Refuse(on bool) {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
-	c.srv.recordTest(c, 0, Entry{What: fmt.Sprintf("refused: %v", on)})
+	c.srv.record(c, 0, Entry{What: fmt.Sprintf("refused: %v", on), Note: "by the test"})
 	c.refuses = on
 }
 
@@ -151,7 +151,7 @@ func (c *Client) Reset() { c.end(resetAll, "reset") }
 func (c *Client) end(how ending, verb string) {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
-	c.srv.recordTest(c, 0, Entry{What: verb})
+	c.srv.record(c, 0, Entry{What: verb, Note: "by the test"})
 	for _, conn := range c.conns() {
 		conn.end(how)
 	}

@@ -53,15 +53,10 @@ func (c *clock) at(t time.Time, do func()) {
 	c.set++
 	heap.Push(&c.alarms, alarm{t, c.set, do})
 	if c.alarms[0].number == c.set {
-		c.rouse()
-	}
-}
-
-// rouse lets the clock's goroutine look at what there is to do.
-func (c *clock) rouse() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -84,7 +79,10 @@ func (c *clock) advance(d time.Duration) {
 		c.run(c.now())
 	}
 	c.ahead += max(0, end.Sub(c.now()))
-	c.rouse() // all alarms are nearer now
+	select {
+	case c.wake <- struct{}{}: // all alarms are nearer now
+	default:
+	}
 }
 
 // keepTime is the goroutine that a running server has for its clock.

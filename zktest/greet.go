@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"crypto/subtle"
 	"fmt"
 	"io"
 	"time"
@@ -114,7 +115,7 @@ func (c *conn) reattach(req proto.Connect) bool {
 	if sess != nil && sess.conn != nil {
 		sess.conn.end(flushAll)
 	}
-	if sess == nil || !hasPassword(sess.id, req.Password) {
+	if sess == nil || subtle.ConstantTimeCompare(sess.password[:], req.Password) == 0 {
 		c.turnDown(req, "no such session, or not its password")
 		return false
 	}
@@ -141,7 +142,7 @@ func (c *conn) welcome(req proto.Connect, a Action) bool {
 	defer c.srv.mu.Unlock()
 	sess := c.session
 	c.countConnect(req.Session == 0)
-	frame := proto.Connected(int32(sess.timeout.Milliseconds()), sess.id, passwordOf(sess.id), req, c.srv.readOnly)
+	frame := proto.Connected(int32(sess.timeout.Milliseconds()), sess.id, sess.password, req, c.srv.readOnly)
 	switch a.kind {
 	case dropAfter:
 		c.end(flushAll)
@@ -169,14 +170,19 @@ func (c *conn) where() string {
 
 // awaitReplica waits until the replica has a transaction. It reports false when the server has stopped.
 func (c *conn) awaitReplica(zxid int64) bool {
-	c.srv.mu.Lock()
-	defer c.srv.mu.Unlock()
-	if c.replica.applied >= zxid {
-		return true
+	for {
+		c.srv.mu.Lock()
+		done, news := c.replica.applied >= zxid, c.replica.news
+		c.srv.mu.Unlock()
+		if done {
+			return true
+		}
+		select {
+		case <-news:
+		case <-c.life.done:
+			return false
+		}
 	}
-	there := make(chan bool, 1)
-	c.replica.when(zxid, func() { there <- true })
-	return c.awaitUnlocked(there)
 }
 
 // put needs srv.mu.

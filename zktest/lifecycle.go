@@ -154,7 +154,10 @@ func (s *Server) Resume(first ResumeOrder) {
 	}
 	s.clock.run(now)
 	s.paused.Set(true)
-	s.clock.rouse()
+	select {
+	case s.clock.wake <- struct{}{}:
+	default:
+	}
 }
 
 // SetReadOnly on makes the server one that has lost its quorum: it ends all connections of clients that do not know of such servers, lets

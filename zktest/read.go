@@ -161,24 +161,13 @@ func (c *conn) setWatches(req *proto.Request) answer {
 }
 
 func (c *conn) setDataWatch(path string, zxid int64) {
-	last := func(stat *proto.Stat) int64 { return stat.Mzxid }
-	c.setAgain(path, zxid, last, proto.EventDataChanged, c.replica.watches.Data)
-}
-
-func (c *conn) setChildWatch(path string, zxid int64) {
-	last := func(stat *proto.Stat) int64 { return stat.Pzxid }
-	c.setAgain(path, zxid, last, proto.EventChildrenChanged, c.replica.watches.Children)
-}
-
-// setAgain tells what has happened to the node since a transaction, or else sets the watch.
-func (c *conn) setAgain(path string, since int64, last func(*proto.Stat) int64, changed int32, set func(string, *conn)) {
 	switch stat := c.replica.tree.Watched(path); {
 	case stat == nil:
 		c.event(-1, proto.EventDeleted, path)
-	case last(stat) > since:
-		c.event(-1, changed, path)
+	case stat.Mzxid > zxid:
+		c.event(-1, proto.EventDataChanged, path)
 	default:
-		set(path, c)
+		c.replica.watches.Data(path, c)
 	}
 }
 
@@ -188,6 +177,17 @@ func (c *conn) setExistsWatch(path string, _ int64) {
 		return
 	}
 	c.replica.watches.Data(path, c)
+}
+
+func (c *conn) setChildWatch(path string, zxid int64) {
+	switch stat := c.replica.tree.Watched(path); {
+	case stat == nil:
+		c.event(-1, proto.EventDeleted, path)
+	case stat.Pzxid > zxid:
+		c.event(-1, proto.EventChildrenChanged, path)
+	default:
+		c.replica.watches.Children(path, c)
+	}
 }
 
 func (c *conn) setPersistent(path string, _ int64) { c.replica.watches.Persistent(path, c) }

@@ -23,7 +23,8 @@ type replica struct {
 	lag     time.Duration // of a follower
 	held    bool          // a follower gets nothing at all
 	pending []transaction
-	waiting []waiting // in the order of their transactions
+	news    chan struct{} // closed and replaced when transactions are applied
+	waiting []waiting     // in the order of their transactions
 }
 
 // waiting is what is to be done as soon as a transaction is applied, before the next one is.
@@ -55,12 +56,12 @@ type transaction struct {
 }
 
 func newReplica(s *Server, number int, t *tree.Tree) *replica {
-	return &replica{srv: s, number: number, tree: t, watches: watch.NewManager[*conn](s.cfg.compat == V38)}
+	return &replica{srv: s, number: number, tree: t, watches: watch.NewManager[*conn](s.cfg.compat == V38), news: make(chan struct{})}
 }
 
 func (s *Server) newTree() *tree.Tree { return tree.New(s.cfg.rules()) }
 
-// reset makes the state that of a new server, with the given tree.
+// reset gives a follower the leader's state.
 func (r *replica) reset(t *tree.Tree) {
 	r.tree, r.applied, r.pending, r.waiting = t, 0, nil, nil
 }
@@ -107,6 +108,8 @@ func (r *replica) applyUntil(zxid int64) {
 			t.ended.conn.end(flushAll)
 		}
 	}
+	close(r.news)
+	r.news = make(chan struct{})
 }
 
 // tell sends the events of a transaction to those who watch.

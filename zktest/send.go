@@ -4,7 +4,6 @@ import (
 	"net"
 
 	"github.com/docent-zk/docent/zktest/internal/gate"
-	"github.com/docent-zk/docent/zktest/internal/memnet"
 )
 
 // write is the writing goroutine.
@@ -104,7 +103,7 @@ func reset(nc net.Conn) {
 	switch nc := nc.(type) {
 	case *net.TCPConn:
 		_ = nc.SetLinger(0)
-	case *memnet.Conn:
+	case *memory:
 		nc.Reset()
 	}
 }

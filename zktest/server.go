@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/zktest/internal/gate"
+	"github.com/docent-zk/docent/zktest/internal/memnet"
 	"github.com/docent-zk/docent/zktest/internal/rule"
 )
 
@@ -149,3 +150,6 @@ func sortedConns(set map[*conn]struct{}) []*conn {
 	slices.SortFunc(all, func(a, b *conn) int { return a.number - b.number })
 	return all
 }
+
+// memory is a connection within this process.
+type memory = memnet.Conn

@@ -2,7 +2,6 @@ package zktest
 
 import (
 	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +15,7 @@ const serverID = 1
 // session is guarded by the server's mutex.
 type session struct {
 	id       int64
+	password [16]byte
 	timeout  time.Duration
 	heard    time.Time // when its client was last heard of
 	conn     *conn     // its connection, or nil
@@ -25,21 +25,17 @@ type session struct {
 	alarm    time.Time // when it will be looked at next; zero if nothing is set
 }
 
-// passwordOf is a function of the id, so that it needs no keeping.
+// password is a function of the id, so that it needs no keeping.
 func passwordOf(id int64) (p [16]byte) {
 	sum := sha256.Sum256([]byte("session " + strconv.FormatInt(id, 16)))
 	copy(p[:], sum[:])
 	return p
 }
 
-func hasPassword(id int64, password []byte) bool {
-	right := passwordOf(id)
-	return subtle.ConstantTimeCompare(right[:], password) == 1
-}
-
 // openSession is one transaction.
 func (s *Server) openSession(client *Client, timeout time.Duration) *session {
 	sess := &session{id: s.nextSession, timeout: timeout, heard: s.clock.now(), client: client}
+	sess.password = passwordOf(sess.id)
 	s.nextSession++
 	s.sessions[sess.id] = sess
 	s.watchOver(sess)
@@ -160,7 +156,7 @@ func (s Session) act(verb string, do func(*session)) error {
 	if sess == nil {
 		return fmt.Errorf("zktest: %s session %v (0x%x), which has ended: %w", verb, s, s.ID, SessionExpired)
 	}
-	s.srv.recordTest(sess.client, sess.id, Entry{What: verb})
+	s.srv.record(sess.client, sess.id, Entry{What: verb, Note: "by the test"})
 	do(sess)
 	return nil
 }

@@ -98,7 +98,7 @@ func (s *Server) create(path string, data []byte) error {
 			return err
 		}
 	}
-	return s.do("create", &proto.Request{Op: op.Create, Path: path, Data: slices.Clone(data), ACL: tree.OpenACL})
+	return s.do("create", &proto.Request{Op: op.Create, Path: path, Data: slices.Clone(data), ACL: open})
 }
 
 // Set replaces the data of a node, whatever its version.
@@ -158,9 +158,11 @@ func (s *Server) SetSequence(path string, next int32) error {
 	return nil
 }
 
+var open = []proto.ACL{{Perms: proto.PermAll, Scheme: "world", ID: "anyone"}}
+
 func (s *Server) do(verb string, req *proto.Request) error {
 	out := s.execute(req, tree.Caller{IDs: super})
-	s.recordTest(s.clients[0], 0, Entry{What: verb, Path: req.Path, Code: Code(out.Code)})
+	s.record(s.clients[0], 0, Entry{What: verb, Path: req.Path, Code: Code(out.Code), Note: "by the test"})
 	return problem(verb, req.Path, out.Code)
 }
 

@@ -112,12 +112,7 @@ func (s *Server) note(c *Client, session int64, what string) {
 }
 
 // tell traces what the test does to the server.
-func (s *Server) tell(what string) { s.recordTest(nil, 0, Entry{What: what}) }
-
-func (s *Server) recordTest(c *Client, session int64, e Entry) {
-	e.Note = "by the test"
-	s.record(c, session, e)
-}
+func (s *Server) tell(what string) { s.record(nil, 0, Entry{What: what, Note: "by the test"}) }
 
 func (s *Server) record(c *Client, session int64, e Entry) (place int) {
 	e.Zxid, e.At = s.zxid, s.clock.now().Sub(s.trace.began)

@@ -13,8 +13,8 @@ import (
 // SuperScheme is the scheme of the identity that may do everything.
 const SuperScheme = "super"
 
-// OpenACL is what everybody may do everything by.
-var OpenACL = []proto.ACL{{Perms: proto.PermAll, Scheme: "world", ID: "anyone"}}
+// openACL is what everybody may do everything by.
+var openACL = []proto.ACL{{Perms: proto.PermAll, Scheme: "world", ID: "anyone"}}
 
 // Digest is the identity of a user with a password.
 func Digest(credentials string) string {

@@ -49,7 +49,7 @@ var anyone = Caller{Session: 7, IDs: []proto.ID{{Scheme: "ip", ID: "10.0.0.1"}}}
 var user = Caller{Session: 8, IDs: []proto.ID{{Scheme: "digest", ID: Digest("user:secret")}}}
 
 func creation(path string, flags int32) proto.Request {
-	return proto.Request{Op: op.Create, Path: path, Flags: flags, ACL: OpenACL}
+	return proto.Request{Op: op.Create, Path: path, Flags: flags, ACL: openACL}
 }
 
 // make creates an open persistent node, with data.

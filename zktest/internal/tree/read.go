@@ -109,6 +109,6 @@ func (t *Tree) Look(path string) (Node, bool) {
 		return Node{}, false
 	}
 	kind := map[life]string{ephemeral: "ephemeral", container: "container", ttl: "ttl"}[n.life]
-	open := len(n.acl) == 1 && n.acl[0] == OpenACL[0]
+	open := len(n.acl) == 1 && n.acl[0] == openACL[0]
 	return Node{Path: path, Data: n.data, ACL: n.acl, Owner: n.owner, Kind: kind, TTL: n.ttl, Open: open}, true
 }

@@ -26,7 +26,7 @@ func TestPermissions(t *testing.T) {
 	require.Equal(t, proto.NoAuth, code)
 	_, _, code = f.tree.ACL("/own", anyone.IDs)
 	require.Equal(t, proto.NoAuth, code)
-	for _, req := range []proto.Request{set("/own", -1), creation("/own/x", 0), {Op: op.SetACL, Path: "/own", ACL: OpenACL, Version: -1}} {
+	for _, req := range []proto.Request{set("/own", -1), creation("/own/x", 0), {Op: op.SetACL, Path: "/own", ACL: openACL, Version: -1}} {
 		require.Equal(t, proto.NoAuth, f.do(req, anyone).Code, req.Op)
 		require.Equal(t, proto.OK, f.do(req, Caller{IDs: []proto.ID{{Scheme: SuperScheme}}}).Code, req.Op)
 	}

@@ -33,7 +33,7 @@ func New(rules Rules) *Tree {
 		mortals: map[string]struct{}{}, quotas: map[string]usage{},
 	}
 	for _, path := range []string{"/", systemPath, quotaPath, configPath} {
-		t.nodes[path] = &node{data: []byte{}, acl: OpenACL}
+		t.nodes[path] = &node{data: []byte{}, acl: openACL}
 		if path != "/" {
 			t.node(Parent(path)).children.add(base(path))
 		}

@@ -18,7 +18,7 @@ func TestStatCountsWhatHappened(t *testing.T) {
 	f.make("/a/c", "")
 	require.Equal(t, proto.OK, f.do(removal("/a/b", -1), anyone).Code)
 	require.Equal(t, proto.OK, f.do(set("/a", 0), anyone).Code)
-	acl := proto.Request{Op: op.SetACL, Path: "/a", ACL: OpenACL, Version: 0}
+	acl := proto.Request{Op: op.SetACL, Path: "/a", ACL: openACL, Version: 0}
 	out := f.do(acl, anyone)
 	require.Equal(t, &proto.Stat{
 		Czxid: 1, Mzxid: 5, Pzxid: 4, Ctime: 1, Mtime: 5, Version: 1, Cversion: 3, Aversion: 1, DataLength: 3, NumChildren: 1,
@@ -30,7 +30,7 @@ func TestVersionsGuardWrites(t *testing.T) {
 	f.make("/a", "")
 	requests := []proto.Request{
 		set("/a", 5), removal("/a", 5), {Op: op.Check, Path: "/a", Version: 5},
-		{Op: op.SetACL, Path: "/a", ACL: OpenACL, Version: 5},
+		{Op: op.SetACL, Path: "/a", ACL: openACL, Version: 5},
 	}
 	for _, req := range requests {
 		require.Equal(t, proto.BadVersion, f.do(req, anyone).Code, req.Op)
