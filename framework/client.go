@@ -68,11 +68,11 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// SetServers replaces the servers of the connection string by others of the same ensemble, while the client runs and without losing the
-// session: a connection to a server that is not among the new ones is left, and the session goes on at one of them. (Another ensemble does not
-// know the session: it is lost.) The namespace and the chroot stay, so the
-// new string must end in the same chroot. An error names what is wrong with it, and nothing has changed then. On a view it is as on the
-// client that the view was made from. Curator: ZooKeeper.updateServerList, by an EnsembleProvider.
+// SetServers replaces the servers of the connection string by others of the same ensemble, while the client runs and without
+// losing the session: a connection to a server that is not among the new ones is left, and the session goes on at one of them.
+// (Another ensemble does not know the session: it is lost.) The namespace and the chroot stay, so the new string must end in the
+// same chroot. An error names what is wrong with it, and nothing has changed then. On a view it is as on the client that the
+// view was made from. Curator: ZooKeeper.updateServerList, by an EnsembleProvider.
 func (c *Client) SetServers(connect string) error {
 	if err := c.Usable(); err != nil {
 		return err

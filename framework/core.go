@@ -93,11 +93,17 @@ const (
 )
 
 func (c *core) pause(failures int) {
-	timer := time.NewTimer(min(time.Duration(failures)*reopenPause, maxReopenPause))
+	linger(min(time.Duration(failures)*reopenPause, maxReopenPause), c.ctx.Done(), nil)
+}
+
+// linger waits for d, or until one of the two is closed; nil never is.
+func linger(d time.Duration, one, other <-chan struct{}) {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-c.ctx.Done():
+	case <-one:
+	case <-other:
 	}
 }
 

@@ -18,9 +18,10 @@
 // and when nothing was heard of their leader for two thirds of the timeout: then they may be about to give what it held to somebody
 // else. [Session.Err] finds that out by the clock, whatever the sockets say. [Client.Listen] tells of changes of [State].
 //
-// [WithLossDeadline] sets another part of the timeout, and [WithLossPolicy] what a suspended connection means for holds. A server that dies or
-// falls silent is replaced by another, with the same session; [Client.SetServers] replaces all of them. A credential that is refused, at
-// whatever time, is the state [AuthFailed], and operations fail with [ErrAuthFailed] until it is accepted.
+// [WithLossDeadline] sets another part of the timeout, and [WithLossPolicy] what a suspended connection means for holds. A
+// server that dies or falls silent is replaced by another, with the same session; [Client.SetServers] replaces all of them. A
+// credential that is refused, at whatever time, is the state [AuthFailed], and operations fail with [ErrAuthFailed] until it is
+// accepted.
 //
 // # Outcomes
 //

@@ -68,23 +68,12 @@ func (s *session) present(ctx context.Context, a credential) error {
 			if err = driverError(err); !IsTransient(err) {
 				return err
 			}
-			s.breathe(ctx)
+			linger(100*time.Millisecond, ctx.Done(), s.done) // the server did not want it just now
 		case <-ctx.Done():
 			return ctxerr.Of(ctx)
 		case <-s.done:
 			return s.reason()
 		}
-	}
-}
-
-// breathe is a pause before something is presented again to a server that did not want it just now.
-func (s *session) breathe(ctx context.Context) {
-	timer := time.NewTimer(100 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-s.done:
 	}
 }
 

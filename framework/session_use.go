@@ -47,8 +47,8 @@ func (s *session) connected() (bool, <-chan struct{}, error) {
 	return s.link && s.admitted, s.changed, s.err
 }
 
-// takeTurn says how long to hold back once there is a connection: those who wait for it go on about in the order in which they came, and not all
-// at the same instant, so that simulations repeat themselves.
+// takeTurn says how long to hold back once there is a connection: those who wait for it go on about in the order in which they
+// came, and not all at the same instant, so that simulations repeat themselves.
 func (s *session) takeTurn() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

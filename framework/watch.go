@@ -301,12 +301,7 @@ func (s *session) audit() {
 // settle gives the driver a moment to set its watches itself, and servers to whom many clients come at once a little rest.
 func (s *session) settle() {
 	const most = 50 * time.Millisecond
-	timer := time.NewTimer(time.Millisecond + time.Duration(s.core.cfg.random(int64(most))))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.done:
-	}
+	linger(time.Millisecond+time.Duration(s.core.cfg.random(int64(most))), s.done, nil)
 }
 
 // reexamine reads what a watch watches and fires it if it should have fired. One after the other, so that a client with thousands

@@ -16,8 +16,7 @@
 //
 // # How a hold ends
 //
-// By Release; when the session is over, told by a server or found out by the clock; when somebody deletes the lock node; when the
-// client is closed. A connection that is merely suspended does not end it,
-// unless the client's loss policy is Strict. Done is closed, the contexts made by [Hold.Context] end
-// with the reason as their cause, and Err says it.
+// By Release; when the session is over, told by a server or found out by the clock; when somebody deletes the lock node; when
+// the client is closed. A connection that is merely suspended does not end it, unless the client's loss policy is Strict. Done
+// is closed, the contexts made by [Hold.Context] end with the reason as their cause, and Err says it.
 package recipes

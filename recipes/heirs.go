@@ -2,8 +2,8 @@ package recipes
 
 import "time"
 
-// Heirs are those to whom a lock node goes when its hold is released, instead of being deleted. Each of them has a hold, and levels, of
-// its own. It is for recipes, and nothing for programs to implement.
+// Heirs are those to whom a lock node goes when its hold is released, instead of being deleted. Each of them has a hold, and
+// levels, of its own. It is for recipes, and nothing for programs to implement.
 type Heirs interface {
 	// Next is asked when a hold is over, for whom to give the next one of the same node: it is told by calling what Next returns. Nil
 	// means that the node is to be given up. It must not block, and neither must what it returns.
@@ -26,8 +26,8 @@ func Bequeath(h *Hold, heirs Heirs) {
 	}
 }
 
-// passOn gives the node to an heir, unless somebody asks for it back or something that a former owner began may still come to pass. It is called
-// with mu held.
+// passOn gives the node to an heir, unless somebody asks for it back or something that a former owner began may still come to
+// pass. It is called with mu held.
 func (t *tenure) passOn() bool {
 	if t.heirs == nil || t.guards > 0 || t.doubt || isClosed(t.revoked) {
 		return false

@@ -17,10 +17,11 @@ import (
 // lost, and is never held again. Safe for concurrent use. The zero value and nil are holds that were released.
 //
 // A hold can be lost at any time: the session is over, nothing was heard of the leader for too long, somebody deleted the node,
-// the client was closed, or the connection was suspended where the client's loss policy is Strict. Done and the contexts tell promptly while the process runs (a deleted node is noticed by a watch once
-// the hold has lasted a tenth of a second, or by the next Guard or Release); Err, ValidUntil and Guard compare clocks at the
-// moment of asking, so that a process that was paused learns it from its first question. Between asking and acting a process
-// can still be paused: only the resource itself can refuse what comes late, by the Token, or the servers, by Guard.
+// the client was closed, or the connection was suspended where the client's loss policy is Strict. Done and the contexts tell
+// promptly while the process runs (a deleted node is noticed by a watch once the hold has lasted a tenth of a second, or by the
+// next Guard or Release); Err, ValidUntil and Guard compare clocks at the moment of asking, so that a process that was paused
+// learns it from its first question. Between asking and acting a process can still be paused: only the resource itself can
+// refuse what comes late, by the Token, or the servers, by Guard.
 type Hold struct {
 	tenure *tenure // nil in the zero value
 	done   chan struct{}
@@ -45,8 +46,9 @@ func (h *Hold) Done() <-chan struct{} {
 
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// Err is nil while the hold is valid, and then why it ended: ErrNotHeld after Release; framework.ErrSessionLost; framework.ErrClosed;
-// ErrNodeDeleted; framework.ErrSuspended, if the client's loss policy is Strict. If the hold's time has run out without anybody noticing, asking ends it.
+// Err is nil while the hold is valid, and then why it ended: ErrNotHeld after Release; framework.ErrSessionLost;
+// framework.ErrClosed; ErrNodeDeleted; framework.ErrSuspended, if the client's loss policy is Strict. If the hold's time has run
+// out without anybody noticing, asking ends it.
 func (h *Hold) Err() error {
 	if h == nil || h.tenure == nil {
 		return ErrNotHeld
@@ -63,7 +65,8 @@ func (h *Hold) reason() error {
 
 // Token is the fencing token: the czxid of the lock node. A later holder of the lock has a larger one, in whatever session, on
 // whatever incarnation of the parent node; only a restore of the ensemble from a backup sets tokens back. All levels of one
-// ownership share it, and so do holds of one node that was passed on (mutex.WithLocalHandoff). It stays readable after the end; 0 in the zero value.
+// ownership share it, and so do holds of one node that was passed on (mutex.WithLocalHandoff). It stays readable after the end;
+// 0 in the zero value.
 func (h *Hold) Token() int64 {
 	if h == nil || h.tenure == nil {
 		return 0
@@ -80,8 +83,8 @@ func (h *Hold) Path() string {
 }
 
 // ValidUntil is how long the hold can be relied on from what is known now, by this machine's clock: it moves forward with every
-// answer of the servers' leader, and the hold ends when it passes. It is the zero Time once the hold has ended. To ask whether the hold
-// is valid use Err, which also knows of a machine that was suspended; comparing this with time.Now does not.
+// answer of the servers' leader, and the hold ends when it passes. It is the zero Time once the hold has ended. To ask whether
+// the hold is valid use Err, which also knows of a machine that was suspended; comparing this with time.Now does not.
 func (h *Hold) ValidUntil() time.Time {
 	if h.Err() != nil {
 		return time.Time{}
@@ -145,16 +148,15 @@ func Reenter(ctx context.Context, key any) (*Hold, bool) {
 // The results are those of ops. It fails like framework.Session.Multi, and with the reason of Err if the hold has ended.
 func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Result, error) {
 	if err := h.Err(); err != nil {
-		return nil, &framework.Error{Op: "guard", Path: h.Path(), Outcome: framework.NotApplied, Err: err}
+		return nil, h.refused(framework.NotApplied, err)
 	}
 	if i := slices.Index(ops, nil); i >= 0 {
-		err := fmt.Errorf("recipes: operation %d is nil", i)
-		return nil, &framework.Error{Op: "guard", Path: h.Path(), Outcome: framework.NotApplied, Err: err}
+		return nil, h.refused(framework.NotApplied, fmt.Errorf("recipes: operation %d is nil", i))
 	}
 	t := h.tenure
 	done, held := t.guard(h)
 	if !held {
-		return nil, &framework.Error{Op: "guard", Path: t.Node, Outcome: framework.NotApplied, Err: h.Err()}
+		return nil, h.refused(framework.NotApplied, h.Err())
 	}
 	results, err := t.Session.Multi(ctx, append([]framework.Op{framework.CheckOp(t.Node, -1)}, ops...)...)
 	done(err)
@@ -163,9 +165,13 @@ func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Resu
 	}
 	if errors.Is(results[0].Err, zk.ErrNoNode) {
 		t.end(ErrNodeDeleted) // unless it had ended for another reason, such as our own Release
-		return nil, &framework.Error{Op: "guard", Path: t.Node, Outcome: framework.OutcomeOf(err), Err: h.Err()}
+		return nil, h.refused(framework.OutcomeOf(err), h.Err())
 	}
 	return results[1:], guarded(t.Node, err)
+}
+
+func (h *Hold) refused(outcome framework.Outcome, err error) error {
+	return &framework.Error{Op: "guard", Path: h.Path(), Outcome: outcome, Err: err}
 }
 
 func guarded(node string, err error) error {
@@ -190,8 +196,8 @@ func (h *Hold) Revoked() <-chan struct{} {
 // It returns
 //
 //   - nil: this level is over, and if it was the last the node is gone, or passed on;
-//   - framework.ErrSessionLost, framework.ErrClosed, framework.ErrSuspended or ErrNodeDeleted: the hold had ended before. Exclusivity may not have lasted to
-//     the end of the work;
+//   - framework.ErrSessionLost, framework.ErrClosed, framework.ErrSuspended or ErrNodeDeleted: the hold had ended before.
+//     Exclusivity may not have lasted to the end of the work;
 //   - ErrNotHeld: it was released before, or is nil; nothing was done;
 //   - ErrReleasePending: the hold was valid until now and is over, and its node may still be in the way: the deletion goes on in the
 //     background, or the session has ended meanwhile and takes the node along, or the servers refuse it (zk.ErrNoAuth), then the
@@ -213,8 +219,8 @@ func (h *Hold) Release() error {
 	return nil
 }
 
-// finish ends this level and its contexts. It is called once, with mu of the tenure held, so that whoever finds the tenure ended finds the
-// contexts ended too; to end a context runs nobody's code here.
+// finish ends this level and its contexts. It is called once, with mu of the tenure held, so that whoever finds the tenure ended
+// finds the contexts ended too; to end a context runs nobody's code here.
 func (h *Hold) finish(reason error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

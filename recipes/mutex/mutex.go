@@ -33,27 +33,28 @@ type config struct {
 	handoff  *queue.Handoff
 }
 
-// WithData sets the data of the lock nodes, which Participants shows: who we are. The default is this host's IP address, as in Curator,
-// where it is a subclass's getLockNodeBytes. Not together with WithIdentity.
+// WithData sets the data of the lock nodes, which Participants shows: who we are. The default is this host's IP address, as in
+// Curator, where it is a subclass's getLockNodeBytes. Not together with WithIdentity.
 func WithData(data []byte) Option {
 	return func(c *config) { c.data = append([]byte{}, data...) }
 }
 
-// WithIdentity sets the data of the lock nodes to who we are: host, process and process id, as a recipes.Identity. Participants shows it
-// parsed, and the warning of those who wait for long names it. Whoever asks for the lock back with Revoke writes over it. Not
-// together with WithData.
+// WithIdentity sets the data of the lock nodes to who we are: host, process and process id, as a recipes.Identity. Participants
+// shows it parsed, and the warning of those who wait for long names it. Whoever asks for the lock back with Revoke writes over
+// it. Not together with WithData.
 func WithIdentity() Option {
 	return func(c *config) { c.identity = true }
 }
 
-// WithLocalHandoff lets the goroutines of the client that contend for the lock share one place in line and one node: Release passes the node
-// on to the next of them, in their order and without the servers, at most streak times and not once span has passed since the node came to
-// hold the lock; then, or if somebody asks for it back, or while a Guard may still be applied, it is deleted, so that others have their turn,
-// and the next of them get in line. It is for locks that many goroutines of one process want.
+// WithLocalHandoff lets the goroutines of the client that contend for the lock share one place in line and one node: Release
+// passes the node on to the next of them, in their order and without the servers, at most streak times and not once span has
+// passed since the node came to hold the lock; then, or if somebody asks for it back, or while a Guard may still be applied, it
+// is deleted, so that others have their turn, and the next of them get in line. It is for locks that many goroutines of one
+// process want.
 //
-// Holds of one node have the same Token: among goroutines of one client a resource must accept an equal one. All Mutex values with this option
-// on one path of one client take part together, with the limits and the node data of whoever was first; TryAcquire takes no part. Curator
-// has no counterpart.
+// Holds of one node have the same Token: among goroutines of one client a resource must accept an equal one. All Mutex values
+// with this option on one path of one client take part together, with the limits and the node data of whoever was first;
+// TryAcquire takes no part. Curator has no counterpart.
 func WithLocalHandoff(streak int, span time.Duration) Option {
 	return func(c *config) { c.handoff = &queue.Handoff{Streak: streak, Span: span} }
 }
@@ -81,9 +82,9 @@ func (c config) nodeData() ([]byte, error) {
 	return queue.DefaultData(), nil
 }
 
-// New makes a mutex on path, which is a node of its own: the lock nodes are its children, and other children are ignored. Missing nodes
-// are created as containers at the first acquire. New asks no server; it refuses a nil or zero client, a path that is none,
-// and "/", and says why.
+// New makes a mutex on path, which is a node of its own: the lock nodes are its children, and other children are ignored.
+// Missing nodes are created as containers at the first acquire. New asks no server; it refuses a nil or zero client, a path that
+// is none, and "/", and says why.
 func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 	if err := check(c, path); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
@@ -217,10 +218,10 @@ func (l *locker) Unlock() {
 	<-l.turn
 }
 
-// Revoke asks the holder or waiter whose lock node this is to give its place up: recipes.Hold.Revoked is closed there, and a Curator
-// client's RevocationListener called. It returns when the request is written, not when the lock is free. A node that is gone is
-// fine; one that is not named like a lock node is an error. The nodes are those that Participants lists. The request takes the place of
-// the node's data, and so of what WithIdentity or WithData told. Curator: Revoker.attemptRevoke.
+// Revoke asks the holder or waiter whose lock node this is to give its place up: recipes.Hold.Revoked is closed there, and a
+// Curator client's RevocationListener called. It returns when the request is written, not when the lock is free. A node that is
+// gone is fine; one that is not named like a lock node is an error. The nodes are those that Participants lists. The request
+// takes the place of the node's data, and so of what WithIdentity or WithData told. Curator: Revoker.attemptRevoke.
 func Revoke(ctx context.Context, c *framework.Client, node string) error {
 	if ctx == nil {
 		return fmt.Errorf("mutex: revoke: %w", framework.ErrNilContext)

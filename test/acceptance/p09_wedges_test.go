@@ -2,7 +2,6 @@ package acceptance_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -90,12 +89,15 @@ func p09ForEach(t *testing.T, do func(t *testing.T, illness []byte, timeout time
 // times over: a working session, with the credentials, is there within 3 s of the last time.
 func TestP09_WriteFailureDuringTheResendOfCredentialsIsNoWedge(t *testing.T) {
 	t.Parallel()
-	dialer := &p09Frail{}
+	dialer := &testzk.Frail{Dial: new(net.Dialer).DialContext, Break: func(conn net.Conn, _ []byte) error {
+		conn.Close()
+		return errors.New("broken pipe")
+	}}
 	p := testzk.Proxy(t)
 	client := testzk.Connected(t, p.Addr(),
 		framework.WithAuth("digest", []byte("user:secret")), framework.WithDialer(dialer.DialContext))
 	for range 3 {
-		died := dialer.kill(5)
+		died := dialer.Kill(5)
 		p.DropConnections()
 		select {
 		case <-died:
@@ -207,50 +209,4 @@ func (r *p09Road) DialContext(ctx context.Context, network, address string) (net
 		return nil, &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}
 	}
 	return new(net.Dialer).DialContext(ctx, network, to.(string))
-}
-
-// p09Frail makes connections of which some break when credentials are written.
-type p09Frail struct {
-	mu   sync.Mutex
-	left int           // how many are still to break
-	died chan struct{} // closed by the last of them
-}
-
-// kill makes the next n connections break.
-func (d *p09Frail) kill(n int) (died <-chan struct{}) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.left, d.died = n, make(chan struct{})
-	return d.died
-}
-
-func (d *p09Frail) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, network, address)
-	return &p09FrailConn{conn, d}, err
-}
-
-func (d *p09Frail) breaks() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.left == 0 {
-		return false
-	}
-	if d.left--; d.left == 0 {
-		close(d.died)
-	}
-	return true
-}
-
-type p09FrailConn struct {
-	net.Conn
-	dialer *p09Frail
-}
-
-// Write fails as one on a broken connection does. Behind a frame's length and number is its type.
-func (c *p09FrailConn) Write(p []byte) (int, error) {
-	if len(p) >= 12 && binary.BigEndian.Uint32(p[8:]) == uint32(proxy.OpAuth) && c.dialer.breaks() {
-		c.Close()
-		return 0, errors.New("broken pipe")
-	}
-	return c.Conn.Write(p)
 }

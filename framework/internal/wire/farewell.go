@@ -7,9 +7,10 @@ import (
 	"sync/atomic"
 )
 
-// The driver can end a session itself, but not while it has requests under way, for it races with their answers then; nor can it try again on
-// the next connection. So the shim asks the server, behind everything that was written before. When that is confirmed nothing more will
-// come from the server; the shim keeps the driver from noticing, so that it can be told to close, and answers that in the server's place.
+// The driver can end a session itself, but not while it has requests under way, for it races with their answers then; nor can it
+// try again on the next connection. So the shim asks the server, behind everything that was written before. When that is
+// confirmed nothing more will come from the server; the shim keeps the driver from noticing, so that it can be told to close,
+// and answers that in the server's place.
 
 // farewell is the end of a session on one connection.
 type farewell struct {

@@ -34,8 +34,8 @@ func Revoke(ctx context.Context, c *framework.Client, node string, markers ...st
 	return err
 }
 
-// passing is trouble after which the request is repeated, although an operation without a version is not: asking twice is asking. To read the
-// node's version first would be wrong, for a server that is behind may not have the node yet.
+// passing is trouble after which the request is repeated, although an operation without a version is not: asking twice is
+// asking. To read the node's version first would be wrong, for a server that is behind may not have the node yet.
 func passing(err error) bool {
 	return framework.IsTransient(err) || errors.Is(err, framework.ErrSessionLost)
 }

@@ -1,0 +1,63 @@
+package testzk
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"sync"
+
+	"github.com/docent-zk/docent/zktest"
+)
+
+// Frail makes connections of which some die when a credential is written.
+type Frail struct {
+	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	Break func(conn net.Conn, frame []byte) error // kills a connection, and returns what writing to it says then
+
+	mu   sync.Mutex
+	left int           // how many are still to die
+	died chan struct{} // closed by the last of them
+}
+
+// Kill makes the next n connections die.
+func (d *Frail) Kill(n int) (died <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.left, d.died = n, make(chan struct{})
+	return d.died
+}
+
+// DialContext is for framework.WithDialer.
+func (d *Frail) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := d.Dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &frailConn{conn, d}, nil
+}
+
+// dies reports whether the connection that asks is one that has to.
+func (d *Frail) dies() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.left == 0 {
+		return false
+	}
+	if d.left--; d.left == 0 {
+		close(d.died)
+	}
+	return true
+}
+
+type frailConn struct {
+	net.Conn
+	dialer *Frail
+}
+
+// Write is called with one whole frame at a time: its type stands behind its length and number.
+func (c *frailConn) Write(frame []byte) (int, error) {
+	if len(frame) >= 12 && binary.BigEndian.Uint32(frame[8:]) == uint32(zktest.OpAuth) && c.dialer.dies() {
+		return 0, c.dialer.Break(c.Conn, frame)
+	}
+	return c.Conn.Write(frame)
+}
