@@ -216,7 +216,7 @@ type operations interface {
 	ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat, *framework.Watch, error)
 	Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error)
 	Delete(ctx context.Context, path string, version int32) error
-	DeleteGuaranteed(ctx context.Context, path string) error
+	DeleteGuaranteed(ctx context.Context, paths ...string) error
 	Sync(ctx context.Context, path string) error
 	GetACL(ctx context.Context, path string) ([]zk.ACL, *zk.Stat, error)
 	SetACL(ctx context.Context, path string, acl []zk.ACL, version int32) (*zk.Stat, error)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework/internal/znode"
@@ -235,12 +236,13 @@ func tireless(attempt int, _ time.Duration) (time.Duration, bool) {
 	return min(2*time.Second, 50*time.Millisecond<<min(attempt, 10)), true
 }
 
-// DeleteGuaranteed deletes a node whose name is not used twice, such as a sequential or protected one, whatever its version: once
-// called, the deletion goes on in the background until the node is gone, the server refuses it or a credential, the client is closed, or,
-// for the operation of a Session, the session is over. ctx bounds only the wait: when it ends the outcome is unknown. A node that was not
-// there to begin with is zk.ErrNoNode. Curator: guaranteed.
-func (o ops) DeleteGuaranteed(ctx context.Context, path string) error {
-	c := o.call("delete", path, repeatable)
+// DeleteGuaranteed deletes nodes whose names are not used twice, such as sequential or protected ones, whatever their versions, in one
+// transaction if there are several: once called, the deletion goes on in the background until the nodes are gone, the server refuses it
+// or a credential, the client is closed, or, for the operation of a Session, the session is over. ctx bounds only the wait: when it ends
+// the outcome is unknown. If a node was not there to begin with the error is zk.ErrNoNode; the others are deleted all the same. Curator:
+// guaranteed.
+func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
+	c, full := o.deletions(paths)
 	if err := o.usable(ctx); err != nil {
 		return c.failed(NotApplied, err)
 	}
@@ -248,7 +250,7 @@ func (o ops) DeleteGuaranteed(ctx context.Context, path string) error {
 		return c.failed(NotApplied, c.err)
 	}
 	select {
-	case err := <-o.deletion(c):
+	case err := <-o.deletion(c, full):
 		return err
 	case <-ctx.Done():
 		return c.failed(Unknown, ctxerr.Of(ctx))
@@ -256,22 +258,63 @@ func (o ops) DeleteGuaranteed(ctx context.Context, path string) error {
 }
 
 // DeleteLater is DeleteGuaranteed for those who do not wait: what goes wrong is only logged. It is for recipes.
-func (o ops) DeleteLater(path string) {
-	c := o.call("delete", path, repeatable)
+func (o ops) DeleteLater(paths ...string) {
+	c, full := o.deletions(paths)
 	if o.usable(context.Background()) == nil && c.err == nil {
-		o.deletion(c)
+		o.deletion(c, full)
 	}
 }
 
-// deletion deletes a node in the background.
-func (o ops) deletion(c call) <-chan error {
-	doubtful := false
-	return o.errand(c, func(ctx context.Context, s *session) error {
-		err := s.delete(ctx, c.full, -1)
-		if doubtful && isNoNode(err) {
-			return nil // an earlier attempt was applied
+// deletions is the call that deletes paths, and their paths on the servers.
+func (o ops) deletions(paths []string) (c call, full []string) {
+	if len(paths) == 0 {
+		return call{name: "delete", err: invalid("no paths")}, nil
+	}
+	for i, path := range paths {
+		one := o.call("delete", path, repeatable)
+		if i == 0 {
+			c = one
 		}
-		doubtful = doubtful || err != nil && OutcomeOf(err) == Unknown
-		return err
+		c = c.require(one.err)
+		full = append(full, one.full)
+	}
+	return c, full
+}
+
+// deletion deletes nodes in the background.
+func (o ops) deletion(c call, full []string) <-chan error {
+	left := slices.Clone(full)
+	doubtful := false
+	var missing error
+	return o.errand(c, func(ctx context.Context, s *session) error {
+		for len(left) > 0 {
+			gone, err := s.deleteAll(ctx, left)
+			switch {
+			case err == nil:
+				return missing
+			case !isNoNode(err):
+				doubtful = doubtful || OutcomeOf(err) == Unknown
+				return err
+			case !doubtful: // otherwise an earlier attempt was applied
+				missing = err
+			}
+			left = slices.Delete(left, gone, gone+1)
+		}
+		return missing
+	})
+}
+
+// deleteAll deletes nodes in one request. If one of them is not there, it says which.
+func (s *session) deleteAll(ctx context.Context, full []string) (gone int, err error) {
+	if len(full) == 1 {
+		return 0, s.delete(ctx, full[0], -1)
+	}
+	var requests []any
+	for _, path := range full {
+		requests = append(requests, &zk.DeleteRequest{Path: path, Version: -1})
+	}
+	return attempt(ctx, s, nil, func(c *zk.Conn) (int, error) {
+		responses, err := c.Multi(requests...)
+		return max(0, slices.IndexFunc(responses, func(r zk.MultiResponse) bool { return r.Error != nil })), err
 	})
 }

@@ -2,15 +2,9 @@ package recipes
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
-
-	"github.com/go-zookeeper/zk"
-
-	"github.com/docent-zk/docent/framework"
 )
 
 // Hold is one level of ownership of a lock. Every successful acquire returns a new one; it ends once, with Release or because it was
@@ -26,7 +20,9 @@ type Hold struct {
 	tenure *tenure // nil in the zero value
 	done   chan struct{}
 
-	released bool // guarded by mu of the tenure
+	// Guarded by mu of the tenure.
+	released bool
+	whole    *tenure // that this is a part of; nil if it is none
 
 	mu      sync.Mutex
 	err     error // why it ended; set once, with mu of the tenure held too
@@ -65,21 +61,61 @@ func (h *Hold) reason() error {
 
 // Token is the fencing token: the czxid of the lock node. A later holder of the lock has a larger one, in whatever session, on
 // whatever incarnation of the parent node; only a restore of the ensemble from a backup sets tokens back. All levels of one
-// ownership share it, and so do holds of one node that was passed on (mutex.WithLocalHandoff). It stays readable after the end;
-// 0 in the zero value.
+// ownership share it, and so do holds of one node that was passed on (mutex.WithLocalHandoff). Of several locks held as one
+// (package multilock) it is the largest of Tokens. It stays readable after the end; 0 in the zero value.
 func (h *Hold) Token() int64 {
-	if h == nil || h.tenure == nil {
-		return 0
+	var token int64
+	for _, t := range h.Tokens() {
+		token = max(token, t)
 	}
-	return h.tenure.Token
+	return token
 }
 
-// Path is the lock node's path, as seen by the client; "" in the zero value.
-func (h *Hold) Path() string {
+// Tokens are the fencing tokens of several locks held as one, in the order in which the locks were given; of a single lock there
+// is one. Nil in the zero value.
+func (h *Hold) Tokens() []int64 {
 	if h == nil || h.tenure == nil {
-		return ""
+		return nil
 	}
-	return h.tenure.Node
+	var tokens []int64
+	for _, l := range h.tenure.locks() {
+		tokens = append(tokens, l.Token)
+	}
+	return tokens
+}
+
+// Path is the lock node's path, as seen by the client, and the first of Paths if there are several; "" in the zero value.
+func (h *Hold) Path() string {
+	if paths := h.Paths(); len(paths) > 0 {
+		return paths[0]
+	}
+	return ""
+}
+
+// Paths are the paths of all nodes that the hold stands for, as seen by the client: one for most locks; for several permits of a semaphore,
+// or several locks held as one, more. Nil in the zero value.
+func (h *Hold) Paths() []string {
+	var paths []string
+	for _, leaf := range h.leaves() {
+		paths = append(paths, leaf.tenure.paths()...)
+	}
+	return paths
+}
+
+// leaves are the holds of which this one is made: itself, unless it has parts.
+func (h *Hold) leaves() []*Hold {
+	if h == nil || h.tenure == nil {
+		return nil
+	}
+	parts := h.tenure.parts()
+	if len(parts) == 0 {
+		return []*Hold{h}
+	}
+	var all []*Hold
+	for _, part := range parts {
+		all = append(all, part.leaves()...)
+	}
+	return all
 }
 
 // ValidUntil is how long the hold can be relied on from what is known now, by this machine's clock: it moves forward with every
@@ -89,7 +125,7 @@ func (h *Hold) ValidUntil() time.Time {
 	if h.Err() != nil {
 		return time.Time{}
 	}
-	return h.tenure.Session.ValidUntil()
+	return h.tenure.validUntil()
 }
 
 // Context returns a context that ends with parent or with the hold, whichever is first; context.Cause then tells why. It also carries
@@ -105,7 +141,7 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	if entry := h.register(cancel); entry != nil {
 		context.AfterFunc(ctx, func() { h.unregister(entry) })
 	}
-	return context.WithValue(ctx, holdKey{h.tenure.Key}, h)
+	return h.tenure.carry(ctx, h)
 }
 
 func (h *Hold) register(cancel context.CancelCauseFunc) *cancellation {
@@ -129,65 +165,13 @@ func (h *Hold) unregister(entry *cancellation) {
 	delete(h.cancels, entry)
 }
 
-// holdKey is the key of a hold in a context: one for each lock of each client.
-type holdKey struct{ lock any }
-
-// Reenter returns another level of the ownership that ctx carries for the lock with this key, if there is one and it is valid. It is
-// for recipes.
-func Reenter(ctx context.Context, key any) (*Hold, bool) {
-	h, ok := ctx.Value(holdKey{key}).(*Hold)
-	if !ok || h.Err() != nil {
-		return nil, false
-	}
-	return h.tenure.enter(h)
-}
-
-// Guard applies ops in one transaction, only if the lock node still exists: a hold that has ended, noticed or not, changes nothing.
-// It is how data in the same ensemble is protected without a token. Without ops it only asks the servers whether the hold is valid.
-//
-// The results are those of ops. It fails like framework.Session.Multi, and with the reason of Err if the hold has ended.
-func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Result, error) {
-	if err := h.Err(); err != nil {
-		return nil, h.refused(framework.NotApplied, err)
-	}
-	if i := slices.Index(ops, nil); i >= 0 {
-		return nil, h.refused(framework.NotApplied, fmt.Errorf("recipes: operation %d is nil", i))
-	}
-	t := h.tenure
-	done, held := t.guard(h)
-	if !held {
-		return nil, h.refused(framework.NotApplied, h.Err())
-	}
-	results, err := t.Session.Multi(ctx, append([]framework.Op{framework.CheckOp(t.Node, -1)}, ops...)...)
-	done(err)
-	if len(results) == 0 {
-		return nil, guarded(t.Node, err)
-	}
-	if errors.Is(results[0].Err, zk.ErrNoNode) {
-		t.end(ErrNodeDeleted) // unless it had ended for another reason, such as our own Release
-		return nil, h.refused(framework.OutcomeOf(err), h.Err())
-	}
-	return results[1:], guarded(t.Node, err)
-}
-
-func (h *Hold) refused(outcome framework.Outcome, err error) error {
-	return &framework.Error{Op: "guard", Path: h.Path(), Outcome: outcome, Err: err}
-}
-
-func guarded(node string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("guard %s: %w", node, err)
-}
-
 // Revoked is closed when somebody asks for the lock back. It is a request: the holder should release soon. See mutex.Revoke.
 // Curator: RevocationListener.
 func (h *Hold) Revoked() <-chan struct{} {
 	if h == nil || h.tenure == nil {
 		return nil
 	}
-	h.tenure.watch()
+	h.tenure.attend()
 	return h.tenure.revoked
 }
 
@@ -195,7 +179,7 @@ func (h *Hold) Revoked() <-chan struct{} {
 // short by any: it waits for the deletion for the session timeout at most, and what it cannot confirm is finished in the background.
 // It returns
 //
-//   - nil: this level is over, and if it was the last the node is gone, or passed on;
+//   - nil: this level is over, and if it was the last its nodes are gone, in one transaction, or passed on;
 //   - framework.ErrSessionLost, framework.ErrClosed, framework.ErrSuspended or ErrNodeDeleted: the hold had ended before.
 //     Exclusivity may not have lasted to the end of the work;
 //   - ErrNotHeld: it was released before, or is nil; nothing was done;
@@ -210,9 +194,9 @@ func (h *Hold) Release() error {
 	end, held, err := h.tenure.leave(h)
 	switch {
 	case err != nil:
-		return fmt.Errorf("release %s: %w", h.tenure.Node, err)
+		return fmt.Errorf("release %s: %w", h.Path(), err)
 	case end == vacant:
-		return h.tenure.giveUp(held)
+		return h.tenure.relinquish(held)
 	case end == passed:
 		h.tenure.measure(held, nil)
 	}

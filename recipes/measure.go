@@ -2,7 +2,6 @@ package recipes
 
 import (
 	"errors"
-	"path"
 	"time"
 
 	"github.com/docent-zk/docent/framework"
@@ -19,10 +18,9 @@ var causes = []struct {
 	{framework.ErrSessionLost, framework.CauseSessionLost},
 }
 
-// measure tells of the end of a tenure, once: err is why it ended, or what became of its release.
-func (t *tenure) measure(held time.Duration, err error) {
-	m := t.Session.Metrics()
-	labels := framework.Labels{Recipe: t.Recipe, Path: path.Dir(t.Node), Cause: framework.CauseReleased}
+// measure tells of the end of a tenure of one lock: err is why it ended, or what became of its release.
+func measure(m framework.Metrics, labels framework.Labels, held time.Duration, err error) {
+	labels.Cause = framework.CauseReleased
 	for _, c := range causes {
 		if errors.Is(err, c.reason) {
 			labels.Cause = c.name

@@ -19,31 +19,29 @@ const marker = "lock-"
 // Mutex is a fair, reentrant lock between processes and between the goroutines of one. It has no state of its own: any number of Mutex
 // values for one path are the same lock, and one may be used by many goroutines. Curator: InterProcessMutex.
 type Mutex struct {
-	client *framework.Client
-	path   string
-	line   *queue.Line
+	path string
+	lock *queue.Lock // nil in the zero value
 }
 
 // Option configures a Mutex.
 type Option func(*config)
 
 type config struct {
-	data     []byte // nil: the default
-	identity bool
-	handoff  *queue.Handoff
+	data    queue.NodeData
+	handoff *queue.Handoff
 }
 
 // WithData sets the data of the lock nodes, which Participants shows: who we are. The default is this host's IP address, as in
 // Curator, where it is a subclass's getLockNodeBytes. Not together with WithIdentity.
 func WithData(data []byte) Option {
-	return func(c *config) { c.data = append([]byte{}, data...) }
+	return func(c *config) { c.data.Set(data) }
 }
 
 // WithIdentity sets the data of the lock nodes to who we are: host, process and process id, as a recipes.Identity. Participants
 // shows it parsed, and the warning of those who wait for long names it. Whoever asks for the lock back with Revoke writes over
 // it. Not together with WithData.
 func WithIdentity() Option {
-	return func(c *config) { c.identity = true }
+	return func(c *config) { c.data.Identify() }
 }
 
 // WithLocalHandoff lets the goroutines of the client that contend for the lock share one place in line and one node: Release
@@ -69,24 +67,11 @@ func (c config) check() (err error) {
 	return err
 }
 
-// nodeData is the data of the lock nodes.
-func (c config) nodeData() ([]byte, error) {
-	switch {
-	case c.identity && c.data != nil:
-		return nil, errors.New("WithData and WithIdentity exclude each other: both set the data of the lock nodes")
-	case c.identity:
-		return recipes.OwnIdentity()
-	case c.data != nil:
-		return c.data, nil
-	}
-	return queue.DefaultData(), nil
-}
-
 // New makes a mutex on path, which is a node of its own: the lock nodes are its children, and other children are ignored.
 // Missing nodes are created as containers at the first acquire. New asks no server; it refuses a nil or zero client, a path that
 // is none, and "/", and says why.
 func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
-	if err := check(c, path); err != nil {
+	if err := queue.CheckPath(c, path); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
 	var cfg config
@@ -96,36 +81,20 @@ func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 		}
 		opt(&cfg)
 	}
-	data, err := cfg.nodeData()
+	data, err := cfg.data.Bytes()
 	if err := errors.Join(err, cfg.check()); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
-	rules := queue.Rules{Recipe: "mutex", Name: marker, Block: []string{marker}}
-	line := queue.New(c, path, rules, data)
-	if cfg.handoff != nil {
-		line.HandOff(*cfg.handoff)
-	}
-	return &Mutex{client: c, path: path, line: line}, nil
-}
-
-func check(c *framework.Client, path string) error {
-	if err := c.Usable(); err != nil {
-		return err
-	}
-	if err := framework.CheckPath(path); err != nil {
-		return err
-	}
-	if path == "/" {
-		return fmt.Errorf("%w %q: a lock needs a node of its own", framework.ErrInvalidPath, path)
-	}
-	return nil
+	lock := queue.Single(c, "mutex", path, queue.Rules{Name: marker, Block: []string{marker}}, data)
+	lock.HandOff = cfg.handoff
+	return &Mutex{path: path, lock: lock}, nil
 }
 
 var errZero = fmt.Errorf("mutex: %w: Mutex", framework.ErrZeroValue)
 
 func (m *Mutex) usable(ctx context.Context) error {
 	switch {
-	case m == nil || m.line == nil:
+	case m == nil || m.lock == nil:
 		return errZero
 	case ctx == nil:
 		return fmt.Errorf("mutex %s: %w", m.path, framework.ErrNilContext)
@@ -149,23 +118,23 @@ func (m *Mutex) usable(ctx context.Context) error {
 // our node, it queues again at the end. On every failure our node is deleted, in the background if it cannot be done at once.
 // Curator: acquire.
 func (m *Mutex) Acquire(ctx context.Context) (*recipes.Hold, error) {
-	return m.acquire(ctx, (*queue.Line).Acquire)
+	return m.acquire(ctx, (*queue.Lock).Acquire)
 }
 
 // TryAcquire is Acquire without waiting for others: recipes.ErrNotAcquired if somebody holds the lock or waits for it, which takes one
 // read and leaves no trace. It still waits for a connection, by the client's retry policy, as long as ctx lasts. Curator: acquire(0).
 func (m *Mutex) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
-	return m.acquire(ctx, (*queue.Line).Try)
+	return m.acquire(ctx, (*queue.Lock).Try)
 }
 
-func (m *Mutex) acquire(ctx context.Context, how func(*queue.Line, context.Context) (*recipes.Hold, error)) (*recipes.Hold, error) {
+func (m *Mutex) acquire(ctx context.Context, how func(*queue.Lock, context.Context) (*recipes.Hold, error)) (*recipes.Hold, error) {
 	if err := m.usable(ctx); err != nil {
 		return nil, err
 	}
-	if hold, ok := recipes.Reenter(ctx, m.line.Key()); ok {
+	if hold, ok := recipes.Reenter(ctx, m.lock.LockKey()); ok {
 		return hold, nil
 	}
-	return how(m.line, ctx)
+	return how(m.lock, ctx)
 }
 
 // Participants lists the line, the holder first, then those who wait, in their order. It is empty if there is nobody. Curator:
@@ -174,7 +143,7 @@ func (m *Mutex) Participants(ctx context.Context) ([]recipes.Participant, error)
 	if err := m.usable(ctx); err != nil {
 		return nil, err
 	}
-	return m.line.Participants(ctx)
+	return m.lock.Lines[0].Participants(ctx, marker)
 }
 
 // Locker adapts the mutex for code that wants a sync.Locker. Like a sync.Mutex it is not reentrant, whatever ctx carries. Lock panics
@@ -201,7 +170,7 @@ func (l *locker) Lock() {
 	case <-l.ctx.Done():
 		panic(fmt.Errorf("mutex: Lock: %w", ctxerr.Of(l.ctx)))
 	}
-	hold, err := l.mutex.line.Acquire(l.ctx)
+	hold, err := l.mutex.lock.Acquire(l.ctx)
 	if err != nil {
 		<-l.turn
 		panic(fmt.Errorf("mutex: Lock: %w", err))

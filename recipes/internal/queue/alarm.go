@@ -2,7 +2,9 @@ package queue
 
 import (
 	"context"
-	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -14,31 +16,43 @@ import (
 // alarm warns of a wait that takes long, beside it: whatever comes of the warning, the wait goes on as before. It costs a timer, and from
 // the first warning on a goroutine. Whoever waits starts and stops it.
 type alarm struct {
-	line  *Line
+	lock  *Lock
 	ctx   context.Context // of the wait
 	limit time.Duration   // 0: there is nobody to be warned
+	once  sync.Once       // of start
 	begun time.Time
 	timer *time.Timer // nil before start
 	over  context.CancelFunc
 	done  chan struct{} // closed by run
+
+	own atomic.Pointer[[]*place] // our places in line; nil if there are none
 }
 
-func (l *Line) newAlarm(ctx context.Context) *alarm {
-	a := &alarm{line: l, ctx: ctx}
+func (l *Lock) newAlarm(ctx context.Context) *alarm {
+	a := &alarm{lock: l, ctx: ctx}
 	if l.log.Core().Enabled(zap.WarnLevel) {
-		a.limit = l.client.WaitWarning()
+		a.limit = l.Client.WaitWarning()
 	}
 	return a
 }
 
 // start begins to count, unless it has before: a place that was lost and taken again is one wait.
 func (a *alarm) start() {
-	if a.limit == 0 || a.timer != nil {
+	if a.limit == 0 {
 		return
 	}
-	a.ctx, a.over = context.WithCancel(a.ctx)
-	a.begun, a.done = time.Now(), make(chan struct{})
-	a.timer = time.AfterFunc(a.limit, a.run)
+	a.once.Do(func() {
+		a.ctx, a.over = context.WithCancel(a.ctx)
+		a.begun, a.done = time.Now(), make(chan struct{})
+		a.timer = time.AfterFunc(a.limit, a.run)
+	})
+}
+
+// stand notes in which places we wait. Nil has nobody to tell.
+func (a *alarm) stand(places []*place) {
+	if a != nil {
+		a.own.Store(&places)
+	}
 }
 
 // stop returns when nothing of the alarm runs any more.
@@ -56,7 +70,7 @@ func (a *alarm) stop() {
 func (a *alarm) run() {
 	defer close(a.done)
 	for due := a.limit; ; {
-		if a.line.mayWarn(a.begun.Add(due), a.limit) {
+		if a.lock.mayWarn(a.begun.Add(due), a.limit) {
 			a.warn()
 		}
 		for due <= time.Since(a.begun) {
@@ -72,7 +86,7 @@ func (a *alarm) run() {
 
 // mayWarn allows one warning in each span of limit, however many wait. It goes by the times for which warnings were meant, so that one
 // that came late does not cost the same wait its next.
-func (l *Line) mayWarn(due time.Time, limit time.Duration) bool {
+func (l *Lock) mayWarn(due time.Time, limit time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.warned.IsZero() && due.Sub(l.warned) < limit {
@@ -85,7 +99,7 @@ func (l *Line) mayWarn(due time.Time, limit time.Duration) bool {
 func (a *alarm) warn() {
 	var first recipes.Participant
 	err := retry.Do(a.ctx, retry.Never(), nil, func(ctx context.Context) (err error) {
-		first, err = a.line.first(ctx)
+		first, err = a.first(ctx)
 		return err
 	})
 	who := zap.Object("first", first)
@@ -93,24 +107,25 @@ func (a *alarm) warn() {
 		who = zap.Error(err)
 	}
 	if a.ctx.Err() == nil { // else the wait is over
-		a.line.log.Warn("still waiting", zap.Duration("waited", time.Since(a.begun).Round(time.Millisecond)), who)
+		a.lock.log.Warn("still waiting", zap.Duration("waited", time.Since(a.begun).Round(time.Millisecond)), who)
 	}
 }
 
-// first reads who is first in line.
-func (l *Line) first(ctx context.Context) (recipes.Participant, error) {
-	children, _, err := l.client.Children(ctx, l.path)
-	if err != nil {
-		return recipes.Participant{}, err
+// first reads who is first in a line in which we are not first ourselves, or who has the lock.
+func (a *alarm) first(ctx context.Context) (first recipes.Participant, err error) {
+	if a.lock.Admission != nil {
+		return a.lock.Admission.Holder(ctx)
 	}
-	line := lineup(children, l.rules.Block)
-	if len(line) == 0 || wrapped(line) {
-		return recipes.Participant{}, errors.New("the names of the nodes do not tell who is first in line")
+	for _, line := range a.lock.Lines {
+		first, err = line.First(ctx, line.rules.Block...)
+		if err != nil || !a.isOwn(first.Node) {
+			break
+		}
 	}
-	node := l.node(line[0].name)
-	data, stat, err := l.client.Get(ctx, node)
-	if err != nil {
-		return recipes.Participant{}, err
-	}
-	return participant(node, data, stat), nil
+	return first, err
+}
+
+func (a *alarm) isOwn(node string) bool {
+	places := a.own.Load()
+	return places != nil && slices.ContainsFunc(*places, func(p *place) bool { return p.path() == node })
 }

@@ -9,7 +9,7 @@ import (
 
 // A warning that came late must not cost the same wait its next one.
 func TestWarningsAreLimitedByWhenTheyWereDue(t *testing.T) {
-	var l Line
+	var l Lock
 	due := time.Now().Add(-time.Second)
 	require.True(t, l.mayWarn(due, time.Minute))
 	require.False(t, l.mayWarn(due, time.Minute))

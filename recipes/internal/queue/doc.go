@@ -1,9 +1,12 @@
 // Package queue is the one waiting line behind all locks: enqueue, see who is ahead, wait for whoever matters, be granted, leave.
 //
-// Entering the line is one transaction that creates our node and writes the parent's data as it was. The parent's Stat in the answer
-// says how many are in line as of that transaction, so that a lock nobody wants is granted without a read; and its mzxid is the
-// zxid of the transaction, which is our node's czxid: the fencing token.
+// Entering a line, or several, is one transaction that creates our nodes and writes the parents' data as it was. The parents' Stats in
+// the answer say how many are in line as of that transaction, so that a lock nobody wants is granted without a read; and their mzxid
+// is the zxid of the transaction, which is our nodes' czxid: the fencing token.
 //
 // The nodes ahead of ours only become fewer. With one of them left, its deletion grants the lock without a read. With more, the second
-// last is watched: when it goes, the list is read again while the last one still holds, off the critical path.
+// last is watched: when it goes, the list is read again while the last one still holds, off the critical path. Where a node may
+// leave another at its place, as with read-write locks, the list has the last word.
+//
+// A recipe is a [Spec] for it: the lines, what stands in the way there, and, if being at the front is not enough, an [Admission].
 package queue

@@ -18,13 +18,10 @@ type Handoff struct {
 	Span   time.Duration // for how long a node is passed on
 }
 
-// HandOff makes the holds of the line pass their nodes on. Call it before the line is used.
-func (l *Line) HandOff(limit Handoff) { l.handoff = &limit }
-
 // party are those of one client who want one lock. One place in line serves them all: it is the party's, not that of whoever came first,
 // and whoever gives up costs the others nothing.
 type party struct {
-	line  *Line // of whoever came first
+	lock  *Lock // of whoever came first
 	key   partyKey
 	limit Handoff
 
@@ -57,7 +54,7 @@ var parties = struct {
 }{all: map[partyKey]*party{}}
 
 // locally acquires the lock as one of a party.
-func (l *Line) locally(ctx context.Context, a *alarm) (*recipes.Hold, error) {
+func (l *Lock) locally(ctx context.Context, a *alarm) (*recipes.Hold, error) {
 	if ctx.Err() != nil {
 		return nil, l.failed(ctx, ctxerr.Of(ctx))
 	}
@@ -75,24 +72,24 @@ func (l *Line) locally(ctx context.Context, a *alarm) (*recipes.Hold, error) {
 }
 
 // take accepts a hold, unless ctx has ended: then it goes on to the next, which nobody waits for.
-func (l *Line) take(ctx context.Context, t turn) (*recipes.Hold, error) {
+func (l *Lock) take(ctx context.Context, t turn) (*recipes.Hold, error) {
 	if t.err != nil || ctx.Err() == nil {
 		return t.hold, t.err
 	}
-	if !l.client.Go(func() { _ = t.hold.Release() }) { // whatever it says, the hold is over
+	if !l.Client.Go(func() { _ = t.hold.Release() }) { // whatever it says, the hold is over
 		_ = t.hold.Release() // which takes no time once the client is closed
 	}
 	return nil, l.failed(ctx, waited(ctx, ctxerr.Of(ctx)))
 }
 
 // join makes a guest of the party, and a party if there is none.
-func (l *Line) join() (*party, *guest) {
+func (l *Lock) join() (*party, *guest) {
 	g := &guest{turn: make(chan turn, 1)}
-	key := partyKey{l.Key(), l.path}
+	key := partyKey{l.LockKey(), l.name()}
 	parties.mu.Lock()
 	p, there := parties.all[key]
 	if !there {
-		p = &party{line: l, key: key, limit: *l.handoff}
+		p = &party{lock: l, key: key, limit: *l.HandOff}
 		parties.all[key] = p
 	}
 	p.waiting = append(p.waiting, g)
@@ -120,8 +117,8 @@ func (p *party) dismiss(g *guest) bool {
 
 // fetch gets in line for the party.
 func (p *party) fetch() {
-	if !p.line.client.Go(p.stand) {
-		p.disappoint(p.line.failed(context.Background(), framework.ErrClosed))
+	if !p.lock.Client.Go(p.stand) {
+		p.disappoint(p.lock.failed(context.Background(), framework.ErrClosed))
 	}
 }
 
@@ -132,7 +129,7 @@ func (p *party) stand() {
 		if !wanted {
 			return
 		}
-		hold, err := p.line.acquire(ctx, &alarm{})
+		hold, err := p.lock.acquire(ctx, &alarm{})
 		switch {
 		case err == nil:
 			p.present(hold)

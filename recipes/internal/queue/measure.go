@@ -8,27 +8,38 @@ import (
 	"github.com/docent-zk/docent/recipes"
 )
 
-func (l *Line) labels() framework.Labels {
-	return framework.Labels{Recipe: l.rules.Recipe, Path: l.path}
+// labels are those of each path.
+func (l *Lock) labels() []framework.Labels {
+	all := make([]framework.Labels, len(l.Paths))
+	for i, path := range l.Paths {
+		all[i] = framework.Labels{Recipe: l.Recipe, Path: path}
+	}
+	return all
 }
 
 // count counts one who waits, until the returned function is called.
-func (l *Line) count() (done func()) {
-	m := l.client.Metrics()
-	m.Add(framework.LockWaiters, 1, l.labels())
-	return func() { m.Add(framework.LockWaiters, -1, l.labels()) }
+func (l *Lock) count() (done func()) {
+	add := func(n int64) {
+		for _, labels := range l.labels() {
+			l.Client.Metrics().Add(framework.LockWaiters, n, labels)
+		}
+	}
+	add(1)
+	return func() { add(-1) }
 }
 
 // measure tells how long it took to acquire the lock, or to fail.
-func (l *Line) measure(begun time.Time, err *error) {
-	labels := l.labels()
-	switch {
-	case *err == nil:
-		labels.Outcome = framework.OutcomeAcquired
-	case errors.Is(*err, recipes.ErrNotAcquired):
-		labels.Outcome = framework.OutcomeNotAcquired
-	default:
-		labels.Outcome = framework.OutcomeFailed
+func (l *Lock) measure(begun time.Time, err *error) {
+	took := time.Since(begun)
+	for _, labels := range l.labels() {
+		switch {
+		case *err == nil:
+			labels.Outcome = framework.OutcomeAcquired
+		case errors.Is(*err, recipes.ErrNotAcquired):
+			labels.Outcome = framework.OutcomeNotAcquired
+		default:
+			labels.Outcome = framework.OutcomeFailed
+		}
+		l.Client.Metrics().Record(framework.LockWait, took, labels)
 	}
-	l.client.Metrics().Record(framework.LockWait, time.Since(begun), labels)
 }

@@ -32,10 +32,13 @@ func parse(name string, markers []string) (member, bool) {
 // largest is the smallest. Numbers in one line are never half the range apart.
 func before(a, b int32) bool { return a-b < 0 }
 
-// wrapped reports whether a line has come to the end of its parent's counter, where numbers tell nothing any more: servers give
-// the largest one to every further node, and smaller than the smallest ones to creates that are under way together.
-func wrapped(line []member) bool {
-	return slices.ContainsFunc(line, func(m member) bool { return m.seq < 0 || m.seq == math.MaxInt32 })
+// atEnd reports whether the number is one from the end of the parent's counter, where numbers tell nothing any more of each other:
+// servers give the largest one to every further node, and smaller than the smallest ones to creates that are under way together.
+func (m member) atEnd() bool { return m.seq < 0 || m.seq == math.MaxInt32 }
+
+// atEnd reports whether the order of a line is not told by the numbers.
+func atEnd(line []member) bool {
+	return slices.ContainsFunc(line, member.atEnd)
 }
 
 func compare(a, b member) int {
@@ -58,4 +61,18 @@ func lineup(children []string, markers []string) []member {
 	}
 	slices.SortFunc(line, compare)
 	return line
+}
+
+// inFront picks from a line those that are ahead of m, and those of whom the numbers do not tell.
+func inFront(line []member, m member) (ahead, doubtful []member) {
+	for _, other := range line {
+		switch {
+		case other.name == m.name:
+		case other.atEnd() && m.atEnd():
+			doubtful = append(doubtful, other)
+		case before(other.seq, m.seq):
+			ahead = append(ahead, other)
+		}
+	}
+	return ahead, doubtful
 }

@@ -43,10 +43,14 @@ func TestOrderGoesOnWhereTheCounterWraps(t *testing.T) {
 	children := []string{"a-lock--2147483648", "b-lock-2147483646", "c-lock--2147483647", "d-lock-2147483647"}
 	line := lineup(children, lock)
 	require.Equal(t, []int32{math.MaxInt32 - 1, math.MaxInt32, math.MinInt32, math.MinInt32 + 1}, numbers(line))
-	require.Len(t, inFront(line, line[3]), 3)
-	require.Empty(t, inFront(line, line[0]), "who came before the wrap is ahead of who came after")
-	require.True(t, wrapped(line))
-	require.False(t, wrapped(line[:1]))
+	ahead, doubtful := inFront(line, line[3])
+	require.Equal(t, line[:1], ahead)
+	require.Equal(t, line[1:3], doubtful, "at the end of the counter the numbers do not tell")
+	ahead, doubtful = inFront(line, line[0])
+	require.Empty(t, ahead, "who came before the wrap is ahead of who came after")
+	require.Empty(t, doubtful)
+	require.True(t, atEnd(line))
+	require.False(t, atEnd(line[:1]))
 }
 
 func numbers(line []member) (all []int32) {
@@ -58,8 +62,11 @@ func numbers(line []member) (all []int32) {
 
 func TestNobodyIsAheadOfHimself(t *testing.T) {
 	line := lineup([]string{"a-lock-0000000001", "b-lock-0000000002", "c-lock-0000000003"}, lock)
-	require.Equal(t, line[:1], inFront(line, line[1]))
-	require.Empty(t, inFront(line, line[0]))
+	for i, m := range line {
+		ahead, doubtful := inFront(line, m)
+		require.ElementsMatch(t, line[:i], ahead)
+		require.Empty(t, doubtful)
+	}
 }
 
 func FuzzParse(f *testing.F) {

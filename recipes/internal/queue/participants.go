@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -15,8 +13,8 @@ import (
 	"github.com/docent-zk/docent/recipes"
 )
 
-// Participants reads who is in line, first come first. Who leaves while we read is left out.
-func (l *Line) Participants(ctx context.Context) ([]recipes.Participant, error) {
+// Participants reads who has a node of one of the given kinds in the line, first come first. Who leaves while we read is left out.
+func (l *Line) Participants(ctx context.Context, kinds ...string) ([]recipes.Participant, error) {
 	children, _, err := l.client.Children(ctx, l.path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
@@ -25,7 +23,7 @@ func (l *Line) Participants(ctx context.Context) ([]recipes.Participant, error) 
 		return nil, fmt.Errorf("participants: %w", err)
 	}
 	var all []recipes.Participant
-	line := lineup(children, l.rules.Block)
+	line := lineup(children, kinds)
 	for _, m := range line {
 		data, stat, err := l.client.Get(ctx, l.node(m.name))
 		if errors.Is(err, zk.ErrNoNode) {
@@ -36,10 +34,28 @@ func (l *Line) Participants(ctx context.Context) ([]recipes.Participant, error) 
 		}
 		all = append(all, participant(l.node(m.name), data, stat))
 	}
-	if wrapped(line) {
-		slices.SortFunc(all, func(a, b recipes.Participant) int { return cmp.Compare(a.Token, b.Token) })
+	if atEnd(line) {
+		slices.SortStableFunc(all, func(a, b recipes.Participant) int { return cmp.Compare(a.Token, b.Token) })
 	}
 	return all, nil
+}
+
+// First reads who is first of those with a node of one of the given kinds.
+func (l *Line) First(ctx context.Context, kinds ...string) (recipes.Participant, error) {
+	children, _, err := l.client.Children(ctx, l.path)
+	if err != nil {
+		return recipes.Participant{}, err
+	}
+	line := lineup(children, kinds)
+	if len(line) == 0 || atEnd(line) {
+		return recipes.Participant{}, errors.New("the names of the nodes do not tell who is first in line")
+	}
+	node := l.node(line[0].name)
+	data, stat, err := l.client.Get(ctx, node)
+	if err != nil {
+		return recipes.Participant{}, err
+	}
+	return participant(node, data, stat), nil
 }
 
 func participant(node string, data []byte, stat *zk.Stat) recipes.Participant {
@@ -52,17 +68,3 @@ func participant(node string, data []byte, stat *zk.Stat) recipes.Participant {
 		Since:    time.UnixMilli(stat.Ctime),
 	}
 }
-
-// DefaultData is what Curator stores in a node that is given no data: the host's IP address. Nothing parses it.
-var DefaultData = sync.OnceValue(func() []byte {
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return []byte("127.0.0.1")
-	}
-	for _, a := range addrs {
-		if ip, ok := a.(*net.IPNet); ok && ip.IP.To4() != nil && ip.IP.IsGlobalUnicast() {
-			return []byte(ip.IP.String())
-		}
-	}
-	return []byte("127.0.0.1")
-})

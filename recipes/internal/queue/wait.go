@@ -16,46 +16,107 @@ import (
 	"github.com/docent-zk/docent/retry"
 )
 
-// ahead lists who stands in our way, first come first.
-func (l *Line) ahead(ctx context.Context, p *place) ([]member, error) {
-	children, err := patiently(ctx, p, func(ctx context.Context) ([]string, error) {
+// view is what a place has seen of its line.
+type view struct {
+	ahead []member // who stands in our way, first come first
+	// final: when the only one ahead goes, nobody can be in our way. It was the first of all, and leaves none at its place.
+	final bool
+}
+
+// next is for whom to wait.
+func (v view) next(rules Rules) member {
+	if rules.Replaced {
+		return v.ahead[len(v.ahead)-1] // whatever goes, there is another look to take
+	}
+	return v.ahead[max(0, len(v.ahead)-2)]
+}
+
+// arrive waits until nobody is ahead of p. Without an alarm it does not wait.
+func (p *place) arrive(ctx context.Context, a *alarm) (waited bool, err error) {
+	if p.first {
+		return false, nil
+	}
+	v, err := p.look(ctx)
+	if err != nil || len(v.ahead) == 0 {
+		return false, err
+	}
+	if a == nil {
+		return false, ErrBusy
+	}
+	a.start()
+	return true, p.wait(ctx, v)
+}
+
+// wait waits until nobody is ahead of p any more.
+func (p *place) wait(ctx context.Context, v view) error {
+	for len(v.ahead) > 0 {
+		gone, err := p.await(ctx, v.next(p.line.rules))
+		if err != nil {
+			return waited(ctx, err)
+		}
+		if gone && v.final {
+			return nil
+		}
+		if v, err = p.look(ctx); err != nil {
+			return waited(ctx, err)
+		}
+	}
+	return nil
+}
+
+// waited says of an error that ended a wait for others that it was one.
+func waited(ctx context.Context, err error) error {
+	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", recipes.ErrNotAcquired, err)
+	}
+	return err
+}
+
+// look reads the line.
+func (p *place) look(ctx context.Context) (view, error) {
+	l := p.line
+	children, err := Patiently(ctx, p.session, func(ctx context.Context) ([]string, error) {
 		children, _, err := p.session.Children(ctx, l.path)
 		return children, err
 	})
 	if err != nil {
-		return nil, vanished(err)
+		return view{}, p.missed(err)
 	}
-	line := lineup(children, l.rules.Block)
 	if !slices.Contains(children, p.name) {
-		return nil, errVanished // whoever is not in line is not first in it
+		return view{}, p.missed(ErrVanished) // whoever is not in line is not first in it
 	}
-	if wrapped(append(line, p.member)) {
-		return l.olderThan(ctx, p, line)
+	ahead, doubtful := inFront(lineup(children, l.rules.Block), p.member)
+	if len(doubtful) > 0 {
+		older, err := p.olderThan(ctx, doubtful)
+		if err != nil {
+			return view{}, err
+		}
+		ahead = append(ahead, older...)
 	}
-	return inFront(line, p.member), nil
+	return view{ahead, p.final(ahead, lineup(children, l.rules.Pass))}, nil
 }
 
-// inFront picks from a line those that are ahead of m.
-func inFront(line []member, m member) []member {
-	var ahead []member
-	for _, other := range line {
-		if before(other.seq, m.seq) {
-			ahead = append(ahead, other)
-		}
+// final reports whether the only one ahead is the first of all: nobody of those who do not stand in the way may be ahead of it, and
+// perhaps put something in the way one day.
+func (p *place) final(ahead, passing []member) bool {
+	if len(ahead) != 1 || p.line.rules.Replaced {
+		return false
 	}
-	return ahead
+	return !slices.ContainsFunc(passing, func(m member) bool {
+		return m.atEnd() && p.atEnd() || !before(ahead[0].seq, m.seq)
+	})
 }
 
 // olderThan picks from a line those that were created before p, by the transactions that created them.
-func (l *Line) olderThan(ctx context.Context, p *place, line []member) ([]member, error) {
-	if err := l.confirm(ctx, p); err != nil {
+func (p *place) olderThan(ctx context.Context, line []member) ([]member, error) {
+	if err := p.confirm(ctx); err != nil {
 		return nil, err
 	}
 	var older []member
 	czxids := map[string]int64{}
 	for _, m := range line {
-		stat, err := patiently(ctx, p, func(ctx context.Context) (*zk.Stat, error) {
-			return p.session.Exists(ctx, l.node(m.name))
+		stat, err := Patiently(ctx, p.session, func(ctx context.Context) (*zk.Stat, error) {
+			return p.session.Exists(ctx, p.line.node(m.name))
 		})
 		if errors.Is(err, zk.ErrNoNode) {
 			continue
@@ -72,34 +133,12 @@ func (l *Line) olderThan(ctx context.Context, p *place, line []member) ([]member
 	return older, nil
 }
 
-// wait waits until nobody is ahead of p any more.
-func (l *Line) wait(ctx context.Context, p *place, ahead []member) error {
-	for len(ahead) > 0 {
-		gone, err := l.await(ctx, p, ahead[max(0, len(ahead)-2)])
-		if err != nil {
-			return waited(ctx, err)
-		}
-		if gone && len(ahead) == 1 {
-			return nil
-		}
-		if ahead, err = l.ahead(ctx, p); err != nil {
-			return waited(ctx, err)
-		}
-	}
-	return nil
-}
-
-// waited says of an error that ended a wait for others that it was one.
-func waited(ctx context.Context, err error) error {
-	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w: %w", recipes.ErrNotAcquired, err)
-	}
-	return err
-}
-
 // await waits for m to go, or for a reason to look again. Gone means that m was deleted and we are still in line.
-func (l *Line) await(ctx context.Context, p *place, m member) (gone bool, err error) {
-	watch, err := l.watch(ctx, p, m.name)
+func (p *place) await(ctx context.Context, m member) (gone bool, err error) {
+	watch, err := Patiently(ctx, p.session, func(ctx context.Context) (*framework.Watch, error) {
+		_, _, w, err := p.session.GetW(ctx, p.line.node(m.name))
+		return w, err
+	})
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil // when, and whether before us, is for a list to say
 	}
@@ -107,55 +146,59 @@ func (l *Line) await(ctx context.Context, p *place, m member) (gone bool, err er
 		return false, err
 	}
 	for {
-		if err := l.watchOwn(ctx, p); err != nil {
+		if err := p.rest(ctx, watch); err != nil {
 			return false, err
 		}
-		select {
-		case <-watch.Fired():
+		if fired(watch) {
 			// The server tells of deletions in their order. If ours came first, its watch has fired before.
 			return watch.Event() == zk.EventNodeDeleted && !fired(p.watch), p.session.Err()
-		case <-p.watch.Fired():
-		case <-ctx.Done():
-			return false, ctxerr.Of(ctx)
 		}
 	}
+}
+
+// rest waits until one of the watches, or that of our own node, has fired, or the session is over.
+func (p *place) rest(ctx context.Context, watches ...*framework.Watch) error {
+	if err := p.watchOwn(ctx); err != nil {
+		return err
+	}
+	return untilAny(ctx, append(watches, p.watch))
 }
 
 func fired(w *framework.Watch) bool { return w.Event() != 0 }
 
-func (l *Line) watch(ctx context.Context, p *place, name string) (*framework.Watch, error) {
-	return patiently(ctx, p, func(ctx context.Context) (*framework.Watch, error) {
-		_, _, w, err := p.session.GetW(ctx, l.node(name))
-		return w, err
-	})
-}
-
 // watchOwn watches our own node, so that we hear if it goes. Its Stat also tells our token, and that the node is ours.
-func (l *Line) watchOwn(ctx context.Context, p *place) error {
+func (p *place) watchOwn(ctx context.Context) error {
 	if p.watch != nil && !fired(p.watch) {
 		return nil
 	}
-	_, err := patiently(ctx, p, func(ctx context.Context) (struct{}, error) {
-		data, stat, w, err := p.session.GetW(ctx, l.node(p.name))
+	_, err := Patiently(ctx, p.session, func(ctx context.Context) (struct{}, error) {
+		data, stat, w, err := p.session.GetW(ctx, p.path())
 		if err != nil {
 			return struct{}{}, vanished(err)
 		}
-		p.watch, p.data = w, data
-		return struct{}{}, p.learn(stat)
+		p.watch, p.data, p.token = w, data, stat.Czxid
+		return struct{}{}, owned(p.session, stat)
 	})
+	return p.missed(err)
+}
+
+// missed notes that our node is not there any more, if that is what err says.
+func (p *place) missed(err error) error {
+	err = vanished(err)
+	p.gone = p.gone || errors.Is(err, ErrVanished)
 	return err
 }
 
-// patiently makes single attempts at a read until one is answered: whoever has a place in line keeps it through an outage, as
-// long as the session lasts, even where the caller repeats the whole acquire.
-func patiently[T any](ctx context.Context, p *place, read func(context.Context) (T, error)) (T, error) {
+// Patiently makes single attempts at something that may be repeated until there is an answer: whoever has a place in line keeps it
+// through an outage, as long as the session lasts, even where the caller repeats the whole acquire.
+func Patiently[T any](ctx context.Context, s *framework.Session, read func(context.Context) (T, error)) (T, error) {
 	var out T
-	err := retry.Do(retry.Ungoverned(ctx), patience, func(err error) bool { return framework.IsTransient(err) && p.session.Err() == nil },
+	err := retry.Do(retry.Ungoverned(ctx), patience, func(err error) bool { return framework.IsTransient(err) && s.Err() == nil },
 		func(ctx context.Context) (err error) {
 			out, err = read(ctx)
 			return err
 		})
-	if lost := p.session.Err(); err != nil && lost != nil {
+	if lost := s.Err(); err != nil && lost != nil {
 		err = lost
 	}
 	return out, err
@@ -163,4 +206,22 @@ func patiently[T any](ctx context.Context, p *place, read func(context.Context) 
 
 func patience(attempt int, _ time.Duration) (time.Duration, bool) {
 	return min(time.Second, 50*time.Millisecond<<min(attempt, 5)), true
+}
+
+// untilAny waits until one of the watches has fired, at most three, or ctx has ended.
+func untilAny(ctx context.Context, watches []*framework.Watch) error {
+	var fired [3]<-chan struct{}
+	for i, w := range watches {
+		if w != nil {
+			fired[i] = w.Fired()
+		}
+	}
+	select {
+	case <-fired[0]:
+	case <-fired[1]:
+	case <-fired[2]:
+	case <-ctx.Done():
+		return ctxerr.Of(ctx)
+	}
+	return nil
 }

@@ -1,0 +1,121 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+)
+
+// ErrCrowded: somebody else has what we would have to have alone.
+var ErrCrowded = errors.New("queue: there are others in front")
+
+// Beside makes a hold at the place of another hold of the same directory, in one transaction, as long as that one is valid: nobody who
+// waits comes between. The token is that of the other.
+func (l *Lock) Beside(ctx context.Context, h *recipes.Hold) (_ *recipes.Hold, err error) {
+	defer l.measure(time.Now(), &err)
+	hold, err := l.beside(ctx, h, func(*place) error { return nil })
+	return hold, l.failed(ctx, err)
+}
+
+// BesideAlone is Beside if nobody but h is in front: no node that does not have one of those that block everybody ahead. Otherwise it
+// fails with ErrCrowded, at once and without harm to h.
+func (l *Lock) BesideAlone(ctx context.Context, h *recipes.Hold, barrier string) (_ *recipes.Hold, err error) {
+	defer l.measure(time.Now(), &err)
+	own := []string{path.Base(h.Path())}
+	children, _, err := l.Client.Children(ctx, l.Lines[0].path)
+	if err == nil {
+		err = l.Lines[0].alone(children, barrier, own)
+	}
+	if err != nil {
+		return nil, l.failed(ctx, err)
+	}
+	hold, err := l.beside(ctx, h, func(p *place) error {
+		children, err := Patiently(ctx, p.session, func(ctx context.Context) ([]string, error) {
+			children, _, err := p.session.Children(ctx, p.line.path)
+			return children, err
+		})
+		if err != nil {
+			return err
+		}
+		return p.line.alone(children, barrier, append(own, p.name))
+	})
+	return hold, l.failed(ctx, err)
+}
+
+// beside puts a node at the place of h, and makes a hold of it if settled has no objection.
+func (l *Lock) beside(ctx context.Context, h *recipes.Hold, settled func(*place) error) (*recipes.Hold, error) {
+	line := l.Lines[0]
+	m, ok := parse(path.Base(h.Path()), line.rules.all())
+	if !ok {
+		return nil, fmt.Errorf("%q has no place in line", h.Path())
+	}
+	session, err := l.Client.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if session.ID() != recipes.SessionOf(h).ID() {
+		return nil, errors.Join(framework.ErrSessionLost, h.Err())
+	}
+	done, err := Entry{
+		Nodes: []NewNode{{
+			Dir: line.Dir, Name: line.rules.Name + m.digits(), Data: line.data,
+			Options: []framework.CreateOption{framework.Ephemeral(), framework.Protected()},
+		}},
+		With: []framework.Op{framework.CheckOp(line.node(m.name), -1)},
+	}.Do(ctx, session)
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		if _, ended := h.Guard(ctx); ended != nil { // which makes it notice
+			return nil, ended
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := line.place(session, done.Nodes[0])
+	if err != nil {
+		return nil, err
+	}
+	p.token = h.Token()
+	var hold *recipes.Hold
+	if err = settled(p); err == nil {
+		hold, err = l.grant(ctx, []*place{p}, false)
+	}
+	if err != nil {
+		leave(ctx, []*place{p})
+	}
+	return hold, err
+}
+
+// digits are what the name of a node ends in that is to stand beside m. At the end of the counter, where numbers tell nothing, whoever
+// holds is ahead of all who wait, and so is the last number before.
+func (m member) digits() string {
+	if m.atEnd() {
+		return fmt.Sprintf("%010d", math.MaxInt32-1)
+	}
+	return fmt.Sprintf("%010d", m.seq)
+}
+
+// alone checks that among children nobody but own is in front: whoever else there is has a barrier ahead, and that is behind us.
+func (l *Line) alone(children []string, barrier string, own []string) error {
+	line := slices.DeleteFunc(lineup(children, l.rules.all()), func(m member) bool { return slices.Contains(own, m.name) })
+	if len(line) == 0 {
+		return nil
+	}
+	first := line[0]
+	_, isBarrier := parse(first.name, []string{barrier})
+	mine, _ := parse(own[0], l.rules.all())
+	behind := before(mine.seq, first.seq) && !first.atEnd() ||
+		first.atEnd() && len(line) == 1 // with more, numbers do not tell who is behind it
+	if isBarrier && behind {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrCrowded, first.name)
+}

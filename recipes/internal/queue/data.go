@@ -1,0 +1,48 @@
+package queue
+
+import (
+	"errors"
+	"net"
+	"sync"
+
+	"github.com/docent-zk/docent/recipes"
+)
+
+// NodeData is what the options of a recipe say of the data of its nodes. The zero value is the default.
+type NodeData struct {
+	data     []byte // nil: the default
+	identity bool
+}
+
+// Set is WithData.
+func (d *NodeData) Set(data []byte) { d.data = append([]byte{}, data...) }
+
+// Identify is WithIdentity.
+func (d *NodeData) Identify() { d.identity = true }
+
+// Bytes is the data.
+func (d *NodeData) Bytes() ([]byte, error) {
+	switch {
+	case d.identity && d.data != nil:
+		return nil, errors.New("WithData and WithIdentity exclude each other: both set the data of the lock nodes")
+	case d.identity:
+		return recipes.OwnIdentity()
+	case d.data != nil:
+		return d.data, nil
+	}
+	return defaultData(), nil
+}
+
+// defaultData is what Curator stores in a node that is given no data: the host's IP address. Nothing parses it.
+var defaultData = sync.OnceValue(func() []byte {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return []byte("127.0.0.1")
+	}
+	for _, a := range addrs {
+		if ip, ok := a.(*net.IPNet); ok && ip.IP.To4() != nil && ip.IP.IsGlobalUnicast() {
+			return []byte(ip.IP.String())
+		}
+	}
+	return []byte("127.0.0.1")
+})

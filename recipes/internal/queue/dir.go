@@ -1,0 +1,206 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework"
+)
+
+// Dir is a node whose children are lock nodes. Its data is what it was when first read: it is written back to learn of the children.
+// Safe for concurrent use.
+type Dir struct {
+	path string
+
+	mu    sync.Mutex
+	state dirState
+}
+
+// dirState is what is remembered of a directory.
+type dirState struct {
+	known  bool
+	data   []byte
+	locked bool // its ACL forbids writing
+}
+
+// NewDir makes a directory of path. It asks no server.
+func NewDir(path string) *Dir { return &Dir{path: path} }
+
+func (d *Dir) node(name string) string { return d.path + "/" + name }
+
+func (d *Dir) get() dirState {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.state
+}
+
+func (d *Dir) set(s dirState) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.state = s
+}
+
+// learn reads the directory, and creates it if it is not there, unless it is known already.
+func (d *Dir) learn(ctx context.Context, s *framework.Session) (dirState, error) {
+	known := d.get()
+	for !known.known {
+		data, _, err := s.Get(ctx, d.path)
+		switch {
+		case err == nil:
+			known = dirState{known: true, data: data}
+		case errors.Is(err, zk.ErrNoAuth):
+			known = dirState{known: true, locked: true}
+		case errors.Is(err, zk.ErrNoNode):
+			if err := s.CreateContainers(ctx, d.path); err != nil {
+				return dirState{}, err
+			}
+		default:
+			return dirState{}, err
+		}
+		d.set(known)
+	}
+	return known, nil
+}
+
+// Entry creates lock nodes, all in one transaction, and tells how many children some directories have as of then.
+type Entry struct {
+	Nodes []NewNode
+	Count []*Dir
+	With  []framework.Op // what else is in the transaction
+}
+
+// NewNode is a node of an Entry.
+type NewNode struct {
+	Dir     *Dir
+	Name    string
+	Data    []byte
+	Options []framework.CreateOption
+}
+
+// Entered is what became of an Entry.
+type Entered struct {
+	Nodes []string
+	// Count are the directories as of the transaction, in the order of Entry.Count. One that must not be written is nil, and all are if the
+	// answer was lost.
+	Count []*zk.Stat
+}
+
+// RefusedError says that one of the operations of Entry.With is why a transaction was not applied.
+type RefusedError struct {
+	Op  int // its index
+	Err error
+}
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// maxRebuilds is how often a directory that is not there is made anew before that is an error: servers reap empty containers.
+const maxRebuilds = 10
+
+// Do makes the transaction in s. Directories that are missing are made, and those that must not be written are not counted.
+func (e Entry) Do(ctx context.Context, s *framework.Session) (Entered, error) {
+	for rebuilds := 0; ; {
+		t, err := e.prepare(ctx, s)
+		if err != nil {
+			return Entered{}, err
+		}
+		results, err := s.Multi(ctx, t.ops...)
+		if err == nil {
+			return e.entered(t, results), nil
+		}
+		cause := cause(results)
+		switch {
+		case cause < 0:
+			return Entered{}, err
+		case cause < len(e.With):
+			return Entered{}, &RefusedError{cause, err}
+		case errors.Is(err, zk.ErrNoNode) && rebuilds < maxRebuilds:
+			rebuilds++
+			t.dirs[cause].set(dirState{})
+		case errors.Is(err, zk.ErrNoAuth) && t.counts[cause] >= 0:
+			t.dirs[cause].set(dirState{known: true, locked: true})
+		default:
+			return Entered{}, err
+		}
+	}
+}
+
+// transaction is an Entry as it is sent.
+type transaction struct {
+	ops    []framework.Op
+	dirs   []*Dir // that each operation is about; nil of those of Entry.With
+	counts []int  // which of Entry.Count each operation is; -1: none
+}
+
+func (t *transaction) add(op framework.Op, dir *Dir, count int) {
+	t.ops, t.dirs, t.counts = append(t.ops, op), append(t.dirs, dir), append(t.counts, count)
+}
+
+func (e Entry) prepare(ctx context.Context, s *framework.Session) (transaction, error) {
+	var t transaction
+	for _, op := range e.With {
+		t.add(op, nil, -1)
+	}
+	for _, n := range e.Nodes {
+		if _, err := n.Dir.learn(ctx, s); err != nil {
+			return transaction{}, err
+		}
+		t.add(framework.CreateOp(n.Dir.node(n.Name), n.Data, n.Options...), n.Dir, -1)
+	}
+	for i, d := range e.Count {
+		state, err := d.learn(ctx, s)
+		if err != nil {
+			return transaction{}, err
+		}
+		if !state.locked {
+			t.add(framework.SetOp(d.path, state.data, -1), d, i)
+		}
+	}
+	return t, nil
+}
+
+func (e Entry) entered(t transaction, results []framework.Result) Entered {
+	done := Entered{Count: make([]*zk.Stat, len(e.Count))}
+	for i, r := range results {
+		switch {
+		case t.counts[i] >= 0:
+			done.Count[t.counts[i]] = r.Stat
+		case t.dirs[i] != nil:
+			done.Nodes = append(done.Nodes, r.Path)
+		}
+	}
+	return done
+}
+
+// cause is the index of the operation because of which a transaction was not applied; -1: it was something else.
+func cause(results []framework.Result) int {
+	for i, r := range results {
+		if r.Err != nil && !errors.Is(r.Err, framework.ErrRolledBack) {
+			return i
+		}
+	}
+	return -1
+}
+
+// OwnNode are the options of lock nodes.
+func OwnNode() []framework.CreateOption {
+	return []framework.CreateOption{framework.Ephemeral(), framework.Sequential(), framework.Protected()}
+}
+
+// CheckPath refuses what cannot be the path of a lock of c.
+func CheckPath(c *framework.Client, path string) error {
+	if err := c.Usable(); err != nil {
+		return err
+	}
+	if err := framework.CheckPath(path); err != nil {
+		return err
+	}
+	if path == "/" {
+		return fmt.Errorf("%w %q: a lock needs a node of its own", framework.ErrInvalidPath, path)
+	}
+	return nil
+}

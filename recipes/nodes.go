@@ -1,0 +1,188 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework"
+)
+
+// RevokeMessage is what a lock node is set to by whoever wants the lock back. Curator's, to the byte. It is for recipes.
+const RevokeMessage = "__REVOKE__"
+
+// Grant is what a hold begins with: lock nodes that have come to the front of their lines. It is for recipes.
+type Grant struct {
+	Session *framework.Session // that all nodes belong to
+	Footing framework.Footing  // what the hold stands on; it was good when nobody was ahead
+	Recipe  string             // what measurements call the kind of lock
+	Locks   []Lock             // that are held by it, at least one
+	Nodes   []Node             // at least one
+	Key     any                // of all locks together, for re-entry; nil if there is no such thing
+}
+
+// Lock is one lock of a Grant.
+type Lock struct {
+	Path  string // what measurements call it
+	Key   any    // for re-entry: comparable, one for each lock of each client
+	Token int64  // the czxid of its node
+}
+
+// Node is one lock node of a Grant.
+type Node struct {
+	Path  string
+	Watch *framework.Watch // for its data, if there is one already
+	Data  []byte           // what was read with Watch
+}
+
+// NewHold makes the first level of ownership of lock nodes. It is for recipes.
+func NewHold(g Grant) *Hold {
+	n := &nodes{Grant: g, wanted: make(chan struct{})}
+	t := newTenure(n)
+	h := t.newLevel()
+	for _, node := range g.Nodes {
+		if wantedBack(node.Data) {
+			t.heed()
+		}
+		if !g.Session.Go(func() { n.monitor(t, node) }) {
+			t.check()
+			break
+		}
+	}
+	return h
+}
+
+// nodes are lock nodes as an estate.
+type nodes struct {
+	Grant
+	wanted chan struct{} // closed by attend
+	once   sync.Once     // of wanted
+}
+
+func (n *nodes) session() *framework.Session { return n.Session }
+func (n *nodes) locks() []Lock               { return n.Locks }
+func (n *nodes) parts() []*Hold              { return nil }
+func (n *nodes) validUntil() time.Time       { return n.Session.ValidUntil() }
+func (n *nodes) trouble() error              { return n.Footing.Err() }
+func (n *nodes) attend()                     { n.once.Do(func() { close(n.wanted) }) }
+
+func (n *nodes) paths() []string {
+	paths := make([]string, len(n.Nodes))
+	for i, node := range n.Nodes {
+		paths[i] = node.Path
+	}
+	return paths
+}
+
+// forsake deletes what is left where the session lives on.
+func (n *nodes) forsake(reason error) {
+	var gone *goneError
+	switch {
+	case errors.Is(reason, framework.ErrSuspended):
+		n.Session.DeleteLater(n.paths()...)
+	case errors.As(reason, &gone) && len(n.Nodes) > 1:
+		n.Session.DeleteLater(slices.DeleteFunc(n.paths(), func(path string) bool { return path == gone.node })...)
+	}
+}
+
+// giveUp deletes the nodes, in one transaction. A node that is gone already was deleted by somebody else while we held it. A session
+// that ends only now is no loss, so the error must not look like one.
+func (n *nodes) giveUp() error {
+	ctx, cancel := context.WithTimeout(context.Background(), n.Session.Timeout())
+	defer cancel()
+	err := n.Session.DeleteGuaranteed(ctx, n.paths()...)
+	node := n.Nodes[0].Path
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, zk.ErrNoNode):
+		return fmt.Errorf("release %s: %w", node, ErrNodeDeleted)
+	case errors.Is(err, framework.ErrSessionLost), errors.Is(err, framework.ErrClosed):
+		return fmt.Errorf("release %s: %w: %v", node, ErrReleasePending, err)
+	}
+	return fmt.Errorf("release %s: %w: %w", node, ErrReleasePending, err)
+}
+
+func (n *nodes) measure(held time.Duration, err error) {
+	for _, l := range n.Locks {
+		measure(n.Session.Metrics(), framework.Labels{Recipe: n.Recipe, Path: l.Path}, held, err)
+	}
+}
+
+const (
+	// watchAfter is how long a hold must last for its node to be watched unasked: most are over by then and save the request.
+	watchAfter = 100 * time.Millisecond
+	// watchAgain is the pause after a failed attempt to watch.
+	watchAgain = time.Second
+)
+
+// monitor ends the tenure when the session ends or the node is deleted, and notices requests to give the lock back.
+func (n *nodes) monitor(t *tenure, node Node) {
+	timer := time.NewTimer(watchAfter)
+	defer timer.Stop()
+	wanted := n.wanted
+	var fired <-chan struct{}
+	if node.Watch != nil {
+		fired = node.Watch.Fired()
+	}
+	for {
+		select {
+		case <-t.ctx.Done():
+			return
+		case <-n.Footing.Gone():
+			t.check()
+			return
+		case <-wanted:
+			wanted = nil
+		case <-timer.C:
+		case <-fired:
+		}
+		if fired != nil && !isClosed(fired) {
+			continue // it is being watched
+		}
+		if fired = n.look(t, node.Path); fired == nil {
+			timer.Reset(watchAgain)
+		}
+	}
+}
+
+// look reads the node with a watch and acts on what it sees. Nil means that the node is not watched.
+func (n *nodes) look(t *tenure, node string) (fired <-chan struct{}) {
+	data, stat, watch, err := n.Session.GetW(t.ctx, node)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		t.end(&goneError{node: node})
+		return nil
+	case err != nil:
+		return nil
+	case stat.EphemeralOwner != n.Session.ID():
+		t.end(&goneError{node: node, owner: stat.EphemeralOwner})
+		return nil
+	}
+	if wantedBack(data) {
+		t.heed()
+	}
+	return watch.Fired()
+}
+
+func wantedBack(data []byte) bool { return string(data) == RevokeMessage }
+
+// goneError is ErrNodeDeleted, and which node.
+type goneError struct {
+	node  string
+	owner int64 // the session that has a node of that name now; 0: none
+}
+
+func (e *goneError) Error() string {
+	if e.owner != 0 {
+		return fmt.Sprintf("%v: %s belongs to session %#x now", ErrNodeDeleted, e.node, e.owner)
+	}
+	return fmt.Sprintf("%v: %s", ErrNodeDeleted, e.node)
+}
+
+func (e *goneError) Unwrap() error { return ErrNodeDeleted }
