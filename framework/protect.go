@@ -177,32 +177,47 @@ func (s *session) mine(ctx context.Context, full string) (string, error) {
 	return full, nil
 }
 
-// sweep deletes, in the background, what there is of nodes that nobody owns, and that may have been created in the session doubted.
+// sweep deletes, in the background, what there is of a transaction's nodes that nobody owns, and that may have been created in the session
+// doubted. With its protected nodes go the ephemeral ones that were created with them under names of their own: where one is, all are.
 func (o ops) sweep(nodes []creation, doubted *session) {
-	for _, n := range nodes {
-		if n.guid == "" {
-			continue
-		}
-		c, where := call{name: "sweep", path: n.full, full: n.full, may: repeatable}, o
-		if !n.ephemeral() {
-			where.bound = nil // such a node outlives the session
-		}
-		where.unheard = true
-		where.errand(c, func(ctx context.Context, s *session) error {
-			if err := s.outlive(ctx, doubted); err != nil {
-				return err
-			}
-			full, err := s.find(ctx, n)
-			if full == "" || err != nil {
-				return err
-			}
-			if err := s.delete(ctx, full, -1); err != nil && !isNoNode(err) {
-				return err
-			}
-			o.Logger().Info("deleted a node that nobody owned", zap.String("path", full), zap.Int64("session", s.id()))
-			return nil
-		})
+	first := nodes[slices.IndexFunc(nodes, func(n creation) bool { return n.guid != "" })].full
+	c, where := call{name: "sweep", path: first, full: first, may: repeatable}, o
+	if slices.ContainsFunc(nodes, func(n creation) bool { return n.guid != "" && !n.ephemeral() }) {
+		where.bound = nil // such a node outlives the session
 	}
+	where.unheard = true
+	where.errand(c, func(ctx context.Context, s *session) error {
+		found, err := s.findAll(ctx, nodes, doubted)
+		if err != nil {
+			return err
+		}
+		var owned []string
+		for i, full := range found {
+			if full != "" && (nodes[i].guid != "" || nodes[i].ephemeral()) {
+				owned = append(owned, full)
+			}
+		}
+		if len(owned) == 0 {
+			return nil
+		}
+		if err := s.deleteFound(ctx, owned); err != nil {
+			return err
+		}
+		o.Logger().Info("deleted nodes that nobody owned", zap.Strings("paths", owned), zap.Int64("session", s.id()))
+		return nil
+	})
+}
+
+// deleteFound deletes nodes that were there a moment ago.
+func (s *session) deleteFound(ctx context.Context, full []string) error {
+	for len(full) > 0 {
+		gone, err := s.deleteAll(ctx, full)
+		if !isNoNode(err) {
+			return err
+		}
+		full = slices.Delete(full, gone, gone+1)
+	}
+	return nil
 }
 
 // errand does something in the background until it has succeeded, cannot succeed, or the client or the session it is bound to is
@@ -236,11 +251,12 @@ func tireless(attempt int, _ time.Duration) (time.Duration, bool) {
 	return min(2*time.Second, 50*time.Millisecond<<min(attempt, 10)), true
 }
 
-// DeleteGuaranteed deletes nodes whose names are not used twice, such as sequential or protected ones, whatever their versions, in one
-// transaction if there are several: once called, the deletion goes on in the background until the nodes are gone, the server refuses it
-// or a credential, the client is closed, or, for the operation of a Session, the session is over. ctx bounds only the wait: when it ends
-// the outcome is unknown. If a node was not there to begin with the error is zk.ErrNoNode; the others are deleted all the same. Curator:
-// guaranteed.
+// DeleteGuaranteed deletes a node whose name is not used twice, such as a sequential or protected one, whatever its version: once
+// called, the deletion goes on in the background until the node is gone, the server refuses it or a credential, the client is closed, or,
+// for the operation of a Session, the session is over. ctx bounds only the wait: when it ends the outcome is unknown. A node that was not
+// there to begin with is zk.ErrNoNode. Several nodes are deleted in one transaction, and those that are there although one is not; among
+// them may be some that are not protected and whose names are used again, if they are deleted only with one that is protected: once a
+// deletion is in doubt they are left alone when that is gone. Curator: guaranteed.
 func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 	c, full := o.deletions(paths)
 	if err := o.usable(ctx); err != nil {
@@ -295,13 +311,21 @@ func (o ops) deletion(c call, full []string) <-chan error {
 			case !isNoNode(err):
 				doubtful = doubtful || OutcomeOf(err) == Unknown
 				return err
-			case !doubtful: // otherwise an earlier attempt was applied
+			case !doubtful:
 				missing = err
 			}
 			left = slices.Delete(left, gone, gone+1)
+			if doubtful && len(full) > 1 { // an earlier attempt was applied, and names that are used again may be others' by now
+				left = slices.DeleteFunc(left, func(path string) bool { return !protected(path) })
+			}
 		}
 		return missing
 	})
+}
+
+func protected(path string) bool {
+	_, ok := znode.GUIDOf(znode.Base(path))
+	return ok
 }
 
 // deleteAll deletes nodes in one request. If one of them is not there, it says which.

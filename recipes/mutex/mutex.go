@@ -13,13 +13,9 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// marker is what the names of lock nodes end in, before the sequence number. Curator's, to the byte.
-const marker = "lock-"
-
 // Mutex is a fair, reentrant lock between processes and between the goroutines of one. It has no state of its own: any number of Mutex
 // values for one path are the same lock, and one may be used by many goroutines. Curator: InterProcessMutex.
 type Mutex struct {
-	path string
 	lock *queue.Lock // nil in the zero value
 }
 
@@ -85,23 +81,13 @@ func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 	if err := errors.Join(err, cfg.check()); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
-	lock := queue.Single(c, "mutex", path, queue.Rules{Name: marker, Block: []string{marker}}, data)
+	lock := queue.Single(c, "mutex", path, queue.Exclusive, data)
 	lock.HandOff = cfg.handoff
-	return &Mutex{path: path, lock: lock}, nil
+	return &Mutex{lock}, nil
 }
 
-var errZero = fmt.Errorf("mutex: %w: Mutex", framework.ErrZeroValue)
-
 func (m *Mutex) usable(ctx context.Context) error {
-	switch {
-	case m == nil || m.lock == nil:
-		return errZero
-	case ctx == nil:
-		return fmt.Errorf("mutex %s: %w", m.path, framework.ErrNilContext)
-	case ctx.Err() != nil:
-		return fmt.Errorf("mutex %s: %w", m.path, ctxerr.Of(ctx))
-	}
-	return nil
+	return queue.CheckCall(ctx, "mutex", "Mutex", m != nil && m.lock != nil)
 }
 
 // Acquire waits in line for the lock. Under the context of a valid hold of the same lock (see recipes.Hold.Context) it returns another
@@ -143,7 +129,7 @@ func (m *Mutex) Participants(ctx context.Context) ([]recipes.Participant, error)
 	if err := m.usable(ctx); err != nil {
 		return nil, err
 	}
-	return m.lock.Lines[0].Participants(ctx, marker)
+	return m.lock.Lines[0].Participants(ctx, queue.Exclusive.Name)
 }
 
 // Locker adapts the mutex for code that wants a sync.Locker. Like a sync.Mutex it is not reentrant, whatever ctx carries. Lock panics
@@ -192,10 +178,7 @@ func (l *locker) Unlock() {
 // gone is fine; one that is not named like a lock node is an error. The nodes are those that Participants lists. The request
 // takes the place of the node's data, and so of what WithIdentity or WithData told. Curator: Revoker.attemptRevoke.
 func Revoke(ctx context.Context, c *framework.Client, node string) error {
-	if ctx == nil {
-		return fmt.Errorf("mutex: revoke: %w", framework.ErrNilContext)
-	}
-	if err := queue.Revoke(ctx, c, node, marker); err != nil {
+	if err := queue.Revoke(ctx, c, node, queue.Exclusive.Name); err != nil {
 		return fmt.Errorf("mutex: revoke: %w", err)
 	}
 	return nil

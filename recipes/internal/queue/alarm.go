@@ -70,7 +70,7 @@ func (a *alarm) stop() {
 func (a *alarm) run() {
 	defer close(a.done)
 	for due := a.limit; ; {
-		if a.lock.mayWarn(a.begun.Add(due), a.limit) {
+		if a.lock.quiet.mayWarn(a.begun.Add(due), a.limit) {
 			a.warn()
 		}
 		for due <= time.Since(a.begun) {
@@ -84,15 +84,21 @@ func (a *alarm) run() {
 	}
 }
 
+// quiet keeps the warnings of all who wait for one lock apart.
+type quiet struct {
+	mu     sync.Mutex
+	warned time.Time // when the last warning was due
+}
+
 // mayWarn allows one warning in each span of limit, however many wait. It goes by the times for which warnings were meant, so that one
 // that came late does not cost the same wait its next.
-func (l *Lock) mayWarn(due time.Time, limit time.Duration) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.warned.IsZero() && due.Sub(l.warned) < limit {
+func (q *quiet) mayWarn(due time.Time, limit time.Duration) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.warned.IsZero() && due.Sub(q.warned) < limit {
 		return false
 	}
-	l.warned = due
+	q.warned = due
 	return true
 }
 

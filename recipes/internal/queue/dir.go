@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -191,16 +190,12 @@ func OwnNode() []framework.CreateOption {
 	return []framework.CreateOption{framework.Ephemeral(), framework.Sequential(), framework.Protected()}
 }
 
-// CheckPath refuses what cannot be the path of a lock of c.
-func CheckPath(c *framework.Client, path string) error {
-	if err := c.Usable(); err != nil {
-		return err
-	}
-	if err := framework.CheckPath(path); err != nil {
-		return err
-	}
-	if path == "/" {
-		return fmt.Errorf("%w %q: a lock needs a node of its own", framework.ErrInvalidPath, path)
-	}
-	return nil
+// Path is the directory's path.
+func (d *Dir) Path() string { return d.path }
+
+// Make sees to it that the directory is there, which it was not a moment ago.
+func (d *Dir) Make(ctx context.Context, s *framework.Session) error {
+	d.set(dirState{})
+	_, err := d.learn(ctx, s)
+	return err
 }

@@ -32,6 +32,9 @@ type Line struct {
 	log    *zap.Logger
 }
 
+// Exclusive are the rules of a mutex. The names are Curator's, to the byte.
+var Exclusive = Rules{Name: "lock-", Block: []string{"lock-"}}
+
 // all are the kinds of nodes in the line.
 func (r Rules) all() []string { return slices.Concat(r.Block, r.Pass) }
 
@@ -40,8 +43,8 @@ func NewLine(client *framework.Client, path string, rules Rules, data []byte) *L
 	return &Line{Dir: NewDir(path), client: client, rules: rules, data: data, log: client.Logger().With(zap.String("path", path))}
 }
 
-// key identifies the line and the kind of node: whatever view of the connection the path is named through.
-func (l *Line) key() any { return lineKey{l.client.Key(l.path), l.rules.Name} }
+// Key identifies the line and the kind of node: whatever view of the connection the path is named through.
+func (l *Line) Key() any { return lineKey{l.client.Key(l.path), l.rules.Name} }
 
 type lineKey struct {
 	path any
@@ -148,6 +151,6 @@ func vanished(err error) error {
 
 // granted is the place as what a hold has.
 func (p *place) granted() (recipes.Lock, recipes.Node) {
-	return recipes.Lock{Path: p.line.path, Key: p.line.key(), Token: p.token},
+	return recipes.Lock{Path: p.line.path, Key: p.line.Key(), Token: p.token},
 		recipes.Node{Path: p.path(), Watch: p.watch, Data: p.data}
 }

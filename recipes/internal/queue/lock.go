@@ -19,10 +19,8 @@ import (
 // Lock is what is acquired by coming to the front of a line, or of several at once. Safe for concurrent use.
 type Lock struct {
 	Spec
-	log *zap.Logger
-
-	mu     sync.Mutex
-	warned time.Time // when the last warning of a long wait was due
+	log   *zap.Logger
+	quiet *quiet
 }
 
 // Spec is what tells one kind of lock from another.
@@ -50,13 +48,26 @@ type Admission interface {
 
 // New makes a lock. It asks no server.
 func New(s Spec) *Lock {
-	l := &Lock{Spec: s}
+	l := &Lock{Spec: s, quiet: &quiet{}}
 	l.log = s.Client.Logger().With(zap.String("path", l.name()))
 	return l
 }
 
+// With is the same lock with another admission.
+func (l *Lock) With(a Admission) *Lock {
+	other := *l
+	other.Admission = a
+	return &other
+}
+
 // name is what errors and logs call the lock.
-func (l *Lock) name() string { return strings.Join(l.Paths, ", ") }
+func (l *Lock) name() string {
+	const enough = 5
+	if more := len(l.Paths) - enough; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(l.Paths[:enough], ", "), more)
+	}
+	return strings.Join(l.Paths, ", ")
+}
 
 // Single makes a lock that is a place in one line.
 func Single(client *framework.Client, recipe, path string, rules Rules, data []byte) *Lock {
@@ -73,7 +84,7 @@ var (
 // LockKey is for re-entry: that of the lock, or of the only line.
 func (l *Lock) LockKey() any {
 	if l.Key == nil {
-		return l.Lines[0].key()
+		return l.Lines[0].Key()
 	}
 	return l.Key
 }

@@ -40,6 +40,9 @@ func (l *Line) Participants(ctx context.Context, kinds ...string) ([]recipes.Par
 	return all, nil
 }
 
+// Count is how many of a directory's children are nodes of this kind.
+func Count(children []string, kind string) int { return len(lineup(children, []string{kind})) }
+
 // First reads who is first of those with a node of one of the given kinds.
 func (l *Line) First(ctx context.Context, kinds ...string) (recipes.Participant, error) {
 	children, _, err := l.client.Children(ctx, l.path)

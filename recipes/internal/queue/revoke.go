@@ -15,6 +15,9 @@ import (
 
 // Revoke asks for the lock node back, which must be named as one of those with these markers are. A node that is gone is fine.
 func Revoke(ctx context.Context, c *framework.Client, node string, markers ...string) error {
+	if ctx == nil {
+		return framework.ErrNilContext
+	}
 	if err := c.Usable(); err != nil {
 		return err
 	}

@@ -1,0 +1,37 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/ctxerr"
+)
+
+// CheckPath refuses what cannot be the path of a lock of c.
+func CheckPath(c *framework.Client, path string) error {
+	if err := c.Usable(); err != nil {
+		return err
+	}
+	if err := framework.CheckPath(path); err != nil {
+		return err
+	}
+	if path == "/" {
+		return fmt.Errorf("%w %q: a lock needs a node of its own", framework.ErrInvalidPath, path)
+	}
+	return nil
+}
+
+// CheckCall refuses a call of a method that cannot work: of a value that is not made by its constructor, without a context, or with one that
+// has ended.
+func CheckCall(ctx context.Context, pkg, kind string, made bool) error {
+	switch {
+	case !made:
+		return fmt.Errorf("%s: %w: %s", pkg, framework.ErrZeroValue, kind)
+	case ctx == nil:
+		return fmt.Errorf("%s: %w", pkg, framework.ErrNilContext)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", pkg, ctxerr.Of(ctx))
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package multilock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/queue"
+)
+
+// set is mutexes that are acquired all at once, or in order.
+type set struct {
+	client   *framework.Client
+	key      setKey
+	together *queue.Lock
+	sorted   *sequence
+	inOrder  atomic.Bool
+}
+
+func newSet(c *framework.Client, paths []string, data []byte, inOrder bool) *set {
+	key := newSetKey(c, paths)
+	s := &set{client: c, key: key, sorted: &sequence{key: key}}
+	var lines []*queue.Line
+	for _, path := range paths {
+		lines = append(lines, queue.NewLine(c, path, queue.Exclusive, data))
+		s.sorted.locks = append(s.sorted.locks, single{queue.Single(c, recipe, path, queue.Exclusive, data)})
+	}
+	s.together = queue.New(queue.Spec{Client: c, Recipe: recipe, Paths: paths, Lines: lines, Key: key})
+	for i := range paths {
+		s.sorted.order = append(s.sorted.order, i)
+	}
+	slices.SortFunc(s.sorted.order, func(a, b int) int { return strings.Compare(paths[a], paths[b]) })
+	s.inOrder.Store(inOrder)
+	return s
+}
+
+// recipe is what measurements call it.
+const recipe = "multilock"
+
+// Acquire waits for all lines.
+func (s *set) Acquire(ctx context.Context) (*recipes.Hold, error) {
+	return s.acquire(ctx, (*queue.Lock).Acquire, (*sequence).Acquire)
+}
+
+// TryAcquire waits for none.
+func (s *set) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
+	return s.acquire(ctx, (*queue.Lock).Try, (*sequence).TryAcquire)
+}
+
+func (s *set) acquire(ctx context.Context,
+	together func(*queue.Lock, context.Context) (*recipes.Hold, error),
+	inOrder func(*sequence, context.Context) (*recipes.Hold, error),
+) (*recipes.Hold, error) {
+	if hold, ok := recipes.Reenter(ctx, s.key); ok {
+		return hold, nil
+	}
+	for _, l := range s.together.Lines {
+		if _, held := recipes.Inside(ctx, l.Key()); held {
+			return nil, fmt.Errorf("acquire %s: %w", l.Path(), ErrPartlyHeld)
+		}
+	}
+	if s.inOrder.Load() {
+		return inOrder(s.sorted, ctx)
+	}
+	hold, err := together(s.together, ctx)
+	if !errors.Is(err, framework.ErrTooLarge) {
+		return hold, err
+	}
+	s.client.Logger().Warn("a multi-lock is too large for one transaction: acquiring the locks in the order of their paths, which can "+
+		"deadlock with multi-locks that do not", zap.Int("locks", len(s.together.Lines)), zap.Error(err))
+	s.inOrder.Store(true)
+	return inOrder(s.sorted, ctx)
+}
+
+// single is one mutex of a set, which re-entry is not for.
+type single struct{ *queue.Lock }
+
+// TryAcquire is Acquire without waiting.
+func (s single) TryAcquire(ctx context.Context) (*recipes.Hold, error) { return s.Try(ctx) }

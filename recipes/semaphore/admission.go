@@ -1,0 +1,273 @@
+package semaphore
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strconv"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/queue"
+)
+
+// admission lets somebody have n permits. As in Curator, only who is at the front of the line in locks adds to leases, after having counted
+// them; or who finds, as of the transaction that adds them, that the line was empty and that they are not too many.
+type admission struct {
+	*Semaphore
+	n int
+}
+
+// errAgain: something has changed between looking and acting.
+var errAgain = errors.New("semaphore: look again")
+
+// Peek reads whether there are permits.
+func (a *admission) Peek(ctx context.Context) error {
+	s, err := a.client.Session(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := a.limit.read(ctx, s, a.used)
+	if err != nil {
+		return err
+	}
+	leases, _, err := a.client.Children(ctx, a.leases.Path())
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	if !a.fits(leases, r) {
+		return queue.ErrBusy
+	}
+	return nil
+}
+
+// fits reports whether there is room among the leases.
+func (a *admission) fits(leases []string, r reading) bool {
+	return queue.Count(leases, leaseMarker)+a.n <= r.permits
+}
+
+// Direct takes permits that nobody waits for, in one transaction.
+func (a *admission) Direct(ctx context.Context, s *framework.Session) (*recipes.Hold, error) {
+	for {
+		r, err := a.limit.read(ctx, s, a.used)
+		if err != nil {
+			return nil, err
+		}
+		if a.n > r.permits || a.rush.Load() {
+			return nil, queue.ErrBusy
+		}
+		hold, err := a.directly(ctx, s, r)
+		switch {
+		case errors.Is(err, errAgain):
+			continue
+		case errors.Is(err, queue.ErrBusy):
+			a.rush.Store(true)
+		}
+		return hold, err
+	}
+}
+
+func (a *admission) directly(ctx context.Context, s *framework.Session, r reading) (*recipes.Hold, error) {
+	t, err := a.take(ctx, s, r, nil, a.leases.Dir, a.locks.Dir)
+	if err != nil {
+		return nil, err
+	}
+	leases, locks := t.Count[0], t.Count[1]
+	if leases == nil || locks == nil || int(leases.NumChildren) > r.permits || locks.NumChildren > 0 {
+		queue.Withdraw(ctx, s, t.Nodes...)
+		return nil, queue.ErrBusy
+	}
+	return a.hold(ctx, s, t)
+}
+
+// Admit waits at the front of the line until there are permits, and takes them in exchange for the place.
+func (a *admission) Admit(ctx context.Context, turn *queue.Turn) (*recipes.Hold, error) {
+	var limit limitView
+	for waited := false; ; {
+		leases, changed, err := a.look(ctx, turn)
+		if err != nil {
+			return nil, err
+		}
+		if err := limit.refresh(ctx, a, turn.Session()); err != nil {
+			return nil, err
+		}
+		if a.fits(leases, limit.reading) {
+			hold, err := a.exchange(ctx, turn, limit.reading)
+			switch {
+			case errors.Is(err, errAgain):
+				limit = limitView{}
+				continue
+			case !errors.Is(err, queue.ErrBusy):
+				a.rush.Store(waited)
+				return hold, err
+			}
+		}
+		if !turn.MayWait() {
+			return nil, queue.ErrBusy
+		}
+		waited = true
+		if err := turn.Await(ctx, changed, limit.watch); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// look reads the leases with a watch.
+func (a *admission) look(ctx context.Context, turn *queue.Turn) ([]string, *framework.Watch, error) {
+	var leases []string
+	changed, err := queue.Patiently(ctx, turn.Session(), func(ctx context.Context) (w *framework.Watch, err error) {
+		leases, _, w, err = turn.Session().ChildrenW(ctx, a.leases.Path())
+		return w, err
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil, a.leases.Make(ctx, turn.Session()) // there is none
+	}
+	return leases, changed, err
+}
+
+// limitView is what somebody who waits knows of the limit.
+type limitView struct {
+	reading
+	watch *framework.Watch // nil: nothing is known, or the limit is fixed
+}
+
+// refresh reads the limit unless it is known, and is as it was.
+func (v *limitView) refresh(ctx context.Context, a *admission, s *framework.Session) error {
+	if v.watch != nil && v.watch.Event() == 0 {
+		return nil
+	}
+	_, err := queue.Patiently(ctx, s, func(ctx context.Context) (_ struct{}, err error) {
+		v.reading, v.watch, err = a.limit.watch(ctx, s, a.used)
+		return struct{}{}, err
+	})
+	return err
+}
+
+// exchange takes permits and gives up the place in line, in one transaction.
+func (a *admission) exchange(ctx context.Context, turn *queue.Turn, r reading) (*recipes.Hold, error) {
+	t, err := a.take(ctx, turn.Session(), r, []framework.Op{framework.DeleteOp(turn.Node(), -1)}, a.leases.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return a.hold(ctx, turn.Session(), t)
+}
+
+// take makes the transaction that creates leases, and whatever goes with them, if the limit is still r.
+func (a *admission) take(ctx context.Context, s *framework.Session, r reading, with []framework.Op, count ...*queue.Dir) (queue.Entered, error) {
+	nodes, err := a.nodes(ctx, s, r)
+	if err != nil {
+		return queue.Entered{}, err
+	}
+	limit := a.limit.check(r)
+	done, err := queue.Entry{Nodes: nodes, Count: count, With: append(limit, with...)}.Do(ctx, s)
+	var refused *queue.RefusedError
+	switch {
+	case errors.As(err, &refused) && refused.Op < len(limit):
+		a.limit.forget()
+		return queue.Entered{}, errAgain
+	case errors.As(err, &refused) && errors.Is(err, zk.ErrNoNode):
+		return queue.Entered{}, queue.ErrVanished // the place in line
+	case errors.Is(err, zk.ErrNodeExists) && a.slots != nil:
+		return queue.Entered{}, errAgain // somebody else has taken the slot
+	}
+	return done, err
+}
+
+// nodes are a lease for each permit, and a slot.
+func (a *admission) nodes(ctx context.Context, s *framework.Session, r reading) ([]queue.NewNode, error) {
+	var nodes []queue.NewNode
+	for range a.n {
+		nodes = append(nodes, queue.NewNode{Dir: a.leases.Dir, Name: leaseMarker, Data: a.data, Options: queue.OwnNode()})
+	}
+	if a.slots == nil {
+		return nodes, nil
+	}
+	free, err := a.freeSlots(ctx, s, r.permits)
+	for _, i := range free {
+		nodes = append(nodes, queue.NewNode{
+			Dir: a.slots, Name: strconv.Itoa(i), Data: a.data, Options: []framework.CreateOption{framework.Ephemeral()},
+		})
+	}
+	return nodes, err
+}
+
+// freeSlots are the n smallest numbers that nobody has. There are as many as there are permits, so that if too few are free, somebody is
+// about to withdraw, and will be seen to do so among the leases.
+func (a *admission) freeSlots(ctx context.Context, s *framework.Session, permits int) (free []int, err error) {
+	taken, _, err := s.Children(ctx, a.slots.Path())
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, err
+	}
+	for i := 0; i < permits && len(free) < a.n; i++ {
+		if !slices.Contains(taken, strconv.Itoa(i)) {
+			free = append(free, i)
+		}
+	}
+	if len(free) < a.n {
+		return nil, queue.ErrBusy
+	}
+	return free, nil
+}
+
+// hold makes a hold of permits that were taken.
+func (a *admission) hold(ctx context.Context, s *framework.Session, t queue.Entered) (*recipes.Hold, error) {
+	var token int64
+	if t.Count[0] != nil {
+		token = t.Count[0].Mzxid
+	}
+	footing, err := queue.Settle(ctx, s, func(ctx context.Context, again bool) (err error) {
+		if token == 0 || again {
+			token, err = queue.Confirm(ctx, s, t.Nodes[0])
+		}
+		return err
+	})
+	if err != nil {
+		queue.Withdraw(ctx, s, t.Nodes...)
+		return nil, err
+	}
+	g := recipes.Grant{
+		Session: s,
+		Footing: footing,
+		Recipe:  a.lock.Recipe,
+		Locks:   []recipes.Lock{{Path: a.path, Key: a.lock.LockKey(), Token: token}},
+	}
+	for _, node := range t.Nodes {
+		g.Nodes = append(g.Nodes, recipes.Node{Path: node})
+	}
+	return recipes.NewHold(g), nil
+}
+
+// used tells whether anybody has a permit, or waits for one.
+func (s *Semaphore) used(ctx context.Context, session *framework.Session) (bool, error) {
+	for _, dir := range []string{s.leases.Path(), s.locks.Path()} {
+		stat, err := session.Exists(ctx, dir)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return false, err
+		}
+		if err == nil && stat.NumChildren > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Holder reads who has had a permit for longest.
+func (a *admission) Holder(ctx context.Context) (recipes.Participant, error) {
+	return a.leases.First(ctx, leaseMarker)
+}
+
+// Slots are the numbers of a hold's permits, in the order of size: from 0 to less than the limit, each of them nobody else's while the hold is
+// valid. Nil if it is not a hold of a semaphore that was made WithSlots.
+func Slots(h *recipes.Hold) []int {
+	var slots []int
+	for _, node := range h.Paths() {
+		n, err := strconv.Atoi(path.Base(node))
+		if err == nil && path.Base(path.Dir(node)) == "slots" {
+			slots = append(slots, n)
+		}
+	}
+	return slots
+}

@@ -1,0 +1,212 @@
+package semaphore
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework"
+)
+
+// maxPermits is what fits into a limit's node.
+const maxPermits = math.MaxInt32
+
+// limit is how many permits there are, as a node says: Curator's SharedCount, four bytes, big endian. A limit that is fixed is noted in the
+// semaphore's own node, so that processes that do not agree find out. Safe for concurrent use.
+type limit struct {
+	node    string
+	permits int  // as given to New
+	shared  bool // the node says how many there are, otherwise New does
+
+	mu    sync.Mutex
+	known *reading // nil: not known
+}
+
+// reading is what was read of a limit.
+type reading struct {
+	permits int
+	version int32 // of the node; -1: it has nothing to say
+}
+
+// check is the operation by which a transaction fails if the limit has changed; nil if there is nothing that could.
+func (l *limit) check(r reading) []framework.Op {
+	if r.version < 0 {
+		return nil
+	}
+	return []framework.Op{framework.CheckOp(l.node, r.version)}
+}
+
+func newLimit(path string, permits int, shared string) (*limit, error) {
+	if shared == "" {
+		return &limit{node: path, permits: permits}, nil
+	}
+	if err := framework.CheckPath(shared); err != nil {
+		return nil, fmt.Errorf("shared limit: %w", err)
+	}
+	if shared == "/" || shared == path+"/locks" || shared == path+"/leases" || shared == path+"/slots" {
+		return nil, fmt.Errorf("shared limit: %w %q: it needs a node of its own", framework.ErrInvalidPath, shared)
+	}
+	return &limit{node: shared, permits: permits, shared: true}, nil
+}
+
+// admits refuses what can never be had.
+func (l *limit) admits(n int) error {
+	if err := checkPermits(n); err != nil {
+		return err
+	}
+	if !l.shared && n > l.permits {
+		return fmt.Errorf("%w: %d permits of %d", ErrLimit, n, l.permits)
+	}
+	return nil
+}
+
+func (l *limit) cached() (reading, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known == nil {
+		return reading{}, false
+	}
+	return *l.known, true
+}
+
+func (l *limit) remember(r reading) reading {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known = &r
+	return r
+}
+
+// forget makes the next read ask the servers.
+func (l *limit) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known = nil
+}
+
+// errChanged: the limit's node is not any more what it was a moment ago.
+var errChanged = errors.New("semaphore: the limit has changed")
+
+// usage tells whether anybody uses the semaphore.
+type usage func(context.Context, *framework.Session) (bool, error)
+
+// read is what is known of the limit, or else what the node says.
+func (l *limit) read(ctx context.Context, s *framework.Session, used usage) (reading, error) {
+	if r, ok := l.cached(); ok {
+		return r, nil
+	}
+	for {
+		data, stat, err := s.Get(ctx, l.node)
+		r, err := l.judge(ctx, s, data, stat, err, used)
+		if !errors.Is(err, errChanged) {
+			return r, err
+		}
+	}
+}
+
+// watch is what the node says, and a watch on it; nil if the limit is fixed.
+func (l *limit) watch(ctx context.Context, s *framework.Session, used usage) (reading, *framework.Watch, error) {
+	if !l.shared {
+		r, err := l.read(ctx, s, used)
+		return r, nil, err
+	}
+	for {
+		data, stat, w, err := s.GetW(ctx, l.node)
+		r, err := l.judge(ctx, s, data, stat, err, used)
+		if !errors.Is(err, errChanged) {
+			return r, w, err
+		}
+	}
+}
+
+// judge makes of what was read a limit. A node that says nothing is made to say what New was given, and so is one that says something else
+// if the limit is fixed and nobody uses the semaphore.
+func (l *limit) judge(ctx context.Context, s *framework.Session, data []byte, stat *zk.Stat, err error, used usage) (reading, error) {
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return reading{}, l.create(ctx, s)
+	case errors.Is(err, zk.ErrNoAuth) && !l.shared:
+		return l.remember(reading{l.permits, -1}), nil
+	case err != nil:
+		return reading{}, err
+	case len(data) == 0:
+		return l.write(ctx, s, stat.Version)
+	}
+	n, ok := decode(data)
+	switch {
+	case l.shared && (!ok || n < 0):
+		return reading{}, fmt.Errorf("%w: %s holds %q, not a number of permits in four bytes", ErrLimit, l.node, data)
+	case l.shared || ok && n == l.permits:
+		return l.remember(reading{n, stat.Version}), nil
+	case !ok:
+		return l.remember(reading{l.permits, -1}), nil // what somebody else keeps there is not ours to change
+	}
+	inUse, err := used(ctx, s)
+	switch {
+	case err != nil:
+		return reading{}, err
+	case inUse:
+		return reading{}, fmt.Errorf("%w of %s: %d here, %d for those who use it now", ErrLimit, l.node, l.permits, n)
+	}
+	return l.write(ctx, s, stat.Version)
+}
+
+// create makes the node, which is to be read again then.
+func (l *limit) create(ctx context.Context, s *framework.Session) error {
+	if !l.shared {
+		return cmp.Or(s.CreateContainers(ctx, l.node), errChanged)
+	}
+	_, err := s.Create(ctx, l.node, encode(l.permits), framework.WithParents())
+	if err == nil || errors.Is(err, zk.ErrNodeExists) {
+		return errChanged
+	}
+	return err
+}
+
+// write notes the limit in the node if that has this version.
+func (l *limit) write(ctx context.Context, s *framework.Session, version int32) (reading, error) {
+	stat, err := s.Set(ctx, l.node, encode(l.permits), version)
+	switch {
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
+		return reading{}, errChanged
+	case errors.Is(err, zk.ErrNoAuth) && !l.shared:
+		return l.remember(reading{l.permits, -1}), nil
+	case err != nil:
+		return reading{}, err
+	}
+	return l.remember(reading{l.permits, stat.Version}), nil
+}
+
+// set changes a limit that is shared.
+func (l *limit) set(ctx context.Context, c *framework.Client, permits int) error {
+	switch {
+	case !l.shared:
+		return fmt.Errorf("%w: it is fixed to %d, see WithSharedLimit", ErrLimit, l.permits)
+	case permits < 0 || permits > maxPermits:
+		return fmt.Errorf("%w: permits %d must be between 0 and %d", ErrLimit, permits, maxPermits)
+	}
+	for {
+		_, err := c.Set(ctx, l.node, encode(permits), -1)
+		if !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		_, err = c.Create(ctx, l.node, encode(permits), framework.WithParents())
+		if !errors.Is(err, zk.ErrNodeExists) {
+			return err
+		}
+	}
+}
+
+func encode(permits int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(permits)) }
+
+func decode(data []byte) (permits int, ok bool) {
+	if len(data) != 4 {
+		return 0, false
+	}
+	return int(int32(binary.BigEndian.Uint32(data))), true
+}
