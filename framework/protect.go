@@ -203,7 +203,9 @@ func (o ops) sweep(nodes []creation, doubted *session) {
 		if err := s.deleteFound(ctx, owned); err != nil {
 			return err
 		}
-		o.Logger().Info("deleted nodes that nobody owned", zap.Strings("paths", owned), zap.Int64("session", s.id()))
+		for _, full := range owned {
+			o.Logger().Info("deleted a node that nobody owned", zap.String("path", full), zap.Int64("session", s.id()))
+		}
 		return nil
 	})
 }

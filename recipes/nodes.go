@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework"
 )
@@ -81,6 +82,8 @@ func (n *nodes) paths() []string {
 
 // forsake deletes what is left where the session lives on.
 func (n *nodes) forsake(reason error) {
+	n.Session.Logger().Warn("hold ended", zap.String("path", n.Nodes[0].Path), zap.Int64("session", n.Session.ID()),
+		zap.Int64("token", n.Locks[0].Token), zap.Error(reason))
 	var gone *goneError
 	switch {
 	case errors.Is(reason, framework.ErrSuspended):

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/docent-zk/docent/framework"
 )
 
@@ -117,9 +115,6 @@ func (t *tenure) end(reason error) {
 	defer t.vacate()
 	t.forsake(reason)
 	t.measure(time.Since(t.begun), reason)
-	s, locks := t.session(), t.locks()
-	s.Logger().Warn("hold ended", zap.String("path", locks[0].Path), zap.Int("locks", len(locks)), zap.Int64("session", s.ID()),
-		zap.Int64("token", locks[0].Token), zap.Error(reason))
 }
 
 // strike also says of what the levels were parts.
