@@ -165,10 +165,10 @@ func (a *admission) take(ctx context.Context, s *framework.Session, r reading, w
 	done, err := queue.Entry{Nodes: nodes, Count: count, With: append(limit, with...)}.Do(ctx, s)
 	var refused *queue.RefusedError
 	switch {
-	case errors.As(err, &refused) && refused.Op < len(limit):
+	case errors.As(err, &refused) && refused.Op < len(limit) && (errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode)):
 		a.limit.forget()
 		return queue.Entered{}, errAgain
-	case errors.As(err, &refused) && errors.Is(err, zk.ErrNoNode):
+	case refused != nil && errors.Is(err, zk.ErrNoNode):
 		return queue.Entered{}, queue.ErrVanished // the place in line
 	case errors.Is(err, zk.ErrNodeExists) && a.slots != nil:
 		return queue.Entered{}, errAgain // somebody else has taken the slot
