@@ -38,7 +38,7 @@ type p07Ops interface {
 	Create(context.Context, string, []byte, ...framework.CreateOption) (string, error)
 	CreateContainers(context.Context, string) error
 	Delete(context.Context, string, int32) error
-	DeleteGuaranteed(context.Context, string) error
+	DeleteGuaranteed(context.Context, ...string) error
 	Exists(context.Context, string) (*zk.Stat, error)
 	ExistsW(context.Context, string) (*zk.Stat, *framework.Watch, error)
 	Get(context.Context, string) ([]byte, *zk.Stat, error)
