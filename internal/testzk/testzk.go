@@ -163,6 +163,12 @@ func Path(t testing.TB) string {
 // Observer is a plain connection of the driver, to look at the servers without docent.
 func Observer(t testing.TB) *zk.Conn {
 	t.Helper()
+	return ObserverOf(t, connect)
+}
+
+// ObserverOf is an Observer of other servers.
+func ObserverOf(t testing.TB, connect string) *zk.Conn {
+	t.Helper()
 	conn, events, err := zk.Connect(strings.Split(connect, ","), SessionTimeout, zk.WithLogInfo(false))
 	require.NoError(t, err)
 	t.Cleanup(func() {

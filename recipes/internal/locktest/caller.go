@@ -1,0 +1,133 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/zktest/proxy"
+)
+
+// ways are the two ways to a hold.
+func ways(l Lock) map[string]func(context.Context) (*recipes.Hold, error) {
+	return map[string]func(context.Context) (*recipes.Hold, error){"Acquire": l.Acquire, "TryAcquire": l.TryAcquire}
+}
+
+func endedContextLoses(t *testing.T, k Kind) {
+	s := newStage(t, k)
+	reason := errors.New("changed my mind")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(reason)
+	late, cancelLate := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+	defer cancelLate()
+	for name, acquire := range ways(s.lock(s.client())) {
+		hold, err := acquire(ctx)
+		require.Nil(t, hold, name)
+		require.ErrorIs(t, err, context.Canceled, name)
+		require.ErrorIs(t, err, reason, name)
+		require.NotErrorIs(t, err, recipes.ErrNotAcquired, name)
+		_, err = acquire(late)
+		require.ErrorIs(t, err, context.DeadlineExceeded, name)
+	}
+	s.empty()
+}
+
+func noContext(t *testing.T, k Kind) {
+	s := newStage(t, k)
+	for name, acquire := range ways(s.lock(s.client())) {
+		var none context.Context
+		hold, err := acquire(none)
+		require.Nil(t, hold, name)
+		require.ErrorIs(t, err, framework.ErrNilContext, name)
+	}
+	s.empty()
+}
+
+func contextOfTheAcquire(t *testing.T, k Kind) {
+	s := newStage(t, k)
+	for name, acquire := range ways(s.lock(s.client())) {
+		ctx, cancel := context.WithCancel(context.Background())
+		hold, err := acquire(ctx)
+		require.NoError(t, err, name)
+		work := hold.Context(context.Background())
+		cancel()
+		require.NoError(t, hold.Err(), name)
+		require.NoError(t, work.Err(), name)
+		s.release(hold)
+		require.ErrorIs(t, context.Cause(work), recipes.ErrNotHeld)
+	}
+	s.empty()
+}
+
+func deadlineEndsTheWait(t *testing.T, k Kind) {
+	s := newStage(t, k)
+	holder := s.occupy(s.client())
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	_, err := s.lock(s.client()).Acquire(ctx)
+	require.ErrorIs(t, err, recipes.ErrNotAcquired)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	s.waits(0)
+	require.NoError(t, holder.Err())
+	s.release(holder)
+	s.empty()
+}
+
+func deadlineInAnOutage(t *testing.T, k Kind) {
+	for name, outage := range map[string]func(*proxy.Proxy){
+		"refused": func(p *proxy.Proxy) { _ = p.Refuse(true) },
+		"silent":  func(p *proxy.Proxy) { p.Blackhole(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, k)
+			client, p := s.proxied()
+			lock := s.lock(client)
+			outage(p)
+			for how, acquire := range ways(lock) {
+				ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+				began := time.Now()
+				_, err := acquire(ctx)
+				took := time.Since(began)
+				cancel()
+				require.ErrorIs(t, err, context.DeadlineExceeded, how)
+				require.Less(t, took, soon, how)
+			}
+		})
+	}
+}
+
+func closeOfTheClient(t *testing.T, k Kind) {
+	s := newStage(t, k)
+	closing, err := framework.New(testzk.Connect(), framework.WithSessionTimeout(testzk.SessionTimeout))
+	require.NoError(t, err)
+	defer closing.Close()
+	lock := s.lock(closing)
+	s.fill(s.client())
+	before := s.settled(0)
+	hold := s.acquire(lock)
+	work := hold.Context(context.Background())
+	waiter := s.start(s.rival(closing))
+	s.waitsBehind(1)
+	began := time.Now()
+	require.NoError(t, closing.Close())
+	nodes, err := s.nodes()
+	require.NoError(t, err)
+	require.ElementsMatch(t, before, nodes, "Close returned before the nodes were gone")
+	_, err = waiter.wait()
+	require.Less(t, time.Since(began), soon)
+	require.ErrorIs(t, err, framework.ErrClosed)
+	lostTo(t, hold, work, framework.ErrClosed)
+	for name, acquire := range ways(lock) {
+		_, err := acquire(testzk.Context(t))
+		require.ErrorIs(t, err, framework.ErrClosed, name)
+	}
+	s.release(s.acquire(s.lock(s.client())))
+	s.empty()
+}

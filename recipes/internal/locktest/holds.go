@@ -1,0 +1,192 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+)
+
+func reentry(t *testing.T, k Kind) {
+	if k.Reenters {
+		t.Run("levels share the node", func(t *testing.T) { levels(t, k) })
+		t.Run("only the same lock of the same client under a valid hold", func(t *testing.T) { strangers(t, k) })
+		return
+	}
+	t.Run("refused", func(t *testing.T) { noReentry(t, k) })
+}
+
+func levels(t *testing.T, k Kind) {
+	s := newStage(t, k)
+	client, other := s.client(), s.client()
+	s.fill(other)
+	outer := s.acquire(s.lock(client))
+	nodes := s.settled(s.shape.held)
+	ctx := outer.Context(testzk.Context(t))
+	same := s.lock(client) // another value, the same lock
+	inner, err := same.Acquire(ctx)
+	require.NoError(t, err)
+	innermost, err := same.TryAcquire(inner.Context(ctx))
+	require.NoError(t, err)
+	for _, level := range []*recipes.Hold{inner, innermost} {
+		require.Equal(t, outer.Token(), level.Token())
+		require.Equal(t, outer.Path(), level.Path())
+	}
+	s.release(outer, innermost) // in whatever order
+	require.ErrorIs(t, outer.Err(), recipes.ErrNotHeld)
+	require.ErrorIs(t, innermost.Release(), recipes.ErrNotHeld, "no level is another one's to release")
+	require.ErrorIs(t, context.Cause(ctx), recipes.ErrNotHeld)
+	require.NoError(t, inner.Err())
+	require.ElementsMatch(t, nodes, s.settled(s.shape.held))
+	_, err = s.rival(other).TryAcquire(testzk.Context(t))
+	require.ErrorIs(t, err, recipes.ErrNotAcquired, "a level is still held")
+	s.release(inner)
+	hold, err := s.rival(other).TryAcquire(testzk.Context(t))
+	require.NoError(t, err)
+	s.release(hold)
+	s.empty()
+}
+
+func strangers(t *testing.T, k Kind) {
+	s := newStage(t, k)
+	client, other := s.client(), s.client()
+	s.fill(other)
+	hold := s.acquire(s.lock(client))
+	inside := hold.Context(testzk.Context(t))
+	_, err := s.rival(other).TryAcquire(inside)
+	require.ErrorIs(t, err, recipes.ErrNotAcquired, "another client is somebody else")
+	if k.Rival == nil {
+		_, err = s.lock(client).TryAcquire(testzk.Context(t))
+		require.ErrorIs(t, err, recipes.ErrNotAcquired, "under the outer context we are somebody else")
+	}
+	elsewhere, err := k.New(t, client, s.path+"-elsewhere").TryAcquire(inside)
+	require.NoError(t, err)
+	require.NotEqual(t, hold.Token(), elsewhere.Token())
+	s.release(elsewhere, hold)
+
+	after, err := s.lock(client).Acquire(context.WithoutCancel(inside))
+	require.NoError(t, err)
+	require.Greater(t, after.Token(), hold.Token(), "a hold that has ended is not re-entered")
+	s.release(after)
+	s.empty()
+}
+
+func noReentry(t *testing.T, k Kind) {
+	s := newStage(t, k)
+	client := s.client()
+	s.fill(client)
+	hold := s.acquire(s.lock(client))
+	nodes := s.settled(s.shape.held)
+	inside := hold.Context(testzk.Context(t))
+	ctx, cancel := context.WithTimeout(inside, 200*time.Millisecond)
+	defer cancel()
+	_, err := s.lock(client).Acquire(ctx)
+	require.ErrorIs(t, err, recipes.ErrNotAcquired)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, err = s.lock(client).TryAcquire(inside)
+	require.ErrorIs(t, err, recipes.ErrNotAcquired)
+	require.NoError(t, hold.Err())
+	require.ElementsMatch(t, nodes, s.settled(s.shape.held))
+	s.release(hold)
+	s.empty()
+}
+
+// From hold to hold, client to client, session to session, and from one incarnation of the nodes above to the next.
+func tokensGrow(t *testing.T, k Kind) {
+	s := newStage(t, k)
+	a, p := s.proxied(patient)
+	b := s.client()
+	last := int64(0)
+	take := func(l Lock, try bool) {
+		t.Helper()
+		acquire := l.Acquire
+		if try {
+			acquire = l.TryAcquire
+		}
+		hold, err := acquire(testzk.Context(t))
+		require.NoError(t, err)
+		require.Greater(t, hold.Token(), last)
+		last = hold.Token()
+		s.release(hold)
+		s.becomes(0, nil)
+		require.Equal(t, last, hold.Token(), "it stays readable")
+	}
+	for range 2 {
+		for _, l := range []Lock{s.lock(a), s.lock(b), s.rival(b)} {
+			take(l, false)
+			take(l, true)
+		}
+	}
+	mine := s.lock(a)
+	take(mine, false)
+	former := s.session(a)
+	s.expire(a, p)
+	closes(t, former.Done(), "the session does not notice its end")
+	take(mine, false)
+	require.NotEqual(t, former.ID(), s.session(a).ID())
+	yours := s.lock(b)
+	for range 2 { // by one who knew the former nodes, and by one who did not
+		s.removeTree()
+		take(mine, false)
+		take(yours, false)
+		mine, yours = yours, s.lock(b)
+	}
+}
+
+func releases(t *testing.T, k Kind) {
+	t.Run("nil and zero", func(t *testing.T) {
+		var none *recipes.Hold
+		require.ErrorIs(t, none.Release(), recipes.ErrNotHeld)
+		require.ErrorIs(t, (&recipes.Hold{}).Release(), recipes.ErrNotHeld)
+	})
+	t.Run("never touch a later hold", func(t *testing.T) {
+		s := newStage(t, k)
+		lock := s.lock(s.client())
+		var stale *recipes.Hold
+		for range 5 {
+			hold := s.acquire(lock)
+			nodes := s.becomes(s.shape.held, nil)
+			require.ErrorIs(t, stale.Release(), recipes.ErrNotHeld)
+			require.NoError(t, hold.Err())
+			require.ElementsMatch(t, nodes, s.becomes(s.shape.held, nil))
+			s.release(hold)
+			stale = hold
+		}
+		s.empty()
+	})
+	t.Run("many goroutines and one of them releases", func(t *testing.T) {
+		s := newStage(t, k)
+		hold := s.acquire(s.lock(s.client()))
+		work := hold.Context(context.Background())
+		var released atomic.Int64
+		contend(t, 10, func(int) error {
+			err := hold.Release()
+			if errors.Is(err, recipes.ErrNotHeld) {
+				return nil
+			}
+			released.Add(1)
+			return err
+		})
+		require.ErrorIs(t, context.Cause(work), recipes.ErrNotHeld)
+		require.EqualValues(t, 1, released.Load())
+		s.empty()
+	})
+	t.Run("the node is gone when release returns", func(t *testing.T) {
+		s := newStage(t, k)
+		client, other := s.client(), s.client()
+		s.fill(other)
+		for range 3 {
+			s.release(s.acquire(s.lock(client)))
+			hold, err := s.rival(client).TryAcquire(testzk.Context(t))
+			require.NoError(t, err)
+			s.release(hold)
+		}
+		s.empty()
+	})
+}

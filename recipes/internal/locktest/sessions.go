@@ -1,0 +1,171 @@
+package locktest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/retry"
+)
+
+func expiryInTheWait(t *testing.T, k Kind) {
+	s := newStage(t, k)
+	first := s.client()
+	holder := s.occupy(first)
+	before := s.settled(s.shape.rivalHeld)
+	client, p := s.proxied()
+	former := s.session(client)
+	waiter := s.start(s.lock(client))
+	stale := s.becomes(s.shape.waiting, before)
+	s.expire(client, p)
+	closes(t, former.Done(), "the session does not notice its end")
+	s.eventually(func() bool { return len(s.owned(s.session(client).ID())) == s.shape.waiting }, "the waiter does not queue again")
+	require.NoError(t, holder.Err())
+	require.True(t, waiter.waiting(), "the lock is held")
+	s.release(holder)
+	hold := waiter.won(t)
+	now := s.settled(s.shape.held)
+	for _, node := range stale {
+		require.NotContains(t, now, node)
+	}
+	require.NotEqual(t, former.ID(), s.session(client).ID())
+	require.Len(t, s.owned(s.session(client).ID()), s.shape.held)
+	s.release(hold)
+	s.empty()
+}
+
+func expiryInTheHold(t *testing.T, k Kind) {
+	s := newStage(t, k)
+	client, p := s.proxied()
+	other := s.client()
+	s.fill(other)
+	hold := s.acquire(s.lock(client))
+	work := hold.Context(context.Background())
+	waiter := s.start(s.rival(other))
+	s.waitsBehind(1)
+	s.expire(client, p)
+	next := waiter.won(t)
+	lostTo(t, hold, work, framework.ErrSessionLost)
+	require.NoError(t, next.Err(), "the release of what was lost does not touch it")
+	require.Greater(t, next.Token(), hold.Token())
+	s.release(next)
+	s.release(s.acquire(s.lock(client)))
+	s.empty()
+}
+
+// A holder that hears nothing any more knows from the clock, and before the servers.
+func silentHolder(t *testing.T, k Kind) {
+	s := newStage(t, k)
+	client, p := s.proxied()
+	other := s.client()
+	s.fill(other)
+	hold := s.acquire(s.lock(client))
+	work := hold.Context(context.Background())
+	waiter := s.start(s.rival(other))
+	s.waitsBehind(1)
+	p.Blackhole(true)
+	closes(t, work.Done(), "the context does not end")
+	require.True(t, waiter.waiting(), "the hold ended later than the next began")
+	require.ErrorIs(t, hold.Err(), framework.ErrSessionLost)
+	next := waiter.won(t)
+	lostTo(t, hold, work, framework.ErrSessionLost)
+	require.Greater(t, next.Token(), hold.Token())
+	s.release(next)
+	p.Blackhole(false)
+	s.empty()
+}
+
+// The servers may keep a session, and with it nodes, that its client has given up already.
+func formerSession(t *testing.T, k Kind) {
+	s := newStage(t, k)
+	holder := s.occupy(s.client())
+	before := s.settled(s.shape.rivalHeld)
+	client, p := s.proxied()
+	former := s.session(client)
+	waiter := s.start(s.lock(client))
+	stale := s.becomes(s.shape.waiting, before)
+
+	p.BlackholeReplies(true) // the servers hear the client, and keep its session; the client hears nothing
+	closes(t, former.Done(), "the session does not notice the silence")
+	s.release(holder)
+	p.BlackholeReplies(false)
+	hold := waiter.won(t)
+	own := s.owned(s.session(client).ID())
+	require.NotEqual(t, former.ID(), s.session(client).ID())
+	require.NotEmpty(t, own)
+	for _, node := range stale {
+		require.NotContains(t, own, node)
+	}
+	s.release(hold)
+	s.empty()
+}
+
+func outageInTheWait(t *testing.T, k Kind) {
+	s := newStage(t, k)
+	first := s.client()
+	holder := s.occupy(first)
+	client, p := s.proxied(framework.WithRetry(retry.Never()))
+	states := make(chan framework.State, 10)
+	defer client.Listen(func(c framework.StateChange) { states <- c.State })()
+	early := s.start(s.lock(client))
+	s.waits(1)
+	late := s.start(s.rival(first))
+	s.waits(2)
+	line, err := s.queue()
+	require.NoError(t, err)
+
+	require.NoError(t, p.Refuse(true))
+	require.Equal(t, framework.Suspended, <-states)
+	require.NoError(t, p.Refuse(false))
+	require.Equal(t, framework.Reconnected, <-states)
+	s.waits(2)
+	same, err := s.queue()
+	require.NoError(t, err)
+	require.ElementsMatch(t, line, same)
+	s.release(holder)
+	hold := early.won(t)
+	require.True(t, late.waiting())
+	s.release(s.handOver(hold, late))
+	s.empty()
+}
+
+func handOverInAnOutage(t *testing.T, k Kind) {
+	s := newStage(t, k)
+	holder := s.occupy(s.client())
+	client, p := s.proxied()
+	waiter := s.start(s.lock(client))
+	s.waits(1)
+	require.NoError(t, p.Refuse(true))
+	s.release(holder)
+	require.NoError(t, p.Refuse(false))
+	s.release(waiter.won(t))
+	s.empty()
+}
+
+// A release waits for the session timeout at most, and the servers do the rest.
+func releaseWhileCutOff(t *testing.T, k Kind) {
+	s := newStage(t, k)
+	client, p := s.proxied()
+	other := s.client()
+	s.fill(other)
+	hold := s.acquire(s.lock(client))
+	work := hold.Context(context.Background())
+	waiter := s.start(s.rival(other))
+	s.waitsBehind(1)
+	p.Blackhole(true)
+	began := time.Now()
+	err := hold.Release()
+	require.Less(t, time.Since(began), testzk.SessionTimeout+soon)
+	require.ErrorIs(t, err, recipes.ErrReleasePending)
+	require.NotErrorIs(t, err, framework.ErrSessionLost, "the hold was valid until it was released")
+	require.ErrorIs(t, context.Cause(work), recipes.ErrNotHeld)
+	s.release(waiter.won(t))
+	p.Blackhole(false)
+	require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
+	s.empty()
+}
