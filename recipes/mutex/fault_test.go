@@ -46,73 +46,12 @@ func TestGrantThatRacesWithCancellationIsHandedBack(t *testing.T) {
 	testzk.Empty(t, path)
 }
 
-func TestTimeoutHoldsDuringAnOutage(t *testing.T) {
-	t.Parallel()
-	for name, outage := range map[string]func(*proxy.Proxy){
-		"refused": func(p *proxy.Proxy) { _ = p.Refuse(true) },
-		"silent":  func(p *proxy.Proxy) { p.Blackhole(true) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := testzk.Proxy(t)
-			mu := newMutex(t, testzk.Connected(t, p.Addr()), testzk.Path(t))
-			outage(p)
-			for how, acquire := range map[string]func(context.Context) (*recipes.Hold, error){"Acquire": mu.Acquire, "TryAcquire": mu.TryAcquire} {
-				ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
-				began := time.Now()
-				_, err := acquire(ctx)
-				took := time.Since(began)
-				cancel()
-				require.ErrorIs(t, err, context.DeadlineExceeded, how)
-				require.Less(t, took, 3*time.Second, how)
-			}
-		})
-	}
-}
-
 func TestWrongAddressIsAnErrorAndNotAHang(t *testing.T) {
 	client := testzk.Client(t, "127.0.0.1:1", framework.WithRetry(retry.Times(1, time.Millisecond)),
 		framework.WithConnectTimeout(50*time.Millisecond))
 	_, err := newMutex(t, client, "/lock").Acquire(context.Background())
 	require.ErrorIs(t, err, framework.ErrNotConnected)
 	require.ErrorContains(t, err, "127.0.0.1:1")
-}
-
-func TestWaiterKeepsItsPlaceThroughAShortOutage(t *testing.T) {
-	p := testzk.Proxy(t)
-	path := testzk.Path(t)
-	first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
-	holder := acquire(t, first)
-	client := testzk.Connected(t, p.Addr(), framework.WithRetry(retry.Never()))
-	states := make(chan framework.State, 10)
-	defer client.Listen(func(c framework.StateChange) { states <- c.State })()
-	early := start(t, newMutex(t, client, path))
-	line := queued(t, first, 2)
-	late := start(t, first)
-	queued(t, first, 3)
-
-	require.NoError(t, p.Refuse(true))
-	require.Equal(t, framework.Suspended, <-states)
-	require.NoError(t, p.Refuse(false))
-	require.Equal(t, framework.Reconnected, <-states)
-	require.NoError(t, holder.Release())
-	hold := early.won(t)
-	require.Equal(t, line[1].Node, hold.Path())
-	require.True(t, late.waiting())
-	require.NoError(t, hold.Release())
-	require.NoError(t, late.won(t).Release())
-}
-
-func TestDeletionMissedDuringAnOutageStillWakesTheWaiter(t *testing.T) {
-	p := testzk.Proxy(t)
-	path := testzk.Path(t)
-	first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
-	holder := acquire(t, first)
-	waiter := start(t, newMutex(t, testzk.Connected(t, p.Addr()), path))
-	queued(t, first, 2)
-	require.NoError(t, p.Refuse(true))
-	require.NoError(t, holder.Release())
-	require.NoError(t, p.Refuse(false))
-	require.NoError(t, waiter.won(t).Release())
 }
 
 func TestReleaseDuringAnOutageIsFinishedLater(t *testing.T) {

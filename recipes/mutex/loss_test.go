@@ -39,49 +39,6 @@ func lostTo(t testing.TB, hold *recipes.Hold, work context.Context, cause error)
 	require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
 }
 
-func TestSomebodyElseAcquiresAfterTheSessionTimeoutOfACrashedHolder(t *testing.T) {
-	t.Parallel()
-	p := testzk.Proxy(t)
-	path := testzk.Path(t)
-	crashed := acquire(t, newMutex(t, testzk.Connected(t, p.Addr()), path))
-	waiter := start(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
-	p.Blackhole(true)
-	hold := waiter.won(t)
-	require.ErrorIs(t, crashed.Err(), framework.ErrSessionLost)
-	require.Greater(t, hold.Token(), crashed.Token())
-	require.NoError(t, hold.Release())
-}
-
-func TestDeletionOfTheNodeBySomebodyElseEndsTheHold(t *testing.T) {
-	path := testzk.Path(t)
-	hold := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
-	work := hold.Context(context.Background())
-	require.NoError(t, testzk.Observer(t).Delete(hold.Path(), -1))
-	lostTo(t, hold, work, recipes.ErrNodeDeleted)
-}
-
-func TestDeletionThatNobodyNoticedIsReportedByRelease(t *testing.T) {
-	path := testzk.Path(t)
-	observer := testzk.Observer(t)
-	hold := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
-	require.NoError(t, observer.Delete(hold.Path(), -1))
-	require.ErrorIs(t, hold.Release(), recipes.ErrNodeDeleted) // whether the watch was set by then or not
-}
-
-func TestDeletionOfTheWholeTreeEndsTheHoldAndTheLockGoesOn(t *testing.T) {
-	path := testzk.Path(t)
-	observer := testzk.Observer(t)
-	hold := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
-	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
-	require.NoError(t, observer.Delete(hold.Path(), -1))
-	require.NoError(t, observer.Delete(path, -1))
-	work := hold.Context(context.Background())
-	lostTo(t, hold, work, recipes.ErrNodeDeleted)
-	after := acquire(t, mu)
-	require.Greater(t, after.Token(), hold.Token(), "the sequence starts over, the token does not")
-	require.NoError(t, after.Release())
-}
-
 func TestSessionThatEndsDuringReleaseIsNoLoss(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)
@@ -149,49 +106,6 @@ func TestGuardCountsTheCallersOperations(t *testing.T) {
 	require.NoError(t, hold.Release())
 }
 
-func TestWaiterWhoseNodeIsDeletedQueuesAgainAtTheEnd(t *testing.T) {
-	path := testzk.Path(t)
-	first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
-	holder := acquire(t, first)
-	victim := start(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
-	node := queued(t, first, 2)[1].Node
-	other := start(t, first)
-	queued(t, first, 3)
-	require.NoError(t, testzk.Observer(t).Delete(node, -1))
-	testzk.Eventually(t, func() bool {
-		line, err := first.Participants(testzk.Context(t))
-		return err == nil && len(line) == 3 && line[1].Node != node
-	}, "the waiter does not notice that its node is gone")
-	require.NoError(t, holder.Release())
-	require.NoError(t, other.won(t).Release(), "it was next")
-	require.NoError(t, victim.won(t).Release())
-}
-
-// The servers may keep a session, and with it a lock node, that its client has given up already. Nobody may be granted a lock on it.
-func TestWaiterIsNotGrantedOnANodeOfItsFormerSession(t *testing.T) {
-	t.Parallel()
-	p := testzk.Proxy(t)
-	path := testzk.Path(t)
-	first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
-	holder := acquire(t, first)
-	client := testzk.Connected(t, p.Addr())
-	former, err := client.Session(testzk.Context(t))
-	require.NoError(t, err)
-	waiter := start(t, newMutex(t, client, path))
-	stale := queued(t, first, 2)[1]
-
-	p.BlackholeReplies(true) // the server hears the client, and keeps its session; the client hears nothing
-	closes(t, former.Done(), "the session does not notice the silence")
-	require.NoError(t, holder.Release())
-	p.BlackholeReplies(false)
-	hold := waiter.won(t)
-	require.NotEqual(t, stale.Node, hold.Path())
-	require.NotEqual(t, stale.Session, ownerOf(t, hold))
-	require.Greater(t, hold.Token(), stale.Token)
-	require.NoError(t, hold.Release())
-	testzk.Empty(t, path)
-}
-
 func ownerOf(t testing.TB, hold *recipes.Hold) int64 {
 	t.Helper()
 	_, stat, err := testzk.Observer(t).Exists(hold.Path())
@@ -217,28 +131,6 @@ func TestSessionThatIsLostDuringTheEnqueueLeavesNothingAndTheWaitGoesOn(t *testi
 	queued(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path), 1)
 	require.NoError(t, hold.Release())
 	testzk.Empty(t, path)
-}
-
-func TestCloseOfTheClientEndsHoldsAndWaitsAtOnce(t *testing.T) {
-	path := testzk.Path(t)
-	client, err := framework.New(testzk.Connect(), framework.WithSessionTimeout(testzk.SessionTimeout))
-	require.NoError(t, err)
-	mu := newMutex(t, client, path)
-	hold := acquire(t, mu)
-	work := hold.Context(context.Background())
-	waiter := start(t, mu)
-	queued(t, mu, 2)
-	require.NoError(t, client.Close())
-	children, _, err := testzk.Observer(t).Children(path)
-	require.NoError(t, err)
-	require.Empty(t, children, "Close returned before the nodes were gone")
-	_, err = waiter.wait()
-	require.ErrorIs(t, err, framework.ErrClosed)
-	lostTo(t, hold, work, framework.ErrClosed)
-	_, err = mu.Acquire(testzk.Context(t))
-	require.ErrorIs(t, err, framework.ErrClosed)
-	_, err = mu.TryAcquire(testzk.Context(t))
-	require.ErrorIs(t, err, framework.ErrClosed)
 }
 
 func TestHolderAndWaiterSurviveARestartOfTheServer(t *testing.T) {

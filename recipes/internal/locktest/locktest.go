@@ -117,6 +117,7 @@ var properties = []property{
 
 	{name: "node deleted in the wait", check: nodeDeletedInTheWait},
 	{name: "node deleted while away", check: nodeDeletedWhileAway},
+	{name: "node deleted with the one ahead", check: nodeDeletedWithTheOneAhead},
 	{name: "node deleted in the hold", check: nodeDeletedInTheHold},
 	{name: "tree deleted in wait and hold", check: treeDeleted},
 
@@ -124,4 +125,5 @@ var properties = []property{
 	{name: "tokens grow", check: tokensGrow},
 	{name: "releases", check: releases},
 	{name: "release while cut off", check: releaseWhileCutOff},
+	{name: "release is finished later", check: releaseIsFinishedLater},
 }

@@ -347,3 +347,23 @@ func (w *world) letsGo(nth zktest.Match, f fault) (reached bool) {
 	w.goesOn(nil)
 	return true
 }
+
+// The session lives, but nothing about the lock gets through for longer than it would last.
+func releaseIsFinishedLater(t *testing.T, k Kind) {
+	sim.Once(t, 1, inBubble(k, func(w *world) {
+		client := w.connect(me, patient)
+		session := w.session(client)
+		hold := w.acquire(w.lock(client))
+		settle()
+		rule := w.srv.On(zktest.Match{Client: me, Path: w.path, Times: zktest.Always}, zktest.DropBefore())
+		began := time.Now()
+		require.ErrorIs(w.t, hold.Release(), recipes.ErrReleasePending)
+		require.InDelta(w.t, testzk.SessionTimeout, time.Since(began), float64(time.Second))
+		require.Len(w.t, w.owned(session.ID()), w.shape.held)
+		rule.Remove()
+		outlast()
+		require.Empty(w.t, w.owned(session.ID()))
+		require.NoError(w.t, session.Err(), "the session lives, and took nothing along")
+		w.goesOn(nil)
+	}))
+}

@@ -26,7 +26,7 @@ var pains = []pain{
 	{title: "Multi-lock: deadlocks, and sets that are half taken", instead: "no such recipe yet"},
 	{title: "Releasing twice, releasing what is somebody else's, or not being able to release"},
 	{title: "The end of the sequence counter lets two in",
-		instead: "covered by TestLockStaysExclusiveAndFairAtTheEndOfTheCounter of recipes/mutex"},
+		instead: "covered by TestContract/end_of_the_counter of recipes/mutex"},
 	{title: "Programs in different languages do not exclude each other",
 		instead: "it takes Java processes beside docent, which these tests do not start yet"},
 	{title: "Many waiters in one process are expensive, many clients come as a herd"},
