@@ -23,7 +23,7 @@ func nodeDeletedInTheWait(t *testing.T, k Kind) {
 			holder := s.occupy(first)
 			before := s.settled(s.shape.rivalHeld)
 			victim := s.start(s.lock(s.client()))
-			node := s.becomes(s.shape.waiting, before)[i]
+			node := s.placed(before)[i]
 			other := s.start(s.rival(first))
 			s.waits(2)
 			require.NoError(t, s.remove(node))
@@ -62,7 +62,7 @@ func nodeDeletedWhileAway(t *testing.T, k Kind) {
 		holder := w.occupy(first)
 		before := w.settled(w.shape.rivalHeld)
 		waiter := w.start(w.lock(w.connect(me)))
-		stale := w.becomes(w.shape.waiting, before)
+		stale := w.placed(before)
 		third := w.start(w.rival(first))
 		settle()
 		link.Refuse(true)
@@ -97,7 +97,7 @@ func nodeDeletedWithTheOneAhead(t *testing.T, k Kind) {
 		holder := s.acquire(s.rival(first))
 		ahead := s.becomes(s.shape.rivalHeld, before)
 		waiter := s.start(mine)
-		own := s.becomes(s.shape.waiting, slices.Concat(before, ahead))
+		own := s.placed(slices.Concat(before, ahead))
 		third := s.start(s.rival(first))
 		s.waits(2)
 		require.NoError(t, s.remove(slices.Concat(own, ahead)...))

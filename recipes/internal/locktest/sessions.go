@@ -21,7 +21,7 @@ func expiryInTheWait(t *testing.T, k Kind) {
 	client, p := s.proxied()
 	former := s.session(client)
 	waiter := s.start(s.lock(client))
-	stale := s.becomes(s.shape.waiting, before)
+	stale := s.placed(before)
 	s.expire(client, p)
 	closes(t, former.Done(), "the session does not notice its end")
 	s.eventually(func() bool { return len(s.owned(s.session(client).ID())) == s.shape.waiting }, "the waiter does not queue again")
@@ -88,7 +88,7 @@ func formerSession(t *testing.T, k Kind) {
 	client, p := s.proxied()
 	former := s.session(client)
 	waiter := s.start(s.lock(client))
-	stale := s.becomes(s.shape.waiting, before)
+	stale := s.placed(before)
 
 	p.BlackholeReplies(true) // the servers hear the client, and keep its session; the client hears nothing
 	closes(t, former.Done(), "the session does not notice the silence")

@@ -224,6 +224,13 @@ func (s *stage) becomes(n int, before []string) []string {
 	return added
 }
 
+// placed is the nodes of the first who waits, once it stands in line: before that, it may have tried otherwise.
+func (s *stage) placed(before []string) []string {
+	s.t.Helper()
+	s.waits(1)
+	return s.becomes(s.shape.waiting, before)
+}
+
 // settled is the nodes when the fillers hold, and somebody with held nodes.
 func (s *stage) settled(held int) []string {
 	s.t.Helper()
