@@ -114,37 +114,31 @@ func exclusion(t *testing.T, k Kind) {
 	s.empty()
 }
 
+// As many as may hold get in, and whoever they exclude gets in as soon as there is room.
 func asManyAsMayHoldDo(t *testing.T, k Kind) {
 	s := newStage(t, k)
-	a, b := s.client(), s.client()
-	var holds []*recipes.Hold
-	for i := range max(k.Holders, 3) {
-		if k.Rival == nil && i == k.Holders {
-			break
-		}
-		holds = append(holds, s.acquire(s.lock([]*framework.Client{a, b}[i%2])))
+	clients := []*framework.Client{s.client(), s.client()}
+	most, inTheWay := k.Holders, 1
+	if k.Rival != nil {
+		most, inTheWay = 5, 5
 	}
-	for _, c := range []*framework.Client{a, b} {
+	var holds []*recipes.Hold
+	for i := range most {
+		holds = append(holds, s.acquire(s.lock(clients[i%2])))
+	}
+	for _, c := range clients {
 		_, err := s.rival(c).TryAcquire(testzk.Context(t))
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
 	}
-	s.becomes(len(holds)*s.shape.held, nil)
-	waiter := s.start(s.rival(a))
-	for _, h := range holds {
+	s.becomes(most*s.shape.held, nil)
+	waiter := s.start(s.rival(clients[0]))
+	s.stand(1, most*s.shape.lined)
+	for _, h := range holds[:inTheWay] {
 		require.True(t, waiter.waiting())
-		require.NoError(t, h.Err())
-		if k.Rival == nil {
-			s.release(s.handOver(h, waiter)) // one place is enough
-			waiter = s.start(s.rival(a))
-			s.release(waiter.won(t))
-			s.release(holds[1:]...)
-			break
-		}
 		s.release(h)
 	}
-	if k.Rival != nil {
-		s.release(waiter.won(t))
-	}
+	s.release(waiter.won(t))
+	s.release(holds[inTheWay:]...)
 	s.empty()
 }
 

@@ -30,7 +30,7 @@ type Kind struct {
 	// Rival makes a lock that excludes New's, and those of its own kind: for the read side of a lock the write side, and the other way
 	// round it need not be given. Nil means that New's exclude each other. With a Rival any number of New's may hold at once.
 	Rival func(t testing.TB, c *framework.Client, path string) Lock
-	// Lines are the nodes whose children are the lock's own nodes. Nil means path itself.
+	// Lines are the nodes whose children are the lock's own nodes: path or below it. Nil means path itself.
 	Lines func(path string) []string
 	// Counted are those of the Lines in which waiters stand, where the sequence numbers matter. Nil means all.
 	Counted func(path string) []string
