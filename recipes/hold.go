@@ -190,17 +190,22 @@ func (h *Hold) Release() error {
 	if h == nil || h.tenure == nil {
 		return ErrNotHeld
 	}
+	return h.quit()()
+}
+
+// quit ends the hold; what it returns waits until the nodes are gone, and says what came of it.
+func (h *Hold) quit() (wait func() error) {
 	h.tenure.check()
 	end, held, err := h.tenure.leave(h)
 	switch {
 	case err != nil:
-		return fmt.Errorf("release %s: %w", h.Path(), err)
+		return func() error { return fmt.Errorf("release %s: %w", h.Path(), err) }
 	case end == vacant:
-		return h.tenure.relinquish(held)
+		return func() error { return h.tenure.relinquish(held) }
 	case end == passed:
 		h.tenure.measure(held, nil)
 	}
-	return nil
+	return func() error { return nil }
 }
 
 // finish ends this level and its contexts. It is called once, with mu of the tenure held, so that whoever finds the tenure ended

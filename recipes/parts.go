@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/docent-zk/docent/framework"
@@ -76,14 +77,35 @@ func (p *parts) forsake(error) {
 	}
 }
 
-// giveUp releases the parts, the last first.
+// giveUp releases the parts. All of them end before the first request is made. Their nodes go the last first; but where that takes long
+// nobody waits for another, so that it takes all of them about as long as one.
 func (p *parts) giveUp() error {
-	var all []error
+	var waits []func() error
 	for _, h := range slices.Backward(p.holds) {
-		all = append(all, h.Release())
+		waits = append(waits, h.quit())
 	}
-	return errors.Join(all...)
+	errs := make([]error, len(waits))
+	haste := time.NewTimer(patience)
+	defer haste.Stop()
+	var running sync.WaitGroup
+	for i, wait := range waits {
+		gone := make(chan struct{})
+		running.Go(func() {
+			defer close(gone)
+			errs[i] = wait()
+		})
+		select {
+		case <-gone:
+		case <-haste.C:
+			haste.Reset(0)
+		}
+	}
+	running.Wait()
+	return errors.Join(errs...)
 }
+
+// patience is for how long the parts of a hold are released one after another.
+const patience = 500 * time.Millisecond
 
 func (p *parts) attend() {
 	for _, h := range p.holds {

@@ -122,8 +122,10 @@ func Of(locks ...Lock) (*MultiLock, error) {
 //
 //   - when ctx ends: matching recipes.ErrNotAcquired too if others were ahead;
 //   - with ErrPartlyHeld, at once, if New was given paths of which some are held under ctx by another hold;
-//   - as the single locks do. What has been acquired by then is released in reverse, and all errors are joined.
+//   - as the single locks do. What has been acquired by then is released in reverse, in the background if that takes long, and all errors are
+//     joined.
 //
+// When one of the locks is lost before all of them are there, it begins again.
 // Curator: acquire, which gives each lock the whole of the time, and goes on to the next after an error.
 func (m *MultiLock) Acquire(ctx context.Context) (*recipes.Hold, error) {
 	if err := m.usable(ctx); err != nil {

@@ -1,20 +1,26 @@
 package multilock
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
+	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
 )
 
 // sequence is locks that are acquired one after another.
 type sequence struct {
-	locks []Lock
-	order []int // in which they are acquired; nil: as they are
-	key   any   // for re-entry; nil: they see to that themselves
+	locks []Lock // in the order in which they are acquired
+	given []int  // at which place each of them was given; nil: as they are
+	key   any    // for re-entry; nil: they see to that themselves
 }
+
+type acquisition func(Lock, context.Context) (*recipes.Hold, error)
 
 // Acquire waits for each lock in its turn.
 func (s *sequence) Acquire(ctx context.Context) (*recipes.Hold, error) {
@@ -26,32 +32,68 @@ func (s *sequence) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return s.acquire(ctx, Lock.TryAcquire)
 }
 
-// acquire stops waiting for a lock when one that it has is lost.
-func (s *sequence) acquire(ctx context.Context, how func(Lock, context.Context) (*recipes.Hold, error)) (*recipes.Hold, error) {
-	holds := make([]*recipes.Hold, len(s.locks))
-	var acquired []*recipes.Hold
-	for n := range s.locks {
-		i := n
-		if s.order != nil {
-			i = s.order[n]
+// acquire begins again when a lock that it has is lost before it has all of them.
+func (s *sequence) acquire(ctx context.Context, how acquisition) (*recipes.Hold, error) {
+	for {
+		holds, err := s.all(ctx, how)
+		lost := slices.ContainsFunc(holds, func(h *recipes.Hold) bool { return h.Err() != nil })
+		if err == nil && !lost {
+			return recipes.Join(s.key, s.asGiven(holds)...), nil
 		}
-		hold, err := how(s.locks[i], ctx)
-		if err != nil {
-			return nil, errors.Join(err, undo(acquired))
+		undone := undo(ctx, holds)
+		if !lost || ctx.Err() != nil {
+			return nil, errors.Join(cmp.Or(err, ctxerr.Of(ctx)), undone)
 		}
-		holds[i], acquired = hold, append(acquired, hold)
-		ctx = hold.Context(ctx)
 	}
-	return recipes.Join(s.key, holds...), nil
 }
 
-// undo releases what was acquired, the last first.
-func undo(acquired []*recipes.Hold) error {
-	var all []error
-	for _, hold := range slices.Backward(acquired) {
-		all = append(all, hold.Release())
+// all acquires as many locks as it can. It stops waiting for one when another, that it has, is lost.
+func (s *sequence) all(ctx context.Context, how acquisition) (holds []*recipes.Hold, err error) {
+	for _, l := range s.locks {
+		hold, err := how(l, ctx)
+		if err != nil {
+			return holds, err
+		}
+		holds = append(holds, hold)
+		ctx = hold.Context(ctx)
 	}
-	return errors.Join(all...)
+	return holds, nil
+}
+
+// asGiven is what belongs to each of the locks, in the order in which they were given.
+func (s *sequence) asGiven(holds []*recipes.Hold) []*recipes.Hold {
+	if s.given == nil {
+		return holds
+	}
+	all := make([]*recipes.Hold, len(holds))
+	for n, i := range s.given {
+		all[i] = holds[n]
+	}
+	return all
+}
+
+// undoPatience bounds how long a caller whose attempt has failed waits to see the other locks free again.
+const undoPatience = time.Second
+
+// undo releases what was acquired. That does not depend on ctx: only how long we wait for it does.
+func undo(ctx context.Context, acquired []*recipes.Hold) error {
+	if len(acquired) == 0 {
+		return nil
+	}
+	whole := recipes.Join(nil, acquired...)
+	result := make(chan error, 1)
+	release := func() { result <- whole.Release() }
+	if !recipes.SessionOf(whole).Go(release) {
+		release() // the session is over, so there is nothing to wait for
+	}
+	ctx, cancel := context.WithTimeout(ctx, undoPatience)
+	defer cancel()
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("release %s: %w", whole.Path(), recipes.ErrReleasePending)
+	}
 }
 
 // same reports whether two locks are one, as far as can be told.

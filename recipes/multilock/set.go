@@ -28,15 +28,15 @@ func newSet(c *framework.Client, paths []string, data []byte, inOrder bool) *set
 	key := newSetKey(c, paths)
 	s := &set{client: c, key: key, sorted: &sequence{key: key}}
 	var lines []*queue.Line
-	for _, path := range paths {
+	for i, path := range paths {
 		lines = append(lines, queue.NewLine(c, path, queue.Exclusive, data))
-		s.sorted.locks = append(s.sorted.locks, single{queue.Single(c, recipe, path, queue.Exclusive, data)})
+		s.sorted.given = append(s.sorted.given, i)
+	}
+	slices.SortFunc(s.sorted.given, func(a, b int) int { return strings.Compare(paths[a], paths[b]) })
+	for _, i := range s.sorted.given {
+		s.sorted.locks = append(s.sorted.locks, single{queue.Single(c, recipe, paths[i], queue.Exclusive, data)})
 	}
 	s.together = queue.New(queue.Spec{Client: c, Recipe: recipe, Paths: paths, Lines: lines, Key: key})
-	for i := range paths {
-		s.sorted.order = append(s.sorted.order, i)
-	}
-	slices.SortFunc(s.sorted.order, func(a, b int) int { return strings.Compare(paths[a], paths[b]) })
 	s.inOrder.Store(inOrder)
 	return s
 }
