@@ -1,0 +1,76 @@
+// Multilock moves money between two accounts, each of which has a lock of its own: Curator's InterProcessMultiLock.
+//
+//	go run ./examples/multilock                          # is its own ZooKeeper server, for tests
+//	go run ./examples/multilock -connect 127.0.0.1:2181  # uses a real one: start it twice at the same time, and they take turns
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/docent-zk/docent/examples/internal/program"
+	"github.com/docent-zk/docent/fence"
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/multilock"
+)
+
+func main() { program.Main(run) }
+
+// transfers is how often each side moves money.
+const transfers = 10
+
+// run has Ann move money from A to B while Bob moves some from B to A. Each of them is like a process, with a client of its own.
+func run(ctx context.Context, connect string, out io.Writer) error {
+	b := newBank()
+	bob := make(chan error, 1)
+	go func() { bob <- move(ctx, connect, b, "B", "A", 1) }()
+	err := move(ctx, connect, b, "A", "B", 3)
+	if err := errors.Join(err, <-bob); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Ann and Bob have moved money %d times each, in opposite directions\n", transfers)
+	fmt.Fprintf(out, "A has %d, B has %d\n", b.balance("A"), b.balance("B"))
+
+	const old = 1 // the token of somebody who got the lock long ago, and has been asleep since
+	if err := program.Expect(b.write(entry{"B", 1_000_000, old}), fence.ErrStale); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "a write that comes too late is refused: its token is older than others that the account has seen")
+	return nil
+}
+
+// move makes transfers of an amount. If the locks were taken one after the other, in the order in which they are needed here, Ann could hold
+// that of A and wait for that of B, and Bob the other way round, for ever.
+func move(ctx context.Context, connect string, b *bank, from, to string, amount int) (err error) {
+	client, err := framework.New(connect)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	both, err := multilock.New(client, []string{"/docent-examples/multilock/" + from, "/docent-examples/multilock/" + to})
+	if err != nil {
+		return err
+	}
+	for range transfers {
+		if err := transfer(ctx, both, b, from, to, amount); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func transfer(ctx context.Context, both *multilock.MultiLock, b *bank, from, to string, amount int) (err error) {
+	hold, err := both.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hold.Release()) }() // tells if a lock was lost before the work was done
+
+	tokens := hold.Tokens() // one for each lock, in the order of the paths
+	return b.write(
+		entry{from, b.balance(from) - amount, tokens[0]},
+		entry{to, b.balance(to) + amount, tokens[1]},
+	)
+}

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/testzk"
+)
+
+func TestMain(m *testing.M) { testzk.Main(m) }
+
+func TestExample(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, run(testzk.Context(t), testzk.Connect(), &out))
+	require.Equal(t, `who holds the lock does not get it again
+another goroutine gives it back; now it can be had again, with a larger token: true
+`, out.String())
+}

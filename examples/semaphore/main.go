@@ -1,0 +1,139 @@
+// Semaphore shows permits of which there is a limited number: Curator's InterProcessSemaphoreV2.
+//
+//	go run ./examples/semaphore                          # is its own ZooKeeper server, for tests
+//	go run ./examples/semaphore -connect 127.0.0.1:2181  # uses a real one
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/docent-zk/docent/examples/internal/program"
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/semaphore"
+)
+
+func main() { program.Main(run) }
+
+func run(ctx context.Context, connect string, out io.Writer) (err error) {
+	client, err := framework.New(connect)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	// The path is random only because nobody else is to take part in this story.
+	o := &office{client: client, path: "/docent-examples/semaphore-" + rand.Text(), out: out}
+	for _, scene := range []func(context.Context) error{o.limit, o.slots, o.setLimit} {
+		if err := scene(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// office is where Ann, Bob and Carl come to. They could be three processes.
+type office struct {
+	client *framework.Client
+	path   string
+	out    io.Writer
+}
+
+// limit: the permits of a hold are taken all or none, and everybody has to name the same number.
+func (o *office) limit(ctx context.Context) (err error) {
+	chairs, err := semaphore.New(o.client, o.path+"/chairs", 3)
+	if err != nil {
+		return err
+	}
+	ann, err := chairs.AcquireN(ctx, 2)
+	if err != nil {
+		return err
+	}
+	defer release(ann, &err)
+	_, err = chairs.TryAcquireN(ctx, 2)
+	if err := program.Expect(err, recipes.ErrNotAcquired); err != nil {
+		return err
+	}
+	bob, err := chairs.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release(bob, &err)
+	_, err = chairs.TryAcquire(ctx)
+	if err := program.Expect(err, recipes.ErrNotAcquired); err != nil {
+		return err
+	}
+	fmt.Fprintln(o.out, "limit: of 3 chairs Ann has 2; Bob cannot have 2, but 1; Carl gets none")
+
+	five, err := semaphore.New(o.client, o.path+"/chairs", 5)
+	if err != nil {
+		return err
+	}
+	_, err = five.Acquire(ctx)
+	if err := program.Expect(err, semaphore.ErrLimit); err != nil {
+		return err
+	}
+	fmt.Fprintln(o.out, "limit: who says that there are 5 chairs is wrong")
+	return nil
+}
+
+// slots: each permit has a number that no other has at the same time. Curator has no counterpart.
+func (o *office) slots(ctx context.Context) (err error) {
+	desks, err := semaphore.New(o.client, o.path+"/desks", 3, semaphore.WithSlots())
+	if err != nil {
+		return err
+	}
+	ann, err := desks.AcquireN(ctx, 2)
+	if err != nil {
+		return err
+	}
+	defer release(ann, &err)
+	bob, err := desks.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release(bob, &err)
+	fmt.Fprintf(o.out, "slots: of 3 desks Ann has %v, Bob %v\n", semaphore.Slots(ann), semaphore.Slots(bob))
+	return nil
+}
+
+// setLimit: the number of permits changes while they are in use. It is in a node that everybody looks at: Curator's SharedCount.
+func (o *office) setLimit(ctx context.Context) (err error) {
+	limit := o.path + "/limit"
+	lamps, err := semaphore.New(o.client, o.path+"/lamps", 1, semaphore.WithSharedLimit(limit))
+	if err != nil {
+		return err
+	}
+	ann, err := lamps.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	// The limit outlives those who use it. A program would leave it there.
+	defer func() { err = errors.Join(err, o.client.Delete(context.WithoutCancel(ctx), limit, -1)) }()
+	defer release(ann, &err)
+
+	raised := make(chan error, 1)
+	go func() { raised <- lamps.SetLimit(ctx, 2) }()
+	bob, err := lamps.Acquire(ctx) // waits for Ann or for another lamp, and Ann does not leave
+	if err := errors.Join(err, <-raised); err != nil {
+		return err
+	}
+	defer release(bob, &err)
+	fmt.Fprintln(o.out, "limit: Ann has the only lamp; with a second one Bob gets in")
+
+	if err := errors.Join(lamps.SetLimit(ctx, 0), ann.Err(), bob.Err()); err != nil {
+		return err
+	}
+	_, err = lamps.TryAcquire(ctx)
+	if err := program.Expect(err, recipes.ErrNotAcquired); err != nil {
+		return err
+	}
+	fmt.Fprintln(o.out, "limit: set to 0, it takes nothing away from them; nobody else gets in")
+	return nil
+}
+
+// release gives permits back, and adds to err what that says: it tells if they were lost before the work was done.
+func release(hold *recipes.Hold, err *error) { *err = errors.Join(*err, hold.Release()) }

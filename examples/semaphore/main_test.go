@@ -1,0 +1,23 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/testzk"
+)
+
+func TestMain(m *testing.M) { testzk.Main(m) }
+
+func TestExample(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, run(testzk.Context(t), testzk.Connect(), &out))
+	require.Equal(t, `limit: of 3 chairs Ann has 2; Bob cannot have 2, but 1; Carl gets none
+limit: who says that there are 5 chairs is wrong
+slots: of 3 desks Ann has [0 1], Bob [2]
+limit: Ann has the only lamp; with a second one Bob gets in
+limit: set to 0, it takes nothing away from them; nobody else gets in
+`, out.String())
+}
