@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/docent-zk/docent/examples/internal/program"
 	"github.com/docent-zk/docent/fence"
@@ -68,9 +69,22 @@ func transfer(ctx context.Context, both *multilock.MultiLock, b *bank, from, to 
 	}
 	defer func() { err = errors.Join(err, hold.Release()) }() // tells if a lock was lost before the work was done
 
-	tokens := hold.Tokens() // one for each lock, in the order of the paths
-	return b.write(
-		entry{from, b.balance(from) - amount, tokens[0]},
-		entry{to, b.balance(to) + amount, tokens[1]},
-	)
+	entries := []entry{ // a token for each lock, in the order of the paths
+		{from, b.balance(from) - amount, hold.Tokens()[0]},
+		{to, b.balance(to) + amount, hold.Tokens()[1]},
+	}
+	if err := think(hold.Context(ctx)); err != nil { // ends if a lock is lost
+		return err
+	}
+	return b.write(entries...)
+}
+
+// think is the time between reading and writing, in which a broken lock would do harm.
+func think(ctx context.Context) error {
+	select {
+	case <-time.After(2 * time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
