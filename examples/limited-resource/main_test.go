@@ -98,7 +98,11 @@ func waitFor(cond func(*resource) bool) func(context.Context, *resource) error {
 }
 
 func TestNumbersMustBePositive(t *testing.T) {
-	for _, a := range []attack{{clients: 0, goroutines: 1, cycles: 1}, {clients: 1, goroutines: 0, cycles: 1}, {clients: 1, goroutines: 1, cycles: -1}} {
+	for _, a := range []attack{
+		{clients: 0, goroutines: 1, cycles: 1},
+		{clients: 1, goroutines: 0, cycles: 1},
+		{clients: 1, goroutines: 1, cycles: -1},
+	} {
 		require.ErrorContains(t, a.run(t.Context(), testzk.Connect(), &bytes.Buffer{}), "must be 1 or more")
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/docent-zk/docent/fence"
 )
 
-// resource is what the locks protect. It does not defend itself: it counts who is inside, and takes a note of each who comes when he must not.
+// resource is what the locks protect. It does not defend itself: it counts who is inside, and takes a note of each who comes when he must
+// not. That includes whoever comes while somebody is inside who has lost his hold, and does not know it yet because he was paused.
 type resource struct {
 	room int // for so many at once who share it
 

@@ -42,8 +42,8 @@ func run(ctx context.Context, connect string, out io.Writer) error {
 	return nil
 }
 
-// move makes transfers of an amount. If the locks were taken one after the other, in the order in which they are needed here, Ann could hold
-// that of A and wait for that of B, and Bob the other way round, for ever.
+// move makes transfers of an amount. If the locks were taken one after the other, in the order in which they are named here, Ann could
+// hold that of A and wait for that of B, and Bob the other way round, for ever.
 func move(ctx context.Context, connect string, b *bank, from, to string, amount int) (err error) {
 	client, err := framework.New(connect)
 	if err != nil {

@@ -113,8 +113,8 @@ func (s *shop) downgrade(ctx context.Context) (err error) {
 	return nil
 }
 
-// writeAndRead returns the read hold of somebody who has written. What is done under that needs its own context: that of the write hold ends
-// here.
+// writeAndRead returns the read hold of somebody who has written. What is done under that needs its own context: that of the write hold
+// ends here.
 func (s *shop) writeAndRead(ctx context.Context) (reading *recipes.Hold, err error) {
 	writing, err := s.rw.Write().Acquire(ctx)
 	if err != nil {
@@ -125,8 +125,8 @@ func (s *shop) writeAndRead(ctx context.Context) (reading *recipes.Hold, err err
 	return s.rw.Read().Acquire(writing.Context(ctx)) // is let in at once: the context says that it is the writer who asks
 }
 
-// upgrade: a reader becomes a writer, if nobody else reads. Curator has no counterpart: there a reader who asks for the write lock waits for
-// himself, for ever. Here Acquire would fail like TryUpgrade does for Ann at first.
+// upgrade: a reader becomes a writer, if nobody else reads. Curator has no counterpart: there a reader who asks for the write lock waits
+// for himself, for ever. Here Acquire would be refused, as TryUpgrade is while Bob reads.
 func (s *shop) upgrade(ctx context.Context) (err error) {
 	ann, err := s.rw.Read().Acquire(ctx)
 	if err != nil {

@@ -115,6 +115,19 @@ func (o *office) setLimit(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, o.client.Delete(context.WithoutCancel(ctx), limit, -1)) }()
 	defer release(ann, &err)
 
+	if err := o.secondLamp(ctx, lamps); err != nil {
+		return err
+	}
+	_, err = lamps.TryAcquire(ctx)
+	if err := program.Expect(err, recipes.ErrNotAcquired); err != nil {
+		return err
+	}
+	fmt.Fprintln(o.out, "limit: now Bob leaves, and Carl does not get in")
+	return nil
+}
+
+// secondLamp is there as long as Bob is.
+func (o *office) secondLamp(ctx context.Context, lamps *semaphore.Semaphore) (err error) {
 	raised := make(chan error, 1)
 	go func() { raised <- lamps.SetLimit(ctx, 2) }()
 	bob, err := lamps.Acquire(ctx) // waits for Ann or for another lamp, and Ann does not leave
@@ -122,16 +135,16 @@ func (o *office) setLimit(ctx context.Context) (err error) {
 		return err
 	}
 	defer release(bob, &err)
-	fmt.Fprintln(o.out, "limit: Ann has the only lamp; with a second one Bob gets in")
-
-	if err := errors.Join(lamps.SetLimit(ctx, 0), ann.Err(), bob.Err()); err != nil {
-		return err
-	}
 	_, err = lamps.TryAcquire(ctx)
 	if err := program.Expect(err, recipes.ErrNotAcquired); err != nil {
 		return err
 	}
-	fmt.Fprintln(o.out, "limit: set to 0, it takes nothing away from them; nobody else gets in")
+	fmt.Fprintln(o.out, "limit: Ann has the only lamp; with a second one Bob gets in, and nobody else")
+
+	if err := errors.Join(lamps.SetLimit(ctx, 1), bob.Err()); err != nil {
+		return err
+	}
+	fmt.Fprintln(o.out, "limit: back to 1, which takes nothing away from Ann or Bob")
 	return nil
 }
 

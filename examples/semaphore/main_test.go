@@ -17,7 +17,8 @@ func TestExample(t *testing.T) {
 	require.Equal(t, `limit: of 3 chairs Ann has 2; Bob cannot have 2, but 1; Carl gets none
 limit: who says that there are 5 chairs is wrong
 slots: of 3 desks Ann has [0 1], Bob [2]
-limit: Ann has the only lamp; with a second one Bob gets in
-limit: set to 0, it takes nothing away from them; nobody else gets in
+limit: Ann has the only lamp; with a second one Bob gets in, and nobody else
+limit: back to 1, which takes nothing away from Ann or Bob
+limit: now Bob leaves, and Carl does not get in
 `, out.String())
 }
