@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -100,7 +101,8 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // maxRebuilds is how often a directory that is not there is made anew before that is an error: servers reap empty containers.
 const maxRebuilds = 10
 
-// Do makes the transaction in s. Directories that are missing are made, and those that must not be written are not counted.
+// Do makes the transaction in s. Directories that are missing are made, and those that must not be written are not counted. It fails with
+// ErrVanished if one of the nodes was deleted before it was found again, where the answer was lost; the others are withdrawn then.
 func (e Entry) Do(ctx context.Context, s *framework.Session) (Entered, error) {
 	for rebuilds := 0; ; {
 		t, err := e.prepare(ctx, s)
@@ -109,7 +111,8 @@ func (e Entry) Do(ctx context.Context, s *framework.Session) (Entered, error) {
 		}
 		results, err := s.Multi(ctx, t.ops...)
 		if err == nil {
-			return e.entered(t, results), nil
+			done := e.entered(t, results)
+			return done, done.complete(ctx, s)
 		}
 		cause := cause(results)
 		switch {
@@ -119,12 +122,22 @@ func (e Entry) Do(ctx context.Context, s *framework.Session) (Entered, error) {
 			return Entered{}, &RefusedError{cause, err}
 		case errors.Is(err, zk.ErrNoNode) && rebuilds < maxRebuilds:
 			rebuilds++
-			t.dirs[cause].set(dirState{})
+			e.forget() // where one was reaped, others were
 		case errors.Is(err, zk.ErrNoAuth) && t.counts[cause] >= 0:
 			t.dirs[cause].set(dirState{known: true, locked: true})
 		default:
 			return Entered{}, err
 		}
+	}
+}
+
+// forget makes it learn all directories anew.
+func (e Entry) forget() {
+	for _, n := range e.Nodes {
+		n.Dir.set(dirState{})
+	}
+	for _, d := range e.Count {
+		d.set(dirState{})
 	}
 }
 
@@ -173,6 +186,16 @@ func (e Entry) entered(t transaction, results []framework.Result) Entered {
 		}
 	}
 	return done
+}
+
+// complete checks that all nodes are there.
+func (d Entered) complete(ctx context.Context, s *framework.Session) error {
+	found := slices.DeleteFunc(slices.Clone(d.Nodes), func(node string) bool { return node == "" })
+	if len(found) == len(d.Nodes) {
+		return nil
+	}
+	Withdraw(ctx, s, found...)
+	return ErrVanished
 }
 
 // cause is the index of the operation because of which a transaction was not applied; -1: it was something else.
