@@ -1,6 +1,10 @@
 package multilock_test
 
 import (
+	"context"
+	"errors"
+	"path"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,65 +13,247 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
-	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-func TestSmoke(t *testing.T) {
-	c := testzk.Connected(t, testzk.Connect())
-	ctx := testzk.Context(t)
+func TestUncontendedSetIsOneTransactionAndOneToRelease(t *testing.T) {
+	p := testzk.Proxy(t)
+	paths := named(t, 7)
+	m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
+	require.NoError(t, acquire(t, m).Release()) // the parents are there now
+
+	p.ResetCounts()
+	hold := acquire(t, m)
+	require.Equal(t, 1, sent(p), "requests of an acquire: %v", p.Requests())
+	require.NoError(t, hold.Release())
+	require.Equal(t, 2, sent(p), "requests of an acquire and a release: %v", p.Requests())
+	require.Equal(t, 2, p.Requests()[proxy.OpMulti])
+	free(t, paths...)
+}
+
+func TestHoldHasATokenAndANodeForEachPathInTheirOrder(t *testing.T) {
+	paths := named(t, 3)
+	slices.Reverse(paths)
+	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.InOrder()}} {
+		t.Run(name, func(t *testing.T) {
+			c := own(t)
+			before := make([]int64, len(paths))
+			for i, path := range paths { // in another order than both, so that the tokens differ
+				hold := acquire(t, newMutex(t, c, path))
+				before[i] = hold.Token()
+				require.NoError(t, hold.Release())
+			}
+			hold := acquire(t, newMulti(t, c, paths, opts...))
+			require.Len(t, hold.Tokens(), len(paths))
+			require.Len(t, hold.Paths(), len(paths))
+			require.Equal(t, hold.Paths()[0], hold.Path())
+			require.Equal(t, slices.Max(hold.Tokens()), hold.Token())
+			for i, node := range hold.Paths() {
+				require.Equal(t, paths[i], path.Dir(node))
+				_, stat, err := testzk.Observer(t).Exists(node)
+				require.NoError(t, err)
+				require.Equal(t, stat.Czxid, hold.Tokens()[i], "the token of %s is another's", node)
+				require.Greater(t, hold.Tokens()[i], before[i], "the previous holder had a larger one")
+			}
+			require.NoError(t, hold.Release())
+			free(t, paths...)
+		})
+	}
+}
+
+func TestMutexOnOneOfThePathsExcludesAndIsExcluded(t *testing.T) {
+	paths := named(t, 2)
+	c, other := own(t), own(t)
+	m := newMulti(t, c, paths)
+	hold := acquire(t, m)
+	for _, path := range paths {
+		excluded(t, other, path)
+	}
+	require.NoError(t, hold.Release())
+	for _, path := range paths {
+		single := acquire(t, newMutex(t, other, path))
+		waiter := start(t, m)
+		queued(t, other, path, 2)
+		require.True(t, waiter.waiting())
+		require.NoError(t, single.Release())
+		require.NoError(t, waiter.won(t).Release())
+	}
+}
+
+func TestTryAcquireOfFreeLocks(t *testing.T) {
+	paths := named(t, 3)
+	hold, err := newMulti(t, own(t), paths).TryAcquire(testzk.Context(t))
+	require.NoError(t, err)
+	excluded(t, own(t), paths[2])
+	require.NoError(t, hold.Release())
+	free(t, paths...)
+}
+
+func TestTryAcquireOfBusyLocksOnlyReadsAndLeavesNoTrace(t *testing.T) {
+	paths := named(t, 3)
+	c := own(t)
+	require.NoError(t, acquire(t, newMulti(t, c, paths)).Release())
+	busy := acquire(t, newMutex(t, c, paths[2]))
+	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.InOrder()}} {
+		p := testzk.Proxy(t)
+		m := newMulti(t, testzk.Connected(t, p.Addr()), paths, opts...)
+		p.ResetCounts()
+		_, err := m.TryAcquire(testzk.Context(t))
+		require.ErrorIs(t, err, recipes.ErrNotAcquired, name)
+		free(t, paths[:2]...)
+		queued(t, c, paths[2], 1)
+		if opts == nil {
+			require.Equal(t, 3, p.Requests()[proxy.OpGetChildren2], "%v", p.Requests())
+			require.Equal(t, 3, sent(p), "%v", p.Requests())
+		}
+	}
+	require.NoError(t, busy.Release())
+}
+
+func TestContextThatHasEndedLosesEvenIfTheLocksAreFree(t *testing.T) {
+	paths := named(t, 2)
+	c := own(t)
+	reason := errors.New("changed my mind")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(reason)
+	for name, m := range map[string]*multilock.MultiLock{
+		"New": newMulti(t, c, paths), "Of": of(t, newMutex(t, c, paths[0]), newMutex(t, c, paths[1])),
+	} {
+		for how, acquire := range map[string]acquirer{"Acquire": m.Acquire, "TryAcquire": m.TryAcquire} {
+			hold, err := acquire(ctx)
+			require.Nil(t, hold, "%s, %s", name, how)
+			require.ErrorIs(t, err, reason, "%s, %s", name, how)
+			require.NotErrorIs(t, err, recipes.ErrNotAcquired, "%s, %s", name, how)
+		}
+	}
+	free(t, paths...)
+}
+
+func TestDataTellsInEachLineWhoWeAre(t *testing.T) {
+	paths := named(t, 2)
+	c := own(t)
+	data := []byte("worker 7")
+	m := newMulti(t, c, paths, multilock.WithData(data))
+	copy(data, "xxxxxx") // the caller's slice is his
+	hold := acquire(t, m)
+	for _, path := range paths {
+		require.Equal(t, "worker 7", string(queued(t, c, path, 1)[0].Data))
+	}
+	require.NoError(t, hold.Release())
+	hold = acquire(t, newMulti(t, c, paths, multilock.WithIdentity()))
+	for _, path := range paths {
+		require.NotNil(t, queued(t, c, path, 1)[0].Identity)
+	}
+	require.NoError(t, hold.Release())
+}
+
+func TestLocksInANamespace(t *testing.T) {
+	root := testzk.Path(t)
+	c := own(t)
+	m := newMulti(t, c.Namespace(root[1:]), []string{"/deep/b", "/deep/a"})
+	hold := acquire(t, m)
+	require.Equal(t, []string{"/deep/b", "/deep/a"}, []string{path.Dir(hold.Path()), path.Dir(hold.Paths()[1])})
+	excluded(t, c, root+"/deep/a")
+	excluded(t, c, root+"/deep/b")
+	_, err := hold.Guard(testzk.Context(t), framework.CreateOp("/deep/data", nil))
+	require.NoError(t, err)
+	_, err = c.Exists(testzk.Context(t), root+"/deep/data")
+	require.NoError(t, err)
+	require.NoError(t, hold.Release())
+	free(t, root+"/deep/a", root+"/deep/b")
+}
+
+func TestPathAndOneBelowItAreTwoLocks(t *testing.T) {
 	path := testzk.Path(t)
-	a, b := path+"/a", path+"/b"
-	ml, err := multilock.New(c, []string{b, a})
+	c := own(t)
+	m := newMulti(t, c, []string{path, path + "/below"})
+	for range 2 {
+		hold := acquire(t, m)
+		excluded(t, c, path)
+		excluded(t, c, path+"/below")
+		require.NoError(t, hold.Release())
+	}
+	free(t, path+"/below")
+}
+
+func TestManyPaths(t *testing.T) {
+	paths := named(t, 300)
+	c, other := own(t), own(t)
+	m := newMulti(t, c, paths)
+	hold := acquire(t, m)
+	require.Len(t, hold.Tokens(), len(paths))
+	_, err := hold.Guard(testzk.Context(t))
 	require.NoError(t, err)
-	ma, err := mutex.New(c, a)
-	require.NoError(t, err)
-	mb, err := mutex.New(c, b)
-	require.NoError(t, err)
-	h, err := ml.Acquire(ctx)
-	require.NoError(t, err)
-	require.Len(t, h.Tokens(), 2)
-	_, err = ma.TryAcquire(ctx)
-	require.ErrorIs(t, err, recipes.ErrNotAcquired)
-	in, err := ma.Acquire(h.Context(ctx))
-	require.NoError(t, err)
-	require.NoError(t, in.Release())
-	_, err = h.Guard(ctx, framework.CreateOp(path+"/x", nil))
-	require.NoError(t, err)
-	got := make(chan *recipes.Hold)
-	go func() {
-		h, _ := ml.Acquire(ctx)
-		got <- h
-	}()
-	testzk.Eventually(t, func() bool { p, _ := ma.Participants(ctx); return len(p) == 2 }, "queued")
-	require.NoError(t, h.Release())
-	h = <-got
-	require.NoError(t, h.Release())
-	of, err := multilock.Of(ma, mb)
-	require.NoError(t, err)
-	h, err = of.Acquire(ctx)
-	require.NoError(t, err)
-	require.Len(t, h.Tokens(), 2)
-	_, err = h.Guard(ctx)
-	require.NoError(t, err)
-	in, err = ma.Acquire(h.Context(ctx))
-	require.NoError(t, err)
-	require.NoError(t, in.Release())
-	_, err = ml.Acquire(h.Context(ctx))
-	require.ErrorIs(t, err, multilock.ErrPartlyHeld)
-	require.NoError(t, c.Delete(ctx, h.Paths()[1], -1))
-	_, err = h.Guard(ctx)
-	require.ErrorIs(t, err, recipes.ErrNodeDeleted)
-	testzk.Empty(t, a)
-	testzk.Empty(t, b)
-	require.ErrorIs(t, h.Release(), recipes.ErrNodeDeleted)
-	io, err := multilock.New(c, []string{b, a}, multilock.InOrder())
-	require.NoError(t, err)
-	h, err = io.Acquire(ctx)
-	require.NoError(t, err)
-	in, err = io.Acquire(h.Context(ctx))
-	require.NoError(t, err)
-	require.Equal(t, h.Tokens(), in.Tokens())
-	require.NoError(t, in.Release())
-	require.NoError(t, h.Release())
-	testzk.Empty(t, a)
+	for _, i := range []int{0, 150, 299} {
+		excluded(t, other, paths[i])
+	}
+	backwards := slices.Clone(paths)
+	slices.Reverse(backwards)
+	waiter := start(t, newMulti(t, other, backwards))
+	queued(t, c, paths[0], 2)
+	require.True(t, waiter.waiting())
+	require.NoError(t, hold.Release())
+	next := waiter.won(t)
+	for i, token := range next.Tokens() {
+		require.Greater(t, token, hold.Tokens()[len(paths)-1-i])
+	}
+	require.NoError(t, next.Release())
+	for _, i := range []int{0, 150, 299} {
+		free(t, paths[i])
+	}
+}
+
+func TestErrorsNameTheValue(t *testing.T) {
+	c := own(t)
+	for name, row := range map[string]struct {
+		client *framework.Client
+		paths  []string
+		opts   []multilock.Option
+		says   string
+		is     error
+	}{
+		"no paths":      {c, nil, nil, "no paths", nil},
+		"empty list":    {c, []string{}, nil, "no paths", nil},
+		"nil client":    {nil, []string{"/a"}, nil, "client is nil", nil},
+		"zero client":   {&framework.Client{}, []string{"/a"}, nil, "zero value", framework.ErrZeroValue},
+		"root":          {c, []string{"/a", "/"}, nil, `"/"`, framework.ErrInvalidPath},
+		"no path":       {c, []string{"/a", "b"}, nil, `"b"`, framework.ErrInvalidPath},
+		"trailing":      {c, []string{"/a", "/b/"}, nil, `"/b/"`, framework.ErrInvalidPath},
+		"empty path":    {c, []string{"/a", ""}, nil, `""`, framework.ErrInvalidPath},
+		"twice":         {c, []string{"/a", "/b", "/a"}, nil, `"/a": it is there twice`, framework.ErrInvalidPath},
+		"nil option":    {c, []string{"/a"}, []multilock.Option{multilock.InOrder(), nil}, "option 1 is nil", nil},
+		"data and more": {c, []string{"/a"}, []multilock.Option{multilock.WithData(nil), multilock.WithIdentity()}, "WithData and WithIdentity", nil},
+	} {
+		m, err := multilock.New(row.client, row.paths, row.opts...)
+		require.Nil(t, m, name)
+		require.ErrorContains(t, err, "multilock: ", name)
+		require.ErrorContains(t, err, row.says, name)
+		if row.is != nil {
+			require.ErrorIs(t, err, row.is, name)
+		}
+	}
+}
+
+func TestListOfPathsIsTheCallers(t *testing.T) {
+	paths := named(t, 2)
+	c := own(t)
+	given := slices.Clone(paths)
+	m := newMulti(t, c, given)
+	given[0] = paths[0] + "-other"
+	hold := acquire(t, m)
+	require.Equal(t, paths[0], path.Dir(hold.Path()))
+	require.NoError(t, hold.Release())
+}
+
+func TestZeroAndNilMultiLock(t *testing.T) {
+	for name, m := range map[string]*multilock.MultiLock{"nil": nil, "zero": {}} {
+		for how, acquire := range map[string]acquirer{"Acquire": m.Acquire, "TryAcquire": m.TryAcquire} {
+			hold, err := acquire(context.Background())
+			require.Nil(t, hold, "%s, %s", name, how)
+			require.ErrorIs(t, err, framework.ErrZeroValue, "%s, %s", name, how)
+			require.ErrorContains(t, err, "MultiLock", "%s, %s", name, how)
+		}
+	}
+	_, err := newMulti(t, own(t), []string{"/a"}).Acquire(nil) //nolint:staticcheck // that is the point
+	require.ErrorIs(t, err, framework.ErrNilContext)
 }

@@ -1,0 +1,226 @@
+package multilock_test
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/multilock"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest/proxy"
+)
+
+func TestAcquireWhoseReplyIsLostTakesExactlyOneNodeInEachLine(t *testing.T) {
+	p := testzk.Proxy(t)
+	paths := named(t, 4)
+	m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
+	for name, fault := range map[string]proxy.Action{"reply": proxy.DropAfter(), "request": proxy.DropBefore()} {
+		rule := p.On(proxy.Match{Op: proxy.OpMulti}, fault)
+		hold := acquire(t, m)
+		require.Equal(t, 1, rule.Hits(), name)
+		for i, path := range paths {
+			line := queued(t, own(t), path, 1)
+			require.Equal(t, line[0].Node, hold.Paths()[i], name)
+			require.Equal(t, line[0].Token, hold.Tokens()[i], "the token is the node's czxid, also when it had to be looked up: %s", name)
+		}
+		require.NoError(t, hold.Release())
+		free(t, paths...)
+	}
+}
+
+func TestAcquireWhoseReplyIsLostForGoodLeavesNothing(t *testing.T) {
+	p := testzk.Proxy(t)
+	paths := named(t, 4)
+	m := newMulti(t, testzk.Connected(t, p.Addr(), framework.WithRetry(retry.Never())), paths)
+	require.NoError(t, acquire(t, m).Release())
+	rule := p.On(proxy.Match{Op: proxy.OpMulti}, proxy.DropAfter())
+	_, err := m.Acquire(testzk.Context(t))
+	require.Error(t, err)
+	require.Equal(t, framework.Unknown, framework.OutcomeOf(err))
+	require.Equal(t, 1, rule.Hits())
+	require.NoError(t, acquire(t, newMulti(t, own(t), paths)).Release(), "a node is in the way")
+	free(t, paths...)
+}
+
+// The transaction is applied, and before the client can look for its nodes somebody has deleted one of them.
+func TestNodeThatIsDeletedBeforeItWasFoundAgainIsAPlaceLost(t *testing.T) {
+	p := testzk.Proxy(t)
+	paths := named(t, 3)
+	c := testzk.Connected(t, p.Addr())
+	m := newMulti(t, c, paths)
+	require.NoError(t, acquire(t, m).Release())
+	for i, line := range paths {
+		search := p.On(proxy.Match{Op: proxy.OpSync, Path: paths[0]}, proxy.Hold())
+		p.On(proxy.Match{Op: proxy.OpMulti}, proxy.DropAfter())
+		a := start(t, m)
+		require.NoError(t, search.Wait(testzk.Context(t)))
+		remove(t, queued(t, own(t), line, 1)[0].Node)
+		search.Release()
+		hold := a.won(t)
+		for n, path := range paths {
+			require.Equal(t, hold.Paths()[n], queued(t, own(t), path, 1)[0].Node, "%d: an orphan is in line", i)
+		}
+		require.NoError(t, hold.Release())
+		free(t, paths...)
+	}
+}
+
+func TestGrantThatRacesWithCancellationIsHandedBack(t *testing.T) {
+	p := testzk.Proxy(t)
+	paths := named(t, 3)
+	m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
+	require.NoError(t, acquire(t, m).Release())
+	rule := p.On(proxy.Match{Op: proxy.OpMulti}, proxy.Hold())
+	a := start(t, m)
+	require.NoError(t, rule.Wait(testzk.Context(t)))
+	a.cancel() // the request is on its way and will be applied
+	_, err := a.wait()
+	require.Error(t, err)
+	rule.Release()
+	require.NoError(t, acquire(t, newMulti(t, own(t), paths)).Release())
+	free(t, paths...)
+}
+
+func TestReleaseWhoseRequestOrReplyIsLostIsNotALoss(t *testing.T) {
+	p := testzk.Proxy(t)
+	paths := named(t, 3)
+	m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
+	for _, fault := range []proxy.Action{proxy.DropAfter(), proxy.DropBefore()} {
+		hold := acquire(t, m)
+		rule := p.On(proxy.Match{Op: proxy.OpMulti}, fault)
+		require.NoError(t, hold.Release())
+		require.Equal(t, 1, rule.Hits())
+		free(t, paths...)
+	}
+}
+
+// Tokens of those lines take reads of their own, and so does whether there is somebody ahead.
+func TestParentsThatMustNotBeWrittenAreLockedLikeOthers(t *testing.T) {
+	paths := named(t, 4)
+	c := own(t)
+	require.NoError(t, acquire(t, newMulti(t, c, paths)).Release())
+	forbid(t, paths[1], zk.PermWrite)
+	forbid(t, paths[3], zk.PermWrite|zk.PermRead)
+	t.Cleanup(func() { forbid(t, paths[3], 0) })
+	m := newMulti(t, c, paths[:3])
+	hold := acquire(t, m)
+	for i, path := range paths[:3] {
+		line := queued(t, c, path, 1)
+		require.Equal(t, line[0].Token, hold.Tokens()[i])
+		excluded(t, own(t), path)
+	}
+	waiter := start(t, newMulti(t, own(t), paths[:3]))
+	queued(t, c, paths[1], 2)
+	require.True(t, waiter.waiting())
+	require.NoError(t, hold.Release())
+	require.NoError(t, waiter.won(t).Release())
+
+	_, err := newMulti(t, c, paths).Acquire(testzk.Context(t))
+	require.ErrorIs(t, err, zk.ErrNoAuth, "a line that cannot be read is nobody's")
+	free(t, paths[:3]...)
+}
+
+func TestParentThatRefusesNodesIsAnErrorAndLeavesNothingInTheOthers(t *testing.T) {
+	paths := named(t, 3)
+	c := own(t)
+	require.NoError(t, acquire(t, newMulti(t, c, paths)).Release())
+	forbid(t, paths[1], zk.PermCreate)
+	for name, m := range kinds(t, c, paths) {
+		_, err := m.Acquire(testzk.Context(t))
+		require.ErrorIs(t, err, zk.ErrNoAuth, name)
+		require.ErrorContains(t, err, paths[1], name)
+		free(t, paths...)
+	}
+}
+
+// All are gone at once, which happens when nobody has had the locks for a while.
+func TestParentsThatWereReapedAreMadeAgain(t *testing.T) {
+	paths := named(t, 30)
+	c := own(t)
+	m := newMulti(t, c, paths)
+	require.NoError(t, acquire(t, m).Release())
+	o := testzk.Observer(t)
+	for _, node := range append(paths, path.Dir(paths[0])) {
+		require.NoError(t, o.Delete(node, -1))
+	}
+	hold := acquire(t, m)
+	require.NoError(t, hold.Release())
+	free(t, paths...)
+}
+
+func TestLocksWorkWhileTheServersReapTheirParents(t *testing.T) {
+	t.Parallel()
+	server := testzk.Own(t, 10*time.Millisecond)
+	c := testzk.Connected(t, server.Connect())
+	m := newMulti(t, c, []string{"/deep/down/a", "/deep/down/b", "/deep/c"})
+	ctx := testzk.Context(t)
+	contend(t, 4, func(int) error {
+		for range 25 {
+			hold, err := m.Acquire(ctx)
+			if err != nil {
+				return err
+			}
+			if err := hold.Release(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	testzk.Eventually(t, func() bool {
+		_, err := c.Exists(ctx, "/deep")
+		return err != nil
+	}, "the servers do not reap the containers")
+}
+
+// tooMany are paths whose nodes are more than a request may have.
+func tooMany(t testing.TB) []string {
+	t.Helper()
+	root := testzk.Path(t)
+	paths := make([]string, 12)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("%s/%s-%02d", root, strings.Repeat("x", 50_000), i)
+	}
+	return paths
+}
+
+func TestLocksThatAreTooLargeForOneTransactionAreTakenInOrderWithAWarning(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	c := testzk.Connected(t, testzk.Connect(), framework.WithLogger(zap.New(core)))
+	paths := tooMany(t)
+	m := newMulti(t, c, paths)
+	warnings := func() int { return logs.FilterMessageSnippet("too large for one transaction").Len() }
+	for range 2 {
+		hold := acquire(t, m)
+		require.Equal(t, 1, warnings(), "once")
+		require.Len(t, hold.Tokens(), len(paths))
+		require.IsIncreasing(t, hold.Tokens(), "in the order of the paths")
+		excluded(t, own(t), paths[0])
+		excluded(t, own(t), paths[11])
+		inner, err := m.Acquire(hold.Context(testzk.Context(t)))
+		require.NoError(t, err)
+		require.NoError(t, inner.Release())
+		require.NoError(t, hold.Release())
+	}
+	hold, err := newMulti(t, c, paths).TryAcquire(testzk.Context(t))
+	require.NoError(t, err)
+	require.Equal(t, 2, warnings(), "once for each multi-lock")
+	require.EqualValues(t, len(paths), logs.All()[0].ContextMap()["locks"])
+	require.NoError(t, hold.Release())
+	free(t, paths...)
+}
+
+func TestDataThatIsTooLargeIsTheCallersError(t *testing.T) {
+	paths := named(t, 2)
+	_, err := newMulti(t, own(t), paths, multilock.WithData(make([]byte, 1<<20))).Acquire(testzk.Context(t))
+	require.ErrorIs(t, err, framework.ErrTooLarge)
+	free(t, paths...)
+}

@@ -1,0 +1,170 @@
+package multilock_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/multilock"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest/proxy"
+)
+
+// named are n paths that no other test uses.
+func named(t testing.TB, n int) []string {
+	t.Helper()
+	root := testzk.Path(t)
+	paths := make([]string, n)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("%s/%03d", root, i)
+	}
+	return paths
+}
+
+func newMulti(t testing.TB, c *framework.Client, paths []string, opts ...multilock.Option) *multilock.MultiLock {
+	t.Helper()
+	m, err := multilock.New(c, paths, opts...)
+	require.NoError(t, err)
+	return m
+}
+
+func newMutex(t testing.TB, c *framework.Client, path string) *mutex.Mutex {
+	t.Helper()
+	mu, err := mutex.New(c, path)
+	require.NoError(t, err)
+	return mu
+}
+
+// of is a multi-lock of any locks.
+func of(t testing.TB, locks ...multilock.Lock) *multilock.MultiLock {
+	t.Helper()
+	m, err := multilock.Of(locks...)
+	require.NoError(t, err)
+	return m
+}
+
+// own is a new client.
+func own(t testing.TB) *framework.Client {
+	t.Helper()
+	return testzk.Connected(t, testzk.Connect())
+}
+
+func acquire(t testing.TB, l multilock.Lock) *recipes.Hold {
+	t.Helper()
+	hold, err := l.Acquire(testzk.Context(t))
+	require.NoError(t, err)
+	require.NoError(t, hold.Err())
+	return hold
+}
+
+// sent counts requests, but for the signs of life that a client asks for by itself.
+func sent(p *proxy.Proxy) int {
+	counts := p.Requests()
+	return counts.Total() - counts[proxy.OpSync]
+}
+
+// acquirer is one of the two ways.
+type acquirer = func(context.Context) (*recipes.Hold, error)
+
+// attempt is an Acquire that runs.
+type attempt struct {
+	cancel context.CancelFunc
+	hold   *recipes.Hold
+	err    error
+	done   chan struct{}
+}
+
+// start acquires on another goroutine, which ends with the test.
+func start(t testing.TB, l multilock.Lock) *attempt {
+	t.Helper()
+	ctx, cancel := context.WithCancel(testzk.Context(t))
+	a := &attempt{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(a.done)
+		a.hold, a.err = l.Acquire(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-a.done
+	})
+	return a
+}
+
+// wait returns what the attempt came to.
+func (a *attempt) wait() (*recipes.Hold, error) {
+	<-a.done
+	return a.hold, a.err
+}
+
+func (a *attempt) won(t testing.TB) *recipes.Hold {
+	t.Helper()
+	hold, err := a.wait()
+	require.NoError(t, err)
+	return hold
+}
+
+func (a *attempt) waiting() bool {
+	select {
+	case <-a.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// queued waits until n are in the line of path.
+func queued(t testing.TB, c *framework.Client, path string, n int) []recipes.Participant {
+	t.Helper()
+	mu := newMutex(t, c, path)
+	var line []recipes.Participant
+	testzk.Eventually(t, func() bool {
+		var err error
+		line, err = mu.Participants(testzk.Context(t))
+		return err == nil && len(line) == n
+	}, "want %d in line at %s", n, path)
+	return line
+}
+
+// free waits until nobody is in the lines of paths.
+func free(t testing.TB, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		testzk.Empty(t, path)
+	}
+}
+
+// excluded checks that a single mutex on path cannot be had.
+func excluded(t testing.TB, c *framework.Client, path string) {
+	t.Helper()
+	_, err := newMutex(t, c, path).TryAcquire(testzk.Context(t))
+	require.ErrorIs(t, err, recipes.ErrNotAcquired, path)
+}
+
+// closes waits for a channel to be closed.
+func closes(t testing.TB, c <-chan struct{}, message string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-testzk.Context(t).Done():
+		require.FailNow(t, message)
+	}
+}
+
+// remove deletes a node behind its owner's back.
+func remove(t testing.TB, node string) {
+	t.Helper()
+	require.NoError(t, testzk.Observer(t).Delete(node, -1))
+}
+
+// forbid takes permissions of everybody to a node away.
+func forbid(t testing.TB, path string, perms int32) {
+	t.Helper()
+	_, err := testzk.Observer(t).SetACL(path, zk.WorldACL(zk.PermAll&^perms), -1)
+	require.NoError(t, err)
+}

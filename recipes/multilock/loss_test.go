@@ -1,0 +1,177 @@
+package multilock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/multilock"
+	"github.com/docent-zk/docent/recipes/mutex"
+)
+
+// lostTo waits for a hold's end and checks everything that tells of it.
+func lostTo(t testing.TB, hold *recipes.Hold, work context.Context, cause error) {
+	t.Helper()
+	closes(t, hold.Done(), "the hold does not notice its end")
+	closes(t, work.Done(), "the context does not end with the hold")
+	require.ErrorIs(t, context.Cause(work), cause)
+	require.ErrorIs(t, hold.Err(), cause)
+	require.True(t, hold.ValidUntil().IsZero())
+	_, err := hold.Guard(context.Background())
+	require.ErrorIs(t, err, cause)
+	require.ErrorIs(t, hold.Release(), cause)
+	require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
+}
+
+// kinds are the ways to make a multi-lock of several mutexes.
+func kinds(t testing.TB, c *framework.Client, paths []string) map[string]*multilock.MultiLock {
+	t.Helper()
+	var locks []multilock.Lock
+	for _, path := range paths {
+		locks = append(locks, newMutex(t, c, path))
+	}
+	return map[string]*multilock.MultiLock{
+		"together": newMulti(t, c, paths),
+		"in order": newMulti(t, c, paths, multilock.InOrder()),
+		"of":       of(t, locks...),
+	}
+}
+
+func TestDeletionOfOneNodeEndsTheWholeAndTheOtherNodesGo(t *testing.T) {
+	paths := named(t, 3)
+	for name, m := range kinds(t, own(t), paths) {
+		for i := range paths {
+			hold := acquire(t, m)
+			work := hold.Context(context.Background())
+			node := hold.Paths()[i]
+			remove(t, node)
+			removed := time.Now()
+			closes(t, hold.Done(), "the hold does not notice its end")
+			require.Less(t, time.Since(removed), time.Second, name)
+			require.ErrorContains(t, hold.Err(), node, name)
+			lostTo(t, hold, work, recipes.ErrNodeDeleted)
+			free(t, paths...)
+		}
+	}
+}
+
+// Nobody has been told of the deletion when the question comes.
+func TestDeletionThatNobodyNoticedIsReportedByReleaseAndTheOtherNodesGo(t *testing.T) {
+	paths := named(t, 3)
+	observer := testzk.Observer(t)
+	for name, m := range kinds(t, own(t), paths) {
+		hold := acquire(t, m)
+		require.NoError(t, observer.Delete(hold.Paths()[1], -1))
+		require.ErrorIs(t, hold.Release(), recipes.ErrNodeDeleted, name)
+		require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld, name)
+		free(t, paths...)
+	}
+}
+
+func TestGuardAppliesNothingWhileAnyNodeIsMissing(t *testing.T) {
+	paths := named(t, 3)
+	c := own(t)
+	observer := testzk.Observer(t)
+	data := testzk.Path(t)
+	_, err := c.Create(testzk.Context(t), data, []byte("before"), framework.WithParents())
+	require.NoError(t, err)
+	for name, m := range kinds(t, c, paths) {
+		for i := range paths {
+			hold := acquire(t, m)
+			results, err := hold.Guard(testzk.Context(t), framework.SetOp(data, []byte("held"), -1))
+			require.NoError(t, err, name)
+			require.Len(t, results, 1, "the results are those of the caller's operations")
+			require.NotNil(t, results[0].Stat)
+
+			require.NoError(t, observer.Delete(hold.Paths()[i], -1))
+			_, err = hold.Guard(testzk.Context(t), framework.SetOp(data, []byte("late"), -1))
+			require.ErrorIs(t, err, recipes.ErrNodeDeleted, name)
+			require.Equal(t, framework.NotApplied, framework.OutcomeOf(err), name)
+			require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted, name)
+			got, _, err := c.Get(testzk.Context(t), data)
+			require.NoError(t, err)
+			require.Equal(t, "held", string(got), name)
+			require.ErrorIs(t, hold.Release(), recipes.ErrNodeDeleted)
+			free(t, paths...)
+		}
+	}
+}
+
+func TestFailureOfTheCallersOwnGuardedOperationIsNoLoss(t *testing.T) {
+	paths := named(t, 3)
+	for name, m := range kinds(t, own(t), paths) {
+		hold := acquire(t, m)
+		_, err := hold.Guard(testzk.Context(t), framework.CheckOp(paths[0]+"/missing", -1))
+		require.ErrorContains(t, err, paths[0]+"/missing", name)
+		require.NotErrorIs(t, err, recipes.ErrNodeDeleted, name)
+		_, err = hold.Guard(testzk.Context(t), nil)
+		require.ErrorContains(t, err, "operation 0 is nil", name)
+		require.NoError(t, hold.Release(), name)
+	}
+}
+
+func TestLossOfTheSessionEndsTheWhole(t *testing.T) {
+	for _, kind := range []string{"together", "in order", "of"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			p := testzk.Proxy(t)
+			paths := named(t, 2)
+			hold := acquire(t, kinds(t, testzk.Connected(t, p.Addr()), paths)[kind])
+			work := hold.Context(context.Background())
+			next := start(t, newMulti(t, own(t), paths))
+			p.Blackhole(true)
+			after := next.won(t)
+			require.ErrorIs(t, hold.Err(), framework.ErrSessionLost, "somebody else has the locks")
+			lostTo(t, hold, work, framework.ErrSessionLost)
+			require.NoError(t, after.Release())
+		})
+	}
+}
+
+func TestInterruptionEndsTheWholeWhereTheLossPolicyIsStrict(t *testing.T) {
+	p := testzk.Proxy(t)
+	paths := named(t, 2)
+	c := testzk.Connected(t, p.Addr(), framework.WithLossPolicy(framework.Strict))
+	hold := acquire(t, newMulti(t, c, paths))
+	work := hold.Context(context.Background())
+	p.DropConnections()
+	lostTo(t, hold, work, framework.ErrSuspended)
+	free(t, paths...)
+}
+
+func TestRequestForAnyPartReachesTheHolder(t *testing.T) {
+	paths := named(t, 3)
+	c, asker := own(t), own(t)
+	for name, m := range kinds(t, c, paths) {
+		for i := range paths {
+			hold := acquire(t, m)
+			require.NoError(t, mutex.Revoke(testzk.Context(t), asker, hold.Paths()[i]))
+			closes(t, hold.Revoked(), name+": the request does not reach the holder")
+			require.NoError(t, hold.Err(), "a request is no loss")
+			require.NoError(t, hold.Release())
+		}
+	}
+	free(t, paths...)
+}
+
+func TestRequestForAPlaceInLineReachesWhoWillHold(t *testing.T) {
+	paths := named(t, 2)
+	c, other := own(t), own(t)
+	for name, m := range kinds(t, c, paths) {
+		busy := acquire(t, newMutex(t, other, paths[1]))
+		waiter := start(t, m)
+		queued(t, other, paths[1], 2)
+		node := queued(t, other, paths[0], 1)[0].Node // at the front of a line already
+		require.NoError(t, mutex.Revoke(testzk.Context(t), other, node))
+		require.NoError(t, busy.Release())
+		hold := waiter.won(t)
+		closes(t, hold.Revoked(), name+": the request does not reach the holder")
+		require.NoError(t, hold.Release())
+	}
+	free(t, paths...)
+}

@@ -1,0 +1,279 @@
+package multilock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/multilock"
+)
+
+// referee finds out by itself whether two are inside of one lock, and whether its tokens grow.
+type referee struct {
+	inside atomic.Bool
+	last   atomic.Int64
+}
+
+func (r *referee) enter(token int64) error {
+	if !r.inside.CompareAndSwap(false, true) {
+		return errors.New("two hold the lock")
+	}
+	if previous := r.last.Swap(token); previous >= token {
+		return fmt.Errorf("token %d after %d", token, previous)
+	}
+	return nil
+}
+
+// contend runs fn on n goroutines, each with its number.
+func contend(t *testing.T, n int, fn func(i int) error) {
+	t.Helper()
+	errs := make([]error, n)
+	var running sync.WaitGroup
+	for i := range n {
+		running.Go(func() { errs[i] = fn(i) })
+	}
+	running.Wait()
+	require.NoError(t, errors.Join(errs...))
+}
+
+func TestOppositeOrdersNeitherDeadlockNorShare(t *testing.T) {
+	paths := named(t, 3)
+	ctx := testzk.Context(t)
+	referees := map[string]*referee{}
+	for _, path := range paths {
+		referees[path] = &referee{}
+	}
+	orders := [][]string{{paths[0], paths[1]}, {paths[1], paths[0]}, {paths[2], paths[0]}, {paths[1], paths[2], paths[0]}}
+	contend(t, len(orders), func(i int) error {
+		m := newMulti(t, own(t), orders[i])
+		for range 50 {
+			hold, err := m.Acquire(ctx)
+			if err != nil {
+				return err
+			}
+			for n, path := range orders[i] {
+				err = errors.Join(err, referees[path].enter(hold.Tokens()[n]))
+			}
+			for _, path := range orders[i] {
+				referees[path].inside.Store(false)
+			}
+			if err := errors.Join(err, hold.Release()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	free(t, paths...)
+}
+
+func TestLinesAreWaitedForAtOnceInWhateverOrderTheyBecomeFree(t *testing.T) {
+	paths := named(t, 3)
+	c, other := own(t), own(t)
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		var busy []*recipes.Hold
+		for _, path := range paths {
+			busy = append(busy, acquire(t, newMutex(t, other, path)))
+		}
+		waiter := start(t, newMulti(t, c, paths))
+		for _, path := range paths {
+			queued(t, other, path, 2)
+		}
+		behind := start(t, newMutex(t, other, paths[order[0]]))
+		queued(t, other, paths[order[0]], 3)
+		for _, i := range order {
+			require.True(t, waiter.waiting(), "some of the locks are held")
+			require.NoError(t, busy[i].Release())
+		}
+		hold := waiter.won(t)
+		require.True(t, behind.waiting(), "the place in the line that was free first is kept")
+		require.NoError(t, hold.Release())
+		require.NoError(t, behind.won(t).Release())
+	}
+	free(t, paths...)
+}
+
+// The place in the first line is at the front, and lost, while there is still somebody ahead in the second.
+func TestPlaceThatIsLostInOneLineIsTakenAgainInAll(t *testing.T) {
+	paths := named(t, 2)
+	c, other := own(t), own(t)
+	for name, lineIsBusy := range map[string]bool{"at the front": false, "behind another": true} {
+		t.Run(name, func(t *testing.T) {
+			var first *recipes.Hold
+			ahead := 0
+			if lineIsBusy {
+				first, ahead = acquire(t, newMutex(t, other, paths[0])), 1
+			}
+			second := acquire(t, newMutex(t, other, paths[1]))
+			waiter := start(t, newMulti(t, c, paths))
+			lost := queued(t, other, paths[0], ahead+1)[ahead]
+			kept := queued(t, other, paths[1], 2)[1]
+			remove(t, lost.Node)
+			if lineIsBusy {
+				testzk.Eventually(t, func() bool {
+					_, err := other.Exists(testzk.Context(t), kept.Node)
+					return err != nil
+				}, "the place in the other line is not given up")
+				require.NoError(t, first.Release())
+			}
+			require.NoError(t, second.Release())
+			hold := waiter.won(t)
+			for i, node := range hold.Paths() {
+				require.NotContains(t, []string{lost.Node, kept.Node}, node)
+				require.Greater(t, hold.Tokens()[i], kept.Token)
+				line := queued(t, other, paths[i], 1)
+				require.Equal(t, node, line[0].Node, "a hold without all of its nodes")
+			}
+			_, err := hold.Guard(testzk.Context(t))
+			require.NoError(t, err)
+			require.NoError(t, hold.Release())
+		})
+	}
+	free(t, paths...)
+}
+
+func TestWaitForBusyLocksEndsInTimeWithEverythingTakenBack(t *testing.T) {
+	paths := named(t, 5)
+	c, other := own(t), own(t)
+	var busy []*recipes.Hold
+	for _, path := range paths {
+		busy = append(busy, acquire(t, newMutex(t, other, path)))
+	}
+	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.InOrder()}} {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		began := time.Now()
+		hold, err := newMulti(t, c, paths, opts...).Acquire(ctx)
+		took := time.Since(began)
+		cancel()
+		require.Nil(t, hold)
+		require.ErrorIs(t, err, recipes.ErrNotAcquired, name)
+		require.ErrorIs(t, err, context.DeadlineExceeded, name)
+		require.ErrorContains(t, err, paths[0], name)
+		require.Less(t, took, 2500*time.Millisecond, "%s: a second for all, not for each", name)
+		for _, path := range paths {
+			queued(t, other, path, 1)
+		}
+	}
+	for _, hold := range busy {
+		require.NoError(t, hold.Release())
+	}
+	free(t, paths...)
+}
+
+func TestErrorOfManyLocksNamesTheFirstFew(t *testing.T) {
+	paths := named(t, 9)
+	busy := acquire(t, newMutex(t, own(t), paths[8]))
+	_, err := newMulti(t, own(t), paths).TryAcquire(testzk.Context(t))
+	require.ErrorIs(t, err, recipes.ErrNotAcquired)
+	require.ErrorContains(t, err, paths[4]+" and 4 more")
+	require.NotContains(t, err.Error(), paths[5])
+	require.NoError(t, busy.Release())
+}
+
+func TestWaiterWhoseSessionIsLostQueuesAgainInAllLines(t *testing.T) {
+	t.Parallel()
+	p := testzk.Proxy(t)
+	paths := named(t, 2)
+	other := own(t)
+	busy := acquire(t, newMutex(t, other, paths[1]))
+	c := testzk.Connected(t, p.Addr())
+	former, err := c.Session(testzk.Context(t))
+	require.NoError(t, err)
+	waiter := start(t, newMulti(t, c, paths))
+	stale := []string{queued(t, other, paths[0], 1)[0].Node, queued(t, other, paths[1], 2)[1].Node}
+	p.BlackholeReplies(true) // the server hears the client, and keeps its session; the client hears nothing
+	closes(t, former.Done(), "the session does not notice the silence")
+	require.NoError(t, busy.Release())
+	p.BlackholeReplies(false)
+	hold := waiter.won(t)
+	for i, node := range hold.Paths() {
+		require.NotEqual(t, stale[i], node, "granted on a node of the former session")
+	}
+	require.NoError(t, hold.Release())
+	free(t, paths...)
+}
+
+func TestCloseOfTheClientEndsHoldsAndWaitsAtOnce(t *testing.T) {
+	paths := named(t, 2)
+	other := own(t)
+	c, err := framework.New(testzk.Connect(), framework.WithSessionTimeout(testzk.SessionTimeout))
+	require.NoError(t, err)
+	m := newMulti(t, c, paths)
+	hold := acquire(t, m)
+	waiter := start(t, m)
+	queued(t, other, paths[0], 2)
+	require.NoError(t, c.Close())
+	_, err = waiter.wait()
+	require.ErrorIs(t, err, framework.ErrClosed)
+	require.ErrorIs(t, hold.Release(), framework.ErrClosed)
+	_, err = m.Acquire(testzk.Context(t))
+	require.ErrorIs(t, err, framework.ErrClosed)
+	free(t, paths...)
+}
+
+func TestInOrderWaitsForOneLockAtATimeInTheOrderOfTheirPaths(t *testing.T) {
+	paths := named(t, 3)
+	c, other := own(t), own(t)
+	middle := acquire(t, newMutex(t, other, paths[1]))
+	backwards := slices.Clone(paths)
+	slices.Reverse(backwards)
+	waiter := start(t, newMulti(t, c, backwards, multilock.InOrder()))
+	queued(t, other, paths[1], 2)
+	excluded(t, other, paths[0])
+	last, err := newMutex(t, other, paths[2]).TryAcquire(testzk.Context(t))
+	require.NoError(t, err, "there is no place in a line behind that which is waited for")
+	require.NoError(t, middle.Release())
+	queued(t, other, paths[2], 2)
+	require.True(t, waiter.waiting())
+	require.NoError(t, last.Release())
+	hold := waiter.won(t)
+	require.Greater(t, hold.Tokens()[0], hold.Tokens()[1])
+	require.Greater(t, hold.Tokens()[1], hold.Tokens()[2], "acquired in the order of the paths, told in that of the list")
+	require.NoError(t, hold.Release())
+	free(t, paths...)
+}
+
+// A mutex nested in another is in no line for the second while it waits for the first. With those only InOrder does.
+func TestInOrderDoesNotDeadlockWithNestedMutexes(t *testing.T) {
+	paths := named(t, 2)
+	ctx := testzk.Context(t)
+	contend(t, 2, func(i int) error {
+		c := own(t)
+		first, second := newMutex(t, c, paths[0]), newMutex(t, c, paths[1])
+		m := newMulti(t, c, []string{paths[1], paths[0]}, multilock.InOrder())
+		for range 25 {
+			if i == 0 {
+				hold, err := m.Acquire(ctx)
+				if err != nil {
+					return err
+				}
+				if err := hold.Release(); err != nil {
+					return err
+				}
+				continue
+			}
+			outer, err := first.Acquire(ctx)
+			if err != nil {
+				return err
+			}
+			inner, err := second.Acquire(ctx)
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(inner.Release(), outer.Release()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	free(t, paths...)
+}
