@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -212,15 +213,24 @@ func (o ops) sweep(nodes []creation, doubted *session) {
 
 // deleteFound deletes nodes that were there a moment ago.
 func (s *session) deleteFound(ctx context.Context, full []string) error {
+	var refused error
 	for len(full) > 0 {
-		gone, err := s.deleteAll(ctx, full)
-		if !isNoNode(err) {
+		i, err := s.deleteAll(ctx, full)
+		switch {
+		case err == nil:
+			return refused
+		case isRefusal(err):
+			refused = err
+		case !isNoNode(err):
 			return err
 		}
-		full = slices.Delete(full, gone, gone+1)
+		full = slices.Delete(full, i, i+1)
 	}
-	return nil
+	return refused
 }
+
+// isRefusal reports whether the servers do not delete a node that is there.
+func isRefusal(err error) bool { return errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrNotEmpty) }
 
 // errand does something in the background until it has succeeded, cannot succeed, or the client or the session it is bound to is
 // over. The result is sent once, to a channel that has room for it.
@@ -256,9 +266,9 @@ func tireless(attempt int, _ time.Duration) (time.Duration, bool) {
 // DeleteGuaranteed deletes a node whose name is not used twice, such as a sequential or protected one, whatever its version: once
 // called, the deletion goes on in the background until the node is gone, the server refuses it or a credential, the client is closed, or,
 // for the operation of a Session, the session is over. ctx bounds only the wait: when it ends the outcome is unknown. A node that was not
-// there to begin with is zk.ErrNoNode. Several nodes are deleted in one transaction, and those that are there although one is not; among
-// them may be some that are not protected and whose names are used again, if they are deleted only with one that is protected: once a
-// deletion is in doubt they are left alone when that is gone. Curator: guaranteed.
+// there to begin with is zk.ErrNoNode. Several nodes are deleted in one transaction, or if the servers refuse some of them or do not have
+// them, the others; among them may be some that are not protected and whose names are used again, if they are deleted only with one that
+// is protected: once a deletion is in doubt they are left alone when that is gone. Curator: guaranteed.
 func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 	c, full := o.deletions(paths)
 	if err := o.usable(ctx); err != nil {
@@ -288,6 +298,7 @@ func (o ops) deletions(paths []string) (c call, full []string) {
 	if len(paths) == 0 {
 		return call{name: "delete", err: invalid("no paths")}, nil
 	}
+	size := 0
 	for i, path := range paths {
 		one := o.call("delete", path, repeatable)
 		if i == 0 {
@@ -295,33 +306,38 @@ func (o ops) deletions(paths []string) (c call, full []string) {
 		}
 		c = c.require(one.err)
 		full = append(full, one.full)
+		size += len(one.full) + multiOverhead
 	}
-	return c, full
+	return c.require(checkSize(size)), full
 }
 
 // deletion deletes nodes in the background.
 func (o ops) deletion(c call, full []string) <-chan error {
 	left := slices.Clone(full)
+	mixed := slices.ContainsFunc(full, protected)
 	doubtful := false
-	var missing error
+	var missing, refused error
 	return o.errand(c, func(ctx context.Context, s *session) error {
 		for len(left) > 0 {
-			gone, err := s.deleteAll(ctx, left)
+			if doubtful && mixed && !slices.ContainsFunc(left, protected) {
+				break // an earlier attempt may have been applied, and names that are used again may be others' by now
+			}
+			i, err := s.deleteAll(ctx, left)
 			switch {
 			case err == nil:
-				return missing
+				left = nil
+				continue
+			case isRefusal(err):
+				refused = err
 			case !isNoNode(err):
 				doubtful = doubtful || OutcomeOf(err) == Unknown
 				return err
 			case !doubtful:
 				missing = err
 			}
-			left = slices.Delete(left, gone, gone+1)
-			if doubtful && len(full) > 1 { // an earlier attempt was applied, and names that are used again may be others' by now
-				left = slices.DeleteFunc(left, func(path string) bool { return !protected(path) })
-			}
+			left = slices.Delete(left, i, i+1)
 		}
-		return missing
+		return cmp.Or(refused, missing)
 	})
 }
 
@@ -330,8 +346,8 @@ func protected(path string) bool {
 	return ok
 }
 
-// deleteAll deletes nodes in one request. If one of them is not there, it says which.
-func (s *session) deleteAll(ctx context.Context, full []string) (gone int, err error) {
+// deleteAll deletes nodes in one request, or none. If it is because of one of them that it cannot, it says which.
+func (s *session) deleteAll(ctx context.Context, full []string) (which int, err error) {
 	if len(full) == 1 {
 		return 0, s.delete(ctx, full[0], -1)
 	}

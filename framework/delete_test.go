@@ -1,0 +1,204 @@
+package framework_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest/proxy"
+)
+
+// A protected node's name, which nobody uses twice.
+const protectedName = "_c_00000000-0000-4000-8000-%012d-n"
+
+// several are nodes below a new parent, the first n of them protected, and another one that has a name of its own.
+func several(t testing.TB, n int) (under string, paths []string) {
+	t.Helper()
+	under = parent(t)
+	for i := range n {
+		paths = append(paths, under+"/"+fmt.Sprintf(protectedName, i))
+	}
+	paths = append(paths, under+"/name")
+	o := testzk.Observer(t)
+	for _, path := range paths {
+		require.NoError(t, create(o, path))
+	}
+	return under, paths
+}
+
+func TestGuaranteedDeleteOfSeveralNodesIsOneTransaction(t *testing.T) {
+	for _, namespaced := range []bool{false, true} {
+		c, p := through(t)
+		under, paths := several(t, 3)
+		view, names := c, paths
+		if namespaced {
+			view, names = c.Namespace(under[1:]), nil
+			for _, path := range paths {
+				names = append(names, strings.TrimPrefix(path, under))
+			}
+		}
+		p.ResetCounts()
+		require.NoError(t, view.DeleteGuaranteed(testzk.Context(t), names...))
+		require.Equal(t, 1, p.Requests()[proxy.OpMulti])
+		require.Zero(t, p.Requests()[proxy.OpDelete])
+		require.Empty(t, children(t, testzk.Observer(t), under))
+	}
+}
+
+func TestGuaranteedDeleteOfSeveralNodesDeletesThoseThatAreThere(t *testing.T) {
+	o := testzk.Observer(t)
+	for missing := range 3 {
+		c, _ := through(t)
+		under, paths := several(t, 2)
+		require.NoError(t, o.Delete(paths[missing], -1))
+		err := c.DeleteGuaranteed(testzk.Context(t), paths...)
+		failed(t, err, framework.NotApplied, zk.ErrNoNode)
+		require.Empty(t, children(t, o, under), "node %d was missing", missing)
+	}
+	c, _ := through(t)
+	under := parent(t)
+	err := c.DeleteGuaranteed(testzk.Context(t), under+"/a", under+"/b")
+	failed(t, err, framework.NotApplied, zk.ErrNoNode)
+}
+
+func TestGuaranteedDeleteOfSeveralNodesDeletesThoseThatItMay(t *testing.T) {
+	o := testzk.Observer(t)
+	c, _ := through(t)
+	under, paths := several(t, 2)
+	require.NoError(t, create(o, paths[1]+"/child"))
+	err := c.DeleteGuaranteed(testzk.Context(t), paths...)
+	failed(t, err, framework.NotApplied, zk.ErrNotEmpty)
+	require.Len(t, children(t, o, under), 1)
+
+	locked := parent(t)
+	require.NoError(t, create(o, locked+"/a"))
+	_, err = o.SetACL(locked, zk.WorldACL(zk.PermAll&^zk.PermDelete), -1)
+	require.NoError(t, err)
+	open, others := several(t, 1)
+	err = c.DeleteGuaranteed(testzk.Context(t), append([]string{locked + "/a"}, others...)...)
+	failed(t, err, framework.NotApplied, zk.ErrNoAuth)
+	require.Empty(t, children(t, o, open))
+	require.Len(t, children(t, o, locked), 1)
+}
+
+func TestGuaranteedDeleteOfSeveralNodesWhateverIsLost(t *testing.T) {
+	o := testzk.Observer(t)
+	for fault, action := range faults {
+		c, p := through(t, framework.WithRetry(retry.Never()))
+		under, paths := several(t, 2)
+		p.On(proxy.Match{Op: proxy.OpMulti, Times: 2}, action)
+		require.NoError(t, c.DeleteGuaranteed(testzk.Context(t), paths...), "%s: NoNode after that is what was wanted", fault)
+		require.Empty(t, children(t, o, under), fault)
+	}
+}
+
+// Which of the nodes have names that are used again is all the same for those that have not.
+func TestLostRequestDoesNotEndTheDeletionOfNodesWithoutProtection(t *testing.T) {
+	o := testzk.Observer(t)
+	c, p := through(t)
+	under := parent(t)
+	for _, name := range []string{"/n-1", "/n-2"} {
+		require.NoError(t, create(o, under+name))
+	}
+	p.On(proxy.Match{Op: proxy.OpMulti}, proxy.DropBefore())
+	_ = c.DeleteGuaranteed(testzk.Context(t), under+"/n-0", under+"/n-1", under+"/n-2")
+	require.Empty(t, children(t, o, under))
+}
+
+// The transaction was applied, or may have been, and then somebody else has taken the name.
+func TestDeletionInDoubtDoesNotTouchANameThatSomebodyHasTakenSince(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 2}, {2, 0, 1}} {
+		c, p := through(t)
+		o := testzk.Observer(t)
+		under, paths := several(t, 2)
+		ordered := []string{paths[order[0]], paths[order[1]], paths[order[2]]}
+		again := p.On(proxy.Match{Op: proxy.OpMulti, Skip: 1}, proxy.Hold())
+		p.On(proxy.Match{Op: proxy.OpMulti}, proxy.DropAfter())
+		result := make(chan error, 1)
+		go func() { result <- c.DeleteGuaranteed(testzk.Context(t), ordered...) }()
+		require.NoError(t, again.Wait(testzk.Context(t)))
+		require.Empty(t, children(t, o, under))
+		require.NoError(t, create(o, under+"/name"))
+		again.Release()
+		require.NoError(t, <-result)
+		require.Equal(t, []string{"name"}, children(t, o, under))
+	}
+}
+
+// The protected node was gone to begin with, so that only the other one is left when the doubt comes.
+func TestNameThatIsLeftAloneInDoubtIsNotTouched(t *testing.T) {
+	c, p := through(t)
+	o := testzk.Observer(t)
+	under, paths := several(t, 1)
+	require.NoError(t, o.Delete(paths[0], -1))
+	p.On(proxy.Match{Op: proxy.OpDelete, Path: under}, proxy.DropAfter())
+	again := p.On(proxy.Match{Op: proxy.OpDelete, Path: under, Skip: 1}, proxy.Hold())
+	result := make(chan error, 1)
+	go func() { result <- c.DeleteGuaranteed(testzk.Context(t), paths...) }()
+	testzk.Eventually(t, func() bool { return len(children(t, o, under)) == 0 }, "it is not deleted")
+	require.NoError(t, create(o, under+"/name"))
+	failed(t, <-result, framework.Unknown, zk.ErrNoNode)
+	require.Zero(t, again.Hits())
+	require.Equal(t, []string{"name"}, children(t, o, under))
+}
+
+func TestGuaranteedDeleteRefusesWhatCannotBeAndNamesIt(t *testing.T) {
+	c, p := through(t)
+	p.ResetCounts()
+	many := make([]string, 20_000)
+	for i := range many {
+		many[i] = fmt.Sprintf("/a-path-that-is-not-so-short/%010d", i)
+	}
+	for name, row := range map[string]struct {
+		paths []string
+		says  string
+		is    error
+	}{
+		"none":     {nil, "no paths", nil},
+		"bad":      {[]string{"/a", "b"}, `"b"`, framework.ErrInvalidPath},
+		"too many": {many, "limit", framework.ErrTooLarge},
+	} {
+		err := c.DeleteGuaranteed(testzk.Context(t), row.paths...)
+		failed(t, err, framework.NotApplied)
+		require.ErrorContains(t, err, row.says, name)
+		if row.is != nil {
+			require.ErrorIs(t, err, row.is, name)
+		}
+		c.DeleteLater(row.paths...) // which has nobody to tell
+	}
+	require.Zero(t, p.Requests()[proxy.OpMulti]+p.Requests()[proxy.OpDelete])
+	//nolint:staticcheck // that is the point
+	require.ErrorIs(t, c.DeleteGuaranteed(nil, "/a"), framework.ErrNilContext)
+}
+
+func TestGuaranteedDeleteOfSeveralNodesGoesOnAfterItsCallerLeft(t *testing.T) {
+	c, p := through(t, framework.WithRetry(retry.Never()))
+	under, paths := several(t, 2)
+	require.NoError(t, p.Refuse(true))
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	failed(t, c.DeleteGuaranteed(ctx, paths...), framework.Unknown, context.DeadlineExceeded)
+	require.NoError(t, p.Refuse(false))
+	testzk.Empty(t, under)
+}
+
+func TestDeleteLaterDeletesWithoutWaiting(t *testing.T) {
+	c, p := through(t)
+	under, paths := several(t, 2)
+	held := p.On(proxy.Match{Op: proxy.OpMulti}, proxy.Hold())
+	within(t, "a deletion that nobody waits for", func() { c.DeleteLater(paths...) })
+	require.NoError(t, held.Wait(testzk.Context(t)))
+	require.Len(t, children(t, testzk.Observer(t), under), len(paths))
+	held.Release()
+	testzk.Empty(t, under)
+	require.NoError(t, c.Close())
+	c.DeleteLater(paths...) // there is nobody left to do it
+}
