@@ -1,0 +1,218 @@
+package multilock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/multilock"
+	"github.com/docent-zk/docent/recipes/mutex"
+)
+
+// book records what becomes of locks, in order.
+type book struct {
+	mu      sync.Mutex
+	entries []string
+}
+
+func (b *book) add(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.entries = append(b.entries, fmt.Sprintf(format, args...))
+}
+
+func (b *book) read() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string(nil), b.entries...)
+}
+
+// recorded is a mutex that books what happens to it.
+type recorded struct {
+	name string
+	lock *mutex.Mutex
+	book *book
+	err  error             // instead of acquiring
+	with func(*recorded)   // after acquiring
+	ctxs []context.Context // that it was acquired with
+	hold *recipes.Hold
+}
+
+func (r *recorded) Acquire(ctx context.Context) (*recipes.Hold, error) {
+	return r.do(ctx, "acquire", r.lock.Acquire)
+}
+
+func (r *recorded) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
+	return r.do(ctx, "try", r.lock.TryAcquire)
+}
+
+func (r *recorded) do(ctx context.Context, how string, acquire acquirer) (*recipes.Hold, error) {
+	r.book.add("%s %s", how, r.name)
+	r.ctxs = append(r.ctxs, ctx)
+	if r.err != nil {
+		return nil, r.err
+	}
+	hold, err := acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.hold = hold
+	if r.with != nil {
+		r.with(r)
+	}
+	return hold, nil
+}
+
+// newRecorded are recorded mutexes on paths.
+func newRecorded(t testing.TB, c *framework.Client, paths []string) (*book, []*recorded) {
+	t.Helper()
+	b := &book{}
+	var all []*recorded
+	for i, path := range paths {
+		all = append(all, &recorded{name: fmt.Sprint(i), lock: newMutex(t, c, path), book: b})
+	}
+	return b, all
+}
+
+func ofRecorded(t testing.TB, all []*recorded) *multilock.MultiLock {
+	t.Helper()
+	var locks []multilock.Lock
+	for _, r := range all {
+		locks = append(locks, r)
+	}
+	return of(t, locks...)
+}
+
+// changed is the transaction of the last deletion or creation below path.
+func changed(t testing.TB, path string) int64 {
+	t.Helper()
+	_, stat, err := testzk.Observer(t).Exists(path)
+	require.NoError(t, err)
+	return stat.Pzxid
+}
+
+func TestOfAcquiresInItsOrderAndReleasesInReverse(t *testing.T) {
+	paths := named(t, 3)
+	booked, all := newRecorded(t, own(t), []string{paths[2], paths[0], paths[1]})
+	m := ofRecorded(t, all)
+	hold := acquire(t, m)
+	require.Equal(t, []string{"acquire 0", "acquire 1", "acquire 2"}, booked.read())
+	require.IsIncreasing(t, hold.Tokens(), "acquired one after another")
+	for i, r := range all {
+		require.Equal(t, r.hold.Path(), hold.Paths()[i])
+	}
+	require.NoError(t, hold.Release())
+	require.Greater(t, changed(t, paths[0]), changed(t, paths[1]), "released in the order in which they were acquired")
+	require.Greater(t, changed(t, paths[2]), changed(t, paths[0]))
+	free(t, paths...)
+
+	hold, err := m.TryAcquire(testzk.Context(t))
+	require.NoError(t, err)
+	require.Equal(t, []string{"try 0", "try 1", "try 2"}, booked.read()[3:])
+	require.NoError(t, hold.Release())
+}
+
+func TestAllLocksHaveTheSameDeadline(t *testing.T) {
+	paths := named(t, 3)
+	_, all := newRecorded(t, own(t), paths)
+	ctx := testzk.Context(t)
+	deadline, _ := ctx.Deadline()
+	hold, err := ofRecorded(t, all).Acquire(ctx)
+	require.NoError(t, err)
+	for _, r := range all {
+		own, bounded := r.ctxs[0].Deadline()
+		require.True(t, bounded)
+		require.Equal(t, deadline, own)
+	}
+	require.NoError(t, hold.Release())
+}
+
+func TestFirstFailureEndsTheAcquireAndUndoesInReverseWithAllErrors(t *testing.T) {
+	paths := named(t, 5)
+	boom := errors.New("boom")
+	c := own(t)
+	booked, all := newRecorded(t, c, paths)
+	all[3].err = boom
+	all[2].with = func(*recorded) { // two of the others are gone by then
+		remove(t, all[0].hold.Path())
+		remove(t, all[2].hold.Path())
+	}
+	hold, err := ofRecorded(t, all).Acquire(testzk.Context(t))
+	require.Nil(t, hold)
+	require.ErrorIs(t, err, boom)
+	require.ErrorIs(t, err, recipes.ErrNodeDeleted)
+	require.ErrorContains(t, err, all[0].hold.Path())
+	require.ErrorContains(t, err, all[2].hold.Path())
+	require.NotContains(t, err.Error(), all[1].hold.Path(), "that one was released")
+	require.Equal(t, []string{"acquire 0", "acquire 1", "acquire 2", "acquire 3"}, booked.read(), "nothing is acquired after a failure")
+	free(t, paths...)
+
+	all[2].with = nil
+	_, err = ofRecorded(t, all).Acquire(testzk.Context(t))
+	require.Equal(t, boom.Error(), err.Error(), "nothing else went wrong")
+	require.Greater(t, changed(t, paths[1]), changed(t, paths[2]), "undone in the order in which it was done")
+	require.Greater(t, changed(t, paths[0]), changed(t, paths[1]))
+	free(t, paths...)
+}
+
+func TestReleaseGoesOnAfterAFailureAndJoinsTheErrors(t *testing.T) {
+	paths := named(t, 4)
+	for name, m := range kinds(t, own(t), paths) {
+		hold := acquire(t, m)
+		nodes := hold.Paths()
+		forbid(t, paths[0], zk.PermDelete)
+		forbid(t, paths[2], zk.PermDelete)
+		err := hold.Release()
+		require.ErrorIs(t, err, recipes.ErrReleasePending, name)
+		require.ErrorIs(t, err, zk.ErrNoAuth, name)
+		require.ErrorContains(t, err, nodes[0], name)
+		if name != "together" { // whose release is one
+			require.ErrorContains(t, err, nodes[2], name)
+		}
+		free(t, paths[1], paths[3])
+		for _, i := range []int{0, 2} {
+			forbid(t, paths[i], 0)
+			remove(t, nodes[i])
+		}
+	}
+}
+
+func TestLossOfAnEarlierPartEndsTheWaitForALaterOne(t *testing.T) {
+	paths := named(t, 2)
+	c, other := own(t), own(t)
+	busy := acquire(t, newMutex(t, other, paths[1]))
+	for _, kind := range []string{"of", "in order"} {
+		waiter := start(t, kinds(t, c, paths)[kind])
+		queued(t, other, paths[1], 2)
+		remove(t, queued(t, other, paths[0], 1)[0].Node)
+		hold, err := waiter.wait()
+		require.Nil(t, hold, kind)
+		require.ErrorIs(t, err, recipes.ErrNodeDeleted, kind)
+		queued(t, other, paths[1], 1)
+		free(t, paths[0])
+	}
+	require.NoError(t, busy.Release())
+}
+
+func TestPartThatIsLostBeforeAllAreHeldIsNoHold(t *testing.T) {
+	paths := named(t, 2)
+	_, all := newRecorded(t, own(t), paths)
+	all[1].with = func(*recorded) { // the last one is acquired, and the first lost
+		remove(t, all[0].hold.Path())
+		closes(t, all[0].hold.Done(), "the part does not notice")
+	}
+	hold, err := ofRecorded(t, all).Acquire(testzk.Context(t))
+	if err == nil {
+		err = hold.Err()
+	}
+	require.ErrorIs(t, err, recipes.ErrNodeDeleted)
+	free(t, paths...)
+}
