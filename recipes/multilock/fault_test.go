@@ -1,6 +1,7 @@
 package multilock_test
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"strings"
@@ -88,6 +89,30 @@ func TestGrantThatRacesWithCancellationIsHandedBack(t *testing.T) {
 	rule.Release()
 	require.NoError(t, acquire(t, newMulti(t, own(t), paths)).Release())
 	free(t, paths...)
+}
+
+// What the caller's context was cancelled with is no answer of the servers, even if it looks like one.
+func TestReasonOfTheCallersContextIsNotTakenForTheLossOfAPlace(t *testing.T) {
+	p := testzk.Proxy(t)
+	paths := named(t, 2)
+	busy := acquire(t, newMutex(t, own(t), paths[1]))
+	c := testzk.Connected(t, p.Addr())
+	for name, l := range map[string]multilock.Lock{"set": newMulti(t, c, paths), "mutex": newMutex(t, c, paths[1])} {
+		look := p.On(proxy.Match{Op: proxy.OpGetChildren2, Path: paths[1]}, proxy.Hold())
+		ctx, cancel := context.WithCancelCause(testzk.Context(t))
+		result := make(chan error, 1)
+		go func() {
+			_, err := l.Acquire(ctx)
+			result <- err
+		}()
+		require.NoError(t, look.Wait(testzk.Context(t)))
+		cancel(zk.ErrNoNode)
+		require.ErrorIs(t, <-result, context.Canceled, name)
+		look.Release()
+		queued(t, own(t), paths[1], 1)
+		free(t, paths[0])
+	}
+	require.NoError(t, busy.Release())
 }
 
 func TestReleaseWhoseRequestOrReplyIsLostIsNotALoss(t *testing.T) {

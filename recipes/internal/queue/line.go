@@ -121,14 +121,14 @@ func (p *place) confirm(ctx context.Context) error {
 	if err == nil {
 		p.token = token
 	}
-	return p.missed(err)
+	return p.missed(ctx, err)
 }
 
 // Confirm reads the czxid of a node that is to be ours: ErrVanished if it is not.
 func Confirm(ctx context.Context, s *framework.Session, node string) (czxid int64, err error) {
 	stat, err := Patiently(ctx, s, func(ctx context.Context) (*zk.Stat, error) { return s.Exists(ctx, node) })
 	if err != nil {
-		return 0, vanished(err)
+		return 0, vanished(ctx, err)
 	}
 	return stat.Czxid, owned(s, stat)
 }
@@ -141,9 +141,9 @@ func owned(s *framework.Session, stat *zk.Stat) error {
 	return nil
 }
 
-// vanished tells that a missing node is ours.
-func vanished(err error) error {
-	if errors.Is(err, zk.ErrNoNode) {
+// vanished tells that a missing node is ours. Once ctx has ended the error may be its cause, which says nothing about nodes.
+func vanished(ctx context.Context, err error) error {
+	if errors.Is(err, zk.ErrNoNode) && ctx.Err() == nil {
 		return ErrVanished
 	}
 	return err

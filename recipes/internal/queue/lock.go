@@ -206,8 +206,8 @@ func (l *Lock) arrive(ctx context.Context, places []*place, a *alarm) (waited bo
 	if len(places) == 1 {
 		return places[0].arrive(ctx, a)
 	}
-	all, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
+	all, stop := context.WithCancel(ctx)
+	defer stop()
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	for _, p := range places {
@@ -218,7 +218,7 @@ func (l *Lock) arrive(ctx context.Context, places []*place, a *alarm) (waited bo
 			waited = waited || behind
 			if trouble != nil && err == nil {
 				err = trouble
-				stop(trouble)
+				stop()
 			}
 		})
 	}
@@ -267,7 +267,7 @@ func checkAll(ctx context.Context, places []*place) error {
 	}
 	s := places[0].session
 	_, err := Patiently(ctx, s, func(ctx context.Context) ([]framework.Result, error) { return s.Multi(ctx, checks...) })
-	return vanished(err)
+	return vanished(ctx, err)
 }
 
 // Settle is the footing of a hold that begins now. A context that has ended loses, even now. A place outlives a suspended connection,

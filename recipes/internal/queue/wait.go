@@ -80,10 +80,10 @@ func (p *place) look(ctx context.Context) (view, error) {
 		return children, err
 	})
 	if err != nil {
-		return view{}, p.missed(err)
+		return view{}, p.missed(ctx, err)
 	}
 	if !slices.Contains(children, p.name) {
-		return view{}, p.missed(ErrVanished) // whoever is not in line is not first in it
+		return view{}, p.missed(ctx, ErrVanished) // whoever is not in line is not first in it
 	}
 	ahead, doubtful := inFront(lineup(children, l.rules.Block), p.member)
 	if len(doubtful) > 0 {
@@ -174,18 +174,18 @@ func (p *place) watchOwn(ctx context.Context) error {
 	_, err := Patiently(ctx, p.session, func(ctx context.Context) (struct{}, error) {
 		data, stat, w, err := p.session.GetW(ctx, p.path())
 		if err != nil {
-			return struct{}{}, vanished(err)
+			return struct{}{}, vanished(ctx, err)
 		}
 		p.watch, p.data, p.token = w, data, stat.Czxid
 		return struct{}{}, owned(p.session, stat)
 	})
-	return p.missed(err)
+	return p.missed(ctx, err)
 }
 
 // missed notes that our node is not there any more, if that is what err says.
-func (p *place) missed(err error) error {
-	err = vanished(err)
-	p.gone = p.gone || errors.Is(err, ErrVanished)
+func (p *place) missed(ctx context.Context, err error) error {
+	err = vanished(ctx, err)
+	p.gone = p.gone || errors.Is(err, ErrVanished) && ctx.Err() == nil
 	return err
 }
 

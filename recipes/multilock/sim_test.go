@@ -1,0 +1,233 @@
+package multilock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/multilock"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+const (
+	contenders   = 4
+	turns        = 4 // that each contender has to have
+	simTimeout   = 4 * time.Second
+	faultsInARun = 8
+)
+
+var simPaths = []string{"/a", "/b", "/c"}
+
+// Whatever happens to connections and sessions, and whichever of the locks are wanted together and in whatever order: one holder of each at
+// a time, with a larger token each time, everybody's turn comes, and nothing is left behind.
+func TestSimulatedContenders(t *testing.T) {
+	sim.Run(t, 100, simulate)
+}
+
+func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+	ground := &ground{t: t, expelled: map[string]int64{}, stakes: map[string]stake{}}
+	var measured testzk.Metrics
+	var running sync.WaitGroup
+	for i := range contenders {
+		c := &contender{t: t, ground: ground, name: fmt.Sprintf("c%d", i)}
+		c.random = rand.New(rand.NewPCG(random.Uint64(), 0))
+		c.connect(srv, &measured)
+		running.Go(c.run)
+	}
+	for range faultsInARun {
+		time.Sleep(time.Duration(random.Int64N(int64(2 * time.Second))))
+		if c := srv.Client(fmt.Sprintf("c%d", random.IntN(contenders))); random.IntN(8) == 0 {
+			ground.expel(srv, c)
+		} else {
+			harm(srv, c, random)
+		}
+	}
+	running.Wait()
+	time.Sleep(2 * simTimeout) // nothing is lost, and what is still pending then is never done
+	for _, path := range simPaths {
+		children, err := srv.Children(path)
+		require.NoError(t, err)
+		require.Empty(t, children, path)
+	}
+	require.Empty(t, measured.Levels())
+}
+
+// One place is lost at the moment at which somebody ahead of the other leaves, so that both are being looked at.
+func TestPlacesAreGivenBackWhileTheyAreBeingLookedAt(t *testing.T) {
+	sim.Run(t, 20, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		connect := func(name string) *framework.Client {
+			return testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client(name).DialContext))
+		}
+		other, waiting := connect("other"), connect("waiter")
+		first, second := acquire(t, newMutex(t, other, "/a")), acquire(t, newMutex(t, other, "/b"))
+		next := start(t, newMutex(t, other, "/a"))
+		time.Sleep(time.Second)
+		waiter := start(t, newMulti(t, waiting, []string{"/a", "/b"}))
+		time.Sleep(time.Second)
+		line := queued(t, other, "/b", 2)
+		require.NoError(t, srv.Delete(line[1].Node))
+		require.NoError(t, first.Release())
+		time.Sleep(time.Second)
+		require.NoError(t, errors.Join(second.Release(), next.won(t).Release()))
+		require.NoError(t, waiter.won(t).Release())
+	})
+}
+
+// harm does one thing to a client. What would last is over before a session's end.
+func harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand) {
+	ops := []zktest.Op{zktest.OpMulti, zktest.OpMulti, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpSync, zktest.AnyOp}
+	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
+	switch random.IntN(8) {
+	case 0:
+		c.Drop()
+	case 1:
+		c.Reset()
+	case 2:
+		srv.On(match, zktest.DropBefore())
+	case 3:
+		srv.On(match, zktest.DropAfter())
+	case 4:
+		srv.On(match, zktest.Delay(time.Duration(random.Int64N(int64(simTimeout)))))
+	case 5:
+		c.Cut()
+		time.AfterFunc(time.Duration(random.Int64N(int64(2*simTimeout))), c.Heal)
+	case 6:
+		c.HoldEvents()
+		time.AfterFunc(time.Duration(random.Int64N(int64(simTimeout))), c.ReleaseEvents)
+	case 7:
+		depose(srv, random)
+	}
+}
+
+// depose deletes the node of somebody who waits, as an operator might who takes it for a dead one's.
+func depose(srv *zktest.Server, random *rand.Rand) {
+	path := simPaths[random.IntN(len(simPaths))]
+	if line, err := srv.Children(path); err == nil && len(line) > 1 {
+		last := line[0]
+		for _, name := range line {
+			if name[len(name)-10:] > last[len(last)-10:] {
+				last = name
+			}
+		}
+		_ = srv.Delete(path + "/" + last)
+	}
+}
+
+type contender struct {
+	t      *testing.T
+	ground *ground
+	name   string
+	random *rand.Rand
+	client *framework.Client
+}
+
+func (c *contender) connect(srv *zktest.Server, metrics framework.Metrics) {
+	client, err := framework.New(srv.MemAddr(),
+		framework.WithDialer(srv.Client(c.name).DialContext),
+		framework.WithSessionTimeout(simTimeout),
+		framework.WithMetrics(metrics),
+		framework.WithRandom(rand.New(rand.NewPCG(c.random.Uint64(), 1)).Int64N),
+		framework.WithRetry(retry.Forever(100*time.Millisecond)))
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { require.NoError(c.t, client.Close()) })
+	c.client = client
+}
+
+// want is some of the locks, in some order, and how to have them.
+func (c *contender) want() (paths []string, lock multilock.Lock) {
+	for _, i := range c.random.Perm(len(simPaths))[:1+c.random.IntN(len(simPaths))] {
+		paths = append(paths, simPaths[i])
+	}
+	if len(paths) == 1 && c.random.IntN(2) == 0 {
+		return paths, newMutex(c.t, c.client, paths[0])
+	}
+	return paths, newMulti(c.t, c.client, paths)
+}
+
+func (c *contender) run() {
+	for done := 0; done < turns; {
+		paths, lock := c.want()
+		hold, err := lock.Acquire(context.Background())
+		if err != nil {
+			continue
+		}
+		c.ground.use(c.name, paths, hold)
+		select {
+		case <-time.After(time.Duration(c.random.Int64N(int64(time.Second)))):
+		case <-hold.Done():
+		}
+		c.ground.leave(paths, hold)
+		_ = hold.Release()
+		done++
+	}
+}
+
+// ground is what the locks protect.
+type ground struct {
+	t        *testing.T
+	mu       sync.Mutex
+	stakes   map[string]stake
+	expelled map[string]int64 // the transaction up to which everything of a client has been taken away
+}
+
+// stake is whose a path is, or was.
+type stake struct {
+	owner string
+	hold  *recipes.Hold // nil when it has been left
+	token int64
+}
+
+// expel takes away all that a client has, out of the blue: no client can know before it is told, and its hold means nothing meanwhile.
+func (g *ground) expel(srv *zktest.Server, c *zktest.Client) {
+	for _, s := range c.Sessions() {
+		_ = s.Expire()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	last := srv.Trace().Tail(1).Entries
+	g.expelled[c.Name()] = last[0].Zxid
+}
+
+// valid says whether a hold should be valid, and believes so.
+func (g *ground) valid(s stake) bool {
+	return s.hold != nil && s.hold.Err() == nil && s.token > g.expelled[s.owner]
+}
+
+func (g *ground) use(owner string, paths []string, h *recipes.Hold) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i, path := range paths {
+		now, before := stake{owner, h, h.Tokens()[i]}, g.stakes[path]
+		if !g.valid(now) {
+			continue
+		}
+		if g.valid(before) {
+			g.t.Errorf("%s: token %d of %s while %s holds with %d", path, now.token, owner, before.owner, before.token)
+		}
+		if now.token <= before.token {
+			g.t.Errorf("%s: token %d after %d", path, now.token, before.token)
+		}
+		g.stakes[path] = now
+	}
+}
+
+func (g *ground) leave(paths []string, h *recipes.Hold) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, path := range paths {
+		if s := g.stakes[path]; s.hold == h {
+			g.stakes[path] = stake{token: s.token}
+		}
+	}
+}
