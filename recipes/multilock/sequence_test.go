@@ -138,29 +138,27 @@ func TestAllLocksHaveTheSameDeadline(t *testing.T) {
 func TestFirstFailureEndsTheAcquireAndUndoesInReverseWithAllErrors(t *testing.T) {
 	paths := named(t, 5)
 	boom := errors.New("boom")
-	c := own(t)
-	booked, all := newRecorded(t, c, paths)
+	booked, all := newRecorded(t, own(t), paths)
 	all[3].err = boom
-	all[2].with = func(*recorded) { // two of the others are gone by then
-		remove(t, all[0].hold.Path())
-		remove(t, all[2].hold.Path())
+	_, err := ofRecorded(t, all).Acquire(testzk.Context(t))
+	require.Equal(t, boom.Error(), err.Error(), "nothing else went wrong")
+	require.Equal(t, []string{"acquire 0", "acquire 1", "acquire 2", "acquire 3"}, booked.read(), "nothing is acquired after a failure")
+	require.Greater(t, changed(t, paths[1]), changed(t, paths[2]), "undone in the order in which it was done")
+	require.Greater(t, changed(t, paths[0]), changed(t, paths[1]))
+	free(t, paths...)
+
+	all[2].with = func(*recorded) {
+		forbid(t, paths[0], zk.PermDelete)
+		forbid(t, paths[2], zk.PermDelete)
 	}
 	hold, err := ofRecorded(t, all).Acquire(testzk.Context(t))
 	require.Nil(t, hold)
 	require.ErrorIs(t, err, boom)
-	require.ErrorIs(t, err, recipes.ErrNodeDeleted)
+	require.ErrorIs(t, err, recipes.ErrReleasePending)
 	require.ErrorContains(t, err, all[0].hold.Path())
 	require.ErrorContains(t, err, all[2].hold.Path())
 	require.NotContains(t, err.Error(), all[1].hold.Path(), "that one was released")
-	require.Equal(t, []string{"acquire 0", "acquire 1", "acquire 2", "acquire 3"}, booked.read(), "nothing is acquired after a failure")
-	free(t, paths...)
-
-	all[2].with = nil
-	_, err = ofRecorded(t, all).Acquire(testzk.Context(t))
-	require.Equal(t, boom.Error(), err.Error(), "nothing else went wrong")
-	require.Greater(t, changed(t, paths[1]), changed(t, paths[2]), "undone in the order in which it was done")
-	require.Greater(t, changed(t, paths[0]), changed(t, paths[1]))
-	free(t, paths...)
+	free(t, paths[1], paths[3], paths[4])
 }
 
 func TestReleaseGoesOnAfterAFailureAndJoinsTheErrors(t *testing.T) {
@@ -185,34 +183,51 @@ func TestReleaseGoesOnAfterAFailureAndJoinsTheErrors(t *testing.T) {
 	}
 }
 
-func TestLossOfAnEarlierPartEndsTheWaitForALaterOne(t *testing.T) {
+func TestPartThatIsLostDuringTheWaitForALaterOneIsAcquiredAgain(t *testing.T) {
 	paths := named(t, 2)
 	c, other := own(t), own(t)
-	busy := acquire(t, newMutex(t, other, paths[1]))
 	for _, kind := range []string{"of", "in order"} {
+		busy := acquire(t, newMutex(t, other, paths[1]))
 		waiter := start(t, kinds(t, c, paths)[kind])
-		queued(t, other, paths[1], 2)
-		remove(t, queued(t, other, paths[0], 1)[0].Node)
-		hold, err := waiter.wait()
-		require.Nil(t, hold, kind)
-		require.ErrorIs(t, err, recipes.ErrNodeDeleted, kind)
-		queued(t, other, paths[1], 1)
-		free(t, paths[0])
+		before := queued(t, other, paths[1], 2)[1].Node
+		lost := queued(t, other, paths[0], 1)[0].Node
+		remove(t, lost)
+		var after string
+		testzk.Eventually(t, func() bool {
+			line, err := newMutex(t, other, paths[1]).Participants(testzk.Context(t))
+			if err != nil || len(line) != 2 || line[1].Node == before {
+				return false
+			}
+			after = line[1].Node
+			return true
+		}, "the wait for the second goes on without the first")
+		require.True(t, waiter.waiting())
+		require.NoError(t, busy.Release())
+		hold := waiter.won(t)
+		require.NotEqual(t, lost, hold.Paths()[0])
+		require.Equal(t, after, hold.Paths()[1])
+		_, err := hold.Guard(testzk.Context(t))
+		require.NoError(t, err, "a hold without all of its nodes: %s", kind)
+		require.NoError(t, hold.Release())
+		free(t, paths...)
 	}
-	require.NoError(t, busy.Release())
 }
 
-func TestPartThatIsLostBeforeAllAreHeldIsNoHold(t *testing.T) {
+func TestPartThatIsLostBeforeAllAreHeldIsAcquiredAgain(t *testing.T) {
 	paths := named(t, 2)
-	_, all := newRecorded(t, own(t), paths)
-	all[1].with = func(*recorded) { // the last one is acquired, and the first lost
+	booked, all := newRecorded(t, own(t), paths)
+	all[1].with = func(r *recorded) { // the last one is acquired, and the first lost
+		r.with = nil
 		remove(t, all[0].hold.Path())
 		closes(t, all[0].hold.Done(), "the part does not notice")
 	}
-	hold, err := ofRecorded(t, all).Acquire(testzk.Context(t))
-	if err == nil {
-		err = hold.Err()
+	hold := acquire(t, ofRecorded(t, all))
+	require.Equal(t, []string{"acquire 0", "acquire 1", "acquire 0", "acquire 1"}, booked.read())
+	_, err := hold.Guard(testzk.Context(t))
+	require.NoError(t, err)
+	for _, path := range paths {
+		queued(t, own(t), path, 1)
 	}
-	require.ErrorIs(t, err, recipes.ErrNodeDeleted)
+	require.NoError(t, hold.Release())
 	free(t, paths...)
 }
