@@ -1,0 +1,248 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+)
+
+// lockKey is the key of a test's lock.
+type lockKey string
+
+// owner makes holds of nodes of its own.
+type owner struct {
+	*framework.Client
+	t       testing.TB
+	session *framework.Session
+	root    string
+	made    int
+}
+
+func newOwner(t testing.TB, opts ...framework.Option) *owner {
+	t.Helper()
+	c := testzk.Connected(t, testzk.Connect(), opts...)
+	s, err := c.Session(testzk.Context(t))
+	require.NoError(t, err)
+	o := &owner{Client: c, t: t, session: s, root: testzk.Path(t)}
+	_, err = c.Create(testzk.Context(t), o.root, nil, framework.WithParents())
+	require.NoError(t, err)
+	return o
+}
+
+// grant is one of locks by these names, with the tokens 101, 102 and so on, and with a node for each, and more nodes.
+func (o *owner) grant(more int, locks ...string) recipes.Grant {
+	o.t.Helper()
+	g := recipes.Grant{Session: o.session, Footing: o.session.Footing(), Recipe: "test"}
+	for i, name := range locks {
+		g.Locks = append(g.Locks, recipes.Lock{Path: name, Key: lockKey(name), Token: int64(101 + i)})
+	}
+	for range len(locks) + more {
+		o.made++
+		node, err := o.Create(testzk.Context(o.t), fmt.Sprintf("%s/%d", o.root, o.made), nil, framework.Ephemeral())
+		require.NoError(o.t, err)
+		g.Nodes = append(g.Nodes, recipes.Node{Path: node})
+	}
+	return g
+}
+
+func (o *owner) hold(locks ...string) *recipes.Hold {
+	o.t.Helper()
+	return recipes.NewHold(o.grant(0, locks...))
+}
+
+func TestHoldOfSeveralLocksHasAllTokensAndPathsAndIsKnownByTheLargestAndTheFirst(t *testing.T) {
+	o := newOwner(t)
+	g := o.grant(1, "a", "b", "c")
+	g.Locks[1].Token = 300
+	h := recipes.NewHold(g)
+	require.Equal(t, []int64{101, 300, 103}, h.Tokens())
+	require.EqualValues(t, 300, h.Token())
+	require.Len(t, h.Paths(), 4)
+	require.Equal(t, g.Nodes[0].Path, h.Path())
+	require.NoError(t, h.Release())
+	require.Equal(t, []int64{101, 300, 103}, h.Tokens(), "readable after the end")
+	require.Len(t, h.Paths(), 4)
+	testzk.Empty(t, o.root)
+}
+
+func TestJoinedHoldHasWhatItsPartsHaveInTheirOrder(t *testing.T) {
+	o := newOwner(t)
+	first, second, third := o.hold("a"), o.hold("b", "c"), recipes.NewHold(o.grant(2, "d"))
+	inner := recipes.Join(nil, second, third)
+	h := recipes.Join(nil, first, inner)
+	require.Equal(t, []int64{101, 101, 102, 101}, h.Tokens())
+	require.EqualValues(t, 102, h.Token())
+	require.Equal(t, append(append(first.Paths(), second.Paths()...), third.Paths()...), h.Paths())
+	require.Equal(t, first.Path(), h.Path())
+	require.Equal(t, o.session.ID(), recipes.SessionOf(h).ID())
+	require.NoError(t, h.Release())
+	for _, part := range []*recipes.Hold{first, second, third, inner} {
+		require.ErrorIs(t, part.Err(), recipes.ErrNotHeld)
+	}
+	testzk.Empty(t, o.root)
+}
+
+func TestZeroAndNilHoldsHaveNothing(t *testing.T) {
+	for name, h := range map[string]*recipes.Hold{"nil": nil, "zero": {}} {
+		require.Nil(t, h.Tokens(), name)
+		require.Nil(t, h.Paths(), name)
+		require.Zero(t, h.Token(), name)
+		require.Empty(t, h.Path(), name)
+		require.Nil(t, recipes.SessionOf(h), name)
+		_, err := h.Guard(context.Background())
+		require.ErrorIs(t, err, recipes.ErrNotHeld, name)
+	}
+}
+
+func TestContextCarriesEachOfSeveralLocksAndAllOfThemTogether(t *testing.T) {
+	o := newOwner(t)
+	g := o.grant(0, "a", "b")
+	g.Key = lockKey("a and b")
+	h := recipes.NewHold(g)
+	type other string
+	ctx := h.Context(context.WithValue(context.Background(), other("a"), "kept"))
+	require.Equal(t, "kept", ctx.Value(other("a")))
+	for _, key := range []lockKey{"a", "b", "a and b"} {
+		found, ok := recipes.Inside(ctx, key)
+		require.True(t, ok, key)
+		require.Same(t, h, found)
+	}
+	for _, key := range []any{lockKey("c"), "a", nil} {
+		_, ok := recipes.Inside(ctx, key)
+		require.False(t, ok, key)
+	}
+	under := o.hold("c")
+	both := under.Context(ctx)
+	for _, key := range []lockKey{"a", "b", "a and b", "c"} {
+		_, ok := recipes.Inside(both, key)
+		require.True(t, ok, key)
+	}
+	require.NoError(t, h.Release())
+	_, ok := recipes.Inside(both, lockKey("a"))
+	require.False(t, ok, "a hold that is over is none")
+	_, ok = recipes.Inside(both, lockKey("c"))
+	require.True(t, ok)
+	require.NoError(t, under.Release())
+}
+
+func TestContextOfAJoinedHoldCarriesItsPartsAndItself(t *testing.T) {
+	o := newOwner(t)
+	first, second := o.hold("a"), o.hold("b", "c")
+	h := recipes.Join(lockKey("all"), first, second)
+	ctx := h.Context(context.Background())
+	for key, want := range map[lockKey]*recipes.Hold{"a": first, "b": second, "c": second, "all": h} {
+		found, ok := recipes.Inside(ctx, key)
+		require.True(t, ok, key)
+		require.Same(t, want, found, key)
+	}
+	require.NoError(t, h.Release())
+	_, ok := recipes.Inside(recipes.Join(nil, o.hold("d")).Context(context.Background()), nil)
+	require.False(t, ok, "without a key there is nothing to be found")
+}
+
+func TestLevelsOfAJoinedHoldEndTheWholeOnlyWithTheLast(t *testing.T) {
+	o := newOwner(t)
+	part := o.hold("a")
+	h := recipes.Join(lockKey("all"), part, o.hold("b"))
+	ctx := h.Context(context.Background())
+	level, ok := recipes.Reenter(ctx, lockKey("all"))
+	require.True(t, ok)
+	require.NoError(t, h.Release())
+	require.ErrorIs(t, h.Release(), recipes.ErrNotHeld)
+	require.Error(t, ctx.Err())
+	require.NoError(t, level.Err())
+	require.NoError(t, part.Err())
+	_, err := level.Guard(testzk.Context(t))
+	require.NoError(t, err)
+	_, ok = recipes.Reenter(ctx, lockKey("all"))
+	require.False(t, ok, "that level is over")
+	require.NoError(t, level.Release())
+	require.ErrorIs(t, part.Err(), recipes.ErrNotHeld)
+	testzk.Empty(t, o.root)
+}
+
+func TestJoiningWhatIsOverIsOverAndReleasesTheRest(t *testing.T) {
+	o := newOwner(t)
+	over, good := o.hold("a"), o.hold("b")
+	require.NoError(t, o.Delete(testzk.Context(t), over.Path(), -1))
+	_, err := over.Guard(testzk.Context(t))
+	require.ErrorIs(t, err, recipes.ErrNodeDeleted)
+	h := recipes.Join(nil, good, over)
+	require.ErrorIs(t, h.Err(), recipes.ErrNodeDeleted)
+	<-h.Done()
+	<-good.Done()
+	require.ErrorIs(t, h.Release(), recipes.ErrNodeDeleted)
+	testzk.Empty(t, o.root)
+}
+
+func TestRequestBeforeJoiningIsARequestToTheWhole(t *testing.T) {
+	o := newOwner(t)
+	g := o.grant(0, "a")
+	g.Nodes[0].Data = []byte(recipes.RevokeMessage)
+	h := recipes.Join(nil, o.hold("b"), recipes.NewHold(g))
+	select {
+	case <-h.Revoked():
+	default:
+		require.FailNow(t, "the request is forgotten")
+	}
+	require.NoError(t, h.Release())
+}
+
+// Levels are released, a node is deleted, and somebody asks, all at once: each level ends once, nothing is left, and whoever asks is told
+// nothing but the truth.
+func TestLevelsAreReleasedWhileTheHoldIsLost(t *testing.T) {
+	o := newOwner(t)
+	observer := testzk.Observer(t)
+	for range 20 {
+		h := recipes.Join(lockKey("all"), o.hold("a", "b"), recipes.Join(nil, o.hold("c")))
+		levels := []*recipes.Hold{h}
+		for range 4 {
+			level, ok := recipes.Reenter(h.Context(context.Background()), lockKey("all"))
+			require.True(t, ok)
+			levels = append(levels, level)
+		}
+		victim := h.Paths()[o.made%3]
+		var running sync.WaitGroup
+		errs := make([]error, len(levels))
+		for i, level := range levels {
+			running.Go(func() {
+				_, _ = level.Guard(testzk.Context(t))
+				errs[i] = level.Release()
+			})
+			running.Go(func() {
+				<-level.Context(context.Background()).Done()
+				_, _ = level.Err(), level.ValidUntil()
+			})
+		}
+		running.Go(func() { _ = observer.Delete(victim, -1) })
+		running.Wait()
+		for i, level := range levels {
+			if errs[i] != nil {
+				require.ErrorIs(t, errs[i], recipes.ErrNodeDeleted)
+			}
+			require.Error(t, level.Err())
+			require.ErrorIs(t, level.Release(), recipes.ErrNotHeld)
+		}
+		testzk.Empty(t, o.root)
+	}
+}
+
+func TestLossOfOneOfManyNodesDeletesTheOthers(t *testing.T) {
+	o := newOwner(t)
+	for i := range 3 {
+		h := recipes.NewHold(o.grant(2, "a"))
+		require.NoError(t, o.Delete(testzk.Context(t), h.Paths()[i], -1))
+		<-h.Done()
+		require.ErrorContains(t, h.Err(), h.Paths()[i])
+		testzk.Empty(t, o.root)
+		require.True(t, errors.Is(h.Release(), recipes.ErrNodeDeleted))
+	}
+}

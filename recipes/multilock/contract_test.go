@@ -1,0 +1,29 @@
+package multilock_test
+
+import (
+	"testing"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/internal/locktest"
+)
+
+// two are the paths of the locks that are one in the contract.
+func two(path string) []string { return []string{path + "/a", path + "/b"} }
+
+func TestContractOfNew(t *testing.T) {
+	locktest.Run(t, locktest.Kind{
+		New:      func(t testing.TB, c *framework.Client, path string) locktest.Lock { return newMulti(t, c, two(path)) },
+		Lines:    two,
+		Reenters: true,
+	})
+}
+
+func TestContractOfOf(t *testing.T) {
+	locktest.Run(t, locktest.Kind{
+		New: func(t testing.TB, c *framework.Client, path string) locktest.Lock {
+			return of(t, newMutex(t, c, path+"/a"), newMutex(t, c, path+"/b"))
+		},
+		Lines:    two,
+		Reenters: true,
+	})
+}
