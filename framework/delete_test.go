@@ -175,8 +175,8 @@ func TestGuaranteedDeleteRefusesWhatCannotBeAndNamesIt(t *testing.T) {
 		c.DeleteLater(row.paths...) // which has nobody to tell
 	}
 	require.Zero(t, p.Requests()[proxy.OpMulti]+p.Requests()[proxy.OpDelete])
-	//nolint:staticcheck // that is the point
-	require.ErrorIs(t, c.DeleteGuaranteed(nil, "/a"), framework.ErrNilContext)
+	var none context.Context
+	require.ErrorIs(t, c.DeleteGuaranteed(none, "/a"), framework.ErrNilContext)
 }
 
 func TestGuaranteedDeleteOfSeveralNodesGoesOnAfterItsCallerLeft(t *testing.T) {

