@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/internal/realzk"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/multilock"
 )
@@ -88,14 +87,11 @@ func p16Count(file string) error {
 	return os.WriteFile(file, []byte(strconv.Itoa(n+1)), 0o600)
 }
 
-// Two processes lock the same two locks, one names them {a, b}, the other {b, a}, 10,000 times altogether (1,000 where servers are real):
-// neither waits for the other for ever, and under both locks each has always been alone.
+// Two processes lock the same two locks, one names them {a, b}, the other {b, a}, 10,000 times altogether: neither
+// waits for the other for ever, and under both locks each has always been alone.
 func TestP16_OppositeOrdersDoNotDeadlock(t *testing.T) {
 	t.Parallel()
-	rounds := 10_000
-	if realzk.Wanted() != "" {
-		rounds = 1000
-	}
+	const rounds = 10_000
 	require.Empty(t, os.Getenv(p16Servers), "such a process must not start another")
 	root, dir := testzk.Path(t), t.TempDir()
 	for _, name := range []string{"a", "b"} {
