@@ -2,70 +2,165 @@ package semaphore_test
 
 import (
 	"context"
+	"encoding/binary"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
 )
 
-func TestSmoke(t *testing.T) {
-	c := testzk.Connected(t, testzk.Connect())
-	ctx := testzk.Context(t)
-	path := testzk.Path(t)
-	s, err := semaphore.New(c, path, 3, semaphore.WithSharedLimit(path+"-limit"), semaphore.WithSlots())
+func newSemaphore(t testing.TB, c *framework.Client, path string, permits int, opts ...semaphore.Option) *semaphore.Semaphore {
+	t.Helper()
+	s, err := semaphore.New(c, path, permits, opts...)
 	require.NoError(t, err)
-	r1, err := s.Acquire(ctx)
+	return s
+}
+
+// another is a semaphore on a client of its own.
+func another(t testing.TB, path string, permits int, opts ...semaphore.Option) *semaphore.Semaphore {
+	t.Helper()
+	return newSemaphore(t, testzk.Connected(t, testzk.Connect()), path, permits, opts...)
+}
+
+func acquire(t testing.TB, s *semaphore.Semaphore, n int) *recipes.Hold {
+	t.Helper()
+	hold, err := s.AcquireN(testzk.Context(t), n)
 	require.NoError(t, err)
-	r2, err := s.AcquireN(ctx, 2)
-	require.NoError(t, err)
-	t.Log(r1.Paths(), semaphore.Slots(r1), r2.Paths(), semaphore.Slots(r2), r2.Tokens())
-	_, err = s.TryAcquire(ctx)
-	require.ErrorIs(t, err, recipes.ErrNotAcquired)
-	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-	defer cancel()
-	_, err = s.Acquire(short)
-	require.ErrorIs(t, err, recipes.ErrNotAcquired)
-	got := make(chan *recipes.Hold)
-	for range 2 {
-		go func() {
-			h, err := s.Acquire(ctx)
-			if err != nil {
-				t.Error(err)
-			}
-			got <- h
-		}()
+	require.NoError(t, hold.Err())
+	return hold
+}
+
+func release(t testing.TB, holds ...*recipes.Hold) {
+	t.Helper()
+	for _, h := range holds {
+		require.NoError(t, h.Release())
 	}
-	testzk.Eventually(t, func() bool { p, _ := s.Participants(ctx); return len(p) == 5 }, "queued")
-	require.NoError(t, s.SetLimit(ctx, 4))
-	h := <-got
-	t.Log(semaphore.Slots(h))
-	require.NoError(t, r2.Release())
-	h2 := <-got
-	require.NoError(t, h.Release())
-	require.NoError(t, h2.Release())
-	require.NoError(t, r1.Release())
-	testzk.Empty(t, path+"/leases")
-	testzk.Empty(t, path+"/locks")
-	testzk.Empty(t, path+"/slots")
-	m, err := semaphore.NewMutex(c, path)
-	require.NoError(t, err)
-	h, err = m.Acquire(ctx)
-	require.NoError(t, err)
-	_, err = m.TryAcquire(h.Context(ctx))
+}
+
+// refused checks that n permits cannot be had.
+func refused(t testing.TB, s *semaphore.Semaphore, n int) {
+	t.Helper()
+	_, err := s.TryAcquireN(testzk.Context(t), n)
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
-	x, err := semaphore.New(c, path, 2)
+}
+
+// attempt is an AcquireN that runs.
+type attempt struct {
+	cancel context.CancelFunc
+	hold   *recipes.Hold
+	err    error
+	done   chan struct{}
+}
+
+// start acquires on another goroutine, which ends with the test.
+func start(t testing.TB, s *semaphore.Semaphore, n int) *attempt {
+	t.Helper()
+	ctx, cancel := context.WithCancel(testzk.Context(t))
+	a := &attempt{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(a.done)
+		a.hold, a.err = s.AcquireN(ctx, n)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-a.done
+	})
+	return a
+}
+
+func (a *attempt) wait() (*recipes.Hold, error) {
+	<-a.done
+	return a.hold, a.err
+}
+
+func (a *attempt) won(t testing.TB) *recipes.Hold {
+	t.Helper()
+	hold, err := a.wait()
 	require.NoError(t, err)
-	_, err = x.Acquire(ctx)
-	require.ErrorIs(t, err, semaphore.ErrLimit)
-	t.Log(err)
-	require.NoError(t, h.Release())
-	h, err = x.Acquire(ctx)
+	return hold
+}
+
+func (a *attempt) waiting() bool {
+	select {
+	case <-a.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// crowd waits until so many permits are taken, and so many stand in line.
+func crowd(t testing.TB, s *semaphore.Semaphore, permits, waiters int) []recipes.Participant {
+	t.Helper()
+	var all []recipes.Participant
+	testzk.Eventually(t, func() bool {
+		var err error
+		all, err = s.Participants(testzk.Context(t))
+		taken := 0
+		for _, p := range all {
+			if strings.Contains(p.Node, "/leases/") {
+				taken++
+			}
+		}
+		return err == nil && taken == permits && len(all) == permits+waiters
+	}, "want %d permits and %d in line", permits, waiters)
+	return all
+}
+
+// empty waits until nothing is left of permits, waiters and slots.
+func empty(t testing.TB, path string) {
+	t.Helper()
+	for _, dir := range []string{"/leases", "/locks", "/slots"} {
+		testzk.Empty(t, path+dir)
+	}
+}
+
+// closes waits for a channel.
+func closes(t testing.TB, c <-chan struct{}, message string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(testzk.Patience):
+		require.FailNow(t, message)
+	}
+}
+
+// number is what a limit's node holds.
+func number(permits int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(permits)) }
+
+// simTimeout is that of the sessions of clients in virtual time.
+const simTimeout = 4 * time.Second
+
+// client is one in virtual time.
+func client(t testing.TB, srv *zktest.Server, name string, opts ...framework.Option) *framework.Client {
+	t.Helper()
+	c, err := framework.New(srv.MemAddr(), append([]framework.Option{
+		framework.WithDialer(srv.Client(name).DialContext),
+		framework.WithSessionTimeout(simTimeout),
+		framework.WithRetry(retry.Forever(100 * time.Millisecond)),
+	}, opts...)...)
 	require.NoError(t, err)
-	_, err = m.Acquire(ctx)
-	require.ErrorIs(t, err, semaphore.ErrLimit)
-	require.NoError(t, h.Release())
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// nobody checks that nothing is left on a server in virtual time, once all that is pending is done.
+func nobody(t testing.TB, srv *zktest.Server, path string) {
+	t.Helper()
+	time.Sleep(2 * simTimeout)
+	for _, dir := range []string{"/leases", "/locks", "/slots"} {
+		if srv.Exists(path + dir) {
+			children, err := srv.Children(path + dir)
+			require.NoError(t, err)
+			require.Empty(t, children, dir)
+		}
+	}
 }

@@ -1,0 +1,174 @@
+package semaphore_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/semaphore"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+func TestSeveralPermitsAreAcquiredAllOrNone(t *testing.T) {
+	path := testzk.Path(t)
+	s := another(t, path, 3)
+	one := acquire(t, s, 1)
+	refused(t, s, 3)
+	ctx, cancel := context.WithTimeout(testzk.Context(t), 50*time.Millisecond)
+	_, err := s.AcquireN(ctx, 3)
+	cancel()
+	require.ErrorIs(t, err, recipes.ErrNotAcquired)
+	crowd(t, s, 1, 0)
+	two := acquire(t, s, 2)
+	require.Len(t, two.Paths(), 2)
+	require.Len(t, two.Tokens(), 1, "one transaction")
+	refused(t, s, 1)
+	waiter := start(t, s, 3)
+	crowd(t, s, 3, 1)
+	release(t, one)
+	crowd(t, s, 2, 1)
+	require.True(t, waiter.waiting(), "with two of three")
+	release(t, two)
+	release(t, waiter.won(t))
+	empty(t, path)
+}
+
+// In Curator each takes one and waits for the other's.
+func TestTwoWhoWantAllPermitsGetThemOneAfterTheOther(t *testing.T) {
+	path := testzk.Path(t)
+	for range 10 {
+		a, b := start(t, another(t, path, 2), 2), start(t, another(t, path, 2), 2)
+		winner, loser := a, b
+		select {
+		case <-a.done:
+		case <-b.done:
+			winner, loser = b, a
+		}
+		hold := winner.won(t)
+		crowd(t, another(t, path, 2), 2, 1)
+		require.True(t, loser.waiting())
+		release(t, hold)
+		release(t, loser.won(t))
+	}
+	empty(t, path)
+}
+
+func TestWhoWantsManyIsNotStarvedByThoseBehindWhoWantFew(t *testing.T) {
+	path := testzk.Path(t)
+	s := another(t, path, 3)
+	holds := []*recipes.Hold{acquire(t, s, 1), acquire(t, s, 1)}
+	large := start(t, another(t, path, 3), 3)
+	crowd(t, s, 2, 1)
+	small := start(t, another(t, path, 3), 1)
+	crowd(t, s, 2, 2)
+	refused(t, s, 1)
+	release(t, holds[0])
+	crowd(t, s, 1, 2)
+	require.True(t, small.waiting(), "there is a permit for it, but it is not its turn")
+	release(t, holds[1])
+	hold := large.won(t)
+	require.True(t, small.waiting())
+	release(t, hold)
+	release(t, small.won(t))
+}
+
+func TestNumberThatCanNeverBeHadIsRefusedAtOnce(t *testing.T) {
+	s := another(t, testzk.Path(t), 3)
+	ctx := testzk.Context(t)
+	for n, says := range map[int]string{0: "permits 0", -1: "permits -1", 1 << 31: "permits 2147483648", 4: "4 permits of 3"} {
+		for _, acquire := range []func(context.Context, int) (*recipes.Hold, error){s.AcquireN, s.TryAcquireN} {
+			_, err := acquire(ctx, n)
+			require.ErrorContains(t, err, says)
+			require.NotErrorIs(t, err, recipes.ErrNotAcquired)
+		}
+	}
+	_, err := s.AcquireN(ctx, 4)
+	require.ErrorIs(t, err, semaphore.ErrLimit)
+}
+
+func TestReleaseFreesAllPermitsInOneRequest(t *testing.T) {
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	s := newSemaphore(t, testzk.Connected(t, p.Addr()), path, 3, semaphore.WithSlots())
+	hold := acquire(t, s, 3)
+	require.Len(t, hold.Paths(), 6, "leases and slots")
+	p.ResetCounts()
+	release(t, hold)
+	require.Equal(t, 1, p.Requests()[proxy.OpMulti])
+	require.Zero(t, p.Requests()[proxy.OpDelete])
+	empty(t, path)
+}
+
+func TestOneNodeThatIsDeletedEndsTheHoldAndTheOthersGoToo(t *testing.T) {
+	t.Parallel()
+	for i := range 4 { // two leases, two slots
+		path := testzk.Path(t)
+		s := another(t, path, 2, semaphore.WithSlots())
+		hold := acquire(t, s, 2)
+		waiter := start(t, another(t, path, 2, semaphore.WithSlots()), 2)
+		crowd(t, s, 2, 1)
+		require.NoError(t, testzk.Observer(t).Delete(hold.Paths()[i], -1))
+		closes(t, hold.Done(), "the holder is not told")
+		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted)
+		require.ErrorContains(t, hold.Err(), hold.Paths()[i])
+		require.ErrorIs(t, hold.Release(), recipes.ErrNodeDeleted)
+		release(t, waiter.won(t))
+		empty(t, path)
+	}
+}
+
+func TestReleaseThatFindsANodeGoneDeletesTheOthers(t *testing.T) {
+	path := testzk.Path(t)
+	s := another(t, path, 3)
+	hold := acquire(t, s, 3)
+	require.NoError(t, testzk.Observer(t).Delete(hold.Paths()[1], -1))
+	require.ErrorIs(t, hold.Release(), recipes.ErrNodeDeleted)
+	empty(t, path)
+}
+
+// A large request at the front of the line gets what a stream of small ones gives back.
+func TestWhoWantsAllGetsThemAmongManyWhoWantOne(t *testing.T) {
+	sim.Run(t, 20, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		const limit = 3
+		ctx, cancel := context.WithCancel(t.Context())
+		var small []*attempt
+		for i := range 4 {
+			s := newSemaphore(t, client(t, srv, string(rune('a'+i))), "/sem", limit)
+			pace := time.Duration(1 + random.Int64N(int64(100*time.Millisecond)))
+			a := &attempt{done: make(chan struct{})}
+			go func() {
+				defer close(a.done)
+				for ctx.Err() == nil {
+					hold, err := s.Acquire(t.Context())
+					if err != nil {
+						a.err = err
+						return
+					}
+					time.Sleep(pace)
+					a.err = hold.Release()
+				}
+			}()
+			small = append(small, a)
+		}
+		s := newSemaphore(t, client(t, srv, "large"), "/sem", limit)
+		for range 5 {
+			began := time.Now()
+			hold := acquire(t, s, limit)
+			require.Less(t, time.Since(began), time.Second)
+			release(t, hold)
+		}
+		cancel()
+		for _, a := range small {
+			_, err := a.wait()
+			require.NoError(t, err)
+		}
+		nobody(t, srv, "/sem")
+	})
+}
