@@ -1,6 +1,7 @@
 package semaphore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -35,13 +36,20 @@ func (a *admission) Peek(ctx context.Context) error {
 		return err
 	}
 	leases, _, err := a.client.Children(ctx, a.leases.Path())
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		err = nil
+	case err != nil:
 		return err
 	}
-	if !a.fits(leases, r) {
-		return queue.ErrBusy
+	if !a.fits(leases, r) && a.limit.shared {
+		a.limit.forget() // it may have been raised, of which nobody tells those who do not wait
+		r, err = a.limit.read(ctx, s, a.used)
 	}
-	return nil
+	if err == nil && !a.fits(leases, r) {
+		err = queue.ErrBusy
+	}
+	return err
 }
 
 // fits reports whether there is room among the leases.
@@ -80,7 +88,7 @@ func (a *admission) directly(ctx context.Context, s *framework.Session, r readin
 		queue.Withdraw(ctx, s, t.Nodes...)
 		return nil, queue.ErrBusy
 	}
-	return a.hold(ctx, s, t)
+	return a.hold(ctx, s, t, r)
 }
 
 // Admit waits at the front of the line until there are permits, and takes them in exchange for the place.
@@ -117,15 +125,19 @@ func (a *admission) Admit(ctx context.Context, turn *queue.Turn) (*recipes.Hold,
 
 // look reads the leases with a watch.
 func (a *admission) look(ctx context.Context, turn *queue.Turn) ([]string, *framework.Watch, error) {
-	var leases []string
-	changed, err := queue.Patiently(ctx, turn.Session(), func(ctx context.Context) (w *framework.Watch, err error) {
-		leases, _, w, err = turn.Session().ChildrenW(ctx, a.leases.Path())
-		return w, err
-	})
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil, a.leases.Make(ctx, turn.Session()) // there is none
+	for {
+		var leases []string
+		changed, err := queue.Patiently(ctx, turn.Session(), func(ctx context.Context) (w *framework.Watch, err error) {
+			leases, _, w, err = turn.Session().ChildrenW(ctx, a.leases.Path())
+			return w, err
+		})
+		if !errors.Is(err, zk.ErrNoNode) {
+			return leases, changed, err
+		}
+		if err := a.leases.Make(ctx, turn.Session()); err != nil {
+			return nil, nil, err
+		}
 	}
-	return leases, changed, err
 }
 
 // limitView is what somebody who waits knows of the limit.
@@ -152,7 +164,7 @@ func (a *admission) exchange(ctx context.Context, turn *queue.Turn, r reading) (
 	if err != nil {
 		return nil, err
 	}
-	return a.hold(ctx, turn.Session(), t)
+	return a.hold(ctx, turn.Session(), t, r)
 }
 
 // take makes the transaction that creates leases, and whatever goes with them, if the limit is still r.
@@ -212,14 +224,15 @@ func (a *admission) freeSlots(ctx context.Context, s *framework.Session, permits
 	return free, nil
 }
 
-// hold makes a hold of permits that were taken.
-func (a *admission) hold(ctx context.Context, s *framework.Session, t queue.Entered) (*recipes.Hold, error) {
+// hold makes a hold of permits that were taken, if the limit was r.
+func (a *admission) hold(ctx context.Context, s *framework.Session, t queue.Entered, r reading) (*recipes.Hold, error) {
 	var token int64
 	if t.Count[0] != nil {
 		token = t.Count[0].Mzxid
 	}
-	footing, err := queue.Settle(ctx, s, func(ctx context.Context, again bool) (err error) {
-		if token == 0 || again {
+	footing, err := queue.Settle(ctx, s, func(ctx context.Context, again bool) error {
+		err := a.limit.confirm(ctx, s, r, t.Count[0])
+		if err == nil && (token == 0 || again) {
 			token, err = queue.Confirm(ctx, s, t.Nodes[0])
 		}
 		return err
@@ -240,18 +253,22 @@ func (a *admission) hold(ctx context.Context, s *framework.Session, t queue.Ente
 	return recipes.NewHold(g), nil
 }
 
-// used tells whether anybody has a permit, or waits for one.
-func (s *Semaphore) used(ctx context.Context, session *framework.Session) (bool, error) {
-	for _, dir := range []string{s.leases.Path(), s.locks.Path()} {
-		stat, err := session.Exists(ctx, dir)
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return false, err
+// used tells whether anybody has a permit, or waits for one; if not, still is the operation by which a transaction fails if somebody has
+// taken one since, where leases may be written.
+func (s *Semaphore) used(ctx context.Context, session *framework.Session) (inUse bool, still framework.Op, err error) {
+	for _, dir := range []*queue.Line{s.locks, s.leases} {
+		stat, err := session.Exists(ctx, dir.Path())
+		switch {
+		case errors.Is(err, zk.ErrNoNode) && dir == s.leases:
+			return false, nil, cmp.Or(dir.Make(ctx, session), errChanged)
+		case errors.Is(err, zk.ErrNoNode):
+			continue
+		case err != nil || stat.NumChildren > 0:
+			return err == nil, nil, err
 		}
-		if err == nil && stat.NumChildren > 0 {
-			return true, nil
-		}
+		still = framework.CheckOp(dir.Path(), stat.Version)
 	}
-	return false, nil
+	return false, still, nil
 }
 
 // Holder reads who has had a permit for longest.

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
 // maxPermits is what fits into a limit's node.
@@ -32,6 +33,7 @@ type limit struct {
 type reading struct {
 	permits int
 	version int32 // of the node; -1: it has nothing to say
+	leases  int64 // the czxid of leases that are known to be in the node that was read; 0: not known
 }
 
 // check is the operation by which a transaction fails if the limit has changed; nil if there is nothing that could.
@@ -92,8 +94,32 @@ func (l *limit) forget() {
 // errChanged: the limit's node is not any more what it was a moment ago.
 var errChanged = errors.New("semaphore: the limit has changed")
 
-// usage tells whether anybody uses the semaphore.
-type usage func(context.Context, *framework.Session) (bool, error)
+// usage is Semaphore.used.
+type usage func(context.Context, *framework.Session) (inUse bool, still framework.Op, err error)
+
+// confirm makes sure that a limit that is fixed was r in a transaction that found it at r's version: a semaphore that nobody uses is reaped,
+// and its next node begins with the versions of the last. As long as leases are the same, so is the node above.
+func (l *limit) confirm(ctx context.Context, s *framework.Session, r reading, leases *zk.Stat) error {
+	if l.shared || r.version < 0 || leases != nil && leases.Czxid == r.leases {
+		return nil
+	}
+	data, err := queue.Patiently(ctx, s, func(ctx context.Context) ([]byte, error) {
+		data, _, err := s.Get(ctx, l.node)
+		return data, err
+	})
+	if err != nil {
+		return err
+	}
+	if n, ok := decode(data); !ok || n != r.permits {
+		l.forget()
+		return errAgain
+	}
+	if leases != nil {
+		r.leases = leases.Czxid
+		l.remember(r)
+	}
+	return nil
+}
 
 // read is what is known of the limit, or else what the node says.
 func (l *limit) read(ctx context.Context, s *framework.Session, used usage) (reading, error) {
@@ -131,7 +157,7 @@ func (l *limit) judge(ctx context.Context, s *framework.Session, data []byte, st
 	case errors.Is(err, zk.ErrNoNode):
 		return reading{}, l.create(ctx, s)
 	case errors.Is(err, zk.ErrNoAuth) && !l.shared:
-		return l.remember(reading{l.permits, -1}), nil
+		return l.remember(reading{permits: l.permits, version: -1}), nil
 	case err != nil:
 		return reading{}, err
 	case len(data) == 0:
@@ -142,18 +168,18 @@ func (l *limit) judge(ctx context.Context, s *framework.Session, data []byte, st
 	case l.shared && (!ok || n < 0):
 		return reading{}, fmt.Errorf("%w: %s holds %q, not a number of permits in four bytes", ErrLimit, l.node, data)
 	case l.shared || ok && n == l.permits:
-		return l.remember(reading{n, stat.Version}), nil
+		return l.remember(reading{permits: n, version: stat.Version}), nil
 	case !ok:
-		return l.remember(reading{l.permits, -1}), nil // what somebody else keeps there is not ours to change
+		return l.remember(reading{permits: l.permits, version: -1}), nil // what somebody else keeps there is not ours to change
 	}
-	inUse, err := used(ctx, s)
+	inUse, still, err := used(ctx, s)
 	switch {
 	case err != nil:
 		return reading{}, err
 	case inUse:
 		return reading{}, fmt.Errorf("%w of %s: %d here, %d for those who use it now", ErrLimit, l.node, l.permits, n)
 	}
-	return l.write(ctx, s, stat.Version)
+	return l.write(ctx, s, stat.Version, still)
 }
 
 // create makes the node, which is to be read again then.
@@ -168,18 +194,18 @@ func (l *limit) create(ctx context.Context, s *framework.Session) error {
 	return err
 }
 
-// write notes the limit in the node if that has this version.
-func (l *limit) write(ctx context.Context, s *framework.Session, version int32) (reading, error) {
-	stat, err := s.Set(ctx, l.node, encode(l.permits), version)
+// write notes the limit in the node if that has this version, and on a condition.
+func (l *limit) write(ctx context.Context, s *framework.Session, version int32, only ...framework.Op) (reading, error) {
+	done, err := s.Multi(ctx, append(only, framework.SetOp(l.node, encode(l.permits), version))...)
 	switch {
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		return reading{}, errChanged
 	case errors.Is(err, zk.ErrNoAuth) && !l.shared:
-		return l.remember(reading{l.permits, -1}), nil
+		return l.remember(reading{permits: l.permits, version: -1}), nil
 	case err != nil:
 		return reading{}, err
 	}
-	return l.remember(reading{l.permits, stat.Version}), nil
+	return l.remember(reading{permits: l.permits, version: done[len(done)-1].Stat.Version}), nil
 }
 
 // set changes a limit that is shared.

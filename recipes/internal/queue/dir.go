@@ -25,6 +25,7 @@ type dirState struct {
 	known  bool
 	data   []byte
 	locked bool // its ACL forbids writing
+	unused bool // it has never had a child, as far as we know
 }
 
 // NewDir makes a directory of path. It asks no server.
@@ -48,10 +49,10 @@ func (d *Dir) set(s dirState) {
 func (d *Dir) learn(ctx context.Context, s *framework.Session) (dirState, error) {
 	known := d.get()
 	for !known.known {
-		data, _, err := s.Get(ctx, d.path)
+		data, stat, err := s.Get(ctx, d.path)
 		switch {
 		case err == nil:
-			known = dirState{known: true, data: data}
+			known = dirState{known: true, data: data, unused: stat.Cversion == 0}
 		case errors.Is(err, zk.ErrNoAuth):
 			known = dirState{known: true, locked: true}
 		case errors.Is(err, zk.ErrNoNode):
@@ -111,6 +112,7 @@ func (e Entry) Do(ctx context.Context, s *framework.Session) (Entered, error) {
 		}
 		results, err := s.Multi(ctx, t.ops...)
 		if err == nil {
+			e.touched()
 			done := e.entered(t, results)
 			return done, done.complete(ctx, s)
 		}
@@ -120,6 +122,8 @@ func (e Entry) Do(ctx context.Context, s *framework.Session) (Entered, error) {
 			return Entered{}, err
 		case cause < len(e.With):
 			return Entered{}, &RefusedError{cause, err}
+		case t.dirs[cause] == nil:
+			e.touched() // which others must do
 		case errors.Is(err, zk.ErrNoNode) && rebuilds < maxRebuilds:
 			rebuilds++
 			e.forget() // where one was reaped, others were
@@ -144,7 +148,7 @@ func (e Entry) forget() {
 // transaction is an Entry as it is sent.
 type transaction struct {
 	ops    []framework.Op
-	dirs   []*Dir // that each operation is about; nil of those of Entry.With
+	dirs   []*Dir // that each operation is about; nil of those of Entry.With, and of touch
 	counts []int  // which of Entry.Count each operation is; -1: none
 }
 
@@ -168,11 +172,32 @@ func (e Entry) prepare(ctx context.Context, s *framework.Session) (transaction, 
 		if err != nil {
 			return transaction{}, err
 		}
-		if !state.locked {
-			t.add(framework.SetOp(d.path, state.data, -1), d, i)
+		if state.locked {
+			continue
+		}
+		touch := state.unused && !slices.Contains(t.dirs, d)
+		t.add(framework.SetOp(d.path, state.data, -1), d, i)
+		if touch {
+			t.touch(d)
 		}
 	}
 	return t, nil
+}
+
+// touch makes a child come and go: servers reap no container that has never had one.
+func (t *transaction) touch(d *Dir) {
+	child := d.node("touch")
+	t.add(framework.CreateOp(child, nil), nil, -1)
+	t.add(framework.DeleteOp(child, -1), nil, -1)
+}
+
+// touched notes that directories do not need to be touched any more.
+func (e Entry) touched() {
+	for _, d := range e.Count {
+		state := d.get()
+		state.unused = false
+		d.set(state)
+	}
 }
 
 func (e Entry) entered(t transaction, results []framework.Result) Entered {

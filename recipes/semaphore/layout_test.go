@@ -1,0 +1,199 @@
+package semaphore_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/semaphore"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+const guid = `_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`
+
+func TestNodesAreCurators(t *testing.T) {
+	path := testzk.Path(t)
+	s := another(t, path, 1)
+	hold := acquire(t, s, 1)
+	require.Regexp(t, `^`+path+`/leases/`+guid+`-lease-[0-9]{10}$`, hold.Path())
+	o := testzk.Observer(t)
+	data, stat, err := o.Get(hold.Path())
+	require.NoError(t, err)
+	require.Regexp(t, `^\d+\.\d+\.\d+\.\d+$`, string(data))
+	require.Equal(t, hold.Token(), stat.Czxid)
+	require.NotZero(t, stat.EphemeralOwner)
+	waiter := start(t, s, 1)
+	line := crowd(t, s, 1, 1)
+	require.Regexp(t, `^`+path+`/locks/`+guid+`-lock-[0-9]{10}$`, line[1].Node)
+	release(t, hold)
+	release(t, waiter.won(t))
+	for _, dir := range []string{path + "/leases", path + "/locks"} {
+		data, _, err := o.Get(dir)
+		require.NoError(t, err)
+		require.Empty(t, data, dir)
+	}
+}
+
+// node creates a node for another client, in a directory that may not be there yet.
+func node(t testing.TB, o *zk.Conn, path, name string) string {
+	t.Helper()
+	require.NoError(t, testzk.Connected(t, testzk.Connect()).CreateContainers(testzk.Context(t), path))
+	created, err := o.Create(path+"/"+name, nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	return created
+}
+
+// Who is in line decides who takes permits next, in whatever language it is written.
+func TestSomebodyElsesPlaceInLineIsRespectedEvenIfPermitsAreFree(t *testing.T) {
+	path, o := testzk.Path(t), testzk.Observer(t)
+	s := another(t, path, 3)
+	release(t, acquire(t, s, 3))
+	place := node(t, o, path+"/locks", "_c_8026b758-0c64-4418-a4a7-a40067d845c1-lock-")
+	refused(t, s, 1)
+	waiter := start(t, s, 1)
+	crowd(t, s, 0, 2)
+	require.True(t, waiter.waiting())
+	require.NoError(t, o.Delete(place, -1))
+	release(t, waiter.won(t))
+	empty(t, path)
+}
+
+func TestSomebodyElsesLeasesCount(t *testing.T) {
+	for _, name := range []string{"_c_8026b758-0c64-4418-a4a7-a40067d845c1-lease-", "lease-"} {
+		path, o := testzk.Path(t), testzk.Observer(t)
+		s := another(t, path, 2)
+		lease := node(t, o, path+"/leases", name)
+		hold := acquire(t, s, 1)
+		refused(t, s, 1)
+		waiter := start(t, s, 1)
+		crowd(t, s, 2, 1)
+		require.True(t, waiter.waiting())
+		require.NoError(t, o.Delete(lease, -1))
+		release(t, hold, waiter.won(t))
+	}
+}
+
+func TestChildrenThatAreNeitherLeasesNorPlacesAreNotCounted(t *testing.T) {
+	path, o := testzk.Path(t), testzk.Observer(t)
+	s := another(t, path, 2)
+	for _, dir := range []string{"/leases", "/locks"} {
+		node(t, o, path+dir, "stray")
+		node(t, o, path+dir, "other-")
+	}
+	hold := acquire(t, s, 2)
+	refused(t, s, 1)
+	release(t, hold)
+	hold, err := s.TryAcquireN(testzk.Context(t), 2)
+	require.NoError(t, err)
+	waiter := start(t, s, 1)
+	crowd(t, s, 2, 1)
+	release(t, hold)
+	release(t, waiter.won(t))
+	children, _, err := o.Children(path + "/leases")
+	require.NoError(t, err)
+	require.Len(t, children, 2, "they are left alone")
+}
+
+func TestDirectoriesKeepTheirData(t *testing.T) {
+	path, c := testzk.Path(t), testzk.Connected(t, testzk.Connect())
+	o := testzk.Observer(t)
+	require.NoError(t, c.CreateContainers(testzk.Context(t), path))
+	for _, dir := range []string{"/leases", "/locks", "/slots"} {
+		_, err := o.Create(path+dir, []byte("precious"), zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+	}
+	s := newSemaphore(t, c, path, 1, semaphore.WithSlots())
+	hold := acquire(t, s, 1)
+	waiter := start(t, s, 1)
+	crowd(t, s, 1, 1)
+	release(t, hold)
+	release(t, waiter.won(t))
+	for _, dir := range []string{"/leases", "/locks", "/slots"} {
+		data, _, err := o.Get(path + dir)
+		require.NoError(t, err)
+		require.Equal(t, "precious", string(data), dir)
+	}
+}
+
+// Where leases or locks must not be written, nobody knows how many there are, so everybody stands in line.
+func TestDirectoriesThatMustNotBeWrittenCostTheDirectWayOnly(t *testing.T) {
+	for _, dir := range []string{"/leases", "/locks"} {
+		path, c := testzk.Path(t), testzk.Connected(t, testzk.Connect())
+		require.NoError(t, c.CreateContainers(testzk.Context(t), path+dir))
+		_, err := c.SetACL(testzk.Context(t), path+dir, zk.WorldACL(zk.PermAll&^zk.PermWrite), -1)
+		require.NoError(t, err)
+		s := newSemaphore(t, c, path, 2, semaphore.WithSlots())
+		for range 3 {
+			hold := acquire(t, s, 2)
+			all := crowd(t, s, 2, 0)
+			require.Equal(t, all[0].Token, hold.Token(), "it had to be looked up")
+			refused(t, s, 1)
+			release(t, hold)
+		}
+		empty(t, path)
+	}
+}
+
+// Servers delete empty containers at any time, also between two requests of an acquire.
+func TestContainersThatAreReapedInBetweenAreMadeAnew(t *testing.T) {
+	t.Parallel()
+	own := testzk.Own(t, 10*time.Millisecond)
+	var running sync.WaitGroup
+	for range 4 {
+		s := newSemaphore(t, testzk.Connected(t, own.Connect()), "/deep/sem", 2, semaphore.WithSlots())
+		running.Go(func() {
+			for range 25 {
+				n := 1 + rand.IntN(2)
+				hold := acquire(t, s, n)
+				release(t, hold)
+			}
+		})
+	}
+	running.Wait()
+}
+
+// Who does not look before standing in line may find that there are no leases, or that there were none a moment ago.
+func TestFirstInLineWhoFindsNoLeasesSeesThoseThatComeThen(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		s := newSemaphore(t, client(t, srv, "s"), "/sem", 1, semaphore.WithSlots())
+		other := newSemaphore(t, client(t, srv, "other"), "/sem", 1, semaphore.WithSlots())
+		hold := acquire(t, other, 1)
+		waiter := start(t, s, 1)
+		time.Sleep(time.Second)
+		release(t, hold)
+		release(t, waiter.won(t)) // from now on it stands in line at once
+		require.NoError(t, srv.Delete("/sem/leases"))
+		withdrawn := srv.On(zktest.Match{Client: "other", Op: zktest.OpMulti, Path: "/sem", Skip: 1}, zktest.Pass())
+		_ = withdrawn
+		// The other one takes a permit the direct way when the leases have been made, and is slow to take it back.
+		exchange := srv.On(zktest.Match{Client: "s", Op: zktest.OpGetChildren2, Path: "/sem/slots"}, zktest.Hold())
+		waiter = start(t, s, 1)
+		require.NoError(t, exchange.Wait(t.Context()))
+		back := srv.On(zktest.Match{Client: "other", Op: zktest.OpMulti, Path: "/sem/leases"}, zktest.Hold())
+		second := start(t, other, 1)
+		require.NoError(t, back.Wait(t.Context()))
+		exchange.Release()
+		time.Sleep(100 * time.Millisecond)
+		back.Release()
+		release(t, waiter.won(t))
+		release(t, second.won(t))
+		nobody(t, srv, "/sem")
+	})
+}
+
+// The containers go when nobody has used the semaphore for a while, also if nobody ever had to wait.
+func TestSemaphoreThatNobodyUsesDisappears(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		s := newSemaphore(t, client(t, srv, "s"), "/deep/sem", 2, semaphore.WithSlots())
+		release(t, acquire(t, s, 2))
+		time.Sleep(10 * time.Minute)
+		require.False(t, srv.Exists("/deep"), "%s", srv.Tree())
+		release(t, acquire(t, s, 2))
+	})
+}

@@ -1,0 +1,263 @@
+package semaphore_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/semaphore"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+func limitOf(t testing.TB, s *semaphore.Semaphore) int {
+	t.Helper()
+	limit, err := s.Limit(testzk.Context(t))
+	require.NoError(t, err)
+	return limit
+}
+
+// Curator's SharedCount: a persistent node with four bytes, big endian, which whoever comes first makes.
+func TestSharedLimitIsSeededOnceAndTakenOverByOthers(t *testing.T) {
+	path := testzk.Path(t)
+	node := path + "/deep/limit"
+	first := another(t, path, 258, semaphore.WithSharedLimit(node))
+	release(t, acquire(t, first, 1))
+	o := testzk.Observer(t)
+	data, stat, err := o.Get(node)
+	require.NoError(t, err)
+	require.Equal(t, []byte{0, 0, 1, 2}, data)
+	require.Zero(t, stat.EphemeralOwner)
+	own, _, err := o.Get(path)
+	require.NoError(t, err)
+	require.Empty(t, own, "the semaphore's own node")
+	second := another(t, path, 7, semaphore.WithSharedLimit(node))
+	release(t, acquire(t, second, 258))
+	require.Equal(t, 258, limitOf(t, second))
+	data, _, err = o.Get(node)
+	require.NoError(t, err)
+	require.Equal(t, number(258), data)
+}
+
+func TestEmptyNodeOfASharedLimitIsSeeded(t *testing.T) {
+	path := testzk.Path(t)
+	c := testzk.Connected(t, testzk.Connect())
+	_, err := c.Create(testzk.Context(t), path+"/limit", nil, framework.WithParents())
+	require.NoError(t, err)
+	s := newSemaphore(t, c, path, 2, semaphore.WithSharedLimit(path+"/limit"))
+	hold := acquire(t, s, 2)
+	refused(t, s, 1)
+	release(t, hold)
+	data, _, err := testzk.Observer(t).Get(path + "/limit")
+	require.NoError(t, err)
+	require.Equal(t, number(2), data)
+}
+
+// The semaphore's own node may be the limit's.
+func TestSharedLimitMayBeInTheSemaphoresNode(t *testing.T) {
+	path := testzk.Path(t)
+	s := another(t, path, 2, semaphore.WithSharedLimit(path))
+	hold := acquire(t, s, 2)
+	require.NoError(t, s.SetLimit(testzk.Context(t), 3))
+	more := acquire(t, another(t, path, 1, semaphore.WithSharedLimit(path)), 1)
+	release(t, hold, more)
+}
+
+var garbage = map[string][]byte{"three bytes": []byte("abc"), "a text": []byte("many" + "more"), "negative": number(-1)}
+
+func TestLimitThatCannotBeReadIsAnErrorWithItsValue(t *testing.T) {
+	for name, data := range garbage {
+		path := testzk.Path(t)
+		c := testzk.Connected(t, testzk.Connect())
+		_, err := c.Create(testzk.Context(t), path+"/limit", data, framework.WithParents())
+		require.NoError(t, err)
+		s := newSemaphore(t, c, path, 2, semaphore.WithSharedLimit(path+"/limit"))
+		says := map[string]string{"three bytes": `"abc"`, "a text": `"manymore"`, "negative": `"\xff\xff\xff\xff"`}[name]
+		for _, try := range []func(context.Context) (*recipes.Hold, error){s.Acquire, s.TryAcquire} {
+			_, err = try(testzk.Context(t))
+			require.ErrorIs(t, err, semaphore.ErrLimit, name)
+			require.ErrorContains(t, err, says, name)
+			require.ErrorContains(t, err, path+"/limit", name)
+		}
+		_, err = s.Limit(testzk.Context(t))
+		require.ErrorIs(t, err, semaphore.ErrLimit, name)
+		require.NoError(t, s.SetLimit(testzk.Context(t), 1), "which mends it")
+		release(t, acquire(t, s, 1))
+	}
+}
+
+func TestLimitThatBecomesUnreadableEndsTheWait(t *testing.T) {
+	for name, data := range garbage {
+		path := testzk.Path(t)
+		s := another(t, path, 1, semaphore.WithSharedLimit(path+"/limit"))
+		hold := acquire(t, s, 1)
+		waiter := start(t, another(t, path, 1, semaphore.WithSharedLimit(path+"/limit")), 1)
+		crowd(t, s, 1, 1)
+		_, err := testzk.Observer(t).Set(path+"/limit", data, -1)
+		require.NoError(t, err)
+		_, err = waiter.wait()
+		require.ErrorIs(t, err, semaphore.ErrLimit, name)
+		crowd(t, s, 1, 0)
+		require.NoError(t, hold.Err())
+		release(t, hold)
+	}
+}
+
+func TestSharedLimitThatMustNotBeReadIsTheCallersError(t *testing.T) {
+	path := testzk.Path(t)
+	c := testzk.Connected(t, testzk.Connect())
+	_, err := c.Create(testzk.Context(t), path+"/limit", number(1), framework.WithParents())
+	require.NoError(t, err)
+	_, err = c.SetACL(testzk.Context(t), path+"/limit", zk.WorldACL(zk.PermAdmin), -1)
+	require.NoError(t, err)
+	s := newSemaphore(t, c, path, 1, semaphore.WithSharedLimit(path+"/limit"))
+	_, err = s.Acquire(testzk.Context(t))
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	require.ErrorIs(t, s.SetLimit(testzk.Context(t), 1), zk.ErrNoAuth)
+	empty(t, path)
+}
+
+func TestRaisedLimitLetsInAsManyMoreAsItIsHigherInTheirOrder(t *testing.T) {
+	path := testzk.Path(t)
+	s := another(t, path, 5, semaphore.WithSharedLimit(path+"/limit"))
+	hold := acquire(t, s, 5)
+	var waiters []*attempt
+	for i := range 10 {
+		waiters = append(waiters, start(t, another(t, path, 1, semaphore.WithSharedLimit(path+"/limit")), 1))
+		crowd(t, s, 5, i+1)
+	}
+	require.NoError(t, s.SetLimit(testzk.Context(t), 8))
+	require.Equal(t, 8, limitOf(t, s))
+	for _, w := range waiters[:3] {
+		w.won(t)
+	}
+	crowd(t, s, 8, 7)
+	require.NoError(t, waiters[2].hold.Err())
+	refused(t, s, 1)
+	for _, w := range waiters[3:] {
+		require.True(t, w.waiting())
+	}
+	release(t, hold, waiters[0].hold, waiters[1].hold, waiters[2].hold)
+	for _, w := range waiters[3:] {
+		release(t, w.won(t))
+	}
+	empty(t, path)
+}
+
+func TestLoweredLimitRevokesNobodyAndLetsNobodyInUntilEnoughAreReleased(t *testing.T) {
+	path := testzk.Path(t)
+	s := another(t, path, 3, semaphore.WithSharedLimit(path+"/limit"))
+	holds := []*recipes.Hold{acquire(t, s, 1), acquire(t, s, 1), acquire(t, s, 1)}
+	waiter := start(t, another(t, path, 3, semaphore.WithSharedLimit(path+"/limit")), 1)
+	crowd(t, s, 3, 1)
+	require.NoError(t, s.SetLimit(testzk.Context(t), 1))
+	for i, h := range holds {
+		require.NoError(t, h.Err())
+		_, err := h.Guard(testzk.Context(t))
+		require.NoError(t, err)
+		refused(t, s, 1)
+		require.True(t, waiter.waiting())
+		release(t, h)
+		if i < len(holds)-1 {
+			crowd(t, s, len(holds)-1-i, 1)
+		}
+	}
+	hold := waiter.won(t)
+	refused(t, s, 1)
+	release(t, hold)
+	empty(t, path)
+}
+
+func TestLimitOfZeroLetsNobodyInUntilItIsRaised(t *testing.T) {
+	path := testzk.Path(t)
+	s := another(t, path, 2, semaphore.WithSharedLimit(path+"/limit"))
+	require.NoError(t, s.SetLimit(testzk.Context(t), 0))
+	require.Equal(t, 0, limitOf(t, s))
+	refused(t, s, 1)
+	waiter := start(t, s, 1)
+	crowd(t, s, 0, 1)
+	require.True(t, waiter.waiting())
+	require.NoError(t, s.SetLimit(testzk.Context(t), 1))
+	release(t, waiter.won(t))
+	for _, wrong := range []int{-1, 1 << 31} {
+		require.ErrorIs(t, s.SetLimit(testzk.Context(t), wrong), semaphore.ErrLimit)
+	}
+	require.Equal(t, 1, limitOf(t, s))
+}
+
+// More than there are now may be asked for: there may be more one day.
+func TestRequestForMoreThanASharedLimitWaitsForItToBeRaised(t *testing.T) {
+	path := testzk.Path(t)
+	s := another(t, path, 2, semaphore.WithSharedLimit(path+"/limit"))
+	refused(t, s, 3)
+	waiter := start(t, s, 3)
+	crowd(t, s, 0, 1)
+	require.True(t, waiter.waiting())
+	require.NoError(t, s.SetLimit(testzk.Context(t), 3))
+	release(t, waiter.won(t))
+}
+
+// Whoever only ever tries must hear of a new limit too.
+func TestTryAcquireSeesALimitThatSomebodyElseHasRaised(t *testing.T) {
+	path := testzk.Path(t)
+	s := another(t, path, 1, semaphore.WithSharedLimit(path+"/limit"))
+	hold := acquire(t, s, 1)
+	refused(t, s, 1)
+	require.NoError(t, another(t, path, 1, semaphore.WithSharedLimit(path+"/limit")).SetLimit(testzk.Context(t), 3))
+	more, err := s.TryAcquireN(testzk.Context(t), 2)
+	require.NoError(t, err)
+	release(t, hold, more)
+}
+
+func TestSetLimitMakesTheNodeThatIsMissing(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		s := newSemaphore(t, client(t, srv, "c"), "/sem", 1, semaphore.WithSharedLimit("/deep/limit"))
+		require.NoError(t, s.SetLimit(t.Context(), 7))
+		data, err := srv.Get("/deep/limit")
+		require.NoError(t, err)
+		require.Equal(t, number(7), data)
+		require.Equal(t, 7, limitOf(t, s))
+	})
+}
+
+// The transaction comes when the limit is another one: it must not count, whichever way the permit is taken.
+func TestLimitLoweredBetweenLookAndActIsNeverOverrun(t *testing.T) {
+	for _, inLine := range []bool{false, true} {
+		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+			shared := semaphore.WithSharedLimit("/limit")
+			s := newSemaphore(t, client(t, srv, "s"), "/sem", 3, shared)
+			late := newSemaphore(t, client(t, srv, "late"), "/sem", 3, shared)
+			release(t, acquire(t, late, 1))
+			hold := acquire(t, s, 2)
+			var blocking *recipes.Hold
+			if inLine {
+				blocking = acquire(t, s, 1)
+			}
+			match := zktest.Match{Client: "late", Op: zktest.OpMulti, Path: "/limit"}
+			if inLine {
+				match.Skip = 1 // the direct way
+			}
+			held := srv.On(match, zktest.Hold())
+			a := start(t, late, 1)
+			if inLine {
+				time.Sleep(time.Second)
+				release(t, blocking)
+			}
+			require.NoError(t, held.Wait(t.Context()))
+			require.NoError(t, srv.Set("/limit", number(2))) // behind everybody's back
+			held.Release()
+			time.Sleep(time.Second)
+			require.True(t, a.waiting(), "in line: %v", inLine)
+			release(t, hold)
+			release(t, a.won(t))
+			nobody(t, srv, "/sem")
+		})
+	}
+}

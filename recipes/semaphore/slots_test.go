@@ -1,0 +1,243 @@
+package semaphore_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"path"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/semaphore"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+func TestSlotsAreTheSmallestNumbersThatNobodyHas(t *testing.T) {
+	root := testzk.Path(t)
+	s := another(t, root, 4, semaphore.WithSlots())
+	one, two := acquire(t, s, 1), acquire(t, s, 2)
+	require.Equal(t, []int{0}, semaphore.Slots(one))
+	require.Equal(t, []int{1, 2}, semaphore.Slots(two))
+	release(t, one)
+	again := acquire(t, another(t, root, 4, semaphore.WithSlots()), 2)
+	require.Equal(t, []int{0, 3}, semaphore.Slots(again))
+	data, stat, err := testzk.Observer(t).Get(root + "/slots/3")
+	require.NoError(t, err)
+	require.NotEmpty(t, data)
+	require.NotZero(t, stat.EphemeralOwner)
+	require.Equal(t, again.Token(), stat.Czxid)
+	release(t, two, again)
+	require.Equal(t, []int{0, 3}, semaphore.Slots(again), "also when it is over")
+	empty(t, root)
+}
+
+func TestHoldsWithoutSlotsHaveNone(t *testing.T) {
+	hold := acquire(t, another(t, testzk.Path(t)+"/slots", 2), 2) // whatever its path is called
+	require.Nil(t, semaphore.Slots(hold))
+	require.Nil(t, semaphore.Slots(nil))
+	require.Nil(t, semaphore.Slots(new(recipes.Hold)))
+	release(t, hold)
+}
+
+func TestSlotsOfLivePermitsAreDistinctAndBelowTheLimit(t *testing.T) {
+	const limit, clients, turns = 3, 5, 8
+	root := testzk.Path(t)
+	var mu sync.Mutex
+	taken := map[int]bool{}
+	var running sync.WaitGroup
+	for range clients {
+		s := another(t, root, limit, semaphore.WithSlots())
+		running.Go(func() {
+			for range turns {
+				hold := acquire(t, s, 1+rand.IntN(2))
+				mu.Lock()
+				require.Len(t, semaphore.Slots(hold), len(hold.Paths())/2)
+				for _, slot := range semaphore.Slots(hold) {
+					require.True(t, 0 <= slot && slot < limit, "slot %d", slot)
+					require.False(t, taken[slot], "slot %d is somebody's", slot)
+					taken[slot] = true
+				}
+				mu.Unlock()
+				mu.Lock()
+				for _, slot := range semaphore.Slots(hold) {
+					delete(taken, slot)
+				}
+				mu.Unlock()
+				release(t, hold)
+			}
+		})
+	}
+	running.Wait()
+	empty(t, root)
+}
+
+func TestSlotsOfALoweredLimitAreNotGivenOut(t *testing.T) {
+	root := testzk.Path(t)
+	s := another(t, root, 4, semaphore.WithSlots(), semaphore.WithSharedLimit(root+"-limit"))
+	low, high := acquire(t, s, 3), acquire(t, s, 1)
+	require.Equal(t, []int{3}, semaphore.Slots(high))
+	require.NoError(t, s.SetLimit(testzk.Context(t), 2))
+	release(t, low)
+	hold := acquire(t, s, 1)
+	require.Equal(t, []int{0}, semaphore.Slots(hold))
+	refused(t, s, 1)
+	release(t, high)
+	more := acquire(t, s, 1)
+	require.Equal(t, []int{1}, semaphore.Slots(more))
+	release(t, hold, more)
+}
+
+func TestPermitsWithAndWithoutSlotsCountTogether(t *testing.T) {
+	root := testzk.Path(t)
+	with, without := another(t, root, 2, semaphore.WithSlots()), another(t, root, 2)
+	a, b := acquire(t, with, 1), acquire(t, without, 1)
+	refused(t, with, 1)
+	refused(t, without, 1)
+	release(t, a, b)
+}
+
+func TestSlotThatASomebodyElseTakesBetweenLookAndActIsNotShared(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		a := newSemaphore(t, client(t, srv, "a"), "/sem", 3, semaphore.WithSlots())
+		b := newSemaphore(t, client(t, srv, "b"), "/sem", 3, semaphore.WithSlots())
+		release(t, acquire(t, a, 1), acquire(t, b, 1))
+		held := srv.On(zktest.Match{Client: "a", Op: zktest.OpMulti}, zktest.Hold())
+		late := start(t, a, 1)
+		require.NoError(t, held.Wait(t.Context()))
+		early := acquire(t, b, 1)
+		held.Release()
+		require.Equal(t, []int{0}, semaphore.Slots(early))
+		require.Equal(t, []int{1}, semaphore.Slots(late.won(t)))
+		release(t, early, late.hold)
+		nobody(t, srv, "/sem")
+	})
+}
+
+// The answer is lost, or comes when nobody waits for it any more; whichever way the permits are taken.
+func TestNoSlotIsLeakedByALostReplyOrAnAbandonedAcquire(t *testing.T) {
+	for _, inLine := range []bool{false, true} {
+		for name, action := range map[string]zktest.Action{
+			"lost before": zktest.DropBefore(), "lost after": zktest.DropAfter(), "late": zktest.Delay(time.Second),
+		} {
+			for _, leaves := range []bool{false, true} {
+				sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+					t.Logf("in line: %v, %s, leaves: %v", inLine, name, leaves)
+					abandon(t, srv, inLine, action, leaves)
+				})
+			}
+		}
+	}
+}
+
+func abandon(t *testing.T, srv *zktest.Server, inLine bool, action zktest.Action, leaves bool) {
+	policy := framework.WithRetry(retry.Forever(100 * time.Millisecond))
+	if leaves {
+		policy = framework.WithRetry(retry.Never())
+	}
+	holder := newSemaphore(t, client(t, srv, "holder"), "/sem", 3, semaphore.WithSlots())
+	hold := acquire(t, holder, 2)
+	victim := client(t, srv, "victim", policy)
+	require.NoError(t, victim.WaitConnected(t.Context()))
+	s := newSemaphore(t, victim, "/sem", 3, semaphore.WithSlots())
+	release(t, acquire(t, s, 1))
+	match := zktest.Match{Client: "victim", Op: zktest.OpMulti, Path: "/sem"}
+	if inLine {
+		refused(t, s, 2)
+		match.Skip = 1 // the entry into the line; it does not try the direct way before
+	}
+	fault := srv.On(match, action)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	if leaves {
+		cancel()
+		ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
+	}
+	defer cancel()
+	n := 1
+	if inLine {
+		n = 2
+		time.AfterFunc(100*time.Millisecond, func() { _ = hold.Release() })
+	}
+	got, err := s.AcquireN(ctx, n)
+	if err == nil {
+		require.Len(t, semaphore.Slots(got), n)
+		release(t, got)
+	}
+	time.Sleep(2 * simTimeout)
+	require.Equal(t, 1, fault.Hits())
+	_ = hold.Release()
+	all := acquire(t, holder, 3)
+	require.Equal(t, []int{0, 1, 2}, semaphore.Slots(all), "all of them are free")
+	release(t, all)
+	nobody(t, srv, "/sem")
+}
+
+// What somebody has put there is not ours to delete: the number is not free, and who finds too few waits, without asking over and over.
+func TestStrayChildrenOfSlotsCostNumbersAndNoRequests(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		for _, stray := range []string{"0", "x", "00", "+1", "7"} {
+			require.NoError(t, srv.Create("/sem/slots/"+stray, nil))
+		}
+		s := newSemaphore(t, client(t, srv, "s"), "/sem", 3, semaphore.WithSlots())
+		hold := acquire(t, s, 2)
+		require.Equal(t, []int{1, 2}, semaphore.Slots(hold))
+		refused(t, s, 1)
+		waiter := start(t, s, 1)
+		time.Sleep(time.Second)
+		before := srv.Requests().Total()
+		time.Sleep(time.Second)
+		require.Less(t, srv.Requests().Total()-before, 20, "it asks over and over")
+		require.True(t, waiter.waiting())
+		release(t, hold)
+		require.Equal(t, []int{1}, semaphore.Slots(waiter.won(t)))
+		release(t, waiter.hold)
+		for _, stray := range []string{"0", "x", "00", "+1", "7"} {
+			require.True(t, srv.Exists("/sem/slots/"+stray))
+		}
+	})
+}
+
+// The answer to the deletion of what is left of a hold is lost, and by the time it is repeated the number is somebody else's.
+func TestDeletionThatIsRepeatedSparesTheSlotOfTheNextOne(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		s := newSemaphore(t, client(t, srv, "s"), "/sem", 1, semaphore.WithSlots())
+		next := newSemaphore(t, client(t, srv, "next"), "/sem", 1, semaphore.WithSlots())
+		hold := acquire(t, s, 1)
+		fault := srv.On(zktest.Match{Client: "s", Op: zktest.OpDelete}, zktest.DropAfter())
+		cut := srv.Client("s")
+		go func() {
+			_ = fault.Wait(t.Context())
+			cut.Refuse(true)
+		}()
+		waiter := start(t, next, 1)
+		time.Sleep(time.Second)
+		require.NoError(t, srv.Delete(hold.Path()))
+		<-hold.Done()
+		require.Equal(t, []int{0}, semaphore.Slots(waiter.won(t)))
+		cut.Refuse(false)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 1, fault.Hits())
+		require.NoError(t, waiter.hold.Err())
+		require.True(t, srv.Exists("/sem/slots/0"), "deleted behind its owner's back")
+		release(t, waiter.hold)
+	})
+}
+
+func TestSlotThatMustNotBeListedIsTheCallersError(t *testing.T) {
+	root := testzk.Path(t)
+	c := testzk.Connected(t, testzk.Connect())
+	require.NoError(t, c.CreateContainers(testzk.Context(t), root+"/slots"))
+	_, err := c.SetACL(testzk.Context(t), root+"/slots", zk.WorldACL(zk.PermAll&^zk.PermRead), -1)
+	require.NoError(t, err)
+	_, err = newSemaphore(t, c, root, 1, semaphore.WithSlots()).Acquire(testzk.Context(t))
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	require.ErrorContains(t, err, path.Base(root))
+	crowd(t, newSemaphore(t, c, root, 1), 0, 0)
+}
