@@ -102,7 +102,8 @@ func (a *admission) Admit(ctx context.Context, turn *queue.Turn) (*recipes.Hold,
 		if err := limit.refresh(ctx, a, turn.Session()); err != nil {
 			return nil, err
 		}
-		if a.fits(leases, limit.reading) {
+		fits := a.fits(leases, limit.reading)
+		if fits {
 			hold, err := a.exchange(ctx, turn, limit.reading)
 			switch {
 			case errors.Is(err, errAgain):
@@ -117,6 +118,15 @@ func (a *admission) Admit(ctx context.Context, turn *queue.Turn) (*recipes.Hold,
 			return nil, queue.ErrBusy
 		}
 		waited = true
+		if fits { // slots are missing, not permits
+			var enough bool
+			if enough, changed, err = a.lookAtSlots(ctx, turn, limit.permits); err != nil {
+				return nil, err
+			}
+			if enough {
+				continue
+			}
+		}
 		if err := turn.Await(ctx, changed, limit.watch); err != nil {
 			return nil, err
 		}
@@ -206,22 +216,41 @@ func (a *admission) nodes(ctx context.Context, s *framework.Session, r reading) 
 	return nodes, err
 }
 
-// freeSlots are the n smallest numbers that nobody has. There are as many as there are permits, so that if too few are free, somebody is
-// about to withdraw, and will be seen to do so among the leases.
-func (a *admission) freeSlots(ctx context.Context, s *framework.Session, permits int) (free []int, err error) {
+// freeSlots are the n smallest numbers that nobody has.
+func (a *admission) freeSlots(ctx context.Context, s *framework.Session, permits int) ([]int, error) {
 	taken, _, err := s.Children(ctx, a.slots.Path())
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
+	free := a.pick(taken, permits)
+	if len(free) < a.n {
+		return nil, queue.ErrBusy
+	}
+	return free, nil
+}
+
+// pick leaves out numbers that are taken. There are as many as there are permits, so that if too few are free although there are permits,
+// somebody is about to withdraw, or has lost a lease and not yet the slot, or has put something there that is no slot.
+func (a *admission) pick(taken []string, permits int) (free []int) {
 	for i := 0; i < permits && len(free) < a.n; i++ {
 		if !slices.Contains(taken, strconv.Itoa(i)) {
 			free = append(free, i)
 		}
 	}
-	if len(free) < a.n {
-		return nil, queue.ErrBusy
+	return free
+}
+
+// lookAtSlots tells whether there are enough slots, with a watch.
+func (a *admission) lookAtSlots(ctx context.Context, turn *queue.Turn, permits int) (enough bool, changed *framework.Watch, err error) {
+	var taken []string
+	changed, err = queue.Patiently(ctx, turn.Session(), func(ctx context.Context) (w *framework.Watch, err error) {
+		taken, _, w, err = turn.Session().ChildrenW(ctx, a.slots.Path())
+		return w, err
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		err = nil // then none is taken
 	}
-	return free, nil
+	return len(a.pick(taken, permits)) == a.n, changed, err
 }
 
 // hold makes a hold of permits that were taken, if the limit was r.

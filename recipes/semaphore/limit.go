@@ -188,7 +188,7 @@ func (l *limit) create(ctx context.Context, s *framework.Session) error {
 		return cmp.Or(s.CreateContainers(ctx, l.node), errChanged)
 	}
 	_, err := s.Create(ctx, l.node, encode(l.permits), framework.WithParents())
-	if err == nil || errors.Is(err, zk.ErrNodeExists) {
+	if err == nil || errors.Is(err, zk.ErrNodeExists) || framework.IsTransient(err) && framework.OutcomeOf(err) == framework.Unknown {
 		return errChanged
 	}
 	return err

@@ -197,10 +197,37 @@ func TestStrayChildrenOfSlotsCostNumbersAndNoRequests(t *testing.T) {
 		require.True(t, waiter.waiting())
 		release(t, hold)
 		require.Equal(t, []int{1}, semaphore.Slots(waiter.won(t)))
-		release(t, waiter.hold)
-		for _, stray := range []string{"0", "x", "00", "+1", "7"} {
+		hold = acquire(t, s, 1)
+		require.Equal(t, []int{2}, semaphore.Slots(hold))
+		last := start(t, s, 1)
+		time.Sleep(time.Second)
+		require.True(t, last.waiting())
+		require.NoError(t, srv.Delete("/sem/slots/0"))
+		require.NoError(t, srv.Create("/sem/slots/0", nil)) // which is seen, and of no use
+		time.Sleep(time.Second)
+		require.NoError(t, srv.Delete("/sem/slots/0"))
+		require.Equal(t, []int{0}, semaphore.Slots(last.won(t)))
+		release(t, waiter.hold, hold, last.hold)
+		for _, stray := range []string{"x", "00", "+1", "7"} {
 			require.True(t, srv.Exists("/sem/slots/"+stray))
 		}
+	})
+}
+
+// A hold that has lost a lease gives its slots back a moment later, and they are all that the next one waits for.
+func TestFirstInLineHearsOfSlotsThatComeAfterTheirLeases(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		holder := newSemaphore(t, client(t, srv, "holder"), "/sem", 1, semaphore.WithSlots())
+		hold := acquire(t, holder, 1)
+		waiter := start(t, newSemaphore(t, client(t, srv, "waiter"), "/sem", 1, semaphore.WithSlots()), 1)
+		time.Sleep(time.Second)
+		late := srv.On(zktest.Match{Client: "holder", Op: zktest.OpDelete, Path: "/sem/slots"}, zktest.Delay(time.Second))
+		require.NoError(t, srv.Delete(hold.Path()))
+		began := time.Now()
+		release(t, waiter.won(t))
+		require.Less(t, time.Since(began), 2*time.Second)
+		require.Equal(t, 1, late.Hits())
+		nobody(t, srv, "/sem")
 	})
 }
 
