@@ -1,0 +1,258 @@
+package acceptance_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/realzk"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/semaphore"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+const (
+	p14Limit   = 5
+	p14Clients = 50
+	p14Cycles  = 10_000
+)
+
+// 50 clients that share 5 permits, whose connections are lost, interrupted and silent all the time, and whose sessions expire: in 10,000
+// cycles there are never more than 5 valid permits, no two of them have the same slot, and nothing is left at the end.
+func TestP14_NeverMoreValidPermitsThanTheLimit(t *testing.T) { // alone: it would starve those in real time
+	onlyInProcess(t, virtual)
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		permits := p14Permits{t: t, holds: map[*recipes.Hold]string{}, expelled: map[string]int64{}}
+		var cycles atomic.Int64
+		var running sync.WaitGroup
+		for i := range p14Clients {
+			name := fmt.Sprintf("c%d", i)
+			s := p14Semaphore(t, bubbleClient(t, srv, name), "/sem", semaphore.WithSlots())
+			pace := rand.New(rand.NewPCG(random.Uint64(), 0))
+			running.Go(func() {
+				for cycles.Add(1) <= p14Cycles {
+					hold, err := s.Acquire(t.Context())
+					if !permits.check(err) {
+						return
+					}
+					permits.enter(name, hold)
+					time.Sleep(time.Duration(pace.Int64N(int64(20 * time.Millisecond))))
+					permits.leave(hold)
+					_ = hold.Release()
+				}
+			})
+		}
+		faults := 0
+		for ; cycles.Load() < p14Cycles; faults++ {
+			time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
+			p14Harm(srv, srv.Client(fmt.Sprintf("c%d", random.IntN(p14Clients))), random, &permits)
+		}
+		running.Wait()
+		require.Greater(t, faults, 100)
+		require.Equal(t, p14Limit, permits.peak)
+		time.Sleep(2 * bubbleTimeout)
+		require.False(t, srv.Exists("/sem/slots/0"))
+		for _, dir := range []string{"/sem/leases", "/sem/locks"} {
+			children, _ := srv.Children(dir)
+			require.Empty(t, children, dir)
+		}
+	})
+}
+
+func p14Semaphore(t testing.TB, c *framework.Client, path string, opts ...semaphore.Option) *semaphore.Semaphore {
+	t.Helper()
+	s, err := semaphore.New(c, path, p14Limit, opts...)
+	require.NoError(t, err)
+	return s
+}
+
+// p14Harm does one thing to a client.
+func p14Harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand, permits *p14Permits) {
+	match := zktest.Match{Client: c.Name(), Op: zktest.OpMulti}
+	switch random.IntN(7) {
+	case 0:
+		c.Reset()
+	case 1:
+		srv.On(match, zktest.DropBefore())
+	case 2:
+		srv.On(match, zktest.DropAfter())
+	case 3:
+		srv.On(match, zktest.Delay(time.Duration(random.Int64N(int64(300 * time.Millisecond)))))
+	case 4:
+		c.HoldEvents()
+		time.AfterFunc(time.Duration(random.Int64N(int64(300*time.Millisecond))), c.ReleaseEvents)
+	case 5:
+		c.Cut() // at times for longer than its session lasts
+		time.AfterFunc(time.Duration(random.Int64N(int64(3*bubbleTimeout/2))), c.Heal)
+	case 6:
+		permits.expel(srv, c)
+	}
+}
+
+// p14Permits are those that are valid, as far as their holders can know.
+type p14Permits struct {
+	t        testing.TB
+	mu       sync.Mutex
+	holds    map[*recipes.Hold]string // and of whom
+	expelled map[string]int64         // the transaction up to which a client's permits mean nothing, although it has not been told
+	peak     int
+}
+
+func (p *p14Permits) check(err error) bool {
+	if err != nil {
+		p.t.Errorf("acquire: %v", err)
+	}
+	return err == nil
+}
+
+func (p *p14Permits) expel(srv *zktest.Server, c *zktest.Client) {
+	for _, s := range c.Sessions() {
+		_ = s.Expire()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.expelled[c.Name()] = srv.Trace().Tail(1).Entries[0].Zxid
+}
+
+func (p *p14Permits) enter(owner string, h *recipes.Hold) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holds[h] = owner
+	slots := map[int]string{}
+	for hold, owner := range p.holds {
+		if hold.Token() <= p.expelled[owner] || hold.Err() != nil {
+			delete(p.holds, hold)
+			continue
+		}
+		slot := semaphore.Slots(hold)[0]
+		if other, taken := slots[slot]; taken {
+			p.t.Errorf("slot %d is that of %s and of %s", slot, owner, other)
+		}
+		slots[slot] = owner
+	}
+	if p.peak = max(p.peak, len(p.holds)); len(p.holds) > p14Limit {
+		p.t.Errorf("%d permits are valid", len(p.holds))
+	}
+}
+
+func (p *p14Permits) leave(h *recipes.Hold) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.holds, h)
+}
+
+// On connections that are cut at any time, 10 clients in 200 cycles: never more than 5 valid permits, and no slot that two have.
+func TestP14_NeverMoreValidPermitsThanTheLimitBehindABadNetwork(t *testing.T) {
+	t.Parallel()
+	path := testzk.Path(t)
+	permits := p14Permits{t: t, holds: map[*recipes.Hold]string{}}
+	var running sync.WaitGroup
+	for i := range 10 {
+		p := testzk.Proxy(t)
+		s := p14Semaphore(t, testzk.Connected(t, p.Addr(), long()), path, semaphore.WithSlots())
+		running.Go(func() {
+			actions := []proxy.Action{proxy.DropBefore(), proxy.DropAfter(), proxy.Delay(20 * time.Millisecond)}
+			for cycle := range 20 {
+				if cycle%4 == 0 {
+					p.On(proxy.Match{Op: proxy.OpMulti, Path: path}, actions[cycle/4%len(actions)])
+				}
+				hold, err := s.Acquire(testzk.Context(t))
+				if !permits.check(err) {
+					return
+				}
+				permits.enter(fmt.Sprint(i), hold)
+				permits.leave(hold)
+				_ = hold.Release()
+			}
+		})
+	}
+	running.Wait()
+	testzk.Empty(t, path+"/leases")
+	testzk.Empty(t, path+"/locks")
+	testzk.Empty(t, path+"/slots")
+}
+
+// When the limit is raised from 5 to 8, the first 3 of 10 who wait get in, in their order, and nobody else.
+func TestP14_RaisedLimitLetsInAsManyMore(t *testing.T) {
+	t.Parallel()
+	anywhere(t, func(t *testing.T, in place) {
+		shared := semaphore.WithSharedLimit(in.root + "/limit")
+		s := p14Semaphore(t, in.client(t), in.root+"/sem", shared)
+		_, err := s.AcquireN(t.Context(), p14Limit)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer cancel()
+		admitted := make(chan int, 10)
+		for i := range 10 {
+			waiter := p14Semaphore(t, in.client(t), in.root+"/sem", shared)
+			running.Go(func() {
+				if _, err := waiter.Acquire(ctx); err == nil {
+					admitted <- i
+				}
+			})
+			testzk.Eventually(t, func() bool { return p14Present(t, s) == p14Limit+i+1 }, "waiter %d is not in line", i)
+		}
+		require.NoError(t, s.SetLimit(t.Context(), 8))
+		for i := range 3 {
+			require.Equal(t, i, <-admitted)
+		}
+		time.Sleep(2 * time.Second) // in which others would get in
+		require.Empty(t, admitted)
+		require.Equal(t, p14Limit+10, p14Present(t, s))
+	})
+}
+
+// p14Present is how many have a permit or wait.
+func p14Present(t testing.TB, s *semaphore.Semaphore) int {
+	t.Helper()
+	all, err := s.Participants(testzk.Context(t))
+	require.NoError(t, err)
+	return len(all)
+}
+
+// The permits of a process that is killed are free after the session timeout and a second.
+func TestP14_PermitsOfAKilledHolderAreFreeInTime(t *testing.T) {
+	t.Parallel()
+	if realzk.Wanted() != "" {
+		p := testzk.Proxy(t)
+		path := testzk.Path(t)
+		p14Killed(t, path, testzk.Connected(t, p.Addr()), testzk.Connected(t, testzk.Connect()), func() { _ = p.Refuse(true) }, testzk.SessionTimeout)
+		return
+	}
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		holder := bubbleClient(t, srv, "holder")
+		p14Killed(t, "/sem", holder, bubbleClient(t, srv, "waiter"), func() {
+			srv.Client("holder").Refuse(true)
+			srv.Client("holder").Reset()
+		}, bubbleTimeout)
+	})
+}
+
+// p14Killed kills a holder of all permits, once somebody waits for one.
+func p14Killed(t *testing.T, path string, holder, waiter *framework.Client, kill func(), timeout time.Duration) {
+	_, err := p14Semaphore(t, holder, path).AcquireN(t.Context(), p14Limit)
+	require.NoError(t, err)
+	s := p14Semaphore(t, waiter, path)
+	freed := make(chan error, 1)
+	go func() {
+		_, err := s.AcquireN(t.Context(), p14Limit)
+		freed <- err
+	}()
+	testzk.Eventually(t, func() bool { return p14Present(t, s) == p14Limit+1 }, "nobody waits")
+	began := time.Now()
+	kill()
+	require.NoError(t, <-freed)
+	require.LessOrEqual(t, time.Since(began), timeout+time.Second)
+}
