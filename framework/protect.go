@@ -267,8 +267,8 @@ func tireless(attempt int, _ time.Duration) (time.Duration, bool) {
 // called, the deletion goes on in the background until the node is gone, the server refuses it or a credential, the client is closed, or,
 // for the operation of a Session, the session is over. ctx bounds only the wait: when it ends the outcome is unknown. A node that was not
 // there to begin with is zk.ErrNoNode. Several nodes are deleted in one transaction, or if the servers refuse some of them or do not have
-// them, the others; among them may be some that are not protected and whose names are used again, if they are deleted only with one that
-// is protected: once a deletion is in doubt they are left alone when that is gone. Curator: guaranteed.
+// them, the others; among them may be ephemeral ones that are not protected and whose names are used again, if they were created with
+// one that is protected: a repetition deletes only what can be told from a later node of that name. Curator: guaranteed.
 func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 	c, full := o.deletions(paths)
 	if err := o.usable(ctx); err != nil {
@@ -315,12 +315,26 @@ func (o ops) deletions(paths []string) (c call, full []string) {
 func (o ops) deletion(c call, full []string) <-chan error {
 	left := slices.Clone(full)
 	mixed := slices.ContainsFunc(full, protected)
+	var own map[string]int64 // the incarnations of those left whose names are used again
 	doubtful := false
 	var missing, refused error
 	return o.errand(c, func(ctx context.Context, s *session) error {
 		for len(left) > 0 {
-			if doubtful && mixed && !slices.ContainsFunc(left, protected) {
-				break // an earlier attempt may have been applied, and names that are used again may be others' by now
+			if mixed && !slices.ContainsFunc(left, protected) {
+				if own == nil && doubtful {
+					break // an earlier attempt may have been applied, and they may be others' by now
+				}
+				now, err := s.incarnations(ctx, left)
+				if err != nil {
+					return err
+				}
+				if own == nil {
+					own = now
+				}
+				left = slices.DeleteFunc(left, func(path string) bool { return own[path] == 0 || own[path] != now[path] })
+			}
+			if len(left) == 0 {
+				break
 			}
 			i, err := s.deleteAll(ctx, left)
 			switch {
@@ -339,6 +353,24 @@ func (o ops) deletion(c call, full []string) <-chan error {
 		}
 		return cmp.Or(refused, missing)
 	})
+}
+
+// incarnations are the transactions that created nodes, of those that are there.
+func (s *session) incarnations(ctx context.Context, full []string) (map[string]int64, error) {
+	czxids := map[string]int64{}
+	for _, path := range full {
+		if err := s.sync(ctx, path); err != nil {
+			return nil, err
+		}
+		r, err := s.read(ctx, watchKey{path, watchExists})
+		if err != nil {
+			return nil, err
+		}
+		if r.stat != nil {
+			czxids[path] = r.stat.Czxid
+		}
+	}
+	return czxids, nil
 }
 
 func protected(path string) bool {

@@ -276,8 +276,8 @@ func (a *admission) hold(ctx context.Context, s *framework.Session, t queue.Ente
 		Recipe:  a.lock.Recipe,
 		Locks:   []recipes.Lock{{Path: a.path, Key: a.lock.LockKey(), Token: token}},
 	}
-	for _, node := range t.Nodes {
-		g.Nodes = append(g.Nodes, recipes.Node{Path: node})
+	for i, node := range t.Nodes {
+		g.Nodes = append(g.Nodes, recipes.Node{Path: node, Reused: i >= a.n}) // the slots
 	}
 	return recipes.NewHold(g), nil
 }

@@ -257,6 +257,28 @@ func TestDeletionThatIsRepeatedSparesTheSlotOfTheNextOne(t *testing.T) {
 	})
 }
 
+// Nobody looks after a slot that is deleted by accident: the next one may have it before the holder hears of it.
+func TestHoldThatHasLostItsSlotSparesThatOfTheNextOne(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		s := newSemaphore(t, client(t, srv, "s"), "/sem", 2, semaphore.WithSlots())
+		next := newSemaphore(t, client(t, srv, "next"), "/sem", 2, semaphore.WithSlots())
+		hold := acquire(t, s, 1)
+		time.Sleep(time.Second) // it is watched
+		srv.Client("s").HoldEvents()
+		require.NoError(t, srv.Delete("/sem/slots/0"))
+		later := acquire(t, next, 1)
+		require.Equal(t, []int{0}, semaphore.Slots(later))
+		srv.Client("s").ReleaseEvents()
+		<-hold.Done()
+		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted)
+		time.Sleep(time.Second)
+		require.NoError(t, later.Err())
+		require.True(t, srv.Exists("/sem/slots/0"))
+		release(t, later)
+		nobody(t, srv, "/sem")
+	})
+}
+
 func TestSlotThatMustNotBeListedIsTheCallersError(t *testing.T) {
 	root := testzk.Path(t)
 	c := testzk.Connected(t, testzk.Connect())

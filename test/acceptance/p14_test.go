@@ -79,15 +79,15 @@ func p14Semaphore(t testing.TB, c *framework.Client, path string, opts ...semaph
 // p14Harm does one thing to a client.
 func p14Harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand, permits *p14Permits) {
 	match := zktest.Match{Client: c.Name(), Op: zktest.OpMulti}
-	switch random.IntN(7) {
-	case 0:
+	switch random.IntN(10) {
+	default:
 		c.Reset()
 	case 1:
 		srv.On(match, zktest.DropBefore())
 	case 2:
 		srv.On(match, zktest.DropAfter())
 	case 3:
-		srv.On(match, zktest.Delay(time.Duration(random.Int64N(int64(300 * time.Millisecond)))))
+		srv.On(match, zktest.Delay(time.Duration(random.Int64N(int64(300*time.Millisecond)))))
 	case 4:
 		c.HoldEvents()
 		time.AfterFunc(time.Duration(random.Int64N(int64(300*time.Millisecond))), c.ReleaseEvents)
