@@ -25,7 +25,7 @@ func TestAsManyPermitsAsTheLimitAndNotOneMore(t *testing.T) {
 			holds = append(holds, acquire(t, s, 1))
 		}
 		refused(t, s, 1)
-		ctx, cancel := context.WithTimeout(testzk.Context(t), 50*time.Millisecond)
+		ctx, cancel := context.WithTimeout(testzk.Context(t), 300*time.Millisecond)
 		_, err := s.Acquire(ctx)
 		cancel()
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)

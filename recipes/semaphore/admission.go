@@ -135,19 +135,15 @@ func (a *admission) Admit(ctx context.Context, turn *queue.Turn) (*recipes.Hold,
 
 // look reads the leases with a watch.
 func (a *admission) look(ctx context.Context, turn *queue.Turn) ([]string, *framework.Watch, error) {
-	for {
-		var leases []string
-		changed, err := queue.Patiently(ctx, turn.Session(), func(ctx context.Context) (w *framework.Watch, err error) {
-			leases, _, w, err = turn.Session().ChildrenW(ctx, a.leases.Path())
-			return w, err
-		})
-		if !errors.Is(err, zk.ErrNoNode) {
-			return leases, changed, err
-		}
-		if err := a.leases.Make(ctx, turn.Session()); err != nil {
-			return nil, nil, err
-		}
+	var leases []string
+	changed, err := queue.Patiently(ctx, turn.Session(), func(ctx context.Context) (w *framework.Watch, err error) {
+		leases, _, w, err = turn.Session().ChildrenW(ctx, a.leases.Path())
+		return w, err
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil, a.leases.Make(ctx, turn.Session()) // there is none
 	}
+	return leases, changed, err
 }
 
 // limitView is what somebody who waits knows of the limit.

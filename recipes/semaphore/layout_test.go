@@ -140,15 +140,39 @@ func TestDirectoriesThatMustNotBeWrittenCostTheDirectWayOnly(t *testing.T) {
 	}
 }
 
+// Who is about to exchange its place for the last permit has counted; nobody else may come in between.
+func TestDirectWayIsClosedWhileSomebodyExchangesItsPlace(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		first := newSemaphore(t, client(t, srv, "first"), "/sem", 1)
+		s := newSemaphore(t, client(t, srv, "s"), "/sem", 1)
+		hold := acquire(t, first, 1)
+		waiter := start(t, s, 1)
+		time.Sleep(time.Second)
+		exchange := srv.On(zktest.Match{Client: "s", Op: zktest.OpMulti}, zktest.Hold())
+		release(t, hold)
+		require.NoError(t, exchange.Wait(t.Context()))
+		other := start(t, first, 1)
+		time.Sleep(time.Second)
+		require.True(t, other.waiting())
+		exchange.Release()
+		hold = waiter.won(t)
+		time.Sleep(time.Second)
+		require.True(t, other.waiting())
+		release(t, hold)
+		release(t, other.won(t))
+		nobody(t, srv, "/sem")
+	})
+}
+
 // Servers delete empty containers at any time, also between two requests of an acquire.
 func TestContainersThatAreReapedInBetweenAreMadeAnew(t *testing.T) {
 	t.Parallel()
-	own := testzk.Own(t, 10*time.Millisecond)
+	own := testzk.Own(t, 100*time.Millisecond)
 	var running sync.WaitGroup
 	for range 4 {
 		s := newSemaphore(t, testzk.Connected(t, own.Connect()), "/deep/sem", 2, semaphore.WithSlots())
 		running.Go(func() {
-			for range 25 {
+			for range 60 {
 				n := 1 + rand.IntN(2)
 				hold := acquire(t, s, n)
 				release(t, hold)
@@ -169,8 +193,6 @@ func TestFirstInLineWhoFindsNoLeasesSeesThoseThatComeThen(t *testing.T) {
 		release(t, hold)
 		release(t, waiter.won(t)) // from now on it stands in line at once
 		require.NoError(t, srv.Delete("/sem/leases"))
-		withdrawn := srv.On(zktest.Match{Client: "other", Op: zktest.OpMulti, Path: "/sem", Skip: 1}, zktest.Pass())
-		_ = withdrawn
 		// The other one takes a permit the direct way when the leases have been made, and is slow to take it back.
 		exchange := srv.On(zktest.Match{Client: "s", Op: zktest.OpGetChildren2, Path: "/sem/slots"}, zktest.Hold())
 		waiter = start(t, s, 1)

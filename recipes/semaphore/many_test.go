@@ -21,7 +21,7 @@ func TestSeveralPermitsAreAcquiredAllOrNone(t *testing.T) {
 	s := another(t, path, 3)
 	one := acquire(t, s, 1)
 	refused(t, s, 3)
-	ctx, cancel := context.WithTimeout(testzk.Context(t), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(testzk.Context(t), 300*time.Millisecond)
 	_, err := s.AcquireN(ctx, 3)
 	cancel()
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)

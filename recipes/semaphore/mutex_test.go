@@ -29,7 +29,7 @@ func TestMutexIsNotReentrantAndAFailedAcquireLeavesTheHoldIntact(t *testing.T) {
 	inside := hold.Context(testzk.Context(t))
 	_, err = m.TryAcquire(inside)
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
-	ctx, cancel := context.WithTimeout(inside, 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(inside, 300*time.Millisecond)
 	defer cancel()
 	_, err = m.Acquire(ctx)
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)

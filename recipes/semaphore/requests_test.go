@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -127,6 +128,23 @@ func TestFirstInLineReadsTheLeasesAndExchangesItsPlace(t *testing.T) {
 		require.Equal(t, "multi getChildren2 multi delete", asked("c"), "and does so once more")
 		release(t, acquire(t, s, 1))
 		require.Equal(t, "multi delete", asked("c"), "but not if it did not have to wait")
+	})
+}
+
+func TestWhoHasFoundOthersStandsInLineAtOnceNextTime(t *testing.T) {
+	counted(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
+		s := newSemaphore(t, client(t, srv, "c"), "/sem", 1)
+		release(t, acquire(t, s, 1))
+		hold := acquire(t, newSemaphore(t, client(t, srv, "holder"), "/sem", 1), 1)
+		impatient := start(t, s, 1)
+		time.Sleep(time.Second)
+		impatient.cancel()
+		_, err := impatient.wait()
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		release(t, hold)
+		asked("c")
+		release(t, acquire(t, s, 1))
+		require.Equal(t, "multi getChildren2 multi delete", asked("c"))
 	})
 }
 

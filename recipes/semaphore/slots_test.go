@@ -104,7 +104,7 @@ func TestPermitsWithAndWithoutSlotsCountTogether(t *testing.T) {
 	release(t, a, b)
 }
 
-func TestSlotThatASomebodyElseTakesBetweenLookAndActIsNotShared(t *testing.T) {
+func TestSlotThatSomebodyElseTakesBetweenLookAndActIsNotShared(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		a := newSemaphore(t, client(t, srv, "a"), "/sem", 3, semaphore.WithSlots())
 		b := newSemaphore(t, client(t, srv, "b"), "/sem", 3, semaphore.WithSlots())

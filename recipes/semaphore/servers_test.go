@@ -1,0 +1,83 @@
+package semaphore_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/semaphore"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest/proxy"
+)
+
+// The servers come back as they were, or as others that know of nothing.
+func TestPermitsEndWhileAllServersAreDownAndAreGivenOutAgainAfterwards(t *testing.T) {
+	t.Parallel()
+	for name, wiped := range map[string]bool{"the same": false, "others": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			own := testzk.Own(t, testzk.Seldom)
+			var all []*semaphore.Semaphore
+			for range 4 {
+				c := testzk.Connected(t, own.Connect(), framework.WithSessionTimeout(time.Second), framework.WithRetry(retry.Forever(50*time.Millisecond)))
+				all = append(all, newSemaphore(t, c, "/sem", 2, semaphore.WithSlots()))
+			}
+			holds := []*recipes.Hold{acquire(t, all[0], 1), acquire(t, all[1], 1)}
+			waiters := []*attempt{start(t, all[2], 1), start(t, all[3], 2)}
+			crowd(t, all[0], 2, 2)
+			own.Kill(t)
+			for _, h := range holds {
+				closes(t, h.Done(), "a permit outlives its session")
+				require.ErrorIs(t, h.Err(), framework.ErrSessionLost)
+			}
+			require.True(t, waiters[0].waiting())
+			require.True(t, waiters[1].waiting())
+			if wiped {
+				own.Wipe(t)
+			}
+			own.Start(t)
+			var served atomic.Int64
+			for _, w := range waiters {
+				go func() {
+					if hold, err := w.wait(); err == nil && hold.Release() == nil {
+						served.Add(1)
+					}
+				}()
+			}
+			testzk.Eventually(t, func() bool { return served.Load() == 2 }, "not both who waited get in")
+			release(t, acquire(t, all[0], 2))
+			crowd(t, all[0], 0, 0)
+		})
+	}
+}
+
+// The place in line is lost with the session, and so is what was taken with it and not yet known.
+func TestSessionThatIsLostWithAPermitJustTakenCostsNothing(t *testing.T) {
+	t.Parallel()
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	c := testzk.Connected(t, p.Addr(), framework.WithSessionTimeout(time.Second), framework.WithRetry(retry.Forever(50*time.Millisecond)))
+	s := newSemaphore(t, c, path, 1, semaphore.WithSlots())
+	for range 3 {
+		release(t, acquire(t, s, 1))
+		session, err := c.Session(testzk.Context(t))
+		require.NoError(t, err)
+		taken := p.On(proxy.Match{Op: proxy.OpMulti, Path: path}, proxy.DropAfter())
+		a := start(t, s, 1)
+		require.NoError(t, taken.Wait(testzk.Context(t)))
+		require.NoError(t, p.Refuse(true))
+		closes(t, session.Done(), "the session is not lost")
+		require.NoError(t, p.Refuse(false))
+		hold := a.won(t)
+		require.NoError(t, hold.Err())
+		_, err = hold.Guard(testzk.Context(t))
+		require.NoError(t, err)
+		release(t, hold)
+	}
+	empty(t, path)
+}
