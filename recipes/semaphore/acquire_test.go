@@ -227,7 +227,8 @@ func TestZeroValuesAreRefused(t *testing.T) {
 		require.ErrorIs(t, err, framework.ErrZeroValue)
 		require.ErrorIs(t, s.SetLimit(ctx, 1), framework.ErrZeroValue)
 	}
-	_, err := newSemaphore(t, testzk.Client(t, "127.0.0.1:1"), "/s", 1).Acquire(nil) //nolint:staticcheck // that is the point
+	var none context.Context
+	_, err := newSemaphore(t, testzk.Client(t, "127.0.0.1:1"), "/s", 1).Acquire(none)
 	require.ErrorIs(t, err, framework.ErrNilContext)
 }
 

@@ -29,7 +29,7 @@
 // A permit that nobody waits for is one transaction, and one request to release, of however many permits. If there are others, it takes that
 // back and stands in line, which is a list and two watched reads; then who is first in line reads the leases whenever they change,
 // and takes the permits and leaves the line in one transaction. Among others who want permits, the next acquire stands in line at
-// once. WithSlots is one read more.
+// once. WithSlots is one read more, and so is the first acquire on new nodes.
 //
 // # Nodes
 //
