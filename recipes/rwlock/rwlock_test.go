@@ -2,53 +2,195 @@ package rwlock_test
 
 import (
 	"context"
+	"math/rand/v2"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/realzk"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/rwlock"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
 )
 
-func TestSmoke(t *testing.T) {
-	c := testzk.Connected(t, testzk.Connect())
-	ctx := testzk.Context(t)
-	rw, err := rwlock.New(c, testzk.Path(t))
-	require.NoError(t, err)
-	r1, err := rw.Read().Acquire(ctx)
-	require.NoError(t, err)
-	r2, err := rw.Read().Acquire(ctx)
-	require.NoError(t, err)
-	_, err = rw.Write().TryAcquire(ctx)
-	require.ErrorIs(t, err, recipes.ErrNotAcquired)
-	_, err = rw.TryUpgrade(r1.Context(ctx))
-	require.ErrorIs(t, err, rwlock.ErrUpgrade)
-	_, err = rw.Write().Acquire(r1.Context(ctx))
-	require.ErrorIs(t, err, rwlock.ErrUpgrade)
-	require.NoError(t, r2.Release())
-	w, err := rw.TryUpgrade(r1.Context(ctx))
-	require.NoError(t, err)
-	require.Equal(t, r1.Token(), w.Token())
-	require.NoError(t, r1.Release())
-	got := make(chan *recipes.Hold)
-	go func() {
-		h, _ := rw.Write().Acquire(ctx)
-		got <- h
-	}()
-	testzk.Eventually(t, func() bool { p, _ := rw.Write().Participants(ctx); return len(p) == 2 }, "queued")
-	d, err := rw.Read().Acquire(w.Context(ctx))
-	require.NoError(t, err)
-	require.NoError(t, w.Release())
-	select {
-	case <-got:
-		t.Fatal("in")
-	case <-time.After(200 * time.Millisecond):
-	}
-	require.NoError(t, d.Release())
-	h := <-got
-	require.NotNil(t, h)
-	require.NoError(t, h.Release())
-	_ = context.Background
+// place is where a test happens: in virtual time on a server of its own, or on the real one.
+type place struct {
+	connect, path string
+	dial          func(ctx context.Context, network, address string) (net.Conn, error)
+	while         time.Duration // in which whatever can happen does
 }
+
+// anywhere runs a test in virtual time, or on the real server if that is wanted.
+func anywhere(t *testing.T, test func(t *testing.T, in place)) {
+	t.Helper()
+	if realzk.Wanted() != "" {
+		test(t, place{testzk.Connect(), testzk.Path(t), new(net.Dialer).DialContext, 200 * time.Millisecond})
+		return
+	}
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) { test(t, on(srv)) })
+}
+
+// on is a place in virtual time.
+func on(srv *zktest.Server) place { return place{srv.MemAddr(), "/lock", srv.DialContext, time.Second} }
+
+func (in place) client(t testing.TB) *framework.Client {
+	t.Helper()
+	return testzk.Connected(t, in.connect, framework.WithDialer(in.dial))
+}
+
+// lock is the lock of a client of its own; all are the same lock.
+func (in place) lock(t testing.TB, opts ...rwlock.Option) *rwlock.RWLock {
+	t.Helper()
+	return newLock(t, in.client(t), in.path, opts...)
+}
+
+// waits checks that the attempts come to nothing for a while.
+func (in place) waits(t testing.TB, all ...*attempt) {
+	t.Helper()
+	time.Sleep(in.while)
+	for i, a := range all {
+		require.True(t, a.waiting(), "waiter %d got in", i)
+	}
+}
+
+func newLock(t testing.TB, c *framework.Client, path string, opts ...rwlock.Option) *rwlock.RWLock {
+	t.Helper()
+	rw, err := rwlock.New(c, path, opts...)
+	require.NoError(t, err)
+	return rw
+}
+
+func acquire(t testing.TB, side *rwlock.Side) *recipes.Hold {
+	t.Helper()
+	return under(t, testzk.Context(t), side)
+}
+
+// under acquires under a context.
+func under(t testing.TB, ctx context.Context, side *rwlock.Side) *recipes.Hold {
+	t.Helper()
+	hold, err := side.Acquire(ctx)
+	require.NoError(t, err)
+	require.NoError(t, hold.Err())
+	return hold
+}
+
+// downgrade reads under a write hold.
+func downgrade(t testing.TB, rw *rwlock.RWLock, written *recipes.Hold) *recipes.Hold {
+	t.Helper()
+	return under(t, written.Context(testzk.Context(t)), rw.Read())
+}
+
+// upgrade writes beside a read hold.
+func upgrade(t testing.TB, rw *rwlock.RWLock, reading *recipes.Hold) *recipes.Hold {
+	t.Helper()
+	hold, err := rw.TryUpgrade(reading.Context(testzk.Context(t)))
+	require.NoError(t, err)
+	require.NoError(t, hold.Err())
+	return hold
+}
+
+func release(t testing.TB, holds ...*recipes.Hold) {
+	t.Helper()
+	for _, h := range holds {
+		require.NoError(t, h.Release())
+	}
+}
+
+// busy checks that a side cannot be had now.
+func busy(t testing.TB, side *rwlock.Side) {
+	t.Helper()
+	_, err := side.TryAcquire(testzk.Context(t))
+	require.ErrorIs(t, err, recipes.ErrNotAcquired)
+}
+
+// attempt is an Acquire that runs.
+type attempt struct {
+	cancel context.CancelFunc
+	hold   *recipes.Hold
+	err    error
+	done   chan struct{}
+}
+
+// start acquires on another goroutine, which ends with the test.
+func start(t testing.TB, side *rwlock.Side) *attempt {
+	t.Helper()
+	ctx, cancel := context.WithCancel(testzk.Context(t))
+	a := &attempt{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(a.done)
+		a.hold, a.err = side.Acquire(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-a.done
+	})
+	return a
+}
+
+// enter starts to acquire, and is in line when it returns.
+func enter(t testing.TB, side *rwlock.Side) *attempt {
+	t.Helper()
+	before := len(line(t, side))
+	a := start(t, side)
+	queued(t, side, before+1)
+	return a
+}
+
+func (a *attempt) won(t testing.TB) *recipes.Hold {
+	t.Helper()
+	<-a.done
+	require.NoError(t, a.err)
+	return a.hold
+}
+
+// givesUp leaves the line.
+func (a *attempt) givesUp(t testing.TB) {
+	t.Helper()
+	a.cancel()
+	<-a.done
+	require.ErrorIs(t, a.err, context.Canceled)
+	require.ErrorIs(t, a.err, recipes.ErrNotAcquired)
+}
+
+func (a *attempt) waiting() bool {
+	select {
+	case <-a.done:
+		return false
+	default:
+		return true
+	}
+}
+
+func line(t testing.TB, side *rwlock.Side) []recipes.Participant {
+	t.Helper()
+	all, err := side.Participants(testzk.Context(t))
+	require.NoError(t, err)
+	return all
+}
+
+// queued waits until n of a side are in line.
+func queued(t testing.TB, side *rwlock.Side, n int) []recipes.Participant {
+	t.Helper()
+	var all []recipes.Participant
+	testzk.Eventually(t, func() bool {
+		all = line(t, side)
+		return len(all) == n
+	}, "want %d in line", n)
+	return all
+}
+
+// empty waits until nobody is in line.
+func empty(t testing.TB, rw *rwlock.RWLock) {
+	t.Helper()
+	queued(t, rw.Read(), 0)
+	queued(t, rw.Write(), 0)
+}
+
+// digits are what the name of a node ends in.
+func digits(node string) string { return node[strings.LastIndex(node, "__")+2:] }

@@ -1,0 +1,252 @@
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/rwlock"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+func TestBothSidesReenter(t *testing.T) {
+	for name, side := range map[string]func(*rwlock.RWLock) *rwlock.Side{"read": (*rwlock.RWLock).Read, "write": (*rwlock.RWLock).Write} {
+		t.Run(name, func(t *testing.T) {
+			anywhere(t, func(t *testing.T, in place) {
+				c, other := in.client(t), in.lock(t)
+				outer := acquire(t, side(newLock(t, c, in.path)))
+				writer := enter(t, other.Write()) // which is behind all levels
+				ctx := outer.Context(testzk.Context(t))
+				inner := under(t, ctx, side(newLock(t, c, in.path))) // another value, the same lock
+				last, err := side(newLock(t, c, in.path)).TryAcquire(inner.Context(ctx))
+				require.NoError(t, err)
+				require.Equal(t, outer.Path(), last.Path())
+				require.Equal(t, outer.Token(), last.Token())
+				release(t, outer, last)
+				in.waits(t, writer)
+				release(t, inner)
+				release(t, writer.won(t))
+			})
+		})
+	}
+}
+
+func TestReentryOnBothSidesOfADowngrade(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) {
+		rw := in.lock(t)
+		written := acquire(t, rw.Write())
+		reading := downgrade(t, rw, written)
+		both := reading.Context(written.Context(testzk.Context(t)))
+		for _, side := range []*rwlock.Side{rw.Read(), rw.Write()} {
+			inner := under(t, both, side)
+			require.Equal(t, written.Token(), inner.Token())
+			release(t, inner)
+		}
+		queued(t, rw.Read(), 1)
+		queued(t, rw.Write(), 1)
+		release(t, written)
+		_, err := rw.Write().Acquire(reading.Context(testzk.Context(t)))
+		require.ErrorIs(t, err, rwlock.ErrUpgrade, "it reads only")
+		release(t, reading)
+		empty(t, rw)
+	})
+}
+
+// Curator: testThatDowngradingRespectsThreads. Here it is contexts, and clients.
+func TestOnlyWhoHoldsTheWriteSideReadsBesideIt(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) {
+		c := in.client(t)
+		rw, other := newLock(t, c, in.path), in.lock(t)
+		written := acquire(t, rw.Write())
+		inside := written.Context(testzk.Context(t))
+		busy(t, rw.Read())
+		_, err := other.Read().TryAcquire(inside)
+		require.ErrorIs(t, err, recipes.ErrNotAcquired, "another client is somebody else")
+		elsewhere := under(t, inside, newLock(t, c, in.path+"-other").Read())
+		require.NotEqual(t, written.Token(), elsewhere.Token())
+		reading, err := newLock(t, c, in.path).Read().TryAcquire(inside)
+		require.NoError(t, err)
+		require.Equal(t, written.Token(), reading.Token())
+		release(t, elsewhere, reading, written)
+	})
+}
+
+// Curator: testContendingDowngrading, CURATOR-276, CURATOR-621. The others in line come before or after the downgrade.
+func TestDowngradeKeepsItsPlaceAheadOfWriters(t *testing.T) {
+	for name, early := range map[string]bool{"queued before": true, "queued after": false} {
+		t.Run(name, func(t *testing.T) {
+			anywhere(t, func(t *testing.T, in place) {
+				rw, other := in.lock(t), in.lock(t)
+				written := acquire(t, rw.Write())
+				var reading *recipes.Hold
+				if !early {
+					reading = downgrade(t, rw, written)
+				}
+				before, writer, after := enter(t, other.Read()), enter(t, other.Write()), enter(t, other.Read())
+				if early {
+					reading = downgrade(t, rw, written)
+				}
+				in.waits(t, before, writer, after)
+				release(t, written)
+				release(t, before.won(t)) // it shares
+				in.waits(t, writer, after)
+				release(t, reading)
+				second := writer.won(t)
+				require.Greater(t, second.Token(), reading.Token())
+				in.waits(t, after)
+				release(t, second)
+				release(t, after.won(t))
+				empty(t, rw)
+			})
+		})
+	}
+}
+
+// Curator: testDowngrading, and the other way round.
+func TestReadHoldThatGoesFirstLeavesTheWriteHold(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) {
+		rw, other := in.lock(t), in.lock(t)
+		written := acquire(t, rw.Write())
+		reader, writer := enter(t, other.Read()), enter(t, other.Write())
+		for range 2 {
+			release(t, downgrade(t, rw, written))
+			in.waits(t, reader, writer)
+		}
+		require.NoError(t, written.Err())
+		release(t, written)
+		release(t, reader.won(t))
+		release(t, writer.won(t))
+	})
+}
+
+// Somebody whose session is over reads under a context that still has the write hold. Before the client knows, the servers refuse; when it
+// does, the hold is none, and the reader has to wait like everybody.
+func TestStaleWriteHoldLetsNobodyRead(t *testing.T) {
+	for name, known := range map[string]bool{"known": true, "not known": false} {
+		t.Run(name, func(t *testing.T) {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+				in, victim := on(srv), srv.Client("victim")
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(victim.DialContext))
+				rw := newLock(t, c, in.path)
+				stale := acquire(t, rw.Write())
+				ctx := context.WithoutCancel(stale.Context(testzk.Context(t)))
+				rival := enter(t, in.lock(t).Write())
+				victim.CutReplies()
+				for _, s := range victim.Sessions() {
+					require.NoError(t, s.Expire())
+				}
+				present := rival.won(t)
+				if known {
+					victim.Heal()
+					<-stale.Done()
+					require.NoError(t, c.WaitConnected(testzk.Context(t)))
+					short, cancel := context.WithTimeout(ctx, time.Second)
+					defer cancel()
+					_, err := rw.Read().Acquire(short)
+					require.ErrorIs(t, err, recipes.ErrNotAcquired)
+					_, err = rw.Read().TryAcquire(ctx)
+					require.ErrorIs(t, err, recipes.ErrNotAcquired)
+				} else {
+					require.NoError(t, stale.Err(), "it cannot know")
+					time.AfterFunc(100*time.Millisecond, victim.Heal)
+					_, err := rw.Read().Acquire(ctx)
+					require.ErrorIs(t, err, framework.ErrSessionLost)
+				}
+				require.ErrorIs(t, stale.Release(), framework.ErrSessionLost)
+				require.NoError(t, present.Err())
+				require.Empty(t, line(t, rw.Read()))
+				release(t, present)
+			})
+		})
+	}
+}
+
+// Curator: testLockPath.
+func TestReaderComesInWhenTheWritersSessionIsOver(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		in := on(srv)
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("victim").DialContext))
+		lost := acquire(t, newLock(t, c, in.path).Write())
+		reader := enter(t, in.lock(t).Read())
+		require.NoError(t, srv.Client("victim").Sessions()[0].Expire())
+		reading := reader.won(t)
+		require.False(t, srv.Exists(lost.Path()))
+		<-lost.Done()
+		require.ErrorIs(t, lost.Release(), framework.ErrSessionLost)
+		require.Greater(t, reading.Token(), lost.Token())
+		release(t, reading)
+	})
+}
+
+func TestWriteHoldWhoseNodeWasDeletedLetsNobodyRead(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) {
+		c := in.client(t)
+		rw := newLock(t, c, in.path)
+		lost := acquire(t, rw.Write())
+		ctx := context.WithoutCancel(lost.Context(testzk.Context(t)))
+		require.NoError(t, c.Delete(testzk.Context(t), lost.Path(), -1))
+		// Whether the watch has told or not: refused in the first case, an ordinary reader in the second.
+		if reading, err := rw.Read().Acquire(ctx); err != nil {
+			require.ErrorIs(t, err, recipes.ErrNodeDeleted)
+		} else {
+			require.Greater(t, reading.Token(), lost.Token())
+			release(t, reading)
+		}
+		require.ErrorIs(t, lost.Release(), recipes.ErrNodeDeleted)
+		empty(t, rw)
+	})
+}
+
+// The write hold is released, or its node deleted, while we downgrade, at all distances in time: either we read at its place, and no
+// writer is in, or we do not.
+func TestDowngradeThatRacesWithTheEndOfTheWriteHold(t *testing.T) {
+	for name, end := range map[string]func(ctx context.Context, c *framework.Client, h *recipes.Hold) error{
+		"released": func(_ context.Context, _ *framework.Client, h *recipes.Hold) error { return h.Release() },
+		"node deleted": func(ctx context.Context, c *framework.Client, h *recipes.Hold) error {
+			return c.Delete(ctx, h.Path(), -1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim.Run(t, 40, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+				in := on(srv)
+				rw, other, c := in.lock(t), in.lock(t), in.client(t)
+				written := acquire(t, rw.Write())
+				ctx := context.WithoutCancel(written.Context(testzk.Context(t)))
+				rival := enter(t, other.Write())
+				var running sync.WaitGroup
+				defer running.Wait()
+				pause := time.Duration(random.Int64N(int64(3 * time.Millisecond)))
+				running.Go(func() {
+					time.Sleep(pause)
+					if err := end(ctx, c, written); err != nil {
+						t.Error(err)
+					}
+				})
+				time.Sleep(time.Duration(random.Int64N(int64(3 * time.Millisecond))))
+				short, cancel := context.WithTimeout(ctx, 3*time.Second)
+				defer cancel()
+				reading, err := rw.Read().Acquire(short)
+				switch {
+				case err == nil:
+					require.Equal(t, written.Token(), reading.Token())
+					in.waits(t, rival)
+					release(t, reading)
+				case !errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrNodeDeleted):
+					require.ErrorIs(t, err, recipes.ErrNotAcquired, "it has queued behind the rival")
+				}
+				release(t, rival.won(t))
+				running.Wait()
+				empty(t, rw)
+			})
+		})
+	}
+}

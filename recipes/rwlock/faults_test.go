@@ -1,0 +1,177 @@
+package rwlock_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/rwlock"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// step is a request of those who put a hold beside another one.
+type step struct {
+	name   string
+	held   func(*rwlock.RWLock) *rwlock.Side
+	beside func(context.Context, *rwlock.RWLock) (*recipes.Hold, error)
+	match  zktest.Match
+}
+
+func reads(ctx context.Context, rw *rwlock.RWLock) (*recipes.Hold, error) {
+	return rw.Read().Acquire(ctx)
+}
+
+func upgrades(ctx context.Context, rw *rwlock.RWLock) (*recipes.Hold, error) {
+	return rw.TryUpgrade(ctx)
+}
+
+var steps = []step{
+	{"downgrade", (*rwlock.RWLock).Write, reads, zktest.Match{Op: zktest.OpMulti}},
+	{"upgrade, first look", (*rwlock.RWLock).Read, upgrades, zktest.Match{Op: zktest.OpGetChildren2}},
+	{"upgrade, node", (*rwlock.RWLock).Read, upgrades, zktest.Match{Op: zktest.OpMulti}},
+	{"upgrade, second look", (*rwlock.RWLock).Read, upgrades, zktest.Match{Op: zktest.OpGetChildren2, Skip: 1}},
+}
+
+// fault is what happens to it.
+type fault struct {
+	name   string
+	action zktest.Action
+	fatal  bool // it lasts until the session is over
+}
+
+var faults = []fault{
+	{"request lost", zktest.DropBefore(), false},
+	{"reply lost", zktest.DropAfter(), false},
+	{"reply torn", zktest.Truncate(3), false},
+	{"connection reset", zktest.Reset(), false},
+	{"late", zktest.Delay(time.Second), false},
+	{"too late", zktest.Delay(3 * testzk.SessionTimeout), true},
+}
+
+// Whatever becomes of a request of a downgrade or an upgrade: the hold is made if the session lasts and the caller does not leave, there is
+// no other node than those of holds, and nobody who waits gets in beside them.
+func TestTroubleWithEveryRequestOfADowngradeAndAnUpgrade(t *testing.T) {
+	for _, s := range steps {
+		for _, f := range faults {
+			for name, leaves := range map[string]bool{"": false, ", caller leaves": true} {
+				t.Run(s.name+"/"+f.name+name, func(t *testing.T) {
+					sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) { strike(t, srv, s, f, leaves) })
+				})
+			}
+		}
+	}
+}
+
+func strike(t *testing.T, srv *zktest.Server, s step, f fault, leaves bool) {
+	in := on(srv)
+	c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("me").DialContext))
+	rw, theirs := newLock(t, c, in.path), in.lock(t)
+	held := acquire(t, s.held(rw))
+	waiters := crowd(t, theirs, "wr")
+	ctx, cancel := context.WithCancel(held.Context(testzk.Context(t)))
+	defer cancel()
+	s.match.Client = "me"
+	rule := srv.On(s.match, f.action)
+	if leaves {
+		go func() {
+			_ = rule.Wait(ctx)
+			cancel()
+		}()
+	}
+	beside, err := s.beside(ctx, rw)
+	require.Equal(t, 1, rule.Hits())
+	var holds []*recipes.Hold
+	switch {
+	case leaves:
+		require.ErrorIs(t, err, context.Canceled)
+	case f.fatal:
+		require.ErrorIs(t, err, framework.ErrSessionLost)
+	default:
+		require.NoError(t, err)
+		require.Equal(t, held.Token(), beside.Token())
+		holds = append(holds, beside)
+	}
+	if f.fatal {
+		<-held.Done()
+		require.ErrorIs(t, held.Release(), framework.ErrSessionLost)
+	} else {
+		holds = append(holds, held)
+	}
+	testzk.Eventually(t, func() bool { return slices.Equal(nodes(holds...), mine(t, srv)) }, "other nodes than those of holds")
+	for _, h := range holds {
+		waitAll(t, in, waiters)
+		require.NoError(t, h.Err())
+		release(t, h)
+	}
+	serve(t, in, waiters)
+	time.Sleep(3 * testzk.SessionTimeout) // what was late has come
+	empty(t, rw)
+}
+
+// mine are the nodes of the client's sessions, sorted.
+func mine(t *testing.T, srv *zktest.Server) (nodes []string) {
+	t.Helper()
+	names, err := srv.Children("/lock")
+	require.NoError(t, err)
+	for _, name := range names {
+		stat, err := srv.Stat("/lock/" + name)
+		require.NoError(t, err)
+		if s, ok := srv.Session(stat.EphemeralOwner); ok && s.Client == "me" {
+			nodes = append(nodes, "/lock/"+name)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+func nodes(holds ...*recipes.Hold) (paths []string) {
+	for _, h := range holds {
+		paths = append(paths, h.Path())
+	}
+	slices.SortFunc(paths, strings.Compare)
+	return paths
+}
+
+// An upgrade that comes to nothing takes its node away, whatever becomes of the request for that.
+func TestTroubleWithTheEndOfAnUpgradeThatFails(t *testing.T) {
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+				in := on(srv)
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("me").DialContext))
+				rw, theirs := newLock(t, c, in.path), in.lock(t)
+				reading := acquire(t, rw.Read())
+				late := srv.On(zktest.Match{Client: "me", Op: zktest.OpMulti}, zktest.Hold())
+				result := make(chan error, 1)
+				go func() {
+					_, err := rw.TryUpgrade(reading.Context(testzk.Context(t)))
+					result <- err
+				}()
+				require.NoError(t, late.Wait(testzk.Context(t)))
+				other := acquire(t, theirs.Read()) // after the first look, before the node
+				rule := srv.On(zktest.Match{Client: "me", Op: zktest.OpDelete}, f.action)
+				late.Release()
+				require.ErrorIs(t, <-result, rwlock.ErrUpgrade)
+				require.Equal(t, 1, rule.Hits())
+				require.NoError(t, other.Err())
+				queued(t, rw.Write(), 0)
+				release(t, enter(t, theirs.Read()).won(t), other)
+				if f.fatal {
+					require.ErrorIs(t, reading.Release(), framework.ErrSessionLost)
+				} else {
+					release(t, reading)
+				}
+				empty(t, rw)
+			})
+		})
+	}
+}

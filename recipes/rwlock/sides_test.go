@@ -1,0 +1,300 @@
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/rwlock"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// kazoo: test_read_lock, test_write_lock.
+func TestReadersShareAndAWriterIsAlone(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) {
+		a, b := in.lock(t), in.lock(t)
+		first, second := acquire(t, a.Read()), acquire(t, b.Read())
+		third, err := b.Read().TryAcquire(testzk.Context(t))
+		require.NoError(t, err)
+		busy(t, a.Write())
+		writer := enter(t, a.Write())
+		release(t, first, second)
+		in.waits(t, writer)
+		release(t, third)
+		written := writer.won(t)
+		busy(t, b.Read())
+		busy(t, b.Write())
+		readers := []*attempt{enter(t, b.Read()), enter(t, b.Read())}
+		in.waits(t, readers...)
+		release(t, written)
+		release(t, readers[0].won(t), readers[1].won(t))
+		empty(t, a)
+	})
+}
+
+// kazoo: test_rw_lock. Those who come are w r r w r, and r r share.
+func TestFirstComeFirstServedOnBothSides(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) {
+		a, b := in.lock(t), in.lock(t)
+		written := acquire(t, a.Write())
+		r1, r2 := enter(t, b.Read()), enter(t, a.Read())
+		w := enter(t, b.Write())
+		r3 := enter(t, a.Read())
+		in.waits(t, r1, r2, w, r3)
+		release(t, written)
+		first, second := r1.won(t), r2.won(t)
+		in.waits(t, w, r3)
+		release(t, first)
+		in.waits(t, w, r3)
+		release(t, second)
+		next := w.won(t)
+		in.waits(t, r3)
+		release(t, next)
+		last := r3.won(t)
+		tokens := []int64{written.Token(), first.Token(), second.Token(), next.Token(), last.Token()}
+		require.True(t, slices.IsSorted(tokens), "%v", tokens)
+		release(t, last)
+	})
+}
+
+func TestReaderDoesNotWaitForWritersBehindIt(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) {
+		a, b := in.lock(t), in.lock(t)
+		w1 := acquire(t, a.Write())
+		w2 := enter(t, a.Write())
+		reader := enter(t, b.Read())
+		w3 := enter(t, b.Write())
+		release(t, w1)
+		second := w2.won(t)
+		in.waits(t, reader, w3)
+		release(t, second)
+		reading := reader.won(t)
+		in.waits(t, w3)
+		release(t, reading)
+		release(t, w3.won(t))
+	})
+}
+
+func TestReadersComeInWhenTheWriterAheadGivesUp(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) {
+		a, b := in.lock(t), in.lock(t)
+		reading := acquire(t, a.Read())
+		w1, w2 := enter(t, a.Write()), enter(t, b.Write())
+		r1, r2 := enter(t, b.Read()), enter(t, a.Read())
+		w2.givesUp(t) // the nearest
+		in.waits(t, w1, r1, r2)
+		w1.givesUp(t)
+		release(t, r1.won(t), r2.won(t), reading)
+		empty(t, a)
+	})
+}
+
+// A writer that comes while readers come and go all the time has its turn when those ahead have left.
+func TestWriterWaitsForTheReadersAheadOnly(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) {
+		a, b := in.lock(t), in.lock(t)
+		ahead := []*recipes.Hold{acquire(t, a.Read()), acquire(t, b.Read())}
+		writer := enter(t, a.Write())
+		var late []*attempt
+		for range 5 {
+			late = append(late, enter(t, b.Read()))
+		}
+		in.waits(t, late...)
+		release(t, ahead...)
+		written := writer.won(t)
+		in.waits(t, late...)
+		release(t, written)
+		for _, r := range late {
+			release(t, r.won(t))
+		}
+	})
+}
+
+func TestContinuousReadersDoNotStarveWritersNorTheOtherWayRound(t *testing.T) {
+	for name, sides := range map[string]func(*rwlock.RWLock) (crowd, single *rwlock.Side){
+		"readers": func(rw *rwlock.RWLock) (_, _ *rwlock.Side) { return rw.Read(), rw.Write() },
+		"writers": func(rw *rwlock.RWLock) (_, _ *rwlock.Side) { return rw.Write(), rw.Read() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim.Run(t, 10, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+				in := on(srv)
+				var over atomic.Bool
+				var running sync.WaitGroup
+				for range 4 {
+					crowd, _ := sides(in.lock(t))
+					pauses := rand.New(rand.NewPCG(random.Uint64(), 0))
+					running.Go(func() {
+						for !over.Load() {
+							hold, err := crowd.Acquire(context.Background())
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							time.Sleep(time.Duration(pauses.Int64N(int64(time.Second))))
+							_ = hold.Release()
+						}
+					})
+				}
+				_, single := sides(in.lock(t))
+				for range 5 {
+					time.Sleep(time.Second)
+					began := time.Now()
+					hold, err := single.Acquire(context.Background())
+					if err != nil {
+						t.Error(err)
+						break
+					}
+					if took := time.Since(began); took > 5*time.Second { // at most four are ahead, for less than a second each
+						t.Errorf("%v", took)
+					}
+					_ = hold.Release()
+				}
+				over.Store(true)
+				running.Wait()
+			})
+		})
+	}
+}
+
+// Curator: testGetParticipantNodes.
+func TestParticipantsAreThoseOfTheSide(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) {
+		const readers, writers = 20, 8
+		rw := in.lock(t)
+		var holds []*recipes.Hold
+		for range readers {
+			holds = append(holds, acquire(t, rw.Read()))
+		}
+		for range writers {
+			enter(t, rw.Write())
+		}
+		for i, p := range queued(t, rw.Read(), readers) {
+			require.Equal(t, holds[i].Path(), p.Node)
+			require.Equal(t, holds[i].Token(), p.Token)
+		}
+		for _, p := range queued(t, rw.Write(), writers) {
+			require.Contains(t, p.Node, "__WRIT__")
+		}
+	})
+}
+
+func TestParticipantsOfALineNobodyIsIn(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) { empty(t, in.lock(t)) })
+}
+
+// Curator: testBasic.
+func TestWritersAreAloneAndReadersOverlapUnderLoad(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) {
+		const clients, turns = 8, 100
+		var readers, writers, most atomic.Int64
+		ctx := testzk.Context(t)
+		var running sync.WaitGroup
+		for i := range clients {
+			rw, random := in.lock(t), rand.New(rand.NewPCG(uint64(i), 0))
+			turn := func() error {
+				if random.IntN(10) > 0 {
+					return with(ctx, rw.Read(), func() error {
+						most.Store(max(most.Load(), readers.Add(1)))
+						defer readers.Add(-1)
+						time.Sleep(time.Millisecond)
+						return others("reads", 0, writers.Load())
+					})
+				}
+				return with(ctx, rw.Write(), func() error {
+					defer writers.Add(-1)
+					return others("writes", 1, writers.Add(1)+readers.Load())
+				})
+			}
+			running.Go(func() {
+				for range turns {
+					if err := turn(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		running.Wait()
+		require.Greater(t, most.Load(), int64(1), "readers do not overlap")
+		empty(t, in.lock(t))
+	})
+}
+
+func with(ctx context.Context, side *rwlock.Side, work func() error) error {
+	hold, err := side.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(), hold.Release())
+}
+
+func others(what string, want, got int64) error {
+	if got != want {
+		return fmt.Errorf("%s beside %d", what, got-want)
+	}
+	return nil
+}
+
+func TestWaiterWhoseNodeIsDeletedQueuesAgainAtTheEnd(t *testing.T) {
+	for name, side := range map[string]func(*rwlock.RWLock) *rwlock.Side{"reader": (*rwlock.RWLock).Read, "writer": (*rwlock.RWLock).Write} {
+		t.Run(name, func(t *testing.T) {
+			anywhere(t, func(t *testing.T, in place) {
+				rw, c := in.lock(t), in.client(t)
+				written := acquire(t, rw.Write())
+				victim := enter(t, side(newLock(t, c, in.path)))
+				node := slices.MaxFunc(append(line(t, rw.Read()), line(t, rw.Write())...), byToken).Node
+				next := enter(t, rw.Write())
+				require.NoError(t, c.Delete(testzk.Context(t), node, -1))
+				testzk.Eventually(t, func() bool {
+					all := append(line(t, rw.Read()), line(t, rw.Write())...)
+					return len(all) == 3 && !slices.ContainsFunc(all, func(p recipes.Participant) bool { return p.Node == node })
+				}, "the waiter does not notice that its node is gone")
+				release(t, written)
+				between := next.won(t)
+				in.waits(t, victim)
+				release(t, between)
+				release(t, victim.won(t))
+			})
+		})
+	}
+}
+
+func byToken(a, b recipes.Participant) int { return int(a.Token - b.Token) }
+
+// The servers may keep a session that its client has given up already.
+func TestWaiterIsNotGrantedOnANodeOfItsFormerSession(t *testing.T) {
+	for name, side := range map[string]func(*rwlock.RWLock) *rwlock.Side{"reader": (*rwlock.RWLock).Read, "writer": (*rwlock.RWLock).Write} {
+		t.Run(name, func(t *testing.T) {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+				in := on(srv)
+				rw := in.lock(t)
+				written := acquire(t, rw.Write())
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("victim").DialContext))
+				former, err := c.Session(testzk.Context(t))
+				require.NoError(t, err)
+				victim := enter(t, side(newLock(t, c, in.path)))
+				stale := slices.MaxFunc(append(line(t, rw.Read()), line(t, rw.Write())...), byToken)
+				srv.Client("victim").CutReplies() // the server hears the client, and keeps its session
+				<-former.Done()
+				require.True(t, srv.Exists(stale.Node))
+				release(t, written)
+				srv.Client("victim").Heal()
+				hold := victim.won(t)
+				require.NotEqual(t, stale.Node, hold.Path())
+				require.Greater(t, hold.Token(), stale.Token)
+				release(t, hold)
+			})
+		})
+	}
+}

@@ -1,0 +1,328 @@
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/rwlock"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+const (
+	simClients   = 3
+	simTurns     = 4 // that each member has to have
+	simTimeout   = 4 * time.Second
+	faultsInARun = 10
+)
+
+// Whatever happens while the members of three clients read, write, downgrade and upgrade: no valid write hold beside another's valid hold,
+// tokens that order writers, everybody's turn comes, and nothing is left behind.
+func TestSimulatedReadersAndWriters(t *testing.T) {
+	sim.Run(t, 150, simulate)
+}
+
+func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+	m := &model{t: t, srv: srv, expelled: map[string]int64{}}
+	var measured testzk.Metrics
+	var running sync.WaitGroup
+	for i := range simClients {
+		name := fmt.Sprintf("c%d", i)
+		lock := newLock(t, simClient(t, srv, name, random, &measured), "/lock")
+		for j := range 2 {
+			a := &member{model: m, name: fmt.Sprintf("%s.%d", name, j), client: name, lock: lock}
+			a.random = rand.New(rand.NewPCG(random.Uint64(), 0))
+			running.Go(a.run)
+		}
+	}
+	for range faultsInARun {
+		time.Sleep(time.Duration(random.Int64N(int64(2 * time.Second))))
+		m.harm(srv.Client(fmt.Sprintf("c%d", random.IntN(simClients))), random)
+	}
+	running.Wait()
+	time.Sleep(2 * simTimeout) // nothing is lost, and what is still pending then is never done
+	require.Contains(t, []string{"", "/lock container\n"}, srv.Tree())
+	require.Empty(t, measured.Levels())
+}
+
+// simClient is a client with a loss policy that depends on the seed.
+func simClient(t *testing.T, srv *zktest.Server, name string, random *rand.Rand, m framework.Metrics) *framework.Client {
+	client, err := framework.New(srv.MemAddr(),
+		framework.WithDialer(srv.Client(name).DialContext),
+		framework.WithSessionTimeout(simTimeout),
+		framework.WithMetrics(m),
+		framework.WithRandom(rand.New(rand.NewPCG(random.Uint64(), 1)).Int64N),
+		framework.WithLossPolicy(framework.LossPolicy(random.IntN(2))),
+		framework.WithRetry(retry.Forever(100*time.Millisecond)))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
+}
+
+// member is somebody who uses the lock.
+type member struct {
+	*model
+	name, client string
+	random       *rand.Rand
+	lock         *rwlock.RWLock
+}
+
+func (a *member) upTo(most time.Duration) time.Duration {
+	return time.Duration(a.random.Int64N(int64(most)))
+}
+
+func (a *member) run() {
+	for range simTurns {
+		time.Sleep(a.upTo(300 * time.Millisecond))
+		if a.random.IntN(5) == 0 {
+			a.hurry()
+		}
+		if a.random.IntN(2) == 0 {
+			a.read()
+		} else {
+			a.write()
+		}
+	}
+}
+
+// hurry waits for a turn, and not for long.
+func (a *member) hurry() {
+	ctx, cancel := context.WithTimeout(context.Background(), a.upTo(2*time.Second)+time.Millisecond)
+	defer cancel()
+	side, write := a.lock.Read(), false
+	if a.random.IntN(2) == 0 {
+		side, write = a.lock.Write(), true
+	}
+	if hold, err := side.Acquire(ctx); err == nil {
+		a.use(hold, write, false)
+		a.hold(hold)
+	}
+}
+
+func (a *member) read() {
+	reading, err := a.lock.Read().Acquire(context.Background())
+	if err != nil {
+		a.t.Errorf("%s does not read: %v", a.name, err)
+		return
+	}
+	a.use(reading, false, false)
+	a.more(reading, 3)
+}
+
+func (a *member) write() {
+	written, err := a.lock.Write().Acquire(context.Background())
+	if err != nil {
+		a.t.Errorf("%s does not write: %v", a.name, err)
+		return
+	}
+	a.use(written, true, false)
+	if a.random.IntN(2) == 0 {
+		a.hold(written)
+		return
+	}
+	a.pause(written)
+	if a.random.IntN(4) == 0 {
+		late := time.AfterFunc(a.upTo(5*time.Millisecond), func() { _ = written.Release() }) // while we downgrade
+		defer late.Stop()
+	}
+	// The hold may be over by now, and then this is an acquire like any other.
+	reading, err := a.lock.Read().Acquire(context.WithoutCancel(written.Context(context.Background())))
+	if err != nil {
+		a.lost(written, err)
+		return
+	}
+	a.use(reading, false, false)
+	if a.random.IntN(4) == 0 {
+		a.hold(reading)
+		a.hold(written)
+		return
+	}
+	a.hold(written)
+	a.more(reading, 3)
+}
+
+// more does what a reader may do: at times it writes, and reads again.
+func (a *member) more(reading *recipes.Hold, depth int) {
+	a.pause(reading)
+	if depth == 0 || a.random.IntN(3) == 0 {
+		a.hold(reading)
+		return
+	}
+	written, err := a.lock.TryUpgrade(context.WithoutCancel(reading.Context(context.Background())))
+	switch {
+	case errors.Is(err, rwlock.ErrUpgrade):
+		a.hold(reading)
+		return
+	case err != nil:
+		a.lost(reading, err)
+		return
+	}
+	a.use(written, true, true)
+	if a.random.IntN(2) == 0 {
+		a.hold(written)
+		a.more(reading, depth-1)
+		return
+	}
+	a.hold(reading) // which goes first
+	next, err := a.lock.Read().Acquire(written.Context(context.Background()))
+	if err != nil {
+		a.lost(written, err)
+		return
+	}
+	a.use(next, false, true)
+	a.hold(written)
+	a.more(next, depth-1)
+}
+
+// lost checks that what could not be made of a hold could not because it is over.
+func (a *member) lost(h *recipes.Hold, err error) {
+	select {
+	case <-h.Done():
+	case <-time.After(2 * simTimeout):
+		a.t.Errorf("%s holds, and could not go on: %v", a.name, err)
+	}
+	_ = h.Release()
+}
+
+// pause lasts until the hold is over at most.
+func (a *member) pause(h *recipes.Hold) {
+	select {
+	case <-time.After(a.upTo(500 * time.Millisecond)):
+	case <-h.Done():
+	}
+}
+
+// hold keeps a hold for a while, and releases it.
+func (a *member) hold(h *recipes.Hold) {
+	a.pause(h)
+	_ = h.Release()
+}
+
+// model knows who may hold.
+type model struct {
+	t   *testing.T
+	srv *zktest.Server
+
+	mu       sync.Mutex
+	holds    []use
+	expelled map[string]int64 // the transaction up to which everything of a client has been taken away
+	deleted  []string         // the lock nodes that were taken away
+	wrote    use              // the last
+	read     int64            // the largest token of a reader
+}
+
+// use is a hold of a member.
+type use struct {
+	*recipes.Hold
+	by    *member
+	write bool
+}
+
+// valid says whether a hold should be valid, and believes so: of what is taken away out of the blue, no client can know at once.
+func (m *model) valid(u use) bool {
+	return u.Token() > m.expelled[u.by.client] && !slices.Contains(m.deleted, u.Path()) && u.Err() == nil
+}
+
+// use notes a hold that begins. It is beside if it has the place of another one.
+func (a *member) use(h *recipes.Hold, write, beside bool) {
+	m, own := a.model, use{h, a, write}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.holds = slices.DeleteFunc(m.holds, func(u use) bool { return u.Err() != nil })
+	if !m.valid(own) {
+		return
+	}
+	for _, u := range m.holds {
+		if u.by != a && (write || u.write) && m.valid(u) {
+			m.t.Errorf("%s, write %v, token %d, while %s, write %v, holds with %d", a.name, write, h.Token(), u.by.name, u.write, u.Token())
+		}
+	}
+	m.order(own, beside)
+	m.holds = append(m.holds, own)
+}
+
+// order checks the tokens: readers and writers against writers, and writers that are not beside a read hold against readers too.
+func (m *model) order(u use, beside bool) {
+	if last := m.wrote; last.by != nil && (u.Token() < last.Token() || u.Token() == last.Token() && u.by != last.by) {
+		m.t.Errorf("token %d of %s after %d of the writer %s", u.Token(), u.by.name, last.Token(), last.by.name)
+	}
+	if u.write && !beside && u.Token() <= m.read {
+		m.t.Errorf("token %d of the writer %s after %d of a reader", u.Token(), u.by.name, m.read)
+	}
+	if u.write {
+		m.wrote = u
+	} else {
+		m.read = max(m.read, u.Token())
+	}
+}
+
+// harm takes something away, or does something to a client.
+func (m *model) harm(c *zktest.Client, random *rand.Rand) {
+	switch random.IntN(8) {
+	case 0:
+		m.expel(c)
+	case 1:
+		m.deleteOne(random)
+	default:
+		disturb(m.srv, c, random)
+	}
+}
+
+// expel takes away all that a client has.
+func (m *model) expel(c *zktest.Client) {
+	for _, s := range c.Sessions() {
+		_ = s.Expire()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.expelled[c.Name()] = m.srv.Trace().Tail(1).Entries[0].Zxid
+}
+
+// deleteOne deletes the node of somebody who holds or waits.
+func (m *model) deleteOne(random *rand.Rand) {
+	names, _ := m.srv.Children("/lock")
+	if len(names) == 0 {
+		return
+	}
+	node := "/lock/" + names[random.IntN(len(names))]
+	m.mu.Lock()
+	m.deleted = append(m.deleted, node)
+	m.mu.Unlock()
+	_ = m.srv.Delete(node)
+}
+
+// disturb does one thing to a client. What would last is over before a session's end, most of the time.
+func disturb(srv *zktest.Server, c *zktest.Client, random *rand.Rand) {
+	ops := []zktest.Op{zktest.OpMulti, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpSync, zktest.AnyOp}
+	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
+	switch random.IntN(7) {
+	case 0:
+		c.Drop()
+	case 1:
+		c.Reset()
+	case 2:
+		srv.On(match, zktest.DropBefore())
+	case 3:
+		srv.On(match, zktest.DropAfter())
+	case 4:
+		srv.On(match, zktest.Delay(time.Duration(random.Int64N(int64(simTimeout)))))
+	case 5:
+		c.Cut()
+		time.AfterFunc(time.Duration(random.Int64N(int64(2*simTimeout))), c.Heal)
+	case 6:
+		c.HoldEvents()
+		time.AfterFunc(time.Duration(random.Int64N(int64(simTimeout))), c.ReleaseEvents)
+	}
+}

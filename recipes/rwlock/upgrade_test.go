@@ -1,0 +1,323 @@
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/rwlock"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// crowded checks that a read hold cannot be upgraded, and goes on.
+func crowded(t testing.TB, rw *rwlock.RWLock, reading *recipes.Hold) {
+	t.Helper()
+	hold, err := rw.TryUpgrade(reading.Context(testzk.Context(t)))
+	require.ErrorIs(t, err, rwlock.ErrUpgrade)
+	require.NotErrorIs(t, err, recipes.ErrNotAcquired)
+	require.Nil(t, hold)
+	require.NoError(t, reading.Err())
+}
+
+// other is somebody else in line.
+type other struct {
+	write bool
+	*attempt
+}
+
+// crowd is a line behind a read hold: r for a reader, w for a writer.
+func crowd(t testing.TB, rw *rwlock.RWLock, kinds string) (all []other) {
+	t.Helper()
+	for _, kind := range kinds {
+		side := rw.Read()
+		if kind == 'w' {
+			side = rw.Write()
+		}
+		all = append(all, other{kind == 'w', enter(t, side)})
+	}
+	return all
+}
+
+// serve checks that all come in, first come first served.
+func serve(t testing.TB, in place, all []other) {
+	t.Helper()
+	for i, o := range all {
+		hold := o.won(t)
+		if o.write {
+			for _, later := range all[i+1:] {
+				in.waits(t, later.attempt)
+			}
+		}
+		release(t, hold)
+	}
+}
+
+func waitAll(t testing.TB, in place, all []other) {
+	t.Helper()
+	for _, o := range all {
+		in.waits(t, o.attempt)
+	}
+}
+
+// Whoever is behind waits for both holds to go, in whatever order they do. One that is beside the other keeps its place.
+func TestOnlyReaderWritesAheadOfAllWhoWait(t *testing.T) {
+	for _, behind := range []string{"", "w", "wr", "wrw", "wwrr"} {
+		for name, readFirst := range map[string]bool{"the read hold goes first": true, "the write hold goes first": false} {
+			t.Run(behind+", "+name, func(t *testing.T) {
+				anywhere(t, func(t *testing.T, in place) {
+					rw, theirs := in.lock(t), in.lock(t)
+					reading := acquire(t, rw.Read())
+					waiters := crowd(t, theirs, behind)
+					written := upgrade(t, rw, reading)
+					require.Equal(t, reading.Token(), written.Token())
+					busy(t, theirs.Read())
+					waiters = append(waiters, crowd(t, theirs, "rw")...)
+					waitAll(t, in, waiters)
+					if readFirst {
+						release(t, reading)
+						waitAll(t, in, waiters)
+						release(t, written)
+						serve(t, in, waiters)
+					} else {
+						release(t, written)
+						if behind == "" {
+							release(t, waiters[0].won(t)) // it shares, with nobody ahead who writes
+							waiters = waiters[1:]
+						}
+						waitAll(t, in, waiters)
+						release(t, reading)
+						serve(t, in, waiters)
+					}
+					empty(t, rw)
+				})
+			})
+		}
+	}
+}
+
+func TestOtherReaderInFrontHindersAnUpgrade(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) {
+		rw, theirs := in.lock(t), in.lock(t)
+		early := acquire(t, theirs.Read())
+		reading := acquire(t, rw.Read())
+		late := acquire(t, theirs.Read())
+		writer := enter(t, theirs.Write())
+		for _, h := range []*recipes.Hold{early, late} {
+			crowded(t, rw, reading)
+			queued(t, rw.Write(), 1) // nothing is left but the writer
+			release(t, h)
+		}
+		written := upgrade(t, rw, reading)
+		in.waits(t, writer)
+		release(t, written, reading)
+		release(t, writer.won(t))
+	})
+}
+
+// Those who wait behind writers come no further than the upgraded hold when the writers give up.
+func TestWritersThatGiveUpLetNobodyPastAnUpgrade(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) {
+		rw, theirs := in.lock(t), in.lock(t)
+		reading := acquire(t, rw.Read())
+		w1, r1, w2, r2 := enter(t, theirs.Write()), enter(t, theirs.Read()), enter(t, theirs.Write()), enter(t, theirs.Read())
+		written := upgrade(t, rw, reading)
+		w1.givesUp(t)
+		in.waits(t, r1, w2, r2)
+		release(t, reading)
+		w2.givesUp(t)
+		in.waits(t, r1, r2)
+		release(t, written)
+		release(t, r1.won(t), r2.won(t))
+		empty(t, rw)
+	})
+}
+
+// Without the writer between them, there would be two readers in front.
+func TestReaderThatIsAboutToComeInHindersAnUpgrade(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) {
+		rw, theirs := in.lock(t), in.lock(t)
+		reading := acquire(t, rw.Read())
+		w, r := enter(t, theirs.Write()), enter(t, theirs.Read())
+		w.givesUp(t)
+		crowded(t, rw, reading)
+		release(t, r.won(t))
+		release(t, upgrade(t, rw, reading), reading)
+	})
+}
+
+// The barrier goes while we upgrade: whatever the moment, the one behind it and we are not in together.
+func TestUpgradeThatRacesWithWritersGivingUp(t *testing.T) {
+	sim.Run(t, 60, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		in := on(srv)
+		rw, theirs := in.lock(t), in.lock(t)
+		reading := acquire(t, rw.Read())
+		w, r := enter(t, theirs.Write()), enter(t, theirs.Read())
+		time.AfterFunc(time.Duration(random.Int64N(int64(6*time.Millisecond))), w.cancel)
+		written, err := rw.TryUpgrade(reading.Context(testzk.Context(t)))
+		if err == nil {
+			in.waits(t, r)
+			require.NoError(t, written.Err())
+			release(t, written)
+		} else {
+			require.ErrorIs(t, err, rwlock.ErrUpgrade)
+		}
+		release(t, r.won(t), reading)
+		empty(t, rw)
+	})
+}
+
+func TestReadersThatUpgradeAtTheSameTimeNeverHang(t *testing.T) {
+	for name, differ := range map[string]bool{"two readers": true, "twice under one hold": false} {
+		t.Run(name, func(t *testing.T) {
+			sim.Run(t, 40, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+				in := on(srv)
+				locks := []*rwlock.RWLock{in.lock(t), in.lock(t)}
+				holds := []*recipes.Hold{acquire(t, locks[0].Read()), nil}
+				if differ {
+					holds[1] = acquire(t, locks[1].Read())
+				} else {
+					locks[1], holds[1] = locks[0], holds[0]
+				}
+				upgraded := both(random, func(i int) (*recipes.Hold, error) {
+					return locks[i].TryUpgrade(holds[i].Context(context.Background()))
+				})
+				if differ {
+					require.Empty(t, upgraded)
+					release(t, holds[1])
+					upgraded = append(upgraded, upgrade(t, locks[0], holds[0]))
+				}
+				require.LessOrEqual(t, len(upgraded), 1)
+				require.NoError(t, holds[0].Err())
+				release(t, append(upgraded, holds[0])...)
+				empty(t, locks[0])
+			})
+		})
+	}
+}
+
+// both makes two attempts at about the same time, and returns those that are not refused.
+func both(random *rand.Rand, try func(i int) (*recipes.Hold, error)) (holds []*recipes.Hold) {
+	var mu sync.Mutex
+	var running sync.WaitGroup
+	for i := range 2 {
+		pause := time.Duration(random.Int64N(int64(4 * time.Millisecond)))
+		running.Go(func() {
+			time.Sleep(pause)
+			hold, err := try(i)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				holds = append(holds, hold)
+			} else if !errors.Is(err, rwlock.ErrUpgrade) {
+				panic(err)
+			}
+		})
+	}
+	running.Wait()
+	return holds
+}
+
+// Down, up and down again, and nobody comes between.
+func TestUpgradesAndDowngradesInARowKeepTheirPlace(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) {
+		rw, theirs := in.lock(t), in.lock(t)
+		written := acquire(t, rw.Write())
+		token := written.Token()
+		w, r := enter(t, theirs.Write()), enter(t, theirs.Read())
+		for range 3 {
+			reading := downgrade(t, rw, written)
+			crowded(t, rw, reading) // beside a write hold that its context does not know
+			require.NoError(t, written.Err())
+			release(t, written)
+			in.waits(t, w, r)
+			written = upgrade(t, rw, reading)
+			require.Equal(t, token, written.Token())
+			require.Equal(t, digits(reading.Path()), digits(written.Path()))
+			release(t, reading)
+			in.waits(t, w, r)
+		}
+		release(t, written)
+		second := w.won(t)
+		require.Greater(t, second.Token(), token)
+		release(t, second)
+		release(t, r.won(t))
+	})
+}
+
+func TestUpgradeUnderAWriteHoldIsAnotherLevelOfIt(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) {
+		rw := in.lock(t)
+		written := acquire(t, rw.Write())
+		inner := upgrade(t, rw, written)
+		require.Equal(t, written.Path(), inner.Path())
+		release(t, written)
+		queued(t, rw.Write(), 1)
+		release(t, inner)
+
+		reading := acquire(t, rw.Read())
+		upgraded := upgrade(t, rw, reading)
+		level := under(t, upgraded.Context(testzk.Context(t)), rw.Write())
+		require.Equal(t, upgraded.Path(), level.Path())
+		release(t, upgraded, reading, level)
+		empty(t, rw)
+	})
+}
+
+func TestUpgradeTakesAReadHoldThatIsValid(t *testing.T) {
+	anywhere(t, func(t *testing.T, in place) {
+		c := in.client(t)
+		rw, theirs := newLock(t, c, in.path), in.lock(t)
+		ctx := testzk.Context(t)
+		_, err := rw.TryUpgrade(ctx)
+		require.ErrorIs(t, err, recipes.ErrNotHeld, "nothing is held")
+		reading := acquire(t, rw.Read())
+		inside := context.WithoutCancel(reading.Context(ctx))
+		_, err = theirs.TryUpgrade(inside)
+		require.ErrorIs(t, err, recipes.ErrNotHeld, "another client is somebody else")
+		_, err = newLock(t, c, in.path+"-other").TryUpgrade(inside)
+		require.ErrorIs(t, err, recipes.ErrNotHeld)
+		release(t, upgrade(t, newLock(t, c, in.path), reading), reading)
+		_, err = rw.TryUpgrade(inside)
+		require.ErrorIs(t, err, recipes.ErrNotHeld, "it was released")
+		empty(t, rw)
+	})
+}
+
+func TestUpgradeOfAReadHoldWhoseNodeWasDeletedFails(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		in := on(srv)
+		rw := in.lock(t)
+		reading := acquire(t, rw.Read())
+		ctx := context.WithoutCancel(reading.Context(testzk.Context(t)))
+		require.NoError(t, srv.Delete(reading.Path())) // which nobody watches yet
+		_, err := rw.TryUpgrade(ctx)
+		require.ErrorIs(t, err, recipes.ErrNodeDeleted)
+		require.ErrorIs(t, reading.Err(), recipes.ErrNodeDeleted)
+		empty(t, rw)
+	})
+}
+
+func TestUpgradeOfAReadHoldWhoseSessionIsOverFails(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		in := on(srv)
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("victim").DialContext))
+		rw := newLock(t, c, in.path)
+		reading := acquire(t, rw.Read())
+		ctx := context.WithoutCancel(reading.Context(testzk.Context(t)))
+		require.NoError(t, srv.Client("victim").Sessions()[0].Expire())
+		require.NoError(t, reading.Err(), "it cannot know yet")
+		_, err := rw.TryUpgrade(ctx)
+		require.ErrorIs(t, err, framework.ErrSessionLost)
+		require.ErrorIs(t, reading.Err(), framework.ErrSessionLost)
+		empty(t, rw)
+	})
+}

@@ -1,0 +1,129 @@
+package rwlock_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/recipes/rwlock"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// lastPlace are the digits of nodes beside others at the end of the counter.
+const lastPlace = "2147483646"
+
+// nearTheEnd runs a test with a parent whose next children have numbers from near the end of the counter, or are all at the end.
+func nearTheEnd(t *testing.T, test func(t *testing.T, in place, rw, theirs *rwlock.RWLock)) {
+	t.Helper()
+	for name, next := range map[string]int32{
+		"before the end": math.MaxInt32 - 3, "last but one": math.MaxInt32 - 1, "at the end": math.MaxInt32,
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+				in := on(srv)
+				require.NoError(t, srv.Create(in.path, nil))
+				require.NoError(t, srv.SetSequence(in.path, next))
+				test(t, in, in.lock(t), in.lock(t))
+			})
+		})
+	}
+}
+
+func TestExclusionAndOrderAtTheEndOfTheCounter(t *testing.T) {
+	nearTheEnd(t, func(t *testing.T, in place, rw, theirs *rwlock.RWLock) {
+		written := acquire(t, rw.Write())
+		waiters := crowd(t, theirs, "rrwrwwr")
+		busy(t, theirs.Read())
+		waitAll(t, in, waiters)
+		release(t, written)
+		r1, r2 := waiters[0].won(t), waiters[1].won(t)
+		busy(t, theirs.Write())
+		busy(t, theirs.Read())
+		waitAll(t, in, waiters[2:])
+		release(t, r2)
+		waitAll(t, in, waiters[2:])
+		release(t, r1)
+		token := written.Token()
+		for i, o := range waiters[2:] {
+			hold := o.won(t)
+			require.Greater(t, hold.Token(), token)
+			token = hold.Token()
+			waitAll(t, in, waiters[2+i+1:])
+			release(t, hold)
+		}
+		empty(t, rw)
+	})
+}
+
+func TestDowngradeKeepsItsPlaceAtTheEndOfTheCounter(t *testing.T) {
+	nearTheEnd(t, func(t *testing.T, in place, rw, theirs *rwlock.RWLock) {
+		for range 3 { // each farther on
+			written := acquire(t, rw.Write())
+			waiters := crowd(t, theirs, "rwr")
+			reading := downgrade(t, rw, written)
+			require.Equal(t, written.Token(), reading.Token())
+			require.Equal(t, beside(written.Path()), digits(reading.Path()))
+			waitAll(t, in, waiters)
+			release(t, written)
+			release(t, waiters[0].won(t))
+			waitAll(t, in, waiters[1:])
+			release(t, reading)
+			serve(t, in, waiters[1:])
+		}
+	})
+}
+
+// beside are the digits of a node beside another one.
+func beside(node string) string {
+	if d := digits(node); d < "2147483647" && d[0] != '-' {
+		return d
+	}
+	return lastPlace
+}
+
+func TestUpgradeKeepsItsPlaceAtTheEndOfTheCounter(t *testing.T) {
+	nearTheEnd(t, func(t *testing.T, in place, rw, theirs *rwlock.RWLock) {
+		for range 3 { // each farther on
+			reading := acquire(t, rw.Read())
+			waiters := crowd(t, theirs, "w")
+			written := upgrade(t, rw, reading)
+			require.Equal(t, reading.Token(), written.Token())
+			require.Equal(t, beside(reading.Path()), digits(written.Path()))
+			waiters = append(waiters, crowd(t, theirs, "rw")...)
+			waitAll(t, in, waiters)
+			release(t, reading)
+			waitAll(t, in, waiters)
+			again := downgrade(t, rw, written)
+			release(t, written)
+			waitAll(t, in, waiters)
+			release(t, again)
+			serve(t, in, waiters)
+		}
+	})
+}
+
+// Numbers do not tell whether the reader is behind the writer. If it is in doubt an upgrade fails, and if it is not made, nobody gets in.
+func TestUpgradeWithOthersInFrontFailsAtTheEndOfTheCounter(t *testing.T) {
+	nearTheEnd(t, func(t *testing.T, in place, rw, theirs *rwlock.RWLock) {
+		for range 3 {
+			other, reading := acquire(t, theirs.Read()), acquire(t, rw.Read())
+			crowded(t, rw, reading)
+			waiters := crowd(t, theirs, "wr")
+			crowded(t, rw, reading)
+			release(t, other)
+			waitAll(t, in, waiters)
+			if written, err := rw.TryUpgrade(reading.Context(t.Context())); err == nil {
+				waitAll(t, in, waiters)
+				release(t, written)
+			} else {
+				require.ErrorIs(t, err, rwlock.ErrUpgrade)
+			}
+			waitAll(t, in, waiters)
+			release(t, reading)
+			serve(t, in, waiters)
+		}
+	})
+}
