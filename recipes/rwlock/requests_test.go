@@ -147,6 +147,23 @@ func TestWaiterTakesTwoWatchedReadsAndAList(t *testing.T) {
 	})
 }
 
+func TestWriterIsWokenByTheNearestAheadAlone(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk, other *rwlock.RWLock) {
+		first := acquire(t, other.Read())
+		ahead := enter(t, other.Write())
+		writer := enter(t, d.rw.Write())
+		settle()
+		d.asked()
+		release(t, first)
+		written := ahead.won(t)
+		settle()
+		require.Empty(t, d.asked())
+		release(t, written)
+		release(t, writer.won(t))
+		require.Equal(t, "getChildren2 delete", d.asked())
+	})
+}
+
 // What r readers wait for who are let in by the release of the writer that was first, Curator's read lists for, each of them.
 func TestReadersComeInByTheEventOfTheFirstWriterAlone(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk, other *rwlock.RWLock) {

@@ -161,7 +161,7 @@ func TestUpgradeThatRacesWithWritersGivingUp(t *testing.T) {
 		rw, theirs := in.lock(t), in.lock(t)
 		reading := acquire(t, rw.Read())
 		w, r := enter(t, theirs.Write()), enter(t, theirs.Read())
-		time.AfterFunc(time.Duration(random.Int64N(int64(6*time.Millisecond))), w.cancel)
+		time.AfterFunc(time.Duration(random.Int64N(int64(15*time.Millisecond))), w.cancel)
 		written, err := rw.TryUpgrade(reading.Context(testzk.Context(t)))
 		if err == nil {
 			in.waits(t, r)

@@ -127,3 +127,18 @@ func TestUpgradeWithOthersInFrontFailsAtTheEndOfTheCounter(t *testing.T) {
 		}
 	})
 }
+
+// All others have the same number, and by their names the writer may seem to be the first of them.
+func TestUpgradeFailsWhereNumbersDoNotTellWhoIsInFront(t *testing.T) {
+	nearTheEnd(t, func(t *testing.T, in place, rw, theirs *rwlock.RWLock) {
+		reading := acquire(t, rw.Read())
+		for range 10 {
+			other := acquire(t, theirs.Read())
+			writer := enter(t, theirs.Write())
+			crowded(t, rw, reading)
+			writer.givesUp(t)
+			release(t, other)
+		}
+		release(t, upgrade(t, rw, reading), reading)
+	})
+}

@@ -112,9 +112,9 @@ func (l *Line) alone(children []string, barrier string, own []string) error {
 	first := line[0]
 	_, isBarrier := parse(first.name, []string{barrier})
 	mine, _ := parse(own[0], l.rules.all())
-	behind := before(mine.seq, first.seq) && !first.atEnd() ||
-		first.atEnd() && len(line) == 1 // with more, numbers do not tell who is behind it
-	if isBarrier && behind {
+	// A number that another one has too does not tell who is behind it, and at the end of the counter none does.
+	tells := len(line) == 1 || line[1].seq != first.seq && !first.atEnd()
+	if isBarrier && tells && (first.atEnd() || before(mine.seq, first.seq)) {
 		return nil
 	}
 	return fmt.Errorf("%w: %s", ErrCrowded, first.name)

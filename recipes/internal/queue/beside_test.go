@@ -1,0 +1,83 @@
+package queue
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Rules of a line of readers (r) and writers (w).
+var (
+	readers = Rules{Name: "r", Block: []string{"w"}, Pass: []string{"r"}}
+	writers = Rules{Name: "w", Block: []string{"w", "r"}, Replaced: true}
+)
+
+func TestWhoIsAlone(t *testing.T) {
+	line := &Line{rules: writers}
+	for name, test := range map[string]struct {
+		own      []string
+		children []string
+		crowded  bool
+	}{
+		"nobody else":                       {[]string{"a-r1"}, []string{"a-r1", "config"}, false},
+		"a node of ours beside it":          {[]string{"a-r1", "a-w1"}, []string{"a-r1", "a-w1"}, false},
+		"somebody beside it":                {[]string{"a-r1", "a-w1"}, []string{"a-r1", "a-w1", "b-w1"}, true},
+		"a reader ahead":                    {[]string{"b-r2"}, []string{"a-r1", "b-r2"}, true},
+		"a reader behind":                   {[]string{"a-r1"}, []string{"a-r1", "b-r2"}, true},
+		"a reader between us and a writer":  {[]string{"a-r1"}, []string{"a-r1", "b-r2", "c-w3"}, true},
+		"a writer behind":                   {[]string{"a-r1"}, []string{"a-r1", "b-w2", "c-r3", "d-w4"}, false},
+		"a writer beside a reader":          {[]string{"a-r1"}, []string{"a-r1", "b-w2", "c-r2"}, true},
+		"a writer behind, at the end":       {[]string{"b-r2147483647"}, []string{"a-w2147483647", "b-r2147483647"}, false},
+		"a negative writer behind":          {[]string{"a-r2147483647"}, []string{"a-r2147483647", "b-w-2147483648"}, false},
+		"a writer and a reader at the end":  {[]string{"a-r1"}, []string{"a-r1", "b-w2147483647", "c-r2147483647"}, true},
+		"a reader and a writer over it":     {[]string{"a-r1"}, []string{"a-r1", "b-w2147483647", "c-r-2147483648"}, true},
+		"ours is the last place before it":  {[]string{"a-r2147483646"}, []string{"a-r2147483646", "b-w2147483647"}, false},
+		"somebody else has that last place": {[]string{"a-r2147483647"}, []string{"a-r2147483647", "b-w2147483646"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := line.alone(test.children, "w", test.own)
+			if test.crowded {
+				require.ErrorIs(t, err, ErrCrowded)
+			} else {
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+// final is whether the end of the only one ahead is enough to know that nobody is.
+func TestWhenTheEndOfTheOnlyOneAheadIsEnough(t *testing.T) {
+	for name, test := range map[string]struct {
+		rules    Rules
+		own      string
+		children []string
+		want     bool
+	}{
+		"the first of all":                       {readers, "d-r4", []string{"a-w1", "c-r3", "d-r4", "e-w5", "f-r6"}, true},
+		"others wait behind it too":              {readers, "d-r4", []string{"b-w2", "c-r3", "d-r4"}, true},
+		"somebody is ahead of it":                {readers, "d-r4", []string{"a-r1", "b-w2", "d-r4"}, false},
+		"somebody has its place":                 {readers, "d-r4", []string{"b-w2", "c-r2", "d-r4"}, false},
+		"two are ahead":                          {readers, "d-r4", []string{"a-w1", "b-w2", "d-r4"}, false},
+		"it may leave another at its place":      {writers, "d-w4", []string{"b-w2", "d-w4"}, false},
+		"the numbers of readers do not tell":     {readers, "d-r-2147483648", []string{"b-w2147483647", "c-r-2147483648", "d-r-2147483648"}, false},
+		"the last number, and we are at the end": {readers, "d-r-2147483648", []string{"b-w2147483646", "c-r2147483647", "d-r-2147483648"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, ok := parse(test.own, []string{test.rules.Name})
+			require.True(t, ok)
+			p := &place{line: &Line{rules: test.rules}, member: m}
+			ahead, doubtful := inFront(lineup(test.children, test.rules.Block), m)
+			require.Equal(t, test.want, p.final(append(ahead, doubtful...), lineup(test.children, test.rules.Pass)))
+		})
+	}
+}
+
+func TestDigitsBesideAnother(t *testing.T) {
+	for name, want := range map[string]string{
+		"r7": "0000000007", "r2147483646": "2147483646", "r2147483647": "2147483646", "r-2147483648": "2147483646", "r-2": "2147483646",
+	} {
+		m, ok := parse(name, []string{"r"})
+		require.True(t, ok)
+		require.Equal(t, want, m.digits(), name)
+	}
+}
