@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -102,6 +104,27 @@ func TestUpgradeKeepsItsPlaceAtTheEndOfTheCounter(t *testing.T) {
 			release(t, again)
 			serve(t, in, waiters)
 		}
+	})
+}
+
+// Who is ahead has to be asked for one by one, and may be gone by then.
+func TestDowngradeBetweenTwoLooksOfAWriterAtTheEndOfTheCounter(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		in := on(srv)
+		require.NoError(t, srv.Create(in.path, nil))
+		require.NoError(t, srv.SetSequence(in.path, math.MaxInt32))
+		rw := in.lock(t)
+		written := acquire(t, rw.Write())
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("writer").DialContext))
+		rule := srv.On(zktest.Match{Client: "writer", Op: zktest.OpExists}, zktest.Hold())
+		writer := start(t, newLock(t, c, in.path).Write())
+		require.NoError(t, rule.Wait(testzk.Context(t)))
+		reading := downgrade(t, rw, written)
+		release(t, written)
+		rule.Release()
+		in.waits(t, writer)
+		release(t, reading)
+		release(t, writer.won(t))
 	})
 }
 

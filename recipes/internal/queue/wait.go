@@ -87,11 +87,13 @@ func (p *place) look(ctx context.Context) (view, error) {
 	}
 	ahead, doubtful := inFront(lineup(children, l.rules.Block), p.member)
 	if len(doubtful) > 0 {
-		older, err := p.olderThan(ctx, doubtful)
+		older, left, err := p.olderThan(ctx, doubtful)
 		if err != nil {
 			return view{}, err
 		}
-		ahead = append(ahead, older...)
+		if ahead = append(ahead, older...); len(ahead) == 0 && left && l.rules.Replaced {
+			return p.look(ctx) // for what is at the place of who has left
+		}
 	}
 	return view{ahead, p.final(ahead, lineup(children, l.rules.Pass))}, nil
 }
@@ -107,22 +109,23 @@ func (p *place) final(ahead, passing []member) bool {
 	})
 }
 
-// olderThan picks from a line those that were created before p, by the transactions that created them.
-func (p *place) olderThan(ctx context.Context, line []member) ([]member, error) {
+// olderThan picks from a line those that were created before p, by the transactions that created them. It also says whether any has left,
+// of whom that cannot be told.
+func (p *place) olderThan(ctx context.Context, line []member) (older []member, left bool, err error) {
 	if err := p.confirm(ctx); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var older []member
 	czxids := map[string]int64{}
 	for _, m := range line {
 		stat, err := Patiently(ctx, p.session, func(ctx context.Context) (*zk.Stat, error) {
 			return p.session.Exists(ctx, p.line.node(m.name))
 		})
 		if errors.Is(err, zk.ErrNoNode) {
+			left = true
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if stat.Czxid < p.token {
 			czxids[m.name] = stat.Czxid
@@ -130,7 +133,7 @@ func (p *place) olderThan(ctx context.Context, line []member) ([]member, error) 
 		}
 	}
 	slices.SortFunc(older, func(a, b member) int { return cmp.Compare(czxids[a.name], czxids[b.name]) })
-	return older, nil
+	return older, left, nil
 }
 
 // await waits for m to go, or for a reason to look again. Gone means that m was deleted and we are still in line.

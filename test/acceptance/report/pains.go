@@ -22,7 +22,7 @@ var pains = []pain{
 	{title: "Leader election: no leader, two, or a candidate that silently dropped out", instead: "no such recipe yet"},
 	{title: "A short interruption throws away healthy locks"},
 	{title: "Semaphore: permits that nobody holds, limits that cannot change"},
-	{title: "Read-write lock: downgrades, upgrades, starved writers", instead: "no such recipe yet"},
+	{title: "Read-write lock: downgrades, upgrades, starved writers"},
 	{title: "Multi-lock: deadlocks, and sets that are half taken", instead: "no such recipe yet"},
 	{title: "Releasing twice, releasing what is somebody else's, or not being able to release"},
 	{title: "The end of the sequence counter lets two in",
