@@ -2,9 +2,7 @@ package rwlock_test
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -204,49 +202,4 @@ func TestWriteHoldWhoseNodeWasDeletedLetsNobodyRead(t *testing.T) {
 		require.ErrorIs(t, lost.Release(), recipes.ErrNodeDeleted)
 		empty(t, rw)
 	})
-}
-
-// The write hold is released, or its node deleted, while we downgrade, at all distances in time: either we read at its place, and no
-// writer is in, or we do not.
-func TestDowngradeThatRacesWithTheEndOfTheWriteHold(t *testing.T) {
-	for name, end := range map[string]func(ctx context.Context, c *framework.Client, h *recipes.Hold) error{
-		"released": func(_ context.Context, _ *framework.Client, h *recipes.Hold) error { return h.Release() },
-		"node deleted": func(ctx context.Context, c *framework.Client, h *recipes.Hold) error {
-			return c.Delete(ctx, h.Path(), -1)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			sim.Run(t, 40, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-				in := on(srv)
-				rw, other, c := in.lock(t), in.lock(t), in.client(t)
-				written := acquire(t, rw.Write())
-				ctx := context.WithoutCancel(written.Context(testzk.Context(t)))
-				rival := enter(t, other.Write())
-				var running sync.WaitGroup
-				defer running.Wait()
-				pause := time.Duration(random.Int64N(int64(3 * time.Millisecond)))
-				running.Go(func() {
-					time.Sleep(pause)
-					if err := end(ctx, c, written); err != nil {
-						t.Error(err)
-					}
-				})
-				time.Sleep(time.Duration(random.Int64N(int64(3 * time.Millisecond))))
-				short, cancel := context.WithTimeout(ctx, 3*time.Second)
-				defer cancel()
-				reading, err := rw.Read().Acquire(short)
-				switch {
-				case err == nil:
-					require.Equal(t, written.Token(), reading.Token())
-					in.waits(t, rival)
-					release(t, reading)
-				case !errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrNodeDeleted):
-					require.ErrorIs(t, err, recipes.ErrNotAcquired, "it has queued behind the rival")
-				}
-				release(t, rival.won(t))
-				running.Wait()
-				empty(t, rw)
-			})
-		})
-	}
 }

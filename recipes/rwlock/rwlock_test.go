@@ -109,63 +109,6 @@ func busy(t testing.TB, side *rwlock.Side) {
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 }
 
-// attempt is an Acquire that runs.
-type attempt struct {
-	cancel context.CancelFunc
-	hold   *recipes.Hold
-	err    error
-	done   chan struct{}
-}
-
-// start acquires on another goroutine, which ends with the test.
-func start(t testing.TB, side *rwlock.Side) *attempt {
-	t.Helper()
-	ctx, cancel := context.WithCancel(testzk.Context(t))
-	a := &attempt{cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(a.done)
-		a.hold, a.err = side.Acquire(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-a.done
-	})
-	return a
-}
-
-// enter starts to acquire, and is in line when it returns.
-func enter(t testing.TB, side *rwlock.Side) *attempt {
-	t.Helper()
-	before := len(line(t, side))
-	a := start(t, side)
-	queued(t, side, before+1)
-	return a
-}
-
-func (a *attempt) won(t testing.TB) *recipes.Hold {
-	t.Helper()
-	<-a.done
-	require.NoError(t, a.err)
-	return a.hold
-}
-
-// givesUp leaves the line.
-func (a *attempt) givesUp(t testing.TB) {
-	t.Helper()
-	a.cancel()
-	<-a.done
-	require.ErrorIs(t, a.err, context.Canceled)
-}
-
-func (a *attempt) waiting() bool {
-	select {
-	case <-a.done:
-		return false
-	default:
-		return true
-	}
-}
-
 func line(t testing.TB, side *rwlock.Side) []recipes.Participant {
 	t.Helper()
 	all, err := side.Participants(testzk.Context(t))

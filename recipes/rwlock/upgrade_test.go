@@ -2,11 +2,8 @@ package rwlock_test
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,46 +23,6 @@ func crowded(t testing.TB, rw *rwlock.RWLock, reading *recipes.Hold) {
 	require.NotErrorIs(t, err, recipes.ErrNotAcquired)
 	require.Nil(t, hold)
 	require.NoError(t, reading.Err())
-}
-
-// other is somebody else in line.
-type other struct {
-	write bool
-	*attempt
-}
-
-// crowd is a line behind a read hold: r for a reader, w for a writer.
-func crowd(t testing.TB, rw *rwlock.RWLock, kinds string) (all []other) {
-	t.Helper()
-	for _, kind := range kinds {
-		side := rw.Read()
-		if kind == 'w' {
-			side = rw.Write()
-		}
-		all = append(all, other{kind == 'w', enter(t, side)})
-	}
-	return all
-}
-
-// serve checks that all come in, first come first served.
-func serve(t testing.TB, in place, all []other) {
-	t.Helper()
-	for i, o := range all {
-		hold := o.won(t)
-		if o.write {
-			for _, later := range all[i+1:] {
-				in.waits(t, later.attempt)
-			}
-		}
-		release(t, hold)
-	}
-}
-
-func waitAll(t testing.TB, in place, all []other) {
-	t.Helper()
-	for _, o := range all {
-		in.waits(t, o.attempt)
-	}
 }
 
 // Whoever is behind waits for both holds to go, in whatever order they do. One that is beside the other keeps its place.
@@ -152,78 +109,6 @@ func TestReaderThatIsAboutToComeInHindersAnUpgrade(t *testing.T) {
 		release(t, r.won(t))
 		release(t, upgrade(t, rw, reading), reading)
 	})
-}
-
-// The barrier goes while we upgrade: whatever the moment, the one behind it and we are not in together.
-func TestUpgradeThatRacesWithWritersGivingUp(t *testing.T) {
-	sim.Run(t, 60, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-		in := on(srv)
-		rw, theirs := in.lock(t), in.lock(t)
-		reading := acquire(t, rw.Read())
-		w, r := enter(t, theirs.Write()), enter(t, theirs.Read())
-		time.AfterFunc(time.Duration(random.Int64N(int64(15*time.Millisecond))), w.cancel)
-		written, err := rw.TryUpgrade(reading.Context(testzk.Context(t)))
-		if err == nil {
-			in.waits(t, r)
-			require.NoError(t, written.Err())
-			release(t, written)
-		} else {
-			require.ErrorIs(t, err, rwlock.ErrUpgrade)
-		}
-		release(t, r.won(t), reading)
-		empty(t, rw)
-	})
-}
-
-func TestReadersThatUpgradeAtTheSameTimeNeverHang(t *testing.T) {
-	for name, differ := range map[string]bool{"two readers": true, "twice under one hold": false} {
-		t.Run(name, func(t *testing.T) {
-			sim.Run(t, 40, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-				in := on(srv)
-				locks := []*rwlock.RWLock{in.lock(t), in.lock(t)}
-				holds := []*recipes.Hold{acquire(t, locks[0].Read()), nil}
-				if differ {
-					holds[1] = acquire(t, locks[1].Read())
-				} else {
-					locks[1], holds[1] = locks[0], holds[0]
-				}
-				upgraded := both(random, func(i int) (*recipes.Hold, error) {
-					return locks[i].TryUpgrade(holds[i].Context(context.Background()))
-				})
-				if differ {
-					require.Empty(t, upgraded)
-					release(t, holds[1])
-					upgraded = append(upgraded, upgrade(t, locks[0], holds[0]))
-				}
-				require.LessOrEqual(t, len(upgraded), 1)
-				require.NoError(t, holds[0].Err())
-				release(t, append(upgraded, holds[0])...)
-				empty(t, locks[0])
-			})
-		})
-	}
-}
-
-// both makes two attempts at about the same time, and returns those that are not refused.
-func both(random *rand.Rand, try func(i int) (*recipes.Hold, error)) (holds []*recipes.Hold) {
-	var mu sync.Mutex
-	var running sync.WaitGroup
-	for i := range 2 {
-		pause := time.Duration(random.Int64N(int64(4 * time.Millisecond)))
-		running.Go(func() {
-			time.Sleep(pause)
-			hold, err := try(i)
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil {
-				holds = append(holds, hold)
-			} else if !errors.Is(err, rwlock.ErrUpgrade) {
-				panic(err)
-			}
-		})
-	}
-	running.Wait()
-	return holds
 }
 
 // Down, up and down again, and nobody comes between.
