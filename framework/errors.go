@@ -67,13 +67,9 @@ func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return Applied
 	}
-	var e *Error
+	var e interface{ whatBecame() Outcome } // the outermost: one further in may be of another operation, as why a context was cancelled
 	if errors.As(err, &e) {
-		return e.Outcome
-	}
-	var a *attemptError
-	if errors.As(err, &a) {
-		return a.outcome
+		return e.whatBecame()
 	}
 	return Unknown
 }
@@ -104,6 +100,8 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
+func (e *Error) whatBecame() Outcome { return e.Outcome }
+
 // attemptError is the failure of one attempt at an operation.
 type attemptError struct {
 	outcome   Outcome
@@ -114,6 +112,8 @@ type attemptError struct {
 
 func (e *attemptError) Error() string { return e.err.Error() }
 func (e *attemptError) Unwrap() error { return e.err }
+
+func (e *attemptError) whatBecame() Outcome { return e.outcome }
 
 func notApplied(err error) error { return &attemptError{outcome: NotApplied, err: err} }
 

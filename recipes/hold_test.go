@@ -133,17 +133,24 @@ func TestContextCarriesEachOfSeveralLocksAndAllOfThemTogether(t *testing.T) {
 	require.NoError(t, under.Release())
 }
 
-func TestContextOfAJoinedHoldCarriesItsPartsAndItself(t *testing.T) {
+func TestContextOfAJoinedHoldCarriesTheWholeOrItsParts(t *testing.T) {
 	o := newOwner(t)
 	first, second := o.hold("a"), o.hold("b", "c")
-	h := recipes.Join(lockKey("all"), first, second)
-	ctx := h.Context(context.Background())
-	for key, want := range map[lockKey]*recipes.Hold{"a": first, "b": second, "c": second, "all": h} {
-		found, ok := recipes.Inside(ctx, key)
+	whole := recipes.Join(lockKey("all"), first, second)
+	for _, key := range []lockKey{"a", "b", "c", "all"} {
+		found, ok := recipes.Inside(whole.Context(context.Background()), key)
+		require.True(t, ok, key)
+		require.Same(t, whole, found, key)
+	}
+	require.NoError(t, whole.Release())
+	first, second = o.hold("a"), o.hold("b", "c")
+	loose := recipes.Join(nil, first, second)
+	for key, want := range map[lockKey]*recipes.Hold{"a": first, "b": second, "c": second} {
+		found, ok := recipes.Inside(loose.Context(context.Background()), key)
 		require.True(t, ok, key)
 		require.Same(t, want, found, key)
 	}
-	require.NoError(t, h.Release())
+	require.NoError(t, loose.Release())
 	_, ok := recipes.Inside(recipes.Join(nil, o.hold("d")).Context(context.Background()), nil)
 	require.False(t, ok, "without a key there is nothing to be found")
 }

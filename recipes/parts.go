@@ -36,7 +36,7 @@ func (h *Hold) join(whole *tenure) {
 // parts are holds as an estate.
 type parts struct {
 	holds []*Hold
-	key   any // nil if there is no such thing
+	key   any // of all together, which re-enter as one; nil: each re-enters by itself
 }
 
 func (p *parts) session() *framework.Session { return p.holds[0].tenure.session() }
@@ -114,11 +114,11 @@ func (p *parts) attend() {
 }
 
 func (p *parts) carry(ctx context.Context, h *Hold) context.Context {
+	if p.key != nil {
+		return newCarrier(ctx, h, p.key, p.locks())
+	}
 	for _, part := range p.holds {
 		ctx = part.tenure.carry(ctx, part)
-	}
-	if p.key != nil {
-		ctx = context.WithValue(ctx, holdKey{p.key}, h)
 	}
 	return ctx
 }

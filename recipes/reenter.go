@@ -40,11 +40,7 @@ func (n *nodes) carry(ctx context.Context, h *Hold) context.Context {
 	if len(n.Locks) == 1 && n.Key == nil {
 		return context.WithValue(ctx, holdKey{n.Locks[0].Key}, h)
 	}
-	keys := map[any]struct{}{holdKey{n.Key}: {}}
-	for _, l := range n.Locks {
-		keys[holdKey{l.Key}] = struct{}{}
-	}
-	return carrier{ctx, h, keys}
+	return newCarrier(ctx, h, n.Key, n.Locks)
 }
 
 // carrier carries one hold of many locks.
@@ -52,6 +48,15 @@ type carrier struct {
 	context.Context
 	hold *Hold
 	keys map[any]struct{} // holdKeys
+}
+
+// newCarrier carries h as the hold of each lock, and of all together.
+func newCarrier(ctx context.Context, h *Hold, all any, locks []Lock) carrier {
+	keys := map[any]struct{}{holdKey{all}: {}}
+	for _, l := range locks {
+		keys[holdKey{l.Key}] = struct{}{}
+	}
+	return carrier{ctx, h, keys}
 }
 
 func (c carrier) Value(key any) any {

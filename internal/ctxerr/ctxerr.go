@@ -15,3 +15,9 @@ func Of(ctx context.Context) error {
 	}
 	return fmt.Errorf("%w: %w", err, cause)
 }
+
+// Answered reports whether err, of an operation with ctx, is target because the servers said so. Once ctx has ended it may be its cause,
+// which says nothing about the operation.
+func Answered(ctx context.Context, err, target error) bool {
+	return ctx.Err() == nil && errors.Is(err, target)
+}

@@ -2,7 +2,6 @@ package multilock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
@@ -70,7 +70,7 @@ func (s *set) acquire(ctx context.Context,
 		return inOrder(s.sorted, ctx)
 	}
 	hold, err := together(s.together, ctx)
-	if !errors.Is(err, framework.ErrTooLarge) {
+	if !ctxerr.Answered(ctx, err, framework.ErrTooLarge) {
 		return hold, err
 	}
 	s.client.Logger().Warn("a multi-lock is too large for one transaction: acquiring the locks in the order of their paths, which can "+

@@ -16,7 +16,8 @@
 //
 // Those of package recipes, of one writer or any number of readers. First come, first served: a reader waits for the nearest writer ahead
 // and a writer for everybody ahead, so that a stream of readers does not keep a writer waiting beyond those who came before it, nor
-// a stream of writers a reader. Tokens order writers among themselves, and readers against writers.
+// a stream of writers a reader. Tokens order writers among themselves, and readers against writers, but for
+// those of TryUpgrade, see there.
 //
 // # Both sides
 //

@@ -80,6 +80,7 @@ func New(c *framework.Client, path string, opts ...Option) (*RWLock, error) {
 			Name: writeMarker, Block: []string{writeMarker, readMarker}, Replaced: true,
 		}, data)},
 	}
+	l.read.lock.Lines[0].Dir = l.write.lock.Lines[0].Dir // what one side knows of it the other need not ask
 	l.read.inside, l.write.inside = l.downgrade, l.refuse
 	return l, nil
 }

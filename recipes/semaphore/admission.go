@@ -22,10 +22,7 @@ type admission struct {
 	n int
 }
 
-// errAgain: something has changed between looking and acting.
-var errAgain = errors.New("semaphore: look again")
-
-// Peek reads whether there are permits.
+// Peek tells whether there are permits.
 func (a *admission) Peek(ctx context.Context) error {
 	s, err := a.client.Session(ctx)
 	if err != nil {
@@ -69,7 +66,7 @@ func (a *admission) Direct(ctx context.Context, s *framework.Session) (*recipes.
 		}
 		hold, err := a.directly(ctx, s, r)
 		switch {
-		case errors.Is(err, errAgain):
+		case errors.Is(err, queue.ErrAgain):
 			continue
 		case errors.Is(err, queue.ErrBusy):
 			a.rush.Store(true)
@@ -88,49 +85,72 @@ func (a *admission) directly(ctx context.Context, s *framework.Session, r readin
 		queue.Withdraw(ctx, s, t.Nodes...)
 		return nil, queue.ErrBusy
 	}
-	return a.hold(ctx, s, t, r)
+	return a.hold(ctx, s, t, r, nil)
 }
 
 // Admit waits at the front of the line until there are permits, and takes them in exchange for the place.
 func (a *admission) Admit(ctx context.Context, turn *queue.Turn) (*recipes.Hold, error) {
-	var limit limitView
-	for waited := false; ; {
-		leases, changed, err := a.look(ctx, turn)
-		if err != nil {
-			return nil, err
+	c := candidate{admission: a, turn: turn}
+	for {
+		hold, err := c.attempt(ctx)
+		if errors.Is(err, queue.ErrBusy) && turn.MayWait() {
+			c.waited = true
+			err = cmp.Or(turn.Await(ctx, c.changed, c.limit.watch), queue.ErrAgain)
+		} else if errors.Is(err, queue.ErrAgain) {
+			c.limit = limitView{}
+		} else {
+			err = turn.Outlast(ctx, err)
 		}
-		if err := limit.refresh(ctx, a, turn.Session()); err != nil {
-			return nil, err
-		}
-		fits := a.fits(leases, limit.reading)
-		if fits {
-			hold, err := a.exchange(ctx, turn, limit.reading)
-			switch {
-			case errors.Is(err, errAgain):
-				limit = limitView{}
-				continue
-			case !errors.Is(err, queue.ErrBusy):
-				a.rush.Store(waited)
-				return hold, err
-			}
-		}
-		if !turn.MayWait() {
-			return nil, queue.ErrBusy
-		}
-		waited = true
-		if fits { // slots are missing, not permits
-			var enough bool
-			if enough, changed, err = a.lookAtSlots(ctx, turn, limit.permits); err != nil {
-				return nil, err
-			}
-			if enough {
-				continue
-			}
-		}
-		if err := turn.Await(ctx, changed, limit.watch); err != nil {
-			return nil, err
+		if !errors.Is(err, queue.ErrAgain) {
+			a.rush.Store(c.waited)
+			return hold, c.ended(ctx, err)
 		}
 	}
+}
+
+// candidate is somebody at the front of the line.
+type candidate struct {
+	*admission
+	turn    *queue.Turn
+	limit   limitView
+	changed *framework.Watch // fires when there may be room
+	waited  bool
+}
+
+// attempt takes permits if there are any.
+func (c *candidate) attempt(ctx context.Context) (*recipes.Hold, error) {
+	leases, changed, err := c.look(ctx, c.turn)
+	if err != nil {
+		return nil, err
+	}
+	c.changed = changed
+	if err := c.limit.refresh(ctx, c.admission, c.turn.Session()); err != nil {
+		return nil, err
+	}
+	if !c.fits(leases, c.limit.reading) {
+		return nil, queue.ErrBusy
+	}
+	hold, err := c.exchange(ctx, c.turn, c.limit.reading)
+	if !errors.Is(err, queue.ErrBusy) {
+		return hold, err
+	}
+	enough, changed, err := c.lookAtSlots(ctx, c.turn, c.limit.permits) // slots are missing, not permits
+	c.changed = changed
+	switch {
+	case err != nil:
+		return nil, err
+	case enough:
+		return nil, queue.ErrAgain
+	}
+	return nil, queue.ErrBusy
+}
+
+// ended says of an error that ended a wait for others that it was one.
+func (c *candidate) ended(ctx context.Context, err error) error {
+	if c.waited {
+		return queue.Waited(ctx, err)
+	}
+	return err
 }
 
 // look reads the leases with a watch.
@@ -166,11 +186,14 @@ func (v *limitView) refresh(ctx context.Context, a *admission, s *framework.Sess
 
 // exchange takes permits and gives up the place in line, in one transaction.
 func (a *admission) exchange(ctx context.Context, turn *queue.Turn, r reading) (*recipes.Hold, error) {
-	t, err := a.take(ctx, turn.Session(), r, []framework.Op{framework.DeleteOp(turn.Node(), -1)}, a.leases.Dir)
-	if err != nil {
+	t, err := a.take(ctx, turn.Session(), r, []framework.Op{turn.Leave()}, a.leases.Dir)
+	switch {
+	case errors.Is(err, queue.ErrAgain):
+		return nil, cmp.Or(turn.Read(ctx), err) // somebody may have asked for the place back
+	case err != nil:
 		return nil, err
 	}
-	return a.hold(ctx, turn.Session(), t, r)
+	return a.hold(ctx, turn.Session(), t, r, turn.Data())
 }
 
 // take makes the transaction that creates leases, and whatever goes with them, if the limit is still r.
@@ -185,11 +208,13 @@ func (a *admission) take(ctx context.Context, s *framework.Session, r reading, w
 	switch {
 	case errors.As(err, &refused) && refused.Op < len(limit) && (errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode)):
 		a.limit.forget()
-		return queue.Entered{}, errAgain
+		return queue.Entered{}, queue.ErrAgain
+	case refused != nil && errors.Is(err, zk.ErrBadVersion):
+		return queue.Entered{}, queue.ErrAgain // the place in line
 	case refused != nil && errors.Is(err, zk.ErrNoNode):
 		return queue.Entered{}, queue.ErrVanished // the place in line
 	case errors.Is(err, zk.ErrNodeExists) && a.slots != nil:
-		return queue.Entered{}, errAgain // somebody else has taken the slot
+		return queue.Entered{}, queue.ErrAgain // somebody else has taken the slot
 	}
 	return done, err
 }
@@ -249,8 +274,8 @@ func (a *admission) lookAtSlots(ctx context.Context, turn *queue.Turn, permits i
 	return len(a.pick(taken, permits)) == a.n, changed, err
 }
 
-// hold makes a hold of permits that were taken, if the limit was r.
-func (a *admission) hold(ctx context.Context, s *framework.Session, t queue.Entered, r reading) (*recipes.Hold, error) {
+// hold makes a hold of permits that were taken, if the limit was r. data is what somebody may have written to the place in line.
+func (a *admission) hold(ctx context.Context, s *framework.Session, t queue.Entered, r reading, data []byte) (*recipes.Hold, error) {
 	var token int64
 	if t.Count[0] != nil {
 		token = t.Count[0].Mzxid
@@ -270,11 +295,12 @@ func (a *admission) hold(ctx context.Context, s *framework.Session, t queue.Ente
 		Session: s,
 		Footing: footing,
 		Recipe:  a.lock.Recipe,
-		Locks:   []recipes.Lock{{Path: a.path, Key: a.lock.LockKey(), Token: token}},
+		Locks:   []recipes.Lock{{Path: a.path, Key: a.leases.Key(), Token: token}},
 	}
 	for i, node := range t.Nodes {
 		g.Nodes = append(g.Nodes, recipes.Node{Path: node, Reused: i >= a.n}) // the slots
 	}
+	g.Nodes[0].Data = data
 	return recipes.NewHold(g), nil
 }
 

@@ -22,7 +22,9 @@
 //
 // It is what New was given, noted in the data of path, and processes that use the semaphore at the same time with other numbers get ErrLimit;
 // if nobody uses it, the newcomer's number is noted instead. Curator's clients note nothing and do not look. Or it is what a node says,
-// WithSharedLimit. Each acquire checks in its transaction that the limit is still what it was, so that none succeeds by an old one.
+// WithSharedLimit. Each acquire checks in its transaction that the limit is still what it was, so that none succeeds by an old one; for that
+// the node must not be deleted and made again while the semaphore is in use, which looks like no change at all. Keep nothing else in either
+// node, and use path for nothing else: a mutex there would write the data back as it knows it.
 //
 // # Requests
 //
@@ -35,7 +37,8 @@
 //
 // <path>/leases/_c_<uuid>-lease-<sequence> for each permit, and <path>/locks/_c_<uuid>-lock-<sequence> for those who wait, ephemeral and
 // sequential, with the host's IP address as data, unless WithData or WithIdentity says otherwise; <path>/slots/<number>, ephemeral, WithSlots.
-// path holds the limit in four bytes, big endian, unless it is shared, or something else is there. The data of locks and leases is
+// path holds the limit in four bytes, big endian, unless it is shared, or something of another length
+// is there. The data of locks and leases is
 // written with each acquire, as it was when first read; where their ACL forbids that, everybody stands in line. Other children of leases are
 // not counted, where Curator counts them.
 //

@@ -12,11 +12,16 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// maxPermits is what fits into a limit's node.
-const maxPermits = math.MaxInt32
+const (
+	// maxPermits is what fits into a limit's node.
+	maxPermits = math.MaxInt32
+	// maxAtOnce is more than fits into one transaction.
+	maxAtOnce = 1 << 14
+)
 
 // limit is how many permits there are, as a node says: Curator's SharedCount, four bytes, big endian. A limit that is fixed is noted in the
 // semaphore's own node, so that processes that do not agree find out. Safe for concurrent use.
@@ -61,6 +66,9 @@ func newLimit(path string, permits int, shared string) (*limit, error) {
 func (l *limit) admits(n int) error {
 	if err := checkPermits(n); err != nil {
 		return err
+	}
+	if n > maxAtOnce {
+		return fmt.Errorf("%w: %d permits at once, more than %d", framework.ErrTooLarge, n, maxAtOnce)
 	}
 	if !l.shared && n > l.permits {
 		return fmt.Errorf("%w: %d permits of %d", ErrLimit, n, l.permits)
@@ -112,7 +120,7 @@ func (l *limit) confirm(ctx context.Context, s *framework.Session, r reading, le
 	}
 	if n, ok := decode(data); !ok || n != r.permits {
 		l.forget()
-		return errAgain
+		return queue.ErrAgain
 	}
 	if leases != nil {
 		r.leases = leases.Czxid
@@ -156,7 +164,7 @@ func (l *limit) judge(ctx context.Context, s *framework.Session, data []byte, st
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return reading{}, l.create(ctx, s)
-	case errors.Is(err, zk.ErrNoAuth) && !l.shared:
+	case ctxerr.Answered(ctx, err, zk.ErrNoAuth) && !l.shared:
 		return l.remember(reading{permits: l.permits, version: -1}), nil
 	case err != nil:
 		return reading{}, err
@@ -200,7 +208,7 @@ func (l *limit) write(ctx context.Context, s *framework.Session, version int32, 
 	switch {
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		return reading{}, errChanged
-	case errors.Is(err, zk.ErrNoAuth) && !l.shared:
+	case ctxerr.Answered(ctx, err, zk.ErrNoAuth) && !l.shared:
 		return l.remember(reading{permits: l.permits, version: -1}), nil
 	case err != nil:
 		return reading{}, err

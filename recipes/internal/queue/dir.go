@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
 // Dir is a node whose children are lock nodes. Its data is what it was when first read: it is written back to learn of the children.
@@ -53,7 +54,7 @@ func (d *Dir) learn(ctx context.Context, s *framework.Session) (dirState, error)
 		switch {
 		case err == nil:
 			known = dirState{known: true, data: data, unused: stat.Cversion == 0}
-		case errors.Is(err, zk.ErrNoAuth):
+		case ctxerr.Answered(ctx, err, zk.ErrNoAuth):
 			known = dirState{known: true, locked: true}
 		case errors.Is(err, zk.ErrNoNode):
 			if err := s.CreateContainers(ctx, d.path); err != nil {

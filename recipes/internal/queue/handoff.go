@@ -66,7 +66,7 @@ func (l *Lock) locally(ctx context.Context, a *alarm) (*recipes.Hold, error) {
 	case <-ctx.Done():
 	}
 	if p.dismiss(g) {
-		return nil, l.failed(ctx, waited(ctx, ctxerr.Of(ctx)))
+		return nil, l.failed(ctx, Waited(ctx, ctxerr.Of(ctx)))
 	}
 	return l.take(ctx, <-g.turn) // it has just become our turn
 }
@@ -79,7 +79,7 @@ func (l *Lock) take(ctx context.Context, t turn) (*recipes.Hold, error) {
 	if !l.Client.Go(func() { _ = t.hold.Release() }) { // whatever it says, the hold is over
 		_ = t.hold.Release() // which takes no time once the client is closed
 	}
-	return nil, l.failed(ctx, waited(ctx, ctxerr.Of(ctx)))
+	return nil, l.failed(ctx, Waited(ctx, ctxerr.Of(ctx)))
 }
 
 // join makes a guest of the party, and a party if there is none.

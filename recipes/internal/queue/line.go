@@ -59,8 +59,11 @@ type place struct {
 	token int64            // its czxid; 0 while it is not known
 	first bool             // nobody was in line when it was created
 	watch *framework.Watch // on the node itself, once somebody is ahead
-	data  []byte           // what was read with it
 	gone  bool             // somebody has deleted it
+
+	// What was read with the watch. A node that was not read is as it was created, unless somebody has asked for it back.
+	data    []byte
+	version int32
 }
 
 func (p *place) path() string { return p.line.node(p.name) }

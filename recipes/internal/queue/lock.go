@@ -79,6 +79,8 @@ var (
 	ErrVanished = errors.New("queue: our node was deleted while waiting")
 	// ErrBusy: somebody is ahead, and we are not to wait.
 	ErrBusy = errors.New("queue: somebody is ahead")
+	// ErrAgain: something has changed between looking and acting.
+	ErrAgain = errors.New("queue: look again")
 )
 
 // LockKey is for re-entry: that of the lock, or of the only line.

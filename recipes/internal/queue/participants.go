@@ -10,13 +10,14 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
 )
 
 // Participants reads who has a node of one of the given kinds in the line, first come first. Who leaves while we read is left out.
 func (l *Line) Participants(ctx context.Context, kinds ...string) ([]recipes.Participant, error) {
 	children, _, err := l.client.Children(ctx, l.path)
-	if errors.Is(err, zk.ErrNoNode) {
+	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		return nil, nil
 	}
 	if err != nil {
@@ -26,7 +27,7 @@ func (l *Line) Participants(ctx context.Context, kinds ...string) ([]recipes.Par
 	line := lineup(children, kinds)
 	for _, m := range line {
 		data, stat, err := l.client.Get(ctx, l.node(m.name))
-		if errors.Is(err, zk.ErrNoNode) {
+		if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 			continue
 		}
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/retry"
 )
@@ -31,7 +32,7 @@ func Revoke(ctx context.Context, c *framework.Client, node string, markers ...st
 		_, err := c.Set(ctx, node, []byte(recipes.RevokeMessage), -1)
 		return err
 	})
-	if errors.Is(err, zk.ErrNoNode) {
+	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		return nil
 	}
 	return err

@@ -52,20 +52,20 @@ func (p *place) wait(ctx context.Context, v view) error {
 	for len(v.ahead) > 0 {
 		gone, err := p.await(ctx, v.next(p.line.rules))
 		if err != nil {
-			return waited(ctx, err)
+			return Waited(ctx, err)
 		}
 		if gone && v.final {
 			return nil
 		}
 		if v, err = p.look(ctx); err != nil {
-			return waited(ctx, err)
+			return Waited(ctx, err)
 		}
 	}
 	return nil
 }
 
-// waited says of an error that ended a wait for others that it was one.
-func waited(ctx context.Context, err error) error {
+// Waited says of an error that ended a wait for others that it was one.
+func Waited(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", recipes.ErrNotAcquired, err)
 	}
@@ -179,7 +179,7 @@ func (p *place) watchOwn(ctx context.Context) error {
 		if err != nil {
 			return struct{}{}, vanished(ctx, err)
 		}
-		p.watch, p.data, p.token = w, data, stat.Czxid
+		p.watch, p.data, p.version, p.token = w, data, stat.Version, stat.Czxid
 		return struct{}{}, owned(p.session, stat)
 	})
 	return p.missed(ctx, err)
