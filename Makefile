@@ -25,9 +25,10 @@ unit: deps-race ## every test that needs no real server, but for acceptance; the
 contrib: deps-race ## the modules of their own: all that verify and unit do here
 	cd contrib/otel && go vet ./... && go run $(STATICCHECK) ./... && $(TEST) ./... && go mod tidy -diff
 
-seeds: ## the simulations of the recipes with 1,000 seeds, each of them twice; 10,000 random schedules
+seeds: ## the simulations of the recipes with 1,000 seeds, each of them twice; 10,000 random schedules; 10,000 rounds
 	ZKTEST_SEEDS=1000 go test -count=1 -timeout 10m -run '^TestSimulated' ./recipes/...
 	ZKTEST_SEEDS=10000 go test -count=1 -timeout 10m -run '^TestP03_OneValidHoldInRandomSchedules$$' ./test/acceptance
+	DOCENT_OFTEN=10000 go test -count=1 -timeout 10m -v -run '^TestP1(4_NeverMoreValidPermitsThanTheLimit|6_OppositeOrdersDoNotDeadlock)$$' ./test/acceptance
 
 single: deps ## the same and the launcher of real servers, with one real server where one is needed; no simulations
 	ZOOKEEPER=1 $(TEST) $(NOSIM) $$(go list ./... | grep -v '/docent/test/')

@@ -1,8 +1,12 @@
 package acceptance_test
 
 import (
+	"os"
+	"strconv"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/realzk"
@@ -20,4 +24,17 @@ func onlyInProcess(t *testing.T, why string) {
 	if realzk.Wanted() != "" {
 		t.Skip("in-process only: " + why)
 	}
+}
+
+// often is how many times tests do something that had better be done very often: 1,000, or as many as the environment variable
+// DOCENT_OFTEN says, as make seeds does, without the race detector.
+func often(t *testing.T) int {
+	t.Helper()
+	value := os.Getenv("DOCENT_OFTEN")
+	if value == "" {
+		return 1000
+	}
+	n, err := strconv.Atoi(value)
+	require.NoError(t, err, "DOCENT_OFTEN")
+	return n
 }
