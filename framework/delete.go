@@ -8,16 +8,14 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/docent-zk/docent/framework/internal/znode"
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
-// DeleteGuaranteed deletes a node whose name is not used twice, such as a sequential or protected one, whatever its version: once
-// called, the deletion goes on in the background until the node is gone, the server refuses it or a credential, the client is closed, or,
-// for the operation of a Session, the session is over. ctx bounds only the wait: when it ends the outcome is unknown. A node that was not
-// there to begin with is zk.ErrNoNode. Several nodes are deleted in one transaction, or if the servers refuse some of them or do not have
-// them, the others; among them may be ephemeral ones that are not protected and whose names are used again, if they were created with
-// one that is protected: a repetition deletes only what can be told from a later node of that name. Curator: guaranteed.
+// DeleteGuaranteed deletes nodes whose names are not used twice, such as sequential or protected ones, whatever their versions: once
+// called, the deletion goes on in the background until they are gone, the server refuses it or a credential, the client is closed, or,
+// for the operation of a Session, the session is over. ctx bounds only the wait: when it ends the outcome is unknown. Several nodes are
+// deleted in one transaction, or if the servers refuse some of them or do not have them, the others. A node that was not there to begin
+// with is zk.ErrNoNode. Curator: guaranteed.
 func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 	c, full := o.deletions(paths)
 	if err := o.usable(ctx); err != nil {
@@ -62,28 +60,20 @@ func (o ops) deletions(paths []string) (c call, full []string) {
 
 // deletion deletes nodes in the background.
 func (o ops) deletion(c call, full []string) <-chan error {
-	d := &deletion{left: slices.Clone(full), mixed: slices.ContainsFunc(full, protected)}
+	d := &deletion{left: slices.Clone(full)}
 	return o.errand(c, d.attempt)
 }
 
 // deletion is what is left of some nodes that are to be deleted.
 type deletion struct {
 	left             []string
-	mixed            bool             // some of all are protected
-	own              map[string]int64 // the incarnations of those left when no protected ones were left; nil before
-	doubtful         bool             // an attempt may have been applied, or may still be
+	doubtful         bool // an attempt may have been applied, or may still be
 	missing, refused error
 }
 
 // attempt deletes what it can. Its error is that of a deletion to be attempted again, or in the end what there is to tell.
 func (d *deletion) attempt(ctx context.Context, s *session) error {
-	for {
-		if err := d.spare(ctx, s); err != nil {
-			return err
-		}
-		if len(d.left) == 0 {
-			return cmp.Or(d.refused, d.missing)
-		}
+	for len(d.left) > 0 {
 		i, err := s.deleteAll(ctx, d.left)
 		switch {
 		case err == nil:
@@ -99,49 +89,7 @@ func (d *deletion) attempt(ctx context.Context, s *session) error {
 		}
 		d.left = slices.Delete(d.left, i, i+1)
 	}
-}
-
-// spare leaves out nodes whose names are used again, and that may be others' by now: those that went with a protected one, which is gone.
-func (d *deletion) spare(ctx context.Context, s *session) error {
-	if !d.mixed || slices.ContainsFunc(d.left, protected) {
-		return nil
-	}
-	if d.own == nil && d.doubtful {
-		d.left = nil // they may have gone with it
-		return nil
-	}
-	now, err := s.incarnations(ctx, d.left)
-	if err != nil {
-		return err
-	}
-	if d.own == nil {
-		d.own = now
-	}
-	d.left = slices.DeleteFunc(d.left, func(path string) bool { return d.own[path] == 0 || d.own[path] != now[path] })
-	return nil
-}
-
-// incarnations are the transactions that created nodes, of those that are there.
-func (s *session) incarnations(ctx context.Context, full []string) (map[string]int64, error) {
-	czxids := map[string]int64{}
-	for _, path := range full {
-		if err := s.sync(ctx, path); err != nil {
-			return nil, err
-		}
-		r, err := s.read(ctx, watchKey{path, watchExists})
-		if err != nil {
-			return nil, err
-		}
-		if r.stat != nil {
-			czxids[path] = r.stat.Czxid
-		}
-	}
-	return czxids, nil
-}
-
-func protected(path string) bool {
-	_, ok := znode.GUIDOf(znode.Base(path))
-	return ok
+	return cmp.Or(d.refused, d.missing)
 }
 
 // deleteAll deletes nodes in one request, or none. If it is because of one of them that it cannot, it says which.

@@ -113,43 +113,6 @@ func TestLostRequestDoesNotEndTheDeletionOfNodesWithoutProtection(t *testing.T) 
 	require.Empty(t, children(t, o, under))
 }
 
-// The transaction was applied, or may have been, and then somebody else has taken the name.
-func TestDeletionInDoubtDoesNotTouchANameThatSomebodyHasTakenSince(t *testing.T) {
-	for _, order := range [][]int{{0, 1, 2}, {2, 0, 1}} {
-		c, p := through(t)
-		o := testzk.Observer(t)
-		under, paths := several(t, 2)
-		ordered := []string{paths[order[0]], paths[order[1]], paths[order[2]]}
-		again := p.On(proxy.Match{Op: proxy.OpMulti, Skip: 1}, proxy.Hold())
-		p.On(proxy.Match{Op: proxy.OpMulti}, proxy.DropAfter())
-		result := make(chan error, 1)
-		go func() { result <- c.DeleteGuaranteed(testzk.Context(t), ordered...) }()
-		require.NoError(t, again.Wait(testzk.Context(t)))
-		require.Empty(t, children(t, o, under))
-		require.NoError(t, create(o, under+"/name"))
-		again.Release()
-		require.NoError(t, <-result)
-		require.Equal(t, []string{"name"}, children(t, o, under))
-	}
-}
-
-// The protected node was gone to begin with, so that only the other one is left when the doubt comes.
-func TestNameThatIsLeftAloneInDoubtIsNotTouched(t *testing.T) {
-	c, p := through(t)
-	o := testzk.Observer(t)
-	under, paths := several(t, 1)
-	require.NoError(t, o.Delete(paths[0], -1))
-	p.On(proxy.Match{Op: proxy.OpDelete, Path: under}, proxy.DropAfter())
-	again := p.On(proxy.Match{Op: proxy.OpDelete, Path: under, Skip: 1}, proxy.Hold())
-	result := make(chan error, 1)
-	go func() { result <- c.DeleteGuaranteed(testzk.Context(t), paths...) }()
-	testzk.Eventually(t, func() bool { return len(children(t, o, under)) == 0 }, "it is not deleted")
-	require.NoError(t, create(o, under+"/name"))
-	failed(t, <-result, framework.Unknown, zk.ErrNoNode)
-	require.Zero(t, again.Hits())
-	require.Equal(t, []string{"name"}, children(t, o, under))
-}
-
 func TestGuaranteedDeleteRefusesWhatCannotBeAndNamesIt(t *testing.T) {
 	c, p := through(t)
 	p.ResetCounts()

@@ -176,8 +176,8 @@ func (s *session) mine(ctx context.Context, full string) (string, error) {
 	return full, nil
 }
 
-// sweep deletes, in the background, what there is of a transaction's nodes that nobody owns, and that may have been created in the session
-// doubted. With its protected nodes go the ephemeral ones that were created with them under names of their own: where one is, all are.
+// sweep deletes, in the background, what there is of a transaction's protected nodes that nobody owns, and that may have been created in the
+// session doubted.
 func (o ops) sweep(nodes []creation, doubted *session) {
 	first := nodes[slices.IndexFunc(nodes, func(n creation) bool { return n.guid != "" })].full
 	c, where := call{name: "sweep", path: first, full: first, may: repeatable}, o
@@ -192,7 +192,7 @@ func (o ops) sweep(nodes []creation, doubted *session) {
 		}
 		var owned []string
 		for i, full := range found {
-			if full != "" && (nodes[i].guid != "" || nodes[i].ephemeral()) {
+			if full != "" && nodes[i].guid != "" {
 				owned = append(owned, full)
 			}
 		}

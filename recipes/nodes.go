@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,10 +36,9 @@ type Lock struct {
 
 // Node is one lock node of a Grant.
 type Node struct {
-	Path   string
-	Reused bool             // others may have a node of that name when it is gone
-	Watch  *framework.Watch // for its data, if there is one already
-	Data   []byte           // what was read with Watch
+	Path  string
+	Watch *framework.Watch // for its data, if there is one already
+	Data  []byte           // what was read with Watch
 }
 
 // NewHold makes the first level of ownership of lock nodes. It is for recipes.
@@ -89,19 +89,8 @@ func (n *nodes) forsake(reason error) {
 	case errors.Is(reason, framework.ErrSuspended):
 		n.Session.DeleteLater(n.paths()...)
 	case errors.As(reason, &gone) && len(n.Nodes) > 1:
-		n.Session.DeleteLater(n.left(gone.node)...)
+		n.Session.DeleteLater(slices.DeleteFunc(n.paths(), func(path string) bool { return path == gone.node })...)
 	}
-}
-
-// left are the nodes to delete when one is gone: it too if its name is never used again, with which those are deleted whose names are.
-func (n *nodes) left(gone string) []string {
-	var paths []string
-	for _, node := range n.Nodes {
-		if node.Path != gone || !node.Reused {
-			paths = append(paths, node.Path)
-		}
-	}
-	return paths
 }
 
 // giveUp deletes the nodes, in one transaction. A node that is gone already was deleted by somebody else while we held it. A session

@@ -205,7 +205,6 @@ func TestNewRefusesWhatCannotBeASemaphore(t *testing.T) {
 		"limit at the root":  {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("/")}, "node of its own"},
 		"limit among leases": {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("/s/leases")}, "node of its own"},
 		"limit among locks":  {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("/s/locks")}, "node of its own"},
-		"limit among slots":  {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("/s/slots")}, "node of its own"},
 	} {
 		s, err := semaphore.New(row.client, row.path, row.permits, row.opts...)
 		require.ErrorContains(t, err, row.says, name)

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -130,19 +131,7 @@ func (c *candidate) attempt(ctx context.Context) (*recipes.Hold, error) {
 	if !c.fits(leases, c.limit.reading) {
 		return nil, queue.ErrBusy
 	}
-	hold, err := c.exchange(ctx, c.turn, c.limit.reading)
-	if !errors.Is(err, queue.ErrBusy) {
-		return hold, err
-	}
-	enough, changed, err := c.lookAtSlots(ctx, c.turn, c.limit.permits) // slots are missing, not permits
-	c.changed = changed
-	switch {
-	case err != nil:
-		return nil, err
-	case enough:
-		return nil, queue.ErrAgain
-	}
-	return nil, queue.ErrBusy
+	return c.exchange(ctx, c.turn, c.limit.reading)
 }
 
 // ended says of an error that ended a wait for others that it was one.
@@ -198,80 +187,59 @@ func (a *admission) exchange(ctx context.Context, turn *queue.Turn, r reading) (
 
 // take makes the transaction that creates leases, and whatever goes with them, if the limit is still r.
 func (a *admission) take(ctx context.Context, s *framework.Session, r reading, with []framework.Op, count ...*queue.Dir) (queue.Entered, error) {
-	nodes, err := a.nodes(ctx, s, r)
+	names, free, err := a.names(ctx, s, r)
 	if err != nil {
 		return queue.Entered{}, err
 	}
 	limit := a.limit.check(r)
-	done, err := queue.Entry{Nodes: nodes, Count: count, With: append(limit, with...)}.Do(ctx, s)
+	e := queue.Entry{Count: count, With: slices.Concat(limit, free, with)}
+	for _, name := range names {
+		e.Nodes = append(e.Nodes, queue.NewNode{Dir: a.leases.Dir, Name: name, Data: a.data, Options: queue.OwnNode()})
+	}
+	done, err := e.Do(ctx, s)
 	var refused *queue.RefusedError
 	switch {
-	case errors.As(err, &refused) && refused.Op < len(limit) && (errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode)):
+	case !errors.As(err, &refused):
+		return done, err
+	case refused.Op < len(limit):
 		a.limit.forget()
 		return queue.Entered{}, queue.ErrAgain
-	case refused != nil && errors.Is(err, zk.ErrBadVersion):
-		return queue.Entered{}, queue.ErrAgain // the place in line
-	case refused != nil && errors.Is(err, zk.ErrNoNode):
+	case errors.Is(err, zk.ErrBadVersion), refused.Op < len(limit)+len(free):
+		return queue.Entered{}, queue.ErrAgain
+	case errors.Is(err, zk.ErrNoNode):
 		return queue.Entered{}, queue.ErrVanished // the place in line
-	case errors.Is(err, zk.ErrNodeExists) && a.slots != nil:
-		return queue.Entered{}, queue.ErrAgain // somebody else has taken the slot
 	}
-	return done, err
+	return queue.Entered{}, err
 }
 
-// nodes are a lease for each permit, and a slot.
-func (a *admission) nodes(ctx context.Context, s *framework.Session, r reading) ([]queue.NewNode, error) {
-	var nodes []queue.NewNode
-	for range a.n {
-		nodes = append(nodes, queue.NewNode{Dir: a.leases.Dir, Name: leaseMarker, Data: a.data, Options: queue.OwnNode()})
+// names are those of n leases, and the operations by which a transaction fails if they are not free any more. A lease with a slot has it in
+// its name, so that both end at once. Two who choose the same slot both write leases, as everybody does who takes permits.
+func (a *admission) names(ctx context.Context, s *framework.Session, r reading) (names []string, free []framework.Op, err error) {
+	if !a.slots {
+		return slices.Repeat([]string{leaseMarker}, a.n), nil, nil
 	}
-	if a.slots == nil {
-		return nodes, nil
+	leases, stat, err := s.Children(ctx, a.leases.Path())
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil, cmp.Or(a.leases.Make(ctx, s), queue.ErrAgain)
 	}
-	free, err := a.freeSlots(ctx, s, r.permits)
-	for _, i := range free {
-		nodes = append(nodes, queue.NewNode{
-			Dir: a.slots, Name: strconv.Itoa(i), Data: a.data, Options: []framework.CreateOption{framework.Ephemeral()},
-		})
+	if err != nil {
+		return nil, nil, err
 	}
-	return nodes, err
-}
-
-// freeSlots are the n smallest numbers that nobody has.
-func (a *admission) freeSlots(ctx context.Context, s *framework.Session, permits int) ([]int, error) {
-	taken, _, err := s.Children(ctx, a.slots.Path())
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return nil, err
-	}
-	free := a.pick(taken, permits)
-	if len(free) < a.n {
-		return nil, queue.ErrBusy
-	}
-	return free, nil
-}
-
-// pick leaves out numbers that are taken. There are as many as there are permits, so that if too few are free although there are permits,
-// somebody is about to withdraw, or has lost a lease and not yet the slot, or has put something there that is no slot.
-func (a *admission) pick(taken []string, permits int) (free []int) {
-	for i := 0; i < permits && len(free) < a.n; i++ {
-		if !slices.Contains(taken, strconv.Itoa(i)) {
-			free = append(free, i)
+	taken := map[int]bool{}
+	for _, name := range leases {
+		if slot, ok := slotOf(name); ok {
+			taken[slot] = true
 		}
 	}
-	return free
-}
-
-// lookAtSlots tells whether there are enough slots, with a watch.
-func (a *admission) lookAtSlots(ctx context.Context, turn *queue.Turn, permits int) (enough bool, changed *framework.Watch, err error) {
-	var taken []string
-	changed, err = queue.Patiently(ctx, turn.Session(), func(ctx context.Context) (w *framework.Watch, err error) {
-		taken, _, w, err = turn.Session().ChildrenW(ctx, a.slots.Path())
-		return w, err
-	})
-	if errors.Is(err, zk.ErrNoNode) {
-		err = nil // then none is taken
+	for slot := 0; slot < r.permits && len(names) < a.n; slot++ {
+		if !taken[slot] {
+			names = append(names, slotMarker+strconv.Itoa(slot)+"-"+leaseMarker)
+		}
 	}
-	return len(a.pick(taken, permits)) == a.n, changed, err
+	if len(names) < a.n {
+		return nil, nil, queue.ErrBusy
+	}
+	return names, []framework.Op{framework.CheckOp(a.leases.Path(), stat.Version)}, nil
 }
 
 // hold makes a hold of permits that were taken, if the limit was r. data is what somebody may have written to the place in line.
@@ -297,8 +265,8 @@ func (a *admission) hold(ctx context.Context, s *framework.Session, t queue.Ente
 		Recipe:  a.lock.Recipe,
 		Locks:   []recipes.Lock{{Path: a.path, Key: a.leases.Key(), Token: token}},
 	}
-	for i, node := range t.Nodes {
-		g.Nodes = append(g.Nodes, recipes.Node{Path: node, Reused: i >= a.n}) // the slots
+	for _, node := range t.Nodes {
+		g.Nodes = append(g.Nodes, recipes.Node{Path: node})
 	}
 	g.Nodes[0].Data = data
 	return recipes.NewHold(g), nil
@@ -327,14 +295,24 @@ func (a *admission) Holder(ctx context.Context) (recipes.Participant, error) {
 	return a.leases.First(ctx, leaseMarker)
 }
 
+// slotMarker is in front of the number of a slot in the name of a lease.
+const slotMarker = "slot-"
+
+// slotOf is the slot in the name of a lease.
+func slotOf(name string) (slot int, ok bool) {
+	_, rest, _ := strings.Cut(name, "-"+slotMarker)
+	digits, _, ok := strings.Cut(rest, "-"+leaseMarker)
+	slot, err := strconv.Atoi(digits)
+	return slot, ok && err == nil && slot >= 0
+}
+
 // Slots are the numbers of a hold's permits, in the order of size: from 0 to less than the limit, each of them nobody else's while the hold is
 // valid. Nil if it is not a hold of a semaphore that was made WithSlots.
 func Slots(h *recipes.Hold) []int {
 	var slots []int
 	for _, node := range h.Paths() {
-		n, err := strconv.Atoi(path.Base(node))
-		if err == nil && path.Base(path.Dir(node)) == "slots" {
-			slots = append(slots, n)
+		if slot, ok := slotOf(path.Base(node)); ok {
+			slots = append(slots, slot)
 		}
 	}
 	return slots

@@ -36,7 +36,8 @@
 // # Nodes
 //
 // <path>/leases/_c_<uuid>-lease-<sequence> for each permit, and <path>/locks/_c_<uuid>-lock-<sequence> for those who wait, ephemeral and
-// sequential, with the host's IP address as data, unless WithData or WithIdentity says otherwise; <path>/slots/<number>, ephemeral, WithSlots.
+// sequential, with the host's IP address as data, unless WithData or WithIdentity says otherwise; with
+// WithSlots leases are called _c_<uuid>-slot-<number>-lease-<sequence>.
 // path holds the limit in four bytes, big endian, unless it is shared, or something of another length
 // is there. The data of locks and leases is
 // written with each acquire, as it was when first read; where their ACL forbids that, everybody stands in line. Other children of leases are

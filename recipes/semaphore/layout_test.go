@@ -104,7 +104,7 @@ func TestDirectoriesKeepTheirData(t *testing.T) {
 	path, c := testzk.Path(t), testzk.Connected(t, testzk.Connect())
 	o := testzk.Observer(t)
 	require.NoError(t, c.CreateContainers(testzk.Context(t), path))
-	for _, dir := range []string{"/leases", "/locks", "/slots"} {
+	for _, dir := range []string{"/leases", "/locks"} {
 		_, err := o.Create(path+dir, []byte("precious"), zk.FlagPersistent, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
 	}
@@ -114,7 +114,7 @@ func TestDirectoriesKeepTheirData(t *testing.T) {
 	crowd(t, s, 1, 1)
 	release(t, hold)
 	release(t, waiter.won(t))
-	for _, dir := range []string{"/leases", "/locks", "/slots"} {
+	for _, dir := range []string{"/leases", "/locks"} {
 		data, _, err := o.Get(path + dir)
 		require.NoError(t, err)
 		require.Equal(t, "precious", string(data), dir)
@@ -180,33 +180,6 @@ func TestContainersThatAreReapedInBetweenAreMadeAnew(t *testing.T) {
 		})
 	}
 	running.Wait()
-}
-
-// Who does not look before standing in line may find that there are no leases, or that there were none a moment ago.
-func TestFirstInLineWhoFindsNoLeasesSeesThoseThatComeThen(t *testing.T) {
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		s := newSemaphore(t, client(t, srv, "s"), "/sem", 1, semaphore.WithSlots())
-		other := newSemaphore(t, client(t, srv, "other"), "/sem", 1, semaphore.WithSlots())
-		hold := acquire(t, other, 1)
-		waiter := start(t, s, 1)
-		time.Sleep(time.Second)
-		release(t, hold)
-		release(t, waiter.won(t)) // from now on it stands in line at once
-		require.NoError(t, srv.Delete("/sem/leases"))
-		// The other one takes a permit the direct way when the leases have been made, and is slow to take it back.
-		exchange := srv.On(zktest.Match{Client: "s", Op: zktest.OpGetChildren2, Path: "/sem/slots"}, zktest.Hold())
-		waiter = start(t, s, 1)
-		require.NoError(t, exchange.Wait(t.Context()))
-		back := srv.On(zktest.Match{Client: "other", Op: zktest.OpMulti, Path: "/sem/leases"}, zktest.Hold())
-		second := start(t, other, 1)
-		require.NoError(t, back.Wait(t.Context()))
-		exchange.Release()
-		time.Sleep(100 * time.Millisecond)
-		back.Release()
-		release(t, waiter.won(t))
-		release(t, second.won(t))
-		nobody(t, srv, "/sem")
-	})
 }
 
 // The containers go when nobody has used the semaphore for a while, also if nobody ever had to wait.

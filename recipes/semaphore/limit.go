@@ -56,7 +56,7 @@ func newLimit(path string, permits int, shared string) (*limit, error) {
 	if err := framework.CheckPath(shared); err != nil {
 		return nil, fmt.Errorf("shared limit: %w", err)
 	}
-	if shared == "/" || shared == path+"/locks" || shared == path+"/leases" || shared == path+"/slots" {
+	if shared == "/" || shared == path+"/locks" || shared == path+"/leases" {
 		return nil, fmt.Errorf("shared limit: %w %q: it needs a node of its own", framework.ErrInvalidPath, shared)
 	}
 	return &limit{node: shared, permits: permits, shared: true}, nil

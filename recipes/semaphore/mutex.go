@@ -18,7 +18,7 @@ type Mutex struct{ semaphore *Semaphore }
 // NewMutex makes a mutex on path, as New does of a semaphore. WithSharedLimit and WithSlots are not for a mutex.
 func NewMutex(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 	s, err := newSemaphore(c, "semaphore-mutex", path, 1, opts)
-	if err == nil && (s.limit.shared || s.slots != nil) {
+	if err == nil && (s.limit.shared || s.slots) {
 		err = errors.New("WithSharedLimit and WithSlots are not for a mutex")
 	}
 	if err != nil {

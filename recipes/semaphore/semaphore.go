@@ -26,7 +26,7 @@ type Semaphore struct {
 	lock   *queue.Lock // nil in the zero value; who is at the front of its line may take permits
 	locks  *queue.Line // of lock
 	leases *queue.Line // in which nobody waits
-	slots  *queue.Dir  // nil: permits have none
+	slots  bool        // permits have one
 	data   []byte
 	limit  *limit
 	rush   atomic.Bool // there were others the last time, so it saves requests to stand in line at once
@@ -106,11 +106,9 @@ func newSemaphore(c *framework.Client, recipe, path string, permits int, opts []
 		leases: queue.NewLine(c, path+"/leases", queue.Rules{Name: leaseMarker, Block: []string{leaseMarker}}, data),
 		locks:  queue.NewLine(c, path+"/locks", queue.Exclusive, data),
 		limit:  l,
+		slots:  cfg.slots,
 	}
 	s.lock = queue.New(queue.Spec{Client: c, Recipe: recipe, Paths: []string{path}, Lines: []*queue.Line{s.locks}})
-	if cfg.slots {
-		s.slots = queue.NewDir(path + "/slots")
-	}
 	return s, nil
 }
 

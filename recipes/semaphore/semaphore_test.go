@@ -118,7 +118,7 @@ func crowd(t testing.TB, s *semaphore.Semaphore, permits, waiters int) []recipes
 // empty waits until nothing is left of permits, waiters and slots.
 func empty(t testing.TB, path string) {
 	t.Helper()
-	for _, dir := range []string{"/leases", "/locks", "/slots"} {
+	for _, dir := range []string{"/leases", "/locks"} {
 		testzk.Empty(t, path+dir)
 	}
 }
@@ -156,7 +156,7 @@ func client(t testing.TB, srv *zktest.Server, name string, opts ...framework.Opt
 func nobody(t testing.TB, srv *zktest.Server, path string) {
 	t.Helper()
 	time.Sleep(2 * simTimeout)
-	for _, dir := range []string{"/leases", "/locks", "/slots"} {
+	for _, dir := range []string{"/leases", "/locks"} {
 		if srv.Exists(path + dir) {
 			children, err := srv.Children(path + dir)
 			require.NoError(t, err)

@@ -3,12 +3,10 @@ package semaphore_test
 import (
 	"context"
 	"math/rand/v2"
-	"path"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
@@ -29,11 +27,7 @@ func TestSlotsAreTheSmallestNumbersThatNobodyHas(t *testing.T) {
 	release(t, one)
 	again := acquire(t, another(t, root, 4, semaphore.WithSlots()), 2)
 	require.Equal(t, []int{0, 3}, semaphore.Slots(again))
-	data, stat, err := testzk.Observer(t).Get(root + "/slots/3")
-	require.NoError(t, err)
-	require.NotEmpty(t, data)
-	require.NotZero(t, stat.EphemeralOwner)
-	require.Equal(t, again.Token(), stat.Czxid)
+	require.Regexp(t, `^`+root+`/leases/_c_[0-9a-f-]{36}-slot-3-lease-\d{10}$`, again.Paths()[1], "the lease tells")
 	release(t, two, again)
 	require.Equal(t, []int{0, 3}, semaphore.Slots(again), "also when it is over")
 	empty(t, root)
@@ -177,116 +171,4 @@ func abandon(t *testing.T, srv *zktest.Server, inLine bool, action zktest.Action
 	require.Equal(t, []int{0, 1, 2}, semaphore.Slots(all), "all of them are free")
 	release(t, all)
 	nobody(t, srv, "/sem")
-}
-
-// What somebody has put there is not ours to delete: the number is not free, and who finds too few waits, without asking over and over.
-func TestStrayChildrenOfSlotsCostNumbersAndNoRequests(t *testing.T) {
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		for _, stray := range []string{"0", "x", "00", "+1", "7"} {
-			require.NoError(t, srv.Create("/sem/slots/"+stray, nil))
-		}
-		s := newSemaphore(t, client(t, srv, "s"), "/sem", 3, semaphore.WithSlots())
-		hold := acquire(t, s, 2)
-		require.Equal(t, []int{1, 2}, semaphore.Slots(hold))
-		refused(t, s, 1)
-		waiter := start(t, s, 1)
-		time.Sleep(time.Second)
-		before := srv.Requests().Total()
-		time.Sleep(time.Second)
-		require.Less(t, srv.Requests().Total()-before, 20, "it asks over and over")
-		require.True(t, waiter.waiting())
-		release(t, hold)
-		require.Equal(t, []int{1}, semaphore.Slots(waiter.won(t)))
-		hold = acquire(t, s, 1)
-		require.Equal(t, []int{2}, semaphore.Slots(hold))
-		last := start(t, s, 1)
-		time.Sleep(time.Second)
-		require.True(t, last.waiting())
-		require.NoError(t, srv.Delete("/sem/slots/0"))
-		require.NoError(t, srv.Create("/sem/slots/0", nil)) // which is seen, and of no use
-		time.Sleep(time.Second)
-		require.NoError(t, srv.Delete("/sem/slots/0"))
-		require.Equal(t, []int{0}, semaphore.Slots(last.won(t)))
-		release(t, waiter.hold, hold, last.hold)
-		for _, stray := range []string{"x", "00", "+1", "7"} {
-			require.True(t, srv.Exists("/sem/slots/"+stray))
-		}
-	})
-}
-
-// A hold that has lost a lease gives its slots back a moment later, and they are all that the next one waits for.
-func TestFirstInLineHearsOfSlotsThatComeAfterTheirLeases(t *testing.T) {
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		holder := newSemaphore(t, client(t, srv, "holder"), "/sem", 1, semaphore.WithSlots())
-		hold := acquire(t, holder, 1)
-		waiter := start(t, newSemaphore(t, client(t, srv, "waiter"), "/sem", 1, semaphore.WithSlots()), 1)
-		time.Sleep(time.Second)
-		late := srv.On(zktest.Match{Client: "holder", Op: zktest.OpDelete, Path: "/sem/slots"}, zktest.Delay(time.Second))
-		require.NoError(t, srv.Delete(hold.Path()))
-		began := time.Now()
-		release(t, waiter.won(t))
-		require.Less(t, time.Since(began), 2*time.Second)
-		require.Equal(t, 1, late.Hits())
-		nobody(t, srv, "/sem")
-	})
-}
-
-// The answer to the deletion of what is left of a hold is lost, and by the time it is repeated the number is somebody else's.
-func TestDeletionThatIsRepeatedSparesTheSlotOfTheNextOne(t *testing.T) {
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		s := newSemaphore(t, client(t, srv, "s"), "/sem", 1, semaphore.WithSlots())
-		next := newSemaphore(t, client(t, srv, "next"), "/sem", 1, semaphore.WithSlots())
-		hold := acquire(t, s, 1)
-		fault := srv.On(zktest.Match{Client: "s", Op: zktest.OpDelete}, zktest.DropAfter())
-		cut := srv.Client("s")
-		go func() {
-			_ = fault.Wait(t.Context())
-			cut.Refuse(true)
-		}()
-		waiter := start(t, next, 1)
-		time.Sleep(time.Second)
-		require.NoError(t, srv.Delete(hold.Path()))
-		<-hold.Done()
-		require.Equal(t, []int{0}, semaphore.Slots(waiter.won(t)))
-		cut.Refuse(false)
-		time.Sleep(2 * time.Second)
-		require.Equal(t, 1, fault.Hits())
-		require.NoError(t, waiter.hold.Err())
-		require.True(t, srv.Exists("/sem/slots/0"), "deleted behind its owner's back")
-		release(t, waiter.hold)
-	})
-}
-
-// Nobody looks after a slot that is deleted by accident: the next one may have it before the holder hears of it.
-func TestHoldThatHasLostItsSlotSparesThatOfTheNextOne(t *testing.T) {
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		s := newSemaphore(t, client(t, srv, "s"), "/sem", 2, semaphore.WithSlots())
-		next := newSemaphore(t, client(t, srv, "next"), "/sem", 2, semaphore.WithSlots())
-		hold := acquire(t, s, 1)
-		time.Sleep(time.Second) // it is watched
-		srv.Client("s").HoldEvents()
-		require.NoError(t, srv.Delete("/sem/slots/0"))
-		later := acquire(t, next, 1)
-		require.Equal(t, []int{0}, semaphore.Slots(later))
-		srv.Client("s").ReleaseEvents()
-		<-hold.Done()
-		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted)
-		time.Sleep(time.Second)
-		require.NoError(t, later.Err())
-		require.True(t, srv.Exists("/sem/slots/0"))
-		release(t, later)
-		nobody(t, srv, "/sem")
-	})
-}
-
-func TestSlotThatMustNotBeListedIsTheCallersError(t *testing.T) {
-	root := testzk.Path(t)
-	c := testzk.Connected(t, testzk.Connect())
-	require.NoError(t, c.CreateContainers(testzk.Context(t), root+"/slots"))
-	_, err := c.SetACL(testzk.Context(t), root+"/slots", zk.WorldACL(zk.PermAll&^zk.PermRead), -1)
-	require.NoError(t, err)
-	_, err = newSemaphore(t, c, root, 1, semaphore.WithSlots()).Acquire(testzk.Context(t))
-	require.ErrorIs(t, err, zk.ErrNoAuth)
-	require.ErrorContains(t, err, path.Base(root))
-	crowd(t, newSemaphore(t, c, root, 1), 0, 0)
 }
