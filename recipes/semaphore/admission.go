@@ -269,7 +269,7 @@ func (a *admission) hold(ctx context.Context, s *framework.Session, t queue.Ente
 		g.Nodes = append(g.Nodes, recipes.Node{Path: node})
 	}
 	g.Nodes[0].Data = data
-	return recipes.NewHold(g), nil
+	return a.lock.Begin(g), nil
 }
 
 // used tells whether anybody has a permit, or waits for one; if not, still is the operation by which a transaction fails if somebody has

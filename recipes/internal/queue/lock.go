@@ -245,8 +245,13 @@ func (l *Lock) grant(ctx context.Context, places []*place, doubtful bool) (*reci
 		lock, node := p.granted()
 		g.Locks, g.Nodes = append(g.Locks, lock), append(g.Nodes, node)
 	}
-	l.log.Debug("acquired", zap.Int64("session", session.ID()), zap.Int64("token", g.Locks[0].Token))
-	return recipes.NewHold(g), nil
+	return l.Begin(g), nil
+}
+
+// Begin makes a hold of the lock.
+func (l *Lock) Begin(g recipes.Grant) *recipes.Hold {
+	l.log.Debug("acquired", zap.Int64("session", g.Session.ID()), zap.Int64("token", g.Locks[0].Token))
+	return recipes.NewHold(g)
 }
 
 func confirmAll(ctx context.Context, places []*place) error {
