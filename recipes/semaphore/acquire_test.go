@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
@@ -202,6 +204,8 @@ func TestNewRefusesWhatCannotBeASemaphore(t *testing.T) {
 		"nil option":         {c, "/s", 1, []semaphore.Option{nil}, "option 0 is nil"},
 		"two kinds of data":  {c, "/s", 1, []semaphore.Option{semaphore.WithData(nil), semaphore.WithIdentity()}, "WithIdentity"},
 		"limit at no path":   {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("limit")}, `"limit"`},
+		"limit nowhere":      {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("")}, `""`},
+		"limit as a lease":   {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("/s/leases/l")}, "node of its own"},
 		"limit at the root":  {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("/")}, "node of its own"},
 		"limit among leases": {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("/s/leases")}, "node of its own"},
 		"limit among locks":  {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("/s/locks")}, "node of its own"},
@@ -210,6 +214,26 @@ func TestNewRefusesWhatCannotBeASemaphore(t *testing.T) {
 		require.ErrorContains(t, err, row.says, name)
 		require.Nil(t, s, name)
 	}
+}
+
+func TestWhoGetsPermitsSaysSoInTheLog(t *testing.T) {
+	path := testzk.Path(t)
+	core, logs := observer.New(zap.DebugLevel)
+	s := newSemaphore(t, testzk.Connected(t, testzk.Connect(), framework.WithLogger(zap.New(core))), path, 2)
+	logged := func(hold *recipes.Hold, times int) {
+		entries := logs.FilterMessage("acquired").All()
+		require.Len(t, entries, times)
+		require.Equal(t, path, entries[times-1].ContextMap()["path"])
+		require.Equal(t, hold.Token(), entries[times-1].ContextMap()["token"])
+	}
+	hold := acquire(t, s, 2)
+	logged(hold, 1)
+	waiter := start(t, s, 1)
+	crowd(t, s, 2, 1)
+	release(t, hold)
+	hold = waiter.won(t)
+	logged(hold, 2)
+	release(t, hold)
 }
 
 func TestZeroValuesAreRefused(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -49,17 +50,19 @@ func (l *limit) check(r reading) []framework.Op {
 	return []framework.Op{framework.CheckOp(l.node, r.version)}
 }
 
-func newLimit(path string, permits int, shared string) (*limit, error) {
-	if shared == "" {
+func newLimit(path string, permits int, shared *string) (*limit, error) {
+	if shared == nil {
 		return &limit{node: path, permits: permits}, nil
 	}
-	if err := framework.CheckPath(shared); err != nil {
+	node := *shared
+	if err := framework.CheckPath(node); err != nil {
 		return nil, fmt.Errorf("shared limit: %w", err)
 	}
-	if shared == "/" || shared == path+"/locks" || shared == path+"/leases" {
-		return nil, fmt.Errorf("shared limit: %w %q: it needs a node of its own", framework.ErrInvalidPath, shared)
+	within := func(dir string) bool { return strings.HasPrefix(node+"/", path+dir+"/") }
+	if node == "/" || within("/locks") || within("/leases") {
+		return nil, fmt.Errorf("shared limit: %w %q: it needs a node of its own", framework.ErrInvalidPath, node)
 	}
-	return &limit{node: shared, permits: permits, shared: true}, nil
+	return &limit{node: node, permits: permits, shared: true}, nil
 }
 
 // admits refuses what can never be had.

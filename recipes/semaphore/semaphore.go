@@ -37,7 +37,7 @@ type Option func(*config)
 
 type config struct {
 	data  queue.NodeData
-	limit string // the node that the limit is in; "": it is fixed
+	limit *string // the node that the limit is in; nil: it is fixed
 	slots bool
 }
 
@@ -57,7 +57,7 @@ func WithIdentity() Option {
 // semaphore is in use. If the node is not there, or empty, it is made, with the number that New was given. Curator: SharedCount, on the
 // same node.
 func WithSharedLimit(node string) Option {
-	return func(c *config) { c.limit = node }
+	return func(c *config) { c.limit = &node }
 }
 
 // WithSlots gives each permit a number, see Slots, that no other permit has at the same time, of those who use this option too: for
@@ -178,7 +178,10 @@ func (s *Semaphore) Participants(ctx context.Context) ([]recipes.Participant, er
 		return nil, err
 	}
 	waiters, err := s.locks.Participants(ctx, queue.Exclusive.Name)
-	return append(holders, waiters...), err
+	if err != nil {
+		return nil, err
+	}
+	return append(holders, waiters...), nil
 }
 
 // Limit is how many permits there are now: as given to New, or as the shared node says. Curator: SharedCount.getCount.
@@ -186,6 +189,14 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if err := s.usable(ctx); err != nil {
 		return 0, err
 	}
+	n, err := s.readLimit(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("limit of %s: %w", s.path, err)
+	}
+	return n, nil
+}
+
+func (s *Semaphore) readLimit(ctx context.Context) (int, error) {
 	session, err := s.client.Session(ctx)
 	if err != nil {
 		return 0, err
@@ -203,7 +214,7 @@ func (s *Semaphore) SetLimit(ctx context.Context, permits int) error {
 		return err
 	}
 	if err := s.limit.set(ctx, s.client, permits); err != nil {
-		return fmt.Errorf("semaphore %s: set limit: %w", s.path, err)
+		return fmt.Errorf("set limit of %s: %w", s.path, err)
 	}
 	return nil
 }

@@ -88,6 +88,7 @@ func TestLimitThatCannotBeReadIsAnErrorWithItsValue(t *testing.T) {
 		}
 		_, err = s.Limit(testzk.Context(t))
 		require.ErrorIs(t, err, semaphore.ErrLimit, name)
+		require.ErrorContains(t, err, "limit of "+path, name)
 		require.NoError(t, s.SetLimit(testzk.Context(t), 1), "which mends it")
 		release(t, acquire(t, s, 1))
 	}
