@@ -186,7 +186,9 @@ func (a *admission) exchange(ctx context.Context, turn *queue.Turn, r reading) (
 }
 
 // take makes the transaction that creates leases, and whatever goes with them, if the limit is still r.
-func (a *admission) take(ctx context.Context, s *framework.Session, r reading, with []framework.Op, count ...*queue.Dir) (queue.Entered, error) {
+func (a *admission) take(
+	ctx context.Context, s *framework.Session, r reading, with []framework.Op, count ...*queue.Dir,
+) (queue.Entered, error) {
 	names, free, err := a.names(ctx, s, r)
 	if err != nil {
 		return queue.Entered{}, err
@@ -306,8 +308,8 @@ func slotOf(name string) (slot int, ok bool) {
 	return slot, ok && err == nil && slot >= 0
 }
 
-// Slots are the numbers of a hold's permits, in the order of size: from 0 to less than the limit, each of them nobody else's while the hold is
-// valid. Nil if it is not a hold of a semaphore that was made WithSlots.
+// Slots are the numbers of a hold's permits, in the order of size: from 0 to less than the limit, each of them nobody else's while the hold
+// is valid. Nil if it is not a hold of a semaphore that was made WithSlots, or nil.
 func Slots(h *recipes.Hold) []int {
 	var slots []int
 	for _, node := range h.Paths() {

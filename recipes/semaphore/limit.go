@@ -108,8 +108,8 @@ var errChanged = errors.New("semaphore: the limit has changed")
 // usage is Semaphore.used.
 type usage func(context.Context, *framework.Session) (inUse bool, still framework.Op, err error)
 
-// confirm makes sure that a limit that is fixed was r in a transaction that found it at r's version: a semaphore that nobody uses is reaped,
-// and its next node begins with the versions of the last. As long as leases are the same, so is the node above.
+// confirm makes sure that a limit that is fixed was r in a transaction that found it at r's version: a semaphore that nobody uses is
+// reaped, and its next node begins with the versions of the last. As long as leases are the same, so is the node above.
 func (l *limit) confirm(ctx context.Context, s *framework.Session, r reading, leases *zk.Stat) error {
 	if l.shared || r.version < 0 || leases != nil && leases.Czxid == r.leases {
 		return nil

@@ -15,7 +15,7 @@ import (
 // Curator: InterProcessSemaphoreMutex.
 type Mutex struct{ semaphore *Semaphore }
 
-// NewMutex makes a mutex on path, as New does of a semaphore. WithSharedLimit and WithSlots are not for a mutex.
+// NewMutex makes a mutex on path, as New makes a semaphore. It refuses WithSharedLimit and WithSlots, which are not for a mutex.
 func NewMutex(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 	s, err := newSemaphore(c, "semaphore-mutex", path, 1, opts)
 	if err == nil && (s.limit.shared || s.slots) {

@@ -14,7 +14,8 @@ import (
 // leaseMarker is what the names of permits end in, before the sequence number. Curator's, to the byte.
 const leaseMarker = "lease-"
 
-// ErrLimit means that processes which use a semaphore now do not agree on how many permits it has, or that its limit cannot be read.
+// ErrLimit means that a number of permits does not fit: processes which use a semaphore now do not agree on its limit, more permits are
+// wanted than a fixed limit allows, the node of a shared limit holds no number, or SetLimit cannot set it.
 var ErrLimit = errors.New("semaphore: limit")
 
 // Semaphore gives out a limited number of permits, first come, first served, to processes and to the goroutines of one. It has no state of
@@ -54,8 +55,8 @@ func WithIdentity() Option {
 }
 
 // WithSharedLimit takes the number of permits from a node, from which all processes take it and in which SetLimit changes it while the
-// semaphore is in use. If the node is not there, or empty, it is made, with the number that New was given. Curator: SharedCount, on the
-// same node.
+// semaphore is in use. If the node is not there it is made, to stay, with the number that New was given; that is also put into an empty
+// one. It may be the semaphore's own path, but not locks, leases or slots below that. Curator: SharedCount, on the same node.
 func WithSharedLimit(node string) Option {
 	return func(c *config) { c.limit = &node }
 }
@@ -68,7 +69,7 @@ func WithSlots() Option {
 
 // New makes a semaphore of so many permits on path, which is a node of its own. Missing nodes are created as containers at the first
 // acquire. New asks no server; it refuses a nil or zero client, a path that is none, "/", and a number of permits that is not
-// positive, and says why.
+// positive, or larger than 2147483647, and says why.
 func New(c *framework.Client, path string, permits int, opts ...Option) (*Semaphore, error) {
 	s, err := newSemaphore(c, "semaphore", path, permits, opts)
 	if err != nil {
@@ -128,13 +129,16 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 }
 
 // AcquireN waits in line until n permits are free at the same time, and acquires all of them, as one hold, or none: who waits has no
-// permit that others could wait for. So those who want many keep those behind them waiting, too.
+// permit that others could wait for. So those who want many keep those behind them waiting, too. They are also released as one: who wants
+// to give them back one by one acquires them one by one.
 //
 // ctx bounds the waiting, never the hold. A ctx that has ended loses even if permits are free. It fails
 //
-//   - at once if n is not positive, or larger than a limit that is fixed;
+//   - at once if n is not positive, or, with ErrLimit, if it is larger than a limit that is fixed;
+//   - with framework.ErrTooLarge if n nodes are too many for one transaction, as some thousands are;
 //   - when ctx ends: matching recipes.ErrNotAcquired too if others were ahead, or permits missing;
-//   - with ErrLimit, naming both numbers, if the limit is fixed and others use the semaphore with another one;
+//   - with ErrLimit, naming both numbers, if the limit is fixed and others use the semaphore with another one; or what the node says, if
+//     the limit is shared and that is no number of permits;
 //   - when entering the line fails: framework.ErrNotConnected once the client's retry policy is exhausted, zk.ErrNoAuth, ... That
 //     includes entering it again after the place was lost;
 //   - with framework.ErrClosed when the client is closed.
@@ -146,14 +150,16 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) (*recipes.Hold, error) 
 	return s.acquire(ctx, n, (*queue.Lock).Acquire)
 }
 
-// TryAcquireN is AcquireN without waiting for others: recipes.ErrNotAcquired if somebody waits or there are not enough permits, which takes
-// two reads or three and leaves no trace. It still waits for a connection, by the client's retry policy, as long as ctx lasts. Curator:
-// acquire(qty, 0).
+// TryAcquireN is AcquireN without waiting for others: recipes.ErrNotAcquired if somebody waits or there are not enough permits, which
+// takes two reads, or three if the limit is shared, and leaves no trace. It still waits for a connection, by the client's retry policy,
+// as long as ctx lasts. Curator: acquire(qty, 0).
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*recipes.Hold, error) {
 	return s.acquire(ctx, n, (*queue.Lock).Try)
 }
 
-func (s *Semaphore) acquire(ctx context.Context, n int, how func(*queue.Lock, context.Context) (*recipes.Hold, error)) (*recipes.Hold, error) {
+func (s *Semaphore) acquire(
+	ctx context.Context, n int, how func(*queue.Lock, context.Context) (*recipes.Hold, error),
+) (*recipes.Hold, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
@@ -184,7 +190,9 @@ func (s *Semaphore) Participants(ctx context.Context) ([]recipes.Participant, er
 	return append(holders, waiters...), nil
 }
 
-// Limit is how many permits there are now: as given to New, or as the shared node says. Curator: SharedCount.getCount.
+// Limit asks the servers how many permits there are now: as given to New, or as the shared node says. Like an acquire it notes the number
+// where none is noted, or another one while nobody uses the semaphore, and fails with ErrLimit where an acquire does. Curator:
+// SharedCount.getCount.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if err := s.usable(ctx); err != nil {
 		return 0, err
@@ -206,9 +214,10 @@ func (s *Semaphore) readLimit(ctx context.Context) (int, error) {
 	return r.permits, err
 }
 
-// SetLimit changes the number of permits of a semaphore that was made WithSharedLimit, for all who use it. More permits go to those who wait,
-// first come, first served, as many as there are; fewer take nothing away, but until enough are released nobody is let in. Nobody who is
-// let in after SetLimit has returned is so by an older limit; 0 lets nobody in. Curator: SharedCount.setCount.
+// SetLimit changes the number of permits of a semaphore that was made WithSharedLimit, for all who use it. More permits go to those who
+// wait, first come, first served, as many as there are; fewer take nothing away, but until enough are released nobody is let in. Nobody
+// who is let in after SetLimit has returned is so by an older limit; 0 lets nobody in. It fails with ErrLimit if the limit is fixed, or
+// permits is negative or larger than 2147483647; otherwise like framework.Client.Set of any version. Curator: SharedCount.setCount.
 func (s *Semaphore) SetLimit(ctx context.Context, permits int) error {
 	if err := s.usable(ctx); err != nil {
 		return err
