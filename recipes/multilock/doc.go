@@ -14,14 +14,15 @@
 //
 // # Guarantees
 //
-// Those of package recipes, for all locks together. Multi-locks made by New cannot deadlock with each other. They can with whoever holds one of
-// the locks and waits for another, who is in no line while he does not wait there: [InOrder] is for living with those.
+// Those of package recipes, for all locks together. Multi-locks made by New cannot deadlock with each other, if all of them or none are
+// [InOrder]. They can with whoever holds one of the locks and waits for another, and is in no line there before: InOrder is for living with
+// those. Each lock has a token, see [recipes.Hold.Tokens]: give a resource that one of them protects the token of that lock.
 //
 // # Requests
 //
-// Locks of New that nobody else wants are acquired in one transaction, however many, and released in one. If somebody is ahead, each line in
-// which that is so takes a list and two watched reads, and before the hold begins one transaction makes sure that all places are still there.
-// Of takes what its locks take, one after another.
+// Locks of New that nobody else wants are acquired in one transaction, however many, and released in one. If somebody is ahead, each line
+// in which that is so takes a list and two watched reads, and before the hold begins one transaction makes sure that all places are still
+// there. The first acquire of a MultiLock reads all paths. InOrder and Of take what the locks take, one after another.
 //
 // # Nodes
 //
