@@ -30,18 +30,19 @@
 //	err = written.Release() // other readers come in; writers wait
 //	use(reading.Context(ctx))
 //
-// Writing under the context of only a read hold is ErrUpgrade at once, where Curator waits for ever; TryUpgrade succeeds for the only reader.
+// Writing under the context of only a read hold is ErrUpgrade at once, where Curator waits for ever; TryUpgrade succeeds for the only
+// reader.
 //
 // # Requests
 //
-// Acquired alone, each side is one transaction, and one request to release. A reader among readers takes one list more; who has to wait takes
-// two watched reads, and a list when the last one ahead has gone; a reader saves that where the writer was first in line, so that the
-// readers behind a writer come in by its event alone. Read under write is one transaction.
+// Acquired alone, each side is one transaction, and one request to release. Among others it takes a list more, and who has to wait two
+// watched reads, and another list when the last one ahead has gone; a reader saves that where the writer was first in line, so that the
+// readers behind a writer come in by its event alone. Read under write is one transaction. The first acquire of an RWLock reads path.
 //
 // # Nodes
 //
-// <path>/_c_<uuid>-__READ__<sequence> and <path>/_c_<uuid>-__WRIT__<sequence>, ephemeral and sequential, with the host's IP address as data,
-// unless WithData or WithIdentity says otherwise. A hold beside another one has a node that is not sequential, with the number of the
-// other's. The data of path is written with each acquire, as it was when first read; where its ACL forbids that, an acquire takes three
-// requests.
+// <path>/_c_<uuid>-__READ__<sequence> and <path>/_c_<uuid>-__WRIT__<sequence>, ephemeral and sequential, with the host's IP address as
+// data, unless WithData or WithIdentity says otherwise. A hold beside another one has a node that is not sequential, with the number of
+// the other's. The data of path is written with each acquire, as it was when first read; where its ACL forbids that, an acquire takes
+// three requests.
 package rwlock

@@ -37,8 +37,8 @@ func TestNodesAreCurators(t *testing.T) {
 	}
 }
 
-// Curator: the read node of a downgrade is ephemeral, not sequential, and named with the digits of the write node. Ours of an upgrade is its
-// mirror image.
+// Curator: the read node of a downgrade is ephemeral, not sequential, and named with the digits of the write node. Ours of an upgrade is
+// its mirror image.
 func TestNodesBesideOthersHaveTheirDigits(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect())
 	observer := testzk.Observer(t)

@@ -17,7 +17,7 @@ const (
 )
 
 // ErrUpgrade means that a read hold cannot become a write hold: Write().Acquire under the context of a read hold would wait for
-// itself, and TryUpgrade has found others in front.
+// itself, or TryUpgrade has found others in front.
 var ErrUpgrade = errors.New("rwlock: a read hold cannot be upgraded")
 
 // RWLock is a fair, reentrant lock that any number of readers share, or one writer has alone. It has no state of its own: any number
@@ -134,7 +134,8 @@ func (l *RWLock) refuse(ctx context.Context) acquisition {
 //   - when ctx ends: matching recipes.ErrNotAcquired too if others were in the way;
 //   - when entering the line fails: framework.ErrNotConnected once the client's retry policy is exhausted, zk.ErrNoAuth, ... That
 //     includes entering it again after the place was lost;
-//   - with framework.ErrClosed when the client is closed.
+//   - with framework.ErrClosed when the client is closed;
+//   - with the reason why a write hold ended, such as recipes.ErrNodeDeleted, if reading under it finds that it has.
 //
 // While in line, an outage that ends before the session's deadline costs nothing; when the session is lost, or somebody deletes
 // our node, it queues again at the end. On every failure our node is deleted, in the background if it cannot be done at once.
@@ -144,7 +145,8 @@ func (s *Side) Acquire(ctx context.Context) (*recipes.Hold, error) {
 }
 
 // TryAcquire is Acquire without waiting for others: recipes.ErrNotAcquired if somebody is in the way, which takes one read and leaves no
-// trace. It still waits for a connection, by the client's retry policy, as long as ctx lasts. Curator: acquire(0).
+// trace. Under the context of a read hold a writer fails with ErrUpgrade here, too. It still waits for a connection, by the client's
+// retry policy, as long as ctx lasts. Curator: acquire(0).
 func (s *Side) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return s.acquire(ctx, (*queue.Lock).Try)
 }
