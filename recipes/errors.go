@@ -3,8 +3,8 @@ package recipes
 import "errors"
 
 var (
-	// ErrNotAcquired means that the wait for a lock ended because others were ahead. Where a context ended it, the error also
-	// matches the context's error. Curator: acquire(time, unit) returned false.
+	// ErrNotAcquired means that the wait for a lock ended because others were ahead, or had the permits. Where a context ended it, the
+	// error also matches the context's error. Curator: acquire(time, unit) returned false.
 	ErrNotAcquired = errors.New("recipes: not acquired")
 	// ErrNotHeld means that a hold was released before, or never was one. Curator: IllegalMonitorStateException.
 	ErrNotHeld = errors.New("recipes: not held")

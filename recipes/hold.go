@@ -44,7 +44,7 @@ var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c
 
 // Err is nil while the hold is valid, and then why it ended: ErrNotHeld after Release; framework.ErrSessionLost;
 // framework.ErrClosed; ErrNodeDeleted; framework.ErrSuspended, if the client's loss policy is Strict. If the hold's time has run
-// out without anybody noticing, asking ends it.
+// out without anybody noticing, asking ends it. Curator: isAcquiredInThisProcess, which notices no loss.
 func (h *Hold) Err() error {
 	if h == nil || h.tenure == nil {
 		return ErrNotHeld
@@ -62,7 +62,9 @@ func (h *Hold) reason() error {
 // Token is the fencing token: the czxid of the lock node. A later holder of the lock has a larger one, in whatever session, on
 // whatever incarnation of the parent node; only a restore of the ensemble from a backup sets tokens back. All levels of one
 // ownership share it, and so do holds of one node that was passed on (mutex.WithLocalHandoff). Of several locks held as one
-// (package multilock) it is the largest of Tokens. It stays readable after the end; 0 in the zero value.
+// (package multilock) it is the largest of Tokens, which is not for a resource that only one of them protects. A read hold
+// that was acquired under a write hold, or the reverse, has the token of that, see package rwlock. It stays readable after the end; 0
+// in the zero value.
 func (h *Hold) Token() int64 {
 	var token int64
 	for _, t := range h.Tokens() {
@@ -165,8 +167,8 @@ func (h *Hold) unregister(entry *cancellation) {
 	delete(h.cancels, entry)
 }
 
-// Revoked is closed when somebody asks for the lock back. It is a request: the holder should release soon. See mutex.Revoke.
-// Curator: RevocationListener.
+// Revoked is closed when somebody asks for the lock back. It is a request: the holder should release soon. See Revoke of the
+// recipes; for several nodes a request to one of them is enough. It is nil in the zero value. Curator: RevocationListener.
 func (h *Hold) Revoked() <-chan struct{} {
 	if h == nil || h.tenure == nil {
 		return nil
@@ -186,6 +188,8 @@ func (h *Hold) Revoked() <-chan struct{} {
 //   - ErrReleasePending: the hold was valid until now and is over, and its node may still be in the way: the deletion goes on in the
 //     background, or the session has ended meanwhile and takes the node along, or the servers refuse it (zk.ErrNoAuth), then the
 //     node stays until the session ends.
+//
+// Of several locks that were acquired one after another it returns what came of each, joined. Curator: release, Lease.close, returnAll.
 func (h *Hold) Release() error {
 	if h == nil || h.tenure == nil {
 		return ErrNotHeld

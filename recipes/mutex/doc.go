@@ -17,7 +17,7 @@
 //
 // Those of package recipes: at most one valid hold; first come, first served; a crashed holder's lock is free once the servers
 // expire its session; a fencing token that grows from node to node. An acquire that nobody contends for is one transaction, a
-// release one request; a hand-over takes no request after the servers' event.
+// release one request; a hand-over takes no request after the servers' event. The first acquire of a Mutex reads path.
 //
 // # Reentrancy
 //

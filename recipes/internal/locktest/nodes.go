@@ -86,7 +86,8 @@ func nodeDeletedWhileAway(t *testing.T, k Kind) {
 	}))
 }
 
-// Both go in one transaction, ours first: that the one ahead is gone does not let us in then. Whether that is mistaken is a matter of chance.
+// Both go in one transaction, ours first: that the one ahead is gone does not let us in then. Whether that is mistaken is a matter of
+// chance.
 func nodeDeletedWithTheOneAhead(t *testing.T, k Kind) {
 	s := newStage(t, k)
 	first := s.client()

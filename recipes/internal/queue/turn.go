@@ -34,8 +34,8 @@ func (t *Turn) Data() []byte { return t.place.data }
 // MayWait reports whether the caller waits for others.
 func (t *Turn) MayWait() bool { return t.alarm != nil }
 
-// Await waits until one of the watches has fired, at most two, or there may be trouble with the place itself. It fails with ErrVanished when
-// the turn is over.
+// Await waits until one of the watches has fired, at most two, or there may be trouble with the place itself. It fails with ErrVanished
+// when the turn is over.
 func (t *Turn) Await(ctx context.Context, watches ...*framework.Watch) error {
 	t.alarm.start()
 	return cmp.Or(t.place.rest(ctx, watches...), t.place.session.Err())
@@ -44,8 +44,8 @@ func (t *Turn) Await(ctx context.Context, watches ...*framework.Watch) error {
 // outlastAgain is the pause after a trouble that a place outlasts, beyond that which operations make.
 const outlastAgain = 100 * time.Millisecond
 
-// Outlast returns ErrAgain, after a while, if err is trouble with the connection, which those who wait outlast as long as the session lasts;
-// otherwise err.
+// Outlast returns ErrAgain, after a while, if err is trouble with the connection, which those who wait outlast as long as the session
+// lasts; otherwise err.
 func (t *Turn) Outlast(ctx context.Context, err error) error {
 	if !t.MayWait() || ctx.Err() != nil || !framework.IsTransient(err) || t.place.session.Err() != nil {
 		return err

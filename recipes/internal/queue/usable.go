@@ -22,8 +22,8 @@ func CheckPath(c *framework.Client, path string) error {
 	return nil
 }
 
-// CheckCall refuses a call of a method that cannot work: of a value that is not made by its constructor, without a context, or with one that
-// has ended.
+// CheckCall refuses a call of a method that cannot work: of a value that is not made by its constructor, without a context, or with one
+// that has ended.
 func CheckCall(ctx context.Context, pkg, kind string, made bool) error {
 	switch {
 	case !made:
