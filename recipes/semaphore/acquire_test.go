@@ -236,6 +236,21 @@ func TestWhoGetsPermitsSaysSoInTheLog(t *testing.T) {
 	release(t, hold)
 }
 
+// Who waits for more permits than there are does not wait for anybody.
+func TestWarningOfALongWaitSaysThatNobodyHasAPermit(t *testing.T) {
+	path := testzk.Path(t)
+	core, logs := observer.New(zap.WarnLevel)
+	c := testzk.Connected(t, testzk.Connect(), framework.WithLogger(zap.New(core)), framework.WithWaitWarning(10*time.Millisecond))
+	waiter := start(t, newSemaphore(t, c, path, 1, semaphore.WithSharedLimit(path+"/limit")), 2)
+	warnings := func() *observer.ObservedLogs { return logs.FilterMessage("still waiting") }
+	testzk.Eventually(t, func() bool { return warnings().Len() > 0 }, "no warning")
+	require.Equal(t, "nobody is first: there is no node", warnings().All()[0].ContextMap()["error"])
+	waiter.cancel()
+	_, err := waiter.wait()
+	require.ErrorIs(t, err, recipes.ErrNotAcquired)
+	empty(t, path)
+}
+
 func TestZeroValuesAreRefused(t *testing.T) {
 	ctx := testzk.Context(t)
 	for _, s := range []*semaphore.Semaphore{nil, {}} {

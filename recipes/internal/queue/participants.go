@@ -51,7 +51,10 @@ func (l *Line) First(ctx context.Context, kinds ...string) (recipes.Participant,
 		return recipes.Participant{}, err
 	}
 	line := lineup(children, kinds)
-	if len(line) == 0 || atEnd(line) {
+	switch {
+	case len(line) == 0:
+		return recipes.Participant{}, errors.New("nobody is first: there is no node")
+	case atEnd(line):
 		return recipes.Participant{}, errors.New("the names of the nodes do not tell who is first in line")
 	}
 	node := l.node(line[0].name)
