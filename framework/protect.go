@@ -108,6 +108,7 @@ func (s *session) findAll(ctx context.Context, nodes []creation, doubted *sessio
 	}
 	all := make([]string, len(nodes))
 	found := false
+	lists := map[string][]string{} // of each parent, which may have many of them
 	for i, n := range nodes {
 		if n.guid == "" {
 			if !n.sequential() {
@@ -115,7 +116,7 @@ func (s *session) findAll(ctx context.Context, nodes []creation, doubted *sessio
 			}
 			continue
 		}
-		full, err := s.find(ctx, n)
+		full, err := s.find(ctx, n, lists)
 		if err != nil {
 			return nil, err
 		}
@@ -144,27 +145,37 @@ func (s *session) outlive(ctx context.Context, other *session) error {
 }
 
 // find looks for a protected node; "" means that there is none. An ephemeral node that belongs to another session is not ours.
-func (s *session) find(ctx context.Context, n creation) (string, error) {
+func (s *session) find(ctx context.Context, n creation, lists map[string][]string) (string, error) {
 	parent := znode.Parent(n.full)
-	if err := s.sync(ctx, parent); err != nil {
-		return "", err
+	children, known := lists[parent]
+	if !known {
+		var err error
+		if children, err = s.list(ctx, parent); err != nil {
+			return "", err
+		}
+		lists[parent] = children
 	}
-	r, err := s.read(ctx, watchKey{parent, watchChildren})
-	if isNoNode(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	i := slices.IndexFunc(r.children, func(name string) bool { return znode.IsProtectedBy(name, n.guid) })
+	i := slices.IndexFunc(children, func(name string) bool { return znode.IsProtectedBy(name, n.guid) })
 	if i < 0 {
 		return "", nil
 	}
-	full := znode.Join(parent, "/"+r.children[i])
+	full := znode.Join(parent, "/"+children[i])
 	if n.ephemeral() {
 		return s.mine(ctx, full)
 	}
 	return full, nil
+}
+
+// list is all that will ever have become of what was asked for below parent until now.
+func (s *session) list(ctx context.Context, parent string) ([]string, error) {
+	if err := s.sync(ctx, parent); err != nil {
+		return nil, err
+	}
+	r, err := s.read(ctx, watchKey{parent, watchChildren})
+	if isNoNode(err) {
+		return nil, nil
+	}
+	return r.children, err
 }
 
 // mine is full if that node belongs to the session, otherwise "".

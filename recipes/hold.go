@@ -18,6 +18,7 @@ import (
 // refuse what comes late, by the Token, or the servers, by Guard.
 type Hold struct {
 	tenure *tenure // nil in the zero value
+	focus  *Lock   // that it was entered by, of several; nil: it is of all of them
 	done   chan struct{}
 
 	// Guarded by mu of the tenure.
@@ -78,6 +79,9 @@ func (h *Hold) Token() int64 {
 func (h *Hold) Tokens() []int64 {
 	if h == nil || h.tenure == nil {
 		return nil
+	}
+	if h.focus != nil {
+		return []int64{h.focus.Token}
 	}
 	var tokens []int64
 	for _, l := range h.tenure.locks() {

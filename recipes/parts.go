@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -71,10 +72,51 @@ func (p *parts) trouble() error {
 }
 
 // forsake releases the parts that are still held, in the background.
-func (p *parts) forsake(error) {
+func (p *parts) forsake(reason error) {
 	for _, h := range slices.Backward(p.holds) {
+		if len(h.tenure.parts()) > 0 {
+			h.tenure.end(reason)
+			continue
+		}
 		h.tenure.session().Go(func() { _ = h.Release() }) // if the session is over, so is the hold
 	}
+}
+
+// Undo releases holds that nobody is to have, the last first: each in the background of its own session, and ctx bounds only the wait. It is for
+// recipes.
+func Undo(ctx context.Context, holds []*Hold) error {
+	var leaves []*Hold
+	for _, h := range holds {
+		leaves = append(leaves, h.leaves()...)
+	}
+	errs := make(chan error, len(leaves))
+	before := closed
+	for _, leaf := range slices.Backward(leaves) {
+		wait, previous, gone := leaf.quit(), before, make(chan struct{})
+		release := func() {
+			defer close(gone)
+			select {
+			case <-previous:
+			case <-time.After(patience):
+			case <-leaf.tenure.session().Done():
+			}
+			errs <- wait()
+		}
+		if !leaf.tenure.session().Go(release) {
+			release() // the session is over, so there is nothing to wait for
+		}
+		before = gone
+	}
+	var all []error
+	for range leaves {
+		select {
+		case err := <-errs:
+			all = append(all, err)
+		case <-ctx.Done():
+			return errors.Join(append(all, fmt.Errorf("%w: %w", ErrReleasePending, ctx.Err()))...)
+		}
+	}
+	return errors.Join(all...)
 }
 
 // giveUp releases the parts. All of them end before the first request is made. Their nodes go the last first; but where that takes long

@@ -25,7 +25,16 @@ func Reenter(ctx context.Context, key any) (*Hold, bool) {
 	if !ok {
 		return nil, false
 	}
-	return h.tenure.enter(h)
+	level, ok := h.tenure.enter(h)
+	if !ok {
+		return nil, false
+	}
+	for _, l := range h.tenure.locks() {
+		if l.Key == key {
+			level.focus = &l
+		}
+	}
+	return level, true
 }
 
 // SessionOf is the session of a hold that was acquired, nil in the zero value. It is for recipes.

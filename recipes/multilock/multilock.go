@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
@@ -154,12 +153,13 @@ func (m *MultiLock) usable(ctx context.Context) error {
 
 var _ Lock = (*MultiLock)(nil)
 
-// setKey identifies a list of paths of a client, for re-entry.
-type setKey struct {
-	root  any
-	paths string
-}
+// setKey identifies a list of locks, for re-entry: the first, and the list of the others.
+type setKey struct{ first, others any }
 
-func newSetKey(c *framework.Client, paths []string) setKey {
-	return setKey{c.Key("/"), strings.Join(paths, "\x00")}
+func newSetKey(lines []*queue.Line) any {
+	var key any
+	for _, l := range slices.Backward(lines) {
+		key = setKey{l.Key(), key}
+	}
+	return key
 }

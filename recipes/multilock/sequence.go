@@ -49,10 +49,13 @@ func (s *sequence) acquire(ctx context.Context, how acquisition) (*recipes.Hold,
 
 // all acquires as many locks as it can. It stops waiting for one when another, that it has, is lost.
 func (s *sequence) all(ctx context.Context, how acquisition) (holds []*recipes.Hold, err error) {
-	for _, l := range s.locks {
+	for i, l := range s.locks {
 		hold, err := how(l, ctx)
 		if err != nil {
 			return holds, err
+		}
+		if err := hold.Err(); errors.Is(err, recipes.ErrNotHeld) {
+			return holds, fmt.Errorf("multilock: lock %d (%T) gave a hold that is none: %w", i, l, err)
 		}
 		holds = append(holds, hold)
 		ctx = hold.Context(ctx)
@@ -77,23 +80,9 @@ const undoPatience = time.Second
 
 // undo releases what was acquired. That does not depend on ctx: only how long we wait for it does.
 func undo(ctx context.Context, acquired []*recipes.Hold) error {
-	if len(acquired) == 0 {
-		return nil
-	}
-	whole := recipes.Join(nil, acquired...)
-	result := make(chan error, 1)
-	release := func() { result <- whole.Release() }
-	if !recipes.SessionOf(whole).Go(release) {
-		release() // the session is over, so there is nothing to wait for
-	}
 	ctx, cancel := context.WithTimeout(ctx, undoPatience)
 	defer cancel()
-	select {
-	case err := <-result:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("release %s: %w", whole.Path(), recipes.ErrReleasePending)
-	}
+	return recipes.Undo(ctx, acquired)
 }
 
 // same reports whether two locks are one, as far as can be told.

@@ -18,15 +18,14 @@ import (
 // set is mutexes that are acquired all at once, or in order.
 type set struct {
 	client   *framework.Client
-	key      setKey
+	key      any
 	together *queue.Lock
 	sorted   *sequence
 	inOrder  atomic.Bool
 }
 
 func newSet(c *framework.Client, paths []string, data []byte, inOrder bool) *set {
-	key := newSetKey(c, paths)
-	s := &set{client: c, key: key, sorted: &sequence{key: key}}
+	s := &set{client: c, sorted: &sequence{}}
 	var lines []*queue.Line
 	for i, path := range paths {
 		lines = append(lines, queue.NewLine(c, path, queue.Exclusive, data))
@@ -36,7 +35,9 @@ func newSet(c *framework.Client, paths []string, data []byte, inOrder bool) *set
 	for _, i := range s.sorted.given {
 		s.sorted.locks = append(s.sorted.locks, single{queue.Single(c, recipe, paths[i], queue.Exclusive, data)})
 	}
-	s.together = queue.New(queue.Spec{Client: c, Recipe: recipe, Paths: paths, Lines: lines, Key: key})
+	s.key = newSetKey(lines)
+	s.sorted.key = s.key
+	s.together = queue.New(queue.Spec{Client: c, Recipe: recipe, Paths: paths, Lines: lines, Key: s.key})
 	s.inOrder.Store(inOrder)
 	return s
 }

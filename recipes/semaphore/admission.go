@@ -62,7 +62,7 @@ func (a *admission) Direct(ctx context.Context, s *framework.Session) (*recipes.
 		if err != nil {
 			return nil, err
 		}
-		if a.n > r.permits || a.rush.Load() {
+		if a.n > r.permits || a.rush.Load() || a.leases.Locked() || a.locks.Locked() {
 			return nil, queue.ErrBusy
 		}
 		hold, err := a.directly(ctx, s, r)

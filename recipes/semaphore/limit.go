@@ -165,10 +165,10 @@ func (l *limit) watch(ctx context.Context, s *framework.Session, used usage) (re
 // if the limit is fixed and nobody uses the semaphore.
 func (l *limit) judge(ctx context.Context, s *framework.Session, data []byte, stat *zk.Stat, err error, used usage) (reading, error) {
 	switch {
-	case errors.Is(err, zk.ErrNoNode):
+	case ctxerr.Answered(ctx, err, zk.ErrNoNode):
 		return reading{}, l.create(ctx, s)
 	case ctxerr.Answered(ctx, err, zk.ErrNoAuth) && !l.shared:
-		return l.remember(reading{permits: l.permits, version: -1}), nil
+		return reading{permits: l.permits, version: -1}, nil
 	case err != nil:
 		return reading{}, err
 	case len(data) == 0:
@@ -181,7 +181,7 @@ func (l *limit) judge(ctx context.Context, s *framework.Session, data []byte, st
 	case l.shared || ok && n == l.permits:
 		return l.remember(reading{permits: n, version: stat.Version}), nil
 	case !ok:
-		return l.remember(reading{permits: l.permits, version: -1}), nil // what somebody else keeps there is not ours to change
+		return reading{permits: l.permits, version: -1}, nil // what somebody else keeps there is not ours to change
 	}
 	inUse, still, err := used(ctx, s)
 	switch {
@@ -199,7 +199,7 @@ func (l *limit) create(ctx context.Context, s *framework.Session) error {
 		return cmp.Or(s.CreateContainers(ctx, l.node), errChanged)
 	}
 	_, err := s.Create(ctx, l.node, encode(l.permits), framework.WithParents())
-	if err == nil || errors.Is(err, zk.ErrNodeExists) || framework.IsTransient(err) && framework.OutcomeOf(err) == framework.Unknown {
+	if err == nil || ctxerr.Answered(ctx, err, zk.ErrNodeExists) || framework.IsTransient(err) && framework.OutcomeOf(err) == framework.Unknown {
 		return errChanged
 	}
 	return err
@@ -209,10 +209,10 @@ func (l *limit) create(ctx context.Context, s *framework.Session) error {
 func (l *limit) write(ctx context.Context, s *framework.Session, version int32, only ...framework.Op) (reading, error) {
 	done, err := s.Multi(ctx, append(only, framework.SetOp(l.node, encode(l.permits), version))...)
 	switch {
-	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
+	case ctxerr.Answered(ctx, err, zk.ErrBadVersion), ctxerr.Answered(ctx, err, zk.ErrNoNode):
 		return reading{}, errChanged
 	case ctxerr.Answered(ctx, err, zk.ErrNoAuth) && !l.shared:
-		return l.remember(reading{permits: l.permits, version: -1}), nil
+		return reading{permits: l.permits, version: -1}, nil
 	case err != nil:
 		return reading{}, err
 	}
@@ -229,11 +229,11 @@ func (l *limit) set(ctx context.Context, c *framework.Client, permits int) error
 	}
 	for {
 		_, err := c.Set(ctx, l.node, encode(permits), -1)
-		if !errors.Is(err, zk.ErrNoNode) {
+		if !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 			return err
 		}
 		_, err = c.Create(ctx, l.node, encode(permits), framework.WithParents())
-		if !errors.Is(err, zk.ErrNodeExists) {
+		if !ctxerr.Answered(ctx, err, zk.ErrNodeExists) {
 			return err
 		}
 	}

@@ -48,6 +48,9 @@ func (d *Dir) set(s dirState) {
 	d.state = s
 }
 
+// Locked reports whether it is known that the directory must not be written.
+func (d *Dir) Locked() bool { return d.get().locked }
+
 // touched notes that it has had a child.
 func (d *Dir) touched() {
 	d.mu.Lock()

@@ -28,14 +28,18 @@ func Revoke(ctx context.Context, c *framework.Client, node string, markers ...st
 	if _, ok := parse(path.Base(node), markers); !ok {
 		return fmt.Errorf("%w %q: not a lock node, whose name ends in one of %q and a number", framework.ErrInvalidPath, node, markers)
 	}
+	var last error
 	err := retry.Do(ctx, c.RetryPolicy(), passing, func(ctx context.Context) error {
-		_, err := c.Set(ctx, node, []byte(recipes.RevokeMessage), -1)
-		return err
+		_, last = c.Set(ctx, node, []byte(recipes.RevokeMessage), -1)
+		return last
 	})
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		return nil
 	}
-	return err
+	if err != nil {
+		return &framework.Error{Op: "revoke", Path: node, Outcome: framework.OutcomeOf(last), Err: err}
+	}
+	return nil
 }
 
 // passing is trouble after which the request is repeated, although an operation without a version is not: asking twice is
