@@ -115,6 +115,8 @@ func TestOutermostErrorDecidesTheOutcome(t *testing.T) {
 	require.Equal(t, Unknown, OutcomeOf(&Error{"get", "/a", Unknown, inner}))
 	require.True(t, IsTransient(&Error{"get", "/a", Unknown, inner}))
 	require.Equal(t, NotApplied, OutcomeOf(fmt.Errorf("more: %w", inner)))
+	elsewhere := &Error{"create", "/b", NotApplied, io.EOF} // with which the caller's context was cancelled
+	require.Equal(t, Unknown, OutcomeOf(fmt.Errorf("more: %w", transient(Unknown, elsewhere))))
 }
 
 func TestStatesHaveNames(t *testing.T) {

@@ -115,6 +115,28 @@ func TestReasonOfTheCallersContextIsNotTakenForTheLossOfAPlace(t *testing.T) {
 	require.NoError(t, busy.Release())
 }
 
+func TestReasonOfTheCallersContextIsNotTakenForATransactionThatIsTooLarge(t *testing.T) {
+	p := testzk.Proxy(t)
+	paths := named(t, 2)
+	m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
+	require.NoError(t, acquire(t, m).Release())
+	enqueue := p.On(proxy.Match{Op: proxy.OpMulti}, proxy.Hold())
+	ctx, cancel := context.WithCancelCause(testzk.Context(t))
+	result := make(chan error, 1)
+	go func() {
+		_, err := m.Acquire(ctx)
+		result <- err
+	}()
+	require.NoError(t, enqueue.Wait(testzk.Context(t)))
+	cancel(framework.ErrTooLarge)
+	require.ErrorIs(t, <-result, context.Canceled)
+	enqueue.Release()
+	hold := acquire(t, m)
+	require.Equal(t, hold.Tokens()[0], hold.Tokens()[1], "acquired one after another")
+	require.NoError(t, hold.Release())
+	free(t, paths...)
+}
+
 func TestReleaseWhoseRequestOrReplyIsLostIsNotALoss(t *testing.T) {
 	p := testzk.Proxy(t)
 	paths := named(t, 3)

@@ -159,6 +159,61 @@ func TestRevokeWritesLockNodesOnlyAndThroughALostReply(t *testing.T) {
 	require.NoError(t, hold.Release())
 }
 
+// What became of something else says nothing about our node, which is created when nobody waits for it any more.
+func TestNodeOfAnAbandonedAcquireIsDeletedWhateverTheCallersReason(t *testing.T) {
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	client := testzk.Connected(t, p.Addr())
+	mu := newMutex(t, client, path)
+	require.NoError(t, acquire(t, mu).Release())
+	_, elsewhere := client.Create(testzk.Context(t), "no path", nil)
+	require.Equal(t, framework.NotApplied, framework.OutcomeOf(elsewhere))
+	ctx, cancel := context.WithCancelCause(testzk.Context(t))
+	enqueue := p.On(proxy.Match{Op: proxy.OpMulti, Path: path}, proxy.Hold())
+	result := make(chan error, 1)
+	go func() {
+		_, err := mu.Acquire(ctx)
+		result <- err
+	}()
+	require.NoError(t, enqueue.Wait(testzk.Context(t)))
+	cancel(elsewhere)
+	require.ErrorIs(t, <-result, framework.ErrInvalidPath)
+	look := p.On(proxy.Match{Op: proxy.OpGetChildren2, Path: path}, proxy.Pass())
+	enqueue.Release()
+	require.NoError(t, look.Wait(testzk.Context(t)), "nobody looks for what it may have created")
+	testzk.Empty(t, path)
+}
+
+// What the caller's context was cancelled with is no answer of the servers, even if it looks like one.
+func TestReasonOfTheCallersContextIsNoAnswer(t *testing.T) {
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	client := testzk.Connected(t, p.Addr())
+	mu := newMutex(t, client, path)
+	read := p.On(proxy.Match{Op: proxy.OpGetData, Path: path}, proxy.Hold())
+	gone, end := context.WithCancelCause(testzk.Context(t))
+	result := make(chan error, 1)
+	go func() {
+		_, err := mu.Acquire(gone)
+		result <- err
+	}()
+	require.NoError(t, read.Wait(testzk.Context(t)))
+	end(zk.ErrNoAuth)
+	require.ErrorIs(t, <-result, context.Canceled)
+	read.Release()
+	require.NoError(t, acquire(t, mu).Release())
+	p.ResetCounts()
+	hold := acquire(t, mu)
+	require.Equal(t, 1, sent(p), "it takes the parent for one that must not be written: %v", p.Requests())
+
+	gone, end = context.WithCancelCause(testzk.Context(t))
+	end(zk.ErrNoNode)
+	_, err := mu.Participants(gone)
+	require.ErrorIs(t, err, context.Canceled, "it says that nobody is in line")
+	require.ErrorIs(t, mutex.Revoke(gone, client, hold.Path()), context.Canceled, "it says that the node is gone")
+	require.NoError(t, hold.Release())
+}
+
 func TestTroubleWithServersIsNotTheEndOfTheCallersContext(t *testing.T) {
 	client := testzk.Client(t, "192.0.2.1:1", framework.WithRetry(retry.Never()), framework.WithConnectTimeout(50*time.Millisecond),
 		framework.WithDialer(untilTimeout))

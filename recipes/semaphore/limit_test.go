@@ -1,6 +1,7 @@
 package semaphore_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/proxy"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -60,6 +62,27 @@ func TestDisagreementIsAnErrorWhileTheSemaphoreIsInUse(t *testing.T) {
 	disagree(t, five, "5", "3")
 	release(t, hold)
 	empty(t, path)
+}
+
+// What the caller's context was cancelled with is no answer of the servers, even if it looks like one.
+func TestReasonOfTheCallersContextIsNotTakenForALimitThatMustNotBeRead(t *testing.T) {
+	p := testzk.Proxy(t)
+	path := testzk.Path(t)
+	three, five := newSemaphore(t, testzk.Connected(t, p.Addr()), path, 3), another(t, path, 5)
+	hold := acquire(t, five, 1)
+	read := p.On(proxy.Match{Op: proxy.OpGetData, Path: path}, proxy.Hold())
+	ctx, cancel := context.WithCancelCause(testzk.Context(t))
+	result := make(chan error, 1)
+	go func() {
+		_, err := three.Acquire(ctx)
+		result <- err
+	}()
+	require.NoError(t, read.Wait(testzk.Context(t)))
+	cancel(zk.ErrNoAuth)
+	require.ErrorIs(t, <-result, context.Canceled)
+	read.Release()
+	disagree(t, three, "3", "5")
+	release(t, hold)
 }
 
 // Who waits uses the semaphore too, even if there is nobody with a permit.

@@ -2,12 +2,14 @@ package semaphore_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
@@ -91,6 +93,21 @@ func TestNumberThatCanNeverBeHadIsRefusedAtOnce(t *testing.T) {
 	}
 	_, err := s.AcquireN(ctx, 4)
 	require.ErrorIs(t, err, semaphore.ErrLimit)
+}
+
+// It is not made one by one before that is found.
+func TestNumberThatNoTransactionCanMakeIsRefusedWithoutARequest(t *testing.T) {
+	counted(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
+		s := newSemaphore(t, client(t, srv, "c"), "/sem", math.MaxInt32)
+		_, err := s.Participants(t.Context())
+		require.NoError(t, err)
+		asked("c")
+		for _, acquire := range []func(context.Context, int) (*recipes.Hold, error){s.AcquireN, s.TryAcquireN} {
+			_, err := acquire(t.Context(), math.MaxInt32)
+			require.ErrorIs(t, err, framework.ErrTooLarge)
+		}
+		require.Empty(t, asked("c"))
+	})
 }
 
 func TestReleaseFreesAllPermitsInOneRequest(t *testing.T) {

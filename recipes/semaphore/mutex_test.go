@@ -91,6 +91,20 @@ func TestMutexHasNeitherSlotsNorASharedLimit(t *testing.T) {
 	}
 }
 
+// Curator's clients use that line as a mutex, and so may others: to have a permit is not to hold it.
+func TestPermitIsNoHoldOfAMutexOnTheSemaphoresLine(t *testing.T) {
+	path := testzk.Path(t)
+	c := testzk.Connected(t, testzk.Connect())
+	permit := acquire(t, newSemaphore(t, c, path, 2), 1)
+	line, err := mutex.New(c, path+"/locks")
+	require.NoError(t, err)
+	held, err := line.Acquire(testzk.Context(t))
+	require.NoError(t, err)
+	_, err = line.TryAcquire(permit.Context(testzk.Context(t)))
+	require.ErrorIs(t, err, recipes.ErrNotAcquired)
+	release(t, held, permit)
+}
+
 func TestMutexIsMeasuredAsOne(t *testing.T) {
 	var m testzk.Metrics
 	c, path := testzk.Connected(t, testzk.Connect(), framework.WithMetrics(&m)), testzk.Path(t)

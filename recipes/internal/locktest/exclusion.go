@@ -184,8 +184,7 @@ func leaversLetNobodyIn(t *testing.T, k Kind) {
 	for left, leaver := range []int{2, 1} { // the last but one ahead of the last, then the one ahead of that
 		waiters[leaver].cancel(nil)
 		_, err := waiters[leaver].wait()
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		require.ErrorIs(t, err, context.Canceled) // and, if it has seen others ahead by now, recipes.ErrNotAcquired
 		s.waits(3 - left)
 	}
 	require.True(t, waiters[0].waiting() && waiters[3].waiting(), "the lock is held")

@@ -1,0 +1,93 @@
+package semaphore_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/semaphore"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// front is a test of who waits at the front of the line for all permits, n, each of which is held.
+func front(t *testing.T, n int, test func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *attempt)) {
+	t.Helper()
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		opts := []semaphore.Option{semaphore.WithSlots(), semaphore.WithSharedLimit("/limit")}
+		holder := newSemaphore(t, client(t, srv, "holder"), "/sem", n, opts...)
+		var holds []*recipes.Hold
+		for range n {
+			holds = append(holds, acquire(t, holder, 1))
+		}
+		waiter := start(t, newSemaphore(t, client(t, srv, "waiter", framework.WithRetry(retry.Never())), "/sem", n, opts...), n)
+		time.Sleep(time.Second)
+		test(t, srv, holds, waiter)
+		nobody(t, srv, "/sem")
+	})
+}
+
+// Whichever of its requests meets with the end of the connection, and whatever the client's own policy is.
+func TestOutageAsThePermitIsTakenCostsNothing(t *testing.T) {
+	for name, action := range map[string]zktest.Action{"request": zktest.DropBefore(), "answer": zktest.DropAfter()} {
+		for n, reached := 0, true; reached; n++ {
+			front(t, 1, func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *attempt) {
+				lost := srv.On(zktest.Match{Client: "waiter", Path: "/sem", Skip: n}, action)
+				release(t, holds...)
+				hold, err := waiter.wait()
+				require.NoError(t, err, "%s %d lost", name, n)
+				reached = lost.Hits() > 0
+				release(t, hold)
+			})
+			require.True(t, reached || n > 2, "it reads and takes")
+		}
+	}
+}
+
+func TestWaitThatEndsDuringARequestWasAWait(t *testing.T) {
+	for _, op := range []zktest.Op{zktest.OpGetChildren2, zktest.OpGetData} {
+		front(t, 2, func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *attempt) {
+			path := map[zktest.Op]string{zktest.OpGetChildren2: "/sem/leases", zktest.OpGetData: "/limit"}[op]
+			held := srv.On(zktest.Match{Client: "waiter", Op: op, Path: path}, zktest.Hold())
+			require.NoError(t, srv.Set("/limit", number(2)))
+			release(t, holds[0])
+			require.NoError(t, held.Wait(t.Context()))
+			waiter.cancel()
+			_, err := waiter.wait()
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, err, recipes.ErrNotAcquired, "one of two permits was missing all the time")
+			held.Release()
+			release(t, holds[1])
+		})
+	}
+}
+
+func TestRequestToAWaiterReachesItsHold(t *testing.T) {
+	for _, late := range []bool{false, true} { // when the place is about to be exchanged
+		front(t, 1, func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *attempt) {
+			c := client(t, srv, "boss")
+			line, err := newSemaphore(t, c, "/sem", 1).Participants(t.Context())
+			require.NoError(t, err)
+			exchange := srv.On(zktest.Match{Client: "waiter", Op: zktest.OpMulti}, zktest.Hold())
+			if late {
+				release(t, holds...)
+				require.NoError(t, exchange.Wait(t.Context()))
+			}
+			require.NoError(t, semaphore.Revoke(t.Context(), c, line[len(line)-1].Node))
+			if !late {
+				time.Sleep(time.Second)
+				release(t, holds...)
+			}
+			exchange.Release()
+			hold := waiter.won(t)
+			closes(t, hold.Revoked(), "the request was lost with the place in line")
+			release(t, hold)
+		})
+	}
+}
