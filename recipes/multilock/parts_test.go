@@ -2,6 +2,7 @@ package multilock_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/recipes/semaphore"
+	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/sim"
 )
 
 func TestGuardOfOneSessionIsOneTransaction(t *testing.T) {
@@ -80,6 +83,49 @@ func TestWholeIsValidUntilTheEarliestPartIs(t *testing.T) {
 		require.False(t, whole.After(all[0].hold.ValidUntil()), "later than the one whose session is short")
 		require.NoError(t, hold.Release())
 	}
+}
+
+// apart makes a hold of three mutexes of three clients, in virtual time.
+func apart(t *testing.T, test func(t *testing.T, srv *zktest.Server, parts []*recipes.Hold, whole *recipes.Hold)) {
+	t.Helper()
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		var parts []*recipes.Hold
+		for _, name := range []string{"a", "b", "c"} {
+			c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client(name).DialContext))
+			parts = append(parts, acquire(t, newMutex(t, c, "/"+name)))
+		}
+		test(t, srv, parts, recipes.Join(nil, parts...))
+		for _, path := range []string{"/a", "/b", "/c"} {
+			children, err := srv.Children(path)
+			require.NoError(t, err)
+			require.Empty(t, children)
+		}
+	})
+}
+
+func TestAllPartsEndBeforeTheFirstRequestOfTheirRelease(t *testing.T) {
+	apart(t, func(t *testing.T, srv *zktest.Server, parts []*recipes.Hold, whole *recipes.Hold) {
+		first := srv.On(zktest.Match{Op: zktest.OpDelete}, zktest.Hold())
+		released := make(chan error, 1)
+		go func() { released <- whole.Release() }()
+		require.NoError(t, first.Wait(t.Context()))
+		for _, part := range parts {
+			require.ErrorIs(t, part.Err(), recipes.ErrNotHeld)
+		}
+		first.Release()
+		require.NoError(t, <-released)
+	})
+}
+
+func TestReleaseOfSlowPartsTakesAboutAsLongAsThatOfOne(t *testing.T) {
+	apart(t, func(t *testing.T, srv *zktest.Server, _ []*recipes.Hold, whole *recipes.Hold) {
+		for _, name := range []string{"a", "b", "c"} {
+			srv.On(zktest.Match{Client: name, Op: zktest.OpDelete}, zktest.Delay(2*time.Second))
+		}
+		began := time.Now()
+		require.NoError(t, whole.Release())
+		require.Less(t, time.Since(began), 3*time.Second)
+	})
 }
 
 func TestPartsOfSeveralKinds(t *testing.T) {
