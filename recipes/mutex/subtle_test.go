@@ -189,29 +189,40 @@ func TestReasonOfTheCallersContextIsNoAnswer(t *testing.T) {
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	client := testzk.Connected(t, p.Addr())
+	require.NoError(t, acquire(t, newMutex(t, client, path)).Release())
 	mu := newMutex(t, client, path)
-	read := p.On(proxy.Match{Op: proxy.OpGetData, Path: path}, proxy.Hold())
-	gone, end := context.WithCancelCause(testzk.Context(t))
-	result := make(chan error, 1)
-	go func() {
-		_, err := mu.Acquire(gone)
-		result <- err
-	}()
-	require.NoError(t, read.Wait(testzk.Context(t)))
-	end(zk.ErrNoAuth)
-	require.ErrorIs(t, <-result, context.Canceled)
-	read.Release()
+	require.ErrorIs(t, interrupted(t, p, proxy.OpGetData, zk.ErrNoAuth, func(ctx context.Context) error {
+		_, err := mu.Acquire(ctx)
+		return err
+	}), context.Canceled)
 	require.NoError(t, acquire(t, mu).Release())
 	p.ResetCounts()
 	hold := acquire(t, mu)
 	require.Equal(t, 1, sent(p), "it takes the parent for one that must not be written: %v", p.Requests())
-
-	gone, end = context.WithCancelCause(testzk.Context(t))
-	end(zk.ErrNoNode)
-	_, err := mu.Participants(gone)
-	require.ErrorIs(t, err, context.Canceled, "it says that nobody is in line")
-	require.ErrorIs(t, mutex.Revoke(gone, client, hold.Path()), context.Canceled, "it says that the node is gone")
+	for _, op := range []proxy.Op{proxy.OpGetChildren2, proxy.OpGetData} {
+		require.ErrorIs(t, interrupted(t, p, op, zk.ErrNoNode, func(ctx context.Context) error {
+			_, err := mu.Participants(ctx)
+			return err
+		}), context.Canceled, "%v: nobody is in line", op)
+	}
+	require.ErrorIs(t, interrupted(t, p, proxy.OpSetData, zk.ErrNoNode, func(ctx context.Context) error {
+		return mutex.Revoke(ctx, client, hold.Path())
+	}), context.Canceled, "the node is gone")
 	require.NoError(t, hold.Release())
+}
+
+// interrupted is the error of something whose context is cancelled, for a reason, while it waits for an answer.
+func interrupted(t testing.TB, p *proxy.Proxy, op proxy.Op, reason error, do func(context.Context) error) error {
+	t.Helper()
+	held := p.On(proxy.Match{Op: op}, proxy.Hold())
+	ctx, cancel := context.WithCancelCause(testzk.Context(t))
+	result := make(chan error, 1)
+	go func() { result <- do(ctx) }()
+	require.NoError(t, held.Wait(testzk.Context(t)))
+	cancel(reason)
+	err := <-result
+	held.Release()
+	return err
 }
 
 func TestTroubleWithServersIsNotTheEndOfTheCallersContext(t *testing.T) {
