@@ -32,7 +32,7 @@ var simPaths = []string{"/a", "/b", "/c"}
 // Whatever happens to connections and sessions, and whichever of the locks are wanted together and in whatever order: one holder of each at
 // a time, with a larger token each time, everybody's turn comes, and nothing is left behind.
 func TestSimulatedContenders(t *testing.T) {
-	sim.Run(t, 100, simulate)
+	sim.Run(t, 50, simulate)
 }
 
 func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {

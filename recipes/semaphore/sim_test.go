@@ -27,7 +27,7 @@ const (
 // Whatever happens to connections, sessions, containers and the limit: nobody is let in by a limit that is not in force, no two permits
 // share a slot, everybody's turn comes, and nothing is left behind.
 func TestSimulatedContenders(t *testing.T) {
-	sim.Run(t, 100, simulate, zktest.WithConfig("znode.container.checkIntervalMs", "300"))
+	sim.Run(t, 50, simulate, zktest.WithConfig("znode.container.checkIntervalMs", "300"))
 }
 
 func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -42,8 +43,11 @@ type Kind struct {
 	shape shape
 }
 
-// Run tests a lock, property by property.
+// Run tests a lock, property by property, along with other parallel tests where servers are in this process.
 func Run(t *testing.T, k Kind) {
+	if testzk.InProcess() != nil {
+		t.Parallel() // there is nothing then that changes what is the whole process's
+	}
 	k = k.complete()
 	k.shape = measure(t, k)
 	for _, p := range properties {
