@@ -1,0 +1,38 @@
+package mutex_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// Why a context was cancelled says nothing about a request that may have been written.
+func TestOutcomeOfARequestIsNotThatOfWhatCancelledIt(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		c, err := framework.New(srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext),
+			framework.WithRetry(retry.Forever(time.Second)))
+		require.NoError(t, err)
+		defer c.Close()
+		require.NoError(t, c.WaitConnected(t.Context()))
+		require.NoError(t, srv.Create("/l/_c_4ad3dc50-7554-4786-b220-92a9ebed5ec8-lock-0000000000", nil))
+		_, _, cause := c.Children(t.Context(), "no path")
+		require.Equal(t, framework.NotApplied, framework.OutcomeOf(cause))
+		srv.On(zktest.Match{Client: "c", Op: zktest.OpSetData}, zktest.DropAfter())
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(500*time.Millisecond, func() { cancel(cause) })
+		err = mutex.Revoke(ctx, c, "/l/_c_4ad3dc50-7554-4786-b220-92a9ebed5ec8-lock-0000000000")
+		t.Log(err)
+		data, _ := srv.Get("/l/_c_4ad3dc50-7554-4786-b220-92a9ebed5ec8-lock-0000000000")
+		require.Equal(t, "__REVOKE__", string(data))
+		require.NotEqual(t, framework.NotApplied, framework.OutcomeOf(err))
+	})
+}

@@ -1,0 +1,45 @@
+package semaphore_test
+
+import (
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/semaphore"
+)
+
+// That a node says nothing is not for ever: once it does, those who do not agree are to find out.
+func TestProcessesThatDoNotAgreeFindOutAlsoWhereTheNodeSaidNothingBefore(t *testing.T) {
+	path := testzk.Path(t)
+	c := testzk.Connected(t, testzk.Connect())
+	_, err := c.Create(testzk.Context(t), path, []byte("something else"), framework.WithParents())
+	require.NoError(t, err)
+	one := another(t, path, 5)
+	release(t, acquire(t, one, 1))
+	_, err = c.Set(testzk.Context(t), path, nil, -1)
+	require.NoError(t, err)
+	two := another(t, path, 1)
+	hold := acquire(t, two, 1)
+	_, err = one.TryAcquireN(testzk.Context(t), 1)
+	require.ErrorIs(t, err, semaphore.ErrLimit)
+	release(t, hold)
+}
+
+// A limit that must not be read any more does not count, as for whoever comes new.
+func TestLimitThatMustNotBeReadAnyMoreIsLikeOneThatNeverCould(t *testing.T) {
+	path := testzk.Path(t)
+	s := another(t, path, 2)
+	hold := acquire(t, s, 1)
+	_, err := testzk.Observer(t).SetACL(path, zk.WorldACL(zk.PermAll&^zk.PermRead), -1)
+	require.NoError(t, err)
+	release(t, acquire(t, another(t, path, 2), 1))
+	for range 3 {
+		h, err := s.TryAcquire(testzk.Context(t))
+		require.NoError(t, err)
+		release(t, h)
+	}
+	release(t, hold)
+}

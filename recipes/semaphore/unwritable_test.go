@@ -1,0 +1,46 @@
+package semaphore_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// Where leases or locks must not be written, or leases have other children, the direct way can never succeed: it is known, and not to be
+// tried each time, with a lease that comes and goes in everybody's sight.
+func TestDirectWayThatCannotSucceedIsNotTriedEachTime(t *testing.T) {
+	for _, how := range []string{"leases", "locks", "stray"} {
+		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+			c := client(t, srv, "s")
+			s := newSemaphore(t, c, "/sem", 1)
+			release(t, acquire(t, s, 1))
+			if how == "stray" {
+				require.NoError(t, srv.Create("/sem/leases/stray", nil))
+			} else {
+				_, err := c.SetACL(t.Context(), "/sem/"+how, zk.WorldACL(zk.PermAll&^zk.PermWrite), -1)
+				require.NoError(t, err)
+			}
+			for range 3 {
+				release(t, acquire(t, s, 1))
+			}
+			time.Sleep(time.Second)
+			before := srv.Requests()
+			const turns = 5
+			for range turns {
+				release(t, acquire(t, s, 1))
+			}
+			after := srv.Requests()
+			t.Logf("%s: %d multi, %d deletes in %d turns", how, after[zktest.OpMulti]-before[zktest.OpMulti],
+				after[zktest.OpDelete]-before[zktest.OpDelete], turns)
+			if n := after[zktest.OpDelete] - before[zktest.OpDelete]; n > turns {
+				t.Errorf("%s: %d leases deleted for %d holds", how, n, turns)
+			}
+		})
+	}
+}
