@@ -26,7 +26,7 @@ type p04Step struct {
 
 var p04Steps = []p04Step{
 	{name: "enqueue", op: proxy.OpMulti, path: "/*-lock-"},
-	{name: "create alone", op: proxy.OpCreate, path: "/*-lock-", locked: true},
+	{name: "create alone", op: proxy.OpMulti, path: "/*-lock-", locked: true},
 	{name: "sync after a lost reply", op: proxy.OpSync, sought: true},
 	{name: "list", op: proxy.OpGetChildren2},
 	{name: "watch", op: proxy.OpGetData, path: "/*-lock-*"},
