@@ -56,7 +56,7 @@ func WithIdentity() Option {
 
 // WithSharedLimit takes the number of permits from a node, from which all processes take it and in which SetLimit changes it while the
 // semaphore is in use. If the node is not there it is made, to stay, with the number that New was given; that is also put into an empty
-// one. It may be the semaphore's own path, but not locks, leases or slots below that. All who use the semaphore have to name the same
+// one. It may be the semaphore's own path, but not locks or leases below that. All who use the semaphore have to name the same
 // node: those who do not are not noticed, and go by another limit. Curator: SharedCount, on the same node.
 func WithSharedLimit(node string) Option {
 	return func(c *config) { c.limit = &node }
