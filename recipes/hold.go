@@ -63,7 +63,8 @@ func (h *Hold) reason() error {
 // Token is the fencing token: the czxid of the lock node. A later holder of the lock has a larger one, in whatever session, on
 // whatever incarnation of the parent node; only a restore of the ensemble from a backup sets tokens back. All levels of one
 // ownership share it, and so do holds of one node that was passed on (mutex.WithLocalHandoff). Of several locks held as one
-// (package multilock) it is the largest of Tokens, which is not for a resource that only one of them protects. A read hold
+// (package multilock) it is the largest of Tokens, which is not for a resource that only one of them protects; a level
+// that was entered by one of the locks has the token of that one. A read hold
 // that was acquired under a write hold, or the reverse, has the token of that, see package rwlock. It stays readable after the end; 0
 // in the zero value.
 func (h *Hold) Token() int64 {

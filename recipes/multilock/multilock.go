@@ -118,8 +118,8 @@ func Of(locks ...Lock) (*MultiLock, error) {
 // The hold ends when any part of it ends, and then the others are released. It has a token for each lock, Hold.Tokens, in the order of the
 // paths or locks, and a Guard over all parts, recipes.ErrManySessions if they are of several clients. It is released in one transaction, if
 // it was made by one; otherwise the last lock first. Under its context a multi-lock of New re-enters that is of the same paths in the same
-// order, and so does a mutex on one of the paths, as another level of the whole, with all nodes and tokens; what Of is made of re-enters
-// each by itself.
+// order, and so does a mutex on one of the paths, as another level of the whole, with all its nodes and the token of that path; what Of is
+// made of re-enters each by itself.
 //
 // ctx bounds the waiting for all locks together, never the hold. A ctx that has ended loses even if the locks are free. It fails
 //

@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/multilock"
+	"github.com/docent-zk/docent/recipes/mutex"
 )
 
 // A mutex re-enters through any view of the connection; so should several.
@@ -21,4 +23,30 @@ func TestSetReentersThroughAnotherView(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, again.Release())
 	require.NoError(t, outer.Release())
+}
+
+// A level of the whole has the token of the lock that it was entered by: a resource of that lock must not see one that is larger than the next
+// holder's.
+func TestMutexUnderAMultiLockHasTheTokenOfItsOwnLock(t *testing.T) {
+	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.InOrder()}} {
+		t.Run(name, func(t *testing.T) {
+			ctx, path := testzk.Context(t), testzk.Path(t)
+			client := testzk.Connected(t, testzk.Connect())
+			m, err := multilock.New(client, []string{path + "/b", path + "/a"}, opts...)
+			require.NoError(t, err)
+			whole, err := m.Acquire(ctx)
+			require.NoError(t, err)
+			for i, name := range []string{"/b", "/a"} {
+				mu, err := mutex.New(client, path+name)
+				require.NoError(t, err)
+				level, err := mu.Acquire(whole.Context(ctx))
+				require.NoError(t, err)
+				require.Equal(t, whole.Tokens()[i], level.Token())
+				require.Equal(t, whole.Tokens()[i:i+1], level.Tokens())
+				require.Equal(t, whole.Paths(), level.Paths())
+				require.NoError(t, level.Release())
+			}
+			require.NoError(t, whole.Release())
+		})
+	}
 }
