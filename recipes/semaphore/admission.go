@@ -103,7 +103,7 @@ func (a *admission) Admit(ctx context.Context, turn *queue.Turn) (*recipes.Hold,
 			err = turn.Outlast(ctx, err)
 		}
 		if !errors.Is(err, queue.ErrAgain) {
-			a.rush.Store(c.waited)
+			a.rush.Store(c.waited || c.narrow)
 			return hold, c.ended(ctx, err)
 		}
 	}
@@ -116,6 +116,7 @@ type candidate struct {
 	limit   limitView
 	changed *framework.Watch // fires when there may be room
 	waited  bool
+	narrow  bool // with what is there that is no lease, there would not be room: the direct way, which counts all, would be in vain
 }
 
 // attempt takes permits if there are any.
@@ -131,6 +132,7 @@ func (c *candidate) attempt(ctx context.Context) (*recipes.Hold, error) {
 	if !c.fits(leases, c.limit.reading) {
 		return nil, queue.ErrBusy
 	}
+	c.narrow = len(leases)+c.n > c.limit.permits
 	return c.exchange(ctx, c.turn, c.limit.reading)
 }
 
