@@ -60,14 +60,13 @@ func (o ops) deletions(paths []string) (c call, full []string) {
 
 // deletion deletes nodes in the background.
 func (o ops) deletion(c call, full []string) <-chan error {
-	d := &deletion{left: slices.Clone(full)}
-	return o.errand(c, d.attempt)
+	return o.errand(c, (&deletion{left: full}).attempt)
 }
 
 // deletion is what is left of some nodes that are to be deleted.
 type deletion struct {
 	left             []string
-	doubtful         bool // an attempt may have been applied, or may still be
+	doubtful         bool // an attempt may have been applied, or may still be: who is missing then was deleted
 	missing, refused error
 }
 
@@ -105,24 +104,6 @@ func (s *session) deleteAll(ctx context.Context, full []string) (which int, err 
 		responses, err := c.Multi(requests...)
 		return max(0, slices.IndexFunc(responses, func(r zk.MultiResponse) bool { return r.Error != nil })), err
 	})
-}
-
-// deleteFound deletes nodes that were there a moment ago.
-func (s *session) deleteFound(ctx context.Context, full []string) error {
-	var refused error
-	for len(full) > 0 {
-		i, err := s.deleteAll(ctx, full)
-		switch {
-		case err == nil:
-			return refused
-		case isRefusal(err):
-			refused = err
-		case !isNoNode(err):
-			return err
-		}
-		full = slices.Delete(full, i, i+1)
-	}
-	return refused
 }
 
 // isRefusal reports whether the servers do not delete a node that is there.

@@ -210,7 +210,7 @@ func (o ops) sweep(nodes []creation, doubted *session) {
 		if len(owned) == 0 {
 			return nil
 		}
-		if err := s.deleteFound(ctx, owned); err != nil {
+		if err := (&deletion{left: slices.Clone(owned), doubtful: true}).attempt(ctx, s); err != nil {
 			return err
 		}
 		for _, full := range owned {

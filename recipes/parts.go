@@ -82,8 +82,8 @@ func (p *parts) forsake(reason error) {
 	}
 }
 
-// Undo releases holds that nobody is to have, the last first: each in the background of its own session, and ctx bounds only the wait. It is for
-// recipes.
+// Undo releases holds that nobody is to have, the last first: each in the background of its own session, and ctx bounds only the wait. It
+// is for recipes.
 func Undo(ctx context.Context, holds []*Hold) error {
 	var leaves []*Hold
 	for _, h := range holds {

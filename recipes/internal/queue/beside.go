@@ -37,10 +37,7 @@ func (l *Lock) BesideAlone(ctx context.Context, h *recipes.Hold, barrier string)
 		return nil, l.failed(ctx, err)
 	}
 	hold, err := l.beside(ctx, h, func(p *place) error {
-		children, err := Patiently(ctx, p.session, func(ctx context.Context) ([]string, error) {
-			children, _, err := p.session.Children(ctx, p.line.path)
-			return children, err
-		})
+		children, err := p.list(ctx)
 		if err != nil {
 			return err
 		}

@@ -198,7 +198,7 @@ func (l *Lock) advance(ctx context.Context, places []*place, a *alarm) (*recipes
 	case err != nil:
 		return nil, err
 	case l.Admission != nil:
-		return l.Admission.Admit(ctx, &Turn{lock: l, place: places[0], alarm: a})
+		return l.Admission.Admit(ctx, &Turn{place: places[0], alarm: a})
 	}
 	return l.grant(ctx, places, waited && len(places) > 1)
 }

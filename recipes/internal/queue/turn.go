@@ -11,7 +11,6 @@ import (
 
 // Turn is a place at the front of the line, for an Admission. It is over once its node is gone.
 type Turn struct {
-	lock  *Lock
 	place *place
 	alarm *alarm // nil: it must not wait
 }

@@ -75,10 +75,7 @@ func Waited(ctx context.Context, err error) error {
 // look reads the line.
 func (p *place) look(ctx context.Context) (view, error) {
 	l := p.line
-	children, err := Patiently(ctx, p.session, func(ctx context.Context) ([]string, error) {
-		children, _, err := p.session.Children(ctx, l.path)
-		return children, err
-	})
+	children, err := p.list(ctx)
 	if err != nil {
 		return view{}, p.missed(ctx, err)
 	}
@@ -96,6 +93,14 @@ func (p *place) look(ctx context.Context) (view, error) {
 		}
 	}
 	return view{ahead, p.final(ahead, lineup(children, l.rules.Pass))}, nil
+}
+
+// list reads who is in the directory of the line.
+func (p *place) list(ctx context.Context) ([]string, error) {
+	return Patiently(ctx, p.session, func(ctx context.Context) ([]string, error) {
+		children, _, err := p.session.Children(ctx, p.line.path)
+		return children, err
+	})
 }
 
 // final reports whether the only one ahead is the first of all: nobody of those who do not stand in the way may be ahead of it, and
