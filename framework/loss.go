@@ -1,6 +1,9 @@
 package framework
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // LossPolicy says what a suspended connection means for holds. Curator: ConnectionStateErrorPolicy.
 type LossPolicy int
@@ -29,8 +32,8 @@ func (p LossPolicy) String() string {
 
 // Footing is what a hold stands on: a session and, where the client's policy is Strict, one connection of it. It is for recipes.
 type Footing struct {
-	session *session
-	gone    <-chan struct{}
+	session    *session
+	connection context.Context // ends with the connection; nil: the session is enough
 }
 
 // Footing is what a hold that begins now stands on. It is for recipes.
@@ -43,10 +46,24 @@ func (s *Session) Footing() Footing {
 
 // Gone is closed when the hold is over. A process that was paused may learn it from Err before.
 func (f Footing) Gone() <-chan struct{} {
-	if f.session == nil {
+	switch {
+	case f.session == nil:
 		return closedChannel
+	case f.connection == nil:
+		return f.session.done
 	}
-	return f.gone
+	return f.connection.Done()
+}
+
+// Bound is ctx, ended no later than the hold, for what is only asked on its behalf: an operation of the session ends with the session, but
+// would wait for the next connection. Call stop when ctx is not used any more.
+func (f Footing) Bound(ctx context.Context) (bound context.Context, stop func()) {
+	if f.connection == nil {
+		return ctx, func() {}
+	}
+	bound, end := context.WithCancel(ctx)
+	detach := context.AfterFunc(f.connection, end)
+	return bound, func() { detach(); end() }
 }
 
 // Err is nil while the hold can be relied on, and then why not: like Session.Err, and ErrSuspended.
@@ -54,24 +71,19 @@ func (f Footing) Err() error {
 	if f.session == nil {
 		return ErrZeroValue
 	}
-	if err := f.session.check(); err != nil {
+	if err := f.session.check(); err != nil || f.connection == nil || f.connection.Err() == nil {
 		return err
 	}
-	select {
-	case <-f.gone:
-		if err := f.session.reason(); err != nil {
-			return err // it has just ended
-		}
-		return fmt.Errorf("%w, and the client's loss policy is %v", ErrSuspended, f.session.core.cfg.loss)
-	default:
-		return nil
+	if err := f.session.reason(); err != nil {
+		return err // it has just ended
 	}
+	return fmt.Errorf("%w, and the client's loss policy is %v", ErrSuspended, f.session.core.cfg.loss)
 }
 
-// footing is closed when what begins now is over.
-func (s *session) footing() <-chan struct{} {
+// footing ends when what begins now is over; nil for the session.
+func (s *session) footing() context.Context {
 	if s.core.cfg.loss == UntilDeadline {
-		return s.done
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -90,22 +91,23 @@ type session struct {
 
 	mu       sync.Mutex
 	info     wire.Info
-	link     bool          // the driver has a connection with this session
-	links    int           // connections that are over
-	turns    int           // how many wait for the next one
-	accepted int           // credentials, by the server of the present one
-	admitted bool          // the credentials have been accepted, once
-	ground   chan struct{} // closed while there is no connection, or the session is over
-	changed  chan struct{} // closed, and replaced, whenever one of these changes
-	err      error         // why it is over
-	done     chan struct{} // closed when err is set
+	link     bool            // the driver has a connection with this session
+	links    int             // connections that are over
+	turns    int             // how many wait for the next one
+	accepted int             // credentials, by the server of the present one
+	admitted bool            // the credentials have been accepted, once
+	ground   context.Context // has ended while there is no connection, or the session is over
+	collapse func()          // ends ground
+	changed  chan struct{}   // closed, and replaced, whenever one of these changes
+	err      error           // why it is over
+	done     chan struct{}   // closed when err is set
 }
 
 func newSession(c *core) *session {
-	return &session{
-		core: c, hub: newHub(), ground: closedChannel,
-		retired: make(chan struct{}), changed: make(chan struct{}), done: make(chan struct{}),
-	}
+	s := &session{core: c, hub: newHub(), retired: make(chan struct{}), changed: make(chan struct{}), done: make(chan struct{})}
+	s.ground, s.collapse = context.WithCancel(context.Background())
+	s.collapse()
+	return s
 }
 
 func (s *session) id() int64 {
@@ -215,19 +217,11 @@ func (s *session) unlinked() {
 func (s *session) setLink(link bool) {
 	s.link, s.turns = link, 0
 	if link && s.err == nil {
-		s.ground = make(chan struct{})
+		s.ground, s.collapse = context.WithCancel(context.Background())
 	} else {
 		s.collapse()
 	}
 	s.touch()
-}
-
-// collapse ends what stands on the present connection. It is called with mu held.
-func (s *session) collapse() {
-	if s.ground != closedChannel {
-		close(s.ground)
-		s.ground = closedChannel
-	}
 }
 
 // usable reports whether the session has ever been what admit makes it.

@@ -156,7 +156,9 @@ func (n *nodes) monitor(t *tenure, node Node) {
 
 // look reads the node with a watch and acts on what it sees. Nil means that the node is not watched.
 func (n *nodes) look(t *tenure, node string) (fired <-chan struct{}) {
-	data, stat, watch, err := n.Session.GetW(t.ctx, node)
+	ctx, stop := n.Footing.Bound(t.ctx)
+	defer stop()
+	data, stat, watch, err := n.Session.GetW(ctx, node)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		t.end(&goneError{node: node})

@@ -3,6 +3,7 @@ package mutex_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -12,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
@@ -37,6 +39,27 @@ func lostTo(t testing.TB, hold *recipes.Hold, work context.Context, cause error)
 	require.ErrorIs(t, err, cause)
 	require.ErrorIs(t, hold.Release(), cause)
 	require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
+}
+
+// The look at the node that is under way then would wait for the next connection.
+func TestInterruptionEndsAStrictHoldWhoseNodeIsBeingLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		client := srv.Client("holder")
+		hold := acquire(t, newMutex(t, testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext),
+			framework.WithLossPolicy(framework.Strict)), "/lock"))
+		look := srv.On(zktest.Match{Op: zktest.OpGetData, Path: hold.Path()}, zktest.Hold())
+		require.NoError(t, look.Wait(t.Context()))
+		client.Refuse(true)
+		client.Reset()
+		synctest.Wait()
+		select {
+		case <-hold.Done():
+		default:
+			require.FailNow(t, "the hold goes on without a connection")
+		}
+		require.ErrorIs(t, hold.Err(), framework.ErrSuspended)
+	})
 }
 
 func TestSessionThatEndsDuringReleaseIsNoLoss(t *testing.T) {
