@@ -106,7 +106,7 @@ func (c *Client) Listen(fn func(StateChange)) (stop func()) {
 	if c == nil || c.core == nil || fn == nil {
 		return func() {}
 	}
-	return c.core.states.listen(fn)
+	return c.core.states.Listen(fn)
 }
 
 // Session returns the current live session, which may be without a connection at the moment. It waits for one as operations wait for

@@ -48,10 +48,10 @@ func newCore(spec connstr.Spec, cfg config) *core {
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.grace, c.endGrace = context.WithCancel(context.Background())
 	if cfg.log.Core().Enabled(zap.InfoLevel) {
-		c.states.listen(c.logState)
+		c.states.Listen(c.logState)
 	}
 	if _, none := cfg.metrics.(unmeasured); !none {
-		c.states.listen(c.measureState)
+		c.states.Listen(c.measureState)
 	}
 	return c
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/docent-zk/docent/internal/listen"
 )
 
 // State is what a client knows of its connection. Curator: ConnectionState.
@@ -53,50 +55,12 @@ type StateChange struct {
 	At      time.Time // when the client noticed
 }
 
-// listener delivers changes to one function, in order, on a goroutine of its own.
-type listener struct {
-	fn   func(StateChange)
-	box  *mailbox[StateChange]
-	stop chan struct{} // closed by the stop function: nothing more is delivered
-	done chan struct{} // closed by run
-}
-
-func (l *listener) run() {
-	defer close(l.done)
-	for {
-		select {
-		case <-l.stop:
-			return
-		case <-l.box.signal:
-		}
-		changes, open := l.box.take()
-		for _, c := range changes {
-			if l.stopped() {
-				return
-			}
-			l.fn(c)
-		}
-		if !open {
-			return
-		}
-	}
-}
-
-func (l *listener) stopped() bool {
-	select {
-	case <-l.stop:
-		return true
-	default:
-		return false
-	}
-}
-
 // states keeps the current state and its listeners.
 type states struct {
-	mu        sync.Mutex
-	current   State
-	ever      bool // there has been a session
-	listeners map[*listener]struct{}
+	mu      sync.Mutex
+	current State
+	ever    bool // there has been a session
+	listen.Listeners[StateChange]
 }
 
 // set changes the state and tells the listeners. No listener is waited for.
@@ -113,9 +77,7 @@ func (s *states) set(c StateChange) {
 		return
 	}
 	s.current = c.State
-	for l := range s.listeners {
-		l.box.put(c)
-	}
+	s.Tell(c)
 }
 
 func (s *states) get() State {
@@ -124,48 +86,8 @@ func (s *states) get() State {
 	return s.current
 }
 
-// listen adds fn; after the last change nothing is added any more.
-func (s *states) listen(fn func(StateChange)) (stop func()) {
-	l := &listener{fn: fn, box: newMailbox[StateChange](), stop: make(chan struct{}), done: make(chan struct{})}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.current == Closed {
-		return func() {}
-	}
-	if s.listeners == nil {
-		s.listeners = map[*listener]struct{}{}
-	}
-	s.listeners[l] = struct{}{}
-	go l.run()
-	return sync.OnceFunc(func() { s.remove(l) })
-}
-
-func (s *states) remove(l *listener) {
-	s.mu.Lock()
-	delete(s.listeners, l)
-	s.mu.Unlock()
-	close(l.stop)
-}
-
-// finish reports Closed, then waits for the listeners to be done with all they were told, at most until the time out: a
-// listener may itself be waiting for the client to close.
+// finish reports Closed, then waits for the listeners, at most until the time out.
 func (s *states) finish(timeout time.Duration) {
 	s.set(StateChange{State: Closed, At: time.Now()})
-	s.mu.Lock()
-	all := make([]*listener, 0, len(s.listeners))
-	for l := range s.listeners {
-		l.box.close()
-		all = append(all, l)
-	}
-	s.mu.Unlock()
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
-	for _, l := range all {
-		select {
-		case <-l.done:
-		case <-l.stop: // stopped: its owner gave it up
-		case <-timer.C:
-			return
-		}
-	}
+	s.Close(timeout)
 }

@@ -1,0 +1,111 @@
+// Package listen tells listeners of things in order, each on a goroutine of its own: a slow or blocked listener delays nobody.
+package listen
+
+import (
+	"sync"
+	"time"
+)
+
+// Listeners are those who are told. The zero value has none. Safe for concurrent use.
+type Listeners[T any] struct {
+	mu     sync.Mutex
+	all    map[*listener[T]]struct{}
+	closed bool
+}
+
+// Tell tells all listeners, and waits for none.
+func (l *Listeners[T]) Tell(v T) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for one := range l.all {
+		one.box.put(v)
+	}
+}
+
+// Listen adds fn, unless the listeners are closed. After stop it is not called any more; a call that runs is not waited for.
+func (l *Listeners[T]) Listen(fn func(T)) (stop func()) {
+	one := &listener[T]{fn: fn, box: newMailbox[T](), stop: make(chan struct{}), done: make(chan struct{})}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return func() {}
+	}
+	if l.all == nil {
+		l.all = map[*listener[T]]struct{}{}
+	}
+	l.all[one] = struct{}{}
+	go one.run()
+	return sync.OnceFunc(func() { l.remove(one) })
+}
+
+func (l *Listeners[T]) remove(one *listener[T]) {
+	l.mu.Lock()
+	delete(l.all, one)
+	l.mu.Unlock()
+	close(one.stop)
+}
+
+// Close waits for the listeners to be done with all they were told, at most until the time out: a listener may itself be waiting for
+// whoever closes. From then on nobody is added.
+func (l *Listeners[T]) Close(timeout time.Duration) {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	for _, one := range l.close() {
+		select {
+		case <-one.done:
+		case <-one.stop: // stopped: its owner gave it up
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+func (l *Listeners[T]) close() []*listener[T] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	all := make([]*listener[T], 0, len(l.all))
+	for one := range l.all {
+		one.box.close()
+		all = append(all, one)
+	}
+	return all
+}
+
+// listener delivers to one function, in order, on a goroutine of its own.
+type listener[T any] struct {
+	fn   func(T)
+	box  *mailbox[T]
+	stop chan struct{} // closed by the stop function: nothing more is delivered
+	done chan struct{} // closed by run
+}
+
+func (l *listener[T]) run() {
+	defer close(l.done)
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-l.box.signal:
+		}
+		news, open := l.box.take()
+		for _, v := range news {
+			if l.stopped() {
+				return
+			}
+			l.fn(v)
+		}
+		if !open {
+			return
+		}
+	}
+}
+
+func (l *listener[T]) stopped() bool {
+	select {
+	case <-l.stop:
+		return true
+	default:
+		return false
+	}
+}
