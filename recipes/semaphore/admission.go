@@ -152,7 +152,7 @@ func (a *admission) look(ctx context.Context, turn *queue.Turn) ([]string, *fram
 		return w, err
 	})
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil, a.leases.Make(ctx, turn.Session()) // there is none
+		return nil, nil, cmp.Or(a.leases.Make(ctx, turn.Session()), queue.ErrAgain) // for a watch
 	}
 	return leases, changed, err
 }

@@ -182,6 +182,42 @@ func TestContainersThatAreReapedInBetweenAreMadeAnew(t *testing.T) {
 	running.Wait()
 }
 
+// Who is first in line and finds no leases at all makes their parent; then it watches it as it would any other, for somebody may have taken
+// a permit meanwhile, to give it back.
+func TestFirstInLineWatchesTheLeasesItMadeRoomFor(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		all := map[string]*semaphore.Semaphore{}
+		for _, name := range []string{"holder", "first", "other"} {
+			all[name] = newSemaphore(t, client(t, srv, name), "/sem", 1, semaphore.WithSlots())
+			release(t, acquire(t, all[name], 1))
+		}
+		hold := acquire(t, all["holder"], 1)
+		first := start(t, all["first"], 1)
+		time.Sleep(time.Second)
+
+		leases := zktest.Match{Client: "first", Op: zktest.OpGetChildren2, Path: "/sem/leases", Times: 1}
+		missing := srv.On(leases, zktest.Hold())
+		release(t, hold)
+		require.NoError(t, missing.Wait(t.Context()))
+		require.NoError(t, srv.Delete("/sem/leases"))
+		made := srv.On(leases, zktest.Hold())
+		missing.Release()
+		require.NoError(t, made.Wait(t.Context()))
+
+		back := srv.On(zktest.Match{Client: "other", Op: zktest.OpDelete}, zktest.Hold())
+		other := start(t, all["other"], 1)
+		require.NoError(t, back.Wait(t.Context()))
+		made.Release()
+		time.Sleep(time.Second)
+		require.True(t, first.waiting())
+		back.Release()
+		time.Sleep(time.Second)
+		require.False(t, first.waiting(), "%s", srv.Tree())
+		release(t, first.won(t))
+		release(t, other.won(t))
+	})
+}
+
 // The containers go when nobody has used the semaphore for a while, also if nobody ever had to wait.
 func TestSemaphoreThatNobodyUsesDisappears(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
