@@ -73,6 +73,7 @@ func TestOtherReaderInFrontHindersAnUpgrade(t *testing.T) {
 			queued(t, rw.Write(), 1) // nothing is left but the writer
 			release(t, h)
 		}
+		queued(t, rw.Read(), 1) // the server that is asked may be behind
 		written := upgrade(t, rw, reading)
 		in.waits(t, writer)
 		release(t, written, reading)
@@ -107,6 +108,7 @@ func TestReaderThatIsAboutToComeInHindersAnUpgrade(t *testing.T) {
 		w.givesUp(t)
 		crowded(t, rw, reading)
 		release(t, r.won(t))
+		queued(t, rw.Read(), 1) // the server that is asked may be behind
 		release(t, upgrade(t, rw, reading), reading)
 	})
 }

@@ -30,7 +30,7 @@ type alarm struct {
 
 func (l *Lock) newAlarm(ctx context.Context) *alarm {
 	a := &alarm{lock: l, ctx: ctx}
-	if l.log.Core().Enabled(zap.WarnLevel) {
+	if !l.Standby && l.log.Core().Enabled(zap.WarnLevel) {
 		a.limit = l.Client.WaitWarning()
 	}
 	return a

@@ -12,6 +12,7 @@ import (
 type NodeData struct {
 	data     []byte // nil: the default
 	identity bool
+	empty    bool // the default is none
 }
 
 // Set is WithData.
@@ -19,6 +20,9 @@ func (d *NodeData) Set(data []byte) { d.data = append([]byte{}, data...) }
 
 // Identify is WithIdentity.
 func (d *NodeData) Identify() { d.identity = true }
+
+// Empty makes no data the default.
+func (d *NodeData) Empty() { d.empty = true }
 
 // Bytes is the data.
 func (d *NodeData) Bytes() ([]byte, error) {
@@ -29,6 +33,8 @@ func (d *NodeData) Bytes() ([]byte, error) {
 		return recipes.OwnIdentity()
 	case d.data != nil:
 		return d.data, nil
+	case d.empty:
+		return []byte{}, nil
 	}
 	return defaultData(), nil
 }

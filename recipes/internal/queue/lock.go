@@ -32,6 +32,7 @@ type Spec struct {
 	Key       any       // for re-entry, of the lines together; nil if there is no such thing
 	Admission Admission // nil: who is at the front has the lock
 	HandOff   *Handoff  // nil: every hold has a node of its own
+	Standby   bool      // to wait for long is nothing to warn of
 }
 
 // Admission is what is between the front of the line and a lock for which a place in line is not enough.

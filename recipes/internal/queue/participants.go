@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
 )
@@ -63,6 +64,68 @@ func (l *Line) First(ctx context.Context, kinds ...string) (recipes.Participant,
 		return recipes.Participant{}, err
 	}
 	return participant(node, data, stat), nil
+}
+
+// Watch reads who is first of those with a node of one of the given kinds, and a watch that fires when that may have changed. If nobody is, or
+// there is no such directory, the Participant is zero. Who comes later than the first costs nothing.
+func (l *Line) Watch(ctx context.Context, kinds ...string) (recipes.Participant, *framework.Watch, error) {
+	for {
+		first, watch, err := l.watch(ctx, kinds)
+		if !ctxerr.Answered(ctx, err, ErrAgain) {
+			return first, watch, err
+		}
+	}
+}
+
+func (l *Line) watch(ctx context.Context, kinds []string) (recipes.Participant, *framework.Watch, error) {
+	children, _, err := l.client.Children(ctx, l.path)
+	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
+		return l.watchDirectory(ctx)
+	}
+	if err != nil {
+		return recipes.Participant{}, nil, err
+	}
+	line := lineup(children, kinds)
+	if len(line) == 0 {
+		return l.watchChildren(ctx, kinds)
+	}
+	first := l.node(line[0].name)
+	if atEnd(line) {
+		all, err := l.Participants(ctx, kinds...)
+		if err == nil && len(all) == 0 {
+			err = ErrAgain
+		}
+		if err != nil {
+			return recipes.Participant{}, nil, err
+		}
+		first = all[0].Node
+	}
+	data, stat, watch, err := l.client.GetW(ctx, first)
+	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
+		err = ErrAgain
+	}
+	if err != nil {
+		return recipes.Participant{}, nil, err
+	}
+	return participant(first, data, stat), watch, nil
+}
+
+// watchDirectory waits for a directory that is not there.
+func (l *Line) watchDirectory(ctx context.Context) (recipes.Participant, *framework.Watch, error) {
+	stat, watch, err := l.client.ExistsW(ctx, l.path)
+	if err == nil && stat != nil {
+		err = ErrAgain
+	}
+	return recipes.Participant{}, watch, err
+}
+
+// watchChildren waits for somebody to come to an empty line.
+func (l *Line) watchChildren(ctx context.Context, kinds []string) (recipes.Participant, *framework.Watch, error) {
+	children, _, watch, err := l.client.ChildrenW(ctx, l.path)
+	if ctxerr.Answered(ctx, err, zk.ErrNoNode) || err == nil && len(lineup(children, kinds)) > 0 {
+		err = ErrAgain
+	}
+	return recipes.Participant{}, watch, err
 }
 
 func participant(node string, data []byte, stat *zk.Stat) recipes.Participant {
