@@ -1,0 +1,99 @@
+package leader
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/queue"
+)
+
+// The kinds of nodes, as in Curator.
+var (
+	electionRules = queue.Exclusive
+	latchRules    = queue.Rules{Name: "latch-", Block: []string{"latch-"}}
+)
+
+// candidate stands for election.
+type candidate struct {
+	lock   *queue.Lock
+	ledger *ledger // nil: there is none
+	log    *zap.Logger
+}
+
+func newCandidate(c *framework.Client, recipe, path string, rules queue.Rules, cfg config) (*candidate, error) {
+	data, err := cfg.data.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	lock := queue.New(queue.Spec{
+		Client:  c,
+		Recipe:  recipe,
+		Paths:   []string{path},
+		Lines:   []*queue.Line{queue.NewLine(c, path, rules, data)},
+		Standby: true,
+	})
+	cand := &candidate{lock: lock, log: c.Logger().With(zap.String("path", path))}
+	if cfg.delay > 0 {
+		cand.ledger = &ledger{path + ledgerSuffix, cfg.delay}
+	}
+	return cand, nil
+}
+
+// The pauses between attempts to get in line, while nothing can be done: short enough to lead soon after an outage.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = time.Second
+)
+
+// stand returns when we lead. It goes on through everything that may pass, and fails when ctx ends and with what does not.
+func (c *candidate) stand(ctx context.Context) (*Term, error) {
+	for wait := firstPause; ; wait = min(2*wait, lastPause) {
+		t, err := c.campaign(ctx)
+		if err == nil || ctx.Err() != nil || !passes(err) {
+			return t, err
+		}
+		c.log.Warn("not in line for the leadership: standing again", zap.Error(err))
+		if err := pause(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// campaign is one attempt at it.
+func (c *candidate) campaign(ctx context.Context) (*Term, error) {
+	hold, err := c.lock.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.ledger.open(ctx, hold); err != nil {
+		lost := hold.Err()
+		_ = hold.Release() // what it cannot do at once is done in the background
+		return nil, cmp.Or(lost, err)
+	}
+	return &Term{hold, c.ledger}, nil
+}
+
+// passes reports whether err is a trouble that may be over the next time.
+func passes(err error) bool {
+	return framework.IsTransient(err) || errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrSuspended) ||
+		errors.Is(err, recipes.ErrNodeDeleted)
+}
+
+// pause waits, unless ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctxerr.Of(ctx)
+	}
+}

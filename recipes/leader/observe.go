@@ -1,0 +1,106 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/queue"
+)
+
+// Participant is a candidate. Curator: Participant.
+type Participant struct {
+	ID     string // who it is: see WithID
+	Leader bool   // it is first in line. It may not know yet, or not any more, or wait as WithLockDelay says
+	recipes.Participant
+}
+
+// Leader is the participant who leads; the zero Leader is nobody.
+type Leader = Participant
+
+func participant(p recipes.Participant, first bool) Participant {
+	return Participant{string(p.Data), first, p}
+}
+
+// line is a line of candidates of either kind.
+func line(ctx context.Context, c *framework.Client, path string) (*queue.Line, error) {
+	err := queue.CheckCall(ctx, "leader", "", true)
+	if err == nil {
+		if err = queue.CheckPath(c, path); err != nil {
+			err = fmt.Errorf("leader: %w", err)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return queue.NewLine(c, path, queue.Rules{}, nil), nil
+}
+
+var kinds = []string{electionRules.Name, latchRules.Name}
+
+// Participants lists the candidates of an Election or a Latch on path, and those of Curator: the leader first, then those who would follow it. It
+// is empty if there are none, or no such path. Curator: getParticipants.
+func Participants(ctx context.Context, c *framework.Client, path string) ([]Participant, error) {
+	l, err := line(ctx, c, path)
+	if err != nil {
+		return nil, err
+	}
+	all, err := l.Participants(ctx, kinds...)
+	if err != nil {
+		return nil, fmt.Errorf("leader: %w", err)
+	}
+	var candidates []Participant
+	for i, p := range all {
+		candidates = append(candidates, participant(p, i == 0))
+	}
+	return candidates, nil
+}
+
+// Observe reports who leads, now and whenever that changes, for those who do not stand: the zero Leader while nobody does. Of leaders that
+// follow each other fast some may be left out. What is reported is what a server knew a moment ago.
+//
+//	for who, err := range leader.Observe(ctx, client, "/service/leader") {
+//
+// An error means that the leader is not known any more. The sequence goes on after trouble with the connection, and reports the leader when
+// it is known again; it ends after framework.ErrClosed, other refusals of the servers, and arguments that are wrong. When ctx ends
+// it ends without an error. It costs a watch on the leader's node, however many observe through one client. Curator: getLeader, which
+// has to be called again and again.
+func Observe(ctx context.Context, c *framework.Client, path string) iter.Seq2[Leader, error] {
+	return func(yield func(Leader, error) bool) {
+		l, err := line(ctx, c, path)
+		if err != nil {
+			yield(Leader{}, err)
+			return
+		}
+		observe(ctx, l, yield)
+	}
+}
+
+func observe(ctx context.Context, l *queue.Line, yield func(Leader, error) bool) {
+	wait, known, last := firstPause, false, Leader{}
+	for {
+		first, watch, err := l.Watch(ctx, kinds...)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			if !yield(Leader{}, fmt.Errorf("leader: %w", err)) || !passes(err) || pause(ctx, wait) != nil {
+				return
+			}
+			known, wait = false, min(2*wait, lastPause)
+			continue
+		}
+		now := participant(first, first.Node != "")
+		if (!known || now.Token != last.Token) && !yield(now, nil) {
+			return
+		}
+		wait, known, last = firstPause, true, now
+		select {
+		case <-watch.Fired():
+		case <-ctx.Done():
+			return
+		}
+	}
+}
