@@ -28,7 +28,7 @@ type candidate struct {
 }
 
 func newCandidate(c *framework.Client, recipe, path string, rules queue.Rules, cfg config) (*candidate, error) {
-	data, err := cfg.data.Bytes()
+	data, err := cfg.data()
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func NewLatch(c *framework.Client, path string, opts ...Option) (*Latch, error) 
 	if err != nil {
 		return nil, fmt.Errorf("leader: %w", err)
 	}
-	cfg.data.Empty()
+	cfg.nameless = true
 	cand, err := newCandidate(c, "latch", path, latchRules, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("leader: %w", err)

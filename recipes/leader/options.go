@@ -1,10 +1,12 @@
 package leader
 
 import (
+	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
 
+	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -12,10 +14,12 @@ import (
 type Option func(*config) error
 
 type config struct {
-	data    queue.NodeData
-	delay   time.Duration
-	requeue func(error) bool
-	mode    CloseMode
+	id       string
+	identity bool
+	nameless bool // the data of those who have no id is empty
+	delay    time.Duration
+	requeue  func(error) bool
+	mode     CloseMode
 }
 
 func newConfig(opts []Option) (config, error) {
@@ -28,7 +32,21 @@ func newConfig(opts []Option) (config, error) {
 			return config{}, err
 		}
 	}
+	if cfg.id != "" && cfg.identity {
+		return config{}, errors.New("WithID and WithIdentity exclude each other: both set who we are")
+	}
 	return cfg, nil
+}
+
+// data is that of the candidate's nodes.
+func (c config) data() ([]byte, error) {
+	switch {
+	case c.identity:
+		return recipes.OwnIdentity()
+	case c.id != "" || c.nameless:
+		return []byte(c.id), nil
+	}
+	return new(queue.NodeData).Bytes()
 }
 
 // WithID sets who we are, which Participants and Observe show: any text. Without it, or if it is empty, it is this host's IP address in an
@@ -39,9 +57,7 @@ func WithID(id string) Option {
 		if !utf8.ValidString(id) {
 			return fmt.Errorf("id %q is not UTF-8", id)
 		}
-		if id != "" {
-			c.data.Set([]byte(id))
-		}
+		c.id = id
 		return nil
 	}
 }
@@ -49,7 +65,7 @@ func WithID(id string) Option {
 // WithIdentity sets who we are to host, process and process id, as a recipes.Identity. Not together with WithID.
 func WithIdentity() Option {
 	return func(c *config) error {
-		c.data.Identify()
+		c.identity = true
 		return nil
 	}
 }

@@ -12,7 +12,6 @@ import (
 type NodeData struct {
 	data     []byte // nil: the default
 	identity bool
-	empty    bool // the default is none
 }
 
 // Set is WithData.
@@ -20,9 +19,6 @@ func (d *NodeData) Set(data []byte) { d.data = append([]byte{}, data...) }
 
 // Identify is WithIdentity.
 func (d *NodeData) Identify() { d.identity = true }
-
-// Empty makes no data the default.
-func (d *NodeData) Empty() { d.empty = true }
 
 // Bytes is the data.
 func (d *NodeData) Bytes() ([]byte, error) {
@@ -33,8 +29,6 @@ func (d *NodeData) Bytes() ([]byte, error) {
 		return recipes.OwnIdentity()
 	case d.data != nil:
 		return d.data, nil
-	case d.empty:
-		return []byte{}, nil
 	}
 	return defaultData(), nil
 }

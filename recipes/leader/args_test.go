@@ -1,0 +1,129 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/leader"
+)
+
+func TestBadArgumentsAreRefusedAndNamed(t *testing.T) {
+	c := testzk.Client(t, "127.0.0.1:1")
+	always := func(error) bool { return true }
+	for name, bad := range map[string]struct {
+		client *framework.Client
+		path   string
+		opts   []leader.Option
+		says   []string
+	}{
+		"nil client":     {nil, "/leader", nil, []string{"client is nil"}},
+		"zero client":    {&framework.Client{}, "/leader", nil, []string{framework.ErrZeroValue.Error()}},
+		"relative path":  {c, "leader", nil, []string{framework.ErrInvalidPath.Error(), "leader"}},
+		"root":           {c, "/", nil, []string{framework.ErrInvalidPath.Error(), `"/"`}},
+		"nil option":     {c, "/leader", []leader.Option{leader.WithID("a"), nil}, []string{"option 1 is nil"}},
+		"id not UTF-8":   {c, "/leader", []leader.Option{leader.WithID("\xff")}, []string{`"\xff"`, "UTF-8"}},
+		"two identities": {c, "/leader", []leader.Option{leader.WithID("a"), leader.WithIdentity()}, []string{"WithID", "WithIdentity"}},
+		"no delay":       {c, "/leader", []leader.Option{leader.WithLockDelay(0)}, []string{"lock delay 0s"}},
+		"negative delay": {c, "/leader", []leader.Option{leader.WithLockDelay(-time.Second)}, []string{"lock delay -1s"}},
+		"nil requeue":    {c, "/leader", []leader.Option{leader.WithRequeue(nil)}, []string{"requeue: nil"}},
+		"no such mode":   {c, "/leader", []leader.Option{leader.WithCloseMode(7)}, []string{"CloseMode(7)"}},
+		"mode: Election": {c, "/leader", []leader.Option{leader.WithCloseMode(leader.NotifyLeader)}, []string{"NotifyLeader", "Latch"}},
+		"requeue: Latch": {c, "/leader", []leader.Option{leader.WithRequeue(always)}, []string{"WithRequeue", "Election"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, ofElection := leader.New(bad.client, bad.path, bad.opts...)
+			_, ofLatch := leader.NewLatch(bad.client, bad.path, bad.opts...)
+			if !strings.HasPrefix(name, "requeue:") {
+				refuses(t, ofElection, bad.says)
+			}
+			if !strings.HasPrefix(name, "mode:") {
+				refuses(t, ofLatch, bad.says)
+			}
+		})
+	}
+}
+
+func refuses(t *testing.T, err error, says []string) {
+	t.Helper()
+	require.Error(t, err)
+	require.True(t, strings.HasPrefix(err.Error(), "leader: "), err.Error())
+	for _, word := range says {
+		require.ErrorContains(t, err, word)
+	}
+}
+
+func TestBadCallsAreErrors(t *testing.T) {
+	c := testzk.Client(t, "127.0.0.1:1")
+	e, l := newElection(t, c, "/leader"), newLatch(t, c, "/leader")
+	lead := func(context.Context, *leader.Term) error { return nil }
+	ended, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("why")
+	cancel(why)
+	var none context.Context
+
+	require.ErrorContains(t, e.Run(t.Context(), nil), "nil function")
+	require.ErrorIs(t, e.Run(none, lead), framework.ErrNilContext)
+	require.ErrorIs(t, e.Run(ended, lead), why)
+	require.ErrorIs(t, l.Start(none), framework.ErrNilContext)
+	require.ErrorIs(t, l.Start(ended), why)
+	for _, zero := range []*leader.Election{nil, {}} {
+		require.ErrorIs(t, zero.Run(t.Context(), lead), framework.ErrZeroValue)
+		require.Nil(t, zero.Term())
+		require.False(t, zero.Interrupt())
+	}
+	for _, zero := range []*leader.Latch{nil, {}} {
+		require.ErrorIs(t, zero.Start(t.Context()), framework.ErrZeroValue)
+		require.ErrorIs(t, zero.Close(), framework.ErrZeroValue)
+		require.ErrorIs(t, zero.CloseWith(leader.Silent), framework.ErrZeroValue)
+		_, err := zero.Await(t.Context())
+		require.ErrorIs(t, err, framework.ErrZeroValue)
+		require.Nil(t, zero.Term())
+		zero.Listen(func(leader.Change) {})()
+	}
+	require.ErrorContains(t, l.CloseWith(7), "CloseMode(7)")
+	l.Listen(nil)()
+
+	_, err := leader.Participants(none, c, "/leader")
+	require.ErrorIs(t, err, framework.ErrNilContext)
+	_, err = leader.Participants(t.Context(), nil, "/leader")
+	require.ErrorContains(t, err, "client is nil")
+	_, err = leader.Participants(t.Context(), c, "leader")
+	require.ErrorIs(t, err, framework.ErrInvalidPath)
+	require.ErrorIs(t, observed(none, c, "/leader"), framework.ErrNilContext)
+	require.ErrorContains(t, observed(t.Context(), nil, "/leader"), "client is nil")
+	require.ErrorIs(t, observed(t.Context(), c, "/leader/"), framework.ErrInvalidPath)
+}
+
+// observed is the only thing that an observer is told.
+func observed(ctx context.Context, c *framework.Client, path string) (last error) {
+	for who, err := range leader.Observe(ctx, c, path) {
+		if last != nil || who.Node != "" {
+			return errors.New("goes on after an error that does not pass")
+		}
+		last = err
+	}
+	return last
+}
+
+func TestTermThatIsNoneHasEnded(t *testing.T) {
+	for _, none := range []*leader.Term{nil, {}} {
+		require.ErrorIs(t, none.Err(), recipes.ErrNotHeld)
+		require.ErrorIs(t, none.Resign(), recipes.ErrNotHeld)
+		require.ErrorIs(t, none.Context(t.Context()).Err(), context.Canceled)
+		require.Zero(t, none.Token())
+		require.Empty(t, none.Path())
+		require.True(t, none.ValidUntil().IsZero())
+		require.Nil(t, none.Revoked())
+		_, err := none.Guard(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNotHeld)
+		<-none.Done()
+	}
+}

@@ -1,0 +1,173 @@
+package leader_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/leader"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+const delay = 10 * time.Second
+
+// clientOf is a client in virtual time.
+func clientOf(t testing.TB, srv *zktest.Server, name string, opts ...framework.Option) *framework.Client {
+	t.Helper()
+	return testzk.Connected(t, srv.MemAddr(), append(opts, framework.WithDialer(srv.Client(name).DialContext))...)
+}
+
+// succession has a leader, and a latch that is to follow it, both with a lock delay.
+func succession(t *testing.T, test func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch)) {
+	t.Helper()
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		first := started(t, clientOf(t, srv, "first"), "/leader", leader.WithLockDelay(delay))
+		term := await(t, first)
+		next := started(t, clientOf(t, srv, "next"), "/leader", leader.WithLockDelay(delay))
+		time.Sleep(time.Second)
+		test(t, srv, first, term, next)
+	})
+}
+
+// takes is how long it takes next to lead.
+func takes(t *testing.T, next *leader.Latch) time.Duration {
+	t.Helper()
+	begun := time.Now()
+	_, err := next.Await(t.Context())
+	require.NoError(t, err)
+	return time.Since(begun)
+}
+
+func TestNobodyWaitsForALeaderThatResigned(t *testing.T) {
+	for name, resign := range map[string]func(*leader.Latch, *leader.Term) error{
+		"resigned": func(_ *leader.Latch, term *leader.Term) error { return term.Resign() },
+		"closed":   func(l *leader.Latch, _ *leader.Term) error { return l.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			succession(t, func(t *testing.T, _ *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
+				require.NoError(t, resign(first, term))
+				require.Less(t, takes(t, next), time.Second)
+			})
+		})
+	}
+}
+
+func TestNewLeaderWaitsAfterOneThatVanished(t *testing.T) {
+	for name, vanish := range map[string]func(*zktest.Server, *leader.Term){
+		"session over": func(srv *zktest.Server, _ *leader.Term) { _ = srv.Client("first").Sessions()[0].Expire() },
+		"node deleted": func(srv *zktest.Server, term *leader.Term) { _ = srv.Delete(term.Path()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
+				vanish(srv, term)
+				took := takes(t, next)
+				require.GreaterOrEqual(t, took, delay)
+				require.Less(t, took, delay+time.Second)
+				require.NoError(t, next.Term().Resign())
+				require.Less(t, takes(t, first), time.Second, "the one before it is long over")
+			})
+		})
+	}
+}
+
+// Whoever vanishes while it waits to lead has not led.
+func TestNobodyWaitsForACandidateThatVanished(t *testing.T) {
+	succession(t, func(t *testing.T, srv *zktest.Server, _ *leader.Latch, term *leader.Term, next *leader.Latch) {
+		third := started(t, clientOf(t, srv, "third"), "/leader", leader.WithLockDelay(delay))
+		time.Sleep(time.Second)
+		require.NoError(t, srv.Client("next").Sessions()[0].Expire())
+		srv.Client("next").Refuse(true)
+		require.NoError(t, term.Resign())
+		require.Less(t, takes(t, third), time.Second)
+		require.Nil(t, next.Term())
+	})
+}
+
+// The time counts anew for each who comes to the front, as long as nobody has led since.
+func TestWhoWaitsToLeadAndVanishesKeepsNobodyFromWaiting(t *testing.T) {
+	succession(t, func(t *testing.T, srv *zktest.Server, _ *leader.Latch, _ *leader.Term, next *leader.Latch) {
+		third := started(t, clientOf(t, srv, "third"), "/leader", leader.WithLockDelay(delay))
+		time.Sleep(time.Second)
+		srv.Client("first").Refuse(true)
+		require.NoError(t, srv.Client("first").Sessions()[0].Expire())
+		time.Sleep(delay / 2)
+		require.Nil(t, next.Term())
+		srv.Client("next").Refuse(true)
+		require.NoError(t, srv.Client("next").Sessions()[0].Expire())
+		require.GreaterOrEqual(t, takes(t, third), delay)
+	})
+}
+
+func TestElectionWaitsLikeALatch(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		first := stand(t, clientOf(t, srv, "first"), "/leader", leader.WithLockDelay(delay))
+		first.leads(t)
+		next := stand(t, clientOf(t, srv, "next"), "/leader", leader.WithLockDelay(delay))
+		time.Sleep(time.Second)
+		begun := time.Now()
+		require.True(t, first.Interrupt())
+		next.leads(t)
+		require.Less(t, time.Since(begun), time.Second)
+		begun = time.Now()
+		require.NoError(t, srv.Client("next").Sessions()[0].Expire())
+		first.leads(t)
+		require.GreaterOrEqual(t, time.Since(begun), delay)
+	})
+}
+
+// A candidate that has to leave while it waits leaves at once, and leaves nothing.
+func TestWaitForTheDelayEndsWithTheCandidate(t *testing.T) {
+	succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
+		require.NoError(t, srv.Delete(term.Path()))
+		time.Sleep(time.Second)
+		begun := time.Now()
+		require.NoError(t, next.Close())
+		require.Less(t, time.Since(begun), time.Second)
+		line, err := srv.Children("/leader")
+		require.NoError(t, err)
+		require.Len(t, line, 1, "first stands again")
+	})
+}
+
+func TestTroubleWithTheLedgerIsOutlasted(t *testing.T) {
+	for _, fault := range []zktest.Action{zktest.DropBefore(), zktest.DropAfter()} {
+		for _, skip := range []int{0, 1} {
+			succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
+				srv.On(zktest.Match{Client: "next", Op: zktest.OpMulti, Times: 1}, fault)
+				srv.On(zktest.Match{Client: "next", Op: zktest.OpGetData, Path: "/leader-term", Skip: skip, Times: 1}, fault)
+				require.NoError(t, term.Resign())
+				require.Less(t, takes(t, next), 5*time.Second)
+				noted, err := srv.Get("/leader-term")
+				require.NoError(t, err)
+				require.Contains(t, string(noted), `"resigned":false`)
+				require.NoError(t, next.Close())
+				await(t, first)
+			})
+		}
+	}
+}
+
+// The ledger belongs to the leaders: what is there instead is not written over.
+func TestNodeThatIsNoLedgerIsAnError(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		require.NoError(t, srv.Create("/leader-term", []byte("mine")))
+		l := started(t, clientOf(t, srv, "c"), "/leader", leader.WithLockDelay(delay))
+		_, err := l.Await(t.Context())
+		require.ErrorContains(t, err, "/leader-term")
+		require.ErrorContains(t, err, `"mine"`)
+		data, err := srv.Get("/leader-term")
+		require.NoError(t, err)
+		require.Equal(t, "mine", string(data))
+		require.NoError(t, srv.Delete("/leader-term"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = l.Await(ctx)
+		require.NoError(t, err, "once it is gone")
+	})
+}
