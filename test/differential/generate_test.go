@@ -58,11 +58,15 @@ func ask(slot int, op rawzk.Op, quiet bool) step {
 	return step{text: fmt.Sprintf("-- c%d: %v", slot, op), run: func(sd *side) { sd.do(slot, op) }, quiet: quiet}
 }
 
-// burst is requests of one client that does not wait for answers.
+// burst is requests of one client that does not wait for answers. A new ACL ends it: the real server judges requests behind it by the old
+// one, if they come in before the new one has been applied.
 func (g *generator) burst(slot int) step {
-	ops := make([]rawzk.Op, 2+g.IntN(7))
-	for i := range ops {
-		ops[i] = pick(g, []choice[rawzk.Op]{{6, g.write}, {2, g.read}, {1, g.watch}})
+	var ops []rawzk.Op
+	for more := 2 + g.IntN(7); more > 0; more-- {
+		op := pick(g, []choice[rawzk.Op]{{6, g.write}, {2, g.read}, {1, g.watch}})
+		if ops = append(ops, op); op.Code == rawzk.OpSetACL {
+			break
+		}
 	}
 	return step{text: fmt.Sprintf("-- c%d: a burst of %d", slot, len(ops)), run: func(sd *side) { sd.burst(slot, ops) }}
 }
