@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework"
@@ -72,18 +74,20 @@ func (c *candidate) campaign(ctx context.Context) (*Term, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.ledger.open(ctx, hold); err != nil {
+	page, err := c.ledger.open(ctx, hold)
+	if err != nil {
 		lost := hold.Err()
 		_ = hold.Release() // what it cannot do at once is done in the background
 		return nil, cmp.Or(lost, err)
 	}
-	return &Term{hold, c.ledger}, nil
+	return &Term{hold: hold, page: page}, nil
 }
 
-// passes reports whether err is a trouble that may be over the next time.
+// passing is what may be over the next time, besides trouble with the connection: parents can be deleted faster than they are made.
+var passing = []error{framework.ErrSessionLost, framework.ErrSuspended, recipes.ErrNodeDeleted, zk.ErrNoNode}
+
 func passes(err error) bool {
-	return framework.IsTransient(err) || errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrSuspended) ||
-		errors.Is(err, recipes.ErrNodeDeleted)
+	return framework.IsTransient(err) || slices.ContainsFunc(passing, func(target error) bool { return errors.Is(err, target) })
 }
 
 // pause waits, unless ctx ends first.

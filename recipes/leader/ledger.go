@@ -32,95 +32,108 @@ type term struct {
 	Resigned bool  `json:"resigned"`
 }
 
-// open waits, if the last leader vanished, and notes the term that begins with hold.
-func (l *ledger) open(ctx context.Context, hold *recipes.Hold) error {
+// page is the ledger as the leader who has hold sees it. Only one goroutine at a time may use it.
+type page struct {
+	*ledger
+	hold    *recipes.Hold
+	session *framework.Session
+	known   bool // what the ledger says: the following
+	last    term
+	version int32 // missing: there is none
+}
+
+const missing = -1
+
+// open waits, if the last leader vanished, and notes the term that begins with hold. The page is nil if there is no ledger.
+func (l *ledger) open(ctx context.Context, hold *recipes.Hold) (*page, error) {
 	if l == nil {
-		return nil
+		return nil, nil
 	}
 	ctx = hold.Context(ctx)
-	last, _, err := l.read(ctx, recipes.SessionOf(hold))
-	if err != nil {
-		return err
+	p := &page{ledger: l, hold: hold, session: recipes.SessionOf(hold)}
+	if err := p.read(ctx); err != nil {
+		return nil, err
 	}
-	if last.Token != 0 && !last.Resigned {
-		recipes.SessionOf(hold).Logger().Info("the last leader vanished: waiting before leading", zap.String("path", hold.Path()),
-			zap.Int64("last", last.Token), zap.Duration("delay", l.delay))
+	if p.last.Token != 0 && !p.last.Resigned {
+		p.session.Logger().Info("the last leader vanished: waiting before leading", zap.String("path", hold.Path()),
+			zap.Int64("last", p.last.Token), zap.Duration("delay", l.delay))
 		if err := pause(ctx, l.delay); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return l.note(ctx, hold, term{Token: hold.Token()})
+	return p, p.note(ctx, term{Token: hold.Token()})
 }
 
 // close notes that the term resigns, or lets the next leader wait in vain.
-func (l *ledger) close(hold *recipes.Hold) {
-	if l == nil || hold.Err() != nil {
+func (p *page) close() {
+	if p == nil || p.hold.Err() != nil {
 		return
 	}
-	session := recipes.SessionOf(hold)
-	ctx, cancel := context.WithTimeout(context.Background(), session.Timeout()/3)
+	ctx, cancel := context.WithTimeout(context.Background(), p.session.Timeout()/3)
 	defer cancel()
-	if err := l.note(ctx, hold, term{hold.Token(), true}); err != nil {
-		session.Logger().Warn("could not note that the leader resigns: the next one will wait as if it had vanished",
-			zap.String("path", hold.Path()), zap.Error(err))
+	if err := p.note(ctx, term{p.hold.Token(), true}); err != nil {
+		p.session.Logger().Warn("could not note that the leader resigns: the next one will wait as if it had vanished",
+			zap.String("path", p.hold.Path()), zap.Error(err))
 	}
 }
 
-func (l *ledger) read(ctx context.Context, s *framework.Session) (last term, version int32, err error) {
-	type reading struct {
-		data []byte
-		stat *zk.Stat
+// read reads the ledger, unless it is known.
+func (p *page) read(ctx context.Context) error {
+	if p.known {
+		return nil
 	}
-	r, err := queue.Patiently(ctx, s, func(ctx context.Context) (r reading, err error) {
-		r.data, r.stat, err = s.Get(ctx, l.path)
-		return r, err
+	data, err := queue.Patiently(ctx, p.session, func(ctx context.Context) ([]byte, error) {
+		data, stat, err := p.session.Get(ctx, p.path)
+		if err == nil {
+			p.version = stat.Version
+		}
+		return data, err
 	})
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
-		return term{}, missing, nil
+		p.known, p.last, p.version = true, term{}, missing
+		return nil
 	}
 	if err != nil {
-		return term{}, 0, err
+		return err
 	}
-	if err := json.Unmarshal(r.data, &last); err != nil || last.Token <= 0 {
-		return term{}, 0, fmt.Errorf("%s is not the note of a term that it should be: %.100q", l.path, r.data)
+	if err := json.Unmarshal(data, &p.last); err != nil || p.last.Token <= 0 {
+		return fmt.Errorf("%s is not the note of a term that it should be: %.100q", p.path, data)
 	}
-	return last, r.stat.Version, nil
+	p.known = true
+	return nil
 }
-
-// missing is the version of a ledger that is not there.
-const missing = -1
 
 // maxNotes is how often something may come in between reading the ledger and writing to it. Nobody else should write.
 const maxNotes = 10
 
 // note writes t, in one transaction with the proof that the hold is held.
-func (l *ledger) note(ctx context.Context, hold *recipes.Hold, t term) error {
+func (p *page) note(ctx context.Context, t term) error {
 	data, err := json.Marshal(t)
 	if err != nil {
 		return err
 	}
-	session := recipes.SessionOf(hold)
 	for range maxNotes {
-		if err = l.write(ctx, session, hold, t, data); !changed(err) {
+		_, err = queue.Patiently(ctx, p.session, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.write(ctx, t, data) })
+		if !changed(err) {
 			break
 		}
 	}
 	return err
 }
 
-func (l *ledger) write(ctx context.Context, s *framework.Session, hold *recipes.Hold, t term, data []byte) error {
-	_, err := queue.Patiently(ctx, s, func(ctx context.Context) (struct{}, error) {
-		last, version, err := l.read(ctx, s)
-		if err != nil || last == t {
-			return struct{}{}, err // an earlier attempt has been applied
-		}
-		write := framework.SetOp(l.path, data, version)
-		if version == missing {
-			write = framework.CreateOp(l.path, data)
-		}
-		_, err = hold.Guard(ctx, write)
-		return struct{}{}, err
-	})
+// write is one attempt.
+func (p *page) write(ctx context.Context, t term, data []byte) error {
+	if err := p.read(ctx); err != nil || p.last == t {
+		return err // an earlier attempt has been applied
+	}
+	write := framework.SetOp(p.path, data, p.version)
+	if p.version == missing {
+		write = framework.CreateOp(p.path, data)
+	}
+	_, err := p.hold.Guard(ctx, write)
+	if p.known = err == nil; p.known {
+		p.last, p.version = t, p.version+1
+	}
 	return err
 }
 

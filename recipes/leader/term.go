@@ -2,6 +2,8 @@ package leader
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/docent-zk/docent/framework"
@@ -12,7 +14,10 @@ import (
 // Safe for concurrent use. The zero value and nil are terms that have ended.
 type Term struct {
 	hold *recipes.Hold
-	log  *ledger // nil: there is none
+	page *page // nil: there is no ledger
+
+	mu       sync.Mutex
+	resigned chan struct{} // closed when Resign is done; nil before it is called
 }
 
 func (t *Term) held() *recipes.Hold {
@@ -56,12 +61,30 @@ func (t *Term) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Resu
 func (t *Term) Revoked() <-chan struct{} { return t.held().Revoked() }
 
 // Resign ends the term, first Done and the contexts, then deletes the node, so that the next candidate leads at once: also while the
-// function of Election.Run has not returned yet. It returns what recipes.Hold.Release returns, and takes as long. The
-// candidate stands again, at the end of the line: a Latch at once, an Election when the function has returned.
+// function of Election.Run has not returned yet. It returns what recipes.Hold.Release returns, and takes as long; recipes.ErrNotHeld if
+// it has been called before. The candidate stands again, at the end of the line: a Latch at once, an Election when the function
+// has returned.
 func (t *Term) Resign() error {
 	if t == nil {
 		return recipes.ErrNotHeld
 	}
-	t.log.close(t.hold)
+	done, first := t.resign()
+	if !first {
+		<-done
+		return fmt.Errorf("resign %s: %w", t.Path(), recipes.ErrNotHeld)
+	}
+	defer close(done)
+	t.page.close()
 	return t.hold.Release()
+}
+
+// resign also says whether it was called for the first time.
+func (t *Term) resign() (done chan struct{}, first bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.resigned != nil {
+		return t.resigned, false
+	}
+	t.resigned = make(chan struct{})
+	return t.resigned, true
 }
