@@ -122,6 +122,14 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 	return &Session{bound}, nil
 }
 
+// Done is closed when Close is called.
+func (c *Client) Done() <-chan struct{} {
+	if c == nil || c.core == nil {
+		return closedChannel
+	}
+	return c.core.ctx.Done()
+}
+
 // Go runs fn on a goroutine that Close waits for, false if the client is closed: fn must return soon after that. It is for recipes.
 func (c *Client) Go(fn func()) bool {
 	return c != nil && c.core != nil && fn != nil && c.core.spawn(fn)

@@ -62,7 +62,7 @@ func (c *candidate) stand(ctx context.Context) (*Term, error) {
 			return t, err
 		}
 		c.log.Warn("not in line for the leadership: standing again", zap.Error(err))
-		if err := pause(ctx, wait); err != nil {
+		if err := c.pause(ctx, wait); err != nil {
 			return nil, err
 		}
 	}
@@ -90,14 +90,17 @@ func passes(err error) bool {
 	return framework.IsTransient(err) || slices.ContainsFunc(passing, func(target error) bool { return errors.Is(err, target) })
 }
 
-// pause waits, unless ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
+// pause waits, unless ctx ends first, with which it fails, or the client is closed, which the next attempt finds out.
+func (c *candidate) pause(ctx context.Context, d time.Duration) error { return pause(ctx, c.lock.Client.Done(), d) }
+
+func pause(ctx context.Context, over <-chan struct{}, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
+	case <-over:
 	case <-ctx.Done():
 		return ctxerr.Of(ctx)
 	}
+	return nil
 }

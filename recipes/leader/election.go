@@ -66,7 +66,8 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 //
 // Run returns, with no call of lead running and our node deleted, or about to be in the background:
 //
-//   - when ctx ends: its error, with that of lead if it is another one. Before it has been elected this takes a second at most;
+//   - when ctx ends: its error, with that of lead if it is another one. In line this takes a second at most, and for a leader as long as
+//     lead and Term.Resign do;
 //   - with framework.ErrClosed when the client is closed;
 //   - with what does not pass by itself: zk.ErrNoAuth, framework.ErrAuthFailed, framework.ErrTooLarge, ...;
 //   - if the option says so, with what lead returned, nil too;
@@ -91,10 +92,12 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 		if err != nil {
 			return fmt.Errorf("leader: %w", err)
 		}
-		failed, err := e.govern(ctx, t, lead)
+		led, failed, err := e.govern(ctx, t, lead)
 		switch {
 		case ctx.Err() != nil:
 			return ended(ctx, err)
+		case !led:
+			continue
 		case e.again != nil && !e.again(err):
 			return err
 		case !failed:
@@ -104,7 +107,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 		wait := min(firstFailure<<failures, lastFailure)
 		failures++
 		e.log.Warn("the leader failed: standing again", zap.Error(err), zap.Duration("pause", wait))
-		if err := pause(ctx, wait); err != nil {
+		if err := e.pause(ctx, wait); err != nil {
 			return fmt.Errorf("leader: %w", err)
 		}
 	}
@@ -141,20 +144,21 @@ func ended(ctx context.Context, err error) error {
 	return fmt.Errorf("leader: %w: %w", over, err)
 }
 
-// govern calls lead, and steps down when it has returned, or panicked. Failed means that lead returned err for a reason of its own.
-func (e *Election) govern(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (failed bool, err error) {
+// govern calls lead, if there is time for it, and steps down when it has returned, or panicked. Failed means that lead returned err for a
+// reason of its own.
+func (e *Election) govern(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (led, failed bool, err error) {
 	ctx, interrupt := context.WithCancelCause(t.Context(ctx))
 	defer interrupt(nil)
 	e.reigns(&reign{t, interrupt})
 	defer e.reigns(nil)
 	defer e.watch(ctx)()
 	defer func() { _ = t.Resign() }() // lead knows of a loss by its context, and what cannot be deleted at once is deleted in the background
-	if err := t.Err(); err != nil {
-		return false, err // it was short
+	if t.Err() != nil || ctx.Err() != nil {
+		return false, false, nil
 	}
 	err = lead(ctx, t)
 	cause := context.Cause(ctx)
-	return err != nil && (cause == nil || errors.Is(cause, recipes.ErrNotHeld)), err
+	return true, err != nil && (cause == nil || errors.Is(cause, recipes.ErrNotHeld)), err
 }
 
 func (e *Election) reigns(r *reign) {

@@ -106,7 +106,7 @@ func (l *Latch) run(ctx context.Context) {
 			return
 		default:
 			l.refuse(err)
-			_ = pause(ctx, refusedPause)
+			_ = l.pause(ctx, refusedPause)
 		}
 	}
 }
@@ -143,7 +143,8 @@ func (l *Latch) refuse(err error) {
 }
 
 func (l *Latch) finish(err error) {
-	l.listeners.Close(listenersPatience)
+	defer close(l.done)
+	defer l.listeners.Close(listenersPatience)
 	l.update(func() {
 		if l.over = ErrLatchClosed; !l.closed {
 			l.over = fmt.Errorf("%w: %w", ErrLatchClosed, err)
@@ -151,7 +152,6 @@ func (l *Latch) finish(err error) {
 		l.closed = true
 		l.stop()
 	})
-	close(l.done)
 }
 
 // listenersPatience bounds how long Close waits for listeners that do not return.
@@ -202,22 +202,27 @@ func (l *Latch) refusals() int {
 // look is what Await sees: the term, or an error, or when to look again. A refusal counts if it is not among those that were there before.
 func (l *Latch) look(before int) (*Term, <-chan struct{}, error) {
 	l.mu.Lock()
-	term, changed, err := l.term, l.changed, error(nil)
+	term, changed, err := l.term, l.changed, l.trouble(before)
+	l.mu.Unlock()
+	if term.Err() == nil && !errors.Is(err, ErrLatchClosed) {
+		return term, nil, nil
+	}
+	return nil, changed, err
+}
+
+// trouble is why there is no point in waiting. It needs mu.
+func (l *Latch) trouble(before int) error {
 	switch {
 	case l.over != nil:
-		err = l.over
+		return l.over
 	case l.closed:
-		err = ErrLatchClosed
+		return ErrLatchClosed
 	case l.stop == nil:
-		err = ErrNotStarted
+		return ErrNotStarted
 	case l.times > before:
-		err = fmt.Errorf("leader: %w", l.refused)
+		return fmt.Errorf("leader: %w", l.refused)
 	}
-	l.mu.Unlock()
-	if err != nil || term.Err() != nil {
-		term = nil
-	}
-	return term, changed, err
+	return nil
 }
 
 // Term is the present term, nil unless we lead. Curator: hasLeadership.
@@ -268,13 +273,15 @@ func (l *Latch) CloseWith(mode CloseMode) error {
 	}
 	if l.close(mode) {
 		<-l.done
+	} else {
+		l.listeners.Close(listenersPatience)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.left
 }
 
-// close reports whether there is something to wait for.
+// close reports whether the Latch was started, and has to be waited for.
 func (l *Latch) close(mode CloseMode) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

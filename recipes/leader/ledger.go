@@ -57,7 +57,7 @@ func (l *ledger) open(ctx context.Context, hold *recipes.Hold) (*page, error) {
 	if p.last.Token != 0 && !p.last.Resigned {
 		p.session.Logger().Info("the last leader vanished: waiting before leading", zap.String("path", hold.Path()),
 			zap.Int64("last", p.last.Token), zap.Duration("delay", l.delay))
-		if err := pause(ctx, l.delay); err != nil {
+		if err := pause(ctx, nil, l.delay); err != nil {
 			return nil, err
 		}
 	}

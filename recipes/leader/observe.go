@@ -86,7 +86,7 @@ func observe(ctx context.Context, l *queue.Line, yield func(Leader, error) bool)
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			if !yield(Leader{}, fmt.Errorf("leader: %w", err)) || !passes(err) || pause(ctx, wait) != nil {
+			if !yield(Leader{}, fmt.Errorf("leader: %w", err)) || !passes(err) || pause(ctx, nil, wait) != nil {
 				return
 			}
 			known, wait = false, min(2*wait, lastPause)
