@@ -91,7 +91,9 @@ func passes(err error) bool {
 }
 
 // pause waits, unless ctx ends first, with which it fails, or the client is closed, which the next attempt finds out.
-func (c *candidate) pause(ctx context.Context, d time.Duration) error { return pause(ctx, c.lock.Client.Done(), d) }
+func (c *candidate) pause(ctx context.Context, d time.Duration) error {
+	return pause(ctx, c.lock.Client.Done(), d)
+}
 
 func pause(ctx context.Context, over <-chan struct{}, d time.Duration) error {
 	timer := time.NewTimer(d)
