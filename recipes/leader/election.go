@@ -101,11 +101,13 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 		case e.again != nil && !e.again(err):
 			return err
 		case !failed:
-			failures = 0
+			if failures = 0; err != nil {
+				e.log.Info("the leader returned after its time: standing again", zap.Error(err))
+			}
 			continue
 		}
 		wait := min(firstFailure<<failures, lastFailure)
-		failures++
+		failures = min(failures+1, maxDoublings)
 		e.log.Warn("the leader failed: standing again", zap.Error(err), zap.Duration("pause", wait))
 		if err := e.pause(ctx, wait); err != nil {
 			return fmt.Errorf("leader: %w", err)
@@ -117,6 +119,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 const (
 	firstFailure = 100 * time.Millisecond
 	lastFailure  = 10 * time.Second
+	maxDoublings = 10 // enough to get there
 )
 
 func (e *Election) begin() bool {
