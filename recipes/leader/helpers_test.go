@@ -2,15 +2,68 @@ package leader_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/leader"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/sim"
 )
+
+// virtually runs a test in virtual time, on a server of its own.
+func virtually(t *testing.T, test func(t *testing.T, srv *zktest.Server)) {
+	t.Helper()
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) { test(t, srv) })
+}
+
+// member is a client of srv, which knows it by name.
+func member(t testing.TB, srv *zktest.Server, name string, opts ...framework.Option) *framework.Client {
+	t.Helper()
+	return testzk.Client(t, srv.MemAddr(), append([]framework.Option{framework.WithDialer(srv.Client(name).DialContext)}, opts...)...)
+}
+
+// expire ends the sessions of a client of srv.
+func expire(t testing.TB, srv *zktest.Server, name string) {
+	t.Helper()
+	for _, s := range srv.Client(name).Sessions() {
+		require.NoError(t, s.Expire())
+	}
+}
+
+// nodes are the names of the candidates' nodes, those included that only the server knows of.
+func nodes(srv *zktest.Server) []string {
+	names, _ := srv.Children(electionPath)
+	return names
+}
+
+// settle is virtual time in which whatever can happen without the end of a session does.
+func settle() { time.Sleep(time.Second) }
+
+// outage is longer than a session lasts.
+func outage() { time.Sleep(2 * testzk.SessionTimeout) }
+
+// twoWays is a client that has a second way to the servers, by which it goes on when the first is taken away.
+func twoWays(t testing.TB) (c *framework.Client, takeAway func()) {
+	t.Helper()
+	ways := []*proxy.Proxy{testzk.Proxy(t), testzk.Proxy(t)}
+	c = testzk.Connected(t, ways[0].Addr()+","+ways[1].Addr())
+	return c, func() {
+		used, other := ways[0], ways[1]
+		if used.Connections() == 0 {
+			used, other = other, used
+		}
+		require.NoError(t, used.Refuse(true))
+		used.DropConnections()
+		testzk.Eventually(t, func() bool { return other.Connections() == 1 && c.State().IsConnected() }, "it does not take the other way")
+	}
+}
 
 func newElection(t testing.TB, c *framework.Client, path string, opts ...leader.Option) *leader.Election {
 	t.Helper()
@@ -109,6 +162,16 @@ func await(t testing.TB, l *leader.Latch) *leader.Term {
 	return term
 }
 
+// leading are those of the latches that lead.
+func leading(all []*leader.Latch) (terms []*leader.Term) {
+	for _, l := range all {
+		if term := l.Term(); term != nil {
+			terms = append(terms, term)
+		}
+	}
+	return terms
+}
+
 // inLine waits until so many candidates stand, and returns them.
 func inLine(t testing.TB, c *framework.Client, path string, n int) (line []leader.Participant) {
 	t.Helper()
@@ -137,6 +200,18 @@ func (e *ear) hear(c leader.Change) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.heard = append(e.heard, c)
+}
+
+// story is + for each term that began, and - for each that ended.
+func (e *ear) story() (told string) {
+	for _, c := range e.changes() {
+		if c.Err == nil {
+			told += "+"
+		} else {
+			told += "-"
+		}
+	}
+	return told
 }
 
 func (e *ear) changes() []leader.Change {

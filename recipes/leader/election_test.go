@@ -1,0 +1,425 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/leader"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// once is for elections that do not stand again.
+func once() leader.Option { return leader.WithRequeue(func(error) bool { return false }) }
+
+var errFailed = errors.New("failed")
+
+// Curator: testInterruptLeadership, testInterruption.
+func TestInterruptedLeaderLeadsUntilItHasReturned(t *testing.T) {
+	t.Parallel()
+	path := testzk.Path(t)
+	c := own(t)
+	interrupted, work := make(chan error, 1), make(chan struct{})
+	first := standWith(t, newElection(t, c, path), func(ctx context.Context, _ *leader.Term) error {
+		<-ctx.Done()
+		interrupted <- context.Cause(ctx)
+		<-work
+		return nil
+	})
+	term := first.leads(t)
+	second := stand(t, own(t), path)
+	inLine(t, c, path, 2)
+	require.False(t, second.Interrupt(), "it does not lead")
+	require.True(t, first.Interrupt())
+	require.ErrorIs(t, <-interrupted, leader.ErrInterrupted)
+	require.NoError(t, term.Err())
+	require.Same(t, term, first.Term())
+	require.Nil(t, second.Term())
+	close(work)
+	require.Greater(t, second.leads(t).Token(), term.Token())
+	require.ErrorIs(t, term.Err(), recipes.ErrNotHeld)
+	inLine(t, c, path, 2)
+	second.stop()
+	first.leads(t)
+}
+
+// Curator: testInterruptLeadershipWithRequeue, testAutoRequeue.
+func TestInterruptsBeforeDuringAndAfterATermCostThatTermOnly(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		e := newElection(t, member(t, srv, "c"), electionPath)
+		require.False(t, e.Interrupt(), "it does not stand")
+		c := standWith(t, e, func(ctx context.Context, _ *leader.Term) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		begun := time.Now()
+		for range 10 {
+			term := c.leads(t)
+			require.True(t, e.Interrupt())
+			e.Interrupt()
+			<-term.Done()
+			require.False(t, e.Interrupt() && e.Term() == term)
+		}
+		c.leads(t)
+		require.Less(t, time.Since(begun), time.Second, "there is no pause after an interrupt")
+	})
+}
+
+// Curator: testRotatingLeadership.
+func TestCandidatesThatReturnTakeTurns(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		const members, rounds = 5, 3
+		turns := make(chan int, 1000)
+		for i := range members {
+			standWith(t, newElection(t, member(t, srv, strconv.Itoa(i)), electionPath), func(context.Context, *leader.Term) error {
+				turns <- i
+				settle() // the others are in line
+				return nil
+			})
+		}
+		inLine(t, member(t, srv, "observer"), electionPath, members)
+		for range rounds {
+			seen := map[int]bool{}
+			for range members {
+				seen[<-turns] = true
+			}
+			require.Len(t, seen, members)
+		}
+	})
+}
+
+// Curator: LeaderSelectorWithExecutor.test.
+func TestElectionThatDoesNotStandAgainLeadsOnceAndReturnsWhatLeadDid(t *testing.T) {
+	t.Parallel()
+	for _, result := range []error{nil, errFailed} {
+		path, c := testzk.Path(t), own(t)
+		var asked []error
+		e := newElection(t, c, path, leader.WithRequeue(func(err error) bool {
+			asked = append(asked, err)
+			return false
+		}))
+		for range 2 { // it may run again
+			calls := 0
+			err := e.Run(testzk.Context(t), func(context.Context, *leader.Term) error { calls++; return result })
+			require.Equal(t, result, err)
+			require.Equal(t, 1, calls)
+		}
+		require.Equal(t, []error{result, result}, asked)
+		testzk.Empty(t, path)
+	}
+}
+
+func TestElectionRunsOnceAtATime(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	lead := func(context.Context, *leader.Term) error { return errFailed }
+	path := testzk.Path(t)
+	other := stand(t, own(t), path)
+	other.leads(t)
+	c := stand(t, own(t), path)
+	inLine(t, own(t), path, 2)
+	require.ErrorIs(t, c.Run(ctx, lead), leader.ErrRunning)
+	other.stop()
+	c.leads(t)
+	require.ErrorIs(t, c.Run(ctx, lead), leader.ErrRunning)
+	c.stop()
+	require.ErrorIs(t, c.returns(t), context.Canceled)
+	require.ErrorContains(t, c.Run(ctx, nil), "nil function")
+	require.ErrorIs(t, c.Run(nil, lead), framework.ErrNilContext) //nolint:staticcheck // what happens then is what is tested
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	require.ErrorIs(t, c.Run(ended, lead), context.Canceled)
+	standWith(t, c.Election, func(ctx context.Context, _ *leader.Term) error { <-ctx.Done(); return nil }).leads(t)
+}
+
+// Curator: testClosing.
+func TestCandidateThatStopsWaitingChangesNothingForTheLeader(t *testing.T) {
+	t.Parallel()
+	path, c := testzk.Path(t), own(t)
+	first := stand(t, c, path)
+	term := first.leads(t)
+	second := stand(t, own(t), path)
+	inLine(t, c, path, 2)
+	second.stop()
+	require.ErrorIs(t, second.returns(t), context.Canceled)
+	inLine(t, c, path, 1)
+	require.Same(t, term, first.Term())
+	first.stop()
+	require.ErrorIs(t, first.returns(t), context.Canceled)
+	require.ErrorIs(t, term.Err(), recipes.ErrNotHeld)
+	require.Nil(t, first.Term())
+	testzk.Empty(t, path)
+}
+
+func TestRunTellsWhatLeadSaidWhenItsContextEnded(t *testing.T) {
+	t.Parallel()
+	stop := errors.New("stop")
+	for result, told := range map[error]bool{nil: false, context.Canceled: false, stop: true, errFailed: true} {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		err := newElection(t, own(t), testzk.Path(t), once()).Run(ctx, func(context.Context, *leader.Term) error {
+			cancel(stop)
+			return result
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		if told {
+			require.ErrorIs(t, err, result)
+		}
+	}
+}
+
+// A term that ends by Resign frees the place at once, and the function that still runs is not called again before it has returned.
+func TestResigningInLeadLetsTheNextLeadAtOnceAndUsNotBeforeItHasReturned(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		work := make(chan struct{})
+		first := standWith(t, newElection(t, member(t, srv, "first"), electionPath), func(ctx context.Context, term *leader.Term) error {
+			_ = term.Resign()
+			require.ErrorIs(t, context.Cause(ctx), recipes.ErrNotHeld)
+			<-work
+			return nil
+		})
+		first.leads(t)
+		second := stand(t, member(t, srv, "second"), electionPath)
+		second.leads(t)
+		second.stop()
+		outage()
+		require.Empty(t, first.terms)
+		require.Empty(t, nodes(srv), "it does not stand meanwhile")
+		close(work)
+		first.leads(t)
+	})
+}
+
+func TestPanicInLeadIsTheCallersAndLeavesNoNode(t *testing.T) {
+	t.Parallel()
+	path, c := testzk.Path(t), own(t)
+	e := newElection(t, c, path)
+	var term *leader.Term
+	value := &struct{ string }{"a value of its own"}
+	func() {
+		defer func() { require.Same(t, value, recover()) }()
+		_ = e.Run(context.Background(), func(_ context.Context, t *leader.Term) error {
+			term = t
+			panic(value)
+		})
+	}()
+	require.ErrorIs(t, term.Err(), recipes.ErrNotHeld)
+	require.Nil(t, e.Term())
+	require.Empty(t, inLine(t, c, path, 0))
+	standWith(t, e, func(ctx context.Context, _ *leader.Term) error { <-ctx.Done(); return nil }).leads(t)
+}
+
+func TestLeadThatEndsItsGoroutineStepsDown(t *testing.T) {
+	t.Parallel()
+	path, c := testzk.Path(t), own(t)
+	e := newElection(t, c, path)
+	gone, returned := make(chan struct{}), false
+	go func() {
+		defer close(gone)
+		_ = e.Run(context.Background(), func(context.Context, *leader.Term) error { runtime.Goexit(); return nil })
+		returned = true
+	}()
+	closes(t, gone, "the goroutine does not end")
+	require.False(t, returned)
+	inLine(t, c, path, 0)
+	standWith(t, e, func(ctx context.Context, _ *leader.Term) error { <-ctx.Done(); return nil }).leads(t)
+}
+
+func TestPausesGrowWhileLeadFailsUpToTenSeconds(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		const failures = 70
+		calls, ended := 0, time.Time{}
+		var pauses []time.Duration
+		c := standWith(t, newElection(t, member(t, srv, "c"), electionPath), func(ctx context.Context, _ *leader.Term) error {
+			if calls++; calls > 1 {
+				pauses = append(pauses, time.Since(ended).Truncate(100*time.Millisecond))
+			}
+			defer func() { ended = time.Now() }()
+			switch calls {
+			case failures, failures + 2:
+				return nil
+			case failures + 3:
+				<-ctx.Done()
+			}
+			return errFailed
+		})
+		for range failures + 3 {
+			select {
+			case <-c.terms:
+			case <-c.done:
+				require.FailNow(t, "Run has returned", "%v", c.err)
+			}
+		}
+		settle()
+		for i, want := 0, 100*time.Millisecond; i < failures-1; i, want = i+1, min(2*want, 10*time.Second) {
+			require.Equal(t, want, pauses[i], "pause %d", i)
+		}
+		require.Equal(t, []time.Duration{0, 100 * time.Millisecond, 0}, pauses[failures-1:], "from the beginning after a success")
+	})
+}
+
+func TestErrorsOfLeadAreLoggedUnlessRunReturnsThem(t *testing.T) {
+	for name, test := range map[string]struct {
+		opts   []leader.Option
+		end    func(t *testing.T, e *leader.Election, srv *zktest.Server) // why lead returns
+		logged int
+	}{
+		"failure":            {nil, nil, 1},
+		"returned":           {[]leader.Option{once()}, nil, 0},
+		"after an interrupt": {nil, func(_ *testing.T, e *leader.Election, _ *zktest.Server) { e.Interrupt() }, 1},
+		"after a loss":       {nil, func(t *testing.T, _ *leader.Election, srv *zktest.Server) { expire(t, srv, "c") }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, func(t *testing.T, srv *zktest.Server) {
+				core, logs := observer.New(zap.InfoLevel)
+				e := newElection(t, member(t, srv, "c", framework.WithLogger(zap.New(core))), electionPath, test.opts...)
+				calls := 0
+				c := standWith(t, e, func(ctx context.Context, _ *leader.Term) error {
+					if calls++; calls > 1 || test.end != nil {
+						<-ctx.Done()
+					}
+					if calls == 1 {
+						return errFailed
+					}
+					return context.Cause(ctx)
+				})
+				c.leads(t)
+				if test.end != nil {
+					test.end(t, e, srv)
+				}
+				outage()
+				if test.opts == nil {
+					c.leads(t)
+					require.True(t, e.Interrupt())
+					c.leads(t)
+				}
+				c.stop()
+				<-c.done
+				found := 0
+				for _, entry := range logs.All() {
+					if entry.ContextMap()["error"] == errFailed.Error() {
+						found++
+					}
+				}
+				require.Equal(t, test.logged, found, "%v", logs.All())
+			})
+		})
+	}
+}
+
+func TestLeaderThatOverstaysIsWarnedOfAndNotCalledAgain(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		core, logs := observer.New(zap.WarnLevel)
+		work := make(chan struct{})
+		first := standWith(t, newElection(t, member(t, srv, "first", framework.WithLogger(zap.New(core)),
+			framework.WithWaitWarning(10*time.Second)), electionPath), func(context.Context, *leader.Term) error {
+			<-work
+			return nil
+		})
+		first.leads(t)
+		second := stand(t, member(t, srv, "second"), electionPath)
+		time.Sleep(time.Minute)
+		overstays := func() int { return logs.FilterMessageSnippet("still works").Len() }
+		require.Zero(t, overstays(), "its time is not over")
+		expire(t, srv, "first")
+		second.leads(t)
+		time.Sleep(35 * time.Second)
+		require.Equal(t, 3, overstays())
+		require.Contains(t, logs.FilterMessageSnippet("still works").All()[0].ContextMap()["cause"], framework.ErrSessionLost.Error())
+		require.Empty(t, first.terms)
+		require.Len(t, nodes(srv), 1, "it does not stand")
+		close(work)
+		time.Sleep(time.Minute)
+		require.Equal(t, 3, overstays())
+		second.stop()
+		first.leads(t)
+	})
+}
+
+func TestWaitWarningOfZeroWarnsOfNoLeader(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		core, logs := observer.New(zap.WarnLevel)
+		c := standWith(t, newElection(t, member(t, srv, "c", framework.WithLogger(zap.New(core)), framework.WithWaitWarning(0)), electionPath),
+			func(context.Context, *leader.Term) error {
+				time.Sleep(10 * time.Minute)
+				return nil
+			})
+		c.leads(t)
+		require.True(t, c.Interrupt())
+		c.stop()
+		<-c.done
+		require.Zero(t, logs.FilterMessageSnippet("still works").Len())
+	})
+}
+
+func TestRunReturnsWhatDoesNotPassByItself(t *testing.T) {
+	t.Parallel()
+	ctx := testzk.Context(t)
+	lead := func(context.Context, *leader.Term) error { t.Error("it leads"); return nil }
+	path := testzk.Path(t)
+	_, err := own(t).Create(ctx, path, nil, framework.WithParents(), framework.ACL(zk.WorldACL(zk.PermRead)...))
+	require.NoError(t, err)
+	require.ErrorIs(t, newElection(t, own(t), path).Run(ctx, lead), zk.ErrNoAuth)
+	c := own(t)
+	e := newElection(t, c, testzk.Path(t))
+	require.NoError(t, c.Close())
+	require.ErrorIs(t, e.Run(ctx, lead), framework.ErrClosed)
+	big := string(make([]byte, 2<<20))
+	require.ErrorIs(t, newElection(t, own(t), testzk.Path(t), leader.WithID(big)).Run(ctx, lead), framework.ErrTooLarge)
+}
+
+// Whether it leads, waits, looks for servers or pauses.
+func TestRunEndsWithItsContextAndWithTheClientSoon(t *testing.T) {
+	for name, test := range map[string]struct {
+		before  func(t *testing.T, srv *zktest.Server)
+		lead    func(ctx context.Context, _ *leader.Term) error
+		patient time.Duration
+	}{
+		"leading": {func(*testing.T, *zktest.Server) {}, func(ctx context.Context, _ *leader.Term) error { <-ctx.Done(); return nil }, 100 * time.Millisecond},
+		"waiting": {func(t *testing.T, srv *zktest.Server) {
+			await(t, started(t, member(t, srv, "other"), electionPath+"x"))
+		}, nil, 0},
+		"no server": {func(_ *testing.T, srv *zktest.Server) { srv.Stop() }, nil, time.Second},
+		"silence":   {func(_ *testing.T, srv *zktest.Server) { srv.Client("c").Cut() }, nil, time.Second},
+		"pausing":   {func(*testing.T, *zktest.Server) {}, func(context.Context, *leader.Term) error { return errFailed }, 100 * time.Millisecond},
+	} {
+		for ending, cause := range map[string]error{"context": context.Canceled, "client": framework.ErrClosed} {
+			t.Run(name+"/"+ending, func(t *testing.T) {
+				virtually(t, func(t *testing.T, srv *zktest.Server) {
+					lead := test.lead
+					if lead == nil {
+						stand(t, member(t, srv, "other"), electionPath).leads(t)
+						lead = func(context.Context, *leader.Term) error { return nil }
+					}
+					test.before(t, srv)
+					c := member(t, srv, "c")
+					e := standWith(t, newElection(t, c, electionPath), lead)
+					time.Sleep(10 * time.Second)
+					begun := time.Now()
+					var closing sync.WaitGroup
+					defer closing.Wait() // before the bubble's end, which closes the client again
+					if ending == "context" {
+						e.stop()
+					} else {
+						closing.Go(func() { _ = c.Close() })
+					}
+					err := e.returns(t)
+					took := time.Since(begun)
+					require.ErrorIs(t, err, cause)
+					require.LessOrEqual(t, took, max(test.patient, 100*time.Millisecond))
+				})
+			})
+		}
+	}
+}

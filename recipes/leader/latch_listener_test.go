@@ -1,0 +1,172 @@
+package leader_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/leader"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// Curator: testCallbackSanity.
+func TestListenerThatResignsAndThenClosesHearsEachChangeOnce(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		l, e := newLatch(t, member(t, srv, "c"), electionPath), &ear{}
+		closed := make(chan error, 1)
+		l.Listen(func(c leader.Change) {
+			e.hear(c)
+			switch e.story() {
+			case "+":
+				require.NoError(t, c.Term.Resign())
+			case "+-+":
+				closed <- l.Close()
+			}
+		})
+		require.NoError(t, l.Start(t.Context()))
+		require.NoError(t, <-closed)
+		outage()
+		changes := e.changes()
+		require.Equal(t, "+-+", e.story())
+		require.Same(t, changes[0].Term, changes[1].Term)
+		require.ErrorIs(t, changes[1].Err, recipes.ErrNotHeld)
+		require.NotSame(t, changes[0].Term, changes[2].Term)
+		require.Empty(t, nodes(srv))
+	})
+}
+
+// Curator: testCallbackNotifyLeader.
+func TestListenersOfThoseLatchesHearOfTheEndThatAreToNotifyThem(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all, ears := make([]*leader.Latch, 10), make([]*ear, 10)
+		for i := range all {
+			mode := leader.NotifyLeader
+			if i < 3 {
+				mode = leader.Silent
+			}
+			all[i], ears[i] = listened(t, member(t, srv, strconv.Itoa(i)), leader.WithCloseMode(mode))
+			settle()
+		}
+		var story []string
+		for i, l := range all {
+			await(t, l)
+			require.NoError(t, l.Close())
+			story = append(story, ears[i].story())
+		}
+		settle()
+		require.Equal(t, "+ + + +- +- +- +- +- +- +-", strings.Join(story, " "), "before Close returns")
+	})
+}
+
+// Curator: testCallbackDontNotify.
+func TestListenersHearNothingOfACloseThatEndsNoTermOrIsSilent(t *testing.T) {
+	close, silent, notify := (*leader.Latch).Close,
+		func(l *leader.Latch) error { return l.CloseWith(leader.Silent) },
+		func(l *leader.Latch) error { return l.CloseWith(leader.NotifyLeader) }
+	for _, test := range []struct {
+		set   leader.CloseMode
+		end   func(*leader.Latch) error
+		story string // of a leader
+	}{
+		{leader.Silent, close, "+"},
+		{leader.Silent, silent, "+"},
+		{leader.Silent, notify, "+-"},
+		{leader.NotifyLeader, close, "+-"},
+		{leader.NotifyLeader, silent, "+"},
+		{leader.NotifyLeader, notify, "+-"},
+	} {
+		virtually(t, func(t *testing.T, srv *zktest.Server) {
+			l, e := listened(t, member(t, srv, "leader"), leader.WithCloseMode(test.set))
+			settle()
+			follower, f := listened(t, member(t, srv, "follower"), leader.WithCloseMode(test.set))
+			settle()
+			require.NoError(t, test.end(follower))
+			require.NoError(t, test.end(l))
+			outage()
+			require.Equal(t, test.story, e.story(), "%+v", test)
+			require.Empty(t, f.story(), "%+v", test)
+		})
+	}
+}
+
+func TestCloseModesThatAreNoneAreRefused(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		c := member(t, srv, "c")
+		_, err := leader.NewLatch(c, electionPath, leader.WithCloseMode(7))
+		require.ErrorContains(t, err, "CloseMode(7)")
+		l := started(t, c, electionPath)
+		term := await(t, l)
+		require.ErrorContains(t, l.CloseWith(-1), "CloseMode(-1)")
+		require.NoError(t, term.Err(), "it goes on")
+	})
+}
+
+func TestListenerThatBlocksDelaysNobodyAndCloseByASecond(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		l, e := newLatch(t, member(t, srv, "c"), electionPath, leader.WithCloseMode(leader.NotifyLeader)), &ear{}
+		blocked := make(chan struct{})
+		slow := &ear{}
+		l.Listen(func(c leader.Change) {
+			<-blocked
+			slow.hear(c)
+		})
+		l.Listen(e.hear)
+		require.NoError(t, l.Start(t.Context()))
+		require.NoError(t, await(t, l).Resign())
+		await(t, l)
+		settle()
+		require.Equal(t, "+-+", e.story())
+		begun := time.Now()
+		require.NoError(t, l.Close())
+		require.InDelta(t, time.Second, time.Since(begun), float64(500*time.Millisecond))
+		require.Equal(t, "+-+-", e.story())
+		require.Empty(t, slow.story())
+		close(blocked)
+		settle()
+		require.Equal(t, e.changes(), slow.changes(), "late, and in order")
+	})
+}
+
+func TestListenerThatStopsItselfHearsNoMore(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		l, e := newLatch(t, member(t, srv, "c"), electionPath), &ear{}
+		var stop func()
+		stop = l.Listen(func(c leader.Change) {
+			e.hear(c)
+			stop()
+			stop()
+		})
+		require.NoError(t, l.Start(t.Context()))
+		for range 3 {
+			require.NoError(t, await(t, l).Resign())
+		}
+		settle()
+		require.Equal(t, "+", e.story())
+		begun := time.Now()
+		require.NoError(t, l.Close())
+		require.Less(t, time.Since(begun), time.Second, "it is not waited for")
+	})
+}
+
+func TestListenerOfATermThatHasBegunHearsOfItsEnd(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		l, e := started(t, member(t, srv, "c"), electionPath), &ear{}
+		term := await(t, l)
+		settle()
+		l.Listen(e.hear)
+		l.Listen(nil)()
+		settle()
+		require.Empty(t, e.story())
+		expire(t, srv, "c")
+		time.Sleep(patience)
+		require.Equal(t, "-+", e.story())
+		require.Same(t, term, e.changes()[0].Term)
+		require.NoError(t, l.Close())
+		l.Listen(e.hear)()
+		require.Equal(t, "-+", e.story())
+	})
+}

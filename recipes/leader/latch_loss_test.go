@@ -1,0 +1,249 @@
+package leader_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/leader"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// latches are so many, each of a client of its own, in line in the order of their names.
+func latches(t *testing.T, srv *zktest.Server, n int) (all []*leader.Latch) {
+	for i := range n {
+		all = append(all, started(t, member(t, srv, strconv.Itoa(i)), electionPath))
+		settle()
+	}
+	return all
+}
+
+// listened is a started Latch and what its listener hears.
+func listened(t *testing.T, c *framework.Client, opts ...leader.Option) (*leader.Latch, *ear) {
+	l, e := newLatch(t, c, electionPath, opts...), &ear{}
+	t.Cleanup(l.Listen(e.hear))
+	require.NoError(t, l.Start(context.Background()))
+	t.Cleanup(func() { _ = l.Close() })
+	return l, e
+}
+
+// Curator: testWithCircuitBreaker.
+func TestLatchLeadsAgainAfterEveryOutage(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		l, e := listened(t, member(t, srv, "c"))
+		for range 4 {
+			term := await(t, l)
+			srv.Stop()
+			outage()
+			require.ErrorIs(t, term.Err(), framework.ErrSessionLost)
+			require.Nil(t, l.Term())
+			require.NoError(t, srv.Start())
+			time.Sleep(patience)
+			require.Greater(t, l.Term().Token(), term.Token())
+		}
+		require.Equal(t, "+-+-+-+-+", e.story())
+		require.Len(t, nodes(srv), 1)
+	})
+}
+
+// Curator: testLostConnection.
+func TestOutageLeavesNoLeaderAndItsEndOne(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := latches(t, srv, 10)
+		require.Len(t, leading(all), 1)
+		srv.Stop()
+		outage()
+		require.Empty(t, leading(all))
+		require.NoError(t, srv.Start())
+		time.Sleep(patience)
+		require.Len(t, leading(all), 1)
+		outage()
+		require.Len(t, nodes(srv), 10)
+	})
+}
+
+// Curator: testGetChildrenHitsNoNode.
+func TestCandidatesOfAServerThatForgotEverythingStandAnew(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := latches(t, srv, 3)
+		term := all[0].Term()
+		require.NotNil(t, term)
+		srv.Stop()
+		require.NoError(t, srv.Wipe())
+		require.NoError(t, srv.Start())
+		time.Sleep(patience)
+		require.ErrorIs(t, term.Err(), framework.ErrSessionLost)
+		require.Len(t, leading(all), 1)
+		require.Len(t, nodes(srv), 3)
+	})
+}
+
+// Curator: testSessionInterruptionDoNotCauseBrainSplit.
+func TestNodeThatOutlivesTheLossOfItsSessionMakesNobodyLeader(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := latches(t, srv, 2)
+		term := all[0].Term()
+		srv.Client("0").Cut()
+		closes(t, term.Done(), "the term goes on")
+		srv.Client("0").Heal()
+		require.Contains(t, srv.Tree(), term.Path(), "the servers do not know yet")
+		for end := time.Now().Add(testzk.SessionTimeout); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			require.Nil(t, all[0].Term())
+		}
+		require.NotNil(t, all[1].Term())
+		line := inLine(t, member(t, srv, "observer"), electionPath, 2)
+		require.Equal(t, all[1].Term().Path(), line[0].Node)
+		require.Greater(t, line[1].Token, all[1].Term().Token(), "it stands again, behind")
+	})
+}
+
+// Curator: testWatchedNodeDeletedOnReconnect.
+func TestCandidateLeadsIfTheLeaderLeftWhileItWasLookingWithoutAConnection(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		first := started(t, member(t, srv, "first"), electionPath)
+		look := srv.On(zktest.Match{Client: "second", Op: zktest.OpGetData, Path: await(t, first).Path()}, zktest.Hold())
+		second := started(t, member(t, srv, "second"), electionPath)
+		require.NoError(t, look.Wait(t.Context()))
+		srv.Client("second").Refuse(true)
+		srv.Client("second").Reset()
+		require.NoError(t, first.Close())
+		settle()
+		look.Release()
+		srv.Client("second").Refuse(false)
+		settle()
+		require.NotNil(t, second.Term())
+		require.Len(t, nodes(srv), 1)
+	})
+}
+
+// Curator: testResettingOfLeadershipAfterConcurrentLeadershipChange.
+func TestCandidatesThatLoseTheirSessionsTogetherElectOne(t *testing.T) {
+	for _, faster := range []string{"0", "1"} {
+		t.Run(faster, func(t *testing.T) {
+			virtually(t, func(t *testing.T, srv *zktest.Server) {
+				all := latches(t, srv, 2)
+				term := all[0].Term()
+				other := map[string]string{"0": "1", "1": "0"}[faster]
+				enter := srv.On(zktest.Match{Client: other, Op: zktest.OpMulti}, zktest.Hold())
+				expire(t, srv, "0")
+				expire(t, srv, "1")
+				require.NoError(t, enter.Wait(t.Context()))
+				settle()
+				require.ErrorIs(t, term.Err(), framework.ErrSessionLost)
+				require.Len(t, nodes(srv), 1)
+				i, _ := strconv.Atoi(faster)
+				require.NotNil(t, all[i].Term())
+				enter.Release()
+				settle()
+				require.Len(t, leading(all), 1)
+				require.NotNil(t, all[i].Term())
+				require.Len(t, nodes(srv), 2)
+			})
+		})
+	}
+}
+
+// Curator: testLeadershipElectionWhenNodeDisappearsAfterChildrenAreRetrieved.
+func TestOneOfThoseWhoSawALeaderThatHasLeftLeads(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		first := started(t, member(t, srv, "first"), electionPath)
+		node := await(t, first).Path()
+		looks := []*zktest.Rule{
+			srv.On(zktest.Match{Client: "0", Op: zktest.OpGetData, Path: node}, zktest.Hold()),
+			srv.On(zktest.Match{Client: "1", Op: zktest.OpGetData, Path: node}, zktest.Hold()),
+		}
+		all := latches(t, srv, 2)
+		for _, look := range looks {
+			require.NoError(t, look.Wait(t.Context()), "it has read the line, and is about to watch")
+		}
+		require.NoError(t, first.Close())
+		for _, look := range looks {
+			look.Release()
+		}
+		settle()
+		require.NotNil(t, all[0].Term())
+		require.Len(t, leading(all), 1)
+		require.NoError(t, all[0].Close())
+		settle()
+		require.NotNil(t, all[1].Term())
+	})
+}
+
+// Curator: testSessionErrorPolicy, testErrorPolicies.
+func TestLossPolicySaysWhatASuspendedConnectionIsToALatch(t *testing.T) {
+	for _, test := range []struct {
+		policy framework.LossPolicy
+		short  string // what the listeners hear of a short interruption
+		long   error  // why the term ends in a long one
+	}{
+		{framework.UntilDeadline, "+", framework.ErrSessionLost},
+		{framework.Strict, "+-+", framework.ErrSuspended},
+	} {
+		t.Run(test.policy.String(), func(t *testing.T) {
+			virtually(t, func(t *testing.T, srv *zktest.Server) {
+				l, e := listened(t, member(t, srv, "c", framework.WithLossPolicy(test.policy)))
+				term := await(t, l)
+				srv.Client("c").Drop()
+				settle()
+				require.Equal(t, test.short, e.story())
+				require.Equal(t, test.policy == framework.UntilDeadline, term == l.Term())
+				require.NotNil(t, l.Term())
+				require.Len(t, nodes(srv), 1, "one that is given up is deleted")
+
+				term = l.Term()
+				srv.Stop()
+				settle()
+				require.Equal(t, test.policy == framework.UntilDeadline, term.Err() == nil)
+				outage()
+				require.ErrorIs(t, term.Err(), test.long)
+				require.Equal(t, test.short+"-", e.story())
+				require.ErrorIs(t, e.changes()[len(test.short)].Err, test.long)
+				require.NoError(t, srv.Start())
+				time.Sleep(patience)
+				require.NotNil(t, l.Term())
+				require.Len(t, nodes(srv), 1)
+			})
+		})
+	}
+}
+
+// Curator: testInCluster.
+func TestLeaderThatHasAnotherServerToGoToGoesOnLeading(t *testing.T) {
+	t.Parallel()
+	c, takeAway := twoWays(t)
+	path := testzk.Path(t)
+	first := started(t, c, path)
+	term := await(t, first)
+	second := started(t, own(t), path)
+	inLine(t, c, path, 2)
+	takeAway()
+	require.Same(t, term, first.Term())
+	require.Nil(t, second.Term())
+	require.NoError(t, first.Close())
+	await(t, second)
+}
+
+func TestCandidateWhoseNodeSomebodyDeletedStandsAgain(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := latches(t, srv, 2)
+		for range 3 {
+			term := all[0].Term()
+			require.NotNil(t, term)
+			line := inLine(t, member(t, srv, "observer"), electionPath, 2)
+			require.NoError(t, srv.Delete(line[1].Node))
+			settle()
+			require.Len(t, nodes(srv), 2)
+			require.NoError(t, srv.Delete(term.Path()))
+			settle()
+			require.ErrorIs(t, term.Err(), recipes.ErrNodeDeleted)
+			require.Len(t, nodes(srv), 2)
+			all[0], all[1] = all[1], all[0]
+		}
+	})
+}
