@@ -19,7 +19,7 @@ var pains = []pain{
 	{title: "The client is stuck until somebody restarts it"},
 	{title: "Reconnects go to addresses that are no longer there"},
 	{title: "Watches are lost on reconnect, or never given back"},
-	{title: "Leader election: no leader, two, or a candidate that silently dropped out", instead: "no such recipe yet"},
+	{title: "Leader election: no leader, two, or a candidate that silently dropped out"},
 	{title: "A short interruption throws away healthy locks"},
 	{title: "Semaphore: permits that nobody holds, limits that cannot change"},
 	{title: "Read-write lock: downgrades, upgrades, starved writers"},
