@@ -37,7 +37,7 @@ ensemble: deps ## the suites on three real servers; no contracts of locks, which
 	ZOOKEEPER=3 $(TEST) -skip '^Test(Simulated|Contract)' $(SUITES)
 	ZOOKEEPER=3 $(TEST) -run '^TestP13_' ./test/acceptance
 
-chaos: deps ## real servers that are killed and cut off while locks are held
+chaos: deps ## real servers that are killed, for a minute or DOCENT_SIEGE=5m, and cut off while locks are held and leaders lead
 	ZOOKEEPER=1 $(TEST) ./test/chaos
 
 differential: deps ## the in-process server and the real one are asked the same, and must answer the same

@@ -3,6 +3,8 @@ package chaos
 import (
 	"cmp"
 	"context"
+	"math"
+	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -13,58 +15,83 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/realzk"
 	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// How long servers are killed for.
-const siege = time.Minute
+// siegeVariable says how long servers are killed for; a minute if it is not set, and less in short mode.
+const siegeVariable = "DOCENT_SIEGE"
+
+func siege(t *testing.T) time.Duration {
+	t.Helper()
+	if value := os.Getenv(siegeVariable); value != "" {
+		d, err := time.ParseDuration(value)
+		require.NoError(t, err, siegeVariable)
+		return d
+	}
+	if testing.Short() {
+		return time.Minute / 4
+	}
+	return time.Minute
+}
+
+// crowds are those who are besieged: so many workers of each role.
+var crowds = map[string]int{"contend": 8, "elect": 3, "latch": 3}
+
+// Elections and latches have a leader again so long after the servers are ready.
+const leaderless = sessionTimeout + 2*time.Second
 
 func TestKillingTheLeaderAgainAndAgainNeverLetsTwoIn(t *testing.T) {
 	realzk.Need(t)
-	duration := siege
-	if testing.Short() {
-		duration /= 4
-	}
+	duration := siege(t)
 	e := ensemble.Start(t, 3, ensemble.WithTick(200*time.Millisecond))
-	var workers []*process
-	for range 8 {
-		workers = append(workers, startProcess(t, "contend", e.Connect()))
+	workers := map[string][]*process{}
+	for role, n := range crowds {
+		for range n {
+			workers[role] = append(workers[role], startProcess(t, role, e.Connect()))
+		}
 	}
-	for _, w := range workers {
-		w.says(t, 1)
-	}
+	progress(t, workers)
 	kills := 0
+	var ready []int64
 	for deadline := time.Now().Add(duration); time.Now().Before(deadline); kills++ {
-		killLeader(t, e)
+		ready = append(ready, killLeader(t, e)...)
 		progress(t, workers)
 	}
-	var history []turn
-	for _, w := range workers {
-		history = append(history, w.finish(t)...)
+	t.Logf("%d leaders killed", kills)
+	for role, crowd := range workers {
+		history := finish(t, crowd...)
+		checkHistory(t, history)
+		t.Logf("%s: %d turns, %d of them lost", role, len(history), lost(history))
+		if role != "contend" {
+			t.Logf("%s: somebody leads at most %v after the servers are ready", role, checkLed(t, history, ready))
+		}
 	}
-	checkHistory(t, history)
 	nothingLeft(t, e)
-	t.Logf("%d holds, %d of them lost, %d leaders killed", len(history), lost(history), kills)
 }
 
-// killLeader kills the leader, and brings it back once another leads.
-func killLeader(t *testing.T, e *ensemble.Ensemble) {
+// killLeader kills the leader, and brings it back once another leads. It tells when the servers were ready again: before that, and after.
+func killLeader(t *testing.T, e *ensemble.Ensemble) (ready []int64) {
 	t.Helper()
 	ctx := testzk.Context(t)
 	leader, err := e.Leader(ctx)
 	require.NoError(t, err)
 	require.NoError(t, leader.Kill())
 	require.NoError(t, e.WaitReady(ctx))
+	ready = append(ready, time.Now().UnixNano())
 	require.NoError(t, leader.Start(ctx))
 	require.NoError(t, e.WaitReady(ctx))
+	return append(ready, time.Now().UnixNano())
 }
 
 // progress waits until every worker has had a turn since now.
-func progress(t *testing.T, workers []*process) {
+func progress(t *testing.T, workers map[string][]*process) {
 	t.Helper()
-	for _, w := range workers {
-		w.says(t, len(w.said())+1)
+	for _, crowd := range workers {
+		for _, w := range crowd {
+			w.says(t, len(w.said())+1)
+		}
 	}
 }
 
@@ -78,6 +105,22 @@ func checkHistory(t *testing.T, history []turn) {
 		require.Less(t, earlier.Token, later.Token)
 		require.LessOrEqual(t, earlier.To, later.From, "two valid holds at a time: %+v and %+v", earlier, later)
 	}
+}
+
+// checkLed checks that somebody led soon after each of the moments, and returns the longest time that it took.
+func checkLed(t *testing.T, history []turn, moments []int64) (longest time.Duration) {
+	t.Helper()
+	for _, moment := range moments {
+		took := time.Duration(math.MaxInt64)
+		for _, turn := range history {
+			if turn.To >= moment {
+				took = min(took, max(0, time.Duration(turn.From-moment)))
+			}
+		}
+		require.LessOrEqual(t, took, leaderless, "nobody leads after %v", time.Unix(0, moment))
+		longest = max(longest, took)
+	}
+	return longest
 }
 
 func lost(history []turn) (n int) {
@@ -101,6 +144,12 @@ func nothingLeft(t *testing.T, e *ensemble.Ensemble) {
 	hold, err := mu.TryAcquire(testzk.Context(t))
 	require.NoError(t, err)
 	require.NoError(t, hold.Release())
+	for _, path := range []string{electionPath, latchPath} {
+		testzk.Eventually(t, func() bool {
+			line, err := leader.Participants(testzk.Context(t), client, path)
+			return err == nil && len(line) == 0
+		}, "candidates are left in %s", path)
+	}
 }
 
 func TestHistoryCheckFindsOverlapsAndRepeatedTokens(t *testing.T) {
@@ -111,15 +160,39 @@ func TestHistoryCheckFindsOverlapsAndRepeatedTokens(t *testing.T) {
 		"order":   {{Token: 2, From: 0, To: 10}, {Token: 1, From: 20, To: 30}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			verdict := make(chan bool)
-			go func() {
-				probe := &testing.T{}
-				defer func() { verdict <- probe.Failed() }()
-				checkHistory(probe, history)
-			}()
-			require.True(t, <-verdict, "the check must fail")
+			require.True(t, fails(func(t *testing.T) { checkHistory(t, history) }), "the check must fail")
 		})
 	}
+}
+
+func TestCheckOfLeadersFindsWhenNobodyLeads(t *testing.T) {
+	second := int64(time.Second)
+	late := int64(leaderless) + 3*second
+	for name, example := range map[string]struct {
+		history []turn
+		fails   bool
+	}{
+		"goes on":         {[]turn{{From: 1, To: 5 * second}}, false},
+		"next one":        {[]turn{{From: 1, To: second}, {From: 4 * second, To: 5 * second}}, false},
+		"next one late":   {[]turn{{From: 1, To: second}, {From: late, To: late + second}}, true},
+		"nobody any more": {[]turn{{From: 1, To: second}}, true},
+		"lost at once":    {[]turn{{From: 3 * second}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, example.fails, fails(func(t *testing.T) { checkLed(t, example.history, []int64{2 * second}) }))
+		})
+	}
+}
+
+// fails says whether a check fails the test that it is part of.
+func fails(check func(t *testing.T)) bool {
+	verdict := make(chan bool)
+	go func() {
+		probe := &testing.T{}
+		defer func() { verdict <- probe.Failed() }()
+		check(probe)
+	}()
+	return <-verdict
 }
 
 func TestPausedHolderLearnsOfItsLossFromItsFirstQuestion(t *testing.T) {
@@ -142,6 +215,6 @@ func TestPausedHolderLearnsOfItsLossFromItsFirstQuestion(t *testing.T) {
 	require.Equal(t, "session lost", answer.Release)
 	require.NoError(t, next.Err())
 	require.NoError(t, next.Release())
-	holder.finish(t)
+	finish(t, holder)
 	nothingLeft(t, e)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"sync"
@@ -17,14 +18,22 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
-	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/mutex"
 )
 
 // The test binary is also the worker process: with this set in the environment to what the worker shall do.
 const roleVariable = "DOCENT_CHAOS_ROLE"
 
-const lockPath = "/chaos/lock"
+// What the workers contend for. An election and a latch do not mix on one path.
+const (
+	lockPath     = "/chaos/lock"
+	electionPath = "/chaos/election"
+	latchPath    = "/chaos/latch"
+)
+
+// sessionTimeout is that of the workers.
+const sessionTimeout = 6 * time.Second
 
 func TestMain(m *testing.M) {
 	role, isWorker := roles[os.Getenv(roleVariable)]
@@ -37,39 +46,40 @@ func TestMain(m *testing.M) {
 	}
 }
 
-var roles = map[string]func(context.Context, *mutex.Mutex, func(turn)) error{
+// A role is what a worker does until ctx ends, or fails to do.
+type role func(ctx context.Context, c *framework.Client, report func(turn)) error
+
+var roles = map[string]role{
 	"contend": contend,
+	"elect":   standElection,
+	"latch":   standLatch,
 	"ask":     askOnResume,
 }
 
-// turn is one hold, as the process that had it saw it. Times are of the one wall clock that all processes of a machine read, in
+// turn is one hold or one term, as the process that had it saw it. Times are of the one wall clock that all processes of a machine read, in
 // nanoseconds.
 type turn struct {
 	Token    int64
-	From, To int64  // during which the hold was valid
+	From, To int64  // between which it was valid, each time that it was asked
 	Lost     string // why it ended, if it was not released
 	Release  string // what Release said, if it was lost
 	Asleep   time.Duration
 }
 
 // runWorker works until its parent closes its standard input, or dies.
-func runWorker(role func(context.Context, *mutex.Mutex, func(turn)) error, connect string) error {
+func runWorker(work role, connect string) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() { // ends with the process
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
-	client, err := framework.New(connect, framework.WithSessionTimeout(6*time.Second))
-	if err != nil {
-		return err
-	}
-	mu, err := mutex.New(client, lockPath)
+	client, err := framework.New(connect, framework.WithSessionTimeout(sessionTimeout))
 	if err != nil {
 		return err
 	}
 	out := json.NewEncoder(os.Stdout)
-	err = role(ctx, mu, func(t turn) { _ = out.Encode(t) })
+	err = work(ctx, client, func(t turn) { _ = out.Encode(t) })
 	if ctx.Err() != nil {
 		err = nil
 	}
@@ -77,7 +87,11 @@ func runWorker(role func(context.Context, *mutex.Mutex, func(turn)) error, conne
 }
 
 // contend takes turns.
-func contend(ctx context.Context, mu *mutex.Mutex, report func(turn)) error {
+func contend(ctx context.Context, c *framework.Client, report func(turn)) error {
+	mu, err := mutex.New(c, lockPath)
+	if err != nil {
+		return err
+	}
 	for ctx.Err() == nil {
 		hold, err := mu.Acquire(ctx)
 		if errors.Is(err, framework.ErrNotConnected) {
@@ -86,36 +100,86 @@ func contend(ctx context.Context, mu *mutex.Mutex, report func(turn)) error {
 		if err != nil {
 			return err
 		}
-		report(work(hold, 2*time.Millisecond))
+		t := during(ctx, hold, 2*time.Millisecond)
+		if err := hold.Release(); err != nil {
+			t.Release = err.Error()
+		}
+		report(t)
 	}
 	return nil
 }
 
-// work holds for a while. A hold that ends by itself was valid until its last known deadline at most.
-func work(hold *recipes.Hold, d time.Duration) turn {
-	t := turn{Token: hold.Token(), From: time.Now().UnixNano()}
-	valid := hold.ValidUntil()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-hold.Done():
+// standElection leads for a while each time that it is elected.
+func standElection(ctx context.Context, c *framework.Client, report func(turn)) error {
+	e, err := leader.New(c, electionPath)
+	if err != nil {
+		return err
 	}
-	if until := hold.ValidUntil(); !until.IsZero() {
-		valid = until
+	return e.Run(ctx, func(ctx context.Context, t *leader.Term) error {
+		report(during(ctx, t, whileLeading()))
+		return nil
+	})
+}
+
+// standLatch is the same with a latch.
+func standLatch(ctx context.Context, c *framework.Client, report func(turn)) error {
+	l, err := leader.NewLatch(c, latchPath)
+	if err != nil {
+		return err
 	}
-	t.To = min(time.Now().UnixNano(), valid.UnixNano())
-	if err := hold.Err(); err != nil {
-		t.Lost = err.Error()
+	if err := l.Start(ctx); err != nil {
+		return err
 	}
-	if err := hold.Release(); err != nil {
-		t.Release = err.Error()
+	for {
+		t, err := l.Await(ctx)
+		if err != nil {
+			return errors.Join(err, l.Close())
+		}
+		report(during(ctx, t, whileLeading()))
+		_ = t.Resign() // what cannot be deleted at once is deleted in the background
 	}
-	return t
+}
+
+// whileLeading is long enough for servers to be killed under a leader.
+func whileLeading() time.Duration { return rand.N(400 * time.Millisecond) }
+
+// holding is a hold or a term.
+type holding interface {
+	Token() int64
+	Done() <-chan struct{}
+	Err() error
+}
+
+// during asks for a while, or until ctx ends, whether h is valid. It has been so at least until before the last question that was
+// answered with yes.
+func during(ctx context.Context, h holding, d time.Duration) turn {
+	t := turn{Token: h.Token(), From: time.Now().UnixNano()}
+	over, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	for ended := false; ; {
+		asked := time.Now().UnixNano()
+		if err := h.Err(); err != nil {
+			t.Lost = err.Error()
+			return t
+		}
+		if t.To = asked; ended {
+			return t
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-h.Done():
+		case <-over.Done():
+			ended = true
+		}
+	}
 }
 
 // askOnResume holds the lock and asks for it again and again; when it finds that it has slept in between, it tells the first answer.
-func askOnResume(ctx context.Context, mu *mutex.Mutex, report func(turn)) error {
+func askOnResume(ctx context.Context, c *framework.Client, report func(turn)) error {
+	mu, err := mutex.New(c, lockPath)
+	if err != nil {
+		return err
+	}
 	hold, err := mu.Acquire(ctx)
 	if err != nil {
 		return err
@@ -203,15 +267,20 @@ func (p *process) says(t *testing.T, n int) []turn {
 	return p.said()
 }
 
-// finish asks the process to end and waits until it has.
-func (p *process) finish(t *testing.T) []turn {
+// finish asks processes to end and waits until they have: all at once, since the race detector takes a second for each.
+func finish(t *testing.T, processes ...*process) (said []turn) {
 	t.Helper()
-	require.NoError(t, p.stdin.Close())
-	select {
-	case <-p.done:
-	case <-time.After(testzk.Patience):
-		require.FailNow(t, "a process does not end")
+	for _, p := range processes {
+		require.NoError(t, p.stdin.Close())
 	}
-	require.NoError(t, p.cmd.Wait())
-	return p.said()
+	for _, p := range processes {
+		select {
+		case <-p.done:
+		case <-time.After(testzk.Patience):
+			require.FailNow(t, "a process does not end")
+		}
+		require.NoError(t, p.cmd.Wait())
+		said = append(said, p.said()...)
+	}
+	return said
 }
