@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/docent-zk/docent/fence"
 )
 
 // victim is the worker that was killed.
@@ -18,7 +20,7 @@ type victim struct {
 func (s *show) handle(step string, v visit) (answer, error) {
 	a, err := s.store.apply(step, v)
 	if err != nil {
-		if !errors.Is(err, errStale) {
+		if !errors.Is(err, fence.ErrStale) {
 			s.fail(err)
 		}
 		return a, err
@@ -45,16 +47,16 @@ func (s *show) fatalTurn() int { return 1 + s.cfg.workers*s.cfg.increments/3 }
 func (s *show) killHolder(v visit, record int) {
 	v.Value = record + 1
 	p := s.crew[v.Worker-1]
-	s.say.line("worker %d holds the lock (token %d) and has read the record, %d. NOW IT IS KILLED (kill -9, process %d).",
-		v.Worker, v.Token, record, p.cmd.Process.Pid)
-	p.kill()
+	s.say.Line("worker %d holds the lock (token %d) and has read the record, %d. NOW IT IS KILLED (kill -9, process %d).",
+		v.Worker, v.Token, record, p.PID())
+	p.Kill()
 	s.store.crashed(v.Worker)
 	s.victim.Store(&victim{visit: v, at: time.Now()})
 	if line := s.whoIsInLine(); line != "" {
-		s.say.line("In line for the lock, the holder first: %s.", line)
+		s.say.Line("In line for the lock, the holder first: %s.", line)
 	}
-	s.say.line("Worker %d is dead, but the lock is still its own. The servers let it go when they have heard nothing from", v.Worker)
-	s.say.line("worker %d for the session timeout, %v. This wait is that timeout, everybody has to wait for it ...", v.Worker, s.agreed)
+	s.say.Line("Worker %d is dead, but the lock is still its own. The servers let it go when they have heard nothing from", v.Worker)
+	s.say.Line("worker %d for the session timeout, %v. This wait is that timeout, everybody has to wait for it ...", v.Worker, s.agreed)
 }
 
 // whoIsInLine asks the servers. If they do not answer the show goes on without.
@@ -81,7 +83,7 @@ func (s *show) entered(next visit) {
 	s.handOver.Do(func() {
 		waited := time.Since(v.at)
 		s.passedOn.Store(int64(waited))
-		s.say.line("... %.1f s after the kill the lock has passed on to worker %d, with a larger token: %d.",
+		s.say.Line("... %.1f s after the kill the lock has passed on to worker %d, with a larger token: %d.",
 			waited.Seconds(), next.Worker, next.Token)
 	})
 }
@@ -94,13 +96,13 @@ func (s *show) wrote(next visit) {
 		return
 	}
 	s.late.Do(func() {
-		s.say.line("Too late, the dead worker's write arrives: record %d -> %d, with token %d.", v.Value-1, v.Value, v.Token)
-		_, err := s.remote.do(s.ctx, stepWrite, v.visit)
-		if !errors.Is(err, errStale) {
+		s.say.Line("Too late, the dead worker's write arrives: record %d -> %d, with token %d.", v.Value-1, v.Value, v.Token)
+		_, err := s.remote.Do(s.ctx, stepWrite, v.visit)
+		if !errors.Is(err, fence.ErrStale) {
 			s.fail(errors.Join(errors.New("the dead worker's late write was not refused for its token"), err))
 			return
 		}
 		s.refused.Store(true)
-		s.say.line("The store refuses it: token %d is older than %d. Without that, worker %d's work would be overwritten.", v.Token, next.Token, next.Worker)
+		s.say.Line("The store refuses it: token %d is older than %d. Without that, worker %d's work would be overwritten.", v.Token, next.Token, next.Worker)
 	})
 }

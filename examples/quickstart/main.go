@@ -19,10 +19,12 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/docent-zk/docent/examples/internal/crew"
 )
 
 func main() {
-	if isWorker() {
+	if crew.IsMember() {
 		os.Exit(workerMain(os.Stdin, os.Stderr))
 	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"io"
-	"sync"
-	"time"
+
+	"github.com/docent-zk/docent/examples/internal/program"
 )
 
 // mostTurns is how many turns are worth a line each. Of more, only every so many are told.
@@ -12,37 +11,22 @@ const mostTurns = 25
 
 // narrator tells what happens.
 type narrator struct {
+	*program.Narrator
 	every int // turns to a line
-
-	mu    sync.Mutex
-	out   io.Writer
-	start time.Time
 }
 
 func newNarrator(out io.Writer, turns int) *narrator {
-	return &narrator{every: (turns + mostTurns - 1) / mostTurns, out: out, start: time.Now()}
-}
-
-// text is told as it is.
-func (n *narrator) text(format string, args ...any) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	fmt.Fprintf(n.out, format+"\n", args...)
-}
-
-// line is told with the time since the start.
-func (n *narrator) line(format string, args ...any) {
-	n.text("%6.2fs  %s", time.Since(n.start).Seconds(), fmt.Sprintf(format, args...))
+	return &narrator{program.NewNarrator(out), (turns + mostTurns - 1) / mostTurns}
 }
 
 func (n *narrator) turn(number int, v visit) {
 	if number%n.every == 0 {
-		n.line("worker %d holds the lock (token %d): record %d -> %d", v.Worker, v.Token, v.Value-1, v.Value)
+		n.Line("worker %d holds the lock (token %d): record %d -> %d", v.Worker, v.Token, v.Value-1, v.Value)
 	}
 }
 
 func (n *narrator) intro(cfg config) {
-	n.text(`A lock between processes, kept by ZooKeeper servers: at most one process holds it at a time.
+	n.Text(`A lock between processes, kept by ZooKeeper servers: at most one process holds it at a time.
 
 %d workers, each a process of its own, add 1 to the same record, %d times each: they read it, think, and write it back.
 Without a lock they would overwrite each other's work. With each turn comes a token, a number that only grows.
@@ -50,6 +34,6 @@ One worker will be killed while it holds the lock. The others must then be able 
 that arrives too late must be refused.
 `, cfg.workers, cfg.increments)
 	if n.every > 1 {
-		n.text("(There will be about %d turns. One in %d is shown.)\n", cfg.workers*cfg.increments, n.every)
+		n.Text("(There will be about %d turns. One in %d is shown.)\n", cfg.workers*cfg.increments, n.every)
 	}
 }

@@ -65,18 +65,18 @@ func raceEnabled() bool {
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// program is the real program while it runs. Its workers inherit its stderr, so that the end of its output is the end of them all.
-type program struct {
+// running is the real program while it runs. Its workers inherit its stderr, so that the end of its output is the end of them all.
+type running struct {
 	cmd    *exec.Cmd
 	output output
 	lines  chan string // closed when nobody is left who could write one
 }
 
-func launch(t *testing.T, args ...string) *program {
+func launch(t *testing.T, args ...string) *running {
 	t.Helper()
 	reader, writer, err := os.Pipe()
 	require.NoError(t, err)
-	p := &program{cmd: exec.Command(build(t), args...), lines: make(chan string, 10_000)}
+	p := &running{cmd: exec.Command(build(t), args...), lines: make(chan string, 10_000)}
 	p.cmd.Stdout, p.cmd.Stderr = writer, writer
 	p.cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	require.NoError(t, p.cmd.Start())
@@ -92,7 +92,7 @@ func launch(t *testing.T, args ...string) *program {
 }
 
 // line waits for a line that matches, and returns its groups.
-func (p *program) line(t *testing.T, pattern string) []string {
+func (p *running) line(t *testing.T, pattern string) []string {
 	t.Helper()
 	expr := regexp.MustCompile(pattern)
 	timeout := time.After(patience)
@@ -110,7 +110,7 @@ func (p *program) line(t *testing.T, pattern string) []string {
 }
 
 // end waits for the end of the program and of its workers, and returns the exit code.
-func (p *program) end(t *testing.T) int {
+func (p *running) end(t *testing.T) int {
 	t.Helper()
 	timeout := time.After(patience)
 	for open := true; open; {

@@ -14,6 +14,6 @@ func startServer(given string, say *narrator) (connect string, stop func(), err 
 	if err != nil {
 		return "", nil, err
 	}
-	say.line("Started an in-process ZooKeeper server (package zktest, not the real one) at %s.", srv.Addr())
+	say.Line("Started an in-process ZooKeeper server (package zktest, not the real one) at %s.", srv.Addr())
 	return srv.Addr(), srv.Close, nil
 }

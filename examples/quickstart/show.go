@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/docent-zk/docent/examples/internal/crew"
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes/mutex"
 )
@@ -33,9 +34,10 @@ type show struct {
 	lock   *mutex.Mutex
 	agreed time.Duration // the session timeout that the servers granted
 	store  *store
-	remote remoteStore // the same, as the workers see it
-	crew   []*process
-	ended  chan *process
+	url    string      // where the workers find it
+	remote remoteStore // the same, as they see it
+	crew   []*crew.Process
+	ended  chan *crew.Process
 
 	// What accident.go keeps.
 	victim   atomic.Pointer[victim] // nil until one has been killed
@@ -111,15 +113,15 @@ func (s *show) prepare() (err error) {
 }
 
 func (s *show) run(connect string) error {
-	listener, url, err := listen()
+	listener, url, err := crew.Listen()
 	if err != nil {
 		return err
 	}
-	s.remote = newRemoteStore(url)
-	s.ended = make(chan *process, s.cfg.workers)
+	s.url, s.remote = url, newRemoteStore(url)
+	s.ended = make(chan *crew.Process, s.cfg.workers)
 	err = s.startCrew()
-	defer serve(listener, s.handle)() // after the workers, who want to say that they leave
-	defer stopAll(s.crew)
+	defer crew.Serve(listener, s.handle)() // after the workers, who want to say that they leave
+	defer crew.StopAll(s.crew)
 	if err != nil {
 		return err
 	}
@@ -136,21 +138,21 @@ func (s *show) run(connect string) error {
 func (s *show) startCrew() error {
 	var pids []string
 	for worker := 1; worker <= s.cfg.workers; worker++ {
-		p, err := startProcess(worker, s.stderr, s.ended)
+		p, err := crew.Start(worker, s.stderr, func(p *crew.Process) { s.ended <- p })
 		if err != nil {
 			return err
 		}
 		s.crew = append(s.crew, p)
-		pids = append(pids, strconv.Itoa(p.cmd.Process.Pid))
+		pids = append(pids, strconv.Itoa(p.PID()))
 	}
-	s.say.line("Workers 1 to %d are the processes %s. All of them want the lock now.", s.cfg.workers, strings.Join(pids, ", "))
+	s.say.Line("Workers 1 to %d are the processes %s. All of them want the lock now.", s.cfg.workers, strings.Join(pids, ", "))
 	return nil
 }
 
 func (s *show) giveJobs(connect string) error {
 	for _, p := range s.crew {
-		j := job{p.worker, connect, s.path, s.cfg.session, s.remote.url, s.cfg.increments}
-		if err := p.give(j); err != nil {
+		j := job{p.Number, connect, s.path, s.cfg.session, s.url, s.cfg.increments}
+		if err := p.Give(j); err != nil {
 			return err
 		}
 	}
@@ -162,8 +164,8 @@ func (s *show) await() error {
 	for range s.crew {
 		select {
 		case p := <-s.ended:
-			if p.err != nil && !p.killed.Load() {
-				return fmt.Errorf("worker %d failed: %w", p.worker, p.err)
+			if err := p.Failed(); err != nil {
+				return fmt.Errorf("worker %d failed: %w", p.Number, err)
 			}
 		case <-s.ctx.Done():
 			return context.Cause(s.ctx)
@@ -185,7 +187,7 @@ func (s *show) conclude() error {
 	if !s.refused.Load() {
 		return errors.New("the dead worker's late write was not put to the test")
 	}
-	s.say.text(`
+	s.say.Text(`
 The lock did what it promises:
   - no lost update: %d writes, and the record is %d;
   - never two at once: %d turns, one after the other;
@@ -198,7 +200,7 @@ The lock did what it promises:
 
 // cleanUp removes the lock's nodes from the servers, as far as possible: they delete empty containers themselves after some time.
 func (s *show) cleanUp() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), grace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), crew.Grace)
 	defer cancel()
 	nodes, _, err := s.client.Children(ctx, s.path) // left by workers that were killed
 	for _, node := range nodes {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/docent-zk/docent/fence"
 )
 
 // store keeps the record that the workers share. It stands for whatever a lock protects in real life: a database row, a file, a device.
@@ -46,10 +48,8 @@ type answer struct {
 	Refused string // why, if it was
 }
 
-// errStale is no fault: a worker that was slow or paused for so long that its lock passed on gets it, and has to start over.
-var errStale = errors.New("refused: the token is too old")
-
-// The faults.
+// The faults. That a token is too old, fence.ErrStale, is none: a worker that was slow or paused for so long that its lock passed on gets
+// it, and has to start over.
 var (
 	errOverlap    = errors.New("BROKEN EXCLUSION: two workers hold the lock at once")
 	errLostUpdate = errors.New("BROKEN EXCLUSION: lost update")
@@ -86,7 +86,7 @@ func (s *store) apply(step string, v visit) (answer, error) {
 	default:
 		err = fmt.Errorf("no such step: %q", step)
 	}
-	if err != nil && !errors.Is(err, errStale) {
+	if err != nil && !errors.Is(err, fence.ErrStale) {
 		s.faults = append(s.faults, err)
 	}
 	return answer{Value: s.value, Written: s.written[v.Worker], Turn: s.turns}, err
@@ -121,7 +121,7 @@ func (s *store) enter(v visit) error {
 // admit is the check of the token.
 func (s *store) admit(v visit) error {
 	if v.Token < s.newest {
-		return fmt.Errorf("%w: it is %d, and %d has been here", errStale, v.Token, s.newest)
+		return fmt.Errorf("%w: it is %d, and %d has been here", fence.ErrStale, v.Token, s.newest)
 	}
 	if s.inside[v.Token].worker != v.Worker {
 		return fmt.Errorf("%w: worker %d with token %d", errOutside, v.Worker, v.Token)

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
-	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/examples/internal/crew"
+	"github.com/docent-zk/docent/fence"
 )
 
 // good is the end of a hold that has not ended.
@@ -110,12 +112,12 @@ func TestStoreRefusesAnOldTokenWithoutAFault(t *testing.T) {
 	s.crashed(1)
 	play(t, s, []step{
 		{stepEnter, visit{Worker: 2, Token: 11, Until: good}, nil},
-		{stepWrite, visit{Worker: 1, Token: 10, Value: 1}, errStale}, // the new holder has not even read yet
-		{stepRead, visit{Worker: 1, Token: 10}, errStale},
+		{stepWrite, visit{Worker: 1, Token: 10, Value: 1}, fence.ErrStale}, // the new holder has not even read yet
+		{stepRead, visit{Worker: 1, Token: 10}, fence.ErrStale},
 		{stepRead, visit{Worker: 2, Token: 11}, nil},
 		{stepWrite, visit{Worker: 2, Token: 11, Value: 1}, nil},
-		{stepWrite, visit{Worker: 1, Token: 10, Value: 1}, errStale},
-		{stepWrite, visit{Worker: 1, Token: 10, Value: 2}, errStale}, // though the value would fit
+		{stepWrite, visit{Worker: 1, Token: 10, Value: 1}, fence.ErrStale},
+		{stepWrite, visit{Worker: 1, Token: 10, Value: 2}, fence.ErrStale}, // though the value would fit
 	})
 	got, err := s.check(2, 1, 1)
 	require.NoError(t, err)
@@ -127,7 +129,7 @@ func TestStoreDoesNotBlameAWorkerWhoseHoldHasRunOut(t *testing.T) {
 	play(t, s, []step{
 		{stepEnter, visit{Worker: 1, Token: 10, Until: time.Now().Add(-time.Nanosecond)}, nil},
 		{stepEnter, visit{Worker: 2, Token: 11, Until: good}, nil},
-		{stepRead, visit{Worker: 1, Token: 10}, errStale},
+		{stepRead, visit{Worker: 1, Token: 10}, fence.ErrStale},
 		{stepLeave, visit{Worker: 1, Token: 10}, nil},
 		{stepEnter, visit{Worker: 3, Token: 12, Until: good}, errOverlap}, // worker 2 is inside
 	})
@@ -159,24 +161,25 @@ func TestStoreNoticesAtTheEndThatWritesAreMissing(t *testing.T) {
 
 func TestStoreThroughHTTP(t *testing.T) {
 	s := newStore()
-	server := httptest.NewServer(handler(s.apply))
-	defer server.Close()
-	remote := newRemoteStore(server.URL)
-	do := func(step string, v visit) (answer, error) { return remote.do(context.Background(), step, v) }
+	listener, url, err := crew.Listen()
+	require.NoError(t, err)
+	defer crew.Serve(listener, s.apply)()
+	remote := newRemoteStore(url)
+	do := func(step string, v visit) (answer, error) { return remote.Do(context.Background(), step, v) }
 
-	_, err := do(stepEnter, visit{Worker: 1, Token: 10})
+	_, err = do(stepEnter, visit{Worker: 1, Token: 10})
 	require.NoError(t, err)
 	a, err := do(stepWrite, visit{Worker: 1, Token: 10, Value: 1})
 	require.NoError(t, err)
 	require.Equal(t, answer{Value: 1, Written: 1, Turn: 1}, a)
 
 	_, err = do(stepWrite, visit{Worker: 1, Token: 9, Value: 2})
-	require.ErrorIs(t, err, errStale)
+	require.ErrorIs(t, err, fence.ErrStale)
 	require.True(t, isLost(err))
 	require.ErrorContains(t, err, "it is 9, and 10 has been here")
 
 	_, err = do(stepWrite, visit{Worker: 1, Token: 10, Value: 7})
-	require.NotErrorIs(t, err, errStale)
+	require.NotErrorIs(t, err, fence.ErrStale)
 	require.False(t, isLost(err))
 	require.ErrorContains(t, err, errLostUpdate.Error())
 

@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"time"
 
+	"github.com/docent-zk/docent/examples/internal/crew"
+	"github.com/docent-zk/docent/fence"
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -75,10 +74,15 @@ func (w *worker) takeTurns(ctx context.Context, stderr io.Writer) error {
 	return nil
 }
 
+// remoteStore is the store as the workers see it.
+type remoteStore = crew.Remote[visit, answer]
+
+func newRemoteStore(url string) remoteStore { return crew.NewRemote[visit, answer]("store", url) }
+
 // isLost reports whether the lock passed on before the work was done. That is not a failure: it is what a lock between machines has to
 // do when it hears nothing from its holder. The work has to be done again, from the start, under a new hold.
 func isLost(err error) bool {
-	return errors.Is(err, framework.ErrSessionLost) || errors.Is(err, recipes.ErrNodeDeleted) || errors.Is(err, errStale)
+	return errors.Is(err, framework.ErrSessionLost) || errors.Is(err, recipes.ErrNodeDeleted) || errors.Is(err, fence.ErrStale)
 }
 
 // turn waits for the lock and increments the record once. It returns how many writes the store has from this worker.
@@ -100,13 +104,13 @@ func (w *worker) turn(ctx context.Context) (written int, err error) {
 func (w *worker) increment(ctx context.Context, v visit) (written int, err error) {
 	// The store is told that we are gone even if the lock is lost, hence without its context.
 	defer func() {
-		_, leaveErr := w.store.do(context.WithoutCancel(ctx), stepLeave, v)
+		_, leaveErr := w.store.Do(context.WithoutCancel(ctx), stepLeave, v)
 		err = errors.Join(err, leaveErr)
 	}()
-	if _, err := w.store.do(ctx, stepEnter, v); err != nil {
+	if _, err := w.store.Do(ctx, stepEnter, v); err != nil {
 		return 0, err
 	}
-	record, err := w.store.do(ctx, stepRead, v)
+	record, err := w.store.Do(ctx, stepRead, v)
 	if err != nil || record.Written >= w.Increments {
 		return record.Written, err
 	}
@@ -114,7 +118,7 @@ func (w *worker) increment(ctx context.Context, v visit) (written int, err error
 		return 0, err
 	}
 	v.Value = record.Value + 1
-	record, err = w.store.do(ctx, stepWrite, v)
+	record, err = w.store.Do(ctx, stepWrite, v)
 	return record.Written, err
 }
 
@@ -129,31 +133,12 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// grace is how long a worker whose parent is gone takes to leave in good order.
-const grace = 3 * time.Second
-
-// workerMain is the main function of a worker process. The first thing on stdin is its job; the end of stdin means that the parent has
-// gone, however that happened, for the system closes a process's pipes even if it is killed.
+// workerMain is the main function of a worker process.
 func workerMain(stdin io.Reader, stderr io.Writer) int {
-	signal.Ignore(os.Interrupt) // Ctrl-C goes to all processes of a terminal; the parent says what to do then
-	var j job
-	if err := json.NewDecoder(stdin).Decode(&j); err != nil {
-		if !errors.Is(err, io.EOF) {
-			fmt.Fprintln(stderr, "worker without a job:", err)
+	return crew.Main(stdin, stderr, "worker", func(ctx context.Context, j job) error {
+		if err := j.run(ctx, stderr); err != nil {
+			return fmt.Errorf("worker %d: %w", j.Worker, err)
 		}
-		return exitFailed
-	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	go func() {
-		_, _ = io.Copy(io.Discard, stdin)
-		cancel(errors.New("the parent has gone"))
-		time.AfterFunc(grace, func() { os.Exit(exitFailed) })
-	}()
-	if err := j.run(ctx, stderr); err != nil {
-		if ctx.Err() == nil {
-			fmt.Fprintf(stderr, "worker %d: %v\n", j.Worker, err)
-		}
-		return exitFailed
-	}
-	return 0
+		return nil
+	})
 }

@@ -1,0 +1,14 @@
+//go:build !unix
+
+package crew
+
+import "errors"
+
+// CanPause tells whether processes can be paused on this system.
+const CanPause = false
+
+// Pause is not supported.
+func (p *Process) Pause() error { return errors.ErrUnsupported }
+
+// Resume is not supported.
+func (p *Process) Resume() error { return errors.ErrUnsupported }
