@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"io"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/examples/internal/crew"
+	"github.com/docent-zk/docent/examples/internal/crewtest"
 	"github.com/docent-zk/docent/fence"
 	"github.com/docent-zk/docent/internal/testzk"
 )
@@ -75,38 +75,7 @@ func TestStory(t *testing.T) {
 		require.NotNil(t, place, "%s is not in its place:\n%s", want, text)
 		rest = rest[place[1]:]
 	}
-	requireNobodyInLine(t, server)
-}
-
-// requireNobodyInLine looks at the elections that were held.
-func requireNobodyInLine(t *testing.T, server testzk.Server) {
-	t.Helper()
-	const folder = "/docent-examples"
-	client := testzk.Connected(t, server.Connect())
-	elections, _, err := client.Children(testzk.Context(t), folder)
-	require.NoError(t, err)
-	require.NotEmpty(t, elections)
-	for _, election := range elections {
-		testzk.Eventually(t, func() bool {
-			line, _, err := client.Children(testzk.Context(t), folder+"/"+election)
-			require.NoError(t, err)
-			return len(line) == 0
-		}, "somebody is left in line")
-	}
-}
-
-// trigger calls a function when something is told.
-type trigger struct {
-	io.Writer
-	expr *regexp.Regexp
-	call func(groups []string)
-}
-
-func (w trigger) Write(p []byte) (int, error) {
-	if groups := w.expr.FindStringSubmatch(string(p)); groups != nil {
-		w.call(groups)
-	}
-	return w.Writer.Write(p)
+	crewtest.NobodyInLine(t, server, crewtest.Story(t, server))
 }
 
 func TestInterruptLeavesNothing(t *testing.T) {
@@ -118,11 +87,10 @@ func TestInterruptLeavesNothing(t *testing.T) {
 		t.Run(moment, func(t *testing.T) {
 			t.Parallel()
 			server := testzk.Own(t, testzk.Seldom)
-			ctx, cancel := context.WithCancelCause(testzk.Context(t))
-			interrupted := errors.New("interrupted")
-			out := trigger{io.Discard, regexp.MustCompile(moment), func([]string) { cancel(interrupted) }}
-			require.ErrorIs(t, parsed(t, "-session 1s").run(ctx, server.Connect(), out), interrupted)
-			requireNobodyInLine(t, server)
+			crewtest.Interrupt(t, moment, func(ctx context.Context, out io.Writer) error {
+				return parsed(t, "-session 1s").run(ctx, server.Connect(), out)
+			})
+			crewtest.NobodyInLine(t, server, crewtest.Story(t, server))
 		})
 	}
 }
@@ -130,13 +98,13 @@ func TestInterruptLeavesNothing(t *testing.T) {
 func TestCandidateThatDiesByItselfFailsTheStory(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)
-	out := trigger{io.Discard, regexp.MustCompile(`Process (\d+) is candidate 3`), func(groups []string) {
+	out := crewtest.Trigger(`Process (\d+) is candidate 3`, func(groups []string) {
 		pid, err := strconv.Atoi(groups[1])
 		require.NoError(t, err)
 		process, err := os.FindProcess(pid)
 		require.NoError(t, err)
 		require.NoError(t, process.Kill())
-	}}
+	})
 	require.ErrorContains(t, parsed(t, "-session 10s").run(testzk.Context(t), server.Connect(), out), "process 3 has ended")
 }
 

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/examples/internal/crew"
+	"github.com/docent-zk/docent/examples/internal/crewtest"
+	"github.com/docent-zk/docent/fence"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/leader"
+)
+
+// brokenEnv makes the processes of this test binary note a tick before they run it.
+const brokenEnv = "DOCENT_CRON_BROKEN"
+
+func TestMain(m *testing.M) {
+	switch {
+	case crew.IsMember() && os.Getenv(brokenEnv) != "":
+		os.Exit(crew.Main(os.Stdin, os.Stderr, "scheduler", func(ctx context.Context, j job) error { return stand(ctx, j, noteFirst) }))
+	case crew.IsMember():
+		os.Exit(schedulerMain())
+	}
+	testzk.Widen()
+	os.Exit(m.Run())
+}
+
+func noteFirst(s scheduler, ctx context.Context, t *leader.Term) error {
+	for {
+		last, version, err := s.last(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.wait(ctx, last+1); err != nil {
+			return err
+		}
+		if err := s.note(ctx, t, last+1, version); err != nil {
+			return err
+		}
+		if err := s.run(ctx, t, last+1); err != nil {
+			return err
+		}
+	}
+}
+
+func parsed(t *testing.T, args string) *config {
+	t.Helper()
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	c := newConfig(flags)
+	require.NoError(t, flags.Parse(strings.Fields(args)))
+	return c
+}
+
+func TestEachTickRunsOnce(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{
+		"-every 100ms -session 1s",
+		"-every 10ms -session 1s -processes 2 -ticks 6",
+		"-every 10ms -session 1s -processes 5 -ticks 100",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			server := testzk.Own(t, testzk.Seldom)
+			c := parsed(t, args)
+			var out bytes.Buffer
+			require.NoError(t, c.run(testzk.Context(t), server.Connect(), &out), "%s", &out)
+			text := out.String()
+			requireTold(t, text, c.ticks)
+			require.Equal(t, 2, strings.Count(text, "KILLED"), text)
+			require.Equal(t, c.processes+2, strings.Count(text, "Started process"), text)
+			require.Regexp(t, `Too late, the request of process \d .* for tick \d+ arrives\. The store refuses it: fence: stale token`, text)
+			require.Regexp(t, `tick +\d+: process \d+ .* runs it, but the store has it already, from process`, text)
+			requireNothingLeft(t, server)
+		})
+	}
+}
+
+// requireTold wants to read of each tick that it was run, and at the end by whom.
+func requireTold(t *testing.T, text string, ticks int) {
+	t.Helper()
+	runs := regexp.MustCompile(`(?m)tick +(\d+): process \d+ \(token \d+\) runs it(, \d+\.\d s late)?$`).FindAllStringSubmatch(text, -1)
+	require.Len(t, runs, ticks, text)
+	for i, run := range runs {
+		require.Equal(t, strconv.Itoa(i+1), run[1], text)
+	}
+	next := 1
+	for _, part := range regexp.MustCompile(`  - ticks (\d+) to (\d+) by process \d+ \(token \d+\)`).FindAllStringSubmatch(text, -1) {
+		require.Equal(t, strconv.Itoa(next), part[1], text)
+		last, err := strconv.Atoi(part[2])
+		require.NoError(t, err)
+		next = last + 1
+	}
+	require.Equal(t, ticks+1, next, text)
+}
+
+// requireNothingLeft lets containers be.
+func requireNothingLeft(t *testing.T, server testzk.Server) {
+	t.Helper()
+	story := crewtest.Story(t, server)
+	nodes, _, err := testzk.Connected(t, server.Connect()).Children(testzk.Context(t), story)
+	require.NoError(t, err)
+	require.Subset(t, []string{"leader"}, nodes)
+	crewtest.NobodyInLine(t, server, story+"/leader")
+}
+
+// The other order is at most once: the tick whose leader dies is noted, and has no effect.
+func TestTickThatIsNotedFirstIsLost(t *testing.T) {
+	t.Setenv(brokenEnv, "1")
+	server := testzk.Own(t, testzk.Seldom)
+	var out bytes.Buffer
+	err := parsed(t, "-every 50ms -session 1s").run(testzk.Context(t), server.Connect(), &out)
+	require.ErrorIs(t, err, errLeftOut, "%s", &out)
+	require.NotContains(t, out.String(), "exactly once")
+}
+
+func TestInterruptLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for _, moment := range []string{"tick   1:", "KILLED", "Too late", "has it already"} {
+		t.Run(moment, func(t *testing.T) {
+			t.Parallel()
+			server := testzk.Own(t, testzk.Seldom)
+			crewtest.Interrupt(t, moment, func(ctx context.Context, out io.Writer) error {
+				return parsed(t, "-every 100ms -session 1s").run(ctx, server.Connect(), out)
+			})
+			requireNothingLeft(t, server)
+		})
+	}
+}
+
+func TestStoryThatTakesTooLongFails(t *testing.T) {
+	t.Parallel()
+	server := testzk.Own(t, testzk.Seldom)
+	c := parsed(t, "-every 10ms -session 10s")
+	c.patience = 500 * time.Millisecond
+	require.ErrorContains(t, c.run(testzk.Context(t), server.Connect(), io.Discard), "it took longer than 620ms")
+}
+
+func TestBadFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"-processes 1":   "-processes 1: want 2 to 10",
+		"-processes 11":  "-processes 11: want 2 to 10",
+		"-ticks 5":       "-ticks 5: want 6 to 1000",
+		"-ticks 1001":    "-ticks 1001: want 6 to 1000",
+		"-every 9ms":     "-every 9ms: want 10ms to 1m",
+		"-every 61s":     "-every 1m1s: want 10ms to 1m",
+		"-session 999ms": "-session 999ms: want 1s to 10s",
+		"-session 11s":   "-session 11s: want 1s to 10s",
+	} {
+		require.ErrorContains(t, parsed(t, args).run(t.Context(), "", io.Discard), want)
+	}
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	newConfig(flags)
+	require.ErrorContains(t, flags.Parse([]string{"-every", "3"}), `invalid value "3"`)
+	require.ErrorContains(t, parsed(t, "").run(t.Context(), "localhost:port", io.Discard), "localhost:port")
+}
+
+func TestStore(t *testing.T) {
+	var s store
+	first := visit{Process: 1, Token: 5, Tick: 1}
+	a, err := s.put(first)
+	require.NoError(t, err)
+	require.Equal(t, answer{By: first}, a)
+
+	a, err = s.put(visit{Process: 2, Token: 7, Tick: 1})
+	require.NoError(t, err)
+	require.Equal(t, answer{By: first, Before: true}, a, "a tick has one effect, whoever repeats it")
+
+	_, err = s.put(visit{Process: 1, Token: 5, Tick: 2})
+	require.ErrorIs(t, err, fence.ErrStale, "a later leader was here, though it changed nothing")
+	_, err = s.put(visit{Process: 2, Token: 7, Tick: 3})
+	require.ErrorIs(t, err, errLeftOut)
+	_, err = s.put(visit{Process: 2, Token: 7, Tick: 0})
+	require.ErrorContains(t, err, "no such tick: 0")
+	require.Equal(t, []visit{first}, s.all())
+}
