@@ -191,7 +191,7 @@ func TestWitnessFindsOutWhoActsBeforeAsking(t *testing.T) {
 	require.ErrorIs(t, w.apply(stepAct, v), fence.ErrStale)
 	require.NoError(t, w.apply(stepLost, v))
 	_, err := w.hasLost(t.Context(), v.Token)
-	require.ErrorContains(t, err, "candidate 1 (token 5) has acted before it found out")
+	require.ErrorContains(t, err, "the leader with token 5 has acted before it found out")
 }
 
 func TestWitnessDoesNotTakeATermTwice(t *testing.T) {

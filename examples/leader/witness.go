@@ -18,7 +18,7 @@ type witness struct {
 	terms    []visit         // the first deed of each term, in order
 	inside   map[int64]visit // the last deed of those who have not said that it is over, by token
 	lost     map[int64]visit // those who found out that they do not lead any more
-	late     map[int64]int   // what was refused
+	late     map[int64]bool  // who was refused
 	observed int64           // the token of whom those see lead who do not stand
 	news     chan struct{}   // closed, and replaced, whenever something has happened
 }
@@ -52,7 +52,7 @@ var (
 )
 
 func newWitness() *witness {
-	return &witness{inside: map[int64]visit{}, lost: map[int64]visit{}, late: map[int64]int{}, news: make(chan struct{})}
+	return &witness{inside: map[int64]visit{}, lost: map[int64]visit{}, late: map[int64]bool{}, news: make(chan struct{})}
 }
 
 // apply takes one step.
@@ -82,7 +82,7 @@ func (w *witness) tellNews() {
 // act accepts a deed. That somebody comes too late, fence.ErrStale, is no fault, unless it has reason to believe that it leads.
 func (w *witness) act(v visit) error {
 	if err := w.fencing.Accept(v.Token); err != nil {
-		w.late[v.Token]++
+		w.late[v.Token] = true
 		if time.Now().Before(v.Until) {
 			return fmt.Errorf("%w: %s: %v", errTokenOrder, v, err)
 		}
@@ -142,20 +142,15 @@ func (w *witness) next(ctx context.Context, after int64) (v visit, err error) {
 
 // hasLost waits until the leader of a term knows that it is over.
 func (w *witness) hasLost(ctx context.Context, token int64) (v visit, err error) {
+	late := false
 	err = w.await(ctx, "the leader finds out that it does not lead any more", func() bool {
-		v = w.lost[token]
-		return v.Token != 0
+		v, late = w.lost[token], w.late[token]
+		return late || v.Token != 0
 	})
-	if err == nil && w.lateDeeds(token) > 0 {
-		err = fmt.Errorf("%s has acted before it found out", v)
+	if err == nil && late {
+		err = fmt.Errorf("the leader with token %d has acted before it found out", token)
 	}
 	return v, err
-}
-
-func (w *witness) lateDeeds(token int64) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.late[token]
 }
 
 // conclude is the terms that there were, if they were in order.
