@@ -5,6 +5,9 @@ SUITES      := ./framework/... ./recipes/...
 TEST        := go test -race -count=1 -timeout 10m
 NOSIM       := -skip '^TestSimulated' # they have servers of their own, whatever ZOOKEEPER says
 
+# those of the packages given whose tests ask what ZOOKEEPER says; the others' are the same whatever it says
+asking = $$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(1) | awk '/ .*docent\/internal\/(realzk|testzk)/ { print $$1 }')
+
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-race test verify unit contrib acceptance acceptance-page seeds single ensemble chaos differential clients bench fix fuzz
 
@@ -31,10 +34,10 @@ seeds: ## the simulations of the recipes with 1,000 seeds, each of them twice; 1
 	DOCENT_OFTEN=10000 go test -count=1 -timeout 10m -v -run '^TestP1(4_NeverMoreValidPermitsThanTheLimit|6_OppositeOrdersDoNotDeadlock)$$' ./test/acceptance
 
 single: deps ## the same and the launcher of real servers, with one real server where one is needed; no simulations
-	ZOOKEEPER=1 $(TEST) $(NOSIM) $$(go list ./... | grep -v '/docent/test/')
+	ZOOKEEPER=1 $(TEST) $(NOSIM) $(call asking,$$(go list ./... | grep -v '/docent/test/'))
 
 ensemble: deps ## the suites on three real servers; no contracts of locks, which take long and care for one server
-	ZOOKEEPER=3 $(TEST) -skip '^Test(Simulated|Contract)' $(SUITES)
+	ZOOKEEPER=3 $(TEST) -skip '^Test(Simulated|Contract)' $(call asking,$(SUITES))
 	ZOOKEEPER=3 $(TEST) -run '^TestP13_' ./test/acceptance
 
 chaos: deps ## real servers that are killed, for a minute or DOCENT_SIEGE=5m, and cut off while locks are held and leaders lead
