@@ -26,9 +26,10 @@ type place struct {
 	while         time.Duration // in which whatever can happen does
 }
 
-// anywhere runs a test in virtual time, or on the real server if that is wanted.
+// anywhere runs a test in virtual time, or on the real server if that is wanted, along with other parallel tests.
 func anywhere(t *testing.T, test func(t *testing.T, in place)) {
 	t.Helper()
+	t.Parallel()
 	if realzk.Wanted() != "" {
 		test(t, place{testzk.Connect(), testzk.Path(t), new(net.Dialer).DialContext, 200 * time.Millisecond})
 		return

@@ -68,7 +68,7 @@ func contextOfTheAcquire(t *testing.T, k Kind) {
 func deadlineEndsTheWait(t *testing.T, k Kind) {
 	s := newStage(t, k)
 	holder := s.occupy(s.client())
-	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // time for a busy machine to get as far as the wait
 	defer cancel()
 	_, err := s.lock(s.client()).Acquire(ctx)
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)

@@ -5,8 +5,9 @@
 //		locktest.Run(t, locktest.Kind{New: newLock, Lines: ownPath, Reenters: true})
 //	}
 //
-// What depends on single requests, faults at each of them and the clock runs in virtual time, on servers of its own; all else on
-// those of package testzk, whose Main the recipe's tests need.
+// What depends on single requests, faults at each of them and the clock runs in virtual time, on servers of its own, and is skipped
+// where real ones are wanted, for they change nothing about it; all else runs on those of package testzk, whose Main the recipe's tests
+// need.
 package locktest
 
 import (
@@ -43,18 +44,17 @@ type Kind struct {
 	shape shape
 }
 
-// Run tests a lock, property by property, along with other parallel tests where servers are in this process.
+// Run tests a lock, property by property, along with other parallel tests.
 func Run(t *testing.T, k Kind) {
-	if testzk.InProcess() != nil {
-		t.Parallel() // there is nothing then that changes what is the whole process's
-	}
+	t.Parallel()
 	k = k.complete()
 	k.shape = measure(t, k)
 	for _, p := range properties {
 		t.Run(p.name, func(t *testing.T) {
-			if !p.alone {
-				t.Parallel()
+			if p.virtual && testzk.InProcess() == nil {
+				t.Skip("has servers of its own, in virtual time")
 			}
+			t.Parallel()
 			p.check(t, k)
 		})
 	}
@@ -83,22 +83,22 @@ func (k Kind) other(t testing.TB, c *framework.Client, path string) Lock {
 	return k.New(t, c, path)
 }
 
-// property is one part of the contract. Those that change what is the whole process's run alone.
+// property is one part of the contract.
 type property struct {
-	name  string
-	alone bool
-	check func(*testing.T, Kind)
+	name    string
+	virtual bool // it runs in virtual time, on servers of its own
+	check   func(*testing.T, Kind)
 }
 
 var properties = []property{
-	{name: "end of the counter", alone: true, check: endOfTheCounter},
+	{name: "end of the counter", check: endOfTheCounter},
 
 	{name: "exclusion", check: exclusion},
 	{name: "as many as may hold do", check: asManyAsMayHoldDo},
 	{name: "first come first served", check: firstComeFirstServed},
 	{name: "those who leave let nobody in", check: leaversLetNobodyIn},
 	{name: "of many tries some win", check: manyTries},
-	{name: "try of a busy lock leaves no trace", check: tryLeavesNoTrace},
+	{name: "try of a busy lock leaves no trace", virtual: true, check: tryLeavesNoTrace},
 	{name: "foreign children are ignored", check: foreignChildren},
 
 	{name: "context that has ended loses", check: endedContextLoses},
@@ -108,9 +108,9 @@ var properties = []property{
 	{name: "deadline is kept in an outage", check: deadlineInAnOutage},
 	{name: "close of the client ends waits and holds", check: closeOfTheClient},
 
-	{name: "caller leaves at any step", check: callerLeaves},
-	{name: "trouble at any step of an acquire", check: troubleWhileAcquiring},
-	{name: "trouble at any step of a release", check: troubleWhileReleasing},
+	{name: "caller leaves at any step", virtual: true, check: callerLeaves},
+	{name: "trouble at any step of an acquire", virtual: true, check: troubleWhileAcquiring},
+	{name: "trouble at any step of a release", virtual: true, check: troubleWhileReleasing},
 
 	{name: "session expires in the wait", check: expiryInTheWait},
 	{name: "session expires in the hold", check: expiryInTheHold},
@@ -120,7 +120,7 @@ var properties = []property{
 	{name: "hand-over in an outage is not missed", check: handOverInAnOutage},
 
 	{name: "node deleted in the wait", check: nodeDeletedInTheWait},
-	{name: "node deleted while away", check: nodeDeletedWhileAway},
+	{name: "node deleted while away", virtual: true, check: nodeDeletedWhileAway},
 	{name: "node deleted with the one ahead", check: nodeDeletedWithTheOneAhead},
 	{name: "node deleted in the hold", check: nodeDeletedInTheHold},
 	{name: "tree deleted in wait and hold", check: treeDeleted},
@@ -129,5 +129,5 @@ var properties = []property{
 	{name: "tokens grow", check: tokensGrow},
 	{name: "releases", check: releases},
 	{name: "release while cut off", check: releaseWhileCutOff},
-	{name: "release is finished later", check: releaseIsFinishedLater},
+	{name: "release is finished later", virtual: true, check: releaseIsFinishedLater},
 }
