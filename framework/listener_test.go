@@ -100,7 +100,9 @@ func TestListenerMayCloseTheClient(t *testing.T) {
 func TestListenerMayCloseTheClientAsSoonAsItIsConnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+		server := srv.Client("a")
+		server.Refuse(true) // until there is a listener: nobody is told of what was before
+		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(server.DialContext))
 		closed := make(chan struct{})
 		c.Listen(func(change framework.StateChange) {
 			if change.State == framework.Connected {
@@ -108,6 +110,7 @@ func TestListenerMayCloseTheClientAsSoonAsItIsConnected(t *testing.T) {
 				close(closed)
 			}
 		})
+		server.Refuse(false)
 		closes(t, closed, "Close returns in a listener")
 		require.Equal(t, framework.Closed, c.State())
 		require.Empty(t, srv.Sessions())
