@@ -74,6 +74,10 @@ func TestBadCallsAreErrors(t *testing.T) {
 	require.ErrorIs(t, e.Run(ended, lead), why)
 	require.ErrorIs(t, l.Start(none), framework.ErrNilContext)
 	require.ErrorIs(t, l.Start(ended), why)
+	_, err := l.Await(none)
+	require.ErrorIs(t, err, framework.ErrNilContext)
+	_, err = l.Await(ended)
+	require.ErrorIs(t, err, why)
 	for _, zero := range []*leader.Election{nil, {}} {
 		require.ErrorIs(t, zero.Run(t.Context(), lead), framework.ErrZeroValue)
 		require.Nil(t, zero.Term())
@@ -91,7 +95,7 @@ func TestBadCallsAreErrors(t *testing.T) {
 	require.ErrorContains(t, l.CloseWith(7), "CloseMode(7)")
 	l.Listen(nil)()
 
-	_, err := leader.Participants(none, c, "/leader")
+	_, err = leader.Participants(none, c, "/leader")
 	require.ErrorIs(t, err, framework.ErrNilContext)
 	_, err = leader.Participants(t.Context(), nil, "/leader")
 	require.ErrorContains(t, err, "client is nil")

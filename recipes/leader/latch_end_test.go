@@ -24,15 +24,12 @@ func TestLatchIsStartedOnceAndAwaitedBetweenStartAndClose(t *testing.T) {
 	_, err := l.Await(ctx)
 	require.ErrorIs(t, err, leader.ErrNotStarted)
 	require.Nil(t, l.Term())
-	require.ErrorIs(t, l.Start(nil), framework.ErrNilContext) //nolint:staticcheck // what happens then is what is tested
 	require.ErrorIs(t, l.Start(ended), context.Canceled)
 	require.NoError(t, l.Start(ctx), "those who were refused have not started it")
 	require.ErrorIs(t, l.Start(ctx), leader.ErrRunning)
 	await(t, l)
 	_, err = l.Await(ended)
 	require.ErrorIs(t, err, context.Canceled, "although it leads")
-	_, err = l.Await(nil) //nolint:staticcheck // the same
-	require.ErrorIs(t, err, framework.ErrNilContext)
 	require.NoError(t, l.Close())
 	require.NoError(t, l.Close())
 	require.ErrorIs(t, l.Start(ctx), leader.ErrLatchClosed)
