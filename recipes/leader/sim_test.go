@@ -17,6 +17,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/leader"
+	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
 )
@@ -209,8 +210,10 @@ type candidate struct {
 }
 
 func (c *candidate) connect(srv *zktest.Server, measured framework.Metrics) {
+	persistence := []retry.Policy{retry.Never(), retry.Times(20, 100*time.Millisecond)} // to give up is not to be out of the race
 	var err error
 	c.client, err = framework.New(srv.MemAddr(),
+		framework.WithRetry(persistence[c.random.IntN(len(persistence))]),
 		framework.WithDialer(srv.Client(c.name).DialContext),
 		framework.WithSessionTimeout(simTimeout),
 		framework.WithMetrics(measured),

@@ -53,7 +53,7 @@ func TestP12_OneLeaderAtMostInTenMinutesOfChaos(t *testing.T) {
 				o.forget()
 				o.await(time.Minute, "somebody is out", func() bool { return len(o.led) == p12Candidates })
 				leave()
-				require.Greater(t, o.lost, 10)
+				require.NotZero(t, o.lost, "nobody lost anything")
 				time.Sleep(2 * bubbleTimeout)
 				require.Empty(t, o.nodes())
 			})

@@ -23,7 +23,7 @@ var pains = []pain{
 	{title: "A short interruption throws away healthy locks"},
 	{title: "Semaphore: permits that nobody holds, limits that cannot change"},
 	{title: "Read-write lock: downgrades, upgrades, starved writers"},
-	{title: "Multi-lock: deadlocks, and sets that are half taken", instead: "no such recipe yet"},
+	{title: "Multi-lock: deadlocks, and sets that are half taken"},
 	{title: "Releasing twice, releasing what is somebody else's, or not being able to release"},
 	{title: "The end of the sequence counter lets two in",
 		instead: "covered by TestContract/end_of_the_counter of recipes/mutex"},

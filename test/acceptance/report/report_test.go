@@ -48,7 +48,7 @@ func TestPageHasATableForEachPainWithTests(t *testing.T) {
 ## Not here
 
 - P2, No token`)
-	require.Contains(t, page, "\n- P12, Leader election: no leader, two, or a candidate that silently dropped out: no such recipe yet.\n")
+	require.Contains(t, page, "\n- P18, The end of the sequence counter lets two in: covered by TestContract/end_of_the_counter of recipes/mutex.\n")
 	require.NotContains(t, page, "P1,")
 }
 
