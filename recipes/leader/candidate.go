@@ -77,10 +77,29 @@ func (c *candidate) campaign(ctx context.Context) (*Term, error) {
 	page, err := c.ledger.open(ctx, hold)
 	if err != nil {
 		lost := hold.Err()
-		_ = hold.Release() // what it cannot do at once is done in the background
+		giveBack(hold)
 		return nil, cmp.Or(lost, err)
 	}
 	return &Term{hold: hold, page: page}, nil
+}
+
+// patience bounds how long a candidate that leaves waits to see its node gone.
+const patience = time.Second
+
+// giveBack releases a hold that was not used, in the background if it takes long.
+func giveBack(hold *recipes.Hold) {
+	released := make(chan struct{})
+	hosted := recipes.SessionOf(hold).Go(func() {
+		defer close(released)
+		_ = hold.Release()
+	})
+	if !hosted {
+		return // the hold is over with its session
+	}
+	select {
+	case <-released:
+	case <-time.After(patience):
+	}
 }
 
 // passing is what may be over the next time, besides trouble with the connection: parents can be deleted faster than they are made.

@@ -135,6 +135,17 @@ func TestWaitForTheDelayEndsWithTheCandidate(t *testing.T) {
 	})
 }
 
+func TestCandidateThatWaitsForTheDelayLeavesInTimeWhenTheServersAreSilent(t *testing.T) {
+	succession(t, func(t *testing.T, srv *zktest.Server, _ *leader.Latch, term *leader.Term, next *leader.Latch) {
+		require.NoError(t, srv.Delete(term.Path()))
+		time.Sleep(time.Second)
+		srv.Client("next").Cut()
+		begun := time.Now()
+		_ = next.Close()
+		require.LessOrEqual(t, time.Since(begun), time.Second)
+	})
+}
+
 func TestTroubleWithTheLedgerIsOutlasted(t *testing.T) {
 	for _, fault := range []zktest.Action{zktest.DropBefore(), zktest.DropAfter()} {
 		for _, skip := range []int{0, 1} {

@@ -56,7 +56,8 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 }
 
 // Run stands for election until ctx ends, and calls lead each time that we are elected. The context of lead ends with ctx, with the term and by
-// Interrupt: lead should return soon then, its cause says why. When lead returns, we step down, and stand again at the end of the line
+// Interrupt: lead should return soon then, its cause says why. It ends by a timer, so a process that was paused learns of the loss of
+// the leadership from Term.Err first: ask both before each deed that cannot be fenced. When lead returns, we step down, and stand again at the end of the line
 // (see WithRequeue): at once after nil or the loss of the leadership, after a growing pause of up to ten seconds if lead keeps failing. The
 // errors that lead returns are logged, unless Run returns them.
 //

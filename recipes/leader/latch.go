@@ -118,6 +118,7 @@ func (l *Latch) lead(ctx context.Context, t *Term) {
 	quiet := false
 	select {
 	case <-t.Done():
+		t.settle() // not to stand behind ourselves
 	case <-ctx.Done():
 		quiet = l.resign(t)
 	}

@@ -105,7 +105,7 @@ func WithRequeue(again func(err error) bool) Option {
 type CloseMode int
 
 const (
-	// Silent: they hear nothing any more.
+	// Silent: they do not hear of it.
 	Silent CloseMode = iota
 	// NotifyLeader: they hear that the term has ended, before Close returns.
 	NotifyLeader

@@ -50,7 +50,8 @@ func (t *Term) Path() string { return t.held().Path() }
 // ended.
 func (t *Term) ValidUntil() time.Time { return t.held().ValidUntil() }
 
-// Guard applies ops in one transaction, only while the candidate's node exists: see recipes.Hold.Guard.
+// Guard applies ops in one transaction, only while the candidate's node exists: see recipes.Hold.Guard. It is not repeated after an unknown
+// outcome: read what was to be written before doing it again.
 func (t *Term) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Result, error) {
 	return t.held().Guard(ctx, ops...)
 }
@@ -76,6 +77,16 @@ func (t *Term) Resign() error {
 	defer close(done)
 	t.page.close()
 	return t.hold.Release()
+}
+
+// settle waits until a Resign that has been called is done.
+func (t *Term) settle() {
+	t.mu.Lock()
+	done := t.resigned
+	t.mu.Unlock()
+	if done != nil {
+		<-done
+	}
 }
 
 // resign also says whether it was called for the first time.
