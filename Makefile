@@ -2,7 +2,7 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SUITES      := ./framework/... ./recipes/...
-TEST        := go test -race -count=1 -timeout 10m
+TEST        := go test -race -count=1 -timeout 10m -p 4 # most of them wait most of the time
 NOSIM       := -skip '^TestSimulated' # they have servers of their own, whatever ZOOKEEPER says
 
 # those of the packages given whose tests ask what ZOOKEEPER says; the others' are the same whatever it says
@@ -22,8 +22,8 @@ verify: ## formatting, go vet, staticcheck, go.mod
 	go run $(STATICCHECK) ./...
 	go mod tidy -diff
 
-unit: deps-race ## every test that needs no real server, but for acceptance; the suites run on the in-process one
-	env -u ZOOKEEPER $(TEST) $$(go list ./... | grep -v '/test/acceptance$$')
+unit: deps-race ## every test that needs no real server, but for acceptance; the suites run on the in-process one, the simulations with few seeds
+	env -u ZOOKEEPER ZKTEST_SEEDS=25 $(TEST) $$(go list ./... | grep -v '/test/acceptance$$')
 
 contrib: deps-race ## the modules of their own: all that verify and unit do here
 	cd contrib/otel && go vet ./... && go run $(STATICCHECK) ./... && $(TEST) ./... && go mod tidy -diff
