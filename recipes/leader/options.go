@@ -75,8 +75,9 @@ func WithIdentity() Option {
 // close the client, or to end the process, is not to resign.
 //
 // Leaders note in a node beside path, path with "-term" at its end, that they lead and that they resign: two requests more to
-// begin a term, one more to resign. All candidates should use the option alike: those who do not, such as Curator's, neither wait nor
-// write. Consul calls it lock-delay; Curator has no counterpart.
+// begin a term, one more to resign. That node stays, and so do its parents, when nobody stands any more; after
+// its deletion the next leader does not wait. All candidates should use the option alike: those who do not, such as Curator's, neither
+// wait nor write. Consul calls it lock-delay; Curator has no counterpart.
 func WithLockDelay(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
@@ -91,6 +92,8 @@ func WithLockDelay(d time.Duration) Option {
 // default it always stands again. Curator: LeaderSelector.autoRequeue, off by default there:
 //
 //	leader.WithRequeue(func(error) bool { return false })
+//
+// To call Run again is LeaderSelector.requeue.
 func WithRequeue(again func(err error) bool) Option {
 	return func(c *config) error {
 		if again == nil {
@@ -129,7 +132,7 @@ func (m CloseMode) check() error {
 	return nil
 }
 
-// WithCloseMode sets what Close of a Latch tells its listeners. Default Silent.
+// WithCloseMode sets what the listeners of a Latch hear when Close, or the end of the context of Start, ends a term. Default Silent.
 func WithCloseMode(mode CloseMode) Option {
 	return func(c *config) error {
 		if err := mode.check(); err != nil {
