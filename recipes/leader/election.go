@@ -57,9 +57,9 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 
 // Run stands for election until ctx ends, and calls lead each time that we are elected. The context of lead ends with ctx, with the term and by
 // Interrupt: lead should return soon then, its cause says why. It ends by a timer, so a process that was paused learns of the loss of
-// the leadership from Term.Err first: ask both before each deed that cannot be fenced. When lead returns, we step down, and stand again at the end of the line
-// (see WithRequeue): at once after nil or the loss of the leadership, after a growing pause of up to ten seconds if lead keeps failing. The
-// errors that lead returns are logged, unless Run returns them.
+// the leadership from Term.Err first: ask both before each deed that cannot be fenced. When lead returns, we step down, and stand
+// again at the end of the line (see WithRequeue): at once after nil or the loss of the leadership, after a growing pause of up to ten
+// seconds if lead keeps failing. The errors that lead returns are logged, unless Run returns them.
 //
 // Calls of lead never overlap: after the loss of the leadership we stand again only when lead has returned, and a warning is
 // logged each time that this takes as long as framework.WithWaitWarning says. Another candidate does not wait for that. If lead
@@ -75,7 +75,8 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 //   - with ErrRunning if another Run of this Election runs, and if ctx or lead is nil.
 //
 // That no server can be reached, at the beginning or later, is no reason to return. Curator: LeaderSelector.start and
-// LeaderSelectorListener.takeLeadership.
+// LeaderSelectorListener.takeLeadership; close is to end ctx. A LeaderSelectorListenerAdapter, which cancels the leadership whenever the
+// connection is suspended, is a client with framework.WithLossPolicy(framework.Strict).
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
 	if err := queue.CheckCall(ctx, "leader", "Election", e != nil && e.candidate != nil); err != nil {
 		return err

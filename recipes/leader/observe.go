@@ -12,7 +12,7 @@ import (
 
 // Participant is a candidate. Curator: Participant.
 type Participant struct {
-	ID     string // who it is: see WithID
+	ID     string // who it is: see WithID. recipes.RevokeMessage once somebody asks for the leadership: see Term.Revoked
 	Leader bool   // it is first in line. It may not know yet, or not any more, or wait as WithLockDelay says
 	recipes.Participant
 }
@@ -63,10 +63,11 @@ func Participants(ctx context.Context, c *framework.Client, path string) ([]Part
 //
 //	for who, err := range leader.Observe(ctx, client, "/service/leader") {
 //
-// An error means that the leader is not known any more. The sequence goes on after trouble with the connection, and reports the leader when
-// it is known again; it ends after framework.ErrClosed, other refusals of the servers, and arguments that are wrong. When ctx ends
-// it ends without an error. It costs a watch on the leader's node, however many observe through one client. Curator: getLeader, which
-// has to be called again and again.
+// An error means that the leader is not known any more: if no server can be reached it comes when the session is lost and the client's
+// retry policy has given up, by default after 15 to 20 seconds more. The sequence goes on after trouble with the connection, and
+// reports the leader when it is known again; it ends after framework.ErrClosed, other refusals of the servers, and arguments that are
+// wrong. When ctx ends it ends without an error. It costs a watch on the leader's node, however many observe through one client; while
+// nobody stands, on the path. For who leads just now, break after the first. Curator: getLeader, which has to be called again and again.
 func Observe(ctx context.Context, c *framework.Client, path string) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		l, err := line(ctx, c, path)
