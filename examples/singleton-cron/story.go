@@ -159,7 +159,7 @@ func (s *story) killOnce(once *sync.Once, v visit, when string) (killed bool) {
 		killed = true
 		s.crew.Member(v.Process).Kill()
 		s.say.Line("KILLED: %s runs tick %d, and dies (kill -9) %s.", v, v.Tick, when)
-		s.say.Line("The servers wait for the session timeout. It is started anew, and stands at the end of the line ...")
+		s.say.Line("The servers wait for the session timeout. Process %d is started anew, at the end of the line ...", v.Process)
 		if err := s.hire(v.Process); err != nil {
 			s.fail(err)
 		}
