@@ -74,30 +74,31 @@ func (c *candidate) campaign(ctx context.Context) (*Term, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := c.ledger.open(ctx, hold)
+	page, err := c.ledger.open(ctx, hold, c.lock.LockKey())
+	t := &Term{hold: hold, page: page}
 	if err != nil {
-		lost := hold.Err()
-		giveBack(hold)
+		lost := t.Err()
+		giveBack(t)
 		return nil, cmp.Or(lost, err)
 	}
-	return &Term{hold: hold, page: page}, nil
+	return t, nil
 }
 
 // patience bounds how long a candidate that leaves waits to see its node gone.
 const patience = time.Second
 
-// giveBack releases a hold that was not used, in the background if it takes long.
-func giveBack(hold *recipes.Hold) {
-	released := make(chan struct{})
-	hosted := recipes.SessionOf(hold).Go(func() {
-		defer close(released)
-		_ = hold.Release()
+// giveBack resigns a term that nobody has had, in the background if it takes long.
+func giveBack(t *Term) {
+	done := make(chan struct{})
+	hosted := recipes.SessionOf(t.hold).Go(func() {
+		defer close(done)
+		_ = t.Resign()
 	})
 	if !hosted {
-		return // the hold is over with its session
+		return // the term is over with its session
 	}
 	select {
-	case <-released:
+	case <-done:
 	case <-time.After(patience):
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -162,6 +163,41 @@ func TestTroubleWithTheLedgerIsOutlasted(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Whoever still works when it is noted that it resigns may vanish with requests on their way that nobody would wait for.
+func TestTermEndsBeforeItIsNotedThatItResigns(t *testing.T) {
+	succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
+		noting := srv.On(zktest.Match{Client: "first", Op: zktest.OpMulti, Times: 1}, zktest.Hold())
+		resigned := make(chan error, 1)
+		go func() { resigned <- term.Resign() }()
+		require.NoError(t, noting.Wait(t.Context()))
+		require.ErrorIs(t, term.Err(), recipes.ErrNotHeld)
+		closes(t, term.Done(), "it goes on")
+		require.Contains(t, srv.Tree(), term.Path())
+		noting.Release()
+		require.NoError(t, <-resigned)
+		require.Less(t, takes(t, next), time.Second)
+	})
+}
+
+// It has not led, whatever it was about to note.
+func TestNobodyWaitsForACandidateThatLeftWhileItNotedItsTerm(t *testing.T) {
+	succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
+		srv.On(zktest.Match{Client: "next", Op: zktest.OpMulti, Times: 1}, zktest.DropAfter())
+		srv.Client("next").Refuse(true)
+		require.NoError(t, term.Resign())
+		time.Sleep(100 * time.Millisecond)
+		noted, err := srv.Get("/leader-term")
+		require.NoError(t, err)
+		require.Contains(t, string(noted), `"resigned":false`)
+		closed := make(chan error, 1)
+		go func() { closed <- next.Close() }()
+		time.Sleep(100 * time.Millisecond)
+		srv.Client("next").Refuse(false)
+		require.NoError(t, <-closed)
+		require.Less(t, takes(t, first), time.Second)
+	})
 }
 
 // The ledger belongs to the leaders: what is there instead is not written over.

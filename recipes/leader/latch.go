@@ -111,20 +111,20 @@ func (l *Latch) run(ctx context.Context) {
 	}
 }
 
-// lead lasts as long as the term does.
+// lead lasts as long as the term does, and until whoever resigns is done with it.
 func (l *Latch) lead(ctx context.Context, t *Term) {
 	l.update(func() { l.term = t })
 	l.listeners.Tell(Change{Term: t})
 	quiet := false
 	select {
 	case <-t.Done():
-		t.settle() // not to stand behind ourselves
 	case <-ctx.Done():
 		quiet = l.resign(t)
 	}
 	if !quiet {
 		l.listeners.Tell(Change{t, t.Err()})
 	}
+	t.settle() // not to stand behind ourselves
 }
 
 // resign ends the last term, and says whether the listeners are not to hear of it.

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,7 @@ type term struct {
 type page struct {
 	*ledger
 	hold    *recipes.Hold
+	key     any // of the lock, for re-entry
 	session *framework.Session
 	known   bool // what the ledger says: the following
 	last    term
@@ -44,13 +46,14 @@ type page struct {
 
 const missing = -1
 
-// open waits, if the last leader vanished, and notes the term that begins with hold. The page is nil if there is no ledger.
-func (l *ledger) open(ctx context.Context, hold *recipes.Hold) (*page, error) {
+// open waits, if the last leader vanished, and notes the term that begins with hold, whose lock has the key. The page is nil if there is no
+// ledger, or if nothing was noted.
+func (l *ledger) open(ctx context.Context, hold *recipes.Hold, key any) (*page, error) {
 	if l == nil {
 		return nil, nil
 	}
 	ctx = hold.Context(ctx)
-	p := &page{ledger: l, hold: hold, session: recipes.SessionOf(hold)}
+	p := &page{ledger: l, hold: hold, key: key, session: recipes.SessionOf(hold)}
 	if err := p.read(ctx); err != nil {
 		return nil, err
 	}
@@ -61,14 +64,29 @@ func (l *ledger) open(ctx context.Context, hold *recipes.Hold) (*page, error) {
 			return nil, err
 		}
 	}
-	return p, p.note(ctx, term{Token: hold.Token()})
+	err := p.note(ctx, term{Token: hold.Token()})
+	if err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	return p, err // which may have been noted all the same
 }
 
-// close notes that the term resigns, or lets the next leader wait in vain.
-func (p *page) close() {
-	if p == nil || p.hold.Err() != nil {
-		return
+// resign ends the hold, then notes that it was resigned, then deletes the node: nothing is done under the hold any more once that is noted,
+// and nobody reads the note before. It returns what Release does.
+func (p *page) resign() error {
+	node, held := recipes.Reenter(p.hold.Context(context.Background()), p.key)
+	err := p.hold.Release()
+	if !held {
+		return err
 	}
+	if p.hold = node; err == nil {
+		p.close()
+	}
+	return cmp.Or(err, node.Release())
+}
+
+// close notes that the term was resigned, or lets the next leader wait in vain.
+func (p *page) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), p.session.Timeout()/3)
 	defer cancel()
 	if err := p.note(ctx, term{p.hold.Token(), true}); err != nil {

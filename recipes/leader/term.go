@@ -62,9 +62,9 @@ func (t *Term) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Resu
 func (t *Term) Revoked() <-chan struct{} { return t.held().Revoked() }
 
 // Resign ends the term, first Done and the contexts, then deletes the node, so that the next candidate leads at once: also while the
-// function of Election.Run has not returned yet. It returns what recipes.Hold.Release returns, and takes as long; recipes.ErrNotHeld if
-// it has been called before. The candidate stands again, at the end of the line: a Latch at once, an Election when the function
-// has returned.
+// function of Election.Run has not returned yet. It returns what recipes.Hold.Release returns, and takes as long, with WithLockDelay
+// a third of the session timeout longer at most; recipes.ErrNotHeld if it has been called before. Then the candidate stands again, at the
+// end of the line: a Latch at once, an Election when the function has returned.
 func (t *Term) Resign() error {
 	if t == nil {
 		return recipes.ErrNotHeld
@@ -75,18 +75,10 @@ func (t *Term) Resign() error {
 		return fmt.Errorf("resign %s: %w", t.Path(), recipes.ErrNotHeld)
 	}
 	defer close(done)
-	t.page.close()
-	return t.hold.Release()
-}
-
-// settle waits until a Resign that has been called is done.
-func (t *Term) settle() {
-	t.mu.Lock()
-	done := t.resigned
-	t.mu.Unlock()
-	if done != nil {
-		<-done
+	if t.page == nil {
+		return t.hold.Release()
 	}
+	return t.page.resign()
 }
 
 // resign also says whether it was called for the first time.
@@ -98,4 +90,14 @@ func (t *Term) resign() (done chan struct{}, first bool) {
 	}
 	t.resigned = make(chan struct{})
 	return t.resigned, true
+}
+
+// settle waits for Resign, if it has been called.
+func (t *Term) settle() {
+	t.mu.Lock()
+	resigned := t.resigned
+	t.mu.Unlock()
+	if resigned != nil {
+		<-resigned
+	}
 }
