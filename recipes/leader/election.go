@@ -143,7 +143,7 @@ func (e *Election) end() {
 // ended is the error of a Run whose context has ended, while lead returned err.
 func ended(ctx context.Context, err error) error {
 	over := ctxerr.Of(ctx)
-	if err == nil || errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)) {
+	if err == nil || errors.Is(over, err) { // it says nothing more; one that matches over may
 		return fmt.Errorf("leader: %w", over)
 	}
 	return fmt.Errorf("leader: %w: %w", over, err)

@@ -167,7 +167,8 @@ func TestCandidateThatStopsWaitingChangesNothingForTheLeader(t *testing.T) {
 func TestRunTellsWhatLeadSaidWhenItsContextEnded(t *testing.T) {
 	t.Parallel()
 	stop := errors.New("stop")
-	for result, told := range map[error]bool{nil: false, context.Canceled: false, stop: true, errFailed: true} {
+	both := errors.Join(context.Canceled, errFailed)
+	for result, told := range map[error]bool{nil: false, context.Canceled: false, stop: true, errFailed: true, both: true} {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		err := newElection(t, own(t), testzk.Path(t), once()).Run(ctx, func(context.Context, *leader.Term) error {
 			cancel(stop)
