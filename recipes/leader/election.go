@@ -156,8 +156,8 @@ func (e *Election) govern(ctx context.Context, t *Term, lead func(context.Contex
 	defer interrupt(nil)
 	e.reigns(&reign{t, interrupt})
 	defer e.reigns(nil)
-	defer e.watch(ctx)()
 	defer func() { _ = t.Resign() }() // lead knows of a loss by its context, and what cannot be deleted at once is deleted in the background
+	defer e.watch(ctx)()
 	if t.Err() != nil || ctx.Err() != nil {
 		return false, false, nil
 	}

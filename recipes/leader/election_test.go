@@ -350,6 +350,20 @@ func TestLeaderThatOverstaysIsWarnedOfAndNotCalledAgain(t *testing.T) {
 	})
 }
 
+func TestStepDownThatTakesLongIsNotHeldAgainstTheLeader(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		core, logs := observer.New(zap.WarnLevel)
+		c := stand(t, member(t, srv, "c", framework.WithLogger(zap.New(core)), framework.WithWaitWarning(time.Second)), electionPath)
+		c.leads(t)
+		srv.Client("c").Cut()
+		begun := time.Now()
+		c.stop()
+		require.ErrorIs(t, c.returns(t), context.Canceled)
+		require.Greater(t, time.Since(begun), 2*time.Second)
+		require.Zero(t, logs.FilterMessageSnippet("still works").Len())
+	})
+}
+
 func TestWaitWarningOfZeroWarnsOfNoLeader(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		core, logs := observer.New(zap.WarnLevel)
