@@ -94,7 +94,7 @@ func observe(ctx context.Context, l *queue.Line, yield func(Leader, error) bool)
 			continue
 		}
 		now := participant(first, first.Node != "")
-		if (!known || now.Token != last.Token) && !yield(now, nil) {
+		if (!known || now.Node != last.Node || now.Token != last.Token) && !yield(now, nil) {
 			return
 		}
 		wait, known, last = firstPause, true, now

@@ -204,3 +204,23 @@ func TestLeaderIsKnownAtTheEndOfTheCounter(t *testing.T) {
 		leads(t, told, "")
 	})
 }
+
+// A server that was wiped begins to count transactions anew: another leader may have the token of the last one.
+func TestObserverIsToldOfAnotherLeaderWithTheSameToken(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		enter := func(id string) {
+			require.NoError(t, srv.Create("/leader", nil))
+			require.NoError(t, srv.Create("/leader/"+id+"-latch-0000000000", []byte(id)))
+		}
+		enter("alice")
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		told := observe(ctx, clientOf(t, srv, "observer"), "/leader")
+		alice := leads(t, told, "alice")
+		srv.Stop()
+		require.NoError(t, srv.Wipe())
+		require.NoError(t, srv.Start())
+		enter("bob")
+		require.Equal(t, alice.Token, leads(t, told, "bob").Token)
+	})
+}
