@@ -106,8 +106,12 @@ func giveBack(t *Term) {
 // passing is what may be over the next time, besides trouble with the connection: parents can be deleted faster than they are made.
 var passing = []error{framework.ErrSessionLost, framework.ErrSuspended, recipes.ErrNodeDeleted, zk.ErrNoNode}
 
+// final is what is over for good, whatever else an error says that tells of it.
+var final = []error{framework.ErrClosed, framework.ErrAuthFailed}
+
 func passes(err error) bool {
-	return framework.IsTransient(err) || slices.ContainsFunc(passing, func(target error) bool { return errors.Is(err, target) })
+	is := func(target error) bool { return errors.Is(err, target) }
+	return !slices.ContainsFunc(final, is) && (framework.IsTransient(err) || slices.ContainsFunc(passing, is))
 }
 
 // pause waits, unless ctx ends first, with which it fails, or the client is closed, which the next attempt finds out.

@@ -2,6 +2,7 @@ package leader_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -223,4 +224,24 @@ func TestObserverIsToldOfAnotherLeaderWithTheSameToken(t *testing.T) {
 		enter("bob")
 		require.Equal(t, alice.Token, leads(t, told, "bob").Token)
 	})
+}
+
+func TestObserverIsToldOnceThatTheClientIsClosed(t *testing.T) {
+	for down := time.Duration(0); down < 20*time.Second; down += 100 * time.Millisecond {
+		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+			c := clientOf(t, srv, "observer")
+			srv.Stop()
+			told := observe(t.Context(), c, "/leader")
+			time.Sleep(down)
+			require.NoError(t, c.Close())
+			var closed int
+			for n := range told {
+				if errors.Is(n.err, framework.ErrClosed) {
+					closed++
+				}
+			}
+			require.Equal(t, 1, closed, "%v", down)
+			require.NoError(t, srv.Start())
+		})
+	}
 }
