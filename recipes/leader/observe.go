@@ -70,6 +70,9 @@ func Participants(ctx context.Context, c *framework.Client, path string) ([]Part
 // nobody stands, on the path. For who leads just now, break after the first. Curator: getLeader, which has to be called again and again.
 func Observe(ctx context.Context, c *framework.Client, path string) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
+		if ctx != nil && ctx.Err() != nil {
+			return
+		}
 		l, err := line(ctx, c, path)
 		if err != nil {
 			yield(Leader{}, err)

@@ -245,3 +245,10 @@ func TestObserverIsToldOnceThatTheClientIsClosed(t *testing.T) {
 		})
 	}
 }
+
+func TestObserverWithAContextThatHasEndedIsToldNothing(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	_, open := <-observe(ctx, testzk.Client(t, "127.0.0.1:1"), "/leader")
+	require.False(t, open)
+}
