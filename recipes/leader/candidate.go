@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -58,8 +59,13 @@ const (
 func (c *candidate) stand(ctx context.Context) (*Term, error) {
 	for wait := firstPause; ; wait = min(2*wait, lastPause) {
 		t, err := c.campaign(ctx)
-		if err == nil || ctx.Err() != nil || !passes(err) {
-			return t, err
+		switch {
+		case err == nil:
+			return t, nil
+		case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
+			return nil, fmt.Errorf("%w: %w", ctxerr.Of(ctx), err)
+		case ctx.Err() != nil || !passes(err):
+			return nil, err
 		}
 		c.log.Warn("not in line for the leadership: standing again", zap.Error(err))
 		if err := c.pause(ctx, wait); err != nil {

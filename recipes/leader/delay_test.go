@@ -147,6 +147,25 @@ func TestCandidateThatWaitsForTheDelayLeavesInTimeWhenTheServersAreSilent(t *tes
 	})
 }
 
+// Also if the context ends because of what the candidate loses.
+func TestCandidateThatIsStoppedWhenItLosesItsTurnEndsWithItsContext(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		term := await(t, started(t, clientOf(t, srv, "first"), "/leader", leader.WithLockDelay(delay)))
+		c := clientOf(t, srv, "next")
+		next := stand(t, c, "/leader", leader.WithLockDelay(delay))
+		defer c.Listen(func(change framework.StateChange) {
+			if change.State == framework.Lost {
+				next.stop()
+			}
+		})()
+		time.Sleep(time.Second)
+		require.NoError(t, srv.Delete(term.Path()))
+		time.Sleep(time.Second)
+		expire(t, srv, "next")
+		require.ErrorIs(t, next.returns(t), context.Canceled)
+	})
+}
+
 func TestTroubleWithTheLedgerIsOutlasted(t *testing.T) {
 	for _, fault := range []zktest.Action{zktest.DropBefore(), zktest.DropAfter()} {
 		for _, skip := range []int{0, 1} {
