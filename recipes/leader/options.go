@@ -104,7 +104,8 @@ func WithRequeue(again func(err error) bool) Option {
 	}
 }
 
-// CloseMode says whether the listeners of a Latch hear of the term that Close ends. Curator: LeaderLatch.CloseMode.
+// CloseMode says whether the listeners of a Latch hear of the term that Close ends, or the end of the context of Start. Curator:
+// LeaderLatch.CloseMode.
 type CloseMode int
 
 const (
