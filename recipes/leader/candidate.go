@@ -28,6 +28,7 @@ type candidate struct {
 	lock   *queue.Lock
 	ledger *ledger // nil: there is none
 	log    *zap.Logger
+	last   *Term // only for whoever stands
 }
 
 func newCandidate(c *framework.Client, recipe, path string, rules queue.Rules, cfg config) (*candidate, error) {
@@ -76,12 +77,16 @@ func (c *candidate) stand(ctx context.Context) (*Term, error) {
 
 // campaign is one attempt at it.
 func (c *candidate) campaign(ctx context.Context) (*Term, error) {
+	if err := c.clear(ctx); err != nil {
+		return nil, err
+	}
 	hold, err := c.lock.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	page, err := c.ledger.open(ctx, hold, c.lock.LockKey())
 	t := &Term{hold: hold, page: page}
+	c.last = t
 	if err != nil {
 		lost := t.Err()
 		giveBack(t)
@@ -107,6 +112,21 @@ func giveBack(t *Term) {
 	case <-done:
 	case <-time.After(patience):
 	}
+}
+
+// clear deletes the node of the last term, if that is still to be done: where the servers refuse it, we would stand behind our own node for as
+// long as the session lasts, and so would everybody else.
+func (c *candidate) clear(ctx context.Context) error {
+	session := c.last.remains(ctx)
+	if session.Err() != nil {
+		return nil
+	}
+	err := session.DeleteGuaranteed(ctx, c.last.Path())
+	if err == nil || ctxerr.Answered(ctx, err, zk.ErrNoNode) {
+		c.last = nil
+		return nil
+	}
+	return err
 }
 
 // passing is what may be over the next time, besides trouble with the connection: parents can be deleted faster than they are made.

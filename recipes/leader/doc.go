@@ -13,5 +13,5 @@
 //
 // Candidates wait for servers as long as it takes, and stand again whenever they lose their place or the leadership: with the session,
 // because somebody deleted the node or its parents, because a server was restored from a backup. What does not pass by itself, such as a
-// node that the servers refuse to create, is told: [Election.Run] returns it, [Latch.Await] fails with it.
+// node that the servers refuse to create or to delete, is told: [Election.Run] returns it, [Latch.Await] fails with it.
 package leader

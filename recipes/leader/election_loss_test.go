@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -203,6 +204,7 @@ func TestCandidateThatLosesItsConnectionRightAfterGettingInLineMakesRoom(t *test
 		a := stand(t, client, electionPath)
 		require.NoError(t, enter.Wait(t.Context()))
 		srv.Client("a").Refuse(true)
+		synctest.Wait() // for the transaction
 		require.Len(t, nodes(srv), 1)
 		b := stand(t, member(t, srv, "b"), electionPath)
 		term := b.leads(t)
@@ -210,7 +212,7 @@ func TestCandidateThatLosesItsConnectionRightAfterGettingInLineMakesRoom(t *test
 		require.Len(t, nodes(srv), 1)
 		require.Empty(t, a.terms)
 		srv.Client("a").Refuse(false)
-		settle()
+		time.Sleep(3 * time.Second) // to connect takes up to two, and to stand again one
 		require.Len(t, nodes(srv), 2)
 		require.Same(t, term, b.Term())
 		b.stop()

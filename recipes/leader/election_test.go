@@ -396,6 +396,19 @@ func TestRunReturnsWhatDoesNotPassByItself(t *testing.T) {
 	require.ErrorIs(t, newElection(t, own(t), testzk.Path(t), leader.WithID(big)).Run(ctx, lead), framework.ErrTooLarge)
 }
 
+// It would wait behind it for as long as its session lasts.
+func TestElectionWhoseNodeTheServersDoNotDeleteIsToldSo(t *testing.T) {
+	t.Parallel()
+	path := testzk.Path(t)
+	_, err := own(t).Create(testzk.Context(t), path, nil, framework.WithParents(),
+		framework.ACL(zk.WorldACL(zk.PermCreate|zk.PermRead)...))
+	require.NoError(t, err)
+	e := standWith(t, newElection(t, own(t), path), func(context.Context, *leader.Term) error { return nil })
+	e.leads(t)
+	require.ErrorIs(t, e.returns(t), zk.ErrNoAuth)
+	require.Empty(t, e.terms)
+}
+
 // Whether it leads, waits, looks for servers or pauses.
 func TestRunEndsWithItsContextAndWithTheClientSoon(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -124,7 +124,7 @@ func (l *Latch) lead(ctx context.Context, t *Term) {
 	if !quiet {
 		l.listeners.Tell(Change{t, t.Err()})
 	}
-	t.settle() // not to stand behind ourselves
+	t.settle(ctx) // not to stand behind ourselves
 }
 
 // resign ends the last term, and says whether the listeners are not to hear of it.

@@ -214,6 +214,24 @@ func TestLatchThatIsRefusedTellsAwaitAndLeadsOnceItIsLetIn(t *testing.T) {
 }
 
 // Curator: testRelativePath.
+func TestLatchWhoseNodeTheServersDoNotDeleteTellsAwaitAndLeadsOnceTheyDo(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		for _, opts := range [][]leader.Option{nil, {leader.WithLockDelay(time.Second)}} {
+			l := started(t, member(t, srv, "c"), electionPath, opts...)
+			term := await(t, l)
+			refused := srv.On(zktest.Match{Op: zktest.OpDelete, Path: term.Path(), Times: zktest.Always}, zktest.Fail(zktest.NoAuth))
+			require.ErrorIs(t, term.Resign(), zk.ErrNoAuth)
+			_, err := l.Await(testzk.Context(t))
+			require.ErrorIs(t, err, zk.ErrNoAuth)
+			require.Len(t, nodes(srv), 1)
+			refused.Remove()
+			time.Sleep(5 * time.Second)
+			require.NotNil(t, l.Term())
+			require.NoError(t, l.Close())
+		}
+	})
+}
+
 func TestPathsThatAreNoneAreRefused(t *testing.T) {
 	t.Parallel()
 	c := testzk.Client(t, testzk.Connect())

@@ -18,6 +18,7 @@ type Term struct {
 
 	mu       sync.Mutex
 	resigned chan struct{} // closed when Resign is done; nil before it is called
+	gone     bool          // it has deleted the node
 }
 
 func (t *Term) held() *recipes.Hold {
@@ -75,6 +76,14 @@ func (t *Term) Resign() error {
 		return fmt.Errorf("resign %s: %w", t.Path(), recipes.ErrNotHeld)
 	}
 	defer close(done)
+	err := t.release()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.gone = err == nil
+	return err
+}
+
+func (t *Term) release() error {
 	if t.page == nil {
 		return t.hold.Release()
 	}
@@ -92,12 +101,30 @@ func (t *Term) resign() (done chan struct{}, first bool) {
 	return t.resigned, true
 }
 
-// settle waits for Resign, if it has been called.
-func (t *Term) settle() {
+// settle waits for Resign, if it has been called, unless ctx ends first.
+func (t *Term) settle(ctx context.Context) {
 	t.mu.Lock()
 	resigned := t.resigned
 	t.mu.Unlock()
-	if resigned != nil {
-		<-resigned
+	if resigned == nil {
+		return
 	}
+	select {
+	case <-resigned:
+	case <-ctx.Done():
+	}
+}
+
+// remains is the session that may still have the node when Resign, if it has been called, is done; nil if it is gone.
+func (t *Term) remains(ctx context.Context) *framework.Session {
+	if t == nil {
+		return nil
+	}
+	t.settle(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone {
+		return nil
+	}
+	return recipes.SessionOf(t.hold)
 }
