@@ -118,6 +118,9 @@ func giveBack(t *Term) {
 // long as the session lasts, and so would everybody else.
 func (c *candidate) clear(ctx context.Context) error {
 	session := c.last.remains(ctx)
+	if ctx.Err() != nil {
+		return ctxerr.Of(ctx) // whoever resigns may not be done
+	}
 	if session.Err() != nil {
 		return nil
 	}

@@ -200,6 +200,21 @@ func TestTermEndsBeforeItIsNotedThatItResigns(t *testing.T) {
 	})
 }
 
+// Who closes a Latch while its term is being resigned does not delete the node first.
+func TestNobodyWaitsForALeaderThatIsClosedWhileItResigns(t *testing.T) {
+	succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
+		noting := srv.On(zktest.Match{Client: "first", Op: zktest.OpMulti, Times: 1}, zktest.DropBefore())
+		srv.Client("first").Refuse(true)
+		resigned := make(chan error, 1)
+		go func() { resigned <- term.Resign() }()
+		require.NoError(t, noting.WaitHits(t.Context(), 1))
+		require.NoError(t, first.Close())
+		srv.Client("first").Refuse(false)
+		require.NoError(t, <-resigned)
+		require.Less(t, takes(t, next), time.Second)
+	})
+}
+
 // It has not led, whatever it was about to note.
 func TestNobodyWaitsForACandidateThatLeftWhileItNotedItsTerm(t *testing.T) {
 	succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
