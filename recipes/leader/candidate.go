@@ -28,7 +28,7 @@ type candidate struct {
 	lock   *queue.Lock
 	ledger *ledger // nil: there is none
 	log    *zap.Logger
-	last   *Term // only for whoever stands
+	last   *Term // whose node may still be there; only for the goroutine that stands
 }
 
 func newCandidate(c *framework.Client, recipe, path string, rules queue.Rules, cfg config) (*candidate, error) {
@@ -138,6 +138,7 @@ var passing = []error{framework.ErrSessionLost, framework.ErrSuspended, recipes.
 // final is what is over for good, whatever else an error says that tells of it.
 var final = []error{framework.ErrClosed, framework.ErrAuthFailed}
 
+// passes reports whether there is a point in standing again after err.
 func passes(err error) bool {
 	is := func(target error) bool { return errors.Is(err, target) }
 	return !slices.ContainsFunc(final, is) && (framework.IsTransient(err) || slices.ContainsFunc(passing, is))

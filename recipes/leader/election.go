@@ -67,8 +67,8 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 //
 // Run returns, with no call of lead running and our node deleted, or about to be in the background:
 //
-//   - when ctx ends: its error, with that of lead if it is another one. In line this takes a second at most; for a leader as long as lead
-//     and Term.Resign do, and as long as Term.Resign for one that waits as WithLockDelay says;
+//   - when ctx ends: its error, with that of lead if it is another one. In line this takes a second at most, and for a leader as long as
+//     lead and Term.Resign do;
 //   - with framework.ErrClosed when the client is closed;
 //   - with what does not pass by itself: zk.ErrNoAuth, framework.ErrAuthFailed, framework.ErrTooLarge, ...;
 //   - if the option says so, with what lead returned, nil too;
