@@ -290,7 +290,7 @@ func (s *session) check() error {
 		return err
 	}
 	if silent, allowed := s.conn.Proven().Elapsed(), s.allowance(); silent >= allowed {
-		s.end(fmt.Errorf("%w: nothing heard of the leader for %v, the limit is %v",
+		s.end(fmt.Errorf("%w: nothing heard of the servers' leader for %v, the limit is %v",
 			ErrSessionLost, silent.Round(time.Millisecond), allowed))
 	}
 	return s.reason()

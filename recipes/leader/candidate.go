@@ -25,6 +25,7 @@ var (
 
 // candidate stands for election.
 type candidate struct {
+	path   string
 	lock   *queue.Lock
 	ledger *ledger // nil: there is none
 	log    *zap.Logger
@@ -43,7 +44,7 @@ func newCandidate(c *framework.Client, recipe, path string, rules queue.Rules, c
 		Lines:   []*queue.Line{queue.NewLine(c, path, rules, data)},
 		Standby: true,
 	})
-	cand := &candidate{lock: lock, log: c.Logger().With(zap.String("path", path))}
+	cand := &candidate{path: path, lock: lock, log: c.Logger().With(zap.String("path", path))}
 	if cfg.delay > 0 {
 		cand.ledger = &ledger{path + ledgerSuffix, cfg.delay}
 	}

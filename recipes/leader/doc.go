@@ -9,6 +9,12 @@
 // package recipes for what that guarantees and what it cannot: a leader that is paused between asking and acting acts late, and
 // only what it acts on can refuse, by the token.
 //
+// # How a leader goes
+//
+// The function of [Election.Run] returns: the usual way, the next one leads when the work is over. [Election.Interrupt] asks it to, by the end
+// of its context. [Term.Resign] is at once, whatever still works: the only way for a [Latch], which does not know of the work, and
+// for an Election the way to let others lead while the function cleans up.
+//
 // # No candidate is ever out without a word
 //
 // Candidates wait for servers as long as it takes, and stand again whenever they lose their place or the leadership: with the session,

@@ -35,7 +35,8 @@ type reign struct {
 }
 
 // New makes a candidate for path, which is a node of its own: the candidates' nodes are its children, and other children are ignored. It is a
-// mutex (package mutex) on the same path, whose holder leads. Missing nodes are created as containers by Run. New asks no server;
+// mutex (package mutex) on the same path, whose holder leads; acquired under the context of lead, that mutex is another level of the
+// leadership, whose node stays until it is released, too. Missing nodes are created as containers by Run. New asks no server;
 // it refuses a nil or zero client, a path that is none, and "/", and says why.
 func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 	cfg, err := newConfig(opts)
@@ -162,8 +163,20 @@ func (e *Election) govern(ctx context.Context, t *Term, lead func(context.Contex
 		return false, false, nil
 	}
 	err = lead(ctx, t)
+	return true, failure(ctx, err), err
+}
+
+// failure reports whether lead returned err for a reason of its own, and not because its context had ended. One that has resigned may go on
+// and fail, too.
+func failure(ctx context.Context, err error) bool {
 	cause := context.Cause(ctx)
-	return true, err != nil && (cause == nil || errors.Is(cause, recipes.ErrNotHeld)), err
+	switch {
+	case err == nil:
+		return false
+	case errors.Is(cause, recipes.ErrNotHeld):
+		return !errors.Is(err, ctx.Err()) && !errors.Is(err, cause)
+	}
+	return cause == nil
 }
 
 func (e *Election) reigns(r *reign) {

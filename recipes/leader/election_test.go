@@ -453,3 +453,25 @@ func TestRunEndsWithItsContextAndWithTheClientSoon(t *testing.T) {
 		}
 	}
 }
+
+// Who resigns from elsewhere ends the context of lead, which returns for no other reason.
+func TestLeaderThatReturnsBecauseItsTermWasResignedHasNotFailed(t *testing.T) {
+	for name, reason := range map[string]func(context.Context) error{"error": context.Context.Err, "cause": context.Cause} {
+		virtually(t, func(t *testing.T, srv *zktest.Server) {
+			c := standWith(t, newElection(t, member(t, srv, "c"), electionPath), func(ctx context.Context, _ *leader.Term) error {
+				<-ctx.Done()
+				return reason(ctx)
+			})
+			term := c.leads(t)
+			for range 5 {
+				begun := time.Now()
+				require.NoError(t, term.Resign())
+				term = c.leads(t)
+				require.Less(t, time.Since(begun), firstFailure, name)
+			}
+		})
+	}
+}
+
+// firstFailure is the pause after a leader that has failed for the first time.
+const firstFailure = 100 * time.Millisecond

@@ -96,12 +96,13 @@ const refusedPause = 2 * time.Second
 
 // run stands for election until ctx has ended, or the client is closed.
 func (l *Latch) run(ctx context.Context) {
-	for {
+	for ctx.Err() == nil {
 		t, err := l.stand(ctx)
 		switch {
 		case err == nil:
 			l.lead(ctx, t)
-		case ctx.Err() != nil || errors.Is(err, framework.ErrClosed):
+		case ctx.Err() != nil:
+		case errors.Is(err, framework.ErrClosed):
 			l.finish(err)
 			return
 		default:
@@ -109,6 +110,7 @@ func (l *Latch) run(ctx context.Context) {
 			_ = l.pause(ctx, refusedPause)
 		}
 	}
+	l.finish(ctxerr.Of(ctx))
 }
 
 // lead lasts as long as the term does, and until whoever resigns is done with it.
@@ -148,7 +150,7 @@ func (l *Latch) finish(err error) {
 	defer l.listeners.Close(listenersPatience)
 	l.update(func() {
 		if l.over = ErrLatchClosed; !l.closed {
-			l.over = fmt.Errorf("%w: %w", ErrLatchClosed, err)
+			l.over = fmt.Errorf("%w: %w", l.over, err)
 		}
 		l.closed = true
 		l.stop()
@@ -189,7 +191,7 @@ func (l *Latch) Await(ctx context.Context) (*Term, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("leader: %w", ctxerr.Of(ctx))
+			return nil, fmt.Errorf("leader: await %s: %w", l.path, ctxerr.Of(ctx))
 		}
 	}
 }
@@ -215,11 +217,11 @@ func (l *Latch) look(before int) (*Term, <-chan struct{}, error) {
 func (l *Latch) trouble(before int) error {
 	switch {
 	case l.over != nil:
-		return l.over
+		return fmt.Errorf("await %s: %w", l.path, l.over)
 	case l.closed:
-		return ErrLatchClosed
+		return fmt.Errorf("await %s: %w", l.path, ErrLatchClosed)
 	case l.stop == nil:
-		return ErrNotStarted
+		return fmt.Errorf("await %s: %w", l.path, ErrNotStarted)
 	case l.times > before:
 		return fmt.Errorf("leader: %w", l.refused)
 	}

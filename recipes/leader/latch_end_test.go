@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -208,4 +209,15 @@ func TestLatchThatIsRefusedDoesNotHoldUpItsEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// To stop is no failed attempt to lead.
+func TestLatchThatIsClosedCountsNoFailure(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		var measured testzk.Metrics
+		l := started(t, member(t, srv, "c", framework.WithMetrics(&measured)), electionPath)
+		await(t, l)
+		require.NoError(t, l.Close())
+		require.NotContains(t, strings.Join(measured.Lines(time.Second), "\n"), framework.OutcomeFailed)
+	})
 }
