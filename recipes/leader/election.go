@@ -95,7 +95,11 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 		if err != nil {
 			return fmt.Errorf("leader: %w", err)
 		}
+		begun := time.Now()
 		led, failed, err := e.govern(ctx, t, lead)
+		if time.Since(begun) > longTerm {
+			failures = 0
+		}
 		switch {
 		case ctx.Err() != nil:
 			return ended(ctx, err)
@@ -122,7 +126,8 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 const (
 	firstFailure = 100 * time.Millisecond
 	lastFailure  = 10 * time.Second
-	maxDoublings = 10 // enough to get there
+	maxDoublings = 10          // enough to get there
+	longTerm     = time.Minute // after which a failure is the first
 )
 
 func (e *Election) begin() bool {

@@ -272,6 +272,28 @@ func TestPausesGrowWhileLeadFailsUpToTenSeconds(t *testing.T) {
 	})
 }
 
+// A failure now and then is not one in a row.
+func TestPauseAfterALongTermIsTheShortest(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		var ended time.Time
+		pauses := make(chan time.Duration, 10)
+		standWith(t, newElection(t, member(t, srv, "c"), electionPath), func(ctx context.Context, _ *leader.Term) error {
+			if !ended.IsZero() {
+				pauses <- time.Since(ended).Truncate(100 * time.Millisecond)
+			}
+			select {
+			case <-time.After(2 * time.Minute):
+			case <-ctx.Done():
+			}
+			ended = time.Now()
+			return errFailed
+		})
+		for range 5 {
+			require.Equal(t, firstFailure, <-pauses)
+		}
+	})
+}
+
 func TestErrorsOfLeadAreLoggedUnlessRunReturnsThem(t *testing.T) {
 	for name, test := range map[string]struct {
 		opts   []leader.Option
