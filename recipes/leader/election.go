@@ -60,7 +60,7 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 // Interrupt: lead should return soon then, its cause says why. It ends by a timer, so a process that was paused learns of the loss of
 // the leadership from Term.Err first: ask both before each deed that cannot be fenced. When lead returns, we step down, and stand
 // again at the end of the line (see WithRequeue): at once after nil or the loss of the leadership, after a growing pause of up to ten
-// seconds if lead keeps failing. The errors that lead returns are logged, unless Run returns them.
+// seconds if lead keeps failing within a minute. The errors that lead returns are logged, unless Run returns them.
 //
 // Calls of lead never overlap: after the loss of the leadership we stand again only when lead has returned, and a warning is
 // logged each time that this takes as long as framework.WithWaitWarning says. Another candidate does not wait for that. If lead
