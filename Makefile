@@ -2,11 +2,15 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SUITES      := ./framework/... ./recipes/...
-TEST        := go test -race -count=1 -timeout 10m -p 4 # most of them wait most of the time
+TEST        := go test -race -count=1 -timeout 10m
+MANY        := -p 4 # packages at a time: most of them wait most of the time
 NOSIM       := -skip '^TestSimulated' # they have servers of their own, whatever ZOOKEEPER says
 
 # those of the packages given whose tests ask what ZOOKEEPER says; the others' are the same whatever it says
 asking = $$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(1) | awk '/ .*docent\/internal\/(realzk|testzk)/ { print $$1 }')
+
+SEEDS := 1000
+OFTEN := 10000
 
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-race test verify unit contrib acceptance acceptance-page seeds single ensemble chaos differential clients bench fix fuzz
@@ -15,6 +19,8 @@ help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: verify unit contrib acceptance seeds single ensemble chaos differential clients ## pass all tests: all of the following
+test: SEEDS = 300# by itself, make seeds runs more
+test: OFTEN = 3000
 
 verify: ## formatting, go vet, staticcheck, go.mod
 	@scripts/verify-format.sh
@@ -23,24 +29,24 @@ verify: ## formatting, go vet, staticcheck, go.mod
 	go mod tidy -diff
 
 unit: deps-race ## every test that needs no real server, but for acceptance; the suites run on the in-process one, the simulations with few seeds
-	env -u ZOOKEEPER ZKTEST_SEEDS=25 $(TEST) $$(go list ./... | grep -v '/test/acceptance$$')
+	env -u ZOOKEEPER ZKTEST_SEEDS=25 $(TEST) $(MANY) $$(go list ./... | grep -v '/test/acceptance$$')
 
 contrib: deps-race ## the modules of their own: all that verify and unit do here
 	cd contrib/otel && go vet ./... && go run $(STATICCHECK) ./... && $(TEST) ./... && go mod tidy -diff
 
-seeds: ## the simulations of the recipes with 1,000 seeds, each of them twice; 10,000 random schedules; 10,000 rounds
-	ZKTEST_SEEDS=1000 go test -count=1 -timeout 10m -run '^TestSimulated' ./recipes/...
+seeds: ## the simulations of the recipes with 1,000 seeds; 10,000 random schedules; 10,000 rounds; fewer as a part of make test
+	ZKTEST_SEEDS=$(SEEDS) go test -count=1 -timeout 10m -run '^TestSimulated' ./recipes/...
 	ZKTEST_SEEDS=10000 go test -count=1 -timeout 10m -run '^TestP03_OneValidHoldInRandomSchedules$$' ./test/acceptance
-	DOCENT_OFTEN=10000 go test -count=1 -timeout 10m -v -run '^TestP1(4_NeverMoreValidPermitsThanTheLimit|6_OppositeOrdersDoNotDeadlock)$$' ./test/acceptance
+	DOCENT_OFTEN=$(OFTEN) go test -count=1 -timeout 10m -v -run '^TestP1(4_NeverMoreValidPermitsThanTheLimit|6_OppositeOrdersDoNotDeadlock)$$' ./test/acceptance
 
 single: deps ## the same and the launcher of real servers, with one real server where one is needed; no simulations
-	ZOOKEEPER=1 $(TEST) $(NOSIM) $(call asking,$$(go list ./... | grep -v '/docent/test/'))
+	ZOOKEEPER=1 $(TEST) $(MANY) $(NOSIM) $(call asking,$$(go list ./... | grep -v '/docent/test/'))
 
 ensemble: deps ## the suites on three real servers; no contracts of locks, which take long and care for one server
 	ZOOKEEPER=3 $(TEST) -skip '^Test(Simulated|Contract)' $(call asking,$(SUITES))
 	ZOOKEEPER=3 $(TEST) -run '^TestP13_' ./test/acceptance
 
-chaos: deps ## real servers that are killed, for a minute or DOCENT_SIEGE=5m, and cut off while locks are held and leaders lead
+chaos: deps ## real servers that are killed, for half a minute or DOCENT_SIEGE=5m, and cut off while locks are held and leaders lead
 	ZOOKEEPER=1 $(TEST) ./test/chaos
 
 differential: deps ## the in-process server and the real one are asked the same, and must answer the same

@@ -38,7 +38,7 @@ func TestP12_OneLeaderAtMostInTenMinutesOfChaos(t *testing.T) {
 	onlyInProcess(t, virtual)
 	for kind, stand := range p12Kinds {
 		t.Run(kind, func(t *testing.T) {
-			sim.Run(t, 10, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+			sim.Run(t, 3, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 				o := &p12Office{t: t, srv: srv, taken: map[string]bool{}, busy: map[string]bool{}, led: map[string]int{}}
 				leave := p12Stand(o, stand, random)
 				defer leave()

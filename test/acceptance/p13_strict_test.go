@@ -19,6 +19,7 @@ import (
 // With the policy Strict each of 50 holds ends with ErrSuspended when the connection is interrupted, before there is a connection again; their
 // nodes are deleted, the session goes on, and the locks can be acquired again.
 func TestP13_StrictEndsEachHoldAtAnInterruption(t *testing.T) {
+	t.Parallel()
 	p := testzk.Proxy(t)
 	c := testzk.Connected(t, p.Addr(), long(), framework.WithLossPolicy(framework.Strict))
 	path, ctx := testzk.Path(t), testzk.Context(t)
@@ -100,6 +101,7 @@ func p13Strict(t *testing.T, srv *zktest.Server, name string) *mutex.Mutex {
 
 // An interruption while the lock is being acquired costs a Strict hold nothing: what is granted afterwards stands on the new connection.
 func TestP13_StrictHoldBeginsAfterTheInterruptionOfItsAcquire(t *testing.T) {
+	t.Parallel()
 	p := testzk.Proxy(t)
 	path, ctx := testzk.Path(t), testzk.Context(t)
 	c := testzk.Connected(t, p.Addr(), long(), framework.WithLossPolicy(framework.Strict))

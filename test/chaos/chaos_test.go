@@ -20,7 +20,7 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// siegeVariable says how long servers are killed for; a minute if it is not set, and less in short mode.
+// siegeVariable says how long servers are killed for; half a minute if it is not set, and less in short mode.
 const siegeVariable = "DOCENT_SIEGE"
 
 func siege(t *testing.T) time.Duration {
@@ -31,9 +31,9 @@ func siege(t *testing.T) time.Duration {
 		return d
 	}
 	if testing.Short() {
-		return time.Minute / 4
+		return 10 * time.Second
 	}
-	return time.Minute
+	return 30 * time.Second
 }
 
 // crowds are those who are besieged: so many workers of each role.
