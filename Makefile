@@ -9,8 +9,9 @@ NOSIM       := -skip '^TestSimulated' # they have servers of their own, whatever
 # those of the packages given whose tests ask what ZOOKEEPER says; the others' are the same whatever it says
 asking = $$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(1) | awk '/ .*docent\/internal\/(realzk|testzk)/ { print $$1 }')
 
-SEEDS := 1000
-OFTEN := 10000
+SEEDS     := 1000
+SCHEDULES := 10000
+OFTEN     := 10000
 
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-race test verify unit contrib acceptance acceptance-page seeds single ensemble chaos differential clients bench fix fuzz
@@ -20,6 +21,7 @@ help: ## print this
 
 test: verify unit contrib acceptance seeds single ensemble chaos differential clients ## pass all tests: all of the following
 test: SEEDS = 300# by itself, make seeds runs more
+test: SCHEDULES = 3000
 test: OFTEN = 3000
 
 verify: ## formatting, go vet, staticcheck, go.mod
@@ -36,7 +38,7 @@ contrib: deps-race ## the modules of their own: all that verify and unit do here
 
 seeds: ## the simulations of the recipes with 1,000 seeds; 10,000 random schedules; 10,000 rounds; fewer as a part of make test
 	ZKTEST_SEEDS=$(SEEDS) go test -count=1 -timeout 10m -run '^TestSimulated' ./recipes/...
-	ZKTEST_SEEDS=10000 go test -count=1 -timeout 10m -run '^TestP03_OneValidHoldInRandomSchedules$$' ./test/acceptance
+	ZKTEST_SEEDS=$(SCHEDULES) go test -count=1 -timeout 10m -run '^TestP03_OneValidHoldInRandomSchedules$$' ./test/acceptance
 	DOCENT_OFTEN=$(OFTEN) go test -count=1 -timeout 10m -v -run '^TestP1(4_NeverMoreValidPermitsThanTheLimit|6_OppositeOrdersDoNotDeadlock)$$' ./test/acceptance
 
 single: deps ## the same and the launcher of real servers, with one real server where one is needed; no simulations
