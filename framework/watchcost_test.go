@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -100,7 +101,7 @@ func TestWatchThatHasFiredIsAskedForAgain(t *testing.T) {
 func TestAbandonedWatchesCostOneOnTheServer(t *testing.T) {
 	const abandoned = 10_000
 	s := &tap{}
-	c, p := through(t, s.dialer())
+	c, p := through(t, s.dialer(), framework.WithSessionTimeout(time.Minute)) // the watches of one session are counted
 	path := parent(t)
 	var all sync.WaitGroup
 	for range 20 {
