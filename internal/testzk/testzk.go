@@ -179,6 +179,14 @@ func ObserverOf(t testing.TB, connect string) *zk.Conn {
 	return conn
 }
 
+// Synced is an Observer whose server knows by now what any client has been told before.
+func Synced(t testing.TB, observer *zk.Conn) *zk.Conn {
+	t.Helper()
+	_, err := observer.Sync("/")
+	require.NoError(t, err)
+	return observer
+}
+
 // Eventually waits until cond holds.
 func Eventually(t testing.TB, cond func() bool, message string, args ...any) {
 	t.Helper()

@@ -28,7 +28,7 @@ func TestNodesAreCurators(t *testing.T) {
 	observer := testzk.Observer(t)
 	require.Equal(t, path, hold.Path()[:strings.LastIndexByte(hold.Path(), '/')])
 	require.Regexp(t, curatorName, hold.Path()[len(path)+1:])
-	data, stat, err := observer.Get(hold.Path())
+	data, stat, err := testzk.Synced(t, observer).Get(hold.Path())
 	require.NoError(t, err)
 	require.Regexp(t, `^\d+\.\d+\.\d+\.\d+$`, string(data), "the host's IP address")
 	require.Equal(t, hold.Token(), stat.Czxid)
@@ -49,7 +49,7 @@ func TestParentsKeepTheirData(t *testing.T) {
 		_, err := observer.Create(lock, data, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
 		require.NoError(t, acquire(t, newMutex(t, client, lock)).Release())
-		got, _, err := observer.Get(lock)
+		got, _, err := testzk.Synced(t, observer).Get(lock)
 		require.NoError(t, err)
 		require.Equal(t, data, got, name)
 	}
@@ -73,7 +73,7 @@ func TestMissingParentsAreEmptyContainersAndTheirACLTheProviders(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, own, acl, node)
 	}
-	data, stat, err := observer.Get(path)
+	data, stat, err := testzk.Synced(t, observer).Get(path)
 	require.NoError(t, err)
 	require.Empty(t, data)
 	require.Zero(t, stat.EphemeralOwner)
