@@ -106,6 +106,7 @@ func TestReaderThatIsAboutToComeInHindersAnUpgrade(t *testing.T) {
 		reading := acquire(t, rw.Read())
 		w, r := enter(t, theirs.Write()), enter(t, theirs.Read())
 		w.givesUp(t)
+		queued(t, rw.Write(), 0) // its node goes in the background
 		crowded(t, rw, reading)
 		release(t, r.won(t))
 		queued(t, rw.Read(), 1) // the server that is asked may be behind
