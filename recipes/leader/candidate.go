@@ -25,7 +25,6 @@ var (
 
 // candidate stands for election.
 type candidate struct {
-	path   string
 	lock   *queue.Lock
 	ledger *ledger // nil: there is none
 	log    *zap.Logger
@@ -44,12 +43,14 @@ func newCandidate(c *framework.Client, recipe, path string, rules queue.Rules, c
 		Lines:   []*queue.Line{queue.NewLine(c, path, rules, data)},
 		Standby: true,
 	})
-	cand := &candidate{path: path, lock: lock, log: c.Logger().With(zap.String("path", path))}
+	cand := &candidate{lock: lock, log: c.Logger().With(zap.String("path", path))}
 	if cfg.delay > 0 {
 		cand.ledger = &ledger{path + ledgerSuffix, cfg.delay}
 	}
 	return cand, nil
 }
+
+func (c *candidate) path() string { return c.lock.Paths[0] }
 
 // The pauses between attempts to get in line, while nothing can be done: short enough to lead soon after an outage.
 const (

@@ -2,35 +2,26 @@ package leader_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/sim"
 )
 
 const delay = 10 * time.Second
 
-// clientOf is a client in virtual time.
-func clientOf(t testing.TB, srv *zktest.Server, name string, opts ...framework.Option) *framework.Client {
-	t.Helper()
-	return testzk.Connected(t, srv.MemAddr(), append(opts, framework.WithDialer(srv.Client(name).DialContext))...)
-}
-
 // succession has a leader, and a latch that is to follow it, both with a lock delay.
 func succession(t *testing.T, test func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch)) {
 	t.Helper()
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		first := started(t, clientOf(t, srv, "first"), "/leader", leader.WithLockDelay(delay))
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		first := started(t, member(t, srv, "first"), "/leader", leader.WithLockDelay(delay))
 		term := await(t, first)
-		next := started(t, clientOf(t, srv, "next"), "/leader", leader.WithLockDelay(delay))
+		next := started(t, member(t, srv, "next"), "/leader", leader.WithLockDelay(delay))
 		time.Sleep(time.Second)
 		test(t, srv, first, term, next)
 	})
@@ -60,13 +51,13 @@ func TestNobodyWaitsForALeaderThatResigned(t *testing.T) {
 }
 
 func TestNewLeaderWaitsAfterOneThatVanished(t *testing.T) {
-	for name, vanish := range map[string]func(*zktest.Server, *leader.Term){
-		"session over": func(srv *zktest.Server, _ *leader.Term) { _ = srv.Client("first").Sessions()[0].Expire() },
-		"node deleted": func(srv *zktest.Server, term *leader.Term) { _ = srv.Delete(term.Path()) },
+	for name, vanish := range map[string]func(*testing.T, *zktest.Server, *leader.Term){
+		"session over": func(t *testing.T, srv *zktest.Server, _ *leader.Term) { expire(t, srv, "first") },
+		"node deleted": func(_ *testing.T, srv *zktest.Server, term *leader.Term) { _ = srv.Delete(term.Path()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
-				vanish(srv, term)
+				vanish(t, srv, term)
 				took := takes(t, next)
 				require.GreaterOrEqual(t, took, delay)
 				require.Less(t, took, delay+time.Second)
@@ -80,9 +71,9 @@ func TestNewLeaderWaitsAfterOneThatVanished(t *testing.T) {
 // Whoever vanishes while it waits to lead has not led.
 func TestNobodyWaitsForACandidateThatVanished(t *testing.T) {
 	succession(t, func(t *testing.T, srv *zktest.Server, _ *leader.Latch, term *leader.Term, next *leader.Latch) {
-		third := started(t, clientOf(t, srv, "third"), "/leader", leader.WithLockDelay(delay))
+		third := started(t, member(t, srv, "third"), "/leader", leader.WithLockDelay(delay))
 		time.Sleep(time.Second)
-		require.NoError(t, srv.Client("next").Sessions()[0].Expire())
+		expire(t, srv, "next")
 		srv.Client("next").Refuse(true)
 		require.NoError(t, term.Resign())
 		require.Less(t, takes(t, third), time.Second)
@@ -93,30 +84,30 @@ func TestNobodyWaitsForACandidateThatVanished(t *testing.T) {
 // The time counts anew for each who comes to the front, as long as nobody has led since.
 func TestWhoWaitsToLeadAndVanishesKeepsNobodyFromWaiting(t *testing.T) {
 	succession(t, func(t *testing.T, srv *zktest.Server, _ *leader.Latch, _ *leader.Term, next *leader.Latch) {
-		third := started(t, clientOf(t, srv, "third"), "/leader", leader.WithLockDelay(delay))
+		third := started(t, member(t, srv, "third"), "/leader", leader.WithLockDelay(delay))
 		time.Sleep(time.Second)
 		srv.Client("first").Refuse(true)
-		require.NoError(t, srv.Client("first").Sessions()[0].Expire())
+		expire(t, srv, "first")
 		time.Sleep(delay / 2)
 		require.Nil(t, next.Term())
 		srv.Client("next").Refuse(true)
-		require.NoError(t, srv.Client("next").Sessions()[0].Expire())
+		expire(t, srv, "next")
 		require.GreaterOrEqual(t, takes(t, third), delay)
 	})
 }
 
 func TestElectionWaitsLikeALatch(t *testing.T) {
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		first := stand(t, clientOf(t, srv, "first"), "/leader", leader.WithLockDelay(delay))
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		first := stand(t, member(t, srv, "first"), "/leader", leader.WithLockDelay(delay))
 		first.leads(t)
-		next := stand(t, clientOf(t, srv, "next"), "/leader", leader.WithLockDelay(delay))
+		next := stand(t, member(t, srv, "next"), "/leader", leader.WithLockDelay(delay))
 		time.Sleep(time.Second)
 		begun := time.Now()
 		require.True(t, first.Interrupt())
 		next.leads(t)
 		require.Less(t, time.Since(begun), time.Second)
 		begun = time.Now()
-		require.NoError(t, srv.Client("next").Sessions()[0].Expire())
+		expire(t, srv, "next")
 		first.leads(t)
 		require.GreaterOrEqual(t, time.Since(begun), delay)
 	})
@@ -149,9 +140,9 @@ func TestCandidateThatWaitsForTheDelayLeavesInTimeWhenTheServersAreSilent(t *tes
 
 // Also if the context ends because of what the candidate loses.
 func TestCandidateThatIsStoppedWhenItLosesItsTurnEndsWithItsContext(t *testing.T) {
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		term := await(t, started(t, clientOf(t, srv, "first"), "/leader", leader.WithLockDelay(delay)))
-		c := clientOf(t, srv, "next")
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		term := await(t, started(t, member(t, srv, "first"), "/leader", leader.WithLockDelay(delay)))
+		c := member(t, srv, "next")
 		next := stand(t, c, "/leader", leader.WithLockDelay(delay))
 		defer c.Listen(func(change framework.StateChange) {
 			if change.State == framework.Lost {
@@ -236,9 +227,9 @@ func TestNobodyWaitsForACandidateThatLeftWhileItNotedItsTerm(t *testing.T) {
 
 // The ledger belongs to the leaders: what is there instead is not written over.
 func TestNodeThatIsNoLedgerIsAnError(t *testing.T) {
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.Create("/leader-term", []byte("mine")))
-		l := started(t, clientOf(t, srv, "c"), "/leader", leader.WithLockDelay(delay))
+		l := started(t, member(t, srv, "c"), "/leader", leader.WithLockDelay(delay))
 		_, err := l.Await(t.Context())
 		require.ErrorContains(t, err, "/leader-term")
 		require.ErrorContains(t, err, `"mine"`)

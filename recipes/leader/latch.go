@@ -191,7 +191,7 @@ func (l *Latch) Await(ctx context.Context) (*Term, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("leader: await %s: %w", l.path, ctxerr.Of(ctx))
+			return nil, fmt.Errorf("leader: await %s: %w", l.path(), ctxerr.Of(ctx))
 		}
 	}
 }
@@ -217,11 +217,11 @@ func (l *Latch) look(before int) (*Term, <-chan struct{}, error) {
 func (l *Latch) trouble(before int) error {
 	switch {
 	case l.over != nil:
-		return fmt.Errorf("await %s: %w", l.path, l.over)
+		return fmt.Errorf("await %s: %w", l.path(), l.over)
 	case l.closed:
-		return fmt.Errorf("await %s: %w", l.path, ErrLatchClosed)
+		return fmt.Errorf("await %s: %w", l.path(), ErrLatchClosed)
 	case l.stop == nil:
-		return fmt.Errorf("await %s: %w", l.path, ErrNotStarted)
+		return fmt.Errorf("await %s: %w", l.path(), ErrNotStarted)
 	case l.times > before:
 		return fmt.Errorf("leader: %w", l.refused)
 	}

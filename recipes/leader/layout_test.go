@@ -1,7 +1,6 @@
 package leader_test
 
 import (
-	"math/rand/v2"
 	"net"
 	"path"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/sim"
 )
 
 const uuid = `_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`
@@ -88,7 +86,7 @@ func TestIdentityTellsHostProcessAndPID(t *testing.T) {
 // What is not there is made, the chroot too, and as containers, which servers delete when nobody stands any more. Other children are
 // nobody's business.
 func TestParentsAreMadeAndOtherChildrenIgnored(t *testing.T) {
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		c := testzk.Connected(t, srv.MemAddr()+"/chroot", framework.WithDialer(srv.Client("c").DialContext), framework.WithNamespace("space"))
 		l := started(t, c, "/deep/leader", leader.WithLockDelay(time.Second))
 		term := await(t, l)
@@ -109,8 +107,8 @@ func TestTermCostsWhatALockDoes(t *testing.T) {
 		"delete, multi":                        nil,
 		"multi, delete, multi, getData, multi": {leader.WithLockDelay(time.Second)},
 	} {
-		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-			l := started(t, clientOf(t, srv, "c"), "/leader", opts...)
+		virtually(t, func(t *testing.T, srv *zktest.Server) {
+			l := started(t, member(t, srv, "c"), "/leader", opts...)
 			term := await(t, l)
 			seen := len(srv.Trace().Entries)
 			require.NoError(t, term.Resign())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/sim"
 )
 
 // news is what an observer is told.
@@ -92,16 +90,16 @@ func TestObserverSeesBothKindsOfCandidates(t *testing.T) {
 // Candidates that come and go behind the leader, and what is written to the leader's node, are no news, and cost the observer nothing
 // but a read.
 func TestObserverIsToldOfNothingElse(t *testing.T) {
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		first := started(t, clientOf(t, srv, "first"), "/leader", leader.WithID("first"))
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		first := started(t, member(t, srv, "first"), "/leader", leader.WithID("first"))
 		term := await(t, first)
-		c := clientOf(t, srv, "observer")
+		c := member(t, srv, "observer")
 		ctx, stop := context.WithCancel(t.Context())
 		told := observe(ctx, c, "/leader")
 		leads(t, told, "first")
 		before := srv.Client("observer").Requests()
 		for i := range 10 {
-			require.NoError(t, started(t, clientOf(t, srv, fmt.Sprintf("c%d", i)), "/leader").Close())
+			require.NoError(t, started(t, member(t, srv, fmt.Sprintf("c%d", i)), "/leader").Close())
 		}
 		require.NoError(t, srv.Set(term.Path(), []byte("changed")))
 		time.Sleep(2 * time.Second)
@@ -116,19 +114,19 @@ func TestObserverIsToldOfNothingElse(t *testing.T) {
 }
 
 func TestObserverGoesOnAfterTroubleWithTheConnection(t *testing.T) {
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		first := started(t, clientOf(t, srv, "first"), "/leader", leader.WithID("first"))
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		first := started(t, member(t, srv, "first"), "/leader", leader.WithID("first"))
 		await(t, first)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		told := observe(ctx, clientOf(t, srv, "observer"), "/leader")
+		told := observe(ctx, member(t, srv, "observer"), "/leader")
 		leads(t, told, "first")
 		srv.Client("observer").Refuse(true)
 		srv.Client("observer").Drop()
 		n := <-told
 		require.ErrorIs(t, n.err, framework.ErrNotConnected)
 		require.Empty(t, n.who.Node)
-		second := started(t, clientOf(t, srv, "second"), "/leader", leader.WithID("second"))
+		second := started(t, member(t, srv, "second"), "/leader", leader.WithID("second"))
 		require.NoError(t, first.Close())
 		await(t, second)
 		srv.Client("observer").Refuse(false)
@@ -181,17 +179,17 @@ func TestObserverMayStopAtAnyTime(t *testing.T) {
 
 // At the end of the parent's counter names tell nothing of who is first.
 func TestLeaderIsKnownAtTheEndOfTheCounter(t *testing.T) {
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.Create("/leader", nil))
 		require.NoError(t, srv.SetSequence("/leader", 1<<31-2))
-		c := clientOf(t, srv, "observer")
+		c := member(t, srv, "observer")
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		told := observe(ctx, c, "/leader")
 		leads(t, told, "")
 		var latches []*leader.Latch
 		for i := range 4 {
-			latches = append(latches, started(t, clientOf(t, srv, fmt.Sprintf("c%d", i)), "/leader", leader.WithID(fmt.Sprintf("c%d", i))))
+			latches = append(latches, started(t, member(t, srv, fmt.Sprintf("c%d", i)), "/leader", leader.WithID(fmt.Sprintf("c%d", i))))
 			time.Sleep(time.Second)
 		}
 		for i, l := range latches {
@@ -208,7 +206,7 @@ func TestLeaderIsKnownAtTheEndOfTheCounter(t *testing.T) {
 
 // A server that was wiped begins to count transactions anew: another leader may have the token of the last one.
 func TestObserverIsToldOfAnotherLeaderWithTheSameToken(t *testing.T) {
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		enter := func(id string) {
 			require.NoError(t, srv.Create("/leader", nil))
 			require.NoError(t, srv.Create("/leader/"+id+"-latch-0000000000", []byte(id)))
@@ -216,7 +214,7 @@ func TestObserverIsToldOfAnotherLeaderWithTheSameToken(t *testing.T) {
 		enter("alice")
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		told := observe(ctx, clientOf(t, srv, "observer"), "/leader")
+		told := observe(ctx, member(t, srv, "observer"), "/leader")
 		alice := leads(t, told, "alice")
 		srv.Stop()
 		require.NoError(t, srv.Wipe())
@@ -228,8 +226,8 @@ func TestObserverIsToldOfAnotherLeaderWithTheSameToken(t *testing.T) {
 
 func TestObserverIsToldOnceThatTheClientIsClosed(t *testing.T) {
 	for down := time.Duration(0); down < 20*time.Second; down += 100 * time.Millisecond {
-		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-			c := clientOf(t, srv, "observer")
+		virtually(t, func(t *testing.T, srv *zktest.Server) {
+			c := member(t, srv, "observer")
 			srv.Stop()
 			told := observe(t.Context(), c, "/leader")
 			time.Sleep(down)
