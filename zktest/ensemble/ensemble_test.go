@@ -68,8 +68,7 @@ func TestStopAndStartKeepData(t *testing.T) {
 	realzk.Need(t)
 	e := Start(t, 1)
 	s := e.Servers()[0]
-	conn := client(t, e.Connect())
-	create(t, conn, "/kept", "data")
+	create(t, client(t, e.Connect()), "/kept", "data")
 	addr := s.Addr()
 
 	require.ErrorContains(t, s.Start(timeout(t)), "already running")
@@ -83,7 +82,8 @@ func TestStopAndStartKeepData(t *testing.T) {
 	require.NoError(t, s.Start(timeout(t)))
 	require.NoError(t, e.WaitReady(timeout(t)))
 	require.Equal(t, addr, s.Addr())
-	require.Equal(t, "data", get(t, conn, "/kept"))
+	// A server that is about to start leaves some connections open and unanswered, on which the driver waits for longer than we do.
+	require.Equal(t, "data", get(t, client(t, e.Connect()), "/kept"))
 }
 
 func TestWipeLosesData(t *testing.T) {
