@@ -26,8 +26,12 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// SessionTimeout is what the tests' clients ask for. It is the longest wait for a server to find out that a client is gone.
+// SessionTimeout is what clients ask for that are to be harmed, or whose servers are: the longest wait for a server to find out that a
+// client is gone.
 const SessionTimeout = 4 * time.Second
+
+// calm is what all others ask for. They must not lose their sessions when a busy machine stands still for some seconds.
+const calm = 5 * SessionTimeout
 
 // Patience is how long a test waits for something that must happen.
 const Patience = 60 * time.Second
@@ -120,19 +124,26 @@ func Connect() string {
 // InProcess is the server of the test binary if it is in this process, else nil.
 func InProcess() *zktest.Server { return inProcess }
 
-// Client is a client of connect that is closed when the test ends.
-func Client(t testing.TB, connect string, opts ...framework.Option) *framework.Client {
+// Client is a client of servers that is closed when the test ends.
+func Client(t testing.TB, servers string, opts ...framework.Option) *framework.Client {
 	t.Helper()
-	c, err := framework.New(connect, append([]framework.Option{framework.WithSessionTimeout(SessionTimeout)}, opts...)...)
+	timeout := SessionTimeout
+	if servers == connect {
+		timeout = calm // nobody harms those of the whole binary, and who harms a client goes through a proxy
+	}
+	c, err := framework.New(servers, append([]framework.Option{framework.WithSessionTimeout(timeout)}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
 }
 
+// Calm is for clients of servers that a test has for itself and does not harm.
+func Calm() framework.Option { return framework.WithSessionTimeout(calm) }
+
 // Connected is a Client that has a session.
-func Connected(t testing.TB, connect string, opts ...framework.Option) *framework.Client {
+func Connected(t testing.TB, servers string, opts ...framework.Option) *framework.Client {
 	t.Helper()
-	c := Client(t, connect, opts...)
+	c := Client(t, servers, opts...)
 	require.NoError(t, c.WaitConnected(Context(t)))
 	return c
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,12 +45,12 @@ func newStage(t testing.TB, k Kind) *stage {
 	return newStageAt(t, k, testzk.Connect(), testzk.Path(t))
 }
 
-// newStageAt is one on other servers.
+// newStageAt is one on other servers that nobody harms.
 func newStageAt(t testing.TB, k Kind, servers, path string) *stage {
 	t.Helper()
 	return &stage{Kind: k, t: t, path: path, looker: outsider{testzk.ObserverOf(t, servers)},
 		connect: func(_ string, opts ...framework.Option) *framework.Client {
-			return testzk.Connected(t, servers, opts...)
+			return testzk.Connected(t, servers, append([]framework.Option{testzk.Calm()}, opts...)...)
 		}}
 }
 
@@ -351,10 +352,12 @@ func (s *stage) removeTree() {
 	}, "the tree cannot be deleted")
 }
 
-// tree is path and all below it, the lowest first.
+// tree is path and all below it, the lowest first, and of a line the last one first: whoever waits hears that its own node is gone
+// before it hears that nobody is ahead.
 func (s *stage) tree(path string) ([]string, error) {
 	var all []string
 	names, err := s.children(path)
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(number(b), number(a)) })
 	for _, name := range names {
 		below, err := s.tree(path + "/" + name)
 		if err != nil {
@@ -364,6 +367,9 @@ func (s *stage) tree(path string) ([]string, error) {
 	}
 	return append(all, path), err
 }
+
+// number is what servers put behind the names of sequential nodes.
+func number(name string) string { return name[max(0, len(name)-len("0000000000")):] }
 
 func (s *stage) session(c *framework.Client) *framework.Session {
 	s.t.Helper()
