@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,16 +20,16 @@ import (
 const scriptLimit = 4 * time.Minute
 
 // runScript runs a script to its end.
-func runScript(t *testing.T, c *control, name string, args ...string) transcript {
+func runScript(t *testing.T, c *control, command ...string) transcript {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), scriptLimit)
 	defer cancel()
-	s := &process{control: c, cmd: exec.CommandContext(ctx, name, append(args, c.Addr(), c.proxy.Addr())...)}
+	s := &process{control: c, cmd: exec.CommandContext(ctx, command[0], append(slices.Clone(command[1:]), c.Addr(), c.proxy.Addr())...)}
 	err := s.run()
 	if ctx.Err() != nil {
 		err = fmt.Errorf("killed after %v: %w", scriptLimit, err)
 	}
-	t.Logf("%s %v\n%s", name, args, s.log.String())
+	t.Logf("%v\n%s", command, s.log.String())
 	require.NoError(t, err, "the script failed")
 	require.True(t, s.done, "the script ended early")
 	s.seen.requireChecks(t)

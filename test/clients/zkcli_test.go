@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/peers"
 	"github.com/docent-zk/docent/internal/realzk"
 )
 
@@ -108,12 +109,11 @@ var cliCommands = []string{
 
 func TestCommandLine(t *testing.T) {
 	realzk.Need(t)
-	java := requireProgram(t, "java", "default-jdk-headless")
-	path := requireJar(t, "zookeeper.jar", "libzookeeper-java")
+	java := append(peers.VM(t), "-cp", peers.ZooKeeperJar(t), "org.apache.zookeeper.ZooKeeperMain")
 	onEach(t, func(t *testing.T, c *control) transcript {
 		ctx, cancel := context.WithTimeout(context.Background(), scriptLimit)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, java, "-XX:TieredStopAtLevel=1", "-cp", path, "org.apache.zookeeper.ZooKeeperMain", "-server", c.Addr())
+		cmd := exec.CommandContext(ctx, java[0], append(slices.Clone(java[1:]), "-server", c.Addr())...)
 		cmd.Stdin = strings.NewReader(cliInput())
 		output, err := cmd.CombinedOutput()
 		t.Logf("%s", output)
