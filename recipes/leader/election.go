@@ -49,7 +49,11 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 	if err != nil {
 		return nil, fmt.Errorf("leader: %w", err)
 	}
-	cand, err := newCandidate(c, "election", path, electionRules, cfg)
+	rules := electionRules
+	if cfg.kazoo {
+		rules = rules.Named(queue.KazooLock)
+	}
+	cand, err := newCandidate(c, "election", path, rules, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("leader: %w", err)
 	}

@@ -51,6 +51,9 @@ func NewLatch(c *framework.Client, path string, opts ...Option) (*Latch, error) 
 	if err == nil && cfg.requeue != nil {
 		err = errors.New("a Latch always stands again: WithRequeue is for an Election")
 	}
+	if err == nil && cfg.kazoo {
+		err = errors.New("kazoo has no Latch: WithKazooNames is for an Election")
+	}
 	if err == nil {
 		err = queue.CheckPath(c, path)
 	}

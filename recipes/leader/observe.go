@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
@@ -38,7 +39,7 @@ func line(ctx context.Context, c *framework.Client, path string) (*queue.Line, e
 	return queue.NewLine(c, path, queue.Rules{}, nil), nil
 }
 
-var kinds = []string{electionRules.Name, latchRules.Name}
+var kinds = append(slices.Clone(electionRules.Block), latchRules.Block...)
 
 // Participants lists the candidates of an Election or a Latch on path, and those of Curator: the leader first, then those who would follow it. It
 // is empty if there are none, or no such path. Curator: getParticipants.

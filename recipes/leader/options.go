@@ -16,6 +16,7 @@ type Option func(*config) error
 type config struct {
 	id       string
 	identity bool
+	kazoo    bool // the names of the nodes are kazoo's
 	nameless bool // the data of those who have no id is empty
 	delay    time.Duration
 	requeue  func(error) bool
@@ -66,6 +67,16 @@ func WithID(id string) Option {
 func WithIdentity() Option {
 	return func(c *config) error {
 		c.identity = true
+		return nil
+	}
+}
+
+// WithKazooNames names the nodes as those of kazoo's Election, or Lock, which knows no others and so would not wait for them. Among Elections
+// the names make no difference: with or without the option there is one leader on one path, and kazoo's are among the candidates. But
+// Curator's LeaderSelector does not wait for nodes of these names. A Latch has no counterpart in kazoo, and refuses the option.
+func WithKazooNames() Option {
+	return func(c *config) error {
+		c.kazoo = true
 		return nil
 	}
 }

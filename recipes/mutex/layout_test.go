@@ -109,12 +109,13 @@ func TestTokenIsTheCzxidThatTheCommandLineClientShows(t *testing.T) {
 	require.NoError(t, hold.Release())
 }
 
-// Names written by other clients: by Curator with negative numbers, by the Go driver with an undashed GUID.
+// Names written by other clients: by Curator with negative numbers, by the Go driver with an undashed GUID, by kazoo.
 func TestNodesOfOtherClientsAreRespected(t *testing.T) {
 	for _, name := range []string{
 		"_c_8026b758-0c64-4418-a4a7-a40067d845c1-lock-",
 		"_c_8026b7580c644418a4a7a40067d845c1-lock-",
 		"lock-",
+		"8026b7580c644418a4a7a40067d845c1__lock__",
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := testzk.Path(t)

@@ -23,6 +23,7 @@ type Mutex struct {
 type Option func(*config)
 
 type config struct {
+	rules   queue.Rules
 	data    queue.NodeData
 	handoff *queue.Handoff
 }
@@ -38,6 +39,13 @@ func WithData(data []byte) Option {
 // it. Not together with WithData.
 func WithIdentity() Option {
 	return func(c *config) { c.data.Identify() }
+}
+
+// WithKazooNames names the lock nodes as kazoo's Lock does, which knows no others and so would not wait for them. Among mutexes of docent the
+// names make no difference: with or without the option all exclude each other on one path, and wait for kazoo's. But Curator does not
+// wait for nodes of these names. A kazoo Lock that is made with extra_lock_patterns=["-lock-"] needs no option.
+func WithKazooNames() Option {
+	return func(c *config) { c.rules = queue.Exclusive.Named(queue.KazooLock) }
 }
 
 // WithLocalHandoff lets the goroutines of the client that contend for the lock share one place in line and one node: Release
@@ -70,7 +78,7 @@ func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 	if err := queue.CheckPath(c, path); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
-	var cfg config
+	cfg := config{rules: queue.Exclusive}
 	for i, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("mutex: option %d is nil", i)
@@ -81,7 +89,7 @@ func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 	if err := errors.Join(err, cfg.check()); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
-	lock := queue.Single(c, "mutex", path, queue.Exclusive, data)
+	lock := queue.Single(c, "mutex", path, cfg.rules, data)
 	lock.HandOff = cfg.handoff
 	return &Mutex{lock}, nil
 }
@@ -129,7 +137,7 @@ func (m *Mutex) Participants(ctx context.Context) ([]recipes.Participant, error)
 	if err := m.usable(ctx); err != nil {
 		return nil, err
 	}
-	return m.lock.Lines[0].Participants(ctx, queue.Exclusive.Name)
+	return m.lock.Lines[0].Participants(ctx, queue.Exclusive.Block...)
 }
 
 // Locker adapts the mutex for code that wants a sync.Locker. Like a sync.Mutex it is not reentrant, whatever ctx carries. Lock panics
@@ -178,7 +186,7 @@ func (l *locker) Unlock() {
 // gone is fine; one that is not named like a lock node is an error. The nodes are those that Participants lists. The request
 // takes the place of the node's data, and so of what WithIdentity or WithData told. Curator: Revoker.attemptRevoke.
 func Revoke(ctx context.Context, c *framework.Client, node string) error {
-	if err := queue.Revoke(ctx, c, node, queue.Exclusive.Name); err != nil {
+	if err := queue.Revoke(ctx, c, node, queue.Exclusive.Block...); err != nil {
 		return fmt.Errorf("mutex: revoke: %w", err)
 	}
 	return nil

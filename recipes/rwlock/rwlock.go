@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
@@ -14,6 +15,12 @@ import (
 const (
 	readMarker  = "__READ__"
 	writeMarker = "__WRIT__"
+)
+
+// The kinds of nodes of both sides, ours and kazoo's.
+var (
+	readers = []string{readMarker, queue.KazooReadLock}
+	writers = []string{writeMarker, queue.KazooLock}
 )
 
 // ErrUpgrade means that a read hold cannot become a write hold: Write().Acquire under the context of a read hold would wait for
@@ -28,9 +35,9 @@ type RWLock struct {
 
 // Side is one of the two locks that an RWLock is made of. Curator: ReadLock, WriteLock.
 type Side struct {
-	path   string
-	marker string
-	lock   *queue.Lock // nil in the zero value
+	path  string
+	kinds []string    // of nodes
+	lock  *queue.Lock // nil in the zero value
 	// inside is how those acquire it who hold the other side, if that is what the context carries; otherwise it returns nil.
 	inside func(context.Context) acquisition
 }
@@ -40,7 +47,10 @@ type acquisition func(context.Context) (*recipes.Hold, error)
 // Option configures an RWLock.
 type Option func(*config)
 
-type config struct{ data queue.NodeData }
+type config struct {
+	read, write string // what the names of lock nodes end in
+	data        queue.NodeData
+}
 
 // WithData sets the data of the lock nodes, which Participants shows: who we are. The default is this host's IP address. Not
 // together with WithIdentity. Curator: lockData.
@@ -54,6 +64,14 @@ func WithIdentity() Option {
 	return func(c *config) { c.data.Identify() }
 }
 
+// WithKazooNames names the lock nodes as kazoo's ReadLock and WriteLock do, which know no others and so would not wait for them. Among locks of
+// docent the names make no difference: with or without the option all exclude each other on one path, and wait for kazoo's. But Curator
+// does not wait for nodes of these names. kazoo needs no option where its locks are made with extra_lock_patterns: ["__WRIT__"] for
+// a ReadLock, and ["__WRIT__", "__READ__"] for a WriteLock.
+func WithKazooNames() Option {
+	return func(c *config) { c.read, c.write = queue.KazooReadLock, queue.KazooLock }
+}
+
 // New makes a read-write lock on path, which is a node of its own: the lock nodes of both sides are its children, and other children
 // are ignored. Missing nodes are created as containers at the first acquire. New asks no server; it refuses a nil or zero client, a
 // path that is none, and "/", and says why.
@@ -61,7 +79,7 @@ func New(c *framework.Client, path string, opts ...Option) (*RWLock, error) {
 	if err := queue.CheckPath(c, path); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
-	var cfg config
+	cfg := config{read: readMarker, write: writeMarker}
 	for i, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("rwlock: option %d is nil", i)
@@ -73,11 +91,11 @@ func New(c *framework.Client, path string, opts ...Option) (*RWLock, error) {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
 	l := &RWLock{
-		read: Side{path: path, marker: readMarker, lock: queue.Single(c, "rwlock-read", path, queue.Rules{
-			Name: readMarker, Block: []string{writeMarker}, Pass: []string{readMarker},
+		read: Side{path: path, kinds: readers, lock: queue.Single(c, "rwlock-read", path, queue.Rules{
+			Name: cfg.read, Block: writers, Pass: readers,
 		}, data)},
-		write: Side{path: path, marker: writeMarker, lock: queue.Single(c, "rwlock-write", path, queue.Rules{
-			Name: writeMarker, Block: []string{writeMarker, readMarker}, Replaced: true,
+		write: Side{path: path, kinds: writers, lock: queue.Single(c, "rwlock-write", path, queue.Rules{
+			Name: cfg.write, Block: slices.Concat(writers, readers), Replaced: true,
 		}, data)},
 	}
 	l.read.lock.Lines[0].Dir = l.write.lock.Lines[0].Dir // what one side knows of it the other need not ask
@@ -174,7 +192,7 @@ func (s *Side) Participants(ctx context.Context) ([]recipes.Participant, error) 
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	return s.lock.Lines[0].Participants(ctx, s.marker)
+	return s.lock.Lines[0].Participants(ctx, s.kinds...)
 }
 
 // TryUpgrade, under the context of a valid read hold, acquires the write side beside it, ahead of all who wait, if this reader is the only
@@ -196,7 +214,7 @@ func (l *RWLock) TryUpgrade(ctx context.Context) (*recipes.Hold, error) {
 	if !ok {
 		return nil, fmt.Errorf("upgrade %s: %w: the context is not that of a read hold", l.read.path, recipes.ErrNotHeld)
 	}
-	hold, err := l.write.lock.BesideAlone(ctx, h, writeMarker)
+	hold, err := l.write.lock.BesideAlone(ctx, h, writers...)
 	if errors.Is(err, queue.ErrCrowded) {
 		return nil, fmt.Errorf("%w: %w", ErrUpgrade, err)
 	}
@@ -207,7 +225,7 @@ func (l *RWLock) TryUpgrade(ctx context.Context) (*recipes.Hold, error) {
 // client's RevocationListener called. It returns when the request is written, not when the lock is free. A node that is gone is fine;
 // one that is not named like a lock node is an error. The request takes the place of the node's data. Curator: Revoker.attemptRevoke.
 func Revoke(ctx context.Context, c *framework.Client, node string) error {
-	if err := queue.Revoke(ctx, c, node, readMarker, writeMarker); err != nil {
+	if err := queue.Revoke(ctx, c, node, slices.Concat(readers, writers)...); err != nil {
 		return fmt.Errorf("rwlock: revoke: %w", err)
 	}
 	return nil

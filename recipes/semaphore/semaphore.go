@@ -184,7 +184,7 @@ func (s *Semaphore) Participants(ctx context.Context) ([]recipes.Participant, er
 	if err != nil {
 		return nil, err
 	}
-	waiters, err := s.locks.Participants(ctx, queue.Exclusive.Name)
+	waiters, err := s.locks.Participants(ctx, queue.Exclusive.Block...)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (s *Semaphore) SetLimit(ctx context.Context, permits int) error {
 // request is written, not when the permit is free. A node that is gone is fine; one that is not named like those of a semaphore is an
 // error. The request takes the place of the node's data. Curator has no counterpart.
 func Revoke(ctx context.Context, c *framework.Client, node string) error {
-	if err := queue.Revoke(ctx, c, node, leaseMarker, queue.Exclusive.Name); err != nil {
+	if err := queue.Revoke(ctx, c, node, append([]string{leaseMarker}, queue.Exclusive.Block...)...); err != nil {
 		return fmt.Errorf("semaphore: revoke: %w", err)
 	}
 	return nil

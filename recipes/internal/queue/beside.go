@@ -26,12 +26,12 @@ func (l *Lock) Beside(ctx context.Context, h *recipes.Hold) (_ *recipes.Hold, er
 
 // BesideAlone is Beside if nobody but h is in front: no node that does not have one of those that block everybody ahead. Otherwise it
 // fails with ErrCrowded, at once and without harm to h.
-func (l *Lock) BesideAlone(ctx context.Context, h *recipes.Hold, barrier string) (_ *recipes.Hold, err error) {
+func (l *Lock) BesideAlone(ctx context.Context, h *recipes.Hold, barriers ...string) (_ *recipes.Hold, err error) {
 	defer l.measure(time.Now(), &err)
 	own := []string{path.Base(h.Path())}
 	children, _, err := l.Client.Children(ctx, l.Lines[0].path)
 	if err == nil {
-		err = l.Lines[0].alone(children, barrier, own)
+		err = l.Lines[0].alone(children, barriers, own)
 	}
 	if err != nil {
 		return nil, l.failed(ctx, err)
@@ -41,7 +41,7 @@ func (l *Lock) BesideAlone(ctx context.Context, h *recipes.Hold, barrier string)
 		if err != nil {
 			return err
 		}
-		return p.line.alone(children, barrier, append(own, p.name))
+		return p.line.alone(children, barriers, append(own, p.name))
 	})
 	return hold, l.failed(ctx, err)
 }
@@ -101,13 +101,13 @@ func (m member) digits() string {
 }
 
 // alone checks that among children nobody but own is in front: whoever else there is has a barrier ahead, and that is behind us.
-func (l *Line) alone(children []string, barrier string, own []string) error {
+func (l *Line) alone(children, barriers, own []string) error {
 	line := slices.DeleteFunc(lineup(children, l.rules.all()), func(m member) bool { return slices.Contains(own, m.name) })
 	if len(line) == 0 {
 		return nil
 	}
 	first := line[0]
-	_, isBarrier := parse(first.name, []string{barrier})
+	_, isBarrier := parse(first.name, barriers)
 	mine, _ := parse(own[0], l.rules.all())
 	// A number that another one has too does not tell who is behind it, and at the end of the counter none does.
 	tells := len(line) == 1 || line[1].seq != first.seq && !first.atEnd()

@@ -35,7 +35,7 @@ func TestWhoIsAlone(t *testing.T) {
 		"somebody else has that last place": {[]string{"a-r2147483647"}, []string{"a-r2147483647", "b-w2147483646"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := line.alone(test.children, "w", test.own)
+			err := line.alone(test.children, []string{"w"}, test.own)
 			if test.crowded {
 				require.ErrorIs(t, err, ErrCrowded)
 			} else {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
@@ -32,8 +33,20 @@ type Line struct {
 	log    *zap.Logger
 }
 
+// What the names of kazoo's locks end in: of its Lock, and WriteLock, and of its ReadLock.
+const (
+	KazooLock     = "__lock__"
+	KazooReadLock = "__rlock__"
+)
+
 // Exclusive are the rules of a mutex. The names are Curator's, to the byte.
-var Exclusive = Rules{Name: "lock-", Block: []string{"lock-"}}
+var Exclusive = Rules{Name: "lock-", Block: []string{"lock-", KazooLock}}
+
+// Named are the rules with another name for our own nodes, one of those that they know already.
+func (r Rules) Named(name string) Rules {
+	r.Name = name
+	return r
+}
 
 // all are the kinds of nodes in the line.
 func (r Rules) all() []string { return slices.Concat(r.Block, r.Pass) }
@@ -43,12 +56,13 @@ func NewLine(client *framework.Client, path string, rules Rules, data []byte) *L
 	return &Line{Dir: NewDir(path), client: client, rules: rules, data: data, log: client.Logger().With(zap.String("path", path))}
 }
 
-// Key identifies the line and the kind of node: whatever view of the connection the path is named through.
-func (l *Line) Key() any { return lineKey{l.client.Key(l.path), l.rules.Name} }
+// Key identifies the line and what one is in it: whatever view of the connection the path is named through, and whatever the nodes are
+// named.
+func (l *Line) Key() any { return lineKey{l.client.Key(l.path), strings.Join(l.rules.Block, " ")} }
 
 type lineKey struct {
-	path any
-	kind string
+	path  any
+	block string
 }
 
 // place is our node in a line.

@@ -1,0 +1,28 @@
+package leader_test
+
+import (
+	"path"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/leader"
+)
+
+func TestCandidatesOfEitherNamesStandInOneLine(t *testing.T) {
+	p, c := testzk.Path(t), own(t)
+	kazoos := stand(t, c, p, leader.WithKazooNames(), leader.WithID("kazoo's"))
+	require.Regexp(t, uuid+`__lock__\d{10}$`, path.Base(kazoos.leads(t).Path()))
+	stand(t, own(t), p, leader.WithID("ours"))
+	line := inLine(t, c, p, 2)
+	require.Equal(t, "kazoo's", line[0].ID)
+	require.True(t, line[0].Leader)
+	require.Equal(t, "ours", line[1].ID)
+	require.False(t, line[1].Leader)
+}
+
+func TestLatchHasNoKazooNames(t *testing.T) {
+	_, err := leader.NewLatch(own(t), testzk.Path(t), leader.WithKazooNames())
+	require.ErrorContains(t, err, "kazoo has no Latch")
+}

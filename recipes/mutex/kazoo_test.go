@@ -1,0 +1,51 @@
+package mutex_test
+
+import (
+	"context"
+	"path"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+)
+
+// What kazoo's Lock matches is __lock__ and ten digits at the end. What is before that is for the search after a lost answer.
+func TestKazooNamesEndAsKazoosDo(t *testing.T) {
+	hold := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t), mutex.WithKazooNames()))
+	require.Regexp(t, `^_c_[0-9a-f-]{36}-__lock__\d{10}$`, path.Base(hold.Path()))
+	require.NoError(t, hold.Release())
+}
+
+func TestNamesMakeNoDifferenceAmongMutexes(t *testing.T) {
+	p, client, other := testzk.Path(t), testzk.Connected(t, testzk.Connect()), testzk.Connected(t, testzk.Connect())
+	all := []*mutex.Mutex{newMutex(t, client, p), newMutex(t, other, p, mutex.WithKazooNames())}
+	for i, mine := range all {
+		theirs := all[1-i]
+		hold := acquire(t, mine)
+		_, err := theirs.TryAcquire(testzk.Context(t))
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		waiter := start(t, theirs)
+		queued(t, mine, 2)
+		require.True(t, waiter.waiting())
+		line, err := theirs.Participants(testzk.Context(t))
+		require.NoError(t, err)
+		require.Len(t, line, 2)
+		require.Equal(t, hold.Path(), line[0].Node)
+		require.NoError(t, mutex.Revoke(testzk.Context(t), client, line[1].Node), "any of the names is a lock node's")
+		require.NoError(t, hold.Release())
+		require.NoError(t, waiter.won(t).Release())
+	}
+}
+
+func TestReentryIsWhateverTheNodesAreNamed(t *testing.T) {
+	p, client := testzk.Path(t), testzk.Connected(t, testzk.Connect())
+	outer := acquire(t, newMutex(t, client, p))
+	inner, err := newMutex(t, client, p, mutex.WithKazooNames()).Acquire(outer.Context(context.Background()))
+	require.NoError(t, err)
+	require.Equal(t, outer.Path(), inner.Path())
+	require.NoError(t, inner.Release())
+	require.NoError(t, outer.Release())
+}
