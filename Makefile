@@ -14,12 +14,12 @@ SCHEDULES := 10000
 OFTEN     := 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-race test verify unit contrib acceptance acceptance-page seeds single ensemble chaos differential clients bench fix fuzz
+.PHONY: help deps deps-race test verify unit contrib acceptance acceptance-page seeds single ensemble chaos differential clients interop bench fix fuzz
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: verify unit contrib acceptance seeds single ensemble chaos differential clients ## pass all tests: all of the following
+test: verify unit contrib acceptance seeds single ensemble chaos differential clients interop ## pass all tests: all of the following
 test: SEEDS = 300# by itself, make seeds runs more
 test: SCHEDULES = 3000
 test: OFTEN = 3000
@@ -56,6 +56,9 @@ differential: deps ## the in-process server and the real one are asked the same,
 
 clients: deps ## Curator, kazoo, the Go driver and the command line client on both
 	ZOOKEEPER=1 $(TEST) ./test/clients
+
+interop: deps ## docent, Curator and kazoo on the same locks: processes in Go, Java and Python
+	ZOOKEEPER=1 $(TEST) ./test/interop
 
 acceptance: deps ## what users suffer from, in process and on a real server; docs/acceptance.md must say how it went
 	@scripts/acceptance.sh -check

@@ -1,0 +1,116 @@
+package interop
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// member is who works at a lock.
+type member struct {
+	speaker
+	kind
+}
+
+// two are members of two languages for each of the kinds.
+func two(one, other speaker, kinds ...kind) (crew []member) {
+	for _, k := range kinds {
+		crew = append(crew, member{one, k}, member{other, k})
+	}
+	return crew
+}
+
+// rwWith are readers and writers, but no readers of kazoo's: those of kazoo 2.8 wait for writers behind them, too, who wait for them
+// (kazoo's issue 649).
+func rwWith(docent, kazoo speaker) []member {
+	return append(two(docent, kazoo, writeKind), member{docent, readKind})
+}
+
+// A thousand times a lock goes from one language to another, and the resource sees nobody beside who must not be there.
+func testHandOvers(t *testing.T, f *fleet) {
+	for name, test := range map[string]struct {
+		crew []member
+		goal int
+	}{
+		"mutex":                                      {two(docent, java, mutexKind), 1000},
+		"semaphore mutex":                            {two(docent, java, semMutexKind), 1000},
+		"read-write lock":                            {two(docent, java, readKind, writeKind), 1000},
+		"semaphore":                                  {two(docent, java, twoKind, twoKind), 1000},
+		"multi-lock":                                 {two(docent, java, multiKind), 1000},
+		"mutex with kazoo":                           {two(docent, awareKazoo, mutexKind), 200},
+		"mutex with kazoo's names":                   {two(docentAsKazoo, kazoo, mutexKind), 200},
+		"mutex with kazoo and Curator's names":       {append(two(docent, kazooAsCurator, mutexKind), member{java, mutexKind}), 300},
+		"read-write lock with kazoo":                 {rwWith(docent, awareKazoo), 200},
+		"read-write lock with kazoo's names":         {rwWith(docentAsKazoo, kazoo), 200},
+		"read-write lock with Curator's names":       {rwWith(docent, kazooAsCurator), 200},
+		"mutex with docent's own of different names": {two(docent, docentAsKazoo, mutexKind), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := newPath(t)
+			used := strings.TrimPrefix(path, "/")
+			f.resources.open(used, func(r *resource) bool { return r.handOver >= test.goal && r.total() >= 200 })
+			f.work(t, test.crew, path, used)
+			f.resources.look(used, func(r *resource) {
+				require.Empty(t, r.overlaps)
+				require.GreaterOrEqual(t, r.handOver, test.goal)
+				t.Logf("%d hand-overs, entries %v", r.handOver, r.entries)
+			})
+			f.clears(t, path)
+		})
+	}
+}
+
+// work has all work until they have done enough.
+func (f *fleet) work(t *testing.T, crew []member, path, used string) {
+	t.Helper()
+	var all []contender
+	for _, m := range crew {
+		if m.who == "kazoo" {
+			f.keepParent(t, path)
+		}
+		all = append(all, f.contender(t, m.speaker, m.kind, path))
+	}
+	for i, worker := range all {
+		worker.tell("work", worker.lock, used, crew[i].role)
+	}
+	f.finish(t, all)
+}
+
+// finish waits until all workers have come to their ends.
+func (f *fleet) finish(t *testing.T, all []contender) {
+	t.Helper()
+	end := time.Now().Add(3 * patience)
+	for len(all) > 0 {
+		require.True(t, time.Now().Before(end), "%d workers do not come to an end", len(all))
+		all = slices.DeleteFunc(all, contender.hasWorked)
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// hasWorked says whether a worker has come to its end, which must not be a bad one.
+func (c contender) hasWorked() bool {
+	c.t.Helper()
+	select {
+	case answer := <-c.answers:
+		require.Regexp(c.t, `^worked [1-9]\d*$`, answer, c.name)
+		return true
+	case <-c.done:
+		require.FailNow(c.t, c.name+" is gone")
+	default:
+	}
+	return false
+}
+
+// keepParent makes a parent that is no container. kazoo sees to its parents once, and fails if one is reaped later.
+func (f *fleet) keepParent(t *testing.T, path string) {
+	t.Helper()
+	_, err := f.observer.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+	if err != zk.ErrNodeExists {
+		require.NoError(t, err)
+	}
+}

@@ -1,0 +1,265 @@
+package interop
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/testzk"
+)
+
+// combination is two locks of one path that exclude each other.
+type combination struct{ holder, rival kind }
+
+func (c combination) String() string { return c.holder.name + " and " + c.rival.name }
+
+// kindOf is what a language has of a combination.
+func (c combination) kindOf(who string, first, second speaker) string {
+	switch who {
+	case first.who:
+		return c.holder.name
+	case second.who:
+		return c.rival.name
+	}
+	return ""
+}
+
+// What others have of it, too: the lists of who takes part, and requests to give a lock back.
+var (
+	listed    = []string{mutexKind.name, writeKind.name, oneKind.name}
+	revocable = []string{mutexKind.name, writeKind.name, readKind.name}
+)
+
+// combinations are those of a pair of languages.
+func combinations(one, other speaker) []combination {
+	all := []combination{{mutexKind, mutexKind}, {writeKind, writeKind}, {writeKind, readKind}, {readKind, writeKind}}
+	if isOf("kazoo", one, other) {
+		return all
+	}
+	for _, k := range []kind{semMutexKind, oneKind, multiKind, latchKind, selectorKind} {
+		all = append(all, combination{k, k})
+	}
+	return all
+}
+
+// Whatever two languages do with a lock, in both directions.
+func testPairs(t *testing.T, f *fleet) {
+	for _, pair := range [][2]speaker{{docent, java}, {docent, awareKazoo}, {docentAsKazoo, kazoo}, {docent, kazooAsCurator}} {
+		each(t, pair[0], pair[1], func(t *testing.T, first, second speaker) {
+			for _, c := range combinations(first, second) {
+				t.Run(c.String(), func(t *testing.T) {
+					t.Parallel()
+					t.Run("exclusion", func(t *testing.T) { t.Parallel(); f.exclude(t, first, second, c) })
+					if c.kindOf("kazoo", first, second) != readKind.name { // see rwWith
+						t.Run("first come first served", func(t *testing.T) { t.Parallel(); f.serveInOrder(t, first, second, c) })
+					}
+					if c.holder.name == c.rival.name && slices.Contains(listed, c.holder.name) {
+						t.Run("participants", func(t *testing.T) { t.Parallel(); f.listEachOther(t, first, second, c) })
+					}
+					if !isOf("kazoo", first, second) && slices.Contains(revocable, c.holder.name) {
+						t.Run("revocation", func(t *testing.T) { t.Parallel(); f.askForIt(t, first, second, c) })
+					}
+				})
+			}
+			t.Run("readers share", func(t *testing.T) { t.Parallel(); f.share(t, first, second, readKind) })
+			if !isOf("kazoo", first, second) {
+				t.Run("permits are shared", func(t *testing.T) { t.Parallel(); f.share(t, first, second, twoKind) })
+			}
+		})
+	}
+}
+
+// Tries, waits with an end and without one: of these only who has the lock is let in.
+func (f *fleet) exclude(t *testing.T, first, second speaker, c combination) {
+	path := newPath(t)
+	holder, rival := f.contender(t, first, c.holder, path), f.contender(t, second, c.rival, path)
+	holder.holds()
+	before := f.children(t, c.rival.line(path))
+	rival.isBusy()
+	rival.do("busy", "acquire", rival.lock, 200)
+	f.stand(t, c.rival, path, before)
+	f.queues(rival, c.rival, path)
+	rival.staysOut()
+	holder.releases()
+	rival.wins()
+	holder.isBusy()
+	rival.releases()
+	holder.holds()
+	holder.releases()
+	f.clears(t, path)
+	if !isOf("kazoo", first, second) {
+		f.vanishes(t, path)
+	}
+}
+
+// Two at a time.
+func (f *fleet) share(t *testing.T, first, second speaker, k kind) {
+	path := newPath(t)
+	one, other := f.contender(t, first, k, path), f.contender(t, second, k, path)
+	one.holds()
+	other.holds()
+	one.releases()
+	one.holds()
+	if k.role == "one-of-2" {
+		third := f.contender(t, first, k, path)
+		third.isBusy()
+		f.queues(third, k, path)
+		other.releases()
+		third.wins()
+		third.releases()
+	} else {
+		other.releases()
+	}
+	one.releases()
+	f.clears(t, path)
+}
+
+// The order is that in which the nodes were created, whoever created them.
+func (f *fleet) serveInOrder(t *testing.T, first, second speaker, c combination) {
+	const waiters = 6
+	path := newPath(t)
+	holder := f.contender(t, first, c.holder, path)
+	holder.holds()
+	var line []contender
+	for i := range waiters {
+		who, k := second, c.rival
+		if i%2 == 1 {
+			who, k = first, c.holder // of a read-write lock the other side: no two that could share are neighbours
+		}
+		next := f.contender(t, who, k, path)
+		f.queues(next, k, path)
+		line = append(line, next)
+	}
+	for i, next := range line {
+		for _, later := range line[i:] {
+			require.True(t, later.waits(), "%s is before its turn", later.name)
+		}
+		holder.releases()
+		next.wins()
+		holder = next
+	}
+	holder.releases()
+	f.clears(t, path)
+}
+
+// Each side sees both in the same order. kazoo lists identifiers, which are ours to give, and a semaphore of Curator's leases only.
+func (f *fleet) listEachOther(t *testing.T, first, second speaker, c combination) {
+	path := newPath(t)
+	holder, waiter := f.contender(t, first, c.holder, path), f.contender(t, second, c.rival, path)
+	look := f.contender(t, second, c.rival, path)
+	holder.holds()
+	mine, theirs := bases(holder.lists(holder.lock)), bases(look.lists(look.lock))
+	if !isOf("kazoo", first, second) {
+		require.Len(t, mine, 1)
+		require.Equal(t, mine, theirs)
+	}
+	f.queues(waiter, c.rival, path)
+	if c.holder.name != "semaphore" {
+		mine, theirs = bases(holder.lists(holder.lock)), bases(look.lists(look.lock))
+		require.Len(t, mine, 2)
+		if isOf("kazoo", first, second) {
+			require.Len(t, theirs, 2)
+		} else {
+			require.Equal(t, mine, theirs)
+		}
+	}
+	holder.releases()
+	waiter.wins()
+	waiter.releases()
+}
+
+// Curator's protocol, which kazoo does not have.
+func (f *fleet) askForIt(t *testing.T, first, second speaker, c combination) {
+	path := newPath(t)
+	holder, rival := f.contender(t, first, c.holder, path), f.contender(t, second, c.rival, path)
+	holder.do("revocable", "revocable", holder.lock)
+	holder.holds()
+	nodes := holder.lists(holder.lock)
+	require.Len(t, nodes, 1)
+	require.True(t, strings.HasPrefix(nodes[0], path), nodes[0])
+	f.queues(rival, c.rival, path)
+	asker := f.contender(t, second, c.rival, path)
+	asker.do("asked", "revoke", nodes[0])
+	require.Equal(t, "revoked "+holder.lock, holder.hear(holder.events))
+	holder.releases()
+	rival.wins()
+	rival.releases()
+}
+
+// Who writes and then reads has nobody between, not even a writer who waited before.
+func testDowngrades(t *testing.T, f *fleet) {
+	for _, pair := range [][2]speaker{{docent, java}, {docentAsKazoo, kazoo}, {docent, awareKazoo}, {docent, kazooAsCurator}} {
+		each(t, pair[0], pair[1], func(t *testing.T, first, second speaker) {
+			if first.who == "kazoo" {
+				return // it has no downgrade
+			}
+			path := newPath(t)
+			holder := f.contender(t, first, writeKind, path)
+			holder.gets(otherLockName, first, readKind, path)
+			reader := contender{holder.actor, otherLockName}
+			holder.holds()
+			writer, later := f.contender(t, second, writeKind, path), f.contender(t, second, readKind, path)
+			f.queues(writer, writeKind, path)
+			reader.holds()
+			if mine := bases(reader.lists(reader.lock)); order(mine[0]) > order(bases(holder.lists(holder.lock))[1]) {
+				t.Log("this Curator puts the reader behind the writers who wait, and so lets them in: CURATOR-621")
+				holder.releases()
+				writer.wins()
+				return
+			}
+			holder.releases()
+			writer.staysOut()
+			f.queues(later, readKind, path)
+			reader.releases()
+			writer.wins()
+			later.staysOut()
+			writer.releases()
+			later.wins()
+			later.releases()
+			f.clears(t, path)
+		})
+	}
+}
+
+// One limit for all, in a SharedCount that any of them may set.
+func testSharedLimit(t *testing.T, f *fleet) {
+	each(t, docent, java, func(t *testing.T, first, second speaker) {
+		path := newPath(t)
+		limit := path + "-limit"
+		shared := kind{"shared-semaphore", "", func(path string) []any { return []any{path, limit} }, guarded}
+		one, other := f.contender(t, first, shared, path), f.contender(t, second, shared, path)
+		one.holds()
+		other.isBusy()
+		f.queues(other, shared, path)
+		one.do("set", "limit", limit, 2)
+		other.wins()
+		other.do("set", "limit", limit, 1)
+		one.releases()
+		testzk.Eventually(t, func() bool { // a listener of Curator's is told in the background
+			one.tell("acquire", one.lock, 0)
+			busy := one.answer() == "busy"
+			if !busy {
+				one.releases()
+			}
+			return busy
+		}, "one more than the limit")
+		other.releases()
+		one.holds()
+		one.releases()
+	})
+	t.Run("set by kazoo", func(t *testing.T) {
+		t.Parallel()
+		path := newPath(t)
+		limit := path + "-limit"
+		shared := kind{"shared-semaphore", "", func(path string) []any { return []any{path, limit} }, guarded}
+		one, other := f.contender(t, docent, shared, path), f.contender(t, docent, shared, path)
+		one.holds()
+		f.queues(other, shared, path)
+		f.peers["kazoo"].actor(t).do("set", "limit", limit, 2)
+		other.wins()
+		other.releases()
+		one.releases()
+	})
+}

@@ -1,0 +1,240 @@
+package interop
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// resources are what the locks are there for. They see for themselves who is in them with whom.
+type resources struct {
+	listener net.Listener
+	serving  sync.WaitGroup
+
+	mu    sync.Mutex
+	all   map[string]*resource
+	conns map[net.Conn]struct{} // nil once closed
+}
+
+// resource is used by whoever is in it now.
+type resource struct {
+	enough   func(*resource) bool
+	inside   []user
+	last     user           // who came in last
+	entries  map[string]int // by who it is
+	handOver int            // entries of somebody else than the last one
+	overlaps []string
+}
+
+// user is one who uses a resource: in what language it is written, and in which role.
+type user struct{ who, role string }
+
+func startResources(t testing.TB) *resources {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	r := &resources{listener: listener, all: map[string]*resource{}, conns: map[net.Conn]struct{}{}}
+	r.serving.Go(r.accept)
+	t.Cleanup(r.close)
+	return r
+}
+
+func (r *resources) addr() string { return r.listener.Addr().String() }
+
+func (r *resources) accept() {
+	for {
+		conn, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		r.mu.Lock()
+		open := r.conns != nil
+		if open {
+			r.conns[conn] = struct{}{}
+			r.serving.Go(func() { r.serve(conn) })
+		}
+		r.mu.Unlock()
+		if !open {
+			conn.Close()
+		}
+	}
+}
+
+func (r *resources) close() {
+	r.listener.Close()
+	r.mu.Lock()
+	for conn := range r.conns {
+		conn.Close()
+	}
+	r.conns = nil
+	r.mu.Unlock()
+	r.serving.Wait()
+}
+
+// open is a resource of which those who use it have had enough when enough says so.
+func (r *resources) open(name string, enough func(*resource) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all[name] = &resource{enough: enough, entries: map[string]int{}}
+}
+
+// look lets somebody look at a resource.
+func (r *resources) look(name string, at func(*resource)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at(r.all[name])
+}
+
+// serve is the conversation with one user, who has left when the connection ends.
+func (r *resources) serve(conn net.Conn) {
+	defer conn.Close()
+	lines := bufio.NewScanner(conn)
+	if !lines.Scan() {
+		return
+	}
+	words := strings.Fields(lines.Text())
+	if len(words) != 3 {
+		return
+	}
+	name, self := words[0], user{who: words[2], role: words[1]}
+	in := false
+	answer := "hello"
+	for {
+		if _, err := fmt.Fprintln(conn, answer); err != nil || !lines.Scan() {
+			break
+		}
+		r.look(name, func(res *resource) {
+			if in = lines.Text() == "enter"; in {
+				answer = res.enter(self)
+			} else {
+				answer = res.leave(self)
+			}
+		})
+	}
+	if in {
+		r.look(name, func(res *resource) { res.leave(self) })
+	}
+}
+
+func (r *resource) enter(u user) string {
+	for _, other := range r.inside {
+		if !together(u, other, len(r.inside)) {
+			r.overlaps = append(r.overlaps, fmt.Sprintf("%v came in while %v were there", u, r.inside))
+			break
+		}
+	}
+	r.inside = append(r.inside, u)
+	r.entries[u.who]++
+	if r.last.who != "" && r.last.who != u.who {
+		r.handOver++
+	}
+	r.last = u
+	if r.enough(r) {
+		return "enough"
+	}
+	return "in"
+}
+
+// total is how often somebody came in.
+func (r *resource) total() (n int) {
+	for _, entries := range r.entries {
+		n += entries
+	}
+	return n
+}
+
+// together says whether somebody may come in while another one is there, and inside in all.
+func together(u, other user, inside int) bool {
+	if u.role != other.role {
+		return false
+	}
+	if n, limited := strings.CutPrefix(u.role, "one-of-"); limited {
+		limit, err := strconv.Atoi(n)
+		return err == nil && inside < limit
+	}
+	return u.role == "shared"
+}
+
+func (r *resource) leave(u user) string {
+	for i, other := range r.inside {
+		if other == u {
+			r.inside = append(r.inside[:i:i], r.inside[i+1:]...)
+			return "out"
+		}
+	}
+	return "out already"
+}
+
+// usage is one who uses a resource, over there.
+type usage struct {
+	conn  net.Conn
+	lines *bufio.Scanner
+}
+
+func use(addr, name, role, who string) (*usage, error) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	u := &usage{conn, bufio.NewScanner(conn)}
+	_, err = u.ask(name + " " + role + " " + who)
+	return u, err
+}
+
+func (u *usage) enter() (enough bool, err error) {
+	answer, err := u.ask("enter")
+	return answer == "enough", err
+}
+
+func (u *usage) leave() error {
+	_, err := u.ask("leave")
+	return err
+}
+
+func (u *usage) close() { u.conn.Close() }
+
+func (u *usage) ask(line string) (string, error) {
+	if _, err := fmt.Fprintln(u.conn, line); err != nil {
+		return "", err
+	}
+	if !u.lines.Scan() {
+		return "", errors.Join(errors.New("the resource is gone"), u.lines.Err())
+	}
+	return u.lines.Text(), nil
+}
+
+// A resource that sees nothing would find every lock good.
+func TestResourceSeesOverlaps(t *testing.T) {
+	all := startResources(t)
+	for name, test := range map[string]struct {
+		roles    []string
+		overlaps int
+	}{
+		"two alone":               {[]string{"alone", "alone"}, 1},
+		"one beside those shared": {[]string{"shared", "shared", "alone"}, 1},
+		"shared beside one alone": {[]string{"alone", "shared"}, 1},
+		"shared":                  {[]string{"shared", "shared", "shared"}, 0},
+		"as many as there may be": {[]string{"one-of-2", "one-of-2"}, 0},
+		"one more":                {[]string{"one-of-2", "one-of-2", "one-of-2"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			name := strings.ReplaceAll(name, " ", "-")
+			all.open(name, func(*resource) bool { return false })
+			for _, role := range test.roles {
+				uses, err := use(all.addr(), name, role, "me")
+				require.NoError(t, err)
+				defer uses.close()
+				_, err = uses.enter()
+				require.NoError(t, err)
+			}
+			all.look(name, func(r *resource) { require.Len(t, r.overlaps, test.overlaps) })
+		})
+	}
+}
