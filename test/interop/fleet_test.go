@@ -30,11 +30,10 @@ type fleet struct {
 }
 
 // assemble starts a server, and a peer of each of the languages.
-func assemble(t testing.TB, all programs, session time.Duration, languages ...string) *fleet {
+func assemble(t testing.TB, all programs, session time.Duration, languages []string, opts ...ensemble.Option) *fleet {
 	t.Helper()
 	f := &fleet{programs: all, peers: map[string]*peer{}}
-	f.ensemble = ensemble.Start(t, 1, ensemble.WithTick(200*time.Millisecond),
-		ensemble.WithProperty("znode.container.checkIntervalMs", "500"), ensemble.WithProperty("znode.container.maxPerMinute", "100000"))
+	f.ensemble = ensemble.Start(t, 1, append(opts, ensemble.WithTick(200*time.Millisecond))...)
 	f.observer = testzk.ObserverOf(t, f.ensemble.Connect())
 	f.resources = startResources(t)
 	for _, who := range languages {
@@ -49,7 +48,7 @@ func TestFleet(t *testing.T) {
 	all := findPrograms(t)
 	t.Run("calm", func(t *testing.T) {
 		t.Parallel()
-		f := assemble(t, all, calm, "docent", "java", "kazoo")
+		f := assemble(t, all, calm, []string{"docent", "java", "kazoo"})
 		for name, test := range map[string]func(*testing.T, *fleet){
 			"pairs": testPairs, "downgrade": testDowngrades, "shared limit": testSharedLimit, "hand-overs": testHandOvers, "names": testNames,
 			"matrix": testMatrix,
@@ -224,7 +223,7 @@ func (f *fleet) ephemerals(path string) (n int, err error) {
 	return n, nil
 }
 
-// vanishes waits until nothing is left of a lock. Only kazoo's parents are not containers.
+// vanishes waits until nothing is left of a lock on a server that reaps containers. Only kazoo's parents are none.
 func (f *fleet) vanishes(t testing.TB, path string) {
 	t.Helper()
 	testzk.Eventually(t, func() bool {

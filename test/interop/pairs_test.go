@@ -89,9 +89,6 @@ func (f *fleet) exclude(t *testing.T, first, second speaker, c combination) {
 	holder.holds()
 	holder.releases()
 	f.clears(t, path)
-	if !isOf("kazoo", first, second) {
-		f.vanishes(t, path)
-	}
 }
 
 // Two at a time.
