@@ -1,0 +1,259 @@
+package porting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// fragment reentry
+func rebuild(ctx context.Context, mu *mutex.Mutex) (err error) {
+	hold, err := mu.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hold.Release()) }()
+	return repair(hold.Context(ctx), mu)
+}
+
+func repair(ctx context.Context, mu *mutex.Mutex) (err error) {
+	hold, err := mu.Acquire(ctx) // the context has it: at once
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hold.Release()) }()
+	return work(hold.Context(ctx))
+}
+
+// end
+
+var work = say("working")
+
+func Example_reentry() {
+	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {
+		mu, err := mutex.New(client, "/locks/orders")
+		if err != nil {
+			return err
+		}
+		return rebuild(ctx, mu)
+	})
+	// Output:
+	// working
+}
+
+// fragment loss
+func drain(ctx context.Context, mu *mutex.Mutex, steps []step) (err error) {
+	hold, err := mu.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hold.Release()) }()
+	ctx = hold.Context(ctx) // ends when the lock is lost
+	for _, step := range steps {
+		if err := hold.Err(); err != nil {
+			return err // lost: what was done under it is suspect
+		}
+		if err := step(ctx, hold.Token()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end
+
+type step func(ctx context.Context, token int64) error
+
+func Example_loss() {
+	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
+		mu, err := mutex.New(client, "/locks/orders")
+		if err != nil {
+			return err
+		}
+		err = drain(ctx, mu, []step{
+			func(_ context.Context, token int64) error {
+				fmt.Println("first step, with a token:", token > 0)
+				return nil
+			},
+			func(ctx context.Context, _ int64) error {
+				fmt.Println("second step: the servers expire the session")
+				defer func() { <-ctx.Done() }()
+				return srv.Sessions()[0].Expire()
+			},
+			func(context.Context, int64) error {
+				fmt.Println("never reached")
+				return nil
+			},
+		})
+		fmt.Println("the lock was lost:", errors.Is(err, framework.ErrSessionLost))
+		return nil
+	})
+	// Output:
+	// first step, with a token: true
+	// second step: the servers expire the session
+	// the lock was lost: true
+}
+
+// fragment interrupt
+func impatient(ctx context.Context, mu *mutex.Mutex) error {
+	waiting, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	hold, err := mu.Acquire(waiting)
+	switch {
+	case errors.Is(err, recipes.ErrNotAcquired) && ctx.Err() == nil:
+		return errBusy // others were ahead for 200 ms
+	case err != nil:
+		return err // ctx was cancelled: matches context.Canceled
+	}
+	return errors.Join(work(hold.Context(ctx)), hold.Release())
+}
+
+// end
+
+var errBusy = errors.New("busy")
+
+func Example_interrupt() {
+	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {
+		mu, err := mutex.New(client, "/locks/orders")
+		if err != nil {
+			return err
+		}
+		hold, err := mu.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Println("held by another:", impatient(ctx, mu))
+		cancelled, cancel := context.WithCancel(ctx)
+		cancel()
+		fmt.Println("cancelled:", errors.Is(impatient(cancelled, mu), context.Canceled))
+		return errors.Join(hold.Release(), impatient(ctx, mu))
+	})
+	// Output:
+	// held by another: busy
+	// cancelled: true
+	// working
+}
+
+func Example_states() {
+	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
+		back := make(chan struct{})
+		note := func(state framework.State, _ error) {
+			fmt.Println(state)
+			if state == framework.Reconnected {
+				close(back)
+			}
+		}
+		// fragment states
+		stop := client.Listen(func(c framework.StateChange) {
+			note(c.State, c.Cause) // for people: holds end by themselves
+		})
+		defer stop()
+		// end
+		if err := srv.Sessions()[0].Expire(); err != nil {
+			return err
+		}
+		<-back
+		return nil
+	})
+	// Output:
+	// suspended
+	// lost
+	// reconnected
+}
+
+// fragment outcomes
+func publish(
+	ctx context.Context, client *framework.Client, path string, data []byte,
+) error {
+	_, err := client.Set(ctx, path, data, -1)
+	switch framework.OutcomeOf(err) {
+	case framework.Applied:
+		return nil
+	case framework.NotApplied:
+		return err // it was not, and will not be
+	default:
+		return fmt.Errorf("ask before you repeat it: %w", err)
+	}
+}
+
+// end
+
+func Example_outcomes() {
+	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
+		if err := srv.Create("/config", nil); err != nil {
+			return err
+		}
+		srv.On(zktest.Match{Op: zktest.OpSetData, Times: 1}, zktest.DropAfter())
+		err := publish(ctx, client, "/config", []byte("new"))
+		fmt.Println("the answer was lost:", framework.OutcomeOf(err))
+		err = publish(ctx, client, "/missing", []byte("new"))
+		fmt.Println("there is no such node:", framework.OutcomeOf(err))
+		return nil
+	})
+	// Output:
+	// the answer was lost: unknown
+	// there is no such node: not applied
+}
+
+// fragment fencing
+func save(
+	ctx context.Context, hold *recipes.Hold, store *table, row string,
+) error {
+	if err := store.put(row, hold.Token()); err != nil {
+		return err // refused: a later holder was there
+	}
+	last := framework.SetOp("/orders/last", []byte(row), -1)
+	_, err := hold.Guard(ctx, last) // for nodes: only while we hold
+	return err
+}
+
+// end
+
+// table is a resource outside of ZooKeeper.
+type table struct{ seen int64 }
+
+var errStale = errors.New("stale token")
+
+func (t *table) put(_ string, token int64) error {
+	if token < t.seen {
+		return errStale
+	}
+	t.seen = token
+	return nil
+}
+
+func Example_fencing() {
+	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
+		if err := srv.Create("/orders/last", nil); err != nil {
+			return err
+		}
+		mu, err := mutex.New(client, "/locks/orders")
+		if err != nil {
+			return err
+		}
+		former, err := mu.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		if err := former.Release(); err != nil {
+			return err
+		}
+		hold, err := mu.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		var store table
+		fmt.Println("the holder:", save(ctx, hold, &store, "row 1"))
+		fmt.Println("one who comes late:", save(ctx, former, &store, "row 2"))
+		return hold.Release()
+	})
+	// Output:
+	// the holder: <nil>
+	// one who comes late: stale token
+}

@@ -1,0 +1,239 @@
+package porting
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// fragment counter
+func add(
+	ctx context.Context, client *framework.Client, path string, delta int64,
+) (int64, error) {
+	for {
+		data, stat, err := client.Get(ctx, path)
+		if err != nil {
+			return 0, err // zk.ErrNoNode: create it with eight zero bytes
+		}
+		if len(data) != 8 {
+			return 0, fmt.Errorf("%s is no counter", path)
+		}
+		sum := int64(binary.BigEndian.Uint64(data)) + delta
+		data = binary.BigEndian.AppendUint64(nil, uint64(sum))
+		_, err = client.Set(ctx, path, data, stat.Version)
+		lost := errors.Is(err, zk.ErrBadVersion)
+		if lost && framework.OutcomeOf(err) == framework.NotApplied {
+			continue // somebody else was faster
+		}
+		return sum, err // of unknown outcome: it may have been added
+	}
+}
+
+// end
+
+func Example_counter() {
+	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
+		if err := srv.Create("/counter", make([]byte, 8)); err != nil {
+			return err
+		}
+		race := srv.On(zktest.Match{Op: zktest.OpSetData, Times: 1}, zktest.Hold())
+		sums := make(chan int64)
+		go func() {
+			slow, _ := add(ctx, client, "/counter", 10)
+			sums <- slow
+		}()
+		if err := race.Wait(ctx); err != nil {
+			return err
+		}
+		other := connect(srv)
+		defer other.Close()
+		fast, err := add(ctx, other, "/counter", 1)
+		race.Release()
+		fmt.Println(fast, <-sums)
+		return err
+	})
+	// Output:
+	// 1 11
+}
+
+// fragment barrier
+func setBarrier(
+	ctx context.Context, client *framework.Client, path string,
+) error {
+	_, err := client.Create(ctx, path, nil, framework.WithParents())
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
+	}
+	return err
+}
+
+func removeBarrier(
+	ctx context.Context, client *framework.Client, path string,
+) error {
+	return ifThere(client.Delete(ctx, path, -1))
+}
+
+func waitOnBarrier(
+	ctx context.Context, client *framework.Client, path string,
+) error {
+	for {
+		stat, watch, err := client.ExistsW(ctx, path)
+		if err != nil || stat == nil {
+			return err // nil: it is not there
+		}
+		select {
+		case <-watch.Fired():
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// end
+
+func Example_barrier() {
+	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
+		err := errors.Join(setBarrier(ctx, client, "/barriers/start"), setBarrier(ctx, client, "/barriers/start"))
+		if err != nil {
+			return err
+		}
+		asked := srv.On(zktest.Match{Op: zktest.OpExists}, zktest.Pass())
+		var open atomic.Bool
+		passed := make(chan error)
+		go func() {
+			err := waitOnBarrier(ctx, client, "/barriers/start")
+			fmt.Println("passed when it was open:", open.Load())
+			passed <- err
+		}()
+		if err := asked.Wait(ctx); err != nil {
+			return err
+		}
+		open.Store(true)
+		if err := errors.Join(removeBarrier(ctx, client, "/barriers/start"), <-passed); err != nil {
+			return err
+		}
+		fmt.Println("nobody waits:", waitOnBarrier(ctx, client, "/barriers/start"))
+		return nil
+	})
+	// Output:
+	// passed when it was open: true
+	// nobody waits: <nil>
+}
+
+// fragment membership
+func join(
+	ctx context.Context, client *framework.Client, path string, data []byte,
+) error {
+	for {
+		session, err := client.Session(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = session.Create(ctx, path, data,
+			framework.Ephemeral(), framework.WithParents())
+		if err == nil || errors.Is(err, zk.ErrNodeExists) {
+			err = whileThere(ctx, session, path)
+		}
+		if err != nil && !errors.Is(err, framework.ErrSessionLost) {
+			return err // to leave is to delete the node
+		}
+	}
+}
+
+// whileThere waits until a node is gone or changed: ours, or what our
+// last session has left.
+func whileThere(
+	ctx context.Context, session *framework.Session, path string,
+) error {
+	stat, watch, err := session.ExistsW(ctx, path)
+	if err != nil || stat == nil {
+		return err
+	}
+	select {
+	case <-watch.Fired(): // also when the session is over
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func members(
+	ctx context.Context, client *framework.Client, group string, changed func([]string),
+) error {
+	for {
+		names, _, watch, err := client.ChildrenW(ctx, group)
+		if err != nil {
+			return err
+		}
+		slices.Sort(names)
+		changed(names)
+		select {
+		case <-watch.Fired():
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// end
+
+func Example_membership() {
+	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
+		if err := srv.Create("/group", nil); err != nil {
+			return err
+		}
+		member := connect(srv)
+		defer member.Close()
+		if err := member.WaitConnected(ctx); err != nil {
+			return err
+		}
+		ctx, stop := context.WithCancel(ctx)
+		left, joined := make(chan error), 0
+		go func() { left <- join(ctx, member, "/group/host-3", nil) }()
+		err := members(ctx, client, "/group", func(names []string) {
+			if len(names) == 0 {
+				return
+			}
+			fmt.Println(names)
+			if joined++; joined == 2 {
+				stop()
+				return
+			}
+			_ = srv.Delete("/group/host-3") // it comes back
+		})
+		fmt.Println(errors.Is(err, context.Canceled), errors.Is(<-left, context.Canceled))
+		return nil
+	})
+	// Output:
+	// [host-3]
+	// [host-3]
+	// true true
+}
+
+// fragment test-server
+func TestWorkEndsWithTheLock(t *testing.T) {
+	srv := zktest.Start(t) // TestingServer; closes itself
+	client, err := framework.New(srv.Addr())
+	require.NoError(t, err)
+	defer client.Close()
+	mu, err := mutex.New(client, "/locks/orders")
+	require.NoError(t, err)
+	hold, err := mu.Acquire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, srv.Sessions()[0].Expire()) // KillSession
+	<-hold.Done()
+	require.ErrorIs(t, hold.Err(), framework.ErrSessionLost)
+}
+
+// end

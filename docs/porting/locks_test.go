@@ -1,0 +1,342 @@
+package porting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/multilock"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/recipes/rwlock"
+	"github.com/docent-zk/docent/recipes/semaphore"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// fragment locker
+func locked(ctx context.Context, mu *mutex.Mutex, do job) (err error) {
+	waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	hold, err := mu.Acquire(waiting)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hold.Release()) }()
+	return do(hold.Context(ctx))
+}
+
+// end
+
+func Example_locker() {
+	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {
+		mu, err := mutex.New(client, "/locks/orders")
+		if err != nil {
+			return err
+		}
+		return locked(ctx, mu, job(work))
+	})
+	// Output:
+	// working
+}
+
+// fragment revocable
+func yielding(
+	ctx context.Context, mu *mutex.Mutex, jobs <-chan job,
+) (err error) {
+	hold, err := mu.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hold.Release()) }()
+	ctx = hold.Context(ctx)
+	for {
+		select {
+		case <-hold.Revoked():
+			return nil // somebody asks for it: give it back
+		case do := <-jobs:
+			if err := do(ctx); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx) // lost, or told to stop
+		}
+	}
+}
+
+// end
+
+type job func(context.Context) error
+
+// fragment revoke
+func askForIt(
+	ctx context.Context, client *framework.Client, mu *mutex.Mutex,
+) error {
+	line, err := mu.Participants(ctx) // the holder first
+	if err != nil || len(line) == 0 {
+		return err
+	}
+	return mutex.Revoke(ctx, client, line[0].Node)
+}
+
+// end
+
+func Example_revocation() {
+	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {
+		mu, err := mutex.New(client, "/locks/orders")
+		if err != nil {
+			return err
+		}
+		jobs, yielded := make(chan job), make(chan error)
+		go func() { yielded <- yielding(ctx, mu, jobs) }()
+		jobs <- job(work)
+		err = askForIt(ctx, client, mu)
+		fmt.Println("asked:", err, "given back:", <-yielded)
+		line, err := mu.Participants(ctx)
+		fmt.Println("in line:", len(line), err)
+		return nil
+	})
+	// Output:
+	// working
+	// asked: <nil> given back: <nil>
+	// in line: 0 <nil>
+}
+
+// fragment downgrade
+func refresh(ctx context.Context, rw *rwlock.RWLock) (err error) {
+	written, err := rw.Write().Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	if err := write(written.Context(ctx)); err != nil {
+		return errors.Join(err, written.Release())
+	}
+	// at once, beside the write hold
+	reading, err := rw.Read().Acquire(written.Context(ctx))
+	if err != nil {
+		return errors.Join(err, written.Release())
+	}
+	defer func() { err = errors.Join(err, reading.Release()) }()
+	if err := written.Release(); err != nil { // readers come in
+		return err
+	}
+	return read(reading.Context(ctx))
+}
+
+// end
+
+var write, read = say("writing"), say("reading")
+
+func Example_downgrade() {
+	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {
+		rw, err := rwlock.New(client, "/locks/catalogue")
+		if err != nil {
+			return err
+		}
+		return refresh(ctx, rw)
+	})
+	// Output:
+	// writing
+	// reading
+}
+
+// fragment upgrade
+func update(ctx context.Context, rw *rwlock.RWLock) (err error) {
+	reading, err := rw.Read().Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, reading.Release()) }()
+	written, err := rw.TryUpgrade(reading.Context(ctx))
+	if err != nil {
+		return err // rwlock.ErrUpgrade: others read, too
+	}
+	return errors.Join(write(written.Context(ctx)), written.Release())
+}
+
+// end
+
+func Example_upgrade() {
+	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {
+		rw, err := rwlock.New(client, "/locks/catalogue")
+		if err != nil {
+			return err
+		}
+		if err := update(ctx, rw); err != nil {
+			return err
+		}
+		other, err := rw.Read().Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Println("beside another reader:", errors.Is(update(ctx, rw), rwlock.ErrUpgrade))
+		return other.Release()
+	})
+	// Output:
+	// writing
+	// beside another reader: true
+}
+
+// fragment semaphore
+func export(ctx context.Context, client *framework.Client) (err error) {
+	exports, err := semaphore.New(client, "/limits/exports", 5)
+	if err != nil {
+		return err
+	}
+	permit, err := exports.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, permit.Release()) }()
+	return work(permit.Context(ctx))
+}
+
+// end
+
+// fragment leases
+func exportAll(
+	ctx context.Context, exports *semaphore.Semaphore,
+) (err error) {
+	waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	three, err := exports.AcquireN(waiting, 3) // all or none
+	if errors.Is(err, recipes.ErrNotAcquired) {
+		return nil // fewer were free for ten seconds
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, three.Release()) }()
+	return work(three.Context(ctx))
+}
+
+// end
+
+func Example_permits() {
+	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
+		exports, err := semaphore.New(client, "/limits/exports", 5)
+		if err != nil {
+			return err
+		}
+		err = errors.Join(export(ctx, client), exportAll(ctx, exports))
+		fmt.Printf("left: %q\n", children(srv, "/limits/exports/leases"))
+		return err
+	})
+	// Output:
+	// working
+	// working
+	// left: []
+}
+
+func children(srv *zktest.Server, path string) []string {
+	names, err := srv.Children(path)
+	if err != nil {
+		panic(err)
+	}
+	return names
+}
+
+func Example_sharedLimit() {
+	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
+		// fragment shared-limit
+		exports, err := semaphore.New(client, "/limits/exports", 5,
+			semaphore.WithSharedLimit("/config/exports"))
+		if err != nil {
+			return err
+		}
+		if err := exports.SetLimit(ctx, 8); err != nil {
+			return err
+		}
+		// end
+		node, err := srv.Get("/config/exports")
+		fmt.Println(node, err)
+		return nil
+	})
+	// Output:
+	// [0 0 0 8] <nil>
+}
+
+// fragment semaphore-mutex
+func once(ctx context.Context, client *framework.Client) (err error) {
+	mu, err := semaphore.NewMutex(client, "/locks/report")
+	if err != nil {
+		return err
+	}
+	hold, err := mu.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	done := make(chan error)
+	go func() { // any goroutine that has the hold
+		done <- errors.Join(work(hold.Context(ctx)), hold.Release())
+	}()
+	return <-done
+}
+
+// end
+
+func Example_semaphoreMutex() {
+	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
+		err := once(ctx, client)
+		fmt.Printf("left: %q\n", children(srv, "/locks/report/leases"))
+		return err
+	})
+	// Output:
+	// working
+	// left: []
+}
+
+// fragment multilock
+func transfer(ctx context.Context, client *framework.Client) (err error) {
+	both, err := multilock.New(client,
+		[]string{"/accounts/4", "/accounts/17"})
+	if err != nil {
+		return err
+	}
+	waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel() // for both together
+	hold, err := both.Acquire(waiting)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hold.Release()) }()
+	return work(hold.Context(ctx))
+}
+
+// end
+
+// fragment multilock-of
+func moveStock(
+	ctx context.Context, mu *mutex.Mutex, rw *rwlock.RWLock,
+) (err error) {
+	both, err := multilock.Of(mu, rw.Read()) // in this order
+	if err != nil {
+		return err
+	}
+	hold, err := both.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hold.Release()) }()
+	return work(hold.Context(ctx))
+}
+
+// end
+
+func Example_multiLock() {
+	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {
+		mu, err := mutex.New(client, "/locks/stock")
+		if err != nil {
+			return err
+		}
+		rw, err := rwlock.New(client, "/locks/catalogue")
+		if err != nil {
+			return err
+		}
+		return errors.Join(transfer(ctx, client), moveStock(ctx, mu, rw))
+	})
+	// Output:
+	// working
+	// working
+}

@@ -1,0 +1,50 @@
+package porting
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/zktest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// run runs an example with a client that is connected to a server of its own, and prints the error that it ends with.
+func run(example func(ctx context.Context, client *framework.Client, srv *zktest.Server) error) {
+	srv, err := zktest.New()
+	if err != nil {
+		panic(err)
+	}
+	defer srv.Close()
+	client := connect(srv)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := client.WaitConnected(ctx); err != nil {
+		panic(err)
+	}
+	if err := example(ctx, client, srv); err != nil {
+		fmt.Println("error:", err)
+	}
+}
+
+func connect(srv *zktest.Server) *framework.Client {
+	client, err := framework.New(srv.Addr())
+	if err != nil {
+		panic(err)
+	}
+	return client
+}
+
+// say is work that prints what it does.
+func say(what string) func(context.Context) error {
+	return func(context.Context) error {
+		fmt.Println(what)
+		return nil
+	}
+}

@@ -1,0 +1,57 @@
+package porting
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// fragment start
+func program(ctx context.Context, servers string) (err error) {
+	client, err := framework.New(servers,
+		framework.WithSessionTimeout(40*time.Second),
+		framework.WithRetry(retry.Exponential(time.Second, 3)))
+	if err != nil {
+		return err // names what is wrong
+	}
+	defer client.Close()
+	first, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	if err := client.WaitConnected(first); err != nil {
+		return err // tells of each server
+	}
+
+	mu, err := mutex.New(client, "/locks/orders")
+	if err != nil {
+		return err
+	}
+	waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	hold, err := mu.Acquire(waiting)
+	if errors.Is(err, recipes.ErrNotAcquired) {
+		return nil // others were ahead
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hold.Release()) }()
+	return process(hold.Context(ctx))
+}
+
+// end
+
+var process = say("processing the orders")
+
+func Example_start() {
+	run(func(ctx context.Context, _ *framework.Client, srv *zktest.Server) error {
+		return program(ctx, srv.Addr())
+	})
+	// Output:
+	// processing the orders
+}
