@@ -1,0 +1,207 @@
+package porting
+
+import (
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/peers"
+	"github.com/docent-zk/docent/internal/realzk"
+)
+
+const (
+	page      = "../porting-from-curator.md"
+	javaFiles = "../../test/interop/java/fragments/*.java"
+)
+
+func TestPageShowsTheFragmentsAsTheyAre(t *testing.T) {
+	text := readFile(t, page)
+	for language, files := range map[string]string{"go": "*_test.go", "java": javaFiles} {
+		t.Run(language, func(t *testing.T) {
+			want, got := fragments(t, files), shown(t, text, language)
+			require.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)), "fragments, and those that the page shows")
+			for name := range want {
+				require.Equal(t, want[name], got[name], name)
+			}
+		})
+	}
+}
+
+func TestEveryGoFragmentRuns(t *testing.T) {
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range glob(t, "*_test.go") {
+		file, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
+		require.NoError(t, err)
+		files = append(files, file)
+	}
+	run := thatRun(files)
+	for _, file := range files {
+		for name, funcs := range fragmentFuncs(file) {
+			require.NotEmpty(t, funcs, "%s is in no function, and is none", name)
+			for _, f := range funcs {
+				require.True(t, run[f], "%s: no test and no example calls %s", name, f)
+			}
+		}
+	}
+}
+
+func TestJavaFragmentsCompile(t *testing.T) {
+	realzk.Need(t)
+	peers.Java(t, javaFiles)
+}
+
+func TestLinksOfThePageLeadSomewhere(t *testing.T) {
+	links := regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(readFile(t, page), -1)
+	require.NotEmpty(t, links)
+	for _, link := range links {
+		name, anchor, _ := strings.Cut(link[1], "#")
+		file := page
+		if name != "" {
+			file = filepath.Join(filepath.Dir(page), name)
+		}
+		if _, err := os.Stat(file); err != nil {
+			t.Errorf("%s: %v", link[1], err)
+		} else if anchor != "" {
+			assert.Contains(t, anchors(readFile(t, file)), anchor, link[1])
+		}
+	}
+}
+
+var (
+	fence  = regexp.MustCompile("(?m)(?:^<!-- fragment (\\S+) -->\n)?^```(\\w+)\n((?s:.*?))^```$")
+	begin  = regexp.MustCompile(`(?m)^[ \t]*// fragment `)
+	region = regexp.MustCompile(`(?m)^[ \t]*// fragment (\S+)\n((?s:.*?))^[ \t]*// end$`)
+)
+
+// shown are the blocks of the page in a language, each of which names its fragment.
+func shown(t *testing.T, text, language string) map[string]string {
+	found := map[string]string{}
+	blocks := slices.DeleteFunc(fence.FindAllStringSubmatch(text, -1), func(b []string) bool { return b[2] != language })
+	require.Equal(t, strings.Count(text, "```"+language), len(blocks), "a block of %s that does not begin a line", language)
+	for _, block := range blocks {
+		name, code := block[1], block[3]
+		require.NotEmpty(t, name, "a block without a marker:\n%s", code)
+		require.Empty(t, found[name], "%s is shown twice", name)
+		found[name] = code
+	}
+	return found
+}
+
+// fragments are the marked regions of files, without their indentation.
+func fragments(t *testing.T, files string) map[string]string {
+	found := map[string]string{}
+	for _, file := range glob(t, files) {
+		text := readFile(t, file)
+		regions := region.FindAllStringSubmatch(text, -1)
+		require.Equal(t, len(begin.FindAllString(text, -1)), len(regions), "%s: a fragment without an end", file)
+		for _, r := range regions {
+			require.Empty(t, found[r[1]], "there are two fragments %s", r[1])
+			found[r[1]] = outdent(r[2])
+		}
+	}
+	require.NotEmpty(t, found)
+	return found
+}
+
+// outdent removes what all lines begin with, and the empty lines around them.
+func outdent(text string) string {
+	text = strings.Trim(text, "\n") + "\n"
+	indent := regexp.MustCompile(`^[ \t]*`).FindString(text)
+	return regexp.MustCompile(`(?m)^`+indent).ReplaceAllString(text, "")
+}
+
+// thatRun are the names of the functions that are tests, examples with an output, or mentioned in one that runs.
+func thatRun(files []*ast.File) map[string]bool {
+	run, all := map[string]bool{}, map[string]*ast.FuncDecl{}
+	for _, e := range doc.Examples(files...) {
+		if e.Output != "" || e.EmptyOutput {
+			run["Example"+e.Name] = true
+		}
+	}
+	var visit func(f *ast.FuncDecl)
+	visit = func(f *ast.FuncDecl) {
+		run[f.Name.Name] = true
+		ast.Inspect(f.Body, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok && all[id.Name] != nil && !run[id.Name] {
+				visit(all[id.Name])
+			}
+			return true
+		})
+	}
+	for _, file := range files {
+		for _, f := range funcs(file) {
+			all[f.Name.Name] = f
+		}
+	}
+	for name, f := range all {
+		if run[name] || strings.HasPrefix(name, "Test") && name != "TestMain" {
+			visit(f)
+		}
+	}
+	return run
+}
+
+// fragmentFuncs are the functions of which a file's fragments show something.
+func fragmentFuncs(file *ast.File) map[string][]string {
+	found, name, start := map[string][]string{}, "", token.NoPos
+	for _, group := range file.Comments {
+		for _, c := range group.List {
+			if after, ok := strings.CutPrefix(c.Text, "// fragment "); ok {
+				name, start = after, c.Pos()
+				found[name] = nil
+			}
+			if c.Text != "// end" {
+				continue
+			}
+			for _, f := range funcs(file) {
+				if f.Pos() < c.Pos() && start < f.End() {
+					found[name] = append(found[name], f.Name.Name)
+				}
+			}
+		}
+	}
+	return found
+}
+
+func funcs(file *ast.File) (found []*ast.FuncDecl) {
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// anchors are those that GitHub gives to headings.
+func anchors(text string) (found []string) {
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		plain := regexp.MustCompile(`[^\w\- ]`).ReplaceAllString(strings.ToLower(heading[1]), "")
+		found = append(found, strings.ReplaceAll(plain, " ", "-"))
+	}
+	return found
+}
+
+func glob(t *testing.T, pattern string) []string {
+	names, err := filepath.Glob(pattern)
+	require.NoError(t, err)
+	require.NotEmpty(t, names, pattern)
+	return names
+}
+
+func readFile(t *testing.T, name string) string {
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return string(text)
+}
