@@ -101,7 +101,7 @@ func Example_loss() {
 }
 
 // fragment interrupt
-func impatient(ctx context.Context, mu *mutex.Mutex) error {
+func impatient(ctx context.Context, mu *mutex.Mutex) (err error) {
 	waiting, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	hold, err := mu.Acquire(waiting)
@@ -111,7 +111,8 @@ func impatient(ctx context.Context, mu *mutex.Mutex) error {
 	case err != nil:
 		return err // ctx was cancelled: matches context.Canceled
 	}
-	return errors.Join(work(hold.Context(ctx)), hold.Release())
+	defer func() { err = errors.Join(err, hold.Release()) }()
+	return work(hold.Context(ctx))
 }
 
 // end

@@ -109,13 +109,14 @@ func refresh(ctx context.Context, rw *rwlock.RWLock) (err error) {
 	if err != nil {
 		return err
 	}
+	defer written.Release() // does nothing when it is the second time
 	if err := write(written.Context(ctx)); err != nil {
-		return errors.Join(err, written.Release())
+		return err
 	}
 	// at once, beside the write hold
 	reading, err := rw.Read().Acquire(written.Context(ctx))
 	if err != nil {
-		return errors.Join(err, written.Release())
+		return err
 	}
 	defer func() { err = errors.Join(err, reading.Release()) }()
 	if err := written.Release(); err != nil { // readers come in
@@ -152,7 +153,8 @@ func update(ctx context.Context, rw *rwlock.RWLock) (err error) {
 	if err != nil {
 		return err // rwlock.ErrUpgrade: others read, too
 	}
-	return errors.Join(write(written.Context(ctx)), written.Release())
+	defer func() { err = errors.Join(err, written.Release()) }()
+	return write(written.Context(ctx))
 }
 
 // end

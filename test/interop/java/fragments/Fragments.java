@@ -509,7 +509,11 @@ abstract class Fragments {
         }
 
         long token() throws Exception { // while it is held
-            return client.checkExists().forPath(getLockPath()).getCzxid();
+            Stat stat = client.checkExists().forPath(getLockPath());
+            if (stat == null) {
+                throw new IllegalStateException("the lock is lost");
+            }
+            return stat.getCzxid();
         }
     }
     // end
