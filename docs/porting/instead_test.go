@@ -119,6 +119,11 @@ func Example_barrier() {
 		if err := asked.Wait(ctx); err != nil {
 			return err
 		}
+		for range 3 { // answered after the answer to who waits
+			if err := client.Sync(ctx, "/"); err != nil {
+				return err
+			}
+		}
 		open.Store(true)
 		if err := errors.Join(removeBarrier(ctx, client, "/barriers/start"), <-passed); err != nil {
 			return err
