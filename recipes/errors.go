@@ -12,6 +12,8 @@ var (
 	ErrReleasePending = errors.New("recipes: released, deletion of the node not confirmed")
 	// ErrNodeDeleted means that somebody else deleted the lock node, and with it ended the hold.
 	ErrNodeDeleted = errors.New("recipes: lock node deleted by somebody else")
+	// ErrForeignLost means that the lock of another service, which was a part of a hold, is not ours any more: see multilock.Foreign.
+	ErrForeignLost = errors.New("recipes: lock of another service lost")
 	// ErrManySessions means that a transaction cannot cover all locks of a hold, because they were acquired through several clients,
 	// or through several namespaces of one.
 	ErrManySessions = errors.New("recipes: the locks belong to several sessions or namespaces")

@@ -1,0 +1,94 @@
+package recipes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/docent-zk/docent/framework"
+)
+
+// Foreign is a lock of another service that somebody has, as a hold is made of it. It is for recipes.
+type Foreign struct {
+	Client  *framework.Client
+	Session *framework.Session // of the client: the hold ends with it
+	Name    string             // for errors and measurements
+
+	Lost    <-chan struct{}                 // closed when the other service has taken the lock away; nil: nobody tells
+	Until   func() time.Time                // how long the other service leaves it to us; nil: until we release it
+	Release func(ctx context.Context) error // gives it back; it is called once, unless the client is closed first
+}
+
+// NewForeign makes a hold of a lock of another service. It ends with the client's session, too. Its token is 0, and it has no node. It is
+// for recipes.
+func NewForeign(f Foreign) *Hold {
+	t := newTenure(&f)
+	h := t.newLevel()
+	if !f.Session.Go(func() { f.monitor(t) }) {
+		t.check()
+	}
+	return h
+}
+
+// monitor ends the tenure when the session or the other service does.
+func (f *Foreign) monitor(t *tenure) {
+	for {
+		t.check()
+		var due <-chan time.Time
+		if f.Until != nil {
+			due = time.After(time.Until(f.Until()))
+		}
+		select {
+		case <-t.ctx.Done():
+			return
+		case <-f.Session.Done():
+		case <-f.Lost:
+		case <-due:
+		}
+	}
+}
+
+func (f *Foreign) session() *framework.Session { return f.Session }
+func (f *Foreign) locks() []Lock               { return []Lock{{Path: f.Name}} }
+func (f *Foreign) paths() []string             { return nil }
+func (f *Foreign) parts() []*Hold              { return nil }
+func (f *Foreign) attend()                     {}
+
+func (f *Foreign) validUntil() time.Time {
+	until := f.Session.ValidUntil()
+	if f.Until != nil && f.Until().Before(until) {
+		return f.Until()
+	}
+	return until
+}
+
+func (f *Foreign) trouble() error {
+	switch {
+	case isClosed(f.Lost):
+		return fmt.Errorf("%w: %s", ErrForeignLost, f.Name)
+	case f.Until != nil && !time.Now().Before(f.Until()):
+		return fmt.Errorf("%w: %s: its time has run out", ErrForeignLost, f.Name)
+	}
+	return f.Session.Err()
+}
+
+// forsake gives back what the other service may still leave to us, in the background: nobody needs it any more.
+func (f *Foreign) forsake(error) {
+	f.Client.Go(func() { _ = f.giveUp() })
+}
+
+func (f *Foreign) giveUp() error {
+	ctx, cancel := context.WithTimeout(context.Background(), f.Session.Timeout())
+	defer cancel()
+	if err := f.Release(ctx); err != nil {
+		return fmt.Errorf("release %s: %w: %w", f.Name, ErrReleasePending, err)
+	}
+	return nil
+}
+
+// carry does nothing: nobody knows what re-entry is over there.
+func (f *Foreign) carry(ctx context.Context, _ *Hold) context.Context { return ctx }
+
+func (f *Foreign) measure(held time.Duration, err error) {
+	measure(f.Client.Metrics(), framework.Labels{Recipe: "foreign", Path: f.Name}, held, err)
+}

@@ -1,0 +1,200 @@
+package multilock_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/multilock"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// service is one that has locks with a time to live.
+type service struct {
+	mu       sync.Mutex
+	owner    int       // 0: nobody
+	until    time.Time // when the owner's time runs out
+	last     int
+	lost     chan struct{} // of the owner
+	released int
+	refuse   error // what a release comes to
+}
+
+const timeToLive = 10 * time.Second
+
+func (s *service) take(ctx context.Context, wait bool) (multilock.Grip, error) {
+	for {
+		if grip, ok := s.try(); ok {
+			return grip, nil
+		}
+		if !wait {
+			return multilock.Grip{}, recipes.ErrNotAcquired
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return multilock.Grip{}, errors.Join(recipes.ErrNotAcquired, ctx.Err())
+		}
+	}
+}
+
+func (s *service) try() (multilock.Grip, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owner != 0 && time.Now().Before(s.until) {
+		return multilock.Grip{}, false
+	}
+	s.last++
+	me := s.last
+	s.owner, s.until, s.lost = me, time.Now().Add(timeToLive), make(chan struct{})
+	until := s.until
+	return multilock.Grip{
+		Until: func() time.Time { return until },
+		Lost:  s.lost,
+		Release: func(context.Context) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.released++
+			if s.owner == me {
+				s.owner = 0
+			}
+			return s.refuse
+		},
+	}, true
+}
+
+// state is whether somebody has the lock, and how often it was given back.
+func (s *service) state() (taken bool, released int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owner != 0 && time.Now().Before(s.until), s.released
+}
+
+// beside is a mutex and a lock of a service, as one.
+func beside(t *testing.T, c *framework.Client, s *service, path string) *multilock.MultiLock {
+	t.Helper()
+	other, err := multilock.Foreign(c, "service", s.take)
+	require.NoError(t, err)
+	return of(t, newMutex(t, c, path), other)
+}
+
+func TestForeignLockIsHeldTogetherWithOurs(t *testing.T) {
+	path, c, s := named(t, 1)[0], own(t), &service{}
+	m := beside(t, c, s, path)
+	hold := acquire(t, m)
+	taken, _ := s.state()
+	require.True(t, taken)
+	excluded(t, c, path)
+	require.Equal(t, []int64{hold.Token(), 0}, hold.Tokens(), "nobody there has a token for us")
+	require.Len(t, hold.Paths(), 1)
+	_, err := hold.Guard(testzk.Context(t))
+	require.NoError(t, err)
+	require.False(t, hold.ValidUntil().After(time.Now().Add(timeToLive)), "longer than the service leaves it to us")
+	require.NoError(t, hold.Release())
+	taken, released := s.state()
+	require.False(t, taken)
+	require.Equal(t, 1, released)
+	free(t, path)
+}
+
+func TestWhoHasTheForeignLockKeepsUsOut(t *testing.T) {
+	path, c, s := named(t, 1)[0], own(t), &service{}
+	theirs, ok := s.try()
+	require.True(t, ok)
+	m := beside(t, c, s, path)
+	_, err := m.TryAcquire(testzk.Context(t))
+	require.ErrorIs(t, err, recipes.ErrNotAcquired)
+	require.ErrorContains(t, err, "service")
+	free(t, path)
+	waiter := start(t, m)
+	queued(t, c, path, 1)
+	require.True(t, waiter.waiting())
+	require.NoError(t, theirs.Release(t.Context()))
+	require.NoError(t, waiter.won(t).Release())
+	free(t, path)
+}
+
+func TestForeignLockAndOursEndTogether(t *testing.T) {
+	for name, test := range map[string]struct {
+		harm  func(t *testing.T, srv *zktest.Server, s *service, node string)
+		cause error
+	}{
+		"the service says it is lost": {func(_ *testing.T, _ *zktest.Server, s *service, _ string) { close(s.lost) }, recipes.ErrForeignLost},
+		"its time runs out":           {func(*testing.T, *zktest.Server, *service, string) {}, recipes.ErrForeignLost},
+		"the session is lost": {func(_ *testing.T, srv *zktest.Server, _ *service, _ string) { srv.Client("one").Cut() },
+			framework.ErrSessionLost},
+		"the node is deleted": {func(t *testing.T, srv *zktest.Server, _ *service, node string) { require.NoError(t, srv.Delete(node)) },
+			recipes.ErrNodeDeleted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+				s := &service{}
+				hold := acquire(t, beside(t, simClient(t, srv, "one", 4*time.Second), s, "/lock"))
+				work := hold.Context(t.Context())
+				test.harm(t, srv, s, hold.Path())
+				<-work.Done()
+				require.ErrorIs(t, context.Cause(work), test.cause)
+				require.ErrorIs(t, hold.Release(), test.cause)
+				srv.Client("one").Heal()
+				time.Sleep(5 * time.Second)
+				taken, released := s.state()
+				require.False(t, taken)
+				require.Equal(t, 1, released)
+				children, err := srv.Children("/lock")
+				require.NoError(t, err)
+				require.Empty(t, children)
+			}, zktest.WithSessionTimeouts(time.Second, time.Minute))
+		})
+	}
+}
+
+func TestReleaseOfAForeignLockThatFailsIsTold(t *testing.T) {
+	path, s := named(t, 1)[0], &service{refuse: errors.New("no route to the service")}
+	hold := acquire(t, beside(t, own(t), s, path))
+	err := hold.Release()
+	require.ErrorIs(t, err, recipes.ErrReleasePending)
+	require.ErrorIs(t, err, s.refuse)
+	free(t, path)
+}
+
+// Whoever has left does not get what was taken in that moment.
+func TestForeignLockThatIsTakenTooLateIsGivenBack(t *testing.T) {
+	path, c, s := named(t, 1)[0], own(t), &service{}
+	ctx, cancel := context.WithCancel(t.Context())
+	other, err := multilock.Foreign(c, "service", func(ctx context.Context, wait bool) (multilock.Grip, error) {
+		grip, err := s.take(ctx, wait)
+		cancel()
+		return grip, err
+	})
+	require.NoError(t, err)
+	_, err = of(t, newMutex(t, c, path), other).Acquire(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	taken, released := s.state()
+	require.False(t, taken)
+	require.Equal(t, 1, released)
+	free(t, path)
+}
+
+func TestForeignRefuses(t *testing.T) {
+	c := own(t)
+	take := new(service).take
+	_, err := multilock.Foreign(nil, "service", take)
+	require.ErrorContains(t, err, "client is nil")
+	_, err = multilock.Foreign(c, "", take)
+	require.ErrorContains(t, err, "needs a name")
+	_, err = multilock.Foreign(c, "service", nil)
+	require.ErrorContains(t, err, `"service": nil function`)
+	broken, err := multilock.Foreign(c, "service", func(context.Context, bool) (multilock.Grip, error) { return multilock.Grip{}, nil })
+	require.NoError(t, err)
+	_, err = broken.Acquire(t.Context())
+	require.ErrorContains(t, err, "acquire service: what was taken has no Release")
+}
