@@ -1,0 +1,137 @@
+package porting
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/multilock"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// fragment redis
+// Redis is what is needed of your client.
+type Redis interface {
+	// SetNX is SET key value NX PX ttl.
+	SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error)
+	// DelIf is the script that deletes a key if it has this value.
+	DelIf(ctx context.Context, key, value string) error
+}
+
+func redisLock(client *framework.Client, r Redis, key string, ttl time.Duration) (multilock.Lock, error) {
+	return multilock.Foreign(client, "redis "+key, func(ctx context.Context, wait bool) (multilock.Grip, error) {
+		owner := rand.Text()
+		for {
+			until := time.Now().Add(ttl) // or sooner than Redis thinks
+			got, err := r.SetNX(ctx, key, owner, ttl)
+			switch {
+			case err != nil: // it may have been set: it goes by itself
+				return multilock.Grip{}, err
+			case got:
+				return multilock.Grip{
+					Until:   func() time.Time { return until },
+					Release: func(ctx context.Context) error { return r.DelIf(ctx, key, owner) },
+				}, nil
+			case !wait:
+				return multilock.Grip{}, recipes.ErrNotAcquired
+			}
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-ctx.Done():
+				return multilock.Grip{}, fmt.Errorf("%w: %w", recipes.ErrNotAcquired, context.Cause(ctx))
+			}
+		}
+	})
+}
+
+// end
+
+// fragment both
+func holdBoth(ctx context.Context, client *framework.Client, r Redis, do job) (err error) {
+	mu, err := mutex.New(client, "/locks/orders")
+	if err != nil {
+		return err
+	}
+	old, err := redisLock(client, r, "orders", 30*time.Second)
+	if err != nil {
+		return err
+	}
+	both, err := multilock.Of(mu, old)
+	if err != nil {
+		return err
+	}
+	hold, err := both.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hold.Release()) }()
+	return do(hold.Context(ctx)) // ends when either lock does
+}
+
+// end
+
+func Example_redis() {
+	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {
+		r := &keys{owners: map[string]string{}}
+		if got, err := r.SetNX(ctx, "orders", "an old process", time.Minute); err != nil || !got {
+			return errors.Join(err, errors.New("not set"))
+		}
+		done := make(chan error, 1)
+		go func() {
+			done <- holdBoth(ctx, client, r, func(context.Context) error {
+				fmt.Println("the new process works")
+				return nil
+			})
+		}()
+		select {
+		case err := <-done:
+			return errors.Join(err, errors.New("it did not wait for the old process"))
+		case <-time.After(200 * time.Millisecond):
+		}
+		fmt.Println("the old process leaves")
+		return errors.Join(r.DelIf(ctx, "orders", "an old process"), <-done, r.empty())
+	})
+	// Output:
+	// the old process leaves
+	// the new process works
+}
+
+// keys are a Redis in which nothing expires.
+type keys struct {
+	mu     sync.Mutex
+	owners map[string]string
+}
+
+func (k *keys) SetNX(_ context.Context, key, value string, _ time.Duration) (bool, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.owners[key] != "" {
+		return false, nil
+	}
+	k.owners[key] = value
+	return true, nil
+}
+
+func (k *keys) DelIf(_ context.Context, key, value string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.owners[key] == value {
+		delete(k.owners, key)
+	}
+	return nil
+}
+
+func (k *keys) empty() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.owners) > 0 {
+		return fmt.Errorf("left behind: %v", k.owners)
+	}
+	return nil
+}
