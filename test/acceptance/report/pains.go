@@ -28,7 +28,7 @@ var pains = []pain{
 	{title: "The end of the sequence counter lets two in",
 		instead: "covered by TestContract/end_of_the_counter of recipes/mutex"},
 	{title: "Programs in different languages do not exclude each other",
-		instead: "it takes Java processes beside docent, which these tests do not start yet"},
+		instead: "covered by test/interop, with processes of Java and Python"},
 	{title: "Many waiters in one process are expensive, many clients come as a herd"},
 	{title: "Empty parents pile up"},
 	{title: "Credentials and TLS"},
