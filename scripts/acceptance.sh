@@ -6,7 +6,7 @@ runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
 run() { go test -race -count=1 -timeout 10m -json ./test/acceptance || true; }
 unset ZOOKEEPER ZKTEST_SEED ZKTEST_SEEDS
-run >"$runs/inprocess"
-export ZOOKEEPER=1
-run >"$runs/real"
+run >"$runs/inprocess" &
+ZOOKEEPER=1 run >"$runs/real" # most of both is waiting
+wait
 go run ./test/acceptance/report -inprocess "$runs/inprocess" -real "$runs/real" "$@"
