@@ -1,0 +1,205 @@
+// Cache-rebuild places orders, and after each of them asks a cache for all orders, which all processes share. A read-write lock protects the
+// cache: who finds that orders are missing in it rebuilds it, and stays a reader of what it wrote. It is a port: CacheRebuild.java beside it
+// is the original, and both can run at the same time, on one -path and one -dir.
+//
+//	go run ./examples/porting/cache-rebuild -dir /tmp/cache                          # is its own ZooKeeper server, for tests
+//	go run ./examples/porting/cache-rebuild -dir /tmp/cache -connect 127.0.0.1:2181  # uses a real one: start several at a time
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/docent-zk/docent/examples/internal/program"
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/rwlock"
+)
+
+func main() { program.Main(newCacheRebuild(flag.CommandLine).run) }
+
+type cacheRebuild struct {
+	name    string
+	path    string
+	dir     string
+	rounds  int
+	lock    *rwlock.RWLock
+	rebuilt int
+}
+
+func newCacheRebuild(flags *flag.FlagSet) *cacheRebuild {
+	c := &cacheRebuild{name: fmt.Sprintf("go-%d", os.Getpid())}
+	flags.StringVar(&c.path, "path", "/docent-examples/porting/cache-rebuild", "`node` of the lock")
+	flags.StringVar(&c.dir, "dir", "", "`folder` of the orders and the cache")
+	flags.IntVar(&c.rounds, "rounds", 10, "how many orders to place")
+	return c
+}
+
+func (c *cacheRebuild) run(ctx context.Context, connect string, out io.Writer) (err error) {
+	if c.dir == "" {
+		return errors.New("-dir is missing")
+	}
+	if err := os.MkdirAll(filepath.Join(c.dir, "orders"), 0o755); err != nil {
+		return err
+	}
+	client, err := framework.New(connect)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	if c.lock, err = rwlock.New(client, c.path); err != nil {
+		return err
+	}
+	for i := range c.rounds {
+		if err := c.order(ctx, i); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(out, "%s has placed %d orders and rebuilt the cache %d times\n", c.name, c.rounds, c.rebuilt)
+	return nil
+}
+
+func (c *cacheRebuild) order(ctx context.Context, number int) error {
+	order := fmt.Sprintf("%s-%d", c.name, number)
+	if err := os.WriteFile(filepath.Join(c.dir, "orders", order), nil, 0o644); err != nil {
+		return err
+	}
+	all, err := c.get(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(all, order) {
+		return fmt.Errorf("%s is not among the %d orders in the cache", order, len(all))
+	}
+	return nil
+}
+
+// get returns all orders that there were when it was called, at least.
+func (c *cacheRebuild) get(ctx context.Context) ([]string, error) {
+	cached, fresh, err := c.look(ctx)
+	if fresh || err != nil {
+		return cached, err
+	}
+	return c.rebuild(ctx)
+}
+
+// look is what get has between acquire and finally in the original: a function, for defer.
+func (c *cacheRebuild) look(ctx context.Context) (cached []string, fresh bool, err error) {
+	reading, err := c.lock.Read().Acquire(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer release(reading, &err)
+	if cached, err = c.read(reading.Context(ctx)); err != nil {
+		return nil, false, err
+	}
+	orders, err := c.orders()
+	return cached, slices.Equal(cached, orders), err
+}
+
+func (c *cacheRebuild) rebuild(ctx context.Context) (cached []string, err error) {
+	written, reading, err := c.writeThenRead(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release(reading, &err)
+	cached, err = c.read(reading.Context(ctx)) // made from ctx, for the context of the write hold has ended
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(cached, written) {
+		return nil, fmt.Errorf("somebody else writes the cache: %d orders, and it had %d", len(cached), len(written))
+	}
+	return cached, nil
+}
+
+// writeThenRead returns what it wrote, and a read hold that began before the write hold ended, so that no other writer gets between.
+func (c *cacheRebuild) writeThenRead(ctx context.Context) (written []string, reading *recipes.Hold, err error) {
+	writing, err := c.lock.Write().Acquire(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx = writing.Context(ctx)
+	if written, err = c.write(ctx); err == nil {
+		reading, err = c.lock.Read().Acquire(ctx) // does not wait: the context says that the writer asks, where Curator looks at the thread
+	}
+	if err = errors.Join(err, writing.Release()); err != nil && reading != nil {
+		release(reading, &err)
+	}
+	return written, reading, err
+}
+
+// write brings the cache up to date, if nobody else has done so since we have looked.
+func (c *cacheRebuild) write(ctx context.Context) ([]string, error) {
+	orders, err := c.orders()
+	if err != nil {
+		return nil, err
+	}
+	cached, err := c.read(ctx)
+	if err != nil || slices.Equal(cached, orders) {
+		return orders, err
+	}
+	if err := os.WriteFile(filepath.Join(c.dir, "list"), []byte(strings.Join(orders, "\n")+"\n"), 0o644); err != nil {
+		return nil, err
+	}
+	if err := pause(ctx, 2*time.Millisecond); err != nil {
+		return nil, err
+	}
+	c.rebuilt++
+	return orders, os.WriteFile(filepath.Join(c.dir, "size"), []byte(strconv.Itoa(len(orders))), 0o644)
+}
+
+// read returns the cache. It is in two files, which are written one after the other: whoever reads while somebody writes sees it, as does
+// whoever comes after somebody who was stopped in between.
+func (c *cacheRebuild) read(ctx context.Context) ([]string, error) {
+	list, err := os.ReadFile(filepath.Join(c.dir, "list"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := pause(ctx, time.Millisecond); err != nil {
+		return nil, err
+	}
+	size, err := os.ReadFile(filepath.Join(c.dir, "size"))
+	if err != nil {
+		return nil, err
+	}
+	cached := strings.Fields(string(list))
+	if string(size) != strconv.Itoa(len(cached)) {
+		return nil, fmt.Errorf("the cache is being written: %d orders, and a size of %s", len(cached), size)
+	}
+	return cached, nil
+}
+
+// orders is what the cache is made from.
+func (c *cacheRebuild) orders() (names []string, err error) {
+	files, err := os.ReadDir(filepath.Join(c.dir, "orders"))
+	for _, file := range files {
+		names = append(names, file.Name())
+	}
+	return names, err
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// release gives a lock back, and adds to err what that says: it tells if the lock was lost before the work was done.
+func release(hold *recipes.Hold, err *error) { *err = errors.Join(*err, hold.Release()) }

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/rwlock"
+)
+
+func TestMain(m *testing.M) { testzk.Main(m) }
+
+func TestSeveralShareTheCache(t *testing.T) {
+	const users, rounds = 4, 5
+	path, dir := testzk.Path(t), t.TempDir()
+	caches := make([]*cacheRebuild, users)
+	errs := make([]error, users)
+	out := make([]bytes.Buffer, users)
+	var all sync.WaitGroup
+	for i := range users {
+		caches[i] = parse(t, "-path", path, "-dir", dir, "-rounds", fmt.Sprint(rounds))
+		caches[i].name = fmt.Sprintf("user-%d", i)
+		all.Go(func() { errs[i] = caches[i].run(testzk.Context(t), testzk.Connect(), &out[i]) })
+	}
+	all.Wait()
+	rebuilt := 0
+	for i, c := range caches {
+		require.NoError(t, errs[i])
+		require.Equal(t, fmt.Sprintf("user-%d has placed 5 orders and rebuilt the cache %d times\n", i, c.rebuilt), out[i].String())
+		rebuilt += c.rebuilt
+	}
+	require.Positive(t, rebuilt)
+	require.LessOrEqual(t, rebuilt, users*rounds)
+	orders, err := caches[0].orders()
+	require.NoError(t, err)
+	require.Len(t, orders, users*rounds)
+	cached, err := caches[0].read(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, orders, cached)
+	testzk.Empty(t, path)
+}
+
+func TestWriterBecomesAReaderWithNobodyBetween(t *testing.T) {
+	client := testzk.Connected(t, testzk.Connect())
+	lock, err := rwlock.New(client, testzk.Path(t))
+	require.NoError(t, err)
+	c := parse(t, "-dir", t.TempDir())
+	c.lock = lock
+	require.NoError(t, os.Mkdir(filepath.Join(c.dir, "orders"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(c.dir, "orders", "first"), nil, 0o600))
+
+	written, reading, err := c.writeThenRead(testzk.Context(t))
+	require.NoError(t, err)
+	require.Equal(t, []string{"first"}, written)
+	require.NoError(t, reading.Err())
+	writers, err := lock.Write().Participants(testzk.Context(t))
+	require.NoError(t, err)
+	require.Empty(t, writers)
+	_, err = lock.Write().TryAcquire(testzk.Context(t))
+	require.ErrorIs(t, err, recipes.ErrNotAcquired)
+	require.NoError(t, reading.Release())
+}
+
+func TestSomebodyWhoWritesIsSeen(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "list"), []byte("one\ntwo\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "size"), []byte("1"), 0o600))
+	c := parse(t, "-path", testzk.Path(t), "-dir", dir)
+	err := c.run(testzk.Context(t), testzk.Connect(), &bytes.Buffer{})
+	require.EqualError(t, err, "the cache is being written: 2 orders, and a size of 1")
+}
+
+func TestFolderIsNeeded(t *testing.T) {
+	require.EqualError(t, parse(t).run(t.Context(), testzk.Connect(), &bytes.Buffer{}), "-dir is missing")
+}
+
+func parse(t *testing.T, args ...string) *cacheRebuild {
+	t.Helper()
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	c := newCacheRebuild(flags)
+	require.NoError(t, flags.Parse(args))
+	return c
+}
