@@ -116,6 +116,12 @@ func (p portedProgram) runBoth(t *testing.T, client *framework.Client, connect s
 		waiting, err := line(testzk.Context(t))
 		return err == nil && len(waiting) == p.inLine(len(all)) || slices.ContainsFunc(all, (*portProcess).ended)
 	}, "not all processes are in line")
+	for _, process := range all {
+		if process.ended() {
+			process.finish(t, p.says)
+			require.FailNow(t, "it did not wait", "%s has come to its end, and all were to be kept out", process.name)
+		}
+	}
 	require.NoError(t, hold.Release())
 	said := map[string]int{}
 	for _, process := range all {

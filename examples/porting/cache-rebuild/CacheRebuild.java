@@ -82,7 +82,7 @@ public final class CacheRebuild {
             List<String> cached = read();
             if (!cached.equals(written)) {
                 throw new IllegalStateException(String.format(
-                        "somebody else writes the cache: %d orders, and it had %d", cached.size(), written.size()));
+                        "somebody else has written the cache: %d orders, and it had %d", cached.size(), written.size()));
             }
             return cached;
         } finally {
@@ -108,14 +108,15 @@ public final class CacheRebuild {
      */
     private List<String> read() throws Exception {
         Path list = dir.resolve("list");
+        Path sizeFile = dir.resolve("size");
         if (Files.notExists(list)) {
             return List.of();
         }
         List<String> cached = Files.readAllLines(list);
         Thread.sleep(1);
-        String size = Files.readString(dir.resolve("size"));
+        String size = Files.exists(sizeFile) ? Files.readString(sizeFile) : "";
         if (!size.equals(Integer.toString(cached.size()))) {
-            throw new IllegalStateException(String.format("the cache is being written: %d orders, and a size of %s", cached.size(), size));
+            throw new IllegalStateException(String.format("the cache is being written: %d orders, and a size of '%s'", cached.size(), size));
         }
         return cached;
     }

@@ -118,7 +118,7 @@ func (c *cacheRebuild) rebuild(ctx context.Context) (cached []string, err error)
 		return nil, err
 	}
 	if !slices.Equal(cached, written) {
-		return nil, fmt.Errorf("somebody else writes the cache: %d orders, and it had %d", len(cached), len(written))
+		return nil, fmt.Errorf("somebody else has written the cache: %d orders, and it had %d", len(cached), len(written))
 	}
 	return cached, nil
 }
@@ -173,12 +173,12 @@ func (c *cacheRebuild) read(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	size, err := os.ReadFile(filepath.Join(c.dir, "size"))
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	cached := strings.Fields(string(list))
 	if string(size) != strconv.Itoa(len(cached)) {
-		return nil, fmt.Errorf("the cache is being written: %d orders, and a size of %s", len(cached), size)
+		return nil, fmt.Errorf("the cache is being written: %d orders, and a size of '%s'", len(cached), size)
 	}
 	return cached, nil
 }

@@ -70,12 +70,21 @@ func TestWriterBecomesAReaderWithNobodyBetween(t *testing.T) {
 }
 
 func TestSomebodyWhoWritesIsSeen(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "list"), []byte("one\ntwo\n"), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "size"), []byte("1"), 0o600))
-	c := parse(t, "-path", testzk.Path(t), "-dir", dir)
-	err := c.run(testzk.Context(t), testzk.Connect(), &bytes.Buffer{})
-	require.EqualError(t, err, "the cache is being written: 2 orders, and a size of 1")
+	for name, files := range map[string]struct{ list, size, seen string }{
+		"for the first time": {"one\ntwo\n", "", "2 orders, and a size of ''"},
+		"the list":           {"one\ntwo\n", "1", "2 orders, and a size of '1'"},
+		"the size":           {"", "1", "0 orders, and a size of '1'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := parse(t, "-path", testzk.Path(t), "-dir", t.TempDir())
+			require.NoError(t, os.WriteFile(filepath.Join(c.dir, "list"), []byte(files.list), 0o600))
+			if files.size != "" {
+				require.NoError(t, os.WriteFile(filepath.Join(c.dir, "size"), []byte(files.size), 0o600))
+			}
+			err := c.run(testzk.Context(t), testzk.Connect(), &bytes.Buffer{})
+			require.EqualError(t, err, "the cache is being written: "+files.seen)
+		})
+	}
 }
 
 func TestFolderIsNeeded(t *testing.T) {
