@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/internal/testzk"
@@ -49,24 +50,50 @@ func TestSeveralShareTheCache(t *testing.T) {
 }
 
 func TestWriterBecomesAReaderWithNobodyBetween(t *testing.T) {
-	client := testzk.Connected(t, testzk.Connect())
-	lock, err := rwlock.New(client, testzk.Path(t))
+	lock, err := rwlock.New(testzk.Connected(t, testzk.Connect()), testzk.Path(t))
 	require.NoError(t, err)
 	c := parse(t, "-dir", t.TempDir())
 	c.lock = lock
 	require.NoError(t, os.Mkdir(filepath.Join(c.dir, "orders"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(c.dir, "orders", "first"), nil, 0o600))
 
-	written, reading, err := c.writeThenRead(testzk.Context(t))
+	before, err := lock.Write().Acquire(testzk.Context(t))
 	require.NoError(t, err)
-	require.Equal(t, []string{"first"}, written)
-	require.NoError(t, reading.Err())
-	writers, err := lock.Write().Participants(testzk.Context(t))
-	require.NoError(t, err)
-	require.Empty(t, writers)
-	_, err = lock.Write().TryAcquire(testzk.Context(t))
-	require.ErrorIs(t, err, recipes.ErrNotAcquired)
-	require.NoError(t, reading.Release())
+	reader := make(chan *recipes.Hold, 1)
+	go func() {
+		written, reading, err := c.writeThenRead(testzk.Context(t))
+		assert.NoError(t, err)
+		assert.Equal(t, []string{"first"}, written)
+		reader <- reading
+	}()
+	waitForWriters(t, lock, 2)
+	writer := make(chan *recipes.Hold, 1)
+	go func() {
+		writing, err := lock.Write().Acquire(testzk.Context(t))
+		assert.NoError(t, err)
+		writer <- writing
+	}()
+	waitForWriters(t, lock, 3)
+	require.NoError(t, before.Release())
+	select {
+	case reading := <-reader:
+		require.NoError(t, reading.Err())
+		waitForWriters(t, lock, 1) // who wrote is none any more
+		require.NoError(t, reading.Release())
+		require.NoError(t, (<-writer).Release())
+	case writing := <-writer:
+		require.NoError(t, writing.Release())
+		require.NoError(t, (<-reader).Release())
+		require.FailNow(t, "another writer got between")
+	}
+}
+
+func waitForWriters(t *testing.T, lock *rwlock.RWLock, n int) {
+	t.Helper()
+	testzk.Eventually(t, func() bool {
+		all, err := lock.Write().Participants(testzk.Context(t))
+		return err == nil && len(all) == n
+	}, "not %d writers in line", n)
 }
 
 func TestSomebodyWhoWritesIsSeen(t *testing.T) {

@@ -88,7 +88,7 @@ public final class WorkerPool {
         Path file = Files.createFile(running.resolve(id));
         try {
             checkLimit();
-            Thread.sleep(5); // the work
+            Thread.sleep(20); // the work
         } catch (Exception e) {
             Files.delete(file);
             throw e;

@@ -145,7 +145,7 @@ func (p *workerPool) jobs() (ids []string, err error) {
 // work takes a while. It stops when ctx ends, and with it the permit.
 func work(ctx context.Context) error {
 	select {
-	case <-time.After(5 * time.Millisecond):
+	case <-time.After(20 * time.Millisecond):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
