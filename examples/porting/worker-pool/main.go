@@ -114,7 +114,8 @@ func (p *workerPool) do(ctx context.Context, id string) error {
 	return os.Rename(file, filepath.Join(p.dir, "done", id))
 }
 
-// checkLimit sees if there are too many jobs. Those that are there at two looks all ran between the two; one look can see some that never met.
+// checkLimit sees if there are too many jobs. Those that are there at two looks all ran between the two; one look can see some that never
+// met.
 func (p *workerPool) checkLimit() error {
 	first, err := p.jobs()
 	if err != nil {
