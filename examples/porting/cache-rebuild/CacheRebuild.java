@@ -69,16 +69,14 @@ public final class CacheRebuild {
         return rebuild();
     }
 
+    /**
+     * Reads before the write lock is released. The port acquires the read lock and releases the write lock first; up to Curator 5.4 that
+     * lets those in who wait to write (CURATOR-621).
+     */
     private List<String> rebuild() throws Exception {
-        List<String> written;
         lock.writeLock().acquire();
         try {
-            written = write();
-            lock.readLock().acquire(); // before the write lock is released, so that no other writer gets between
-        } finally {
-            lock.writeLock().release();
-        }
-        try {
+            List<String> written = write();
             List<String> cached = read();
             if (!cached.equals(written)) {
                 throw new IllegalStateException(String.format(
@@ -86,7 +84,7 @@ public final class CacheRebuild {
             }
             return cached;
         } finally {
-            lock.readLock().release();
+            lock.writeLock().release();
         }
     }
 
