@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/retry"
@@ -83,11 +86,34 @@ func Example_operations() {
 func put(
 	ctx context.Context, client *framework.Client, path string, data []byte,
 ) error {
-	_, err := client.Set(ctx, path, data, -1)
-	if errors.Is(err, zk.ErrNoNode) {
+	for {
+		_, err := client.Set(ctx, path, data, -1)
+		if !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
 		_, err = client.Create(ctx, path, data, framework.WithParents())
+		if !errors.Is(err, zk.ErrNodeExists) {
+			return err
+		}
+	} // somebody else has just made it: set it
+}
+
+// end
+
+// fragment parents
+func createStaying(
+	ctx context.Context, client *framework.Client, node string, data []byte,
+) error {
+	_, err := client.Create(ctx, node, data)
+	if !errors.Is(err, zk.ErrNoNode) {
+		return err
 	}
-	return err // zk.ErrNodeExists: somebody else has just made it
+	err = createStaying(ctx, client, path.Dir(node), nil)
+	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		return err
+	}
+	_, err = client.Create(ctx, node, data)
+	return err
 }
 
 // end
@@ -122,9 +148,10 @@ func Example_trees() {
 		err := errors.Join(
 			put(ctx, client, "/app/config", []byte("old")),
 			put(ctx, client, "/app/config", []byte("new")),
-			put(ctx, client, "/app/a/b", nil))
+			put(ctx, client, "/app/a/b", nil),
+			createStaying(ctx, client, "/stock/shoes/red", []byte("7")))
 		fmt.Print(srv.Tree())
-		err = errors.Join(err, deleteAll(ctx, client, "/app"), deleteAll(ctx, client, "/app"))
+		err = errors.Join(err, deleteAll(ctx, client, "/app"), deleteAll(ctx, client, "/app"), deleteAll(ctx, client, "/stock"))
 		fmt.Printf("left: %q\n", srv.Tree())
 		return err
 	})
@@ -133,7 +160,27 @@ func Example_trees() {
 	// /app/a container
 	// /app/a/b
 	// /app/config "new"
+	// /stock
+	// /stock/shoes
+	// /stock/shoes/red "7"
 	// left: ""
+}
+
+func TestPutSetsWhatSomebodyElseHasJustMade(t *testing.T) {
+	srv := zktest.Start(t)
+	client := connect(srv)
+	defer client.Close()
+	require.NoError(t, srv.Create("/app", nil))
+	create := srv.On(zktest.Match{Path: "/app/config", Skip: 1}, zktest.Hold())
+	done := make(chan error, 1)
+	go func() { done <- put(t.Context(), client, "/app/config", []byte("ours")) }()
+	require.NoError(t, create.Wait(t.Context()))
+	require.NoError(t, srv.Create("/app/config", []byte("theirs")))
+	create.Release()
+	require.NoError(t, <-done)
+	data, err := srv.Get("/app/config")
+	require.NoError(t, err)
+	require.Equal(t, "ours", string(data))
 }
 
 func Example_transaction() {

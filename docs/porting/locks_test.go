@@ -292,7 +292,7 @@ func Example_semaphoreMutex() {
 // fragment multilock
 func transfer(ctx context.Context, client *framework.Client) (err error) {
 	both, err := multilock.New(client,
-		[]string{"/accounts/4", "/accounts/17"})
+		[]string{"/locks/stock", "/locks/till"})
 	if err != nil {
 		return err
 	}

@@ -212,6 +212,14 @@ abstract class Fragments {
     }
     // end
 
+    // fragment parents
+    void createStaying(String path, byte[] data) throws Exception {
+        client.create()
+            .creatingParentsIfNeeded()
+            .forPath(path, data);
+    }
+    // end
+
     // fragment delete-all
     void deleteAll(String path) throws Exception {
         client.delete()
@@ -382,7 +390,7 @@ abstract class Fragments {
     // fragment multilock
     void transfer() throws Exception {
         InterProcessLock both = new InterProcessMultiLock(
-            client, List.of("/accounts/4", "/accounts/17"));
+            client, List.of("/locks/stock", "/locks/till"));
         // ten seconds for each of them
         if (!both.acquire(10, TimeUnit.SECONDS)) {
             throw new IOException("busy");
