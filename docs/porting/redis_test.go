@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
@@ -18,7 +21,7 @@ import (
 // fragment redis
 // Redis is what is needed of your client.
 type Redis interface {
-	// SetNX is SET key value NX PX ttl.
+	// SetNX is SET key value NX PX ttl, sent once: who repeats it finds its own key, and waits for itself.
 	SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error)
 	// DelIf is the script that deletes a key if it has this value.
 	DelIf(ctx context.Context, key, value string) error
@@ -31,8 +34,10 @@ func redisLock(client *framework.Client, r Redis, key string, ttl time.Duration)
 			until := time.Now().Add(ttl) // or sooner than Redis thinks
 			got, err := r.SetNX(ctx, key, owner, ttl)
 			switch {
-			case err != nil: // it may have been set: it goes by itself
-				return multilock.Grip{}, err
+			case err != nil: // it may have been set: if it is not deleted, it goes by itself
+				left, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+				defer cancel()
+				return multilock.Grip{}, errors.Join(err, r.DelIf(left, key, owner))
 			case got:
 				return multilock.Grip{
 					Until:   func() time.Time { return until },
@@ -76,6 +81,17 @@ func holdBoth(ctx context.Context, client *framework.Client, r Redis, do job) (e
 
 // end
 
+func TestNobodyWaitsForTheKeyOfWhoHasNotHeardThatItWasSet(t *testing.T) {
+	srv := zktest.Start(t)
+	client := connect(srv)
+	defer client.Close()
+	ctx, leave := context.WithCancel(t.Context())
+	r := &keys{owners: map[string]string{}, set: leave}
+	err := holdBoth(ctx, client, r, say("working"))
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, r.empty())
+}
+
 func Example_redis() {
 	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {
 		r := &keys{owners: map[string]string{}}
@@ -106,19 +122,26 @@ func Example_redis() {
 type keys struct {
 	mu     sync.Mutex
 	owners map[string]string
+	set    func() // is called before SetNX answers; nil: nothing
 }
 
-func (k *keys) SetNX(_ context.Context, key, value string, _ time.Duration) (bool, error) {
+func (k *keys) SetNX(ctx context.Context, key, value string, _ time.Duration) (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.owners[key] != "" {
 		return false, nil
 	}
 	k.owners[key] = value
-	return true, nil
+	if k.set != nil {
+		k.set()
+	}
+	return true, ctx.Err()
 }
 
-func (k *keys) DelIf(_ context.Context, key, value string) error {
+func (k *keys) DelIf(ctx context.Context, key, value string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.owners[key] == value {
