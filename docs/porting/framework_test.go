@@ -217,6 +217,9 @@ func followNode(
 ) error {
 	for {
 		data, _, watch, err := client.GetW(ctx, path)
+		if outlasted(ctx, client, err) {
+			continue
+		}
 		if err != nil {
 			return err // zk.ErrNoNode: it is not there
 		}
@@ -227,6 +230,12 @@ func followNode(
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// outlasted waits for the end of an outage in which the client's retries
+// came to theirs, and reports whether err was of that kind.
+func outlasted(ctx context.Context, client *framework.Client, err error) bool {
+	return framework.IsTransient(err) && client.WaitConnected(ctx) == nil
 }
 
 // end

@@ -142,15 +142,17 @@ func join(
 ) error {
 	for {
 		session, err := client.Session(ctx)
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = session.Create(ctx, path, data,
+				framework.Ephemeral(), framework.WithParents())
 		}
-		_, err = session.Create(ctx, path, data,
-			framework.Ephemeral(), framework.WithParents())
 		if err == nil || errors.Is(err, zk.ErrNodeExists) {
 			err = whileThere(ctx, session, path)
 		}
-		if err != nil && !errors.Is(err, framework.ErrSessionLost) {
+		switch {
+		case err == nil, errors.Is(err, framework.ErrSessionLost):
+		case outlasted(ctx, client, err): // as of a watch
+		default:
 			return err // to leave is to delete the node
 		}
 	}
@@ -178,6 +180,9 @@ func members(
 ) error {
 	for {
 		names, _, watch, err := client.ChildrenW(ctx, group)
+		if outlasted(ctx, client, err) {
+			continue
+		}
 		if err != nil {
 			return err
 		}

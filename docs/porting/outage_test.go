@@ -1,0 +1,61 @@
+package porting
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// What follows or keeps a node in the background goes on after an outage that is longer than the session, and than the client's retries.
+func TestLoopsOutlastAnOutage(t *testing.T) {
+	for name, c := range map[string]struct {
+		loop func(ctx context.Context, client *framework.Client, see func(string)) error
+		want string // what is seen last
+	}{
+		"followNode": {func(ctx context.Context, client *framework.Client, see func(string)) error {
+			return followNode(ctx, client, "/group/b", func(data []byte) { see(string(data)) })
+		}, "new"},
+		"members": {func(ctx context.Context, client *framework.Client, see func(string)) error {
+			return members(ctx, client, "/group", func(names []string) { see(names[len(names)-1]) })
+		}, "c"},
+		"join": {func(ctx context.Context, client *framework.Client, see func(string)) error {
+			go func() { _ = members(ctx, client, "/group", func(names []string) { see(names[len(names)-1]) }) }()
+			return join(ctx, client, "/group/d", nil)
+		}, "d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { require.Equal(t, c.want, seenAfterAnOutage(t, c.loop)) })
+		})
+	}
+}
+
+func seenAfterAnOutage(t *testing.T, loop func(ctx context.Context, client *framework.Client, see func(string)) error) (last string) {
+	srv := zktest.Start(t)
+	require.NoError(t, srv.Create("/group", nil))
+	require.NoError(t, srv.Create("/group/b", []byte("old")))
+	client, err := framework.New(srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+	require.NoError(t, err)
+	defer client.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- loop(ctx, client, func(what string) { last = what }) }()
+	synctest.Wait()
+	srv.Stop()
+	time.Sleep(5 * time.Minute)
+	require.Empty(t, ended, "it has given up")
+	require.NoError(t, srv.Start())
+	time.Sleep(time.Minute) // the old session's nodes are gone
+	require.NoError(t, srv.Set("/group/b", []byte("new")))
+	require.NoError(t, srv.Create("/group/c", nil))
+	time.Sleep(time.Second)
+	stop()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	synctest.Wait() // who sees has seen it
+	return last
+}
