@@ -50,6 +50,7 @@ func simulate(stand func(ctx context.Context, c *candidate)) sim.Scenario {
 		}
 		for i := range candidates {
 			c := &candidate{t: t, office: office, name: fmt.Sprintf("c%d", i), random: rand.New(rand.NewPCG(random.Uint64(), 0))}
+			c.kazoo = i == 0
 			c.connect(srv, &measured)
 			running.Go(func() { stand(ctx, c) })
 		}
@@ -207,6 +208,7 @@ type candidate struct {
 	name   string
 	random *rand.Rand
 	client *framework.Client
+	kazoo  bool // it has kazoo's names, where there are any, which makes no difference
 }
 
 func (c *candidate) connect(srv *zktest.Server, measured framework.Metrics) {
@@ -241,7 +243,7 @@ func (c *candidate) lead(ctx context.Context, t *leader.Term) error {
 }
 
 func standElection(ctx context.Context, c *candidate) {
-	e, err := leader.New(c.client, electionPath)
+	e, err := leader.New(c.client, electionPath, map[bool][]leader.Option{true: {leader.WithKazooNames()}}[c.kazoo]...)
 	require.NoError(c.t, err)
 	alone := make(chan struct{}, 1)
 	err = e.Run(ctx, func(ctx context.Context, t *leader.Term) error {

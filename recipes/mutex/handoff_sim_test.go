@@ -32,10 +32,11 @@ func simulateHandoff(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	var measured testzk.Metrics
 	var locks []*mutex.Mutex
 	var running sync.WaitGroup
-	for i, opts := range [][]mutex.Option{{mutex.WithLocalHandoff(5, simTimeout)}, {mutex.WithLocalHandoff(2, time.Second)}, nil} {
+	for i, opts := range [][]mutex.Option{
+		{mutex.WithLocalHandoff(5, simTimeout)}, {mutex.WithLocalHandoff(2, time.Second), mutex.WithKazooNames()}, nil} {
 		name := fmt.Sprintf("c%d", i)
 		locks = append(locks, household(t, srv, random, &measured, name, opts...))
-		for range 1 + 3*len(opts) {
+		for range 1 + 3*min(1, len(opts)) {
 			running.Go((&member{shared, name, locks[i], rand.New(rand.NewPCG(random.Uint64(), 0))}).run)
 		}
 	}

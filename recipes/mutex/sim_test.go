@@ -36,10 +36,10 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	resource := &resource{t: t, expelled: map[string]int64{}}
 	var measured testzk.Metrics
 	var running sync.WaitGroup
-	for i := range contenders {
+	for i, opts := range [contenders][]mutex.Option{{mutex.WithKazooNames()}} { // names make no difference
 		c := &contender{t: t, resource: resource, metrics: &measured, name: fmt.Sprintf("c%d", i)}
 		c.random = rand.New(rand.NewPCG(random.Uint64(), 0))
-		c.connect(srv)
+		c.connect(srv, opts...)
 		running.Go(c.run)
 	}
 	for range faultsInARun {
@@ -89,7 +89,7 @@ type contender struct {
 	lock     *mutex.Mutex
 }
 
-func (c *contender) connect(srv *zktest.Server) {
+func (c *contender) connect(srv *zktest.Server, opts ...mutex.Option) {
 	client, err := framework.New(srv.MemAddr(),
 		framework.WithDialer(srv.Client(c.name).DialContext),
 		framework.WithSessionTimeout(simTimeout),
@@ -98,7 +98,7 @@ func (c *contender) connect(srv *zktest.Server) {
 		framework.WithRetry(retry.Forever(100*time.Millisecond)))
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { require.NoError(c.t, client.Close()) })
-	c.lock, err = mutex.New(client, "/lock")
+	c.lock, err = mutex.New(client, "/lock", opts...)
 	require.NoError(c.t, err)
 }
 

@@ -42,9 +42,9 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	}
 	var measured testzk.Metrics
 	var running sync.WaitGroup
-	for i := range simClients {
+	for i, opts := range [simClients][]rwlock.Option{{rwlock.WithKazooNames()}} { // names make no difference
 		name := fmt.Sprintf("c%d", i)
-		lock := newLock(t, simClient(t, srv, name, random, &measured), "/lock")
+		lock := newLock(t, simClient(t, srv, name, random, &measured), "/lock", opts...)
 		for j := range 2 {
 			a := &member{model: m, name: fmt.Sprintf("%s.%d", name, j), client: name, lock: lock}
 			a.random = rand.New(rand.NewPCG(random.Uint64(), 0))
