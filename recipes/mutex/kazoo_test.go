@@ -49,3 +49,21 @@ func TestReentryIsWhateverTheNodesAreNamed(t *testing.T) {
 	require.NoError(t, inner.Release())
 	require.NoError(t, outer.Release())
 }
+
+// A node that is passed on keeps its name, and kazoo does not wait for one of Curator's.
+func TestNodeIsPassedOnOnlyAmongThoseWhoNameItAlike(t *testing.T) {
+	p, client := testzk.Path(t), testzk.Connected(t, testzk.Connect())
+	outside := newMutex(t, testzk.Connected(t, testzk.Connect()), p)
+	for name, crew := range map[string][]*mutex.Mutex{
+		`-lock-\d{10}$`:    {newMutex(t, client, p, generous, mutex.WithKazooNames()), newMutex(t, client, p, generous)},
+		`-__lock__\d{10}$`: {newMutex(t, client, p, generous), newMutex(t, client, p, generous, mutex.WithKazooNames())},
+	} {
+		hold := acquire(t, crew[0])
+		waiter := start(t, crew[1])
+		queued(t, outside, 2)
+		require.NoError(t, hold.Release())
+		next := waiter.won(t)
+		require.Regexp(t, name, next.Path())
+		require.NoError(t, next.Release())
+	}
+}

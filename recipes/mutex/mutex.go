@@ -43,7 +43,8 @@ func WithIdentity() Option {
 
 // WithKazooNames names the lock nodes as kazoo's Lock does, which knows no others and so would not wait for them. Among mutexes of docent the
 // names make no difference: with or without the option all exclude each other on one path, and wait for kazoo's. But Curator does not
-// wait for nodes of these names. A kazoo Lock that is made with extra_lock_patterns=["-lock-"] needs no option.
+// wait for nodes of these names. Whoever re-enters has the node that is there, whatever its name. A kazoo Lock that is made with
+// extra_lock_patterns=["-lock-"] needs no option.
 func WithKazooNames() Option {
 	return func(c *config) { c.rules = queue.Exclusive.Named(queue.KazooLock) }
 }
@@ -55,8 +56,8 @@ func WithKazooNames() Option {
 // process want.
 //
 // Holds of one node have the same Token: among goroutines of one client a resource must accept an equal one. All Mutex values
-// with this option on one path of one client take part together, with the limits and the node data of whoever was first;
-// TryAcquire takes no part. Curator has no counterpart.
+// with this option on one path of one client take part together, with the limits and the node data of whoever was first, but those
+// with WithKazooNames only among themselves; TryAcquire takes no part. Curator has no counterpart.
 func WithLocalHandoff(streak int, span time.Duration) Option {
 	return func(c *config) { c.handoff = &queue.Handoff{Streak: streak, Span: span} }
 }

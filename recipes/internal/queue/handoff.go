@@ -32,10 +32,12 @@ type party struct {
 	since   time.Time          // since when it is held
 }
 
-// partyKey tells parties apart: by the lock, and by the path under which it is known, for a hold shows that.
+// partyKey tells parties apart: by the lock, by the path under which it is known, for a hold shows that, and by what its node is named, for
+// that is who else waits for it.
 type partyKey struct {
 	lock any
 	path string
+	kind string
 }
 
 // guest is one who waits.
@@ -85,7 +87,7 @@ func (l *Lock) take(ctx context.Context, t turn) (*recipes.Hold, error) {
 // join makes a guest of the party, and a party if there is none.
 func (l *Lock) join() (*party, *guest) {
 	g := &guest{turn: make(chan turn, 1)}
-	key := partyKey{l.LockKey(), l.name()}
+	key := partyKey{l.LockKey(), l.name(), l.Lines[0].rules.Name}
 	parties.mu.Lock()
 	p, there := parties.all[key]
 	if !there {
