@@ -80,6 +80,7 @@ const (
 	CauseSessionLost = "session_lost" // of a hold
 	CauseNodeDeleted = "node_deleted" // of a hold
 	CauseSuspended   = "suspended"    // of a hold
+	CauseForeignLost = "foreign_lost" // of a hold
 	CauseClosed      = "closed"       // of either: the client was closed
 	CauseExpired     = "expired"      // of a session: a server says so
 	CauseDeadline    = "deadline"     // of a session: the clock says so

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/docent-zk/docent/framework"
 )
 
@@ -36,7 +38,7 @@ func (f *Foreign) monitor(t *tenure) {
 		t.check()
 		var due <-chan time.Time
 		if f.Until != nil {
-			due = time.After(time.Until(f.Until()))
+			due = time.After(left(f.Until()))
 		}
 		select {
 		case <-t.ctx.Done():
@@ -56,30 +58,53 @@ func (f *Foreign) attend()                     {}
 
 func (f *Foreign) validUntil() time.Time {
 	until := f.Session.ValidUntil()
-	if f.Until != nil && f.Until().Before(until) {
-		return f.Until()
+	if f.Until != nil {
+		if theirs := f.Until(); theirs.Before(until) {
+			return theirs
+		}
 	}
 	return until
+}
+
+// left is how much time there is until then, by the clock that says less: the monotonic one may stop while a machine is suspended, and the
+// wall clock may be set.
+func left(until time.Time) time.Duration {
+	now := time.Now()
+	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
 func (f *Foreign) trouble() error {
 	switch {
 	case isClosed(f.Lost):
 		return fmt.Errorf("%w: %s", ErrForeignLost, f.Name)
-	case f.Until != nil && !time.Now().Before(f.Until()):
+	case f.Until != nil && left(f.Until()) <= 0:
 		return fmt.Errorf("%w: %s: its time has run out", ErrForeignLost, f.Name)
 	}
 	return f.Session.Err()
 }
 
 // forsake gives back what the other service may still leave to us, in the background: nobody needs it any more.
-func (f *Foreign) forsake(error) {
-	f.Client.Go(func() { _ = f.giveUp() })
+func (f *Foreign) forsake(reason error) {
+	log := f.Client.Logger().With(zap.String("path", f.Name))
+	log.Warn("hold ended", zap.Error(reason))
+	f.Client.Go(func() {
+		if err := f.giveUp(); err != nil {
+			log.Warn("a lock of another service is left to its time there", zap.Error(err))
+		}
+	})
 }
 
+// giveUp does not wait any more once the client is closed, which ends all else that is under way, too.
 func (f *Foreign) giveUp() error {
 	ctx, cancel := context.WithTimeout(context.Background(), f.Session.Timeout())
 	defer cancel()
+	go func() {
+		select {
+		case <-f.Client.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	if err := f.Release(ctx); err != nil {
 		return fmt.Errorf("release %s: %w: %w", f.Name, ErrReleasePending, err)
 	}

@@ -13,6 +13,7 @@ var causes = []struct {
 	name   string
 }{
 	{ErrNodeDeleted, framework.CauseNodeDeleted},
+	{ErrForeignLost, framework.CauseForeignLost},
 	{framework.ErrClosed, framework.CauseClosed},
 	{framework.ErrSuspended, framework.CauseSuspended},
 	{framework.ErrSessionLost, framework.CauseSessionLost},

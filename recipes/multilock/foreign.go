@@ -14,18 +14,19 @@ import (
 
 // Grip is a lock of another service that we have.
 type Grip struct {
-	// Until is how long the other service leaves the lock to us, as far as is known when it is asked: who renews it moves that on. Nil: until
-	// it is released.
+	// Until is how long the other service leaves the lock to us, as far as is known when it is asked: who renews it moves that on. It is
+	// called by several goroutines at once. Nil: until it is released.
 	Until func() time.Time
 	// Lost is closed when we know that the other service has taken the lock away. Nil: nobody tells.
 	Lost <-chan struct{}
-	// Release gives the lock back. It is needed, is called once, in the background too, and should return when ctx ends.
+	// Release gives the lock back. It is needed, is called once, in the background too, and must return when ctx ends: after the session
+	// timeout, or when the client is closed, which waits for it.
 	Release func(ctx context.Context) error
 }
 
 // Foreign makes a lock of another service, such as Redis, one that Of can hold together with locks of docent: for the time in which
 // some of a fleet know only the other service. Take acquires it: if wait is true it waits until ctx ends, otherwise for nobody; where
-// somebody else has the lock its error should match recipes.ErrNotAcquired. Name is for errors and measurements.
+// somebody else has the lock its error should match recipes.ErrNotAcquired. What is over when take returns is an error, too. Name is for errors and measurements.
 //
 // What it holds ends with what Grip says and with the client's session, as everything that is held together ends together:
 // recipes.ErrForeignLost, or the session's error. Its token is 0, and Guard does not ask the other service. If the client is closed before
@@ -63,22 +64,31 @@ func (f *foreign) acquire(ctx context.Context, wait bool) (*recipes.Hold, error)
 	}
 	session, err := f.client.Session(ctx)
 	if err != nil {
-		return nil, f.failed(err)
+		return nil, f.failed(ctx, err)
 	}
 	grip, err := f.take(ctx, wait)
 	if err == nil && grip.Release == nil {
 		err = errors.New("what was taken has no Release")
 	}
 	if err != nil {
-		return nil, f.failed(err)
+		return nil, f.failed(ctx, err)
 	}
 	hold := recipes.NewForeign(recipes.Foreign{
 		Client: f.client, Session: session, Name: f.name, Lost: grip.Lost, Until: grip.Until, Release: grip.Release,
 	})
-	if ctx.Err() != nil {
-		return nil, f.failed(errors.Join(ctxerr.Of(ctx), hold.Release()))
+	switch err := hold.Err(); {
+	case ctx.Err() != nil:
+		return nil, f.failed(ctx, undo(ctx, []*recipes.Hold{hold}))
+	case errors.Is(err, recipes.ErrForeignLost):
+		return nil, f.failed(ctx, err)
 	}
 	return hold, nil
 }
 
-func (f *foreign) failed(err error) error { return fmt.Errorf("acquire %s: %w", f.name, err) }
+// failed also says that ctx has ended, if err does not.
+func (f *foreign) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		err = errors.Join(ctxerr.Of(ctx), err)
+	}
+	return fmt.Errorf("acquire %s: %w", f.name, err)
+}

@@ -47,10 +47,19 @@ func (s *sequence) acquire(ctx context.Context, how acquisition) (*recipes.Hold,
 	}
 }
 
-// all acquires as many locks as it can. It stops waiting for one when another, that it has, is lost.
+// all acquires as many locks as it can. It stops waiting for one when another, that it has, is lost. If one panics, or ends the goroutine,
+// nobody is to have the others.
 func (s *sequence) all(ctx context.Context, how acquisition) (holds []*recipes.Hold, err error) {
+	caller, acquiring := ctx, false
+	defer func() {
+		if acquiring {
+			_ = undo(caller, holds)
+		}
+	}()
 	for i, l := range s.locks {
+		acquiring = true
 		hold, err := how(l, ctx)
+		acquiring = false
 		if err != nil {
 			return holds, err
 		}
