@@ -1,0 +1,72 @@
+package multilock_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/multilock"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+func expire(c *zktest.Client) {
+	for _, s := range c.Sessions() {
+		_ = s.Expire()
+	}
+}
+
+// Whatever ends a hold, or several things at the same moment: both locks end, and what was taken is given back once, unless the client is
+// closed before, and then once at most.
+func TestSimulatedEndsOfAForeignLock(t *testing.T) {
+	sim.Run(t, 100, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		c, path := simClient(t, srv, "c", 4*time.Second), "/lock"
+		lost, given, until := make(chan struct{}), atomic.Int64{}, atomic.Pointer[time.Time]{}
+		renew := func(d time.Duration) { at := time.Now().Add(d); until.Store(&at) }
+		renew(time.Minute)
+		slow := time.Duration(random.Int64N(int64(time.Second)))
+		service := foreign(t, c, func() multilock.Grip {
+			return multilock.Grip{Lost: lost, Until: func() time.Time { return *until.Load() }, Release: func(ctx context.Context) error {
+				given.Add(1)
+				select {
+				case <-time.After(slow):
+				case <-ctx.Done():
+				}
+				return ctx.Err()
+			}}
+		})
+		hold := acquire(t, of(t, of(t, service), newMutex(t, c, path)))
+		node, work, closed := hold.Path(), hold.Context(t.Context()), false
+		for _, i := range random.Perm(7)[:1+random.IntN(3)] {
+			[]func(){
+				func() { close(lost) },
+				func() { renew(-time.Second) },
+				func() { renew(time.Millisecond) },
+				func() { expire(srv.Client("c")) },
+				func() { _ = srv.Delete(node) },
+				func() { go func() { _ = hold.Release() }() },
+				func() { closed = true; go func() { require.NoError(t, c.Close()) }() },
+			}[i]()
+			time.Sleep(time.Duration(random.Int64N(3)) * 10 * time.Millisecond)
+		}
+		_ = hold.Release()
+		require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
+		require.Error(t, work.Err())
+		synctest.Wait()
+		time.Sleep(10 * time.Second)
+		if closed {
+			require.LessOrEqual(t, given.Load(), int64(1))
+		} else {
+			require.EqualValues(t, 1, given.Load())
+		}
+		left, err := srv.Children(path)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}, zktest.WithSessionTimeouts(time.Second, time.Minute))
+}
