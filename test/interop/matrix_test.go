@@ -57,6 +57,7 @@ func (f *fleet) plainDriver(t *testing.T, s speaker) string {
 	lock := zk.NewLock(conn, path, zk.WorldACL(zk.PermAll))
 	locked := make(chan error, 1)
 	go func() { locked <- lock.Lock() }() // ends with the connection
+	testzk.Eventually(t, func() bool { return len(locked) > 0 || f.children(t, path) == 2 }, "the driver is not in line")
 	select {
 	case err := <-locked:
 		if err != nil {

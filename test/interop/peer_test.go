@@ -186,7 +186,9 @@ func (a *actor) do(answer string, words ...any) {
 func (a *actor) lists(lock string) []string {
 	a.t.Helper()
 	a.tell("participants", lock)
-	return strings.Fields(a.answer())
+	answer := a.answer()
+	require.False(a.t, strings.HasPrefix(answer, "failed"), "%s: %s", a.name, answer)
+	return strings.Fields(answer)
 }
 
 // waits says that the last request has not been answered.

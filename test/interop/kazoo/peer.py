@@ -10,7 +10,7 @@ import threading
 from kazoo.client import KazooClient
 from kazoo.exceptions import LockTimeout
 from kazoo.recipe.counter import Counter
-from kazoo.recipe.lock import Lock, ReadLock, Semaphore, WriteLock
+from kazoo.recipe.lock import Lock, ReadLock, WriteLock
 from kazoo.retry import KazooRetry
 
 logging.disable(logging.CRITICAL)
@@ -64,7 +64,6 @@ KINDS = {
     "curator-read": stock(CuratorRead),
     "curator-write": stock(CuratorWrite),
     "selector": lambda client, path, name: Lock(client, path, name),  # an Election is a Lock whose holder leads
-    "semaphore": lambda client, path, limit: Semaphore(client, path, max_leases=int(limit)),
 }
 
 
