@@ -15,7 +15,7 @@ import (
 
 const (
 	short = 8 * time.Second  // the session timeout of peers that are killed
-	long  = 40 * time.Second // that of those who do not lose their sessions while the server is away, on a slow machine either
+	long  = 30 * time.Second // that of those who do not lose their sessions while the server is away, on a slow machine either
 )
 
 // Locks that are in use all the time, of each kind, while one of the peers is killed, and then the server is, and comes back.
