@@ -34,7 +34,7 @@
 // # Nodes
 //
 // <path>/_c_<uuid>-lock-<sequence>, ephemeral and sequential, with the host's IP address as data, unless WithData or WithIdentity says
-// otherwise. path and its missing ancestors are made containers. The data of path is written with each acquire, as it was when this
-// Mutex first read it, so keep nothing there that changes; where its ACL forbids that, an acquire takes three requests. Other children
-// of path are ignored, but Curator clients are blocked by names that sort before digits.
+// otherwise. path and its missing ancestors are made containers. Path is written with each acquire, nothing over nothing; where it
+// has data, or its ACL forbids that, it is not written, and an acquire takes three requests. Other children of path are ignored, but
+// Curator clients are blocked by names that sort before digits.
 package mutex

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -52,6 +53,39 @@ func TestParentsKeepTheirData(t *testing.T) {
 		got, _, err := testzk.Synced(t, observer).Get(lock)
 		require.NoError(t, err)
 		require.Equal(t, data, got, name)
+	}
+}
+
+// Whoever keeps something in the node of a lock, as Curator's users do, finds it as he left it: whenever it was put there, by whom, and with
+// the version that it was given.
+func TestDataOfThePathIsLeftAlone(t *testing.T) {
+	for name, put := range map[string]int{"before the first acquire": 0, "after it": 1, "after the second": 2} {
+		t.Run(name, func(t *testing.T) {
+			path := testzk.Path(t)
+			one, other := testzk.Connected(t, testzk.Connect()), testzk.Connected(t, testzk.Connect())
+			locks := []*mutex.Mutex{newMutex(t, one, path), newMutex(t, other, path), newMutex(t, one, path, mutex.WithLocalHandoff(9, time.Hour))}
+			observer := testzk.Observer(t)
+			require.NoError(t, one.CreateContainers(testzk.Context(t), path))
+			var version int32
+			for round := range 6 {
+				if round >= put {
+					stat, err := observer.Set(path, []byte{byte(round)}, -1)
+					require.NoError(t, err)
+					version = stat.Version
+				}
+				for range 2 {
+					for _, mu := range locks {
+						require.NoError(t, acquire(t, mu).Release())
+					}
+				}
+				if round >= put {
+					data, stat, err := testzk.Synced(t, observer).Get(path)
+					require.NoError(t, err)
+					require.Equal(t, []byte{byte(round)}, data)
+					require.Equal(t, version, stat.Version, "written by an acquire")
+				}
+			}
+		})
 	}
 }
 

@@ -43,6 +43,6 @@
 //
 // <path>/_c_<uuid>-__READ__<sequence> and <path>/_c_<uuid>-__WRIT__<sequence>, ephemeral and sequential, with the host's IP address as
 // data, unless WithData or WithIdentity says otherwise. A hold beside another one has a node that is not sequential, with the number of
-// the other's. The data of path is written with each acquire, as it was when first read; where its ACL forbids that, an acquire takes
-// three requests.
+// the other's. Path is written with each acquire, nothing over nothing; where it has data, or its ACL forbids that, it is not written,
+// and an acquire takes three requests.
 package rwlock

@@ -105,8 +105,8 @@ func newSemaphore(c *framework.Client, recipe, path string, permits int, opts []
 		client: c,
 		path:   path,
 		data:   data,
-		leases: queue.NewLine(c, path+"/leases", queue.Rules{Name: leaseMarker, Block: []string{leaseMarker}}, data),
-		locks:  queue.NewLine(c, path+"/locks", queue.Exclusive, data),
+		leases: queue.NewLine(c, path+"/leases", queue.Rules{Name: leaseMarker, Block: []string{leaseMarker}}, data).Inner(),
+		locks:  queue.NewLine(c, path+"/locks", queue.Exclusive, data).Inner(),
 		limit:  l,
 		slots:  cfg.slots,
 	}

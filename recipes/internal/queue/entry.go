@@ -28,8 +28,8 @@ type NewNode struct {
 // Entered is what became of an Entry.
 type Entered struct {
 	Nodes []string
-	// Count are the directories as of the transaction, in the order of Entry.Count. One that must not be written is nil, and all are if the
-	// answer was lost.
+	// Count are the directories as of the transaction, in the order of Entry.Count. One that must not be written is nil; all are if the answer was
+	// lost, or if there are others about.
 	Count []*zk.Stat
 }
 
@@ -48,8 +48,12 @@ const maxRebuilds = 10
 // Do makes the transaction in s. Directories that are missing are made, and those that must not be written are not counted. It fails with
 // ErrVanished if one of the nodes was deleted before it was found again, where the answer was lost; the others are withdrawn then.
 func (e Entry) Do(ctx context.Context, s *framework.Session) (Entered, error) {
+	counted := e.Count
+	if slices.ContainsFunc(counted, func(d *Dir) bool { return d.get().crowded }) {
+		counted = nil
+	}
 	for rebuilds := 0; ; {
-		t, err := e.prepare(ctx, s)
+		t, err := e.prepare(ctx, s, counted)
 		if err != nil {
 			return Entered{}, err
 		}
@@ -57,6 +61,9 @@ func (e Entry) Do(ctx context.Context, s *framework.Session) (Entered, error) {
 		if err == nil {
 			e.touched()
 			done := e.entered(t, results)
+			for i, d := range counted {
+				d.written(done.Count[i])
+			}
 			return done, done.complete(ctx, s)
 		}
 		cause := cause(results)
@@ -72,6 +79,9 @@ func (e Entry) Do(ctx context.Context, s *framework.Session) (Entered, error) {
 			e.forget() // where one was reaped, others were
 		case errors.Is(err, zk.ErrNoAuth) && t.counts[cause] >= 0:
 			t.dirs[cause].set(dirState{known: true, locked: true})
+		case errors.Is(err, zk.ErrBadVersion) && t.counts[cause] >= 0:
+			t.dirs[cause].overtaken()
+			counted = nil
 		default:
 			return Entered{}, err
 		}
@@ -99,19 +109,19 @@ func (t *transaction) add(op framework.Op, dir *Dir, count int) {
 	t.ops, t.dirs, t.counts = append(t.ops, op), append(t.dirs, dir), append(t.counts, count)
 }
 
-func (e Entry) prepare(ctx context.Context, s *framework.Session) (transaction, error) {
+func (e Entry) prepare(ctx context.Context, s *framework.Session, counted []*Dir) (transaction, error) {
 	var t transaction
 	for _, op := range e.With {
 		t.add(op, nil, -1)
 	}
 	for _, n := range e.Nodes {
-		if _, err := n.Dir.learn(ctx, s); err != nil {
+		if _, err := n.Dir.learn(ctx, s, false); err != nil {
 			return transaction{}, err
 		}
 		t.add(framework.CreateOp(n.Dir.node(n.Name), n.Data, n.Options...), n.Dir, -1)
 	}
-	for i, d := range e.Count {
-		state, err := d.learn(ctx, s)
+	for i, d := range counted {
+		state, err := d.learn(ctx, s, true)
 		if err != nil {
 			return transaction{}, err
 		}
@@ -119,7 +129,7 @@ func (e Entry) prepare(ctx context.Context, s *framework.Session) (transaction, 
 			continue
 		}
 		touch := state.unused && !slices.Contains(t.dirs, d)
-		t.add(framework.SetOp(d.path, state.data, -1), d, i)
+		t.add(framework.SetOp(d.path, state.data, d.condition(state)), d, i)
 		if touch {
 			t.touch(d)
 		}

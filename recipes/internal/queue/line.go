@@ -56,6 +56,13 @@ func NewLine(client *framework.Client, path string, rules Rules, data []byte) *L
 	return &Line{Dir: NewDir(path), client: client, rules: rules, data: data, log: client.Logger().With(zap.String("path", path))}
 }
 
+// Inner says that the line is in a directory that the recipe has made for itself, where nobody else keeps data: it may be written
+// whoever has written it.
+func (l *Line) Inner() *Line {
+	l.inner = true
+	return l
+}
+
 // Key identifies the line and what one is in it: whatever view of the connection the path is named through, and whatever the nodes are
 // named.
 func (l *Line) Key() any { return lineKey{l.client.Key(l.path), strings.Join(l.rules.Block, " ")} }

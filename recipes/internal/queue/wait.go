@@ -98,7 +98,10 @@ func (p *place) look(ctx context.Context) (view, error) {
 // list reads who is in the directory of the line.
 func (p *place) list(ctx context.Context) ([]string, error) {
 	return Patiently(ctx, p.session, func(ctx context.Context) ([]string, error) {
-		children, _, err := p.session.Children(ctx, p.line.path)
+		children, stat, err := p.session.Children(ctx, p.line.path)
+		if err == nil {
+			p.line.seen(stat)
+		}
 		return children, err
 	})
 }
