@@ -97,14 +97,16 @@ func (f *Foreign) forsake(reason error) {
 // giveUp does not wait any more once the client is closed, which ends all else that is under way, too.
 func (f *Foreign) giveUp() error {
 	ctx, cancel := context.WithTimeout(context.Background(), f.Session.Timeout())
-	defer cancel()
+	watched := make(chan struct{})
 	go func() {
+		defer close(watched)
 		select {
 		case <-f.Client.Done():
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
+	defer func() { cancel(); <-watched }()
 	if err := f.Release(ctx); err != nil {
 		return fmt.Errorf("release %s: %w: %w", f.Name, ErrReleasePending, err)
 	}

@@ -26,7 +26,8 @@ type Grip struct {
 
 // Foreign makes a lock of another service, such as Redis, one that Of can hold together with locks of docent: for the time in which
 // some of a fleet know only the other service. Take acquires it: if wait is true it waits until ctx ends, otherwise for nobody; where
-// somebody else has the lock its error should match recipes.ErrNotAcquired. What is over when take returns is an error, too. Name is for errors and measurements.
+// somebody else has the lock its error should match recipes.ErrNotAcquired. What is over when take returns is an error, too. Name is for
+// errors and measurements.
 //
 // What it holds ends with what Grip says and with the client's session, as everything that is held together ends together:
 // recipes.ErrForeignLost, or the session's error. Its token is 0, and Guard does not ask the other service. If the client is closed before

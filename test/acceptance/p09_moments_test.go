@@ -20,7 +20,7 @@ import (
 
 // Something that says nothing, or four bytes, is where the server should be for up to a minute, so that the client has come to
 // pause between its attempts. At whatever moment the server comes back, 25 for each illness and session timeout, the client has
-// a working session within 3 s.
+// a working session within 5 s.
 func TestP09_SessionIsBackSoonAtWhateverMomentTheServerRecovers(t *testing.T) {
 	onlyInProcess(t, "a hundred outages of half a minute each take virtual time")
 	for name, illness := range p09Illnesses {

@@ -17,8 +17,9 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// p09Soon is within what time of a healthy server's being there the client must have a session that works.
-const p09Soon = 3 * time.Second
+// p09Soon is within what time of a healthy server's being there the client must have a session that works: 3 s, of which 2.5 s are the
+// connect timeout, and two more for a busy machine.
+const p09Soon = 5 * time.Second
 
 // p09Timeouts are the session timeouts to try: a short one, and the default.
 var p09Timeouts = []time.Duration{4 * time.Second, 30 * time.Second}
@@ -27,7 +28,7 @@ var p09Timeouts = []time.Duration{4 * time.Second, 30 * time.Second}
 var p09Illnesses = map[string][]byte{"silent": nil, "four bytes then silent": {0, 0, 0, 37}}
 
 // Something accepts connections where the server should be and says nothing, or four bytes and then nothing. Once a healthy
-// server is there instead the client has a working session within 3 s, though it had just begun another attempt at the sick one.
+// server is there instead the client has a working session within 5 s, though it had just begun another attempt at the sick one.
 func TestP09_ServerThatSaysNothingIsGivenUpFromTheStart(t *testing.T) {
 	t.Parallel()
 	p09ForEach(t, func(t *testing.T, illness []byte, timeout time.Duration) {
@@ -42,7 +43,7 @@ func TestP09_ServerThatSaysNothingIsGivenUpFromTheStart(t *testing.T) {
 }
 
 // A client with a session loses its connection and finds something in the server's place that accepts and says nothing, or four
-// bytes. Once the server is back the client has a working session within 3 s.
+// bytes. Once the server is back the client has a working session within 5 s.
 func TestP09_ServerThatSaysNothingIsGivenUpUnderASession(t *testing.T) {
 	t.Parallel()
 	p09ForEach(t, func(t *testing.T, illness []byte, timeout time.Duration) {
@@ -61,7 +62,7 @@ func TestP09_ServerThatSaysNothingIsGivenUpUnderASession(t *testing.T) {
 }
 
 // One of two servers accepts and says nothing, or four bytes, and the client tries it first: it has a working session with the
-// other one within 3 s.
+// other one within 5 s.
 func TestP09_ServerThatSaysNothingDoesNotHideTheOther(t *testing.T) {
 	t.Parallel()
 	p09ForEach(t, func(t *testing.T, illness []byte, timeout time.Duration) {
@@ -86,7 +87,7 @@ func p09ForEach(t *testing.T, do func(t *testing.T, illness []byte, timeout time
 }
 
 // The connection breaks whenever the client presents its credentials again after a reconnect, five times in a row and that three
-// times over: a working session, with the credentials, is there within 3 s of the last time.
+// times over: a working session, with the credentials, is there within 5 s of the last time.
 func TestP09_WriteFailureDuringTheResendOfCredentialsIsNoWedge(t *testing.T) {
 	t.Parallel()
 	dialer := &testzk.Frail{Dial: new(net.Dialer).DialContext, Break: func(conn net.Conn, _ []byte) error {

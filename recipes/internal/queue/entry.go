@@ -28,8 +28,8 @@ type NewNode struct {
 // Entered is what became of an Entry.
 type Entered struct {
 	Nodes []string
-	// Count are the directories as of the transaction, in the order of Entry.Count. One that must not be written is nil; all are if the answer was
-	// lost, or if there are others about.
+	// Count are the directories as of the transaction, in the order of Entry.Count. One that must not be written is nil; all are if the
+	// answer was lost, or if there are others about.
 	Count []*zk.Stat
 }
 
