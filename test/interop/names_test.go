@@ -94,6 +94,9 @@ func testNames(t *testing.T, f *fleet) {
 			t.Run(s.name+" of "+who.who, func(t *testing.T) {
 				t.Parallel()
 				seen := f.play(t, s, who)
+				if who == java { // it has no address to write where the machine's name cannot be resolved
+					seen = strings.ReplaceAll(seen, "ephemeral, data empty", "ephemeral, data <address>")
+				}
 				if same, err := os.ReadFile(goldenFile(s.name, docent)); err != nil || string(same) != seen {
 					requireFile(t, goldenFile(s.name, who), seen)
 				}
