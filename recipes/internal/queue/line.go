@@ -31,6 +31,7 @@ type Line struct {
 	rules  Rules
 	data   []byte
 	log    *zap.Logger
+	key    any
 }
 
 // What the names of kazoo's locks end in: of its Lock, and WriteLock, and of its ReadLock.
@@ -53,7 +54,10 @@ func (r Rules) all() []string { return slices.Concat(r.Block, r.Pass) }
 
 // NewLine makes a line at path, in which our nodes have the given data. It asks no server.
 func NewLine(client *framework.Client, path string, rules Rules, data []byte) *Line {
-	return &Line{Dir: NewDir(path), client: client, rules: rules, data: data, log: client.Logger().With(zap.String("path", path))}
+	return &Line{
+		Dir: NewDir(path), client: client, rules: rules, data: data, log: client.Logger().With(zap.String("path", path)),
+		key: lineKey{client.Key(path), strings.Join(rules.Block, " ")},
+	}
 }
 
 // Inner says that the line is in a directory that the recipe has made for itself, where nobody else keeps data: it may be written
@@ -65,7 +69,7 @@ func (l *Line) Inner() *Line {
 
 // Key identifies the line and what one is in it: whatever view of the connection the path is named through, and whatever the nodes are
 // named.
-func (l *Line) Key() any { return lineKey{l.client.Key(l.path), strings.Join(l.rules.Block, " ")} }
+func (l *Line) Key() any { return l.key }
 
 type lineKey struct {
 	path  any
