@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/go-zookeeper/zk"
@@ -93,13 +94,7 @@ func testNames(t *testing.T, f *fleet) {
 		for _, who := range []speaker{java, docent} {
 			t.Run(s.name+" of "+who.who, func(t *testing.T) {
 				t.Parallel()
-				seen := f.play(t, s, who)
-				if who == java { // it has no address to write where the machine's name cannot be resolved
-					seen = strings.ReplaceAll(seen, "ephemeral, data empty", "ephemeral, data <address>")
-				}
-				if same, err := os.ReadFile(goldenFile(s.name, docent)); err != nil || string(same) != seen {
-					requireFile(t, goldenFile(s.name, who), seen)
-				}
+				f.play(t, s, who)
 			})
 		}
 	}
@@ -120,15 +115,27 @@ func TestNodesAreCurators(t *testing.T) {
 	f := &fleet{programs: programs{"docent": docentProgram()}, peers: map[string]*peer{}, observer: testzk.ObserverOf(t, srv.Addr())}
 	f.peers["docent"] = f.start(t, "docent", srv.Addr(), calm, "none")
 	for _, s := range scenes {
-		t.Run(s.name, func(t *testing.T) { requireFile(t, goldenFile(s.name, docent), f.play(t, s, docent)) })
+		t.Run(s.name, func(t *testing.T) { f.play(t, s, docent) })
 	}
 }
 
-// play plays a scene, and returns what nodes there are at its end. Those who take part leave when the peer ends.
-func (f *fleet) play(t *testing.T, s scene, who speaker) string {
+// play plays a scene, and compares what nodes there are at its end, or soon after: whoever waits may have one still to make. A Curator that
+// does as docent does is fine. Those who take part leave when the peer ends.
+func (f *fleet) play(t *testing.T, s scene, who speaker) {
 	dir := newPath(t) + "-" + who.who
 	s.steps(&set{t, f, who, dir})
-	return f.draw(t, dir)
+	golden := []string{goldenFile(s.name, who), goldenFile(s.name, docent)}
+	var seen string
+	for end := time.Now().Add(patience / 10); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		seen = f.draw(t, dir)
+		if who == java { // it has no address to write where the machine's name cannot be resolved
+			seen = strings.ReplaceAll(seen, "ephemeral, data empty", "ephemeral, data <address>")
+		}
+		if slices.ContainsFunc(golden, func(file string) bool { have, err := os.ReadFile(file); return err == nil && string(have) == seen }) {
+			return
+		}
+	}
+	requireFile(t, golden[0], seen)
 }
 
 // draw is the tree below a path, a line for each node.

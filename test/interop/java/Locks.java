@@ -51,15 +51,7 @@ final class Locks {
         return pairs.computeIfAbsent(path, p -> new InterProcessReadWriteLock(client, p));
     }
 
-    private static boolean acquire(InterProcessLock lock, long ms) throws Exception {
-        if (ms >= 0) {
-            return lock.acquire(ms, TimeUnit.MILLISECONDS);
-        }
-        lock.acquire();
-        return true;
-    }
-
-    private static final class Plain implements Contended {
+    private static class Plain implements Contended {
         private final InterProcessLock lock;
 
         Plain(InterProcessLock lock) {
@@ -68,7 +60,11 @@ final class Locks {
 
         @Override
         public boolean acquire(long ms) throws Exception {
-            return Locks.acquire(lock, ms);
+            if (ms >= 0) {
+                return lock.acquire(ms, TimeUnit.MILLISECONDS);
+            }
+            lock.acquire();
+            return true;
         }
 
         @Override
@@ -77,21 +73,12 @@ final class Locks {
         }
     }
 
-    private static final class Mutex implements Contended {
+    private static final class Mutex extends Plain {
         private final InterProcessMutex lock;
 
         Mutex(InterProcessMutex lock) {
+            super(lock);
             this.lock = lock;
-        }
-
-        @Override
-        public boolean acquire(long ms) throws Exception {
-            return Locks.acquire(lock, ms);
-        }
-
-        @Override
-        public void release() throws Exception {
-            lock.release();
         }
 
         @Override
