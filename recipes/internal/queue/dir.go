@@ -92,7 +92,7 @@ func (d *Dir) written(stat *zk.Stat) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if stat == nil {
-		d.state.stale = !d.state.locked
+		d.state.stale = !d.state.locked && !d.inner // whose version nobody asks for
 		return
 	}
 	d.state.version = max(d.state.version, stat.Version)
