@@ -68,3 +68,40 @@ func TestFootingIsNeverSuspendedByTheEndOfItsSession(t *testing.T) {
 		asking.Wait()
 	}
 }
+
+// dependent counts how often it was told.
+type dependent struct{ told chan struct{} }
+
+func newDependent() *dependent { return &dependent{make(chan struct{}, 10)} }
+
+func (d *dependent) Gone() { d.told <- struct{}{} }
+
+func TestWhoStandsOnAFootingIsToldOnceThatItIsGone(t *testing.T) {
+	for policy, drops := range map[framework.LossPolicy]int{framework.UntilDeadline: 0, framework.Strict: 1} {
+		t.Run(policy.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t)
+				client := srv.Client("a")
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext), framework.WithLossPolicy(policy))
+				s := session(t, c)
+				first, stays, leaves := s.Footing(), newDependent(), newDependent()
+				require.True(t, first.Stand(stays))
+				require.True(t, first.Stand(leaves))
+				first.Leave(leaves)
+				client.Drop()
+				time.Sleep(time.Second)
+				require.Len(t, stays.told, drops)
+				later := newDependent()
+				require.True(t, s.Footing().Stand(later))
+				require.Equal(t, policy == framework.UntilDeadline, first.Stand(newDependent()), "on what is gone")
+				require.NoError(t, c.Close())
+				require.Len(t, stays.told, 1)
+				require.Len(t, later.told, 1, "Close waits for those who are told")
+				require.Empty(t, leaves.told)
+				require.False(t, first.Stand(stays))
+			})
+		})
+	}
+	require.False(t, framework.Footing{}.Stand(newDependent()))
+	framework.Footing{}.Leave(newDependent())
+}

@@ -44,6 +44,39 @@ func (s *Session) Footing() Footing {
 	return Footing{s.bound, s.bound.footing()}
 }
 
+// Dependent is who stands on a Footing.
+type Dependent interface {
+	// Gone is called once the footing is, on a goroutine that the end of the session waits for: it should return soon.
+	Gone()
+}
+
+// Stand has d told when the hold is over, false if it is: then nobody tells. Call Leave when d does not care any more.
+func (f Footing) Stand(d Dependent) bool {
+	if f.session == nil {
+		return false
+	}
+	s := f.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil || f.connection != nil && f.connection.Err() != nil {
+		return false
+	}
+	if s.standing == nil {
+		s.standing = map[Dependent]struct{}{}
+	}
+	s.standing[d] = struct{}{}
+	return true
+}
+
+// Leave undoes Stand. Gone may be on its way.
+func (f Footing) Leave(d Dependent) {
+	if f.session != nil {
+		f.session.mu.Lock()
+		defer f.session.mu.Unlock()
+		delete(f.session.standing, d)
+	}
+}
+
 // Gone is closed when the hold is over. A process that was paused may learn it from Err before.
 func (f Footing) Gone() <-chan struct{} {
 	switch {

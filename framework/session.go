@@ -91,16 +91,17 @@ type session struct {
 
 	mu       sync.Mutex
 	info     wire.Info
-	link     bool            // the driver has a connection with this session
-	links    int             // connections that are over
-	turns    int             // how many wait for the next one
-	accepted int             // credentials, by the server of the present one
-	admitted bool            // the credentials have been accepted, once
-	ground   context.Context // has ended while there is no connection, or the session is over
-	collapse func()          // ends ground
-	changed  chan struct{}   // closed, and replaced, whenever one of these changes
-	err      error           // why it is over
-	done     chan struct{}   // closed when err is set
+	link     bool                   // the driver has a connection with this session
+	links    int                    // connections that are over
+	turns    int                    // how many wait for the next one
+	accepted int                    // credentials, by the server of the present one
+	admitted bool                   // the credentials have been accepted, once
+	ground   context.Context        // has ended while there is no connection, or the session is over
+	collapse func()                 // ends ground
+	standing map[Dependent]struct{} // who is to be told that it is over
+	changed  chan struct{}          // closed, and replaced, whenever one of these changes
+	err      error                  // why it is over
+	done     chan struct{}          // closed when err is set
 }
 
 func newSession(c *core) *session {
@@ -220,8 +221,26 @@ func (s *session) setLink(link bool) {
 		s.ground, s.collapse = context.WithCancel(context.Background())
 	} else {
 		s.collapse()
+		if s.core.cfg.loss == Strict {
+			s.tell(nil)
+		}
 	}
 	s.touch()
+}
+
+// tell tells all who stand on what is over, and calls fns. It is called with mu held, and does so without.
+func (s *session) tell(fns []func()) {
+	told := s.standing
+	s.standing = nil
+	if len(told)+len(fns) == 0 {
+		return
+	}
+	s.tenants.Go(func() {
+		for d := range told {
+			d.Gone()
+		}
+		all(fns)
+	})
 }
 
 // usable reports whether the session has ever been what admit makes it.
@@ -262,9 +281,9 @@ func (s *session) end(reason error) {
 		return
 	}
 	s.err = reason
+	s.tell(s.hub.close()) // before anybody waits for the tenants
 	close(s.done)
 	s.collapse()
-	s.hub.close()
 	if s.admitted {
 		s.core.states.set(StateChange{State: Lost, Session: s.info.ID, Cause: reason, At: time.Now()})
 	}

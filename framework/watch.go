@@ -14,8 +14,10 @@ import (
 // watch the same thing in one session share one Watch. There is nothing to close: a Watch nobody waits for costs its place in
 // a table until it fires.
 type Watch struct {
+	hub   *hub
 	fired chan struct{}
 	kind  zk.EventType // set before fired is closed
+	then  []func()     // until then; guarded by the hub's mu
 }
 
 // Fired is closed when it is time to look again.
@@ -30,6 +32,14 @@ func (w *Watch) Event() zk.EventType {
 		return w.kind
 	default:
 		return 0
+	}
+}
+
+// Then calls fn when the watch fires, at once if it has. It is called where the servers' answers are read: it must not wait for
+// anything, nor use the client; Session.Go is for that. It is for recipes.
+func (w *Watch) Then(fn func()) {
+	if w.hub.when(w, fn) {
+		fn()
 	}
 }
 
@@ -80,36 +90,58 @@ func newHub() *hub {
 	return &hub{again: make(chan struct{}, 1), table: map[watchKey]*watched{}}
 }
 
+// when notes what to do when w fires. It returns whether that has happened.
+func (h *hub) when(w *Watch, fn func()) (fired bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if w.Event() != 0 {
+		return true
+	}
+	w.then = append(w.then, fn)
+	return false
+}
+
 // event fires what e concerns. It is called on the driver's goroutines.
 func (h *hub) event(e zk.Event) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	var then []func()
 	for _, kind := range concerns[e.Type] {
-		h.fire(watchKey{e.Path, kind}, e.Type)
+		then = append(then, h.fire(watchKey{e.Path, kind}, e.Type)...)
+	}
+	h.mu.Unlock()
+	all(then)
+}
+
+func all(fns []func()) {
+	for _, fn := range fns {
+		fn()
 	}
 }
 
-// fire is called with mu held.
-func (h *hub) fire(key watchKey, kind zk.EventType) {
+// fire is called with mu held. What it returns is to be called without.
+func (h *hub) fire(key watchKey, kind zk.EventType) (then []func()) {
 	w, there := h.table[key]
 	if !there {
-		return
+		return nil
 	}
 	delete(h.table, key)
 	if w.kind = kind; w.stale {
 		w.kind = zk.EventNotWatching // servers tell what was missed in no order, so that one must look
 	}
 	close(w.fired)
+	then, w.then = w.then, nil
+	return then
 }
 
-// close fires everything, for good.
-func (h *hub) close() {
+// close fires everything, for good. What it returns is still to be called.
+func (h *hub) close() (then []func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
 	for _, w := range h.inOrder() {
-		h.fire(w.key, zk.EventNotWatching)
+		then = append(then, h.fire(w.key, zk.EventNotWatching)...)
 	}
+	return then
 }
 
 // reconnecting comes before the driver sets its watches again.
@@ -136,7 +168,7 @@ func (h *hub) join(key watchKey) (w *watched, ask bool) {
 	w, there := h.table[key]
 	if !there {
 		h.made++
-		w = &watched{Watch: Watch{fired: make(chan struct{})}, key: key, number: h.made}
+		w = &watched{Watch: Watch{hub: h, fired: make(chan struct{})}, key: key, number: h.made}
 		if h.closed {
 			w.kind = zk.EventNotWatching
 			close(w.fired)
@@ -182,19 +214,24 @@ func (h *hub) inOrder() []*watched {
 
 // compare fires w if what a read shows now is not what w watches.
 func (h *hub) compare(key watchKey, w *watched, now int64) {
+	all(h.compared(key, w, now))
+}
+
+func (h *hub) compared(key watchKey, w *watched, now int64) (then []func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.table[key] != w:
 	case now == absent && w.seen != absent:
-		h.fire(key, zk.EventNodeDeleted)
+		return h.fire(key, zk.EventNodeDeleted)
 	case now != absent && w.seen == absent:
-		h.fire(key, zk.EventNodeCreated)
+		return h.fire(key, zk.EventNodeCreated)
 	case now > w.seen && key.kind == watchChildren:
-		h.fire(key, zk.EventNodeChildrenChanged)
+		return h.fire(key, zk.EventNodeChildrenChanged)
 	case now > w.seen:
-		h.fire(key, zk.EventNodeDataChanged)
+		return h.fire(key, zk.EventNodeDataChanged)
 	}
+	return nil
 }
 
 // reading is what a read shows of a node.

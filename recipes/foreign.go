@@ -24,16 +24,23 @@ type Foreign struct {
 // NewForeign makes a hold of a lock of another service. It ends with the client's session, too. Its token is 0, and it has no node. It is
 // for recipes.
 func NewForeign(f Foreign) *Hold {
-	t := newTenure(&f)
+	e := &foreign{f, make(chan struct{})}
+	t := newTenure(e)
 	h := t.newLevel()
-	if !f.Session.Go(func() { f.monitor(t) }) {
+	if !f.Session.Go(func() { e.monitor(t) }) {
 		t.check()
 	}
 	return h
 }
 
+// foreign is a Foreign as an estate.
+type foreign struct {
+	Foreign
+	over chan struct{} // closed when the tenure is
+}
+
 // monitor ends the tenure when the session or the other service does.
-func (f *Foreign) monitor(t *tenure) {
+func (f *foreign) monitor(t *tenure) {
 	for {
 		t.check()
 		var due <-chan time.Time
@@ -41,7 +48,7 @@ func (f *Foreign) monitor(t *tenure) {
 			due = time.After(left(f.Until()))
 		}
 		select {
-		case <-t.ctx.Done():
+		case <-f.over:
 			return
 		case <-f.Session.Done():
 		case <-f.Lost:
@@ -50,13 +57,14 @@ func (f *Foreign) monitor(t *tenure) {
 	}
 }
 
-func (f *Foreign) session() *framework.Session { return f.Session }
-func (f *Foreign) locks() []Lock               { return []Lock{{Path: f.Name}} }
-func (f *Foreign) paths() []string             { return nil }
-func (f *Foreign) parts() []*Hold              { return nil }
-func (f *Foreign) attend()                     {}
+func (f *foreign) session() *framework.Session { return f.Session }
+func (f *foreign) locks() []Lock               { return []Lock{{Path: f.Name}} }
+func (f *foreign) paths() []string             { return nil }
+func (f *foreign) parts() []*Hold              { return nil }
+func (f *foreign) attend()                     {}
+func (f *foreign) rest()                       { close(f.over) }
 
-func (f *Foreign) validUntil() time.Time {
+func (f *foreign) validUntil() time.Time {
 	until := f.Session.ValidUntil()
 	if f.Until != nil {
 		if theirs := f.Until(); theirs.Before(until) {
@@ -73,7 +81,7 @@ func left(until time.Time) time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
-func (f *Foreign) trouble() error {
+func (f *foreign) trouble() error {
 	switch {
 	case isClosed(f.Lost):
 		return fmt.Errorf("%w: %s", ErrForeignLost, f.Name)
@@ -84,7 +92,7 @@ func (f *Foreign) trouble() error {
 }
 
 // forsake gives back what the other service may still leave to us, in the background: nobody needs it any more.
-func (f *Foreign) forsake(reason error) {
+func (f *foreign) forsake(reason error) {
 	log := f.Client.Logger().With(zap.String("path", f.Name))
 	log.Warn("hold ended", zap.Error(reason))
 	f.Client.Go(func() {
@@ -95,7 +103,7 @@ func (f *Foreign) forsake(reason error) {
 }
 
 // giveUp does not wait any more once the client is closed, which ends all else that is under way, too.
-func (f *Foreign) giveUp() error {
+func (f *foreign) giveUp() error {
 	ctx, cancel := context.WithTimeout(context.Background(), f.Session.Timeout())
 	watched := make(chan struct{})
 	go func() {
@@ -114,8 +122,8 @@ func (f *Foreign) giveUp() error {
 }
 
 // carry does nothing: nobody knows what re-entry is over there.
-func (f *Foreign) carry(ctx context.Context, _ *Hold) context.Context { return ctx }
+func (f *foreign) carry(ctx context.Context, _ *Hold) context.Context { return ctx }
 
-func (f *Foreign) measure(held time.Duration, err error) {
+func (f *foreign) measure(held time.Duration, err error) {
 	measure(f.Client.Metrics(), framework.Labels{Recipe: "foreign", Path: f.Name}, held, err)
 }

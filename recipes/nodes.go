@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -43,17 +42,21 @@ type Node struct {
 
 // NewHold makes the first level of ownership of lock nodes. It is for recipes.
 func NewHold(g Grant) *Hold {
-	n := &nodes{Grant: g, wanted: make(chan struct{})}
-	t := newTenure(n)
-	h := t.newLevel()
-	for _, node := range g.Nodes {
+	n := &nodes{Grant: g, sentries: make([]sentry, len(g.Nodes))}
+	n.tenure = newTenure(n)
+	h := n.tenure.newLevel()
+	for i := range g.Nodes {
+		n.sentries[i].nodes, n.sentries[i].index = n, i
+	}
+	if !g.Footing.Stand(n) {
+		n.Gone()
+		return h
+	}
+	for i, node := range g.Nodes {
 		if wantedBack(node.Data) {
-			t.heed()
+			n.tenure.heed()
 		}
-		if !g.Session.Go(func() { n.monitor(t, node) }) {
-			t.check()
-			break
-		}
+		n.sentries[i].begin(node.Watch)
 	}
 	return h
 }
@@ -61,16 +64,31 @@ func NewHold(g Grant) *Hold {
 // nodes are lock nodes as an estate.
 type nodes struct {
 	Grant
-	wanted chan struct{} // closed by attend
-	once   sync.Once     // of wanted
+	tenure   *tenure
+	sentries []sentry // one for each node
 }
+
+// Gone ends the tenure.
+func (n *nodes) Gone() { n.tenure.check() }
 
 func (n *nodes) session() *framework.Session { return n.Session }
 func (n *nodes) locks() []Lock               { return n.Locks }
 func (n *nodes) parts() []*Hold              { return nil }
 func (n *nodes) validUntil() time.Time       { return n.Session.ValidUntil() }
 func (n *nodes) trouble() error              { return n.Footing.Err() }
-func (n *nodes) attend()                     { n.once.Do(func() { close(n.wanted) }) }
+
+func (n *nodes) attend() {
+	for i := range n.sentries {
+		n.sentries[i].wake()
+	}
+}
+
+func (n *nodes) rest() {
+	n.Footing.Leave(n)
+	for i := range n.sentries {
+		n.sentries[i].end()
+	}
+}
 
 func (n *nodes) paths() []string {
 	paths := make([]string, len(n.Nodes))
@@ -115,64 +133,6 @@ func (n *nodes) measure(held time.Duration, err error) {
 	for _, l := range n.Locks {
 		measure(n.Session.Metrics(), framework.Labels{Recipe: n.Recipe, Path: l.Path}, held, err)
 	}
-}
-
-const (
-	// watchAfter is how long a hold must last for its node to be watched unasked: most are over by then and save the request.
-	watchAfter = 100 * time.Millisecond
-	// watchAgain is the pause after a failed attempt to watch.
-	watchAgain = time.Second
-)
-
-// monitor ends the tenure when the session ends or the node is deleted, and notices requests to give the lock back.
-func (n *nodes) monitor(t *tenure, node Node) {
-	timer := time.NewTimer(watchAfter)
-	defer timer.Stop()
-	wanted := n.wanted
-	var fired <-chan struct{}
-	if node.Watch != nil {
-		fired = node.Watch.Fired()
-	}
-	for {
-		select {
-		case <-t.ctx.Done():
-			return
-		case <-n.Footing.Gone():
-			t.check()
-			return
-		case <-wanted:
-			wanted = nil
-		case <-timer.C:
-		case <-fired:
-		}
-		if fired != nil && !isClosed(fired) {
-			continue // it is being watched
-		}
-		if fired = n.look(t, node.Path); fired == nil {
-			timer.Reset(watchAgain)
-		}
-	}
-}
-
-// look reads the node with a watch and acts on what it sees. Nil means that the node is not watched.
-func (n *nodes) look(t *tenure, node string) (fired <-chan struct{}) {
-	ctx, stop := n.Footing.Bound(t.ctx)
-	defer stop()
-	data, stat, watch, err := n.Session.GetW(ctx, node)
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		t.end(&goneError{node: node})
-		return nil
-	case err != nil:
-		return nil
-	case stat.EphemeralOwner != n.Session.ID():
-		t.end(&goneError{node: node, owner: stat.EphemeralOwner})
-		return nil
-	}
-	if wantedBack(data) {
-		t.heed()
-	}
-	return watch.Fired()
 }
 
 func wantedBack(data []byte) bool { return string(data) == RevokeMessage }

@@ -149,6 +149,8 @@ func (p *parts) giveUp() error {
 // patience is for how long the parts of a hold are released one after another.
 const patience = 500 * time.Millisecond
 
+func (p *parts) rest() {}
+
 func (p *parts) attend() {
 	for _, h := range p.holds {
 		h.tenure.attend()

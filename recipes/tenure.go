@@ -12,8 +12,6 @@ import (
 type tenure struct {
 	estate
 	begun   time.Time
-	ctx     context.Context // ends with the tenure
-	over    context.CancelFunc
 	revoked chan struct{} // closed by heed
 
 	mu     sync.Mutex
@@ -39,6 +37,8 @@ type estate interface {
 	giveUp() error
 	// attend watches for requests to give the estate back, from now on.
 	attend()
+	// rest ends what watches over the estate, once, when the tenure is over. It is called with mu held.
+	rest()
 	// carry puts h into a context, for re-entry.
 	carry(ctx context.Context, h *Hold) context.Context
 	// measure tells of the end of a tenure, once: err is why it ended, or what became of its release.
@@ -46,9 +46,7 @@ type estate interface {
 }
 
 func newTenure(e estate) *tenure {
-	t := &tenure{estate: e, begun: time.Now(), revoked: make(chan struct{}), levels: map[*Hold]struct{}{}}
-	t.ctx, t.over = context.WithCancel(context.Background())
-	return t
+	return &tenure{estate: e, begun: time.Now(), revoked: make(chan struct{}), levels: map[*Hold]struct{}{}}
 }
 
 // newLevel is called with mu held, or before anybody else knows of t.
@@ -99,7 +97,7 @@ func (t *tenure) leave(h *Hold) (end ending, held time.Duration, err error) {
 		return passed, held, nil
 	}
 	t.err = ErrNotHeld
-	t.over()
+	t.rest()
 	return vacant, held, nil
 }
 
@@ -125,7 +123,7 @@ func (t *tenure) strike(reason error) (wholes []*tenure, first bool) {
 		return nil, false
 	}
 	t.err = reason
-	t.over()
+	t.rest()
 	for h := range t.levels {
 		if h.whole != nil {
 			wholes = append(wholes, h.whole)
