@@ -3,6 +3,7 @@
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SUITES      := ./framework/... ./recipes/...
 TEST        := go test -race -count=1 -timeout 10m
+MODULES     := contrib/otel test/bench
 MANY        := -p 4 # packages at a time: most of them wait most of the time
 NOSIM       := -skip '^TestSimulated' # they have servers of their own, whatever ZOOKEEPER says
 
@@ -14,7 +15,7 @@ SCHEDULES := 10000
 OFTEN     := 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-race test verify unit contrib acceptance acceptance-page seeds single ensemble chaos differential clients interop bench fix fuzz
+.PHONY: help deps deps-race test verify unit contrib acceptance acceptance-page seeds single ensemble chaos differential clients interop deps-bench bench bench-quick bench-server fix fuzz
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,7 +36,7 @@ unit: deps-race ## every test that needs no real server, but for acceptance; the
 	env -u ZOOKEEPER ZKTEST_SEEDS=25 $(TEST) $(MANY) $$(go list ./... | grep -v '/test/acceptance$$')
 
 contrib: deps-race ## the modules of their own: all that verify and unit do here
-	cd contrib/otel && go vet ./... && go run $(STATICCHECK) ./... && $(TEST) ./... && go mod tidy -diff
+	@for module in $(MODULES); do (set -ex; cd $$module; go vet ./...; go run $(STATICCHECK) ./...; $(TEST) ./...; go mod tidy -diff) || exit; done
 
 seeds: ## the simulations of the recipes with 1,000 seeds; 10,000 random schedules; 10,000 rounds; fewer as a part of make test
 	ZKTEST_SEEDS=$(SEEDS) go test -count=1 -timeout 10m -run '^TestSimulated' ./recipes/...
@@ -73,13 +74,22 @@ deps: ## install what is missing for all tests: ZooKeeper, a JDK, Curator, kazoo
 deps-race: ## install what is missing for the race detector: a C compiler (Debian)
 	@scripts/deps.sh race
 
-bench: deps ## how fast the in-process server is beside the real one
-	go run ./test/bench
+deps-bench: ## install what is missing for the benchmark: what the tests need, and etcd (Debian)
+	@scripts/deps.sh bench
+
+bench: deps-bench ## docent beside Curator, kazoo, the Go driver and etcd, in a quarter of an hour on a quiet machine; writes docs/benchmarks.md
+	cd test/bench && go run .
+
+bench-quick: deps-bench ## the same within two minutes; prints the table of targets, and writes nothing
+	cd test/bench && go run . -quick
+
+bench-server: deps ## how fast the in-process server is beside the real one
+	cd test/bench && go run ./server
 
 fix: ## mend what verify finds and can be mended
 	gofmt -w .
 	go mod tidy
-	cd contrib/otel && go mod tidy
+	for module in $(MODULES); do (cd $$module && go mod tidy) || exit; done
 
 fuzz: ## fuzz the parsers, a quarter of a minute each
 	@scripts/fuzz.sh 15s

@@ -1,9 +1,10 @@
 #!/bin/sh
 # Installs what is not there: the C compiler that Go's race detector needs and, unless the argument is "race", what the tests with real
-# servers need: ZooKeeper, a JDK, Curator and kazoo. On anything but Debian and its kin it only says what is missing.
+# servers need: ZooKeeper, a JDK, Curator and kazoo; with the argument "bench", etcd too if it can be had. On anything but Debian and its kin it only says what is missing.
 set -eu
 
 packages=
+optional=
 missing() { packages="$packages $1"; }
 
 # Debian's kazoo belongs to Debian's Python, which need not be the first in PATH.
@@ -22,16 +23,20 @@ if [ "${1:-}" != race ]; then
 	[ -e /usr/share/java/curator-recipes.jar ] || missing libcurator-recipes-java
 	has_kazoo || missing python3-kazoo
 fi
-[ -n "$packages" ] || exit 0
+[ "${1:-}" != bench ] || command -v etcd >/dev/null || optional=etcd-server
+[ -n "$packages$optional" ] || exit 0
 
 if ! command -v apt-get >/dev/null; then
+	[ -n "$packages" ] || exit 0
 	echo "missing, please install:$packages (instead of the package zookeeper, ZOOKEEPER_HOME may name a binary distribution)" >&2
 	exit 1
 fi
 root=
 [ "$(id -u)" -eq 0 ] || root=sudo
-echo "installing:$packages" >&2
+echo "installing:$packages $optional" >&2
 $root env DEBIAN_FRONTEND=noninteractive apt-get update -q
+install() { $root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"; }
 # shellcheck disable=SC2086 # a list of packages
-$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $packages
+[ -z "$packages" ] || install $packages
+[ -z "$optional" ] || install "$optional" || echo "without $optional: the benchmark leaves it out" >&2
 sync # or the servers of the tests wait for the disk

@@ -3,6 +3,7 @@
 package peers
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,74 +25,113 @@ var curatorJars = []string{
 // when the name of its main class is appended.
 func Java(t testing.TB, patterns ...string) []string {
 	t.Helper()
-	jars, classes := classPath(t), t.TempDir()
-	compile(t, patterns, jars, classes)
-	return append(VM(t), "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", join(append(jars, classes)))
+	classPath, err := Compile(t.TempDir(), patterns...)
+	require.NoError(t, err)
+	return append(VM(t), "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", classPath)
 }
 
 // VM is the command that runs Java, without a class path.
 func VM(t testing.TB) []string {
 	t.Helper()
-	return []string{requireProgram(t, "java", "default-jdk-headless"), "-XX:TieredStopAtLevel=1"}
+	java, err := program("java", jdk)
+	require.NoError(t, err)
+	return []string{java, "-XX:TieredStopAtLevel=1"}
 }
 
 // ZooKeeperJar is the jar of the server and of its command line client.
 func ZooKeeperJar(t testing.TB) string {
 	t.Helper()
-	return requireJar(t, "zookeeper.jar", "libzookeeper-java")
+	jar, err := jar("zookeeper.jar", "libzookeeper-java")
+	require.NoError(t, err)
+	return jar
 }
 
-// Python finds a Python that has kazoo. Debian's packages belong to Debian's Python, which need not be the first in PATH.
+// Python is FindPython for tests.
 func Python(t testing.TB) string {
 	t.Helper()
+	python, err := FindPython()
+	require.NoError(t, err)
+	return python
+}
+
+// FindPython finds a Python that has kazoo. Debian's packages belong to Debian's Python, which need not be the first in PATH.
+func FindPython() (string, error) {
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
 		if err := exec.Command(python, "-c", "import kazoo.client").Run(); err == nil {
-			return python
+			return python, nil
 		}
 	}
-	require.FailNow(t, "no python3 has kazoo: "+install("python3-kazoo"))
-	return ""
+	return "", errors.New("no python3 has kazoo: " + install("python3-kazoo"))
 }
 
-func compile(t testing.TB, patterns, jars []string, classes string) {
-	t.Helper()
-	javac := requireProgram(t, "javac", "default-jdk-headless")
-	args := []string{"-Xlint:all,-path,-processing", "-Werror", "-d", classes, "-cp", join(jars)}
+const jdk = "default-jdk-headless"
+
+// Compile compiles the Java files that match any of the patterns into a folder, and returns the class path to run them with.
+func Compile(classes string, patterns ...string) (classPath string, err error) {
+	path, err := jars()
+	if err != nil {
+		return "", err
+	}
+	javac, err := program("javac", jdk)
+	if err != nil {
+		return "", err
+	}
+	args := []string{"-Xlint:all,-path,-processing", "-Werror", "-d", classes, "-cp", join(path)}
 	for _, pattern := range patterns {
 		sources, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		require.NotEmpty(t, sources, pattern)
+		if err != nil {
+			return "", err
+		}
+		if len(sources) == 0 {
+			return "", fmt.Errorf("no file is %s", pattern)
+		}
 		args = append(args, sources...)
 	}
-	output, err := exec.Command(javac, args...).CombinedOutput()
-	require.NoError(t, err, "javac: %s", output)
+	if output, err := exec.Command(javac, args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("javac: %w: %s", err, output)
+	}
+	return join(append(path, classes)), nil
 }
 
-func classPath(t testing.TB) (found []string) {
-	t.Helper()
-	for _, jar := range curatorJars {
-		found = append(found, requireJar(t, jar, "libcurator-recipes-java"))
+// CuratorVersion is that of Compile's class path, empty if it is not known.
+func CuratorVersion() string {
+	named, _ := filepath.Glob(filepath.Join(jarFolder, "curator-recipes-*.jar"))
+	if len(named) == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(filepath.Base(named[0]), "curator-recipes-"), ".jar")
+}
+
+func jars() (found []string, err error) {
+	for _, name := range curatorJars {
+		file, err := jar(name, "libcurator-recipes-java")
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, file)
 	}
 	if backend := filepath.Join(jarFolder, "slf4j-simple.jar"); exists(backend) {
 		found = append(found, backend) // without one the client logs nothing
 	}
-	return found
+	return found, nil
 }
 
 func join(path []string) string { return strings.Join(path, string(os.PathListSeparator)) }
 
-func requireJar(t testing.TB, name, debianPackage string) string {
-	t.Helper()
-	jar := filepath.Join(jarFolder, name)
-	require.True(t, exists(jar), "there is no %s: %s", jar, install(debianPackage))
-	return jar
+func jar(name, debianPackage string) (string, error) {
+	file := filepath.Join(jarFolder, name)
+	if !exists(file) {
+		return "", fmt.Errorf("there is no %s: %s", file, install(debianPackage))
+	}
+	return file, nil
 }
 
-func requireProgram(t testing.TB, name, debianPackage string) string {
-	t.Helper()
-	program, err := exec.LookPath(name)
-	require.NoError(t, err, "%s is not installed: %s", name, install(debianPackage))
-	return program
+func program(name, debianPackage string) (string, error) {
+	file, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%s is not installed: %s: %w", name, install(debianPackage), err)
+	}
+	return file, nil
 }
 
 func install(debianPackage string) string {

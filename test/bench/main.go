@@ -1,11 +1,10 @@
-// Command bench compares the throughput of zktest with that of the real server, both on loopback TCP in one run on one machine.
+// Command bench measures docent beside its peers: the Go driver, Curator, kazoo and etcd, on the same real servers in the same run.
 //
-//	go run ./test/bench            # -rounds 7 -time 2s
+//	make bench          # within a quarter of an hour: writes docs/benchmarks.md and its plots
+//	make bench-quick    # within two minutes: prints the targets, and writes nothing
 //
-// A client creates a node and deletes it, over and over; each of the two counts as an operation. The servers take turns, and
-// the first round only warms them up. The real server has the setup of package ensemble, which does not wait for the disk, but may
-// compile its code fully and need not slow down clients that send a lot. The client and zktest share a process, and all share
-// the processors, so the numbers say something about each other and little about anything else.
+// Package peer says what peers are and do, package report what comes of it. The command runs in this folder. It does not fail because of a
+// target that is missed, or a peer that cannot be had.
 package main
 
 import (
@@ -16,98 +15,125 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
+
+	"github.com/docent-zk/docent/test/bench/peer"
+	"github.com/docent-zk/docent/test/bench/report"
 )
-
-// load is one way of using a server.
-type load struct {
-	name    string
-	clients int
-	window  int // requests in flight, of each client
-}
-
-var loads = []load{
-	{"1 client, 64 in flight", 1, 64},
-	{"32 clients, 64 in flight each", 32, 64},
-	{"1 client, 1 in flight", 1, 1},
-}
 
 func main() {
 	log.SetFlags(0)
-	rounds := flag.Int("rounds", 7, "how often each server is measured with each load")
-	long := flag.Duration("time", 2*time.Second, "how long each time")
-	profile := flag.String("profile", "", "measure zktest alone, and write a profile of the processors' use to this `file`")
+	quick := flag.Bool("quick", false, "measure for two minutes, and only print the targets")
+	rounds := flag.Int("rounds", 0, "how often each peer has its turn; 0 for what is usual")
+	long := flag.Duration("time", 0, "how long a turn is; 0 for what is usual")
+	only := flag.String("only", "", "measure only workloads whose names contain this")
+	docs := flag.String("docs", "../../docs", "the `folder` that the page is written to")
+	self := flag.String("peer", "", "be the peer of this `name`, for the command's own use")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
-	switch {
-	case *rounds < 1 || *long <= 0:
-		err = fmt.Errorf("%d rounds of %v: want at least one, and some time", *rounds, *long)
-	case *profile != "":
-		err = runProfiled(ctx, *rounds, *long, *profile)
-	default:
-		err = run(ctx, *rounds, *long)
+	if *self != "" {
+		signal.Ignore(os.Interrupt) // the one who drives us ends us
+		err = peer.Serve(context.Background(), *self, os.Stdin, os.Stdout)
+	} else {
+		err = bench(ctx, *quick, usual(*quick, *rounds, *long), *only, *docs)
 	}
 	if err != nil {
 		log.Fatalf("bench: %v", err)
 	}
 }
 
-// run compares the servers and prints what came of it.
-func run(ctx context.Context, rounds int, long time.Duration) (err error) {
-	theirs, err := startReal(ctx)
-	if err != nil {
-		return err
+// usual fills in what was not asked for.
+func usual(quick bool, rounds int, long time.Duration) effort {
+	e := effort{rounds: 7, few: 3, long: 300 * time.Millisecond, budget: 14 * time.Minute}
+	if quick {
+		e = effort{rounds: 3, few: 1, long: 100 * time.Millisecond, budget: 80 * time.Second}
 	}
-	defer func() { err = errors.Join(err, theirs.close()) }()
-	ours, err := startFake()
-	if err != nil {
-		return err
+	if rounds > 0 {
+		e.rounds = rounds
 	}
-	defer func() { err = errors.Join(err, ours.close()) }()
-	results, err := measure(ctx, []*server{theirs, ours}, rounds, long)
-	if err != nil {
-		return err
+	if long > 0 {
+		e.long = long
 	}
-	describe(os.Stdout)
-	report(os.Stdout, results)
-	return nil
+	return e
 }
 
-// result is what one load has shown: operations per second, by server and round.
-type result struct {
-	load
-	servers []*server
-	rates   [][]float64
-}
-
-// warmUp is how much longer the round lasts that does not count.
-const warmUp = 3
-
-// measure goes through all loads in every round. The servers take turns at being first; round 0 does not count.
-func measure(ctx context.Context, servers []*server, rounds int, long time.Duration) ([]result, error) {
-	results := make([]result, len(loads))
-	for i, l := range loads {
-		results[i] = result{l, servers, make([][]float64, len(servers))}
+func bench(ctx context.Context, quick bool, e effort, only, docs string) error {
+	began := time.Now()
+	c, err := muster(ctx)
+	if err != nil {
+		return err
 	}
-	for round := range rounds + 1 {
-		duration := long
-		if round == 0 {
-			duration = warmUp * long
+	defer c.dismiss()
+	r := &report.Report{Facts: describe(c), Settings: settings}
+	if quick {
+		r.Settings = settings[:1]
+	}
+	if r.Requests, err = exactRequests(ctx); err != nil {
+		return err
+	}
+	if r.Counts, err = countRequests(c.all); err != nil {
+		return err
+	}
+	for i := range r.Settings {
+		series, err := inSetting(ctx, c, &r.Settings[i], e, only, began)
+		if err != nil {
+			return err
 		}
-		for _, r := range results {
-			for i := range servers {
-				turn := (i + round) % len(servers)
-				rate, err := drive(ctx, servers[turn].addr, r.load, duration)
-				if err != nil {
-					return nil, fmt.Errorf("%s, %s: %w", servers[turn].name, r.name, err)
-				}
-				if round > 0 {
-					r.rates[turn] = append(r.rates[turn], rate)
-				}
+		r.Series = append(r.Series, series...)
+	}
+	show(r)
+	if quick || only != "" {
+		for _, s := range r.Settings {
+			for _, t := range r.Results(s.Name) {
+				log.Printf("\n%s, %s\n%s", s.Name, t.Title, t.Text())
 			}
 		}
+		return nil
 	}
-	return results, nil
+	return r.Write(docs)
+}
+
+// inSetting measures everything in one setting.
+func inSetting(ctx context.Context, c *crew, s *report.Setting, e effort, only string, began time.Time) (all []*report.Series, err error) {
+	b, err := build(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	m := &measurer{setting: s.Name, peers: c.all, place: b, effort: e}
+	var hold time.Duration
+	for _, w := range plan(*s) {
+		if !strings.Contains(w.name, only) {
+			continue
+		}
+		if time.Since(began) > e.budget {
+			log.Printf("%s, %s: left out, there is no time", s.Name, w.name)
+			continue
+		}
+		start := time.Now()
+		series, err := m.measure(ctx, w.holding(hold))
+		if err != nil {
+			return nil, err
+		}
+		log.Printf("%s, %s: %v", s.Name, w.name, time.Since(start).Round(100*time.Millisecond))
+		if w.name == "mutex" {
+			hold = time.Millisecond + 2*series[0].P50() // of the floor: longer than it takes to get in line
+		}
+		all = append(all, series...)
+	}
+	return all, nil
+}
+
+// show prints the targets.
+func show(r *report.Report) {
+	for _, f := range r.Facts {
+		fmt.Printf("%-10s %s\n", f.Name+":", f.Value)
+	}
+	for _, s := range r.Settings {
+		fmt.Printf("%-10s %s, in %s\n", s.Name+":", s.Title(), s.Dir)
+	}
+	fmt.Printf("\n%s", r.Targets().Text())
 }

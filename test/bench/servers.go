@@ -3,69 +3,235 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
+	"net/http"
 	"os"
-	"runtime/pprof"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/test/bench/report"
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// server is one that runs.
-type server struct {
-	name  string
-	addr  string
-	close func() error
+// settings are the servers that there are.
+var settings = []report.Setting{
+	{Name: "memory", Servers: 1},
+	{Name: "disk", Servers: 1, Fsync: true},
+	{Name: "memory-3", Servers: 3},
+	{Name: "disk-3", Servers: 3, Fsync: true},
+}
+
+// site is the servers of one setting.
+type site struct {
+	ensemble *ensemble.Ensemble
+	etcd     *exec.Cmd // nil if there is none
+	etcdAddr string
+	scratch  string
 }
 
 // fullCompiler undoes what package ensemble does to start faster. Java looks at this variable last.
 const fullCompiler = "-XX:TieredStopAtLevel=4"
 
-func startReal(ctx context.Context) (*server, error) {
+// build starts the servers of a setting. A server of etcd stands beside a single one, if it is installed.
+func build(ctx context.Context, s *report.Setting) (_ *site, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	sync := "no"
+	if s.Dir = memory(); s.Fsync {
+		s.Dir, sync = disk(), "yes"
+	}
+	b := &site{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.close())
+		}
+	}()
 	if err := os.Setenv("_JAVA_OPTIONS", fullCompiler); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	// More requests than that in flight, of all clients, and the server stops reading for a while.
-	e, err := ensemble.New(ctx, 1, ensemble.WithConfig("globalOutstandingLimit=100000"))
-	if err != nil {
+	if b.ensemble, err = inFolder(s.Dir, func() (*ensemble.Ensemble, error) {
+		return ensemble.New(ctx, s.Servers, ensemble.WithProperty("zookeeper.forceSync", sync))
+	}); err != nil {
 		return nil, err
 	}
-	return &server{name: "real server", addr: e.Servers()[0].Addr(), close: e.Close}, nil
+	if s.Servers == 1 {
+		if err := b.startEtcd(ctx, s.Dir); err != nil {
+			s.Absent = append(s.Absent, fmt.Sprintf("etcd: %v", err))
+		}
+	}
+	return b, nil
 }
 
-func startFake() (*server, error) {
-	s, err := zktest.New()
-	if err != nil {
-		return nil, err
+// inFolder lets fn have its temporary folders in another place.
+func inFolder[T any](dir string, fn func() (T, error)) (T, error) {
+	const variable = "TMPDIR"
+	before, there := os.LookupEnv(variable)
+	defer func() {
+		if there {
+			_ = os.Setenv(variable, before)
+		} else {
+			_ = os.Unsetenv(variable)
+		}
+	}()
+	if err := os.Setenv(variable, dir); err != nil {
+		var none T
+		return none, err
 	}
-	return &server{name: "zktest", addr: s.Addr(), close: func() error {
-		s.Close()
-		return nil
-	}}, nil
+	return fn()
 }
 
-// runProfiled shows where zktest's time goes, together with that of its clients.
-func runProfiled(ctx context.Context, rounds int, long time.Duration, file string) (err error) {
-	f, err := os.Create(file)
+// roomy is how much servers may write.
+const roomy = 4 << 30
+
+// memory is a folder that is no disk, where there is one that is large enough.
+func memory() string {
+	const shm = "/dev/shm"
+	if space(shm) >= roomy {
+		return shm
+	}
+	return os.TempDir()
+}
+
+// disk is a folder that outlives the machine being switched off.
+func disk() string {
+	const persistent = "/var/tmp"
+	if info, err := os.Stat(persistent); err == nil && info.IsDir() {
+		return persistent
+	}
+	return os.TempDir()
+}
+
+// space is how many bytes are free, 0 if that is not known.
+func space(dir string) int64 {
+	out, err := exec.Command("df", "-Pk", dir).Output()
+	if err != nil {
+		return 0
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	fields := strings.Fields(lines[len(lines)-1])
+	if len(fields) < 4 {
+		return 0
+	}
+	kib, _ := strconv.ParseInt(fields[3], 10, 64)
+	return kib << 10
+}
+
+func (b *site) startEtcd(ctx context.Context, dir string) error {
+	program, err := exec.LookPath("etcd")
+	if err != nil {
+		return errors.New("not installed: apt-get install etcd-server")
+	}
+	if b.scratch, err = os.MkdirTemp(dir, "docent-etcd-"); err != nil {
+		return err
+	}
+	ports, err := freePorts(2)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	fake, err := startFake()
+	b.etcdAddr = ports[0]
+	here, others := "http://"+ports[0], "http://"+ports[1]
+	cmd := exec.Command(program, "--data-dir", filepath.Join(b.scratch, "data"), "--log-level", "error",
+		"--listen-client-urls", here, "--advertise-client-urls", here, "--listen-peer-urls", others,
+		"--initial-advertise-peer-urls", others, "--initial-cluster", "default="+others)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	b.etcd = cmd
+	return healthy(ctx, here+"/health")
+}
+
+func freePorts(n int) (addrs []string, err error) {
+	for range n {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer listener.Close() // all together, so that they differ
+		addrs = append(addrs, listener.Addr().String())
+	}
+	return addrs, nil
+}
+
+// healthy waits until a server says that it is.
+func healthy(ctx context.Context, url string) error {
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err == nil {
+			_ = answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		if ctx.Err() != nil {
+			return errors.Join(ctx.Err(), err)
+		}
+		rest(ctx, 50*time.Millisecond)
+	}
+}
+
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+func (b *site) close() (err error) {
+	if b.ensemble != nil {
+		err = b.ensemble.Close()
+	}
+	if b.etcd != nil {
+		_ = b.etcd.Process.Kill()
+		_ = b.etcd.Wait()
+	}
+	if b.scratch != "" {
+		err = errors.Join(err, os.RemoveAll(b.scratch))
+	}
+	return err
+}
+
+func (b *site) servers(name string) string {
+	if name == "etcd" {
+		return b.etcdAddr
+	}
+	return b.ensemble.Connect()
+}
+
+// commits is the counter in the leader's last transaction id.
+func (b *site) commits(ctx context.Context, name string) (int64, error) {
+	if name == "etcd" {
+		return 0, nil
+	}
+	leader, err := b.ensemble.Leader(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	defer func() { err = errors.Join(err, fake.close()) }()
-	if err := pprof.StartCPUProfile(f); err != nil {
-		return err
-	}
-	results, err := measure(ctx, []*server{fake}, rounds, long)
-	pprof.StopCPUProfile()
+	answer, err := leader.Command(ctx, "srvr")
 	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(answer) {
+		if key, value, _ := strings.Cut(strings.TrimSpace(line), ": "); key == "Zxid" {
+			zxid, err := strconv.ParseInt(value, 0, 64)
+			return zxid & 0xffffffff, err
+		}
+	}
+	return 0, fmt.Errorf("no zxid in %q", answer)
+}
+
+func (b *site) kill() error { return b.ensemble.Servers()[0].Kill() }
+
+func (b *site) revive(ctx context.Context) error {
+	if err := b.ensemble.Servers()[0].Start(ctx); err != nil {
 		return err
 	}
-	report(os.Stdout, results)
-	return nil
+	return b.ensemble.WaitReady(ctx)
 }

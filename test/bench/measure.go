@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/docent-zk/docent/test/bench/peer"
+	"github.com/docent-zk/docent/test/bench/report"
+)
+
+// effort is how long everything may take.
+type effort struct {
+	rounds int           // that count; there is one more before them
+	few    int           // how many rounds there are at most of what takes long
+	long   time.Duration // of one run
+	budget time.Duration // after which nothing more begins
+}
+
+// warmUp is how much longer the round is that does not count: what Java compiles, it compiles then.
+const warmUp = 3
+
+// place is where peers work: the servers of one setting.
+type place interface {
+	// servers are the addresses for a peer; empty if there are none for it.
+	servers(peer string) string
+	// commits is how many transactions there have been; 0 where that cannot be known for the peer.
+	commits(ctx context.Context, peer string) (int64, error)
+	// kill kills the server, and revive starts it again, and returns when it serves.
+	kill() error
+	revive(ctx context.Context) error
+}
+
+// measurer measures peers in one setting.
+type measurer struct {
+	setting string
+	peers   map[string]contender
+	place   place
+	effort  effort
+}
+
+// measure lets the peers of a workload take turns, round by round: A B C, B C A, ... The first round only warms up.
+func (m *measurer) measure(ctx context.Context, w workload) ([]*report.Series, error) {
+	all, opened := make([]*report.Series, len(w.entries)), make([]bool, len(w.entries))
+	for i, e := range w.entries {
+		all[i] = &report.Series{Setting: m.setting, Workload: w.name, Label: e.label}
+		if !w.alone {
+			err := m.open(w, e)
+			opened[i] = err == nil
+			m.note(all[i], err)
+		}
+	}
+	for round := range 1 + m.rounds(w) {
+		for i := range w.entries {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			turn := (i + round) % len(w.entries)
+			if all[turn].Trouble == "" {
+				m.note(all[turn], m.turn(ctx, w, w.entries[turn], round, all[turn]))
+			}
+		}
+	}
+	for i, e := range w.entries {
+		if opened[i] {
+			m.note(all[i], m.peers[e.peer].close(e.label))
+		}
+	}
+	return all, nil
+}
+
+// rounds are those after the first, which counts where there are only few.
+func (m *measurer) rounds(w workload) int {
+	if w.once > 0 {
+		return min(w.once, m.effort.few) - 1
+	}
+	return m.effort.rounds
+}
+
+// note remembers what is wrong with a peer, which then has no further turns.
+func (m *measurer) note(s *report.Series, err error) {
+	if err == nil || s.Trouble != "" {
+		return
+	}
+	s.Trouble = err.Error()
+	if !errors.Is(err, errUnsupported) && !errors.Is(err, errAbsent) {
+		log.Printf("%s, %s, %s: %v", s.Setting, s.Workload, s.Label, err)
+	}
+}
+
+var errAbsent = errors.New("not there")
+
+func (m *measurer) open(w workload, e entry) error {
+	job := e.job
+	job.Servers, job.Path = m.place.servers(e.peer), fmt.Sprintf("/bench/%s/%s", w.name, e.label)
+	if m.peers[e.peer] == nil || job.Servers == "" {
+		return errAbsent
+	}
+	return m.peers[e.peer].open(e.label, job)
+}
+
+// turn is one run of one peer.
+func (m *measurer) turn(ctx context.Context, w workload, e entry, round int, s *report.Series) (err error) {
+	if w.alone {
+		if err := m.open(w, e); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, m.peers[e.peer].close(e.label)) }()
+	}
+	long := m.effort.long
+	if round == 0 && w.once == 0 {
+		long *= warmUp
+	}
+	r, err := m.run(ctx, w, e, long)
+	if err != nil {
+		return err
+	}
+	if round > 0 || w.once > 0 {
+		s.Rounds = append(s.Rounds, r)
+	}
+	return nil
+}
+
+// run is an error if the peer has not done what it is there for.
+func (m *measurer) run(ctx context.Context, w workload, e entry, long time.Duration) (peer.Result, error) {
+	before, err := m.place.commits(ctx, e.peer)
+	if err != nil {
+		return peer.Result{}, err
+	}
+	r, err := m.under(ctx, w, func() (peer.Result, error) { return m.peers[e.peer].run(e.label, long) })
+	if err != nil {
+		return r, err
+	}
+	after, err := m.place.commits(ctx, e.peer)
+	switch committed := after - before; {
+	case err != nil:
+		return r, err
+	case r.Ops == 0 || r.Took <= 0:
+		return r, errors.New("did nothing")
+	case r.Overlaps > 0:
+		return r, fmt.Errorf("%d times two were in a lock at once", r.Overlaps)
+	case before > 0 && committed < int64(w.commits)*r.Ops:
+		return r, fmt.Errorf("tells of %d operations, and the servers of %d transactions", r.Ops, committed)
+	}
+	return r, nil
+}
+
+// under runs something while the server has whatever the workload has for it.
+func (m *measurer) under(ctx context.Context, w workload, run func() (peer.Result, error)) (peer.Result, error) {
+	if !w.storm {
+		return run()
+	}
+	if err := m.place.kill(); err != nil {
+		return peer.Result{}, err
+	}
+	back := make(chan error, 1)
+	go func() { back <- m.place.revive(ctx) }()
+	r, err := run()
+	return r, errors.Join(err, <-back)
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/test/bench/hist"
+	"github.com/docent-zk/docent/test/bench/peer"
+	"github.com/docent-zk/docent/test/bench/report"
+)
+
+// stage is fake peers and servers, and what has happened to them.
+type stage struct {
+	happened []string
+	zxid     int64
+}
+
+func (s *stage) note(format string, args ...any) {
+	s.happened = append(s.happened, fmt.Sprintf(format, args...))
+}
+
+func (s *stage) servers(string) string                          { return "somewhere" }
+func (s *stage) commits(context.Context, string) (int64, error) { return s.zxid, nil }
+func (s *stage) kill() error                                    { s.note("kill"); return nil }
+func (s *stage) revive(context.Context) error                   { return nil }
+
+// actor is a fake peer.
+type actor struct {
+	*stage
+	perOp    int64 // transactions
+	result   peer.Result
+	refusal  error // to open
+	accident error // while it runs
+}
+
+func (a *actor) open(job string, _ peer.Job) error {
+	a.note("open %s", job)
+	return a.refusal
+}
+
+func (a *actor) close(job string) error {
+	a.note("close %s", job)
+	return nil
+}
+
+func (a *actor) run(job string, long time.Duration) (peer.Result, error) {
+	a.note("%s %v", job, long)
+	a.zxid += a.perOp * a.result.Ops
+	return a.result, a.accident
+}
+
+func did(ops int64) peer.Result {
+	r := peer.Result{Ops: ops, Took: time.Second, Latencies: &hist.Histogram{}}
+	for range ops {
+		r.Latencies.Record(time.Millisecond)
+	}
+	return r
+}
+
+// perform measures the actors, in the order of their names.
+func perform(t *testing.T, s *stage, w workload, actors map[string]*actor, order ...string) map[string]*report.Series {
+	t.Helper()
+	m := &measurer{setting: "stage", peers: map[string]contender{}, place: s, effort: effort{rounds: 2, few: 1, long: time.Second}}
+	for _, name := range order {
+		if a := actors[name]; a != nil {
+			a.stage = s
+			m.peers[name] = a
+		}
+		w.entries = append(w.entries, alone(name, peer.Job{}))
+	}
+	all, err := m.measure(t.Context(), w)
+	require.NoError(t, err)
+	found := map[string]*report.Series{}
+	for _, one := range all {
+		found[one.Label] = one
+	}
+	return found
+}
+
+func TestPeersTakeTurnsAndTheFirstRoundDoesNotCount(t *testing.T) {
+	s := &stage{zxid: 1}
+	found := perform(t, s, workload{commits: 2}, map[string]*actor{
+		"a": {perOp: 2, result: did(1)}, "b": {perOp: 2, result: did(2)}, "c": {perOp: 2, result: did(3)},
+	}, "a", "b", "c")
+	require.Equal(t, []string{
+		"open a", "open b", "open c",
+		"a 3s", "b 3s", "c 3s",
+		"b 1s", "c 1s", "a 1s",
+		"c 1s", "a 1s", "b 1s",
+		"close a", "close b", "close c",
+	}, s.happened)
+	for _, one := range found {
+		require.Len(t, one.Rounds, 2)
+		require.Empty(t, one.Trouble)
+	}
+}
+
+func TestPeerThatDoesNotDoItsPartIsReported(t *testing.T) {
+	overlapping := did(5)
+	overlapping.Overlaps = 1
+	s := &stage{zxid: 1}
+	found := perform(t, s, workload{commits: 2}, map[string]*actor{
+		"good":        {perOp: 2, result: did(5)},
+		"idle":        {result: did(0)},
+		"boastful":    {perOp: 1, result: did(5)},
+		"broken":      {perOp: 2, result: overlapping},
+		"dying":       {perOp: 2, result: did(5), accident: errors.New("dead")},
+		"unsupported": {refusal: errUnsupported},
+	}, "idle", "boastful", "broken", "dying", "unsupported", "absent", "good")
+	for name, trouble := range map[string]string{
+		"idle": "did nothing", "boastful": "tells of 5 operations, and the servers of 5 transactions",
+		"broken": "1 times two were in a lock at once", "dying": "dead", "unsupported": "not supported", "absent": "not there",
+	} {
+		require.Equal(t, trouble, found[name].Trouble, name)
+		require.Empty(t, found[name].Rounds, name)
+	}
+	require.Len(t, found["good"].Rounds, 2, "the others' trouble is not that of all")
+	require.Empty(t, found["good"].Trouble)
+}
+
+func TestWhatTakesLongIsDoneAFewTimesAndCounts(t *testing.T) {
+	s := &stage{}
+	found := perform(t, s, workload{once: 3, alone: true, storm: true}, map[string]*actor{"a": {result: did(1)}, "b": {result: did(1)}}, "a", "b")
+	require.Equal(t, []string{"open a", "kill", "a 1s", "close a", "open b", "kill", "b 1s", "close b"}, s.happened)
+	require.Len(t, found["a"].Rounds, 1)
+}
+
+func TestInterruptionEndsMeasuring(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := &stage{}
+	m := &measurer{peers: map[string]contender{"a": &actor{stage: s, result: did(1)}}, place: s, effort: effort{rounds: 1}}
+	_, err := m.measure(ctx, workload{entries: []entry{alone("a", peer.Job{})}})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestEverySettingMeasuresTheMutexFirst(t *testing.T) {
+	for _, s := range settings {
+		require.Equal(t, "mutex", plan(s)[0].name, "the time for which others hold locks is made from it")
+		require.Equal(t, "floor", plan(s)[0].entries[0].label)
+	}
+}
+
+func TestOnlyHandOversHoldTheirLocks(t *testing.T) {
+	for _, w := range plan(settings[0]) {
+		for _, e := range w.holding(time.Second).entries {
+			require.Equal(t, w.name == report.Handover(2) || w.name == report.Handover(16), e.job.Hold > 0, w.name)
+		}
+	}
+}
+
+func TestAcquireAndReleaseAreOneRequestEachAndAHandOverNone(t *testing.T) {
+	r, err := exactRequests(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, report.Requests{Acquire: 1, Release: 1, HandOver: 0}, r)
+}

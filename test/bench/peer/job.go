@@ -1,0 +1,105 @@
+package peer
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/docent-zk/docent/test/bench/hist"
+)
+
+// Job is a workload with its parameters. All peers, in whatever language, do the same for it.
+type Job struct {
+	Name    string `word:"job"`     // loop, watch, queue, held, waiting, storm: see the files of these names
+	Servers string `word:"servers"` // addresses, with commas between
+	Path    string `word:"path"`    // below which the job has its nodes; nobody else has any there
+	Kind    string `word:"kind"`    // of lock: mutex, read, write, semaphore, semaphore-mutex, multi, handoff, mixed
+	Clients int    `word:"clients"` // sessions
+	Threads int    `word:"threads"` // or goroutines, of each client; or how many locks or waiters, where the job is about that
+	Shared  bool   `word:"shared"`  // all threads want one lock, rather than each its own
+	Hold    int    `word:"hold"`    // how long a lock is held, in microseconds
+}
+
+// String is the job as a peer is told it: such as "job=loop kind=mutex". What is zero is left out. ParseJob reads it.
+func (j Job) String() string {
+	var words []string
+	values := reflect.ValueOf(j)
+	for i := range values.NumField() {
+		if value := values.Field(i); !value.IsZero() {
+			words = append(words, fmt.Sprintf("%s=%v", values.Type().Field(i).Tag.Get("word"), value))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// Result is what a peer has measured in one run of a job.
+type Result struct {
+	Ops       int64           // how often a lock was acquired and released
+	Took      time.Duration   // for all of them
+	Overlaps  int64           // how often somebody found somebody else in a lock that only one may hold
+	Latencies *hist.Histogram // how long what the job is about took each time
+	Figures   map[string]float64
+}
+
+func (r Result) String() string {
+	words := []string{fmt.Sprintf("ops=%d nanos=%d overlaps=%d hist=%v", r.Ops, r.Took, r.Overlaps, r.Latencies)}
+	for name, value := range r.Figures {
+		words = append(words, fmt.Sprintf("%s=%g", name, value))
+	}
+	return strings.Join(words, " ")
+}
+
+// pairs are the words of a line, each a key and a value.
+func pairs(words string) map[string]string {
+	all := map[string]string{}
+	for word := range strings.FieldsSeq(words) {
+		key, value, _ := strings.Cut(word, "=")
+		all[key] = value
+	}
+	return all
+}
+
+// ParseJob reads what Job.String has written.
+func ParseJob(words string) (j Job, err error) {
+	all := pairs(words)
+	number := func(key string) (n int) {
+		if err == nil && all[key] != "" {
+			n, err = strconv.Atoi(all[key])
+		}
+		return n
+	}
+	j = Job{
+		Name: all["job"], Servers: all["servers"], Path: all["path"], Kind: all["kind"], Shared: all["shared"] == "true",
+		Clients: number("clients"), Threads: number("threads"), Hold: number("hold"),
+	}
+	return j, err
+}
+
+// ParseResult reads what Result.String has written.
+func ParseResult(words string) (Result, error) {
+	r := Result{Figures: map[string]float64{}}
+	for key, value := range pairs(words) {
+		if key == "hist" {
+			var err error
+			if r.Latencies, err = hist.Parse(value); err != nil {
+				return Result{}, err
+			}
+			continue
+		}
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return Result{}, fmt.Errorf("result: %s: %w", key, err)
+		}
+		r.Figures[key] = n
+	}
+	if r.Latencies == nil {
+		return Result{}, fmt.Errorf("result without latencies: %q", words)
+	}
+	r.Ops, r.Took, r.Overlaps = int64(r.Figures["ops"]), time.Duration(r.Figures["nanos"]), int64(r.Figures["overlaps"])
+	for _, name := range []string{"ops", "nanos", "overlaps"} {
+		delete(r.Figures, name)
+	}
+	return r, nil
+}

@@ -1,0 +1,140 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/docent-zk/docent/test/bench/hist"
+)
+
+// queue lets many threads of one client wait for one lock, and then the lock go through all their hands. The time is that of passing it on;
+// a line is as long as the job says for those hand-overs only that are the first twentieth, and their latencies are those that count.
+type queue struct {
+	job    Job
+	client client
+	locks  []lock
+}
+
+// counted is which part of the hand-overs happens in a line that is about as long as at the beginning.
+func (q *queue) counted() int { return max(len(q.locks)/20, 10) }
+
+func newQueue(ctx context.Context, s system, job Job) (running, error) {
+	c, err := s.connect(ctx, job.Servers)
+	if err != nil {
+		return nil, err
+	}
+	q := &queue{job: job, client: c}
+	for range job.Threads + 1 {
+		one, err := c.lock(job.Kind, job.Path)
+		if err != nil {
+			c.close()
+			return nil, err
+		}
+		q.locks = append(q.locks, one)
+	}
+	return q, nil
+}
+
+func (q *queue) close() { q.client.close() }
+
+// run fills and drains the line, again while there is time.
+func (q *queue) run(ctx context.Context, long time.Duration) (Result, error) {
+	r := Result{Latencies: &hist.Histogram{}, Figures: map[string]float64{}}
+	for began := time.Now(); r.Ops == 0 || time.Since(began) < long; {
+		if err := q.once(ctx, &r); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+func (q *queue) once(ctx context.Context, r *Result) error {
+	if err := q.locks[0].acquire(ctx); err != nil {
+		return err
+	}
+	empty := steady()
+	var left, turn atomic.Int64 // when release was called the last time, and how often the lock was handed over
+	began := time.Now()
+	errs := make([]error, len(q.locks))
+	var waiting sync.WaitGroup
+	for i, one := range q.locks[1:] {
+		waiting.Go(func() {
+			if errs[i] = one.acquire(ctx); errs[i] != nil {
+				return
+			}
+			now := time.Since(began)
+			if turn.Add(1) <= int64(q.counted()) { // one at a time
+				r.Latencies.Record(now - time.Duration(left.Load()))
+			}
+			left.Store(int64(time.Since(began)))
+			errs[i] = one.release()
+		})
+	}
+	if err := filled(ctx, q.client, q.job.Path, len(q.locks)); err != nil {
+		return err
+	}
+	r.Figures["fill"] = time.Since(began).Seconds()
+	r.Figures["heap"] = float64(steady().heap-empty.heap) / float64(len(q.locks))
+	start := time.Now()
+	left.Store(int64(time.Since(began)))
+	err := q.locks[0].release()
+	waiting.Wait()
+	r.Took += time.Since(start)
+	r.Ops += int64(len(q.locks) - 1)
+	return errors.Join(append(errs, err)...)
+}
+
+// roundTrips is more than anybody needs who has a node already, until it does nothing but wait.
+const roundTrips = 20
+
+// filled waits until n are in line and have nothing more to do than to wait.
+func filled(ctx context.Context, c client, path string, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for behind := 0; behind < roundTrips; {
+		there, err := c.children(ctx, path)
+		if err != nil {
+			return err
+		}
+		if there < n {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		behind++ // what one connection asks is answered in its order, so each of these is after what they had asked by then
+	}
+	return nil
+}
+
+// footprint is what a process takes.
+type footprint struct {
+	heap       uint64 // bytes
+	stack      uint64 // bytes
+	goroutines int
+}
+
+func weigh() footprint {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what the first has left in pools
+	runtime.ReadMemStats(&m)
+	return footprint{m.HeapAlloc, m.StackInuse, runtime.NumGoroutine()}
+}
+
+// steady is what the process takes once that no longer changes.
+func steady() footprint {
+	before := weigh()
+	for range 50 {
+		time.Sleep(50 * time.Millisecond)
+		now := weigh()
+		change := max(before.heap, now.heap) - min(before.heap, now.heap)
+		if before.goroutines == now.goroutines && change < now.heap/200 {
+			return now
+		}
+		before = now
+	}
+	return before
+}

@@ -1,0 +1,119 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/docent-zk/docent/test/bench/hist"
+)
+
+// Target is what docent is to reach.
+type Target struct {
+	Workload string
+	Text     string
+	limit    float64
+	atLeast  bool // or else at most
+	unit     string
+	value    func(r *Report, setting string) (float64, bool)
+}
+
+// Met reports whether a value is good enough.
+func (t Target) Met(value float64) bool {
+	if t.atLeast {
+		return value >= t.limit
+	}
+	return value <= t.limit
+}
+
+// Bound is the target as text.
+func (t Target) Bound() string {
+	sign := "≤"
+	if t.atLeast {
+		sign = "≥"
+	}
+	return sign + " " + t.show(t.limit)
+}
+
+func (t Target) show(value float64) string {
+	switch {
+	case value >= 1e5:
+		return fmt.Sprintf("%.0fk%s", value/1e3, t.unit)
+	case value >= 100:
+		return fmt.Sprintf("%.0f%s", value, t.unit)
+	case t.unit != times && value == math.Trunc(value):
+		return fmt.Sprintf("%.0f%s", value, t.unit)
+	}
+	return fmt.Sprintf("%.2f%s", value, t.unit)
+}
+
+const times = " ×"
+
+// latency compares the medians of docent's latencies with another's, at most.
+func latency(workload, title, docent, other string, limit float64) Target {
+	return Target{title, "p50 / " + other, limit, false, times, ratio(workload, docent, other, median)}
+}
+
+// speed compares operations per second with another's, at least.
+func speed(workload, title, docent, other string, limit float64) Target {
+	return Target{title, "throughput / " + other, limit, true, times, ratio(workload, docent, other, throughput)}
+}
+
+func ratio(workload, a, b string, m measure) func(*Report, string) (float64, bool) {
+	return func(r *Report, setting string) (float64, bool) {
+		all := ratios(r.find(setting, workload, a), r.find(setting, workload, b), m)
+		return hist.Median(all), len(all) > 0
+	}
+}
+
+// number is one that a peer has measured by itself.
+func number(workload, label string, m measure) func(*Report, string) (float64, bool) {
+	return func(r *Report, setting string) (float64, bool) {
+		s := r.find(setting, workload, label)
+		if s == nil {
+			return 0, false
+		}
+		return s.middle(m), true
+	}
+}
+
+// exact is one that does not depend on servers.
+func exact(of func(Requests) int) func(*Report, string) (float64, bool) {
+	return func(r *Report, setting string) (float64, bool) {
+		return float64(of(r.Requests)), setting == r.Settings[0].Name && r.Requests.Acquire > 0
+	}
+}
+
+const (
+	kib    = 1024
+	bytes  = " B"
+	perSec = "/s"
+)
+
+// Targets are all of them.
+var Targets = []Target{
+	latency("mutex", "mutex, uncontended", "docent", "floor", 1.10),
+	speed("mutex", "mutex, uncontended", "docent", "curator", 1.5),
+	latency("read", "read side, uncontended", "docent", "floor", 1.15),
+	latency("write", "write side, uncontended", "docent", "floor", 1.15),
+	speed("semaphore", "semaphore, uncontended", "docent", "curator", 3.5),
+	speed("semaphore-mutex", "semaphore mutex, uncontended", "docent", "curator", 3.5),
+	speed("multi", "multi-lock of 10", "docent", "curator", 12),
+	speed(Distinct, "32 distinct locks, one client", "docent", "floor", 0.9),
+	speed(Distinct, "32 distinct locks, one client", "docent", "curator", 1.4),
+	latency(Handover(2), "hand-over, 2 clients", "docent", "floor", 1.2),
+	latency(Handover(16), "hand-over, 16 clients", "docent", "floor", 1.2),
+	speed(Contended(2), "one lock, 2 clients", "docent", "curator", 1.6),
+	speed(Contended(16), "one lock, 16 clients", "docent", "curator", 1.6),
+	speed(Queue, "500 waiters on one client", QueueOf("docent", 500), QueueOf("curator", 500), 2),
+	{"5,000 waiters on one client", "p50 of a hand-over / with 50 waiters", 1.3, false, times,
+		ratio(Queue, QueueOf("docent", 5000), QueueOf("docent", 50), median)},
+	{"one waiting acquire", "heap", 4 * kib, false, bytes, number(Waiting, "docent", figure("heap"))},
+	{"one waiting acquire", "goroutines, the caller's included", 2, false, "", number(Waiting, "docent", figure("goroutines"))},
+	{"requests", "to acquire, uncontended", 1, false, "", exact(func(r Requests) int { return r.Acquire })},
+	{"requests", "to release", 1, false, "", exact(func(r Requests) int { return r.Release })},
+	{"requests", "of the next holder at a hand-over", 0, false, "", exact(func(r Requests) int { return r.HandOver })},
+	{"hand-off in process, 16 goroutines", "throughput", 200_000, true, perSec, number(Local, "docent", throughput)},
+	speed(Local, "hand-off in process, 16 goroutines", "docent", "curator", 100),
+	{"10,000 held locks", "heap of each", 2 * kib, false, bytes, number(Held, "docent", figure("heap"))},
+	{"10,000 held locks", "goroutines of each", 0, false, "", number(Held, "docent", figure("goroutines"))},
+}

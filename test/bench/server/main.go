@@ -1,0 +1,113 @@
+// Command bench compares the throughput of zktest with that of the real server, both on loopback TCP in one run on one machine.
+//
+//	go run ./test/bench            # -rounds 7 -time 2s
+//
+// A client creates a node and deletes it, over and over; each of the two counts as an operation. The servers take turns, and
+// the first round only warms them up. The real server has the setup of package ensemble, which does not wait for the disk, but may
+// compile its code fully and need not slow down clients that send a lot. The client and zktest share a process, and all share
+// the processors, so the numbers say something about each other and little about anything else.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"time"
+)
+
+// load is one way of using a server.
+type load struct {
+	name    string
+	clients int
+	window  int // requests in flight, of each client
+}
+
+var loads = []load{
+	{"1 client, 64 in flight", 1, 64},
+	{"32 clients, 64 in flight each", 32, 64},
+	{"1 client, 1 in flight", 1, 1},
+}
+
+func main() {
+	log.SetFlags(0)
+	rounds := flag.Int("rounds", 7, "how often each server is measured with each load")
+	long := flag.Duration("time", 2*time.Second, "how long each time")
+	profile := flag.String("profile", "", "measure zktest alone, and write a profile of the processors' use to this `file`")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var err error
+	switch {
+	case *rounds < 1 || *long <= 0:
+		err = fmt.Errorf("%d rounds of %v: want at least one, and some time", *rounds, *long)
+	case *profile != "":
+		err = runProfiled(ctx, *rounds, *long, *profile)
+	default:
+		err = run(ctx, *rounds, *long)
+	}
+	if err != nil {
+		log.Fatalf("bench: %v", err)
+	}
+}
+
+// run compares the servers and prints what came of it.
+func run(ctx context.Context, rounds int, long time.Duration) (err error) {
+	theirs, err := startReal(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, theirs.close()) }()
+	ours, err := startFake()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ours.close()) }()
+	results, err := measure(ctx, []*server{theirs, ours}, rounds, long)
+	if err != nil {
+		return err
+	}
+	describe(os.Stdout)
+	report(os.Stdout, results)
+	return nil
+}
+
+// result is what one load has shown: operations per second, by server and round.
+type result struct {
+	load
+	servers []*server
+	rates   [][]float64
+}
+
+// warmUp is how much longer the round lasts that does not count.
+const warmUp = 3
+
+// measure goes through all loads in every round. The servers take turns at being first; round 0 does not count.
+func measure(ctx context.Context, servers []*server, rounds int, long time.Duration) ([]result, error) {
+	results := make([]result, len(loads))
+	for i, l := range loads {
+		results[i] = result{l, servers, make([][]float64, len(servers))}
+	}
+	for round := range rounds + 1 {
+		duration := long
+		if round == 0 {
+			duration = warmUp * long
+		}
+		for _, r := range results {
+			for i := range servers {
+				turn := (i + round) % len(servers)
+				rate, err := drive(ctx, servers[turn].addr, r.load, duration)
+				if err != nil {
+					return nil, fmt.Errorf("%s, %s: %w", servers[turn].name, r.name, err)
+				}
+				if round > 0 {
+					r.rates[turn] = append(r.rates[turn], rate)
+				}
+			}
+		}
+	}
+	return results, nil
+}
