@@ -59,8 +59,9 @@ differential: deps ## the in-process server and the real one are asked the same,
 clients: deps ## Curator, kazoo, the Go driver and the command line client on both
 	ZOOKEEPER=1 $(TEST) ./test/clients
 
-interop: deps ## docent, Curator and kazoo on the same locks: processes in Go, Java and Python
+interop: deps ## docent, Curator and kazoo on the same locks: processes in Go, Java and Python; and those of the benchmark
 	ZOOKEEPER=1 $(TEST) ./test/interop
+	cd test/bench && ZOOKEEPER=1 $(TEST) -run '^TestPeersInOtherLanguages' .
 
 acceptance: deps ## what users suffer from, in process and on a real server; docs/acceptance.md must say how it went
 	@scripts/acceptance.sh -check

@@ -15,6 +15,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ func main() {
 	long := flag.Duration("time", 0, "how long a turn is; 0 for what is usual")
 	only := flag.String("only", "", "measure only workloads whose names contain this")
 	docs := flag.String("docs", "../../docs", "the `folder` that the page is written to")
+	profile := flag.String("profile", "", "write a profile of docent's peer, of its use of the processors, to this `file`")
 	self := flag.String("peer", "", "be the peer of this `name`, for the command's own use")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -36,9 +38,9 @@ func main() {
 	var err error
 	if *self != "" {
 		signal.Ignore(os.Interrupt) // the one who drives us ends us
-		err = peer.Serve(context.Background(), *self, os.Stdin, os.Stdout)
+		err = profiled(*profile, func() error { return peer.Serve(context.Background(), *self, os.Stdin, os.Stdout) })
 	} else {
-		err = bench(ctx, *quick, usual(*quick, *rounds, *long), *only, *docs)
+		err = bench(ctx, wish{effort: usual(*quick, *rounds, *long), quick: *quick, only: *only, docs: *docs, profile: *profile})
 	}
 	if err != nil {
 		log.Fatalf("bench: %v", err)
@@ -60,15 +62,41 @@ func usual(quick bool, rounds int, long time.Duration) effort {
 	return e
 }
 
-func bench(ctx context.Context, quick bool, e effort, only, docs string) error {
+// profiled writes a profile of what fn does, if there is a file for it.
+func profiled(file string, fn func() error) (err error) {
+	if file == "" {
+		return fn()
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return err
+	}
+	defer pprof.StopCPUProfile()
+	return fn()
+}
+
+// wish is what the command line says.
+type wish struct {
+	effort
+	quick   bool
+	only    string // a part of the names of the workloads that are wanted
+	docs    string
+	profile string
+}
+
+func bench(ctx context.Context, w wish) error {
 	began := time.Now()
-	c, err := muster(ctx)
+	c, err := muster(ctx, w.profile)
 	if err != nil {
 		return err
 	}
 	defer c.dismiss()
 	r := &report.Report{Facts: describe(c), Settings: settings}
-	if quick {
+	if w.quick {
 		r.Settings = settings[:1]
 	}
 	if r.Requests, err = exactRequests(ctx); err != nil {
@@ -78,38 +106,33 @@ func bench(ctx context.Context, quick bool, e effort, only, docs string) error {
 		return err
 	}
 	for i := range r.Settings {
-		series, err := inSetting(ctx, c, &r.Settings[i], e, only, began)
+		series, err := inSetting(ctx, c, &r.Settings[i], w, began)
 		if err != nil {
 			return err
 		}
 		r.Series = append(r.Series, series...)
 	}
 	show(r)
-	if quick || only != "" {
-		for _, s := range r.Settings {
-			for _, t := range r.Results(s.Name) {
-				log.Printf("\n%s, %s\n%s", s.Name, t.Title, t.Text())
-			}
-		}
+	if w.quick || w.only != "" {
 		return nil
 	}
-	return r.Write(docs)
+	return r.Write(w.docs)
 }
 
 // inSetting measures everything in one setting.
-func inSetting(ctx context.Context, c *crew, s *report.Setting, e effort, only string, began time.Time) (all []*report.Series, err error) {
+func inSetting(ctx context.Context, c *crew, s *report.Setting, wanted wish, began time.Time) (all []*report.Series, err error) {
 	b, err := build(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	m := &measurer{setting: s.Name, peers: c.all, place: b, effort: e}
-	var hold time.Duration
+	m := &measurer{setting: s.Name, peers: c.all, place: b, effort: wanted.effort}
+	hold := 5 * time.Millisecond // until more is known
 	for _, w := range plan(*s) {
-		if !strings.Contains(w.name, only) {
+		if !strings.Contains(w.name, wanted.only) {
 			continue
 		}
-		if time.Since(began) > e.budget {
+		if time.Since(began) > wanted.budget {
 			log.Printf("%s, %s: left out, there is no time", s.Name, w.name)
 			continue
 		}
@@ -119,16 +142,21 @@ func inSetting(ctx context.Context, c *crew, s *report.Setting, e effort, only s
 			return nil, err
 		}
 		log.Printf("%s, %s: %v", s.Name, w.name, time.Since(start).Round(100*time.Millisecond))
-		if w.name == "mutex" {
-			hold = time.Millisecond + 2*series[0].P50() // of the floor: longer than it takes to get in line
+		if floor := series[0]; w.name == "mutex" && len(floor.Rounds) > 0 {
+			hold = time.Millisecond + 2*floor.P50() // longer than it takes to get in line
 		}
 		all = append(all, series...)
 	}
 	return all, nil
 }
 
-// show prints the targets.
+// show prints everything, the targets last.
 func show(r *report.Report) {
+	for _, s := range r.Settings {
+		for _, t := range r.Results(s.Name) {
+			fmt.Printf("%s, %s\n%s\n", s.Name, t.Title, t.Text())
+		}
+	}
 	for _, f := range r.Facts {
 		fmt.Printf("%-10s %s\n", f.Name+":", f.Value)
 	}

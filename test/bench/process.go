@@ -83,7 +83,7 @@ func (p *process) end() error {
 // ask says something, and returns what comes behind the expected word of the answer.
 func (p *process) ask(want, format string, args ...any) (string, error) {
 	if _, err := fmt.Fprintf(p.stdin, format+"\n", args...); err != nil {
-		return "", fmt.Errorf("%s is gone: %w", p.name, err)
+		return "", fmt.Errorf("%s is gone: %w: %s", p.name, err, p.lastWords())
 	}
 	return p.hear(want)
 }
@@ -147,14 +147,15 @@ type crew struct {
 	running []*process
 	absent  []string // who is not there, and why
 	scratch string
+	profile string // where docent's is written to; empty for none
 }
 
 // names are those of all peers, in the order in which tables list them.
 var names = []string{"floor", "docent", "curator", "kazoo", "zk.Lock", "etcd"}
 
 // muster starts the peers. Who cannot be started is left out, with the reason, but for docent and the floor.
-func muster(ctx context.Context) (_ *crew, err error) {
-	c := &crew{all: map[string]contender{}}
+func muster(ctx context.Context, profile string) (_ *crew, err error) {
+	c := &crew{all: map[string]contender{}, profile: profile}
 	defer func() {
 		if err != nil {
 			c.dismiss()
@@ -203,6 +204,8 @@ func (c *crew) command(name, self string) ([]string, error) {
 	case "kazoo":
 		python, err := peers.FindPython()
 		return []string{python, "-B", filepath.Join("kazoo", "peer.py")}, err
+	case "docent":
+		return []string{self, "-peer", name, "-profile", c.profile}, nil
 	}
 	return []string{self, "-peer", name}, nil
 }

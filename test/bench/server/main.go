@@ -1,6 +1,6 @@
-// Command bench compares the throughput of zktest with that of the real server, both on loopback TCP in one run on one machine.
+// Command server compares the throughput of zktest with that of the real server, both on loopback TCP in one run on one machine.
 //
-//	go run ./test/bench            # -rounds 7 -time 2s
+//	make bench-server    # or, in test/bench, go run ./server -rounds 7 -time 2s
 //
 // A client creates a node and deletes it, over and over; each of the two counts as an operation. The servers take turns, and
 // the first round only warms them up. The real server has the setup of package ensemble, which does not wait for the disk, but may
@@ -50,7 +50,7 @@ func main() {
 		err = run(ctx, *rounds, *long)
 	}
 	if err != nil {
-		log.Fatalf("bench: %v", err)
+		log.Fatalf("server: %v", err)
 	}
 }
 
