@@ -25,7 +25,7 @@ func (c counting) commits(context.Context, string) (int64, error) { return 0, ni
 func (c counting) kill() error                                    { return errors.New("not for this") }
 func (c counting) revive(context.Context) error                   { return errors.New("not for this") }
 
-// countRequests counts what an uncontended acquire and release ask, for each kind of lock and peer.
+// countRequests counts what an acquire and release ask, for each kind of lock and peer: uncontended, and of the mutex by several clients.
 func countRequests(crew map[string]contender) (all []report.Count, err error) {
 	srv, err := zktest.New()
 	if err != nil {
@@ -33,8 +33,11 @@ func countRequests(crew map[string]contender) (all []report.Count, err error) {
 	}
 	defer srv.Close()
 	m := &measurer{setting: "requests", peers: crew, place: counting{srv}}
+	var workloads []workload
 	for _, kind := range []string{"mutex", "read", "write", "semaphore", "semaphore-mutex", "multi"} {
-		w := single(kind)
+		workloads = append(workloads, single(kind))
+	}
+	for _, w := range append(workloads, contended(report.Contended(2), 2), contended(report.Contended(16), 16)) {
 		for _, e := range w.entries {
 			c, err := count(m, srv, w, e)
 			if err == nil {

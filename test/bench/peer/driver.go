@@ -103,7 +103,11 @@ func (c driverClient) create(path string) error {
 	return err
 }
 
+// watch first lets our server catch up with the one that another client has created the node on.
 func (c driverClient) watch(path string) (<-chan struct{}, error) {
+	if _, err := c.Sync(path); err != nil {
+		return nil, err
+	}
 	_, _, events, err := c.GetW(path)
 	if err != nil {
 		return nil, err

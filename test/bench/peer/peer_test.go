@@ -47,6 +47,21 @@ func TestGoPeersDoTheirJobs(t *testing.T) {
 	}
 }
 
+func TestFloorOfHandingOverIsMeasuredAcrossServersThatLag(t *testing.T) {
+	srv := zktest.Start(t)
+	follower := srv.Follower(shortly)
+	near, err := driver{}.connect(t.Context(), srv.Addr())
+	require.NoError(t, err)
+	defer near.close()
+	far, err := driver{}.connect(t.Context(), follower.Addr())
+	require.NoError(t, err)
+	defer far.close()
+	var latencies hist.Histogram
+	w := &watch{job: Job{Path: "/bench"}}
+	require.NoError(t, w.once(near.(watcher), far.(watcher), &latencies))
+	require.GreaterOrEqual(t, latencies.Quantile(1), shortly/2, "the event comes late, too")
+}
+
 // done is the result of a job.
 func done(t *testing.T, s system, job Job) Result {
 	t.Helper()
@@ -58,7 +73,7 @@ func done(t *testing.T, s system, job Job) Result {
 	return r
 }
 
-// open is a system whose locks let everybody in, or fail.
+// careless is a system whose locks let everybody in, or fail.
 type careless struct{ err error }
 
 func (c careless) version() string                                 { return "careless" }
