@@ -34,7 +34,7 @@ fi
 root=
 [ "$(id -u)" -eq 0 ] || root=sudo
 echo "installing:$packages $optional" >&2
-$root env DEBIAN_FRONTEND=noninteractive apt-get update -q
+$root env DEBIAN_FRONTEND=noninteractive apt-get update -q || [ -z "$packages" ] || exit 1
 install() { $root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"; }
 # shellcheck disable=SC2086 # a list of packages
 [ -z "$packages" ] || install $packages

@@ -71,6 +71,7 @@ func (r *Report) bars(setting, title, unit string, groups []group, m measure, sc
 		labels = append(labels, g.name)
 	}
 	p.NominalX(labels...)
+	p.X.Min, p.X.Max = -0.5, float64(len(groups))-0.5
 	shown := false
 	for i, name := range peersOf {
 		values := make(plotter.Values, len(groups))
@@ -96,6 +97,6 @@ func (r *Report) bars(setting, title, unit string, groups []group, m measure, sc
 	if !shown {
 		return nil, nil
 	}
-	p.Y.Max *= 1.25 // for the legend
+	p.Y.Max *= 1.35 // for the legend
 	return p, nil
 }
