@@ -36,7 +36,9 @@ unit: deps-race ## every test that needs no real server, but for acceptance; the
 	env -u ZOOKEEPER ZKTEST_SEEDS=25 $(TEST) $(MANY) $$(go list ./... | grep -v '/test/acceptance$$')
 
 contrib: deps-race ## the modules of their own: all that verify and unit do here
-	@for module in $(MODULES); do (set -ex; cd $$module; go vet ./...; go run $(STATICCHECK) ./...; $(TEST) ./...; go mod tidy -diff) || exit; done
+	@for module in $(MODULES); do \
+		(set -x; cd $$module && go vet ./... && go run $(STATICCHECK) ./... && $(TEST) ./... && go mod tidy -diff) || exit; \
+	done
 
 seeds: ## the simulations of the recipes with 1,000 seeds; 10,000 random schedules; 10,000 rounds; fewer as a part of make test
 	ZKTEST_SEEDS=$(SEEDS) go test -count=1 -timeout 10m -run '^TestSimulated' ./recipes/...
