@@ -74,7 +74,7 @@ func (q *queue) once(ctx context.Context, r *Result) error {
 			errs[i] = one.release()
 		})
 	}
-	if err := filled(ctx, q.client, q.job.Path, len(q.locks)); err != nil {
+	if err := filled(ctx, q.client, q.job.Path, len(q.locks), roundTrips); err != nil {
 		return err
 	}
 	r.Figures["fill"] = time.Since(began).Seconds()
@@ -88,14 +88,14 @@ func (q *queue) once(ctx context.Context, r *Result) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// roundTrips is more than anybody needs who has a node already, until it does nothing but wait.
+// roundTrips are more than anybody needs who has a node already, until it does nothing but wait.
 const roundTrips = 20
 
-// filled waits until n are in line and have nothing more to do than to wait.
-func filled(ctx context.Context, c client, path string, n int) error {
+// filled waits until n are in line, and then for some round trips.
+func filled(ctx context.Context, c client, path string, n, trips int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for behind := 0; behind < roundTrips; {
+	for behind := 0; behind < trips; {
 		there, err := c.children(ctx, path)
 		if err != nil {
 			return err

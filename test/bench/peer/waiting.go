@@ -52,7 +52,11 @@ func (w *waiting) weigh(ctx context.Context, theirs, ours []lock) (Result, error
 		})
 	}
 	for i := range ours {
-		if err := filled(ctx, w.clients[1], fmt.Sprint(w.job.Path, "/", i), 2); err != nil {
+		trips := 1
+		if i == len(ours)-1 {
+			trips = roundTrips
+		}
+		if err := filled(ctx, w.clients[1], fmt.Sprint(w.job.Path, "/", i), 2, trips); err != nil {
 			return Result{}, err
 		}
 	}
