@@ -17,6 +17,7 @@ import (
 	"os/signal"
 	"runtime/pprof"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/docent-zk/docent/test/bench/peer"
@@ -33,7 +34,7 @@ func main() {
 	profile := flag.String("profile", "", "write a profile of docent's peer, of its use of the processors, to this `file`")
 	self := flag.String("peer", "", "be the peer of this `name`, for the command's own use")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
 	if *self != "" {
