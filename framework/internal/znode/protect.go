@@ -2,7 +2,7 @@ package znode
 
 import (
 	"crypto/rand"
-	"fmt"
+	"encoding/hex"
 	"strings"
 )
 
@@ -21,7 +21,14 @@ func GUID() string {
 	_, _ = rand.Read(b[:]) // never fails: it ends the process instead
 	b[6] = b[6]&0x0F | 0x40
 	b[8] = b[8]&0x3F | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	text := make([]byte, 0, guidLength)
+	for i, part := range [][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:]} {
+		if i > 0 {
+			text = append(text, '-')
+		}
+		text = hex.AppendEncode(text, part)
+	}
+	return string(text)
 }
 
 // Protect returns path with guid in front of its last component, so that its creator can find the node again if the

@@ -19,8 +19,9 @@ import (
 // Lock is what is acquired by coming to the front of a line, or of several at once. Safe for concurrent use.
 type Lock struct {
 	Spec
-	log   *zap.Logger
-	quiet *quiet
+	log    *zap.Logger
+	quiet  *quiet
+	labels []framework.Labels // of each path
 }
 
 // Spec is what tells one kind of lock from another.
@@ -51,6 +52,9 @@ type Admission interface {
 func New(s Spec) *Lock {
 	l := &Lock{Spec: s, quiet: &quiet{}}
 	l.log = s.Client.Logger().With(zap.String("path", l.name()))
+	for _, path := range s.Paths {
+		l.labels = append(l.labels, framework.Labels{Recipe: s.Recipe, Path: path})
+	}
 	return l
 }
 

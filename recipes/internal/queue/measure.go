@@ -8,19 +8,10 @@ import (
 	"github.com/docent-zk/docent/recipes"
 )
 
-// labels are those of each path.
-func (l *Lock) labels() []framework.Labels {
-	all := make([]framework.Labels, len(l.Paths))
-	for i, path := range l.Paths {
-		all[i] = framework.Labels{Recipe: l.Recipe, Path: path}
-	}
-	return all
-}
-
 // count counts one who waits, until the returned function is called.
 func (l *Lock) count() (done func()) {
 	add := func(n int64) {
-		for _, labels := range l.labels() {
+		for _, labels := range l.labels {
 			l.Client.Metrics().Add(framework.LockWaiters, n, labels)
 		}
 	}
@@ -31,7 +22,7 @@ func (l *Lock) count() (done func()) {
 // measure tells how long it took to acquire the lock, or to fail.
 func (l *Lock) measure(begun time.Time, err *error) {
 	took := time.Since(begun)
-	for _, labels := range l.labels() {
+	for _, labels := range l.labels {
 		switch {
 		case *err == nil:
 			labels.Outcome = framework.OutcomeAcquired
