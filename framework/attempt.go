@@ -6,10 +6,11 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/docent-zk/docent/framework/internal/wire"
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
-// flight is one call of the driver, which cannot be cancelled: its caller may leave, it lands all the same.
+// flight is one request, which cannot be called back: whoever made it may leave, it lands all the same.
 type flight[T any] struct {
 	mu     sync.Mutex
 	landed chan struct{} // closed by land
@@ -43,9 +44,40 @@ func (f *flight[T]) leave(late func(T, error)) bool {
 	}
 }
 
-// attempt makes one request in s, once: it waits for the connection, then for the answer, and for both no longer than ctx and
+// attempt makes one request in s by the driver, once: it waits for the connection, then for the answer, and for both no longer than ctx and
 // the session last. If the caller has to leave before the answer is there, late gets it; late must not block.
 func attempt[T any](ctx context.Context, s *session, late func(T, error), call func(*zk.Conn) (T, error)) (T, error) {
+	return fly(ctx, s, late, func(land func(T, error)) {
+		go func() {
+			value, err := call(s.conn.Driver())
+			land(value, driverError(err))
+		}()
+	})
+}
+
+// ask is attempt for a request that takes no goroutine. parse makes the result of the reply.
+func ask[T any](ctx context.Context, s *session, late func(T, error), r wire.Request, parse func(wire.Reply) (T, error)) (T, error) {
+	result := func(reply wire.Reply) (T, error) {
+		value, err := parse(reply)
+		return value, driverError(err)
+	}
+	var later func(wire.Reply, error)
+	if late != nil {
+		later = func(reply wire.Reply, _ error) { late(result(reply)) }
+	}
+	reply, err := fly(ctx, s, later, func(land func(wire.Reply, error)) {
+		s.conn.Ask(r, func(reply wire.Reply) { land(reply, nil) })
+	})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	value, err := result(reply)
+	return value, s.explain(err)
+}
+
+// fly waits for the connection, has launch make a request, and waits for what it delivers by land.
+func fly[T any](ctx context.Context, s *session, late func(T, error), launch func(land func(T, error))) (T, error) {
 	var none T
 	if err := s.ready(ctx); err != nil {
 		return none, err
@@ -54,11 +86,10 @@ func attempt[T any](ctx context.Context, s *session, late func(T, error), call f
 		return none, err
 	}
 	f := &flight[T]{landed: make(chan struct{})}
-	go func() {
+	launch(func(value T, err error) {
 		defer s.inflight.Done()
-		value, err := call(s.conn.Driver())
-		f.land(value, driverError(err))
-	}()
+		f.land(value, err)
+	})
 	var reason error
 	select {
 	case <-f.landed:

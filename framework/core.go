@@ -246,12 +246,7 @@ func (c *core) live() (s *session, changed <-chan struct{}, err error) {
 
 // session waits for a live session, as long as ctx lasts and, if patience is not zero, no longer than that.
 func (c *core) session(ctx context.Context, patience time.Duration) (*session, error) {
-	var enough <-chan time.Time
-	if patience > 0 {
-		timer := time.NewTimer(patience)
-		defer timer.Stop()
-		enough = timer.C
-	}
+	var enough <-chan time.Time // once there is something to wait for
 	for {
 		s, changed, err := c.live()
 		switch {
@@ -261,6 +256,10 @@ func (c *core) session(ctx context.Context, patience time.Duration) (*session, e
 			return nil, notApplied(err)
 		case s != nil:
 			return s, nil
+		case patience > 0 && enough == nil:
+			timer := time.NewTimer(patience)
+			defer timer.Stop()
+			enough = timer.C
 		}
 		select {
 		case <-changed:

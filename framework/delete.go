@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/docent-zk/docent/framework/internal/wire"
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
@@ -24,8 +25,16 @@ func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 	if c.err != nil {
 		return c.failed(NotApplied, c.err)
 	}
+	d := &deletion{left: full}
+	if o.bound != nil { // nearly always once is enough, and nobody else is needed for it
+		if err := d.attempt(ctx, o.bound); err == nil {
+			return nil
+		} else if ctx.Err() == nil && !o.repeats(err, repeatable) {
+			return c.failed(OutcomeOf(err), err)
+		}
+	}
 	select {
-	case err := <-o.deletion(c, full):
+	case err := <-o.errand(c, d.attempt):
 		return err
 	case <-ctx.Done():
 		return c.failed(Unknown, ctxerr.Of(ctx))
@@ -36,7 +45,7 @@ func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 func (o ops) DeleteLater(paths ...string) {
 	c, full := o.deletions(paths)
 	if o.usable(context.Background()) == nil && c.err == nil {
-		o.deletion(c, full)
+		o.errand(c, (&deletion{left: full}).attempt)
 	}
 }
 
@@ -58,11 +67,6 @@ func (o ops) deletions(paths []string) (c call, full []string) {
 	return c.require(checkSize(size)), full
 }
 
-// deletion deletes nodes in the background.
-func (o ops) deletion(c call, full []string) <-chan error {
-	return o.errand(c, (&deletion{left: full}).attempt)
-}
-
 // deletion is what is left of some nodes that are to be deleted.
 type deletion struct {
 	left             []string
@@ -78,9 +82,9 @@ func (d *deletion) attempt(ctx context.Context, s *session) error {
 		case err == nil:
 			d.left = nil
 			continue
-		case isRefusal(err):
+		case ctx.Err() == nil && isRefusal(err):
 			d.refused = err
-		case !isNoNode(err):
+		case ctx.Err() != nil || !isNoNode(err): // of a context that has ended, the error may match its cause, whatever that is
 			d.doubtful = d.doubtful || OutcomeOf(err) == Unknown
 			return err
 		case !d.doubtful:
@@ -96,13 +100,17 @@ func (s *session) deleteAll(ctx context.Context, full []string) (which int, err 
 	if len(full) == 1 {
 		return 0, s.delete(ctx, full[0], -1)
 	}
-	var requests []any
+	var parts []any
 	for _, path := range full {
-		requests = append(requests, &zk.DeleteRequest{Path: path, Version: -1})
+		parts = append(parts, &zk.DeleteRequest{Path: path, Version: -1})
 	}
-	return attempt(ctx, s, nil, func(c *zk.Conn) (int, error) {
-		responses, err := c.Multi(requests...)
-		return max(0, slices.IndexFunc(responses, func(r zk.MultiResponse) bool { return r.Error != nil })), err
+	request, err := wire.Multi(parts)
+	if err != nil {
+		return 0, notApplied(err)
+	}
+	return ask(ctx, s, nil, request, func(r wire.Reply) (int, error) {
+		results, err := r.Results()
+		return max(0, slices.IndexFunc(results, func(r zk.MultiResponse) bool { return r.Error != nil })), err
 	})
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/docent-zk/docent/framework/internal/wire"
+
 	"github.com/docent-zk/docent/framework/internal/znode"
 )
 
@@ -153,6 +155,10 @@ func driverError(err error) error {
 		if errors.Is(err, r) {
 			return notApplied(err)
 		}
+	}
+	var code wire.Code
+	if errors.As(err, &code) {
+		return codeError(int(code))
 	}
 	if code, ok := serverCode(err); ok {
 		return codeError(code)

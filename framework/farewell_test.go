@@ -22,9 +22,9 @@ func TestCloseReturnsThoughServersGoAwayOnceTheEndIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		client := srv.Client("a")
-		var full atomic.Bool
-		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(stallReads(client, &full)))
-		full.Store(true)
+		var broken atomic.Bool
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(loseReads(client, &broken)))
+		broken.Store(true)
 		var reading sync.WaitGroup
 		for range 3 {
 			reading.Go(func() { _, _, _ = c.Get(context.Background(), "/") })
@@ -47,36 +47,40 @@ func TestCloseReturnsThoughServersGoAwayOnceTheEndIsConfirmed(t *testing.T) {
 	})
 }
 
-// stallReads dials connections that take no reads while full, as if their buffer were full.
-func stallReads(client *zktest.Client, full *atomic.Bool) func(context.Context, string, string) (net.Conn, error) {
+// loseReads dials connections that lose requests for data while broken.
+func loseReads(client *zktest.Client, broken *atomic.Bool) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		nc, err := client.DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		return &stallingConn{Conn: nc, full: full, gone: make(chan struct{})}, nil
+		return &filtered{nc, func(frame []byte) []byte {
+			if broken.Load() && op(frame) == int32(zktest.OpGetData) {
+				return nil
+			}
+			return frame
+		}}, nil
 	}
 }
 
-type stallingConn struct {
+// filtered is a connection on which frames leave as the filter makes them.
+type filtered struct {
 	net.Conn
-	full *atomic.Bool
-	gone chan struct{} // closed by Close
-	once sync.Once
+	filter func(frame []byte) []byte
 }
 
-func (c *stallingConn) Write(b []byte) (int, error) {
-	if c.full.Load() && len(b) >= 12 && binary.BigEndian.Uint32(b[8:]) == uint32(zktest.OpGetData) {
-		<-c.gone
-		return 0, net.ErrClosed
+// Write is called with whole frames, of which the first on a connection has no operation.
+func (c *filtered) Write(frames []byte) (int, error) {
+	var out []byte
+	for rest := frames; len(rest) > 0; {
+		frame := rest[:4+binary.BigEndian.Uint32(rest)]
+		out, rest = append(out, c.filter(frame)...), rest[len(frame):]
 	}
-	return c.Conn.Write(b)
+	_, err := c.Conn.Write(out)
+	return len(frames), err
 }
 
-func (c *stallingConn) Close() error {
-	c.once.Do(func() { close(c.gone) })
-	return c.Conn.Close()
-}
+func op(frame []byte) int32 { return int32(binary.BigEndian.Uint32(frame[8:])) }
 
 func TestErrorIsNoConfirmationOfTheSessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

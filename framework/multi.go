@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/docent-zk/docent/framework/internal/wire"
 	"github.com/docent-zk/docent/framework/internal/znode"
 )
 
@@ -28,9 +29,10 @@ type preparedOp struct {
 
 // Result is what became of one operation of a transaction.
 type Result struct {
-	Path string   // of a create: the node's path
-	Stat *zk.Stat // of a set: as of this operation
-	Err  error    // of a failed transaction: why, or ErrRolledBack for the operations that are not the cause
+	Path  string   // of a create: the node's path
+	Czxid int64    // of a create: the transaction that created the node, this one; 0 if its answer was lost
+	Stat  *zk.Stat // of a set: as of this operation
+	Err   error    // of a failed transaction: why, or ErrRolledBack for the operations that are not the cause
 }
 
 type createOp struct {
@@ -174,10 +176,14 @@ func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
 			return nil, err
 		}
 	}
+	request, err := wire.Multi(t.calls)
+	if err != nil {
+		return nil, t.call.failed(NotApplied, err)
+	}
 	var failed []Result
 	results, err := protect(ctx, o, t.call, t.nodes,
 		func(ctx context.Context, s *session, late func([]Result, error)) ([]Result, error) {
-			results, err := attempt(ctx, s, late, func(c *zk.Conn) ([]Result, error) { return o.transact(c, t) })
+			results, err := ask(ctx, s, late, request, func(r wire.Reply) ([]Result, error) { return o.results(t, r) })
 			failed = results
 			return results, t.blame(results, err)
 		},
@@ -188,9 +194,9 @@ func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
 	return results, nil
 }
 
-// transact makes one request.
-func (o ops) transact(c *zk.Conn, t transaction) ([]Result, error) {
-	responses, err := c.Multi(t.calls...)
+// results are what the servers say of t.
+func (o ops) results(t transaction, reply wire.Reply) ([]Result, error) {
+	responses, err := reply.Results()
 	if len(responses) != len(t.calls) {
 		return nil, err
 	}
@@ -199,7 +205,7 @@ func (o ops) transact(c *zk.Conn, t transaction) ([]Result, error) {
 	for i, r := range responses {
 		results[i] = Result{Stat: r.Stat, Err: driverError(r.Error)}
 		if r.String != "" {
-			results[i].Path = znode.Strip(o.root, r.String)
+			results[i].Path, results[i].Czxid = znode.Strip(o.root, r.String), reply.Zxid
 		}
 		if r.Error != nil && cause < 0 {
 			cause = i

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
+	"github.com/docent-zk/docent/framework/internal/wire"
 	"github.com/docent-zk/docent/framework/internal/znode"
 	"github.com/docent-zk/docent/retry"
 )
@@ -102,8 +103,14 @@ func (o ops) bind(ctx context.Context, c call) (ops, error) {
 	if o.core != nil && o.bound != nil {
 		return o, nil
 	}
-	c.may = repeatable
 	bound := o
+	if o.usable(ctx) == nil && ctx.Err() == nil {
+		if s, _, _ := o.core.live(); s != nil {
+			bound.bound = s
+			return bound, nil
+		}
+	}
+	c.may = repeatable
 	_, err := run(ctx, o, c, func(_ context.Context, s *session) (nothing, error) {
 		bound.bound = s
 		return nothing{}, nil
@@ -256,7 +263,7 @@ func (o ops) Set(ctx context.Context, path string, data []byte, version int32) (
 	c := o.call("set", path, versioned(version))
 	c = c.require(checkVersion(version), checkSize(len(c.full)+len(data)))
 	return run(ctx, o, c, func(ctx context.Context, s *session) (*zk.Stat, error) {
-		return attempt(ctx, s, nil, func(d *zk.Conn) (*zk.Stat, error) { return d.Set(c.full, data, version) })
+		return ask(ctx, s, nil, wire.SetData(c.full, data, version), wire.Reply.Stat)
 	})
 }
 
@@ -296,14 +303,17 @@ func (o ops) Sync(ctx context.Context, path string) error {
 }
 
 func (s *session) delete(ctx context.Context, full string, version int32) error {
-	_, err := attempt(ctx, s, nil, func(c *zk.Conn) (nothing, error) { return nothing{}, c.Delete(full, version) })
+	_, err := ask(ctx, s, nil, wire.Delete(full, version), bare)
 	return err
 }
 
 func (s *session) sync(ctx context.Context, full string) error {
-	_, err := attempt(ctx, s, nil, func(c *zk.Conn) (string, error) { return c.Sync(full) })
+	_, err := ask(ctx, s, nil, wire.Sync(full), bare)
 	return err
 }
+
+// bare is a reply that says nothing but whether it went well.
+func bare(r wire.Reply) (nothing, error) { return nothing{}, r.Err() }
 
 type aclReading struct {
 	acl  []zk.ACL

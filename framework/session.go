@@ -138,7 +138,7 @@ func (s *session) event(conn *wire.Conn, e zk.Event) {
 	}
 	switch e.State {
 	case zk.StateHasSession:
-		s.linked(conn.Info())
+		s.linked(conn)
 	case zk.StateDisconnected:
 		s.unlinked()
 	case zk.StateExpired:
@@ -147,11 +147,12 @@ func (s *session) event(conn *wire.Conn, e zk.Event) {
 }
 
 // linked hears of a connection. On the first one we present the credentials ourselves, on others the driver does.
-func (s *session) linked(info wire.Info) {
+func (s *session) linked(conn *wire.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.info = info
+	s.info = conn.Info()
 	if !s.admitted {
+		conn.Admit()
 		s.setLink(true)
 		return
 	}
@@ -191,6 +192,7 @@ func (s *session) linkedAgain(link int) {
 	if s.links != link {
 		return // that connection is over, too
 	}
+	s.conn.Admit()
 	s.setLink(true)
 	if s.err == nil {
 		s.core.states.set(StateChange{State: Reconnected, Session: s.info.ID, At: time.Now()})

@@ -17,8 +17,7 @@ func (s *session) ready(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return notApplied(err)
 	}
-	timer := time.NewTimer(s.core.cfg.connectTimeout)
-	defer timer.Stop()
+	var timer *time.Timer // once there is something to wait for
 	turn := time.Duration(0)
 	for {
 		connected, changed, err := s.connected()
@@ -28,8 +27,10 @@ func (s *session) ready(ctx context.Context) error {
 		case connected:
 			time.Sleep(turn)
 			return nil
-		case turn == 0:
+		case timer == nil:
 			turn = s.takeTurn()
+			timer = time.NewTimer(s.core.cfg.connectTimeout)
+			defer timer.Stop()
 		}
 		select {
 		case <-changed:
@@ -41,10 +42,12 @@ func (s *session) ready(ctx context.Context) error {
 	}
 }
 
+// connected says whether there is a connection, and what is closed when that changes. The driver hears of the end of one after those whose
+// requests were under way.
 func (s *session) connected() (bool, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.link && s.admitted, s.changed, s.err
+	return s.link && s.admitted && s.conn.Admitted(), s.changed, s.err
 }
 
 // takeTurn says how long to hold back once there is a connection: those who wait for it go on about in the order in which they

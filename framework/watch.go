@@ -2,12 +2,15 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework/internal/wire"
 )
 
 // Watch is a one-shot wake-up: what was read with it may have changed, look again. It also fires when the session is over. All who
@@ -257,29 +260,43 @@ func (r reading) version(kind watchKind) int64 {
 
 // read is one request, without a watch.
 func (s *session) read(ctx context.Context, key watchKey) (reading, error) {
-	return s.request(ctx, key, false, nil)
+	switch key.kind {
+	case watchChildren:
+		return ask(ctx, s, nil, wire.Children(key.path), func(reply wire.Reply) (r reading, err error) {
+			r.children, r.stat, err = reply.Children()
+			return r, err
+		})
+	case watchData:
+		return ask(ctx, s, nil, wire.Get(key.path), func(reply wire.Reply) (r reading, err error) {
+			r.data, r.stat, err = reply.Data()
+			return r, err
+		})
+	}
+	return ask(ctx, s, nil, wire.Exists(key.path), func(reply wire.Reply) (r reading, err error) {
+		r.stat, err = reply.Stat()
+		return r, unlessAbsent(err)
+	})
 }
 
-// request is a read, with or without a watch.
-func (s *session) request(ctx context.Context, key watchKey, watch bool, late func(reading, error)) (reading, error) {
+// unlessAbsent takes it for an answer that there is no node.
+func unlessAbsent(err error) error {
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// watch is a read that asks the server for a watch. The driver sets those again at a reconnect.
+func (s *session) watch(ctx context.Context, key watchKey, late func(reading, error)) (reading, error) {
 	r, err := attempt(ctx, s, late, func(c *zk.Conn) (r reading, err error) {
-		switch {
-		case key.kind == watchChildren && watch:
+		switch key.kind {
+		case watchChildren:
 			r.children, r.stat, _, err = c.ChildrenW(key.path)
-		case key.kind == watchChildren:
-			r.children, r.stat, err = c.Children(key.path)
-		case key.kind == watchData && watch:
+		case watchData:
 			r.data, r.stat, _, err = c.GetW(key.path)
-		case key.kind == watchData:
-			r.data, r.stat, err = c.Get(key.path)
-		case watch:
-			var there bool
-			if there, r.stat, _, err = c.ExistsW(key.path); !there {
-				r.stat = nil
-			}
 		default:
 			var there bool
-			if there, r.stat, err = c.Exists(key.path); !there {
+			if there, r.stat, _, err = c.ExistsW(key.path); !there {
 				r.stat = nil
 			}
 		}
@@ -294,14 +311,18 @@ func (s *session) request(ctx context.Context, key watchKey, watch bool, late fu
 // readWatched reads with a watch, and asks the server for a watch only if there is none yet.
 func (s *session) readWatched(ctx context.Context, key watchKey) (reading, *Watch, error) {
 	w, ask := s.hub.join(key)
-	var landed func(reading, error)
+	request := s.read
 	if ask {
-		landed = func(r reading, err error) { s.hub.asked(key, w, err == nil, r.version(key.kind)) }
+		request = func(ctx context.Context, key watchKey) (reading, error) {
+			landed := func(r reading, err error) { s.hub.asked(key, w, err == nil, r.version(key.kind)) }
+			r, err := s.watch(ctx, key, landed)
+			if !abandoned(err) {
+				landed(r, err)
+			}
+			return r, err
+		}
 	}
-	r, err := s.request(ctx, key, ask, landed)
-	if ask && !abandoned(err) {
-		landed(r, err)
-	}
+	r, err := request(ctx, key)
 	if err != nil {
 		return reading{}, nil, err
 	}
@@ -346,7 +367,11 @@ func (s *session) settle() {
 // something for each time until the watch fires, so that is for reconnects only. False means trouble with the connection, and
 // that the rest is for another time: for the next reconnect as a rule.
 func (s *session) reexamine(key watchKey, w *watched, renew bool) bool {
-	r, err := s.request(s.core.ctx, key, renew, nil)
+	request := s.read
+	if renew {
+		request = func(ctx context.Context, key watchKey) (reading, error) { return s.watch(ctx, key, nil) }
+	}
+	r, err := request(s.core.ctx, key)
 	if err == nil || isNoNode(err) {
 		s.hub.compare(key, w, r.version(key.kind))
 		return true

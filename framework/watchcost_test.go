@@ -32,22 +32,14 @@ func (s *tap) dialer() framework.Option {
 		if err != nil {
 			return nil, err
 		}
-		return &tapped{Conn: conn, tap: s}, nil
+		return &filtered{conn, s.pass}, nil
 	})
 }
-
-type tapped struct {
-	net.Conn
-	tap *tap
-}
-
-// Write is called with one whole frame at a time.
-func (c *tapped) Write(frame []byte) (int, error) { return c.Conn.Write(c.tap.pass(frame)) }
 
 func (s *tap) pass(frame []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch proxy.Op(int32(binary.BigEndian.Uint32(frame[8:]))) {
+	switch proxy.Op(op(frame)) {
 	case proxy.OpExists, proxy.OpGetData, proxy.OpGetChildren2:
 		s.reads++
 		s.watches += int(frame[len(frame)-1])

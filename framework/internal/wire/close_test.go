@@ -96,7 +96,7 @@ func TestEndSessionEndsTheSessionOnTheServer(t *testing.T) {
 			return
 		}
 		for f, ok := p.next(); ok; f, ok = p.next() {
-			if f.op == opClose {
+			if f.op == opCloseSession {
 				close(ended) // before the answer, which the client waits for
 			}
 			if p.answer(f, 1) {
@@ -128,11 +128,11 @@ func TestEndOfTheSessionIsAskedForBehindRequestsThatAreNotAnswered(t *testing.T)
 	c.awaitSession(t, 7)
 	request := make(chan error, 1)
 	go func() { _, _, err := c.Driver().Get("/"); request <- err }()
-	require.NotEqual(t, int32(opClose), (<-asked).op)
+	require.NotEqual(t, int32(opCloseSession), (<-asked).op)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan bool, 1)
 	go func() { ended <- c.EndSession(ctx) }()
-	require.Equal(t, int32(opClose), (<-asked).op)
+	require.Equal(t, int32(opCloseSession), (<-asked).op)
 	cancel()
 	require.False(t, <-ended, "nobody has confirmed it")
 	require.Error(t, <-request, "the connection is closed, so that another one can be tried")

@@ -45,7 +45,8 @@ type Conn struct {
 	ctx    context.Context // of the dials; ended by Kill
 	cancel context.CancelFunc
 
-	dialled time.Time // when the last attempt to connect began; of the driver's goroutine
+	dialled time.Time      // when the last attempt to connect began; of the driver's goroutine
+	writing sync.WaitGroup // those who write to sockets; one at a time is added, by the driver's goroutine
 
 	mu      sync.Mutex
 	dialing string             // the server that is being dialled, or about to be
@@ -79,6 +80,35 @@ func Open(cfg Config) (*Conn, error) {
 
 // Driver is the driver's connection, for its operations only.
 func (c *Conn) Driver() *zk.Conn { return c.driver }
+
+// Ask makes a request beside the driver, which would want a goroutine for each, and keeps to itself which transaction came of it. done is called
+// once, perhaps before Ask returns, or where replies are read: it must not wait for anything. There are no such requests before
+// Admit.
+func (c *Conn) Ask(r Request, done func(Reply)) {
+	c.mu.Lock()
+	socket := c.socket
+	c.mu.Unlock()
+	if socket == nil || !socket.ask(r, done) {
+		done(Reply{err: zk.ErrNoServer})
+	}
+}
+
+// Admit allows requests by Ask on the connection that there is, now that its server knows who we are.
+func (c *Conn) Admit() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.socket != nil {
+		c.socket.admit()
+	}
+}
+
+// Admitted reports whether requests by Ask are allowed now.
+func (c *Conn) Admitted() bool {
+	c.mu.Lock()
+	socket := c.socket
+	c.mu.Unlock()
+	return socket != nil && socket.admitted()
+}
 
 // Info is what is known of the session: zero before there is one.
 func (c *Conn) Info() Info {
@@ -188,6 +218,7 @@ func (c *Conn) Close() {
 	c.Kill()
 	for range c.events { // closed when the driver has ended
 	}
+	c.writing.Wait()
 }
 
 // Over reports whether no further attempt to connect will be made.

@@ -45,15 +45,16 @@ func (f farewell) over() bool {
 // part asks the server to end the session, and says whether it has confirmed that in the time that ctx allows.
 func (s *shim) part(ctx context.Context) bool {
 	s.mu.Lock()
-	welcome := s.welcome
+	first := s.welcome && !s.farewell.begun.Swap(true)
+	mine := first && s.out.put(closeSession) // from now on nothing of ours comes behind it
 	s.mu.Unlock()
-	if !welcome || s.farewell.begun.Swap(true) {
+	if !first {
 		return false
 	}
-	stop := context.AfterFunc(ctx, func() { s.Close() }) // which ends a Write that waits, too
+	stop := context.AfterFunc(ctx, func() { s.Close() }) // which ends a write that waits, too
 	defer stop()
-	if _, err := s.Conn.Write(closeSession); err != nil {
-		return false
+	if mine {
+		s.start(false)
 	}
 	select {
 	case <-s.farewell.ended:

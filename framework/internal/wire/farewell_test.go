@@ -62,8 +62,6 @@ func TestRequestThatCrossesTheEndOfTheSessionClosesTheConnection(t *testing.T) {
 		"after it was written": func(s *shim, wire *crossing, frame []byte) {
 			_, _ = s.Write(frame)
 			wire.confirm()
-			go func() { _, _ = s.lastWords(make([]byte, 100)) }()
-			synctest.Wait()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,6 +75,8 @@ func TestRequestThatCrossesTheEndOfTheSessionClosesTheConnection(t *testing.T) {
 				s.asked = true // shaken hands
 				wire.confirm = func() { require.True(t, s.farewell.answered(replyHeader{xid: farewellXid})) }
 				write(s, wire, header(1, opExists))
+				go func() { _, _ = s.lastWords(make([]byte, 100)) }() // as who reads goes on
+				synctest.Wait()
 				select {
 				case <-s.gone:
 				default:

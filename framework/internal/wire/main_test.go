@@ -158,14 +158,8 @@ func (p *peer) answer(f frame, zxid int64) bool {
 		code = -101
 	}
 	p.write(binary.BigEndian.AppendUint32(reply, uint32(code))...)
-	return f.op == opClose
+	return f.op == opCloseSession
 }
-
-const (
-	opCreate = 1
-	opExists = 3
-	opClose  = -11
-)
 
 // obey grants a session and answers everything.
 func (p *peer) obey(id int64, timeout time.Duration) {

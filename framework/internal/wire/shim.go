@@ -1,16 +1,18 @@
 package wire
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
+	"github.com/go-zookeeper/zk"
 )
 
 // Info is what the server told about the session.
@@ -24,11 +26,13 @@ type Info struct {
 type request struct {
 	xid    int32
 	sent   Stamp
-	proves bool // whether only the leader can have answered it
-	auth   bool // a credential
+	proves bool        // whether only the leader can have answered it
+	auth   bool        // a credential
+	done   func(Reply) // nil: it is the driver's
 }
 
-// shim stands between the driver and the socket. The driver reads and writes on one goroutine each.
+// shim stands between the driver and the socket. The driver reads and writes on one goroutine each; what it reads also brings the replies to
+// requests of ours, which are put between its own.
 type shim struct {
 	net.Conn
 	owner     *Conn
@@ -37,10 +41,12 @@ type shim struct {
 	zxid      int64     // the last that the session has seen before this connection
 
 	// Of the reading goroutine.
-	greeted bool   // the connect reply has been read
-	pending []byte // of it, what the driver has not taken yet
-	in      replies
+	greeted bool          // the connect reply has been read
+	in      *bufio.Reader // of the socket
+	pending []byte        // what the driver is to read before anything else
+	body    int           // how many bytes it is to read after that, as they come
 
+	out      *outbox
 	gone     chan struct{} // closed by Close
 	once     sync.Once     // of gone
 	farewell farewell
@@ -50,34 +56,81 @@ type shim struct {
 	askedFor  int64 // the session id in it
 	welcome   bool  // there is a session on this connection
 	connected Stamp // when it was sent
+	open      bool  // requests of ours may be made
+	lastXid   int32 // of ours
 	waiting   []request
 	heard     time.Time // when something was read last
 	limit     time.Time // the deadline that the driver has set
+	limitSet  time.Time // when it has
 }
 
 func newShim(c net.Conn, owner *Conn, server string, handshake time.Time) *shim {
-	return &shim{
-		Conn: c, owner: owner, server: server, handshake: handshake, zxid: owner.seen(),
-		gone: make(chan struct{}), farewell: newFarewell(),
+	s := &shim{
+		Conn: c, owner: owner, server: server, handshake: handshake, zxid: owner.seen(), lastXid: firstXid,
+		gone: make(chan struct{}), farewell: newFarewell(), out: newOutbox(c),
+	}
+	s.in = bufio.NewReaderSize(socket{s}, readAhead)
+	owner.writing.Go(s.write)
+	return s
+}
+
+// readAhead is how much is read from the socket at once, where there is so much.
+const readAhead = 4 << 10
+
+// Close closes the socket. Nobody will ever know what became of requests of ours that wait for a reply.
+func (s *shim) Close() error {
+	s.once.Do(func() { close(s.gone) })
+	err := s.Conn.Close()
+	for _, done := range s.orphans() {
+		done(Reply{err: zk.ErrConnectionClosed})
+	}
+	return err
+}
+
+// admit allows requests of ours.
+func (s *shim) admit() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.gone:
+	default:
+		s.open = s.welcome
 	}
 }
 
-// Close closes the socket.
-func (s *shim) Close() error {
-	s.once.Do(func() { close(s.gone) })
-	return s.Conn.Close()
+func (s *shim) admitted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open
+}
+
+// orphans are what is to be called for requests of ours that nobody answers any more.
+func (s *shim) orphans() (all []func(Reply)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = false
+	for i, r := range s.waiting {
+		if r.done != nil {
+			all = append(all, r.done)
+			s.waiting[i].done = nil
+		}
+	}
+	return all
 }
 
 // Write never reports an error: the driver may wait for ever after one. The socket is closed instead, and the reading
-// side tells the driver.
+// side tells the driver. Nor does it wait.
 func (s *shim) Write(b []byte) (int, error) {
 	if s.farewell.over() {
 		s.heed(b)
 		return len(b), nil
 	}
-	if _, err := s.Conn.Write(s.note(b)); err != nil {
-		s.owner.log.Debug("write failed: closing the connection", zap.String("server", s.server), zap.Error(err))
-		s.Close()
+	s.mu.Lock()
+	frame, idle := s.note(b)
+	mine := s.out.put(frame)
+	s.mu.Unlock()
+	if mine {
+		s.start(idle && len(frame) <= atOnce)
 	}
 	if s.farewell.over() { // meanwhile: then this was asked too late, and would wait for an answer in vain
 		s.Close()
@@ -85,34 +138,59 @@ func (s *shim) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// note records a request before it leaves, and returns what shall leave in its place. The driver writes one whole frame at a
-// time. It tells the servers which zxid it has seen, when it connects and when it sets its watches again; in the latter case it
-// may already count replies on the new connection, and the servers would keep silent about what has changed. So it never
-// learns of a zxid, and it is put in here.
-func (s *shim) note(frame []byte) []byte {
+// ask makes a request of ours, false if it cannot: then nobody will call done.
+func (s *shim) ask(r Request, done func(Reply)) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	if !s.open || s.farewell.begun.Load() {
+		s.mu.Unlock()
+		return false
+	}
+	if s.lastXid--; s.lastXid > firstXid {
+		s.lastXid = firstXid // after the smallest number comes the largest
+	}
+	idle := s.await(request{xid: s.lastXid, sent: Now(), proves: throughLeader[r.op], done: done})
+	frame := r.numbered(s.lastXid)
+	mine := s.out.put(frame)
+	s.mu.Unlock()
+	if mine {
+		s.start(idle && len(frame) <= atOnce)
+	}
+	return true
+}
+
+// note records a request of the driver before it leaves, and returns what shall leave in its place, and whether no other waits for its
+// reply. The driver writes one whole frame at a time. It tells the servers which zxid it has seen, when it connects and when it sets its
+// watches again; in the latter case it may already count replies on the new connection, and the servers would keep silent about what has
+// changed. So it never learns of a zxid, and it is put in here. It is called with mu held.
+func (s *shim) note(frame []byte) (out []byte, idle bool) {
 	if !s.asked {
 		s.asked, s.connected = true, Now()
 		if len(frame) < connectRequestSession+8 {
-			return frame
+			return frame, true
 		}
 		s.askedFor = int64(binary.BigEndian.Uint64(frame[connectRequestSession:]))
-		return s.stamped(frame, connectRequestZxid)
+		return s.stamped(frame, connectRequestZxid), true
 	}
-	if len(frame) < lengthSize+8 {
-		return frame
+	if len(frame) < lengthSize+requestHeaderSize {
+		return frame, false
 	}
 	xid := int32(binary.BigEndian.Uint32(frame[lengthSize:]))
 	op := int32(binary.BigEndian.Uint32(frame[lengthSize+4:]))
-	s.waiting = append(s.waiting, request{xid, Now(), throughLeader[op], op == opAuth})
-	if len(s.waiting) == 1 && s.owner.replyPatience() > 0 {
+	idle = s.await(request{xid: xid, sent: Now(), proves: throughLeader[op], auth: op == opAuth})
+	if op == opSetWatches && len(frame) >= setWatchesZxid+zxidSize {
+		return s.stamped(frame, setWatchesZxid), idle
+	}
+	return frame, idle
+}
+
+// await puts a request on the list of those that wait for a reply, and reports whether there is no other. It is called with mu held.
+func (s *shim) await(r request) (idle bool) {
+	s.waiting = append(s.waiting, r)
+	idle = len(s.waiting) == 1
+	if idle && s.owner.replyPatience() > 0 {
 		_ = s.Conn.SetReadDeadline(s.until()) // a socket that refuses is closed, and Read tells
 	}
-	if op == opSetWatches && len(frame) >= setWatchesZxid+zxidSize {
-		return s.stamped(frame, setWatchesZxid)
-	}
-	return frame
+	return idle
 }
 
 func (s *shim) stamped(frame []byte, position int) []byte {
@@ -121,7 +199,8 @@ func (s *shim) stamped(frame []byte, position int) []byte {
 	return frame
 }
 
-// Read hands the driver the connect reply as one piece, examined and perhaps changed; later replies as they come.
+// Read hands the driver the connect reply as one piece, examined and perhaps changed; later replies as they come, but for those to requests
+// of ours.
 func (s *shim) Read(b []byte) (int, error) {
 	if !s.greeted {
 		if err := s.greet(); err != nil {
@@ -129,26 +208,87 @@ func (s *shim) Read(b []byte) (int, error) {
 			return 0, err
 		}
 	}
-	if len(s.pending) > 0 {
-		n := copy(b, s.pending)
-		s.pending = s.pending[n:]
-		return n, nil
+	for {
+		switch {
+		case len(s.pending) > 0:
+			n := copy(b, s.pending)
+			s.pending = s.pending[n:]
+			return n, nil
+		case s.body > 0:
+			n, err := s.in.Read(b[:min(len(b), s.body)])
+			s.body -= n
+			if err != nil {
+				s.lost(err)
+			}
+			return n, err
+		case s.farewell.over():
+			return s.lastWords(b)
+		}
+		if err := s.next(); err != nil {
+			s.lost(err)
+			return 0, err
+		}
 	}
-	if s.farewell.over() {
-		return s.lastWords(b)
+}
+
+// next reads the beginning of a reply, and the rest if it is for us. The driver would panic at a length that is too short for a reply, and
+// believe any other.
+func (s *shim) next() error {
+	if b, err := s.in.Peek(lengthSize); err != nil {
+		return err
+	} else if n := int(binary.BigEndian.Uint32(b)); n < replyHeaderSize || n > maxReply {
+		return fmt.Errorf("a reply of %d bytes: not a ZooKeeper server", n)
+	}
+	head, err := s.in.Peek(lengthSize + replyHeaderSize)
+	if err != nil {
+		return err
+	}
+	h := headerOf(head)
+	found, ok := s.answered(h)
+	if !ok {
+		return errors.New("a reply that no server gives to the end of a session")
+	}
+	if found.done == nil && !(h.xid == farewellXid && s.farewell.over()) {
+		s.pending, s.body = append(s.pending[:0], head...), h.body
+		clear(s.pending[replyZxid : replyZxid+zxidSize])
+	}
+	if _, err := s.in.Discard(len(head)); err != nil || found.done == nil {
+		return err
+	}
+	body, err := s.rest(h)
+	reply := Reply{Zxid: h.zxid, err: code(h.code), body: body}
+	if err != nil {
+		reply.err = zk.ErrConnectionClosed
+	}
+	found.done(reply)
+	return err
+}
+
+// rest is the body of a reply to us.
+func (s *shim) rest(h replyHeader) ([]byte, error) {
+	if h.body == 0 {
+		return nil, nil
+	}
+	body := make([]byte, h.body)
+	_, err := io.ReadFull(s.in, body)
+	return body, err
+}
+
+// socket is what a shim reads from.
+type socket struct{ *shim }
+
+func (s socket) Read(b []byte) (int, error) {
+	s.mu.Lock()
+	err := s.Conn.SetReadDeadline(s.until())
+	s.mu.Unlock()
+	if err != nil {
+		return 0, err
 	}
 	n, err := s.Conn.Read(b)
-	if err == nil && !s.in.feed(b[:n], s.answered) {
-		n, err = 0, fmt.Errorf("a reply of impossible length: not a ZooKeeper server")
-	}
-	if err != nil {
-		s.lost(err)
-		return n, err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.heard = time.Now()
-	return n, s.Conn.SetReadDeadline(s.until())
+	return n, err
 }
 
 // lost ends a connection that cannot be read from. The driver's writing side may be waiting in Write and would not notice.
@@ -215,13 +355,13 @@ func (s *shim) examine(reply []byte) error {
 	return nil
 }
 
-// answered takes the request that got the reply off the list and tells when it was sent. Replies come in the order of the requests, but
-// for those to auth. Watch events answer nothing, and a ping shows nothing of the data. False means that no server replies so.
-func (s *shim) answered(r replyHeader) bool {
+// answered takes the request that got the reply off the list. Replies come in the order of the requests, but for those to auth. Watch events
+// answer nothing, and a ping shows nothing of the data. False means that no server replies so.
+func (s *shim) answered(r replyHeader) (found request, ok bool) {
 	if r.xid == farewellXid && s.farewell.begun.Load() {
-		return s.farewell.answered(r)
+		return request{}, s.farewell.answered(r)
 	}
-	found := s.takeOff(r.xid)
+	found = s.takeOff(r.xid)
 	if found.proves && r.code == 0 {
 		s.owner.proved(found.sent)
 	}
@@ -231,7 +371,7 @@ func (s *shim) answered(r replyHeader) bool {
 	if found.auth && (r.code == 0 || r.code == codeAuthFailed) {
 		s.owner.credential(r.code == 0)
 	}
-	return true
+	return found, true
 }
 
 // takeOff takes the request with this xid off the list; the zero request if it is not there.
@@ -241,50 +381,42 @@ func (s *shim) takeOff(xid int32) (found request) {
 	for i, r := range s.waiting {
 		if r.xid == xid {
 			found = r
-			copy(s.waiting[1:i+1], s.waiting[:i]) // nearly always nothing: it is the first
-			s.waiting = s.waiting[1:]
+			s.waiting = slices.Delete(s.waiting, i, i+1) // nearly always the first
 			break
 		}
 	}
 	return found
 }
 
-// SetReadDeadline is the driver's; until the connect reply has been read, ours stands, and so does that of a request that waits for
-// its reply.
+// SetReadDeadline is the driver's, who waits for so long for any reply; one of ours is as good as one of its own. It holds from the next read
+// on. Until the connect reply has been read, ours stands, and so does that of a request that waits for its reply.
 func (s *shim) SetReadDeadline(t time.Time) error {
-	if !s.greeted {
-		return nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.limit = t
-	return s.Conn.SetReadDeadline(s.until())
+	s.limit, s.limitSet = t, time.Now()
+	return nil
 }
 
 // until is how long to wait for the server to say something: as long as the driver wants to, and while a request waits for its reply,
 // no longer than our patience from when it was sent or anything was heard. It is called with mu held.
 func (s *shim) until() time.Time {
+	limit := s.limit
+	if !limit.IsZero() && s.heard.After(s.limitSet) {
+		limit = limit.Add(s.heard.Sub(s.limitSet))
+	}
 	patience := s.owner.replyPatience()
 	if len(s.waiting) == 0 || patience == 0 {
-		return s.limit
+		return limit
 	}
 	since := s.waiting[0].sent.Time()
 	if s.heard.After(since) {
 		since = s.heard
 	}
-	if overdue := since.Add(patience); s.limit.IsZero() || overdue.Before(s.limit) {
+	if overdue := since.Add(patience); limit.IsZero() || overdue.Before(limit) {
 		return overdue
 	}
-	return s.limit
+	return limit
 }
 
-// SetWriteDeadline keeps the driver from waiting longer for the handshake than we want.
-func (s *shim) SetWriteDeadline(t time.Time) error {
-	s.mu.Lock()
-	asked := s.asked
-	s.mu.Unlock()
-	if !asked {
-		t = s.handshake
-	}
-	return s.Conn.SetWriteDeadline(t)
-}
+// SetWriteDeadline does nothing, for Write does not wait. A socket that takes no more is closed by who reads, because no reply comes.
+func (s *shim) SetWriteDeadline(time.Time) error { return nil }

@@ -103,3 +103,26 @@ func TestServersThatAreAllSlowAreNotLeftAgainAndAgain(t *testing.T) {
 	require.False(t, there)
 	require.NotZero(t, c.logs.FilterMessage("leaving a server that does not answer").Len())
 }
+
+// The driver waits for any reply, and reads only its own.
+func TestRepliesToRequestsOfOurOwnAreSignsOfLife(t *testing.T) {
+	t.Parallel()
+	const timeout = 3 * time.Second
+	s := serve(t, func(p *peer) {
+		p.welcome(7, timeout)
+		for f, ok := p.next(); ok; f, ok = p.next() {
+			if f.xid < firstXid { // no pings
+				p.answer(f, 1)
+			}
+		}
+	})
+	c := connect(t, Config{SessionTimeout: timeout}, s.addr())
+	c.awaitSession(t, 7)
+	c.Admit()
+	for begun := time.Now(); time.Since(begun) < timeout; {
+		replied := make(chan Reply, 1)
+		c.Ask(Sync("/"), func(r Reply) { replied <- r })
+		require.NoError(t, (<-replied).Err())
+	}
+	require.Equal(t, 1, s.accepted())
+}

@@ -1,0 +1,204 @@
+package wire
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// asked makes a request, and returns what will become of it.
+func asked(c *client, r Request) <-chan Reply {
+	replies := make(chan Reply, 2) // one more than there may be
+	c.Ask(r, func(r Reply) { replies <- r })
+	return replies
+}
+
+func await(t *testing.T, replies <-chan Reply) Reply {
+	t.Helper()
+	select {
+	case r := <-replies:
+		return r
+	case <-time.After(patience):
+		require.FailNow(t, "nothing became of the request")
+		return Reply{}
+	}
+}
+
+func TestRequestsAreOnlyMadeWhereTheyAreAdmitted(t *testing.T) {
+	s := serveByHand(t)
+	c := connect(t, Config{}, s.addr())
+	require.False(t, c.Admitted())
+	require.ErrorIs(t, await(t, asked(c, Sync("/"))).Err(), zk.ErrNoServer, "before there is a connection, or a session on it")
+	c.awaitSession(t, 7)
+	require.ErrorIs(t, await(t, asked(c, Sync("/"))).Err(), zk.ErrNoServer, "the server does not know who we are")
+	c.Admit()
+	require.True(t, c.Admitted())
+	reply := asked(c, Exists("/a"))
+	f := <-s.requests
+	require.Equal(t, int32(opExists), f.op)
+	s.answers <- f
+	require.ErrorIs(t, await(t, reply).Err(), zk.ErrNoNode)
+
+	reply = asked(c, Sync("/"))
+	<-s.requests // which is never answered
+	s.drop(0)
+	require.ErrorIs(t, await(t, reply).Err(), zk.ErrConnectionClosed)
+	require.Empty(t, reply, "once")
+	eventually(t, func() bool { return s.accepted() == 2 }, "no reconnect")
+	c.awaitSession(t, 7)
+	require.ErrorIs(t, await(t, asked(c, Sync("/"))).Err(), zk.ErrNoServer, "a new connection has to be admitted again")
+	c.Admit()
+	c.Kill()
+	require.ErrorIs(t, await(t, asked(c, Sync("/"))).Err(), zk.ErrNoServer)
+}
+
+func TestRequestsBesideTheDriversFindTheirReplies(t *testing.T) {
+	s := serve(t, func(p *peer) { p.obey(7, long) })
+	for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){
+		"written at once":           nil,
+		"written in the background": disguised,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := connect(t, Config{Dial: dial}, s.addr())
+			c.awaitSession(t, 7)
+			c.Admit()
+			var all sync.WaitGroup
+			var wrong atomic.Int32
+			for i := range 20 {
+				all.Go(func() {
+					for range 50 {
+						if there, _, err := c.Driver().Exists(fmt.Sprint("/", i)); there || err != nil {
+							wrong.Add(1)
+						}
+						if r := await(t, asked(c, Exists("/a"))); r.Err() != zk.ErrNoNode {
+							wrong.Add(1)
+						}
+						if r := await(t, asked(c, Delete("/a", -1))); r.Err() != nil || r.Zxid != 1 {
+							wrong.Add(1)
+						}
+					}
+				})
+			}
+			all.Wait()
+			require.Zero(t, wrong.Load())
+		})
+	}
+}
+
+// disguised dials a connection that is not known to be plain TCP.
+func disguised(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	return struct{ net.Conn }{c}, err
+}
+
+// Whoever asks must not wait for a server that takes nothing.
+func TestAskDoesNotWaitForASocketThatIsFull(t *testing.T) {
+	s := serve(t, func(p *peer) {
+		p.welcome(7, long)
+		stall(p)
+	})
+	c := connect(t, Config{}, s.addr())
+	c.awaitSession(t, 7)
+	c.Admit()
+	var all []<-chan Reply
+	for range 40 {
+		all = append(all, asked(c, SetData("/a", make([]byte, 1<<20), -1)))
+	}
+	c.Kill()
+	for _, replies := range all {
+		require.ErrorIs(t, await(t, replies).Err(), zk.ErrConnectionClosed)
+	}
+}
+
+func TestNothingIsAskedBehindTheEndOfTheSession(t *testing.T) {
+	s := serve(t, func(p *peer) {
+		p.welcome(7, long)
+		for f, ok := p.next(); ok; f, ok = p.next() {
+			if f.op != opCloseSession {
+				p.answer(f, 1) // the end is never confirmed
+			}
+		}
+	})
+	c := connect(t, Config{}, s.addr())
+	c.awaitSession(t, 7)
+	c.Admit()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan bool)
+	go func() { ended <- c.EndSession(ctx) }()
+	eventually(t, func() bool { return await(t, asked(c, Sync("/"))).Err() == zk.ErrNoServer }, "requests are still made")
+	cancel()
+	require.False(t, <-ended)
+}
+
+func TestNumbersOfRequestsStayBelowThoseWithAMeaning(t *testing.T) {
+	s := &shim{owner: &Conn{hosts: newHosts([]string{"a:1"}, time.Second, nil, nil)}, out: newOutbox(nil), open: true, lastXid: math.MinInt32 + 1}
+	s.farewell = newFarewell()
+	s.out.busy = true // nobody is to write
+	for range 3 {
+		require.True(t, s.ask(Sync("/"), func(Reply) {}))
+	}
+	require.Equal(t, []int32{math.MinInt32, firstXid, firstXid - 1}, xids(s.waiting))
+}
+
+func TestWhatIsPutWhileSomebodyWritesLeavesInOnePiece(t *testing.T) {
+	o := newOutbox(nil)
+	require.True(t, o.put([]byte("a")), "the first has to write")
+	first := o.take()
+	require.False(t, o.put([]byte("b")))
+	require.False(t, o.put([]byte("c")))
+	require.False(t, o.finish(first))
+	second := o.take()
+	require.Equal(t, "bc", string(second))
+	require.True(t, o.finish(second))
+	require.True(t, o.put(make([]byte, keep+1)))
+	require.True(t, o.finish(o.take()))
+	require.LessOrEqual(t, cap(o.spare), keep, "a large buffer is not kept")
+}
+
+func TestReplyThatDoesNotHoldWhatItShouldIsAnError(t *testing.T) {
+	stat := make([]byte, 68)
+	for name, row := range map[string]struct {
+		whole []byte
+		parse func(Reply) error
+	}{
+		"stat":     {stat, func(r Reply) error { _, err := r.Stat(); return err }},
+		"data":     {append([]byte{0, 0, 0, 1, 'x'}, stat...), func(r Reply) error { _, _, err := r.Data(); return err }},
+		"children": {append([]byte{0, 0, 0, 1, 0, 0, 0, 1, 'x'}, stat...), func(r Reply) error { _, _, err := r.Children(); return err }},
+		"results": {[]byte{0, 0, 0, opDelete, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff},
+			func(r Reply) error { _, err := r.Results(); return err }},
+	} {
+		require.NoError(t, row.parse(Reply{body: row.whole}), name)
+		for n := range row.whole[:len(row.whole)-1] {
+			if name == "results" && n >= len(row.whole)-4 {
+				break // what comes after the end mark means nothing
+			}
+			require.ErrorIs(t, row.parse(Reply{body: row.whole[:n]}), errMalformed, "%s cut after %d", name, n)
+		}
+		require.ErrorIs(t, row.parse(Reply{body: row.whole, err: zk.ErrNoAuth}), zk.ErrNoAuth, name)
+	}
+	huge := binary.BigEndian.AppendUint32(nil, math.MaxInt32)
+	_, _, err := Reply{body: huge}.Children()
+	require.ErrorIs(t, err, errMalformed)
+	unknown := append([]byte{0, 0, 0, 99, 0, 0, 0, 0, 0}, huge...)
+	_, err = Reply{body: unknown}.Results()
+	require.ErrorIs(t, err, errMalformed)
+	_, err = Multi([]any{"nonsense"})
+	require.ErrorContains(t, err, "string is no part of a transaction")
+}
+
+func TestErrorsHaveTheDriversNamesWhereItHasAny(t *testing.T) {
+	require.NoError(t, code(0))
+	require.Equal(t, zk.ErrNoNode, code(-101))
+	require.Equal(t, zk.ErrSessionMoved, code(-118))
+	require.Equal(t, Code(-4), code(-4))
+	require.ErrorContains(t, code(-127), "error -127 of the server")
+}

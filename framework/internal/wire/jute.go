@@ -1,0 +1,133 @@
+package wire
+
+import (
+	"encoding/binary"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// encoder appends what requests are made of.
+type encoder []byte
+
+func (e *encoder) int(v int32) { *e = binary.BigEndian.AppendUint32(*e, uint32(v)) }
+
+func (e *encoder) bool(v bool) {
+	b := byte(0)
+	if v {
+		b = 1
+	}
+	*e = append(*e, b)
+}
+
+// buffer appends null for nil.
+func (e *encoder) buffer(v []byte) {
+	if v == nil {
+		e.int(-1)
+		return
+	}
+	e.int(int32(len(v)))
+	*e = append(*e, v...)
+}
+
+func (e *encoder) string(v string) {
+	e.int(int32(len(v)))
+	*e = append(*e, v...)
+}
+
+func (e *encoder) acl(v []zk.ACL) {
+	e.int(int32(len(v)))
+	for _, a := range v {
+		e.int(a.Perms)
+		e.string(a.Scheme)
+		e.string(a.ID)
+	}
+}
+
+func (e *encoder) setData(path string, data []byte, version int32) {
+	e.string(path)
+	e.buffer(data)
+	e.int(version)
+}
+
+// part is what comes before each part of a transaction, and after the last.
+func (e *encoder) part(op int32, done bool) {
+	e.int(op)
+	e.bool(done)
+	e.int(-1)
+}
+
+// decoder takes a reply apart. After the first mistake all values are zero.
+type decoder struct {
+	rest []byte
+	err  error
+}
+
+func (d *decoder) take(n int) []byte {
+	if d.err == nil && (n < 0 || n > len(d.rest)) {
+		d.err = errMalformed
+	}
+	if d.err != nil {
+		return nil
+	}
+	b := d.rest[:n:n]
+	d.rest = d.rest[n:]
+	return b
+}
+
+func (d *decoder) int() int32 {
+	if b := d.take(4); b != nil {
+		return int32(binary.BigEndian.Uint32(b))
+	}
+	return 0
+}
+
+func (d *decoder) long() int64 {
+	if b := d.take(8); b != nil {
+		return int64(binary.BigEndian.Uint64(b))
+	}
+	return 0
+}
+
+func (d *decoder) bool() bool {
+	b := d.take(1)
+	return b != nil && b[0] != 0
+}
+
+// buffer is nil for null. It shares the memory of the reply.
+func (d *decoder) buffer() []byte {
+	n := d.int()
+	if n == -1 || d.err != nil {
+		return nil
+	}
+	return d.take(int(n))
+}
+
+func (d *decoder) string() string { return string(d.buffer()) }
+
+func (d *decoder) strings() []string {
+	n := int(d.int())
+	if n > len(d.rest)/lengthSize {
+		d.err = errMalformed
+	}
+	if d.err != nil || n < 0 {
+		return nil
+	}
+	all := make([]string, n)
+	for i := range all {
+		all[i] = d.string()
+	}
+	return all
+}
+
+// stat is nil after a mistake.
+func (d *decoder) stat() *zk.Stat {
+	s := zk.Stat{
+		Czxid: d.long(), Mzxid: d.long(), Ctime: d.long(), Mtime: d.long(),
+		Version: d.int(), Cversion: d.int(), Aversion: d.int(),
+		EphemeralOwner: d.long(), DataLength: d.int(), NumChildren: d.int(), Pzxid: d.long(),
+	}
+	if d.err != nil {
+		return nil
+	}
+	return &s
+}

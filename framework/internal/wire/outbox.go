@@ -1,0 +1,92 @@
+package wire
+
+import (
+	"net"
+	"sync"
+
+	"go.uber.org/zap"
+)
+
+// outbox is what is to be written to a socket. Whoever comes while somebody writes leaves its frame behind: then many leave in one piece.
+type outbox struct {
+	atOnce bool          // to write a little to an idle connection does not wait
+	wake   chan struct{} // has room for one: there is something to write
+
+	mu    sync.Mutex
+	next  []byte // to be written next
+	spare []byte // for what comes after that
+	busy  bool   // somebody writes, or is about to
+}
+
+const (
+	// atOnce is what any socket takes at once while nothing else is under way.
+	atOnce = 4 << 10
+	// keep is how large a buffer may be that is kept.
+	keep = 64 << 10
+)
+
+func newOutbox(c net.Conn) *outbox {
+	_, plain := c.(*net.TCPConn)
+	return &outbox{atOnce: plain, wake: make(chan struct{}, 1)}
+}
+
+// put adds a frame, and reports whether nobody writes: then the caller has to start.
+func (o *outbox) put(frame []byte) (mine bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.next = append(o.next, frame...)
+	mine = !o.busy
+	o.busy = true
+	return mine
+}
+
+// take is what is to be written now.
+func (o *outbox) take() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := o.next
+	o.next, o.spare = o.spare, nil
+	return all
+}
+
+// finish takes back what was written, and reports whether that was all: then somebody else may start next time.
+func (o *outbox) finish(written []byte) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if cap(written) <= keep {
+		o.spare = written[:0]
+	}
+	o.busy = len(o.next) > 0
+	return !o.busy
+}
+
+// start has written what was put; here, if that cannot wait for anything.
+func (s *shim) start(idle bool) {
+	if idle && s.out.atOnce && s.flush() {
+		return
+	}
+	s.out.wake <- struct{}{}
+}
+
+// write writes what is put, until the socket is closed.
+func (s *shim) write() {
+	for {
+		select {
+		case <-s.out.wake:
+			for !s.flush() {
+			}
+		case <-s.gone:
+			return
+		}
+	}
+}
+
+// flush writes what there is, or closes the socket, and reports whether that was all.
+func (s *shim) flush() bool {
+	all := s.out.take()
+	if _, err := s.Conn.Write(all); err != nil {
+		s.owner.log.Debug("write failed: closing the connection", zap.String("server", s.server), zap.Error(err))
+		s.Close()
+	}
+	return s.out.finish(all)
+}

@@ -1,0 +1,185 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Request is a request of our own, beside those of the driver: see Conn.Ask.
+type Request struct {
+	op    int32
+	frame encoder // with room for what comes before the body
+}
+
+// Reply is what became of a Request.
+type Reply struct {
+	Zxid int64 // of the transaction, if the request was for one; otherwise the last that the server had seen
+	err  error
+	body []byte
+}
+
+func newRequest(op int32, size int) Request {
+	return Request{op, make(encoder, lengthSize+requestHeaderSize, lengthSize+requestHeaderSize+size)}
+}
+
+// numbered is the request as it is sent. It needs the room that newRequest has left.
+func (r Request) numbered(xid int32) []byte {
+	binary.BigEndian.PutUint32(r.frame, uint32(len(r.frame)-lengthSize))
+	binary.BigEndian.PutUint32(r.frame[lengthSize:], uint32(xid))
+	binary.BigEndian.PutUint32(r.frame[lengthSize+4:], uint32(r.op))
+	return r.frame
+}
+
+// Delete deletes a node, if it has the given version; -1 is any.
+func Delete(path string, version int32) Request {
+	r := newRequest(opDelete, len(path)+8)
+	r.frame.string(path)
+	r.frame.int(version)
+	return r
+}
+
+// Exists reads a node's Stat, without a watch like all these.
+func Exists(path string) Request { return read(opExists, path) }
+
+// Get reads a node.
+func Get(path string) Request { return read(opGetData, path) }
+
+// Children lists the children of a node.
+func Children(path string) Request { return read(opGetChildren2, path) }
+
+func read(op int32, path string) Request {
+	r := newRequest(op, len(path)+5)
+	r.frame.string(path)
+	r.frame.bool(false)
+	return r
+}
+
+// Sync waits until the server has caught up with the leader.
+func Sync(path string) Request {
+	r := newRequest(opSync, len(path)+4)
+	r.frame.string(path)
+	return r
+}
+
+// SetData writes a node, if it has the given version; -1 is any.
+func SetData(path string, data []byte, version int32) Request {
+	r := newRequest(opSetData, len(path)+len(data)+12)
+	r.frame.setData(path, data, version)
+	return r
+}
+
+// Multi is a transaction: *zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest and *zk.CheckVersionRequest, as the driver has them.
+func Multi(ops []any) (Request, error) {
+	r := newRequest(opMulti, 128*len(ops))
+	f := &r.frame
+	for _, op := range ops {
+		switch op := op.(type) {
+		case *zk.CreateRequest:
+			f.part(opCreate, false)
+			f.string(op.Path)
+			f.buffer(op.Data)
+			f.acl(op.Acl)
+			f.int(op.Flags)
+		case *zk.SetDataRequest:
+			f.part(opSetData, false)
+			f.setData(op.Path, op.Data, op.Version)
+		case *zk.DeleteRequest:
+			f.part(opDelete, false)
+			f.string(op.Path)
+			f.int(op.Version)
+		case *zk.CheckVersionRequest:
+			f.part(opCheck, false)
+			f.string(op.Path)
+			f.int(op.Version)
+		default:
+			return Request{}, fmt.Errorf("%T is no part of a transaction", op)
+		}
+	}
+	f.part(-1, true)
+	return r, nil
+}
+
+// Err is why there is nothing in the reply: what the servers say, in the driver's words where it has any, or a Code; zk.ErrNoServer if the
+// request was not sent; zk.ErrConnectionClosed if nobody will ever know.
+func (r Reply) Err() error { return r.err }
+
+// Stat is the answer to Exists and SetData.
+func (r Reply) Stat() (*zk.Stat, error) {
+	d := decoder{rest: r.body, err: r.err}
+	stat := d.stat()
+	return stat, d.err
+}
+
+// Data is the answer to Get.
+func (r Reply) Data() ([]byte, *zk.Stat, error) {
+	d := decoder{rest: r.body, err: r.err}
+	data, stat := d.buffer(), d.stat()
+	return data, stat, d.err
+}
+
+// Children is the answer to Children.
+func (r Reply) Children() ([]string, *zk.Stat, error) {
+	d := decoder{rest: r.body, err: r.err}
+	children, stat := d.strings(), d.stat()
+	return children, stat, d.err
+}
+
+// Results is the answer to Multi. If the transaction was not applied, the error is the first of those in the results.
+func (r Reply) Results() ([]zk.MultiResponse, error) {
+	d := decoder{rest: r.body, err: r.err}
+	var all []zk.MultiResponse
+	var failed error
+	for d.err == nil {
+		kind, done := d.int(), d.bool()
+		d.int() // once more what a failed part says itself
+		if done {
+			break
+		}
+		var one zk.MultiResponse
+		switch kind {
+		case opCreate:
+			one.String = d.string()
+		case opSetData:
+			one.Stat = d.stat()
+		case opDelete, opCheck:
+		case opError:
+			if one.Error = code(d.int()); failed == nil {
+				failed = one.Error
+			}
+		default:
+			d.err = errMalformed
+		}
+		all = append(all, one)
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	return all, failed
+}
+
+var errMalformed = errors.New("a reply that does not hold what it should")
+
+// Code is an error of the servers that the driver has no name for.
+type Code int32
+
+func (c Code) Error() string { return fmt.Sprintf("error %d of the server", int32(c)) }
+
+// named are the errors that the driver has names for.
+var named = map[int32]error{
+	-8: zk.ErrBadArguments, -100: zk.ErrAPIError, -101: zk.ErrNoNode, -102: zk.ErrNoAuth, -103: zk.ErrBadVersion,
+	-108: zk.ErrNoChildrenForEphemerals, -110: zk.ErrNodeExists, -111: zk.ErrNotEmpty, -112: zk.ErrSessionExpired, -114: zk.ErrInvalidACL,
+	-115: zk.ErrAuthFailed, -116: zk.ErrClosing, -117: zk.ErrNothing, -118: zk.ErrSessionMoved, -123: zk.ErrReconfigDisabled,
+}
+
+func code(n int32) error {
+	if n == 0 {
+		return nil
+	}
+	if err, ok := named[n]; ok {
+		return err
+	}
+	return Code(n)
+}
