@@ -85,29 +85,29 @@ func (c *Conn) Driver() *zk.Conn { return c.driver }
 // once, perhaps before Ask returns, or where replies are read: it must not wait for anything. There are no such requests before
 // Admit.
 func (c *Conn) Ask(r Request, done func(Reply)) {
-	c.mu.Lock()
-	socket := c.socket
-	c.mu.Unlock()
-	if socket == nil || !socket.ask(r, done) {
+	if socket := c.current(); socket == nil || !socket.ask(r, done) {
 		done(Reply{err: zk.ErrNoServer})
 	}
 }
 
 // Admit allows requests by Ask on the connection that there is, now that its server knows who we are.
 func (c *Conn) Admit() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.socket != nil {
-		c.socket.admit()
+	if socket := c.current(); socket != nil {
+		socket.admit()
 	}
 }
 
 // Admitted reports whether requests by Ask are allowed now.
 func (c *Conn) Admitted() bool {
-	c.mu.Lock()
-	socket := c.socket
-	c.mu.Unlock()
+	socket := c.current()
 	return socket != nil && socket.admitted()
+}
+
+// current is the socket in use. Its mu may be held when ours is taken, not the other way round.
+func (c *Conn) current() *shim {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.socket
 }
 
 // Info is what is known of the session: zero before there is one.
@@ -180,9 +180,7 @@ func (c *Conn) LeaveStranger() {
 func (c *Conn) EndSession(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, c.patience())
 	defer cancel()
-	c.mu.Lock()
-	socket := c.socket
-	c.mu.Unlock()
+	socket := c.current()
 	if socket == nil {
 		return false
 	}
@@ -196,9 +194,8 @@ func (c *Conn) EndSession(ctx context.Context) bool {
 
 // parted reports whether the session has been ended on the connection that there is.
 func (c *Conn) parted() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.socket != nil && c.socket.farewell.over()
+	socket := c.current()
+	return socket != nil && socket.farewell.over()
 }
 
 // Kill ends the connection without telling the server: no further dial, the socket closed, every request failed. Close
