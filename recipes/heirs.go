@@ -5,12 +5,23 @@ import "time"
 // Heirs are those to whom a lock node goes when its hold is released, instead of being deleted. Each of them has a hold, and
 // levels, of its own. It is for recipes, and nothing for programs to implement.
 type Heirs interface {
-	// Next is asked when a hold is over, for whom to give the next one of the same node: it is told by calling what Next returns. Nil
-	// means that the node is to be given up. It must not block, and neither must what it returns.
-	Next() func(*Hold)
+	// Next is given the next hold of the node when one is over, and says what has become of it. It must not block, nor end the hold
+	// before it has returned.
+	Next(h *Hold) Heir
+	// Wanted hears, once at most, that somebody asks for the node back: from then on Next is not called. It must not block.
+	Wanted()
 	// Over hears, once, that there will be no further hold of the node: it is deleted, or being deleted, or was lost.
 	Over()
 }
+
+// Heir is who has the next hold of a node. It is for recipes.
+type Heir int
+
+const (
+	Nobody Heir = iota // and so the node is given up
+	Successor
+	Keeper // who only keeps the node for others: its hold is not measured, and nobody is told when it is lost
+)
 
 // Bequeath makes heirs of those who may have the node of a hold that nobody else knows of yet. It is for recipes.
 func Bequeath(h *Hold, heirs Heirs) {
@@ -32,21 +43,24 @@ func (t *tenure) passOn() bool {
 	if t.heirs == nil || t.guards > 0 || t.doubt || isClosed(t.revoked) {
 		return false
 	}
-	give := t.heirs.Next()
-	if give == nil {
+	level := t.newLevel()
+	heir := t.heirs.Next(level)
+	if heir == Nobody {
+		delete(t.levels, level)
 		return false
 	}
-	t.begun = time.Now()
-	give(t.newLevel())
+	t.begun, t.idle = time.Now(), heir == Keeper
 	return true
 }
 
 // vacate tells the heirs that the tenure is over.
-func (t *tenure) vacate() {
+func (t *tenure) vacate() { t.toHeirs(Heirs.Over) }
+
+func (t *tenure) toHeirs(tell func(Heirs)) {
 	t.mu.Lock()
 	heirs := t.heirs
 	t.mu.Unlock()
 	if heirs != nil {
-		heirs.Over()
+		tell(heirs)
 	}
 }

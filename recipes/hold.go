@@ -62,7 +62,7 @@ func (h *Hold) reason() error {
 
 // Token is the fencing token: the czxid of the lock node. A later holder of the lock has a larger one, in whatever session, on
 // whatever incarnation of the parent node; only a restore of the ensemble from a backup sets tokens back. All levels of one
-// ownership share it, and so do holds of one node that was passed on (mutex.WithLocalHandoff). Of several locks held as one
+// ownership share it, and so do holds of one node that was passed on or kept (mutex.WithLocalHandoff). Of several locks held as one
 // (package multilock) it is the largest of Tokens, which is not for a resource that only one of them protects; a level
 // that was entered by one of the locks has the token of that one. A read hold
 // that was acquired under a write hold, or the reverse, has the token of that, see package rwlock. It stays readable after the end; 0
@@ -186,7 +186,8 @@ func (h *Hold) Revoked() <-chan struct{} {
 // short by any: it waits for the deletion for the session timeout at most, and what it cannot confirm is finished in the background.
 // It returns
 //
-//   - nil: this level is over, and if it was the last its nodes are gone, in one transaction, or passed on;
+//   - nil: this level is over, and if it was the last its nodes are gone, in one transaction, or passed on, or kept for the next
+//     of this client (mutex.WithSticky);
 //   - framework.ErrSessionLost, framework.ErrClosed, framework.ErrSuspended or ErrNodeDeleted: the hold had ended before.
 //     Exclusivity may not have lasted to the end of the work;
 //   - ErrNotHeld: it was released before, or is nil; nothing was done;
@@ -199,22 +200,34 @@ func (h *Hold) Release() error {
 	if h == nil || h.tenure == nil {
 		return ErrNotHeld
 	}
-	return h.quit()()
+	return finally(h.quit())
 }
 
-// quit ends the hold; what it returns waits until the nodes are gone, and says what came of it.
+// finally waits for what quit has left to wait for.
+func finally(wait func() error) error {
+	if wait == nil {
+		return nil
+	}
+	return wait()
+}
+
+// Quit is Release for those who do not wait: what it returns waits, and must be called; nil if there is nothing to wait for. It is for
+// recipes.
+func Quit(h *Hold) (wait func() error) { return h.quit() }
+
+// quit ends the hold; what it returns waits until the nodes are gone, and says what came of it; nil if they stay.
 func (h *Hold) quit() (wait func() error) {
 	h.tenure.check()
-	end, held, err := h.tenure.leave(h)
+	end, tell, err := h.tenure.leave(h)
 	switch {
 	case err != nil:
 		return func() error { return fmt.Errorf("release %s: %w", h.Path(), err) }
 	case end == vacant:
-		return func() error { return h.tenure.relinquish(held) }
+		return func() error { return h.tenure.relinquish(tell) }
 	case end == passed:
-		h.tenure.measure(held, nil)
+		tell(nil)
 	}
-	return func() error { return nil }
+	return nil
 }
 
 // finish ends this level and its contexts. It is called once, with mu of the tenure held, so that whoever finds the tenure ended

@@ -100,7 +100,11 @@ func (n *nodes) paths() []string {
 
 // forsake deletes what is left where the session lives on.
 func (n *nodes) forsake(reason error) {
-	n.Session.Logger().Warn("hold ended", zap.String("path", n.Nodes[0].Path), zap.Int64("session", n.Session.ID()),
+	level := zap.WarnLevel
+	if n.tenure.idle { // which does not change any more
+		level = zap.DebugLevel
+	}
+	n.Session.Logger().Log(level, "hold ended", zap.String("path", n.Nodes[0].Path), zap.Int64("session", n.Session.ID()),
 		zap.Int64("token", n.Locks[0].Token), zap.Error(reason))
 	var gone *goneError
 	switch {

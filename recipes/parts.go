@@ -100,7 +100,7 @@ func Undo(ctx context.Context, holds []*Hold) error {
 			case <-time.After(patience):
 			case <-leaf.tenure.session().Done():
 			}
-			errs <- wait()
+			errs <- finally(wait)
 		}
 		if !leaf.tenure.session().Go(release) {
 			release() // the session is over, so there is nothing to wait for
@@ -134,7 +134,7 @@ func (p *parts) giveUp() error {
 		gone := make(chan struct{})
 		running.Go(func() {
 			defer close(gone)
-			errs[i] = wait()
+			errs[i] = finally(wait)
 		})
 		select {
 		case <-gone:

@@ -17,6 +17,7 @@ type tenure struct {
 	mu     sync.Mutex
 	levels map[*Hold]struct{} // those that are held
 	heirs  Heirs              // nil if there are none
+	idle   bool               // the only level is a Keeper's
 	guards int                // guarded transactions under way
 	doubt  bool               // one of them may still be applied
 	err    error              // why it ended
@@ -75,36 +76,45 @@ const (
 	vacant               // it was the last, and the tenure is over
 )
 
-// leave ends the level h by its owner's will. It also says for how long the lock was held, if this was the last level. The error is why h
-// had ended before.
-func (t *tenure) leave(h *Hold) (end ending, held time.Duration, err error) {
+// leave ends the level h by its owner's will. If this was the last level, what becomes of it is to be told. The error is why h had ended
+// before.
+func (t *tenure) leave(h *Hold) (end ending, tell func(error), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if h.released {
-		return others, 0, ErrNotHeld
+		return others, nil, ErrNotHeld
 	}
 	h.released = true
 	if t.err != nil {
-		return others, 0, t.err
+		return others, nil, t.err
 	}
 	delete(t.levels, h)
 	h.finish(ErrNotHeld)
 	if len(t.levels) > 0 {
-		return others, 0, nil
+		return others, nil, nil
 	}
-	held = time.Since(t.begun)
+	tell = t.teller()
 	if t.passOn() {
-		return passed, held, nil
+		return passed, tell, nil
 	}
 	t.err = ErrNotHeld
 	t.rest()
-	return vacant, held, nil
+	return vacant, tell, nil
+}
+
+// teller measures the hold that ends now, once it is called with what came of it. It is called with mu held.
+func (t *tenure) teller() func(error) {
+	if t.idle {
+		return func(error) {}
+	}
+	held := time.Since(t.begun)
+	return func(err error) { t.measure(held, err) }
 }
 
 // end ends all levels, for a reason that nobody wanted.
 func (t *tenure) end(reason error) {
-	wholes, first := t.strike(reason)
-	if !first {
+	wholes, tell := t.strike(reason)
+	if tell == nil {
 		return
 	}
 	for _, whole := range wholes {
@@ -112,15 +122,15 @@ func (t *tenure) end(reason error) {
 	}
 	defer t.vacate()
 	t.forsake(reason)
-	t.measure(time.Since(t.begun), reason)
+	tell(reason)
 }
 
-// strike also says of what the levels were parts.
-func (t *tenure) strike(reason error) (wholes []*tenure, first bool) {
+// strike also says of what the levels were parts, and to whom to tell the reason; nil if the tenure had ended before.
+func (t *tenure) strike(reason error) (wholes []*tenure, tell func(error)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {
-		return nil, false
+		return nil, nil
 	}
 	t.err = reason
 	t.rest()
@@ -130,7 +140,7 @@ func (t *tenure) strike(reason error) (wholes []*tenure, first bool) {
 		}
 		h.finish(reason)
 	}
-	return wholes, true
+	return wholes, t.teller()
 }
 
 // check ends the tenure if what it stands on is gone, which it finds out by the clock.
@@ -141,10 +151,10 @@ func (t *tenure) check() {
 }
 
 // relinquish gives the estate up after the last level.
-func (t *tenure) relinquish(held time.Duration) error {
+func (t *tenure) relinquish(tell func(error)) error {
 	defer t.vacate()
 	err := t.giveUp()
-	t.measure(held, err)
+	tell(err)
 	return err
 }
 
@@ -176,6 +186,7 @@ func (t *tenure) heed() {
 	for _, whole := range wholes {
 		whole.heed()
 	}
+	t.toHeirs(Heirs.Wanted)
 }
 
 func (t *tenure) noteRequest() (wholes []*tenure, first bool) {

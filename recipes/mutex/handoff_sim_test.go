@@ -24,10 +24,17 @@ import (
 // Whatever happens while the goroutines of two clients pass a lock on, re-enter it and give up, and a third client contends without
 // hand-off: one ownership at a time, no smaller token later, who does not give up is served, and nothing is left behind.
 func TestSimulatedHandoff(t *testing.T) {
-	sim.Run(t, 200, simulateHandoff)
+	sim.Run(t, 200, func(t *testing.T, srv *zktest.Server, random *rand.Rand) { simulateHandoff(t, srv, random) })
 }
 
-func simulateHandoff(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+// The same where nodes are kept for shorter and longer than it takes somebody to come, and are taken at times without waiting.
+func TestSimulatedStickiness(t *testing.T) {
+	sim.Run(t, 200, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		simulateHandoff(t, srv, random, mutex.WithSticky(1+time.Duration(random.Int64N(int64(simTimeout)))))
+	})
+}
+
+func simulateHandoff(t *testing.T, srv *zktest.Server, random *rand.Rand, more ...mutex.Option) {
 	shared := &shared{resource: &resource{t: t, expelled: map[string]int64{}}, srv: srv}
 	var measured testzk.Metrics
 	var locks []*mutex.Mutex
@@ -35,6 +42,9 @@ func simulateHandoff(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	for i, opts := range [][]mutex.Option{
 		{mutex.WithLocalHandoff(5, simTimeout)}, {mutex.WithLocalHandoff(2, time.Second), mutex.WithKazooNames()}, nil} {
 		name := fmt.Sprintf("c%d", i)
+		if opts != nil {
+			opts = append(opts, more...)
+		}
 		locks = append(locks, household(t, srv, random, &measured, name, opts...))
 		for range 1 + 3*min(1, len(opts)) {
 			running.Go((&member{shared, name, locks[i], rand.New(rand.NewPCG(random.Uint64(), 0))}).run)
@@ -52,6 +62,7 @@ func simulateHandoff(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		hold, err := lock.TryAcquire(context.Background())
 		require.NoError(t, err, "somebody is waited for who is not there")
 		require.NoError(t, hold.Release())
+		time.Sleep(2 * simTimeout) // it may be kept
 	}
 	require.Equal(t, "/lock container\n", srv.Tree())
 }
@@ -91,6 +102,11 @@ func (m *member) run() {
 			time.AfterFunc(m.upTo(2*time.Second), cancel)
 		case 1:
 			m.shared.do(func() { m.shared.impatient = append(m.shared.impatient, cancel) })
+		}
+		if m.random.IntN(4) == 0 {
+			if hold, err := m.lock.TryAcquire(ctx); err == nil {
+				m.own(hold)
+			}
 		}
 		if hold, err := m.lock.Acquire(ctx); err == nil {
 			m.own(hold)

@@ -107,18 +107,17 @@ func release(h *recipes.Hold) error {
 	return h.Release()
 }
 
-// With a streak of 3 a node is held four times at most, and those of another process have their turn in between.
+// With a streak of 3 a node is held four times at most while another process waits.
 func TestStreakBoundsHowOftenANodeIsPassedOn(t *testing.T) {
 	atHome(t, mutex.WithLocalHandoff(3, time.Hour), func(t *testing.T, h *home) {
 		waiting := waiters(t, h.lock, 10)
-		time.Sleep(time.Second)
-		other := start(t, h.other)
-		time.Sleep(time.Second)
-		require.Equal(t, []int{4, 1, 4, 2}, streaks(t, append(waiting, other), time.Millisecond))
+		_, stop := run(t, h.other, time.Millisecond)
+		require.Equal(t, []int{4, 4, 2}, streaks(t, waiting, time.Millisecond))
+		stop()
 	})
 }
 
-// Once span has passed a node is not passed on any more, not even in the very moment.
+// Once span has passed a node is not passed on any more while another process waits, not even in the very moment.
 func TestSpanBoundsForHowLongANodeIsPassedOn(t *testing.T) {
 	for each, want := range map[time.Duration][]int{
 		250 * time.Millisecond: {4, 4, 2}, // the fourth ends with the span
@@ -128,9 +127,75 @@ func TestSpanBoundsForHowLongANodeIsPassedOn(t *testing.T) {
 		time.Second:            {1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
 	} {
 		atHome(t, mutex.WithLocalHandoff(1000, time.Second), func(t *testing.T, h *home) {
-			require.Equal(t, want, streaks(t, waiters(t, h.lock, 10), each), each)
+			waiting := waiters(t, h.lock, 10)
+			_, stop := run(t, h.other, time.Millisecond)
+			require.Equal(t, want, streaks(t, waiting, each), each)
+			stop()
 		})
 	}
+}
+
+// bounds are such that a node is due after two holds.
+var bounds = map[string]mutex.Option{
+	"streak": mutex.WithLocalHandoff(1, time.Hour),
+	"span":   mutex.WithLocalHandoff(1000, 150*time.Millisecond),
+}
+
+// One list tells that nobody else waits, and for how long that is so a watch does.
+func TestNodeThatIsDueGoesOnWhileNobodyElseWaits(t *testing.T) {
+	for name, handoff := range bounds {
+		t.Run(name, func(t *testing.T) {
+			atHome(t, handoff, func(t *testing.T, h *home) {
+				waiting := waiters(t, h.lock, 10)
+				time.Sleep(time.Second)
+				h.ResetCounts()
+				require.Equal(t, []int{10}, streaks(t, waiting, 100*time.Millisecond))
+				counts := h.Client("home").Requests()
+				require.Equal(t, 1, counts[zktest.OpGetChildren2], "%v", counts)
+				require.Equal(t, 2, counts.Total()-counts[zktest.OpSync], "the other one is the deletion: %v", counts)
+			})
+		})
+	}
+}
+
+// Another process comes during the eighth hold, with which the node is due once more.
+func TestNodeIsGivenUpOnceAnotherProcessHasCome(t *testing.T) {
+	for name, handoff := range bounds {
+		t.Run(name, func(t *testing.T) {
+			atHome(t, handoff, func(t *testing.T, h *home) {
+				waiting := waiters(t, h.lock, 10)
+				won := make(chan *recipes.Hold, 1)
+				time.AfterFunc(750*time.Millisecond, func() { briefly(h.other, won) })
+				require.Equal(t, []int{8, 2}, streaks(t, waiting, 100*time.Millisecond))
+				require.Len(t, won, 1)
+			})
+		})
+	}
+}
+
+// Those who wait while the line is read may give up, and then there is nobody to have the node.
+func TestNodeThatIsDueGoesIfNobodyIsLeftToHaveIt(t *testing.T) {
+	atHome(t, mutex.WithLocalHandoff(1, time.Hour), func(t *testing.T, h *home) {
+		waiting := waiters(t, h.lock, 3)
+		require.NoError(t, waiting[0].won(t).Release())
+		hold := waiting[1].won(t)
+		read := h.On(zktest.Match{Client: "home", Op: zktest.OpGetChildren2}, zktest.Hold())
+		require.NoError(t, hold.Release())
+		require.NoError(t, read.Wait(t.Context()))
+		waiting[2].cancel()
+		_, err := waiting[2].wait()
+		require.ErrorIs(t, err, context.Canceled)
+		read.Release()
+		require.NoError(t, acquire(t, h.other).Release())
+	})
+}
+
+// Where it cannot be told whether others wait they are given their turn.
+func TestNodeThatIsDueGoesIfTheLineCannotBeRead(t *testing.T) {
+	atHome(t, mutex.WithLocalHandoff(1, time.Hour), func(t *testing.T, h *home) {
+		h.On(zktest.Match{Client: "home", Op: zktest.OpGetChildren2, Times: zktest.Always}, zktest.Fail(zktest.NoAuth))
+		require.Equal(t, []int{2, 2, 1}, streaks(t, waiters(t, h.lock, 5), time.Millisecond))
+	})
 }
 
 // streaks says how often each node was held, in the order of their tokens, if each hold lasts for a time.

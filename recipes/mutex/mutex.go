@@ -26,6 +26,7 @@ type config struct {
 	rules   queue.Rules
 	data    queue.NodeData
 	handoff *queue.Handoff
+	sticky  *time.Duration
 }
 
 // WithData sets the data of the lock nodes, which Participants shows: who we are. The default is this host's IP address, as in
@@ -50,16 +51,44 @@ func WithKazooNames() Option {
 }
 
 // WithLocalHandoff lets the goroutines of the client that contend for the lock share one place in line and one node: Release
-// passes the node on to the next of them, in their order and without the servers, at most streak times and not once span has
-// passed since the node came to hold the lock; then, or if somebody asks for it back, or while a Guard may still be applied, it
-// is deleted, so that others have their turn, and the next of them get in line. It is for locks that many goroutines of one
-// process want.
+// passes the node on to the next of them, in their order and without the servers. While others wait it does so at most streak
+// times and not once span has passed since the node came to hold the lock, or was last found to be alone in line. Then it is deleted,
+// so that the others have their turn, and the next of the goroutines get in line; so it is if somebody asks for it back, or while a
+// Guard may still be applied. It is for locks that many goroutines of one process want.
 //
-// Holds of one node have the same Token: among goroutines of one client a resource must accept an equal one. All Mutex values
-// with this option on one path of one client take part together, with the limits and the node data of whoever was first, but those
-// with WithKazooNames only among themselves; TryAcquire takes no part. Curator has no counterpart.
+// Whether others wait is asked when the node is due, which is one request. A node that has waited for others itself is deleted without
+// asking.
+//
+// Holds of one node have the same Token: among goroutines of one client a resource must accept an equal one. A node that comes later
+// has a larger one, whoever's it is: tokens are equal within one node, and never smaller later. All Mutex values with this option on
+// one path of one client take part together, with the limits and the node data of whoever was first, but those with WithKazooNames only
+// among themselves; TryAcquire takes no part, but for WithSticky. Curator has no counterpart.
 func WithLocalHandoff(streak int, span time.Duration) Option {
 	return func(c *config) { c.handoff = &queue.Handoff{Streak: streak, Span: span} }
+}
+
+// WithSticky has the client keep the node of a lock that it has released, for as long as idle, so that its next Acquire or TryAcquire
+// is a hand-over that takes no request: a new Hold, with the same Token. It goes with WithLocalHandoff, whose limits count for a kept node
+// too. It is for locks that mostly one process wants, again and again.
+//
+// The node is deleted as soon as another client queues, when somebody asks for it back, after idle, and when the client is closed. So
+// whoever wants the lock meanwhile waits for a list and a deletion, not for idle; only a client that is cut off from the servers keeps
+// others waiting for as long as its session lasts. While it is kept nobody has a hold, but the node is there: Participants lists it, and
+// TryAcquire of other clients is recipes.ErrNotAcquired. If it is lost, or its session, the next Acquire gets in line as if there had been
+// none.
+//
+// Release returns nil once the lock is given back to the client, which makes no request. It says nothing about the node, and no error
+// of its later deletion is reported: nobody's work depends on that.
+func WithSticky(idle time.Duration) Option {
+	return func(c *config) { c.sticky = &idle }
+}
+
+// handOff is what the engine is told of the options.
+func (c config) handOff() *queue.Handoff {
+	if c.handoff == nil || c.sticky == nil {
+		return c.handoff
+	}
+	return &queue.Handoff{Streak: c.handoff.Streak, Span: c.handoff.Span, Idle: *c.sticky}
 }
 
 func (c config) check() (err error) {
@@ -68,6 +97,12 @@ func (c config) check() (err error) {
 	}
 	if h := c.handoff; h != nil && h.Span <= 0 {
 		err = errors.Join(err, fmt.Errorf("local hand-off: span %v must be positive", h.Span))
+	}
+	if c.sticky != nil && *c.sticky <= 0 {
+		err = errors.Join(err, fmt.Errorf("sticky: idle %v must be positive", *c.sticky))
+	}
+	if c.sticky != nil && c.handoff == nil {
+		err = errors.Join(err, errors.New("sticky: WithSticky goes with WithLocalHandoff only"))
 	}
 	return err
 }
@@ -91,7 +126,7 @@ func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
 	lock := queue.Single(c, "mutex", path, cfg.rules, data)
-	lock.HandOff = cfg.handoff
+	lock.HandOff = cfg.handOff()
 	return &Mutex{lock}, nil
 }
 

@@ -25,7 +25,8 @@ type alarm struct {
 	over  context.CancelFunc
 	done  chan struct{} // closed by run
 
-	own atomic.Pointer[[]*place] // our places in line; nil if there are none
+	own    atomic.Pointer[[]*place] // our places in line; nil if there are none
+	waited atomic.Bool              // for others
 }
 
 func (l *Lock) newAlarm(ctx context.Context) *alarm {
@@ -38,6 +39,7 @@ func (l *Lock) newAlarm(ctx context.Context) *alarm {
 
 // start begins to count, unless it has before: a place that was lost and taken again is one wait.
 func (a *alarm) start() {
+	a.waited.Store(true)
 	if a.limit == 0 {
 		return
 	}

@@ -12,10 +12,11 @@ import (
 )
 
 // Handoff lets the goroutines of a client that want the same lock share one node, and pass it on among themselves without the servers.
-// Others wait meanwhile, so it is bounded: then the node is given up.
+// Others may wait meanwhile, so it is bounded: then the node is given up.
 type Handoff struct {
 	Streak int           // how often a node is passed on
 	Span   time.Duration // for how long a node is passed on
+	Idle   time.Duration // for how long a node is kept that none of them wants; 0: not at all
 }
 
 // party are those of one client who want one lock. One place in line serves them all: it is the party's, not that of whoever came first,
@@ -28,8 +29,7 @@ type party struct {
 	// Guarded by mu of parties.
 	waiting []*guest           // first come first
 	leave   context.CancelFunc // while the party is in line: leaves it
-	passed  int                // how often the present node was passed on
-	since   time.Time          // since when it is held
+	node    *tenancy           // while the party has one
 }
 
 // partyKey tells parties apart: by the lock, by the path under which it is known, for a hold shows that, and by what its node is named, for
@@ -86,20 +86,70 @@ func (l *Lock) take(ctx context.Context, t turn) (*recipes.Hold, error) {
 
 // join makes a guest of the party, and a party if there is none.
 func (l *Lock) join() (*party, *guest) {
-	g := &guest{turn: make(chan turn, 1)}
-	key := partyKey{l.LockKey(), l.name(), l.Lines[0].rules.Name}
+	g := newGuest()
 	parties.mu.Lock()
-	p, there := parties.all[key]
-	if !there {
-		p = &party{lock: l, key: key, limit: *l.HandOff}
-		parties.all[key] = p
-	}
+	p, there := l.party()
 	p.waiting = append(p.waiting, g)
+	node, kept := p.spare()
 	parties.mu.Unlock()
 	if !there {
 		p.fetch()
 	}
+	node.release(kept)
 	return p, g
+}
+
+func newGuest() *guest { return &guest{turn: make(chan turn, 1)} }
+
+// party is that of the lock, which is made if it is not there. It is called with mu of parties held.
+func (l *Lock) party() (p *party, there bool) {
+	key := partyKey{l.LockKey(), l.name(), l.Lines[0].rules.Name}
+	if p, there = parties.all[key]; !there {
+		p = &party{lock: l, key: key, limit: *l.HandOff}
+		parties.all[key] = p
+	}
+	return p, there
+}
+
+// tryLocally takes the node that the party keeps, or one for a party that is not there yet. Otherwise it is as without a party.
+func (l *Lock) tryLocally(ctx context.Context) (*recipes.Hold, error) {
+	if ctx.Err() != nil {
+		return nil, l.failed(ctx, ctxerr.Of(ctx))
+	}
+	g := newGuest()
+	parties.mu.Lock()
+	p, there := l.party()
+	node, kept := p.spare()
+	if kept != nil {
+		p.waiting = append(p.waiting, g)
+	}
+	parties.mu.Unlock()
+	switch {
+	case !there:
+		return p.try(ctx)
+	case kept == nil:
+		return l.try(ctx)
+	}
+	node.release(kept)
+	if p.dismiss(g) {
+		return l.try(ctx) // the node is being given up, or was lost
+	}
+	return l.take(ctx, <-g.turn)
+}
+
+// try is Try for a new party.
+func (p *party) try(ctx context.Context) (*recipes.Hold, error) {
+	hold, err := p.lock.try(ctx)
+	if err != nil {
+		p.again()
+		return nil, err
+	}
+	node := p.lodge(hold)
+	parties.mu.Lock()
+	p.node = node
+	parties.mu.Unlock()
+	recipes.Bequeath(hold, node)
+	return hold, nil
 }
 
 // dismiss takes a guest out of the party; false if it is its turn already.
@@ -131,10 +181,11 @@ func (p *party) stand() {
 		if !wanted {
 			return
 		}
-		hold, err := p.lock.acquire(ctx, &alarm{})
+		var a alarm
+		hold, err := p.lock.acquire(ctx, &a)
 		switch {
 		case err == nil:
-			p.present(hold)
+			p.present(hold, a.waited.Load())
 			return
 		case ctx.Err() == nil:
 			p.disappoint(err)
@@ -156,15 +207,17 @@ func (p *party) begin() (context.Context, bool) {
 	return ctx, true
 }
 
-// present gives a hold that has just begun to the first guest.
-func (p *party) present(hold *recipes.Hold) {
+// present gives a hold that has just begun to the first guest. Where the party has waited for others, it is better to give the node up
+// when it is due than to ask whether there still are others.
+func (p *party) present(hold *recipes.Hold, waited bool) {
+	node := p.lodge(hold)
+	node.parting = waited && p.limit.Idle == 0
 	parties.mu.Lock()
 	p.leave()
-	p.leave = nil
-	p.passed, p.since = 0, time.Now()
+	p.leave, p.node = nil, node
 	first := p.first()
 	parties.mu.Unlock()
-	recipes.Bequeath(hold, p)
+	recipes.Bequeath(hold, node)
 	if first == nil {
 		_ = hold.Release() // all have given up; whatever it says, the hold is over
 		return
@@ -184,23 +237,8 @@ func (p *party) disappoint(err error) {
 	}
 }
 
-// Next is the first guest, unless the node is due. It makes the party the recipes.Heirs of its holds.
-func (p *party) Next() func(*recipes.Hold) {
-	parties.mu.Lock()
-	defer parties.mu.Unlock()
-	if p.passed >= p.limit.Streak || time.Since(p.since) >= p.limit.Span {
-		return nil
-	}
-	next := p.first()
-	if next == nil {
-		return nil
-	}
-	p.passed++
-	return func(h *recipes.Hold) { next.turn <- turn{hold: h} }
-}
-
-// Over gets in line again for those who still wait.
-func (p *party) Over() {
+// again gets in line for those who wait.
+func (p *party) again() {
 	parties.mu.Lock()
 	wanted := len(p.waiting) > 0
 	if !wanted {
@@ -217,6 +255,14 @@ func (p *party) dissolve() {
 	if parties.all[p.key] == p {
 		delete(parties.all, p.key)
 	}
+}
+
+// spare takes the node away from where it is kept, if it is and a guest may have it. It is called with mu of parties held.
+func (p *party) spare() (*tenancy, *recipes.Hold) {
+	if p.node == nil || p.node.due() {
+		return nil, nil
+	}
+	return p.node, p.node.unkeep()
 }
 
 // first takes the first guest, nil if there is none. It is called with mu of parties held.

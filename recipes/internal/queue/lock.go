@@ -116,6 +116,13 @@ func (l *Lock) acquire(ctx context.Context, a *alarm) (*recipes.Hold, error) {
 // Try enters the line only if nobody is in it, and leaves it if somebody was faster.
 func (l *Lock) Try(ctx context.Context) (_ *recipes.Hold, err error) {
 	defer l.measure(time.Now(), &err)
+	if l.HandOff != nil && l.HandOff.Idle > 0 {
+		return l.tryLocally(ctx)
+	}
+	return l.try(ctx)
+}
+
+func (l *Lock) try(ctx context.Context) (*recipes.Hold, error) {
 	return l.persist(ctx, func(ctx context.Context) (*recipes.Hold, error) {
 		if err := l.peek(ctx); err != nil {
 			return nil, err

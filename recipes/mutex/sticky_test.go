@@ -1,0 +1,500 @@
+package mutex_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// idle is shorter than what atHome waits for at the end.
+const idle = 3 * time.Second
+
+// atStickyHome is atHome where the node is kept.
+func atStickyHome(t *testing.T, handoff mutex.Option, scenario func(*testing.T, *home), opts ...framework.Option) {
+	t.Helper()
+	atHome(t, handoff, func(t *testing.T, h *home) {
+		h.lock = newMutex(t, h.client, "/lock", mutex.WithSticky(idle), handoff)
+		scenario(t, h)
+	}, opts...)
+}
+
+// kept acquires and releases the lock, and waits until it has been kept for a while.
+func kept(t *testing.T, h *home) *recipes.Hold {
+	t.Helper()
+	hold := acquire(t, h.lock)
+	require.NoError(t, hold.Release())
+	time.Sleep(time.Second)
+	require.Len(t, nodes(t, h), 1, "the node is not kept")
+	return hold
+}
+
+func nodes(t *testing.T, h *home) []string {
+	t.Helper()
+	names, err := h.Children("/lock")
+	require.NoError(t, err)
+	return names
+}
+
+// requests are those of the client at home, but for signs of life.
+func (h *home) requests() int {
+	counts := h.Client("home").Requests()
+	return counts.Total() - counts[zktest.OpSync]
+}
+
+// Nobody else wants the lock, so that no limit counts but that of being idle, which begins anew with each release.
+func TestAcquiringAKeptNodeTakesNoRequest(t *testing.T) {
+	try := func(t *testing.T, h *home) *recipes.Hold {
+		hold, err := h.lock.TryAcquire(t.Context())
+		require.NoError(t, err)
+		return hold
+	}
+	wait := func(t *testing.T, h *home) *recipes.Hold { return acquire(t, h.lock) }
+	for name, c := range map[string]struct {
+		handoff     mutex.Option
+		first, then func(*testing.T, *home) *recipes.Hold
+		each, pause time.Duration
+	}{
+		"at once":               {handoff: generous, first: wait, then: wait},
+		"in short holds":        {generous, wait, wait, time.Millisecond, time.Millisecond},
+		"in long holds":         {generous, wait, wait, time.Second, idle - time.Millisecond},
+		"without waiting":       {generous, wait, try, time.Millisecond, time.Millisecond},
+		"never waiting":         {generous, try, try, time.Millisecond, time.Millisecond},
+		"beyond the streak":     {mutex.WithLocalHandoff(1, time.Hour), wait, wait, time.Millisecond, time.Millisecond},
+		"beyond the span":       {mutex.WithLocalHandoff(1000, 1), wait, try, time.Millisecond, time.Millisecond},
+		"beyond the span, long": {mutex.WithLocalHandoff(1000, time.Second), try, wait, time.Second, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			atStickyHome(t, c.handoff, func(t *testing.T, h *home) {
+				hold := c.first(t, h)
+				time.Sleep(time.Second)
+				require.NoError(t, hold.Release())
+				time.Sleep(time.Second)
+				h.ResetCounts()
+				token := hold.Token()
+				for range 10 { // within a minute, for then watches are looked after
+					begun := time.Now()
+					next := c.then(t, h)
+					require.Zero(t, time.Since(begun))
+					require.Equal(t, token, next.Token())
+					require.NotSame(t, hold, next)
+					require.ErrorIs(t, hold.Err(), recipes.ErrNotHeld)
+					require.True(t, next.ValidUntil().After(time.Now()))
+					time.Sleep(c.each)
+					begun = time.Now()
+					require.NoError(t, next.Release())
+					require.Zero(t, time.Since(begun))
+					hold = next
+					time.Sleep(c.pause)
+				}
+				require.Zero(t, h.requests(), "%v", h.Client("home").Requests())
+			})
+		})
+	}
+}
+
+// What it costs until then: the node, a watch of it if it lasts, and one list for the whole time in which nobody else comes.
+func TestKeepingANodeTakesOneRequest(t *testing.T) {
+	atStickyHome(t, generous, func(t *testing.T, h *home) {
+		kept(t, h)
+		time.Sleep(2 * idle)
+		h.ResetCounts()
+		for range 10 {
+			require.NoError(t, acquire(t, h.lock).Release())
+			time.Sleep(time.Second)
+		}
+		counts := h.Client("home").Requests()
+		require.Equal(t, 1, counts[zktest.OpMulti])
+		require.Equal(t, 1, counts[zktest.OpGetData])
+		require.Equal(t, 1, counts[zktest.OpGetChildren2])
+		require.Equal(t, 3, h.requests(), "%v", counts)
+	})
+}
+
+func TestKeptNodeGoesWhenAnotherClientQueues(t *testing.T) {
+	for name, c := range map[string]struct {
+		handoff mutex.Option
+		before  bool // the release
+		tried   bool // the node was first had without waiting
+	}{
+		"afterwards":                       {handoff: generous},
+		"before":                           {handoff: generous, before: true},
+		"afterwards, a node that was due":  {handoff: mutex.WithLocalHandoff(1, 1)},
+		"before, a node that was due":      {handoff: mutex.WithLocalHandoff(1, 1), before: true},
+		"afterwards, had without waiting":  {handoff: generous, tried: true},
+		"before, had without waiting, due": {handoff: mutex.WithLocalHandoff(1, 1), before: true, tried: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			atStickyHome(t, c.handoff, func(t *testing.T, h *home) {
+				if c.tried {
+					hold, err := h.lock.TryAcquire(t.Context())
+					require.NoError(t, err)
+					require.NoError(t, hold.Release())
+				}
+				hold := acquire(t, h.lock)
+				time.Sleep(time.Second)
+				if !c.before {
+					require.NoError(t, hold.Release())
+					time.Sleep(time.Second)
+				}
+				other := start(t, h.other)
+				if c.before {
+					time.Sleep(time.Second)
+					require.NoError(t, hold.Release())
+				}
+				begun := time.Now()
+				others := other.won(t)
+				require.Less(t, time.Since(begun), 50*time.Millisecond, "it waits for more than some requests")
+				require.Greater(t, others.Token(), hold.Token())
+
+				back := start(t, h.lock)
+				time.Sleep(time.Second)
+				require.True(t, back.waiting())
+				require.NoError(t, others.Release())
+				again := back.won(t)
+				require.Greater(t, again.Token(), others.Token())
+				require.NoError(t, again.Release())
+			})
+		})
+	}
+}
+
+// Who does not wait wants nothing, nor is what else there may be in the directory somebody who waits.
+func TestKeptNodeStaysWhileNobodyQueues(t *testing.T) {
+	atStickyHome(t, generous, func(t *testing.T, h *home) {
+		hold := kept(t, h)
+		_, err := h.other.TryAcquire(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		line, err := h.other.Participants(t.Context())
+		require.NoError(t, err)
+		require.Len(t, line, 1)
+		require.Equal(t, hold.Path(), line[0].Node)
+		for range 3 {
+			require.NoError(t, h.Create("/lock/memo", nil))
+			time.Sleep(100 * time.Millisecond)
+			require.NoError(t, h.Delete("/lock/memo"))
+			time.Sleep(100 * time.Millisecond)
+		}
+		again := acquire(t, h.lock)
+		require.Equal(t, hold.Token(), again.Token())
+		require.NoError(t, again.Release())
+		time.Sleep(100 * time.Millisecond)
+		begun := time.Now()
+		require.NoError(t, start(t, h.other).won(t).Release())
+		require.Less(t, time.Since(begun), 50*time.Millisecond, "it is not heard of any more who comes")
+	})
+}
+
+func TestKeptNodeGoesAfterItsTime(t *testing.T) {
+	atStickyHome(t, generous, func(t *testing.T, h *home) {
+		for range 3 {
+			hold := acquire(t, h.lock)
+			time.Sleep(idle)
+			require.NoError(t, hold.Release())
+			time.Sleep(idle / 2)
+			again := acquire(t, h.lock)
+			require.Equal(t, hold.Token(), again.Token())
+			require.NoError(t, again.Release())
+			time.Sleep(idle - time.Millisecond)
+			require.Len(t, nodes(t, h), 1)
+			time.Sleep(50 * time.Millisecond)
+			require.Empty(t, nodes(t, h))
+			next := acquire(t, h.lock)
+			require.Greater(t, next.Token(), hold.Token())
+			require.NoError(t, next.Release())
+			time.Sleep(idle + time.Second)
+		}
+	})
+}
+
+// Who comes in the very moment has the kept node or the next one.
+func TestWhoComesWhenTheTimeOfAKeptNodeIsOverIsServed(t *testing.T) {
+	atStickyHome(t, generous, func(t *testing.T, h *home) {
+		for _, late := range []time.Duration{-1, 0, 1, time.Millisecond, 2 * time.Millisecond} {
+			for _, try := range []bool{false, true} {
+				hold := acquire(t, h.lock)
+				require.NoError(t, hold.Release())
+				time.Sleep(idle + late)
+				if try {
+					next, err := h.lock.TryAcquire(t.Context())
+					if err != nil {
+						require.ErrorIs(t, err, recipes.ErrNotAcquired, "the node is still there")
+						continue
+					}
+					hold = next
+				} else {
+					hold = acquire(t, h.lock)
+				}
+				require.NoError(t, hold.Err())
+				require.NoError(t, hold.Release())
+			}
+		}
+	})
+}
+
+func TestClosingAClientGivesUpTheNodesItKeeps(t *testing.T) {
+	atStickyHome(t, generous, func(t *testing.T, h *home) {
+		kept(t, h)
+		waiting := start(t, h.other)
+		begun := time.Now()
+		require.NoError(t, h.client.Close())
+		require.NoError(t, waiting.won(t).Release())
+		require.Less(t, time.Since(begun), time.Second)
+		_, err := h.lock.Acquire(t.Context())
+		require.ErrorIs(t, err, framework.ErrClosed)
+		_, err = h.lock.TryAcquire(t.Context())
+		require.ErrorIs(t, err, framework.ErrClosed)
+	})
+}
+
+// Nobody has had a hold, so there is nobody to be told; but the next one must be a hold of another node.
+func TestKeptNodeThatIsLostIsNotHandedOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		lose    func(*testing.T, *home, *recipes.Hold)
+		options []framework.Option
+	}{
+		"session expired": {lose: func(t *testing.T, h *home, _ *recipes.Hold) {
+			require.NoError(t, h.Client("home").Sessions()[0].Expire())
+			time.Sleep(time.Second)
+		}},
+		"node deleted": {lose: func(t *testing.T, h *home, hold *recipes.Hold) {
+			require.NoError(t, h.Delete(hold.Path()))
+			time.Sleep(100 * time.Millisecond)
+		}},
+		"cut off for too long": {lose: func(t *testing.T, h *home, _ *recipes.Hold) {
+			h.Client("home").Cut()
+			time.Sleep(testzk.SessionTimeout * 2 / 3)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := h.lock.Acquire(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded, "what has no more time was handed out")
+			_, err = h.lock.TryAcquire(ctx)
+			require.Error(t, err)
+			h.Client("home").Heal()
+		}},
+		"suspended, where holds are strict": {options: []framework.Option{framework.WithLossPolicy(framework.Strict)},
+			lose: func(t *testing.T, h *home, _ *recipes.Hold) {
+				h.Client("home").Drop()
+				time.Sleep(time.Second)
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var measured testzk.Metrics
+			core, logs := observer.New(zapcore.WarnLevel)
+			atStickyHome(t, generous, func(t *testing.T, h *home) {
+				hold := kept(t, h)
+				c.lose(t, h, hold)
+				again := acquire(t, h.lock)
+				require.Greater(t, again.Token(), hold.Token())
+				time.Sleep(time.Second)
+				require.NoError(t, again.Release())
+				require.NoError(t, start(t, h.other).won(t).Release())
+			}, append(c.options, framework.WithMetrics(&measured), framework.WithLogger(zap.New(core)))...)
+			require.Subset(t, measured.Lines(time.Second), []string{"docent.lock.hold{mutex /lock released} 0s 1s"}, "the node counts while it is held")
+			require.NotContains(t, measured.Lines(time.Second), "docent.lock.losses")
+			require.Zero(t, logs.FilterMessage("hold ended").Len(), "%v", logs.All())
+		})
+	}
+}
+
+// The outage is over before the session's deadline: the node is had without a server, and who comes afterwards is heard.
+func TestKeptNodeOutlivesAnOutage(t *testing.T) {
+	atStickyHome(t, generous, func(t *testing.T, h *home) {
+		hold := kept(t, h)
+		h.Client("home").Cut()
+		time.Sleep(500 * time.Millisecond)
+		again := acquire(t, h.lock)
+		require.Equal(t, hold.Token(), again.Token())
+		require.NoError(t, again.Release())
+		h.Client("home").Heal()
+		h.Client("home").Drop()
+		time.Sleep(time.Second)
+		begun := time.Now()
+		require.NoError(t, start(t, h.other).won(t).Release())
+		require.Less(t, time.Since(begun), 50*time.Millisecond)
+	})
+}
+
+func TestKeptNodeGoesWhenSomebodyAsksForIt(t *testing.T) {
+	atStickyHome(t, generous, func(t *testing.T, h *home) {
+		hold := kept(t, h)
+		require.NoError(t, mutex.Revoke(t.Context(), h.away, hold.Path()))
+		time.Sleep(50 * time.Millisecond)
+		require.Empty(t, nodes(t, h))
+		again := acquire(t, h.lock)
+		require.Greater(t, again.Token(), hold.Token())
+		require.NoError(t, mutex.Revoke(t.Context(), h.away, again.Path()))
+		<-again.Revoked()
+		require.NoError(t, again.Release())
+		require.Empty(t, nodes(t, h), "it is not kept that was asked for before")
+	})
+}
+
+func TestNodeIsNotKeptWhileAGuardMayStillBeApplied(t *testing.T) {
+	atStickyHome(t, generous, func(t *testing.T, h *home) {
+		hold := acquire(t, h.lock)
+		h.On(zktest.Match{Client: "home", Op: zktest.OpMulti}, zktest.Delay(500*time.Millisecond))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := hold.Guard(ctx, framework.SetOp("/config", []byte("0"), -1))
+		require.Equal(t, framework.Unknown, framework.OutcomeOf(err))
+		require.NoError(t, hold.Release())
+		require.Empty(t, nodes(t, h))
+		again := acquire(t, h.lock)
+		require.Greater(t, again.Token(), hold.Token())
+		require.NoError(t, again.Release())
+	})
+}
+
+// Whoever acquires without waiting has the node for all, whether it is there or is got only then.
+func TestNodeHadWithoutWaitingIsPassedOn(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		atStickyHome(t, generous, func(t *testing.T, h *home) {
+			if before {
+				kept(t, h)
+			}
+			made := h.On(zktest.Match{Client: "home", Op: zktest.OpMulti}, zktest.Delay(100*time.Millisecond))
+			tried := make(chan *recipes.Hold)
+			go func() {
+				hold, _ := h.lock.TryAcquire(context.Background())
+				tried <- hold
+			}()
+			if !before {
+				require.NoError(t, made.Wait(t.Context()))
+			}
+			synctest.Wait()
+			made.Remove()
+			waiting := waiters(t, h.lock, 2) // one comes while the other is still at it
+			hold := <-tried
+			require.NoError(t, hold.Err())
+			_, err := h.lock.TryAcquire(t.Context())
+			require.ErrorIs(t, err, recipes.ErrNotAcquired)
+			require.NoError(t, hold.Release())
+			for _, next := range waiting {
+				next := next.won(t)
+				require.Equal(t, hold.Token(), next.Token())
+				require.NoError(t, next.Release())
+			}
+		})
+	}
+}
+
+// Who waits behind an attempt that does not get the lock gets in line.
+func TestThoseWhoWaitForAnAttemptThatFailsGetInLine(t *testing.T) {
+	atStickyHome(t, generous, func(t *testing.T, h *home) {
+		other := acquire(t, h.other)
+		read := h.On(zktest.Match{Client: "home", Op: zktest.OpGetChildren2}, zktest.Hold())
+		tried := make(chan error)
+		go func() {
+			_, err := h.lock.TryAcquire(context.Background())
+			tried <- err
+		}()
+		require.NoError(t, read.Wait(t.Context()))
+		waiting := waiters(t, h.lock, 2)
+		read.Release()
+		require.ErrorIs(t, <-tried, recipes.ErrNotAcquired)
+		time.Sleep(time.Second)
+		require.Len(t, nodes(t, h), 2)
+		require.NoError(t, other.Release())
+		require.NoError(t, waiting[0].won(t).Release())
+		require.NoError(t, waiting[1].won(t).Release())
+	})
+}
+
+// Both clients are sticky and never stop: what bounds a turn is the streak, whether those of a client wait for each other or come one
+// after the other.
+func TestKeptNodesAreBoundedWhileOthersWait(t *testing.T) {
+	for name, pause := range map[string]time.Duration{"wait for each other": 0, "come one after the other": 2 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			const streak = 3
+			handoff := mutex.WithLocalHandoff(streak, time.Hour)
+			atStickyHome(t, handoff, func(t *testing.T, h *home) {
+				h.other = newMutex(t, h.away, "/lock", handoff, mutex.WithSticky(idle))
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				held := map[int64]int{} // by token
+				turns := 0
+				var last int64
+				contend := func(lock *mutex.Mutex, done chan<- struct{}) {
+					defer func() { done <- struct{}{} }()
+					for {
+						hold, err := lock.Acquire(ctx)
+						if err != nil {
+							return
+						}
+						if hold.Token() < last { // the lock is what keeps this from being a race
+							t.Errorf("token %d after %d", hold.Token(), last)
+						}
+						if hold.Token() > last {
+							turns++
+						}
+						last = hold.Token()
+						held[last]++
+						time.Sleep(5 * time.Millisecond)
+						_ = hold.Release()
+						time.Sleep(pause)
+					}
+				}
+				done := make(chan struct{})
+				goroutines := 2
+				if pause > 0 {
+					goroutines = 1
+				}
+				for range goroutines {
+					go contend(h.lock, done)
+					go contend(h.other, done)
+				}
+				for range 2 * goroutines {
+					<-done
+				}
+				for token, n := range held {
+					require.LessOrEqual(t, n, streak+1, token)
+				}
+				require.Greater(t, turns, 200)
+			})
+		})
+	}
+}
+
+func TestStickinessThatMakesNoSenseIsRefused(t *testing.T) {
+	c := testzk.Connected(t, testzk.Connect())
+	for want, options := range map[string][]mutex.Option{
+		"sticky: idle 0s must be positive":                   {generous, mutex.WithSticky(0)},
+		"sticky: idle -1s must be positive":                  {mutex.WithSticky(-time.Second), generous},
+		"sticky: WithSticky goes with WithLocalHandoff only": {mutex.WithSticky(time.Second)},
+		"local hand-off: streak 0 must be positive\nsticky: idle 0s must be positive": {
+			mutex.WithLocalHandoff(0, time.Second), mutex.WithSticky(0)},
+	} {
+		_, err := mutex.New(c, "/lock", options...)
+		require.EqualError(t, err, "mutex: "+want)
+	}
+	newMutex(t, c, "/lock", mutex.WithSticky(1), generous)
+}
+
+// On whatever server: the node is kept, given to the next, and to others who come.
+func TestStickyNodeOnAnyServer(t *testing.T) {
+	p, client, other := testzk.Path(t), testzk.Connected(t, testzk.Connect()), testzk.Connected(t, testzk.Connect())
+	lock, theirs := newMutex(t, client, p, generous, mutex.WithSticky(time.Hour)), newMutex(t, other, p)
+	hold := acquire(t, lock)
+	require.NoError(t, hold.Release())
+	again := acquire(t, lock)
+	require.Equal(t, hold.Token(), again.Token())
+	require.NoError(t, again.Release())
+	got := acquire(t, theirs)
+	require.Greater(t, got.Token(), hold.Token())
+	require.NoError(t, got.Release())
+	require.NoError(t, acquire(t, lock).Release())
+	require.NoError(t, client.Close())
+	testzk.Empty(t, p)
+}
