@@ -144,17 +144,20 @@ var bounds = map[string]mutex.Option{
 // One list tells that nobody else waits, and for how long that is so a watch does.
 func TestNodeThatIsDueGoesOnWhileNobodyElseWaits(t *testing.T) {
 	for name, handoff := range bounds {
-		t.Run(name, func(t *testing.T) {
-			atHome(t, handoff, func(t *testing.T, h *home) {
-				waiting := waiters(t, h.lock, 10)
-				time.Sleep(time.Second)
-				h.ResetCounts()
-				require.Equal(t, []int{10}, streaks(t, waiting, 100*time.Millisecond))
-				counts := h.Client("home").Requests()
-				require.Equal(t, 1, counts[zktest.OpGetChildren2], "%v", counts)
-				require.Equal(t, 2, counts.Total()-counts[zktest.OpSync], "the other one is the deletion: %v", counts)
+		for kept, at := range map[string]func(*testing.T, mutex.Option, func(*testing.T, *home), ...framework.Option){
+			"": atHome, ", kept when idle": atStickyHome} {
+			t.Run(name+kept, func(t *testing.T) {
+				at(t, handoff, func(t *testing.T, h *home) {
+					waiting := waiters(t, h.lock, 10)
+					time.Sleep(time.Second)
+					h.ResetCounts()
+					require.Equal(t, []int{10}, streaks(t, waiting, 100*time.Millisecond))
+					counts := h.Client("home").Requests()
+					require.Equal(t, 1, counts[zktest.OpGetChildren2], "%v", counts)
+					require.Equal(t, 1, h.requests()-counts[zktest.OpDelete], "%v", counts)
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -186,7 +189,8 @@ func TestNodeThatIsDueGoesIfNobodyIsLeftToHaveIt(t *testing.T) {
 		_, err := waiting[2].wait()
 		require.ErrorIs(t, err, context.Canceled)
 		read.Release()
-		require.NoError(t, acquire(t, h.other).Release())
+		time.Sleep(100 * time.Millisecond)
+		require.Empty(t, nodes(t, h))
 	})
 }
 

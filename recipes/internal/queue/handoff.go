@@ -132,7 +132,7 @@ func (l *Lock) tryLocally(ctx context.Context) (*recipes.Hold, error) {
 	}
 	node.release(kept)
 	if p.dismiss(g) {
-		return l.try(ctx) // the node is being given up, or was lost
+		return l.try(ctx) // the node is being given up, or looked after, or was lost
 	}
 	return l.take(ctx, <-g.turn)
 }
@@ -257,9 +257,9 @@ func (p *party) dissolve() {
 	}
 }
 
-// spare takes the node away from where it is kept, if it is and a guest may have it. It is called with mu of parties held.
+// spare is the node that the party keeps, and its hold, which is to be released for a guest. It is called with mu of parties held.
 func (p *party) spare() (*tenancy, *recipes.Hold) {
-	if p.node == nil || p.node.due() {
+	if p.node == nil {
 		return nil, nil
 	}
 	return p.node, p.node.unkeep()

@@ -30,7 +30,7 @@ type tenancy struct {
 // lookout is kept over the line of a node, for others who want it.
 type lookout struct {
 	stop  context.CancelFunc
-	watch *framework.Watch // since nobody else was in line; nil while the line is being read
+	watch *framework.Watch // that has not fired since nobody else was in line; nil while the line is being read
 }
 
 // lodge makes a tenancy of a hold that has just begun.
@@ -61,7 +61,7 @@ func (n *tenancy) due() bool {
 	switch l := n.party.limit; {
 	case n.passed < l.Streak && time.Since(n.since) < l.Span:
 		return false
-	case n.lookout == nil || n.lookout.watch == nil || fired(n.lookout.watch):
+	case n.lookout == nil || n.lookout.watch == nil:
 		return true
 	}
 	n.passed, n.since = 0, time.Now()
@@ -72,7 +72,7 @@ func (n *tenancy) due() bool {
 func (n *tenancy) keep(h *recipes.Hold) {
 	n.kept = h
 	if limit := n.party.limit.Idle; limit > 0 {
-		n.idle = time.AfterFunc(limit, func() { n.part(h) })
+		n.idle = time.AfterFunc(limit, n.part)
 	}
 	if n.lookout == nil {
 		n.look()
@@ -100,13 +100,9 @@ func (n *tenancy) release(kept *recipes.Hold) {
 	}
 }
 
-// part gives up the node: as soon as no guest may have it, or, if h is given, only if it is still kept by that.
-func (n *tenancy) part(h *recipes.Hold) {
+// part gives up the node as soon as no guest may have it.
+func (n *tenancy) part() {
 	parties.mu.Lock()
-	if h != nil && n.kept != h {
-		parties.mu.Unlock()
-		return
-	}
 	n.parting = true
 	kept := n.unkeep()
 	parties.mu.Unlock()
@@ -114,7 +110,7 @@ func (n *tenancy) part(h *recipes.Hold) {
 }
 
 // Wanted gives up the node.
-func (n *tenancy) Wanted() { n.part(nil) }
+func (n *tenancy) Wanted() { n.part() }
 
 // Over gets in line again for those who still wait.
 func (n *tenancy) Over() {
@@ -149,7 +145,7 @@ func (n *tenancy) read(ctx context.Context, o *lookout) {
 		return w, err
 	})
 	if err != nil {
-		n.part(nil)
+		n.part()
 		return
 	}
 	parties.mu.Lock()
