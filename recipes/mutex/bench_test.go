@@ -3,6 +3,7 @@ package mutex_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -77,4 +78,13 @@ func BenchmarkLocalHandoff(b *testing.B) {
 			acquireAndRelease(context.Background(), b, mu)
 		}
 	})
+}
+
+// BenchmarkSticky has one who comes again and again.
+func BenchmarkSticky(b *testing.B) {
+	mu := newMutex(b, testzk.Connected(b, testzk.Connect()), testzk.Path(b), generous, mutex.WithSticky(time.Hour))
+	b.ReportAllocs()
+	for b.Loop() {
+		acquireAndRelease(context.Background(), b, mu)
+	}
 }
