@@ -38,3 +38,16 @@ func BenchmarkLine5000(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkSurvey5000 is what somebody at the end of a long line makes of a list of it.
+func BenchmarkSurvey5000(b *testing.B) {
+	children := crowd(5000)
+	last := member{"_c_8026b758-0c64-4418-a4a7-ffffffffffff-lock-0000005000", 5000}
+	p := &place{line: &Line{rules: Exclusive}, member: last}
+	b.ReportAllocs()
+	for b.Loop() {
+		if seen := p.survey(children); seen.last.seq != 4999 || seen.second.seq != 4998 {
+			b.Fatal(seen)
+		}
+	}
+}

@@ -52,6 +52,15 @@ func (r Rules) Named(name string) Rules {
 // all are the kinds of nodes in the line.
 func (r Rules) all() []string { return slices.Concat(r.Block, r.Pass) }
 
+// parse is what a child's name says of it. Of those that are no nodes of the line it says nothing.
+func (r Rules) parse(name string) (m member, blocks, ok bool) {
+	if m, ok = parse(name, r.Block); ok {
+		return m, true, true
+	}
+	m, ok = parse(name, r.Pass)
+	return m, false, ok
+}
+
 // NewLine makes a line at path, in which our nodes have the given data. It asks no server.
 func NewLine(client *framework.Client, path string, rules Rules, data []byte) *Line {
 	return &Line{

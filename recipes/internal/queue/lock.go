@@ -169,7 +169,7 @@ func (l *Lock) peek(ctx context.Context) error {
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil:
 			return err
-		case len(lineup(children, line.rules.Block)) > 0:
+		case anyone(children, line.rules.Block):
 			return ErrBusy
 		}
 	}

@@ -63,16 +63,10 @@ func lineup(children []string, markers []string) []member {
 	return line
 }
 
-// inFront picks from a line those that are ahead of m, and those of whom the numbers do not tell.
-func inFront(line []member, m member) (ahead, doubtful []member) {
-	for _, other := range line {
-		switch {
-		case other.name == m.name:
-		case other.atEnd() && m.atEnd():
-			doubtful = append(doubtful, other)
-		case before(other.seq, m.seq):
-			ahead = append(ahead, other)
-		}
-	}
-	return ahead, doubtful
+// anyone reports whether there is a lock node among children.
+func anyone(children []string, markers []string) bool {
+	return slices.ContainsFunc(children, func(name string) bool {
+		_, ok := parse(name, markers)
+		return ok
+	})
 }

@@ -122,7 +122,7 @@ func (l *Line) watchDirectory(ctx context.Context) (recipes.Participant, *framew
 // watchChildren waits for somebody to come to an empty line.
 func (l *Line) watchChildren(ctx context.Context, kinds []string) (recipes.Participant, *framework.Watch, error) {
 	children, _, watch, err := l.client.ChildrenW(ctx, l.path)
-	if ctxerr.Answered(ctx, err, zk.ErrNoNode) || err == nil && len(lineup(children, kinds)) > 0 {
+	if ctxerr.Answered(ctx, err, zk.ErrNoNode) || err == nil && anyone(children, kinds) {
 		err = ErrAgain
 	}
 	return recipes.Participant{}, watch, err

@@ -18,17 +18,23 @@ import (
 
 // view is what a place has seen of its line.
 type view struct {
-	ahead []member // who stands in our way, first come first
+	last, second member // the last of those who stand in our way, and the one before; without a name if there is none
 	// final: when the only one ahead goes, nobody can be in our way. It was the first of all, and leaves none at its place.
 	final bool
 }
 
+// clear reports whether nobody is in the way.
+func (v view) clear() bool { return v.last.name == "" }
+
+// add adds one more who stands in the way, the last of them.
+func (v *view) add(m member) { v.last, v.second = m, v.last }
+
 // next is for whom to wait.
 func (v view) next(rules Rules) member {
-	if rules.Replaced {
-		return v.ahead[len(v.ahead)-1] // whatever goes, there is another look to take
+	if rules.Replaced || v.second.name == "" {
+		return v.last // if another can be at its place, there is another look to take whatever goes
 	}
-	return v.ahead[max(0, len(v.ahead)-2)]
+	return v.second
 }
 
 // arrive waits until nobody is ahead of p. Without an alarm it does not wait.
@@ -37,7 +43,7 @@ func (p *place) arrive(ctx context.Context, a *alarm) (waited bool, err error) {
 		return false, nil
 	}
 	v, err := p.look(ctx)
-	if err != nil || len(v.ahead) == 0 {
+	if err != nil || v.clear() {
 		return false, err
 	}
 	if a == nil {
@@ -49,7 +55,7 @@ func (p *place) arrive(ctx context.Context, a *alarm) (waited bool, err error) {
 
 // wait waits until nobody is ahead of p any more.
 func (p *place) wait(ctx context.Context, v view) error {
-	for len(v.ahead) > 0 {
+	for !v.clear() {
 		gone, err := p.await(ctx, v.next(p.line.rules))
 		if err != nil {
 			return Waited(ctx, err)
@@ -79,20 +85,24 @@ func (p *place) look(ctx context.Context) (view, error) {
 	if err != nil {
 		return view{}, p.missed(ctx, err)
 	}
-	if !slices.Contains(children, p.name) {
+	seen := p.survey(children)
+	if !seen.present {
 		return view{}, p.missed(ctx, ErrVanished) // whoever is not in line is not first in it
 	}
-	ahead, doubtful := inFront(lineup(children, l.rules.Block), p.member)
-	if len(doubtful) > 0 {
-		older, left, err := p.olderThan(ctx, doubtful)
+	if len(seen.doubtful) > 0 {
+		older, left, err := p.olderThan(ctx, seen.doubtful)
 		if err != nil {
 			return view{}, err
 		}
-		if ahead = append(ahead, older...); len(ahead) == 0 && left && l.rules.Replaced {
+		for _, m := range older {
+			seen.add(m)
+		}
+		if seen.clear() && left && l.rules.Replaced {
 			return p.look(ctx) // for what is at the place of who has left
 		}
 	}
-	return view{ahead, p.final(ahead, lineup(children, l.rules.Pass))}, nil
+	seen.final = seen.isFinal(p)
+	return seen.view, nil
 }
 
 // list reads who is in the directory of the line.
@@ -103,17 +113,6 @@ func (p *place) list(ctx context.Context) ([]string, error) {
 			p.line.seen(stat)
 		}
 		return children, err
-	})
-}
-
-// final reports whether the only one ahead is the first of all: nobody of those who do not stand in the way may be ahead of it, and
-// perhaps put something in the way one day.
-func (p *place) final(ahead, passing []member) bool {
-	if len(ahead) != 1 || p.line.rules.Replaced {
-		return false
-	}
-	return !slices.ContainsFunc(passing, func(m member) bool {
-		return m.atEnd() && p.atEnd() || !before(ahead[0].seq, m.seq)
 	})
 }
 

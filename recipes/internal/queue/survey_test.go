@@ -1,0 +1,83 @@
+package queue
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What follows is what a survey is to find, said with the whole line in order.
+
+// inFront picks from a line those that are ahead of m, and those of whom the numbers do not tell.
+func inFront(line []member, m member) (ahead, doubtful []member) {
+	for _, other := range line {
+		switch {
+		case other.name == m.name:
+		case other.atEnd() && m.atEnd():
+			doubtful = append(doubtful, other)
+		case before(other.seq, m.seq):
+			ahead = append(ahead, other)
+		}
+	}
+	return ahead, doubtful
+}
+
+// final is what isFinal is to say.
+func (p *place) final(ahead, passing []member) bool {
+	if len(ahead) != 1 || p.line.rules.Replaced {
+		return false
+	}
+	return !slices.ContainsFunc(passing, func(m member) bool {
+		return m.atEnd() && p.atEnd() || !before(ahead[0].seq, m.seq)
+	})
+}
+
+func TestSurveyFindsInOnePassWhatTheLineInOrderShows(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, rules := range []Rules{Exclusive, readers, writers} {
+		for _, start := range []int32{0, math.MaxInt32 - 6, math.MaxInt32 - 2, math.MaxInt32} {
+			for range 2000 {
+				children, p := randomLine(random, rules, start)
+				seen := p.survey(children)
+				ahead, doubtful := inFront(lineup(children, rules.Block), p.member)
+				passing := slices.DeleteFunc(lineup(children, rules.Pass), func(m member) bool { return m.name == p.name })
+				message := fmt.Sprint(children, " ", p.name)
+				require.Equal(t, slices.Contains(children, p.name), seen.present, message)
+				require.ElementsMatch(t, doubtful, seen.doubtful, message)
+				require.Equal(t, nearest(ahead), seen.view, message)
+				require.Equal(t, p.final(ahead, passing), seen.isFinal(p), message)
+				if len(doubtful) > 0 { // and one turns out to be ahead
+					seen.add(doubtful[0])
+					require.Equal(t, p.final(append(ahead, doubtful[0]), passing), seen.isFinal(p), message)
+				}
+			}
+		}
+	}
+}
+
+// nearest is what a view has of those ahead.
+func nearest(ahead []member) (v view) {
+	for _, m := range ahead {
+		v.add(m)
+	}
+	return v
+}
+
+// randomLine is a few nodes with numbers from start on, some of them more than once, in no order, and one of them, or one who is not there.
+func randomLine(random *rand.Rand, rules Rules, start int32) ([]string, *place) {
+	kinds := append(rules.all(), "config")
+	var children []string
+	for i := range random.IntN(8) {
+		children = append(children, fmt.Sprintf("%c-%s%010d", 'a'+i, kinds[random.IntN(len(kinds))], start+random.Int32N(8)))
+	}
+	own, _ := parse(fmt.Sprintf("own-%s%010d", rules.Name, start+random.Int32N(8)), []string{rules.Name})
+	if random.IntN(8) > 0 {
+		children = append(children, own.name)
+	}
+	random.Shuffle(len(children), func(i, j int) { children[i], children[j] = children[j], children[i] })
+	return children, &place{line: &Line{rules: rules}, member: own}
+}
