@@ -21,6 +21,7 @@ type Watch struct {
 	fired chan struct{}
 	kind  zk.EventType // set before fired is closed
 	then  []func()     // until then; guarded by the hub's mu
+	stale bool         // there was a reconnect since; guarded by the hub's mu
 }
 
 // Fired is closed when it is time to look again.
@@ -44,6 +45,14 @@ func (w *Watch) Then(fn func()) {
 	if w.hub.when(w, fn) {
 		fn()
 	}
+}
+
+// Unbroken reports that the watch has not fired, on the one connection on which it was set: what it watches has not changed as of any
+// answer that has come. Once there was a reconnect it is false, for then the servers tell of changes later than that. It is for recipes.
+func (w *Watch) Unbroken() bool {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	return !w.stale && w.Event() == 0
 }
 
 type watchKind int
@@ -75,7 +84,6 @@ type watched struct {
 	armed  bool  // the server has confirmed it
 	arming int   // requests under way that may arm it
 	seen   int64 // the version of what it watches, see reading.version
-	stale  bool  // there was a reconnect since
 }
 
 // hub has one watch at most per path and kind. It hears of events on the driver's own goroutine, before the driver takes the

@@ -171,6 +171,33 @@ func TestWatchesStillFireAfterReconnects(t *testing.T) {
 	}
 }
 
+func TestWatchIsUnbrokenUntilItFiresOrTheConnectionIsLost(t *testing.T) {
+	c, p, states := traced(t)
+	o, path := testzk.Observer(t), parent(t)
+	fired := watchAll(t, c, path, false)
+	for name, w := range fired {
+		require.True(t, w.Unbroken(), name)
+	}
+	require.NoError(t, changes["create a child"].do(o, path))
+	require.NoError(t, changes["set"].do(o, path))
+	for name, w := range fired {
+		closes(t, w.Fired(), "the watch for %s fires", name)
+		require.False(t, w.Unbroken(), name)
+	}
+	all := watchAll(t, c, path, false)
+	p.DropConnections()
+	states.await(t, framework.Connected, framework.Suspended, framework.Reconnected)
+	for name, w := range all {
+		require.Zero(t, w.Event(), "nothing has happened to %s", name)
+		require.False(t, w.Unbroken(), name)
+	}
+	other := parent(t)
+	require.NoError(t, c.Sync(testzk.Context(t), other))
+	for name, w := range watchAll(t, c, other, false) {
+		require.True(t, w.Unbroken(), "the watch for %s was set since", name)
+	}
+}
+
 func TestWatchesFireAtTheEndOfTheSession(t *testing.T) {
 	c, _ := through(t)
 	path := parent(t)

@@ -145,15 +145,16 @@ func (p *place) olderThan(ctx context.Context, line []member) (older []member, l
 
 // await waits for m to go, or for a reason to look again. Gone means that m was deleted and we are still in line.
 func (p *place) await(ctx context.Context, m member) (gone bool, err error) {
-	watch, err := Patiently(ctx, p.session, func(ctx context.Context) (*framework.Watch, error) {
-		_, _, w, err := p.session.GetW(ctx, p.line.node(m.name))
-		return w, err
-	})
-	if errors.Is(err, zk.ErrNoNode) {
-		return false, nil // when, and whether before us, is for a list to say
-	}
-	if err != nil {
+	watch, err := p.watchNode(ctx, m)
+	if err != nil && !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		return false, err
+	}
+	if own := p.watchOwn(ctx); own != nil {
+		return false, own
+	}
+	if watch == nil {
+		// It was in line, and is not. We are: the watch would have fired before either answer that came after we had gone.
+		return p.watch.Unbroken(), p.session.Err()
 	}
 	for {
 		if err := p.rest(ctx, watch); err != nil {
@@ -164,6 +165,14 @@ func (p *place) await(ctx context.Context, m member) (gone bool, err error) {
 			return watch.Event() == zk.EventNodeDeleted && !fired(p.watch), p.session.Err()
 		}
 	}
+}
+
+// watchNode watches somebody else's node.
+func (p *place) watchNode(ctx context.Context, m member) (*framework.Watch, error) {
+	return Patiently(ctx, p.session, func(ctx context.Context) (*framework.Watch, error) {
+		_, _, w, err := p.session.GetW(ctx, p.line.node(m.name))
+		return w, err
+	})
 }
 
 // rest waits until one of the watches, or that of our own node, has fired, or the session is over.

@@ -1,0 +1,137 @@
+package mutex_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// desk counts what one client asks for, "me", on a server of its own in virtual time.
+type desk struct {
+	t    *testing.T
+	srv  *zktest.Server
+	lock *mutex.Mutex // of that client, whose parent is there, and known
+	read int          // how much of the trace
+}
+
+func atDesk(t *testing.T, test func(t *testing.T, d *desk)) {
+	t.Helper()
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		d := &desk{t: t, srv: srv}
+		d.lock = d.of("me")
+		require.NoError(t, acquire(t, d.lock).Release())
+		d.asked()
+		test(t, d)
+		settle()
+		require.Equal(t, "/lock container\n", srv.Tree())
+	})
+}
+
+// of is the same lock of another client.
+func (d *desk) of(name string) *mutex.Mutex {
+	d.t.Helper()
+	return newMutex(d.t, testzk.Connected(d.t, d.srv.MemAddr(), framework.WithDialer(d.srv.Client(name).DialContext)), "/lock")
+}
+
+// asked is what the client has asked for since the last call, but for signs of life.
+func (d *desk) asked() string {
+	var all []string
+	entries := d.srv.Trace().Entries
+	for _, e := range entries[d.read:] {
+		if e.Client == "me" && e.What != "event" && e.What != "sync" {
+			all = append(all, e.What)
+		}
+	}
+	d.read = len(entries)
+	return strings.Join(all, " ")
+}
+
+// settle waits until everything under way has come to an end.
+func settle() {
+	time.Sleep(20 * time.Millisecond) // less than a hold lasts before it is watched
+	synctest.Wait()
+}
+
+// enter starts to wait, behind all who do already.
+func enter(t *testing.T, mu *mutex.Mutex) *attempt {
+	t.Helper()
+	a := start(t, mu)
+	settle()
+	require.True(t, a.waiting())
+	return a
+}
+
+// wins is the hold of an attempt that nothing keeps any more. It is released.
+func (d *desk) wins(a *attempt) {
+	d.t.Helper()
+	settle()
+	require.False(d.t, a.waiting())
+	require.NoError(d.t, a.won(d.t).Release())
+}
+
+// holdBack keeps back the request by which the client is about to watch a node.
+func (d *desk) holdBack(node string) *zktest.Rule {
+	return d.srv.On(zktest.Match{Client: "me", Op: zktest.OpGetData, Path: node}, zktest.Hold())
+}
+
+func TestWhoIsGoneBeforeBeingWatchedIsNotLookedFor(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		ahead := acquire(t, d.of("other"))
+		read := d.holdBack(ahead.Path())
+		waiter := enter(t, d.lock)
+		require.NoError(t, ahead.Release())
+		read.Release()
+		settle()
+		require.Equal(t, "multi multi getChildren2 getData getData", d.asked())
+		d.wins(waiter)
+	})
+}
+
+func TestWhoWatchesNobodyIsNotGrantedWithoutANodeOfItsOwn(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		other := d.of("other")
+		ahead := acquire(t, d.lock)
+		read := d.holdBack(ahead.Path())
+		waiter := enter(t, d.lock)
+		next := enter(t, other)
+		require.NoError(t, d.srv.Delete(queued(t, other, 3)[1].Node))
+		require.NoError(t, d.srv.Delete(ahead.Path()))
+		rightful := next.won(t)
+		read.Release()
+		settle()
+		require.True(t, waiter.waiting(), "granted while somebody else holds")
+		require.NoError(t, rightful.Release())
+		d.wins(waiter)
+	})
+}
+
+// What the servers tell after a reconnect comes in no order: then a list must say that our node is there.
+func TestWhoWatchesNobodyAfterAReconnectLooks(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		other := d.of("other")
+		first := acquire(t, other)
+		second := enter(t, other)
+		waiter := enter(t, d.lock)
+		read := d.holdBack(queued(t, other, 3)[1].Node)
+		require.NoError(t, first.Release())
+		settle()
+		require.NoError(t, second.won(t).Release())
+		settle()
+		d.asked()
+		d.srv.Client("me").Drop()
+		read.Remove()
+		time.Sleep(time.Second)
+		require.Regexp(t, `setWatches .*getChildren2`, d.asked())
+		d.wins(waiter)
+	})
+}
