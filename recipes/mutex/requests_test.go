@@ -11,6 +11,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -54,6 +55,20 @@ func (d *desk) asked() string {
 	}
 	d.read = len(entries)
 	return strings.Join(all, " ")
+}
+
+// askedAtOnce is what the client asks for, beginning with the next request of the given type, before it has an answer to that.
+func (d *desk) askedAtOnce(op zktest.Op, do func()) string {
+	first := d.srv.On(zktest.Match{Client: "me", Op: op}, zktest.Hold())
+	do()
+	settle()
+	d.asked()
+	me := d.srv.Client("me")
+	me.CutReplies()
+	defer me.Heal()
+	first.Release()
+	settle()
+	return strings.TrimPrefix(d.asked(), "replies cut ")
 }
 
 // settle waits until everything under way has come to an end.
@@ -134,4 +149,80 @@ func TestWhoWatchesNobodyAfterAReconnectLooks(t *testing.T) {
 		require.Regexp(t, `setWatches .*getChildren2`, d.asked())
 		d.wins(waiter)
 	})
+}
+
+func TestRequestsThatDoNotDependOnEachOtherAreMadeTogether(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		other := d.of("other")
+		first := acquire(t, other)
+		second := enter(t, other)
+		var waiter *attempt
+		require.Equal(t, "getData getData", d.askedAtOnce(zktest.OpGetData, func() { waiter = enter(t, d.lock) }),
+			"who is ahead, and its own node")
+		settle()
+		require.Equal(t, "getChildren2 getData", d.askedAtOnce(zktest.OpGetChildren2, func() { require.NoError(t, first.Release()) }),
+			"the list, and who was the last in the one before")
+		settle()
+		d.asked()
+		require.NoError(t, second.won(t).Release())
+		settle()
+		require.Empty(t, d.asked())
+		d.wins(waiter)
+	})
+}
+
+// line is a line of three that another client is in, in front of me.
+func (d *desk) line() (holder *recipes.Hold, second, last, me *attempt) {
+	d.t.Helper()
+	other := d.of("other")
+	holder = acquire(d.t, other)
+	return holder, enter(d.t, other), enter(d.t, other), enter(d.t, d.lock)
+}
+
+func TestWhoeverHasBecomeTheSecondLastIsWaitedFor(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		holder, second, last, waiter := d.line()
+		d.asked()
+		second.cancel()
+		settle()
+		require.Equal(t, "getChildren2 getData getData", d.asked(), "the holder, whose end is not ours to wait for alone")
+		require.NoError(t, holder.Release())
+		settle()
+		require.Equal(t, "getChildren2 getData", d.asked())
+		d.wins(last)
+		require.Empty(t, d.asked())
+		d.wins(waiter)
+	})
+}
+
+// The list is late, for it had to be asked for again, and shows another one than was watched meanwhile.
+func TestLastWhoHasLeftIsNotTakenForAnother(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		holder, second, last, waiter := d.line()
+		list := d.srv.On(zktest.Match{Client: "me", Op: zktest.OpGetChildren2}, zktest.Fail(zktest.Throttled))
+		second.cancel()
+		time.Sleep(10 * time.Millisecond)
+		require.Equal(t, 1, list.Hits())
+		last.cancel()
+		time.Sleep(time.Second)
+		require.True(t, waiter.waiting(), "granted while somebody else holds")
+		require.NoError(t, holder.Release())
+		d.wins(waiter)
+	})
+}
+
+func TestOneRequestOfTwoThatIsLostIsMadeAgain(t *testing.T) {
+	for skip := range 2 { // the first of them, or the second
+		for name, action := range map[string]zktest.Action{"before": zktest.DropBefore(), "after": zktest.DropAfter()} {
+			atDesk(t, func(t *testing.T, d *desk) {
+				ahead := acquire(t, d.of("other"))
+				rule := d.srv.On(zktest.Match{Client: "me", Op: zktest.OpGetData, Path: "/lock/*", Skip: skip}, action)
+				waiter := enter(t, d.lock)
+				time.Sleep(time.Second)
+				require.Equal(t, 1, rule.Hits(), name)
+				require.NoError(t, ahead.Release())
+				d.wins(waiter)
+			})
+		}
+	}
 }

@@ -224,3 +224,32 @@ func TestReaderListsWhenItsPlaceMayHaveBeenTaken(t *testing.T) {
 		release(t, reading, first)
 	})
 }
+
+// Where it was so the last time, too: otherwise the look at the own node would be in vain, for whoever waits takes another one.
+func TestReaderWhoExpectsNoWriterReadsTheListAndItsNodeAtATime(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk, other *rwlock.RWLock) {
+		first := acquire(t, other.Read())
+		release(t, acquire(t, d.rw.Read()))
+		me := d.srv.Client("me")
+		list := d.srv.On(zktest.Match{Client: me.Name(), Op: zktest.OpGetChildren2}, zktest.Hold())
+		reader := start(t, d.rw.Read())
+		settle()
+		d.asked()
+		me.CutReplies()
+		list.Release()
+		settle()
+		require.Equal(t, "replies cut getChildren2 exists", d.asked(), "without an answer")
+		me.Heal()
+		release(t, reader.won(t))
+		d.asked()
+
+		writer := start(t, other.Write())
+		settle()
+		reader = start(t, d.rw.Read())
+		settle()
+		require.Equal(t, "multi getChildren2 exists getData getData", d.asked(), "it was wrong")
+		release(t, first)
+		release(t, writer.won(t))
+		release(t, reader.won(t))
+	})
+}

@@ -57,6 +57,7 @@ type Conn struct {
 	zxid    int64            // the last that a reply told
 	lastErr map[string]error // by server, since the last success
 	patient bool             // a server was left for being slow: the next one may take the time that the driver gives it
+	sent    chan struct{}    // closed by the next request that leaves; nil if nobody wants to know
 }
 
 // Open starts connecting and returns at once. The caller must Close the Conn.
@@ -376,6 +377,25 @@ func (c *Conn) proved(sent Stamp) {
 	}
 	if sent.Elapsed() < c.info.Timeout/6 {
 		c.patient = false
+	}
+}
+
+// Sent is closed once another request has been written to a socket, whoever's.
+func (c *Conn) Sent() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sent == nil {
+		c.sent = make(chan struct{})
+	}
+	return c.sent
+}
+
+func (c *Conn) wrote() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sent != nil {
+		close(c.sent)
+		c.sent = nil
 	}
 }
 

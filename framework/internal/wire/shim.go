@@ -132,6 +132,7 @@ func (s *shim) Write(b []byte) (int, error) {
 	if mine {
 		s.start(idle && len(frame) <= atOnce)
 	}
+	s.owner.wrote()
 	if s.farewell.over() { // meanwhile: then this was asked too late, and would wait for an answer in vain
 		s.Close()
 	}

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
@@ -32,6 +33,7 @@ type Line struct {
 	data   []byte
 	log    *zap.Logger
 	key    any
+	free   atomic.Bool // whoever came last, and did not know that already, found nobody in the way
 }
 
 // What the names of kazoo's locks end in: of its Lock, and WriteLock, and of its ReadLock.
@@ -163,11 +165,18 @@ func (p *place) confirm(ctx context.Context) error {
 
 // Confirm reads the czxid of a node that is to be ours: ErrVanished if it is not.
 func Confirm(ctx context.Context, s *framework.Session, node string) (czxid int64, err error) {
-	stat, err := Patiently(ctx, s, func(ctx context.Context) (*zk.Stat, error) { return s.Exists(ctx, node) })
+	return Patiently(ctx, s, func(ctx context.Context) (int64, error) { return readToken(ctx, s, node) })
+}
+
+func readToken(ctx context.Context, s *framework.Session, node string) (czxid int64, err error) {
+	stat, err := s.Exists(ctx, node)
 	if err != nil {
 		return 0, vanished(ctx, err)
 	}
-	return stat.Czxid, owned(s, stat)
+	if err := owned(s, stat); err != nil {
+		return 0, err
+	}
+	return stat.Czxid, nil
 }
 
 // owned checks that a node is of the session.

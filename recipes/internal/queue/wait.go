@@ -21,6 +21,7 @@ type view struct {
 	last, second member // the last of those who stand in our way, and the one before; without a name if there is none
 	// final: when the only one ahead goes, nobody can be in our way. It was the first of all, and leaves none at its place.
 	final bool
+	watch *framework.Watch // on the last of them, if there is one already
 }
 
 // clear reports whether nobody is in the way.
@@ -42,7 +43,7 @@ func (p *place) arrive(ctx context.Context, a *alarm) (waited bool, err error) {
 	if p.first {
 		return false, nil
 	}
-	v, err := p.look(ctx)
+	v, err := p.lookFirst(ctx)
 	if err != nil || v.clear() {
 		return false, err
 	}
@@ -56,18 +57,68 @@ func (p *place) arrive(ctx context.Context, a *alarm) (waited bool, err error) {
 // wait waits until nobody is ahead of p any more.
 func (p *place) wait(ctx context.Context, v view) error {
 	for !v.clear() {
-		gone, err := p.await(ctx, v.next(p.line.rules))
+		gone, err := p.await(ctx, v)
 		if err != nil {
 			return Waited(ctx, err)
 		}
 		if gone && v.final {
 			return nil
 		}
-		if v, err = p.look(ctx); err != nil {
+		if v, err = p.lookAgain(ctx, v, gone); err != nil {
 			return Waited(ctx, err)
 		}
 	}
 	return nil
+}
+
+// lookFirst reads the line, and confirms our node at the same time if nobody is expected to be in the way: then that is still to do.
+func (p *place) lookFirst(ctx context.Context) (v view, err error) {
+	if p.token != 0 || !p.line.free.Load() {
+		v, err = p.look(ctx)
+	} else {
+		var token int64
+		p.together(ctx, func() { v, err = p.look(ctx) }, func(ctx context.Context) (err error) {
+			token, err = readToken(ctx, p.session, p.path())
+			return err
+		})
+		p.token = cmp.Or(p.token, token)
+	}
+	p.line.free.Store(err == nil && v.clear())
+	return v, err
+}
+
+// lookAgain reads the line after a view of it. If the second last is gone the last is watched at the same time: it has stayed the last,
+// unless it is gone too.
+func (p *place) lookAgain(ctx context.Context, old view, gone bool) (v view, err error) {
+	if !gone || old.next(p.line.rules) == old.last {
+		return p.look(ctx)
+	}
+	var watch *framework.Watch
+	p.together(ctx, func() { v, err = p.look(ctx) }, func(ctx context.Context) (err error) {
+		watch, err = p.readNode(ctx, old.last)
+		return err
+	})
+	if v.last == old.last {
+		v.watch = watch
+	}
+	return v, err
+}
+
+// together does something, and makes a second request as soon as the first has left. That one is not repeated: whoever needs its answer
+// and has none asks again.
+func (p *place) together(ctx context.Context, first func(), second func(context.Context) error) {
+	sent, answered, done := p.session.Sent(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-sent:
+		case <-answered: // or it was not sent at all
+		}
+		_ = retry.Do(retry.Ungoverned(ctx), retry.Never(), nil, second)
+	}()
+	first()
+	close(answered)
+	<-done
 }
 
 // Waited says of an error that ended a wait for others that it was one.
@@ -143,9 +194,9 @@ func (p *place) olderThan(ctx context.Context, line []member) (older []member, l
 	return older, left, nil
 }
 
-// await waits for m to go, or for a reason to look again. Gone means that m was deleted and we are still in line.
-func (p *place) await(ctx context.Context, m member) (gone bool, err error) {
-	watch, err := p.watchNode(ctx, m)
+// await waits for the next of a view to go, or for a reason to look again. Gone means that it was deleted and we are still in line.
+func (p *place) await(ctx context.Context, v view) (gone bool, err error) {
+	watch, err := p.watchNext(ctx, v)
 	if err != nil && !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		return false, err
 	}
@@ -153,7 +204,7 @@ func (p *place) await(ctx context.Context, m member) (gone bool, err error) {
 		return false, own
 	}
 	if watch == nil {
-		// It was in line, and is not. We are: the watch would have fired before either answer that came after we had gone.
+		// It was in line, and is not. We are: our watch would have fired before either answer that came after we had gone.
 		return p.watch.Unbroken(), p.session.Err()
 	}
 	for {
@@ -167,12 +218,28 @@ func (p *place) await(ctx context.Context, m member) (gone bool, err error) {
 	}
 }
 
+// watchNext watches for whom we wait, and our own node at the same time.
+func (p *place) watchNext(ctx context.Context, v view) (watch *framework.Watch, err error) {
+	next := v.next(p.line.rules)
+	switch {
+	case v.watch != nil && next == v.last:
+		watch = v.watch
+	case p.isWatched():
+		watch, err = p.watchNode(ctx, next)
+	default:
+		p.together(ctx, func() { watch, err = p.watchNode(ctx, next) }, p.readOwn)
+	}
+	return watch, err
+}
+
 // watchNode watches somebody else's node.
 func (p *place) watchNode(ctx context.Context, m member) (*framework.Watch, error) {
-	return Patiently(ctx, p.session, func(ctx context.Context) (*framework.Watch, error) {
-		_, _, w, err := p.session.GetW(ctx, p.line.node(m.name))
-		return w, err
-	})
+	return Patiently(ctx, p.session, func(ctx context.Context) (*framework.Watch, error) { return p.readNode(ctx, m) })
+}
+
+func (p *place) readNode(ctx context.Context, m member) (*framework.Watch, error) {
+	_, _, w, err := p.session.GetW(ctx, p.line.node(m.name))
+	return w, err
 }
 
 // rest waits until one of the watches, or that of our own node, has fired, or the session is over.
@@ -185,20 +252,29 @@ func (p *place) rest(ctx context.Context, watches ...*framework.Watch) error {
 
 func fired(w *framework.Watch) bool { return w.Event() != 0 }
 
-// watchOwn watches our own node, so that we hear if it goes. Its Stat also tells our token, and that the node is ours.
+// isWatched reports whether we hear if our own node goes.
+func (p *place) isWatched() bool { return p.watch != nil && !fired(p.watch) }
+
+// watchOwn watches our own node, so that we hear if it goes.
 func (p *place) watchOwn(ctx context.Context) error {
-	if p.watch != nil && !fired(p.watch) {
+	if p.isWatched() {
 		return nil
 	}
-	_, err := Patiently(ctx, p.session, func(ctx context.Context) (struct{}, error) {
-		data, stat, w, err := p.session.GetW(ctx, p.path())
-		if err != nil {
-			return struct{}{}, vanished(ctx, err)
-		}
-		p.watch, p.data, p.version, p.token = w, data, stat.Version, stat.Czxid
-		return struct{}{}, owned(p.session, stat)
-	})
+	_, err := Patiently(ctx, p.session, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.readOwn(ctx) })
 	return p.missed(ctx, err)
+}
+
+// readOwn reads our own node with a watch. Its Stat also tells our token, and that the node is ours.
+func (p *place) readOwn(ctx context.Context) error {
+	data, stat, w, err := p.session.GetW(ctx, p.path())
+	if err != nil {
+		return vanished(ctx, err)
+	}
+	if err := owned(p.session, stat); err != nil {
+		return err
+	}
+	p.watch, p.data, p.version, p.token = w, data, stat.Version, stat.Czxid
+	return nil
 }
 
 // missed notes that our node is not there any more, if that is what err says.
