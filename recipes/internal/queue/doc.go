@@ -7,7 +7,8 @@
 //
 // The nodes ahead of ours only become fewer. With one of them left, its deletion grants the lock without a read. With more, the second
 // last is watched: when it goes, the list is read again while the last one still holds, off the critical path. Where a node may
-// leave another at its place, as with read-write locks, the list has the last word.
+// leave another at its place, as with read-write locks, the list has the last word. Those of one session who stand one behind the other
+// know of each other, and read no list at all.
 //
 // A recipe is a [Spec] for it: the lines, what stands in the way there, and, if being at the front is not enough, an [Admission].
 package queue

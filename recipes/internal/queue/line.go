@@ -96,6 +96,7 @@ type place struct {
 	first bool             // nobody was in line when it was created
 	watch *framework.Watch // on the node itself, once somebody is ahead
 	gone  bool             // somebody has deleted it
+	front atomic.Bool      // it has been at the front: nobody was ahead of it any more
 
 	// What was read with the watch. A node that was not read is as it was created, unless somebody has asked for it back.
 	data    []byte

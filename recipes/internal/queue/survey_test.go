@@ -81,3 +81,23 @@ func randomLine(random *rand.Rand, rules Rules, start int32) ([]string, *place) 
 	random.Shuffle(len(children), func(i, j int) { children[i], children[j] = children[j], children[i] })
 	return children, &place{line: &Line{rules: rules}, member: own}
 }
+
+func TestOnlyWhereNothingIsLeftBehindAndNumbersTellThereAreNeighbours(t *testing.T) {
+	for _, test := range []struct {
+		rules    Rules
+		own, seq int32
+		want     bool
+	}{
+		{Exclusive, 5, 4, true},
+		{Exclusive, math.MaxInt32 - 1, math.MaxInt32 - 2, true},
+		{Exclusive, 0, -1, false},
+		{Exclusive, math.MaxInt32, math.MaxInt32 - 1, false},
+		{Exclusive, math.MinInt32, math.MaxInt32, false},
+		{readers, 5, 4, false},
+		{writers, 5, 4, false},
+	} {
+		p := &place{line: &Line{rules: test.rules}, member: member{seq: test.own}}
+		_, ok := p.stand(test.seq)
+		require.Equal(t, test.want, ok, "%+v", test)
+	}
+}

@@ -22,6 +22,7 @@ type view struct {
 	// final: when the only one ahead goes, nobody can be in our way. It was the first of all, and leaves none at its place.
 	final bool
 	watch *framework.Watch // on the last of them, if there is one already
+	near  neighbour        // the last of them, if it is a neighbour
 }
 
 // clear reports whether nobody is in the way.
@@ -32,18 +33,32 @@ func (v *view) add(m member) { v.last, v.second = m, v.last }
 
 // next is for whom to wait.
 func (v view) next(rules Rules) member {
-	if rules.Replaced || v.second.name == "" {
+	if rules.Replaced || v.second.name == "" || v.near.watch != nil {
 		return v.last // if another can be at its place, there is another look to take whatever goes
 	}
 	return v.second
 }
 
+// over reports whether nobody is ahead when the next has gone.
+func (v view) over() bool { return v.final || v.near.watch != nil && v.near.front.Load() }
+
 // arrive waits until nobody is ahead of p. Without an alarm it does not wait.
 func (p *place) arrive(ctx context.Context, a *alarm) (waited bool, err error) {
+	waited, err = p.advance(ctx, a)
+	if err == nil {
+		p.front.Store(true)
+	}
+	return waited, err
+}
+
+func (p *place) advance(ctx context.Context, a *alarm) (waited bool, err error) {
 	if p.first {
 		return false, nil
 	}
-	v, err := p.lookFirst(ctx)
+	v, known := p.follow()
+	if !known {
+		v, err = p.lookFirst(ctx)
+	}
 	if err != nil || v.clear() {
 		return false, err
 	}
@@ -61,7 +76,7 @@ func (p *place) wait(ctx context.Context, v view) error {
 		if err != nil {
 			return Waited(ctx, err)
 		}
-		if gone && v.final {
+		if gone && v.over() {
 			return nil
 		}
 		if v, err = p.lookAgain(ctx, v, gone); err != nil {
@@ -88,10 +103,13 @@ func (p *place) lookFirst(ctx context.Context) (v view, err error) {
 }
 
 // lookAgain reads the line after a view of it. If the second last is gone the last is watched at the same time: it has stayed the last,
-// unless it is gone too.
+// unless it is gone too. If that has become a neighbour meanwhile, there is nothing to read.
 func (p *place) lookAgain(ctx context.Context, old view, gone bool) (v view, err error) {
 	if !gone || old.next(p.line.rules) == old.last {
 		return p.look(ctx)
+	}
+	if p.meet(&old); old.near.watch != nil {
+		return old, nil
 	}
 	var watch *framework.Watch
 	p.together(ctx, func() { v, err = p.look(ctx) }, func(ctx context.Context) (err error) {
@@ -153,6 +171,7 @@ func (p *place) look(ctx context.Context) (view, error) {
 		}
 	}
 	seen.final = seen.isFinal(p)
+	p.meet(&seen.view)
 	return seen.view, nil
 }
 
@@ -222,6 +241,8 @@ func (p *place) await(ctx context.Context, v view) (gone bool, err error) {
 func (p *place) watchNext(ctx context.Context, v view) (watch *framework.Watch, err error) {
 	next := v.next(p.line.rules)
 	switch {
+	case v.near.watch != nil:
+		watch = v.near.watch
 	case v.watch != nil && next == v.last:
 		watch = v.watch
 	case p.isWatched():
@@ -274,6 +295,7 @@ func (p *place) readOwn(ctx context.Context) error {
 		return err
 	}
 	p.watch, p.data, p.version, p.token = w, data, stat.Version, stat.Czxid
+	p.settle()
 	return nil
 }
 
