@@ -75,8 +75,7 @@ func WithLocalHandoff(streak int, span time.Duration) Option {
 // whoever wants the lock meanwhile waits for a list and a deletion, not for idle; only a client that is cut off from the servers keeps
 // others waiting for as long as its session lasts. While it is kept nobody has a hold, but the node is there: Participants lists it, and
 // TryAcquire of other clients is recipes.ErrNotAcquired, and of this one just while the line is being read for others, where a limit has
-// been reached. If it is lost, or its session, the next Acquire gets in line as if there had been
-// none.
+// been reached. If it is lost, or its session, the next Acquire gets in line as if there had been none.
 //
 // Release returns nil once the lock is given back to the client, which makes no request. It says nothing about the node, and no error
 // of its later deletion is reported: nobody's work depends on that.

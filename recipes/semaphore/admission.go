@@ -248,10 +248,7 @@ func (a *admission) names(ctx context.Context, s *framework.Session, r reading) 
 
 // hold makes a hold of permits that were taken, if the limit was r. data is what somebody may have written to the place in line.
 func (a *admission) hold(ctx context.Context, s *framework.Session, t queue.Entered, r reading, data []byte) (*recipes.Hold, error) {
-	var token int64
-	if t.Count[0] != nil {
-		token = t.Count[0].Mzxid
-	}
+	token := t.Czxid
 	footing, err := queue.Settle(ctx, s, func(ctx context.Context, again bool) error {
 		err := a.limit.confirm(ctx, s, r, t.Count[0])
 		if err == nil && (token == 0 || again) {

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -63,41 +62,28 @@ func TestRequestsAreOnlyMadeWhereTheyAreAdmitted(t *testing.T) {
 
 func TestRequestsBesideTheDriversFindTheirReplies(t *testing.T) {
 	s := serve(t, func(p *peer) { p.obey(7, long) })
-	for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){
-		"written at once":           nil,
-		"written in the background": disguised,
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := connect(t, Config{Dial: dial}, s.addr())
-			c.awaitSession(t, 7)
-			c.Admit()
-			var all sync.WaitGroup
-			var wrong atomic.Int32
-			for i := range 20 {
-				all.Go(func() {
-					for range 50 {
-						if there, _, err := c.Driver().Exists(fmt.Sprint("/", i)); there || err != nil {
-							wrong.Add(1)
-						}
-						if r := await(t, asked(c, Exists("/a"))); r.Err() != zk.ErrNoNode {
-							wrong.Add(1)
-						}
-						if r := await(t, asked(c, Delete("/a", -1))); r.Err() != nil || r.Zxid != 1 {
-							wrong.Add(1)
-						}
-					}
-				})
+	c := connect(t, Config{}, s.addr())
+	c.awaitSession(t, 7)
+	c.Admit()
+	var all sync.WaitGroup
+	var wrong atomic.Int32
+	for i := range 20 {
+		all.Go(func() {
+			for range 50 {
+				if there, _, err := c.Driver().Exists(fmt.Sprint("/", i)); there || err != nil {
+					wrong.Add(1)
+				}
+				if r := await(t, asked(c, Exists("/a"))); r.Err() != zk.ErrNoNode {
+					wrong.Add(1)
+				}
+				if r := await(t, asked(c, Delete("/a", -1))); r.Err() != nil || r.Zxid != 1 {
+					wrong.Add(1)
+				}
 			}
-			all.Wait()
-			require.Zero(t, wrong.Load())
 		})
 	}
-}
-
-// disguised dials a connection that is not known to be plain TCP.
-func disguised(ctx context.Context, network, address string) (net.Conn, error) {
-	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	return struct{ net.Conn }{c}, err
+	all.Wait()
+	require.Zero(t, wrong.Load())
 }
 
 // Whoever asks must not wait for a server that takes nothing.
@@ -140,7 +126,7 @@ func TestNothingIsAskedBehindTheEndOfTheSession(t *testing.T) {
 }
 
 func TestNumbersOfRequestsStayBelowThoseWithAMeaning(t *testing.T) {
-	s := &shim{owner: &Conn{hosts: newHosts([]string{"a:1"}, time.Second, nil, nil)}, out: newOutbox(nil), open: true, lastXid: math.MinInt32 + 1}
+	s := &shim{owner: &Conn{hosts: newHosts([]string{"a:1"}, time.Second, nil, nil)}, out: newOutbox(), open: true, lastXid: math.MinInt32 + 1}
 	s.farewell = newFarewell()
 	s.out.busy = true // nobody is to write
 	for range 3 {
@@ -150,7 +136,7 @@ func TestNumbersOfRequestsStayBelowThoseWithAMeaning(t *testing.T) {
 }
 
 func TestWhatIsPutWhileSomebodyWritesLeavesInOnePiece(t *testing.T) {
-	o := newOutbox(nil)
+	o := newOutbox()
 	require.True(t, o.put([]byte("a")), "the first has to write")
 	first := o.take()
 	require.False(t, o.put([]byte("b")))

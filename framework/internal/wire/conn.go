@@ -380,7 +380,7 @@ func (c *Conn) proved(sent Stamp) {
 	}
 }
 
-// Sent is closed once another request has been written to a socket, whoever's.
+// Sent is closed once another request has been written, whoever's.
 func (c *Conn) Sent() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"net"
 	"sync"
 
 	"go.uber.org/zap"
@@ -9,8 +8,7 @@ import (
 
 // outbox is what is to be written to a socket. Whoever comes while somebody writes leaves its frame behind: then many leave in one piece.
 type outbox struct {
-	atOnce bool          // to write a little to an idle connection does not wait
-	wake   chan struct{} // has room for one: there is something to write
+	wake chan struct{} // has room for one: there is something to write in the background
 
 	mu    sync.Mutex
 	next  []byte // to be written next
@@ -19,16 +17,13 @@ type outbox struct {
 }
 
 const (
-	// atOnce is what any socket takes at once while nothing else is under way.
+	// atOnce is what any socket takes at once while nothing else is under way, so that whoever writes does not wait.
 	atOnce = 4 << 10
 	// keep is how large a buffer may be that is kept.
 	keep = 64 << 10
 )
 
-func newOutbox(c net.Conn) *outbox {
-	_, plain := c.(*net.TCPConn)
-	return &outbox{atOnce: plain, wake: make(chan struct{}, 1)}
-}
+func newOutbox() *outbox { return &outbox{wake: make(chan struct{}, 1)} }
 
 // put adds a frame, and reports whether nobody writes: then the caller has to start.
 func (o *outbox) put(frame []byte) (mine bool) {
@@ -60,9 +55,9 @@ func (o *outbox) finish(written []byte) bool {
 	return !o.busy
 }
 
-// start has written what was put; here, if that cannot wait for anything.
-func (s *shim) start(idle bool) {
-	if idle && s.out.atOnce && s.flush() {
+// start has written what was put; here, if that does not wait for anything.
+func (s *shim) start(atOnce bool) {
+	if atOnce && s.flush() {
 		return
 	}
 	s.out.wake <- struct{}{}
@@ -88,5 +83,6 @@ func (s *shim) flush() bool {
 		s.owner.log.Debug("write failed: closing the connection", zap.String("server", s.server), zap.Error(err))
 		s.Close()
 	}
+	s.owner.wrote()
 	return s.out.finish(all)
 }

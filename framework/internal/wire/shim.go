@@ -67,7 +67,7 @@ type shim struct {
 func newShim(c net.Conn, owner *Conn, server string, handshake time.Time) *shim {
 	s := &shim{
 		Conn: c, owner: owner, server: server, handshake: handshake, zxid: owner.seen(), lastXid: firstXid,
-		gone: make(chan struct{}), farewell: newFarewell(), out: newOutbox(c),
+		gone: make(chan struct{}), farewell: newFarewell(), out: newOutbox(),
 	}
 	s.in = bufio.NewReaderSize(socket{s}, readAhead)
 	owner.writing.Go(s.write)
@@ -132,7 +132,6 @@ func (s *shim) Write(b []byte) (int, error) {
 	if mine {
 		s.start(idle && len(frame) <= atOnce)
 	}
-	s.owner.wrote()
 	if s.farewell.over() { // meanwhile: then this was asked too late, and would wait for an answer in vain
 		s.Close()
 	}

@@ -28,6 +28,7 @@ type NewNode struct {
 // Entered is what became of an Entry.
 type Entered struct {
 	Nodes []string
+	Czxid int64 // of all nodes: the transaction's; 0 if the answer was lost
 	// Count are the directories as of the transaction, in the order of Entry.Count. One that must not be written is nil; all are if the
 	// answer was lost, or if there are others about.
 	Count []*zk.Stat
@@ -158,7 +159,7 @@ func (e Entry) entered(t transaction, results []framework.Result) Entered {
 		case t.counts[i] >= 0:
 			done.Count[t.counts[i]] = r.Stat
 		case t.dirs[i] != nil:
-			done.Nodes = append(done.Nodes, r.Path)
+			done.Nodes, done.Czxid = append(done.Nodes, r.Path), r.Czxid
 		}
 	}
 	return done

@@ -33,7 +33,6 @@ type Line struct {
 	data   []byte
 	log    *zap.Logger
 	key    any
-	free   atomic.Bool // whoever came last, and did not know that already, found nobody in the way
 }
 
 // What the names of kazoo's locks end in: of its Lock, and WriteLock, and of its ReadLock.
@@ -124,6 +123,7 @@ func enqueue(ctx context.Context, s *framework.Session, lines []*Line) ([]*place
 		if places[i], err = l.place(s, done.Nodes[i]); err != nil {
 			return nil, err
 		}
+		places[i].token = done.Czxid
 		places[i].count(done.Count[i])
 	}
 	return places, nil
@@ -143,9 +143,7 @@ const warnFrom = 1 << 30
 
 // count takes over what the parent's Stat says, as of the transaction that created the node. It is nil if nothing is known.
 func (p *place) count(parent *zk.Stat) {
-	if parent != nil {
-		p.token, p.first = parent.Mzxid, parent.NumChildren == 1
-	}
+	p.first = parent != nil && parent.NumChildren == 1
 	if p.seq >= warnFrom || p.seq < 0 {
 		p.line.log.Warn("the parent's counter of sequence numbers is running out, Curator clients will not exclude each other then: "+
 			"delete the parent while nobody uses the lock", zap.Int32("sequence", p.seq))
@@ -166,18 +164,11 @@ func (p *place) confirm(ctx context.Context) error {
 
 // Confirm reads the czxid of a node that is to be ours: ErrVanished if it is not.
 func Confirm(ctx context.Context, s *framework.Session, node string) (czxid int64, err error) {
-	return Patiently(ctx, s, func(ctx context.Context) (int64, error) { return readToken(ctx, s, node) })
-}
-
-func readToken(ctx context.Context, s *framework.Session, node string) (czxid int64, err error) {
-	stat, err := s.Exists(ctx, node)
+	stat, err := Patiently(ctx, s, func(ctx context.Context) (*zk.Stat, error) { return s.Exists(ctx, node) })
 	if err != nil {
 		return 0, vanished(ctx, err)
 	}
-	if err := owned(s, stat); err != nil {
-		return 0, err
-	}
-	return stat.Czxid, nil
+	return stat.Czxid, owned(s, stat)
 }
 
 // owned checks that a node is of the session.

@@ -19,12 +19,12 @@ type tenancy struct {
 	name    string // of the node
 
 	// Guarded by mu of parties.
-	passed  int       // how often the node was passed on, since anybody else has waited
-	since   time.Time // since when it is held, and anybody else may have waited
-	parting bool      // the node is not kept any more: once no guest may have it, it goes
-	kept    *recipes.Hold
-	idle    *time.Timer // of kept
-	lookout *lookout    // nil: it is not known whether others wait
+	passed  int           // how often the node was passed on, since anybody else has waited
+	since   time.Time     // since when it is held, and anybody else may have waited
+	parting bool          // the node is not kept any more: once no guest may have it, it goes
+	kept    *recipes.Hold // of the party itself
+	idle    *time.Timer   // of kept: its end
+	lookout *lookout      // nil: it is not known whether others wait
 }
 
 // lookout is kept over the line of a node, for others who want it.

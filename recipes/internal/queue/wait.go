@@ -57,7 +57,7 @@ func (p *place) advance(ctx context.Context, a *alarm) (waited bool, err error) 
 	}
 	v, known := p.follow()
 	if !known {
-		v, err = p.lookFirst(ctx)
+		v, err = p.look(ctx)
 	}
 	if err != nil || v.clear() {
 		return false, err
@@ -84,22 +84,6 @@ func (p *place) wait(ctx context.Context, v view) error {
 		}
 	}
 	return nil
-}
-
-// lookFirst reads the line, and confirms our node at the same time if nobody is expected to be in the way: then that is still to do.
-func (p *place) lookFirst(ctx context.Context) (v view, err error) {
-	if p.token != 0 || !p.line.free.Load() {
-		v, err = p.look(ctx)
-	} else {
-		var token int64
-		p.together(ctx, func() { v, err = p.look(ctx) }, func(ctx context.Context) (err error) {
-			token, err = readToken(ctx, p.session, p.path())
-			return err
-		})
-		p.token = cmp.Or(p.token, token)
-	}
-	p.line.free.Store(err == nil && v.clear())
-	return v, err
 }
 
 // lookAgain reads the line after a view of it. If the second last is gone the last is watched at the same time: it has stayed the last,

@@ -1,0 +1,38 @@
+package mutex_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/docent-zk/docent/internal/testzk"
+)
+
+// The servers say with each answer which transaction they have come to. That of a create is its own only because they apply one at a time.
+func TestTokenIsTheCzxidOfTheNodeHoweverManyContend(t *testing.T) {
+	path, other := testzk.Path(t), testzk.Path(t)
+	var all sync.WaitGroup
+	for i := range 8 {
+		c := testzk.Connected(t, testzk.Connect())
+		line := path
+		if i%2 == 1 {
+			line = other
+		}
+		mu := newMutex(t, c, line)
+		all.Go(func() {
+			for range 25 {
+				hold, err := mu.Acquire(testzk.Context(t))
+				if !assert.NoError(t, err) {
+					return
+				}
+				_, stat, err := c.Get(testzk.Context(t), hold.Path())
+				if assert.NoError(t, err) {
+					assert.Equal(t, stat.Czxid, hold.Token())
+				}
+				assert.NoError(t, hold.Release())
+			}
+		})
+	}
+	all.Wait()
+}
