@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"runtime"
 	"sync"
 
 	"go.uber.org/zap"
@@ -20,7 +21,7 @@ const (
 	// atOnce is what any socket takes at once while nothing else is under way, so that whoever writes does not wait.
 	atOnce = 4 << 10
 	// keep is how large a buffer may be that is kept.
-	keep = 64 << 10
+	keep = 16 << 10
 )
 
 func newOutbox() *outbox { return &outbox{wake: make(chan struct{}, 1)} }
@@ -68,6 +69,7 @@ func (s *shim) write() {
 	for {
 		select {
 		case <-s.out.wake:
+			runtime.Gosched() // others who have something to write may be about to
 			for !s.flush() {
 			}
 		case <-s.gone:
