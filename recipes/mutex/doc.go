@@ -35,6 +35,6 @@
 //
 // <path>/_c_<uuid>-lock-<sequence>, ephemeral and sequential, with the host's IP address as data, unless WithData or WithIdentity says
 // otherwise. path and its missing ancestors are made containers. Path is written with each acquire, nothing over nothing; where it
-// has data, or its ACL forbids that, it is not written, and an acquire takes three requests. Other children of path are ignored, but
+// has data, or its ACL forbids that, it is not written, and an acquire takes two requests. Other children of path are ignored, but
 // Curator clients are blocked by names that sort before digits.
 package mutex

@@ -44,5 +44,5 @@
 // <path>/_c_<uuid>-__READ__<sequence> and <path>/_c_<uuid>-__WRIT__<sequence>, ephemeral and sequential, with the host's IP address as
 // data, unless WithData or WithIdentity says otherwise. A hold beside another one has a node that is not sequential, with the number of
 // the other's. Path is written with each acquire, nothing over nothing; where it has data, or its ACL forbids that, it is not written,
-// and an acquire takes three requests.
+// and an acquire takes two requests.
 package rwlock
