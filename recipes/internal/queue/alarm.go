@@ -22,8 +22,10 @@ type alarm struct {
 	once  sync.Once       // of start
 	begun time.Time
 	timer *time.Timer // nil before start
-	over  context.CancelFunc
-	done  chan struct{} // closed by run
+
+	running sync.WaitGroup                     // run
+	over    atomic.Pointer[context.CancelFunc] // ends run; nil until it has begun
+	stopped atomic.Bool
 
 	own    atomic.Pointer[[]*place] // our places in line; nil if there are none
 	waited atomic.Bool              // for others
@@ -44,8 +46,8 @@ func (a *alarm) start() {
 		return
 	}
 	a.once.Do(func() {
-		a.ctx, a.over = context.WithCancel(a.ctx)
-		a.begun, a.done = time.Now(), make(chan struct{})
+		a.begun = time.Now()
+		a.running.Add(1)
 		a.timer = time.AfterFunc(a.limit, a.run)
 	})
 }
@@ -59,18 +61,25 @@ func (a *alarm) stand(places []*place) {
 
 // stop returns when nothing of the alarm runs any more.
 func (a *alarm) stop() {
-	if a.timer == nil {
+	if a.timer == nil || a.timer.Stop() {
 		return
 	}
-	a.over()
-	if !a.timer.Stop() {
-		<-a.done
+	a.stopped.Store(true)
+	if over := a.over.Load(); over != nil {
+		(*over)()
 	}
+	a.running.Wait()
 }
 
 // run warns now, and again each time the wait has doubled.
 func (a *alarm) run() {
-	defer close(a.done)
+	defer a.running.Done()
+	ctx, over := context.WithCancel(a.ctx)
+	defer over()
+	a.ctx = ctx
+	if a.over.Store(&over); a.stopped.Load() {
+		return
+	}
 	for due := a.limit; ; {
 		if a.lock.quiet.mayWarn(a.begun.Add(due), a.limit) {
 			a.warn()
