@@ -95,7 +95,8 @@ type session struct {
 	conn     *wire.Conn
 	hub      *hub
 	retired  chan struct{}  // closed when nothing more comes of it, on the servers either
-	inflight sync.WaitGroup // calls of the driver; added to under mu while err is nil
+	accepted int            // credentials, by the server of the present connection; of the goroutine that reads it
+	inflight sync.WaitGroup // requests; added to under mu while err is nil
 	tenants  sync.WaitGroup // what relies on the session; likewise
 
 	mu       sync.Mutex
@@ -103,7 +104,6 @@ type session struct {
 	link     bool                   // the driver has a connection with this session
 	links    int                    // connections that are over
 	turns    int                    // how many wait for the next one
-	accepted int                    // credentials, by the server of the present one
 	admitted bool                   // the credentials have been accepted, once
 	ground   context.Context        // has ended while there is no connection, or the session is over
 	collapse func()                 // ends ground
@@ -157,51 +157,48 @@ func (s *session) event(conn *wire.Conn, e zk.Event) {
 
 // linked hears of a connection. On the first one we present the credentials ourselves, on others the driver does.
 func (s *session) linked(conn *wire.Conn) {
+	if s.usable() {
+		s.hub.reconnecting()
+		s.recognized(conn, 0)
+		return
+	}
+	conn.Admit()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.info = conn.Info()
-	if !s.admitted {
-		conn.Admit()
-		s.setLink(true)
-		return
-	}
-	s.hub.reconnecting()
-	s.recognized(0)
+	s.setLink(true)
 }
 
-// credential hears of an answer to a credential.
+// credential hears of an answer to a credential. It is called on the goroutine that reads the connection, so that this is not over.
 func (s *session) credential(accepted bool) {
 	if !accepted {
 		s.end(fmt.Errorf("%w: %w", ErrSessionLost, ErrAuthFailed))
 		return
 	}
+	if s.presented() {
+		s.recognized(s.conn, s.accepted+1)
+	}
+}
+
+// presented reports whether the driver has presented credentials on a connection that is not the first.
+func (s *session) presented() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.admitted && !s.link {
-		s.recognized(s.accepted + 1)
-	}
+	return s.admitted && !s.link
 }
 
 // recognized notes how many credentials the server of a connection that is not the first has accepted. Once it has accepted all, the
-// connection is used, a moment later: the driver is about to set its watches again, and what waits for a connection would come in
-// between. It is called with mu held.
-func (s *session) recognized(credentials int) {
+// watches are set again, and then the connection is used.
+func (s *session) recognized(conn *wire.Conn, credentials int) {
 	s.accepted = credentials
-	if credentials == len(s.core.cfg.auth) {
-		link := s.links
-		time.AfterFunc(relinkPause, func() { s.linkedAgain(link) })
+	if credentials < len(s.core.cfg.auth) {
+		return
 	}
-}
-
-const relinkPause = time.Millisecond
-
-func (s *session) linkedAgain(link int) {
+	conn.Admit()
+	s.rewatch(conn)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.links != link {
-		return // that connection is over, too
-	}
-	s.conn.Admit()
+	s.info = conn.Info()
 	s.setLink(true)
 	if s.err == nil {
 		s.core.states.set(StateChange{State: Reconnected, Session: s.info.ID, At: time.Now()})

@@ -155,7 +155,39 @@ func (h *hub) close() (then []func()) {
 	return then
 }
 
-// reconnecting comes before the driver sets its watches again.
+// portion is how many bytes of paths are set again with one request, which servers limit to a megabyte.
+const portion = 128 << 10
+
+// portions are all watches, in portions. One of which the server has not been heard yet is among them: it may have been set, and that it has
+// not been does no harm.
+func (h *hub) portions() []wire.Watches {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []wire.Watches
+	size := portion
+	for _, w := range h.inOrder() {
+		if size += len(w.key.path); size >= portion {
+			all, size = append(all, wire.Watches{}), len(w.key.path)
+		}
+		list := w.list(&all[len(all)-1])
+		*list = append(*list, w.key.path)
+	}
+	return all
+}
+
+// list is where a watch belongs to be set again. One for a node that exists is one for its data: for servers the other list is of nodes
+// to be created.
+func (w *watched) list(all *wire.Watches) *[]string {
+	switch {
+	case w.key.kind == watchChildren:
+		return &all.Children
+	case w.key.kind == watchExists && w.armed && w.seen == absent:
+		return &all.Exists
+	}
+	return &all.Data
+}
+
+// reconnecting comes before the watches are set again.
 func (h *hub) reconnecting() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -268,19 +300,24 @@ func (r reading) version(kind watchKind) int64 {
 
 // read is one request, without a watch.
 func (s *session) read(ctx context.Context, key watchKey) (reading, error) {
+	return s.request(ctx, key, false, nil)
+}
+
+// request is a read, with or without a watch; late is as in ask.
+func (s *session) request(ctx context.Context, key watchKey, watch bool, late func(reading, error)) (reading, error) {
 	switch key.kind {
 	case watchChildren:
-		return ask(ctx, s, nil, wire.Children(key.path), func(reply wire.Reply) (r reading, err error) {
+		return ask(ctx, s, late, wire.Children(key.path, watch), func(reply wire.Reply) (r reading, err error) {
 			r.children, r.stat, err = reply.Children()
 			return r, err
 		})
 	case watchData:
-		return ask(ctx, s, nil, wire.Get(key.path), func(reply wire.Reply) (r reading, err error) {
+		return ask(ctx, s, late, wire.Get(key.path, watch), func(reply wire.Reply) (r reading, err error) {
 			r.data, r.stat, err = reply.Data()
 			return r, err
 		})
 	}
-	return ask(ctx, s, nil, wire.Exists(key.path), func(reply wire.Reply) (r reading, err error) {
+	return ask(ctx, s, late, wire.Exists(key.path, watch), func(reply wire.Reply) (r reading, err error) {
 		r.stat, err = reply.Stat()
 		return r, unlessAbsent(err)
 	})
@@ -294,54 +331,35 @@ func unlessAbsent(err error) error {
 	return err
 }
 
-// watch is a read that asks the server for a watch. The driver sets those again at a reconnect.
-func (s *session) watch(ctx context.Context, key watchKey, late func(reading, error)) (reading, error) {
-	r, err := attempt(ctx, s, late, func(c *zk.Conn) (r reading, err error) {
-		switch key.kind {
-		case watchChildren:
-			r.children, r.stat, _, err = c.ChildrenW(key.path)
-		case watchData:
-			r.data, r.stat, _, err = c.GetW(key.path)
-		default:
-			var there bool
-			if there, r.stat, _, err = c.ExistsW(key.path); !there {
-				r.stat = nil
-			}
-		}
-		return r, err
-	})
-	if err != nil {
-		return reading{}, err // the driver has a Stat for a node that is not there
-	}
-	return r, nil
-}
-
 // readWatched reads with a watch, and asks the server for a watch only if there is none yet.
 func (s *session) readWatched(ctx context.Context, key watchKey) (reading, *Watch, error) {
 	w, ask := s.hub.join(key)
-	request := s.read
+	var landed func(reading, error)
 	if ask {
-		request = func(ctx context.Context, key watchKey) (reading, error) {
-			landed := func(r reading, err error) { s.hub.asked(key, w, err == nil, r.version(key.kind)) }
-			r, err := s.watch(ctx, key, landed)
-			if !abandoned(err) {
-				landed(r, err)
-			}
-			return r, err
-		}
+		landed = func(r reading, err error) { s.hub.asked(key, w, err == nil, r.version(key.kind)) }
 	}
-	r, err := request(ctx, key)
+	r, err := s.request(ctx, key, ask, landed)
+	if ask && !abandoned(err) {
+		landed(r, err)
+	}
 	if err != nil {
 		return reading{}, nil, err
 	}
 	return r, &w.Watch, nil
 }
 
+// rewatch sets the watches again on a new connection, before anything else is asked there. Whether the servers have refused one, which they
+// tell of none by itself, the audit finds out.
+func (s *session) rewatch(conn *wire.Conn) {
+	for _, some := range s.hub.portions() {
+		conn.Ask(wire.SetWatches(some), func(wire.Reply) {})
+	}
+}
+
 // auditInterval is how often a watch is looked after when nothing happens, at most half as long again.
 const auditInterval = time.Minute
 
-// audit looks after the session's watches until it is over: after each reconnect and, slowly, in any case. The driver sets its
-// watches again at a reconnect, but says nothing when the server refuses them.
+// audit looks after the session's watches until it is over: after each reconnect and, slowly, in any case.
 func (s *session) audit() {
 	timer := time.NewTimer(auditInterval)
 	defer timer.Stop()
@@ -364,22 +382,17 @@ func (s *session) audit() {
 	}
 }
 
-// settle gives the driver a moment to set its watches itself, and servers to whom many clients come at once a little rest.
+// settle gives servers to whom many clients come at once a little rest.
 func (s *session) settle() {
 	const most = 50 * time.Millisecond
 	linger(time.Millisecond+time.Duration(s.core.cfg.random(int64(most))), s.done, nil)
 }
 
 // reexamine reads what a watch watches and fires it if it should have fired. One after the other, so that a client with thousands
-// of watches does not come down on the servers after a reconnect. With renew it asks for the watch again; the driver keeps
-// something for each time until the watch fires, so that is for reconnects only. False means trouble with the connection, and
-// that the rest is for another time: for the next reconnect as a rule.
+// of watches does not come down on the servers after a reconnect. With renew it asks for the watch again. False means trouble with the
+// connection, and that the rest is for another time: for the next reconnect as a rule.
 func (s *session) reexamine(key watchKey, w *watched, renew bool) bool {
-	request := s.read
-	if renew {
-		request = func(ctx context.Context, key watchKey) (reading, error) { return s.watch(ctx, key, nil) }
-	}
-	r, err := request(s.core.ctx, key)
+	r, err := s.request(s.core.ctx, key, renew, nil)
 	if err == nil || isNoNode(err) {
 		s.hub.compare(key, w, r.version(key.kind))
 		return true

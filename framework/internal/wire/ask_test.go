@@ -41,7 +41,7 @@ func TestRequestsAreOnlyMadeWhereTheyAreAdmitted(t *testing.T) {
 	require.ErrorIs(t, await(t, asked(c, Sync("/"))).Err(), zk.ErrNoServer, "the server does not know who we are")
 	c.Admit()
 	require.True(t, c.Admitted())
-	reply := asked(c, Exists("/a"))
+	reply := asked(c, Exists("/a", false))
 	f := <-s.requests
 	require.Equal(t, int32(opExists), f.op)
 	s.answers <- f
@@ -73,7 +73,7 @@ func TestRequestsBesideTheDriversFindTheirReplies(t *testing.T) {
 				if there, _, err := c.Driver().Exists(fmt.Sprint("/", i)); there || err != nil {
 					wrong.Add(1)
 				}
-				if r := await(t, asked(c, Exists("/a"))); r.Err() != zk.ErrNoNode {
+				if r := await(t, asked(c, Exists("/a", false))); r.Err() != zk.ErrNoNode {
 					wrong.Add(1)
 				}
 				if r := await(t, asked(c, Delete("/a", -1))); r.Err() != nil || r.Zxid != 1 {

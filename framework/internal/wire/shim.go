@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -150,6 +151,9 @@ func (s *shim) ask(r Request, done func(Reply)) bool {
 	}
 	idle := s.await(request{xid: s.lastXid, sent: Now(), proves: throughLeader[r.op], done: done})
 	frame := r.numbered(s.lastXid)
+	if r.op == opSetWatches {
+		binary.BigEndian.PutUint64(frame[setWatchesZxid:], uint64(s.zxid))
+	}
 	mine := s.out.put(frame)
 	s.mu.Unlock()
 	if mine {
@@ -159,9 +163,8 @@ func (s *shim) ask(r Request, done func(Reply)) bool {
 }
 
 // note records a request of the driver before it leaves, and returns what shall leave in its place, and whether no other waits for its
-// reply. The driver writes one whole frame at a time. It tells the servers which zxid it has seen, when it connects and when it sets its
-// watches again; in the latter case it may already count replies on the new connection, and the servers would keep silent about what has
-// changed. So it never learns of a zxid, and it is put in here. It is called with mu held.
+// reply. The driver writes one whole frame at a time. It tells the servers which zxid it has seen when it connects, but does not know of
+// replies to us. So it never learns of one, and it is put in here. It is called with mu held.
 func (s *shim) note(frame []byte) (out []byte, idle bool) {
 	if !s.asked {
 		s.asked, s.connected = true, Now()
@@ -169,18 +172,16 @@ func (s *shim) note(frame []byte) (out []byte, idle bool) {
 			return frame, true
 		}
 		s.askedFor = int64(binary.BigEndian.Uint64(frame[connectRequestSession:]))
-		return s.stamped(frame, connectRequestZxid), true
+		frame = bytes.Clone(frame)
+		binary.BigEndian.PutUint64(frame[connectRequestZxid:], uint64(s.zxid))
+		return frame, true
 	}
 	if len(frame) < lengthSize+requestHeaderSize {
 		return frame, false
 	}
 	xid := int32(binary.BigEndian.Uint32(frame[lengthSize:]))
 	op := int32(binary.BigEndian.Uint32(frame[lengthSize+4:]))
-	idle = s.await(request{xid: xid, sent: Now(), proves: throughLeader[op], auth: op == opAuth})
-	if op == opSetWatches && len(frame) >= setWatchesZxid+zxidSize {
-		return s.stamped(frame, setWatchesZxid), idle
-	}
-	return frame, idle
+	return frame, s.await(request{xid: xid, sent: Now(), proves: throughLeader[op], auth: op == opAuth})
 }
 
 // await puts a request on the list of those that wait for a reply, and reports whether there is no other. It is called with mu held.
@@ -191,12 +192,6 @@ func (s *shim) await(r request) (idle bool) {
 		_ = s.Conn.SetReadDeadline(s.until()) // a socket that refuses is closed, and Read tells
 	}
 	return idle
-}
-
-func (s *shim) stamped(frame []byte, position int) []byte {
-	frame = append([]byte(nil), frame...)
-	binary.BigEndian.PutUint64(frame[position:], uint64(s.zxid))
-	return frame
 }
 
 // Read hands the driver the connect reply as one piece, examined and perhaps changed; later replies as they come, but for those to requests

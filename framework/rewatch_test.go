@@ -1,0 +1,48 @@
+package framework
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework/internal/wire"
+)
+
+func TestWatchesAreSetAgainInPortionsByWhatTheyAreFor(t *testing.T) {
+	h := newHub()
+	watch := func(path string, kind watchKind, seen int64) {
+		key := watchKey{path, kind}
+		w, ask := h.join(key)
+		require.True(t, ask)
+		if seen != 0 {
+			h.asked(key, w, true, seen)
+		}
+	}
+	require.Empty(t, h.portions())
+	watch("/data", watchData, 5)
+	watch("/there", watchExists, 5)
+	watch("/absent", watchExists, absent)
+	watch("/children", watchChildren, 5)
+	watch("/unknown", watchExists, 0) // the answer is under way
+	require.Equal(t, []wire.Watches{{Data: []string{"/data", "/there", "/unknown"}, Exists: []string{"/absent"}, Children: []string{"/children"}}},
+		h.portions())
+
+	const watches, size = 20, 30 << 10
+	for i := range watches {
+		watch(fmt.Sprintf("/%d%s", i, strings.Repeat("x", size)), watchData, 5)
+	}
+	all := h.portions()
+	require.Len(t, all, watches/4)
+	set := 0
+	for _, some := range all {
+		bytes := 0
+		for _, path := range some.Data {
+			bytes += len(path)
+		}
+		require.LessOrEqual(t, bytes, portion)
+		set += len(some.Data)
+	}
+	require.Equal(t, watches+3, set)
+}
