@@ -27,6 +27,8 @@ func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 	}
 	d := &deletion{left: full}
 	if o.bound != nil { // nearly always once is enough, and nobody else is needed for it
+		o.Metrics().Add(JanitorBacklog, 1, Labels{})
+		defer o.Metrics().Add(JanitorBacklog, -1, Labels{})
 		if err := d.attempt(ctx, o.bound); err == nil {
 			return nil
 		} else if ctx.Err() == nil && !o.repeats(err, repeatable) {

@@ -30,7 +30,7 @@ const (
 	SessionLosses
 	// Reconnects counts the connections made again, with the same session or with a new one.
 	Reconnects
-	// JanitorBacklog is how many deletions are under way in the background: those of releases, too, that one request was not enough for.
+	// JanitorBacklog is how many deletions are under way in the background, releases included.
 	JanitorBacklog
 )
 
