@@ -259,6 +259,7 @@ func (c *Conn) dial(network, address string, _ time.Duration) (net.Conn, error) 
 		c.failed(address, err)
 		return nil, err
 	}
+	_ = socket.SetWriteDeadline(deadline) // until the handshake is over: one without a buffer would wait for who reads
 	s := newShim(socket, c, address, deadline)
 	if !c.replace(s) || !c.hosts.has(address) {
 		s.Close()

@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"context"
 	"encoding/binary"
+	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -73,6 +75,22 @@ func TestHandshakeIsBoundedByTheTimeoutThatTheServerGranted(t *testing.T) {
 	})
 	c := connect(t, Config{SessionTimeout: time.Hour, ConnectTimeout: time.Hour}, s.addr())
 	eventually(t, func() bool { return s.accepted() > 3 }, "still waiting for a server that says nothing; %v", c.Trouble())
+}
+
+// A connection that the program makes itself may have no buffer: to write is to wait for who reads.
+func TestHandshakeIsBoundedWhereNobodyReads(t *testing.T) {
+	s := serve(t, func(p *peer) { p.obey(7, long) })
+	var dials atomic.Int32
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		if dials.Add(1) > 1 {
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		}
+		ours, theirs := net.Pipe()
+		t.Cleanup(func() { theirs.Close() })
+		return ours, nil
+	}
+	c := connect(t, Config{ConnectTimeout: 50 * time.Millisecond, Dial: dial}, s.addr())
+	c.awaitSession(t, 7)
 }
 
 func TestSessionIsKnownOnceGranted(t *testing.T) {

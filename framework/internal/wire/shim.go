@@ -318,6 +318,7 @@ func (s *shim) greet() error {
 		return err
 	}
 	s.greeted, s.pending = true, frame
+	_ = s.Conn.SetWriteDeadline(time.Time{})
 	return s.Conn.SetReadDeadline(time.Time{})
 }
 
