@@ -32,6 +32,7 @@ func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 		if err := d.attempt(ctx, o.bound); err == nil {
 			return nil
 		} else if ctx.Err() == nil && !o.repeats(err, repeatable) {
+			o.gaveUp(c, err)
 			return c.failed(OutcomeOf(err), err)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
@@ -87,6 +89,22 @@ func TestGuaranteedDeleteOfSeveralNodesDeletesThoseThatItMay(t *testing.T) {
 	failed(t, err, framework.NotApplied, zk.ErrNoAuth)
 	require.Empty(t, children(t, o, open))
 	require.Len(t, children(t, o, locked), 1)
+}
+
+// A recipe that withdraws a node may have nobody to tell.
+func TestDeletionThatIsRefusedIsLogged(t *testing.T) {
+	o := testzk.Observer(t)
+	core, logs := observer.New(zap.WarnLevel)
+	c := testzk.Connected(t, testzk.Connect(), framework.WithLogger(zap.New(core)))
+	locked := parent(t)
+	require.NoError(t, create(o, locked+"/a"))
+	_, err := o.SetACL(locked, zk.WorldACL(zk.PermAll&^zk.PermDelete), -1)
+	require.NoError(t, err)
+	s := session(t, c)
+	for _, node := range []string{locked + "/a", parent(t) + "/missing"} {
+		require.Error(t, s.DeleteGuaranteed(testzk.Context(t), node))
+		require.Equal(t, 1, logs.FilterMessage("gave up").Len(), node)
+	}
 }
 
 func TestGuaranteedDeleteOfSeveralNodesWhateverIsLost(t *testing.T) {

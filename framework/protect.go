@@ -231,9 +231,7 @@ func (o ops) errand(c call, step func(context.Context, *session) error) <-chan e
 		_, err := run(context.Background(), background, c, func(ctx context.Context, s *session) (nothing, error) {
 			return nothing{}, step(ctx, s)
 		})
-		if err != nil && !isNoNode(err) && !o.ended() {
-			o.Logger().Warn("gave up", zap.String("op", c.name), zap.String("path", c.full), zap.Error(err))
-		}
+		o.gaveUp(c, err)
 		o.Metrics().Add(JanitorBacklog, -1, Labels{})
 		result <- err
 	})
@@ -241,6 +239,13 @@ func (o ops) errand(c call, step func(context.Context, *session) error) <-chan e
 		result <- c.failed(NotApplied, ErrClosed)
 	}
 	return result
+}
+
+// gaveUp tells that there may be something left for good, unless err says that there is not. Nobody else may be told.
+func (o ops) gaveUp(c call, err error) {
+	if err != nil && !isNoNode(err) && !o.ended() {
+		o.Logger().Warn("gave up", zap.String("op", c.name), zap.String("path", c.full), zap.Error(err))
+	}
 }
 
 // ended reports whether the operations are bound to a session that is over, and whose ephemeral nodes go without our help.
