@@ -74,7 +74,10 @@ type dependent struct{ told chan struct{} }
 
 func newDependent() *dependent { return &dependent{make(chan struct{}, 10)} }
 
-func (d *dependent) Gone() { d.told <- struct{}{} }
+func (d *dependent) Gone() func() {
+	d.told <- struct{}{}
+	return nil
+}
 
 func TestWhoStandsOnAFootingIsToldOnceThatItIsGone(t *testing.T) {
 	for policy, drops := range map[framework.LossPolicy]int{framework.UntilDeadline: 0, framework.Strict: 1} {
@@ -104,4 +107,37 @@ func TestWhoStandsOnAFootingIsToldOnceThatItIsGone(t *testing.T) {
 	}
 	require.False(t, framework.Footing{}.Stand(newDependent()))
 	framework.Footing{}.Leave(newDependent())
+}
+
+// slow takes as long as it likes once it has been told.
+type slow struct {
+	told chan<- struct{}
+	free <-chan struct{}
+}
+
+func (s *slow) Gone() func() {
+	s.told <- struct{}{}
+	return func() { <-s.free }
+}
+
+func TestAllAreToldBeforeAnyOfThemTakesItsTime(t *testing.T) {
+	c := testzk.Connected(t, testzk.Connect())
+	f := session(t, c).Footing()
+	told, free := make(chan struct{}, 3), make(chan struct{})
+	release := sync.OnceFunc(func() { close(free) })
+	defer release()
+	for range 3 {
+		require.True(t, f.Stand(&slow{told, free}))
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- c.Close() }()
+	for range 3 {
+		select {
+		case <-told:
+		case <-time.After(testzk.Patience):
+			require.Fail(t, "somebody waits for others")
+		}
+	}
+	release()
+	require.NoError(t, <-closed)
 }

@@ -46,8 +46,9 @@ func (s *Session) Footing() Footing {
 
 // Dependent is who stands on a Footing.
 type Dependent interface {
-	// Gone is called once the footing is, on a goroutine that the end of the session waits for: it should return soon.
-	Gone()
+	// Gone is called once the footing is, on a goroutine that the end of the session waits for. It must not wait for anything: others are
+	// told after it. What it returns, unless that is nil, is called on the same goroutine when all have been told, and may take a while.
+	Gone() (then func())
 }
 
 // Stand has d told when the hold is over, false if it is: then nobody tells. Call Leave when d does not care any more.

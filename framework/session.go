@@ -236,7 +236,7 @@ func (s *session) setLink(link bool) {
 	s.touch()
 }
 
-// tell tells all who stand on what is over, and calls fns. It is called with mu held, and does so without.
+// tell tells all who stand on what is over, and calls fns and what they leave to be called. It is called with mu held, and does so without.
 func (s *session) tell(fns []func()) {
 	told := s.standing
 	s.standing = nil
@@ -245,7 +245,9 @@ func (s *session) tell(fns []func()) {
 	}
 	s.tenants.Go(func() {
 		for d := range told {
-			d.Gone()
+			if then := d.Gone(); then != nil {
+				fns = append(fns, then)
+			}
 		}
 		all(fns)
 	})

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
@@ -252,4 +255,38 @@ func TestLossOfOneOfManyNodesDeletesTheOthers(t *testing.T) {
 		testzk.Empty(t, o.root)
 		require.True(t, errors.Is(h.Release(), recipes.ErrNodeDeleted))
 	}
+}
+
+// stuck is a log that takes nothing until it is freed.
+type stuck struct{ free chan struct{} }
+
+func (s stuck) Write(b []byte) (int, error) {
+	<-s.free
+	return len(b), nil
+}
+
+func (s stuck) Sync() error { return nil }
+
+func TestAllHoldsOfASessionEndWhateverTheLogDoes(t *testing.T) {
+	free := make(chan struct{})
+	release := sync.OnceFunc(func() { close(free) })
+	defer release()
+	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), stuck{free}, zap.WarnLevel))
+	o := newOwner(t, framework.WithLogger(log))
+	var holds []*recipes.Hold
+	for range 3 {
+		holds = append(holds, recipes.Join(nil, o.hold("a"), o.hold("b")), o.hold("c"))
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- o.Close() }()
+	for _, h := range holds {
+		select {
+		case <-h.Done():
+		case <-time.After(testzk.Patience):
+			require.Fail(t, "a hold outlives its session")
+		}
+		require.ErrorIs(t, h.Err(), framework.ErrClosed)
+	}
+	release()
+	require.NoError(t, <-closed)
 }

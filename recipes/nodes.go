@@ -49,7 +49,7 @@ func NewHold(g Grant) *Hold {
 		n.sentries[i].nodes, n.sentries[i].index = n, i
 	}
 	if !g.Footing.Stand(n) {
-		n.Gone()
+		n.tenure.check()
 		return h
 	}
 	for i, node := range g.Nodes {
@@ -68,8 +68,13 @@ type nodes struct {
 	sentries []sentry // one for each node
 }
 
-// Gone ends the tenure.
-func (n *nodes) Gone() { n.tenure.check() }
+// Gone ends the tenure, and leaves the rest until all have ended that stood on the same.
+func (n *nodes) Gone() (then func()) {
+	if err := n.trouble(); err != nil {
+		return n.tenure.lose(err)
+	}
+	return nil
+}
 
 func (n *nodes) session() *framework.Session { return n.Session }
 func (n *nodes) locks() []Lock               { return n.Locks }

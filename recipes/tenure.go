@@ -113,16 +113,32 @@ func (t *tenure) teller() func(error) {
 
 // end ends all levels, for a reason that nobody wanted.
 func (t *tenure) end(reason error) {
+	if rest := t.lose(reason); rest != nil {
+		rest()
+	}
+}
+
+// lose ends all levels, and those of what they are parts of. What it returns does the rest, which calls other people's code; nil if the
+// tenure had ended before.
+func (t *tenure) lose(reason error) (rest func()) {
 	wholes, tell := t.strike(reason)
 	if tell == nil {
-		return
+		return nil
 	}
+	var theirs []func()
 	for _, whole := range wholes {
-		whole.end(reason)
+		if rest := whole.lose(reason); rest != nil {
+			theirs = append(theirs, rest)
+		}
 	}
-	defer t.vacate()
-	t.forsake(reason)
-	tell(reason)
+	return func() {
+		defer t.vacate()
+		for _, rest := range theirs {
+			rest()
+		}
+		t.forsake(reason)
+		tell(reason)
+	}
 }
 
 // strike also says of what the levels were parts, and to whom to tell the reason; nil if the tenure had ended before.
