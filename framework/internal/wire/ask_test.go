@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -125,18 +127,52 @@ func TestNothingIsAskedBehindTheEndOfTheSession(t *testing.T) {
 	require.False(t, <-ended)
 }
 
-func TestNumbersOfRequestsStayBelowThoseWithAMeaning(t *testing.T) {
-	s := &shim{owner: &Conn{hosts: newHosts([]string{"a:1"}, time.Second, nil, nil)}, out: newOutbox(), open: true, lastXid: math.MinInt32 + 1}
+func TestNumbersOfRequestsStayAmongOurs(t *testing.T) {
+	s := &shim{owner: &Conn{hosts: newHosts([]string{"a:1"}, time.Second, nil, nil)}, out: newOutbox(nil), open: true, nextXid: lastXid - 1}
 	s.farewell = newFarewell()
 	s.out.busy = true // nobody is to write
 	for range 3 {
 		require.True(t, s.ask(Sync("/"), func(Reply) {}))
 	}
-	require.Equal(t, []int32{math.MinInt32, firstXid, firstXid - 1}, xids(s.waiting))
+	require.Equal(t, []int32{lastXid - 1, lastXid, firstXid}, xids(s.waiting))
+}
+
+// Whoever asks must not wait for a connection of the program's own that has no buffer, and is not read.
+func TestAskDoesNotWaitForAConnectionWithoutABuffer(t *testing.T) {
+	s := serve(t, func(p *peer) { p.obey(7, long) })
+	stalled := make(chan struct{})
+	c := connect(t, Config{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		real, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		ours, theirs := net.Pipe()
+		t.Cleanup(func() { theirs.Close(); real.Close() })
+		go func() { _, _ = io.Copy(theirs, real) }()
+		go func() {
+			b := make([]byte, 1<<10)
+			for n, err := theirs.Read(b); err == nil; n, err = theirs.Read(b) {
+				_, _ = real.Write(b[:n])
+				select {
+				case <-stalled:
+					return
+				default:
+				}
+			}
+		}()
+		return ours, nil
+	}}, s.addr())
+	c.awaitSession(t, 7)
+	c.Admit()
+	close(stalled)
+	require.NoError(t, await(t, asked(c, Sync("/"))).Err(), "the last that is read")
+	reply := asked(c, Sync("/"))
+	c.Kill()
+	require.ErrorIs(t, await(t, reply).Err(), zk.ErrConnectionClosed)
 }
 
 func TestWhatIsPutWhileSomebodyWritesLeavesInOnePiece(t *testing.T) {
-	o := newOutbox()
+	o := newOutbox(nil)
 	require.True(t, o.put([]byte("a")), "the first has to write")
 	first := o.take()
 	require.False(t, o.put([]byte("b")))

@@ -13,10 +13,12 @@ const (
 	maxReply        = 1 << 28
 	codeAuthFailed  = -115
 
-	// The numbers of requests. Those of the driver begin with 1; of those below 0 a few have a meaning.
+	// The numbers of requests. Those of the driver begin with 1, and end where ours begin, or would with its 2^30th request. Below 1 servers
+	// do not count what is under way.
 	pingXid     = -2
-	farewellXid = math.MaxInt32 // the driver gets there with its 2^31st request
-	firstXid    = -1000         // of ours, downwards
+	firstXid    = 1 << 30           // of ours
+	lastXid     = math.MaxInt32 - 1 // of ours
+	farewellXid = math.MaxInt32
 
 	requestHeaderSize = 4 + 4 // xid, operation
 	opError           = -1

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"crypto/tls"
+	"net"
 	"runtime"
 	"sync"
 
@@ -9,7 +11,8 @@ import (
 
 // outbox is what is to be written to a socket. Whoever comes while somebody writes leaves its frame behind: then many leave in one piece.
 type outbox struct {
-	wake chan struct{} // has room for one: there is something to write in the background
+	buffered bool          // to write a little while nothing else is under way does not wait
+	wake     chan struct{} // has room for one: there is something to write in the background
 
 	mu    sync.Mutex
 	next  []byte // to be written next
@@ -18,13 +21,27 @@ type outbox struct {
 }
 
 const (
-	// atOnce is what any socket takes at once while nothing else is under way, so that whoever writes does not wait.
+	// atOnce is what any socket takes at once while nothing else is under way.
 	atOnce = 4 << 10
 	// keep is how large a buffer may be that is kept.
 	keep = 16 << 10
 )
 
-func newOutbox() *outbox { return &outbox{wake: make(chan struct{}, 1)} }
+func newOutbox(c net.Conn) *outbox {
+	return &outbox{buffered: buffered(c), wake: make(chan struct{}, 1)}
+}
+
+// buffered reports whether it is known of a connection that it has a buffer of the system. One that a program makes itself may have none, so
+// that to write is to wait for who reads.
+func buffered(c net.Conn) bool {
+	switch c := c.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		return true
+	case *tls.Conn:
+		return buffered(c.NetConn())
+	}
+	return false
+}
 
 // put adds a frame, and reports whether nobody writes: then the caller has to start.
 func (o *outbox) put(frame []byte) (mine bool) {
@@ -58,7 +75,7 @@ func (o *outbox) finish(written []byte) bool {
 
 // start has written what was put; here, if that does not wait for anything.
 func (s *shim) start(atOnce bool) {
-	if atOnce && s.flush() {
+	if atOnce && s.out.buffered && s.flush() {
 		return
 	}
 	s.out.wake <- struct{}{}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -58,7 +57,7 @@ type shim struct {
 	welcome   bool  // there is a session on this connection
 	connected Stamp // when it was sent
 	open      bool  // requests of ours may be made
-	lastXid   int32 // of ours
+	nextXid   int32 // of ours
 	waiting   []request
 	heard     time.Time // when something was read last
 	limit     time.Time // the deadline that the driver has set
@@ -67,8 +66,8 @@ type shim struct {
 
 func newShim(c net.Conn, owner *Conn, server string, handshake time.Time) *shim {
 	s := &shim{
-		Conn: c, owner: owner, server: server, handshake: handshake, zxid: owner.seen(), lastXid: firstXid,
-		gone: make(chan struct{}), farewell: newFarewell(), out: newOutbox(),
+		Conn: c, owner: owner, server: server, handshake: handshake, zxid: owner.seen(), nextXid: firstXid,
+		gone: make(chan struct{}), farewell: newFarewell(), out: newOutbox(c),
 	}
 	s.in = bufio.NewReaderSize(socket{s}, readAhead)
 	owner.writing.Go(s.write)
@@ -146,11 +145,12 @@ func (s *shim) ask(r Request, done func(Reply)) bool {
 		s.mu.Unlock()
 		return false
 	}
-	if s.lastXid--; s.lastXid > firstXid {
-		s.lastXid = firstXid // after the smallest number comes the largest
+	xid := s.nextXid
+	if s.nextXid++; s.nextXid > lastXid {
+		s.nextXid = firstXid
 	}
-	idle := s.await(request{xid: s.lastXid, sent: Now(), proves: throughLeader[r.op], done: done})
-	frame := r.numbered(s.lastXid)
+	idle := s.await(request{xid: xid, sent: Now(), proves: throughLeader[r.op], done: done})
+	frame := r.numbered(xid)
 	if r.op == opSetWatches {
 		binary.BigEndian.PutUint64(frame[setWatchesZxid:], uint64(s.zxid))
 	}
@@ -377,7 +377,9 @@ func (s *shim) takeOff(xid int32) (found request) {
 	for i, r := range s.waiting {
 		if r.xid == xid {
 			found = r
-			s.waiting = slices.Delete(s.waiting, i, i+1) // nearly always the first
+			copy(s.waiting[1:i+1], s.waiting[:i]) // nearly always nothing: it is the first
+			s.waiting[0] = request{}
+			s.waiting = s.waiting[1:]
 			break
 		}
 	}
