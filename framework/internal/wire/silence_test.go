@@ -107,7 +107,7 @@ func TestServersThatAreAllSlowAreNotLeftAgainAndAgain(t *testing.T) {
 // The driver waits for any reply, and reads only its own.
 func TestRepliesToRequestsOfOurOwnAreSignsOfLife(t *testing.T) {
 	t.Parallel()
-	const timeout = 3 * time.Second
+	const timeout = 9 * time.Second
 	s := serve(t, func(p *peer) {
 		p.welcome(7, timeout)
 		for f, ok := p.next(); ok; f, ok = p.next() {
