@@ -155,14 +155,18 @@ func (s *session) event(conn *wire.Conn, e zk.Event) {
 	}
 }
 
-// linked hears of a connection. On the first one we present the credentials ourselves, on others the driver does.
+// linked hears of a connection. On the first one we present the credentials ourselves, on others the driver does. Until the server has
+// accepted all there are no requests.
 func (s *session) linked(conn *wire.Conn) {
+	s.accepted = 0
 	if s.usable() {
 		s.hub.reconnecting()
-		s.recognized(conn, 0)
+		s.recognized(conn)
 		return
 	}
-	conn.Admit()
+	if len(s.core.cfg.auth) == 0 {
+		conn.Admit()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.info = conn.Info()
@@ -175,23 +179,20 @@ func (s *session) credential(accepted bool) {
 		s.end(fmt.Errorf("%w: %w", ErrSessionLost, ErrAuthFailed))
 		return
 	}
-	if s.presented() {
-		s.recognized(s.conn, s.accepted+1)
+	s.accepted++
+	switch {
+	case !s.usable():
+		if s.accepted >= len(s.core.cfg.auth) {
+			s.conn.Admit()
+		}
+	case !s.conn.Admitted():
+		s.recognized(s.conn)
 	}
 }
 
-// presented reports whether the driver has presented credentials on a connection that is not the first.
-func (s *session) presented() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.admitted && !s.link
-}
-
-// recognized notes how many credentials the server of a connection that is not the first has accepted. Once it has accepted all, the
-// watches are set again, and then the connection is used.
-func (s *session) recognized(conn *wire.Conn, credentials int) {
-	s.accepted = credentials
-	if credentials < len(s.core.cfg.auth) {
+// recognized begins to use a connection that is not the first, once its server has accepted all credentials: first the watches are set again.
+func (s *session) recognized(conn *wire.Conn) {
+	if s.accepted < len(s.core.cfg.auth) {
 		return
 	}
 	conn.Admit()
