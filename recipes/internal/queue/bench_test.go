@@ -27,18 +27,6 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkLine5000 is what a client makes of a list of all who are in line, to find who is ahead.
-func BenchmarkLine5000(b *testing.B) {
-	children := crowd(5000)
-	last := member{"_c_8026b758-0c64-4418-a4a7-ffffffffffff-lock-0000005000", 5000}
-	b.ReportAllocs()
-	for b.Loop() {
-		if ahead, _ := inFront(lineup(children, Exclusive.Block), last); len(ahead) != len(children) {
-			b.Fatal(len(ahead))
-		}
-	}
-}
-
 // BenchmarkSurvey5000 is what somebody at the end of a long line makes of a list of it.
 func BenchmarkSurvey5000(b *testing.B) {
 	children := crowd(5000)
