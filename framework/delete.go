@@ -27,9 +27,7 @@ func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 	}
 	d := &deletion{left: full}
 	if o.bound != nil { // nearly always once is enough, and nobody else is needed for it
-		o.Metrics().Add(JanitorBacklog, 1, Labels{})
-		defer o.Metrics().Add(JanitorBacklog, -1, Labels{})
-		if err := d.attempt(ctx, o.bound); err == nil {
+		if err := o.firstAttempt(ctx, d); err == nil {
 			return nil
 		} else if ctx.Err() == nil && !o.repeats(err, repeatable) {
 			o.gaveUp(c, err)
@@ -42,6 +40,13 @@ func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 	case <-ctx.Done():
 		return c.failed(Unknown, ctxerr.Of(ctx))
 	}
+}
+
+// firstAttempt is the caller's own, and counts like those of the errand that may follow.
+func (o ops) firstAttempt(ctx context.Context, d *deletion) error {
+	o.Metrics().Add(JanitorBacklog, 1, Labels{})
+	defer o.Metrics().Add(JanitorBacklog, -1, Labels{})
+	return d.attempt(ctx, o.bound)
 }
 
 // DeleteLater is DeleteGuaranteed for those who do not wait: what goes wrong is only logged. It is for recipes.

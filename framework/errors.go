@@ -9,7 +9,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework/internal/wire"
-
 	"github.com/docent-zk/docent/framework/internal/znode"
 )
 

@@ -119,7 +119,7 @@ func (s *session) retire() {
 	for tried := -1; !ended; {
 		link, ok := s.awaitLink(ctx, tried)
 		if !ok {
-			s.conn.Kill() // the calls of the driver would wait for answers
+			s.conn.Kill() // requests would wait for answers
 			break
 		}
 		tried, ended = link, s.conn.EndSession(ctx)

@@ -59,7 +59,7 @@ func (s *session) takeTurn() time.Duration {
 	return time.Duration(s.turns) * time.Microsecond
 }
 
-// enter counts a call of the driver; the session's end waits for it.
+// enter counts a request; the session's end waits for it.
 func (s *session) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -286,7 +286,7 @@ func (s socket) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// lost ends a connection that cannot be read from. The driver's writing side may be waiting in Write and would not notice.
+// lost ends a connection that cannot be read from. Who writes to it may be waiting, and would not notice.
 func (s *shim) lost(err error) {
 	s.mu.Lock()
 	impatient := s.owner.replyPatience() > 0 && len(s.waiting) > 0 && errors.Is(err, os.ErrDeadlineExceeded)
