@@ -1,5 +1,7 @@
 package framework
 
+import "github.com/docent-zk/docent/framework/internal/wire"
+
 // Armed is how many watches a session has on the servers.
 func Armed(s *Session) int { return len(s.bound.hub.pending()) }
 
@@ -9,3 +11,6 @@ func Watched(s *Session) int {
 	defer s.bound.hub.mu.Unlock()
 	return len(s.bound.hub.table)
 }
+
+// PretendSuspension makes it look as if the machine had just been suspended for d.
+var PretendSuspension = wire.PretendSuspension

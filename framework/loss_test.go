@@ -69,7 +69,7 @@ func TestSilenceEndsTheSessionBeforeTheServersDo(t *testing.T) {
 	}
 	require.False(t, time.Now().Before(until), "not before its time")
 	over(t, s, framework.ErrSessionLost)
-	require.ErrorContains(t, s.Err(), "nothing heard of the servers' leader for")
+	require.ErrorContains(t, s.Err(), "nothing heard of the ZooKeeper leader for")
 	<-deleted
 	p.Blackhole(false)
 	// The driver gives the connection up at about the same time, perhaps just before.

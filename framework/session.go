@@ -11,11 +11,9 @@ import (
 	"github.com/docent-zk/docent/framework/internal/wire"
 )
 
-// The leader counts a session's timeout from the last sign of life that a follower told it of, which followers do twice a tick.
-// A client knows that its follower was in touch with the leader when it gets an answer that only the leader can have given. It
-// asks for one each sixth of the timeout, and relies on the session for two thirds of the timeout from the last request that
-// was answered so: the last sign of life before that was a sixth and half a tick older at most, which leaves a margin of a
-// sixth less half a tick: the timeout should be well over three ticks.
+// The client asks for an answer of the ZooKeeper leader each sixth of the session timeout, and relies on the session for two thirds of the
+// timeout from what wire.Conn.Proven says. The leader counts the timeout from a sixth before that or later, which leaves a margin of a
+// sixth. Where answers do not come in an even stream the client asks twice as often.
 //
 // Both are cut short by a thousandth of the timeout, so that neither falls on the moments at which the driver pings, each third of
 // the timeout, and it is not up to chance what comes first.
@@ -103,6 +101,7 @@ type session struct {
 	info     wire.Info
 	link     bool                   // the driver has a connection with this session
 	links    int                    // connections that are over
+	beaten   wire.Stamp             // when the last heartbeat was made
 	turns    int                    // how many wait for the next one
 	admitted bool                   // the credentials have been accepted, once
 	ground   context.Context        // has ended while there is no connection, or the session is over
@@ -169,7 +168,7 @@ func (s *session) linked(conn *wire.Conn) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.info = conn.Info()
+	s.info, s.beaten = conn.Info(), wire.Now() // the connect request is as good as a heartbeat
 	s.setLink(true)
 }
 
@@ -196,6 +195,7 @@ func (s *session) recognized(conn *wire.Conn) {
 		return
 	}
 	conn.Admit()
+	s.heartbeat(conn) // so that nothing is read that is older than what was read, or told by an event, on the connection before
 	s.rewatch(conn)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -300,18 +300,14 @@ func (s *session) end(reason error) {
 	}
 }
 
-// allowance is for how long the session can be relied on after a request that the leader has answered.
-func (s *session) allowance() time.Duration {
-	return time.Duration(float64(s.timeout())*s.core.cfg.deadline) - s.timeout()/offBeat
-}
-
-// beatInterval is how often a sign of life of the leader is asked for.
-func (s *session) beatInterval() time.Duration {
-	return max(s.timeout()/beatsPerTimeout-s.timeout()/offBeat, time.Millisecond)
+// allowance is for how long a session with the given timeout can be relied on.
+func (s *session) allowance(timeout time.Duration) time.Duration {
+	return time.Duration(float64(timeout)*s.core.cfg.deadline) - timeout/offBeat
 }
 
 func (s *session) validUntil() time.Time {
-	return s.conn.Proven().Time().Add(s.allowance())
+	proof, timeout := s.conn.Proven()
+	return proof.Time().Add(s.allowance(timeout))
 }
 
 // check ends the session if its time has run out, and returns why it is over.
@@ -319,8 +315,9 @@ func (s *session) check() error {
 	if err := s.reason(); err != nil {
 		return err
 	}
-	if silent, allowed := s.conn.Proven().Elapsed(), s.allowance(); silent >= allowed {
-		s.end(fmt.Errorf("%w: nothing heard of the servers' leader for %v, the limit is %v",
+	proof, timeout := s.conn.Proven()
+	if silent, allowed := proof.Elapsed(), s.allowance(timeout); silent >= allowed {
+		s.end(fmt.Errorf("%w: nothing heard of the ZooKeeper leader for %v, the limit is %v",
 			ErrSessionLost, silent.Round(time.Millisecond), allowed))
 	}
 	return s.reason()

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/docent-zk/docent/framework/internal/wire"
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
@@ -16,7 +17,7 @@ func (s *session) open(ctx context.Context) error {
 	if err := s.await(ctx, func() bool { return s.link }); err != nil {
 		return err
 	}
-	deadline := time.AfterFunc(s.allowance(), func() { s.end(fmt.Errorf("%w: it did not become usable in time", ErrSessionLost)) })
+	deadline := time.AfterFunc(s.allowance(s.conn.Info().Timeout), func() { s.end(fmt.Errorf("%w: it did not become usable in time", ErrSessionLost)) })
 	defer deadline.Stop()
 	for _, a := range s.core.cfg.auth {
 		if err := s.present(ctx, a); err != nil {
@@ -77,36 +78,75 @@ func (s *session) present(ctx context.Context, a credential) error {
 	}
 }
 
+// glance is how often the deadline is compared with the clocks at least. A machine that was suspended has timers that know nothing of it.
+const glance = time.Second
+
 // supervise keeps the session going and watches its deadline until it is over. The timer only makes prompt what check finds out.
 func (s *session) supervise(ctx context.Context) {
-	timer := time.NewTimer(time.Until(s.validUntil()))
+	timer := time.NewTimer(0)
 	defer timer.Stop()
-	beat := time.NewTicker(s.beatInterval())
-	defer beat.Stop()
 	for {
+		s.mu.Lock()
+		changed := s.changed // perhaps to a connection with another timeout
+		s.mu.Unlock()
+		timer.Reset(s.beat())
 		select {
 		case <-s.done:
 			return
 		case <-ctx.Done():
 			s.end(ErrClosed)
-		case <-beat.C:
-			s.beat()
+		case <-changed:
 		case <-timer.C:
-			if s.check() == nil {
-				timer.Reset(max(time.Until(s.validUntil()), time.Millisecond))
-			}
+			_ = s.check()
 		}
 	}
 }
 
-// beat asks for a sign of life of the leader, also while another is being waited for, but not while there is no connection to ask on.
-func (s *session) beat() {
-	if connected, _, _ := s.connected(); !connected {
-		return
+// beat makes a heartbeat if it is time for one, also while the answer to another is being waited for, and returns how long there is
+// nothing to do.
+func (s *session) beat() time.Duration {
+	rest := min(time.Until(s.validUntil()), glance)
+	if connected, _, _ := s.connected(); connected {
+		due := s.untilBeat()
+		if due <= 0 {
+			s.heartbeat(s.conn)
+			due = s.beatInterval()
+		}
+		rest = min(rest, due)
 	}
-	s.host(func() {
-		_ = s.sync(s.core.ctx, "/") // whatever comes of it, the shim sees the answer
-	})
+	return max(rest, time.Millisecond)
+}
+
+// untilBeat is the time until the next heartbeat.
+func (s *session) untilBeat() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.beatInterval() - s.beaten.Elapsed()
+}
+
+// beatInterval is the time between two heartbeats.
+func (s *session) beatInterval() time.Duration {
+	_, timeout := s.conn.Proven()
+	interval := timeout/beatsPerTimeout - timeout/offBeat
+	if !s.conn.Even() {
+		interval /= 2
+	}
+	return max(interval, time.Millisecond)
+}
+
+// heartbeat makes a request that only the leader can answer: a sync; or where the client wants it, and something depends on the session, a
+// transaction that changes nothing. What is read on the connection behind the answer is as new as the answer.
+func (s *session) heartbeat(conn *wire.Conn) {
+	s.mu.Lock()
+	quorum := s.core.cfg.quorum && len(s.standing) > 0
+	s.beaten = wire.Now()
+	conn.RelyOnQuorum(quorum)
+	s.mu.Unlock()
+	request := wire.Sync("/")
+	if quorum {
+		request = wire.Check("/")
+	}
+	conn.Ask(request, func(wire.Reply) {}) // whatever comes of it, the shim sees the answer
 }
 
 // retire takes a session that is over for us off the servers, so that its nodes are in nobody's way: the servers may still keep it. Then

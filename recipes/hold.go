@@ -126,7 +126,7 @@ func (h *Hold) leaves() []*Hold {
 }
 
 // ValidUntil is how long the hold can be relied on from what is known now, by this machine's clock: it moves forward with every
-// answer of the servers' leader, and the hold ends when it passes. It is the zero Time once the hold has ended. To ask whether
+// answer of the ZooKeeper leader, and the hold ends when it passes. It is the zero Time once the hold has ended. To ask whether
 // the hold is valid use Err, which also knows of a machine that was suspended; comparing this with time.Now does not.
 func (h *Hold) ValidUntil() time.Time {
 	if h.Err() != nil {

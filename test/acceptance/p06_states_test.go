@@ -64,7 +64,7 @@ var p06Scenarios = map[string]struct {
 		heard: []string{
 			"0 connected s1",
 			"10 suspended s1",
-			"13 lost s1: framework: session lost: nothing heard of the servers' leader for 3.994s, the limit is 3.994s",
+			"13 lost s1: framework: session lost: nothing heard of the ZooKeeper leader for 3.994s, the limit is 3.994s",
 			"70 reconnected s2",
 			"130 lost s2: framework: client closed",
 			"130 closed",
@@ -79,7 +79,7 @@ var p06Scenarios = map[string]struct {
 		},
 		heard: []string{
 			"0 connected s1",
-			"13 lost s1: framework: session lost: nothing heard of the servers' leader for 3.994s, the limit is 3.994s",
+			"13 lost s1: framework: session lost: nothing heard of the ZooKeeper leader for 3.994s, the limit is 3.994s",
 			"70 reconnected s2",
 			"130 lost s2: framework: client closed",
 			"130 closed",
@@ -110,7 +110,7 @@ var p06Scenarios = map[string]struct {
 		heard: []string{
 			"0 connected s1",
 			"10 suspended s1",
-			"13 lost s1: framework: session lost: nothing heard of the servers' leader for 3.994s, the limit is 3.994s",
+			"13 lost s1: framework: session lost: nothing heard of the ZooKeeper leader for 3.994s, the limit is 3.994s",
 			"13 reconnected s2",
 			"70 lost s2: framework: client closed",
 			"70 closed",
@@ -146,7 +146,7 @@ var p06Scenarios = map[string]struct {
 		heard: []string{
 			"0 connected s1",
 			"10 suspended s1",
-			"13 lost s1: framework: session lost: nothing heard of the servers' leader for 3.994s, the limit is 3.994s",
+			"13 lost s1: framework: session lost: nothing heard of the ZooKeeper leader for 3.994s, the limit is 3.994s",
 			"70 closed",
 		},
 	},

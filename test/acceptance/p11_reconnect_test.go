@@ -38,19 +38,31 @@ var p11Spoilers = map[string]func(srv *zktest.Server) (dial p11Dial, spoiled fun
 
 type p11Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// p11Swallower passes on all requests but those that set watches again. Each write is one request, behind its length: its number,
-// its type.
+// p11Swallower passes on all requests but those that set watches again. A write is one or more whole requests, each behind its length: its
+// number, its type.
 type p11Swallower struct {
 	net.Conn
 	swallowed *atomic.Int64
 }
 
-func (s *p11Swallower) Write(frame []byte) (int, error) {
-	if zktest.Op(int32(binary.BigEndian.Uint32(frame[8:]))) == zktest.OpSetWatches {
-		s.swallowed.Add(1)
-		return len(frame), nil
+func (s *p11Swallower) Write(b []byte) (int, error) {
+	var passed []byte
+	for rest := b; len(rest) >= 12; {
+		frame := rest[:4+binary.BigEndian.Uint32(rest)]
+		rest = rest[len(frame):]
+		if zktest.Op(int32(binary.BigEndian.Uint32(frame[8:]))) == zktest.OpSetWatches {
+			s.swallowed.Add(1)
+			continue
+		}
+		passed = append(passed, frame...)
 	}
-	return s.Conn.Write(frame)
+	if len(passed) == 0 {
+		return len(b), nil
+	}
+	if _, err := s.Conn.Write(passed); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // The connection of a waiter breaks, and the request that is to set its watches again is answered with an error or swallowed: the

@@ -53,7 +53,8 @@ type Conn struct {
 	giveUp  context.CancelFunc // of that attempt
 	socket  *shim              // the one in use, to be closed by whoever wants the driver to stop
 	info    Info
-	proof   Stamp            // when the last request was sent that the leader has answered
+	contact contact          // with the leader
+	quorum  bool             // only transactions tell of it
 	zxid    int64            // the last that a reply told
 	lastErr map[string]error // by server, since the last success
 	patient bool             // a server was left for being slow: the next one may take the time that the driver gives it
@@ -118,12 +119,27 @@ func (c *Conn) Info() Info {
 	return c.info
 }
 
-// Proven is when the last request was sent whose answer proves that the server was in touch with the leader, who counts the session's
-// timeout. A follower that is cut off goes on answering reads and pings for a while.
-func (c *Conn) Proven() Stamp {
+// Proven is the moment from which the session can be relied on, and the timeout that goes with it: see contact. A follower that is cut
+// off goes on answering reads and pings for a while, which do not count.
+func (c *Conn) Proven() (proof Stamp, timeout time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.proof
+	return c.contact.proof, c.info.Timeout
+}
+
+// Even reports whether answers of the leader come as they should. Where they do not, heartbeats should come faster.
+func (c *Conn) Even() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.contact.even
+}
+
+// RelyOnQuorum says whether only transactions are to tell of the leader, to which most servers agree: a leader that has been replaced, and does
+// not know it yet, answers other requests.
+func (c *Conn) RelyOnQuorum(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.quorum = on
 }
 
 // Trouble names what last went wrong with each server, or is nil.
@@ -366,15 +382,23 @@ func (c *Conn) failed(server string, err error) {
 func (c *Conn) established(info Info, sent Stamp) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.info, c.proof = info, sent
+	again := c.info.ID != 0
+	c.info = info
+	c.contact.counts(c.cfg.SessionTimeout, info.Timeout)
+	if again && c.quorum {
+		c.contact.claim(sent)
+	} else {
+		c.contact.begin(sent)
+	}
 	clear(c.lastErr)
 }
 
-func (c *Conn) proved(sent Stamp) {
+// heard notes an answer of the leader; one that only it, and not most servers, can have given is no transaction.
+func (c *Conn) heard(sent Stamp, transaction bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if sent.After(c.proof) {
-		c.proof = sent
+	if transaction || !c.quorum {
+		c.contact.heard(sent, Now())
 	}
 	if sent.Elapsed() < c.info.Timeout/6 {
 		c.patient = false

@@ -15,6 +15,7 @@ const (
 
 	// The numbers of requests. Those of the driver begin with 1, and end where ours begin, or would with its 2^30th request. Below 1 servers
 	// do not count what is under way.
+	eventXid    = -1
 	pingXid     = -2
 	firstXid    = 1 << 30           // of ours
 	lastXid     = math.MaxInt32 - 1 // of ours
@@ -49,11 +50,15 @@ const (
 	connectReplyMax      = 4096
 )
 
-// throughLeader are the operations that a follower cannot answer by itself, if it answers that all went well: those that change
-// something, and sync.
-var throughLeader = map[int32]bool{
-	1: true, 2: true, 5: true, 7: true, 9: true, 14: true, 15: true, 16: true, 19: true, 21: true,
-}
+// writes are the operations that change something, of which a follower makes requests to the leader.
+var writes = map[int32]bool{1: true, 2: true, 5: true, 7: true, 14: true, 15: true, 16: true, 19: true, 21: true}
+
+// refusals are the answers by which a leader refuses a write, which is a transaction all the same: no node, no permission, another version,
+// ephemeral parent, node exists, children.
+var refusals = map[int32]bool{-101: true, -102: true, -103: true, -108: true, -110: true, -111: true}
+
+// throughQuorum reports whether most servers have agreed to the answer to an operation.
+func throughQuorum(op, code int32) bool { return writes[op] && (code == 0 || refusals[code]) }
 
 // replyHeader is what every reply begins with.
 type replyHeader struct {

@@ -78,6 +78,17 @@ func Sync(path string) Request {
 	return r
 }
 
+// Check is a transaction that changes nothing. It fails if there is no such node, which takes the agreement of most servers, too.
+func Check(path string) Request {
+	r := newRequest(opMulti, len(path)+32)
+	f := &r.frame
+	f.part(opCheck, false)
+	f.string(path)
+	f.int(-1)
+	f.part(-1, true)
+	return r
+}
+
 // SetData writes a node, if it has the given version; -1 is any.
 func SetData(path string, data []byte, version int32) Request {
 	r := newRequest(opSetData, len(path)+len(data)+12)

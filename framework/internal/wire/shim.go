@@ -24,11 +24,10 @@ type Info struct {
 
 // request is one that was sent and waits for its reply.
 type request struct {
-	xid    int32
-	sent   Stamp
-	proves bool        // whether only the leader can have answered it
-	auth   bool        // a credential
-	done   func(Reply) // nil: it is the driver's
+	xid  int32
+	op   int32
+	sent Stamp
+	done func(Reply) // nil: it is the driver's
 }
 
 // shim stands between the driver and the socket. The driver reads and writes on one goroutine each; what it reads also brings the replies to
@@ -149,7 +148,7 @@ func (s *shim) ask(r Request, done func(Reply)) bool {
 	if s.nextXid++; s.nextXid > lastXid {
 		s.nextXid = firstXid
 	}
-	idle := s.await(request{xid: xid, sent: Now(), proves: throughLeader[r.op], done: done})
+	idle := s.await(request{xid: xid, op: r.op, sent: Now(), done: done})
 	frame := r.numbered(xid)
 	if r.op == opSetWatches {
 		binary.BigEndian.PutUint64(frame[setWatchesZxid:], uint64(s.zxid))
@@ -181,7 +180,7 @@ func (s *shim) note(frame []byte) (out []byte, idle bool) {
 	}
 	xid := int32(binary.BigEndian.Uint32(frame[lengthSize:]))
 	op := int32(binary.BigEndian.Uint32(frame[lengthSize+4:]))
-	return frame, s.await(request{xid: xid, sent: Now(), proves: throughLeader[op], auth: op == opAuth})
+	return frame, s.await(request{xid: xid, op: op, sent: Now()})
 }
 
 // await puts a request on the list of those that wait for a reply, and reports whether there is no other. It is called with mu held.
@@ -358,13 +357,13 @@ func (s *shim) answered(r replyHeader) (found request, ok bool) {
 		return request{}, s.farewell.answered(r)
 	}
 	found = s.takeOff(r.xid)
-	if found.proves && r.code == 0 {
-		s.owner.proved(found.sent)
+	if transaction := throughQuorum(found.op, r.code); transaction || found.op == opSync && r.code == 0 {
+		s.owner.heard(found.sent, transaction)
 	}
-	if found.xid != 0 && r.xid != pingXid {
-		s.owner.saw(r.zxid)
+	if found.xid != 0 && r.xid != pingXid || r.xid == eventXid {
+		s.owner.saw(r.zxid) // which servers before 3.9 do not tell of an event
 	}
-	if found.auth && (r.code == 0 || r.code == codeAuthFailed) {
+	if found.op == opAuth && (r.code == 0 || r.code == codeAuthFailed) {
 		s.owner.credential(r.code == 0)
 	}
 	return found, true

@@ -31,10 +31,10 @@ func TestServerThatFallsSilentIsLeftWhileTheSessionCanStillBeReliedOn(t *testing
 	require.NoError(t, err)
 	c := connect(t, Config{SessionTimeout: timeout}, s.addr(), net.JoinHostPort("localhost", port)) // as if they were two
 	c.awaitSession(t, 7)
-	proven := c.Proven()
-	eventually(t, func() bool { return c.Proven().After(proven) }, "the client stays where nobody answers")
+	connected := proven(c)
+	eventually(t, func() bool { return proven(c).After(connected) }, "the client stays where nobody answers")
 	require.Equal(t, 2, s.accepted())
-	require.Less(t, proven.Elapsed(), timeout*2/3)
+	require.Less(t, connected.Elapsed(), timeout*2/3)
 }
 
 func TestOnlyServerMayTakeItsTime(t *testing.T) {
@@ -43,9 +43,9 @@ func TestOnlyServerMayTakeItsTime(t *testing.T) {
 	s := serve(t, mute(7, timeout))
 	c := connect(t, Config{SessionTimeout: timeout}, s.addr())
 	c.awaitSession(t, 7)
-	proven := c.Proven()
+	connected := proven(c)
 	eventually(t, func() bool { return s.accepted() == 2 }, "the driver's own limit does not hold")
-	require.Greater(t, proven.Elapsed(), timeout/2, "there is no other server to go to")
+	require.Greater(t, connected.Elapsed(), timeout/2, "there is no other server to go to")
 }
 
 func TestReplyThatComesSlowlyIsNotSilence(t *testing.T) {

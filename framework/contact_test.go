@@ -1,0 +1,173 @@
+package framework_test
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// lowered asks for another timeout than the client does, which for both is as if the server granted less: as after a change of its
+// configuration.
+type lowered struct {
+	net.Conn
+	timeout time.Duration
+	asked   bool
+}
+
+func (l *lowered) Write(b []byte) (int, error) {
+	const timeoutAt = 4 + 4 + 8 // behind the length, the version and the zxid
+	if !l.asked && len(b) >= timeoutAt+4 {
+		l.asked = true
+		b = append([]byte(nil), b...)
+		binary.BigEndian.PutUint32(b[timeoutAt:], uint32(l.timeout.Milliseconds()))
+	}
+	return l.Conn.Write(b)
+}
+
+// granting is a client with a session timeout of 30 s, whose next connections get less once granted is set.
+func granting(t *testing.T, srv *zktest.Server, name string, granted *atomic.Int64, opts ...framework.Option) *framework.Client {
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := srv.Client(name).DialContext(ctx, network, address)
+		if less := time.Duration(granted.Load()); err == nil && less > 0 {
+			conn = &lowered{Conn: conn, timeout: less}
+		}
+		return conn, err
+	}
+	opts = append(opts, framework.WithDialer(dial), framework.WithSessionTimeout(30*time.Second),
+		framework.WithRetry(retry.Forever(100*time.Millisecond)))
+	c, err := framework.New(srv.MemAddr(), opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	require.NoError(t, c.WaitConnected(t.Context()))
+	return c
+}
+
+func acquire(t *testing.T, c *framework.Client) *recipes.Hold {
+	mu, err := mutex.New(c, "/lock")
+	require.NoError(t, err)
+	hold, err := mu.Acquire(t.Context())
+	require.NoError(t, err)
+	return hold
+}
+
+// shrunk is a hold of client a, whose session of 30 s has got another timeout at a reconnect.
+func shrunk(t *testing.T, srv *zktest.Server, timeout time.Duration) *recipes.Hold {
+	var granted atomic.Int64
+	c := granting(t, srv, "a", &granted)
+	hold := acquire(t, c)
+	time.Sleep(21 * time.Second)
+	granted.Store(int64(timeout))
+	srv.Client("a").Drop()
+	time.Sleep(100 * time.Millisecond)
+	s, err := c.Session(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, timeout, s.Timeout())
+	return hold
+}
+
+func TestSessionThatIsGrantedLessIsKept(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		hold := shrunk(t, srv, 6*time.Second)
+		before := srv.Client("a").Requests()[zktest.OpSync]
+		time.Sleep(12 * time.Second)
+		require.InDelta(t, 12, srv.Client("a").Requests()[zktest.OpSync]-before, 1, "heartbeats within two of the new timeouts")
+		require.NoError(t, hold.Err())
+	})
+}
+
+func TestHoldOfASessionThatIsGrantedLessEndsByTheNewTimeout(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		hold := shrunk(t, srv, 12*time.Second)
+		ctx := hold.Context(t.Context())
+		other := granting(t, srv, "b", &atomic.Int64{})
+		srv.Client("a").Refuse(true)
+		srv.Client("a").Reset()
+		next := acquire(t, other)
+		require.Error(t, ctx.Err(), "the context goes on beside another hold") // not hold.Err, which would end it
+		require.NoError(t, next.Release())
+		srv.Client("a").Refuse(false)
+	})
+}
+
+func TestHoldEndsByTheNewTimeoutWhileACredentialIsNotAnswered(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		var granted atomic.Int64
+		a := granting(t, srv, "a", &granted, framework.WithAuth("digest", []byte("u:p")))
+		b := granting(t, srv, "b", &atomic.Int64{})
+		first := acquire(t, a)
+		time.Sleep(time.Second)
+		granted.Store(int64(6 * time.Second))
+		auth := srv.On(zktest.Match{Client: "a", Op: zktest.OpAuth}, zktest.Hold())
+		srv.Client("a").Drop()
+		require.NoError(t, auth.Wait(t.Context()))
+		srv.Client("a").Cut()
+		second := acquire(t, b)
+		require.Error(t, first.Err(), "two holds are valid")
+		srv.Client("a").Heal()
+		auth.Release()
+		require.NoError(t, second.Release())
+	})
+}
+
+func TestContextsEndWithinASecondAfterASuspension(t *testing.T) {
+	for name, connected := range map[string]bool{"connected": true, "not connected": false} {
+		t.Run(name, func(t *testing.T) {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+				hold := acquire(t, granting(t, srv, "a", &atomic.Int64{}))
+				ctx := hold.Context(t.Context())
+				time.Sleep(8100 * time.Millisecond)
+				if connected {
+					srv.Client("a").Cut()
+				} else {
+					srv.Client("a").Refuse(true)
+					srv.Client("a").Reset()
+					time.Sleep(10 * time.Millisecond)
+				}
+				framework.PretendSuspension(time.Hour)
+				woken := time.Now()
+				<-ctx.Done()
+				require.LessOrEqual(t, time.Since(woken), time.Second)
+				srv.Client("a").Heal()
+				srv.Client("a").Refuse(false)
+			})
+		})
+	}
+}
+
+func TestHeartbeatsAreTransactionsWhileThereIsAHoldIfThatIsWanted(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		c := granting(t, srv, "a", &atomic.Int64{}, framework.WithQuorumHeartbeat())
+		heartbeats := func() (syncs, transactions int) {
+			before := srv.Client("a").Requests()
+			time.Sleep(30 * time.Second)
+			after := srv.Client("a").Requests()
+			return after[zktest.OpSync] - before[zktest.OpSync], after[zktest.OpMulti] - before[zktest.OpMulti]
+		}
+		syncs, transactions := heartbeats()
+		require.InDelta(t, 6, syncs, 1)
+		require.Zero(t, transactions)
+		hold := acquire(t, c)
+		syncs, transactions = heartbeats()
+		require.Zero(t, syncs)
+		require.InDelta(t, 6, transactions, 1)
+
+		srv.On(zktest.Match{Client: "a", Op: zktest.OpMulti}, zktest.Hold())
+		srv.Client("a").Drop()
+		time.Sleep(25 * time.Second)
+		require.NoError(t, c.Sync(t.Context(), "/"))
+		require.Error(t, hold.Err(), "the leader has answered, and a reconnect was granted, but no transaction was made")
+	})
+}
