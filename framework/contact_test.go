@@ -171,3 +171,81 @@ func TestHeartbeatsAreTransactionsWhileThereIsAHoldIfThatIsWanted(t *testing.T) 
 		require.Error(t, hold.Err(), "the leader has answered, and a reconnect was granted, but no transaction was made")
 	})
 }
+
+// To connect takes 0.6 s, as over a link with round trips of 200 ms. One connection ends, and all servers are well.
+func TestSessionIsKeptOverASlowLink(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		two, three := srv.Follower(0), srv.Follower(0)
+		slow := func(ctx context.Context, network, address string) (net.Conn, error) {
+			select {
+			case <-time.After(600 * time.Millisecond):
+				return srv.Client("a").DialContext(ctx, network, address)
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		c, err := framework.New(srv.MemAddr()+","+two.MemAddr()+","+three.MemAddr(), framework.WithDialer(slow),
+			framework.WithSessionTimeout(6*time.Second), framework.WithConnectTimeout(2*time.Second))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, c.Close()) })
+		hold := acquire(t, c)
+		time.Sleep(3 * time.Second)
+		srv.Client("a").Drop()
+		time.Sleep(10 * time.Second)
+		require.NoError(t, hold.Err())
+	})
+}
+
+// One name stands for three servers. The one that the client is connected to falls silent, and lets nothing be dialled.
+func TestHoldOutlivesOneOfTheServersBehindAName(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		addresses := []string{host(t, srv.MemAddr()), host(t, srv.Follower(0).MemAddr()), host(t, srv.Follower(0).MemAddr())}
+		var silent atomic.Pointer[string]
+		var conn atomic.Pointer[mute]
+		dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+			if s := silent.Load(); s != nil && *s == address {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			socket, err := srv.Client("a").DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			m := &mute{Conn: socket, address: address}
+			conn.Store(m)
+			return m, nil
+		}
+		resolve := func(context.Context, string) ([]string, error) { return addresses, nil }
+		c, err := framework.New("zk.example:1", framework.WithDialer(dial), framework.WithResolver(resolve),
+			framework.WithSessionTimeout(9*time.Second))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, c.Close()) })
+		hold := acquire(t, c)
+		first := conn.Load()
+		silent.Store(&first.address)
+		first.silent.Store(true)
+		time.Sleep(time.Minute)
+		require.NoError(t, hold.Err())
+		require.NotEqual(t, first.address, conn.Load().address)
+	})
+}
+
+func host(t *testing.T, server string) string {
+	host, _, err := net.SplitHostPort(server)
+	require.NoError(t, err)
+	return host
+}
+
+// mute is a connection on which nothing that is written arrives once it is silent.
+type mute struct {
+	net.Conn
+	address string
+	silent  atomic.Bool
+}
+
+func (m *mute) Write(b []byte) (int, error) {
+	if m.silent.Load() {
+		return len(b), nil
+	}
+	return m.Conn.Write(b)
+}

@@ -115,6 +115,7 @@ func (c *core) open() (*session, error) {
 		Servers:        servers,
 		SessionTimeout: c.cfg.sessionTimeout,
 		ConnectTimeout: c.cfg.connectTimeout,
+		Resolve:        c.cfg.resolve,
 		Dial:           c.cfg.dial,
 		TLS:            c.cfg.tls,
 		Logger:         c.cfg.log,

@@ -44,7 +44,8 @@ type config struct {
 	auth           []credential
 	acl            func(path string) []zk.ACL
 	tls            *tls.Config
-	dial           func(ctx context.Context, network, address string) (net.Conn, error)
+	dial           func(ctx context.Context, network, address string) (net.Conn, error) // nil: that of net.Dialer
+	resolve        func(ctx context.Context, host string) ([]string, error)             // nil: names are for the dialer
 	random         func(n int64) int64
 	loss           LossPolicy
 	deadline       float64 // of the session timeout
@@ -59,7 +60,6 @@ func newConfig(opts []Option) (config, error) {
 		log:            zap.NewNop(),
 		metrics:        unmeasured{},
 		waitWarning:    defaultWaitWarning,
-		dial:           (&net.Dialer{}).DialContext,
 		random:         rand.Int64N,
 		deadline:       defaultDeadline,
 	}
@@ -69,6 +69,12 @@ func newConfig(opts []Option) (config, error) {
 		}
 		if err := opt(&cfg); err != nil {
 			return config{}, fmt.Errorf("framework: %w", err)
+		}
+	}
+	if cfg.dial == nil {
+		cfg.dial = (&net.Dialer{}).DialContext
+		if cfg.resolve == nil {
+			cfg.resolve = net.DefaultResolver.LookupHost
 		}
 	}
 	return cfg, nil
@@ -221,14 +227,28 @@ func WithTLS(settings *tls.Config) Option {
 	}
 }
 
-// WithDialer replaces net.Dialer.DialContext. It is given the server's name and port, unresolved, and a context that ends with
-// the connect timeout.
+// WithDialer replaces net.Dialer.DialContext. It is given a server as it is in the connection string, name and port, and a context that ends
+// with the connect timeout. With it names are not resolved, unless there is WithResolver too: a name counts as one server then, though it
+// may stand for several. dial may be called by several goroutines at a time.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
 	return func(c *config) error {
 		if dial == nil {
 			return fmt.Errorf("dialer is nil")
 		}
 		c.dial = dial
+		return nil
+	}
+}
+
+// WithResolver replaces net.DefaultResolver.LookupHost. It is given the name of a server, and a context that ends with the connect timeout, and
+// returns the addresses that the name stands for. Each attempt to connect resolves anew and tries another address of them. With WithDialer
+// the dialer is given the address. resolve may be called by several goroutines at a time.
+func WithResolver(resolve func(ctx context.Context, host string) (addresses []string, err error)) Option {
+	return func(c *config) error {
+		if resolve == nil {
+			return fmt.Errorf("resolver is nil")
+		}
+		c.resolve = resolve
 		return nil
 	}
 }

@@ -21,9 +21,10 @@ var errOver = errors.New("the session is over")
 
 // Config says how to connect.
 type Config struct {
-	Servers        []string      // host:port, names unresolved
-	SessionTimeout time.Duration // to ask for; the server decides
-	ConnectTimeout time.Duration // bounds a dial and the handshake on it
+	Servers        []string                                                               // host:port, names unresolved
+	SessionTimeout time.Duration                                                          // to ask for; the server decides
+	ConnectTimeout time.Duration                                                          // bounds a dial and the handshake on it
+	Resolve        func(ctx context.Context, host string) (addresses []string, err error) // nil: names are dialled
 	Dial           func(ctx context.Context, network, address string) (net.Conn, error)
 	TLS            *tls.Config // nil: plain
 	Logger         *zap.Logger
@@ -45,7 +46,7 @@ type Conn struct {
 	ctx    context.Context // of the dials; ended by Kill
 	cancel context.CancelFunc
 
-	dialled time.Time      // when the last attempt to connect began; of the driver's goroutine
+	dialled time.Time      // when the last attempt to connect began; of the driver's goroutines
 	writing sync.WaitGroup // those who write to sockets; one at a time is added, by the driver's goroutine
 
 	mu      sync.Mutex
@@ -56,6 +57,7 @@ type Conn struct {
 	contact contact          // with the leader
 	quorum  bool             // only transactions tell of it
 	zxid    int64            // the last that a reply told
+	took    time.Duration    // by the last successful attempt to connect
 	lastErr map[string]error // by server, since the last success
 	patient bool             // a server was left for being slow: the next one may take the time that the driver gives it
 	sent    chan struct{}    // closed by the next request that leaves; nil if nobody wants to know
@@ -298,7 +300,8 @@ func (c *Conn) attempting(server string, giveUp context.CancelFunc) {
 const leastPatience = 500 * time.Millisecond
 
 // patience is how long an attempt may take. A server that accepts and says nothing must not cost the whole session while others
-// would answer.
+// would answer. But where links are slow all servers take long: an attempt gets twice what the last successful one took, and all the time
+// that there is once all servers were tried in vain.
 func (c *Conn) patience() time.Duration {
 	timeout := c.cfg.SessionTimeout
 	granted := c.Info().Timeout
@@ -306,23 +309,34 @@ func (c *Conn) patience() time.Duration {
 		timeout = granted
 	}
 	limit := min(c.cfg.ConnectTimeout, timeout/3)
-	if n := c.hosts.Len(); n > 1 && granted > 0 {
+	if n := c.hosts.Len(); n > 1 && granted > 0 && c.hosts.round() == 0 {
 		// One server may have fallen silent and another be down: there must be time for a third.
-		limit = min(limit, max(leastPatience, timeout/time.Duration(4*n)))
+		limit = min(limit, max(leastPatience, timeout/time.Duration(4*n), 2*c.lastTook()))
 	}
 	return limit
 }
 
-// replyPatience is how long a server may keep a reply back where there are others to go to. The driver would wait for two thirds of the
-// timeout, when the session cannot be relied on any more. A sync goes out each sixth; a sixth after one that is not answered it is
-// time to go elsewhere, with about a third of the timeout left to get there.
+func (c *Conn) lastTook() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.took
+}
+
+// replyPatience is how long a server may keep a reply back. The driver would wait for two thirds of the timeout, when the session cannot be
+// relied on any more. A heartbeat goes out each sixth; a sixth after one that is not answered it is time to go to another server, with about
+// a third of the timeout left to get there. Where there is only one address it is a third: another server may be behind the same
+// address, and the same one may do better on another connection.
 //
-// Servers may all be that slow. Then going round would help nobody, so whoever has just left one stays with the next.
+// Servers may all be that slow. To go round would not help then: the next connection after one that was left for being slow is not
+// left for that.
 func (c *Conn) replyPatience() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.hosts.Len() == 1 || c.patient {
+	switch {
+	case c.patient:
 		return 0
+	case c.hosts.Len() == 1:
+		return c.info.Timeout / 3
 	}
 	return c.info.Timeout / 6
 }
@@ -336,7 +350,12 @@ func (c *Conn) left(server string, err error) {
 	c.patient = true
 }
 
-func (c *Conn) open(ctx context.Context, network, address string) (net.Conn, error) {
+// open connects to a server, given as host:port.
+func (c *Conn) open(ctx context.Context, network, server string) (net.Conn, error) {
+	address, err := c.resolve(ctx, server)
+	if err != nil {
+		return nil, err
+	}
 	socket, err := c.cfg.Dial(ctx, network, address)
 	if err == nil && socket == nil {
 		err = errors.New("the dialer returned neither a connection nor an error")
@@ -346,7 +365,7 @@ func (c *Conn) open(ctx context.Context, network, address string) (net.Conn, err
 	}
 	config := c.cfg.TLS.Clone()
 	if config.ServerName == "" {
-		config.ServerName, _, _ = net.SplitHostPort(address)
+		config.ServerName, _, _ = net.SplitHostPort(server)
 	}
 	secure := tls.Client(socket, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -354,6 +373,22 @@ func (c *Conn) open(ctx context.Context, network, address string) (net.Conn, err
 		return nil, err
 	}
 	return secure, nil
+}
+
+// resolve picks an address of a server, if names are resolved here.
+func (c *Conn) resolve(ctx context.Context, server string) (address string, err error) {
+	host, port, err := net.SplitHostPort(server)
+	if err != nil || c.cfg.Resolve == nil || net.ParseIP(host) != nil {
+		return server, err
+	}
+	all, err := c.cfg.Resolve(ctx, host)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("lookup %s: no addresses", host)
+	}
+	if err != nil {
+		return "", err
+	}
+	return net.JoinHostPort(c.hosts.choose(server, all), port), nil
 }
 
 // replace closes the socket in use and puts s in its place; false if the session is over.
@@ -383,7 +418,7 @@ func (c *Conn) established(info Info, sent Stamp) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	again := c.info.ID != 0
-	c.info = info
+	c.info, c.took = info, time.Since(c.dialled)
 	c.contact.counts(c.cfg.SessionTimeout, info.Timeout)
 	if again && c.quorum {
 		c.contact.claim(sent)

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"math/big"
 	"net"
 	"strings"
@@ -112,4 +113,39 @@ func TestTLSHandshakeIsBounded(t *testing.T) {
 	c := connect(t, Config{TLS: &tls.Config{ServerName: "x"}, ConnectTimeout: 50 * time.Millisecond}, s.addr())
 	eventually(t, func() bool { return s.accepted() > 2 }, "waiting for a server that says nothing; %v", c.Trouble())
 	require.ErrorContains(t, c.Trouble(), "deadline exceeded")
+}
+
+// A name stands for several servers. One of them accepts connections and never says anything.
+func TestServerBehindANameThatIsSilentDoesNotHideTheOthers(t *testing.T) {
+	t.Parallel()
+	silent := serve(t, func(p *peer) {
+		for _, ok := p.read(); ok; _, ok = p.read() {
+		}
+	})
+	_, port, err := net.SplitHostPort(silent.addr())
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.2", port))
+	require.NoError(t, err)
+	serveOn(t, listener, func(p *peer) { p.obey(7, long) })
+	resolve := func(_ context.Context, host string) ([]string, error) {
+		if host != "zookeeper.example" {
+			return nil, errors.New("no such host")
+		}
+		return []string{"127.0.0.1", "127.0.0.2"}, nil
+	}
+	c := connect(t, Config{Resolve: resolve, ConnectTimeout: time.Second}, net.JoinHostPort("zookeeper.example", port))
+	c.awaitSession(t, 7)
+	require.Equal(t, 1, silent.accepted())
+}
+
+func TestNameThatCannotBeResolvedIsATrouble(t *testing.T) {
+	t.Parallel()
+	for _, resolve := range []func(context.Context, string) ([]string, error){
+		func(context.Context, string) ([]string, error) { return nil, errors.New("lookup a.example: no such host") },
+		func(context.Context, string) ([]string, error) { return nil, nil },
+	} {
+		c := connect(t, Config{Resolve: resolve}, "a.example:1")
+		eventually(t, func() bool { return c.Trouble() != nil }, "no attempt")
+		require.ErrorContains(t, c.Trouble(), "lookup a.example: no ")
+	}
 }

@@ -11,6 +11,7 @@ const (
 	zxidSize        = 8
 	replyHeaderSize = 4 + zxidSize + 4 // xid, zxid, error code
 	maxReply        = 1 << 28
+	maxDriverReply  = 4 << 20 // which the driver takes room for at once; a path is the longest that it is told
 	codeAuthFailed  = -115
 
 	// The numbers of requests. Those of the driver begin with 1, and end where ours begin, or would with its 2^30th request. Below 1 servers

@@ -16,7 +16,8 @@ const (
 	stable = time.Second
 )
 
-// hosts is the driver's host provider. It keeps names, not addresses: each dial resolves its name anew.
+// hosts is the driver's host provider. It keeps names: each dial resolves its name anew, and takes an address of it that was not tried
+// lately, for one name may stand for several servers.
 //
 // The driver asks it for the next server, and where it answers "start over" the driver fails the requests that it has not
 // sent, sleeps for a second and looks whether it was closed. So it answers that only when the connection is over; the
@@ -28,6 +29,7 @@ type hosts struct {
 
 	mu       sync.Mutex
 	servers  []string
+	known    map[string]addresses // of each server that has a name and was resolved
 	next     int
 	attempts int       // since the last stable connection
 	since    time.Time // when the present connection was made, if there is one
@@ -54,7 +56,29 @@ func Shuffle(servers []string, random func(n int64) int64) []string {
 func (h *hosts) replace(servers []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.servers, h.next, h.attempts = slices.Clone(servers), 0, 0
+	h.servers, h.next, h.attempts, h.known = slices.Clone(servers), 0, 0, nil
+}
+
+// addresses are what a name stands for.
+type addresses struct {
+	count int
+	tried []string // since all of them were tried
+}
+
+// choose picks the address to try next of those that a server's name stands for, which are at least one.
+func (h *hosts) choose(server string, all []string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a := h.known[server]
+	i := slices.IndexFunc(all, func(address string) bool { return !slices.Contains(a.tried, address) })
+	if i < 0 {
+		i, a.tried = 0, nil
+	}
+	if h.known == nil {
+		h.known = map[string]addresses{}
+	}
+	h.known[server] = addresses{len(all), append(a.tried, all[i])}
+	return all[i]
 }
 
 func (h *hosts) has(server string) bool {
@@ -66,11 +90,26 @@ func (h *hosts) has(server string) bool {
 // Init is called by the driver with the servers given to it, which are the ones we already have.
 func (h *hosts) Init([]string) error { return nil }
 
-// Len is the number of servers.
+// Len is the number of servers, as far as it is known.
 func (h *hosts) Len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.servers)
+	return h.count()
+}
+
+// count needs mu.
+func (h *hosts) count() (n int) {
+	for _, server := range h.servers {
+		n += max(1, h.known[server].count)
+	}
+	return n
+}
+
+// round is how many times all servers have been tried since the last stable connection.
+func (h *hosts) round() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return max(0, h.attempts-1) / h.count()
 }
 
 // Next is the server to try next, and whether the driver shall look for a reason to stop.
@@ -98,10 +137,7 @@ func (h *hosts) Connected() {
 // there, nothing is gained by haste: any time up to a bound, so that clients that have lost the same servers do not come back to
 // them all at once.
 func (h *hosts) pause() time.Duration {
-	h.mu.Lock()
-	round := max(0, h.attempts-1) / len(h.servers)
-	h.mu.Unlock()
-	switch round {
+	switch h.round() {
 	case 0:
 		return 0
 	case 1:

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -113,4 +114,26 @@ func TestOnlyAStableConnectionForgetsFailedAttempts(t *testing.T) {
 	h.since = h.since.Add(-stable)
 	h.Next()
 	require.Zero(t, h.pause(), "after a stable connection")
+}
+
+func TestAllAddressesOfANameAreTried(t *testing.T) {
+	h := newHosts([]string{"zk:1", "1.2.3.4:1"}, time.Second, never, nil)
+	require.Equal(t, 2, h.Len())
+	addresses := []string{"a", "b", "c"}
+	var tried []string
+	for range addresses {
+		tried = append(tried, h.choose("zk:1", addresses))
+		slices.Reverse(addresses) // name servers return them in another order each time
+	}
+	require.ElementsMatch(t, addresses, tried)
+	require.Equal(t, 4, h.Len())
+	require.Equal(t, "d", h.choose("zk:1", []string{"a", "b", "c", "d"}), "a new one")
+	require.Contains(t, addresses, h.choose("zk:1", addresses), "and again")
+	require.Equal(t, 4, h.Len())
+	for attempt := range 11 {
+		h.Next()
+		require.Equal(t, attempt/4, h.round())
+	}
+	h.replace([]string{"zk:1"})
+	require.Equal(t, 1, h.Len())
 }

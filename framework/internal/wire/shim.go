@@ -242,6 +242,9 @@ func (s *shim) next() error {
 	if !ok {
 		return errors.New("a reply that no server gives to the end of a session")
 	}
+	if found.done == nil && h.body > maxDriverReply {
+		return fmt.Errorf("a reply of %d bytes to a request that has a short one: not a ZooKeeper server", h.body)
+	}
 	if found.done == nil && !(h.xid == farewellXid && s.farewell.over()) {
 		s.pending, s.body = append(s.pending[:0], head...), h.body
 		clear(s.pending[replyZxid : replyZxid+zxidSize])
@@ -258,14 +261,16 @@ func (s *shim) next() error {
 	return err
 }
 
-// rest is the body of a reply to us.
+// rest is the body of a reply to us. It takes room for what has come, not for what was announced.
 func (s *shim) rest(h replyHeader) ([]byte, error) {
-	if h.body == 0 {
-		return nil, nil
+	if h.body <= atOnce {
+		body := make([]byte, h.body)
+		_, err := io.ReadFull(s.in, body)
+		return body, err
 	}
-	body := make([]byte, h.body)
-	_, err := io.ReadFull(s.in, body)
-	return body, err
+	var body bytes.Buffer
+	_, err := io.CopyN(&body, s.in, int64(h.body))
+	return body.Bytes(), err
 }
 
 // socket is what a shim reads from.
