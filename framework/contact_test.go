@@ -164,7 +164,7 @@ func TestHeartbeatsAreTransactionsWhileThereIsAHoldIfThatIsWanted(t *testing.T) 
 		require.Zero(t, syncs)
 		require.InDelta(t, 6, transactions, 1)
 
-		srv.On(zktest.Match{Client: "a", Op: zktest.OpMulti}, zktest.Hold())
+		srv.On(zktest.Match{Client: "a", Op: zktest.OpMulti, Times: zktest.Always}, zktest.Hold())
 		srv.Client("a").Drop()
 		time.Sleep(25 * time.Second)
 		require.NoError(t, c.Sync(t.Context(), "/"))
@@ -248,4 +248,20 @@ func (m *mute) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	return m.Conn.Write(b)
+}
+
+// The client has given the session up, and no server can be reached for longer than the session timeout: the servers were away, too, and
+// count it anew when they are back.
+func TestLostSessionIsTakenOffTheServersAfterALongOutage(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		hold := acquire(t, granting(t, srv, "a", &atomic.Int64{}))
+		waiter := granting(t, srv, "b", &atomic.Int64{})
+		srv.Stop()
+		time.Sleep(2 * time.Minute)
+		require.Error(t, hold.Err())
+		require.NoError(t, srv.Start())
+		back := time.Now()
+		acquire(t, waiter)
+		require.Less(t, time.Since(back), 10*time.Second, "the waiter waits out another timeout")
+	})
 }

@@ -39,6 +39,7 @@ type core struct {
 	conn    *wire.Conn              // of the current session, or of the attempt to get one
 	conns   map[*wire.Conn]struct{} // those that may still connect, of former sessions too
 	refused error                   // why no session is to be had, while that is certain
+	replace []func()                // to be called when there is another session
 	changed chan struct{}           // closed, and replaced, whenever one of these changes
 }
 
@@ -192,7 +193,22 @@ func (c *core) publish(s *session, refused error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.current = s
+	if s != nil {
+		all(c.replace)
+		c.replace = nil
+	}
 	c.setRefused(refused)
+}
+
+// whenReplaced has fn called once there is a session, the next one if there is none. fn must not wait for anything.
+func (c *core) whenReplaced(fn func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current != nil {
+		fn()
+		return
+	}
+	c.replace = append(c.replace, fn)
 }
 
 // refuse notes that there is no session.

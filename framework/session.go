@@ -195,8 +195,10 @@ func (s *session) recognized(conn *wire.Conn) {
 		return
 	}
 	conn.Admit()
-	s.heartbeat(conn) // so that nothing is read that is older than what was read, or told by an event, on the connection before
-	s.rewatch(conn)
+	if s.reason() == nil {
+		s.heartbeat(conn) // so that nothing is read that is older than what was read, or told by an event, on the connection before
+		s.rewatch(conn)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.info = conn.Info()

@@ -149,14 +149,13 @@ func (s *session) heartbeat(conn *wire.Conn) {
 	conn.Ask(request, func(wire.Reply) {}) // whatever comes of it, the shim sees the answer
 }
 
-// retire takes a session that is over for us off the servers, so that its nodes are in nobody's way: the servers may still keep it. Then
-// it waits until nothing of the session runs any more.
+// retire takes a session that is over for us off the servers, however long they cannot be reached: they may keep it, and its nodes are in the
+// way of other clients until they have counted another timeout. Then it waits until nothing of the session runs any more.
 func (s *session) retire() {
-	s.tenants.Wait()                                              // whoever relies on the session must know of its end before the servers do
-	ctx, cancel := context.WithTimeout(s.core.grace, s.timeout()) // then the servers have ended it themselves
+	s.tenants.Wait() // what relies on the session must know of its end before the servers do
+	ctx, cancel := s.whileWorthwhile()
 	defer cancel()
-	ended := false
-	for tried := -1; !ended; {
+	for tried, ended := -1, false; !ended; {
 		link, ok := s.awaitLink(ctx, tried)
 		if !ok {
 			s.conn.Kill() // requests would wait for answers
@@ -173,14 +172,29 @@ func (s *session) retire() {
 	}
 }
 
-// awaitLink waits for a connection later than the given one, and returns its number; false if there will be none in time.
+// whileWorthwhile ends when it is in vain to try to end the session on the servers. Once another session has been made the servers have been
+// there for a timeout a timeout later, and have ended this one themselves. When the client is closed it ends a connect timeout later, or at
+// once if the session has been over for longer than its timeout.
+func (s *session) whileWorthwhile() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(s.core.grace)
+	over := wire.Now()
+	stop := context.AfterFunc(s.core.ctx, func() {
+		if over.Elapsed() >= s.timeout() {
+			cancel()
+		}
+	})
+	s.core.whenReplaced(func() { time.AfterFunc(s.timeout(), cancel) })
+	return ctx, func() { stop(); cancel() }
+}
+
+// awaitLink waits for a connection of the session later than the given one, and returns its number; false if there will be none, or none in time.
 func (s *session) awaitLink(ctx context.Context, after int) (number int, ok bool) {
 	for {
 		s.mu.Lock()
-		link, number, changed := s.link, s.links, s.changed
+		link, number, changed, none := s.link, s.links, s.changed, s.info.ID == 0
 		s.mu.Unlock()
 		switch {
-		case s.conn.Over() || ctx.Err() != nil:
+		case none || s.conn.Over() || ctx.Err() != nil:
 			return 0, false
 		case link && number > after:
 			return number, true

@@ -147,7 +147,10 @@ func TestSessionThatIsLostDuringTheEnqueueLeavesNothingAndTheWaitGoesOn(t *testi
 	require.NoError(t, err)
 	rule := p.On(proxy.Match{Op: proxy.OpMulti, Path: path}, proxy.Hold())
 	a := start(t, mu)
+	require.NoError(t, rule.Wait(testzk.Context(t)))
+	require.NoError(t, p.Refuse(true))
 	closes(t, former.Done(), "the session does not notice the silence")
+	require.NoError(t, p.Refuse(false))
 	hold := a.won(t) // in the next session
 	rule.Release()   // only now the servers see the first attempt
 	require.NotEqual(t, former.ID(), ownerOf(t, hold))

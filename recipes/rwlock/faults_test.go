@@ -45,7 +45,21 @@ var steps = []step{
 type fault struct {
 	name   string
 	action zktest.Action
-	fatal  bool // it lasts until the session is over
+	fatal  bool // it lasts until the session is over, and there is no other connection meanwhile
+}
+
+// strikes refuses other connections of the client from when the rule has hit until the hold has ended, if the fault is fatal.
+func (f fault) strikes(t *testing.T, srv *zktest.Server, rule *zktest.Rule, held *recipes.Hold) {
+	if !f.fatal {
+		return
+	}
+	go func() {
+		if rule.Wait(t.Context()) == nil {
+			srv.Client("me").Refuse(true)
+			<-held.Done()
+			srv.Client("me").Refuse(false)
+		}
+	}()
 }
 
 var faults = []fault{
@@ -54,6 +68,7 @@ var faults = []fault{
 	{"reply torn", zktest.Truncate(3), false},
 	{"connection reset", zktest.Reset(), false},
 	{"late", zktest.Delay(time.Second), false},
+	{"later than the patience with a connection", zktest.Delay(3 * testzk.SessionTimeout), false},
 	{"too late", zktest.Delay(3 * testzk.SessionTimeout), true},
 }
 
@@ -81,6 +96,7 @@ func strike(t *testing.T, srv *zktest.Server, s step, f fault, leaves bool) {
 	defer cancel()
 	s.match.Client = "me"
 	rule := srv.On(s.match, f.action)
+	f.strikes(t, srv, rule, held)
 	if leaves {
 		go func() {
 			_ = rule.Wait(ctx)
@@ -159,6 +175,7 @@ func TestTroubleWithTheEndOfAnUpgradeThatFails(t *testing.T) {
 				require.NoError(t, late.Wait(testzk.Context(t)))
 				other := acquire(t, theirs.Read()) // after the first look, before the node
 				rule := srv.On(zktest.Match{Client: "me", Op: zktest.OpDelete}, f.action)
+				f.strikes(t, srv, rule, reading)
 				late.Release()
 				require.ErrorIs(t, <-result, rwlock.ErrUpgrade)
 				require.Equal(t, 1, rule.Hits())

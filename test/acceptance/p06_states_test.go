@@ -79,6 +79,7 @@ var p06Scenarios = map[string]struct {
 		},
 		heard: []string{
 			"0 connected s1",
+			"12 suspended s1", // another server may be behind the same address
 			"13 lost s1: framework: session lost: nothing heard of the ZooKeeper leader for 3.994s, the limit is 3.994s",
 			"70 reconnected s2",
 			"130 lost s2: framework: client closed",
