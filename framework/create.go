@@ -159,7 +159,8 @@ func (o ops) Create(ctx context.Context, path string, data []byte, opts ...Creat
 			full, err := o.createOnce(ctx, s, node, late)
 			return []string{full}, err
 		},
-		func(found []string) []string { return found })
+		func(found []string) []string { return found },
+		func(created []string) []string { return created })
 	if err != nil {
 		return "", err
 	}

@@ -187,7 +187,8 @@ func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
 			failed = results
 			return results, t.blame(results, err)
 		},
-		func(found []string) []Result { return o.adopted(t, found) })
+		func(found []string) []Result { return o.adopted(t, found) },
+		func(results []Result) []string { return o.created(t, results) })
 	if err != nil {
 		return failed, err
 	}
@@ -241,4 +242,18 @@ func (o ops) adopted(t transaction, found []string) []Result {
 		}
 	}
 	return results
+}
+
+// created are the full paths of the nodes that t has created.
+func (o ops) created(t transaction, results []Result) []string {
+	if len(results) != len(t.ops) {
+		return nil
+	}
+	var all []string
+	for _, i := range t.creates {
+		if path := results[i].Path; path != "" {
+			all = append(all, znode.Join(o.root, path))
+		}
+	}
+	return all
 }

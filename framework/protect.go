@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -9,69 +10,99 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/docent-zk/docent/framework/internal/wire"
 	"github.com/docent-zk/docent/framework/internal/znode"
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
-// Whatever we may have created is either handed to the caller or deleted. A create whose answer is lost is looked for by the GUID in
-// its name, after a Sync; what is found then is all that will ever be. In the same session, because a server that still has the
-// request from before has lost the session to the one we are connected to; in the next one, because the servers have ended the
-// session of the request, or it has run out. Whoever leaves without knowing has the janitor look for it.
+// What a create may have left is handed to the caller or deleted. A create whose answer is lost is looked for by the GUID in its name, after a
+// sync. What is found then is handed to the caller. That nothing is found lets the create be repeated, but it is no proof: see
+// lateNodes. In the next session it is one, because the servers have ended the session of the request, or it has run out.
 
-// custody says who answers for what the attempts of one call may create: the call while it runs and if it succeeds, and the
-// janitor once it has failed. The janitor waits for the answers that nobody waited for.
+// custody is what the attempts of one call may create: of the call while it runs and if it succeeds, and to be deleted once it has
+// failed. An attempt that the call has left without its answer is waited for.
 type custody struct {
-	sweep func(s *session)
+	o     ops
+	nodes []creation
 
 	mu      sync.Mutex
-	waiting int // answers that nobody waited for, less those that have come
-	failed  bool
-	doubted *session // where what became of an attempt is not known
+	waiting int        // answers that the call has not waited for, less those that have come
+	doubted []*session // where an attempt was made whose answer was lost
+	created []string   // by attempts whose answers came too late
+	over    bool
+	owned   []string // by the caller, once the call is over
 }
 
-// left notes that nobody waits for an answer any more.
+// left notes that the call does not wait for an answer any more.
 func (c *custody) left() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting++
 }
 
-// landed notes that such an answer has come, perhaps before left has been told.
-func (c *custody) landed() {
+// landed notes that such an answer has come, perhaps before left has been called, and which nodes were created.
+func (c *custody) landed(s *session, created []string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting--
-	c.settle()
+	switch {
+	case err == nil:
+		c.created = append(c.created, created...)
+	case OutcomeOf(err) == Unknown:
+		c.doubtLocked(s)
+	}
+	c.settleLocked()
 }
 
-// fail is the end of a call that does not know what it has created.
-func (c *custody) fail(s *session) {
+// doubt notes that the answer to an attempt was lost.
+func (c *custody) doubt(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.failed, c.doubted = true, s
-	c.settle()
+	c.doubtLocked(s)
 }
 
-func (c *custody) settle() {
-	if c.failed && c.waiting == 0 {
-		c.sweep(c.doubted)
+func (c *custody) doubtLocked(s *session) {
+	if !slices.Contains(c.doubted, s) {
+		c.doubted = append(c.doubted, s)
+	}
+}
+
+// end is the end of the call, which hands nodes to its caller.
+func (c *custody) end(owned []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over, c.owned = true, owned
+	c.settleLocked()
+}
+
+func (c *custody) settleLocked() {
+	if !c.over || c.waiting > 0 {
+		return
+	}
+	for _, s := range c.doubted {
+		s.late.add(s, &lateNodes{o: c.o, nodes: c.nodes, owned: c.owned, since: wire.Now()})
+	}
+	c.created = slices.DeleteFunc(c.created, func(full string) bool { return full == "" || slices.Contains(c.owned, full) })
+	if len(c.created) > 0 {
+		first := c.created[0]
+		c.o.errand(call{name: "delete", path: first, full: first, may: repeatable}, (&deletion{left: c.created, doubtful: true}).attempt)
 	}
 }
 
 // protect makes attempts at something that creates nodes, all of them or none. If one of the nodes is protected, an attempt that may
-// have been applied is followed by a search; adopt turns what was found into the result.
+// have been applied is followed by a search; adopt turns what was found into the result, and paths what was created into the paths of the
+// nodes.
 func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 	attempt func(ctx context.Context, s *session, late func(T, error)) (T, error),
-	adopt func(found []string) T,
+	adopt func(found []string) T, paths func(T) []string,
 ) (T, error) {
 	guarded := slices.ContainsFunc(nodes, func(n creation) bool { return n.guid != "" })
 	if !guarded {
 		return run(ctx, o, c, func(ctx context.Context, s *session) (T, error) { return attempt(ctx, s, nil) })
 	}
 	c.may = searchable
-	held := &custody{sweep: func(s *session) { o.sweep(nodes, s) }}
-	late := func(T, error) { held.landed() }
-	var doubted *session // where what became of an attempt is not known
+	held := &custody{o: o, nodes: nodes}
+	var doubted *session // where the answer to the last attempt was lost
 	result, err := run(ctx, o, c, func(ctx context.Context, s *session) (T, error) {
 		if doubted != nil {
 			found, err := s.findAll(ctx, nodes, doubted)
@@ -80,17 +111,21 @@ func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 			}
 		}
 		doubted = nil
-		result, err := attempt(ctx, s, late)
-		if err != nil && OutcomeOf(err) == Unknown {
+		result, err := attempt(ctx, s, func(late T, err error) { held.landed(s, paths(late), err) })
+		switch {
+		case abandoned(err):
 			doubted = s
-		}
-		if abandoned(err) {
 			held.left()
+		case err != nil && OutcomeOf(err) == Unknown:
+			doubted = s
+			held.doubt(s)
 		}
 		return result, err
 	})
-	if err != nil && OutcomeOf(err) == Unknown {
-		held.fail(doubted)
+	if err == nil {
+		held.end(paths(result))
+	} else {
+		held.end(nil)
 	}
 	return result, err
 }
@@ -100,33 +135,91 @@ func abandoned(err error) bool {
 	return errors.As(err, &a) && a.abandoned
 }
 
-// findAll looks for protected nodes of one transaction: where one is, all are. Nodes without protection have the path they were
-// asked for, or none if the servers appended a number to it. Nil means that there are none, and that none will come of doubted.
+// findAll looks for the nodes of one transaction: where one is, all are. It may have been applied twice: then the nodes of the first time
+// are found. Nodes without protection have the path they were asked for, or none if the servers appended a number to it. Nil means
+// that nothing was found.
 func (s *session) findAll(ctx context.Context, nodes []creation, doubted *session) ([]string, error) {
 	if err := s.outlive(ctx, doubted); err != nil {
 		return nil, err
 	}
-	all := make([]string, len(nodes))
-	found := false
-	lists := map[string][]string{} // of each parent, which may have many of them
-	for i, n := range nodes {
-		if n.guid == "" {
-			if !n.sequential() {
-				all[i] = n.full
-			}
-			continue
-		}
-		full, err := s.find(ctx, n, lists)
-		if err != nil {
-			return nil, err
-		}
-		all[i] = full
-		found = found || full != ""
+	found, err := s.search(ctx, nodes)
+	if err != nil || len(found) == 0 {
+		return nil, err
 	}
-	if !found {
-		return nil, nil
+	first := slices.MinFunc(found, func(a, b match) int { return cmp.Compare(a.czxid, b.czxid) }).czxid
+	all := make([]string, len(nodes))
+	for i, n := range nodes {
+		if n.guid == "" && !n.sequential() {
+			all[i] = n.full
+		}
+	}
+	for _, m := range found {
+		if m.czxid == first {
+			all[m.node] = m.full
+		}
 	}
 	return all, nil
+}
+
+// match is a node that was made for a creation.
+type match struct {
+	node  int // which
+	full  string
+	czxid int64
+}
+
+// search looks for protected nodes, after a sync. An ephemeral node that belongs to another session is not one of them.
+func (s *session) search(ctx context.Context, nodes []creation) ([]match, error) {
+	var found []match
+	lists := map[string][]string{} // of each parent, which may have many of the nodes
+	for i, n := range nodes {
+		if n.guid == "" {
+			continue
+		}
+		parent := znode.Parent(n.full)
+		if _, known := lists[parent]; !known {
+			children, err := s.list(ctx, parent)
+			if err != nil {
+				return nil, err
+			}
+			lists[parent] = children
+		}
+		for _, name := range lists[parent] {
+			if !znode.IsProtectedBy(name, n.guid) {
+				continue
+			}
+			m := match{node: i, full: znode.Join(parent, "/"+name)}
+			czxid, err := s.made(ctx, m.full, n.ephemeral())
+			if err != nil {
+				return nil, err
+			}
+			if m.czxid = czxid; czxid != 0 {
+				found = append(found, m)
+			}
+		}
+	}
+	return found, nil
+}
+
+// list reads the children of a node, which need not exist, after a sync.
+func (s *session) list(ctx context.Context, parent string) ([]string, error) {
+	if err := s.sync(ctx, parent); err != nil {
+		return nil, err
+	}
+	r, err := s.read(ctx, watchKey{parent, watchChildren})
+	if isNoNode(err) {
+		return nil, nil
+	}
+	return r.children, err
+}
+
+// made is the transaction that created a node; 0 if the node is not there, or is not the session's and should be.
+func (s *session) made(ctx context.Context, full string, ephemeral bool) (czxid int64, err error) {
+	r, err := s.read(ctx, watchKey{full, watchExists})
+	if err != nil || r.stat == nil || ephemeral && r.stat.EphemeralOwner != s.id() {
+		return 0, err
+	}
+	return r.stat.Czxid, nil
 }
 
 // outlive waits until nothing more can come of what was asked for in another session.
@@ -144,79 +237,15 @@ func (s *session) outlive(ctx context.Context, other *session) error {
 	}
 }
 
-// find looks for a protected node; "" means that there is none. An ephemeral node that belongs to another session is not ours.
-func (s *session) find(ctx context.Context, n creation, lists map[string][]string) (string, error) {
-	parent := znode.Parent(n.full)
-	children, known := lists[parent]
-	if !known {
-		var err error
-		if children, err = s.list(ctx, parent); err != nil {
-			return "", err
-		}
-		lists[parent] = children
-	}
-	i := slices.IndexFunc(children, func(name string) bool { return znode.IsProtectedBy(name, n.guid) })
-	if i < 0 {
-		return "", nil
-	}
-	full := znode.Join(parent, "/"+children[i])
-	if n.ephemeral() {
-		return s.mine(ctx, full)
-	}
-	return full, nil
-}
-
-// list is all that will ever have become of what was asked for below parent until now.
-func (s *session) list(ctx context.Context, parent string) ([]string, error) {
-	if err := s.sync(ctx, parent); err != nil {
-		return nil, err
-	}
-	r, err := s.read(ctx, watchKey{parent, watchChildren})
-	if isNoNode(err) {
-		return nil, nil
-	}
-	return r.children, err
-}
-
-// mine is full if that node belongs to the session, otherwise "".
-func (s *session) mine(ctx context.Context, full string) (string, error) {
-	r, err := s.read(ctx, watchKey{full, watchExists})
-	if err != nil || r.stat == nil || r.stat.EphemeralOwner != s.id() {
-		return "", err
-	}
-	return full, nil
-}
-
-// sweep deletes, in the background, what there is of a transaction's protected nodes that nobody owns, and that may have been created in the
-// session doubted.
-func (o ops) sweep(nodes []creation, doubted *session) {
-	first := nodes[slices.IndexFunc(nodes, func(n creation) bool { return n.guid != "" })].full
-	c, where := call{name: "sweep", path: first, full: first, may: repeatable}, o
-	if slices.ContainsFunc(nodes, func(n creation) bool { return n.guid != "" && !n.ephemeral() }) {
-		where.bound = nil // such a node outlives the session
-	}
-	where.unheard = true
-	where.errand(c, func(ctx context.Context, s *session) error {
-		found, err := s.findAll(ctx, nodes, doubted)
-		if err != nil {
+// sweep deletes, in the background, protected nodes that were created in a session that is over, and may outlive it.
+func (o ops) sweep(l *lateNodes, doubted *session) {
+	where := o
+	where.bound, where.unheard = nil, true
+	where.errand(call{name: "sweep", path: l.path(), full: l.path(), may: repeatable}, func(ctx context.Context, s *session) error {
+		if err := s.outlive(ctx, doubted); err != nil {
 			return err
 		}
-		var owned []string
-		for i, full := range found {
-			if full != "" && nodes[i].guid != "" {
-				owned = append(owned, full)
-			}
-		}
-		if len(owned) == 0 {
-			return nil
-		}
-		if err := (&deletion{left: slices.Clone(owned), doubtful: true}).attempt(ctx, s); err != nil {
-			return err
-		}
-		for _, full := range owned {
-			o.Logger().Info("deleted a node that nobody owned", zap.String("path", full), zap.Int64("session", s.id()))
-		}
-		return nil
+		return s.deleteLate(ctx, []*lateNodes{l})
 	})
 }
 

@@ -68,7 +68,7 @@ func TestProtectedCreateMakesExactlyOneNodeWhateverIsLost(t *testing.T) {
 					want = 1
 				}
 				require.Equal(t, want, p.Requests()[opOf(kind)], "creates sent: %s, %s", fault, kind)
-				require.Equal(t, 1, syncs.Hits(), "a follower may not have seen it yet")
+				require.Positive(t, syncs.Hits(), "a follower may not have seen it yet")
 				require.NoError(t, c.Close())
 			}
 		}

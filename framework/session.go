@@ -96,6 +96,7 @@ type session struct {
 	accepted int            // credentials, by the server of the present connection; of the goroutine that reads it
 	inflight sync.WaitGroup // requests; added to under mu while err is nil
 	tenants  sync.WaitGroup // what relies on the session; likewise
+	late     late
 
 	mu       sync.Mutex
 	info     wire.Info
@@ -199,14 +200,23 @@ func (s *session) recognized(conn *wire.Conn) {
 		s.heartbeat(conn) // so that nothing is read that is older than what was read, or told by an event, on the connection before
 		s.rewatch(conn)
 	}
+	if s.relinked(conn) {
+		s.late.reconnected(s)
+	}
+}
+
+// relinked reports whether the session lives on with another connection.
+func (s *session) relinked(conn *wire.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.info = conn.Info()
 	s.setLink(true)
-	if s.err == nil {
-		s.core.states.set(StateChange{State: Reconnected, Session: s.info.ID, At: time.Now()})
-		s.hub.reconnected()
+	if s.err != nil {
+		return false
 	}
+	s.core.states.set(StateChange{State: Reconnected, Session: s.info.ID, At: time.Now()})
+	s.hub.reconnected()
+	return true
 }
 
 func (s *session) unlinked() {

@@ -167,6 +167,7 @@ func (s *session) retire() {
 	s.conn.Close()
 	s.core.disconnected(s.conn)
 	close(s.retired)
+	s.late.ended(s)
 	if id := s.id(); id != 0 {
 		s.core.cfg.log.Info("session retired", zap.Int64("session", id))
 	}

@@ -141,7 +141,9 @@ func TestServerBehindANameThatIsSilentDoesNotHideTheOthers(t *testing.T) {
 func TestNameThatCannotBeResolvedIsATrouble(t *testing.T) {
 	t.Parallel()
 	for _, resolve := range []func(context.Context, string) ([]string, error){
-		func(context.Context, string) ([]string, error) { return nil, errors.New("lookup a.example: no such host") },
+		func(context.Context, string) ([]string, error) {
+			return nil, errors.New("lookup a.example: no such host")
+		},
 		func(context.Context, string) ([]string, error) { return nil, nil },
 	} {
 		c := connect(t, Config{Resolve: resolve}, "a.example:1")
