@@ -63,7 +63,7 @@ func (s *Server) accept(client *Client, r *replica, nc net.Conn) bool {
 
 // expectSession ends a connection that does not ask for a session in time.
 func (s *Server) expectSession(c *conn) {
-	s.clock.at(s.afterTick(s.clock.now().Add(s.cfg.sessionless), s.cfg.sessionlessOut), func() {
+	s.clock.at(s.afterTick(s.clock.now().Add(s.cfg.sessionless), s.cfg.sessionless), func() {
 		if c.session == nil {
 			c.end(flushAll)
 		}

@@ -88,11 +88,17 @@ func WithListener(address string) Option {
 //	znode.container.maxNeverUsedIntervalMs    how long a container without any child may stay; 0, the default, is for ever
 //	enforceQuota                              whether hard quotas refuse anything; they do not by default
 //	extendedTypesEnabled                      whether there are TTL nodes; true by default, unlike the real server
-//	4lw.commands.whitelist                    the four-letter words that are answered; * by default, unlike the real server
+//	4lw.commands.whitelist                    the four-letter words that are answered; * by default, unlike the real server;
+//	                                          srvr is answered whatever the list says
+//	readonlymode.enabled                      whether isro is answered whatever that list says; no by default. A server becomes
+//	                                          read-only by [Server.SetReadOnly] only, and needs no setting for it
+//	nio.sessionlessCnxnTimeout                how long a connection may be without a session, in milliseconds, 10000 by
+//	                                          default; it ends within twice that time
 //	tickTime, minSessionTimeout, maxSessionTimeout  in milliseconds; with tickTime the default of the last is 20 ticks,
 //	                                          as with the real server: give them in this order
 //
-// Names that have no meaning here are an error, unless they only concern disks, threads and the like.
+// Names that have no meaning here are an error, unless they only concern disks, threads and the like. So are authProvider.N and
+// DigestAuthenticationProvider.enabled: the schemes are world, ip, auth and digest, and no provider can be added or removed.
 func WithConfig(name, value string) Option {
 	return func(c *config) error {
 		set, ok := settings[strings.TrimPrefix(name, "zookeeper.")]
@@ -107,29 +113,28 @@ func WithConfig(name, value string) Option {
 }
 
 type config struct {
-	compat         Compat
-	tick           time.Duration
-	least, most    time.Duration // of session timeouts; 0: by tick
-	seed           *int64
-	listen         string
-	superDigest    string
-	maxFrame       int
-	maxConns       int
-	reapEvery      time.Duration
-	neverUsed      time.Duration
-	noTTL          bool
-	enforceQuota   bool
-	words          []string // the four-letter words that are answered
-	traceLimit     int
-	sessionless    time.Duration // how long a connection may be without a session
-	sessionlessOut time.Duration // and how exactly that is kept
+	compat       Compat
+	tick         time.Duration
+	least, most  time.Duration // of session timeouts; 0: by tick
+	seed         *int64
+	listen       string
+	superDigest  string
+	maxFrame     int
+	maxConns     int
+	reapEvery    time.Duration
+	neverUsed    time.Duration
+	noTTL        bool
+	enforceQuota bool
+	words        []string // the four-letter words that are answered, beside srvr
+	readOnlyMode bool     // isro is answered, too
+	traceLimit   int
+	sessionless  time.Duration // how long a connection may be without a session, and how exactly that is kept
 }
 
 func newConfig(opts []Option) (config, error) {
 	c := config{
 		tick: 100 * time.Millisecond, most: time.Hour, maxFrame: proto.DefaultMaxFrame,
-		reapEvery: time.Minute, words: []string{"*"}, traceLimit: 10_000,
-		sessionless: 10 * time.Second, sessionlessOut: 10 * time.Second,
+		reapEvery: time.Minute, words: []string{"*"}, traceLimit: 10_000, sessionless: 10 * time.Second,
 	}
 	for _, opt := range opts {
 		if opt == nil {
@@ -159,7 +164,7 @@ func (c config) timeout(asked time.Duration) time.Duration {
 }
 
 func (c config) answersWord(word string) bool {
-	return slices.Contains(c.words, "*") || slices.Contains(c.words, word)
+	return word == "srvr" || word == "isro" && c.readOnlyMode || slices.Contains(c.words, "*") || slices.Contains(c.words, word)
 }
 
 var settings = map[string]func(*config, string) error{
@@ -176,11 +181,13 @@ var settings = map[string]func(*config, string) error{
 	},
 	"extendedTypesEnabled":                   boolean(func(c *config, on bool) { c.noTTL = !on }),
 	"enforceQuota":                           boolean(func(c *config, on bool) { c.enforceQuota = on }),
+	"readonlymode.enabled":                   boolean(func(c *config, on bool) { c.readOnlyMode = on }),
 	"jute.maxbuffer":                         number(func(c *config, n int) { c.maxFrame = n }),
 	"maxClientCnxns":                         number(func(c *config, n int) { c.maxConns = n }),
 	"tickTime":                               millis(func(c *config, d time.Duration) { c.tick, c.most = max(d, time.Millisecond), 20*d }),
 	"minSessionTimeout":                      millis(func(c *config, d time.Duration) { c.least = d }),
 	"maxSessionTimeout":                      millis(func(c *config, d time.Duration) { c.most = d }),
+	"nio.sessionlessCnxnTimeout":             millis(func(c *config, d time.Duration) { c.sessionless = max(d, time.Millisecond) }),
 	"znode.container.checkIntervalMs":        millis(func(c *config, d time.Duration) { c.reapEvery = max(d, time.Millisecond) }),
 	"znode.container.maxNeverUsedIntervalMs": millis(func(c *config, d time.Duration) { c.neverUsed = d }),
 	"admin.enableServer":                     ignored,

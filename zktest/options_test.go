@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/rawzk"
 	"github.com/docent-zk/docent/zktest"
 )
 
@@ -32,6 +33,8 @@ func TestBadOptionsAreErrorsThatNameTheValue(t *testing.T) {
 		"no milliseconds":    {config("tickTime", "1s"), "zktest: tickTime=1s"},
 		"no boolean":         {config("extendedTypesEnabled", "maybe"), "zktest: extendedTypesEnabled=maybe"},
 		"no quota boolean":   {config("enforceQuota", ""), "zktest: enforceQuota="},
+		"no other boolean":   {config("readonlymode.enabled", "on"), "zktest: readonlymode.enabled=on"},
+		"no provider":        {config("authProvider.1", "x"), "zktest: authProvider.1=x: no such setting"},
 		"no port":            {zktest.WithListener("127.0.0.1"), "127.0.0.1"},
 		"no such port":       {zktest.WithListener("127.0.0.1:99999"), "99999"},
 	}
@@ -145,4 +148,19 @@ func TestLatenciesAreAFunctionOfTheSeed(t *testing.T) {
 	first := run(1)
 	require.Equal(t, first, run(1))
 	require.NotEqual(t, first, run(2))
+}
+
+func TestConnectionWithoutASessionEndsAfterTheTimeThatIsSet(t *testing.T) {
+	for setting, want := range map[string]time.Duration{"1000": 2 * time.Second, "30000": time.Minute} {
+		t.Run(setting, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				time.Sleep(time.Millisecond) // or else the connection would begin with a multiple of the time
+				c := dialRaw(t, srv.Client("a"), srv.MemAddr())
+				began := time.Now()
+				_, err := c.ReadFrame(time.Hour)
+				require.ErrorIs(t, err, rawzk.ErrClosed)
+				require.Equal(t, want-time.Millisecond, time.Since(began))
+			}, zktest.WithConfig("zookeeper.nio.sessionlessCnxnTimeout", setting))
+		})
+	}
 }

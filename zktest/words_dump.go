@@ -94,7 +94,7 @@ func (q *inquiry) idleUntil(c *conn) time.Time {
 	if c.session != nil {
 		at = c.session.heard.Add(c.session.timeout)
 	}
-	return q.srv.afterTick(at, q.srv.cfg.sessionlessOut)
+	return q.srv.afterTick(at, q.srv.cfg.sessionless)
 }
 
 func (c *conn) sessionID() int64 {

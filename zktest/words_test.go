@@ -146,6 +146,30 @@ func TestWordsOutsideOfTheWhitelist(t *testing.T) {
 	})
 }
 
+// The real server's own scripts ask srvr, and the clients that look for a server that is not read-only ask isro.
+func TestWordsThatNoWhitelistRefuses(t *testing.T) {
+	const refused = " is not executed because it is not in the whitelist.\n"
+	whitelist := func(words string) zktest.Option { return zktest.WithConfig("4lw.commands.whitelist", words) }
+	readOnlyMode := zktest.WithConfig("readonlymode.enabled", "true")
+	for name, test := range map[string]struct {
+		options    []zktest.Option
+		isro, ruok string
+	}{
+		"another word":                 {[]zktest.Option{whitelist("stat")}, "isro" + refused, "ruok" + refused},
+		"no word":                      {[]zktest.Option{whitelist("")}, "isro" + refused, "ruok" + refused},
+		"isro":                         {[]zktest.Option{whitelist("stat, isro")}, "rw", "ruok" + refused},
+		"another word, read-only mode": {[]zktest.Option{whitelist("stat"), readOnlyMode}, "rw", "ruok" + refused},
+		"all":                          {[]zktest.Option{whitelist("*")}, "rw", "imok"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := zktest.Start(t, test.options...)
+			assert.Contains(t, commandOf(t, srv, "srvr"), "\nMode: standalone\n")
+			assert.Equal(t, test.isro, commandOf(t, srv, "isro"))
+			assert.Equal(t, test.ruok, commandOf(t, srv, "ruok"))
+		})
+	}
+}
+
 func TestCommandRefuses(t *testing.T) {
 	srv := zktest.Start(t)
 	for _, word := range []string{"", "ruo", "ruok\n", "abcd", "stmk", "stmk1"} {

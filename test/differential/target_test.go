@@ -58,7 +58,7 @@ func (c config) withDefaults() config {
 
 // isSystemProperty tells the names that zoo.cfg does not take.
 func isSystemProperty(key string) bool {
-	return key == "jute.maxbuffer" || strings.HasPrefix(key, "znode.")
+	return key == "jute.maxbuffer" || key == "readonlymode.enabled" || strings.HasPrefix(key, "znode.") || strings.HasPrefix(key, "zookeeper.")
 }
 
 // realServer is the server that is installed.
@@ -70,6 +70,11 @@ type realServer struct {
 func startReal(t *testing.T, c config) realServer {
 	t.Helper()
 	realzk.Need(t)
+	e := ensemble.Start(t, 1, c.ensembleOptions()...)
+	return realServer{e, e.Servers()[0]}
+}
+
+func (c config) ensembleOptions() []ensemble.Option {
 	opts := []ensemble.Option{ensemble.WithTick(c.tick), ensemble.WithSessionTimeouts(c.shortest, c.longest)}
 	for key, value := range c.properties {
 		if isSystemProperty(key) {
@@ -78,8 +83,7 @@ func startReal(t *testing.T, c config) realServer {
 			opts = append(opts, ensemble.WithConfig(key+"="+value))
 		}
 	}
-	e := ensemble.Start(t, 1, opts...)
-	return realServer{e, e.Servers()[0]}
+	return opts
 }
 
 func (r realServer) name() string { return "the real server" }

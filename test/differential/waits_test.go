@@ -199,8 +199,23 @@ func requestsOfAnExpiredSessionAreNotApplied(s *script) {
 	b.do(rawzk.GetData(s.path(""), false))
 }
 
+func TestTimeWithoutASession(t *testing.T) {
+	compare(t, group{
+		concurrent: true,
+		config:     config{properties: map[string]string{"zookeeper.nio.sessionlessCnxnTimeout": "2000"}},
+		scenarios:  []scenario{silentSocketsAreClosedSooner},
+	})
+}
+
 // silentSocketsAreClosed though they never had a session.
-func silentSocketsAreClosed(s *script) {
+func silentSocketsAreClosed(s *script) { s.silentSocketsEnd(9*time.Second, 22*time.Second) }
+
+func silentSocketsAreClosedSooner(s *script) {
+	s.silentSocketsEnd(1900*time.Millisecond, 4*time.Second+waitSlack)
+}
+
+// silentSocketsEnd after least and before most.
+func (s *script) silentSocketsEnd(least, most time.Duration) {
 	sent := [][]byte{nil, {0, 0}, {0, 0, 0, 44}, {0, 0, 0, 44, 0, 0, 0, 0, 1, 2, 3}}
 	results := make([]string, len(sent))
 	var all sync.WaitGroup
@@ -212,7 +227,7 @@ func silentSocketsAreClosed(s *script) {
 		all.Go(func() {
 			c.end()
 			after := time.Since(opened)
-			results[i] = fmt.Sprintf("%x: closed in time %t", b, after > 9*time.Second && after < 22*time.Second)
+			results[i] = fmt.Sprintf("%x: closed in time %t", b, after > least && after < most)
 		})
 	}
 	all.Wait()

@@ -25,11 +25,16 @@ func TestWords(t *testing.T) {
 }
 
 func TestAllowedWords(t *testing.T) {
-	compare(t, group{
-		// The first three are those by which the harness sees that the server is there.
-		config:    config{properties: map[string]string{"4lw.commands.whitelist": "ruok, srvr, conf, isro"}},
-		scenarios: []scenario{onlyAllowedWordsAreAnswered},
-	})
+	for name, properties := range map[string]map[string]string{
+		// ruok and conf are those by which the harness sees that the server is there. It asks srvr, too, which is always allowed.
+		"srvr and isro are listed":       {"4lw.commands.whitelist": "ruok, srvr, conf, isro"},
+		"neither is":                     {"4lw.commands.whitelist": "ruok, conf"},
+		"neither is, but read-only mode": {"4lw.commands.whitelist": "ruok, conf", "readonlymode.enabled": "true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			compare(t, group{config: config{properties: properties}, scenarios: []scenario{onlyAllowedWordsAreAnswered}})
+		})
+	}
 }
 
 // say sends pieces of bytes to a new connection and returns all that comes back.
@@ -74,6 +79,8 @@ func onlyAllowedWordsAreAnswered(s *script) {
 		"gtmk", "stmk", "hash", "lsnp", "abcd"} {
 		s.logf("%q: %q", word, s.say(word))
 	}
+	status, _, _ := strings.Cut(s.say("srvr"), ":")
+	s.logf("srvr: %q", status)
 }
 
 var (
