@@ -31,7 +31,6 @@ type conn struct {
 	session  *session // nil before the handshake
 	attached int      // how many connections the session had before
 	ids      []proto.ID
-	readOnly bool // its client takes read-only servers
 	ended    bool
 	since    time.Time
 	tally    tally

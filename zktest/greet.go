@@ -85,7 +85,6 @@ func (c *conn) connect(req proto.Connect) (zxid int64, ok bool) {
 	s := c.srv
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.readOnly = req.ReadOnly
 	switch {
 	case c.ended:
 		return 0, false

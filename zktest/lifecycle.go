@@ -160,22 +160,28 @@ func (s *Server) Resume(first ResumeOrder) {
 	}
 }
 
-// SetReadOnly on makes the server one that has lost its quorum: it ends all connections of clients that do not know of such servers, lets
-// no more of them in, and refuses to change nodes; no session expires. Off gives all sessions their whole timeout again.
+// SetReadOnly makes the server one that has lost its quorum and goes on as a read-only server, or one that has it again. A change ends all
+// connections at once, as [Server.Stop] does; setting what is set already does nothing. A read-only server lets in only clients that say in
+// their handshake that they accept one, tells them that it is read-only, and answers changes with [NotReadOnly]; no session expires.
+// Afterwards all sessions have their whole timeout again. No setting has to allow it.
+//
+// Sessions may come and go while the server is read-only. The real server since 3.7 opens only local sessions then, if they are enabled,
+// which end with the loss; a session that is older than the loss is turned away until there is a quorum again.
 func (s *Server) SetReadOnly(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.readOnly == on {
+		return
+	}
 	s.tell(fmt.Sprintf("read-only: %v", on))
 	s.readOnly = on
 	if !on {
 		s.hearAll()
 	}
-	if !on || s.life == nil {
+	if s.life == nil {
 		return
 	}
 	for _, c := range sortedConns(s.life.conns) {
-		if !c.readOnly {
-			c.end(flushAll)
-		}
+		c.end(dropAll)
 	}
 }
