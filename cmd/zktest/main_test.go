@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,12 +49,14 @@ func buildAndRun(m *testing.M) int {
 type running struct {
 	t    *testing.T
 	cmd  *exec.Cmd
-	addr string
+	addr string // the connect string
+	in   io.WriteCloser
 	out  *bufio.Reader
 	errs strings.Builder
 }
 
-// start returns when the command listens. The command is killed if the test leaves it running.
+// start returns when the command listens. Its standard input is a pipe if it takes commands, and empty if it does not. The command is
+// killed if the test leaves it running.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -62,6 +65,10 @@ func start(t *testing.T, args ...string) *running {
 	r.cmd.Stderr = &r.errs
 	out, err := r.cmd.StdoutPipe()
 	require.NoError(t, err)
+	if slices.Contains(args, "-commands") {
+		r.in, err = r.cmd.StdinPipe()
+		require.NoError(t, err)
+	}
 	require.NoError(t, r.cmd.Start())
 	t.Cleanup(func() {
 		cancel()
@@ -83,6 +90,12 @@ func start(t *testing.T, args ...string) *running {
 func (r *running) stop(signal os.Signal) {
 	r.t.Helper()
 	require.NoError(r.t, r.cmd.Process.Signal(signal))
+	r.requireEnd()
+}
+
+// requireEnd waits for a clean end with nothing more to say.
+func (r *running) requireEnd() {
+	r.t.Helper()
 	rest, err := io.ReadAll(r.out)
 	require.NoError(r.t, err)
 	require.NoError(r.t, r.cmd.Wait())
@@ -92,18 +105,36 @@ func (r *running) stop(signal os.Signal) {
 
 func (r *running) connect(timeout time.Duration) *zk.Conn {
 	r.t.Helper()
-	conn, events, err := zk.Connect([]string{r.addr}, timeout, zk.WithLogInfo(false))
+	conn, _ := r.connectTo(r.addr, timeout)
+	return conn
+}
+
+// connectTo returns a client that has a session, and what it is told from then on.
+func (r *running) connectTo(servers string, timeout time.Duration) (*zk.Conn, <-chan zk.Event) {
+	r.t.Helper()
+	conn, events, err := zk.Connect(strings.Split(servers, ","), timeout, zk.WithLogger(quiet{}))
 	require.NoError(r.t, err)
 	r.t.Cleanup(conn.Close)
+	await(r.t, events, zk.StateHasSession)
+	return conn, events
+}
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+// await waits for a state of a client, and passes over others.
+func await(t *testing.T, events <-chan zk.Event, want zk.State) {
+	t.Helper()
 	limit := time.After(patience)
 	for {
 		select {
 		case event := <-events:
-			if event.State == zk.StateHasSession {
-				return conn
+			if event.State == want {
+				return
 			}
 		case <-limit:
-			r.t.Fatal("no session")
+			t.Fatalf("the client does not become %v", want)
 		}
 	}
 }
@@ -146,7 +177,12 @@ func TestServesUntilASignal(t *testing.T) {
 // ask sends a four-letter word.
 func (r *running) ask(word string) string {
 	r.t.Helper()
-	conn, err := net.DialTimeout("tcp", r.addr, patience)
+	return r.askAt(r.addr, word)
+}
+
+func (r *running) askAt(addr, word string) string {
+	r.t.Helper()
+	conn, err := net.DialTimeout("tcp", addr, patience)
 	require.NoError(r.t, err)
 	defer func() { _ = conn.Close() }()
 	require.NoError(r.t, conn.SetDeadline(time.Now().Add(patience)))
@@ -228,6 +264,17 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{[]string{"-min-timeout", "soon"}, `"soon"`},
 		{[]string{"-min-timeout", "0s"}, "-min-timeout 0s"},
 		{[]string{"-max-timeout", "3s"}, "-max-timeout 3s"},
+		{[]string{"-servers", "0"}, "-servers 0"},
+		{[]string{"-servers", "10"}, "-servers 10"},
+		{[]string{"-servers", "three"}, `"three"`},
+		{[]string{"-container-interval", "0s"}, "-container-interval 0s"},
+		{[]string{"-container-interval", "often"}, `"often"`},
+		{[]string{"-set", "jute.maxbuffer"}, `"jute.maxbuffer"`},
+		{[]string{"-set", "=1"}, `"=1"`},
+		{[]string{"-set", "nosuch=1"}, "nosuch=1: no such setting"},
+		{[]string{"-set", "jute.maxbuffer=many"}, "jute.maxbuffer=many"},
+		{[]string{"-set", "enforceQuota=true", "-set", "enforceQuota=maybe"}, "enforceQuota=maybe"},
+		{[]string{"-set", "minSessionTimeout=50000"}, "50s to 40s"},
 		{[]string{"-listne", "127.0.0.1:0"}, "-listne"},
 		{[]string{"127.0.0.1:2181"}, `"127.0.0.1:2181"`},
 	} {
@@ -239,9 +286,43 @@ func TestBadFlagsAreNamed(t *testing.T) {
 
 func TestHelpIsNoError(t *testing.T) {
 	var out, errs strings.Builder
-	require.Equal(t, fine, run(context.Background(), []string{"-h"}, &out, &errs))
-	for _, name := range []string{"-listen", "-compat", "-load", "-min-timeout", "-max-timeout"} {
+	require.Equal(t, fine, run(context.Background(), []string{"-h"}, strings.NewReader(""), &out, &errs))
+	for _, name := range []string{
+		"-listen", "-compat", "-load", "-min-timeout", "-max-timeout", "-servers", "-container-interval", "-set",
+	} {
 		assert.Contains(t, out.String(), name+" ")
 	}
+	assert.Contains(t, out.String(), "-commands\n")
+	for _, c := range commands {
+		assert.Contains(t, out.String(), "\n  "+c.usage()+" ")
+	}
 	assert.Empty(t, errs.String())
+}
+
+func TestSettingsReachTheServer(t *testing.T) {
+	r := start(t, "-set", "jute.maxbuffer=1000", "-set", "zookeeper.maxSessionTimeout=7000", "-set", "maxSessionTimeout=8000")
+	assert.Contains(t, r.ask("conf"), "\nmaxSessionTimeout=8000\n", "the last one counts, and comes after -max-timeout")
+	conn := r.connect(10 * time.Second)
+	_, err := conn.Create("/small", make([]byte, 200), 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	_, err = conn.Create("/large", make([]byte, 2000), 0, zk.WorldACL(zk.PermAll))
+	require.Error(t, err)
+}
+
+func TestContainersAreLookedAtAsOftenAsTheFlagSays(t *testing.T) {
+	r := start(t, "-container-interval", "20ms")
+	conn := r.connect(10 * time.Second)
+	_, err := conn.CreateContainer("/c", nil, 4, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	_, _, watch, err := conn.ExistsW("/c")
+	require.NoError(t, err)
+	_, err = conn.Create("/c/child", nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	require.NoError(t, conn.Delete("/c/child", -1))
+	select {
+	case event := <-watch:
+		require.Equal(t, zk.EventNodeDeleted, event.Type)
+	case <-time.After(40 * time.Second): // without the flag it is a minute
+		t.Fatal("the container stays")
+	}
 }
