@@ -45,7 +45,7 @@ seeds: ## the simulations of the recipes with 1,000 seeds; 10,000 random schedul
 	ZKTEST_SEEDS=$(SCHEDULES) go test -count=1 -timeout 10m -run '^TestP03_OneValidHoldInRandomSchedules$$' ./test/acceptance
 	DOCENT_OFTEN=$(OFTEN) go test -count=1 -timeout 10m -v -run '^TestP1(4_NeverMoreValidPermitsThanTheLimit|6_OppositeOrdersDoNotDeadlock)$$' ./test/acceptance
 
-single: deps ## the same and the launcher of real servers, with one real server where one is needed; no simulations
+single: deps ## the same, the launcher of real servers and docs/testing.md, with one real server where one is needed; no simulations
 	ZOOKEEPER=1 $(TEST) $(MANY) $(NOSIM) $(call asking,$$(go list ./... | grep -v '/docent/test/'))
 
 ensemble: deps ## the suites on three real servers; no contracts of locks, which take long and care for one server
@@ -71,7 +71,7 @@ acceptance: deps ## what users suffer from, in process and on a real server; doc
 acceptance-page: deps ## write docs/acceptance.md from both runs
 	@scripts/acceptance.sh
 
-deps: ## install what is missing for all tests: ZooKeeper, a JDK, Curator, kazoo, a C compiler (Debian)
+deps: ## install what is missing for all tests: ZooKeeper, a JDK, Curator, kazoo, JUnit, pytest, a C compiler (Debian)
 	@scripts/deps.sh
 
 deps-race: ## install what is missing for the race detector: a C compiler (Debian)

@@ -1,16 +1,17 @@
 #!/bin/sh
-# Installs what is not there: the C compiler that Go's race detector needs and, unless the argument is "race", what the tests with real
-# servers need: ZooKeeper, a JDK, Curator and kazoo; with the argument "bench", etcd too if it can be had. On anything but Debian and its kin it only says what is missing.
+# Installs what is not there: the C compiler that Go's race detector needs and, unless the argument is "race", what the
+# tests with real servers and those of docs/testing.md need: ZooKeeper, a JDK, Curator, kazoo, JUnit and pytest. With the
+# argument "bench", etcd too if it can be had. On anything but Debian and its kin it only says what is missing.
 set -eu
 
 packages=
 optional=
 missing() { packages="$packages $1"; }
 
-# Debian's kazoo belongs to Debian's Python, which need not be the first in PATH.
-has_kazoo() {
+# Debian's modules belong to Debian's Python, which need not be the first in PATH.
+has_modules() {
 	for python in python3 /usr/bin/python3; do
-		"$python" -c 'import kazoo.client' 2>/dev/null && return 0
+		"$python" -c "import $1" 2>/dev/null && return 0
 	done
 	return 1
 }
@@ -21,7 +22,9 @@ if [ "${1:-}" != race ]; then
 	[ -n "${ZOOKEEPER_HOME:-}" ] || [ -e /usr/share/java/zookeeper.jar ] || missing zookeeper
 	command -v javac >/dev/null || missing default-jdk-headless
 	[ -e /usr/share/java/curator-recipes.jar ] || missing libcurator-recipes-java
-	has_kazoo || missing python3-kazoo
+	[ -e /usr/share/java/junit-platform-console.jar ] || missing junit5
+	has_modules kazoo.client || missing python3-kazoo
+	has_modules 'kazoo.client, pytest' || missing python3-pytest
 fi
 [ "${1:-}" != bench ] || command -v etcd >/dev/null || optional=etcd-server
 [ -n "$packages$optional" ] || exit 0

@@ -3,7 +3,6 @@
 package peers
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -55,13 +54,23 @@ func Python(t testing.TB) string {
 }
 
 // FindPython finds a Python that has kazoo. Debian's packages belong to Debian's Python, which need not be the first in PATH.
-func FindPython() (string, error) {
+func FindPython() (string, error) { return findPython("kazoo.client", "python3-kazoo") }
+
+// Pytest is a Python that has kazoo and pytest.
+func Pytest(t testing.TB) string {
+	t.Helper()
+	python, err := findPython("kazoo.client, pytest", "python3-kazoo python3-pytest")
+	require.NoError(t, err)
+	return python
+}
+
+func findPython(modules, debianPackages string) (string, error) {
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
-		if err := exec.Command(python, "-c", "import kazoo.client").Run(); err == nil {
+		if err := exec.Command(python, "-c", "import "+modules).Run(); err == nil {
 			return python, nil
 		}
 	}
-	return "", errors.New("no python3 has kazoo: " + install("python3-kazoo"))
+	return "", fmt.Errorf("no python3 has %s: %s", modules, install(debianPackages))
 }
 
 const jdk = "default-jdk-headless"
@@ -72,6 +81,35 @@ func Compile(classes string, patterns ...string) (classPath string, err error) {
 	if err != nil {
 		return "", err
 	}
+	return compile(classes, path, patterns)
+}
+
+// junitJars are those of JUnit 5 and its console launcher.
+var junitJars = []string{
+	"apiguardian-api.jar", "junit-jupiter-api.jar", "junit-jupiter-engine.jar", "junit-platform-commons.jar",
+	"junit-platform-console.jar", "junit-platform-reporting.jar", "opentest4j.jar",
+}
+
+// JUnit compiles JUnit 5 tests that may use Curator, the Java files that match any of the patterns, and returns the command
+// that runs them all.
+func JUnit(t testing.TB, patterns ...string) []string {
+	t.Helper()
+	path, err := jars()
+	require.NoError(t, err)
+	for _, name := range junitJars {
+		file, err := jar(name, "junit5")
+		require.NoError(t, err)
+		path = append(path, file)
+	}
+	classes := t.TempDir()
+	classPath, err := compile(classes, path, patterns)
+	require.NoError(t, err)
+	return append(VM(t), "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", classPath,
+		"org.junit.platform.console.ConsoleLauncher", "--scan-classpath", classes, "--fail-if-no-tests",
+		"--disable-banner", "--disable-ansi-colors")
+}
+
+func compile(classes string, path, patterns []string) (classPath string, err error) {
 	javac, err := program("javac", jdk)
 	if err != nil {
 		return "", err

@@ -1,0 +1,60 @@
+package worker
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/zktest"
+)
+
+const sessionTimeout = 10 * time.Second
+
+func connect(t *testing.T, srv *zktest.Server, name string) *zk.Conn {
+	t.Helper()
+	dial := zk.WithDialer(srv.Client(name).Dialer())
+	conn, _, err := zk.Connect([]string{srv.MemAddr()}, sessionTimeout, dial, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return conn
+}
+
+func TestWorkerThatIsCutOffIsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // in which time passes only when everything waits
+		srv := zktest.Start(t)
+		worker := connect(t, srv, "worker")
+		if _, err := worker.Create("/worker", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+
+		srv.Client("worker").Cut()
+		time.Sleep(2 * sessionTimeout) // takes no time
+
+		if srv.Exists("/worker") {
+			t.Errorf("the node is still there:\n%v", srv.Tree())
+		}
+	})
+}
+
+func TestWorkerOutlivesARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		worker := connect(t, srv, "worker")
+		if _, err := worker.Create("/worker", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+
+		if err := srv.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * sessionTimeout)
+
+		if !srv.Exists("/worker") {
+			t.Errorf("the node is gone:\n%v", srv.Trace())
+		}
+	})
+}
