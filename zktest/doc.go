@@ -43,10 +43,17 @@
 // in-memory dialers and the addresses of [Server.MemAddr]. And a bubble with a client that pings is never stuck for the runtime,
 // whatever the test waits for: sim.Once ends such a test, with the trace.
 //
+// # Other languages
+//
+// Command cmd/zktest is this server as a program, which tests in other languages start and control over a pipe. See
+// docs/testing.md.
+//
 // # What is and what is not there
 //
 // All requests of 3.9's clients are answered as a server that is alone answers them. There are no SASL logins (accepted, and
 // without effect, as without a configuration), no reconfiguration (refused as disabled), no TLS, no JMX and no admin server.
+// There are no local sessions, and the authentication schemes are fixed: world, ip, auth and digest.
 // Nothing is throttled, and what a client does not read waits in memory. Nothing is written to disk: the state lives as long as
-// the [Server]. The order of children is, as with the real server, none to rely on.
+// the [Server]. The order of children is, as with the real server, none to rely on. A server answers faster than the real one, which
+// can show races in a client's tests that the real one hides.
 package zktest

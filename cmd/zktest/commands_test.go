@@ -46,7 +46,9 @@ func exists(t *testing.T, conn *zk.Conn, path string) bool {
 
 func TestStoppedServerGoesOnWithNodesAndSessions(t *testing.T) {
 	t.Parallel()
-	for _, again := range [][]string{{"stop", "start"}, {"restart"}, {"stop", "stop", "start", "start"}, {"stop", "restart"}} {
+	for _, again := range [][]string{
+		{"stop", "start"}, {"restart"}, {"stop", "stop", "start", "start"}, {"stop", "restart"},
+	} {
 		t.Run(strings.Join(again, " "), func(t *testing.T) {
 			t.Parallel()
 			r := start(t, "-commands")
@@ -123,10 +125,11 @@ func TestExpiredSessionIsGoneWithItsNodes(t *testing.T) {
 			other := r.connect(30 * time.Second)
 			create(t, conn, "/mine", zk.FlagEphemeral)
 			session := conn.SessionID()
-			r.does("expire " + fmt.Sprintf(form, session))
+			id := fmt.Sprintf(form, session)
+			r.does("expire " + id)
 			assert.False(t, exists(t, other, "/mine"))
 			await(t, events, zk.StateExpired)
-			assert.Contains(t, r.says(fmt.Sprintf("expire "+form, session)), fmt.Sprintf("error: session "+form+": there is none", session))
+			assert.Contains(t, r.says("expire "+id), "error: session "+id+": there is none")
 		})
 	}
 }

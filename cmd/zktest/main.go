@@ -28,8 +28,8 @@
 //
 // # Commands
 //
-// With -commands the program that started the server controls it over a pipe. Each line of standard input is a command,
-// and is answered, when it has been carried out, by one line of standard output: "ok", perhaps with more words after it, or
+// With -commands the program that started the server controls it over a pipe. Each line of standard input is a command.
+// When it has been carried out, one line of standard output answers it: "ok", perhaps with more words after it, or
 // "error: " and what is wrong. Empty lines are not answered. The end of standard input ends the server, so that none
 // outlives the tests that started it.
 //

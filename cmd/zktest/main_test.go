@@ -55,8 +55,8 @@ type running struct {
 	errs strings.Builder
 }
 
-// start returns when the command listens. Its standard input is a pipe if it takes commands, and empty if it does not. The command is
-// killed if the test leaves it running.
+// start returns when the command listens. Its standard input is a pipe if it takes commands, and empty if it does not.
+// The command is killed if the test leaves it running.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -300,7 +300,8 @@ func TestHelpIsNoError(t *testing.T) {
 }
 
 func TestSettingsReachTheServer(t *testing.T) {
-	r := start(t, "-set", "jute.maxbuffer=1000", "-set", "zookeeper.maxSessionTimeout=7000", "-set", "maxSessionTimeout=8000")
+	r := start(t, "-set", "jute.maxbuffer=1000",
+		"-set", "zookeeper.maxSessionTimeout=7000", "-set", "maxSessionTimeout=8000")
 	assert.Contains(t, r.ask("conf"), "\nmaxSessionTimeout=8000\n", "the last one counts, and comes after -max-timeout")
 	conn := r.connect(10 * time.Second)
 	_, err := conn.Create("/small", make([]byte, 200), 0, zk.WorldACL(zk.PermAll))
