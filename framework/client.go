@@ -119,6 +119,7 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	bound.ofSession = true
 	return &Session{bound}, nil
 }
 

@@ -1,6 +1,7 @@
 package framework_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -194,6 +195,54 @@ func TestReadsOfTheClientGoOnInTheNextSession(t *testing.T) {
 	require.ErrorIs(t, <-inSession, framework.ErrSessionLost)
 	p.Blackhole(false)
 	require.NoError(t, <-result)
+}
+
+// For a Client the end of a session is trouble that passes, for a Session it is the end.
+func TestLostSessionPassesForTheClientOnly(t *testing.T) {
+	t.Parallel()
+	c, p := through(t, framework.WithSessionTimeout(time.Second), framework.WithRetry(retry.Never()))
+	path := parent(t)
+	s := session(t, c)
+	p.Blackhole(true)
+	type result struct {
+		of  string
+		err error
+	}
+	var ofClient, ofSession []chan result
+	run := func(name string, op func(context.Context, operations, string) error, o operations) chan result {
+		done := make(chan result, 1)
+		go func() { done <- result{name, op(testzk.Context(t), o, path)} }()
+		return done
+	}
+	for name, op := range each {
+		ofSession = append(ofSession, run(name, op, s))
+		if name != "delete guaranteed" { // of a client it goes on in the next session
+			ofClient = append(ofClient, run(name, op, c))
+		}
+	}
+	for _, done := range ofSession {
+		r := <-done
+		require.ErrorIs(t, r.err, framework.ErrSessionLost, r.of)
+		require.False(t, framework.IsTransient(r.err), "%s: %v", r.of, r.err)
+	}
+	for _, done := range ofClient {
+		r := <-done
+		require.ErrorIs(t, r.err, framework.ErrSessionLost, r.of)
+		require.True(t, framework.IsTransient(r.err), "%s: %v", r.of, r.err)
+	}
+	p.Blackhole(false)
+	require.NoError(t, c.WaitConnected(testzk.Context(t)))
+	require.NoError(t, c.Sync(testzk.Context(t), "/"))
+}
+
+func TestLostSessionThatEndedTheContextDoesNotPass(t *testing.T) {
+	t.Parallel()
+	c, _ := through(t)
+	ctx, cancel := context.WithCancelCause(testzk.Context(t))
+	cancel(framework.ErrSessionLost) // as the context of a hold
+	_, err := c.Exists(ctx, "/a")
+	require.ErrorIs(t, err, framework.ErrSessionLost)
+	require.False(t, framework.IsTransient(err), "%v", err)
 }
 
 // The session is over for us, and lives on for the servers: its nodes shall not be in the way for long.

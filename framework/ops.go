@@ -19,6 +19,7 @@ type ops struct {
 	root      string   // chroot and namespace: what paths are below
 	namespace string   // of it, the namespace
 	bound     *session // nil: whatever session is the current one
+	ofSession bool     // a Session's: the end of bound is their end, too
 	broken    error    // the view cannot be used
 	patient   bool     // repeat for ever, in the background
 	unheard   bool     // there is nobody who would be told that it failed
@@ -171,9 +172,17 @@ func run[T any](ctx context.Context, o ops, c call, step func(context.Context, *
 		err = closedAfter(last)
 	}
 	if err != nil {
-		return none, c.failed(outcome, err)
+		return none, c.failed(outcome, o.passing(ctx, outcome, err))
 	}
 	return out, nil
+}
+
+// passing marks as transient that a Client's operation has failed with the end of a session: the client opens the next one.
+func (o ops) passing(ctx context.Context, outcome Outcome, err error) error {
+	if o.ofSession || !errors.Is(err, ErrSessionLost) || errors.Is(err, ErrAuthFailed) || ctx.Err() != nil {
+		return err
+	}
+	return transient(outcome, err)
 }
 
 func (o ops) policy() retry.Policy {

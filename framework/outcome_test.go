@@ -96,6 +96,7 @@ func TestOutcomeOfWhatIsNotAnOperation(t *testing.T) {
 	require.Equal(t, Unknown, OutcomeOf(io.EOF))
 	require.False(t, IsTransient(io.EOF))
 	require.False(t, IsTransient(nil))
+	require.False(t, IsTransient(closedAfter(transient(Unknown, io.EOF))), "there is no later for a client that is closed")
 }
 
 func TestErrorTellsOperationPathReasonAndDoubt(t *testing.T) {

@@ -24,6 +24,9 @@ type p23Meaning struct {
 
 func p23Final(is error) p23Meaning { return p23Meaning{framework.NotApplied, false, is} }
 
+// p23NextSession is what passes for an operation of a Client, which has another session soon.
+var p23NextSession = p23Meaning{framework.NotApplied, true, framework.ErrSessionLost}
+
 // p23Codes are all codes that ZooKeeper has, and one that it has not.
 var p23Codes = map[zktest.Code]p23Meaning{
 	-1:   p23Final(nil),                           // system error
@@ -34,7 +37,7 @@ var p23Codes = map[zktest.Code]p23Meaning{
 	-6:   p23Final(framework.ErrUnimplemented),    // unimplemented
 	-7:   {framework.Unknown, true, nil},          // operation timeout
 	-8:   p23Final(zk.ErrBadArguments),            // bad arguments
-	-12:  p23Final(framework.ErrSessionLost),      // unknown session
+	-12:  p23NextSession,                          // unknown session
 	-13:  p23Final(nil),                           // new configuration has no quorum
 	-14:  p23Final(nil),                           // reconfiguration in progress
 	-100: p23Final(zk.ErrAPIError),                // API error
@@ -44,7 +47,7 @@ var p23Codes = map[zktest.Code]p23Meaning{
 	-108: p23Final(zk.ErrNoChildrenForEphemerals), // no children for ephemerals
 	-110: p23Final(zk.ErrNodeExists),              // node exists
 	-111: p23Final(zk.ErrNotEmpty),                // not empty
-	-112: p23Final(framework.ErrSessionLost),      // session expired
+	-112: p23NextSession,                          // session expired
 	-113: p23Final(nil),                           // invalid callback
 	-114: p23Final(zk.ErrInvalidACL),              // invalid ACL
 	-115: p23Final(framework.ErrAuthFailed),       // auth failed

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 
@@ -28,8 +27,10 @@ func Revoke(ctx context.Context, c *framework.Client, node string, markers ...st
 	if _, ok := parse(path.Base(node), markers); !ok {
 		return fmt.Errorf("%w %q: not a lock node, whose name ends in one of %q and a number", framework.ErrInvalidPath, node, markers)
 	}
+	// The request is repeated although an operation without a version is not: asking twice is asking. To read the node's version first would
+	// be wrong, for a server that is behind may not have the node yet.
 	var last error
-	err := retry.Do(ctx, c.RetryPolicy(), passing, func(ctx context.Context) error {
+	err := retry.Do(ctx, c.RetryPolicy(), framework.IsTransient, func(ctx context.Context) error {
 		_, last = c.Set(ctx, node, []byte(recipes.RevokeMessage), -1)
 		return last
 	})
@@ -40,10 +41,4 @@ func Revoke(ctx context.Context, c *framework.Client, node string, markers ...st
 		return &framework.Error{Op: "revoke", Path: node, Outcome: framework.OutcomeOf(last), Err: err}
 	}
 	return nil
-}
-
-// passing is trouble after which the request is repeated, although an operation without a version is not: asking twice is
-// asking. To read the node's version first would be wrong, for a server that is behind may not have the node yet.
-func passing(err error) bool {
-	return framework.IsTransient(err) || errors.Is(err, framework.ErrSessionLost)
 }
