@@ -105,8 +105,8 @@ func createStaying(
 	ctx context.Context, client *framework.Client, node string, data []byte,
 ) error {
 	_, err := client.Create(ctx, node, data)
-	if !errors.Is(err, zk.ErrNoNode) {
-		return err
+	if !errors.Is(err, zk.ErrNoNode) || node == "/" {
+		return err // of "/": there is no chroot
 	}
 	err = createStaying(ctx, client, path.Dir(node), nil)
 	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
@@ -164,6 +164,21 @@ func Example_trees() {
 	// /stock/shoes
 	// /stock/shoes/red "7"
 	// left: ""
+}
+
+func TestCreateStayingWithoutTheChroot(t *testing.T) {
+	srv := zktest.Start(t)
+	for chroot, want := range map[string]error{"/app": nil, "/none/app": zk.ErrNoNode} {
+		client, err := framework.New(srv.Addr() + chroot)
+		require.NoError(t, err)
+		defer client.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err = createStaying(ctx, client, "/stock/shoes", nil)
+		require.ErrorIs(t, err, want)
+		require.NoError(t, ctx.Err(), "it has asked for ever")
+	}
+	require.Equal(t, "/app\n/app/stock\n/app/stock/shoes\n", srv.Tree())
 }
 
 func TestPutSetsWhatSomebodyElseHasJustMade(t *testing.T) {
@@ -232,10 +247,13 @@ func followNode(
 	}
 }
 
-// outlasted waits for the end of an outage in which the client's retries
-// came to theirs, and reports whether err was of that kind.
+// outlasted reports whether err may pass, after waiting for a connection:
+// it is of an outage that was longer than the client's retries, or of a
+// session that was lost.
 func outlasted(ctx context.Context, client *framework.Client, err error) bool {
-	return framework.IsTransient(err) && client.WaitConnected(ctx) == nil
+	passing := framework.IsTransient(err) ||
+		errors.Is(err, framework.ErrSessionLost) // of a Session: take the next
+	return passing && client.WaitConnected(ctx) == nil
 }
 
 // end

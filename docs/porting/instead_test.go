@@ -89,6 +89,9 @@ func waitOnBarrier(
 ) error {
 	for {
 		stat, watch, err := client.ExistsW(ctx, path)
+		if outlasted(ctx, client, err) {
+			continue // as of a watch
+		}
 		if err != nil || stat == nil {
 			return err // nil: it is not there
 		}
@@ -136,6 +139,124 @@ func Example_barrier() {
 	// nobody waits: <nil>
 }
 
+// fragment double-barrier
+// enter waits until there are so many members. The name is the member's own,
+// the path of the barrier for this round only.
+func enter(
+	ctx context.Context, client *framework.Client, barrier, name string, members int,
+) error {
+	for {
+		opened, err := arrive(ctx, client, barrier, name, members)
+		if opened || err != nil && !outlasted(ctx, client, err) { // as of a watch
+			return err
+		}
+	}
+}
+
+// arrive makes the member's node, and the node ready if enough are there. It
+// waits until there is something to look at again.
+func arrive(
+	ctx context.Context, client *framework.Client, barrier, name string, members int,
+) (opened bool, err error) {
+	session, err := client.Session(ctx)
+	if err != nil {
+		return false, err
+	}
+	own, ready := barrier+"/"+name, barrier+"/ready"
+	_, err = session.Create(ctx, own, nil, framework.Ephemeral(), framework.WithParents())
+	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		return false, err
+	}
+	stat, gone, err := session.ExistsW(ctx, own) // it may be our last session's
+	if err != nil || stat == nil {
+		return false, err
+	}
+	stat, open, err := session.ExistsW(ctx, ready)
+	if err != nil || stat != nil {
+		return stat != nil, err
+	}
+	names, _, err := session.Children(ctx, barrier)
+	if err != nil {
+		return false, err
+	}
+	if len(names) >= members {
+		_, err = session.Create(ctx, ready, nil)
+		if err == nil || errors.Is(err, zk.ErrNodeExists) {
+			return true, nil
+		}
+		return false, ifThere(err)
+	}
+	select {
+	case <-open.Fired():
+	case <-gone.Fired():
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	return false, nil
+}
+
+// leave waits until all members have left.
+func leave(
+	ctx context.Context, client *framework.Client, barrier, name string,
+) error {
+	for {
+		left, err := depart(ctx, client, barrier, name)
+		if left || err != nil && !outlasted(ctx, client, err) {
+			return err
+		}
+	}
+}
+
+func depart(
+	ctx context.Context, client *framework.Client, barrier, name string,
+) (left bool, err error) {
+	if err := ifThere(client.Delete(ctx, barrier+"/"+name, -1)); err != nil {
+		return false, err
+	}
+	names, _, watch, err := client.ChildrenW(ctx, barrier)
+	if err != nil {
+		return errors.Is(err, zk.ErrNoNode), ifThere(err)
+	}
+	if len(names) == 0 || len(names) == 1 && names[0] == "ready" {
+		err := ifThere(client.Delete(ctx, barrier+"/ready", -1))
+		return err == nil, err
+	}
+	select {
+	case <-watch.Fired():
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	return false, nil
+}
+
+// end
+
+func Example_doubleBarrier() {
+	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
+		other := connect(srv)
+		defer other.Close()
+		entered, worked, left := make(chan error), make(chan struct{}), make(chan error)
+		go func() {
+			entered <- enter(ctx, other, "/barriers/round-7", "host-2", 2)
+			<-worked
+			left <- leave(ctx, other, "/barriers/round-7", "host-2")
+		}()
+		err := errors.Join(enter(ctx, client, "/barriers/round-7", "host-1", 2), <-entered)
+		fmt.Print(srv.Tree())
+		close(worked)
+		err = errors.Join(err, leave(ctx, client, "/barriers/round-7", "host-1"), <-left)
+		fmt.Println("left:", srv.Exists("/barriers/round-7/ready"))
+		return err
+	})
+	// Output:
+	// /barriers container
+	// /barriers/round-7 container
+	// /barriers/round-7/host-1 ephemeral of s1
+	// /barriers/round-7/host-2 ephemeral of s2
+	// /barriers/round-7/ready
+	// left: false
+}
+
 // fragment membership
 func join(
 	ctx context.Context, client *framework.Client, path string, data []byte,
@@ -149,10 +270,7 @@ func join(
 		if err == nil || errors.Is(err, zk.ErrNodeExists) {
 			err = whileThere(ctx, session, path)
 		}
-		switch {
-		case err == nil, errors.Is(err, framework.ErrSessionLost):
-		case outlasted(ctx, client, err): // as of a watch
-		default:
+		if err != nil && !outlasted(ctx, client, err) {
 			return err // to leave is to delete the node
 		}
 	}
@@ -180,6 +298,13 @@ func members(
 ) error {
 	for {
 		names, _, watch, err := client.ChildrenW(ctx, group)
+		if errors.Is(err, zk.ErrNoNode) { // not yet, or not any more
+			var stat *zk.Stat
+			stat, watch, err = client.ExistsW(ctx, group)
+			if stat != nil {
+				continue // it has just been made
+			}
+		}
 		if outlasted(ctx, client, err) {
 			continue
 		}

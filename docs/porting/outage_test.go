@@ -59,3 +59,31 @@ func seenAfterAnOutage(t *testing.T, loop func(ctx context.Context, client *fram
 	synctest.Wait() // who sees has seen it
 	return last
 }
+
+// The context of a hold that is lost matches ErrSessionLost, which is no reason to go on.
+func TestLoopsEndWithTheContextOfALostHold(t *testing.T) {
+	srv := zktest.Start(t)
+	client := connect(srv)
+	defer client.Close()
+	for name, loop := range map[string]func(ctx context.Context) error{
+		"followNode": func(ctx context.Context) error { return followNode(ctx, client, "/group", func([]byte) {}) },
+		"join":       func(ctx context.Context) error { return join(ctx, client, "/group/a", nil) },
+		"members":    func(ctx context.Context) error { return members(ctx, client, "/group", func([]string) {}) },
+		"barrier":    func(ctx context.Context) error { return waitOnBarrier(ctx, client, "/barrier") },
+		"enter":      func(ctx context.Context) error { return enter(ctx, client, "/barrier", "a", 2) },
+		"leave":      func(ctx context.Context) error { return leave(ctx, client, "/barrier", "a") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, lose := context.WithCancelCause(t.Context())
+			lose(framework.ErrSessionLost)
+			ended := make(chan error, 1)
+			go func() { ended <- loop(ctx) }()
+			select {
+			case err := <-ended:
+				require.ErrorIs(t, err, framework.ErrSessionLost)
+			case <-time.After(time.Minute):
+				require.Fail(t, "it goes on")
+			}
+		})
+	}
+}

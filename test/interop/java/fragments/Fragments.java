@@ -14,6 +14,7 @@ import org.apache.curator.framework.api.transaction.CuratorTransactionResult;
 import org.apache.curator.framework.recipes.atomic.AtomicValue;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
 import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
+import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.leader.LeaderLatchListener;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
@@ -494,6 +495,16 @@ abstract class Fragments {
         barrier.setBarrier();
         barrier.waitOnBarrier(); // in other processes
         barrier.removeBarrier();
+        // end
+    }
+
+    void doubleBarrier() throws Exception {
+        // fragment double-barrier
+        DistributedDoubleBarrier barrier = new DistributedDoubleBarrier(
+            client, "/barriers/round-7", 5);
+        barrier.enter();
+        work();
+        barrier.leave();
         // end
     }
 

@@ -1,0 +1,327 @@
+package porting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// The fragments that follow something, on networks that fail again and again: each must go on, and see what is there in the end.
+
+const (
+	flapSeeds   = 20
+	flapTimeout = 4 * time.Second // the session timeout
+	outages     = 10
+	calm        = time.Minute // enough for sessions to expire, and for new ones
+)
+
+// reaped makes a server delete empty containers soon.
+var reaped = zktest.WithConfig("znode.container.checkIntervalMs", "5000")
+
+func TestSimulatedFollowNode(t *testing.T) {
+	sim.Run(t, flapSeeds, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		require.NoError(t, srv.Create("/config", []byte("0")))
+		client, net := flapping(t, srv, "a", random)
+		last := newSeen(-1)
+		following := start(t, func(ctx context.Context) error {
+			return followNode(ctx, client, "/config", func(data []byte) {
+				n, err := strconv.Atoi(string(data))
+				assert.NoError(t, err)
+				assert.LessOrEqual(t, last.get(), n, "an older value after a newer one")
+				last.set(n)
+			})
+		})
+		for i := range outages {
+			time.Sleep(upTo(random, 2*time.Second))
+			require.NoError(t, srv.Set("/config", []byte(strconv.Itoa(i+1))))
+			net.fail()
+		}
+		time.Sleep(calm)
+		require.Equal(t, outages, last.get())
+		following.stop()
+	})
+}
+
+func TestSimulatedGroup(t *testing.T) {
+	sim.Run(t, flapSeeds, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		last := newSeen([]string{"not called"})
+		client, net := flapping(t, srv, "watcher", random)
+		watching := start(t, func(ctx context.Context) error { return members(ctx, client, "/group", last.set) })
+		networks := []*network{net}
+		var joined []*loop
+		var names []string
+		var clients []*framework.Client
+		for i := range 3 {
+			name := fmt.Sprintf("host-%d", i)
+			client, net := flapping(t, srv, name, random)
+			clients, networks, names = append(clients, client), append(networks, net), append(names, name)
+		}
+		for round := range 2 { // between the two the group is reaped
+			time.Sleep(upTo(random, 10*time.Second))
+			for i, name := range names {
+				joined = append(joined, start(t, func(ctx context.Context) error {
+					return join(ctx, clients[i], "/group/"+name, []byte(name))
+				}))
+			}
+			failAll(networks, random)
+			time.Sleep(calm)
+			require.Equal(t, names, last.get(), "round %d", round)
+			for _, member := range joined {
+				member.stop()
+			}
+			for i, name := range names {
+				require.NoError(t, clients[i].Delete(t.Context(), "/group/"+name, -1))
+			}
+			joined = nil
+			failAll(networks, random)
+			time.Sleep(calm)
+			require.Empty(t, last.get(), "round %d", round)
+			require.Empty(t, srv.Tree(), "it was reaped")
+		}
+		watching.stop()
+	}, reaped)
+}
+
+func TestSimulatedBarrier(t *testing.T) {
+	sim.Run(t, flapSeeds, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		setter, _ := flapping(t, srv, "setter", random)
+		require.NoError(t, setBarrier(t.Context(), setter, "/barriers/start"))
+		var networks []*network
+		var waiting []*loop
+		var open seen[bool]
+		for i := range 3 {
+			client, net := flapping(t, srv, fmt.Sprintf("waiter-%d", i), random)
+			networks = append(networks, net)
+			waiting = append(waiting, start(t, func(ctx context.Context) error {
+				defer func() { assert.True(t, open.get(), "it has passed a barrier that is set") }()
+				return waitOnBarrier(ctx, client, "/barriers/start")
+			}))
+		}
+		failAll(networks, random)
+		open.set(true)
+		require.NoError(t, removeBarrier(t.Context(), setter, "/barriers/start"))
+		time.Sleep(calm)
+		for _, w := range waiting {
+			require.NoError(t, w.ended(), "it waits although the barrier is open, or has given up")
+		}
+	})
+}
+
+// Sessions are lost while members arrive, while they work and while they leave. No member leaves before all have entered.
+func TestSimulatedDoubleBarrier(t *testing.T) {
+	const members = 3
+	sim.Run(t, flapSeeds, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		var networks []*network
+		var clients []*framework.Client
+		var entering, leaving []*loop
+		var come atomic.Int32
+		for i := range members {
+			client, net := flapping(t, srv, fmt.Sprint("member-", i), random)
+			networks, clients = append(networks, net), append(clients, client)
+			delay := upTo(random, 20*time.Second)
+			entering = append(entering, start(t, func(ctx context.Context) error {
+				time.Sleep(delay)
+				come.Add(1)
+				defer func() { assert.EqualValues(t, members, come.Load(), "it has entered before all had come") }()
+				return enter(ctx, client, "/barrier", fmt.Sprint("member-", i), members)
+			}))
+		}
+		failAll(networks, random)
+		time.Sleep(calm)
+		for _, e := range entering {
+			require.NoError(t, e.ended())
+		}
+		for i, client := range clients {
+			delay := upTo(random, 20*time.Second)
+			leaving = append(leaving, start(t, func(ctx context.Context) error {
+				time.Sleep(delay)
+				return leave(ctx, client, "/barrier", fmt.Sprint("member-", i))
+			}))
+		}
+		failAll(networks, random)
+		time.Sleep(calm)
+		for _, l := range leaving {
+			require.NoError(t, l.ended())
+		}
+		require.Empty(t, srv.Tree())
+	}, reaped)
+}
+
+// Members that work quickly leave before slow ones have seen that the barrier is open. Connections are lost, sessions are not.
+func TestSimulatedQuickDoubleBarrier(t *testing.T) {
+	const members = 5
+	sim.Run(t, flapSeeds, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		var come, gone atomic.Int32
+		var all []*loop
+		for i := range members {
+			name := fmt.Sprint("member-", i)
+			client, net := flapping(t, srv, name, random)
+			delay, work := upTo(random, 50*time.Millisecond), upTo(random, 5*time.Millisecond)
+			time.AfterFunc(upTo(random, 100*time.Millisecond), net.client.Drop)
+			all = append(all, start(t, func(ctx context.Context) error {
+				time.Sleep(delay)
+				come.Add(1)
+				err := enter(ctx, client, "/barrier", name, members)
+				assert.EqualValues(t, members, come.Load(), "it has entered before all had come")
+				time.Sleep(work)
+				gone.Add(1)
+				err = errors.Join(err, leave(ctx, client, "/barrier", name))
+				assert.EqualValues(t, members, gone.Load(), "it has left before all were done")
+				return err
+			}))
+		}
+		time.AfterFunc(upTo(random, 50*time.Millisecond), func() {
+			if come.Load() < members { // else it may be inside
+				_ = srv.Delete("/barrier/member-0") // if it is there: the member makes it again
+			}
+		})
+		time.Sleep(calm)
+		for _, member := range all {
+			require.NoError(t, member.ended())
+		}
+		require.Empty(t, srv.Tree())
+	}, reaped)
+}
+
+// flapping makes a client, with the retry policy of the page, and its network.
+func flapping(t *testing.T, srv *zktest.Server, name string, random *rand.Rand) (*framework.Client, *network) {
+	random = rand.New(rand.NewPCG(random.Uint64(), 0))
+	client, err := framework.New(srv.MemAddr(),
+		framework.WithDialer(srv.Client(name).DialContext),
+		framework.WithSessionTimeout(flapTimeout),
+		framework.WithRandom(rand.New(rand.NewPCG(random.Uint64(), 1)).Int64N),
+		framework.WithRetry(retry.Exponential(time.Second, 3)))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client, &network{srv, srv.Client(name), random}
+}
+
+// network is the way of one client to the server.
+type network struct {
+	srv    *zktest.Server
+	client *zktest.Client
+	random *rand.Rand
+}
+
+// fail is one outage or another trouble, from its begin to its end. Of most kinds it can be so long that the session is lost.
+func (n *network) fail() {
+	length := upTo(n.random, 3*flapTimeout)
+	match := zktest.Match{Client: n.client.Name()}
+	switch n.random.IntN(8) {
+	case 0:
+		n.client.Drop()
+	case 1:
+		n.srv.On(match, zktest.DropBefore())
+	case 2:
+		n.srv.On(match, zktest.DropAfter())
+	case 3:
+		for _, s := range n.client.Sessions() {
+			_ = s.Expire()
+		}
+	case 4:
+		n.client.HoldEvents()
+		time.Sleep(length)
+		n.client.ReleaseEvents()
+	case 5:
+		n.client.Refuse(true)
+		n.client.Drop()
+		time.Sleep(length)
+		n.client.Refuse(false)
+	default:
+		n.client.Cut()
+		time.Sleep(length)
+		n.client.Heal()
+	}
+}
+
+// failAll makes all networks fail, each in its own time.
+func failAll(networks []*network, random *rand.Rand) {
+	var all sync.WaitGroup
+	for _, n := range networks {
+		all.Go(func() {
+			for range outages {
+				time.Sleep(upTo(n.random, 2*time.Second))
+				n.fail()
+			}
+		})
+	}
+	all.Wait()
+	time.Sleep(upTo(random, time.Second))
+}
+
+func upTo(random *rand.Rand, d time.Duration) time.Duration {
+	return time.Duration(random.Int64N(int64(d)))
+}
+
+// loop is a fragment that runs on a goroutine of its own until it is stopped or ends by itself.
+type loop struct {
+	t      *testing.T
+	cancel context.CancelFunc
+	result chan error
+}
+
+func start(t *testing.T, fragment func(context.Context) error) *loop {
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &loop{t, cancel, make(chan error, 1)}
+	go func() { l.result <- fragment(ctx) }()
+	return l
+}
+
+// stop ends a loop that must still run.
+func (l *loop) stop() {
+	l.t.Helper()
+	select {
+	case err := <-l.result:
+		require.NoError(l.t, err, "it has given up")
+		require.Fail(l.t, "it has ended")
+	default:
+	}
+	l.cancel()
+	require.ErrorIs(l.t, <-l.result, context.Canceled)
+}
+
+// ended is the result of a loop that must have ended.
+func (l *loop) ended() error {
+	l.t.Helper()
+	select {
+	case err := <-l.result:
+		return err
+	default:
+		require.Fail(l.t, "it still waits")
+		return nil
+	}
+}
+
+// seen is what was seen last.
+type seen[T any] struct {
+	mu   sync.Mutex
+	last T
+}
+
+func newSeen[T any](first T) *seen[T] { return &seen[T]{last: first} }
+
+func (s *seen[T]) set(v T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = v
+}
+
+func (s *seen[T]) get() T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
