@@ -33,7 +33,7 @@ func ExampleRegister_Do() {
 	// Output:
 	// <nil>
 	// <nil>
-	// fence: stale token: 33 after 34 true
+	// fence: stale token: 0x21 after 0x22 true
 	// by the second holder
 }
 
@@ -46,6 +46,6 @@ func ExampleRegister_Accept() {
 	fmt.Println(r.Accept(33))
 	fmt.Println(r.Accept(35), r.Last())
 	// Output:
-	// fence: stale token: 33 after 34
+	// fence: stale token: 0x21 after 0x22
 	// <nil> 35
 }

@@ -45,7 +45,7 @@ func (r *Register) Do(token int64, write func() error) error {
 	r.turn.Lock()
 	defer r.turn.Unlock()
 	if last := r.last.Load(); token < last {
-		return fmt.Errorf("%w: %d after %d", ErrStale, token, last)
+		return fmt.Errorf("%w: %#x after %#x", ErrStale, token, last)
 	}
 	r.last.Store(token)
 	return write()

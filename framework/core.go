@@ -12,10 +12,12 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/docent-zk/docent/framework/internal/connstr"
 	"github.com/docent-zk/docent/framework/internal/wire"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/internal/logfield"
 )
 
 // core is a client without the view from which it is used: it keeps one session after the other.
@@ -59,7 +61,15 @@ func newCore(spec connstr.Spec, cfg config) *core {
 
 // logState is a listener like any other, so that a slow log delays nobody.
 func (c *core) logState(change StateChange) {
-	c.cfg.log.Info("state", zap.Stringer("state", change.State), zap.Int64("session", change.Session), zap.Error(change.Cause))
+	c.cfg.log.Info("state", zap.Stringer("state", change.State), logfield.Session(change.Session), zap.Error(change.Cause))
+}
+
+// levelOf is the level for the end of a session: Close ends it on purpose.
+func levelOf(reason error) zapcore.Level {
+	if errors.Is(reason, ErrClosed) {
+		return zap.InfoLevel
+	}
+	return zap.WarnLevel
 }
 
 // run opens sessions until the client is closed.
@@ -78,7 +88,7 @@ func (c *core) run() {
 		c.publish(s, nil)
 		s.supervise(c.ctx)
 		c.publish(nil, refusal(s.reason()))
-		c.cfg.log.Warn("session over", zap.Int64("session", s.id()), zap.Error(s.reason()))
+		c.cfg.log.Log(levelOf(s.reason()), "session over", logfield.Session(s.id()), zap.Error(s.reason()))
 		c.background.Go(s.retire)
 		if time.Since(begun) < reopenPause || refusal(s.reason()) != nil {
 			c.pause(1)
@@ -135,7 +145,7 @@ func (c *core) open() (*session, error) {
 		return nil, err
 	}
 	c.background.Go(s.audit)
-	c.cfg.log.Info("session established", zap.Int64("session", s.id()), zap.Duration("timeout", s.timeout()))
+	c.cfg.log.Info("session established", logfield.Session(s.id()), zap.Duration("timeout", s.timeout()))
 	if asked := c.cfg.sessionTimeout; s.timeout() != asked {
 		c.cfg.log.Warn("the servers grant another session timeout than was asked for", zap.Duration("asked", asked),
 			zap.Duration("granted", s.timeout()))

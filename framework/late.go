@@ -11,6 +11,7 @@ import (
 
 	"github.com/docent-zk/docent/framework/internal/wire"
 	"github.com/docent-zk/docent/framework/internal/znode"
+	"github.com/docent-zk/docent/internal/logfield"
 )
 
 // A create can be applied later than a search has found nothing. The request waits at server A, or between A and the leader, when the client
@@ -203,7 +204,7 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 			return err
 		}
 		for _, full := range some {
-			s.core.cfg.log.Info("deleted a node that nothing owned", zap.String("path", full), zap.Int64("session", s.id()))
+			s.core.cfg.log.Info("deleted a node that nothing owned", zap.String("path", full), logfield.Session(s.id()))
 		}
 	}
 	return nil

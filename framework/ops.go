@@ -46,7 +46,7 @@ type nodeKey struct {
 	path string
 }
 
-// Logger is the client's logger.
+// Logger is the client's logger, which is named "docent".
 func (o ops) Logger() *zap.Logger {
 	if o.core == nil {
 		return zap.NewNop()

@@ -179,13 +179,14 @@ func namespacePath(name string) (string, error) {
 }
 
 // WithLogger sets where the client and the recipes on it log: sessions and states at Info, losses and what they work around at Warn,
-// the driver at Debug. Messages and field names are stable: docs/observability.md lists them. Default: nowhere.
+// the driver at Debug. The client logs under the name "docent", a recipe under that and its own, such as "docent.mutex". Messages and
+// field names are stable: docs/observability.md lists them. Default: nowhere.
 func WithLogger(l *zap.Logger) Option {
 	return func(c *config) error {
 		if l == nil {
 			return fmt.Errorf("logger is nil: use zap.NewNop for none")
 		}
-		c.log = l
+		c.log = l.Named("docent")
 		return nil
 	}
 }

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/docent-zk/docent/framework/internal/wire"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/internal/logfield"
 )
 
 // open connects and presents the credentials. It waits for a server as long as ctx lasts; from then on a session that does not become
@@ -169,7 +168,7 @@ func (s *session) retire() {
 	close(s.retired)
 	s.late.ended(s)
 	if id := s.id(); id != 0 {
-		s.core.cfg.log.Info("session retired", zap.Int64("session", id))
+		s.core.cfg.log.Info("session retired", logfield.Session(id))
 	}
 }
 

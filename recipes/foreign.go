@@ -33,6 +33,9 @@ func NewForeign(f Foreign) *Hold {
 	return h
 }
 
+// foreignRecipe is what measurements and logs call the kind of lock.
+const foreignRecipe = "foreign"
+
 // foreign is a Foreign as an estate.
 type foreign struct {
 	Foreign
@@ -93,8 +96,8 @@ func (f *foreign) trouble() error {
 
 // forsake gives back what the other service may still leave to us, in the background: nobody needs it any more.
 func (f *foreign) forsake(reason error) {
-	log := f.Client.Logger().With(zap.String("path", f.Name))
-	log.Warn("hold ended", zap.Error(reason))
+	log := f.Client.Logger().Named(foreignRecipe).With(zap.String("path", f.Name))
+	log.Log(levelOf(reason), "hold ended", zap.Error(reason))
 	f.Client.Go(func() {
 		if err := f.giveUp(); err != nil {
 			log.Warn("a lock of another service is left to its time there", zap.Error(err))
@@ -125,5 +128,5 @@ func (f *foreign) giveUp() error {
 func (f *foreign) carry(ctx context.Context, _ *Hold) context.Context { return ctx }
 
 func (f *foreign) measure(held time.Duration, err error) {
-	measure(f.Client.Metrics(), framework.Labels{Recipe: "foreign", Path: f.Name}, held, err)
+	measure(f.Client.Metrics(), framework.Labels{Recipe: foreignRecipe, Path: f.Name}, held, err)
 }

@@ -40,6 +40,11 @@ func TestParticipantsReadWell(t *testing.T) {
 	since := time.Date(2024, 5, 6, 7, 8, 9, 123e6, time.UTC)
 	p := recipes.Participant{Node: "/lock/n-1", Data: []byte("10.0.0.7"), Session: 0xabc, Token: 5, Since: since}
 	require.Equal(t, `"10.0.0.7", node /lock/n-1, session 0xabc, since 2024-05-06T07:08:09.123Z`, p.String())
+	ofServer224 := recipes.Participant{Session: -0x1fffffffffffffff}
+	require.Contains(t, ofServer224.String(), "session 0xe000000000000001,")
+	log := zapcore.NewMapObjectEncoder()
+	require.NoError(t, ofServer224.MarshalLogObject(log))
+	require.Equal(t, "0xe000000000000001", log.Fields["session"])
 	p.Identity = &recipes.Identity{Host: "host-3", Process: "worker", PID: 4711}
 	require.Equal(t, "worker[4711] on host-3, node /lock/n-1, session 0xabc, since 2024-05-06T07:08:09.123Z", fmt.Sprint(p))
 }

@@ -9,8 +9,10 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/logfield"
 )
 
 // RevokeMessage is what a lock node is set to by whoever wants the lock back. Curator's, to the byte. It is for recipes.
@@ -105,12 +107,12 @@ func (n *nodes) paths() []string {
 
 // forsake deletes what is left where the session lives on.
 func (n *nodes) forsake(reason error) {
-	level := zap.WarnLevel
+	level := levelOf(reason)
 	if n.tenure.idle { // which does not change any more
 		level = zap.DebugLevel
 	}
-	n.Session.Logger().Log(level, "hold ended", zap.String("path", n.Nodes[0].Path), zap.Int64("session", n.Session.ID()),
-		zap.Int64("token", n.Locks[0].Token), zap.Error(reason))
+	n.Session.Logger().Named(n.Recipe).Log(level, "hold ended", zap.String("path", n.Nodes[0].Path),
+		logfield.Session(n.Session.ID()), logfield.Token(n.Locks[0].Token), zap.Error(reason))
 	var gone *goneError
 	switch {
 	case errors.Is(reason, framework.ErrSuspended):
@@ -118,6 +120,14 @@ func (n *nodes) forsake(reason error) {
 	case errors.As(reason, &gone) && len(n.Nodes) > 1:
 		n.Session.DeleteLater(slices.DeleteFunc(n.paths(), func(path string) bool { return path == gone.node })...)
 	}
+}
+
+// levelOf is the level for the end of a hold: Close ends it on purpose.
+func levelOf(reason error) zapcore.Level {
+	if errors.Is(reason, framework.ErrClosed) {
+		return zap.InfoLevel
+	}
+	return zap.WarnLevel
 }
 
 // giveUp deletes the nodes, in one transaction. A node that is gone already was deleted by somebody else while we held it. A session
@@ -154,7 +164,7 @@ type goneError struct {
 
 func (e *goneError) Error() string {
 	if e.owner != 0 {
-		return fmt.Sprintf("%v: %s belongs to session %#x now", ErrNodeDeleted, e.node, e.owner)
+		return fmt.Sprintf("%v: %s belongs to session %v now", ErrNodeDeleted, e.node, logfield.Hex(e.owner))
 	}
 	return fmt.Sprintf("%v: %s", ErrNodeDeleted, e.node)
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"go.uber.org/zap/zapcore"
+
+	"github.com/docent-zk/docent/internal/logfield"
 )
 
 // Participant is somebody in a line: a lock node and what it tells.
@@ -23,7 +25,7 @@ func (p Participant) String() string {
 	if p.Identity != nil {
 		who = p.Identity.String()
 	}
-	return fmt.Sprintf("%s, node %s, session %#x, since %s", who, p.Node, p.Session, p.Since.UTC().Format(time.RFC3339Nano))
+	return fmt.Sprintf("%s, node %s, session %v, since %s", who, p.Node, logfield.Hex(p.Session), p.Since.UTC().Format(time.RFC3339Nano))
 }
 
 // MarshalLogObject adds the fields of the participant to a log: host, process and pid, or data if that is something else.
@@ -36,7 +38,7 @@ func (p Participant) MarshalLogObject(log zapcore.ObjectEncoder) error {
 	} else {
 		log.AddString("data", clip(string(p.Data)))
 	}
-	log.AddInt64("session", p.Session)
+	log.AddString("session", logfield.Hex(p.Session).String())
 	log.AddTime("since", p.Since)
 	return nil
 }

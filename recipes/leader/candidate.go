@@ -43,9 +43,9 @@ func newCandidate(c *framework.Client, recipe, path string, rules queue.Rules, c
 		Lines:   []*queue.Line{queue.NewLine(c, path, rules, data)},
 		Standby: true,
 	})
-	cand := &candidate{lock: lock, log: c.Logger().With(zap.String("path", path))}
+	cand := &candidate{lock: lock, log: c.Logger().Named(recipe).With(zap.String("path", path))}
 	if cfg.delay > 0 {
-		cand.ledger = &ledger{path + ledgerSuffix, cfg.delay}
+		cand.ledger = &ledger{path + ledgerSuffix, cfg.delay, c.Logger().Named(recipe)}
 	}
 	return cand, nil
 }

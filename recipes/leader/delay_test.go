@@ -2,10 +2,13 @@ package leader_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
@@ -66,6 +69,18 @@ func TestNewLeaderWaitsAfterOneThatVanished(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestWaitAfterALeaderThatVanishedIsLogged(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		core, logs := observer.New(zap.InfoLevel)
+		term := await(t, started(t, member(t, srv, "first"), "/leader", leader.WithLockDelay(delay)))
+		expire(t, srv, "first")
+		await(t, started(t, member(t, srv, "next", framework.WithLogger(zap.New(core))), "/leader", leader.WithLockDelay(delay)))
+		entry := logs.FilterMessageSnippet("vanished").All()[0]
+		require.Equal(t, fmt.Sprintf("%#x", term.Token()), entry.ContextMap()["last"])
+		require.Equal(t, "docent.latch", entry.LoggerName)
+	})
 }
 
 // Whoever vanishes while it waits to lead has not led.

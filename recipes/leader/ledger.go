@@ -13,6 +13,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/internal/logfield"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
@@ -25,6 +26,7 @@ const ledgerSuffix = "-term"
 type ledger struct {
 	path  string
 	delay time.Duration
+	log   *zap.Logger
 }
 
 // term is what the ledger says of the last term.
@@ -58,8 +60,8 @@ func (l *ledger) open(ctx context.Context, hold *recipes.Hold, key any) (*page, 
 		return nil, err
 	}
 	if p.last.Token != 0 && !p.last.Resigned {
-		p.session.Logger().Info("the last leader vanished: waiting before leading", zap.String("path", hold.Path()),
-			zap.Int64("last", p.last.Token), zap.Duration("delay", l.delay))
+		l.log.Info("the last leader vanished: waiting before leading", zap.String("path", hold.Path()),
+			zap.Stringer("last", logfield.Hex(p.last.Token)), zap.Duration("delay", l.delay))
 		if err := pause(ctx, nil, l.delay); err != nil {
 			return nil, err
 		}
@@ -90,7 +92,7 @@ func (p *page) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), p.session.Timeout()/3)
 	defer cancel()
 	if err := p.note(ctx, term{p.hold.Token(), true}); err != nil {
-		p.session.Logger().Warn("could not note that the leader resigns: the next one will wait as if it had vanished",
+		p.log.Warn("could not note that the leader resigns: the next one will wait as if it had vanished",
 			zap.String("path", p.hold.Path()), zap.Error(err))
 	}
 }

@@ -118,6 +118,8 @@ func TestWarningsAreByDefaultOfAMinute(t *testing.T) {
 		require.Equal(t, s.hold.Path(), first["node"])
 		require.Equal(t, "holder", first["data"])
 		require.NotContains(t, first, "host")
+		require.Regexp(t, "^0x[0-9a-f]+$", first["session"])
+		require.Equal(t, "docent.mutex", s.warnings()[0].LoggerName)
 		require.Equal(t, "/lock", s.warnings()[0].ContextMap()["path"])
 	})
 }

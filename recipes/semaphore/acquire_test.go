@@ -2,6 +2,7 @@ package semaphore_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -224,7 +225,7 @@ func TestWhoGetsPermitsSaysSoInTheLog(t *testing.T) {
 		entries := logs.FilterMessage("acquired").All()
 		require.Len(t, entries, times)
 		require.Equal(t, path, entries[times-1].ContextMap()["path"])
-		require.Equal(t, hold.Token(), entries[times-1].ContextMap()["token"])
+		require.Equal(t, fmt.Sprintf("%#x", hold.Token()), entries[times-1].ContextMap()["token"])
 	}
 	hold := acquire(t, s, 2)
 	logged(hold, 1)

@@ -44,6 +44,7 @@ func TestP25_SlowWaitNamesTheHolder(t *testing.T) {
 		next <- hold
 	}()
 	testzk.Eventually(t, func() bool { return logs.FilterMessage("still waiting").Len() > 0 }, "no warning")
+	owner := fmt.Sprintf("%#x", p25Owner(t, hold.Path()))
 	require.NoError(t, hold.Release())
 	require.NoError(t, (<-next).Release())
 
@@ -56,12 +57,20 @@ func TestP25_SlowWaitNamesTheHolder(t *testing.T) {
 	require.NoError(t, err)
 	first := fields["first"].(map[string]any)
 	require.WithinDuration(t, begun, first["since"].(time.Time), time.Minute, "by the server's clock")
-	require.NotZero(t, first["session"])
+	require.Equal(t, owner, first["session"], "as zkCli.sh shows it")
 	delete(first, "since")
 	delete(first, "session")
 	require.Equal(t, map[string]any{
 		"node": hold.Path(), "host": host, "process": filepath.Base(os.Args[0]), "pid": os.Getpid(),
 	}, first)
+}
+
+// p25Owner is the session that a node belongs to.
+func p25Owner(t *testing.T, node string) uint64 {
+	t.Helper()
+	_, stat, err := testzk.Observer(t).Exists(node)
+	require.NoError(t, err)
+	return uint64(stat.EphemeralOwner)
 }
 
 func p25Mutex(t *testing.T, c *framework.Client, path string, opts ...mutex.Option) *mutex.Mutex {

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/logfield"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -174,7 +175,7 @@ func Confirm(ctx context.Context, s *framework.Session, node string) (czxid int6
 // owned checks that a node is of the session.
 func owned(s *framework.Session, stat *zk.Stat) error {
 	if stat.EphemeralOwner != s.ID() {
-		return fmt.Errorf("%w: it belongs to session %#x", ErrVanished, stat.EphemeralOwner)
+		return fmt.Errorf("%w: it belongs to session %v", ErrVanished, logfield.Hex(stat.EphemeralOwner))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/internal/logfield"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -27,7 +28,7 @@ type Lock struct {
 // Spec is what tells one kind of lock from another.
 type Spec struct {
 	Client    *framework.Client
-	Recipe    string   // what measurements call it
+	Recipe    string   // what measurements and logs call it
 	Paths     []string // what measurements and errors call it: one for each lock
 	Lines     []*Line
 	Key       any       // for re-entry, of the lines together; nil if there is no such thing
@@ -51,7 +52,7 @@ type Admission interface {
 // New makes a lock. It asks no server.
 func New(s Spec) *Lock {
 	l := &Lock{Spec: s, quiet: &quiet{}}
-	l.log = s.Client.Logger().With(zap.String("path", l.name()))
+	l.log = s.Client.Logger().Named(s.Recipe).With(zap.String("path", l.name()))
 	for _, path := range s.Paths {
 		l.labels = append(l.labels, framework.Labels{Recipe: s.Recipe, Path: path})
 	}
@@ -262,7 +263,9 @@ func (l *Lock) grant(ctx context.Context, places []*place, doubtful bool) (*reci
 
 // Begin makes a hold of the lock.
 func (l *Lock) Begin(g recipes.Grant) *recipes.Hold {
-	l.log.Debug("acquired", zap.Int64("session", g.Session.ID()), zap.Int64("token", g.Locks[0].Token))
+	if entry := l.log.Check(zap.DebugLevel, "acquired"); entry != nil { // else its fields are not made
+		entry.Write(logfield.Session(g.Session.ID()), logfield.Token(g.Locks[0].Token))
+	}
 	return recipes.NewHold(g)
 }
 

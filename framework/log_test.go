@@ -1,0 +1,63 @@
+package framework_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest/proxy"
+)
+
+// logged makes a client, and what it logs.
+func logged(t *testing.T) (*framework.Client, *proxy.Proxy, *observer.ObservedLogs) {
+	core, logs := observer.New(zap.DebugLevel)
+	c, p := through(t, framework.WithLogger(zap.New(core)), framework.WithRetry(retry.Never()), testzk.Calm())
+	return c, p, logs
+}
+
+func TestOrdinaryCloseLogsNoWarning(t *testing.T) {
+	t.Parallel()
+	c, _, logs := logged(t)
+	session(t, c)
+	require.NoError(t, c.Close())
+	over := logs.FilterMessage("session over").All()
+	require.Len(t, over, 1)
+	require.Equal(t, zap.InfoLevel, over[0].Level)
+	for _, entry := range logs.All() {
+		require.LessOrEqual(t, entry.Level, zap.InfoLevel, "%v", entry)
+	}
+}
+
+func TestLossOfASessionLogsAWarning(t *testing.T) {
+	t.Parallel()
+	c, _, logs := logged(t)
+	s := session(t, c)
+	expire(t, s.ID())
+	closes(t, s.Done(), "the end of the session")
+	testzk.Eventually(t, func() bool { return logs.FilterMessage("session over").Len() == 1 }, "not logged")
+	require.Equal(t, zap.WarnLevel, logs.FilterMessage("session over").All()[0].Level)
+}
+
+func TestLogNamesSessionsAsTheServersDo(t *testing.T) {
+	t.Parallel()
+	c, p, logs := logged(t)
+	s := session(t, c)
+	path := parent(t) + "/n"
+	p.On(proxy.Match{Op: proxy.OpCreate}, proxy.DropAfter())
+	_, err := c.Create(testzk.Context(t), path, nil, framework.Protected())
+	failed(t, err, framework.Unknown)
+	testzk.Eventually(t, func() bool { return logs.FilterMessage("deleted a node that nobody owned").Len() == 1 }, "not deleted")
+	require.NoError(t, c.Close())
+	for _, message := range []string{"session established", "state", "deleted a node that nobody owned", "session over", "session retired"} {
+		entries := logs.FilterMessage(message).All()
+		require.NotEmpty(t, entries, message)
+		require.Equal(t, fmt.Sprintf("%#x", uint64(s.ID())), entries[0].ContextMap()["session"], message)
+		require.Equal(t, "docent", entries[0].LoggerName, message)
+	}
+}
