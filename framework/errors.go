@@ -13,7 +13,7 @@ import (
 )
 
 // The errors of this package. ZooKeeper's own (zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion, zk.ErrNoAuth, ...) come
-// through as they are and match with errors.Is.
+// through as they are and match with errors.Is; the text for zk.ErrNoAuth is "no permission (ACL)".
 var (
 	// ErrSessionLost means that the session the operation or hold belongs to is over, or must be taken to be. A Client's operation fails
 	// with it when the retry policy has given up before there was another session: then IsTransient is true.
@@ -130,10 +130,16 @@ func invalid(format string, args ...any) error {
 
 // rejected are the answers of a server, which are final.
 var rejected = []error{
-	zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty,
+	zk.ErrNoNode, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty,
 	zk.ErrInvalidACL, zk.ErrInvalidFlags, zk.ErrAPIError, zk.ErrReconfigDisabled, zk.ErrBadArguments, zk.ErrNothing,
 	zk.ErrInvalidPath,
 }
+
+// noPermission is zk.ErrNoAuth, by another text: "not authenticated" reads as if a password were wrong, which is ErrAuthFailed.
+type noPermission struct{}
+
+func (noPermission) Error() string { return "zk: no permission (ACL)" }
+func (noPermission) Unwrap() error { return zk.ErrNoAuth }
 
 // driverError says what an error of the driver means for the attempt that got it.
 func driverError(err error) error {
@@ -150,6 +156,9 @@ func driverError(err error) error {
 		return notApplied(fmt.Errorf("%w: %w", ErrAuthFailed, err))
 	case errors.Is(err, zk.ErrShortBuffer):
 		return notApplied(fmt.Errorf("%w: %w", ErrTooLarge, err))
+	}
+	if errors.Is(err, zk.ErrNoAuth) {
+		return notApplied(noPermission{})
 	}
 	for _, r := range rejected {
 		if errors.Is(err, r) {

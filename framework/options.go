@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -192,15 +193,36 @@ func WithLogger(l *zap.Logger) Option {
 }
 
 // WithAuth adds a credential, such as scheme "digest" with "user:password". It is presented in each new session and at each
-// reconnect, before anything else is sent. Curator: authorization, which replaces what earlier calls gave; this adds.
+// reconnect, before anything else is sent. New refuses a digest without a colon, an empty one among them; whether the servers accept
+// a credential is the state AuthFailed. Curator: authorization, which replaces what earlier calls gave; this adds.
+//
+// The scheme digest sends the password itself, at each connection: without WithTLS all that see the network can read it. There is no SASL,
+// and with it no Kerberos: servers that require it close the session with the ServerError -124.
 func WithAuth(scheme string, value []byte) Option {
 	return func(c *config) error {
 		if scheme == "" {
 			return fmt.Errorf("credential has no scheme")
 		}
+		if err := checkSecret(scheme, value); err != nil {
+			return fmt.Errorf("credential of scheme %q: %w", scheme, err)
+		}
 		c.auth = append(c.auth, credential{scheme, append([]byte(nil), value...)})
 		return nil
 	}
+}
+
+// checkSecret refuses what was left out by mistake, such as the value of an environment variable that is not set. Its error does not show
+// the secret.
+func checkSecret(scheme string, value []byte) error {
+	switch {
+	case scheme != "digest":
+		return nil
+	case len(value) == 0:
+		return fmt.Errorf("it is empty: want user:password")
+	case !bytes.Contains(value, []byte(":")):
+		return fmt.Errorf("it has no colon: want user:password")
+	}
+	return nil
 }
 
 // WithACL sets the ACL of nodes that are created without one of their own, missing parents included. The path is the full one,

@@ -15,37 +15,47 @@ import (
 
 func TestBadOptionsAreNamed(t *testing.T) {
 	for want, opt := range map[string]framework.Option{
-		"option 0 is nil":                                nil,
-		"session timeout 0s is not between":              framework.WithSessionTimeout(0),
-		"session timeout -1s is not between":             framework.WithSessionTimeout(-time.Second),
-		"session timeout 99ms is not between":            framework.WithSessionTimeout(99 * time.Millisecond),
-		"session timeout 24h0m1s is not":                 framework.WithSessionTimeout(24*time.Hour + time.Second),
-		"connect timeout 0s is not positive":             framework.WithConnectTimeout(0),
-		"connect timeout -5ns is not positive":           framework.WithConnectTimeout(-5),
-		"retry policy is nil":                            framework.WithRetry(nil),
-		`namespace "/a": invalid path: write it without`: framework.WithNamespace("/a"),
-		`namespace "a/": invalid path "/a/"`:             framework.WithNamespace("a/"),
-		`namespace "a//b"`:                               framework.WithNamespace("a//b"),
-		`namespace ".."`:                                 framework.WithNamespace(".."),
-		"logger is nil":                                  framework.WithLogger(nil),
-		"metrics are nil":                                framework.WithMetrics(nil),
-		"wait warning -1s is negative":                   framework.WithWaitWarning(-time.Second),
-		"credential has no scheme":                       framework.WithAuth("", []byte("a:b")),
-		"ACL provider is nil":                            framework.WithACL(nil),
-		"TLS configuration is nil":                       framework.WithTLS(nil),
-		"dialer is nil":                                  framework.WithDialer(nil),
-		"LossPolicy(2) is neither":                       framework.WithLossPolicy(2),
-		"LossPolicy(-1) is neither":                      framework.WithLossPolicy(-1),
-		"loss deadline 0.33 is not between":              framework.WithLossDeadline(0.33),
-		"loss deadline 0.76 is not between":              framework.WithLossDeadline(0.76),
-		"loss deadline NaN is not between":               framework.WithLossDeadline(math.NaN()),
-		"source of random numbers is nil":                framework.WithRandom(nil),
+		"option 0 is nil":                                      nil,
+		"session timeout 0s is not between":                    framework.WithSessionTimeout(0),
+		"session timeout -1s is not between":                   framework.WithSessionTimeout(-time.Second),
+		"session timeout 99ms is not between":                  framework.WithSessionTimeout(99 * time.Millisecond),
+		"session timeout 24h0m1s is not":                       framework.WithSessionTimeout(24*time.Hour + time.Second),
+		"connect timeout 0s is not positive":                   framework.WithConnectTimeout(0),
+		"connect timeout -5ns is not positive":                 framework.WithConnectTimeout(-5),
+		"retry policy is nil":                                  framework.WithRetry(nil),
+		`namespace "/a": invalid path: write it without`:       framework.WithNamespace("/a"),
+		`namespace "a/": invalid path "/a/"`:                   framework.WithNamespace("a/"),
+		`namespace "a//b"`:                                     framework.WithNamespace("a//b"),
+		`namespace ".."`:                                       framework.WithNamespace(".."),
+		"logger is nil":                                        framework.WithLogger(nil),
+		"metrics are nil":                                      framework.WithMetrics(nil),
+		"wait warning -1s is negative":                         framework.WithWaitWarning(-time.Second),
+		"credential has no scheme":                             framework.WithAuth("", []byte("a:b")),
+		`scheme "digest": it is empty: want user:password`:     framework.WithAuth("digest", nil),
+		`of scheme "digest": it is empty: want user:password`:  framework.WithAuth("digest", []byte{}),
+		`scheme "digest": it has no colon: want user:password`: framework.WithAuth("digest", []byte("hunter2")),
+		"ACL provider is nil":                                  framework.WithACL(nil),
+		"TLS configuration is nil":                             framework.WithTLS(nil),
+		"dialer is nil":                                        framework.WithDialer(nil),
+		"LossPolicy(2) is neither":                             framework.WithLossPolicy(2),
+		"LossPolicy(-1) is neither":                            framework.WithLossPolicy(-1),
+		"loss deadline 0.33 is not between":                    framework.WithLossDeadline(0.33),
+		"loss deadline 0.76 is not between":                    framework.WithLossDeadline(0.76),
+		"loss deadline NaN is not between":                     framework.WithLossDeadline(math.NaN()),
+		"source of random numbers is nil":                      framework.WithRandom(nil),
 	} {
 		c, err := framework.New("127.0.0.1:1", opt)
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "framework: ")
+		require.NotContains(t, err.Error(), "hunter2", "it may be a password")
 		require.Nil(t, c)
 	}
+}
+
+func TestCredentialsOfOtherSchemesMayBeEmpty(t *testing.T) {
+	c, err := framework.New("127.0.0.1:1", framework.WithAuth("x509", nil), framework.WithAuth("digest", []byte("user:")))
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
 }
 
 func TestBadConnectionStringsAreNamed(t *testing.T) {

@@ -80,6 +80,14 @@ func TestDriverErrorsHaveOutcomes(t *testing.T) {
 	require.NoError(t, driverError(nil))
 }
 
+func TestMissingPermissionDoesNotReadAsAWrongPassword(t *testing.T) {
+	for _, err := range []error{zk.ErrNoAuth, fmt.Errorf("wrapped: %w", zk.ErrNoAuth)} {
+		err = &Error{"get", "/a", NotApplied, driverError(err)}
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.EqualError(t, err, "get /a: zk: no permission (ACL)")
+	}
+}
+
 func TestCodesKeepTheirNumberInWhateverTheyMatch(t *testing.T) {
 	for _, code := range []int{-2, -6, -12, -127, -4711} {
 		var server *ServerError

@@ -173,8 +173,8 @@ func TestWarningThatFailsIsNoFailureOfTheWait(t *testing.T) {
 		what zktest.Action
 		want string
 	}{
-		"list refused":    {zktest.OpGetChildren2, parent, 1, zktest.Fail(zktest.NoAuth), "not authenticated"},
-		"read refused":    {zktest.OpGetData, first, 0, zktest.Fail(zktest.NoAuth), "not authenticated"},
+		"list refused":    {zktest.OpGetChildren2, parent, 1, zktest.Fail(zktest.NoAuth), "no permission (ACL)"},
+		"read refused":    {zktest.OpGetData, first, 0, zktest.Fail(zktest.NoAuth), "no permission (ACL)"},
 		"first is gone":   {zktest.OpGetData, first, 0, zktest.Fail(zktest.NoNode), "node does not exist"},
 		"connection lost": {zktest.OpGetData, first, 0, zktest.DropBefore(), "connection closed"},
 	} {
