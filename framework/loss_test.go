@@ -2,16 +2,21 @@ package framework_test
 
 import (
 	"context"
+	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/sim"
 )
 
 // over checks everything that tells of a session's end.
@@ -199,40 +204,38 @@ func TestReadsOfTheClientGoOnInTheNextSession(t *testing.T) {
 
 // For a Client the end of a session is trouble that passes, for a Session it is the end.
 func TestLostSessionPassesForTheClientOnly(t *testing.T) {
-	t.Parallel()
-	c, p := through(t, framework.WithSessionTimeout(time.Second), framework.WithRetry(retry.Never()))
-	path := parent(t)
-	s := session(t, c)
-	p.Blackhole(true)
-	type result struct {
-		of  string
-		err error
-	}
-	var ofClient, ofSession []chan result
-	run := func(name string, op func(context.Context, operations, string) error, o operations) chan result {
-		done := make(chan result, 1)
-		go func() { done <- result{name, op(testzk.Context(t), o, path)} }()
-		return done
-	}
-	for name, op := range each {
-		ofSession = append(ofSession, run(name, op, s))
-		if name != "delete guaranteed" { // of a client it goes on in the next session
-			ofClient = append(ofClient, run(name, op, c))
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		network := srv.Client("a")
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(network.DialContext),
+			framework.WithConnectTimeout(time.Hour), framework.WithRetry(retry.Never()))
+		s := session(t, c)
+		network.Refuse(true)
+		network.Drop()
+		for c.State() != framework.Suspended { // operations wait for a connection then
+			time.Sleep(time.Millisecond)
 		}
-	}
-	for _, done := range ofSession {
-		r := <-done
-		require.ErrorIs(t, r.err, framework.ErrSessionLost, r.of)
-		require.False(t, framework.IsTransient(r.err), "%s: %v", r.of, r.err)
-	}
-	for _, done := range ofClient {
-		r := <-done
-		require.ErrorIs(t, r.err, framework.ErrSessionLost, r.of)
-		require.True(t, framework.IsTransient(r.err), "%s: %v", r.of, r.err)
-	}
-	p.Blackhole(false)
-	require.NoError(t, c.WaitConnected(testzk.Context(t)))
-	require.NoError(t, c.Sync(testzk.Context(t), "/"))
+		check := func(o operations, transient bool, but string) (all *sync.WaitGroup) {
+			all = new(sync.WaitGroup)
+			for name, op := range each {
+				if name == but {
+					continue
+				}
+				all.Go(func() {
+					err := op(t.Context(), o, "/a")
+					assert.ErrorIs(t, err, framework.ErrSessionLost, name)
+					assert.Equal(t, transient, framework.IsTransient(err), "%s: %v", name, err)
+				})
+			}
+			return all
+		}
+		ofSession, ofClient := check(s, false, ""), check(c, true, "delete guaranteed") // which a client does later
+		<-s.Done()
+		ofSession.Wait()
+		ofClient.Wait()
+		network.Refuse(false)
+		require.NoError(t, c.WaitConnected(t.Context()))
+		require.NoError(t, c.Sync(t.Context(), "/"))
+	})
 }
 
 func TestLostSessionThatEndedTheContextDoesNotPass(t *testing.T) {
