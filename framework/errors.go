@@ -15,8 +15,9 @@ import (
 // The errors of this package. ZooKeeper's own (zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion, zk.ErrNoAuth, ...) come
 // through as they are and match with errors.Is; the text for zk.ErrNoAuth is "no permission (ACL)".
 var (
-	// ErrSessionLost means that the session the operation or hold belongs to is over, or must be taken to be. A Client's operation fails
-	// with it when the retry policy has given up before there was another session: then IsTransient is true.
+	// ErrSessionLost means that the session the operation or hold belongs to is over, or must be taken
+	// to be. A Client's operation fails with it when the retry policy has given up before there was
+	// another session: then IsTransient is true.
 	ErrSessionLost = errors.New("framework: session lost")
 	// ErrSuspended means that a hold is over because the connection was suspended, see Strict.
 	ErrSuspended = errors.New("framework: connection suspended")
@@ -135,7 +136,8 @@ var rejected = []error{
 	zk.ErrInvalidPath,
 }
 
-// noPermission is zk.ErrNoAuth, by another text: "not authenticated" reads as if a password were wrong, which is ErrAuthFailed.
+// noPermission is zk.ErrNoAuth, by another text: "not authenticated" reads as if a password were
+// wrong, which is ErrAuthFailed.
 type noPermission struct{}
 
 func (noPermission) Error() string { return "zk: no permission (ACL)" }
@@ -222,14 +224,16 @@ func codeError(code int) error {
 	return notApplied(err)
 }
 
-// IsTransient reports whether err is of an operation that failed for want of a connection or a session, so that the same operation may
-// succeed later. It is true
+// IsTransient reports whether err is of an operation that failed for want of a connection or a
+// session, so that the same operation may succeed later. It is true
 //
 //   - if no server was reached, an answer was lost, or the ensemble was too busy;
-//   - if a Client's operation failed with ErrSessionLost: the client opens another session, which Client.WaitConnected waits for.
+//   - if a Client's operation failed with ErrSessionLost: the client opens another session, which
+//     Client.WaitConnected waits for.
 //
-// It is false for ErrSessionLost of a Session, of a hold and of a context that has ended with one, which are over for good; for
-// ErrClosed, ErrAuthFailed and what the servers refuse. Whether it is safe to repeat the operation is another question: see OutcomeOf.
+// It is false for ErrSessionLost of a Session, of a hold and of a context that has ended with one,
+// which are over for good; for ErrClosed, ErrAuthFailed and what the servers refuse. Whether it is
+// safe to repeat the operation is another question: see OutcomeOf.
 func IsTransient(err error) bool {
 	var a *attemptError
 	return errors.As(err, &a) && a.transient && !errors.Is(err, ErrClosed)

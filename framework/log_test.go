@@ -54,7 +54,9 @@ func TestLogNamesSessionsAsTheServersDo(t *testing.T) {
 	failed(t, err, framework.Unknown)
 	testzk.Eventually(t, func() bool { return logs.FilterMessage("deleted a node that nobody owned").Len() == 1 }, "not deleted")
 	require.NoError(t, c.Close())
-	for _, message := range []string{"session established", "state", "deleted a node that nobody owned", "session over", "session retired"} {
+	for _, message := range []string{
+		"session established", "state", "deleted a node that nobody owned", "session over", "session retired",
+	} {
 		entries := logs.FilterMessage(message).All()
 		require.NotEmpty(t, entries, message)
 		require.Equal(t, fmt.Sprintf("%#x", uint64(s.ID())), entries[0].ContextMap()["session"], message)

@@ -177,7 +177,8 @@ func run[T any](ctx context.Context, o ops, c call, step func(context.Context, *
 	return out, nil
 }
 
-// passing marks as transient that a Client's operation has failed with the end of a session: the client opens the next one.
+// passing marks as transient that a Client's operation has failed with the end of a session: the
+// client opens the next one.
 func (o ops) passing(ctx context.Context, outcome Outcome, err error) error {
 	if o.ofSession || !errors.Is(err, ErrSessionLost) || errors.Is(err, ErrAuthFailed) || ctx.Err() != nil {
 		return err

@@ -179,9 +179,10 @@ func namespacePath(name string) (string, error) {
 	return "/" + name, nil
 }
 
-// WithLogger sets where the client and the recipes on it log: sessions and states at Info, losses and what they work around at Warn,
-// the driver at Debug. The client logs under the name "docent", a recipe under that and its own, such as "docent.mutex". Messages and
-// field names are stable: docs/observability.md lists them. Default: nowhere.
+// WithLogger sets where the client and the recipes on it log: sessions and states at Info, losses
+// and what they work around at Warn, the driver at Debug. The client logs under the name "docent",
+// a recipe under that and its own, such as "docent.mutex". Messages and field names are stable:
+// docs/observability.md lists them. Default: nowhere.
 func WithLogger(l *zap.Logger) Option {
 	return func(c *config) error {
 		if l == nil {
@@ -192,12 +193,14 @@ func WithLogger(l *zap.Logger) Option {
 	}
 }
 
-// WithAuth adds a credential, such as scheme "digest" with "user:password". It is presented in each new session and at each
-// reconnect, before anything else is sent. New refuses a digest without a colon, an empty one among them; whether the servers accept
-// a credential is the state AuthFailed. Curator: authorization, which replaces what earlier calls gave; this adds.
+// WithAuth adds a credential, such as scheme "digest" with "user:password". It is presented in each
+// new session and at each reconnect, before anything else is sent. New refuses a digest without a
+// colon, an empty one among them; whether the servers accept a credential is the state AuthFailed.
+// Curator: authorization, which replaces what earlier calls gave; this adds.
 //
-// The scheme digest sends the password itself, at each connection: without WithTLS all that see the network can read it. There is no SASL,
-// and with it no Kerberos: servers that require it close the session with the ServerError -124.
+// The scheme digest sends the password itself, at each connection: without WithTLS all that see the
+// network can read it. There is no SASL, and with it no Kerberos: servers that require it close the
+// session with the ServerError -124.
 func WithAuth(scheme string, value []byte) Option {
 	return func(c *config) error {
 		if scheme == "" {
@@ -211,8 +214,8 @@ func WithAuth(scheme string, value []byte) Option {
 	}
 }
 
-// checkSecret refuses what was left out by mistake, such as the value of an environment variable that is not set. Its error does not show
-// the secret.
+// checkSecret refuses what was left out by mistake, such as the value of an environment variable
+// that is not set. Its error does not show the secret.
 func checkSecret(scheme string, value []byte) error {
 	switch {
 	case scheme != "digest":

@@ -25,7 +25,8 @@ func (p Participant) String() string {
 	if p.Identity != nil {
 		who = p.Identity.String()
 	}
-	return fmt.Sprintf("%s, node %s, session %v, since %s", who, p.Node, logfield.Hex(p.Session), p.Since.UTC().Format(time.RFC3339Nano))
+	since := p.Since.UTC().Format(time.RFC3339Nano)
+	return fmt.Sprintf("%s, node %s, session %v, since %s", who, p.Node, logfield.Hex(p.Session), since)
 }
 
 // MarshalLogObject adds the fields of the participant to a log: host, process and pid, or data if that is something else.

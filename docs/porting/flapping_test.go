@@ -20,7 +20,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// The fragments that follow something, on networks that fail again and again: each must go on, and see what is there in the end.
+// The fragments that follow something, on networks that fail again and again: each must go on, and
+// see what is there in the end.
 
 const (
 	flapSeeds   = 20
@@ -121,7 +122,8 @@ func TestSimulatedBarrier(t *testing.T) {
 	})
 }
 
-// Sessions are lost while members arrive, while they work and while they leave. No member leaves before all have entered.
+// Sessions are lost while members arrive, while they work and while they leave. No member leaves
+// before all have entered.
 func TestSimulatedDoubleBarrier(t *testing.T) {
 	const members = 3
 	sim.Run(t, flapSeeds, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
@@ -161,7 +163,8 @@ func TestSimulatedDoubleBarrier(t *testing.T) {
 	}, reaped)
 }
 
-// Members that work quickly leave before slow ones have seen that the barrier is open. Connections are lost, sessions are not.
+// Members that work quickly leave before slow ones have seen that the barrier is open. Connections
+// are lost, sessions are not.
 func TestSimulatedQuickDoubleBarrier(t *testing.T) {
 	const members = 5
 	sim.Run(t, flapSeeds, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
@@ -217,7 +220,8 @@ type network struct {
 	random *rand.Rand
 }
 
-// fail is one outage or another trouble, from its begin to its end. Of most kinds it can be so long that the session is lost.
+// fail is one outage or another trouble, from its begin to its end. Of most kinds it can be so long
+// that the session is lost.
 func (n *network) fail() {
 	length := upTo(n.random, 3*flapTimeout)
 	match := zktest.Match{Client: n.client.Name()}

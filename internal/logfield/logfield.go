@@ -1,5 +1,6 @@
-// Package logfield makes the log fields of ids that ZooKeeper's own tools show in hexadecimal, so that one can be searched for where the
-// other was found. As numbers they would also be more than many readers of JSON can hold.
+// Package logfield makes the log fields of ids that ZooKeeper's own tools show in hexadecimal, so
+// that one can be searched for where the other was found. As numbers they would also be more than
+// many readers of JSON can hold.
 package logfield
 
 import (
@@ -8,7 +9,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Hex is an id as ZooKeeper's tools print it, such as 0x10000a2b3c40001: a session's id, a zxid, a fencing token, which is a zxid.
+// Hex is an id as ZooKeeper's tools print it, such as 0x10000a2b3c40001: a session's id, a zxid, a
+// fencing token, which is a zxid.
 type Hex int64
 
 // String is the id in hexadecimal, as the unsigned number that it is on the servers.

@@ -74,8 +74,8 @@ func (s *set) acquire(ctx context.Context,
 	if !ctxerr.Answered(ctx, err, framework.ErrTooLarge) {
 		return hold, err
 	}
-	s.client.Logger().Named("multilock").Warn("a multi-lock is too large for one transaction: acquiring the locks in the order of their paths, which can "+
-		"deadlock with multi-locks that do not", zap.Int("locks", len(s.together.Lines)), zap.Error(err))
+	s.client.Logger().Named("multilock").Warn("a multi-lock is too large for one transaction: acquiring the locks "+
+		"in the order of their paths, which can deadlock with multi-locks that do not", zap.Int("locks", len(s.together.Lines)), zap.Error(err))
 	s.inOrder.Store(true)
 	return inOrder(s.sorted, ctx)
 }

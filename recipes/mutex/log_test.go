@@ -13,7 +13,8 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 )
 
-// What the log says of a hold can be found in the servers' log and with their tools, which show ids in hexadecimal.
+// What the log says of a hold can be found in the servers' log and with their tools, which show ids
+// in hexadecimal.
 func TestLogOfAHold(t *testing.T) {
 	core, logs := observer.New(zap.DebugLevel)
 	c := testzk.Connected(t, testzk.Connect(), framework.WithLogger(zap.New(core)))

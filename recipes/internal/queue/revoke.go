@@ -27,8 +27,9 @@ func Revoke(ctx context.Context, c *framework.Client, node string, markers ...st
 	if _, ok := parse(path.Base(node), markers); !ok {
 		return fmt.Errorf("%w %q: not a lock node, whose name ends in one of %q and a number", framework.ErrInvalidPath, node, markers)
 	}
-	// The request is repeated although an operation without a version is not: asking twice is asking. To read the node's version first would
-	// be wrong, for a server that is behind may not have the node yet.
+	// The request is repeated although an operation without a version is not: asking twice is asking.
+	// To read the node's version first would be wrong, for a server that is behind may not have the
+	// node yet.
 	var last error
 	err := retry.Do(ctx, c.RetryPolicy(), framework.IsTransient, func(ctx context.Context) error {
 		_, last = c.Set(ctx, node, []byte(recipes.RevokeMessage), -1)
