@@ -41,7 +41,7 @@ contrib: deps-race ## the modules of their own: all that verify and unit do here
 	done
 
 seeds: ## the simulations of the recipes and of the porting guide with 1,000 seeds; 10,000 random schedules; 10,000 rounds; fewer as a part of make test
-	ZKTEST_SEEDS=$(SEEDS) go test -count=1 -timeout 10m -run '^TestSimulated' ./recipes/... ./docs/porting
+	ZKTEST_SEEDS=$(SEEDS) go test -count=1 -timeout 20m -run '^TestSimulated' ./recipes/... ./docs/porting
 	ZKTEST_SEEDS=$(SCHEDULES) go test -count=1 -timeout 10m -run '^TestP03_OneValidHoldInRandomSchedules$$' ./test/acceptance
 	DOCENT_OFTEN=$(OFTEN) go test -count=1 -timeout 10m -v -run '^TestP1(4_NeverMoreValidPermitsThanTheLimit|6_OppositeOrdersDoNotDeadlock)$$' ./test/acceptance
 
