@@ -52,10 +52,10 @@ func TestLogNamesSessionsAsTheServersDo(t *testing.T) {
 	p.On(proxy.Match{Op: proxy.OpCreate}, proxy.DropAfter())
 	_, err := c.Create(testzk.Context(t), path, nil, framework.Protected())
 	failed(t, err, framework.Unknown)
-	testzk.Eventually(t, func() bool { return logs.FilterMessage("deleted a node that nobody owned").Len() == 1 }, "not deleted")
+	testzk.Eventually(t, func() bool { return logs.FilterMessage("deleted a node that nothing owned").Len() == 1 }, "not deleted")
 	require.NoError(t, c.Close())
 	for _, message := range []string{
-		"session established", "state", "deleted a node that nobody owned", "session over", "session retired",
+		"session established", "state", "deleted a node that nothing owned", "session over", "session retired",
 	} {
 		entries := logs.FilterMessage(message).All()
 		require.NotEmpty(t, entries, message)
