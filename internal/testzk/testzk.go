@@ -9,8 +9,12 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +22,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/realzk"
@@ -26,14 +32,17 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// SessionTimeout is what clients ask for that are to be harmed, or whose servers are: the longest wait for a server to find out that a
-// client is gone.
+// SessionTimeout is what clients ask for in virtual time, which does not pass while a busy machine stands still.
 const SessionTimeout = 4 * time.Second
 
-// calm is what all others ask for. They must not lose their sessions when a busy machine stands still for some seconds.
+// calm is what clients ask for in real time. A machine that stands still for some seconds does not end their sessions.
 const calm = 5 * SessionTimeout
 
-// Patience is how long a test waits for something that must happen.
+// mortal is what clients ask for in real time whose sessions are to end by silence: the shortest that a busy machine keeps.
+const mortal = 3 * SessionTimeout
+
+// Patience is how long a test waits for something that must happen. It only bounds a hang, and is not longer than the time after which
+// clients look after their watches by themselves, which would hide that an event was missed.
 const Patience = 60 * time.Second
 
 // tick is how exactly the servers keep time.
@@ -54,6 +63,9 @@ func Main(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
+	for _, stop := range everywhere.stops {
+		stop()
+	}
 	stop()
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
@@ -127,18 +139,30 @@ func InProcess() *zktest.Server { return inProcess }
 // Client is a client of servers that is closed when the test ends.
 func Client(t testing.TB, servers string, opts ...framework.Option) *framework.Client {
 	t.Helper()
-	timeout := SessionTimeout
-	if servers == connect {
-		timeout = calm // nobody harms those of the whole binary, and who harms a client goes through a proxy
+	all := []framework.Option{framework.WithSessionTimeout(SessionTimeout)}
+	if inRealTime() {
+		all = []framework.Option{framework.WithSessionTimeout(calm), framework.WithRandom(hasty)}
 	}
-	c, err := framework.New(servers, append([]framework.Option{framework.WithSessionTimeout(timeout)}, opts...)...)
+	c, err := framework.New(servers, append(all, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
 }
 
-// Calm is for clients of servers that a test has for itself and does not harm.
-func Calm() framework.Option { return framework.WithSessionTimeout(calm) }
+// inRealTime reports whether the clock is that of the machine. In a bubble of testing/synctest it begins with the year 2000.
+func inRealTime() bool { return time.Now().Year() > 2020 }
+
+// hasty makes the pauses between attempts to connect a tenth as long as they would be. Which server comes first stays random.
+func hasty(n int64) int64 {
+	chosen := rand.Int64N(n)
+	if n > int64(time.Millisecond) {
+		chosen /= 10
+	}
+	return chosen
+}
+
+// Mortal is for clients in real time whose session is to end because they hear nothing, or are not heard.
+func Mortal() framework.Option { return framework.WithSessionTimeout(mortal) }
 
 // Connected is a Client that has a session.
 func Connected(t testing.TB, servers string, opts ...framework.Option) *framework.Client {
@@ -163,6 +187,50 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
+// Waiting returns options for a client, and what returns when an acquire of the client waits for other holders: then its node is in the
+// queue, and the client has seen what is ahead of it.
+func Waiting(t testing.TB) (opts []framework.Option, waits func()) {
+	t.Helper()
+	core, logs := observer.New(zap.WarnLevel)
+	opts = []framework.Option{framework.WithLogger(zap.New(core)), framework.WithWaitWarning(10 * time.Millisecond)}
+	return opts, func() {
+		t.Helper()
+		Eventually(t, func() bool { return logs.FilterMessage("still waiting").Len() > 0 }, "no acquire waits")
+	}
+}
+
+// Deadline returns a context below parent, and what lets its deadline pass: no clock decides when.
+func Deadline(parent context.Context) (ctx context.Context, pass func()) {
+	d := &deadline{Context: parent, done: make(chan struct{})}
+	context.AfterFunc(parent, func() { d.end(parent.Err()) })
+	return d, func() { d.end(context.DeadlineExceeded) }
+}
+
+type deadline struct {
+	context.Context
+	done chan struct{}
+
+	mu  sync.Mutex
+	err error
+}
+
+func (d *deadline) end(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err == nil {
+		d.err = err
+		close(d.done)
+	}
+}
+
+func (d *deadline) Done() <-chan struct{} { return d.done }
+
+func (d *deadline) Err() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
 var paths atomic.Int64
 
 // Path is a path that no other test uses.
@@ -180,14 +248,54 @@ func Observer(t testing.TB) *zk.Conn {
 // ObserverOf is an Observer of other servers.
 func ObserverOf(t testing.TB, connect string) *zk.Conn {
 	t.Helper()
-	conn, events, err := zk.Connect(strings.Split(connect, ","), SessionTimeout, zk.WithLogInfo(false))
+	conn, stop, err := observe(strings.Split(connect, ","))
 	require.NoError(t, err)
-	t.Cleanup(func() {
+	t.Cleanup(stop)
+	return conn
+}
+
+func observe(servers []string) (conn *zk.Conn, stop func(), err error) {
+	conn, events, err := zk.Connect(servers, calm, zk.WithLogInfo(false))
+	if err != nil {
+		return nil, nil, err
+	}
+	return conn, func() {
 		conn.Close()
 		for range events {
 		}
+	}, nil
+}
+
+// Everywhere returns when each server of the test binary has what was committed before: a client may read it, whichever server it has. A
+// client that connects later needs no such help: its session is a transaction, too. In a bubble it returns at once.
+func Everywhere(t testing.TB) {
+	t.Helper()
+	servers := strings.Split(connect, ",")
+	if len(servers) == 1 || !inRealTime() {
+		return
+	}
+	everywhere.open.Do(func() {
+		for _, server := range servers {
+			conn, stop, err := observe([]string{server})
+			if err != nil {
+				everywhere.err = err
+				return
+			}
+			everywhere.conns, everywhere.stops = append(everywhere.conns, conn), append(everywhere.stops, stop)
+		}
 	})
-	return conn
+	require.NoError(t, everywhere.err)
+	for _, conn := range everywhere.conns {
+		Synced(t, conn)
+	}
+}
+
+// everywhere is a connection to each of several servers. They are opened when they are first needed, and closed by Main.
+var everywhere struct {
+	open  sync.Once
+	conns []*zk.Conn
+	stops []func()
+	err   error
 }
 
 // Synced is an Observer whose server knows by now what any client has been told before.
@@ -204,10 +312,30 @@ func Eventually(t testing.TB, cond func() bool, message string, args ...any) {
 	require.Eventually(t, cond, Patience, 5*time.Millisecond, append([]any{message}, args...)...)
 }
 
+// Watchers is how many sessions watch the data of a node on a server.
+func Watchers(t testing.TB, server, path string) (sessions int) {
+	t.Helper()
+	conn, err := net.Dial("tcp", server)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, "wchp")
+	require.NoError(t, err)
+	answer, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	_, behind, _ := strings.Cut(string(answer), path+"\n")
+	for line := range strings.Lines(behind) {
+		if !strings.HasPrefix(line, "\t") {
+			break
+		}
+		sessions++
+	}
+	return sessions
+}
+
 // Empty waits until path has no children, or is gone.
 func Empty(t testing.TB, path string) {
 	t.Helper()
-	observer := Observer(t)
+	observer := Synced(t, Observer(t)) // one that knows path, if it is there
 	Eventually(t, func() bool {
 		children, _, err := observer.Children(path)
 		return err == zk.ErrNoNode || err == nil && len(children) == 0

@@ -79,7 +79,7 @@ func TestPortsShareLocksWithTheirOriginals(t *testing.T) {
 	ports := buildPorts(t)
 	java := peers.Java(t, "../../examples/porting/*/*.java")
 	server := ensemble.Start(t, 1, ensemble.WithTick(200*time.Millisecond))
-	client := testzk.Connected(t, server.Connect(), testzk.Calm())
+	client := testzk.Connected(t, server.Connect())
 	for _, p := range portedPrograms {
 		t.Run(p.folder, func(t *testing.T) {
 			t.Parallel()

@@ -68,9 +68,12 @@ func contextOfTheAcquire(t *testing.T, k Kind) {
 func deadlineEndsTheWait(t *testing.T, k Kind) {
 	s := newStage(t, k)
 	holder := s.occupy(s.client())
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // time for a busy machine to get as far as the wait
-	defer cancel()
-	_, err := s.lock(s.client()).Acquire(ctx)
+	opts, waits := testzk.Waiting(t)
+	ctx, pass := testzk.Deadline(testzk.Context(t))
+	late := s.beginUnder(ctx, s.lock(s.client(opts...)).Acquire)
+	waits()
+	pass()
+	_, err := late.wait()
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	s.waits(0)
@@ -87,7 +90,7 @@ func deadlineInAnOutage(t *testing.T, k Kind) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, k)
-			client, p := s.proxied()
+			client, p := s.proxied(enduring())
 			lock := s.lock(client)
 			outage(p)
 			for how, acquire := range ways(lock) {
@@ -105,7 +108,7 @@ func deadlineInAnOutage(t *testing.T, k Kind) {
 
 func closeOfTheClient(t *testing.T, k Kind) {
 	s := newStage(t, k)
-	closing, err := framework.New(testzk.Connect(), framework.WithSessionTimeout(testzk.SessionTimeout))
+	closing, err := framework.New(testzk.Connect(), enduring())
 	require.NoError(t, err)
 	defer closing.Close()
 	lock := s.lock(closing)

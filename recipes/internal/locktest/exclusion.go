@@ -94,14 +94,13 @@ func exclusion(t *testing.T, k Kind) {
 		c := s.client()
 		own, rivals = append(own, s.lock(c)), append(rivals, s.rival(c))
 	}
-	ctx := testzk.Context(t)
 	contend(t, clients*goroutines, func(i int) error {
 		lock, alone := own[i%clients], !k.shared()
 		if k.Rival != nil && i/clients%2 == 0 {
 			lock, alone = rivals[i%clients], true
 		}
 		for range turns {
-			hold, err := lock.Acquire(ctx)
+			hold, err := lock.Acquire(testzk.Context(t))
 			if err != nil {
 				return err
 			}

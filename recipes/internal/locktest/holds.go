@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -79,14 +78,17 @@ func strangers(t *testing.T, k Kind) {
 
 func noReentry(t *testing.T, k Kind) {
 	s := newStage(t, k)
-	client := s.client()
+	opts, waits := testzk.Waiting(t)
+	client := s.client(opts...)
 	s.fill(client)
 	hold := s.acquire(s.lock(client))
 	nodes := s.settled(s.shape.held)
 	inside := hold.Context(testzk.Context(t))
-	ctx, cancel := context.WithTimeout(inside, 200*time.Millisecond)
-	defer cancel()
-	_, err := s.lock(client).Acquire(ctx)
+	ctx, pass := testzk.Deadline(inside)
+	late := s.beginUnder(ctx, s.lock(client).Acquire)
+	waits()
+	pass()
+	_, err := late.wait()
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	_, err = s.lock(client).TryAcquire(inside)
@@ -100,7 +102,7 @@ func noReentry(t *testing.T, k Kind) {
 // From hold to hold, client to client, session to session, and from one incarnation of the nodes above to the next.
 func tokensGrow(t *testing.T, k Kind) {
 	s := newStage(t, k)
-	a, p := s.proxied(patient)
+	a, p := s.proxied(patient, testzk.Mortal())
 	b := s.client()
 	last := int64(0)
 	take := func(l Lock, try bool) {

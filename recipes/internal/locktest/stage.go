@@ -50,7 +50,7 @@ func newStageAt(t testing.TB, k Kind, servers, path string) *stage {
 	t.Helper()
 	return &stage{Kind: k, t: t, path: path, looker: outsider{testzk.ObserverOf(t, servers)},
 		connect: func(_ string, opts ...framework.Option) *framework.Client {
-			return testzk.Connected(t, servers, append([]framework.Option{testzk.Calm()}, opts...)...)
+			return testzk.Connected(t, servers, opts...)
 		}}
 }
 
@@ -267,7 +267,13 @@ func (s *stage) start(l Lock) *attempt {
 
 func (s *stage) begin(acquire func(context.Context) (*recipes.Hold, error)) *attempt {
 	s.t.Helper()
-	ctx, cancel := context.WithCancelCause(testzk.Context(s.t))
+	return s.beginUnder(testzk.Context(s.t), acquire)
+}
+
+// beginUnder is begin under a context of the test's own.
+func (s *stage) beginUnder(ctx context.Context, acquire func(context.Context) (*recipes.Hold, error)) *attempt {
+	s.t.Helper()
+	ctx, cancel := context.WithCancelCause(ctx)
 	a := &attempt{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(a.done)
@@ -327,7 +333,7 @@ func lostTo(t testing.TB, hold *recipes.Hold, work context.Context, cause error)
 	require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
 }
 
-// expire ends a client's session on the servers.
+// expire ends a client's session on the servers. The client should be mortal.
 func (s *stage) expire(c *framework.Client, p *proxy.Proxy) {
 	s.t.Helper()
 	session := s.session(c)
@@ -387,5 +393,8 @@ func (s *stage) owned(session int64) []string {
 	})
 }
 
-// soon is how long something may take that waits for nobody.
-const soon = 3 * time.Second
+// soon bounds what must not wait for anything. It is less than the time in which a session of a minute is lost by silence.
+const soon = 30 * time.Second
+
+// enduring is for clients in whose session nothing shall happen by itself.
+func enduring() framework.Option { return framework.WithSessionTimeout(time.Minute) }
