@@ -21,10 +21,11 @@ import (
 func TestCredentialsArePresentedInEachConnectionAndSession(t *testing.T) {
 	t.Parallel()
 	ctx, path := testzk.Context(t), parent(t)
-	c, p, states := traced(t, framework.WithAuth("digest", []byte("other:one")), framework.WithAuth("digest", []byte("user:secret")))
+	c, p, states := traced(t, enduring(), framework.WithAuth("digest", []byte("other:one")), framework.WithAuth("digest", []byte("user:secret")))
 	_, err := c.Create(ctx, path+"/a", nil, framework.ACL(zk.DigestACL(zk.PermAll, "user", "secret")...))
 	require.NoError(t, err)
 	stranger := testzk.Connected(t, testzk.Connect())
+	testzk.Everywhere(t)
 	_, _, err = stranger.Get(ctx, path+"/a")
 	failed(t, err, framework.NotApplied, zk.ErrNoAuth)
 	_, _, err = c.Get(ctx, path+"/a")
@@ -35,8 +36,9 @@ func TestCredentialsArePresentedInEachConnectionAndSession(t *testing.T) {
 	_, _, err = c.Get(ctx, path+"/a")
 	require.NoError(t, err, "after a reconnect")
 
+	id := session(t, c).ID()
 	require.NoError(t, p.Refuse(true))
-	expire(t, session(t, c).ID())
+	expire(t, id)
 	require.NoError(t, p.Refuse(false))
 	states.await(t, framework.Connected, framework.Suspended, framework.Reconnected,
 		framework.Suspended, framework.Lost, framework.Reconnected)

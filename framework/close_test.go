@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
@@ -23,7 +25,7 @@ func closed(t testing.TB, c *framework.Client) {
 }
 
 func TestCloseEndsInEachState(t *testing.T) {
-	quick := []framework.Option{framework.WithConnectTimeout(time.Second), framework.WithSessionTimeout(time.Hour)}
+	quick := []framework.Option{framework.WithConnectTimeout(time.Second), enduring()}
 	for name, row := range map[string]struct {
 		before func(p *proxy.Proxy)                                    // the client is made
 		after  func(t *testing.T, c *framework.Client, p *proxy.Proxy) // it is connected; nil: it never will be
@@ -61,16 +63,22 @@ func TestCloseEndsInEachState(t *testing.T) {
 
 // The session of before is still being taken off the servers, with a patience that Close does not have.
 func TestCloseDoesNotWaitForLostSessionsAsLongAsTheirTimeout(t *testing.T) {
-	t.Parallel()
-	const timeout = 12 * time.Second
-	c, p := through(t, framework.WithSessionTimeout(timeout), framework.WithConnectTimeout(500*time.Millisecond))
-	s := session(t, c)
-	require.NoError(t, p.Refuse(true))
-	closes(t, s.Done(), "the end of the session")
-	testzk.Eventually(t, func() bool { return c.State() == framework.Lost }, "never lost")
-	start := time.Now()
-	closed(t, c)
-	require.Less(t, time.Since(start), timeout*2/3, "Close waited for the servers to forget the session")
+	const timeout, connectTimeout = 12 * time.Second, 500 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		server := srv.Client("a")
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(server.DialContext),
+			framework.WithSessionTimeout(timeout), framework.WithConnectTimeout(connectTimeout))
+		s := session(t, c)
+		server.Refuse(true)
+		server.Reset()
+		<-s.Done()
+		synctest.Wait()
+		require.Equal(t, framework.Lost, c.State())
+		start := time.Now()
+		require.NoError(t, c.Close())
+		require.LessOrEqual(t, time.Since(start), connectTimeout, "Close waited for the servers to forget the session")
+	})
 }
 
 func TestCloseEndsEphemeralsBeforeItReturns(t *testing.T) {
@@ -88,7 +96,7 @@ func TestCloseEndsEphemeralsBeforeItReturns(t *testing.T) {
 
 func TestCloseWhileSuspendedEndsTheSessionIfTheServersComeBack(t *testing.T) {
 	t.Parallel()
-	c, p, states := traced(t, framework.WithSessionTimeout(30*time.Second), framework.WithConnectTimeout(10*time.Second))
+	c, p, states := traced(t, enduring(), framework.WithConnectTimeout(time.Minute))
 	path := parent(t)
 	_, err := c.Create(testzk.Context(t), path+"/n", nil, framework.Ephemeral())
 	require.NoError(t, err)
@@ -194,7 +202,7 @@ func TestWhoReliesOnTheSessionKnowsOfItsEndBeforeTheServersDo(t *testing.T) {
 	s := session(t, c)
 	node, err := s.Create(testzk.Context(t), testzk.Path(t), nil, framework.Ephemeral(), framework.WithParents())
 	require.NoError(t, err)
-	observer := testzk.Observer(t)
+	observer := testzk.Synced(t, testzk.Observer(t))
 	seen := make(chan error, 1)
 	require.True(t, s.Go(func() {
 		<-s.Done()
@@ -203,6 +211,6 @@ func TestWhoReliesOnTheSessionKnowsOfItsEndBeforeTheServersDo(t *testing.T) {
 	}))
 	closed(t, c)
 	require.NoError(t, <-seen, "the node must outlive those who rely on it")
-	_, _, err = observer.Get(node)
-	require.ErrorIs(t, err, zk.ErrNoNode)
+	_, _, there := observe(t, observer, node)
+	require.False(t, there)
 }

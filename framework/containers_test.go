@@ -66,6 +66,7 @@ func TestParentsNeedNoPermissionAboveWhatExists(t *testing.T) {
 	nothing := zk.DigestACL(zk.PermAll, "some", "body")
 	_, err := owner.SetACL(ctx, path, nothing, -1)
 	require.NoError(t, err)
+	testzk.Everywhere(t)
 	c, p := through(t)
 	require.NoError(t, c.CreateContainers(ctx, path+"/open/a/b"))
 	_, err = c.Create(ctx, path+"/open/c/n", nil, framework.WithParents())

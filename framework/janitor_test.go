@@ -131,7 +131,7 @@ func TestSweepTouchesNothingElse(t *testing.T) {
 
 func TestPersistentNodeOfALostSessionIsSweptInTheNext(t *testing.T) {
 	t.Parallel()
-	c, p := through(t, framework.WithSessionTimeout(time.Second), framework.WithRetry(retry.Never()))
+	c, p := through(t, testzk.Mortal(), framework.WithRetry(retry.Never()))
 	dir, s := parent(t), session(t, c)
 	rule := p.On(proxy.Match{Op: proxy.OpCreate, Path: dir}, proxy.DropAfter())
 	result := make(chan error, 1)

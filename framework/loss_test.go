@@ -34,7 +34,7 @@ func over(t testing.TB, s *framework.Session, cause error) {
 
 func TestSessionThatTheServersEndedIsLostOnce(t *testing.T) {
 	t.Parallel()
-	c, p, states := traced(t)
+	c, p, states := traced(t, enduring())
 	s := session(t, c)
 	require.NoError(t, p.Refuse(true))
 	states.await(t, framework.Connected, framework.Suspended)
@@ -57,12 +57,12 @@ func TestSessionThatTheServersEndedIsLostOnce(t *testing.T) {
 
 func TestSilenceEndsTheSessionBeforeTheServersDo(t *testing.T) {
 	t.Parallel()
-	c, p, states := traced(t)
+	c, p, states := traced(t, testzk.Mortal())
 	path := parent(t) + "/ephemeral"
 	s := session(t, c)
 	_, err := s.Create(testzk.Context(t), path, nil, framework.Ephemeral())
 	require.NoError(t, err)
-	_, _, deleted, err := testzk.Observer(t).GetW(path)
+	_, _, deleted, err := testzk.Synced(t, testzk.Observer(t)).GetW(path)
 	require.NoError(t, err)
 	until := s.ValidUntil()
 	require.WithinRange(t, until, time.Now(), time.Now().Add(s.Timeout()*2/3))
@@ -70,10 +70,11 @@ func TestSilenceEndsTheSessionBeforeTheServersDo(t *testing.T) {
 	p.Blackhole(true)
 	select {
 	case <-s.Done():
-	case <-deleted:
-		require.FailNow(t, "the node was deleted while the session still seemed to live")
+		require.False(t, time.Now().Before(until), "not before its time")
+	case event := <-deleted: // the timer may be late, but not the answer to a question
+		require.ErrorIs(t, s.Err(), framework.ErrSessionLost, "the node was deleted while the session still seemed to live")
+		deleted = answered(event)
 	}
-	require.False(t, time.Now().Before(until), "not before its time")
 	over(t, s, framework.ErrSessionLost)
 	require.ErrorContains(t, s.Err(), "nothing heard of the ZooKeeper leader for")
 	<-deleted
@@ -81,6 +82,13 @@ func TestSilenceEndsTheSessionBeforeTheServersDo(t *testing.T) {
 	// The driver gives the connection up at about the same time, perhaps just before.
 	states.awaitBut(t, framework.Suspended, framework.Connected, framework.Lost, framework.Reconnected)
 	require.NotEqual(t, s.ID(), session(t, c).ID())
+}
+
+// answered is a channel from which event can be received.
+func answered(event zk.Event) <-chan zk.Event {
+	events := make(chan zk.Event, 1)
+	events <- event
+	return events
 }
 
 // The time is compared when somebody asks, not when a timer fires.
@@ -99,7 +107,7 @@ func TestSessionIsOverWhenItsTimeHasComeThoughNoTimerFired(t *testing.T) {
 
 func TestLongOutageIsSuspendedThenLostThenReconnected(t *testing.T) {
 	t.Parallel()
-	c, p, states := traced(t, framework.WithSessionTimeout(time.Second))
+	c, p, states := traced(t, testzk.Mortal())
 	s := session(t, c)
 	require.NoError(t, p.Refuse(true))
 	closes(t, s.Done(), "the end of the session")
@@ -141,7 +149,14 @@ func TestEphemeralCreateIsNeverMovedToTheNextSession(t *testing.T) {
 	} {
 		t.Run("waiting, "+name, func(t *testing.T) {
 			t.Parallel()
-			c, p, states := traced(t, framework.WithRetry(retry.Forever(20*time.Millisecond)))
+			waited := make(chan struct{}, 2) // operations whose first attempt waited in vain
+			c, p, states := traced(t, enduring(), framework.WithConnectTimeout(2*time.Second),
+				framework.WithRetry(func(attempt int, _ time.Duration) (time.Duration, bool) {
+					if attempt == 0 {
+						waited <- struct{}{}
+					}
+					return 20 * time.Millisecond, true
+				}))
 			under := parent(t)
 			s := session(t, c)
 			require.NoError(t, p.Refuse(true))
@@ -152,10 +167,12 @@ func TestEphemeralCreateIsNeverMovedToTheNextSession(t *testing.T) {
 				_, err := c.Multi(testzk.Context(t), framework.CreateOp(under+"/m", nil, opts...))
 				results <- err
 			}()
-			select { // it has the session by now, and waits for its connection
-			case err := <-results:
-				require.NoError(t, err, "did not wait")
-			case <-time.After(100 * time.Millisecond):
+			for range 2 { // both have the session, and wait for its connection
+				select {
+				case err := <-results:
+					require.NoError(t, err, "did not wait")
+				case <-waited:
+				}
 			}
 			expire(t, s.ID())
 			require.NoError(t, p.Refuse(false))
@@ -169,7 +186,7 @@ func TestEphemeralCreateIsNeverMovedToTheNextSession(t *testing.T) {
 	}
 	t.Run("under way", func(t *testing.T) {
 		t.Parallel()
-		c, p := through(t, framework.WithRetry(retry.Forever(20*time.Millisecond)))
+		c, p := through(t, enduring(), framework.WithRetry(retry.Forever(20*time.Millisecond)))
 		under := parent(t)
 		s := session(t, c)
 		held := p.On(proxy.Match{Op: proxy.OpCreate, Path: under}, proxy.Hold())
@@ -188,7 +205,7 @@ func TestEphemeralCreateIsNeverMovedToTheNextSession(t *testing.T) {
 
 func TestReadsOfTheClientGoOnInTheNextSession(t *testing.T) {
 	t.Parallel()
-	c, p := through(t, framework.WithSessionTimeout(time.Second), framework.WithRetry(retry.Forever(20*time.Millisecond)))
+	c, p := through(t, testzk.Mortal(), framework.WithRetry(retry.Forever(20*time.Millisecond)))
 	path := parent(t)
 	s := session(t, c)
 	p.Blackhole(true)
@@ -251,12 +268,12 @@ func TestLostSessionThatEndedTheContextDoesNotPass(t *testing.T) {
 // The session is over for us, and lives on for the servers: its nodes shall not be in the way for long.
 func TestLostSessionIsTakenOffTheServers(t *testing.T) {
 	t.Parallel()
-	c, p := through(t, framework.WithSessionTimeout(12*time.Second))
+	c, p := through(t, framework.WithSessionTimeout(30*time.Second), framework.WithLossDeadline(1.0/3))
 	path := parent(t) + "/ephemeral"
 	s := session(t, c)
 	_, err := s.Create(testzk.Context(t), path, nil, framework.Ephemeral())
 	require.NoError(t, err)
-	_, _, deleted, err := testzk.Observer(t).GetW(path)
+	_, _, deleted, err := testzk.Synced(t, testzk.Observer(t)).GetW(path)
 	require.NoError(t, err)
 	require.NoError(t, p.Refuse(true))
 	closes(t, s.Done(), "the end of the session")

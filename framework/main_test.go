@@ -21,8 +21,11 @@ import (
 
 func TestMain(m *testing.M) { testzk.Main(m) }
 
-// soon is an upper bound for what must not wait for anything; generous, for machines that do much else.
-const soon = 15 * time.Second
+// soon bounds what must not wait for anything. It is less than the time in which a session of a minute is lost by silence.
+const soon = 30 * time.Second
+
+// enduring is for clients in whose session nothing shall happen by itself.
+func enduring() framework.Option { return framework.WithSessionTimeout(time.Minute) }
 
 // through is a client that reaches a server only through a proxy, and is connected.
 func through(t testing.TB, opts ...framework.Option) (*framework.Client, *proxy.Proxy) {
@@ -39,12 +42,13 @@ func session(t testing.TB, c *framework.Client) *framework.Session {
 	return s
 }
 
-// parent makes a node for the test's nodes.
+// parent makes a node for the test's nodes, which every server knows.
 func parent(t testing.TB) string {
 	t.Helper()
 	path := testzk.Path(t)
 	_, err := testzk.Connected(t, testzk.Connect()).Create(testzk.Context(t), path, nil, framework.WithParents())
 	require.NoError(t, err)
+	testzk.Everywhere(t)
 	return path
 }
 

@@ -217,7 +217,7 @@ func TestNodeThatWasHandedOverInTheNextSessionIsNotSwept(t *testing.T) {
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			c, p := through(t, framework.WithSessionTimeout(time.Second), framework.WithRetry(retry.Forever(50*time.Millisecond)))
+			c, p := through(t, testzk.Mortal(), framework.WithRetry(retry.Forever(50*time.Millisecond)))
 			o, under := testzk.Observer(t), parent(t)
 			lost := session(t, c).Done()
 			quiet := chatter(t, c, o)
@@ -262,7 +262,7 @@ func chatter(t testing.TB, c *framework.Client, o *zk.Conn) (stop func()) {
 			select {
 			case <-stopped:
 				return
-			case <-time.After(50 * time.Millisecond):
+			case <-time.After(500 * time.Millisecond): // for longer than the client takes to lose its session
 				_ = create(o, name(i))
 			}
 		}

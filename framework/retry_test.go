@@ -148,18 +148,26 @@ func TestDefiniteRefusalsAreNotRepeated(t *testing.T) {
 func TestOperationsWaitForTheFirstConnectionByThePolicy(t *testing.T) {
 	p := testzk.Proxy(t)
 	require.NoError(t, p.Refuse(true))
-	c := testzk.Client(t, p.Addr(), framework.WithConnectTimeout(50*time.Millisecond),
-		framework.WithRetry(retry.Forever(10*time.Millisecond)))
-	path := parent(t)
 	creates := []string{"create", "create ephemeral", "create protected", "create container", "multi create"}
+	waited := make(chan struct{}, len(creates)) // operations that have been refused a connection twice
+	c := testzk.Client(t, p.Addr(), framework.WithConnectTimeout(500*time.Millisecond),
+		framework.WithRetry(func(attempt int, _ time.Duration) (time.Duration, bool) {
+			if attempt == 1 {
+				waited <- struct{}{}
+			}
+			return 10 * time.Millisecond, true
+		}))
+	path := parent(t)
 	results := make(chan error, len(creates))
 	for i, name := range creates {
 		go func() { results <- each[name](testzk.Context(t), c, fmt.Sprintf("%s/%d", path, i)) }()
 	}
-	select { // several connect timeouts, in which one that does not go by the policy gives up
-	case err := <-results:
-		require.NoError(t, err, "did not wait")
-	case <-time.After(300 * time.Millisecond):
+	for range creates { // one that does not go by the policy gives up the first time
+		select {
+		case err := <-results:
+			require.NoError(t, err, "did not wait")
+		case <-waited:
+		}
 	}
 	require.NoError(t, p.Refuse(false))
 	for range creates {
