@@ -16,15 +16,14 @@ import (
 )
 
 func TestUncontendedAcquireAndReleaseAreOneRequestEach(t *testing.T) {
-	p := testzk.Proxy(t)
-	mu := newMutex(t, testzk.Connected(t, p.Addr()), testzk.Path(t))
-	require.NoError(t, acquire(t, mu).Release()) // the parents are there now
-
-	p.ResetCounts()
-	hold := acquire(t, mu)
-	require.Equal(t, 1, sent(p), "requests of an acquire: %v", p.Requests())
-	require.NoError(t, hold.Release())
-	require.Equal(t, 2, sent(p), "requests of an acquire and a release: %v", p.Requests())
+	atDesk(t, func(t *testing.T, d *desk) {
+		hold := acquire(t, d.lock)
+		settle()
+		require.Equal(t, "multi", d.asked())
+		require.NoError(t, hold.Release())
+		settle()
+		require.Equal(t, "delete", d.asked())
+	})
 }
 
 func TestHandOverTakesNoRequestOfTheWaiter(t *testing.T) {

@@ -3,6 +3,7 @@ package mutex_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -13,6 +14,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
@@ -47,11 +49,15 @@ func TestGrantThatRacesWithCancellationIsHandedBack(t *testing.T) {
 }
 
 func TestWrongAddressIsAnErrorAndNotAHang(t *testing.T) {
-	client := testzk.Client(t, "127.0.0.1:1", framework.WithRetry(retry.Times(1, time.Millisecond)),
-		framework.WithConnectTimeout(50*time.Millisecond))
-	_, err := newMutex(t, client, "/lock").Acquire(context.Background())
-	require.ErrorIs(t, err, framework.ErrNotConnected)
-	require.ErrorContains(t, err, "127.0.0.1:1")
+	synctest.Test(t, func(t *testing.T) {
+		nobody := zktest.Start(t).Client("nobody")
+		nobody.Refuse(true)
+		client := testzk.Client(t, "127.0.0.1:1", framework.WithRetry(retry.Times(1, time.Millisecond)),
+			framework.WithConnectTimeout(50*time.Millisecond), framework.WithDialer(nobody.DialContext))
+		_, err := newMutex(t, client, "/lock").Acquire(context.Background())
+		require.ErrorIs(t, err, framework.ErrNotConnected)
+		require.ErrorContains(t, err, "127.0.0.1:1")
+	})
 }
 
 func TestReleaseDuringAnOutageIsFinishedLater(t *testing.T) {
@@ -93,20 +99,28 @@ func TestListThatFailsForGoodIsTheCallersErrorAndLeavesNothing(t *testing.T) {
 }
 
 func TestParentThatMustNotBeWrittenCostsAListMore(t *testing.T) {
-	path := testzk.Path(t)
-	owner := testzk.Connected(t, testzk.Connect())
-	require.NoError(t, owner.CreateContainers(testzk.Context(t), path))
-	_, err := owner.SetACL(testzk.Context(t), path, zk.WorldACL(zk.PermCreate|zk.PermDelete|zk.PermRead|zk.PermAdmin), -1)
-	require.NoError(t, err)
-	p := testzk.Proxy(t)
-	mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
-	require.NoError(t, acquire(t, mu).Release())
-	p.ResetCounts()
-	hold := acquire(t, mu)
-	require.Equal(t, 2, sent(p), "%v", p.Requests())
-	line := queued(t, newMutex(t, owner, path), 1)
-	require.Equal(t, line[0].Token, hold.Token())
-	require.NoError(t, hold.Release())
+	atDesk(t, func(t *testing.T, d *desk) {
+		require.NoError(t, d.srv.Delete("/lock"))
+		owner := testzk.Connected(t, d.srv.MemAddr(), framework.WithDialer(d.srv.Client("owner").DialContext))
+		require.NoError(t, owner.CreateContainers(t.Context(), "/lock"))
+		acl := zk.WorldACL(zk.PermCreate | zk.PermDelete | zk.PermRead | zk.PermAdmin)
+		_, err := owner.SetACL(t.Context(), "/lock", acl, -1)
+		require.NoError(t, err)
+		mu := d.of("me")
+		require.NoError(t, acquire(t, mu).Release())
+		settle()
+		d.asked()
+		hold := acquire(t, mu)
+		settle()
+		require.Equal(t, "multi getChildren2", d.asked())
+		line, err := newMutex(t, owner, "/lock").Participants(t.Context())
+		require.NoError(t, err)
+		require.Len(t, line, 1)
+		require.Equal(t, line[0].Token, hold.Token())
+		require.NoError(t, hold.Release())
+		_, err = owner.SetACL(t.Context(), "/lock", zk.WorldACL(zk.PermAll), -1)
+		require.NoError(t, err)
+	})
 }
 
 func TestNoPermissionIsAnError(t *testing.T) {

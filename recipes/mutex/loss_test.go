@@ -140,7 +140,7 @@ func TestSessionThatIsLostDuringTheEnqueueLeavesNothingAndTheWaitGoesOn(t *testi
 	t.Parallel()
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
-	client := testzk.Connected(t, p.Addr())
+	client := testzk.Connected(t, p.Addr(), testzk.Mortal())
 	mu := newMutex(t, client, path)
 	require.NoError(t, acquire(t, mu).Release())
 	former, err := client.Session(testzk.Context(t))
@@ -162,7 +162,7 @@ func TestSessionThatIsLostDuringTheEnqueueLeavesNothingAndTheWaitGoesOn(t *testi
 func TestHolderAndWaiterSurviveARestartOfTheServer(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)
-	client := testzk.Connected(t, server.Connect(), framework.WithSessionTimeout(20*time.Second))
+	client := testzk.Connected(t, server.Connect(), framework.WithSessionTimeout(time.Minute))
 	mu := newMutex(t, client, "/lock")
 	hold := acquire(t, mu)
 	waiter := start(t, mu)
@@ -179,7 +179,7 @@ func TestHolderAndWaiterSurviveARestartOfTheServer(t *testing.T) {
 func TestServerThatLostItsDataEndsTheHoldAndTheClientStartsOver(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)
-	client := testzk.Connected(t, server.Connect())
+	client := testzk.Connected(t, server.Connect(), testzk.Mortal())
 	mu := newMutex(t, client, "/lock")
 	for range 20 { // so that the server's zxid is behind the client's afterwards
 		require.NoError(t, acquire(t, mu).Release())
@@ -202,7 +202,7 @@ func TestLockWorksWhileTheServersReapItsParents(t *testing.T) {
 	var r referee
 	contend(t, 4, func(int) error {
 		for range 25 {
-			hold, err := mu.Acquire(ctx)
+			hold, err := mu.Acquire(testzk.Context(t))
 			if err != nil {
 				return err
 			}
