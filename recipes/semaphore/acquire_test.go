@@ -22,15 +22,18 @@ import (
 func TestAsManyPermitsAsTheLimitAndNotOneMore(t *testing.T) {
 	for _, limit := range []int{1, 3} {
 		path := testzk.Path(t)
-		s := another(t, path, limit)
+		opts, waits := testzk.Waiting(t)
+		s := newSemaphore(t, testzk.Connected(t, testzk.Connect(), opts...), path, limit)
 		var holds []*recipes.Hold
 		for range limit {
 			holds = append(holds, acquire(t, s, 1))
 		}
 		refused(t, s, 1)
-		ctx, cancel := context.WithTimeout(testzk.Context(t), 300*time.Millisecond)
-		_, err := s.Acquire(ctx)
-		cancel()
+		ctx, pass := testzk.Deadline(testzk.Context(t))
+		late := startUnder(t, ctx, s, 1)
+		waits()
+		pass()
+		_, err := late.wait()
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		crowd(t, s, limit, 0)
@@ -58,9 +61,7 @@ func TestParticipantsAreThePermitsThenThoseWhoWait(t *testing.T) {
 	require.NotNil(t, all[2].Identity)
 	release(t, first, second)
 	release(t, waiter.won(t))
-	none, err = s.Participants(testzk.Context(t))
-	require.NoError(t, err)
-	require.Empty(t, none)
+	crowd(t, s, 0, 0)
 }
 
 // Those who hold count each other, in one process.

@@ -34,7 +34,7 @@ func TestNodesAreCurators(t *testing.T) {
 	release(t, hold)
 	release(t, waiter.won(t))
 	for _, dir := range []string{path + "/leases", path + "/locks"} {
-		data, _, err := o.Get(dir)
+		data, _, err := testzk.Synced(t, o).Get(dir)
 		require.NoError(t, err)
 		require.Empty(t, data, dir)
 	}
@@ -95,7 +95,7 @@ func TestChildrenThatAreNeitherLeasesNorPlacesAreNotCounted(t *testing.T) {
 	crowd(t, s, 2, 1)
 	release(t, hold)
 	release(t, waiter.won(t))
-	children, _, err := o.Children(path + "/leases")
+	children, _, err := testzk.Synced(t, o).Children(path + "/leases")
 	require.NoError(t, err)
 	require.Len(t, children, 2, "they are left alone")
 }

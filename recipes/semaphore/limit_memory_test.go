@@ -23,6 +23,7 @@ func TestProcessesThatDoNotAgreeFindOutAlsoWhereTheNodeSaidNothingBefore(t *test
 	require.NoError(t, err)
 	two := another(t, path, 1)
 	hold := acquire(t, two, 1)
+	testzk.Everywhere(t)
 	_, err = one.TryAcquireN(testzk.Context(t), 1)
 	require.ErrorIs(t, err, semaphore.ErrLimit)
 	release(t, hold)
@@ -36,6 +37,7 @@ func TestLimitThatMustNotBeReadAnyMoreIsLikeOneThatNeverCould(t *testing.T) {
 	_, err := testzk.Observer(t).SetACL(path, zk.WorldACL(zk.PermAll&^zk.PermRead), -1)
 	require.NoError(t, err)
 	release(t, acquire(t, another(t, path, 2), 1))
+	testzk.Everywhere(t)
 	for range 3 {
 		h, err := s.TryAcquire(testzk.Context(t))
 		require.NoError(t, err)

@@ -52,12 +52,14 @@ func TestDisagreementIsAnErrorWhileTheSemaphoreIsInUse(t *testing.T) {
 	disagree(t, five, "5", "3")
 	crowd(t, three, 1, 0)
 	release(t, hold)
+	testzk.Everywhere(t)
 	hold = acquire(t, five, 5) // nobody used it, so it is the newcomer's number that counts
 	data, _, err := testzk.Observer(t).Get(path)
 	require.NoError(t, err)
 	require.Equal(t, number(5), data)
 	disagree(t, three, "3", "5")
 	release(t, hold)
+	testzk.Everywhere(t)
 	hold = acquire(t, three, 3)
 	disagree(t, five, "5", "3")
 	release(t, hold)
@@ -97,6 +99,7 @@ func TestSomebodyInLineKeepsTheLimit(t *testing.T) {
 	_, err = five.Acquire(testzk.Context(t))
 	require.ErrorIs(t, err, semaphore.ErrLimit)
 	require.NoError(t, c.Delete(testzk.Context(t), place, -1))
+	testzk.Everywhere(t)
 	release(t, acquire(t, five, 5))
 }
 

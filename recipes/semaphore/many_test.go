@@ -20,12 +20,14 @@ import (
 
 func TestSeveralPermitsAreAcquiredAllOrNone(t *testing.T) {
 	path := testzk.Path(t)
-	s := another(t, path, 3)
+	opts, waits := testzk.Waiting(t)
+	s := newSemaphore(t, testzk.Connected(t, testzk.Connect(), opts...), path, 3)
 	one := acquire(t, s, 1)
 	refused(t, s, 3)
-	ctx, cancel := context.WithTimeout(testzk.Context(t), 300*time.Millisecond)
-	_, err := s.AcquireN(ctx, 3)
-	cancel()
+	late := start(t, s, 3)
+	waits()
+	late.cancel()
+	_, err := late.wait()
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 	crowd(t, s, 1, 0)
 	two := acquire(t, s, 2)

@@ -63,11 +63,23 @@ type attempt struct {
 // start acquires on another goroutine, which ends with the test.
 func start(t testing.TB, s *semaphore.Semaphore, n int) *attempt {
 	t.Helper()
-	ctx, cancel := context.WithCancel(testzk.Context(t))
+	return startUnder(t, testzk.Context(t), s, n)
+}
+
+// startUnder is start under a context of the test's own.
+func startUnder(t testing.TB, ctx context.Context, s *semaphore.Semaphore, n int) *attempt {
+	t.Helper()
+	return begin(t, ctx, func(ctx context.Context) (*recipes.Hold, error) { return s.AcquireN(ctx, n) })
+}
+
+// begin calls acquire on another goroutine, which ends with the test.
+func begin(t testing.TB, ctx context.Context, acquire func(context.Context) (*recipes.Hold, error)) *attempt {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
 	a := &attempt{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(a.done)
-		a.hold, a.err = s.AcquireN(ctx, n)
+		a.hold, a.err = acquire(ctx)
 	}()
 	t.Cleanup(func() {
 		cancel()

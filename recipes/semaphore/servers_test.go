@@ -24,7 +24,7 @@ func TestPermitsEndWhileAllServersAreDownAndAreGivenOutAgainAfterwards(t *testin
 			own := testzk.Own(t, testzk.Seldom)
 			var all []*semaphore.Semaphore
 			for range 4 {
-				c := testzk.Connected(t, own.Connect(), framework.WithSessionTimeout(time.Second), framework.WithRetry(retry.Forever(50*time.Millisecond)))
+				c := testzk.Connected(t, own.Connect(), testzk.Mortal(), framework.WithRetry(retry.Forever(50*time.Millisecond)))
 				all = append(all, newSemaphore(t, c, "/sem", 2, semaphore.WithSlots()))
 			}
 			holds := []*recipes.Hold{acquire(t, all[0], 1), acquire(t, all[1], 1)}
@@ -61,7 +61,7 @@ func TestSessionThatIsLostWithAPermitJustTakenCostsNothing(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
-	c := testzk.Connected(t, p.Addr(), framework.WithSessionTimeout(time.Second), framework.WithRetry(retry.Forever(50*time.Millisecond)))
+	c := testzk.Connected(t, p.Addr(), testzk.Mortal(), framework.WithLossDeadline(1.0/3), framework.WithRetry(retry.Forever(50*time.Millisecond)))
 	s := newSemaphore(t, c, path, 1, semaphore.WithSlots())
 	for range 3 {
 		release(t, acquire(t, s, 1))

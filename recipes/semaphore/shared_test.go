@@ -212,6 +212,7 @@ func TestTryAcquireSeesALimitThatSomebodyElseHasRaised(t *testing.T) {
 	hold := acquire(t, s, 1)
 	refused(t, s, 1)
 	require.NoError(t, another(t, path, 1, semaphore.WithSharedLimit(path+"/limit")).SetLimit(testzk.Context(t), 3))
+	testzk.Everywhere(t)
 	more, err := s.TryAcquireN(testzk.Context(t), 2)
 	require.NoError(t, err)
 	release(t, hold, more)
