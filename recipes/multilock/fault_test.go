@@ -212,7 +212,7 @@ func TestLocksWorkWhileTheServersReapTheirParents(t *testing.T) {
 	ctx := testzk.Context(t)
 	contend(t, 4, func(int) error {
 		for range 25 {
-			hold, err := m.Acquire(ctx)
+			hold, err := m.Acquire(testzk.Context(t))
 			if err != nil {
 				return err
 			}

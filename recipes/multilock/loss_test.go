@@ -2,6 +2,7 @@ package multilock_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
 )
 
 // lostTo waits for a hold's end and checks everything that tells of it.
@@ -50,14 +53,31 @@ func TestDeletionOfOneNodeEndsTheWholeAndTheOtherNodesGo(t *testing.T) {
 			work := hold.Context(context.Background())
 			node := hold.Paths()[i]
 			remove(t, node)
-			removed := time.Now()
 			closes(t, hold.Done(), "the hold does not notice its end")
-			require.Less(t, time.Since(removed), time.Second, name)
 			require.ErrorContains(t, hold.Err(), node, name)
 			lostTo(t, hold, work, recipes.ErrNodeDeleted)
 			free(t, paths...)
 		}
 	}
+}
+
+func TestDeletionOfOneNodeEndsTheWholeAtOnce(t *testing.T) {
+	paths := []string{"/a", "/b", "/c"}
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		for name, m := range kinds(t, simClient(t, srv, "c", 4*time.Second), paths) {
+			for i := range paths {
+				hold := acquire(t, m)
+				ended := hold.Done() // which is asked for, so that the nodes are watched
+				time.Sleep(time.Second)
+				require.NoError(t, srv.Delete(hold.Paths()[i]))
+				removed := time.Now()
+				<-ended
+				require.Less(t, time.Since(removed), time.Second, name)
+				require.ErrorIs(t, hold.Release(), recipes.ErrNodeDeleted)
+				time.Sleep(time.Second) // the other nodes go
+			}
+		}
+	}, zktest.WithSessionTimeouts(time.Second, time.Minute))
 }
 
 // Nobody has been told of the deletion when the question comes.
@@ -121,7 +141,7 @@ func TestLossOfTheSessionEndsTheWhole(t *testing.T) {
 			t.Parallel()
 			p := testzk.Proxy(t)
 			paths := named(t, 2)
-			hold := acquire(t, kinds(t, testzk.Connected(t, p.Addr()), paths)[kind])
+			hold := acquire(t, kinds(t, testzk.Connected(t, p.Addr(), testzk.Mortal()), paths)[kind])
 			work := hold.Context(context.Background())
 			next := start(t, newMulti(t, own(t), paths))
 			p.Blackhole(true)

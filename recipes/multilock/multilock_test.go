@@ -3,9 +3,11 @@ package multilock_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,22 +15,26 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
+	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/sim"
 )
 
 func TestUncontendedSetIsOneTransactionAndOneToRelease(t *testing.T) {
-	p := testzk.Proxy(t)
-	paths := named(t, 7)
-	m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
-	require.NoError(t, acquire(t, m).Release()) // the parents are there now
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		m := newMulti(t, simClient(t, srv, "c", 4*time.Second), []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g"})
+		require.NoError(t, acquire(t, m).Release()) // the parents are there now
 
-	p.ResetCounts()
-	hold := acquire(t, m)
-	require.Equal(t, 1, sent(p), "requests of an acquire: %v", p.Requests())
-	require.NoError(t, hold.Release())
-	require.Equal(t, 2, sent(p), "requests of an acquire and a release: %v", p.Requests())
-	require.Equal(t, 2, p.Requests()[proxy.OpMulti])
-	free(t, paths...)
+		before := srv.Client("c").Requests()
+		hold := acquire(t, m)
+		after := srv.Client("c").Requests()
+		require.Equal(t, 1, after[zktest.OpMulti]-before[zktest.OpMulti])
+		require.Equal(t, 1, after.Total()-before.Total(), "requests of an acquire: %v", after)
+		require.NoError(t, hold.Release())
+		after = srv.Client("c").Requests()
+		require.Equal(t, 2, after[zktest.OpMulti]-before[zktest.OpMulti])
+		require.Equal(t, 2, after.Total()-before.Total(), "requests of an acquire and a release: %v", after)
+	}, zktest.WithSessionTimeouts(time.Second, time.Minute))
 }
 
 func TestHoldHasATokenAndANodeForEachPathInTheirOrder(t *testing.T) {

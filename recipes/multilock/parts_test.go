@@ -62,7 +62,7 @@ func TestLossOfOneClientsSessionEndsTheWholeAndReleasesTheOthersPart(t *testing.
 	t.Parallel()
 	p := testzk.Proxy(t)
 	paths := named(t, 2)
-	near, far := own(t), testzk.Connected(t, p.Addr(), framework.WithSessionTimeout(time.Second))
+	near, far := own(t), testzk.Connected(t, p.Addr(), testzk.Mortal())
 	hold := acquire(t, of(t, newMutex(t, near, paths[0]), newMutex(t, far, paths[1])))
 	work := hold.Context(context.Background())
 	p.Blackhole(true)
@@ -72,7 +72,7 @@ func TestLossOfOneClientsSessionEndsTheWholeAndReleasesTheOthersPart(t *testing.
 
 func TestWholeIsValidUntilTheEarliestPartIs(t *testing.T) {
 	paths := named(t, 2)
-	short := testzk.Connected(t, testzk.Connect(), framework.WithSessionTimeout(testzk.SessionTimeout/2))
+	short := testzk.Connected(t, testzk.Connect(), testzk.Mortal())
 	_, all := newRecorded(t, own(t), paths)
 	all[0].lock = newMutex(t, short, paths[0])
 	for _, locks := range [][]*recorded{{all[0], all[1]}, {all[1], all[0]}} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,8 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
 )
 
 // referee finds out by itself whether two are inside of one lock, and whether its tokens grow.
@@ -48,7 +51,6 @@ func contend(t *testing.T, n int, fn func(i int) error) {
 
 func TestOppositeOrdersNeitherDeadlockNorShare(t *testing.T) {
 	paths := named(t, 3)
-	ctx := testzk.Context(t)
 	referees := map[string]*referee{}
 	for _, path := range paths {
 		referees[path] = &referee{}
@@ -57,7 +59,7 @@ func TestOppositeOrdersNeitherDeadlockNorShare(t *testing.T) {
 	contend(t, len(orders), func(i int) error {
 		m := newMulti(t, own(t), orders[i])
 		for range 50 {
-			hold, err := m.Acquire(ctx)
+			hold, err := m.Acquire(testzk.Context(t))
 			if err != nil {
 				return err
 			}
@@ -142,31 +144,31 @@ func TestPlaceThatIsLostInOneLineIsTakenAgainInAll(t *testing.T) {
 }
 
 func TestWaitForBusyLocksEndsInTimeWithEverythingTakenBack(t *testing.T) {
-	paths := named(t, 5)
-	c, other := own(t), own(t)
-	var busy []*recipes.Hold
-	for _, path := range paths {
-		busy = append(busy, acquire(t, newMutex(t, other, path)))
-	}
+	paths := []string{"/a", "/b", "/c", "/d", "/e"}
 	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.InOrder()}} {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		began := time.Now()
-		hold, err := newMulti(t, c, paths, opts...).Acquire(ctx)
-		took := time.Since(began)
-		cancel()
-		require.Nil(t, hold)
-		require.ErrorIs(t, err, recipes.ErrNotAcquired, name)
-		require.ErrorIs(t, err, context.DeadlineExceeded, name)
-		require.ErrorContains(t, err, paths[0], name)
-		require.Less(t, took, 2500*time.Millisecond, "%s: a second for all, not for each", name)
-		for _, path := range paths {
-			queued(t, other, path, 1)
-		}
+		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+			c, other := simClient(t, srv, "c", 4*time.Second), simClient(t, srv, "other", 4*time.Second)
+			var busy []*recipes.Hold
+			for _, path := range paths {
+				busy = append(busy, acquire(t, newMutex(t, other, path)))
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			began := time.Now()
+			hold, err := newMulti(t, c, paths, opts...).Acquire(ctx)
+			require.Less(t, time.Since(began), 2*time.Second, "%s: a second for all, not for each", name)
+			require.Nil(t, hold)
+			require.ErrorIs(t, err, recipes.ErrNotAcquired, name)
+			require.ErrorIs(t, err, context.DeadlineExceeded, name)
+			require.ErrorContains(t, err, paths[0], name)
+			for _, path := range paths {
+				queued(t, other, path, 1)
+			}
+			for _, hold := range busy {
+				require.NoError(t, hold.Release())
+			}
+		}, zktest.WithSessionTimeouts(time.Second, time.Minute))
 	}
-	for _, hold := range busy {
-		require.NoError(t, hold.Release())
-	}
-	free(t, paths...)
 }
 
 func TestErrorOfManyLocksNamesTheFirstFew(t *testing.T) {
@@ -185,7 +187,7 @@ func TestWaiterWhoseSessionIsLostQueuesAgainInAllLines(t *testing.T) {
 	paths := named(t, 2)
 	other := own(t)
 	busy := acquire(t, newMutex(t, other, paths[1]))
-	c := testzk.Connected(t, p.Addr())
+	c := testzk.Connected(t, p.Addr(), testzk.Mortal())
 	former, err := c.Session(testzk.Context(t))
 	require.NoError(t, err)
 	waiter := start(t, newMulti(t, c, paths))
@@ -205,7 +207,7 @@ func TestWaiterWhoseSessionIsLostQueuesAgainInAllLines(t *testing.T) {
 func TestCloseOfTheClientEndsHoldsAndWaitsAtOnce(t *testing.T) {
 	paths := named(t, 2)
 	other := own(t)
-	c, err := framework.New(testzk.Connect(), framework.WithSessionTimeout(testzk.SessionTimeout))
+	c, err := framework.New(testzk.Connect(), framework.WithSessionTimeout(time.Minute))
 	require.NoError(t, err)
 	m := newMulti(t, c, paths)
 	hold := acquire(t, m)
@@ -245,12 +247,12 @@ func TestInOrderWaitsForOneLockAtATimeInTheOrderOfTheirPaths(t *testing.T) {
 // A mutex nested in another is in no line for the second while it waits for the first. With those only InOrder does.
 func TestInOrderDoesNotDeadlockWithNestedMutexes(t *testing.T) {
 	paths := named(t, 2)
-	ctx := testzk.Context(t)
 	contend(t, 2, func(i int) error {
 		c := own(t)
 		first, second := newMutex(t, c, paths[0]), newMutex(t, c, paths[1])
 		m := newMulti(t, c, []string{paths[1], paths[0]}, multilock.InOrder())
 		for range 25 {
+			ctx := testzk.Context(t)
 			if i == 0 {
 				hold, err := m.Acquire(ctx)
 				if err != nil {
