@@ -38,6 +38,7 @@ func start(t testing.TB, side *rwlock.Side) *attempt {
 // enter starts to acquire, and is in line when it returns.
 func enter(t testing.TB, side *rwlock.Side) *attempt {
 	t.Helper()
+	testzk.Everywhere(t) // or some of those who are in line already would come into sight later
 	before := len(line(t, side))
 	a := start(t, side)
 	queued(t, side, before+1)

@@ -69,20 +69,19 @@ func TestWritersAreAloneAndReadersOverlapUnderLoad(t *testing.T) {
 	anywhere(t, func(t *testing.T, in place) {
 		const clients, turns = 8, 100
 		var readers, writers, most atomic.Int64
-		ctx := testzk.Context(t)
 		var running sync.WaitGroup
 		for i := range clients {
 			rw, random := in.lock(t), rand.New(rand.NewPCG(uint64(i), 0))
 			turn := func() error {
 				if random.IntN(10) > 0 {
-					return with(ctx, rw.Read(), func() error {
+					return with(testzk.Context(t), rw.Read(), func() error {
 						most.Store(max(most.Load(), readers.Add(1)))
 						defer readers.Add(-1)
 						time.Sleep(time.Millisecond)
 						return others("reads", 0, writers.Load())
 					})
 				}
-				return with(ctx, rw.Write(), func() error {
+				return with(testzk.Context(t), rw.Write(), func() error {
 					defer writers.Add(-1)
 					return others("writes", 1, writers.Add(1)+readers.Load())
 				})

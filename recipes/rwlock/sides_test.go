@@ -149,6 +149,7 @@ func TestWaiterWhoseNodeIsDeletedQueuesAgainAtTheEnd(t *testing.T) {
 				rw, c := in.lock(t), in.client(t)
 				written := acquire(t, rw.Write())
 				victim := enter(t, side(newLock(t, c, in.path)))
+				testzk.Everywhere(t)
 				node := slices.MaxFunc(append(line(t, rw.Read()), line(t, rw.Write())...), byToken).Node
 				next := enter(t, rw.Write())
 				require.NoError(t, c.Delete(testzk.Context(t), node, -1))
