@@ -51,11 +51,11 @@ func TestStory(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)
 	var out bytes.Buffer
-	require.NoError(t, parsed(t, "-session 1s").run(testzk.Context(t), server.Connect(), &out), "%s", &out)
+	require.NoError(t, parsed(t, "-session 10s").run(t.Context(), server.Connect(), &out), "%s", &out)
 	text := out.String()
 	rest := text
 	for _, want := range []string{
-		`3 candidates, each a process of its own\. The session timeout is 1s\.`,
+		`3 candidates, each a process of its own\. The session timeout is 10s\.`,
 		`observed: candidate \d leads \(token \d+\)`,
 		`RESIGNS: candidate \d \(token \d+\)`,
 		`\.\.\. and \d+\.\d\d s later candidate \d \(token \d+\) acts as the leader\.`,
@@ -88,7 +88,7 @@ func TestInterruptLeavesNothing(t *testing.T) {
 			t.Parallel()
 			server := testzk.Own(t, testzk.Seldom)
 			crewtest.Interrupt(t, moment, func(ctx context.Context, out io.Writer) error {
-				return parsed(t, "-session 1s").run(ctx, server.Connect(), out)
+				return parsed(t, "-session 10s").run(ctx, server.Connect(), out)
 			})
 			crewtest.NobodyInLine(t, server, crewtest.Story(t, server))
 		})
@@ -105,7 +105,7 @@ func TestCandidateThatDiesByItselfFailsTheStory(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, process.Kill())
 	})
-	require.ErrorContains(t, parsed(t, "-session 10s").run(testzk.Context(t), server.Connect(), out), "process 3 has ended")
+	require.ErrorContains(t, parsed(t, "-session 10s").run(t.Context(), server.Connect(), out), "process 3 has ended")
 }
 
 // A detector that never fires is worth nothing.
@@ -113,7 +113,7 @@ func TestBrokenElectionFailsTheStory(t *testing.T) {
 	t.Setenv(brokenEnv, "1")
 	server := testzk.Own(t, testzk.Seldom)
 	var out bytes.Buffer
-	err := parsed(t, "").run(testzk.Context(t), server.Connect(), &out)
+	err := parsed(t, "-session 10s").run(t.Context(), server.Connect(), &out)
 	require.ErrorContains(t, err, "BROKEN", "%s", &out)
 	require.NotContains(t, out.String(), "what it promises")
 }

@@ -36,10 +36,13 @@ func TestExample(t *testing.T) {
 	t.Run("waits for whoever has the lock, and leaves the line when told to", func(t *testing.T) {
 		hold, err := mu.Acquire(t.Context())
 		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		defer cancel()
+		ctx, pass := testzk.Deadline(t.Context())
 		var out bytes.Buffer
-		require.ErrorIs(t, run(ctx, server.Connect(), &out), recipes.ErrNotAcquired)
+		ended := make(chan error, 1)
+		go func() { ended <- run(ctx, server.Connect(), &out) }()
+		testzk.Eventually(t, func() bool { return testzk.Watchers(t, server.Connect(), hold.Path()) == 2 }, "it does not wait")
+		pass()
+		require.ErrorIs(t, <-ended, recipes.ErrNotAcquired)
 		require.Empty(t, out.String())
 		require.NoError(t, hold.Release())
 	})

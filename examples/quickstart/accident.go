@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/docent-zk/docent/examples/internal/crew"
 	"github.com/docent-zk/docent/fence"
 )
 
@@ -27,6 +28,9 @@ func (s *show) handle(step string, v visit) (answer, error) {
 	}
 	switch step {
 	case stepEnter:
+		if a.Turn == 1 {
+			s.assemble()
+		}
 		s.entered(v)
 	case stepRead:
 		if a.Turn >= s.fatalTurn() {
@@ -39,7 +43,18 @@ func (s *show) handle(step string, v visit) (answer, error) {
 	return a, nil
 }
 
-// fatalTurn is late enough for everybody to be in line, and so early that at least one other worker has something left to do.
+// assemble waits until all workers are in line. On a slow machine the first could have many turns before the last has started.
+func (s *show) assemble() {
+	for s.ctx.Err() == nil {
+		line, err := s.lock.Participants(s.ctx)
+		if err == nil && len(line) >= s.cfg.workers {
+			return
+		}
+		_ = sleep(s.ctx, thinking)
+	}
+}
+
+// fatalTurn is late enough for each worker to have had a turn, and so early that at least one other worker has something left to do.
 func (s *show) fatalTurn() int { return 1 + s.cfg.workers*s.cfg.increments/3 }
 
 // killHolder kills the worker that holds the lock and has just read the record. It cannot release the lock any more, and nobody else
@@ -61,7 +76,7 @@ func (s *show) killHolder(v visit, record int) {
 
 // whoIsInLine asks the servers. If they do not answer the show goes on without.
 func (s *show) whoIsInLine() string {
-	ctx, cancel := context.WithTimeout(s.ctx, time.Second)
+	ctx, cancel := context.WithTimeout(s.ctx, crew.Grace)
 	defer cancel()
 	line, err := s.lock.Participants(ctx)
 	if err != nil {

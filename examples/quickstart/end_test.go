@@ -80,8 +80,9 @@ func TestKilledParentTakesEverythingWithIt(t *testing.T) {
 // Servers that are silent for longer than a session cost the holder its lock, unless it is just giving it back. That is no reason to
 // give up, and no excuse for a wrong record.
 func TestOutageIsSurvived(t *testing.T) {
+	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)
-	p := launch(t, "-connect", server.Connect(), "-session", "1s", "-increments", "12")
+	p := launch(t, "-connect", server.Connect(), "-increments", "50") // so that there is something left to do
 	p.line(t, `The store refuses it`)
 	server.Pause(t)
 	p.line(t, `worker \d (lost the lock and tries again|gave the lock back and got no answer): .*session lost`)

@@ -64,16 +64,16 @@ func parsed(t *testing.T, args string) *config {
 func TestEachTickRunsOnce(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{
-		"-every 100ms -session 1s",
-		"-every 10ms -session 1s -processes 2 -ticks 6",
-		"-every 10ms -session 1s -processes 5 -ticks 100",
+		"-every 100ms -session 10s",
+		"-every 10ms -session 10s -processes 2 -ticks 6",
+		"-every 10ms -session 10s -processes 5 -ticks 100",
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
 			server := testzk.Own(t, testzk.Seldom)
 			c := parsed(t, args)
 			var out bytes.Buffer
-			require.NoError(t, c.run(testzk.Context(t), server.Connect(), &out), "%s", &out)
+			require.NoError(t, c.run(t.Context(), server.Connect(), &out), "%s", &out)
 			text := out.String()
 			requireTold(t, text, c.ticks)
 			require.Equal(t, 2, strings.Count(text, "KILLED"), text)
@@ -118,7 +118,7 @@ func TestTickThatIsNotedFirstIsLost(t *testing.T) {
 	t.Setenv(brokenEnv, "1")
 	server := testzk.Own(t, testzk.Seldom)
 	var out bytes.Buffer
-	err := parsed(t, "-every 50ms -session 1s").run(testzk.Context(t), server.Connect(), &out)
+	err := parsed(t, "-every 50ms -session 10s").run(t.Context(), server.Connect(), &out)
 	require.ErrorIs(t, err, errLeftOut, "%s", &out)
 	require.NotContains(t, out.String(), "exactly once")
 }
@@ -130,7 +130,7 @@ func TestInterruptLeavesNothing(t *testing.T) {
 			t.Parallel()
 			server := testzk.Own(t, testzk.Seldom)
 			crewtest.Interrupt(t, moment, func(ctx context.Context, out io.Writer) error {
-				return parsed(t, "-every 100ms -session 1s").run(ctx, server.Connect(), out)
+				return parsed(t, "-every 100ms -session 10s").run(ctx, server.Connect(), out)
 			})
 			requireNothingLeft(t, server)
 		})

@@ -12,7 +12,7 @@ import (
 )
 
 // Grace is how long a member whose parent is gone takes to leave in good order.
-const Grace = 3 * time.Second
+const Grace = 10 * time.Second
 
 // ErrFarewell is the cause of the end of a member's context.
 var ErrFarewell = errors.New("the parent has gone, or wants no more")

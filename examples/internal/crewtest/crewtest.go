@@ -38,7 +38,7 @@ func (w trigger) Write(p []byte) (int, error) {
 func Interrupt(t *testing.T, pattern string, run func(context.Context, io.Writer) error) {
 	t.Helper()
 	interrupted := errors.New("interrupted")
-	ctx, cancel := context.WithCancelCause(testzk.Context(t))
+	ctx, cancel := context.WithCancelCause(t.Context())
 	err := run(ctx, Trigger(pattern, func([]string) { cancel(interrupted) }))
 	require.ErrorIs(t, err, interrupted)
 }
