@@ -15,7 +15,7 @@ func closed(t *testing.T, c *client) {
 	t.Helper()
 	start := time.Now()
 	c.Close()
-	require.Less(t, time.Since(start), 10*time.Second, "closing took too long")
+	require.Less(t, time.Since(start), patience, "closing took too long")
 	_, open := <-c.events
 	require.False(t, open, "the driver is still there")
 	require.True(t, c.Over())

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -109,10 +110,12 @@ func TestTLSVerifiesTheNameOfTheServer(t *testing.T) {
 }
 
 func TestTLSHandshakeIsBounded(t *testing.T) {
-	s := serve(t, func(p *peer) { _, _ = p.Conn.Read(make([]byte, 1<<16)); stall(p) })
-	c := connect(t, Config{TLS: &tls.Config{ServerName: "x"}, ConnectTimeout: 50 * time.Millisecond}, s.addr())
-	eventually(t, func() bool { return s.accepted() > 2 }, "waiting for a server that says nothing; %v", c.Trouble())
-	require.ErrorContains(t, c.Trouble(), "deadline exceeded")
+	synctest.Test(t, func(t *testing.T) {
+		s, dial := serveInMemory(t, func(p *peer) { _, _ = p.Conn.Read(make([]byte, 1<<16)); stall(p) })
+		c := connect(t, Config{TLS: &tls.Config{ServerName: "x"}, ConnectTimeout: 50 * time.Millisecond, Dial: dial}, "a:1")
+		eventually(t, func() bool { return s.accepted() > 2 }, "waiting for a server that says nothing; %v", c.Trouble())
+		require.ErrorContains(t, c.Trouble(), "deadline exceeded")
+	})
 }
 
 // A name stands for several servers. One of them accepts connections and never says anything.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -40,57 +41,62 @@ func TestHandshakeWithABadServerIsBoundedAndNamed(t *testing.T) {
 		"hanging up after a length": {says: length(36), closes: true, want: "half a reply to the connect request: EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var healed atomic.Bool
-			s := serve(t, func(p *peer) {
-				if healed.Load() {
-					p.obey(7, long)
-					return
-				}
-				p.read()
-				_, _ = p.Write(row.says)
-				if !row.closes {
-					stall(p)
-				}
+			synctest.Test(t, func(t *testing.T) {
+				var healed atomic.Bool
+				s, dial := serveInMemory(t, func(p *peer) {
+					if healed.Load() {
+						p.obey(7, long)
+						return
+					}
+					p.read()
+					_, _ = p.Write(row.says)
+					if !row.closes {
+						stall(p)
+					}
+				})
+				c := connect(t, Config{ConnectTimeout: 50 * time.Millisecond, Dial: dial}, "a:1")
+				eventually(t, func() bool { return c.Trouble() != nil && s.accepted() > 1 }, "the first attempt never ended")
+				require.ErrorContains(t, c.Trouble(), row.want)
+				require.ErrorContains(t, c.Trouble(), "a:1: ")
+				require.Zero(t, c.Info())
+				healed.Store(true)
+				c.awaitSession(t, 7)
+				require.NoError(t, c.Trouble(), "after a success")
 			})
-			c := connect(t, Config{ConnectTimeout: 50 * time.Millisecond}, s.addr())
-			eventually(t, func() bool { return c.Trouble() != nil && s.accepted() > 1 }, "the first attempt never ended")
-			require.ErrorContains(t, c.Trouble(), row.want)
-			require.ErrorContains(t, c.Trouble(), s.addr()+": ")
-			require.Zero(t, c.Info())
-			healed.Store(true)
-			c.awaitSession(t, 7)
-			require.NoError(t, c.Trouble(), "after a success")
 		})
 	}
 }
 
 func TestHandshakeIsBoundedByTheTimeoutThatTheServerGranted(t *testing.T) {
-	s := serve(t, func(p *peer) {
-		if p.number == 0 {
-			p.welcome(7, 150*time.Millisecond) // then hangs up
-			return
-		}
-		stall(p)
+	synctest.Test(t, func(t *testing.T) {
+		s, dial := serveInMemory(t, func(p *peer) {
+			if p.number == 0 {
+				p.welcome(7, 150*time.Millisecond) // then hangs up
+				return
+			}
+			stall(p)
+		})
+		c := connect(t, Config{SessionTimeout: time.Hour, ConnectTimeout: time.Hour, Dial: dial}, "a:1")
+		eventually(t, func() bool { return s.accepted() > 3 }, "still waiting for a server that says nothing; %v", c.Trouble())
 	})
-	c := connect(t, Config{SessionTimeout: time.Hour, ConnectTimeout: time.Hour}, s.addr())
-	eventually(t, func() bool { return s.accepted() > 3 }, "still waiting for a server that says nothing; %v", c.Trouble())
 }
 
 // A connection that the program makes itself may have no buffer: to write is to wait for who reads.
 func TestHandshakeIsBoundedWhereNobodyReads(t *testing.T) {
-	s := serve(t, func(p *peer) { p.obey(7, long) })
-	var dials atomic.Int32
-	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-		if dials.Add(1) > 1 {
-			return (&net.Dialer{}).DialContext(ctx, network, address)
+	synctest.Test(t, func(t *testing.T) {
+		_, dialServer := serveInMemory(t, func(p *peer) { p.obey(7, long) })
+		var dials atomic.Int32
+		dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+			if dials.Add(1) > 1 {
+				return dialServer(ctx, network, address)
+			}
+			ours, theirs := net.Pipe()
+			t.Cleanup(func() { theirs.Close() })
+			return ours, nil
 		}
-		ours, theirs := net.Pipe()
-		t.Cleanup(func() { theirs.Close() })
-		return ours, nil
-	}
-	c := connect(t, Config{ConnectTimeout: 50 * time.Millisecond, Dial: dial}, s.addr())
-	c.awaitSession(t, 7)
+		c := connect(t, Config{ConnectTimeout: 50 * time.Millisecond, Dial: dial}, "a:1")
+		c.awaitSession(t, 7)
+	})
 }
 
 func TestSessionIsKnownOnceGranted(t *testing.T) {

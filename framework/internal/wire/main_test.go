@@ -76,6 +76,46 @@ func (s *server) accept() {
 	}
 }
 
+// pipes is a listener in memory, for tests in virtual time.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	close  func()
+}
+
+// serveInMemory is serve in virtual time: dial reaches the server, whatever it is asked for.
+func serveInMemory(t *testing.T, script func(*peer)) (s *server, dial func(context.Context, string, string) (net.Conn, error)) {
+	t.Helper()
+	closed := make(chan struct{})
+	p := &pipes{conns: make(chan net.Conn), closed: closed, close: sync.OnceFunc(func() { close(closed) })}
+	return serveOn(t, p, script), p.dial
+}
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.conns <- theirs:
+		return ours, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error { p.close(); return nil }
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "pipe"} }
+
 // hangUp closes everything.
 func (s *server) hangUp() {
 	s.listener.Close()

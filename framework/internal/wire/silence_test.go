@@ -2,8 +2,8 @@ package wire
 
 import (
 	"encoding/binary"
-	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -24,49 +24,48 @@ func mute(id int64, timeout time.Duration) func(*peer) {
 }
 
 func TestServerThatFallsSilentIsLeftWhileTheSessionCanStillBeReliedOn(t *testing.T) {
-	t.Parallel()
-	const timeout = 9 * time.Second
-	s := serve(t, mute(7, timeout))
-	_, port, err := net.SplitHostPort(s.addr())
-	require.NoError(t, err)
-	c := connect(t, Config{SessionTimeout: timeout}, s.addr(), net.JoinHostPort("localhost", port)) // as if they were two
-	c.awaitSession(t, 7)
-	connected := proven(c)
-	eventually(t, func() bool { return proven(c).After(connected) }, "the client stays where nobody answers")
-	require.Equal(t, 2, s.accepted())
-	require.Less(t, connected.Elapsed(), timeout*2/3)
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 9 * time.Second
+		s, dial := serveInMemory(t, mute(7, timeout))
+		c := connect(t, Config{SessionTimeout: timeout, Dial: dial}, "a:1", "b:1")
+		c.awaitSession(t, 7)
+		connected := proven(c)
+		eventually(t, func() bool { return proven(c).After(connected) }, "the client stays where nobody answers")
+		require.Equal(t, 2, s.accepted())
+		require.Less(t, connected.Elapsed(), timeout*2/3)
+	})
 }
 
 // Another server may be behind the same address.
 func TestOnlyServerIsLeftWhileTheSessionCanStillBeReliedOn(t *testing.T) {
-	t.Parallel()
-	const timeout = 9 * time.Second
-	s := serve(t, mute(7, timeout))
-	c := connect(t, Config{SessionTimeout: timeout}, s.addr())
-	c.awaitSession(t, 7)
-	connected := proven(c)
-	c.Admit()
-	c.Ask(Sync("/"), func(Reply) {}) // the heartbeat that is not answered
-	eventually(t, func() bool { return proven(c).After(connected) }, "the client stays where nothing is answered")
-	require.Equal(t, 2, s.accepted())
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 9 * time.Second
+		s, dial := serveInMemory(t, mute(7, timeout))
+		c := connect(t, Config{SessionTimeout: timeout, Dial: dial}, "a:1")
+		c.awaitSession(t, 7)
+		connected := proven(c)
+		c.Admit()
+		c.Ask(Sync("/"), func(Reply) {}) // the heartbeat that is not answered
+		eventually(t, func() bool { return proven(c).After(connected) }, "the client stays where nothing is answered")
+		require.Equal(t, 2, s.accepted())
+	})
 }
 
 func TestReplyThatComesSlowlyIsNotSilence(t *testing.T) {
-	t.Parallel()
-	const timeout = 6 * time.Second
-	s := serve(t, func(p *peer) {
-		p.welcome(7, timeout)
-		for f, ok := p.next(); ok; f, ok = p.next() {
-			p.trickle(f, 2*time.Second)
-		}
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 6 * time.Second
+		s, dial := serveInMemory(t, func(p *peer) {
+			p.welcome(7, timeout)
+			for f, ok := p.next(); ok; f, ok = p.next() {
+				p.trickle(f, 2*time.Second)
+			}
+		})
+		c := connect(t, Config{SessionTimeout: timeout, Dial: dial}, "a:1", "b:1")
+		c.awaitSession(t, 7)
+		_, err := c.Driver().Sync("/")
+		require.NoError(t, err)
+		require.Equal(t, 1, s.accepted())
 	})
-	_, port, err := net.SplitHostPort(s.addr())
-	require.NoError(t, err)
-	c := connect(t, Config{SessionTimeout: timeout}, s.addr(), net.JoinHostPort("localhost", port))
-	c.awaitSession(t, 7)
-	_, err = c.Driver().Sync("/")
-	require.NoError(t, err)
-	require.Equal(t, 1, s.accepted())
 }
 
 // trickle answers over so long, a little at a time.
@@ -84,48 +83,48 @@ func (p *peer) trickle(f frame, over time.Duration) {
 }
 
 func TestServersThatAreAllSlowAreNotLeftAgainAndAgain(t *testing.T) {
-	t.Parallel()
-	const timeout, slow = 6 * time.Second, 1200 * time.Millisecond
-	s := serve(t, func(p *peer) {
-		p.welcome(7, timeout)
-		for f, ok := p.next(); ok; f, ok = p.next() {
-			timer := time.NewTimer(slow)
-			<-timer.C
-			p.answer(f, 1)
-		}
+	synctest.Test(t, func(t *testing.T) {
+		const timeout, slow = 6 * time.Second, 1200 * time.Millisecond
+		_, dial := serveInMemory(t, func(p *peer) {
+			p.welcome(7, timeout)
+			for f, ok := p.next(); ok; f, ok = p.next() {
+				timer := time.NewTimer(slow)
+				<-timer.C
+				p.answer(f, 1)
+			}
+		})
+		c := connect(t, Config{SessionTimeout: timeout, Dial: dial}, "a:1", "b:1")
+		c.awaitSession(t, 7)
+		_, _, err := c.Driver().Exists("/a")
+		require.ErrorIs(t, err, zk.ErrConnectionClosed, "the first that is slow is left")
+		c.awaitSession(t, 7)
+		there, _, err := c.Driver().Exists("/a")
+		require.NoError(t, err)
+		require.False(t, there)
+		require.NotZero(t, c.logs.FilterMessage("leaving a server that does not answer").Len())
 	})
-	_, port, err := net.SplitHostPort(s.addr())
-	require.NoError(t, err)
-	c := connect(t, Config{SessionTimeout: timeout}, s.addr(), net.JoinHostPort("localhost", port))
-	c.awaitSession(t, 7)
-	_, _, err = c.Driver().Exists("/a")
-	require.ErrorIs(t, err, zk.ErrConnectionClosed, "the first that is slow is left")
-	c.awaitSession(t, 7)
-	there, _, err := c.Driver().Exists("/a")
-	require.NoError(t, err)
-	require.False(t, there)
-	require.NotZero(t, c.logs.FilterMessage("leaving a server that does not answer").Len())
 }
 
 // The driver waits for any reply, and reads only its own.
 func TestRepliesToRequestsOfOurOwnAreSignsOfLife(t *testing.T) {
-	t.Parallel()
-	const timeout = 9 * time.Second
-	s := serve(t, func(p *peer) {
-		p.welcome(7, timeout)
-		for f, ok := p.next(); ok; f, ok = p.next() {
-			if f.xid >= firstXid { // no pings
-				p.answer(f, 1)
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 9 * time.Second
+		s, dial := serveInMemory(t, func(p *peer) {
+			p.welcome(7, timeout)
+			for f, ok := p.next(); ok; f, ok = p.next() {
+				if f.xid >= firstXid { // no pings
+					p.answer(f, 1)
+				}
 			}
+		})
+		c := connect(t, Config{SessionTimeout: timeout, Dial: dial}, "a:1")
+		c.awaitSession(t, 7)
+		c.Admit()
+		for begun := time.Now(); time.Since(begun) < timeout; time.Sleep(timeout / 100) {
+			replied := make(chan Reply, 1)
+			c.Ask(Sync("/"), func(r Reply) { replied <- r })
+			require.NoError(t, (<-replied).Err())
 		}
+		require.Equal(t, 1, s.accepted())
 	})
-	c := connect(t, Config{SessionTimeout: timeout}, s.addr())
-	c.awaitSession(t, 7)
-	c.Admit()
-	for begun := time.Now(); time.Since(begun) < timeout; {
-		replied := make(chan Reply, 1)
-		c.Ask(Sync("/"), func(r Reply) { replied <- r })
-		require.NoError(t, (<-replied).Err())
-	}
-	require.Equal(t, 1, s.accepted())
 }
