@@ -125,7 +125,7 @@ func TestP07_CallsEndWithTheirContextBehindASilentNetwork(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)
 	on := p07On(t, testzk.Connected(t, p.Addr()+testzk.Path(t),
-		framework.WithSessionTimeout(30*time.Second), framework.WithConnectTimeout(time.Second)))
+		framework.WithSessionTimeout(time.Minute), framework.WithConnectTimeout(time.Second)))
 	require.NoError(t, on.client.CreateContainers(t.Context(), "/"))
 	p07Hold(t, on)
 	p.Blackhole(true)
@@ -146,7 +146,7 @@ func TestP07_CallsEndWithTheirContextBehindASilentNetwork(t *testing.T) {
 		r := <-results
 		require.ErrorIs(t, r.err, context.DeadlineExceeded, r.name)
 		require.GreaterOrEqual(t, r.took, p07Limit, r.name)
-		require.Less(t, r.took, 20*p07Limit, r.name)
+		require.Less(t, r.took, 60*p07Limit, r.name)
 	}
 	p.Blackhole(false)
 }

@@ -50,7 +50,7 @@ func p09Recovers(t *testing.T, srv *zktest.Server, random *rand.Rand, illness []
 	srv.Client("a").Drop()
 	time.Sleep(time.Second + time.Duration(random.Int64N(int64(time.Minute))))
 	sick.Store(false)
-	p09Works(t, client)
+	p09WorksWithin(t, client, p09Soon)
 }
 
 // p09Void is a connection to nobody who has said something once.

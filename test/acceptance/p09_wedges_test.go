@@ -4,22 +4,55 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
-	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/realzk"
 	"github.com/docent-zk/docent/internal/testzk"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest"
 )
 
 // p09Soon is within what time of a healthy server's being there the client must have a session that works: 3 s, of which 2.5 s are the
-// connect timeout, and two more for a busy machine.
+// connect timeout, and two more.
 const p09Soon = 5 * time.Second
+
+// p09Place is where the tests of wedges happen: in virtual time, or on the real server.
+type p09Place struct {
+	well func(ctx context.Context, network, address string) (net.Conn, error) // dials the healthy server, whatever the address
+	drop func()                                                               // ends the connections to it
+	slow time.Duration                                                        // how much longer than it should things may take, because the machine is busy
+}
+
+// p09Anywhere runs a test in virtual time, or on the real server if that is wanted.
+func p09Anywhere(t *testing.T, test func(t *testing.T, in p09Place)) {
+	t.Helper()
+	if realzk.Wanted() != "" {
+		p := testzk.Proxy(t)
+		test(t, p09Place{p09To(p.Addr()), p.DropConnections, 10})
+		return
+	}
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c := srv.Client("c")
+		dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return c.DialContext(ctx, network, srv.MemAddr())
+		}
+		test(t, p09Place{dial, c.Drop, 1})
+	})
+}
+
+func p09To(server string) p09Dial {
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, server)
+	}
+}
 
 // p09Timeouts are the session timeouts to try: a short one, and the default.
 var p09Timeouts = []time.Duration{4 * time.Second, 30 * time.Second}
@@ -31,14 +64,13 @@ var p09Illnesses = map[string][]byte{"silent": nil, "four bytes then silent": {0
 // server is there instead the client has a working session within 5 s, though it had just begun another attempt at the sick one.
 func TestP09_ServerThatSaysNothingIsGivenUpFromTheStart(t *testing.T) {
 	t.Parallel()
-	p09ForEach(t, func(t *testing.T, illness []byte, timeout time.Duration) {
-		sick := p09Listen(t, illness)
+	p09ForEach(t, func(t *testing.T, in p09Place, sick *p09Sick, timeout time.Duration) {
 		road := &p09Road{}
-		road.lead("zk.test:2181", sick.addr())
+		road.lead("zk.test:2181", sick.dial)
 		client := testzk.Client(t, "zk.test:2181", framework.WithSessionTimeout(timeout), framework.WithDialer(road.DialContext))
 		sick.await(t, 2)
-		road.lead("zk.test:2181", p09Server())
-		p09Works(t, client)
+		road.lead("zk.test:2181", in.well)
+		in.works(t, client)
 	})
 }
 
@@ -46,18 +78,16 @@ func TestP09_ServerThatSaysNothingIsGivenUpFromTheStart(t *testing.T) {
 // bytes. Once the server is back the client has a working session within 5 s.
 func TestP09_ServerThatSaysNothingIsGivenUpUnderASession(t *testing.T) {
 	t.Parallel()
-	p09ForEach(t, func(t *testing.T, illness []byte, timeout time.Duration) {
-		sick := p09Listen(t, illness)
+	p09ForEach(t, func(t *testing.T, in p09Place, sick *p09Sick, timeout time.Duration) {
 		road := &p09Road{}
-		p := proxy.Start(t, p09Server())
-		road.lead("zk.test:2181", p.Addr())
+		road.lead("zk.test:2181", in.well)
 		client := testzk.Connected(t, "zk.test:2181",
 			framework.WithSessionTimeout(timeout), framework.WithDialer(road.DialContext))
-		road.lead("zk.test:2181", sick.addr())
-		p.DropConnections()
+		road.lead("zk.test:2181", sick.dial)
+		in.drop()
 		sick.await(t, 2)
-		road.lead("zk.test:2181", p.Addr())
-		p09Works(t, client)
+		road.lead("zk.test:2181", in.well)
+		in.works(t, client)
 	})
 }
 
@@ -65,22 +95,22 @@ func TestP09_ServerThatSaysNothingIsGivenUpUnderASession(t *testing.T) {
 // other one within 5 s.
 func TestP09_ServerThatSaysNothingDoesNotHideTheOther(t *testing.T) {
 	t.Parallel()
-	p09ForEach(t, func(t *testing.T, illness []byte, timeout time.Duration) {
+	p09ForEach(t, func(t *testing.T, in p09Place, sick *p09Sick, timeout time.Duration) {
 		road := &p09Road{}
-		road.lead("sick.test:2181", p09Listen(t, illness).addr())
-		road.lead("well.test:2181", p09Server())
+		road.lead("sick.test:2181", sick.dial)
+		road.lead("well.test:2181", in.well)
 		inOrder := framework.WithRandom(func(int64) int64 { return 0 })
-		p09Works(t, testzk.Client(t, "sick.test:2181,well.test:2181", framework.WithSessionTimeout(timeout),
+		in.works(t, testzk.Client(t, "sick.test:2181,well.test:2181", framework.WithSessionTimeout(timeout),
 			framework.WithDialer(road.DialContext), inOrder))
 	})
 }
 
-func p09ForEach(t *testing.T, do func(t *testing.T, illness []byte, timeout time.Duration)) {
+func p09ForEach(t *testing.T, do func(t *testing.T, in p09Place, sick *p09Sick, timeout time.Duration)) {
 	for name, illness := range p09Illnesses {
 		for _, timeout := range p09Timeouts {
 			t.Run(fmt.Sprintf("%s, T=%v", name, timeout), func(t *testing.T) {
 				t.Parallel()
-				do(t, illness, timeout)
+				p09Anywhere(t, func(t *testing.T, in p09Place) { do(t, in, p09Serve(t, illness), timeout) })
 			})
 		}
 	}
@@ -90,23 +120,24 @@ func p09ForEach(t *testing.T, do func(t *testing.T, illness []byte, timeout time
 // times over: a working session, with the credentials, is there within 5 s of the last time.
 func TestP09_WriteFailureDuringTheResendOfCredentialsIsNoWedge(t *testing.T) {
 	t.Parallel()
-	dialer := &testzk.Frail{Dial: new(net.Dialer).DialContext, Break: func(conn net.Conn, _ []byte) error {
-		conn.Close()
-		return errors.New("broken pipe")
-	}}
-	p := testzk.Proxy(t)
-	client := testzk.Connected(t, p.Addr(),
-		framework.WithAuth("digest", []byte("user:secret")), framework.WithDialer(dialer.DialContext))
-	for range 3 {
-		died := dialer.Kill(5)
-		p.DropConnections()
-		select {
-		case <-died:
-		case <-testzk.Context(t).Done():
-			require.FailNow(t, "the client does not connect any more")
+	p09Anywhere(t, func(t *testing.T, in p09Place) {
+		dialer := &testzk.Frail{Dial: in.well, Break: func(conn net.Conn, _ []byte) error {
+			conn.Close()
+			return errors.New("broken pipe")
+		}}
+		client := testzk.Connected(t, "zk.test:2181",
+			framework.WithAuth("digest", []byte("user:secret")), framework.WithDialer(dialer.DialContext))
+		for range 3 {
+			died := dialer.Kill(5)
+			in.drop()
+			select {
+			case <-died:
+			case <-testzk.Context(t).Done():
+				require.FailNow(t, "the client does not connect any more")
+			}
+			in.works(t, client)
 		}
-		p09Works(t, client)
-	}
+	})
 }
 
 // The server comes back with nothing of what it had, so that it is behind what the client has seen and turns it away. The client
@@ -114,7 +145,7 @@ func TestP09_WriteFailureDuringTheResendOfCredentialsIsNoWedge(t *testing.T) {
 func TestP09_ClientOfAWipedServerStartsOver(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)
-	client := testzk.Connected(t, server.Connect())
+	client := testzk.Connected(t, server.Connect(), testzk.Mortal())
 	ctx := testzk.Context(t)
 	before, err := client.Session(ctx)
 	require.NoError(t, err)
@@ -126,17 +157,17 @@ func TestP09_ClientOfAWipedServerStartsOver(t *testing.T) {
 	server.Wipe(t)
 	server.Start(t)
 	began := time.Now()
-	p09WorksWithin(t, client, 2*testzk.SessionTimeout)
+	p09WorksWithin(t, client, 2*before.Timeout())
 	t.Logf("after %v", time.Since(began))
 	require.ErrorIs(t, before.Err(), framework.ErrSessionLost)
 	_, err = client.Exists(ctx, "/node-0")
 	require.Error(t, err, "nothing was wiped")
 }
 
-// p09Works checks that the client has a working session soon.
-func p09Works(t *testing.T, client *framework.Client) {
+// works checks that the client has a working session soon.
+func (in p09Place) works(t *testing.T, client *framework.Client) {
 	t.Helper()
-	p09WorksWithin(t, client, p09Soon)
+	p09WorksWithin(t, client, in.slow*p09Soon)
 }
 
 func p09WorksWithin(t *testing.T, client *framework.Client, limit time.Duration) {
@@ -148,44 +179,30 @@ func p09WorksWithin(t *testing.T, client *framework.Client, limit time.Duration)
 	require.Less(t, time.Since(began), limit, "a healthy server was there all the time")
 }
 
-// p09Server is one of the servers.
-func p09Server() string {
-	server, _, _ := strings.Cut(testzk.Connect(), ",")
-	return server
-}
-
-// p09Sick is a server that accepts connections and does nothing for them.
+// p09Sick is a server that accepts connections, greets, and does nothing more for them.
 type p09Sick struct {
-	net.Listener
+	greeting []byte
+	running  sync.WaitGroup
 	accepted chan struct{}
 }
 
-func p09Listen(t *testing.T, greeting []byte) *p09Sick {
+func p09Serve(t *testing.T, greeting []byte) *p09Sick {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s := &p09Sick{listener, make(chan struct{}, 1000)}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			defer conn.Close()
-			_, _ = conn.Write(greeting)
-			s.accepted <- struct{}{}
-		}
-	}()
-	t.Cleanup(func() {
-		listener.Close()
-		<-done
-	})
+	s := &p09Sick{greeting: greeting, accepted: make(chan struct{}, 1000)}
+	t.Cleanup(s.running.Wait) // the client has closed its connections
 	return s
 }
 
-func (s *p09Sick) addr() string { return s.Addr().String() }
+func (s *p09Sick) dial(context.Context, string, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	s.running.Go(func() {
+		defer far.Close()
+		s.running.Go(func() { _, _ = far.Write(s.greeting) })
+		_, _ = io.Copy(io.Discard, far)
+	})
+	s.accepted <- struct{}{}
+	return near, nil
+}
 
 // await waits for so many connections.
 func (s *p09Sick) await(t *testing.T, n int) {
@@ -199,15 +216,17 @@ func (s *p09Sick) await(t *testing.T, n int) {
 	}
 }
 
+type p09Dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
 // p09Road leads from the addresses that a client knows to where it gets.
 type p09Road struct{ leads sync.Map }
 
-func (r *p09Road) lead(from, to string) { r.leads.Store(from, to) }
+func (r *p09Road) lead(from string, to p09Dial) { r.leads.Store(from, to) }
 
 func (r *p09Road) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	to, ok := r.leads.Load(address)
 	if !ok {
 		return nil, &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}
 	}
-	return new(net.Dialer).DialContext(ctx, network, to.(string))
+	return to.(p09Dial)(ctx, network, address)
 }

@@ -123,7 +123,7 @@ var p12Losses = map[string]struct {
 		t.Helper()
 		require.NoError(t, testzk.Observer(t).Delete(node, -1))
 	}, recipes.ErrNodeDeleted},
-	"silent network": {testzk.SessionTimeout, func(_ *testing.T, p *proxy.Proxy, _ string) { p.Blackhole(true) }, framework.ErrSessionLost},
+	"silent network": {12 * time.Second, func(_ *testing.T, p *proxy.Proxy, _ string) { p.Blackhole(true) }, framework.ErrSessionLost},
 }
 
 // The leader of an Election loses its node or its network: the context of lead ends, with the reason as its cause. Somebody else leads, but

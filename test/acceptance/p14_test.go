@@ -226,7 +226,11 @@ func TestP14_PermitsOfAKilledHolderAreFreeInTime(t *testing.T) {
 	if realzk.Wanted() != "" {
 		p := testzk.Proxy(t)
 		path := testzk.Path(t)
-		p14Killed(t, path, testzk.Connected(t, p.Addr()), testzk.Connected(t, testzk.Connect()), func() { _ = p.Refuse(true) }, testzk.SessionTimeout)
+		holder := testzk.Connected(t, p.Addr(), testzk.Mortal())
+		session, err := holder.Session(testzk.Context(t))
+		require.NoError(t, err)
+		busy := 9 * time.Second // more, because the machine is
+		p14Killed(t, path, holder, testzk.Connected(t, testzk.Connect()), func() { _ = p.Refuse(true) }, session.Timeout()+busy)
 		return
 	}
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
