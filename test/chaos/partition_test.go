@@ -29,9 +29,8 @@ func TestHoldEndsInTimeWhenItsServerIsCutOffFromTheLeader(t *testing.T) {
 	if follower == leader {
 		follower = e.Servers()[1]
 	}
-	timeout := framework.WithSessionTimeout(4 * time.Second)
-	holders := testzk.Connected(t, follower.Addr(), timeout)
-	other := testzk.Connected(t, leader.Addr(), timeout)
+	holders := testzk.Connected(t, follower.Addr(), testzk.Mortal())
+	other := testzk.Connected(t, leader.Addr())
 	first, err := mutex.New(holders, lockPath)
 	require.NoError(t, err)
 	second, err := mutex.New(other, lockPath)
