@@ -17,7 +17,7 @@ import (
 // logged makes a client, and what it logs.
 func logged(t *testing.T) (*framework.Client, *proxy.Proxy, *observer.ObservedLogs) {
 	core, logs := observer.New(zap.DebugLevel)
-	c, p := through(t, framework.WithLogger(zap.New(core)), framework.WithRetry(retry.Never()), testzk.Calm())
+	c, p := through(t, framework.WithLogger(zap.New(core)), framework.WithRetry(retry.Never()))
 	return c, p, logs
 }
 
