@@ -77,7 +77,8 @@ func TestCloseDoesNotWaitForLostSessionsAsLongAsTheirTimeout(t *testing.T) {
 		require.Equal(t, framework.Lost, c.State())
 		start := time.Now()
 		require.NoError(t, c.Close())
-		require.LessOrEqual(t, time.Since(start), connectTimeout, "Close waited for the servers to forget the session")
+		const driver = time.Second // which its own Close may wait for an answer that cannot come
+		require.LessOrEqual(t, time.Since(start), connectTimeout+driver, "Close waited for the servers to forget the session")
 	})
 }
 

@@ -174,9 +174,9 @@ func TestNodeOfAnAbandonedAcquireIsDeletedWhateverTheCallersReason(t *testing.T)
 	require.NoError(t, enqueue.Wait(testzk.Context(t)))
 	cancel(elsewhere)
 	require.ErrorIs(t, <-result, framework.ErrInvalidPath)
-	look := p.On(proxy.Match{Op: proxy.OpGetChildren2, Path: path}, proxy.Pass())
+	deletion := p.On(proxy.Match{Op: proxy.OpDelete, Path: path}, proxy.Pass())
 	enqueue.Release()
-	require.NoError(t, look.Wait(testzk.Context(t)), "nobody looks for what it may have created")
+	require.NoError(t, deletion.Wait(testzk.Context(t)), "what it has created stays")
 	testzk.Empty(t, path)
 }
 
