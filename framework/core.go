@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -121,6 +123,7 @@ func linger(d time.Duration, one, other <-chan struct{}) {
 // open gets a session, waiting for a server as long as it takes.
 func (c *core) open() (*session, error) {
 	s := newSession(c)
+	s.random = c.derive()
 	servers := c.addresses()
 	conn, err := wire.Open(wire.Config{
 		Servers:        servers,
@@ -130,7 +133,7 @@ func (c *core) open() (*session, error) {
 		Dial:           c.cfg.dial,
 		TLS:            c.cfg.tls,
 		Logger:         c.cfg.log,
-		Random:         c.cfg.random,
+		Random:         c.derive(),
 		OnEvent:        s.event,
 		OnCredential:   s.credential,
 	})
@@ -151,6 +154,12 @@ func (c *core) open() (*session, error) {
 			zap.Duration("granted", s.timeout()))
 	}
 	return s, nil
+}
+
+// derive makes a source of random numbers for one goroutine: two that drew from the same one at the same instant would leave to chance which
+// of them gets which number.
+func (c *core) derive() func(n int64) int64 {
+	return rand.New(rand.NewPCG(uint64(c.cfg.random(math.MaxInt64)), 0)).Int64N
 }
 
 func (c *core) addresses() []string {

@@ -94,10 +94,15 @@ func (l *late) lookLocked(s *session) {
 	}
 }
 
+// lookAfter is how long what the program does next goes before a look, and what is due meanwhile is looked for together. It is no round number,
+// so that simulations do not leave to chance what comes first.
+const lookAfter = 73 * time.Millisecond
+
 // look looks for the nodes that are due until there are none. Where there is no connection it ends: the next one begins it again.
 func (l *late) look(s *session) {
 	s.core.cfg.metrics.Add(JanitorBacklog, 1, Labels{})
 	defer s.core.cfg.metrics.Add(JanitorBacklog, -1, Labels{})
+	linger(lookAfter, s.done, s.core.ctx.Done())
 	failures := 0
 	for due := l.take(s); due != nil; due = l.take(s) {
 		err := s.deleteLate(s.core.ctx, due)

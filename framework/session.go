@@ -97,6 +97,7 @@ type session struct {
 	inflight sync.WaitGroup // requests; added to under mu while err is nil
 	tenants  sync.WaitGroup // what relies on the session; likewise
 	late     late
+	random   func(n int64) int64 // of the goroutine that looks after the watches
 
 	mu       sync.Mutex
 	info     wire.Info
@@ -195,10 +196,11 @@ func (s *session) recognized(conn *wire.Conn) {
 	if s.accepted < len(s.core.cfg.auth) {
 		return
 	}
-	conn.Admit()
 	if s.reason() == nil {
-		s.heartbeat(conn) // so that nothing is read that is older than what was read, or told by an event, on the connection before
-		s.rewatch(conn)
+		// A heartbeat first, so that nothing is read that is older than what was read, or told by an event, on the connection before.
+		conn.Admit(append([]wire.Request{s.heartbeat(conn)}, s.watches()...)...)
+	} else {
+		conn.Admit()
 	}
 	if s.relinked(conn) {
 		s.late.reconnected(s)

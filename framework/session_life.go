@@ -108,7 +108,7 @@ func (s *session) beat() time.Duration {
 	if connected, _, _ := s.connected(); connected {
 		due := s.untilBeat()
 		if due <= 0 {
-			s.heartbeat(s.conn)
+			s.conn.Ask(s.heartbeat(s.conn), func(wire.Reply) {}) // whatever comes of it, the shim sees the answer
 			due = s.beatInterval()
 		}
 		rest = min(rest, due)
@@ -133,19 +133,18 @@ func (s *session) beatInterval() time.Duration {
 	return max(interval, time.Millisecond)
 }
 
-// heartbeat makes a request that only the leader can answer: a sync; or where the client wants it, and something depends on the session, a
+// heartbeat is a request that only the leader can answer: a sync; or where the client wants it, and something depends on the session, a
 // transaction that changes nothing. What is read on the connection behind the answer is as new as the answer.
-func (s *session) heartbeat(conn *wire.Conn) {
+func (s *session) heartbeat(conn *wire.Conn) wire.Request {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	quorum := s.core.cfg.quorum && len(s.standing) > 0
 	s.beaten = wire.Now()
 	conn.RelyOnQuorum(quorum)
-	s.mu.Unlock()
-	request := wire.Sync("/")
 	if quorum {
-		request = wire.Check("/")
+		return wire.Check("/")
 	}
-	conn.Ask(request, func(wire.Reply) {}) // whatever comes of it, the shim sees the answer
+	return wire.Sync("/")
 }
 
 // retire takes a session that is over for us off the servers, however long they cannot be reached: they may keep it, and its nodes are in the

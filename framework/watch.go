@@ -348,12 +348,13 @@ func (s *session) readWatched(ctx context.Context, key watchKey) (reading, *Watc
 	return r, &w.Watch, nil
 }
 
-// rewatch sets the watches again on a new connection, before anything else is asked there. Whether the servers have refused one, which they
-// tell of none by itself, the audit finds out.
-func (s *session) rewatch(conn *wire.Conn) {
+// watches are the requests that set the watches again on a new connection, before anything else is asked there. Whether the servers have refused
+// one, which they tell of none by itself, the audit finds out.
+func (s *session) watches() (all []wire.Request) {
 	for _, some := range s.hub.portions() {
-		conn.Ask(wire.SetWatches(some), func(wire.Reply) {})
+		all = append(all, wire.SetWatches(some))
 	}
+	return all
 }
 
 // auditInterval is how often a watch is looked after when nothing happens, at most half as long again.
@@ -378,14 +379,14 @@ func (s *session) audit() {
 				break
 			}
 		}
-		timer.Reset(auditInterval + time.Duration(s.core.cfg.random(int64(auditInterval/2))))
+		timer.Reset(auditInterval + time.Duration(s.random(int64(auditInterval/2))))
 	}
 }
 
 // settle gives servers to whom many clients come at once a little rest.
 func (s *session) settle() {
 	const most = 50 * time.Millisecond
-	linger(time.Millisecond+time.Duration(s.core.cfg.random(int64(most))), s.done, nil)
+	linger(time.Millisecond+time.Duration(s.random(int64(most))), s.done, nil)
 }
 
 // reexamine reads what a watch watches and fires it if it should have fired. One after the other, so that a client with thousands

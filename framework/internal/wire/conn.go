@@ -94,10 +94,11 @@ func (c *Conn) Ask(r Request, done func(Reply)) {
 	}
 }
 
-// Admit allows requests by Ask on the connection that there is, now that its server knows who we are.
-func (c *Conn) Admit() {
+// Admit allows requests by Ask on the connection that there is, now that its server knows the session and its credentials. They come behind
+// the given ones, which leave together and whose answers are not needed.
+func (c *Conn) Admit(first ...Request) {
 	if socket := c.current(); socket != nil {
-		socket.admit()
+		socket.admit(first)
 	}
 }
 

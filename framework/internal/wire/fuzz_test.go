@@ -74,7 +74,7 @@ func FuzzConnection(f *testing.F) {
 			return err == nil
 		}
 		if read(0, connectReplyMax) {
-			s.admit()
+			s.admit(nil)
 			s.ask(Get("/x", true), func(r Reply) { _, _, _ = r.Data() })
 			s.ask(Children("/x", true), func(r Reply) { _, _, _ = r.Children() })
 			_, _ = s.Write(header(1, opAuth))

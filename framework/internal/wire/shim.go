@@ -86,14 +86,24 @@ func (s *shim) Close() error {
 	return err
 }
 
-// admit allows requests of ours.
-func (s *shim) admit() {
+// admit allows requests of ours, behind the first ones.
+func (s *shim) admit(first []Request) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	select {
 	case <-s.gone:
 	default:
 		s.open = s.welcome
+	}
+	mine := false
+	for _, r := range first {
+		if s.open && !s.farewell.begun.Load() {
+			_, writes := s.put(r, func(Reply) {})
+			mine = mine || writes
+		}
+	}
+	s.mu.Unlock()
+	if mine {
+		s.start(false)
 	}
 }
 
@@ -144,21 +154,27 @@ func (s *shim) ask(r Request, done func(Reply)) bool {
 		s.mu.Unlock()
 		return false
 	}
+	idle, mine := s.put(r, done)
+	s.mu.Unlock()
+	if mine {
+		s.start(idle && len(r.frame) <= atOnce)
+	}
+	return true
+}
+
+// put numbers a request and puts it into the outbox, and reports whether no other waits for its reply, and whether the caller has to have it
+// written. It is called with mu held.
+func (s *shim) put(r Request, done func(Reply)) (idle, mine bool) {
 	xid := s.nextXid
 	if s.nextXid++; s.nextXid > lastXid {
 		s.nextXid = firstXid
 	}
-	idle := s.await(request{xid: xid, op: r.op, sent: Now(), done: done})
+	idle = s.await(request{xid: xid, op: r.op, sent: Now(), done: done})
 	frame := r.numbered(xid)
 	if r.op == opSetWatches {
 		binary.BigEndian.PutUint64(frame[setWatchesZxid:], uint64(s.zxid))
 	}
-	mine := s.out.put(frame)
-	s.mu.Unlock()
-	if mine {
-		s.start(idle && len(frame) <= atOnce)
-	}
-	return true
+	return idle, s.out.put(frame)
 }
 
 // note records a request of the driver before it leaves, and returns what shall leave in its place, and whether no other waits for its
