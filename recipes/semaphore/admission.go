@@ -77,7 +77,17 @@ func (a *admission) Direct(ctx context.Context, s *framework.Session) (*recipes.
 }
 
 func (a *admission) directly(ctx context.Context, s *framework.Session, r reading) (*recipes.Hold, error) {
-	t, err := a.take(ctx, s, r, nil, a.leases.Dir, a.locks.Dir)
+	var seen listing
+	if a.slots {
+		var err error
+		if seen, err = a.list(ctx, s); err != nil {
+			return nil, err
+		}
+		if !seen.checkable() {
+			return nil, queue.ErrBusy
+		}
+	}
+	t, err := a.take(ctx, s, r, seen, nil, a.leases.Dir, a.locks.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +96,16 @@ func (a *admission) directly(ctx context.Context, s *framework.Session, r readin
 		queue.Withdraw(ctx, s, t.Nodes...)
 		return nil, queue.ErrBusy
 	}
-	return a.hold(ctx, s, t, r, nil)
+	return a.hold(ctx, s, t, r, seen, nil)
+}
+
+// list reads the leases.
+func (a *admission) list(ctx context.Context, s *framework.Session) (listing, error) {
+	names, stat, err := s.Children(ctx, a.leases.Path())
+	if errors.Is(err, zk.ErrNoNode) {
+		return listing{}, cmp.Or(a.leases.Make(ctx, s), queue.ErrAgain)
+	}
+	return listing{names: names, stat: stat}, err
 }
 
 // Admit waits at the front of the line until there are permits, and takes them in exchange for the place.
@@ -109,31 +128,33 @@ func (a *admission) Admit(ctx context.Context, turn *queue.Turn) (*recipes.Hold,
 	}
 }
 
-// candidate is somebody at the front of the line.
+// candidate is an acquire whose place is at the front of the line.
 type candidate struct {
 	*admission
 	turn    *queue.Turn
 	limit   limitView
 	changed *framework.Watch // fires when there may be room
+	sync    bool             // the next list of the leases begins with a sync
 	waited  bool
 	narrow  bool // with what is there that is no lease, there would not be room: the direct way, which counts all, would be in vain
 }
 
 // attempt takes permits if there are any.
 func (c *candidate) attempt(ctx context.Context) (*recipes.Hold, error) {
-	leases, changed, err := c.look(ctx, c.turn)
+	leases, err := c.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.changed = changed
 	if err := c.limit.refresh(ctx, c.admission, c.turn.Session()); err != nil {
 		return nil, err
 	}
-	if !c.fits(leases, c.limit.reading) {
+	if !c.fits(leases.names, c.limit.reading) {
 		return nil, queue.ErrBusy
 	}
-	c.narrow = len(leases)+c.n > c.limit.permits
-	return c.exchange(ctx, c.turn, c.limit.reading)
+	c.narrow = len(leases.names)+c.n > c.limit.permits
+	hold, err := c.exchange(ctx, c.turn, c.limit.reading, leases)
+	c.sync = c.sync || errors.Is(err, queue.ErrAgain)
+	return hold, err
 }
 
 // ended says of an error that ended a wait for others that it was one.
@@ -144,17 +165,27 @@ func (c *candidate) ended(ctx context.Context, err error) error {
 	return err
 }
 
-// look reads the leases with a watch.
-func (a *admission) look(ctx context.Context, turn *queue.Turn) ([]string, *framework.Watch, error) {
-	var leases []string
-	changed, err := queue.Patiently(ctx, turn.Session(), func(ctx context.Context) (w *framework.Watch, err error) {
-		leases, _, w, err = turn.Session().ChildrenW(ctx, a.leases.Path())
-		return w, err
+// look reads the leases with a watch. Where the transaction could not prove that nothing was added
+// since, it reads them after a sync.
+func (c *candidate) look(ctx context.Context) (listing, error) {
+	s, dir := c.turn.Session(), c.leases.Path()
+	seen := listing{synced: c.sync || c.leases.Locked()}
+	_, err := queue.Patiently(ctx, s, func(ctx context.Context) (_ struct{}, err error) {
+		if seen.synced {
+			err = s.Sync(ctx, dir)
+		}
+		if err == nil {
+			seen.names, seen.stat, c.changed, err = s.ChildrenW(ctx, dir)
+		}
+		return struct{}{}, err
 	})
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil, cmp.Or(a.leases.Make(ctx, turn.Session()), queue.ErrAgain) // for a watch
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return listing{}, cmp.Or(c.leases.Make(ctx, s), queue.ErrAgain) // for a watch
+	case err == nil && !seen.synced && !seen.checkable():
+		c.sync, err = true, queue.ErrAgain
 	}
-	return leases, changed, err
+	return seen, err
 }
 
 // limitView is what somebody who waits knows of the limit.
@@ -176,27 +207,28 @@ func (v *limitView) refresh(ctx context.Context, a *admission, s *framework.Sess
 }
 
 // exchange takes permits and gives up the place in line, in one transaction.
-func (a *admission) exchange(ctx context.Context, turn *queue.Turn, r reading) (*recipes.Hold, error) {
-	t, err := a.take(ctx, turn.Session(), r, []framework.Op{turn.Leave()}, a.leases.Dir)
+func (a *admission) exchange(ctx context.Context, turn *queue.Turn, r reading, seen listing) (*recipes.Hold, error) {
+	t, err := a.take(ctx, turn.Session(), r, seen, []framework.Op{turn.Leave()}, a.leases.Dir)
 	switch {
 	case errors.Is(err, queue.ErrAgain):
 		return nil, cmp.Or(turn.Read(ctx), err) // somebody may have asked for the place back
 	case err != nil:
 		return nil, err
 	}
-	return a.hold(ctx, turn.Session(), t, r, turn.Data())
+	return a.hold(ctx, turn.Session(), t, r, seen, turn.Data())
 }
 
-// take makes the transaction that creates leases, and whatever goes with them, if the limit is still r.
+// take makes the transaction that creates leases, and whatever goes with them, if the limit is
+// still r and nothing has been added to the leases that were seen.
 func (a *admission) take(
-	ctx context.Context, s *framework.Session, r reading, with []framework.Op, count ...*queue.Dir,
+	ctx context.Context, s *framework.Session, r reading, seen listing, with []framework.Op, count ...*queue.Dir,
 ) (queue.Entered, error) {
-	names, free, err := a.names(ctx, s, r)
+	names, err := a.names(r, seen)
 	if err != nil {
 		return queue.Entered{}, err
 	}
-	limit := a.limit.check(r)
-	e := queue.Entry{Count: count, With: slices.Concat(limit, free, with)}
+	limit, same := a.limit.check(r), seen.check(a.leases.Path())
+	e := queue.Entry{Count: count, With: slices.Concat(limit, same, with)}
 	for _, name := range names {
 		e.Nodes = append(e.Nodes, queue.NewNode{Dir: a.leases.Dir, Name: name, Data: a.data, Options: queue.OwnNode()})
 	}
@@ -208,7 +240,7 @@ func (a *admission) take(
 	case refused.Op < len(limit):
 		a.limit.forget()
 		return queue.Entered{}, queue.ErrAgain
-	case errors.Is(err, zk.ErrBadVersion), refused.Op < len(limit)+len(free):
+	case errors.Is(err, zk.ErrBadVersion), refused.Op < len(limit)+len(same):
 		return queue.Entered{}, queue.ErrAgain
 	case errors.Is(err, zk.ErrNoNode):
 		return queue.Entered{}, queue.ErrVanished // the place in line
@@ -216,41 +248,41 @@ func (a *admission) take(
 	return queue.Entered{}, err
 }
 
-// names are those of n leases, and the operations by which a transaction fails if they are not free any more. A lease with a slot has it in
-// its name, so that both end at once. Two who choose the same slot both write leases, as everybody does who takes permits.
-func (a *admission) names(ctx context.Context, s *framework.Session, r reading) (names []string, free []framework.Op, err error) {
+// names returns the names of n leases. A lease with a slot has it in its name, so that both end at
+// once.
+func (a *admission) names(r reading, seen listing) ([]string, error) {
 	if !a.slots {
-		return slices.Repeat([]string{leaseMarker}, a.n), nil, nil
-	}
-	leases, stat, err := s.Children(ctx, a.leases.Path())
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil, cmp.Or(a.leases.Make(ctx, s), queue.ErrAgain)
-	}
-	if err != nil {
-		return nil, nil, err
+		return slices.Repeat([]string{leaseMarker}, a.n), nil
 	}
 	taken := map[int]bool{}
-	for _, name := range leases {
+	for _, name := range seen.names {
 		if slot, ok := slotOf(name); ok {
 			taken[slot] = true
 		}
 	}
+	var names []string
 	for slot := 0; slot < r.permits && len(names) < a.n; slot++ {
 		if !taken[slot] {
 			names = append(names, slotMarker+strconv.Itoa(slot)+"-"+leaseMarker)
 		}
 	}
 	if len(names) < a.n {
-		return nil, nil, queue.ErrBusy
+		return nil, queue.ErrBusy
 	}
-	return names, []framework.Op{framework.CheckOp(a.leases.Path(), stat.Version)}, nil
+	return names, nil
 }
 
-// hold makes a hold of permits that were taken, if the limit was r. data is what somebody may have written to the place in line.
-func (a *admission) hold(ctx context.Context, s *framework.Session, t queue.Entered, r reading, data []byte) (*recipes.Hold, error) {
+// hold makes a hold of permits that were taken, if the limit was r and the leases were those that
+// were seen. data is what somebody may have written to the place in line.
+func (a *admission) hold(
+	ctx context.Context, s *framework.Session, t queue.Entered, r reading, seen listing, data []byte,
+) (*recipes.Hold, error) {
 	token := t.Czxid
 	footing, err := queue.Settle(ctx, s, func(ctx context.Context, again bool) error {
 		err := a.limit.confirm(ctx, s, r, t.Count[0])
+		if err == nil {
+			err = a.confirm(ctx, s, seen, t.Count[0])
+		}
 		if err == nil && (token == 0 || again) {
 			token, err = queue.Confirm(ctx, s, t.Nodes[0])
 		}

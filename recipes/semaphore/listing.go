@@ -1,0 +1,72 @@
+package semaphore
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/internal/queue"
+)
+
+// listing is the leases as they were read before permits are taken. A server may have been behind,
+// so a transaction that relies on a listing proves that no lease was added since: the version of
+// the directory is the same, which each acquire increases, and the directory is the same, which its
+// version does not tell. The zero listing is relied on by nothing.
+type listing struct {
+	names  []string
+	stat   *zk.Stat // of the directory
+	synced bool     // it was read after a sync at the front of the queue, so there is nothing to prove
+}
+
+// checkable reports whether a transaction can check the version: it is negative after 2^31 acquires.
+func (l listing) checkable() bool { return l.stat.Version >= 0 }
+
+// unproved reports whether the transaction has to prove it.
+func (l listing) unproved() bool { return l.stat != nil && !l.synced }
+
+// check returns the operation by which a transaction fails if leases were added to dir.
+func (l listing) check(dir string) []framework.Op {
+	if !l.unproved() {
+		return nil
+	}
+	return []framework.Op{framework.CheckOp(dir, l.stat.Version)}
+}
+
+// confirm returns queue.ErrAgain if a transaction that created n leases, and found the version of
+// the directory as in the listing, found another directory. after is the directory's Stat as of the
+// transaction; nil if its answer was lost, or if the directory cannot be written. The lease that
+// was created keeps the directory from being deleted, so it can be read later.
+func (a *admission) confirm(ctx context.Context, s *framework.Session, seen listing, after *zk.Stat) error {
+	if !seen.unproved() {
+		return nil
+	}
+	if after != nil {
+		return again(!seen.precedes(after, a.n))
+	}
+	if a.leases.Locked() {
+		return queue.ErrAgain // its version says nothing
+	}
+	stat, err := queue.Patiently(ctx, s, func(ctx context.Context) (*zk.Stat, error) { return s.Exists(ctx, a.leases.Path()) })
+	if err != nil {
+		return err
+	}
+	return again(stat.Czxid != seen.stat.Czxid)
+}
+
+func again(changed bool) error {
+	if changed {
+		return queue.ErrAgain
+	}
+	return nil
+}
+
+// precedes reports whether after is the same directory with n children created since. Cversion
+// counts the children created and deleted, so with those that are there it is twice the number of
+// those created: that shows also leases of Curator, which writes no version.
+func (l listing) precedes(after *zk.Stat, n int) bool {
+	return after.Czxid == l.stat.Czxid && created(after)-created(l.stat) == 2*int32(n)
+}
+
+// created returns twice the number of children that were ever created, as a number that wraps around.
+func created(stat *zk.Stat) int32 { return stat.Cversion + stat.NumChildren }
