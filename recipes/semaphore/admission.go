@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
@@ -136,6 +137,7 @@ type candidate struct {
 	changed *framework.Watch // fires when there may be room
 	sync    bool             // the next list of the leases begins with a sync
 	waited  bool
+	warned  bool
 	narrow  bool // with what is there that is no lease, there would not be room: the direct way, which counts all, would be in vain
 }
 
@@ -149,12 +151,24 @@ func (c *candidate) attempt(ctx context.Context) (*recipes.Hold, error) {
 		return nil, err
 	}
 	if !c.fits(leases.names, c.limit.reading) {
+		c.warnIfTooMany()
 		return nil, queue.ErrBusy
 	}
 	c.narrow = len(leases.names)+c.n > c.limit.permits
 	hold, err := c.exchange(ctx, c.turn, c.limit.reading, leases)
 	c.sync = c.sync || errors.Is(err, queue.ErrAgain)
 	return hold, err
+}
+
+// warnIfTooMany warns, once, when the acquire begins to wait for a higher limit: until then nothing
+// behind it is let in either.
+func (c *candidate) warnIfTooMany() {
+	if c.warned || c.n <= c.limit.permits || !c.turn.MayWait() {
+		return
+	}
+	c.warned = true
+	c.client.Logger().Warn("more permits are wanted than the limit allows: this and all acquires behind wait for a higher one",
+		zap.String("path", c.path), zap.Int("permits", c.n), zap.Int("limit", c.limit.permits))
 }
 
 // ended says of an error that ended a wait for others that it was one.

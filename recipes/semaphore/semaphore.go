@@ -133,6 +133,12 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 // permit that others could wait for. So those who want many keep those behind them waiting, too. They are also released as one: who wants
 // to give them back one by one acquires them one by one.
 //
+// An acquire of more permits than a shared limit allows is no error, because the limit can be
+// raised. Until then it waits, and all acquires behind it wait with it, also for permits that are
+// free. It is the same when SetLimit lowers the limit below what an acquire waits for. A warning
+// with both numbers is logged once, when an acquire that is first in the queue begins to wait for
+// that reason.
+//
 // ctx bounds the waiting, never the hold. A ctx that has ended loses even if permits are free. It fails
 //
 //   - at once if n is not positive, or, with ErrLimit, if it is larger than a limit that is fixed;

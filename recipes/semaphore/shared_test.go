@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
@@ -203,6 +205,39 @@ func TestRequestForMoreThanASharedLimitWaitsForItToBeRaised(t *testing.T) {
 	require.True(t, waiter.waiting())
 	require.NoError(t, s.SetLimit(testzk.Context(t), 3))
 	release(t, waiter.won(t))
+}
+
+// Its own request, or a limit that is lowered while it waits: the acquire that keeps all others waiting tells the log, once.
+func TestRequestForMoreThanASharedLimitIsLoggedWhenItBeginsToBlock(t *testing.T) {
+	for name, lowered := range map[string]bool{"too many": false, "lowered": true} {
+		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+			core, logs := observer.New(zap.WarnLevel)
+			c := client(t, srv, "c", framework.WithLogger(zap.New(core)))
+			s := newSemaphore(t, c, "/sem", 4, semaphore.WithSharedLimit("/limit"))
+			held := acquire(t, s, 1)
+			if !lowered {
+				require.NoError(t, s.SetLimit(t.Context(), 3))
+			}
+			a := start(t, s, 4)
+			time.Sleep(time.Second)
+			if lowered {
+				require.Zero(t, logs.Len(), "it waits for a permit")
+				require.NoError(t, s.SetLimit(t.Context(), 3))
+				time.Sleep(time.Second)
+			}
+			require.Equal(t, 1, logs.Len(), name)
+			require.Equal(t, map[string]any{"path": "/sem", "permits": int64(4), "limit": int64(3)}, logs.All()[0].ContextMap())
+			release(t, held)
+			require.NoError(t, s.SetLimit(t.Context(), 2))
+			time.Sleep(time.Second)
+			require.True(t, a.waiting())
+			require.Equal(t, 1, logs.Len(), "%s: it looks again, and says no more", name)
+			refused(t, s, 4)
+			require.Equal(t, 1, logs.Len(), "what does not wait does not block")
+			require.NoError(t, s.SetLimit(t.Context(), 4))
+			release(t, a.won(t))
+		})
+	}
 }
 
 // Whoever only ever tries must hear of a new limit too.
