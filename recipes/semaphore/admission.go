@@ -30,7 +30,7 @@ func (a *admission) Peek(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := a.limit.read(ctx, s, a.used)
+	r, err := a.limit.read(ctx, s, a.Semaphore)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (a *admission) Peek(ctx context.Context) error {
 	}
 	if !a.fits(leases, r) && a.limit.shared {
 		a.limit.forget() // it may have been raised, of which nobody tells those who do not wait
-		r, err = a.limit.read(ctx, s, a.used)
+		r, err = a.limit.read(ctx, s, a.Semaphore)
 	}
 	if err == nil && !a.fits(leases, r) {
 		err = queue.ErrBusy
@@ -59,7 +59,7 @@ func (a *admission) fits(leases []string, r reading) bool {
 // Direct takes permits that nobody waits for, in one transaction.
 func (a *admission) Direct(ctx context.Context, s *framework.Session) (*recipes.Hold, error) {
 	for {
-		r, err := a.limit.read(ctx, s, a.used)
+		r, err := a.limit.read(ctx, s, a.Semaphore)
 		if err != nil {
 			return nil, err
 		}
@@ -214,7 +214,7 @@ func (v *limitView) refresh(ctx context.Context, a *admission, s *framework.Sess
 		return nil
 	}
 	_, err := queue.Patiently(ctx, s, func(ctx context.Context) (_ struct{}, err error) {
-		v.reading, v.watch, err = a.limit.watch(ctx, s, a.used)
+		v.reading, v.watch, err = a.limit.watch(ctx, s, a.Semaphore)
 		return struct{}{}, err
 	})
 	return err
@@ -317,24 +317,6 @@ func (a *admission) hold(
 	}
 	g.Nodes[0].Data = data
 	return a.lock.Begin(g), nil
-}
-
-// used tells whether anybody has a permit, or waits for one; if not, still is the operation by which a transaction fails if somebody has
-// taken one since, where leases may be written.
-func (s *Semaphore) used(ctx context.Context, session *framework.Session) (inUse bool, still framework.Op, err error) {
-	for _, dir := range []*queue.Line{s.locks, s.leases} {
-		stat, err := session.Exists(ctx, dir.Path())
-		switch {
-		case errors.Is(err, zk.ErrNoNode) && dir == s.leases:
-			return false, nil, cmp.Or(dir.Make(ctx, session), errChanged)
-		case errors.Is(err, zk.ErrNoNode):
-			continue
-		case err != nil || stat.NumChildren > 0:
-			return err == nil, nil, err
-		}
-		still = framework.CheckOp(dir.Path(), stat.Version)
-	}
-	return false, still, nil
 }
 
 // Holder reads who has had a permit for longest.

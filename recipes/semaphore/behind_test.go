@@ -278,3 +278,82 @@ func TestSimulatedSlotsOfAFollowerThatIsBehind(t *testing.T) {
 		running.Wait()
 	}, containers)
 }
+
+// All nodes are deleted and made again between the look at who uses the semaphore and the
+// transaction that notes another limit, and have the same versions as before.
+func TestFixedLimitIsNotNotedOverOneThatHasComeIntoUse(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		four := newSemaphore(t, client(t, srv, "four"), "/sem", 4)
+		two := newSemaphore(t, client(t, srv, "two"), "/sem", 2)
+		release(t, acquire(t, four, 1))
+		noting := srv.On(zktest.Match{Client: "two", Op: zktest.OpMulti}, zktest.Hold())
+		late := start(t, two, 1)
+		require.NoError(t, noting.Wait(t.Context()))
+		time.Sleep(reaped)
+		hold := acquire(t, four, 1)
+		noting.Release()
+		_, err := late.wait()
+		require.ErrorIs(t, err, semaphore.ErrLimit)
+		require.ErrorContains(t, err, "2 here, 4 for those who use it")
+		release(t, acquire(t, four, 3))
+		release(t, hold)
+		release(t, acquire(t, two, 2))
+		nobody(t, srv, "/sem")
+	}, containers)
+}
+
+// Permits that were taken before are in use, whatever the next server knows.
+func TestFixedLimitOfAUsedSemaphoreIsRefusedByAServerThatIsBehind(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		f := srv.Follower(lag)
+		release(t, acquire(t, newSemaphore(t, client(t, srv, "four"), "/sem", 4), 1))
+		time.Sleep(lag)
+		hold := acquire(t, newSemaphore(t, client(t, srv, "other"), "/sem", 4), 1)
+		late := newSemaphore(t, clientOf(t, srv, "two", f.MemAddr()), "/sem", 2)
+		_, err := late.Acquire(t.Context())
+		require.ErrorIs(t, err, semaphore.ErrLimit)
+		release(t, hold)
+		release(t, acquire(t, late, 2)) // and nobody uses it, though the server may not know
+		nobody(t, srv, "/sem")
+	})
+}
+
+// A server that is behind, and directories that come and go: nobody has a permit by one limit while
+// somebody has one by another.
+func TestSimulatedFixedLimits(t *testing.T) {
+	sim.Run(t, 25, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		f := srv.Follower(time.Duration(random.Int64N(int64(300 * time.Millisecond))))
+		var mu sync.Mutex
+		var running sync.WaitGroup
+		held := map[int][]*recipes.Hold{} // by limit
+		for i := range 4 {
+			addr := []string{srv.MemAddr(), f.MemAddr()}[i%2]
+			limit := 2 + 2*(i/2)
+			s := newSemaphore(t, clientOf(t, srv, fmt.Sprintf("c%d", i), addr), "/sem", limit)
+			r := rand.New(rand.NewPCG(random.Uint64(), 0))
+			running.Go(func() {
+				for range 40 {
+					ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Second)
+					hold, err := s.AcquireN(ctx, 1+r.IntN(limit))
+					cancel()
+					if err != nil {
+						time.Sleep(time.Duration(r.Int64N(int64(100 * time.Millisecond))))
+						continue
+					}
+					mu.Lock()
+					held[limit] = append(held[limit], hold)
+					for _, other := range held[6-limit] {
+						if other.Err() == nil && hold.Err() == nil {
+							t.Errorf("token %d by limit %d, and %d by limit %d", hold.Token(), limit, other.Token(), 6-limit)
+						}
+					}
+					mu.Unlock()
+					time.Sleep(time.Duration(r.Int64N(int64(200 * time.Millisecond))))
+					_ = hold.Release()
+					time.Sleep(time.Duration(r.Int64N(int64(500 * time.Millisecond))))
+				}
+			})
+		}
+		running.Wait()
+	}, zktest.WithConfig("znode.container.checkIntervalMs", "100"))
+}

@@ -1,6 +1,7 @@
 package semaphore
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -105,9 +106,6 @@ func (l *limit) forget() {
 // errChanged: the limit's node is not any more what it was a moment ago.
 var errChanged = errors.New("semaphore: the limit has changed")
 
-// usage is Semaphore.used.
-type usage func(context.Context, *framework.Session) (inUse bool, still framework.Op, err error)
-
 // confirm makes sure that a limit that is fixed was r in a transaction that found it at r's version: a semaphore that nobody uses is
 // reaped, and its next node begins with the versions of the last. As long as leases are the same, so is the node above.
 func (l *limit) confirm(ctx context.Context, s *framework.Session, r reading, leases *zk.Stat) error {
@@ -133,13 +131,13 @@ func (l *limit) confirm(ctx context.Context, s *framework.Session, r reading, le
 }
 
 // read is what is known of the limit, or else what the node says.
-func (l *limit) read(ctx context.Context, s *framework.Session, used usage) (reading, error) {
+func (l *limit) read(ctx context.Context, s *framework.Session, sem *Semaphore) (reading, error) {
 	if r, ok := l.cached(); ok {
 		return r, nil
 	}
 	for {
 		data, stat, err := s.Get(ctx, l.node)
-		r, err := l.judge(ctx, s, data, stat, err, used)
+		r, err := l.judge(ctx, s, data, stat, err, sem)
 		if !errors.Is(err, errChanged) {
 			return r, err
 		}
@@ -147,14 +145,14 @@ func (l *limit) read(ctx context.Context, s *framework.Session, used usage) (rea
 }
 
 // watch is what the node says, and a watch on it; nil if the limit is fixed.
-func (l *limit) watch(ctx context.Context, s *framework.Session, used usage) (reading, *framework.Watch, error) {
+func (l *limit) watch(ctx context.Context, s *framework.Session, sem *Semaphore) (reading, *framework.Watch, error) {
 	if !l.shared {
-		r, err := l.read(ctx, s, used)
+		r, err := l.read(ctx, s, sem)
 		return r, nil, err
 	}
 	for {
 		data, stat, w, err := s.GetW(ctx, l.node)
-		r, err := l.judge(ctx, s, data, stat, err, used)
+		r, err := l.judge(ctx, s, data, stat, err, sem)
 		if !errors.Is(err, errChanged) {
 			return r, w, err
 		}
@@ -163,7 +161,7 @@ func (l *limit) watch(ctx context.Context, s *framework.Session, used usage) (re
 
 // judge makes of what was read a limit. A node that says nothing is made to say what New was given, and so is one that says something else
 // if the limit is fixed and nobody uses the semaphore.
-func (l *limit) judge(ctx context.Context, s *framework.Session, data []byte, stat *zk.Stat, err error, used usage) (reading, error) {
+func (l *limit) judge(ctx context.Context, s *framework.Session, data []byte, stat *zk.Stat, err error, sem *Semaphore) (reading, error) {
 	switch {
 	case ctxerr.Answered(ctx, err, zk.ErrNoNode):
 		return reading{}, l.create(ctx, s)
@@ -183,12 +181,37 @@ func (l *limit) judge(ctx context.Context, s *framework.Session, data []byte, st
 	case !ok:
 		return reading{permits: l.permits, version: -1}, nil // what somebody else keeps there is not ours to change
 	}
-	inUse, still, err := used(ctx, s)
-	switch {
+	switch inUse, _, err := sem.used(ctx, s); {
 	case err != nil:
 		return reading{}, err
 	case inUse:
 		return reading{}, fmt.Errorf("%w of %s: %d here, %d for those who use it now", ErrLimit, l.node, l.permits, n)
+	}
+	return l.replace(ctx, s, data, sem)
+}
+
+// replace notes the limit instead of another one, unless the semaphore is used. A version cannot
+// tell a node from the next one of its name, so meanwhile a node among the leases keeps all of them
+// from being deleted.
+func (l *limit) replace(ctx context.Context, s *framework.Session, old []byte, sem *Semaphore) (reading, error) {
+	pin, err := sem.pin(ctx, s)
+	if err != nil {
+		return reading{}, err
+	}
+	defer queue.Withdraw(ctx, s, pin)
+	data, stat, err := s.Get(ctx, l.node)
+	switch {
+	case ctxerr.Answered(ctx, err, zk.ErrNoNode), err == nil && !bytes.Equal(data, old):
+		return reading{}, errChanged
+	case err != nil:
+		return reading{}, err
+	}
+	inUse, still, err := sem.used(ctx, s)
+	switch {
+	case err != nil:
+		return reading{}, err
+	case inUse:
+		return reading{}, errChanged
 	}
 	return l.write(ctx, s, stat.Version, still)
 }

@@ -217,7 +217,7 @@ func (s *Semaphore) readLimit(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	s.limit.forget()
-	r, err := s.limit.read(ctx, session, s.used)
+	r, err := s.limit.read(ctx, session, s)
 	return r.permits, err
 }
 
