@@ -11,16 +11,19 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// leaseMarker is what the names of permits end in, before the sequence number. Curator's, to the byte.
+// leaseMarker is what the names of permits end in, before the sequence number. Curator's, to the
+// byte.
 const leaseMarker = "lease-"
 
-// ErrLimit means that a number of permits does not fit: processes which use a semaphore now do not agree on its limit, more permits are
-// wanted than a fixed limit allows, the node of a shared limit holds no number, or SetLimit cannot set it.
+// ErrLimit means that a number of permits does not fit: processes which use a semaphore now do not
+// agree on its limit, more permits are wanted than a fixed limit allows, the node of a shared limit
+// holds no number, or SetLimit cannot set it.
 var ErrLimit = errors.New("semaphore: limit")
 
-// Semaphore gives out a limited number of permits, first come, first served, to processes and to the goroutines of one. It has no state of
-// its own: any number of Semaphore values for one path are the same semaphore, and one may be used by many goroutines. It never
-// re-enters. Curator: InterProcessSemaphoreV2.
+// Semaphore gives out a limited number of permits, first come, first served, to processes and to
+// the goroutines of one. It has no state of its own: any number of Semaphore values for one path
+// are the same semaphore, and one may be used by many goroutines. It never re-enters. Curator:
+// InterProcessSemaphoreV2.
 type Semaphore struct {
 	client *framework.Client
 	path   string
@@ -42,35 +45,41 @@ type config struct {
 	slots bool
 }
 
-// WithData sets the data of the nodes, which Participants shows: who we are. The default is this host's IP address. Not together
-// with WithIdentity. Curator: setNodeData.
+// WithData sets the data of the nodes, which Participants shows: who we are. The default is this
+// host's IP address. Not together with WithIdentity. Curator: setNodeData.
 func WithData(data []byte) Option {
 	return func(c *config) { c.data.Set(data) }
 }
 
-// WithIdentity sets the data of the nodes to who we are: host, process and process id, as a recipes.Identity. Not together with
-// WithData.
+// WithIdentity sets the data of the nodes to who we are: host, process and process id, as a
+// recipes.Identity. Not together with WithData.
 func WithIdentity() Option {
 	return func(c *config) { c.data.Identify() }
 }
 
-// WithSharedLimit takes the number of permits from a node, from which all processes take it and in which SetLimit changes it while the
-// semaphore is in use. If the node is not there it is made, to stay, with the number that New was given; that is also put into an empty
-// one. It may be the semaphore's own path, but not locks or leases below that. All who use the semaphore have to name the same
-// node: those who do not are not noticed, and go by another limit. Curator: SharedCount, on the same node.
+// WithSharedLimit takes the number of permits from a node, from which all processes take it and in
+// which SetLimit changes it while the semaphore is in use. If the node is not there it is made, to
+// stay, with the number that New was given; that is also put into an empty one. It has to be a node
+// of its own, that no recipe has children below: New refuses, with framework.ErrInvalidPath, path
+// itself, everything above it, and locks and leases below it. Recipes, Curator's too, make such
+// nodes as containers, which the servers delete when they are empty, and the limit would go with
+// it. All who use the semaphore have to name the same node: those who do not are not noticed, and
+// go by another limit. Curator: SharedCount, on the same node.
 func WithSharedLimit(node string) Option {
 	return func(c *config) { c.limit = &node }
 }
 
-// WithSlots gives each permit a number, see Slots, that no other permit has at the same time, of those who use this option too: for
-// whoever needs not only leave to work, but one of a limited number of places to work at. An acquire takes a read more.
+// WithSlots gives each permit a number, see Slots, that no other permit has at the same time, of
+// those who use this option too: for whoever needs not only leave to work, but one of a limited
+// number of places to work at. An acquire takes a read more.
 func WithSlots() Option {
 	return func(c *config) { c.slots = true }
 }
 
-// New makes a semaphore of so many permits on path, which is a node of its own. Missing nodes are created as containers at the first
-// acquire. New asks no server; it refuses a nil or zero client, a path that is none, "/", and a number of permits that is not
-// positive, or larger than 2147483647, and says why.
+// New makes a semaphore of so many permits on path, which is a node of its own. Missing nodes are
+// created as containers at the first acquire. New asks no server; it refuses a nil or zero client,
+// a path that is none, "/", and a number of permits that is not positive, or larger than
+// 2147483647, and says why.
 func New(c *framework.Client, path string, permits int, opts ...Option) (*Semaphore, error) {
 	s, err := newSemaphore(c, "semaphore", path, permits, opts)
 	if err != nil {
@@ -129,9 +138,10 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return s.TryAcquireN(ctx, 1)
 }
 
-// AcquireN waits in line until n permits are free at the same time, and acquires all of them, as one hold, or none: who waits has no
-// permit that others could wait for. So those who want many keep those behind them waiting, too. They are also released as one: who wants
-// to give them back one by one acquires them one by one.
+// AcquireN waits in line until n permits are free at the same time, and acquires all of them, as
+// one hold, or none: who waits has no permit that others could wait for. So those who want many
+// keep those behind them waiting, too. They are also released as one: who wants to give them back
+// one by one acquires them one by one.
 //
 // An acquire of more permits than a shared limit allows is no error, because the limit can be
 // raised. Until then it waits, and all acquires behind it wait with it, also for permits that are
@@ -139,7 +149,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 // with both numbers is logged once, when an acquire that is first in the queue begins to wait for
 // that reason.
 //
-// ctx bounds the waiting, never the hold. A ctx that has ended loses even if permits are free. It fails
+// ctx bounds the waiting, never the hold. A ctx that has ended loses even if permits are free. It
+// fails
 //
 //   - at once if n is not positive, or, with ErrLimit, if it is larger than a limit that is fixed;
 //   - with framework.ErrTooLarge if n nodes are too many for one transaction, as some thousands are;
@@ -150,16 +161,18 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 //     includes entering it again after the place was lost;
 //   - with framework.ErrClosed when the client is closed.
 //
-// While in line, an outage that ends before the session's deadline costs nothing; when the session is lost, or somebody deletes
-// our node, it queues again at the end. On every failure our nodes are deleted, in the background if it cannot be done at once.
-// Curator: acquire(qty), which takes the permits one after another and can wait for others who do the same.
+// While in line, an outage that ends before the session's deadline costs nothing; when the session
+// is lost, or somebody deletes our node, it queues again at the end. On every failure our nodes are
+// deleted, in the background if it cannot be done at once. Curator: acquire(qty), which takes the
+// permits one after another and can wait for others who do the same.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*recipes.Hold, error) {
 	return s.acquire(ctx, n, (*queue.Lock).Acquire)
 }
 
-// TryAcquireN is AcquireN without waiting for others: recipes.ErrNotAcquired if somebody waits or there are not enough permits, which
-// takes two reads, or three if the limit is shared, and leaves no trace. It still waits for a connection, by the client's retry policy,
-// as long as ctx lasts. Curator: acquire(qty, 0).
+// TryAcquireN is AcquireN without waiting for others: recipes.ErrNotAcquired if somebody waits or
+// there are not enough permits, which takes two reads, or three if the limit is shared, and leaves
+// no trace. It still waits for a connection, by the client's retry policy, as long as ctx lasts.
+// Curator: acquire(qty, 0).
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*recipes.Hold, error) {
 	return s.acquire(ctx, n, (*queue.Lock).Try)
 }
@@ -180,8 +193,8 @@ func (s *Semaphore) usable(ctx context.Context) error {
 	return queue.CheckCall(ctx, "semaphore", "Semaphore", s != nil && s.lock != nil)
 }
 
-// Participants lists the permits, the oldest first, then those who wait, in their order. It is empty if there is nobody. Curator:
-// getParticipantNodes, which lists the permits only.
+// Participants lists the permits, the oldest first, then those who wait, in their order. It is
+// empty if there is nobody. Curator: getParticipantNodes, which lists the permits only.
 func (s *Semaphore) Participants(ctx context.Context) ([]recipes.Participant, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
@@ -197,9 +210,9 @@ func (s *Semaphore) Participants(ctx context.Context) ([]recipes.Participant, er
 	return append(holders, waiters...), nil
 }
 
-// Limit asks the servers how many permits there are now: as given to New, or as the shared node says. Like an acquire it notes the number
-// where none is noted, or another one while nobody uses the semaphore, and fails with ErrLimit where an acquire does. Curator:
-// SharedCount.getCount.
+// Limit asks the servers how many permits there are now: as given to New, or as the shared node
+// says. Like an acquire it notes the number where none is noted, or another one while nobody uses
+// the semaphore, and fails with ErrLimit where an acquire does. Curator: SharedCount.getCount.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if err := s.usable(ctx); err != nil {
 		return 0, err
@@ -221,10 +234,12 @@ func (s *Semaphore) readLimit(ctx context.Context) (int, error) {
 	return r.permits, err
 }
 
-// SetLimit changes the number of permits of a semaphore that was made WithSharedLimit, for all who use it. More permits go to those who
-// wait, first come, first served, as many as there are; fewer take nothing away, but until enough are released nobody is let in. Nobody
-// who is let in after SetLimit has returned is so by an older limit; 0 lets nobody in. It fails with ErrLimit if the limit is fixed, or
-// permits is negative or larger than 2147483647; otherwise like framework.Client.Set of any version. Curator: SharedCount.setCount.
+// SetLimit changes the number of permits of a semaphore that was made WithSharedLimit, for all who
+// use it. More permits go to those who wait, first come, first served, as many as there are; fewer
+// take nothing away, but until enough are released nobody is let in. Nobody who is let in after
+// SetLimit has returned is so by an older limit; 0 lets nobody in. It fails with ErrLimit if the
+// limit is fixed, or permits is negative or larger than 2147483647; otherwise like
+// framework.Client.Set of any version. Curator: SharedCount.setCount.
 func (s *Semaphore) SetLimit(ctx context.Context, permits int) error {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -235,9 +250,10 @@ func (s *Semaphore) SetLimit(ctx context.Context, permits int) error {
 	return nil
 }
 
-// Revoke asks the holder or waiter whose node this is to give its place up: recipes.Hold.Revoked is closed there. It returns when the
-// request is written, not when the permit is free. A node that is gone is fine; one that is not named like those of a semaphore is an
-// error. The request takes the place of the node's data. Curator has no counterpart.
+// Revoke asks the holder or waiter whose node this is to give its place up: recipes.Hold.Revoked is
+// closed there. It returns when the request is written, not when the permit is free. A node that is
+// gone is fine; one that is not named like those of a semaphore is an error. The request takes the
+// place of the node's data. Curator has no counterpart.
 func Revoke(ctx context.Context, c *framework.Client, node string) error {
 	if err := queue.Revoke(ctx, c, node, append([]string{leaseMarker}, queue.Exclusive.Block...)...); err != nil {
 		return fmt.Errorf("semaphore: revoke: %w", err)

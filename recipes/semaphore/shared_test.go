@@ -2,6 +2,7 @@ package semaphore_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -26,7 +27,8 @@ func limitOf(t testing.TB, s *semaphore.Semaphore) int {
 	return limit
 }
 
-// Curator's SharedCount: a persistent node with four bytes, big endian, which whoever comes first makes.
+// Curator's SharedCount: a persistent node with four bytes, big endian, which whoever comes first
+// makes.
 func TestSharedLimitIsSeededOnceAndTakenOverByOthers(t *testing.T) {
 	path := testzk.Path(t)
 	node := path + "/deep/limit"
@@ -62,14 +64,36 @@ func TestEmptyNodeOfASharedLimitIsSeeded(t *testing.T) {
 	require.Equal(t, number(2), data)
 }
 
-// The semaphore's own node may be the limit's.
-func TestSharedLimitMayBeInTheSemaphoresNode(t *testing.T) {
-	path := testzk.Path(t)
-	s := another(t, path, 2, semaphore.WithSharedLimit(path))
-	hold := acquire(t, s, 2)
-	require.NoError(t, s.SetLimit(testzk.Context(t), 3))
-	more := acquire(t, another(t, path, 1, semaphore.WithSharedLimit(path)), 1)
-	release(t, hold, more)
+// The servers delete the container at the semaphore's path, or above it, when it is empty. A limit
+// there would be lost.
+func TestSharedLimitInTheSemaphoresPathIsRefused(t *testing.T) {
+	c := testzk.Client(t, testzk.Connect())
+	for _, node := range []string{"/a/b/c", "/a/b", "/a"} {
+		_, err := semaphore.New(c, "/a/b/c", 2, semaphore.WithSharedLimit(node))
+		require.ErrorIs(t, err, framework.ErrInvalidPath, node)
+		require.ErrorContains(t, err, fmt.Sprintf("%q: a container", node))
+		require.ErrorContains(t, err, `such as "/a/b/c-limit"`)
+	}
+	for _, node := range []string{"/a/b/c-limit", "/a/b/c/limit", "/a/b/d", "/ab"} {
+		_, err := semaphore.New(c, "/a/b/c", 2, semaphore.WithSharedLimit(node))
+		require.NoError(t, err, node)
+	}
+}
+
+// A limit that was set stays when nothing is left of the semaphore.
+func TestSharedLimitOutlivesTheSemaphoresNodes(t *testing.T) {
+	for _, node := range []string{"/sem-limit", "/sem/limit"} {
+		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+			c := client(t, srv, "c")
+			release(t, acquire(t, newSemaphore(t, c, "/sem", 5), 1)) // makes the containers
+			s := newSemaphore(t, c, "/sem", 5, semaphore.WithSharedLimit(node))
+			require.NoError(t, s.SetLimit(t.Context(), 2))
+			release(t, acquire(t, s, 1))
+			time.Sleep(reaped)
+			require.False(t, srv.Exists("/sem/leases"))
+			require.Equal(t, 2, limitOf(t, newSemaphore(t, c, "/sem", 5, semaphore.WithSharedLimit(node))))
+		}, containers)
+	}
 }
 
 var garbage = map[string][]byte{"three bytes": []byte("abc"), "a text": []byte("many" + "more"), "negative": number(-1)}
@@ -207,7 +231,8 @@ func TestRequestForMoreThanASharedLimitWaitsForItToBeRaised(t *testing.T) {
 	release(t, waiter.won(t))
 }
 
-// Its own request, or a limit that is lowered while it waits: the acquire that keeps all others waiting tells the log, once.
+// Its own request, or a limit that is lowered while it waits: the acquire that keeps all others
+// waiting tells the log, once.
 func TestRequestForMoreThanASharedLimitIsLoggedWhenItBeginsToBlock(t *testing.T) {
 	for name, lowered := range map[string]bool{"too many": false, "lowered": true} {
 		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
@@ -264,7 +289,8 @@ func TestSetLimitMakesTheNodeThatIsMissing(t *testing.T) {
 	})
 }
 
-// The transaction comes when the limit is another one: it must not count, whichever way the permit is taken.
+// The transaction comes when the limit is another one: it must not count, whichever way the permit
+// is taken.
 func TestLimitLoweredBetweenLookAndActIsNeverOverrun(t *testing.T) {
 	for _, inLine := range []bool{false, true} {
 		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
