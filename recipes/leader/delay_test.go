@@ -2,7 +2,10 @@ package leader_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,8 +14,10 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/leader"
+	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
 )
 
@@ -128,6 +133,64 @@ func TestElectionWaitsLikeALatch(t *testing.T) {
 	})
 }
 
+// behind has a candidate, next, that comes to the front by an event, reads the ledger on a server
+// that does not know yet what the event told, and finds there that the last leader has resigned.
+// But then third has led, and has vanished.
+func behind(t *testing.T, test func(t *testing.T, srv *zktest.Server, vanished time.Time, next *candidacy)) {
+	t.Helper()
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		f := srv.Follower(500 * time.Millisecond)
+		var away atomic.Bool
+		moving := testzk.Connected(t, srv.MemAddr()+","+f.MemAddr(), framework.WithSessionTimeout(20*time.Second),
+			framework.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if (addr == f.MemAddr()) != away.Load() {
+					return nil, errors.New("the test refuses this server")
+				}
+				return srv.Client("next").DialContext(ctx, network, addr)
+			}))
+		one := member(t, srv, "one")
+		first := stand(t, one, "/leader", leader.WithLockDelay(delay))
+		first.leads(t)
+		first.stop()
+		require.ErrorIs(t, first.returns(t), context.Canceled) // it has resigned
+		lock, err := mutex.New(one, "/leader")
+		require.NoError(t, err)
+		hold, err := lock.Acquire(t.Context()) // keeps the candidates from leading
+		require.NoError(t, err)
+		third := stand(t, member(t, srv, "third"), "/leader", leader.WithLockDelay(delay))
+		time.Sleep(time.Second)
+		next := stand(t, moving, "/leader", leader.WithLockDelay(delay))
+		time.Sleep(time.Second)
+		read := srv.On(zktest.Match{Client: "next", Op: zktest.OpGetData, Path: "/leader-term"}, zktest.DropBefore())
+		srv.On(zktest.Match{Client: "third", Op: zktest.OpMulti}, zktest.Delay(time.Second))
+		away.Store(true)
+		require.NoError(t, hold.Release())
+		third.leads(t)
+		srv.Client("third").Refuse(true)
+		expire(t, srv, "third")
+		vanished := time.Now()
+		require.NoError(t, read.WaitHits(t.Context(), 1))
+		test(t, srv, vanished, next)
+	})
+}
+
+func TestNewLeaderWaitsThoughAServerThatIsBehindSaysThatTheLastOneResigned(t *testing.T) {
+	behind(t, func(t *testing.T, _ *zktest.Server, vanished time.Time, next *candidacy) {
+		next.leads(t)
+		require.GreaterOrEqual(t, time.Since(vanished), delay)
+	})
+}
+
+// The transaction that is refused is answered to nobody, and the ledger is read again.
+func TestNewLeaderWaitsWhereTheRefusalOfAnOldNoteIsLost(t *testing.T) {
+	behind(t, func(t *testing.T, srv *zktest.Server, vanished time.Time, next *candidacy) {
+		lost := srv.On(zktest.Match{Client: "next", Op: zktest.OpMulti}, zktest.DropAfter())
+		next.leads(t)
+		require.Equal(t, 1, lost.Hits())
+		require.GreaterOrEqual(t, time.Since(vanished), delay)
+	})
+}
+
 // A candidate that has to leave while it waits leaves at once, and leaves nothing.
 func TestWaitForTheDelayEndsWithTheCandidate(t *testing.T) {
 	succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
@@ -190,7 +253,8 @@ func TestTroubleWithTheLedgerIsOutlasted(t *testing.T) {
 	}
 }
 
-// Whoever still works when it is noted that it resigns may vanish with requests on their way that nobody would wait for.
+// Whoever still works when it is noted that it resigns may vanish with requests on their way that
+// nobody would wait for.
 func TestTermEndsBeforeItIsNotedThatItResigns(t *testing.T) {
 	succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
 		noting := srv.On(zktest.Match{Client: "first", Op: zktest.OpMulti, Times: 1}, zktest.Hold())

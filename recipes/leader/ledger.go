@@ -56,16 +56,6 @@ func (l *ledger) open(ctx context.Context, hold *recipes.Hold, key any) (*page, 
 	}
 	ctx = hold.Context(ctx)
 	p := &page{ledger: l, hold: hold, key: key, session: recipes.SessionOf(hold)}
-	if err := p.read(ctx); err != nil {
-		return nil, err
-	}
-	if p.last.Token != 0 && !p.last.Resigned {
-		l.log.Info("the last leader vanished: waiting before leading", zap.String("path", hold.Path()),
-			zap.Stringer("last", logfield.Hex(p.last.Token)), zap.Duration("delay", l.delay))
-		if err := pause(ctx, nil, l.delay); err != nil {
-			return nil, err
-		}
-	}
 	err := p.note(ctx, term{Token: hold.Token()})
 	if err != nil && ctx.Err() == nil {
 		return nil, err
@@ -116,35 +106,64 @@ func (p *page) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(data, &p.last); err != nil || p.last.Token <= 0 {
+	var last term
+	if err := json.Unmarshal(data, &last); err != nil || last.Token <= 0 {
 		return fmt.Errorf("%s is not the note of a term that it should be: %.100q", p.path, data)
 	}
-	p.known = true
+	p.known, p.last = true, last
 	return nil
 }
 
 // maxNotes is how often something may come in between reading the ledger and writing to it. Nobody else should write.
 const maxNotes = 10
 
-// note writes t, in one transaction with the proof that the hold is held.
-func (p *page) note(ctx context.Context, t term) error {
-	data, err := json.Marshal(t)
-	if err != nil {
-		return err
-	}
+// note writes t. What was read may be old, so whenever the ledger turns out to have changed, everything is decided again.
+func (p *page) note(ctx context.Context, t term) (err error) {
 	for range maxNotes {
-		_, err = queue.Patiently(ctx, p.session, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.write(ctx, t, data) })
-		if !changed(err) {
+		if err = p.attempt(ctx, t); !changed(err) {
 			break
 		}
 	}
 	return err
 }
 
-// write is one attempt.
-func (p *page) write(ctx context.Context, t term, data []byte) error {
-	if err := p.read(ctx); err != nil || p.last == t {
-		return err // an earlier attempt has been applied
+// attempt reads the ledger, waits if t begins after a leader that vanished, and writes t over what was read.
+func (p *page) attempt(ctx context.Context, t term) error {
+	if err := p.read(ctx); err != nil {
+		return err
+	}
+	over := p.last
+	if begins := !t.Resigned && over != t; begins && over.Token != 0 && !over.Resigned {
+		p.log.Info("the last leader vanished: waiting before leading", zap.String("path", p.hold.Path()),
+			zap.Stringer("last", logfield.Hex(over.Token)), zap.Duration("delay", p.delay))
+		if err := pause(ctx, nil, p.delay); err != nil {
+			return err
+		}
+	}
+	data, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	_, err = queue.Patiently(ctx, p.session, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, p.write(ctx, over, t, data)
+	})
+	return err
+}
+
+// errOvertaken: the ledger says something else than when it was decided to write.
+var errOvertaken = errors.New("leader: the ledger has changed")
+
+// write writes t over another term, in one transaction with the proof that the hold is held.
+func (p *page) write(ctx context.Context, over, t term, data []byte) error {
+	if err := p.read(ctx); err != nil {
+		return err
+	}
+	switch p.last {
+	case t:
+		return nil // an earlier attempt has been applied
+	case over:
+	default:
+		return errOvertaken
 	}
 	write := framework.SetOp(p.path, data, p.version)
 	if p.version == missing {
@@ -159,5 +178,6 @@ func (p *page) write(ctx context.Context, t term, data []byte) error {
 
 // changed reports whether somebody else has made, changed or deleted the ledger meanwhile.
 func changed(err error) bool {
-	return errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode)
+	return errors.Is(err, errOvertaken) ||
+		errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode)
 }
