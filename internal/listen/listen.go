@@ -1,4 +1,5 @@
-// Package listen tells listeners of things in order, each on a goroutine of its own: a slow or blocked listener delays nobody.
+// Package listen tells listeners of things in order, each on a goroutine of its own: a slow or
+// blocked listener delays nobody.
 package listen
 
 import (
@@ -19,10 +20,13 @@ func (l *Listeners[T]) Tell(v T) {
 	defer l.mu.Unlock()
 	for one := range l.all {
 		one.box.put(v)
+		one.start.Do(func() { go one.run() })
 	}
 }
 
-// Listen adds fn, unless the listeners are closed. After stop it is not called any more; a call that runs is not waited for.
+// Listen adds fn, unless the listeners are closed. After stop it is not called any more; a call
+// that runs is not waited for. Its goroutine starts with the first thing that it is told: as long
+// as there is none, neither stop nor Close has to be called.
 func (l *Listeners[T]) Listen(fn func(T)) (stop func()) {
 	one := &listener[T]{fn: fn, box: newMailbox[T](), stop: make(chan struct{}), done: make(chan struct{})}
 	l.mu.Lock()
@@ -34,7 +38,6 @@ func (l *Listeners[T]) Listen(fn func(T)) (stop func()) {
 		l.all = map[*listener[T]]struct{}{}
 	}
 	l.all[one] = struct{}{}
-	go one.run()
 	return sync.OnceFunc(func() { l.remove(one) })
 }
 
@@ -45,8 +48,8 @@ func (l *Listeners[T]) remove(one *listener[T]) {
 	close(one.stop)
 }
 
-// Close waits for the listeners to be done with all they were told, at most until the time out: a listener may itself be waiting for
-// whoever closes. From then on nobody is added.
+// Close waits for the listeners to be done with all they were told, at most until the time out: a
+// listener may itself be waiting for whoever closes. From then on nobody is added.
 func (l *Listeners[T]) Close(timeout time.Duration) {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
@@ -67,6 +70,7 @@ func (l *Listeners[T]) close() []*listener[T] {
 	all := make([]*listener[T], 0, len(l.all))
 	for one := range l.all {
 		one.box.close()
+		one.start.Do(func() { close(one.done) })
 		all = append(all, one)
 	}
 	return all
@@ -74,10 +78,11 @@ func (l *Listeners[T]) close() []*listener[T] {
 
 // listener delivers to one function, in order, on a goroutine of its own.
 type listener[T any] struct {
-	fn   func(T)
-	box  *mailbox[T]
-	stop chan struct{} // closed by the stop function: nothing more is delivered
-	done chan struct{} // closed by run
+	fn    func(T)
+	box   *mailbox[T]
+	start sync.Once     // starts run, or closes done if there was nothing to deliver
+	stop  chan struct{} // closed by the stop function: nothing more is delivered
+	done  chan struct{} // closed by run
 }
 
 func (l *listener[T]) run() {

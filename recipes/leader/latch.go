@@ -16,9 +16,9 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// Latch is a candidate that stands in the background, from Start to Close, and can be asked whether it leads. Any number of Latch values, in
-// any number of processes, stand for the same path; each is one candidate, and is used once. Safe for concurrent use. Curator:
-// LeaderLatch.
+// Latch is a candidate that stands in the background, from Start to Close, and can be asked whether
+// it leads. Any number of Latch values, in any number of processes, stand for the same path; each
+// is one candidate, and is used once. Safe for concurrent use. Curator: LeaderLatch.
 type Latch struct {
 	*candidate // nil in the zero value
 	client     *framework.Client
@@ -43,9 +43,9 @@ type Change struct {
 	Err  error // nil: the term has begun; otherwise it has ended, for this reason
 }
 
-// NewLatch makes a candidate for path, which is a node of its own: the candidates' nodes are its children, and other children are ignored.
-// Missing nodes are created as containers. NewLatch asks no server; it refuses a nil or zero client, a path that is none, and "/",
-// and says why.
+// NewLatch makes a candidate for path, which is a node of its own: the candidates' nodes are its
+// children, and other children are ignored. Missing nodes are created as containers. NewLatch asks
+// no server; it refuses a nil or zero client, a path that is none, and "/", and says why.
 func NewLatch(c *framework.Client, path string, opts ...Option) (*Latch, error) {
 	cfg, err := newConfig(opts)
 	if err == nil && cfg.requeue != nil {
@@ -70,9 +70,11 @@ func NewLatch(c *framework.Client, path string, opts ...Option) (*Latch, error) 
 
 func (l *Latch) made() bool { return l != nil && l.candidate != nil }
 
-// Start stands for election in the background until ctx ends, or Close. It returns at once, whether there are servers or not: with an error if
-// the Latch was started before (ErrRunning), is over (ErrLatchClosed), or the client is closed (framework.ErrClosed), and if ctx is nil
-// or has ended. Curator: start.
+// Start stands for election in the background until ctx ends, or Close. It returns at once, whether
+// there are servers or not: with an error if the Latch was started before (ErrRunning), is over
+// (ErrLatchClosed), or the client is closed (framework.ErrClosed), and if ctx is nil or has ended.
+// After an error it has started nothing, so Close need not be called for its sake, nor for that of
+// listeners. Curator: start.
 func (l *Latch) Start(ctx context.Context) error {
 	if err := queue.CheckCall(ctx, "leader", "Latch", l.made()); err != nil {
 		return err
@@ -205,7 +207,8 @@ func (l *Latch) refusals() int {
 	return l.times
 }
 
-// look is what Await sees: the term, or an error, or when to look again. A refusal counts if it is not among those that were there before.
+// look is what Await sees: the term, or an error, or when to look again. A refusal counts if it is
+// not among those that were there before.
 func (l *Latch) look(before int) (*Term, <-chan struct{}, error) {
 	l.mu.Lock()
 	term, changed, err := l.term, l.changed, l.trouble(before)
@@ -245,10 +248,11 @@ func (l *Latch) Term() *Term {
 	return t
 }
 
-// Listen calls fn for each term that begins and that ends, in order, until stop is called or the Latch is over. Each listener has a goroutine
-// of its own: a slow one delays nobody, and hears of things when they are no longer true: ask the Term. Of a term that began before
-// it hears only the end. It does nothing if fn is nil or the Latch is over. Curator: LeaderLatchListener, which is called
-// under the latch's lock.
+// Listen calls fn for each term that begins and that ends, in order, until stop is called or the
+// Latch is over. Each listener has a goroutine of its own, from the first term on: a slow one
+// delays nobody, and hears of things when they are no longer true: ask the Term. Of a term that
+// began before it hears only the end. It does nothing if fn is nil or the Latch is over. Curator:
+// LeaderLatchListener, which is called under the latch's lock.
 func (l *Latch) Listen(fn func(Change)) (stop func()) {
 	if !l.made() || fn == nil {
 		return func() {}
@@ -256,9 +260,10 @@ func (l *Latch) Listen(fn func(Change)) (stop func()) {
 	return l.listeners.Listen(fn)
 }
 
-// Close leaves the line, or resigns, and waits until nothing of the Latch runs any more; a listener that does not return is waited for one
-// second. It returns what Term.Resign returned if we led, otherwise nil, and the same when called again. A Latch cannot be started
-// again. The listeners hear of the end of the term as WithCloseMode says. Curator: close.
+// Close leaves the line, or resigns, and waits until nothing of the Latch runs any more; a listener
+// that does not return is waited for one second. It returns what Term.Resign returned if we led,
+// otherwise nil, and the same when called again. A Latch cannot be started again. The listeners
+// hear of the end of the term as WithCloseMode says. Curator: close.
 func (l *Latch) Close() error {
 	if !l.made() {
 		return fmt.Errorf("leader: %w: Latch", framework.ErrZeroValue)

@@ -1,6 +1,7 @@
 package leader_test
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/zktest"
@@ -168,5 +170,23 @@ func TestListenerOfATermThatHasBegunHearsOfItsEnd(t *testing.T) {
 		require.NoError(t, l.Close())
 		l.Listen(e.hear)()
 		require.Equal(t, "-+", e.story())
+	})
+}
+
+// A Latch that never stood needs no Close: the virtual time of a test does not end while a goroutine of it runs.
+func TestListenersOfALatchThatDoesNotStandLeaveNothing(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		c := member(t, srv, "c")
+		fail := func(leader.Change) { t.Error("there was no term") }
+		newLatch(t, c, "/leader").Listen(fail) // and never Start
+		late := newLatch(t, c, "/leader")
+		late.Listen(fail)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, late.Start(ended), context.Canceled)
+		stop := late.Listen(fail)
+		stop()
+		require.NoError(t, c.Close())
+		require.ErrorIs(t, late.Start(t.Context()), framework.ErrClosed)
 	})
 }
