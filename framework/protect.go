@@ -102,6 +102,8 @@ func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 	}
 	c.may = searchable
 	held := &custody{o: o, nodes: nodes}
+	var owned []string
+	defer func() { held.end(owned) }() // also if a retry policy or a logger panics, or ends the goroutine
 	var doubted *session // where the answer to the last attempt was lost
 	result, err := run(ctx, o, c, func(ctx context.Context, s *session) (T, error) {
 		if doubted != nil {
@@ -123,9 +125,7 @@ func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 		return result, err
 	})
 	if err == nil {
-		held.end(paths(result))
-	} else {
-		held.end(nil)
+		owned = paths(result)
 	}
 	return result, err
 }

@@ -107,12 +107,7 @@ func (n *nodes) paths() []string {
 
 // forsake deletes what is left where the session lives on.
 func (n *nodes) forsake(reason error) {
-	level := levelOf(reason)
-	if n.tenure.idle { // which does not change any more
-		level = zap.DebugLevel
-	}
-	n.Session.Logger().Named(n.Recipe).Log(level, "hold ended", zap.String("path", n.Nodes[0].Path),
-		logfield.Session(n.Session.ID()), logfield.Token(n.Locks[0].Token), zap.Error(reason))
+	defer n.logLoss(reason) // last: it is code of the program's, which may panic
 	var gone *goneError
 	switch {
 	case errors.Is(reason, framework.ErrSuspended):
@@ -120,6 +115,15 @@ func (n *nodes) forsake(reason error) {
 	case errors.As(reason, &gone) && len(n.Nodes) > 1:
 		n.Session.DeleteLater(slices.DeleteFunc(n.paths(), func(path string) bool { return path == gone.node })...)
 	}
+}
+
+func (n *nodes) logLoss(reason error) {
+	level := levelOf(reason)
+	if n.tenure.idle { // which does not change any more
+		level = zap.DebugLevel
+	}
+	n.Session.Logger().Named(n.Recipe).Log(level, "hold ended", zap.String("path", n.Nodes[0].Path),
+		logfield.Session(n.Session.ID()), logfield.Token(n.Locks[0].Token), zap.Error(reason))
 }
 
 // levelOf is the level for the end of a hold: Close ends it on purpose.

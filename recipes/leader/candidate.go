@@ -86,13 +86,16 @@ func (c *candidate) campaign(ctx context.Context) (*Term, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := c.ledger.open(ctx, hold, c.lock.LockKey())
-	t := &Term{hold: hold, page: page}
+	t, leads := &Term{hold: hold}, false
 	c.last = t
-	if err != nil {
-		lost := t.Err()
-		giveBack(t)
-		return nil, cmp.Or(lost, err)
+	defer func() {
+		if !leads {
+			giveBack(t)
+		}
+	}()
+	t.page, err = c.ledger.open(ctx, hold, c.lock.LockKey())
+	if leads = err == nil; !leads {
+		return nil, cmp.Or(t.Err(), err)
 	}
 	return t, nil
 }

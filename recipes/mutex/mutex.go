@@ -200,21 +200,27 @@ func (l *locker) Lock() {
 	case <-l.ctx.Done():
 		panic(fmt.Errorf("mutex: Lock: %w", ctxerr.Of(l.ctx)))
 	}
+	locked := false
+	defer func() {
+		if !locked {
+			<-l.turn
+		}
+	}()
 	hold, err := l.mutex.lock.Acquire(l.ctx)
 	if err != nil {
-		<-l.turn
 		panic(fmt.Errorf("mutex: Lock: %w", err))
 	}
-	l.hold = hold
+	l.hold, locked = hold, true
 }
 
 func (l *locker) Unlock() {
 	hold := l.hold
-	l.hold = nil
-	if errors.Is(hold.Release(), recipes.ErrNotHeld) {
+	if hold == nil {
 		panic("mutex: Unlock of a Locker that is not locked")
 	}
-	<-l.turn
+	l.hold = nil
+	defer func() { <-l.turn }()
+	_ = hold.Release()
 }
 
 // Revoke asks the holder or waiter whose lock node this is to give its place up: recipes.Hold.Revoked is closed there, and a

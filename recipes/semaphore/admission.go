@@ -291,6 +291,12 @@ func (a *admission) names(r reading, seen listing) ([]string, error) {
 func (a *admission) hold(
 	ctx context.Context, s *framework.Session, t queue.Entered, r reading, seen listing, data []byte,
 ) (*recipes.Hold, error) {
+	held := false
+	defer func() {
+		if !held {
+			queue.Withdraw(ctx, s, t.Nodes...)
+		}
+	}()
 	token := t.Czxid
 	footing, err := queue.Settle(ctx, s, func(ctx context.Context, again bool) error {
 		err := a.limit.confirm(ctx, s, r, t.Count[0])
@@ -303,7 +309,6 @@ func (a *admission) hold(
 		return err
 	})
 	if err != nil {
-		queue.Withdraw(ctx, s, t.Nodes...)
 		return nil, err
 	}
 	g := recipes.Grant{
@@ -316,7 +321,9 @@ func (a *admission) hold(
 		g.Nodes = append(g.Nodes, recipes.Node{Path: node})
 	}
 	g.Nodes[0].Data = data
-	return a.lock.Begin(g), nil
+	h := a.lock.Begin(g)
+	held = true
+	return h, nil
 }
 
 // Holder reads who has had a permit for longest.

@@ -18,16 +18,16 @@ var ErrCrowded = errors.New("queue: there are others in front")
 
 // Beside makes a hold at the place of another hold of the same directory, in one transaction, as long as that one is valid: nobody who
 // waits comes between. The token is that of the other.
-func (l *Lock) Beside(ctx context.Context, h *recipes.Hold) (_ *recipes.Hold, err error) {
-	defer l.measure(time.Now(), &err)
-	hold, err := l.beside(ctx, h, func(*place) error { return nil })
+func (l *Lock) Beside(ctx context.Context, h *recipes.Hold) (hold *recipes.Hold, err error) {
+	defer l.tell(time.Now(), 0, &hold, &err)
+	hold, err = l.beside(ctx, h, func(*place) error { return nil })
 	return hold, l.failed(ctx, err)
 }
 
 // BesideAlone is Beside if nobody but h is in front: no node that does not have one of those that block everybody ahead. Otherwise it
 // fails with ErrCrowded, at once and without harm to h.
-func (l *Lock) BesideAlone(ctx context.Context, h *recipes.Hold, barriers ...string) (_ *recipes.Hold, err error) {
-	defer l.measure(time.Now(), &err)
+func (l *Lock) BesideAlone(ctx context.Context, h *recipes.Hold, barriers ...string) (hold *recipes.Hold, err error) {
+	defer l.tell(time.Now(), 0, &hold, &err)
 	own := []string{path.Base(h.Path())}
 	children, _, err := l.Client.Children(ctx, l.Lines[0].path)
 	if err == nil {
@@ -36,7 +36,7 @@ func (l *Lock) BesideAlone(ctx context.Context, h *recipes.Hold, barriers ...str
 	if err != nil {
 		return nil, l.failed(ctx, err)
 	}
-	hold, err := l.beside(ctx, h, func(p *place) error {
+	hold, err = l.beside(ctx, h, func(p *place) error {
 		children, err := p.list(ctx)
 		if err != nil {
 			return err
@@ -80,14 +80,18 @@ func (l *Lock) beside(ctx context.Context, h *recipes.Hold, settled func(*place)
 	if err != nil {
 		return nil, err
 	}
+	held := false
+	defer func() {
+		if !held {
+			leave(ctx, []*place{p})
+		}
+	}()
 	p.token = h.Token()
-	var hold *recipes.Hold
-	if err = settled(p); err == nil {
-		hold, err = l.grant(ctx, []*place{p}, false)
+	if err := settled(p); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		leave(ctx, []*place{p})
-	}
+	hold, err := l.grant(ctx, []*place{p}, false)
+	held = err == nil
 	return hold, err
 }
 

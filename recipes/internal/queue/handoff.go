@@ -41,7 +41,10 @@ type partyKey struct {
 }
 
 // guest is one who waits.
-type guest struct{ turn chan turn } // has room for one
+type guest struct {
+	party *party
+	turn  chan turn // has room for one
+}
 
 // turn is what a guest gets in the end, unless it gives up before.
 type turn struct {
@@ -61,16 +64,38 @@ func (l *Lock) locally(ctx context.Context, a *alarm) (*recipes.Hold, error) {
 		return nil, l.failed(ctx, ctxerr.Of(ctx))
 	}
 	a.start()
-	p, g := l.join()
+	g, returned := newGuest(), false
+	defer func() {
+		if !returned {
+			g.forfeit()
+		}
+	}()
+	hold, err := l.await(ctx, g)
+	returned = true
+	return hold, err
+}
+
+// await waits for the turn of a guest that joins the party.
+func (l *Lock) await(ctx context.Context, g *guest) (*recipes.Hold, error) {
+	l.join(g)
 	select {
 	case t := <-g.turn:
 		return l.take(ctx, t)
 	case <-ctx.Done():
 	}
-	if p.dismiss(g) {
+	if g.party.dismiss(g) {
 		return nil, l.failed(ctx, Waited(ctx, ctxerr.Of(ctx)))
 	}
 	return l.take(ctx, <-g.turn) // it has just become our turn
+}
+
+// forfeit gives up what a guest waits for, or has just been given: its goroutine is ended by a
+// panic or runtime.Goexit in code of the program's, such as a logger.
+func (g *guest) forfeit() {
+	if g.party == nil || g.party.dismiss(g) {
+		return
+	}
+	_ = (<-g.turn).hold.Release()
 }
 
 // take accepts a hold, unless ctx has ended: then it goes on to the next, which nobody waits for.
@@ -84,19 +109,23 @@ func (l *Lock) take(ctx context.Context, t turn) (*recipes.Hold, error) {
 	return nil, l.failed(ctx, Waited(ctx, ctxerr.Of(ctx)))
 }
 
-// join makes a guest of the party, and a party if there is none.
-func (l *Lock) join() (*party, *guest) {
-	g := newGuest()
+// join makes g a guest of the party, and a party if there is none.
+func (l *Lock) join(g *guest) {
 	parties.mu.Lock()
 	p, there := l.party()
-	p.waiting = append(p.waiting, g)
+	p.admit(g)
 	node, kept := p.spare()
 	parties.mu.Unlock()
 	if !there {
 		p.fetch()
 	}
 	node.release(kept)
-	return p, g
+}
+
+// admit is called with mu of parties held.
+func (p *party) admit(g *guest) {
+	g.party = p
+	p.waiting = append(p.waiting, g)
 }
 
 func newGuest() *guest { return &guest{turn: make(chan turn, 1)} }
@@ -121,7 +150,7 @@ func (l *Lock) tryLocally(ctx context.Context) (*recipes.Hold, error) {
 	p, there := l.party()
 	node, kept := p.spare()
 	if kept != nil {
-		p.waiting = append(p.waiting, g)
+		p.admit(g)
 	}
 	parties.mu.Unlock()
 	switch {
@@ -130,18 +159,31 @@ func (l *Lock) tryLocally(ctx context.Context) (*recipes.Hold, error) {
 	case kept == nil:
 		return l.try(ctx)
 	}
+	released := false
+	defer func() {
+		if !released {
+			g.forfeit()
+		}
+	}()
 	node.release(kept)
+	released = true
 	if p.dismiss(g) {
 		return l.try(ctx) // the node is being given up, or looked after, or was lost
 	}
 	return l.take(ctx, <-g.turn)
 }
 
-// try is Try for a new party.
+// try is Try for a new party. Whatever the end, the party has the node, or gets in line for those
+// who have joined it meanwhile.
 func (p *party) try(ctx context.Context) (*recipes.Hold, error) {
+	held := false
+	defer func() {
+		if !held {
+			p.again()
+		}
+	}()
 	hold, err := p.lock.try(ctx)
-	if err != nil {
-		p.again()
+	if held = err == nil; !held {
 		return nil, err
 	}
 	node := p.lodge(hold)
@@ -182,7 +224,7 @@ func (p *party) stand() {
 			return
 		}
 		var a alarm
-		hold, err := p.lock.acquire(ctx, &a)
+		hold, err := p.acquire(ctx, &a)
 		switch {
 		case err == nil:
 			p.present(hold, a.waited.Load())
@@ -192,6 +234,19 @@ func (p *party) stand() {
 			return
 		}
 	}
+}
+
+// acquire stands in line. If that ends the goroutine, those who wait hear of it.
+func (p *party) acquire(ctx context.Context, a *alarm) (*recipes.Hold, error) {
+	returned := false
+	defer func() {
+		if !returned {
+			p.disappoint(p.lock.failed(context.Background(), errGoroutineEnded))
+		}
+	}()
+	hold, err := p.lock.acquire(ctx, a)
+	returned = true
+	return hold, err
 }
 
 // begin is the party's context in line, which ends when nobody waits any more; false if that is so already, and the party over.

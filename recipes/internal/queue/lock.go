@@ -87,6 +87,10 @@ var (
 	ErrBusy = errors.New("queue: somebody is ahead")
 	// ErrAgain: something has changed between looking and acting.
 	ErrAgain = errors.New("queue: look again")
+
+	// errGoroutineEnded: a logger, metrics or a retry policy has called runtime.Goexit on a
+	// goroutine of the client's.
+	errGoroutineEnded = errors.New("queue: code of the program's has ended the goroutine that waits in line")
 )
 
 // LockKey is for re-entry: that of the lock, or of the only line.
@@ -99,9 +103,9 @@ func (l *Lock) LockKey() any {
 
 // Acquire waits in line until the lock is ours. A place that is lost, with the session or because somebody deleted the node, is
 // taken again at the end of the line. Whatever the end, no node stays behind that is not held.
-func (l *Lock) Acquire(ctx context.Context) (_ *recipes.Hold, err error) {
-	defer l.measure(time.Now(), &err)
-	defer l.count()()
+func (l *Lock) Acquire(ctx context.Context) (hold *recipes.Hold, err error) {
+	l.count(1)
+	defer l.tell(time.Now(), -1, &hold, &err)
 	a := l.newAlarm(ctx)
 	defer a.stop()
 	if l.HandOff != nil {
@@ -115,8 +119,8 @@ func (l *Lock) acquire(ctx context.Context, a *alarm) (*recipes.Hold, error) {
 }
 
 // Try enters the line only if nobody is in it, and leaves it if somebody was faster.
-func (l *Lock) Try(ctx context.Context) (_ *recipes.Hold, err error) {
-	defer l.measure(time.Now(), &err)
+func (l *Lock) Try(ctx context.Context) (hold *recipes.Hold, err error) {
+	defer l.tell(time.Now(), 0, &hold, &err)
 	if l.HandOff != nil && l.HandOff.Idle > 0 {
 		return l.tryLocally(ctx)
 	}
@@ -196,11 +200,15 @@ func (l *Lock) once(ctx context.Context, a *alarm) (*recipes.Hold, error) {
 	if err != nil {
 		return nil, err
 	}
+	held := false
+	defer func() {
+		if !held {
+			leave(ctx, places)
+		}
+	}()
 	a.stand(places)
 	hold, err := l.advance(ctx, places, a)
-	if err != nil {
-		leave(ctx, places)
-	}
+	held = err == nil
 	return hold, err
 }
 
@@ -227,14 +235,17 @@ func (l *Lock) arrive(ctx context.Context, places []*place, a *alarm) (waited bo
 	var mu sync.Mutex
 	for _, p := range places {
 		running.Go(func() {
-			behind, trouble := p.arrive(all, a)
-			mu.Lock()
-			defer mu.Unlock()
-			waited = waited || behind
-			if trouble != nil && err == nil {
-				err = trouble
-				stop()
-			}
+			behind, trouble := false, errGoroutineEnded
+			defer func() {
+				mu.Lock()
+				defer mu.Unlock()
+				waited = waited || behind
+				if trouble != nil && err == nil {
+					err = trouble
+					stop()
+				}
+			}()
+			behind, trouble = p.arrive(all, a)
 		})
 	}
 	running.Wait()

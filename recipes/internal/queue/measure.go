@@ -8,20 +8,31 @@ import (
 	"github.com/docent-zk/docent/recipes"
 )
 
-// count counts one who waits, until the returned function is called.
-func (l *Lock) count() (done func()) {
-	add := func(n int64) {
-		for _, labels := range l.labels {
-			l.Client.Metrics().Add(framework.LockWaiters, n, labels)
-		}
+// count adds n to the number of acquires that wait.
+func (l *Lock) count(n int64) {
+	for _, labels := range l.labels {
+		l.Client.Metrics().Add(framework.LockWaiters, n, labels)
 	}
-	add(1)
-	return func() { add(-1) }
+}
+
+// tell measures an acquire that is over, and n waiters with it. Metrics are code of the program's:
+// if they panic, or end the goroutine, the hold is released, because nothing will.
+func (l *Lock) tell(begun time.Time, n int64, hold **recipes.Hold, err *error) {
+	told := false
+	defer func() {
+		if !told {
+			_ = (*hold).Release()
+		}
+	}()
+	if n != 0 {
+		l.count(n)
+	}
+	l.measure(time.Since(begun), err)
+	told = true
 }
 
 // measure tells how long it took to acquire the lock, or to fail.
-func (l *Lock) measure(begun time.Time, err *error) {
-	took := time.Since(begun)
+func (l *Lock) measure(took time.Duration, err *error) {
 	for _, labels := range l.labels {
 		switch {
 		case *err == nil:

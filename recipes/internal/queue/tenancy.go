@@ -136,6 +136,12 @@ func (n *tenancy) look() {
 // may have come.
 func (n *tenancy) read(ctx context.Context, o *lookout) {
 	defer o.stop()
+	seen := false
+	defer func() {
+		if !seen {
+			n.part()
+		}
+	}()
 	line := n.party.lock.Lines[0]
 	watch, err := Patiently(ctx, n.session, func(ctx context.Context) (*framework.Watch, error) {
 		children, _, w, err := n.session.ChildrenW(ctx, line.path)
@@ -144,8 +150,7 @@ func (n *tenancy) read(ctx context.Context, o *lookout) {
 		}
 		return w, err
 	})
-	if err != nil {
-		n.part()
+	if seen = err == nil; !seen {
 		return
 	}
 	parties.mu.Lock()

@@ -1,0 +1,192 @@
+package mutex_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// trap ends the goroutine that comes by, once, when it is set: by a panic, or as testing.T.FailNow
+// does.
+type trap struct {
+	set    atomic.Bool
+	goexit bool
+}
+
+func (t *trap) spring() {
+	switch {
+	case !t.set.CompareAndSwap(true, false):
+	case t.goexit:
+		runtime.Goexit()
+	default:
+		panic("trap")
+	}
+}
+
+// metrics is a trap in what is told of one instrument.
+type metrics struct {
+	testzk.Metrics
+	trap       *trap
+	instrument framework.Instrument
+	n          int64
+}
+
+func (m *metrics) Add(i framework.Instrument, n int64, l framework.Labels) {
+	m.Metrics.Add(i, n, l)
+	if i == m.instrument && n == m.n {
+		m.trap.spring()
+	}
+}
+
+func (m *metrics) Record(i framework.Instrument, d time.Duration, l framework.Labels) {
+	m.Metrics.Record(i, d, l)
+	if i == m.instrument {
+		m.trap.spring()
+	}
+}
+
+// logger is a trap in one message.
+func logger(t *trap, message string) framework.Option {
+	core := zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), zapcore.AddSync(nowhere{}), zap.DebugLevel)
+	return framework.WithLogger(zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
+		if strings.Contains(e.Message, message) {
+			t.spring()
+		}
+		return nil
+	})))
+}
+
+type nowhere struct{}
+
+func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
+
+// traps are in the code of the program's that runs while a lock is acquired, on the goroutine that
+// acquires it.
+var traps = map[string]func(t *trap) framework.Option{
+	"waiters": func(t *trap) framework.Option {
+		return framework.WithMetrics(&metrics{trap: t, instrument: framework.LockWaiters, n: -1})
+	},
+	"wait": func(t *trap) framework.Option {
+		return framework.WithMetrics(&metrics{trap: t, instrument: framework.LockWait})
+	},
+	"acquired": func(t *trap) framework.Option { return logger(t, "acquired") },
+	"attempt":  func(t *trap) framework.Option { return logger(t, "attempt failed") },
+	"policy": func(t *trap) framework.Option {
+		return framework.WithRetry(func(int, time.Duration) (time.Duration, bool) {
+			t.spring()
+			return 100 * time.Millisecond, true
+		})
+	},
+}
+
+// sprung calls acquire on a goroutine of its own, which the trap ends.
+func sprung(t *testing.T, acquire func() (*recipes.Hold, error)) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = recover() }()
+		hold, err := acquire()
+		t.Errorf("it returned %v, %v", hold, err)
+	}()
+	<-done
+}
+
+// Whatever ends the goroutine that acquires a lock: others get it, in this process and elsewhere.
+func TestLockIsFreeAfterCodeOfTheProgramHasEndedAnAcquire(t *testing.T) {
+	handoff := mutex.WithLocalHandoff(5, time.Second)
+	kinds := map[string][]mutex.Option{"plain": nil, "handoff": {handoff}, "sticky": {handoff, mutex.WithSticky(time.Second)}}
+	calls := map[string]func(*mutex.Mutex, context.Context) (*recipes.Hold, error){
+		"Acquire": (*mutex.Mutex).Acquire, "TryAcquire": (*mutex.Mutex).TryAcquire,
+	}
+	for place, option := range traps {
+		for kind, opts := range kinds {
+			for call, acquire := range calls {
+				for _, goexit := range []bool{false, true} {
+					switch {
+					case place == "waiters" && call == "TryAcquire":
+						continue // which does not count
+					case kind == "handoff" && call == "TryAcquire":
+						continue // as plain
+					case kind != "plain" && call == "Acquire" && place != "wait" && place != "waiters" && !goexit:
+						continue // on a goroutine of the client's, where a panic is the end of the program
+					}
+					name := fmt.Sprintf("%s %s %s goexit=%v", place, kind, call, goexit)
+					sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+						trap := &trap{goexit: goexit}
+						c := testzk.Connected(t, srv.MemAddr(), option(trap), framework.WithDialer(srv.Client("c").DialContext))
+						m := newMutex(t, c, "/lock", opts...)
+						require.NoError(t, mustAcquire(t, m).Release())
+						time.Sleep(2 * time.Second) // nothing is kept any more
+						if place == "policy" || place == "attempt" {
+							srv.On(zktest.Match{Client: "c", Op: zktest.OpMulti}, zktest.DropAfter())
+						}
+						trap.set.Store(true)
+						onOther := goexit && kind != "plain" && call == "Acquire" && place != "wait" && place != "waiters"
+						if onOther { // whoever waits for the goroutine that has ended is told so
+							_, err := acquire(m, t.Context())
+							require.ErrorContains(t, err, "ended the goroutine", name)
+						} else {
+							sprung(t, func() (*recipes.Hold, error) { return acquire(m, t.Context()) })
+						}
+						require.False(t, trap.set.Load(), "%s: the trap was not sprung", name)
+						ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+						defer cancel()
+						hold, err := m.Acquire(ctx)
+						require.NoError(t, err, "%s: %s", name, srv.Tree())
+						require.NoError(t, hold.Release())
+						other := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("other").DialContext))
+						hold, err = newMutex(t, other, "/lock").Acquire(ctx)
+						require.NoError(t, err, "%s: %s", name, srv.Tree())
+						require.NoError(t, hold.Release())
+						time.Sleep(2 * time.Second)
+						require.NotContains(t, srv.Tree(), "ephemeral", name)
+					})
+				}
+			}
+		}
+	}
+}
+
+func mustAcquire(t *testing.T, m *mutex.Mutex) *recipes.Hold {
+	t.Helper()
+	hold, err := m.Acquire(t.Context())
+	require.NoError(t, err)
+	return hold
+}
+
+// A Locker whose goroutine was ended while it locked, or unlocked, can be locked again.
+func TestLockerGoesOnAfterCodeOfTheProgramHasEndedACall(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		locking, unlocking := &trap{}, &trap{}
+		for instrument, trap := range map[framework.Instrument]*trap{framework.LockWait: locking, framework.LockHold: unlocking} {
+			c := testzk.Connected(t, srv.MemAddr(), framework.WithMetrics(&metrics{trap: trap, instrument: instrument}),
+				framework.WithDialer(srv.Client("c").DialContext))
+			l := newMutex(t, c, "/lock").Locker(t.Context())
+			trap.set.Store(true)
+			func() {
+				defer func() { require.Equal(t, "trap", recover()) }()
+				l.Lock()
+				l.Unlock()
+			}()
+			l.Lock()
+			l.Unlock()
+		}
+	})
+}
