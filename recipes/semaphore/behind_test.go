@@ -357,3 +357,23 @@ func TestSimulatedFixedLimits(t *testing.T) {
 		running.Wait()
 	}, zktest.WithConfig("znode.container.checkIntervalMs", "100"))
 }
+
+// Servers count no more children then.
+func TestPermitsAreTakenInTheQueueAtTheEndOfTheSequenceCounter(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		holder := newSemaphore(t, client(t, srv, "holder"), "/sem", 3)
+		waiter := newSemaphore(t, client(t, srv, "waiter"), "/sem", 3)
+		release(t, acquire(t, holder, 1))
+		require.NoError(t, srv.SetSequence("/sem/leases", 1<<31-4))
+		for range 5 {
+			hold := acquire(t, holder, 2)
+			a := start(t, waiter, 2)
+			time.Sleep(time.Second)
+			release(t, hold)
+			time.Sleep(time.Second)
+			require.False(t, a.waiting())
+			release(t, a.won(t))
+		}
+		nobody(t, srv, "/sem")
+	})
+}

@@ -2,6 +2,7 @@ package semaphore
 
 import (
 	"context"
+	"math"
 
 	"github.com/go-zookeeper/zk"
 
@@ -61,12 +62,14 @@ func again(changed bool) error {
 	return nil
 }
 
-// precedes reports whether after is the same directory with n children created since. Cversion
-// counts the children created and deleted, so with those that are there it is twice the number of
-// those created: that shows also leases of Curator, which writes no version.
+// precedes reports whether after is the same directory with n children created since. The number of
+// children created shows also leases of Curator, which writes no version. It does not change any
+// more at the end of the counter.
 func (l listing) precedes(after *zk.Stat, n int) bool {
-	return after.Czxid == l.stat.Czxid && created(after)-created(l.stat) == 2*int32(n)
+	before := created(l.stat)
+	return after.Czxid == l.stat.Czxid && (created(after) == before+n || before+n >= math.MaxInt32)
 }
 
-// created returns twice the number of children that were ever created, as a number that wraps around.
-func created(stat *zk.Stat) int32 { return stat.Cversion + stat.NumChildren }
+// created returns how many children a node has ever had. Cversion counts those created and those
+// deleted, as a number that wraps around.
+func created(stat *zk.Stat) int { return int(uint32(stat.Cversion+stat.NumChildren) / 2) }
