@@ -74,6 +74,7 @@ func (s *Server) stamp() tree.Stamp {
 
 // commit makes a transaction known that the leader's tree has already.
 func (s *Server) commit(t transaction) {
+	s.report(t)
 	s.leader.tell(t)
 	for _, f := range s.followers {
 		f.replica.receive(t)

@@ -43,6 +43,7 @@ type Server struct {
 	reaping  bool // there is an alarm for it
 	trace    trace
 	joined   chan struct{} // closed and replaced when a client has connected
+	onCommit func(zxid int64, changes []Change)
 }
 
 // state is what a stopped server keeps.
