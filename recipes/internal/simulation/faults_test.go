@@ -1,0 +1,143 @@
+package simulation_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/zktest"
+)
+
+// disturb does the scenario's faults, one after another. calm ends what goes on.
+func (s *simulation) disturb() (calm func()) {
+	stop := make(chan struct{})
+	var moving sync.WaitGroup
+	if s.restless {
+		random := fork(s.random)
+		moving.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(upTo(random, 300*time.Millisecond)):
+				}
+				c := s.srv.Client(s.members[random.IntN(len(s.members))].name)
+				[]func(){c.Drop, c.Reset}[random.IntN(2)]()
+			}
+		})
+	}
+	for range s.faults {
+		time.Sleep(upTo(s.random, 2*time.Second))
+		m := s.members[s.random.IntN(len(s.members))]
+		switch {
+		case s.closing && s.random.IntN(6) == 0:
+			m.close()
+			m.open()
+		case s.taking && s.random.IntN(6) == 0:
+			s.take(s.srv.Client(m.name))
+		case s.random.IntN(8) == 0:
+			s.setLimit(s.random.IntN(4))
+		case s.random.IntN(6) == 0:
+			s.harmServer()
+		default:
+			s.harm(s.srv.Client(m.name))
+		}
+	}
+	s.setLimit(2)
+	time.Sleep(2 * sessionTimeout)
+	s.srv.ResetFaults()
+	return func() {
+		close(stop)
+		moving.Wait()
+	}
+}
+
+// harm does something to a client's connection or requests.
+func (s *simulation) harm(c *zktest.Client) {
+	ops := []zktest.Op{
+		zktest.OpMulti, zktest.OpMulti, zktest.OpCreate, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpExists,
+		zktest.OpSync, zktest.OpSetWatches, zktest.AnyOp, zktest.OpConnect,
+	}
+	r := s.random
+	match := zktest.Match{Client: c.Name(), Op: ops[r.IntN(len(ops))], Skip: r.IntN(3)}
+	later := func(d time.Duration, undo func()) { time.AfterFunc(upTo(r, d), undo) }
+	switch r.IntN(14) {
+	case 0:
+		c.Drop()
+	case 1:
+		c.Reset()
+	case 2, 3:
+		s.srv.On(match, zktest.DropBefore())
+	case 4, 5, 6:
+		s.srv.On(match, zktest.DropAfter())
+	case 7:
+		s.srv.On(match, zktest.Delay(upTo(r, sessionTimeout)))
+	case 8:
+		c.Cut()
+		later(2*sessionTimeout, c.Heal)
+	case 9:
+		c.CutReplies()
+		later(2*sessionTimeout, c.Heal)
+	case 10:
+		c.CutRequests()
+		later(2*sessionTimeout, c.Heal)
+	case 11:
+		c.HoldEvents()
+		later(sessionTimeout, c.ReleaseEvents)
+	case 12:
+		c.Freeze()
+		later(2*sessionTimeout, c.Thaw)
+	case 13:
+		c.Refuse(true)
+		c.Drop()
+		later(2*sessionTimeout, func() { c.Refuse(false) })
+	}
+}
+
+// harmServer does something to all servers, or to a follower.
+func (s *simulation) harmServer() {
+	r := s.random
+	switch n := r.IntN(5); {
+	case n == 0:
+		require.NoError(s.t, s.srv.Restart())
+	case n == 1:
+		s.srv.Stop()
+		time.Sleep(upTo(r, sessionTimeout))
+		require.NoError(s.t, s.srv.Start())
+	case n == 2:
+		s.srv.SetReadOnly(true)
+		time.Sleep(upTo(r, sessionTimeout))
+		s.srv.SetReadOnly(false)
+	case n == 3 || len(s.followers) == 0:
+		s.srv.Pause()
+		time.Sleep(upTo(r, 2*sessionTimeout))
+		s.srv.Resume(zktest.ResumeOrder(r.IntN(2)))
+	default:
+		f := s.followers[r.IntN(len(s.followers))]
+		f.Freeze()
+		time.AfterFunc(upTo(r, sessionTimeout), f.Thaw)
+	}
+}
+
+// take expires a client's sessions, or deletes a lock node of any client.
+func (s *simulation) take(c *zktest.Client) {
+	if s.random.IntN(2) == 0 {
+		for _, session := range c.Sessions() {
+			s.checker.takeAway(session.Ephemerals, func() { _ = session.Expire() })
+		}
+		return
+	}
+	all := directories()
+	dir := all[s.random.IntN(len(all))]
+	names, _ := s.srv.Children(dir)
+	names = slices.DeleteFunc(names, func(name string) bool { return !isLockNode(dir + "/" + name) })
+	number := func(name string) string { return name[len(name)-10:] }
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(number(a), number(b)) })
+	if len(names) > 0 {
+		p := dir + "/" + names[s.random.IntN(len(names))]
+		s.checker.takeAway([]string{p}, func() { _ = s.srv.Delete(p) })
+	}
+}
