@@ -104,7 +104,7 @@ func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 	held := &custody{o: o, nodes: nodes}
 	var owned []string
 	defer func() { held.end(owned) }() // also if a retry policy or a logger panics, or ends the goroutine
-	var doubted *session // where the answer to the last attempt was lost
+	var doubted *session               // where the answer to the last attempt was lost
 	result, err := run(ctx, o, c, func(ctx context.Context, s *session) (T, error) {
 		if doubted != nil {
 			found, err := s.findAll(ctx, nodes, doubted)

@@ -139,6 +139,10 @@ func (h *Hold) ValidUntil() time.Time {
 // the hold: acquiring the same lock under it re-enters, where the lock is reentrant. The usual way is
 // ctx = hold.Context(ctx), after which the outer context cannot be used by mistake. There is nothing to cancel: what it costs is given
 // back when parent or the hold ends. Like context.WithCancel it panics if parent is nil.
+//
+// The context carries this hold only. Once this level is released nothing re-enters under the context, also if an outer level of the
+// same lock is still held: under context.WithoutCancel of the context of a released level an acquire waits for the outer level, and so
+// for itself. Use the context of the level that is held.
 func (h *Hold) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	if err := h.Err(); err != nil {

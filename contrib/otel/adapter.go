@@ -16,7 +16,9 @@ import (
 type Option func(*adapter) error
 
 // WithPaths adds the attribute docent.path: what name makes of a lock's path, left out where that is "". There should be few different
-// ones, as each is a series of its own. name is called with each measurement of a lock, concurrently. Default: no such attribute.
+// ones, as each is a series of its own. name is called with each measurement of a lock, concurrently. It
+// must return the same name for a path each time: docent.lock.waiters goes up under one name and down under the other if it does not, and
+// both drift. Default: no such attribute.
 func WithPaths(name func(path string) string) Option {
 	return func(a *adapter) error {
 		if name == nil {
