@@ -28,8 +28,11 @@ type conn struct {
 	lost     atomic.Bool // something went into it
 
 	// Guarded by srv.mu.
-	session  *session // nil before the handshake
-	attached int      // how many connections the session had before
+	session  *session      // nil before the handshake
+	timeout  time.Duration // that it was granted
+	entered  chan bool     // of capacity 1: what has come of the handshake
+	queue    []*pending
+	attached int // how many connections the session had before
 	ids      []proto.ID
 	ended    bool
 	since    time.Time
@@ -49,7 +52,7 @@ func (s *Server) accept(client *Client, r *replica, nc net.Conn) bool {
 	s.conns++
 	c := &conn{
 		srv: s, client: client, replica: r, life: s.life, net: nc, out: newOutbox(), number: s.conns,
-		in: bufio.NewReaderSize(nc, inBuffer), since: s.clock.now(),
+		in: bufio.NewReaderSize(nc, inBuffer), since: s.clock.now(), entered: make(chan bool, 1),
 	}
 	c.ids = []proto.ID{{Scheme: "ip", ID: hostOf(nc.RemoteAddr())}}
 	c.swallows.Store(client.blackhole)
@@ -93,7 +96,7 @@ func (c *conn) next() bool {
 
 // arrives holds back what the client's network, or a pause of the server, keeps from it.
 func (c *conn) arrives() bool {
-	return c.pass(requestArrives, c.client.requests, c.client.frozen, c.srv.paused)
+	return c.pass(requestArrives, c.client.requests, c.client.frozen, c.srv.paused, c.replica.process)
 }
 
 // pass waits until all gates are open at once, which is to let something happen. It reports false when it would wait and the server has
@@ -137,11 +140,26 @@ func (c *conn) end(how ending) {
 	}
 	c.ended = true
 	c.replica.watches.Forget(c)
-	if c.session != nil && c.session.conn == c {
+	if c.session != nil {
+		c.detach()
+		c.srv.note(c.client, c.session.id, "disconnected")
+	}
+}
+
+// attach makes it the session's connection.
+func (c *conn) attach(sess *session) {
+	c.session, sess.at[c.replica] = sess, c
+	if c.replica.role != staleLeader {
+		sess.conn = c
+	}
+}
+
+func (c *conn) detach() {
+	if c.session.conn == c {
 		c.session.conn = nil
 	}
-	if c.session != nil {
-		c.srv.note(c.client, c.session.id, "disconnected")
+	if c.session.at[c.replica] == c {
+		delete(c.session.at, c.replica)
 	}
 }
 

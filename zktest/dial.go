@@ -12,7 +12,7 @@ import (
 // MemAddr is the address of the server, host:port, for those who dial in memory. Nobody listens there, so a client that was not given the
 // dialer is refused. The dialers also take any other address as that of the server, but for the [Follower.MemAddr] of a follower. Host
 // names would be looked up by some clients; this is none.
-func (s *Server) MemAddr() string { return s.leader.memAddr() }
+func (s *Server) MemAddr() string { return s.first.replica.memAddr() }
 
 func (r *replica) memAddr() string { return "127.0.0." + strconv.Itoa(r.number) + ":1" }
 
@@ -114,7 +114,7 @@ func (s *Server) at(address string) *replica {
 			return f.replica
 		}
 	}
-	return s.leader
+	return s.first.replica
 }
 
 func pause(ctx context.Context, d time.Duration) error {

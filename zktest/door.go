@@ -28,7 +28,7 @@ type door struct {
 func (s *Server) Addr() string { return s.Client("").Addr() }
 
 // Addr is a port of this client's own, see [Server.Addr].
-func (c *Client) Addr() string { return c.addrOf(c.srv.leader) }
+func (c *Client) Addr() string { return c.addrOf(c.srv.first.replica) }
 
 // addrOf is the address of a replica for this client.
 func (c *Client) addrOf(r *replica) string {
@@ -68,7 +68,7 @@ func (c *Client) listDoors() []*door {
 func (s *Server) listen(address string) error {
 	s.switching.Lock()
 	defer s.switching.Unlock()
-	_, err := s.Client("").newDoor(s.leader, address)
+	_, err := s.Client("").newDoor(s.first.replica, address)
 	return err
 }
 

@@ -30,11 +30,17 @@ func (c *conn) greet() bool {
 		return false
 	}
 	a, ok := c.meetConnect(req)
-	if !ok {
+	return ok && c.connect(req, a) && c.awaitOutcome(c.entered)
+}
+
+// awaitOutcome waits for what the leader, or what its server has yet to learn, keeps open. It reports false when the server has stopped.
+func (c *conn) awaitOutcome(outcome <-chan bool) bool {
+	select {
+	case ok := <-outcome:
+		return ok
+	case <-c.life.done:
 		return false
 	}
-	zxid, ok := c.connect(req)
-	return ok && c.awaitReplica(zxid) && c.welcome(req, a)
 }
 
 // meetConnect does what a rule says about the handshake. It reports false if there is nothing more to do.
@@ -45,7 +51,7 @@ func (c *conn) meetConnect(req proto.Connect) (a Action, ok bool) {
 	}
 	switch a = r.Action(); a.kind {
 	case hold:
-		return a, c.await(r) && c.pass(requestArrives, c.client.frozen, c.srv.paused)
+		return a, c.await(r) && c.acts()
 	case fail:
 		c.srv.mu.Lock()
 		defer c.srv.mu.Unlock()
@@ -79,53 +85,109 @@ func (c *conn) swallowed() bool {
 	return true
 }
 
-// connect opens a session or goes on with one. It reports whether the client is let in, and the transaction that the replica must have
-// before the client is told.
-func (c *conn) connect(req proto.Connect) (zxid int64, ok bool) {
+// connect opens a session or goes on with one. It reports false for a client that is not let in; what comes of it else is told later.
+func (c *conn) connect(req proto.Connect, a Action) bool {
 	s := c.srv
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case c.ended:
-		return 0, false
+		return false
+	case c.replica.role == looks:
+		s.note(c.client, 0, "connect refused: "+c.replica.name()+" has no leader")
+		c.end(flushAll)
+		return false
 	case req.LastZxid > c.replica.applied:
 		s.note(c.client, 0, fmt.Sprintf("connect refused: the client has seen transaction %d", req.LastZxid))
 		c.end(flushAll)
-		return 0, false
+		return false
 	case s.readOnly && !req.ReadOnly:
 		s.note(c.client, 0, "connect refused: the server is read-only")
 		c.end(flushAll)
-		return 0, false
-	case req.Session != 0:
-		return 0, c.reattach(req)
+		return false
 	}
-	c.session = s.openSession(c.client, s.cfg.timeout(millisOf(req.Timeout)))
-	c.session.conn = c
-	s.note(c.client, c.session.id, "connected"+c.where())
-	return s.zxid, true
+	c.timeout = c.replica.timeout(millisOf(req.Timeout))
+	if req.Session != 0 {
+		c.reattach(req, a)
+	} else {
+		c.enroll(req, a)
+	}
+	return true
 }
 
 // millisOf is a timeout that a client asked for.
 func millisOf(ms int32) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// reattach goes on with a session. The connection that it had ends, whether or not the password is right.
-func (c *conn) reattach(req proto.Connect) bool {
+// enroll opens a session: one transaction.
+func (c *conn) enroll(req proto.Connect, a Action) {
+	s, by := c.srv, c.replica.link
+	c.replica.toLeader(&leaderRequest{
+		carryOut: func() int64 {
+			sess := s.openSession(c.client, c.timeout, by)
+			if !c.ended {
+				c.attach(sess)
+			}
+			s.note(c.client, sess.id, "connected"+c.where())
+			return s.zxid
+		},
+		answered: func() { c.enter(req, a) },
+	})
+}
+
+// reattach goes on with a session. The connection that it had to this server ends, whether or not the password is right. The leader is told even
+// if the client has given up by then.
+func (c *conn) reattach(req proto.Connect, a Action) {
 	s, sess := c.srv, c.srv.sessions[req.Session]
-	if sess != nil && sess.conn != nil {
-		sess.conn.end(flushAll)
+	if sess != nil && sess.at[c.replica] != nil {
+		sess.at[c.replica].end(flushAll)
 	}
 	if sess == nil || subtle.ConstantTimeCompare(sess.password[:], req.Password) == 0 {
 		c.turnDown(req, "no such session, or not its password")
-		return false
+		c.outcome(false)
+		return
 	}
-	c.session, sess.conn, sess.moved = sess, c, false
-	sess.attached++
+	by := c.replica.link
+	c.replica.renew(func() {
+		valid := s.alive(sess) && !sess.closing
+		if valid {
+			c.takeOver(sess, by)
+		}
+		c.replica.fromLeader(by, func() {
+			if valid {
+				c.enter(req, a)
+				return
+			}
+			c.turnDown(req, "no such session")
+			c.outcome(false)
+		})
+	})
+}
+
+// takeOver makes the session the server's, and gives it the timeout that was granted anew. A stale leader
+// does so for itself.
+func (c *conn) takeOver(sess *session, by *link) {
+	s := c.srv
+	if c.replica.role != staleLeader {
+		sess.owner, sess.moved = by, false
+		sess.attached++
+		s.touch(sess, c.timeout)
+	}
 	c.attached = sess.attached
-	sess.timeout = s.cfg.timeout(millisOf(req.Timeout))
-	sess.heard = s.clock.now()
-	s.watchOver(sess) // the timeout may be shorter than it was
+	if !c.ended {
+		c.attach(sess)
+	}
 	s.note(c.client, sess.id, "connected again"+c.where())
-	return true
+}
+
+// enter tells the client of its session, unless it has given up.
+func (c *conn) enter(req proto.Connect, a Action) { c.outcome(!c.ended && c.welcome(req, a)) }
+
+// outcome tells the reader what has come of the handshake. Only the first counts.
+func (c *conn) outcome(in bool) {
+	select {
+	case c.entered <- in:
+	default:
+	}
 }
 
 // turnDown tells the client that its session has expired. It needs srv.mu.
@@ -135,13 +197,11 @@ func (c *conn) turnDown(req proto.Connect, why string) {
 	c.end(flushAll)
 }
 
-// welcome tells the client of its session.
+// welcome tells the client of its session. It needs srv.mu.
 func (c *conn) welcome(req proto.Connect, a Action) bool {
-	c.srv.mu.Lock()
-	defer c.srv.mu.Unlock()
 	sess := c.session
 	c.countConnect(req.Session == 0)
-	frame := proto.Connected(int32(sess.timeout.Milliseconds()), sess.id, sess.password, req, c.srv.readOnly)
+	frame := proto.Connected(int32(c.timeout.Milliseconds()), sess.id, sess.password, req, c.srv.readOnly)
 	switch a.kind {
 	case dropAfter:
 		c.end(flushAll)
@@ -159,29 +219,12 @@ func (c *conn) welcome(req proto.Connect, a Action) bool {
 	return true
 }
 
-// where says which server it is, if it is not the leader.
+// where says which server it is, if it is not the first.
 func (c *conn) where() string {
-	if c.replica == c.srv.leader {
+	if c.replica == c.srv.first.replica {
 		return ""
 	}
 	return " to " + c.replica.memAddr()
-}
-
-// awaitReplica waits until the replica has a transaction. It reports false when the server has stopped.
-func (c *conn) awaitReplica(zxid int64) bool {
-	for {
-		c.srv.mu.Lock()
-		done, news := c.replica.applied >= zxid, c.replica.news
-		c.srv.mu.Unlock()
-		if done {
-			return true
-		}
-		select {
-		case <-news:
-		case <-c.life.done:
-			return false
-		}
-	}
 }
 
 // put needs srv.mu.

@@ -15,7 +15,7 @@ func (c *conn) handle(req *proto.Request, malformed error) answer {
 		return c.loneCheck(req)
 	case c.srv.readOnly && kind.writes:
 		return answer{code: proto.NotReadOnly}
-	case kind.transacts && !c.srv.alive(c.session): // which a follower does not know yet
+	case kind.transacts && (!c.srv.alive(c.session) || c.session.closing): // which a follower does not know yet
 		return answer{code: proto.SessionExpired}
 	case malformed != nil:
 		return c.malformed(req, kind)

@@ -43,10 +43,8 @@ func (s *Server) setAlarms() {
 	for _, sess := range s.sessions {
 		sess.alarm = time.Time{}
 	}
+	s.joinAll()
 	s.hearAll()
-	for _, f := range s.followers {
-		f.replica.catchUp()
-	}
 	s.reapLater()
 }
 

@@ -94,6 +94,7 @@ func WithListener(address string) Option {
 //	                                          read-only by [Server.SetReadOnly] only, and needs no setting for it
 //	nio.sessionlessCnxnTimeout                how long a connection may be without a session, in milliseconds, 10000 by
 //	                                          default; it ends within twice that time
+//	syncLimit                                 how many ticks the servers of an ensemble wait for each other; 5 by default
 //	tickTime, minSessionTimeout, maxSessionTimeout  in milliseconds; with tickTime the default of the last is 20 ticks,
 //	                                          as with the real server: give them in this order
 //
@@ -128,13 +129,14 @@ type config struct {
 	words        []string // the four-letter words that are answered, beside srvr
 	readOnlyMode bool     // isro is answered, too
 	traceLimit   int
+	syncLimit    int           // ticks that servers wait for each other
 	sessionless  time.Duration // how long a connection may be without a session, and how exactly that is kept
 }
 
 func newConfig(opts []Option) (config, error) {
 	c := config{
 		tick: 100 * time.Millisecond, most: time.Hour, maxFrame: proto.DefaultMaxFrame,
-		reapEvery: time.Minute, words: []string{"*"}, traceLimit: 10_000, sessionless: 10 * time.Second,
+		syncLimit: 5, reapEvery: time.Minute, words: []string{"*"}, traceLimit: 10_000, sessionless: 10 * time.Second,
 	}
 	for _, opt := range opts {
 		if opt == nil {
@@ -182,6 +184,7 @@ var settings = map[string]func(*config, string) error{
 	"extendedTypesEnabled":                   boolean(func(c *config, on bool) { c.noTTL = !on }),
 	"enforceQuota":                           boolean(func(c *config, on bool) { c.enforceQuota = on }),
 	"readonlymode.enabled":                   boolean(func(c *config, on bool) { c.readOnlyMode = on }),
+	"syncLimit":                              number(func(c *config, n int) { c.syncLimit = max(n, 1) }),
 	"jute.maxbuffer":                         number(func(c *config, n int) { c.maxFrame = n }),
 	"maxClientCnxns":                         number(func(c *config, n int) { c.maxConns = n }),
 	"tickTime":                               millis(func(c *config, d time.Duration) { c.tick, c.most = max(d, time.Millisecond), 20*d }),

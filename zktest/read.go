@@ -10,9 +10,13 @@ import (
 
 // The requests that change no node. All need srv.mu.
 
-// sync waits until the client's server has all that the leader has.
+// sync waits until the client's server has all that the leader has. A stale leader has all there is.
 func (c *conn) sync(req *proto.Request) answer {
-	return answer{wait: c.srv.leader.applied, body: func(e *proto.Encoder) {
+	wait := c.srv.leader.applied
+	if c.replica.role != follows {
+		wait = c.replica.applied
+	}
+	return answer{wait: wait, body: func(e *proto.Encoder) {
 		if req.Null {
 			e.Buffer(nil)
 			return

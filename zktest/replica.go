@@ -6,25 +6,30 @@ import (
 	"slices"
 	"time"
 
+	"github.com/docent-zk/docent/zktest/internal/gate"
 	"github.com/docent-zk/docent/zktest/internal/proto"
 	"github.com/docent-zk/docent/zktest/internal/tree"
 	"github.com/docent-zk/docent/zktest/internal/watch"
 )
 
-// replica is what clients of one server see: the leader's, which is the server itself, or a follower's. It is guarded by the server's
-// mutex.
+// replica is one server of the ensemble: what its clients see, and its part in the ensemble. It is guarded by the server's mutex.
 type replica struct {
 	srv     *Server
-	number  int // of the server in its ensemble, the leader's is 1
+	number  int // of the server in its ensemble, the first is 1
 	tree    *tree.Tree
 	watches *watch.Manager[*conn]
 	applied int64 // the last transaction that the tree has
 
+	role    role
+	link    *link      // to the leader; of the leader, to itself; nil while there is none
+	process *gate.Gate // closed while the server's process is frozen
+	holds   bool       // requests to the leader wait
+	bounds  *bounds    // of session timeouts, if not those of all servers
+
 	lag     time.Duration // of a follower
 	held    bool          // a follower gets nothing at all
 	pending []transaction
-	news    chan struct{} // closed and replaced when transactions are applied
-	waiting []waiting     // in the order of their transactions
+	waiting []waiting // in the order of their transactions
 }
 
 // waiting is what is to be done as soon as a transaction is applied, before the next one is.
@@ -56,10 +61,21 @@ type transaction struct {
 }
 
 func newReplica(s *Server, number int, t *tree.Tree) *replica {
-	return &replica{srv: s, number: number, tree: t, watches: watch.NewManager[*conn](s.cfg.compat == V38), news: make(chan struct{})}
+	return &replica{
+		srv: s, number: number, tree: t, watches: watch.NewManager[*conn](s.cfg.compat == V38), process: gate.New(),
+	}
 }
 
 func (s *Server) newTree() *tree.Tree { return tree.New(s.cfg.rules()) }
+
+// await calls do as soon as the replica has the transaction.
+func (r *replica) await(zxid int64, do func()) {
+	if r.applied >= zxid {
+		do()
+		return
+	}
+	r.when(zxid, do)
+}
 
 // reset gives a follower the leader's state.
 func (r *replica) reset(t *tree.Tree) {
@@ -76,8 +92,13 @@ func (s *Server) stamp() tree.Stamp {
 func (s *Server) commit(t transaction) {
 	s.report(t)
 	s.leader.tell(t)
-	for _, f := range s.followers {
-		f.replica.receive(t)
+	if t.ended != nil {
+		s.leader.closeConnOf(t.ended)
+	}
+	for _, r := range s.replicas {
+		if r != s.leader {
+			r.receive(t)
+		}
 	}
 	s.reapLater()
 }
@@ -94,23 +115,32 @@ func (r *replica) receive(t transaction) {
 
 func (r *replica) catchUp() { r.applyUntil(r.srv.zxid) }
 
-// applyUntil makes the changes of all transactions up to zxid, unless the follower is held.
+// applyUntil makes the changes of all transactions up to zxid, unless something keeps the follower from learning of them.
 func (r *replica) applyUntil(zxid int64) {
-	if r.held {
+	if r.held || r.role != follows || !r.srv.passes(r.srv.leader.number, r.number) {
 		return
 	}
+	r.apply(zxid)
+}
+
+func (r *replica) apply(zxid int64) {
 	for len(r.pending) > 0 && r.pending[0].Zxid <= zxid {
 		t := r.pending[0]
 		r.pending = r.pending[1:]
 		r.tree.Apply(t.effects, t.Stamp)
 		r.tell(t)
 		r.answer()
-		if t.ended != nil && t.ended.conn != nil && t.ended.conn.replica == r {
-			t.ended.conn.end(flushAll)
+		if t.ended != nil {
+			r.closeConnOf(t.ended)
 		}
 	}
-	close(r.news)
-	r.news = make(chan struct{})
+}
+
+// closeConnOf ends the replica's connection of a session that has ended. The one that has asked for that is still to be answered.
+func (r *replica) closeConnOf(sess *session) {
+	if c := sess.at[r]; c != nil && c != sess.closer {
+		c.end(flushAll)
+	}
 }
 
 // tell sends the events of a transaction to those who watch.

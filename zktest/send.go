@@ -70,7 +70,7 @@ func (c *conn) departs(event bool) bool {
 
 // exits are the gates that all pass on their way out, the end of the connection too.
 func (c *conn) exits() []*gate.Gate {
-	return []*gate.Gate{c.client.replies, c.client.frozen, c.srv.paused}
+	return []*gate.Gate{c.client.replies, c.client.frozen, c.srv.paused, c.replica.process}
 }
 
 // part lets the client know of the end. It reports false if that goes into a black hole: only a reset gets out of there.

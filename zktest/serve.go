@@ -45,7 +45,7 @@ func (c *conn) serve(frame []byte) bool {
 	case resetBefore:
 		return c.refuse(&req, resetAll, "reset")
 	case hold:
-		if !c.await(r) || !c.pass(requestArrives, c.client.frozen, c.srv.paused) {
+		if !c.await(r) || !c.acts() {
 			return false
 		}
 	}
@@ -89,8 +89,15 @@ func (c *conn) meet(req *proto.Request) (r *rule.Rule[Action], ok bool) {
 	return c.srv.rules.Meet(rule.Request{Op: req.Op, Path: req.Path, Client: c.client.name}), true
 }
 
+// acts waits until nothing keeps the server from acting for this client. It reports false when the server has stopped.
+func (c *conn) acts() bool {
+	return c.pass(requestArrives, c.client.frozen, c.srv.paused, c.replica.process)
+}
+
 // expired reports whether the session has ended, as far as the client's server knows. It needs srv.mu.
-func (c *conn) expired() bool { return c.replica == c.srv.leader && !c.srv.alive(c.session) }
+func (c *conn) expired() bool {
+	return c.replica.role == leads && (!c.srv.alive(c.session) || c.session.closing)
+}
 
 // refuse ends the connection in place of carrying the request out.
 func (c *conn) refuse(req *proto.Request, how ending, note string) bool {
@@ -119,69 +126,37 @@ func (c *conn) await(r *rule.Rule[Action]) bool {
 	return true
 }
 
-// carryOut carries a request out and answers. Both are one step, or else an event could come before the answer to the request that set
-// its watch; only what a follower has yet to learn is waited for in between.
+// carryOut is the end of a request's way to its server. It reports whether to go on reading.
 func (c *conn) carryOut(req *proto.Request, malformed error, a Action) bool {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
-	ans, ok := c.perform(req, malformed, a)
-	if !ok {
+	if !c.takes(req, a) {
 		return false
-	}
-	if c.replica.applied >= ans.wait {
-		return c.reply(req, ans, a)
-	}
-	answered := make(chan bool, 1)
-	c.replica.when(ans.wait, func() { answered <- c.reply(req, ans, a) })
-	return c.awaitUnlocked(answered)
-}
-
-// awaitUnlocked waits for an answer without srv.mu, which it needs. It reports false when the server has stopped.
-func (c *conn) awaitUnlocked(answer <-chan bool) bool {
-	c.srv.mu.Unlock()
-	defer c.srv.mu.Lock()
-	select {
-	case ok := <-answer:
-		return ok
-	case <-c.life.done:
-		return false
-	}
-}
-
-// perform carries a request out, unless its session has, as far as the client's server knows, ended or is another server's. A request
-// that was held does not need its connection any more, but it must not come after what its client has asked for on the next one. It needs
-// srv.mu.
-func (c *conn) perform(req *proto.Request, malformed error, a Action) (answer, bool) {
-	s := c.srv
-	switch {
-	case c.ended && (a.kind != hold || c.attached != c.session.attached), c.expired():
-		return answer{}, false
-	case c.session.moved:
-		s.traceRequest(c, req, proto.OK, "the session has moved")
-		c.end(flushAll)
-		return answer{}, false
 	}
 	if req.Op != op.Auth && req.Op != op.SASL {
-		c.session.heard = s.clock.now()
+		c.replica.noteActive(c)
 	}
-	if a.kind == dropAfter {
-		c.out.cork()
-	}
-	if a.kind == fail {
-		s.traceRequest(c, req, proto.Code(a.code), "made to fail")
-		return answer{code: proto.Code(a.code)}, true
-	}
-	place := s.traceRequest(c, req, proto.OK, "")
-	ans := c.handle(req, malformed)
-	if c.ended {
-		c.replica.watches.Forget(c) // nobody would ever hear of what it has set
-	}
-	if place >= 0 { // its events come after it
-		entry := &s.trace.ring[place]
-		entry.Zxid, entry.Code, entry.Note = s.zxid, Code(ans.code), noteOf(ans.note, a)
-	}
-	return ans, true
+	c.enqueue(&pending{conn: c, req: req, malformed: malformed, action: a, ids: c.ids, arrived: c.tally.arrived})
+	return !c.ended
 }
+
+// takes reports whether the server begins with a request. It does not if the session has ended, as far as the server knows, or is another
+// server's, as far as that matters to this one. A request that was held does not need its connection any more, but it must not come after
+// what its client has asked for on the next one. It needs srv.mu.
+func (c *conn) takes(req *proto.Request, a Action) bool {
+	switch {
+	case c.ended && (a.kind != hold || c.attached != c.session.attached), c.expired():
+		return false
+	case c.session.moved, c.replica.role == leads && ownersOnly(req.Op) && !c.session.owned(c.replica.link):
+		c.srv.traceRequest(c, req, proto.OK, "the session has moved")
+		c.end(flushAll)
+		return false
+	}
+	return true
+}
+
+// ownersOnly holds for what the leader does for the server only that the session belongs to.
+func ownersOnly(o op.Op) bool { return o != op.CloseSession && o != op.Auth && o != op.SASL }
 
 func noteOf(note string, a Action) string {
 	switch a.kind {
@@ -194,18 +169,22 @@ func noteOf(note string, a Action) string {
 }
 
 // reply answers, or does what a rule says in place of it. It needs srv.mu.
-func (c *conn) reply(req *proto.Request, ans answer, a Action) bool {
-	zxid := c.replica.applied
+func (c *conn) reply(p *pending) {
+	zxid, ans, a := c.replica.applied, p.ans, p.action
 	if ans.fixed {
 		zxid = ans.zxid
 	}
-	c.countReply(req, ans.code, zxid)
+	c.tally.arrived = p.arrived
+	c.countReply(p.req, ans.code, zxid)
+	if len(c.queue) > 0 {
+		c.tally.arrived = c.queue[0].arrived
+	}
 	if a.kind == dropAfter {
 		c.end(flushAll) // what came before the cork
-		return false
+		return
 	}
 	if !ans.silent {
-		frame := encode(req, ans, zxid)
+		frame := encode(p.req, ans, zxid)
 		if a.kind == truncate {
 			frame, ans.close = frame[:min(a.bytes, len(frame))], true
 		}
@@ -214,7 +193,6 @@ func (c *conn) reply(req *proto.Request, ans answer, a Action) bool {
 	if ans.close {
 		c.end(flushAll)
 	}
-	return !c.ended
 }
 
 // encode makes the frame of an answer.

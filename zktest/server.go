@@ -35,8 +35,13 @@ type Server struct {
 	life      *lifetime // nil while stopped
 	closed    bool
 	clients   []*Client
-	leader    *replica
-	followers []*Follower
+	leader    *replica // or the last one, while there is none
+	first     *Follower
+	followers []*Follower // all but the first
+	replicas  []*replica  // all, by number
+	cuts      map[way]bool
+	proposals []func() // what waits for the leader to have a quorum
+	electing  bool     // there is an alarm for it
 	state
 	conns    int // that there have been
 	readOnly bool
@@ -49,6 +54,7 @@ type Server struct {
 // state is what a stopped server keeps.
 type state struct {
 	zxid        int64 // of the last transaction
+	epoch       int64 // how many elections there have been
 	sessions    map[int64]*session
 	firstID     int64
 	nextSession int64
@@ -104,6 +110,7 @@ func New(opts ...Option) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, paused: gate.New(), rules: rule.Set[Action]{Package: "zktest"}, joined: make(chan struct{})}
 	s.leader = newReplica(s, 1, s.newTree())
+	s.first, s.replicas, s.cuts = &Follower{s, s.leader}, []*replica{s.leader}, map[way]bool{}
 	s.clock.wake, s.clock.seeded = make(chan struct{}, 1), cfg.seed != nil
 	s.started = s.clock.now()
 	s.trace.limit, s.trace.began = cfg.traceLimit, s.started
@@ -126,9 +133,8 @@ func New(opts ...Option) (*Server, error) {
 func (s *Server) forget() {
 	next := s.nextSession // no id is given twice, whatever the clock says
 	s.state = state{sessions: map[int64]*session{}}
-	s.leader.reset(s.newTree())
-	for _, f := range s.followers {
-		f.replica.reset(s.newTree())
+	for _, r := range s.replicas {
+		r.reset(s.newTree())
 	}
 	s.firstID = max(next, serverID<<56|s.clock.now().UnixMilli()<<24>>8&(1<<56-1))
 	s.nextSession = s.firstID

@@ -17,12 +17,17 @@ type session struct {
 	id       int64
 	password [16]byte
 	timeout  time.Duration
-	heard    time.Time // when its client was last heard of
-	conn     *conn     // its connection, or nil
-	client   *Client   // who opened it
-	moved    bool      // it is another server's: its connection here is of no use
-	attached int       // how many connections it has had
-	alarm    time.Time // when it will be looked at next; zero if nothing is set
+	granted  time.Duration      // when it was opened
+	heard    time.Time          // when its client was last heard of
+	conn     *conn              // its last connection, or nil
+	at       map[*replica]*conn // of each server the last, if it has not ended
+	client   *Client            // who opened it
+	owner    *link              // of the server that it belongs to; nil: the first that asks for something
+	moved    bool               // it is another server's, by the test's wish: its connection here is of no use
+	closing  bool               // its time has passed, and there is no quorum to end it
+	closer   *conn              // the connection that has asked for its end
+	attached int                // how many connections it has had
+	alarm    time.Time          // when it will be looked at next; zero if nothing is set
 }
 
 // password is a function of the id, so that it needs no keeping.
@@ -33,8 +38,11 @@ func passwordOf(id int64) (p [16]byte) {
 }
 
 // openSession is one transaction.
-func (s *Server) openSession(client *Client, timeout time.Duration) *session {
-	sess := &session{id: s.nextSession, timeout: timeout, heard: s.clock.now(), client: client}
+func (s *Server) openSession(client *Client, timeout time.Duration, owner *link) *session {
+	sess := &session{
+		id: s.nextSession, timeout: timeout, granted: timeout, heard: s.clock.now(), client: client, owner: owner,
+		at: map[*replica]*conn{},
+	}
 	sess.password = passwordOf(sess.id)
 	s.nextSession++
 	s.sessions[sess.id] = sess
@@ -64,35 +72,50 @@ func (s *Server) watchOver(sess *session) {
 			return
 		}
 		sess.alarm = time.Time{}
-		switch {
-		case s.readOnly: // nothing can be written; it gets its timeout when that is over
-		case s.deadline(sess).After(s.clock.now()):
-			s.watchOver(sess)
-		default:
-			s.expire(sess)
-		}
+		s.overdue(sess)
 	})
+}
+
+// overdue ends the session if its time has passed and there is a leader that sees it.
+func (s *Server) overdue(sess *session) {
+	switch {
+	case s.readOnly: // nothing can be written; it gets its timeout when that is over
+	case s.leader.role != leads, s.leader.process.Closed(): // the next leader gives it its timeout, or this one sees it when it goes on
+	case sess.closing:
+	case s.deadline(sess).After(s.clock.now()):
+		s.watchOver(sess)
+	default:
+		sess.closing = true
+		s.propose(func() { s.expire(sess) })
+	}
 }
 
 // expire ends a session without its client's wish. Its connection ends without a word.
 func (s *Server) expire(sess *session) {
-	s.note(sess.client, sess.id, "expired")
-	c := sess.conn
-	s.endSession(sess)
-	if c != nil && c.replica == s.leader {
-		c.end(flushAll)
+	if !s.alive(sess) {
+		return
 	}
+	s.note(sess.client, sess.id, "expired")
+	s.endSession(sess)
 }
 
 // alive reports whether a session has not ended.
 func (s *Server) alive(sess *session) bool { return s.sessions[sess.id] == sess }
 
+// owned reports whether a session belongs to the server whose link that is. The first that asks gets one that belongs to none.
+func (sess *session) owned(by *link) bool {
+	if sess.owner == nil {
+		sess.owner = by
+	}
+	return sess.owner == by
+}
+
 // endSession is one transaction: all of its ephemeral nodes go.
 func (s *Server) endSession(sess *session) {
 	at := s.stamp()
 	effects := s.leader.tree.EndSession(sess.id, at)
-	s.commit(transaction{Stamp: at, effects: effects, ended: sess})
 	delete(s.sessions, sess.id)
+	s.commit(transaction{Stamp: at, effects: effects, ended: sess})
 }
 
 func (s *Server) sessionIDs() []int64 { return slices.Sorted(maps.Keys(s.sessions)) }

@@ -62,7 +62,8 @@ func (c *conn) closeSession(*proto.Request) answer {
 	if !c.srv.alive(c.session) {
 		return answer{close: true}
 	}
-	c.session.conn = nil
+	c.detach()
+	c.session.closer = c
 	c.srv.endSession(c.session)
 	return answer{wait: c.srv.zxid, close: true}
 }
