@@ -96,7 +96,7 @@ func (c *conn) acts() bool {
 
 // expired reports whether the session has ended, as far as the client's server knows. It needs srv.mu.
 func (c *conn) expired() bool {
-	return c.replica.role == leads && (!c.srv.alive(c.session) || c.session.closing)
+	return c.replica.role == leads && !c.srv.alive(c.session)
 }
 
 // refuse ends the connection in place of carrying the request out.
@@ -130,8 +130,11 @@ func (c *conn) await(r *rule.Rule[Action]) bool {
 func (c *conn) carryOut(req *proto.Request, malformed error, a Action) bool {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
-	if !c.takes(req, a) {
+	switch {
+	case !c.takes(req, a):
 		return false
+	case c.replica.role == leads && c.session.closing: // drops requests, and not the connection yet
+		return true
 	}
 	if req.Op != op.Auth && req.Op != op.SASL {
 		c.replica.noteActive(c)
