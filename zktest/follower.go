@@ -33,6 +33,7 @@ func (s *Server) Follower(lag time.Duration) *Follower {
 	f.replica.applied, f.replica.lag = s.leader.applied, max(lag, 0)
 	s.followers, s.replicas = append(s.followers, f), append(s.replicas, f.replica)
 	s.join(f.replica)
+	s.silentFollows = s.voters() > len(s.replicas)
 	s.networkChanged()
 	return f
 }

@@ -54,15 +54,10 @@ func (s *Server) quorate() bool {
 			count++
 		}
 	}
-	return s.leader.role == leads && s.majority(count+s.silentVotersOf(s.leader))
-}
-
-// silentVotersOf is how many servers without clients a server reaches.
-func (s *Server) silentVotersOf(r *replica) int {
-	if s.voters() > len(s.replicas) && s.connected(r.number, silentVoter) {
-		return 1
+	if s.silentFollows && s.connected(s.leader.number, silentVoter) {
+		count++
 	}
-	return 0
+	return s.leader.role == leads && s.majority(count)
 }
 
 // hasLinks reports whether the leader has a majority of links, whether or not anything passes them
@@ -74,7 +69,10 @@ func (s *Server) hasLinks() bool {
 			count++
 		}
 	}
-	return s.majority(count + s.silentVotersOf(s.leader))
+	if s.silentFollows {
+		count++
+	}
+	return s.majority(count)
 }
 
 // syncTimeout is how long a server waits for another that is silent.
@@ -90,11 +88,27 @@ func (s *Server) networkChanged() {
 			s.checkLink(r)
 		}
 	}
-	if !s.connected(s.leader.number, silentVoter) {
-		s.clock.at(s.clock.now().Add(s.syncTimeout()), s.checkQuorum)
-	}
+	s.checkSilentVoter()
 	s.commitProposals()
 	s.joinOrElect()
+}
+
+// checkSilentVoter begins to count the time for which the server without clients does not reach the
+// leader.
+func (s *Server) checkSilentVoter() {
+	was := s.silentOut
+	s.silentOut = s.silentFollows && !s.connected(s.leader.number, silentVoter)
+	if was || !s.silentOut {
+		return
+	}
+	s.silentOutages++
+	outage := s.silentOutages
+	s.clock.at(s.clock.now().Add(s.syncTimeout()), func() {
+		if s.silentOut && s.silentOutages == outage {
+			s.silentFollows = false
+			s.checkQuorum()
+		}
+	})
 }
 
 // checkLink lets a link's traffic go on, or begins to count the time of its silence.
@@ -171,7 +185,7 @@ func (s *Server) checkQuorum() {
 // stepDown is what a leader does that has noticed that it has lost its followers.
 func (s *Server) stepDown(r *replica) {
 	if r == s.leader {
-		s.proposals = nil
+		s.proposals, s.silentFollows = nil, false
 		for _, f := range s.replicas {
 			if f.role == follows {
 				s.lose(f)
@@ -201,6 +215,9 @@ func (s *Server) joinOrElect() {
 
 // joinReachable has the servers without a leader that reach the leader follow it.
 func (s *Server) joinReachable() {
+	if s.voters() > len(s.replicas) && s.connected(s.leader.number, silentVoter) {
+		s.silentFollows = true
+	}
 	for _, r := range s.replicas {
 		if r.role == looks && s.connected(s.leader.number, r.number) {
 			s.join(r)
@@ -228,7 +245,10 @@ func (s *Server) candidate() *replica {
 
 // votesFor is how many servers would follow r, itself included.
 func (s *Server) votesFor(r *replica) int {
-	count := 1 + s.silentVotersOf(r)
+	count := 1
+	if s.voters() > len(s.replicas) && !s.silentFollows && s.connected(r.number, silentVoter) {
+		count++
+	}
 	for _, other := range s.replicas {
 		if other != r && other.role == looks && s.connected(r.number, other.number) {
 			count++
@@ -253,6 +273,7 @@ func (s *Server) elect(r *replica) {
 	for _, sess := range s.sessions {
 		sess.owner, sess.closing, sess.timeout = nil, false, sess.granted
 	}
+	s.silentFollows = false
 	s.joinReachable()
 	s.hearAll()
 	s.reapLater()
@@ -276,6 +297,7 @@ func (s *Server) joinAll() {
 		r.waiting = nil
 	}
 	s.leader.role, s.leader.link = leads, &link{}
+	s.silentFollows = s.voters() > len(s.replicas)
 	for _, sess := range s.sessions {
 		sess.owner, sess.closing, sess.timeout = nil, false, sess.granted
 	}

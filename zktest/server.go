@@ -42,6 +42,10 @@ type Server struct {
 	cuts      map[way]bool
 	proposals []func() // what waits for the leader to have a quorum
 	electing  bool     // there is an alarm for it
+
+	silentFollows bool // the server without clients follows the leader, see voters
+	silentOut     bool // it does not reach the leader now
+	silentOutages int
 	state
 	conns    int // that there have been
 	readOnly bool

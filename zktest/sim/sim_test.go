@@ -3,6 +3,8 @@ package sim_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -34,7 +36,14 @@ func (quiet) Printf(string, ...any) {}
 // connect is a client of the given name with a session.
 func connect(t *testing.T, srv *zktest.Server, name string) *zk.Conn {
 	t.Helper()
-	conn, events, err := zk.Connect([]string{srv.MemAddr()}, timeout, zk.WithDialer(srv.Client(name).Dialer()), zk.WithLogger(quiet{}))
+	return connectTo(t, srv, name, srv.MemAddr())
+}
+
+// connectTo is a client of the servers at some addresses, separated by commas.
+func connectTo(t *testing.T, srv *zktest.Server, name, addrs string) *zk.Conn {
+	t.Helper()
+	conn, events, err := zk.Connect(strings.Split(addrs, ","), timeout,
+		zk.WithDialer(srv.Client(name).Dialer()), zk.WithLogger(quiet{}), zk.WithHostProvider(&inOrder{}))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	for e := range events {
@@ -53,12 +62,21 @@ func upTo(random *rand.Rand, limit time.Duration) time.Duration {
 // busy is a scenario of clients that are not in step: while they work, disturb is called.
 func busy(work func(conn *zk.Conn, name string, random *rand.Rand), disturb func(*zktest.Server, *rand.Rand)) sim.Scenario {
 	return func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		busyAt(srv.MemAddr(), work, disturb)(t, srv, random)
+	}
+}
+
+// busyAt is busy for clients of the servers at some addresses.
+func busyAt(
+	addrs string, work func(conn *zk.Conn, name string, random *rand.Rand), disturb func(*zktest.Server, *rand.Rand),
+) sim.Scenario {
+	return func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		for _, path := range []string{"/shared", "/own"} {
 			require.NoError(t, srv.Create(path, nil))
 		}
 		var all sync.WaitGroup
 		for _, name := range names {
-			conn, own := connect(t, srv, name), rand.New(rand.NewPCG(random.Uint64(), 0))
+			conn, own := connectTo(t, srv, name, addrs), rand.New(rand.NewPCG(random.Uint64(), 0))
 			all.Go(func() { work(conn, name, own) })
 		}
 		disturb(srv, random)
@@ -202,4 +220,32 @@ func settle() { time.Sleep(timeout) }
 func sleepUntilWhole(unit time.Duration) {
 	now := time.Now()
 	time.Sleep(now.Truncate(unit).Add(unit).Sub(now))
+}
+
+// inOrder gives a client its servers in the order of their addresses.
+type inOrder struct {
+	mu              sync.Mutex
+	servers         []string
+	next, connected int
+}
+
+func (o *inOrder) Init(servers []string) error {
+	o.servers = slices.Sorted(slices.Values(servers)) // Connect has shuffled them
+	return nil
+}
+
+func (o *inOrder) Len() int { return len(o.servers) }
+
+// Next pauses, as retryStart asks for, when all servers have been tried since the last connection.
+func (o *inOrder) Next() (server string, retryStart bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.next++
+	return o.servers[o.next%len(o.servers)], o.next-o.connected >= len(o.servers)
+}
+
+func (o *inOrder) Connected() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.connected = o.next
 }
