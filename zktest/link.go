@@ -69,7 +69,11 @@ func (r *replica) flush() {
 func (s *Server) arrive(r *replica, l *link, e *leaderRequest) {
 	do := func() {
 		zxid := e.carryOut()
-		r.fromLeader(l, func() { r.await(zxid, e.answered) })
+		if r.link == l && zxid > r.applied { // the transaction is the answer
+			r.when(zxid, e.answered)
+			return
+		}
+		r.fromLeader(l, e.answered)
 	}
 	if e.sync && len(s.proposals) == 0 {
 		do()

@@ -68,15 +68,6 @@ func newReplica(s *Server, number int, t *tree.Tree) *replica {
 
 func (s *Server) newTree() *tree.Tree { return tree.New(s.cfg.rules()) }
 
-// await calls do as soon as the replica has the transaction.
-func (r *replica) await(zxid int64, do func()) {
-	if r.applied >= zxid {
-		do()
-		return
-	}
-	r.when(zxid, do)
-}
-
 // reset gives a follower the leader's state.
 func (r *replica) reset(t *tree.Tree) {
 	r.tree, r.applied, r.pending, r.waiting = t, 0, nil, nil
