@@ -100,14 +100,15 @@ func (f *Follower) ReleaseRequests() {
 	})
 }
 
-// Waiting is how many requests wait on their way from the follower to the leader.
+// Waiting is how many requests, and sessions that come back, wait on their way from the follower to the
+// leader.
 func (f *Follower) Waiting() int {
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()
 	if f.replica.role != follows {
 		return 0
 	}
-	return len(f.replica.link.requests)
+	return len(f.replica.link.requests) + len(f.replica.link.renewals)
 }
 
 // CutLeader cuts the network between the follower and the leader, as a broken cable does. What they

@@ -12,7 +12,7 @@ import (
 type link struct {
 	requests []*leaderRequest // on their way to the leader
 	renewals []func()         // sessions that have come back; these overtake requests
-	answers  []func()         // on their way from the leader
+	answers  []waiting        // on their way from the leader, each behind a transaction
 	touched  map[*session]time.Duration
 	reports  bool // there is an alarm for the next report
 	outages  int  // how often it has been interrupted
@@ -91,14 +91,25 @@ func (s *Server) propose(do func()) {
 	s.proposals = append(s.proposals, do)
 }
 
-// fromLeader brings the leader's answer to the server. It is lost if the link is.
+// fromLeader brings the leader's answer to the server, behind the transactions that there are. It is
+// lost if the link is.
 func (r *replica) fromLeader(l *link, do func()) {
 	switch {
 	case r.link != l:
 	case r.role == follows && !r.srv.passes(r.srv.leader.number, r.number):
-		l.answers = append(l.answers, do)
+		l.answers = append(l.answers, waiting{r.srv.zxid, do})
 	default:
 		do()
+	}
+}
+
+// receiveAnswers is what follows when the way from the leader is free again.
+func (r *replica) receiveAnswers() {
+	all := r.link.answers
+	r.link.answers = nil
+	for _, a := range all {
+		r.applyUntil(a.zxid)
+		a.do()
 	}
 }
 

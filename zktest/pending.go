@@ -131,7 +131,7 @@ func (p *pending) perform(by *link) bool {
 func (p *pending) outcome(by *link) answer {
 	c := p.conn
 	if kind := kinds[p.req.Op]; kind != nil && kind.transacts && c.srv.alive(c.session) && !c.session.owned(by) {
-		return c.sessionMoved(p.req)
+		return c.sessionMoved()
 	}
 	if p.req.Op == op.Auth || p.req.Op == op.SASL {
 		return c.handle(p.req, p.malformed)
@@ -143,19 +143,8 @@ func (p *pending) outcome(by *link) answer {
 }
 
 // sessionMoved is what comes of a write whose session belongs to another server by now: a
-// transaction without effect, and the end of its connection. A multi is answered.
-func (c *conn) sessionMoved(req *proto.Request) answer {
+// transaction without effect, and the end of the connection without an answer.
+func (c *conn) sessionMoved() answer {
 	c.srv.commit(transaction{Stamp: c.srv.stamp()})
-	ans := answer{code: proto.SessionMoved, wait: c.srv.zxid, silent: true, close: true}
-	if req.Op == op.Multi && len(req.Parts) > 0 {
-		ans.silent, ans.close, ans.bodyToo = false, false, true
-		ans.code, ans.note = proto.OK, "the session has moved"
-		ans.body = func(e *proto.Encoder) {
-			for i := range req.Parts {
-				e.FailedPart(map[bool]proto.Code{true: proto.SessionMoved, false: proto.RuntimeInconsist}[i == 0])
-			}
-			e.EndOfParts()
-		}
-	}
-	return ans
+	return answer{code: proto.SessionMoved, wait: c.srv.zxid, silent: true, close: true}
 }

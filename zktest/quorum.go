@@ -133,12 +133,8 @@ func (s *Server) checkLink(r *replica) {
 	downCut := l.downCut
 	l.downCut = !s.passes(s.leader.number, r.number)
 	if downCut && !l.downCut {
+		r.receiveAnswers()
 		r.catchUp()
-	}
-	for r.link == l && len(l.answers) > 0 && s.passes(s.leader.number, r.number) {
-		do := l.answers[0]
-		l.answers = l.answers[1:]
-		do()
 	}
 }
 

@@ -71,44 +71,32 @@ func TestHeldRequestIsAppliedWhenItsSessionHasComeBack(t *testing.T) {
 	})
 }
 
-func TestHeldRequestFailsWhenItsSessionHasMovedAway(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		f := srv.Follower(0)
-		c := enterRawAt(t, srv, "a", f.MemAddr())
-		f.HoldRequests()
-		c.send(t, 1, makes("/x"))
-		synctest.Wait()
-		c.comeTo(t, srv, "a", srv.MemAddr())
-		f.ReleaseRequests()
-		c.hearsEnd(t, rawzk.ErrClosed)
-		require.False(t, srv.Exists("/x"))
-		creates := traced(srv, "create")
-		require.Len(t, creates, 1)
-		require.Equal(t, zktest.SessionMoved, creates[0].Code)
-	})
-}
-
-func TestHeldMultiOfASessionThatHasMovedIsAnswered(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		f := srv.Follower(0)
-		c := enterRawAt(t, srv, "a", f.MemAddr())
-		f.HoldRequests()
-		c.send(t, 1, rawzk.Multi(makes("/x"), makes("/y")))
-		synctest.Wait()
-		c.comeTo(t, srv, "a", srv.MemAddr())
-		f.ReleaseRequests()
-		frame, err := c.ReadFrame(enough)
-		require.NoError(t, err)
-		d := rawzk.Decode(frame)
-		require.Zero(t, d.Header().Err)
-		for _, want := range []zktest.Code{zktest.SessionMoved, zktest.RuntimeInconsistency} {
-			require.EqualValues(t, -1, d.Int())
-			require.Zero(t, d.Byte())
-			require.EqualValues(t, want, d.Int())
-			require.EqualValues(t, want, d.Int())
-		}
-		require.False(t, srv.Exists("/x"))
-	})
+func TestHeldWriteFailsWhenItsSessionHasMovedAway(t *testing.T) {
+	writes := map[zktest.Op]rawzk.Op{
+		zktest.OpCreate:  makes("/x"),
+		zktest.OpMulti:   rawzk.Multi(makes("/x"), makes("/y")),
+		zktest.OpSetData: rawzk.SetData("/there", []byte("x"), -1),
+		zktest.OpDelete:  rawzk.Delete("/there", -1),
+	}
+	for kind, write := range writes {
+		t.Run(kind.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				require.NoError(t, srv.Create("/there", nil))
+				f := srv.Follower(0)
+				c := enterRawAt(t, srv, "a", f.MemAddr())
+				f.HoldRequests()
+				c.send(t, 1, write)
+				synctest.Wait()
+				c.comeTo(t, srv, "a", srv.MemAddr())
+				before := srv.Tree()
+				f.ReleaseRequests()
+				c.hearsEnd(t, rawzk.ErrClosed)
+				require.Equal(t, before, srv.Tree())
+				entries := traced(srv, kind.String())
+				require.Equal(t, zktest.SessionMoved, entries[len(entries)-1].Code)
+			})
+		})
+	}
 }
 
 // A real leader does not ask for the owner of a session that is to end.

@@ -1,0 +1,455 @@
+package differential
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/rawzk"
+	"github.com/docent-zk/docent/internal/realzk"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/ensemble"
+)
+
+// Requests that wait between a follower and the leader: the same scripts on three real servers, with a proxy between
+// the follower and the leader, and on zktest. Each script gives lines, which must be equal.
+
+// linked is an ensemble in which what one follower sends to the leader can be held up.
+type linked interface {
+	leader() string
+	follower() string
+	hold()
+	release()
+	// waits reports whether so many things wait, the last of which is the one whose bytes in the link are given.
+	waits(count int, last []byte) bool
+}
+
+const (
+	linkTick   = time.Second
+	linkLimit  = 20 // ticks for which the link may be held up
+	linkExpiry = 40 * time.Second
+)
+
+// fakeLinked is zktest.
+type fakeLinked struct {
+	srv *zktest.Server
+	f   *zktest.Follower
+}
+
+func (l fakeLinked) leader() string             { return l.srv.Addr() }
+func (l fakeLinked) follower() string           { return l.f.Addr() }
+func (l fakeLinked) hold()                      { l.f.CutToLeader() }
+func (l fakeLinked) release()                   { l.f.Restore() }
+func (l fakeLinked) waits(n int, _ []byte) bool { return l.f.Waiting() == n }
+
+func startFakeLinked(t *testing.T) linked {
+	srv := zktest.Start(t, zktest.WithCompat(zktest.V38), zktest.WithTick(linkTick),
+		zktest.WithConfig("syncLimit", fmt.Sprint(linkLimit)))
+	return fakeLinked{srv, srv.Follower(0)}
+}
+
+// realLinked is three real servers.
+type realLinked struct {
+	lead, follow *ensemble.Server
+	link         *oneWay
+}
+
+func (l realLinked) leader() string                  { return l.lead.Addr() }
+func (l realLinked) follower() string                { return l.follow.Addr() }
+func (l realLinked) hold()                           { l.link.set(true) }
+func (l realLinked) release()                        { l.link.set(false) }
+func (l realLinked) waits(_ int, marker []byte) bool { return l.link.holds(marker) }
+
+func startRealLinked(t *testing.T) linked {
+	links := map[[2]int]*oneWay{}
+	t.Cleanup(func() {
+		for _, l := range links {
+			l.close()
+		}
+	})
+	e := ensemble.Start(t, 3, ensemble.WithTick(linkTick), ensemble.WithConfig(fmt.Sprintf("syncLimit=%d", linkLimit)),
+		ensemble.WithQuorumLink(func(from, to int, addr string) string {
+			if old := links[[2]int{from, to}]; old != nil {
+				old.close()
+			}
+			l := newOneWay(t, addr)
+			links[[2]int{from, to}] = l
+			return l.listener.Addr().String()
+		}))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	lead, err := e.Leader(ctx)
+	require.NoError(t, err)
+	for _, s := range e.Servers() {
+		if s != lead {
+			return realLinked{lead, s, links[[2]int{s.ID(), lead.ID()}]}
+		}
+	}
+	return nil
+}
+
+// oneWay passes connections on to an address, and can hold what is sent there.
+type oneWay struct {
+	listener net.Listener
+	to       string
+	running  sync.WaitGroup
+
+	mu    sync.Mutex
+	open  *sync.Cond
+	held  bool
+	ended bool
+	kept  []byte // what has come since hold and is not sent on yet
+	conns []net.Conn
+}
+
+func newOneWay(t *testing.T, to string) *oneWay {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	l := &oneWay{listener: listener, to: to}
+	l.open = sync.NewCond(&l.mu)
+	l.running.Go(l.accept)
+	return l
+}
+
+func (l *oneWay) accept() {
+	for {
+		from, err := l.listener.Accept()
+		if err != nil {
+			return
+		}
+		to, err := net.Dial("tcp", l.to)
+		if err != nil || !l.add(from, to) {
+			_ = from.Close()
+			continue
+		}
+		l.running.Go(func() { l.pass(to, from) })
+		l.running.Go(func() {
+			_, _ = io.Copy(from, to)
+			_ = from.Close()
+		})
+	}
+}
+
+func (l *oneWay) add(conns ...net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conns = append(l.conns, conns...)
+	if l.ended {
+		for _, c := range conns {
+			_ = c.Close()
+		}
+	}
+	return !l.ended
+}
+
+// pass sends on what comes, a chunk at a time. It goes on reading while that is held.
+func (l *oneWay) pass(to, from net.Conn) {
+	chunks := make(chan []byte, 4096)
+	l.running.Go(func() {
+		defer func() { _ = to.Close() }()
+		for chunk := range chunks {
+			l.await(len(chunk))
+			if _, err := to.Write(chunk); err != nil {
+				break
+			}
+		}
+		for range chunks { // the end of from is near
+		}
+	})
+	defer close(chunks)
+	for {
+		chunk := make([]byte, 32<<10)
+		n, err := from.Read(chunk)
+		if n > 0 {
+			l.mu.Lock()
+			l.kept = append(l.kept, chunk[:n]...)
+			l.mu.Unlock()
+			chunks <- chunk[:n]
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// await waits until n bytes may be sent on.
+func (l *oneWay) await(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.held && !l.ended {
+		l.open.Wait()
+	}
+	l.kept = l.kept[min(n, len(l.kept)):]
+}
+
+func (l *oneWay) set(held bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = held
+	l.open.Broadcast()
+}
+
+func (l *oneWay) holds(marker []byte) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held && bytes.Contains(l.kept, marker)
+}
+
+func (l *oneWay) close() {
+	_ = l.listener.Close()
+	l.mu.Lock()
+	l.ended = true
+	for _, c := range l.conns {
+		_ = c.Close()
+	}
+	l.open.Broadcast()
+	l.mu.Unlock()
+	l.running.Wait()
+}
+
+// linkScript is what one script does and gets.
+type linkScript struct {
+	linked
+	t     *testing.T
+	lines []string
+}
+
+func (s *linkScript) say(format string, args ...any) {
+	s.lines = append(s.lines, fmt.Sprintf(format, args...))
+}
+
+// linkClient is a connection with a session.
+type linkClient struct {
+	*rawzk.Conn
+	s        *linkScript
+	session  int64
+	password []byte
+	xid      int32
+}
+
+// enter opens a session, or goes on with the one of old.
+func (s *linkScript) enter(addr string, old *linkClient) *linkClient {
+	c := s.begin(addr, old)
+	s.welcome(c, old)
+	return c
+}
+
+// begin sends a handshake.
+func (s *linkScript) begin(addr string, old *linkClient) *linkClient {
+	conn, err := rawzk.Dial(addr)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _ = conn.Close() })
+	hello := rawzk.Connect{Timeout: int32(linkExpiry.Milliseconds()), Password: make([]byte, 16)}
+	if old != nil {
+		hello.Session, hello.Password = old.session, old.password
+	}
+	require.NoError(s.t, conn.SendFrame(hello.Encode()))
+	return &linkClient{Conn: conn, s: s}
+}
+
+// welcome awaits the answer to a handshake.
+func (s *linkScript) welcome(c, old *linkClient) {
+	frame, err := c.ReadFrame(time.Minute)
+	require.NoError(s.t, err)
+	connected, err := rawzk.DecodeConnected(frame)
+	require.NoError(s.t, err)
+	c.session, c.password = connected.Session, connected.Password
+	s.say("session: new %v, the same %v", old == nil, old != nil && old.session == c.session)
+}
+
+// send sends a request and says nothing. The answer is awaited by hears.
+func (c *linkClient) send(o rawzk.Op) int32 {
+	c.xid++
+	require.NoError(c.s.t, c.Send(c.xid, o))
+	return c.xid
+}
+
+// hears says what the client gets next.
+func (c *linkClient) hears(who string) {
+	frame, err := c.ReadFrame(time.Minute)
+	if err != nil {
+		c.s.say("%s: ended %v", who, err == rawzk.ErrClosed || err == rawzk.ErrReset)
+		return
+	}
+	d := rawzk.Decode(frame)
+	h := d.Header()
+	c.s.say("%s: xid %d, error %d, %x", who, h.Xid, h.Err, shown(h, d.Rest()))
+}
+
+// shown is what of an answer does not depend on the server: not that of a node's times.
+func shown(_ rawzk.Header, rest []byte) []byte {
+	if len(rest) > 60 {
+		return nil
+	}
+	return rest
+}
+
+func (c *linkClient) do(who string, o rawzk.Op) {
+	c.send(o)
+	c.hears(who + " " + strings.SplitN(o.Text, " ", 2)[0])
+}
+
+// waitsFor waits until so many things wait in the link, the last of them the request of that xid.
+func (s *linkScript) waitsFor(count int, c *linkClient, xid int32, o rawzk.Op) {
+	marker := binary.BigEndian.AppendUint64(nil, uint64(c.session))
+	marker = binary.BigEndian.AppendUint32(marker, uint32(xid))
+	s.waitsForBytes(count, binary.BigEndian.AppendUint32(marker, uint32(o.Code)))
+}
+
+// waitsForReturn waits for the news that a session has come back.
+func (s *linkScript) waitsForReturn(count int, c *linkClient) {
+	const revalidate = 6 // the type of the packet between servers; then a transaction id of −1, and 12 bytes
+	marker := binary.BigEndian.AppendUint32(nil, revalidate)
+	marker = append(marker, bytes.Repeat([]byte{0xff}, 8)...)
+	marker = binary.BigEndian.AppendUint32(marker, 12)
+	s.waitsForBytes(count, binary.BigEndian.AppendUint64(marker, uint64(c.session)))
+}
+
+func (s *linkScript) waitsForBytes(count int, marker []byte) {
+	require.Eventually(s.t, func() bool { return s.waits(count, marker) }, time.Minute, 5*time.Millisecond)
+}
+
+// ephemeral is a request for an ephemeral node.
+func ephemeral(path string) rawzk.Op { return rawzk.Create(path, nil, rawzk.Open(), rawzk.Ephemeral) }
+
+func persistent(path string) rawzk.Op {
+	return rawzk.Create(path, nil, rawzk.Open(), rawzk.Persistent)
+}
+
+// The way of a session from one server to another and back, while a create waits at the first. The leader learns of the
+// return right after it has read the create. Transactions of another client keep the leader busy in between: it
+// asks for the owner when it begins with a request, and not when it reads it.
+func sessionComesBack(s *linkScript) {
+	const transactions, nodes = 40, 200
+	busy, c := s.enter(s.follower(), nil), s.enter(s.follower(), nil)
+	s.hold()
+	var last rawzk.Op
+	for i := range transactions {
+		var parts []rawzk.Op
+		for j := range nodes {
+			parts = append(parts, persistent(fmt.Sprintf("/busy-%d-%d", i, j)))
+		}
+		last = rawzk.Multi(parts...)
+		busy.send(last)
+	}
+	s.waitsFor(transactions, busy, busy.xid, last)
+	ghost := ephemeral("/ghost")
+	s.waitsFor(transactions+1, c, c.send(ghost), ghost)
+	require.NoError(s.t, c.Close())
+	elsewhere := s.enter(s.leader(), c)
+	elsewhere.do("elsewhere", rawzk.Sync("/"))
+	elsewhere.do("elsewhere", rawzk.Exists("/ghost", false))
+	require.NoError(s.t, elsewhere.Close())
+	back := s.begin(s.follower(), c)
+	s.waitsForReturn(transactions+2, c)
+	s.release()
+	s.welcome(back, c)
+	back.do("back", rawzk.Sync("/"))
+	back.do("back", rawzk.Exists("/ghost", false))
+	back.do("back", rawzk.CloseSession())
+	back.hears("back")
+}
+
+func sessionHasMoved(s *linkScript) {
+	c := s.enter(s.follower(), nil)
+	s.hold()
+	create := persistent("/moved")
+	s.waitsFor(1, c, c.send(create), create)
+	moved := s.enter(s.leader(), c)
+	s.release()
+	c.hears("old")
+	moved.do("moved", rawzk.Sync("/"))
+	moved.do("moved", rawzk.Exists("/moved", false))
+	moved.do("moved", rawzk.CloseSession())
+}
+
+func multiOfASessionThatHasMoved(s *linkScript) {
+	c := s.enter(s.follower(), nil)
+	s.hold()
+	multi := rawzk.Multi(persistent("/multi-1"), persistent("/multi-2"))
+	s.waitsFor(1, c, c.send(multi), multi)
+	moved := s.enter(s.leader(), c)
+	s.release()
+	c.hears("old")
+	c.do("old", rawzk.Exists("/multi-1", false))
+	moved.do("moved", rawzk.CloseSession())
+	c.hears("old")
+}
+
+func endOfASessionThatHasMoved(s *linkScript) {
+	c := s.enter(s.follower(), nil)
+	s.hold()
+	end := rawzk.CloseSession()
+	s.waitsFor(1, c, c.send(end), end)
+	moved := s.enter(s.leader(), c)
+	moved.do("moved", ephemeral("/mine"))
+	s.release()
+	c.hears("old")
+	c.hears("old")
+	moved.hears("moved")
+	other := s.enter(s.leader(), nil)
+	other.do("other", rawzk.Exists("/mine", false))
+	other.do("other", rawzk.CloseSession())
+}
+
+func connectionThatStaysAtTheFollower(s *linkScript) {
+	c := s.enter(s.follower(), nil)
+	moved := s.enter(s.leader(), c)
+	c.do("old", rawzk.Ping())
+	c.do("old", rawzk.Sync("/"))
+	c.do("old", rawzk.GetChildren("/zookeeper", false))
+	c.do("old", persistent("/stays"))
+	back := s.enter(s.follower(), c)
+	moved.do("moved", rawzk.Exists("/", false))
+	back.do("back", rawzk.Exists("/stays", false))
+	back.do("back", rawzk.CloseSession())
+}
+
+func returnToTheSameFollower(s *linkScript) {
+	c := s.enter(s.follower(), nil)
+	s.hold()
+	create := persistent("/same")
+	s.waitsFor(1, c, c.send(create), create)
+	back := s.begin(s.follower(), c)
+	c.hears("old")
+	s.waitsForReturn(2, c)
+	s.release()
+	s.welcome(back, c)
+	back.do("back", rawzk.Sync("/"))
+	back.do("back", rawzk.Exists("/same", false))
+	back.do("back", rawzk.CloseSession())
+}
+
+func TestRequestsBetweenFollowerAndLeader(t *testing.T) {
+	realzk.Need(t)
+	real, fake := startRealLinked(t), startFakeLinked(t)
+	scripts := map[string]func(*linkScript){
+		"session comes back":          sessionComesBack,
+		"session has moved":           sessionHasMoved,
+		"multi of a session that has": multiOfASessionThatHasMoved,
+		"end of a session that has":   endOfASessionThatHasMoved,
+		"connection that stays":       connectionThatStaysAtTheFollower,
+		"return to the same follower": returnToTheSameFollower,
+	}
+	for name, script := range scripts {
+		t.Run(name, func(t *testing.T) {
+			var lines [2][]string
+			for i, servers := range []linked{real, fake} {
+				s := &linkScript{linked: servers, t: t}
+				script(s)
+				lines[i] = s.lines
+			}
+			t.Logf("the real servers:\n%s", strings.Join(lines[0], "\n"))
+			require.Equal(t, lines[0], lines[1])
+		})
+	}
+}
