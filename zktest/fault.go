@@ -76,7 +76,8 @@ func DropAfter() Action { return Action{kind: dropAfter} }
 
 // Delay carries the request out after d, by package time. Everything behind it on its connection waits too. A request that was delayed is
 // carried out even if its connection has ended in the meantime, as one that the real server has in its pipeline; but not if its session
-// has, or has had a new connection, for no server lets it come after later requests of its client; nor if the server was stopped.
+// has, or has had a new connection, for one server does not let it come after later requests of its client; nor if the server was stopped.
+// [Follower.HoldRequests] is for those that may.
 func Delay(d time.Duration) Action { return Action{kind: hold, delay: max(d, 0)} }
 
 // Hold keeps the request, and everything behind it on its connection, until [Rule.Release] or [Rule.Remove], and is like [Delay] else.
