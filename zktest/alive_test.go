@@ -174,6 +174,24 @@ func TestAnswersWaitWhileWhatTheLeaderSendsIsCut(t *testing.T) {
 	})
 }
 
+// What was sent to a leader that is frozen is in its sockets.
+func TestFrozenLeaderHasWhatWasSentBeforeACut(t *testing.T) {
+	ensemble(t, 1, func(t *testing.T, srv *zktest.Server, f []*zktest.Follower) {
+		c := enterRawAt(t, srv, "a", f[0].MemAddr())
+		srv.FreezeLeader()
+		c.send(t, 1, rawzk.Sync("/"))
+		synctest.Wait()
+		f[0].CutToLeader()
+		c.send(t, 2, rawzk.Sync("/"))
+		c.hearsNothing(t, time.Second)
+		srv.ThawLeader()
+		require.Zero(t, c.hears(t, 1).Err)
+		c.hearsNothing(t, time.Second)
+		f[0].Restore()
+		require.Zero(t, c.hears(t, 2).Err)
+	})
+}
+
 func TestReconnectIsGrantedATimeoutAnew(t *testing.T) {
 	const shorter, longer = 4 * time.Second, 20 * time.Second
 	hosts := map[string]func(*zktest.Server, []*zktest.Follower) string{

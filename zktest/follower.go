@@ -130,10 +130,10 @@ func (f *Follower) cut(what string, to, from bool) {
 			return
 		}
 		if to {
-			s.cut(r.number, s.leader.number, true)
+			s.cut(r.number, s.leader.number)
 		}
 		if from {
-			s.cut(s.leader.number, r.number, true)
+			s.cut(s.leader.number, r.number)
 		}
 		s.networkChanged()
 	})

@@ -16,6 +16,8 @@ type link struct {
 	touched  map[*session]time.Duration
 	reports  bool // there is an alarm for the next report
 	outages  int  // how often it has been interrupted
+	arrived  int  // so many requests, and
+	returned int  // so many renewals, have reached a leader that is frozen: a cut does not stop them
 	out      bool // it is interrupted now, in one direction at least
 	downCut  bool // in the direction from the leader
 }
@@ -52,17 +54,23 @@ func (r *replica) renew(do func()) {
 // flush delivers to the leader what is not held up. Sessions that have come back are first: a real
 // leader looks at them as it reads them, and at requests later.
 func (r *replica) flush() {
-	l := r.link
-	for l != nil && len(l.renewals) > 0 && r.srv.passes(r.number, r.srv.leader.number) {
+	s, l := r.srv, r.link
+	for r.link == l && len(l.renewals) > 0 && r.delivers(l.returned) {
 		do := l.renewals[0]
-		l.renewals = l.renewals[1:]
+		l.renewals, l.returned = l.renewals[1:], max(l.returned-1, 0)
 		do()
 	}
-	for l != nil && len(l.requests) > 0 && !r.holds && r.srv.passes(r.number, r.srv.leader.number) {
+	for r.link == l && len(l.requests) > 0 && (!r.holds || l.arrived > 0) && r.delivers(l.arrived) {
 		e := l.requests[0]
-		l.requests = l.requests[1:]
-		r.srv.arrive(r, l, e)
+		l.requests, l.arrived = l.requests[1:], max(l.arrived-1, 0)
+		s.arrive(r, l, e)
 	}
+}
+
+// delivers reports whether the leader gets what is next, given how much has arrived in its sockets.
+func (r *replica) delivers(arrived int) bool {
+	s := r.srv
+	return s.passes(r.number, s.leader.number) || arrived > 0 && !s.frozen(s.leader.number)
 }
 
 // arrive is the leader's part of a request of the server r.

@@ -305,13 +305,18 @@ func (s *Server) joinAll() {
 	s.networkChanged()
 }
 
-// cut sets or removes cuts between two servers.
-func (s *Server) cut(from, to int, on bool) {
-	if on {
-		s.cuts[way{from, to}] = true
-		return
+// cut cuts the way from one server to another. What a frozen leader has in its sockets already is not
+// held up by that.
+func (s *Server) cut(from, to int) {
+	if from != silentVoter && to == s.leader.number && !s.cuts[way{from, to}] && s.frozen(to) {
+		if r := s.replicas[from-1]; r.role == follows {
+			r.link.returned = len(r.link.renewals)
+			if !r.holds {
+				r.link.arrived = len(r.link.requests)
+			}
+		}
 	}
-	delete(s.cuts, way{from, to})
+	s.cuts[way{from, to}] = true
 }
 
 // restore removes all cuts of a server.
@@ -334,8 +339,8 @@ func (s *Server) IsolateLeader() {
 	s.tell(s.leader.name() + ", the leader, isolated")
 	for other := silentVoter; other <= len(s.replicas); other++ {
 		if other != s.leader.number {
-			s.cut(s.leader.number, other, true)
-			s.cut(other, s.leader.number, true)
+			s.cut(s.leader.number, other)
+			s.cut(other, s.leader.number)
 		}
 	}
 	s.networkChanged()
