@@ -1,0 +1,144 @@
+package mutex_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+const (
+	longTimeout = 30 * time.Second // and ticks of a second
+	limit       = longTimeout * 2 / 3
+)
+
+// stage is what a scenario acts on: the servers, the first client and its follower.
+type stage struct {
+	srv    *zktest.Server
+	f      *zktest.Follower
+	c      *zktest.Client
+	random *rand.Rand
+}
+
+// One holder at a time, whatever a server has answered late. The first client knows one follower
+// only, and does not come back in time when its answers were late; the other one knows all of them.
+// No leader is replaced.
+func TestSimulatedLateAnswers(t *testing.T) {
+	scenarios := map[string]func(s stage){
+		"a frozen leader and a follower cut off": func(s stage) {
+			s.srv.FreezeLeader()
+			time.Sleep(between(s.random, limit/4, limit))
+			s.f.CutToLeader()
+			s.srv.ThawLeader()
+		},
+		"a stalled network and a follower cut off": func(s stage) {
+			s.c.CutRequests()
+			time.Sleep(between(s.random, limit/4, limit))
+			s.c.Heal()
+			time.Sleep(between(s.random, 0, 400*time.Millisecond))
+			s.f.CutToLeader()
+		},
+		"requests that waited and a follower cut off": func(s stage) {
+			s.f.HoldRequests()
+			time.Sleep(between(s.random, limit/4, limit))
+			s.f.ReleaseRequests()
+			s.f.CutToLeader()
+		},
+		"a shorter timeout and no server": func(s stage) {
+			bound := between(s.random, longTimeout/4, longTimeout/2)
+			s.srv.SetSessionTimeouts(time.Second, bound)
+			s.c.Drop()
+			time.Sleep(between(s.random, time.Second, 3*time.Second))
+			s.c.Refuse(true)
+			s.c.Drop()
+		},
+	}
+	for name, silence := range scenarios {
+		t.Run(name, func(t *testing.T) {
+			sim.Run(t, 50, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+				all := sim.Ensemble(srv, random, 2)
+				f := srv.Members()[1]
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				var running sync.WaitGroup
+				resource := &resource{t: t, expelled: map[string]int64{}}
+				for i, addrs := range []string{f.MemAddr(), all} {
+					c := &contender{t: t, resource: resource, name: fmt.Sprintf("c%d", i)}
+					c.random = rand.New(rand.NewPCG(random.Uint64(), 0))
+					c.lock = longLock(t, srv, c, addrs)
+					running.Go(func() { c.holdLong(ctx) })
+					time.Sleep(time.Second)
+				}
+				time.Sleep(between(random, 0, longTimeout/6))
+				silence(stage{srv, f, srv.Client("c0"), random})
+				time.Sleep(2 * longTimeout)
+				sim.Calm(srv)
+				srv.ResetFaults()
+				stop()
+				running.Wait()
+			}, zktest.WithConfig("tickTime", "1000"), zktest.WithConfig("maxSessionTimeout", "60000"),
+				zktest.WithConfig("syncLimit", "40"))
+		})
+	}
+}
+
+func longLock(t *testing.T, srv *zktest.Server, c *contender, addrs string) *mutex.Mutex {
+	t.Helper()
+	client, err := framework.New(addrs,
+		framework.WithDialer(srv.Client(c.name).DialContext),
+		framework.WithSessionTimeout(longTimeout),
+		framework.WithRandom(rand.New(rand.NewPCG(c.random.Uint64(), 1)).Int64N),
+		framework.WithRetry(retry.Forever(100*time.Millisecond)))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	lock, err := mutex.New(client, "/lock")
+	require.NoError(t, err)
+	return lock
+}
+
+// holdLong holds the lock for as long as it can, and looks for another holder all the time.
+func (c *contender) holdLong(ctx context.Context) {
+	for ctx.Err() == nil {
+		hold, err := c.lock.Acquire(ctx)
+		if err != nil {
+			continue
+		}
+		c.resource.requireTold(c.name)
+		c.resource.use(c.name, hold)
+		select {
+		case <-hold.Done():
+		case <-ctx.Done():
+		}
+		c.resource.leave(hold)
+		_ = hold.Release()
+	}
+}
+
+// requireTold requires that the holder before has been told of the end of its hold.
+func (r *resource) requireTold(owner string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.holder == nil {
+		return
+	}
+	select {
+	case <-r.holder.Done():
+	default:
+		r.t.Errorf("%s begins while %s has not been told", owner, r.owner)
+	}
+}
+
+// between is a time by chance.
+func between(random *rand.Rand, least, most time.Duration) time.Duration {
+	return least + time.Duration(random.Int64N(int64(most-least)))
+}
