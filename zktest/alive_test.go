@@ -125,7 +125,7 @@ func TestPingsOfAnOldConnectionCount(t *testing.T) {
 	})
 }
 
-func TestFollowerWithoutALeaderServesNobodyAfterSyncLimit(t *testing.T) {
+func TestFollowerWithoutALeaderServesNoClientAfterSyncLimit(t *testing.T) {
 	cuts := map[string]func(*zktest.Follower){
 		"both ways": (*zktest.Follower).CutLeader,
 		"to":        (*zktest.Follower).CutToLeader,

@@ -261,7 +261,7 @@ func TestLeaderThatRestartsIsFollowedByAnElection(t *testing.T) {
 	})
 }
 
-func TestSessionWhoseTimePassesWithoutAQuorumEndsWithTheNext(t *testing.T) {
+func TestSessionOverdueWithoutAQuorumEndsWithTheNext(t *testing.T) {
 	ensemble(t, 2, func(t *testing.T, srv *zktest.Server, f []*zktest.Follower) {
 		began := time.Now()
 		c := enterRaw(t, srv, "a")

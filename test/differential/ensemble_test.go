@@ -274,15 +274,15 @@ func (c *linkClient) send(o rawzk.Op) int32 {
 }
 
 // hears says what the client gets next.
-func (c *linkClient) hears(who string) {
+func (c *linkClient) hears(name string) {
 	frame, err := c.ReadFrame(time.Minute)
 	if err != nil {
-		c.s.say("%s: ended %v", who, err == rawzk.ErrClosed || err == rawzk.ErrReset)
+		c.s.say("%s: ended %v", name, err == rawzk.ErrClosed || err == rawzk.ErrReset)
 		return
 	}
 	d := rawzk.Decode(frame)
 	h := d.Header()
-	c.s.say("%s: xid %d, error %d, %x", who, h.Xid, h.Err, shown(h, d.Rest()))
+	c.s.say("%s: xid %d, error %d, %x", name, h.Xid, h.Err, shown(h, d.Rest()))
 }
 
 // shown is what of an answer does not depend on the server: not that of a node's times.
@@ -293,9 +293,9 @@ func shown(_ rawzk.Header, rest []byte) []byte {
 	return rest
 }
 
-func (c *linkClient) do(who string, o rawzk.Op) {
+func (c *linkClient) do(name string, o rawzk.Op) {
 	c.send(o)
-	c.hears(who + " " + strings.SplitN(o.Text, " ", 2)[0])
+	c.hears(name + " " + strings.SplitN(o.Text, " ", 2)[0])
 }
 
 // waitsFor waits until so many things wait in the link, the last of them the request of that xid.
