@@ -1,0 +1,116 @@
+package mutex_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// patience is far more time than all turns take once nothing disturbs the servers any more.
+const patience = 2 * time.Minute
+
+// Whatever happens between the servers of an ensemble and to the clients' connections: one holder
+// at a time, a larger token each time, every contender has its turns although it gives up at times,
+// and no node is left behind.
+func TestSimulatedEnsemble(t *testing.T) {
+	for name, followers := range map[string]int{"two": 1, "three": 2} {
+		t.Run(name, func(t *testing.T) {
+			sim.Run(t, 200, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+				simulateEnsemble(t, srv, random, followers)
+			})
+		})
+	}
+}
+
+func simulateEnsemble(t *testing.T, srv *zktest.Server, random *rand.Rand, followers int) {
+	all := sim.Ensemble(srv, random, followers)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	resource := &resource{t: t, expelled: map[string]int64{}}
+	var running sync.WaitGroup
+	for i := range contenders {
+		addrs := all
+		if random.IntN(3) == 0 {
+			each := strings.Split(all, ",")
+			addrs = each[random.IntN(len(each))]
+		}
+		c := &contender{t: t, resource: resource, name: fmt.Sprintf("c%d", i)}
+		c.random = rand.New(rand.NewPCG(random.Uint64(), 0))
+		client, err := framework.New(addrs,
+			framework.WithDialer(srv.Client(c.name).DialContext),
+			framework.WithSessionTimeout(simTimeout),
+			framework.WithRandom(rand.New(rand.NewPCG(c.random.Uint64(), 1)).Int64N),
+			framework.WithRetry(retry.Forever(100*time.Millisecond)))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, client.Close()) })
+		c.lock, err = mutex.New(client, "/lock")
+		require.NoError(t, err)
+		running.Go(func() { c.runUntilServed(ctx) })
+	}
+	for range 4 * faultsInARun {
+		time.Sleep(time.Duration(random.Int64N(int64(simTimeout / 8))))
+		c := srv.Client(fmt.Sprintf("c%d", random.IntN(contenders)))
+		switch random.IntN(8) {
+		case 0, 1, 2:
+			c.Drop()
+		case 3:
+			c.CutReplies()
+			time.AfterFunc(time.Duration(random.Int64N(int64(simTimeout))), c.Heal)
+		case 4:
+			members := srv.Members()
+			members[random.IntN(len(members))].SetSessionTimeouts(time.Second, between(random, simTimeout/3, simTimeout))
+		default:
+			sim.Disturb(srv, random, simTimeout/2)
+		}
+	}
+	sim.Calm(srv)
+	srv.ResetFaults()
+	time.AfterFunc(patience, stop)
+	running.Wait()
+	time.Sleep(2 * simTimeout)
+	require.Equal(t, "/lock container\n", srv.Tree())
+}
+
+// runUntilServed has all turns, and gives up many that it does not need.
+func (c *contender) runUntilServed(all context.Context) {
+	for done := 0; done < 3*turns; {
+		if all.Err() != nil {
+			c.t.Errorf("%s has had %d of %d turns: nothing releases the lock", c.name, done, 3*turns)
+			return
+		}
+		ctx, cancel := context.WithCancel(all)
+		if c.random.IntN(2) == 0 {
+			ctx, cancel = context.WithTimeout(ctx, time.Duration(c.random.Int64N(int64(time.Second))))
+		}
+		hold, err := c.lock.Acquire(ctx)
+		cancel()
+		if err != nil {
+			continue
+		}
+		c.useFor(hold, time.Duration(c.random.Int64N(int64(500*time.Millisecond))))
+		done++
+	}
+}
+
+func (c *contender) useFor(hold *recipes.Hold, d time.Duration) {
+	c.resource.use(c.name, hold)
+	select {
+	case <-time.After(d):
+	case <-hold.Done():
+	}
+	c.resource.leave(hold)
+	_ = hold.Release()
+}
