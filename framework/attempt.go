@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/docent-zk/docent/framework/internal/wire"
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
@@ -44,18 +42,8 @@ func (f *flight[T]) leave(late func(T, error)) bool {
 	}
 }
 
-// attempt makes one request in s by the driver, once: it waits for the connection, then for the answer, and for both no longer than ctx and
-// the session last. If the caller has to leave before the answer is there, late gets it; late must not block.
-func attempt[T any](ctx context.Context, s *session, late func(T, error), call func(*zk.Conn) (T, error)) (T, error) {
-	return fly(ctx, s, late, func(land func(T, error)) {
-		go func() {
-			value, err := call(s.conn.Driver())
-			land(value, driverError(err))
-		}()
-	})
-}
-
-// ask is attempt for a request that takes no goroutine. parse makes the result of the reply.
+// ask makes one request in s, once: it waits for the connection, then for the answer, and for both no longer than ctx and the session
+// last. parse makes the result of the reply. If the caller has to leave before the answer is there, late gets it; late must not block.
 func ask[T any](ctx context.Context, s *session, late func(T, error), r wire.Request, parse func(wire.Reply) (T, error)) (T, error) {
 	result := func(reply wire.Reply) (T, error) {
 		value, err := parse(reply)

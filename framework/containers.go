@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
+	"github.com/docent-zk/docent/framework/internal/wire"
 	"github.com/docent-zk/docent/framework/internal/znode"
 )
 
@@ -50,9 +51,7 @@ func (o ops) ensure(ctx context.Context, s *session, full string) error {
 // containers.
 func (s *session) createContainer(ctx context.Context, node creation, late func(string, error)) (string, error) {
 	if !s.core.noContainers.Load() {
-		full, err := attempt(ctx, s, late, func(c *zk.Conn) (string, error) {
-			return c.CreateContainer(node.full, node.data, zk.FlagContainer, node.acl)
-		})
+		full, err := ask(ctx, s, late, wire.CreateContainer(node.full, node.data, node.acl), wire.Reply.Path)
 		if !errors.Is(err, ErrUnimplemented) {
 			return full, err
 		}
@@ -60,9 +59,7 @@ func (s *session) createContainer(ctx context.Context, node creation, late func(
 		s.core.cfg.log.Warn("the servers do not know containers: using persistent nodes", zap.String("path", node.full))
 		s.awaitHangup(ctx)
 	}
-	return attempt(ctx, s, late, func(c *zk.Conn) (string, error) {
-		return c.Create(node.full, node.data, zk.FlagPersistent, node.acl)
-	})
+	return ask(ctx, s, late, wire.Create(node.full, node.data, node.acl, zk.FlagPersistent), wire.Reply.Path)
 }
 
 // hangupPatience is how long a server may take to close the connection.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/docent-zk/docent/framework/internal/wire"
 	"github.com/docent-zk/docent/framework/internal/znode"
 )
 
@@ -191,14 +192,17 @@ func (s *session) create(ctx context.Context, node creation, late func([]string,
 	if node.container {
 		return s.createContainer(ctx, node, landed)
 	}
-	return attempt(ctx, s, landed, func(c *zk.Conn) (string, error) {
-		if node.ttl != 0 {
-			flags := int32(zk.FlagTTL)
-			if node.sequential() {
-				flags = zk.FlagPersistentSequentialWithTTL
-			}
-			return c.CreateTTL(node.full, node.data, flags, node.acl, node.ttl)
-		}
-		return c.Create(node.full, node.data, node.flags, node.acl)
-	})
+	return ask(ctx, s, landed, node.request(), wire.Reply.Path)
+}
+
+// request creates the node, which is no container.
+func (c creation) request() wire.Request {
+	if c.ttl == 0 {
+		return wire.Create(c.full, c.data, c.acl, c.flags)
+	}
+	flags := int32(zk.FlagTTL)
+	if c.sequential() {
+		flags = zk.FlagPersistentSequentialWithTTL
+	}
+	return wire.CreateTTL(c.full, c.data, c.acl, flags, c.ttl)
 }

@@ -334,8 +334,8 @@ type aclReading struct {
 func (o ops) GetACL(ctx context.Context, path string) ([]zk.ACL, *zk.Stat, error) {
 	c := o.call("get ACL", path, repeatable)
 	r, err := run(ctx, o, c, func(ctx context.Context, s *session) (aclReading, error) {
-		return attempt(ctx, s, nil, func(d *zk.Conn) (r aclReading, err error) {
-			r.acl, r.stat, err = d.GetACL(c.full)
+		return ask(ctx, s, nil, wire.GetACL(c.full), func(reply wire.Reply) (r aclReading, err error) {
+			r.acl, r.stat, err = reply.ACL()
 			return r, err
 		})
 	})
@@ -347,7 +347,7 @@ func (o ops) SetACL(ctx context.Context, path string, acl []zk.ACL, version int3
 	c := o.call("set ACL", path, versioned(version))
 	c = c.require(checkVersion(version), checkSize(len(c.full)+aclSize(acl)))
 	return run(ctx, o, c, func(ctx context.Context, s *session) (*zk.Stat, error) {
-		return attempt(ctx, s, nil, func(d *zk.Conn) (*zk.Stat, error) { return d.SetACL(c.full, acl, version) })
+		return ask(ctx, s, nil, wire.SetACL(c.full, acl, version), wire.Reply.Stat)
 	})
 }
 

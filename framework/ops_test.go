@@ -3,6 +3,7 @@ package framework_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/retry"
 )
 
 func TestOperationsDoWhatTheySay(t *testing.T) {
@@ -229,4 +231,15 @@ func TestContextThatHasEndedAlwaysLoses(t *testing.T) {
 	failed(t, c.WaitConnected(ctx), framework.NotApplied, context.Canceled, cause)
 	_, err := c.Session(ctx)
 	failed(t, err, framework.NotApplied, context.Canceled, cause)
+}
+
+// The server may say that the list in its reply is as long as it likes.
+func TestACLThatIsLongerThanTheReplyIsAnError(t *testing.T) {
+	for _, entries := range []uint32{math.MaxUint32, math.MaxInt32, 1} {
+		server := startOldServer(t)
+		server.entries = entries
+		c := testzk.Connected(t, server.listener.Addr().String(), framework.WithRetry(retry.Never()))
+		_, _, err := c.GetACL(testzk.Context(t), "/a")
+		require.ErrorContains(t, err, "does not hold what it should")
+	}
 }

@@ -189,6 +189,9 @@ func TestReplyThatDoesNotHoldWhatItShouldIsAnError(t *testing.T) {
 		"stat":     {stat, func(r Reply) error { _, err := r.Stat(); return err }},
 		"data":     {append([]byte{0, 0, 0, 1, 'x'}, stat...), func(r Reply) error { _, _, err := r.Data(); return err }},
 		"children": {append([]byte{0, 0, 0, 1, 0, 0, 0, 1, 'x'}, stat...), func(r Reply) error { _, _, err := r.Children(); return err }},
+		"path":     {[]byte{0, 0, 0, 2, '/', 'a'}, func(r Reply) error { _, err := r.Path(); return err }},
+		"ACL": {append([]byte{0, 0, 0, 1, 0, 0, 0, 31, 0, 0, 0, 1, 's', 0, 0, 0, 1, 'i'}, stat...),
+			func(r Reply) error { _, _, err := r.ACL(); return err }},
 		"results": {[]byte{0, 0, 0, opDelete, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff},
 			func(r Reply) error { _, err := r.Results(); return err }},
 	} {
@@ -204,6 +207,11 @@ func TestReplyThatDoesNotHoldWhatItShouldIsAnError(t *testing.T) {
 	huge := binary.BigEndian.AppendUint32(nil, math.MaxInt32)
 	_, _, err := Reply{body: huge}.Children()
 	require.ErrorIs(t, err, errMalformed)
+	for _, count := range []int32{-1, math.MinInt32, math.MaxInt32, 7} { // 7 entries take more than the Stat that follows
+		body := append(binary.BigEndian.AppendUint32(nil, uint32(count)), stat...)
+		_, _, err = Reply{body: body}.ACL()
+		require.ErrorIs(t, err, errMalformed, count)
+	}
 	unknown := append([]byte{0, 0, 0, 99, 0, 0, 0, 0, 0}, huge...)
 	_, err = Reply{body: unknown}.Results()
 	require.ErrorIs(t, err, errMalformed)

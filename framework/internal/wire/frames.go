@@ -24,15 +24,19 @@ const (
 
 	requestHeaderSize = 4 + 4 // xid, operation
 	opError           = -1
+	opCreate          = 1
 	opDelete          = 2
 	opExists          = 3
 	opGetData         = 4
 	opSetData         = 5
+	opGetACL          = 6
+	opSetACL          = 7
 	opSync            = 9
 	opGetChildren2    = 12
 	opCheck           = 13
 	opMulti           = 14
-	opCreate          = 1
+	opCreateContainer = 19
+	opCreateTTL       = 21
 	opAuth            = 100
 	opSetWatches      = 101
 	opCloseSession    = -11

@@ -52,6 +52,13 @@ func (e *encoder) acl(v []zk.ACL) {
 	}
 }
 
+func (e *encoder) create(path string, data []byte, acl []zk.ACL, flags int32) {
+	e.string(path)
+	e.buffer(data)
+	e.acl(acl)
+	e.int(flags)
+}
+
 func (e *encoder) setData(path string, data []byte, version int32) {
 	e.string(path)
 	e.buffer(data)
@@ -124,6 +131,25 @@ func (d *decoder) strings() []string {
 	all := make([]string, n)
 	for i := range all {
 		all[i] = d.string()
+	}
+	return all
+}
+
+// aclSize is the least that an entry of an ACL takes: the permissions and the lengths of two strings.
+const aclSize = 3 * lengthSize
+
+// acl is an ACL, which is never null. One that says it is longer than the reply is a mistake.
+func (d *decoder) acl() []zk.ACL {
+	n := int(d.int())
+	if n < 0 || n > len(d.rest)/aclSize {
+		d.err = errMalformed
+	}
+	if d.err != nil {
+		return nil
+	}
+	all := make([]zk.ACL, n)
+	for i := range all {
+		all[i] = zk.ACL{Perms: d.int(), Scheme: d.string(), ID: d.string()}
 	}
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -96,6 +97,45 @@ func SetData(path string, data []byte, version int32) Request {
 	return r
 }
 
+// Create creates a node that is neither a container nor has a time to live.
+func Create(path string, data []byte, acl []zk.ACL, flags int32) Request {
+	return create(opCreate, path, data, acl, flags)
+}
+
+// CreateContainer creates a container. Servers that do not know containers close the connection behind their answer.
+func CreateContainer(path string, data []byte, acl []zk.ACL) Request {
+	return create(opCreateContainer, path, data, acl, zk.FlagContainer)
+}
+
+// CreateTTL creates a node with a time to live; flags are zk.FlagTTL or zk.FlagPersistentSequentialWithTTL.
+func CreateTTL(path string, data []byte, acl []zk.ACL, flags int32, ttl time.Duration) Request {
+	r := create(opCreateTTL, path, data, acl, flags)
+	r.frame.long(ttl.Milliseconds())
+	return r
+}
+
+func create(op int32, path string, data []byte, acl []zk.ACL, flags int32) Request {
+	r := newRequest(op, len(path)+len(data)+64)
+	r.frame.create(path, data, acl, flags)
+	return r
+}
+
+// GetACL reads the ACL of a node.
+func GetACL(path string) Request {
+	r := newRequest(opGetACL, len(path)+4)
+	r.frame.string(path)
+	return r
+}
+
+// SetACL writes the ACL of a node, if that has the given version; -1 is any.
+func SetACL(path string, acl []zk.ACL, version int32) Request {
+	r := newRequest(opSetACL, len(path)+64)
+	r.frame.string(path)
+	r.frame.acl(acl)
+	r.frame.int(version)
+	return r
+}
+
 // Multi is a transaction: *zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest and *zk.CheckVersionRequest, as the driver has them.
 func Multi(ops []any) (Request, error) {
 	r := newRequest(opMulti, 128*len(ops))
@@ -104,10 +144,7 @@ func Multi(ops []any) (Request, error) {
 		switch op := op.(type) {
 		case *zk.CreateRequest:
 			f.part(opCreate, false)
-			f.string(op.Path)
-			f.buffer(op.Data)
-			f.acl(op.Acl)
-			f.int(op.Flags)
+			f.create(op.Path, op.Data, op.Acl, op.Flags)
 		case *zk.SetDataRequest:
 			f.part(opSetData, false)
 			f.setData(op.Path, op.Data, op.Version)
@@ -131,7 +168,21 @@ func Multi(ops []any) (Request, error) {
 // request was not sent; zk.ErrConnectionClosed if nobody will ever know.
 func (r Reply) Err() error { return r.err }
 
-// Stat is the answer to Exists and SetData.
+// Path is the answer to Create, CreateContainer and CreateTTL, of which the latter two also have a Stat.
+func (r Reply) Path() (string, error) {
+	d := decoder{rest: r.body, err: r.err}
+	path := d.string()
+	return path, d.err
+}
+
+// ACL is the answer to GetACL.
+func (r Reply) ACL() ([]zk.ACL, *zk.Stat, error) {
+	d := decoder{rest: r.body, err: r.err}
+	acl, stat := d.acl(), d.stat()
+	return acl, stat, d.err
+}
+
+// Stat is the answer to Exists, SetData and SetACL.
 func (r Reply) Stat() (*zk.Stat, error) {
 	d := decoder{rest: r.body, err: r.err}
 	stat := d.stat()
