@@ -22,8 +22,22 @@ func (o ops) CreateContainers(ctx context.Context, path string) error {
 	return err
 }
 
-// ensure looks upwards for something that exists, so that it needs no permission above that, then creates downwards.
-func (o ops) ensure(ctx context.Context, s *session, full string) error {
+// maxEnsures is how often ensure begins again before a missing node is an error.
+const maxEnsures = 10
+
+// ensure creates full and what is missing above it. A container that it has found may be reaped before something is created in it, or
+// be known as reaped only to the leader: then it begins again.
+func (o ops) ensure(ctx context.Context, s *session, full string) (err error) {
+	for range maxEnsures {
+		if err = o.ensureOnce(ctx, s, full); !isNoNode(err) {
+			break
+		}
+	}
+	return err
+}
+
+// ensureOnce looks upwards for something that exists, so that it needs no permission above that, then creates downwards.
+func (o ops) ensureOnce(ctx context.Context, s *session, full string) error {
 	var missing []string
 	for ; full != "/"; full = znode.Parent(full) {
 		r, err := s.read(ctx, watchKey{full, watchExists})

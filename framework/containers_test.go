@@ -103,3 +103,29 @@ func TestParentsThatVanishInBetweenAreMadeAgain(t *testing.T) {
 	require.NoError(t, <-result)
 	require.Equal(t, []string{"n"}, children(t, o, under+"/x"))
 }
+
+// What exists when the parents are looked for may be reaped before anything is made in it.
+func TestParentsAreLookedForAgainWhenTheOneAboveVanishes(t *testing.T) {
+	c, p := through(t)
+	ctx, above, o := testzk.Context(t), parent(t)+"/above", testzk.Observer(t)
+	for _, n := range []int{1, 9, 10} {
+		require.NoError(t, c.CreateContainers(ctx, above))
+		var vanish []*proxy.Rule
+		for range n {
+			vanish = append(vanish, p.On(proxy.Match{Op: proxy.OpCreateContainer, Path: above + "/x"}, proxy.Hold()))
+		}
+		result := make(chan error, 1)
+		go func() { result <- c.CreateContainers(ctx, above+"/x") }()
+		for _, held := range vanish {
+			require.NoError(t, held.Wait(ctx))
+			require.NoError(t, o.Delete(above, -1))
+			held.Release()
+		}
+		if n == 10 {
+			failed(t, <-result, framework.NotApplied, zk.ErrNoNode)
+			continue
+		}
+		require.NoError(t, <-result)
+		require.NoError(t, o.Delete(above+"/x", -1))
+	}
+}
