@@ -45,6 +45,13 @@ func (f *flight[T]) leave(late func(T, error)) bool {
 // ask makes one request in s, once: it waits for the connection, then for the answer, and for both no longer than ctx and the session
 // last. parse makes the result of the reply. If the caller has to leave before the answer is there, late gets it; late must not block.
 func ask[T any](ctx context.Context, s *session, late func(T, error), r wire.Request, parse func(wire.Reply) (T, error)) (T, error) {
+	return askThen(ctx, s, late, r, nil, parse)
+}
+
+// askThen is ask that calls behind, unless it is nil, once the request has been handed to the connection: what that asks for leaves with it.
+func askThen[T any](
+	ctx context.Context, s *session, late func(T, error), r wire.Request, behind func(), parse func(wire.Reply) (T, error),
+) (T, error) {
 	result := func(reply wire.Reply) (T, error) {
 		value, err := parse(reply)
 		return value, driverError(err)
@@ -54,7 +61,12 @@ func ask[T any](ctx context.Context, s *session, late func(T, error), r wire.Req
 		later = func(reply wire.Reply, _ error) { late(result(reply)) }
 	}
 	reply, err := fly(ctx, s, later, func(land func(wire.Reply, error)) {
-		s.conn.Ask(r, func(reply wire.Reply) { land(reply, nil) })
+		s.conn.Together(func() {
+			s.conn.Ask(r, func(reply wire.Reply) { land(reply, nil) })
+			if behind != nil {
+				behind()
+			}
+		})
 	})
 	if err != nil {
 		var none T
@@ -91,6 +103,42 @@ func fly[T any](ctx context.Context, s *session, late func(T, error), launch fun
 		return f.value, s.explain(f.err)
 	}
 	return none, &attemptError{outcome: Unknown, err: reason, abandoned: late != nil}
+}
+
+// start makes one request in s without waiting for the answer. If there is a connection the request has been handed to it when start
+// returns; otherwise a connection is waited for in the background. done gets the result, perhaps before start returns, or where replies
+// are read: it must not wait for anything.
+func start[T any](s *session, r wire.Request, parse func(wire.Reply) (T, error), done func(T, error)) {
+	var none T
+	if err := s.check(); err != nil {
+		done(none, notApplied(err))
+		return
+	}
+	send := func() {
+		if err := s.enter(); err != nil {
+			done(none, err)
+			return
+		}
+		s.conn.Ask(r, func(reply wire.Reply) {
+			defer s.inflight.Done()
+			value, err := parse(reply)
+			done(value, s.explain(driverError(err)))
+		})
+	}
+	if connected, _, _ := s.connected(); connected {
+		send()
+		return
+	}
+	waiting := s.host(func() {
+		if err := s.ready(s.core.ctx); err != nil {
+			done(none, err)
+			return
+		}
+		send()
+	})
+	if !waiting {
+		done(none, notApplied(s.reason()))
+	}
 }
 
 // nothing is the result of calls that have none.

@@ -63,17 +63,17 @@ func (o ops) ensureOnce(ctx context.Context, s *session, full string) error {
 
 // createContainer makes one request for a container, or for a persistent node once the servers have said that they do not know
 // containers.
-func (s *session) createContainer(ctx context.Context, node creation, late func(string, error)) (string, error) {
+func (s *session) createContainer(ctx context.Context, node creation, late func(Result, error)) (Result, error) {
 	if !s.core.noContainers.Load() {
-		full, err := ask(ctx, s, late, wire.CreateContainer(node.full, node.data, node.acl), wire.Reply.Path)
+		created, err := s.send(ctx, node, wire.CreateContainer(node.full, node.data, node.acl), late)
 		if !errors.Is(err, ErrUnimplemented) {
-			return full, err
+			return created, err
 		}
 		s.core.noContainers.Store(true)
 		s.core.cfg.log.Warn("the servers do not know containers: using persistent nodes", zap.String("path", node.full))
 		s.awaitHangup(ctx)
 	}
-	return ask(ctx, s, late, wire.Create(node.full, node.data, node.acl, zk.FlagPersistent), wire.Reply.Path)
+	return s.send(ctx, node, wire.Create(node.full, node.data, node.acl, zk.FlagPersistent), late)
 }
 
 // hangupPatience is how long a server may take to close the connection.

@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -25,6 +26,7 @@ type creation struct {
 	guid      string // "": not protected
 	container bool
 	parents   bool
+	behind    func() // nil, or what to do when a request has been handed to the connection
 	err       error
 }
 
@@ -144,55 +146,69 @@ func (c *core) acl(full string) []zk.ACL {
 // after an unknown outcome only if it is Protected; an ephemeral node is created in the session that was the current one at the
 // first attempt, or not at all. If the outcome stays unknown, a protected node is deleted in the background. Curator: create.
 func (o ops) Create(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, error) {
+	r, err := o.CreateResult(ctx, path, data, opts...)
+	return r.Path, err
+}
+
+// CreateResult is Create that also tells which transaction created the node, if the answer was not lost: Result.Czxid. Curator:
+// storingStatIn.
+func (o ops) CreateResult(ctx context.Context, path string, data []byte, opts ...CreateOption) (Result, error) {
 	if err := o.usable(ctx); err != nil {
-		return "", &Error{"create", path, NotApplied, err}
+		return Result{}, &Error{"create", path, NotApplied, err}
 	}
 	node := o.creation(path, data, opts)
 	c := call{name: "create", path: path, err: node.err}
 	if node.ephemeral() {
 		var err error
 		if o, err = o.bind(ctx, c); err != nil {
-			return "", err
+			return Result{}, err
 		}
 	}
 	created, err := protect(ctx, o, c, []creation{node},
-		func(ctx context.Context, s *session, late func([]string, error)) ([]string, error) {
-			full, err := o.createOnce(ctx, s, node, late)
-			return []string{full}, err
+		func(ctx context.Context, s *session, late func(Result, error)) (Result, error) {
+			return o.createOnce(ctx, s, node, late)
 		},
-		func(found []string) []string { return found },
-		func(created []string) []string { return created })
+		func(found []string) Result { return Result{Path: strings.Join(found, "")} }, // one, or none
+		func(created Result) []string { return []string{created.Path} })
 	if err != nil {
-		return "", err
+		return Result{}, err
 	}
-	return znode.Strip(o.root, created[0]), nil
+	created.Path = znode.Strip(o.root, created.Path)
+	return created, nil
 }
 
 // createOnce creates a node, and its parents if they are wanted and missing. The root of a namespace is always wanted.
-func (o ops) createOnce(ctx context.Context, s *session, node creation, late func([]string, error)) (string, error) {
+func (o ops) createOnce(ctx context.Context, s *session, node creation, late func(Result, error)) (Result, error) {
 	for {
-		full, err := s.create(ctx, node, late)
+		created, err := s.create(ctx, node, late)
 		parent := znode.Parent(node.full)
 		if !isNoNode(err) || !node.parents && (parent != o.root || o.namespace == "") {
-			return full, err
+			return created, err
 		}
 		if err := o.ensure(ctx, s, parent); err != nil {
 			// Whatever became of the parents, the node was not created; and parents may be created twice.
-			return "", &attemptError{outcome: NotApplied, transient: IsTransient(err), err: err}
+			return Result{}, &attemptError{outcome: NotApplied, transient: IsTransient(err), err: err}
 		}
 	}
 }
 
-// create makes one request.
-func (s *session) create(ctx context.Context, node creation, late func([]string, error)) (string, error) {
-	var landed func(string, error)
-	if late != nil {
-		landed = func(full string, err error) { late([]string{full}, err) }
-	}
+// create makes one request, or two for a container.
+func (s *session) create(ctx context.Context, node creation, late func(Result, error)) (Result, error) {
 	if node.container {
-		return s.createContainer(ctx, node, landed)
+		return s.createContainer(ctx, node, late)
 	}
-	return ask(ctx, s, landed, node.request(), wire.Reply.Path)
+	return s.send(ctx, node, node.request(), late)
+}
+
+// send makes a request that creates a node. Its result has the path on the servers.
+func (s *session) send(ctx context.Context, node creation, request wire.Request, late func(Result, error)) (Result, error) {
+	return askThen(ctx, s, late, request, node.behind, func(reply wire.Reply) (Result, error) {
+		full, err := reply.Path()
+		if err != nil {
+			return Result{}, err
+		}
+		return Result{Path: full, Czxid: reply.Zxid}, nil
+	})
 }
 
 // request creates the node, which is no container.

@@ -18,7 +18,7 @@ type Op interface {
 	prepare(o ops) preparedOp
 }
 
-// preparedOp is an Op in the driver's form.
+// preparedOp is an Op as it is sent.
 type preparedOp struct {
 	request any
 	node    *creation // of a create
@@ -27,7 +27,7 @@ type preparedOp struct {
 	err     error
 }
 
-// Result is what became of one operation of a transaction.
+// Result is what became of one operation of a transaction, or of CreateResult.
 type Result struct {
 	Path  string   // of a create: the node's path
 	Czxid int64    // of a create: the transaction that created the node, this one; 0 if its answer was lost
@@ -183,7 +183,7 @@ func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
 	var failed []Result
 	results, err := protect(ctx, o, t.call, t.nodes,
 		func(ctx context.Context, s *session, late func([]Result, error)) ([]Result, error) {
-			results, err := ask(ctx, s, late, request, func(r wire.Reply) ([]Result, error) { return o.results(t, r) })
+			results, err := askThen(ctx, s, late, request, t.behind, func(r wire.Reply) ([]Result, error) { return o.results(t, r) })
 			failed = results
 			return results, t.blame(results, err)
 		},
@@ -219,6 +219,15 @@ func (o ops) results(t transaction, reply wire.Reply) ([]Result, error) {
 		results[i].Err = ErrRolledBack
 	}
 	return results, err
+}
+
+// behind does what is to be done when t has been handed to the connection.
+func (t transaction) behind() {
+	for _, n := range t.nodes {
+		if n.behind != nil {
+			n.behind()
+		}
+	}
 }
 
 // blame adds to the error of a transaction which operation is the cause.

@@ -70,15 +70,6 @@ func (s *Session) ValidUntil() time.Time {
 	return s.bound.validUntil()
 }
 
-// Sent is closed once the next request has left, whoever's: one that is made then reaches the server after it. A session that is over may
-// not close it. It is for recipes that ask for several things at a time, whose order is not to be left to chance.
-func (s *Session) Sent() <-chan struct{} {
-	if s == nil || s.bound == nil {
-		return closedChannel
-	}
-	return s.bound.conn.Sent()
-}
-
 // Go runs fn on a goroutine, false if the session is over. fn must return soon after the session is over: it is waited for before the
 // session is ended on the servers, where that is still to do, and by Close. It is for recipes.
 func (s *Session) Go(fn func()) bool {

@@ -305,22 +305,28 @@ func (s *session) read(ctx context.Context, key watchKey) (reading, error) {
 
 // request is a read, with or without a watch; late is as in ask.
 func (s *session) request(ctx context.Context, key watchKey, watch bool, late func(reading, error)) (reading, error) {
+	request, parse := key.request(watch)
+	return ask(ctx, s, late, request, parse)
+}
+
+// request is the read of a key, and what makes the result of the reply.
+func (key watchKey) request(watch bool) (wire.Request, func(wire.Reply) (reading, error)) {
 	switch key.kind {
 	case watchChildren:
-		return ask(ctx, s, late, wire.Children(key.path, watch), func(reply wire.Reply) (r reading, err error) {
+		return wire.Children(key.path, watch), func(reply wire.Reply) (r reading, err error) {
 			r.children, r.stat, err = reply.Children()
 			return r, err
-		})
+		}
 	case watchData:
-		return ask(ctx, s, late, wire.Get(key.path, watch), func(reply wire.Reply) (r reading, err error) {
+		return wire.Get(key.path, watch), func(reply wire.Reply) (r reading, err error) {
 			r.data, r.stat, err = reply.Data()
 			return r, err
-		})
+		}
 	}
-	return ask(ctx, s, late, wire.Exists(key.path, watch), func(reply wire.Reply) (r reading, err error) {
+	return wire.Exists(key.path, watch), func(reply wire.Reply) (r reading, err error) {
 		r.stat, err = reply.Stat()
 		return r, unlessAbsent(err)
-	})
+	}
 }
 
 // unlessAbsent takes it for an answer that there is no node.

@@ -196,7 +196,7 @@ func TestLatchThatIsRefusedDoesNotHoldUpItsEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, func(t *testing.T, srv *zktest.Server) {
 				refusing := srv.On(zktest.Match{Op: zktest.OpGetData, Path: electionPath, Times: zktest.Always}, zktest.Fail(zktest.NoAuth))
-				refused := srv.On(zktest.Match{Op: zktest.OpMulti, Times: zktest.Always}, zktest.Fail(zktest.NoAuth))
+				refused := srv.On(zktest.Match{Op: zktest.OpCreate, Times: zktest.Always}, zktest.Fail(zktest.NoAuth))
 				c := member(t, srv, "c")
 				l := started(t, c, electionPath)
 				_, err := l.Await(testzk.Context(t))

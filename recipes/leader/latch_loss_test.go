@@ -130,7 +130,7 @@ func TestCandidatesThatLoseTheirSessionsTogetherElectOne(t *testing.T) {
 				all := latches(t, srv, 2)
 				term := all[0].Term()
 				other := map[string]string{"0": "1", "1": "0"}[faster]
-				enter := srv.On(zktest.Match{Client: other, Op: zktest.OpMulti}, zktest.Hold())
+				enter := srv.On(zktest.Match{Client: other, Op: zktest.OpCreate}, zktest.Hold())
 				expire(t, srv, "0")
 				expire(t, srv, "1")
 				require.NoError(t, enter.Wait(t.Context()))

@@ -115,7 +115,7 @@ func TestLatchThatNeverSawAServerClosesAtOnceAndCreatesNothing(t *testing.T) {
 		require.NoError(t, srv.Start())
 		require.NoError(t, c.WaitConnected(testzk.Context(t)))
 		outage()
-		require.Zero(t, srv.Requests()[zktest.OpMulti])
+		require.Zero(t, srv.Requests()[zktest.OpCreate])
 		require.Empty(t, srv.Tree())
 	})
 }
@@ -123,7 +123,7 @@ func TestLatchThatNeverSawAServerClosesAtOnceAndCreatesNothing(t *testing.T) {
 // Curator: testResetRace.
 func TestLatchThatLosesItsSessionWhileItGetsInLineHasOneNode(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		enter := srv.On(zktest.Match{Op: zktest.OpMulti}, zktest.Hold())
+		enter := srv.On(zktest.Match{Op: zktest.OpCreate, Skip: 1}, zktest.Hold()) // the first finds no parent
 		l := started(t, member(t, srv, "c"), electionPath)
 		require.NoError(t, enter.Wait(t.Context()))
 		expire(t, srv, "c")
@@ -142,7 +142,7 @@ func TestLatchThatIsClosedWhileItGetsInLineLeavesNoNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, func(t *testing.T, srv *zktest.Server) {
 				c := member(t, srv, "c")
-				enter := srv.On(zktest.Match{Op: zktest.OpMulti}, harm)
+				enter := srv.On(zktest.Match{Op: zktest.OpCreate, Skip: 1}, harm) // the first finds no parent
 				l := started(t, c, electionPath)
 				require.NoError(t, enter.Wait(t.Context()))
 				srv.Client("c").Refuse(true)

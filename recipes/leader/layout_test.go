@@ -101,11 +101,11 @@ func TestParentsAreMadeAndOtherChildrenIgnored(t *testing.T) {
 	})
 }
 
-// An uncontended term costs one transaction to begin, and one request to resign; with a lock delay two more and one more.
+// An uncontended term costs a create and a list to begin, at a time, and one request to resign; with a lock delay two more and one more.
 func TestTermCostsWhatALockDoes(t *testing.T) {
 	for want, opts := range map[string][]leader.Option{
-		"delete, multi":                        nil,
-		"multi, delete, multi, getData, multi": {leader.WithLockDelay(time.Second)},
+		"delete, create, getChildren2":                        nil,
+		"multi, delete, create, getChildren2, getData, multi": {leader.WithLockDelay(time.Second)},
 	} {
 		virtually(t, func(t *testing.T, srv *zktest.Server) {
 			l := started(t, member(t, srv, "c"), "/leader", opts...)

@@ -232,7 +232,7 @@ func TestLocksWorkWhileTheServersReapTheirParents(t *testing.T) {
 func tooMany(t testing.TB) []string {
 	t.Helper()
 	root := testzk.Path(t)
-	paths := make([]string, 12)
+	paths := make([]string, 24)
 	for i := range paths {
 		paths[i] = fmt.Sprintf("%s/%s-%02d", root, strings.Repeat("x", 50_000), i)
 	}
@@ -251,7 +251,7 @@ func TestLocksThatAreTooLargeForOneTransactionAreTakenInOrderWithAWarning(t *tes
 		require.Len(t, hold.Tokens(), len(paths))
 		require.IsIncreasing(t, hold.Tokens(), "in the order of the paths")
 		excluded(t, own(t), paths[0])
-		excluded(t, own(t), paths[11])
+		excluded(t, own(t), paths[23])
 		inner, err := m.Acquire(hold.Context(testzk.Context(t)))
 		require.NoError(t, err)
 		require.NoError(t, inner.Release())

@@ -20,20 +20,22 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-func TestUncontendedSetIsOneTransactionAndOneToRelease(t *testing.T) {
+func TestUncontendedSetIsOneTransactionWithListsBehindItAndOneToRelease(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		m := newMulti(t, simClient(t, srv, "c", 4*time.Second), []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g"})
+		paths := []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g"}
+		m := newMulti(t, simClient(t, srv, "c", 4*time.Second), paths)
 		require.NoError(t, acquire(t, m).Release()) // the parents are there now
 
 		before := srv.Client("c").Requests()
 		hold := acquire(t, m)
 		after := srv.Client("c").Requests()
 		require.Equal(t, 1, after[zktest.OpMulti]-before[zktest.OpMulti])
-		require.Equal(t, 1, after.Total()-before.Total(), "requests of an acquire: %v", after)
+		require.Equal(t, len(paths), after[zktest.OpGetChildren2]-before[zktest.OpGetChildren2])
+		require.Equal(t, 1+len(paths), after.Total()-before.Total(), "requests of an acquire: %v", after)
 		require.NoError(t, hold.Release())
 		after = srv.Client("c").Requests()
 		require.Equal(t, 2, after[zktest.OpMulti]-before[zktest.OpMulti])
-		require.Equal(t, 2, after.Total()-before.Total(), "requests of an acquire and a release: %v", after)
+		require.Equal(t, 2+len(paths), after.Total()-before.Total(), "requests of an acquire and a release: %v", after)
 	}, zktest.WithSessionTimeouts(time.Second, time.Minute))
 }
 

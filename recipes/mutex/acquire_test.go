@@ -15,11 +15,11 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-func TestUncontendedAcquireAndReleaseAreOneRequestEach(t *testing.T) {
+func TestUncontendedAcquireIsACreateAndAListBehindItAndReleaseOneRequest(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
 		hold := acquire(t, d.lock)
 		settle()
-		require.Equal(t, "multi", d.asked())
+		require.Equal(t, "create getChildren2", d.asked())
 		require.NoError(t, hold.Release())
 		settle()
 		require.Equal(t, "delete", d.asked())
@@ -33,8 +33,8 @@ func TestHandOverTakesNoRequestOfTheWaiter(t *testing.T) {
 	holder := acquire(t, first)
 	waiter := start(t, newMutex(t, testzk.Connected(t, p.Addr()), path))
 	queued(t, first, 2)
-	// The waiter reads the parent once, then who is ahead, then watches that and itself; nothing follows.
-	testzk.Eventually(t, func() bool { return p.Requests()[proxy.OpGetData] == 3 }, "the waiter does not watch")
+	// The waiter reads who is ahead, then watches that and itself; nothing follows.
+	testzk.Eventually(t, func() bool { return p.Requests()[proxy.OpGetData] == 2 }, "the waiter does not watch")
 	before := sent(p)
 
 	require.NoError(t, holder.Release())

@@ -22,7 +22,8 @@ func TestAcquireWhoseReplyIsLostTakesExactlyOneNode(t *testing.T) {
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
-	rule := p.On(proxy.Match{Op: proxy.OpMulti, Path: path}, proxy.DropAfter())
+	require.NoError(t, acquire(t, mu).Release())
+	rule := p.On(proxy.Match{Op: proxy.OpCreate, Path: path}, proxy.DropAfter())
 	hold := acquire(t, mu)
 	require.NoError(t, rule.Wait(testzk.Context(t)))
 	line := queued(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path), 1)
@@ -36,7 +37,7 @@ func TestGrantThatRacesWithCancellationIsHandedBack(t *testing.T) {
 	path := testzk.Path(t)
 	mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
 	require.NoError(t, acquire(t, mu).Release())
-	rule := p.On(proxy.Match{Op: proxy.OpMulti, Path: path}, proxy.Hold())
+	rule := p.On(proxy.Match{Op: proxy.OpCreate, Path: path}, proxy.Hold())
 	a := start(t, mu)
 	require.NoError(t, rule.Wait(testzk.Context(t)))
 	a.cancel() // the request is on its way and will be applied
@@ -147,5 +148,5 @@ func TestDataThatIsTooLargeIsRefusedAndTheConnectionUnharmed(t *testing.T) {
 	require.Equal(t, framework.Connected, client.State())
 	require.NoError(t, hold.Err())
 	require.NoError(t, hold.Release())
-	require.Zero(t, p.Requests()[proxy.OpMulti], "it was sent")
+	require.Zero(t, p.Requests()[proxy.OpCreate], "it was sent")
 }

@@ -145,7 +145,7 @@ func TestSessionThatIsLostDuringTheEnqueueLeavesNothingAndTheWaitGoesOn(t *testi
 	require.NoError(t, acquire(t, mu).Release())
 	former, err := client.Session(testzk.Context(t))
 	require.NoError(t, err)
-	rule := p.On(proxy.Match{Op: proxy.OpMulti, Path: path}, proxy.Hold())
+	rule := p.On(proxy.Match{Op: proxy.OpCreate, Path: path}, proxy.Hold())
 	a := start(t, mu)
 	require.NoError(t, rule.Wait(testzk.Context(t)))
 	require.NoError(t, p.Refuse(true))

@@ -23,14 +23,14 @@ func TestReentryUnderTheHoldsContextAsksNoServer(t *testing.T) {
 	path := testzk.Path(t)
 	outer := acquire(t, newMutex(t, client, path))
 	ctx := outer.Context(testzk.Context(t))
-	before := p.Requests()[proxy.OpMulti]
+	before := p.Requests()[proxy.OpCreate]
 
 	same := newMutex(t, client, path) // another value, the same lock
 	inner, err := same.Acquire(ctx)
 	require.NoError(t, err)
 	innermost, err := same.TryAcquire(inner.Context(ctx))
 	require.NoError(t, err)
-	require.Equal(t, before, p.Requests()[proxy.OpMulti])
+	require.Equal(t, before, p.Requests()[proxy.OpCreate])
 	require.Equal(t, outer.Token(), innermost.Token())
 	require.Equal(t, outer.Path(), innermost.Path())
 	for _, h := range []*recipes.Hold{innermost, inner, outer} {

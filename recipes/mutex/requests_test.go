@@ -107,7 +107,7 @@ func TestWhoIsGoneBeforeBeingWatchedIsNotLookedFor(t *testing.T) {
 		require.NoError(t, ahead.Release())
 		read.Release()
 		settle()
-		require.Equal(t, "multi multi getChildren2 getData getData", d.asked())
+		require.Equal(t, "create getChildren2 getData getData", d.asked())
 		d.wins(waiter)
 	})
 }

@@ -104,7 +104,7 @@ func TestAcquiringAKeptNodeTakesNoRequest(t *testing.T) {
 	}
 }
 
-// What it costs until then: the node, a watch of it if it lasts, and one list for the whole time in which nobody else comes.
+// What it costs until then: the node, with a list, a watch of it if it lasts, and one list for the whole time in which nobody else comes.
 func TestKeepingANodeTakesOneRequest(t *testing.T) {
 	atStickyHome(t, generous, func(t *testing.T, h *home) {
 		kept(t, h)
@@ -115,10 +115,10 @@ func TestKeepingANodeTakesOneRequest(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		counts := h.Client("home").Requests()
-		require.Equal(t, 1, counts[zktest.OpMulti])
+		require.Equal(t, 1, counts[zktest.OpCreate])
 		require.Equal(t, 1, counts[zktest.OpGetData])
-		require.Equal(t, 1, counts[zktest.OpGetChildren2])
-		require.Equal(t, 3, h.requests(), "%v", counts)
+		require.Equal(t, 2, counts[zktest.OpGetChildren2], "one of them behind the create")
+		require.Equal(t, 4, h.requests(), "%v", counts)
 	})
 }
 
@@ -364,7 +364,7 @@ func TestNodeHadWithoutWaitingIsPassedOn(t *testing.T) {
 			if before {
 				kept(t, h)
 			}
-			made := h.On(zktest.Match{Client: "home", Op: zktest.OpMulti}, zktest.Delay(100*time.Millisecond))
+			made := h.On(zktest.Match{Client: "home", Op: zktest.OpCreate}, zktest.Delay(100*time.Millisecond))
 			tried := make(chan *recipes.Hold)
 			go func() {
 				hold, _ := h.lock.TryAcquire(context.Background())

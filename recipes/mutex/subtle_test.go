@@ -14,6 +14,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
@@ -27,7 +28,7 @@ func TestWaiterIsNotGrantedOnANodeThatWasDeletedWhileItWasAway(t *testing.T) {
 		holder := acquire(t, first)
 		waiter := start(t, newMutex(t, testzk.Connected(t, p.Addr()), path))
 		stale := queued(t, first, 2)[1]
-		testzk.Eventually(t, func() bool { return p.Requests()[proxy.OpGetData] == 3 }, "the waiter does not watch")
+		testzk.Eventually(t, func() bool { return p.Requests()[proxy.OpGetData] == 2 }, "the waiter does not watch")
 		third := start(t, first)
 		queued(t, first, 3)
 
@@ -67,19 +68,23 @@ func TestLockerThatLostItsLockDoesNotUnlockTheNextOnes(t *testing.T) {
 	testzk.Empty(t, path)
 }
 
-// Where the parent must not be written, the token takes another read. That one is as patient as the others.
+// The list is behind the create of the node. Once that is answered, the list is asked for again until there is an answer.
 func TestPlaceAtTheFrontSurvivesTroubleWithTheList(t *testing.T) {
-	path := testzk.Path(t)
-	owner := testzk.Connected(t, testzk.Connect())
-	require.NoError(t, owner.CreateContainers(testzk.Context(t), path))
-	_, err := owner.SetACL(testzk.Context(t), path, zk.WorldACL(zk.PermAll&^zk.PermWrite), -1)
-	require.NoError(t, err)
-	p := testzk.Proxy(t)
-	mu := newMutex(t, testzk.Connected(t, p.Addr(), framework.WithRetry(retry.Never())), path)
-	require.NoError(t, acquire(t, mu).Release())
-	rule := p.On(proxy.Match{Op: proxy.OpGetChildren2, Path: path}, proxy.DropBefore())
-	require.NoError(t, acquire(t, mu).Release())
-	require.Equal(t, 1, rule.Hits())
+	atDesk(t, func(t *testing.T, d *desk) {
+		client := d.srv.Client("hasty")
+		mu := newMutex(t, testzk.Connected(t, d.srv.MemAddr(), framework.WithDialer(client.DialContext), framework.WithRetry(retry.Never())), "/lock")
+		refused := d.srv.On(zktest.Match{Client: "hasty", Op: zktest.OpGetChildren2}, zktest.Fail(zktest.Throttled))
+		require.NoError(t, acquire(t, mu).Release())
+		require.Equal(t, 1, refused.Hits())
+
+		held := d.srv.On(zktest.Match{Client: "hasty", Op: zktest.OpGetChildren2}, zktest.Hold())
+		a := start(t, mu)
+		settle()
+		require.Equal(t, 1, held.Hits())
+		client.Drop()
+		held.Release()
+		require.NoError(t, a.won(t).Release())
+	})
 }
 
 func TestWaiterKeepsItsPlaceWithinTheCallersOwnRetries(t *testing.T) {
@@ -165,7 +170,7 @@ func TestNodeOfAnAbandonedAcquireIsDeletedWhateverTheCallersReason(t *testing.T)
 	_, elsewhere := client.Create(testzk.Context(t), "no path", nil)
 	require.Equal(t, framework.NotApplied, framework.OutcomeOf(elsewhere))
 	ctx, cancel := context.WithCancelCause(testzk.Context(t))
-	enqueue := p.On(proxy.Match{Op: proxy.OpMulti, Path: path}, proxy.Hold())
+	enqueue := p.On(proxy.Match{Op: proxy.OpCreate, Path: path}, proxy.Hold())
 	result := make(chan error, 1)
 	go func() {
 		_, err := mu.Acquire(ctx)
@@ -187,15 +192,12 @@ func TestReasonOfTheCallersContextIsNoAnswer(t *testing.T) {
 	client := testzk.Connected(t, p.Addr())
 	require.NoError(t, acquire(t, newMutex(t, client, path)).Release())
 	mu := newMutex(t, client, path)
-	require.ErrorIs(t, interrupted(t, p, proxy.OpGetData, zk.ErrNoAuth, func(ctx context.Context) error {
+	get := func(ctx context.Context) error {
 		_, err := mu.Acquire(ctx)
 		return err
-	}), context.Canceled)
-	require.NoError(t, acquire(t, mu).Release())
-	p.ResetCounts()
+	}
+	require.ErrorIs(t, interrupted(t, p, proxy.OpGetChildren2, zk.ErrNoNode, get), context.Canceled, "its node is gone")
 	hold := acquire(t, mu)
-	require.Equal(t, 1, p.Requests()[proxy.OpMulti], "%v", p.Requests())
-	require.Zero(t, p.Requests()[proxy.OpGetChildren2], "it takes the parent for one that must not be written")
 	for _, op := range []proxy.Op{proxy.OpGetChildren2, proxy.OpGetData} {
 		require.ErrorIs(t, interrupted(t, p, op, zk.ErrNoNode, func(ctx context.Context) error {
 			_, err := mu.Participants(ctx)
@@ -206,6 +208,7 @@ func TestReasonOfTheCallersContextIsNoAnswer(t *testing.T) {
 		return mutex.Revoke(ctx, client, hold.Path())
 	}), context.Canceled, "the node is gone")
 	require.NoError(t, hold.Release())
+	require.ErrorIs(t, interrupted(t, p, proxy.OpCreate, zk.ErrNoNode, get), context.Canceled, "the parent is gone")
 }
 
 // interrupted is the error of something whose context is cancelled, for a reason, while it waits for an answer.

@@ -231,7 +231,7 @@ func TestPermitWhoseAnswerIsLostIsNotTakenByAListOfADirectoryThatWasMadeAgain(t 
 			srv.On(zktest.Match{Client: "second", Op: zktest.OpMulti}, fault)
 			away.Store(true)
 			exchange.Release()
-			hold = first.won(t) // the version is 1
+			hold = first.won(t)         // the version is 1
 			time.Sleep(2 * time.Second) // unless a new connection begins with a sync, the second has tried by now
 			f.Thaw()
 			time.Sleep(3 * time.Second)

@@ -111,7 +111,8 @@ func TestFirstInLineReadsTheLeasesAndExchangesItsPlace(t *testing.T) {
 		asked("c")
 		waiter := start(t, s, 1)
 		time.Sleep(50 * time.Millisecond)
-		require.Equal(t, "multi delete multi getChildren2 getData", asked("c"), "takes it back, enters the line, reads the leases, watches itself")
+		require.Equal(t, "multi delete create getChildren2 getChildren2 getData", asked("c"),
+			"takes it back, enters the line and reads it, reads the leases, watches itself")
 		release(t, hold)
 		hold = waiter.won(t)
 		require.Equal(t, "getChildren2 multi", asked("c"))
@@ -120,12 +121,12 @@ func TestFirstInLineReadsTheLeasesAndExchangesItsPlace(t *testing.T) {
 
 		hold = acquire(t, holder, 1)
 		waiter = start(t, s, 1)
-		require.Equal(t, "multi getChildren2 getData", asked("c"), "there were others the last time: it stands in line at once")
+		require.Equal(t, "create getChildren2 getChildren2 getData", asked("c"), "there were others the last time: it stands in line at once")
 		release(t, hold)
 		release(t, waiter.won(t))
 		asked("c")
 		release(t, acquire(t, s, 1))
-		require.Equal(t, "multi getChildren2 multi delete", asked("c"), "and does so once more")
+		require.Equal(t, "create getChildren2 getChildren2 multi delete", asked("c"), "and does so once more")
 		release(t, acquire(t, s, 1))
 		require.Equal(t, "multi delete", asked("c"), "but not if it did not have to wait")
 	})
@@ -144,7 +145,7 @@ func TestWhoHasFoundOthersStandsInLineAtOnceNextTime(t *testing.T) {
 		release(t, hold)
 		asked("c")
 		release(t, acquire(t, s, 1))
-		require.Equal(t, "multi getChildren2 multi delete", asked("c"))
+		require.Equal(t, "create getChildren2 getChildren2 multi delete", asked("c"))
 	})
 }
 
@@ -158,7 +159,7 @@ func TestWhoIsNotFirstInLineReadsItOnceAndWatchesTwoNodes(t *testing.T) {
 		acquireAndRelease := start(t, s, 1)
 		time.Sleep(time.Second)
 		require.True(t, acquireAndRelease.waiting())
-		require.Regexp(t, `multi delete multi getChildren2 getData getData$`, asked("c"))
+		require.Regexp(t, `multi delete create getChildren2 getData getData$`, asked("c"))
 		release(t, hold)
 		time.Sleep(50 * time.Millisecond)
 		require.Equal(t, "getChildren2", asked("c"), "the leases: it is the first now, and others hold")

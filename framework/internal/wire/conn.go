@@ -60,7 +60,6 @@ type Conn struct {
 	took    time.Duration    // by the last successful attempt to connect
 	lastErr map[string]error // by server, since the last success
 	patient bool             // a server was left for being slow: the next one may take the time that the driver gives it
-	sent    chan struct{}    // closed by the next request that leaves; nil if nobody wants to know
 }
 
 // Open starts connecting and returns at once. The caller must Close the Conn.
@@ -438,25 +437,6 @@ func (c *Conn) heard(sent Stamp, transaction bool) {
 	}
 	if sent.Elapsed() < c.info.Timeout/6 {
 		c.patient = false
-	}
-}
-
-// Sent is closed once another request has been written, whoever's.
-func (c *Conn) Sent() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.sent == nil {
-		c.sent = make(chan struct{})
-	}
-	return c.sent
-}
-
-func (c *Conn) wrote() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.sent != nil {
-		close(c.sent)
-		c.sent = nil
 	}
 }
 

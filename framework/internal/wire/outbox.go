@@ -53,6 +53,22 @@ func (o *outbox) put(frame []byte) (mine bool) {
 	return mine
 }
 
+// hold keeps what is put from now on until somebody starts, and reports whether nobody writes: then the caller has to start.
+func (o *outbox) hold() (mine bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	mine = !o.busy
+	o.busy = true
+	return mine
+}
+
+// size is how many bytes are to be written.
+func (o *outbox) size() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.next)
+}
+
 // take is what is to be written now.
 func (o *outbox) take() []byte {
 	o.mu.Lock()
@@ -81,6 +97,28 @@ func (s *shim) start(atOnce bool) {
 	s.out.wake <- struct{}{}
 }
 
+// Together calls fn, which must not wait for anything. The requests that it makes by Ask leave in one piece, in their order, as long as the
+// connection is the same.
+func (c *Conn) Together(fn func()) {
+	if socket := c.current(); socket != nil {
+		defer socket.hold()()
+	}
+	fn()
+}
+
+// hold keeps requests back until the returned function is called.
+func (s *shim) hold() (let func()) {
+	s.mu.Lock()
+	idle := len(s.waiting) == 0
+	mine := s.out.hold()
+	s.mu.Unlock()
+	return func() {
+		if mine {
+			s.start(idle && s.out.size() <= atOnce)
+		}
+	}
+}
+
 // write writes what is put, until the socket is closed.
 func (s *shim) write() {
 	for {
@@ -98,10 +136,12 @@ func (s *shim) write() {
 // flush writes what there is, or closes the socket, and reports whether that was all.
 func (s *shim) flush() bool {
 	all := s.out.take()
+	if len(all) == 0 {
+		return s.out.finish(all)
+	}
 	if _, err := s.Conn.Write(all); err != nil {
 		s.owner.log.Debug("write failed: closing the connection", zap.String("server", s.server), zap.Error(err))
 		s.Close()
 	}
-	s.owner.wrote()
 	return s.out.finish(all)
 }

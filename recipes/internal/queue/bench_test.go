@@ -27,14 +27,24 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkSurvey5000 is what somebody at the end of a long line makes of a list of it.
-func BenchmarkSurvey5000(b *testing.B) {
+// BenchmarkOrder5000 is what is made of the list of a long line, once for all who share it.
+func BenchmarkOrder5000(b *testing.B) {
 	children := crowd(5000)
-	last := member{"_c_8026b758-0c64-4418-a4a7-ffffffffffff-lock-0000005000", 5000}
-	p := &place{line: &Line{rules: Exclusive}, member: last}
 	b.ReportAllocs()
 	for b.Loop() {
-		if seen := p.survey(children); seen.last.seq != 4999 || seen.second.seq != 4998 {
+		if o := Exclusive.order(children); len(o.blocking) != 5000 {
+			b.Fatal(len(o.blocking))
+		}
+	}
+}
+
+// BenchmarkSurvey5000 is what somebody in the middle of a long line makes of its order.
+func BenchmarkSurvey5000(b *testing.B) {
+	ordered := Exclusive.order(crowd(5000))
+	p := &place{line: &Line{rules: Exclusive}, member: ordered.blocking[2500]}
+	b.ReportAllocs()
+	for b.Loop() {
+		if seen := p.survey(&ordered); seen.last.seq != 2499 || seen.second.seq != 2498 {
 			b.Fatal(seen)
 		}
 	}

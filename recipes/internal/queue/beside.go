@@ -37,11 +37,11 @@ func (l *Lock) BesideAlone(ctx context.Context, h *recipes.Hold, barriers ...str
 		return nil, l.failed(ctx, err)
 	}
 	hold, err = l.beside(ctx, h, func(p *place) error {
-		children, err := p.list(ctx)
+		list, err := p.listed(ctx)
 		if err != nil {
 			return err
 		}
-		return p.line.alone(children, barriers, append(own, p.name))
+		return p.line.alone(list.children, barriers, append(own, p.name))
 	})
 	return hold, l.failed(ctx, err)
 }
@@ -78,6 +78,7 @@ func (l *Lock) beside(ctx context.Context, h *recipes.Hold, settled func(*place)
 	}
 	p, err := line.place(session, done.Nodes[0])
 	if err != nil {
+		Withdraw(ctx, session, done.Nodes...)
 		return nil, err
 	}
 	held := false

@@ -11,33 +11,22 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
-// Dir is a node whose children are lock nodes. It is written to learn of the children, with the nothing that is in it: one that has data is
-// not written, nor one that somebody else has written since. Safe for concurrent use.
+// Dir is a node whose children are lock nodes. It is never written, but for one that a recipe has made for itself: that is written
+// with the data that it has, to learn of its children in the transaction that adds to them. Safe for concurrent use.
 type Dir struct {
 	path  string
 	inner bool // see Line.Inner
 
 	mu    sync.Mutex
-	state dirState
+	state dirState // of an inner directory
 }
 
-// dirState is what is remembered of a directory.
+// dirState is what is remembered of a directory that is written.
 type dirState struct {
-	known   bool
-	data    []byte // nothing: empty or null
-	version int32  // that of the data
-	stale   bool   // it has another version by now
-	crowded bool   // others come and go, too: to count is in vain until somebody finds himself alone
-	locked  bool   // it must not be written: its ACL forbids it, or it has data
-	unused  bool   // it has never had a child, as far as we know
-}
-
-// condition is the version at which it may be written.
-func (d *Dir) condition(s dirState) int32 {
-	if d.inner {
-		return -1
-	}
-	return s.version
+	known  bool
+	data   []byte
+	locked bool // its ACL forbids to write it
+	unused bool // it has never had a child, as far as we know
 }
 
 // NewDir makes a directory of path. It asks no server.
@@ -70,42 +59,14 @@ func (d *Dir) touched() {
 	d.state.unused = false
 }
 
-// seen notes what a list shows of it.
-func (d *Dir) seen(stat *zk.Stat) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.state.stale {
-		d.state.stale, d.state.version, d.state.locked = false, stat.Version, stat.DataLength > 0
-	}
-	d.state.crowded = d.state.crowded && stat.NumChildren > 1
-}
-
-// overtaken notes that somebody else has written it.
-func (d *Dir) overtaken() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.state.stale, d.state.crowded = true, true
-}
-
-// written notes what came of writing it; nil: it has another version.
-func (d *Dir) written(stat *zk.Stat) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if stat == nil {
-		d.state.stale = !d.state.locked && !d.inner // whose version nobody asks for
-		return
-	}
-	d.state.version = max(d.state.version, stat.Version)
-}
-
-// learn reads the directory, and creates it if it is not there, unless it is known already, with its version if that is asked for.
-func (d *Dir) learn(ctx context.Context, s *framework.Session, version bool) (dirState, error) {
+// learn reads the directory, and creates it if it is not there, unless it is known already.
+func (d *Dir) learn(ctx context.Context, s *framework.Session) (dirState, error) {
 	known := d.get()
-	for !known.known || version && known.stale {
+	for !known.known {
 		data, stat, err := s.Get(ctx, d.path)
 		switch {
 		case err == nil:
-			known = dirState{known: true, data: data, version: stat.Version, locked: len(data) > 0 && !d.inner, unused: stat.Cversion == 0}
+			known = dirState{known: true, data: data, unused: stat.Cversion == 0}
 		case ctxerr.Answered(ctx, err, zk.ErrNoAuth):
 			known = dirState{known: true, locked: true}
 		case errors.Is(err, zk.ErrNoNode):
@@ -123,6 +84,6 @@ func (d *Dir) learn(ctx context.Context, s *framework.Session, version bool) (di
 // Make sees to it that the directory is there, which it was not a moment ago.
 func (d *Dir) Make(ctx context.Context, s *framework.Session) error {
 	d.set(dirState{})
-	_, err := d.learn(ctx, s, false)
+	_, err := d.learn(ctx, s)
 	return err
 }

@@ -13,8 +13,11 @@ import (
 // Entry creates lock nodes, all in one transaction, and tells how many children some directories have as of then.
 type Entry struct {
 	Nodes []NewNode
-	Count []*Dir
+	Count []*Dir         // only of lines that are Inner: they are written
 	With  []framework.Op // what else is in the transaction
+
+	// behind is called each time that the request has been handed to the connection, see framework.Behind; nil: there is nothing to do.
+	behind func()
 }
 
 // NewNode is a node of an Entry.
@@ -30,7 +33,7 @@ type Entered struct {
 	Nodes []string
 	Czxid int64 // of all nodes: the transaction's; 0 if the answer was lost
 	// Count are the directories as of the transaction, in the order of Entry.Count. One that must not be written is nil; all are if the
-	// answer was lost, or if there are others about.
+	// answer was lost.
 	Count []*zk.Stat
 }
 
@@ -49,22 +52,15 @@ const maxRebuilds = 10
 // Do makes the transaction in s. Directories that are missing are made, and those that must not be written are not counted. It fails with
 // ErrVanished if one of the nodes was deleted before it was found again, where the answer was lost; the others are withdrawn then.
 func (e Entry) Do(ctx context.Context, s *framework.Session) (Entered, error) {
-	counted := e.Count
-	if slices.ContainsFunc(counted, func(d *Dir) bool { return d.get().crowded }) {
-		counted = nil
-	}
 	for rebuilds := 0; ; {
-		t, err := e.prepare(ctx, s, counted)
+		t, err := e.prepare(ctx, s)
 		if err != nil {
 			return Entered{}, err
 		}
-		results, err := s.Multi(ctx, t.ops...)
+		results, err := t.send(ctx, s)
 		if err == nil {
 			e.touched()
 			done := e.entered(t, results)
-			for i, d := range counted {
-				d.written(done.Count[i])
-			}
 			return done, done.complete(ctx, s)
 		}
 		cause := cause(results)
@@ -77,65 +73,92 @@ func (e Entry) Do(ctx context.Context, s *framework.Session) (Entered, error) {
 			e.touched() // which others must do
 		case errors.Is(err, zk.ErrNoNode) && rebuilds < maxRebuilds:
 			rebuilds++
-			e.forget() // where one was reaped, others were
+			if err := e.rebuild(ctx, s); err != nil {
+				return Entered{}, err
+			}
 		case errors.Is(err, zk.ErrNoAuth) && t.counts[cause] >= 0:
 			t.dirs[cause].set(dirState{known: true, locked: true})
-		case errors.Is(err, zk.ErrBadVersion) && t.counts[cause] >= 0:
-			t.dirs[cause].overtaken()
-			counted = nil
 		default:
 			return Entered{}, err
 		}
 	}
 }
 
-// forget makes it learn all directories anew.
-func (e Entry) forget() {
-	for _, n := range e.Nodes {
-		n.Dir.set(dirState{})
-	}
+// rebuild makes the directories of the nodes. Where one is missing others may be, which the servers do not tell.
+func (e Entry) rebuild(ctx context.Context, s *framework.Session) error {
 	for _, d := range e.Count {
 		d.set(dirState{})
 	}
+	made := map[*Dir]bool{}
+	for _, n := range e.Nodes {
+		if made[n.Dir] {
+			continue
+		}
+		made[n.Dir] = true
+		if err := s.CreateContainers(ctx, n.Dir.path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // transaction is an Entry as it is sent.
 type transaction struct {
 	ops    []framework.Op
-	dirs   []*Dir // that each operation is about; nil of those of Entry.With, and of touch
-	counts []int  // which of Entry.Count each operation is; -1: none
+	dirs   []*Dir   // that each operation is about; nil of those of Entry.With, and of touch
+	counts []int    // which of Entry.Count each operation is; -1: none
+	alone  *NewNode // the only operation creates it; nil: there are others
 }
 
 func (t *transaction) add(op framework.Op, dir *Dir, count int) {
 	t.ops, t.dirs, t.counts = append(t.ops, op), append(t.dirs, dir), append(t.counts, count)
 }
 
-func (e Entry) prepare(ctx context.Context, s *framework.Session, counted []*Dir) (transaction, error) {
+func (e Entry) prepare(ctx context.Context, s *framework.Session) (transaction, error) {
 	var t transaction
 	for _, op := range e.With {
 		t.add(op, nil, -1)
 	}
-	for _, n := range e.Nodes {
-		if _, err := n.Dir.learn(ctx, s, false); err != nil {
-			return transaction{}, err
+	for i, n := range e.Nodes {
+		if i == 0 && e.behind != nil {
+			n.Options = append(slices.Clip(n.Options), framework.Behind(e.behind))
 		}
-		t.add(framework.CreateOp(n.Dir.node(n.Name), n.Data, n.Options...), n.Dir, -1)
+		t.add(framework.CreateOp(n.path(), n.Data, n.Options...), n.Dir, -1)
+		t.alone = &n
 	}
-	for i, d := range counted {
-		state, err := d.learn(ctx, s, true)
+	for i, d := range e.Count {
+		state, err := d.learn(ctx, s)
 		if err != nil {
 			return transaction{}, err
 		}
-		if state.locked {
+		if state.locked || !d.inner {
 			continue
 		}
 		touch := state.unused && !slices.Contains(t.dirs, d)
-		t.add(framework.SetOp(d.path, state.data, d.condition(state)), d, i)
+		t.add(framework.SetOp(d.path, state.data, -1), d, i)
 		if touch {
 			t.touch(d)
 		}
 	}
+	if len(t.ops) > 1 {
+		t.alone = nil
+	}
 	return t, nil
+}
+
+func (n NewNode) path() string { return n.Dir.node(n.Name) }
+
+// send makes the request. A create alone needs no transaction.
+func (t transaction) send(ctx context.Context, s *framework.Session) ([]framework.Result, error) {
+	if t.alone == nil {
+		return s.Multi(ctx, t.ops...)
+	}
+	created, err := s.CreateResult(ctx, t.alone.path(), t.alone.Data, t.alone.Options...)
+	if err != nil && (ctx.Err() != nil || framework.IsTransient(err)) {
+		return nil, err
+	}
+	created.Err = err
+	return []framework.Result{created}, err
 }
 
 // touch makes a child come and go: servers reap no container that has never had one.

@@ -1,8 +1,11 @@
 package queue
 
 // Neighbours is how many places are known to those behind them.
-func Neighbours() int {
+func Neighbours() (n int) {
 	neighbours.mu.Lock()
 	defer neighbours.mu.Unlock()
-	return len(neighbours.all)
+	for _, all := range neighbours.all {
+		n += len(all)
+	}
+	return n
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
@@ -71,8 +74,8 @@ func NewLine(client *framework.Client, path string, rules Rules, data []byte) *L
 	}
 }
 
-// Inner says that the line is in a directory that the recipe has made for itself, where nobody else keeps data: it may be written
-// whoever has written it.
+// Inner says that the line is in a directory that the recipe has made for itself, where nobody else keeps data: an Entry may write it,
+// to count its children.
 func (l *Line) Inner() *Line {
 	l.inner = true
 	return l
@@ -93,7 +96,7 @@ type place struct {
 	session *framework.Session
 	member
 	token int64            // its czxid; 0 while it is not known
-	first bool             // nobody was in line when it was created
+	list  *listing         // asked for behind the create; nil if there is none, or it was looked at
 	watch *framework.Watch // on the node itself, once somebody is ahead
 	gone  bool             // somebody has deleted it
 	front atomic.Bool      // it has been at the front: nobody was ahead of it any more
@@ -105,12 +108,24 @@ type place struct {
 
 func (p *place) path() string { return p.line.node(p.name) }
 
-// enqueue takes a place at the end of each line, in one transaction.
+// maxLists bounds how many lists of one acquire are under way at a time.
+const maxLists = 64
+
+// enqueue takes a place at the end of each line, in one request. The lists of the lines come right behind it on the same connection, so
+// that they show the new nodes and those ahead. A line in which somebody of the session waits already is not listed: the new node
+// stands behind that one, and is often told by it who is ahead.
 func enqueue(ctx context.Context, s *framework.Session, lines []*Line) ([]*place, error) {
-	var e Entry
+	lists := make([]*listing, len(lines))
+	e := Entry{behind: func() {
+		clear(lists) // an earlier request may have had others behind it
+		for i, l := range lines[:min(maxLists, len(lines))] {
+			if !l.accompanied(s) {
+				lists[i] = l.ask(s)
+			}
+		}
+	}}
 	for _, l := range lines {
 		e.Nodes = append(e.Nodes, NewNode{Dir: l.Dir, Name: l.rules.Name, Data: l.data, Options: OwnNode()})
-		e.Count = append(e.Count, l.Dir)
 	}
 	done, err := e.Do(ctx, s)
 	if errors.Is(err, zk.ErrNodeExists) {
@@ -122,10 +137,14 @@ func enqueue(ctx context.Context, s *framework.Session, lines []*Line) ([]*place
 	places := make([]*place, len(lines))
 	for i, l := range lines {
 		if places[i], err = l.place(s, done.Nodes[i]); err != nil {
+			Withdraw(ctx, s, done.Nodes...)
 			return nil, err
 		}
 		places[i].token = done.Czxid
-		places[i].count(done.Count[i])
+		if done.Czxid != 0 { // otherwise the nodes were found again, and the lists may be older
+			places[i].list = lists[i]
+		}
+		places[i].warn()
 	}
 	return places, nil
 }
@@ -139,16 +158,41 @@ func (l *Line) place(s *framework.Session, node string) (*place, error) {
 	return &place{line: l, session: s, member: m}, nil
 }
 
-// warnFrom is the sequence number from which a line warns that its parent's counter will run out.
-const warnFrom = 1 << 30
+// first reports whether nobody can be ahead: a parent gives the number 0 to the first of all its children.
+func (p *place) first() bool { return p.seq == 0 }
 
-// count takes over what the parent's Stat says, as of the transaction that created the node. It is nil if nothing is known.
-func (p *place) count(parent *zk.Stat) {
-	p.first = parent != nil && parent.NumChildren == 1
-	if p.seq >= warnFrom || p.seq < 0 {
+// warnFrom is the sequence number from which a line warns that its parent's counter will run out, and warnEach how often.
+const (
+	warnFrom = 1 << 30
+	warnEach = time.Minute
+)
+
+// warn warns if the parent's counter runs out.
+func (p *place) warn() {
+	if (p.seq >= warnFrom || p.seq < 0) && exhausted.mayWarn(p.line.key, time.Now()) {
 		p.line.log.Warn("the parent's counter of sequence numbers is running out, Curator clients will not exclude each other then: "+
 			"delete the parent while nobody uses the lock", zap.Int32("sequence", p.seq))
 	}
+}
+
+// warnings are when there was a warning of each line, for so long as there is to be no other.
+type warnings struct {
+	mu   sync.Mutex
+	last map[any]time.Time
+}
+
+var exhausted = warnings{last: map[any]time.Time{}}
+
+// mayWarn allows a warning of each line in a while, whatever the values are that stand for it.
+func (w *warnings) mayWarn(line any, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.last, func(_ any, last time.Time) bool { return now.Sub(last) >= warnEach })
+	if _, warned := w.last[line]; warned {
+		return false
+	}
+	w.last[line] = now
+	return true
 }
 
 // confirm learns the token of a node where the answer to its creation did not tell, and that the node is ours.

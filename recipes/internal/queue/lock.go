@@ -229,6 +229,7 @@ func (l *Lock) arrive(ctx context.Context, places []*place, a *alarm) (waited bo
 	if len(places) == 1 {
 		return places[0].arrive(ctx, a)
 	}
+	listAll(ctx, places)
 	all, stop := context.WithCancel(ctx)
 	defer stop()
 	var running sync.WaitGroup
@@ -250,6 +251,18 @@ func (l *Lock) arrive(ctx context.Context, places []*place, a *alarm) (waited bo
 	}
 	running.Wait()
 	return waited, err
+}
+
+// listAll asks for the lists of lines that were not asked for behind the creates, a few at a time. What went wrong each place finds out.
+func listAll(ctx context.Context, places []*place) {
+	for i := maxLists; i < len(places); i++ {
+		if before := places[i-maxLists]; before.list != nil {
+			_ = before.list.wait(ctx, before.session)
+		}
+		if p := places[i]; !p.first() && !p.line.accompanied(p.session) {
+			p.list = p.line.ask(p.session)
+		}
+	}
 }
 
 // grant makes a hold of places at the front. If we have waited for some of them, the others may have been lost meanwhile.

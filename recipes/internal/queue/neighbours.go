@@ -26,61 +26,68 @@ type neighbour struct {
 	watch *framework.Watch // its own; nil: there is no neighbour
 }
 
-// stand is where a place is. Two with the same rules of who is in the way are in the same line.
-type stand struct {
-	line    any
-	session int64
-	seq     int32
-}
-
-// neighbours are all places that have a watch on their nodes. One leaves when its watch fires, as it does when the node goes, or the
-// session is over. One lock serves all: nothing waits under it.
+// neighbours are all places that have a watch on their nodes, by line and session, and number. One leaves when its watch fires, as it
+// does when the node goes, or the session is over. Two lines with the same rules of who is in the way are the same. One lock serves all:
+// nothing waits under it.
 var neighbours = struct {
 	mu  sync.Mutex
-	all map[stand]neighbour
-}{all: map[stand]neighbour{}}
+	all map[listKey]map[int32]neighbour
+}{all: map[listKey]map[int32]neighbour{}}
 
 // settled reports whether who is ahead of a place leaves nothing, and nobody else does.
 func (r Rules) settled() bool { return !r.Replaced && len(r.Pass) == 0 }
 
-// stand is where the place with a given number would be in our line; false if the numbers do not tell who is the next.
-func (p *place) stand(seq int32) (stand, bool) {
-	known := p.line.rules.settled() && !p.atEnd() && !member{seq: seq}.atEnd()
-	return stand{p.line.key, p.session.ID(), seq}, known
+// tells reports whether numbers tell who is the next in our line, and that one's does.
+func (p *place) tells(seq int32) bool {
+	return p.line.rules.settled() && !p.atEnd() && !member{seq: seq}.atEnd()
+}
+
+func (l *Line) in(s *framework.Session) listKey { return listKey{l.key, s.ID()} }
+
+// accompanied reports whether a place of the session is known to be in the line.
+func (l *Line) accompanied(s *framework.Session) bool {
+	neighbours.mu.Lock()
+	defer neighbours.mu.Unlock()
+	return len(neighbours.all[l.in(s)]) > 0
 }
 
 // settle lets those behind us know of us, and of our watch.
 func (p *place) settle() {
-	at, ok := p.stand(p.seq)
-	if !ok {
+	if !p.tells(p.seq) {
 		return
 	}
-	watch := p.watch
+	at, watch := p.line.in(p.session), p.watch
 	neighbours.mu.Lock()
-	known := neighbours.all[at].watch == watch
-	neighbours.all[at] = neighbour{p, watch}
+	known := neighbours.all[at][p.seq].watch == watch
+	if neighbours.all[at] == nil {
+		neighbours.all[at] = map[int32]neighbour{}
+	}
+	neighbours.all[at][p.seq] = neighbour{p, watch}
 	neighbours.mu.Unlock()
 	if !known {
-		watch.Then(func() { unsettle(at, watch) })
+		watch.Then(func() { unsettle(at, p.seq, watch) })
 	}
 }
 
-func unsettle(at stand, watch *framework.Watch) {
+func unsettle(at listKey, seq int32, watch *framework.Watch) {
 	neighbours.mu.Lock()
 	defer neighbours.mu.Unlock()
-	if neighbours.all[at].watch == watch {
+	all := neighbours.all[at]
+	if all[seq].watch == watch {
+		delete(all, seq)
+	}
+	if len(all) == 0 {
 		delete(neighbours.all, at)
 	}
 }
 
 // neighbour is the place with a given number, if it is in line in our session, and we know if it goes.
 func (p *place) neighbour(seq int32) (n neighbour, ok bool) {
-	at, ok := p.stand(seq)
-	if !ok {
+	if !p.tells(seq) {
 		return neighbour{}, false
 	}
 	neighbours.mu.Lock()
-	n, ok = neighbours.all[at]
+	n, ok = neighbours.all[p.line.in(p.session)][seq]
 	neighbours.mu.Unlock()
 	if !ok || !n.watch.Unbroken() {
 		return neighbour{}, false

@@ -141,12 +141,12 @@ func TestLineOfOneClientIsHandedOnByTheDeletionAlone(t *testing.T) {
 		const waiters = 300
 		before := runtime.NumGoroutine()
 		all := c.enter(c.mine, 1)
-		require.Equal(t, "multi", c.asked())
+		require.Equal(t, "create getChildren2", c.asked())
 		all = append(all, c.enter(c.mine, 1)...)
 		c.asked()
 		for range waiters - 2 {
 			all = append(all, c.enter(c.mine, 1)...)
-			require.Regexp(t, `^multi getData( getData)?$`, c.asked(), "its place, and a watch on it; once the holder's")
+			require.Regexp(t, `^create getData( getData)?$`, c.asked(), "its place, and a watch on it; once the holder's")
 		}
 		require.LessOrEqual(t, runtime.NumGoroutine()-before, waiters, "goroutines beyond the callers")
 		c.inTurn(all, "delete")
@@ -229,9 +229,9 @@ func TestLineOutlivesConnectionsAndIsReadThen(t *testing.T) {
 		time.Sleep(time.Second)
 		c.asked()
 		all = append(all, c.enter(c.mine, 1)...)
-		require.Equal(t, "multi getChildren2 getData getData", c.asked(), "what was known of others is from before")
+		require.Equal(t, "create getChildren2 getData getData", c.asked(), "what was known of others is from before")
 		all = append(all, c.enter(c.mine, 1)...)
-		require.Equal(t, "multi getData", c.asked(), "and is known again")
+		require.Equal(t, "create getData", c.asked(), "and is known again")
 		c.byTurns(all)
 	})
 }

@@ -1,6 +1,8 @@
 package queue
 
-// survey is what a place learns from a list of its line, in one pass: lines are long, and all who wait in them read them.
+import "slices"
+
+// survey is what a place learns from a list of its line.
 type survey struct {
 	view
 	present  bool     // we are in the list
@@ -9,17 +11,31 @@ type survey struct {
 	unsure   bool     // the numbers do not tell whether one of those is ahead
 }
 
-// survey looks through the children of the line's directory.
-func (p *place) survey(children []string) survey {
+// survey looks for what is ahead of p. Lines are long and many look at the same list, so each searches for its place in the order.
+func (p *place) survey(o *order) survey {
+	if o.atEnd {
+		return p.surveyAll(o)
+	}
+	s := survey{present: o.has(p.member)}
+	n := p.ahead(o.blocking)
+	for _, m := range o.blocking[max(0, n-2):n] {
+		s.add(m)
+	}
+	if p.ahead(o.passing) > 0 {
+		s.passing = o.passing[0]
+	}
+	return s
+}
+
+// surveyAll looks at all nodes, where numbers do not tell their order.
+func (p *place) surveyAll(o *order) survey {
 	var s survey
-	for _, name := range children {
-		if name == p.name {
+	for i, m := range slices.Concat(o.blocking, o.passing) {
+		if m.name == p.name {
 			s.present = true
 			continue
 		}
-		if m, blocks, ok := p.line.rules.parse(name); ok {
-			s.note(p, m, blocks)
-		}
+		s.note(p, m, i < len(o.blocking))
 	}
 	return s
 }

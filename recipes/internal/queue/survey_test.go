@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -36,13 +37,14 @@ func (p *place) final(ahead, passing []member) bool {
 	})
 }
 
-func TestSurveyFindsInOnePassWhatTheLineInOrderShows(t *testing.T) {
+func TestSurveyFindsWhatTheLineInOrderShows(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, rules := range []Rules{Exclusive, readers, writers} {
 		for _, start := range []int32{0, math.MaxInt32 - 6, math.MaxInt32 - 2, math.MaxInt32} {
 			for range 2000 {
 				children, p := randomLine(random, rules, start)
-				seen := p.survey(children)
+				ordered := rules.order(children)
+				seen := p.survey(&ordered)
 				ahead, doubtful := inFront(lineup(children, rules.Block), p.member)
 				passing := slices.DeleteFunc(lineup(children, rules.Pass), func(m member) bool { return m.name == p.name })
 				message := fmt.Sprint(children, " ", p.name)
@@ -97,7 +99,15 @@ func TestOnlyWhereNothingIsLeftBehindAndNumbersTellThereAreNeighbours(t *testing
 		{writers, 5, 4, false},
 	} {
 		p := &place{line: &Line{rules: test.rules}, member: member{seq: test.own}}
-		_, ok := p.stand(test.seq)
-		require.Equal(t, test.want, ok, "%+v", test)
+		require.Equal(t, test.want, p.tells(test.seq), "%+v", test)
 	}
+}
+
+func TestEndOfTheCounterIsWarnedOfOnceAWhile(t *testing.T) {
+	w, begun := warnings{last: map[any]time.Time{}}, time.Now()
+	require.True(t, w.mayWarn("a", begun))
+	require.True(t, w.mayWarn("b", begun))
+	require.False(t, w.mayWarn("a", begun.Add(warnEach-1)))
+	require.True(t, w.mayWarn("a", begun.Add(warnEach)))
+	require.Len(t, w.last, 1, "of what need not be known any more")
 }

@@ -52,7 +52,7 @@ func (p *place) arrive(ctx context.Context, a *alarm) (waited bool, err error) {
 }
 
 func (p *place) advance(ctx context.Context, a *alarm) (waited bool, err error) {
-	if p.first {
+	if p.first() {
 		return false, nil
 	}
 	v, known := p.follow()
@@ -95,32 +95,12 @@ func (p *place) lookAgain(ctx context.Context, old view, gone bool) (v view, err
 	if p.meet(&old); old.near.watch != nil {
 		return old, nil
 	}
-	var watch *framework.Watch
-	p.together(ctx, func() { v, err = p.look(ctx) }, func(ctx context.Context) (err error) {
-		watch, err = p.readNode(ctx, old.last)
-		return err
-	})
-	if v.last == old.last {
-		v.watch = watch
+	var last <-chan nodeRead
+	p.session.Together(func() { p.list, last = p.line.ask(p.session), p.startRead(old.last) })
+	if v, err = p.look(ctx); v.last == old.last {
+		v.watch = p.finishRead(ctx, last).watch
 	}
 	return v, err
-}
-
-// together does something, and makes a second request as soon as the first has left. That one is not repeated: whoever needs its answer
-// and has none asks again.
-func (p *place) together(ctx context.Context, first func(), second func(context.Context) error) {
-	sent, answered, done := p.session.Sent(), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		select {
-		case <-sent:
-		case <-answered: // or it was not sent at all
-		}
-		_ = retry.Do(retry.Ungoverned(ctx), retry.Never(), nil, second)
-	}()
-	first()
-	close(answered)
-	<-done
 }
 
 // Waited says of an error that ended a wait for others that it was one.
@@ -133,14 +113,13 @@ func Waited(ctx context.Context, err error) error {
 
 // look reads the line.
 func (p *place) look(ctx context.Context) (view, error) {
-	l := p.line
-	children, err := p.list(ctx)
+	list, err := p.listed(ctx)
 	if err != nil {
 		return view{}, p.missed(ctx, err)
 	}
-	seen := p.survey(children)
+	seen := p.survey(list.sorted(p.line.rules))
 	if !seen.present {
-		return view{}, p.missed(ctx, ErrVanished) // whoever is not in line is not first in it
+		return view{}, ErrVanished // whoever is not in line is not first in it; what is left of the node is deleted all the same
 	}
 	if len(seen.doubtful) > 0 {
 		older, left, err := p.olderThan(ctx, seen.doubtful)
@@ -150,7 +129,7 @@ func (p *place) look(ctx context.Context) (view, error) {
 		for _, m := range older {
 			seen.add(m)
 		}
-		if seen.clear() && left && l.rules.Replaced {
+		if seen.clear() && left && p.line.rules.Replaced {
 			return p.look(ctx) // for what is at the place of who has left
 		}
 	}
@@ -159,14 +138,14 @@ func (p *place) look(ctx context.Context) (view, error) {
 	return seen.view, nil
 }
 
-// list reads who is in the directory of the line.
-func (p *place) list(ctx context.Context) ([]string, error) {
-	return Patiently(ctx, p.session, func(ctx context.Context) ([]string, error) {
-		children, stat, err := p.session.Children(ctx, p.line.path)
-		if err == nil {
-			p.line.seen(stat)
+// listed waits for a list of the line that shows our node if it is there: the one that was asked for behind the create, or a new one.
+func (p *place) listed(ctx context.Context) (*listing, error) {
+	return Patiently(ctx, p.session, func(ctx context.Context) (*listing, error) {
+		list := p.list
+		if p.list = nil; list == nil {
+			list = p.line.ask(p.session)
 		}
-		return children, err
+		return list, list.wait(ctx, p.session)
 	})
 }
 
@@ -232,9 +211,21 @@ func (p *place) watchNext(ctx context.Context, v view) (watch *framework.Watch, 
 	case p.isWatched():
 		watch, err = p.watchNode(ctx, next)
 	default:
-		p.together(ctx, func() { watch, err = p.watchNode(ctx, next) }, p.readOwn)
+		watch, err = p.watchBoth(ctx, next)
 	}
 	return watch, err
+}
+
+// watchBoth watches somebody else's node and our own. What of our own is not answered is asked for again by whoever needs it.
+func (p *place) watchBoth(ctx context.Context, m member) (*framework.Watch, error) {
+	var ahead, own <-chan nodeRead
+	p.session.Together(func() { ahead, own = p.startRead(m), p.startRead(p.member) })
+	other := p.finishRead(ctx, ahead)
+	_ = p.note(ctx, p.finishRead(ctx, own))
+	if other.err == nil || ctxerr.Answered(ctx, other.err, zk.ErrNoNode) {
+		return other.watch, other.err
+	}
+	return p.watchNode(ctx, m)
 }
 
 // watchNode watches somebody else's node.
@@ -269,16 +260,51 @@ func (p *place) watchOwn(ctx context.Context) error {
 	return p.missed(ctx, err)
 }
 
+// nodeRead is what was read of a node, with a watch.
+type nodeRead struct {
+	data  []byte
+	stat  *zk.Stat
+	watch *framework.Watch
+	err   error
+}
+
+// startRead reads a node with a watch, and does not wait for the answer.
+func (p *place) startRead(m member) <-chan nodeRead {
+	read := make(chan nodeRead, 1)
+	p.session.StartGetW(p.line.node(m.name), func(data []byte, stat *zk.Stat, w *framework.Watch, err error) {
+		read <- nodeRead{data, stat, w, err}
+	})
+	return read
+}
+
+// finishRead waits for the answer.
+func (p *place) finishRead(ctx context.Context, read <-chan nodeRead) nodeRead {
+	select {
+	case r := <-read:
+		return r
+	case <-ctx.Done():
+		return nodeRead{err: ctxerr.Of(ctx)}
+	case <-p.session.Done():
+		return nodeRead{err: p.session.Err()}
+	}
+}
+
 // readOwn reads our own node with a watch. Its Stat also tells our token, and that the node is ours.
 func (p *place) readOwn(ctx context.Context) error {
-	data, stat, w, err := p.session.GetW(ctx, p.path())
-	if err != nil {
-		return vanished(ctx, err)
+	var own nodeRead
+	own.data, own.stat, own.watch, own.err = p.session.GetW(ctx, p.path())
+	return p.note(ctx, own)
+}
+
+// note takes over what was read of our node.
+func (p *place) note(ctx context.Context, own nodeRead) error {
+	if own.err != nil {
+		return vanished(ctx, own.err)
 	}
-	if err := owned(p.session, stat); err != nil {
+	if err := owned(p.session, own.stat); err != nil {
 		return err
 	}
-	p.watch, p.data, p.version, p.token = w, data, stat.Version, stat.Czxid
+	p.watch, p.data, p.version, p.token = own.watch, own.data, own.stat.Version, own.stat.Czxid
 	p.settle()
 	return nil
 }
