@@ -79,7 +79,7 @@ func simulate(stand func(ctx context.Context, c *candidate)) sim.Scenario {
 // harm does one thing to a candidate, its node, the parents, or the server.
 func harm(srv *zktest.Server, o *office, random *rand.Rand) {
 	c := srv.Client(fmt.Sprintf("c%d", random.IntN(candidates)))
-	ops := []zktest.Op{zktest.OpMulti, zktest.OpDelete, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpSync, zktest.AnyOp}
+	ops := []zktest.Op{zktest.OpCreate, zktest.OpMulti, zktest.OpDelete, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpSync, zktest.AnyOp}
 	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
 	switch random.IntN(11) {
 	case 0:

@@ -20,9 +20,9 @@
 //
 // # Requests
 //
-// Locks of New that nobody else wants are acquired in one transaction, however many, and released in one. If somebody is ahead, each line
-// in which that is so takes a list and two watched reads, and before the hold begins one transaction makes sure that all places are still
-// there. The first acquire of a MultiLock reads all paths. InOrder and Of take what the locks take, one after another.
+// Locks of New that nobody else wants are acquired in one transaction, however many, with a list of each line right behind it, and
+// released in one. If somebody is ahead, each line in which that is so takes two watched reads, and before the hold begins one transaction makes sure that all places are still
+// there. InOrder and Of take what the locks take, one after another.
 //
 // # Nodes
 //

@@ -16,8 +16,8 @@
 // # Guarantees
 //
 // Those of package recipes: at most one valid hold; first come, first served; a crashed holder's lock is free once the servers
-// expire its session; a fencing token that grows from node to node. An acquire that nobody contends for is one transaction, a
-// release one request; a hand-over takes no request after the servers' event. The first acquire of a Mutex reads path.
+// expire its session; a fencing token that grows from node to node. An acquire that nobody contends for is one round trip,
+// a create and a list right behind it, a release one request; a hand-over takes no request after the servers' event.
 //
 // # Reentrancy
 //
@@ -34,7 +34,6 @@
 // # Nodes
 //
 // <path>/_c_<uuid>-lock-<sequence>, ephemeral and sequential, with the host's IP address as data, unless WithData or WithIdentity says
-// otherwise. path and its missing ancestors are made containers. Path is written with each acquire, nothing over nothing; where it
-// has data, or its ACL forbids that, it is not written, and an acquire takes two requests. Other children of path are ignored, but
-// Curator clients are blocked by names that sort before digits.
+// otherwise. path and its missing ancestors are made containers. Path is never written. Other children of path are
+// ignored, but Curator clients are blocked by names that sort before digits.
 package mutex

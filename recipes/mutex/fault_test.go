@@ -99,7 +99,7 @@ func TestListThatFailsForGoodIsTheCallersErrorAndLeavesNothing(t *testing.T) {
 	require.NoError(t, holder.Release())
 }
 
-func TestParentThatMustNotBeWrittenCostsAListMore(t *testing.T) {
+func TestParentThatMustNotBeWrittenCostsNothingMore(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
 		require.NoError(t, d.srv.Delete("/lock"))
 		owner := testzk.Connected(t, d.srv.MemAddr(), framework.WithDialer(d.srv.Client("owner").DialContext))
@@ -113,7 +113,7 @@ func TestParentThatMustNotBeWrittenCostsAListMore(t *testing.T) {
 		d.asked()
 		hold := acquire(t, mu)
 		settle()
-		require.Equal(t, "multi getChildren2", d.asked())
+		require.Equal(t, "create getChildren2", d.asked())
 		line, err := newMutex(t, owner, "/lock").Participants(t.Context())
 		require.NoError(t, err)
 		require.Len(t, line, 1)

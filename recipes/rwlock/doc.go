@@ -35,9 +35,9 @@
 //
 // # Requests
 //
-// Acquired alone, each side is one transaction, and one request to release. Among others it takes a list more, and who has to wait two
-// watched reads, and another list when the last one ahead has gone; a reader saves that where the writer was first in line, so that the
-// readers behind a writer come in by its event alone. Read under write is one transaction. The first acquire of an RWLock reads path.
+// Each side is a create and a list right behind it, in one round trip, and one request to release. Who has to wait takes two watched reads
+// more, and another list when the last one ahead has gone; a reader saves that where the writer was first in line, so that the
+// readers behind a writer come in by its event alone. Read under write is one transaction.
 //
 // # Nodes
 //

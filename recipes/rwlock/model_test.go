@@ -106,7 +106,7 @@ func (m *model) deleteOne(random *rand.Rand) {
 
 // disturb does one thing to a client. What would last is over before a session's end, most of the time.
 func disturb(srv *zktest.Server, c *zktest.Client, random *rand.Rand) {
-	ops := []zktest.Op{zktest.OpMulti, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpSync, zktest.AnyOp}
+	ops := []zktest.Op{zktest.OpCreate, zktest.OpMulti, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpSync, zktest.AnyOp}
 	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
 	switch random.IntN(7) {
 	case 0:

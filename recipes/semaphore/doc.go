@@ -24,7 +24,7 @@
 // ErrLimit; if nobody uses it, the newcomer's number is noted instead. Curator's clients note nothing and do not look. Or it is what a
 // node says, WithSharedLimit. Each acquire checks in its transaction that the limit is still what it was, so that none succeeds by an old
 // one; for that the node must not be deleted and made again while the semaphore is in use, which looks like no change at all. Keep
-// nothing else in either node, and use path for nothing else: a mutex there would write the data back as it knows it.
+// nothing else in either node, and use path for nothing else.
 //
 // # Requests
 //

@@ -64,7 +64,7 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 
 // harm does one thing to a client. What would last is over before a session's end.
 func harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand) {
-	ops := []zktest.Op{zktest.OpMulti, zktest.OpMulti, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpSync, zktest.AnyOp}
+	ops := []zktest.Op{zktest.OpMulti, zktest.OpCreate, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpSync, zktest.AnyOp}
 	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
 	switch random.IntN(7) {
 	case 0:

@@ -123,7 +123,7 @@ func (m *p03Model) leave(name string) {
 // harm does one thing to a contender.
 func (m *p03Model) harm(c *zktest.Client, random *rand.Rand) {
 	ops := []zktest.Op{
-		zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpDelete, zktest.OpSync, zktest.OpCloseSession, zktest.AnyOp,
+		zktest.OpCreate, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpDelete, zktest.OpSync, zktest.OpCloseSession, zktest.AnyOp,
 	}
 	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
 	late := time.Duration(random.Int64N(int64(2 * bubbleTimeout)))

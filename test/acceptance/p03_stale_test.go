@@ -24,7 +24,7 @@ func TestP03_NodeOfAnotherSessionIsNotOurs(t *testing.T) {
 		mu := bubbleMutex(t, bubbleClient(t, srv, "a"), "/lock")
 		require.NoError(t, bubbleAcquire(t.Context(), mu).won(t).Release())
 
-		srv.On(zktest.Match{Client: "a", Op: zktest.OpMulti}, zktest.DropAfter())
+		srv.On(zktest.Match{Client: "a", Op: zktest.OpCreate}, zktest.DropAfter())
 		search := srv.On(zktest.Match{Client: "a", Op: zktest.OpGetChildren2}, zktest.Hold())
 		a := bubbleAcquire(t.Context(), mu)
 		require.NoError(t, search.Wait(t.Context()))

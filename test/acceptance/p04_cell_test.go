@@ -78,7 +78,7 @@ func (c *p04Cell) open(ctx context.Context) (err error) {
 		return err
 	}
 	if c.sought {
-		c.proxy.On(proxy.Match{Op: proxy.OpMulti, Path: c.path}, proxy.DropAfter())
+		c.proxy.On(proxy.Match{Op: proxy.OpCreate, Path: c.path}, proxy.DropAfter())
 	}
 	c.fault = c.proxy.On(proxy.Match{Op: c.op, Path: c.path + c.p04Step.path}, c.action())
 	c.down.Store(true) // the connection that there is stays

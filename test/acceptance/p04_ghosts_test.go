@@ -25,8 +25,8 @@ type p04Step struct {
 }
 
 var p04Steps = []p04Step{
-	{name: "enqueue", op: proxy.OpMulti, path: "/*-lock-"},
-	{name: "create alone", op: proxy.OpMulti, path: "/*-lock-", locked: true},
+	{name: "enqueue", op: proxy.OpCreate, path: "/*-lock-"},
+	{name: "enqueue below data", op: proxy.OpCreate, path: "/*-lock-", locked: true},
 	{name: "sync after a lost reply", op: proxy.OpSync, sought: true},
 	{name: "list", op: proxy.OpGetChildren2},
 	{name: "watch", op: proxy.OpGetData, path: "/*-lock-*"},

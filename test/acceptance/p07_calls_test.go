@@ -37,6 +37,7 @@ type p07Ops interface {
 	ChildrenW(context.Context, string) ([]string, *zk.Stat, *framework.Watch, error)
 	Create(context.Context, string, []byte, ...framework.CreateOption) (string, error)
 	CreateContainers(context.Context, string) error
+	CreateResult(context.Context, string, []byte, ...framework.CreateOption) (framework.Result, error)
 	Delete(context.Context, string, int32) error
 	DeleteGuaranteed(context.Context, ...string) error
 	Exists(context.Context, string) (*zk.Stat, error)
@@ -56,6 +57,7 @@ var p07OpCalls = map[string]func(context.Context, p07Ops) error{
 	"Create":           func(ctx context.Context, o p07Ops) error { _, err := o.Create(ctx, "/new", nil); return err },
 	"CreateContainers": func(ctx context.Context, o p07Ops) error { return o.CreateContainers(ctx, "/new/a/b") },
 	"Delete":           func(ctx context.Context, o p07Ops) error { return o.Delete(ctx, "/old", 0) },
+	"CreateResult":     func(ctx context.Context, o p07Ops) error { _, err := o.CreateResult(ctx, "/new", nil); return err },
 	"DeleteGuaranteed": func(ctx context.Context, o p07Ops) error { return o.DeleteGuaranteed(ctx, "/old") },
 	"Exists":           func(ctx context.Context, o p07Ops) error { _, err := o.Exists(ctx, "/old"); return err },
 	"ExistsW":          func(ctx context.Context, o p07Ops) error { _, _, err := o.ExistsW(ctx, "/new"); return err },

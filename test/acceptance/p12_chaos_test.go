@@ -209,7 +209,7 @@ func (o *p12Office) take(action func()) {
 
 // harm does one thing to a candidate, to nodes or to the server.
 func (o *p12Office) harm(c *zktest.Client, random *rand.Rand) {
-	ops := []zktest.Op{zktest.OpMulti, zktest.OpDelete, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpSync, zktest.AnyOp}
+	ops := []zktest.Op{zktest.OpCreate, zktest.OpDelete, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpSync, zktest.AnyOp}
 	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
 	outage := func(longest time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(longest)))) }
 	switch random.IntN(9) {

@@ -108,7 +108,7 @@ func TestP13_StrictHoldBeginsAfterTheInterruptionOfItsAcquire(t *testing.T) {
 	for range 10 {
 		mu, err := mutex.New(c, path)
 		require.NoError(t, err)
-		interrupted := p.On(proxy.Match{Op: proxy.OpMulti, Path: path}, proxy.DropAfter())
+		interrupted := p.On(proxy.Match{Op: proxy.OpCreate, Path: path}, proxy.DropAfter())
 		hold, err := mu.Acquire(ctx)
 		require.NoError(t, err)
 		require.Equal(t, 1, interrupted.Hits())

@@ -130,7 +130,11 @@ func TestP21_ParentThatIsReapedWhileAcquiringIsMadeAgain(t *testing.T) {
 			if known {
 				require.NoError(t, acquired(t, mu).Release())
 			}
-			entering := p.On(proxy.Match{Op: proxy.OpMulti, Path: lock}, proxy.Hold())
+			enter := proxy.Match{Op: proxy.OpCreate, Path: lock}
+			if !known {
+				enter.Skip = 1 // the first finds no parent
+			}
+			entering := p.On(enter, proxy.Hold())
 			result := make(chan error, 1)
 			go func() {
 				hold, err := mu.Acquire(testzk.Context(t))

@@ -58,7 +58,7 @@ func TestTargetsAreMetOrNotOrUnknown(t *testing.T) {
 	for _, row := range rows {
 		found[row[0]+": "+row[1]] = row[3:5]
 	}
-	require.Equal(t, []string{"1", "yes"}, found["requests: to acquire, uncontended"])
+	require.Equal(t, []string{"1", "yes"}, found["requests: to acquire, uncontended, in one round trip"])
 	require.Equal(t, []string{"2", "**no**"}, found["requests: to release"])
 }
 

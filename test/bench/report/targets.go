@@ -109,7 +109,7 @@ var Targets = []Target{
 		ratio(Queue, QueueOf("docent", 5000), QueueOf("docent", 50), median)},
 	{"one waiting acquire", "heap", 4 * kib, false, bytes, number(Waiting, "docent", figure("heap"))},
 	{"one waiting acquire", "goroutines, the caller's included", 2, false, "", number(Waiting, "docent", figure("goroutines"))},
-	{"requests", "to acquire, uncontended", 1, false, "", exact(func(r Requests) int { return r.Acquire })},
+	{"requests", "to acquire, uncontended, in one round trip", 2, false, "", exact(func(r Requests) int { return r.Acquire })},
 	{"requests", "to release", 1, false, "", exact(func(r Requests) int { return r.Release })},
 	{"requests", "of the next holder at a hand-over", 0, false, "", exact(func(r Requests) int { return r.HandOver })},
 	{"hand-off in process, 16 goroutines", "throughput", 200_000, true, perSec, number(Local, "docent", throughput)},
