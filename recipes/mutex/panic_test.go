@@ -135,7 +135,7 @@ func TestLockIsFreeAfterCodeOfTheProgramHasEndedAnAcquire(t *testing.T) {
 						require.NoError(t, mustAcquire(t, m).Release())
 						time.Sleep(2 * time.Second) // nothing is kept any more
 						if place == "policy" || place == "attempt" {
-							srv.On(zktest.Match{Client: "c", Op: zktest.OpMulti}, zktest.DropAfter())
+							srv.On(zktest.Match{Client: "c", Op: zktest.OpCreate}, zktest.DropAfter())
 						}
 						trap.set.Store(true)
 						onOther := goexit && kind != "plain" && call == "Acquire" && place != "wait" && place != "waiters"
