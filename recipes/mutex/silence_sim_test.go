@@ -32,7 +32,6 @@ type stage struct {
 
 // One holder at a time, whatever a server has answered late. The first client knows one follower
 // only, and does not come back in time when its answers were late; the other one knows all of them.
-// No leader is replaced.
 func TestSimulatedLateAnswers(t *testing.T) {
 	scenarios := map[string]func(s stage){
 		"a frozen leader and a follower cut off": func(s stage) {
@@ -64,32 +63,45 @@ func TestSimulatedLateAnswers(t *testing.T) {
 		},
 	}
 	for name, silence := range scenarios {
-		t.Run(name, func(t *testing.T) {
-			sim.Run(t, 50, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-				all := sim.Ensemble(srv, random, 2)
-				f := srv.Members()[1]
-				ctx, stop := context.WithCancel(t.Context())
-				defer stop()
-				var running sync.WaitGroup
-				resource := &resource{t: t, expelled: map[string]int64{}}
-				for i, addrs := range []string{f.MemAddr(), all} {
-					c := &contender{t: t, resource: resource, name: fmt.Sprintf("c%d", i)}
-					c.random = rand.New(rand.NewPCG(random.Uint64(), 0))
-					c.lock = longLock(t, srv, c, addrs)
-					running.Go(func() { c.holdLong(ctx) })
-					time.Sleep(time.Second)
-				}
-				time.Sleep(between(random, 0, longTimeout/6))
-				silence(stage{srv, f, srv.Client("c0"), random})
-				time.Sleep(2 * longTimeout)
-				sim.Calm(srv)
-				srv.ResetFaults()
-				stop()
-				running.Wait()
-			}, zktest.WithConfig("tickTime", "1000"), zktest.WithConfig("maxSessionTimeout", "60000"),
-				zktest.WithConfig("syncLimit", "40"))
-		})
+		t.Run(name, func(t *testing.T) { simulateSilence(t, 1, "40", silence) })
 	}
+}
+
+// The same with a leader that answers late what the next leader does not know of.
+func TestSimulatedStaleLeader(t *testing.T) {
+	simulateSilence(t, 0, "2", func(s stage) {
+		s.srv.FreezeLeader()
+		time.Sleep(between(s.random, limit/2, limit))
+		s.srv.ThawLeader()
+		time.Sleep(between(s.random, 0, 50*time.Millisecond))
+		s.c.Cut()
+	})
+}
+
+func simulateSilence(t *testing.T, server int, syncLimit string, silence func(stage)) {
+	sim.Run(t, 50, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		all := sim.Ensemble(srv, random, 2)
+		f := srv.Members()[server]
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var running sync.WaitGroup
+		resource := &resource{t: t, expelled: map[string]int64{}}
+		for i, addrs := range []string{f.MemAddr(), all} {
+			c := &contender{t: t, resource: resource, name: fmt.Sprintf("c%d", i)}
+			c.random = rand.New(rand.NewPCG(random.Uint64(), 0))
+			c.lock = longLock(t, srv, c, addrs)
+			running.Go(func() { c.holdLong(ctx) })
+			time.Sleep(time.Second)
+		}
+		time.Sleep(between(random, 0, longTimeout/6))
+		silence(stage{srv, f, srv.Client("c0"), random})
+		time.Sleep(2 * longTimeout)
+		sim.Calm(srv)
+		srv.ResetFaults()
+		stop()
+		running.Wait()
+	}, zktest.WithConfig("tickTime", "1000"), zktest.WithConfig("maxSessionTimeout", "60000"),
+		zktest.WithConfig("syncLimit", syncLimit))
 }
 
 func longLock(t *testing.T, srv *zktest.Server, c *contender, addrs string) *mutex.Mutex {
