@@ -133,15 +133,16 @@ func (s *session) beatInterval() time.Duration {
 	return max(interval, time.Millisecond)
 }
 
-// heartbeat is a request that only the leader can answer: a sync; or where the client wants it, and something depends on the session, a
-// transaction that changes nothing. What is read on the connection behind the answer is as new as the answer.
+// heartbeat is a request that only the leader can answer: a sync; or a transaction that changes nothing, if something depends on the session
+// and the client wants that, or the connection does not count without it. What is read on the connection behind the answer is as new as the
+// answer.
 func (s *session) heartbeat(conn *wire.Conn) wire.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	quorum := s.core.cfg.quorum && len(s.standing) > 0
 	s.beaten = wire.Now()
-	conn.RelyOnQuorum(quorum)
-	if quorum {
+	needed := len(s.standing) > 0
+	conn.Needed(needed, s.core.cfg.quorum)
+	if needed && (s.core.cfg.quorum || conn.Claimed()) {
 		return wire.Check("/")
 	}
 	return wire.Sync("/")

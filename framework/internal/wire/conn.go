@@ -55,7 +55,8 @@ type Conn struct {
 	socket  *shim              // the one in use, to be closed by whoever wants the driver to stop
 	info    Info
 	contact contact          // with the leader
-	quorum  bool             // only transactions tell of it
+	needed  bool             // something depends on the session
+	quorum  bool             // only transactions tell of the leader
 	zxid    int64            // the last that a reply told
 	took    time.Duration    // by the last successful attempt to connect
 	lastErr map[string]error // by server, since the last success
@@ -136,12 +137,20 @@ func (c *Conn) Even() bool {
 	return c.contact.even
 }
 
-// RelyOnQuorum says whether only transactions are to tell of the leader, to which most servers agree: a leader that has been replaced, and does
-// not know it yet, answers other requests.
-func (c *Conn) RelyOnQuorum(on bool) {
+// Needed says whether something depends on the session, and whether only transactions are to tell of the leader then, to which a quorum of
+// the servers agrees. A leader that has been replaced, and does not know it yet, answers other requests, and admits sessions. So while
+// something depends on the session, a connection that is made again counts with the first transaction on it in any case.
+func (c *Conn) Needed(needed, quorum bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.quorum = on
+	c.needed, c.quorum = needed, needed && quorum
+}
+
+// Claimed reports whether a transaction has to be made before the connection counts.
+func (c *Conn) Claimed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.contact.claimed.IsZero()
 }
 
 // Trouble names what last went wrong with each server, or is nil.
@@ -420,7 +429,7 @@ func (c *Conn) established(info Info, sent Stamp) {
 	again := c.info.ID != 0
 	c.info, c.took = info, time.Since(c.dialled)
 	c.contact.counts(c.cfg.SessionTimeout, info.Timeout)
-	if again && c.quorum {
+	if again && c.needed {
 		c.contact.claim(sent)
 	} else {
 		c.contact.begin(sent)
@@ -432,7 +441,8 @@ func (c *Conn) established(info Info, sent Stamp) {
 func (c *Conn) heard(sent Stamp, transaction bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if transaction || !c.quorum {
+	claimed := c.needed && !c.contact.claimed.IsZero()
+	if transaction || !c.quorum && !claimed {
 		c.contact.heard(sent, Now())
 	}
 	if sent.Elapsed() < c.info.Timeout/6 {
