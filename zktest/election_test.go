@@ -236,6 +236,27 @@ func TestCutsOfAllFollowersMakeTheLeaderStepDown(t *testing.T) {
 }
 
 // One follower that is cut off does not matter to the others.
+func TestWritesThatWaitForAQuorumGoOnWhenAFollowerComesBack(t *testing.T) {
+	ensemble(t, 2, func(t *testing.T, srv *zktest.Server, f []*zktest.Follower) {
+		own := enterRawAt(t, srv, "own", srv.MemAddr())
+		f[0].CutLeader()
+		time.Sleep(syncLimit - time.Second)
+		f[1].CutLeader()
+		time.Sleep(2 * time.Second) // the first has given up, the second not yet
+		own.send(t, 1, makes("/first"))
+		own.hearsNothing(t, time.Second)
+		f[0].Restore()
+		require.Zero(t, own.hears(t, 1).Err)
+		own.send(t, 2, makes("/second"))
+		require.Zero(t, own.hears(t, 2).Err)
+		first, err := srv.Stat("/first")
+		require.NoError(t, err)
+		second, err := srv.Stat("/second")
+		require.NoError(t, err)
+		require.Less(t, first.Czxid, second.Czxid)
+	})
+}
+
 func TestOneCutOfTwoMattersToOneOnly(t *testing.T) {
 	ensemble(t, 2, func(t *testing.T, srv *zktest.Server, f []*zktest.Follower) {
 		c, own := enterRawAt(t, srv, "a", f[1].MemAddr()), enterRaw(t, srv, "own")

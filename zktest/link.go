@@ -90,13 +90,10 @@ func (s *Server) arrive(r *replica, l *link, e *leaderRequest) {
 	s.propose(do)
 }
 
-// propose does what changes the state as soon as the leader has a quorum for it.
+// propose does what changes the state as soon as the leader has a quorum for it, in order.
 func (s *Server) propose(do func()) {
-	if s.quorate() {
-		do()
-		return
-	}
 	s.proposals = append(s.proposals, do)
+	s.commitProposals()
 }
 
 // fromLeader brings the leader's answer to the server, behind the transactions that there are. It is

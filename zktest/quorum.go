@@ -89,8 +89,8 @@ func (s *Server) networkChanged() {
 		}
 	}
 	s.checkSilentVoter()
-	s.commitProposals()
 	s.joinOrElect()
+	s.commitProposals()
 }
 
 // checkSilentVoter begins to count the time for which the server without clients does not reach the
@@ -283,6 +283,7 @@ func (s *Server) join(r *replica) {
 	if len(r.pending) == 0 {
 		r.applied = s.zxid
 	}
+	s.commitProposals() // a leader that has its quorum again goes on with what has waited, in order
 }
 
 // joinAll has all servers of an ensemble that starts follow the leader that there was.
