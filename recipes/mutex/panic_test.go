@@ -180,13 +180,15 @@ func TestLockerGoesOnAfterCodeOfTheProgramHasEndedACall(t *testing.T) {
 				framework.WithDialer(srv.Client("c").DialContext))
 			l := newMutex(t, c, "/lock").Locker(t.Context())
 			trap.set.Store(true)
+			turn := func() {
+				l.Lock()
+				defer l.Unlock()
+			}
 			func() {
 				defer func() { require.Equal(t, "trap", recover()) }()
-				l.Lock()
-				l.Unlock()
+				turn()
 			}()
-			l.Lock()
-			l.Unlock()
+			turn()
 		}
 	})
 }
