@@ -1,0 +1,111 @@
+package framework_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"path"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// detour is a client that leaves a follower, where a request waits, for the leader and comes back.
+type detour struct {
+	*framework.Client
+	t        *testing.T
+	srv      *zktest.Server
+	follower *zktest.Follower
+}
+
+func detours(t *testing.T, scenario func(d *detour)) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		d := &detour{t: t, srv: srv, follower: srv.Follower(0)}
+		inOrder := func(int64) int64 { return 0 }
+		var err error
+		d.Client, err = framework.New(d.follower.MemAddr()+","+srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext),
+			framework.WithRandom(inOrder), framework.WithSessionTimeout(20*time.Second), framework.WithRetry(retry.Forever(50*time.Millisecond)))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, d.Close()) })
+		require.NoError(t, d.CreateContainers(t.Context(), "/lock"))
+		scenario(d)
+	})
+}
+
+// away goes to the leader, where the waiting request cannot be seen.
+func (d *detour) away() {
+	require.Positive(d.t, d.follower.Waiting())
+	d.srv.Client("a").Drop()
+	time.Sleep(time.Second)
+	require.NoError(d.t, d.WaitConnected(d.t.Context()))
+}
+
+// back goes to the follower again, and lets the request pass.
+func (d *detour) back() {
+	d.srv.Client("a").Drop()
+	time.Sleep(time.Second)
+	before := len(d.srv.Trace().Entries)
+	d.follower.ReleaseRequests()
+	time.Sleep(time.Second)
+	late := 0
+	for _, e := range d.srv.Trace().Entries[before:] {
+		if e.What == "create" {
+			late++
+		}
+	}
+	require.Equal(d.t, 1, late, "the request has not waited")
+}
+
+func (d *detour) create(ctx context.Context, opts ...framework.CreateOption) (string, error) {
+	return d.Create(ctx, "/lock/n-", nil, append(opts, framework.Protected(), framework.Sequential())...)
+}
+
+func (d *detour) nodes() []string {
+	nodes, err := d.srv.Children("/lock")
+	require.NoError(d.t, err)
+	return nodes
+}
+
+var lateKinds = map[string][]framework.CreateOption{"ephemeral": {framework.Ephemeral()}, "persistent": nil}
+
+func TestNodeThatIsCreatedLateForACallerThatHasLeftIsDeleted(t *testing.T) {
+	for _, opts := range lateKinds {
+		detours(t, func(d *detour) {
+			d.follower.HoldRequests()
+			ctx, cancel := context.WithTimeout(d.t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, err := d.create(ctx, opts...)
+			failed(d.t, err, framework.Unknown, context.DeadlineExceeded)
+			d.away()
+			require.Empty(d.t, d.nodes())
+			d.back()
+			require.Empty(d.t, d.nodes())
+		})
+	}
+}
+
+func TestNodeThatIsCreatedLateBesideTheRepeatedOneIsDeleted(t *testing.T) {
+	for _, opts := range lateKinds {
+		detours(t, func(d *detour) {
+			d.follower.HoldRequests()
+			created := make(chan string, 1)
+			go func() {
+				node, err := d.create(d.t.Context(), opts...)
+				if err == nil {
+					created <- path.Base(node)
+				}
+			}()
+			time.Sleep(100 * time.Millisecond)
+			d.away()
+			node := <-created
+			require.Equal(d.t, []string{node}, d.nodes())
+			d.back()
+			require.Equal(d.t, []string{node}, d.nodes())
+		})
+	}
+}
