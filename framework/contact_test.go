@@ -88,6 +88,30 @@ func TestSessionThatIsGrantedLessIsKept(t *testing.T) {
 	})
 }
 
+// The answers before are older than the new timeout allows, and the connection counts with the first answer on it.
+func TestSessionThatIsGrantedLessIsKeptUntilTheFirstAnswer(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		var granted atomic.Int64
+		hold := acquire(t, granting(t, srv, "a", &granted))
+		time.Sleep(24700 * time.Millisecond)
+		granted.Store(int64(6 * time.Second))
+		srv.On(zktest.Match{Client: "a", Op: zktest.OpMulti, Times: zktest.Always}, zktest.Delay(5*time.Millisecond))
+		srv.Client("a").Drop()
+		time.Sleep(20 * time.Second)
+		require.NoError(t, hold.Err())
+	})
+}
+
+func TestSessionsThatAreRefusedOneAfterAnotherLeaveNothing(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		c, err := framework.New(srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext), framework.WithAuth("unknown", []byte("a:b")))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, c.Close()) })
+		time.Sleep(10 * time.Minute)
+		require.LessOrEqual(t, framework.Replacing(c), 1)
+	})
+}
+
 func TestHoldOfASessionThatIsGrantedLessEndsByTheNewTimeout(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		hold := shrunk(t, srv, 12*time.Second)

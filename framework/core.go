@@ -43,13 +43,14 @@ type core struct {
 	conn    *wire.Conn              // of the current session, or of the attempt to get one
 	conns   map[*wire.Conn]struct{} // those that may still connect, of former sessions too
 	refused error                   // why no session is to be had, while that is certain
-	replace []func()                // to be called when there is another session
+	replace map[int]func()          // to be called when there is another session
+	waiters int                     // how many there have been
 	changed chan struct{}           // closed, and replaced, whenever one of these changes
 }
 
 func newCore(spec connstr.Spec, cfg config) *core {
 	c := &core{cfg: cfg, chroot: spec.Chroot, servers: spec.Servers, finished: make(chan struct{}), changed: make(chan struct{})}
-	c.conns = map[*wire.Conn]struct{}{}
+	c.conns, c.replace = map[*wire.Conn]struct{}{}, map[int]func(){}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.grace, c.endGrace = context.WithCancel(context.Background())
 	if cfg.log.Core().Enabled(zap.InfoLevel) {
@@ -213,21 +214,30 @@ func (c *core) publish(s *session, refused error) {
 	defer c.mu.Unlock()
 	c.current = s
 	if s != nil {
-		all(c.replace)
-		c.replace = nil
+		for _, fn := range c.replace {
+			fn()
+		}
+		clear(c.replace)
 	}
 	c.setRefused(refused)
 }
 
-// whenReplaced has fn called once there is a session, the next one if there is none. fn must not wait for anything.
-func (c *core) whenReplaced(fn func()) {
+// whenReplaced has fn called once there is a session, the next one if there is none; not after forget. fn must not wait for anything.
+func (c *core) whenReplaced(fn func()) (forget func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.current != nil {
 		fn()
-		return
+		return func() {}
 	}
-	c.replace = append(c.replace, fn)
+	c.waiters++
+	number := c.waiters
+	c.replace[number] = fn
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.replace, number)
+	}
 }
 
 // refuse notes that there is no session.

@@ -14,3 +14,10 @@ func Watched(s *Session) int {
 
 // PretendSuspension makes it look as if the machine had just been suspended for d.
 var PretendSuspension = wire.PretendSuspension
+
+// Replacing is how many sessions wait for the next one.
+func Replacing(c *Client) int {
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	return len(c.core.replace)
+}

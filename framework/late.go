@@ -198,10 +198,14 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 		if !ok || slices.Contains(node.of.owned, full) {
 			continue
 		}
-		if czxid, err := s.made(ctx, full, node.ephemeral); err != nil {
-			return err
-		} else if czxid != 0 {
+		czxid, err := s.made(ctx, full, node.ephemeral)
+		switch {
+		case err == nil && czxid != 0:
 			unowned = append(unowned, full)
+		case err != nil && (IsTransient(err) || ctx.Err() != nil || s.reason() != nil):
+			return err
+		case err != nil:
+			s.core.cfg.log.Warn("gave up", zap.String("op", "sweep"), zap.String("path", full), zap.Error(err))
 		}
 	}
 	for some := range slices.Chunk(unowned, deletedAtOnce) {

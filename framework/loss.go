@@ -66,7 +66,7 @@ func (f Footing) Stand(d Dependent) bool {
 		s.standing = map[Dependent]struct{}{}
 	}
 	s.standing[d] = struct{}{}
-	s.conn.Needed(true, s.core.cfg.quorum)
+	s.conn.RelyOnQuorum(s.core.cfg.quorum)
 	return true
 }
 

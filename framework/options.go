@@ -83,7 +83,7 @@ func newConfig(opts []Option) (config, error) {
 
 // WithSessionTimeout sets the session timeout to ask for; the servers decide (Session.Timeout tells) and by default accept 2 to
 // 20 of their ticks. A crashed client's ephemeral nodes stay for that long, and a client that hears nothing of the leader for
-// two thirds of it (see WithLossDeadline) gives up its holds. It should be three ticks or more. Default 30 s. Between 100 ms and 24 h.
+// two thirds of it (see WithLossDeadline) gives up its holds. It should be four ticks or more, better eight. Default 30 s. Between 100 ms and 24 h.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d < minSessionTimeout || d > maxSessionTimeout {
@@ -130,9 +130,8 @@ func WithLossPolicy(p LossPolicy) Option {
 }
 
 // WithLossDeadline sets which part of the session timeout a session, and the holds with it, can be relied on without an answer of the
-// ZooKeeper leader. Default 2/3. What is left until 5/6 of the timeout, less half a tick of the servers, is the margin for clocks that are
-// wrong: keep it positive, or a hold can outlive its session. Less than the default leaves more margin and less time for outages. Between
-// 1/3, below which one answer that is late would end the session, and 3/4, which takes a timeout of more than six ticks. See
+// ZooKeeper leader. Default 2/3. What is left until 5/6 of the timeout is the margin for clocks that are wrong. Less than the default leaves
+// more margin and less time for outages. Between 1/3, below which one answer that is late would end the session, and 3/4. See
 // docs/guarantees.md.
 func WithLossDeadline(fraction float64) Option {
 	return func(c *config) error {

@@ -13,7 +13,7 @@ import (
 
 // The client asks for an answer of the ZooKeeper leader each sixth of the session timeout, and relies on the session for two thirds of the
 // timeout from what wire.Conn.Proven says. The leader counts the timeout from a sixth before that or later, which leaves a margin of a
-// sixth. Where answers do not come in an even stream the client asks twice as often.
+// sixth. Where answers do not come in an even stream the client asks four times as often.
 //
 // Both are cut short by a thousandth of the timeout, so that neither falls on the moments at which the driver pings, each third of
 // the timeout, and it is not up to chance what comes first.
@@ -310,9 +310,23 @@ func (s *session) allowance(timeout time.Duration) time.Duration {
 	return time.Duration(float64(timeout)*s.core.cfg.deadline) - timeout/offBeat
 }
 
+// deadline is until when the session can be relied on, and since when and for how long that is.
+func (s *session) deadline() (until time.Time, since wire.Stamp, allowed time.Duration) {
+	proven, claimed := s.conn.Proven()
+	since, allowed = proven.At, s.allowance(proven.Timeout)
+	until = since.Time().Add(allowed)
+	if claimed.At.IsZero() {
+		return until, since, allowed
+	}
+	if other := claimed.At.Time().Add(s.allowance(claimed.Timeout)); other.Before(until) {
+		return other, claimed.At, s.allowance(claimed.Timeout)
+	}
+	return until, since, allowed
+}
+
 func (s *session) validUntil() time.Time {
-	proof, timeout := s.conn.Proven()
-	return proof.Time().Add(s.allowance(timeout))
+	until, _, _ := s.deadline()
+	return until
 }
 
 // check ends the session if its time has run out, and returns why it is over.
@@ -320,8 +334,8 @@ func (s *session) check() error {
 	if err := s.reason(); err != nil {
 		return err
 	}
-	proof, timeout := s.conn.Proven()
-	if silent, allowed := proof.Elapsed(), s.allowance(timeout); silent >= allowed {
+	_, since, allowed := s.deadline()
+	if silent := since.Elapsed(); silent >= allowed {
 		s.end(fmt.Errorf("%w: nothing heard of the ZooKeeper leader for %v, the limit is %v",
 			ErrSessionLost, silent.Round(time.Millisecond), allowed))
 	}

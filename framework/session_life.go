@@ -125,24 +125,24 @@ func (s *session) untilBeat() time.Duration {
 
 // beatInterval is the time between two heartbeats.
 func (s *session) beatInterval() time.Duration {
-	_, timeout := s.conn.Proven()
+	timeout := s.conn.Info().Timeout
 	interval := timeout/beatsPerTimeout - timeout/offBeat
 	if !s.conn.Even() {
-		interval /= 2
+		interval /= 4
 	}
 	return max(interval, time.Millisecond)
 }
 
-// heartbeat is a request that only the leader can answer: a sync; or a transaction that changes nothing, if something depends on the session
-// and the client wants that, or the connection does not count without it. What is read on the connection behind the answer is as new as the
-// answer.
+// heartbeat is a request that only the leader can answer: a sync; or a transaction that changes nothing, if the connection does not count
+// without it, or the client wants that and something depends on the session. What is read on the connection behind the answer is as new
+// as the answer.
 func (s *session) heartbeat(conn *wire.Conn) wire.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.beaten = wire.Now()
-	needed := len(s.standing) > 0
-	conn.Needed(needed, s.core.cfg.quorum)
-	if needed && (s.core.cfg.quorum || conn.Claimed()) {
+	quorum := s.core.cfg.quorum && len(s.standing) > 0
+	conn.RelyOnQuorum(quorum)
+	if quorum || conn.Claimed() {
 		return wire.Check("/")
 	}
 	return wire.Sync("/")
@@ -183,8 +183,9 @@ func (s *session) whileWorthwhile() (context.Context, context.CancelFunc) {
 			cancel()
 		}
 	})
-	s.core.whenReplaced(func() { time.AfterFunc(s.timeout(), cancel) })
-	return ctx, func() { stop(); cancel() }
+	timeout := s.timeout()
+	forget := s.core.whenReplaced(func() { time.AfterFunc(timeout, cancel) })
+	return ctx, func() { forget(); stop(); cancel() }
 }
 
 // awaitLink waits for a connection of the session later than the given one, and returns its number; false if there will be none, or none in time.

@@ -97,7 +97,7 @@ func (f *foreign) trouble() error {
 // forsake gives back what the other service may still leave to us, in the background: nobody needs it any more.
 func (f *foreign) forsake(reason error) {
 	log := f.Client.Logger().Named(foreignRecipe).With(zap.String("path", f.Name))
-	log.Log(levelOf(reason), "hold ended", zap.Error(reason))
+	defer log.Log(levelOf(reason), "hold ended", zap.Error(reason)) // last: it is code of the program's, which may panic
 	f.Client.Go(func() {
 		if err := f.giveUp(); err != nil {
 			log.Warn("a lock of another service is left to its time there", zap.Error(err))

@@ -101,6 +101,16 @@ const refusedPause = 2 * time.Second
 
 // run stands for election until ctx has ended, or the client is closed.
 func (l *Latch) run(ctx context.Context) {
+	why := errGoroutineEnded
+	defer func() { l.finish(why) }()
+	why = l.standUntil(ctx)
+}
+
+// errGoroutineEnded: code of the program's, such as a logger, has ended the latch's goroutine.
+var errGoroutineEnded = errors.New("leader: code of the program ended the goroutine of the latch")
+
+// standUntil returns why the latch does not stand any more.
+func (l *Latch) standUntil(ctx context.Context) error {
 	for ctx.Err() == nil {
 		t, err := l.stand(ctx)
 		switch {
@@ -108,14 +118,13 @@ func (l *Latch) run(ctx context.Context) {
 			l.lead(ctx, t)
 		case ctx.Err() != nil:
 		case errors.Is(err, framework.ErrClosed):
-			l.finish(err)
-			return
+			return err
 		default:
 			l.refuse(err)
 			_ = l.pause(ctx, refusedPause)
 		}
 	}
-	l.finish(ctxerr.Of(ctx))
+	return ctxerr.Of(ctx)
 }
 
 // lead lasts as long as the term does, and until whoever resigns is done with it.

@@ -192,3 +192,18 @@ func TestLockerGoesOnAfterCodeOfTheProgramHasEndedACall(t *testing.T) {
 		}
 	})
 }
+
+func TestWarningOfTheSequenceCounterThatEndsTheGoroutineLeavesNoNode(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		trap := &trap{}
+		c := testzk.Connected(t, srv.MemAddr(), logger(trap, "running out"), framework.WithDialer(srv.Client("c").DialContext))
+		m := newMutex(t, c, "/lock")
+		require.NoError(t, mustAcquire(t, m).Release())
+		require.NoError(t, srv.SetSequence("/lock", 1<<30))
+		trap.set.Store(true)
+		sprung(t, func() (*recipes.Hold, error) { return m.Acquire(t.Context()) })
+		require.False(t, trap.set.Load(), "the trap was not sprung")
+		other := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("other").DialContext))
+		mustAcquire(t, newMutex(t, other, "/lock"))
+	})
+}

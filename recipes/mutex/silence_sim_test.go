@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
@@ -153,4 +154,47 @@ func (r *resource) requireTold(owner string) {
 // between is a time by chance.
 func between(random *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(random.Int64N(int64(most-least)))
+}
+
+// A leader is frozen and replaced, and the deletion of the predecessor is the last that it has applied. After it was thawed it lets a waiter in,
+// and tells it that it is the first. The waiter must not rely on that for longer than on what it has heard before.
+func TestSimulatedStaleLeaderAdmitsAWaiter(t *testing.T) {
+	sim.Run(t, 20, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		all := sim.Ensemble(srv, random, 2)
+		on := func(name, addrs string) *contender {
+			c := &contender{t: t, name: name, random: rand.New(rand.NewPCG(random.Uint64(), 0))}
+			c.lock = longLock(t, srv, c, addrs)
+			return c
+		}
+		waiter, other := on("c0", srv.Members()[0].MemAddr()), on("c1", all)
+		first, err := other.lock.Acquire(t.Context())
+		require.NoError(t, err)
+		granted := make(chan *recipes.Hold, 1)
+		ctx, leave := context.WithCancel(t.Context())
+		go func() {
+			hold, _ := waiter.lock.Acquire(ctx)
+			granted <- hold
+		}()
+		time.Sleep(time.Second + between(random, 0, 5*time.Second))
+		srv.Client("c0").Refuse(true)
+		srv.Client("c0").Drop()
+		require.NoError(t, first.Release())
+		time.Sleep(20 * time.Millisecond)
+		srv.FreezeLeader()
+		srv.Client("c0").Refuse(false)
+		time.Sleep(between(random, limit*7/10, limit*19/20))
+		srv.ThawLeader()
+		time.Sleep(50 * time.Millisecond)
+		srv.Client("c0").Cut()
+		next, err := other.lock.Acquire(t.Context())
+		require.NoError(t, err)
+		leave()
+		if hold := <-granted; hold != nil {
+			require.Error(t, hold.Err(), "two holds are valid")
+		}
+		require.NoError(t, next.Release())
+		srv.Client("c0").Heal()
+		sim.Calm(srv)
+		srv.ResetFaults()
+	}, zktest.WithConfig("tickTime", "1000"), zktest.WithConfig("maxSessionTimeout", "60000"), zktest.WithConfig("syncLimit", "2"))
 }

@@ -52,7 +52,7 @@ func (a *admission) confirm(ctx context.Context, s *framework.Session, seen list
 	if err != nil {
 		return err
 	}
-	return again(stat.Czxid != seen.stat.Czxid)
+	return again(!seen.precedes(stat, a.n))
 }
 
 func again(changed bool) error {

@@ -168,15 +168,18 @@ func TestAskDoesNotWaitForAConnectionWithoutABuffer(t *testing.T) {
 func TestWhatIsPutWhileSomebodyWritesLeavesInOnePiece(t *testing.T) {
 	o := newOutbox(nil)
 	require.True(t, o.put([]byte("a")), "the first has to write")
-	first := o.take()
+	first, _ := o.take(keep)
 	require.False(t, o.put([]byte("b")))
 	require.False(t, o.put([]byte("c")))
 	require.False(t, o.finish(first))
-	second := o.take()
+	second, _ := o.take(keep)
 	require.Equal(t, "bc", string(second))
 	require.True(t, o.finish(second))
 	require.True(t, o.put(make([]byte, keep+1)))
-	require.True(t, o.finish(o.take()))
+	_, ok := o.take(keep)
+	require.False(t, ok, "it is more than that")
+	large, _ := o.take(keep + 1)
+	require.True(t, o.finish(large))
 	require.LessOrEqual(t, cap(o.spare), keep, "a large buffer is not kept")
 }
 

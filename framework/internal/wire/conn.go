@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -55,7 +56,6 @@ type Conn struct {
 	socket  *shim              // the one in use, to be closed by whoever wants the driver to stop
 	info    Info
 	contact contact          // with the leader
-	needed  bool             // something depends on the session
 	quorum  bool             // only transactions tell of the leader
 	zxid    int64            // the last that a reply told
 	took    time.Duration    // by the last successful attempt to connect
@@ -122,12 +122,18 @@ func (c *Conn) Info() Info {
 	return c.info
 }
 
-// Proven is the moment from which the session can be relied on, and the timeout that goes with it: see contact. A follower that is cut
-// off goes on answering reads and pings for a while, which do not count.
-func (c *Conn) Proven() (proof Stamp, timeout time.Duration) {
+// Reliance is a moment, and the session timeout of which a part may pass since.
+type Reliance struct {
+	At      Stamp
+	Timeout time.Duration
+}
+
+// Proven is since when the session can be relied on: see contact. A follower that is cut off goes on answering reads and pings for a while,
+// which do not count. While claimed has a moment the session can be relied on no longer than by that either.
+func (c *Conn) Proven() (proven, claimed Reliance) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.contact.proof, c.info.Timeout
+	return Reliance{c.contact.proof, c.contact.timeout}, Reliance{c.contact.claimed, c.contact.granted}
 }
 
 // Even reports whether answers of the leader come as they should. Where they do not, heartbeats should come faster.
@@ -137,13 +143,13 @@ func (c *Conn) Even() bool {
 	return c.contact.even
 }
 
-// Needed says whether something depends on the session, and whether only transactions are to tell of the leader then, to which a quorum of
-// the servers agrees. A leader that has been replaced, and does not know it yet, answers other requests, and admits sessions. So while
-// something depends on the session, a connection that is made again counts with the first transaction on it in any case.
-func (c *Conn) Needed(needed, quorum bool) {
+// RelyOnQuorum says whether only transactions are to tell of the leader, to which a quorum of the servers agrees. A leader that has been
+// replaced, and does not know it yet, answers other requests. It admits sessions, too: so a connection that is made again counts with the
+// first transaction on it in any case.
+func (c *Conn) RelyOnQuorum(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.needed, c.quorum = needed, needed && quorum
+	c.quorum = on
 }
 
 // Claimed reports whether a transaction has to be made before the connection counts.
@@ -387,12 +393,18 @@ func (c *Conn) open(ctx context.Context, network, server string) (net.Conn, erro
 // resolve picks an address of a server, if names are resolved here.
 func (c *Conn) resolve(ctx context.Context, server string) (address string, err error) {
 	host, port, err := net.SplitHostPort(server)
-	if err != nil || c.cfg.Resolve == nil || net.ParseIP(host) != nil {
+	if err != nil || c.cfg.Resolve == nil {
 		return server, err
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return server, nil
 	}
 	all, err := c.cfg.Resolve(ctx, host)
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("lookup %s: no addresses", host)
+	}
+	if slices.Contains(all, "") {
+		err = fmt.Errorf("lookup %s: an address is empty", host)
 	}
 	if err != nil {
 		return "", err
@@ -423,13 +435,13 @@ func (c *Conn) failed(server string, err error) {
 	}
 }
 
-func (c *Conn) established(info Info, sent Stamp) {
+func (c *Conn) established(info Info, asked time.Duration, sent Stamp) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	again := c.info.ID != 0
 	c.info, c.took = info, time.Since(c.dialled)
-	c.contact.counts(c.cfg.SessionTimeout, info.Timeout)
-	if again && c.needed {
+	c.contact.counts(asked, info.Timeout)
+	if again {
 		c.contact.claim(sent)
 	} else {
 		c.contact.begin(sent)
@@ -441,8 +453,7 @@ func (c *Conn) established(info Info, sent Stamp) {
 func (c *Conn) heard(sent Stamp, transaction bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	claimed := c.needed && !c.contact.claimed.IsZero()
-	if transaction || !c.quorum && !claimed {
+	if transaction || !c.quorum && c.contact.claimed.IsZero() {
 		c.contact.heard(sent, Now())
 	}
 	if sent.Elapsed() < c.info.Timeout/6 {

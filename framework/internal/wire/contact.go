@@ -24,8 +24,10 @@ type contact struct {
 	answered []exchange
 	claimed  Stamp // when a connect request was sent whose answer is not relied on yet; zero if there is none
 
-	proof Stamp // the session can be relied on as if the leader had heard of it then, a heartbeat after it last did
-	even  bool  // answers come as they should
+	proof   Stamp         // the session can be relied on as if the leader had heard of it then, a heartbeat after it last did
+	timeout time.Duration // that goes with proof
+	granted time.Duration // of the present connection, which goes with claimed
+	even    bool          // answers come as they should
 }
 
 // exchange is a request and its answer.
@@ -42,9 +44,9 @@ const (
 	samples = 16
 )
 
-// counts notes which session timeout was granted, and which was asked for.
+// counts notes which session timeout was granted, and which the connect request asked for.
 func (c *contact) counts(asked, granted time.Duration) {
-	c.beat, c.report = granted/beatsPerTimeout, granted/reportFraction
+	c.granted, c.beat, c.report = granted, granted/beatsPerTimeout, granted/reportFraction
 	if granted > asked {
 		c.report = granted / shortReportFraction
 	}
@@ -54,10 +56,12 @@ func (c *contact) counts(asked, granted time.Duration) {
 // connection is another stream: what was answered on the one before says nothing about it.
 func (c *contact) begin(sent Stamp) {
 	c.answered = append(c.answered[:0], exchange{sent, sent.Add(-c.report)})
-	c.proof, c.even, c.claimed = sent, true, Stamp{}
+	c.proof, c.timeout, c.claimed = sent, c.granted, Stamp{}
+	c.even = c.report <= c.beat
 }
 
-// claim is begin where the word of a single server is not enough: it counts with the next answer that is heard.
+// claim is begin where the word of a single server is not enough: it counts with the next answer that is heard. Until then the session can
+// be relied on as before, and no longer than if it counted: a leader counts the timeout that was granted last.
 func (c *contact) claim(sent Stamp) {
 	c.answered, c.even, c.claimed = c.answered[:0], false, sent
 }

@@ -10,11 +10,13 @@ import (
 // at is a moment of tests.
 func at(d time.Duration) Stamp { return Stamp{at: time.Unix(1e9, 0).Add(d)} }
 
-type prover interface{ Proven() (Stamp, time.Duration) }
+type prover interface {
+	Proven() (proven, claimed Reliance)
+}
 
 func proven(c prover) Stamp {
-	proof, _ := c.Proven()
-	return proof
+	proven, _ := c.Proven()
+	return proven.At
 }
 
 // heartbeats have a session timeout of 24 s: one each 4 s, and a report has arrived after 3 s.

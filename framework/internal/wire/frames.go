@@ -45,6 +45,7 @@ const (
 	replyZxid             = lengthSize + 4
 	replyCode             = replyZxid + zxidSize
 	connectRequestZxid    = lengthSize + 4
+	connectRequestTimeout = lengthSize + 4 + zxidSize
 	connectRequestSession = lengthSize + 4 + zxidSize + 4
 	setWatchesZxid        = lengthSize + 4 + 4
 	// Of the connect reply, counted behind the length field.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"crypto/tls"
+	"math"
 	"net"
 	"runtime"
 	"sync"
@@ -69,13 +70,16 @@ func (o *outbox) size() int {
 	return len(o.next)
 }
 
-// take is what is to be written now.
-func (o *outbox) take() []byte {
+// take is what is to be written now. If it is more than most it stays where it is.
+func (o *outbox) take(most int) (all []byte, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	all := o.next
+	if len(o.next) > most {
+		return nil, false
+	}
+	all = o.next
 	o.next, o.spare = o.spare, nil
-	return all
+	return all, true
 }
 
 // finish takes back what was written, and reports whether that was all: then somebody else may start next time.
@@ -89,9 +93,9 @@ func (o *outbox) finish(written []byte) bool {
 	return !o.busy
 }
 
-// start has written what was put; here, if that does not wait for anything.
-func (s *shim) start(atOnce bool) {
-	if atOnce && s.out.buffered && s.flush() {
+// start has written what was put; here, if that does not wait for anything. Others may have put more since.
+func (s *shim) start(here bool) {
+	if here && s.out.buffered && s.flush(atOnce) {
 		return
 	}
 	s.out.wake <- struct{}{}
@@ -125,7 +129,7 @@ func (s *shim) write() {
 		select {
 		case <-s.out.wake:
 			runtime.Gosched() // others who have something to write may be about to
-			for !s.flush() {
+			for !s.flush(math.MaxInt) {
 			}
 		case <-s.gone:
 			return
@@ -133,9 +137,12 @@ func (s *shim) write() {
 	}
 }
 
-// flush writes what there is, or closes the socket, and reports whether that was all.
-func (s *shim) flush() bool {
-	all := s.out.take()
+// flush writes what there is, if it is not more than most, or closes the socket, and reports whether that was all.
+func (s *shim) flush(most int) bool {
+	all, ok := s.out.take(most)
+	if !ok {
+		return false
+	}
 	if len(all) == 0 {
 		return s.out.finish(all)
 	}

@@ -51,12 +51,13 @@ type shim struct {
 	farewell farewell
 
 	mu        sync.Mutex
-	asked     bool  // the connect request has been written
-	askedFor  int64 // the session id in it
-	welcome   bool  // there is a session on this connection
-	connected Stamp // when it was sent
-	open      bool  // requests of ours may be made
-	nextXid   int32 // of ours
+	asked     bool          // the connect request has been written
+	askedFor  int64         // the session id in it
+	wish      time.Duration // the session timeout in it
+	welcome   bool          // there is a session on this connection
+	connected Stamp         // when it was sent
+	open      bool          // requests of ours may be made
+	nextXid   int32         // of ours
 	waiting   []request
 	heard     time.Time // when something was read last
 	limit     time.Time // the deadline that the driver has set
@@ -187,6 +188,7 @@ func (s *shim) note(frame []byte) (out []byte, idle bool) {
 			return frame, true
 		}
 		s.askedFor = int64(binary.BigEndian.Uint64(frame[connectRequestSession:]))
+		s.wish = time.Duration(binary.BigEndian.Uint32(frame[connectRequestTimeout:])) * time.Millisecond
 		frame = bytes.Clone(frame)
 		binary.BigEndian.PutUint64(frame[connectRequestZxid:], uint64(s.zxid))
 		return frame, true
@@ -347,7 +349,7 @@ func (s *shim) greet() error {
 // time, at which the driver would panic.
 func (s *shim) examine(reply []byte) error {
 	s.mu.Lock()
-	askedFor, sent := s.askedFor, s.connected
+	askedFor, wish, sent := s.askedFor, s.wish, s.connected
 	s.mu.Unlock()
 	password := reply[connectReplyMin:]
 	n := int(int32(binary.BigEndian.Uint32(reply[connectReplyPassword:])))
@@ -364,7 +366,7 @@ func (s *shim) examine(reply []byte) error {
 	if n > 0 {
 		info.Password = append([]byte(nil), password[:n]...)
 	}
-	s.owner.established(info, sent)
+	s.owner.established(info, wish, sent)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.welcome = true

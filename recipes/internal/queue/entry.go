@@ -78,6 +78,9 @@ func (e Entry) Do(ctx context.Context, s *framework.Session) (Entered, error) {
 			}
 		case errors.Is(err, zk.ErrNoAuth) && t.counts[cause] >= 0:
 			t.dirs[cause].set(dirState{known: true, locked: true})
+			if len(e.With) > 0 {
+				return Entered{}, ErrAgain // what else is in the transaction may rest on its being written
+			}
 		default:
 			return Entered{}, err
 		}

@@ -44,6 +44,7 @@ type partyKey struct {
 type guest struct {
 	party *party
 	turn  chan turn // has room for one
+	taken bool      // it has got its turn; of its goroutine
 }
 
 // turn is what a guest gets in the end, unless it gives up before.
@@ -80,26 +81,27 @@ func (l *Lock) await(ctx context.Context, g *guest) (*recipes.Hold, error) {
 	l.join(g)
 	select {
 	case t := <-g.turn:
-		return l.take(ctx, t)
+		return l.take(ctx, g, t)
 	case <-ctx.Done():
 	}
 	if g.party.dismiss(g) {
 		return nil, l.failed(ctx, Waited(ctx, ctxerr.Of(ctx)))
 	}
-	return l.take(ctx, <-g.turn) // it has just become our turn
+	return l.take(ctx, g, <-g.turn) // it has just become our turn
 }
 
 // forfeit gives up what a guest waits for, or has just been given: its goroutine is ended by a
 // panic or runtime.Goexit in code of the program's, such as a logger.
 func (g *guest) forfeit() {
-	if g.party == nil || g.party.dismiss(g) {
+	if g.party == nil || g.taken || g.party.dismiss(g) {
 		return
 	}
 	_ = (<-g.turn).hold.Release()
 }
 
 // take accepts a hold, unless ctx has ended: then it goes on to the next, which nobody waits for.
-func (l *Lock) take(ctx context.Context, t turn) (*recipes.Hold, error) {
+func (l *Lock) take(ctx context.Context, g *guest, t turn) (*recipes.Hold, error) {
+	g.taken = true
 	if t.err != nil || ctx.Err() == nil {
 		return t.hold, t.err
 	}
@@ -170,7 +172,7 @@ func (l *Lock) tryLocally(ctx context.Context) (*recipes.Hold, error) {
 	if p.dismiss(g) {
 		return l.try(ctx) // the node is being given up, or looked after, or was lost
 	}
-	return l.take(ctx, <-g.turn)
+	return l.take(ctx, g, <-g.turn)
 }
 
 // try is Try for a new party. Whatever the end, the party has the node, or gets in line for those

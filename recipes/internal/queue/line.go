@@ -144,7 +144,6 @@ func enqueue(ctx context.Context, s *framework.Session, lines []*Line) ([]*place
 		if done.Czxid != 0 { // otherwise the nodes were found again, and the lists may be older
 			places[i].list = lists[i]
 		}
-		places[i].warn()
 	}
 	return places, nil
 }

@@ -206,6 +206,9 @@ func (l *Lock) once(ctx context.Context, a *alarm) (*recipes.Hold, error) {
 			leave(ctx, places)
 		}
 	}()
+	for _, p := range places {
+		p.warn()
+	}
 	a.stand(places)
 	hold, err := l.advance(ctx, places, a)
 	held = err == nil
@@ -255,7 +258,7 @@ func (l *Lock) arrive(ctx context.Context, places []*place, a *alarm) (waited bo
 
 // listAll asks for the lists of lines that were not asked for behind the creates, a few at a time. What went wrong each place finds out.
 func listAll(ctx context.Context, places []*place) {
-	for i := maxLists; i < len(places); i++ {
+	for i := maxLists; i < len(places) && ctx.Err() == nil; i++ {
 		if before := places[i-maxLists]; before.list != nil {
 			_ = before.list.wait(ctx, before.session)
 		}
