@@ -31,6 +31,9 @@ func TestFirstInTheQueueStaysFirstWhereLeasesMustNotBeWritten(t *testing.T) {
 		_, err = client.SetACL(t.Context(), "/s/leases", zk.WorldACL(zk.PermAll&^zk.PermWrite), -1)
 		require.NoError(t, err)
 		require.NoError(t, hold.Release())
+		hold, err = b.Acquire(t.Context()) // which learns of it
+		require.NoError(t, err)
+		require.NoError(t, hold.Release())
 		order := make(chan string, 2)
 		enter := func(name string, s *semaphore.Semaphore) {
 			go func() {
