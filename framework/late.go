@@ -111,8 +111,7 @@ func (l *late) look(s *session) {
 			continue
 		}
 		l.again(due)
-		pause, _ := tireless(failures, 0)
-		linger(pause, s.done, s.core.ctx.Done())
+		linger(lookAfter<<min(failures, 5), s.done, s.core.ctx.Done()) // not the pauses of other cleanups, which the same trouble has begun
 		failures++
 	}
 }
