@@ -41,6 +41,7 @@ type late struct {
 	mu      sync.Mutex
 	all     []*lateNodes
 	looking bool // a goroutine looks for those that are due
+	dropped int  // how many were more than maxLate, since that was logged
 }
 
 // add has the nodes looked for, now and on the session's further connections. Those that outlive the session are looked for in the next one
@@ -53,8 +54,8 @@ func (l *late) add(s *session, n *lateNodes) {
 		return
 	}
 	if len(l.all) == maxLate {
-		s.core.cfg.log.Warn("too many creates have lost their answers: the first is not looked for any more", zap.String("path", l.all[0].path()))
 		l.all = slices.Delete(l.all, 0, 1)
+		l.dropped++
 	}
 	n.due = true
 	l.all = append(l.all, n)
@@ -103,6 +104,9 @@ func (l *late) look(s *session) {
 	s.core.cfg.metrics.Add(JanitorBacklog, 1, Labels{})
 	defer s.core.cfg.metrics.Add(JanitorBacklog, -1, Labels{})
 	linger(lookAfter, s.done, s.core.ctx.Done())
+	if dropped := l.takeDropped(); dropped > 0 {
+		s.core.cfg.log.Warn("too many creates have lost their answers: the first are not looked for any more", zap.Int("transactions", dropped))
+	}
 	failures := 0
 	for due := l.take(s); due != nil; due = l.take(s) {
 		err := s.deleteLate(s.core.ctx, due)
@@ -133,6 +137,13 @@ func (l *late) take(s *session) (due []*lateNodes) {
 		l.looking = false
 	}
 	return due
+}
+
+func (l *late) takeDropped() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, l.dropped = l.dropped, 0
+	return n
 }
 
 func (l *late) again(due []*lateNodes) {
@@ -171,14 +182,23 @@ func (s *session) deleteLate(ctx context.Context, all []*lateNodes) error {
 	}
 	for _, parent := range slices.Sorted(maps.Keys(parents)) {
 		err := s.deleteLateBelow(ctx, parent, parents[parent])
-		if err != nil && (IsTransient(err) || ctx.Err() != nil || s.reason() != nil) {
+		if s.interrupts(ctx, err) {
 			return err
 		}
-		if err != nil && !isNoNode(err) {
-			s.core.cfg.log.Warn("gave up", zap.String("op", "sweep"), zap.String("path", parent), zap.Error(err))
-		}
+		s.gaveUpLooking(parent, err)
 	}
 	return nil
+}
+
+// interrupts reports whether err is trouble that may pass, or the end of the session or the client, and no refusal of the servers.
+func (s *session) interrupts(ctx context.Context, err error) bool {
+	return err != nil && (IsTransient(err) || ctx.Err() != nil || s.reason() != nil)
+}
+
+func (s *session) gaveUpLooking(path string, err error) {
+	if err != nil && !isNoNode(err) {
+		s.core.cfg.log.Warn("gave up", zap.String("op", "sweep"), zap.String("path", path), zap.Error(err))
+	}
 }
 
 // deletedAtOnce is how many nodes are deleted in one transaction.
@@ -198,13 +218,12 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 			continue
 		}
 		czxid, err := s.made(ctx, full, node.ephemeral)
-		switch {
-		case err == nil && czxid != 0:
-			unowned = append(unowned, full)
-		case err != nil && (IsTransient(err) || ctx.Err() != nil || s.reason() != nil):
+		if s.interrupts(ctx, err) {
 			return err
-		case err != nil:
-			s.core.cfg.log.Warn("gave up", zap.String("op", "sweep"), zap.String("path", full), zap.Error(err))
+		}
+		s.gaveUpLooking(full, err)
+		if czxid != 0 {
+			unowned = append(unowned, full)
 		}
 	}
 	for some := range slices.Chunk(unowned, deletedAtOnce) {
