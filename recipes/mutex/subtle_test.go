@@ -92,7 +92,8 @@ func TestWaiterKeepsItsPlaceWithinTheCallersOwnRetries(t *testing.T) {
 	path := testzk.Path(t)
 	first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
 	holder := acquire(t, first)
-	mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
+	opts, waits := testzk.Waiting(t)
+	mu := newMutex(t, testzk.Connected(t, p.Addr(), opts...), path)
 	tries := 0
 	result := make(chan error, 1)
 	go func() {
@@ -105,6 +106,7 @@ func TestWaiterKeepsItsPlaceWithinTheCallersOwnRetries(t *testing.T) {
 			return hold.Release()
 		})
 	}()
+	waits() // the retries of the caller would repeat a create that is under way at the end of the line
 	line := queued(t, first, 2)
 	p.DropConnections()
 	late := start(t, first)
