@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/docent-zk/docent/framework/internal/wire"
+	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
@@ -44,25 +44,25 @@ func (f *flight[T]) leave(late func(T, error)) bool {
 
 // ask makes one request in s, once: it waits for the connection, then for the answer, and for both no longer than ctx and the session
 // last. parse makes the result of the reply. If the caller has to leave before the answer is there, late gets it; late must not block.
-func ask[T any](ctx context.Context, s *session, late func(T, error), r wire.Request, parse func(wire.Reply) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, s *session, late func(T, error), r conn.Request, parse func(conn.Reply) (T, error)) (T, error) {
 	return askThen(ctx, s, late, r, nil, parse)
 }
 
 // askThen is ask that calls behind, unless it is nil, once the request has been handed to the connection: what that asks for leaves with it.
 func askThen[T any](
-	ctx context.Context, s *session, late func(T, error), r wire.Request, behind func(), parse func(wire.Reply) (T, error),
+	ctx context.Context, s *session, late func(T, error), r conn.Request, behind func(), parse func(conn.Reply) (T, error),
 ) (T, error) {
-	result := func(reply wire.Reply) (T, error) {
+	result := func(reply conn.Reply) (T, error) {
 		value, err := parse(reply)
-		return value, driverError(err)
+		return value, replyError(err)
 	}
-	var later func(wire.Reply, error)
+	var later func(conn.Reply, error)
 	if late != nil {
-		later = func(reply wire.Reply, _ error) { late(result(reply)) }
+		later = func(reply conn.Reply, _ error) { late(result(reply)) }
 	}
-	reply, err := fly(ctx, s, later, func(land func(wire.Reply, error)) {
+	reply, err := fly(ctx, s, later, func(land func(conn.Reply, error)) {
 		s.conn.Together(func() {
-			s.conn.Ask(r, func(reply wire.Reply) { land(reply, nil) })
+			s.conn.Ask(r, func(reply conn.Reply) { land(reply, nil) })
 			if behind != nil {
 				behind()
 			}
@@ -108,7 +108,7 @@ func fly[T any](ctx context.Context, s *session, late func(T, error), launch fun
 // start makes one request in s without waiting for the answer. If there is a connection the request has been handed to it when start
 // returns; otherwise a connection is waited for in the background. done gets the result, perhaps before start returns, or where replies
 // are read: it must not wait for anything.
-func start[T any](s *session, r wire.Request, parse func(wire.Reply) (T, error), done func(T, error)) {
+func start[T any](s *session, r conn.Request, parse func(conn.Reply) (T, error), done func(T, error)) {
 	var none T
 	if err := s.check(); err != nil {
 		done(none, notApplied(err))
@@ -119,10 +119,10 @@ func start[T any](s *session, r wire.Request, parse func(wire.Reply) (T, error),
 			done(none, err)
 			return
 		}
-		s.conn.Ask(r, func(reply wire.Reply) {
+		s.conn.Ask(r, func(reply conn.Reply) {
 			defer s.inflight.Done()
 			value, err := parse(reply)
-			done(value, s.explain(driverError(err)))
+			done(value, s.explain(replyError(err)))
 		})
 	}
 	if connected, _, _ := s.connected(); connected {

@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
-	"github.com/docent-zk/docent/framework/internal/wire"
+	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
 )
 
@@ -65,7 +65,7 @@ func (o ops) ensureOnce(ctx context.Context, s *session, full string) error {
 // containers.
 func (s *session) createContainer(ctx context.Context, node creation, late func(Result, error)) (Result, error) {
 	if !s.core.noContainers.Load() {
-		created, err := s.send(ctx, node, wire.CreateContainer(node.full, node.data, node.acl), late)
+		created, err := s.send(ctx, node, conn.CreateContainer(node.full, node.data, node.acl), late)
 		if !errors.Is(err, ErrUnimplemented) {
 			return created, err
 		}
@@ -73,7 +73,7 @@ func (s *session) createContainer(ctx context.Context, node creation, late func(
 		s.core.cfg.log.Warn("the servers do not know containers: using persistent nodes", zap.String("path", node.full))
 		s.awaitHangup(ctx)
 	}
-	return s.send(ctx, node, wire.Create(node.full, node.data, node.acl, zk.FlagPersistent), late)
+	return s.send(ctx, node, conn.Create(node.full, node.data, node.acl, zk.FlagPersistent), late)
 }
 
 // hangupPatience is how long a server may take to close the connection.

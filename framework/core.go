@@ -16,8 +16,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/connstr"
-	"github.com/docent-zk/docent/framework/internal/wire"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/internal/logfield"
 )
@@ -40,8 +40,8 @@ type core struct {
 	mu      sync.Mutex
 	servers []string
 	current *session                // nil while there is none
-	conn    *wire.Conn              // of the current session, or of the attempt to get one
-	conns   map[*wire.Conn]struct{} // those that may still connect, of former sessions too
+	conn    *conn.Conn              // of the current session, or of the attempt to get one
+	conns   map[*conn.Conn]struct{} // those that may still connect, of former sessions too
 	refused error                   // why no session is to be had, while that is certain
 	replace map[int]func()          // to be called when there is another session
 	waiters int                     // how many there have been
@@ -50,7 +50,7 @@ type core struct {
 
 func newCore(spec connstr.Spec, cfg config) *core {
 	c := &core{cfg: cfg, chroot: spec.Chroot, servers: spec.Servers, finished: make(chan struct{}), changed: make(chan struct{})}
-	c.conns, c.replace = map[*wire.Conn]struct{}{}, map[int]func(){}
+	c.conns, c.replace = map[*conn.Conn]struct{}{}, map[int]func(){}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.grace, c.endGrace = context.WithCancel(context.Background())
 	if cfg.log.Core().Enabled(zap.InfoLevel) {
@@ -126,7 +126,7 @@ func (c *core) open() (*session, error) {
 	s := newSession(c)
 	s.random = c.derive()
 	servers := c.addresses()
-	conn, err := wire.Open(wire.Config{
+	s.conn = conn.New(conn.Config{
 		Servers:        servers,
 		SessionTimeout: c.cfg.sessionTimeout,
 		ConnectTimeout: c.cfg.connectTimeout,
@@ -134,15 +134,12 @@ func (c *core) open() (*session, error) {
 		Dial:           c.cfg.dial,
 		TLS:            c.cfg.tls,
 		Logger:         c.cfg.log,
+		Credentials:    c.cfg.auth,
 		Random:         c.derive(),
-		OnEvent:        s.event,
-		OnCredential:   s.credential,
+		Handler:        handler{s},
 	})
-	if err != nil {
-		return nil, err
-	}
-	s.conn = conn
-	c.connecting(conn, servers)
+	c.connecting(s.conn, servers)
+	s.conn.Start()
 	if err := s.open(c.ctx); err != nil {
 		s.end(err)
 		c.background.Go(s.retire)
@@ -170,7 +167,7 @@ func (c *core) addresses() []string {
 }
 
 // connecting notes which connection is to know of a change of servers, and tells it of one since.
-func (c *core) connecting(conn *wire.Conn, servers []string) {
+func (c *core) connecting(conn *conn.Conn, servers []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conn = conn
@@ -181,7 +178,7 @@ func (c *core) connecting(conn *wire.Conn, servers []string) {
 }
 
 // disconnected notes that a connection need not know of servers any more.
-func (c *core) disconnected(conn *wire.Conn) {
+func (c *core) disconnected(conn *conn.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.conns, conn)
@@ -189,14 +186,14 @@ func (c *core) disconnected(conn *wire.Conn) {
 
 // setServers replaces the servers, unless they are the same.
 func (c *core) setServers(servers []string) {
-	shuffled := wire.Shuffle(servers, c.cfg.random)
+	shuffled := conn.Shuffle(servers, c.cfg.random)
 	for _, conn := range c.replaceServers(servers, shuffled) {
 		conn.LeaveStranger()
 	}
 }
 
 // replaceServers returns the connections that are concerned.
-func (c *core) replaceServers(servers, shuffled []string) []*wire.Conn {
+func (c *core) replaceServers(servers, shuffled []string) []*conn.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if slices.Equal(slices.Sorted(slices.Values(servers)), slices.Sorted(slices.Values(c.servers))) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/docent-zk/docent/framework/internal/wire"
+	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
 )
 
@@ -201,8 +201,8 @@ func (s *session) create(ctx context.Context, node creation, late func(Result, e
 }
 
 // send makes a request that creates a node. Its result has the path on the servers.
-func (s *session) send(ctx context.Context, node creation, request wire.Request, late func(Result, error)) (Result, error) {
-	return askThen(ctx, s, late, request, node.behind, func(reply wire.Reply) (Result, error) {
+func (s *session) send(ctx context.Context, node creation, request conn.Request, late func(Result, error)) (Result, error) {
+	return askThen(ctx, s, late, request, node.behind, func(reply conn.Reply) (Result, error) {
 		full, err := reply.Path()
 		if err != nil {
 			return Result{}, err
@@ -212,13 +212,13 @@ func (s *session) send(ctx context.Context, node creation, request wire.Request,
 }
 
 // request creates the node, which is no container.
-func (c creation) request() wire.Request {
+func (c creation) request() conn.Request {
 	if c.ttl == 0 {
-		return wire.Create(c.full, c.data, c.acl, c.flags)
+		return conn.Create(c.full, c.data, c.acl, c.flags)
 	}
 	flags := int32(zk.FlagTTL)
 	if c.sequential() {
 		flags = zk.FlagPersistentSequentialWithTTL
 	}
-	return wire.CreateTTL(c.full, c.data, c.acl, flags, c.ttl)
+	return conn.CreateTTL(c.full, c.data, c.acl, flags, c.ttl)
 }

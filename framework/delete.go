@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/docent-zk/docent/framework/internal/wire"
+	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
@@ -112,11 +112,11 @@ func (s *session) deleteAll(ctx context.Context, full []string) (which int, err 
 	for _, path := range full {
 		parts = append(parts, &zk.DeleteRequest{Path: path, Version: -1})
 	}
-	request, err := wire.Multi(parts)
+	request, err := conn.Multi(parts)
 	if err != nil {
 		return 0, notApplied(err)
 	}
-	return ask(ctx, s, nil, request, func(r wire.Reply) (int, error) {
+	return ask(ctx, s, nil, request, func(r conn.Reply) (int, error) {
 		results, err := r.Results()
 		return max(0, slices.IndexFunc(results, func(r zk.MultiResponse) bool { return r.Error != nil })), err
 	})

@@ -3,12 +3,10 @@ package framework
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/docent-zk/docent/framework/internal/wire"
+	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
 )
 
@@ -132,8 +130,7 @@ func invalid(format string, args ...any) error {
 // rejected are the answers of a server, which are final.
 var rejected = []error{
 	zk.ErrNoNode, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty,
-	zk.ErrInvalidACL, zk.ErrInvalidFlags, zk.ErrAPIError, zk.ErrReconfigDisabled, zk.ErrBadArguments, zk.ErrNothing,
-	zk.ErrInvalidPath,
+	zk.ErrInvalidACL, zk.ErrAPIError, zk.ErrReconfigDisabled, zk.ErrBadArguments, zk.ErrNothing,
 }
 
 // noPermission is zk.ErrNoAuth, by another text: "not authenticated" reads as if a password were
@@ -143,8 +140,8 @@ type noPermission struct{}
 func (noPermission) Error() string { return "zk: no permission (ACL)" }
 func (noPermission) Unwrap() error { return zk.ErrNoAuth }
 
-// driverError says what an error of the driver means for the attempt that got it.
-func driverError(err error) error {
+// replyError says what the error of a reply means for the attempt that got it.
+func replyError(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -156,8 +153,6 @@ func driverError(err error) error {
 		return notApplied(fmt.Errorf("%w: %w", ErrSessionLost, err))
 	case errors.Is(err, zk.ErrAuthFailed):
 		return notApplied(fmt.Errorf("%w: %w", ErrAuthFailed, err))
-	case errors.Is(err, zk.ErrShortBuffer):
-		return notApplied(fmt.Errorf("%w: %w", ErrTooLarge, err))
 	}
 	if errors.Is(err, zk.ErrNoAuth) {
 		return notApplied(noPermission{})
@@ -167,24 +162,11 @@ func driverError(err error) error {
 			return notApplied(err)
 		}
 	}
-	var code wire.Code
+	var code conn.Code
 	if errors.As(err, &code) {
 		return codeError(int(code))
 	}
-	if code, ok := serverCode(err); ok {
-		return codeError(code)
-	}
-	return transient(Unknown, err) // zk.ErrConnectionClosed, zk.ErrClosing, what the network said
-}
-
-// serverCode is the code behind an answer the driver has no error for. It only tells it in the text.
-func serverCode(err error) (int, bool) {
-	digits, found := strings.CutPrefix(err.Error(), "unknown error: ")
-	if !found {
-		return 0, false
-	}
-	code, convErr := strconv.Atoi(digits)
-	return code, convErr == nil
+	return transient(Unknown, err) // zk.ErrConnectionClosed, or a reply that cannot be read
 }
 
 var codeTexts = map[int]string{
@@ -195,7 +177,7 @@ var codeTexts = map[int]string{
 	-124: "session closed: requires SASL authentication", -125: "quota exceeded", -127: "throttled",
 }
 
-// ServerError is an answer of the server that the driver has no error for.
+// ServerError is an answer of the server that package zk has no error for.
 type ServerError struct{ Code int }
 
 // Error names the code and what it stands for.

@@ -1,6 +1,6 @@
 package framework
 
-import "github.com/docent-zk/docent/framework/internal/wire"
+import "github.com/docent-zk/docent/framework/internal/conn"
 
 // Armed is how many watches a session has on the servers.
 func Armed(s *Session) int { return len(s.bound.hub.pending()) }
@@ -13,7 +13,7 @@ func Watched(s *Session) int {
 }
 
 // PretendSuspension makes it look as if the machine had just been suspended for d.
-var PretendSuspension = wire.PretendSuspension
+var PretendSuspension = conn.PretendSuspension
 
 // Replacing is how many sessions wait for the next one.
 func Replacing(c *Client) int {

@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/docent-zk/docent/framework/internal/wire"
+	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
 	"github.com/docent-zk/docent/internal/logfield"
 )
@@ -29,7 +29,7 @@ type lateNodes struct {
 	o     ops
 	nodes []creation
 	owned []string // by the caller
-	since wire.Stamp
+	since conn.Stamp
 	due   bool // to be looked for on the present connection
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/docent-zk/docent/framework/internal/wire"
+	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
 )
 
@@ -176,14 +176,14 @@ func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
 			return nil, err
 		}
 	}
-	request, err := wire.Multi(t.calls)
+	request, err := conn.Multi(t.calls)
 	if err != nil {
 		return nil, t.call.failed(NotApplied, err)
 	}
 	var failed []Result
 	results, err := protect(ctx, o, t.call, t.nodes,
 		func(ctx context.Context, s *session, late func([]Result, error)) ([]Result, error) {
-			results, err := askThen(ctx, s, late, request, t.behind, func(r wire.Reply) ([]Result, error) { return o.results(t, r) })
+			results, err := askThen(ctx, s, late, request, t.behind, func(r conn.Reply) ([]Result, error) { return o.results(t, r) })
 			failed = results
 			return results, t.blame(results, err)
 		},
@@ -196,7 +196,7 @@ func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
 }
 
 // results are what the servers say of t.
-func (o ops) results(t transaction, reply wire.Reply) ([]Result, error) {
+func (o ops) results(t transaction, reply conn.Reply) ([]Result, error) {
 	responses, err := reply.Results()
 	if len(responses) != len(t.calls) {
 		return nil, err
@@ -204,7 +204,7 @@ func (o ops) results(t transaction, reply wire.Reply) ([]Result, error) {
 	results := make([]Result, len(responses))
 	cause := -1
 	for i, r := range responses {
-		results[i] = Result{Stat: r.Stat, Err: driverError(r.Error)}
+		results[i] = Result{Stat: r.Stat, Err: replyError(r.Error)}
 		if r.String != "" {
 			results[i].Path, results[i].Czxid = znode.Strip(o.root, r.String), reply.Zxid
 		}

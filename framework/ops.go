@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
-	"github.com/docent-zk/docent/framework/internal/wire"
+	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
 	"github.com/docent-zk/docent/retry"
 )
@@ -273,7 +273,7 @@ func (o ops) Set(ctx context.Context, path string, data []byte, version int32) (
 	c := o.call("set", path, versioned(version))
 	c = c.require(checkVersion(version), checkSize(len(c.full)+len(data)))
 	return run(ctx, o, c, func(ctx context.Context, s *session) (*zk.Stat, error) {
-		return ask(ctx, s, nil, wire.SetData(c.full, data, version), wire.Reply.Stat)
+		return ask(ctx, s, nil, conn.SetData(c.full, data, version), conn.Reply.Stat)
 	})
 }
 
@@ -313,17 +313,17 @@ func (o ops) Sync(ctx context.Context, path string) error {
 }
 
 func (s *session) delete(ctx context.Context, full string, version int32) error {
-	_, err := ask(ctx, s, nil, wire.Delete(full, version), bare)
+	_, err := ask(ctx, s, nil, conn.Delete(full, version), bare)
 	return err
 }
 
 func (s *session) sync(ctx context.Context, full string) error {
-	_, err := ask(ctx, s, nil, wire.Sync(full), bare)
+	_, err := ask(ctx, s, nil, conn.Sync(full), bare)
 	return err
 }
 
 // bare is a reply that says nothing but whether it went well.
-func bare(r wire.Reply) (nothing, error) { return nothing{}, r.Err() }
+func bare(r conn.Reply) (nothing, error) { return nothing{}, r.Err() }
 
 type aclReading struct {
 	acl  []zk.ACL
@@ -334,7 +334,7 @@ type aclReading struct {
 func (o ops) GetACL(ctx context.Context, path string) ([]zk.ACL, *zk.Stat, error) {
 	c := o.call("get ACL", path, repeatable)
 	r, err := run(ctx, o, c, func(ctx context.Context, s *session) (aclReading, error) {
-		return ask(ctx, s, nil, wire.GetACL(c.full), func(reply wire.Reply) (r aclReading, err error) {
+		return ask(ctx, s, nil, conn.GetACL(c.full), func(reply conn.Reply) (r aclReading, err error) {
 			r.acl, r.stat, err = reply.ACL()
 			return r, err
 		})
@@ -347,7 +347,7 @@ func (o ops) SetACL(ctx context.Context, path string, acl []zk.ACL, version int3
 	c := o.call("set ACL", path, versioned(version))
 	c = c.require(checkVersion(version), checkSize(len(c.full)+aclSize(acl)))
 	return run(ctx, o, c, func(ctx context.Context, s *session) (*zk.Stat, error) {
-		return ask(ctx, s, nil, wire.SetACL(c.full, acl, version), wire.Reply.Stat)
+		return ask(ctx, s, nil, conn.SetACL(c.full, acl, version), conn.Reply.Stat)
 	})
 }
 

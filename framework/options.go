@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
+	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
 	"github.com/docent-zk/docent/retry"
 )
@@ -29,11 +31,6 @@ const (
 // Option configures a Client. Curator: CuratorFrameworkFactory.Builder.
 type Option func(*config) error
 
-type credential struct {
-	scheme string
-	value  []byte
-}
-
 type config struct {
 	sessionTimeout time.Duration
 	connectTimeout time.Duration
@@ -42,7 +39,7 @@ type config struct {
 	log            *zap.Logger
 	metrics        Metrics
 	waitWarning    time.Duration
-	auth           []credential
+	auth           []conn.Credential
 	acl            func(path string) []zk.ACL
 	tls            *tls.Config
 	dial           func(ctx context.Context, network, address string) (net.Conn, error) // nil: that of net.Dialer
@@ -179,7 +176,7 @@ func namespacePath(name string) (string, error) {
 }
 
 // WithLogger sets where the client and the recipes on it log: sessions and states at Info, losses
-// and what they work around at Warn, the driver at Debug. The client logs under the name "docent",
+// and what they work around at Warn, connections at Debug. The client logs under the name "docent",
 // a recipe under that and its own, such as "docent.mutex". Messages and field names are stable:
 // docs/observability.md lists them. Default: nowhere.
 func WithLogger(l *zap.Logger) Option {
@@ -208,7 +205,7 @@ func WithAuth(scheme string, value []byte) Option {
 		if err := checkSecret(scheme, value); err != nil {
 			return fmt.Errorf("credential of scheme %q: %w", scheme, err)
 		}
-		c.auth = append(c.auth, credential{scheme, append([]byte(nil), value...)})
+		c.auth = append(c.auth, conn.Credential{Scheme: scheme, Value: slices.Clone(value)})
 		return nil
 	}
 }

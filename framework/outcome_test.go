@@ -8,12 +8,11 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework/internal/conn"
 )
 
-// coded is what the driver makes of a code that it has no error for.
-func coded(code int) error { return fmt.Errorf("unknown error: %v", zk.ErrCode(code)) }
-
-func TestDriverErrorsHaveOutcomes(t *testing.T) {
+func TestErrorsOfRepliesHaveOutcomes(t *testing.T) {
 	for _, row := range []struct {
 		err       error
 		outcome   Outcome
@@ -27,14 +26,11 @@ func TestDriverErrorsHaveOutcomes(t *testing.T) {
 		{zk.ErrNodeExists, NotApplied, false, zk.ErrNodeExists},
 		{zk.ErrNotEmpty, NotApplied, false, zk.ErrNotEmpty},
 		{zk.ErrInvalidACL, NotApplied, false, zk.ErrInvalidACL},
-		{zk.ErrInvalidFlags, NotApplied, false, zk.ErrInvalidFlags},
-		{zk.ErrInvalidPath, NotApplied, false, zk.ErrInvalidPath},
 		{zk.ErrAPIError, NotApplied, false, zk.ErrAPIError},
 		{zk.ErrReconfigDisabled, NotApplied, false, zk.ErrReconfigDisabled},
 		{zk.ErrBadArguments, NotApplied, false, zk.ErrBadArguments},
 		{zk.ErrNothing, NotApplied, false, zk.ErrNothing},
 		{zk.ErrAuthFailed, NotApplied, false, ErrAuthFailed},
-		{zk.ErrShortBuffer, NotApplied, false, ErrTooLarge},
 		{zk.ErrSessionExpired, NotApplied, false, ErrSessionLost},
 		{zk.ErrSessionMoved, NotApplied, true, zk.ErrSessionMoved},
 		{zk.ErrNoServer, NotApplied, true, ErrNotConnected},
@@ -44,27 +40,27 @@ func TestDriverErrorsHaveOutcomes(t *testing.T) {
 		{io.ErrUnexpectedEOF, Unknown, true, io.ErrUnexpectedEOF},
 		{errors.New("unknown error: of another kind"), Unknown, true, nil},
 		{fmt.Errorf("wrapped: %w", zk.ErrNoNode), NotApplied, false, zk.ErrNoNode},
-		{coded(-1), NotApplied, false, &ServerError{-1}},
-		{coded(-2), NotApplied, false, ErrRolledBack},
-		{coded(-3), NotApplied, false, &ServerError{-3}},
-		{coded(-4), Unknown, true, &ServerError{-4}},
-		{coded(-5), NotApplied, false, &ServerError{-5}},
-		{coded(-6), NotApplied, false, ErrUnimplemented},
-		{coded(-7), Unknown, true, &ServerError{-7}},
-		{coded(-12), NotApplied, false, ErrSessionLost},
-		{coded(-13), NotApplied, false, &ServerError{-13}},
-		{coded(-14), NotApplied, false, &ServerError{-14}},
-		{coded(-113), NotApplied, false, &ServerError{-113}},
-		{coded(-119), NotApplied, false, &ServerError{-119}},
-		{coded(-120), NotApplied, false, &ServerError{-120}},
-		{coded(-121), NotApplied, false, &ServerError{-121}},
-		{coded(-122), Unknown, true, &ServerError{-122}},
-		{coded(-124), NotApplied, false, &ServerError{-124}},
-		{coded(-125), NotApplied, false, &ServerError{-125}},
-		{coded(-127), NotApplied, true, &ServerError{-127}},
-		{coded(-4711), NotApplied, false, &ServerError{-4711}},
+		{conn.Code(-1), NotApplied, false, &ServerError{-1}},
+		{conn.Code(-2), NotApplied, false, ErrRolledBack},
+		{conn.Code(-3), NotApplied, false, &ServerError{-3}},
+		{conn.Code(-4), Unknown, true, &ServerError{-4}},
+		{conn.Code(-5), NotApplied, false, &ServerError{-5}},
+		{conn.Code(-6), NotApplied, false, ErrUnimplemented},
+		{conn.Code(-7), Unknown, true, &ServerError{-7}},
+		{conn.Code(-12), NotApplied, false, ErrSessionLost},
+		{conn.Code(-13), NotApplied, false, &ServerError{-13}},
+		{conn.Code(-14), NotApplied, false, &ServerError{-14}},
+		{conn.Code(-113), NotApplied, false, &ServerError{-113}},
+		{conn.Code(-119), NotApplied, false, &ServerError{-119}},
+		{conn.Code(-120), NotApplied, false, &ServerError{-120}},
+		{conn.Code(-121), NotApplied, false, &ServerError{-121}},
+		{conn.Code(-122), Unknown, true, &ServerError{-122}},
+		{conn.Code(-124), NotApplied, false, &ServerError{-124}},
+		{conn.Code(-125), NotApplied, false, &ServerError{-125}},
+		{conn.Code(-127), NotApplied, true, &ServerError{-127}},
+		{conn.Code(-4711), NotApplied, false, &ServerError{-4711}},
 	} {
-		err := driverError(row.err)
+		err := replyError(row.err)
 		require.Equal(t, row.outcome, OutcomeOf(err), "outcome of %q", row.err)
 		require.Equal(t, row.transient, IsTransient(err), "transience of %q", row.err)
 		switch want := row.matches.(type) {
@@ -77,12 +73,12 @@ func TestDriverErrorsHaveOutcomes(t *testing.T) {
 			require.ErrorIs(t, err, want)
 		}
 	}
-	require.NoError(t, driverError(nil))
+	require.NoError(t, replyError(nil))
 }
 
 func TestMissingPermissionDoesNotReadAsAWrongPassword(t *testing.T) {
 	for _, err := range []error{zk.ErrNoAuth, fmt.Errorf("wrapped: %w", zk.ErrNoAuth)} {
-		err = &Error{"get", "/a", NotApplied, driverError(err)}
+		err = &Error{"get", "/a", NotApplied, replyError(err)}
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		require.EqualError(t, err, "get /a: zk: no permission (ACL)")
 	}
@@ -91,7 +87,7 @@ func TestMissingPermissionDoesNotReadAsAWrongPassword(t *testing.T) {
 func TestCodesKeepTheirNumberInWhateverTheyMatch(t *testing.T) {
 	for _, code := range []int{-2, -6, -12, -127, -4711} {
 		var server *ServerError
-		require.ErrorAs(t, driverError(coded(code)), &server)
+		require.ErrorAs(t, replyError(conn.Code(code)), &server)
 		require.Equal(t, code, server.Code)
 		require.ErrorContains(t, server, fmt.Sprint(code))
 	}

@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/docent-zk/docent/framework/internal/wire"
+	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
@@ -80,7 +80,7 @@ func (c *custody) settleLocked() {
 		return
 	}
 	for _, s := range c.doubted {
-		s.late.add(s, &lateNodes{o: c.o, nodes: c.nodes, owned: c.owned, since: wire.Now()})
+		s.late.add(s, &lateNodes{o: c.o, nodes: c.nodes, owned: c.owned, since: conn.Now()})
 	}
 	c.created = slices.DeleteFunc(c.created, func(full string) bool { return full == "" || slices.Contains(c.owned, full) })
 	if len(c.created) > 0 {

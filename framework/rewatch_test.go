@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/docent-zk/docent/framework/internal/wire"
+	"github.com/docent-zk/docent/framework/internal/conn"
 )
 
 func TestWatchesAreSetAgainInPortionsByWhatTheyAreFor(t *testing.T) {
@@ -26,7 +26,7 @@ func TestWatchesAreSetAgainInPortionsByWhatTheyAreFor(t *testing.T) {
 	watch("/absent", watchExists, absent)
 	watch("/children", watchChildren, 5)
 	watch("/unknown", watchExists, 0) // the answer is under way
-	require.Equal(t, []wire.Watches{{Data: []string{"/data", "/there", "/unknown"}, Exists: []string{"/absent"}, Children: []string{"/children"}}},
+	require.Equal(t, []conn.Watches{{Data: []string{"/data", "/there", "/unknown"}, Exists: []string{"/absent"}, Children: []string{"/children"}}},
 		h.portions())
 
 	const watches, size = 20, 30 << 10

@@ -2,25 +2,23 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/docent-zk/docent/framework/internal/wire"
+	"github.com/docent-zk/docent/framework/internal/conn"
 )
 
-// The client asks for an answer of the ZooKeeper leader each sixth of the session timeout, and relies on the session for two thirds of the
-// timeout from what wire.Conn.Proven says. The leader counts the timeout from a sixth before that or later, which leaves a margin of a
-// sixth. Where answers do not come in an even stream the client asks four times as often.
+// The connection sends a heartbeat each sixth of the session timeout, and the client relies on the session for two thirds of the timeout
+// from what conn.Conn.Contact says. The ZooKeeper leader counts the timeout from a sixth before that or later, which leaves a margin of a
+// sixth.
 //
-// Both are cut short by a thousandth of the timeout, so that neither falls on the moments at which the driver pings, each third of
-// the timeout, and it is not up to chance what comes first.
-const (
-	beatsPerTimeout = 6
-	offBeat         = 1000
-)
+// The two thirds are cut short by a thousandth of the timeout, so that they do not end at the moment at which an answer is overdue, and it is
+// not up to chance what comes first.
+const offBeat = 1000
 
 // Session is one session with the servers, and the operations bound to it: they fail with ErrSessionLost once it is over and are
 // never repeated in the next one. What is ephemeral belongs to a Session. Get one from Client.Session; safe for concurrent use.
@@ -81,22 +79,19 @@ var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); r
 // session is a Session without the view from which it is used.
 type session struct {
 	core     *core
-	conn     *wire.Conn
+	conn     *conn.Conn
 	hub      *hub
 	retired  chan struct{}  // closed when nothing more comes of it, on the servers either
-	accepted int            // credentials, by the server of the present connection; of the goroutine that reads it
 	inflight sync.WaitGroup // requests; added to under mu while err is nil
 	tenants  sync.WaitGroup // what relies on the session; likewise
 	late     late
 	random   func(n int64) int64 // of the goroutine that looks after the watches
 
 	mu       sync.Mutex
-	info     wire.Info
-	link     bool                   // the driver has a connection with this session
-	links    int                    // connections that are over
-	beaten   wire.Stamp             // when the last heartbeat was made
+	info     conn.Info
+	link     bool                   // there is a connection, whose server has accepted the credentials
 	turns    int                    // how many wait for the next one
-	admitted bool                   // the credentials have been accepted, once
+	admitted bool                   // admit has been called
 	ground   context.Context        // has ended while there is no connection, or the session is over
 	collapse func()                 // ends ground
 	standing map[Dependent]struct{} // who is to be told that it is over
@@ -131,80 +126,55 @@ func (s *session) reason() error {
 	return s.err
 }
 
-// event is called on the driver's goroutines.
-func (s *session) event(conn *wire.Conn, e zk.Event) {
-	if e.Type != zk.EventSession {
-		s.hub.event(e)
-		return
-	}
-	switch e.State {
-	case zk.StateHasSession:
-		s.linked(conn)
-	case zk.StateDisconnected:
-		s.unlinked()
-	case zk.StateExpired:
-		s.end(errExpired)
+// handler is what the connection of a session calls.
+type handler struct{ *session }
+
+// Event implements conn.Handler.
+func (h handler) Event(e zk.Event) { h.hub.event(e) }
+
+// Quorum implements conn.Handler: it takes a transaction to prove that the session can be relied on, if the client wants that and something
+// depends on the session.
+func (h handler) Quorum() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.core.cfg.quorum && len(h.standing) > 0
+}
+
+// Established implements conn.Handler.
+func (h handler) Established(info conn.Info) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.info.ID == 0 {
+		h.info = info
+		h.touch()
 	}
 }
 
-// linked hears of a connection. On the first one we present the credentials ourselves, on others the driver does. Until the server has
-// accepted all there are no requests.
-func (s *session) linked(conn *wire.Conn) {
-	s.accepted = 0
-	if s.usable() {
-		s.hub.reconnecting()
-		s.recognized(conn)
+// Connected implements conn.Handler. On a connection that is not the first the watches are set again before anything else is asked.
+func (h handler) Connected() {
+	if !h.usable() {
+		h.conn.Admit()
+		h.linked()
 		return
 	}
-	if len(s.core.cfg.auth) == 0 {
-		conn.Admit()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.info, s.beaten = conn.Info(), wire.Now() // the connect request is as good as a heartbeat
-	s.setLink(true)
-}
-
-// credential hears of an answer to a credential. It is called on the goroutine that reads the connection, so that this is not over.
-func (s *session) credential(accepted bool) {
-	if !accepted {
-		s.end(fmt.Errorf("%w: %w", ErrSessionLost, ErrAuthFailed))
-		return
-	}
-	s.accepted++
-	switch {
-	case !s.usable():
-		if s.accepted >= len(s.core.cfg.auth) {
-			s.conn.Admit()
-		}
-	case !s.conn.Admitted():
-		s.recognized(s.conn)
-	}
-}
-
-// recognized begins to use a connection that is not the first, once its server has accepted all credentials: first the watches are set again.
-func (s *session) recognized(conn *wire.Conn) {
-	if s.accepted < len(s.core.cfg.auth) {
-		return
-	}
-	if s.reason() == nil {
-		// A heartbeat first, so that nothing is read that is older than what was read, or told by an event, on the connection before.
-		conn.Admit(append([]wire.Request{s.heartbeat(conn)}, s.watches()...)...)
+	if h.reason() == nil {
+		h.hub.reconnecting()
+		h.conn.Admit(h.watches()...)
 	} else {
-		conn.Admit()
+		h.conn.Admit()
 	}
-	if s.relinked(conn) {
-		s.late.reconnected(s)
+	if h.linked() {
+		h.late.reconnected(h.session)
 	}
 }
 
-// relinked reports whether the session lives on with another connection.
-func (s *session) relinked(conn *wire.Conn) bool {
+// linked notes that there is a connection, and reports whether it goes on with a session that others know of.
+func (s *session) linked() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.info = conn.Info()
+	s.info = s.conn.Info()
 	s.setLink(true)
-	if s.err != nil {
+	if s.err != nil || !s.admitted {
 		return false
 	}
 	s.core.states.set(StateChange{State: Reconnected, Session: s.info.ID, At: time.Now()})
@@ -212,20 +182,29 @@ func (s *session) relinked(conn *wire.Conn) bool {
 	return true
 }
 
-func (s *session) unlinked() {
-	if s.usable() {
-		_ = s.check() // the driver may only have noticed now that nobody answers: then it is too late for Suspended
+// Disconnected implements conn.Handler.
+func (h handler) Disconnected() {
+	if h.usable() {
+		_ = h.check() // the server may have been silent for long: then it is too late for Suspended
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.links++
-	if !s.link {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.link {
 		return
 	}
-	s.setLink(false)
-	if s.admitted && s.err == nil {
-		s.core.states.set(StateChange{State: Suspended, Session: s.info.ID, At: time.Now()})
+	h.setLink(false)
+	if h.admitted && h.err == nil {
+		h.core.states.set(StateChange{State: Suspended, Session: h.info.ID, At: time.Now()})
 	}
+}
+
+// Ended implements conn.Handler.
+func (h handler) Ended(reason error) {
+	if errors.Is(reason, zk.ErrAuthFailed) {
+		h.end(fmt.Errorf("%w: %w", ErrSessionLost, ErrAuthFailed))
+		return
+	}
+	h.end(errExpired)
 }
 
 // setLink is called with mu held, and only when it changes something.
@@ -259,7 +238,7 @@ func (s *session) tell(fns []func()) {
 	})
 }
 
-// usable reports whether the session has ever been what admit makes it.
+// usable reports whether admit has been called.
 func (s *session) usable() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -311,8 +290,8 @@ func (s *session) allowance(timeout time.Duration) time.Duration {
 }
 
 // deadline is until when the session can be relied on, and since when and for how long that is.
-func (s *session) deadline() (until time.Time, since wire.Stamp, allowed time.Duration) {
-	proven, claimed := s.conn.Proven()
+func (s *session) deadline() (until time.Time, since conn.Stamp, allowed time.Duration) {
+	proven, claimed := s.conn.Contact()
 	since, allowed = proven.At, s.allowance(proven.Timeout)
 	until = since.Time().Add(allowed)
 	if claimed.At.IsZero() {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/docent-zk/docent/framework/internal/wire"
+	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
@@ -42,8 +42,8 @@ func (s *session) ready(ctx context.Context) error {
 	}
 }
 
-// connected says whether there is a connection, and what is closed when that changes. The driver hears of the end of one after those whose
-// requests were under way.
+// connected says whether there is a connection, and what is closed when that changes. The requests that were under way fail before the
+// session hears of the end of a connection.
 func (s *session) connected() (bool, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *session) explain(err error) error {
 }
 
 // notConnected says that there is no connection, and what went wrong with each server if anything did.
-func notConnected(conn *wire.Conn) error {
+func notConnected(conn *conn.Conn) error {
 	if conn == nil {
 		return ErrNotConnected
 	}

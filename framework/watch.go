@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/docent-zk/docent/framework/internal/wire"
+	"github.com/docent-zk/docent/framework/internal/conn"
 )
 
 // Watch is a one-shot wake-up: what was read with it may have changed, look again. It also fires when the session is over. All who
@@ -86,8 +86,8 @@ type watched struct {
 	seen   int64 // the version of what it watches, see reading.version
 }
 
-// hub has one watch at most per path and kind. It hears of events on the driver's own goroutine, before the driver takes the
-// answer to any later request from the socket: a Watch has fired before a read returns what fired it.
+// hub has one watch at most per path and kind. Events come by the goroutine that reads the connection, before the answer to any
+// later request: a Watch has fired before a read returns what fired it.
 type hub struct {
 	again chan struct{} // room for one: there was a reconnect
 
@@ -112,7 +112,7 @@ func (h *hub) when(w *Watch, fn func()) (fired bool) {
 	return false
 }
 
-// event fires what e concerns. It is called on the driver's goroutines.
+// event fires what e concerns. It is called by the goroutine that reads the connection.
 func (h *hub) event(e zk.Event) {
 	h.mu.Lock()
 	var then []func()
@@ -160,14 +160,14 @@ const portion = 128 << 10
 
 // portions are all watches, in portions. One of which the server has not been heard yet is among them: it may have been set, and that it has
 // not been does no harm.
-func (h *hub) portions() []wire.Watches {
+func (h *hub) portions() []conn.Watches {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var all []wire.Watches
+	var all []conn.Watches
 	size := portion
 	for _, w := range h.inOrder() {
 		if size += len(w.key.path); size >= portion {
-			all, size = append(all, wire.Watches{}), len(w.key.path)
+			all, size = append(all, conn.Watches{}), len(w.key.path)
 		}
 		list := w.list(&all[len(all)-1])
 		*list = append(*list, w.key.path)
@@ -177,7 +177,7 @@ func (h *hub) portions() []wire.Watches {
 
 // list is where a watch belongs to be set again. One for a node that exists is one for its data: for servers the other list is of nodes
 // to be created.
-func (w *watched) list(all *wire.Watches) *[]string {
+func (w *watched) list(all *conn.Watches) *[]string {
 	switch {
 	case w.key.kind == watchChildren:
 		return &all.Children
@@ -310,20 +310,20 @@ func (s *session) request(ctx context.Context, key watchKey, watch bool, late fu
 }
 
 // request is the read of a key, and what makes the result of the reply.
-func (key watchKey) request(watch bool) (wire.Request, func(wire.Reply) (reading, error)) {
+func (key watchKey) request(watch bool) (conn.Request, func(conn.Reply) (reading, error)) {
 	switch key.kind {
 	case watchChildren:
-		return wire.Children(key.path, watch), func(reply wire.Reply) (r reading, err error) {
+		return conn.Children(key.path, watch), func(reply conn.Reply) (r reading, err error) {
 			r.children, r.stat, err = reply.Children()
 			return r, err
 		}
 	case watchData:
-		return wire.Get(key.path, watch), func(reply wire.Reply) (r reading, err error) {
+		return conn.Get(key.path, watch), func(reply conn.Reply) (r reading, err error) {
 			r.data, r.stat, err = reply.Data()
 			return r, err
 		}
 	}
-	return wire.Exists(key.path, watch), func(reply wire.Reply) (r reading, err error) {
+	return conn.Exists(key.path, watch), func(reply conn.Reply) (r reading, err error) {
 		r.stat, err = reply.Stat()
 		return r, unlessAbsent(err)
 	}
@@ -356,9 +356,9 @@ func (s *session) readWatched(ctx context.Context, key watchKey) (reading, *Watc
 
 // watches are the requests that set the watches again on a new connection, before anything else is asked there. Whether the servers have refused
 // one, which they tell of none by itself, the audit finds out.
-func (s *session) watches() (all []wire.Request) {
+func (s *session) watches() (all []conn.Request) {
 	for _, some := range s.hub.portions() {
-		all = append(all, wire.SetWatches(some))
+		all = append(all, conn.SetWatches(some))
 	}
 	return all
 }

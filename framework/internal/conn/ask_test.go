@@ -1,4 +1,4 @@
-package wire
+package conn
 
 import (
 	"context"
@@ -36,11 +36,11 @@ func await(t *testing.T, replies <-chan Reply) Reply {
 
 func TestRequestsAreOnlyMadeWhereTheyAreAdmitted(t *testing.T) {
 	s := serveByHand(t)
-	c := connect(t, Config{}, s.addr())
+	c := connectByHand(t, Config{}, s.addr())
 	require.False(t, c.Admitted())
 	require.ErrorIs(t, await(t, asked(c, Sync("/"))).Err(), zk.ErrNoServer, "before there is a connection, or a session on it")
 	c.awaitSession(t, 7)
-	require.ErrorIs(t, await(t, asked(c, Sync("/"))).Err(), zk.ErrNoServer, "the server does not know who we are")
+	require.ErrorIs(t, await(t, asked(c, Sync("/"))).Err(), zk.ErrNoServer, "the connection is not admitted")
 	c.Admit()
 	require.True(t, c.Admitted())
 	reply := asked(c, Exists("/a", false))
@@ -58,21 +58,21 @@ func TestRequestsAreOnlyMadeWhereTheyAreAdmitted(t *testing.T) {
 	c.awaitSession(t, 7)
 	require.ErrorIs(t, await(t, asked(c, Sync("/"))).Err(), zk.ErrNoServer, "a new connection has to be admitted again")
 	c.Admit()
+	require.Equal(t, int32(opMulti), (<-s.requests).op, "it begins with a transaction")
 	c.Kill()
 	require.ErrorIs(t, await(t, asked(c, Sync("/"))).Err(), zk.ErrNoServer)
 }
 
-func TestRequestsBesideTheDriversFindTheirReplies(t *testing.T) {
+func TestRequestsFindTheirReplies(t *testing.T) {
 	s := serve(t, func(p *peer) { p.obey(7, long) })
 	c := connect(t, Config{}, s.addr())
 	c.awaitSession(t, 7)
-	c.Admit()
 	var all sync.WaitGroup
 	var wrong atomic.Int32
 	for i := range 20 {
 		all.Go(func() {
 			for range 50 {
-				if there, _, err := c.Driver().Exists(fmt.Sprint("/", i)); there || err != nil {
+				if r := await(t, asked(c, Sync(fmt.Sprint("/", i)))); r.Err() != nil {
 					wrong.Add(1)
 				}
 				if r := await(t, asked(c, Exists("/a", false))); r.Err() != zk.ErrNoNode {
@@ -88,7 +88,7 @@ func TestRequestsBesideTheDriversFindTheirReplies(t *testing.T) {
 	require.Zero(t, wrong.Load())
 }
 
-// Whoever asks must not wait for a server that takes nothing.
+// A caller of Ask must not wait for a server that takes nothing.
 func TestAskDoesNotWaitForASocketThatIsFull(t *testing.T) {
 	s := serve(t, func(p *peer) {
 		p.welcome(7, long)
@@ -96,7 +96,6 @@ func TestAskDoesNotWaitForASocketThatIsFull(t *testing.T) {
 	})
 	c := connect(t, Config{}, s.addr())
 	c.awaitSession(t, 7)
-	c.Admit()
 	var all []<-chan Reply
 	for range 40 {
 		all = append(all, asked(c, SetData("/a", make([]byte, 1<<20), -1)))
@@ -118,7 +117,6 @@ func TestNothingIsAskedBehindTheEndOfTheSession(t *testing.T) {
 	})
 	c := connect(t, Config{}, s.addr())
 	c.awaitSession(t, 7)
-	c.Admit()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan bool)
 	go func() { ended <- c.EndSession(ctx) }()
@@ -127,17 +125,17 @@ func TestNothingIsAskedBehindTheEndOfTheSession(t *testing.T) {
 	require.False(t, <-ended)
 }
 
-func TestNumbersOfRequestsStayAmongOurs(t *testing.T) {
-	s := &shim{owner: &Conn{hosts: newHosts([]string{"a:1"}, time.Second, nil, nil)}, out: newOutbox(nil), open: true, nextXid: lastXid - 1}
-	s.farewell = newFarewell()
-	s.out.busy = true // nobody is to write
+func TestNumbersOfRequestsBeginAgainBelowThatOfTheLast(t *testing.T) {
+	l := newLink(&pieces{}, ownerOf("a:1"), "a:1", 0)
+	l.open, l.nextXid = true, lastXid-1
+	l.out.busy = true // nothing is to be written
 	for range 3 {
-		require.True(t, s.ask(Sync("/"), func(Reply) {}))
+		require.True(t, l.ask(Sync("/"), func(Reply) {}))
 	}
-	require.Equal(t, []int32{lastXid - 1, lastXid, firstXid}, xids(s.waiting))
+	require.Equal(t, []int32{lastXid - 1, lastXid, firstXid}, xids(l.waiting))
 }
 
-// Whoever asks must not wait for a connection of the program's own that has no buffer, and is not read.
+// A caller of Ask must not wait for a connection of the program's own that has no buffer, and is not read.
 func TestAskDoesNotWaitForAConnectionWithoutABuffer(t *testing.T) {
 	s := serve(t, func(p *peer) { p.obey(7, long) })
 	c := connect(t, Config{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -158,7 +156,6 @@ func TestAskDoesNotWaitForAConnectionWithoutABuffer(t *testing.T) {
 		return ours, nil
 	}}, s.addr())
 	c.awaitSession(t, 7)
-	c.Admit()
 	require.NoError(t, await(t, asked(c, Sync("/"))).Err(), "the last that is read")
 	reply := asked(c, Sync("/"))
 	c.Kill()
@@ -222,7 +219,7 @@ func TestReplyThatDoesNotHoldWhatItShouldIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "string is no part of a transaction")
 }
 
-func TestErrorsHaveTheDriversNamesWhereItHasAny(t *testing.T) {
+func TestErrorsHaveTheNamesOfPackageZKWhereItHasAny(t *testing.T) {
 	require.NoError(t, code(0))
 	require.Equal(t, zk.ErrNoNode, code(-101))
 	require.Equal(t, zk.ErrSessionMoved, code(-118))

@@ -1,4 +1,4 @@
-package wire
+package conn
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 )
 
@@ -16,10 +15,15 @@ func closed(t *testing.T, c *client) {
 	start := time.Now()
 	c.Close()
 	require.Less(t, time.Since(start), patience, "closing took too long")
-	_, open := <-c.events
-	require.False(t, open, "the driver is still there")
 	require.True(t, c.Over())
 	c.Close() // again is nothing
+}
+
+// attempting reports whether an attempt to connect is under way.
+func (c *client) attempting() bool {
+	c.Conn.mu.Lock()
+	defer c.Conn.mu.Unlock()
+	return c.attempt.cancel != nil
 }
 
 func TestCloseEndsEverythingInEachState(t *testing.T) {
@@ -43,23 +47,23 @@ func TestCloseEndsEverythingInEachState(t *testing.T) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			},
-			until: func(c *client, _ *server) bool { return c.Driver().State() == zk.StateConnecting },
+			until: func(c *client, _ *server) bool { return c.attempting() },
 		},
 		"shaking hands": {
 			script: stall,
-			until:  func(c *client, s *server) bool { return s.accepted() > 0 && c.Driver().State() == zk.StateConnected },
+			until:  func(c *client, s *server) bool { return s.accepted() > 0 && c.attempting() },
 		},
 		"shaking hands halfway": {
 			script: func(p *peer) { _, _ = p.Write([]byte{0, 0, 0, 36}); stall(p) },
-			until:  func(c *client, s *server) bool { return c.Driver().State() == zk.StateConnected },
+			until:  func(c *client, s *server) bool { return s.accepted() > 0 && c.attempting() },
 		},
 		"connected": {
 			script: func(p *peer) { p.obey(7, long) },
-			until:  func(c *client, _ *server) bool { return c.Driver().State() == zk.StateHasSession },
+			until:  func(c *client, _ *server) bool { return c.Admitted() },
 		},
 		"connected to a server that is silent": {
 			script: func(p *peer) { p.welcome(7, long); stall(p) },
-			until:  func(c *client, _ *server) bool { return c.Driver().State() == zk.StateHasSession },
+			until:  func(c *client, _ *server) bool { return c.Admitted() },
 		},
 		"disconnected": {
 			script: func(p *peer) {
@@ -83,7 +87,7 @@ func TestCloseEndsEverythingInEachState(t *testing.T) {
 				address = s.addr()
 			}
 			c := connect(t, Config{Dial: row.dial}, address)
-			eventually(t, func() bool { return row.until(c, s) }, "never got there: %v, %v", c.Driver().State(), c.Trouble())
+			eventually(t, func() bool { return row.until(c, s) }, "never got there: %v", c.Trouble())
 			closed(t, c)
 		})
 	}
@@ -117,25 +121,24 @@ func TestEndSessionEndsTheSessionOnTheServer(t *testing.T) {
 }
 
 func TestEndOfTheSessionIsAskedForBehindRequestsThatAreNotAnswered(t *testing.T) {
-	asked := make(chan frame, 10)
+	requests := make(chan frame, 10)
 	s := serve(t, func(p *peer) {
 		p.welcome(7, long)
 		for f, ok := p.next(); ok; f, ok = p.next() {
-			asked <- f
+			requests <- f
 		}
 	})
 	c := connect(t, Config{}, s.addr())
 	c.awaitSession(t, 7)
-	request := make(chan error, 1)
-	go func() { _, _, err := c.Driver().Get("/"); request <- err }()
-	require.NotEqual(t, int32(opCloseSession), (<-asked).op)
+	request := asked(c, Get("/", false))
+	require.NotEqual(t, int32(opCloseSession), (<-requests).op)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan bool, 1)
 	go func() { ended <- c.EndSession(ctx) }()
-	require.Equal(t, int32(opCloseSession), (<-asked).op)
+	require.Equal(t, int32(opCloseSession), (<-requests).op)
 	cancel()
-	require.False(t, <-ended, "nobody has confirmed it")
-	require.Error(t, <-request, "the connection is closed, so that another one can be tried")
+	require.False(t, <-ended, "it is not confirmed")
+	require.Error(t, await(t, request).Err(), "the connection is closed, so that another one can be tried")
 	eventually(t, func() bool { return s.accepted() > 1 }, "another one is not tried")
 	closed(t, c)
 }

@@ -1,4 +1,4 @@
-package wire
+package conn
 
 import (
 	"slices"
@@ -8,21 +8,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func never() bool { return false }
-
 func TestHostsGoRound(t *testing.T) {
 	servers := []string{"a:1", "b:2", "c:3", "d:4"}
-	h := newHosts(servers, time.Second, never, nil)
-	require.NoError(t, h.Init([]string{"1.2.3.4:5"}))
-	require.Equal(t, 4, h.Len())
+	h := newHosts(servers, time.Second, nil)
+	require.Equal(t, 4, h.count())
 	var first, second []string
 	for range servers {
-		server, stop := h.Next()
-		require.False(t, stop)
+		server := h.next()
 		first = append(first, server)
 	}
 	for range servers {
-		server, _ := h.Next()
+		server := h.next()
 		second = append(second, server)
 	}
 	require.ElementsMatch(t, servers, first)
@@ -33,22 +29,10 @@ func TestHostsGoRound(t *testing.T) {
 func TestHostsStartSomewhere(t *testing.T) {
 	starts := map[string]bool{}
 	for range 200 {
-		server, _ := newHosts([]string{"a:1", "b:2"}, time.Second, never, nil).Next()
+		server := newHosts([]string{"a:1", "b:2"}, time.Second, nil).next()
 		starts[server] = true
 	}
 	require.Len(t, starts, 2, "all clients begin with the same server")
-}
-
-func TestHostsStopWhenTheSessionIsOver(t *testing.T) {
-	over := false
-	h := newHosts([]string{"a:1", "b:2"}, time.Second, func() bool { return over }, nil)
-	for range 5 {
-		_, stop := h.Next()
-		require.False(t, stop)
-	}
-	over = true
-	_, stop := h.Next()
-	require.True(t, stop)
 }
 
 func TestPausesComeAfterTheFirstRoundAndAreAnythingUpToABound(t *testing.T) {
@@ -58,10 +42,10 @@ func TestPausesComeAfterTheFirstRoundAndAreAnythingUpToABound(t *testing.T) {
 	} {
 		bound := time.Duration(0) // what the random numbers are drawn from
 		largest := func(n int64) int64 { bound = time.Duration(n - 1); return n - 1 }
-		h := newHosts([]string{"a:1", "b:2", "c:3"}, row.longest, never, largest)
+		h := newHosts([]string{"a:1", "b:2", "c:3"}, row.longest, largest)
 		for round := range 1000 {
 			for range 3 {
-				h.Next()
+				h.next()
 				bound = -1
 				pause := h.pause()
 				switch round {
@@ -79,22 +63,22 @@ func TestPausesComeAfterTheFirstRoundAndAreAnythingUpToABound(t *testing.T) {
 }
 
 func TestOtherServersAreTriedAtOnce(t *testing.T) {
-	h := newHosts([]string{"a:1", "b:2"}, time.Second, never, nil)
+	h := newHosts([]string{"a:1", "b:2"}, time.Second, nil)
 	for range 10 {
-		h.Next()
+		h.next()
 	}
 	h.replace([]string{"c:3"})
-	require.Equal(t, 1, h.Len())
+	require.Equal(t, 1, h.count())
 	require.False(t, h.has("a:1"))
-	next, _ := h.Next()
+	next := h.next()
 	require.Equal(t, "c:3", next)
 	require.Zero(t, h.pause())
 }
 
 func TestPausesDiffer(t *testing.T) {
-	h := newHosts([]string{"a:1"}, time.Second, never, nil)
-	h.Next()
-	h.Next()
+	h := newHosts([]string{"a:1"}, time.Second, nil)
+	h.next()
+	h.next()
 	pauses := map[time.Duration]bool{}
 	for range 100 {
 		pauses[h.pause()] = true
@@ -103,22 +87,22 @@ func TestPausesDiffer(t *testing.T) {
 }
 
 func TestOnlyAStableConnectionForgetsFailedAttempts(t *testing.T) {
-	h := newHosts([]string{"a:1"}, time.Second, never, nil)
+	h := newHosts([]string{"a:1"}, time.Second, nil)
 	for range 3 {
-		h.Next()
+		h.next()
 	}
-	h.Connected()
-	h.Next()
+	h.connected()
+	h.next()
 	require.NotZero(t, h.pause(), "a server that accepts and hangs up would be dialled without a pause")
-	h.Connected()
+	h.connected()
 	h.since = h.since.Add(-stable)
-	h.Next()
+	h.next()
 	require.Zero(t, h.pause(), "after a stable connection")
 }
 
 func TestAllAddressesOfANameAreTried(t *testing.T) {
-	h := newHosts([]string{"zk:1", "1.2.3.4:1"}, time.Second, never, nil)
-	require.Equal(t, 2, h.Len())
+	h := newHosts([]string{"zk:1", "1.2.3.4:1"}, time.Second, nil)
+	require.Equal(t, 2, h.count())
 	addresses := []string{"a", "b", "c"}
 	var tried []string
 	for range addresses {
@@ -126,14 +110,14 @@ func TestAllAddressesOfANameAreTried(t *testing.T) {
 		slices.Reverse(addresses) // name servers return them in another order each time
 	}
 	require.ElementsMatch(t, addresses, tried)
-	require.Equal(t, 4, h.Len())
+	require.Equal(t, 4, h.count())
 	require.Equal(t, "d", h.choose("zk:1", []string{"a", "b", "c", "d"}), "a new one")
 	require.Contains(t, addresses, h.choose("zk:1", addresses), "and again")
-	require.Equal(t, 4, h.Len())
+	require.Equal(t, 4, h.count())
 	for attempt := range 11 {
-		h.Next()
+		h.next()
 		require.Equal(t, attempt/4, h.round())
 	}
 	h.replace([]string{"zk:1"})
-	require.Equal(t, 1, h.Len())
+	require.Equal(t, 1, h.count())
 }

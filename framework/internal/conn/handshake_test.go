@@ -1,4 +1,4 @@
-package wire
+package conn
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 )
 
@@ -30,15 +29,15 @@ func TestHandshakeWithABadServerIsBoundedAndNamed(t *testing.T) {
 	}{
 		"silence":                   {want: "no reply to the connect request"},
 		"part of a length":          {says: []byte{0, 0}, want: "no reply to the connect request"},
-		"a length and nothing":      {says: length(36), want: "half a reply to the connect request"},
-		"half a reply":              {says: append(length(36), greeting(1, long)[:20]...), want: "half a reply to the connect request"},
+		"a length and nothing":      {says: length(36), want: "short reply to the connect request"},
+		"half a reply":              {says: append(length(36), greeting(1, long)[:20]...), want: "short reply to the connect request"},
 		"a huge length":             {says: length(0x7fffffff), want: "2147483647 bytes long: not a ZooKeeper server"},
 		"a negative length":         {says: length(0xffffffff), want: "not a ZooKeeper server"},
 		"another protocol":          {says: []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), want: "not a ZooKeeper server"},
 		"too short a reply":         {says: append(length(16), make([]byte, 16)...), want: "16 bytes long: not a ZooKeeper server"},
 		"a password out of bounds":  {says: append(length(36), passwordTooLong...), want: "password of 2147483647 bytes"},
 		"hanging up":                {closes: true, want: "no reply to the connect request: EOF"},
-		"hanging up after a length": {says: length(36), closes: true, want: "half a reply to the connect request: EOF"},
+		"hanging up after a length": {says: length(36), closes: true, want: "short reply to the connect request: EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -121,7 +120,7 @@ func TestReplyWithoutASessionOrTimeIsAnExpiry(t *testing.T) {
 				stall(p)
 			})
 			c := connect(t, Config{}, s.addr())
-			eventually(t, func() bool { return c.saw(zk.StateExpired) }, "never expired")
+			eventually(t, c.expired, "never expired")
 			require.True(t, c.Over())
 			require.Zero(t, c.Info())
 		})

@@ -1,4 +1,4 @@
-package wire
+package conn
 
 import (
 	"crypto/tls"
@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// outbox is what is to be written to a socket. Whoever comes while somebody writes leaves its frame behind: then many leave in one piece.
+// outbox is what is to be written to a socket. What is put while a goroutine writes leaves in one piece afterwards.
 type outbox struct {
 	buffered bool          // to write a little while nothing else is under way does not wait
 	wake     chan struct{} // has room for one: there is something to write in the background
@@ -18,7 +18,7 @@ type outbox struct {
 	mu    sync.Mutex
 	next  []byte // to be written next
 	spare []byte // for what comes after that
-	busy  bool   // somebody writes, or is about to
+	busy  bool   // a goroutine writes, or is about to
 }
 
 const (
@@ -32,8 +32,8 @@ func newOutbox(c net.Conn) *outbox {
 	return &outbox{buffered: buffered(c), wake: make(chan struct{}, 1)}
 }
 
-// buffered reports whether it is known of a connection that it has a buffer of the system. One that a program makes itself may have none, so
-// that to write is to wait for who reads.
+// buffered reports whether it is known of a connection that it has a buffer of the system. One that the program makes itself may have none, so
+// that to write is to wait for the reader.
 func buffered(c net.Conn) bool {
 	switch c := c.(type) {
 	case *net.TCPConn, *net.UnixConn:
@@ -44,7 +44,7 @@ func buffered(c net.Conn) bool {
 	return false
 }
 
-// put adds a frame, and reports whether nobody writes: then the caller has to start.
+// put adds a frame, and reports whether no goroutine writes: then the caller has to start.
 func (o *outbox) put(frame []byte) (mine bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -54,7 +54,7 @@ func (o *outbox) put(frame []byte) (mine bool) {
 	return mine
 }
 
-// hold keeps what is put from now on until somebody starts, and reports whether nobody writes: then the caller has to start.
+// hold keeps what is put from now on until start, and reports whether no goroutine writes: then the caller has to start.
 func (o *outbox) hold() (mine bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -82,7 +82,7 @@ func (o *outbox) take(most int) (all []byte, ok bool) {
 	return all, true
 }
 
-// finish takes back what was written, and reports whether that was all: then somebody else may start next time.
+// finish takes back what was written, and reports whether that was all: then the next caller of put has to start.
 func (o *outbox) finish(written []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -93,62 +93,53 @@ func (o *outbox) finish(written []byte) bool {
 	return !o.busy
 }
 
-// start has written what was put; here, if that does not wait for anything. Others may have put more since.
-func (s *shim) start(here bool) {
-	if here && s.out.buffered && s.flush(atOnce) {
+// start has the outbox written: by the caller if that does not wait for anything, otherwise in the background.
+func (l *link) start(here bool) {
+	if here && l.out.buffered && l.flush(atOnce) {
 		return
 	}
-	s.out.wake <- struct{}{}
-}
-
-// Together calls fn, which must not wait for anything. The requests that it makes by Ask leave in one piece, in their order, as long as the
-// connection is the same.
-func (c *Conn) Together(fn func()) {
-	if socket := c.current(); socket != nil {
-		defer socket.hold()()
-	}
-	fn()
+	l.out.wake <- struct{}{}
 }
 
 // hold keeps requests back until the returned function is called.
-func (s *shim) hold() (let func()) {
-	s.mu.Lock()
-	idle := len(s.waiting) == 0
-	mine := s.out.hold()
-	s.mu.Unlock()
+func (l *link) hold() (let func()) {
+	l.mu.Lock()
+	idle := len(l.waiting) == 0
+	mine := l.out.hold()
+	l.mu.Unlock()
 	return func() {
 		if mine {
-			s.start(idle && s.out.size() <= atOnce)
+			l.start(idle && l.out.size() <= atOnce)
 		}
 	}
 }
 
-// write writes what is put, until the socket is closed.
-func (s *shim) write() {
+// write writes the outbox in the background until the link is closed.
+func (l *link) write() {
 	for {
 		select {
-		case <-s.out.wake:
-			runtime.Gosched() // others who have something to write may be about to
-			for !s.flush(math.MaxInt) {
+		case <-l.out.wake:
+			runtime.Gosched() // other goroutines may be about to put something
+			for !l.flush(math.MaxInt) {
 			}
-		case <-s.gone:
+		case <-l.closed:
 			return
 		}
 	}
 }
 
 // flush writes what there is, if it is not more than most, or closes the socket, and reports whether that was all.
-func (s *shim) flush(most int) bool {
-	all, ok := s.out.take(most)
+func (l *link) flush(most int) bool {
+	all, ok := l.out.take(most)
 	if !ok {
 		return false
 	}
 	if len(all) == 0 {
-		return s.out.finish(all)
+		return l.out.finish(all)
 	}
-	if _, err := s.Conn.Write(all); err != nil {
-		s.owner.log.Debug("write failed: closing the connection", zap.String("server", s.server), zap.Error(err))
-		s.Close()
+	if _, err := l.Conn.Write(all); err != nil {
+		l.owner.log.Debug("write failed: closing the connection", zap.String("server", l.server), zap.Error(err))
+		l.Close()
 	}
-	return s.out.finish(all)
+	return l.out.finish(all)
 }

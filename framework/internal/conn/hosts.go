@@ -1,4 +1,4 @@
-package wire
+package conn
 
 import (
 	"math/rand/v2"
@@ -16,30 +16,25 @@ const (
 	stable = time.Second
 )
 
-// hosts is the driver's host provider. It keeps names: each dial resolves its name anew, and takes an address of it that was not tried
-// lately, for one name may stand for several servers.
-//
-// The driver asks it for the next server, and where it answers "start over" the driver fails the requests that it has not
-// sent, sleeps for a second and looks whether it was closed. So it answers that only when the connection is over; the
-// pauses between rounds of attempts are made in the dialer, where they can be cut short.
+// hosts are the servers to connect to, in the order of attempts. It keeps names: each attempt resolves its name anew, and takes an
+// address of it that was not tried lately, for one name may stand for several servers.
 type hosts struct {
 	maxPause time.Duration
-	over     func() bool
 	random   func(n int64) int64
 
 	mu       sync.Mutex
 	servers  []string
 	known    map[string]addresses // of each server that has a name and was resolved
-	next     int
-	attempts int       // since the last stable connection
-	since    time.Time // when the present connection was made, if there is one
+	index    int                  // of the server to try next
+	attempts int                  // since the last stable connection
+	since    time.Time            // when the present connection was made, if there is one
 }
 
-func newHosts(servers []string, maxPause time.Duration, over func() bool, random func(int64) int64) *hosts {
+func newHosts(servers []string, maxPause time.Duration, random func(int64) int64) *hosts {
 	if random == nil {
 		random = rand.Int64N
 	}
-	return &hosts{servers: Shuffle(servers, random), maxPause: max(maxPause, time.Millisecond), over: over, random: random}
+	return &hosts{servers: Shuffle(servers, random), maxPause: max(maxPause, time.Millisecond), random: random}
 }
 
 // Shuffle returns the servers in an order of chance.
@@ -56,7 +51,7 @@ func Shuffle(servers []string, random func(n int64) int64) []string {
 func (h *hosts) replace(servers []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.servers, h.next, h.attempts, h.known = slices.Clone(servers), 0, 0, nil
+	h.servers, h.index, h.attempts, h.known = slices.Clone(servers), 0, 0, nil
 }
 
 // addresses are what a name stands for.
@@ -87,18 +82,14 @@ func (h *hosts) has(server string) bool {
 	return slices.Contains(h.servers, server)
 }
 
-// Init is called by the driver with the servers given to it, which are the ones we already have.
-func (h *hosts) Init([]string) error { return nil }
-
-// Len is the number of servers, as far as it is known.
-func (h *hosts) Len() int {
+// count is the number of servers, as far as it is known.
+func (h *hosts) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.count()
+	return h.countLocked()
 }
 
-// count needs mu.
-func (h *hosts) count() (n int) {
+func (h *hosts) countLocked() (n int) {
 	for _, server := range h.servers {
 		n += max(1, h.known[server].count)
 	}
@@ -109,25 +100,25 @@ func (h *hosts) count() (n int) {
 func (h *hosts) round() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return max(0, h.attempts-1) / h.count()
+	return max(0, h.attempts-1) / h.countLocked()
 }
 
-// Next is the server to try next, and whether the driver shall look for a reason to stop.
-func (h *hosts) Next() (string, bool) {
+// next is the server to try next.
+func (h *hosts) next() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.since.IsZero() && time.Since(h.since) >= stable {
 		h.attempts = 0
 	}
 	h.since = time.Time{}
-	server := h.servers[h.next]
-	h.next = (h.next + 1) % len(h.servers)
+	server := h.servers[h.index]
+	h.index = (h.index + 1) % len(h.servers)
 	h.attempts++
-	return server, h.over()
+	return server
 }
 
-// Connected is called by the driver when it has a session.
-func (h *hosts) Connected() {
+// connected notes that a server has admitted the session.
+func (h *hosts) connected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.since = time.Now()

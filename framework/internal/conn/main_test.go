@@ -1,4 +1,4 @@
-package wire
+package conn
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	patience = 30 * time.Second // for what must happen
-	long     = time.Minute      // a session timeout in which nothing happens by itself: pings come after 20 s
+	long     = time.Hour        // a session timeout in which nothing happens by itself: heartbeats come after 10 min
 )
 
 func eventually(t *testing.T, cond func() bool, message string, args ...any) {
@@ -216,18 +215,33 @@ func (p *peer) obey(id int64, timeout time.Duration) {
 // client is a Conn with what it told.
 type client struct {
 	*Conn
-	logs *observer.ObservedLogs
+	logs   *observer.ObservedLogs
+	manual bool // the test calls Admit
 
-	mu     sync.Mutex
-	states []zk.State
+	mu           sync.Mutex
+	connected    int
+	disconnected int
+	ended        []error
+	events       []zk.Event
 }
 
 // connect opens a Conn that is closed with the test. Config has what differs from the default.
 func connect(t *testing.T, cfg Config, servers ...string) *client {
 	t.Helper()
+	return start(t, &client{}, cfg, servers...)
+}
+
+// connectByHand is connect for tests that call Admit.
+func connectByHand(t *testing.T, cfg Config, servers ...string) *client {
+	t.Helper()
+	return start(t, &client{manual: true}, cfg, servers...)
+}
+
+func start(t *testing.T, c *client, cfg Config, servers ...string) *client {
+	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
-	c := &client{logs: logs}
-	cfg.Servers, cfg.Logger, cfg.OnEvent = servers, zap.New(core), c.event
+	c.logs = logs
+	cfg.Servers, cfg.Logger, cfg.Handler = servers, zap.New(core), c
 	if cfg.SessionTimeout == 0 {
 		cfg.SessionTimeout = long
 	}
@@ -240,41 +254,72 @@ func connect(t *testing.T, cfg Config, servers ...string) *client {
 	if cfg.Dial == nil {
 		cfg.Dial = (&net.Dialer{}).DialContext
 	}
-	conn, err := Open(cfg)
-	require.NoError(t, err)
-	c.Conn = conn
-	t.Cleanup(conn.Close)
+	c.Conn = New(cfg)
+	t.Cleanup(c.Close)
+	c.Start()
 	return c
 }
 
-func (c *client) event(_ *Conn, e zk.Event) {
+func (c *client) Established(Info) {}
+
+func (c *client) Connected() {
+	if !c.manual {
+		c.Admit()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e.Type == zk.EventSession {
-		c.states = append(c.states, e.State)
-	}
+	c.connected++
 }
 
-func (c *client) saw(state zk.State) bool {
+func (c *client) Disconnected() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Contains(c.states, state)
+	c.disconnected++
+}
+
+func (c *client) Ended(reason error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = append(c.ended, reason)
+}
+
+func (c *client) Event(e zk.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.events = append(c.events, e)
+}
+
+func (c *client) Quorum() bool { return false }
+
+// expired reports whether it was told once that the servers have ended the session.
+func (c *client) expired() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Equal(c.ended, []error{zk.ErrSessionExpired})
+}
+
+// sessions is how many connections had the session, and how many of them are over.
+func (c *client) sessions() (connected, disconnected int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.connected, c.disconnected
 }
 
 func (c *client) awaitSession(t *testing.T, id int64) {
 	t.Helper()
-	eventually(t, func() bool { return c.Info().ID == id && c.Driver().State() == zk.StateHasSession },
-		"never got session %d", id)
+	eventually(t, func() bool { return c.Info().ID == id && (c.Admitted() || c.manual && c.current() != nil) }, "never got session %d", id)
 }
 
-// awaitRefusal waits until the driver was refused another dial.
-func (c *client) awaitRefusal(t *testing.T) {
+// awaitIdle waits until no further connection is made.
+func (c *client) awaitIdle(t *testing.T) {
 	t.Helper()
-	eventually(t, func() bool {
-		return slices.ContainsFunc(c.logs.All(), func(e observer.LoggedEntry) bool {
-			return strings.Contains(e.Message, "failed to connect") && strings.Contains(e.Message, errOver.Error())
-		})
-	}, "the driver never tried to dial again")
+	require.True(t, c.Over())
+	c.running.Wait()
+}
+
+// ownerOf is a Conn that never connects.
+func ownerOf(servers ...string) *Conn {
+	return New(Config{Servers: servers, SessionTimeout: time.Second, ConnectTimeout: time.Second, Logger: zap.NewNop(), Handler: &client{manual: true}})
 }
 
 // redirect dials addr whatever it is asked for.

@@ -1,4 +1,4 @@
-package wire
+package conn
 
 import (
 	"testing"
@@ -11,11 +11,11 @@ import (
 func at(d time.Duration) Stamp { return Stamp{at: time.Unix(1e9, 0).Add(d)} }
 
 type prover interface {
-	Proven() (proven, claimed Reliance)
+	Contact() (proven, claimed Contact)
 }
 
 func proven(c prover) Stamp {
-	proven, _ := c.Proven()
+	proven, _ := c.Contact()
 	return proven.At
 }
 

@@ -1,26 +1,23 @@
-package wire
+package conn
 
 import (
 	"encoding/binary"
 	"math"
 )
 
-// Frames of the protocol, as far as the shim has to know them: a length, then a header.
+// Frames of the protocol: a length, then a header, then a body.
 const (
 	lengthSize      = 4
 	zxidSize        = 8
 	replyHeaderSize = 4 + zxidSize + 4 // xid, zxid, error code
 	maxReply        = 1 << 28
-	maxDriverReply  = 4 << 20 // which the driver takes room for at once; a path is the longest that it is told
-	codeAuthFailed  = -115
+	maxEvent        = 4 << 20 // a path is the longest that it has
 
-	// The numbers of requests. Those of the driver begin with 1, and end where ours begin, or would with its 2^30th request. Below 1 servers
-	// do not count what is under way.
-	eventXid    = -1
-	pingXid     = -2
-	firstXid    = 1 << 30           // of ours
-	lastXid     = math.MaxInt32 - 1 // of ours
-	farewellXid = math.MaxInt32
+	// The numbers of requests. Servers do not count requests below 1 as under way.
+	eventXid = -1
+	firstXid = 1
+	lastXid  = math.MaxInt32 - 1
+	endXid   = math.MaxInt32
 
 	requestHeaderSize = 4 + 4 // xid, operation
 	opError           = -1
@@ -42,21 +39,12 @@ const (
 	opCloseSession    = -11
 
 	// Counted from the length field.
-	replyZxid             = lengthSize + 4
-	replyCode             = replyZxid + zxidSize
-	connectRequestZxid    = lengthSize + 4
-	connectRequestTimeout = lengthSize + 4 + zxidSize
-	connectRequestSession = lengthSize + 4 + zxidSize + 4
-	setWatchesZxid        = lengthSize + 4 + 4
-	// Of the connect reply, counted behind the length field.
-	connectReplyTimeout  = 4
-	connectReplySession  = 8
-	connectReplyPassword = 16
-	connectReplyMin      = connectReplyPassword + 4
-	connectReplyMax      = 4096
+	replyZxid      = lengthSize + 4
+	replyCode      = replyZxid + zxidSize
+	setWatchesZxid = lengthSize + requestHeaderSize
 )
 
-// writes are the operations that change something, of which a follower makes requests to the leader.
+// writes are the operations that change something, which a follower sends on to the leader.
 var writes = map[int32]bool{1: true, 2: true, 5: true, 7: true, 14: true, 15: true, 16: true, 19: true, 21: true}
 
 // refusals are the answers by which a leader refuses a write, which is a transaction all the same: no node, no permission, another version,
@@ -82,4 +70,16 @@ func headerOf(b []byte) replyHeader {
 		code: int32(binary.BigEndian.Uint32(b[replyCode:])),
 		body: int(binary.BigEndian.Uint32(b)) - replyHeaderSize,
 	}
+}
+
+// closeSession is the request that ends a session.
+var closeSession = header(endXid, opCloseSession)
+
+// header is a frame of two or more numbers.
+func header(numbers ...int32) []byte {
+	frame := binary.BigEndian.AppendUint32(nil, uint32(4*len(numbers)))
+	for _, n := range numbers {
+		frame = binary.BigEndian.AppendUint32(frame, uint32(n))
+	}
+	return frame
 }

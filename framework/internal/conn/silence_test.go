@@ -1,4 +1,4 @@
-package wire
+package conn
 
 import (
 	"encoding/binary"
@@ -43,7 +43,6 @@ func TestOnlyServerIsLeftWhileTheSessionCanStillBeReliedOn(t *testing.T) {
 		s, dial := serveInMemory(t, mute(7, timeout))
 		c := connect(t, Config{SessionTimeout: timeout, Dial: dial}, "a:1")
 		c.awaitSession(t, 7)
-		c.Admit()
 		c.Ask(Sync("/"), func(Reply) {}) // the heartbeat that is not answered
 		eventually(t, func() bool { return s.accepted() == 2 }, "the client stays where nothing is answered")
 		require.Equal(t, 2, s.accepted())
@@ -61,8 +60,7 @@ func TestReplyThatComesSlowlyIsNotSilence(t *testing.T) {
 		})
 		c := connect(t, Config{SessionTimeout: timeout, Dial: dial}, "a:1", "b:1")
 		c.awaitSession(t, 7)
-		_, err := c.Driver().Sync("/")
-		require.NoError(t, err)
+		require.NoError(t, await(t, asked(c, Sync("/"))).Err())
 		require.Equal(t, 1, s.accepted())
 	})
 }
@@ -94,36 +92,21 @@ func TestServersThatAreAllSlowAreNotLeftAgainAndAgain(t *testing.T) {
 		})
 		c := connect(t, Config{SessionTimeout: timeout, Dial: dial}, "a:1", "b:1")
 		c.awaitSession(t, 7)
-		_, _, err := c.Driver().Exists("/a")
-		require.ErrorIs(t, err, zk.ErrConnectionClosed, "the first that is slow is left")
+		require.ErrorIs(t, await(t, asked(c, Exists("/a", false))).Err(), zk.ErrConnectionClosed, "the first that is slow is left")
 		c.awaitSession(t, 7)
-		there, _, err := c.Driver().Exists("/a")
-		require.NoError(t, err)
-		require.False(t, there)
+		require.ErrorIs(t, await(t, asked(c, Exists("/a", false))).Err(), zk.ErrNoNode)
 		require.NotZero(t, c.logs.FilterMessage("leaving a server that does not answer").Len())
 	})
 }
 
-// The driver waits for any reply, and reads only its own.
-func TestRepliesToRequestsOfOurOwnAreSignsOfLife(t *testing.T) {
+func TestHeartbeatsKeepAnIdleConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 9 * time.Second
-		s, dial := serveInMemory(t, func(p *peer) {
-			p.welcome(7, timeout)
-			for f, ok := p.next(); ok; f, ok = p.next() {
-				if f.xid >= firstXid { // no pings
-					p.answer(f, 1)
-				}
-			}
-		})
+		s, dial := serveInMemory(t, func(p *peer) { p.obey(7, timeout) })
 		c := connect(t, Config{SessionTimeout: timeout, Dial: dial}, "a:1")
 		c.awaitSession(t, 7)
-		c.Admit()
-		for begun := time.Now(); time.Since(begun) < timeout; time.Sleep(timeout / 100) {
-			replied := make(chan Reply, 1)
-			c.Ask(Sync("/"), func(r Reply) { replied <- r })
-			require.NoError(t, (<-replied).Err())
-		}
+		time.Sleep(10 * timeout)
 		require.Equal(t, 1, s.accepted())
+		require.Less(t, proven(c).Elapsed(), timeout/heartbeatsPerTimeout+time.Second)
 	})
 }

@@ -1,4 +1,4 @@
-package wire
+package conn
 
 import (
 	"encoding/binary"
@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Request is a request of our own, beside those of the driver: see Conn.Ask.
+// Request is a request to a server: see Conn.Ask. It is sent once.
 type Request struct {
 	op    int32
 	frame encoder // with room for what comes before the body
@@ -62,7 +62,7 @@ func read(op int32, path string, watch bool) Request {
 type Watches struct{ Data, Exists, Children []string }
 
 // SetWatches sets watches again on another connection. The server tells at once of what has changed since the last reply on the one before,
-// which the shim puts in.
+// which Conn puts in.
 func SetWatches(w Watches) Request {
 	r := newRequest(opSetWatches, zxidSize+64*(len(w.Data)+len(w.Exists)+len(w.Children)))
 	r.frame.long(0)
@@ -136,7 +136,16 @@ func SetACL(path string, acl []zk.ACL, version int32) Request {
 	return r
 }
 
-// Multi is a transaction: *zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest and *zk.CheckVersionRequest, as the driver has them.
+// authenticate presents a credential.
+func authenticate(c Credential) Request {
+	r := newRequest(opAuth, len(c.Scheme)+len(c.Value)+12)
+	r.frame.int(0) // which no server reads
+	r.frame.string(c.Scheme)
+	r.frame.buffer(c.Value)
+	return r
+}
+
+// Multi is a transaction: *zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest and *zk.CheckVersionRequest.
 func Multi(ops []any) (Request, error) {
 	r := newRequest(opMulti, 128*len(ops))
 	f := &r.frame
@@ -164,8 +173,8 @@ func Multi(ops []any) (Request, error) {
 	return r, nil
 }
 
-// Err is why there is nothing in the reply: what the servers say, in the driver's words where it has any, or a Code; zk.ErrNoServer if the
-// request was not sent; zk.ErrConnectionClosed if nobody will ever know.
+// Err is why there is nothing in the reply: the servers' error, as package zk has it or as a Code; zk.ErrNoServer if the request was not
+// sent; zk.ErrConnectionClosed if the answer was lost.
 func (r Reply) Err() error { return r.err }
 
 // Path is the answer to Create, CreateContainer and CreateTTL, of which the latter two also have a Stat.
@@ -238,12 +247,12 @@ func (r Reply) Results() ([]zk.MultiResponse, error) {
 
 var errMalformed = errors.New("a reply that does not hold what it should")
 
-// Code is an error of the servers that the driver has no name for.
+// Code is an error of the servers that package zk has no name for.
 type Code int32
 
 func (c Code) Error() string { return fmt.Sprintf("error %d of the server", int32(c)) }
 
-// named are the errors that the driver has names for.
+// named are the errors that package zk has names for.
 var named = map[int32]error{
 	-8: zk.ErrBadArguments, -100: zk.ErrAPIError, -101: zk.ErrNoNode, -102: zk.ErrNoAuth, -103: zk.ErrBadVersion,
 	-108: zk.ErrNoChildrenForEphemerals, -110: zk.ErrNodeExists, -111: zk.ErrNotEmpty, -112: zk.ErrSessionExpired, -114: zk.ErrInvalidACL,

@@ -1,10 +1,15 @@
-package wire
+package conn
 
 import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 )
 
@@ -53,7 +58,7 @@ func TestProvenIsWhenTheLastRequestWasSentThatTheLeaderHasAnswered(t *testing.T)
 	require.False(t, connected.Time().Before(before), "the connect request counts")
 
 	ask := func(path string) frame {
-		go func() { _, _ = c.Driver().Sync(path) }()
+		c.Ask(Sync(path), func(Reply) {})
 		return <-s.requests
 	}
 	first := ask("/1")
@@ -71,38 +76,55 @@ func TestProvenIsWhenTheLastRequestWasSentThatTheLeaderHasAnswered(t *testing.T)
 	require.True(t, proven(c).Time().Before(answering), "it is the time of sending, not of the answer")
 
 	touched := proven(c)
-	go func() { _, _, _ = c.Driver().Exists("/") }()
-	s.answers <- <-s.requests
-	presented := make(chan error, 1)
-	go func() { presented <- c.Driver().AddAuth("digest", []byte("a:b")) }()
-	s.answers <- <-s.requests
-	require.NoError(t, <-presented)
-	require.Equal(t, touched, proven(c), "a follower answers reads by itself, and nobody counts credentials")
+	for _, r := range []Request{Exists("/", false), authenticate(Credential{"digest", []byte("a:b")})} {
+		reply := asked(c, r)
+		s.answers <- <-s.requests
+		await(t, reply)
+	}
+	require.Equal(t, touched, proven(c), "a follower answers reads and credentials by itself")
 }
 
-func TestWatchEventsAnswerNothing(t *testing.T) {
-	waiting := []request{{xid: 1, op: opSync, sent: Now()}}
-	s := &shim{owner: &Conn{}, waiting: waiting}
-	s.answered(replyHeader{xid: eventXid, zxid: -1})
-	s.answered(replyHeader{xid: 5, zxid: 99})
-	require.True(t, proven(s.owner).IsZero())
-	require.Zero(t, s.owner.seen())
-	s.answered(replyHeader{xid: eventXid, zxid: 98})
-	require.EqualValues(t, 98, s.owner.seen(), "what was told must not be unknown to the next server")
-	require.Equal(t, waiting, s.waiting)
+func TestEventsAnswerNothing(t *testing.T) {
+	event := append(header(eventXid, -1, -1, 0), 0, 0, 0, byte(zk.EventNodeDeleted), 0, 0, 0, 3, 0, 0, 0, 2, '/', 'a')
+	binary.BigEndian.PutUint32(event, uint32(len(event)-lengthSize))
+	later := bytes.Clone(event)
+	copy(later[replyZxid:], []byte{0, 0, 0, 0, 0, 0, 0, 98})
+	c := ownerOf("a:1")
+	l := newLink(&pieces{stream: slices.Concat(event, header(5, 0, 99, 0), later), sizes: []int{1000}}, c, "a:1", 0)
+	l.waiting = []request{{xid: 1, op: opSync, sent: Now()}}
+	require.ErrorIs(t, l.read(), io.EOF)
+	require.True(t, proven(c).IsZero())
+	require.EqualValues(t, 98, c.seen(), "what was told must not be unknown to the next server; a reply to no request tells nothing")
+	require.Equal(t, []int32{1}, xids(l.waiting))
+	want := zk.Event{Type: zk.EventNodeDeleted, State: zk.StateSyncConnected, Path: "/a"}
+	require.Equal(t, []zk.Event{want, want}, c.cfg.Handler.(*client).events)
+}
+
+func TestEventThatCannotBeReadEndsTheConnection(t *testing.T) {
+	for _, body := range [][]int32{{}, {2}, {2, 3}, {2, 3, 9}, {2, 3, -5}} {
+		l := newLink(&pieces{stream: header(append([]int32{eventXid, 0, 0, 0}, body...)...), sizes: []int{1000}}, ownerOf("a:1"), "a:1", 0)
+		require.ErrorIs(t, l.read(), errMalformed, "%v", body)
+	}
+	huge := header(eventXid, 0, 0, 0)
+	binary.BigEndian.PutUint32(huge, maxReply)
+	l := newLink(&pieces{stream: huge, sizes: []int{1000}}, ownerOf("a:1"), "a:1", 0)
+	require.ErrorContains(t, l.read(), "not a ZooKeeper server")
 }
 
 func TestAnswersOutOfOrderFindTheirRequests(t *testing.T) {
-	s := &shim{owner: &Conn{}}
-	s.owner.contact.begin(at(0))
+	c := ownerOf("a:1")
+	l := newLink(&pieces{stream: slices.Concat(header(2, 0, 0, 0), header(0, 0, 0, 0)), sizes: []int{1000}}, c, "a:1", 0)
+	c.contact.begin(at(0))
+	var answered []int32
 	for xid := range int32(3) {
-		s.waiting = append(s.waiting, request{xid: xid, op: opSync, sent: at(time.Duration(xid) * time.Second)})
+		l.waiting = append(l.waiting, request{xid: xid, op: opSync, sent: at(time.Duration(xid) * time.Second), done: func(Reply) {
+			answered = append(answered, xid)
+		}})
 	}
-	s.answered(replyHeader{xid: 2, zxid: 0})
-	require.Equal(t, []int32{0, 1}, xids(s.waiting))
-	s.answered(replyHeader{xid: 0, zxid: 0})
-	require.Equal(t, []int32{1}, xids(s.waiting))
-	require.Equal(t, at(0), proven(s.owner), "without a timeout nothing counts but the connect request")
+	require.ErrorIs(t, l.read(), io.EOF)
+	require.Equal(t, []int32{2, 0}, answered)
+	require.Equal(t, []int32{1}, xids(l.waiting))
+	require.Equal(t, at(0), proven(c), "without a timeout nothing counts but the connect request")
 }
 
 func xids(waiting []request) (all []int32) {
@@ -125,7 +147,7 @@ func TestWatchesAreSetAgainAsOfTheConnectionBefore(t *testing.T) {
 		if !ok {
 			return
 		}
-		note(&connects, int64At(asked, connectRequestZxid-lengthSize))
+		note(&connects, int64At(asked, 4))
 		for f, ok := p.next(); ok; f, ok = p.next() {
 			if f.op == opSetWatches {
 				note(&sets, int64At(f.body, 0))
@@ -137,7 +159,6 @@ func TestWatchesAreSetAgainAsOfTheConnectionBefore(t *testing.T) {
 	for number := range 3 {
 		eventually(t, func() bool { return s.accepted() == number+1 }, "no reconnect")
 		c.awaitSession(t, 7)
-		c.Admit()
 		require.NoError(t, await(t, asked(c, Sync("/"))).Err())
 		require.NoError(t, await(t, asked(c, SetWatches(Watches{Data: []string{"/a"}}))).Err())
 		s.drop(number)

@@ -1,11 +1,13 @@
-package wire
+package conn
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -20,10 +22,10 @@ func TestSwappedSessionIsAnExpiryAndTheEnd(t *testing.T) {
 		p.obey(0x102, long)
 	})
 	c := connect(t, Config{}, s.addr())
-	eventually(t, func() bool { return c.saw(zk.StateExpired) }, "the other session was taken for ours")
+	eventually(t, c.expired, "the other session was taken for ours")
 	require.True(t, c.Over())
 	require.Equal(t, int64(0x101), c.Info().ID)
-	c.awaitRefusal(t)
+	c.awaitIdle(t)
 	require.Equal(t, 2, s.accepted(), "connections")
 }
 
@@ -37,11 +39,11 @@ func TestSameSessionSurvivesReconnects(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		asked = append(asked, int64At(request, connectRequestSession-lengthSize))
+		asked = append(asked, int64At(request, 16))
 	})
 	c := connect(t, Config{}, s.addr())
 	eventually(t, func() bool { return s.accepted() > 3 }, "no reconnect")
-	require.False(t, c.saw(zk.StateExpired))
+	require.False(t, c.expired())
 	mu.Lock()
 	defer mu.Unlock()
 	require.Equal(t, []int64{0, 0x101, 0x101}, asked[:3], "the sessions asked for")
@@ -82,27 +84,45 @@ func TestRequestsOfAnExpiredSessionNeverRunInANewOne(t *testing.T) {
 	}
 	servers := []string{serve(t, script).addr(), serve(t, script).addr(), serve(t, script).addr()}
 	c := connect(t, Config{}, servers...)
-	eventually(t, func() bool { return c.saw(zk.StateDisconnected) }, "never disconnected")
-	results := make(chan error, requests)
-	var started sync.WaitGroup
+	eventually(t, func() bool { _, over := c.sessions(); return over == 1 }, "never disconnected")
 	for range requests {
-		started.Add(1)
-		go func() {
-			started.Done()
-			_, err := c.Driver().Create("/a", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-			results <- err
-		}()
+		r := await(t, asked(c, Create("/a", nil, zk.WorldACL(zk.PermAll), zk.FlagEphemeral)))
+		require.ErrorIs(t, r.Err(), zk.ErrNoServer, "it is not queued")
 	}
-	started.Wait()
 	close(queued)
-	for range requests {
-		require.Error(t, <-results)
-	}
-	c.awaitRefusal(t)
+	eventually(t, c.expired, "never expired")
+	c.awaitIdle(t)
 	mu.Lock()
 	defer mu.Unlock()
 	require.Zero(t, created, "of %d requests were carried out in another session", requests)
 	require.Equal(t, 2, connections)
+}
+
+// A server that grants more than was asked for has told its shortest timeout, also when it is asked again.
+func TestEachConnectRequestAsksForTheTimeoutOfTheProgram(t *testing.T) {
+	const asked, granted = 4 * time.Second, 20 * time.Second
+	requests := make(chan []byte, 2)
+	s := serve(t, func(p *peer) {
+		request, ok := p.welcome(7, granted)
+		if !ok {
+			return
+		}
+		requests <- request
+		for f, ok := p.next(); ok; f, ok = p.next() {
+			p.answer(f, 1)
+		}
+	})
+	c := connect(t, Config{SessionTimeout: asked}, s.addr())
+	for number := range 2 {
+		require.EqualValues(t, asked.Milliseconds(), binary.BigEndian.Uint32((<-requests)[12:]), "connection %d", number)
+		eventually(t, func() bool { return c.Info().Timeout == granted && c.Admitted() }, "no session")
+		c.mu.Lock()
+		report := c.contact.report
+		c.mu.Unlock()
+		require.Equal(t, granted/shortReportFraction, report)
+		s.drop(number)
+		eventually(t, func() bool { return !c.Admitted() || s.accepted() > number+1 }, "the connection is not noticed to be gone")
+	}
 }
 
 // deafAfter fails each write after the first few, as a socket does that the other side has reset.
@@ -118,42 +138,66 @@ func (d *deafAfter) Write(b []byte) (int, error) {
 	return d.Conn.Write(b)
 }
 
-func TestFailureToPresentCredentialsAgainDoesNotWedge(t *testing.T) {
+func TestCredentialsArePresentedUntilAConnectionTakesThem(t *testing.T) {
 	for name, row := range map[string]struct {
-		hangsUp bool
-		writes  int
+		hangsUp, refuses bool
+		writes           int
 	}{
-		"the server hangs up":          {hangsUp: true, writes: 1 << 30},
-		"the write fails":              {writes: 1},
-		"the second credential's does": {writes: 2},
+		"the server hangs up":               {hangsUp: true, writes: 1 << 30},
+		"the server does not take them now": {refuses: true, writes: 1 << 30},
+		"the write fails":                   {writes: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const bad = 4 // connections after the first
 			dials := 0    // all on one goroutine
 			s := serve(t, func(p *peer) {
-				if row.hangsUp && p.number > 0 && p.number <= bad {
+				failing := p.number > 0 && p.number <= bad
+				switch {
+				case failing && row.hangsUp:
 					p.welcome(7, long)
-					return
+				case failing && row.refuses:
+					p.welcome(7, long)
+					f, _ := p.next()
+					p.write(header(f.xid, 0, 0, -7)[lengthSize:]...)
+					stall(p)
+				default:
+					p.obey(7, long)
 				}
-				p.obey(7, long)
 			})
-			c := connect(t, Config{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-				conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-				if dials++; err == nil && dials > 1 && dials <= bad+1 {
-					conn = &deafAfter{conn, row.writes}
-				}
-				return conn, err
-			}}, s.addr())
-			require.NoError(t, c.Driver().AddAuth("digest", []byte("a:b")))
-			require.NoError(t, c.Driver().AddAuth("digest", []byte("c:d")))
+			c := connect(t, Config{
+				Credentials: []Credential{{"digest", []byte("a:b")}, {"digest", []byte("c:d")}},
+				Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+					conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+					if dials++; err == nil && dials > 1 && dials <= bad+1 {
+						conn = &deafAfter{conn, row.writes}
+					}
+					return conn, err
+				},
+			}, s.addr())
+			c.awaitSession(t, 7)
 			s.drop(0)
-			eventually(t, func() bool {
-				_, _, err := c.Driver().Exists("/a")
-				return err == nil && s.accepted() > bad
-			}, "the driver is wedged after %d connections", s.accepted())
+			eventually(t, func() bool { return s.accepted() > bad+1 && c.Admitted() }, "no connection after %d", s.accepted())
+			require.NoError(t, await(t, asked(c, Sync("/"))).Err())
+			connected, _ := c.sessions()
+			require.Equal(t, 2, connected, "connections whose server took all credentials")
 		})
 	}
+}
+
+func TestCredentialThatIsRefusedIsTheEnd(t *testing.T) {
+	s := serve(t, func(p *peer) {
+		p.welcome(7, long)
+		f, _ := p.next()
+		p.write(header(f.xid, 0, 0, -115)[lengthSize:]...)
+		stall(p)
+	})
+	c := connect(t, Config{Credentials: []Credential{{"digest", []byte("a:b")}, {"digest", []byte("c:d")}}}, s.addr())
+	eventually(t, c.Over, "it goes on")
+	eventually(t, func() bool { _, over := c.sessions(); return over == 0 }, "it was never connected")
+	c.Close()
+	require.Equal(t, []error{zk.ErrAuthFailed}, c.ended)
+	require.Equal(t, 1, s.accepted())
 }
 
 func (s *server) drop(number int) {
@@ -174,8 +218,7 @@ func TestWriteErrorIsAClosedConnection(t *testing.T) {
 		return conn, err
 	}}, s.addr())
 	c.awaitSession(t, 7)
-	_, _, err := c.Driver().Exists("/a")
-	require.ErrorIs(t, err, zk.ErrConnectionClosed)
+	require.ErrorIs(t, await(t, asked(c, Exists("/a", false))).Err(), zk.ErrConnectionClosed)
 }
 
 func TestKillFailsRequestsAndDialsNoMore(t *testing.T) {
@@ -189,17 +232,14 @@ func TestKillFailsRequestsAndDialsNoMore(t *testing.T) {
 		stall(p)
 	})
 	c := connect(t, Config{}, s.addr())
-	result := make(chan error, 1)
-	go func() {
-		_, _, err := c.Driver().Exists("/a")
-		result <- err
-	}()
+	c.awaitSession(t, 7)
+	result := asked(c, Exists("/a", false))
 	<-arrived
 	c.Kill()
-	require.ErrorIs(t, <-result, zk.ErrConnectionClosed)
-	c.awaitRefusal(t)
+	require.ErrorIs(t, await(t, result).Err(), zk.ErrConnectionClosed)
+	c.awaitIdle(t)
 	require.Equal(t, 1, s.accepted())
-	require.False(t, c.saw(zk.StateExpired))
+	require.False(t, c.expired())
 }
 
 func TestReplyOfImpossibleLengthCostsTheConnectionAndNotTheProcess(t *testing.T) {
@@ -213,7 +253,7 @@ func TestReplyOfImpossibleLengthCostsTheConnectionAndNotTheProcess(t *testing.T)
 		p.next()
 	})
 	c := connect(t, Config{}, s.addr())
-	eventually(t, func() bool { return s.accepted() == 2 && c.Driver().State() == zk.StateHasSession }, "no new connection")
+	eventually(t, func() bool { return s.accepted() == 2 && c.Admitted() }, "no new connection")
 	require.Equal(t, int64(7), c.Info().ID)
 }
 

@@ -1,4 +1,4 @@
-package wire
+package conn
 
 import (
 	"slices"
@@ -36,8 +36,7 @@ type exchange struct{ sent, received Stamp }
 // Reports take half a tick at most. These are fractions of a session's timeout, which is at least four ticks, or eight where
 // a leader that was paused must not deceive: it answers for up to a tick before it finds out that it has been replaced.
 const (
-	beatsPerTimeout = 6
-	reportFraction  = 8
+	reportFraction = 8
 	// A server that grants a longer timeout than was asked for has told its shortest one, which is two ticks by default.
 	shortReportFraction = 3
 	// samples is how many exchanges are remembered in the time between two heartbeats.
@@ -46,7 +45,7 @@ const (
 
 // counts notes which session timeout was granted, and which the connect request asked for.
 func (c *contact) counts(asked, granted time.Duration) {
-	c.granted, c.beat, c.report = granted, granted/beatsPerTimeout, granted/reportFraction
+	c.granted, c.beat, c.report = granted, granted/heartbeatsPerTimeout, granted/reportFraction
 	if granted > asked {
 		c.report = granted / shortReportFraction
 	}

@@ -1,0 +1,43 @@
+package conn
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOnlyABareReplyWithoutAnErrorConfirmsTheEndOfASession(t *testing.T) {
+	for name, row := range map[string]struct {
+		length, code uint32
+		body         []byte
+	}{
+		"an error":         {length: replyHeaderSize, code: 0xfffffff9},
+		"a body":           {length: replyHeaderSize + 3, body: []byte("abc")},
+		"a body, withheld": {length: replyHeaderSize + 100},
+		"no header":        {length: replyHeaderSize - 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, func(p *peer) {
+				if p.number > 0 {
+					p.obey(7, long)
+					return
+				}
+				p.welcome(7, long)
+				for f, ok := p.next(); ok; f, ok = p.next() {
+					reply := binary.BigEndian.AppendUint32(nil, row.length)
+					reply = binary.BigEndian.AppendUint32(reply, uint32(f.xid))
+					reply = append(reply, make([]byte, zxidSize)...)
+					reply = binary.BigEndian.AppendUint32(reply, row.code)
+					_, _ = p.Write(append(reply, row.body...))
+				}
+			})
+			c := connect(t, Config{}, s.addr())
+			c.awaitSession(t, 7)
+			require.True(t, c.EndSession(t.Context()))
+			require.Equal(t, 2, s.accepted(), "the first connection is closed, and the next server asked")
+			closed(t, c)
+		})
+	}
+}

@@ -1,0 +1,142 @@
+package conn
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// reply is a frame with a body of so many bytes.
+func reply(xid int32, zxid int64, body int) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(replyHeaderSize+body))
+	b = binary.BigEndian.AppendUint32(b, uint32(xid))
+	b = binary.BigEndian.AppendUint64(b, uint64(zxid))
+	b = binary.BigEndian.AppendUint32(b, 0)
+	return append(b, bytes.Repeat([]byte{0xee}, body)...)
+}
+
+// pieces is a connection from which a stream comes in pieces of the given sizes, over and over.
+type pieces struct {
+	net.Conn
+	stream []byte
+	sizes  []int
+	next   int
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	if len(p.stream) == 0 {
+		return 0, io.EOF
+	}
+	n := min(max(1, p.sizes[p.next%len(p.sizes)]), len(p.stream), len(b))
+	p.next++
+	copy(b, p.stream[:n])
+	p.stream = p.stream[n:]
+	return n, nil
+}
+
+func (p *pieces) Write(b []byte) (int, error)     { return len(b), nil }
+func (p *pieces) SetReadDeadline(time.Time) error { return nil }
+func (p *pieces) Close() error                    { return nil }
+
+// told is a reply that has come.
+type told struct {
+	xid  int32
+	zxid int64
+	body int
+	err  error
+}
+
+// listen returns the replies to requests with the given numbers in a stream, which comes in pieces of the given sizes, and why reading ended.
+func listen(stream []byte, requests []int32, sizes ...int) (all []told, end error) {
+	l := newLink(&pieces{stream: stream, sizes: sizes}, ownerOf("a:1"), "a:1", 0)
+	for _, xid := range requests {
+		l.waiting = append(l.waiting, request{xid: xid, done: func(r Reply) {
+			all = append(all, told{xid, r.Zxid, len(r.body), r.err})
+		}})
+	}
+	end = l.read()
+	l.Close()
+	return all, end
+}
+
+func TestRepliesFindTheirRequestsHoweverTheyAreCut(t *testing.T) {
+	stream := slices.Concat(reply(1, 10, 0), reply(-2, 11, 0), reply(2, 1<<40+5, 100_000), reply(3, 1<<40+6, 7), reply(77, 3, 100_000), reply(4, 1<<40+8, 3))
+	want := []told{{1, 10, 0, nil}, {2, 1<<40 + 5, 100_000, nil}, {3, 1<<40 + 6, 7, nil}, {4, 1<<40 + 8, 3, nil}, {5, 0, 0, zk.ErrConnectionClosed}}
+	for name, sizes := range map[string][]int{
+		"whole": {len(stream)}, "bytes": {1}, "threes": {3}, "primes": {2, 3, 5, 7, 11, 13, 17, 19},
+		"headers": {4, 16, 4, 16, 4, 51}, "around headers": {3, 2, 15, 19, 21}, "kilobytes": {1024},
+	} {
+		all, end := listen(stream, []int32{1, 2, 3, 4, 5}, sizes...)
+		require.ErrorIs(t, end, io.EOF, name)
+		require.Equal(t, want, all, name)
+	}
+}
+
+func TestReplyOfImpossibleLengthIsTheEnd(t *testing.T) {
+	for _, length := range [][]byte{{0, 0, 0, 0}, {0, 0, 0, 3}, {0, 0, 0, 15}, {0x80, 0, 0, 0}, {0xff, 0xff, 0xff, 0xff}, {0x10, 0, 0, 1}} {
+		stream := append(append(reply(5, 50, 2), length...), reply(6, 60, 2)...)
+		for size := 1; size <= len(stream); size++ {
+			all, end := listen(stream, []int32{5, 6}, size)
+			require.Equal(t, []told{{5, 50, 2, nil}, {6, 0, 0, zk.ErrConnectionClosed}}, all, "length %x, in pieces of %d", length, size)
+			require.ErrorContains(t, end, "not a ZooKeeper server")
+		}
+	}
+}
+
+// parse is the obvious way to do it, for a stream that is there as a whole: the replies to the requests 1 to 9, each once.
+func parse(stream []byte) (all []told) {
+	missing := []int32{1, 2, 3, 4, 5, 6, 7, 8, 9}
+	for len(stream) >= lengthSize+replyHeaderSize {
+		length := int(binary.BigEndian.Uint32(stream))
+		h := headerOf(stream)
+		if length < replyHeaderSize || length > maxReply || h.xid == eventXid {
+			break
+		}
+		i := slices.Index(missing, h.xid)
+		whole := len(stream) >= lengthSize+length
+		stream = stream[min(lengthSize+length, len(stream)):]
+		if i < 0 {
+			continue
+		}
+		missing = slices.Delete(missing, i, i+1)
+		if !whole {
+			all = append(all, told{xid: h.xid, err: zk.ErrConnectionClosed})
+			break
+		}
+		all = append(all, told{h.xid, h.zxid, h.body, code(h.code)})
+	}
+	for _, xid := range missing {
+		all = append(all, told{xid: xid, err: zk.ErrConnectionClosed})
+	}
+	return all
+}
+
+func FuzzRepliesComeThroughHoweverTheyAreCut(f *testing.F) {
+	f.Add(append(reply(1, 2, 3), reply(4, 5, 0)...), []byte{1})
+	f.Add([]byte{0, 0, 0, 1, 9, 0, 0, 0, 16}, []byte{3, 2})
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff}, []byte{4})
+	f.Fuzz(func(t *testing.T, stream, cuts []byte) {
+		sizes := []int{len(stream)}
+		for _, c := range cuts {
+			sizes = append(sizes, int(c))
+		}
+		requests := []int32{1, 2, 3, 4, 5, 6, 7, 8, 9}
+		want := parse(stream)
+		for _, sizes := range [][]int{{len(stream)}, sizes[min(1, len(sizes)-1):]} {
+			all, _ := listen(stream, requests, sizes...)
+			for i := range all {
+				if all[i].err == zk.ErrConnectionClosed {
+					all[i].zxid, all[i].body = 0, 0
+				}
+			}
+			require.Equal(t, want, all, "cut by %v", sizes)
+		}
+	})
+}
