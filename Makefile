@@ -15,7 +15,7 @@ SCHEDULES := 10000
 OFTEN     := 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-race test verify unit contrib acceptance acceptance-page seeds single ensemble chaos differential clients interop deps-bench bench bench-quick bench-server fix fuzz
+.PHONY: help deps deps-race test verify prose unit contrib acceptance acceptance-page seeds single ensemble chaos differential clients interop deps-bench bench bench-quick bench-server fix fuzz
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ verify: ## formatting, go vet, staticcheck, go.mod
 	go vet ./...
 	go run $(STATICCHECK) ./...
 	go mod tidy -diff
+
+prose: ## how the prose is: pronouns for things, long lines, words given up
+	go run ./internal/prose
 
 unit: deps-race ## every test that needs no real server, but for acceptance; the suites run on the in-process one, the simulations with few seeds
 	env -u ZOOKEEPER ZKTEST_SEEDS=25 $(TEST) $(MANY) $$(go list ./... | grep -v '/test/acceptance$$')
