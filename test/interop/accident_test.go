@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	short = 8 * time.Second  // the session timeout of peers that are killed
-	long  = 30 * time.Second // that of those who do not lose their sessions while the server is away, on a slow machine either
+	short = 8 * time.Second // the session timeout of peers that are killed
+	long  = time.Minute     // that of peers that keep their sessions while the server is started again, which takes a slow machine 20 s
 )
 
 // Locks that are in use all the time, of each kind, while one of the peers is killed, and then the server is, and comes back.
