@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/testzk"
 )
 
@@ -32,8 +33,8 @@ func TestZeroValuesAnswerWithAnError(t *testing.T) {
 	c := &framework.Client{}
 	require.ErrorIs(t, c.WaitConnected(ctx), framework.ErrZeroValue)
 	require.ErrorIs(t, c.Close(), framework.ErrZeroValue)
-	require.ErrorIs(t, c.Usable(), framework.ErrZeroValue)
-	require.ErrorIs(t, c.Namespace("a").Usable(), framework.ErrZeroValue)
+	require.ErrorIs(t, bridge.Of(c).Validate(), framework.ErrZeroValue)
+	require.ErrorIs(t, bridge.Of(c.Namespace("a")).Validate(), framework.ErrZeroValue)
 	require.Equal(t, framework.Closed, c.State())
 	c.Listen(func(framework.StateChange) {})()
 	_, err := c.Session(ctx)
@@ -42,17 +43,17 @@ func TestZeroValuesAnswerWithAnError(t *testing.T) {
 
 	s := &framework.Session{}
 	require.ErrorIs(t, s.Err(), framework.ErrZeroValue)
-	footing := s.Footing()
-	require.ErrorIs(t, footing.Err(), framework.ErrZeroValue)
-	closes(t, footing.Gone(), "Gone of a zero footing")
-	require.False(t, s.Go(func() {}))
+	lifetime := bridge.OfSession(s).Lifetime()
+	require.ErrorIs(t, lifetime.Err(), framework.ErrZeroValue)
+	closes(t, lifetime.Done(), "Done of a lifetime of no session")
+	require.False(t, bridge.OfSession(s).Go(func() {}))
 	require.Zero(t, s.ID())
 	require.Zero(t, s.Timeout())
 	require.True(t, s.ValidUntil().IsZero())
 	closes(t, s.Done(), "Done of a zero session")
 
 	var none *framework.Client
-	require.Error(t, none.Usable())
+	require.Error(t, bridge.Of(none).Validate())
 	require.ErrorIs(t, none.Close(), framework.ErrZeroValue)
 	require.Equal(t, framework.Closed, none.State())
 	var gone *framework.Session
@@ -91,7 +92,7 @@ func TestUseAfterCloseIsErrClosed(t *testing.T) {
 	failed(t, err, framework.NotApplied, framework.ErrClosed)
 	require.ErrorIs(t, s.Err(), framework.ErrClosed)
 	require.Equal(t, framework.Closed, c.State())
-	require.False(t, s.Go(func() {}))
+	require.False(t, bridge.OfSession(s).Go(func() {}))
 	c.Listen(func(framework.StateChange) { t.Error("a change after the end") })()
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -23,7 +24,7 @@ type listed struct {
 
 func startList(s *framework.Session, path string) <-chan listed {
 	result := make(chan listed, 1)
-	s.StartChildren(path, func(children []string, err error) { result <- listed{children, err} })
+	bridge.OfSession(s).StartChildren(path, func(children []string, err error) { result <- listed{children, err} })
 	return result
 }
 
@@ -48,7 +49,7 @@ func TestWhatIsAskedForBehindACreateLeavesWithItAndShowsTheNode(t *testing.T) {
 		} {
 			var list <-chan listed
 			sent := len(srv.Trace().Entries)
-			created, err := create(framework.Behind(func() { list = startList(s, "/a") }))
+			created, err := create(bridge.Behind(func() { list = startList(s, "/a") }))
 			require.NoError(t, err, name)
 			shown := <-list
 			require.NoError(t, shown.err, name)
@@ -92,13 +93,13 @@ func TestReadsThatAreStartedWatch(t *testing.T) {
 		require.NoError(t, srv.Create("/a", []byte("x")))
 		watches := make(chan *framework.Watch, 1)
 		errs := make(chan error, 2)
-		s.Together(func() {
-			s.StartGetW("/a", func(data []byte, _ *zk.Stat, w *framework.Watch, err error) {
+		bridge.OfSession(s).Together(func() {
+			bridge.OfSession(s).StartGetW("/a", func(data []byte, _ *zk.Stat, w *framework.Watch, err error) {
 				if string(data) == "x" && err == nil {
 					watches <- w
 				}
 			})
-			s.StartGetW("/none", func(_ []byte, _ *zk.Stat, w *framework.Watch, err error) { errs <- err })
+			bridge.OfSession(s).StartGetW("/none", func(_ []byte, _ *zk.Stat, w *framework.Watch, err error) { errs <- err })
 		})
 		watch := <-watches
 		require.ErrorIs(t, <-errs, zk.ErrNoNode)
@@ -107,8 +108,8 @@ func TestReadsThatAreStartedWatch(t *testing.T) {
 		require.Equal(t, zk.EventNodeDeleted, watch.Event())
 
 		var zero *framework.Session
-		zero.Together(func() {
-			zero.StartGetW("/a", func(_ []byte, _ *zk.Stat, _ *framework.Watch, err error) { errs <- err })
+		bridge.OfSession(zero).Together(func() {
+			bridge.OfSession(zero).StartGetW("/a", func(_ []byte, _ *zk.Stat, _ *framework.Watch, err error) { errs <- err })
 		})
 		require.ErrorIs(t, <-errs, framework.ErrZeroValue)
 		require.ErrorIs(t, (<-startList(s, "no path")).err, framework.ErrInvalidPath)

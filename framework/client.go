@@ -40,7 +40,7 @@ func New(connect string, opts ...Option) (*Client, error) {
 // WaitConnected waits until there is a session with a connection. It fails when ctx ends, and then also tells what last went
 // wrong with each server; with ErrClosed; with ErrAuthFailed. Curator: blockUntilConnected.
 func (c *Client) WaitConnected(ctx context.Context) error {
-	err := c.Usable()
+	err := c.validate()
 	if err == nil {
 		err = c.usable(ctx)
 	}
@@ -74,7 +74,7 @@ func (c *Client) Close() error {
 // same chroot. An error names what is wrong with it, and nothing has changed then. On a view it is as on the client that the
 // view was made from. Curator: ZooKeeper.updateServerList, by an EnsembleProvider.
 func (c *Client) SetServers(connect string) error {
-	if err := c.Usable(); err != nil {
+	if err := c.validate(); err != nil {
 		return err
 	}
 	spec, err := connstr.Parse(connect)
@@ -113,7 +113,7 @@ func (c *Client) Listen(fn func(StateChange)) (stop func()) {
 // a connection: by the retry policy, and until ctx ends. It fails with ErrNotConnected then, with ErrClosed and with ErrAuthFailed.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	if c == nil {
-		return nil, &Error{Op: "session", Outcome: NotApplied, Err: c.Usable()}
+		return nil, &Error{Op: "session", Outcome: NotApplied, Err: c.validate()}
 	}
 	bound, err := c.bind(ctx, call{name: "session"})
 	if err != nil {
@@ -131,11 +131,6 @@ func (c *Client) Done() <-chan struct{} {
 	return c.core.ctx.Done()
 }
 
-// Go runs fn on a goroutine that Close waits for, false if the client is closed: fn must return soon after that. It is for recipes.
-func (c *Client) Go(fn func()) bool {
-	return c != nil && c.core != nil && fn != nil && c.core.spawn(fn)
-}
-
 // Namespace returns a view of the client under /name, below the client's own namespace: same session, same state, other paths. The
 // view is not closed on its own. A name that is no path makes every operation of the view fail. Curator: usingNamespace.
 func (c *Client) Namespace(name string) *Client {
@@ -150,13 +145,4 @@ func (c *Client) Namespace(name string) *Client {
 	view.root += ns
 	view.namespace += ns
 	return &Client{ops: view}
-}
-
-// Usable says why the client cannot be used: it is nil or a zero value, or a view of a namespace that is no path. It is for
-// recipes that check their arguments.
-func (c *Client) Usable() error {
-	if c == nil {
-		return fmt.Errorf("framework: client is nil")
-	}
-	return c.usable(context.Background())
 }

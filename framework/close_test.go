@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/proxy"
@@ -205,7 +206,7 @@ func TestWhoReliesOnTheSessionKnowsOfItsEndBeforeTheServersDo(t *testing.T) {
 	require.NoError(t, err)
 	observer := testzk.Synced(t, testzk.Observer(t))
 	seen := make(chan error, 1)
-	require.True(t, s.Go(func() {
+	require.True(t, bridge.OfSession(s).Go(func() {
 		<-s.Done()
 		_, _, err := observer.Get(node)
 		seen <- err

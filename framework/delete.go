@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework/internal/conn"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
@@ -44,13 +45,13 @@ func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 
 // firstAttempt is the caller's own, and counts like those of the errand that may follow.
 func (o ops) firstAttempt(ctx context.Context, d *deletion) error {
-	o.Metrics().Add(JanitorBacklog, 1, Labels{})
-	defer o.Metrics().Add(JanitorBacklog, -1, Labels{})
+	o.metrics().Add(metrics.PendingDeletions, 1, metrics.Labels{})
+	defer o.metrics().Add(metrics.PendingDeletions, -1, metrics.Labels{})
 	return d.attempt(ctx, o.bound)
 }
 
-// DeleteLater is DeleteGuaranteed for those who do not wait: what goes wrong is only logged. It is for recipes.
-func (o ops) DeleteLater(paths ...string) {
+// deleteLater is DeleteGuaranteed that does not wait. Failures are logged.
+func (o ops) deleteLater(paths ...string) {
 	c, full := o.deletions(paths)
 	if o.usable(context.Background()) == nil && c.err == nil {
 		o.errand(c, (&deletion{left: full}).attempt)

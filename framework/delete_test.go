@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest/proxy"
@@ -153,7 +154,7 @@ func TestGuaranteedDeleteRefusesWhatCannotBeAndNamesIt(t *testing.T) {
 		if row.is != nil {
 			require.ErrorIs(t, err, row.is, name)
 		}
-		c.DeleteLater(row.paths...) // which has nobody to tell
+		bridge.OfSession(session(t, c)).DeleteLater(row.paths...) // nothing is told of the error
 	}
 	require.Zero(t, p.Requests()[proxy.OpMulti]+p.Requests()[proxy.OpDelete])
 	var none context.Context
@@ -175,11 +176,12 @@ func TestDeleteLaterDeletesWithoutWaiting(t *testing.T) {
 	c, p := through(t)
 	under, paths := several(t, 2)
 	held := p.On(proxy.Match{Op: proxy.OpMulti}, proxy.Hold())
-	within(t, "a deletion that nobody waits for", func() { c.DeleteLater(paths...) })
+	s := bridge.OfSession(session(t, c))
+	within(t, "a deletion that is not waited for", func() { s.DeleteLater(paths...) })
 	require.NoError(t, held.Wait(testzk.Context(t)))
 	require.Len(t, children(t, testzk.Observer(t), under), len(paths))
 	held.Release()
 	testzk.Empty(t, under)
 	require.NoError(t, c.Close())
-	c.DeleteLater(paths...) // there is nobody left to do it
+	s.DeleteLater(paths...) // does nothing once the client is closed
 }

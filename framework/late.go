@@ -11,6 +11,7 @@ import (
 
 	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/logfield"
 )
 
@@ -101,8 +102,8 @@ const lookAfter = 73 * time.Millisecond
 
 // look looks for the nodes that are due until there are none. Where there is no connection it ends: the next one begins it again.
 func (l *late) look(s *session) {
-	s.core.cfg.metrics.Add(JanitorBacklog, 1, Labels{})
-	defer s.core.cfg.metrics.Add(JanitorBacklog, -1, Labels{})
+	s.core.cfg.metrics.Add(metrics.PendingDeletions, 1, metrics.Labels{})
+	defer s.core.cfg.metrics.Add(metrics.PendingDeletions, -1, metrics.Labels{})
 	linger(lookAfter, s.done, s.core.ctx.Done())
 	if dropped := l.takeDropped(); dropped > 0 {
 		s.core.cfg.log.Warn("too many creates have lost their answers: the first are not looked for any more", zap.Int("transactions", dropped))

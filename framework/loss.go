@@ -3,6 +3,8 @@ package framework
 import (
 	"context"
 	"fmt"
+
+	"github.com/docent-zk/docent/internal/hooks"
 )
 
 // LossPolicy says what a suspended connection means for holds. Curator: ConnectionStateErrorPolicy.
@@ -30,29 +32,22 @@ func (p LossPolicy) String() string {
 	return fmt.Sprintf("LossPolicy(%d)", int(p))
 }
 
-// Footing is what a hold stands on: a session and, where the client's policy is Strict, one connection of it. It is for recipes.
-type Footing struct {
-	session    *session
-	connection context.Context // ends with the connection; nil: the session is enough
+// lifetime implements bridge.Lifetime.
+type lifetime struct {
+	session    *session        // nil: the lifetime has ended
+	connection context.Context // ends with the connection; nil: only the session bounds it
 }
 
-// Footing is what a hold that begins now stands on. It is for recipes.
-func (s *Session) Footing() Footing {
-	if s == nil || s.bound == nil {
-		return Footing{}
+// Lifetime implements bridge.Session.
+func (b sessionBridge) Lifetime() hooks.Lifetime {
+	if b.s == nil || b.s.bound == nil {
+		return &lifetime{}
 	}
-	return Footing{s.bound, s.bound.footing()}
+	return b.s.bound.lifetime()
 }
 
-// Dependent is who stands on a Footing.
-type Dependent interface {
-	// Gone is called once the footing is, on a goroutine that the end of the session waits for. It must not wait for anything: others are
-	// told after it. What it returns, unless that is nil, is called on the same goroutine when all have been told, and may take a while.
-	Gone() (then func())
-}
-
-// Stand has d told when the hold is over, false if it is: then nobody tells. Call Leave when d does not care any more.
-func (f Footing) Stand(d Dependent) bool {
+// Notify implements bridge.Lifetime.
+func (f *lifetime) Notify(l hooks.EndListener) bool {
 	if f.session == nil {
 		return false
 	}
@@ -62,25 +57,25 @@ func (f Footing) Stand(d Dependent) bool {
 	if s.err != nil || f.connection != nil && f.connection.Err() != nil {
 		return false
 	}
-	if s.standing == nil {
-		s.standing = map[Dependent]struct{}{}
+	if s.onEnd == nil {
+		s.onEnd = map[hooks.EndListener]struct{}{}
 	}
-	s.standing[d] = struct{}{}
+	s.onEnd[l] = struct{}{}
 	s.conn.RelyOnQuorum(s.core.cfg.quorum)
 	return true
 }
 
-// Leave undoes Stand. Gone may be on its way.
-func (f Footing) Leave(d Dependent) {
+// Stop implements bridge.Lifetime.
+func (f *lifetime) Stop(l hooks.EndListener) {
 	if f.session != nil {
 		f.session.mu.Lock()
 		defer f.session.mu.Unlock()
-		delete(f.session.standing, d)
+		delete(f.session.onEnd, l)
 	}
 }
 
-// Gone is closed when the hold is over. A process that was paused may learn it from Err before.
-func (f Footing) Gone() <-chan struct{} {
+// Done implements bridge.Lifetime.
+func (f *lifetime) Done() <-chan struct{} {
 	switch {
 	case f.session == nil:
 		return closedChannel
@@ -90,9 +85,8 @@ func (f Footing) Gone() <-chan struct{} {
 	return f.connection.Done()
 }
 
-// Bound is ctx, ended no later than the hold, for what is only asked on its behalf: an operation of the session ends with the session, but
-// would wait for the next connection. Call stop when ctx is not used any more.
-func (f Footing) Bound(ctx context.Context) (bound context.Context, stop func()) {
+// Bound implements bridge.Lifetime.
+func (f *lifetime) Bound(ctx context.Context) (bound context.Context, stop func()) {
 	if f.connection == nil {
 		return ctx, func() {}
 	}
@@ -101,8 +95,8 @@ func (f Footing) Bound(ctx context.Context) (bound context.Context, stop func())
 	return bound, func() { detach(); end() }
 }
 
-// Err is nil while the hold can be relied on, and then why not: like Session.Err, and ErrSuspended.
-func (f Footing) Err() error {
+// Err implements bridge.Lifetime.
+func (f *lifetime) Err() error {
 	if f.session == nil {
 		return ErrZeroValue
 	}
@@ -115,12 +109,9 @@ func (f Footing) Err() error {
 	return fmt.Errorf("%w, and the client's loss policy is %v", ErrSuspended, f.session.core.cfg.loss)
 }
 
-// footing ends when what begins now is over; nil for the session.
-func (s *session) footing() context.Context {
-	if s.core.cfg.loss == UntilDeadline {
-		return nil
-	}
+// lifetime is that of a hold that begins now.
+func (s *session) lifetime() *lifetime {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ground
+	return s.current
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
@@ -21,37 +23,37 @@ import (
 
 func TestInstrumentsTellWhatTheyAre(t *testing.T) {
 	names := map[string]bool{}
-	for n, i := range framework.Instruments() {
+	for n, i := range metrics.Instruments() {
 		require.Equal(t, n, int(i))
 		require.Regexp(t, `^docent(\.[a-z]+)+$`, i.Name())
 		require.Equal(t, i.Name(), i.String())
 		require.NotEmpty(t, i.Description(), i)
 		require.False(t, names[i.Name()], i)
 		names[i.Name()] = true
-		if i.Kind() == framework.Histogram {
+		if i.Kind() == metrics.Histogram {
 			require.Equal(t, "s", i.Unit(), i)
 		} else {
 			require.Regexp(t, `^\{[a-z]+\}$`, i.Unit(), i)
 		}
 		require.NotContains(t, i.Kind().String(), "kind", i)
 	}
-	require.Contains(t, framework.Instrument(-1).Name(), "-1")
-	require.Contains(t, framework.Instrument(1000).Name(), "1000")
-	require.Contains(t, framework.Kind(9).String(), "9")
-	labels := framework.LockWait.Labels()
+	require.Contains(t, metrics.Instrument(-1).Name(), "-1")
+	require.Contains(t, metrics.Instrument(1000).Name(), "1000")
+	require.Contains(t, metrics.Kind(9).String(), "9")
+	labels := metrics.LockWait.Labels()
 	labels[0] = "mine"
-	require.NotEqual(t, labels, framework.LockWait.Labels(), "whoever asks gets a copy")
+	require.NotEqual(t, labels, metrics.LockWait.Labels(), "whoever asks gets a copy")
 }
 
 func TestMeasuringNothingCostsNothing(t *testing.T) {
 	c := nowhere(t)
-	m := c.Metrics()
+	m := bridge.Of(c).Metrics()
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		m.Add(framework.LockWaiters, 1, framework.Labels{Recipe: "mutex", Path: "/a"})
-		m.Record(framework.LockWait, time.Second, framework.Labels{Recipe: "mutex", Path: "/a"})
+		m.Add(metrics.LockWaiters, 1, metrics.Labels{Recipe: "mutex", Path: "/a"})
+		m.Record(metrics.LockWait, time.Second, metrics.Labels{Recipe: "mutex", Path: "/a"})
 	}))
-	require.NotNil(t, (&framework.Client{}).Metrics())
-	require.NotNil(t, (&framework.Session{}).Metrics())
+	require.NotNil(t, bridge.Of(&framework.Client{}).Metrics())
+	require.NotNil(t, bridge.OfSession(&framework.Session{}).Metrics())
 }
 
 // simulated is a client in a simulation.
@@ -125,14 +127,14 @@ func TestBacklogIsWhatIsUnderWay(t *testing.T) {
 				require.Error(t, s.DeleteGuaranteed(ctx, "/a"))
 				require.Error(t, s.DeleteGuaranteed(ctx, "/b"))
 				synctest.Wait()
-				require.Equal(t, []string{"docent.janitor.backlog{} 2"}, m.Levels())
+				require.Equal(t, []string{"docent.deletions.pending{} 2"}, m.Levels())
 				end(c, srv.Client("a"))
 				time.Sleep(10 * time.Second)
 				require.Empty(t, m.Levels())
 				require.NoError(t, c.Close())
 				require.Error(t, c.DeleteGuaranteed(context.Background(), "/a"))
 				require.Empty(t, m.Levels(), "what is not begun is not counted")
-				require.Contains(t, strings.Join(m.Lines(0), " "), "docent.janitor.backlog{} 0")
+				require.Contains(t, strings.Join(m.Lines(0), " "), "docent.deletions.pending{} 0")
 			})
 		})
 	}
@@ -142,7 +144,7 @@ func TestBacklogIsWhatIsUnderWay(t *testing.T) {
 func TestMetricsAreDocumented(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| Name | Kind | Unit | Labels | What |\n|---|---|---|---|---|\n")
-	for _, i := range framework.Instruments() {
+	for _, i := range metrics.Instruments() {
 		fmt.Fprintf(&table, "| `%v` | %v | %s | %s | %s |\n", i, i.Kind(), i.Unit(), strings.Join(i.Labels(), ", "), i.Description())
 	}
 	doc, err := os.ReadFile("../docs/observability.md")

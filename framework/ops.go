@@ -38,8 +38,8 @@ func (o ops) usable(ctx context.Context) error {
 	return nil
 }
 
-// Key identifies path: it is comparable, and equal for the same node of the same connection whatever view it is named through.
-func (o ops) Key(path string) any { return nodeKey{o.core, znode.Join(o.root, path)} }
+// key returns a comparable key for path. All views of a client return the same key for a node.
+func (o ops) key(path string) any { return nodeKey{o.core, znode.Join(o.root, path)} }
 
 type nodeKey struct {
 	core *core
@@ -52,14 +52,6 @@ func (o ops) Logger() *zap.Logger {
 		return zap.NewNop()
 	}
 	return o.core.cfg.log
-}
-
-// RetryPolicy is the client's, or nil for a zero value. It is for recipes that repeat what an operation would not.
-func (o ops) RetryPolicy() retry.Policy {
-	if o.core == nil {
-		return nil
-	}
-	return o.core.cfg.retry
 }
 
 // call is one use of an operation.

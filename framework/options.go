@@ -16,6 +16,7 @@ import (
 
 	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/retry"
 )
 
@@ -37,7 +38,7 @@ type config struct {
 	retry          retry.Policy
 	namespace      string // "" or "/a/b"
 	log            *zap.Logger
-	metrics        Metrics
+	metrics        metrics.Metrics
 	waitWarning    time.Duration
 	auth           []conn.Credential
 	acl            func(path string) []zk.ACL

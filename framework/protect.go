@@ -12,6 +12,7 @@ import (
 
 	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
@@ -256,12 +257,12 @@ func (o ops) errand(c call, step func(context.Context, *session) error) <-chan e
 	background := o
 	background.patient = true
 	spawned := o.core.spawn(func() {
-		o.Metrics().Add(JanitorBacklog, 1, Labels{})
+		o.metrics().Add(metrics.PendingDeletions, 1, metrics.Labels{})
 		_, err := run(context.Background(), background, c, func(ctx context.Context, s *session) (nothing, error) {
 			return nothing{}, step(ctx, s)
 		})
 		o.gaveUp(c, err)
-		o.Metrics().Add(JanitorBacklog, -1, Labels{})
+		o.metrics().Add(metrics.PendingDeletions, -1, metrics.Labels{})
 		result <- err
 	})
 	if !spawned {

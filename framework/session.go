@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework/internal/conn"
+	"github.com/docent-zk/docent/internal/hooks"
 )
 
 // The connection sends a heartbeat each sixth of the session timeout, and the client relies on the session for two thirds of the timeout
@@ -68,12 +69,6 @@ func (s *Session) ValidUntil() time.Time {
 	return s.bound.validUntil()
 }
 
-// Go runs fn on a goroutine, false if the session is over. fn must return soon after the session is over: it is waited for before the
-// session is ended on the servers, where that is still to do, and by Close. It is for recipes.
-func (s *Session) Go(fn func()) bool {
-	return s != nil && s.bound != nil && fn != nil && s.bound.host(fn)
-}
-
 var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // session is a Session without the view from which it is used.
@@ -87,23 +82,24 @@ type session struct {
 	late     late
 	random   func(n int64) int64 // of the goroutine that looks after the watches
 
-	mu       sync.Mutex
-	info     conn.Info
-	link     bool                   // there is a connection, whose server has accepted the credentials
-	turns    int                    // how many wait for the next one
-	admitted bool                   // admit has been called
-	ground   context.Context        // has ended while there is no connection, or the session is over
-	collapse func()                 // ends ground
-	standing map[Dependent]struct{} // who is to be told that it is over
-	changed  chan struct{}          // closed, and replaced, whenever one of these changes
-	err      error                  // why it is over
-	done     chan struct{}          // closed when err is set
+	mu         sync.Mutex
+	info       conn.Info
+	link       bool                           // there is a connection, whose server has accepted the credentials
+	turns      int                            // how many wait for the next one
+	admitted   bool                           // admit has been called
+	connCtx    context.Context                // has ended while there is no connection, or the session has ended
+	cancelConn func()                         // ends connCtx
+	current    *lifetime                      // of a hold that begins now
+	onEnd      map[hooks.EndListener]struct{} // to be told that the lifetime has ended
+	changed    chan struct{}                  // closed, and replaced, whenever one of these changes
+	err        error                          // why it is over
+	done       chan struct{}                  // closed when err is set
 }
 
 func newSession(c *core) *session {
 	s := &session{core: c, hub: newHub(), retired: make(chan struct{}), changed: make(chan struct{}), done: make(chan struct{})}
-	s.ground, s.collapse = context.WithCancel(context.Background())
-	s.collapse()
+	s.renewLocked()
+	s.cancelConn()
 	return s
 }
 
@@ -137,7 +133,7 @@ func (h handler) Event(e zk.Event) { h.hub.event(e) }
 func (h handler) Quorum() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.core.cfg.quorum && len(h.standing) > 0
+	return h.core.cfg.quorum && len(h.onEnd) > 0
 }
 
 // Established implements conn.Handler.
@@ -207,13 +203,22 @@ func (h handler) Ended(reason error) {
 	h.end(errExpired)
 }
 
+// renewLocked begins the lifetime of the holds of another connection.
+func (s *session) renewLocked() {
+	s.connCtx, s.cancelConn = context.WithCancel(context.Background())
+	s.current = &lifetime{session: s}
+	if s.core.cfg.loss == Strict {
+		s.current.connection = s.connCtx
+	}
+}
+
 // setLink is called with mu held, and only when it changes something.
 func (s *session) setLink(link bool) {
 	s.link, s.turns = link, 0
 	if link && s.err == nil {
-		s.ground, s.collapse = context.WithCancel(context.Background())
+		s.renewLocked()
 	} else {
-		s.collapse()
+		s.cancelConn()
 		if s.core.cfg.loss == Strict {
 			s.tell(nil)
 		}
@@ -221,16 +226,16 @@ func (s *session) setLink(link bool) {
 	s.touch()
 }
 
-// tell tells all who stand on what is over, and calls fns and what they leave to be called. It is called with mu held, and does so without.
+// tell calls all listeners, then fns and what the listeners returned, in a goroutine of the session. It is called with mu held.
 func (s *session) tell(fns []func()) {
-	told := s.standing
-	s.standing = nil
+	told := s.onEnd
+	s.onEnd = nil
 	if len(told)+len(fns) == 0 {
 		return
 	}
 	s.tenants.Go(func() {
 		for d := range told {
-			if then := d.Gone(); then != nil {
+			if then := d.LifetimeEnded(); then != nil {
 				fns = append(fns, then)
 			}
 		}
@@ -278,7 +283,7 @@ func (s *session) end(reason error) {
 	s.err = reason
 	s.tell(s.hub.close()) // before anybody waits for the tenants
 	close(s.done)
-	s.collapse()
+	s.cancelConn()
 	if s.admitted {
 		s.core.states.set(StateChange{State: Lost, Session: s.info.ID, Cause: reason, At: time.Now()})
 	}

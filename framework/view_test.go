@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
 )
@@ -88,11 +89,11 @@ func TestRootOfANamespaceIsAContainer(t *testing.T) {
 
 func TestKeysAreEqualForTheSameNodeOnly(t *testing.T) {
 	c, other := nowhere(t), nowhere(t)
-	require.Equal(t, c.Key("/a/b/c"), c.Namespace("a").Key("/b/c"))
-	require.Equal(t, c.Key("/a/b/c"), c.Namespace("a/b").Key("/c"))
-	require.Equal(t, c.Key("/a"), c.Namespace("a").Key("/"))
-	require.NotEqual(t, c.Key("/a"), other.Key("/a"))
-	require.NotEqual(t, c.Key("/a"), c.Key("/b"))
+	require.Equal(t, bridge.Of(c).Key("/a/b/c"), bridge.Of(c.Namespace("a")).Key("/b/c"))
+	require.Equal(t, bridge.Of(c).Key("/a/b/c"), bridge.Of(c.Namespace("a/b")).Key("/c"))
+	require.Equal(t, bridge.Of(c).Key("/a"), bridge.Of(c.Namespace("a")).Key("/"))
+	require.NotEqual(t, bridge.Of(c).Key("/a"), bridge.Of(other).Key("/a"))
+	require.NotEqual(t, bridge.Of(c).Key("/a"), bridge.Of(c).Key("/b"))
 }
 
 func TestViewOfWhatIsNoPathCannotBeUsed(t *testing.T) {
@@ -105,11 +106,11 @@ func TestViewOfWhatIsNoPathCannotBeUsed(t *testing.T) {
 			require.ErrorContains(t, err, "namespace ")
 			require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
 		}
-		require.ErrorIs(t, v.Usable(), framework.ErrInvalidPath)
-		require.ErrorIs(t, v.Namespace("fine").Usable(), framework.ErrInvalidPath, "not made better by another view")
+		require.ErrorIs(t, bridge.Of(v).Validate(), framework.ErrInvalidPath)
+		require.ErrorIs(t, bridge.Of(v.Namespace("fine")).Validate(), framework.ErrInvalidPath, "not made better by another view")
 		require.ErrorIs(t, v.WaitConnected(testzk.Context(t)), framework.ErrInvalidPath)
 	}
-	require.NoError(t, c.Usable())
+	require.NoError(t, bridge.Of(c).Validate())
 }
 
 func TestViewsAreNotClosedOnTheirOwn(t *testing.T) {

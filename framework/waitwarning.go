@@ -19,11 +19,3 @@ func WithWaitWarning(limit time.Duration) Option {
 		return nil
 	}
 }
-
-// WaitWarning is the limit of WithWaitWarning. It is for recipes.
-func (o ops) WaitWarning() time.Duration {
-	if o.core == nil {
-		return 0
-	}
-	return o.core.cfg.waitWarning
-}

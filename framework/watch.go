@@ -39,22 +39,6 @@ func (w *Watch) Event() zk.EventType {
 	}
 }
 
-// Then calls fn when the watch fires, at once if it has. It is called where the servers' answers are read: it must not wait for
-// anything, nor use the client; Session.Go is for that. It is for recipes.
-func (w *Watch) Then(fn func()) {
-	if w.hub.when(w, fn) {
-		fn()
-	}
-}
-
-// Unbroken reports that the watch has not fired, on the one connection on which it was set: what it watches has not changed as of any
-// answer that has come. Once there was a reconnect it is false, for then the servers tell of changes later than that. It is for recipes.
-func (w *Watch) Unbroken() bool {
-	w.hub.mu.Lock()
-	defer w.hub.mu.Unlock()
-	return !w.stale && w.Event() == 0
-}
-
 type watchKind int
 
 const (

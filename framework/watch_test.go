@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/testzk"
 )
 
@@ -176,25 +177,25 @@ func TestWatchIsUnbrokenUntilItFiresOrTheConnectionIsLost(t *testing.T) {
 	o, path := testzk.Observer(t), parent(t)
 	fired := watchAll(t, c, path, false)
 	for name, w := range fired {
-		require.True(t, w.Unbroken(), name)
+		require.True(t, bridge.OfWatch(w).Unbroken(), name)
 	}
 	require.NoError(t, changes["create a child"].do(o, path))
 	require.NoError(t, changes["set"].do(o, path))
 	for name, w := range fired {
 		closes(t, w.Fired(), "the watch for %s fires", name)
-		require.False(t, w.Unbroken(), name)
+		require.False(t, bridge.OfWatch(w).Unbroken(), name)
 	}
 	all := watchAll(t, c, path, false)
 	p.DropConnections()
 	states.await(t, framework.Connected, framework.Suspended, framework.Reconnected)
 	for name, w := range all {
 		require.Zero(t, w.Event(), "nothing has happened to %s", name)
-		require.False(t, w.Unbroken(), name)
+		require.False(t, bridge.OfWatch(w).Unbroken(), name)
 	}
 	other := parent(t)
 	require.NoError(t, c.Sync(testzk.Context(t), other))
 	for name, w := range watchAll(t, c, other, false) {
-		require.True(t, w.Unbroken(), "the watch for %s was set since", name)
+		require.True(t, bridge.OfWatch(w).Unbroken(), "the watch for %s was set since", name)
 	}
 }
 

@@ -3,8 +3,6 @@ package recipes
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,15 +13,6 @@ type Identity struct {
 	Host    string `json:"host"`
 	Process string `json:"process"`
 	PID     int    `json:"pid"`
-}
-
-// OwnIdentity is the data of a node that tells who we are. It is for recipes.
-func OwnIdentity() ([]byte, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("identity: %w", err)
-	}
-	return json.Marshal(Identity{Host: host, Process: filepath.Base(os.Args[0]), PID: os.Getpid()})
 }
 
 // ParseIdentity returns the identity that the data of a node tells, or nil if it tells none, as with nodes of other programs.

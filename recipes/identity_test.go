@@ -12,10 +12,11 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
 func TestOwnIdentityNamesThisProcess(t *testing.T) {
-	data, err := recipes.OwnIdentity()
+	data, err := queue.OwnIdentity()
 	require.NoError(t, err)
 	var fields map[string]any
 	require.NoError(t, json.Unmarshal(data, &fields))

@@ -7,26 +7,30 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/docent-zk/docent/internal/logfield"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
-// Participant is somebody in a line: a lock node and what it tells.
+// RevokeMessage is the data by which a client asks for the release of a lock node: Curator's, to the byte.
+const RevokeMessage = ownership.RevokeMessage
+
+// Participant is a lock node in a queue, and what it tells.
 type Participant struct {
 	Node     string    // the node's path
-	Data     []byte    // by default the participant's IP address; RevokeMessage once somebody wants its place back
+	Data     []byte    // by default the participant's IP address; RevokeMessage once a client asks for its release
 	Identity *Identity // what Data tells, nil if it is something else
 	Session  int64     // that the node belongs to
 	Token    int64     // the node's czxid: its fencing token, if it holds
 	Since    time.Time // when the node was created, by the server's clock
 }
 
-// String is for people: who, the node, and since when.
+// String returns a text for people: identity or data, node, session, and since when.
 func (p Participant) String() string {
-	who := fmt.Sprintf("%q", clip(string(p.Data)))
+	name := fmt.Sprintf("%q", clip(string(p.Data)))
 	if p.Identity != nil {
-		who = p.Identity.String()
+		name = p.Identity.String()
 	}
 	since := p.Since.UTC().Format(time.RFC3339Nano)
-	return fmt.Sprintf("%s, node %s, session %v, since %s", who, p.Node, logfield.Hex(p.Session), since)
+	return fmt.Sprintf("%s, node %s, session %v, since %s", name, p.Node, logfield.Hex(p.Session), since)
 }
 
 // MarshalLogObject adds the fields of the participant to a log: host, process and pid, or data if that is something else.

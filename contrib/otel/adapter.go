@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
 )
 
 // Option configures the adapter.
@@ -32,25 +32,25 @@ func WithPaths(name func(path string) string) Option {
 // buckets are the boundaries of the histograms, in seconds: a lock nobody wants takes a millisecond or two, one that is kept long an hour.
 var buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
 
-// adapter has the meter's instruments by framework.Instrument. It is not changed once it is made.
+// adapter has the meter's instruments by metrics.Instrument. It is not changed once it is made.
 type adapter struct {
 	pathName   func(string) string
-	counters   map[framework.Instrument]metric.Int64Counter
-	levels     map[framework.Instrument]metric.Int64UpDownCounter
-	histograms map[framework.Instrument]metric.Float64Histogram
+	counters   map[metrics.Instrument]metric.Int64Counter
+	levels     map[metrics.Instrument]metric.Int64UpDownCounter
+	histograms map[metrics.Instrument]metric.Float64Histogram
 }
 
 // New makes all instruments with the meter, for framework.WithMetrics. It fails if the meter or an option is nil, and where the meter
 // refuses an instrument.
-func New(meter metric.Meter, opts ...Option) (framework.Metrics, error) {
+func New(meter metric.Meter, opts ...Option) (metrics.Metrics, error) {
 	if meter == nil {
 		return nil, errors.New("oteldocent: meter is nil")
 	}
 	a := &adapter{
 		pathName:   func(string) string { return "" },
-		counters:   map[framework.Instrument]metric.Int64Counter{},
-		levels:     map[framework.Instrument]metric.Int64UpDownCounter{},
-		histograms: map[framework.Instrument]metric.Float64Histogram{},
+		counters:   map[metrics.Instrument]metric.Int64Counter{},
+		levels:     map[metrics.Instrument]metric.Int64UpDownCounter{},
+		histograms: map[metrics.Instrument]metric.Float64Histogram{},
 	}
 	for i, opt := range opts {
 		if opt == nil {
@@ -60,7 +60,7 @@ func New(meter metric.Meter, opts ...Option) (framework.Metrics, error) {
 			return nil, fmt.Errorf("oteldocent: %w", err)
 		}
 	}
-	for _, i := range framework.Instruments() {
+	for _, i := range metrics.Instruments() {
 		if err := a.register(meter, i); err != nil {
 			return nil, fmt.Errorf("oteldocent: %v: %w", i, err)
 		}
@@ -69,21 +69,21 @@ func New(meter metric.Meter, opts ...Option) (framework.Metrics, error) {
 }
 
 // register makes the instrument, unless it is of a kind that is not known here.
-func (a *adapter) register(meter metric.Meter, i framework.Instrument) (err error) {
+func (a *adapter) register(meter metric.Meter, i metrics.Instrument) (err error) {
 	unit, description := metric.WithUnit(i.Unit()), metric.WithDescription(i.Description())
 	switch i.Kind() {
-	case framework.Counter:
+	case metrics.Counter:
 		a.counters[i], err = meter.Int64Counter(i.Name(), unit, description)
-	case framework.UpDownCounter:
+	case metrics.UpDownCounter:
 		a.levels[i], err = meter.Int64UpDownCounter(i.Name(), unit, description)
-	case framework.Histogram:
+	case metrics.Histogram:
 		a.histograms[i], err = meter.Float64Histogram(i.Name(), unit, description, metric.WithExplicitBucketBoundaries(buckets...))
 	}
 	return err
 }
 
-// Add implements framework.Metrics.
-func (a *adapter) Add(i framework.Instrument, n int64, l framework.Labels) {
+// Add implements metrics.Metrics.
+func (a *adapter) Add(i metrics.Instrument, n int64, l metrics.Labels) {
 	if c, ok := a.counters[i]; ok {
 		c.Add(context.Background(), n, a.attributes(l))
 	} else if c, ok := a.levels[i]; ok {
@@ -91,14 +91,14 @@ func (a *adapter) Add(i framework.Instrument, n int64, l framework.Labels) {
 	}
 }
 
-// Record implements framework.Metrics.
-func (a *adapter) Record(i framework.Instrument, d time.Duration, l framework.Labels) {
+// Record implements metrics.Metrics.
+func (a *adapter) Record(i metrics.Instrument, d time.Duration, l metrics.Labels) {
 	if h, ok := a.histograms[i]; ok {
 		h.Record(context.Background(), d.Seconds(), a.attributes(l))
 	}
 }
 
-func (a *adapter) attributes(l framework.Labels) metric.MeasurementOption {
+func (a *adapter) attributes(l metrics.Labels) metric.MeasurementOption {
 	path := l.Path
 	if path != "" {
 		path = a.pathName(path)

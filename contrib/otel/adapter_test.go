@@ -18,12 +18,13 @@ import (
 
 	oteldocent "github.com/docent-zk/docent/contrib/otel"
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
 )
 
 // collect returns an adapter, and what was measured through it: a line for each series.
-func collect(t *testing.T, opts ...oteldocent.Option) (framework.Metrics, func() []string) {
+func collect(t *testing.T, opts ...oteldocent.Option) (metrics.Metrics, func() []string) {
 	t.Helper()
 	reader := sdk.NewManualReader()
 	m, err := oteldocent.New(sdk.NewMeterProvider(sdk.WithReader(reader)).Meter("test"), opts...)
@@ -67,9 +68,9 @@ func attributes(set attribute.Set) string {
 }
 
 // measure tells m one thing of each kind, with all labels that the instrument has.
-func measure(m framework.Metrics) {
-	for _, i := range framework.Instruments() {
-		var l framework.Labels
+func measure(m metrics.Metrics) {
+	for _, i := range metrics.Instruments() {
+		var l metrics.Labels
 		for _, label := range i.Labels() {
 			switch label {
 			case "recipe":
@@ -77,17 +78,17 @@ func measure(m framework.Metrics) {
 			case "path":
 				l.Path = "/orders/7"
 			case "outcome":
-				l.Outcome = framework.OutcomeAcquired
+				l.Outcome = metrics.OutcomeAcquired
 			case "cause":
-				l.Cause = framework.CauseClosed
+				l.Cause = metrics.CauseClosed
 			}
 		}
-		if i.Kind() == framework.Histogram {
+		if i.Kind() == metrics.Histogram {
 			m.Record(i, 1500*time.Millisecond, l)
 		} else {
 			m.Add(i, 3, l)
 		}
-		if i.Kind() == framework.UpDownCounter {
+		if i.Kind() == metrics.UpDownCounter {
 			m.Add(i, -2, l)
 		}
 	}
@@ -98,7 +99,7 @@ func TestNamesUnitsAndAttributes(t *testing.T) {
 	measure(m)
 	require.Equal(t, []string{
 		"docent.connection.reconnects {connection} monotonic=true {} 3",
-		"docent.janitor.backlog {deletion} monotonic=false {} 1",
+		"docent.deletions.pending {deletion} monotonic=false {} 1",
 		"docent.lock.hold s histogram {docent.cause=closed docent.recipe=mutex} 1 of 1.5s",
 		"docent.lock.losses {hold} monotonic=true {docent.cause=closed docent.recipe=mutex} 3",
 		"docent.lock.wait s histogram {docent.outcome=acquired docent.recipe=mutex} 1 of 1.5s",
@@ -115,9 +116,9 @@ func TestPathsAreThereWhereTheyAreNamed(t *testing.T) {
 		}
 		return family
 	}))
-	m.Add(framework.LockWaiters, 1, framework.Labels{Recipe: "mutex", Path: "/orders/7"})
-	m.Add(framework.LockWaiters, 1, framework.Labels{Recipe: "mutex", Path: "/other"})
-	m.Add(framework.Reconnects, 1, framework.Labels{})
+	m.Add(metrics.LockWaiters, 1, metrics.Labels{Recipe: "mutex", Path: "/orders/7"})
+	m.Add(metrics.LockWaiters, 1, metrics.Labels{Recipe: "mutex", Path: "/other"})
+	m.Add(metrics.Reconnects, 1, metrics.Labels{})
 	require.Equal(t, []string{
 		"docent.connection.reconnects {connection} monotonic=true {} 1",
 		"docent.lock.waiters {waiter} monotonic=false {docent.path=/orders docent.recipe=mutex} 1",
@@ -129,7 +130,7 @@ func TestBucketsAreOfSeconds(t *testing.T) {
 	reader := sdk.NewManualReader()
 	m, err := oteldocent.New(sdk.NewMeterProvider(sdk.WithReader(reader)).Meter("test"))
 	require.NoError(t, err)
-	m.Record(framework.LockWait, 3*time.Millisecond, framework.Labels{})
+	m.Record(metrics.LockWait, 3*time.Millisecond, metrics.Labels{})
 	var data metricdata.ResourceMetrics
 	require.NoError(t, reader.Collect(context.Background(), &data))
 	point := data.ScopeMetrics[0].Metrics[0].Data.(metricdata.Histogram[float64]).DataPoints[0]
@@ -139,9 +140,9 @@ func TestBucketsAreOfSeconds(t *testing.T) {
 
 func TestUnknownInstrumentsAreIgnored(t *testing.T) {
 	m, lines := collect(t)
-	m.Add(framework.Instrument(99), 1, framework.Labels{})
-	m.Record(framework.Instrument(99), 1, framework.Labels{})
-	m.Record(framework.LockWaiters, 1, framework.Labels{})
+	m.Add(metrics.Instrument(99), 1, metrics.Labels{})
+	m.Record(metrics.Instrument(99), 1, metrics.Labels{})
+	m.Record(metrics.LockWaiters, 1, metrics.Labels{})
 	require.Empty(t, lines())
 }
 
@@ -187,7 +188,7 @@ func TestClientsMeasureThroughIt(t *testing.T) {
 		"docent.lock.wait s histogram {docent.outcome=acquired docent.recipe=mutex} 1 of ",
 		"docent.lock.hold s histogram {docent.cause=released docent.recipe=mutex} 1 of ",
 		"docent.lock.waiters {waiter} monotonic=false {docent.recipe=mutex} 0",
-		"docent.janitor.backlog {deletion} monotonic=false {} 0",
+		"docent.deletions.pending {deletion} monotonic=false {} 0",
 		"docent.session.losses {session} monotonic=true {docent.cause=closed} 1",
 	} {
 		require.Contains(t, all, want)

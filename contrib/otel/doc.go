@@ -6,7 +6,7 @@
 //	}
 //	client, err := framework.New(connect, framework.WithMetrics(metrics))
 //
-// Names, units and descriptions are those of [framework.Instruments]. The attributes are docent.recipe, docent.outcome and docent.cause;
+// Names, units and descriptions are those of [metrics.Instruments]. The attributes are docent.recipe, docent.outcome and docent.cause;
 // docent.path only with [WithPaths], since there may be any number of locks. Durations are in seconds, in buckets from a
 // millisecond to an hour.
 package oteldocent

@@ -12,6 +12,7 @@ import (
 
 	oteldocent "github.com/docent-zk/docent/contrib/otel"
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
 )
@@ -20,19 +21,19 @@ import (
 func Example() {
 	reader := sdk.NewManualReader()
 	meter := sdk.NewMeterProvider(sdk.WithReader(reader)).Meter("github.com/docent-zk/docent")
-	metrics, err := oteldocent.New(meter, oteldocent.WithPaths(path.Dir))
+	adapter, err := oteldocent.New(meter, oteldocent.WithPaths(path.Dir))
 	if err != nil {
 		log.Fatal(err)
 	}
-	lock("/orders/7", metrics)
-	lock("/orders/8", metrics)
+	lock("/orders/7", adapter)
+	lock("/orders/8", adapter)
 
 	var data metricdata.ResourceMetrics
 	if err := reader.Collect(context.Background(), &data); err != nil {
 		log.Fatal(err)
 	}
 	for _, m := range data.ScopeMetrics[0].Metrics {
-		if hist, ok := m.Data.(metricdata.Histogram[float64]); ok && m.Name == framework.LockHold.Name() {
+		if hist, ok := m.Data.(metricdata.Histogram[float64]); ok && m.Name == metrics.LockHold.Name() {
 			for _, p := range hist.DataPoints {
 				fmt.Println(m.Name, p.Attributes.Encoded(attribute.DefaultEncoder()), p.Count)
 			}
@@ -41,13 +42,13 @@ func Example() {
 	// Output: docent.lock.hold docent.cause=released,docent.path=/orders,docent.recipe=mutex 2
 }
 
-func lock(path string, metrics framework.Metrics) {
+func lock(path string, m metrics.Metrics) {
 	srv, err := zktest.New()
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer srv.Close()
-	client, err := framework.New(srv.Addr(), framework.WithMetrics(metrics))
+	client, err := framework.New(srv.Addr(), framework.WithMetrics(m))
 	if err != nil {
 		log.Fatal(err)
 	}

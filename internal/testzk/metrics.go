@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
 )
 
 // Metrics keeps what it is told. The zero value is ready for use.
@@ -19,12 +19,12 @@ type Metrics struct {
 }
 
 type series struct {
-	instrument framework.Instrument
-	labels     framework.Labels
+	instrument metrics.Instrument
+	labels     metrics.Labels
 }
 
 // Add refuses what no counter can be told, and levels below 0.
-func (m *Metrics) Add(i framework.Instrument, n int64, l framework.Labels) {
+func (m *Metrics) Add(i metrics.Instrument, n int64, l metrics.Labels) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.sums == nil {
@@ -32,13 +32,13 @@ func (m *Metrics) Add(i framework.Instrument, n int64, l framework.Labels) {
 	}
 	s := series{i, l}
 	m.sums[s] += n
-	if i.Kind() == framework.Histogram || i.Kind() == framework.Counter && n < 0 || m.sums[s] < 0 {
+	if i.Kind() == metrics.Histogram || i.Kind() == metrics.Counter && n < 0 || m.sums[s] < 0 {
 		m.wrong = append(m.wrong, fmt.Sprintf("%v %v: %+d is %d", i, l, n, m.sums[s]))
 	}
 }
 
 // Record refuses what is no duration of something.
-func (m *Metrics) Record(i framework.Instrument, d time.Duration, l framework.Labels) {
+func (m *Metrics) Record(i metrics.Instrument, d time.Duration, l metrics.Labels) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.durations == nil {
@@ -46,7 +46,7 @@ func (m *Metrics) Record(i framework.Instrument, d time.Duration, l framework.La
 	}
 	s := series{i, l}
 	m.durations[s] = append(m.durations[s], d)
-	if i.Kind() != framework.Histogram || d < 0 {
+	if i.Kind() != metrics.Histogram || d < 0 {
 		m.wrong = append(m.wrong, fmt.Sprintf("%v %v: %v", i, l, d))
 	}
 }
@@ -77,7 +77,7 @@ func (m *Metrics) Levels() []string {
 	defer m.mu.Unlock()
 	levels := slices.Clone(m.wrong)
 	for s, n := range m.sums {
-		if s.instrument.Kind() == framework.UpDownCounter && n != 0 {
+		if s.instrument.Kind() == metrics.UpDownCounter && n != 0 {
 			levels = append(levels, fmt.Sprintf("%v %d", s, n))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/queue"
@@ -106,7 +107,7 @@ const patience = time.Second
 // giveBack resigns a term that nobody has had, in the background if it takes long.
 func giveBack(t *Term) {
 	done := make(chan struct{})
-	hosted := recipes.SessionOf(t.hold).Go(func() {
+	hosted := bridge.OfSession(t.hold.Session()).Go(func() {
 		defer close(done)
 		_ = t.Resign()
 	})

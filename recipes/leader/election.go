@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/queue"
@@ -57,7 +58,7 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 	if err != nil {
 		return nil, fmt.Errorf("leader: %w", err)
 	}
-	return &Election{candidate: cand, again: cfg.requeue, patience: c.WaitWarning()}, nil
+	return &Election{candidate: cand, again: cfg.requeue, patience: bridge.Of(c).WaitWarning()}, nil
 }
 
 // Run stands for election until ctx ends, and calls lead each time that we are elected. The context of lead ends with ctx, with the term and by

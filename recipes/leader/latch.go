@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/internal/listen"
 	"github.com/docent-zk/docent/recipes"
@@ -88,7 +89,7 @@ func (l *Latch) Start(ctx context.Context) error {
 		return ErrRunning
 	}
 	ctx, stop := context.WithCancel(ctx)
-	if !l.client.Go(func() { l.run(ctx) }) {
+	if !bridge.Of(l.client).Go(func() { l.run(ctx) }) {
 		stop()
 		return fmt.Errorf("leader: %w", framework.ErrClosed)
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/leader"
@@ -85,10 +87,10 @@ func TestValuesThatNoConstructorMadeAnswerWithErrors(t *testing.T) {
 	}
 	for _, c := range []*framework.Client{nil, {}} {
 		_, err := leader.New(c, "/a")
-		require.Equal(t, c.Usable(), errors.Unwrap(err))
+		require.Equal(t, bridge.Of(c).Validate(), errors.Unwrap(err))
 		require.Error(t, err)
 		_, err = leader.NewLatch(c, "/a")
-		require.Equal(t, c.Usable(), errors.Unwrap(err))
+		require.Equal(t, bridge.Of(c).Validate(), errors.Unwrap(err))
 		require.Error(t, err)
 	}
 }
@@ -218,6 +220,6 @@ func TestLatchThatIsClosedCountsNoFailure(t *testing.T) {
 		l := started(t, member(t, srv, "c", framework.WithMetrics(&measured)), electionPath)
 		await(t, l)
 		require.NoError(t, l.Close())
-		require.NotContains(t, strings.Join(measured.Lines(time.Second), "\n"), framework.OutcomeFailed)
+		require.NotContains(t, strings.Join(measured.Lines(time.Second), "\n"), metrics.OutcomeFailed)
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/internal/logfield"
-	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -38,7 +38,7 @@ type term struct {
 // page is the ledger as the leader who has hold sees it. Only one goroutine at a time may use it.
 type page struct {
 	*ledger
-	hold    *recipes.Hold
+	hold    *ownership.Hold
 	key     any // of the lock, for re-entry
 	session *framework.Session
 	known   bool // what the ledger says: the following
@@ -50,12 +50,12 @@ const missing = -1
 
 // open waits, if the last leader vanished, and notes the term that begins with hold, whose lock has the key. The page is nil if there is no
 // ledger, or if nothing was noted.
-func (l *ledger) open(ctx context.Context, hold *recipes.Hold, key any) (*page, error) {
+func (l *ledger) open(ctx context.Context, hold *ownership.Hold, key any) (*page, error) {
 	if l == nil {
 		return nil, nil
 	}
 	ctx = hold.Context(ctx)
-	p := &page{ledger: l, hold: hold, key: key, session: recipes.SessionOf(hold)}
+	p := &page{ledger: l, hold: hold, key: key, session: hold.Session()}
 	err := p.note(ctx, term{Token: hold.Token()})
 	if err != nil && ctx.Err() == nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (l *ledger) open(ctx context.Context, hold *recipes.Hold, key any) (*page, 
 // resign ends the hold, then notes that it was resigned, then deletes the node: nothing is done under the hold any more once that is noted,
 // and nobody reads the note before. It returns what Release does.
 func (p *page) resign() error {
-	node, held := recipes.Reenter(p.hold.Context(context.Background()), p.key)
+	node, held := ownership.Reenter(p.hold.Context(context.Background()), p.key)
 	err := p.hold.Release()
 	if !held {
 		return err

@@ -6,7 +6,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -43,7 +42,7 @@ func newConfig(opts []Option) (config, error) {
 func (c config) data() ([]byte, error) {
 	switch {
 	case c.identity:
-		return recipes.OwnIdentity()
+		return queue.OwnIdentity()
 	case c.id != "" || c.nameless:
 		return []byte(c.id), nil
 	}

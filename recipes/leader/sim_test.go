@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/retry"
@@ -211,7 +212,7 @@ type candidate struct {
 	kazoo  bool // it has kazoo's names, where there are any, which makes no difference
 }
 
-func (c *candidate) connect(srv *zktest.Server, measured framework.Metrics) {
+func (c *candidate) connect(srv *zktest.Server, measured metrics.Metrics) {
 	persistence := []retry.Policy{retry.Never(), retry.Times(20, 100*time.Millisecond)} // to give up is not to be out of the race
 	var err error
 	c.client, err = framework.New(srv.MemAddr(),

@@ -8,12 +8,13 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
 // Term is one period of leadership. It ends once, by Resign or because it was lost, and never comes back: the next one is another Term.
 // Safe for concurrent use. The zero value and nil are terms that have ended.
 type Term struct {
-	hold *recipes.Hold
+	hold *ownership.Hold
 	page *page // nil: there is no ledger
 
 	mu       sync.Mutex
@@ -21,7 +22,7 @@ type Term struct {
 	gone     bool          // it has deleted the node
 }
 
-func (t *Term) held() *recipes.Hold {
+func (t *Term) held() *ownership.Hold {
 	if t == nil {
 		return nil
 	}
@@ -126,5 +127,5 @@ func (t *Term) remains(ctx context.Context) *framework.Session {
 	if t.gone {
 		return nil
 	}
-	return recipes.SessionOf(t.hold)
+	return t.hold.Session()
 }

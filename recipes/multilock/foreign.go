@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -34,7 +36,7 @@ type Grip struct {
 // Release has been called, the lock is left to the time that the other service gives it; so give it one, and do not make it longer
 // than the work can wait. Foreign refuses a nil or zero client, an empty name and a nil function. Curator has no counterpart.
 func Foreign(c *framework.Client, name string, take func(ctx context.Context, wait bool) (Grip, error)) (Lock, error) {
-	err := c.Usable()
+	err := bridge.Of(c).Validate()
 	switch {
 	case err != nil:
 	case name == "":
@@ -74,16 +76,16 @@ func (f *foreign) acquire(ctx context.Context, wait bool) (*recipes.Hold, error)
 	if err != nil {
 		return nil, f.failed(ctx, err)
 	}
-	hold := recipes.NewForeign(recipes.Foreign{
+	hold := ownership.NewExternal(ownership.External{
 		Client: f.client, Session: session, Name: f.name, Lost: grip.Lost, Until: grip.Until, Release: grip.Release,
 	})
 	switch err := hold.Err(); {
 	case ctx.Err() != nil:
-		return nil, f.failed(ctx, undo(ctx, []*recipes.Hold{hold}))
+		return nil, f.failed(ctx, undo(ctx, []*ownership.Hold{hold}))
 	case errors.Is(err, recipes.ErrForeignLost):
 		return nil, f.failed(ctx, err)
 	}
-	return hold, nil
+	return recipes.NewHold(hold, nil)
 }
 
 // failed also says that ctx has ended, if err does not.

@@ -12,6 +12,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/recipes/rwlock"
@@ -94,7 +95,7 @@ func apart(t *testing.T, test func(t *testing.T, srv *zktest.Server, parts []*re
 			c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client(name).DialContext))
 			parts = append(parts, acquire(t, newMutex(t, c, "/"+name)))
 		}
-		test(t, srv, parts, recipes.Join(nil, parts...))
+		test(t, srv, parts, combine(t, parts))
 		for _, path := range []string{"/a", "/b", "/c"} {
 			children, err := srv.Children(path)
 			require.NoError(t, err)
@@ -260,4 +261,16 @@ func TestTryAcquireOfBusyPartsLeavesNothing(t *testing.T) {
 	free(t, paths[:2]...)
 	queued(t, c, paths[2], 1)
 	require.NoError(t, busy.Release())
+}
+
+// combine makes one hold of several.
+func combine(t *testing.T, parts []*recipes.Hold) *recipes.Hold {
+	t.Helper()
+	var all []*ownership.Hold
+	for _, part := range parts {
+		all = append(all, ownership.Of(part))
+	}
+	whole, err := recipes.NewHold(ownership.Combine(nil, all...), nil)
+	require.NoError(t, err)
+	return whole
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
 // sequence is locks that are acquired one after another.
@@ -36,9 +37,9 @@ func (s *sequence) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 func (s *sequence) acquire(ctx context.Context, how acquisition) (*recipes.Hold, error) {
 	for {
 		holds, err := s.all(ctx, how)
-		lost := slices.ContainsFunc(holds, func(h *recipes.Hold) bool { return h.Err() != nil })
+		lost := slices.ContainsFunc(holds, func(h *ownership.Hold) bool { return h.Err() != nil })
 		if err == nil && !lost {
-			return recipes.Join(s.key, s.asGiven(holds)...), nil
+			return recipes.NewHold(ownership.Combine(s.key, s.asGiven(holds)...), nil)
 		}
 		undone := undo(ctx, holds)
 		if !lost || ctx.Err() != nil {
@@ -49,7 +50,7 @@ func (s *sequence) acquire(ctx context.Context, how acquisition) (*recipes.Hold,
 
 // all acquires as many locks as it can. It stops waiting for one when another, that it has, is lost. If one panics, or ends the goroutine,
 // nobody is to have the others.
-func (s *sequence) all(ctx context.Context, how acquisition) (holds []*recipes.Hold, err error) {
+func (s *sequence) all(ctx context.Context, how acquisition) (holds []*ownership.Hold, err error) {
 	caller, acquiring := ctx, false
 	defer func() {
 		if acquiring {
@@ -66,18 +67,18 @@ func (s *sequence) all(ctx context.Context, how acquisition) (holds []*recipes.H
 		if err := hold.Err(); errors.Is(err, recipes.ErrNotHeld) {
 			return holds, fmt.Errorf("multilock: lock %d (%T) gave a hold that is none: %w", i, l, err)
 		}
-		holds = append(holds, hold)
+		holds = append(holds, ownership.Of(hold))
 		ctx = hold.Context(ctx)
 	}
 	return holds, nil
 }
 
 // asGiven is what belongs to each of the locks, in the order in which they were given.
-func (s *sequence) asGiven(holds []*recipes.Hold) []*recipes.Hold {
+func (s *sequence) asGiven(holds []*ownership.Hold) []*ownership.Hold {
 	if s.given == nil {
 		return holds
 	}
-	all := make([]*recipes.Hold, len(holds))
+	all := make([]*ownership.Hold, len(holds))
 	for n, i := range s.given {
 		all[i] = holds[n]
 	}
@@ -88,10 +89,10 @@ func (s *sequence) asGiven(holds []*recipes.Hold) []*recipes.Hold {
 const undoPatience = time.Second
 
 // undo releases what was acquired. That does not depend on ctx: only how long we wait for it does.
-func undo(ctx context.Context, acquired []*recipes.Hold) error {
+func undo(ctx context.Context, acquired []*ownership.Hold) error {
 	ctx, cancel := context.WithTimeout(ctx, undoPatience)
 	defer cancel()
-	return recipes.Undo(ctx, acquired)
+	return ownership.ReleaseAll(ctx, acquired)
 }
 
 // same reports whether two locks are one, as far as can be told.

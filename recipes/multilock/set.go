@@ -12,6 +12,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -56,14 +57,14 @@ func (s *set) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 }
 
 func (s *set) acquire(ctx context.Context,
-	together func(*queue.Lock, context.Context) (*recipes.Hold, error),
+	together func(*queue.Lock, context.Context) (*ownership.Hold, error),
 	inOrder func(*sequence, context.Context) (*recipes.Hold, error),
 ) (*recipes.Hold, error) {
-	if hold, ok := recipes.Reenter(ctx, s.key); ok {
-		return hold, nil
+	if hold, ok := ownership.Reenter(ctx, s.key); ok {
+		return recipes.NewHold(hold, nil)
 	}
 	for _, l := range s.together.Lines {
-		if _, held := recipes.Inside(ctx, l.Key()); held {
+		if _, held := ownership.Current(ctx, l.Key()); held {
 			return nil, fmt.Errorf("acquire %s: %w", l.Path(), ErrPartlyHeld)
 		}
 	}
@@ -72,7 +73,7 @@ func (s *set) acquire(ctx context.Context,
 	}
 	hold, err := together(s.together, ctx)
 	if !ctxerr.Answered(ctx, err, framework.ErrTooLarge) {
-		return hold, err
+		return recipes.NewHold(hold, err)
 	}
 	s.client.Logger().Named("multilock").Warn("a multi-lock is too large for one transaction: acquiring the locks "+
 		"in the order of their paths, which can deadlock with multi-locks that do not", zap.Int("locks", len(s.together.Lines)), zap.Error(err))
@@ -81,7 +82,12 @@ func (s *set) acquire(ctx context.Context,
 }
 
 // single is one mutex of a set, which re-entry is not for.
-type single struct{ *queue.Lock }
+type single struct{ lock *queue.Lock }
 
-// TryAcquire is Acquire without waiting.
-func (s single) TryAcquire(ctx context.Context) (*recipes.Hold, error) { return s.Try(ctx) }
+func (s single) Acquire(ctx context.Context) (*recipes.Hold, error) {
+	return recipes.NewHold(s.lock.Acquire(ctx))
+}
+
+func (s single) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
+	return recipes.NewHold(s.lock.Try(ctx))
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
@@ -132,7 +133,7 @@ type contender struct {
 	client *framework.Client
 }
 
-func (c *contender) connect(srv *zktest.Server, metrics framework.Metrics) {
+func (c *contender) connect(srv *zktest.Server, metrics metrics.Metrics) {
 	client, err := framework.New(srv.MemAddr(),
 		framework.WithDialer(srv.Client(c.name).DialContext),
 		framework.WithSessionTimeout(simTimeout),

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -68,7 +69,7 @@ func simulateHandoff(t *testing.T, srv *zktest.Server, random *rand.Rand, more .
 }
 
 // household is the lock of one client, with a loss policy that depends on the seed.
-func household(t *testing.T, srv *zktest.Server, random *rand.Rand, m framework.Metrics, name string, opts ...mutex.Option) *mutex.Mutex {
+func household(t *testing.T, srv *zktest.Server, random *rand.Rand, m metrics.Metrics, name string, opts ...mutex.Option) *mutex.Mutex {
 	client, err := framework.New(srv.MemAddr(),
 		framework.WithDialer(srv.Client(name).DialContext),
 		framework.WithSessionTimeout(simTimeout),

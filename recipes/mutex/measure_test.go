@@ -35,7 +35,7 @@ func TestLevelsAreOneHoldAndTriesAreNoWaiters(t *testing.T) {
 	require.NoError(t, outer.Release())
 	require.ErrorIs(t, outer.Release(), recipes.ErrNotHeld)
 	require.Equal(t, []string{
-		"docent.janitor.backlog{} 0",
+		"docent.deletions.pending{} 0",
 		"docent.lock.hold{mutex " + path + " released} 0s",
 		"docent.lock.wait{mutex " + path + " acquired} 0s",
 		"docent.lock.wait{mutex " + path + " not_acquired} 0s",

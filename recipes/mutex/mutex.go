@@ -10,6 +10,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -157,14 +158,14 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return m.acquire(ctx, (*queue.Lock).Try)
 }
 
-func (m *Mutex) acquire(ctx context.Context, how func(*queue.Lock, context.Context) (*recipes.Hold, error)) (*recipes.Hold, error) {
+func (m *Mutex) acquire(ctx context.Context, how func(*queue.Lock, context.Context) (*ownership.Hold, error)) (*recipes.Hold, error) {
 	if err := m.usable(ctx); err != nil {
 		return nil, err
 	}
-	if hold, ok := recipes.Reenter(ctx, m.lock.LockKey()); ok {
-		return hold, nil
+	if hold, ok := ownership.Reenter(ctx, m.lock.LockKey()); ok {
+		return recipes.NewHold(hold, nil)
 	}
-	return how(m.lock, ctx)
+	return recipes.NewHold(how(m.lock, ctx))
 }
 
 // Participants lists the line, the holder first, then those who wait, in their order. It is empty if there is nobody. Curator:
@@ -187,8 +188,8 @@ func (m *Mutex) Locker(ctx context.Context) sync.Locker {
 type locker struct {
 	mutex *Mutex
 	ctx   context.Context
-	turn  chan struct{} // has room for one: whoever has locked, or is about to
-	hold  *recipes.Hold // of whoever has the turn
+	turn  chan struct{}   // has room for one: whoever has locked, or is about to
+	hold  *ownership.Hold // of the goroutine that has the turn
 }
 
 func (l *locker) Lock() {

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -39,22 +40,22 @@ func (t *trap) spring() {
 	}
 }
 
-// metrics is a trap in what is told of one instrument.
-type metrics struct {
+// trapped is a trap in what is told of one instrument.
+type trapped struct {
 	testzk.Metrics
 	trap       *trap
-	instrument framework.Instrument
+	instrument metrics.Instrument
 	n          int64
 }
 
-func (m *metrics) Add(i framework.Instrument, n int64, l framework.Labels) {
+func (m *trapped) Add(i metrics.Instrument, n int64, l metrics.Labels) {
 	m.Metrics.Add(i, n, l)
 	if i == m.instrument && n == m.n {
 		m.trap.spring()
 	}
 }
 
-func (m *metrics) Record(i framework.Instrument, d time.Duration, l framework.Labels) {
+func (m *trapped) Record(i metrics.Instrument, d time.Duration, l metrics.Labels) {
 	m.Metrics.Record(i, d, l)
 	if i == m.instrument {
 		m.trap.spring()
@@ -80,10 +81,10 @@ func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
 // acquires it.
 var traps = map[string]func(t *trap) framework.Option{
 	"waiters": func(t *trap) framework.Option {
-		return framework.WithMetrics(&metrics{trap: t, instrument: framework.LockWaiters, n: -1})
+		return framework.WithMetrics(&trapped{trap: t, instrument: metrics.LockWaiters, n: -1})
 	},
 	"wait": func(t *trap) framework.Option {
-		return framework.WithMetrics(&metrics{trap: t, instrument: framework.LockWait})
+		return framework.WithMetrics(&trapped{trap: t, instrument: metrics.LockWait})
 	},
 	"acquired": func(t *trap) framework.Option { return logger(t, "acquired") },
 	"attempt":  func(t *trap) framework.Option { return logger(t, "attempt failed") },
@@ -175,8 +176,8 @@ func mustAcquire(t *testing.T, m *mutex.Mutex) *recipes.Hold {
 func TestLockerGoesOnAfterCodeOfTheProgramHasEndedACall(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		locking, unlocking := &trap{}, &trap{}
-		for instrument, trap := range map[framework.Instrument]*trap{framework.LockWait: locking, framework.LockHold: unlocking} {
-			c := testzk.Connected(t, srv.MemAddr(), framework.WithMetrics(&metrics{trap: trap, instrument: instrument}),
+		for instrument, trap := range map[metrics.Instrument]*trap{metrics.LockWait: locking, metrics.LockHold: unlocking} {
+			c := testzk.Connected(t, srv.MemAddr(), framework.WithMetrics(&trapped{trap: trap, instrument: instrument}),
 				framework.WithDialer(srv.Client("c").DialContext))
 			l := newMutex(t, c, "/lock").Locker(t.Context())
 			trap.set.Store(true)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -83,7 +84,7 @@ func harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand) {
 type contender struct {
 	t        *testing.T
 	resource *resource
-	metrics  framework.Metrics
+	metrics  metrics.Metrics
 	name     string
 	random   *rand.Rand
 	lock     *mutex.Mutex

@@ -8,6 +8,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -42,7 +43,7 @@ type Side struct {
 	inside func(context.Context) acquisition
 }
 
-type acquisition func(context.Context) (*recipes.Hold, error)
+type acquisition func(context.Context) (*ownership.Hold, error)
 
 // Option configures an RWLock.
 type Option func(*config)
@@ -121,19 +122,19 @@ func (l *RWLock) Write() *Side {
 
 // downgrade reads under a write hold: beside it, so that nobody who waits comes between when that is released.
 func (l *RWLock) downgrade(ctx context.Context) acquisition {
-	h, ok := recipes.Inside(ctx, l.write.lock.LockKey())
+	h, ok := ownership.Current(ctx, l.write.lock.LockKey())
 	if !ok {
 		return nil
 	}
-	return func(ctx context.Context) (*recipes.Hold, error) { return l.read.lock.Beside(ctx, h) }
+	return func(ctx context.Context) (*ownership.Hold, error) { return l.read.lock.Beside(ctx, h) }
 }
 
 // refuse does not write under a read hold, which would be ahead of it in line.
 func (l *RWLock) refuse(ctx context.Context) acquisition {
-	if _, ok := recipes.Inside(ctx, l.read.lock.LockKey()); !ok {
+	if _, ok := ownership.Current(ctx, l.read.lock.LockKey()); !ok {
 		return nil
 	}
-	return func(context.Context) (*recipes.Hold, error) {
+	return func(context.Context) (*ownership.Hold, error) {
 		return nil, fmt.Errorf("acquire %s: %w: it would wait for itself", l.write.path, ErrUpgrade)
 	}
 }
@@ -169,17 +170,17 @@ func (s *Side) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return s.acquire(ctx, (*queue.Lock).Try)
 }
 
-func (s *Side) acquire(ctx context.Context, how func(*queue.Lock, context.Context) (*recipes.Hold, error)) (*recipes.Hold, error) {
+func (s *Side) acquire(ctx context.Context, how func(*queue.Lock, context.Context) (*ownership.Hold, error)) (*recipes.Hold, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	if hold, ok := recipes.Reenter(ctx, s.lock.LockKey()); ok {
-		return hold, nil
+	if hold, ok := ownership.Reenter(ctx, s.lock.LockKey()); ok {
+		return recipes.NewHold(hold, nil)
 	}
 	if besides := s.inside(ctx); besides != nil {
-		return besides(ctx)
+		return recipes.NewHold(besides(ctx))
 	}
-	return how(s.lock, ctx)
+	return recipes.NewHold(how(s.lock, ctx))
 }
 
 func (s *Side) usable(ctx context.Context) error {
@@ -207,10 +208,10 @@ func (l *RWLock) TryUpgrade(ctx context.Context) (*recipes.Hold, error) {
 	if err := l.Write().usable(ctx); err != nil {
 		return nil, err
 	}
-	if hold, ok := recipes.Reenter(ctx, l.write.lock.LockKey()); ok {
-		return hold, nil
+	if hold, ok := ownership.Reenter(ctx, l.write.lock.LockKey()); ok {
+		return recipes.NewHold(hold, nil)
 	}
-	h, ok := recipes.Inside(ctx, l.read.lock.LockKey())
+	h, ok := ownership.Current(ctx, l.read.lock.LockKey())
 	if !ok {
 		return nil, fmt.Errorf("upgrade %s: %w: the context is not that of a read hold", l.read.path, recipes.ErrNotHeld)
 	}
@@ -218,7 +219,7 @@ func (l *RWLock) TryUpgrade(ctx context.Context) (*recipes.Hold, error) {
 	if errors.Is(err, queue.ErrCrowded) {
 		return nil, fmt.Errorf("%w: %w", ErrUpgrade, err)
 	}
-	return hold, err
+	return recipes.NewHold(hold, err)
 }
 
 // Revoke asks the holder or waiter whose lock node this is to give its place up: recipes.Hold.Revoked is closed there, and a Curator

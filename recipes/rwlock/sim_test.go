@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/rwlock"
@@ -63,7 +64,7 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 }
 
 // simClient is a client with a loss policy that depends on the seed.
-func simClient(t *testing.T, srv *zktest.Server, name string, random *rand.Rand, m framework.Metrics) *framework.Client {
+func simClient(t *testing.T, srv *zktest.Server, name string, random *rand.Rand, m metrics.Metrics) *framework.Client {
 	client, err := framework.New(srv.MemAddr(),
 		framework.WithDialer(srv.Client(name).DialContext),
 		framework.WithSessionTimeout(simTimeout),

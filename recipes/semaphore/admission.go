@@ -14,6 +14,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -57,7 +58,7 @@ func (a *admission) fits(leases []string, r reading) bool {
 }
 
 // Direct takes permits that nobody waits for, in one transaction.
-func (a *admission) Direct(ctx context.Context, s *framework.Session) (*recipes.Hold, error) {
+func (a *admission) Direct(ctx context.Context, s *framework.Session) (*ownership.Hold, error) {
 	for {
 		r, err := a.limit.read(ctx, s, a.Semaphore)
 		if err != nil {
@@ -77,7 +78,7 @@ func (a *admission) Direct(ctx context.Context, s *framework.Session) (*recipes.
 	}
 }
 
-func (a *admission) directly(ctx context.Context, s *framework.Session, r reading) (*recipes.Hold, error) {
+func (a *admission) directly(ctx context.Context, s *framework.Session, r reading) (*ownership.Hold, error) {
 	var seen listing
 	if a.slots {
 		var err error
@@ -110,7 +111,7 @@ func (a *admission) list(ctx context.Context, s *framework.Session) (listing, er
 }
 
 // Admit waits at the front of the line until there are permits, and takes them in exchange for the place.
-func (a *admission) Admit(ctx context.Context, turn *queue.Turn) (*recipes.Hold, error) {
+func (a *admission) Admit(ctx context.Context, turn *queue.Turn) (*ownership.Hold, error) {
 	c := candidate{admission: a, turn: turn}
 	for {
 		hold, err := c.attempt(ctx)
@@ -142,7 +143,7 @@ type candidate struct {
 }
 
 // attempt takes permits if there are any.
-func (c *candidate) attempt(ctx context.Context) (*recipes.Hold, error) {
+func (c *candidate) attempt(ctx context.Context) (*ownership.Hold, error) {
 	leases, err := c.look(ctx)
 	if err != nil {
 		return nil, err
@@ -221,7 +222,7 @@ func (v *limitView) refresh(ctx context.Context, a *admission, s *framework.Sess
 }
 
 // exchange takes permits and gives up the place in line, in one transaction.
-func (a *admission) exchange(ctx context.Context, turn *queue.Turn, r reading, seen listing) (*recipes.Hold, error) {
+func (a *admission) exchange(ctx context.Context, turn *queue.Turn, r reading, seen listing) (*ownership.Hold, error) {
 	t, err := a.take(ctx, turn.Session(), r, seen, []framework.Op{turn.Leave()}, a.leases.Dir)
 	switch {
 	case errors.Is(err, queue.ErrAgain):
@@ -290,7 +291,7 @@ func (a *admission) names(r reading, seen listing) ([]string, error) {
 // were seen. data is what somebody may have written to the place in line.
 func (a *admission) hold(
 	ctx context.Context, s *framework.Session, t queue.Entered, r reading, seen listing, data []byte,
-) (*recipes.Hold, error) {
+) (*ownership.Hold, error) {
 	held := false
 	defer func() {
 		if !held {
@@ -298,7 +299,7 @@ func (a *admission) hold(
 		}
 	}()
 	token := t.Czxid
-	footing, err := queue.Settle(ctx, s, func(ctx context.Context, again bool) error {
+	lifetime, err := queue.Settle(ctx, s, func(ctx context.Context, again bool) error {
 		err := a.limit.confirm(ctx, s, r, t.Count[0])
 		if err == nil {
 			err = a.confirm(ctx, s, seen, t.Count[0])
@@ -311,14 +312,14 @@ func (a *admission) hold(
 	if err != nil {
 		return nil, err
 	}
-	g := recipes.Grant{
-		Session: s,
-		Footing: footing,
-		Recipe:  a.lock.Recipe,
-		Locks:   []recipes.Lock{{Path: a.path, Key: a.leases.Key(), Token: token}},
+	g := ownership.Grant{
+		Session:  s,
+		Lifetime: lifetime,
+		Recipe:   a.lock.Recipe,
+		Locks:    []ownership.Lock{{Path: a.path, Key: a.leases.Key(), Token: token}},
 	}
 	for _, node := range t.Nodes {
-		g.Nodes = append(g.Nodes, recipes.Node{Path: node})
+		g.Nodes = append(g.Nodes, ownership.Node{Path: node})
 	}
 	g.Nodes[0].Data = data
 	h := a.lock.Begin(g)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -178,7 +179,7 @@ func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*recipes.Hold, erro
 }
 
 func (s *Semaphore) acquire(
-	ctx context.Context, n int, how func(*queue.Lock, context.Context) (*recipes.Hold, error),
+	ctx context.Context, n int, how func(*queue.Lock, context.Context) (*ownership.Hold, error),
 ) (*recipes.Hold, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
@@ -186,7 +187,7 @@ func (s *Semaphore) acquire(
 	if err := s.limit.admits(n); err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", s.path, err)
 	}
-	return how(s.lock.With(&admission{s, n}), ctx)
+	return recipes.NewHold(how(s.lock.With(&admission{s, n}), ctx))
 }
 
 func (s *Semaphore) usable(ctx context.Context) error {

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -83,7 +84,7 @@ func p25Mutex(t *testing.T, c *framework.Client, path string, opts ...mutex.Opti
 // The names, kinds, units and labels of the 7 metrics are fixed: dashboards and alerts are made of them.
 func TestP25_MetricNamesAreStable(t *testing.T) {
 	var all []string
-	for _, i := range framework.Instruments() {
+	for _, i := range metrics.Instruments() {
 		all = append(all, fmt.Sprintf("%v, %v of %s by %v", i, i.Kind(), i.Unit(), i.Labels()))
 	}
 	require.Equal(t, []string{
@@ -93,7 +94,7 @@ func TestP25_MetricNamesAreStable(t *testing.T) {
 		"docent.lock.losses, counter of {hold} by [recipe path cause]",
 		"docent.session.losses, counter of {session} by [cause]",
 		"docent.connection.reconnects, counter of {connection} by []",
-		"docent.janitor.backlog, up-down counter of {deletion} by []",
+		"docent.deletions.pending, up-down counter of {deletion} by []",
 	}, all)
 }
 
@@ -135,7 +136,7 @@ func TestP25_MetricsTellTheStory(t *testing.T) {
 		require.NoError(t, alice.client.Close())
 
 		alice.expect(t,
-			"docent.janitor.backlog{} 0",
+			"docent.deletions.pending{} 0",
 			"docent.lock.hold{mutex /orders released} 30s",
 			"docent.lock.waiters{mutex /orders} 0",
 			"docent.lock.wait{mutex /orders acquired} 0s",
@@ -143,7 +144,7 @@ func TestP25_MetricsTellTheStory(t *testing.T) {
 			"docent.session.losses{closed} 1")
 		bob.expect(t,
 			"docent.connection.reconnects{} 2",
-			"docent.janitor.backlog{} 0",
+			"docent.deletions.pending{} 0",
 			"docent.lock.hold{mutex /orders closed} 2s",
 			"docent.lock.hold{mutex /orders node_deleted} 6s",
 			"docent.lock.hold{mutex /orders released} 4s",

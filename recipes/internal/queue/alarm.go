@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/retry"
 )
@@ -34,7 +35,7 @@ type alarm struct {
 func (l *Lock) newAlarm(ctx context.Context) *alarm {
 	a := &alarm{lock: l, ctx: ctx}
 	if !l.Standby && l.log.Core().Enabled(zap.WarnLevel) {
-		a.limit = l.Client.WaitWarning()
+		a.limit = bridge.Of(l.Client).WaitWarning()
 	}
 	return a
 }

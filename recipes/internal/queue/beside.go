@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
 // ErrCrowded: somebody else has what we would have to have alone.
@@ -18,7 +18,7 @@ var ErrCrowded = errors.New("queue: there are others in front")
 
 // Beside makes a hold at the place of another hold of the same directory, in one transaction, as long as that one is valid: nobody who
 // waits comes between. The token is that of the other.
-func (l *Lock) Beside(ctx context.Context, h *recipes.Hold) (hold *recipes.Hold, err error) {
+func (l *Lock) Beside(ctx context.Context, h *ownership.Hold) (hold *ownership.Hold, err error) {
 	defer l.tell(time.Now(), 0, &hold, &err)
 	hold, err = l.beside(ctx, h, func(*place) error { return nil })
 	return hold, l.failed(ctx, err)
@@ -26,7 +26,7 @@ func (l *Lock) Beside(ctx context.Context, h *recipes.Hold) (hold *recipes.Hold,
 
 // BesideAlone is Beside if nobody but h is in front: no node that does not have one of those that block everybody ahead. Otherwise it
 // fails with ErrCrowded, at once and without harm to h.
-func (l *Lock) BesideAlone(ctx context.Context, h *recipes.Hold, barriers ...string) (hold *recipes.Hold, err error) {
+func (l *Lock) BesideAlone(ctx context.Context, h *ownership.Hold, barriers ...string) (hold *ownership.Hold, err error) {
 	defer l.tell(time.Now(), 0, &hold, &err)
 	own := []string{path.Base(h.Path())}
 	children, _, err := l.Client.Children(ctx, l.Lines[0].path)
@@ -47,7 +47,7 @@ func (l *Lock) BesideAlone(ctx context.Context, h *recipes.Hold, barriers ...str
 }
 
 // beside puts a node at the place of h, and makes a hold of it if settled has no objection.
-func (l *Lock) beside(ctx context.Context, h *recipes.Hold, settled func(*place) error) (*recipes.Hold, error) {
+func (l *Lock) beside(ctx context.Context, h *ownership.Hold, settled func(*place) error) (*ownership.Hold, error) {
 	line := l.Lines[0]
 	m, ok := parse(path.Base(h.Path()), line.rules.all())
 	if !ok {
@@ -57,7 +57,7 @@ func (l *Lock) beside(ctx context.Context, h *recipes.Hold, settled func(*place)
 	if err != nil {
 		return nil, err
 	}
-	if session.ID() != recipes.SessionOf(h).ID() {
+	if session.ID() != h.Session().ID() {
 		return nil, errors.Join(framework.ErrSessionLost, h.Err())
 	}
 	done, err := Entry{

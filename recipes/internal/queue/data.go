@@ -1,8 +1,12 @@
 package queue
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/docent-zk/docent/recipes"
@@ -26,7 +30,7 @@ func (d *NodeData) Bytes() ([]byte, error) {
 	case d.identity && d.data != nil:
 		return nil, errors.New("WithData and WithIdentity exclude each other: both set the data of the lock nodes")
 	case d.identity:
-		return recipes.OwnIdentity()
+		return OwnIdentity()
 	case d.data != nil:
 		return d.data, nil
 	}
@@ -46,3 +50,12 @@ var defaultData = sync.OnceValue(func() []byte {
 	}
 	return []byte("127.0.0.1")
 })
+
+// OwnIdentity is the data of a node that tells host, process and pid of this process.
+func OwnIdentity() ([]byte, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("identity: %w", err)
+	}
+	return json.Marshal(recipes.Identity{Host: host, Process: filepath.Base(os.Args[0]), PID: os.Getpid()})
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 )
 
 // Entry creates lock nodes, all in one transaction, and tells how many children some directories have as of then.
@@ -124,7 +125,7 @@ func (e Entry) prepare(ctx context.Context, s *framework.Session) (transaction, 
 	}
 	for i, n := range e.Nodes {
 		if i == 0 && e.behind != nil {
-			n.Options = append(slices.Clip(n.Options), framework.Behind(e.behind))
+			n.Options = append(slices.Clip(n.Options), bridge.Behind(e.behind))
 		}
 		t.add(framework.CreateOp(n.path(), n.Data, n.Options...), n.Dir, -1)
 		t.alone = &n

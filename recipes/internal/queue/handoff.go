@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
-	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
 // Handoff lets the goroutines of a client that want the same lock share one node, and pass it on among themselves without the servers.
@@ -49,7 +50,7 @@ type guest struct {
 
 // turn is what a guest gets in the end, unless it gives up before.
 type turn struct {
-	hold *recipes.Hold
+	hold *ownership.Hold
 	err  error
 }
 
@@ -60,7 +61,7 @@ var parties = struct {
 }{all: map[partyKey]*party{}}
 
 // locally acquires the lock as one of a party.
-func (l *Lock) locally(ctx context.Context, a *alarm) (*recipes.Hold, error) {
+func (l *Lock) locally(ctx context.Context, a *alarm) (*ownership.Hold, error) {
 	if ctx.Err() != nil {
 		return nil, l.failed(ctx, ctxerr.Of(ctx))
 	}
@@ -77,7 +78,7 @@ func (l *Lock) locally(ctx context.Context, a *alarm) (*recipes.Hold, error) {
 }
 
 // await waits for the turn of a guest that joins the party.
-func (l *Lock) await(ctx context.Context, g *guest) (*recipes.Hold, error) {
+func (l *Lock) await(ctx context.Context, g *guest) (*ownership.Hold, error) {
 	l.join(g)
 	select {
 	case t := <-g.turn:
@@ -100,12 +101,12 @@ func (g *guest) forfeit() {
 }
 
 // take accepts a hold, unless ctx has ended: then it goes on to the next, which nobody waits for.
-func (l *Lock) take(ctx context.Context, g *guest, t turn) (*recipes.Hold, error) {
+func (l *Lock) take(ctx context.Context, g *guest, t turn) (*ownership.Hold, error) {
 	g.taken = true
 	if t.err != nil || ctx.Err() == nil {
 		return t.hold, t.err
 	}
-	if !l.Client.Go(func() { _ = t.hold.Release() }) { // whatever it says, the hold is over
+	if !bridge.Of(l.Client).Go(func() { _ = t.hold.Release() }) { // whatever it says, the hold is over
 		_ = t.hold.Release() // which takes no time once the client is closed
 	}
 	return nil, l.failed(ctx, Waited(ctx, ctxerr.Of(ctx)))
@@ -143,7 +144,7 @@ func (l *Lock) party() (p *party, there bool) {
 }
 
 // tryLocally takes the node that the party keeps, or one for a party that is not there yet. Otherwise it is as without a party.
-func (l *Lock) tryLocally(ctx context.Context) (*recipes.Hold, error) {
+func (l *Lock) tryLocally(ctx context.Context) (*ownership.Hold, error) {
 	if ctx.Err() != nil {
 		return nil, l.failed(ctx, ctxerr.Of(ctx))
 	}
@@ -177,7 +178,7 @@ func (l *Lock) tryLocally(ctx context.Context) (*recipes.Hold, error) {
 
 // try is Try for a new party. Whatever the end, the party has the node, or gets in line for those
 // who have joined it meanwhile.
-func (p *party) try(ctx context.Context) (*recipes.Hold, error) {
+func (p *party) try(ctx context.Context) (*ownership.Hold, error) {
 	held := false
 	defer func() {
 		if !held {
@@ -192,7 +193,7 @@ func (p *party) try(ctx context.Context) (*recipes.Hold, error) {
 	parties.mu.Lock()
 	p.node = node
 	parties.mu.Unlock()
-	recipes.Bequeath(hold, node)
+	hold.SetHandoff(node)
 	return hold, nil
 }
 
@@ -213,7 +214,7 @@ func (p *party) dismiss(g *guest) bool {
 
 // fetch gets in line for the party.
 func (p *party) fetch() {
-	if !p.lock.Client.Go(p.stand) {
+	if !bridge.Of(p.lock.Client).Go(p.stand) {
 		p.disappoint(p.lock.failed(context.Background(), framework.ErrClosed))
 	}
 }
@@ -239,7 +240,7 @@ func (p *party) stand() {
 }
 
 // acquire stands in line. If that ends the goroutine, those who wait hear of it.
-func (p *party) acquire(ctx context.Context, a *alarm) (*recipes.Hold, error) {
+func (p *party) acquire(ctx context.Context, a *alarm) (*ownership.Hold, error) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -266,7 +267,7 @@ func (p *party) begin() (context.Context, bool) {
 
 // present gives a hold that has just begun to the first guest. Where the party has waited for others, it is better to give the node up
 // when it is due than to ask whether there still are others.
-func (p *party) present(hold *recipes.Hold, waited bool) {
+func (p *party) present(hold *ownership.Hold, waited bool) {
 	node := p.lodge(hold)
 	node.parting = waited && p.limit.Idle == 0
 	parties.mu.Lock()
@@ -274,7 +275,7 @@ func (p *party) present(hold *recipes.Hold, waited bool) {
 	p.leave, p.node = nil, node
 	first := p.first()
 	parties.mu.Unlock()
-	recipes.Bequeath(hold, node)
+	hold.SetHandoff(node)
 	if first == nil {
 		_ = hold.Release() // all have given up; whatever it says, the hold is over
 		return
@@ -315,7 +316,7 @@ func (p *party) dissolve() {
 }
 
 // spare is the node that the party keeps, and its hold, which is to be released for a guest. It is called with mu of parties held.
-func (p *party) spare() (*tenancy, *recipes.Hold) {
+func (p *party) spare() (*tenancy, *ownership.Hold) {
 	if p.node == nil {
 		return nil, nil
 	}

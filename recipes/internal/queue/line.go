@@ -16,8 +16,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/logfield"
-	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
 // Rules is what tells one kind of line from another. Kinds of nodes are told by what their names end in, before the number.
@@ -70,7 +71,7 @@ func (r Rules) parse(name string) (m member, blocks, ok bool) {
 func NewLine(client *framework.Client, path string, rules Rules, data []byte) *Line {
 	return &Line{
 		Dir: NewDir(path), client: client, rules: rules, data: data, log: client.Logger().With(zap.String("path", path)),
-		key: lineKey{client.Key(path), strings.Join(rules.Block, " ")},
+		key: lineKey{bridge.Of(client).Key(path), strings.Join(rules.Block, " ")},
 	}
 }
 
@@ -232,7 +233,7 @@ func vanished(ctx context.Context, err error) error {
 }
 
 // granted is the place as what a hold has.
-func (p *place) granted() (recipes.Lock, recipes.Node) {
-	return recipes.Lock{Path: p.line.path, Key: p.line.Key(), Token: p.token},
-		recipes.Node{Path: p.path(), Watch: p.watch, Data: p.data}
+func (p *place) granted() (ownership.Lock, ownership.Node) {
+	return ownership.Lock{Path: p.line.path, Key: p.line.Key(), Token: p.token},
+		ownership.Node{Path: p.path(), Watch: p.watch, Data: p.data}
 }

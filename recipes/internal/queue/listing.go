@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
@@ -54,7 +55,7 @@ func (l *Line) ask(s *framework.Session) *listing {
 }
 
 func (l *Line) start(s *framework.Session, key listKey, asked *listing) {
-	s.StartChildren(l.path, func(children []string, err error) {
+	bridge.OfSession(s).StartChildren(l.path, func(children []string, err error) {
 		asked.children, asked.err = children, err
 		close(asked.done)
 		if next := nextListing(key); next != nil {

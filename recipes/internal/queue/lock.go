@@ -12,9 +12,12 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/internal/logfield"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
 // Lock is what is acquired by coming to the front of a line, or of several at once. Safe for concurrent use.
@@ -22,7 +25,7 @@ type Lock struct {
 	Spec
 	log    *zap.Logger
 	quiet  *quiet
-	labels []framework.Labels // of each path
+	labels []metrics.Labels // of each path
 }
 
 // Spec is what tells one kind of lock from another.
@@ -42,9 +45,9 @@ type Admission interface {
 	// Peek returns ErrBusy if the lock cannot be had now; it only reads.
 	Peek(ctx context.Context) error
 	// Direct acquires the lock without standing in line; ErrBusy if that cannot be.
-	Direct(ctx context.Context, s *framework.Session) (*recipes.Hold, error)
+	Direct(ctx context.Context, s *framework.Session) (*ownership.Hold, error)
 	// Admit acquires the lock in exchange for the place at the front. If it must not wait, it fails with ErrBusy instead.
-	Admit(ctx context.Context, t *Turn) (*recipes.Hold, error)
+	Admit(ctx context.Context, t *Turn) (*ownership.Hold, error)
 	// Holder reads somebody who has the lock.
 	Holder(ctx context.Context) (recipes.Participant, error)
 }
@@ -54,7 +57,7 @@ func New(s Spec) *Lock {
 	l := &Lock{Spec: s, quiet: &quiet{}}
 	l.log = s.Client.Logger().Named(s.Recipe).With(zap.String("path", l.name()))
 	for _, path := range s.Paths {
-		l.labels = append(l.labels, framework.Labels{Recipe: s.Recipe, Path: path})
+		l.labels = append(l.labels, metrics.Labels{Recipe: s.Recipe, Path: path})
 	}
 	return l
 }
@@ -103,7 +106,7 @@ func (l *Lock) LockKey() any {
 
 // Acquire waits in line until the lock is ours. A place that is lost, with the session or because somebody deleted the node, is
 // taken again at the end of the line. Whatever the end, no node stays behind that is not held.
-func (l *Lock) Acquire(ctx context.Context) (hold *recipes.Hold, err error) {
+func (l *Lock) Acquire(ctx context.Context) (hold *ownership.Hold, err error) {
 	l.count(1)
 	defer l.tell(time.Now(), -1, &hold, &err)
 	a := l.newAlarm(ctx)
@@ -114,12 +117,12 @@ func (l *Lock) Acquire(ctx context.Context) (hold *recipes.Hold, err error) {
 	return l.acquire(ctx, a)
 }
 
-func (l *Lock) acquire(ctx context.Context, a *alarm) (*recipes.Hold, error) {
-	return l.persist(ctx, func(ctx context.Context) (*recipes.Hold, error) { return l.once(ctx, a) })
+func (l *Lock) acquire(ctx context.Context, a *alarm) (*ownership.Hold, error) {
+	return l.persist(ctx, func(ctx context.Context) (*ownership.Hold, error) { return l.once(ctx, a) })
 }
 
 // Try enters the line only if nobody is in it, and leaves it if somebody was faster.
-func (l *Lock) Try(ctx context.Context) (hold *recipes.Hold, err error) {
+func (l *Lock) Try(ctx context.Context) (hold *ownership.Hold, err error) {
 	defer l.tell(time.Now(), 0, &hold, &err)
 	if l.HandOff != nil && l.HandOff.Idle > 0 {
 		return l.tryLocally(ctx)
@@ -127,8 +130,8 @@ func (l *Lock) Try(ctx context.Context) (hold *recipes.Hold, err error) {
 	return l.try(ctx)
 }
 
-func (l *Lock) try(ctx context.Context) (*recipes.Hold, error) {
-	return l.persist(ctx, func(ctx context.Context) (*recipes.Hold, error) {
+func (l *Lock) try(ctx context.Context) (*ownership.Hold, error) {
+	return l.persist(ctx, func(ctx context.Context) (*ownership.Hold, error) {
 		if err := l.peek(ctx); err != nil {
 			return nil, err
 		}
@@ -137,7 +140,7 @@ func (l *Lock) try(ctx context.Context) (*recipes.Hold, error) {
 }
 
 // persist takes another place when one is lost.
-func (l *Lock) persist(ctx context.Context, attempt func(context.Context) (*recipes.Hold, error)) (*recipes.Hold, error) {
+func (l *Lock) persist(ctx context.Context, attempt func(context.Context) (*ownership.Hold, error)) (*ownership.Hold, error) {
 	for {
 		hold, err := attempt(ctx)
 		if again(err) && ctx.Err() == nil {
@@ -185,7 +188,7 @@ func (l *Lock) peek(ctx context.Context) error {
 }
 
 // once takes a place in each line and brings it to the front. Without an alarm it does not wait for others.
-func (l *Lock) once(ctx context.Context, a *alarm) (*recipes.Hold, error) {
+func (l *Lock) once(ctx context.Context, a *alarm) (*ownership.Hold, error) {
 	session, err := l.Client.Session(ctx)
 	if err != nil {
 		return nil, err
@@ -216,7 +219,7 @@ func (l *Lock) once(ctx context.Context, a *alarm) (*recipes.Hold, error) {
 }
 
 // advance brings places to the front.
-func (l *Lock) advance(ctx context.Context, places []*place, a *alarm) (*recipes.Hold, error) {
+func (l *Lock) advance(ctx context.Context, places []*place, a *alarm) (*ownership.Hold, error) {
 	waited, err := l.arrive(ctx, places, a)
 	switch {
 	case err != nil:
@@ -269,9 +272,9 @@ func listAll(ctx context.Context, places []*place) {
 }
 
 // grant makes a hold of places at the front. If we have waited for some of them, the others may have been lost meanwhile.
-func (l *Lock) grant(ctx context.Context, places []*place, doubtful bool) (*recipes.Hold, error) {
+func (l *Lock) grant(ctx context.Context, places []*place, doubtful bool) (*ownership.Hold, error) {
 	session := places[0].session
-	footing, err := Settle(ctx, session, func(ctx context.Context, again bool) error {
+	lifetime, err := Settle(ctx, session, func(ctx context.Context, again bool) error {
 		if again || doubtful {
 			return checkAll(ctx, places)
 		}
@@ -280,7 +283,7 @@ func (l *Lock) grant(ctx context.Context, places []*place, doubtful bool) (*reci
 	if err != nil {
 		return nil, err
 	}
-	g := recipes.Grant{Session: session, Footing: footing, Recipe: l.Recipe, Key: l.Key}
+	g := ownership.Grant{Session: session, Lifetime: lifetime, Recipe: l.Recipe, Key: l.Key}
 	for _, p := range places {
 		lock, node := p.granted()
 		g.Locks, g.Nodes = append(g.Locks, lock), append(g.Nodes, node)
@@ -289,11 +292,11 @@ func (l *Lock) grant(ctx context.Context, places []*place, doubtful bool) (*reci
 }
 
 // Begin makes a hold of the lock.
-func (l *Lock) Begin(g recipes.Grant) *recipes.Hold {
+func (l *Lock) Begin(g ownership.Grant) *ownership.Hold {
 	if entry := l.log.Check(zap.DebugLevel, "acquired"); entry != nil { // else its fields are not made
 		entry.Write(logfield.Session(g.Session.ID()), logfield.Token(g.Locks[0].Token))
 	}
-	return recipes.NewHold(g)
+	return ownership.New(g)
 }
 
 func confirmAll(ctx context.Context, places []*place) error {
@@ -319,19 +322,19 @@ func checkAll(ctx context.Context, places []*place) error {
 	return vanished(ctx, err)
 }
 
-// Settle is the footing of a hold that begins now. A context that has ended loses, even now. A place outlives a suspended connection,
+// Settle is the lifetime of a hold that begins now. A context that has ended loses, even now. A place outlives a suspended connection,
 // but where a hold would not, it takes an answer of the servers to go on: then confirm is called again.
-func Settle(ctx context.Context, s *framework.Session, confirm func(ctx context.Context, again bool) error) (framework.Footing, error) {
+func Settle(ctx context.Context, s *framework.Session, confirm func(ctx context.Context, again bool) error) (bridge.Lifetime, error) {
 	for again := false; ; again = true {
-		footing := s.Footing()
+		lifetime := bridge.OfSession(s).Lifetime()
 		if err := confirm(ctx, again); err != nil {
-			return framework.Footing{}, err
+			return nil, err
 		}
 		if ctx.Err() != nil {
-			return framework.Footing{}, ctxerr.Of(ctx)
+			return nil, ctxerr.Of(ctx)
 		}
-		if err := footing.Err(); !errors.Is(err, framework.ErrSuspended) {
-			return footing, err
+		if err := lifetime.Err(); !errors.Is(err, framework.ErrSuspended) {
+			return lifetime, err
 		}
 	}
 }

@@ -4,20 +4,22 @@ import (
 	"errors"
 	"time"
 
-	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
 // count adds n to the number of acquires that wait.
 func (l *Lock) count(n int64) {
 	for _, labels := range l.labels {
-		l.Client.Metrics().Add(framework.LockWaiters, n, labels)
+		bridge.Of(l.Client).Metrics().Add(metrics.LockWaiters, n, labels)
 	}
 }
 
 // tell measures an acquire that is over, and n waiters with it. Metrics are code of the program's:
 // if they panic, or end the goroutine, the hold is released, because nothing will.
-func (l *Lock) tell(begun time.Time, n int64, hold **recipes.Hold, err *error) {
+func (l *Lock) tell(begun time.Time, n int64, hold **ownership.Hold, err *error) {
 	told := false
 	defer func() {
 		if !told {
@@ -36,12 +38,12 @@ func (l *Lock) measure(took time.Duration, err *error) {
 	for _, labels := range l.labels {
 		switch {
 		case *err == nil:
-			labels.Outcome = framework.OutcomeAcquired
+			labels.Outcome = metrics.OutcomeAcquired
 		case errors.Is(*err, recipes.ErrNotAcquired):
-			labels.Outcome = framework.OutcomeNotAcquired
+			labels.Outcome = metrics.OutcomeNotAcquired
 		default:
-			labels.Outcome = framework.OutcomeFailed
+			labels.Outcome = metrics.OutcomeFailed
 		}
-		l.Client.Metrics().Record(framework.LockWait, took, labels)
+		bridge.Of(l.Client).Metrics().Record(metrics.LockWait, took, labels)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 )
 
 // Those of one session who stand in one line one behind the other know of each other. It saves the one behind to look who is ahead, and
@@ -65,7 +66,7 @@ func (p *place) settle() {
 	neighbours.all[at][p.seq] = neighbour{p, watch}
 	neighbours.mu.Unlock()
 	if !known {
-		watch.Then(func() { unsettle(at, p.seq, watch) })
+		bridge.OfWatch(watch).Then(func() { unsettle(at, p.seq, watch) })
 	}
 }
 
@@ -89,7 +90,7 @@ func (p *place) neighbour(seq int32) (n neighbour, ok bool) {
 	neighbours.mu.Lock()
 	n, ok = neighbours.all[p.line.in(p.session)][seq]
 	neighbours.mu.Unlock()
-	if !ok || !n.watch.Unbroken() {
+	if !ok || !bridge.OfWatch(n.watch).Unbroken() {
 		return neighbour{}, false
 	}
 	return n, true

@@ -8,8 +8,9 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
-	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/retry"
 )
 
@@ -18,7 +19,7 @@ func Revoke(ctx context.Context, c *framework.Client, node string, markers ...st
 	if ctx == nil {
 		return framework.ErrNilContext
 	}
-	if err := c.Usable(); err != nil {
+	if err := bridge.Of(c).Validate(); err != nil {
 		return err
 	}
 	if err := framework.CheckPath(node); err != nil {
@@ -31,8 +32,8 @@ func Revoke(ctx context.Context, c *framework.Client, node string, markers ...st
 	// To read the node's version first would be wrong, for a server that is behind may not have the
 	// node yet.
 	var last error
-	err := retry.Do(ctx, c.RetryPolicy(), framework.IsTransient, func(ctx context.Context) error {
-		_, last = c.Set(ctx, node, []byte(recipes.RevokeMessage), -1)
+	err := retry.Do(ctx, bridge.Of(c).RetryPolicy(), framework.IsTransient, func(ctx context.Context) error {
+		_, last = c.Set(ctx, node, []byte(ownership.RevokeMessage), -1)
 		return last
 	})
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {

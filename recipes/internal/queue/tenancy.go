@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
-// tenancy is what a party has of one node, from when it has come to the front until it is over: it is the recipes.Heirs of the node's
+// tenancy is what a party has of one node, from when it has come to the front until it is over: it is the ownership.Decisions of the node's
 // holds. The party itself may keep the node, by a hold of its own, while none of the guests has it: because none wants it, or because it is
 // due, and the line is being looked at for others who want it.
 type tenancy struct {
@@ -19,12 +20,12 @@ type tenancy struct {
 	name    string // of the node
 
 	// Guarded by mu of parties.
-	passed  int           // how often the node was passed on, since anybody else has waited
-	since   time.Time     // since when it is held, and anybody else may have waited
-	parting bool          // the node is not kept any more: once no guest may have it, it goes
-	kept    *recipes.Hold // of the party itself
-	idle    *time.Timer   // of kept: its end
-	lookout *lookout      // nil: it is not known whether others wait
+	passed  int             // how often the node was passed on, since anybody else has waited
+	since   time.Time       // since when it is held, and anybody else may have waited
+	parting bool            // the node is not kept any more: once no guest may have it, it goes
+	kept    *ownership.Hold // of the party itself
+	idle    *time.Timer     // of kept: its end
+	lookout *lookout        // nil: it is not known whether others wait
 }
 
 // lookout is kept over the line of a node, for others who want it.
@@ -34,12 +35,12 @@ type lookout struct {
 }
 
 // lodge makes a tenancy of a hold that has just begun.
-func (p *party) lodge(h *recipes.Hold) *tenancy {
-	return &tenancy{party: p, session: recipes.SessionOf(h), name: path.Base(h.Path()), since: time.Now()}
+func (p *party) lodge(h *ownership.Hold) *tenancy {
+	return &tenancy{party: p, session: h.Session(), name: path.Base(h.Path()), since: time.Now()}
 }
 
 // Next gives a hold to the first guest, unless the node is due. A node that is not to go yet is kept.
-func (n *tenancy) Next(h *recipes.Hold) recipes.Heir {
+func (n *tenancy) Next(h *ownership.Hold) ownership.Decision {
 	parties.mu.Lock()
 	defer parties.mu.Unlock()
 	wanted := len(n.party.waiting) > 0
@@ -47,12 +48,12 @@ func (n *tenancy) Next(h *recipes.Hold) recipes.Heir {
 	case wanted && !n.due():
 		n.passed++
 		n.party.first().turn <- turn{hold: h}
-		return recipes.Successor
+		return ownership.Passed
 	case n.parting || !wanted && n.party.limit.Idle == 0:
-		return recipes.Nobody
+		return ownership.Delete
 	}
 	n.keep(h)
-	return recipes.Keeper
+	return ownership.Kept
 }
 
 // due reports whether the node has been passed on often enough, or for long enough, for the case that others wait. If nobody does, that
@@ -69,7 +70,7 @@ func (n *tenancy) due() bool {
 }
 
 // keep is called with mu of parties held.
-func (n *tenancy) keep(h *recipes.Hold) {
+func (n *tenancy) keep(h *ownership.Hold) {
 	n.kept = h
 	if limit := n.party.limit.Idle; limit > 0 {
 		n.idle = time.AfterFunc(limit, n.part)
@@ -80,7 +81,7 @@ func (n *tenancy) keep(h *recipes.Hold) {
 }
 
 // unkeep takes the hold away from the party; nil if that has none. It is called with mu of parties held.
-func (n *tenancy) unkeep() *recipes.Hold {
+func (n *tenancy) unkeep() *ownership.Hold {
 	h := n.kept
 	n.kept = nil
 	if n.idle != nil {
@@ -90,12 +91,12 @@ func (n *tenancy) unkeep() *recipes.Hold {
 }
 
 // release ends a hold of the party's, if there is one: Next says what becomes of the node.
-func (n *tenancy) release(kept *recipes.Hold) {
+func (n *tenancy) release(kept *ownership.Hold) {
 	if kept == nil {
 		return
 	}
-	wait := recipes.Quit(kept)
-	if wait != nil && !n.party.lock.Client.Go(func() { _ = wait() }) { // whatever it says, nobody has the hold
+	wait := kept.StartRelease()
+	if wait != nil && !bridge.Of(n.party.lock.Client).Go(func() { _ = wait() }) { // whatever it says, nobody has the hold
 		_ = wait() // which takes no time once the client is closed
 	}
 }
@@ -109,11 +110,11 @@ func (n *tenancy) part() {
 	n.release(kept)
 }
 
-// Wanted gives up the node.
-func (n *tenancy) Wanted() { n.part() }
+// Requested gives up the node.
+func (n *tenancy) Requested() { n.part() }
 
-// Over gets in line again for those who still wait.
-func (n *tenancy) Over() {
+// Ended gets in line again for those who still wait.
+func (n *tenancy) Ended() {
 	parties.mu.Lock()
 	n.party.node = nil
 	n.unkeep()
@@ -129,7 +130,7 @@ func (n *tenancy) look() {
 	ctx, stop := context.WithCancel(context.Background())
 	o := &lookout{stop: stop}
 	n.lookout = o
-	n.session.Go(func() { n.read(ctx, o) }) // else the session is over, and so is the node
+	bridge.OfSession(n.session).Go(func() { n.read(ctx, o) }) // else the session is over, and so is the node
 }
 
 // read gives up the node if there are others in line, or if that cannot be told. If there are none it lets the party go on, until somebody
@@ -155,13 +156,13 @@ func (n *tenancy) read(ctx context.Context, o *lookout) {
 	}
 	parties.mu.Lock()
 	o.watch = watch
-	var kept *recipes.Hold
+	var kept *ownership.Hold
 	if len(n.party.waiting) > 0 || n.party.limit.Idle == 0 {
 		kept = n.unkeep()
 	}
 	parties.mu.Unlock()
 	n.release(kept)
-	watch.Then(func() { n.stirred(o) })
+	bridge.OfWatch(watch).Then(func() { n.stirred(o) })
 }
 
 func (n *tenancy) alone(line []member) bool {

@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
 // CheckPath refuses what cannot be the path of a lock of c.
 func CheckPath(c *framework.Client, path string) error {
-	if err := c.Usable(); err != nil {
+	if err := bridge.Of(c).Validate(); err != nil {
 		return err
 	}
 	if err := framework.CheckPath(path); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/retry"
@@ -96,7 +97,7 @@ func (p *place) lookAgain(ctx context.Context, old view, gone bool) (v view, err
 		return old, nil
 	}
 	var last <-chan nodeRead
-	p.session.Together(func() { p.list, last = p.line.ask(p.session), p.startRead(old.last) })
+	bridge.OfSession(p.session).Together(func() { p.list, last = p.line.ask(p.session), p.startRead(old.last) })
 	if v, err = p.look(ctx); v.last == old.last {
 		v.watch = p.finishRead(ctx, last).watch
 	}
@@ -187,7 +188,7 @@ func (p *place) await(ctx context.Context, v view) (gone bool, err error) {
 	}
 	if watch == nil {
 		// It was in line, and is not. We are: our watch would have fired before either answer that came after we had gone.
-		return p.watch.Unbroken(), p.session.Err()
+		return bridge.OfWatch(p.watch).Unbroken(), p.session.Err()
 	}
 	for {
 		if err := p.rest(ctx, watch); err != nil {
@@ -219,7 +220,7 @@ func (p *place) watchNext(ctx context.Context, v view) (watch *framework.Watch, 
 // watchBoth watches somebody else's node and our own. What of our own is not answered is asked for again by whoever needs it.
 func (p *place) watchBoth(ctx context.Context, m member) (*framework.Watch, error) {
 	var ahead, own <-chan nodeRead
-	p.session.Together(func() { ahead, own = p.startRead(m), p.startRead(p.member) })
+	bridge.OfSession(p.session).Together(func() { ahead, own = p.startRead(m), p.startRead(p.member) })
 	other := p.finishRead(ctx, ahead)
 	_ = p.note(ctx, p.finishRead(ctx, own))
 	if other.err == nil || ctxerr.Answered(ctx, other.err, zk.ErrNoNode) {
@@ -271,7 +272,7 @@ type nodeRead struct {
 // startRead reads a node with a watch, and does not wait for the answer.
 func (p *place) startRead(m member) <-chan nodeRead {
 	read := make(chan nodeRead, 1)
-	p.session.StartGetW(p.line.node(m.name), func(data []byte, stat *zk.Stat, w *framework.Watch, err error) {
+	bridge.OfSession(p.session).StartGetW(p.line.node(m.name), func(data []byte, stat *zk.Stat, w *framework.Watch, err error) {
 		read <- nodeRead{data, stat, w, err}
 	})
 	return read

@@ -1,16 +1,12 @@
-package recipes
+package ownership
 
-import (
-	"context"
-
-	"github.com/docent-zk/docent/framework"
-)
+import "context"
 
 // holdKey is the key of a hold in a context: one for each lock of each client.
 type holdKey struct{ lock any }
 
-// Inside returns the hold that ctx carries for the lock with this key, if there is one and it is valid. It is for recipes.
-func Inside(ctx context.Context, key any) (*Hold, bool) {
+// Current returns the hold that ctx carries for the lock with this key, if there is one and it is valid.
+func Current(ctx context.Context, key any) (*Hold, bool) {
 	h, ok := ctx.Value(holdKey{key}).(*Hold)
 	if !ok || h.Err() != nil {
 		return nil, false
@@ -18,31 +14,22 @@ func Inside(ctx context.Context, key any) (*Hold, bool) {
 	return h, true
 }
 
-// Reenter returns another level of the ownership that ctx carries for the lock with this key, if there is one and it is valid. It is
-// for recipes.
+// Reenter returns another hold of the lock with this key, if ctx carries one that is valid.
 func Reenter(ctx context.Context, key any) (*Hold, bool) {
-	h, ok := Inside(ctx, key)
+	h, ok := Current(ctx, key)
 	if !ok {
 		return nil, false
 	}
-	level, ok := h.tenure.enter(h)
+	other, ok := h.owned.enter(h)
 	if !ok {
 		return nil, false
 	}
-	for _, l := range h.tenure.locks() {
+	for _, l := range h.owned.locks() {
 		if l.Key == key {
-			level.focus = &l
+			other.single = &l
 		}
 	}
-	return level, true
-}
-
-// SessionOf is the session of a hold that was acquired, nil in the zero value. It is for recipes.
-func SessionOf(h *Hold) *framework.Session {
-	if h == nil || h.tenure == nil {
-		return nil
-	}
-	return h.tenure.session()
+	return other, true
 }
 
 func (n *nodes) carry(ctx context.Context, h *Hold) context.Context {
@@ -59,7 +46,7 @@ type carrier struct {
 	keys map[any]struct{} // holdKeys
 }
 
-// newCarrier carries h as the hold of each lock, and of all together.
+// newCarrier returns a context that carries h as the hold of each lock, and of all together.
 func newCarrier(ctx context.Context, h *Hold, all any, locks []Lock) carrier {
 	keys := map[any]struct{}{holdKey{all}: {}}
 	for _, l := range locks {
@@ -70,7 +57,7 @@ func newCarrier(ctx context.Context, h *Hold, all any, locks []Lock) carrier {
 
 func (c carrier) Value(key any) any {
 	if _, ok := key.(holdKey); ok {
-		if _, ours := c.keys[key]; ours {
+		if _, carried := c.keys[key]; carried {
 			return c.hold
 		}
 	}

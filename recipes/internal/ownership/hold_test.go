@@ -1,4 +1,4 @@
-package recipes_test
+package ownership_test
 
 import (
 	"bytes"
@@ -14,8 +14,9 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/testzk"
-	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
 // lockKey is the key of a test's lock.
@@ -42,31 +43,31 @@ func newOwner(t testing.TB, opts ...framework.Option) *owner {
 }
 
 // grant is one of locks by these names, with the tokens 101, 102 and so on, and with a node for each, and more nodes.
-func (o *owner) grant(more int, locks ...string) recipes.Grant {
+func (o *owner) grant(more int, locks ...string) ownership.Grant {
 	o.t.Helper()
-	g := recipes.Grant{Session: o.session, Footing: o.session.Footing(), Recipe: "test"}
+	g := ownership.Grant{Session: o.session, Lifetime: bridge.OfSession(o.session).Lifetime(), Recipe: "test"}
 	for i, name := range locks {
-		g.Locks = append(g.Locks, recipes.Lock{Path: name, Key: lockKey(name), Token: int64(101 + i)})
+		g.Locks = append(g.Locks, ownership.Lock{Path: name, Key: lockKey(name), Token: int64(101 + i)})
 	}
 	for range len(locks) + more {
 		o.made++
 		node, err := o.Create(testzk.Context(o.t), fmt.Sprintf("%s/%d", o.root, o.made), nil, framework.Ephemeral())
 		require.NoError(o.t, err)
-		g.Nodes = append(g.Nodes, recipes.Node{Path: node})
+		g.Nodes = append(g.Nodes, ownership.Node{Path: node})
 	}
 	return g
 }
 
-func (o *owner) hold(locks ...string) *recipes.Hold {
+func (o *owner) hold(locks ...string) *ownership.Hold {
 	o.t.Helper()
-	return recipes.NewHold(o.grant(0, locks...))
+	return ownership.New(o.grant(0, locks...))
 }
 
 func TestHoldOfSeveralLocksHasAllTokensAndPathsAndIsKnownByTheLargestAndTheFirst(t *testing.T) {
 	o := newOwner(t)
 	g := o.grant(1, "a", "b", "c")
 	g.Locks[1].Token = 300
-	h := recipes.NewHold(g)
+	h := ownership.New(g)
 	require.Equal(t, []int64{101, 300, 103}, h.Tokens())
 	require.EqualValues(t, 300, h.Token())
 	require.Len(t, h.Paths(), 4)
@@ -79,30 +80,30 @@ func TestHoldOfSeveralLocksHasAllTokensAndPathsAndIsKnownByTheLargestAndTheFirst
 
 func TestJoinedHoldHasWhatItsPartsHaveInTheirOrder(t *testing.T) {
 	o := newOwner(t)
-	first, second, third := o.hold("a"), o.hold("b", "c"), recipes.NewHold(o.grant(2, "d"))
-	inner := recipes.Join(nil, second, third)
-	h := recipes.Join(nil, first, inner)
+	first, second, third := o.hold("a"), o.hold("b", "c"), ownership.New(o.grant(2, "d"))
+	inner := ownership.Combine(nil, second, third)
+	h := ownership.Combine(nil, first, inner)
 	require.Equal(t, []int64{101, 101, 102, 101}, h.Tokens())
 	require.EqualValues(t, 102, h.Token())
 	require.Equal(t, append(append(first.Paths(), second.Paths()...), third.Paths()...), h.Paths())
 	require.Equal(t, first.Path(), h.Path())
-	require.Equal(t, o.session.ID(), recipes.SessionOf(h).ID())
+	require.Equal(t, o.session.ID(), h.Session().ID())
 	require.NoError(t, h.Release())
-	for _, part := range []*recipes.Hold{first, second, third, inner} {
-		require.ErrorIs(t, part.Err(), recipes.ErrNotHeld)
+	for _, part := range []*ownership.Hold{first, second, third, inner} {
+		require.ErrorIs(t, part.Err(), ownership.ErrNotHeld)
 	}
 	testzk.Empty(t, o.root)
 }
 
 func TestZeroAndNilHoldsHaveNothing(t *testing.T) {
-	for name, h := range map[string]*recipes.Hold{"nil": nil, "zero": {}} {
+	for name, h := range map[string]*ownership.Hold{"nil": nil, "zero": {}} {
 		require.Nil(t, h.Tokens(), name)
 		require.Nil(t, h.Paths(), name)
 		require.Zero(t, h.Token(), name)
 		require.Empty(t, h.Path(), name)
-		require.Nil(t, recipes.SessionOf(h), name)
+		require.Nil(t, h.Session(), name)
 		_, err := h.Guard(context.Background())
-		require.ErrorIs(t, err, recipes.ErrNotHeld, name)
+		require.ErrorIs(t, err, ownership.ErrNotHeld, name)
 	}
 }
 
@@ -110,29 +111,29 @@ func TestContextCarriesEachOfSeveralLocksAndAllOfThemTogether(t *testing.T) {
 	o := newOwner(t)
 	g := o.grant(0, "a", "b")
 	g.Key = lockKey("a and b")
-	h := recipes.NewHold(g)
+	h := ownership.New(g)
 	type other string
 	ctx := h.Context(context.WithValue(context.Background(), other("a"), "kept"))
 	require.Equal(t, "kept", ctx.Value(other("a")))
 	for _, key := range []lockKey{"a", "b", "a and b"} {
-		found, ok := recipes.Inside(ctx, key)
+		found, ok := ownership.Current(ctx, key)
 		require.True(t, ok, key)
 		require.Same(t, h, found)
 	}
 	for _, key := range []any{lockKey("c"), "a", nil} {
-		_, ok := recipes.Inside(ctx, key)
+		_, ok := ownership.Current(ctx, key)
 		require.False(t, ok, key)
 	}
 	under := o.hold("c")
 	both := under.Context(ctx)
 	for _, key := range []lockKey{"a", "b", "a and b", "c"} {
-		_, ok := recipes.Inside(both, key)
+		_, ok := ownership.Current(both, key)
 		require.True(t, ok, key)
 	}
 	require.NoError(t, h.Release())
-	_, ok := recipes.Inside(both, lockKey("a"))
+	_, ok := ownership.Current(both, lockKey("a"))
 	require.False(t, ok, "a hold that is over is none")
-	_, ok = recipes.Inside(both, lockKey("c"))
+	_, ok = ownership.Current(both, lockKey("c"))
 	require.True(t, ok)
 	require.NoError(t, under.Release())
 }
@@ -140,43 +141,43 @@ func TestContextCarriesEachOfSeveralLocksAndAllOfThemTogether(t *testing.T) {
 func TestContextOfAJoinedHoldCarriesTheWholeOrItsParts(t *testing.T) {
 	o := newOwner(t)
 	first, second := o.hold("a"), o.hold("b", "c")
-	whole := recipes.Join(lockKey("all"), first, second)
+	whole := ownership.Combine(lockKey("all"), first, second)
 	for _, key := range []lockKey{"a", "b", "c", "all"} {
-		found, ok := recipes.Inside(whole.Context(context.Background()), key)
+		found, ok := ownership.Current(whole.Context(context.Background()), key)
 		require.True(t, ok, key)
 		require.Same(t, whole, found, key)
 	}
 	require.NoError(t, whole.Release())
 	first, second = o.hold("a"), o.hold("b", "c")
-	loose := recipes.Join(nil, first, second)
-	for key, want := range map[lockKey]*recipes.Hold{"a": first, "b": second, "c": second} {
-		found, ok := recipes.Inside(loose.Context(context.Background()), key)
+	loose := ownership.Combine(nil, first, second)
+	for key, want := range map[lockKey]*ownership.Hold{"a": first, "b": second, "c": second} {
+		found, ok := ownership.Current(loose.Context(context.Background()), key)
 		require.True(t, ok, key)
 		require.Same(t, want, found, key)
 	}
 	require.NoError(t, loose.Release())
-	_, ok := recipes.Inside(recipes.Join(nil, o.hold("d")).Context(context.Background()), nil)
+	_, ok := ownership.Current(ownership.Combine(nil, o.hold("d")).Context(context.Background()), nil)
 	require.False(t, ok, "without a key there is nothing to be found")
 }
 
 func TestLevelsOfAJoinedHoldEndTheWholeOnlyWithTheLast(t *testing.T) {
 	o := newOwner(t)
 	part := o.hold("a")
-	h := recipes.Join(lockKey("all"), part, o.hold("b"))
+	h := ownership.Combine(lockKey("all"), part, o.hold("b"))
 	ctx := h.Context(context.Background())
-	level, ok := recipes.Reenter(ctx, lockKey("all"))
+	level, ok := ownership.Reenter(ctx, lockKey("all"))
 	require.True(t, ok)
 	require.NoError(t, h.Release())
-	require.ErrorIs(t, h.Release(), recipes.ErrNotHeld)
+	require.ErrorIs(t, h.Release(), ownership.ErrNotHeld)
 	require.Error(t, ctx.Err())
 	require.NoError(t, level.Err())
 	require.NoError(t, part.Err())
 	_, err := level.Guard(testzk.Context(t))
 	require.NoError(t, err)
-	_, ok = recipes.Reenter(ctx, lockKey("all"))
+	_, ok = ownership.Reenter(ctx, lockKey("all"))
 	require.False(t, ok, "that level is over")
 	require.NoError(t, level.Release())
-	require.ErrorIs(t, part.Err(), recipes.ErrNotHeld)
+	require.ErrorIs(t, part.Err(), ownership.ErrNotHeld)
 	testzk.Empty(t, o.root)
 }
 
@@ -185,20 +186,20 @@ func TestJoiningWhatIsOverIsOverAndReleasesTheRest(t *testing.T) {
 	over, good := o.hold("a"), o.hold("b")
 	require.NoError(t, o.Delete(testzk.Context(t), over.Path(), -1))
 	_, err := over.Guard(testzk.Context(t))
-	require.ErrorIs(t, err, recipes.ErrNodeDeleted)
-	h := recipes.Join(nil, good, over)
-	require.ErrorIs(t, h.Err(), recipes.ErrNodeDeleted)
+	require.ErrorIs(t, err, ownership.ErrNodeDeleted)
+	h := ownership.Combine(nil, good, over)
+	require.ErrorIs(t, h.Err(), ownership.ErrNodeDeleted)
 	<-h.Done()
 	<-good.Done()
-	require.ErrorIs(t, h.Release(), recipes.ErrNodeDeleted)
+	require.ErrorIs(t, h.Release(), ownership.ErrNodeDeleted)
 	testzk.Empty(t, o.root)
 }
 
 func TestRequestBeforeJoiningIsARequestToTheWhole(t *testing.T) {
 	o := newOwner(t)
 	g := o.grant(0, "a")
-	g.Nodes[0].Data = []byte(recipes.RevokeMessage)
-	h := recipes.Join(nil, o.hold("b"), recipes.NewHold(g))
+	g.Nodes[0].Data = []byte(ownership.RevokeMessage)
+	h := ownership.Combine(nil, o.hold("b"), ownership.New(g))
 	select {
 	case <-h.Revoked():
 	default:
@@ -213,10 +214,10 @@ func TestLevelsAreReleasedWhileTheHoldIsLost(t *testing.T) {
 	o := newOwner(t)
 	observer := testzk.Observer(t)
 	for range 20 {
-		h := recipes.Join(lockKey("all"), o.hold("a", "b"), recipes.Join(nil, o.hold("c")))
-		levels := []*recipes.Hold{h}
+		h := ownership.Combine(lockKey("all"), o.hold("a", "b"), ownership.Combine(nil, o.hold("c")))
+		levels := []*ownership.Hold{h}
 		for range 4 {
-			level, ok := recipes.Reenter(h.Context(context.Background()), lockKey("all"))
+			level, ok := ownership.Reenter(h.Context(context.Background()), lockKey("all"))
 			require.True(t, ok)
 			levels = append(levels, level)
 		}
@@ -237,10 +238,10 @@ func TestLevelsAreReleasedWhileTheHoldIsLost(t *testing.T) {
 		running.Wait()
 		for i, level := range levels {
 			if errs[i] != nil {
-				require.ErrorIs(t, errs[i], recipes.ErrNodeDeleted)
+				require.ErrorIs(t, errs[i], ownership.ErrNodeDeleted)
 			}
 			require.Error(t, level.Err())
-			require.ErrorIs(t, level.Release(), recipes.ErrNotHeld)
+			require.ErrorIs(t, level.Release(), ownership.ErrNotHeld)
 		}
 		testzk.Empty(t, o.root)
 	}
@@ -249,12 +250,12 @@ func TestLevelsAreReleasedWhileTheHoldIsLost(t *testing.T) {
 func TestLossOfOneOfManyNodesDeletesTheOthers(t *testing.T) {
 	o := newOwner(t)
 	for i := range 3 {
-		h := recipes.NewHold(o.grant(2, "a"))
+		h := ownership.New(o.grant(2, "a"))
 		require.NoError(t, o.Delete(testzk.Context(t), h.Paths()[i], -1))
 		<-h.Done()
 		require.ErrorContains(t, h.Err(), h.Paths()[i])
 		testzk.Empty(t, o.root)
-		require.True(t, errors.Is(h.Release(), recipes.ErrNodeDeleted))
+		require.True(t, errors.Is(h.Release(), ownership.ErrNodeDeleted))
 	}
 }
 
@@ -276,9 +277,9 @@ func TestAllHoldsOfASessionEndWhateverTheLogDoes(t *testing.T) {
 	defer release()
 	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), stuck{free}, zap.InfoLevel))
 	o := newOwner(t, framework.WithLogger(log))
-	var holds []*recipes.Hold
+	var holds []*ownership.Hold
 	for range 3 {
-		holds = append(holds, recipes.Join(nil, o.hold("a"), o.hold("b")), o.hold("c"))
+		holds = append(holds, ownership.Combine(nil, o.hold("a"), o.hold("b")), o.hold("c"))
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- o.Close() }()

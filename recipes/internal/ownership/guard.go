@@ -1,4 +1,4 @@
-package recipes
+package ownership
 
 import (
 	"context"
@@ -9,13 +9,9 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 )
 
-// Guard applies ops in one transaction, only if the hold's nodes still exist: a hold that has ended, noticed or not, changes nothing. It
-// is how data in the same ensemble is protected without a token. Without ops it only asks the servers whether the hold is valid.
-//
-// The results are those of ops. It fails like framework.Session.Multi, and with the reason of Err if the hold has ended. Locks
-// of several clients that are held as one (multilock.Of) cannot be asked in one transaction: ErrManySessions.
 func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Result, error) {
 	if err := h.Err(); err != nil {
 		return nil, h.refused(framework.NotApplied, err)
@@ -27,7 +23,7 @@ func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Resu
 	if err != nil {
 		return nil, h.refused(framework.NotApplied, err)
 	}
-	done, held := h.guardAll()
+	done, held := h.startGuards()
 	if !held {
 		return nil, h.refused(framework.NotApplied, h.Err())
 	}
@@ -39,45 +35,45 @@ func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Resu
 	}
 	for i, node := range checked {
 		if errors.Is(results[i].Err, zk.ErrNoNode) {
-			node.owner.end(&goneError{node: node.path}) // unless it had ended for another reason, such as our own Release
+			node.owner.lose(&nodeDeletedError{node: node.path}) // unless it had ended for another reason, such as Release
 			return nil, h.refused(framework.OutcomeOf(err), h.Err())
 		}
 	}
 	return results[len(checked):], guarded(h.Path(), err)
 }
 
-// oneSession is the session of all nodes, through which all of them have the paths that the hold knows.
+// oneSession returns the session of all nodes. Through it all of them have the paths that the hold knows.
 func (h *Hold) oneSession() (*framework.Session, error) {
 	leaves := h.leaves()
-	session := leaves[0].tenure.session()
+	session := leaves[0].owned.session()
 	for _, leaf := range leaves[1:] {
-		other := leaf.tenure.session()
-		if other.ID() != session.ID() || other.Key("/") != session.Key("/") {
+		other := leaf.owned.session()
+		if other.ID() != session.ID() || bridge.OfSession(other).Key("/") != bridge.OfSession(session).Key("/") {
 			return nil, ErrManySessions
 		}
 	}
 	return session, nil
 }
 
-// ownNode is a node and whose it is.
+// ownNode is a node and its owner.
 type ownNode struct {
 	path  string
-	owner *tenure
+	owner *ownership
 }
 
-// checks make sure that all nodes exist.
+// checks returns operations that fail unless all nodes exist.
 func (h *Hold) checks() (checks []framework.Op, checked []ownNode) {
 	for _, leaf := range h.leaves() {
-		for _, path := range leaf.tenure.paths() {
+		for _, path := range leaf.owned.paths() {
 			checks = append(checks, framework.CheckOp(path, -1))
-			checked = append(checked, ownNode{path, leaf.tenure})
+			checked = append(checked, ownNode{path, leaf.owned})
 		}
 	}
 	return checks, checked
 }
 
-// guardAll notes a guarded transaction of all leaves.
-func (h *Hold) guardAll() (done func(error), ok bool) {
+// startGuards notes a guarded transaction of all leaves.
+func (h *Hold) startGuards() (done func(error), ok bool) {
 	var all []func(error)
 	done = func(err error) {
 		for _, d := range all {
@@ -85,7 +81,7 @@ func (h *Hold) guardAll() (done func(error), ok bool) {
 		}
 	}
 	for _, leaf := range h.leaves() {
-		d, held := leaf.tenure.guard(leaf)
+		d, held := leaf.owned.startGuard(leaf)
 		if !held {
 			done(nil)
 			return nil, false

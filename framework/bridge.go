@@ -1,0 +1,76 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/docent-zk/docent/framework/metrics"
+	"github.com/docent-zk/docent/internal/hooks"
+	"github.com/docent-zk/docent/retry"
+)
+
+// What recipes need of a client and programs do not is in package bridge, which reaches it by package hooks.
+
+func init() {
+	hooks.Client = func(c any) any { return clientBridge{c.(*Client)} }
+	hooks.Session = func(s any) any { return sessionBridge{s.(*Session)} }
+	hooks.Watch = func(w any) any { return watchBridge{w.(*Watch)} }
+	hooks.Behind = func(fn func()) any { return behind(fn) }
+}
+
+// clientBridge implements bridge.Client.
+type clientBridge struct{ c *Client }
+
+func (b clientBridge) Validate() error { return b.c.validate() }
+
+func (b clientBridge) Key(path string) any { return b.c.key(path) }
+
+func (b clientBridge) Go(fn func()) bool { return b.c.spawn(fn) }
+
+func (b clientBridge) Metrics() metrics.Metrics { return b.c.metrics() }
+
+func (b clientBridge) RetryPolicy() retry.Policy { return b.c.core.cfg.retry }
+
+func (b clientBridge) WaitWarning() time.Duration { return b.c.core.cfg.waitWarning }
+
+// sessionBridge implements bridge.Session.
+type sessionBridge struct{ s *Session }
+
+func (b sessionBridge) Key(path string) any { return b.s.key(path) }
+
+func (b sessionBridge) Metrics() metrics.Metrics { return b.s.metrics() }
+
+func (b sessionBridge) DeleteLater(paths ...string) { b.s.deleteLater(paths...) }
+
+func (b sessionBridge) Go(fn func()) bool {
+	return b.s != nil && b.s.bound != nil && fn != nil && b.s.bound.host(fn)
+}
+
+// watchBridge implements bridge.Watch.
+type watchBridge struct{ w *Watch }
+
+func (b watchBridge) Then(fn func()) {
+	if b.w.hub.when(b.w, fn) {
+		fn()
+	}
+}
+
+func (b watchBridge) Unbroken() bool {
+	b.w.hub.mu.Lock()
+	defer b.w.hub.mu.Unlock()
+	return !b.w.stale && b.w.Event() == 0
+}
+
+// validate returns an error if the client is nil, a zero value, or a view of a namespace that is no path.
+func (c *Client) validate() error {
+	if c == nil {
+		return fmt.Errorf("framework: client is nil")
+	}
+	return c.usable(context.Background())
+}
+
+// spawn calls fn in a new goroutine that Close waits for, and reports whether it does: not if the client is closed.
+func (c *Client) spawn(fn func()) bool {
+	return c != nil && c.core != nil && fn != nil && c.core.spawn(fn)
+}

@@ -1,0 +1,39 @@
+// Package hooks lets package bridge reach what package framework does not export. Package framework sets the variables when it is
+// initialized.
+package hooks
+
+import "context"
+
+var (
+	// Client returns the bridge.Client of a *framework.Client.
+	Client func(client any) any
+	// Session returns the bridge.Session of a *framework.Session.
+	Session func(session any) any
+	// Watch returns the bridge.Watch of a *framework.Watch.
+	Watch func(watch any) any
+	// Behind returns the framework.CreateOption of bridge.Behind.
+	Behind func(fn func()) any
+)
+
+// Lifetime bounds a hold: it ends with the session or, under the Strict policy, with the current connection. It is comparable.
+type Lifetime interface {
+	// Notify registers l. It reports false if the lifetime has already ended: then l is not called.
+	Notify(l EndListener) bool
+	// Stop undoes Notify. A call of l may be under way.
+	Stop(l EndListener)
+	// Done is closed when the lifetime has ended. A process that was paused may learn it from Err before.
+	Done() <-chan struct{}
+	// Bound returns a context that ends with ctx, and no later than the lifetime. It is for requests that only concern the hold:
+	// an operation of the session would wait for the next connection. Call stop when the context is not used any more.
+	Bound(ctx context.Context) (bound context.Context, stop func())
+	// Err is nil until the lifetime has ended, and then why it has: as framework.Session.Err, and framework.ErrSuspended.
+	Err() error
+}
+
+// EndListener is told that a Lifetime has ended.
+type EndListener interface {
+	// LifetimeEnded is called once, in a goroutine that the end of the session waits for. It must not wait for anything:
+	// other listeners are called after it. What it returns, unless that is nil, is called in the same goroutine after all
+	// listeners, and may take a while.
+	LifetimeEnded() (then func())
+}

@@ -1,0 +1,12 @@
+package ownership
+
+import "errors"
+
+// See package recipes, which exports them.
+var (
+	ErrNotHeld        = errors.New("recipes: not held")
+	ErrReleasePending = errors.New("recipes: released, deletion of the node not confirmed")
+	ErrNodeDeleted    = errors.New("recipes: lock node deleted by another client")
+	ErrForeignLost    = errors.New("recipes: lock of another service lost")
+	ErrManySessions   = errors.New("recipes: the locks belong to several sessions or namespaces")
+)

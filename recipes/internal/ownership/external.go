@@ -1,0 +1,133 @@
+package ownership
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
+	"github.com/docent-zk/docent/internal/bridge"
+)
+
+// External is an acquired lock of another service.
+type External struct {
+	Client  *framework.Client
+	Session *framework.Session // of the client: the hold ends with it
+	Name    string             // for errors and measurements
+
+	Lost    <-chan struct{}                 // closed when the other service has taken the lock away; nil: it does not tell
+	Until   func() time.Time                // until when the other service leaves the lock to its holder; nil: until Release
+	Release func(ctx context.Context) error // called once, unless the client is closed first
+}
+
+// NewExternal returns a hold of a lock of another service. It ends with the client's session, too. Its token is 0, and it has no node.
+func NewExternal(e External) *Hold {
+	x := &external{e, make(chan struct{})}
+	o := newOwnership(x)
+	h := o.newHoldLocked()
+	if !bridge.OfSession(e.Session).Go(func() { x.monitor(o) }) {
+		o.loseIfLost()
+	}
+	return h
+}
+
+// externalRecipe is what measurements and logs call the kind of lock.
+const externalRecipe = "foreign"
+
+// external is an External as a resource.
+type external struct {
+	External
+	stopped chan struct{} // closed when the ownership has ended
+}
+
+// monitor ends the ownership when the session or the other service does.
+func (x *external) monitor(o *ownership) {
+	for {
+		o.loseIfLost()
+		var due <-chan time.Time
+		if x.Until != nil {
+			due = time.After(left(x.Until()))
+		}
+		select {
+		case <-x.stopped:
+			return
+		case <-x.Session.Done():
+		case <-x.Lost:
+		case <-due:
+		}
+	}
+}
+
+func (x *external) session() *framework.Session { return x.Session }
+func (x *external) locks() []Lock               { return []Lock{{Path: x.Name}} }
+func (x *external) paths() []string             { return nil }
+func (x *external) parts() []*Hold              { return nil }
+func (x *external) watchRequests()              {}
+func (x *external) stopLocked()                 { close(x.stopped) }
+
+func (x *external) validUntil() time.Time {
+	until := x.Session.ValidUntil()
+	if x.Until != nil {
+		if theirs := x.Until(); theirs.Before(until) {
+			return theirs
+		}
+	}
+	return until
+}
+
+// left returns how much time there is until then, by the clock that says less: the monotonic one may stop while a machine is suspended,
+// and the wall clock may be set.
+func left(until time.Time) time.Duration {
+	now := time.Now()
+	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
+}
+
+func (x *external) check() error {
+	switch {
+	case isClosed(x.Lost):
+		return fmt.Errorf("%w: %s", ErrForeignLost, x.Name)
+	case x.Until != nil && left(x.Until()) <= 0:
+		return fmt.Errorf("%w: %s: its time has run out", ErrForeignLost, x.Name)
+	}
+	return x.Session.Err()
+}
+
+// abandon releases what the other service may still leave to its holder, in the background.
+func (x *external) abandon(reason error) {
+	log := x.Client.Logger().Named(externalRecipe).With(zap.String("path", x.Name))
+	defer log.Log(levelOf(reason), "hold ended", zap.Error(reason)) // last: it is code of the program's, which may panic
+	bridge.Of(x.Client).Go(func() {
+		if err := x.release(); err != nil {
+			log.Warn("a lock of another service is left to its time there", zap.Error(err))
+		}
+	})
+}
+
+// release ends its wait when the client is closed, which ends all else that is under way, too.
+func (x *external) release() error {
+	ctx, cancel := context.WithTimeout(context.Background(), x.Session.Timeout())
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-x.Client.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	defer func() { cancel(); <-watched }()
+	if err := x.Release(ctx); err != nil {
+		return fmt.Errorf("release %s: %w: %w", x.Name, ErrReleasePending, err)
+	}
+	return nil
+}
+
+// carry does nothing: re-entry is the other service's.
+func (x *external) carry(ctx context.Context, _ *Hold) context.Context { return ctx }
+
+func (x *external) measure(held time.Duration, err error) {
+	measure(bridge.Of(x.Client).Metrics(), metrics.Labels{Recipe: externalRecipe, Path: x.Name}, held, err)
+}

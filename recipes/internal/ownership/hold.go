@@ -1,0 +1,212 @@
+package ownership
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/docent-zk/docent/framework"
+)
+
+// Hold is a hold as the recipes use it; recipes.Hold describes its methods. The zero value is a released hold.
+type Hold struct {
+	owned  *ownership // nil in the zero value
+	single *Lock      // by which it was re-entered, of several; nil: it is of all of them
+	done   chan struct{}
+
+	// Guarded by mu of the ownership.
+	released bool
+	whole    *ownership // that this is a part of; nil: it is none
+
+	mu      sync.Mutex
+	err     error // why it has ended; set once, with mu of the ownership held too
+	cancels map[*cancellation]struct{}
+}
+
+// cancellation ends one context that was made from a hold.
+type cancellation struct{ cancel context.CancelCauseFunc }
+
+// of returns the Hold of a *recipes.Hold.
+var of func(hold any) *Hold
+
+// Of returns the Hold of a *recipes.Hold; nil for nil.
+func Of(hold any) *Hold { return of(hold) }
+
+// SetOf lets Of reach what package recipes does not export. Package recipes calls it when it is initialized.
+func SetOf(fn func(hold any) *Hold) { of = fn }
+
+func (h *Hold) Done() <-chan struct{} {
+	if h == nil || h.owned == nil {
+		return closed
+	}
+	return h.done
+}
+
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+func (h *Hold) Err() error {
+	if h == nil || h.owned == nil {
+		return ErrNotHeld
+	}
+	h.owned.loseIfLost()
+	return h.reason()
+}
+
+func (h *Hold) reason() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+// Session is the session of the hold's nodes, or of some of them; nil in the zero value.
+func (h *Hold) Session() *framework.Session {
+	if h == nil || h.owned == nil {
+		return nil
+	}
+	return h.owned.session()
+}
+
+func (h *Hold) Tokens() []int64 {
+	if h == nil || h.owned == nil {
+		return nil
+	}
+	if h.single != nil {
+		return []int64{h.single.Token}
+	}
+	var tokens []int64
+	for _, l := range h.owned.locks() {
+		tokens = append(tokens, l.Token)
+	}
+	return tokens
+}
+
+// Token is the largest of Tokens.
+func (h *Hold) Token() (token int64) {
+	for _, t := range h.Tokens() {
+		token = max(token, t)
+	}
+	return token
+}
+
+func (h *Hold) Path() string {
+	if paths := h.Paths(); len(paths) > 0 {
+		return paths[0]
+	}
+	return ""
+}
+
+func (h *Hold) Paths() []string {
+	var paths []string
+	for _, leaf := range h.leaves() {
+		paths = append(paths, leaf.owned.paths()...)
+	}
+	return paths
+}
+
+// leaves are the holds of which h is made: h itself, unless it has parts.
+func (h *Hold) leaves() []*Hold {
+	if h == nil || h.owned == nil {
+		return nil
+	}
+	parts := h.owned.parts()
+	if len(parts) == 0 {
+		return []*Hold{h}
+	}
+	var all []*Hold
+	for _, part := range parts {
+		all = append(all, part.leaves()...)
+	}
+	return all
+}
+
+func (h *Hold) ValidUntil() time.Time {
+	if h.Err() != nil {
+		return time.Time{}
+	}
+	return h.owned.validUntil()
+}
+
+func (h *Hold) Context(parent context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(parent)
+	if err := h.Err(); err != nil {
+		cancel(err)
+		return ctx
+	}
+	if entry := h.register(cancel); entry != nil {
+		context.AfterFunc(ctx, func() { h.unregister(entry) })
+	}
+	return h.owned.carry(ctx, h)
+}
+
+func (h *Hold) register(cancel context.CancelCauseFunc) *cancellation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err != nil {
+		cancel(h.err)
+		return nil
+	}
+	entry := &cancellation{cancel}
+	if h.cancels == nil {
+		h.cancels = map[*cancellation]struct{}{}
+	}
+	h.cancels[entry] = struct{}{}
+	return entry
+}
+
+func (h *Hold) unregister(entry *cancellation) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.cancels, entry)
+}
+
+func (h *Hold) Revoked() <-chan struct{} {
+	if h == nil || h.owned == nil {
+		return nil
+	}
+	h.owned.watchRequests()
+	return h.owned.requested
+}
+
+func (h *Hold) Release() error {
+	if h == nil || h.owned == nil {
+		return ErrNotHeld
+	}
+	return call(h.StartRelease())
+}
+
+// call calls what StartRelease returned.
+func call(wait func() error) error {
+	if wait == nil {
+		return nil
+	}
+	return wait()
+}
+
+// StartRelease ends the hold. What it returns waits until the nodes are deleted, and must be called; nil: there is nothing to wait for.
+func (h *Hold) StartRelease() (wait func() error) {
+	h.owned.loseIfLost()
+	result, measured, err := h.owned.releaseHold(h)
+	switch {
+	case err != nil:
+		return func() error { return fmt.Errorf("release %s: %w", h.Path(), err) }
+	case result == released:
+		return func() error { return h.owned.finish(measured) }
+	case result == passedOn:
+		measured(nil)
+	}
+	return nil
+}
+
+// end ends the hold and its contexts, once. The ownership's mu is held, so that what finds the ownership ended finds the contexts ended
+// too. To cancel a context runs no code of the program's here.
+func (h *Hold) end(reason error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.err = reason
+	close(h.done)
+	for entry := range h.cancels {
+		entry.cancel(reason)
+	}
+	h.cancels = nil
+}

@@ -1,0 +1,229 @@
+package ownership
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/docent-zk/docent/framework"
+)
+
+// ownership is what the reentrant holds of one lock share.
+type ownership struct {
+	resource
+	begun     time.Time
+	requested chan struct{} // closed by request
+
+	mu        sync.Mutex
+	holds     map[*Hold]struct{} // that are held
+	handoff   Handoff            // nil: the nodes are deleted at the end
+	kept      bool               // the only hold is one that Handoff.Next has Kept
+	guards    int                // guarded transactions under way
+	uncertain bool               // one of them may still be applied
+	err       error              // why the ownership has ended
+}
+
+// resource is what is owned.
+type resource interface {
+	session() *framework.Session // of the nodes, or of some of them
+	locks() []Lock
+	paths() []string // of the resource's own nodes
+	parts() []*Hold
+	validUntil() time.Time
+	// check returns why the resource is lost, or nil.
+	check() error
+	// abandon cleans up what is left after a loss.
+	abandon(reason error)
+	// release deletes or releases the resource.
+	release() error
+	// watchRequests watches for requests to release the resource, from now on.
+	watchRequests()
+	// stopLocked ends what watches the resource, once. The ownership's mu is held.
+	stopLocked()
+	// carry returns a context in which the resource's locks are re-entered as h.
+	carry(ctx context.Context, h *Hold) context.Context
+	// measure reports the end of an ownership, once: err is why it was lost, or the result of its release.
+	measure(held time.Duration, err error)
+}
+
+func newOwnership(r resource) *ownership {
+	return &ownership{resource: r, begun: time.Now(), requested: make(chan struct{}), holds: map[*Hold]struct{}{}}
+}
+
+// newHoldLocked returns another hold of what o owns. The first one needs no lock.
+func (o *ownership) newHoldLocked() *Hold {
+	h := &Hold{owned: o, done: make(chan struct{})}
+	o.holds[h] = struct{}{}
+	return h
+}
+
+// enter returns another hold, unless h has ended.
+func (o *ownership) enter(h *Hold) (*Hold, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, held := o.holds[h]; !held || o.err != nil {
+		return nil, false
+	}
+	return o.newHoldLocked(), true
+}
+
+// releaseResult is what the release of a hold comes to.
+type releaseResult int
+
+const (
+	stillHeld releaseResult = iota // there are other holds
+	passedOn                       // it was the last one, and the nodes have another hold now
+	released                       // it was the last one, and the ownership has ended
+)
+
+// releaseHold ends h. Where it was the last hold, measured must be called with the result. The error says why h had ended before.
+func (o *ownership) releaseHold(h *Hold) (result releaseResult, measured func(error), err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if h.released {
+		return stillHeld, nil, ErrNotHeld
+	}
+	h.released = true
+	if o.err != nil {
+		return stillHeld, nil, o.err
+	}
+	delete(o.holds, h)
+	h.end(ErrNotHeld)
+	if len(o.holds) > 0 {
+		return stillHeld, nil, nil
+	}
+	measured = o.measurementLocked()
+	if o.passOnLocked() {
+		return passedOn, measured, nil
+	}
+	o.err = ErrNotHeld
+	o.stopLocked()
+	return released, measured, nil
+}
+
+// measurementLocked returns a function that reports the end of the present hold, with its result.
+func (o *ownership) measurementLocked() func(error) {
+	if o.kept {
+		return func(error) {}
+	}
+	held := time.Since(o.begun)
+	return func(err error) { o.measure(held, err) }
+}
+
+// lose ends all holds because of a loss.
+func (o *ownership) lose(reason error) {
+	if then := o.startLoss(reason); then != nil {
+		then()
+	}
+}
+
+// startLoss ends all holds, and the holds that they are parts of. What it returns cleans up and calls code of the program's; nil: the
+// ownership had ended before.
+func (o *ownership) startLoss(reason error) (then func()) {
+	wholes, measured := o.endAll(reason)
+	if measured == nil {
+		return nil
+	}
+	var cleanups []func()
+	for _, whole := range wholes {
+		if then := whole.startLoss(reason); then != nil {
+			cleanups = append(cleanups, then)
+		}
+	}
+	return func() {
+		defer o.notifyEnded()
+		for _, then := range cleanups {
+			then()
+		}
+		o.abandon(reason)
+		measured(reason)
+	}
+}
+
+// endAll ends all holds. It returns what they are parts of, and what reports the end; nil: the ownership had ended before.
+func (o *ownership) endAll(reason error) (wholes []*ownership, measured func(error)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return nil, nil
+	}
+	o.err = reason
+	o.stopLocked()
+	for h := range o.holds {
+		if h.whole != nil {
+			wholes = append(wholes, h.whole)
+		}
+		h.end(reason)
+	}
+	return wholes, o.measurementLocked()
+}
+
+// loseIfLost asks the resource whether it is lost, which compares clocks.
+func (o *ownership) loseIfLost() {
+	if err := o.check(); err != nil {
+		o.lose(err)
+	}
+}
+
+// finish releases the resource after the last hold.
+func (o *ownership) finish(measured func(error)) error {
+	defer o.notifyEnded()
+	err := o.release()
+	measured(err)
+	return err
+}
+
+// startGuard notes a guarded transaction of h, until done is called with its error; false: h has ended. Such a transaction is applied
+// while the node exists, so the node must not be passed on before its outcome is known.
+func (o *ownership) startGuard(h *Hold) (done func(error), ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, held := o.holds[h]; !held || o.err != nil {
+		return nil, false
+	}
+	o.guards++
+	return o.endGuard, true
+}
+
+func (o *ownership) endGuard(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.guards--
+	o.uncertain = o.uncertain || framework.OutcomeOf(err) == framework.Unknown
+}
+
+// request notes that another client asks for the release of the resource.
+func (o *ownership) request() {
+	wholes, first := o.noteRequest()
+	if !first {
+		return
+	}
+	for _, whole := range wholes {
+		whole.request()
+	}
+	o.notify(Handoff.Requested)
+}
+
+func (o *ownership) noteRequest() (wholes []*ownership, first bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if isClosed(o.requested) {
+		return nil, false
+	}
+	close(o.requested)
+	for h := range o.holds {
+		if h.whole != nil {
+			wholes = append(wholes, h.whole)
+		}
+	}
+	return wholes, true
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
