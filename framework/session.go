@@ -153,12 +153,11 @@ func (h handler) Connected() {
 		h.linked()
 		return
 	}
-	if h.reason() == nil {
-		h.hub.reconnecting()
-		h.conn.Admit(h.watches()...)
-	} else {
-		h.conn.Admit()
+	if h.reason() != nil {
+		return // nothing is asked any more but to end the session
 	}
+	h.hub.reconnecting()
+	h.conn.Admit(h.watches()...)
 	if h.linked() {
 		h.late.reconnected(h.session)
 	}

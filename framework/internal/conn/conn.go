@@ -66,7 +66,8 @@ type Conn struct {
 	mu      sync.Mutex
 	attempt attempt
 	link    *link         // nil: there is none on which the session has been admitted
-	changed chan struct{} // closed, and replaced, whenever link changes
+	ready   *link         // link, once the credentials have been presented: the session can be ended on it
+	changed chan struct{} // closed, and replaced, whenever there is another ready link
 	info    Info
 	contact contact          // with the ZooKeeper leader
 	beaten  Stamp            // when the last heartbeat was sent
@@ -154,11 +155,18 @@ func (c *Conn) current() *link {
 // is to be made, or its server has been replaced.
 func (c *Conn) use(l *link) bool {
 	c.mu.Lock()
-	c.link = l
-	close(c.changed)
-	c.changed = make(chan struct{})
+	c.link, c.ready = l, nil
 	c.mu.Unlock()
 	return l == nil || !c.Over() && c.hosts.has(l.server)
+}
+
+// presented notes that the credentials have been presented on the link in use.
+func (c *Conn) presented() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ready = c.link
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
 // Info is what is known of the session: zero before there is one.
@@ -232,7 +240,7 @@ func (c *Conn) LeaveStranger() {
 func (c *Conn) EndSession(ctx context.Context) bool {
 	for {
 		c.mu.Lock()
-		l, changed, none := c.link, c.changed, c.info.ID == 0
+		l, changed, none := c.ready, c.changed, c.info.ID == 0
 		c.mu.Unlock()
 		switch {
 		case none || c.Over() || ctx.Err() != nil:

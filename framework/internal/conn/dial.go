@@ -109,6 +109,7 @@ func (c *Conn) serve(l *link) {
 	c.log.Debug("connected", zap.String("server", l.server))
 	c.cfg.Handler.Established(c.Info())
 	c.present(l)
+	c.presented()
 	err := l.read()
 	c.log.Debug("disconnected", zap.String("server", l.server), zap.Error(err))
 	if l.overdue(err) {
