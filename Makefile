@@ -2,7 +2,7 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SUITES      := ./framework/... ./recipes/...
-TEST        := go test -race -count=1 -timeout 10m
+TEST        := go test -race -count=1 -timeout 20m
 MODULES     := contrib/otel test/bench
 MANY        := -p 4 # packages at a time: most of them wait most of the time
 NOSIM       := -skip '^TestSimulated' # they have servers of their own, whatever ZOOKEEPER says
