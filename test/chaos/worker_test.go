@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
@@ -40,46 +42,107 @@ func TestMain(m *testing.M) {
 	if !isWorker {
 		os.Exit(m.Run())
 	}
-	if err := runWorker(role, os.Args[1]); err != nil {
+	if err := runWorker(role, os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "worker:", err)
 		os.Exit(1)
 	}
 }
 
 // A role is what a worker does until ctx ends, or fails to do.
-type role func(ctx context.Context, c *framework.Client, report func(turn)) error
+type role func(ctx context.Context, w *worker) error
 
 var roles = map[string]role{
 	"contend": contend,
 	"elect":   standElection,
 	"latch":   standLatch,
 	"ask":     askOnResume,
+	"watch":   watchHold,
+	"besiege": besieged,
 }
 
-// turn is one hold or one term, as the process that had it saw it. Times are of the one wall clock that all processes of a machine read, in
+// settings are those of a worker's client.
+type settings struct {
+	Timeout time.Duration
+	Quorum  bool   // with WithQuorumHeartbeat
+	Lock    string // what a worker that watches a hold acquires
+	Log     string // the file that the client's log goes to
+}
+
+func (s settings) options() ([]framework.Option, error) {
+	opts := []framework.Option{framework.WithSessionTimeout(s.Timeout)}
+	if s.Quorum {
+		opts = append(opts, framework.WithQuorumHeartbeat())
+	}
+	if s.Log != "" {
+		config := zap.NewProductionConfig()
+		config.OutputPaths, config.Sampling = []string{s.Log}, nil
+		config.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+		logger, err := config.Build()
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, framework.WithLogger(logger))
+	}
+	return opts, nil
+}
+
+// worker is a worker seen from inside.
+type worker struct {
+	client *framework.Client
+	lock   string        // of its settings
+	orders <-chan string // from its parent
+	report func(turn)
+}
+
+// turn is one hold or one term, as the process that had it saw it. Times are of the one clock that all processes of a machine read, in
 // nanoseconds.
 type turn struct {
+	Kind     string `json:",omitempty"` // what was held, or another thing that is reported
+	Lock     string `json:",omitempty"`
 	Token    int64
-	From, To int64  // between which it was valid, each time that it was asked
-	Lost     string // why it ended, if it was not released
-	Release  string // what Release said, if it was lost
-	Asleep   time.Duration
+	From, To int64         // between which it was valid, each time that it was asked
+	Until    int64         `json:",omitempty"` // until when it said at From that it would be valid
+	Lost     string        `json:",omitempty"` // why it ended, if it was not released
+	Release  string        `json:",omitempty"` // what Release said
+	Asleep   time.Duration `json:",omitempty"`
+	Wrote    int64         `json:",omitempty"` // the transaction by which the holder wrote its token
+	Session  int64         `json:",omitempty"`
+	Granted  time.Duration `json:",omitempty"` // the session timeout
+	Worker   int           `json:",omitempty"` // the process id
 }
 
 // runWorker works until its parent closes its standard input, or dies.
-func runWorker(work role, connect string) error {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	go func() { // ends with the process
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		stop()
-	}()
-	client, err := framework.New(connect, framework.WithSessionTimeout(sessionTimeout))
+func runWorker(work role, connect, with string) error {
+	var s settings
+	if err := json.Unmarshal([]byte(with), &s); err != nil {
+		return err
+	}
+	opts, err := s.options()
 	if err != nil {
 		return err
 	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	orders := make(chan string)
+	go func() { // ends with the process
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			orders <- lines.Text()
+		}
+		stop()
+	}()
+	client, err := framework.New(connect, opts...)
+	if err != nil {
+		return err
+	}
+	var writing sync.Mutex
 	out := json.NewEncoder(os.Stdout)
-	err = work(ctx, client, func(t turn) { _ = out.Encode(t) })
+	report := func(t turn) {
+		t.Worker = os.Getpid()
+		writing.Lock()
+		defer writing.Unlock()
+		_ = out.Encode(t)
+	}
+	err = work(ctx, &worker{client, s.Lock, orders, report})
 	if ctx.Err() != nil {
 		err = nil
 	}
@@ -87,8 +150,8 @@ func runWorker(work role, connect string) error {
 }
 
 // contend takes turns.
-func contend(ctx context.Context, c *framework.Client, report func(turn)) error {
-	mu, err := mutex.New(c, lockPath)
+func contend(ctx context.Context, w *worker) error {
+	mu, err := mutex.New(w.client, lockPath)
 	if err != nil {
 		return err
 	}
@@ -104,26 +167,26 @@ func contend(ctx context.Context, c *framework.Client, report func(turn)) error 
 		if err := hold.Release(); err != nil {
 			t.Release = err.Error()
 		}
-		report(t)
+		w.report(t)
 	}
 	return nil
 }
 
 // standElection leads for a while each time that it is elected.
-func standElection(ctx context.Context, c *framework.Client, report func(turn)) error {
-	e, err := leader.New(c, electionPath)
+func standElection(ctx context.Context, w *worker) error {
+	e, err := leader.New(w.client, electionPath)
 	if err != nil {
 		return err
 	}
 	return e.Run(ctx, func(ctx context.Context, t *leader.Term) error {
-		report(during(ctx, t, whileLeading()))
+		w.report(during(ctx, t, whileLeading()))
 		return nil
 	})
 }
 
 // standLatch is the same with a latch.
-func standLatch(ctx context.Context, c *framework.Client, report func(turn)) error {
-	l, err := leader.NewLatch(c, latchPath)
+func standLatch(ctx context.Context, w *worker) error {
+	l, err := leader.NewLatch(w.client, latchPath)
 	if err != nil {
 		return err
 	}
@@ -135,7 +198,7 @@ func standLatch(ctx context.Context, c *framework.Client, report func(turn)) err
 		if err != nil {
 			return errors.Join(err, l.Close())
 		}
-		report(during(ctx, t, whileLeading()))
+		w.report(during(ctx, t, whileLeading()))
 		_ = t.Resign() // what cannot be deleted at once is deleted in the background
 	}
 }
@@ -152,17 +215,22 @@ type holding interface {
 
 // during asks for a while, or until ctx ends, whether h is valid. It has been so at least until before the last question that was
 // answered with yes.
-func during(ctx context.Context, h holding, d time.Duration) turn {
-	t := turn{Token: h.Token(), From: time.Now().UnixNano()}
+// Each yes is told to the functions.
+func during(ctx context.Context, h holding, d time.Duration, yes ...func(turn)) turn {
+	t := turn{Token: h.Token(), From: now()}
 	over, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	for ended := false; ; {
-		asked := time.Now().UnixNano()
+		asked := now()
 		if err := h.Err(); err != nil {
 			t.Lost = err.Error()
 			return t
 		}
-		if t.To = asked; ended {
+		t.To = asked
+		for _, tell := range yes {
+			tell(t)
+		}
+		if ended {
 			return t
 		}
 		select {
@@ -175,8 +243,8 @@ func during(ctx context.Context, h holding, d time.Duration) turn {
 }
 
 // askOnResume holds the lock and asks for it again and again; when it finds that it has slept in between, it tells the first answer.
-func askOnResume(ctx context.Context, c *framework.Client, report func(turn)) error {
-	mu, err := mutex.New(c, lockPath)
+func askOnResume(ctx context.Context, w *worker) error {
+	mu, err := mutex.New(w.client, lockPath)
 	if err != nil {
 		return err
 	}
@@ -185,15 +253,15 @@ func askOnResume(ctx context.Context, c *framework.Client, report func(turn)) er
 		return err
 	}
 	last := time.Now() // before the report, after which the process can be stopped at any moment
-	report(turn{Token: hold.Token()})
+	w.report(turn{Token: hold.Token()})
 	for ctx.Err() == nil {
 		err := hold.Err() // before anything else
-		now := time.Now()
-		asleep := now.Sub(last)
-		last = now
+		answered := time.Now()
+		asleep := answered.Sub(last)
+		last = answered
 		if asleep > 2*time.Second {
 			release := hold.Release()
-			report(turn{Token: hold.Token(), Asleep: asleep, Lost: text(err), Release: text(release)})
+			w.report(turn{Token: hold.Token(), Asleep: asleep, Lost: text(err), Release: text(release)})
 			return nil
 		}
 		time.Sleep(time.Millisecond) // the workload: asking a thousand times a second
@@ -211,10 +279,37 @@ func text(err error) string {
 	return err.Error()
 }
 
+// watchHold holds the lock until it is lost, and tells each time that the moment until which it can be relied on has moved.
+func watchHold(ctx context.Context, w *worker) error {
+	mu, err := mutex.New(w.client, w.lock)
+	if err != nil {
+		return err
+	}
+	hold, err := mu.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	session, err := w.client.Session(ctx)
+	if err != nil {
+		return err
+	}
+	var until time.Time
+	whole := during(ctx, hold, time.Hour, func(valid turn) {
+		if moved := hold.ValidUntil(); moved.After(until) {
+			until = moved
+			valid.Kind, valid.Until, valid.Session, valid.Granted = "moved", moved.UnixNano(), session.ID(), session.Timeout()
+			w.report(valid)
+		}
+	})
+	whole.Kind = "ended"
+	w.report(whole)
+	return nil
+}
+
 // process is a worker seen from its parent.
 type process struct {
 	cmd   *exec.Cmd
-	stdin io.Closer
+	stdin io.WriteCloser
 	done  chan struct{} // closed when everything it said has been read
 
 	mu    sync.Mutex
@@ -223,7 +318,14 @@ type process struct {
 
 func startProcess(t *testing.T, role, connect string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(os.Args[0], connect), done: make(chan struct{})}
+	return startProcessWith(t, role, connect, settings{Timeout: sessionTimeout})
+}
+
+func startProcessWith(t *testing.T, role, connect string, with settings) *process {
+	t.Helper()
+	text, err := json.Marshal(with)
+	require.NoError(t, err)
+	p := &process{cmd: exec.Command(os.Args[0], connect, string(text)), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	p.cmd.Stderr = os.Stderr
 	stdin, err := p.cmd.StdinPipe()
@@ -254,10 +356,25 @@ func (p *process) read(stdout io.Reader) {
 	}
 }
 
+// order gives the worker a line to read.
+func (p *process) order(line string) error {
+	_, err := io.WriteString(p.stdin, line+"\n")
+	return err
+}
+
 func (p *process) said() []turn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]turn(nil), p.turns...)
+}
+
+// take returns what the worker has said since the last time.
+func (p *process) take() []turn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	said := p.turns
+	p.turns = nil
+	return said
 }
 
 // says waits until the process has reported n turns.

@@ -58,7 +58,8 @@ func zooCfg(c config, id int, data string, all []ports) string {
 			lines = append(lines, fmt.Sprintf("server.%d=%s:%d", i+1, addr, p.election))
 		}
 	}
-	return strings.Join(append(lines, c.lines...), "\n") + "\n"
+	lines = append(append(lines, c.lines...), c.own[id]...)
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // arguments are those of java. Nothing may be written outside of dir: a killed server cannot tidy up after itself.

@@ -2,6 +2,7 @@ package ensemble
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,6 +17,7 @@ type config struct {
 	minSession   time.Duration // 0: two ticks
 	maxSession   time.Duration
 	lines        []string
+	own          map[int][]string // by server
 	properties   []property
 	distribution *Distribution
 	link         func(from, to int, addr string) string // nil: they connect directly
@@ -39,6 +41,19 @@ func WithSessionTimeouts(shortest, longest time.Duration) Option {
 // package's own; the server ignores keys that it does not know.
 func WithConfig(lines ...string) Option {
 	return func(c *config) { c.lines = append(c.lines, lines...) }
+}
+
+// WithServerConfig is WithConfig for the server with the given number, counted from 1, and wins over that. So servers of one ensemble can
+// grant other session timeouts:
+//
+//	ensemble.WithServerConfig(3, "maxSessionTimeout=6000")
+func WithServerConfig(id int, lines ...string) Option {
+	return func(c *config) {
+		if c.own == nil {
+			c.own = map[int][]string{}
+		}
+		c.own[id] = append(c.own[id], lines...)
+	}
 }
 
 // WithProperty sets a Java system property, for what zoo.cfg cannot say:
@@ -88,7 +103,14 @@ func (c *config) validate() error {
 }
 
 func (c *config) validateExtras() error {
-	for _, line := range c.lines {
+	all := slices.Clone(c.lines)
+	for id, lines := range c.own {
+		if id < 1 || id > c.servers {
+			return fmt.Errorf("config of server %d: there are %d", id, c.servers)
+		}
+		all = append(all, lines...)
+	}
+	for _, line := range all {
 		if !strings.Contains(line, "=") {
 			return fmt.Errorf("config line %q: want key=value", line)
 		}

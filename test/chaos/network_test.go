@@ -1,0 +1,325 @@
+package chaos
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/zktest/ensemble"
+)
+
+// network is what stands between the servers of an ensemble, and between clients and servers.
+type network struct {
+	t *testing.T
+
+	mu    sync.Mutex
+	links map[[2]int]*relay
+	all   []*relay
+}
+
+func newNetwork(t *testing.T) *network {
+	n := &network{t: t, links: map[[2]int]*relay{}}
+	t.Cleanup(func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, r := range n.all {
+			r.close()
+		}
+	})
+	return n
+}
+
+// relay is a new relay to an address. It is closed with the test.
+func (n *network) relay(to string) *relay {
+	r, err := newRelay(to)
+	require.NoError(n.t, err)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = append(n.all, r)
+	return r
+}
+
+// between is for ensemble.WithQuorumLink.
+func (n *network) between(from, to int, addr string) string {
+	r := n.relay(addr)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.links[[2]int{from, to}] = r
+	return r.addr()
+}
+
+// link is the way from a follower to the leader.
+func (n *network) link(follower, leader *ensemble.Server) *relay {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.links[[2]int{follower.ID(), leader.ID()}]
+}
+
+// relay passes connections on to an address. What is sent in a direction can be kept back. Nothing is lost by that: what was kept back
+// is delivered in order afterwards, as by a network that loses packets for a while.
+type relay struct {
+	listener net.Listener
+	to       string
+	up, down *way // to the address, and back
+	running  sync.WaitGroup
+
+	mu       sync.Mutex
+	conns    map[net.Conn]struct{}
+	refusing bool
+	ended    bool
+}
+
+func newRelay(to string) (*relay, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	r := &relay{listener: listener, to: to, up: newWay(), down: newWay(), conns: map[net.Conn]struct{}{}}
+	r.running.Go(r.accept)
+	return r, nil
+}
+
+func (r *relay) addr() string { return r.listener.Addr().String() }
+
+// close ends all connections, and waits for what the relay runs.
+func (r *relay) close() {
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	_ = r.listener.Close()
+	r.drop()
+	r.up.end()
+	r.down.end()
+	r.running.Wait()
+}
+
+func (r *relay) accept() {
+	for {
+		near, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		r.running.Go(func() { r.join(near) })
+	}
+}
+
+// join connects near with the address until one of the two ends.
+func (r *relay) join(near net.Conn) {
+	defer near.Close()
+	if !r.admit(near) {
+		return
+	}
+	defer r.forget(near)
+	far, err := net.DialTimeout("tcp", r.to, 5*time.Second)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	if !r.admit(far) {
+		return
+	}
+	defer r.forget(far)
+	var both sync.WaitGroup
+	both.Go(func() { r.up.carry(near, far) })
+	both.Go(func() { r.down.carry(far, near) })
+	both.Wait()
+}
+
+func (r *relay) admit(conn net.Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended || r.refusing {
+		return false
+	}
+	r.conns[conn] = struct{}{}
+	return true
+}
+
+func (r *relay) forget(conn net.Conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.conns, conn)
+}
+
+// refuse ends all connections, and closes new ones at once until allow.
+func (r *relay) refuse() {
+	r.mu.Lock()
+	r.refusing = true
+	r.mu.Unlock()
+	r.drop()
+}
+
+func (r *relay) allow() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refusing = false
+}
+
+// drop ends all connections. What is kept back of them is lost.
+func (r *relay) drop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for conn := range r.conns {
+		_ = conn.Close()
+	}
+}
+
+// hold keeps back what is sent in both directions until release.
+func (r *relay) hold() {
+	r.up.hold()
+	r.down.hold()
+}
+
+func (r *relay) release() {
+	r.up.release()
+	r.down.release()
+}
+
+// way is one direction of all connections of a relay.
+type way struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	held    bool
+	ended   bool
+	streams map[*stream]struct{}
+	marked  bool
+	passed  []byte // since mark
+}
+
+// stream is one connection's part of a way.
+type stream struct {
+	kept   []byte
+	closed bool // nothing comes any more
+}
+
+func newWay() *way {
+	w := &way{streams: map[*stream]struct{}{}}
+	w.changed = sync.NewCond(&w.mu)
+	return w
+}
+
+func (w *way) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+	w.changed.Broadcast()
+}
+
+func (w *way) hold()    { w.set(func() { w.held = true }) }
+func (w *way) release() { w.set(func() { w.held = false }) }
+func (w *way) end()     { w.set(func() { w.ended = true }) }
+
+// mark begins anew to remember what is delivered.
+func (w *way) mark() { w.set(func() { w.marked, w.passed = true, nil }) }
+
+// carry delivers what comes from one end to the other until one of them ends.
+func (w *way) carry(from, to net.Conn) {
+	s := &stream{}
+	w.set(func() { w.streams[s] = struct{}{} })
+	defer w.set(func() { delete(w.streams, s) })
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer from.Close() // ends the reading
+	defer to.Close()
+	reading.Go(func() { w.collect(s, from) })
+	for {
+		chunk := w.next(s)
+		if chunk == nil {
+			return
+		}
+		if _, err := to.Write(chunk); err != nil {
+			return
+		}
+	}
+}
+
+func (w *way) collect(s *stream, from net.Conn) {
+	chunk := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(chunk)
+		w.set(func() { s.kept, s.closed = append(s.kept, chunk[:n]...), err != nil })
+		if err != nil {
+			return
+		}
+	}
+}
+
+// next waits for what may be delivered. It is nil once there is nothing any more.
+func (w *way) next(s *stream) (chunk []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for !w.ended && (w.held || len(s.kept) == 0 && !s.closed) {
+		w.changed.Wait()
+	}
+	if w.ended {
+		return nil
+	}
+	chunk, s.kept = s.kept, nil
+	if w.marked {
+		w.passed = append(w.passed, chunk...)
+	}
+	return chunk
+}
+
+// waiting says whether all that is looked for is kept back.
+func (w *way) waiting(markers ...[]byte) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, marker := range markers {
+		found := false
+		for s := range w.streams {
+			found = found || bytes.Contains(s.kept, marker)
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// delivered is what has been delivered since mark.
+func (w *way) delivered() []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return bytes.Clone(w.passed)
+}
+
+// The types of packets between servers, and the length of those about one session.
+const (
+	packetRevalidate = 6
+	sessionEntry     = 12
+)
+
+// revalidation is the packet by which a follower asks the leader whether a session that came to it is alive, from the session on. In
+// front of it are the type, a transaction id, and the length of the rest.
+func revalidation(session int64, timeout time.Duration) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, sessionEntry), entry(session, timeout)...)
+}
+
+// entry is how a follower names a session and its timeout to the leader.
+func entry(session int64, timeout time.Duration) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, uint64(session)), uint32(timeout.Milliseconds()))
+}
+
+// heard says what a follower has told the leader about a session: in reports of those that it has heard of, and because the session
+// came to it.
+func heard(passed []byte, session int64, timeout time.Duration) (reported, revalidated bool) {
+	mark := entry(session, timeout)
+	for {
+		at := bytes.Index(passed, mark)
+		if at < 0 {
+			return reported, revalidated
+		}
+		if at >= 16 && binary.BigEndian.Uint32(passed[at-16:]) == packetRevalidate && binary.BigEndian.Uint32(passed[at-4:]) == sessionEntry {
+			revalidated = true
+		} else {
+			reported = true
+		}
+		passed = passed[at+len(mark):]
+	}
+}

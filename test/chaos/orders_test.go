@@ -1,0 +1,523 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/realzk"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest/ensemble"
+)
+
+// rounds repeats a fault until it has come about. A round says why it has not.
+func rounds(t *testing.T, round func(n int) (missed string)) {
+	t.Helper()
+	for n := range 5 {
+		missed := round(n)
+		if missed == "" {
+			return
+		}
+		t.Logf("round %d: the fault did not come about: %s", n+1, missed)
+	}
+	require.FailNow(t, "the fault did not come about in any round")
+}
+
+// roles of servers.
+func rolesOf(t *testing.T, e *ensemble.Ensemble) (leader *ensemble.Server, followers []*ensemble.Server) {
+	t.Helper()
+	require.NoError(t, e.WaitReady(testzk.Context(t)))
+	leader, err := e.Leader(testzk.Context(t))
+	require.NoError(t, err)
+	for _, s := range e.Servers() {
+		if s != leader {
+			followers = append(followers, s)
+		}
+	}
+	return leader, followers
+}
+
+func newMutex(t *testing.T, c *framework.Client, path string) *mutex.Mutex {
+	t.Helper()
+	mu, err := mutex.New(c, path)
+	require.NoError(t, err)
+	return mu
+}
+
+// The creates of acquires wait at server A. The client goes to B, looks for its nodes, and comes back to A: then the creates are applied.
+func TestLateCreatesLeaveNothingWhenTheClientComesBack(t *testing.T) {
+	t.Parallel()
+	realzk.Need(t)
+	servers := newNetwork(t)
+	e := ensemble.Start(t, 3, ensemble.WithConfig("syncLimit=60"), ensemble.WithQuorumLink(servers.between))
+	rounds(t, func(n int) string {
+		l := newLate(t, servers, e, n)
+		defer l.end()
+		l.line()
+		l.wait()
+		l.visit()
+		l.comeBack()
+		applied := l.applied()
+		l.settle()
+		t.Logf("applied late: %d of %d creates of acquires that were given up, %d of %d of those that waited on",
+			applied[abandoned], 2*ofEach, applied[waiting], ofEach)
+		if applied[abandoned] == 0 || applied[waiting] == 0 {
+			return "creates were not applied late"
+		}
+		return ""
+	})
+}
+
+// late is one round of creates that are applied late.
+type late struct {
+	t            *testing.T
+	link         *relay // from A to the leader
+	doorA, doorB *relay
+	client       *framework.Client // of both
+	other        *framework.Client // of the leader
+	session      *framework.Session
+
+	locks    map[string]string  // abandoned or waiting, by path
+	versions map[string]int32   // how often children were made and deleted, by path
+	taken    []*recipes.Hold    // of the other client
+	holds    chan *recipes.Hold // theirs
+	errors   chan error         // of those that wait on
+}
+
+// What becomes of an acquire, and how many there are of each kind: abandoned ones with and without another holder, waiting ones with.
+const (
+	abandoned = "abandoned"
+	waiting   = "waiting"
+	ofEach    = 6
+)
+
+func newLate(t *testing.T, servers *network, e *ensemble.Ensemble, n int) *late {
+	leader, followers := rolesOf(t, e)
+	l := &late{t: t, link: servers.link(followers[0], leader), doorA: servers.relay(followers[0].Addr()), doorB: servers.relay(followers[1].Addr()),
+		locks: map[string]string{}, versions: map[string]int32{}, holds: make(chan *recipes.Hold, ofEach), errors: make(chan error, ofEach)}
+	l.doorB.refuse()
+	l.client = testzk.Connected(t, l.doorA.addr()+","+l.doorB.addr(), framework.WithSessionTimeout(20*time.Second))
+	l.other = testzk.Connected(t, leader.Addr())
+	session, err := l.client.Session(testzk.Context(t))
+	require.NoError(t, err)
+	l.session = session
+	for i := range ofEach {
+		l.locks[fmt.Sprintf("/late-%d/idle-%d", n, i)] = abandoned
+		l.locks[fmt.Sprintf("/late-%d/taken-%d", n, i)] = abandoned
+		l.locks[fmt.Sprintf("/late-%d/awaited-%d", n, i)] = waiting
+	}
+	return l
+}
+
+func (l *late) end() {
+	require.NoError(l.t, l.client.Close())
+	require.NoError(l.t, l.other.Close())
+}
+
+// line has the other client take the locks, but for the idle ones.
+func (l *late) line() {
+	for path := range l.locks {
+		hold, err := newMutex(l.t, l.other, path).Acquire(testzk.Context(l.t))
+		require.NoError(l.t, err)
+		if strings.Contains(path, "idle") {
+			require.NoError(l.t, hold.Release())
+		} else {
+			l.taken = append(l.taken, hold)
+		}
+	}
+	require.NoError(l.t, l.client.Sync(testzk.Context(l.t), "/"))
+	for path := range l.locks {
+		l.versions[path] = l.version(path)
+	}
+}
+
+// version counts the children that were made and deleted.
+func (l *late) version(path string) int32 {
+	stat, err := l.other.Exists(testzk.Context(l.t), path)
+	require.NoError(l.t, err)
+	require.NotNil(l.t, stat, "the node of the lock is gone")
+	return stat.Cversion
+}
+
+// wait has creates wait between A and the leader, and gives up the acquires that are to be.
+func (l *late) wait() {
+	l.link.up.hold()
+	ctx, giveUp := context.WithCancel(testzk.Context(l.t))
+	defer giveUp()
+	var given sync.WaitGroup
+	var creates [][]byte
+	for path, what := range l.locks {
+		creates = append(creates, []byte(path+"/_c_"))
+		mu := newMutex(l.t, l.client, path)
+		if what == abandoned {
+			given.Go(func() { _, _ = mu.Acquire(ctx) })
+			continue
+		}
+		go func() {
+			hold, err := mu.Acquire(testzk.Context(l.t))
+			l.holds <- hold
+			l.errors <- err
+		}()
+	}
+	testzk.Eventually(l.t, func() bool { return l.link.up.waiting(creates...) }, "creates do not wait")
+	giveUp()
+	given.Wait()
+}
+
+// visit has the client go to B, look for all its nodes there, and create those anew that it waits for.
+func (l *late) visit() {
+	l.doorB.up.mark()
+	l.doorA.refuse()
+	l.doorB.allow()
+	testzk.Eventually(l.t, func() bool {
+		asked := string(l.doorB.up.delivered())
+		for path, what := range l.locks {
+			if !strings.Contains(asked, path) {
+				return false
+			}
+			if what == waiting && l.version(path) == l.versions[path] {
+				return false
+			}
+		}
+		return true
+	}, "the client does not look for its nodes at the other server")
+	require.NoError(l.t, l.client.Sync(testzk.Context(l.t), "/")) // behind what it asked
+}
+
+// comeBack lets the creates go on their way once the client's session is behind them.
+func (l *late) comeBack() {
+	l.doorB.refuse()
+	l.doorA.allow()
+	asks := revalidation(l.session.ID(), l.session.Timeout())
+	testzk.Eventually(l.t, func() bool { return l.link.up.waiting(asks) || l.session.Err() != nil }, "the client does not come back")
+	calm := l.load()
+	l.link.release()
+	require.NoError(l.t, l.client.Sync(testzk.Context(l.t), "/")) // behind all of that
+	calm()
+	l.doorB.allow()
+}
+
+// load gives the leader so much to do that it learns of the session's return before it carries out the creates that came first.
+func (l *late) load() (stop func()) {
+	node := "/load"
+	if _, err := l.other.Create(testzk.Context(l.t), node, nil); err != nil {
+		require.ErrorIs(l.t, err, zk.ErrNodeExists)
+	}
+	long := slices.Repeat([]framework.Op{framework.CheckOp(node, -1)}, 20_000) // some hundredths of a second of work
+	ctx, cancel := context.WithCancel(testzk.Context(l.t))
+	var users sync.WaitGroup
+	begun := make(chan struct{}, 4)
+	for range cap(begun) {
+		users.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				_, _ = l.other.Multi(ctx, long...)
+				if n == 0 {
+					begun <- struct{}{}
+				}
+			}
+		})
+	}
+	for range cap(begun) {
+		<-begun
+	}
+	return func() {
+		cancel()
+		users.Wait()
+	}
+}
+
+// applied counts the locks of each kind at which there were more creates than the client had answers to.
+func (l *late) applied() map[string]int {
+	n := map[string]int{}
+	for path, what := range l.locks {
+		more := l.version(path) - l.versions[path]
+		if what == abandoned && more > 0 || what == waiting && more > 1 {
+			n[what]++
+		}
+	}
+	return n
+}
+
+// settle requires that the other client gets all locks once those that it has are released, and that nothing is left in line.
+func (l *late) settle() {
+	for _, hold := range l.taken {
+		require.NoError(l.t, hold.Release())
+	}
+	for range ofEach {
+		hold, err := <-l.holds, <-l.errors
+		require.NoError(l.t, err)
+		if err := hold.Release(); err != nil {
+			require.ErrorIs(l.t, err, framework.ErrSessionLost)
+		}
+	}
+	require.NoError(l.t, l.client.WaitConnected(testzk.Context(l.t)))
+	for path := range l.locks {
+		mu := newMutex(l.t, l.other, path)
+		testzk.Eventually(l.t, func() bool {
+			line, err := mu.Participants(testzk.Context(l.t))
+			return err == nil && len(line) == 0
+		}, "nodes are left in %s that nothing owns", path)
+		hold, err := mu.Acquire(testzk.Context(l.t))
+		require.NoError(l.t, err)
+		require.NoError(l.t, hold.Release())
+	}
+}
+
+// watcher is a process that has a hold, which tells of it.
+type watcher struct {
+	*process
+	timeout time.Duration
+}
+
+func startWatcher(t *testing.T, connect string, s settings) *watcher {
+	t.Helper()
+	return &watcher{startProcessWith(t, "watch", connect, s), s.Timeout}
+}
+
+// moved waits until the hold can be relied on until later than at the given moment, or has ended.
+func (w *watcher) moved(t *testing.T, after int64) (latest turn) {
+	t.Helper()
+	testzk.Eventually(t, func() bool {
+		said := w.said()
+		if len(said) == 0 {
+			return false
+		}
+		latest = said[len(said)-1]
+		return latest.Kind == "ended" || latest.Until > after
+	}, "process %d: the leader's answers do not come", w.cmd.Process.Pid)
+	return latest
+}
+
+// steady waits until heartbeats have been answered for a while, and the next one has been answered just now.
+func (w *watcher) steady(t *testing.T) turn {
+	t.Helper()
+	begin := w.moved(t, 0)
+	calm := w.moved(t, begin.Until+int64(w.timeout/6))
+	return w.moved(t, calm.Until+int64(w.timeout/24))
+}
+
+// ended waits until the hold has ended.
+func (w *watcher) ended(t *testing.T) turn {
+	t.Helper()
+	var last turn
+	testzk.Eventually(t, func() bool { last = w.moved(t, 1<<62); return true }, "the hold does not end")
+	return last
+}
+
+// checkEnded checks that the watched hold had ended when the next one began, and keeps both for the case that it had not.
+func checkEnded(t *testing.T, book *diary, w *watcher, next turn) (last turn) {
+	t.Helper()
+	last = w.ended(t)
+	book.keep(w.said()...)
+	book.keep(next)
+	last.Kind = kindMutex
+	require.NoError(t, new(ledger).add([]turn{last, next}))
+	return last
+}
+
+// acquired is the beginning of a hold.
+func acquired(t *testing.T, mu *mutex.Mutex) (*recipes.Hold, turn) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*testzk.Patience)
+	defer cancel()
+	hold, err := mu.Acquire(ctx)
+	require.NoError(t, err)
+	from := now()
+	require.NoError(t, hold.Err())
+	return hold, turn{Kind: kindMutex, Token: hold.Token(), From: from, To: from + 1}
+}
+
+// For a while nothing is heard of holders, and then their server is cut off from the leader before it has reported to the leader that they
+// are alive: one whose process is paused, one whose requests are kept back, and one whose answers are.
+func TestHoldsEndInTimeWhenTheirServerIsCutOffAfterASilence(t *testing.T) {
+	t.Parallel()
+	realzk.Need(t)
+	const timeout = 12 * time.Second
+	const silence = 6500 * time.Millisecond // less than two thirds of the timeout: the holds are good afterwards
+	book := newDiary(t)
+	servers := newNetwork(t)
+	e := ensemble.Start(t, 3, ensemble.WithTick(time.Second), ensemble.WithConfig("syncLimit=30"), ensemble.WithQuorumLink(servers.between))
+	done := map[string]bool{}
+	rounds(t, func(n int) string {
+		leader, followers := rolesOf(t, e)
+		link := servers.link(followers[0], leader)
+		other := testzk.Connected(t, leader.Addr())
+		requests, answers := servers.relay(followers[0].Addr()), servers.relay(followers[0].Addr())
+		paths := map[string]string{"paused": followers[0].Addr(), "requests kept back": requests.addr(), "answers kept back": answers.addr()}
+		holders, before := map[string]*watcher{}, map[string]turn{}
+		for name, addr := range paths {
+			holders[name] = startWatcher(t, addr, settings{Timeout: timeout, Lock: fmt.Sprintf("/silence-%d/%s", n, strings.Fields(name)[0])})
+		}
+		for name, w := range holders {
+			before[name] = w.steady(t)
+		}
+		paused := holders["paused"].cmd.Process
+		before["paused"] = holders["paused"].moved(t, before["paused"].Until+int64(timeout/24))
+		require.NoError(t, paused.Signal(syscall.SIGSTOP))
+		requests.up.hold()
+		answers.down.hold()
+		time.Sleep(silence) // the fault
+		link.up.mark()
+		requests.up.release()
+		answers.down.release()
+		require.NoError(t, paused.Signal(syscall.SIGCONT))
+		missed := map[string]string{}
+		for name, w := range holders {
+			if w.moved(t, before[name].Until+int64(100*time.Millisecond)).Kind == "ended" {
+				missed[name] = "the hold had ended"
+			}
+		}
+		link.hold()
+		reports := link.up.delivered()
+
+		var next []*recipes.Hold
+		for name, w := range holders {
+			hold, turn := acquired(t, newMutex(t, other, fmt.Sprintf("/silence-%d/%s", n, strings.Fields(name)[0])))
+			next = append(next, hold)
+			reported, revalidated := heard(reports, before[name].Session, timeout)
+			last := checkEnded(t, book, w, turn)
+			if reported {
+				missed[name] = "the server had reported the session"
+			}
+			if missed[name] == "" {
+				done[name] = true
+			}
+			t.Logf("%s: ended %v before the next hold; on another connection: %t %s", name, time.Duration(turn.From-last.To).Round(time.Millisecond), revalidated, missed[name])
+		}
+		for _, hold := range next {
+			require.NoError(t, hold.Release())
+		}
+		link.release()
+		require.NoError(t, other.Close())
+		if len(done) < len(paths) {
+			return fmt.Sprint(missed)
+		}
+		return ""
+	})
+}
+
+// The leader stands still, and the others elect another. When it goes on it answers its clients before it finds out, and the clients know
+// no other server.
+func TestHoldsEndInTimeWhenTheLeaderWasFrozen(t *testing.T) {
+	t.Parallel()
+	realzk.Need(t)
+	const timeout = 16 * time.Second
+	book := newDiary(t)
+	e := ensemble.Start(t, 3, ensemble.WithConfig("syncLimit=4"))
+	servers := newNetwork(t)
+	rounds(t, func(n int) string {
+		old, followers := rolesOf(t, e)
+		plain, quorum := servers.relay(old.Addr()), servers.relay(old.Addr())
+		locks := map[string]string{"sync": fmt.Sprintf("/frozen-%d/sync", n), "quorum": fmt.Sprintf("/frozen-%d/quorum", n)}
+		holders := map[string]*watcher{
+			"sync":   startWatcher(t, plain.addr(), settings{Timeout: timeout, Lock: locks["sync"]}),
+			"quorum": startWatcher(t, quorum.addr(), settings{Timeout: timeout, Lock: locks["quorum"], Quorum: true}),
+		}
+		other := testzk.Connected(t, followers[0].Addr()+","+followers[1].Addr(), framework.WithSessionTimeout(timeout))
+		for _, w := range holders {
+			w.steady(t)
+		}
+		require.NoError(t, old.Pause())
+		thaw := time.After(timeout * 6 / 10) // the fault
+		_, err := e.Leader(testzk.Context(t))
+		require.NoError(t, err)
+		require.NoError(t, other.WaitConnected(testzk.Context(t)))
+		<-thaw
+		missed := ""
+		for _, w := range holders {
+			said := w.said()
+			if said[len(said)-1].Kind == "ended" {
+				missed = "a hold had ended before the leader went on"
+			}
+		}
+		plain.down.mark()
+		quorum.down.mark()
+		require.NoError(t, old.Resume())
+		testzk.Eventually(t, func() bool {
+			mode, err := old.Command(testzk.Context(t), "srvr")
+			return err == nil && !strings.Contains(mode, "Mode: leader")
+		}, "the old leader goes on leading")
+		answered := map[string]int{"sync": len(plain.down.delivered()), "quorum": len(quorum.down.delivered())}
+		plain.refuse()
+		quorum.refuse()
+		if answered["sync"] == 0 || answered["quorum"] == 0 {
+			missed = "the old leader answered nothing"
+		}
+		var next []*recipes.Hold
+		for name, w := range holders {
+			hold, turn := acquired(t, newMutex(t, other, locks[name]))
+			next = append(next, hold)
+			last := checkEnded(t, book, w, turn)
+			t.Logf("%s: the old leader answered %d bytes; the hold ended %v before the next one", name, answered[name], time.Duration(turn.From-last.To).Round(time.Millisecond))
+		}
+		for _, hold := range next {
+			require.NoError(t, hold.Release())
+		}
+		require.NoError(t, other.Close())
+		return missed
+	})
+}
+
+// A server to which a session comes grants a shorter timeout.
+func TestSessionFollowsTheTimeoutThatAReconnectGrants(t *testing.T) {
+	t.Parallel()
+	realzk.Need(t)
+	const long, short = 60 * time.Second, 9 * time.Second
+	book := newDiary(t)
+	servers := newNetwork(t)
+	e := ensemble.Start(t, 3, ensemble.WithServerConfig(1, fmt.Sprintf("maxSessionTimeout=%d", short.Milliseconds())))
+	all := e.Servers()
+	strict, generous := servers.relay(all[0].Addr()), servers.relay(all[1].Addr())
+	strict.refuse()
+	holder := testzk.Connected(t, strict.addr()+","+generous.addr(), framework.WithSessionTimeout(long))
+	other := testzk.Connected(t, all[2].Addr())
+	hold, err := newMutex(t, holder, lockPath).Acquire(testzk.Context(t))
+	require.NoError(t, err)
+	session, err := holder.Session(testzk.Context(t))
+	require.NoError(t, err)
+	require.Equal(t, long, session.Timeout())
+	work := hold.Context(context.Background())
+	ended := make(chan int64, 1)
+	go func() {
+		<-work.Done()
+		ended <- now()
+	}()
+
+	generous.refuse()
+	strict.allow()
+	testzk.Eventually(t, func() bool { return session.Timeout() == short || session.Err() != nil }, "the server grants as much as before")
+	until, moves := hold.ValidUntil(), 0
+	testzk.Eventually(t, func() bool { // heartbeats keep the session, as often as the shorter timeout demands
+		if moved := hold.ValidUntil(); moved.After(until.Add(short / 24)) {
+			until = moved
+			moves++
+		}
+		return moves == 9 || hold.Err() != nil
+	}, "the leader's answers do not come")
+	require.NoError(t, hold.Err(), "nothing was wrong with the session")
+
+	watched := make(chan turn, 1)
+	go func() { watched <- during(context.Background(), hold, time.Hour) }()
+	strict.refuse()
+	next, after := acquired(t, newMutex(t, other, lockPath))
+	last := <-watched
+	last.Kind = kindMutex
+	book.keep(last, after)
+	require.NoError(t, new(ledger).add([]turn{last, after}))
+	late := time.Duration(<-ended - after.From)
+	require.Less(t, late, 5*time.Second, "the context ends by the timeout that was granted first")
+	t.Logf("the context ended %v before the next hold", -late.Round(time.Millisecond))
+	require.NoError(t, next.Release())
+	strict.allow()
+}
