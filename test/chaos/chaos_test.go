@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -20,21 +19,8 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// siegeVariable says how long servers are killed for; half a minute if it is not set, and less in short mode.
-const siegeVariable = "DOCENT_SIEGE"
-
-func siege(t *testing.T) time.Duration {
-	t.Helper()
-	if value := os.Getenv(siegeVariable); value != "" {
-		d, err := time.ParseDuration(value)
-		require.NoError(t, err, siegeVariable)
-		return d
-	}
-	if testing.Short() {
-		return 10 * time.Second
-	}
-	return 30 * time.Second
-}
+// killing is how long leaders are killed for.
+const killing = 10 * time.Second
 
 // crowds are those who are besieged: so many workers of each role.
 var crowds = map[string]int{"contend": 8, "elect": 3, "latch": 3}
@@ -44,8 +30,8 @@ var crowds = map[string]int{"contend": 8, "elect": 3, "latch": 3}
 const leaderless = sessionTimeout + 20*time.Second
 
 func TestKillingTheLeaderAgainAndAgainNeverLetsTwoIn(t *testing.T) {
+	t.Parallel()
 	realzk.Need(t)
-	duration := siege(t)
 	e := ensemble.Start(t, 3, ensemble.WithTick(200*time.Millisecond))
 	workers := map[string][]*process{}
 	for role, n := range crowds {
@@ -56,7 +42,7 @@ func TestKillingTheLeaderAgainAndAgainNeverLetsTwoIn(t *testing.T) {
 	progress(t, workers)
 	kills := 0
 	var ready []int64
-	for deadline := time.Now().Add(duration); time.Now().Before(deadline); kills++ {
+	for deadline := time.Now().Add(killing); time.Now().Before(deadline); kills++ {
 		ready = append(ready, killLeader(t, e)...)
 		progress(t, workers)
 	}
@@ -197,6 +183,7 @@ func fails(check func(t *testing.T)) bool {
 }
 
 func TestPausedHolderLearnsOfItsLossFromItsFirstQuestion(t *testing.T) {
+	t.Parallel()
 	realzk.Need(t)
 	e := ensemble.Start(t, 1, ensemble.WithTick(200*time.Millisecond))
 	holder := startProcess(t, "ask", e.Connect())

@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// now is a moment in nanoseconds that all processes of the machine can compare. Nothing sets this clock, and it does not stop.
+// now is a moment in nanoseconds that all processes of the machine can compare. Nothing sets this
+// clock, and it does not stop.
 func now() int64 {
 	const boottime = 7 // CLOCK_BOOTTIME
 	var reading syscall.Timespec

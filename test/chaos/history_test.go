@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,21 +29,22 @@ const (
 // permits is how many there are of each semaphore.
 const permits = 2
 
-// diary is a folder for what a test has recorded. It is kept, and its path printed, if the test fails.
-type diary struct {
+// recorder writes what a test records to a folder. If the test fails the folder stays, and its path is
+// printed.
+type recorder struct {
 	dir string
 
 	mu   sync.Mutex
 	file *os.File
 }
 
-func newDiary(t *testing.T) *diary {
+func newRecorder(t *testing.T) *recorder {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "docent-siege-")
 	require.NoError(t, err)
 	file, err := os.Create(filepath.Join(dir, "history.jsonl"))
 	require.NoError(t, err)
-	d := &diary{dir: dir, file: file}
+	d := &recorder{dir: dir, file: file}
 	t.Cleanup(func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -56,45 +58,48 @@ func newDiary(t *testing.T) *diary {
 	return d
 }
 
-// entry is a line of a diary.
-type diaryEntry struct {
+// recordLine is a line of the history in the folder.
+type recordLine struct {
 	At    int64  `json:",omitempty"`
 	Event string `json:",omitempty"`
 	Turn  *turn  `json:",omitempty"`
 }
 
-func (d *diary) write(entry diaryEntry) {
+func (d *recorder) write(entry recordLine) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_ = json.NewEncoder(d.file).Encode(entry) // a test's verdict does not depend on it
 }
 
-func (d *diary) note(format string, args ...any) {
-	d.write(diaryEntry{At: now(), Event: fmt.Sprintf(format, args...)})
+func (d *recorder) note(format string, args ...any) {
+	d.write(recordLine{At: now(), Event: fmt.Sprintf(format, args...)})
 }
 
-func (d *diary) keep(turns ...turn) {
+func (d *recorder) keep(turns ...turn) {
 	for _, t := range turns {
-		d.write(diaryEntry{Turn: &t})
+		d.write(recordLine{Turn: &t})
 	}
 }
 
-// ledger is the history of one lock, checked as it grows. What is added must have begun after all that was checked before has ended.
-type ledger struct {
+// lockHistory is the history of one lock, which is checked as it grows. Turns that are added must have
+// begun after all earlier ones had ended.
+type lockHistory struct {
 	any, exclusive int64 // the largest tokens of all turns, and of those that exclude all others
 	wrote          int64 // the last accepted write, and its token
 	token          int64
 }
 
-// add checks that no more holds were valid at a time than may be, that tokens grow, that what holders wrote under their tokens did not go
-// back, and that no node was deleted by another than its owner.
-func (l *ledger) add(turns []turn) error {
+// add checks that no more holds were valid at a time than may be, that tokens grow, that what holders
+// wrote under their tokens did not go back, and that no node was deleted by another than its owner.
+func (l *lockHistory) add(turns []turn) error {
+	deleted := recipes.ErrNodeDeleted.Error()
 	for _, t := range turns {
-		if deleted := recipes.ErrNodeDeleted.Error(); strings.Contains(t.Lost, deleted) || strings.Contains(t.Release, deleted) {
+		if strings.Contains(t.Lost, deleted) || strings.Contains(t.Release, deleted) {
 			return fmt.Errorf("a node was deleted that had an owner: %+v", t)
 		}
 	}
-	valid := slices.DeleteFunc(slices.Clone(turns), func(t turn) bool { return t.To < t.From }) // the others were over when they were first asked
+	overAtOnce := func(t turn) bool { return t.To < t.From }
+	valid := slices.DeleteFunc(slices.Clone(turns), overAtOnce)
 	slices.SortFunc(valid, func(a, b turn) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
 	if err := l.overlap(valid); err != nil {
 		return err
@@ -105,14 +110,16 @@ func (l *ledger) add(turns []turn) error {
 	return l.writes(valid)
 }
 
-// overlap looks at each moment at which a turn begins. A turn ends before the next begins where both are at the same moment.
-func (l *ledger) overlap(valid []turn) error {
+// overlap looks at each moment at which a turn begins. A turn ends before the next begins where both
+// are at the same moment.
+func (l *lockHistory) overlap(valid []turn) error {
 	var present []turn
 	for _, next := range valid {
 		present = slices.DeleteFunc(present, func(t turn) bool { return t.To <= next.From })
 		for _, other := range present {
 			if exclusive(next) || exclusive(other) {
-				return fmt.Errorf("two valid holds at a time, for %d ns at least: %+v and %+v", min(other.To, next.To)-next.From, other, next)
+				both := time.Duration(min(other.To, next.To) - next.From)
+				return fmt.Errorf("two valid holds at a time, for %v: %+v and %+v", both, other, next)
 			}
 		}
 		present = append(present, next)
@@ -125,7 +132,7 @@ func (l *ledger) overlap(valid []turn) error {
 
 func exclusive(t turn) bool { return t.Kind != kindRead && t.Kind != kindPermit }
 
-func (l *ledger) order(valid []turn) error {
+func (l *lockHistory) order(valid []turn) error {
 	for _, t := range valid {
 		before := l.exclusive
 		if exclusive(t) {
@@ -141,43 +148,46 @@ func (l *ledger) order(valid []turn) error {
 	return nil
 }
 
-func (l *ledger) writes(valid []turn) error {
+func (l *lockHistory) writes(valid []turn) error {
 	written := slices.DeleteFunc(slices.Clone(valid), func(t turn) bool { return t.Wrote == 0 })
 	slices.SortFunc(written, func(a, b turn) int { return cmp.Compare(a.Wrote, b.Wrote) })
 	for _, t := range written {
 		if t.Token < l.token || t.Wrote <= l.wrote {
-			return fmt.Errorf("a write under token %d in transaction %#x was accepted after one under %d in %#x: %+v", t.Token, t.Wrote, l.token, l.wrote, t)
+			return fmt.Errorf("a write was accepted after one under token %d in transaction %#x: %+v", l.token, l.wrote, t)
 		}
 		l.token, l.wrote = t.Token, t.Wrote
 	}
 	return nil
 }
 
-func TestLedgerFindsWhatMustNotBe(t *testing.T) {
+func TestLockHistoryFindsWhatMustNotBe(t *testing.T) {
 	const x, r, w, p = kindMutex, kindRead, kindWrite, kindPermit
+	held := func(kind string, token, from, to int64) turn {
+		return turn{Kind: kind, Token: token, From: from, To: to}
+	}
 	for name, example := range map[string]struct {
 		turns []turn
 		want  string // empty: nothing is wrong
 	}{
-		"in turn":            {[]turn{{Kind: x, Token: 1, From: 1, To: 5}, {Kind: x, Token: 2, From: 5, To: 9}}, ""},
-		"any order":          {[]turn{{Kind: x, Token: 2, From: 5, To: 9}, {Kind: x, Token: 1, From: 1, To: 5}}, ""},
-		"overlap":            {[]turn{{Kind: x, Token: 1, From: 1, To: 5}, {Kind: x, Token: 2, From: 4, To: 9}}, "two valid holds"},
-		"inside":             {[]turn{{Kind: x, Token: 1, From: 1, To: 9}, {Kind: x, Token: 2, From: 4, To: 5}}, "two valid holds"},
-		"not the next":       {[]turn{{Kind: r, Token: 1, From: 1, To: 9}, {Kind: r, Token: 2, From: 2, To: 3}, {Kind: w, Token: 3, From: 5, To: 6}}, "two valid holds"},
-		"over at once":       {[]turn{{Kind: x, Token: 1, From: 1, To: 5}, {Kind: x, Token: 2, From: 4}}, ""},
-		"readers":            {[]turn{{Kind: r, Token: 2, From: 1, To: 9}, {Kind: r, Token: 1, From: 4, To: 5}}, ""},
-		"reader beside":      {[]turn{{Kind: w, Token: 1, From: 1, To: 9}, {Kind: r, Token: 2, From: 4, To: 5}}, "two valid holds"},
-		"reader token":       {[]turn{{Kind: w, Token: 3, From: 1, To: 2}, {Kind: r, Token: 2, From: 4, To: 5}}, "not larger"},
-		"writer token":       {[]turn{{Kind: r, Token: 3, From: 1, To: 2}, {Kind: w, Token: 3, From: 4, To: 5}}, "not larger"},
-		"permits":            {[]turn{{Kind: p, Token: 1, From: 1, To: 9}, {Kind: p, Token: 2, From: 2, To: 9}, {Kind: p, Token: 3, From: 9, To: 10}}, ""},
-		"one permit more":    {[]turn{{Kind: p, Token: 1, From: 1, To: 9}, {Kind: p, Token: 2, From: 2, To: 9}, {Kind: p, Token: 3, From: 8, To: 10}}, "3 valid permits"},
-		"repeated token":     {[]turn{{Kind: x, Token: 1, From: 1, To: 2}, {Kind: x, Token: 1, From: 3, To: 4}}, "not larger"},
-		"write goes back":    {[]turn{{Kind: x, Token: 1, From: 1, To: 2, Wrote: 8}, {Kind: x, Token: 2, From: 3, To: 4, Wrote: 7}}, "was accepted after"},
-		"node deleted":       {[]turn{{Kind: x, Token: 1, From: 1, To: 2, Lost: "mutex: " + recipes.ErrNodeDeleted.Error()}}, "had an owner"},
-		"gone at its return": {[]turn{{Kind: x, Token: 1, From: 1, To: 2, Release: recipes.ErrNodeDeleted.Error()}}, "had an owner"},
+		"in turn":            {[]turn{held(x, 1, 1, 5), held(x, 2, 5, 9)}, ""},
+		"any order":          {[]turn{held(x, 2, 5, 9), held(x, 1, 1, 5)}, ""},
+		"overlap":            {[]turn{held(x, 1, 1, 5), held(x, 2, 4, 9)}, "two valid holds"},
+		"inside":             {[]turn{held(x, 1, 1, 9), held(x, 2, 4, 5)}, "two valid holds"},
+		"not the next":       {[]turn{held(r, 1, 1, 9), held(r, 2, 2, 3), held(w, 3, 5, 6)}, "two valid holds"},
+		"over at once":       {[]turn{held(x, 1, 1, 5), held(x, 2, 4, 0)}, ""},
+		"readers":            {[]turn{held(r, 2, 1, 9), held(r, 1, 4, 5)}, ""},
+		"reader beside":      {[]turn{held(w, 1, 1, 9), held(r, 2, 4, 5)}, "two valid holds"},
+		"reader token":       {[]turn{held(w, 3, 1, 2), held(r, 2, 4, 5)}, "not larger"},
+		"writer token":       {[]turn{held(r, 3, 1, 2), held(w, 3, 4, 5)}, "not larger"},
+		"permits":            {[]turn{held(p, 1, 1, 9), held(p, 2, 2, 9), held(p, 3, 9, 10)}, ""},
+		"one permit more":    {[]turn{held(p, 1, 1, 9), held(p, 2, 2, 9), held(p, 3, 8, 10)}, "3 valid permits"},
+		"repeated token":     {[]turn{held(x, 1, 1, 2), held(x, 1, 3, 4)}, "not larger"},
+		"write goes back":    {[]turn{{Kind: x, Token: 1, Wrote: 8}, {Kind: x, Token: 2, From: 1, Wrote: 7, To: 2}}, "accepted"},
+		"node deleted":       {[]turn{{Kind: x, Lost: "mutex: " + recipes.ErrNodeDeleted.Error()}}, "had an owner"},
+		"gone at its return": {[]turn{{Kind: x, Release: recipes.ErrNodeDeleted.Error()}}, "had an owner"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := new(ledger).add(example.turns)
+			err := new(lockHistory).add(example.turns)
 			if example.want == "" {
 				require.NoError(t, err)
 				return
@@ -185,7 +195,7 @@ func TestLedgerFindsWhatMustNotBe(t *testing.T) {
 			require.ErrorContains(t, err, example.want)
 		})
 	}
-	var l ledger
-	require.NoError(t, l.add([]turn{{Kind: x, Token: 5, From: 1, To: 2}}))
-	require.ErrorContains(t, l.add([]turn{{Kind: x, Token: 4, From: 3, To: 4}}), "not larger", "what was checked before counts")
+	var l lockHistory
+	require.NoError(t, l.add([]turn{held(x, 5, 1, 2)}))
+	require.ErrorContains(t, l.add([]turn{held(x, 4, 3, 4)}), "not larger", "what was checked before counts")
 }

@@ -60,8 +60,9 @@ func (n *network) link(follower, leader *ensemble.Server) *relay {
 	return n.links[[2]int{follower.ID(), leader.ID()}]
 }
 
-// relay passes connections on to an address. What is sent in a direction can be kept back. Nothing is lost by that: what was kept back
-// is delivered in order afterwards, as by a network that loses packets for a while.
+// relay passes connections on to an address. What is sent in a direction can be kept back. Nothing is
+// lost by that: what was kept back is delivered in order afterwards, as by a network that loses
+// packets for a while.
 type relay struct {
 	listener net.Listener
 	to       string
@@ -193,8 +194,9 @@ type way struct {
 
 // stream is one connection's part of a way.
 type stream struct {
-	kept   []byte
-	closed bool // nothing comes any more
+	kept    []byte
+	closed  bool // nothing comes any more
+	carried bool // something has been delivered
 }
 
 func newWay() *way {
@@ -260,6 +262,7 @@ func (w *way) next(s *stream) (chunk []byte) {
 		return nil
 	}
 	chunk, s.kept = s.kept, nil
+	s.carried = true
 	if w.marked {
 		w.passed = append(w.passed, chunk...)
 	}
@@ -282,6 +285,18 @@ func (w *way) waiting(markers ...[]byte) bool {
 	return true
 }
 
+// used says whether there is a connection on which something has been delivered.
+func (w *way) used() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for s := range w.streams {
+		if s.carried && !s.closed {
+			return true
+		}
+	}
+	return false
+}
+
 // delivered is what has been delivered since mark.
 func (w *way) delivered() []byte {
 	w.mu.Lock()
@@ -295,19 +310,21 @@ const (
 	sessionEntry     = 12
 )
 
-// revalidation is the packet by which a follower asks the leader whether a session that came to it is alive, from the session on. In
-// front of it are the type, a transaction id, and the length of the rest.
+// revalidation is the packet by which a follower asks the leader whether a session that came to it is
+// alive, from the session on. In front of it are the type, a transaction id, and the length of the
+// rest.
 func revalidation(session int64, timeout time.Duration) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, sessionEntry), entry(session, timeout)...)
 }
 
 // entry is how a follower names a session and its timeout to the leader.
 func entry(session int64, timeout time.Duration) []byte {
-	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, uint64(session)), uint32(timeout.Milliseconds()))
+	id := binary.BigEndian.AppendUint64(nil, uint64(session))
+	return binary.BigEndian.AppendUint32(id, uint32(timeout.Milliseconds()))
 }
 
-// heard says what a follower has told the leader about a session: in reports of those that it has heard of, and because the session
-// came to it.
+// heard says what a follower has told the leader about a session: in reports of those that it has
+// heard of, and because the session came to it.
 func heard(passed []byte, session int64, timeout time.Duration) (reported, revalidated bool) {
 	mark := entry(session, timeout)
 	for {
@@ -315,7 +332,7 @@ func heard(passed []byte, session int64, timeout time.Duration) (reported, reval
 		if at < 0 {
 			return reported, revalidated
 		}
-		if at >= 16 && binary.BigEndian.Uint32(passed[at-16:]) == packetRevalidate && binary.BigEndian.Uint32(passed[at-4:]) == sessionEntry {
+		if at >= 16 && word(passed[at-16:]) == packetRevalidate && word(passed[at-4:]) == sessionEntry {
 			revalidated = true
 		} else {
 			reported = true
@@ -323,3 +340,5 @@ func heard(passed []byte, session int64, timeout time.Duration) (reported, reval
 		passed = passed[at+len(mark):]
 	}
 }
+
+func word(b []byte) uint32 { return binary.BigEndian.Uint32(b) }

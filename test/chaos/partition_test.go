@@ -16,9 +16,11 @@ import (
 // A follower that is cut off from the leader answers reads and pings by itself for as long as syncLimit ticks, while the leader expires
 // the sessions of its clients.
 func TestHoldEndsInTimeWhenItsServerIsCutOffFromTheLeader(t *testing.T) {
+	t.Parallel()
 	realzk.Need(t)
 	servers := newNetwork(t)
-	e := ensemble.Start(t, 3, ensemble.WithTick(time.Second), ensemble.WithConfig("syncLimit=20"), ensemble.WithQuorumLink(servers.between))
+	e := ensemble.Start(t, 3, ensemble.WithTick(time.Second), ensemble.WithConfig("syncLimit=20"),
+		ensemble.WithQuorumLink(servers.between))
 	leader, err := e.Leader(testzk.Context(t))
 	require.NoError(t, err)
 	follower := e.Servers()[0]

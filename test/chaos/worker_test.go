@@ -40,6 +40,7 @@ const sessionTimeout = 6 * time.Second
 func TestMain(m *testing.M) {
 	role, isWorker := roles[os.Getenv(roleVariable)]
 	if !isWorker {
+		testzk.Widen() // most of the time they wait
 		os.Exit(m.Run())
 	}
 	if err := runWorker(role, os.Args[1], os.Args[2]); err != nil {
@@ -57,7 +58,7 @@ var roles = map[string]role{
 	"latch":   standLatch,
 	"ask":     askOnResume,
 	"watch":   watchHold,
-	"besiege": besieged,
+	"siege":   siegeWork,
 }
 
 // settings are those of a worker's client.
@@ -94,8 +95,8 @@ type worker struct {
 	report func(turn)
 }
 
-// turn is one hold or one term, as the process that had it saw it. Times are of the one clock that all processes of a machine read, in
-// nanoseconds.
+// turn is one hold or one term, as the process that had it saw it. Times are of the one clock that all
+// processes of a machine read, in nanoseconds.
 type turn struct {
 	Kind     string `json:",omitempty"` // what was held, or another thing that is reported
 	Lock     string `json:",omitempty"`
@@ -279,7 +280,8 @@ func text(err error) string {
 	return err.Error()
 }
 
-// watchHold holds the lock until it is lost, and tells each time that the moment until which it can be relied on has moved.
+// watchHold holds the lock until it is lost, and tells each time that the moment until which it can be
+// relied on has moved.
 func watchHold(ctx context.Context, w *worker) error {
 	mu, err := mutex.New(w.client, w.lock)
 	if err != nil {

@@ -266,3 +266,16 @@ func TestZooCfgOfAStandaloneServerNamesNoPeers(t *testing.T) {
 	require.Contains(t, cfg, "clientPort="+strconv.Itoa(1)+"\n")
 	require.True(t, strings.HasSuffix(cfg, "\na=b\n"), "the caller's lines win")
 }
+
+func TestConfigOfOneServerWinsOverThatOfAll(t *testing.T) {
+	c, err := newConfig(3, []Option{WithServerConfig(2, "a=c"), WithConfig("a=b"), WithServerConfig(2, "d=e")})
+	require.NoError(t, err)
+	all := []ports{{1, 2, 3}, {4, 5, 6}, {7, 8, 9}}
+	require.True(t, strings.HasSuffix(zooCfg(c, 2, "/data", all), "\na=b\na=c\nd=e\n"))
+	require.True(t, strings.HasSuffix(zooCfg(c, 3, "/data", all), "\na=b\n"))
+
+	_, err = newConfig(3, []Option{WithServerConfig(4, "a=b")})
+	require.EqualError(t, err, "ensemble: config of server 4: there are 3")
+	_, err = newConfig(3, []Option{WithServerConfig(1, "a")})
+	require.ErrorContains(t, err, `config line "a"`)
+}

@@ -43,8 +43,8 @@ func WithConfig(lines ...string) Option {
 	return func(c *config) { c.lines = append(c.lines, lines...) }
 }
 
-// WithServerConfig is WithConfig for the server with the given number, counted from 1, and wins over that. So servers of one ensemble can
-// grant other session timeouts:
+// WithServerConfig is WithConfig for the server with the given number, counted from 1, and wins over
+// that. So servers of one ensemble can grant other session timeouts:
 //
 //	ensemble.WithServerConfig(3, "maxSessionTimeout=6000")
 func WithServerConfig(id int, lines ...string) Option {

@@ -17,7 +17,7 @@ import (
 	"github.com/docent-zk/docent/recipes/semaphore"
 )
 
-// What the besieged contend for. Beside each lock that one holder has at a time there is a node that the holder writes its token to.
+// The locks of a siege. Holders that exclude all others write their tokens to a node, one for each lock.
 const (
 	siegeMutex    = "/siege/mutex"
 	siegeBusy     = "/siege/busy"
@@ -26,16 +26,18 @@ const (
 	siegeElection = "/siege/election"
 )
 
-// siegeLines are the nodes below which a hold, or a place in line, is a node.
-var siegeLines = []string{siegeMutex, siegeBusy, siegeRW, siegePermits + "/leases", siegePermits + "/locks", siegeElection}
+// siegeLines are the parents of the nodes of holders and waiters.
+var siegeLines = []string{
+	siegeMutex, siegeBusy, siegeRW, siegePermits + "/leases", siegePermits + "/locks", siegeElection,
+}
 
 // siegeLocks are all locks.
 var siegeLocks = []string{siegeMutex, siegeBusy, siegeRW, siegePermits, siegeElection}
 
-// written is the node that the holders of a lock write to.
+// written returns the path of the node that the holders of a lock write to.
 func written(lock string) string { return "/written" + strings.ReplaceAll(lock, "/", "-") }
 
-// What a worker is told, and what it reports.
+// The orders for a worker, and kinds of its reports.
 const (
 	orderGo     = "go"     // contend
 	orderDrain  = "drain"  // take one more turn that was begun, and rest
@@ -50,9 +52,9 @@ type acquirer struct {
 	acquire    func(ctx context.Context) (*recipes.Hold, error)
 }
 
-// besieged contends for all locks, rests, and goes on, as it is told.
-func besieged(ctx context.Context, w *worker) error {
-	crowd, err := acquirers(w.client)
+// siegeWork contends for all locks, and rests, as its orders say.
+func siegeWork(ctx context.Context, w *worker) error {
+	all, err := acquirers(w.client)
 	if err != nil {
 		return err
 	}
@@ -60,23 +62,23 @@ func besieged(ctx context.Context, w *worker) error {
 	if err != nil {
 		return err
 	}
-	var round *bout
+	var current *round
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case order := <-w.orders:
 			if order == orderGo {
-				round = startBout(ctx, w, crowd, election)
+				current = startRound(ctx, w, all, election)
 				continue
 			}
-			round.finish(order == orderCancel)
+			current.finish(order == orderCancel)
 			w.report(w.rest())
 		}
 	}
 }
 
-// rest is what a worker reports that has no hold and waits for none.
+// rest returns the report of a worker that has no hold and waits for none.
 func (w *worker) rest() turn {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -106,22 +108,22 @@ func acquirers(c *framework.Client) ([]acquirer, error) {
 	}, nil
 }
 
-// bout is the time between two rests.
-type bout struct {
-	w        *worker
-	patience context.Context // ends what waits
-	giveUp   context.CancelFunc
-	leading  context.Context // ends at once when the bout does: an election has no last turn
-	stand    context.CancelFunc
-	over     chan struct{} // closed when no further turn is to begin, and no turn is to go on
-	running  sync.WaitGroup
+// round is what a worker does between two rests.
+type round struct {
+	w             *worker
+	waiting       context.Context // of acquires
+	cancelWaiting context.CancelFunc
+	leading       context.Context // of the election, and of holds
+	cancelLeading context.CancelFunc
+	over          chan struct{} // closed when no further turn is to begin, and no turn is to go on
+	running       sync.WaitGroup
 }
 
-func startBout(ctx context.Context, w *worker, crowd []acquirer, election *leader.Election) *bout {
-	b := &bout{w: w, over: make(chan struct{})}
-	b.patience, b.giveUp = context.WithCancel(ctx)
-	b.leading, b.stand = context.WithCancel(ctx)
-	for _, a := range crowd {
+func startRound(ctx context.Context, w *worker, all []acquirer, election *leader.Election) *round {
+	b := &round{w: w, over: make(chan struct{})}
+	b.waiting, b.cancelWaiting = context.WithCancel(ctx)
+	b.leading, b.cancelLeading = context.WithCancel(ctx)
+	for _, a := range all {
 		b.running.Go(func() { b.contend(a) })
 	}
 	b.running.Go(func() {
@@ -136,17 +138,17 @@ func startBout(ctx context.Context, w *worker, crowd []acquirer, election *leade
 }
 
 // finish returns when all have come to rest.
-func (b *bout) finish(giveUp bool) {
+func (b *round) finish(giveUp bool) {
 	close(b.over)
-	b.stand()
+	b.cancelLeading()
 	if giveUp {
-		b.giveUp()
+		b.cancelWaiting()
 	}
 	b.running.Wait()
-	b.giveUp()
+	b.cancelWaiting()
 }
 
-func (b *bout) ended() bool {
+func (b *round) ended() bool {
 	select {
 	case <-b.over:
 		return true
@@ -156,18 +158,18 @@ func (b *bout) ended() bool {
 }
 
 // contend takes turns. Every second attempt is given up after a while.
-func (b *bout) contend(a acquirer) {
+func (b *round) contend(a acquirer) {
 	for !b.ended() {
-		ctx, cancel := b.patience, context.CancelFunc(func() {})
+		ctx, cancel := b.waiting, context.CancelFunc(func() {})
 		if rand.N(2) == 0 {
-			ctx, cancel = context.WithTimeout(b.patience, rand.N(300*time.Millisecond))
+			ctx, cancel = context.WithTimeout(b.waiting, rand.N(300*time.Millisecond))
 		}
 		hold, err := a.acquire(ctx)
 		cancel()
 		if err != nil {
 			b.check(err, a.lock)
 		} else {
-			t := b.hold(b.patience, hold, a.kind, a.lock)
+			t := b.hold(b.waiting, hold, a.kind, a.lock)
 			if err := hold.Release(); err != nil {
 				t.Release = err.Error()
 			}
@@ -177,7 +179,7 @@ func (b *bout) contend(a acquirer) {
 	}
 }
 
-func (b *bout) pause(d time.Duration) {
+func (b *round) pause(d time.Duration) {
 	select {
 	case <-time.After(d): // the workload
 	case <-b.over:
@@ -190,21 +192,20 @@ type guarded interface {
 	Guard(ctx context.Context, ops ...framework.Op) ([]framework.Result, error)
 }
 
-// hold has the lock for a while, which is seldom long, and writes its token down.
-func (b *bout) hold(ctx context.Context, h guarded, kind, lock string) turn {
+// hold keeps the lock for a while, which is seldom long, and writes its token.
+func (b *round) hold(ctx context.Context, h guarded, kind, lock string) turn {
 	length := rand.N(10 * time.Millisecond)
 	if rand.N(15) == 0 {
 		length = rand.N(8 * time.Second)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(b.leading, cancel) // with the bout
+	stop := context.AfterFunc(b.leading, cancel) // with the round
 	defer stop()
 
 	wrote := make(chan int64, 1)
 	go func() { wrote <- write(ctx, h, kind, lock) }()
 	t := during(ctx, h, length)
-	cancel()
 	t.Kind, t.Lock, t.Wrote = kind, lock, <-wrote
 	return t
 }
@@ -222,7 +223,7 @@ func write(ctx context.Context, h guarded, kind, lock string) int64 {
 }
 
 // check reports an error that no fault explains.
-func (b *bout) check(err error, lock string) {
+func (b *round) check(err error, lock string) {
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 	case errors.Is(err, recipes.ErrNotAcquired), errors.Is(err, framework.ErrNotConnected), framework.IsTransient(err):
