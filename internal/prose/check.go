@@ -32,7 +32,7 @@ var limits = [classes]int{library: 10, docs: 15, tests: 20, examples: 20}
 // classOf returns the class of the file at path, false if it has no prose to count.
 func classOf(path string) (class, bool) {
 	switch {
-	case slices.Contains(strings.Split(path, "/"), "testdata"):
+	case slices.Contains(strings.Split(path, "/"), "testdata"), isRecord(path):
 		return 0, false
 	case strings.HasSuffix(path, ".md"):
 		return docs, true
@@ -50,10 +50,14 @@ func under(path string, folders ...string) bool {
 	return slices.ContainsFunc(folders, func(folder string) bool { return strings.HasPrefix(path, folder+"/") })
 }
 
-// mayUseGivenUp reports whether the file at path may have the words that are given up: records of the
-// past are not rewritten, and the table has them all.
+// isRecord reports whether the file at path is a record of a decision. Records are not rewritten, so
+// their pronouns, long lines and given-up words are not counted.
+func isRecord(path string) bool { return under(path, "docs/adr") }
+
+// mayUseGivenUp reports whether the file at path may have the words that are given up: what is past is
+// not rewritten, and the table has them all.
 func mayUseGivenUp(path string) bool {
-	return under(path, "docs/adr") || path == "CHANGELOG.md" || path == "internal/prose/words.go"
+	return isRecord(path) || path == "CHANGELOG.md" || path == "internal/prose/words.go"
 }
 
 // A place is a line with something to change.

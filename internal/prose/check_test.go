@@ -36,7 +36,8 @@ func TestClassesOfFiles(t *testing.T) {
 		"docs/porting/doc.go":              "examples",
 		"README.md":                        "docs",
 		"CHANGELOG.md":                     "docs",
-		"docs/adr/0001-a.md":               "docs",
+		"docs/guarantees.md":               "docs",
+		"docs/adr/0001-a.md":               "none",
 		"test/README.md":                   "docs",
 		"retry/testdata/a.go":              "none",
 		"testdata/a.md":                    "none",
@@ -126,6 +127,19 @@ func TestWordThatWasGivenUpFails(t *testing.T) {
 			require.Equal(t, c.fails, status == 1, out)
 			require.Equal(t, c.fails, strings.Contains(out, c.path+":"), out)
 		})
+	}
+}
+
+func TestNothingIsCountedInRecordsOfDecisions(t *testing.T) {
+	text := "who\n" + old + "\n" + strings.Repeat("abc ", 100) + "\n"
+	out, status := runOn(t, map[string]string{"docs/adr/0001-a.md": text})
+	require.Zero(t, status, out)
+	require.NotContains(t, out, "0001-a.md")
+
+	out, status = runOn(t, map[string]string{"docs/a.md": text})
+	require.Equal(t, 1, status)
+	for _, line := range []string{"docs/a.md:1: who", "docs/a.md:2: " + old, "docs/a.md:3: abc"} {
+		require.Contains(t, out, line)
 	}
 }
 
