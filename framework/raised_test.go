@@ -1,0 +1,53 @@
+package framework_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// asking returns a connected client that asks for the given session timeout.
+func asking(t *testing.T, srv *zktest.Server, timeout time.Duration, opts ...framework.Option) *framework.Client {
+	opts = append(opts, framework.WithDialer(srv.Client("a").DialContext), framework.WithSessionTimeout(timeout),
+		framework.WithRetry(retry.Forever(100*time.Millisecond)))
+	c, err := framework.New(srv.MemAddr(), opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	require.NoError(t, c.WaitConnected(t.Context()))
+	return c
+}
+
+// requireGranted checks the timeout of the client's present connection.
+func requireGranted(t *testing.T, c *framework.Client, timeout time.Duration) {
+	t.Helper()
+	s, err := c.Session(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, timeout, s.Timeout())
+}
+
+// A connection that is made again asks for the timeout that was granted before. A server that grants more than that has told
+// its shortest timeout, although the program configured a longer one. Answers never come evenly enough then, and heartbeats come
+// four times as often.
+func TestTimeoutThatIsRaisedAtAReconnectCountsAsTheShortestOfTheServer(t *testing.T) {
+	const raised = 12 * time.Second
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		c := asking(t, srv, 30*time.Second)
+		hold := acquire(t, c)
+		requireGranted(t, c, 6*time.Second)
+		srv.SetSessionTimeouts(raised, time.Hour)
+		srv.Client("a").Drop()
+		time.Sleep(2 * raised)
+		requireGranted(t, c, raised)
+		before := srv.Client("a").Requests()[zktest.OpSync]
+		time.Sleep(5 * raised)
+		require.InDelta(t, 5*4*6, srv.Client("a").Requests()[zktest.OpSync]-before, 5, "heartbeats within five timeouts")
+		require.NoError(t, hold.Err())
+	}, zktest.WithSessionTimeouts(time.Second, 6*time.Second))
+}
