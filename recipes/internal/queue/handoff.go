@@ -43,9 +43,9 @@ type partyKey struct {
 
 // guest is one who waits.
 type guest struct {
-	party *party
+	party *party    // nil: it is in none; of its goroutine
 	turn  chan turn // has room for one
-	taken bool      // it has got its turn; of its goroutine
+	taken *turn     // that it has received; of its goroutine
 }
 
 // turn is what a guest gets in the end, unless it gives up before.
@@ -94,15 +94,17 @@ func (l *Lock) await(ctx context.Context, g *guest) (*ownership.Hold, error) {
 // forfeit gives up what a guest waits for, or has just been given: its goroutine is ended by a
 // panic or runtime.Goexit in code of the program's, such as a logger.
 func (g *guest) forfeit() {
-	if g.party == nil || g.taken || g.party.dismiss(g) {
-		return
+	switch {
+	case g.taken != nil:
+		_ = g.taken.hold.Release()
+	case g.party != nil && !g.party.dismiss(g):
+		_ = (<-g.turn).hold.Release()
 	}
-	_ = (<-g.turn).hold.Release()
 }
 
 // take accepts a hold, unless ctx has ended: then it goes on to the next, which nobody waits for.
 func (l *Lock) take(ctx context.Context, g *guest, t turn) (*ownership.Hold, error) {
-	g.taken = true
+	g.taken = &t
 	if t.err != nil || ctx.Err() == nil {
 		return t.hold, t.err
 	}
@@ -144,7 +146,7 @@ func (l *Lock) party() (p *party, there bool) {
 }
 
 // tryLocally takes the node that the party keeps, or one for a party that is not there yet. Otherwise it is as without a party.
-func (l *Lock) tryLocally(ctx context.Context) (*ownership.Hold, error) {
+func (l *Lock) tryLocally(ctx context.Context) (hold *ownership.Hold, err error) {
 	if ctx.Err() != nil {
 		return nil, l.failed(ctx, ctxerr.Of(ctx))
 	}
@@ -162,18 +164,20 @@ func (l *Lock) tryLocally(ctx context.Context) (*ownership.Hold, error) {
 	case kept == nil:
 		return l.try(ctx)
 	}
-	released := false
+	returned := false
 	defer func() {
-		if !released {
+		if !returned {
 			g.forfeit()
 		}
 	}()
 	node.release(kept)
-	released = true
 	if p.dismiss(g) {
-		return l.try(ctx) // the node is being given up, or looked after, or was lost
+		hold, err = l.try(ctx) // the node is being given up, or looked after, or was lost
+	} else {
+		hold, err = l.take(ctx, g, <-g.turn)
 	}
-	return l.take(ctx, g, <-g.turn)
+	returned = true
+	return hold, err
 }
 
 // try is Try for a new party. Whatever the end, the party has the node, or gets in line for those
@@ -205,7 +209,7 @@ func (p *party) dismiss(g *guest) bool {
 	if i < 0 {
 		return false
 	}
-	p.waiting = slices.Delete(p.waiting, i, i+1)
+	p.waiting, g.party = slices.Delete(p.waiting, i, i+1), nil
 	if len(p.waiting) == 0 && p.leave != nil {
 		p.leave()
 	}

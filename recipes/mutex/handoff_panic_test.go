@@ -1,0 +1,93 @@
+package mutex_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// trapped is a context of the program's that ends the goroutine that asks for its error, once the trap is set, and but for the
+// first times.
+type trapped struct {
+	context.Context
+	trap *trap
+	but  int
+}
+
+func (c *trapped) Err() error {
+	switch {
+	case !c.trap.set.Load():
+	case c.but > 0:
+		c.but--
+	default:
+		c.trap.spring()
+	}
+	return c.Context.Err()
+}
+
+// The goroutine of an acquire is ended when it has just been given the lock by another one of the client, or has just given up. The
+// lock is free for others.
+func TestLockIsFreeAfterAContextHasEndedAHandOff(t *testing.T) {
+	sticky := []mutex.Option{mutex.WithLocalHandoff(5, time.Minute), mutex.WithSticky(time.Minute)}
+	for name, row := range map[string]struct {
+		opts    []mutex.Option
+		acquire func(m *mutex.Mutex, ctx context.Context) (*recipes.Hold, error)
+		but     int                                                                // times that Err returns
+		then    func(t *testing.T, first *recipes.Hold, cancel context.CancelFunc) // while it waits
+	}{
+		"given to a waiter": {sticky[:1], (*mutex.Mutex).Acquire, 0, func(t *testing.T, first *recipes.Hold, _ context.CancelFunc) {
+			require.NoError(t, first.Release())
+		}},
+		"a waiter gives up": {sticky[:1], (*mutex.Mutex).Acquire, 0, func(t *testing.T, first *recipes.Hold, cancel context.CancelFunc) {
+			cancel()
+			time.Sleep(time.Second)
+			require.NoError(t, first.Release())
+		}},
+		"a kept node": {sticky, func(m *mutex.Mutex, ctx context.Context) (*recipes.Hold, error) {
+			time.Sleep(2 * time.Second) // until it is kept
+			return m.TryAcquire(ctx)
+		}, 2, func(t *testing.T, first *recipes.Hold, _ context.CancelFunc) { require.NoError(t, first.Release()) }}, // before it is given
+	} {
+		for _, goexit := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s goexit=%v", name, goexit), func(t *testing.T) {
+				sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+					c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext))
+					m := newMutex(t, c, "/lock", row.opts...)
+					first := mustAcquire(t, m)
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					trap, ended := &trap{goexit: goexit}, make(chan struct{})
+					go func() {
+						defer close(ended)
+						sprung(t, func() (*recipes.Hold, error) { return row.acquire(m, &trapped{ctx, trap, row.but}) })
+					}()
+					time.Sleep(time.Second)
+					trap.set.Store(true)
+					row.then(t, first, cancel)
+					select {
+					case <-ended:
+					case <-time.After(time.Minute):
+						require.FailNow(t, "it waits for another turn, which does not come")
+					}
+					require.False(t, trap.set.Load(), "the trap was not sprung")
+					again, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+					defer cancel()
+					hold, err := m.Acquire(again)
+					require.NoError(t, err)
+					require.NoError(t, hold.Release())
+				})
+			})
+		}
+	}
+}
