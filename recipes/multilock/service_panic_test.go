@@ -1,0 +1,78 @@
+package multilock_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/multilock"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// logging is a logger that calls end, once, on the goroutine that logs the message.
+func logging(message string, end func()) framework.Option {
+	var ended atomic.Bool
+	core, _ := observer.New(zap.DebugLevel)
+	return framework.WithLogger(zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
+		if e.Message == message && ended.CompareAndSwap(false, true) {
+			end()
+		}
+		return nil
+	})))
+}
+
+// A hold of a foreign lock ends, and the logger that is told so ends the goroutine. What the other service may still leave to the
+// client is given back, and so is the lock that is held with it.
+func TestForeignLockIsGivenBackAlthoughItsLossCannotBeLogged(t *testing.T) {
+	for name, row := range map[string]struct {
+		end  func()
+		lose func(t *testing.T, hold *recipes.Hold, lost chan struct{}, late *atomic.Bool)
+	}{
+		"a panic in a call": {func() { panic("logger") }, func(t *testing.T, hold *recipes.Hold, _ chan struct{}, late *atomic.Bool) {
+			late.Store(true)
+			require.PanicsWithValue(t, "logger", func() { _ = hold.Err() })
+		}},
+		"the end of a goroutine of the client's": {runtime.Goexit, func(_ *testing.T, _ *recipes.Hold, lost chan struct{}, _ *atomic.Bool) {
+			close(lost)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext), logging("hold ended", row.end))
+				var late atomic.Bool
+				lost, given := make(chan struct{}), make(chan struct{}, 2)
+				begun := time.Now()
+				hold := acquire(t, of(t, foreign(t, c, func() multilock.Grip {
+					return multilock.Grip{
+						Lost: lost,
+						Until: func() time.Time {
+							if late.Load() {
+								return begun
+							}
+							return begun.Add(time.Hour)
+						},
+						Release: func(context.Context) error { given <- struct{}{}; return nil },
+					}
+				}), newMutex(t, c, "/lock")))
+				time.Sleep(time.Second)
+				row.lose(t, hold, lost, &late)
+				time.Sleep(time.Second)
+				require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
+				require.Len(t, given, 1, "how often it was given back")
+				require.NotContains(t, srv.Tree(), "ephemeral", "the lock that is held with it")
+			})
+		})
+	}
+}
