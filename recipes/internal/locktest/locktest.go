@@ -112,6 +112,8 @@ var properties = []property{
 	{name: "trouble at any step of an acquire", virtual: true, check: troubleWhileAcquiring},
 	{name: "trouble at any step of a release", virtual: true, check: troubleWhileReleasing},
 
+	{name: "code of the program ends an acquire", virtual: true, check: codeEndsAcquire},
+
 	{name: "session expires in the wait", check: expiryInTheWait},
 	{name: "session expires in the hold", check: expiryInTheHold},
 	{name: "silent holder ends before the next gets in", check: silentHolder},
