@@ -33,44 +33,52 @@ func (s *sequence) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return s.acquire(ctx, Lock.TryAcquire)
 }
 
-// acquire begins again when a lock that it has is lost before it has all of them.
+// acquire waits for each lock, or for none. If code of the program's panics, or ends the goroutine, what has been acquired is released,
+// because nothing else will.
 func (s *sequence) acquire(ctx context.Context, how acquisition) (*recipes.Hold, error) {
-	for {
-		holds, err := s.all(ctx, how)
-		lost := slices.ContainsFunc(holds, func(h *ownership.Hold) bool { return h.Err() != nil })
-		if err == nil && !lost {
-			return recipes.NewHold(ownership.Combine(s.key, s.asGiven(holds)...), nil)
+	var holds []*ownership.Hold
+	returned := false
+	defer func() {
+		if !returned {
+			_ = undo(context.Background(), holds)
 		}
-		undone := undo(ctx, holds)
+	}()
+	hold, err := s.join(ctx, how, &holds)
+	returned = true
+	return hold, err
+}
+
+// join makes one hold of all locks. It begins again when a lock that it has is lost before it has all of them.
+func (s *sequence) join(ctx context.Context, how acquisition, holds *[]*ownership.Hold) (*recipes.Hold, error) {
+	for {
+		err := s.all(ctx, how, holds)
+		lost := slices.ContainsFunc(*holds, func(h *ownership.Hold) bool { return h.Err() != nil })
+		if err == nil && !lost {
+			return recipes.NewHold(ownership.Combine(s.key, s.asGiven(*holds)...), nil)
+		}
+		undone := undo(ctx, *holds)
 		if !lost || ctx.Err() != nil {
 			return nil, errors.Join(cmp.Or(err, ctxerr.Of(ctx)), undone)
 		}
 	}
 }
 
-// all acquires as many locks as it can. It stops waiting for one when another, that it has, is lost. If one panics, or ends the goroutine,
-// nobody is to have the others.
-func (s *sequence) all(ctx context.Context, how acquisition) (holds []*ownership.Hold, err error) {
-	caller, acquiring := ctx, false
-	defer func() {
-		if acquiring {
-			_ = undo(caller, holds)
-		}
-	}()
+// all acquires as many locks as it can. It stops waiting for one when another, that it has, is lost.
+func (s *sequence) all(ctx context.Context, how acquisition, holds *[]*ownership.Hold) error {
+	*holds = nil
 	for i, l := range s.locks {
-		acquiring = true
 		hold, err := how(l, ctx)
-		acquiring = false
 		if err != nil {
-			return holds, err
+			return err
 		}
+		*holds = append(*holds, ownership.Of(hold)) // before it is asked, which may log its end
 		if err := hold.Err(); errors.Is(err, recipes.ErrNotHeld) {
-			return holds, fmt.Errorf("multilock: lock %d (%T) gave a hold that is none: %w", i, l, err)
+			*holds = (*holds)[:i]
+			return fmt.Errorf("multilock: lock %d (%T) gave a hold that is none: %w", i, l, err)
 		}
-		holds = append(holds, ownership.Of(hold))
 		ctx = hold.Context(ctx)
 	}
-	return holds, nil
+	return nil
 }
 
 // asGiven is what belongs to each of the locks, in the order in which they were given.

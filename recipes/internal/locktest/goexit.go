@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/zktest"
@@ -41,17 +42,17 @@ func (t *trap) spring() {
 type trapped struct {
 	testzk.Metrics
 	trap       *trap
-	instrument framework.Instrument
+	instrument metrics.Instrument
 }
 
-func (m *trapped) Add(i framework.Instrument, n int64, l framework.Labels) {
+func (m *trapped) Add(i metrics.Instrument, n int64, l metrics.Labels) {
 	m.Metrics.Add(i, n, l)
 	if i == m.instrument && n < 0 {
 		m.trap.spring()
 	}
 }
 
-func (m *trapped) Record(i framework.Instrument, d time.Duration, l framework.Labels) {
+func (m *trapped) Record(i metrics.Instrument, d time.Duration, l metrics.Labels) {
 	m.Metrics.Record(i, d, l)
 	if i == m.instrument {
 		m.trap.spring()
@@ -70,14 +71,14 @@ func logs(message string) func(*trap) framework.Option {
 	}
 }
 
-func measures(i framework.Instrument) func(*trap) framework.Option {
+func measures(i metrics.Instrument) func(*trap) framework.Option {
 	return func(t *trap) framework.Option { return framework.WithMetrics(&trapped{trap: t, instrument: i}) }
 }
 
 // undisturbed are the traps that every acquire comes by.
 var undisturbed = map[string]func(*trap) framework.Option{
-	"metrics of waiters": measures(framework.LockWaiters),
-	"metrics of waits":   measures(framework.LockWait),
+	"metrics of waiters": measures(metrics.LockWaiters),
+	"metrics of waits":   measures(metrics.LockWait),
 	"log of acquires":    logs("acquired"),
 }
 
