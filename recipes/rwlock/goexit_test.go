@@ -1,0 +1,88 @@
+package rwlock_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/rwlock"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// A logger ends the goroutine that acquires one side beside the other, as the acquire is granted, or as one of its requests fails. The
+// hold that there was goes on, and nothing else is left.
+func TestHoldBesideAnotherIsGivenUpIfItsAcquireIsEnded(t *testing.T) {
+	type acquirer = func(*rwlock.RWLock, context.Context) (*recipes.Hold, error)
+	read := func(rw *rwlock.RWLock, ctx context.Context) (*recipes.Hold, error) { return rw.Read().Acquire(ctx) }
+	write := func(rw *rwlock.RWLock, ctx context.Context) (*recipes.Hold, error) { return rw.Write().Acquire(ctx) }
+	sides := map[string]struct{ first, beside acquirer }{
+		"upgrade": {read, (*rwlock.RWLock).TryUpgrade}, "downgrade": {write, read},
+	}
+	ends := map[string]func(){"panic": func() { panic("end") }, "goexit": runtime.Goexit}
+	for name, side := range sides {
+		for how, end := range ends {
+			for _, message := range []string{"acquired", "attempt failed"} {
+				t.Run(fmt.Sprintf("%s, %s, %s", name, how, message), func(t *testing.T) {
+					for n, reached := 0, true; reached; n++ {
+						sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+							var set, ended atomic.Bool
+							core, _ := observer.New(zap.DebugLevel)
+							log := zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
+								if e.Message == message && set.CompareAndSwap(true, false) {
+									ended.Store(true)
+									end()
+								}
+								return nil
+							}))
+							c := testzk.Connected(t, srv.MemAddr(), framework.WithLogger(log), framework.WithDialer(srv.Client("c").DialContext))
+							rw := newLock(t, c, "/lock")
+							first, err := side.first(rw, t.Context())
+							require.NoError(t, err)
+							time.Sleep(time.Second)
+							fault := zktest.DropAfter()
+							if message == "acquired" {
+								fault = zktest.Pass()
+							}
+							rule := srv.On(zktest.Match{Client: "c", Path: "/lock", Skip: n}, fault)
+							set.Store(true)
+							done := make(chan struct{})
+							var hold *recipes.Hold
+							go func() {
+								defer close(done)
+								defer func() { _ = recover() }()
+								hold, _ = side.beside(rw, first.Context(t.Context()))
+								set.Store(false) // only the acquire is to be ended
+							}()
+							<-done
+							require.Equal(t, hold == nil, ended.Load())
+							reached = message != "acquired" && rule.Hits() > 0
+							rule.Remove()
+							if hold != nil {
+								require.NoError(t, hold.Release())
+							}
+							time.Sleep(time.Second)
+							left, err := srv.Children("/lock")
+							require.NoError(t, err)
+							require.Len(t, left, 1, "but for the first hold's")
+							require.NoError(t, first.Err())
+							require.NoError(t, first.Release())
+						})
+					}
+				})
+			}
+		}
+	}
+}
