@@ -1,0 +1,153 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/leader"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// logging is a logger that calls end, once, on the goroutine that logs the message.
+func logging(message string, ended *atomic.Bool, end func()) framework.Option {
+	core, _ := observer.New(zap.DebugLevel)
+	return framework.WithLogger(zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
+		if strings.Contains(e.Message, message) && ended.CompareAndSwap(false, true) {
+			end()
+		}
+		return nil
+	})))
+}
+
+// measuring are metrics that call end, once, on the goroutine that tells of an acquire.
+type measuring struct {
+	testzk.Metrics
+	ended *atomic.Bool
+	end   func()
+}
+
+func (m *measuring) Record(i framework.Instrument, d time.Duration, l framework.Labels) {
+	m.Metrics.Record(i, d, l)
+	if i == framework.LockWait && m.ended.CompareAndSwap(false, true) {
+		m.end()
+	}
+}
+
+// places are where a candidate calls code of the program's.
+var places = map[string]func(ended *atomic.Bool, end func()) framework.Option{
+	"metrics": func(ended *atomic.Bool, end func()) framework.Option {
+		return framework.WithMetrics(&measuring{ended: ended, end: end})
+	},
+	"acquired": func(ended *atomic.Bool, end func()) framework.Option { return logging("acquired", ended, end) },
+	"vanished": func(ended *atomic.Bool, end func()) framework.Option {
+		return logging("waiting before leading", ended, end)
+	},
+}
+
+// vacant is an election whose last leader has vanished, for which the next one waits.
+func vacant(t *testing.T, srv *zktest.Server) {
+	t.Helper()
+	await(t, started(t, member(t, srv, "first"), electionPath, leader.WithLockDelay(delay)))
+	srv.Client("first").Refuse(true)
+	expire(t, srv, "first")
+	settle()
+	require.Empty(t, nodes(srv))
+	t.Cleanup(func() { srv.Client("first").Refuse(false) })
+}
+
+// requireVacant checks that nothing of c is left, whose session lives, and that another candidate leads.
+func requireVacant(t *testing.T, srv *zktest.Server) {
+	t.Helper()
+	settle()
+	require.Empty(t, nodes(srv), "left behind")
+	require.Len(t, srv.Client("c").Sessions(), 1)
+	await(t, started(t, member(t, srv, "other"), electionPath, leader.WithLockDelay(delay)))
+}
+
+func TestElectionWhoseRunIsEndedLeavesNoNode(t *testing.T) {
+	failed := func(ended *atomic.Bool, end func()) framework.Option { return logging("the leader failed", ended, end) }
+	for how, end := range map[string]func(){"panic": func() { panic("end") }, "goexit": runtime.Goexit} {
+		run := func(place string, option func(*atomic.Bool, func()) framework.Option) {
+			t.Run(place+" "+how, func(t *testing.T) {
+				virtually(t, func(t *testing.T, srv *zktest.Server) {
+					vacant(t, srv)
+					var ended atomic.Bool
+					e := newElection(t, member(t, srv, "c", option(&ended, end)), electionPath, leader.WithLockDelay(delay))
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						defer func() { _ = recover() }()
+						_ = e.Run(context.Background(), func(context.Context, *leader.Term) error { return errors.New("failed") })
+					}()
+					closes(t, done, "Run does not end")
+					require.True(t, ended.Load())
+					require.Nil(t, e.Term())
+					requireVacant(t, srv)
+					ctx, stop := context.WithTimeout(context.Background(), time.Second)
+					defer stop()
+					err := e.Run(ctx, func(context.Context, *leader.Term) error { return nil })
+					require.ErrorIs(t, err, context.DeadlineExceeded, "it stands again, behind the other")
+				})
+			})
+		}
+		for place, option := range places {
+			run(place, option)
+		}
+		run("failed", failed)
+	}
+}
+
+func TestLatchWhoseGoroutineIsEndedLeavesNoNode(t *testing.T) {
+	for place, option := range places {
+		t.Run(place, func(t *testing.T) {
+			virtually(t, func(t *testing.T, srv *zktest.Server) {
+				vacant(t, srv)
+				var ended atomic.Bool
+				l := started(t, member(t, srv, "c", option(&ended, runtime.Goexit)), electionPath, leader.WithLockDelay(delay))
+				_, err := l.Await(testzk.Context(t))
+				require.ErrorContains(t, err, "ended the goroutine")
+				require.True(t, ended.Load())
+				require.Nil(t, l.Term())
+				requireVacant(t, srv)
+				require.NoError(t, l.Close())
+			})
+		})
+	}
+}
+
+// A listener that ends its goroutine hears of nothing any more. It holds up neither the others nor Close.
+func TestListenerThatEndsItsGoroutineHoldsNothingUp(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		l := newLatch(t, member(t, srv, "c"), electionPath, leader.WithCloseMode(leader.NotifyLeader))
+		var calls atomic.Int32
+		l.Listen(func(leader.Change) { calls.Add(1); runtime.Goexit() })
+		var other ear
+		l.Listen(other.hear)
+		require.NoError(t, l.Start(context.Background()))
+		for n := range 3 {
+			term := await(t, l)
+			require.NoError(t, term.Resign(), fmt.Sprint(n))
+			settle()
+		}
+		await(t, l)
+		begun := time.Now()
+		require.NoError(t, l.Close())
+		require.Less(t, time.Since(begun), time.Second)
+		require.Equal(t, "+-+-+-+-", other.story())
+		require.EqualValues(t, 1, calls.Load())
+		require.Empty(t, nodes(srv))
+	})
+}
