@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/zktest"
@@ -39,9 +40,9 @@ type measuring struct {
 	end   func()
 }
 
-func (m *measuring) Record(i framework.Instrument, d time.Duration, l framework.Labels) {
+func (m *measuring) Record(i metrics.Instrument, d time.Duration, l metrics.Labels) {
 	m.Metrics.Record(i, d, l)
-	if i == framework.LockWait && m.ended.CompareAndSwap(false, true) {
+	if i == metrics.LockWait && m.ended.CompareAndSwap(false, true) {
 		m.end()
 	}
 }
@@ -68,7 +69,8 @@ func vacant(t *testing.T, srv *zktest.Server) {
 	t.Cleanup(func() { srv.Client("first").Refuse(false) })
 }
 
-// requireVacant checks that nothing of c is left, whose session lives, and that another candidate leads.
+// requireVacant checks that nothing of c is left, whose session lives, and that another candidate
+// leads.
 func requireVacant(t *testing.T, srv *zktest.Server) {
 	t.Helper()
 	settle()
@@ -128,7 +130,8 @@ func TestLatchWhoseGoroutineIsEndedLeavesNoNode(t *testing.T) {
 	}
 }
 
-// A listener that ends its goroutine hears of nothing any more. It holds up neither the others nor Close.
+// A listener that ends its goroutine hears of nothing any more. It holds up neither the others nor
+// Close.
 func TestListenerThatEndsItsGoroutineHoldsNothingUp(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		l := newLatch(t, member(t, srv, "c"), electionPath, leader.WithCloseMode(leader.NotifyLeader))

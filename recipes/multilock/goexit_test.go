@@ -19,13 +19,15 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// Each lock is waited for on a goroutine of its own. One of them is ended by a logger, while another holds that lock.
+// Each lock is waited for on a goroutine of its own. One of them is ended by a logger, while
+// another holds that lock.
 func TestMultiLockIsNotHeldIfAGoroutineThatWaitsIsEnded(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		others := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("other").DialContext))
 		require.NoError(t, acquire(t, newMutex(t, others, "/b")).Release())
 		other := acquire(t, newMutex(t, others, "/a"))
-		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext), logging("attempt failed", runtime.Goexit))
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext),
+			logging("attempt failed", runtime.Goexit))
 		// The watch on the node ahead is lost, and once more as it is asked for again.
 		dropped := srv.On(zktest.Match{Client: "c", Op: zktest.OpGetData, Times: 2}, zktest.DropAfter())
 		_, err := newMulti(t, c, []string{"/a", "/b"}).Acquire(testzk.Context(t))
@@ -38,7 +40,8 @@ func TestMultiLockIsNotHeldIfAGoroutineThatWaitsIsEnded(t *testing.T) {
 	})
 }
 
-// ending is a lock whose acquire ends in another way than by returning, once it has the lock or before.
+// ending is a lock whose acquire ends in another way than by returning, once it has the lock or
+// before.
 type ending struct {
 	multilock.Lock
 	end    func()
@@ -57,8 +60,8 @@ func (e ending) Acquire(ctx context.Context) (*recipes.Hold, error) {
 	return nil, err
 }
 
-// Code of the program's ends the goroutine anywhere in the acquire of several locks one after another, also when all of them are
-// acquired. Nothing stays locked.
+// Code of the program's ends the goroutine anywhere in the acquire of several locks one after
+// another, also when all of them are acquired. Nothing stays locked.
 func TestNothingStaysLockedIfTheAcquireOfASequenceIsEnded(t *testing.T) {
 	ends := map[string]func(){"panic": func() { panic("end") }, "goexit": runtime.Goexit}
 	paths := []string{"/a", "/b", "/c"}
@@ -95,7 +98,8 @@ func TestNothingStaysLockedIfTheAcquireOfASequenceIsEnded(t *testing.T) {
 		}
 		t.Run(name+" behind the last lock", func(t *testing.T) {
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext), logging("hold ended", end))
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext),
+					logging("hold ended", end))
 				var over atomic.Bool
 				begun, given := time.Now(), 0
 				service := foreign(t, c, func() multilock.Grip {

@@ -18,7 +18,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// counting is a connection on which lists that are asked for are counted, whether the server has read them or not.
+// counting is a connection on which lists that are asked for are counted, whether the server has
+// read them or not.
 type counting struct {
 	net.Conn
 	lists *atomic.Int64
@@ -41,8 +42,8 @@ func (c *counting) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// A multi-lock of many locks has 64 lists under way at most, so that their answers do not keep back those to heartbeats, and asks
-// for none any more once nothing waits for it.
+// A multi-lock of many locks has 64 lists under way at most, so that their answers do not keep back
+// those to heartbeats, and asks for none any more once nothing waits for it.
 func TestListsOfManyLocksAreAskedForAFewAtATime(t *testing.T) {
 	const locks, most = 200, 64
 	for _, givesUp := range []bool{false, true} {

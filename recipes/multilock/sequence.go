@@ -33,8 +33,8 @@ func (s *sequence) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return s.acquire(ctx, Lock.TryAcquire)
 }
 
-// acquire waits for each lock, or for none. If code of the program's panics, or ends the goroutine, what has been acquired is released,
-// because nothing else will.
+// acquire waits for each lock, or for none. If code of the program's panics, or ends the goroutine,
+// what has been acquired is released, because nothing else will.
 func (s *sequence) acquire(ctx context.Context, how acquisition) (*recipes.Hold, error) {
 	var holds []*ownership.Hold
 	returned := false

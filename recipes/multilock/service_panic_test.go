@@ -33,24 +33,29 @@ func logging(message string, end func()) framework.Option {
 	})))
 }
 
-// A hold of a foreign lock ends, and the logger that is told so ends the goroutine. What the other service may still leave to the
-// client is given back, and so is the lock that is held with it.
+// A hold of a foreign lock ends, and the logger that is told so ends the goroutine. What the other
+// service may still leave to the client is given back, and so is the lock that is held with it.
 func TestForeignLockIsGivenBackAlthoughItsLossCannotBeLogged(t *testing.T) {
 	for name, row := range map[string]struct {
 		end  func()
 		lose func(t *testing.T, hold *recipes.Hold, lost chan struct{}, late *atomic.Bool)
 	}{
-		"a panic in a call": {func() { panic("logger") }, func(t *testing.T, hold *recipes.Hold, _ chan struct{}, late *atomic.Bool) {
-			late.Store(true)
-			require.PanicsWithValue(t, "logger", func() { _ = hold.Err() })
-		}},
-		"the end of a goroutine of the client's": {runtime.Goexit, func(_ *testing.T, _ *recipes.Hold, lost chan struct{}, _ *atomic.Bool) {
-			close(lost)
-		}},
+		"a panic in a call": {
+			func() { panic("logger") },
+			func(t *testing.T, hold *recipes.Hold, _ chan struct{}, late *atomic.Bool) {
+				late.Store(true)
+				require.PanicsWithValue(t, "logger", func() { _ = hold.Err() })
+			},
+		},
+		"the end of a goroutine of the client's": {
+			runtime.Goexit,
+			func(_ *testing.T, _ *recipes.Hold, lost chan struct{}, _ *atomic.Bool) { close(lost) },
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext), logging("hold ended", row.end))
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext),
+					logging("hold ended", row.end))
 				var late atomic.Bool
 				lost, given := make(chan struct{}), make(chan struct{}, 2)
 				begun := time.Now()

@@ -17,8 +17,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// trapped is a context of the program's that ends the goroutine that asks for its error, once the trap is set, and but for the
-// first times.
+// trapped is a context of the program's that ends the goroutine that asks for its error, once the
+// trap is set, and but for the first times.
 type trapped struct {
 	context.Context
 	trap *trap
@@ -36,9 +36,10 @@ func (c *trapped) Err() error {
 	return c.Context.Err()
 }
 
-// The goroutine of an acquire is ended when it has just been given the lock by another one of the client, or has just given up. The
-// lock is free for others.
+// The goroutine of an acquire is ended when it has just been given the lock by another one of the
+// client, or has just given up. The lock is free for others.
 func TestLockIsFreeAfterAContextHasEndedAHandOff(t *testing.T) {
+	release := func(t *testing.T, first *recipes.Hold, _ context.CancelFunc) { require.NoError(t, first.Release()) }
 	sticky := []mutex.Option{mutex.WithLocalHandoff(5, time.Minute), mutex.WithSticky(time.Minute)}
 	for name, row := range map[string]struct {
 		opts    []mutex.Option
@@ -46,18 +47,24 @@ func TestLockIsFreeAfterAContextHasEndedAHandOff(t *testing.T) {
 		but     int                                                                // times that Err returns
 		then    func(t *testing.T, first *recipes.Hold, cancel context.CancelFunc) // while it waits
 	}{
-		"given to a waiter": {sticky[:1], (*mutex.Mutex).Acquire, 0, func(t *testing.T, first *recipes.Hold, _ context.CancelFunc) {
-			require.NoError(t, first.Release())
-		}},
-		"a waiter gives up": {sticky[:1], (*mutex.Mutex).Acquire, 0, func(t *testing.T, first *recipes.Hold, cancel context.CancelFunc) {
-			cancel()
-			time.Sleep(time.Second)
-			require.NoError(t, first.Release())
-		}},
-		"a kept node": {sticky, func(m *mutex.Mutex, ctx context.Context) (*recipes.Hold, error) {
-			time.Sleep(2 * time.Second) // until it is kept
-			return m.TryAcquire(ctx)
-		}, 2, func(t *testing.T, first *recipes.Hold, _ context.CancelFunc) { require.NoError(t, first.Release()) }}, // before it is given
+		"given to a waiter": {sticky[:1], (*mutex.Mutex).Acquire, 0, release},
+		"a waiter gives up": {
+			sticky[:1], (*mutex.Mutex).Acquire, 0,
+			func(t *testing.T, first *recipes.Hold, cancel context.CancelFunc) {
+				cancel()
+				time.Sleep(time.Second)
+				release(t, first, cancel)
+			},
+		},
+		"a kept node": {
+			sticky,
+			func(m *mutex.Mutex, ctx context.Context) (*recipes.Hold, error) {
+				time.Sleep(2 * time.Second) // until it is kept
+				return m.TryAcquire(ctx)
+			},
+			2, // before it is given
+			release,
+		},
 	} {
 		for _, goexit := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s goexit=%v", name, goexit), func(t *testing.T) {

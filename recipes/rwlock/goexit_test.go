@@ -22,8 +22,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// A logger ends the goroutine that acquires one side beside the other, as the acquire is granted, or as one of its requests fails. The
-// hold that there was goes on, and nothing else is left.
+// A logger ends the goroutine that acquires one side beside the other, as the acquire is granted,
+// or as one of its requests fails. The hold that there was goes on, and nothing else is left.
 func TestHoldBesideAnotherIsGivenUpIfItsAcquireIsEnded(t *testing.T) {
 	type acquirer = func(*rwlock.RWLock, context.Context) (*recipes.Hold, error)
 	read := func(rw *rwlock.RWLock, ctx context.Context) (*recipes.Hold, error) { return rw.Read().Acquire(ctx) }
@@ -47,7 +47,8 @@ func TestHoldBesideAnotherIsGivenUpIfItsAcquireIsEnded(t *testing.T) {
 								}
 								return nil
 							}))
-							c := testzk.Connected(t, srv.MemAddr(), framework.WithLogger(log), framework.WithDialer(srv.Client("c").DialContext))
+							c := testzk.Connected(t, srv.MemAddr(), framework.WithLogger(log),
+								framework.WithDialer(srv.Client("c").DialContext))
 							rw := newLock(t, c, "/lock")
 							first, err := side.first(rw, t.Context())
 							require.NoError(t, err)

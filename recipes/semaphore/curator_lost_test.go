@@ -13,8 +13,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// A lease of Curator comes between the list and the transaction that takes the permit, which the version of the directory does not
-// tell. The answer to the transaction, which does, is lost.
+// A lease of Curator comes between the list and the transaction that takes the permit, which the
+// version of the directory does not tell. The answer to the transaction, which does, is lost.
 func TestPermitWhoseAnswerIsLostIsNotTakenBesideALeaseOfCurator(t *testing.T) {
 	for name, opts := range map[string][]semaphore.Option{"plain": nil, "slots": {semaphore.WithSlots()}} {
 		t.Run(name, func(t *testing.T) {

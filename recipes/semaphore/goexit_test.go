@@ -21,8 +21,9 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// A logger ends the goroutine of an acquire where semaphores alone call it: as the first in the queue warns that it waits for a higher
-// limit, and as a request fails by which another fixed limit is noted. Nothing is left, and others get all permits.
+// A logger ends the goroutine of an acquire where semaphores alone call it: as the first in the
+// queue warns that it waits for a higher limit, and as a request fails by which another fixed limit
+// is noted. Nothing is left, and others get all permits.
 func TestNothingIsLeftOfASemaphoresAcquireThatIsEnded(t *testing.T) {
 	for name, row := range map[string]struct {
 		message string

@@ -21,8 +21,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// trap is in code of the program's. It ends the goroutine that comes by, once, when it is set: by a panic, or as testing.T.FailNow
-// does.
+// trap is in code of the program's. It ends the goroutine that comes by, once, when it is set: by a
+// panic, or as testing.T.FailNow does.
 type trap struct {
 	set    atomic.Bool
 	goexit bool
@@ -93,8 +93,8 @@ var disturbed = map[string]func(*trap) framework.Option{
 	},
 }
 
-// Code of the program's ends the goroutine that acquires, wherever it is called. The lock is free for others, in this process and
-// elsewhere, and nothing is left.
+// Code of the program's ends the goroutine that acquires, wherever it is called. The lock is free
+// for others, in this process and elsewhere, and nothing is left.
 func codeEndsAcquire(t *testing.T, k Kind) {
 	for name, sit := range situations {
 		for place, option := range undisturbed {
@@ -135,8 +135,8 @@ func codeEndsAcquire(t *testing.T, k Kind) {
 	}
 }
 
-// endsAcquire makes an acquire by c, which the trap may end, and requires that nothing is left of it. It reports whether the trap was
-// sprung.
+// endsAcquire makes an acquire by c, which the trap may end, and requires that nothing is left of
+// it. It reports whether the trap was sprung.
 func (w *world) endsAcquire(sit situation, trap *trap, c *framework.Client) (sprung bool) {
 	w.t.Helper()
 	blocker := w.blocker(sit)

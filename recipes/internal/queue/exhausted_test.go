@@ -21,7 +21,8 @@ import (
 func TestWarningOfTheSequenceCounterComesOnceAMinuteForEachLock(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		core, logs := observer.New(zapcore.WarnLevel)
-		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext), framework.WithLogger(zap.New(core)))
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext),
+			framework.WithLogger(zap.New(core)))
 		acquire := func(path string, times int) {
 			for range times {
 				hold, err := queue.Single(c, "test", path, queue.Exclusive, nil).Acquire(t.Context())

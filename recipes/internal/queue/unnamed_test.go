@@ -18,8 +18,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// renaming is a connection to a server whose names of sequential nodes are told in another way while it is on: with theirs in place
-// of ours, which are of one length.
+// renaming is a connection to a server whose names of sequential nodes are told in another way
+// while it is on: with theirs in place of ours, which are of one length.
 type renaming struct {
 	net.Conn
 	on           *atomic.Bool
@@ -41,7 +41,8 @@ func (r *renaming) Write(b []byte) (int, error) {
 	return r.Conn.Write(b)
 }
 
-// A server gives a new node a name without a sequence number. The acquire fails, and the node is deleted.
+// A server gives a new node a name without a sequence number. The acquire fails, and the node is
+// deleted.
 func TestNodeThatTheServerGivesAnOddNameIsDeleted(t *testing.T) {
 	rules := queue.Rules{Name: "r-", Block: []string{"w-"}, Pass: []string{"r-"}}
 	for name, acquire := range map[string]func(ctx context.Context, r, w *queue.Lock) error{
