@@ -101,7 +101,8 @@ func TestNothingStaysLockedIfTheAcquireOfASequenceIsEnded(t *testing.T) {
 				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext),
 					logging("hold ended", end))
 				var over atomic.Bool
-				begun, given := time.Now(), 0
+				var given atomic.Int32
+				begun := time.Now()
 				service := foreign(t, c, func() multilock.Grip {
 					return multilock.Grip{
 						Until: func() time.Time {
@@ -110,7 +111,7 @@ func TestNothingStaysLockedIfTheAcquireOfASequenceIsEnded(t *testing.T) {
 							}
 							return begun.Add(time.Hour)
 						},
-						Release: func(context.Context) error { given++; return nil },
+						Release: func(context.Context) error { given.Add(1); return nil },
 					}
 				})
 				last := &recordedLock{acquire: func(ctx context.Context) (*recipes.Hold, error) {
@@ -119,7 +120,7 @@ func TestNothingStaysLockedIfTheAcquireOfASequenceIsEnded(t *testing.T) {
 					return hold, err
 				}}
 				require.Nil(t, run(t, srv, func() (*recipes.Hold, error) { return of(t, service, last).Acquire(t.Context()) }))
-				require.Equal(t, 1, given)
+				require.EqualValues(t, 1, given.Load())
 			})
 		})
 	}
