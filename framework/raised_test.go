@@ -1,6 +1,7 @@
 package framework_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -65,4 +66,22 @@ func TestTimeoutThatIsRaisedCountsAsTheShortestOfTheServerAfterAReconnect(t *tes
 			srv.Client("a").Drop()
 		}
 	}, zktest.WithSessionTimeouts(raised, time.Hour))
+}
+
+// The answers that a session with a raised timeout can rely on are a third of it old. Where the deadline is nearer than two
+// fifths of the timeout, only frequent heartbeats keep the session.
+func TestSessionWithARaisedTimeoutOutlivesANearDeadline(t *testing.T) {
+	const raised = 12 * time.Second
+	for _, fraction := range []float64{1.0 / 3, 0.36, 0.4} {
+		t.Run(fmt.Sprintf("%.2f", fraction), func(t *testing.T) {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+				srv.On(zktest.Match{Op: zktest.OpSync, Times: zktest.Always}, zktest.Delay(200*time.Millisecond))
+				c := asking(t, srv, 2*time.Second, framework.WithLossDeadline(fraction))
+				requireGranted(t, c, raised)
+				hold := acquire(t, c)
+				time.Sleep(20 * raised)
+				require.NoError(t, hold.Err())
+			}, zktest.WithSessionTimeouts(raised, time.Hour))
+		})
+	}
 }

@@ -40,22 +40,22 @@ func (t *trap) spring() {
 	}
 }
 
-// trapped is a trap in what is told of one instrument.
-type trapped struct {
+// trappedMetrics is a trap in what is told of one instrument.
+type trappedMetrics struct {
 	testzk.Metrics
 	trap       *trap
 	instrument metrics.Instrument
 	n          int64
 }
 
-func (m *trapped) Add(i metrics.Instrument, n int64, l metrics.Labels) {
+func (m *trappedMetrics) Add(i metrics.Instrument, n int64, l metrics.Labels) {
 	m.Metrics.Add(i, n, l)
 	if i == m.instrument && n == m.n {
 		m.trap.spring()
 	}
 }
 
-func (m *trapped) Record(i metrics.Instrument, d time.Duration, l metrics.Labels) {
+func (m *trappedMetrics) Record(i metrics.Instrument, d time.Duration, l metrics.Labels) {
 	m.Metrics.Record(i, d, l)
 	if i == m.instrument {
 		m.trap.spring()
@@ -81,10 +81,10 @@ func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
 // acquires it.
 var traps = map[string]func(t *trap) framework.Option{
 	"waiters": func(t *trap) framework.Option {
-		return framework.WithMetrics(&trapped{trap: t, instrument: metrics.LockWaiters, n: -1})
+		return framework.WithMetrics(&trappedMetrics{trap: t, instrument: metrics.LockWaiters, n: -1})
 	},
 	"wait": func(t *trap) framework.Option {
-		return framework.WithMetrics(&trapped{trap: t, instrument: metrics.LockWait})
+		return framework.WithMetrics(&trappedMetrics{trap: t, instrument: metrics.LockWait})
 	},
 	"acquired": func(t *trap) framework.Option { return logger(t, "acquired") },
 	"attempt":  func(t *trap) framework.Option { return logger(t, "attempt failed") },
@@ -177,7 +177,7 @@ func TestLockerGoesOnAfterCodeOfTheProgramHasEndedACall(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		locking, unlocking := &trap{}, &trap{}
 		for instrument, trap := range map[metrics.Instrument]*trap{metrics.LockWait: locking, metrics.LockHold: unlocking} {
-			c := testzk.Connected(t, srv.MemAddr(), framework.WithMetrics(&trapped{trap: trap, instrument: instrument}),
+			c := testzk.Connected(t, srv.MemAddr(), framework.WithMetrics(&trappedMetrics{trap: trap, instrument: instrument}),
 				framework.WithDialer(srv.Client("c").DialContext))
 			l := newMutex(t, c, "/lock").Locker(t.Context())
 			trap.set.Store(true)

@@ -84,7 +84,7 @@ func (c *contact) heard(sent, received Stamp) {
 	if sent.Since(reported) > c.beat {
 		proof = reported.Add(c.beat)
 	}
-	c.even = sent.Since(reported) <= 2*c.beat
+	c.even = c.report <= c.beat && sent.Since(reported) <= 2*c.beat
 	if proof.After(c.proof) {
 		c.proof = proof
 	}
