@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asked makes a request, and returns what will become of it.
+// asked sends a request and returns a channel for its reply.
 func asked(c *client, r Request) <-chan Reply {
-	replies := make(chan Reply, 2) // one more than there may be
+	replies := make(chan Reply, 2) // room for one reply too many
 	c.Ask(r, func(r Reply) { replies <- r })
 	return replies
 }
@@ -28,17 +28,17 @@ func await(t *testing.T, replies <-chan Reply) Reply {
 	select {
 	case r := <-replies:
 		return r
-	case <-time.After(patience):
-		require.FailNow(t, "nothing became of the request")
+	case <-time.After(testTimeout):
+		require.FailNow(t, "no reply to the request")
 		return Reply{}
 	}
 }
 
-func TestRequestsAreOnlyMadeWhereTheyAreAdmitted(t *testing.T) {
+func TestRequestsAreOnlySentAfterAdmit(t *testing.T) {
 	s := serveByHand(t)
 	c := connectByHand(t, Config{}, s.addr())
 	require.False(t, c.Admitted())
-	require.ErrorIs(t, await(t, asked(c, Sync("/"))).Err(), zk.ErrNoServer, "before there is a connection, or a session on it")
+	require.ErrorIs(t, await(t, asked(c, Sync("/"))).Err(), zk.ErrNoServer, "there is no connection yet")
 	c.awaitSession(t, 7)
 	require.ErrorIs(t, await(t, asked(c, Sync("/"))).Err(), zk.ErrNoServer, "the connection is not admitted")
 	c.Admit()
@@ -50,21 +50,21 @@ func TestRequestsAreOnlyMadeWhereTheyAreAdmitted(t *testing.T) {
 	require.ErrorIs(t, await(t, reply).Err(), zk.ErrNoNode)
 
 	reply = asked(c, Sync("/"))
-	<-s.requests // which is never answered
+	<-s.requests // it is never answered
 	s.drop(0)
 	require.ErrorIs(t, await(t, reply).Err(), zk.ErrConnectionClosed)
-	require.Empty(t, reply, "once")
+	require.Empty(t, reply, "done was called twice")
 	eventually(t, func() bool { return s.accepted() == 2 }, "no reconnect")
 	c.awaitSession(t, 7)
-	require.ErrorIs(t, await(t, asked(c, Sync("/"))).Err(), zk.ErrNoServer, "a new connection has to be admitted again")
+	require.ErrorIs(t, await(t, asked(c, Sync("/"))).Err(), zk.ErrNoServer, "no Admit on the new connection")
 	c.Admit()
-	require.Equal(t, int32(opMulti), (<-s.requests).op, "it begins with a transaction")
+	require.Equal(t, int32(opMulti), (<-s.requests).op, "the first request after a reconnect is a transaction")
 	c.Kill()
 	require.ErrorIs(t, await(t, asked(c, Sync("/"))).Err(), zk.ErrNoServer)
 }
 
 func TestRequestsFindTheirReplies(t *testing.T) {
-	s := serve(t, func(p *peer) { p.obey(7, long) })
+	s := serve(t, func(p *peer) { p.answerAll(7, long) })
 	c := connect(t, Config{}, s.addr())
 	c.awaitSession(t, 7)
 	var all sync.WaitGroup
@@ -88,10 +88,10 @@ func TestRequestsFindTheirReplies(t *testing.T) {
 	require.Zero(t, wrong.Load())
 }
 
-// A caller of Ask must not wait for a server that takes nothing.
+// A caller of Ask must not wait for a server that does not read.
 func TestAskDoesNotWaitForASocketThatIsFull(t *testing.T) {
 	s := serve(t, func(p *peer) {
-		p.welcome(7, long)
+		p.grant(7, long)
 		stall(p)
 	})
 	c := connect(t, Config{}, s.addr())
@@ -106,9 +106,9 @@ func TestAskDoesNotWaitForASocketThatIsFull(t *testing.T) {
 	}
 }
 
-func TestNothingIsAskedBehindTheEndOfTheSession(t *testing.T) {
+func TestNoRequestIsSentAfterTheEndOfTheSession(t *testing.T) {
 	s := serve(t, func(p *peer) {
-		p.welcome(7, long)
+		p.grant(7, long)
 		for f, ok := p.next(); ok; f, ok = p.next() {
 			if f.op != opCloseSession {
 				p.answer(f, 1) // the end is never confirmed
@@ -120,24 +120,27 @@ func TestNothingIsAskedBehindTheEndOfTheSession(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan bool)
 	go func() { ended <- c.EndSession(ctx) }()
-	eventually(t, func() bool { return await(t, asked(c, Sync("/"))).Err() == zk.ErrNoServer }, "requests are still made")
+	eventually(t, func() bool {
+		return await(t, asked(c, Sync("/"))).Err() == zk.ErrNoServer
+	}, "requests are still sent")
 	cancel()
 	require.False(t, <-ended)
 }
 
-func TestNumbersOfRequestsBeginAgainBelowThatOfTheLast(t *testing.T) {
-	l := newLink(&pieces{}, ownerOf("a:1"), "a:1", 0)
+func TestRequestNumbersWrapAroundBelowTheNumberOfCloseSession(t *testing.T) {
+	l := newLink(&pieces{}, unstarted("a:1"), "a:1", 0)
 	l.open, l.nextXid = true, lastXid-1
-	l.out.busy = true // nothing is to be written
+	l.out.busy = true // so that nothing is written
 	for range 3 {
 		require.True(t, l.ask(Sync("/"), func(Reply) {}))
 	}
 	require.Equal(t, []int32{lastXid - 1, lastXid, firstXid}, xids(l.waiting))
 }
 
-// A caller of Ask must not wait for a connection of the program's own that has no buffer, and is not read.
+// A connection made by the program may have no buffer. A caller of Ask must not wait for one that
+// is not read.
 func TestAskDoesNotWaitForAConnectionWithoutABuffer(t *testing.T) {
-	s := serve(t, func(p *peer) { p.obey(7, long) })
+	s := serve(t, func(p *peer) { p.answerAll(7, long) })
 	c := connect(t, Config{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 		real, err := (&net.Dialer{}).DialContext(ctx, network, address)
 		if err != nil {
@@ -148,7 +151,7 @@ func TestAskDoesNotWaitForAConnectionWithoutABuffer(t *testing.T) {
 		go func() { _, _ = io.Copy(theirs, real) }()
 		go func() {
 			b := make([]byte, 1<<10)
-			for range 2 { // the connect request, and the first of ours
+			for range 2 { // the connect request and the first request after it
 				n, _ := theirs.Read(b)
 				_, _ = real.Write(b[:n])
 			}
@@ -156,40 +159,41 @@ func TestAskDoesNotWaitForAConnectionWithoutABuffer(t *testing.T) {
 		return ours, nil
 	}}, s.addr())
 	c.awaitSession(t, 7)
-	require.NoError(t, await(t, asked(c, Sync("/"))).Err(), "the last that is read")
+	require.NoError(t, await(t, asked(c, Sync("/"))).Err(), "the last request that the server reads")
 	reply := asked(c, Sync("/"))
 	c.Kill()
 	require.ErrorIs(t, await(t, reply).Err(), zk.ErrConnectionClosed)
 }
 
-func TestWhatIsPutWhileSomebodyWritesLeavesInOnePiece(t *testing.T) {
+func TestFramesPutDuringAWriteAreWrittenInOnePiece(t *testing.T) {
 	o := newOutbox(nil)
-	require.True(t, o.put([]byte("a")), "the first has to write")
-	first, _ := o.take(keep)
+	require.True(t, o.put([]byte("a")), "the first caller must start")
+	first, _ := o.take(maxKept)
 	require.False(t, o.put([]byte("b")))
 	require.False(t, o.put([]byte("c")))
 	require.False(t, o.finish(first))
-	second, _ := o.take(keep)
+	second, _ := o.take(maxKept)
 	require.Equal(t, "bc", string(second))
 	require.True(t, o.finish(second))
-	require.True(t, o.put(make([]byte, keep+1)))
-	_, ok := o.take(keep)
-	require.False(t, ok, "it is more than that")
-	large, _ := o.take(keep + 1)
+	require.True(t, o.put(make([]byte, maxKept+1)))
+	_, ok := o.take(maxKept)
+	require.False(t, ok, "there is more than maxKept")
+	large, _ := o.take(maxKept + 1)
 	require.True(t, o.finish(large))
-	require.LessOrEqual(t, cap(o.spare), keep, "a large buffer is not kept")
+	require.LessOrEqual(t, cap(o.spare), maxKept, "a large buffer was kept")
 }
 
-func TestReplyThatDoesNotHoldWhatItShouldIsAnError(t *testing.T) {
+func TestMalformedReplyIsAnError(t *testing.T) {
 	stat := make([]byte, 68)
 	for name, row := range map[string]struct {
 		whole []byte
 		parse func(Reply) error
 	}{
-		"stat":     {stat, func(r Reply) error { _, err := r.Stat(); return err }},
-		"data":     {append([]byte{0, 0, 0, 1, 'x'}, stat...), func(r Reply) error { _, _, err := r.Data(); return err }},
-		"children": {append([]byte{0, 0, 0, 1, 0, 0, 0, 1, 'x'}, stat...), func(r Reply) error { _, _, err := r.Children(); return err }},
-		"path":     {[]byte{0, 0, 0, 2, '/', 'a'}, func(r Reply) error { _, err := r.Path(); return err }},
+		"stat": {stat, func(r Reply) error { _, err := r.Stat(); return err }},
+		"data": {append([]byte{0, 0, 0, 1, 'x'}, stat...), func(r Reply) error { _, _, err := r.Data(); return err }},
+		"children": {append([]byte{0, 0, 0, 1, 0, 0, 0, 1, 'x'}, stat...),
+			func(r Reply) error { _, _, err := r.Children(); return err }},
+		"path": {[]byte{0, 0, 0, 2, '/', 'a'}, func(r Reply) error { _, err := r.Path(); return err }},
 		"ACL": {append([]byte{0, 0, 0, 1, 0, 0, 0, 31, 0, 0, 0, 1, 's', 0, 0, 0, 1, 'i'}, stat...),
 			func(r Reply) error { _, _, err := r.ACL(); return err }},
 		"results": {[]byte{0, 0, 0, opDelete, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff},
@@ -198,7 +202,7 @@ func TestReplyThatDoesNotHoldWhatItShouldIsAnError(t *testing.T) {
 		require.NoError(t, row.parse(Reply{body: row.whole}), name)
 		for n := range row.whole[:len(row.whole)-1] {
 			if name == "results" && n >= len(row.whole)-4 {
-				break // what comes after the end mark means nothing
+				break // bytes after the end mark are ignored
 			}
 			require.ErrorIs(t, row.parse(Reply{body: row.whole[:n]}), errMalformed, "%s cut after %d", name, n)
 		}
@@ -207,7 +211,7 @@ func TestReplyThatDoesNotHoldWhatItShouldIsAnError(t *testing.T) {
 	huge := binary.BigEndian.AppendUint32(nil, math.MaxInt32)
 	_, _, err := Reply{body: huge}.Children()
 	require.ErrorIs(t, err, errMalformed)
-	for _, count := range []int32{-1, math.MinInt32, math.MaxInt32, 7} { // 7 entries take more than the Stat that follows
+	for _, count := range []int32{-1, math.MinInt32, math.MaxInt32, 7} { // 7 entries are more than the reply has
 		body := append(binary.BigEndian.AppendUint32(nil, uint32(count)), stat...)
 		_, _, err = Reply{body: body}.ACL()
 		require.ErrorIs(t, err, errMalformed, count)
@@ -219,7 +223,7 @@ func TestReplyThatDoesNotHoldWhatItShouldIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "string is no part of a transaction")
 }
 
-func TestErrorsHaveTheNamesOfPackageZKWhereItHasAny(t *testing.T) {
+func TestErrorsAreThoseOfPackageZKIfItHasThem(t *testing.T) {
 	require.NoError(t, code(0))
 	require.Equal(t, zk.ErrNoNode, code(-101))
 	require.Equal(t, zk.ErrSessionMoved, code(-118))

@@ -5,37 +5,38 @@ import (
 	"time"
 )
 
-// Stamp is a moment, with how long the machine had been suspended until then: the monotonic clock may stand still while a machine is
-// suspended. The time that has passed since a Stamp includes the suspensions.
+// Stamp is a moment together with the time that the machine had been suspended until then. The
+// monotonic clock may stand still while a machine is suspended. The time since a Stamp includes
+// suspensions.
 type Stamp struct {
 	at        time.Time
 	suspended time.Duration
 }
 
-// Now is the present moment.
+// Now returns the current moment.
 func Now() Stamp {
-	suspended := suspended() // first: a pause between the two then only makes Elapsed say more
+	suspended := suspended() // first: a pause before the next line then only makes Elapsed larger
 	return Stamp{at: time.Now(), suspended: suspended}
 }
 
-// Elapsed is how much time has passed since s.
+// Elapsed returns the time since s, suspensions included.
 func (s Stamp) Elapsed() time.Duration {
 	now := time.Now()
 	return Stamp{at: now, suspended: suspended()}.Since(s)
 }
 
-// Since is how much later s is than other, suspensions included.
+// Since returns how much later s is than other, suspensions included.
 func (s Stamp) Since(other Stamp) time.Duration {
-	return s.awake(other) + max(0, s.suspended-other.suspended)
+	return s.sinceAwake(other) + max(0, s.suspended-other.suspended)
 }
 
-// awake is how much later s is than other by the monotonic clock.
-func (s Stamp) awake(other Stamp) time.Duration { return s.at.Sub(other.at) }
+// sinceAwake returns how much later s is than other by the monotonic clock.
+func (s Stamp) sinceAwake(other Stamp) time.Duration { return s.at.Sub(other.at) }
 
-// Add is the moment that is d later.
+// Add returns the moment d later than s.
 func (s Stamp) Add(d time.Duration) Stamp { return Stamp{s.at.Add(d), s.suspended} }
 
-// Time is the moment as a time.Time.
+// Time returns the moment as a time.Time.
 func (s Stamp) Time() time.Time { return s.at }
 
 // IsZero reports whether s was never set.
@@ -44,10 +45,12 @@ func (s Stamp) IsZero() bool { return s.at.IsZero() }
 // After reports whether s is later than other.
 func (s Stamp) After(other Stamp) bool { return s.Since(other) > 0 }
 
-// pretended is how long tests pretend that the machine has been suspended.
-var pretended atomic.Int64
+// pretendedSuspension is the sum of the suspensions that tests pretend, in nanoseconds.
+var pretendedSuspension atomic.Int64
 
-// PretendSuspension makes it look as if the machine had just been suspended for d. It is for tests.
-func PretendSuspension(d time.Duration) { pretended.Add(int64(d)) }
+// PretendSuspension pretends that the machine has just been suspended for d. It is for tests.
+func PretendSuspension(d time.Duration) { pretendedSuspension.Add(int64(d)) }
 
-func suspended() time.Duration { return suspendedSinceBoot() + time.Duration(pretended.Load()) }
+func suspended() time.Duration {
+	return suspendedSinceBoot() + time.Duration(pretendedSuspension.Load())
+}

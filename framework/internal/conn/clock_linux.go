@@ -9,18 +9,18 @@ import (
 // The clocks of clock_gettime(2).
 const (
 	clockMonotonic = 1 // stands still while the machine is suspended
-	clockBoottime  = 7 // does not
+	clockBoottime  = 7 // runs while the machine is suspended
 )
 
-// suspendedSinceBoot is how long the machine has been suspended since it was booted: how much more one clock says than the other. Readings
-// between which the process was paused are taken again.
+// suspendedSinceBoot returns how long the machine has been suspended since its boot: the difference
+// of the two clocks. If the process was paused between the readings, it reads them again.
 func suspendedSinceBoot() time.Duration {
 	for {
 		before, known := reading(clockBoottime)
 		awake, _ := reading(clockMonotonic)
 		after, _ := reading(clockBoottime)
 		if !known {
-			return 0 // an older kernel, or one that forbids it
+			return 0 // the kernel is too old or forbids the call
 		}
 		if after-before < 5*time.Millisecond {
 			return (before - awake).Round(10 * time.Millisecond)

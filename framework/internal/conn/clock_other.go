@@ -6,8 +6,9 @@ import "time"
 
 var started = time.Now()
 
-// suspendedSinceBoot is how much more the wall clock says has passed than the monotonic clock. Where the system has no clock that counts
-// suspensions, one that is set forward looks like a suspension.
+// suspendedSinceBoot returns how much more time has passed by the wall clock than by the monotonic
+// clock. This system has no clock that counts suspensions. So a wall clock that is set forward
+// looks like a suspension.
 func suspendedSinceBoot() time.Duration {
 	now := time.Now()
 	return now.Round(0).Sub(started.Round(0)) - now.Sub(started)

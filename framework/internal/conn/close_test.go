@@ -9,14 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// closed fails unless closing c ends everything within its bound, goroutines included: TestMain looks for those.
+// closed closes c. The test fails unless Close returns in time. TestMain looks for goroutines that
+// are left.
 func closed(t *testing.T, c *client) {
 	t.Helper()
 	start := time.Now()
 	c.Close()
-	require.Less(t, time.Since(start), patience, "closing took too long")
+	require.Less(t, time.Since(start), testTimeout, "closing took too long")
 	require.True(t, c.Over())
-	c.Close() // again is nothing
+	c.Close() // a second call does nothing
 }
 
 // attempting reports whether an attempt to connect is under way.
@@ -28,7 +29,7 @@ func (c *client) attempting() bool {
 
 func TestCloseEndsEverythingInEachState(t *testing.T) {
 	refused := serve(t, stall)
-	refused.hangUp()
+	refused.closeAll()
 	for name, row := range map[string]struct {
 		script func(*peer)
 		dial   func(context.Context, string, string) (net.Conn, error)
@@ -49,26 +50,26 @@ func TestCloseEndsEverythingInEachState(t *testing.T) {
 			},
 			until: func(c *client, _ *server) bool { return c.attempting() },
 		},
-		"shaking hands": {
+		"during the handshake": {
 			script: stall,
 			until:  func(c *client, s *server) bool { return s.accepted() > 0 && c.attempting() },
 		},
-		"shaking hands halfway": {
+		"in the middle of the connect reply": {
 			script: func(p *peer) { _, _ = p.Write([]byte{0, 0, 0, 36}); stall(p) },
 			until:  func(c *client, s *server) bool { return s.accepted() > 0 && c.attempting() },
 		},
 		"connected": {
-			script: func(p *peer) { p.obey(7, long) },
+			script: func(p *peer) { p.answerAll(7, long) },
 			until:  func(c *client, _ *server) bool { return c.Admitted() },
 		},
-		"connected to a server that is silent": {
-			script: func(p *peer) { p.welcome(7, long); stall(p) },
+		"connected to a silent server": {
+			script: func(p *peer) { p.grant(7, long); stall(p) },
 			until:  func(c *client, _ *server) bool { return c.Admitted() },
 		},
 		"disconnected": {
 			script: func(p *peer) {
 				if p.number == 0 {
-					p.welcome(7, long)
+					p.grant(7, long)
 				}
 			},
 			until: func(c *client, s *server) bool { return s.accepted() > 1 },
@@ -87,7 +88,7 @@ func TestCloseEndsEverythingInEachState(t *testing.T) {
 				address = s.addr()
 			}
 			c := connect(t, Config{Dial: row.dial}, address)
-			eventually(t, func() bool { return row.until(c, s) }, "never got there: %v", c.Trouble())
+			eventually(t, func() bool { return row.until(c, s) }, "the state was not reached: %v", c.Trouble())
 			closed(t, c)
 		})
 	}
@@ -96,12 +97,12 @@ func TestCloseEndsEverythingInEachState(t *testing.T) {
 func TestEndSessionEndsTheSessionOnTheServer(t *testing.T) {
 	ended := make(chan struct{})
 	s := serve(t, func(p *peer) {
-		if _, ok := p.welcome(7, long); !ok {
+		if _, ok := p.grant(7, long); !ok {
 			return
 		}
 		for f, ok := p.next(); ok; f, ok = p.next() {
 			if f.op == opCloseSession {
-				close(ended) // before the answer, which the client waits for
+				close(ended) // before the answer for which the client waits
 			}
 			if p.answer(f, 1) {
 				return
@@ -114,16 +115,16 @@ func TestEndSessionEndsTheSessionOnTheServer(t *testing.T) {
 	select {
 	case <-ended:
 	default:
-		t.Fatal("ended without telling the server")
+		t.Fatal("EndSession returned without a request to the server")
 	}
-	require.False(t, c.EndSession(t.Context()), "there is none")
+	require.False(t, c.EndSession(t.Context()), "there is no session any more")
 	closed(t, c)
 }
 
-func TestEndOfTheSessionIsAskedForBehindRequestsThatAreNotAnswered(t *testing.T) {
+func TestEndOfTheSessionIsRequestedAfterUnansweredRequests(t *testing.T) {
 	requests := make(chan frame, 10)
 	s := serve(t, func(p *peer) {
-		p.welcome(7, long)
+		p.grant(7, long)
 		for f, ok := p.next(); ok; f, ok = p.next() {
 			requests <- f
 		}
@@ -137,16 +138,16 @@ func TestEndOfTheSessionIsAskedForBehindRequestsThatAreNotAnswered(t *testing.T)
 	go func() { ended <- c.EndSession(ctx) }()
 	require.Equal(t, int32(opCloseSession), (<-requests).op)
 	cancel()
-	require.False(t, <-ended, "it is not confirmed")
-	require.Error(t, await(t, request).Err(), "the connection is closed, so that another one can be tried")
-	eventually(t, func() bool { return s.accepted() > 1 }, "another one is not tried")
+	require.False(t, <-ended, "the end was not confirmed")
+	require.Error(t, await(t, request).Err(), "the connection is not closed")
+	eventually(t, func() bool { return s.accepted() > 1 }, "no other connection is tried")
 	closed(t, c)
 }
 
-func TestKillTellsTheServerNothing(t *testing.T) {
+func TestKillSendsNothing(t *testing.T) {
 	requests := make(chan frame, 1)
 	s := serve(t, func(p *peer) {
-		p.welcome(7, long)
+		p.grant(7, long)
 		if f, ok := p.next(); ok {
 			requests <- f
 		}
@@ -157,5 +158,5 @@ func TestKillTellsTheServerNothing(t *testing.T) {
 	c.Kill()
 	closed(t, c)
 	f, any := <-requests
-	require.False(t, any, "a request after the end: %+v", f)
+	require.False(t, any, "a request after Kill: %+v", f)
 }

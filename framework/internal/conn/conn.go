@@ -15,84 +15,88 @@ import (
 	"go.uber.org/zap"
 )
 
-// Config says how to connect.
+// Config has the settings of a Conn.
 type Config struct {
-	Servers        []string                                                               // host:port, names unresolved
-	SessionTimeout time.Duration                                                          // to ask for; the server decides
-	ConnectTimeout time.Duration                                                          // bounds a dial and the handshake on it
-	Resolve        func(ctx context.Context, host string) (addresses []string, err error) // nil: names are dialled
-	Dial           func(ctx context.Context, network, address string) (net.Conn, error)
-	TLS            *tls.Config // nil: plain
-	Credentials    []Credential
-	Logger         *zap.Logger
-	Random         func(n int64) int64 // 0 to n-1, for pauses and the order of servers; nil: of math/rand
-	Handler        Handler
+	Servers        []string      // host:port, names not resolved
+	SessionTimeout time.Duration // requested; the server decides
+	ConnectTimeout time.Duration // limits a dial together with the handshake
+	// Resolve returns the addresses of a host. If it is nil, Dial gets the name.
+	Resolve     func(ctx context.Context, host string) (addresses []string, err error)
+	Dial        func(ctx context.Context, network, address string) (net.Conn, error)
+	TLS         *tls.Config // nil: no TLS
+	Credentials []Credential
+	Logger      *zap.Logger
+	Random      func(n int64) int64 // returns 0 to n-1, for pauses and the order of servers; nil: math/rand
+	Handler     Handler
 }
 
-// Credential is presented on each connection before any request is sent.
+// Credential is sent on each connection before any other request.
 type Credential struct {
 	Scheme string
 	Value  []byte
 }
 
-// Handler is told what becomes of a Conn. One goroutine calls its methods, except Quorum. They must not wait for anything, and must not
-// call Close.
+// A Handler is notified of the changes of a Conn. The goroutine of the Conn calls its methods,
+// except Quorum. They must not wait for anything and must not call Close.
 type Handler interface {
-	// Established is called when a server has admitted the session on a new connection. Credentials are presented next.
+	// Established is called when a server has accepted the session on a new connection. The
+	// credentials are sent next.
 	Established(Info)
-	// Connected is called when the server has accepted all credentials. No requests are sent before Connected calls Conn.Admit.
+	// Connected is called when the server has accepted all credentials. No requests are sent before
+	// Connected calls Conn.Admit.
 	Connected()
-	// Disconnected is called when a connection has ended that was Established.
+	// Disconnected is called when a connection has ended for which Established was called.
 	Disconnected()
-	// Ended is called at most once: with zk.ErrSessionExpired if the servers have ended the session, with zk.ErrAuthFailed if they
-	// refuse a credential. No further connection is made.
+	// Ended is called with zk.ErrSessionExpired if the servers have ended the session, and with
+	// zk.ErrAuthFailed if they refuse a credential. No further connection is made. Only the first
+	// call counts.
 	Ended(error)
 	// Event is called for each event of a watch.
 	Event(zk.Event)
-	// Quorum reports whether only transactions are to count as heartbeats. It is called before each heartbeat, by the goroutine that
-	// sends it.
+	// Quorum reports whether only transactions count as heartbeats. The goroutine that sends a
+	// heartbeat calls it before each one.
 	Quorum() bool
 }
 
-// Conn is the connection of one session. Safe for concurrent use.
+// Conn connects one session to the servers. It is safe for concurrent use.
 type Conn struct {
 	cfg     Config
 	log     *zap.Logger
 	hosts   *hosts
-	ctx     context.Context // of all connecting; ended by Kill
+	ctx     context.Context // of all attempts to connect; canceled by Kill
 	cancel  context.CancelFunc
-	running sync.WaitGroup // all goroutines; those of links are added by that of the Conn
+	running sync.WaitGroup // all goroutines; the goroutine of the Conn adds those of its links
 
-	mu      sync.Mutex
-	attempt attempt
-	link    *link         // nil: there is none on which the session has been admitted
-	ready   *link         // link, once the credentials have been presented: the session can be ended on it
-	changed chan struct{} // closed, and replaced, whenever there is another ready link
-	info    Info
-	contact contact          // with the ZooKeeper leader
-	beaten  Stamp            // when the last heartbeat was sent
-	quorum  bool             // only transactions count as heartbeats
-	zxid    int64            // the largest that a reply or an event had
-	took    time.Duration    // by the last attempt to connect that succeeded
-	lastErr map[string]error // by server, since the last success
-	patient bool             // the last server was left because it was slow: the next one is not
+	mu            sync.Mutex
+	attempt       attempt
+	link          *link         // nil: the session has no connection
+	ready         *link         // link, once all credentials have been sent: the session can be ended on it
+	changed       chan struct{} // closed and replaced whenever there is another ready link
+	info          Info
+	contact       contact          // with the ZooKeeper leader
+	lastHeartbeat Stamp            // when the last heartbeat was sent
+	quorum        bool             // whether only transactions count as heartbeats
+	zxid          int64            // the largest of all replies and events
+	took          time.Duration    // duration of the last successful attempt to connect
+	lastErr       map[string]error // by server, since the last successful attempt
+	tolerateSlow  bool             // the last connection was closed because its server was slow: keep the next one
 }
 
-// attempt is one to connect.
+// attempt is an attempt to connect.
 type attempt struct {
-	server string
-	begun  time.Time
-	cancel context.CancelFunc // nil: there is no attempt now
+	server  string
+	started time.Time
+	cancel  context.CancelFunc // nil: no attempt is under way
 }
 
-// Info is what the server told of the session.
+// Info is what a server said about the session in its connect reply.
 type Info struct {
 	ID       int64
 	Password []byte
-	Timeout  time.Duration // that the server grants
+	Timeout  time.Duration // granted by the server
 }
 
-// New returns a Conn that connects once it is started. The caller must Close it.
+// New returns a Conn, which connects after a call of Start. The caller must call Close.
 func New(cfg Config) *Conn {
 	c := &Conn{cfg: cfg, log: cfg.Logger, lastErr: map[string]error{}, changed: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -100,37 +104,41 @@ func New(cfg Config) *Conn {
 	return c
 }
 
-// Start begins to connect, and returns at once. It is called once at most, and not after Close.
+// Start starts to connect and returns at once. Call it at most once, and not after Close.
 func (c *Conn) Start() { c.running.Go(c.run) }
 
-// Ask sends a request. done is called once, perhaps before Ask returns, or by the goroutine that reads: it must not wait for anything.
-// Requests reach the server in the order in which one goroutine asks. The reply's error is zk.ErrNoServer if the request was not
-// sent, because there is no connection, or Admit has not been called on it, or the session is being ended; it is
-// zk.ErrConnectionClosed if the answer was lost.
+// Ask sends a request and calls done once with the reply. done is called either by Ask before it
+// returns, or by another goroutine, mostly the one that reads. It must not wait for anything. The
+// requests of one goroutine reach the server in the order of its calls.
+//
+// The error of the reply is zk.ErrNoServer if the request was not sent: there is no connection,
+// Admit has not been called on it, or the session is being ended. It is zk.ErrConnectionClosed if
+// the reply was lost.
 func (c *Conn) Ask(r Request, done func(Reply)) {
 	if l := c.current(); l == nil || !l.ask(r, done) {
 		done(Reply{err: zk.ErrNoServer})
 	}
 }
 
-// Together calls fn, which must not wait for anything. The requests that it sends by Ask leave in one piece, in their order, as long as
-// the connection is the same.
+// Together calls fn, which must not wait for anything. The requests that fn sends with Ask are
+// written in one piece and in order, unless the connection changes meanwhile.
 func (c *Conn) Together(fn func()) {
 	if l := c.current(); l != nil {
-		defer l.hold()()
+		defer l.delay()()
 	}
 	fn()
 }
 
-// Admit allows requests on the present connection. They come behind the given ones, whose replies are not needed. A connection that
-// does not count yet begins with a heartbeat, so that nothing is read on it that is older than what was read, or told by an event, on
-// the one before. Only Handler.Connected calls it.
+// Admit allows requests on the current connection and sends the given ones first. Their replies are
+// not needed. If the connection is not confirmed yet, a heartbeat comes before them. Then no read
+// on this connection returns older data than a read or an event on an earlier one. Only
+// Handler.Connected calls Admit.
 func (c *Conn) Admit(first ...Request) {
 	l := c.current()
 	if l == nil {
 		return
 	}
-	if c.claimed() {
+	if c.unconfirmed() {
 		first = append([]Request{c.heartbeat()}, first...)
 	}
 	if l.admit(first) {
@@ -144,24 +152,24 @@ func (c *Conn) Admitted() bool {
 	return l != nil && l.admitted()
 }
 
-// current is the link in use.
+// current returns the link in use, or nil.
 func (c *Conn) current() *link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.link
 }
 
-// use makes l the link in use; nil: there is none. It reports whether l is to be used, which it is not once no further connection
-// is to be made, or its server has been replaced.
-func (c *Conn) use(l *link) bool {
+// setLink sets the link in use; nil means none. It reports whether l may be used. It may not if no
+// further connection is to be made, or if its server was removed by SetServers.
+func (c *Conn) setLink(l *link) bool {
 	c.mu.Lock()
 	c.link, c.ready = l, nil
 	c.mu.Unlock()
 	return l == nil || !c.Over() && c.hosts.has(l.server)
 }
 
-// presented notes that the credentials have been presented on the link in use.
-func (c *Conn) presented() {
+// setReady records that all credentials have been sent on the link in use.
+func (c *Conn) setReady() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ready = c.link
@@ -169,14 +177,15 @@ func (c *Conn) presented() {
 	c.changed = make(chan struct{})
 }
 
-// Info is what is known of the session: zero before there is one.
+// Info returns what is known of the session. It is zero before the first connection.
 func (c *Conn) Info() Info {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.info
 }
 
-// Server is the server of the present connection, as it was given in Config.Servers or to SetServers; empty if there is no connection.
+// Server returns the server of the current connection as it was given in Config.Servers or to
+// SetServers, or "" if there is no connection.
 func (c *Conn) Server() string {
 	if l := c.current(); l != nil {
 		return l.server
@@ -184,7 +193,8 @@ func (c *Conn) Server() string {
 	return ""
 }
 
-// Trouble names what last failed with each server since the last success; nil: nothing did.
+// Trouble returns the last failure of each server since the last successful attempt to connect, or
+// nil if there is none.
 func (c *Conn) Trouble() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,7 +209,7 @@ func (c *Conn) Trouble() error {
 	return all
 }
 
-// troubles are errors in one line.
+// troubles joins errors in one line.
 type troubles []error
 
 func (t troubles) Error() string {
@@ -220,8 +230,8 @@ func (c *Conn) SetServers(servers []string) {
 	maps.DeleteFunc(c.lastErr, func(server string, _ error) bool { return !slices.Contains(servers, server) })
 }
 
-// LeaveStranger closes a connection, or cancels an attempt to connect, to a server that is not one of those to connect to any more. The
-// session goes on with another server.
+// LeaveStranger closes the connection if its server was removed by SetServers. Likewise it cancels
+// an attempt to connect to such a server. The session goes on with another server.
 func (c *Conn) LeaveStranger() {
 	c.mu.Lock()
 	l, a := c.link, c.attempt
@@ -234,16 +244,17 @@ func (c *Conn) LeaveStranger() {
 	}
 }
 
-// EndSession asks a server to end the session, and reports whether one has confirmed it. A server that does not confirm it in the time
-// of a handshake is left, and the next one is asked. It gives up when ctx ends, and at once if no server has ever admitted the
-// session or no further connection is to be made.
+// EndSession asks the servers to end the session and reports whether one has confirmed it. If a
+// server does not confirm it within the time limit of an attempt to connect, EndSession closes the
+// connection and asks the next server. It gives up when ctx ends. It gives up at once if no server
+// has ever accepted the session, or if no further connection is to be made.
 func (c *Conn) EndSession(ctx context.Context) bool {
 	for {
 		c.mu.Lock()
-		l, changed, none := c.ready, c.changed, c.info.ID == 0
+		l, changed, noSession := c.ready, c.changed, c.info.ID == 0
 		c.mu.Unlock()
 		switch {
-		case none || c.Over() || ctx.Err() != nil:
+		case noSession || c.Over() || ctx.Err() != nil:
 			return false
 		case l != nil && c.endOn(ctx, l):
 			return true
@@ -256,9 +267,9 @@ func (c *Conn) EndSession(ctx context.Context) bool {
 	}
 }
 
-// endOn asks the server of a link to end the session. Whatever comes of it, the link is closed.
+// endOn asks the server of a link to end the session. It closes the link in any case.
 func (c *Conn) endOn(ctx context.Context, l *link) (confirmed bool) {
-	ctx, cancel := context.WithTimeout(ctx, c.patience())
+	ctx, cancel := context.WithTimeout(ctx, c.attemptTimeout())
 	defer cancel()
 	confirmed = l.end(ctx)
 	if confirmed {
@@ -268,8 +279,8 @@ func (c *Conn) endOn(ctx context.Context, l *link) (confirmed bool) {
 	return confirmed
 }
 
-// Kill closes the connection without ending the session: no further attempt to connect is made, and every request fails. Close must
-// still be called.
+// Kill closes the connection without ending the session. It stops all attempts to connect, and
+// every request fails. The caller must still call Close.
 func (c *Conn) Kill() {
 	c.cancel()
 	if l := c.current(); l != nil {
@@ -277,16 +288,16 @@ func (c *Conn) Kill() {
 	}
 }
 
-// Close is Kill that waits until all goroutines have ended.
+// Close does what Kill does, and waits until all goroutines have ended.
 func (c *Conn) Close() {
 	c.Kill()
 	c.running.Wait()
 }
 
-// Over reports whether no further attempt to connect will be made.
+// Over reports whether all attempts to connect have been stopped.
 func (c *Conn) Over() bool { return c.ctx.Err() != nil }
 
-// end makes no further attempt to connect, because of what a server said.
+// end stops all attempts to connect because of what a server said.
 func (c *Conn) end(reason error) {
 	c.cancel()
 	c.cfg.Handler.Ended(reason)

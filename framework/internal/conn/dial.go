@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// run connects to one server after the other, and reads from each as long as the connection lasts.
+// run connects to one server after the other and reads from each connection until it ends.
 func (c *Conn) run() {
 	for !c.Over() {
 		if l := c.connect(); l != nil {
@@ -23,38 +23,40 @@ func (c *Conn) run() {
 	}
 }
 
-// connect makes one attempt to connect; nil: it has failed, or the session has ended.
+// connect makes one attempt to connect. It returns nil if the attempt failed or the session has
+// ended.
 func (c *Conn) connect() *link {
 	server := c.hosts.next()
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	c.mu.Lock()
-	last := c.attempt.begun
+	last := c.attempt.started
 	c.attempt = attempt{server, last, cancel}
 	c.mu.Unlock()
-	if !c.hosts.has(server) { // the servers have been replaced in between
+	if !c.hosts.has(server) { // SetServers was called in between
 		return nil
 	}
-	// An attempt that took long was pause enough.
+	// The time of the last attempt counts towards the pause, except for an eighth of it.
 	if pause := c.hosts.pause(); !sleep(ctx, max(pause/8, pause-time.Since(last))) {
 		return nil
 	}
 	c.mu.Lock()
-	c.attempt.begun = time.Now()
+	c.attempt.started = time.Now()
 	c.mu.Unlock()
 	l, err := c.handshake(ctx, server)
 	c.mu.Lock()
 	c.attempt.cancel = nil
 	c.mu.Unlock()
 	if err != nil {
-		c.failed(server, err)
+		c.noteFailure(server, err)
 	}
 	return l
 }
 
-// handshake dials a server and asks it for the session; nil without an error: the session has ended.
+// handshake dials a server and asks it for the session. It returns nil without an error if the
+// session has ended.
 func (c *Conn) handshake(ctx context.Context, server string) (*link, error) {
-	deadline := time.Now().Add(c.patience())
+	deadline := time.Now().Add(c.attemptTimeout())
 	bound, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	socket, err := c.open(bound, server)
@@ -62,18 +64,18 @@ func (c *Conn) handshake(ctx context.Context, server string) (*link, error) {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { socket.Close() })
-	asked := connectRequest{zxid: c.seen(), timeout: c.cfg.SessionTimeout, session: c.Info()}
+	asked := connectRequest{zxid: c.lastZxid(), timeout: c.cfg.SessionTimeout, session: c.Info()}
 	sent := Now()
-	granted, err := greet(socket, deadline, asked)
+	granted, err := requestSession(socket, deadline, asked)
 	if !stop() && err == nil {
-		err = net.ErrClosed // just after the reply
+		err = net.ErrClosed // ctx ended just after the reply
 	}
 	switch {
 	case err != nil:
 		socket.Close()
 		return nil, err
 	case granted.ID == 0 || granted.Timeout <= 0 || asked.session.ID != 0 && granted.ID != asked.session.ID:
-		// A server that answers with another session does not know ours.
+		// A server that does not know the session answers with another one, or with none.
 		socket.Close()
 		c.end(zk.ErrSessionExpired)
 		return nil, nil
@@ -82,18 +84,18 @@ func (c *Conn) handshake(ctx context.Context, server string) (*link, error) {
 	return newLink(socket, c, server, asked.zxid), nil
 }
 
-// established notes that a server has admitted the session.
+// established records that a server has accepted the session.
 func (c *Conn) established(info Info, sent Stamp) {
 	c.hosts.connected()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	again := c.info.ID != 0
-	c.info, c.took, c.beaten = info, time.Since(c.attempt.begun), Now()
-	c.contact.counts(c.cfg.SessionTimeout, info.Timeout)
+	c.info, c.took, c.lastHeartbeat = info, time.Since(c.attempt.started), Now()
+	c.contact.setTimeouts(c.cfg.SessionTimeout, info.Timeout)
 	if again {
-		c.contact.claim(sent)
+		c.contact.reconnect(sent)
 	} else {
-		c.contact.begin(sent)
+		c.contact.restart(sent)
 	}
 	clear(c.lastErr)
 }
@@ -101,27 +103,28 @@ func (c *Conn) established(info Info, sent Stamp) {
 // serve uses a link until it is closed.
 func (c *Conn) serve(l *link) {
 	c.running.Go(l.write)
-	if !c.use(l) {
+	if !c.setLink(l) {
 		l.Close()
-		c.use(nil)
+		c.setLink(nil)
 		return
 	}
 	c.log.Debug("connected", zap.String("server", l.server))
 	c.cfg.Handler.Established(c.Info())
-	c.present(l)
-	c.presented()
+	c.sendCredentials(l)
+	c.setReady()
 	err := l.read()
 	c.log.Debug("disconnected", zap.String("server", l.server), zap.Error(err))
-	if l.overdue(err) {
-		c.left(l.server, err)
+	if l.replyOverdue(err) {
+		c.noteSlow(l.server, err)
 	}
 	l.Close()
-	c.use(nil)
+	c.setLink(nil)
 	c.cfg.Handler.Disconnected()
 }
 
-// present asks the server to accept all credentials.
-func (c *Conn) present(l *link) {
+// sendCredentials sends all credentials. It calls Handler.Connected once the server has accepted
+// them.
+func (c *Conn) sendCredentials(l *link) {
 	missing := len(c.cfg.Credentials)
 	if missing == 0 {
 		c.cfg.Handler.Connected()
@@ -134,10 +137,10 @@ func (c *Conn) present(l *link) {
 					c.cfg.Handler.Connected()
 				}
 			case zk.ErrConnectionClosed:
-			case zk.ErrAuthFailed: // which would be refused again and again
+			case zk.ErrAuthFailed: // every other connection would fail in the same way
 				c.end(zk.ErrAuthFailed)
-			default: // the server does not take it just now
-				c.failed(l.server, fmt.Errorf("credential of scheme %s: %w", credential.Scheme, r.Err()))
+			default: // another attempt may succeed
+				c.noteFailure(l.server, fmt.Errorf("credential of scheme %s: %w", credential.Scheme, r.Err()))
 				l.Close()
 			}
 		})
@@ -169,7 +172,8 @@ func (c *Conn) open(ctx context.Context, server string) (net.Conn, error) {
 	return secure, nil
 }
 
-// resolve returns an address of a server. Without Config.Resolve that is its name.
+// resolve returns an address of a server. It returns the server itself without Config.Resolve, or
+// if its host is an IP address.
 func (c *Conn) resolve(ctx context.Context, server string) (address string, err error) {
 	host, port, err := net.SplitHostPort(server)
 	if err != nil || c.cfg.Resolve == nil {
@@ -191,13 +195,18 @@ func (c *Conn) resolve(ctx context.Context, server string) (address string, err 
 	return net.JoinHostPort(c.hosts.choose(server, all), port), nil
 }
 
-// leastPatience is what an attempt to connect gets in any case, unless the session is shorter.
-const leastPatience = 500 * time.Millisecond
+// minAttemptTimeout is the least that attemptTimeout returns, unless the limit of all attempts is
+// shorter.
+const minAttemptTimeout = 500 * time.Millisecond
 
-// patience is how long an attempt to connect may take. A server that accepts connections and is silent must not cost the session while
-// others would answer. Where links are slow all servers take long: an attempt gets twice what the last successful one took, and the
-// whole limit once all servers have been tried without success.
-func (c *Conn) patience() time.Duration {
+// attemptTimeout returns how long an attempt to connect may take. The limit is ConnectTimeout or a
+// third of the session timeout, whichever is shorter.
+//
+// A server that accepts connections and does not answer must not cost the session while other
+// servers would answer. So in the first round over several servers an attempt has a fraction of the
+// session timeout. On slow networks all servers take long. So an attempt has at least twice the
+// time of the last successful one, and the whole limit once all servers have failed.
+func (c *Conn) attemptTimeout() time.Duration {
 	timeout := c.cfg.SessionTimeout
 	granted := c.Info().Timeout
 	if granted > 0 {
@@ -205,8 +214,8 @@ func (c *Conn) patience() time.Duration {
 	}
 	limit := min(c.cfg.ConnectTimeout, timeout/3)
 	if n := c.hosts.count(); n > 1 && granted > 0 && c.hosts.round() == 0 {
-		// One server may be silent and another one down: there must be time for a third.
-		limit = min(limit, max(leastPatience, timeout/time.Duration(4*n), 2*c.lastTook()))
+		// One server may be silent and another one down. There must be time for a third one.
+		limit = min(limit, max(minAttemptTimeout, timeout/time.Duration(4*n), 2*c.lastTook()))
 	}
 	return limit
 }
@@ -217,19 +226,23 @@ func (c *Conn) lastTook() time.Duration {
 	return c.took
 }
 
-// limits are how long a server may be silent, and how long it may take to reply; 0: any time. After two thirds of the session timeout
-// the session cannot be relied on. A heartbeat is sent each sixth. A sixth after one that is not answered it is time to try
-// another server: about a third of the timeout is left for it. Where there is only one address it is a third: another server may be
-// behind the same address, and the same server may do better on another connection.
+// limits returns how long a server may be silent, and how long it may take to reply. A reply limit
+// of 0 means none.
 //
-// All servers may be that slow. To try one after the other would not help then: the connection after one that was left for
-// being slow is not left.
+// After two thirds of the session timeout the session cannot be relied on. A heartbeat is sent each
+// sixth. If it has no reply after another sixth, it is time to try another server, for which about
+// a third of the timeout remains. With only one address the reply limit is a third of the timeout.
+// Another server may be behind the same address, and the same server may answer faster on another
+// connection.
+//
+// All servers may be slow. Then it does not help to try one after the other. So after a connection
+// was closed because of a slow server, the next connection has no reply limit.
 func (c *Conn) limits() (silence, reply time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	timeout := c.info.Timeout
 	switch {
-	case c.patient:
+	case c.tolerateSlow:
 		reply = 0
 	case c.hosts.count() == 1:
 		reply = timeout / 3
@@ -239,19 +252,20 @@ func (c *Conn) limits() (silence, reply time.Duration) {
 	return timeout * 2 / 3, reply
 }
 
-// left notes that a server was left for being slow.
-func (c *Conn) left(server string, err error) {
+// noteSlow records that a connection was closed because its server was slow.
+func (c *Conn) noteSlow(server string, err error) {
 	c.log.Warn("leaving a server that does not answer", zap.String("server", server))
-	c.failed(server, fmt.Errorf("no reply: %w", err))
+	c.noteFailure(server, fmt.Errorf("no reply: %w", err))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.patient = true
+	c.tolerateSlow = true
 }
 
-func (c *Conn) failed(server string, err error) {
+// noteFailure records a failure of a server for Trouble.
+func (c *Conn) noteFailure(server string, err error) {
 	c.log.Debug("connection failed", zap.String("server", server), zap.Error(err))
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		err = errors.New(err.Error()) // of a context of ours, which must not be taken for the caller's
+		err = errors.New(err.Error()) // of an internal context; callers must not take it for their own
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -260,7 +274,7 @@ func (c *Conn) failed(server string, err error) {
 	}
 }
 
-// sleep waits for d; false if ctx ended first.
+// sleep waits for d and reports whether ctx is still alive.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestOneNameThatDoesNotResolveIsNoObstacle(t *testing.T) {
-	s := serve(t, func(p *peer) { p.obey(7, long) })
+func TestServersWhoseNamesDoNotResolveAreSkipped(t *testing.T) {
+	s := serve(t, func(p *peer) { p.answerAll(7, long) })
 	c := connect(t, Config{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 		if strings.HasPrefix(address, "nowhere") {
 			return nil, &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}
@@ -42,10 +42,10 @@ func TestTroubleNamesEachServer(t *testing.T) {
 		"b.test:2181: lookup the name in b.test:2181: no such host")
 }
 
-// A name may lead elsewhere tomorrow.
+// The address of a name may change.
 func TestNamesAreResolvedAtEachAttempt(t *testing.T) {
-	one := serve(t, func(p *peer) { p.obey(7, long) })
-	two := serve(t, func(p *peer) { p.obey(7, long) })
+	one := serve(t, func(p *peer) { p.answerAll(7, long) })
+	two := serve(t, func(p *peer) { p.answerAll(7, long) })
 	var to atomic.Pointer[server]
 	to.Store(one)
 	c := connect(t, Config{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -56,12 +56,12 @@ func TestNamesAreResolvedAtEachAttempt(t *testing.T) {
 	}}, "zk.test:2181")
 	c.awaitSession(t, 7)
 	to.Store(two)
-	one.hangUp()
-	eventually(t, func() bool { return two.accepted() == 1 }, "still looking at the old address: %v", c.Trouble())
+	one.closeAll()
+	eventually(t, func() bool { return two.accepted() == 1 }, "the new address is not used: %v", c.Trouble())
 	c.awaitSession(t, 7)
 }
 
-// certificate is for one name, and signed by itself.
+// certificate returns a self-signed certificate for one name.
 func certificate(t *testing.T, name string) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -96,7 +96,7 @@ func TestTLSVerifiesTheNameOfTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
 			require.NoError(t, err)
-			s := serveOn(t, listener, func(p *peer) { p.obey(7, long) })
+			s := serveOn(t, listener, func(p *peer) { p.answerAll(7, long) })
 			settings := &tls.Config{RootCAs: pool, ServerName: row.serverName}
 			c := connect(t, Config{TLS: settings, Dial: redirect(s.addr())}, row.server)
 			if row.want == "" {
@@ -112,14 +112,15 @@ func TestTLSVerifiesTheNameOfTheServer(t *testing.T) {
 func TestTLSHandshakeIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, dial := serveInMemory(t, func(p *peer) { _, _ = p.Conn.Read(make([]byte, 1<<16)); stall(p) })
-		c := connect(t, Config{TLS: &tls.Config{ServerName: "x"}, ConnectTimeout: 50 * time.Millisecond, Dial: dial}, "a:1")
-		eventually(t, func() bool { return s.accepted() > 2 }, "waiting for a server that says nothing; %v", c.Trouble())
+		settings := &tls.Config{ServerName: "x"}
+		c := connect(t, Config{TLS: settings, ConnectTimeout: 50 * time.Millisecond, Dial: dial}, "a:1")
+		eventually(t, func() bool { return s.accepted() > 2 }, "still waiting for a silent server; %v", c.Trouble())
 		require.ErrorContains(t, c.Trouble(), "deadline exceeded")
 	})
 }
 
-// A name stands for several servers. One of them accepts connections and never says anything.
-func TestServerBehindANameThatIsSilentDoesNotHideTheOthers(t *testing.T) {
+// A name stands for several servers. One of them accepts connections and never sends anything.
+func TestSilentServerOfANameDoesNotHideTheOthers(t *testing.T) {
 	t.Parallel()
 	silent := serve(t, func(p *peer) {
 		for _, ok := p.read(); ok; _, ok = p.read() {
@@ -129,7 +130,7 @@ func TestServerBehindANameThatIsSilentDoesNotHideTheOthers(t *testing.T) {
 	require.NoError(t, err)
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.2", port))
 	require.NoError(t, err)
-	serveOn(t, listener, func(p *peer) { p.obey(7, long) })
+	serveOn(t, listener, func(p *peer) { p.answerAll(7, long) })
 	resolve := func(_ context.Context, host string) ([]string, error) {
 		if host != "zookeeper.example" {
 			return nil, errors.New("no such host")
@@ -141,7 +142,7 @@ func TestServerBehindANameThatIsSilentDoesNotHideTheOthers(t *testing.T) {
 	require.Equal(t, 1, silent.accepted())
 }
 
-func TestNameThatCannotBeResolvedIsATrouble(t *testing.T) {
+func TestTroubleHasNamesThatDoNotResolve(t *testing.T) {
 	t.Parallel()
 	for _, resolve := range []func(context.Context, string) ([]string, error){
 		func(context.Context, string) ([]string, error) {

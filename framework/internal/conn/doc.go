@@ -1,9 +1,12 @@
-// Package conn is the connection of one session with a ZooKeeper ensemble: it dials, shakes hands, presents credentials, sends
-// heartbeats and requests, and reads replies and events until the session has ended.
+// Package conn connects one session to a ZooKeeper ensemble. It dials, performs the handshake,
+// sends credentials, heartbeats and requests, and reads replies and events until the session ends.
 //
-// A [Conn] serves one session and never a second one. Its goroutine connects to one server after the other. What it has with one server
-// is a link: a socket, the requests that wait for replies on it, and an outbox. Three goroutines serve a link: that of the Conn reads, a
-// second one writes what a caller cannot write without waiting, and a third one sends heartbeats. All end with [Conn.Close].
+// A [Conn] serves one session and never a second one. Its goroutine connects to one server after
+// the other. Its connection to one server is a link: a socket, the requests that wait for replies,
+// and an outbox. Three goroutines serve a link. The goroutine of the Conn reads. The second one
+// writes what a caller cannot write without waiting. The third one sends heartbeats. [Conn.Close]
+// ends them all.
 //
-// The order of the locks is link.mu, outbox.mu, Conn.mu, hosts.mu. None is held while a [Handler] or the callback of a request is called.
+// Locks are taken in the order link.mu, outbox.mu, Conn.mu, hosts.mu. None is held during a call of
+// a [Handler] or of the callback of a request.
 package conn

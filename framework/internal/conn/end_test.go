@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestOnlyABareReplyWithoutAnErrorConfirmsTheEndOfASession(t *testing.T) {
+func TestOnlyAReplyWithoutErrorAndBodyConfirmsTheEndOfASession(t *testing.T) {
 	for name, row := range map[string]struct {
 		length, code uint32
 		body         []byte
@@ -21,10 +21,10 @@ func TestOnlyABareReplyWithoutAnErrorConfirmsTheEndOfASession(t *testing.T) {
 			t.Parallel()
 			s := serve(t, func(p *peer) {
 				if p.number > 0 {
-					p.obey(7, long)
+					p.answerAll(7, long)
 					return
 				}
-				p.welcome(7, long)
+				p.grant(7, long)
 				for f, ok := p.next(); ok; f, ok = p.next() {
 					reply := binary.BigEndian.AppendUint32(nil, row.length)
 					reply = binary.BigEndian.AppendUint32(reply, uint32(f.xid))
@@ -36,7 +36,7 @@ func TestOnlyABareReplyWithoutAnErrorConfirmsTheEndOfASession(t *testing.T) {
 			c := connect(t, Config{}, s.addr())
 			c.awaitSession(t, 7)
 			require.True(t, c.EndSession(t.Context()))
-			require.Equal(t, 2, s.accepted(), "the first connection is closed, and the next server asked")
+			require.Equal(t, 2, s.accepted(), "want the first connection closed and the next server asked")
 			closed(t, c)
 		})
 	}

@@ -11,9 +11,9 @@ const (
 	zxidSize        = 8
 	replyHeaderSize = 4 + zxidSize + 4 // xid, zxid, error code
 	maxReply        = 1 << 28
-	maxEvent        = 4 << 20 // a path is the longest that it has
+	maxEvent        = 4 << 20 // most of an event is a path
 
-	// The numbers of requests. Servers do not count requests below 1 as under way.
+	// Numbers of requests. Servers do not count a request with a number below 1 as outstanding.
 	eventXid = -1
 	firstXid = 1
 	lastXid  = math.MaxInt32 - 1
@@ -32,38 +32,45 @@ const (
 	opGetChildren2    = 12
 	opCheck           = 13
 	opMulti           = 14
+	opCreate2         = 15
+	opReconfig        = 16
 	opCreateContainer = 19
 	opCreateTTL       = 21
 	opAuth            = 100
 	opSetWatches      = 101
 	opCloseSession    = -11
 
-	// Counted from the length field.
+	// Offsets from the start of the length field.
 	replyZxid      = lengthSize + 4
 	replyCode      = replyZxid + zxidSize
 	setWatchesZxid = lengthSize + requestHeaderSize
 )
 
-// writes are the operations that change something, which a follower sends on to the leader.
-var writes = map[int32]bool{1: true, 2: true, 5: true, 7: true, 14: true, 15: true, 16: true, 19: true, 21: true}
+// writes are the operations that change something. A follower forwards them to the ZooKeeper
+// leader.
+var writes = map[int32]bool{
+	opCreate: true, opDelete: true, opSetData: true, opSetACL: true, opMulti: true, opCreate2: true, opReconfig: true,
+	opCreateContainer: true, opCreateTTL: true,
+}
 
-// refusals are the answers by which a leader refuses a write, which is a transaction all the same: no node, no permission, another version,
-// ephemeral parent, node exists, children.
+// refusals are the errors by which the ZooKeeper leader refuses a write. A refused write is a
+// transaction too. The errors are: no node, no permission, another version, ephemeral parent, node
+// exists, node has children.
 var refusals = map[int32]bool{-101: true, -102: true, -103: true, -108: true, -110: true, -111: true}
 
-// throughQuorum reports whether most servers have agreed to the answer to an operation.
+// throughQuorum reports whether most servers have agreed to the reply to an operation.
 func throughQuorum(op, code int32) bool { return writes[op] && (code == 0 || refusals[code]) }
 
-// replyHeader is what every reply begins with.
+// replyHeader is the header of a reply or an event.
 type replyHeader struct {
 	xid  int32
 	zxid int64
 	code int32
-	body int // how many bytes come after it
+	body int // length of the body in bytes
 }
 
-// headerOf is what the first bytes of a reply say.
-func headerOf(b []byte) replyHeader {
+// parseHeader decodes the length and the header of a reply.
+func parseHeader(b []byte) replyHeader {
 	return replyHeader{
 		xid:  int32(binary.BigEndian.Uint32(b[lengthSize:])),
 		zxid: int64(binary.BigEndian.Uint64(b[replyZxid:])),
@@ -75,7 +82,7 @@ func headerOf(b []byte) replyHeader {
 // closeSession is the request that ends a session.
 var closeSession = header(endXid, opCloseSession)
 
-// header is a frame of two or more numbers.
+// header returns a frame of the given numbers, of which there are at least two.
 func header(numbers ...int32) []byte {
 	frame := binary.BigEndian.AppendUint32(nil, uint32(4*len(numbers)))
 	for _, n := range numbers {

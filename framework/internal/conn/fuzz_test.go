@@ -4,16 +4,18 @@ import (
 	"bytes"
 	"encoding/binary"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzReplies parses what a server may answer.
+// FuzzReplies parses arbitrary replies.
 func FuzzReplies(f *testing.F) {
 	f.Add([]byte{}, int32(0))
-	f.Add([]byte{0, 0, 0, opMulti, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff}, int32(0))
+	nothing := []byte{0xff, 0xff, 0xff, 0xff}
+	f.Add(slices.Concat([]byte{0, 0, 0, opMulti, 0}, nothing, nothing, []byte{1}, nothing), int32(0))
 	f.Add([]byte{0, 0, 0, 2, 0, 0, 0, 1, 'a', 0, 0, 0, 1, 'b'}, int32(0))
 	f.Add(bytes.Repeat([]byte{0xff}, 100), int32(-101))
 	f.Fuzz(func(t *testing.T, body []byte, c int32) {
@@ -30,7 +32,7 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
-// canned is a connection on which everything has come already.
+// canned is a connection whose input has already arrived.
 type canned struct {
 	net.Conn
 	in *bytes.Reader
@@ -42,19 +44,21 @@ func (c *canned) Close() error                    { return nil }
 func (c *canned) SetReadDeadline(time.Time) error { return nil }
 func (c *canned) SetDeadline(time.Time) error     { return nil }
 
-// FuzzConnection reads what a server may say on a connection.
+// FuzzConnection reads arbitrary input of a connection.
 func FuzzConnection(f *testing.F) {
-	welcome := append([]byte{0, 0, 0, 36, 0, 0, 0, 0, 0, 0, 117, 48, 0, 0, 0, 0, 0, 0, 0, 77, 0, 0, 0, 16}, make([]byte, 16)...)
-	f.Add(welcome, []byte{}, false)
-	f.Add(welcome, header(firstXid, 0, 1, 0), true)
-	f.Add(welcome, header(endXid, 0, 1, 0), true)
-	f.Add(welcome, header(eventXid, 0, 1, 0, 2, 3, 0), false)
-	f.Add(welcome, append([]byte{0x0f, 0xff, 0xff, 0xff}, header(firstXid, 0, 1, 0)[lengthSize:]...), false)
+	granted := append([]byte{
+		0, 0, 0, 36, 0, 0, 0, 0, 0, 0, 117, 48, 0, 0, 0, 0, 0, 0, 0, 77, 0, 0, 0, 16,
+	}, make([]byte, 16)...)
+	f.Add(granted, []byte{}, false)
+	f.Add(granted, header(firstXid, 0, 1, 0), true)
+	f.Add(granted, header(endXid, 0, 1, 0), true)
+	f.Add(granted, header(eventXid, 0, 1, 0, 2, 3, 0), false)
+	f.Add(granted, append([]byte{0x0f, 0xff, 0xff, 0xff}, header(firstXid, 0, 1, 0)[lengthSize:]...), false)
 	f.Fuzz(func(t *testing.T, hello, rest []byte, ending bool) {
-		c := ownerOf("a:1", "b:1")
+		c := unstarted("a:1", "b:1")
 		defer c.Close()
 		socket := &canned{in: bytes.NewReader(append(bytes.Clone(hello), rest...))}
-		info, err := greet(socket, time.Now().Add(time.Second), connectRequest{timeout: time.Second})
+		info, err := requestSession(socket, time.Now().Add(time.Second), connectRequest{timeout: time.Second})
 		if err != nil || info.ID == 0 || info.Timeout <= 0 {
 			return
 		}
@@ -70,9 +74,9 @@ func FuzzConnection(f *testing.F) {
 		l.ending = ending
 		l.mu.Unlock()
 		err = l.read()
-		require.Equal(t, err == nil, ending && isClosed(l.ended))
+		require.Equal(t, err == nil, ending && isClosed(l.endConfirmed))
 		require.NoError(t, l.Close())
-		require.Equal(t, 3, answered, "each request is answered once")
+		require.Equal(t, 3, answered, "want one reply to each request")
 	})
 }
 
@@ -85,10 +89,10 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// A length may be a lie.
-func TestReplyTakesRoomForWhatHasCome(t *testing.T) {
+// A server may announce more than it sends.
+func TestMemoryOfAReplyIsForArrivedBytesOnly(t *testing.T) {
 	s := serve(t, func(p *peer) {
-		p.welcome(7, long)
+		p.grant(7, long)
 		if f, ok := p.next(); ok {
 			frame := header(f.xid, 0, 1, 0)
 			binary.BigEndian.PutUint32(frame, maxReply)

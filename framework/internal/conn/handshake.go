@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// connectRequest is what a client tells a server first.
+// connectRequest is the first frame that a client sends on a connection.
 type connectRequest struct {
-	zxid    int64         // the largest that the session has seen: a server that is behind refuses the connection
-	timeout time.Duration // that the client asks for
-	session Info          // zero: a new one
+	zxid    int64         // the largest seen in the session: a server that is behind it refuses the connection
+	timeout time.Duration // requested by the client
+	session Info          // zero: a new session
 }
 
 const (
@@ -32,14 +32,14 @@ func (r connectRequest) frame() []byte {
 	f.int(int32(min(r.timeout.Milliseconds(), 1<<31-1)))
 	f.long(r.session.ID)
 	f.buffer(password)
-	f.bool(false) // a server without a quorum is not enough
+	f.bool(false) // no read-only connection to a server without a quorum
 	binary.BigEndian.PutUint32(f, uint32(len(f)-lengthSize))
 	return f
 }
 
-// greet sends the connect request and reads the reply, both until the deadline. Without a session in it the server has said that the
-// session has expired.
-func greet(socket net.Conn, deadline time.Time, r connectRequest) (Info, error) {
+// requestSession sends the connect request and reads the reply, both before the deadline. An Info
+// without an ID means that the session has expired.
+func requestSession(socket net.Conn, deadline time.Time, r connectRequest) (Info, error) {
 	if err := socket.SetDeadline(deadline); err != nil {
 		return Info{}, err
 	}
@@ -62,7 +62,7 @@ func greet(socket net.Conn, deadline time.Time, r connectRequest) (Info, error) 
 	if err != nil {
 		return Info{}, err
 	}
-	_ = socket.SetDeadline(time.Time{}) // a socket that refuses is closed, which is noticed when it is read
+	_ = socket.SetDeadline(time.Time{}) // fails only if the socket is closed; the next read reports that
 	return info, nil
 }
 
@@ -71,7 +71,8 @@ func parseConnectReply(reply []byte) (Info, error) {
 	d.int() // protocol version
 	ms, id, n := d.int(), d.long(), d.int()
 	if int(n) > len(d.rest) {
-		return Info{}, fmt.Errorf("the reply to the connect request has a password of %d bytes: not a ZooKeeper server", n)
+		return Info{}, fmt.Errorf(
+			"the reply to the connect request has a password of %d bytes: not a ZooKeeper server", n)
 	}
 	info := Info{ID: id, Timeout: time.Duration(ms) * time.Millisecond}
 	if n > 0 {

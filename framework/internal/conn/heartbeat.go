@@ -2,73 +2,79 @@ package conn
 
 import "time"
 
-// A heartbeat is a request that only the ZooKeeper leader can answer. One is sent each sixth of the session timeout, and four times as
-// often where answers do not come in an even stream.
+// A heartbeat is a request that only the ZooKeeper leader can answer. One is sent in each sixth of
+// the session timeout, and four times as many while replies do not come in an even stream.
 //
-// The interval is cut short by a thousandth of the timeout, so that no heartbeat is due at the moment at which the answer to the
-// one before is overdue, and it is not up to chance what comes first.
+// The interval is a thousandth of the timeout shorter. Otherwise a heartbeat would be due at the
+// same moment as the end of the reply limit of the one before, and chance would decide which comes
+// first.
 const (
 	heartbeatsPerTimeout = 6
-	offBeat              = 1000
+	intervalCut          = 1000
 )
 
-// glance is how often a heartbeat is looked for at least: a machine that was suspended has timers that do not know of it, and answers
-// may have ceased to be even.
-const glance = time.Second
+// maxTimer is the longest wait before the time is compared again. Timers do not run while a machine
+// is suspended. Besides, replies may stop coming in an even stream, which shortens the interval.
+const maxTimer = time.Second
 
-// Contact is a moment, and the session timeout of which a part may pass since.
+// Contact is a moment from which a session timeout counts. The session can be relied on for a part
+// of that timeout.
 type Contact struct {
 	At      Stamp
 	Timeout time.Duration
 }
 
-// Contact is since when the session can be relied on: see type contact. While claimed has a moment the session can be relied on no
-// longer than by that either. A follower that is cut off goes on answering reads for a while, which do not count.
+// Contact returns from when the session timeout counts; see type contact. If claimed is not zero,
+// the session can be relied on no longer than claimed allows either. A follower that is cut off
+// from the ZooKeeper leader still answers reads for a while. Those replies do not count.
 func (c *Conn) Contact() (proven, claimed Contact) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Contact{c.contact.proof, c.contact.timeout}, Contact{c.contact.claimed, c.contact.granted}
+	return Contact{c.contact.countsFrom, c.contact.timeout}, Contact{c.contact.unconfirmed, c.contact.granted}
 }
 
-// RelyOnQuorum says whether only transactions are to count as heartbeats, to which a quorum of the servers agrees. A ZooKeeper leader
-// that has been replaced, and does not know it yet, answers other requests. It admits sessions, too: so a connection that is
-// made again counts with the first transaction on it in any case.
+// RelyOnQuorum sets whether only transactions count as heartbeats. A quorum of the servers agrees
+// to each transaction. A ZooKeeper leader that was replaced and does not know it yet still answers
+// other requests. It also accepts sessions. So after a reconnect, a connection is not confirmed
+// before the first transaction on it, whatever the setting.
 func (c *Conn) RelyOnQuorum(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.quorum = on
 }
 
-// claimed reports whether a transaction has to be made before the connection counts.
-func (c *Conn) claimed() bool {
+// unconfirmed reports whether the connection counts only after a transaction.
+func (c *Conn) unconfirmed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.contact.claimed.IsZero()
+	return !c.contact.unconfirmed.IsZero()
 }
 
-// heartbeat is the next one, to be sent at once: a sync; or a transaction that changes nothing, if only that counts.
+// heartbeat returns a heartbeat that the caller must send at once. It is a sync, or a transaction
+// that changes nothing if only transactions count.
 func (c *Conn) heartbeat() Request {
 	quorum := c.cfg.Handler.Quorum()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.quorum, c.beaten = quorum, Now()
-	if quorum || !c.contact.claimed.IsZero() {
+	c.quorum, c.lastHeartbeat = quorum, Now()
+	if quorum || !c.contact.unconfirmed.IsZero() {
 		return Check("/")
 	}
 	return Sync("/")
 }
 
-// keepAlive sends heartbeats on a link until it is closed, also while the answer to another one has not come.
+// keepAlive sends heartbeats on a link until it is closed. It does not wait for the reply to one
+// heartbeat before it sends the next.
 func (c *Conn) keepAlive(l *link) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		due := c.untilHeartbeat()
 		if due <= 0 {
-			l.ask(c.heartbeat(), func(Reply) {}) // the answer counts when it is read
+			l.ask(c.heartbeat(), func(Reply) {}) // the reply counts when it is read
 			due = c.untilHeartbeat()
 		}
-		timer.Reset(max(min(due, glance), time.Millisecond))
+		timer.Reset(max(min(due, maxTimer), time.Millisecond))
 		select {
 		case <-timer.C:
 		case <-l.closed:
@@ -77,39 +83,40 @@ func (c *Conn) keepAlive(l *link) {
 	}
 }
 
-// untilHeartbeat is the time until the next heartbeat is due.
+// untilHeartbeat returns the time until the next heartbeat is due.
 func (c *Conn) untilHeartbeat() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	timeout := c.info.Timeout
-	interval := timeout/heartbeatsPerTimeout - timeout/offBeat
+	interval := timeout/heartbeatsPerTimeout - timeout/intervalCut
 	if !c.contact.even {
 		interval /= 4
 	}
-	return max(interval, time.Millisecond) - c.beaten.Elapsed()
+	return max(interval, time.Millisecond) - c.lastHeartbeat.Elapsed()
 }
 
-// heard notes an answer of the ZooKeeper leader to a request that was sent at the given time.
-func (c *Conn) heard(sent Stamp, transaction bool) {
+// noteAnswer records that the ZooKeeper leader has answered a request that was sent at the given
+// time.
+func (c *Conn) noteAnswer(sent Stamp, transaction bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if transaction || !c.quorum && c.contact.claimed.IsZero() {
-		c.contact.heard(sent, Now())
+	if transaction || !c.quorum && c.contact.unconfirmed.IsZero() {
+		c.contact.add(sent, Now())
 	}
 	if sent.Elapsed() < c.info.Timeout/6 {
-		c.patient = false
+		c.tolerateSlow = false
 	}
 }
 
-// saw notes the zxid of a reply or an event.
-func (c *Conn) saw(zxid int64) {
+// noteZxid records the zxid of a reply or an event.
+func (c *Conn) noteZxid(zxid int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.zxid = max(c.zxid, zxid)
 }
 
-// seen is the largest zxid that a reply or an event had.
-func (c *Conn) seen() int64 {
+// lastZxid returns the largest zxid of all replies and events.
+func (c *Conn) lastZxid() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.zxid

@@ -8,26 +8,29 @@ import (
 )
 
 const (
-	// longestPause bounds the pauses between attempts, firstBound those of the first round that has them.
-	firstBound   = time.Second
-	longestPause = 2 * time.Second
-	// stable is how long a connection must have lasted for the next attempts to count from nothing again. Without it a
-	// server that accepts and hangs up would be dialled without any pause.
-	stable = time.Second
+	// longestFirstPause limits the pauses of the first round that has any, longestPause all later
+	// ones.
+	longestFirstPause = time.Second
+	longestPause      = 2 * time.Second
+	// stableAfter is how long a connection must last before the next attempts start without pauses
+	// again. Without this limit, a server that accepts connections and closes them would be dialled
+	// without any pause.
+	stableAfter = time.Second
 )
 
-// hosts are the servers to connect to, in the order of attempts. It keeps names: each attempt resolves its name anew, and takes an
-// address of it that was not tried lately, for one name may stand for several servers.
+// hosts has the servers to connect to, in the order of attempts. It keeps names: each attempt
+// resolves its name anew. One name may stand for several servers. So an attempt takes an address of
+// the name that was not tried recently.
 type hosts struct {
 	maxPause time.Duration
 	random   func(n int64) int64
 
-	mu       sync.Mutex
-	servers  []string
-	known    map[string]addresses // of each server that has a name and was resolved
-	index    int                  // of the server to try next
-	attempts int                  // since the last stable connection
-	since    time.Time            // when the present connection was made, if there is one
+	mu          sync.Mutex
+	servers     []string
+	resolved    map[string]addresses // of each server whose name was resolved
+	index       int                  // of the next server to try
+	attempts    int                  // since the last stable connection
+	connectedAt time.Time            // when the current connection was made; zero if there is none
 }
 
 func newHosts(servers []string, maxPause time.Duration, random func(int64) int64) *hosts {
@@ -37,7 +40,7 @@ func newHosts(servers []string, maxPause time.Duration, random func(int64) int64
 	return &hosts{servers: Shuffle(servers, random), maxPause: max(maxPause, time.Millisecond), random: random}
 }
 
-// Shuffle returns the servers in an order of chance.
+// Shuffle returns a copy of servers in random order.
 func Shuffle(servers []string, random func(n int64) int64) []string {
 	shuffled := slices.Clone(servers)
 	for i := range shuffled {
@@ -47,32 +50,32 @@ func Shuffle(servers []string, random func(n int64) int64) []string {
 	return shuffled
 }
 
-// replace puts other servers in place of those that there are, and begins with them as if for the first time.
+// replace sets new servers. The next attempt is the first of the first round.
 func (h *hosts) replace(servers []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.servers, h.index, h.attempts, h.known = slices.Clone(servers), 0, 0, nil
+	h.servers, h.index, h.attempts, h.resolved = slices.Clone(servers), 0, 0, nil
 }
 
-// addresses are what a name stands for.
+// addresses are the addresses of a name.
 type addresses struct {
 	count int
-	tried []string // since all of them were tried
+	tried []string // in the current round over them
 }
 
-// choose picks the address to try next of those that a server's name stands for, which are at least one.
+// choose returns the address of server to try next. all has at least one address.
 func (h *hosts) choose(server string, all []string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	a := h.known[server]
+	a := h.resolved[server]
 	i := slices.IndexFunc(all, func(address string) bool { return !slices.Contains(a.tried, address) })
 	if i < 0 {
 		i, a.tried = 0, nil
 	}
-	if h.known == nil {
-		h.known = map[string]addresses{}
+	if h.resolved == nil {
+		h.resolved = map[string]addresses{}
 	}
-	h.known[server] = addresses{len(all), append(a.tried, all[i])}
+	h.resolved[server] = addresses{len(all), append(a.tried, all[i])}
 	return all[i]
 }
 
@@ -82,7 +85,7 @@ func (h *hosts) has(server string) bool {
 	return slices.Contains(h.servers, server)
 }
 
-// count is the number of servers, as far as it is known.
+// count returns the number of servers. Each known address of a name counts as one.
 func (h *hosts) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,48 +94,48 @@ func (h *hosts) count() int {
 
 func (h *hosts) countLocked() (n int) {
 	for _, server := range h.servers {
-		n += max(1, h.known[server].count)
+		n += max(1, h.resolved[server].count)
 	}
 	return n
 }
 
-// round is how many times all servers have been tried since the last stable connection.
+// round returns how many times all servers have been tried since the last stable connection.
 func (h *hosts) round() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return max(0, h.attempts-1) / h.countLocked()
 }
 
-// next is the server to try next.
+// next returns the server to try next.
 func (h *hosts) next() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.since.IsZero() && time.Since(h.since) >= stable {
+	if !h.connectedAt.IsZero() && time.Since(h.connectedAt) >= stableAfter {
 		h.attempts = 0
 	}
-	h.since = time.Time{}
+	h.connectedAt = time.Time{}
 	server := h.servers[h.index]
 	h.index = (h.index + 1) % len(h.servers)
 	h.attempts++
 	return server
 }
 
-// connected notes that a server has admitted the session.
+// connected records that a server has accepted the session.
 func (h *hosts) connected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.since = time.Now()
+	h.connectedAt = time.Now()
 }
 
-// pause is how long to wait before the attempt at hand: not at all within the first round over all servers. If none of them is
-// there, nothing is gained by haste: any time up to a bound, so that clients that have lost the same servers do not come back to
-// them all at once.
+// pause returns how long to wait before the current attempt. There is no pause in the first round
+// over all servers. Later rounds have random pauses up to a limit. Without them, clients that have
+// lost the same servers would all come back at the same moment.
 func (h *hosts) pause() time.Duration {
 	switch h.round() {
 	case 0:
 		return 0
 	case 1:
-		return time.Duration(h.random(int64(min(firstBound, h.maxPause) + 1)))
+		return time.Duration(h.random(int64(min(longestFirstPause, h.maxPause) + 1)))
 	}
 	return time.Duration(h.random(int64(h.maxPause + 1)))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHostsGoRound(t *testing.T) {
+func TestServersAreTriedInRounds(t *testing.T) {
 	servers := []string{"a:1", "b:2", "c:3", "d:4"}
 	h := newHosts(servers, time.Second, nil)
 	require.Equal(t, 4, h.count())
@@ -23,24 +23,24 @@ func TestHostsGoRound(t *testing.T) {
 	}
 	require.ElementsMatch(t, servers, first)
 	require.Equal(t, first, second)
-	require.Equal(t, []string{"a:1", "b:2", "c:3", "d:4"}, servers, "the caller's list is left alone")
+	require.Equal(t, []string{"a:1", "b:2", "c:3", "d:4"}, servers, "the caller's list was changed")
 }
 
-func TestHostsStartSomewhere(t *testing.T) {
+func TestFirstServerIsRandom(t *testing.T) {
 	starts := map[string]bool{}
 	for range 200 {
 		server := newHosts([]string{"a:1", "b:2"}, time.Second, nil).next()
 		starts[server] = true
 	}
-	require.Len(t, starts, 2, "all clients begin with the same server")
+	require.Len(t, starts, 2, "all clients start with the same server")
 }
 
-func TestPausesComeAfterTheFirstRoundAndAreAnythingUpToABound(t *testing.T) {
+func TestPausesAreRandomUpToALimitAfterTheFirstRound(t *testing.T) {
 	for _, row := range []struct{ longest, first, later time.Duration }{
-		{longestPause, firstBound, longestPause},
+		{longestPause, longestFirstPause, longestPause},
 		{300 * time.Millisecond, 300 * time.Millisecond, 300 * time.Millisecond},
 	} {
-		bound := time.Duration(0) // what the random numbers are drawn from
+		bound := time.Duration(0) // of the last random number
 		largest := func(n int64) int64 { bound = time.Duration(n - 1); return n - 1 }
 		h := newHosts([]string{"a:1", "b:2", "c:3"}, row.longest, largest)
 		for round := range 1000 {
@@ -56,13 +56,13 @@ func TestPausesComeAfterTheFirstRoundAndAreAnythingUpToABound(t *testing.T) {
 				default:
 					require.Equal(t, row.later, pause)
 				}
-				require.Equal(t, round > 0, bound == pause, "all of it is left to chance")
+				require.Equal(t, round > 0, bound == pause, "the whole pause is random")
 			}
 		}
 	}
 }
 
-func TestOtherServersAreTriedAtOnce(t *testing.T) {
+func TestNewServersAreTriedAtOnce(t *testing.T) {
 	h := newHosts([]string{"a:1", "b:2"}, time.Second, nil)
 	for range 10 {
 		h.next()
@@ -83,7 +83,7 @@ func TestPausesDiffer(t *testing.T) {
 	for range 100 {
 		pauses[h.pause()] = true
 	}
-	require.Greater(t, len(pauses), 10, "clients would come back all at once")
+	require.Greater(t, len(pauses), 10, "all clients would come back at the same moment")
 }
 
 func TestOnlyAStableConnectionForgetsFailedAttempts(t *testing.T) {
@@ -93,11 +93,11 @@ func TestOnlyAStableConnectionForgetsFailedAttempts(t *testing.T) {
 	}
 	h.connected()
 	h.next()
-	require.NotZero(t, h.pause(), "a server that accepts and hangs up would be dialled without a pause")
+	require.NotZero(t, h.pause(), "a server that accepts connections and closes them would be dialled without a pause")
 	h.connected()
-	h.since = h.since.Add(-stable)
+	h.connectedAt = h.connectedAt.Add(-stableAfter)
 	h.next()
-	require.Zero(t, h.pause(), "after a stable connection")
+	require.Zero(t, h.pause(), "after a stableAfter connection")
 }
 
 func TestAllAddressesOfANameAreTried(t *testing.T) {
@@ -111,8 +111,8 @@ func TestAllAddressesOfANameAreTried(t *testing.T) {
 	}
 	require.ElementsMatch(t, addresses, tried)
 	require.Equal(t, 4, h.count())
-	require.Equal(t, "d", h.choose("zk:1", []string{"a", "b", "c", "d"}), "a new one")
-	require.Contains(t, addresses, h.choose("zk:1", addresses), "and again")
+	require.Equal(t, "d", h.choose("zk:1", []string{"a", "b", "c", "d"}), "want the new address")
+	require.Contains(t, addresses, h.choose("zk:1", addresses), "want a new round")
 	require.Equal(t, 4, h.count())
 	for attempt := range 11 {
 		h.next()

@@ -6,7 +6,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// encoder appends what requests are made of.
+// encoder appends the fields of requests.
 type encoder []byte
 
 func (e *encoder) int(v int32) { *e = binary.BigEndian.AppendUint32(*e, uint32(v)) }
@@ -65,14 +65,14 @@ func (e *encoder) setData(path string, data []byte, version int32) {
 	e.int(version)
 }
 
-// part is what comes before each part of a transaction, and after the last.
+// part appends the header of one operation of a transaction, or the end mark.
 func (e *encoder) part(op int32, done bool) {
 	e.int(op)
 	e.bool(done)
 	e.int(-1)
 }
 
-// decoder takes a reply apart. After the first mistake all values are zero.
+// decoder reads the fields of a reply. After the first error all values are zero.
 type decoder struct {
 	rest []byte
 	err  error
@@ -109,7 +109,7 @@ func (d *decoder) bool() bool {
 	return b != nil && b[0] != 0
 }
 
-// buffer is nil for null. It shares the memory of the reply.
+// buffer returns nil for null. The result shares the memory of the reply.
 func (d *decoder) buffer() []byte {
 	n := d.int()
 	if n == -1 || d.err != nil {
@@ -135,10 +135,10 @@ func (d *decoder) strings() []string {
 	return all
 }
 
-// aclSize is the least that an entry of an ACL takes: the permissions and the lengths of two strings.
+// aclSize is the least size of an entry of an ACL: the permissions and the lengths of two strings.
 const aclSize = 3 * lengthSize
 
-// acl is an ACL, which is never null. One that says it is longer than the reply is a mistake.
+// acl returns an ACL, which is never null. A count that does not fit into the reply is an error.
 func (d *decoder) acl() []zk.ACL {
 	n := int(d.int())
 	if n < 0 || n > len(d.rest)/aclSize {
@@ -154,7 +154,7 @@ func (d *decoder) acl() []zk.ACL {
 	return all
 }
 
-// stat is nil after a mistake.
+// stat returns nil after an error.
 func (d *decoder) stat() *zk.Stat {
 	s := zk.Stat{
 		Czxid: d.long(), Mzxid: d.long(), Ctime: d.long(), Mtime: d.long(),

@@ -17,27 +17,27 @@ import (
 	"go.uber.org/zap"
 )
 
-// link is a connection to one server, which has admitted the session on it.
+// link is a connection to one server that has accepted the session on it.
 type link struct {
 	net.Conn
-	owner  *Conn
-	server string
-	zxid   int64         // the largest that the session had seen before
-	in     *bufio.Reader // of the goroutine that reads
-	out    *outbox
-	closed chan struct{}
-	ended  chan struct{} // closed when the server has confirmed the end of the session
-	close  func()        // closes closed, once
+	owner        *Conn
+	server       string
+	zxid         int64         // the largest that the session had seen before this connection
+	in           *bufio.Reader // used only by the goroutine that reads
+	out          *outbox
+	closed       chan struct{}
+	endConfirmed chan struct{} // closed when the server has confirmed the end of the session
+	closeOnce    func()        // closes closed once
 
-	mu      sync.Mutex
-	open    bool // requests are allowed
-	ending  bool // the server has been asked to end the session: no further request is sent
-	nextXid int32
-	waiting []request // in the order in which they were sent
-	heard   time.Time // when something was read last
+	mu       sync.Mutex
+	open     bool // requests are allowed
+	ending   bool // the server has been asked to end the session: no further request is sent
+	nextXid  int32
+	waiting  []request // in the order of sending
+	lastRead time.Time // time of the last read
 }
 
-// request is one that waits for its reply.
+// request is a request that waits for its reply.
 type request struct {
 	xid  int32
 	op   int32
@@ -45,23 +45,23 @@ type request struct {
 	done func(Reply)
 }
 
-// readAhead is how much is read from the socket at once, where there is so much.
+// readAhead is the size of the read buffer.
 const readAhead = 4 << 10
 
 func newLink(socket net.Conn, owner *Conn, server string, zxid int64) *link {
 	closed := make(chan struct{})
 	l := &link{
 		Conn: socket, owner: owner, server: server, zxid: zxid, out: newOutbox(socket),
-		closed: closed, close: sync.OnceFunc(func() { close(closed) }), ended: make(chan struct{}),
-		nextXid: firstXid, heard: time.Now(),
+		closed: closed, closeOnce: sync.OnceFunc(func() { close(closed) }), endConfirmed: make(chan struct{}),
+		nextXid: firstXid, lastRead: time.Now(),
 	}
-	l.in = bufio.NewReaderSize(socketOf{l}, readAhead)
+	l.in = bufio.NewReaderSize(timedReader{l}, readAhead)
 	return l
 }
 
-// Close closes the socket. The answers to requests that wait for one are lost.
+// Close closes the socket. The replies to all waiting requests are lost.
 func (l *link) Close() error {
-	l.close()
+	l.closeOnce()
 	err := l.Conn.Close()
 	for _, r := range l.takeAll() {
 		r.done(Reply{err: zk.ErrConnectionClosed})
@@ -78,7 +78,8 @@ func (l *link) takeAll() []request {
 	return all
 }
 
-// admit allows requests, behind the first ones, and reports whether it does: not if the link is closed or the session is being ended.
+// admit allows requests and sends first before them. It reports whether it did so. It does not if
+// the link is closed or the session is being ended.
 func (l *link) admit(first []Request) bool {
 	l.mu.Lock()
 	if l.ending || l.isClosed() {
@@ -86,13 +87,13 @@ func (l *link) admit(first []Request) bool {
 		return false
 	}
 	l.open = true
-	mine := false
+	mustStart := false
 	for _, r := range first {
 		_, writes := l.putLocked(r, func(Reply) {})
-		mine = mine || writes
+		mustStart = mustStart || writes
 	}
 	l.mu.Unlock()
-	if mine {
+	if mustStart {
 		l.start(false)
 	}
 	return true
@@ -113,22 +114,23 @@ func (l *link) isClosed() bool {
 	}
 }
 
-// ask sends a request if requests are allowed; false: they are not, and done is not called.
+// ask sends a request and reports whether requests are allowed. If they are not, done is not
+// called.
 func (l *link) ask(r Request, done func(Reply)) bool {
 	l.mu.Lock()
 	if !l.open || l.ending {
 		l.mu.Unlock()
 		return false
 	}
-	idle, mine := l.putLocked(r, done)
+	idle, mustStart := l.putLocked(r, done)
 	l.mu.Unlock()
-	if mine {
-		l.start(idle && len(r.frame) <= atOnce)
+	if mustStart {
+		l.start(idle && len(r.frame) <= smallFrame)
 	}
 	return true
 }
 
-// send sends a request, also while requests are not allowed yet.
+// send sends a request even if requests are not allowed yet.
 func (l *link) send(r Request, done func(Reply)) {
 	l.mu.Lock()
 	if l.ending || l.isClosed() {
@@ -136,16 +138,16 @@ func (l *link) send(r Request, done func(Reply)) {
 		done(Reply{err: zk.ErrConnectionClosed})
 		return
 	}
-	_, mine := l.putLocked(r, done)
+	_, mustStart := l.putLocked(r, done)
 	l.mu.Unlock()
-	if mine {
+	if mustStart {
 		l.start(false)
 	}
 }
 
-// putLocked numbers a request and puts it into the outbox. It reports whether no other one waits for its reply, and whether the caller
-// has to have the outbox written.
-func (l *link) putLocked(r Request, done func(Reply)) (idle, mine bool) {
+// putLocked numbers a request and puts it into the outbox. It reports whether no other request
+// waits for a reply, and whether the caller must call start.
+func (l *link) putLocked(r Request, done func(Reply)) (idle, mustStart bool) {
 	xid := l.nextXid
 	if l.nextXid++; l.nextXid > lastXid {
 		l.nextXid = firstXid
@@ -153,7 +155,7 @@ func (l *link) putLocked(r Request, done func(Reply)) (idle, mine bool) {
 	l.waiting = append(l.waiting, request{xid: xid, op: r.op, sent: Now(), done: done})
 	idle = len(l.waiting) == 1
 	if idle {
-		_ = l.Conn.SetReadDeadline(l.untilLocked()) // a socket that refuses is closed, and read notices
+		_ = l.Conn.SetReadDeadline(l.readDeadlineLocked()) // fails only if the socket is closed; read reports that
 	}
 	frame := r.numbered(xid)
 	if r.op == opSetWatches {
@@ -162,36 +164,36 @@ func (l *link) putLocked(r Request, done func(Reply)) (idle, mine bool) {
 	return idle, l.out.put(frame)
 }
 
-// end asks the server to end the session, behind all other requests, and reports whether the server has confirmed it before ctx
-// ends.
+// end asks the server to end the session after all earlier requests. It reports whether the server
+// has confirmed that before ctx ended.
 func (l *link) end(ctx context.Context) bool {
 	l.mu.Lock()
 	first := !l.ending
 	l.ending = true
-	mine := first && l.out.put(closeSession)
+	mustStart := first && l.out.put(closeSession)
 	l.mu.Unlock()
 	if !first {
 		return false
 	}
-	stop := context.AfterFunc(ctx, func() { l.Close() }) // which ends a write that waits, too
+	stop := context.AfterFunc(ctx, func() { l.Close() }) // interrupts a blocked write too
 	defer stop()
-	if mine {
+	if mustStart {
 		l.start(false)
 	}
 	select {
-	case <-l.ended:
+	case <-l.endConfirmed:
 		return true
-	case <-l.closed: // perhaps after the answer
+	case <-l.closed: // perhaps after the confirmation
 	}
 	select {
-	case <-l.ended:
+	case <-l.endConfirmed:
 		return true
 	default:
 		return false
 	}
 }
 
-// read delivers replies and events until the connection ends, and returns why it has.
+// read delivers replies and events until the connection ends, and returns why it ended.
 func (l *link) read() error {
 	for {
 		h, err := l.header()
@@ -203,7 +205,7 @@ func (l *link) read() error {
 			if h.code != 0 || h.body != 0 {
 				return errors.New("a reply that no server gives to the end of a session")
 			}
-			close(l.ended)
+			close(l.endConfirmed)
 			return nil
 		case h.xid == eventXid:
 			err = l.event(h)
@@ -222,7 +224,7 @@ func (l *link) isEnding() bool {
 	return l.ending
 }
 
-// header reads what each reply and event begins with.
+// header reads the header of a reply or an event.
 func (l *link) header() (replyHeader, error) {
 	b, err := l.in.Peek(lengthSize)
 	if err != nil {
@@ -235,12 +237,12 @@ func (l *link) header() (replyHeader, error) {
 	if err != nil {
 		return replyHeader{}, err
 	}
-	h := headerOf(head)
+	h := parseHeader(head)
 	_, err = l.in.Discard(len(head))
 	return h, err
 }
 
-// event delivers an event of a watch.
+// event delivers the event of a watch.
 func (l *link) event(h replyHeader) error {
 	if h.body > maxEvent {
 		return fmt.Errorf("an event of %d bytes: not a ZooKeeper server", h.body)
@@ -254,12 +256,13 @@ func (l *link) event(h replyHeader) error {
 	if d.err != nil {
 		return fmt.Errorf("an event: %w", d.err)
 	}
-	l.owner.saw(h.zxid) // which servers before 3.9 do not tell of an event
+	l.owner.noteZxid(h.zxid) // servers before 3.9 do not send the zxid of an event
 	l.owner.cfg.Handler.Event(e)
 	return nil
 }
 
-// reply delivers a reply to the request with its number. A reply to none is passed over.
+// reply delivers a reply to its request. It skips a reply whose number is not that of a waiting
+// request.
 func (l *link) reply(h replyHeader) error {
 	found, ok := l.take(h.xid)
 	if !ok {
@@ -268,9 +271,9 @@ func (l *link) reply(h replyHeader) error {
 		return err
 	}
 	if transaction := throughQuorum(found.op, h.code); transaction || found.op == opSync && h.code == 0 {
-		l.owner.heard(found.sent, transaction)
+		l.owner.noteAnswer(found.sent, transaction)
 	}
-	l.owner.saw(h.zxid)
+	l.owner.noteZxid(h.zxid)
 	body, err := l.body(h)
 	reply := Reply{Zxid: h.zxid, err: code(h.code), body: body}
 	if err != nil {
@@ -280,13 +283,14 @@ func (l *link) reply(h replyHeader) error {
 	return err
 }
 
-// take takes the request with a number off the list. Replies come in the order of the requests, except those to credentials.
+// take removes and returns the waiting request with number xid. Replies come in the order of the
+// requests, except those to credentials.
 func (l *link) take(xid int32) (found request, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, r := range l.waiting {
 		if r.xid == xid {
-			copy(l.waiting[1:i+1], l.waiting[:i]) // nearly always nothing: it is the first
+			copy(l.waiting[1:i+1], l.waiting[:i]) // mostly moves nothing: i is 0
 			l.waiting[0] = request{}
 			l.waiting = l.waiting[1:]
 			return r, true
@@ -295,9 +299,10 @@ func (l *link) take(xid int32) (found request, ok bool) {
 	return request{}, false
 }
 
-// body reads what comes after a header. It takes memory for what has come, not for what was announced.
+// body reads what follows a header. Its memory grows with the bytes that arrive, not with the
+// announced size.
 func (l *link) body(h replyHeader) ([]byte, error) {
-	if h.body <= atOnce {
+	if h.body <= smallFrame {
 		body := make([]byte, h.body)
 		_, err := io.ReadFull(l.in, body)
 		return body, err
@@ -307,12 +312,12 @@ func (l *link) body(h replyHeader) ([]byte, error) {
 	return body.Bytes(), err
 }
 
-// socketOf is the socket of a link, which reads until the server is silent for too long.
-type socketOf struct{ *link }
+// timedReader reads from the socket of a link with a deadline.
+type timedReader struct{ *link }
 
-func (s socketOf) Read(b []byte) (int, error) {
+func (s timedReader) Read(b []byte) (int, error) {
 	s.mu.Lock()
-	err := s.Conn.SetReadDeadline(s.untilLocked())
+	err := s.Conn.SetReadDeadline(s.readDeadlineLocked())
 	s.mu.Unlock()
 	if err != nil {
 		return 0, err
@@ -320,33 +325,34 @@ func (s socketOf) Read(b []byte) (int, error) {
 	n, err := s.Conn.Read(b)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heard = time.Now()
+	s.lastRead = time.Now()
 	return n, err
 }
 
-// untilLocked is how long to wait for the server to say something: two thirds of the session timeout, after which the session cannot
-// be relied on; and while a request waits for its reply, no longer than Conn.limits says from when it was sent or anything was
-// read.
-func (l *link) untilLocked() time.Time {
-	silence, patience := l.owner.limits()
-	limit := l.heard.Add(silence)
-	if len(l.waiting) == 0 || patience == 0 {
+// readDeadlineLocked returns how long to wait for the next byte from the server. That is two thirds
+// of the session timeout after the last read; later the session cannot be relied on. While a
+// request waits for its reply, the reply limit of Conn.limits applies as well. It runs from the
+// time of sending or of the last read, whichever is later.
+func (l *link) readDeadlineLocked() time.Time {
+	silence, replyLimit := l.owner.limits()
+	limit := l.lastRead.Add(silence)
+	if len(l.waiting) == 0 || replyLimit == 0 {
 		return limit
 	}
 	since := l.waiting[0].sent.Time()
-	if l.heard.After(since) {
-		since = l.heard
+	if l.lastRead.After(since) {
+		since = l.lastRead
 	}
-	if overdue := since.Add(patience); overdue.Before(limit) {
-		return overdue
+	if due := since.Add(replyLimit); due.Before(limit) {
+		return due
 	}
 	return limit
 }
 
-// overdue reports whether read has ended because a reply is overdue.
-func (l *link) overdue(err error) bool {
+// replyOverdue reports whether read returned err because a reply was overdue.
+func (l *link) replyOverdue(err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, patience := l.owner.limits()
-	return errors.Is(err, os.ErrDeadlineExceeded) && len(l.waiting) > 0 && patience > 0
+	_, replyLimit := l.owner.limits()
+	return errors.Is(err, os.ErrDeadlineExceeded) && len(l.waiting) > 0 && replyLimit > 0
 }

@@ -21,16 +21,16 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	patience = 30 * time.Second // for what must happen
-	long     = time.Hour        // a session timeout in which nothing happens by itself: heartbeats come after 10 min
+	testTimeout = 30 * time.Second // limits waits for what must happen
+	long        = time.Hour        // a session timeout with the first heartbeat after 10 min
 )
 
 func eventually(t *testing.T, cond func() bool, message string, args ...any) {
 	t.Helper()
-	require.Eventually(t, cond, patience, time.Millisecond, append([]any{message}, args...)...)
+	require.Eventually(t, cond, testTimeout, time.Millisecond, append([]any{message}, args...)...)
 }
 
-// server runs a script for each connection that it accepts.
+// server runs a script for each accepted connection.
 type server struct {
 	listener net.Listener
 	script   func(*peer)
@@ -40,7 +40,7 @@ type server struct {
 	peers []*peer
 }
 
-// serve starts a server that ends with the test.
+// serve starts a server that is closed at the end of the test.
 func serve(t *testing.T, script func(*peer)) *server {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,7 +52,7 @@ func serveOn(t *testing.T, listener net.Listener, script func(*peer)) *server {
 	s := &server{listener: listener, script: script}
 	s.running.Go(s.accept)
 	t.Cleanup(func() {
-		s.hangUp()
+		s.closeAll()
 		s.running.Wait()
 	})
 	return s
@@ -75,15 +75,17 @@ func (s *server) accept() {
 	}
 }
 
-// pipes is a listener in memory, for tests in virtual time.
+// pipes is a listener in memory for tests in virtual time.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	close  func()
 }
 
-// serveInMemory is serve in virtual time: dial reaches the server, whatever it is asked for.
-func serveInMemory(t *testing.T, script func(*peer)) (s *server, dial func(context.Context, string, string) (net.Conn, error)) {
+// serveInMemory is serve for tests in virtual time. dial reaches the server with any address.
+func serveInMemory(
+	t *testing.T, script func(*peer),
+) (s *server, dial func(context.Context, string, string) (net.Conn, error)) {
 	t.Helper()
 	closed := make(chan struct{})
 	p := &pipes{conns: make(chan net.Conn), closed: closed, close: sync.OnceFunc(func() { close(closed) })}
@@ -115,8 +117,8 @@ func (p *pipes) Close() error { p.close(); return nil }
 
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "pipe"} }
 
-// hangUp closes everything.
-func (s *server) hangUp() {
+// closeAll closes the listener and all connections.
+func (s *server) closeAll() {
 	s.listener.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +135,7 @@ func (s *server) accepted() int {
 	return len(s.peers)
 }
 
-// peer is a connection as the server sees it.
+// peer is the server's end of a connection.
 type peer struct {
 	net.Conn
 	number int // from 0
@@ -144,7 +146,7 @@ type frame struct {
 	body    []byte
 }
 
-// int64At is for the fields of a frame that is not a request.
+// int64At returns a field of a frame that is not a request.
 func int64At(b []byte, position int) int64 { return int64(binary.BigEndian.Uint64(b[position:])) }
 
 func (p *peer) read() ([]byte, bool) {
@@ -161,8 +163,8 @@ func (p *peer) write(payload ...byte) {
 	_, _ = p.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload...))
 }
 
-// greeting is a connect reply.
-func greeting(id int64, timeout time.Duration) []byte {
+// connectReply returns a connect reply.
+func connectReply(id int64, timeout time.Duration) []byte {
 	b := make([]byte, 36)
 	binary.BigEndian.PutUint32(b[4:], uint32(timeout.Milliseconds()))
 	binary.BigEndian.PutUint64(b[8:], uint64(id))
@@ -171,15 +173,15 @@ func greeting(id int64, timeout time.Duration) []byte {
 	return b
 }
 
-// welcome grants a session, and returns what the client asked for.
-func (p *peer) welcome(id int64, timeout time.Duration) (asked []byte, ok bool) {
+// grant grants a session and returns the connect request.
+func (p *peer) grant(id int64, timeout time.Duration) (asked []byte, ok bool) {
 	if asked, ok = p.read(); ok {
-		p.write(greeting(id, timeout)...)
+		p.write(connectReply(id, timeout)...)
 	}
 	return asked, ok
 }
 
-// next is the next request.
+// next reads the next request.
 func (p *peer) next() (frame, bool) {
 	b, ok := p.read()
 	if !ok || len(b) < 8 {
@@ -188,7 +190,8 @@ func (p *peer) next() (frame, bool) {
 	return frame{int32(binary.BigEndian.Uint32(b)), int32(binary.BigEndian.Uint32(b[4:])), b[8:]}, true
 }
 
-// answer says that all went well, or that there is no such node to those who ask for one, and whether that was the last request.
+// answer answers a request and reports whether it ended the session. The answer is NoNode to
+// exists, and success to all others.
 func (p *peer) answer(f frame, zxid int64) bool {
 	reply := binary.BigEndian.AppendUint32(nil, uint32(f.xid))
 	reply = binary.BigEndian.AppendUint64(reply, uint64(zxid))
@@ -200,9 +203,9 @@ func (p *peer) answer(f frame, zxid int64) bool {
 	return f.op == opCloseSession
 }
 
-// obey grants a session and answers everything.
-func (p *peer) obey(id int64, timeout time.Duration) {
-	if _, ok := p.welcome(id, timeout); !ok {
+// answerAll grants a session and answers every request.
+func (p *peer) answerAll(id int64, timeout time.Duration) {
+	if _, ok := p.grant(id, timeout); !ok {
 		return
 	}
 	for f, ok := p.next(); ok; f, ok = p.next() {
@@ -212,7 +215,7 @@ func (p *peer) obey(id int64, timeout time.Duration) {
 	}
 }
 
-// client is a Conn with what it told.
+// client is a Conn together with a record of the calls of its Handler.
 type client struct {
 	*Conn
 	logs   *observer.ObservedLogs
@@ -225,13 +228,14 @@ type client struct {
 	events       []zk.Event
 }
 
-// connect opens a Conn that is closed with the test. Config has what differs from the default.
+// connect starts a Conn that is closed at the end of the test. cfg has the settings that differ
+// from the default.
 func connect(t *testing.T, cfg Config, servers ...string) *client {
 	t.Helper()
 	return start(t, &client{}, cfg, servers...)
 }
 
-// connectByHand is connect for tests that call Admit.
+// connectByHand is connect for tests that call Admit themselves.
 func connectByHand(t *testing.T, cfg Config, servers ...string) *client {
 	t.Helper()
 	return start(t, &client{manual: true}, cfg, servers...)
@@ -246,7 +250,7 @@ func start(t *testing.T, c *client, cfg Config, servers ...string) *client {
 		cfg.SessionTimeout = long
 	}
 	if cfg.ConnectTimeout == 0 {
-		cfg.ConnectTimeout = patience
+		cfg.ConnectTimeout = testTimeout
 	}
 	if cfg.Random == nil {
 		cfg.Random = func(n int64) int64 { return n / 20 } // short pauses
@@ -291,15 +295,15 @@ func (c *client) Event(e zk.Event) {
 
 func (c *client) Quorum() bool { return false }
 
-// expired reports whether it was told once that the servers have ended the session.
+// expired reports whether Ended was called once, with the expiry of the session.
 func (c *client) expired() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Equal(c.ended, []error{zk.ErrSessionExpired})
 }
 
-// sessions is how many connections had the session, and how many of them are over.
-func (c *client) sessions() (connected, disconnected int) {
+// connections returns how many connections were made, and how many of them have ended.
+func (c *client) connections() (connected, disconnected int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.connected, c.disconnected
@@ -307,22 +311,27 @@ func (c *client) sessions() (connected, disconnected int) {
 
 func (c *client) awaitSession(t *testing.T, id int64) {
 	t.Helper()
-	eventually(t, func() bool { return c.Info().ID == id && (c.Admitted() || c.manual && c.current() != nil) }, "never got session %d", id)
+	eventually(t, func() bool {
+		return c.Info().ID == id && (c.Admitted() || c.manual && c.current() != nil)
+	}, "never got session %d", id)
 }
 
-// awaitIdle waits until no further connection is made.
+// awaitIdle waits until all goroutines of the Conn have ended by themselves.
 func (c *client) awaitIdle(t *testing.T) {
 	t.Helper()
 	require.True(t, c.Over())
 	c.running.Wait()
 }
 
-// ownerOf is a Conn that never connects.
-func ownerOf(servers ...string) *Conn {
-	return New(Config{Servers: servers, SessionTimeout: time.Second, ConnectTimeout: time.Second, Logger: zap.NewNop(), Handler: &client{manual: true}})
+// unstarted returns a Conn that never connects.
+func unstarted(servers ...string) *Conn {
+	return New(Config{
+		Servers: servers, SessionTimeout: time.Second, ConnectTimeout: time.Second,
+		Logger: zap.NewNop(), Handler: &client{manual: true},
+	})
 }
 
-// redirect dials addr whatever it is asked for.
+// redirect returns a dialer that dials addr whatever the address.
 func redirect(addr string) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, addr)

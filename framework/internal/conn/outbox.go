@@ -10,30 +10,31 @@ import (
 	"go.uber.org/zap"
 )
 
-// outbox is what is to be written to a socket. What is put while a goroutine writes leaves in one piece afterwards.
+// outbox holds what is to be written to a socket. What is put while a goroutine writes is written
+// in one piece afterwards.
 type outbox struct {
-	buffered bool          // to write a little while nothing else is under way does not wait
-	wake     chan struct{} // has room for one: there is something to write in the background
+	buffered bool          // whether a small write returns at once while nothing else is under way
+	wake     chan struct{} // has a buffer of one; tells the background goroutine to write
 
 	mu    sync.Mutex
 	next  []byte // to be written next
-	spare []byte // for what comes after that
-	busy  bool   // a goroutine writes, or is about to
+	spare []byte // buffer for what comes after next
+	busy  bool   // whether a goroutine writes or is about to
 }
 
 const (
-	// atOnce is what any socket takes at once while nothing else is under way.
-	atOnce = 4 << 10
-	// keep is how large a buffer may be that is kept.
-	keep = 16 << 10
+	// smallFrame is a size that any buffered socket takes at once while nothing else is under way.
+	smallFrame = 4 << 10
+	// maxKept is the largest capacity of a buffer that is kept for reuse.
+	maxKept = 16 << 10
 )
 
 func newOutbox(c net.Conn) *outbox {
 	return &outbox{buffered: buffered(c), wake: make(chan struct{}, 1)}
 }
 
-// buffered reports whether it is known of a connection that it has a buffer of the system. One that the program makes itself may have none, so
-// that to write is to wait for the reader.
+// buffered reports whether c is known to have a buffer of the operating system. A connection made
+// by the program may have none. Then a write waits for the reader.
 func buffered(c net.Conn) bool {
 	switch c := c.(type) {
 	case *net.TCPConn, *net.UnixConn:
@@ -44,33 +45,34 @@ func buffered(c net.Conn) bool {
 	return false
 }
 
-// put adds a frame, and reports whether no goroutine writes: then the caller has to start.
-func (o *outbox) put(frame []byte) (mine bool) {
+// put appends a frame and reports whether no goroutine writes. If so, the caller must call start.
+func (o *outbox) put(frame []byte) (mustStart bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.next = append(o.next, frame...)
-	mine = !o.busy
+	mustStart = !o.busy
 	o.busy = true
-	return mine
+	return mustStart
 }
 
-// hold keeps what is put from now on until start, and reports whether no goroutine writes: then the caller has to start.
-func (o *outbox) hold() (mine bool) {
+// delay keeps back what is put from now on until start. It reports whether no goroutine writes. If
+// so, the caller must call start.
+func (o *outbox) delay() (mustStart bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	mine = !o.busy
+	mustStart = !o.busy
 	o.busy = true
-	return mine
+	return mustStart
 }
 
-// size is how many bytes are to be written.
+// size returns the number of bytes to be written.
 func (o *outbox) size() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.next)
 }
 
-// take is what is to be written now. If it is more than most it stays where it is.
+// take removes and returns what is to be written, unless it is more than most bytes.
 func (o *outbox) take(most int) (all []byte, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -82,34 +84,36 @@ func (o *outbox) take(most int) (all []byte, ok bool) {
 	return all, true
 }
 
-// finish takes back what was written, and reports whether that was all: then the next caller of put has to start.
+// finish takes back the buffer that was written and reports whether nothing else is to be written.
+// If so, the next caller of put must call start.
 func (o *outbox) finish(written []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if cap(written) <= keep {
+	if cap(written) <= maxKept {
 		o.spare = written[:0]
 	}
 	o.busy = len(o.next) > 0
 	return !o.busy
 }
 
-// start has the outbox written: by the caller if that does not wait for anything, otherwise in the background.
+// start has the outbox written. The caller writes it if here is set and the write does not wait.
+// Otherwise the background goroutine does.
 func (l *link) start(here bool) {
-	if here && l.out.buffered && l.flush(atOnce) {
+	if here && l.out.buffered && l.flush(smallFrame) {
 		return
 	}
 	l.out.wake <- struct{}{}
 }
 
-// hold keeps requests back until the returned function is called.
-func (l *link) hold() (let func()) {
+// delay keeps requests back until the returned function is called.
+func (l *link) delay() (send func()) {
 	l.mu.Lock()
 	idle := len(l.waiting) == 0
-	mine := l.out.hold()
+	mustStart := l.out.delay()
 	l.mu.Unlock()
 	return func() {
-		if mine {
-			l.start(idle && l.out.size() <= atOnce)
+		if mustStart {
+			l.start(idle && l.out.size() <= smallFrame)
 		}
 	}
 }
@@ -119,7 +123,7 @@ func (l *link) write() {
 	for {
 		select {
 		case <-l.out.wake:
-			runtime.Gosched() // other goroutines may be about to put something
+			runtime.Gosched() // other goroutines may be about to put more
 			for !l.flush(math.MaxInt) {
 			}
 		case <-l.closed:
@@ -128,7 +132,8 @@ func (l *link) write() {
 	}
 }
 
-// flush writes what there is, if it is not more than most, or closes the socket, and reports whether that was all.
+// flush writes the outbox, unless it has more than most bytes, and reports whether nothing remains.
+// It closes the link if the write fails.
 func (l *link) flush(most int) bool {
 	all, ok := l.out.take(most)
 	if !ok {

@@ -9,15 +9,15 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Request is a request to a server: see Conn.Ask. It is sent once.
+// Request is a request to a server; see Conn.Ask. It can be sent once.
 type Request struct {
 	op    int32
-	frame encoder // with room for what comes before the body
+	frame encoder // starts with room for the length and the header
 }
 
-// Reply is what became of a Request.
+// Reply is the result of a Request.
 type Reply struct {
-	Zxid int64 // of the transaction, if the request was for one; otherwise the last that the server had seen
+	Zxid int64 // of the transaction, or the last that the server had seen if there was none
 	err  error
 	body []byte
 }
@@ -26,7 +26,8 @@ func newRequest(op int32, size int) Request {
 	return Request{op, make(encoder, lengthSize+requestHeaderSize, lengthSize+requestHeaderSize+size)}
 }
 
-// numbered is the request as it is sent. It needs the room that newRequest has left.
+// numbered fills in the length and the header and returns the frame. It needs the room that
+// newRequest has left.
 func (r Request) numbered(xid int32) []byte {
 	binary.BigEndian.PutUint32(r.frame, uint32(len(r.frame)-lengthSize))
 	binary.BigEndian.PutUint32(r.frame[lengthSize:], uint32(xid))
@@ -34,7 +35,7 @@ func (r Request) numbered(xid int32) []byte {
 	return r.frame
 }
 
-// Delete deletes a node, if it has the given version; -1 is any.
+// Delete deletes a node if it has the given version; -1 means any.
 func Delete(path string, version int32) Request {
 	r := newRequest(opDelete, len(path)+8)
 	r.frame.string(path)
@@ -42,13 +43,13 @@ func Delete(path string, version int32) Request {
 	return r
 }
 
-// Exists reads a node's Stat, and may ask for a watch, which is set even if there is no such node.
+// Exists reads the Stat of a node. It can set a watch, even on a node that does not exist.
 func Exists(path string, watch bool) Request { return read(opExists, path, watch) }
 
-// Get reads a node, and may ask for a watch.
+// Get reads a node and can set a watch.
 func Get(path string, watch bool) Request { return read(opGetData, path, watch) }
 
-// Children lists the children of a node, and may ask for a watch.
+// Children lists the children of a node and can set a watch.
 func Children(path string, watch bool) Request { return read(opGetChildren2, path, watch) }
 
 func read(op int32, path string, watch bool) Request {
@@ -58,11 +59,11 @@ func read(op int32, path string, watch bool) Request {
 	return r
 }
 
-// Watches are the paths of watches, by what they are for.
+// Watches has the paths of watches by kind.
 type Watches struct{ Data, Exists, Children []string }
 
-// SetWatches sets watches again on another connection. The server tells at once of what has changed since the last reply on the one before,
-// which Conn puts in.
+// SetWatches sets watches again on a new connection. The server at once sends events for what has
+// changed since the last reply on the connection before. Conn fills in the zxid of that reply.
 func SetWatches(w Watches) Request {
 	r := newRequest(opSetWatches, zxidSize+64*(len(w.Data)+len(w.Exists)+len(w.Children)))
 	r.frame.long(0)
@@ -72,14 +73,15 @@ func SetWatches(w Watches) Request {
 	return r
 }
 
-// Sync waits until the server has caught up with the leader.
+// Sync waits until the server has caught up with the ZooKeeper leader.
 func Sync(path string) Request {
 	r := newRequest(opSync, len(path)+4)
 	r.frame.string(path)
 	return r
 }
 
-// Check is a transaction that changes nothing. It fails if there is no such node, which takes the agreement of most servers, too.
+// Check is a transaction that changes nothing. It fails if the node does not exist; most servers
+// must agree to that as well.
 func Check(path string) Request {
 	r := newRequest(opMulti, len(path)+32)
 	f := &r.frame
@@ -90,7 +92,7 @@ func Check(path string) Request {
 	return r
 }
 
-// SetData writes a node, if it has the given version; -1 is any.
+// SetData writes a node if it has the given version; -1 means any.
 func SetData(path string, data []byte, version int32) Request {
 	r := newRequest(opSetData, len(path)+len(data)+12)
 	r.frame.setData(path, data, version)
@@ -102,12 +104,14 @@ func Create(path string, data []byte, acl []zk.ACL, flags int32) Request {
 	return create(opCreate, path, data, acl, flags)
 }
 
-// CreateContainer creates a container. Servers that do not know containers close the connection behind their answer.
+// CreateContainer creates a container. Servers that do not support containers close the connection
+// after their reply.
 func CreateContainer(path string, data []byte, acl []zk.ACL) Request {
 	return create(opCreateContainer, path, data, acl, zk.FlagContainer)
 }
 
-// CreateTTL creates a node with a time to live; flags are zk.FlagTTL or zk.FlagPersistentSequentialWithTTL.
+// CreateTTL creates a node with a time to live. flags are zk.FlagTTL or
+// zk.FlagPersistentSequentialWithTTL.
 func CreateTTL(path string, data []byte, acl []zk.ACL, flags int32, ttl time.Duration) Request {
 	r := create(opCreateTTL, path, data, acl, flags)
 	r.frame.long(ttl.Milliseconds())
@@ -127,7 +131,7 @@ func GetACL(path string) Request {
 	return r
 }
 
-// SetACL writes the ACL of a node, if that has the given version; -1 is any.
+// SetACL writes the ACL of a node if the ACL has the given version; -1 means any.
 func SetACL(path string, acl []zk.ACL, version int32) Request {
 	r := newRequest(opSetACL, len(path)+64)
 	r.frame.string(path)
@@ -136,16 +140,17 @@ func SetACL(path string, acl []zk.ACL, version int32) Request {
 	return r
 }
 
-// authenticate presents a credential.
+// authenticate sends a credential.
 func authenticate(c Credential) Request {
 	r := newRequest(opAuth, len(c.Scheme)+len(c.Value)+12)
-	r.frame.int(0) // which no server reads
+	r.frame.int(0) // no server reads it
 	r.frame.string(c.Scheme)
 	r.frame.buffer(c.Value)
 	return r
 }
 
-// Multi is a transaction: *zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest and *zk.CheckVersionRequest.
+// Multi is a transaction of *zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest and
+// *zk.CheckVersionRequest.
 func Multi(ops []any) (Request, error) {
 	r := newRequest(opMulti, 128*len(ops))
 	f := &r.frame
@@ -173,53 +178,56 @@ func Multi(ops []any) (Request, error) {
 	return r, nil
 }
 
-// Err is why there is nothing in the reply: the servers' error, as package zk has it or as a Code; zk.ErrNoServer if the request was not
-// sent; zk.ErrConnectionClosed if the answer was lost.
+// Err returns the error of the reply. It is an error of the servers, as package zk names it or as a
+// Code; zk.ErrNoServer if the request was not sent; or zk.ErrConnectionClosed if the reply was
+// lost.
 func (r Reply) Err() error { return r.err }
 
-// Path is the answer to Create, CreateContainer and CreateTTL, of which the latter two also have a Stat.
+// Path returns the result of Create, CreateContainer or CreateTTL. Replies to the latter two also
+// have a Stat.
 func (r Reply) Path() (string, error) {
 	d := decoder{rest: r.body, err: r.err}
 	path := d.string()
 	return path, d.err
 }
 
-// ACL is the answer to GetACL.
+// ACL returns the result of GetACL.
 func (r Reply) ACL() ([]zk.ACL, *zk.Stat, error) {
 	d := decoder{rest: r.body, err: r.err}
 	acl, stat := d.acl(), d.stat()
 	return acl, stat, d.err
 }
 
-// Stat is the answer to Exists, SetData and SetACL.
+// Stat returns the result of Exists, SetData or SetACL.
 func (r Reply) Stat() (*zk.Stat, error) {
 	d := decoder{rest: r.body, err: r.err}
 	stat := d.stat()
 	return stat, d.err
 }
 
-// Data is the answer to Get.
+// Data returns the result of Get.
 func (r Reply) Data() ([]byte, *zk.Stat, error) {
 	d := decoder{rest: r.body, err: r.err}
 	data, stat := d.buffer(), d.stat()
 	return data, stat, d.err
 }
 
-// Children is the answer to Children.
+// Children returns the result of Children.
 func (r Reply) Children() ([]string, *zk.Stat, error) {
 	d := decoder{rest: r.body, err: r.err}
 	children, stat := d.strings(), d.stat()
 	return children, stat, d.err
 }
 
-// Results is the answer to Multi. If the transaction was not applied, the error is the first of those in the results.
+// Results returns the results of Multi. If the transaction was not applied, the error is the first
+// one in the results.
 func (r Reply) Results() ([]zk.MultiResponse, error) {
 	d := decoder{rest: r.body, err: r.err}
 	var all []zk.MultiResponse
 	var failed error
 	for d.err == nil {
 		kind, done := d.int(), d.bool()
-		d.int() // once more what a failed part says itself
+		d.int() // the error of a failed part, which its body repeats
 		if done {
 			break
 		}
@@ -247,23 +255,24 @@ func (r Reply) Results() ([]zk.MultiResponse, error) {
 
 var errMalformed = errors.New("a reply that does not hold what it should")
 
-// Code is an error of the servers that package zk has no name for.
+// Code is an error of the servers for which package zk has no name.
 type Code int32
 
 func (c Code) Error() string { return fmt.Sprintf("error %d of the server", int32(c)) }
 
-// named are the errors that package zk has names for.
-var named = map[int32]error{
+// errorNames are the errors for which package zk has names.
+var errorNames = map[int32]error{
 	-8: zk.ErrBadArguments, -100: zk.ErrAPIError, -101: zk.ErrNoNode, -102: zk.ErrNoAuth, -103: zk.ErrBadVersion,
-	-108: zk.ErrNoChildrenForEphemerals, -110: zk.ErrNodeExists, -111: zk.ErrNotEmpty, -112: zk.ErrSessionExpired, -114: zk.ErrInvalidACL,
-	-115: zk.ErrAuthFailed, -116: zk.ErrClosing, -117: zk.ErrNothing, -118: zk.ErrSessionMoved, -123: zk.ErrReconfigDisabled,
+	-108: zk.ErrNoChildrenForEphemerals, -110: zk.ErrNodeExists, -111: zk.ErrNotEmpty, -112: zk.ErrSessionExpired,
+	-114: zk.ErrInvalidACL, -115: zk.ErrAuthFailed, -116: zk.ErrClosing, -117: zk.ErrNothing,
+	-118: zk.ErrSessionMoved, -123: zk.ErrReconfigDisabled,
 }
 
 func code(n int32) error {
 	if n == 0 {
 		return nil
 	}
-	if err, ok := named[n]; ok {
+	if err, ok := errorNames[n]; ok {
 		return err
 	}
 	return Code(n)

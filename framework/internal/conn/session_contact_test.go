@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// manual is a server whose requests and answers the test hands over one by one.
+// manual is a server whose test receives each request and sends each answer.
 type manual struct {
 	*server
 	requests chan frame
@@ -24,7 +24,7 @@ func serveByHand(t *testing.T) *manual {
 	m := &manual{requests: make(chan frame), answers: make(chan frame)}
 	done := make(chan struct{})
 	m.server = serve(t, func(p *peer) {
-		if _, ok := p.welcome(7, long); !ok {
+		if _, ok := p.grant(7, long); !ok {
 			return
 		}
 		go func() {
@@ -49,13 +49,13 @@ func serveByHand(t *testing.T) *manual {
 	return m
 }
 
-func TestProvenIsWhenTheLastRequestWasSentThatTheLeaderHasAnswered(t *testing.T) {
+func TestContactIsTheTimeOfSendingOfTheLastAnsweredRequest(t *testing.T) {
 	s := serveByHand(t)
 	before := time.Now()
 	c := connect(t, Config{}, s.addr())
 	c.awaitSession(t, 7)
 	connected := proven(c)
-	require.False(t, connected.Time().Before(before), "the connect request counts")
+	require.False(t, connected.Time().Before(before), "the connect request does not count")
 
 	ask := func(path string) frame {
 		c.Ask(Sync(path), func(Reply) {})
@@ -64,37 +64,39 @@ func TestProvenIsWhenTheLastRequestWasSentThatTheLeaderHasAnswered(t *testing.T)
 	first := ask("/1")
 	between := time.Now()
 	second := ask("/2")
-	require.Equal(t, connected, proven(c), "nothing was answered yet")
+	require.Equal(t, connected, proven(c), "no request was answered yet")
 
 	s.answers <- first
-	eventually(t, func() bool { return proven(c) != connected }, "the answer to the first request was not seen")
+	eventually(t, func() bool { return proven(c) != connected }, "the answer to the first request does not count")
 	require.True(t, proven(c).Time().Before(between), "the second request was not answered")
 
 	answering := time.Now()
 	s.answers <- second
-	eventually(t, func() bool { return proven(c).Time().After(between) }, "the answer to the second request was not seen")
-	require.True(t, proven(c).Time().Before(answering), "it is the time of sending, not of the answer")
+	eventually(t, func() bool {
+		return proven(c).Time().After(between)
+	}, "the answer to the second request does not count")
+	require.True(t, proven(c).Time().Before(answering), "want the time of sending, not of the answer")
 
-	touched := proven(c)
+	earlier := proven(c)
 	for _, r := range []Request{Exists("/", false), authenticate(Credential{"digest", []byte("a:b")})} {
 		reply := asked(c, r)
 		s.answers <- <-s.requests
 		await(t, reply)
 	}
-	require.Equal(t, touched, proven(c), "a follower answers reads and credentials by itself")
+	require.Equal(t, earlier, proven(c), "a follower answers reads and credentials by itself")
 }
 
-func TestEventsAnswerNothing(t *testing.T) {
+func TestEventIsNoReply(t *testing.T) {
 	event := append(header(eventXid, -1, -1, 0), 0, 0, 0, byte(zk.EventNodeDeleted), 0, 0, 0, 3, 0, 0, 0, 2, '/', 'a')
 	binary.BigEndian.PutUint32(event, uint32(len(event)-lengthSize))
 	later := bytes.Clone(event)
 	copy(later[replyZxid:], []byte{0, 0, 0, 0, 0, 0, 0, 98})
-	c := ownerOf("a:1")
+	c := unstarted("a:1")
 	l := newLink(&pieces{stream: slices.Concat(event, header(5, 0, 99, 0), later), sizes: []int{1000}}, c, "a:1", 0)
 	l.waiting = []request{{xid: 1, op: opSync, sent: Now()}}
 	require.ErrorIs(t, l.read(), io.EOF)
 	require.True(t, proven(c).IsZero())
-	require.EqualValues(t, 98, c.seen(), "what was told must not be unknown to the next server; a reply to no request tells nothing")
+	require.EqualValues(t, 98, c.lastZxid(), "an event counts, a reply to no request does not")
 	require.Equal(t, []int32{1}, xids(l.waiting))
 	want := zk.Event{Type: zk.EventNodeDeleted, State: zk.StateSyncConnected, Path: "/a"}
 	require.Equal(t, []zk.Event{want, want}, c.cfg.Handler.(*client).events)
@@ -102,29 +104,32 @@ func TestEventsAnswerNothing(t *testing.T) {
 
 func TestEventThatCannotBeReadEndsTheConnection(t *testing.T) {
 	for _, body := range [][]int32{{}, {2}, {2, 3}, {2, 3, 9}, {2, 3, -5}} {
-		l := newLink(&pieces{stream: header(append([]int32{eventXid, 0, 0, 0}, body...)...), sizes: []int{1000}}, ownerOf("a:1"), "a:1", 0)
+		stream := header(append([]int32{eventXid, 0, 0, 0}, body...)...)
+		l := newLink(&pieces{stream: stream, sizes: []int{1000}}, unstarted("a:1"), "a:1", 0)
 		require.ErrorIs(t, l.read(), errMalformed, "%v", body)
 	}
 	huge := header(eventXid, 0, 0, 0)
 	binary.BigEndian.PutUint32(huge, maxReply)
-	l := newLink(&pieces{stream: huge, sizes: []int{1000}}, ownerOf("a:1"), "a:1", 0)
+	l := newLink(&pieces{stream: huge, sizes: []int{1000}}, unstarted("a:1"), "a:1", 0)
 	require.ErrorContains(t, l.read(), "not a ZooKeeper server")
 }
 
-func TestAnswersOutOfOrderFindTheirRequests(t *testing.T) {
-	c := ownerOf("a:1")
-	l := newLink(&pieces{stream: slices.Concat(header(2, 0, 0, 0), header(0, 0, 0, 0)), sizes: []int{1000}}, c, "a:1", 0)
-	c.contact.begin(at(0))
+func TestRepliesOutOfOrderReachTheirRequests(t *testing.T) {
+	c := unstarted("a:1")
+	stream := slices.Concat(header(2, 0, 0, 0), header(0, 0, 0, 0))
+	l := newLink(&pieces{stream: stream, sizes: []int{1000}}, c, "a:1", 0)
+	c.contact.restart(at(0))
 	var answered []int32
 	for xid := range int32(3) {
-		l.waiting = append(l.waiting, request{xid: xid, op: opSync, sent: at(time.Duration(xid) * time.Second), done: func(Reply) {
-			answered = append(answered, xid)
-		}})
+		l.waiting = append(l.waiting, request{
+			xid: xid, op: opSync, sent: at(time.Duration(xid) * time.Second),
+			done: func(Reply) { answered = append(answered, xid) },
+		})
 	}
 	require.ErrorIs(t, l.read(), io.EOF)
 	require.Equal(t, []int32{2, 0}, answered)
 	require.Equal(t, []int32{1}, xids(l.waiting))
-	require.Equal(t, at(0), proven(c), "without a timeout nothing counts but the connect request")
+	require.Equal(t, at(0), proven(c), "without a timeout only the connect request counts")
 }
 
 func xids(waiting []request) (all []int32) {
@@ -134,7 +139,7 @@ func xids(waiting []request) (all []int32) {
 	return all
 }
 
-func TestWatchesAreSetAgainAsOfTheConnectionBefore(t *testing.T) {
+func TestWatchesAreSetAgainWithTheLastZxidOfTheConnectionBefore(t *testing.T) {
 	var mu sync.Mutex
 	var connects, sets []int64
 	note := func(list *[]int64, value int64) {
@@ -143,7 +148,7 @@ func TestWatchesAreSetAgainAsOfTheConnectionBefore(t *testing.T) {
 		*list = append(*list, value)
 	}
 	s := serve(t, func(p *peer) {
-		asked, ok := p.welcome(7, long)
+		asked, ok := p.grant(7, long)
 		if !ok {
 			return
 		}
@@ -162,18 +167,18 @@ func TestWatchesAreSetAgainAsOfTheConnectionBefore(t *testing.T) {
 		require.NoError(t, await(t, asked(c, Sync("/"))).Err())
 		require.NoError(t, await(t, asked(c, SetWatches(Watches{Data: []string{"/a"}}))).Err())
 		s.drop(number)
-		eventually(t, func() bool { return !c.Admitted() }, "the connection is not noticed to be gone")
+		eventually(t, func() bool { return !c.Admitted() }, "the end of the connection is not noticed")
 	}
 	eventually(t, func() bool { return s.accepted() == 4 }, "no reconnect")
 	mu.Lock()
 	defer mu.Unlock()
-	require.Equal(t, []int64{0, 100, 500}, connects[:3], "the zxids that connect requests tell")
-	require.Equal(t, []int64{0, 100, 500}, sets, "the zxids as of which watches are set again")
+	require.Equal(t, []int64{0, 100, 500}, connects[:3], "the zxids in connect requests")
+	require.Equal(t, []int64{0, 100, 500}, sets, "the zxids in setWatches requests")
 }
 
 func TestElapsedCountsSuspensions(t *testing.T) {
 	require.GreaterOrEqual(t, Stamp{at: time.Now().Add(-time.Hour)}.Elapsed(), time.Hour)
-	require.Less(t, Now().Elapsed(), patience)
+	require.Less(t, Now().Elapsed(), testTimeout)
 	require.True(t, Stamp{}.IsZero())
 	require.False(t, Now().IsZero())
 	before := Now()

@@ -13,16 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSwappedSessionIsAnExpiryAndTheEnd(t *testing.T) {
+func TestAnotherSessionInTheConnectReplyMeansExpiry(t *testing.T) {
 	s := serve(t, func(p *peer) {
 		if p.number == 0 {
-			p.welcome(0x101, long) // then hangs up
+			p.grant(0x101, long) // then closes the connection
 			return
 		}
-		p.obey(0x102, long)
+		p.answerAll(0x102, long)
 	})
 	c := connect(t, Config{}, s.addr())
-	eventually(t, c.expired, "the other session was taken for ours")
+	eventually(t, c.expired, "the other session was accepted")
 	require.True(t, c.Over())
 	require.Equal(t, int64(0x101), c.Info().ID)
 	c.awaitIdle(t)
@@ -33,7 +33,7 @@ func TestSameSessionSurvivesReconnects(t *testing.T) {
 	var mu sync.Mutex
 	var asked []int64
 	s := serve(t, func(p *peer) {
-		request, ok := p.welcome(0x101, long)
+		request, ok := p.grant(0x101, long)
 		if !ok {
 			return
 		}
@@ -46,10 +46,11 @@ func TestSameSessionSurvivesReconnects(t *testing.T) {
 	require.False(t, c.expired())
 	mu.Lock()
 	defer mu.Unlock()
-	require.Equal(t, []int64{0, 0x101, 0x101}, asked[:3], "the sessions asked for")
+	require.Equal(t, []int64{0, 0x101, 0x101}, asked[:3], "the sessions in connect requests")
 }
 
-// Requests are queued while a session that is over for the servers asks for itself on the next of several servers.
+// Requests are made after a session has expired on the servers and while the client asks the next
+// of several servers for it.
 func TestRequestsOfAnExpiredSessionNeverRunInANewOne(t *testing.T) {
 	const requests = 40
 	var mu sync.Mutex
@@ -62,14 +63,14 @@ func TestRequestsOfAnExpiredSessionNeverRunInANewOne(t *testing.T) {
 		mu.Unlock()
 		switch number {
 		case 0:
-			p.welcome(0xa, long) // then hangs up
+			p.grant(0xa, long) // then closes the connection
 		case 1:
 			p.read()
 			<-queued
 			p.write(make([]byte, 36)...)
 			stall(p)
 		default:
-			if _, ok := p.welcome(0xb, long); !ok {
+			if _, ok := p.grant(0xb, long); !ok {
 				return
 			}
 			for f, ok := p.next(); ok; f, ok = p.next() {
@@ -84,13 +85,13 @@ func TestRequestsOfAnExpiredSessionNeverRunInANewOne(t *testing.T) {
 	}
 	servers := []string{serve(t, script).addr(), serve(t, script).addr(), serve(t, script).addr()}
 	c := connect(t, Config{}, servers...)
-	eventually(t, func() bool { _, over := c.sessions(); return over == 1 }, "never disconnected")
+	eventually(t, func() bool { _, ended := c.connections(); return ended == 1 }, "not disconnected")
 	for range requests {
 		r := await(t, asked(c, Create("/a", nil, zk.WorldACL(zk.PermAll), zk.FlagEphemeral)))
-		require.ErrorIs(t, r.Err(), zk.ErrNoServer, "it is not queued")
+		require.ErrorIs(t, r.Err(), zk.ErrNoServer, "the request was queued")
 	}
 	close(queued)
-	eventually(t, c.expired, "never expired")
+	eventually(t, c.expired, "not expired")
 	c.awaitIdle(t)
 	mu.Lock()
 	defer mu.Unlock()
@@ -98,12 +99,12 @@ func TestRequestsOfAnExpiredSessionNeverRunInANewOne(t *testing.T) {
 	require.Equal(t, 2, connections)
 }
 
-// A server that grants more than was asked for has told its shortest timeout, also when it is asked again.
+// A server that grants more than requested has shown its shortest timeout, at a reconnect too.
 func TestEachConnectRequestAsksForTheTimeoutOfTheProgram(t *testing.T) {
 	const asked, granted = 4 * time.Second, 20 * time.Second
 	requests := make(chan []byte, 2)
 	s := serve(t, func(p *peer) {
-		request, ok := p.welcome(7, granted)
+		request, ok := p.grant(7, granted)
 		if !ok {
 			return
 		}
@@ -114,55 +115,58 @@ func TestEachConnectRequestAsksForTheTimeoutOfTheProgram(t *testing.T) {
 	})
 	c := connect(t, Config{SessionTimeout: asked}, s.addr())
 	for number := range 2 {
-		require.EqualValues(t, asked.Milliseconds(), binary.BigEndian.Uint32((<-requests)[12:]), "connection %d", number)
+		requested := binary.BigEndian.Uint32((<-requests)[12:])
+		require.EqualValues(t, asked.Milliseconds(), requested, "connection %d", number)
 		eventually(t, func() bool { return c.Info().Timeout == granted && c.Admitted() }, "no session")
 		c.mu.Lock()
-		report := c.contact.report
+		report := c.contact.reportDelay
 		c.mu.Unlock()
 		require.Equal(t, granted/shortReportFraction, report)
 		s.drop(number)
-		eventually(t, func() bool { return !c.Admitted() || s.accepted() > number+1 }, "the connection is not noticed to be gone")
+		eventually(t, func() bool {
+			return !c.Admitted() || s.accepted() > number+1
+		}, "the end of the connection is not noticed")
 	}
 }
 
-// deafAfter fails each write after the first few, as a socket does that the other side has reset.
-type deafAfter struct {
+// failingWrites fails each write after the first few, like a socket that the server has reset.
+type failingWrites struct {
 	net.Conn
 	writes int
 }
 
-func (d *deafAfter) Write(b []byte) (int, error) {
+func (d *failingWrites) Write(b []byte) (int, error) {
 	if d.writes--; d.writes < 0 {
 		return 0, errors.New("broken pipe")
 	}
 	return d.Conn.Write(b)
 }
 
-func TestCredentialsArePresentedUntilAConnectionTakesThem(t *testing.T) {
+func TestCredentialsAreSentUntilAServerAcceptsThem(t *testing.T) {
 	for name, row := range map[string]struct {
-		hangsUp, refuses bool
-		writes           int
+		closes, refuses bool
+		writes          int
 	}{
-		"the server hangs up":               {hangsUp: true, writes: 1 << 30},
-		"the server does not take them now": {refuses: true, writes: 1 << 30},
-		"the write fails":                   {writes: 1},
+		"the server closes the connection": {closes: true, writes: 1 << 30},
+		"the server refuses them for now":  {refuses: true, writes: 1 << 30},
+		"the write fails":                  {writes: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const bad = 4 // connections after the first
-			dials := 0    // all on one goroutine
+			dials := 0    // by one goroutine
 			s := serve(t, func(p *peer) {
 				failing := p.number > 0 && p.number <= bad
 				switch {
-				case failing && row.hangsUp:
-					p.welcome(7, long)
+				case failing && row.closes:
+					p.grant(7, long)
 				case failing && row.refuses:
-					p.welcome(7, long)
+					p.grant(7, long)
 					f, _ := p.next()
 					p.write(header(f.xid, 0, 0, -7)[lengthSize:]...)
 					stall(p)
 				default:
-					p.obey(7, long)
+					p.answerAll(7, long)
 				}
 			})
 			c := connect(t, Config{
@@ -170,31 +174,33 @@ func TestCredentialsArePresentedUntilAConnectionTakesThem(t *testing.T) {
 				Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 					conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 					if dials++; err == nil && dials > 1 && dials <= bad+1 {
-						conn = &deafAfter{conn, row.writes}
+						conn = &failingWrites{conn, row.writes}
 					}
 					return conn, err
 				},
 			}, s.addr())
 			c.awaitSession(t, 7)
 			s.drop(0)
-			eventually(t, func() bool { return s.accepted() > bad+1 && c.Admitted() }, "no connection after %d", s.accepted())
+			eventually(t, func() bool {
+				return s.accepted() > bad+1 && c.Admitted()
+			}, "no connection after %d", s.accepted())
 			require.NoError(t, await(t, asked(c, Sync("/"))).Err())
-			connected, _ := c.sessions()
-			require.Equal(t, 2, connected, "connections whose server took all credentials")
+			connected, _ := c.connections()
+			require.Equal(t, 2, connected, "connections whose server accepted all credentials")
 		})
 	}
 }
 
-func TestCredentialThatIsRefusedIsTheEnd(t *testing.T) {
+func TestRefusedCredentialEndsTheConn(t *testing.T) {
 	s := serve(t, func(p *peer) {
-		p.welcome(7, long)
+		p.grant(7, long)
 		f, _ := p.next()
 		p.write(header(f.xid, 0, 0, -115)[lengthSize:]...)
 		stall(p)
 	})
 	c := connect(t, Config{Credentials: []Credential{{"digest", []byte("a:b")}, {"digest", []byte("c:d")}}}, s.addr())
-	eventually(t, c.Over, "it goes on")
-	eventually(t, func() bool { _, over := c.sessions(); return over == 0 }, "it was never connected")
+	eventually(t, c.Over, "further attempts to connect")
+	eventually(t, func() bool { _, ended := c.connections(); return ended == 0 }, "Connected was called")
 	c.Close()
 	require.Equal(t, []error{zk.ErrAuthFailed}, c.ended)
 	require.Equal(t, 1, s.accepted())
@@ -206,13 +212,13 @@ func (s *server) drop(number int) {
 	s.peers[number].Close()
 }
 
-func TestWriteErrorIsAClosedConnection(t *testing.T) {
-	s := serve(t, func(p *peer) { p.obey(7, long) })
+func TestWriteErrorClosesTheConnection(t *testing.T) {
+	s := serve(t, func(p *peer) { p.answerAll(7, long) })
 	first := true
 	c := connect(t, Config{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 		if first && err == nil {
-			conn = &deafAfter{conn, 1}
+			conn = &failingWrites{conn, 1}
 		}
 		first = false
 		return conn, err
@@ -221,10 +227,10 @@ func TestWriteErrorIsAClosedConnection(t *testing.T) {
 	require.ErrorIs(t, await(t, asked(c, Exists("/a", false))).Err(), zk.ErrConnectionClosed)
 }
 
-func TestKillFailsRequestsAndDialsNoMore(t *testing.T) {
+func TestKillFailsRequestsAndStopsConnecting(t *testing.T) {
 	arrived := make(chan struct{})
 	s := serve(t, func(p *peer) {
-		if _, ok := p.welcome(7, long); !ok {
+		if _, ok := p.grant(7, long); !ok {
 			return
 		}
 		p.next()
@@ -242,13 +248,13 @@ func TestKillFailsRequestsAndDialsNoMore(t *testing.T) {
 	require.False(t, c.expired())
 }
 
-func TestReplyOfImpossibleLengthCostsTheConnectionAndNotTheProcess(t *testing.T) {
+func TestReplyOfImpossibleLengthLeadsToAReconnect(t *testing.T) {
 	s := serve(t, func(p *peer) {
 		if p.number > 0 {
-			p.obey(7, long)
+			p.answerAll(7, long)
 			return
 		}
-		p.welcome(7, long)
+		p.grant(7, long)
 		p.write(0xff, 0xff, 0xff, 0xff)
 		p.next()
 	})
@@ -258,7 +264,8 @@ func TestReplyOfImpossibleLengthCostsTheConnectionAndNotTheProcess(t *testing.T)
 }
 
 func TestDialerThatReturnsNothingIsAnError(t *testing.T) {
-	c := connect(t, Config{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, nil }}, "a.test:2181")
+	dial := func(context.Context, string, string) (net.Conn, error) { return nil, nil }
+	c := connect(t, Config{Dial: dial}, "a.test:2181")
 	eventually(t, func() bool { return c.Trouble() != nil }, "no trouble")
 	require.ErrorContains(t, c.Trouble(), "neither a connection nor an error")
 }

@@ -10,50 +10,51 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mute grants a session to the first who asks, and then says nothing more; it obeys all others.
-func mute(id int64, timeout time.Duration) func(*peer) {
+// silentFirst grants a session on the first connection and then sends nothing more. It answers
+// everything on later ones.
+func silentFirst(id int64, timeout time.Duration) func(*peer) {
 	return func(p *peer) {
 		if p.number > 0 {
-			p.obey(id, timeout)
+			p.answerAll(id, timeout)
 			return
 		}
-		p.welcome(id, timeout)
+		p.grant(id, timeout)
 		for _, ok := p.read(); ok; _, ok = p.read() {
 		}
 	}
 }
 
-func TestServerThatFallsSilentIsLeftWhileTheSessionCanStillBeReliedOn(t *testing.T) {
+func TestConnectionToASilentServerIsClosedWhileTheSessionIsStillReliable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 9 * time.Second
-		s, dial := serveInMemory(t, mute(7, timeout))
+		s, dial := serveInMemory(t, silentFirst(7, timeout))
 		c := connect(t, Config{SessionTimeout: timeout, Dial: dial}, "a:1", "b:1")
 		c.awaitSession(t, 7)
 		connected := proven(c)
-		eventually(t, func() bool { return s.accepted() == 2 }, "the client stays where nobody answers")
+		eventually(t, func() bool { return s.accepted() == 2 }, "the client stays with a silent server")
 		require.Equal(t, 2, s.accepted())
 		require.Less(t, connected.Elapsed(), timeout*2/3)
 	})
 }
 
 // Another server may be behind the same address.
-func TestOnlyServerIsLeftWhileTheSessionCanStillBeReliedOn(t *testing.T) {
+func TestConnectionToASilentOnlyServerIsClosedWhileTheSessionIsStillReliable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 9 * time.Second
-		s, dial := serveInMemory(t, mute(7, timeout))
+		s, dial := serveInMemory(t, silentFirst(7, timeout))
 		c := connect(t, Config{SessionTimeout: timeout, Dial: dial}, "a:1")
 		c.awaitSession(t, 7)
 		c.Ask(Sync("/"), func(Reply) {}) // the heartbeat that is not answered
-		eventually(t, func() bool { return s.accepted() == 2 }, "the client stays where nothing is answered")
+		eventually(t, func() bool { return s.accepted() == 2 }, "the client stays on a silent connection")
 		require.Equal(t, 2, s.accepted())
 	})
 }
 
-func TestReplyThatComesSlowlyIsNotSilence(t *testing.T) {
+func TestSlowReplyIsNotSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 6 * time.Second
 		s, dial := serveInMemory(t, func(p *peer) {
-			p.welcome(7, timeout)
+			p.grant(7, timeout)
 			for f, ok := p.next(); ok; f, ok = p.next() {
 				p.trickle(f, 2*time.Second)
 			}
@@ -65,7 +66,7 @@ func TestReplyThatComesSlowlyIsNotSilence(t *testing.T) {
 	})
 }
 
-// trickle answers over so long, a little at a time.
+// trickle sends its answer byte by byte over the given time.
 func (p *peer) trickle(f frame, over time.Duration) {
 	body := append(binary.BigEndian.AppendUint32(nil, 1), '/')
 	reply := binary.BigEndian.AppendUint32(nil, uint32(f.xid))
@@ -79,11 +80,11 @@ func (p *peer) trickle(f frame, over time.Duration) {
 	}
 }
 
-func TestServersThatAreAllSlowAreNotLeftAgainAndAgain(t *testing.T) {
+func TestConnectionIsKeptIfAllServersAreSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout, slow = 6 * time.Second, 1200 * time.Millisecond
 		_, dial := serveInMemory(t, func(p *peer) {
-			p.welcome(7, timeout)
+			p.grant(7, timeout)
 			for f, ok := p.next(); ok; f, ok = p.next() {
 				timer := time.NewTimer(slow)
 				<-timer.C
@@ -92,7 +93,8 @@ func TestServersThatAreAllSlowAreNotLeftAgainAndAgain(t *testing.T) {
 		})
 		c := connect(t, Config{SessionTimeout: timeout, Dial: dial}, "a:1", "b:1")
 		c.awaitSession(t, 7)
-		require.ErrorIs(t, await(t, asked(c, Exists("/a", false))).Err(), zk.ErrConnectionClosed, "the first that is slow is left")
+		lost := await(t, asked(c, Exists("/a", false))).Err()
+		require.ErrorIs(t, lost, zk.ErrConnectionClosed, "the first connection to a slow server is closed")
 		c.awaitSession(t, 7)
 		require.ErrorIs(t, await(t, asked(c, Exists("/a", false))).Err(), zk.ErrNoNode)
 		require.NotZero(t, c.logs.FilterMessage("leaving a server that does not answer").Len())
@@ -102,7 +104,7 @@ func TestServersThatAreAllSlowAreNotLeftAgainAndAgain(t *testing.T) {
 func TestHeartbeatsKeepAnIdleConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 9 * time.Second
-		s, dial := serveInMemory(t, func(p *peer) { p.obey(7, timeout) })
+		s, dial := serveInMemory(t, func(p *peer) { p.answerAll(7, timeout) })
 		c := connect(t, Config{SessionTimeout: timeout, Dial: dial}, "a:1")
 		c.awaitSession(t, 7)
 		time.Sleep(10 * timeout)
