@@ -64,9 +64,9 @@ func (c *contact) setTimeouts(asked, granted time.Duration) {
 	}
 }
 
-// restart records that the leader has accepted the session on a new connection, whose connect
-// request was sent at the given time. A new connection is a new stream: replies on the one before
-// prove nothing about it.
+// restart records that the leader has accepted the session on a new connection. sent is when the
+// connect request was sent. A new connection is a new stream: replies on the one before prove
+// nothing about it.
 func (c *contact) restart(sent Stamp) {
 	c.answered = append(c.answered[:0], exchange{sent, sent.Add(-c.reportDelay)})
 	c.countsFrom, c.timeout, c.unconfirmed = sent, c.granted, Stamp{}
@@ -96,13 +96,13 @@ func (c *contact) add(sent, received Stamp) {
 	}
 	c.answered = slices.Delete(c.answered, 0, known-1)
 	reported := c.answered[0].sent
-	proof := sent
+	from := sent
 	if sent.Since(reported) > c.interval {
-		proof = reported.Add(c.interval)
+		from = reported.Add(c.interval)
 	}
 	c.even = c.reportDelay <= c.interval && sent.Since(reported) <= 2*c.interval
-	if proof.After(c.countsFrom) {
-		c.countsFrom = proof
+	if from.After(c.countsFrom) {
+		c.countsFrom = from
 	}
 	if last := c.answered[len(c.answered)-1]; sent.Since(last.sent) >= c.interval/samples {
 		c.answered = append(c.answered, exchange{sent, received})

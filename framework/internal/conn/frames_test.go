@@ -22,7 +22,7 @@ func reply(xid int32, zxid int64, body int) []byte {
 	return append(b, bytes.Repeat([]byte{0xee}, body)...)
 }
 
-// pieces is a connection whose stream arrives in pieces of the given sizes, over and over.
+// pieces is a connection on which a stream arrives in pieces of the given sizes, over and over.
 type pieces struct {
 	net.Conn
 	stream []byte

@@ -32,7 +32,7 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
-// canned is a connection whose input has already arrived.
+// canned is a connection on which all input has already arrived.
 type canned struct {
 	net.Conn
 	in *bytes.Reader

@@ -20,6 +20,7 @@ func stall(p *peer) {
 
 func TestHandshakeWithABadServerIsLimitedAndReported(t *testing.T) {
 	length := func(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
+	short := append(length(16), make([]byte, 16)...)
 	half := connectReply(1, long)[:20]
 	passwordTooLong := connectReply(1, long)
 	binary.BigEndian.PutUint32(passwordTooLong[16:], 0x7fffffff)
@@ -35,7 +36,7 @@ func TestHandshakeWithABadServerIsLimitedAndReported(t *testing.T) {
 		"a huge length":        {sends: length(0x7fffffff), want: "2147483647 bytes long: not a ZooKeeper server"},
 		"a negative length":    {sends: length(0xffffffff), want: "not a ZooKeeper server"},
 		"another protocol":     {sends: []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), want: "not a ZooKeeper server"},
-		"a short reply":        {sends: append(length(16), make([]byte, 16)...), want: "16 bytes long: not a ZooKeeper server"},
+		"a short reply":        {sends: short, want: "16 bytes long: not a ZooKeeper server"},
 		"a password too long":  {sends: append(length(36), passwordTooLong...), want: "password of 2147483647 bytes"},
 		"closing":              {closes: true, want: "no reply to the connect request: EOF"},
 		"a length and closing": {sends: length(36), closes: true, want: "short reply to the connect request: EOF"},

@@ -27,7 +27,7 @@ type hosts struct {
 
 	mu          sync.Mutex
 	servers     []string
-	resolved    map[string]addresses // of each server whose name was resolved
+	resolved    map[string]addresses // by server, once its name was resolved
 	index       int                  // of the next server to try
 	attempts    int                  // since the last stable connection
 	connectedAt time.Time            // when the current connection was made; zero if there is none

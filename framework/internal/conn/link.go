@@ -261,8 +261,7 @@ func (l *link) event(h replyHeader) error {
 	return nil
 }
 
-// reply delivers a reply to its request. It skips a reply whose number is not that of a waiting
-// request.
+// reply delivers a reply to its request. It skips a reply if no waiting request has its number.
 func (l *link) reply(h replyHeader) error {
 	found, ok := l.take(h.xid)
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// manual is a server whose test receives each request and sends each answer.
+// manual is a server that hands each request to the test and gets each answer from it.
 type manual struct {
 	*server
 	requests chan frame

@@ -1,9 +1,11 @@
-// Package connstr reads connection strings: a list of servers, and the path that a client takes for its root.
+// Package connstr parses connection strings: a list of servers and the path that a client uses as
+// its root.
 //
 //	a:2181,[::1]:2181,b/chroot/path
 //
-// It accepts what ZooKeeper's own clients accept and means the same by it, and is stricter where those would go on with
-// something that cannot have been meant. A comma always separates servers; a chroot cannot contain one.
+// It accepts what the clients of ZooKeeper accept and gives it the same meaning. It refuses some
+// strings with which those clients go on although they cannot be meant. A comma always separates
+// servers; a chroot cannot contain one.
 //
 // (ZooKeeper: ConnectStringParser.)
 package connstr
@@ -25,7 +27,7 @@ const (
 	maxPort     = 65535
 )
 
-// Spec is what a connection string says. The one that comes with an error is empty.
+// Spec is the content of a connection string. The Spec returned with an error is empty.
 type Spec struct {
 	Servers []string // host:port, at least one, in the order given; an IPv6 address is in brackets and canonical
 	Chroot  string   // "", or a valid path other than "/"
@@ -36,14 +38,19 @@ func (s Spec) String() string {
 	return strings.Join(s.Servers, ",") + s.Chroot
 }
 
-// Parse reads a connection string: servers separated by commas, with or without spaces around those, and optionally a
-// chroot after the last. A server is a host or an IPv4 address, or an IPv6 address in brackets, and a port unless it is
-// 2181. A chroot of "/" is none.
+// Parse parses a connection string: servers separated by commas, optionally with spaces around
+// them, and optionally a chroot after the last server. A server is a host name, an IPv4 address or
+// an IPv6 address in brackets. A port follows unless it is 2181. A chroot of "/" means none.
 //
-// An error names the string, and the server or the chroot that is wrong: no or an empty server, a host that is missing
-// or has a character that no host has, an IPv6 address without brackets, a port that is not a number from 1 to 65535,
-// a server given twice, a URL, a chroot before the last server, a chroot that is not a valid path (that one matches
-// znode.ErrInvalid).
+// An error names the string and the server or the chroot that is wrong. These are errors:
+//
+//   - no server, an empty server, or a server that is given twice
+//   - a missing host, or a host with a character that host names do not have
+//   - an IPv6 address without brackets
+//   - a port that is not a number from 1 to 65535
+//   - a URL
+//   - a chroot before the last server
+//   - a chroot that is not a valid path; that error matches znode.ErrInvalid
 func Parse(s string) (Spec, error) {
 	spec, err := parse(s)
 	if err != nil {
@@ -71,12 +78,12 @@ func parse(s string) (Spec, error) {
 	return spec.checkChroot()
 }
 
-// trim removes spaces only: any other white space is more likely to be a mistake, and is reported as one.
+// trim removes spaces only. Other white space is more likely a mistake and is reported.
 func trim(s string) string {
 	return strings.Trim(s, " ")
 }
 
-// cutChroot splits an entry in front of its first slash.
+// cutChroot splits an entry before its first slash.
 func cutChroot(entry string) (server, chroot string) {
 	if i := strings.IndexByte(entry, '/'); i >= 0 {
 		return entry[:i], entry[i:]
@@ -84,7 +91,7 @@ func cutChroot(entry string) (server, chroot string) {
 	return entry, ""
 }
 
-// checkEntry looks at the shape of entry i of n.
+// checkEntry checks the form of entry i of n.
 func checkEntry(server, chroot string, i, n int) error {
 	switch {
 	case strings.HasSuffix(server, ":") && strings.HasPrefix(chroot, "//"):
@@ -137,7 +144,8 @@ func parseServer(server string) (string, error) {
 	return net.JoinHostPort(host, strconv.Itoa(number)), nil
 }
 
-// splitServer returns the host, checked and without brackets, and the port with its colon, "" if there is none.
+// splitServer returns the checked host without brackets and the port with its colon. The port is ""
+// if there is none.
 func splitServer(server string) (host, port string, err error) {
 	if strings.HasPrefix(server, "[") {
 		return splitBracketed(server)
@@ -175,8 +183,8 @@ func checkHost(host string) error {
 	return checkCharacters("host", host)
 }
 
-// checkCharacters lets pass what occurs in host names: letters and digits of any script, because names may be
-// internationalized, and the underscore, because container networks hand such names out.
+// checkCharacters accepts letters and digits of any script, because names may be internationalized.
+// It accepts the underscore because container networks use it in names.
 func checkCharacters(what, s string) error {
 	for _, r := range s {
 		if !unicode.In(r, unicode.Letter, unicode.Mark, unicode.Digit) && !strings.ContainsRune("-_.", r) {
@@ -186,7 +194,7 @@ func checkCharacters(what, s string) error {
 	return nil
 }
 
-// parsePort reads a port with its colon.
+// parsePort parses a port with its colon.
 func parsePort(port string) (int, error) {
 	if port == "" {
 		return defaultPort, nil

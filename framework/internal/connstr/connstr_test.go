@@ -82,7 +82,8 @@ func TestParseNamesTheOffendingPart(t *testing.T) {
 		{"a:0", `server "a:0": port 0 is out of range 1-65535`},
 		{"a:65536", `server "a:65536": port 65536 is out of range 1-65535`},
 		{"a:99999", `server "a:99999": port 99999 is out of range 1-65535`},
-		{"a:99999999999999999999", `server "a:99999999999999999999": port 99999999999999999999 is out of range 1-65535`},
+		{"a:99999999999999999999",
+			`server "a:99999999999999999999": port 99999999999999999999 is out of range 1-65535`},
 
 		{"::1", `server "::1": ` + twoColons},
 		{"::1:2181", `server "::1:2181": ` + twoColons},

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A protected name is protectedPrefix, a GUID, protectedSeparator, and the name that was asked for. These are Curator's, and
-// its locks search for them on the wire.
+// A protected name is protectedPrefix, a GUID, protectedSeparator, and the requested name. Curator
+// uses the same format, and its locks search for it.
 const (
 	protectedPrefix    = "_c_"
 	protectedSeparator = '-'
@@ -18,7 +18,7 @@ const (
 // GUID returns a new random UUID (version 4) in its canonical form: lower case, with dashes.
 func GUID() string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails: it ends the process instead
+	_, _ = rand.Read(b[:]) // never fails: it ends the process on an error
 	b[6] = b[6]&0x0F | 0x40
 	b[8] = b[8]&0x3F | 0x80
 	text := make([]byte, 0, guidLength)
@@ -31,8 +31,9 @@ func GUID() string {
 	return string(text)
 }
 
-// Protect returns path with guid in front of its last component, so that its creator can find the node again if the
-// answer to the create is lost: "/p/lock-" becomes "/p/_c_<guid>-lock-". The parent is untouched.
+// Protect returns path with guid before its last component: "/p/lock-" gives "/p/_c_<guid>-lock-".
+// If the reply to the create is lost, its creator can find the node by the GUID. The parent is
+// unchanged.
 //
 // (Curator: ProtectedUtils.toProtectedZNodePath.)
 func Protect(path, guid string) string {
@@ -40,7 +41,8 @@ func Protect(path, guid string) string {
 	return path[:base] + protectedPrefix + guid + string(protectedSeparator) + path[base:]
 }
 
-// IsProtectedBy reports whether the node name, the last component of a path, was made by [Protect] with guid.
+// IsProtectedBy reports whether [Protect] made the node name with guid. A node name is the last
+// component of a path.
 func IsProtectedBy(name, guid string) bool {
 	rest, found := strings.CutPrefix(name, protectedPrefix)
 	if !found {
@@ -50,10 +52,11 @@ func IsProtectedBy(name, guid string) bool {
 	return found && rest != "" && rest[0] == protectedSeparator
 }
 
-// GUIDOf returns the GUID in a protected node name, as it is written there; false if the name is not protected. A name
-// that consists of nothing but the protection is not, nor is one whose UUID has no dashes.
+// GUIDOf returns the GUID in a protected node name as it is written there. It returns false if the
+// name is not protected. A name with nothing after the protection is not protected, nor is one with
+// a UUID without dashes.
 //
-// (Curator: ProtectedUtils.isProtectedZNode and its kin.)
+// (Curator: ProtectedUtils.isProtectedZNode and related methods.)
 func GUIDOf(name string) (string, bool) {
 	if len(name) <= guidEnd+1 || !strings.HasPrefix(name, protectedPrefix) || name[guidEnd] != protectedSeparator {
 		return "", false
@@ -65,7 +68,8 @@ func GUIDOf(name string) (string, bool) {
 	return guid, true
 }
 
-// isUUID reports whether s, of the right length, is hexadecimal digits with dashes where a UUID has them.
+// isUUID reports whether s, which has the length of a UUID, is hexadecimal digits with dashes where
+// a UUID has them.
 func isUUID(s string) bool {
 	for i := range len(s) {
 		dash := i == 8 || i == 13 || i == 18 || i == 23

@@ -25,7 +25,7 @@ func TestGUIDIsCanonicalVersion4AndNew(t *testing.T) {
 	}
 }
 
-func TestProtectTouchesTheLastComponentOnly(t *testing.T) {
+func TestProtectChangesTheLastComponentOnly(t *testing.T) {
 	tests := []struct{ path, want string }{
 		{"/p/lock-", "/p/_c_" + guid + "-lock-"},
 		{"/lock-", "/_c_" + guid + "-lock-"},
@@ -73,7 +73,7 @@ func TestGUIDOfRecognisesWhatCuratorDoes(t *testing.T) {
 		{"a lock node", "_c_" + guid + "-lock-0000000007", guid},
 		{"the shortest name", "_c_" + guid + "-x", guid},
 		{"upper case", "_c_" + strings.ToUpper(guid) + "-x", strings.ToUpper(guid)},
-		{"nothing behind the protection", "_c_" + guid + "-", ""},
+		{"nothing after the protection", "_c_" + guid + "-", ""},
 		{"no separator", "_c_" + guid + "lock-0000000007", ""},
 		{"without dashes", "_c_" + undashed + "-lock-0000000007", ""},
 		{"a dash too early", "_c_8026b75-80c64-4418-a4a7-a40067d845c1-lock-", ""},
@@ -95,7 +95,8 @@ func TestGUIDOfRecognisesWhatCuratorDoes(t *testing.T) {
 
 func FuzzGUIDOf(f *testing.F) {
 	for _, seed := range []string{
-		"", "_c_", "lock-0000000007", "_c_" + guid, "_c_" + guid + "-", "_c_" + guid + "-x", "_c_" + guid + "-lock--000000005",
+		"", "_c_", "lock-0000000007", "_c_" + guid, "_c_" + guid + "-", "_c_" + guid + "-x",
+		"_c_" + guid + "-lock--000000005",
 		"_c_" + strings.ReplaceAll(guid, "-", "") + "-lock-0000000007", "_c_" + strings.Repeat("-", 37) + "x",
 		"_C_" + guid + "-x", "_c_" + guid[:35] + "é-x", "_c_" + guid + "-\n", "_c_" + guid + "-\xFF",
 	} {

@@ -7,22 +7,22 @@ import (
 	"unicode/utf8"
 )
 
-// ErrInvalid is matched by every error of [ValidatePath] and [ValidatePrefix].
+// All errors of [ValidatePath] and [ValidatePrefix] match ErrInvalid.
 var ErrInvalid = errors.New("invalid path")
 
-// ValidatePath returns nil if a server accepts path as the name of a node, and otherwise an error that matches
-// [ErrInvalid] and names the path, the reason and the position in bytes from 0.
+// ValidatePath returns nil if a server accepts path as the name of a node. Otherwise it returns an
+// error that matches [ErrInvalid] and has the path, the reason and the position in bytes from 0.
 //
-// A valid path is "/" or starts with a slash, does not end with one, has no component that is empty, "." or "..", is
-// UTF-8, and has none of the characters that ZooKeeper forbids: U+0000-U+001F, U+007F-U+009F, U+D800-U+F8FF,
-// U+FFF0-U+FFFF. Characters above U+FFFF are forbidden too: the server looks at UTF-16, where they are pairs of
-// U+D800-U+DFFF.
+// A valid path is "/", or starts with a slash and does not end with one. No component is empty, "."
+// or "..". The path is UTF-8 without the characters that ZooKeeper forbids: U+0000-U+001F,
+// U+007F-U+009F, U+D800-U+F8FF, U+FFF0-U+FFFF. Characters above U+FFFF are forbidden too: the
+// server checks UTF-16, in which they are pairs of U+D800-U+DFFF.
 func ValidatePath(path string) error {
 	return validate(path, false)
 }
 
-// ValidatePrefix is [ValidatePath] for the path of a sequential create. The server appends digits before it checks, so the
-// last component may be empty, "." or "..".
+// ValidatePrefix is [ValidatePath] for the path of a sequential create. The server appends digits
+// before it checks the path, so the last component may be empty, "." or "..".
 func ValidatePrefix(path string) error {
 	return validate(path, true)
 }
@@ -34,7 +34,7 @@ func validate(path string, prefix bool) error {
 	return nil
 }
 
-// findProblem returns why path is not valid, "" if it is.
+// findProblem returns the reason why path is not valid, or "" if it is valid.
 func findProblem(path string, prefix bool) string {
 	switch {
 	case path == "":
@@ -62,13 +62,13 @@ func findBadRune(path string) string {
 	return ""
 }
 
-// forbidden reports whether a server refuses r anywhere in a path.
+// forbidden reports whether a server refuses r in every path.
 func forbidden(r rune) bool {
 	return r <= 0x1F || 0x7F <= r && r <= 0x9F || 0xD800 <= r && r <= 0xF8FF || 0xFFF0 <= r
 }
 
-// findBadComponent looks at the components of a path that starts with a slash. If prefix is set the last one is not
-// judged.
+// findBadComponent checks the components of a path that starts with a slash. If prefix is set, it
+// does not check the last one.
 func findBadComponent(path string, prefix bool) string {
 	position := 1
 	for component := range strings.SplitSeq(path[1:], "/") {

@@ -1,13 +1,15 @@
-// Package znode knows the syntax of paths and node names: what a server accepts, how a namespace is put in front and
-// taken off again, and how the name of a node tells who created it. All of it is pure: no connection, no state.
+// Package znode implements the syntax of paths and node names. It checks paths as a server does,
+// adds and removes namespaces, and finds the creator of a node by the node's name. It has no
+// connection and no state.
 //
-// (Curator: ZKPaths, ProtectedUtils, and NamespaceImpl as far as names go; ZooKeeper: PathUtils.)
+// (Curator: ZKPaths, ProtectedUtils, and the names of NamespaceImpl; ZooKeeper: PathUtils.)
 package znode
 
 import "strings"
 
-// Join returns the full path of path in namespace: "/ns" and "/a" make "/ns/a", "/ns" and "/" make "/ns".
-// The namespace is a valid path, or "" for none, which leaves path as it is. Use [JoinPrefix] for sequential creates.
+// Join returns the full path of path in namespace: "/ns" and "/a" give "/ns/a", "/ns" and "/" give
+// "/ns". The namespace is a valid path, or "" for none, which leaves path unchanged. Use
+// [JoinPrefix] for sequential creates.
 func Join(namespace, path string) string {
 	if path == "/" && namespace != "" {
 		return namespace
@@ -15,14 +17,15 @@ func Join(namespace, path string) string {
 	return JoinPrefix(namespace, path)
 }
 
-// JoinPrefix is [Join] for the path of a sequential create, to which the server appends digits. It keeps the final slash:
-// "/ns" and "/" make "/ns/", because "/ns" would create "/ns0000000001", outside the namespace.
+// JoinPrefix is [Join] for the path of a sequential create, to which the server appends digits. It
+// keeps the final slash: "/ns" and "/" give "/ns/". The path "/ns" would create "/ns0000000001",
+// outside the namespace.
 func JoinPrefix(namespace, path string) string {
 	return strings.TrimSuffix(namespace, "/") + path
 }
 
-// Strip undoes [Join]: it returns path as seen from within namespace. A path outside the namespace, and any path if the
-// namespace is "", comes back unchanged; "/nsx/a" is outside of "/ns".
+// Strip reverses [Join]: it returns path relative to namespace. It returns a path outside the
+// namespace unchanged, and every path if the namespace is "". "/nsx/a" is outside "/ns".
 func Strip(namespace, path string) string {
 	if namespace == "" {
 		return path
