@@ -1,9 +1,9 @@
-// Package fence is the resource's side of a fencing token: a [Register] remembers the largest token it has seen and refuses
-// smaller ones.
+// Package fence checks fencing tokens in the resource that a lock protects. A [Register] remembers
+// the largest token it has seen and refuses smaller ones.
 //
-// A lock alone cannot stop a holder that was paused, lost the lock meanwhile, and goes on as if nothing had happened: only the
-// resource can refuse what comes late. So whoever holds the lock sends the token of its hold (recipes.Hold.Token) with each
-// request, and the resource lets the token decide:
+// A lock alone cannot stop a holder that was paused, lost the lock meanwhile, and goes on. Only the
+// resource can refuse its late requests. So a holder sends the token of its hold
+// (recipes.Hold.Token) with each request, and the resource checks the token:
 //
 //	var fencing fence.Register // one for each lock, shared by all requests
 //
@@ -11,23 +11,25 @@
 //		return fencing.Do(token, func() error { return s.put(key, value) })
 //	}
 //
-// Later holders have larger tokens (equal ones among goroutines that pass a node on among
-// themselves, see mutex.WithLocalHandoff), so from the first request of a later holder on, those of all earlier ones fail with
-// [ErrStale]. Until that request comes nobody else has touched the resource, and a late write of the earlier holder does no harm.
+// Later holders have larger tokens. Goroutines that hand a lock node on among themselves have equal
+// ones (see mutex.WithLocalHandoff). So after the first request of a later holder, requests of all
+// earlier holders fail with [ErrStale]. Before that request no other holder has used the resource,
+// and a late write of the earlier holder does no harm.
 //
-// The package needs nothing but the standard library, so that a resource can use it without knowing ZooKeeper. Curator has no
-// counterpart.
+// The package needs only the standard library, so a resource can use it without ZooKeeper. Curator
+// has no counterpart.
 //
-// # What it is not
+// # Limits
 //
-// A Register lives in one process and in memory. Where a resource has several processes, or outlives them, the largest token
-// belongs next to the data and is stored with it, in the same step as each write. In SQL that is a column of the row, and no
-// Register is needed: the UPDATE sets the column to the token of the request, under the condition that the column is smaller than
-// or equal to that token; if it changes no row, a later holder was there. A resource that keeps its data in another way reads the
-// stored token back when it starts, and gives it to [Register.Accept] before it serves anybody: a Register that begins with
-// nothing lets the latecomers in that the one before it had refused.
+// A Register lives in the memory of one process. If a resource has several processes or outlives
+// them, store the largest token with the data, in the same step as each write. In SQL this is a
+// column of the row, and no Register is needed. The UPDATE sets the column to the token of the
+// request, on condition that the column is not larger than that token. If it changes no row, a
+// later holder has written. A resource that stores its data in another way reads the stored token
+// at its start, and passes it to [Register.Accept] before it serves any request. A Register that
+// starts empty accepts the late requests that the one before it refused.
 //
-// Nor does it know locks from one another: tokens of different locks, or of different ensembles, do not compare. Where the
-// servers of the lock are restored from a backup, tokens may begin again with smaller ones: reset what the resource remembers
-// along with it.
+// A Register does not distinguish locks: tokens of different locks or different ensembles cannot be
+// compared. If the servers of the lock are restored from a backup, tokens may start again with
+// smaller ones. Then reset what the resource remembers as well.
 package fence

@@ -13,7 +13,7 @@ type file struct {
 	content string
 }
 
-// write takes the token of whoever holds the lock, recipes.Hold.Token.
+// write takes the token of the holder, recipes.Hold.Token.
 func (f *file) write(token int64, content string) error {
 	return f.fencing.Do(token, func() error {
 		f.content = content
@@ -24,7 +24,7 @@ func (f *file) write(token int64, content string) error {
 func ExampleRegister_Do() {
 	var f file
 	fmt.Println(f.write(33, "by the first holder"))
-	// The first holder is paused, its session ends, and somebody else gets the lock.
+	// The first holder is paused, its session expires, and another client gets the lock.
 	fmt.Println(f.write(34, "by the second holder"))
 	// The first holder goes on.
 	err := f.write(33, "by the first holder, late")
@@ -39,7 +39,7 @@ func ExampleRegister_Do() {
 
 func ExampleRegister_Accept() {
 	var r fence.Register
-	stored := int64(34) // what the resource kept with its data, read back when it starts
+	stored := int64(34) // stored with the data of the resource, read at its start
 	if err := r.Accept(stored); err != nil {
 		panic(err)
 	}

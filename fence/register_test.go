@@ -25,7 +25,7 @@ func TestTokensThatAreNotSmallerAreAccepted(t *testing.T) {
 	}
 }
 
-func TestSmallerTokensAreRefusedAndForgotten(t *testing.T) {
+func TestSmallerTokensAreRefusedAndNotRemembered(t *testing.T) {
 	var r fence.Register
 	require.NoError(t, r.Accept(34))
 	for name, err := range map[string]error{
@@ -67,7 +67,7 @@ func TestWriteThatPanicsLeavesTheRegisterUsable(t *testing.T) {
 	require.NoError(t, r.Accept(3))
 }
 
-func TestNobodyIsLetInWhileAWriteIsUnderWay(t *testing.T) {
+func TestCallsWaitForTheWriteUnderWay(t *testing.T) {
 	for name, call := range map[string]func(*fence.Register, int64) error{
 		"Accept": (*fence.Register).Accept,
 		"Do":     func(r *fence.Register, token int64) error { return r.Do(token, nothing) },
@@ -78,11 +78,11 @@ func TestNobodyIsLetInWhileAWriteIsUnderWay(t *testing.T) {
 			first, second := make(chan error, 1), make(chan error, 1)
 			go func() { first <- r.Do(1, func() error { close(began); <-finish; return nil }) }()
 			<-began
-			require.Equal(t, int64(1), r.Last(), "Last waits for nobody")
+			require.Equal(t, int64(1), r.Last(), "Last waits for the write")
 			go func() { second <- call(&r, 2) }()
 			select {
 			case <-second:
-				require.FailNow(t, "a later holder was let in beside the write of an earlier one")
+				require.FailNow(t, "the call of a later holder returned during the write of an earlier one")
 			case <-time.After(50 * time.Millisecond):
 			}
 			close(finish)
@@ -93,7 +93,7 @@ func TestNobodyIsLetInWhileAWriteIsUnderWay(t *testing.T) {
 	}
 }
 
-// The race detector sees it too if two writes run beside each other.
+// The race detector reports writes that run at the same time.
 func TestWritesNeverGoBack(t *testing.T) {
 	const writers, writes, newest = 8, 500, 1_000_000
 	var r fence.Register
@@ -117,6 +117,6 @@ func TestWritesNeverGoBack(t *testing.T) {
 	all.Wait()
 	require.NoError(t, r.Do(newest, func() error { written = append(written, newest); return nil }))
 	require.IsIncreasing(t, slices.Compact(written))
-	require.Greater(t, len(written), writes/5, "hardly anything was written: this shows nothing")
+	require.Greater(t, len(written), writes/5, "too few writes to prove anything")
 	require.Equal(t, int64(newest), r.Last())
 }
