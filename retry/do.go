@@ -13,28 +13,30 @@ var (
 	errNilFunc    = errors.New("retry: nil function")
 )
 
-// Do calls fn, and calls it again while it fails with a retryable error and p allows another attempt.
-// The elapsed time that p is asked with runs on the monotonic clock from the start of the first attempt.
-// A nil p means [Never]. A nil retryable means that every error is, except those that only report the end of ctx.
+// Do calls fn, and calls it again while it fails with a retryable error and p allows another
+// attempt. The elapsed time given to p runs on the monotonic clock from the start of the first
+// attempt. A nil p means [Never]. A nil retryable means that every error is retryable, except those
+// that only report the end of ctx.
 //
-// It ends in one of these ways:
+// Do ends in one of these ways:
 //
-//   - fn succeeds: nil.
-//   - fn fails and retryable says no: the error of fn, as it is.
-//   - p gives up: the last error of fn, wrapped with the number of attempts and the time they took; as it is if there was
-//     only one attempt.
-//   - ctx ends, while fn runs or during a wait: an error that matches ctx.Err(), context.Cause(ctx) and the last error
-//     of fn. If fn itself returns the error of the ended ctx, that counts as being interrupted, and the last error is the
-//     one of the attempt before.
-//   - ctx has a deadline and the next wait would not end before it: at once, an error that matches
-//     context.DeadlineExceeded and the last error of fn. Note that ctx.Err() is still nil then: do not call Do again
-//     in a loop that only checks the context.
-//   - ctx has ended before the first attempt: fn is not called; an error that matches ctx.Err() and context.Cause(ctx).
-//   - ctx or fn is nil: an error that says so.
+//   - fn succeeds: Do returns nil.
+//   - fn fails with an error that is not retryable: Do returns this error unchanged.
+//   - p allows no further attempt: Do returns the last error of fn, wrapped with the number of
+//     attempts and the time they took. After only one attempt it returns the error unchanged.
+//   - ctx ends while fn runs or during a wait: the error matches ctx.Err(), context.Cause(ctx) and
+//     the last error of fn. If fn itself returns the error of the ended ctx, it counts as
+//     interrupted, and the last error is the error of the attempt before.
+//   - ctx has a deadline and the next wait would not end before it: Do returns at once. The error
+//     matches context.DeadlineExceeded and the last error of fn. Note that ctx.Err() is still nil
+//     then: do not call Do again in a loop that only checks the context.
+//   - ctx has ended before the first attempt: Do does not call fn. The error matches ctx.Err() and
+//     context.Cause(ctx).
+//   - ctx or fn is nil: Do returns an error that says so.
 //
-// The context given to fn is ctx, marked with the running loop. A Do under that context calls its fn exactly once,
-// returns its error as it is, and looks at neither p nor retryable: the outer loop governs. The mark is void once the
-// outer Do has returned, so a context that outlives it is an ordinary one again.
+// The context given to fn is ctx, marked with the running loop. A Do under that context calls its
+// fn exactly once and returns its error unchanged. It uses neither its policy nor its retryable:
+// the outer loop decides. The mark loses its effect when the outer Do returns.
 //
 // (Curator: RetryLoop.callWithRetry.)
 func Do(ctx context.Context, p Policy, retryable func(error) bool, fn func(context.Context) error) error {
@@ -45,37 +47,37 @@ func Do(ctx context.Context, p Policy, retryable func(error) bool, fn func(conte
 		return errNilFunc
 	case ctx.Err() != nil:
 		return fmt.Errorf("retry: %w before the first attempt", withCause(ctx, ctx.Err()))
-	case governed(ctx):
+	case inRunningLoop(ctx):
 		return fn(ctx)
 	}
 	l := newLoop(p, retryable)
-	defer l.over.Store(true)
+	defer l.returned.Store(true)
 	return l.run(ctx, fn)
 }
 
-// loop is one running Do. Only over may be touched by other goroutines.
+// loop is a running Do. Other goroutines may use only returned.
 type loop struct {
 	policy    Policy
 	retryable func(error) bool
 	start     time.Time
 	attempts  int         // calls of fn so far
-	last      error       // of the last attempt that was not merely interrupted
-	over      atomic.Bool // set when Do returns, for contexts that outlive it
+	last      error       // of the last attempt that was not interrupted by the end of ctx
+	returned  atomic.Bool // set when Do returns; contexts may outlive it
 }
 
 type loopKey struct{}
 
-// Ungoverned takes the mark of a running Do off a context. It is for code that waits for something and has to go on waiting through
-// failures, as part of an operation rather than as its repetition: called within somebody's Do, it would otherwise give up at the
-// first one.
+// Ungoverned returns a context without the mark of a running Do. Use it in an operation that waits
+// for something and has to retry through failures while it waits. Called inside another Do, it
+// would otherwise fail at the first error.
 func Ungoverned(ctx context.Context) context.Context {
 	return context.WithValue(ctx, loopKey{}, (*loop)(nil))
 }
 
-// governed reports whether ctx comes from a Do that is still running.
-func governed(ctx context.Context) bool {
+// inRunningLoop reports whether ctx comes from a Do that is still running.
+func inRunningLoop(ctx context.Context) bool {
 	l, ok := ctx.Value(loopKey{}).(*loop)
-	return ok && l != nil && !l.over.Load()
+	return ok && l != nil && !l.returned.Load()
 }
 
 func newLoop(p Policy, retryable func(error) bool) *loop {
@@ -96,7 +98,7 @@ func (l *loop) run(ctx context.Context, fn func(context.Context) error) error {
 		if err == nil {
 			return nil
 		}
-		wait, end := l.judge(ctx, err)
+		wait, end := l.decide(ctx, err)
 		if end != nil {
 			return end
 		}
@@ -107,8 +109,9 @@ func (l *loop) run(ctx context.Context, fn func(context.Context) error) error {
 	}
 }
 
-// judge decides after a failed attempt: how long to wait for the next one, or the error to end with.
-func (l *loop) judge(ctx context.Context, err error) (wait time.Duration, end error) {
+// decide decides what follows a failed attempt. It returns the wait before the next attempt, or the
+// error that Do returns.
+func (l *loop) decide(ctx context.Context, err error) (wait time.Duration, end error) {
 	switch {
 	case interrupted(ctx, err):
 		return 0, l.ended(ctx, err)
@@ -122,7 +125,7 @@ func (l *loop) judge(ctx context.Context, err error) (wait time.Duration, end er
 	return l.next(ctx)
 }
 
-// next asks the policy, and the deadline of ctx.
+// next asks the policy and checks the deadline of ctx.
 func (l *loop) next(ctx context.Context) (wait time.Duration, end error) {
 	elapsed := time.Since(l.start)
 	wait, ok := l.policy(l.attempts-1, elapsed)
@@ -143,7 +146,8 @@ func (l *loop) gaveUp(elapsed time.Duration) error {
 	return fmt.Errorf("retry: gave up after %s in %v: %w", l.count(), elapsed.Round(time.Millisecond), l.last)
 }
 
-// ended returns what Do says when ctx has ended. stop is the error of ctx, or what fn made of it.
+// ended returns the error of Do after the end of ctx. stop is the error of ctx, or an error of fn
+// that reports it.
 func (l *loop) ended(ctx context.Context, stop error) error {
 	stop = withCause(ctx, stop)
 	if l.last == nil { // the only attempt was interrupted: there is nothing to add
@@ -159,12 +163,14 @@ func (l *loop) count() string {
 	return fmt.Sprintf("%d attempts", l.attempts)
 }
 
-// interrupted reports whether err only says that ctx has ended. A time-out of fn's own, while ctx lives, does not.
+// interrupted reports whether err only reports the end of ctx. A time-out of fn itself while ctx
+// lives does not.
 func interrupted(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 
-// withCause returns stop, made to match the error and the cause of the ended ctx where it does not yet.
+// withCause returns stop, wrapped to match the error and the cause of the ended ctx if it does not
+// match them yet.
 func withCause(ctx context.Context, stop error) error {
 	for _, also := range []error{ctx.Err(), context.Cause(ctx)} {
 		if !errors.Is(stop, also) {
@@ -174,7 +180,7 @@ func withCause(ctx context.Context, stop error) error {
 	return stop
 }
 
-// pause waits until the time is over or ctx has ended.
+// pause waits until the time has passed or ctx has ended.
 func pause(ctx context.Context, wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

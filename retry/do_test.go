@@ -17,12 +17,12 @@ var (
 	errCause  = errors.New("client closed")
 )
 
-// opError stands for the typed errors that callers look for with errors.As.
+// opError is an example of the error types that callers look for with errors.As.
 type opError struct{ attempt int }
 
 func (e *opError) Error() string { return fmt.Sprintf("op %d failed", e.attempt) }
 
-// script is a function for Do that returns its errors in turn, and the last one from then on.
+// script is a function for Do that returns its errors in turn, and then always the last one.
 type script struct {
 	errs  []error
 	calls int
@@ -66,7 +66,7 @@ func TestDoReturnsAnErrorThatIsNotRetryableAsItIs(t *testing.T) {
 	})
 }
 
-func TestDoGivesUpWithTheLastErrorAndTheStory(t *testing.T) {
+func TestDoGivesUpWithTheLastErrorAndTheCountOfAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := failing(errNoNode, errNoNode, errNoNode, &opError{attempt: 3})
 		err := Do(t.Context(), Times(3, 400*time.Millisecond), nil, s.run)
@@ -98,16 +98,17 @@ func TestDoAsksThePolicyWithTheAttemptAndTheElapsedTime(t *testing.T) {
 			return time.Duration(attempt+1) * time.Second, attempt < 2
 		}
 		err := Do(t.Context(), p, nil, func(context.Context) error {
-			time.Sleep(100 * time.Millisecond) // what an attempt costs
+			time.Sleep(100 * time.Millisecond) // the time of an attempt
 			return errClosed
 		})
 		require.ErrorIs(t, err, errClosed)
 		require.Equal(t, []int{0, 1, 2}, attempts)
-		require.Equal(t, []time.Duration{100 * time.Millisecond, 1200 * time.Millisecond, 3300 * time.Millisecond}, elapsed)
+		want := []time.Duration{100 * time.Millisecond, 1200 * time.Millisecond, 3300 * time.Millisecond}
+		require.Equal(t, want, elapsed)
 	})
 }
 
-func TestDoUntilElapsedLooksAtTheTimeBeforeTheWait(t *testing.T) {
+func TestDoUntilElapsedComparesTheTimeBeforeTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := failing(errClosed)
 		start := time.Now()
@@ -168,19 +169,21 @@ func TestDoEndsWhenTheContextEndedDuringAnAttempt(t *testing.T) {
 		want  string
 		match []error
 	}{
-		{"fn reports something real", []error{errNoNode, errClosed},
+		{"fn reports a real error", []error{errNoNode, errClosed},
 			"retry: context canceled (client closed) after 2 attempts: zk: connection closed", []error{errClosed}},
 		{"fn reports the context's error", []error{errClosed, context.Canceled},
 			"retry: context canceled (client closed) after 2 attempts: zk: connection closed", []error{errClosed}},
 		{"fn reports the cause", []error{errClosed, errCause},
 			"retry: client closed (context canceled) after 2 attempts: zk: connection closed", []error{errClosed}},
 		{"fn wraps the context's error", []error{errClosed, fmt.Errorf("get /a: %w", context.Canceled)},
-			"retry: get /a: context canceled (client closed) after 2 attempts: zk: connection closed", []error{errClosed}},
-		{"the first attempt reports something real", []error{errClosed},
+			"retry: get /a: context canceled (client closed) after 2 attempts: zk: connection closed",
+			[]error{errClosed}},
+		{"the first attempt reports a real error", []error{errClosed},
 			"retry: context canceled (client closed) after 1 attempt: zk: connection closed", []error{errClosed}},
 		{"the first attempt reports the context's error", []error{fmt.Errorf("get /a: %w", context.Canceled)},
 			"get /a: context canceled (client closed)", nil},
-		{"the first attempt reports all there is", []error{fmt.Errorf("get /a: %w: %w", context.Canceled, errCause)},
+		{"the first attempt reports the error and the cause",
+			[]error{fmt.Errorf("get /a: %w: %w", context.Canceled, errCause)},
 			"get /a: context canceled: client closed", nil},
 	}
 	for _, tt := range tests {
@@ -231,7 +234,7 @@ func TestDoRetriesATimeOutOfTheAttemptItself(t *testing.T) {
 	})
 }
 
-func TestDoDoesNotBeginAWaitThatTheDeadlineWouldCut(t *testing.T) {
+func TestDoDoesNotBeginAWaitBeyondTheDeadline(t *testing.T) {
 	tests := []struct {
 		name    string
 		timeout time.Duration
@@ -257,7 +260,7 @@ func TestDoDoesNotBeginAWaitThatTheDeadlineWouldCut(t *testing.T) {
 				require.EqualError(t, err, tt.want)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.ErrorIs(t, err, errClosed)
-				require.NoError(t, ctx.Err(), "the deadline itself is still to come")
+				require.NoError(t, ctx.Err(), "the deadline has not passed yet")
 				require.Equal(t, tt.calls, s.calls)
 				require.Equal(t, tt.took, time.Since(start))
 			})
@@ -271,7 +274,7 @@ func TestDoAnswersNilArgumentsWithAnError(t *testing.T) {
 	require.EqualError(t, Do(t.Context(), Never(), nil, nil), "retry: nil function")
 }
 
-// nest calls fn under depth loops, one inside the other.
+// nest calls fn in depth nested loops.
 func nest(ctx context.Context, depth int, p Policy, fn func(context.Context) error) error {
 	if depth == 0 {
 		return fn(ctx)
@@ -369,5 +372,5 @@ func TestUngovernedContextBeginsALoopOfItsOwn(t *testing.T) {
 		})
 	})
 	require.Error(t, err)
-	require.Equal(t, 3*4, calls, "the inner loop is one of its own, and the innermost is governed by it")
+	require.Equal(t, 3*4, calls, "the middle loop retries, and the innermost leaves retries to it")
 }

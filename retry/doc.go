@@ -1,7 +1,7 @@
-// Package retry calls a function again when it fails in a way that may pass.
+// Package retry calls a function again if it fails in a way that may pass.
 //
-// A [Policy] says whether there is another attempt and how long to wait before it. It is a function without state:
-// one value may serve any number of calls at the same time.
+// A [Policy] decides whether there is another attempt and how long to wait before it. It is a
+// function without state, so one value may be used by any number of calls at the same time.
 //
 //	err := retry.Do(ctx, retry.Exponential(100*time.Millisecond, 5), isTransient, func(ctx context.Context) error {
 //		return store.Put(ctx, key, value)
@@ -9,18 +9,19 @@
 //
 // # What Do guarantees
 //
-// The context governs: when it ends, so does the call, during a wait too, and a wait that could not end before its
-// deadline is not begun. The last real error is never lost: whatever made Do stop, errors.Is and errors.As reach what
-// the function itself reported last.
+// Do returns when the context ends, during a wait too. It does not begin a wait that would not end
+// before the context's deadline. The last real error is not lost: whatever made Do stop, errors.Is
+// and errors.As find the last error of the function.
 //
-// Loops do not multiply. The context that [Do] gives to the function carries the running loop; a Do under that context
-// makes a single attempt and leaves the rest to the outer one. Three nested loops of five retries make six attempts,
-// not 216.
+// Loops do not multiply. The context that [Do] passes to the function carries the running loop. A
+// Do under that context makes a single attempt and leaves retries to the outer Do. Three nested
+// loops of five retries make six attempts, not 216.
 //
-// # What it does not
+// # What Do does not do
 //
-// It does not know whether a failed attempt has taken effect. A caller whose function must not be applied twice says so
-// through the retryable argument. Nor does it interrupt the function: that has to heed its own context.
+// Do does not know whether a failed attempt has taken effect. If the function must not be applied
+// twice, the retryable argument must say so. Do does not interrupt the function either: the
+// function must observe its own context.
 //
 // # For users of Curator
 //

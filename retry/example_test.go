@@ -37,7 +37,7 @@ func ExampleDo() {
 	// Output: 3 <nil>
 }
 
-// The end of the context does not hide what went wrong before.
+// The error at the end of the context includes the last error of the function.
 func ExampleDo_deadline() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -63,7 +63,7 @@ func ExampleDo_nested() {
 	// Output: 3 true
 }
 
-// A policy of one's own is a function: here the wait grows by a second each time.
+// A function can be a policy. Here each wait is a second longer than the one before.
 func ExamplePolicy() {
 	linear := func(attempt int, _ time.Duration) (time.Duration, bool) {
 		return time.Duration(attempt+1) * time.Second, attempt < 3

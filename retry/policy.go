@@ -7,31 +7,33 @@ import (
 	"time"
 )
 
-// Limits of Curator's ExponentialBackoffRetry, kept so that both sides of a port behave alike.
+// Limits of Curator's ExponentialBackoffRetry. A ported program waits as it did before.
 const (
 	maxExponentialRetries = 29
 	maxExponentialWait    = math.MaxInt32 * time.Millisecond
 )
 
-// Policy says how long to wait before retry number attempt (from 0), elapsed after the first try; false gives up.
-// A Policy is a value: it has no state and may be shared. A nil Policy means [Never], a wait below zero means none.
+// Policy returns how long to wait before retry number attempt, which counts from 0. elapsed is the
+// time since the start of the first attempt. It returns false if there is to be no retry. A Policy
+// has no state and may be shared. A nil Policy means [Never]. A negative wait means none.
 //
 // (Curator: RetryPolicy.)
 type Policy func(attempt int, elapsed time.Duration) (time.Duration, bool)
 
-// Never gives up at once: there is the first try and nothing else.
+// Never allows no retry: there is only the first attempt.
 func Never() Policy {
 	return Times(0, 0)
 }
 
-// Once allows a single retry, after wait. It panics if wait is negative.
+// Once allows a single retry after wait. It panics if wait is negative.
 //
 // (Curator: RetryOneTime.)
 func Once(wait time.Duration) Policy {
 	return Times(1, wait)
 }
 
-// Times allows n retries, so n+1 attempts, with the same wait before each. It panics if n or wait is negative.
+// Times allows n retries, so n+1 attempts, with the same wait before each. It panics if n or wait
+// is negative.
 //
 // (Curator: RetryNTimes.)
 func Times(n int, wait time.Duration) Policy {
@@ -42,8 +44,9 @@ func Times(n int, wait time.Duration) Policy {
 	}
 }
 
-// Forever never gives up: only the context, or an error that is not retryable, ends the loop. It panics unless wait is
-// positive, because retrying for ever without a pause helps nobody.
+// Forever always allows another retry. Only the end of the context or an error that is not
+// retryable ends the loop. It panics unless wait is positive: endless retries without a pause would
+// only load the servers.
 //
 // (Curator: RetryForever.)
 func Forever(wait time.Duration) Policy {
@@ -55,8 +58,9 @@ func Forever(wait time.Duration) Policy {
 	}
 }
 
-// UntilElapsed retries as long as less than total has passed since the first try. The time is looked at before the wait, so
-// the last attempt may start up to wait later than total. It panics if total or wait is negative.
+// UntilElapsed allows retries as long as less than total has passed since the start of the first
+// attempt. It compares the time before the wait, so the last attempt may start up to wait later
+// than total. It panics if total or wait is negative.
 //
 // (Curator: RetryUntilElapsed.)
 func UntilElapsed(total, wait time.Duration) Policy {
@@ -67,9 +71,9 @@ func UntilElapsed(total, wait time.Duration) Policy {
 	}
 }
 
-// Exponential allows n retries and waits a random multiple of base before each: from 1 to 2^(attempt+1)-1 times, so the
-// first wait is exactly base. As in Curator, n above 29 counts as 29, and no wait exceeds 2^31-1 milliseconds, about 25
-// days. It panics if base or n is negative.
+// Exponential allows n retries and waits a random multiple of base before each: from 1 to
+// 2^(attempt+1)-1 times, so the first wait is exactly base. As in Curator, n above 29 counts as 29,
+// and no wait exceeds 2^31-1 milliseconds, about 25 days. It panics if base or n is negative.
 //
 // (Curator: ExponentialBackoffRetry.)
 func Exponential(base time.Duration, n int) Policy {
@@ -93,8 +97,8 @@ func BoundedExponential(base, max time.Duration, n int) Policy {
 	}
 }
 
-// factor draws the random multiple for a retry. It is 1 twice as often as any other value, because a draw of 0 counts
-// as 1. That is Curator's distribution.
+// factor returns the random multiple for a retry. It is 1 twice as often as any other value,
+// because a random number of 0 counts as 1. Curator has the same distribution.
 func factor(attempt int) int64 {
 	return max(1, rand.Int64N(1<<(max(attempt, 0)+1)))
 }
@@ -107,7 +111,7 @@ func multiply(base time.Duration, k int64, longest time.Duration) time.Duration 
 	return base * time.Duration(k)
 }
 
-// mustNotBeNegative panics on a mistake that is visible where the policy is made.
+// mustNotBeNegative panics if an argument of a constructor is negative.
 func mustNotBeNegative[T int | time.Duration](what string, value T) {
 	if value < 0 {
 		panic(fmt.Sprintf("retry: negative %s %v", what, value))

@@ -38,15 +38,15 @@ func TestPolicyAllowsSoManyRetriesAndWaits(t *testing.T) {
 		{"no times", Times(0, s), 0, nil},
 		{"three times", Times(3, s), long, []time.Duration{s, s, s}},
 		{"forever", Forever(s), long, []time.Duration{s, s, s, s, s}},
-		{"before the time is over", UntilElapsed(2*s, s), 2*s - 1, []time.Duration{s, s, s, s, s}},
-		{"when the time is over", UntilElapsed(2*s, s), 2 * s, nil},
-		{"after the time is over", UntilElapsed(2*s, s), 3 * s, nil},
+		{"before the time has passed", UntilElapsed(2*s, s), 2*s - 1, []time.Duration{s, s, s, s, s}},
+		{"when the time has passed", UntilElapsed(2*s, s), 2 * s, nil},
+		{"after the time has passed", UntilElapsed(2*s, s), 3 * s, nil},
 		{"no time at all", UntilElapsed(0, s), 0, nil},
 		{"exponential without retries", Exponential(s, 0), 0, nil},
-		{"exponential begins with its base", Exponential(s, 1), 0, []time.Duration{s}},
-		{"exponential from nothing", Exponential(0, 3), 0, []time.Duration{0, 0, 0}},
+		{"exponential starts with its base", Exponential(s, 1), 0, []time.Duration{s}},
+		{"exponential with a base of zero", Exponential(0, 3), 0, []time.Duration{0, 0, 0}},
 		{"bounded below its base", BoundedExponential(s, s/2, 3), 0, []time.Duration{s / 2, s / 2, s / 2}},
-		{"bounded to nothing", BoundedExponential(s, 0, 2), 0, []time.Duration{0, 0}},
+		{"bounded by zero", BoundedExponential(s, 0, 2), 0, []time.Duration{0, 0}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -146,9 +146,10 @@ func TestConstructorsPanicOnValuesThatMakeNoSense(t *testing.T) {
 		{"UntilElapsed, wait", func() Policy { return UntilElapsed(1, -1) }, "retry: negative wait -1ns"},
 		{"Exponential, base", func() Policy { return Exponential(-1, 1) }, "retry: negative base -1ns"},
 		{"Exponential, count", func() Policy { return Exponential(1, -1) }, "retry: negative count -1"},
-		{"BoundedExponential, base", func() Policy { return BoundedExponential(-1, 1, 1) }, "retry: negative base -1ns"},
+		{"BoundedExponential base", func() Policy { return BoundedExponential(-1, 1, 1) }, "retry: negative base -1ns"},
 		{"BoundedExponential, max", func() Policy { return BoundedExponential(1, -1, 1) }, "retry: negative max -1ns"},
-		{"BoundedExponential, count", func() Policy { return BoundedExponential(1, 1, -1) }, "retry: negative count -1"},
+		{"BoundedExponential count", func() Policy { return BoundedExponential(1, 1, -1) },
+			"retry: negative count -1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
