@@ -13,15 +13,16 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 )
 
-// nowhere is a client of a port that nobody listens on: what it refuses at once, it refuses without asking a server.
-func nowhere(t testing.TB, opts ...framework.Option) *framework.Client {
+// refusedClient returns a client that can reach no server. What it refuses at once, it refuses
+// without a request.
+func refusedClient(t testing.TB, opts ...framework.Option) *framework.Client {
 	t.Helper()
 	p := testzk.Proxy(t)
 	require.NoError(t, p.Refuse(true))
 	return testzk.Client(t, p.Addr(), opts...)
 }
 
-func TestZeroValuesAnswerWithAnError(t *testing.T) {
+func TestZeroValuesReturnErrors(t *testing.T) {
 	ctx := context.Background()
 	for kind, o := range map[string]operations{"client": &framework.Client{}, "session": &framework.Session{}} {
 		for name, op := range each {
@@ -62,7 +63,7 @@ func TestZeroValuesAnswerWithAnError(t *testing.T) {
 }
 
 func TestNilContextIsAnError(t *testing.T) {
-	c := nowhere(t)
+	c := refusedClient(t)
 	var none context.Context
 	for name, op := range each {
 		err := op(none, c, "/a")
@@ -83,7 +84,7 @@ func TestUseAfterCloseIsErrClosed(t *testing.T) {
 		for name, op := range each {
 			err := op(ctx, o, "/a")
 			require.ErrorIs(t, err, framework.ErrClosed, "%s of a closed %s", name, kind)
-			require.NotErrorIs(t, err, context.Canceled, "the caller's context lives")
+			require.NotErrorIs(t, err, context.Canceled, "the caller's context was not canceled")
 			require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
 		}
 	}
@@ -93,12 +94,15 @@ func TestUseAfterCloseIsErrClosed(t *testing.T) {
 	require.ErrorIs(t, s.Err(), framework.ErrClosed)
 	require.Equal(t, framework.Closed, c.State())
 	require.False(t, bridge.OfSession(s).Go(func() {}))
-	c.Listen(func(framework.StateChange) { t.Error("a change after the end") })()
+	c.Listen(func(framework.StateChange) { t.Error("a change after Close") })()
 }
 
-func TestBadPathsAreRefusedWithoutAskingAServer(t *testing.T) {
-	c := nowhere(t)
-	for _, path := range []string{"", "a", "a/b", "//", "/a/", "//a", "/a//b", "/.", "/a/..", "/a/./b", "/a\x00", "/\x1f", "/\xff", "/\u0085", "/\uffff"} {
+func TestBadPathsAreRefusedWithoutARequest(t *testing.T) {
+	c := refusedClient(t)
+	for _, path := range []string{
+		"", "a", "a/b", "//", "/a/", "//a", "/a//b", "/.", "/a/..", "/a/./b", "/a\x00", "/\x1f", "/\xff", "/\u0085",
+		"/\uffff",
+	} {
 		for name, op := range each {
 			within(t, name, func() {
 				err := op(testzk.Context(t), c, path)
@@ -112,8 +116,8 @@ func TestBadPathsAreRefusedWithoutAskingAServer(t *testing.T) {
 	require.NoError(t, framework.CheckPath("/a/b"))
 }
 
-func TestBadArgumentsAreRefusedWithoutAskingAServer(t *testing.T) {
-	c := nowhere(t)
+func TestBadArgumentsAreRefusedWithoutARequest(t *testing.T) {
+	c := refusedClient(t)
 	ctx := testzk.Context(t)
 	create := func(path string, opts ...framework.CreateOption) error {
 		_, err := c.Create(ctx, path, nil, opts...)

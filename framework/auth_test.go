@@ -18,15 +18,16 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-func TestCredentialsArePresentedInEachConnectionAndSession(t *testing.T) {
+func TestCredentialsAreSentOnEachConnectionAndInEachSession(t *testing.T) {
 	t.Parallel()
 	ctx, path := testzk.Context(t), parent(t)
-	c, p, states := traced(t, enduring(), framework.WithAuth("digest", []byte("other:one")), framework.WithAuth("digest", []byte("user:secret")))
+	c, p, states := traced(t, longSession(), framework.WithAuth("digest", []byte("other:one")),
+		framework.WithAuth("digest", []byte("user:secret")))
 	_, err := c.Create(ctx, path+"/a", nil, framework.ACL(zk.DigestACL(zk.PermAll, "user", "secret")...))
 	require.NoError(t, err)
-	stranger := testzk.Connected(t, testzk.Connect())
+	other := testzk.Connected(t, testzk.Connect())
 	testzk.Everywhere(t)
-	_, _, err = stranger.Get(ctx, path+"/a")
+	_, _, err = other.Get(ctx, path+"/a")
 	failed(t, err, framework.NotApplied, zk.ErrNoAuth)
 	_, _, err = c.Get(ctx, path+"/a")
 	require.NoError(t, err)
@@ -46,10 +47,13 @@ func TestCredentialsArePresentedInEachConnectionAndSession(t *testing.T) {
 	require.NoError(t, err, "in the next session")
 }
 
-func TestRejectedCredentialIsToldAtOnce(t *testing.T) {
-	c := testzk.Client(t, testzk.Connect(), framework.WithAuth("nosuch", []byte("x")), framework.WithRetry(retry.Forever(time.Hour)))
+func TestRefusedCredentialIsReportedAtOnce(t *testing.T) {
+	c := testzk.Client(t, testzk.Connect(), framework.WithAuth("nosuch", []byte("x")),
+		framework.WithRetry(retry.Forever(time.Hour)))
 	ctx := context.Background()
-	within(t, "WaitConnected", func() { failed(t, c.WaitConnected(ctx), framework.NotApplied, framework.ErrAuthFailed) })
+	within(t, "WaitConnected", func() {
+		failed(t, c.WaitConnected(ctx), framework.NotApplied, framework.ErrAuthFailed)
+	})
 	within(t, "all operations", func() {
 		for name, op := range each {
 			err := op(ctx, c, "/a")
@@ -63,8 +67,8 @@ func TestRejectedCredentialIsToldAtOnce(t *testing.T) {
 	within(t, "Close", func() { require.NoError(t, c.Close()) })
 }
 
-// The connection is lost while a credential is being presented for the first time.
-func TestCredentialIsPresentedAgainIfTheConnectionIsLostOverIt(t *testing.T) {
+// The connection is lost before the first answer to a credential.
+func TestCredentialIsSentAgainIfTheConnectionIsLost(t *testing.T) {
 	p := testzk.Proxy(t)
 	lost := p.On(proxy.Match{Op: proxy.OpAuth}, proxy.DropBefore())
 	c := testzk.Client(t, p.Addr(), framework.WithAuth("digest", []byte("user:secret")))
@@ -72,13 +76,14 @@ func TestCredentialIsPresentedAgainIfTheConnectionIsLostOverIt(t *testing.T) {
 	require.Equal(t, 1, lost.Hits())
 }
 
-// One attempt is refused, the next ones come to nothing.
+// One attempt is refused, and the next ones get no answer.
 func TestStateAndOperationsAgreeAboutARefusedCredential(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		srv.On(zktest.Match{Op: zktest.OpAuth}, zktest.Fail(zktest.AuthFailed))
 		held := srv.On(zktest.Match{Op: zktest.OpAuth, Times: zktest.Always}, zktest.Hold())
-		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext), framework.WithAuth("digest", []byte("u:p")))
+		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext),
+			framework.WithAuth("digest", []byte("u:p")))
 		for range 60 {
 			time.Sleep(500 * time.Millisecond)
 			require.Equal(t, framework.AuthFailed, c.State())
@@ -94,11 +99,12 @@ func TestStateAndOperationsAgreeAboutARefusedCredential(t *testing.T) {
 	})
 }
 
-func TestThrottledCredentialIsPresentedAgainWithPauses(t *testing.T) {
+func TestThrottledCredentialIsSentAgainWithPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.WithSeed(1)) // answers take their time
+		srv := zktest.Start(t, zktest.WithSeed(1)) // answers are delayed
 		throttled := srv.On(zktest.Match{Op: zktest.OpAuth, Times: zktest.Always}, zktest.Fail(zktest.Throttled))
-		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext), framework.WithAuth("digest", []byte("u:p")))
+		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext),
+			framework.WithAuth("digest", []byte("u:p")))
 		time.Sleep(10 * time.Second)
 		require.Greater(t, throttled.Hits(), 10)
 		require.LessOrEqual(t, throttled.Hits(), 100)
@@ -108,14 +114,15 @@ func TestThrottledCredentialIsPresentedAgainWithPauses(t *testing.T) {
 	})
 }
 
-func TestClientConnectsThoughConnectionsAreLostOverCredentials(t *testing.T) {
+func TestClientConnectsAfterConnectionsWereLostDuringAuthentication(t *testing.T) {
 	losses := []zktest.Action{zktest.DropBefore(), zktest.DropAfter(), zktest.Reset(), zktest.Truncate(7)}
 	sim.Run(t, 12, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		for range 1 + random.IntN(5) {
 			srv.On(zktest.Match{Op: zktest.OpAuth, Skip: random.IntN(3)}, losses[random.IntN(len(losses))])
 		}
-		c := testzk.Client(t, "a:1,b:1", byHost(srv), framework.WithSessionTimeout(time.Minute), framework.WithAuth("digest", []byte("u:p")),
-			framework.WithAuth("digest", []byte("v:p")), framework.WithAuth("digest", []byte("u:p")))
+		c := testzk.Client(t, "a:1,b:1", byHost(srv), framework.WithSessionTimeout(time.Minute),
+			framework.WithAuth("digest", []byte("u:p")), framework.WithAuth("digest", []byte("v:p")),
+			framework.WithAuth("digest", []byte("u:p")))
 		time.Sleep(time.Minute)
 		require.True(t, c.State().IsConnected(), "%v", c.State())
 		srv.ResetFaults()
@@ -126,6 +133,6 @@ func TestClientConnectsThoughConnectionsAreLostOverCredentials(t *testing.T) {
 			require.Equal(t, framework.Reconnected, c.State())
 		}
 		require.Len(t, srv.Sessions(), 1)
-		require.Equal(t, "s1", srv.Sessions()[0].String(), "it could be had by the first session")
+		require.Equal(t, "s1", srv.Sessions()[0].String(), "want the first session")
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// listed is what a list has brought.
+// listed is the result of a list.
 type listed struct {
 	children []string
 	err      error
@@ -28,22 +28,23 @@ func startList(s *framework.Session, path string) <-chan listed {
 	return result
 }
 
-// bound is a session on a server in virtual time.
-func bound(t *testing.T, srv *zktest.Server) *framework.Session {
+// sessionOn returns a session on a server in virtual time.
+func sessionOn(t *testing.T, srv *zktest.Server) *framework.Session {
 	t.Helper()
 	return session(t, testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext)))
 }
 
-func TestWhatIsAskedForBehindACreateLeavesWithItAndShowsTheNode(t *testing.T) {
+func TestRequestsBehindACreateAreSentWithItAndSeeTheNode(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		s := bound(t, srv)
+		s := sessionOn(t, srv)
 		require.NoError(t, srv.Create("/a", nil))
 		for name, create := range map[string]func(framework.CreateOption) (framework.Result, error){
 			"alone": func(o framework.CreateOption) (framework.Result, error) {
 				return s.CreateResult(t.Context(), "/a/n-", nil, framework.Sequential(), o)
 			},
 			"in a transaction": func(o framework.CreateOption) (framework.Result, error) {
-				all, err := s.Multi(t.Context(), framework.CheckOp("/a", -1), framework.CreateOp("/a/n-", nil, framework.Sequential(), o))
+				all, err := s.Multi(t.Context(), framework.CheckOp("/a", -1),
+					framework.CreateOp("/a/n-", nil, framework.Sequential(), o))
 				return all[1], err
 			},
 		} {
@@ -59,18 +60,18 @@ func TestWhatIsAskedForBehindACreateLeavesWithItAndShowsTheNode(t *testing.T) {
 			require.Equal(t, stat.Czxid, created.Czxid, name)
 			asked := srv.Trace().Entries[sent:]
 			require.Equal(t, "getChildren2", asked[1].What, name)
-			require.Equal(t, asked[0].At, asked[1].At, "%s: they did not leave together", name)
+			require.Equal(t, asked[0].At, asked[1].At, "%s: the requests were not sent together", name)
 		}
 	})
 }
 
-func TestListsThatAreStartedWaitForAConnection(t *testing.T) {
+func TestStartedListsWaitForAConnection(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		s := bound(t, srv)
+		s := sessionOn(t, srv)
 		client := srv.Client("c")
 		client.Refuse(true)
 		client.Drop()
-		time.Sleep(100 * time.Millisecond) // the client hears of it
+		time.Sleep(100 * time.Millisecond) // until the client has noticed
 		list := startList(s, "/")
 		client.Refuse(false)
 		shown := <-list
@@ -79,17 +80,17 @@ func TestListsThatAreStartedWaitForAConnection(t *testing.T) {
 
 		client.Refuse(true)
 		client.Drop()
-		time.Sleep(100 * time.Millisecond) // the client hears of it
+		time.Sleep(100 * time.Millisecond) // until the client has noticed
 		list = startList(s, "/")
 		time.Sleep(testzk.SessionTimeout)
-		require.Error(t, (<-list).err, "nothing became of it")
+		require.Error(t, (<-list).err, "the list succeeded without a connection")
 		require.ErrorIs(t, (<-startList(s, "/")).err, framework.ErrSessionLost)
 	})
 }
 
-func TestReadsThatAreStartedWatch(t *testing.T) {
+func TestStartedReadsSetWatches(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		s := bound(t, srv)
+		s := sessionOn(t, srv)
 		require.NoError(t, srv.Create("/a", []byte("x")))
 		watches := make(chan *framework.Watch, 1)
 		errs := make(chan error, 2)
@@ -99,7 +100,9 @@ func TestReadsThatAreStartedWatch(t *testing.T) {
 					watches <- w
 				}
 			})
-			bridge.OfSession(s).StartGetW("/none", func(_ []byte, _ *zk.Stat, w *framework.Watch, err error) { errs <- err })
+			bridge.OfSession(s).StartGetW("/none", func(_ []byte, _ *zk.Stat, _ *framework.Watch, err error) {
+				errs <- err
+			})
 		})
 		watch := <-watches
 		require.ErrorIs(t, <-errs, zk.ErrNoNode)
@@ -109,7 +112,9 @@ func TestReadsThatAreStartedWatch(t *testing.T) {
 
 		var zero *framework.Session
 		bridge.OfSession(zero).Together(func() {
-			bridge.OfSession(zero).StartGetW("/a", func(_ []byte, _ *zk.Stat, _ *framework.Watch, err error) { errs <- err })
+			bridge.OfSession(zero).StartGetW("/a", func(_ []byte, _ *zk.Stat, _ *framework.Watch, err error) {
+				errs <- err
+			})
 		})
 		require.ErrorIs(t, <-errs, framework.ErrZeroValue)
 		require.ErrorIs(t, (<-startList(s, "no path")).err, framework.ErrInvalidPath)

@@ -17,33 +17,33 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// closed closes, in time. That no goroutine is left is checked when all tests are over.
+// closed closes c within a time limit. Main checks after all tests that no goroutine is left.
 func closed(t testing.TB, c *framework.Client) {
 	t.Helper()
 	within(t, "Close", func() { require.NoError(t, c.Close()) })
 	require.Equal(t, framework.Closed, c.State())
-	require.NoError(t, c.Close(), "closing again")
+	require.NoError(t, c.Close(), "a second Close")
 }
 
 func TestCloseEndsInEachState(t *testing.T) {
-	quick := []framework.Option{framework.WithConnectTimeout(time.Second), enduring()}
+	quick := []framework.Option{framework.WithConnectTimeout(time.Second), longSession()}
 	for name, row := range map[string]struct {
-		before func(p *proxy.Proxy)                                    // the client is made
-		after  func(t *testing.T, c *framework.Client, p *proxy.Proxy) // it is connected; nil: it never will be
+		before func(p *proxy.Proxy)                                    // New
+		after  func(t *testing.T, c *framework.Client, p *proxy.Proxy) // it is connected; nil: it never connects
 	}{
 		"at once":           {before: func(*proxy.Proxy) {}},
 		"refused":           {before: func(p *proxy.Proxy) { _ = p.Refuse(true) }},
-		"shaking hands":     {before: func(p *proxy.Proxy) { p.Blackhole(true) }},
+		"handshake":         {before: func(p *proxy.Proxy) { p.Blackhole(true) }},
 		"connected":         {after: func(*testing.T, *framework.Client, *proxy.Proxy) {}},
 		"connected, silent": {after: func(_ *testing.T, _ *framework.Client, p *proxy.Proxy) { p.Blackhole(true) }},
 		"suspended": {after: func(t *testing.T, c *framework.Client, p *proxy.Proxy) {
 			require.NoError(t, p.Refuse(true))
-			testzk.Eventually(t, func() bool { return c.State() == framework.Suspended }, "never suspended")
+			testzk.Eventually(t, func() bool { return c.State() == framework.Suspended }, "not suspended")
 		}},
-		"suspended, and shaking hands": {after: func(t *testing.T, c *framework.Client, p *proxy.Proxy) {
+		"suspended, handshake": {after: func(t *testing.T, c *framework.Client, p *proxy.Proxy) {
 			p.Blackhole(true)
 			p.DropConnections()
-			testzk.Eventually(t, func() bool { return c.State() == framework.Suspended }, "never suspended")
+			testzk.Eventually(t, func() bool { return c.State() == framework.Suspended }, "not suspended")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,8 @@ func TestCloseEndsInEachState(t *testing.T) {
 	}
 }
 
-// The session of before is still being taken off the servers, with a patience that Close does not have.
+// The earlier session is still being closed on the servers. That may take as long as its timeout,
+// and Close must not.
 func TestCloseDoesNotWaitForLostSessionsAsLongAsTheirTimeout(t *testing.T) {
 	const timeout, connectTimeout = 12 * time.Second, 500 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
@@ -78,12 +79,12 @@ func TestCloseDoesNotWaitForLostSessionsAsLongAsTheirTimeout(t *testing.T) {
 		require.Equal(t, framework.Lost, c.State())
 		start := time.Now()
 		require.NoError(t, c.Close())
-		const driver = time.Second // which its own Close may wait for an answer that cannot come
-		require.LessOrEqual(t, time.Since(start), connectTimeout+driver, "Close waited for the servers to forget the session")
+		const slack = time.Second // for the rest of Close
+		require.LessOrEqual(t, time.Since(start), connectTimeout+slack, "Close waited for the session to expire")
 	})
 }
 
-func TestCloseEndsEphemeralsBeforeItReturns(t *testing.T) {
+func TestCloseDeletesEphemeralNodesBeforeItReturns(t *testing.T) {
 	for range 5 {
 		c := testzk.Connected(t, testzk.Connect())
 		path := parent(t)
@@ -96,9 +97,9 @@ func TestCloseEndsEphemeralsBeforeItReturns(t *testing.T) {
 	}
 }
 
-func TestCloseWhileSuspendedEndsTheSessionIfTheServersComeBack(t *testing.T) {
+func TestCloseWhileSuspendedEndsTheSessionIfTheServersReturn(t *testing.T) {
 	t.Parallel()
-	c, p, states := traced(t, enduring(), framework.WithConnectTimeout(time.Minute))
+	c, p, states := traced(t, longSession(), framework.WithConnectTimeout(time.Minute))
 	path := parent(t)
 	_, err := c.Create(testzk.Context(t), path+"/n", nil, framework.Ephemeral())
 	require.NoError(t, err)
@@ -106,15 +107,16 @@ func TestCloseWhileSuspendedEndsTheSessionIfTheServersComeBack(t *testing.T) {
 	states.await(t, framework.Connected, framework.Suspended)
 	done := make(chan struct{})
 	go func() { defer close(done); closed(t, c) }()
-	testzk.Eventually(t, func() bool { return c.State() == framework.Lost }, "the session ends at once for us")
+	testzk.Eventually(t, func() bool { return c.State() == framework.Lost }, "the session is not lost at once")
 	require.NoError(t, p.Refuse(false))
-	closes(t, done, "Close returns")
+	closes(t, done, "the return of Close")
 	require.Empty(t, children(t, testzk.Observer(t), path))
 	require.Equal(t, 1, p.Requests()[proxy.OpCloseSession])
-	require.Equal(t, []framework.State{framework.Connected, framework.Suspended, framework.Lost, framework.Closed}, states.states())
+	want := []framework.State{framework.Connected, framework.Suspended, framework.Lost, framework.Closed}
+	require.Equal(t, want, states.states())
 }
 
-func TestOperationsUnderWayEndWithErrClosed(t *testing.T) {
+func TestPendingOperationsEndWithErrClosed(t *testing.T) {
 	for name, row := range map[string]struct {
 		spoil   func(p *proxy.Proxy)
 		outcome framework.Outcome
@@ -124,7 +126,7 @@ func TestOperationsUnderWayEndWithErrClosed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, p, states := traced(t, framework.WithConnectTimeout(2*time.Second), framework.WithSessionTimeout(time.Minute))
+			c, p, states := traced(t, framework.WithConnectTimeout(2*time.Second), longSession())
 			path := parent(t)
 			row.spoil(p)
 			if row.outcome == framework.NotApplied {
@@ -140,14 +142,14 @@ func TestOperationsUnderWayEndWithErrClosed(t *testing.T) {
 			}
 			select {
 			case err := <-errs:
-				require.NoError(t, err, "did not wait")
-			case <-time.After(100 * time.Millisecond): // for all of them to be on their way
+				require.NoError(t, err, "returned without waiting")
+			case <-time.After(100 * time.Millisecond): // until all operations have begun
 			}
 			closed(t, c)
 			for range each {
 				err := <-errs
 				require.ErrorIs(t, err, framework.ErrClosed)
-				require.NotErrorIs(t, err, context.Canceled, "the caller's context lives")
+				require.NotErrorIs(t, err, context.Canceled, "the caller's context was not canceled")
 				require.False(t, framework.IsTransient(err), "%v", err)
 				if row.outcome == framework.NotApplied {
 					require.Equal(t, framework.NotApplied, framework.OutcomeOf(err), "%v", err)
@@ -158,8 +160,8 @@ func TestOperationsUnderWayEndWithErrClosed(t *testing.T) {
 }
 
 func TestOperationsBetweenTwoAttemptsEndWithErrClosed(t *testing.T) {
-	attempts := make(chan struct{}, 1) // that have failed
-	c, p := through(t, framework.WithRetry(func(int, time.Duration) (time.Duration, bool) {
+	attempts := make(chan struct{}, 1) // failed ones
+	c, p := proxied(t, framework.WithRetry(func(int, time.Duration) (time.Duration, bool) {
 		attempts <- struct{}{}
 		return time.Hour, true
 	}))
@@ -171,13 +173,13 @@ func TestOperationsBetweenTwoAttemptsEndWithErrClosed(t *testing.T) {
 	closed(t, c)
 	err := <-result
 	require.ErrorIs(t, err, framework.ErrClosed)
-	require.NotErrorIs(t, err, context.Canceled, "the caller's context lives")
+	require.NotErrorIs(t, err, context.Canceled, "the caller's context was not canceled")
 	require.Equal(t, framework.Unknown, framework.OutcomeOf(err))
-	require.ErrorIs(t, err, zk.ErrConnectionClosed, "what went wrong before is not forgotten")
+	require.ErrorIs(t, err, zk.ErrConnectionClosed, "the error of the attempt is missing")
 }
 
 func TestCloseFromManyGoroutines(t *testing.T) {
-	c, p := through(t)
+	c, p := proxied(t)
 	path := parent(t)
 	var all sync.WaitGroup
 	for range 8 {
@@ -199,7 +201,7 @@ func TestCloseFromManyGoroutines(t *testing.T) {
 	all.Wait()
 }
 
-func TestWhoReliesOnTheSessionKnowsOfItsEndBeforeTheServersDo(t *testing.T) {
+func TestFunctionsOfASessionEndBeforeTheSessionIsClosedOnTheServers(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect())
 	s := session(t, c)
 	node, err := s.Create(testzk.Context(t), testzk.Path(t), nil, framework.Ephemeral(), framework.WithParents())
@@ -212,7 +214,7 @@ func TestWhoReliesOnTheSessionKnowsOfItsEndBeforeTheServersDo(t *testing.T) {
 		seen <- err
 	}))
 	closed(t, c)
-	require.NoError(t, <-seen, "the node must outlive those who rely on it")
+	require.NoError(t, <-seen, "the node was deleted before the function of the session returned")
 	_, _, there := observe(t, observer, node)
 	require.False(t, there)
 }

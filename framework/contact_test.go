@@ -19,16 +19,16 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// lowered asks for another timeout than the client does, which for both is as if the server granted less: as after a change of its
-// configuration.
-type lowered struct {
+// lowerTimeout changes the session timeout in the connect request. For the client and the server
+// this looks as if the server granted less than requested, as after a change of its configuration.
+type lowerTimeout struct {
 	net.Conn
 	timeout time.Duration
 	asked   bool
 }
 
-func (l *lowered) Write(b []byte) (int, error) {
-	const timeoutAt = 4 + 4 + 8 // behind the length, the version and the zxid
+func (l *lowerTimeout) Write(b []byte) (int, error) {
+	const timeoutAt = 4 + 4 + 8 // after the length, the version and the zxid
 	if !l.asked && len(b) >= timeoutAt+4 {
 		l.asked = true
 		b = append([]byte(nil), b...)
@@ -37,12 +37,15 @@ func (l *lowered) Write(b []byte) (int, error) {
 	return l.Conn.Write(b)
 }
 
-// granting is a client with a session timeout of 30 s, whose next connections get less once granted is set.
-func granting(t *testing.T, srv *zktest.Server, name string, granted *atomic.Int64, opts ...framework.Option) *framework.Client {
+// clientWithTimeout returns a client with a session timeout of 30 s. Once granted is set, new
+// connections get that timeout instead.
+func clientWithTimeout(
+	t *testing.T, srv *zktest.Server, name string, granted *atomic.Int64, opts ...framework.Option,
+) *framework.Client {
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := srv.Client(name).DialContext(ctx, network, address)
 		if less := time.Duration(granted.Load()); err == nil && less > 0 {
-			conn = &lowered{Conn: conn, timeout: less}
+			conn = &lowerTimeout{Conn: conn, timeout: less}
 		}
 		return conn, err
 	}
@@ -63,10 +66,11 @@ func acquire(t *testing.T, c *framework.Client) *recipes.Hold {
 	return hold
 }
 
-// shrunk is a hold of client a, whose session of 30 s has got another timeout at a reconnect.
-func shrunk(t *testing.T, srv *zktest.Server, timeout time.Duration) *recipes.Hold {
+// holdAfterReconnect returns a hold of client a. The session had a timeout of 30 s and got another
+// one at a reconnect.
+func holdAfterReconnect(t *testing.T, srv *zktest.Server, timeout time.Duration) *recipes.Hold {
 	var granted atomic.Int64
-	c := granting(t, srv, "a", &granted)
+	c := clientWithTimeout(t, srv, "a", &granted)
 	hold := acquire(t, c)
 	time.Sleep(21 * time.Second)
 	granted.Store(int64(timeout))
@@ -78,21 +82,23 @@ func shrunk(t *testing.T, srv *zktest.Server, timeout time.Duration) *recipes.Ho
 	return hold
 }
 
-func TestSessionThatIsGrantedLessIsKept(t *testing.T) {
+func TestSessionIsKeptWithAShorterTimeout(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		hold := shrunk(t, srv, 6*time.Second)
+		hold := holdAfterReconnect(t, srv, 6*time.Second)
 		before := srv.Client("a").Requests()[zktest.OpSync]
 		time.Sleep(12 * time.Second)
-		require.InDelta(t, 12, srv.Client("a").Requests()[zktest.OpSync]-before, 1, "heartbeats within two of the new timeouts")
+		syncs := srv.Client("a").Requests()[zktest.OpSync] - before
+		require.InDelta(t, 12, syncs, 1, "heartbeats within two of the new timeouts")
 		require.NoError(t, hold.Err())
 	})
 }
 
-// The answers before are older than the new timeout allows, and the connection counts with the first answer on it.
-func TestSessionThatIsGrantedLessIsKeptUntilTheFirstAnswer(t *testing.T) {
+// The replies on the earlier connection are older than the new timeout allows. The new connection
+// counts with its first reply.
+func TestSessionIsKeptWithAShorterTimeoutUntilTheFirstReply(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		var granted atomic.Int64
-		hold := acquire(t, granting(t, srv, "a", &granted))
+		hold := acquire(t, clientWithTimeout(t, srv, "a", &granted))
 		time.Sleep(24700 * time.Millisecond)
 		granted.Store(int64(6 * time.Second))
 		srv.On(zktest.Match{Client: "a", Op: zktest.OpMulti, Times: zktest.Always}, zktest.Delay(5*time.Millisecond))
@@ -102,9 +108,10 @@ func TestSessionThatIsGrantedLessIsKeptUntilTheFirstAnswer(t *testing.T) {
 	})
 }
 
-func TestSessionsThatAreRefusedOneAfterAnotherLeaveNothing(t *testing.T) {
+func TestRefusedSessionsLeaveNothing(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		c, err := framework.New(srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext), framework.WithAuth("unknown", []byte("a:b")))
+		c, err := framework.New(srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext),
+			framework.WithAuth("unknown", []byte("a:b")))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, c.Close()) })
 		time.Sleep(10 * time.Minute)
@@ -112,25 +119,26 @@ func TestSessionsThatAreRefusedOneAfterAnotherLeaveNothing(t *testing.T) {
 	})
 }
 
-func TestHoldOfASessionThatIsGrantedLessEndsByTheNewTimeout(t *testing.T) {
+func TestHoldEndsByTheShorterTimeout(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		hold := shrunk(t, srv, 12*time.Second)
+		hold := holdAfterReconnect(t, srv, 12*time.Second)
 		ctx := hold.Context(t.Context())
-		other := granting(t, srv, "b", &atomic.Int64{})
+		other := clientWithTimeout(t, srv, "b", &atomic.Int64{})
 		srv.Client("a").Refuse(true)
 		srv.Client("a").Reset()
 		next := acquire(t, other)
-		require.Error(t, ctx.Err(), "the context goes on beside another hold") // not hold.Err, which would end it
+		// Not hold.Err: it would end the hold.
+		require.Error(t, ctx.Err(), "the context is alive during another hold")
 		require.NoError(t, next.Release())
 		srv.Client("a").Refuse(false)
 	})
 }
 
-func TestHoldEndsByTheNewTimeoutWhileACredentialIsNotAnswered(t *testing.T) {
+func TestHoldEndsByTheShorterTimeoutWhileACredentialIsNotAnswered(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		var granted atomic.Int64
-		a := granting(t, srv, "a", &granted, framework.WithAuth("digest", []byte("u:p")))
-		b := granting(t, srv, "b", &atomic.Int64{})
+		a := clientWithTimeout(t, srv, "a", &granted, framework.WithAuth("digest", []byte("u:p")))
+		b := clientWithTimeout(t, srv, "b", &atomic.Int64{})
 		first := acquire(t, a)
 		time.Sleep(time.Second)
 		granted.Store(int64(6 * time.Second))
@@ -150,7 +158,7 @@ func TestContextsEndWithinASecondAfterASuspension(t *testing.T) {
 	for name, connected := range map[string]bool{"connected": true, "not connected": false} {
 		t.Run(name, func(t *testing.T) {
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-				hold := acquire(t, granting(t, srv, "a", &atomic.Int64{}))
+				hold := acquire(t, clientWithTimeout(t, srv, "a", &atomic.Int64{}))
 				ctx := hold.Context(t.Context())
 				time.Sleep(8100 * time.Millisecond)
 				if connected {
@@ -171,9 +179,9 @@ func TestContextsEndWithinASecondAfterASuspension(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsAreTransactionsWhileThereIsAHoldIfThatIsWanted(t *testing.T) {
+func TestHeartbeatsAreTransactionsDuringAHoldWithQuorumHeartbeat(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		c := granting(t, srv, "a", &atomic.Int64{}, framework.WithQuorumHeartbeat())
+		c := clientWithTimeout(t, srv, "a", &atomic.Int64{}, framework.WithQuorumHeartbeat())
 		heartbeats := func() (syncs, transactions int) {
 			before := srv.Client("a").Requests()
 			time.Sleep(30 * time.Second)
@@ -192,12 +200,13 @@ func TestHeartbeatsAreTransactionsWhileThereIsAHoldIfThatIsWanted(t *testing.T) 
 		srv.Client("a").Drop()
 		time.Sleep(25 * time.Second)
 		require.NoError(t, c.Sync(t.Context(), "/"))
-		require.Error(t, hold.Err(), "the leader has answered, and a reconnect was granted, but no transaction was made")
+		require.Error(t, hold.Err(), "the leader has answered and accepted a reconnect, but there was no transaction")
 	})
 }
 
-// To connect takes 0.6 s, as over a link with round trips of 200 ms. One connection ends, and all servers are well.
-func TestSessionIsKeptOverASlowLink(t *testing.T) {
+// A connect takes 0.6 s, as over a network with round trips of 200 ms. One connection ends while
+// all servers run.
+func TestSessionIsKeptOnASlowNetwork(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		two, three := srv.Follower(0), srv.Follower(0)
 		slow := func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -220,12 +229,15 @@ func TestSessionIsKeptOverASlowLink(t *testing.T) {
 	})
 }
 
-// One name stands for three servers. The one that the client is connected to falls silent, and lets nothing be dialled.
-func TestHoldOutlivesOneOfTheServersBehindAName(t *testing.T) {
+// One name stands for three servers. The server of the connection falls silent and accepts no
+// connections.
+func TestHoldSurvivesTheFailureOfOneServerOfAName(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		addresses := []string{host(t, srv.MemAddr()), host(t, srv.Follower(0).MemAddr()), host(t, srv.Follower(0).MemAddr())}
+		addresses := []string{
+			host(t, srv.MemAddr()), host(t, srv.Follower(0).MemAddr()), host(t, srv.Follower(0).MemAddr()),
+		}
 		var silent atomic.Pointer[string]
-		var conn atomic.Pointer[mute]
+		var conn atomic.Pointer[silentConn]
 		dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 			if s := silent.Load(); s != nil && *s == address {
 				<-ctx.Done()
@@ -235,7 +247,7 @@ func TestHoldOutlivesOneOfTheServersBehindAName(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			m := &mute{Conn: socket, address: address}
+			m := &silentConn{Conn: socket, address: address}
 			conn.Store(m)
 			return m, nil
 		}
@@ -260,32 +272,32 @@ func host(t *testing.T, server string) string {
 	return host
 }
 
-// mute is a connection on which nothing that is written arrives once it is silent.
-type mute struct {
+// silentConn is a connection that loses all writes once silent is set.
+type silentConn struct {
 	net.Conn
 	address string
 	silent  atomic.Bool
 }
 
-func (m *mute) Write(b []byte) (int, error) {
+func (m *silentConn) Write(b []byte) (int, error) {
 	if m.silent.Load() {
 		return len(b), nil
 	}
 	return m.Conn.Write(b)
 }
 
-// The client has given the session up, and no server can be reached for longer than the session timeout: the servers were away, too, and
-// count it anew when they are back.
-func TestLostSessionIsTakenOffTheServersAfterALongOutage(t *testing.T) {
+// The client has lost the session, and no server can be reached for longer than the session
+// timeout. The servers were down too and count the timeout anew after their start.
+func TestLostSessionIsClosedOnTheServersAfterALongOutage(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		hold := acquire(t, granting(t, srv, "a", &atomic.Int64{}))
-		waiter := granting(t, srv, "b", &atomic.Int64{})
+		hold := acquire(t, clientWithTimeout(t, srv, "a", &atomic.Int64{}))
+		waiter := clientWithTimeout(t, srv, "b", &atomic.Int64{})
 		srv.Stop()
 		time.Sleep(2 * time.Minute)
 		require.Error(t, hold.Err())
 		require.NoError(t, srv.Start())
 		back := time.Now()
 		acquire(t, waiter)
-		require.Less(t, time.Since(back), 10*time.Second, "the waiter waits out another timeout")
+		require.Less(t, time.Since(back), 10*time.Second, "the waiter waits for another timeout")
 	})
 }

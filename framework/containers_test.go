@@ -13,7 +13,7 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-func TestParentsAreContainersThatTheServerReaps(t *testing.T) {
+func TestParentsAreContainersThatTheServerDeletes(t *testing.T) {
 	t.Parallel()
 	e := testzk.Own(t, time.Second)
 	c := testzk.Connected(t, e.Connect())
@@ -25,7 +25,8 @@ func TestParentsAreContainersThatTheServerReaps(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.Create(ctx, "/plain", nil)
 	require.NoError(t, err)
-	for _, child := range []string{"/a/b/n", "/c/n", "/plain/n"} { // only what has had a child is reaped
+	// The server deletes only containers that have had a child.
+	for _, child := range []string{"/a/b/n", "/c/n", "/plain/n"} {
 		_, err := c.Create(ctx, child, nil)
 		require.NoError(t, err)
 		require.NoError(t, c.Delete(ctx, child, -1))
@@ -34,15 +35,18 @@ func TestParentsAreContainersThatTheServerReaps(t *testing.T) {
 	testzk.Eventually(t, func() bool {
 		names, _, err := c.Children(ctx, "/")
 		return err == nil && len(names) == 2
-	}, "the containers are left, or the plain node was not")
+	}, "containers are left, or the plain node is missing")
 	names, _, err := c.Children(ctx, "/")
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"plain", "zookeeper"}, names)
 }
 
-// The server that says that it does not know an operation hangs up, and whatever is under way is lost.
+// The server refuses the operation as unknown and closes the connection. Other pending requests are
+// lost.
 func TestServersWithoutContainersGetPersistentNodes(t *testing.T) {
-	for name, policy := range map[string]retry.Policy{"patient": retry.Times(5, time.Millisecond), "never": retry.Never()} {
+	for name, policy := range map[string]retry.Policy{
+		"retries": retry.Times(5, time.Millisecond), "no retries": retry.Never(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := startOldServer(t)
 			c := testzk.Connected(t, s.listener.Addr().String(), framework.WithRetry(policy))
@@ -53,13 +57,14 @@ func TestServersWithoutContainersGetPersistentNodes(t *testing.T) {
 			require.NoError(t, c.CreateContainers(ctx, "/a/b"))
 			_, err = c.Create(ctx, "/x/y/n", nil, framework.WithParents())
 			require.NoError(t, err)
-			require.Equal(t, 1, s.count(proxy.OpCreateContainer), "asked once")
-			require.Equal(t, map[string]bool{"/c": true, "/a": true, "/a/b": true, "/x": true, "/x/y": true, "/x/y/n": true}, s.nodes)
+			require.Equal(t, 1, s.count(proxy.OpCreateContainer), "want one request")
+			nodes := map[string]bool{"/c": true, "/a": true, "/a/b": true, "/x": true, "/x/y": true, "/x/y/n": true}
+			require.Equal(t, nodes, s.nodes)
 		})
 	}
 }
 
-func TestParentsNeedNoPermissionAboveWhatExists(t *testing.T) {
+func TestParentsNeedNoPermissionAboveAnExistingNode(t *testing.T) {
 	ctx, path := testzk.Context(t), testzk.Path(t)
 	owner := testzk.Connected(t, testzk.Connect())
 	require.NoError(t, owner.CreateContainers(ctx, path+"/open"))
@@ -67,29 +72,29 @@ func TestParentsNeedNoPermissionAboveWhatExists(t *testing.T) {
 	_, err := owner.SetACL(ctx, path, nothing, -1)
 	require.NoError(t, err)
 	testzk.Everywhere(t)
-	c, p := through(t)
+	c, p := proxied(t)
 	require.NoError(t, c.CreateContainers(ctx, path+"/open/a/b"))
 	_, err = c.Create(ctx, path+"/open/c/n", nil, framework.WithParents())
 	require.NoError(t, err)
 	require.NoError(t, c.CreateContainers(ctx, path+"/open"), "it exists")
 	require.NoError(t, c.CreateContainers(ctx, path))
-	require.Equal(t, 3, p.Requests()[proxy.OpCreateContainer], "only what was missing")
+	require.Equal(t, 3, p.Requests()[proxy.OpCreateContainer], "want creates of the missing nodes only")
 	failed(t, c.CreateContainers(ctx, path+"/closed"), framework.NotApplied, zk.ErrNoAuth)
 }
 
-func TestParentsAreMadeWhateverIsLost(t *testing.T) {
+func TestParentsAreMadeAfterALostRequestOrReply(t *testing.T) {
 	for fault, action := range faults {
-		c, p := through(t)
+		c, p := proxied(t)
 		under := parent(t)
 		p.On(proxy.Match{Op: proxy.OpCreateContainer, Path: under + "/x/y"}, action)
 		made, err := c.Create(testzk.Context(t), under+"/x/y/n", nil, framework.WithParents())
-		require.NoError(t, err, "an answer about a parent says nothing about the node: %s", fault)
+		require.NoError(t, err, "a lost reply about a parent makes the create of the node fail: %s", fault)
 		require.Equal(t, under+"/x/y/n", made)
 	}
 }
 
-func TestParentsThatVanishInBetweenAreMadeAgain(t *testing.T) {
-	c, p := through(t)
+func TestParentsDeletedInBetweenAreMadeAgain(t *testing.T) {
+	c, p := proxied(t)
 	ctx, under, o := testzk.Context(t), parent(t), testzk.Observer(t)
 	second := p.On(proxy.Match{Op: proxy.OpCreate, Path: under, Skip: 1}, proxy.Hold())
 	result := make(chan error, 1)
@@ -104,9 +109,9 @@ func TestParentsThatVanishInBetweenAreMadeAgain(t *testing.T) {
 	require.Equal(t, []string{"n"}, children(t, o, under+"/x"))
 }
 
-// What exists when the parents are looked for may be reaped before anything is made in it.
-func TestParentsAreLookedForAgainWhenTheOneAboveVanishes(t *testing.T) {
-	c, p := through(t)
+// A container that exists at the search for parents may be deleted before a node is created in it.
+func TestParentsAreSearchedAgainIfAnExistingOneIsDeleted(t *testing.T) {
+	c, p := proxied(t)
 	ctx, above, o := testzk.Context(t), parent(t)+"/above", testzk.Observer(t)
 	for _, n := range []int{1, 9, 10} {
 		require.NoError(t, c.CreateContainers(ctx, above))

@@ -19,11 +19,11 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// A protected node's name, which nobody uses twice.
+// protectedName is a format for protected node names. Each name is used once.
 const protectedName = "_c_00000000-0000-4000-8000-%012d-n"
 
-// several are nodes below a new parent, the first n of them protected, and another one that has a name of its own.
-func several(t testing.TB, n int) (under string, paths []string) {
+// makeNodes creates nodes below a new parent: n protected ones and one with a name of its own.
+func makeNodes(t testing.TB, n int) (under string, paths []string) {
 	t.Helper()
 	under = parent(t)
 	for i := range n {
@@ -39,8 +39,8 @@ func several(t testing.TB, n int) (under string, paths []string) {
 
 func TestGuaranteedDeleteOfSeveralNodesIsOneTransaction(t *testing.T) {
 	for _, namespaced := range []bool{false, true} {
-		c, p := through(t)
-		under, paths := several(t, 3)
+		c, p := proxied(t)
+		under, paths := makeNodes(t, 3)
 		view, names := c, paths
 		if namespaced {
 			view, names = c.Namespace(under[1:]), nil
@@ -56,26 +56,26 @@ func TestGuaranteedDeleteOfSeveralNodesIsOneTransaction(t *testing.T) {
 	}
 }
 
-func TestGuaranteedDeleteOfSeveralNodesDeletesThoseThatAreThere(t *testing.T) {
+func TestGuaranteedDeleteOfSeveralNodesDeletesTheExistingOnes(t *testing.T) {
 	o := testzk.Observer(t)
 	for missing := range 3 {
-		c, _ := through(t)
-		under, paths := several(t, 2)
+		c, _ := proxied(t)
+		under, paths := makeNodes(t, 2)
 		require.NoError(t, o.Delete(paths[missing], -1))
 		err := c.DeleteGuaranteed(testzk.Context(t), paths...)
 		failed(t, err, framework.NotApplied, zk.ErrNoNode)
 		require.Empty(t, children(t, o, under), "node %d was missing", missing)
 	}
-	c, _ := through(t)
+	c, _ := proxied(t)
 	under := parent(t)
 	err := c.DeleteGuaranteed(testzk.Context(t), under+"/a", under+"/b")
 	failed(t, err, framework.NotApplied, zk.ErrNoNode)
 }
 
-func TestGuaranteedDeleteOfSeveralNodesDeletesThoseThatItMay(t *testing.T) {
+func TestGuaranteedDeleteOfSeveralNodesDeletesAllThatTheServerAllows(t *testing.T) {
 	o := testzk.Observer(t)
-	c, _ := through(t)
-	under, paths := several(t, 2)
+	c, _ := proxied(t)
+	under, paths := makeNodes(t, 2)
 	require.NoError(t, create(o, paths[1]+"/child"))
 	err := c.DeleteGuaranteed(testzk.Context(t), paths...)
 	failed(t, err, framework.NotApplied, zk.ErrNotEmpty)
@@ -85,15 +85,15 @@ func TestGuaranteedDeleteOfSeveralNodesDeletesThoseThatItMay(t *testing.T) {
 	require.NoError(t, create(o, locked+"/a"))
 	_, err = o.SetACL(locked, zk.WorldACL(zk.PermAll&^zk.PermDelete), -1)
 	require.NoError(t, err)
-	open, others := several(t, 1)
+	open, others := makeNodes(t, 1)
 	err = c.DeleteGuaranteed(testzk.Context(t), append([]string{locked + "/a"}, others...)...)
 	failed(t, err, framework.NotApplied, zk.ErrNoAuth)
 	require.Empty(t, children(t, o, open))
 	require.Len(t, children(t, o, locked), 1)
 }
 
-// A recipe that withdraws a node may have nobody to tell.
-func TestDeletionThatIsRefusedIsLogged(t *testing.T) {
+// A recipe that deletes a node in the background cannot return the error.
+func TestRefusedDeletionIsLogged(t *testing.T) {
 	o := testzk.Observer(t)
 	core, logs := observer.New(zap.WarnLevel)
 	c := testzk.Connected(t, testzk.Connect(), framework.WithLogger(zap.New(core)))
@@ -108,21 +108,22 @@ func TestDeletionThatIsRefusedIsLogged(t *testing.T) {
 	}
 }
 
-func TestGuaranteedDeleteOfSeveralNodesWhateverIsLost(t *testing.T) {
+func TestGuaranteedDeleteOfSeveralNodesAfterALostRequestOrReply(t *testing.T) {
 	o := testzk.Observer(t)
 	for fault, action := range faults {
-		c, p := through(t, framework.WithRetry(retry.Never()))
-		under, paths := several(t, 2)
+		c, p := proxied(t, framework.WithRetry(retry.Never()))
+		under, paths := makeNodes(t, 2)
 		p.On(proxy.Match{Op: proxy.OpMulti, Times: 2}, action)
-		require.NoError(t, c.DeleteGuaranteed(testzk.Context(t), paths...), "%s: NoNode after that is what was wanted", fault)
+		require.NoError(t, c.DeleteGuaranteed(testzk.Context(t), paths...), "%s: NoNode means success", fault)
 		require.Empty(t, children(t, o, under), fault)
 	}
 }
 
-// Which of the nodes have names that are used again is all the same for those that have not.
+// Some of the nodes may have names that are used again. That does not stop the deletion of the
+// others.
 func TestLostRequestDoesNotEndTheDeletionOfNodesWithoutProtection(t *testing.T) {
 	o := testzk.Observer(t)
-	c, p := through(t)
+	c, p := proxied(t)
 	under := parent(t)
 	for _, name := range []string{"/n-1", "/n-2"} {
 		require.NoError(t, create(o, under+name))
@@ -132,8 +133,8 @@ func TestLostRequestDoesNotEndTheDeletionOfNodesWithoutProtection(t *testing.T) 
 	require.Empty(t, children(t, o, under))
 }
 
-func TestGuaranteedDeleteRefusesWhatCannotBeAndNamesIt(t *testing.T) {
-	c, p := through(t)
+func TestGuaranteedDeleteRefusesBadPathsAndReportsThem(t *testing.T) {
+	c, p := proxied(t)
 	p.ResetCounts()
 	many := make([]string, 20_000)
 	for i := range many {
@@ -154,16 +155,16 @@ func TestGuaranteedDeleteRefusesWhatCannotBeAndNamesIt(t *testing.T) {
 		if row.is != nil {
 			require.ErrorIs(t, err, row.is, name)
 		}
-		bridge.OfSession(session(t, c)).DeleteLater(row.paths...) // nothing is told of the error
+		bridge.OfSession(session(t, c)).DeleteLater(row.paths...) // it does not return an error
 	}
 	require.Zero(t, p.Requests()[proxy.OpMulti]+p.Requests()[proxy.OpDelete])
 	var none context.Context
 	require.ErrorIs(t, c.DeleteGuaranteed(none, "/a"), framework.ErrNilContext)
 }
 
-func TestGuaranteedDeleteOfSeveralNodesGoesOnAfterItsCallerLeft(t *testing.T) {
-	c, p := through(t, framework.WithRetry(retry.Never()))
-	under, paths := several(t, 2)
+func TestGuaranteedDeleteOfSeveralNodesGoesOnAfterItsContextHasEnded(t *testing.T) {
+	c, p := proxied(t, framework.WithRetry(retry.Never()))
+	under, paths := makeNodes(t, 2)
 	require.NoError(t, p.Refuse(true))
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
@@ -173,11 +174,11 @@ func TestGuaranteedDeleteOfSeveralNodesGoesOnAfterItsCallerLeft(t *testing.T) {
 }
 
 func TestDeleteLaterDeletesWithoutWaiting(t *testing.T) {
-	c, p := through(t)
-	under, paths := several(t, 2)
+	c, p := proxied(t)
+	under, paths := makeNodes(t, 2)
 	held := p.On(proxy.Match{Op: proxy.OpMulti}, proxy.Hold())
 	s := bridge.OfSession(session(t, c))
-	within(t, "a deletion that is not waited for", func() { s.DeleteLater(paths...) })
+	within(t, "DeleteLater", func() { s.DeleteLater(paths...) })
 	require.NoError(t, held.Wait(testzk.Context(t)))
 	require.Len(t, children(t, testzk.Observer(t), under), len(paths))
 	held.Release()

@@ -2,20 +2,20 @@ package framework
 
 import "github.com/docent-zk/docent/framework/internal/conn"
 
-// Armed is how many watches a session has on the servers.
+// Armed returns how many watches a session has set on the servers.
 func Armed(s *Session) int { return len(s.bound.hub.pending()) }
 
-// Watched is how many watches a session keeps.
+// Watched returns how many watches are in the table of a session.
 func Watched(s *Session) int {
 	s.bound.hub.mu.Lock()
 	defer s.bound.hub.mu.Unlock()
 	return len(s.bound.hub.table)
 }
 
-// PretendSuspension makes it look as if the machine had just been suspended for d.
+// PretendSuspension pretends that the machine has just been suspended for d.
 var PretendSuspension = conn.PretendSuspension
 
-// Replacing is how many sessions wait for the next one.
+// Replacing returns how many lost sessions wait to be replaced.
 func Replacing(c *Client) int {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()

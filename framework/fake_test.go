@@ -14,8 +14,8 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// oldServer grants sessions and knows a few operations, but no containers: it answers those as an old server does, with "not
-// implemented", and hangs up.
+// oldServer grants sessions and supports a few operations. Like an old server, it does not support
+// containers: it answers "not implemented" and closes the connection.
 type oldServer struct {
 	listener net.Listener
 	running  sync.WaitGroup
@@ -23,7 +23,7 @@ type oldServer struct {
 	mu       sync.Mutex
 	conns    []net.Conn
 	requests map[proxy.Op]int
-	entries  uint32 // of any ACL
+	entries  uint32 // the length of every ACL
 	nodes    map[string]bool
 }
 
@@ -73,7 +73,7 @@ func (s *oldServer) serve(conn net.Conn) {
 		reply := append(append([]byte(nil), request[:4]...), make([]byte, 8)...)
 		reply = binary.BigEndian.AppendUint32(reply, uint32(code))
 		_, _ = conn.Write(framed(append(reply, body...)))
-		if code == -6 { // what was sent meanwhile is lost
+		if code == -6 { // requests sent meanwhile are lost
 			time.Sleep(20 * time.Millisecond)
 			return
 		}
@@ -102,7 +102,7 @@ func (s *oldServer) answer(op proxy.Op, body []byte) (code int32, reply []byte) 
 		return 0, framed([]byte(path))
 	case proxy.OpCreateContainer:
 		return -6, nil
-	case proxy.OpGetACL: // a list of so many entries, and nothing behind that
+	case proxy.OpGetACL: // the length of a list without the list
 		return 0, binary.BigEndian.AppendUint32(nil, s.entries)
 	}
 	return 0, nil

@@ -15,7 +15,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// detour is a client that leaves a follower, where a request waits, for the leader and comes back.
+// detour is a client that leaves a follower where a request waits, connects to the ZooKeeper
+// leader, and comes back.
 type detour struct {
 	*framework.Client
 	t        *testing.T
@@ -23,13 +24,15 @@ type detour struct {
 	follower *zktest.Follower
 }
 
-func detours(t *testing.T, scenario func(d *detour)) {
+func runDetour(t *testing.T, scenario func(d *detour)) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		d := &detour{t: t, srv: srv, follower: srv.Follower(0)}
 		inOrder := func(int64) int64 { return 0 }
 		var err error
-		d.Client, err = framework.New(d.follower.MemAddr()+","+srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext),
-			framework.WithRandom(inOrder), framework.WithSessionTimeout(20*time.Second), framework.WithRetry(retry.Forever(50*time.Millisecond)))
+		servers := d.follower.MemAddr() + "," + srv.MemAddr()
+		d.Client, err = framework.New(servers, framework.WithDialer(srv.Client("a").DialContext),
+			framework.WithRandom(inOrder), framework.WithSessionTimeout(20*time.Second),
+			framework.WithRetry(retry.Forever(50*time.Millisecond)))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, d.Close()) })
 		require.NoError(t, d.CreateContainers(t.Context(), "/lock"))
@@ -37,16 +40,16 @@ func detours(t *testing.T, scenario func(d *detour)) {
 	})
 }
 
-// away goes to the leader, where the waiting request cannot be seen.
-func (d *detour) away() {
+// toLeader connects to the ZooKeeper leader, where the waiting request cannot be seen.
+func (d *detour) toLeader() {
 	require.Positive(d.t, d.follower.Waiting())
 	d.srv.Client("a").Drop()
 	time.Sleep(time.Second)
 	require.NoError(d.t, d.WaitConnected(d.t.Context()))
 }
 
-// back goes to the follower again, and lets the request pass.
-func (d *detour) back() {
+// toFollower connects to the follower again and lets it forward the request.
+func (d *detour) toFollower() {
 	d.srv.Client("a").Drop()
 	time.Sleep(time.Second)
 	before := len(d.srv.Trace().Entries)
@@ -58,7 +61,7 @@ func (d *detour) back() {
 			late++
 		}
 	}
-	require.Equal(d.t, 1, late, "the request has not waited")
+	require.Equal(d.t, 1, late, "the request was not forwarded late")
 }
 
 func (d *detour) create(ctx context.Context, opts ...framework.CreateOption) (string, error) {
@@ -73,25 +76,25 @@ func (d *detour) nodes() []string {
 
 var lateKinds = map[string][]framework.CreateOption{"ephemeral": {framework.Ephemeral()}, "persistent": nil}
 
-func TestNodeThatIsCreatedLateForACallerThatHasLeftIsDeleted(t *testing.T) {
+func TestNodeCreatedAfterTheContextHasEndedIsDeleted(t *testing.T) {
 	for _, opts := range lateKinds {
-		detours(t, func(d *detour) {
+		runDetour(t, func(d *detour) {
 			d.follower.HoldRequests()
 			ctx, cancel := context.WithTimeout(d.t.Context(), 100*time.Millisecond)
 			defer cancel()
 			_, err := d.create(ctx, opts...)
 			failed(d.t, err, framework.Unknown, context.DeadlineExceeded)
-			d.away()
+			d.toLeader()
 			require.Empty(d.t, d.nodes())
-			d.back()
+			d.toFollower()
 			require.Empty(d.t, d.nodes())
 		})
 	}
 }
 
-func TestNodeThatIsCreatedLateBesideTheRepeatedOneIsDeleted(t *testing.T) {
+func TestNodeCreatedAfterARepeatedCreateIsDeleted(t *testing.T) {
 	for _, opts := range lateKinds {
-		detours(t, func(d *detour) {
+		runDetour(t, func(d *detour) {
 			d.follower.HoldRequests()
 			created := make(chan string, 1)
 			go func() {
@@ -101,10 +104,10 @@ func TestNodeThatIsCreatedLateBesideTheRepeatedOneIsDeleted(t *testing.T) {
 				}
 			}()
 			time.Sleep(100 * time.Millisecond)
-			d.away()
+			d.toLeader()
 			node := <-created
 			require.Equal(d.t, []string{node}, d.nodes())
-			d.back()
+			d.toFollower()
 			require.Equal(d.t, []string{node}, d.nodes())
 		})
 	}

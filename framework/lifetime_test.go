@@ -16,13 +16,16 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-func TestLifetimeSaysWhyItHasEnded(t *testing.T) {
-	for policy, suspended := range map[framework.LossPolicy]error{framework.UntilDeadline: nil, framework.Strict: framework.ErrSuspended} {
+func TestLifetimeReportsWhyItHasEnded(t *testing.T) {
+	for policy, suspended := range map[framework.LossPolicy]error{
+		framework.UntilDeadline: nil, framework.Strict: framework.ErrSuspended,
+	} {
 		t.Run(policy.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t)
 				client := srv.Client("a")
-				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext), framework.WithLossPolicy(policy))
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext),
+					framework.WithLossPolicy(policy))
 				s := session(t, c)
 				first := bridge.OfSession(s).Lifetime()
 				require.NoError(t, first.Err())
@@ -33,29 +36,29 @@ func TestLifetimeSaysWhyItHasEnded(t *testing.T) {
 				second := bridge.OfSession(s).Lifetime()
 				require.NoError(t, second.Err())
 				require.NoError(t, c.Close())
-				for _, f := range []bridge.Lifetime{first, second} {
-					<-f.Done()
-					require.ErrorIs(t, f.Err(), framework.ErrClosed)
-					require.NotErrorIs(t, f.Err(), framework.ErrSuspended)
+				for _, l := range []bridge.Lifetime{first, second} {
+					<-l.Done()
+					require.ErrorIs(t, l.Err(), framework.ErrClosed)
+					require.NotErrorIs(t, l.Err(), framework.ErrSuspended)
 				}
 			})
 		})
 	}
 }
 
-// Whoever asks at the very moment of the session's end is told the same.
+// Err returns the same error at the very moment at which the session ends.
 func TestLifetimeIsNeverSuspendedByTheEndOfItsSession(t *testing.T) {
-	const rounds, askers = 400, 4 // it showed in one round of some hundred
+	const rounds, callers = 400, 4 // the race failed in about one of some hundred rounds
 	srv := zktest.Start(t)
 	for range rounds {
 		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
 		lifetime := bridge.OfSession(session(t, c)).Lifetime()
-		var asking, begun sync.WaitGroup
-		begun.Add(askers)
-		for range askers {
-			asking.Go(func() {
+		var calling, started sync.WaitGroup
+		started.Add(callers)
+		for range callers {
+			calling.Go(func() {
 				err := lifetime.Err()
-				begun.Done()
+				started.Done()
 				for ; err == nil; err = lifetime.Err() {
 					runtime.Gosched()
 				}
@@ -64,79 +67,80 @@ func TestLifetimeIsNeverSuspendedByTheEndOfItsSession(t *testing.T) {
 				}
 			})
 		}
-		begun.Wait()
+		started.Wait()
 		require.NoError(t, c.Close())
-		asking.Wait()
+		calling.Wait()
 	}
 }
 
-// dependent counts how often it was told.
-type dependent struct{ told chan struct{} }
+// listener counts its notifications.
+type listener struct{ calls chan struct{} }
 
-func newDependent() *dependent { return &dependent{make(chan struct{}, 10)} }
+func newListener() *listener { return &listener{make(chan struct{}, 10)} }
 
-func (d *dependent) LifetimeEnded() func() {
-	d.told <- struct{}{}
+func (l *listener) LifetimeEnded() func() {
+	l.calls <- struct{}{}
 	return nil
 }
 
-func TestListenerIsToldOnceThatALifetimeHasEnded(t *testing.T) {
+func TestListenerIsNotifiedOnceOfTheEndOfALifetime(t *testing.T) {
 	for policy, drops := range map[framework.LossPolicy]int{framework.UntilDeadline: 0, framework.Strict: 1} {
 		t.Run(policy.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t)
 				client := srv.Client("a")
-				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext), framework.WithLossPolicy(policy))
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext),
+					framework.WithLossPolicy(policy))
 				s := session(t, c)
-				first, stays, leaves := bridge.OfSession(s).Lifetime(), newDependent(), newDependent()
+				first, stays, stopped := bridge.OfSession(s).Lifetime(), newListener(), newListener()
 				require.True(t, first.Notify(stays))
-				require.True(t, first.Notify(leaves))
-				first.Stop(leaves)
+				require.True(t, first.Notify(stopped))
+				first.Stop(stopped)
 				client.Drop()
 				time.Sleep(time.Second)
-				require.Len(t, stays.told, drops)
-				later := newDependent()
+				require.Len(t, stays.calls, drops)
+				later := newListener()
 				require.True(t, bridge.OfSession(s).Lifetime().Notify(later))
-				require.Equal(t, policy == framework.UntilDeadline, first.Notify(newDependent()), "on what is gone")
+				require.Equal(t, policy == framework.UntilDeadline, first.Notify(newListener()), "after a reconnect")
 				require.NoError(t, c.Close())
-				require.Len(t, stays.told, 1)
-				require.Len(t, later.told, 1, "Close waits for those who are told")
-				require.Empty(t, leaves.told)
+				require.Len(t, stays.calls, 1)
+				require.Len(t, later.calls, 1, "Close did not wait for the notification")
+				require.Empty(t, stopped.calls)
 				require.False(t, first.Notify(stays))
 			})
 		})
 	}
-	require.False(t, bridge.OfSession(nil).Lifetime().Notify(newDependent()))
-	bridge.OfSession(nil).Lifetime().Stop(newDependent())
+	require.False(t, bridge.OfSession(nil).Lifetime().Notify(newListener()))
+	bridge.OfSession(nil).Lifetime().Stop(newListener())
 }
 
-// slow takes as long as it likes once it has been told.
+// slow is a listener that returns a function that blocks until free is closed.
 type slow struct {
-	told chan<- struct{}
-	free <-chan struct{}
+	called chan<- struct{}
+	free   <-chan struct{}
 }
 
 func (s *slow) LifetimeEnded() func() {
-	s.told <- struct{}{}
+	s.called <- struct{}{}
 	return func() { <-s.free }
 }
 
-func TestAllAreToldBeforeAnyOfThemTakesItsTime(t *testing.T) {
+func TestAllListenersAreNotifiedBeforeTheirFunctionsRun(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect())
-	f := bridge.OfSession(session(t, c)).Lifetime()
-	told, free := make(chan struct{}, 3), make(chan struct{})
+	l := bridge.OfSession(session(t, c)).Lifetime()
+	called, free := make(chan struct{}, 3), make(chan struct{})
 	release := sync.OnceFunc(func() { close(free) })
 	defer release()
 	for range 3 {
-		require.True(t, f.Notify(&slow{told, free}))
+		require.True(t, l.Notify(&slow{called, free}))
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- c.Close() }()
 	for range 3 {
 		select {
-		case <-told:
+		case <-called:
 		case <-time.After(testzk.Patience):
-			require.Fail(t, "somebody waits for others")
+			require.Fail(t, "a listener waits for another one")
 		}
 	}
 	release()

@@ -13,7 +13,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-func TestBlockedListenerDelaysNobodyAndMissesNothing(t *testing.T) {
+func TestBlockedListenerDelaysNoOtherAndMissesNoChange(t *testing.T) {
 	t.Parallel()
 	c, p, states := traced(t)
 	blocked, began := make(chan struct{}), make(chan struct{})
@@ -30,14 +30,14 @@ func TestBlockedListenerDelaysNobodyAndMissesNothing(t *testing.T) {
 		want = append(want, framework.Suspended, framework.Reconnected)
 		states.await(t, want...)
 	}
-	closes(t, began, "the slow listener is called")
+	closes(t, began, "the slow listener was not called")
 	require.NoError(t, c.Sync(testzk.Context(t), "/"))
 	require.Empty(t, slow.states())
 	close(blocked)
 	slow.await(t, want[1:]...)
 }
 
-func TestStoppedListenerHearsNothingMore(t *testing.T) {
+func TestStoppedListenerIsNotCalledAgain(t *testing.T) {
 	const listeners = 20
 	c, p, states := traced(t)
 	all := []framework.State{
@@ -49,7 +49,7 @@ func TestStoppedListenerHearsNothingMore(t *testing.T) {
 		r, stopping := &trace{}, make(chan func(), 1)
 		stopping <- c.Listen(func(change framework.StateChange) {
 			r.add(change)
-			<-more // more changes are waiting for it
+			<-more // until more changes are queued
 			stop := <-stopping
 			stop()
 			stop()
@@ -67,7 +67,7 @@ func TestStoppedListenerHearsNothingMore(t *testing.T) {
 	}
 }
 
-func TestListenerHearsTheEndBeforeCloseReturns(t *testing.T) {
+func TestListenerIsCalledWithClosedBeforeCloseReturns(t *testing.T) {
 	c, _, states := traced(t)
 	id := session(t, c).ID()
 	require.NoError(t, c.Close())
@@ -92,7 +92,7 @@ func TestListenerMayCloseTheClient(t *testing.T) {
 		}
 	})
 	p.DropConnections()
-	closes(t, closed, "Close returns in a listener")
+	closes(t, closed, "Close in a listener")
 	require.Equal(t, framework.Closed, c.State())
 	require.Contains(t, heard.states(), framework.Lost)
 }
@@ -101,7 +101,7 @@ func TestListenerMayCloseTheClientAsSoonAsItIsConnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		server := srv.Client("a")
-		server.Refuse(true) // until there is a listener: nobody is told of what was before
+		server.Refuse(true) // until there is a listener, which gets no earlier changes
 		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(server.DialContext))
 		closed := make(chan struct{})
 		c.Listen(func(change framework.StateChange) {
@@ -111,13 +111,13 @@ func TestListenerMayCloseTheClientAsSoonAsItIsConnected(t *testing.T) {
 			}
 		})
 		server.Refuse(false)
-		closes(t, closed, "Close returns in a listener")
+		closes(t, closed, "Close in a listener")
 		require.Equal(t, framework.Closed, c.State())
 		require.Empty(t, srv.Sessions())
 	})
 }
 
-func TestListenerThatNeverReturnsHoldsUpCloseForALittleOnly(t *testing.T) {
+func TestListenerThatDoesNotReturnDelaysCloseOnlyBriefly(t *testing.T) {
 	t.Parallel()
 	c, _, _ := traced(t)
 	forever, in := make(chan struct{}), make(chan struct{})
@@ -134,12 +134,12 @@ func TestListenerThatNeverReturnsHoldsUpCloseForALittleOnly(t *testing.T) {
 		<-forever
 	})
 	within(t, "Close", func() { require.NoError(t, c.Close()) })
-	closes(t, in, "the listener is called")
+	closes(t, in, "the call of the listener")
 	close(forever)
-	closes(t, left, "the listener hears the rest")
+	closes(t, left, "the last call of the listener")
 }
 
-func TestListenersHearEachChangeOnce(t *testing.T) {
+func TestListenersAreCalledOnceForEachChange(t *testing.T) {
 	c, p, states := traced(t)
 	var many []*trace
 	for range 20 {
@@ -157,12 +157,12 @@ func TestListenersHearEachChangeOnce(t *testing.T) {
 		require.Equal(t, want, r.states(), "listener %d", i)
 	}
 	for i := 1; i < len(want); i++ {
-		require.NotEqual(t, want[i-1], want[i], "a change is a change")
+		require.NotEqual(t, want[i-1], want[i], "a change to the same state")
 	}
 }
 
-func TestListenWithNothing(t *testing.T) {
-	c := nowhere(t)
+func TestListenWithNilAndStopTwice(t *testing.T) {
+	c := refusedClient(t)
 	c.Listen(nil)()
 	stop := c.Listen(func(framework.StateChange) {})
 	stop()

@@ -14,10 +14,10 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// logged makes a client, and what it logs.
+// logged returns a client and a record of its logs.
 func logged(t *testing.T) (*framework.Client, *proxy.Proxy, *observer.ObservedLogs) {
 	core, logs := observer.New(zap.DebugLevel)
-	c, p := through(t, framework.WithLogger(zap.New(core)), framework.WithRetry(retry.Never()))
+	c, p := proxied(t, framework.WithLogger(zap.New(core)), framework.WithRetry(retry.Never()))
 	return c, p, logs
 }
 
@@ -52,7 +52,9 @@ func TestLogNamesSessionsAsTheServersDo(t *testing.T) {
 	p.On(proxy.Match{Op: proxy.OpCreate}, proxy.DropAfter())
 	_, err := c.Create(testzk.Context(t), path, nil, framework.Protected())
 	failed(t, err, framework.Unknown)
-	testzk.Eventually(t, func() bool { return logs.FilterMessage("deleted a node that nothing owned").Len() == 1 }, "not deleted")
+	testzk.Eventually(t, func() bool {
+		return logs.FilterMessage("deleted a node that nothing owned").Len() == 1
+	}, "not deleted")
 	require.NoError(t, c.Close())
 	for _, message := range []string{
 		"session established", "state", "deleted a node that nothing owned", "session over", "session retired",

@@ -19,30 +19,30 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// over checks everything that tells of a session's end.
-func over(t testing.TB, s *framework.Session, cause error) {
+// requireLost checks everything that reports the end of a session.
+func requireLost(t testing.TB, s *framework.Session, cause error) {
 	t.Helper()
 	closes(t, s.Done(), "the end of session %#x", s.ID())
 	require.ErrorIs(t, s.Err(), cause)
 	for name, op := range each {
 		err := op(testzk.Context(t), s, "/a")
-		require.ErrorIs(t, err, cause, "%s in a session that is over", name)
+		require.ErrorIs(t, err, cause, "%s in a session that has ended", name)
 		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err), name)
 		require.False(t, framework.IsTransient(err), name)
 	}
 }
 
-func TestSessionThatTheServersEndedIsLostOnce(t *testing.T) {
+func TestExpiredSessionIsLostOnce(t *testing.T) {
 	t.Parallel()
-	c, p, states := traced(t, enduring())
+	c, p, states := traced(t, longSession())
 	s := session(t, c)
 	require.NoError(t, p.Refuse(true))
 	states.await(t, framework.Connected, framework.Suspended)
-	require.NoError(t, s.Err(), "it may still live")
+	require.NoError(t, s.Err(), "the servers may not have expired it")
 	expire(t, s.ID())
 	require.NoError(t, p.Refuse(false))
 	states.await(t, framework.Connected, framework.Suspended, framework.Lost, framework.Reconnected)
-	over(t, s, framework.ErrSessionLost)
+	requireLost(t, s, framework.ErrSessionLost)
 	next := session(t, c)
 	require.NotEqual(t, s.ID(), next.ID())
 	lost, reconnected := states.changes()[2], states.changes()[3]
@@ -55,7 +55,7 @@ func TestSessionThatTheServersEndedIsLostOnce(t *testing.T) {
 	require.Equal(t, []framework.State{framework.Lost, framework.Closed}, states.states()[4:])
 }
 
-func TestSilenceEndsTheSessionBeforeTheServersDo(t *testing.T) {
+func TestSilenceEndsTheSessionBeforeItExpires(t *testing.T) {
 	t.Parallel()
 	c, p, states := traced(t, testzk.Mortal())
 	path := parent(t) + "/ephemeral"
@@ -70,39 +70,39 @@ func TestSilenceEndsTheSessionBeforeTheServersDo(t *testing.T) {
 	p.Blackhole(true)
 	select {
 	case <-s.Done():
-		require.False(t, time.Now().Before(until), "not before its time")
-	case event := <-deleted: // the timer may be late, but not the answer to a question
-		require.ErrorIs(t, s.Err(), framework.ErrSessionLost, "the node was deleted while the session still seemed to live")
+		require.False(t, time.Now().Before(until), "the session ended before its deadline")
+	case event := <-deleted: // the timer may be late; Err compares the deadline itself
+		require.ErrorIs(t, s.Err(), framework.ErrSessionLost, "the node was deleted before the session was lost")
 		deleted = answered(event)
 	}
-	over(t, s, framework.ErrSessionLost)
+	requireLost(t, s, framework.ErrSessionLost)
 	require.ErrorContains(t, s.Err(), "nothing heard of the ZooKeeper leader for")
 	<-deleted
 	p.Blackhole(false)
-	// The driver gives the connection up at about the same time, perhaps just before.
+	// The connection is closed at about the same time, perhaps just before.
 	states.awaitBut(t, framework.Suspended, framework.Connected, framework.Lost, framework.Reconnected)
 	require.NotEqual(t, s.ID(), session(t, c).ID())
 }
 
-// answered is a channel from which event can be received.
+// answered returns a channel that has event.
 func answered(event zk.Event) <-chan zk.Event {
 	events := make(chan zk.Event, 1)
 	events <- event
 	return events
 }
 
-// The time is compared when somebody asks, not when a timer fires.
-func TestSessionIsOverWhenItsTimeHasComeThoughNoTimerFired(t *testing.T) {
+// Err compares the time itself and does not wait for a timer.
+func TestErrReportsThePassedDeadlineBeforeATimerFires(t *testing.T) {
 	t.Parallel()
-	c, p := through(t, framework.WithSessionTimeout(time.Second))
+	c, p := proxied(t, framework.WithSessionTimeout(time.Second))
 	s := session(t, c)
 	p.Blackhole(true)
 	for time.Now().Before(s.ValidUntil()) {
-		// Busy, so that asking comes first if anything does.
+		// Wait busily, so that Err is called before the timer fires.
 	}
 	require.ErrorIs(t, s.Err(), framework.ErrSessionLost)
 	p.Blackhole(false)
-	require.NotEqual(t, s.ID(), session(t, c).ID(), "a client does not hand out a session that is over")
+	require.NotEqual(t, s.ID(), session(t, c).ID(), "the client returned a session that has ended")
 }
 
 func TestLongOutageIsSuspendedThenLostThenReconnected(t *testing.T) {
@@ -111,7 +111,7 @@ func TestLongOutageIsSuspendedThenLostThenReconnected(t *testing.T) {
 	s := session(t, c)
 	require.NoError(t, p.Refuse(true))
 	closes(t, s.Done(), "the end of the session")
-	over(t, s, framework.ErrSessionLost)
+	requireLost(t, s, framework.ErrSessionLost)
 	require.NoError(t, p.Refuse(false))
 	states.await(t, framework.Connected, framework.Suspended, framework.Lost, framework.Reconnected)
 	require.ErrorIs(t, states.changes()[2].Cause, framework.ErrSessionLost)
@@ -141,7 +141,7 @@ func TestShortOutageKeepsTheSession(t *testing.T) {
 	require.Equal(t, s.ID(), stat.EphemeralOwner)
 }
 
-// An ephemeral create belongs to the session in which it began, whatever became of it.
+// An ephemeral create belongs to the session in which it began, whatever its outcome.
 func TestEphemeralCreateIsNeverMovedToTheNextSession(t *testing.T) {
 	for name, opts := range map[string][]framework.CreateOption{
 		"plain":     {framework.Ephemeral()},
@@ -149,8 +149,8 @@ func TestEphemeralCreateIsNeverMovedToTheNextSession(t *testing.T) {
 	} {
 		t.Run("waiting, "+name, func(t *testing.T) {
 			t.Parallel()
-			waited := make(chan struct{}, 2) // operations whose first attempt waited in vain
-			c, p, states := traced(t, enduring(), framework.WithConnectTimeout(2*time.Second),
+			waited := make(chan struct{}, 2) // operations with a first attempt that got no connection
+			c, p, states := traced(t, longSession(), framework.WithConnectTimeout(2*time.Second),
 				framework.WithRetry(func(attempt int, _ time.Duration) (time.Duration, bool) {
 					if attempt == 0 {
 						waited <- struct{}{}
@@ -167,10 +167,10 @@ func TestEphemeralCreateIsNeverMovedToTheNextSession(t *testing.T) {
 				_, err := c.Multi(testzk.Context(t), framework.CreateOp(under+"/m", nil, opts...))
 				results <- err
 			}()
-			for range 2 { // both have the session, and wait for its connection
+			for range 2 { // both are bound to the session and wait for its connection
 				select {
 				case err := <-results:
-					require.NoError(t, err, "did not wait")
+					require.NoError(t, err, "returned without waiting")
 				case <-waited:
 				}
 			}
@@ -186,14 +186,17 @@ func TestEphemeralCreateIsNeverMovedToTheNextSession(t *testing.T) {
 	}
 	t.Run("under way", func(t *testing.T) {
 		t.Parallel()
-		c, p := through(t, enduring(), framework.WithRetry(retry.Forever(20*time.Millisecond)))
+		c, p := proxied(t, longSession(), framework.WithRetry(retry.Forever(20*time.Millisecond)))
 		under := parent(t)
 		s := session(t, c)
 		held := p.On(proxy.Match{Op: proxy.OpCreate, Path: under}, proxy.Hold())
 		result := make(chan error, 1)
-		go func() { _, err := c.Create(testzk.Context(t), under+"/n", nil, kinds["lock node"]...); result <- err }()
+		go func() {
+			_, err := c.Create(testzk.Context(t), under+"/n", nil, kinds["lock node"]...)
+			result <- err
+		}()
 		require.NoError(t, held.Wait(testzk.Context(t)))
-		expire(t, s.ID()) // the server hangs up, and the request with it
+		expire(t, s.ID()) // the server closes the connection, and the request is lost
 		failed(t, <-result, framework.Unknown, framework.ErrSessionLost)
 		session(t, c)
 		held.Release()
@@ -203,9 +206,9 @@ func TestEphemeralCreateIsNeverMovedToTheNextSession(t *testing.T) {
 	})
 }
 
-func TestReadsOfTheClientGoOnInTheNextSession(t *testing.T) {
+func TestReadsOfTheClientContinueInTheNextSession(t *testing.T) {
 	t.Parallel()
-	c, p := through(t, testzk.Mortal(), framework.WithRetry(retry.Forever(20*time.Millisecond)))
+	c, p := proxied(t, testzk.Mortal(), framework.WithRetry(retry.Forever(20*time.Millisecond)))
 	path := parent(t)
 	s := session(t, c)
 	p.Blackhole(true)
@@ -219,8 +222,8 @@ func TestReadsOfTheClientGoOnInTheNextSession(t *testing.T) {
 	require.NoError(t, <-result)
 }
 
-// For a Client the end of a session is trouble that passes, for a Session it is the end.
-func TestLostSessionPassesForTheClientOnly(t *testing.T) {
+// The loss of a session is a transient error for a Client and a permanent one for a Session.
+func TestLossOfASessionIsTransientForTheClientOnly(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		network := srv.Client("a")
 		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(network.DialContext),
@@ -245,7 +248,8 @@ func TestLostSessionPassesForTheClientOnly(t *testing.T) {
 			}
 			return all
 		}
-		ofSession, ofClient := check(s, false, ""), check(c, true, "delete guaranteed") // which a client does later
+		ofSession := check(s, false, "")
+		ofClient := check(c, true, "delete guaranteed") // the client does this one later
 		<-s.Done()
 		ofSession.Wait()
 		ofClient.Wait()
@@ -255,20 +259,21 @@ func TestLostSessionPassesForTheClientOnly(t *testing.T) {
 	})
 }
 
-func TestLostSessionThatEndedTheContextDoesNotPass(t *testing.T) {
+func TestLossOfASessionThatEndedTheContextIsNotTransient(t *testing.T) {
 	t.Parallel()
-	c, _ := through(t)
+	c, _ := proxied(t)
 	ctx, cancel := context.WithCancelCause(testzk.Context(t))
-	cancel(framework.ErrSessionLost) // as the context of a hold
+	cancel(framework.ErrSessionLost) // like the context of a hold
 	_, err := c.Exists(ctx, "/a")
 	require.ErrorIs(t, err, framework.ErrSessionLost)
 	require.False(t, framework.IsTransient(err), "%v", err)
 }
 
-// The session is over for us, and lives on for the servers: its nodes shall not be in the way for long.
-func TestLostSessionIsTakenOffTheServers(t *testing.T) {
+// The client has lost the session, and the servers have not expired it. Its nodes must not remain
+// for long.
+func TestLostSessionIsClosedOnTheServers(t *testing.T) {
 	t.Parallel()
-	c, p := through(t, framework.WithSessionTimeout(30*time.Second), framework.WithLossDeadline(1.0/3))
+	c, p := proxied(t, framework.WithSessionTimeout(30*time.Second), framework.WithLossDeadline(1.0/3))
 	path := parent(t) + "/ephemeral"
 	s := session(t, c)
 	_, err := s.Create(testzk.Context(t), path, nil, framework.Ephemeral())
@@ -280,5 +285,5 @@ func TestLostSessionIsTakenOffTheServers(t *testing.T) {
 	require.NoError(t, p.Refuse(false))
 	event := <-deleted
 	require.Equal(t, zk.EventNodeDeleted, event.Type)
-	require.Equal(t, 1, p.Requests()[proxy.OpCloseSession], "the servers had to end the session by themselves")
+	require.Equal(t, 1, p.Requests()[proxy.OpCloseSession], "the servers expired the session")
 }

@@ -21,20 +21,22 @@ import (
 
 func TestMain(m *testing.M) { testzk.Main(m) }
 
-// soon bounds what must not wait for anything. It is less than the time in which a session of a minute is lost by silence.
+// soon limits operations that must not wait for anything. It is less than the time in which a
+// session with a timeout of a minute is lost by silence.
 const soon = 30 * time.Second
 
-// enduring is for clients in whose session nothing shall happen by itself.
-func enduring() framework.Option { return framework.WithSessionTimeout(time.Minute) }
+// longSession returns an option for clients with a session that must not end by itself during a
+// test.
+func longSession() framework.Option { return framework.WithSessionTimeout(time.Minute) }
 
-// through is a client that reaches a server only through a proxy, and is connected.
-func through(t testing.TB, opts ...framework.Option) (*framework.Client, *proxy.Proxy) {
+// proxied returns a connected client that reaches the servers only through a proxy.
+func proxied(t testing.TB, opts ...framework.Option) (*framework.Client, *proxy.Proxy) {
 	t.Helper()
 	p := testzk.Proxy(t)
 	return testzk.Connected(t, p.Addr(), opts...), p
 }
 
-// session is the client's current one.
+// session returns the current session of a client.
 func session(t testing.TB, c *framework.Client) *framework.Session {
 	t.Helper()
 	s, err := c.Session(testzk.Context(t))
@@ -42,7 +44,7 @@ func session(t testing.TB, c *framework.Client) *framework.Session {
 	return s
 }
 
-// parent makes a node for the test's nodes, which every server knows.
+// parent creates a parent for the nodes of a test and returns its path. All servers have the node.
 func parent(t testing.TB) string {
 	t.Helper()
 	path := testzk.Path(t)
@@ -52,7 +54,7 @@ func parent(t testing.TB) string {
 	return path
 }
 
-// failed checks an error's outcome and what it matches.
+// failed checks the outcome of an error and what the error matches.
 func failed(t testing.TB, err error, outcome framework.Outcome, matches ...error) {
 	t.Helper()
 	require.Error(t, err)
@@ -62,13 +64,14 @@ func failed(t testing.TB, err error, outcome framework.Outcome, matches ...error
 	require.Equal(t, outcome, framework.OutcomeOf(err), "outcome of %q", err)
 }
 
-// closes waits for a channel to be closed, for less time than watches take to be looked after when nothing happens.
+// closes waits for a channel to be closed. It waits for less time than the interval at which
+// watches are checked.
 func closes(t testing.TB, c <-chan struct{}, message string, args ...any) {
 	t.Helper()
 	select {
 	case <-c:
 	case <-time.After(testzk.Patience * 2 / 3):
-		require.FailNowf(t, "never: "+message, "", args...)
+		require.FailNowf(t, "timed out waiting for "+message, "", args...)
 	}
 }
 
@@ -80,7 +83,8 @@ func within(t testing.TB, what string, fn func()) {
 	require.Less(t, time.Since(start), soon, "%s took too long", what)
 }
 
-// observe reads what is committed, whichever server the observer has.
+// observe reads a node after a sync, so it returns committed data whatever server the observer is
+// connected to.
 func observe(t testing.TB, o *zk.Conn, path string) (data []byte, stat *zk.Stat, there bool) {
 	t.Helper()
 	_, err := o.Sync(path)
@@ -92,7 +96,7 @@ func observe(t testing.TB, o *zk.Conn, path string) (data []byte, stat *zk.Stat,
 	return data, stat, err == nil
 }
 
-// children lists what is committed.
+// children lists the children of a node after a sync.
 func children(t testing.TB, o *zk.Conn, path string) []string {
 	t.Helper()
 	_, err := o.Sync(path)
@@ -102,13 +106,13 @@ func children(t testing.TB, o *zk.Conn, path string) []string {
 	return names
 }
 
-// trace records the changes of a client's state.
+// trace records the changes of the state of a client.
 type trace struct {
 	mu  sync.Mutex
 	all []framework.StateChange
 }
 
-// traced is a client whose changes of state are recorded from the first.
+// traced returns a client and a record of all changes of its state.
 func traced(t testing.TB, opts ...framework.Option) (*framework.Client, *proxy.Proxy, *trace) {
 	t.Helper()
 	p := testzk.Proxy(t)
@@ -140,20 +144,24 @@ func (r *trace) states() (states []framework.State) {
 	return states
 }
 
-// await waits for a trace that is as long as want, and compares.
+// await waits until the trace is as long as want and compares both.
 func (r *trace) await(t testing.TB, want ...framework.State) {
 	t.Helper()
-	testzk.Eventually(t, func() bool { return len(r.states()) >= len(want) }, "no further change of state; want %v", want)
+	testzk.Eventually(t, func() bool {
+		return len(r.states()) >= len(want)
+	}, "no further change of state; want %v", want)
 	require.Equal(t, want, r.states())
 }
 
-// awaitBut is await that passes over one state.
+// awaitBut is await that skips one state.
 func (r *trace) awaitBut(t testing.TB, but framework.State, want ...framework.State) {
 	t.Helper()
 	others := func() []framework.State {
 		return slices.DeleteFunc(r.states(), func(s framework.State) bool { return s == but })
 	}
-	testzk.Eventually(t, func() bool { return len(others()) >= len(want) }, "no further change of state; want %v", want)
+	testzk.Eventually(t, func() bool {
+		return len(others()) >= len(want)
+	}, "no further change of state; want %v", want)
 	require.Equal(t, want, others())
 }
 
@@ -169,8 +177,8 @@ func expire(t testing.TB, id int64) {
 	testzk.Eventually(t, func() bool { return endSession(t, id) }, "session %#x does not end", id)
 }
 
-// endSession does what a session's owner could do who knows its password: real servers derive that from the id. It is false if the session
-// was taken over by its client in between.
+// endSession closes a session by its id and password. Real servers derive the password from the id.
+// It returns false if the client has reconnected to the session in between.
 func endSession(t testing.TB, id int64) bool {
 	t.Helper()
 	server, _, _ := strings.Cut(testzk.Connect(), ",")
@@ -196,7 +204,7 @@ func framed(payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload...)
 }
 
-// password follows java.util.Random.
+// password returns the password of a session as java.util.Random generates it.
 func password(id int64) []byte {
 	const mask = 1<<48 - 1
 	seed := (uint64(id^0xb3415c00) ^ 0x5deece66d) & mask
@@ -208,7 +216,7 @@ func password(id int64) []byte {
 	return b
 }
 
-// operations are common to clients and sessions.
+// operations are the operations common to clients and sessions.
 type operations interface {
 	Create(ctx context.Context, path string, data []byte, opts ...framework.CreateOption) (string, error)
 	CreateContainers(ctx context.Context, path string) error
@@ -227,7 +235,7 @@ type operations interface {
 	Multi(ctx context.Context, list ...framework.Op) ([]framework.Result, error)
 }
 
-// each lists all operations.
+// each has all operations.
 var each = map[string]func(ctx context.Context, o operations, path string) error{
 	"create": func(ctx context.Context, o operations, path string) error {
 		_, err := o.Create(ctx, path, nil)
@@ -245,9 +253,17 @@ var each = map[string]func(ctx context.Context, o operations, path string) error
 		_, err := o.Create(ctx, path, nil, framework.Container(), framework.WithParents())
 		return err
 	},
-	"create containers": func(ctx context.Context, o operations, path string) error { return o.CreateContainers(ctx, path) },
-	"get":               func(ctx context.Context, o operations, path string) error { _, _, err := o.Get(ctx, path); return err },
-	"exists":            func(ctx context.Context, o operations, path string) error { _, err := o.Exists(ctx, path); return err },
+	"create containers": func(ctx context.Context, o operations, path string) error {
+		return o.CreateContainers(ctx, path)
+	},
+	"get": func(ctx context.Context, o operations, path string) error {
+		_, _, err := o.Get(ctx, path)
+		return err
+	},
+	"exists": func(ctx context.Context, o operations, path string) error {
+		_, err := o.Exists(ctx, path)
+		return err
+	},
 	"children": func(ctx context.Context, o operations, path string) error {
 		_, _, err := o.Children(ctx, path)
 		return err
@@ -268,9 +284,11 @@ var each = map[string]func(ctx context.Context, o operations, path string) error
 		_, err := o.Set(ctx, path, nil, -1)
 		return err
 	},
-	"delete":            func(ctx context.Context, o operations, path string) error { return o.Delete(ctx, path, -1) },
-	"delete guaranteed": func(ctx context.Context, o operations, path string) error { return o.DeleteGuaranteed(ctx, path) },
-	"sync":              func(ctx context.Context, o operations, path string) error { return o.Sync(ctx, path) },
+	"delete": func(ctx context.Context, o operations, path string) error { return o.Delete(ctx, path, -1) },
+	"delete guaranteed": func(ctx context.Context, o operations, path string) error {
+		return o.DeleteGuaranteed(ctx, path)
+	},
+	"sync": func(ctx context.Context, o operations, path string) error { return o.Sync(ctx, path) },
 	"get ACL": func(ctx context.Context, o operations, path string) error {
 		_, _, err := o.GetACL(ctx, path)
 		return err
@@ -279,7 +297,9 @@ var each = map[string]func(ctx context.Context, o operations, path string) error
 		_, err := o.SetACL(ctx, path, zk.WorldACL(zk.PermAll), -1)
 		return err
 	},
-	"multi create": multi(func(path string) framework.Op { return framework.CreateOp(path, nil, framework.Ephemeral()) }),
+	"multi create": multi(func(path string) framework.Op {
+		return framework.CreateOp(path, nil, framework.Ephemeral())
+	}),
 	"multi set":    multi(func(path string) framework.Op { return framework.SetOp(path, nil, -1) }),
 	"multi delete": multi(func(path string) framework.Op { return framework.DeleteOp(path, -1) }),
 	"multi check":  multi(func(path string) framework.Op { return framework.CheckOp(path, -1) }),

@@ -21,7 +21,7 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-func TestInstrumentsTellWhatTheyAre(t *testing.T) {
+func TestInstrumentsDescribeThemselves(t *testing.T) {
 	names := map[string]bool{}
 	for n, i := range metrics.Instruments() {
 		require.Equal(t, n, int(i))
@@ -42,11 +42,11 @@ func TestInstrumentsTellWhatTheyAre(t *testing.T) {
 	require.Contains(t, metrics.Kind(9).String(), "9")
 	labels := metrics.LockWait.Labels()
 	labels[0] = "mine"
-	require.NotEqual(t, labels, metrics.LockWait.Labels(), "whoever asks gets a copy")
+	require.NotEqual(t, labels, metrics.LockWait.Labels(), "Labels does not return a copy")
 }
 
-func TestMeasuringNothingCostsNothing(t *testing.T) {
-	c := nowhere(t)
+func TestDisabledMetricsDoNotAllocate(t *testing.T) {
+	c := refusedClient(t)
 	m := bridge.Of(c).Metrics()
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		m.Add(metrics.LockWaiters, 1, metrics.Labels{Recipe: "mutex", Path: "/a"})
@@ -56,10 +56,11 @@ func TestMeasuringNothingCostsNothing(t *testing.T) {
 	require.NotNil(t, bridge.OfSession(&framework.Session{}).Metrics())
 }
 
-// simulated is a client in a simulation.
+// simulated returns a client in a simulation.
 func simulated(t *testing.T, srv *zktest.Server, opts ...framework.Option) *framework.Client {
 	t.Helper()
-	return testzk.Connected(t, srv.MemAddr(), append([]framework.Option{framework.WithDialer(srv.Client("a").DialContext)}, opts...)...)
+	opts = append([]framework.Option{framework.WithDialer(srv.Client("a").DialContext)}, opts...)
+	return testzk.Connected(t, srv.MemAddr(), opts...)
 }
 
 func TestSessionsAndReconnectsAreCountedByCause(t *testing.T) {
@@ -71,7 +72,7 @@ func TestSessionsAndReconnectsAreCountedByCause(t *testing.T) {
 		lines := func() []string { return m.Lines(0) }
 
 		settle()
-		require.Empty(t, lines(), "the first connection is nothing to be counted")
+		require.Empty(t, lines(), "the first connection was counted")
 		a.Drop()
 		settle()
 		require.Equal(t, []string{"docent.connection.reconnects{} 1"}, lines())
@@ -82,7 +83,7 @@ func TestSessionsAndReconnectsAreCountedByCause(t *testing.T) {
 		settle()
 		require.Equal(t, []string{
 			"docent.connection.reconnects{} 2", "docent.session.losses{deadline} 1", "docent.session.losses{expired} 1",
-		}, lines(), "a session that could not be replaced yet")
+		}, lines(), "a lost session that has not been replaced")
 		a.Heal()
 		settle()
 		require.NoError(t, c.Close())
@@ -96,16 +97,16 @@ func TestSessionsAndReconnectsAreCountedByCause(t *testing.T) {
 func TestRefusedCredentialsAreCounted(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		var m testzk.Metrics
-		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext), framework.WithMetrics(&m),
-			framework.WithAuth("nosuch", []byte("x")))
+		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext),
+			framework.WithMetrics(&m), framework.WithAuth("nosuch", []byte("x")))
 		require.ErrorIs(t, c.WaitConnected(context.Background()), framework.ErrAuthFailed)
 		require.NoError(t, c.Close())
 		require.Equal(t, []string{"docent.session.losses{auth_failed} 1"}, m.Lines(0))
 	})
 }
 
-// Errands are under way while there is no connection, and none is when the client is closed.
-func TestBacklogIsWhatIsUnderWay(t *testing.T) {
+// Deletions are pending while there is no connection. None is pending once the client is closed.
+func TestPendingDeletionsAreCounted(t *testing.T) {
 	for ending, end := range map[string]func(*framework.Client, *zktest.Client){
 		"by success": func(_ *framework.Client, a *zktest.Client) { a.Refuse(false) },
 		"by closing": func(c *framework.Client, _ *zktest.Client) { _ = c.Close() },
@@ -133,19 +134,20 @@ func TestBacklogIsWhatIsUnderWay(t *testing.T) {
 				require.Empty(t, m.Levels())
 				require.NoError(t, c.Close())
 				require.Error(t, c.DeleteGuaranteed(context.Background(), "/a"))
-				require.Empty(t, m.Levels(), "what is not begun is not counted")
+				require.Empty(t, m.Levels(), "a deletion that did not begin was counted")
 				require.Contains(t, strings.Join(m.Lines(0), " "), "docent.deletions.pending{} 0")
 			})
 		})
 	}
 }
 
-// The table of the documentation is what Instruments tell.
+// The table of the documentation agrees with Instruments.
 func TestMetricsAreDocumented(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| Name | Kind | Unit | Labels | What |\n|---|---|---|---|---|\n")
 	for _, i := range metrics.Instruments() {
-		fmt.Fprintf(&table, "| `%v` | %v | %s | %s | %s |\n", i, i.Kind(), i.Unit(), strings.Join(i.Labels(), ", "), i.Description())
+		labels := strings.Join(i.Labels(), ", ")
+		fmt.Fprintf(&table, "| `%v` | %v | %s | %s | %s |\n", i, i.Kind(), i.Unit(), labels, i.Description())
 	}
 	doc, err := os.ReadFile("../docs/observability.md")
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/docent-zk/docent/retry"
 )
 
-func TestOperationsDoWhatTheySay(t *testing.T) {
+func TestOperationsHaveTheirEffects(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect())
 	for name, o := range map[string]operations{"client": c, "session": session(t, c)} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestOperationsDoWhatTheySay(t *testing.T) {
 
 			require.NoError(t, o.Delete(ctx, made, 2))
 			require.NoError(t, o.CreateContainers(ctx, path+"/b/c"))
-			require.NoError(t, o.CreateContainers(ctx, path+"/b/c"), "what exists stays")
+			require.NoError(t, o.CreateContainers(ctx, path+"/b/c"), "existing nodes are kept")
 			require.NoError(t, o.DeleteGuaranteed(ctx, path+"/b/c"))
 			require.NoError(t, o.Delete(ctx, path+"/b", -1))
 			names, _, err = o.Children(ctx, path)
@@ -78,12 +78,14 @@ func TestKindsOfNodes(t *testing.T) {
 		want  string // a pattern: # is a digit, G a GUID
 		owner int64
 	}{
-		"persistent":           {"/n", nil, "/n", 0},
-		"ephemeral":            {"/n", []framework.CreateOption{framework.Ephemeral()}, "/n", id},
-		"sequential":           {"/n-", []framework.CreateOption{framework.Sequential()}, "/n-##########", 0},
-		"only a number":        {"/", []framework.CreateOption{framework.Sequential()}, "/##########", 0},
-		"ephemeral sequential": {"/n-", []framework.CreateOption{framework.Ephemeral(), framework.Sequential()}, "/n-##########", id},
-		"protected":            {"/n", []framework.CreateOption{framework.Protected()}, "/_c_G-n", 0},
+		"persistent":    {"/n", nil, "/n", 0},
+		"ephemeral":     {"/n", []framework.CreateOption{framework.Ephemeral()}, "/n", id},
+		"sequential":    {"/n-", []framework.CreateOption{framework.Sequential()}, "/n-##########", 0},
+		"only a number": {"/", []framework.CreateOption{framework.Sequential()}, "/##########", 0},
+		"ephemeral sequential": {
+			"/n-", []framework.CreateOption{framework.Ephemeral(), framework.Sequential()}, "/n-##########", id,
+		},
+		"protected": {"/n", []framework.CreateOption{framework.Protected()}, "/_c_G-n", 0},
 		"protected lock": {
 			"/lock-",
 			[]framework.CreateOption{framework.Protected(), framework.Ephemeral(), framework.Sequential()},
@@ -92,14 +94,18 @@ func TestKindsOfNodes(t *testing.T) {
 		"protected number": {
 			"/", []framework.CreateOption{framework.Protected(), framework.Sequential()}, "/_c_G-##########", 0,
 		},
-		"container":           {"/n", []framework.CreateOption{framework.Container()}, "/n", 0},
-		"protected container": {"/n", []framework.CreateOption{framework.Container(), framework.Protected()}, "/_c_G-n", 0},
+		"container": {"/n", []framework.CreateOption{framework.Container()}, "/n", 0},
+		"protected container": {
+			"/n", []framework.CreateOption{framework.Container(), framework.Protected()}, "/_c_G-n", 0,
+		},
 		"with a time to live": {"/n", []framework.CreateOption{framework.TTL(time.Hour)}, "/n", 0},
 		"sequential, with a time to live": {
 			"/n-", []framework.CreateOption{framework.TTL(time.Hour), framework.Sequential()}, "/n-##########", 0,
 		},
-		"with parents": {"/x/y/n", []framework.CreateOption{framework.WithParents(), framework.Ephemeral()}, "/x/y/n", id},
-		"with an ACL":  {"/n", []framework.CreateOption{framework.ACL(zk.WorldACL(zk.PermRead)...)}, "/n", 0},
+		"with parents": {
+			"/x/y/n", []framework.CreateOption{framework.WithParents(), framework.Ephemeral()}, "/x/y/n", id,
+		},
+		"with an ACL": {"/n", []framework.CreateOption{framework.ACL(zk.WorldACL(zk.PermRead)...)}, "/n", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, path := testzk.Context(t), parent(t)
@@ -116,7 +122,7 @@ func TestKindsOfNodes(t *testing.T) {
 	}
 }
 
-func TestRefusalsOfTheServerComeThroughAsTheyAre(t *testing.T) {
+func TestErrorsOfTheServerAreReturned(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect())
 	ctx, path := testzk.Context(t), parent(t)
 	full, missing, ephemeral := path+"/full", path+"/missing", path+"/ephemeral"
@@ -177,7 +183,7 @@ func TestRefusalsOfTheServerComeThroughAsTheyAre(t *testing.T) {
 	failed(t, err, framework.NotApplied, zk.ErrInvalidACL)
 }
 
-func TestMultiAppliesAllAndTellsOfEach(t *testing.T) {
+func TestMultiAppliesAllAndReturnsTheirResults(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect())
 	ctx, path := testzk.Context(t), parent(t)
 	results, err := c.Multi(ctx,
@@ -198,7 +204,7 @@ func TestMultiAppliesAllAndTellsOfEach(t *testing.T) {
 	}
 }
 
-func TestFailedMultiAppliesNothingAndNamesTheCause(t *testing.T) {
+func TestFailedMultiAppliesNothingAndReturnsTheCause(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect())
 	ctx, path := testzk.Context(t), parent(t)
 	results, err := c.Multi(ctx,
@@ -215,7 +221,7 @@ func TestFailedMultiAppliesNothingAndNamesTheCause(t *testing.T) {
 	require.ErrorIs(t, err, zk.ErrNoNode)
 }
 
-func TestContextThatHasEndedAlwaysLoses(t *testing.T) {
+func TestOperationsFailIfTheContextHasEnded(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect())
 	path := parent(t)
 	cause := fmt.Errorf("the caller's reason")
@@ -223,7 +229,7 @@ func TestContextThatHasEndedAlwaysLoses(t *testing.T) {
 	cancel(cause)
 	for name, op := range each {
 		if name == "delete guaranteed" {
-			continue // goes on, and may have happened already
+			continue // it goes on in the background and may have succeeded
 		}
 		err := op(ctx, c, path)
 		failed(t, err, framework.NotApplied, context.Canceled, cause)
@@ -233,7 +239,7 @@ func TestContextThatHasEndedAlwaysLoses(t *testing.T) {
 	failed(t, err, framework.NotApplied, context.Canceled, cause)
 }
 
-// The server may say that the list in its reply is as long as it likes.
+// The length of a list in a reply may be wrong.
 func TestACLThatIsLongerThanTheReplyIsAnError(t *testing.T) {
 	for _, entries := range []uint32{math.MaxUint32, math.MaxInt32, 1} {
 		server := startOldServer(t)

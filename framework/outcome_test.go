@@ -76,7 +76,7 @@ func TestErrorsOfRepliesHaveOutcomes(t *testing.T) {
 	require.NoError(t, replyError(nil))
 }
 
-func TestMissingPermissionDoesNotReadAsAWrongPassword(t *testing.T) {
+func TestErrorOfAMissingPermissionMentionsTheACL(t *testing.T) {
 	for _, err := range []error{zk.ErrNoAuth, fmt.Errorf("wrapped: %w", zk.ErrNoAuth)} {
 		err = &Error{"get", "/a", NotApplied, replyError(err)}
 		require.ErrorIs(t, err, zk.ErrNoAuth)
@@ -84,7 +84,7 @@ func TestMissingPermissionDoesNotReadAsAWrongPassword(t *testing.T) {
 	}
 }
 
-func TestCodesKeepTheirNumberInWhateverTheyMatch(t *testing.T) {
+func TestErrorsOfTheServerKeepTheirCode(t *testing.T) {
 	for _, code := range []int{-2, -6, -12, -127, -4711} {
 		var server *ServerError
 		require.ErrorAs(t, replyError(conn.Code(code)), &server)
@@ -95,15 +95,15 @@ func TestCodesKeepTheirNumberInWhateverTheyMatch(t *testing.T) {
 	require.EqualError(t, &ServerError{-4711}, "zk: server error -4711: unknown")
 }
 
-func TestOutcomeOfWhatIsNotAnOperation(t *testing.T) {
+func TestOutcomeOfErrorsOfNoOperation(t *testing.T) {
 	require.Equal(t, Applied, OutcomeOf(nil))
 	require.Equal(t, Unknown, OutcomeOf(io.EOF))
 	require.False(t, IsTransient(io.EOF))
 	require.False(t, IsTransient(nil))
-	require.False(t, IsTransient(closedAfter(transient(Unknown, io.EOF))), "there is no later for a client that is closed")
+	require.False(t, IsTransient(closedAfter(transient(Unknown, io.EOF))), "a closed client cannot retry")
 }
 
-func TestErrorTellsOperationPathReasonAndDoubt(t *testing.T) {
+func TestErrorHasOperationPathReasonAndOutcome(t *testing.T) {
 	for want, err := range map[string]*Error{
 		"set /a: zk: version conflict":                   {"set", "/a", NotApplied, zk.ErrBadVersion},
 		"set /a: zk: version conflict (outcome unknown)": {"set", "/a", Unknown, zk.ErrBadVersion},
@@ -120,7 +120,7 @@ func TestOutermostErrorDecidesTheOutcome(t *testing.T) {
 	require.Equal(t, Unknown, OutcomeOf(&Error{"get", "/a", Unknown, inner}))
 	require.True(t, IsTransient(&Error{"get", "/a", Unknown, inner}))
 	require.Equal(t, NotApplied, OutcomeOf(fmt.Errorf("more: %w", inner)))
-	elsewhere := &Error{"create", "/b", NotApplied, io.EOF} // with which the caller's context was cancelled
+	elsewhere := &Error{"create", "/b", NotApplied, io.EOF} // the cause with which the caller's context was canceled
 	require.Equal(t, Unknown, OutcomeOf(fmt.Errorf("more: %w", transient(Unknown, elsewhere))))
 }
 
@@ -129,12 +129,14 @@ func TestStatesHaveNames(t *testing.T) {
 	for s := Connecting; s <= Closed; s++ {
 		names = append(names, s.String())
 	}
-	require.Equal(t, []string{"connecting", "connected", "suspended", "reconnected", "lost", "authentication failed", "read-only",
-		"closed"}, names)
+	require.Equal(t, []string{
+		"connecting", "connected", "suspended", "reconnected", "lost", "authentication failed", "read-only", "closed",
+	}, names)
 	require.Equal(t, "state 8", (Closed + 1).String())
 	require.Equal(t, "state -1", State(-1).String())
 	for s, want := range map[State]bool{
-		Connecting: false, Connected: true, Suspended: false, Reconnected: true, Lost: false, AuthFailed: false, ReadOnly: true, Closed: false,
+		Connecting: false, Connected: true, Suspended: false, Reconnected: true, Lost: false, AuthFailed: false,
+		ReadOnly: true, Closed: false,
 	} {
 		require.Equal(t, want, s.IsConnected(), "%v", s)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// faults are what may happen to a create whose answer does not come.
+// faults are the faults that lose the answer to a create.
 var faults = map[string]proxy.Action{
 	"request lost":            proxy.DropBefore(),
 	"reply lost":              proxy.DropAfter(),
@@ -39,13 +39,13 @@ func opOf(kind string) proxy.Op {
 	return proxy.OpCreate
 }
 
-func TestProtectedCreateMakesExactlyOneNodeWhateverIsLost(t *testing.T) {
+func TestProtectedCreateMakesOneNodeAfterALostRequestOrReply(t *testing.T) {
 	t.Parallel()
 	o := testzk.Observer(t)
 	for fault, action := range faults {
 		for kind, opts := range kinds {
 			for _, namespaced := range []bool{false, true} {
-				c, p := through(t)
+				c, p := proxied(t)
 				under, name := parent(t), "/n-"
 				view := c
 				if namespaced {
@@ -68,41 +68,42 @@ func TestProtectedCreateMakesExactlyOneNodeWhateverIsLost(t *testing.T) {
 					want = 1
 				}
 				require.Equal(t, want, p.Requests()[opOf(kind)], "creates sent: %s, %s", fault, kind)
-				require.Positive(t, syncs.Hits(), "a follower may not have seen it yet")
+				require.Positive(t, syncs.Hits(), "no sync, although a follower may be behind")
 				require.NoError(t, c.Close())
 			}
 		}
 	}
 }
 
-func TestProtectedCreateThatGivesUpLeavesNothing(t *testing.T) {
+func TestFailedProtectedCreateLeavesNothing(t *testing.T) {
 	o := testzk.Observer(t)
 	for fault, action := range faults {
 		for kind, opts := range kinds {
-			c, p := through(t, framework.WithRetry(retry.Never()))
+			c, p := proxied(t, framework.WithRetry(retry.Never()))
 			under := parent(t)
 			rule := p.On(proxy.Match{Op: opOf(kind), Path: under}, action)
 			_, err := c.Namespace(under[1:]).Create(testzk.Context(t), "/n-", nil, opts...)
 			failed(t, err, framework.Unknown, zk.ErrConnectionClosed)
 			require.Equal(t, 1, rule.Hits())
-			swept(t, o, under, fault == "reply lost")
+			awaitDeleted(t, o, under, fault == "reply lost")
 		}
 	}
 }
 
-// swept waits until a node that was created, if it was, is gone.
-func swept(t testing.TB, o *zk.Conn, under string, created bool) {
+// awaitDeleted waits until a node below under has been deleted. created reports whether the node
+// was created at all.
+func awaitDeleted(t testing.TB, o *zk.Conn, under string, created bool) {
 	t.Helper()
 	testzk.Eventually(t, func() bool {
 		_, stat, there := observe(t, o, under)
 		return there && stat.NumChildren == 0 && (!created || stat.Cversion == 2)
-	}, "a node is left, or never was, below %s", under)
+	}, "a node is left below %s, or was not created", under)
 }
 
-func TestProtectedCreateThatIsAppliedAfterItsCallerLeftIsUndone(t *testing.T) {
+func TestNodeOfAProtectedCreateAppliedAfterItsContextHasEndedIsDeleted(t *testing.T) {
 	o := testzk.Observer(t)
 	for kind, opts := range kinds {
-		c, p := through(t)
+		c, p := proxied(t)
 		under := parent(t)
 		held := p.On(proxy.Match{Op: opOf(kind), Path: under}, proxy.Hold())
 		ctx, cancel := context.WithCancel(context.Background())
@@ -116,12 +117,12 @@ func TestProtectedCreateThatIsAppliedAfterItsCallerLeftIsUndone(t *testing.T) {
 		failed(t, <-result, framework.Unknown, context.Canceled)
 		require.Empty(t, children(t, o, under))
 		held.Release()
-		swept(t, o, under, true)
+		awaitDeleted(t, o, under, true)
 	}
 }
 
 func TestUnprotectedCreateIsNotRepeated(t *testing.T) {
-	c, p := through(t)
+	c, p := proxied(t)
 	under := parent(t)
 	p.On(proxy.Match{Op: proxy.OpCreate, Path: under}, proxy.DropAfter())
 	_, err := c.Create(testzk.Context(t), under+"/n-", nil, framework.Sequential())
@@ -130,10 +131,10 @@ func TestUnprotectedCreateIsNotRepeated(t *testing.T) {
 	require.Len(t, children(t, testzk.Observer(t), under), 1)
 }
 
-func TestProtectedMultiIsAppliedOnceWhateverIsLost(t *testing.T) {
+func TestProtectedMultiIsAppliedOnceAfterALostRequestOrReply(t *testing.T) {
 	o := testzk.Observer(t)
 	for fault, action := range faults {
-		c, p := through(t)
+		c, p := proxied(t)
 		under := parent(t)
 		p.On(proxy.Match{Op: proxy.OpMulti}, action)
 		results, err := c.Namespace(under[1:]).Multi(testzk.Context(t),
@@ -151,26 +152,26 @@ func TestProtectedMultiIsAppliedOnceWhateverIsLost(t *testing.T) {
 		require.Equal(t, int32(1), stat.Version, "applied once")
 		require.Equal(t, int32(3), stat.NumChildren)
 		if fault == "reply lost" {
-			require.Nil(t, results[1].Stat, "nobody knows")
-			require.Empty(t, results[2].Path, "nobody knows the number")
+			require.Nil(t, results[1].Stat, "it is unknown")
+			require.Empty(t, results[2].Path, "the number is unknown")
 		} else {
 			require.Equal(t, int32(1), results[1].Stat.Version)
 		}
 	}
 }
 
-func TestProtectedMultiThatGivesUpLeavesNothing(t *testing.T) {
-	c, p := through(t, framework.WithRetry(retry.Never()))
+func TestFailedProtectedMultiLeavesNothing(t *testing.T) {
+	c, p := proxied(t, framework.WithRetry(retry.Never()))
 	under := parent(t)
 	p.On(proxy.Match{Op: proxy.OpMulti}, proxy.DropAfter())
 	results, err := c.Multi(testzk.Context(t), framework.CreateOp(under+"/n-", nil, kinds["lock node"]...))
 	failed(t, err, framework.Unknown, zk.ErrConnectionClosed)
 	require.Nil(t, results)
-	swept(t, testzk.Observer(t), under, true)
+	awaitDeleted(t, testzk.Observer(t), under, true)
 }
 
-func TestProtectedMultiThatIsAppliedAfterItsCallerLeftIsUndone(t *testing.T) {
-	c, p := through(t)
+func TestNodeOfAProtectedMultiAppliedAfterItsContextHasEndedIsDeleted(t *testing.T) {
+	c, p := proxied(t)
 	under := parent(t)
 	held := p.On(proxy.Match{Op: proxy.OpMulti}, proxy.Hold())
 	ctx, cancel := context.WithCancel(context.Background())
@@ -183,11 +184,12 @@ func TestProtectedMultiThatIsAppliedAfterItsCallerLeftIsUndone(t *testing.T) {
 	cancel()
 	failed(t, <-result, framework.Unknown, context.Canceled)
 	held.Release()
-	swept(t, testzk.Observer(t), under, true)
+	awaitDeleted(t, testzk.Observer(t), under, true)
 }
 
-// What has our GUID in its name and belongs to another session is as good as gone.
-func TestNodeOfAnotherSessionIsNotTakenForOurs(t *testing.T) {
+// A node with the client's GUID in its name that belongs to another session will be deleted with
+// that session.
+func TestProtectedCreateIgnoresANodeOfAnotherSession(t *testing.T) {
 	p, o := testzk.Proxy(t), testzk.Observer(t)
 	under := parent(t)
 	var decoy string
@@ -206,48 +208,49 @@ func TestNodeOfAnotherSessionIsNotTakenForOurs(t *testing.T) {
 	require.Equal(t, session(t, c).ID(), stat.EphemeralOwner)
 }
 
-// The first attempt ends with its session, or a while later; the next one found or made the node, which belongs to the caller.
-func TestNodeThatWasHandedOverInTheNextSessionIsNotSwept(t *testing.T) {
+// The first attempt ends with its session or later. The next attempt has found or created the node,
+// and the node belongs to the caller.
+func TestNodeReturnedInTheNextSessionIsNotDeleted(t *testing.T) {
 	for fault, row := range map[string]struct {
-		action proxy.Action
-		deaf   bool
+		action    proxy.Action
+		noReplies bool
 	}{
 		"request held": {proxy.Hold(), false},
 		"reply held":   {proxy.Pass(), true},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			c, p := through(t, testzk.Mortal(), framework.WithRetry(retry.Forever(50*time.Millisecond)))
+			c, p := proxied(t, testzk.Mortal(), framework.WithRetry(retry.Forever(50*time.Millisecond)))
 			o, under := testzk.Observer(t), parent(t)
 			lost := session(t, c).Done()
-			quiet := chatter(t, c, o)
+			quiet := sendEvents(t, c, o)
 			defer quiet()
-			p.BlackholeReplies(row.deaf)
+			p.BlackholeReplies(row.noReplies)
 			sent := p.On(proxy.Match{Op: proxy.OpCreate, Path: under}, row.action)
 			created, errs := make(chan string, 1), make(chan error, 1)
 			go func() {
-				made, err := c.Create(testzk.Context(t), under+"/n-", nil, framework.Protected(), framework.Sequential())
+				made, err := c.Create(testzk.Context(t), under+"/n-", nil, kinds["sequential"]...)
 				created <- made
 				errs <- err
 			}()
 			require.NoError(t, sent.Wait(testzk.Context(t)))
-			closes(t, lost, "the session is lost")
+			closes(t, lost, "the loss of the session")
 			p.BlackholeReplies(false)
 			made := path.Base(<-created)
 			require.NoError(t, <-errs)
 			require.Equal(t, []string{made}, children(t, o, under), "created once")
-			testzk.Eventually(t, func() bool { return p.Connections() == 1 }, "the connection of before never ends")
-			for range 200 { // a sweep takes four requests
+			testzk.Eventually(t, func() bool { return p.Connections() == 1 }, "the earlier connection does not end")
+			for range 200 { // a cleanup takes four requests
 				require.NoError(t, c.Sync(testzk.Context(t), under))
 			}
-			require.Equal(t, []string{made}, children(t, o, under), "deleted behind its owner's back")
+			require.Equal(t, []string{made}, children(t, o, under), "the node of the caller was deleted")
 		})
 	}
 }
 
-// chatter has the server talk to the client without being asked, so that the driver goes on listening when nothing is answered
-// any more.
-func chatter(t testing.TB, c *framework.Client, o *zk.Conn) (stop func()) {
+// sendEvents has the server send events to the client, so that the client receives data although no
+// request is answered.
+func sendEvents(t testing.TB, c *framework.Client, o *zk.Conn) (stop func()) {
 	t.Helper()
 	under, stopped := parent(t), make(chan struct{})
 	name := func(i int) string { return fmt.Sprintf("%s/%d", under, i) }

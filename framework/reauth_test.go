@@ -15,10 +15,9 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// The driver hangs for good if a connection dies between the server's welcome and the credentials. The client does not, however often that
-// happens.
-func TestConnectionsThatDieBeforeTheCredentialsAreOut(t *testing.T) {
-	const deaths = 100
+// Connections fail between the connect reply of the server and the credentials, many times.
+func TestConnectionsThatFailBeforeTheCredentialsAreSent(t *testing.T) {
+	const failures = 100
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		d := &testzk.Frail{Dial: srv.Client("a").DialContext, Break: reset(srv.Client("a"))}
@@ -28,38 +27,39 @@ func TestConnectionsThatDieBeforeTheCredentialsAreOut(t *testing.T) {
 		_, err := c.Create(ctx, "/a", []byte("x"), framework.ACL(zk.DigestACL(zk.PermAll, "user", "secret")...))
 		require.NoError(t, err)
 
-		for done := 0; done < deaths; {
-			died := d.Kill(1 + done%3) // in a row
+		for done := 0; done < failures; {
+			broken := d.Kill(1 + done%3) // so many connections one after the other
 			srv.Client("a").Drop()
 			select {
-			case <-died:
+			case <-broken:
 				done += 1 + done%3
 			case <-time.After(time.Hour):
-				require.FailNow(t, "the client does not connect any more", "after %d deaths", done)
+				require.FailNow(t, "the client does not connect any more", "after %d failures", done)
 			}
 			time.Sleep(time.Duration(done) * 100 * time.Millisecond)
 		}
 
-		patient, cancel := context.WithTimeout(ctx, time.Minute)
+		longCtx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		data, _, err := c.Get(patient, "/a")
+		data, _, err := c.Get(longCtx, "/a")
 		require.NoError(t, err)
 		require.Equal(t, "x", string(data))
-		require.NoError(t, c.WaitConnected(patient))
-		_, err = c.Set(patient, "/a", []byte("y"), -1)
+		require.NoError(t, c.WaitConnected(longCtx))
+		_, err = c.Set(longCtx, "/a", []byte("y"), -1)
 		require.NoError(t, err)
 		require.Equal(t, framework.Reconnected, c.State())
 	})
 }
 
-// reset kills the connections of a client as a network does, and returns what writing to one of them says then.
+// reset resets the connections of a client as a network does, and returns the error of the next
+// write to conn.
 func reset(client *zktest.Client) func(net.Conn, []byte) error {
 	return func(conn net.Conn, frame []byte) error {
 		client.Reset()
-		time.Sleep(time.Millisecond) // the news travels
+		time.Sleep(time.Millisecond) // so that the reset arrives
 		_, err := conn.Write(frame)
 		if err == nil {
-			panic("the connection is not dead")
+			panic("the connection was not reset")
 		}
 		return err
 	}

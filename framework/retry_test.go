@@ -15,7 +15,7 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// What happens to an operation whose first answer is lost.
+// Each operation loses the reply to its first attempt.
 func TestLostReplies(t *testing.T) {
 	for name, row := range map[string]struct {
 		op      proxy.Op
@@ -37,7 +37,9 @@ func TestLostReplies(t *testing.T) {
 			}, 2, framework.Applied, nil,
 		},
 		"sync": {
-			proxy.OpSync, func(ctx context.Context, c *framework.Client, path string) error { return c.Sync(ctx, path) },
+			proxy.OpSync, func(ctx context.Context, c *framework.Client, path string) error {
+				return c.Sync(ctx, path)
+			},
 			2, framework.Applied, nil,
 		},
 		"set with a version": {
@@ -59,11 +61,15 @@ func TestLostReplies(t *testing.T) {
 			}, 2, framework.Unknown, zk.ErrBadVersion,
 		},
 		"delete with a version": {
-			proxy.OpDelete, func(ctx context.Context, c *framework.Client, path string) error { return c.Delete(ctx, path, 0) },
+			proxy.OpDelete, func(ctx context.Context, c *framework.Client, path string) error {
+				return c.Delete(ctx, path, 0)
+			},
 			2, framework.Unknown, zk.ErrNoNode,
 		},
 		"delete": {
-			proxy.OpDelete, func(ctx context.Context, c *framework.Client, path string) error { return c.Delete(ctx, path, -1) },
+			proxy.OpDelete, func(ctx context.Context, c *framework.Client, path string) error {
+				return c.Delete(ctx, path, -1)
+			},
 			1, framework.Unknown, zk.ErrConnectionClosed,
 		},
 		"guaranteed delete": {
@@ -92,7 +98,7 @@ func TestLostReplies(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, p := through(t, framework.WithRetry(retry.Times(5, time.Millisecond)))
+			c, p := proxied(t, framework.WithRetry(retry.Times(5, time.Millisecond)))
 			path := parent(t)
 			sent := p.On(proxy.Match{Op: row.op, Path: path, Times: proxy.Always}, proxy.Pass())
 			p.On(proxy.Match{Op: row.op, Path: path}, proxy.DropAfter())
@@ -112,7 +118,7 @@ func TestAttemptsNeverExceedThePolicy(t *testing.T) {
 	t.Parallel()
 	const retries = 3
 	policy := retry.Times(retries, time.Millisecond)
-	c, p := through(t, framework.WithRetry(policy))
+	c, p := proxied(t, framework.WithRetry(policy))
 	path := parent(t)
 	p.On(proxy.Match{Op: proxy.OpGetData, Times: proxy.Always}, proxy.DropBefore())
 	_, _, err := c.Get(testzk.Context(t), path)
@@ -126,11 +132,11 @@ func TestAttemptsNeverExceedThePolicy(t *testing.T) {
 		return err
 	})
 	require.ErrorIs(t, err, zk.ErrConnectionClosed)
-	require.Equal(t, retries+1, p.Requests()[proxy.OpGetData], "loops must not multiply")
+	require.Equal(t, retries+1, p.Requests()[proxy.OpGetData], "the attempts of nested loops multiply")
 }
 
 func TestProtectedAttemptsNeverExceedThePolicy(t *testing.T) {
-	c, p := through(t, framework.WithRetry(retry.Times(3, time.Millisecond)))
+	c, p := proxied(t, framework.WithRetry(retry.Times(3, time.Millisecond)))
 	under := parent(t)
 	p.On(proxy.Match{Op: proxy.OpCreate, Path: under, Times: proxy.Always}, proxy.DropBefore())
 	_, err := c.Create(testzk.Context(t), under+"/n-", nil, kinds["lock node"]...)
@@ -138,8 +144,8 @@ func TestProtectedAttemptsNeverExceedThePolicy(t *testing.T) {
 	require.Equal(t, 4, p.Requests()[proxy.OpCreate])
 }
 
-func TestDefiniteRefusalsAreNotRepeated(t *testing.T) {
-	c, p := through(t, framework.WithRetry(retry.Times(5, time.Millisecond)))
+func TestOperationsThatAServerRefusedAreNotRepeated(t *testing.T) {
+	c, p := proxied(t, framework.WithRetry(retry.Times(5, time.Millisecond)))
 	_, _, err := c.Get(testzk.Context(t), parent(t)+"/missing")
 	failed(t, err, framework.NotApplied, zk.ErrNoNode)
 	require.Equal(t, 1, p.Requests()[proxy.OpGetData])
@@ -149,7 +155,7 @@ func TestOperationsWaitForTheFirstConnectionByThePolicy(t *testing.T) {
 	p := testzk.Proxy(t)
 	require.NoError(t, p.Refuse(true))
 	creates := []string{"create", "create ephemeral", "create protected", "create container", "multi create"}
-	waited := make(chan struct{}, len(creates)) // operations that have been refused a connection twice
+	waited := make(chan struct{}, len(creates)) // operations with two attempts without a connection
 	c := testzk.Client(t, p.Addr(), framework.WithConnectTimeout(500*time.Millisecond),
 		framework.WithRetry(func(attempt int, _ time.Duration) (time.Duration, bool) {
 			if attempt == 1 {
@@ -162,10 +168,10 @@ func TestOperationsWaitForTheFirstConnectionByThePolicy(t *testing.T) {
 	for i, name := range creates {
 		go func() { results <- each[name](testzk.Context(t), c, fmt.Sprintf("%s/%d", path, i)) }()
 	}
-	for range creates { // one that does not go by the policy gives up the first time
+	for range creates { // an operation that ignores the policy returns after the first attempt
 		select {
 		case err := <-results:
-			require.NoError(t, err, "did not wait")
+			require.NoError(t, err, "returned without waiting")
 		case <-waited:
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/docent-zk/docent/framework/internal/conn"
 )
 
-func TestWatchesAreSetAgainInPortionsByWhatTheyAreFor(t *testing.T) {
+func TestWatchesAreSetAgainInPortionsByKind(t *testing.T) {
 	h := newHub()
 	watch := func(path string, kind watchKind, seen int64) {
 		key := watchKey{path, kind}
@@ -25,9 +25,12 @@ func TestWatchesAreSetAgainInPortionsByWhatTheyAreFor(t *testing.T) {
 	watch("/there", watchExists, 5)
 	watch("/absent", watchExists, absent)
 	watch("/children", watchChildren, 5)
-	watch("/unknown", watchExists, 0) // the answer is under way
-	require.Equal(t, []conn.Watches{{Data: []string{"/data", "/there", "/unknown"}, Exists: []string{"/absent"}, Children: []string{"/children"}}},
-		h.portions())
+	watch("/unknown", watchExists, 0) // without a reply yet
+	require.Equal(t, []conn.Watches{{
+		Data:     []string{"/data", "/there", "/unknown"},
+		Exists:   []string{"/absent"},
+		Children: []string{"/children"},
+	}}, h.portions())
 
 	const watches, size = 20, 30 << 10
 	for i := range watches {

@@ -19,7 +19,8 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// byHost reaches one server under many names: the faults of a name are those of the client that is called so.
+// byHost returns a dialer that reaches one server under any host name. A connection has the faults
+// of the client with that name.
 func byHost(srv *zktest.Server) framework.Option {
 	return framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 		name, _, _ := strings.Cut(address, ":")
@@ -27,14 +28,14 @@ func byHost(srv *zktest.Server) framework.Option {
 	})
 }
 
-// longPauses makes pauses between attempts as long as they get.
+// longPauses makes all pauses between attempts as long as possible.
 func longPauses(n int64) int64 { return n - 1 }
 
 func TestNewServersEndTheAttemptToReachAnOldOne(t *testing.T) {
 	for name, spoil := range map[string]func(old *zktest.Client){
-		"dialling":      func(old *zktest.Client) { old.Cut() },
-		"shaking hands": func(old *zktest.Client) { old.Blackhole(true) },
-		"pause":         func(old *zktest.Client) { old.Refuse(true) },
+		"dialling":  func(old *zktest.Client) { old.Cut() },
+		"handshake": func(old *zktest.Client) { old.Blackhole(true) },
+		"pause":     func(old *zktest.Client) { old.Refuse(true) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -42,7 +43,7 @@ func TestNewServersEndTheAttemptToReachAnOldOne(t *testing.T) {
 				spoil(srv.Client("old"))
 				c := testzk.Client(t, "old:1", byHost(srv), framework.WithSessionTimeout(time.Minute),
 					framework.WithConnectTimeout(10*time.Second), framework.WithRandom(longPauses))
-				time.Sleep(5*time.Minute + 500*time.Millisecond) // between two attempts, or in one
+				time.Sleep(5*time.Minute + 500*time.Millisecond) // between two attempts or during one
 				begun := time.Now()
 				require.NoError(t, c.SetServers("new:1"))
 				require.NoError(t, c.WaitConnected(t.Context()))
@@ -52,8 +53,8 @@ func TestNewServersEndTheAttemptToReachAnOldOne(t *testing.T) {
 	}
 }
 
-// The dialer does not heed its context, and connects when nobody wants that any more.
-func TestNewServersHoldForAnAttemptThatSucceedsAfterwards(t *testing.T) {
+// The dialer ignores its context and connects after the attempt was canceled.
+func TestConnectionToAnOldServerThatSucceedsLateIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		var last atomic.Value
@@ -70,7 +71,7 @@ func TestNewServersHoldForAnAttemptThatSucceedsAfterwards(t *testing.T) {
 	})
 }
 
-func TestNewServersServeToEndALostSession(t *testing.T) {
+func TestLostSessionIsClosedThroughNewServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		c := testzk.Connected(t, "old:1", byHost(srv), framework.WithSessionTimeout(time.Minute))
@@ -84,11 +85,11 @@ func TestNewServersServeToEndALostSession(t *testing.T) {
 		require.True(t, srv.Exists("/e"))
 		require.NoError(t, c.SetServers("new:1"))
 		time.Sleep(time.Second)
-		require.False(t, srv.Exists("/e"), "left to the servers, who wait for the whole timeout")
+		require.False(t, srv.Exists("/e"), "the session was not closed and waits for its timeout")
 	})
 }
 
-func TestServersThatAreAddedHelpAgainstSilence(t *testing.T) {
+func TestAddedServersAreUsedWhenAServerFallsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		c := testzk.Connected(t, "a:1", byHost(srv), framework.WithSessionTimeout(30*time.Second))
@@ -97,16 +98,18 @@ func TestServersThatAreAddedHelpAgainstSilence(t *testing.T) {
 		time.Sleep(time.Minute)
 		srv.Client("a").Freeze()
 		time.Sleep(time.Minute)
-		require.NoError(t, s.Err(), "the others were there all the time")
+		require.NoError(t, s.Err(), "the other servers could be reached")
 	})
 }
 
-func TestServersAreReplacedByListenersAndDuringClose(t *testing.T) {
+func TestSetServersInListenersAndDuringClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		for i := range 20 {
 			c := testzk.Client(t, "a:1,b:1", byHost(srv), framework.WithAuth("digest", []byte("u:p")))
-			c.Listen(func(change framework.StateChange) { _ = c.SetServers(fmt.Sprintf("a:1,b:1,c:%d", 1+change.State)) })
+			c.Listen(func(change framework.StateChange) {
+				_ = c.SetServers(fmt.Sprintf("a:1,b:1,c:%d", 1+change.State))
+			})
 			var replacing sync.WaitGroup
 			for j, servers := range []string{"a:1", "b:1", "c:1,d:1"} {
 				replacing.Go(func() {

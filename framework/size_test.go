@@ -12,7 +12,7 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-func TestTooLargeRequestsAreRefusedAndHarmNobody(t *testing.T) {
+func TestTooLargeRequestsAreRefusedWithoutHarmToOthers(t *testing.T) {
 	path := parent(t)
 	c, p, states := traced(t)
 	held := p.On(proxy.Match{Op: proxy.OpExists}, proxy.Hold())
@@ -52,7 +52,7 @@ func TestTooLargeRequestsAreRefusedAndHarmNobody(t *testing.T) {
 }
 
 func TestLargestRequestPasses(t *testing.T) {
-	c, p := through(t)
+	c, p := proxied(t)
 	ctx, path := testzk.Context(t), parent(t)
 	largest := 0xfffff - 1024 - len(path)
 	_, err := c.Set(ctx, path, make([]byte, largest), -1)

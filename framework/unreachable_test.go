@@ -18,14 +18,16 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// unreachable is a client of the servers a and b, neither of which can be reached, in virtual time.
+// unreachable returns a client of the servers a and b, in virtual time. spoil makes each server
+// unreachable.
 func unreachable(t *testing.T, spoil func(server *zktest.Client), opts ...framework.Option) *framework.Client {
 	t.Helper()
 	srv := zktest.Start(t)
 	for _, name := range []string{"a", "b"} {
 		spoil(srv.Client(name))
 	}
-	return testzk.Client(t, "a:1,b:1", append([]framework.Option{byHost(srv), framework.WithConnectTimeout(50 * time.Millisecond)}, opts...)...)
+	opts = append([]framework.Option{byHost(srv), framework.WithConnectTimeout(50 * time.Millisecond)}, opts...)
+	return testzk.Client(t, "a:1,b:1", opts...)
 }
 
 func TestOperationsEndWithTheirContextWhenNoServerAnswers(t *testing.T) {
@@ -37,13 +39,16 @@ func TestOperationsEndWithTheirContextWhenNoServerAnswers(t *testing.T) {
 		opts  []framework.Option
 		want  string
 	}{
-		"refused":      {func(server *zktest.Client) { server.Refuse(true) }, nil, "connection refused"},
-		"black hole":   {func(server *zktest.Client) { server.Blackhole(true) }, nil, "no reply to the connect request"},
-		"unresolvable": {func(*zktest.Client) {}, []framework.Option{noSuchHost}, "no such host"},
+		"refused": {func(server *zktest.Client) { server.Refuse(true) }, nil, "connection refused"},
+		"silent": {
+			func(server *zktest.Client) { server.Blackhole(true) }, nil, "no reply to the connect request",
+		},
+		"unknown host": {func(*zktest.Client) {}, []framework.Option{noSuchHost}, "no such host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := unreachable(t, row.spoil, append(row.opts, framework.WithRetry(retry.Forever(10*time.Millisecond)))...)
+				opts := append(row.opts, framework.WithRetry(retry.Forever(10*time.Millisecond)))
+				c := unreachable(t, row.spoil, opts...)
 				ops := map[string]func(context.Context) error{
 					"WaitConnected": c.WaitConnected,
 					"Session":       func(ctx context.Context) error { _, err := c.Session(ctx); return err },
@@ -55,12 +60,12 @@ func TestOperationsEndWithTheirContextWhenNoServerAnswers(t *testing.T) {
 				defer all.Wait()
 				for name, op := range ops {
 					all.Go(func() {
-						const patience = time.Second
-						ctx, cancel := context.WithTimeout(context.Background(), patience)
+						const timeout = time.Second
+						ctx, cancel := context.WithTimeout(context.Background(), timeout)
 						defer cancel()
 						start := time.Now()
 						err := op(ctx)
-						unanswered(t, name, err, row.want, time.Since(start) == patience)
+						unanswered(t, name, err, row.want, time.Since(start) == timeout)
 					})
 				}
 			})
@@ -68,7 +73,8 @@ func TestOperationsEndWithTheirContextWhenNoServerAnswers(t *testing.T) {
 	}
 }
 
-// unanswered checks the error of an operation; it does not end the test, for it runs on other goroutines.
+// unanswered checks the error of an operation. It does not end the test, because it runs on other
+// goroutines.
 func unanswered(t *testing.T, name string, err error, want string, inTime bool) {
 	t.Helper()
 	ok := func(good bool, what string) {
@@ -76,13 +82,13 @@ func unanswered(t *testing.T, name string, err error, want string, inTime bool) 
 			t.Errorf("%s: want an error that %s, got: %v", name, what, err)
 		}
 	}
-	ok(err != nil && strings.Contains(err.Error(), "deadline exceeded"), "tells of the deadline")
-	ok(inTime, "comes with the deadline")
-	if name == "delete guaranteed" { // does not wait for the reason
-		ok(framework.OutcomeOf(err) == framework.Unknown, "is unknown: it goes on")
+	ok(err != nil && strings.Contains(err.Error(), "deadline exceeded"), "mentions the deadline")
+	ok(inTime, "is returned at the deadline")
+	if name == "delete guaranteed" { // it does not wait for the reason
+		ok(framework.OutcomeOf(err) == framework.Unknown, "has an unknown outcome: the deletion goes on")
 		return
 	}
-	ok(framework.OutcomeOf(err) == framework.NotApplied, "is not applied")
+	ok(framework.OutcomeOf(err) == framework.NotApplied, "has the outcome not applied")
 	for _, server := range []string{"a:1", "b:1"} {
 		ok(strings.Contains(err.Error(), server+": "), "names "+server)
 	}
@@ -92,10 +98,11 @@ func unanswered(t *testing.T, name string, err error, want string, inTime bool) 
 
 func TestOperationsGiveUpByThePolicyWhenNoServerAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := unreachable(t, func(server *zktest.Client) { server.Refuse(true) }, framework.WithRetry(retry.Times(2, time.Millisecond)))
+		refuse := func(server *zktest.Client) { server.Refuse(true) }
+		c := unreachable(t, refuse, framework.WithRetry(retry.Times(2, time.Millisecond)))
 		for name, op := range each {
 			if name == "delete guaranteed" {
-				continue // does not give up
+				continue // it goes on in the background
 			}
 			err := op(context.Background(), c, "/a")
 			failed(t, err, framework.NotApplied, framework.ErrNotConnected)
@@ -107,7 +114,7 @@ func TestOperationsGiveUpByThePolicyWhenNoServerAnswers(t *testing.T) {
 	})
 }
 
-func TestOperationsThatWaitForAConnectionGoOnInTheirOrder(t *testing.T) {
+func TestOperationsThatWaitForAConnectionAreSentInOrder(t *testing.T) {
 	const many = 100
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)

@@ -14,25 +14,25 @@ import (
 	"github.com/docent-zk/docent/retry"
 )
 
-// views are ways to look at what is below a path, which is not there yet.
+// views returns clients by name. Each has path as its root in another way. path does not exist yet.
 func views(t testing.TB, path string) map[string]*framework.Client {
 	t.Helper()
 	server, name := testzk.Connect(), path[1:]
 	dir, base, _ := strings.Cut(name, "/")
 	return map[string]*framework.Client{
-		"namespace":                    testzk.Connected(t, server, framework.WithNamespace(name)),
-		"view":                         testzk.Connected(t, server).Namespace(name),
-		"view of a view":               testzk.Connected(t, server).Namespace(dir).Namespace(base),
-		"view of a namespace":          testzk.Connected(t, server, framework.WithNamespace(dir)).Namespace(base),
-		"namespace in a chroot":        testzk.Connected(t, server+"/"+dir, framework.WithNamespace(base)),
-		"view with nothing in between": testzk.Connected(t, server).Namespace(name).Namespace(""),
+		"namespace":             testzk.Connected(t, server, framework.WithNamespace(name)),
+		"view":                  testzk.Connected(t, server).Namespace(name),
+		"view of a view":        testzk.Connected(t, server).Namespace(dir).Namespace(base),
+		"view of a namespace":   testzk.Connected(t, server, framework.WithNamespace(dir)).Namespace(base),
+		"namespace in a chroot": testzk.Connected(t, server+"/"+dir, framework.WithNamespace(base)),
+		"view of an empty name": testzk.Connected(t, server).Namespace(name).Namespace(""),
 	}
 }
 
-func TestViewsMoveAllPathsInAndOut(t *testing.T) {
+func TestViewsTranslateAllPaths(t *testing.T) {
 	o := testzk.Observer(t)
 	names := []string{
-		"namespace", "view", "view of a view", "view of a namespace", "namespace in a chroot", "view with nothing in between",
+		"namespace", "view", "view of a view", "view of a namespace", "namespace in a chroot", "view of an empty name",
 	}
 	for _, name := range names {
 		path, ctx := testzk.Path(t), testzk.Context(t)
@@ -43,7 +43,7 @@ func TestViewsMoveAllPathsInAndOut(t *testing.T) {
 		}
 		v := views(t, path)[name]
 		made, err := v.Create(ctx, "/a", []byte("x"))
-		require.NoError(t, err, "%s: the root is made on demand", name)
+		require.NoError(t, err, "%s: the root was not created", name)
 		require.Equal(t, "/a", made)
 		data, _, there := observe(t, o, path+"/a")
 		require.True(t, there, name)
@@ -51,7 +51,7 @@ func TestViewsMoveAllPathsInAndOut(t *testing.T) {
 
 		made, err = v.Create(ctx, "/", nil, framework.Sequential())
 		require.NoError(t, err)
-		require.Regexp(t, "^/[0-9]{10}$", made, "below the root, not beside it")
+		require.Regexp(t, "^/[0-9]{10}$", made, "want a node below the root")
 		require.NoError(t, v.Delete(ctx, made, -1))
 		_, err = v.Create(ctx, "/", nil)
 		require.ErrorIs(t, err, zk.ErrNodeExists)
@@ -63,17 +63,17 @@ func TestViewsMoveAllPathsInAndOut(t *testing.T) {
 		require.Equal(t, "/b", results[1].Path)
 		s := session(t, v)
 		_, _, err = s.Get(ctx, "/b")
-		require.NoError(t, err, "a session sees what its client sees")
+		require.NoError(t, err, "the session does not have the root of its client")
 		require.NoError(t, v.CreateContainers(ctx, "/c/d"))
 		_, _, there = observe(t, o, path+"/c/d")
 		require.True(t, there, name)
 		_, _, err = v.Get(ctx, "/missing")
 		var e *framework.Error
 		require.ErrorAs(t, err, &e)
-		require.Equal(t, "/missing", e.Path, "as the caller gave it")
+		require.Equal(t, "/missing", e.Path, "want the path of the caller")
 		err = v.DeleteGuaranteed(ctx, "/missing")
 		require.ErrorAs(t, err, &e)
-		require.Equal(t, "/missing", e.Path, "as the caller gave it")
+		require.Equal(t, "/missing", e.Path, "want the path of the caller")
 	}
 }
 
@@ -88,7 +88,7 @@ func TestRootOfANamespaceIsAContainer(t *testing.T) {
 }
 
 func TestKeysAreEqualForTheSameNodeOnly(t *testing.T) {
-	c, other := nowhere(t), nowhere(t)
+	c, other := refusedClient(t), refusedClient(t)
 	require.Equal(t, bridge.Of(c).Key("/a/b/c"), bridge.Of(c.Namespace("a")).Key("/b/c"))
 	require.Equal(t, bridge.Of(c).Key("/a/b/c"), bridge.Of(c.Namespace("a/b")).Key("/c"))
 	require.Equal(t, bridge.Of(c).Key("/a"), bridge.Of(c.Namespace("a")).Key("/"))
@@ -96,7 +96,7 @@ func TestKeysAreEqualForTheSameNodeOnly(t *testing.T) {
 	require.NotEqual(t, bridge.Of(c).Key("/a"), bridge.Of(c).Key("/b"))
 }
 
-func TestViewOfWhatIsNoPathCannotBeUsed(t *testing.T) {
+func TestViewOfAnInvalidPathCannotBeUsed(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect())
 	for _, name := range []string{"/a", "a/", "a//b", "..", "a\x00"} {
 		v := c.Namespace(name)
@@ -107,13 +107,13 @@ func TestViewOfWhatIsNoPathCannotBeUsed(t *testing.T) {
 			require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
 		}
 		require.ErrorIs(t, bridge.Of(v).Validate(), framework.ErrInvalidPath)
-		require.ErrorIs(t, bridge.Of(v.Namespace("fine")).Validate(), framework.ErrInvalidPath, "not made better by another view")
+		require.ErrorIs(t, bridge.Of(v.Namespace("fine")).Validate(), framework.ErrInvalidPath, "a view of the view")
 		require.ErrorIs(t, v.WaitConnected(testzk.Context(t)), framework.ErrInvalidPath)
 	}
 	require.NoError(t, bridge.Of(c).Validate())
 }
 
-func TestViewsAreNotClosedOnTheirOwn(t *testing.T) {
+func TestViewsCannotBeClosed(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect(), framework.WithNamespace("a"))
 	v := c.Namespace("b")
 	require.ErrorContains(t, v.Close(), `close of the view of namespace "/a/b"`)
@@ -124,13 +124,13 @@ func TestViewsAreNotClosedOnTheirOwn(t *testing.T) {
 	require.Error(t, v.Close())
 }
 
-// asked records the paths an ACL was asked for.
-type asked struct {
+// aclRecorder records the paths for which an ACL was requested.
+type aclRecorder struct {
 	mu    sync.Mutex
 	paths []string
 }
 
-func (a *asked) provide(path string) []zk.ACL {
+func (a *aclRecorder) provide(path string) []zk.ACL {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.paths = append(a.paths, path)
@@ -140,8 +140,8 @@ func (a *asked) provide(path string) []zk.ACL {
 	return zk.WorldACL(zk.PermAll &^ zk.PermAdmin)
 }
 
-func TestACLsAreAskedForByFullPathAndForParents(t *testing.T) {
-	under, provider := parent(t), &asked{}
+func TestACLProviderGetsFullPathsAndParents(t *testing.T) {
+	under, provider := parent(t), &aclRecorder{}
 	c := testzk.Connected(t, testzk.Connect(), framework.WithNamespace(under[1:]), framework.WithACL(provider.provide),
 		framework.WithRetry(retry.Never()))
 	ctx := testzk.Context(t)
@@ -154,7 +154,8 @@ func TestACLsAreAskedForByFullPathAndForParents(t *testing.T) {
 	_, err = c.Multi(ctx, framework.CreateOp("/m", nil))
 	require.NoError(t, err)
 	numbered := made[:len(made)-10]
-	require.Equal(t, []string{under + numbered, under + "/p", under + "/p/q", under + "/world", under + "/m"}, provider.paths)
+	paths := []string{under + numbered, under + "/p", under + "/p/q", under + "/world", under + "/m"}
+	require.Equal(t, paths, provider.paths)
 	for path, want := range map[string]int32{
 		made: zk.PermAll &^ zk.PermAdmin, "/p": zk.PermAll &^ zk.PermAdmin, "/p/q": zk.PermAll &^ zk.PermAdmin,
 		"/m": zk.PermAll &^ zk.PermAdmin, "/world": zk.PermAll, "/own": zk.PermAll,

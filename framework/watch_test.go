@@ -13,7 +13,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 )
 
-// watchers are the ways to watch.
+// watchers are the methods that set a watch, by the kind of the watch.
 var watchers = map[string]func(ctx context.Context, o operations, path string) (*framework.Watch, error){
 	"data": func(ctx context.Context, o operations, path string) (*framework.Watch, error) {
 		_, _, w, err := o.GetW(ctx, path)
@@ -29,28 +29,30 @@ var watchers = map[string]func(ctx context.Context, o operations, path string) (
 	},
 }
 
-// changes are what others may do to a node, and what the watches on it hear of that.
+// changes are changes of a node by another client, and the events of the node's watches.
 var changes = map[string]struct {
-	missing bool // the node is not there before
+	missing bool // the node does not exist before
 	do      func(o *zk.Conn, path string) error
-	heard   map[string]zk.EventType
+	events  map[string]zk.EventType
 }{
 	"set": {
-		do:    func(o *zk.Conn, path string) error { _, err := o.Set(path, []byte("x"), -1); return err },
-		heard: map[string]zk.EventType{"data": zk.EventNodeDataChanged, "exists": zk.EventNodeDataChanged},
+		do:     func(o *zk.Conn, path string) error { _, err := o.Set(path, []byte("x"), -1); return err },
+		events: map[string]zk.EventType{"data": zk.EventNodeDataChanged, "exists": zk.EventNodeDataChanged},
 	},
 	"delete": {
-		do:    func(o *zk.Conn, path string) error { return o.Delete(path, -1) },
-		heard: map[string]zk.EventType{"data": zk.EventNodeDeleted, "exists": zk.EventNodeDeleted, "children": zk.EventNodeDeleted},
+		do: func(o *zk.Conn, path string) error { return o.Delete(path, -1) },
+		events: map[string]zk.EventType{
+			"data": zk.EventNodeDeleted, "exists": zk.EventNodeDeleted, "children": zk.EventNodeDeleted,
+		},
 	},
 	"create a child": {
-		do:    func(o *zk.Conn, path string) error { return create(o, path+"/child") },
-		heard: map[string]zk.EventType{"children": zk.EventNodeChildrenChanged},
+		do:     func(o *zk.Conn, path string) error { return create(o, path+"/child") },
+		events: map[string]zk.EventType{"children": zk.EventNodeChildrenChanged},
 	},
 	"create": {
 		missing: true,
 		do:      create,
-		heard:   map[string]zk.EventType{"exists": zk.EventNodeCreated},
+		events:  map[string]zk.EventType{"exists": zk.EventNodeCreated},
 	},
 	"replace": {
 		do: func(o *zk.Conn, path string) error {
@@ -59,7 +61,9 @@ var changes = map[string]struct {
 			}
 			return create(o, path)
 		},
-		heard: map[string]zk.EventType{"data": zk.EventNodeDataChanged, "exists": zk.EventNodeDataChanged, "children": zk.EventNodeChildrenChanged},
+		events: map[string]zk.EventType{
+			"data": zk.EventNodeDataChanged, "exists": zk.EventNodeDataChanged, "children": zk.EventNodeChildrenChanged,
+		},
 	},
 }
 
@@ -68,10 +72,10 @@ func create(o *zk.Conn, path string) error {
 	return err
 }
 
-// watchAll sets all watches that a node can have, and returns them by name.
+// watchAll sets all watches that a node can have and returns them by name.
 func watchAll(t testing.TB, c *framework.Client, path string, missing bool) map[string]*framework.Watch {
 	t.Helper()
-	testzk.Everywhere(t) // the node may have been made through another server
+	testzk.Everywhere(t) // the node may have been created through another server
 	all := map[string]*framework.Watch{}
 	for name, watch := range watchers {
 		w, err := watch(testzk.Context(t), c, path)
@@ -81,17 +85,17 @@ func watchAll(t testing.TB, c *framework.Client, path string, missing bool) map[
 			continue
 		}
 		require.NoError(t, err)
-		require.Zero(t, w.Event(), "before it has fired")
+		require.Zero(t, w.Event(), "an event before the watch has fired")
 		all[name] = w
 	}
 	return all
 }
 
-func TestWatchesFireForWhatConcernsThem(t *testing.T) {
+func TestWatchesFireForTheirChanges(t *testing.T) {
 	c, o := testzk.Connected(t, testzk.Connect()), testzk.Observer(t)
 	for name, change := range changes {
 		if name == "replace" {
-			continue // is two changes while there is a connection
+			continue // two changes if the client is connected
 		}
 		path := parent(t) + "/n"
 		if !change.missing {
@@ -100,32 +104,34 @@ func TestWatchesFireForWhatConcernsThem(t *testing.T) {
 		}
 		all := watchAll(t, c, path, change.missing)
 		require.NoError(t, change.do(o, path))
-		heard(t, c, all, change.heard, name)
+		requireEvents(t, c, all, change.events, name)
 	}
 }
 
-// heard checks that those who should hear of a change do, and that nobody else does.
-func heard(t testing.TB, c *framework.Client, all map[string]*framework.Watch, want map[string]zk.EventType, change string) {
+// requireEvents checks that the wanted watches fire, and that no others do.
+func requireEvents(
+	t testing.TB, c *framework.Client, all map[string]*framework.Watch, want map[string]zk.EventType, change string,
+) {
 	t.Helper()
 	for name, w := range all {
 		if kind, fires := want[name]; fires {
-			closes(t, w.Fired(), "the watch for %s hears of %s", name, change)
-			require.Equal(t, kind, w.Event(), "the watch for %s hears of %s", name, change)
+			closes(t, w.Fired(), "the %s watch after %s", name, change)
+			require.Equal(t, kind, w.Event(), "the %s watch after %s", name, change)
 		}
 	}
 	require.NoError(t, c.Sync(testzk.Context(t), "/"))
 	for name, w := range all {
 		if _, fires := want[name]; !fires {
-			require.Zero(t, w.Event(), "the watch for %s hears of %s", name, change)
+			require.Zero(t, w.Event(), "the %s watch after %s", name, change)
 		}
 	}
 }
 
-func TestWatchesFireForWhatHappenedWhileAway(t *testing.T) {
-	for _, silent := range []bool{false, true} { // the server says nothing of it
+func TestWatchesFireForChangesWhileDisconnected(t *testing.T) {
+	for _, silent := range []bool{false, true} { // the server sends no event for the change
 		o := testzk.Observer(t)
 		for name, change := range changes {
-			path, s := parent(t)+"/n", &tap{silence: silent}
+			path, s := parent(t)+"/n", &requestFilter{silence: silent}
 			c, p, states := traced(t, s.dialer())
 			if !change.missing {
 				require.NoError(t, create(o, path))
@@ -137,14 +143,15 @@ func TestWatchesFireForWhatHappenedWhileAway(t *testing.T) {
 			require.NoError(t, change.do(o, path))
 			require.NoError(t, p.Refuse(false))
 			states.await(t, framework.Connected, framework.Suspended, framework.Reconnected)
-			heard(t, c, all, unordered(change.heard), name+" while away")
+			requireEvents(t, c, all, unspecified(change.events), name+" while disconnected")
 			require.NoError(t, c.Close())
 		}
 	}
 }
 
-// unordered is what is heard of changes that happened while away: that there were some.
-func unordered(want map[string]zk.EventType) map[string]zk.EventType {
+// unspecified returns the events of changes while disconnected: the client does not learn which
+// changes there were.
+func unspecified(want map[string]zk.EventType) map[string]zk.EventType {
 	all := map[string]zk.EventType{}
 	for name := range want {
 		all[name] = zk.EventNotWatching
@@ -163,12 +170,12 @@ func TestWatchesStillFireAfterReconnects(t *testing.T) {
 		states.await(t, want...)
 	}
 	for name, w := range all {
-		require.Zero(t, w.Event(), "nothing has happened to %s", name)
+		require.Zero(t, w.Event(), "the %s watch fired without a change", name)
 	}
 	require.NoError(t, changes["create a child"].do(o, path))
 	require.NoError(t, changes["set"].do(o, path))
 	for name, w := range all {
-		closes(t, w.Fired(), "the watch for %s fires", name)
+		closes(t, w.Fired(), "the %s watch", name)
 	}
 }
 
@@ -182,31 +189,31 @@ func TestWatchIsUnbrokenUntilItFiresOrTheConnectionIsLost(t *testing.T) {
 	require.NoError(t, changes["create a child"].do(o, path))
 	require.NoError(t, changes["set"].do(o, path))
 	for name, w := range fired {
-		closes(t, w.Fired(), "the watch for %s fires", name)
+		closes(t, w.Fired(), "the %s watch", name)
 		require.False(t, bridge.OfWatch(w).Unbroken(), name)
 	}
 	all := watchAll(t, c, path, false)
 	p.DropConnections()
 	states.await(t, framework.Connected, framework.Suspended, framework.Reconnected)
 	for name, w := range all {
-		require.Zero(t, w.Event(), "nothing has happened to %s", name)
+		require.Zero(t, w.Event(), "the %s watch fired without a change", name)
 		require.False(t, bridge.OfWatch(w).Unbroken(), name)
 	}
 	other := parent(t)
 	require.NoError(t, c.Sync(testzk.Context(t), other))
 	for name, w := range watchAll(t, c, other, false) {
-		require.True(t, bridge.OfWatch(w).Unbroken(), "the watch for %s was set since", name)
+		require.True(t, bridge.OfWatch(w).Unbroken(), "the %s watch was set after the reconnect", name)
 	}
 }
 
 func TestWatchesFireAtTheEndOfTheSession(t *testing.T) {
-	c, _ := through(t)
+	c, _ := proxied(t)
 	path := parent(t)
 	all := watchAll(t, c, path, false)
 	s := session(t, c)
 	require.NoError(t, c.Close())
 	for name, w := range all {
-		closes(t, w.Fired(), "the watch for %s fires", name)
+		closes(t, w.Fired(), "the %s watch", name)
 		require.Equal(t, zk.EventNotWatching, w.Event())
 	}
 	_, _, w, err := s.GetW(testzk.Context(t), path)
@@ -216,7 +223,7 @@ func TestWatchesFireAtTheEndOfTheSession(t *testing.T) {
 
 func TestNodeThatExistsIsNeverReportedDeleted(t *testing.T) {
 	t.Parallel()
-	c, p := through(t)
+	c, p := proxied(t)
 	o, path := testzk.Observer(t), parent(t)
 	stop := make(chan struct{})
 	var writer sync.WaitGroup
@@ -240,7 +247,7 @@ func TestNodeThatExistsIsNeverReportedDeleted(t *testing.T) {
 			}
 			w, err := watch(testzk.Context(t), c, path)
 			require.NoError(t, err)
-			closes(t, w.Fired(), "a watch on a node that changes all the time fires")
+			closes(t, w.Fired(), "a watch on a node that changes all the time")
 			require.NotEqual(t, zk.EventNodeDeleted, w.Event())
 		}
 	}

@@ -18,25 +18,26 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// tap looks at requests as they leave, and can spoil those that set watches again.
-type tap struct {
+// requestFilter counts requests before they are written. It can spoil requests that set watches
+// again.
+type requestFilter struct {
 	mu      sync.Mutex
 	watches int // requests with a watch
-	reads   int // requests that could have had one
+	reads   int // requests with or without a watch
 	silence bool
 }
 
-func (s *tap) dialer() framework.Option {
+func (s *requestFilter) dialer() framework.Option {
 	return framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		return &filtered{conn, s.pass}, nil
+		return &filteredConn{conn, s.pass}, nil
 	})
 }
 
-func (s *tap) pass(frame []byte) []byte {
+func (s *requestFilter) pass(frame []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch proxy.Op(op(frame)) {
@@ -44,7 +45,7 @@ func (s *tap) pass(frame []byte) []byte {
 		s.reads++
 		s.watches += int(frame[len(frame)-1])
 	case proxy.OpSetWatches:
-		if s.silence { // as if everything up to some distant future had been seen
+		if s.silence { // as if the client had seen everything up to a distant zxid
 			frame = append([]byte(nil), frame...)
 			binary.BigEndian.PutUint64(frame[12:], 1<<62)
 		}
@@ -52,15 +53,15 @@ func (s *tap) pass(frame []byte) []byte {
 	return frame
 }
 
-func (s *tap) count() (reads, watches int) {
+func (s *requestFilter) count() (reads, watches int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reads, s.watches
 }
 
-func TestOneWatchServesAllWhoWatchTheSame(t *testing.T) {
-	s := &tap{}
-	c, _ := through(t, s.dialer())
+func TestCallersThatWatchTheSameShareOneWatch(t *testing.T) {
+	s := &requestFilter{}
+	c, _ := proxied(t, s.dialer())
 	path := parent(t)
 	for name, watch := range watchers {
 		reads, before := s.count()
@@ -73,11 +74,11 @@ func TestOneWatchServesAllWhoWatchTheSame(t *testing.T) {
 		}
 		after, now := s.count()
 		require.Equal(t, 11, after-reads, name)
-		require.Equal(t, 1, now-before, "watches asked for: %s", name)
+		require.Equal(t, 1, now-before, "requests with a watch: %s", name)
 	}
 }
 
-func TestWatchThatHasFiredIsAskedForAgain(t *testing.T) {
+func TestFiredWatchIsSetAgain(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect())
 	ctx, path := testzk.Context(t), parent(t)
 	for i := range 20 {
@@ -86,14 +87,14 @@ func TestWatchThatHasFiredIsAskedForAgain(t *testing.T) {
 		require.Equal(t, int32(i), stat.Version)
 		_, err = c.Set(ctx, path, nil, -1)
 		require.NoError(t, err)
-		require.Equal(t, zk.EventNodeDataChanged, w.Event(), "a watch has fired before one's own write returns")
+		require.Equal(t, zk.EventNodeDataChanged, w.Event(), "a watch fires before a write of the same client returns")
 	}
 }
 
-func TestAbandonedWatchesCostOneOnTheServer(t *testing.T) {
+func TestAbandonedWatchesAreOneWatchOnTheServer(t *testing.T) {
 	const abandoned = 10_000
-	s := &tap{}
-	c, p := through(t, s.dialer(), framework.WithSessionTimeout(time.Minute)) // the watches of one session are counted
+	s := &requestFilter{}
+	c, p := proxied(t, s.dialer(), framework.WithSessionTimeout(time.Minute)) // the watches of one session are counted
 	path := parent(t)
 	var all sync.WaitGroup
 	for range 20 {
@@ -108,10 +109,10 @@ func TestAbandonedWatchesCostOneOnTheServer(t *testing.T) {
 	all.Wait()
 	reads, watches := s.count()
 	require.Equal(t, abandoned, reads)
-	require.LessOrEqual(t, watches, 20, "only those who came first")
+	require.LessOrEqual(t, watches, 20, "want a watch only in the first requests")
 	require.Equal(t, 1, strings.Count(command(t, "wchp"), path+"\n"), "paths watched on the server")
 
-	// Those who leave before the answer is there do not lose the watch either.
+	// A watch is kept even if the caller has left before the answer.
 	other := parent(t)
 	held := p.On(proxy.Match{Op: proxy.OpGetData, Path: other}, proxy.Hold())
 	ctx, cancel := context.WithCancel(context.Background())
@@ -123,16 +124,16 @@ func TestAbandonedWatchesCostOneOnTheServer(t *testing.T) {
 	_, before := s.count()
 	held.Release()
 	require.NoError(t, c.Sync(testzk.Context(t), other))
-	testzk.Eventually(t, func() bool { return framework.Armed(session(t, c)) == 2 }, "the watch was forgotten")
+	testzk.Eventually(t, func() bool { return framework.Armed(session(t, c)) == 2 }, "the watch was not kept")
 	_, _, w, err := c.GetW(testzk.Context(t), other)
 	require.NoError(t, err)
 	_, after := s.count()
-	require.Equal(t, before, after, "it is watched already")
+	require.Equal(t, before, after, "the watch was set again")
 	require.NoError(t, changes["set"].do(testzk.Observer(t), other))
 	closes(t, w.Fired(), "the watch fires")
 }
 
-// command asks the first server.
+// command sends a four-letter word to the first server and returns the answer.
 func command(t testing.TB, word string) string {
 	t.Helper()
 	server, _, _ := strings.Cut(testzk.Connect(), ",")

@@ -46,14 +46,14 @@ func TestContactIsAtMostOneHeartbeatAfterTheLastReportBeforeAGap(t *testing.T) {
 		proven   time.Duration
 		even     bool
 	}{
-		"the process was paused":     {[][2]time.Duration{{4, 4}, {15, 15}}, 8, false},
-		"then one before a report":   {[][2]time.Duration{{4, 4}, {15, 15}, {17, 17}}, 8, false},
-		"then one after a report":    {[][2]time.Duration{{4, 4}, {15, 15}, {18, 18}}, 18, true},
-		"the network stood still":    {[][2]time.Duration{{4, 4}, {8, 15}, {12, 15}, {15, 15}}, 8, false},
-		"then one before the report": {[][2]time.Duration{{4, 4}, {8, 15}, {12, 15}, {16, 16}}, 8, false},
-		"then a reply in time":       {[][2]time.Duration{{4, 4}, {8, 15}, {12, 15}, {16, 16}, {19, 19}}, 19, true},
-		"all replies late":           {[][2]time.Duration{{4, 6}, {8, 10}, {12, 14}, {16, 18}, {20, 22}}, 16, true},
-		"all replies later":          {[][2]time.Duration{{4, 10}, {8, 14}, {12, 18}, {16, 22}, {20, 26}}, 12, false},
+		"the process was paused":    {[][2]time.Duration{{4, 4}, {15, 15}}, 8, false},
+		"paused, then early reply":  {[][2]time.Duration{{4, 4}, {15, 15}, {17, 17}}, 8, false},
+		"paused, then later reply":  {[][2]time.Duration{{4, 4}, {15, 15}, {18, 18}}, 18, true},
+		"the network stood still":   {[][2]time.Duration{{4, 4}, {8, 15}, {12, 15}, {15, 15}}, 8, false},
+		"stood still, early reply":  {[][2]time.Duration{{4, 4}, {8, 15}, {12, 15}, {16, 16}}, 8, false},
+		"stood still, timely reply": {[][2]time.Duration{{4, 4}, {8, 15}, {12, 15}, {16, 16}, {19, 19}}, 19, true},
+		"all replies late":          {[][2]time.Duration{{4, 6}, {8, 10}, {12, 14}, {16, 18}, {20, 22}}, 16, true},
+		"all replies later":         {[][2]time.Duration{{4, 10}, {8, 14}, {12, 18}, {16, 22}, {20, 26}}, 12, false},
 	} {
 		c := contactAfter(row.answered...)
 		require.Equal(t, row.proven, c.proven(), name)

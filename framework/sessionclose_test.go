@@ -17,13 +17,14 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// The driver is still writing requests when the servers confirm the session's end, and there are no servers any more after that.
-func TestCloseReturnsThoughServersGoAwayOnceTheEndIsConfirmed(t *testing.T) {
+// Requests are pending when a server confirms the end of the session. After that no server can be
+// reached.
+func TestCloseReturnsIfServersFailAfterTheEndIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		client := srv.Client("a")
 		var broken atomic.Bool
-		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(loseReads(client, &broken)))
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(dropReads(client, &broken)))
 		broken.Store(true)
 		var reading sync.WaitGroup
 		for range 3 {
@@ -38,23 +39,23 @@ func TestCloseReturnsThoughServersGoAwayOnceTheEndIsConfirmed(t *testing.T) {
 		case <-done:
 		case <-time.After(time.Hour):
 			client.Refuse(false)
-			t.Error("Close hangs")
+			t.Error("Close does not return")
 			<-done
 		}
 		require.Less(t, time.Since(begun), soon)
-		require.Empty(t, srv.Sessions(), "the end was confirmed")
+		require.Empty(t, srv.Sessions(), "the session is left on the server")
 		reading.Wait()
 	})
 }
 
-// loseReads dials connections that lose requests for data while broken.
-func loseReads(client *zktest.Client, broken *atomic.Bool) func(context.Context, string, string) (net.Conn, error) {
+// dropReads returns a dialer. While broken is set, its connections drop requests for data.
+func dropReads(client *zktest.Client, broken *atomic.Bool) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		nc, err := client.DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		return &filtered{nc, func(frame []byte) []byte {
+		return &filteredConn{nc, func(frame []byte) []byte {
 			if broken.Load() && op(frame) == int32(zktest.OpGetData) {
 				return nil
 			}
@@ -63,14 +64,14 @@ func loseReads(client *zktest.Client, broken *atomic.Bool) func(context.Context,
 	}
 }
 
-// filtered is a connection on which frames leave as the filter makes them.
-type filtered struct {
+// filteredConn is a connection that replaces each written frame by the result of filter.
+type filteredConn struct {
 	net.Conn
 	filter func(frame []byte) []byte
 }
 
-// Write is called with whole frames, of which the first on a connection has no operation.
-func (c *filtered) Write(frames []byte) (int, error) {
+// Write gets whole frames. The first frame of a connection has no operation.
+func (c *filteredConn) Write(frames []byte) (int, error) {
 	var out []byte
 	for rest := frames; len(rest) > 0; {
 		frame := rest[:4+binary.BigEndian.Uint32(rest)]
@@ -82,7 +83,7 @@ func (c *filtered) Write(frames []byte) (int, error) {
 
 func op(frame []byte) int32 { return int32(binary.BigEndian.Uint32(frame[8:])) }
 
-func TestErrorIsNoConfirmationOfTheSessionsEnd(t *testing.T) {
+func TestErrorDoesNotConfirmTheEndOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		failed := srv.On(zktest.Match{Op: zktest.OpCloseSession}, zktest.Fail(zktest.OperationTimeout))

@@ -14,14 +14,16 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// A persistent node whose creation is in doubt may still be created while the session of that request lives. Nobody looks for it before that is over.
-func TestNodeInDoubtIsLookedForWhenItsSessionIsOverOnTheServers(t *testing.T) {
+// The outcome of a create is unknown. The server may still create the node while the session of the
+// request lives. So the client does not search for a persistent node before the servers have ended
+// that session.
+func TestUncertainNodeIsSearchedAfterItsSessionHasEndedOnTheServers(t *testing.T) {
 	const timeout = 30 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.WithSessionTimeouts(time.Second, timeout))
 		client := srv.Client("a")
-		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext), framework.WithSessionTimeout(timeout),
-			framework.WithRetry(retry.Forever(time.Second)))
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext),
+			framework.WithSessionTimeout(timeout), framework.WithRetry(retry.Forever(time.Second)))
 		srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.DropAfter())
 		client.Refuse(true)
 		created := make(chan error, 1)
@@ -29,7 +31,7 @@ func TestNodeInDoubtIsLookedForWhenItsSessionIsOverOnTheServers(t *testing.T) {
 			_, err := c.Create(t.Context(), "/a", nil, framework.Protected())
 			created <- err
 		}()
-		time.Sleep(timeout * 5 / 6) // lost for the client, and not for the server
+		time.Sleep(timeout * 5 / 6) // the client has lost the session, the server has not expired it
 		require.Len(t, srv.Sessions(), 1)
 		slow := srv.On(zktest.Match{Op: zktest.OpCloseSession, Client: "a"}, zktest.Delay(time.Second))
 		client.Refuse(false)
@@ -37,7 +39,9 @@ func TestNodeInDoubtIsLookedForWhenItsSessionIsOverOnTheServers(t *testing.T) {
 		require.Equal(t, 1, slow.Hits())
 
 		at := func(what, session string) int {
-			return slices.IndexFunc(srv.Trace().Entries, func(e zktest.Entry) bool { return e.What == what && e.Session == session })
+			return slices.IndexFunc(srv.Trace().Entries, func(e zktest.Entry) bool {
+				return e.What == what && e.Session == session
+			})
 		}
 		require.Positive(t, at("closeSession", "s1"))
 		require.Greater(t, at("getChildren2", "s2"), at("closeSession", "s1"))

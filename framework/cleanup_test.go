@@ -14,9 +14,9 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-func TestGuaranteedDeleteGoesOnAfterItsCallerLeft(t *testing.T) {
+func TestGuaranteedDeleteGoesOnAfterItsContextHasEnded(t *testing.T) {
 	for _, namespaced := range []bool{false, true} {
-		c, p := through(t, framework.WithRetry(retry.Never()))
+		c, p := proxied(t, framework.WithRetry(retry.Never()))
 		path := parent(t)
 		_, err := c.Create(testzk.Context(t), path+"/a", nil)
 		require.NoError(t, err)
@@ -52,12 +52,12 @@ func TestGuaranteedDeleteEndsWithTheSessionItIsBoundTo(t *testing.T) {
 	require.NoError(t, p.Refuse(false))
 	failed(t, <-result, framework.NotApplied, framework.ErrSessionLost)
 	_, _, there := observe(t, testzk.Observer(t), path+"/a")
-	require.True(t, there, "that session cannot have deleted it")
+	require.True(t, there, "the node was deleted although the session has ended")
 }
 
 func TestGuaranteedDeleteGoesOnInTheNextSessionOfTheClient(t *testing.T) {
 	t.Parallel()
-	c, p := through(t)
+	c, p := proxied(t)
 	path := parent(t)
 	_, err := c.Create(testzk.Context(t), path+"/a", nil)
 	require.NoError(t, err)
@@ -72,35 +72,35 @@ func TestGuaranteedDeleteGoesOnInTheNextSessionOfTheClient(t *testing.T) {
 }
 
 func TestGuaranteedDeleteEndsWithTheClient(t *testing.T) {
-	c := nowhere(t)
+	c := refusedClient(t)
 	result := make(chan error, 1)
 	go func() { result <- c.DeleteGuaranteed(testzk.Context(t), "/a") }()
 	select {
 	case err := <-result:
-		require.NoError(t, err, "did not go on")
+		require.NoError(t, err, "returned too early")
 	case <-time.After(50 * time.Millisecond):
 	}
 	require.NoError(t, c.Close())
 	err := <-result
 	failed(t, err, framework.NotApplied, framework.ErrClosed)
-	require.NotErrorIs(t, err, context.Canceled, "the caller's context lives")
+	require.NotErrorIs(t, err, context.Canceled, "the caller's context was not canceled")
 }
 
 func TestGuaranteedDeleteRepeatsThroughManyFaults(t *testing.T) {
 	t.Parallel()
-	c, p := through(t, framework.WithRetry(retry.Never()))
+	c, p := proxied(t, framework.WithRetry(retry.Never()))
 	path := parent(t)
 	_, err := c.Create(testzk.Context(t), path+"/a", nil)
 	require.NoError(t, err)
 	p.On(proxy.Match{Op: proxy.OpDelete, Times: 4}, proxy.DropBefore())
 	p.On(proxy.Match{Op: proxy.OpDelete, Times: 2}, proxy.DropAfter())
-	require.NoError(t, c.DeleteGuaranteed(testzk.Context(t), path+"/a"), "NoNode after a lost answer is what was wanted")
+	require.NoError(t, c.DeleteGuaranteed(testzk.Context(t), path+"/a"), "NoNode after a lost answer means success")
 	require.Equal(t, 7, p.Requests()[proxy.OpDelete])
 }
 
-func TestSweepSurvivesFaultsOfItsOwn(t *testing.T) {
+func TestCleanupGoesOnAfterFaults(t *testing.T) {
 	t.Parallel()
-	c, p := through(t, framework.WithRetry(retry.Never()))
+	c, p := proxied(t, framework.WithRetry(retry.Never()))
 	under := parent(t)
 	p.On(proxy.Match{Op: proxy.OpCreate, Path: under}, proxy.DropAfter())
 	p.On(proxy.Match{Op: proxy.OpSync, Path: under}, proxy.DropBefore())
@@ -109,12 +109,12 @@ func TestSweepSurvivesFaultsOfItsOwn(t *testing.T) {
 	p.On(proxy.Match{Op: proxy.OpDelete, Path: under}, proxy.DropBefore())
 	_, err := c.Create(testzk.Context(t), under+"/n-", nil, kinds["lock node"]...)
 	failed(t, err, framework.Unknown, zk.ErrConnectionClosed)
-	swept(t, testzk.Observer(t), under, true)
+	awaitDeleted(t, testzk.Observer(t), under, true)
 }
 
-// Somebody else's node may have a name that looks like ours.
-func TestSweepTouchesNothingElse(t *testing.T) {
-	c, p := through(t, framework.WithRetry(retry.Never()))
+// A node of another client may have a similar name.
+func TestCleanupDeletesNoOtherNodes(t *testing.T) {
+	c, p := proxied(t, framework.WithRetry(retry.Never()))
 	o, under := testzk.Observer(t), parent(t)
 	others := []string{"_c_", "_c_x", "n-0000000000", "_c_00000000-0000-4000-8000-000000000000-n-0000000001"}
 	for _, name := range others {
@@ -124,14 +124,16 @@ func TestSweepTouchesNothingElse(t *testing.T) {
 	p.On(proxy.Match{Op: proxy.OpCreate, Path: under}, proxy.DropAfter())
 	_, err := c.Create(testzk.Context(t), under+"/n-", nil, kinds["lock node"]...)
 	failed(t, err, framework.Unknown)
-	testzk.Eventually(t, func() bool { return p.Requests()[proxy.OpDelete] == 1 }, "nothing was swept")
-	testzk.Eventually(t, func() bool { return len(children(t, o, under)) == len(others) }, "our node is left")
+	testzk.Eventually(t, func() bool { return p.Requests()[proxy.OpDelete] == 1 }, "no node was deleted")
+	testzk.Eventually(t, func() bool {
+		return len(children(t, o, under)) == len(others)
+	}, "the node of the client is left")
 	require.ElementsMatch(t, others, children(t, o, under))
 }
 
-func TestPersistentNodeOfALostSessionIsSweptInTheNext(t *testing.T) {
+func TestPersistentNodeOfALostSessionIsDeletedInTheNextSession(t *testing.T) {
 	t.Parallel()
-	c, p := through(t, testzk.Mortal(), framework.WithRetry(retry.Never()))
+	c, p := proxied(t, testzk.Mortal(), framework.WithRetry(retry.Never()))
 	dir, s := parent(t), session(t, c)
 	rule := p.On(proxy.Match{Op: proxy.OpCreate, Path: dir}, proxy.DropAfter())
 	result := make(chan error, 1)
