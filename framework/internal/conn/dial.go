@@ -36,7 +36,7 @@ func (c *Conn) connect() *link {
 	if !c.hosts.has(server) { // SetServers was called in between
 		return nil
 	}
-	// The time of the last attempt counts towards the pause, except for an eighth of it.
+	// The time since the start of the last attempt counts towards the pause, up to seven eighths.
 	if pause := c.hosts.pause(); !sleep(ctx, max(pause/8, pause-time.Since(last))) {
 		return nil
 	}
@@ -203,9 +203,10 @@ const minAttemptTimeout = 500 * time.Millisecond
 // third of the session timeout, whichever is shorter.
 //
 // A server that accepts connections and does not answer must not cost the session while other
-// servers would answer. So in the first round over several servers an attempt has a fraction of the
-// session timeout. On slow networks all servers take long. So an attempt has at least twice the
-// time of the last successful one, and the whole limit once all servers have failed.
+// servers would answer. So at a reconnect, an attempt has only a fraction of the session timeout in
+// the first round over several servers. On slow networks all servers take long. So an attempt has
+// at least twice the time of the last successful one, and the whole limit once all servers have
+// failed.
 func (c *Conn) attemptTimeout() time.Duration {
 	timeout := c.cfg.SessionTimeout
 	granted := c.Info().Timeout

@@ -62,7 +62,7 @@ func requestSession(socket net.Conn, deadline time.Time, r connectRequest) (Info
 	if err != nil {
 		return Info{}, err
 	}
-	_ = socket.SetDeadline(time.Time{}) // fails only if the socket is closed; the next read reports that
+	_ = socket.SetDeadline(time.Time{}) // the next read sets its deadline again and reports an error
 	return info, nil
 }
 

@@ -24,9 +24,9 @@ type Contact struct {
 	Timeout time.Duration
 }
 
-// Contact returns from when the session timeout counts; see type contact. If claimed is not zero,
-// the session can be relied on no longer than claimed allows either. A follower that is cut off
-// from the ZooKeeper leader still answers reads for a while. Those replies do not count.
+// Contact returns the moment from which the session timeout counts; see type contact. If claimed is
+// not zero, the session can be relied on no longer than claimed allows either. A follower that is
+// cut off from the ZooKeeper leader still answers reads for a while. Those replies do not count.
 func (c *Conn) Contact() (proven, claimed Contact) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

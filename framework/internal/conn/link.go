@@ -155,7 +155,7 @@ func (l *link) putLocked(r Request, done func(Reply)) (idle, mustStart bool) {
 	l.waiting = append(l.waiting, request{xid: xid, op: r.op, sent: Now(), done: done})
 	idle = len(l.waiting) == 1
 	if idle {
-		_ = l.Conn.SetReadDeadline(l.readDeadlineLocked()) // fails only if the socket is closed; read reports that
+		_ = l.Conn.SetReadDeadline(l.readDeadlineLocked()) // the next read sets it again and reports an error
 	}
 	frame := r.numbered(xid)
 	if r.op == opSetWatches {
