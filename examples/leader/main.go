@@ -1,13 +1,15 @@
-// Leader has three candidates, each a process of its own, who lead in turns: one of them resigns, one is killed while it leads, one is paused
-// for so long that another has to take over. The program checks all the time that the election does what it promises: it fails if there
-// are ever two leaders at once, or if a later one has a smaller token. Curator: LeaderSelector.
+// Leader starts three candidates, each in a process of its own, that lead one after the other. One of
+// them resigns, one is killed while it leads, and one is paused for so long that another one is elected.
+// The program fails if there are two leaders at the same time, or if a later leader has a smaller token.
+// The class of Curator is LeaderSelector.
 //
-//	go run ./examples/leader                          # is its own ZooKeeper server, for tests
+//	go run ./examples/leader                          # starts a ZooKeeper server for tests in this process
 //	go run ./examples/leader -connect 127.0.0.1:2181  # uses a real one
-//	go run ./examples/leader -session 6s              # it takes that long until the servers give up somebody who is silent
+//	go run ./examples/leader -session 6s              # the time after which the servers expire a silent session
 //
-// Where to look: candidate.go is how a program stands for election, and leads; story.go is the course of events, and how those who do
-// not stand see who leads; witness.go finds out about broken elections.
+// candidate.go shows how a program takes part in an election and leads. demo.go starts the candidates,
+// interferes with them, and observes the election without taking part. resource.go detects a broken
+// election.
 package main
 
 import (
@@ -18,29 +20,30 @@ import (
 	"os"
 	"time"
 
-	"github.com/docent-zk/docent/examples/internal/crew"
+	"github.com/docent-zk/docent/examples/internal/child"
 	"github.com/docent-zk/docent/examples/internal/program"
 )
 
 func main() {
-	if crew.IsMember() {
+	if child.IsChild() {
 		os.Exit(candidateMain())
 	}
 	program.Main(newConfig(flag.CommandLine).run)
 }
 
-func candidateMain() int { return crew.Main(os.Stdin, os.Stderr, "candidate", candidacy) }
+func candidateMain() int { return child.Main(os.Stdin, os.Stderr, "candidate", runCandidate) }
 
-// config is what the command line says.
+// config has the values of the command line.
 type config struct {
 	session time.Duration
-	limit   time.Duration // for the whole story
+	limit   time.Duration // for the whole demonstration
 }
 
-// newConfig is one whose numbers come from flags that are still to be parsed.
+// newConfig defines the flags and returns the config that has their values once flags are parsed.
 func newConfig(flags *flag.FlagSet) *config {
 	c := &config{limit: 2 * time.Minute}
-	flags.DurationVar(&c.session, "session", 3*time.Second, "session timeout: how long one who is dead stays the leader, 1s to 10s")
+	flags.DurationVar(&c.session, "session", 3*time.Second,
+		"session timeout: how long a dead candidate stays the leader, 1s to 10s")
 	return c
 }
 
@@ -50,5 +53,5 @@ func (c *config) run(ctx context.Context, connect string, out io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("it took longer than %v", c.limit))
 	defer cancel()
-	return tell(ctx, connect, c.session, program.NewNarrator(out))
+	return runDemo(ctx, connect, c.session, program.NewReporter(out))
 }

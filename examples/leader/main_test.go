@@ -14,25 +14,26 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/docent-zk/docent/examples/internal/crew"
-	"github.com/docent-zk/docent/examples/internal/crewtest"
+	"github.com/docent-zk/docent/examples/internal/child"
+	"github.com/docent-zk/docent/examples/internal/exampletest"
 	"github.com/docent-zk/docent/fence"
 	"github.com/docent-zk/docent/internal/testzk"
 )
 
-// brokenEnv makes the candidates of this test binary hold office for a second time, by an election that nobody else takes part in.
+// brokenEnv makes each candidate of this test binary lead twice at the same time, the second time in an
+// election in which it is the only candidate.
 const brokenEnv = "DOCENT_LEADER_BROKEN"
 
 func TestMain(m *testing.M) {
 	switch {
-	case crew.IsMember() && os.Getenv(brokenEnv) != "":
-		os.Exit(crew.Main(os.Stdin, os.Stderr, "candidate", func(ctx context.Context, j job) error {
-			usurper := j
-			usurper.Path += "-" + strconv.Itoa(j.Number)
-			go func() { _ = candidacy(ctx, usurper) }()
-			return candidacy(ctx, j)
+	case child.IsChild() && os.Getenv(brokenEnv) != "":
+		os.Exit(child.Main(os.Stdin, os.Stderr, "candidate", func(ctx context.Context, j job) error {
+			second := j
+			second.Path += "-" + strconv.Itoa(j.Number)
+			go func() { _ = runCandidate(ctx, second) }()
+			return runCandidate(ctx, j)
 		}))
-	case crew.IsMember():
+	case child.IsChild():
 		os.Exit(candidateMain())
 	}
 	testzk.Widen()
@@ -47,7 +48,7 @@ func parsed(t *testing.T, args string) *config {
 	return c
 }
 
-func TestStory(t *testing.T) {
+func TestDemo(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)
 	var out bytes.Buffer
@@ -68,37 +69,37 @@ func TestStory(t *testing.T) {
 		`finds out, without having done anything: framework: session lost`,
 		`The election did what it promises: \d+ terms`,
 	} {
-		if !crew.CanPause && regexp.MustCompile(`PAUSED|RESUMED|finds out`).MatchString(want) {
+		if !child.CanPause && regexp.MustCompile(`PAUSED|RESUMED|finds out`).MatchString(want) {
 			continue
 		}
 		place := regexp.MustCompile(want).FindStringIndex(rest)
-		require.NotNil(t, place, "%s is not in its place:\n%s", want, text)
+		require.NotNil(t, place, "%s is missing, or not in this order:\n%s", want, text)
 		rest = rest[place[1]:]
 	}
-	crewtest.NobodyInLine(t, server, crewtest.Story(t, server))
+	exampletest.NoCandidates(t, server, exampletest.Path(t, server))
 }
 
 func TestInterruptLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, moment := range []string{"is candidate 2", "RESIGNS", "KILLED", "PAUSED", "RESUMED"} {
-		if !crew.CanPause && strings.HasSuffix(moment, "ED") && moment != "KILLED" {
+		if !child.CanPause && strings.HasSuffix(moment, "ED") && moment != "KILLED" {
 			continue
 		}
 		t.Run(moment, func(t *testing.T) {
 			t.Parallel()
 			server := testzk.Own(t, testzk.Seldom)
-			crewtest.Interrupt(t, moment, func(ctx context.Context, out io.Writer) error {
+			exampletest.Interrupt(t, moment, func(ctx context.Context, out io.Writer) error {
 				return parsed(t, "-session 10s").run(ctx, server.Connect(), out)
 			})
-			crewtest.NobodyInLine(t, server, crewtest.Story(t, server))
+			exampletest.NoCandidates(t, server, exampletest.Path(t, server))
 		})
 	}
 }
 
-func TestCandidateThatDiesByItselfFailsTheStory(t *testing.T) {
+func TestCandidateThatDiesUnexpectedlyFailsTheDemo(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)
-	out := crewtest.Trigger(`Process (\d+) is candidate 3`, func(groups []string) {
+	out := exampletest.Trigger(`Process (\d+) is candidate 3`, func(groups []string) {
 		pid, err := strconv.Atoi(groups[1])
 		require.NoError(t, err)
 		process, err := os.FindProcess(pid)
@@ -108,8 +109,8 @@ func TestCandidateThatDiesByItselfFailsTheStory(t *testing.T) {
 	require.ErrorContains(t, parsed(t, "-session 10s").run(t.Context(), server.Connect(), out), "process 3 has ended")
 }
 
-// A detector that never fires is worth nothing.
-func TestBrokenElectionFailsTheStory(t *testing.T) {
+// The resource must detect a broken election.
+func TestBrokenElectionFailsTheDemo(t *testing.T) {
 	t.Setenv(brokenEnv, "1")
 	server := testzk.Own(t, testzk.Seldom)
 	var out bytes.Buffer
@@ -118,7 +119,7 @@ func TestBrokenElectionFailsTheStory(t *testing.T) {
 	require.NotContains(t, out.String(), "what it promises")
 }
 
-func TestStoryThatTakesTooLongFails(t *testing.T) {
+func TestDemoThatTakesTooLongFails(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)
 	c := parsed(t, "-session 10s")
@@ -137,69 +138,69 @@ func TestBadFlags(t *testing.T) {
 	require.ErrorContains(t, parsed(t, "").run(t.Context(), "localhost:port", io.Discard), "localhost:port")
 }
 
-func TestWitness(t *testing.T) {
-	valid, over := time.Now().Add(time.Hour), time.Now().Add(-time.Second)
+func TestResource(t *testing.T) {
+	valid, expired := time.Now().Add(time.Hour), time.Now().Add(-time.Second)
 	type step struct {
 		name string
-		visit
+		request
 		want error
 	}
 	for name, steps := range map[string][]step{
 		"one after the other": {
-			{stepAct, visit{Candidate: 1, Token: 5, Until: valid}, nil},
-			{stepAct, visit{Candidate: 1, Token: 5, Until: valid}, nil},
-			{stepResign, visit{Candidate: 1, Token: 5}, nil},
-			{stepAct, visit{Candidate: 2, Token: 7, Until: valid}, nil},
+			{stepAct, request{Candidate: 1, Token: 5, Until: valid}, nil},
+			{stepAct, request{Candidate: 1, Token: 5, Until: valid}, nil},
+			{stepResign, request{Candidate: 1, Token: 5}, nil},
+			{stepAct, request{Candidate: 2, Token: 7, Until: valid}, nil},
 		},
-		"after one that was killed": {
-			{stepAct, visit{Candidate: 1, Token: 5, Until: over}, nil},
-			{stepAct, visit{Candidate: 2, Token: 7, Until: valid}, nil},
+		"after a leader that was killed": {
+			{stepAct, request{Candidate: 1, Token: 5, Until: expired}, nil},
+			{stepAct, request{Candidate: 2, Token: 7, Until: valid}, nil},
 		},
-		"two at once": {
-			{stepAct, visit{Candidate: 1, Token: 5, Until: valid}, nil},
-			{stepAct, visit{Candidate: 2, Token: 7, Until: valid}, errTwoLeaders},
+		"two leaders at once": {
+			{stepAct, request{Candidate: 1, Token: 5, Until: valid}, nil},
+			{stepAct, request{Candidate: 2, Token: 7, Until: valid}, errTwoLeaders},
 		},
-		"two with the same token": {
-			{stepAct, visit{Candidate: 1, Token: 5, Until: valid}, nil},
-			{stepAct, visit{Candidate: 2, Token: 5, Until: valid}, errTwoLeaders},
+		"two leaders with the same token": {
+			{stepAct, request{Candidate: 1, Token: 5, Until: valid}, nil},
+			{stepAct, request{Candidate: 2, Token: 5, Until: valid}, errTwoLeaders},
 		},
 		"too late": {
-			{stepAct, visit{Candidate: 1, Token: 5, Until: over}, nil},
-			{stepAct, visit{Candidate: 2, Token: 7, Until: valid}, nil},
-			{stepAct, visit{Candidate: 1, Token: 5}, fence.ErrStale},
+			{stepAct, request{Candidate: 1, Token: 5, Until: expired}, nil},
+			{stepAct, request{Candidate: 2, Token: 7, Until: valid}, nil},
+			{stepAct, request{Candidate: 1, Token: 5}, fence.ErrStale},
 		},
 		"a smaller token": {
-			{stepAct, visit{Candidate: 1, Token: 5, Until: over}, nil},
-			{stepAct, visit{Candidate: 2, Token: 4, Until: valid}, errTokenOrder},
+			{stepAct, request{Candidate: 1, Token: 5, Until: expired}, nil},
+			{stepAct, request{Candidate: 2, Token: 4, Until: valid}, errTokenOrder},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWitness()
+			r := newResource()
 			for _, s := range steps {
-				require.ErrorIs(t, w.apply(s.name, s.visit), s.want)
+				require.ErrorIs(t, r.apply(s.name, s.request), s.want)
 			}
 		})
 	}
-	require.ErrorContains(t, newWitness().apply("dance", visit{}), `no such step: "dance"`)
+	require.ErrorContains(t, newResource().apply("dance", request{}), `no such step: "dance"`)
 }
 
-func TestWitnessFindsOutWhoActsBeforeAsking(t *testing.T) {
-	w := newWitness()
-	v := visit{Candidate: 1, Token: 5}
-	require.NoError(t, w.apply(stepAct, v))
-	require.NoError(t, w.apply(stepAct, visit{Candidate: 2, Token: 7}))
-	require.ErrorIs(t, w.apply(stepAct, v), fence.ErrStale)
-	require.NoError(t, w.apply(stepLost, v))
-	_, err := w.hasLost(t.Context(), v.Token)
+func TestResourceReportsALeaderThatActsBeforeItChecksItsTerm(t *testing.T) {
+	r := newResource()
+	q := request{Candidate: 1, Token: 5}
+	require.NoError(t, r.apply(stepAct, q))
+	require.NoError(t, r.apply(stepAct, request{Candidate: 2, Token: 7}))
+	require.ErrorIs(t, r.apply(stepAct, q), fence.ErrStale)
+	require.NoError(t, r.apply(stepLost, q))
+	_, err := r.waitLost(t.Context(), q.Token)
 	require.ErrorContains(t, err, "the leader with token 5 has acted before it found out")
 }
 
-func TestWitnessDoesNotTakeATermTwice(t *testing.T) {
-	w := newWitness()
-	v := visit{Candidate: 1, Token: 5}
+func TestResourceRefusesATermThatBeginsAgain(t *testing.T) {
+	r := newResource()
+	q := request{Candidate: 1, Token: 5}
 	for _, step := range []string{stepAct, stepResign, stepAct} {
-		require.NoError(t, w.apply(step, v))
+		require.NoError(t, r.apply(step, q))
 	}
-	_, err := w.conclude()
+	_, err := r.check()
 	require.ErrorIs(t, err, errTokenOrder)
 }

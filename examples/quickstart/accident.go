@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/docent-zk/docent/examples/internal/crew"
+	"github.com/docent-zk/docent/examples/internal/child"
 	"github.com/docent-zk/docent/fence"
 )
 
@@ -61,7 +61,7 @@ func (s *show) fatalTurn() int { return 1 + s.cfg.workers*s.cfg.increments/3 }
 // can do it: to the servers it looks like a worker that thinks for a long time, until its session ends.
 func (s *show) killHolder(v visit, record int) {
 	v.Value = record + 1
-	p := s.crew[v.Worker-1]
+	p := s.children[v.Worker-1]
 	s.say.Line("worker %d holds the lock (token %d) and has read the record, %d. NOW IT IS KILLED (kill -9, process %d).",
 		v.Worker, v.Token, record, p.PID())
 	p.Kill()
@@ -76,7 +76,7 @@ func (s *show) killHolder(v visit, record int) {
 
 // whoIsInLine asks the servers. If they do not answer the show goes on without.
 func (s *show) whoIsInLine() string {
-	ctx, cancel := context.WithTimeout(s.ctx, crew.Grace)
+	ctx, cancel := context.WithTimeout(s.ctx, child.Grace)
 	defer cancel()
 	line, err := s.lock.Participants(ctx)
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/docent-zk/docent/examples/internal/crew"
+	"github.com/docent-zk/docent/examples/internal/child"
 )
 
 func main() {
-	if crew.IsMember() {
+	if child.IsChild() {
 		os.Exit(workerMain(os.Stdin, os.Stderr))
 	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/docent-zk/docent/examples/internal/crew"
+	"github.com/docent-zk/docent/examples/internal/child"
 	"github.com/docent-zk/docent/internal/testzk"
 )
 
@@ -21,7 +21,7 @@ import (
 const brokenEnv = "DOCENT_QUICKSTART_BROKEN"
 
 func TestMain(m *testing.M) {
-	if crew.IsMember() { // a show that a test runs in its own process starts this binary again
+	if child.IsChild() { // a show that a test runs in its own process starts this binary again
 		stdin := io.Reader(os.Stdin)
 		if os.Getenv(brokenEnv) != "" {
 			stdin = withLockOfItsOwn(stdin)

@@ -11,12 +11,12 @@ const mostTurns = 25
 
 // narrator tells what happens.
 type narrator struct {
-	*program.Narrator
+	*program.Reporter
 	every int // turns to a line
 }
 
 func newNarrator(out io.Writer, turns int) *narrator {
-	return &narrator{program.NewNarrator(out), (turns + mostTurns - 1) / mostTurns}
+	return &narrator{program.NewReporter(out), (turns + mostTurns - 1) / mostTurns}
 }
 
 func (n *narrator) turn(number int, v visit) {

@@ -21,7 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/docent-zk/docent/examples/internal/crewtest"
+	"github.com/docent-zk/docent/examples/internal/exampletest"
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 )
@@ -212,7 +212,7 @@ func TestBrokenExclusionFailsTheShow(t *testing.T) {
 func TestWorkerThatFailsFailsTheShow(t *testing.T) {
 	server := testzk.Own(t, testzk.Seldom)
 	var pid atomic.Int64
-	workers := crewtest.Trigger(`Workers 1 to 4 are the processes (\d+),`, func(groups []string) {
+	workers := exampletest.Trigger(`Workers 1 to 4 are the processes (\d+),`, func(groups []string) {
 		n, err := strconv.Atoi(groups[1])
 		require.NoError(t, err)
 		pid.Store(int64(n))
@@ -222,7 +222,7 @@ func TestWorkerThatFailsFailsTheShow(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, worker.Kill())
 	})
-	turn := crewtest.Trigger(turnLine.String(), func([]string) { kill() })
+	turn := exampletest.Trigger(turnLine.String(), func([]string) { kill() })
 	var out, errs output
 	code := run([]string{"-connect", server.Connect(), "-session", "10s", "-increments", "50"}, io.MultiWriter(&out, workers, turn), &errs)
 	require.Equal(t, exitFailed, code, "%s%s", &out, &errs)

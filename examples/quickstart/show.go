@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/docent-zk/docent/examples/internal/crew"
+	"github.com/docent-zk/docent/examples/internal/child"
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes/mutex"
 )
@@ -36,8 +36,8 @@ type show struct {
 	store  *store
 	url    string      // where the workers find it
 	remote remoteStore // the same, as they see it
-	crew   []*crew.Process
-	ended  chan *crew.Process
+	children   []*child.Process
+	ended  chan *child.Process
 
 	// What accident.go keeps.
 	victim   atomic.Pointer[victim] // nil until one has been killed
@@ -113,15 +113,15 @@ func (s *show) prepare() (err error) {
 }
 
 func (s *show) run(connect string) error {
-	listener, url, err := crew.Listen()
+	listener, url, err := child.Listen()
 	if err != nil {
 		return err
 	}
 	s.url, s.remote = url, newRemoteStore(url)
-	s.ended = make(chan *crew.Process, s.cfg.workers)
+	s.ended = make(chan *child.Process, s.cfg.workers)
 	err = s.startCrew()
-	defer crew.Serve(listener, s.handle)() // after the workers, who want to say that they leave
-	defer crew.StopAll(s.crew)
+	defer child.Serve(listener, s.handle)() // after the workers, who want to say that they leave
+	defer child.StopAll(s.children)
 	if err != nil {
 		return err
 	}
@@ -138,11 +138,11 @@ func (s *show) run(connect string) error {
 func (s *show) startCrew() error {
 	var pids []string
 	for worker := 1; worker <= s.cfg.workers; worker++ {
-		p, err := crew.Start(worker, s.stderr, func(p *crew.Process) { s.ended <- p })
+		p, err := child.Start(worker, s.stderr, func(p *child.Process) { s.ended <- p })
 		if err != nil {
 			return err
 		}
-		s.crew = append(s.crew, p)
+		s.children = append(s.children, p)
 		pids = append(pids, strconv.Itoa(p.PID()))
 	}
 	s.say.Line("Workers 1 to %d are the processes %s. All of them want the lock now.", s.cfg.workers, strings.Join(pids, ", "))
@@ -150,9 +150,9 @@ func (s *show) startCrew() error {
 }
 
 func (s *show) giveJobs(connect string) error {
-	for _, p := range s.crew {
+	for _, p := range s.children {
 		j := job{p.Number, connect, s.path, s.cfg.session, s.url, s.cfg.increments}
-		if err := p.Give(j); err != nil {
+		if err := p.SendJob(j); err != nil {
 			return err
 		}
 	}
@@ -161,10 +161,10 @@ func (s *show) giveJobs(connect string) error {
 
 // await waits until all workers have ended.
 func (s *show) await() error {
-	for range s.crew {
+	for range s.children {
 		select {
 		case p := <-s.ended:
-			if err := p.Failed(); err != nil {
+			if err := p.Err(); err != nil {
 				return fmt.Errorf("worker %d failed: %w", p.Number, err)
 			}
 		case <-s.ctx.Done():
@@ -200,7 +200,7 @@ The lock did what it promises:
 
 // cleanUp removes the lock's nodes from the servers, as far as possible: they delete empty containers themselves after some time.
 func (s *show) cleanUp() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), crew.Grace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), child.Grace)
 	defer cancel()
 	nodes, _, err := s.client.Children(ctx, s.path) // left by workers that were killed
 	for _, node := range nodes {

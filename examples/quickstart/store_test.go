@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/docent-zk/docent/examples/internal/crew"
+	"github.com/docent-zk/docent/examples/internal/child"
 	"github.com/docent-zk/docent/fence"
 )
 
@@ -161,9 +161,9 @@ func TestStoreNoticesAtTheEndThatWritesAreMissing(t *testing.T) {
 
 func TestStoreThroughHTTP(t *testing.T) {
 	s := newStore()
-	listener, url, err := crew.Listen()
+	listener, url, err := child.Listen()
 	require.NoError(t, err)
-	defer crew.Serve(listener, s.apply)()
+	defer child.Serve(listener, s.apply)()
 	remote := newRemoteStore(url)
 	do := func(step string, v visit) (answer, error) { return remote.Do(context.Background(), step, v) }
 

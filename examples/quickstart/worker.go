@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/docent-zk/docent/examples/internal/crew"
+	"github.com/docent-zk/docent/examples/internal/child"
 	"github.com/docent-zk/docent/fence"
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
@@ -75,9 +75,9 @@ func (w *worker) takeTurns(ctx context.Context, stderr io.Writer) error {
 }
 
 // remoteStore is the store as the workers see it.
-type remoteStore = crew.Remote[visit, answer]
+type remoteStore = child.Remote[visit, answer]
 
-func newRemoteStore(url string) remoteStore { return crew.NewRemote[visit, answer]("store", url) }
+func newRemoteStore(url string) remoteStore { return child.NewRemote[visit, answer]("store", url) }
 
 // isLost reports whether the lock passed on before the work was done. That is not a failure: it is what a lock between machines has to
 // do when it hears nothing from its holder. The work has to be done again, from the start, under a new hold.
@@ -135,7 +135,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // workerMain is the main function of a worker process.
 func workerMain(stdin io.Reader, stderr io.Writer) int {
-	return crew.Main(stdin, stderr, "worker", func(ctx context.Context, j job) error {
+	return child.Main(stdin, stderr, "worker", func(ctx context.Context, j job) error {
 		if err := j.run(ctx, stderr); err != nil {
 			return fmt.Errorf("worker %d: %w", j.Worker, err)
 		}

@@ -18,12 +18,12 @@ import (
 	"os"
 	"time"
 
-	"github.com/docent-zk/docent/examples/internal/crew"
+	"github.com/docent-zk/docent/examples/internal/child"
 	"github.com/docent-zk/docent/examples/internal/program"
 )
 
 func main() {
-	if crew.IsMember() {
+	if child.IsChild() {
 		os.Exit(schedulerMain())
 	}
 	program.Main(newConfig(flag.CommandLine).run)
@@ -69,5 +69,5 @@ func (c *config) run(ctx context.Context, connect string, out io.Writer) error {
 	limit := time.Duration(c.ticks)*c.every + c.patience
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v", limit))
 	defer cancel()
-	return tell(ctx, connect, *c, program.NewNarrator(out))
+	return tell(ctx, connect, *c, program.NewReporter(out))
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/docent-zk/docent/examples/internal/crew"
-	"github.com/docent-zk/docent/examples/internal/crewtest"
+	"github.com/docent-zk/docent/examples/internal/child"
+	"github.com/docent-zk/docent/examples/internal/exampletest"
 	"github.com/docent-zk/docent/fence"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/leader"
@@ -26,9 +26,9 @@ const brokenEnv = "DOCENT_CRON_BROKEN"
 
 func TestMain(m *testing.M) {
 	switch {
-	case crew.IsMember() && os.Getenv(brokenEnv) != "":
-		os.Exit(crew.Main(os.Stdin, os.Stderr, "scheduler", func(ctx context.Context, j job) error { return stand(ctx, j, noteFirst) }))
-	case crew.IsMember():
+	case child.IsChild() && os.Getenv(brokenEnv) != "":
+		os.Exit(child.Main(os.Stdin, os.Stderr, "scheduler", func(ctx context.Context, j job) error { return stand(ctx, j, noteFirst) }))
+	case child.IsChild():
 		os.Exit(schedulerMain())
 	}
 	testzk.Widen()
@@ -106,11 +106,11 @@ func requireTold(t *testing.T, text string, ticks int) {
 // requireNothingLeft lets containers be.
 func requireNothingLeft(t *testing.T, server testzk.Server) {
 	t.Helper()
-	story := crewtest.Story(t, server)
+	story := exampletest.Path(t, server)
 	nodes, _, err := testzk.Connected(t, server.Connect()).Children(testzk.Context(t), story)
 	require.NoError(t, err)
 	require.Subset(t, []string{"leader"}, nodes)
-	crewtest.NobodyInLine(t, server, story+"/leader")
+	exampletest.NoCandidates(t, server, story+"/leader")
 }
 
 // The other order is at most once: the tick whose leader dies is noted, and has no effect.
@@ -129,7 +129,7 @@ func TestInterruptLeavesNothing(t *testing.T) {
 		t.Run(moment, func(t *testing.T) {
 			t.Parallel()
 			server := testzk.Own(t, testzk.Seldom)
-			crewtest.Interrupt(t, moment, func(ctx context.Context, out io.Writer) error {
+			exampletest.Interrupt(t, moment, func(ctx context.Context, out io.Writer) error {
 				return parsed(t, "-every 100ms -session 10s").run(ctx, server.Connect(), out)
 			})
 			requireNothingLeft(t, server)

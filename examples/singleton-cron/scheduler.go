@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/docent-zk/docent/examples/internal/crew"
+	"github.com/docent-zk/docent/examples/internal/child"
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes/leader"
 )
@@ -57,11 +57,11 @@ type job struct {
 type scheduler struct {
 	job
 	client *framework.Client
-	store  crew.Remote[visit, answer]
+	store  child.Remote[visit, answer]
 }
 
 func schedulerMain() int {
-	return crew.Main(os.Stdin, os.Stderr, "scheduler", func(ctx context.Context, j job) error { return stand(ctx, j, scheduler.lead) })
+	return child.Main(os.Stdin, os.Stderr, "scheduler", func(ctx context.Context, j job) error { return stand(ctx, j, scheduler.lead) })
 }
 
 // stand is the life of a process.
@@ -75,7 +75,7 @@ func stand(ctx context.Context, j job, lead func(scheduler, context.Context, *le
 	if err != nil {
 		return err
 	}
-	s := scheduler{j, client, crew.NewRemote[visit, answer]("store", j.Store)}
+	s := scheduler{j, client, child.NewRemote[visit, answer]("store", j.Store)}
 	return election.Run(ctx, func(ctx context.Context, t *leader.Term) error { return lead(s, ctx, t) })
 }
 

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/docent-zk/docent/examples/internal/crew"
+	"github.com/docent-zk/docent/examples/internal/child"
 	"github.com/docent-zk/docent/examples/internal/program"
 	"github.com/docent-zk/docent/fence"
 	"github.com/docent-zk/docent/framework"
@@ -19,13 +19,13 @@ import (
 // story is one run: it starts the processes, keeps the store, and sees to it that the accidents happen.
 type story struct {
 	config
-	say    *program.Narrator
+	say    *program.Reporter
 	fail   context.CancelCauseFunc // ends it
 	client *framework.Client
 	folder string
 	start  time.Time
 	store  store
-	crew   *crew.Crew[job]
+	children   *child.Group[job]
 
 	before, after sync.Once             // the accidents: before the effect, and after it
 	late          atomic.Pointer[visit] // the request that was on its way when its sender died
@@ -40,7 +40,7 @@ func (c config) fatalAfter() int  { return c.ticks * 2 / 3 }
 func (s *story) notePath() string { return s.folder + "/last-tick" }
 
 // tell is the whole story. Nothing that it started is left when it returns.
-func tell(ctx context.Context, connect string, cfg config, say *program.Narrator) (err error) {
+func tell(ctx context.Context, connect string, cfg config, say *program.Reporter) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	client, err := framework.New(connect, framework.WithSessionTimeout(cfg.session))
@@ -57,18 +57,18 @@ func tell(ctx context.Context, connect string, cfg config, say *program.Narrator
 	}
 	defer func() { err = errors.Join(err, client.Delete(context.WithoutCancel(ctx), s.notePath(), -1)) }()
 
-	listener, url, err := crew.Listen()
+	listener, url, err := child.Listen()
 	if err != nil {
 		return err
 	}
-	defer crew.Serve(listener, s.handle)()
-	s.crew = crew.New(func(number int) job {
+	defer child.Serve(listener, s.handle)()
+	s.children = child.NewGroup(func(number int) job {
 		return job{
 			Number: number, Connect: connect, Election: s.folder + "/leader", Note: s.notePath(), Session: cfg.session,
 			Store: url, Start: s.start, Every: cfg.every, Ticks: cfg.ticks,
 		}
 	}, fail)
-	defer func() { err = errors.Join(err, s.crew.Dismiss()) }()
+	defer func() { err = errors.Join(err, s.children.Stop()) }()
 	return s.run(ctx)
 }
 
@@ -98,10 +98,10 @@ func (s *story) run(ctx context.Context) error {
 }
 
 func (s *story) hire(number int) error {
-	if err := s.crew.Hire(number); err != nil {
+	if err := s.children.Start(number); err != nil {
 		return err
 	}
-	s.say.Line("Started process %d (%d).", number, s.crew.Member(number).PID())
+	s.say.Line("Started process %d (%d).", number, s.children.Process(number).PID())
 	return nil
 }
 
@@ -157,7 +157,7 @@ func (s *story) handle(_ string, v visit) (answer, error) {
 func (s *story) killOnce(once *sync.Once, v visit, when string) (killed bool) {
 	once.Do(func() {
 		killed = true
-		s.crew.Member(v.Process).Kill()
+		s.children.Process(v.Process).Kill()
 		s.say.Line("KILLED: %s runs tick %d, and dies (kill -9) %s.", v, v.Tick, when)
 		s.say.Line("The servers wait for the session timeout. Process %d is started anew, at the end of the line ...", v.Process)
 		if err := s.hire(v.Process); err != nil {

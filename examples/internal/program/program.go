@@ -1,5 +1,5 @@
-// Package program is what the examples have in common, so that each of them is about locks and nothing else: the flag -connect, a server
-// for those who give none, Ctrl-C, and errors that are part of the story.
+// Package program has what the examples share, so that each of them is about locks only: the flag
+// -connect, an in-process server if the flag is missing, Ctrl-C, and errors that an example expects.
 package program
 
 import (
@@ -15,18 +15,21 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// Run is an example. It connects to the servers that connect names, and ends early when ctx does.
+// Run is an example. It connects to the servers that connect names, and returns early when ctx ends.
 type Run func(ctx context.Context, connect string, out io.Writer) error
 
-// Main is the main function of an example, which may have defined flags of its own. It does not return if the example fails.
+// Main is the main function of an example. The example may define flags before it calls Main. Main does
+// not return if the example fails.
 func Main(run Run) {
-	connect := flag.String("connect", "", "ZooKeeper servers, `host:port[,host:port][/chroot]`; without it this process is the server")
+	connect := flag.String("connect", "",
+		"ZooKeeper servers, `host:port[,host:port][/chroot]`; without it this process is the server")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		log.Fatalf("unexpected argument %q", flag.Arg(0))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) // Ctrl-C leaves the lines, and gives the locks back
-	context.AfterFunc(ctx, stop)                                          // and a second one ends the program
+	// The first Ctrl-C ends waits and releases the locks. The second one ends the program.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop)
 	err := runOn(ctx, *connect, os.Stdout, os.Stderr, run)
 	stop()
 	if err != nil {
@@ -34,7 +37,7 @@ func Main(run Run) {
 	}
 }
 
-// runOn is run, on a server in this process if none is given.
+// runOn calls run. If connect is empty, it first starts a server in this process.
 func runOn(ctx context.Context, connect string, out, progress io.Writer, run Run) error {
 	if connect == "" {
 		srv, err := zktest.New()
@@ -43,12 +46,13 @@ func runOn(ctx context.Context, connect string, out, progress io.Writer, run Run
 		}
 		defer srv.Close()
 		connect = srv.Addr()
-		fmt.Fprintf(progress, "started an in-process ZooKeeper server (package zktest, not the real one) at %s\n", connect)
+		const started = "started an in-process ZooKeeper server (package zktest, not the real one) at %s\n"
+		fmt.Fprintf(progress, started, connect)
 	}
 	return run(ctx, connect, out)
 }
 
-// Expect is nil if err matches want, which is what an example wants to show.
+// Expect returns nil if err matches want, the error that an example wants to show.
 func Expect(err, want error) error {
 	switch {
 	case errors.Is(err, want):

@@ -1,14 +1,14 @@
 //go:build unix
 
-package crew
+package child
 
 import "syscall"
 
-// CanPause tells whether processes can be paused on this system.
+// CanPause reports whether processes can be paused on this system.
 const CanPause = true
 
-// Pause stops the process where it stands, with kill -STOP, a moment later at most.
+// Pause suspends the process with kill -STOP. The process may run for a moment after Pause returns.
 func (p *Process) Pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
 
-// Resume lets it go on.
+// Resume continues the process.
 func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

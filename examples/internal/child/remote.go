@@ -1,4 +1,4 @@
-package crew
+package child
 
 import (
 	"bytes"
@@ -13,12 +13,14 @@ import (
 	"github.com/docent-zk/docent/fence"
 )
 
-// How members reach what their parent keeps: HTTP on this machine, one POST for each step, with a Q as its body.
+// Children reach what their parent keeps over HTTP on this machine. Each step is one POST with a Q as
+// its body.
 
-// StepFunc takes one step. Of its errors the callers get the text, and they can tell fence.ErrStale from others.
+// StepFunc takes one step. The child gets the text of an error, and an error that matches
+// fence.ErrStale still matches it there.
 type StepFunc[Q, A any] func(step string, q Q) (A, error)
 
-// Listen opens an address for the members.
+// Listen opens an address for the children.
 func Listen() (listener net.Listener, url string, err error) {
 	listener, err = net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -27,24 +29,25 @@ func Listen() (listener net.Listener, url string, err error) {
 	return listener, "http://" + listener.Addr().String(), nil
 }
 
-// Serve answers the members until stop is called. A step that is under way then is not waited for.
+// Serve answers the children until stop is called. The stop function does not wait for a step that is
+// still running.
 func Serve[Q, A any](listener net.Listener, take StepFunc[Q, A]) (stop func()) {
 	server := &http.Server{Handler: handler(take), ReadHeaderTimeout: time.Minute}
 	done := make(chan struct{}) // closed when the server has ended
 	go func() {
 		defer close(done)
-		_ = server.Serve(listener) // ends when it is closed; if it should end before, the members will say that nobody answers
+		_ = server.Serve(listener) // returns when it is closed; if it returns earlier, the children's requests fail
 	}()
 	return func() {
-		_ = server.Close() // nothing is under way that could get lost
+		_ = server.Close() // no running step has anything to lose
 		<-done
 	}
 }
 
-// reply is the answer as it is sent.
+// reply is the body of a response.
 type reply[A any] struct {
 	Answer  A
-	Refused string // why, if it was
+	Refused string // the reason of a refusal; "" if the step was taken
 }
 
 func handler[Q, A any](take StepFunc[Q, A]) http.Handler {
@@ -61,7 +64,7 @@ func handler[Q, A any](take StepFunc[Q, A]) http.Handler {
 			full.Refused = err.Error()
 		}
 		w.WriteHeader(statusOf(err))
-		_ = json.NewEncoder(w).Encode(full) // a member that was killed does not hear it
+		_ = json.NewEncoder(w).Encode(full) // fails if the child was killed
 	})
 	return mux
 }
@@ -76,19 +79,19 @@ func statusOf(err error) int {
 	return http.StatusConflict
 }
 
-// Remote is what the parent serves, as a member sees it.
+// Remote sends a child's steps to its parent.
 type Remote[Q, A any] struct {
 	name   string
 	url    string
 	client *http.Client
 }
 
-// NewRemote is what is served at url. The name is for errors.
+// NewRemote returns a Remote for what the parent serves at url. Errors begin with the name.
 func NewRemote[Q, A any](name, url string) Remote[Q, A] {
 	return Remote[Q, A]{name, url, &http.Client{Timeout: 20 * time.Second}}
 }
 
-// Do takes one step. A token that is refused is fence.ErrStale.
+// Do takes one step. The error matches fence.ErrStale if the token was refused.
 func (r Remote[Q, A]) Do(ctx context.Context, step string, q Q) (A, error) {
 	a, err := r.post(ctx, step, q)
 	if err != nil {
@@ -125,7 +128,7 @@ func (r Remote[Q, A]) post(ctx context.Context, step string, q Q) (a A, err erro
 	return a, errors.New(full.Refused)
 }
 
-// staleError is fence.ErrStale on the other side of the wire, with its text.
+// staleError is the text of a refusal that matches fence.ErrStale.
 type staleError string
 
 func (e staleError) Error() string   { return string(e) }

@@ -1,10 +1,10 @@
 //go:build !unix
 
-package crew
+package child
 
 import "errors"
 
-// CanPause tells whether processes can be paused on this system.
+// CanPause reports whether processes can be paused on this system.
 const CanPause = false
 
 // Pause is not supported.
