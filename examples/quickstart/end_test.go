@@ -13,11 +13,11 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 )
 
-// The moments at which an end from outside is interesting.
+// moments are the lines after which the tests end the program.
 var moments = map[string]string{
-	"before the accident": `record 1 -> 2$`,
-	"during the wait":     `This wait is that timeout`,
-	"after the wait":      `The store refuses it`,
+	"before the kill": `record 1 -> 2$`,
+	"during the wait": `This wait is that timeout`,
+	"after the wait":  `The store refuses it`,
 }
 
 func TestInterruptEndsEverything(t *testing.T) {
@@ -31,7 +31,7 @@ func TestInterruptEndsEverything(t *testing.T) {
 			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
 			require.Equal(t, exitInterrupted, p.end(t), "%s", &p.output)
 			require.Regexp(t, `quickstart: interrupted\n$`, p.output.String())
-			requireGone(t, server)
+			requireClosed(t, server)
 		})
 	}
 }
@@ -61,8 +61,8 @@ func TestInterruptAtTheBeginning(t *testing.T) {
 	require.Equal(t, exitInterrupted, p.end(t), "%s", &p.output)
 }
 
-// Nobody can tidy up in a process that is killed: the workers notice by themselves.
-func TestKilledParentTakesEverythingWithIt(t *testing.T) {
+// A killed process cannot clean up. The workers notice its end by themselves.
+func TestWorkersEndWithAKilledParent(t *testing.T) {
 	t.Parallel()
 	for name, moment := range moments {
 		t.Run(name, func(t *testing.T) {
@@ -72,20 +72,20 @@ func TestKilledParentTakesEverythingWithIt(t *testing.T) {
 			p.line(t, moment)
 			require.NoError(t, p.cmd.Process.Kill())
 			require.Equal(t, -1, p.end(t), "%s", &p.output)
-			requireGone(t, server)
+			requireClosed(t, server)
 		})
 	}
 }
 
-// Servers that are silent for longer than a session cost the holder its lock, unless it is just giving it back. That is no reason to
-// give up, and no excuse for a wrong record.
+// Servers that do not answer for longer than the session timeout cost the holder its lock, unless it is
+// just releasing it. The workers must go on, and the record must be right.
 func TestOutageIsSurvived(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)
 	p := launch(t, "-connect", server.Connect(), "-increments", "50") // so that there is something left to do
 	p.line(t, `The store refuses it`)
 	server.Pause(t)
-	p.line(t, `worker \d (lost the lock and tries again|gave the lock back and got no answer): .*session lost`)
+	p.line(t, `worker \d (lost the lock and tries again|released the lock and got no answer): .*session lost`)
 	server.Resume(t)
 	require.Zero(t, p.end(t), "%s", &p.output)
 }

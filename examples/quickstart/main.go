@@ -1,12 +1,12 @@
-// Quickstart shows a lock between processes at work: several workers, each a process of its own, add to one record, taking turns by a
-// lock that ZooKeeper servers keep. One of them is killed while it holds the lock. The program checks all the time that the lock does
-// what it promises, and exits with 0 only if it did.
+// Quickstart shows a lock between processes. Several workers, each in a process of its own, add to one
+// record under a lock that ZooKeeper servers keep. One of them is killed while it holds the lock. The
+// program exits with 0 only if the lock did what it promises.
 //
-//	go run ./examples/quickstart                          # is its own ZooKeeper server, for tests
+//	go run ./examples/quickstart                          # starts a ZooKeeper server for tests in this process
 //	go run ./examples/quickstart -connect 127.0.0.1:2181  # uses a real one
 //
-// Where to look: worker.go is how a program uses the lock; store.go is how a resource that the lock protects defends itself;
-// show.go is the course of events.
+// worker.go shows how a program uses the lock. store.go shows how a protected resource refuses late
+// requests. demo.go starts the workers, and kill.go kills one of them.
 package main
 
 import (
@@ -32,8 +32,8 @@ func main() {
 
 // The exit codes of this program, besides 0.
 const (
-	exitFailed      = 1   // exclusion was broken, or the show could not be finished
-	exitUsage       = 2   // the command line makes no sense
+	exitFailed      = 1   // exclusion was broken, or the demonstration failed
+	exitUsage       = 2   // the command line is wrong
 	exitInterrupted = 130 // what shells report for a program that Ctrl-C ended
 )
 
@@ -59,8 +59,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-// runUntilInterrupted lets Ctrl-C end the show in good order. A second Ctrl-C ends the program at once; what it started notices that
-// it is gone, and ends too.
+// runUntilInterrupted runs the demonstration. Ctrl-C ends it in good order. A second Ctrl-C ends the
+// program at once; its child processes notice that and end, too.
 func runUntilInterrupted(cfg config, stdout, stderr io.Writer) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -70,16 +70,16 @@ func runUntilInterrupted(cfg config, stdout, stderr io.Writer) error {
 		stop()
 		cancel(errInterrupted)
 	})
-	return perform(ctx, cfg, newNarrator(stdout, cfg.workers*cfg.increments), stderr)
+	return runDemo(ctx, cfg, newReporter(stdout, cfg.workers*cfg.increments), stderr)
 }
 
-// config is what the command line says.
+// config has the values of the command line.
 type config struct {
-	connect    string // "": this process is the server
+	connect    string // "": this process runs the server
 	workers    int
 	increments int // by each worker
 	session    time.Duration
-	limit      time.Duration // for the whole show
+	limit      time.Duration // for the whole demonstration
 }
 
 // usageError is a mistake on the command line.
@@ -89,10 +89,12 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	cfg := config{limit: 2 * time.Minute}
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the caller prints errors
-	flags.StringVar(&cfg.connect, "connect", "", "ZooKeeper servers to use, `host:port[,host:port][/chroot]`; without it this process is the server")
+	flags.StringVar(&cfg.connect, "connect", "",
+		"ZooKeeper servers to use, `host:port[,host:port][/chroot]`; without it this process is the server")
 	flags.IntVar(&cfg.workers, "workers", 4, "how many worker processes, 2 to 20")
 	flags.IntVar(&cfg.increments, "increments", 5, "how often each worker adds 1 to the record, 1 to 50")
-	flags.DurationVar(&cfg.session, "session", 3*time.Second, "session timeout: how long a dead worker keeps the lock, 1s to 1m")
+	flags.DurationVar(&cfg.session, "session", 3*time.Second,
+		"session timeout: how long a dead worker keeps the lock, 1s to 1m")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		flags.SetOutput(stderr)

@@ -21,10 +21,10 @@ import (
 const brokenEnv = "DOCENT_QUICKSTART_BROKEN"
 
 func TestMain(m *testing.M) {
-	if child.IsChild() { // a show that a test runs in its own process starts this binary again
+	if child.IsChild() { // a demonstration in the process of a test starts this binary again
 		stdin := io.Reader(os.Stdin)
 		if os.Getenv(brokenEnv) != "" {
-			stdin = withLockOfItsOwn(stdin)
+			stdin = withOwnLock(stdin)
 		}
 		os.Exit(workerMain(stdin, os.Stderr))
 	}
@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// withLockOfItsOwn replaces the lock in the job that comes first on stdin by one that nobody else uses.
-func withLockOfItsOwn(stdin io.Reader) io.Reader {
+// withOwnLock reads the job from stdin and replaces its lock by one that no other worker uses.
+func withOwnLock(stdin io.Reader) io.Reader {
 	var j job
 	if err := json.NewDecoder(stdin).Decode(&j); err != nil {
 		panic(err)
@@ -48,7 +48,7 @@ func withLockOfItsOwn(stdin io.Reader) io.Reader {
 	return io.MultiReader(bytes.NewReader(changed), stdin)
 }
 
-// output may be written to by several goroutines.
+// output is a buffer that is safe for concurrent use.
 type output struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -66,7 +66,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-func TestBadCommandLineIsNamed(t *testing.T) {
+func TestBadCommandLineIsReported(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"-workers 1", "-workers 1:"},
 		{"-workers 21", "-workers 21:"},
@@ -102,7 +102,7 @@ func TestHelp(t *testing.T) {
 
 func TestWorkerWithoutAJob(t *testing.T) {
 	var errs output
-	require.Equal(t, exitFailed, workerMain(strings.NewReader(""), &errs), "the parent went before it gave one")
+	require.Equal(t, exitFailed, workerMain(strings.NewReader(""), &errs), "the parent ended before it sent one")
 	require.Empty(t, errs.String())
 	require.Equal(t, exitFailed, workerMain(strings.NewReader("hello"), &errs))
 	require.Contains(t, errs.String(), "without a job")

@@ -26,8 +26,8 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 )
 
-// patience is for what must happen, on a slow machine too.
-const patience = 90 * time.Second
+// timeout is the limit for what must happen, also on a slow machine.
+const timeout = 90 * time.Second
 
 func ended(t *testing.T, cause error) context.Context {
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -42,14 +42,15 @@ var binary struct {
 	err  error
 }
 
-// build builds the program once for all tests, with the race detector if the tests have it.
+// build builds the program once for all tests, with the race detector if the tests have it. It returns
+// the file.
 func build(t *testing.T) string {
 	t.Helper()
 	binary.once.Do(func() {
 		if binary.dir, binary.err = os.MkdirTemp("", "quickstart-test-"); binary.err != nil {
 			return
 		}
-		binary.path = filepath.Join(binary.dir, "quickstart.exe") // every system runs a file of this name
+		binary.path = filepath.Join(binary.dir, "quickstart.exe") // a file of this name can run on every system
 		args := []string{"build", "-o", binary.path}
 		if raceEnabled() {
 			args = append(args, "-race")
@@ -67,11 +68,12 @@ func raceEnabled() bool {
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// running is the real program while it runs. Its workers inherit its stderr, so that the end of its output is the end of them all.
+// running is the real program while it runs. Its workers inherit its stderr, so its output ends when all
+// of them have ended.
 type running struct {
 	cmd    *exec.Cmd
 	output output
-	lines  chan string // closed when nobody is left who could write one
+	lines  chan string // closed when the program and its workers have ended
 }
 
 func launch(t *testing.T, args ...string) *running {
@@ -97,7 +99,7 @@ func launch(t *testing.T, args ...string) *running {
 func (p *running) line(t *testing.T, pattern string) []string {
 	t.Helper()
 	expr := regexp.MustCompile(pattern)
-	timeout := time.After(patience)
+	expired := time.After(timeout)
 	for {
 		select {
 		case text, ok := <-p.lines:
@@ -105,7 +107,7 @@ func (p *running) line(t *testing.T, pattern string) []string {
 			if groups := expr.FindStringSubmatch(text); groups != nil {
 				return groups
 			}
-		case <-timeout:
+		case <-expired:
 			require.Fail(t, "timeout", "waiting for %s:\n%s", pattern, &p.output)
 		}
 	}
@@ -114,19 +116,20 @@ func (p *running) line(t *testing.T, pattern string) []string {
 // end waits for the end of the program and of its workers, and returns the exit code.
 func (p *running) end(t *testing.T) int {
 	t.Helper()
-	timeout := time.After(patience)
+	expired := time.After(timeout)
 	for open := true; open; {
 		select {
 		case _, open = <-p.lines:
-		case <-timeout:
+		case <-expired:
 			require.Fail(t, "timeout", "it or a worker does not end:\n%s", &p.output)
 		}
 	}
-	_ = p.cmd.Wait() // the code says it
+	_ = p.cmd.Wait() // the exit code has the error
 	return p.cmd.ProcessState.ExitCode()
 }
 
-func requireGone(t *testing.T, server string) {
+// requireClosed waits until no server listens at the address.
+func requireClosed(t *testing.T, server string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		conn, err := net.Dial("tcp", server)
@@ -134,18 +137,18 @@ func requireGone(t *testing.T, server string) {
 			_ = conn.Close()
 		}
 		return err != nil
-	}, patience, 20*time.Millisecond, "the server at %s is still there", server)
+	}, timeout, 20*time.Millisecond, "the server at %s is still there", server)
 }
 
-// started is the line that tells of a server and where it is.
+// started matches the line that reports the start of a server, and its address.
 const started = `Started an in-process ZooKeeper server .* at (\S+)\.$`
 
 var turnLine = regexp.MustCompile(`(?m)worker (\d+) holds the lock \(token (\d+)\): record (\d+) -> (\d+)$`)
 
-func TestShow(t *testing.T) {
+func TestDemo(t *testing.T) {
 	build(t)
-	t.Setenv("PATH", t.TempDir())     // it needs nothing but itself
-	p := launch(t, "-session", "10s") // which no worker loses because the machine is slow
+	t.Setenv("PATH", t.TempDir())     // it needs no other program
+	p := launch(t, "-session", "10s") // long enough for a slow machine
 	server := p.line(t, started)[1]
 	require.Zero(t, p.end(t), "%s", &p.output)
 	text := p.output.String()
@@ -164,7 +167,7 @@ func TestShow(t *testing.T) {
 	require.Less(t, record, 4*5)
 	for _, want := range []string{
 		`NOW IT IS KILLED \(kill -9, process \d+\)`,
-		`In line for the lock, the holder first: worker \d(, worker \d){2,3}\.`, // the last holder may not be back,
+		`In the queue for the lock, the holder first: worker \d(, worker \d){2,3}\.`, // the last holder may be missing
 		`for the session timeout, 10s\. This wait is that timeout`,
 		`after the kill the lock has passed on to worker \d, with a larger token`,
 		`the dead worker's write arrives: record \d+ -> \d+, with token \d+`,
@@ -175,10 +178,10 @@ func TestShow(t *testing.T) {
 		require.Regexp(t, want, text)
 	}
 	require.LessOrEqual(t, strings.Count(text, "\n"), 60)
-	requireGone(t, server)
+	requireClosed(t, server)
 }
 
-func TestShowOnAGivenServerLeavesNothingThere(t *testing.T) {
+func TestDemoLeavesNothingOnAGivenServer(t *testing.T) {
 	server := testzk.Own(t, testzk.Seldom)
 	client := testzk.Connected(t, server.Connect())
 	for _, c := range []struct{ workers, increments int }{{2, 1}, {20, 3}, {2, 40}} {
@@ -196,8 +199,8 @@ func TestShowOnAGivenServerLeavesNothingThere(t *testing.T) {
 	}
 }
 
-// A detector that never fires is worth nothing: with a lock that does not exclude, the program must say so.
-func TestBrokenExclusionFailsTheShow(t *testing.T) {
+// The program must detect a lock that does not exclude.
+func TestBrokenExclusionFailsTheDemo(t *testing.T) {
 	t.Setenv(brokenEnv, "1")
 	server := testzk.Own(t, testzk.Seldom)
 	var out, errs output
@@ -207,9 +210,9 @@ func TestBrokenExclusionFailsTheShow(t *testing.T) {
 	require.NotContains(t, out.String(), "what it promises")
 }
 
-// The worker is killed while the store keeps the one that has the eighth turn waiting: all have their jobs then, and the show has not come to
-// its own accident.
-func TestWorkerThatFailsFailsTheShow(t *testing.T) {
+// The worker is killed while the store handles the eighth write, the first that is shown. All workers have their jobs
+// by then, and the demonstration has not yet killed a worker itself.
+func TestFailedWorkerFailsTheDemo(t *testing.T) {
 	server := testzk.Own(t, testzk.Seldom)
 	var pid atomic.Int64
 	workers := exampletest.Trigger(`Workers 1 to 4 are the processes (\d+),`, func(groups []string) {
@@ -224,25 +227,27 @@ func TestWorkerThatFailsFailsTheShow(t *testing.T) {
 	})
 	turn := exampletest.Trigger(turnLine.String(), func([]string) { kill() })
 	var out, errs output
-	code := run([]string{"-connect", server.Connect(), "-session", "10s", "-increments", "50"}, io.MultiWriter(&out, workers, turn), &errs)
+	args := []string{"-connect", server.Connect(), "-session", "10s", "-increments", "50"}
+	code := run(args, io.MultiWriter(&out, workers, turn), &errs)
 	require.Equal(t, exitFailed, code, "%s%s", &out, &errs)
 	require.Contains(t, errs.String(), "FAILED: worker 1 failed")
 }
 
-func TestShowThatTakesTooLongFails(t *testing.T) {
+func TestDemoThatTakesTooLongFails(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)
-	cfg := config{connect: server.Connect(), workers: 2, increments: 50, session: time.Second, limit: 500 * time.Millisecond}
+	const limit = 500 * time.Millisecond
+	cfg := config{connect: server.Connect(), workers: 2, increments: 50, session: time.Second, limit: limit}
 	var out, errs output
-	err := perform(t.Context(), cfg, newNarrator(&out, 100), &errs)
+	err := runDemo(t.Context(), cfg, newReporter(&out, 100), &errs)
 	require.ErrorContains(t, err, "it took longer than 500ms")
 }
 
-func TestServerThatIsNotThere(t *testing.T) {
+func TestServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	cfg := config{connect: "127.0.0.1:1", workers: 2, increments: 1, session: time.Second, limit: time.Minute}
 	var out, errs output
-	err := perform(t.Context(), cfg, newNarrator(&out, 2), &errs)
+	err := runDemo(t.Context(), cfg, newReporter(&out, 2), &errs)
 	require.ErrorIs(t, err, framework.ErrNotConnected)
 	require.ErrorContains(t, err, "127.0.0.1:1")
 }

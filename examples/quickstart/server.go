@@ -4,9 +4,9 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// startServer returns the connection string of the servers to use, and what ends them. If the user named some, nothing is started. Else
-// this process is the server, for itself and its workers.
-func startServer(given string, say *narrator) (connect string, stop func(), err error) {
+// startServer returns the connection string of the servers to use, and a function that stops what it
+// started. If given is empty, it starts a server in this process, for this process and its workers.
+func startServer(given string, report *reporter) (connect string, stop func(), err error) {
 	if given != "" {
 		return given, func() {}, nil
 	}
@@ -14,6 +14,6 @@ func startServer(given string, say *narrator) (connect string, stop func(), err 
 	if err != nil {
 		return "", nil, err
 	}
-	say.Line("Started an in-process ZooKeeper server (package zktest, not the real one) at %s.", srv.Addr())
+	report.Line("Started an in-process ZooKeeper server (package zktest, not the real one) at %s.", srv.Addr())
 	return srv.Addr(), srv.Close, nil
 }

@@ -10,46 +10,47 @@ import (
 	"github.com/docent-zk/docent/fence"
 )
 
-// store keeps the record that the workers share. It stands for whatever a lock protects in real life: a database row, a file, a device.
+// store keeps the record that the workers share. It takes the place of what a lock protects in a real
+// program: a database row, a file, a device.
 //
-// It does two things. It defends itself, by refusing what comes with an old token; any resource can do that, it takes one number
-// to remember. And, because this is a demonstration of the lock, it looks for everything that cannot happen while the lock works:
-// two workers at once, an update that overwrites another, a token that is not larger than the last. Such a finding is a fault.
+// The store refuses requests with an old token. Any resource that can remember one number can do that.
+// The store also detects what cannot happen while the lock works, because this is a demonstration: two
+// workers at once, an update that overwrites another, a token that is not larger than the last. Each of
+// these is a fault.
 type store struct {
 	mu      sync.Mutex
-	value   int             // the record
-	newest  int64           // the largest token seen
-	first   int64           // the first token seen
-	turns   int             // how often somebody has entered
-	inside  map[int64]guest // who is in the critical section, by token
-	written map[int]int     // accepted writes by worker
+	value   int              // the record
+	newest  int64            // the largest token seen
+	first   int64            // the first token seen
+	turns   int              // how often a worker has entered
+	inside  map[int64]holder // the workers in the critical section, by token
+	written map[int]int      // accepted writes by worker
 	faults  []error
 }
 
-// guest is a worker that is inside.
-type guest struct {
+// holder is a worker in the critical section.
+type holder struct {
 	worker int
-	until  time.Time // how long its hold was good for when it entered
+	until  time.Time // the deadline of its hold when it entered
 }
 
-// visit is what a worker says to the store in each step.
-type visit struct {
+// request is what a worker sends to the store in each step.
+type request struct {
 	Worker int
 	Token  int64
-	Value  int       // with a write
-	Until  time.Time // how long its hold is good for from what it knows when it enters
+	Value  int       // of a write
+	Until  time.Time // the deadline of the hold, as far as the worker knows when it enters
 }
 
-// answer is what the store says.
+// answer is the store's answer.
 type answer struct {
-	Value   int    // the record
-	Written int    // how many writes of this worker have been accepted
-	Turn    int    // the number of the turn
-	Refused string // why, if it was
+	Value   int // the record
+	Written int // how many writes of this worker the store has accepted
+	Turn    int // the number of the turn
 }
 
-// The faults. That a token is too old, fence.ErrStale, is none: a worker that was slow or paused for so long that its lock passed on gets
-// it, and has to start over.
+// The faults. An old token, fence.ErrStale, is not a fault. A worker gets it if it was slow or paused for
+// so long that it lost the lock, and starts over.
 var (
 	errOverlap    = errors.New("BROKEN EXCLUSION: two workers hold the lock at once")
 	errLostUpdate = errors.New("BROKEN EXCLUSION: lost update")
@@ -58,46 +59,46 @@ var (
 )
 
 func newStore() *store {
-	return &store{inside: map[int64]guest{}, written: map[int]int{}}
+	return &store{inside: map[int64]holder{}, written: map[int]int{}}
 }
 
 // The steps of a turn, in their order.
 const (
-	stepEnter = "enter" // I hold the lock now
+	stepEnter = "enter" // the worker holds the lock
 	stepRead  = "read"
 	stepWrite = "write"
-	stepLeave = "leave" // I am about to give it back
+	stepLeave = "leave" // the worker is about to release the lock
 )
 
 // apply takes one step.
-func (s *store) apply(step string, v visit) (answer, error) {
+func (s *store) apply(step string, q request) (answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var err error
 	switch step {
 	case stepEnter:
-		err = s.enter(v)
+		err = s.enter(q)
 	case stepRead:
-		err = s.admit(v)
+		err = s.check(q)
 	case stepWrite:
-		err = s.write(v)
+		err = s.write(q)
 	case stepLeave:
-		delete(s.inside, v.Token)
+		delete(s.inside, q.Token)
 	default:
 		err = fmt.Errorf("no such step: %q", step)
 	}
 	if err != nil && !errors.Is(err, fence.ErrStale) {
 		s.faults = append(s.faults, err)
 	}
-	return answer{Value: s.value, Written: s.written[v.Worker], Turn: s.turns}, err
+	return answer{Value: s.value, Written: s.written[q.Worker], Turn: s.turns}, err
 }
 
-// enter takes a note of the token. It counts from now on and not from the first write: what this worker is about to read must not be
-// changed any more by those who came before.
+// enter records the token. Smaller tokens are refused from now on, and not only from the first write on:
+// no earlier holder may change what this worker is about to read.
 //
-// Others inside are a fault only while their holds are good. A worker that has heard nothing from the servers for so long that its hold
-// has run out may not have found the time to leave.
-func (s *store) enter(v visit) error {
+// Another worker inside is a fault only before the deadline of its hold. After the deadline, that worker
+// may not have had the time to leave.
+func (s *store) enter(q request) error {
 	var err error
 	for token, other := range s.inside {
 		if time.Now().After(other.until) {
@@ -105,58 +106,60 @@ func (s *store) enter(v visit) error {
 			continue
 		}
 		err = errors.Join(err, fmt.Errorf("%w: worker %d enters with token %d, worker %d is inside with token %d",
-			errOverlap, v.Worker, v.Token, other.worker, token))
+			errOverlap, q.Worker, q.Token, other.worker, token))
 	}
-	if v.Token <= s.newest {
-		err = errors.Join(err, fmt.Errorf("%w: worker %d enters with token %d, the last was %d", errTokenOrder, v.Worker, v.Token, s.newest))
+	if q.Token <= s.newest {
+		err = errors.Join(err, fmt.Errorf("%w: worker %d enters with token %d, the last was %d",
+			errTokenOrder, q.Worker, q.Token, s.newest))
 	}
 	if s.turns++; s.turns == 1 {
-		s.first = v.Token
+		s.first = q.Token
 	}
-	s.newest = max(s.newest, v.Token)
-	s.inside[v.Token] = guest{v.Worker, v.Until}
+	s.newest = max(s.newest, q.Token)
+	s.inside[q.Token] = holder{q.Worker, q.Until}
 	return err
 }
 
-// admit is the check of the token.
-func (s *store) admit(v visit) error {
-	if v.Token < s.newest {
-		return fmt.Errorf("%w: it is %d, and %d has been here", fence.ErrStale, v.Token, s.newest)
+// check returns an error if the token is not that of the current holder.
+func (s *store) check(q request) error {
+	if q.Token < s.newest {
+		return fmt.Errorf("%w: it is %d, and %d has been here", fence.ErrStale, q.Token, s.newest)
 	}
-	if s.inside[v.Token].worker != v.Worker {
-		return fmt.Errorf("%w: worker %d with token %d", errOutside, v.Worker, v.Token)
+	if s.inside[q.Token].worker != q.Worker {
+		return fmt.Errorf("%w: worker %d with token %d", errOutside, q.Worker, q.Token)
 	}
 	return nil
 }
 
-func (s *store) write(v visit) error {
-	if err := s.admit(v); err != nil {
+func (s *store) write(q request) error {
+	if err := s.check(q); err != nil {
 		return err
 	}
-	if v.Value != s.value+1 {
-		return fmt.Errorf("%w: worker %d (token %d) adds 1 to %d, but the record is %d", errLostUpdate, v.Worker, v.Token, v.Value-1, s.value)
+	if q.Value != s.value+1 {
+		return fmt.Errorf("%w: worker %d (token %d) adds 1 to %d, but the record is %d",
+			errLostUpdate, q.Worker, q.Token, q.Value-1, s.value)
 	}
-	s.value = v.Value
-	s.written[v.Worker]++
+	s.value = q.Value
+	s.written[q.Worker]++
 	return nil
 }
 
-// crashed tells the store that a worker is dead and therefore not inside any more. Its token stays on record.
+// crashed removes a dead worker from the critical section. Its token still counts.
 func (s *store) crashed(worker int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.inside, func(_ int64, g guest) bool { return g.worker == worker })
+	maps.DeleteFunc(s.inside, func(_ int64, h holder) bool { return h.worker == worker })
 }
 
-// totals is what the store knows at the end.
+// totals are the numbers of a whole run.
 type totals struct {
 	value, turns, writes int
 	first, newest        int64 // tokens
 }
 
-// check tells the totals, and what is wrong with them, if anything is. Each worker must have written as often as wanted, except for the
-// dead one, and no write may be missing from the record.
-func (s *store) check(workers, increments, dead int) (totals, error) {
+// conclude returns the totals, and all faults. Each worker except the dead one must have written as often
+// as wanted, and no write may be missing from the record.
+func (s *store) conclude(workers, increments, dead int) (totals, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := totals{value: s.value, turns: s.turns, first: s.first, newest: s.newest}

@@ -11,20 +11,21 @@ import (
 	"github.com/docent-zk/docent/fence"
 )
 
-// good is the end of a hold that has not ended.
-var good = time.Now().Add(time.Hour)
+// future is the deadline of a valid hold.
+var future = time.Now().Add(time.Hour)
 
-// step is one step at the store and what it must say to it.
+// step is one step and the error that the store must return.
 type step struct {
 	name string
-	visit
+	request
 	want error
 }
 
-func play(t *testing.T, s *store, steps []step) {
+// apply applies steps and checks the errors.
+func apply(t *testing.T, s *store, steps []step) {
 	t.Helper()
 	for i, st := range steps {
-		_, err := s.apply(st.name, st.visit)
+		_, err := s.apply(st.name, st.request)
 		if st.want == nil {
 			require.NoError(t, err, "step %d: %+v", i, st)
 			continue
@@ -35,19 +36,19 @@ func play(t *testing.T, s *store, steps []step) {
 
 func turn(worker int, token int64, value int) []step {
 	return []step{
-		{stepEnter, visit{Worker: worker, Token: token, Until: good}, nil},
-		{stepRead, visit{Worker: worker, Token: token}, nil},
-		{stepWrite, visit{Worker: worker, Token: token, Value: value}, nil},
-		{stepLeave, visit{Worker: worker, Token: token}, nil},
+		{stepEnter, request{Worker: worker, Token: token, Until: future}, nil},
+		{stepRead, request{Worker: worker, Token: token}, nil},
+		{stepWrite, request{Worker: worker, Token: token, Value: value}, nil},
+		{stepLeave, request{Worker: worker, Token: token}, nil},
 	}
 }
 
-func TestStoreHasNothingAgainstGoodTurns(t *testing.T) {
+func TestStoreAcceptsGoodTurns(t *testing.T) {
 	s := newStore()
-	play(t, s, turn(1, 10, 1))
-	play(t, s, turn(2, 11, 2))
-	play(t, s, turn(1, 15, 3))
-	got, err := s.check(3, 1, 3)
+	apply(t, s, turn(1, 10, 1))
+	apply(t, s, turn(2, 11, 2))
+	apply(t, s, turn(1, 15, 3))
+	got, err := s.conclude(3, 1, 3)
 	require.ErrorContains(t, err, "worker 1 wrote 2 times, not 1")
 	require.NotErrorIs(t, err, errLostUpdate)
 	require.Equal(t, totals{value: 3, turns: 3, writes: 3, first: 10, newest: 15}, got)
@@ -58,46 +59,46 @@ func TestStoreFindsFaults(t *testing.T) {
 		steps []step
 		fault error
 	}{
-		"two at once": {[]step{
-			{stepEnter, visit{Worker: 1, Token: 10, Until: good}, nil},
-			{stepEnter, visit{Worker: 2, Token: 11, Until: good}, errOverlap},
+		"two workers at once": {[]step{
+			{stepEnter, request{Worker: 1, Token: 10, Until: future}, nil},
+			{stepEnter, request{Worker: 2, Token: 11, Until: future}, errOverlap},
 		}, errOverlap},
-		"one twice at once": {[]step{
-			{stepEnter, visit{Worker: 1, Token: 10, Until: good}, nil},
-			{stepEnter, visit{Worker: 1, Token: 11, Until: good}, errOverlap},
+		"one worker twice at once": {[]step{
+			{stepEnter, request{Worker: 1, Token: 10, Until: future}, nil},
+			{stepEnter, request{Worker: 1, Token: 11, Until: future}, errOverlap},
 		}, errOverlap},
 		"lost update": {append(turn(1, 10, 1),
-			step{stepEnter, visit{Worker: 2, Token: 11, Until: good}, nil},
-			step{stepWrite, visit{Worker: 2, Token: 11, Value: 1}, errLostUpdate},
+			step{stepEnter, request{Worker: 2, Token: 11, Until: future}, nil},
+			step{stepWrite, request{Worker: 2, Token: 11, Value: 1}, errLostUpdate},
 		), errLostUpdate},
-		"value out of nowhere": {[]step{
-			{stepEnter, visit{Worker: 1, Token: 10, Until: good}, nil},
-			{stepWrite, visit{Worker: 1, Token: 10, Value: 2}, errLostUpdate},
+		"value that does not follow": {[]step{
+			{stepEnter, request{Worker: 1, Token: 10, Until: future}, nil},
+			{stepWrite, request{Worker: 1, Token: 10, Value: 2}, errLostUpdate},
 		}, errLostUpdate},
 		"same token again": {append(turn(1, 10, 1),
-			step{stepEnter, visit{Worker: 2, Token: 10, Until: good}, errTokenOrder},
+			step{stepEnter, request{Worker: 2, Token: 10, Until: future}, errTokenOrder},
 		), errTokenOrder},
 		"smaller token": {append(turn(1, 10, 1),
-			step{stepEnter, visit{Worker: 2, Token: 9, Until: good}, errTokenOrder},
+			step{stepEnter, request{Worker: 2, Token: 9, Until: future}, errTokenOrder},
 		), errTokenOrder},
 		"no token": {[]step{
-			{stepEnter, visit{Worker: 1}, errTokenOrder},
+			{stepEnter, request{Worker: 1}, errTokenOrder},
 		}, errTokenOrder},
 		"write after leaving": {append(turn(1, 10, 1),
-			step{stepWrite, visit{Worker: 1, Token: 10, Value: 2}, errOutside},
+			step{stepWrite, request{Worker: 1, Token: 10, Value: 2}, errOutside},
 		), errOutside},
 		"write without entering": {[]step{
-			{stepWrite, visit{Worker: 1, Token: 10, Value: 1}, errOutside},
+			{stepWrite, request{Worker: 1, Token: 10, Value: 1}, errOutside},
 		}, errOutside},
-		"read with another's token": {[]step{
-			{stepEnter, visit{Worker: 1, Token: 10, Until: good}, nil},
-			{stepRead, visit{Worker: 2, Token: 10}, errOutside},
+		"read with the token of another worker": {[]step{
+			{stepEnter, request{Worker: 1, Token: 10, Until: future}, nil},
+			{stepRead, request{Worker: 2, Token: 10}, errOutside},
 		}, errOutside},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore()
-			play(t, s, c.steps)
-			_, err := s.check(0, 0, 0)
+			apply(t, s, c.steps)
+			_, err := s.conclude(0, 0, 0)
 			require.ErrorIs(t, err, c.fault)
 		})
 	}
@@ -105,57 +106,57 @@ func TestStoreFindsFaults(t *testing.T) {
 
 func TestStoreRefusesAnOldTokenWithoutAFault(t *testing.T) {
 	s := newStore()
-	play(t, s, []step{
-		{stepEnter, visit{Worker: 1, Token: 10, Until: good}, nil},
-		{stepRead, visit{Worker: 1, Token: 10}, nil},
+	apply(t, s, []step{
+		{stepEnter, request{Worker: 1, Token: 10, Until: future}, nil},
+		{stepRead, request{Worker: 1, Token: 10}, nil},
 	})
 	s.crashed(1)
-	play(t, s, []step{
-		{stepEnter, visit{Worker: 2, Token: 11, Until: good}, nil},
-		{stepWrite, visit{Worker: 1, Token: 10, Value: 1}, fence.ErrStale}, // the new holder has not even read yet
-		{stepRead, visit{Worker: 1, Token: 10}, fence.ErrStale},
-		{stepRead, visit{Worker: 2, Token: 11}, nil},
-		{stepWrite, visit{Worker: 2, Token: 11, Value: 1}, nil},
-		{stepWrite, visit{Worker: 1, Token: 10, Value: 1}, fence.ErrStale},
-		{stepWrite, visit{Worker: 1, Token: 10, Value: 2}, fence.ErrStale}, // though the value would fit
+	apply(t, s, []step{
+		{stepEnter, request{Worker: 2, Token: 11, Until: future}, nil},
+		{stepWrite, request{Worker: 1, Token: 10, Value: 1}, fence.ErrStale}, // the new holder has not even read yet
+		{stepRead, request{Worker: 1, Token: 10}, fence.ErrStale},
+		{stepRead, request{Worker: 2, Token: 11}, nil},
+		{stepWrite, request{Worker: 2, Token: 11, Value: 1}, nil},
+		{stepWrite, request{Worker: 1, Token: 10, Value: 1}, fence.ErrStale},
+		{stepWrite, request{Worker: 1, Token: 10, Value: 2}, fence.ErrStale}, // though the value would fit
 	})
-	got, err := s.check(2, 1, 1)
+	got, err := s.conclude(2, 1, 1)
 	require.NoError(t, err)
 	require.Equal(t, 1, got.value)
 }
 
-func TestStoreDoesNotBlameAWorkerWhoseHoldHasRunOut(t *testing.T) {
+func TestWorkerInsideAfterItsDeadlineIsNoFault(t *testing.T) {
 	s := newStore()
-	play(t, s, []step{
-		{stepEnter, visit{Worker: 1, Token: 10, Until: time.Now().Add(-time.Nanosecond)}, nil},
-		{stepEnter, visit{Worker: 2, Token: 11, Until: good}, nil},
-		{stepRead, visit{Worker: 1, Token: 10}, fence.ErrStale},
-		{stepLeave, visit{Worker: 1, Token: 10}, nil},
-		{stepEnter, visit{Worker: 3, Token: 12, Until: good}, errOverlap}, // worker 2 is inside
+	apply(t, s, []step{
+		{stepEnter, request{Worker: 1, Token: 10, Until: time.Now().Add(-time.Nanosecond)}, nil},
+		{stepEnter, request{Worker: 2, Token: 11, Until: future}, nil},
+		{stepRead, request{Worker: 1, Token: 10}, fence.ErrStale},
+		{stepLeave, request{Worker: 1, Token: 10}, nil},
+		{stepEnter, request{Worker: 3, Token: 12, Until: future}, errOverlap}, // worker 2 is inside
 	})
 }
 
-func TestStoreCountsTheDeadAsGoneOnlyWhenTold(t *testing.T) {
+func TestStoreRemovesOnlyTheCrashedWorker(t *testing.T) {
 	s := newStore()
-	play(t, s, []step{
-		{stepEnter, visit{Worker: 1, Token: 10, Until: good}, nil},
-		{stepEnter, visit{Worker: 2, Token: 11, Until: good}, errOverlap},
+	apply(t, s, []step{
+		{stepEnter, request{Worker: 1, Token: 10, Until: future}, nil},
+		{stepEnter, request{Worker: 2, Token: 11, Until: future}, errOverlap},
 	})
 	s = newStore()
-	play(t, s, []step{{stepEnter, visit{Worker: 1, Token: 10, Until: good}, nil}})
+	apply(t, s, []step{{stepEnter, request{Worker: 1, Token: 10, Until: future}, nil}})
 	s.crashed(2)
-	play(t, s, []step{{stepEnter, visit{Worker: 2, Token: 11, Until: good}, errOverlap}})
+	apply(t, s, []step{{stepEnter, request{Worker: 2, Token: 11, Until: future}, errOverlap}})
 }
 
-func TestStoreNoticesAtTheEndThatWritesAreMissing(t *testing.T) {
+func TestStoreDetectsMissingWritesAtTheEnd(t *testing.T) {
 	s := newStore()
-	play(t, s, turn(1, 10, 1))
-	_, err := s.check(2, 1, 0)
+	apply(t, s, turn(1, 10, 1))
+	_, err := s.conclude(2, 1, 0)
 	require.ErrorContains(t, err, "worker 2 wrote 0 times, not 1")
-	_, err = s.check(2, 1, 2)
+	_, err = s.conclude(2, 1, 2)
 	require.NoError(t, err)
-	s.value = 0 // an update undone behind the store's back
-	_, err = s.check(2, 1, 2)
+	s.value = 0 // an update was undone
+	_, err = s.conclude(2, 1, 2)
 	require.ErrorIs(t, err, errLostUpdate)
 }
 
@@ -165,24 +166,24 @@ func TestStoreThroughHTTP(t *testing.T) {
 	require.NoError(t, err)
 	defer child.Serve(listener, s.apply)()
 	remote := newRemoteStore(url)
-	do := func(step string, v visit) (answer, error) { return remote.Do(context.Background(), step, v) }
+	do := func(step string, q request) (answer, error) { return remote.Do(context.Background(), step, q) }
 
-	_, err = do(stepEnter, visit{Worker: 1, Token: 10})
+	_, err = do(stepEnter, request{Worker: 1, Token: 10})
 	require.NoError(t, err)
-	a, err := do(stepWrite, visit{Worker: 1, Token: 10, Value: 1})
+	a, err := do(stepWrite, request{Worker: 1, Token: 10, Value: 1})
 	require.NoError(t, err)
 	require.Equal(t, answer{Value: 1, Written: 1, Turn: 1}, a)
 
-	_, err = do(stepWrite, visit{Worker: 1, Token: 9, Value: 2})
+	_, err = do(stepWrite, request{Worker: 1, Token: 9, Value: 2})
 	require.ErrorIs(t, err, fence.ErrStale)
 	require.True(t, isLost(err))
 	require.ErrorContains(t, err, "it is 9, and 10 has been here")
 
-	_, err = do(stepWrite, visit{Worker: 1, Token: 10, Value: 7})
+	_, err = do(stepWrite, request{Worker: 1, Token: 10, Value: 7})
 	require.NotErrorIs(t, err, fence.ErrStale)
 	require.False(t, isLost(err))
 	require.ErrorContains(t, err, errLostUpdate.Error())
 
-	_, err = do("dance", visit{})
+	_, err = do("dance", request{})
 	require.ErrorContains(t, err, `no such step: "dance"`)
 }

@@ -14,10 +14,11 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 )
 
-// thinking is how long a worker works between reading the record and writing it: the time in which a broken lock would do harm.
+// thinking is how long a worker works between reading the record and writing it. In this time, a broken
+// lock would do harm.
 const thinking = 50 * time.Millisecond
 
-// job is what a worker is told when it starts.
+// job is what a worker gets from its parent when it starts.
 type job struct {
 	Worker     int
 	Connect    string // of ZooKeeper
@@ -34,17 +35,18 @@ type worker struct {
 	store remoteStore
 }
 
-// run is the life of a worker.
+// run increments the record until this worker has done its part.
 func (j job) run(ctx context.Context, stderr io.Writer) (err error) {
-	// One client for the whole process. Its session is what holds the lock: when the process dies, the servers hear nothing from it
-	// any more, end the session after its timeout, and take its place in line away.
+	// One client serves the whole process. Its session holds the lock. When the process dies, the servers
+	// expire the session after its timeout and delete its lock node.
 	client, err := framework.New(j.Connect, framework.WithSessionTimeout(j.Session))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
 
-	// Everybody who names the same path shares the same lock. The data is only for people who look at the line.
+	// All workers that name the same path share the same lock. The data is only shown to people that
+	// list the queue.
 	lock, err := mutex.New(client, j.Lock, mutex.WithData(fmt.Appendf(nil, "worker %d", j.Worker)))
 	if err != nil {
 		return err
@@ -60,12 +62,12 @@ func (w *worker) takeTurns(ctx context.Context, stderr io.Writer) error {
 		case err == nil:
 			written = n
 		case errors.Is(err, recipes.ErrReleasePending):
-			// The turn was ours to the end; only the lock will be free a little later.
+			// The lock was held to the end of the turn, but it will be free a little later.
 			written = n
-			fmt.Fprintf(stderr, "worker %d gave the lock back and got no answer: %v\n", w.Worker, err)
+			fmt.Fprintf(stderr, "worker %d released the lock and got no answer: %v\n", w.Worker, err)
 		case ctx.Err() == nil && isLost(err):
-			// The machine was too slow, or the servers were away for too long. The turn may or may not have reached the
-			// store; the next one begins with reading, and so finds out.
+			// The machine was too slow, or the servers did not answer for too long. The turn may or may not
+			// have reached the store. The next turn begins with a read, which tells.
 			fmt.Fprintf(stderr, "worker %d lost the lock and tries again: %v\n", w.Worker, err)
 		default:
 			return err
@@ -74,51 +76,56 @@ func (w *worker) takeTurns(ctx context.Context, stderr io.Writer) error {
 	return nil
 }
 
-// remoteStore is the store as the workers see it.
-type remoteStore = child.Remote[visit, answer]
+// remoteStore is the store, as the workers use it.
+type remoteStore = child.Remote[request, answer]
 
-func newRemoteStore(url string) remoteStore { return child.NewRemote[visit, answer]("store", url) }
+func newRemoteStore(url string) remoteStore { return child.NewRemote[request, answer]("store", url) }
 
-// isLost reports whether the lock passed on before the work was done. That is not a failure: it is what a lock between machines has to
-// do when it hears nothing from its holder. The work has to be done again, from the start, under a new hold.
+// isLost reports whether the lock was lost before the work was done. That is not a failure: a lock between
+// machines must pass on when the servers hear nothing from its holder. The work must be done again, from
+// the start, under a new hold.
 func isLost(err error) bool {
-	return errors.Is(err, framework.ErrSessionLost) || errors.Is(err, recipes.ErrNodeDeleted) || errors.Is(err, fence.ErrStale)
+	return errors.Is(err, framework.ErrSessionLost) ||
+		errors.Is(err, recipes.ErrNodeDeleted) ||
+		errors.Is(err, fence.ErrStale)
 }
 
-// turn waits for the lock and increments the record once. It returns how many writes the store has from this worker.
+// turn waits for the lock and increments the record once. It returns how many writes of this worker the
+// store has accepted.
 func (w *worker) turn(ctx context.Context) (written int, err error) {
-	hold, err := w.lock.Acquire(ctx) // ctx bounds the wait, not the hold
+	hold, err := w.lock.Acquire(ctx) // ctx limits only the wait, not the hold
 	if err != nil {
 		return 0, err
 	}
-	// Release always, and look at what it says: it tells if we may not have been alone until the end.
+	// Always release, and look at the error: it tells whether the lock was lost before the end.
 	defer func() { err = errors.Join(err, hold.Release()) }()
 
-	// From here on work under the hold's own context: it ends when the lock is lost, so that we stop when we have to.
+	// Work under the context of the hold from here on: it ends when the lock is lost.
 	ctx = hold.Context(ctx)
-	return w.increment(ctx, visit{Worker: w.Worker, Token: hold.Token(), Until: hold.ValidUntil()})
+	return w.increment(ctx, request{Worker: w.Worker, Token: hold.Token(), Until: hold.ValidUntil()})
 }
 
-// increment is the critical section: if two workers did this at the same time, one update would be lost. The token goes with every
-// request, because no worker can know for sure that it was not paused just before sending one. The store can.
-func (w *worker) increment(ctx context.Context, v visit) (written int, err error) {
-	// The store is told that we are gone even if the lock is lost, hence without its context.
+// increment is the critical section. If two workers ran it at the same time, one update would be lost.
+// Each request has the token, because a worker can be paused just before it sends one. Only the store can
+// tell then that the request is late.
+func (w *worker) increment(ctx context.Context, q request) (written int, err error) {
+	// The store must know that this worker has left even if the lock is lost, so this is not under its context.
 	defer func() {
-		_, leaveErr := w.store.Do(context.WithoutCancel(ctx), stepLeave, v)
+		_, leaveErr := w.store.Do(context.WithoutCancel(ctx), stepLeave, q)
 		err = errors.Join(err, leaveErr)
 	}()
-	if _, err := w.store.Do(ctx, stepEnter, v); err != nil {
+	if _, err := w.store.Do(ctx, stepEnter, q); err != nil {
 		return 0, err
 	}
-	record, err := w.store.Do(ctx, stepRead, v)
+	record, err := w.store.Do(ctx, stepRead, q)
 	if err != nil || record.Written >= w.Increments {
 		return record.Written, err
 	}
 	if err := sleep(ctx, thinking); err != nil {
 		return 0, err
 	}
-	v.Value = record.Value + 1
-	record, err = w.store.Do(ctx, stepWrite, v)
+	q.Value = record.Value + 1
+	record, err = w.store.Do(ctx, stepWrite, q)
 	return record.Written, err
 }
 
@@ -129,7 +136,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx) // the reason of the hold's end, if that is what it was
+		return context.Cause(ctx) // the cause of the loss, if the lock was lost
 	}
 }
 
