@@ -12,54 +12,60 @@ import (
 	"github.com/docent-zk/docent/recipes/semaphore"
 )
 
-// lock is what all kinds of locks can do.
+// lock is implemented by all kinds of locks.
 type lock interface {
 	Acquire(context.Context) (*recipes.Hold, error)
 }
 
-// way is a way to get at the resource.
-type way struct {
+// access is one of the accesses to the resource that a kind of lock permits.
+type access struct {
 	lock  lock
-	alone bool // as this lock promises
+	alone bool // the lock promises that no other access is inside at the same time
 }
 
-// kind is a kind of lock. Its ways exclude each other as the resource demands it.
+// kind is a kind of lock. Its accesses exclude each other as the resource requires.
 type kind struct {
-	name string
-	room int // of the resource
-	ways func(c *framework.Client, path string) ([]way, error)
+	name     string
+	room     int // how many accesses the resource permits at the same time
+	accesses func(c *framework.Client, path string) ([]access, error)
 }
 
 func kinds() []kind {
 	return []kind{
-		{"mutex", 1, func(c *framework.Client, path string) ([]way, error) { return exclusive(mutex.New(c, path)) }},
+		{"mutex", 1, func(c *framework.Client, path string) ([]access, error) {
+			return exclusive(mutex.New(c, path))
+		}},
 		{"rwlock", math.MaxInt, readWrite},
-		{"semaphore", 3, func(c *framework.Client, path string) ([]way, error) { return shared(semaphore.New(c, path, 3)) }},
-		{"semaphore-mutex", 1, func(c *framework.Client, path string) ([]way, error) { return exclusive(semaphore.NewMutex(c, path)) }},
+		{"semaphore", 3, func(c *framework.Client, path string) ([]access, error) {
+			return shared(semaphore.New(c, path, 3))
+		}},
+		{"semaphore-mutex", 1, func(c *framework.Client, path string) ([]access, error) {
+			return exclusive(semaphore.NewMutex(c, path))
+		}},
 		{"multilock", 1, inBothOrders},
 	}
 }
 
-func exclusive(l lock, err error) ([]way, error) { return []way{{l, true}}, err }
-func shared(l lock, err error) ([]way, error)    { return []way{{l, false}}, err }
+func exclusive(l lock, err error) ([]access, error) { return []access{{l, true}}, err }
+func shared(l lock, err error) ([]access, error)    { return []access{{l, false}}, err }
 
-// readWrite writes once and reads three times.
-func readWrite(c *framework.Client, path string) ([]way, error) {
+// readWrite returns one write access and three read accesses.
+func readWrite(c *framework.Client, path string) ([]access, error) {
 	rw, err := rwlock.New(c, path)
 	if err != nil {
 		return nil, err
 	}
-	read, write := way{rw.Read(), false}, way{rw.Write(), true}
-	return []way{write, read, read, read}, nil
+	read, write := access{rw.Read(), false}, access{rw.Write(), true}
+	return []access{write, read, read, read}, nil
 }
 
-// inBothOrders is two locks, now in the one order and now in the other.
-func inBothOrders(c *framework.Client, path string) ([]way, error) {
+// inBothOrders returns multi-locks of the same two locks, in both orders.
+func inBothOrders(c *framework.Client, path string) ([]access, error) {
 	a, b := path+"/a", path+"/b"
 	ab, err := multilock.New(c, []string{a, b})
 	if err != nil {
 		return nil, err
 	}
 	ba, err := multilock.New(c, []string{b, a})
-	return []way{{ab, true}, {ba, true}}, err
+	return []access{{ab, true}, {ba, true}}, err
 }

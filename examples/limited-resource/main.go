@@ -1,11 +1,12 @@
-// Limited-resource attacks every kind of lock with several clients and many goroutines, to get at a resource that finds out by itself if
-// somebody is inside who must not be: what LockingExample and FakeLimitedResource are in Curator's examples.
+// Limited-resource uses a resource under each kind of lock, from several clients with many goroutines. The
+// resource detects an access that its lock should have excluded. The classes of Curator's examples are
+// LockingExample and FakeLimitedResource.
 //
-//	go run ./examples/limited-resource                          # is its own ZooKeeper server, for tests
+//	go run ./examples/limited-resource                          # starts a ZooKeeper server for tests in this process
 //	go run ./examples/limited-resource -connect 127.0.0.1:2181  # uses a real one
 //	go run ./examples/limited-resource -clients 8 -goroutines 20 -cycles 50
 //
-// Where to look: resource.go is what is protected; kinds.go is how each lock is made; this file is how all of them are used.
+// resource.go is the resource, kinds.go makes the locks, and this file uses them.
 package main
 
 import (
@@ -21,28 +22,29 @@ import (
 	"github.com/docent-zk/docent/framework"
 )
 
-func main() { program.Main(newAttack(flag.CommandLine).run) }
+func main() { program.Main(newWorkload(flag.CommandLine).run) }
 
-// folder is where the locks are.
+// folder is the path below which the locks are.
 const folder = "/docent-examples/limited-resource/"
 
-// attack is what is done to each kind of lock.
-type attack struct {
+// workload is how each kind of lock is used.
+type workload struct {
 	kinds                       []kind
 	clients, goroutines, cycles int
-	work                        func(context.Context, *resource) error // what is done inside
+	work                        func(context.Context, *resource) error // what is done under the lock
 }
 
-// newAttack is one on all kinds. Its numbers come from flags that are still to be parsed.
-func newAttack(flags *flag.FlagSet) *attack {
-	a := &attack{kinds: kinds(), work: work}
-	flags.IntVar(&a.clients, "clients", 4, "how many clients, each with a session of its own, as if it were a process")
-	flags.IntVar(&a.goroutines, "goroutines", 5, "how many goroutines of each client")
-	flags.IntVar(&a.cycles, "cycles", 10, "how often each goroutine uses the resource, under each kind of lock")
-	return a
+// newWorkload defines the flags and returns a workload for all kinds of locks. Its numbers are valid once
+// flags are parsed.
+func newWorkload(flags *flag.FlagSet) *workload {
+	w := &workload{kinds: kinds(), work: work}
+	flags.IntVar(&w.clients, "clients", 4, "how many clients, each with a session of its own, as if it were a process")
+	flags.IntVar(&w.goroutines, "goroutines", 5, "how many goroutines of each client")
+	flags.IntVar(&w.cycles, "cycles", 10, "how often each goroutine uses the resource, under each kind of lock")
+	return w
 }
 
-// work is something that takes time. It stops when ctx ends, and with it the hold.
+// work takes a millisecond. It stops when ctx ends, which it does with the hold.
 func work(ctx context.Context, _ *resource) error {
 	select {
 	case <-time.After(time.Millisecond):
@@ -52,12 +54,13 @@ func work(ctx context.Context, _ *resource) error {
 	}
 }
 
-// run attacks one kind after another, and says how it went. Violations are an error, but do not end it.
-func (a *attack) run(ctx context.Context, connect string, out io.Writer) (err error) {
-	if min(a.clients, a.goroutines, a.cycles) < 1 {
+// run uses one kind of lock after the other and prints the counts. A violation is an error, but the run
+// goes on.
+func (w *workload) run(ctx context.Context, connect string, out io.Writer) (err error) {
+	if min(w.clients, w.goroutines, w.cycles) < 1 {
 		return errors.New("-clients, -goroutines and -cycles must be 1 or more")
 	}
-	clients := make([]*framework.Client, a.clients)
+	clients := make([]*framework.Client, w.clients)
 	for i := range clients {
 		if clients[i], err = framework.New(connect); err != nil {
 			return err
@@ -65,12 +68,13 @@ func (a *attack) run(ctx context.Context, connect string, out io.Writer) (err er
 		defer func() { err = errors.Join(err, clients[i].Close()) }()
 	}
 	var broken []error
-	for _, k := range a.kinds {
+	for _, k := range w.kinds {
 		r := &resource{room: k.room}
-		if err := a.on(ctx, k, r, clients); err != nil {
+		if err := w.runKind(ctx, k, r, clients); err != nil {
 			return fmt.Errorf("%s: %w", k.name, err)
 		}
-		fmt.Fprintf(out, "%-16s %d cycles, at most %d inside at once, violations %d\n", k.name+":", r.uses, r.peak, len(r.violations))
+		fmt.Fprintf(out, "%-16s %d cycles, at most %d inside at once, violations %d\n",
+			k.name+":", r.uses, r.peak, len(r.violations))
 		if len(r.violations) > 0 {
 			broken = append(broken, fmt.Errorf("%s does not exclude: %w", k.name, r.violations[0]))
 		}
@@ -78,14 +82,14 @@ func (a *attack) run(ctx context.Context, connect string, out io.Writer) (err er
 	return errors.Join(broken...)
 }
 
-// on has all goroutines use the resource at the same time. The first error ends it for all of them.
-func (a *attack) on(ctx context.Context, k kind, r *resource, clients []*framework.Client) error {
+// runKind runs all goroutines at the same time. The first error ends all of them.
+func (w *workload) runKind(ctx context.Context, k kind, r *resource, clients []*framework.Client) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	var all sync.WaitGroup
-	for user := range a.clients * a.goroutines {
+	for user := range w.clients * w.goroutines {
 		all.Go(func() {
-			if err := a.cycle(ctx, k, r, clients[user%a.clients], user); err != nil {
+			if err := w.cycle(ctx, k, r, clients[user%w.clients], user); err != nil {
 				fail(err)
 			}
 		})
@@ -94,26 +98,26 @@ func (a *attack) on(ctx context.Context, k kind, r *resource, clients []*framewo
 	return context.Cause(ctx)
 }
 
-func (a *attack) cycle(ctx context.Context, k kind, r *resource, client *framework.Client, user int) error {
-	ways, err := k.ways(client, folder+k.name)
+func (w *workload) cycle(ctx context.Context, k kind, r *resource, client *framework.Client, user int) error {
+	accesses, err := k.accesses(client, folder+k.name)
 	if err != nil {
 		return err
 	}
-	for i := range a.cycles {
-		if err := a.use(ctx, ways[(user+i)%len(ways)], r); err != nil {
+	for i := range w.cycles {
+		if err := w.use(ctx, accesses[(user+i)%len(accesses)], r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// use is how any lock is used.
-func (a *attack) use(ctx context.Context, w way, r *resource) (err error) {
-	hold, err := w.lock.Acquire(ctx) // ctx bounds the wait, not the hold
+// use shows how to use any lock.
+func (w *workload) use(ctx context.Context, a access, r *resource) (err error) {
+	hold, err := a.lock.Acquire(ctx) // ctx limits only the wait, not the hold
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, hold.Release()) }() // tells if the lock was lost before the work was done
+	defer func() { err = errors.Join(err, hold.Release()) }() // reports a loss before the end of the work
 	ctx = hold.Context(ctx)                                   // ends if the lock is lost
-	return r.use(w.alone, hold.Token(), func() error { return a.work(ctx, r) })
+	return r.use(a.alone, hold.Token(), func() error { return w.work(ctx, r) })
 }

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { testzk.Main(m) }
 
 func TestEveryLockProtectsTheResource(t *testing.T) {
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
-	run := newAttack(flags).run
+	run := newWorkload(flags).run
 	require.NoError(t, flags.Parse(strings.Fields("-clients 3 -goroutines 4 -cycles 5")))
 	var out bytes.Buffer
 	require.NoError(t, run(testzk.Context(t), testzk.Connect(), &out))
@@ -32,8 +32,9 @@ multilock:       60 cycles, at most 1 inside at once, violations 0
 $`, out.String())
 }
 
-// To keep everybody out would not be hard. Here nobody leaves before all who may share the resource are inside.
-func TestThoseWhoMayShareTheResourceAreInsideTogether(t *testing.T) {
+// No access ends before all accesses that may share the resource are inside. A lock that excludes them
+// would not pass.
+func TestSharedAccessesAreInsideTogether(t *testing.T) {
 	const readers = 6
 	for _, k := range kinds() {
 		want := map[string]int{"rwlock": readers, "semaphore": 3}[k.name]
@@ -41,46 +42,44 @@ func TestThoseWhoMayShareTheResourceAreInsideTogether(t *testing.T) {
 			continue
 		}
 		t.Run(k.name, func(t *testing.T) {
-			a := attack{clients: 2, goroutines: 3, cycles: 1, kinds: []kind{sharing(k)}, work: waitFor(func(r *resource) bool {
-				return r.peak == want
-			})}
+			full := func(r *resource) bool { return r.peak == want }
+			w := workload{clients: 2, goroutines: 3, cycles: 1, kinds: []kind{sharedOnly(k)}, work: waitFor(full)}
 			var out bytes.Buffer
-			require.NoError(t, a.run(testzk.Context(t), testzk.Connect(), &out))
+			require.NoError(t, w.run(testzk.Context(t), testzk.Connect(), &out))
 			require.Contains(t, out.String(), fmt.Sprintf(" 6 cycles, at most %d inside at once, violations 0\n", want))
 		})
 	}
 }
 
-// Here nobody leaves before somebody has come in who must not be there.
-func TestLockThatDoesNotLockIsFoundOut(t *testing.T) {
+// No access ends before an access has come in that a working lock would exclude.
+func TestLockThatDoesNotExcludeIsDetected(t *testing.T) {
 	var users atomic.Int64
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
-			locks := k.ways
-			k.ways = func(c *framework.Client, path string) ([]way, error) {
+			locks := k.accesses
+			k.accesses = func(c *framework.Client, path string) ([]access, error) {
 				return locks(c, fmt.Sprintf("%s/of-user-%d", path, users.Add(1)))
 			}
-			a := attack{clients: 4, goroutines: 1, cycles: 1, kinds: []kind{k}, work: waitFor(func(r *resource) bool {
-				return len(r.violations) > 0
-			})}
+			violated := func(r *resource) bool { return len(r.violations) > 0 }
+			w := workload{clients: 4, goroutines: 1, cycles: 1, kinds: []kind{k}, work: waitFor(violated)}
 			var out bytes.Buffer
-			require.ErrorContains(t, a.run(testzk.Context(t), testzk.Connect(), &out), k.name+" does not exclude: ")
+			require.ErrorContains(t, w.run(testzk.Context(t), testzk.Connect(), &out), k.name+" does not exclude: ")
 			require.Regexp(t, `^`+k.name+`: +4 cycles, at most [2-4] inside at once, violations [1-3]\n$`, out.String())
 		})
 	}
 }
 
-// sharing is a kind without those who are to be alone.
-func sharing(k kind) kind {
-	all := k.ways
-	k.ways = func(c *framework.Client, path string) ([]way, error) {
+// sharedOnly returns k without its exclusive accesses.
+func sharedOnly(k kind) kind {
+	all := k.accesses
+	k.accesses = func(c *framework.Client, path string) ([]access, error) {
 		list, err := all(c, path)
-		return slices.DeleteFunc(list, func(w way) bool { return w.alone }), err
+		return slices.DeleteFunc(list, func(a access) bool { return a.alone }), err
 	}
 	return k
 }
 
-// waitFor is work that takes until the resource is as it should be.
+// waitFor returns work that ends when cond is true.
 func waitFor(cond func(*resource) bool) func(context.Context, *resource) error {
 	return func(ctx context.Context, r *resource) error {
 		for {
@@ -98,11 +97,11 @@ func waitFor(cond func(*resource) bool) func(context.Context, *resource) error {
 }
 
 func TestNumbersMustBePositive(t *testing.T) {
-	for _, a := range []attack{
+	for _, w := range []workload{
 		{clients: 0, goroutines: 1, cycles: 1},
 		{clients: 1, goroutines: 0, cycles: 1},
 		{clients: 1, goroutines: 1, cycles: -1},
 	} {
-		require.ErrorContains(t, a.run(t.Context(), testzk.Connect(), &bytes.Buffer{}), "must be 1 or more")
+		require.ErrorContains(t, w.run(t.Context(), testzk.Connect(), &bytes.Buffer{}), "must be 1 or more")
 	}
 }

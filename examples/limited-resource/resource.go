@@ -8,26 +8,27 @@ import (
 	"github.com/docent-zk/docent/fence"
 )
 
-// resource is what the locks protect. It does not defend itself: it counts who is inside, and takes a note of each who comes when he must
-// not. That includes whoever comes while somebody is inside who has lost his hold, and does not know it yet because he was paused.
+// resource is what the locks protect. It refuses no access. It counts the accesses and records each one
+// that must not be inside. That includes an access that begins while another one, which was paused, does
+// not yet know that it has lost its hold.
 type resource struct {
-	room int // for so many at once who share it
+	room int // how many accesses may be inside at the same time
 
 	mu         sync.Mutex
 	inside     int
-	alone      int            // those inside who are to be alone
-	newest     fence.Register // of the tokens of those who were to be alone
+	alone      int            // the exclusive accesses inside
+	newest     fence.Register // of the tokens of exclusive accesses
 	uses, peak int
 	violations []error
 }
 
 // The violations.
 var (
-	errNotAlone = errors.New("somebody who is to be alone is not")
+	errNotAlone = errors.New("an exclusive access is not alone")
 	errCrowded  = errors.New("too many inside")
 )
 
-// use has somebody work inside, alone or together with others. The token is that of the lock that has let him in.
+// use calls work inside, exclusively if alone is true. The token is that of the hold.
 func (r *resource) use(alone bool, token int64, work func() error) error {
 	r.enter(alone, token)
 	defer r.leave(alone)
@@ -37,7 +38,7 @@ func (r *resource) use(alone bool, token int64, work func() error) error {
 func (r *resource) enter(alone bool, token int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.admit(alone, token); err != nil {
+	if err := r.checkLocked(alone, token); err != nil {
 		r.violations = append(r.violations, err)
 	}
 	r.inside++
@@ -48,8 +49,8 @@ func (r *resource) enter(alone bool, token int64) {
 	r.peak = max(r.peak, r.inside)
 }
 
-// admit is what must be so when somebody enters, and is so if the lock does what it is there for.
-func (r *resource) admit(alone bool, token int64) error {
+// checkLocked returns an error if an access must not enter. It returns none while the lock works.
+func (r *resource) checkLocked(alone bool, token int64) error {
 	switch last := r.newest.Last(); {
 	case r.alone > 0 || alone && r.inside > 0:
 		return errNotAlone

@@ -8,34 +8,34 @@ import (
 	"github.com/docent-zk/docent/fence"
 )
 
-// visitor is somebody who enters.
-type visitor struct {
+// user is an access.
+type user struct {
 	alone bool
 	token int64
 }
 
-func TestResourceFindsOutWhoMustNotBeInside(t *testing.T) {
-	const alone, together = true, false
+func TestResourceDetectsAccessesThatMustNotBeInside(t *testing.T) {
+	const alone, shared = true, false
 	for name, c := range map[string]struct {
 		room  int
-		leave bool // each before the next enters
-		who   []visitor
+		leave bool // each access before the next one enters
+		users []user
 		want  error // of the last one; of the others nil
 	}{
-		"two who are to be alone":             {1, false, []visitor{{alone, 1}, {alone, 2}}, errNotAlone},
-		"a reader beside a writer":            {9, false, []visitor{{alone, 1}, {together, 2}}, errNotAlone},
-		"a writer beside a reader":            {9, false, []visitor{{together, 1}, {alone, 2}}, errNotAlone},
-		"more than there is room for":         {2, false, []visitor{{together, 1}, {together, 2}, {together, 3}}, errCrowded},
-		"as many as there is room for":        {2, false, []visitor{{together, 2}, {together, 1}}, nil},
-		"one after the other":                 {1, true, []visitor{{alone, 1}, {alone, 2}, {alone, 3}}, nil},
-		"a smaller token":                     {1, true, []visitor{{alone, 2}, {alone, 1}}, fence.ErrStale},
-		"no token":                            {1, true, []visitor{{alone, 0}}, fence.ErrNoToken},
-		"a reader from before the last write": {9, true, []visitor{{alone, 2}, {together, 1}}, fence.ErrStale},
-		"readers in any order":                {9, true, []visitor{{alone, 1}, {together, 3}, {together, 2}}, nil},
+		"two exclusive accesses":              {1, false, []user{{alone, 1}, {alone, 2}}, errNotAlone},
+		"a reader beside a writer":            {9, false, []user{{alone, 1}, {shared, 2}}, errNotAlone},
+		"a writer beside a reader":            {9, false, []user{{shared, 1}, {alone, 2}}, errNotAlone},
+		"more than the room":                  {2, false, []user{{shared, 1}, {shared, 2}, {shared, 3}}, errCrowded},
+		"as many as the room":                 {2, false, []user{{shared, 2}, {shared, 1}}, nil},
+		"one access after the other":          {1, true, []user{{alone, 1}, {alone, 2}, {alone, 3}}, nil},
+		"a smaller token":                     {1, true, []user{{alone, 2}, {alone, 1}}, fence.ErrStale},
+		"no token":                            {1, true, []user{{alone, 0}}, fence.ErrNoToken},
+		"a reader from before the last write": {9, true, []user{{alone, 2}, {shared, 1}}, fence.ErrStale},
+		"readers in any order":                {9, true, []user{{alone, 1}, {shared, 3}, {shared, 2}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &resource{room: c.room}
-			for _, v := range c.who {
+			for _, v := range c.users {
 				require.Empty(t, r.violations)
 				r.enter(v.alone, v.token)
 				if c.leave {

@@ -7,8 +7,9 @@ import (
 	"github.com/docent-zk/docent/fence"
 )
 
-// bank is what the locks protect: who changes a balance reads it, calculates, and writes it. The bank itself does no more than to refuse
-// writes that come too late. In earnest it is a database, with the largest token as a column of each account.
+// bank is what the locks protect. A transfer reads balances, calculates, and writes them. The bank itself
+// only refuses late writes. In a real program, it is a database with the largest token as a column of each
+// account.
 type bank struct {
 	mu       sync.Mutex
 	accounts map[string]*account
@@ -16,7 +17,7 @@ type bank struct {
 
 type account struct {
 	balance int
-	fencing fence.Register // of the lock of this account: tokens of different locks do not compare
+	fencing fence.Register // of the lock of this account; tokens of different locks cannot be compared
 }
 
 // entry is the new balance of an account, with the token of its lock.
@@ -36,7 +37,7 @@ func (b *bank) balance(name string) int {
 	return b.accounts[name].balance
 }
 
-// write makes all entries, or, if any token is too old, none.
+// write makes all entries. If any token is too old, it makes none and returns an error.
 func (b *bank) write(entries ...entry) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,7 +1,8 @@
-// Multilock moves money between two accounts, each of which has a lock of its own: Curator's InterProcessMultiLock.
+// Multilock moves money between two accounts, each of which has a lock of its own. The class of Curator is
+// InterProcessMultiLock.
 //
-//	go run ./examples/multilock                          # is its own ZooKeeper server, for tests
-//	go run ./examples/multilock -connect 127.0.0.1:2181  # uses a real one: start it twice at the same time, and they take turns
+//	go run ./examples/multilock                          # starts a ZooKeeper server for tests in this process
+//	go run ./examples/multilock -connect 127.0.0.1:2181  # uses a real one; two at the same time take turns
 package main
 
 import (
@@ -19,10 +20,11 @@ import (
 
 func main() { program.Main(run) }
 
-// transfers is how often each side moves money.
+// transfers is how often Ann and Bob each move money.
 const transfers = 10
 
-// run has Ann move money from A to B while Bob moves some from B to A. Each of them is like a process, with a client of its own.
+// run moves money from A to B for Ann while it moves money from B to A for Bob. Each of them has a client
+// of its own, as two processes would.
 func run(ctx context.Context, connect string, out io.Writer) error {
 	b := newBank()
 	bob := make(chan error, 1)
@@ -34,23 +36,26 @@ func run(ctx context.Context, connect string, out io.Writer) error {
 	fmt.Fprintf(out, "Ann and Bob have moved money %d times each, in opposite directions\n", transfers)
 	fmt.Fprintf(out, "A has %d, B has %d\n", b.balance("A"), b.balance("B"))
 
-	const old = 1 // the token of somebody who got the lock long ago, and has been asleep since
+	const old = 1 // the token of a former holder that was paused for long
 	if err := program.Expect(b.write(entry{"B", 1_000_000, old}), fence.ErrStale); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "a write that comes too late is refused: its token is older than others that the account has seen")
+	fmt.Fprintln(out, "a write that comes too late is refused: "+
+		"its token is older than others that the account has seen")
 	return nil
 }
 
-// move makes transfers of an amount. If the locks were taken one after the other, in the order in which they are named here, Ann could
-// hold that of A and wait for that of B, and Bob the other way round, for ever.
+// move makes transfers of an amount. If the locks were acquired one after the other in the order of the
+// arguments, there could be a deadlock: Ann holds the lock of A and waits for that of B, and Bob holds the
+// lock of B and waits for that of A.
 func move(ctx context.Context, connect string, b *bank, from, to string, amount int) (err error) {
 	client, err := framework.New(connect)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	both, err := multilock.New(client, []string{"/docent-examples/multilock/" + from, "/docent-examples/multilock/" + to})
+	const folder = "/docent-examples/multilock/"
+	both, err := multilock.New(client, []string{folder + from, folder + to})
 	if err != nil {
 		return err
 	}
@@ -67,7 +72,7 @@ func transfer(ctx context.Context, both *multilock.MultiLock, b *bank, from, to 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, hold.Release()) }() // tells if a lock was lost before the work was done
+	defer func() { err = errors.Join(err, hold.Release()) }() // reports a loss before the end of the work
 
 	entries := []entry{ // a token for each lock, in the order of the paths
 		{from, b.balance(from) - amount, hold.Tokens()[0]},
@@ -79,7 +84,7 @@ func transfer(ctx context.Context, both *multilock.MultiLock, b *bank, from, to 
 	return b.write(entries...)
 }
 
-// think is the time between reading and writing, in which a broken lock would do harm.
+// think waits between reading and writing. In this time, a broken lock would do harm.
 func think(ctx context.Context) error {
 	select {
 	case <-time.After(2 * time.Millisecond):

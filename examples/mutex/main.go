@@ -1,7 +1,7 @@
-// Mutex takes a lock that any number of processes can share, works under it, and gives it back.
+// Mutex acquires a lock that any number of processes can share, works under it, and releases it.
 //
-//	go run ./examples/mutex                          # is its own ZooKeeper server, for tests: nobody else wants the lock
-//	go run ./examples/mutex -connect 127.0.0.1:2181  # uses a real one: start it twice at the same time to see the second one wait
+//	go run ./examples/mutex                          # starts a ZooKeeper server for tests in this process
+//	go run ./examples/mutex -connect 127.0.0.1:2181  # uses a real one; of two at the same time, the second one waits
 package main
 
 import (
@@ -21,13 +21,15 @@ import (
 )
 
 func main() {
-	connect := flag.String("connect", "", "ZooKeeper servers, `host:port[,host:port][/chroot]`; without it this process is the server")
+	connect := flag.String("connect", "",
+		"ZooKeeper servers, `host:port[,host:port][/chroot]`; without it this process is the server")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		log.Fatalf("unexpected argument %q", flag.Arg(0))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) // Ctrl-C leaves the line, or gives the lock back
-	context.AfterFunc(ctx, stop)                                          // and a second one ends the program
+	// The first Ctrl-C ends the wait or releases the lock. The second one ends the program.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop)
 	err := runOn(ctx, *connect, os.Stdout, os.Stderr)
 	stop()
 	if err != nil {
@@ -35,7 +37,7 @@ func main() {
 	}
 }
 
-// runOn is run, on a server in this process if none is given.
+// runOn calls run. If connect is empty, it first starts a server in this process.
 func runOn(ctx context.Context, connect string, out, progress io.Writer) error {
 	if connect == "" {
 		srv, err := zktest.New()
@@ -64,14 +66,14 @@ func run(ctx context.Context, connect string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, hold.Release()) }() // tells if the lock was lost before the work was done
+	defer func() { err = errors.Join(err, hold.Release()) }() // reports a loss before the end of the work
 	ctx = hold.Context(ctx)                                   // ends if the lock is lost
 	fmt.Fprintf(out, "holding %s, token %d\n", hold.Path(), hold.Token())
 	return work(ctx, hold.Token())
 }
 
-// work is what only one process may do at a time. It stops when ctx ends, and would give the token to whatever it writes to, so that a
-// write that comes too late can be refused.
+// work is what only one process may do at a time. It stops when ctx ends. Real work would send the token
+// with each write, so that the resource can refuse a late write.
 func work(ctx context.Context, _ int64) error {
 	select {
 	case <-time.After(time.Second):

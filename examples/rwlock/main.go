@@ -1,6 +1,7 @@
-// Rwlock shows a lock that any number of readers share, or one writer has alone: Curator's InterProcessReadWriteLock.
+// Rwlock shows a lock that either any number of readers share or one writer holds alone. The class of
+// Curator is InterProcessReadWriteLock.
 //
-//	go run ./examples/rwlock                          # is its own ZooKeeper server, for tests
+//	go run ./examples/rwlock                          # starts a ZooKeeper server for tests in this process
 //	go run ./examples/rwlock -connect 127.0.0.1:2181  # uses a real one
 package main
 
@@ -25,29 +26,29 @@ func run(ctx context.Context, connect string, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	// The path is random only because nobody else is to take part in this story.
+	// The path is random so that no other program uses this lock.
 	rw, err := rwlock.New(client, "/docent-examples/rwlock-"+rand.Text())
 	if err != nil {
 		return err
 	}
 	s := &shop{rw: rw, out: out}
-	for _, scene := range []func(context.Context) error{s.share, s.write, s.downgrade, s.upgrade} {
-		if err := scene(ctx); err != nil {
+	for _, part := range []func(context.Context) error{s.share, s.write, s.downgrade, s.upgrade} {
+		if err := part(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// shop has a price, which the lock protects. Ann and Bob could be two processes: all that makes an acquire Ann's is the context of a hold
-// of hers, where in Curator it is the thread.
+// shop has a price that the lock protects. Ann and Bob could be two processes. An acquire is Ann's if its
+// context comes from one of her holds. In Curator, the thread decides that.
 type shop struct {
 	rw    *rwlock.RWLock
 	price int
 	out   io.Writer
 }
 
-// share: readers are inside at the same time, and keep writers out.
+// share shows that readers hold the lock at the same time, and that a writer has to wait.
 func (s *shop) share(ctx context.Context) (err error) {
 	ann, err := s.rw.Read().Acquire(ctx)
 	if err != nil {
@@ -67,7 +68,7 @@ func (s *shop) share(ctx context.Context) (err error) {
 	return nil
 }
 
-// write: a writer is alone. Bob, who comes meanwhile, waits in line.
+// write shows that a writer holds the lock alone. Bob waits in the queue until Ann releases it.
 func (s *shop) write(ctx context.Context) error {
 	ann, err := s.rw.Write().Acquire(ctx)
 	if err != nil {
@@ -80,7 +81,7 @@ func (s *shop) write(ctx context.Context) error {
 	if err = program.Expect(err, recipes.ErrNotAcquired); err == nil {
 		fmt.Fprintf(s.out, "write: Ann makes it %d; no reader gets in\n", s.price)
 	}
-	return errors.Join(err, ann.Release(), <-bob) // Release before waiting for Bob, who waits for that
+	return errors.Join(err, ann.Release(), <-bob) // Release comes before the wait for Bob, because Bob waits for it
 }
 
 func (s *shop) read(ctx context.Context) (err error) {
@@ -93,7 +94,7 @@ func (s *shop) read(ctx context.Context) (err error) {
 	return nil
 }
 
-// downgrade: a writer becomes a reader, and no other writer comes in between.
+// downgrade shows that a writer becomes a reader and no other writer gets the lock in between.
 func (s *shop) downgrade(ctx context.Context) (err error) {
 	ann, err := s.writeAndRead(ctx)
 	if err != nil {
@@ -113,8 +114,8 @@ func (s *shop) downgrade(ctx context.Context) (err error) {
 	return nil
 }
 
-// writeAndRead returns the read hold of somebody who has written. What is done under that needs its own context: that of the write hold
-// ends here.
+// writeAndRead writes and returns a read hold. The write hold is released here, and its context ends. So
+// what follows needs a context from the read hold.
 func (s *shop) writeAndRead(ctx context.Context) (reading *recipes.Hold, err error) {
 	writing, err := s.rw.Write().Acquire(ctx)
 	if err != nil {
@@ -122,11 +123,12 @@ func (s *shop) writeAndRead(ctx context.Context) (reading *recipes.Hold, err err
 	}
 	defer release(writing, &err)
 	s.price++
-	return s.rw.Read().Acquire(writing.Context(ctx)) // is let in at once: the context says that it is the writer who asks
+	return s.rw.Read().Acquire(writing.Context(ctx)) // does not wait: the context carries the write hold
 }
 
-// upgrade: a reader becomes a writer, if nobody else reads. Curator has no counterpart: there a reader who asks for the write lock waits
-// for himself, for ever. Here Acquire would be refused, as TryUpgrade is while Bob reads.
+// upgrade shows that a reader becomes a writer if it is the only reader. Curator cannot do that: a reader
+// that acquires the write lock there waits for its own read lock, for ever. In docent, such an Acquire
+// fails, and so does TryUpgrade while Bob reads.
 func (s *shop) upgrade(ctx context.Context) (err error) {
 	ann, err := s.rw.Read().Acquire(ctx)
 	if err != nil {
@@ -156,5 +158,5 @@ func (s *shop) upgradeBesideBob(ctx context.Context, ann *recipes.Hold) (err err
 	return program.Expect(err, rwlock.ErrUpgrade)
 }
 
-// release gives a lock back, and adds to err what that says: it tells if the lock was lost before the work was done.
+// release releases a hold and adds the error, which reports a loss before the end of the work, to err.
 func release(hold *recipes.Hold, err *error) { *err = errors.Join(*err, hold.Release()) }

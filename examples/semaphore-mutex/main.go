@@ -1,8 +1,8 @@
-// Semaphore-mutex shows the lock that is not reentrant: Curator's InterProcessSemaphoreMutex. Use package mutex unless you port a program
-// that shares this one with Curator, or do not want to re-enter.
+// Semaphore-mutex shows the lock that is not reentrant. The class of Curator is InterProcessSemaphoreMutex.
+// Use package mutex instead, unless the lock is shared with Curator programs or must not be reentrant.
 //
-//	go run ./examples/semaphore-mutex                          # is its own ZooKeeper server, for tests
-//	go run ./examples/semaphore-mutex -connect 127.0.0.1:2181  # uses a real one: start it twice at the same time, and they take turns
+//	go run ./examples/semaphore-mutex                          # starts a ZooKeeper server for tests in this process
+//	go run ./examples/semaphore-mutex -connect 127.0.0.1:2181  # uses a real one; two at the same time take turns
 package main
 
 import (
@@ -33,19 +33,20 @@ func run(ctx context.Context, connect string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = mu.TryAcquire(first.Context(ctx)) // a mutex.Mutex would let its holder in again
+	_, err = mu.TryAcquire(first.Context(ctx)) // a mutex.Mutex would be acquired again
 	if err := program.Expect(err, recipes.ErrNotAcquired); err != nil {
 		return errors.Join(err, first.Release())
 	}
-	fmt.Fprintln(out, "who holds the lock does not get it again")
+	fmt.Fprintln(out, "the holder of the lock does not get it again")
 
 	released := make(chan error, 1)
-	go func() { released <- first.Release() }() // whoever has the hold may, as with all locks of docent
+	go func() { released <- first.Release() }() // any goroutine may release a hold, as with all locks of docent
 	second, err := mu.Acquire(ctx)
 	if err := errors.Join(err, <-released); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, second.Release()) }() // tells if the lock was lost before the work was done
-	fmt.Fprintln(out, "another goroutine gives it back; now it can be had again, with a larger token:", second.Token() > first.Token())
+	defer func() { err = errors.Join(err, second.Release()) }() // reports a loss before the end of the work
+	fmt.Fprintln(out, "another goroutine releases it; now it can be acquired again, with a larger token:",
+		second.Token() > first.Token())
 	return nil
 }

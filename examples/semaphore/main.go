@@ -1,6 +1,7 @@
-// Semaphore shows permits of which there is a limited number: Curator's InterProcessSemaphoreV2.
+// Semaphore shows a lock that has a limited number of permits. The class of Curator is
+// InterProcessSemaphoreV2.
 //
-//	go run ./examples/semaphore                          # is its own ZooKeeper server, for tests
+//	go run ./examples/semaphore                          # starts a ZooKeeper server for tests in this process
 //	go run ./examples/semaphore -connect 127.0.0.1:2181  # uses a real one
 package main
 
@@ -25,24 +26,24 @@ func run(ctx context.Context, connect string, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	// The path is random only because nobody else is to take part in this story.
+	// The path is random so that no other program uses these semaphores.
 	o := &office{client: client, path: "/docent-examples/semaphore-" + rand.Text(), out: out}
-	for _, scene := range []func(context.Context) error{o.limit, o.slots, o.setLimit} {
-		if err := scene(ctx); err != nil {
+	for _, part := range []func(context.Context) error{o.limit, o.slots, o.setLimit} {
+		if err := part(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// office is where Ann, Bob and Carl come to. They could be three processes.
+// office has semaphores that Ann, Bob and Carl use. They could be three processes.
 type office struct {
 	client *framework.Client
 	path   string
 	out    io.Writer
 }
 
-// limit: the permits of a hold are taken all or none, and everybody has to name the same number.
+// limit shows that a hold gets all of its permits or none, and that all programs must name the same limit.
 func (o *office) limit(ctx context.Context) (err error) {
 	chairs, err := semaphore.New(o.client, o.path+"/chairs", 3)
 	if err != nil {
@@ -76,11 +77,12 @@ func (o *office) limit(ctx context.Context) (err error) {
 	if err := program.Expect(err, semaphore.ErrLimit); err != nil {
 		return err
 	}
-	fmt.Fprintln(o.out, "limit: who says that there are 5 chairs is wrong")
+	fmt.Fprintln(o.out, "limit: a semaphore of 5 chairs at the same path fails")
 	return nil
 }
 
-// slots: each permit has a number that no other has at the same time. Curator has no counterpart.
+// slots shows that each permit has a number that no other permit has at the same time. Curator cannot do
+// that.
 func (o *office) slots(ctx context.Context) (err error) {
 	desks, err := semaphore.New(o.client, o.path+"/desks", 3, semaphore.WithSlots())
 	if err != nil {
@@ -100,7 +102,8 @@ func (o *office) slots(ctx context.Context) (err error) {
 	return nil
 }
 
-// setLimit: the number of permits changes while they are in use. It is in a node that everybody looks at: Curator's SharedCount.
+// setLimit shows that the number of permits can change while they are in use. It is in a node that all
+// clients watch. The class of Curator is SharedCount.
 func (o *office) setLimit(ctx context.Context) (err error) {
 	limit := o.path + "/limit"
 	lamps, err := semaphore.New(o.client, o.path+"/lamps", 1, semaphore.WithSharedLimit(limit))
@@ -111,7 +114,7 @@ func (o *office) setLimit(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// The limit outlives those who use it. A program would leave it there.
+	// The node of the limit stays when it is not used. A real program would not delete it.
 	defer func() { err = errors.Join(err, o.client.Delete(context.WithoutCancel(ctx), limit, -1)) }()
 	defer release(ann, &err)
 
@@ -126,11 +129,11 @@ func (o *office) setLimit(ctx context.Context) (err error) {
 	return nil
 }
 
-// secondLamp is there as long as Bob is.
+// secondLamp raises the limit to 2 while Bob has a permit.
 func (o *office) secondLamp(ctx context.Context, lamps *semaphore.Semaphore) (err error) {
 	raised := make(chan error, 1)
 	go func() { raised <- lamps.SetLimit(ctx, 2) }()
-	bob, err := lamps.Acquire(ctx) // waits for Ann or for another lamp, and Ann does not leave
+	bob, err := lamps.Acquire(ctx) // waits for the second lamp, for Ann keeps hers
 	if err := errors.Join(err, <-raised); err != nil {
 		return err
 	}
@@ -139,7 +142,7 @@ func (o *office) secondLamp(ctx context.Context, lamps *semaphore.Semaphore) (er
 	if err := program.Expect(err, recipes.ErrNotAcquired); err != nil {
 		return err
 	}
-	fmt.Fprintln(o.out, "limit: Ann has the only lamp; with a second one Bob gets in, and nobody else")
+	fmt.Fprintln(o.out, "limit: Ann has the only lamp; with a second one Bob gets in, and Carl does not")
 
 	if err := errors.Join(lamps.SetLimit(ctx, 1), bob.Err()); err != nil {
 		return err
@@ -148,5 +151,5 @@ func (o *office) secondLamp(ctx context.Context, lamps *semaphore.Semaphore) (er
 	return nil
 }
 
-// release gives permits back, and adds to err what that says: it tells if they were lost before the work was done.
+// release releases a hold and adds the error, which reports a loss before the end of the work, to err.
 func release(hold *recipes.Hold, err *error) { *err = errors.Join(*err, hold.Release()) }

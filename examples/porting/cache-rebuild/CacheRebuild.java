@@ -12,8 +12,8 @@ import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
- * Places orders, and after each of them asks a cache for all orders, which all processes share. A read-write lock protects the cache: who
- * finds that orders are missing in it rebuilds it.
+ * Places orders, and after each order reads all orders from a cache that all processes share. A read-write
+ * lock protects the cache. A process that misses orders in the cache rebuilds it.
  */
 public final class CacheRebuild {
     private final String name = "java-" + ProcessHandle.current().pid();
@@ -36,13 +36,15 @@ public final class CacheRebuild {
         Files.createDirectories(dir.resolve("orders"));
         int rounds = Integer.parseInt(flags.get("-rounds"));
 
-        try (CuratorFramework client = CuratorFrameworkFactory.newClient(flags.get("-connect"), new ExponentialBackoffRetry(100, 8))) {
+        try (CuratorFramework client = CuratorFrameworkFactory.newClient(
+                flags.get("-connect"), new ExponentialBackoffRetry(100, 8))) {
             client.start();
             CacheRebuild cache = new CacheRebuild(client, flags.get("-path"), dir);
             for (int i = 0; i < rounds; i++) {
                 cache.order(i);
             }
-            System.out.printf("%s has placed %d orders and rebuilt the cache %d times%n", cache.name, rounds, cache.rebuilt);
+            System.out.printf("%s has placed %d orders and rebuilt the cache %d times%n",
+                    cache.name, rounds, cache.rebuilt);
         }
     }
 
@@ -55,7 +57,7 @@ public final class CacheRebuild {
         }
     }
 
-    /** All orders that there were when it was called, at least. */
+    /** Returns at least all orders that were placed before the call. */
     private List<String> get() throws Exception {
         lock.readLock().acquire();
         try {
@@ -70,8 +72,8 @@ public final class CacheRebuild {
     }
 
     /**
-     * Reads before the write lock is released. The port acquires the read lock and releases the write lock first; up to Curator 5.4 that
-     * lets those in who wait to write (CURATOR-621).
+     * Reads before the write lock is released. The port acquires the read lock and releases the write lock
+     * first. Up to Curator 5.4, that would let a waiting writer in (CURATOR-621).
      */
     private List<String> rebuild() throws Exception {
         lock.writeLock().acquire();
@@ -80,7 +82,8 @@ public final class CacheRebuild {
             List<String> cached = read();
             if (!cached.equals(written)) {
                 throw new IllegalStateException(String.format(
-                        "somebody else has written the cache: %d orders, and it had %d", cached.size(), written.size()));
+                        "another process has written the cache: %d orders, and it had %d",
+                        cached.size(), written.size()));
             }
             return cached;
         } finally {
@@ -88,7 +91,7 @@ public final class CacheRebuild {
         }
     }
 
-    /** Brings the cache up to date, if nobody else has done so since we have looked. */
+    /** Brings the cache up to date, unless another process has done so since get read it. */
     private List<String> write() throws Exception {
         List<String> orders = orders();
         if (!read().equals(orders)) {
@@ -101,8 +104,8 @@ public final class CacheRebuild {
     }
 
     /**
-     * The cache. It is in two files, which are written one after the other: whoever reads while somebody writes sees it, as does whoever
-     * comes after somebody who was stopped in between.
+     * Returns the cache. The cache is in two files, which are written one after the other. So a read fails
+     * during a write, and after a write that was stopped in between.
      */
     private List<String> read() throws Exception {
         Path list = dir.resolve("list");
@@ -114,12 +117,13 @@ public final class CacheRebuild {
         Thread.sleep(1);
         String size = Files.exists(sizeFile) ? Files.readString(sizeFile) : "";
         if (!size.equals(Integer.toString(cached.size()))) {
-            throw new IllegalStateException(String.format("the cache is being written: %d orders, and a size of '%s'", cached.size(), size));
+            throw new IllegalStateException(String.format(
+                    "the cache is being written: %d orders, and a size of '%s'", cached.size(), size));
         }
         return cached;
     }
 
-    /** What the cache is made from. */
+    /** Returns all orders, from which the cache is made. */
     private List<String> orders() throws IOException {
         try (Stream<Path> files = Files.list(dir.resolve("orders"))) {
             return files.map(file -> file.getFileName().toString()).sorted().toList();

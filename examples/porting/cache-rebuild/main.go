@@ -1,9 +1,15 @@
-// Cache-rebuild places orders, and after each of them asks a cache for all orders, which all processes share. A read-write lock protects the
-// cache: who finds that orders are missing in it rebuilds it, and stays a reader of what it wrote. It is a port: CacheRebuild.java beside it
-// is the original, and both can run at the same time, on one -path and one -dir.
+// Cache-rebuild places orders, and after each order reads all orders from a cache that all processes
+// share. A read-write lock protects the cache. A process that misses orders in the cache rebuilds it, and
+// then keeps a read hold on what it wrote.
 //
-//	go run ./examples/porting/cache-rebuild -dir /tmp/cache                          # is its own ZooKeeper server, for tests
-//	go run ./examples/porting/cache-rebuild -dir /tmp/cache -connect 127.0.0.1:2181  # uses a real one: start several at a time
+// It is a port of CacheRebuild.java in the same folder. Both can run at the same time, with the same -path
+// and -dir.
+//
+//	go run ./examples/porting/cache-rebuild -dir /tmp/cache
+//	go run ./examples/porting/cache-rebuild -dir /tmp/cache -connect 127.0.0.1:2181
+//
+// The first command starts a ZooKeeper server for tests in the same process. The second one uses a real
+// server; start it several times at once.
 package main
 
 import (
@@ -84,7 +90,7 @@ func (c *cacheRebuild) order(ctx context.Context, number int) error {
 	return nil
 }
 
-// get returns all orders that there were when it was called, at least.
+// get returns at least all orders that were placed before the call.
 func (c *cacheRebuild) get(ctx context.Context) ([]string, error) {
 	cached, fresh, err := c.look(ctx)
 	if fresh || err != nil {
@@ -93,7 +99,8 @@ func (c *cacheRebuild) get(ctx context.Context) ([]string, error) {
 	return c.rebuild(ctx)
 }
 
-// look is what get has between acquire and finally in the original: a function, for defer.
+// look reads the cache and reports whether it is fresh. The original does that in get, between acquire and
+// finally; defer needs a function.
 func (c *cacheRebuild) look(ctx context.Context) (cached []string, fresh bool, err error) {
 	reading, err := c.lock.Read().Acquire(ctx)
 	if err != nil {
@@ -113,17 +120,19 @@ func (c *cacheRebuild) rebuild(ctx context.Context) (cached []string, err error)
 		return nil, err
 	}
 	defer release(reading, &err)
-	cached, err = c.read(reading.Context(ctx)) // made from ctx, for the context of the write hold has ended
+	cached, err = c.read(reading.Context(ctx)) // from ctx, because the context of the write hold has ended
 	if err != nil {
 		return nil, err
 	}
 	if !slices.Equal(cached, written) {
-		return nil, fmt.Errorf("somebody else has written the cache: %d orders, and it had %d", len(cached), len(written))
+		return nil, fmt.Errorf("another process has written the cache: %d orders, and it had %d",
+			len(cached), len(written))
 	}
 	return cached, nil
 }
 
-// writeThenRead returns what it wrote, and a read hold that began before the write hold ended, so that no other writer gets between.
+// writeThenRead returns what it wrote, and a read hold. The read hold begins before the write hold is
+// released, so no other writer gets the lock in between.
 func (c *cacheRebuild) writeThenRead(ctx context.Context) (written []string, reading *recipes.Hold, err error) {
 	writing, err := c.lock.Write().Acquire(ctx)
 	if err != nil {
@@ -131,7 +140,8 @@ func (c *cacheRebuild) writeThenRead(ctx context.Context) (written []string, rea
 	}
 	ctx = writing.Context(ctx)
 	if written, err = c.write(ctx); err == nil {
-		reading, err = c.lock.Read().Acquire(ctx) // does not wait: the context says that the writer asks, where Curator looks at the thread
+		// Acquire does not wait, because ctx carries the write hold. Curator looks at the thread instead.
+		reading, err = c.lock.Read().Acquire(ctx)
 	}
 	if err = errors.Join(err, writing.Release()); err != nil && reading != nil {
 		release(reading, &err)
@@ -139,7 +149,7 @@ func (c *cacheRebuild) writeThenRead(ctx context.Context) (written []string, rea
 	return written, reading, err
 }
 
-// write brings the cache up to date, if nobody else has done so since we have looked.
+// write brings the cache up to date, unless another process has done so since look.
 func (c *cacheRebuild) write(ctx context.Context) ([]string, error) {
 	orders, err := c.orders()
 	if err != nil {
@@ -159,8 +169,8 @@ func (c *cacheRebuild) write(ctx context.Context) ([]string, error) {
 	return orders, os.WriteFile(filepath.Join(c.dir, "size"), []byte(strconv.Itoa(len(orders))), 0o644)
 }
 
-// read returns the cache. It is in two files, which are written one after the other: whoever reads while somebody writes sees it, as does
-// whoever comes after somebody who was stopped in between.
+// read returns the cache. The cache is in two files, which are written one after the other. So a read
+// fails during a write, and after a write that was stopped in between.
 func (c *cacheRebuild) read(ctx context.Context) ([]string, error) {
 	list, err := os.ReadFile(filepath.Join(c.dir, "list"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -183,7 +193,7 @@ func (c *cacheRebuild) read(ctx context.Context) ([]string, error) {
 	return cached, nil
 }
 
-// orders is what the cache is made from.
+// orders returns all orders, from which the cache is made.
 func (c *cacheRebuild) orders() (names []string, err error) {
 	files, err := os.ReadDir(filepath.Join(c.dir, "orders"))
 	for _, file := range files {
@@ -201,5 +211,5 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// release gives a lock back, and adds to err what that says: it tells if the lock was lost before the work was done.
+// release releases a hold and adds the error, which reports a loss before the end of the work, to err.
 func release(hold *recipes.Hold, err *error) { *err = errors.Join(*err, hold.Release()) }

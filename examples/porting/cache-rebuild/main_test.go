@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { testzk.Main(m) }
 
-func TestSeveralShareTheCache(t *testing.T) {
+func TestProcessesShareTheCache(t *testing.T) {
 	const users, rounds = 4, 5
 	path, dir := testzk.Path(t), t.TempDir()
 	caches := make([]*cacheRebuild, users)
@@ -35,7 +35,8 @@ func TestSeveralShareTheCache(t *testing.T) {
 	rebuilt := 0
 	for i, c := range caches {
 		require.NoError(t, errs[i])
-		require.Equal(t, fmt.Sprintf("user-%d has placed 5 orders and rebuilt the cache %d times\n", i, c.rebuilt), out[i].String())
+		want := fmt.Sprintf("user-%d has placed 5 orders and rebuilt the cache %d times\n", i, c.rebuilt)
+		require.Equal(t, want, out[i].String())
 		rebuilt += c.rebuilt
 	}
 	require.Positive(t, rebuilt)
@@ -49,7 +50,7 @@ func TestSeveralShareTheCache(t *testing.T) {
 	testzk.Empty(t, path)
 }
 
-func TestWriterBecomesAReaderWithNobodyBetween(t *testing.T) {
+func TestWriterBecomesAReaderWithNoWriterBetween(t *testing.T) {
 	lock, err := rwlock.New(testzk.Connected(t, testzk.Connect()), testzk.Path(t))
 	require.NoError(t, err)
 	c := parse(t, "-dir", t.TempDir())
@@ -78,13 +79,13 @@ func TestWriterBecomesAReaderWithNobodyBetween(t *testing.T) {
 	select {
 	case reading := <-reader:
 		require.NoError(t, reading.Err())
-		waitForWriters(t, lock, 1) // who wrote is none any more
+		waitForWriters(t, lock, 1) // only the waiting one: the write hold is released
 		require.NoError(t, reading.Release())
 		require.NoError(t, (<-writer).Release())
 	case writing := <-writer:
 		require.NoError(t, writing.Release())
 		require.NoError(t, (<-reader).Release())
-		require.FailNow(t, "another writer got between")
+		require.FailNow(t, "another writer had the lock in between")
 	}
 }
 
@@ -93,10 +94,10 @@ func waitForWriters(t *testing.T, lock *rwlock.RWLock, n int) {
 	testzk.Eventually(t, func() bool {
 		all, err := lock.Write().Participants(testzk.Context(t))
 		return err == nil && len(all) == n
-	}, "not %d writers in line", n)
+	}, "not %d writers in the queue", n)
 }
 
-func TestSomebodyWhoWritesIsSeen(t *testing.T) {
+func TestUnfinishedWriteIsDetected(t *testing.T) {
 	for name, files := range map[string]struct{ list, size, seen string }{
 		"for the first time": {"one\ntwo\n", "", "2 orders, and a size of ''"},
 		"the list":           {"one\ntwo\n", "1", "2 orders, and a size of '1'"},
@@ -114,7 +115,7 @@ func TestSomebodyWhoWritesIsSeen(t *testing.T) {
 	}
 }
 
-func TestFolderIsNeeded(t *testing.T) {
+func TestFolderIsRequired(t *testing.T) {
 	require.EqualError(t, parse(t).run(t.Context(), testzk.Connect(), &bytes.Buffer{}), "-dir is missing")
 }
 

@@ -12,9 +12,12 @@ import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
-/** Uses a resource that stands only one user at a time, again and again, under a mutex that all processes share. */
+/**
+ * Uses a resource again and again, under a mutex that all processes share. The resource permits only one
+ * user at a time.
+ */
 public final class LimitedResource {
-    private static final long PATIENCE_SECONDS = 60;
+    private static final long TIMEOUT_SECONDS = 60;
 
     private final String name = "java-" + ProcessHandle.current().pid();
     private final Path dir;
@@ -35,8 +38,10 @@ public final class LimitedResource {
         Files.createDirectories(dir);
         int rounds = Integer.parseInt(flags.get("-rounds"));
 
-        try (CuratorFramework client = CuratorFrameworkFactory.newClient(flags.get("-connect"), new ExponentialBackoffRetry(100, 8))) {
-            // Without a connection the server may give the lock to somebody else. The mutex does not tell, so we leave early.
+        try (CuratorFramework client = CuratorFrameworkFactory.newClient(
+                flags.get("-connect"), new ExponentialBackoffRetry(100, 8))) {
+            // Without a connection, another client may get the lock. The mutex does not report that, so the
+            // program stops early.
             Thread user = Thread.currentThread();
             client.getConnectionStateListenable().addListener((c, state) -> {
                 if (!state.isConnected()) {
@@ -53,8 +58,8 @@ public final class LimitedResource {
     }
 
     private void useLocked() throws Exception {
-        if (!mutex.acquire(PATIENCE_SECONDS, TimeUnit.SECONDS)) {
-            throw new IllegalStateException("the lock was not free for " + PATIENCE_SECONDS + " s");
+        if (!mutex.acquire(TIMEOUT_SECONDS, TimeUnit.SECONDS)) {
+            throw new IllegalStateException("the lock was not free for " + TIMEOUT_SECONDS + " s");
         }
         try {
             use();
@@ -63,7 +68,7 @@ public final class LimitedResource {
         }
     }
 
-    /** What must not be done by two at the same time. The resource sees if it is. */
+    /** Must not run twice at the same time, in all processes together. The resource detects if it does. */
     private void use() throws Exception {
         Path inside = dir.resolve("inside");
         enter(inside);
@@ -77,7 +82,7 @@ public final class LimitedResource {
         }
     }
 
-    /** Leaves a mark, which a process that is killed inside leaves behind. */
+    /** Creates a file. A process that is killed inside does not delete it. */
     private void enter(Path inside) throws IOException {
         try {
             Files.createFile(inside);

@@ -1,8 +1,14 @@
-// Limited-resource uses a resource that stands only one user at a time, again and again, under a mutex that all processes share. It is a
-// port: LimitedResource.java beside it is the original, and both can run at the same time, on one -path and one -dir.
+// Limited-resource uses a resource again and again, under a mutex that all processes share. The resource
+// permits only one user at a time.
 //
-//	go run ./examples/porting/limited-resource -dir /tmp/resource                          # is its own ZooKeeper server, for tests
-//	go run ./examples/porting/limited-resource -dir /tmp/resource -connect 127.0.0.1:2181  # uses a real one: start several at a time
+// It is a port of LimitedResource.java in the same folder. Both can run at the same time, with the same
+// -path and -dir.
+//
+//	go run ./examples/porting/limited-resource -dir /tmp/resource
+//	go run ./examples/porting/limited-resource -dir /tmp/resource -connect 127.0.0.1:2181
+//
+// The first command starts a ZooKeeper server for tests in the same process. The second one uses a real
+// server; start it several times at once.
 package main
 
 import (
@@ -24,7 +30,7 @@ import (
 
 func main() { program.Main(newLimitedResource(flag.CommandLine).run) }
 
-const patience = time.Minute
+const acquireTimeout = time.Minute
 
 type limitedResource struct {
 	name   string
@@ -67,18 +73,20 @@ func (r *limitedResource) run(ctx context.Context, connect string, out io.Writer
 }
 
 func (r *limitedResource) useLocked(ctx context.Context, mu *mutex.Mutex) (err error) {
-	waiting, cancel := context.WithTimeout(ctx, patience)
+	waiting, cancel := context.WithTimeout(ctx, acquireTimeout)
 	defer cancel()
-	hold, err := mu.Acquire(waiting) // which bounds the wait, not the hold
+	hold, err := mu.Acquire(waiting) // the context limits only the wait, not the hold
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, hold.Release()) }() // tells if the lock was lost before the work was done
-	return r.use(hold.Context(ctx), hold.Token())             // ends if the lock is lost: the original needs a listener for that
+	defer func() { err = errors.Join(err, hold.Release()) }() // reports a loss before the end of the work
+	// The context ends if the lock is lost. The original needs a listener for that.
+	return r.use(hold.Context(ctx), hold.Token())
 }
 
-// use must not be called by two at the same time. The resource sees if it is. The token is kept beside the name, to see afterwards who had
-// the lock when: a folder of files cannot refuse a smaller one in the same step as it writes, as a database can.
+// use must not run twice at the same time, in all processes together. The resource detects if it does. The
+// token is written beside the name, which shows afterwards in which order the lock was held. A folder of
+// files cannot compare tokens and write in one step, as a database can.
 func (r *limitedResource) use(ctx context.Context, token int64) (err error) {
 	inside := filepath.Join(r.dir, "inside")
 	if err := r.enter(inside); err != nil {
@@ -98,7 +106,7 @@ func (r *limitedResource) use(ctx context.Context, token int64) (err error) {
 	return appendTo(filepath.Join(r.dir, "users"), fmt.Sprintf("%s %d\n", r.name, token))
 }
 
-// enter leaves a mark, which a process that is killed inside leaves behind.
+// enter creates a file. A process that is killed inside does not delete it.
 func (r *limitedResource) enter(inside string) error {
 	file, err := os.OpenFile(inside, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if errors.Is(err, fs.ErrExist) {

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { testzk.Main(m) }
 
-func TestSeveralTakeTurns(t *testing.T) {
+func TestProcessesTakeTurns(t *testing.T) {
 	const users, rounds = 4, 5
 	path, dir := testzk.Path(t), t.TempDir()
 	errs := make([]error, users)
@@ -52,7 +52,7 @@ func TestSeveralTakeTurns(t *testing.T) {
 	testzk.Empty(t, path)
 }
 
-func TestSomebodyInsideIsSeen(t *testing.T) {
+func TestSecondUserInsideIsDetected(t *testing.T) {
 	dir := t.TempDir()
 	inside := filepath.Join(dir, "inside")
 	require.NoError(t, os.WriteFile(inside, nil, 0o600))
@@ -63,7 +63,7 @@ func TestSomebodyInsideIsSeen(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, "counter"))
 }
 
-func TestFolderIsNeeded(t *testing.T) {
+func TestFolderIsRequired(t *testing.T) {
 	require.EqualError(t, parse(t).run(t.Context(), testzk.Connect(), &bytes.Buffer{}), "-dir is missing")
 }
 

@@ -19,7 +19,7 @@ import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
-/** Has several workers do jobs, of which all processes together never do more at a time than a limit. */
+/** Runs jobs in several workers. All processes together never run more jobs at the same time than a limit. */
 public final class WorkerPool {
     private final String name = "java-" + ProcessHandle.current().pid();
     private final Path running;
@@ -47,11 +47,13 @@ public final class WorkerPool {
         int workers = Integer.parseInt(flags.get("-workers"));
         int rounds = Integer.parseInt(flags.get("-rounds"));
 
-        try (CuratorFramework client = CuratorFrameworkFactory.newClient(flags.get("-connect"), new ExponentialBackoffRetry(100, 8))) {
+        try (CuratorFramework client = CuratorFrameworkFactory.newClient(
+                flags.get("-connect"), new ExponentialBackoffRetry(100, 8))) {
             client.start();
             WorkerPool pool = new WorkerPool(client, flags.get("-path"), dir, limit);
             pool.runAll(workers, rounds);
-            System.out.printf("%s has done %d jobs, of at most %d at a time%n", pool.name, workers * rounds, pool.peak.get());
+            System.out.printf("%s has done %d jobs, of at most %d at a time%n",
+                    pool.name, workers * rounds, pool.peak.get());
         }
     }
 
@@ -83,7 +85,7 @@ public final class WorkerPool {
         return null;
     }
 
-    /** A job has a file in one folder while it runs, and in another one when it is done. */
+    /** Runs a job. The job has a file in one folder while it runs, and in another folder afterwards. */
     private void job(String id) throws Exception {
         Path file = Files.createFile(running.resolve(id));
         try {
@@ -96,7 +98,10 @@ public final class WorkerPool {
         Files.move(file, done.resolve(id));
     }
 
-    /** Sees if there are too many jobs. Those that are there at two looks all ran between the two; one look can see some that never met. */
+    /**
+     * Fails if too many jobs run. It lists the jobs twice. All jobs that are in both lists ran at the time
+     * between them. One list alone may have jobs that did not run at the same time.
+     */
     private void checkLimit() throws IOException {
         List<String> jobs = jobs();
         jobs.retainAll(jobs());

@@ -1,8 +1,14 @@
-// Worker-pool has several workers do jobs, of which all processes together never do more at a time than a limit. It is a port:
-// WorkerPool.java beside it is the original, and both can run at the same time, on one -path and one -dir, with one -limit.
+// Worker-pool runs jobs in several workers. All processes together never run more jobs at the same time
+// than a limit.
 //
-//	go run ./examples/porting/worker-pool -dir /tmp/pool                          # is its own ZooKeeper server, for tests
-//	go run ./examples/porting/worker-pool -dir /tmp/pool -connect 127.0.0.1:2181  # uses a real one: start several at a time
+// It is a port of WorkerPool.java in the same folder. Both can run at the same time, with the same -path,
+// -dir and -limit.
+//
+//	go run ./examples/porting/worker-pool -dir /tmp/pool
+//	go run ./examples/porting/worker-pool -dir /tmp/pool -connect 127.0.0.1:2181
+//
+// The first command starts a ZooKeeper server for tests in the same process. The second one uses a real
+// server; start it several times at once.
 package main
 
 import (
@@ -30,7 +36,7 @@ type workerPool struct {
 	dir                    string
 	limit, workers, rounds int
 	semaphore              *semaphore.Semaphore
-	work                   func(context.Context) error // what a job does
+	work                   func(context.Context) error // the work of one job
 
 	mu   sync.Mutex
 	peak int
@@ -70,7 +76,7 @@ func (p *workerPool) run(ctx context.Context, connect string, out io.Writer) (er
 	return nil
 }
 
-// runAll runs all workers. The first error ends it for all of them, where in the original the others go on.
+// runAll runs all workers. The first error ends all of them. In the original, the others go on.
 func (p *workerPool) runAll(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -94,11 +100,12 @@ func (p *workerPool) job(ctx context.Context, id string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, permit.Release()) }() // tells if the permit was lost before the work was done
-	return p.do(permit.Context(ctx), id)                        // ends if the permit is lost, which the original does not notice
+	defer func() { err = errors.Join(err, permit.Release()) }() // reports a loss before the end of the work
+	// The context ends if the permit is lost. The original does not notice that.
+	return p.do(permit.Context(ctx), id)
 }
 
-// do has a file in one folder while the job runs, and in another one when it is done.
+// do runs a job. The job has a file in one folder while it runs, and in another folder afterwards.
 func (p *workerPool) do(ctx context.Context, id string) error {
 	file := filepath.Join(p.dir, "running", id)
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
@@ -114,8 +121,8 @@ func (p *workerPool) do(ctx context.Context, id string) error {
 	return os.Rename(file, filepath.Join(p.dir, "done", id))
 }
 
-// checkLimit sees if there are too many jobs. Those that are there at two looks all ran between the two; one look can see some that never
-// met.
+// checkLimit returns an error if too many jobs run. It lists the jobs twice. All jobs that are in both lists
+// ran at the time between them. One list alone may have jobs that did not run at the same time.
 func (p *workerPool) checkLimit() error {
 	first, err := p.jobs()
 	if err != nil {
@@ -143,7 +150,7 @@ func (p *workerPool) jobs() (ids []string, err error) {
 	return ids, err
 }
 
-// work takes a while. It stops when ctx ends, and with it the permit.
+// work takes 20 ms. It stops when ctx ends, which it does with the permit.
 func work(ctx context.Context) error {
 	select {
 	case <-time.After(20 * time.Millisecond):

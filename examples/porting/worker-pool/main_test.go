@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { testzk.Main(m) }
 
-func TestSeveralKeepToOneLimit(t *testing.T) {
+func TestProcessesKeepToOneLimit(t *testing.T) {
 	path, dir := testzk.Path(t), t.TempDir()
 	var pools []*workerPool
 	for range 3 {
@@ -36,8 +36,8 @@ func TestSeveralKeepToOneLimit(t *testing.T) {
 	testzk.Empty(t, path+"/locks")
 }
 
-// Here no job ends before there are as many as there may be.
-func TestAsManyJobsAsTheLimitRunAtATime(t *testing.T) {
+// No job ends before as many jobs run as the limit permits.
+func TestAsManyJobsAsTheLimitRunAtTheSameTime(t *testing.T) {
 	const limit = 4
 	var jobs atomic.Int32
 	full := make(chan struct{})
@@ -62,7 +62,7 @@ func TestAsManyJobsAsTheLimitRunAtATime(t *testing.T) {
 	require.Equal(t, limit, max(pools[0].peak, pools[1].peak))
 }
 
-func TestTooManyJobsAreSeen(t *testing.T) {
+func TestTooManyJobsAreDetected(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "running"), 0o700))
 	for _, job := range []string{"a", "b"} {
@@ -91,7 +91,7 @@ func TestFirstErrorEndsAllWorkers(t *testing.T) {
 	require.Empty(t, files(t, p.dir, "running"))
 }
 
-func TestFolderIsNeeded(t *testing.T) {
+func TestFolderIsRequired(t *testing.T) {
 	require.EqualError(t, parse(t).run(t.Context(), testzk.Connect(), &bytes.Buffer{}), "-dir is missing")
 }
 
@@ -103,7 +103,7 @@ func parse(t *testing.T, args ...string) *workerPool {
 	return p
 }
 
-// runAll runs all pools at the same time, and names them. It returns what they say.
+// runAll names all pools, runs them at the same time, and returns what they print.
 func runAll(t *testing.T, pools []*workerPool) []bytes.Buffer {
 	t.Helper()
 	errs := make([]error, len(pools))
