@@ -1,13 +1,14 @@
-// Singleton-cron is a job that has to run once for each tick of a clock, and not once in each of the processes that could run it: they elect a
-// leader, and the leader runs it. Two leaders are killed in the middle of it, at the two worst moments. The program fails unless every
-// tick has its effect exactly once, and says which process ran it.
+// Singleton-cron runs a job once for each tick of a clock, although several processes could run it. They
+// elect a leader, and the leader runs the job. Two leaders are killed during a tick, one before its effect
+// and one after. The program fails unless each tick has its effect exactly once, and prints which process
+// ran it.
 //
-//	go run ./examples/singleton-cron                          # is its own ZooKeeper server, for tests
+//	go run ./examples/singleton-cron                          # starts a ZooKeeper server for tests in this process
 //	go run ./examples/singleton-cron -connect 127.0.0.1:2181  # uses a real one
 //	go run ./examples/singleton-cron -processes 5 -ticks 20 -every 500ms
 //
-// Where to look: scheduler.go is how a program runs such a job, and what "exactly once" can mean; store.go is what the effects go to, and how
-// it defends itself; story.go is the course of events.
+// scheduler.go shows how a program runs such a job, and says what "exactly once" can mean. store.go is
+// where the effects go; it refuses late requests. demo.go starts the processes and kills two of them.
 package main
 
 import (
@@ -29,29 +30,30 @@ func main() {
 	program.Main(newConfig(flag.CommandLine).run)
 }
 
-// config is what the command line says.
+// config has the values of the command line.
 type config struct {
 	processes int
 	ticks     int
 	every     time.Duration // from one tick to the next
 	session   time.Duration
-	patience  time.Duration // for the whole story, beyond the ticks
+	slack     time.Duration // for the whole demonstration, beyond the ticks
 }
 
-// newConfig is one whose numbers come from flags that are still to be parsed.
+// newConfig defines the flags and returns the config that has their values once flags are parsed.
 func newConfig(flags *flag.FlagSet) *config {
-	c := &config{patience: 2 * time.Minute}
+	c := &config{slack: 2 * time.Minute}
 	flags.IntVar(&c.processes, "processes", 3, "how many processes could run the job, 2 to 10")
 	flags.IntVar(&c.ticks, "ticks", 12, "how many ticks there are, 6 to 1000")
 	flags.DurationVar(&c.every, "every", time.Second, "time from one tick to the next, 10ms to 1m")
-	flags.DurationVar(&c.session, "session", 3*time.Second, "session timeout: how long one who is dead stays the leader, 1s to 10s")
+	flags.DurationVar(&c.session, "session", 3*time.Second,
+		"session timeout: how long a dead process stays the leader, 1s to 10s")
 	return c
 }
 
 func (c *config) check() error {
 	switch {
 	case c.processes < 2 || c.processes > 10:
-		return fmt.Errorf("-processes %d: want 2 to 10, so that one can die and another go on", c.processes)
+		return fmt.Errorf("-processes %d: want 2 to 10, so that one can die and another can go on", c.processes)
 	case c.ticks < 6 || c.ticks > 1000:
 		return fmt.Errorf("-ticks %d: want 6 to 1000", c.ticks)
 	case c.every < 10*time.Millisecond || c.every > time.Minute:
@@ -66,8 +68,8 @@ func (c *config) run(ctx context.Context, connect string, out io.Writer) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	limit := time.Duration(c.ticks)*c.every + c.patience
+	limit := time.Duration(c.ticks)*c.every + c.slack
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v", limit))
 	defer cancel()
-	return tell(ctx, connect, *c, program.NewReporter(out))
+	return runDemo(ctx, connect, *c, program.NewReporter(out))
 }

@@ -27,7 +27,9 @@ const brokenEnv = "DOCENT_CRON_BROKEN"
 func TestMain(m *testing.M) {
 	switch {
 	case child.IsChild() && os.Getenv(brokenEnv) != "":
-		os.Exit(child.Main(os.Stdin, os.Stderr, "scheduler", func(ctx context.Context, j job) error { return stand(ctx, j, noteFirst) }))
+		os.Exit(child.Main(os.Stdin, os.Stderr, "scheduler", func(ctx context.Context, j job) error {
+			return runScheduler(ctx, j, noteFirst)
+		}))
 	case child.IsChild():
 		os.Exit(schedulerMain())
 	}
@@ -35,6 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// noteFirst is lead, except that it notes a tick before it runs it.
 func noteFirst(s scheduler, ctx context.Context, t *leader.Term) error {
 	for {
 		last, version, err := s.last(ctx)
@@ -75,26 +78,29 @@ func TestEachTickRunsOnce(t *testing.T) {
 			var out bytes.Buffer
 			require.NoError(t, c.run(t.Context(), server.Connect(), &out), "%s", &out)
 			text := out.String()
-			requireTold(t, text, c.ticks)
+			requireReported(t, text, c.ticks)
 			require.Equal(t, 2, strings.Count(text, "KILLED"), text)
 			require.Equal(t, c.processes+2, strings.Count(text, "Started process"), text)
-			require.Regexp(t, `Too late, the request of process \d .* for tick \d+ arrives\. The store refuses it: fence: stale token`, text)
+			require.Regexp(t, `Too late, the request of process \d .* for tick \d+ arrives\. `+
+				`The store refuses it: fence: stale token`, text)
 			require.Regexp(t, `tick +\d+: process \d+ .* runs it, but the store has it already, from process`, text)
 			requireNothingLeft(t, server)
 		})
 	}
 }
 
-// requireTold wants to read of each tick that it was run, and at the end by whom.
-func requireTold(t *testing.T, text string, ticks int) {
+// requireReported requires that the text has a run for each tick, and at the end the process that ran it.
+func requireReported(t *testing.T, text string, ticks int) {
 	t.Helper()
-	runs := regexp.MustCompile(`(?m)tick +(\d+): process \d+ \(token \d+\) runs it(, \d+\.\d s late)?$`).FindAllStringSubmatch(text, -1)
+	runLine := regexp.MustCompile(`(?m)tick +(\d+): process \d+ \(token \d+\) runs it(, \d+\.\d s late)?$`)
+	runs := runLine.FindAllStringSubmatch(text, -1)
 	require.Len(t, runs, ticks, text)
 	for i, run := range runs {
 		require.Equal(t, strconv.Itoa(i+1), run[1], text)
 	}
 	next := 1
-	for _, part := range regexp.MustCompile(`  - ticks (\d+) to (\d+) by process \d+ \(token \d+\)`).FindAllStringSubmatch(text, -1) {
+	partLine := regexp.MustCompile(`  - ticks (\d+) to (\d+) by process \d+ \(token \d+\)`)
+	for _, part := range partLine.FindAllStringSubmatch(text, -1) {
 		require.Equal(t, strconv.Itoa(next), part[1], text)
 		last, err := strconv.Atoi(part[2])
 		require.NoError(t, err)
@@ -103,17 +109,17 @@ func requireTold(t *testing.T, text string, ticks int) {
 	require.Equal(t, ticks+1, next, text)
 }
 
-// requireNothingLeft lets containers be.
+// requireNothingLeft requires that no node is left except containers.
 func requireNothingLeft(t *testing.T, server testzk.Server) {
 	t.Helper()
-	story := exampletest.Path(t, server)
-	nodes, _, err := testzk.Connected(t, server.Connect()).Children(testzk.Context(t), story)
+	path := exampletest.Path(t, server)
+	nodes, _, err := testzk.Connected(t, server.Connect()).Children(testzk.Context(t), path)
 	require.NoError(t, err)
 	require.Subset(t, []string{"leader"}, nodes)
-	exampletest.NoCandidates(t, server, story+"/leader")
+	exampletest.NoCandidates(t, server, path+"/leader")
 }
 
-// The other order is at most once: the tick whose leader dies is noted, and has no effect.
+// A tick that is noted before its effect is run at most once. If its leader dies in between, it has no effect.
 func TestTickThatIsNotedFirstIsLost(t *testing.T) {
 	t.Setenv(brokenEnv, "1")
 	server := testzk.Own(t, testzk.Seldom)
@@ -137,11 +143,11 @@ func TestInterruptLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestStoryThatTakesTooLongFails(t *testing.T) {
+func TestDemoThatTakesTooLongFails(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)
 	c := parsed(t, "-every 10ms -session 10s")
-	c.patience = 500 * time.Millisecond
+	c.slack = 500 * time.Millisecond
 	require.ErrorContains(t, c.run(testzk.Context(t), server.Connect(), io.Discard), "it took longer than 620ms")
 }
 
@@ -167,20 +173,20 @@ func TestBadFlags(t *testing.T) {
 
 func TestStore(t *testing.T) {
 	var s store
-	first := visit{Process: 1, Token: 5, Tick: 1}
+	first := request{Process: 1, Token: 5, Tick: 1}
 	a, err := s.put(first)
 	require.NoError(t, err)
 	require.Equal(t, answer{By: first}, a)
 
-	a, err = s.put(visit{Process: 2, Token: 7, Tick: 1})
+	a, err = s.put(request{Process: 2, Token: 7, Tick: 1})
 	require.NoError(t, err)
-	require.Equal(t, answer{By: first, Before: true}, a, "a tick has one effect, whoever repeats it")
+	require.Equal(t, answer{By: first, Before: true}, a, "a tick has one effect, also if another process repeats it")
 
-	_, err = s.put(visit{Process: 1, Token: 5, Tick: 2})
-	require.ErrorIs(t, err, fence.ErrStale, "a later leader was here, though it changed nothing")
-	_, err = s.put(visit{Process: 2, Token: 7, Tick: 3})
+	_, err = s.put(request{Process: 1, Token: 5, Tick: 2})
+	require.ErrorIs(t, err, fence.ErrStale, "the request of a later leader came before, though it changed nothing")
+	_, err = s.put(request{Process: 2, Token: 7, Tick: 3})
 	require.ErrorIs(t, err, errLeftOut)
-	_, err = s.put(visit{Process: 2, Token: 7, Tick: 0})
+	_, err = s.put(request{Process: 2, Token: 7, Tick: 0})
 	require.ErrorContains(t, err, "no such tick: 0")
-	require.Equal(t, []visit{first}, s.all())
+	require.Equal(t, []request{first}, s.all())
 }

@@ -15,32 +15,40 @@ import (
 	"github.com/docent-zk/docent/recipes/leader"
 )
 
-// What "exactly once" can mean. The job of a tick has an effect somewhere, and the tick has to be noted, so that the next leader knows where
-// to go on. Whoever does one after the other can die, or be paused, in between, and nobody can know for sure if it did the first:
+// What "exactly once" can mean
 //
-//   - noted before the effect, the tick is run at most once: the next leader goes on after it, and its effect may be missing;
-//   - noted after the effect, it is run at least once: the next leader runs it again.
+// The job of a tick has an effect somewhere. The tick must also be noted, so that the next leader knows
+// where to go on. A leader can die, or be paused, between the two. No other process can know for sure
+// whether the first one happened:
 //
-// So exactly once needs a place that takes both together. Here the effects go to a store outside of ZooKeeper, which keeps the number of the
-// tick with its effect. We note after the effect, and the store
+//   - If the tick is noted before the effect, it is run at most once. The next leader goes on after it, and
+//     its effect may be missing.
+//   - If the tick is noted after the effect, it is run at least once. The next leader may run it again.
 //
-//   - does nothing for a tick that it has: if the leader died after the effect, the next one repeats the tick, and it does no harm;
-//   - refuses a token that is older than one it has seen: if the leader was paused before the effect, or its request is on its way for long,
-//     the next one runs the tick, and the request of the old one, when it comes, is refused. For a tick that the store has the number
-//     would do. But not all late requests are of that kind, and the token holds for them all.
+// So exactly once needs a place that takes both together. Here the effects go to a store outside of
+// ZooKeeper, which keeps the number of the tick with its effect. The leader notes the tick after the
+// effect, and the store does two things:
 //
-// The note is written by Term.Guard, in one transaction with the proof that we lead, and only over the version that we have read: each tick
-// is noted once, by somebody who led at that moment. If the effect is small enough to be kept in ZooKeeper itself, write it into the
-// note, or into other nodes by the same Guard. Then that is exactly once, and there is no need of a store.
+//   - It does nothing for a tick that it has. If a leader died after the effect, the next leader repeats
+//     the tick, and the repetition does no harm.
+//   - It refuses a token that is older than one it has seen. If a leader was paused before the effect, or
+//     its request takes long to arrive, the next leader runs the tick. The late request is then refused.
+//     The number of the tick would be enough if the store has that tick already. The token is enough for
+//     all late requests.
+//
+// The note is written by Term.Guard, in one transaction with the proof of the leadership, and only over
+// the version that was read. So each tick is noted once, by the leader of that moment. If the effect is
+// small enough to be kept in ZooKeeper, write it into the note, or into other nodes by the same Guard.
+// Then the effect happens exactly once, and no store is needed.
 
-// note is what the node at job.Note says: the last tick that was run, and by whom.
+// note is the content of the node at job.Note: the last tick that was run, and the process that ran it.
 type note struct {
 	Tick    int
 	Process int
 	Token   int64
 }
 
-// job is what a process is told when it starts.
+// job is what a process gets from its parent when it starts.
 type job struct {
 	Number   int
 	Connect  string // of ZooKeeper
@@ -49,23 +57,27 @@ type job struct {
 	Session  time.Duration
 	Store    string // its URL
 	Start    time.Time
-	Every    time.Duration // tick n is due at Start + n*Every. By the clock on the wall, it could be the number of the minute
-	Ticks    int           // the last one
+	Every    time.Duration // tick n is due at Start + n*Every; a real tick could be the number of a minute
+	Ticks    int           // the number of the last tick
 }
 
 // scheduler is a process that could run the job.
 type scheduler struct {
 	job
 	client *framework.Client
-	store  child.Remote[visit, answer]
+	store  child.Remote[request, answer]
 }
 
 func schedulerMain() int {
-	return child.Main(os.Stdin, os.Stderr, "scheduler", func(ctx context.Context, j job) error { return stand(ctx, j, scheduler.lead) })
+	return child.Main(os.Stdin, os.Stderr, "scheduler", func(ctx context.Context, j job) error {
+		return runScheduler(ctx, j, scheduler.lead)
+	})
 }
 
-// stand is the life of a process.
-func stand(ctx context.Context, j job, lead func(scheduler, context.Context, *leader.Term) error) (err error) {
+// runScheduler takes part in the election until ctx ends, and calls lead in each of its terms.
+func runScheduler(
+	ctx context.Context, j job, lead func(scheduler, context.Context, *leader.Term) error,
+) (err error) {
 	client, err := framework.New(j.Connect, framework.WithSessionTimeout(j.Session))
 	if err != nil {
 		return err
@@ -75,14 +87,15 @@ func stand(ctx context.Context, j job, lead func(scheduler, context.Context, *le
 	if err != nil {
 		return err
 	}
-	s := scheduler{j, client, child.NewRemote[visit, answer]("store", j.Store)}
+	s := scheduler{j, client, child.NewRemote[request, answer]("store", j.Store)}
 	return election.Run(ctx, func(ctx context.Context, t *leader.Term) error { return lead(s, ctx, t) })
 }
 
-// lead runs the job for each tick from where the last leader stopped. Whatever goes wrong, to return is right: another leads then, or we do
-// again, a little later, and begin with reading the note.
+// lead runs the job for each tick, from where the last leader stopped. After any error it can return: this
+// process or another one is then elected, and begins by reading the note.
 func (s scheduler) lead(ctx context.Context, t *leader.Term) error {
-	if err := s.client.Sync(ctx, s.Note); err != nil { // the server that we ask may not know yet what the last leader has noted
+	// Without Sync, the server of this client might not yet know the last leader's note.
+	if err := s.client.Sync(ctx, s.Note); err != nil {
 		return err
 	}
 	for {
@@ -91,14 +104,14 @@ func (s scheduler) lead(ctx context.Context, t *leader.Term) error {
 			return err
 		}
 		err = s.tick(ctx, t, last+1, version)
-		// Of another version is the note if the answer to our own writing was lost: to read it tells.
+		// The note has another version if the answer to this leader's own write was lost. Reading it tells.
 		if err != nil && !errors.Is(err, zk.ErrBadVersion) {
 			return err
 		}
 	}
 }
 
-// tick waits for a tick, and runs the job.
+// tick waits until a tick is due, runs the job, and notes the tick.
 func (s scheduler) tick(ctx context.Context, t *leader.Term, tick int, version int32) error {
 	if err := s.wait(ctx, tick); err != nil {
 		return err
@@ -109,7 +122,7 @@ func (s scheduler) tick(ctx context.Context, t *leader.Term, tick int, version i
 	return s.note(ctx, t, tick, version)
 }
 
-// last is the last tick that was run, and the version of the note.
+// last returns the last tick that was noted, and the version of the note.
 func (s scheduler) last(ctx context.Context) (tick int, version int32, err error) {
 	data, stat, err := s.client.Get(ctx, s.Note)
 	if err != nil {
@@ -122,7 +135,8 @@ func (s scheduler) last(ctx context.Context) (tick int, version int32, err error
 	return n.Tick, stat.Version, nil
 }
 
-// wait returns when a tick is due: at once if that was while nobody led. After the last one it waits for ever.
+// wait waits until a tick is due. It returns at once if the tick was due while there was no leader. After
+// the last tick it waits until ctx ends.
 func (s scheduler) wait(ctx context.Context, tick int) error {
 	var due <-chan time.Time
 	if tick <= s.Ticks {
@@ -138,9 +152,9 @@ func (s scheduler) wait(ctx context.Context, tick int) error {
 
 func (j job) due(tick int) time.Time { return j.Start.Add(time.Duration(tick) * j.Every) }
 
-// run is the job. This one does nothing but have an effect.
+// run is the job. It only has an effect in the store.
 func (s scheduler) run(ctx context.Context, t *leader.Term, tick int) error {
-	_, err := s.store.Do(ctx, stepRun, visit{s.Number, t.Token(), tick})
+	_, err := s.store.Do(ctx, stepRun, request{s.Number, t.Token(), tick})
 	return err
 }
 

@@ -9,57 +9,57 @@ import (
 	"github.com/docent-zk/docent/fence"
 )
 
-// store is where the effects go. In earnest it is a database: a table with the number of the tick as its key, and the largest token beside it,
-// compared and written in the same transaction.
+// store is where the effects go. In a real program, it is a database table whose key is the number of the
+// tick. The largest token is kept beside it, and is compared and written in the same transaction.
 type store struct {
 	mu      sync.Mutex
 	fencing fence.Register
-	runs    []visit // those that had an effect: tick 1, 2, ...
+	runs    []request // the requests that had an effect: of tick 1, 2, ...
 }
 
-// visit is the request of a process to do what is to be done for a tick.
-type visit struct {
+// request asks for the effect of a tick.
+type request struct {
 	Process int
 	Token   int64
 	Tick    int
 }
 
-func (v visit) String() string { return fmt.Sprintf("process %d (token %d)", v.Process, v.Token) }
+func (q request) String() string { return fmt.Sprintf("process %d (token %d)", q.Process, q.Token) }
 
-// answer is what the store says.
+// answer is the store's answer.
 type answer struct {
-	By     visit // whose effect it is
-	Before bool  // it was there before
+	By     request // the request that had the effect
+	Before bool    // the tick had its effect before this request
 }
 
 const stepRun = "run"
 
-// errLeftOut is what exactly once is not.
+// errLeftOut is the fault of a schedule: a tick was not run.
 var errLeftOut = errors.New("BROKEN SCHEDULE: a tick was left out")
 
-// put has the effect, unless it was had before.
-func (s *store) put(v visit) (a answer, err error) {
+// put makes the effect of a tick, unless the tick has had it before.
+func (s *store) put(q request) (a answer, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err = s.fencing.Do(v.Token, func() error {
+	err = s.fencing.Do(q.Token, func() error {
 		switch next := len(s.runs) + 1; {
-		case v.Tick < 1:
-			return fmt.Errorf("no such tick: %d", v.Tick)
-		case v.Tick > next:
-			return fmt.Errorf("%w: %s runs tick %d, the next is %d", errLeftOut, v, v.Tick, next)
-		case v.Tick == next:
-			s.runs = append(s.runs, v)
+		case q.Tick < 1:
+			return fmt.Errorf("no such tick: %d", q.Tick)
+		case q.Tick > next:
+			return fmt.Errorf("%w: %s runs tick %d, the next is %d", errLeftOut, q, q.Tick, next)
+		case q.Tick == next:
+			s.runs = append(s.runs, q)
 		default:
 			a.Before = true
 		}
-		a.By = s.runs[v.Tick-1]
+		a.By = s.runs[q.Tick-1]
 		return nil
 	})
 	return a, err
 }
 
-// all are the effects.
-func (s *store) all() []visit {
+// all returns the requests that had an effect.
+func (s *store) all() []request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.runs)
