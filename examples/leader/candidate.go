@@ -49,14 +49,15 @@ type candidate struct {
 // pace is the pause of a leader between two requests.
 const pace = 100 * time.Millisecond
 
-// lead is called when this candidate is elected. It resigns by returning. It uses the resource until
-// it is asked to resign, or until it has lost the leadership.
+// lead is called when this candidate is elected. It resigns by returning. It uses the resource
+// until it is asked to resign, or until it has lost the leadership.
 func (c candidate) lead(ctx context.Context, t *leader.Term) error {
 	for leads(ctx, t) {
 		a, err := c.send(ctx, t, stepAct)
 		switch {
 		case err == nil && a.Resign:
-			// The resource must know before lead returns, for another leader may be elected before Run has resumed.
+			// The resource must know before lead returns, for another leader may be elected before
+			// Run has resumed.
 			_, err := c.send(ctx, t, stepResign)
 			return err
 		case err != nil && leads(ctx, t):
@@ -67,20 +68,21 @@ func (c candidate) lead(ctx context.Context, t *leader.Term) error {
 	if errors.Is(context.Cause(ctx), child.ErrStopped) {
 		return nil
 	}
-	// Another candidate may lead already. What remains to be done must need neither the leadership nor its context.
+	// Another candidate may lead already. What remains to be done must need neither the leadership
+	// nor its context.
 	_, err := c.send(context.WithoutCancel(ctx), t, stepLost)
 	return err
 }
 
 // leads reports whether this candidate still leads. It is called before each request.
 //
-// The context ends with the leadership, too, but by a timer. In a process that was paused, the timer may
-// fire a moment late. The term compares clocks in each call of Err, and so reports the end at once. The
-// context also ends for other reasons.
+// The context ends with the leadership, too, but by a timer. In a process that was paused, the
+// timer may fire a moment late. The term compares clocks in each call of Err, and so reports the
+// end at once. The context also ends for other reasons.
 func leads(ctx context.Context, t *leader.Term) bool { return t.Err() == nil && ctx.Err() == nil }
 
-// send sends a request with the token. The check of the leadership is not enough: the process may be
-// paused right after it.
+// send sends a request with the token. The check of the leadership is not enough: the process may
+// be paused right after it.
 func (c candidate) send(ctx context.Context, t *leader.Term, step string) (answer, error) {
 	r := request{Candidate: c.number, Token: t.Token(), Until: t.ValidUntil()}
 	if why := cmp.Or(t.Err(), context.Cause(ctx)); why != nil {

@@ -44,8 +44,8 @@ type result struct {
 	err error
 }
 
-// runDemo runs the whole demonstration. When it returns, all processes and goroutines that it started
-// have ended.
+// runDemo runs the whole demonstration. When it returns, all processes and goroutines that it
+// started have ended.
 func runDemo(ctx context.Context, connect string, session time.Duration, report *program.Reporter) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -113,8 +113,8 @@ func (d *demo) run(ctx context.Context) error {
 	return d.conclude()
 }
 
-// start starts a candidate, and waits until the queue has the given length. So the candidates enter the
-// queue in a known order.
+// start starts a candidate, and waits until the queue has the given length. So the candidates enter
+// the queue in a known order.
 func (d *demo) start(ctx context.Context, number, queue int) error {
 	if err := d.children.Start(number); err != nil {
 		return err
@@ -202,8 +202,8 @@ func (d *demo) resign(ctx context.Context) error {
 	return d.waitNext(ctx, former)
 }
 
-// kill kills the leader. The next candidate leads when the servers have heard nothing from the killed
-// one for the session timeout.
+// kill kills the leader. The next candidate leads when the servers have heard nothing from the
+// killed one for the session timeout.
 func (d *demo) kill(ctx context.Context) error {
 	kill := func(p *child.Process) error { p.Kill(); return nil }
 	former, err := d.intervene(ctx, intervention{until: atOnce, do: kill})
@@ -217,8 +217,8 @@ func (d *demo) kill(ctx context.Context) error {
 	return d.start(ctx, former.Candidate, candidates)
 }
 
-// pause pauses the leader. To the servers, a paused process looks like a dead one. When it is resumed,
-// it must not act as the leader.
+// pause pauses the leader. To the servers, a paused process looks like a dead one. When it is
+// resumed, it must not act as the leader.
 func (d *demo) pause(ctx context.Context) error {
 	if !child.CanPause {
 		d.report.Line("(On this system no process can be paused: that part is left out.)")

@@ -1,15 +1,15 @@
-// Leader starts three candidates, each in a process of its own, that lead one after the other. One of
-// them resigns, one is killed while it leads, and one is paused for so long that another one is elected.
-// The program fails if there are two leaders at the same time, or if a later leader has a smaller token.
-// The class of Curator is LeaderSelector.
+// Leader starts three candidates, each in a process of its own, that lead one after the other. One
+// of them resigns, one is killed while it leads, and one is paused for so long that another one is
+// elected. The program fails if there are two leaders at the same time, or if a later leader has a
+// smaller token. The class of Curator is LeaderSelector.
 //
-//	go run ./examples/leader                          # starts a ZooKeeper server for tests in this process
+//	go run ./examples/leader                          # starts a test server in this process
 //	go run ./examples/leader -connect 127.0.0.1:2181  # uses a real one
-//	go run ./examples/leader -session 6s              # the time after which the servers expire a silent session
+//	go run ./examples/leader -session 6s              # sets how long a dead leader stays the leader
 //
-// candidate.go shows how a program takes part in an election and leads. demo.go starts the candidates,
-// interferes with them, and observes the election without taking part. resource.go detects a broken
-// election.
+// candidate.go shows how a program takes part in an election and leads. demo.go starts the
+// candidates, interferes with them, and observes the election without taking part. resource.go
+// detects a broken election.
 package main
 
 import (

@@ -20,8 +20,8 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 )
 
-// brokenEnv makes each candidate of this test binary lead twice at the same time, the second time in an
-// election in which it is the only candidate.
+// brokenEnv makes each candidate of this test binary lead twice at the same time, the second time
+// in an election in which it is the only candidate.
 const brokenEnv = "DOCENT_LEADER_BROKEN"
 
 func TestMain(m *testing.M) {

@@ -10,9 +10,9 @@ import (
 	"github.com/docent-zk/docent/fence"
 )
 
-// resource is what only the leader may use. A real resource would only refuse the requests of former
-// leaders, by their tokens. This one also detects what cannot happen while the election works, because
-// this is a demonstration.
+// resource is what only the leader may use. A real resource would only refuse the requests of
+// former leaders, by their tokens. This one also detects what cannot happen while the election
+// works, because this is a demonstration.
 type resource struct {
 	mu       sync.Mutex
 	fencing  fence.Register
@@ -82,8 +82,8 @@ func (r *resource) notifyLocked() {
 	r.changed = make(chan struct{})
 }
 
-// actLocked accepts the request of a leader, or refuses it with fence.ErrStale. A refusal is a fault
-// only if the term of the refused leader has not reached its deadline.
+// actLocked accepts the request of a leader, or refuses it with fence.ErrStale. A refusal is a
+// fault only if the term of the refused leader has not reached its deadline.
 func (r *resource) actLocked(q request) error {
 	if err := r.fencing.Accept(q.Token); err != nil {
 		r.refused[q.Token] = true
@@ -133,8 +133,8 @@ func (r *resource) wait(ctx context.Context, what string, condLocked func() bool
 	}
 }
 
-// waitTerm waits for a term after the one with the given token, until its leader has used the resource
-// and the observer sees the same leader.
+// waitTerm waits for a term after the one with the given token, until its leader has used the
+// resource and the observer sees the same leader.
 func (r *resource) waitTerm(ctx context.Context, after int64) (q request, err error) {
 	err = r.wait(ctx, "a candidate leads", func() bool {
 		if len(r.terms) > 0 {

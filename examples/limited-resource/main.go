@@ -1,8 +1,8 @@
-// Limited-resource uses a resource under each kind of lock, from several clients with many goroutines. The
-// resource detects an access that its lock should have excluded. The classes of Curator's examples are
-// LockingExample and FakeLimitedResource.
+// Limited-resource uses a resource under each kind of lock, from several clients with many
+// goroutines. The resource detects an access that its lock should have excluded. The classes of
+// Curator's examples are LockingExample and FakeLimitedResource.
 //
-//	go run ./examples/limited-resource                          # starts a ZooKeeper server for tests in this process
+//	go run ./examples/limited-resource                          # starts a test server in this process
 //	go run ./examples/limited-resource -connect 127.0.0.1:2181  # uses a real one
 //	go run ./examples/limited-resource -clients 8 -goroutines 20 -cycles 50
 //
@@ -34,8 +34,8 @@ type workload struct {
 	work                        func(context.Context, *resource) error // what is done under the lock
 }
 
-// newWorkload defines the flags and returns a workload for all kinds of locks. Its numbers are valid once
-// flags are parsed.
+// newWorkload defines the flags and returns a workload for all kinds of locks. Its numbers are
+// valid once flags are parsed.
 func newWorkload(flags *flag.FlagSet) *workload {
 	w := &workload{kinds: kinds(), work: work}
 	flags.IntVar(&w.clients, "clients", 4, "how many clients, each with a session of its own, as if it were a process")
@@ -54,8 +54,8 @@ func work(ctx context.Context, _ *resource) error {
 	}
 }
 
-// run uses one kind of lock after the other and prints the counts. A violation is an error, but the run
-// goes on.
+// run uses one kind of lock after the other and prints the counts. A violation is an error, but the
+// run goes on.
 func (w *workload) run(ctx context.Context, connect string, out io.Writer) (err error) {
 	if min(w.clients, w.goroutines, w.cycles) < 1 {
 		return errors.New("-clients, -goroutines and -cycles must be 1 or more")

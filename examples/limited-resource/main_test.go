@@ -32,8 +32,8 @@ multilock:       60 cycles, at most 1 inside at once, violations 0
 $`, out.String())
 }
 
-// No access ends before all accesses that may share the resource are inside. A lock that excludes them
-// would not pass.
+// No access ends before all accesses that may share the resource are inside. A lock that excludes
+// them would not pass.
 func TestSharedAccessesAreInsideTogether(t *testing.T) {
 	const readers = 6
 	for _, k := range kinds() {

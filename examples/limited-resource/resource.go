@@ -8,9 +8,9 @@ import (
 	"github.com/docent-zk/docent/fence"
 )
 
-// resource is what the locks protect. It refuses no access. It counts the accesses and records each one
-// that must not be inside. That includes an access that begins while another one, which was paused, does
-// not yet know that it has lost its hold.
+// resource is what the locks protect. It refuses no access. It counts the accesses and records each
+// one that must not be inside. That includes an access that begins while another one, which was
+// paused, does not yet know that it has lost its hold.
 type resource struct {
 	room int // how many accesses may be inside at the same time
 

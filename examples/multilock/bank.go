@@ -7,9 +7,9 @@ import (
 	"github.com/docent-zk/docent/fence"
 )
 
-// bank is what the locks protect. A transfer reads balances, calculates, and writes them. The bank itself
-// only refuses late writes. In a real program, it is a database with the largest token as a column of each
-// account.
+// bank is what the locks protect. A transfer reads balances, calculates, and writes them. The bank
+// itself only refuses late writes. In a real program, it is a database with the largest token as a
+// column of each account.
 type bank struct {
 	mu       sync.Mutex
 	accounts map[string]*account

@@ -1,8 +1,8 @@
-// Multilock moves money between two accounts, each of which has a lock of its own. The class of Curator is
-// InterProcessMultiLock.
+// Multilock moves money between two accounts, each of which has a lock of its own. The class of
+// Curator is InterProcessMultiLock.
 //
-//	go run ./examples/multilock                          # starts a ZooKeeper server for tests in this process
-//	go run ./examples/multilock -connect 127.0.0.1:2181  # uses a real one; two at the same time take turns
+//	go run ./examples/multilock                          # starts a test server in this process
+//	go run ./examples/multilock -connect 127.0.0.1:2181  # uses a real one; two processes take turns
 package main
 
 import (
@@ -23,8 +23,8 @@ func main() { program.Main(run) }
 // transfers is how often Ann and Bob each move money.
 const transfers = 10
 
-// run moves money from A to B for Ann while it moves money from B to A for Bob. Each of them has a client
-// of its own, as two processes would.
+// run moves money from A to B for Ann while it moves money from B to A for Bob. Each of them has a
+// client of its own, as two processes would.
 func run(ctx context.Context, connect string, out io.Writer) error {
 	b := newBank()
 	bob := make(chan error, 1)
@@ -45,9 +45,9 @@ func run(ctx context.Context, connect string, out io.Writer) error {
 	return nil
 }
 
-// move makes transfers of an amount. If the locks were acquired one after the other in the order of the
-// arguments, there could be a deadlock: Ann holds the lock of A and waits for that of B, and Bob holds the
-// lock of B and waits for that of A.
+// move makes transfers of an amount. If the locks were acquired one after the other in the order of
+// the arguments, there could be a deadlock: Ann holds the lock of A and waits for that of B, and
+// Bob holds the lock of B and waits for that of A.
 func move(ctx context.Context, connect string, b *bank, from, to string, amount int) (err error) {
 	client, err := framework.New(connect)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Mutex acquires a lock that any number of processes can share, works under it, and releases it.
 //
-//	go run ./examples/mutex                          # starts a ZooKeeper server for tests in this process
-//	go run ./examples/mutex -connect 127.0.0.1:2181  # uses a real one; of two at the same time, the second one waits
+//	go run ./examples/mutex                          # starts a test server in this process
+//	go run ./examples/mutex -connect 127.0.0.1:2181  # uses a real one; a second process waits
 package main
 
 import (
@@ -72,8 +72,8 @@ func run(ctx context.Context, connect string, out io.Writer) (err error) {
 	return work(ctx, hold.Token())
 }
 
-// work is what only one process may do at a time. It stops when ctx ends. Real work would send the token
-// with each write, so that the resource can refuse a late write.
+// work is what only one process may do at a time. It stops when ctx ends. Real work would send the
+// token with each write, so that the resource can refuse a late write.
 func work(ctx context.Context, _ int64) error {
 	select {
 	case <-time.After(time.Second):

@@ -51,8 +51,8 @@ type demo struct {
 // connectTimeout is how long the first connection may take.
 const connectTimeout = 15 * time.Second
 
-// runDemo runs the whole demonstration. When it returns, all processes and goroutines that it started
-// have ended.
+// runDemo runs the whole demonstration. When it returns, all processes and goroutines that it
+// started have ended.
 func runDemo(ctx context.Context, cfg config, report *reporter, stderr io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.limit, fmt.Errorf("it took longer than %v", cfg.limit))
 	defer cancel()
@@ -201,8 +201,8 @@ The lock did what it promises:
 	return nil
 }
 
-// cleanUp deletes the lock's nodes. If that fails, the servers delete the empty containers after some
-// time.
+// cleanUp deletes the lock's nodes. If that fails, the servers delete the empty containers after
+// some time.
 func (d *demo) cleanUp() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), child.Grace)
 	defer cancel()

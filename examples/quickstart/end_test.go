@@ -77,8 +77,8 @@ func TestWorkersEndWithAKilledParent(t *testing.T) {
 	}
 }
 
-// Servers that do not answer for longer than the session timeout cost the holder its lock, unless it is
-// just releasing it. The workers must go on, and the record must be right.
+// Servers that do not answer for longer than the session timeout cost the holder its lock, unless
+// it is just releasing it. The workers must go on, and the record must be right.
 func TestOutageIsSurvived(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)

@@ -16,8 +16,8 @@ type killedWorker struct {
 	at      time.Time
 }
 
-// handle passes a step of a worker to the store and reports it. The kill and the late write also happen
-// here. The worker waits until handle returns.
+// handle passes a step of a worker to the store and reports it. The kill and the late write also
+// happen here. The worker waits until handle returns.
 func (d *demo) handle(step string, q request) (answer, error) {
 	a, err := d.store.apply(step, q)
 	if err != nil {
@@ -43,8 +43,8 @@ func (d *demo) handle(step string, q request) (answer, error) {
 	return a, nil
 }
 
-// waitQueue waits until all workers are in the queue. On a slow machine the first worker could otherwise
-// have many turns before the last one has started.
+// waitQueue waits until all workers are in the queue. On a slow machine the first worker could
+// otherwise have many turns before the last one has started.
 func (d *demo) waitQueue() {
 	for d.ctx.Err() == nil {
 		queue, err := d.lock.Participants(d.ctx)
@@ -55,13 +55,13 @@ func (d *demo) waitQueue() {
 	}
 }
 
-// killTurn returns the first turn in which the holder is killed. It is late enough for each worker to
-// have had a turn. It is early enough for at least one other worker to have writes left.
+// killTurn returns the first turn in which the holder is killed. It is late enough for each worker
+// to have had a turn. It is early enough for at least one other worker to have writes left.
 func (d *demo) killTurn() int { return 1 + d.cfg.workers*d.cfg.increments/3 }
 
 // killHolder kills the worker that holds the lock and has just read the record. The worker cannot
-// release the lock any more, and no other process can. The servers cannot tell it from a slow worker
-// until its session expires.
+// release the lock any more, and no other process can. The servers cannot tell it from a slow
+// worker until its session expires.
 func (d *demo) killHolder(q request, record int) {
 	q.Value = record + 1
 	p := d.children[q.Worker-1]
@@ -108,9 +108,9 @@ func (d *demo) entered(next request) {
 	})
 }
 
-// wrote sends the write of the killed worker, right after the first write of a later holder. In a real
-// program, such a write can come from a request that was long on its way, or from a worker that was
-// paused. It would overwrite the later write.
+// wrote sends the write of the killed worker, right after the first write of a later holder. In a
+// real program, such a write can come from a request that was long on its way, or from a worker
+// that was paused. It would overwrite the later write.
 func (d *demo) wrote(next request) {
 	killed := d.killed.Load()
 	if killed == nil {

@@ -1,8 +1,8 @@
-// Quickstart shows a lock between processes. Several workers, each in a process of its own, add to one
-// record under a lock that ZooKeeper servers keep. One of them is killed while it holds the lock. The
-// program exits with 0 only if the lock did what it promises.
+// Quickstart shows a lock between processes. Several workers, each in a process of its own, add to
+// one record under a lock that ZooKeeper servers keep. One of them is killed while it holds the
+// lock. The program exits with 0 only if the lock did what it promises.
 //
-//	go run ./examples/quickstart                          # starts a ZooKeeper server for tests in this process
+//	go run ./examples/quickstart                          # starts a test server in this process
 //	go run ./examples/quickstart -connect 127.0.0.1:2181  # uses a real one
 //
 // worker.go shows how a program uses the lock. store.go shows how a protected resource refuses late
@@ -59,8 +59,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-// runUntilInterrupted runs the demonstration. Ctrl-C ends it in good order. A second Ctrl-C ends the
-// program at once; its child processes notice that and end, too.
+// runUntilInterrupted runs the demonstration. Ctrl-C ends it in good order. A second Ctrl-C ends
+// the program at once; its child processes notice that and end, too.
 func runUntilInterrupted(cfg config, stdout, stderr io.Writer) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)

@@ -42,8 +42,8 @@ var binary struct {
 	err  error
 }
 
-// build builds the program once for all tests, with the race detector if the tests have it. It returns
-// the file.
+// build builds the program once for all tests, with the race detector if the tests have it. It
+// returns the file.
 func build(t *testing.T) string {
 	t.Helper()
 	binary.once.Do(func() {
@@ -68,8 +68,8 @@ func raceEnabled() bool {
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// running is the real program while it runs. Its workers inherit its stderr, so its output ends when all
-// of them have ended.
+// running is the real program while it runs. Its workers inherit its stderr, so its output ends
+// when all of them have ended.
 type running struct {
 	cmd    *exec.Cmd
 	output output
@@ -210,8 +210,8 @@ func TestBrokenExclusionFailsTheDemo(t *testing.T) {
 	require.NotContains(t, out.String(), "what it promises")
 }
 
-// The worker is killed while the store handles the eighth write, the first that is shown. All workers have their jobs
-// by then, and the demonstration has not yet killed a worker itself.
+// The worker is killed while the store handles the eighth write, the first that is shown. All
+// workers have their jobs by then, and the demonstration has not yet killed a worker itself.
 func TestFailedWorkerFailsTheDemo(t *testing.T) {
 	server := testzk.Own(t, testzk.Seldom)
 	var pid atomic.Int64

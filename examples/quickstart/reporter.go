@@ -6,7 +6,8 @@ import (
 	"github.com/docent-zk/docent/examples/internal/program"
 )
 
-// mostTurns is the largest number of turns of which each gets a line. Of more turns only some are shown.
+// mostTurns is the largest number of turns of which each gets a line. Of more turns only some are
+// shown.
 const mostTurns = 25
 
 // reporter prints what happens.

@@ -4,8 +4,9 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// startServer returns the connection string of the servers to use, and a function that stops what it
-// started. If given is empty, it starts a server in this process, for this process and its workers.
+// startServer returns the connection string of the servers to use, and a function that stops what
+// it started. If given is empty, it starts a server in this process, for this process and its
+// workers.
 func startServer(given string, report *reporter) (connect string, stop func(), err error) {
 	if given != "" {
 		return given, func() {}, nil

@@ -10,13 +10,13 @@ import (
 	"github.com/docent-zk/docent/fence"
 )
 
-// store keeps the record that the workers share. It takes the place of what a lock protects in a real
-// program: a database row, a file, a device.
+// store keeps the record that the workers share. It takes the place of what a lock protects in a
+// real program: a database row, a file, a device.
 //
-// The store refuses requests with an old token. Any resource that can remember one number can do that.
-// The store also detects what cannot happen while the lock works, because this is a demonstration: two
-// workers at once, an update that overwrites another, a token that is not larger than the last. Each of
-// these is a fault.
+// The store refuses requests with an old token. Any resource that can remember one number can do
+// that. The store also detects what cannot happen while the lock works, because this is a
+// demonstration: two workers at once, an update that overwrites another, a token that is not larger
+// than the last. Each of these is a fault.
 type store struct {
 	mu      sync.Mutex
 	value   int              // the record
@@ -49,8 +49,8 @@ type answer struct {
 	Turn    int // the number of the turn
 }
 
-// The faults. An old token, fence.ErrStale, is not a fault. A worker gets it if it was slow or paused for
-// so long that it lost the lock, and starts over.
+// The faults. An old token, fence.ErrStale, is not a fault. A worker gets it if it was slow or
+// paused for so long that it lost the lock, and starts over.
 var (
 	errOverlap    = errors.New("BROKEN EXCLUSION: two workers hold the lock at once")
 	errLostUpdate = errors.New("BROKEN EXCLUSION: lost update")
@@ -93,11 +93,11 @@ func (s *store) apply(step string, q request) (answer, error) {
 	return answer{Value: s.value, Written: s.written[q.Worker], Turn: s.turns}, err
 }
 
-// enter records the token. Smaller tokens are refused from now on, and not only from the first write on:
-// no earlier holder may change what this worker is about to read.
+// enter records the token. Smaller tokens are refused from now on, and not only from the first
+// write on: no earlier holder may change what this worker is about to read.
 //
-// Another worker inside is a fault only before the deadline of its hold. After the deadline, that worker
-// may not have had the time to leave.
+// Another worker inside is a fault only before the deadline of its hold. After the deadline, that
+// worker may not have had the time to leave.
 func (s *store) enter(q request) error {
 	var err error
 	for token, other := range s.inside {
@@ -157,8 +157,8 @@ type totals struct {
 	first, newest        int64 // tokens
 }
 
-// conclude returns the totals, and all faults. Each worker except the dead one must have written as often
-// as wanted, and no write may be missing from the record.
+// conclude returns the totals, and all faults. Each worker except the dead one must have written as
+// often as wanted, and no write may be missing from the record.
 func (s *store) conclude(workers, increments, dead int) (totals, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

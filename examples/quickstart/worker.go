@@ -14,8 +14,8 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 )
 
-// thinking is how long a worker works between reading the record and writing it. In this time, a broken
-// lock would do harm.
+// thinking is how long a worker works between reading the record and writing it. In this time, a
+// broken lock would do harm.
 const thinking = 50 * time.Millisecond
 
 // job is what a worker gets from its parent when it starts.
@@ -37,16 +37,16 @@ type worker struct {
 
 // run increments the record until this worker has done its part.
 func (j job) run(ctx context.Context, stderr io.Writer) (err error) {
-	// One client serves the whole process. Its session holds the lock. When the process dies, the servers
-	// expire the session after its timeout and delete its lock node.
+	// One client serves the whole process. Its session holds the lock. When the process dies, the
+	// servers expire the session after its timeout and delete its lock node.
 	client, err := framework.New(j.Connect, framework.WithSessionTimeout(j.Session))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
 
-	// All workers that name the same path share the same lock. The data is only shown to people that
-	// list the queue.
+	// All workers that name the same path share the same lock. The data is only shown to people
+	// that list the queue.
 	lock, err := mutex.New(client, j.Lock, mutex.WithData(fmt.Appendf(nil, "worker %d", j.Worker)))
 	if err != nil {
 		return err
@@ -66,8 +66,8 @@ func (w *worker) takeTurns(ctx context.Context, stderr io.Writer) error {
 			written = n
 			fmt.Fprintf(stderr, "worker %d released the lock and got no answer: %v\n", w.Worker, err)
 		case ctx.Err() == nil && isLost(err):
-			// The machine was too slow, or the servers did not answer for too long. The turn may or may not
-			// have reached the store. The next turn begins with a read, which tells.
+			// The machine was too slow, or the servers did not answer for too long. The turn may or
+			// may not have reached the store. The next turn begins with a read, which tells.
 			fmt.Fprintf(stderr, "worker %d lost the lock and tries again: %v\n", w.Worker, err)
 		default:
 			return err
@@ -81,17 +81,17 @@ type remoteStore = child.Remote[request, answer]
 
 func newRemoteStore(url string) remoteStore { return child.NewRemote[request, answer]("store", url) }
 
-// isLost reports whether the lock was lost before the work was done. That is not a failure: a lock between
-// machines must pass on when the servers hear nothing from its holder. The work must be done again, from
-// the start, under a new hold.
+// isLost reports whether the lock was lost before the work was done. That is not a failure: a lock
+// between machines must pass on when the servers hear nothing from its holder. The work must be
+// done again, from the start, under a new hold.
 func isLost(err error) bool {
 	return errors.Is(err, framework.ErrSessionLost) ||
 		errors.Is(err, recipes.ErrNodeDeleted) ||
 		errors.Is(err, fence.ErrStale)
 }
 
-// turn waits for the lock and increments the record once. It returns how many writes of this worker the
-// store has accepted.
+// turn waits for the lock and increments the record once. It returns how many writes of this worker
+// the store has accepted.
 func (w *worker) turn(ctx context.Context) (written int, err error) {
 	hold, err := w.lock.Acquire(ctx) // ctx limits only the wait, not the hold
 	if err != nil {
@@ -105,11 +105,12 @@ func (w *worker) turn(ctx context.Context) (written int, err error) {
 	return w.increment(ctx, request{Worker: w.Worker, Token: hold.Token(), Until: hold.ValidUntil()})
 }
 
-// increment is the critical section. If two workers ran it at the same time, one update would be lost.
-// Each request has the token, because a worker can be paused just before it sends one. Only the store can
-// tell then that the request is late.
+// increment is the critical section. If two workers ran it at the same time, one update would be
+// lost. Each request has the token, because a worker can be paused just before it sends one. Only
+// the store can tell then that the request is late.
 func (w *worker) increment(ctx context.Context, q request) (written int, err error) {
-	// The store must know that this worker has left even if the lock is lost, so this is not under its context.
+	// The store must know that this worker has left even if the lock is lost, so this is not under
+	// its context.
 	defer func() {
 		_, leaveErr := w.store.Do(context.WithoutCancel(ctx), stepLeave, q)
 		err = errors.Join(err, leaveErr)

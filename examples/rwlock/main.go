@@ -1,7 +1,7 @@
-// Rwlock shows a lock that either any number of readers share or one writer holds alone. The class of
-// Curator is InterProcessReadWriteLock.
+// Rwlock shows a lock that either any number of readers share or one writer holds alone. The class
+// of Curator is InterProcessReadWriteLock.
 //
-//	go run ./examples/rwlock                          # starts a ZooKeeper server for tests in this process
+//	go run ./examples/rwlock                          # starts a test server in this process
 //	go run ./examples/rwlock -connect 127.0.0.1:2181  # uses a real one
 package main
 
@@ -40,8 +40,8 @@ func run(ctx context.Context, connect string, out io.Writer) (err error) {
 	return nil
 }
 
-// shop has a price that the lock protects. Ann and Bob could be two processes. An acquire is Ann's if its
-// context comes from one of her holds. In Curator, the thread decides that.
+// shop has a price that the lock protects. Ann and Bob could be two processes. An acquire is Ann's
+// if its context comes from one of her holds. In Curator, the thread decides that.
 type shop struct {
 	rw    *rwlock.RWLock
 	price int
@@ -114,8 +114,8 @@ func (s *shop) downgrade(ctx context.Context) (err error) {
 	return nil
 }
 
-// writeAndRead writes and returns a read hold. The write hold is released here, and its context ends. So
-// what follows needs a context from the read hold.
+// writeAndRead writes and returns a read hold. The write hold is released here, and its context
+// ends. So what follows needs a context from the read hold.
 func (s *shop) writeAndRead(ctx context.Context) (reading *recipes.Hold, err error) {
 	writing, err := s.rw.Write().Acquire(ctx)
 	if err != nil {
@@ -126,9 +126,9 @@ func (s *shop) writeAndRead(ctx context.Context) (reading *recipes.Hold, err err
 	return s.rw.Read().Acquire(writing.Context(ctx)) // does not wait: the context carries the write hold
 }
 
-// upgrade shows that a reader becomes a writer if it is the only reader. Curator cannot do that: a reader
-// that acquires the write lock there waits for its own read lock, for ever. In docent, such an Acquire
-// fails, and so does TryUpgrade while Bob reads.
+// upgrade shows that a reader becomes a writer if it is the only reader. Curator cannot do that: a
+// reader that acquires the write lock there waits for its own read lock, for ever. In docent, such
+// an Acquire fails, and so does TryUpgrade while Bob reads.
 func (s *shop) upgrade(ctx context.Context) (err error) {
 	ann, err := s.rw.Read().Acquire(ctx)
 	if err != nil {
@@ -158,5 +158,6 @@ func (s *shop) upgradeBesideBob(ctx context.Context, ann *recipes.Hold) (err err
 	return program.Expect(err, rwlock.ErrUpgrade)
 }
 
-// release releases a hold and adds the error, which reports a loss before the end of the work, to err.
+// release releases a hold and adds the error, which reports a loss before the end of the work, to
+// err.
 func release(hold *recipes.Hold, err *error) { *err = errors.Join(*err, hold.Release()) }

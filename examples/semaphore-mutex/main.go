@@ -1,8 +1,9 @@
-// Semaphore-mutex shows the lock that is not reentrant. The class of Curator is InterProcessSemaphoreMutex.
-// Use package mutex instead, unless the lock is shared with Curator programs or must not be reentrant.
+// Semaphore-mutex shows the lock that is not reentrant. The class of Curator is
+// InterProcessSemaphoreMutex. Use package mutex instead, unless the lock is shared with Curator
+// programs or must not be reentrant.
 //
-//	go run ./examples/semaphore-mutex                          # starts a ZooKeeper server for tests in this process
-//	go run ./examples/semaphore-mutex -connect 127.0.0.1:2181  # uses a real one; two at the same time take turns
+//	go run ./examples/semaphore-mutex                          # starts a test server in this process
+//	go run ./examples/semaphore-mutex -connect 127.0.0.1:2181  # uses a real one; two take turns
 package main
 
 import (

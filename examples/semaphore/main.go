@@ -1,7 +1,7 @@
 // Semaphore shows a lock that has a limited number of permits. The class of Curator is
 // InterProcessSemaphoreV2.
 //
-//	go run ./examples/semaphore                          # starts a ZooKeeper server for tests in this process
+//	go run ./examples/semaphore                          # starts a test server in this process
 //	go run ./examples/semaphore -connect 127.0.0.1:2181  # uses a real one
 package main
 
@@ -43,7 +43,8 @@ type office struct {
 	out    io.Writer
 }
 
-// limit shows that a hold gets all of its permits or none, and that all programs must name the same limit.
+// limit shows that a hold gets all of its permits or none, and that all programs must name the same
+// limit.
 func (o *office) limit(ctx context.Context) (err error) {
 	chairs, err := semaphore.New(o.client, o.path+"/chairs", 3)
 	if err != nil {
@@ -81,8 +82,8 @@ func (o *office) limit(ctx context.Context) (err error) {
 	return nil
 }
 
-// slots shows that each permit has a number that no other permit has at the same time. Curator cannot do
-// that.
+// slots shows that each permit has a number that no other permit has at the same time. Curator
+// cannot do that.
 func (o *office) slots(ctx context.Context) (err error) {
 	desks, err := semaphore.New(o.client, o.path+"/desks", 3, semaphore.WithSlots())
 	if err != nil {
@@ -102,8 +103,8 @@ func (o *office) slots(ctx context.Context) (err error) {
 	return nil
 }
 
-// setLimit shows that the number of permits can change while they are in use. It is in a node that all
-// clients watch. The class of Curator is SharedCount.
+// setLimit shows that the number of permits can change while they are in use. It is in a node that
+// all clients watch. The class of Curator is SharedCount.
 func (o *office) setLimit(ctx context.Context) (err error) {
 	limit := o.path + "/limit"
 	lamps, err := semaphore.New(o.client, o.path+"/lamps", 1, semaphore.WithSharedLimit(limit))
@@ -151,5 +152,6 @@ func (o *office) secondLamp(ctx context.Context, lamps *semaphore.Semaphore) (er
 	return nil
 }
 
-// release releases a hold and adds the error, which reports a loss before the end of the work, to err.
+// release releases a hold and adds the error, which reports a loss before the end of the work, to
+// err.
 func release(hold *recipes.Hold, err *error) { *err = errors.Join(*err, hold.Release()) }

@@ -16,7 +16,8 @@ import (
 	"github.com/docent-zk/docent/framework"
 )
 
-// demo is one run of the demonstration. It starts the processes, keeps the store, and kills two leaders.
+// demo is one run of the demonstration. It starts the processes, keeps the store, and kills two
+// leaders.
 type demo struct {
 	config
 	report   *program.Reporter
@@ -39,8 +40,8 @@ func (c config) killAfter() int  { return c.ticks * 2 / 3 }
 
 func (d *demo) notePath() string { return d.folder + "/last-tick" }
 
-// runDemo runs the whole demonstration. When it returns, all processes and goroutines that it started
-// have ended.
+// runDemo runs the whole demonstration. When it returns, all processes and goroutines that it
+// started have ended.
 func runDemo(ctx context.Context, connect string, cfg config, report *program.Reporter) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -132,7 +133,8 @@ func (d *demo) await(ctx context.Context) error {
 	}
 }
 
-// handle passes a request to the store and reports it. The kills and the late request also happen here.
+// handle passes a request to the store and reports it. The kills and the late request also happen
+// here.
 func (d *demo) handle(_ string, q request) (answer, error) {
 	const before = "before that has an effect: its request to the store is still on its way"
 	if q.Tick == d.killBefore() && d.killOnce(&d.before, q, before) {
@@ -156,8 +158,8 @@ func (d *demo) handle(_ string, q request) (answer, error) {
 	return a, nil
 }
 
-// killOnce kills the leader that sent q, and starts its process again. It does so only once for each
-// value of once, and reports whether it did.
+// killOnce kills the leader that sent q, and starts its process again. It does so only once for
+// each value of once, and reports whether it did.
 func (d *demo) killOnce(once *sync.Once, q request, when string) (killed bool) {
 	once.Do(func() {
 		killed = true
@@ -185,8 +187,8 @@ func (d *demo) show(q request, a answer) {
 	d.report.Line("tick %3d: %s runs it%s", q.Tick, q, delay)
 }
 
-// deliver gives the request of the dead leader to the store. The same happens if a leader is paused, right
-// after it has checked its term, and goes on when another process leads.
+// deliver gives the request of the dead leader to the store. The same happens if a leader is
+// paused, right after it has checked its term, and goes on when another process leads.
 func (d *demo) deliver(late request) {
 	a, err := d.store.put(late)
 	if !errors.Is(err, fence.ErrStale) {

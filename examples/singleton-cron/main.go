@@ -1,14 +1,15 @@
-// Singleton-cron runs a job once for each tick of a clock, although several processes could run it. They
-// elect a leader, and the leader runs the job. Two leaders are killed during a tick, one before its effect
-// and one after. The program fails unless each tick has its effect exactly once, and prints which process
-// ran it.
+// Singleton-cron runs a job once for each tick of a clock, although several processes could run it.
+// They elect a leader, and the leader runs the job. Two leaders are killed during a tick, one
+// before its effect and one after. The program fails unless each tick has its effect exactly once,
+// and prints which process ran it.
 //
-//	go run ./examples/singleton-cron                          # starts a ZooKeeper server for tests in this process
+//	go run ./examples/singleton-cron                          # starts a test server in this process
 //	go run ./examples/singleton-cron -connect 127.0.0.1:2181  # uses a real one
 //	go run ./examples/singleton-cron -processes 5 -ticks 20 -every 500ms
 //
-// scheduler.go shows how a program runs such a job, and says what "exactly once" can mean. store.go is
-// where the effects go; it refuses late requests. demo.go starts the processes and kills two of them.
+// scheduler.go shows how a program runs such a job, and says what "exactly once" can mean. store.go
+// is where the effects go; it refuses late requests. demo.go starts the processes and kills two of
+// them.
 package main
 
 import (

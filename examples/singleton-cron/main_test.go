@@ -89,7 +89,8 @@ func TestEachTickRunsOnce(t *testing.T) {
 	}
 }
 
-// requireReported requires that the text has a run for each tick, and at the end the process that ran it.
+// requireReported requires that the text has a run for each tick, and at the end the process that
+// ran it.
 func requireReported(t *testing.T, text string, ticks int) {
 	t.Helper()
 	runLine := regexp.MustCompile(`(?m)tick +(\d+): process \d+ \(token \d+\) runs it(, \d+\.\d s late)?$`)
@@ -119,7 +120,8 @@ func requireNothingLeft(t *testing.T, server testzk.Server) {
 	exampletest.NoCandidates(t, server, path+"/leader")
 }
 
-// A tick that is noted before its effect is run at most once. If its leader dies in between, it has no effect.
+// A tick that is noted before its effect is run at most once. If its leader dies in between, it has
+// no effect.
 func TestTickThatIsNotedFirstIsLost(t *testing.T) {
 	t.Setenv(brokenEnv, "1")
 	server := testzk.Own(t, testzk.Seldom)

@@ -17,31 +17,33 @@ import (
 
 // What "exactly once" can mean
 //
-// The job of a tick has an effect somewhere. The tick must also be noted, so that the next leader knows
-// where to go on. A leader can die, or be paused, between the two. No other process can know for sure
-// whether the first one happened:
+// The job of a tick has an effect somewhere. The tick must also be noted, so that the next leader
+// knows where to go on. A leader can die, or be paused, between the two. No other process can know
+// for sure whether the first one happened:
 //
-//   - If the tick is noted before the effect, it is run at most once. The next leader goes on after it, and
-//     its effect may be missing.
-//   - If the tick is noted after the effect, it is run at least once. The next leader may run it again.
+//   - If the tick is noted before the effect, it is run at most once. The next leader goes on after
+//     it, and its effect may be missing.
+//   - If the tick is noted after the effect, it is run at least once. The next leader may run it
+//     again.
 //
 // So exactly once needs a place that takes both together. Here the effects go to a store outside of
-// ZooKeeper, which keeps the number of the tick with its effect. The leader notes the tick after the
-// effect, and the store does two things:
+// ZooKeeper, which keeps the number of the tick with its effect. The leader notes the tick after
+// the effect, and the store does two things:
 //
-//   - It does nothing for a tick that it has. If a leader died after the effect, the next leader repeats
-//     the tick, and the repetition does no harm.
-//   - It refuses a token that is older than one it has seen. If a leader was paused before the effect, or
-//     its request takes long to arrive, the next leader runs the tick. The late request is then refused.
-//     The number of the tick would be enough if the store has that tick already. The token is enough for
-//     all late requests.
+//   - It does nothing for a tick that it has. If a leader died after the effect, the next leader
+//     repeats the tick, and the repetition does no harm.
+//   - It refuses a token that is older than one it has seen. If a leader was paused before the
+//     effect, or its request takes long to arrive, the next leader runs the tick. The late request
+//     is then refused. The number of the tick would be enough if the store has that tick already.
+//     The token is enough for all late requests.
 //
-// The note is written by Term.Guard, in one transaction with the proof of the leadership, and only over
-// the version that was read. So each tick is noted once, by the leader of that moment. If the effect is
-// small enough to be kept in ZooKeeper, write it into the note, or into other nodes by the same Guard.
-// Then the effect happens exactly once, and no store is needed.
+// The note is written by Term.Guard, in one transaction with the proof of the leadership, and only
+// over the version that was read. So each tick is noted once, by the leader of that moment. If the
+// effect is small enough to be kept in ZooKeeper, write it into the note, or into other nodes by
+// the same Guard. Then the effect happens exactly once, and no store is needed.
 
-// note is the content of the node at job.Note: the last tick that was run, and the process that ran it.
+// note is the content of the node at job.Note: the last tick that was run, and the process that ran
+// it.
 type note struct {
 	Tick    int
 	Process int
@@ -91,8 +93,8 @@ func runScheduler(
 	return election.Run(ctx, func(ctx context.Context, t *leader.Term) error { return lead(s, ctx, t) })
 }
 
-// lead runs the job for each tick, from where the last leader stopped. After any error it can return: this
-// process or another one is then elected, and begins by reading the note.
+// lead runs the job for each tick, from where the last leader stopped. After any error it can
+// return: this process or another one is then elected, and begins by reading the note.
 func (s scheduler) lead(ctx context.Context, t *leader.Term) error {
 	// Without Sync, the server of this client might not yet know the last leader's note.
 	if err := s.client.Sync(ctx, s.Note); err != nil {
@@ -104,7 +106,8 @@ func (s scheduler) lead(ctx context.Context, t *leader.Term) error {
 			return err
 		}
 		err = s.tick(ctx, t, last+1, version)
-		// The note has another version if the answer to this leader's own write was lost. Reading it tells.
+		// The note has another version if the answer to this leader's own write was lost. Reading
+		// it tells.
 		if err != nil && !errors.Is(err, zk.ErrBadVersion) {
 			return err
 		}
@@ -135,8 +138,8 @@ func (s scheduler) last(ctx context.Context) (tick int, version int32, err error
 	return n.Tick, stat.Version, nil
 }
 
-// wait waits until a tick is due. It returns at once if the tick was due while there was no leader. After
-// the last tick it waits until ctx ends.
+// wait waits until a tick is due. It returns at once if the tick was due while there was no leader.
+// After the last tick it waits until ctx ends.
 func (s scheduler) wait(ctx context.Context, tick int) error {
 	var due <-chan time.Time
 	if tick <= s.Ticks {

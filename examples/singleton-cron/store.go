@@ -9,8 +9,9 @@ import (
 	"github.com/docent-zk/docent/fence"
 )
 
-// store is where the effects go. In a real program, it is a database table whose key is the number of the
-// tick. The largest token is kept beside it, and is compared and written in the same transaction.
+// store is where the effects go. In a real program, it is a database table whose key is the number
+// of the tick. The largest token is kept beside it, and is compared and written in the same
+// transaction.
 type store struct {
 	mu      sync.Mutex
 	fencing fence.Register

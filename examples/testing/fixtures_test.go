@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	page     = "../../docs/testing.md"
-	patience = 4 * time.Minute
+	page    = "../../docs/testing.md"
+	timeout = 4 * time.Minute
 )
 
-// build makes the command, and returns the file.
+// build builds the command zktest and returns the file.
 func build(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "zktest.exe")
@@ -35,10 +35,10 @@ func build(t *testing.T) string {
 	return file
 }
 
-// runs requires that a command ends well, and returns what it prints.
+// runs requires that a command exits with 0, and returns what it prints.
 func runs(t *testing.T, command []string, env ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env, cmd.WaitDelay = append(os.Environ(), env...), 10*time.Second
@@ -61,14 +61,14 @@ func TestPytestsRunAsInCI(t *testing.T) {
 	assert.Contains(t, output, "2 passed")
 }
 
-// TestCommandsAreAnsweredAsShown plays the session that the page shows. A line behind $ starts the program, one
-// behind > is a command, and all others are answers.
+// The session on the page is run. A line with $ starts the program, a line with > is a command, and all
+// others are answers.
 func TestCommandsAreAnsweredAsShown(t *testing.T) {
 	t.Parallel()
 	lines := strings.Split(strings.TrimSpace(readFile(t, "commands.txt")), "\n")
 	start, found := strings.CutPrefix(lines[0], "$ zktest ")
 	require.True(t, found, lines[0])
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	const shown, free = "127.0.0.1:2181", "127.0.0.1:0"
 	cmd := exec.CommandContext(ctx, build(t), strings.Fields(strings.Replace(start, shown, free, 1))...)
@@ -95,13 +95,13 @@ func TestCommandsAreAnsweredAsShown(t *testing.T) {
 	require.NoError(t, cmd.Wait())
 }
 
-// block is code on the page, and the file that it is.
+// block matches code on the page, with the name of its file.
 var block = regexp.MustCompile("(?m)^<!-- (\\S+) -->\n```\\w*\n((?s:.*?))^```$")
 
 func TestPageShowsTheFilesAsTheyAre(t *testing.T) {
 	text := readFile(t, page)
 	blocks := block.FindAllStringSubmatch(text, -1)
-	require.Equal(t, strings.Count(text, "\n```"), 2*len(blocks), "a block of code without the name of its file")
+	require.Equal(t, strings.Count(text, "\n```"), 2*len(blocks), "a block of code has no file name")
 	var shown []string
 	for _, b := range blocks {
 		name, code := b[1], b[2]
@@ -109,10 +109,10 @@ func TestPageShowsTheFilesAsTheyAre(t *testing.T) {
 		shown = append(shown, name)
 	}
 	slices.Sort(shown)
-	assert.Equal(t, files(t), shown, "the files, and those that the page shows")
+	assert.Equal(t, files(t), shown, "the files, and the files that the page shows")
 }
 
-// files are those that are for readers.
+// files returns the files that readers use.
 func files(t *testing.T) []string {
 	t.Helper()
 	var names []string
@@ -130,7 +130,7 @@ func files(t *testing.T) []string {
 	return names
 }
 
-func TestLinksOfThePageLeadSomewhere(t *testing.T) {
+func TestLinksOfThePageHaveTargets(t *testing.T) {
 	links := regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)`).FindAllStringSubmatch(readFile(t, page), -1)
 	require.NotEmpty(t, links)
 	for _, link := range links {

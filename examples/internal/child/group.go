@@ -57,7 +57,8 @@ func (g *Group[J]) Process(number int) *Process {
 	return nil
 }
 
-// Stop stops all processes, waits until they have ended, and returns the errors of those that failed.
+// Stop stops all processes, waits until they have ended, and returns the errors of those that
+// failed.
 func (g *Group[J]) Stop() error {
 	g.mu.Lock()
 	g.stopped = true

@@ -55,8 +55,8 @@ func Start(number int, stderr io.Writer, ended func(*Process)) (*Process, error)
 	return p, nil
 }
 
-// SendJob sends the job, with which the process begins. Its stdin stays open: the child takes the end
-// of stdin for the end of its parent.
+// SendJob sends the job, with which the process begins. Its stdin stays open: the child takes the
+// end of stdin for the end of its parent.
 func (p *Process) SendJob(job any) error {
 	if err := json.NewEncoder(p.stdin).Encode(job); err != nil {
 		return fmt.Errorf("give process %d its job: %w", p.Number, err)
@@ -77,14 +77,16 @@ func (p *Process) Err() error {
 	return p.err
 }
 
-// Kill ends the process as a crash would, with kill -9 where the system has it, and waits for its end.
+// Kill ends the process as a crash would, with kill -9 where the system has it, and waits for its
+// end.
 func (p *Process) Kill() {
 	p.killed.Store(true)
 	_ = p.cmd.Process.Kill() // fails only if the process has ended already
 	<-p.done
 }
 
-// StopAll closes the stdin of all processes and waits for their end. It kills those that do not end.
+// StopAll closes the stdin of all processes and waits for their end. It kills those that do not
+// end.
 func StopAll(processes []*Process) {
 	for _, p := range processes {
 		_ = p.stdin.Close()

@@ -13,8 +13,8 @@ import (
 	"github.com/docent-zk/docent/fence"
 )
 
-// Children reach what their parent keeps over HTTP on this machine. Each step is one POST with a Q as
-// its body.
+// Children reach what their parent keeps over HTTP on this machine. Each step is one POST with a Q
+// as its body.
 
 // StepFunc takes one step. The child gets the text of an error, and an error that matches
 // fence.ErrStale still matches it there.
@@ -29,8 +29,8 @@ func Listen() (listener net.Listener, url string, err error) {
 	return listener, "http://" + listener.Addr().String(), nil
 }
 
-// Serve answers the children until stop is called. The stop function does not wait for a step that is
-// still running.
+// Serve answers the children until stop is called. The stop function does not wait for a step that
+// is still running.
 func Serve[Q, A any](listener net.Listener, take StepFunc[Q, A]) (stop func()) {
 	server := &http.Server{Handler: handler(take), ReadHeaderTimeout: time.Minute}
 	done := make(chan struct{}) // closed when the server has ended

@@ -1,5 +1,6 @@
 // Package program has what the examples share, so that each of them is about locks only: the flag
-// -connect, an in-process server if the flag is missing, Ctrl-C, and errors that an example expects.
+// -connect, an in-process server if the flag is missing, Ctrl-C, and errors that an example
+// expects.
 package program
 
 import (
@@ -15,11 +16,12 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// Run is an example. It connects to the servers that connect names, and returns early when ctx ends.
+// Run is an example. It connects to the servers that connect names, and returns early when ctx
+// ends.
 type Run func(ctx context.Context, connect string, out io.Writer) error
 
-// Main is the main function of an example. The example may define flags before it calls Main. Main does
-// not return if the example fails.
+// Main is the main function of an example. The example may define flags before it calls Main. Main
+// does not return if the example fails.
 func Main(run Run) {
 	connect := flag.String("connect", "",
 		"ZooKeeper servers, `host:port[,host:port][/chroot]`; without it this process is the server")

@@ -12,8 +12,8 @@ import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
- * Places orders, and after each order reads all orders from a cache that all processes share. A read-write
- * lock protects the cache. A process that misses orders in the cache rebuilds it.
+ * Places orders, and after each order reads all orders from a cache that all processes share. A
+ * read-write lock protects the cache. A process that misses orders in the cache rebuilds it.
  */
 public final class CacheRebuild {
     private final String name = "java-" + ProcessHandle.current().pid();
@@ -72,8 +72,8 @@ public final class CacheRebuild {
     }
 
     /**
-     * Reads before the write lock is released. The port acquires the read lock and releases the write lock
-     * first. Up to Curator 5.4, that would let a waiting writer in (CURATOR-621).
+     * Reads before the write lock is released. The port acquires the read lock and releases the write
+     * lock first. Up to Curator 5.4, that would let a waiting writer in (CURATOR-621).
      */
     private List<String> rebuild() throws Exception {
         lock.writeLock().acquire();
@@ -104,8 +104,8 @@ public final class CacheRebuild {
     }
 
     /**
-     * Returns the cache. The cache is in two files, which are written one after the other. So a read fails
-     * during a write, and after a write that was stopped in between.
+     * Returns the cache. The cache is in two files, which are written one after the other. So a read
+     * fails during a write, and after a write that was stopped in between.
      */
     private List<String> read() throws Exception {
         Path list = dir.resolve("list");

@@ -1,15 +1,15 @@
-// Cache-rebuild places orders, and after each order reads all orders from a cache that all processes
-// share. A read-write lock protects the cache. A process that misses orders in the cache rebuilds it, and
-// then keeps a read hold on what it wrote.
+// Cache-rebuild places orders, and after each order reads all orders from a cache that all
+// processes share. A read-write lock protects the cache. A process that misses orders in the cache
+// rebuilds it, and then keeps a read hold on what it wrote.
 //
-// It is a port of CacheRebuild.java in the same folder. Both can run at the same time, with the same -path
-// and -dir.
+// It is a port of CacheRebuild.java in the same folder. Both can run at the same time, with the
+// same -path and -dir.
 //
 //	go run ./examples/porting/cache-rebuild -dir /tmp/cache
 //	go run ./examples/porting/cache-rebuild -dir /tmp/cache -connect 127.0.0.1:2181
 //
-// The first command starts a ZooKeeper server for tests in the same process. The second one uses a real
-// server; start it several times at once.
+// The first command starts a ZooKeeper server for tests in the same process. The second one uses a
+// real server; start it several times at once.
 package main
 
 import (
@@ -99,8 +99,8 @@ func (c *cacheRebuild) get(ctx context.Context) ([]string, error) {
 	return c.rebuild(ctx)
 }
 
-// look reads the cache and reports whether it is fresh. The original does that in get, between acquire and
-// finally; defer needs a function.
+// look reads the cache and reports whether it is fresh. The original does that in get, between
+// acquire and finally; defer needs a function.
 func (c *cacheRebuild) look(ctx context.Context) (cached []string, fresh bool, err error) {
 	reading, err := c.lock.Read().Acquire(ctx)
 	if err != nil {
@@ -131,8 +131,8 @@ func (c *cacheRebuild) rebuild(ctx context.Context) (cached []string, err error)
 	return cached, nil
 }
 
-// writeThenRead returns what it wrote, and a read hold. The read hold begins before the write hold is
-// released, so no other writer gets the lock in between.
+// writeThenRead returns what it wrote, and a read hold. The read hold begins before the write hold
+// is released, so no other writer gets the lock in between.
 func (c *cacheRebuild) writeThenRead(ctx context.Context) (written []string, reading *recipes.Hold, err error) {
 	writing, err := c.lock.Write().Acquire(ctx)
 	if err != nil {
@@ -140,7 +140,8 @@ func (c *cacheRebuild) writeThenRead(ctx context.Context) (written []string, rea
 	}
 	ctx = writing.Context(ctx)
 	if written, err = c.write(ctx); err == nil {
-		// Acquire does not wait, because ctx carries the write hold. Curator looks at the thread instead.
+		// Acquire does not wait, because ctx carries the write hold. Curator looks at the thread
+		// instead.
 		reading, err = c.lock.Read().Acquire(ctx)
 	}
 	if err = errors.Join(err, writing.Release()); err != nil && reading != nil {
@@ -169,8 +170,8 @@ func (c *cacheRebuild) write(ctx context.Context) ([]string, error) {
 	return orders, os.WriteFile(filepath.Join(c.dir, "size"), []byte(strconv.Itoa(len(orders))), 0o644)
 }
 
-// read returns the cache. The cache is in two files, which are written one after the other. So a read
-// fails during a write, and after a write that was stopped in between.
+// read returns the cache. The cache is in two files, which are written one after the other. So a
+// read fails during a write, and after a write that was stopped in between.
 func (c *cacheRebuild) read(ctx context.Context) ([]string, error) {
 	list, err := os.ReadFile(filepath.Join(c.dir, "list"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -211,5 +212,6 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// release releases a hold and adds the error, which reports a loss before the end of the work, to err.
+// release releases a hold and adds the error, which reports a loss before the end of the work, to
+// err.
 func release(hold *recipes.Hold, err *error) { *err = errors.Join(*err, hold.Release()) }

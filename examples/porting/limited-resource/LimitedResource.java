@@ -13,8 +13,8 @@ import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
- * Uses a resource again and again, under a mutex that all processes share. The resource permits only one
- * user at a time.
+ * Uses a resource again and again, under a mutex that all processes share. The resource permits only
+ * one user at a time.
  */
 public final class LimitedResource {
     private static final long TIMEOUT_SECONDS = 60;
@@ -40,8 +40,8 @@ public final class LimitedResource {
 
         try (CuratorFramework client = CuratorFrameworkFactory.newClient(
                 flags.get("-connect"), new ExponentialBackoffRetry(100, 8))) {
-            // Without a connection, another client may get the lock. The mutex does not report that, so the
-            // program stops early.
+            // Without a connection, another client may get the lock. The mutex does not report that,
+            // so the program stops early.
             Thread user = Thread.currentThread();
             client.getConnectionStateListenable().addListener((c, state) -> {
                 if (!state.isConnected()) {

@@ -1,14 +1,14 @@
-// Limited-resource uses a resource again and again, under a mutex that all processes share. The resource
-// permits only one user at a time.
+// Limited-resource uses a resource again and again, under a mutex that all processes share. The
+// resource permits only one user at a time.
 //
-// It is a port of LimitedResource.java in the same folder. Both can run at the same time, with the same
-// -path and -dir.
+// It is a port of LimitedResource.java in the same folder. Both can run at the same time, with the
+// same -path and -dir.
 //
 //	go run ./examples/porting/limited-resource -dir /tmp/resource
 //	go run ./examples/porting/limited-resource -dir /tmp/resource -connect 127.0.0.1:2181
 //
-// The first command starts a ZooKeeper server for tests in the same process. The second one uses a real
-// server; start it several times at once.
+// The first command starts a ZooKeeper server for tests in the same process. The second one uses a
+// real server; start it several times at once.
 package main
 
 import (
@@ -84,9 +84,9 @@ func (r *limitedResource) useLocked(ctx context.Context, mu *mutex.Mutex) (err e
 	return r.use(hold.Context(ctx), hold.Token())
 }
 
-// use must not run twice at the same time, in all processes together. The resource detects if it does. The
-// token is written beside the name, which shows afterwards in which order the lock was held. A folder of
-// files cannot compare tokens and write in one step, as a database can.
+// use must not run twice at the same time, in all processes together. The resource detects if it
+// does. The token is written beside the name, which shows afterwards in which order the lock was
+// held. A folder of files cannot compare tokens and write in one step, as a database can.
 func (r *limitedResource) use(ctx context.Context, token int64) (err error) {
 	inside := filepath.Join(r.dir, "inside")
 	if err := r.enter(inside); err != nil {

@@ -99,8 +99,8 @@ public final class WorkerPool {
     }
 
     /**
-     * Fails if too many jobs run. It lists the jobs twice. All jobs that are in both lists ran at the time
-     * between them. One list alone may have jobs that did not run at the same time.
+     * Fails if too many jobs run. It lists the jobs twice. All jobs that are in both lists ran at the
+     * time between them. One list alone may have jobs that did not run at the same time.
      */
     private void checkLimit() throws IOException {
         List<String> jobs = jobs();

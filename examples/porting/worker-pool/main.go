@@ -1,14 +1,14 @@
-// Worker-pool runs jobs in several workers. All processes together never run more jobs at the same time
-// than a limit.
+// Worker-pool runs jobs in several workers. All processes together never run more jobs at the same
+// time than a limit.
 //
-// It is a port of WorkerPool.java in the same folder. Both can run at the same time, with the same -path,
-// -dir and -limit.
+// It is a port of WorkerPool.java in the same folder. Both can run at the same time, with the same
+// -path, -dir and -limit.
 //
 //	go run ./examples/porting/worker-pool -dir /tmp/pool
 //	go run ./examples/porting/worker-pool -dir /tmp/pool -connect 127.0.0.1:2181
 //
-// The first command starts a ZooKeeper server for tests in the same process. The second one uses a real
-// server; start it several times at once.
+// The first command starts a ZooKeeper server for tests in the same process. The second one uses a
+// real server; start it several times at once.
 package main
 
 import (
@@ -121,8 +121,9 @@ func (p *workerPool) do(ctx context.Context, id string) error {
 	return os.Rename(file, filepath.Join(p.dir, "done", id))
 }
 
-// checkLimit returns an error if too many jobs run. It lists the jobs twice. All jobs that are in both lists
-// ran at the time between them. One list alone may have jobs that did not run at the same time.
+// checkLimit returns an error if too many jobs run. It lists the jobs twice. All jobs that are in
+// both lists ran at the time between them. One list alone may have jobs that did not run at the
+// same time.
 func (p *workerPool) checkLimit() error {
 	first, err := p.jobs()
 	if err != nil {

@@ -23,8 +23,8 @@ func connect(t *testing.T, srv *zktest.Server, name string) *zk.Conn {
 	return conn
 }
 
-func TestWorkerThatIsCutOffIsRemoved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // in which time passes only when everything waits
+func TestNodeOfAWorkerThatIsCutOffIsDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // time passes only while all goroutines wait
 		srv := zktest.Start(t)
 		worker := connect(t, srv, "worker")
 		if _, err := worker.Create("/worker", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
@@ -40,7 +40,7 @@ func TestWorkerThatIsCutOffIsRemoved(t *testing.T) {
 	})
 }
 
-func TestWorkerOutlivesARestart(t *testing.T) {
+func TestNodeOfAWorkerOutlivesARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		worker := connect(t, srv, "worker")
@@ -54,7 +54,7 @@ func TestWorkerOutlivesARestart(t *testing.T) {
 		time.Sleep(10 * sessionTimeout)
 
 		if !srv.Exists("/worker") {
-			t.Errorf("the node is gone:\n%v", srv.Trace())
+			t.Errorf("the node was deleted:\n%v", srv.Trace())
 		}
 	})
 }

@@ -11,7 +11,10 @@ import org.junit.jupiter.api.extension.BeforeAllCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
-/** A server for the tests of a class, which each begin with an empty one. It ends with the tests, however they end. */
+/**
+ * Starts a server for the tests of a class, and empties it before each test. The server stops when the
+ * process of the tests ends, also if that crashes.
+ */
 final class ZooKeeper implements BeforeAllCallback, BeforeEachCallback, AfterAllCallback {
     private static final String LISTENING = "zktest: listening on ";
 
@@ -34,7 +37,7 @@ final class ZooKeeper implements BeforeAllCallback, BeforeEachCallback, AfterAll
         answers = new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
         String line = answers.readLine();
         if (line == null || !line.startsWith(LISTENING)) {
-            throw new IOException("the server does not start: " + line); // it has said why on standard error
+            throw new IOException("the server does not start: " + line); // the reason is on standard error
         }
         connectString = line.substring(LISTENING.length());
     }
@@ -53,12 +56,12 @@ final class ZooKeeper implements BeforeAllCallback, BeforeEachCallback, AfterAll
         answers.close();
     }
 
-    /** The servers, as clients want to be told of them. */
+    /** Returns the connection string for clients. */
     String connectString() {
         return connectString;
     }
 
-    /** Carries out a command and returns what follows "ok" in the answer. */
+    /** Sends a command and returns what follows "ok" in the answer. */
     synchronized String tell(String command) throws IOException {
         commands.println(command);
         String answer = answers.readLine();

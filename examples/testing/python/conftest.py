@@ -6,18 +6,18 @@ from kazoo.client import KazooClient
 
 
 class ZooKeeper:
-    """A server for tests. It ends with the tests, however they end."""
+    """A server for tests. It stops when the process of the tests ends, also if that crashes."""
 
     def __init__(self, *flags):
         command = [os.environ.get("ZKTEST", "zktest"), "-listen", "127.0.0.1:0", "-commands", *flags]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
         line = self.process.stdout.readline()
         if not line.startswith("zktest: listening on "):
-            raise RuntimeError(f"the server does not start: {line!r}")  # it has said why on standard error
+            raise RuntimeError(f"the server does not start: {line!r}")  # the reason is on standard error
         self.hosts = line.split()[-1]
 
     def tell(self, command):
-        """Carries out a command and returns what follows "ok" in the answer."""
+        """Sends a command and returns what follows "ok" in the answer."""
         self.process.stdin.write(command + "\n")
         answer = self.process.stdout.readline().strip()
         if not answer.startswith("ok"):
@@ -39,7 +39,7 @@ def server():
 
 @pytest.fixture
 def zookeeper(server):
-    """The server, without anything that earlier tests have left."""
+    """Returns the server, emptied."""
     server.tell("wipe")
     server.tell("readonly off")
     server.tell("start")
@@ -58,7 +58,7 @@ def connect(zookeeper):
         return client
 
     yield connect
-    zookeeper.tell("start")  # a server that is stopped would keep the clients from closing their sessions
+    zookeeper.tell("start")  # clients cannot close their sessions at a stopped server
     for client in clients:
         client.stop()
         client.close()
