@@ -15,7 +15,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// Two members in Java and two in Go are in one round: they enter together and leave together.
+// Two members in Java and two in Go enter a barrier together and leave it together.
 func TestDoubleBarrierWithCurator(t *testing.T) {
 	realzk.Need(t)
 	const barrier = "/barriers/mixed"
@@ -41,20 +41,20 @@ func TestDoubleBarrierWithCurator(t *testing.T) {
 	entered := make(chan error, 2)
 	go func() { entered <- enter(ctx, client, barrier, "go-1", 4) }()
 	present(3)
-	require.Empty(t, entered, "one is missing")
+	require.Empty(t, entered, "one member is missing")
 	go func() { entered <- enter(ctx, client, barrier, "go-2", 4) }()
 	require.NoError(t, <-entered)
 	require.NoError(t, <-entered)
 	for _, m := range members {
 		require.Equal(t, "entered\n", m.line(t))
 	}
-	present(5) // ready, too
+	present(5) // with the node ready
 
 	left := make(chan error, 2)
 	go func() { left <- leave(ctx, client, barrier, "go-1") }()
 	present(4)
 	members[0].leave(t)
-	require.Empty(t, left, "others are inside")
+	require.Empty(t, left, "other members are inside")
 	members[1].leave(t)
 	go func() { left <- leave(ctx, client, barrier, "go-2") }()
 	require.NoError(t, <-left)
@@ -66,7 +66,7 @@ func TestDoubleBarrierWithCurator(t *testing.T) {
 	require.False(t, srv.Exists(barrier+"/ready"))
 }
 
-// javaMember is a process.
+// javaMember is a member of a barrier in a Java process.
 type javaMember struct {
 	command *exec.Cmd
 	in      io.Writer

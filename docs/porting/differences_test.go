@@ -23,7 +23,7 @@ func rebuild(ctx context.Context, mu *mutex.Mutex) (err error) {
 }
 
 func repair(ctx context.Context, mu *mutex.Mutex) (err error) {
-	hold, err := mu.Acquire(ctx) // the context has it: at once
+	hold, err := mu.Acquire(ctx) // returns at once: the context carries the hold
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func drain(ctx context.Context, mu *mutex.Mutex, steps []step) (err error) {
 	ctx = hold.Context(ctx) // ends when the lock is lost
 	for _, step := range steps {
 		if err := hold.Err(); err != nil {
-			return err // lost: what was done under it is suspect
+			return err // lost: other holders may have worked meanwhile
 		}
 		if err := step(ctx, hold.Token()); err != nil {
 			return err
@@ -107,7 +107,7 @@ func impatient(ctx context.Context, mu *mutex.Mutex) (err error) {
 	hold, err := mu.Acquire(waiting)
 	switch {
 	case errors.Is(err, recipes.ErrNotAcquired) && ctx.Err() == nil:
-		return errBusy // others were ahead for 200 ms
+		return errBusy // other clients had the lock for 200 ms
 	case err != nil:
 		return err // ctx was cancelled: matches context.Canceled
 	}
@@ -152,7 +152,7 @@ func Example_states() {
 		}
 		// fragment states
 		stop := client.Listen(func(c framework.StateChange) {
-			note(c.State, c.Cause) // for people: holds end by themselves
+			note(c.State, c.Cause) // only to inform: holds end by themselves
 		})
 		defer stop()
 		// end
@@ -177,7 +177,7 @@ func publish(
 	case framework.Applied:
 		return nil
 	case framework.NotApplied:
-		return err // it was not, and will not be
+		return err // it was not done, and will not be
 	default:
 		return fmt.Errorf("ask before you repeat it: %w", err)
 	}
@@ -207,10 +207,10 @@ func save(
 	ctx context.Context, hold *recipes.Hold, store *table, row string,
 ) error {
 	if err := store.put(row, hold.Token()); err != nil {
-		return err // refused: a later holder was there
+		return err // refused: a later holder has written
 	}
 	last := framework.SetOp("/orders/last", []byte(row), -1)
-	_, err := hold.Guard(ctx, last) // for nodes: only while we hold
+	_, err := hold.Guard(ctx, last) // writes nodes only while the hold is valid
 	return err
 }
 
@@ -251,10 +251,10 @@ func Example_fencing() {
 		}
 		var store table
 		fmt.Println("the holder:", save(ctx, hold, &store, "row 1"))
-		fmt.Println("one who comes late:", save(ctx, former, &store, "row 2"))
+		fmt.Println("a former holder:", save(ctx, former, &store, "row 2"))
 		return hold.Release()
 	})
 	// Output:
 	// the holder: <nil>
-	// one who comes late: stale token
+	// a former holder: stale token
 }

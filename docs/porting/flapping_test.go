@@ -20,17 +20,17 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// The fragments that follow something, on networks that fail again and again: each must go on, and
-// see what is there in the end.
+// These tests run the fragments that follow a node or a group, on networks that fail again and
+// again. Each fragment must go on, and see the last state.
 
 const (
 	flapSeeds   = 20
 	flapTimeout = 4 * time.Second // the session timeout
 	outages     = 10
-	calm        = time.Minute // enough for sessions to expire, and for new ones
+	calm        = time.Minute // enough for sessions to expire, and for new sessions to begin
 )
 
-// reaped makes a server delete empty containers soon.
+// reaped makes a server delete empty containers within seconds.
 var reaped = zktest.WithConfig("znode.container.checkIntervalMs", "5000")
 
 func TestSimulatedFollowNode(t *testing.T) {
@@ -71,7 +71,7 @@ func TestSimulatedGroup(t *testing.T) {
 			client, net := flapping(t, srv, name, random)
 			clients, networks, names = append(clients, client), append(networks, net), append(names, name)
 		}
-		for round := range 2 { // between the two the group is reaped
+		for round := range 2 { // the group is reaped between the rounds
 			time.Sleep(upTo(random, 10*time.Second))
 			for i, name := range names {
 				joined = append(joined, start(t, func(ctx context.Context) error {
@@ -91,7 +91,7 @@ func TestSimulatedGroup(t *testing.T) {
 			failAll(networks, random)
 			time.Sleep(calm)
 			require.Empty(t, last.get(), "round %d", round)
-			require.Empty(t, srv.Tree(), "it was reaped")
+			require.Empty(t, srv.Tree(), "the group was not reaped")
 		}
 		watching.stop()
 	}, reaped)
@@ -108,7 +108,7 @@ func TestSimulatedBarrier(t *testing.T) {
 			client, net := flapping(t, srv, fmt.Sprintf("waiter-%d", i), random)
 			networks = append(networks, net)
 			waiting = append(waiting, start(t, func(ctx context.Context) error {
-				defer func() { assert.True(t, open.get(), "it has passed a barrier that is set") }()
+				defer func() { assert.True(t, open.get(), "a waiter has passed a barrier that is set") }()
 				return waitOnBarrier(ctx, client, "/barriers/start")
 			}))
 		}
@@ -117,7 +117,7 @@ func TestSimulatedBarrier(t *testing.T) {
 		require.NoError(t, removeBarrier(t.Context(), setter, "/barriers/start"))
 		time.Sleep(calm)
 		for _, w := range waiting {
-			require.NoError(t, w.ended(), "it waits although the barrier is open, or has given up")
+			require.NoError(t, w.ended(), "a waiter has failed")
 		}
 	})
 }
@@ -138,7 +138,9 @@ func TestSimulatedDoubleBarrier(t *testing.T) {
 			entering = append(entering, start(t, func(ctx context.Context) error {
 				time.Sleep(delay)
 				come.Add(1)
-				defer func() { assert.EqualValues(t, members, come.Load(), "it has entered before all had come") }()
+				defer func() {
+					assert.EqualValues(t, members, come.Load(), "a member has entered before all had come")
+				}()
 				return enter(ctx, client, "/barrier", fmt.Sprint("member-", i), members)
 			}))
 		}
@@ -168,7 +170,7 @@ func TestSimulatedDoubleBarrier(t *testing.T) {
 func TestSimulatedQuickDoubleBarrier(t *testing.T) {
 	const members = 5
 	sim.Run(t, flapSeeds, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-		var come, gone atomic.Int32
+		var come, left atomic.Int32
 		var all []*loop
 		for i := range members {
 			name := fmt.Sprint("member-", i)
@@ -179,17 +181,17 @@ func TestSimulatedQuickDoubleBarrier(t *testing.T) {
 				time.Sleep(delay)
 				come.Add(1)
 				err := enter(ctx, client, "/barrier", name, members)
-				assert.EqualValues(t, members, come.Load(), "it has entered before all had come")
+				assert.EqualValues(t, members, come.Load(), "a member has entered before all had come")
 				time.Sleep(work)
-				gone.Add(1)
+				left.Add(1)
 				err = errors.Join(err, leave(ctx, client, "/barrier", name))
-				assert.EqualValues(t, members, gone.Load(), "it has left before all were done")
+				assert.EqualValues(t, members, left.Load(), "a member has left before all had worked")
 				return err
 			}))
 		}
 		time.AfterFunc(upTo(random, 50*time.Millisecond), func() {
-			if come.Load() < members { // else it may be inside
-				_ = srv.Delete("/barrier/member-0") // if it is there: the member makes it again
+			if come.Load() < members { // otherwise the member may be inside
+				_ = srv.Delete("/barrier/member-0") // if the node exists, the member creates it again
 			}
 		})
 		time.Sleep(calm)
@@ -200,7 +202,7 @@ func TestSimulatedQuickDoubleBarrier(t *testing.T) {
 	}, reaped)
 }
 
-// flapping makes a client, with the retry policy of the page, and its network.
+// flapping returns a client that has the retry policy of the page, and its network.
 func flapping(t *testing.T, srv *zktest.Server, name string, random *rand.Rand) (*framework.Client, *network) {
 	random = rand.New(rand.NewPCG(random.Uint64(), 0))
 	client, err := framework.New(srv.MemAddr(),
@@ -213,15 +215,15 @@ func flapping(t *testing.T, srv *zktest.Server, name string, random *rand.Rand) 
 	return client, &network{srv, srv.Client(name), random}
 }
 
-// network is the way of one client to the server.
+// network is the connection of one client to the server.
 type network struct {
 	srv    *zktest.Server
 	client *zktest.Client
 	random *rand.Rand
 }
 
-// fail is one outage or another trouble, from its begin to its end. Of most kinds it can be so long
-// that the session is lost.
+// fail makes the network fail in one of several ways, and returns when the failure has ended. Most
+// kinds of failures can be so long that the session is lost.
 func (n *network) fail() {
 	length := upTo(n.random, 3*flapTimeout)
 	match := zktest.Match{Client: n.client.Name()}
@@ -252,7 +254,7 @@ func (n *network) fail() {
 	}
 }
 
-// failAll makes all networks fail, each in its own time.
+// failAll makes all networks fail, each at random times.
 func failAll(networks []*network, random *rand.Rand) {
 	var all sync.WaitGroup
 	for _, n := range networks {
@@ -271,7 +273,7 @@ func upTo(random *rand.Rand, d time.Duration) time.Duration {
 	return time.Duration(random.Int64N(int64(d)))
 }
 
-// loop is a fragment that runs on a goroutine of its own until it is stopped or ends by itself.
+// loop runs a fragment on a goroutine until the fragment is stopped or returns.
 type loop struct {
 	t      *testing.T
 	cancel context.CancelFunc
@@ -285,32 +287,32 @@ func start(t *testing.T, fragment func(context.Context) error) *loop {
 	return l
 }
 
-// stop ends a loop that must still run.
+// stop stops a loop. It fails the test if the loop has returned before.
 func (l *loop) stop() {
 	l.t.Helper()
 	select {
 	case err := <-l.result:
-		require.NoError(l.t, err, "it has given up")
-		require.Fail(l.t, "it has ended")
+		require.NoError(l.t, err, "the loop has failed")
+		require.Fail(l.t, "the loop has returned")
 	default:
 	}
 	l.cancel()
 	require.ErrorIs(l.t, <-l.result, context.Canceled)
 }
 
-// ended is the result of a loop that must have ended.
+// ended returns the result of a loop. It fails the test if the loop has not returned.
 func (l *loop) ended() error {
 	l.t.Helper()
 	select {
 	case err := <-l.result:
 		return err
 	default:
-		require.Fail(l.t, "it still waits")
+		require.Fail(l.t, "the loop still waits")
 		return nil
 	}
 }
 
-// seen is what was seen last.
+// seen is the value that was seen last. It is safe for concurrent use.
 type seen[T any] struct {
 	mu   sync.Mutex
 	last T

@@ -73,13 +73,13 @@ func Example_operations() {
 			return err
 		}
 		_, err = client.Exists(ctx, path)
-		gone := errors.Is(err, zk.ErrNoNode)
+		deleted := errors.Is(err, zk.ErrNoNode)
 		// end
-		fmt.Printf("read %q at version %d, one of %d, gone: %v\n", read, stat.Version, len(names), gone)
+		fmt.Printf("read %q at version %d, one of %d, deleted: %v\n", read, stat.Version, len(names), deleted)
 		return nil
 	})
 	// Output:
-	// read "a" at version 0, one of 1, gone: true
+	// read "a" at version 0, one of 1, deleted: true
 }
 
 // fragment create-or-set
@@ -95,7 +95,7 @@ func put(
 		if !errors.Is(err, zk.ErrNodeExists) {
 			return err
 		}
-	} // somebody else has just made it: set it
+	} // another client has just created it: set it
 }
 
 // end
@@ -106,7 +106,7 @@ func createStaying(
 ) error {
 	_, err := client.Create(ctx, node, data)
 	if !errors.Is(err, zk.ErrNoNode) || node == "/" {
-		return err // of "/": there is no chroot
+		return err // for "/": the chroot does not exist
 	}
 	err = createStaying(ctx, client, path.Dir(node), nil)
 	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
@@ -134,7 +134,7 @@ func deleteAll(
 	return ifThere(client.Delete(ctx, path, -1))
 }
 
-func ifThere(err error) error { // quietly
+func ifThere(err error) error { // ignores that the node is missing
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}
@@ -151,7 +151,10 @@ func Example_trees() {
 			put(ctx, client, "/app/a/b", nil),
 			createStaying(ctx, client, "/stock/shoes/red", []byte("7")))
 		fmt.Print(srv.Tree())
-		err = errors.Join(err, deleteAll(ctx, client, "/app"), deleteAll(ctx, client, "/app"), deleteAll(ctx, client, "/stock"))
+		err = errors.Join(err,
+			deleteAll(ctx, client, "/app"),
+			deleteAll(ctx, client, "/app"),
+			deleteAll(ctx, client, "/stock"))
 		fmt.Printf("left: %q\n", srv.Tree())
 		return err
 	})
@@ -176,12 +179,12 @@ func TestCreateStayingWithoutTheChroot(t *testing.T) {
 		defer cancel()
 		err = createStaying(ctx, client, "/stock/shoes", nil)
 		require.ErrorIs(t, err, want)
-		require.NoError(t, ctx.Err(), "it has asked for ever")
+		require.NoError(t, ctx.Err(), "it asked until the deadline")
 	}
 	require.Equal(t, "/app\n/app/stock\n/app/stock/shoes\n", srv.Tree())
 }
 
-func TestPutSetsWhatSomebodyElseHasJustMade(t *testing.T) {
+func TestPutSetsANodeThatAnotherClientHasJustCreated(t *testing.T) {
 	srv := zktest.Start(t)
 	client := connect(srv)
 	defer client.Close()
@@ -212,7 +215,7 @@ func Example_transaction() {
 			framework.CreateOp("/history-", data, framework.Sequential()),
 			framework.DeleteOp("/draft", -1))
 		if err != nil {
-			return err // results tell which of them it was
+			return err // results say which operation failed
 		}
 		entry := results[2].Path
 		// end
@@ -236,23 +239,23 @@ func followNode(
 			continue
 		}
 		if err != nil {
-			return err // zk.ErrNoNode: it is not there
+			return err // zk.ErrNoNode: the node does not exist
 		}
 		changed(data)
 		select {
-		case <-watch.Fired(): // look again
+		case <-watch.Fired(): // read again
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// outlasted reports whether err may pass, after waiting for a connection:
-// it is of an outage that was longer than the client's retries, or of a
-// session that was lost.
+// outlasted reports whether to try again after err. It waits for a connection
+// if err comes from an outage that was longer than the client's retries, or
+// from a lost session.
 func outlasted(ctx context.Context, client *framework.Client, err error) bool {
 	passing := framework.IsTransient(err) ||
-		errors.Is(err, framework.ErrSessionLost) // of a Session: take the next
+		errors.Is(err, framework.ErrSessionLost) // a Session: get the next one
 	return passing && client.WaitConnected(ctx) == nil
 }
 

@@ -27,16 +27,16 @@ func add(
 			return 0, err // zk.ErrNoNode: create it with eight zero bytes
 		}
 		if len(data) != 8 {
-			return 0, fmt.Errorf("%s is no counter", path)
+			return 0, fmt.Errorf("%s is not a counter", path)
 		}
 		sum := int64(binary.BigEndian.Uint64(data)) + delta
 		data = binary.BigEndian.AppendUint64(nil, uint64(sum))
 		_, err = client.Set(ctx, path, data, stat.Version)
 		lost := errors.Is(err, zk.ErrBadVersion)
 		if lost && framework.OutcomeOf(err) == framework.NotApplied {
-			continue // somebody else was faster
+			continue // another client was faster
 		}
-		return sum, err // of unknown outcome: it may have been added
+		return sum, err // if the outcome is unknown, it may have been added
 	}
 }
 
@@ -90,10 +90,10 @@ func waitOnBarrier(
 	for {
 		stat, watch, err := client.ExistsW(ctx, path)
 		if outlasted(ctx, client, err) {
-			continue // as of a watch
+			continue // as with a watch
 		}
 		if err != nil || stat == nil {
-			return err // nil: it is not there
+			return err // nil: the barrier is not set
 		}
 		select {
 		case <-watch.Fired():
@@ -122,7 +122,7 @@ func Example_barrier() {
 		if err := asked.Wait(ctx); err != nil {
 			return err
 		}
-		for range 3 { // answered after the answer to who waits
+		for range 3 { // answered after the request of the waiter
 			if err := client.Sync(ctx, "/"); err != nil {
 				return err
 			}
@@ -131,30 +131,30 @@ func Example_barrier() {
 		if err := errors.Join(removeBarrier(ctx, client, "/barriers/start"), <-passed); err != nil {
 			return err
 		}
-		fmt.Println("nobody waits:", waitOnBarrier(ctx, client, "/barriers/start"))
+		fmt.Println("a removed barrier:", waitOnBarrier(ctx, client, "/barriers/start"))
 		return nil
 	})
 	// Output:
 	// passed when it was open: true
-	// nobody waits: <nil>
+	// a removed barrier: <nil>
 }
 
 // fragment double-barrier
-// enter waits until there are so many members. The name is the member's own,
-// the path of the barrier for this round only.
+// enter waits until the barrier has the given number of members. The name must
+// be unique among them. The path of the barrier must be unique to the round.
 func enter(
 	ctx context.Context, client *framework.Client, barrier, name string, members int,
 ) error {
 	for {
 		opened, err := arrive(ctx, client, barrier, name, members)
-		if opened || err != nil && !outlasted(ctx, client, err) { // as of a watch
+		if opened || err != nil && !outlasted(ctx, client, err) { // as with a watch
 			return err
 		}
 	}
 }
 
-// arrive makes the member's node, and the node ready if enough are there. It
-// waits until there is something to look at again.
+// arrive creates the member's node, and the node ready if there are enough
+// members. Otherwise it waits for a change.
 func arrive(
 	ctx context.Context, client *framework.Client, barrier, name string, members int,
 ) (opened bool, err error) {
@@ -167,7 +167,7 @@ func arrive(
 	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return false, err
 	}
-	stat, gone, err := session.ExistsW(ctx, own) // it may be our last session's
+	stat, deleted, err := session.ExistsW(ctx, own) // may be of the last session
 	if err != nil || stat == nil {
 		return false, err
 	}
@@ -188,7 +188,7 @@ func arrive(
 	}
 	select {
 	case <-open.Fired():
-	case <-gone.Fired():
+	case <-deleted.Fired():
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
@@ -271,13 +271,13 @@ func join(
 			err = whileThere(ctx, session, path)
 		}
 		if err != nil && !outlasted(ctx, client, err) {
-			return err // to leave is to delete the node
+			return err // the caller deletes the node to leave
 		}
 	}
 }
 
-// whileThere waits until a node is gone or changed: ours, or what our
-// last session has left.
+// whileThere waits until a node is deleted or changed. The node is of this
+// session, or was left by the last one.
 func whileThere(
 	ctx context.Context, session *framework.Session, path string,
 ) error {
@@ -286,7 +286,7 @@ func whileThere(
 		return err
 	}
 	select {
-	case <-watch.Fired(): // also when the session is over
+	case <-watch.Fired(): // also when the session has ended
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -298,11 +298,11 @@ func members(
 ) error {
 	for {
 		names, _, watch, err := client.ChildrenW(ctx, group)
-		if errors.Is(err, zk.ErrNoNode) { // not yet, or not any more
+		if errors.Is(err, zk.ErrNoNode) { // not created yet, or deleted
 			var stat *zk.Stat
 			stat, watch, err = client.ExistsW(ctx, group)
 			if stat != nil {
-				continue // it has just been made
+				continue // it has just been created
 			}
 		}
 		if outlasted(ctx, client, err) {

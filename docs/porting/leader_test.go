@@ -32,7 +32,7 @@ func serve(ctx context.Context, client *framework.Client) (err error) {
 	if err != nil {
 		return err
 	}
-	return work(term.Context(ctx)) // ends with the leadership
+	return work(term.Context(ctx)) // the context ends with the leadership
 }
 
 // end
@@ -112,15 +112,15 @@ func Example_participants() {
 			return err
 		}
 		// fragment participants
-		line, err := leader.Participants(ctx, client, "/service/leader")
+		queue, err := leader.Participants(ctx, client, "/service/leader")
 		if err != nil {
 			return err
 		}
-		for _, p := range line { // the leader first
+		for _, p := range queue { // the leader first
 			fmt.Println(p.ID, p.Leader)
 		}
-		for who, err := range leader.Observe(ctx, client, "/service/leader") {
-			fmt.Println("now:", who.ID, err) // and again with each change
+		for now, err := range leader.Observe(ctx, client, "/service/leader") {
+			fmt.Println("now:", now.ID, err) // and again after each change
 			break
 		}
 		// end

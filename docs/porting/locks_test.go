@@ -54,13 +54,13 @@ func yielding(
 	for {
 		select {
 		case <-hold.Revoked():
-			return nil // somebody asks for it: give it back
+			return nil // a client asks for the lock: release it
 		case do := <-jobs:
 			if err := do(ctx); err != nil {
 				return err
 			}
 		case <-ctx.Done():
-			return context.Cause(ctx) // lost, or told to stop
+			return context.Cause(ctx) // the lock is lost, or ctx has ended
 		}
 	}
 }
@@ -73,11 +73,11 @@ type job func(context.Context) error
 func askForIt(
 	ctx context.Context, client *framework.Client, mu *mutex.Mutex,
 ) error {
-	line, err := mu.Participants(ctx) // the holder first
-	if err != nil || len(line) == 0 {
+	queue, err := mu.Participants(ctx) // the holder first
+	if err != nil || len(queue) == 0 {
 		return err
 	}
-	return mutex.Revoke(ctx, client, line[0].Node)
+	return mutex.Revoke(ctx, client, queue[0].Node)
 }
 
 // end
@@ -92,15 +92,15 @@ func Example_revocation() {
 		go func() { yielded <- yielding(ctx, mu, jobs) }()
 		jobs <- job(work)
 		err = askForIt(ctx, client, mu)
-		fmt.Println("asked:", err, "given back:", <-yielded)
-		line, err := mu.Participants(ctx)
-		fmt.Println("in line:", len(line), err)
+		fmt.Println("asked:", err, "released:", <-yielded)
+		queue, err := mu.Participants(ctx)
+		fmt.Println("in the queue:", len(queue), err)
 		return nil
 	})
 	// Output:
 	// working
-	// asked: <nil> given back: <nil>
-	// in line: 0 <nil>
+	// asked: <nil> released: <nil>
+	// in the queue: 0 <nil>
 }
 
 // fragment downgrade
@@ -109,17 +109,17 @@ func refresh(ctx context.Context, rw *rwlock.RWLock) (err error) {
 	if err != nil {
 		return err
 	}
-	defer written.Release() // does nothing when it is the second time
+	defer written.Release() // does nothing the second time
 	if err := write(written.Context(ctx)); err != nil {
 		return err
 	}
-	// at once, beside the write hold
+	// returns at once: the context carries the write hold
 	reading, err := rw.Read().Acquire(written.Context(ctx))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, reading.Release()) }()
-	if err := written.Release(); err != nil { // readers come in
+	if err := written.Release(); err != nil { // lets readers in
 		return err
 	}
 	return read(reading.Context(ctx))
@@ -151,7 +151,7 @@ func update(ctx context.Context, rw *rwlock.RWLock) (err error) {
 	defer func() { err = errors.Join(err, reading.Release()) }()
 	written, err := rw.TryUpgrade(reading.Context(ctx))
 	if err != nil {
-		return err // rwlock.ErrUpgrade: others read, too
+		return err // rwlock.ErrUpgrade: there are other readers
 	}
 	defer func() { err = errors.Join(err, written.Release()) }()
 	return write(written.Context(ctx))
@@ -202,7 +202,7 @@ func exportAll(
 ) (err error) {
 	waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	three, err := exports.AcquireN(waiting, 3) // all or none
+	three, err := exports.AcquireN(waiting, 3) // all of them or none
 	if errors.Is(err, recipes.ErrNotAcquired) {
 		return nil // fewer were free for ten seconds
 	}
@@ -270,7 +270,7 @@ func once(ctx context.Context, client *framework.Client) (err error) {
 		return err
 	}
 	done := make(chan error)
-	go func() { // any goroutine that has the hold
+	go func() { // any goroutine may use and release the hold
 		done <- errors.Join(work(hold.Context(ctx)), hold.Release())
 	}()
 	return <-done
@@ -297,7 +297,7 @@ func transfer(ctx context.Context, client *framework.Client) (err error) {
 		return err
 	}
 	waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel() // for both together
+	defer cancel() // limits the wait for both
 	hold, err := both.Acquire(waiting)
 	if err != nil {
 		return err

@@ -14,7 +14,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// run runs an example with a client that is connected to a server of its own, and prints the error that it ends with.
+// run runs an example with a server of its own and a connected client. It prints the error of the
+// example.
 func run(example func(ctx context.Context, client *framework.Client, srv *zktest.Server) error) {
 	srv, err := zktest.New()
 	if err != nil {
@@ -41,7 +42,7 @@ func connect(srv *zktest.Server) *framework.Client {
 	return client
 }
 
-// say is work that prints what it does.
+// say returns work that prints what it does.
 func say(what string) func(context.Context) error {
 	return func(context.Context) error {
 		fmt.Println(what)

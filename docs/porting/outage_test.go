@@ -12,7 +12,8 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// What follows or keeps a node in the background goes on after an outage that is longer than the session, and than the client's retries.
+// Loops that follow or keep a node go on after an outage that is longer than the session timeout
+// and the client's retries.
 func TestLoopsOutlastAnOutage(t *testing.T) {
 	for name, c := range map[string]struct {
 		loop func(ctx context.Context, client *framework.Client, see func(string)) error
@@ -35,7 +36,9 @@ func TestLoopsOutlastAnOutage(t *testing.T) {
 	}
 }
 
-func seenAfterAnOutage(t *testing.T, loop func(ctx context.Context, client *framework.Client, see func(string)) error) (last string) {
+func seenAfterAnOutage(
+	t *testing.T, loop func(ctx context.Context, client *framework.Client, see func(string)) error,
+) (last string) {
 	srv := zktest.Start(t)
 	require.NoError(t, srv.Create("/group", nil))
 	require.NoError(t, srv.Create("/group/b", []byte("old")))
@@ -48,19 +51,19 @@ func seenAfterAnOutage(t *testing.T, loop func(ctx context.Context, client *fram
 	synctest.Wait()
 	srv.Stop()
 	time.Sleep(5 * time.Minute)
-	require.Empty(t, ended, "it has given up")
+	require.Empty(t, ended, "the loop has failed")
 	require.NoError(t, srv.Start())
-	time.Sleep(time.Minute) // the old session's nodes are gone
+	time.Sleep(time.Minute) // the servers have deleted the nodes of the old session
 	require.NoError(t, srv.Set("/group/b", []byte("new")))
 	require.NoError(t, srv.Create("/group/c", nil))
 	time.Sleep(time.Second)
 	stop()
 	require.ErrorIs(t, <-ended, context.Canceled)
-	synctest.Wait() // who sees has seen it
+	synctest.Wait() // see has been called
 	return last
 }
 
-// The context of a hold that is lost matches ErrSessionLost, which is no reason to go on.
+// The cause of a lost hold's context is ErrSessionLost. A loop under that context must not go on.
 func TestLoopsEndWithTheContextOfALostHold(t *testing.T) {
 	srv := zktest.Start(t)
 	client := connect(srv)
@@ -82,7 +85,7 @@ func TestLoopsEndWithTheContextOfALostHold(t *testing.T) {
 			case err := <-ended:
 				require.ErrorIs(t, err, framework.ErrSessionLost)
 			case <-time.After(time.Minute):
-				require.Fail(t, "it goes on")
+				require.Fail(t, "the loop goes on")
 			}
 		})
 	}

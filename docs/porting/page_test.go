@@ -20,12 +20,10 @@ import (
 	"github.com/docent-zk/docent/internal/realzk"
 )
 
-// pages are those whose code is checked.
+// pages are the pages that show fragments.
 var pages = []string{"../porting-from-curator.md", "../migration.md"}
 
-const (
-	javaFiles = "../../test/interop/java/fragments/*.java"
-)
+const javaFiles = "../../test/interop/java/fragments/*.java"
 
 func TestPagesShowTheFragmentsAsTheyAre(t *testing.T) {
 	var text strings.Builder
@@ -35,7 +33,8 @@ func TestPagesShowTheFragmentsAsTheyAre(t *testing.T) {
 	for language, files := range map[string]string{"go": "*_test.go", "java": javaFiles} {
 		t.Run(language, func(t *testing.T) {
 			want, got := fragments(t, files), shown(t, text.String(), language)
-			require.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)), "fragments, and those that the pages show")
+			require.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)),
+				"the fragments, and the fragments that the pages show")
 			for name := range want {
 				require.Equal(t, want[name], got[name], name)
 			}
@@ -54,7 +53,7 @@ func TestEveryGoFragmentRuns(t *testing.T) {
 	run := thatRun(files)
 	for _, file := range files {
 		for name, funcs := range fragmentFuncs(file) {
-			require.NotEmpty(t, funcs, "%s is in no function, and is none", name)
+			require.NotEmpty(t, funcs, "%s is no function, and part of none", name)
 			for _, f := range funcs {
 				require.True(t, run[f], "%s: no test and no example calls %s", name, f)
 			}
@@ -67,7 +66,7 @@ func TestJavaFragmentsCompile(t *testing.T) {
 	peers.Java(t, javaFiles)
 }
 
-func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
+func TestLinksOfThePagesHaveTargets(t *testing.T) {
 	for _, page := range pages {
 		links := regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(readFile(t, page), -1)
 		require.NotEmpty(t, links)
@@ -95,11 +94,13 @@ var (
 	region = regexp.MustCompile(`(?m)^[ \t]*// fragment (\S+)\n((?s:.*?))^[ \t]*// end$`)
 )
 
-// shown are the blocks of the pages in a language, each of which names its fragment.
+// shown returns the code blocks of a language by the names of their fragments.
 func shown(t *testing.T, text, language string) map[string]string {
 	found := map[string]string{}
-	blocks := slices.DeleteFunc(fence.FindAllStringSubmatch(text, -1), func(b []string) bool { return b[2] != language })
-	require.Equal(t, strings.Count(text, "```"+language), len(blocks), "a block of %s that does not begin a line", language)
+	other := func(block []string) bool { return block[2] != language }
+	blocks := slices.DeleteFunc(fence.FindAllStringSubmatch(text, -1), other)
+	require.Equal(t, strings.Count(text, "```"+language), len(blocks),
+		"a block of %s that does not begin a line", language)
 	for _, block := range blocks {
 		name, code := block[1], block[3]
 		require.NotEmpty(t, name, "a block without a marker:\n%s", code)
@@ -109,7 +110,7 @@ func shown(t *testing.T, text, language string) map[string]string {
 	return found
 }
 
-// fragments are the marked regions of files, without their indentation.
+// fragments returns the marked regions of files by name, without indentation.
 func fragments(t *testing.T, files string) map[string]string {
 	found := map[string]string{}
 	for _, file := range glob(t, files) {
@@ -125,14 +126,16 @@ func fragments(t *testing.T, files string) map[string]string {
 	return found
 }
 
-// outdent removes what all lines begin with, and the empty lines around them.
+// outdent removes the indentation of the first line from all lines, and the empty lines around
+// them.
 func outdent(text string) string {
 	text = strings.Trim(text, "\n") + "\n"
 	indent := regexp.MustCompile(`^[ \t]*`).FindString(text)
 	return regexp.MustCompile(`(?m)^`+indent).ReplaceAllString(text, "")
 }
 
-// thatRun are the names of the functions that are tests, examples with an output, or mentioned in one that runs.
+// thatRun returns the names of the functions that run: tests, examples with an output, and
+// functions that one of these mentions.
 func thatRun(files []*ast.File) map[string]bool {
 	run, all := map[string]bool{}, map[string]*ast.FuncDecl{}
 	for _, e := range doc.Examples(files...) {
@@ -163,7 +166,7 @@ func thatRun(files []*ast.File) map[string]bool {
 	return run
 }
 
-// fragmentFuncs are the functions of which a file's fragments show something.
+// fragmentFuncs returns, by fragment, the functions that a file's fragments show in whole or in part.
 func fragmentFuncs(file *ast.File) map[string][]string {
 	found, name, start := map[string][]string{}, "", token.NoPos
 	for _, group := range file.Comments {
@@ -194,7 +197,7 @@ func funcs(file *ast.File) (found []*ast.FuncDecl) {
 	return found
 }
 
-// anchors are those that GitHub gives to headings.
+// anchors returns the anchors that GitHub gives to headings.
 func anchors(text string) (found []string) {
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
 		plain := regexp.MustCompile(`[^\w\- ]`).ReplaceAllString(strings.ToLower(heading[1]), "")

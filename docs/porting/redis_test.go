@@ -19,11 +19,12 @@ import (
 )
 
 // fragment redis
-// Redis is what is needed of your client.
+// Redis has the operations that the lock needs of your client.
 type Redis interface {
-	// SetNX is SET key value NX PX ttl, sent once: who repeats it finds its own key, and waits for itself.
+	// SetNX sends SET key value NX PX ttl once. A second request would find the key of the first
+	// one and wait for it.
 	SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error)
-	// DelIf is the script that deletes a key if it has this value.
+	// DelIf runs the script that deletes a key if it has this value.
 	DelIf(ctx context.Context, key, value string) error
 }
 
@@ -31,10 +32,10 @@ func redisLock(client *framework.Client, r Redis, key string, ttl time.Duration)
 	return multilock.Foreign(client, "redis "+key, func(ctx context.Context, wait bool) (multilock.Grip, error) {
 		owner := rand.Text()
 		for {
-			until := time.Now().Add(ttl) // or sooner than Redis thinks
+			until := time.Now().Add(ttl) // earlier than in Redis
 			got, err := r.SetNX(ctx, key, owner, ttl)
 			switch {
-			case err != nil: // it may have been set: if it is not deleted, it goes by itself
+			case err != nil: // it may have been set; if it cannot be deleted, it expires
 				left, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 				defer cancel()
 				return multilock.Grip{}, errors.Join(err, r.DelIf(left, key, owner))
@@ -76,17 +77,17 @@ func holdBoth(ctx context.Context, client *framework.Client, r Redis, do job) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, hold.Release()) }()
-	return do(hold.Context(ctx)) // ends when either lock does
+	return do(hold.Context(ctx)) // the context ends when either lock does
 }
 
 // end
 
-func TestNobodyWaitsForTheKeyOfWhoHasNotHeardThatItWasSet(t *testing.T) {
+func TestKeyOfASetWithoutAnAnswerIsDeleted(t *testing.T) {
 	srv := zktest.Start(t)
 	client := connect(srv)
 	defer client.Close()
-	ctx, leave := context.WithCancel(t.Context())
-	r := &keys{owners: map[string]string{}, set: leave}
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &keys{owners: map[string]string{}, set: cancel}
 	err := holdBoth(ctx, client, r, say("working"))
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, r.empty())
@@ -118,11 +119,11 @@ func Example_redis() {
 	// the new process works
 }
 
-// keys are a Redis in which nothing expires.
+// keys is a Redis in which no key expires.
 type keys struct {
 	mu     sync.Mutex
 	owners map[string]string
-	set    func() // is called before SetNX answers; nil: nothing
+	set    func() // called before SetNX returns; may be nil
 }
 
 func (k *keys) SetNX(ctx context.Context, key, value string, _ time.Duration) (bool, error) {

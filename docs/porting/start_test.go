@@ -18,13 +18,13 @@ func program(ctx context.Context, servers string) (err error) {
 		framework.WithSessionTimeout(40*time.Second),
 		framework.WithRetry(retry.Exponential(time.Second, 3)))
 	if err != nil {
-		return err // names what is wrong
+		return err // says what is wrong
 	}
 	defer client.Close()
 	first, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	if err := client.WaitConnected(first); err != nil {
-		return err // tells of each server
+		return err // has the error of each server
 	}
 
 	mu, err := mutex.New(client, "/locks/orders")
@@ -35,7 +35,7 @@ func program(ctx context.Context, servers string) (err error) {
 	defer cancel()
 	hold, err := mu.Acquire(waiting)
 	if errors.Is(err, recipes.ErrNotAcquired) {
-		return nil // others were ahead
+		return nil // other clients had the lock
 	}
 	if err != nil {
 		return err
