@@ -15,10 +15,13 @@ import (
 // Option configures the adapter.
 type Option func(*adapter) error
 
-// WithPaths adds the attribute docent.path: what name makes of a lock's path, left out where that is "". There should be few different
-// ones, as each is a series of its own. name is called with each measurement of a lock, concurrently. It
-// must return the same name for a path each time: docent.lock.waiters goes up under one name and down under the other if it does not, and
-// both drift. Default: no such attribute.
+// WithPaths adds the attribute docent.path. Its value is what name returns for the path of a lock.
+// If name returns "", the measurement does not have the attribute. By default no measurement has
+// it.
+//
+// The names should be few, because each one is a series of its own. The adapter calls name for each
+// measurement of a lock, concurrently. For the same path, name must return the same name each time.
+// Otherwise docent.lock.waiters rises under one name and falls under another, and both drift.
 func WithPaths(name func(path string) string) Option {
 	return func(a *adapter) error {
 		if name == nil {
@@ -29,10 +32,13 @@ func WithPaths(name func(path string) string) Option {
 	}
 }
 
-// buckets are the boundaries of the histograms, in seconds: a lock nobody wants takes a millisecond or two, one that is kept long an hour.
-var buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
+// buckets are the boundaries of the histograms, in seconds. They reach from an uncontended acquire,
+// a millisecond or two, to a long hold, an hour.
+var buckets = []float64{
+	.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600,
+}
 
-// adapter has the meter's instruments by metrics.Instrument. It is not changed once it is made.
+// adapter has the instruments of the meter. Nothing in it changes after New has returned.
 type adapter struct {
 	pathName   func(string) string
 	counters   map[metrics.Instrument]metric.Int64Counter
@@ -40,8 +46,9 @@ type adapter struct {
 	histograms map[metrics.Instrument]metric.Float64Histogram
 }
 
-// New makes all instruments with the meter, for framework.WithMetrics. It fails if the meter or an option is nil, and where the meter
-// refuses an instrument.
+// New makes all instruments with the meter and returns the adapter for framework.WithMetrics. It
+// returns an error if the meter or an option is nil, and if the meter returns an error for an
+// instrument.
 func New(meter metric.Meter, opts ...Option) (metrics.Metrics, error) {
 	if meter == nil {
 		return nil, errors.New("oteldocent: meter is nil")
@@ -68,7 +75,7 @@ func New(meter metric.Meter, opts ...Option) (metrics.Metrics, error) {
 	return a, nil
 }
 
-// register makes the instrument, unless it is of a kind that is not known here.
+// register makes the instrument. It ignores instruments of an unknown kind.
 func (a *adapter) register(meter metric.Meter, i metrics.Instrument) (err error) {
 	unit, description := metric.WithUnit(i.Unit()), metric.WithDescription(i.Description())
 	switch i.Kind() {
@@ -77,7 +84,8 @@ func (a *adapter) register(meter metric.Meter, i metrics.Instrument) (err error)
 	case metrics.UpDownCounter:
 		a.levels[i], err = meter.Int64UpDownCounter(i.Name(), unit, description)
 	case metrics.Histogram:
-		a.histograms[i], err = meter.Float64Histogram(i.Name(), unit, description, metric.WithExplicitBucketBoundaries(buckets...))
+		boundaries := metric.WithExplicitBucketBoundaries(buckets...)
+		a.histograms[i], err = meter.Float64Histogram(i.Name(), unit, description, boundaries)
 	}
 	return err
 }

@@ -23,7 +23,8 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// collect returns an adapter, and what was measured through it: a line for each series.
+// collect returns an adapter, and a function that returns what it has measured, a line for each
+// series.
 func collect(t *testing.T, opts ...oteldocent.Option) (metrics.Metrics, func() []string) {
 	t.Helper()
 	reader := sdk.NewManualReader()
@@ -47,11 +48,13 @@ func series(m metricdata.Metrics) (lines []string) {
 	switch data := m.Data.(type) {
 	case metricdata.Sum[int64]:
 		for _, p := range data.DataPoints {
-			lines = append(lines, fmt.Sprintf("%s monotonic=%v %s %d", name, data.IsMonotonic, attributes(p.Attributes), p.Value))
+			lines = append(lines, fmt.Sprintf("%s monotonic=%v %s %d",
+				name, data.IsMonotonic, attributes(p.Attributes), p.Value))
 		}
 	case metricdata.Histogram[float64]:
 		for _, p := range data.DataPoints {
-			lines = append(lines, fmt.Sprintf("%s histogram %s %d of %gs", name, attributes(p.Attributes), p.Count, p.Sum))
+			lines = append(lines, fmt.Sprintf("%s histogram %s %d of %gs",
+				name, attributes(p.Attributes), p.Count, p.Sum))
 		}
 	default:
 		lines = append(lines, fmt.Sprintf("%s %T", name, data))
@@ -67,7 +70,7 @@ func attributes(set attribute.Set) string {
 	return "{" + strings.Join(all, " ") + "}"
 }
 
-// measure tells m one thing of each kind, with all labels that the instrument has.
+// measure makes measurements with each instrument, with all of its labels.
 func measure(m metrics.Metrics) {
 	for _, i := range metrics.Instruments() {
 		var l metrics.Labels
@@ -108,13 +111,13 @@ func TestNamesUnitsAndAttributes(t *testing.T) {
 	}, lines())
 }
 
-func TestPathsAreThereWhereTheyAreNamed(t *testing.T) {
+func TestOnlyNamedPathsAreAttributes(t *testing.T) {
 	m, lines := collect(t, oteldocent.WithPaths(func(path string) string {
-		family, found := strings.CutSuffix(path, "/7")
+		group, found := strings.CutSuffix(path, "/7")
 		if !found {
 			return ""
 		}
-		return family
+		return group
 	}))
 	m.Add(metrics.LockWaiters, 1, metrics.Labels{Recipe: "mutex", Path: "/orders/7"})
 	m.Add(metrics.LockWaiters, 1, metrics.Labels{Recipe: "mutex", Path: "/other"})
@@ -126,7 +129,7 @@ func TestPathsAreThereWhereTheyAreNamed(t *testing.T) {
 	}, lines())
 }
 
-func TestBucketsAreOfSeconds(t *testing.T) {
+func TestBucketsAreInSeconds(t *testing.T) {
 	reader := sdk.NewManualReader()
 	m, err := oteldocent.New(sdk.NewMeterProvider(sdk.WithReader(reader)).Meter("test"))
 	require.NoError(t, err)
@@ -146,14 +149,14 @@ func TestUnknownInstrumentsAreIgnored(t *testing.T) {
 	require.Empty(t, lines())
 }
 
-// refusing is a meter that has no counters.
+// refusing is a meter that returns an error for each counter.
 type refusing struct{ noop.Meter }
 
 func (refusing) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64Counter, error) {
 	return nil, errors.New("no counters")
 }
 
-func TestMistakesAreNamed(t *testing.T) {
+func TestMistakesAreErrors(t *testing.T) {
 	noPaths := oteldocent.WithPaths(nil)
 	for want, mistake := range map[string]struct {
 		meter metric.Meter
@@ -170,7 +173,7 @@ func TestMistakesAreNamed(t *testing.T) {
 	}
 }
 
-func TestClientsMeasureThroughIt(t *testing.T) {
+func TestClientsMeasureThroughTheAdapter(t *testing.T) {
 	srv := zktest.Start(t)
 	m, lines := collect(t)
 	client, err := framework.New(srv.Addr(), framework.WithMetrics(m))

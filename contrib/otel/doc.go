@@ -1,4 +1,4 @@
-// Package oteldocent hands the measurements of docent's clients and locks to OpenTelemetry.
+// Package oteldocent passes the measurements of docent's clients and locks to OpenTelemetry.
 //
 //	metrics, err := oteldocent.New(otel.Meter("github.com/docent-zk/docent"))
 //	if err != nil {
@@ -6,7 +6,8 @@
 //	}
 //	client, err := framework.New(connect, framework.WithMetrics(metrics))
 //
-// Names, units and descriptions are those of [metrics.Instruments]. The attributes are docent.recipe, docent.outcome and docent.cause;
-// docent.path only with [WithPaths], since there may be any number of locks. Durations are in seconds, in buckets from a
-// millisecond to an hour.
+// Names, units and descriptions are those of [metrics.Instruments]. The attributes are
+// docent.recipe, docent.outcome and docent.cause. The attribute docent.path is only there with
+// [WithPaths], because the number of paths has no limit. Durations are in seconds, in buckets from
+// a millisecond to an hour.
 package oteldocent

@@ -17,7 +17,8 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// The locks below /orders are one series. A program would have a reader that exports, such as Prometheus's.
+// The locks below /orders are one series. A real program has a reader that exports, such as that of
+// Prometheus.
 func Example() {
 	reader := sdk.NewManualReader()
 	meter := sdk.NewMeterProvider(sdk.WithReader(reader)).Meter("github.com/docent-zk/docent")
