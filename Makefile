@@ -1,102 +1,109 @@
-# What this module needs is Go and make; on Debian, the targets install the rest.
+# This module needs Go and make. On Debian, the targets install everything else.
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SUITES      := ./framework/... ./recipes/...
 TEST        := go test -race -count=1 -timeout 20m
 MODULES     := contrib/otel test/bench
-MANY        := -p 4 # packages at a time: most of them wait most of the time
-NOSIM       := -skip '^TestSimulated' # they have servers of their own, whatever ZOOKEEPER says
+MANY        := -p 4 # packages at the same time: they mostly wait
+NOSIM       := -skip '^TestSimulated' # simulations have their own servers and ignore ZOOKEEPER
 
-# those of the packages given whose tests ask what ZOOKEEPER says; the others' are the same whatever it says
-asking = $$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(1) | awk '/ .*docent\/internal\/(realzk|testzk)/ { print $$1 }')
+# The packages of $(1) whose tests depend on ZOOKEEPER.
+asking = $$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(1) | \
+	awk '/ .*docent\/internal\/(realzk|testzk)/ { print $$1 }')
 
 SEEDS     := 1000
 SCHEDULES := 10000
 OFTEN     := 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-race test verify prose unit contrib acceptance acceptance-page seeds single ensemble chaos differential clients interop deps-bench bench bench-quick bench-server fix fuzz
+.PHONY: help deps deps-race deps-bench test verify prose unit contrib acceptance acceptance-page seeds single
+.PHONY: ensemble chaos differential clients interop bench bench-quick bench-server fix fuzz
 
-help: ## print this
+help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: verify unit contrib acceptance seeds single ensemble differential interop ## pass all tests: all of the following
-	@$(MAKE) --no-print-directory -j2 -O chaos clients # most of both is waiting
-test: SEEDS = 150# by itself, make seeds runs more
+# chaos and clients mostly wait, so they run at the same time.
+test: verify unit contrib acceptance seeds single ensemble differential interop ## run all tests, in process and on real servers
+	@$(MAKE) --no-print-directory -j2 -O chaos clients
+test: SEEDS = 150# make seeds alone runs more
 test: SCHEDULES = 1500
 test: OFTEN = 1500
 
-verify: ## formatting, go vet, staticcheck, go.mod
+verify: ## check formatting, go vet, staticcheck, go.mod
 	@scripts/verify-format.sh
 	go vet ./...
 	go run $(STATICCHECK) ./...
 	go mod tidy -diff
 
-prose: ## how the prose is: pronouns for things, long lines, words given up
+prose: ## check the prose: pronouns for things, long lines, words given up
 	go run ./internal/prose
 
-unit: deps-race ## every test that needs no real server, but for acceptance; the suites run on the in-process one, the simulations with few seeds
+unit: deps-race ## run all tests in process, except acceptance; simulations run few seeds
 	env -u ZOOKEEPER ZKTEST_SEEDS=25 $(TEST) $(MANY) $$(go list ./... | grep -v '/test/acceptance$$')
 
-contrib: deps-race ## the modules of their own: all that verify and unit do here
+contrib: deps-race ## do what verify and unit do, in the other modules of this repository
 	@for module in $(MODULES); do \
-		(set -x; cd $$module && go vet ./... && go run $(STATICCHECK) ./... && $(TEST) ./... && go mod tidy -diff) || exit; \
+		(set -x; cd $$module && go vet ./... && go run $(STATICCHECK) ./... && \
+			$(TEST) ./... && go mod tidy -diff) || exit; \
 	done
 
-seeds: ## the simulations of the recipes and of the porting guide with 1,000 seeds; 10,000 random schedules; 10,000 rounds; fewer as a part of make test
+seeds: ## run simulations: 1,000 seeds, 10,000 schedules, 10,000 rounds; fewer in make test
 	ZKTEST_SEEDS=$(SEEDS) go test -count=1 -timeout 20m -run '^TestSimulated' ./recipes/... ./docs/porting
-	ZKTEST_SEEDS=$(SCHEDULES) go test -count=1 -timeout 10m -run '^TestP03_OneValidHoldInRandomSchedules$$' ./test/acceptance
-	DOCENT_OFTEN=$(OFTEN) go test -count=1 -timeout 10m -v -run '^TestP1(4_NeverMoreValidPermitsThanTheLimit|6_OppositeOrdersDoNotDeadlock)$$' ./test/acceptance
+	ZKTEST_SEEDS=$(SCHEDULES) go test -count=1 -timeout 10m \
+		-run '^TestP03_OneValidHoldInRandomSchedules$$' ./test/acceptance
+	DOCENT_OFTEN=$(OFTEN) go test -count=1 -timeout 10m -v \
+		-run '^TestP1(4_NeverMoreValidPermitsThanTheLimit|6_OppositeOrdersDoNotDeadlock)$$' ./test/acceptance
 
-single: deps ## the same, the launcher of real servers and docs/testing.md, with one real server where one is needed; no simulations
+single: deps ## run unit, the server launcher and docs/testing.md on one real server; no simulations
 	ZOOKEEPER=1 $(TEST) $(MANY) $(NOSIM) $(call asking,$$(go list ./... | grep -v '/docent/test/'))
 
-ensemble: deps ## the suites on three real servers; no contracts of locks, which take long and care for one server
+ensemble: deps ## run the suites on three real servers; no contracts of locks, for which one is enough
 	ZOOKEEPER=3 $(TEST) -skip '^Test(Simulated|Contract)' $(call asking,$(SUITES))
 	ZOOKEEPER=3 $(TEST) -run '^TestP13_' ./test/acceptance
 
 # Each wait in these tests has a bound, so a long siege needs none.
-chaos: deps ## real servers with faults, in order and, for half a minute or DOCENT_SIEGE=1h, at random; holds are checked
+chaos: deps ## check holds on real servers with faults, at random for 30 s or DOCENT_SIEGE=1h
 	ZOOKEEPER=1 $(TEST) $(if $(DOCENT_SIEGE),-timeout 0 -v) ./test/chaos
 
-differential: deps ## the in-process server and the real one are asked the same, and must answer the same
+differential: deps ## compare the answers of the in-process server with those of the real one
 	ZOOKEEPER=1 $(TEST) ./test/differential
 
-clients: deps ## Curator, kazoo, the Go driver and the command line client on both; without the race detector, for the driver races with itself
+# Without the race detector, because the Go driver has races.
+clients: deps ## run Curator, kazoo, the Go driver and zkCli on the in-process and the real server
 	ZOOKEEPER=1 go test -count=1 -timeout 10m ./test/clients
 
-interop: deps ## docent, Curator and kazoo on the same locks: processes in Go, Java and Python; and those of the benchmark
+interop: deps ## run docent, Curator and kazoo on the same locks, also those of the benchmark
 	ZOOKEEPER=1 $(TEST) ./test/interop
 	cd test/bench && ZOOKEEPER=1 $(TEST) -run '^TestPeersInOtherLanguages' .
 
-acceptance: deps ## what users suffer from, in process and on a real server; docs/acceptance.md must say how it went
+acceptance: deps ## run the known failure modes on both servers and compare docs/acceptance.md
 	@scripts/acceptance.sh -check
 
 acceptance-page: deps ## write docs/acceptance.md from both runs
 	@scripts/acceptance.sh
 
-deps: ## install what is missing for all tests: ZooKeeper, a JDK, Curator, kazoo, JUnit, pytest, a C compiler (Debian)
+deps: ## install ZooKeeper, JDK, Curator, kazoo, JUnit, pytest and C compiler for all tests (Debian)
 	@scripts/deps.sh
 
-deps-race: ## install what is missing for the race detector: a C compiler (Debian)
+deps-race: ## install a C compiler for the race detector (Debian)
 	@scripts/deps.sh race
 
-deps-bench: ## install what is missing for the benchmark: what the tests need, and etcd (Debian)
+deps-bench: ## install what the benchmark needs: the same, and etcd (Debian)
 	@scripts/deps.sh bench
 
-bench: deps-bench ## docent beside Curator, kazoo, the Go driver and etcd, in a quarter of an hour on a quiet machine; writes docs/benchmarks.md
+bench: deps-bench ## compare docent with others, 15 min on a quiet machine; write docs/benchmarks.md
 	cd test/bench && go run .
 
-bench-quick: deps-bench ## the same within two minutes; prints the table of targets, and writes nothing
+bench-quick: deps-bench ## the same in two minutes; print the table of targets, write nothing
 	cd test/bench && go run . -quick
 
-bench-server: deps ## how fast the in-process server is beside the real one
+bench-server: deps ## compare the speed of the in-process server with that of the real one
 	cd test/bench && go run ./server
 
-fix: ## mend what verify finds and can be mended
+fix: ## fix what verify finds, where that is automatic
 	gofmt -w .
 	go mod tidy
 	for module in $(MODULES); do (cd $$module && go mod tidy) || exit; done
 
-fuzz: ## fuzz the parsers, a quarter of a minute each
+fuzz: ## fuzz each parser for 15 s
 	@scripts/fuzz.sh 15s

@@ -1,14 +1,17 @@
 #!/bin/sh
-# Installs what is not there: the C compiler that Go's race detector needs and, unless the argument is "race", what the
-# tests with real servers and those of docs/testing.md need: ZooKeeper, a JDK, Curator, kazoo, JUnit and pytest. With the
-# argument "bench", etcd too if it can be had. On anything but Debian and its kin it only says what is missing.
+# Installs what is missing for the tests.
+#   race:         a C compiler, which Go's race detector needs
+#   no argument:  also what the tests with real servers and those of docs/testing.md need: ZooKeeper, a
+#                 JDK, Curator, kazoo, JUnit and pytest
+#   bench:        also etcd, if it is available
+# On systems without apt-get it only prints what is missing.
 set -eu
 
 packages=
 optional=
 missing() { packages="$packages $1"; }
 
-# Debian's modules belong to Debian's Python, which need not be the first in PATH.
+# The modules that Debian installs work with Debian's Python, which may not be the first in PATH.
 has_modules() {
 	for python in python3 /usr/bin/python3; do
 		"$python" -c "import $1" 2>/dev/null && return 0
@@ -31,7 +34,8 @@ fi
 
 if ! command -v apt-get >/dev/null; then
 	[ -n "$packages" ] || exit 0
-	echo "missing, please install:$packages (instead of the package zookeeper, ZOOKEEPER_HOME may name a binary distribution)" >&2
+	echo "missing, please install:$packages" \
+		"(instead of the package zookeeper, ZOOKEEPER_HOME may name a binary distribution)" >&2
 	exit 1
 fi
 root=
@@ -41,5 +45,5 @@ $root env DEBIAN_FRONTEND=noninteractive apt-get update -q || [ -z "$packages" ]
 install() { $root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"; }
 # shellcheck disable=SC2086 # a list of packages
 [ -z "$packages" ] || install $packages
-[ -z "$optional" ] || install "$optional" || echo "without $optional: the benchmark leaves it out" >&2
-sync # or the servers of the tests wait for the disk
+[ -z "$optional" ] || install "$optional" || echo "without $optional: the benchmark omits it" >&2
+sync # otherwise the servers of the tests wait for the disk
