@@ -179,7 +179,7 @@ func publish(
 	case framework.NotApplied:
 		return err // it was not done, and will not be
 	default:
-		return fmt.Errorf("ask before you repeat it: %w", err)
+		return fmt.Errorf("read before you repeat it: %w", err)
 	}
 }
 

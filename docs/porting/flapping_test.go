@@ -130,16 +130,16 @@ func TestSimulatedDoubleBarrier(t *testing.T) {
 		var networks []*network
 		var clients []*framework.Client
 		var entering, leaving []*loop
-		var come atomic.Int32
+		var arrived atomic.Int32
 		for i := range members {
 			client, net := flapping(t, srv, fmt.Sprint("member-", i), random)
 			networks, clients = append(networks, net), append(clients, client)
 			delay := upTo(random, 20*time.Second)
 			entering = append(entering, start(t, func(ctx context.Context) error {
 				time.Sleep(delay)
-				come.Add(1)
+				arrived.Add(1)
 				defer func() {
-					assert.EqualValues(t, members, come.Load(), "a member has entered before all had come")
+					assert.EqualValues(t, members, arrived.Load(), "a member has entered before all had come")
 				}()
 				return enter(ctx, client, "/barrier", fmt.Sprint("member-", i), members)
 			}))
@@ -170,7 +170,7 @@ func TestSimulatedDoubleBarrier(t *testing.T) {
 func TestSimulatedQuickDoubleBarrier(t *testing.T) {
 	const members = 5
 	sim.Run(t, flapSeeds, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-		var come, left atomic.Int32
+		var arrived, left atomic.Int32
 		var all []*loop
 		for i := range members {
 			name := fmt.Sprint("member-", i)
@@ -179,9 +179,9 @@ func TestSimulatedQuickDoubleBarrier(t *testing.T) {
 			time.AfterFunc(upTo(random, 100*time.Millisecond), net.client.Drop)
 			all = append(all, start(t, func(ctx context.Context) error {
 				time.Sleep(delay)
-				come.Add(1)
+				arrived.Add(1)
 				err := enter(ctx, client, "/barrier", name, members)
-				assert.EqualValues(t, members, come.Load(), "a member has entered before all had come")
+				assert.EqualValues(t, members, arrived.Load(), "a member has entered before all had come")
 				time.Sleep(work)
 				left.Add(1)
 				err = errors.Join(err, leave(ctx, client, "/barrier", name))
@@ -190,7 +190,7 @@ func TestSimulatedQuickDoubleBarrier(t *testing.T) {
 			}))
 		}
 		time.AfterFunc(upTo(random, 50*time.Millisecond), func() {
-			if come.Load() < members { // otherwise the member may be inside
+			if arrived.Load() < members { // otherwise the member may be inside
 				_ = srv.Delete("/barrier/member-0") // if the node exists, the member creates it again
 			}
 		})

@@ -345,7 +345,7 @@ func Example_membership() {
 				stop()
 				return
 			}
-			_ = srv.Delete("/group/host-3") // it comes back
+			_ = srv.Delete("/group/host-3") // join creates it again
 		})
 		fmt.Println(errors.Is(err, context.Canceled), errors.Is(<-left, context.Canceled))
 		return nil

@@ -172,12 +172,12 @@ func Example_upgrade() {
 		if err != nil {
 			return err
 		}
-		fmt.Println("beside another reader:", errors.Is(update(ctx, rw), rwlock.ErrUpgrade))
+		fmt.Println("with another reader:", errors.Is(update(ctx, rw), rwlock.ErrUpgrade))
 		return other.Release()
 	})
 	// Output:
 	// writing
-	// beside another reader: true
+	// with another reader: true
 }
 
 // fragment semaphore

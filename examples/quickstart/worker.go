@@ -67,7 +67,7 @@ func (w *worker) takeTurns(ctx context.Context, stderr io.Writer) error {
 			fmt.Fprintf(stderr, "worker %d released the lock and got no answer: %v\n", w.Worker, err)
 		case ctx.Err() == nil && isLost(err):
 			// The machine was too slow, or the servers did not answer for too long. The turn may or
-			// may not have reached the store. The next turn begins with a read, which tells.
+			// may not have reached the store. The next turn begins with a read, which shows it.
 			fmt.Fprintf(stderr, "worker %d lost the lock and tries again: %v\n", w.Worker, err)
 		default:
 			return err

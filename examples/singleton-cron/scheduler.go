@@ -106,8 +106,8 @@ func (s scheduler) lead(ctx context.Context, t *leader.Term) error {
 			return err
 		}
 		err = s.tick(ctx, t, last+1, version)
-		// The note has another version if the answer to this leader's own write was lost. Reading
-		// it tells.
+		// The note has another version if the answer to this leader's own write was lost.
+		// The next read shows that.
 		if err != nil && !errors.Is(err, zk.ErrBadVersion) {
 			return err
 		}

@@ -92,16 +92,16 @@ func (c *cacheRebuild) order(ctx context.Context, number int) error {
 
 // get returns at least all orders that were placed before the call.
 func (c *cacheRebuild) get(ctx context.Context) ([]string, error) {
-	cached, fresh, err := c.look(ctx)
+	cached, fresh, err := c.readFresh(ctx)
 	if fresh || err != nil {
 		return cached, err
 	}
 	return c.rebuild(ctx)
 }
 
-// look reads the cache and reports whether it is fresh. The original does that in get, between
+// readFresh reads the cache and reports whether it is fresh. The original does that in get, between
 // acquire and finally; defer needs a function.
-func (c *cacheRebuild) look(ctx context.Context) (cached []string, fresh bool, err error) {
+func (c *cacheRebuild) readFresh(ctx context.Context) (cached []string, fresh bool, err error) {
 	reading, err := c.lock.Read().Acquire(ctx)
 	if err != nil {
 		return nil, false, err
@@ -150,7 +150,7 @@ func (c *cacheRebuild) writeThenRead(ctx context.Context) (written []string, rea
 	return written, reading, err
 }
 
-// write brings the cache up to date, unless another process has done so since look.
+// write brings the cache up to date, unless another process has done so since readFresh.
 func (c *cacheRebuild) write(ctx context.Context) ([]string, error) {
 	orders, err := c.orders()
 	if err != nil {
