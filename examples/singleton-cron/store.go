@@ -9,8 +9,8 @@ import (
 	"github.com/docent-zk/docent/fence"
 )
 
-// store is where the effects go. In a real program, it is a database table whose key is the number
-// of the tick. The largest token is kept beside it, and is compared and written in the same
+// store is where the effects go. In a real program, it is a database table that has the number of
+// the tick as its key. The largest token is kept beside it, and is compared and written in the same
 // transaction.
 type store struct {
 	mu      sync.Mutex

@@ -14,7 +14,7 @@ type Reporter struct {
 	start time.Time
 }
 
-// NewReporter returns a Reporter whose clock starts now.
+// NewReporter returns a Reporter with a clock that starts now.
 func NewReporter(out io.Writer) *Reporter { return &Reporter{out: out, start: time.Now()} }
 
 // Text prints a line.
