@@ -24,7 +24,8 @@ const (
 	silentFor     = time.Minute
 )
 
-// crowd is how many sessions there are at once. The race detector gives up at some 8,000 goroutines, and each session has two.
+// crowd returns the number of simultaneous sessions. The race detector fails at some 8,000
+// goroutines, and each session has two.
 func crowd() int {
 	info, ok := debug.ReadBuildInfo()
 	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
@@ -33,8 +34,9 @@ func crowd() int {
 	return 10_000
 }
 
-// Ten thousand sessions with a hundred thousand watches take less than 1 GiB, clients and test included; all of them hear of a change; and
-// when they have ended nothing is left of them.
+// Ten thousand sessions with a hundred thousand watches take less than 1 GiB, including the clients
+// and the test. All of them get the event of a change. When they have ended, their memory is
+// released.
 func TestServerHasRoomForManySessionsAndWatches(t *testing.T) {
 	srv := zktest.Start(t)
 	require.NoError(t, srv.Create(sharedPath, nil))
@@ -60,13 +62,14 @@ func TestServerHasRoomForManySessionsAndWatches(t *testing.T) {
 	eventually(t, "no connection is served any more", func() bool { return !serves() })
 	after := memory()
 
-	t.Logf("%d sessions with %d watches each: %d MiB in use and %d MiB taken from the system; before %d MiB in use, afterwards %d MiB",
+	t.Logf("%d sessions with %d watches each: %d MiB in use and %d MiB taken from the system; "+
+		"before %d MiB in use, afterwards %d MiB",
 		crowd(), watchesEach, full.used>>20, full.taken>>20, before.used>>20, after.used>>20)
 	require.Less(t, full.taken, int64(capacityLimit))
-	require.Less(t, after.used-before.used, (full.used-before.used)/4, "what was in use is given back")
+	require.Less(t, after.used-before.used, (full.used-before.used)/4, "the memory is released")
 }
 
-// usage is in bytes. What is taken holds what is in use, what waits to be collected, and what the runtime needs for itself.
+// usage is in bytes. taken includes memory in use, garbage, and the runtime's own memory.
 type usage struct{ used, taken int64 }
 
 func memory() usage {
@@ -109,7 +112,7 @@ func nextHeader(t *testing.T, c *rawzk.Conn) rawzk.Header {
 	return rawzk.Decode(frame).Header()
 }
 
-// requireEvent reads what has to be the event of the shared node.
+// requireEvent reads a frame that must be the event of the shared node.
 func requireEvent(t *testing.T, number int, c *rawzk.Conn) {
 	t.Helper()
 	frame, err := c.ReadFrame(enough)
@@ -123,7 +126,7 @@ func requireEvent(t *testing.T, number int, c *rawzk.Conn) {
 	require.NoError(t, d.Err())
 }
 
-// leave ends the first half of the sessions by their clients' wish, and the others by their silence.
+// leave closes the first half of the sessions. The others expire.
 func leave(t *testing.T, srv *zktest.Server, clients []*rawzk.Conn) {
 	t.Helper()
 	half := len(clients) / 2
@@ -140,7 +143,7 @@ func leave(t *testing.T, srv *zktest.Server, clients []*rawzk.Conn) {
 	}
 }
 
-// watchCount is what the server says about all watches.
+// watchCount returns the server's number of watches.
 func watchCount(t *testing.T, srv *zktest.Server) (count int) {
 	t.Helper()
 	answer, err := srv.Command("mntr")
@@ -152,7 +155,7 @@ func watchCount(t *testing.T, srv *zktest.Server) (count int) {
 	return count
 }
 
-// serves reports whether a goroutine of any connection of a server is left.
+// serves reports whether a goroutine of a server's connection is left.
 func serves() bool {
 	var all strings.Builder
 	_ = pprof.Lookup("goroutine").WriteTo(&all, 1)

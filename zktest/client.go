@@ -8,20 +8,20 @@ import (
 	"github.com/docent-zk/docent/zktest/op"
 )
 
-// Client is the way from one client to the servers, by name: faults of its network, its counters, its part in traces. It is no client
-// itself. The empty name is that of clients who use the server's own [Server.Addr] and [Server.Dialer]. Its methods may be called from
-// any goroutine.
+// Client is the network between one named client and the servers: its faults, its counters and its
+// entries in traces. It is not a client itself. The empty name stands for all clients that use the
+// server's own [Server.Addr] and [Server.Dialer]. Its methods may be called from any goroutine.
 //
-// Switches work on what the client sends and gets from the moment on at which they are called, on connections that exist and on new
-// ones. Several may be on at once.
+// A switch takes effect when it is called. It applies to traffic in both existing and new
+// connections. Several switches may be on at once.
 type Client struct {
 	srv    *Server
 	name   string
-	number int // in the order in which they were named
+	number int // in the order of creation
 
 	requests, replies *gate.Gate // closed while cut
 	frozen, events    *gate.Gate
-	dialling          *gate.Gate // closed while cut, in any direction
+	dialling          *gate.Gate // closed while either direction is cut
 
 	// Guarded by srv.mu.
 	refuses, blackhole bool
@@ -30,7 +30,7 @@ type Client struct {
 	counts             op.Counts
 }
 
-// Client returns the client of that name. Names are made by using them.
+// Client returns the client of that name, and creates it at the first call.
 func (s *Server) Client(name string) *Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,27 +47,29 @@ func (s *Server) Client(name string) *Client {
 	return c
 }
 
-// Name is the client's name.
+// Name returns the client's name.
 func (c *Client) Name() string { return c.name }
 
-// Cut ends all traffic between the client and the servers, as a broken cable does: nobody is told. What is sent meanwhile arrives after
-// [Client.Heal], even if its sender has given up by then; connections that the client tries to make in memory wait for that, until they
-// time out. Over TCP they are made, and get no answer. The sessions' time goes on.
+// Cut stops all traffic between the client and the servers, as a broken cable does: neither side is
+// notified. What is sent meanwhile arrives after [Client.Heal], even if its sender has given up by
+// then. A new connection in memory waits for Heal until it times out. A new connection over TCP is
+// made, but gets no answer. Session timeouts go on.
 func (c *Client) Cut() {
-	c.tell("cut")
+	c.traceTest("cut")
 	c.cut(c.requests)
 	c.cut(c.replies)
 }
 
 // CutRequests is [Client.Cut] for what the client sends.
 func (c *Client) CutRequests() {
-	c.tell("requests cut")
+	c.traceTest("requests cut")
 	c.cut(c.requests)
 }
 
-// CutReplies is [Client.Cut] for what the client gets: requests are carried out, and answers and events are kept back.
+// CutReplies is [Client.Cut] for what the client receives. The server carries out requests, and
+// keeps answers and events back.
 func (c *Client) CutReplies() {
-	c.tell("replies cut")
+	c.traceTest("replies cut")
 	c.cut(c.replies)
 }
 
@@ -78,47 +80,49 @@ func (c *Client) cut(g *gate.Gate) {
 
 // Heal undoes Cut, CutRequests and CutReplies, and nothing else.
 func (c *Client) Heal() {
-	c.tell("healed")
+	c.traceTest("healed")
 	c.requests.Set(true)
 	c.replies.Set(true)
 	c.dialling.Set(true)
 }
 
-// Freeze makes the server do nothing for this client, and keep what it sends: like [Client.Cut], but new connections are accepted. The
-// sessions' time goes on.
+// Freeze makes the server ignore this client and keep what it sends. Unlike after [Client.Cut], new
+// connections are accepted. Session timeouts go on.
 func (c *Client) Freeze() {
-	c.tell("frozen")
+	c.traceTest("frozen")
 	c.frozen.Set(false)
 }
 
 // Thaw undoes Freeze.
 func (c *Client) Thaw() {
-	c.tell("thawed")
+	c.traceTest("thawed")
 	c.frozen.Set(true)
 }
 
-// HoldEvents keeps back the next watch event to the client, and all that follows it on its connection: nothing overtakes, so a client that
-// gets events late gets everything late.
+// HoldEvents keeps back the next watch event to the client, and everything after it on its
+// connection. The order on a connection stays: a client that gets events late gets all later
+// answers late too.
 func (c *Client) HoldEvents() {
-	c.tell("events held")
+	c.traceTest("events held")
 	c.events.Set(false)
 }
 
 // ReleaseEvents undoes HoldEvents.
 func (c *Client) ReleaseEvents() {
-	c.tell("events released")
+	c.traceTest("events released")
 	c.events.Set(true)
 }
 
-// tell traces what the test does to the client.
-func (c *Client) tell(what string) {
+// traceTest adds what the test does to the client to the trace.
+func (c *Client) traceTest(what string) {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	c.srv.record(c, 0, Entry{What: what, Note: "by the test"})
 }
 
-// Blackhole on swallows for good what the client sends from now on and what it would be sent. Connections are accepted and get no answer.
-// Off resets the connections that have lost something.
+// Blackhole(true) discards everything that the client sends and everything that the server sends
+// it. Connections are accepted and get no answer. Blackhole(false) resets the connections that have
+// lost data.
 func (c *Client) Blackhole(on bool) {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -133,8 +137,9 @@ func (c *Client) Blackhole(on bool) {
 	}
 }
 
-// Refuse on refuses new connections of the client. Those that exist stay; see [Client.Drop]. Over TCP the system has accepted a connection
-// before the server hears of it: there it ends at once.
+// Refuse(true) refuses new connections of the client. Existing connections stay; see [Client.Drop].
+// Over TCP the system accepts a connection before the server sees it, so there the connection is
+// closed at once.
 func (c *Client) Refuse(on bool) {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -142,10 +147,11 @@ func (c *Client) Refuse(on bool) {
 	c.refuses = on
 }
 
-// Drop ends all connections of the client when all has been sent that it has been answered. It may connect again at once.
+// Drop closes all connections of the client after sending the answers that are due. The client may
+// connect again at once.
 func (c *Client) Drop() { c.end(flushAll, "drop") }
 
-// Reset is Drop with a TCP reset; what has not arrived yet is lost.
+// Reset closes all connections of the client with a TCP reset. What has not arrived yet is lost.
 func (c *Client) Reset() { c.end(resetAll, "reset") }
 
 func (c *Client) end(how ending, verb string) {
@@ -157,7 +163,7 @@ func (c *Client) end(how ending, verb string) {
 	}
 }
 
-// conns are the client's connections. It needs srv.mu.
+// conns returns the client's connections. The caller holds srv.mu.
 func (c *Client) conns() []*conn {
 	if c.srv.life == nil {
 		return nil
@@ -171,7 +177,7 @@ func (c *Client) conns() []*conn {
 	return all
 }
 
-// Connections is how many connections of the client are open.
+// Connections returns the number of open connections of the client.
 func (c *Client) Connections() int {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -184,7 +190,8 @@ func (c *Client) Connections() int {
 	return open
 }
 
-// WaitSession waits until the client has a session and a connection, and returns the session. It is an error if ctx ends before.
+// WaitSession waits until the client has a session with a connection, and returns the session. It
+// returns an error if ctx ends before.
 func (c *Client) WaitSession(ctx context.Context) (Session, error) {
 	for {
 		sess, joined := c.connected()
@@ -199,7 +206,8 @@ func (c *Client) WaitSession(ctx context.Context) (Session, error) {
 	}
 }
 
-// connected is a session of the client that has a connection, and what is closed at the next.
+// connected returns a session of the client that has a connection. If there is none, it returns a
+// channel that is closed when any session next connects.
 func (c *Client) connected() (Session, <-chan struct{}) {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -211,7 +219,7 @@ func (c *Client) connected() (Session, <-chan struct{}) {
 	return Session{}, c.srv.joined
 }
 
-// Sessions are the sessions that the client has opened and that have not ended.
+// Sessions returns the sessions that the client has opened and that still exist.
 func (c *Client) Sessions() []Session {
 	var own []Session
 	for _, s := range c.srv.Sessions() {
@@ -222,14 +230,15 @@ func (c *Client) Sessions() []Session {
 	return own
 }
 
-// Requests counts what the client has sent since the last [Server.ResetCounts], by type. A request counts when the server reads it.
+// Requests returns the number of requests of each type that the client has sent since the last
+// [Server.ResetCounts]. A request is counted when the server reads it.
 func (c *Client) Requests() Counts {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	return c.counts.Clone()
 }
 
-// String names the client as traces do.
+// String returns the client's name as it stands in traces.
 func (c *Client) String() string {
 	if c.name == "" {
 		return "-"

@@ -14,7 +14,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-func TestCutClientLosesItsSessionAndNobodyElseNotices(t *testing.T) {
+func TestCutClientLosesItsSessionAndOthersDoNot(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := connect(t, srv, "a"), connect(t, srv, "b")
 		createEphemeral(t, a, "/e")
@@ -24,7 +24,7 @@ func TestCutClientLosesItsSessionAndNobodyElseNotices(t *testing.T) {
 		lost := start(func() error { _, _, err := a.Get("/"); return err })
 		require.ErrorIs(t, lost.wait(t), zk.ErrConnectionClosed)
 		require.LessOrEqual(t, lost.took, silence)
-		require.NotZero(t, lost.took, "nobody has told it")
+		require.NotZero(t, lost.took, "the cut is not announced")
 		time.Sleep(timeout)
 		require.Equal(t, "EventNodeDeleted /e", event(watch))
 		require.Len(t, srv.Sessions(), 1)
@@ -34,7 +34,7 @@ func TestCutClientLosesItsSessionAndNobodyElseNotices(t *testing.T) {
 		srv.Client("a").Heal()
 		time.Sleep(3 * reconnectPause)
 		require.Equal(t, zk.StateHasSession, a.State())
-		require.Len(t, srv.Client("a").Sessions(), 1, "the next")
+		require.Len(t, srv.Client("a").Sessions(), 1, "a new session")
 	})
 }
 
@@ -47,7 +47,7 @@ func TestCutRequestArrivesAfterHealEvenIfItsSenderGaveUp(t *testing.T) {
 		require.ErrorIs(t, given.wait(t), zk.ErrConnectionClosed)
 		require.Equal(t, silence, given.took)
 		require.False(t, srv.Exists("/late"))
-		time.Sleep(reconnectPause / 2) // the client pauses
+		time.Sleep(reconnectPause / 2) // during the client's pause
 		srv.Client("a").Heal()
 		synctest.Wait()
 		require.True(t, srv.Exists("/late"))
@@ -57,7 +57,7 @@ func TestCutRequestArrivesAfterHealEvenIfItsSenderGaveUp(t *testing.T) {
 	})
 }
 
-func TestCutReplyKeepsTheClientFromKnowing(t *testing.T) {
+func TestCutReplyLeavesTheOutcomeUnknown(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		conn := connect(t, srv, "a")
 		srv.Client("a").CutReplies()
@@ -273,7 +273,7 @@ func TestPingsAreCountedByTypeButNotInTheTotal(t *testing.T) {
 	})
 }
 
-func TestNamesAreMadeByUsingThem(t *testing.T) {
+func TestClientIsCreatedAtItsFirstUse(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		require.Same(t, srv.Client("a"), srv.Client("a"))
 		require.NotSame(t, srv.Client("a"), srv.Client("b"))

@@ -6,23 +6,24 @@ import (
 	"time"
 )
 
-// clock is a server's time and what it has to do when. All of it is guarded by the server's mutex.
+// clock is the time of a server with its alarms. The server's mutex guards all of it.
 type clock struct {
-	ahead  time.Duration // of package time
+	ahead  time.Duration // added to the time of package time
 	alarms alarms
-	set    int           // how many alarms there have been
-	wake   chan struct{} // of capacity 1: there is an earlier alarm
-	seeded bool          // alarms have instants of their own
+	set    int           // number of alarms set so far
+	wake   chan struct{} // of capacity 1: receives a value when the earliest alarm has changed
+	seeded bool          // alarms are set in the slots of the server, see serverSlot
 }
 
-// alarm calls do, with the server's mutex held.
+// alarm is a call of do at a time. The caller of do holds the server's mutex.
 type alarm struct {
 	at     time.Time
 	number int
 	do     func()
 }
 
-// alarms is a heap of them: the earliest first, of those for one instant the one that was set first.
+// alarms is a heap of alarms: the earliest first, and of two for the same time the one that was set
+// first.
 type alarms []alarm
 
 func (a alarms) Len() int      { return len(a) }
@@ -60,7 +61,8 @@ func (c *clock) at(t time.Time, do func()) {
 	}
 }
 
-// run does what is due by t, and says when it has to be called again; the zero time is never.
+// run calls the alarms that are due by t. It returns the time of the next alarm, or the zero time
+// if there is none.
 func (c *clock) run(t time.Time) (next time.Time) {
 	for len(c.alarms) > 0 {
 		if c.alarms[0].at.After(t) {
@@ -71,7 +73,7 @@ func (c *clock) run(t time.Time) (next time.Time) {
 	return time.Time{}
 }
 
-// advance moves the clock on, past every alarm on the way at its own time.
+// advance moves the clock on by d. Each alarm on the way is called at its own time.
 func (c *clock) advance(d time.Duration) {
 	end := c.now().Add(d)
 	for len(c.alarms) > 0 && !c.alarms[0].at.After(end) {
@@ -85,14 +87,15 @@ func (c *clock) advance(d time.Duration) {
 	}
 }
 
-// keepTime is the goroutine that a running server has for its clock.
+// keepTime calls alarms as they fall due. It is the clock goroutine of a running server.
 func (s *Server) keepTime(l *lifetime) {
 	for s.pauseUntilNext(l) {
 	}
 }
 
-// pauseUntilNext does what is due and waits for what comes next. Where that is nothing there is no timer: a bubble of testing/synctest
-// in which everything waits can tell that it is stuck. It reports false when the server has stopped.
+// pauseUntilNext calls the alarms that are due and waits for the next one. Without a next one it
+// sets no timer, so that a bubble of testing/synctest in which everything waits can detect a
+// deadlock. It reports false when the server has stopped.
 func (s *Server) pauseUntilNext(l *lifetime) bool {
 	var due <-chan time.Time
 	if wait, ok := s.untilNext(); ok {
@@ -109,7 +112,8 @@ func (s *Server) pauseUntilNext(l *lifetime) bool {
 	return true
 }
 
-// untilNext does what is due and says how long there is nothing to do; false is until the clock is woken.
+// untilNext calls the alarms that are due and returns the time until the next one. It reports false
+// if there is no alarm to wait for.
 func (s *Server) untilNext() (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,14 +124,15 @@ func (s *Server) untilNext() (wait time.Duration, ok bool) {
 	return next.Sub(s.clock.now()), !next.IsZero()
 }
 
-// Advance moves the server's clock on: sessions that nobody is heard of expire, TTL nodes are deleted, each at its time, before
-// Advance returns. While the server is paused the clock moves, and what is due waits for [Server.Resume]. The clocks of the clients stay,
-// so a client that pings once in a while loses its session if d is longer than its timeout; nor does Advance shorten [Delay]. In a
-// bubble of testing/synctest there is no need of it: sleep.
+// Advance moves the server's clock on by d. Before it returns, it expires each session that is not
+// heard from and deletes each TTL node, all at their own times. While the server is paused only the
+// clock moves, and what is due waits for [Server.Resume]. The clients' clocks do not move, so a
+// client that pings periodically loses its session if d is longer than its timeout. Advance does
+// not shorten [Delay]. In a bubble of testing/synctest it is not needed: sleep instead.
 func (s *Server) Advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tell(fmt.Sprintf("clock advanced by %v", d))
+	s.traceTest(fmt.Sprintf("clock advanced by %v", d))
 	if s.paused.Closed() {
 		s.clock.ahead += max(d, 0)
 		return
@@ -135,5 +140,6 @@ func (s *Server) Advance(d time.Duration) {
 	s.clock.advance(max(d, 0))
 }
 
-// inBubble reports whether t was told by the clock of a bubble of testing/synctest, which begins with the year 2000.
+// inBubble reports whether t comes from the clock of a bubble of testing/synctest, which starts in
+// the year 2000.
 func inBubble(t time.Time) bool { return t.Year() < 2010 }

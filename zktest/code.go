@@ -2,10 +2,10 @@ package zktest
 
 import "github.com/docent-zk/docent/zktest/internal/proto"
 
-// Code is an error as it stands on the wire. It is an error value: errors.Is(err, zktest.NoNode) works.
+// Code is an error code of the protocol. It is an error value: errors.Is(err, zktest.NoNode) works.
 type Code int32
 
-// The codes that the server sends, or can be made to.
+// The codes that the server sends or that [Fail] can send.
 const (
 	OK                      = Code(proto.OK)
 	RuntimeInconsistency    = Code(proto.RuntimeInconsist)
@@ -32,8 +32,8 @@ const (
 	Throttled               = Code(proto.Throttled)
 )
 
-// String is the code in words, with its number.
+// String returns the code in words, with its number.
 func (c Code) String() string { return proto.Code(c).String() }
 
-// Error is String. OK is an error value like the others: compare before you wrap it.
+// Error returns String. OK is an error value like the others: compare before wrapping it.
 func (c Code) Error() string { return proto.Code(c).Error() }

@@ -2,11 +2,11 @@ package zktest
 
 import "github.com/docent-zk/docent/zktest/internal/tree"
 
-// Change is what a transaction has done to one node.
+// Change describes what a transaction has done to one node.
 type Change struct {
 	Kind ChangeKind
 	Path string
-	Data []byte // of the node after the transaction; nil if it is not there
+	Data []byte // of the node after the transaction; nil if the node does not exist then
 }
 
 // ChangeKind is the kind of a [Change].
@@ -19,19 +19,22 @@ const (
 	NodeDataChanged
 )
 
-var changeKinds = map[tree.Kind]ChangeKind{tree.Created: NodeCreated, tree.Deleted: NodeDeleted, tree.Changed: NodeDataChanged}
+var changeKinds = map[tree.Kind]ChangeKind{
+	tree.Created: NodeCreated, tree.Deleted: NodeDeleted, tree.Changed: NodeDataChanged,
+}
 
-// OnCommit has fn called with each later transaction, in their order, before any client is told of
-// it. A checker that models what clients do learns from it which nodes there are as of each
-// transaction. fn is called with the server's lock held: it must not call the server, nor wait for
-// anything. Nil ends the calls.
+// OnCommit makes the server call fn with each later transaction, in order, before it notifies any
+// client. A checker that models clients can learn from it which nodes exist after each transaction.
+// fn is called with the server's lock held: it must not call the server or wait for anything. A nil
+// fn ends the calls.
 func (s *Server) OnCommit(fn func(zxid int64, changes []Change)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.onCommit = fn
 }
 
-// report tells of a transaction that the leader's tree has applied. It needs s.mu.
+// report calls onCommit with a transaction that the leader's tree has applied. The caller holds
+// s.mu.
 func (s *Server) report(t transaction) {
 	if s.onCommit == nil {
 		return

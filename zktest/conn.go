@@ -12,8 +12,9 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/tree"
 )
 
-// conn is a connection from a client. Two goroutines serve it: one reads requests and carries them out, one after the other, and one
-// sends what is in the outbox. When either ends the connection does, and so does the other as soon as nothing holds it back.
+// conn is a connection from a client. Two goroutines serve it. One reads requests and carries them
+// out in order; the other sends what is in the outbox. When either returns, the connection ends.
+// The other then returns as soon as nothing holds it back.
 type conn struct {
 	srv     *Server
 	client  *Client
@@ -22,27 +23,28 @@ type conn struct {
 	net     net.Conn
 	in      *bufio.Reader
 	out     *outbox
-	number  int // in the order in which they came
+	number  int // in the order of arrival
 
-	swallows atomic.Bool // a black hole: nothing that comes in counts any more, and nothing goes out
-	lost     atomic.Bool // something went into it
+	swallows atomic.Bool // a black hole: requests are discarded, and nothing is sent
+	lost     atomic.Bool // something was discarded
 
 	// Guarded by srv.mu.
 	session  *session      // nil before the handshake
-	timeout  time.Duration // that it was granted
-	entered  chan bool     // of capacity 1: what has come of the handshake
+	timeout  time.Duration // that the server granted
+	entered  chan bool     // of capacity 1: receives whether the handshake has succeeded
 	queue    []*pending
-	attached int // how many connections the session had before
+	attached int // number of connections that the session had before
 	ids      []proto.ID
 	ended    bool
 	since    time.Time
 	tally    tally
 }
 
-// inBuffer is for reading; frames that are larger are read past it.
+// inBuffer is the size of the read buffer. Larger frames are read past it.
 const inBuffer = 2048
 
-// accept begins to serve a connection, unless the server has stopped.
+// accept starts to serve a connection and reports whether it did. It does not if the server has
+// stopped or refuses the client.
 func (s *Server) accept(client *Client, r *replica, nc net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +65,7 @@ func (s *Server) accept(client *Client, r *replica, nc net.Conn) bool {
 	return true
 }
 
-// expectSession ends a connection that does not ask for a session in time.
+// expectSession ends the connection if it does not ask for a session in time.
 func (s *Server) expectSession(c *conn) {
 	s.clock.at(s.afterTick(s.clock.now().Add(s.cfg.sessionless), s.cfg.sessionless), func() {
 		if c.session == nil {
@@ -88,19 +90,19 @@ func (c *conn) read() {
 	}
 }
 
-// next reads a request and carries it out. It reports whether to go on.
+// next reads one request and carries it out. It reports whether to continue.
 func (c *conn) next() bool {
 	frame, err := proto.ReadFrame(c.in, c.srv.cfg.maxFrame)
 	return err == nil && c.arrives() && c.serve(frame)
 }
 
-// arrives holds back what the client's network, or a pause of the server, keeps from it.
+// arrives waits while the client's network or a paused server keeps input back.
 func (c *conn) arrives() bool {
 	return c.pass(requestArrives, c.client.requests, c.client.frozen, c.srv.paused, c.replica.process)
 }
 
-// pass waits until all gates are open at once, which is to let something happen. It reports false when it would wait and the server has
-// stopped.
+// pass waits until all gates are open at once. It reports false if it would have to wait and the
+// server has stopped.
 func (c *conn) pass(what int, gates ...*gate.Gate) bool {
 	if !anyClosed(gates) {
 		return true
@@ -112,24 +114,26 @@ func (c *conn) pass(what int, gates ...*gate.Gate) bool {
 			}
 		}
 	}
-	c.client.settle(what, c.number) // others may wait for the same gates
+	c.client.awaitSlot(what, c.number) // other connections may wait for the same gates
 	return true
 }
 
 func anyClosed(gates []*gate.Gate) bool { return slices.ContainsFunc(gates, (*gate.Gate).Closed) }
 
-// finish is the end of the reading goroutine: the client has closed the connection, or was told to go.
+// finish ends the reading goroutine: the client has closed the connection, or the server has ended
+// it.
 func (c *conn) finish() {
-	c.arrives() // an end of the stream does not overtake what the network keeps back
+	c.arrives() // the end of the stream does not overtake what the network keeps back
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
-	if !c.ended { // or else the writer has something to finish
+	if !c.ended { // otherwise the writer may still have something to send
 		c.end(dropAll)
 	}
 }
 
-// end takes the connection out of everything; the writer closes it. It needs srv.mu. An end may be followed by a harsher one. None but the
-// mildest waits for a client that does not read.
+// end removes the connection from the server's state; the writer closes it. The caller holds
+// srv.mu. A harder end may follow a softer one. Only flushAll waits for a client that does not
+// read.
 func (c *conn) end(how ending) {
 	c.out.end(how)
 	if tcp, ok := c.net.(*net.TCPConn); ok && how > flushAll {
@@ -146,7 +150,7 @@ func (c *conn) end(how ending) {
 	}
 }
 
-// attach makes it the session's connection.
+// attach makes c the session's connection.
 func (c *conn) attach(sess *session) {
 	c.session, sess.at[c.replica] = sess, c
 	if c.replica.role != staleLeader {
@@ -163,7 +167,7 @@ func (c *conn) detach() {
 	}
 }
 
-// event needs srv.mu.
+// event sends a watch event. The caller holds srv.mu.
 func (c *conn) event(zxid int64, kind int32, path string) {
 	if c.ended {
 		return
@@ -173,5 +177,5 @@ func (c *conn) event(zxid int64, kind int32, path string) {
 	c.out.put(outFrame{proto.Event(zxid, kind, path), true})
 }
 
-// super is what those who need no permission are.
+// super is the identity that has all permissions.
 var super = []proto.ID{{Scheme: tree.SuperScheme}}

@@ -15,12 +15,13 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// inChild is set in the process that is expected to die.
+// inChild is set in the process that must crash.
 const inChild = "ZKTEST_DEADLOCK_CHILD"
 
-// The driver presents its credentials again as the first thing on each connection. If the connection dies between the server's welcome and
-// that, it hangs for good. Whoever goes to look for that in virtual time finds it in no time at all.
-func TestDriverHangsIfItsConnectionDiesBeforeItsCredentialsAreOut(t *testing.T) {
+// The driver sends its credentials first on each connection. If the connection breaks after the
+// server's answer to the handshake and before that, the driver hangs forever. In virtual time this
+// shows at once.
+func TestDriverHangsIfItsConnectionBreaksBeforeItsCredentials(t *testing.T) {
 	if os.Getenv(inChild) != "" {
 		bubble(t, hangDriver)
 		return
@@ -31,7 +32,8 @@ func TestDriverHangsIfItsConnectionDiesBeforeItsCredentialsAreOut(t *testing.T) 
 	var died *exec.ExitError
 	require.ErrorAs(t, err, &died)
 	require.Contains(t, string(out), "an hour later: no answer, 2 connections ever", "%s", out)
-	require.Contains(t, string(out), "deadlock: main bubble goroutine has exited but blocked goroutines remain", "%s", out)
+	const deadlock = "deadlock: main bubble goroutine has exited but blocked goroutines remain"
+	require.Contains(t, string(out), deadlock, "%s", out)
 	require.Contains(t, string(out), "flushRequests", "where the driver waits for itself")
 }
 
@@ -56,7 +58,8 @@ func hangDriver(t *testing.T, srv *zktest.Server) {
 	}
 }
 
-// connectFragile is a client with a session. Its second connection dies as it is about to send something after the handshake.
+// connectFragile returns a client with a session. Its second connection breaks when it sends
+// something after the handshake.
 func connectFragile(t *testing.T, srv *zktest.Server) (conn *zk.Conn, dials *atomic.Int64) {
 	t.Helper()
 	dials = new(atomic.Int64)
@@ -76,7 +79,7 @@ func connectFragile(t *testing.T, srv *zktest.Server) (conn *zk.Conn, dials *ato
 	return conn, dials
 }
 
-// fragile dies when something is written after the handshake.
+// fragile breaks when something is written after the handshake.
 type fragile struct {
 	net.Conn
 	writes int
@@ -86,7 +89,7 @@ type fragile struct {
 func (f *fragile) Write(p []byte) (int, error) {
 	if f.writes++; f.writes == 2 {
 		f.die()
-		time.Sleep(time.Millisecond) // the news travels
+		time.Sleep(time.Millisecond) // until the server knows
 	}
 	return f.Conn.Write(p)
 }

@@ -9,25 +9,27 @@ import (
 	"time"
 )
 
-// MemAddr is the address of the server, host:port, for those who dial in memory. Nobody listens there, so a client that was not given the
-// dialer is refused. The dialers also take any other address as that of the server, but for the [Follower.MemAddr] of a follower. Host
-// names would be looked up by some clients; this is none.
+// MemAddr returns the address, host:port, of the server for clients that dial in memory. Nothing
+// listens there, so a client without the dialer is refused. The dialers take any address as the
+// server's, except a follower's [Follower.MemAddr]. It is not a host name, because some clients
+// would look one up.
 func (s *Server) MemAddr() string { return s.first.replica.memAddr() }
 
 func (r *replica) memAddr() string { return "127.0.0." + strconv.Itoa(r.number) + ":1" }
 
-// Dialer is [Client.Dialer] of the client without a name.
+// Dialer returns [Client.Dialer] of the client without a name.
 func (s *Server) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
 	return s.Client("").Dialer()
 }
 
-// DialContext is [Client.DialContext] of the client without a name.
+// DialContext calls [Client.DialContext] of the client without a name.
 func (s *Server) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return s.Client("").DialContext(ctx, network, address)
 }
 
-// Dialer returns a function that connects in memory: no sockets, no ports, and in a bubble of testing/synctest the connection follows the
-// bubble's clock. The connections behave like those of TCP. The function is of the type that the Go driver wants.
+// Dialer returns a function that connects in memory, without sockets and ports. In a bubble of
+// testing/synctest the connection follows the bubble's clock. The connections behave as TCP
+// connections do. The function has the type that the Go driver expects.
 func (c *Client) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
 		ctx := context.Background()
@@ -40,8 +42,9 @@ func (c *Client) Dialer() func(network, address string, timeout time.Duration) (
 	}
 }
 
-// DialContext connects in memory, see [Client.Dialer]. It fails as a dialer of TCP would: refused if the server is stopped or the client's
-// connections are refused, and when ctx ends if the network is cut.
+// DialContext connects in memory, see [Client.Dialer]. It fails as a TCP dialer does: with
+// "connection refused" if the server is stopped or refuses the client, and when ctx ends if the
+// network is cut.
 func (c *Client) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	nc, err := c.dial(ctx, address)
 	if err != nil {
@@ -52,7 +55,8 @@ func (c *Client) DialContext(ctx context.Context, network, address string) (net.
 
 func (c *Client) dial(ctx context.Context, address string) (net.Conn, error) {
 	if inBubble(time.Now()) != inBubble(c.srv.started) {
-		panic("zktest: a dial in another bubble of testing/synctest than the server's, or in none: make the server where its clients are")
+		panic("zktest: a dial in another bubble of testing/synctest than the server's, or in none: " +
+			"make the server where its clients are")
 	}
 	number, r := c.nextDial(), c.srv.at(address)
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(c.number)), Port: 10_000 + number%50_000}
@@ -69,12 +73,12 @@ func (c *Client) dial(ctx context.Context, address string) (net.Conn, error) {
 	return client, nil
 }
 
-// awaitCable waits until the network is not cut, or the server is not there.
+// awaitCable waits until the network is not cut, or until the server stops.
 func (c *Client) awaitCable(ctx context.Context, number int) error {
 	for c.dialling.Closed() {
 		select {
 		case <-c.dialling.Opened():
-			c.settle(requestArrives, number)
+			c.awaitSlot(requestArrives, number)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-c.srv.stopping():
@@ -86,7 +90,7 @@ func (c *Client) awaitCable(ctx context.Context, number int) error {
 
 var refused = os.NewSyscallError("connect", syscall.ECONNREFUSED)
 
-// stopping is closed when the server stops.
+// stopping returns a channel that is closed when the server stops.
 func (s *Server) stopping() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +109,7 @@ func (c *Client) nextDial() int {
 	return c.dials
 }
 
-// at is the replica that listens on an address in memory.
+// at returns the replica that listens on an address in memory.
 func (s *Server) at(address string) *replica {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +141,7 @@ func tcpAddr(address string) *net.TCPAddr {
 	return &net.TCPAddr{IP: net.ParseIP(host), Port: n}
 }
 
-// memoryAddr is an address as it was given.
+// memoryAddr is an address as the caller of the dialer gave it.
 type memoryAddr string
 
 func (a memoryAddr) Network() string { return "tcp" }

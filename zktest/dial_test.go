@@ -12,7 +12,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// dialing is a dial that is given up after a minute.
+// dialing returns a function that dials with a timeout of a minute.
 func dialing(srv *zktest.Server) func() error {
 	return func() error {
 		_, err := srv.Client("a").Dialer()("tcp", srv.MemAddr(), time.Minute)

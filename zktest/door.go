@@ -10,27 +10,28 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/port"
 )
 
-// door is a listening socket: the way of one client to one of the servers.
+// door is a listening socket: the port of one server for one client.
 type door struct {
 	client  *Client
 	replica *replica
 	addr    string
-	port    *port.Port // nil if the address was given
+	port    *port.Port // nil if the caller gave the address
 
 	mu       sync.Mutex
 	listener net.Listener   // nil while closed
 	running  sync.WaitGroup // the accepting goroutine
 }
 
-// Addr is where clients of any kind connect, host:port on the loopback interface. The port is opened at the first call, and stays
-// the same for as long as the server exists. If it cannot be opened Addr panics, and also in a bubble of testing/synctest, which knows no
-// sockets: use [Server.Dialer] there.
+// Addr returns the address, host:port on the loopback interface, to which any client can connect.
+// The first call opens the port, which stays the same as long as the server exists. Addr panics if
+// no port can be opened, and in a bubble of testing/synctest, which has no sockets: use
+// [Server.Dialer] there.
 func (s *Server) Addr() string { return s.Client("").Addr() }
 
-// Addr is a port of this client's own, see [Server.Addr].
+// Addr returns the address of a port for this client only, see [Server.Addr].
 func (c *Client) Addr() string { return c.addrOf(c.srv.first.replica) }
 
-// addrOf is the address of a replica for this client.
+// addrOf returns the address of a replica for this client.
 func (c *Client) addrOf(r *replica) string {
 	if inBubble(time.Now()) {
 		panic("zktest: Addr in a bubble of testing/synctest, whose clock would stand still: use MemAddr and a dialer")
@@ -64,7 +65,7 @@ func (c *Client) listDoors() []*door {
 	return c.doors
 }
 
-// listen opens the door of the nameless client at a given address.
+// listen opens the door of the client without a name at a given address.
 func (s *Server) listen(address string) error {
 	s.switching.Lock()
 	defer s.switching.Unlock()
@@ -72,7 +73,8 @@ func (s *Server) listen(address string) error {
 	return err
 }
 
-// newDoor needs srv.switching. The door of a server that is stopped is closed again, but has its address. An empty address is any.
+// newDoor opens a door at address, or at any free port if address is empty. If the server is
+// stopped, the door is closed again and keeps its address. The caller holds srv.switching.
 func (c *Client) newDoor(r *replica, address string) (*door, error) {
 	d := &door{client: c, replica: r, addr: address}
 	if address == "" {
@@ -96,7 +98,7 @@ func (c *Client) newDoor(r *replica, address string) (*door, error) {
 	return d, nil
 }
 
-// open begins to accept.
+// open starts to accept connections.
 func (d *door) open() error {
 	listener, err := d.listen()
 	if err != nil {
@@ -127,7 +129,7 @@ func (d *door) close() {
 	d.running.Wait()
 }
 
-// remove gives the port back, too.
+// remove releases the port.
 func (d *door) remove() {
 	if d.port != nil {
 		d.port.Close()
@@ -136,7 +138,8 @@ func (d *door) remove() {
 
 const acceptPause = 5 * time.Millisecond
 
-// accept ends when listener is closed. Other errors are those of single connections, or pass.
+// accept accepts connections until listener is closed. Other errors concern single connections, or
+// are temporary.
 func (d *door) accept(listener net.Listener) {
 	for {
 		nc, err := listener.Accept()
@@ -144,7 +147,7 @@ func (d *door) accept(listener net.Listener) {
 			return
 		}
 		if err != nil {
-			time.Sleep(acceptPause) // out of descriptors, say; there is nothing to wait for
+			time.Sleep(acceptPause) // out of descriptors, for example; there is no event to wait for
 			continue
 		}
 		if d.crowded(nc) || !d.client.srv.accept(d.client, d.replica, nc) {
@@ -153,7 +156,8 @@ func (d *door) accept(listener net.Listener) {
 	}
 }
 
-// turnAway ends a connection as the real server does: the client sees its end, and everything after that as a reset.
+// turnAway closes a connection as the real server does: the client sees the end of the stream, and
+// a reset for everything after it.
 func turnAway(nc net.Conn) {
 	if tcp, ok := nc.(*net.TCPConn); ok {
 		_ = tcp.CloseWrite()

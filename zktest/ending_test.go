@@ -11,17 +11,18 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// What a client is told of the end of its connection, and when.
+// Tests of when and how a client learns of the end of its connection.
 
 func TestDropAfterLosesNoEarlierAnswer(t *testing.T) {
-	for range 50 { // it was a matter of luck
+	for range 50 { // it depended on chance
 		bubble(t, func(t *testing.T, srv *zktest.Server) {
 			c := enterRaw(t, srv, "a")
 			srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.DropAfter())
-			both := rawzk.Join(rawzk.Frame(rawzk.Request(1, rawzk.GetData("/", false))), rawzk.Frame(rawzk.Request(2, makes("/x"))))
+			both := rawzk.Join(rawzk.Frame(rawzk.Request(1, rawzk.GetData("/", false))),
+				rawzk.Frame(rawzk.Request(2, createOp("/x"))))
 			require.NoError(t, c.SendBytes(both))
-			c.hears(t, 1)
-			c.hearsEnd(t, rawzk.ErrClosed)
+			c.receive(t, 1)
+			c.receiveEnd(t, rawzk.ErrClosed)
 			require.True(t, srv.Exists("/x"))
 		})
 	}
@@ -31,12 +32,12 @@ func TestBlackholeSwallowsTheEndOfItsConnections(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := enterRaw(t, srv, "a")
 		srv.Client("a").Blackhole(true)
-		c.hearsNothing(t, 2*timeout)
+		c.receiveNothing(t, 2*timeout)
 		require.Empty(t, srv.Sessions(), "it has expired")
 		srv.Client("a").Drop()
-		c.hearsNothing(t, time.Hour)
+		c.receiveNothing(t, time.Hour)
 		srv.Client("a").Blackhole(false)
-		c.hearsEnd(t, rawzk.ErrReset)
+		c.receiveEnd(t, rawzk.ErrReset)
 	})
 }
 
@@ -45,7 +46,7 @@ func TestBlackholeSwallowsADrop(t *testing.T) {
 		c := enterRaw(t, srv, "a")
 		srv.Client("a").Blackhole(true)
 		srv.Client("a").Drop()
-		c.hearsNothing(t, time.Second)
+		c.receiveNothing(t, time.Second)
 		require.Len(t, srv.Sessions(), 1)
 	})
 }
@@ -56,8 +57,8 @@ func TestBlackholeThatSwallowedNothingLeavesNoTrace(t *testing.T) {
 		srv.Client("a").Blackhole(true)
 		synctest.Wait()
 		srv.Client("a").Blackhole(false)
-		c.send(t, 1, makes("/x"))
-		require.Zero(t, c.hears(t, 1).Err)
+		c.send(t, 1, createOp("/x"))
+		require.Zero(t, c.receive(t, 1).Err)
 	})
 }
 
@@ -66,9 +67,9 @@ func TestResetDoesNotGetThroughACutCable(t *testing.T) {
 		c := enterRaw(t, srv, "a")
 		srv.Client("a").Cut()
 		srv.Client("a").Reset()
-		c.hearsNothing(t, time.Minute)
+		c.receiveNothing(t, time.Minute)
 		srv.Client("a").Heal()
-		c.hearsEnd(t, rawzk.ErrReset)
+		c.receiveEnd(t, rawzk.ErrReset)
 	})
 }
 
@@ -76,13 +77,13 @@ func TestResetDoesNotGetThroughACutCableAfterAnAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := enterRaw(t, srv, "a")
 		srv.Client("a").CutReplies()
-		c.send(t, 1, makes("/x"))
+		c.send(t, 1, createOp("/x"))
 		synctest.Wait()
 		require.True(t, srv.Exists("/x"))
 		srv.Client("a").Reset()
-		c.hearsNothing(t, time.Minute)
+		c.receiveNothing(t, time.Minute)
 		srv.Client("a").Heal()
-		c.hearsEnd(t, rawzk.ErrReset)
+		c.receiveEnd(t, rawzk.ErrReset)
 	})
 }
 
@@ -91,11 +92,11 @@ func TestEndInPlaceOfAnAnswerDoesNotGetThroughACutCable(t *testing.T) {
 		c := enterRaw(t, srv, "a")
 		srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.DropAfter())
 		srv.Client("a").CutReplies()
-		c.send(t, 1, makes("/x"))
-		c.hearsNothing(t, time.Minute)
+		c.send(t, 1, createOp("/x"))
+		c.receiveNothing(t, time.Minute)
 		require.True(t, srv.Exists("/x"))
 		srv.Client("a").Heal()
-		c.hearsEnd(t, rawzk.ErrClosed)
+		c.receiveEnd(t, rawzk.ErrClosed)
 	})
 }
 
@@ -103,11 +104,11 @@ func TestResetDoesNotWaitForHeldEvents(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := enterRaw(t, srv, "a")
 		c.send(t, 1, rawzk.Exists("/x", true))
-		c.hears(t, 1)
+		c.receive(t, 1)
 		srv.Client("a").HoldEvents()
 		require.NoError(t, srv.Create("/x", nil))
-		c.hearsNothing(t, time.Second)
+		c.receiveNothing(t, time.Second)
 		srv.Client("a").Reset()
-		c.hearsEnd(t, rawzk.ErrReset)
+		c.receiveEnd(t, rawzk.ErrReset)
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// dial is a client in memory of an example.
+// dial returns a client in memory, for an example.
 func dial(srv *zktest.Server, name string) *zk.Conn {
 	conn, events, err := zk.Connect([]string{srv.MemAddr()}, 10*time.Second,
 		zk.WithDialer(srv.Client(name).Dialer()), zk.WithLogger(quiet{}))
@@ -27,7 +27,7 @@ func dial(srv *zktest.Server, name string) *zk.Conn {
 	return conn
 }
 
-// In a test it is srv := zktest.Start(t), which also closes the server.
+// In a test, srv := zktest.Start(t) also closes the server.
 func ExampleNew() {
 	srv, err := zktest.New()
 	if err != nil {
@@ -43,20 +43,20 @@ func ExampleNew() {
 	fmt.Println(path, err)
 	fmt.Print(srv.Tree())
 	conn.Close()
-	for range events { // until nothing of the client runs any more
+	for range events { // until the client's goroutines have ended
 	}
 	// Output:
 	// /greeting <nil>
 	// /greeting "hello"
 }
 
-// A test runs in no time in a bubble: there it is
+// In a bubble a test takes no time:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		srv := zktest.Start(t)
 //		...
 //
-// and time.Sleep in place of Advance.
+// There, use time.Sleep instead of Advance.
 func ExampleServer_Advance() {
 	srv, err := zktest.New()
 	if err != nil {
@@ -69,14 +69,14 @@ func ExampleServer_Advance() {
 		log.Fatal(err)
 	}
 	fmt.Print(srv.Tree())
-	srv.Advance(time.Minute) // the worker has not pinged for that long, for all that the server knows
+	srv.Advance(time.Minute) // for the server, the worker has not pinged for a minute
 	fmt.Println("worker is there:", srv.Exists("/worker"))
 	// Output:
 	// /worker ephemeral of worker
 	// worker is there: false
 }
 
-// The client cannot know what has become of its request.
+// The client cannot know whether its request was carried out.
 func ExampleServer_On() {
 	srv, err := zktest.New()
 	if err != nil {
@@ -101,7 +101,8 @@ func ExampleServer_On() {
 	// /orders/1 "tea"
 }
 
-// A session that expires takes its ephemeral nodes along, whatever its client believes.
+// The servers delete the ephemeral nodes of an expired session, even if its client does not know
+// yet.
 func ExampleSession_Expire() {
 	srv, err := zktest.New()
 	if err != nil {
@@ -121,7 +122,7 @@ func ExampleSession_Expire() {
 	// <nil> false
 }
 
-// The state can be made and looked at without a client.
+// The state can be created and read without a client.
 func ExampleServer_Load() {
 	srv, err := zktest.New()
 	if err != nil {
@@ -142,7 +143,7 @@ func ExampleServer_Load() {
 	// true zktest: get "/config/nothing": zookeeper: no node (-101)
 }
 
-// A client whose network is cut does not know what the server does meanwhile.
+// A client that is cut off does not learn what the server does.
 func ExampleClient_Cut() {
 	srv, err := zktest.New()
 	if err != nil {
@@ -157,14 +158,14 @@ func ExampleClient_Cut() {
 
 	srv.Client("alice").Cut()
 	fmt.Print(srv.Tree())
-	srv.Advance(11 * time.Second) // longer than her session's timeout
+	srv.Advance(11 * time.Second) // longer than the timeout of alice's session
 	fmt.Printf("%q %v\n", srv.Tree(), alice.State())
 	// Output:
 	// /here ephemeral of alice
 	// "" StateHasSession
 }
 
-// What is held stands still until the test has seen what it wants to see.
+// A held request waits until the test releases it.
 func ExampleHold() {
 	srv, err := zktest.New()
 	if err != nil {
@@ -188,7 +189,7 @@ func ExampleHold() {
 	// <nil> true
 }
 
-// A follower shows what the leader had before; sync waits until it has everything.
+// A follower shows an older state of the leader. After a sync it has everything.
 func ExampleFollower() {
 	srv, err := zktest.New()
 	if err != nil {
@@ -196,7 +197,8 @@ func ExampleFollower() {
 	}
 	defer srv.Close()
 	follower := srv.Follower(0)
-	conn, _, err := zk.Connect([]string{follower.MemAddr()}, 10*time.Second, zk.WithDialer(srv.Dialer()), zk.WithLogger(quiet{}))
+	conn, _, err := zk.Connect([]string{follower.MemAddr()}, 10*time.Second,
+		zk.WithDialer(srv.Dialer()), zk.WithLogger(quiet{}))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,13 +1,13 @@
 package zktest
 
-// Alarms is how many things the server has to do at some time.
+// Alarms returns the number of the server's alarms.
 func Alarms(s *Server) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.clock.alarms.Len()
 }
 
-// Served is how many connections have goroutines.
+// Served returns the number of connections with goroutines.
 func Served(s *Server) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

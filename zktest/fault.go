@@ -10,24 +10,26 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/rule"
 )
 
-// Always as [Match.Times] lets a rule fire for every request that matches.
+// Always as [Match.Times] makes a rule fire for every matching request.
 const Always = rule.Always
 
-// Match selects requests. The zero Match selects the next one, of any kind and anybody's. A multi is one request; its parts are none.
+// Match selects requests. The zero Match selects the next request of any type from any client. A
+// multi is one request; its parts are not requests.
 type Match struct {
-	// Op is the type of the request; AnyOp, the zero value, stands for all, pings included. OpConnect, for which AnyOp does
-	// not stand, is the handshake of a connection: DropAfter opens the session and does not tell, Fail says that the session
-	// has expired.
+	// Op is the type of the request. AnyOp, the zero value, stands for all types, pings included,
+	// except OpConnect. OpConnect is the handshake of a connection: DropAfter opens the session
+	// without an answer, and Fail answers that the session has expired.
 	Op Op
-	// Path is compared with the path that the request names, that of the first part for a multi. With one of * ? [ in it
-	// it is a pattern of [path.Match] for the whole path, in which * stays within one level; else the path must begin
-	// with it. Requests that name no path match only if Path is empty. A client with a chroot sends full paths.
+	// Path is compared with the path that the request names, or with the path of the first part of
+	// a multi. If it contains one of * ? [ it is a pattern of [path.Match] for the whole path, in
+	// which * stays within one level. Otherwise the request's path must begin with it. Requests
+	// without a path match only if Path is empty. A client with a chroot sends full paths.
 	Path string
-	// Client is the name of the client; empty is any.
+	// Client is the name of the client. The empty name stands for any client.
 	Client string
-	// Skip is how many matching requests pass before the rule fires.
+	// Skip is the number of matching requests that pass before the rule fires.
 	Skip int
-	// Times is how often the rule fires; 0 means once.
+	// Times is the number of times that the rule fires; 0 means once.
 	Times int
 }
 
@@ -39,7 +41,7 @@ type Action struct {
 	bytes int
 }
 
-// String is for messages.
+// String returns a description for messages.
 func (a Action) String() string {
 	name := [...]string{"pass", "drop before", "drop after", "hold", "reset", "fail", "truncate"}[a.kind]
 	switch {
@@ -65,60 +67,70 @@ const (
 	truncate
 )
 
-// Pass lets the request go on: the rule only counts, and [Rule.Wait] waits for it. Rules that were added later still see it.
+// Pass lets the request continue. The rule only counts, and [Rule.Wait] waits for it. Rules that
+// were added later still see the request.
 func Pass() Action { return Action{} }
 
-// DropBefore closes the connection in place of carrying the request out; what is behind it is lost too.
+// DropBefore closes the connection instead of carrying the request out. Requests behind it on the
+// connection are lost too.
 func DropBefore() Action { return Action{kind: dropBefore} }
 
-// DropAfter carries the request out and closes the connection in place of answering: the client cannot tell.
+// DropAfter carries the request out and closes the connection instead of answering, so the client
+// cannot tell whether it was carried out.
 func DropAfter() Action { return Action{kind: dropAfter} }
 
-// Delay carries the request out after d, by package time. Everything behind it on its connection waits too. A request that was delayed is
-// carried out even if its connection has ended in the meantime, as one that the real server has in its pipeline; but not if its session
-// has, or has had a new connection, for one server does not let it come after later requests of its client; nor if the server was stopped.
-// [Follower.HoldRequests] is for those that may.
+// Delay carries the request out after d, by package time. Everything behind it on its connection
+// waits too. Like a request in the real server's pipeline, it is carried out even if its connection
+// has ended in the meantime. It is not carried out if its session has ended or has a new
+// connection, or if the server was stopped. One server does not carry out a request after later
+// ones of its client. For requests that may come after later ones, use [Follower.HoldRequests].
 func Delay(d time.Duration) Action { return Action{kind: hold, delay: max(d, 0)} }
 
-// Hold keeps the request, and everything behind it on its connection, until [Rule.Release] or [Rule.Remove], and is like [Delay] else.
+// Hold keeps the request, and everything behind it on its connection, until [Rule.Release] or
+// [Rule.Remove]. Otherwise it is like [Delay].
 func Hold() Action { return Action{kind: hold, delay: -1} }
 
-// Reset ends the connection with a TCP reset in place of carrying the request out.
+// Reset ends the connection with a TCP reset instead of carrying the request out.
 func Reset() Action { return Action{kind: resetBefore} }
 
-// Fail answers with an error in place of carrying the request out. The connection goes on.
+// Fail answers with an error instead of carrying the request out. The connection stays open.
 func Fail(code Code) Action { return Action{kind: fail, code: code} }
 
-// Truncate carries the request out, sends the first n bytes of the answer, its length included, and closes the connection.
+// Truncate carries the request out, sends the first n bytes of the answer with its length, and
+// closes the connection.
 func Truncate(n int) Action { return Action{kind: truncate, bytes: max(n, 0)} }
 
-// Rule is an action waiting for its requests. Its methods may be called from any goroutine.
+// Rule is an action for the requests of a [Match]. Its methods may be called from any goroutine.
 type Rule struct{ r *rule.Rule[Action] }
 
-// String says what the rule waits for and what it does.
+// String returns what the rule matches and what it does.
 func (r *Rule) String() string { return fmt.Sprintf("%v: %v", r.r.Match(), r.r.Action()) }
 
-// Hits is how often the rule has fired. It counts a request as it comes, when the action is yet to be carried out.
+// Hits returns how often the rule has fired. It counts a request on arrival, before the action is
+// carried out.
 func (r *Rule) Hits() int { return r.r.Hits() }
 
-// Wait waits until the rule has fired at least once. It is an error if ctx ends before, or if the rule is removed. The action may still
-// be under way: a request held is held, one to be dropped after its reply may not have been answered yet.
+// Wait waits until the rule has fired at least once. It returns an error if ctx ends before, or if
+// the rule is removed. The action may still be in progress when Wait returns: a held request is
+// held, and one with a reply to be dropped may not have been answered yet.
 func (r *Rule) Wait(ctx context.Context) error { return r.r.Wait(ctx, 1) }
 
-// WaitHits is Wait for so many times.
+// WaitHits waits until the rule has fired at least hits times, see [Rule.Wait].
 func (r *Rule) WaitHits(ctx context.Context, hits int) error { return r.r.Wait(ctx, hits) }
 
-// Release lets go what the rule delays or holds, in order. From then on it is like [Pass].
-// Other actions have nothing to let go.
+// Release lets the delayed or held requests continue, in order. After that the rule acts like
+// [Pass]. Release has no effect on other actions.
 func (r *Rule) Release() { r.r.Release() }
 
-// Remove takes the rule away and lets go what it delays or holds. A reply that it has marked to be dropped still is.
+// Remove removes the rule and lets the delayed or held requests continue. A reply that is already
+// marked to be dropped is still dropped.
 func (r *Rule) Remove() { r.r.Remove() }
 
-// On adds a rule. It fires for the first m.Times requests that match, after m.Skip of them. Rules are asked in the order
-// in which they were added; the first that fires decides, and the later ones do not see the request, unless the action
-// is [Pass]. What can never fire panics: a negative number, a malformed pattern, a path without a leading /, a path with a type
-// that has none, a type that clients do not send, a failure with no error.
+// On adds a rule. It fires for the first m.Times matching requests after m.Skip of them. Rules are
+// tried in the order in which they were added. The first that fires decides, and later rules do not
+// see the request unless the action is [Pass]. On panics if the rule can never fire. Such rules
+// have a negative number, a malformed pattern, a path without a leading /, or a path with a type
+// that has none. Others have a type that clients do not send, or a failure without an error.
 func (s *Server) On(m Match, a Action) *Rule {
 	m.check()
 	if a.kind == fail && a.code == OK {
@@ -127,8 +139,8 @@ func (s *Server) On(m Match, a Action) *Rule {
 	return &Rule{s.rules.Add(m.internal(), a, a.kind == pass)}
 }
 
-// ResetFaults removes all rules and undoes all switches of all clients: for tests that share a server. Followers, a pause and what was
-// stopped stay as they are.
+// ResetFaults removes all rules and undoes all switches of all clients, for tests that share a
+// server. Followers, a pause and stopped servers stay as they are.
 func (s *Server) ResetFaults() {
 	for _, r := range s.rules.All() {
 		r.Remove()
@@ -145,7 +157,7 @@ func (s *Server) ResetFaults() {
 	}
 }
 
-// check panics on what is a mistake in the test's own text.
+// check panics on a mistake in the test's source.
 func (m Match) check() {
 	switch {
 	case m.Path != "" && !strings.HasPrefix(m.Path, "/"):
@@ -161,5 +173,5 @@ func (m Match) internal() rule.Match {
 	return rule.Match{Op: m.Op, Path: m.Path, Client: m.Client, Skip: m.Skip, Times: m.Times}
 }
 
-// String is for messages.
+// String returns a description for messages.
 func (m Match) String() string { return m.internal().String() }

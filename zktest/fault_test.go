@@ -26,7 +26,7 @@ func TestPassOnlyCounts(t *testing.T) {
 	})
 }
 
-// What comes of a create and its session with each action that ends the connection.
+// Each action that ends the connection has its own effect on the request, and none on the session.
 func TestActionsThatEndTheConnection(t *testing.T) {
 	tests := map[string]struct {
 		action  zktest.Action
@@ -114,7 +114,7 @@ func TestHeldRequestGoesOnWhenReleasedOrItsRuleRemoved(t *testing.T) {
 				require.False(t, held.ended())
 				require.False(t, srv.Exists("/x"))
 				end(rule)
-				end(rule) // once more does no harm
+				end(rule) // a second time has no effect
 				require.NoError(t, held.wait(t))
 				require.Equal(t, time.Second, held.took)
 			})
@@ -165,7 +165,7 @@ func TestMatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				conn := connect(t, srv, "a")
-				require.NoError(t, srv.Create("/a/b", nil), "so that no create fails for want of a parent")
+				require.NoError(t, srv.Create("/a/b", nil), "so that no create fails without a parent")
 				rule := srv.On(test.match, zktest.Fail(zktest.BadVersion))
 				var failed []string
 				for _, path := range []string{"/a", "/a/b", "/a/b/c", "/d"} {

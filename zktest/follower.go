@@ -5,21 +5,22 @@ import (
 	"time"
 )
 
-// Follower is a further server of the same ensemble. Clients that use it read what the leader had a
-// while ago: it learns of changes late. Their writes and their syncs go from it to the leader, in
-// order, and are answered when it knows what came of them. A client that has seen more than it,
-// from the leader say, is not let in. Its methods may be called from any goroutine.
+// Follower is a further server of the same ensemble. It learns of changes late, so its clients read
+// an older state than the leader's. It passes their writes and syncs to the leader in order, and
+// answers them when it knows the result. It refuses a client that has seen a later transaction than
+// the follower, for example from the leader. The methods of Follower may be called from any
+// goroutine.
 //
-// The leader carries out a write for the server only that the session belongs to: the one where its
-// client has connected last. Else the write fails, and its connection ends. A session that comes
-// back to a server belongs to it again, and then what still waits between that server and the
-// leader is carried out, although its connection ended long ago.
+// The leader carries out a write only if it comes from the server to which the session belongs: the
+// server to which its client has connected last. Otherwise the write fails, and its connection
+// ends. A session that connects to an earlier server again belongs to it again. Then what still
+// waits between that server and the leader is carried out, although its connection ended long ago.
 //
-// A session that is used at a follower is heard of by the leader when its client connects, and else
-// when the follower reports it, each half tick.
+// The leader hears of a session that uses a follower when its client connects. After that it hears
+// of the session from the follower's reports, each half tick.
 //
-// An ensemble may elect another leader, see [Server.FreezeLeader]. A Follower can come to lead
-// then, and what concerns the way to the leader has no effect on it for as long as it does.
+// An ensemble may elect another leader, see [Server.FreezeLeader]. A Follower can then become the
+// leader. While it leads, the methods for its way to the leader have no effect.
 type Follower struct {
 	srv     *Server
 	replica *replica
@@ -38,84 +39,84 @@ func (s *Server) Follower(lag time.Duration) *Follower {
 	return f
 }
 
-// Addr is where clients of any kind connect to the follower, see [Server.Addr]. To connect in
-// memory, dial [Follower.MemAddr].
+// Addr returns the address of the follower for clients of any kind, see [Server.Addr]. To connect
+// in memory, dial [Follower.MemAddr].
 func (f *Follower) Addr() string { return f.srv.Client("").addrOf(f.replica) }
 
-// MemAddr is the address of the follower for all of the server's dialers.
+// MemAddr returns the address of the follower for all of the server's dialers.
 func (f *Follower) MemAddr() string {
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()
 	return f.replica.memAddr()
 }
 
-// do does something to the follower that others may wait for.
+// do records what in the trace and calls change with the server's mutex held.
 func (f *Follower) do(what string, change func(s *Server, r *replica)) {
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()
-	f.srv.tell(f.replica.name() + " " + what)
+	f.srv.traceTest(f.replica.name() + " " + what)
 	change(f.srv, f.replica)
 }
 
-// SetLag changes how late the follower learns of later changes.
+// SetLag sets how late the follower learns of later changes.
 func (f *Follower) SetLag(lag time.Duration) {
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()
 	f.replica.lag = max(lag, 0)
 }
 
-// Freeze keeps the follower from learning of anything. What waits for it waits: its clients' own
+// Freeze stops the follower from learning of changes. What depends on them waits: its clients' own
 // writes, and sync.
 func (f *Follower) Freeze() {
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()
-	f.srv.tell("follower frozen")
+	f.srv.traceTest("follower frozen")
 	f.replica.held = true
 }
 
-// Thaw undoes Freeze: the follower learns of everything at once.
+// Thaw undoes Freeze: the follower learns of all changes at once.
 func (f *Follower) Thaw() {
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()
-	f.srv.tell("follower thawed")
+	f.srv.traceTest("follower thawed")
 	f.replica.held = false
 	f.replica.catchUp()
 }
 
-// HoldRequests makes what the follower's clients ask of the leader wait in the follower: writes,
-// syncs, new sessions and the ends of sessions. Sessions that come back do not wait, reads wait for
-// the writes before them on their connection, and the follower's reports go on. What waits is lost
-// when the follower loses its leader, see [Follower.CutLeader] and [Follower.Restart].
+// HoldRequests makes requests for the leader wait in the follower: writes, syncs, new sessions and
+// the ends of sessions. Sessions that come back do not wait. Reads wait for the writes before them
+// on their connection. The follower's reports go on. What waits is lost when the follower loses its
+// leader, see [Follower.CutLeader] and [Follower.Restart].
 func (f *Follower) HoldRequests() {
 	f.do("holds requests", func(_ *Server, r *replica) { r.holds = true })
 }
 
-// ReleaseRequests undoes HoldRequests: what waits arrives at the leader, in order.
+// ReleaseRequests undoes HoldRequests: waiting requests arrive at the leader, in order.
 func (f *Follower) ReleaseRequests() {
 	f.do("releases requests", func(_ *Server, r *replica) {
 		r.holds = false
-		if r.role == follows {
+		if r.role == following {
 			r.flush()
 		}
 	})
 }
 
-// Waiting is how many requests, and sessions that come back, wait on their way from the follower to the
-// leader.
+// Waiting returns the number of requests and returning sessions that wait on their way from the
+// follower to the leader.
 func (f *Follower) Waiting() int {
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()
-	if f.replica.role != follows {
+	if f.replica.role != following {
 		return 0
 	}
 	return len(f.replica.link.requests) + len(f.replica.link.renewals)
 }
 
 // CutLeader cuts the network between the follower and the leader, as a broken cable does. What they
-// send each other waits: requests, sessions that come back, changes, reports. After syncLimit ticks
+// send each other waits: requests, returning sessions, changes, reports. After syncLimit ticks
 // ([WithConfig]) both give up: the follower ends its clients' connections, loses what waits, and
-// serves nobody until it is restored. A leader that has lost the majority of its followers steps
-// down, and others elect another; see [Server.IsolateLeader].
+// serves no client until it is restored. A leader that has lost the majority of its followers steps
+// down, and the others elect a leader; see [Server.IsolateLeader].
 func (f *Follower) CutLeader() { f.cut("cut from the leader", true, true) }
 
 // CutToLeader is CutLeader for what the follower sends.
@@ -139,7 +140,7 @@ func (f *Follower) cut(what string, to, from bool) {
 	})
 }
 
-// Restore undoes all cuts of the follower: what still waits arrives, and one that had given up
+// Restore undoes all cuts of the follower. What still waits arrives. A follower that had given up
 // follows again.
 func (f *Follower) Restore() {
 	f.do("restored", func(s *Server, r *replica) {
@@ -149,20 +150,20 @@ func (f *Follower) Restore() {
 }
 
 // Restart ends the connections of the follower's clients, loses what waits for the leader, and
-// follows it again at once. A server that leads steps down.
+// makes the follower follow again at once. A server that leads steps down.
 func (f *Follower) Restart() {
 	f.do("restarted", func(s *Server, r *replica) {
 		if s.life == nil {
 			return
 		}
-		if r.role == leads || r.role == staleLeader {
+		if r.role == leading || r.role == staleLeader {
 			s.stepDown(r)
 			return
 		}
-		if r.role == follows {
+		if r.role == following {
 			s.lose(r)
 		}
-		if s.leader.role == leads && s.connected(s.leader.number, r.number) {
+		if s.leader.role == leading && s.connected(s.leader.number, r.number) {
 			s.join(r)
 		}
 		s.checkQuorum()
@@ -172,8 +173,10 @@ func (f *Follower) Restart() {
 // SetSessionTimeouts is [Server.SetSessionTimeouts] for this server only.
 func (f *Follower) SetSessionTimeouts(least, most time.Duration) {
 	checkTimeouts(least, most)
-	f.do(fmt.Sprintf("session timeouts: %v to %v", least, most), func(_ *Server, r *replica) { r.bounds = &bounds{least, most} })
+	f.do(fmt.Sprintf("session timeouts: %v to %v", least, most), func(_ *Server, r *replica) {
+		r.bounds = &bounds{least, most}
+	})
 }
 
-// String names the server as traces do.
+// String returns the server's name as it stands in traces.
 func (f *Follower) String() string { return f.replica.name() }

@@ -11,34 +11,35 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// A follower that learns of several transactions at once still goes from one to the next: who waits for one of them is answered in between.
+// A follower that learns of several transactions at once applies them one by one. A client that
+// waits for one of them gets its answer before the next is applied.
 func TestFollowerAnswersBetweenTransactions(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.Create("/watched", nil))
 		f := srv.Follower(0)
-		first := greet(t, dialRaw(t, srv.Client("first"), f.MemAddr()), newcomer)
-		second := greet(t, dialRaw(t, srv.Client("second"), f.MemAddr()), newcomer)
+		first := greet(t, dialRaw(t, srv.Client("first"), f.MemAddr()), newSession)
+		second := greet(t, dialRaw(t, srv.Client("second"), f.MemAddr()), newSession)
 		for _, c := range []*raw{first, second} {
 			c.send(t, 1, rawzk.GetData("/watched", true))
-			c.hears(t, 1)
+			c.receive(t, 1)
 		}
 		f.Freeze()
-		first.send(t, 2, makes("/first"))
+		first.send(t, 2, createOp("/first"))
 		synctest.Wait()
 		require.NoError(t, srv.Set("/watched", []byte("changed")))
-		second.send(t, 2, makes("/second"))
+		second.send(t, 2, createOp("/second"))
 		synctest.Wait()
 		f.Thaw()
 		one, change, other := zxidOf(t, srv, "/first"), zxidOf(t, srv, "/watched"), zxidOf(t, srv, "/second")
 		require.Equal(t, []int64{one + 1, one + 2}, []int64{change, other})
-		require.Equal(t, one, first.hears(t, 2).Zxid, "its own transaction, not the last")
-		first.hears(t, -1)
-		second.hears(t, -1)
-		require.Equal(t, other, second.hears(t, 2).Zxid)
+		require.Equal(t, one, first.receive(t, 2).Zxid, "its own transaction, not the last")
+		first.receive(t, -1)
+		second.receive(t, -1)
+		require.Equal(t, other, second.receive(t, 2).Zxid)
 	})
 }
 
-// zxidOf is the transaction that last changed a node's data.
+// zxidOf returns the transaction that last changed a node's data.
 func zxidOf(t *testing.T, srv *zktest.Server, path string) int64 {
 	t.Helper()
 	stat, err := srv.Stat(path)
@@ -60,7 +61,7 @@ func TestFollowersKnowOfASequenceThatWasSet(t *testing.T) {
 	})
 }
 
-// requireSameStat compares what the leader says of a node's children with what a client is told.
+// requireSameStat compares the leader's Stat of a node's children with the client's.
 func requireSameStat(t *testing.T, srv *zktest.Server, conn *zk.Conn, path string) {
 	t.Helper()
 	want, err := srv.Stat(path)

@@ -15,7 +15,7 @@ import (
 
 const lag = time.Second
 
-// following is a server with a follower, and a client of the follower.
+// following runs a test with a server, a follower, and a client of the follower.
 func following(t *testing.T, test func(t *testing.T, srv *zktest.Server, f *zktest.Follower, conn *zk.Conn)) {
 	t.Helper()
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -35,7 +35,7 @@ func exists(t *testing.T, conn *zk.Conn, path string) bool {
 func TestFollowerIsBehindByItsLag(t *testing.T) {
 	following(t, func(t *testing.T, srv *zktest.Server, f *zktest.Follower, conn *zk.Conn) {
 		leader := connect(t, srv, "b")
-		require.True(t, exists(t, conn, "/old"), "what was there before it")
+		require.True(t, exists(t, conn, "/old"), "created before the follower")
 		require.NoError(t, create(leader, "/new"))
 		require.True(t, exists(t, leader, "/new"))
 		time.Sleep(lag - 1)
@@ -67,7 +67,7 @@ func TestSyncWaitsForWhatTheLeaderHas(t *testing.T) {
 	})
 }
 
-func TestFollowerLetsNobodyInWhoHasSeenMore(t *testing.T) {
+func TestFollowerRefusesAClientThatHasSeenMore(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		f := srv.Follower(lag)
 		f.Freeze()

@@ -11,7 +11,8 @@ import (
 	"github.com/docent-zk/docent/zktest/op"
 )
 
-// greet is the handshake, or a four-letter word in its place. It reports whether the client has a session now.
+// greet performs the handshake, or answers a four-letter word. It reports whether the client now
+// has a session.
 func (c *conn) greet() bool {
 	var prefix [proto.PrefixSize]byte
 	if _, err := io.ReadFull(c.in, prefix[:]); err != nil || !c.arrives() || c.swallowed() {
@@ -33,7 +34,8 @@ func (c *conn) greet() bool {
 	return ok && c.connect(req, a) && c.awaitOutcome(c.entered)
 }
 
-// awaitOutcome waits for what the leader, or what its server has yet to learn, keeps open. It reports false when the server has stopped.
+// awaitOutcome waits for the result of the handshake, which the leader or a lagging server may
+// delay. It reports false if the handshake has failed or the server has stopped.
 func (c *conn) awaitOutcome(outcome <-chan bool) bool {
 	select {
 	case ok := <-outcome:
@@ -43,7 +45,8 @@ func (c *conn) awaitOutcome(outcome <-chan bool) bool {
 	}
 }
 
-// meetConnect does what a rule says about the handshake. It reports false if there is nothing more to do.
+// meetConnect applies the rules to the handshake. It reports false if the handshake must not
+// continue.
 func (c *conn) meetConnect(req proto.Connect) (a Action, ok bool) {
 	r := c.srv.rules.Meet(rule.Request{Op: op.Connect, Client: c.client.name})
 	if r == nil {
@@ -55,7 +58,7 @@ func (c *conn) meetConnect(req proto.Connect) (a Action, ok bool) {
 	case fail:
 		c.srv.mu.Lock()
 		defer c.srv.mu.Unlock()
-		c.turnDown(req, "made to fail")
+		c.refuseSession(req, "made to fail")
 		return a, false
 	case dropBefore:
 		c.hangUpBy(flushAll, "handshake dropped before")
@@ -67,7 +70,7 @@ func (c *conn) meetConnect(req proto.Connect) (a Action, ok bool) {
 	return a, true
 }
 
-// hangUpBy ends the connection and says why.
+// hangUpBy ends the connection and records why.
 func (c *conn) hangUpBy(how ending, why string) {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -75,7 +78,8 @@ func (c *conn) hangUpBy(how ending, why string) {
 	c.end(how)
 }
 
-// swallowed reads to the end of what goes into a black hole.
+// swallowed reports whether the client's data goes into a black hole. It then reads until the
+// connection ends.
 func (c *conn) swallowed() bool {
 	if !c.swallows.Load() {
 		return false
@@ -85,7 +89,8 @@ func (c *conn) swallowed() bool {
 	return true
 }
 
-// connect opens a session or goes on with one. It reports false for a client that is not let in; what comes of it else is told later.
+// connect opens a session or resumes one. It reports false if it refuses the client. Otherwise the
+// result is sent to c.entered later.
 func (c *conn) connect(req proto.Connect, a Action) bool {
 	s := c.srv
 	s.mu.Lock()
@@ -93,7 +98,7 @@ func (c *conn) connect(req proto.Connect, a Action) bool {
 	switch {
 	case c.ended:
 		return false
-	case c.replica.role == looks:
+	case c.replica.role == looking:
 		s.note(c.client, 0, "connect refused: "+c.replica.name()+" has no leader")
 		c.end(flushAll)
 		return false
@@ -110,16 +115,16 @@ func (c *conn) connect(req proto.Connect, a Action) bool {
 	if req.Session != 0 {
 		c.reattach(req, a)
 	} else {
-		c.enroll(req, a)
+		c.startSession(req, a)
 	}
 	return true
 }
 
-// millisOf is a timeout that a client asked for.
+// millisOf converts a timeout that a client has asked for.
 func millisOf(ms int32) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// enroll opens a session: one transaction.
-func (c *conn) enroll(req proto.Connect, a Action) {
+// startSession opens a session with one transaction.
+func (c *conn) startSession(req proto.Connect, a Action) {
 	s, by := c.srv, c.replica.link
 	c.replica.toLeader(&leaderRequest{
 		carryOut: func() int64 {
@@ -134,15 +139,15 @@ func (c *conn) enroll(req proto.Connect, a Action) {
 	})
 }
 
-// reattach goes on with a session. The connection that it had to this server ends, whether or not the password is right. The leader is told even
-// if the client has given up by then.
+// reattach resumes a session. The connection that the session had to this server ends, whether or
+// not the password is right. The leader is notified even if the client has given up by then.
 func (c *conn) reattach(req proto.Connect, a Action) {
 	s, sess := c.srv, c.srv.sessions[req.Session]
 	if sess != nil && sess.at[c.replica] != nil {
 		sess.at[c.replica].end(flushAll)
 	}
 	if sess == nil || subtle.ConstantTimeCompare(sess.password[:], req.Password) == 0 {
-		c.turnDown(req, "no such session, or not its password")
+		c.refuseSession(req, "no such session, or not its password")
 		c.outcome(false)
 		return
 	}
@@ -157,14 +162,14 @@ func (c *conn) reattach(req proto.Connect, a Action) {
 				c.enter(req, a)
 				return
 			}
-			c.turnDown(req, "no such session")
+			c.refuseSession(req, "no such session")
 			c.outcome(false)
 		})
 	})
 }
 
-// takeOver makes the session the server's, and gives it the timeout that was granted anew. A stale leader
-// does so for itself.
+// takeOver makes the session belong to this server, and sets the timeout that was granted now. A
+// stale leader only does so for itself.
 func (c *conn) takeOver(sess *session, by *link) {
 	s := c.srv
 	if c.replica.role != staleLeader {
@@ -179,10 +184,10 @@ func (c *conn) takeOver(sess *session, by *link) {
 	s.note(c.client, sess.id, "connected again"+c.where())
 }
 
-// enter tells the client of its session, unless it has given up.
+// enter sends the client its session, unless the connection has ended.
 func (c *conn) enter(req proto.Connect, a Action) { c.outcome(!c.ended && c.welcome(req, a)) }
 
-// outcome tells the reader what has come of the handshake. Only the first counts.
+// outcome sends the result of the handshake to the reader. Only the first call counts.
 func (c *conn) outcome(in bool) {
 	select {
 	case c.entered <- in:
@@ -190,14 +195,15 @@ func (c *conn) outcome(in bool) {
 	}
 }
 
-// turnDown tells the client that its session has expired. It needs srv.mu.
-func (c *conn) turnDown(req proto.Connect, why string) {
+// refuseSession answers that the client's session has expired. The caller holds srv.mu.
+func (c *conn) refuseSession(req proto.Connect, why string) {
 	c.srv.note(c.client, 0, "connect refused: "+why)
 	c.put(proto.Connected(0, 0, [16]byte{}, req, c.srv.readOnly))
 	c.end(flushAll)
 }
 
-// welcome tells the client of its session. It needs srv.mu.
+// welcome answers with the client's session and reports whether the client gets it. The caller
+// holds srv.mu.
 func (c *conn) welcome(req proto.Connect, a Action) bool {
 	sess := c.session
 	c.countConnect(req.Session == 0)
@@ -214,12 +220,12 @@ func (c *conn) welcome(req proto.Connect, a Action) bool {
 		c.end(flushAll)
 		return false
 	}
-	close(c.srv.joined) // somebody may wait for this
+	close(c.srv.joined) // wakes WaitSession
 	c.srv.joined = make(chan struct{})
 	return true
 }
 
-// where says which server it is, if it is not the first.
+// where returns a note with the server's address, or nothing for the first server.
 func (c *conn) where() string {
 	if c.replica == c.srv.first.replica {
 		return ""
@@ -227,7 +233,7 @@ func (c *conn) where() string {
 	return " to " + c.replica.memAddr()
 }
 
-// put needs srv.mu.
+// put sends a frame. The caller holds srv.mu.
 func (c *conn) put(frame []byte) {
 	c.tally.sent++
 	c.out.put(outFrame{frame, false})

@@ -14,11 +14,11 @@ import (
 
 var handshake = zktest.Match{Op: zktest.OpConnect}
 
-// shakeHands sends a handshake and does not wait for the answer.
+// shakeHands sends a handshake without waiting for the answer.
 func shakeHands(t *testing.T, srv *zktest.Server, name string) *raw {
 	t.Helper()
 	c := dialRaw(t, srv.Client(name), srv.MemAddr())
-	require.NoError(t, c.SendFrame(newcomer.Encode()))
+	require.NoError(t, c.SendFrame(newSession.Encode()))
 	return &raw{Conn: c}
 }
 
@@ -37,13 +37,13 @@ func TestHandshakeThatIsNotAnswered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				rule := srv.On(handshake, test.action)
-				shakeHands(t, srv, "a").hearsEnd(t, test.ends)
+				shakeHands(t, srv, "a").receiveEnd(t, test.ends)
 				require.Equal(t, 1, rule.Hits())
 				require.Len(t, srv.Client("a").Sessions(), test.sessions)
 				for _, s := range srv.Sessions() {
 					require.False(t, s.Connected)
 				}
-				enterRaw(t, srv, "a") // the rule is used up
+				enterRaw(t, srv, "a") // the rule has fired
 			})
 		})
 	}
@@ -64,7 +64,7 @@ func TestDelayedHandshake(t *testing.T) {
 		srv.On(handshake, zktest.Delay(2*time.Second))
 		began := time.Now()
 		c := shakeHands(t, srv, "a")
-		c.hearsNothing(t, time.Second)
+		c.receiveNothing(t, time.Second)
 		require.Empty(t, srv.Sessions())
 		_, err := c.ReadFrame(enough)
 		require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestHeldHandshakeGoesOnWhenReleased(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		rule := srv.On(handshake, zktest.Hold())
 		c := shakeHands(t, srv, "a")
-		c.hearsNothing(t, time.Second)
+		c.receiveNothing(t, time.Second)
 		require.Empty(t, srv.Sessions())
 		rule.Release()
 		_, err := c.ReadFrame(enough)
@@ -85,17 +85,17 @@ func TestHeldHandshakeGoesOnWhenReleased(t *testing.T) {
 	})
 }
 
-// A client that comes back is told that its session has expired; the session does not know.
+// A client that resumes its session is told that it has expired, but the session stays.
 func TestFailedHandshakeSaysThatTheSessionHasExpired(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := enterRaw(t, srv, "a")
 		srv.Client("a").Drop()
 		srv.On(handshake, zktest.Fail(zktest.SessionExpired))
-		hello := newcomer
+		hello := newSession
 		hello.Session, hello.Password = c.session, c.password
 		told := greet(t, dialRaw(t, srv.Client("a"), srv.MemAddr()), hello)
 		require.Zero(t, told.session)
-		told.hearsEnd(t, rawzk.ErrClosed)
+		told.receiveEnd(t, rawzk.ErrClosed)
 		_, lives := srv.Session(c.session)
 		require.True(t, lives)
 	})
@@ -108,8 +108,8 @@ func TestRulesForHandshakesAreForHandshakesOnly(t *testing.T) {
 		enterRaw(t, srv, "b")
 		c := enterRaw(t, srv, "a")
 		require.Equal(t, []int{0, 1}, []int{any.Hits(), shakes.Hits()})
-		c.send(t, 1, makes("/x"))
-		c.hears(t, 1)
+		c.send(t, 1, createOp("/x"))
+		c.receive(t, 1)
 		require.Equal(t, []int{1, 1}, []int{any.Hits(), shakes.Hits()})
 	})
 }
@@ -118,8 +118,11 @@ func TestWaitSession(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		enterRaw(t, srv, "b")
 		var got zktest.Session
-		waiting := start(func() (err error) { got, err = srv.Client("a").WaitSession(context.Background()); return err })
-		require.False(t, waiting.ended(), "that of another client does not count")
+		waiting := start(func() (err error) {
+			got, err = srv.Client("a").WaitSession(context.Background())
+			return err
+		})
+		require.False(t, waiting.ended(), "only another client has a session")
 		c := enterRaw(t, srv, "a")
 		require.NoError(t, waiting.wait(t))
 		require.Equal(t, c.session, got.ID)

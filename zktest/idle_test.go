@@ -11,16 +11,16 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// A bubble knows that it is stuck when nothing in it waits for time. A server that waits for nobody must not hide that.
-func TestIdleServerLetsItsBubbleTellThatItIsStuck(t *testing.T) {
+// A bubble detects a deadlock when nothing in it waits for time. An idle server must not hide that.
+func TestIdleServerDoesNotHideADeadlock(t *testing.T) {
 	stuck := map[string]func(*testing.T, *zktest.Server){
 		"new": func(*testing.T, *zktest.Server) {},
 		"used": func(t *testing.T, srv *zktest.Server) {
 			c := enterRaw(t, srv, "a")
 			c.send(t, 1, rawzk.Create("/e", nil, rawzk.Open(), 1))
 			c.send(t, 2, rawzk.CloseSession())
-			c.hears(t, 1)
-			c.hears(t, 2)
+			c.receive(t, 1)
+			c.receive(t, 2)
 			require.NoError(t, c.Close())
 		},
 		"held": func(t *testing.T, srv *zktest.Server) {
@@ -37,7 +37,8 @@ func TestIdleServerLetsItsBubbleTellThatItIsStuck(t *testing.T) {
 				})
 				return
 			}
-			child := exec.CommandContext(soon(t), os.Args[0], "-test.run=^TestIdleServerLetsItsBubbleTellThatItIsStuck$/^"+name+"$")
+			pattern := "^TestIdleServerDoesNotHideADeadlock$/^" + name + "$"
+			child := exec.CommandContext(soon(t), os.Args[0], "-test.run="+pattern)
 			child.Env = append(os.Environ(), inChild+"=1")
 			out, err := child.CombinedOutput()
 			var died *exec.ExitError

@@ -5,7 +5,7 @@ import (
 	"github.com/docent-zk/docent/zktest/op"
 )
 
-// handle carries out a request of any type. It needs srv.mu.
+// handle carries out a request of any type. The caller holds srv.mu.
 func (c *conn) handle(req *proto.Request, malformed error) answer {
 	kind := kinds[req.Op]
 	switch {
@@ -15,7 +15,7 @@ func (c *conn) handle(req *proto.Request, malformed error) answer {
 		return c.loneCheck(req)
 	case c.srv.readOnly && kind.writes:
 		return answer{code: proto.NotReadOnly}
-	case kind.transacts && (!c.srv.alive(c.session) || c.session.closing): // which a follower does not know yet
+	case kind.transacts && (!c.srv.alive(c.session) || c.session.closing): // a follower may not know yet
 		return answer{code: proto.SessionExpired}
 	case malformed != nil:
 		return c.malformed(req, kind)
@@ -23,7 +23,8 @@ func (c *conn) handle(req *proto.Request, malformed error) answer {
 	return kind.handle(c, req)
 }
 
-// loneCheck is a check outside of a multi, where it has no place. In 3.8 it is carried out, and nobody answers that it went well.
+// loneCheck handles a check outside of a multi, which the protocol does not allow. In 3.8 it is
+// carried out, and a success is not answered.
 func (c *conn) loneCheck(req *proto.Request) answer {
 	if c.srv.cfg.compat == V38 {
 		ans := c.transact(req)
@@ -33,7 +34,8 @@ func (c *conn) loneCheck(req *proto.Request) answer {
 	return answer{code: proto.Unimplemented, fixed: true, zxid: -1, close: true}
 }
 
-// malformed is a request that does not hold what its type says. Some get as far as becoming a transaction that fails.
+// malformed handles a request with a malformed body. For some types the real server makes a
+// transaction that fails.
 func (c *conn) malformed(req *proto.Request, kind *kindOfRequest) answer {
 	if req.Op == op.Auth || req.Op == op.SASL {
 		return answer{silent: true, close: true}
@@ -49,11 +51,11 @@ func (c *conn) malformed(req *proto.Request, kind *kindOfRequest) answer {
 	return ans
 }
 
-// kindOfRequest is how requests of a type are handled.
+// kindOfRequest says how requests of a type are handled.
 type kindOfRequest struct {
-	handle    func(*conn, *proto.Request) answer // with srv.mu held
-	writes    bool                               // not for read-only servers
-	transacts bool                               // is a transaction, whatever comes of it
+	handle    func(*conn, *proto.Request) answer // called with srv.mu held
+	writes    bool                               // refused by read-only servers
+	transacts bool                               // makes a transaction, even if it fails
 }
 
 var kinds map[Op]*kindOfRequest

@@ -11,7 +11,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// A request that the server has begun with does not need its connection any more.
+// A request that the server has started on no longer needs its connection.
 func TestHeldRequestIsCarriedOutAfterItsConnectionHasEnded(t *testing.T) {
 	actions := map[string]zktest.Action{"hold": zktest.Hold(), "delay": zktest.Delay(time.Hour)}
 	for name, action := range actions {
@@ -48,7 +48,7 @@ func TestDelayedRequestOutlivesItsConnection(t *testing.T) {
 	})
 }
 
-// What a client asks for on one connection never comes after what it asks for on the next.
+// Requests of one connection are never carried out after those of the client's next connection.
 func TestHeldRequestIsNotCarriedOutAfterItsConnectionWasReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		conn := connect(t, srv, "a")

@@ -15,9 +15,10 @@ const (
 	mostLatency  = 2 * time.Millisecond
 )
 
-// What happens to a client because of its network. No two of these, and no two clients, have the same instant, or else it would be up to
-// chance what comes first: each has a nanosecond of its own within each microsecond. The first is for programs, and the last for the
-// server's clock. That is enough for some 300 clients; those after them share.
+// Kinds of events that the network causes for a client. No two kinds and no two clients share an
+// instant, because chance would decide which event comes first. Each has a nanosecond of its own
+// within each microsecond. The first nanosecond is for programs, and the last for the server's
+// clock. That is enough for some 300 clients; further clients share.
 const (
 	requestArrives = iota
 	answerArrives
@@ -25,33 +26,34 @@ const (
 	perClient
 )
 
-// slots are the nanoseconds that there are for clients.
+// slots is the number of nanoseconds in a microsecond that are for clients.
 const slots = int64(time.Microsecond) - 2
 
-// slot is the first instant from t on that belongs to the client for this.
+// slot returns the first instant from t on that belongs to the client for events of kind what.
 func (c *Client) slot(t time.Time, what int) time.Time {
 	return nextSlot(t, 1+(int64(c.number)*perClient+int64(what))%slots)
 }
 
-// nextSlot is the first instant from t on that is so many nanoseconds after a whole microsecond.
+// nextSlot returns the first instant from t on that is own nanoseconds after a whole microsecond.
 func nextSlot(t time.Time, own int64) time.Time {
 	unit := int64(time.Microsecond)
 	return t.Add(time.Duration((own - t.UnixNano()%unit + unit) % unit))
 }
 
-// serverSlot is the first instant from t on that belongs to the server's clock.
+// serverSlot returns the first instant from t on that belongs to the server's clock.
 func serverSlot(t time.Time) time.Time { return nextSlot(t, slots+1) }
 
-// settle waits for an instant of the client's own, and of the connection of that number, after something that may have let go others too.
-func (c *Client) settle(what, number int) {
+// awaitSlot waits for an instant that belongs to the client and to the connection of that number.
+// It is called after an event for which other connections may have waited too.
+func (c *Client) awaitSlot(what, number int) {
 	if c.srv.cfg.seed != nil {
 		now := time.Now()
 		time.Sleep(c.slot(now.Add(time.Duration(number%1000)*time.Microsecond), what).Sub(now))
 	}
 }
 
-// latency is that of one direction of one connection: a function of the seed, the client's name, the number of its connection, the direction
-// and the number of the delivery.
+// latency returns the delays of one direction of one connection. They depend only on the seed, the
+// client's name, the number of the connection, the direction and the number of the delivery.
 func (c *Client) latency(conn, direction int) memnet.Schedule {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(c.name))
@@ -59,7 +61,7 @@ func (c *Client) latency(conn, direction int) memnet.Schedule {
 	var last time.Time
 	return func(now time.Time) time.Time {
 		t := now.Add(leastLatency + time.Duration(random.Int64N(int64(mostLatency-leastLatency))))
-		if !t.After(last) { // nothing overtakes, and nothing comes at the same instant either
+		if !t.After(last) { // no delivery overtakes another or comes at the same instant
 			t = last.Add(1)
 		}
 		last = c.slot(t, direction)
@@ -67,11 +69,11 @@ func (c *Client) latency(conn, direction int) memnet.Schedule {
 	}
 }
 
-// deadlines are those of the client's reads and writes. The Go driver pings at the very instants at which its reads time out: the ping
-// comes first.
+// deadlines moves a deadline of the client's reads and writes to an instant of the client. The Go
+// driver pings at exactly the instants at which its reads time out. This way the ping comes first.
 func (c *Client) deadlines(t time.Time) time.Time { return c.slot(t, deadlinePasses) }
 
-// pipe makes a connection in memory, and says how long that takes.
+// pipe makes a connection in memory. It also returns how long the client must wait for it.
 func (c *Client) pipe(number int, from, to *net.TCPAddr) (client, server *memnet.Conn, takes time.Duration) {
 	if c.srv.cfg.seed == nil {
 		client, server = memnet.Pipe(from, to, nil, nil)

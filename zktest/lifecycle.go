@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// Start starts a server that was stopped, with the nodes and sessions that it had and on the port that it had. Each session has its whole
-// timeout again; watches and credentials belong to connections and are gone, as are requests that were delayed or held. Followers that
-// are not frozen know everything. A pause and being read-only stay. Starting a server that runs does nothing.
+// Start starts a server that was stopped, with its nodes and sessions and on the same port. Each
+// session has its whole timeout again. Watches and credentials, which belong to connections, are
+// lost, as are delayed or held requests. Followers that are not frozen learn of all changes. A
+// pause and read-only mode stay. Start does nothing if the server is running.
 func (s *Server) Start() error {
 	s.switching.Lock()
 	defer s.switching.Unlock()
@@ -23,7 +24,7 @@ func (s *Server) Start() error {
 	}
 	l.since = s.clock.now()
 	s.life = l
-	s.tell("started")
+	s.traceTest("started")
 	s.setAlarms()
 	doors := s.doors()
 	l.running.Go(func() { s.keepTime(l) })
@@ -37,36 +38,36 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// setAlarms begins to wait for all that comes with time. It needs s.mu.
+// setAlarms sets the alarms of a server that starts. The caller holds s.mu.
 func (s *Server) setAlarms() {
 	s.clock.alarms, s.reaping = nil, false
 	for _, sess := range s.sessions {
 		sess.alarm = time.Time{}
 	}
 	s.joinAll()
-	s.hearAll()
+	s.restartTimeouts()
 	s.reapLater()
 }
 
-// hearAll gives all sessions their whole timeout. It needs s.mu.
-func (s *Server) hearAll() {
+// restartTimeouts gives all sessions their whole timeout. The caller holds s.mu.
+func (s *Server) restartTimeouts() {
 	now := s.clock.now()
 	for _, id := range s.sessionIDs() {
 		s.sessions[id].heard = now
-		s.watchOver(s.sessions[id])
+		s.setExpiry(s.sessions[id])
 	}
 }
 
-// Stop ends all connections and the listening sockets, and waits for all that the server runs. Its state stays: [Server.Start]
-// goes on with it, and until then the methods that look at it and change it work. Clients see the connections end and new ones refused,
-// whatever [Client.Cut] and the like say.
+// Stop ends all connections and the listening sockets, and waits for the server's goroutines. The
+// state stays: the methods that read and change it still work, and [Server.Start] goes on with it.
+// Clients see their connections end and new ones refused, even after [Client.Cut] and the like.
 func (s *Server) Stop() {
 	s.switching.Lock()
 	defer s.switching.Unlock()
 	s.stop()
 }
 
-// stop needs s.switching.
+// stop is Stop for callers that hold s.switching.
 func (s *Server) stop() {
 	s.mu.Lock()
 	l := s.life
@@ -74,7 +75,7 @@ func (s *Server) stop() {
 		s.mu.Unlock()
 		return
 	}
-	s.tell("stopped")
+	s.traceTest("stopped")
 	s.life, s.clock.alarms = nil, nil // no time passes while a server is stopped
 	for _, c := range sortedConns(l.conns) {
 		c.end(dropAll)
@@ -88,7 +89,8 @@ func (s *Server) stop() {
 	l.running.Wait()
 }
 
-// Close stops the server for good. Its state can still be looked at and changed, to no effect on anybody.
+// Close stops the server for good. Its state can still be read and changed, without effect on
+// clients.
 func (s *Server) Close() {
 	s.switching.Lock()
 	defer s.switching.Unlock()
@@ -101,47 +103,49 @@ func (s *Server) Close() {
 	}
 }
 
-// Restart is Stop and Start.
+// Restart calls Stop and Start.
 func (s *Server) Restart() error {
 	s.Stop()
 	return s.Start()
 }
 
-// Wipe makes a stopped server and its followers forget everything, sessions and transaction ids included, as if their disks had been
-// emptied. Clients that have seen more than they know are not let in. Wiping a server that runs is an error.
+// Wipe makes a stopped server and its followers forget everything, sessions and transaction ids
+// included, as if their disks had been emptied. Clients that have seen later transactions are
+// refused. Wipe returns an error if the server is running.
 func (s *Server) Wipe() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.life != nil {
 		return fmt.Errorf("zktest: wipe: the server is running")
 	}
-	s.tell("wiped")
+	s.traceTest("wiped")
 	s.forget()
 	return nil
 }
 
-// ResumeOrder says what a server does first when it goes on after a pause.
+// ResumeOrder says what a server does first when it resumes after a pause.
 type ResumeOrder int
 
-// The orders. With the real server it is a matter of luck.
+// The orders. The real server may do either.
 const (
-	ExpireFirst   ResumeOrder = iota // sessions whose time has passed expire, even if they have sent something
-	RequestsFirst                    // sessions with a connection have been heard of
+	ExpireFirst   ResumeOrder = iota // sessions past their timeout expire, even if they have sent something
+	RequestsFirst                    // sessions with a connection count as heard from
 )
 
-// Pause makes the server do nothing, as if its process had been stopped: connections stay and are accepted, and what clients send waits.
+// Pause makes the server do nothing, as if its process had been stopped. Connections stay and new
+// ones are accepted. What clients send waits.
 func (s *Server) Pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tell("paused")
+	s.traceTest("paused")
 	s.paused.Set(false)
 }
 
-// Resume lets a paused server go on.
+// Resume ends a pause.
 func (s *Server) Resume(first ResumeOrder) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tell("resumed")
+	s.traceTest("resumed")
 	now := s.clock.now()
 	if first == RequestsFirst {
 		for _, sess := range s.sessions {
@@ -158,23 +162,26 @@ func (s *Server) Resume(first ResumeOrder) {
 	}
 }
 
-// SetReadOnly makes the server one that has lost its quorum and goes on as a read-only server, or one that has it again. A change ends all
-// connections at once, as [Server.Stop] does; setting what is set already does nothing. A read-only server lets in only clients that say in
-// their handshake that they accept one, tells them that it is read-only, and answers changes with [NotReadOnly]; no session expires.
-// Afterwards all sessions have their whole timeout again. No setting has to allow it.
+// SetReadOnly(true) makes the server act as one that has lost its quorum and continues read-only.
+// SetReadOnly(false) makes it act as one that has a quorum again. A change ends all connections at
+// once, as [Server.Stop] does. Setting the current value does nothing. A read-only server accepts
+// only clients that allow one in their handshake, and says there that it is read-only. It answers
+// changes with [NotReadOnly], and no session expires. Afterwards all sessions have their whole
+// timeout again. No setting is needed.
 //
-// Sessions may come and go while the server is read-only. The real server since 3.7 opens only local sessions then, if they are enabled,
-// which end with the loss; a session that is older than the loss is turned away until there is a quorum again.
+// Sessions may be opened and closed while the server is read-only. The real server since 3.7 then
+// opens only local sessions, if they are enabled, and these end when it leaves read-only mode. It
+// refuses a session that is older than the loss of the quorum until there is a quorum again.
 func (s *Server) SetReadOnly(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.readOnly == on {
 		return
 	}
-	s.tell(fmt.Sprintf("read-only: %v", on))
+	s.traceTest(fmt.Sprintf("read-only: %v", on))
 	s.readOnly = on
 	if !on {
-		s.hearAll()
+		s.restartTimeouts()
 	}
 	if s.life == nil {
 		return

@@ -6,44 +6,43 @@ import (
 	"time"
 )
 
-// link is the connection of one server of the ensemble to its leader, for as long as it lasts. Its
-// identity is what the leader compares to know which server a session belongs to. The leader has
-// one to itself, which is never held up. It is guarded by the server's mutex.
+// link is the connection of one server of the ensemble to its leader. The leader compares links to
+// know the server to which a session belongs. The leader has a link to itself, which is never
+// delayed. The server's mutex guards all fields.
 type link struct {
 	requests []*leaderRequest // on their way to the leader
-	renewals []func()         // sessions that have come back; these overtake requests
+	renewals []func()         // returning sessions; these overtake requests
 	answers  []waiting        // on their way from the leader, each behind a transaction
 	touched  map[*session]time.Duration
-	reports  bool // there is an alarm for the next report
-	outages  int  // how often it has been interrupted
-	arrived  int  // so many requests, and
-	returned int  // so many renewals, have reached a leader that is frozen: a cut does not stop them
-	out      bool // it is interrupted now, in one direction at least
-	downCut  bool // in the direction from the leader
+	reports  bool // an alarm is set for the next report
+	outages  int  // number of interruptions so far
+	arrived  int  // number of requests, and
+	returned int  // number of renewals that have reached a frozen leader: a cut does not stop them
+	out      bool // interrupted now, in one direction at least
+	downCut  bool // interrupted in the direction from the leader
 }
 
 // leaderRequest is a request that only the leader can carry out.
 type leaderRequest struct {
 	carryOut func() (zxid int64) // returns the transaction that the asking server needs before it answers
-	answered func()              // called when the asking server has it
-	sync     bool                // it changes nothing
+	answered func()              // called when the asking server has that transaction
+	sync     bool                // the request changes nothing
 }
 
-// toLeader sends a request on its way. It is lost on a server without a leader, and on a stale
-// leader.
+// toLeader sends a request to the leader. A server without a leader and a stale leader lose it.
 func (r *replica) toLeader(e *leaderRequest) {
 	switch r.role {
-	case leads:
+	case leading:
 		r.srv.arrive(r, r.link, e)
-	case follows:
+	case following:
 		r.link.requests = append(r.link.requests, e)
 		r.flush()
 	}
 }
 
-// renew sends the news to the leader that a session has come back.
+// renew notifies the leader of a returning session.
 func (r *replica) renew(do func()) {
-	if r.role != follows {
+	if r.role != following {
 		do()
 		return
 	}
@@ -51,8 +50,8 @@ func (r *replica) renew(do func()) {
 	r.flush()
 }
 
-// flush delivers to the leader what is not held up. Sessions that have come back are first: a real
-// leader looks at them as it reads them, and at requests later.
+// flush delivers to the leader what is not held up. Returning sessions are first: a real leader
+// handles them as it reads them, and requests later.
 func (r *replica) flush() {
 	s, l := r.srv, r.link
 	for r.link == l && len(l.renewals) > 0 && r.delivers(l.returned) {
@@ -67,13 +66,14 @@ func (r *replica) flush() {
 	}
 }
 
-// delivers reports whether the leader gets what is next, given how much has arrived in its sockets.
+// delivers reports whether the next message reaches the leader. arrived is the number of messages
+// that are already in the leader's sockets.
 func (r *replica) delivers(arrived int) bool {
 	s := r.srv
 	return s.passes(r.number, s.leader.number) || arrived > 0 && !s.frozen(s.leader.number)
 }
 
-// arrive is the leader's part of a request of the server r.
+// arrive carries out a request from the server r on the leader.
 func (s *Server) arrive(r *replica, l *link, e *leaderRequest) {
 	do := func() {
 		zxid := e.carryOut()
@@ -90,25 +90,26 @@ func (s *Server) arrive(r *replica, l *link, e *leaderRequest) {
 	s.propose(do)
 }
 
-// propose does what changes the state as soon as the leader has a quorum for it, in order.
+// propose calls do as soon as the leader has a quorum. Calls keep their order. It is used for
+// changes of the state.
 func (s *Server) propose(do func()) {
 	s.proposals = append(s.proposals, do)
 	s.commitProposals()
 }
 
-// fromLeader brings the leader's answer to the server, behind the transactions that there are. It is
-// lost if the link is.
+// fromLeader delivers the leader's answer to the server, after the transactions so far. The answer
+// is lost if the link is.
 func (r *replica) fromLeader(l *link, do func()) {
 	switch {
 	case r.link != l:
-	case r.role == follows && !r.srv.passes(r.srv.leader.number, r.number):
+	case r.role == following && !r.srv.passes(r.srv.leader.number, r.number):
 		l.answers = append(l.answers, waiting{r.srv.zxid, do})
 	default:
 		do()
 	}
 }
 
-// receiveAnswers is what follows when the way from the leader is free again.
+// receiveAnswers delivers the waiting answers when the way from the leader is free again.
 func (r *replica) receiveAnswers() {
 	all := r.link.answers
 	r.link.answers = nil
@@ -118,29 +119,29 @@ func (r *replica) receiveAnswers() {
 	}
 }
 
-// noteActive is a sign of life of a session from one of the server's own clients. The leader counts
-// it at once; a follower reports it when the leader asks next.
+// noteActive records that the server has heard from a session of one of its own clients. The leader
+// counts it at once; a follower reports it at the leader's next ping.
 func (r *replica) noteActive(c *conn) {
 	switch r.role {
-	case leads:
+	case leading:
 		r.srv.touch(c.session, c.timeout)
-	case follows:
+	case following:
 		r.link.touched[c.session] = c.timeout
 		r.reportLater()
 	}
 }
 
-// touch begins to count a session's timeout anew.
+// touch starts a session's timeout again.
 func (s *Server) touch(sess *session, timeout time.Duration) {
 	if sess.closing || !s.alive(sess) {
 		return
 	}
 	sess.heard, sess.timeout = s.clock.now(), timeout
-	s.watchOver(sess) // the timeout may be shorter than it was
+	s.setExpiry(sess) // the timeout may be shorter than before
 }
 
-// reportLater answers the leader's next ping with the sessions that have been heard of. The leader
-// pings every half tick.
+// reportLater answers the leader's next ping with the sessions that the server has heard from. The
+// leader pings each half tick.
 func (r *replica) reportLater() {
 	s, l := r.srv, r.link
 	if l.reports || l.out || len(l.touched) == 0 || s.life == nil {

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The clients of tests in bubbles ping every third of their timeout, give up a connection after two thirds without an answer, and pause
-// for reconnectPause before they connect again.
+// The clients of tests in bubbles ping each third of their timeout. They give up a connection after
+// two thirds without an answer, and pause for reconnectPause before they connect again.
 const (
 	timeout        = 9 * time.Second
 	ping           = timeout / 3
@@ -27,13 +27,13 @@ const (
 // enough is an upper bound for what takes real time.
 const enough = 30 * time.Second
 
-// bubble runs a test in virtual time, with a server of its own.
+// bubble runs a test in virtual time with its own server.
 func bubble(t *testing.T, test func(t *testing.T, srv *zktest.Server), opts ...zktest.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, zktest.Start(t, opts...)) })
 }
 
-// connect is a client of the given name with a session, in memory.
+// connect returns a client of the given name with a session, in memory.
 func connect(t *testing.T, srv *zktest.Server, name string) *zk.Conn {
 	t.Helper()
 	return connectTo(t, srv.MemAddr(), srv.Client(name))
@@ -48,7 +48,7 @@ func connectTo(t *testing.T, host string, client *zktest.Client) *zk.Conn {
 	return conn
 }
 
-// connectTCP is a client with a session on a socket. Nothing of it is left when the test ends.
+// connectTCP returns a client with a session over TCP. It is closed when the test ends.
 func connectTCP(t *testing.T, addr string) *zk.Conn {
 	t.Helper()
 	conn, events, err := zk.Connect([]string{addr}, timeout, zk.WithLogger(quiet{}))
@@ -83,7 +83,7 @@ func (quiet) Printf(string, ...any) {}
 
 var open = zk.WorldACL(zk.PermAll)
 
-// create makes an open persistent node.
+// create creates an open persistent node.
 func create(conn *zk.Conn, path string) error {
 	_, err := conn.Create(path, nil, 0, open)
 	return err
@@ -95,14 +95,14 @@ func createEphemeral(t *testing.T, conn *zk.Conn, path string) {
 	require.NoError(t, err)
 }
 
-// call is something that a client waits for.
+// call is a call that may block.
 type call struct {
 	done chan struct{}
 	err  error
 	took time.Duration
 }
 
-// start begins a call, and returns when in its bubble nothing more happens without time.
+// start starts a call, and returns when nothing more happens in its bubble without time.
 func start(fn func() error) *call {
 	c := &call{done: make(chan struct{})}
 	began := time.Now()
@@ -125,7 +125,7 @@ func (c *call) ended() bool {
 	}
 }
 
-// wait returns what came of the call. One that hangs fails.
+// wait returns the result of the call. It fails if the call hangs.
 func (c *call) wait(t *testing.T) error {
 	t.Helper()
 	select {
@@ -136,7 +136,7 @@ func (c *call) wait(t *testing.T) error {
 	return c.err
 }
 
-// soon is a context for what must happen.
+// soon returns a context for something that must happen.
 func soon(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), enough)
@@ -144,7 +144,7 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// event is what a watch has told, if anything.
+// event returns the event of a watch, if there is one.
 func event(watch <-chan zk.Event) string {
 	synctest.Wait()
 	select {
@@ -155,7 +155,7 @@ func event(watch <-chan zk.Event) string {
 	}
 }
 
-// traced are the entries of one kind.
+// traced returns the entries of one kind.
 func traced(srv *zktest.Server, what string) []zktest.Entry {
 	var found []zktest.Entry
 	for _, e := range srv.Trace().Entries {

@@ -12,16 +12,17 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// unread is an answer larger than what sockets hold back.
+// unread is the size of an answer that is larger than the buffers of sockets.
 const unread = 60 << 20
 
-// enterAndReadNothing is a client over TCP that does not read an answer. The server is in the middle of it, and cannot go on.
+// enterAndReadNothing returns a client over TCP that does not read an answer. The server has sent a
+// part of the answer, and cannot continue.
 func enterAndReadNothing(t *testing.T, srv *zktest.Server) *rawzk.Conn {
 	t.Helper()
 	require.NoError(t, srv.Create("/big", make([]byte, unread)))
 	nc, err := net.Dial("tcp", srv.Addr())
 	require.NoError(t, err)
-	c := greet(t, rawOver(t, nc), newcomer)
+	c := greet(t, rawOver(t, nc), newSession)
 	c.send(t, 1, rawzk.GetData("/big", false))
 	_, err = io.ReadFull(nc, make([]byte, 1))
 	require.NoError(t, err)
@@ -44,7 +45,7 @@ func TestClientThatDoesNotReadKeepsNoServerFromStopping(t *testing.T) {
 			case err := <-stopped:
 				require.NoError(t, err)
 			case <-time.After(enough):
-				require.NoError(t, c.Close(), "or else nothing ever ends")
+				require.NoError(t, c.Close(), "otherwise nothing ever ends")
 				require.NoError(t, <-stopped)
 				require.Fail(t, "it waits for a client that does not read")
 			}

@@ -12,11 +12,12 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/tree"
 )
 
-// Compat is the version of ZooKeeper whose behaviour a server has where versions differ.
+// Compat is the version of ZooKeeper that a server follows where versions differ.
 type Compat int
 
-// The versions. They differ in the transaction id of watch events, in what happens when a client watches a path in two ways, in who
-// may see what, and in answers to malformed requests.
+// The versions. They differ in the transaction id of watch events and in the result of watching a
+// path in two ways. They also differ in the permissions that reads need and in answers to malformed
+// requests.
 const (
 	V39 Compat = iota // 3.9, the default
 	V38               // 3.8, as Debian 12 packages it
@@ -36,7 +37,8 @@ func WithCompat(v Compat) Option {
 	}
 }
 
-// WithTick sets how exactly time is kept: sessions expire at the first tick after their timeout. The default is 100 ms.
+// WithTick sets the precision of time: sessions expire at the first tick after their timeout. The
+// default is 100 ms.
 func WithTick(d time.Duration) Option {
 	return func(c *config) error {
 		if d < time.Millisecond {
@@ -47,8 +49,9 @@ func WithTick(d time.Duration) Option {
 	}
 }
 
-// WithSessionTimeouts sets the bounds of the timeouts that clients may ask for. The default is 2 ticks and an hour, which lets tests
-// have what they ask for; the real server's upper bound is 20 ticks.
+// WithSessionTimeouts sets the bounds of the timeouts that clients may ask for. The default is from
+// 2 ticks to an hour, so that tests get what they ask for. The real server's upper bound is 20
+// ticks.
 func WithSessionTimeouts(least, most time.Duration) Option {
 	return func(c *config) error {
 		if least < time.Millisecond || most < least {
@@ -59,9 +62,10 @@ func WithSessionTimeouts(least, most time.Duration) Option {
 	}
 }
 
-// WithSeed gives each delivery between server and clients that connect in memory a latency of its own, 0.1 to 2 ms, out of a
-// generator that depends on the seed, the client, the direction and the number of the delivery. In a bubble of testing/synctest, a
-// whole run is a function of the seed then, as far as the clients are; see package sim. Clients need names, see [Server.Client].
+// WithSeed gives each delivery between server and clients that connect in memory a latency of 0.1
+// to 2 ms. The latency depends only on the seed, the client, the direction and the number of the
+// delivery. In a bubble of testing/synctest the whole run then depends only on the seed, unless the
+// clients have other sources of chance; see package sim. Clients need names, see [Server.Client].
 func WithSeed(seed int64) Option {
 	return func(c *config) error {
 		c.seed = &seed
@@ -69,8 +73,8 @@ func WithSeed(seed int64) Option {
 	}
 }
 
-// WithListener makes the server listen on address, host:port, from the start. Without it [Server.Addr] opens a free port on the
-// loopback interface when it is first called.
+// WithListener makes the server listen on address, host:port, from the start. Without it the first
+// call of [Server.Addr] opens a free port on the loopback interface.
 func WithListener(address string) Option {
 	return func(c *config) error {
 		c.listen = address
@@ -78,28 +82,30 @@ func WithListener(address string) Option {
 	}
 }
 
-// WithConfig sets what the real server's configuration file or a system property of its process would. The names are the real ones,
-// with or without "zookeeper." in front:
+// WithConfig sets a value that the real server takes from its configuration file or from a system
+// property. The names are the real ones, with or without "zookeeper." in front:
 //
-//	DigestAuthenticationProvider.superDigest  user:hash of who may do everything
+//	DigestAuthenticationProvider.superDigest  user:hash of the user that has all permissions
 //	jute.maxbuffer                            largest request in bytes
-//	maxClientCnxns                            connections from one address over TCP; 0, the default, is any number
-//	znode.container.checkIntervalMs           how often containers and TTL nodes are looked at
-//	znode.container.maxNeverUsedIntervalMs    how long a container without any child may stay; 0, the default, is for ever
-//	enforceQuota                              whether hard quotas refuse anything; they do not by default
+//	maxClientCnxns                            connections from one address over TCP; 0, the default, means no limit
+//	znode.container.checkIntervalMs           interval of the checks of containers and TTL nodes
+//	znode.container.maxNeverUsedIntervalMs    time that a container may stay that never had a child; 0, the default,
+//	                                          means no limit
+//	enforceQuota                              whether hard quotas refuse writes; false by default
 //	extendedTypesEnabled                      whether there are TTL nodes; true by default, unlike the real server
-//	4lw.commands.whitelist                    the four-letter words that are answered; * by default, unlike the real server;
-//	                                          srvr is answered whatever the list says
-//	readonlymode.enabled                      whether isro is answered whatever that list says; no by default. A server becomes
-//	                                          read-only by [Server.SetReadOnly] only, and needs no setting for it
-//	nio.sessionlessCnxnTimeout                how long a connection may be without a session, in milliseconds, 10000 by
-//	                                          default; it ends within twice that time
-//	syncLimit                                 how many ticks the servers of an ensemble wait for each other; 5 by default
-//	tickTime, minSessionTimeout, maxSessionTimeout  in milliseconds; with tickTime the default of the last is 20 ticks,
+//	4lw.commands.whitelist                    the four-letter words that are answered; * by default, unlike the real
+//	                                          server; srvr is always answered
+//	readonlymode.enabled                      whether isro is always answered; false by default. A server becomes
+//	                                          read-only only by [Server.SetReadOnly], which needs no setting
+//	nio.sessionlessCnxnTimeout                time that a connection may be without a session, in milliseconds, 10000 by
+//	                                          default; the connection ends within twice that time
+//	syncLimit                                 ticks that the servers of an ensemble wait for each other; 5 by default
+//	tickTime, minSessionTimeout, maxSessionTimeout  in milliseconds; tickTime sets the default of the last to 20 ticks,
 //	                                          as with the real server: give them in this order
 //
-// Names that have no meaning here are an error, unless they only concern disks, threads and the like. So are authProvider.N and
-// DigestAuthenticationProvider.enabled: the schemes are world, ip, auth and digest, and no provider can be added or removed.
+// An unknown name is an error. Names that only concern disks, threads and the like are ignored. The
+// names authProvider.N and DigestAuthenticationProvider.enabled are errors too: the schemes are
+// world, ip, auth and digest, and no provider can be added or removed.
 func WithConfig(name, value string) Option {
 	return func(c *config) error {
 		set, ok := settings[strings.TrimPrefix(name, "zookeeper.")]
@@ -116,7 +122,7 @@ func WithConfig(name, value string) Option {
 type config struct {
 	compat       Compat
 	tick         time.Duration
-	least, most  time.Duration // of session timeouts; 0: by tick
+	least, most  time.Duration // of session timeouts; 0 means derived from tick
 	seed         *int64
 	listen       string
 	superDigest  string
@@ -126,11 +132,11 @@ type config struct {
 	neverUsed    time.Duration
 	noTTL        bool
 	enforceQuota bool
-	words        []string // the four-letter words that are answered, beside srvr
-	readOnlyMode bool     // isro is answered, too
+	words        []string // the four-letter words that are answered, besides srvr
+	readOnlyMode bool     // isro is answered too
 	traceLimit   int
-	syncLimit    int           // ticks that servers wait for each other
-	sessionless  time.Duration // how long a connection may be without a session, and how exactly that is kept
+	syncLimit    int           // number of ticks that servers wait for each other
+	sessionless  time.Duration // time that a connection may be without a session, and the precision of that time
 }
 
 func newConfig(opts []Option) (config, error) {
@@ -157,16 +163,20 @@ func newConfig(opts []Option) (config, error) {
 
 func (c config) rules() tree.Rules {
 	old := c.compat == V38
-	return tree.Rules{OldIPRules: old, OldMultiCreate2: old, ExistsNeedsRead: !old, NoTTL: c.noTTL, StrictMultiFlags: !old, EnforceQuota: c.enforceQuota}
+	return tree.Rules{
+		OldIPRules: old, OldMultiCreate2: old, ExistsNeedsRead: !old, NoTTL: c.noTTL, StrictMultiFlags: !old,
+		EnforceQuota: c.enforceQuota,
+	}
 }
 
-// timeout is what a client gets of what it asks for.
+// timeout returns the timeout that a client gets if it asks for asked.
 func (c config) timeout(asked time.Duration) time.Duration {
 	return min(max(asked, c.least), c.most)
 }
 
 func (c config) answersWord(word string) bool {
-	return word == "srvr" || word == "isro" && c.readOnlyMode || slices.Contains(c.words, "*") || slices.Contains(c.words, word)
+	return word == "srvr" || word == "isro" && c.readOnlyMode ||
+		slices.Contains(c.words, "*") || slices.Contains(c.words, word)
 }
 
 var settings = map[string]func(*config, string) error{
@@ -187,11 +197,11 @@ var settings = map[string]func(*config, string) error{
 	"syncLimit":                              number(func(c *config, n int) { c.syncLimit = max(n, 1) }),
 	"jute.maxbuffer":                         number(func(c *config, n int) { c.maxFrame = n }),
 	"maxClientCnxns":                         number(func(c *config, n int) { c.maxConns = n }),
-	"tickTime":                               millis(func(c *config, d time.Duration) { c.tick, c.most = max(d, time.Millisecond), 20*d }),
+	"tickTime":                               millis(setTick),
 	"minSessionTimeout":                      millis(func(c *config, d time.Duration) { c.least = d }),
 	"maxSessionTimeout":                      millis(func(c *config, d time.Duration) { c.most = d }),
-	"nio.sessionlessCnxnTimeout":             millis(func(c *config, d time.Duration) { c.sessionless = max(d, time.Millisecond) }),
-	"znode.container.checkIntervalMs":        millis(func(c *config, d time.Duration) { c.reapEvery = max(d, time.Millisecond) }),
+	"nio.sessionlessCnxnTimeout":             millis(setSessionless),
+	"znode.container.checkIntervalMs":        millis(setReapEvery),
 	"znode.container.maxNeverUsedIntervalMs": millis(func(c *config, d time.Duration) { c.neverUsed = d }),
 	"admin.enableServer":                     ignored,
 	"clientPort":                             ignored,
@@ -208,6 +218,12 @@ var settings = map[string]func(*config, string) error{
 }
 
 func ignored(*config, string) error { return nil }
+
+func setTick(c *config, d time.Duration) { c.tick, c.most = max(d, time.Millisecond), 20*d }
+
+func setSessionless(c *config, d time.Duration) { c.sessionless = max(d, time.Millisecond) }
+
+func setReapEvery(c *config, d time.Duration) { c.reapEvery = max(d, time.Millisecond) }
 
 func number(set func(*config, int)) func(*config, string) error {
 	return func(c *config, v string) error {

@@ -17,13 +17,15 @@ func TestBadOptionsAreErrorsThatNameTheValue(t *testing.T) {
 		option zktest.Option
 		want   string
 	}{
-		"nil":                {nil, "zktest: nil option"},
-		"compat":             {zktest.WithCompat(7), "zktest: compat 7"},
-		"tick":               {zktest.WithTick(0), "zktest: tick 0s"},
-		"negative tick":      {zktest.WithTick(-time.Second), "zktest: tick -1s"},
-		"small tick":         {zktest.WithTick(time.Microsecond), "zktest: tick 1µs"},
-		"timeouts":           {zktest.WithSessionTimeouts(0, time.Second), "zktest: session timeouts 0s to 1s"},
-		"reversed timeouts":  {zktest.WithSessionTimeouts(2*time.Second, time.Second), "zktest: session timeouts 2s to 1s"},
+		"nil":           {nil, "zktest: nil option"},
+		"compat":        {zktest.WithCompat(7), "zktest: compat 7"},
+		"tick":          {zktest.WithTick(0), "zktest: tick 0s"},
+		"negative tick": {zktest.WithTick(-time.Second), "zktest: tick -1s"},
+		"small tick":    {zktest.WithTick(time.Microsecond), "zktest: tick 1µs"},
+		"timeouts":      {zktest.WithSessionTimeouts(0, time.Second), "zktest: session timeouts 0s to 1s"},
+		"reversed timeouts": {
+			zktest.WithSessionTimeouts(2*time.Second, time.Second), "zktest: session timeouts 2s to 1s",
+		},
 		"least above most":   {config("minSessionTimeout", "7200000"), "zktest: session timeouts 2h0m0s to 1h0m0s"},
 		"unknown":            {config("nosuch", "1"), "zktest: nosuch=1: no such setting"},
 		"unknown, qualified": {config("zookeeper.nosuch", "1"), "zktest: zookeeper.nosuch=1: no such setting"},
@@ -50,7 +52,8 @@ func TestSettingsMayBeQualifiedAndThoseOfDisksAreIgnored(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		connect(t, srv, "a")
 		require.Equal(t, 20*time.Second, srv.Sessions()[0].Timeout)
-	}, zktest.WithConfig("zookeeper.minSessionTimeout", "20000"), zktest.WithConfig("zookeeper.maxSessionTimeout", "30000"),
+	}, zktest.WithConfig("zookeeper.minSessionTimeout", "20000"),
+		zktest.WithConfig("zookeeper.maxSessionTimeout", "30000"),
 		zktest.WithConfig("dataDir", "/nowhere"), zktest.WithConfig("snapCount", "7"))
 }
 
@@ -74,7 +77,7 @@ func TestNodesWithATimeToLiveCanBeDisabled(t *testing.T) {
 	}, zktest.WithConfig("extendedTypesEnabled", "false"))
 }
 
-func TestSuperUserMayDoEverything(t *testing.T) {
+func TestSuperUserHasAllPermissions(t *testing.T) {
 	const digest = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=" // of super:secret
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		conn := connect(t, srv, "a")
@@ -89,7 +92,7 @@ func TestSuperUserMayDoEverything(t *testing.T) {
 	}, zktest.WithConfig("DigestAuthenticationProvider.superDigest", digest))
 }
 
-func TestContainersAreLookedAtAsOftenAsSet(t *testing.T) {
+func TestSettingSetsTheIntervalForContainers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		conn := connect(t, srv, "a")
 		_, err := conn.CreateContainer("/c", nil, 4, open)
@@ -103,7 +106,7 @@ func TestContainersAreLookedAtAsOftenAsSet(t *testing.T) {
 	}, zktest.WithConfig("znode.container.checkIntervalMs", "10000"))
 }
 
-func TestContainerWithoutChildrenMayHaveItsTime(t *testing.T) {
+func TestContainerThatNeverHadAChildStaysForATime(t *testing.T) {
 	for setting, want := range map[string]bool{"0": true, "60000": false} {
 		t.Run(setting, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -154,7 +157,7 @@ func TestConnectionWithoutASessionEndsAfterTheTimeThatIsSet(t *testing.T) {
 	for setting, want := range map[string]time.Duration{"1000": 2 * time.Second, "30000": time.Minute} {
 		t.Run(setting, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				time.Sleep(time.Millisecond) // or else the connection would begin with a multiple of the time
+				time.Sleep(time.Millisecond) // otherwise the connection would start at a multiple of the timeout
 				c := dialRaw(t, srv.Client("a"), srv.MemAddr())
 				began := time.Now()
 				_, err := c.ReadFrame(time.Hour)

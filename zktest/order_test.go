@@ -11,18 +11,18 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// What becomes of a request that is late.
+// Tests of requests that are late.
 
 func TestHeldRequestDoesNotComeAfterThoseOfALaterConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := enterRaw(t, srv, "a")
 		held := srv.On(zktest.Match{Path: "/old"}, zktest.Hold())
-		c.send(t, 1, makes("/old"))
+		c.send(t, 1, createOp("/old"))
 		require.NoError(t, held.Wait(soon(t)))
 		srv.Client("a").Drop()
 		later := c.again(t, srv, "a")
-		later.send(t, 1, makes("/new"))
-		later.hears(t, 1)
+		later.send(t, 1, createOp("/new"))
+		later.receive(t, 1)
 		srv.Client("a").Drop()
 		synctest.Wait()
 		held.Release()
@@ -33,7 +33,7 @@ func TestHeldRequestDoesNotComeAfterThoseOfALaterConnection(t *testing.T) {
 	})
 }
 
-// Nobody reads a request any more whose connection has ended, so no rule sees it.
+// The server does not read a request after its connection has ended, so no rule sees it.
 func TestRequestOfAnEndedConnectionUsesUpNoRule(t *testing.T) {
 	actions := map[string]zktest.Action{
 		"pass": zktest.Pass(), "delay": zktest.Delay(0), "hold": zktest.Hold(), "drop after": zktest.DropAfter(),
@@ -44,7 +44,7 @@ func TestRequestOfAnEndedConnectionUsesUpNoRule(t *testing.T) {
 				c := enterRaw(t, srv, "a")
 				rule := srv.On(zktest.Match{Op: zktest.OpCreate}, action)
 				srv.Client("a").Freeze()
-				c.send(t, 1, makes("/x"))
+				c.send(t, 1, createOp("/x"))
 				synctest.Wait()
 				srv.Client("a").Drop()
 				srv.Client("a").Thaw()
@@ -82,8 +82,8 @@ func TestHeldRequestOfAnEndedConnectionLeavesNoWatch(t *testing.T) {
 	}
 }
 
-// A delay that is over while nothing may happen is over when something may again, and not before.
-func TestDelayedRequestWaitsForWhatKeepsItsServerFromActing(t *testing.T) {
+// A delay that ends while the server may not act lasts until it may.
+func TestDelayedRequestWaitsWhileItsServerMayNotAct(t *testing.T) {
 	tests := map[string]struct{ begin, end func(*zktest.Server) }{
 		"pause": {(*zktest.Server).Pause, func(srv *zktest.Server) { srv.Resume(zktest.RequestsFirst) }},
 		"freeze": {
@@ -95,20 +95,20 @@ func TestDelayedRequestWaitsForWhatKeepsItsServerFromActing(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				c := enterRaw(t, srv, "a")
 				delayed := srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Delay(time.Second))
-				c.send(t, 1, makes("/x"))
+				c.send(t, 1, createOp("/x"))
 				require.NoError(t, delayed.Wait(soon(t)))
 				test.begin(srv)
 				time.Sleep(2 * time.Second)
 				require.False(t, srv.Exists("/x"))
 				test.end(srv)
-				c.hears(t, 1)
+				c.receive(t, 1)
 				require.True(t, srv.Exists("/x"))
 			})
 		})
 	}
 }
 
-func TestTimeThatIsAdvancedDuringAPauseExpiresSessionsOnlyWhenItGoesOn(t *testing.T) {
+func TestAdvanceDuringAPauseExpiresSessionsAtResume(t *testing.T) {
 	left := map[zktest.ResumeOrder]int{zktest.RequestsFirst: 1, zktest.ExpireFirst: 0}
 	for order, sessions := range left {
 		bubble(t, func(t *testing.T, srv *zktest.Server) {

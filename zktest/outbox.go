@@ -2,17 +2,17 @@ package zktest
 
 import "sync"
 
-// outbox is what a connection has yet to send. Putting something in never blocks.
+// outbox is what a connection has yet to send. Adding to it never blocks.
 type outbox struct {
 	mu     sync.Mutex
 	frames []outFrame
 	corked bool
 	how    ending
 	wake   chan struct{} // of capacity 1
-	cut    chan struct{} // closed when the end is one that waits for nothing
+	cut    chan struct{} // closed when the connection ends without waiting
 }
 
-// outFrame is one frame, or a part of it.
+// outFrame is a frame or a part of one.
 type outFrame struct {
 	data  []byte
 	event bool
@@ -25,7 +25,7 @@ const (
 	goesOn   ending = iota
 	flushAll        // when all has been sent
 	dropAll         // at once; what has not been sent is dropped
-	resetAll        // so, and with a reset
+	resetAll        // at once, with a reset
 )
 
 func newOutbox() *outbox {
@@ -39,25 +39,25 @@ func (o *outbox) put(f outFrame) {
 		return
 	}
 	o.frames = append(o.frames, f)
-	o.tell()
+	o.wakeWriter()
 }
 
-// tell needs o.mu.
-func (o *outbox) tell() {
+// wakeWriter wakes the writer. The caller holds o.mu.
+func (o *outbox) wakeWriter() {
 	select {
 	case o.wake <- struct{}{}:
 	default:
 	}
 }
 
-// cork loses everything that is put in from now on.
+// cork makes put discard all later frames.
 func (o *outbox) cork() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.corked = true
 }
 
-// end is the last that happens to an outbox; a harsher end may follow a milder one.
+// end ends the outbox. A harder end may follow a softer one.
 func (o *outbox) end(how ending) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -69,10 +69,10 @@ func (o *outbox) end(how ending) {
 		close(o.cut)
 	}
 	o.how = how
-	o.tell()
+	o.wakeWriter()
 }
 
-// take returns what is to be sent now, and whether and how that is the end.
+// take returns the frames to send now, and how the outbox has ended.
 func (o *outbox) take() ([]outFrame, ending) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -81,8 +81,9 @@ func (o *outbox) take() ([]outFrame, ending) {
 	return frames, o.how
 }
 
-// harsher is how the outbox has ended since take said how, if what was taken is not to be sent any more.
-func (o *outbox) harsher(how ending) ending {
+// hardestEnd returns how the outbox has ended by now if the frames that were taken must not be sent
+// any more. Otherwise it returns how.
+func (o *outbox) hardestEnd(how ending) ending {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.how > flushAll {

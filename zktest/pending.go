@@ -7,9 +7,9 @@ import (
 	"github.com/docent-zk/docent/zktest/op"
 )
 
-// pending is a request that its server has read and not answered yet. Answers have the order of the
-// requests; what changes nothing is carried out when all before it has been answered. It is guarded
-// by the server's mutex.
+// pending is a request that its server has read and not answered yet. Requests are answered in
+// order. A request that changes nothing is carried out when all before it have been answered. The
+// server's mutex guards it.
 type pending struct {
 	conn      *conn
 	req       *proto.Request
@@ -18,17 +18,17 @@ type pending struct {
 	ids       []proto.ID // of the client when it sent the request
 	arrived   time.Time
 	ans       answer
-	done      bool // it was carried out, and the server of the client knows
+	done      bool // it was carried out, and the client's server knows the result
 }
 
-// enqueue begins with a request.
+// enqueue starts to process a request.
 func (c *conn) enqueue(p *pending) {
 	failed := p.action.kind == fail
 	if failed {
 		c.srv.traceRequest(c, p.req, proto.Code(p.action.code), "made to fail")
 		p.ans, p.done = answer{code: proto.Code(p.action.code)}, true
 	}
-	if p.req.Op == op.Auth || p.req.Op == op.SASL { // overtake all
+	if p.req.Op == op.Auth || p.req.Op == op.SASL { // these overtake the others
 		if failed || p.perform(c.replica.link) {
 			c.reply(p)
 		}
@@ -41,7 +41,7 @@ func (c *conn) enqueue(p *pending) {
 	c.advance()
 }
 
-// forward sends a request to the leader, for the server whose link that is.
+// forward sends a request to the leader through the server's link by.
 func (p *pending) forward(by *link) {
 	p.conn.replica.toLeader(&leaderRequest{
 		carryOut: func() int64 {
@@ -56,20 +56,20 @@ func (p *pending) forward(by *link) {
 	})
 }
 
-// forwards reports whether only the leader can carry out such requests. The leader's own clients
-// need no sync.
+// forwards reports whether only the leader can carry out requests of type o. The leader's own
+// clients need no sync.
 func (c *conn) forwards(o op.Op) bool {
 	kind := kinds[o]
 	switch {
 	case o == op.CloseSession, o == op.Check && c.srv.cfg.compat == V38:
 		return true
 	case o == op.Sync:
-		return c.replica.role == follows
+		return c.replica.role == following
 	}
 	return kind != nil && kind.transacts
 }
 
-// advance answers what is at the front, in order.
+// advance answers the requests at the front of the queue, in order.
 func (c *conn) advance() {
 	for len(c.queue) > 0 {
 		p := c.queue[0]
@@ -91,22 +91,21 @@ func (c *conn) advance() {
 	}
 }
 
-// corkFor loses what the client would be sent from now on, if p is to be lost with all that
-// follows.
+// corkFor discards what is sent to the client from now on if the answer to p is to be dropped.
 func (c *conn) corkFor(p *pending) {
 	if p.action.kind == dropAfter {
 		c.out.cork()
 	}
 }
 
-// abandon forgets what waits on a connection that has no use for it any more.
+// abandon drops the waiting requests of a connection that has no more use for them.
 func (c *conn) abandon() {
 	c.queue = nil
 	c.outcome(false)
 }
 
-// perform carries a request out, for the server whose link that is. It reports false for one that
-// is not answered.
+// perform carries a request out for the server with the link by. It reports false if the request is
+// not answered.
 func (p *pending) perform(by *link) bool {
 	c, s := p.conn, p.conn.srv
 	if !c.forwards(p.req.Op) && c.expired() {
@@ -118,16 +117,17 @@ func (p *pending) perform(by *link) bool {
 	place := s.traceRequest(c, p.req, proto.OK, "")
 	p.ans = p.outcome(by)
 	if c.ended {
-		c.replica.watches.Forget(c) // no client would ever get the events
+		c.replica.watches.Forget(c) // the events would not reach any client
 	}
-	if place >= 0 { // its events come after it
+	if place >= 0 { // the request's events come after it in the trace
 		entry := &s.trace.ring[place]
 		entry.Zxid, entry.Code, entry.Note = s.zxid, Code(p.ans.code), noteOf(p.ans.note, p.action)
 	}
 	return true
 }
 
-// outcome is the answer to the request, with the credentials that the client had when it asked.
+// outcome returns the answer to the request. It uses the credentials that the client had when it
+// sent the request.
 func (p *pending) outcome(by *link) answer {
 	c := p.conn
 	if kind := kinds[p.req.Op]; kind != nil && kind.transacts && c.srv.alive(c.session) && !c.session.owned(by) {
@@ -142,8 +142,8 @@ func (p *pending) outcome(by *link) answer {
 	return c.handle(p.req, p.malformed)
 }
 
-// sessionMoved is what comes of a write whose session belongs to another server by now: a
-// transaction without effect, and the end of the connection without an answer.
+// sessionMoved handles a write of a session that belongs to another server now. It makes a
+// transaction without effect and ends the connection without an answer.
 func (c *conn) sessionMoved() answer {
 	c.srv.commit(transaction{Stamp: c.srv.stamp()})
 	return answer{code: proto.SessionMoved, wait: c.srv.zxid, silent: true, close: true}

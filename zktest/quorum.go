@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// role is what a server of the ensemble takes itself for.
+// role is the part that a server of the ensemble believes to have.
 type role int
 
 const (
-	looks   role = iota // for a leader: it serves no client
-	follows             // a leader
-	leads
-	staleLeader // the others have elected another leader while it was frozen, and it does not know yet
+	looking   role = iota // for a leader: it serves no client
+	following             // a leader
+	leading
+	staleLeader // was frozen while the others elected another leader, and does not know yet
 )
 
-// way is the direction from one server to another, by their numbers.
+// way is the direction from one server to another, by number.
 type way struct{ from, to int }
 
-// silentVoter is the number of the third server of an ensemble that the test has made of two: it
-// has no clients, and it votes.
+// silentVoter is the number of an implied third server, which votes and has no clients. It exists
+// in an ensemble for which the test has made two servers.
 const silentVoter = 0
 
-// The ensemble. All that follows needs s.mu.
+// The ensemble. Callers of the functions below hold s.mu.
 
 // passes reports whether what one server sends to another arrives.
 func (s *Server) passes(from, to int) bool {
@@ -36,7 +36,7 @@ func (s *Server) frozen(number int) bool {
 	return number != silentVoter && s.replicas[number-1].process.Closed()
 }
 
-// voters is how many servers there are.
+// voters returns the number of servers that vote.
 func (s *Server) voters() int {
 	if len(s.replicas) == 2 {
 		return 3
@@ -50,22 +50,22 @@ func (s *Server) majority(servers int) bool { return servers > s.voters()/2 }
 func (s *Server) quorate() bool {
 	count := 1
 	for _, r := range s.replicas {
-		if r.role == follows && s.connected(s.leader.number, r.number) {
+		if r.role == following && s.connected(s.leader.number, r.number) {
 			count++
 		}
 	}
 	if s.silentFollows && s.connected(s.leader.number, silentVoter) {
 		count++
 	}
-	return s.leader.role == leads && s.majority(count)
+	return s.leader.role == leading && s.majority(count)
 }
 
-// hasLinks reports whether the leader has a majority of links, whether or not anything passes them
-// at the moment.
+// hasLinks reports whether the leader has links to a majority, whether or not traffic passes at the
+// moment.
 func (s *Server) hasLinks() bool {
 	count := 1
 	for _, r := range s.replicas {
-		if r.role == follows {
+		if r.role == following {
 			count++
 		}
 	}
@@ -75,16 +75,16 @@ func (s *Server) hasLinks() bool {
 	return s.majority(count)
 }
 
-// syncTimeout is how long a server waits for another that is silent.
+// syncTimeout returns how long a server waits for another that is silent.
 func (s *Server) syncTimeout() time.Duration { return time.Duration(s.cfg.syncLimit) * s.cfg.tick }
 
-// networkChanged is to be called when it has changed who reaches whom.
+// networkChanged must be called after a change of the network between the servers.
 func (s *Server) networkChanged() {
 	if s.life == nil {
 		return
 	}
 	for _, r := range s.replicas {
-		if r.role == follows {
+		if r.role == following {
 			s.checkLink(r)
 		}
 	}
@@ -93,8 +93,7 @@ func (s *Server) networkChanged() {
 	s.commitProposals()
 }
 
-// checkSilentVoter begins to count the time for which the server without clients does not reach the
-// leader.
+// checkSilentVoter starts the timeout of the silent voter when it no longer reaches the leader.
 func (s *Server) checkSilentVoter() {
 	was := s.silentOut
 	s.silentOut = s.silentFollows && !s.connected(s.leader.number, silentVoter)
@@ -111,7 +110,7 @@ func (s *Server) checkSilentVoter() {
 	})
 }
 
-// checkLink lets a link's traffic go on, or begins to count the time of its silence.
+// checkLink lets a link's traffic continue, or starts the timeout of its silence.
 func (s *Server) checkLink(r *replica) {
 	l := r.link
 	was := l.out
@@ -138,7 +137,7 @@ func (s *Server) checkLink(r *replica) {
 	}
 }
 
-// commitProposals carries out what has waited for a quorum.
+// commitProposals carries out the proposals that waited for a quorum.
 func (s *Server) commitProposals() {
 	for len(s.proposals) > 0 && s.quorate() {
 		do := s.proposals[0]
@@ -147,11 +146,11 @@ func (s *Server) commitProposals() {
 	}
 }
 
-// lose ends a server's part in the ensemble: what it has not delivered is lost, and its clients
-// have to go elsewhere.
+// lose removes a server from the ensemble: what it has not delivered is lost, and its clients must
+// connect elsewhere.
 func (s *Server) lose(r *replica) {
 	s.record(nil, 0, Entry{What: r.name() + " has no leader"})
-	r.role, r.link = looks, nil
+	r.role, r.link = looking, nil
 	r.closeConns()
 }
 
@@ -169,21 +168,21 @@ func (r *replica) closeConns() {
 	}
 }
 
-// checkQuorum lets a leader that has lost its majority step down, once it can notice, and has
-// another elected.
+// checkQuorum makes a leader that has lost its majority step down as soon as it can notice, and
+// starts an election.
 func (s *Server) checkQuorum() {
-	if s.leader.role == leads && !s.hasLinks() && !s.leader.process.Closed() {
+	if s.leader.role == leading && !s.hasLinks() && !s.leader.process.Closed() {
 		s.stepDown(s.leader)
 	}
 	s.joinOrElect()
 }
 
-// stepDown is what a leader does that has noticed that it has lost its followers.
+// stepDown makes r give up leading after it has noticed the loss of its followers.
 func (s *Server) stepDown(r *replica) {
 	if r == s.leader {
 		s.proposals, s.silentFollows = nil, false
 		for _, f := range s.replicas {
-			if f.role == follows {
+			if f.role == following {
 				s.lose(f)
 			}
 		}
@@ -192,9 +191,9 @@ func (s *Server) stepDown(r *replica) {
 	s.joinOrElect()
 }
 
-// joinOrElect lets servers without a leader join the one that there is, or has them elect one.
+// joinOrElect makes servers without a leader join the existing one, or starts an election.
 func (s *Server) joinOrElect() {
-	if s.leader.role == leads && s.hasLinks() {
+	if s.leader.role == leading && s.hasLinks() {
 		s.joinReachable()
 	}
 	if s.electing || s.candidate() == nil {
@@ -209,27 +208,28 @@ func (s *Server) joinOrElect() {
 	})
 }
 
-// joinReachable has the servers without a leader that reach the leader follow it.
+// joinReachable makes the servers without a leader that reach the leader follow it.
 func (s *Server) joinReachable() {
 	if s.voters() > len(s.replicas) && s.connected(s.leader.number, silentVoter) {
 		s.silentFollows = true
 	}
 	for _, r := range s.replicas {
-		if r.role == looks && s.connected(s.leader.number, r.number) {
+		if r.role == looking && s.connected(s.leader.number, r.number) {
 			s.join(r)
 		}
 	}
 }
 
-// candidate is the server that can be elected now, or nil: of those that reach a majority of
-// servers without a leader the one that knows most, and of these the last.
+// candidate returns the server that can be elected now, or nil. It chooses among the servers that
+// reach a majority of servers without a leader: the one with the latest transaction, and of several
+// the last.
 func (s *Server) candidate() *replica {
-	if s.leader.role == leads && !s.leader.process.Closed() && s.hasLinks() {
+	if s.leader.role == leading && !s.leader.process.Closed() && s.hasLinks() {
 		return nil
 	}
 	var best *replica
 	for _, r := range s.replicas {
-		if r.role != looks || r.process.Closed() || !s.majority(s.votesFor(r)) {
+		if r.role != looking || r.process.Closed() || !s.majority(s.votesFor(r)) {
 			continue
 		}
 		if best == nil || r.applied >= best.applied {
@@ -239,61 +239,61 @@ func (s *Server) candidate() *replica {
 	return best
 }
 
-// votesFor is how many servers would follow r, itself included.
+// votesFor returns the number of servers that would follow r, itself included.
 func (s *Server) votesFor(r *replica) int {
 	count := 1
 	if s.voters() > len(s.replicas) && !s.silentFollows && s.connected(r.number, silentVoter) {
 		count++
 	}
 	for _, other := range s.replicas {
-		if other != r && other.role == looks && s.connected(r.number, other.number) {
+		if other != r && other.role == looking && s.connected(r.number, other.number) {
 			count++
 		}
 	}
 	return count
 }
 
-// elect makes a server the leader. It has everything that has ever been answered; each session has
-// its whole timeout again, the one that it was created with.
+// elect makes a server the leader. It has every transaction that was ever answered. Each session
+// has its whole timeout again, the one that it was created with.
 func (s *Server) elect(r *replica) {
-	if s.leader.role == leads {
+	if s.leader.role == leading {
 		s.leader.role = staleLeader
 	}
-	r.role = follows
+	r.role = following
 	r.apply(s.zxid)
 	s.epoch++
 	s.zxid = s.epoch << 32
 	s.leader, s.proposals = r, nil
-	r.role, r.link, r.applied = leads, &link{}, s.zxid
+	r.role, r.link, r.applied = leading, &link{}, s.zxid
 	s.record(nil, 0, Entry{What: r.name() + " leads"})
 	for _, sess := range s.sessions {
 		sess.owner, sess.closing, sess.timeout = nil, false, sess.granted
 	}
 	s.silentFollows = false
 	s.joinReachable()
-	s.hearAll()
+	s.restartTimeouts()
 	s.reapLater()
 }
 
-// join makes a server follow the leader. It learns of everything at once, unless it is kept from
+// join makes a server follow the leader. It learns of all changes at once, unless a test prevents
 // that.
 func (s *Server) join(r *replica) {
-	r.role, r.link = follows, &link{touched: map[*session]time.Duration{}}
+	r.role, r.link = following, &link{touched: map[*session]time.Duration{}}
 	r.catchUp()
 	if len(r.pending) == 0 {
 		r.applied = s.zxid
 	}
-	s.commitProposals() // a leader that has its quorum again goes on with what has waited, in order
+	s.commitProposals() // a leader that has its quorum again carries out waiting proposals in order
 }
 
-// joinAll has all servers of an ensemble that starts follow the leader that there was.
+// joinAll makes all servers of an ensemble that starts follow its previous leader.
 func (s *Server) joinAll() {
 	s.electing, s.proposals = false, nil
 	for _, r := range s.replicas {
 		r.process.Set(true)
 		r.waiting = nil
 	}
-	s.leader.role, s.leader.link = leads, &link{}
+	s.leader.role, s.leader.link = leading, &link{}
 	s.silentFollows = s.voters() > len(s.replicas)
 	for _, sess := range s.sessions {
 		sess.owner, sess.closing, sess.timeout = nil, false, sess.granted
@@ -306,11 +306,11 @@ func (s *Server) joinAll() {
 	s.networkChanged()
 }
 
-// cut cuts the way from one server to another. What a frozen leader has in its sockets already is not
-// held up by that.
+// cut cuts the way from one server to another. It does not stop what is already in the sockets of a
+// frozen leader.
 func (s *Server) cut(from, to int) {
 	if from != silentVoter && to == s.leader.number && !s.cuts[way{from, to}] && s.frozen(to) {
-		if r := s.replicas[from-1]; r.role == follows {
+		if r := s.replicas[from-1]; r.role == following {
 			r.link.returned = len(r.link.renewals)
 			if !r.holds {
 				r.link.arrived = len(r.link.requests)
@@ -329,15 +329,15 @@ func (s *Server) restore(r *replica) {
 	}
 }
 
-// IsolateLeader cuts the leader off from all other servers, not from its clients. It carries out no
-// write any more, and answers reads and its own clients' syncs until it notices, syncLimit ticks
-// later ([WithConfig]), that it has lost its followers. By then it ends all connections, and the
-// others elect another leader, a tick later: transaction ids begin with the next epoch, and each
-// session has its whole timeout again. What has been answered stays; what waited is lost.
+// IsolateLeader cuts the leader off from all other servers, but not from its clients. It carries
+// out no more writes. It answers reads and its own clients' syncs until it notices the loss of its
+// followers, syncLimit ticks later ([WithConfig]). Then it ends all connections, and a tick later
+// the others elect another leader: transaction ids begin with the next epoch, and each session has
+// its whole timeout again. What has been answered stays; what waited is lost.
 func (s *Server) IsolateLeader() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tell(s.leader.name() + ", the leader, isolated")
+	s.traceTest(s.leader.name() + ", the leader, isolated")
 	for other := silentVoter; other <= len(s.replicas); other++ {
 		if other != s.leader.number {
 			s.cut(s.leader.number, other)
@@ -351,29 +351,28 @@ func (s *Server) IsolateLeader() {
 func (s *Server) RestoreAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tell("servers restored")
+	s.traceTest("servers restored")
 	clear(s.cuts)
 	s.networkChanged()
 }
 
-// FreezeLeader makes the process of the leader do nothing, as SIGSTOP or a long pause of its
-// garbage collector does: connections to it stay and are accepted, what its clients send waits, as
-// does what its followers send. If that lasts for syncLimit ticks ([WithConfig]) the followers end
-// their clients' connections and elect another leader, as with [Server.IsolateLeader]. An ensemble
-// of two votes as if there were a third server without clients; a server without followers is
-// frozen, and that is all.
+// FreezeLeader makes the process of the leader do nothing, as SIGSTOP or a long garbage collection
+// does. Connections to it stay and are accepted. What its clients and its followers send waits.
+// After syncLimit ticks ([WithConfig]) the followers end their clients' connections and elect
+// another leader, as with [Server.IsolateLeader]. An ensemble of two votes as if there were a third
+// server without clients. A server without followers is frozen, without an election.
 func (s *Server) FreezeLeader() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tell(s.leader.name() + ", the leader, frozen")
+	s.traceTest(s.leader.name() + ", the leader, frozen")
 	s.leader.process.Set(false)
 	s.networkChanged()
 }
 
-// ThawLeader undoes FreezeLeader. A leader that has kept its followers goes on: sessions whose time
-// has passed expire first. One that has lost them does not know: for one tick more it answers
-// pings, reads, syncs and the handshakes of sessions that it knows, those that have waited
-// included, and no write. Then it ends its connections, forgets what it has not got a quorum for,
+// ThawLeader undoes FreezeLeader. A leader that has kept its followers goes on, and first expires
+// the sessions that are past their timeout. A leader that has lost its followers does not know it.
+// For one tick more it answers pings, reads, syncs and the handshakes of known sessions, waiting
+// ones included, but no write. Then it ends its connections, forgets proposals without a quorum,
 // and follows the new leader. [Server.Start] undoes FreezeLeader too.
 func (s *Server) ThawLeader() {
 	s.mu.Lock()
@@ -386,65 +385,66 @@ func (s *Server) ThawLeader() {
 }
 
 func (s *Server) thaw(r *replica) {
-	s.tell(r.name() + " thawed")
+	s.traceTest(r.name() + " thawed")
 	r.process.Set(true)
 	s.networkChanged()
-	if r == s.leader && r.role == leads && s.hasLinks() {
+	if r == s.leader && r.role == leading && s.hasLinks() {
 		for _, id := range s.sessionIDs() {
-			s.overdue(s.sessions[id])
+			s.expireIfOverdue(s.sessions[id])
 		}
 		return
 	}
 	s.clock.at(s.clock.now().Add(s.cfg.tick), func() {
-		if r.role == staleLeader || r == s.leader && r.role == leads && !s.hasLinks() {
+		if r.role == staleLeader || r == s.leader && r.role == leading && !s.hasLinks() {
 			s.stepDown(r)
 		}
 	})
 }
 
-// Members are all servers of the ensemble, the one that [Server.MemAddr] stands for first.
+// Members returns all servers of the ensemble. The first is the one with the address
+// [Server.MemAddr].
 func (s *Server) Members() []*Follower {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]*Follower{s.first}, s.followers...)
 }
 
-// Leader is the server that leads, or nil if there is none at the moment. One that is frozen leads
-// until another is elected.
+// Leader returns the server that leads, or nil if there is none at the moment. A frozen leader
+// leads until another is elected.
 func (s *Server) Leader() *Follower {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.leader.role != leads {
+	if s.leader.role != leading {
 		return nil
 	}
 	all := append([]*Follower{s.first}, s.followers...)
 	return all[slices.Index(s.replicas, s.leader)]
 }
 
-// bounds are of session timeouts.
+// bounds are limits of session timeouts.
 type bounds struct{ least, most time.Duration }
 
-// SetSessionTimeouts changes the bounds of the timeouts that clients get from now on, when they
-// connect to any of the servers, see [WithSessionTimeouts]. A client that connects again is granted
-// a timeout anew, and the servers count with that.
+// SetSessionTimeouts changes the bounds of session timeouts for clients that connect to any of the
+// servers from now on, see [WithSessionTimeouts]. A client that reconnects is granted a new
+// timeout, which the servers then use.
 func (s *Server) SetSessionTimeouts(least, most time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	checkTimeouts(least, most)
-	s.tell(fmt.Sprintf("session timeouts: %v to %v", least, most))
+	s.traceTest(fmt.Sprintf("session timeouts: %v to %v", least, most))
 	for _, r := range s.replicas {
 		r.bounds = &bounds{least, most}
 	}
 }
 
-// checkTimeouts panics on what is a mistake in the test's own text.
+// checkTimeouts panics on a mistake in the test's source.
 func checkTimeouts(least, most time.Duration) {
 	if least < time.Millisecond || most < least {
 		panic(fmt.Sprintf("zktest: session timeouts %v to %v: want 1ms or more, the smaller first", least, most))
 	}
 }
 
-// timeout is what a client of this server gets of what it asks for.
+// timeout returns the timeout that a client of this server gets if it asks for asked.
 func (r *replica) timeout(asked time.Duration) time.Duration {
 	if r.bounds != nil {
 		return min(max(asked, r.bounds.least), r.bounds.most)

@@ -11,15 +11,15 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// raw is a client that does what a test tells it to, and nothing else: it neither pings nor connects again.
+// raw is a client that only does what a test calls: it neither pings nor reconnects.
 type raw struct {
 	*rawzk.Conn
 	session  int64
 	password []byte
 }
 
-// newcomer is the handshake of a client that wants a session.
-var newcomer = rawzk.Connect{Timeout: int32(timeout.Milliseconds()), Password: make([]byte, 16)}
+// newSession is the handshake of a client that wants a new session.
+var newSession = rawzk.Connect{Timeout: int32(timeout.Milliseconds()), Password: make([]byte, 16)}
 
 // dialRaw makes a connection in memory.
 func dialRaw(t *testing.T, client *zktest.Client, host string) *rawzk.Conn {
@@ -46,40 +46,40 @@ func greet(t *testing.T, c *rawzk.Conn, hello rawzk.Connect) *raw {
 	return &raw{c, connected.Session, connected.Password}
 }
 
-// enterRaw is a client with a session, in memory.
+// enterRaw returns a client with a session, in memory.
 func enterRaw(t *testing.T, srv *zktest.Server, name string) *raw {
 	t.Helper()
-	r := greet(t, dialRaw(t, srv.Client(name), srv.MemAddr()), newcomer)
+	r := greet(t, dialRaw(t, srv.Client(name), srv.MemAddr()), newSession)
 	require.NotZero(t, r.session)
 	return r
 }
 
-// again is another connection of the same session.
+// again makes another connection of the same session.
 func (r *raw) again(t *testing.T, srv *zktest.Server, name string) *raw {
 	t.Helper()
-	hello := newcomer
+	hello := newSession
 	hello.Session, hello.Password = r.session, r.password
 	next := greet(t, dialRaw(t, srv.Client(name), srv.MemAddr()), hello)
 	require.Equal(t, r.session, next.session)
 	return next
 }
 
-// send sends a request. The answer may be awaited later.
+// send sends a request. The answer may be read later.
 func (r *raw) send(t *testing.T, xid int32, o rawzk.Op) {
 	t.Helper()
 	require.NoError(t, r.Send(xid, o))
 }
 
-// hears requires that the next thing that the client gets is a frame with this xid; -1 is an event.
-func (r *raw) hears(t *testing.T, xid int32) rawzk.Header {
+// receive requires that the next frame from the server has this xid; -1 is an event.
+func (r *raw) receive(t *testing.T, xid int32) rawzk.Header {
 	t.Helper()
 	h := nextHeader(t, r.Conn)
 	require.Equal(t, xid, h.Xid)
 	return h
 }
 
-// hearsEnd requires that what the client gets next is an end, and at once.
-func (r *raw) hearsEnd(t *testing.T, want error) {
+// receiveEnd requires that the connection ends now, without further data.
+func (r *raw) receiveEnd(t *testing.T, want error) {
 	t.Helper()
 	began := time.Now()
 	_, err := r.ReadFrame(enough)
@@ -87,12 +87,12 @@ func (r *raw) hearsEnd(t *testing.T, want error) {
 	require.Zero(t, time.Since(began))
 }
 
-// hearsNothing requires that there is neither data nor an end for so long.
-func (r *raw) hearsNothing(t *testing.T, long time.Duration) {
+// receiveNothing requires that neither data nor an end arrives for a time.
+func (r *raw) receiveNothing(t *testing.T, long time.Duration) {
 	t.Helper()
 	_, err := r.ReadFrame(long)
 	require.ErrorIs(t, err, rawzk.ErrTimeout)
 }
 
-// makes is a request for an open persistent node.
-func makes(path string) rawzk.Op { return rawzk.Create(path, nil, rawzk.Open(), 0) }
+// createOp returns a request for an open persistent node.
+func createOp(path string) rawzk.Op { return rawzk.Create(path, nil, rawzk.Open(), 0) }

@@ -8,12 +8,13 @@ import (
 	"github.com/docent-zk/docent/zktest/op"
 )
 
-// The requests that change no node. All need srv.mu.
+// The requests that change no node. Callers hold srv.mu.
 
-// sync waits until the client's server has all that the leader has. A stale leader has all there is.
+// sync waits until the client's server has all transactions of the leader. A stale leader waits
+// only for its own.
 func (c *conn) sync(req *proto.Request) answer {
 	wait := c.srv.leader.applied
-	if c.replica.role != follows {
+	if c.replica.role != following {
 		wait = c.replica.applied
 	}
 	return answer{wait: wait, body: func(e *proto.Encoder) {
@@ -25,7 +26,7 @@ func (c *conn) sync(req *proto.Request) answer {
 	}}
 }
 
-// exists sets its watch on a node that is not there too.
+// exists also sets its watch on a node that does not exist.
 func (c *conn) exists(req *proto.Request) answer {
 	stat, code := c.replica.tree.Exists(req.Path, c.ids)
 	if req.Watch && (code == proto.OK || code == proto.NoNode) {
@@ -66,7 +67,7 @@ func (c *conn) getACL(req *proto.Request) answer {
 	}}
 }
 
-// multiRead answers each part by itself, and sets no watches.
+// multiRead answers each part separately, and sets no watches.
 func (c *conn) multiRead(req *proto.Request) answer {
 	var body proto.Encoder
 	for _, part := range req.Parts {
@@ -98,7 +99,7 @@ func (c *conn) countBelow(req *proto.Request) answer {
 	return answer{code: code, body: func(e *proto.Encoder) { e.Int(int32(count)) }}
 }
 
-// whoAmI tells users without the hashes of their passwords.
+// whoAmI returns the client's identities, without the hashes of passwords.
 func (c *conn) whoAmI(*proto.Request) answer {
 	ids := c.ids
 	return answer{body: func(e *proto.Encoder) {
@@ -114,7 +115,7 @@ func (c *conn) whoAmI(*proto.Request) answer {
 	}}
 }
 
-// auth adds to who the client is. A client that fails has to go.
+// auth adds an identity to the client. If it fails, the connection ends.
 func (c *conn) auth(req *proto.Request) answer {
 	ans := answer{fixed: true}
 	switch {
@@ -132,7 +133,7 @@ func (c *conn) auth(req *proto.Request) answer {
 	return ans
 }
 
-// addID never changes a slice that somebody may have.
+// addID adds an identity in a new slice, because pending requests share the old one.
 func (c *conn) addID(id proto.ID) {
 	for _, have := range c.ids {
 		if have == id {
@@ -142,7 +143,8 @@ func (c *conn) addID(id proto.ID) {
 	c.ids = append(c.ids[:len(c.ids):len(c.ids)], id)
 }
 
-// sasl is not configured: the real server says yes, and knows nobody.
+// sasl answers a login without a configuration for SASL: like the real server, it succeeds and adds
+// no identity.
 func (c *conn) sasl(req *proto.Request) answer {
 	if req.Data == nil {
 		return answer{silent: true, close: true}
@@ -150,9 +152,12 @@ func (c *conn) sasl(req *proto.Request) answer {
 	return answer{fixed: true, body: func(e *proto.Encoder) { e.Buffer(nil) }}
 }
 
-// setWatches sets the watches of a client that has reconnected, and tells it what it has missed.
+// setWatches sets the watches of a client that has reconnected, and sends the events that it has
+// missed.
 func (c *conn) setWatches(req *proto.Request) answer {
-	set := []func(path string, zxid int64){c.setDataWatch, c.setExistsWatch, c.setChildWatch, c.setPersistent, c.setRecursive}
+	set := []func(path string, zxid int64){
+		c.setDataWatch, c.setExistsWatch, c.setChildWatch, c.setPersistent, c.setRecursive,
+	}
 	for i, list := range req.Watches {
 		if list.Null {
 			return answer{code: proto.Marshalling}

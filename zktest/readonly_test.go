@@ -11,14 +11,15 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// readsOnly is the handshake of a client that accepts read-only servers.
+// readsOnly returns the handshake of a client that accepts read-only servers.
 func readsOnly() rawzk.Connect {
-	hello := newcomer
+	hello := newSession
 	hello.ReadOnly = []byte{1}
 	return hello
 }
 
-// resume is another connection of a session whose client accepts read-only servers. It reports what the server says of itself.
+// resume makes another connection of a session whose client accepts read-only servers. It reports
+// whether the server says that it is read-only.
 func resume(t *testing.T, srv *zktest.Server, r *raw) (next *raw, readOnly bool) {
 	t.Helper()
 	hello := readsOnly()
@@ -40,21 +41,21 @@ func TestChangeToReadOnlyAndBackEndsEveryConnection(t *testing.T) {
 		behind := greet(t, dialRaw(t, srv.Client("c"), srv.Follower(0).MemAddr()), readsOnly())
 		srv.SetReadOnly(true)
 		for _, c := range []*raw{a, other, behind} {
-			c.hearsEnd(t, rawzk.ErrClosed)
+			c.receiveEnd(t, rawzk.ErrClosed)
 		}
 		a, readOnly := resume(t, srv, a)
 		require.True(t, readOnly)
-		a.send(t, 1, makes("/x"))
-		require.EqualValues(t, zktest.NotReadOnly, a.hears(t, 1).Err)
+		a.send(t, 1, createOp("/x"))
+		require.EqualValues(t, zktest.NotReadOnly, a.receive(t, 1).Err)
 		a.send(t, 2, rawzk.Exists("/", false))
-		require.Zero(t, a.hears(t, 2).Err)
+		require.Zero(t, a.receive(t, 2).Err)
 
 		srv.SetReadOnly(false)
-		a.hearsEnd(t, rawzk.ErrClosed)
+		a.receiveEnd(t, rawzk.ErrClosed)
 		a, readOnly = resume(t, srv, a)
 		require.False(t, readOnly)
-		a.send(t, 1, makes("/x"))
-		require.Zero(t, a.hears(t, 1).Err)
+		a.send(t, 1, createOp("/x"))
+		require.Zero(t, a.receive(t, 1).Err)
 	})
 }
 
@@ -64,7 +65,7 @@ func TestReadOnlyThatIsSetAlreadyEndsNothing(t *testing.T) {
 			srv.SetReadOnly(on)
 			c := greet(t, dialRaw(t, srv.Client("a"), srv.MemAddr()), readsOnly())
 			srv.SetReadOnly(on)
-			c.hearsNothing(t, time.Second)
+			c.receiveNothing(t, time.Second)
 		}
 	})
 }
@@ -77,7 +78,7 @@ func TestChangeToReadOnlyLosesAnswersThatAreOnTheirWay(t *testing.T) {
 		synctest.Wait() // the request has been carried out
 		srv.SetReadOnly(true)
 		srv.Client("a").Heal()
-		a.hearsEnd(t, rawzk.ErrClosed) // and not the answer
+		a.receiveEnd(t, rawzk.ErrClosed) // but not the answer
 	})
 }
 

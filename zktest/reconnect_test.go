@@ -54,10 +54,10 @@ func TestWipedSessionIsNotTakenOver(t *testing.T) {
 		require.NoError(t, srv.Wipe())
 		require.NoError(t, srv.Start())
 		fresh := enterRaw(t, srv, "b")
-		hello := newcomer
+		hello := newSession
 		hello.Session, hello.Password = old.session, old.password
 		require.Zero(t, greet(t, dialRaw(t, srv.Client("a"), srv.MemAddr()), hello).session)
-		fresh.send(t, 1, makes("/x"))
-		require.Zero(t, fresh.hears(t, 1).Err, "nobody has its session")
+		fresh.send(t, 1, createOp("/x"))
+		require.Zero(t, fresh.receive(t, 1).Err, "its session is still its own")
 	})
 }

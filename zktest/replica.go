@@ -12,39 +12,44 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/watch"
 )
 
-// replica is one server of the ensemble: what its clients see, and its part in the ensemble. It is guarded by the server's mutex.
+// replica is one server of the ensemble: the state that its clients see, and its role. The server's
+// mutex guards it.
 type replica struct {
 	srv     *Server
-	number  int // of the server in its ensemble, the first is 1
+	number  int // in the ensemble; the first server is 1
 	tree    *tree.Tree
 	watches *watch.Manager[*conn]
-	applied int64 // the last transaction that the tree has
+	applied int64 // the last transaction in the tree
 
 	role    role
-	link    *link      // to the leader; of the leader, to itself; nil while there is none
+	link    *link      // to the leader; a leader has one to itself; nil without a leader
 	process *gate.Gate // closed while the server's process is frozen
 	holds   bool       // requests to the leader wait
-	bounds  *bounds    // of session timeouts, if not those of all servers
+	bounds  *bounds    // of session timeouts; nil for those of all servers
 
 	lag     time.Duration // of a follower
-	held    bool          // a follower gets nothing at all
+	held    bool          // a follower receives no transactions
 	pending []transaction
-	waiting []waiting // in the order of their transactions
+	waiting []waiting // by transaction
 }
 
-// waiting is what is to be done as soon as a transaction is applied, before the next one is.
+// waiting is a call to make when a transaction has been applied, before the next one is.
 type waiting struct {
 	zxid int64
 	do   func()
 }
 
-// when needs the server's mutex, and do is called with it. A transaction that a stopped server has not applied is waited for in vain.
+// when calls do when the transaction zxid has been applied. The caller holds the server's mutex, as
+// does the caller of do. It never calls do if the server is stopped before the transaction is
+// applied.
 func (r *replica) when(zxid int64, do func()) {
-	i, _ := slices.BinarySearchFunc(r.waiting, zxid+1, func(w waiting, z int64) int { return cmp.Compare(w.zxid, z) })
+	i, _ := slices.BinarySearchFunc(r.waiting, zxid+1, func(w waiting, z int64) int {
+		return cmp.Compare(w.zxid, z)
+	})
 	r.waiting = slices.Insert(r.waiting, i, waiting{zxid, do})
 }
 
-// answer does what has waited for what is applied.
+// answer makes the calls that waited for transactions that are applied now.
 func (r *replica) answer() {
 	for len(r.waiting) > 0 && r.waiting[0].zxid <= r.applied {
 		do := r.waiting[0].do
@@ -53,11 +58,11 @@ func (r *replica) answer() {
 	}
 }
 
-// transaction is what the leader sends to its followers.
+// transaction is a change that the leader sends to its followers.
 type transaction struct {
 	tree.Stamp
 	effects []tree.Effect
-	ended   *session // by it, or nil
+	ended   *session // by the transaction, or nil
 }
 
 func newReplica(s *Server, number int, t *tree.Tree) *replica {
@@ -68,21 +73,21 @@ func newReplica(s *Server, number int, t *tree.Tree) *replica {
 
 func (s *Server) newTree() *tree.Tree { return tree.New(s.cfg.rules()) }
 
-// reset gives a follower the leader's state.
+// reset replaces the replica's state with t.
 func (r *replica) reset(t *tree.Tree) {
 	r.tree, r.applied, r.pending, r.waiting = t, 0, nil, nil
 }
 
-// stamp is the next transaction's.
+// stamp returns the stamp of the next transaction.
 func (s *Server) stamp() tree.Stamp {
 	s.zxid++
 	return tree.Stamp{Zxid: s.zxid, Time: s.clock.now().UnixMilli()}
 }
 
-// commit makes a transaction known that the leader's tree has already.
+// commit publishes a transaction that is already in the leader's tree.
 func (s *Server) commit(t transaction) {
 	s.report(t)
-	s.leader.tell(t)
+	s.leader.publish(t)
 	if t.ended != nil {
 		s.leader.closeConnOf(t.ended)
 	}
@@ -94,7 +99,7 @@ func (s *Server) commit(t transaction) {
 	s.reapLater()
 }
 
-// receive gives a follower a transaction, for when its lag has passed.
+// receive gives a follower a transaction, to apply after its lag.
 func (r *replica) receive(t transaction) {
 	r.pending = append(r.pending, t)
 	if r.lag == 0 {
@@ -106,9 +111,9 @@ func (r *replica) receive(t transaction) {
 
 func (r *replica) catchUp() { r.applyUntil(r.srv.zxid) }
 
-// applyUntil makes the changes of all transactions up to zxid, unless something keeps the follower from learning of them.
+// applyUntil applies all transactions up to zxid, unless the follower cannot learn of them.
 func (r *replica) applyUntil(zxid int64) {
-	if r.held || r.role != follows || !r.srv.passes(r.srv.leader.number, r.number) {
+	if r.held || r.role != following || !r.srv.passes(r.srv.leader.number, r.number) {
 		return
 	}
 	r.apply(zxid)
@@ -119,7 +124,7 @@ func (r *replica) apply(zxid int64) {
 		t := r.pending[0]
 		r.pending = r.pending[1:]
 		r.tree.Apply(t.effects, t.Stamp)
-		r.tell(t)
+		r.publish(t)
 		r.answer()
 		if t.ended != nil {
 			r.closeConnOf(t.ended)
@@ -127,22 +132,23 @@ func (r *replica) apply(zxid int64) {
 	}
 }
 
-// closeConnOf ends the replica's connection of a session that has ended. The one that has asked for that is still to be answered.
+// closeConnOf ends the replica's connection of a session that has ended. The connection that has
+// asked for the end stays, because it must still be answered.
 func (r *replica) closeConnOf(sess *session) {
 	if c := sess.at[r]; c != nil && c != sess.closer {
 		c.end(flushAll)
 	}
 }
 
-// tell sends the events of a transaction to those who watch.
-func (r *replica) tell(t transaction) {
+// publish sends the events of a transaction to the watching connections.
+func (r *replica) publish(t transaction) {
 	r.applied = t.Zxid
 	for _, e := range t.effects {
-		r.tellOf(e, t.Zxid)
+		r.sendEvents(e, t.Zxid)
 	}
 }
 
-func (r *replica) tellOf(e tree.Effect, zxid int64) {
+func (r *replica) sendEvents(e tree.Effect, zxid int64) {
 	parent := tree.Parent(e.Path)
 	if parent == "" {
 		parent = "/"
@@ -161,7 +167,7 @@ func (r *replica) tellOf(e tree.Effect, zxid int64) {
 	}
 }
 
-// send tells those who may read the node.
+// send sends an event to those connections in to that may read the node.
 func (r *replica) send(to map[*conn]bool, zxid int64, kind int32, path string, acl []proto.ACL) {
 	if len(to) == 0 {
 		return

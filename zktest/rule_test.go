@@ -26,14 +26,15 @@ func TestRulesThatCanNeverFirePanic(t *testing.T) {
 			require.Panics(t, func() { srv.On(match, zktest.Pass()) }, name)
 		}
 		for _, match := range []zktest.Match{
-			{}, {Path: "/x"}, {Op: zktest.OpMulti, Path: "/x"}, {Op: zktest.OpPing}, {Op: zktest.OpConnect}, {Op: zktest.OpAddWatch, Path: "/*"},
+			{}, {Path: "/x"}, {Op: zktest.OpMulti, Path: "/x"}, {Op: zktest.OpPing}, {Op: zktest.OpConnect},
+			{Op: zktest.OpAddWatch, Path: "/*"},
 		} {
 			require.NotPanics(t, func() { srv.On(match, zktest.Pass()) }, "%v", match)
 		}
 	})
 }
 
-func TestRuleTellsWhatItIs(t *testing.T) {
+func TestRuleString(t *testing.T) {
 	tests := map[string]struct {
 		match  zktest.Match
 		action zktest.Action
@@ -56,18 +57,18 @@ func TestRuleTellsWhatItIs(t *testing.T) {
 
 const noAuth = zktest.NoAuth
 
-func TestRuleThatIsLetGoLeavesTheDecisionToLaterOnes(t *testing.T) {
+func TestReleasedRuleLetsLaterRulesDecide(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := enterRaw(t, srv, "a")
 		first := srv.On(zktest.Match{Op: zktest.OpCreate, Times: zktest.Always}, zktest.Hold())
 		second := srv.On(zktest.Match{Op: zktest.OpCreate, Times: zktest.Always}, zktest.Fail(noAuth))
-		c.send(t, 1, makes("/held"))
+		c.send(t, 1, createOp("/held"))
 		synctest.Wait()
 		require.Zero(t, second.Hits())
 		first.Release()
-		require.Zero(t, c.hears(t, 1).Err, "the first had decided")
-		c.send(t, 2, makes("/x"))
-		require.EqualValues(t, noAuth, c.hears(t, 2).Err)
+		require.Zero(t, c.receive(t, 1).Err, "the first rule had fired")
+		c.send(t, 2, createOp("/x"))
+		require.EqualValues(t, noAuth, c.receive(t, 2).Err)
 		require.Equal(t, []int{2, 1}, []int{first.Hits(), second.Hits()})
 	})
 }
@@ -77,14 +78,14 @@ func TestWaitForSeveralHits(t *testing.T) {
 		c := enterRaw(t, srv, "a")
 		rule := srv.On(zktest.Match{Op: zktest.OpCreate, Times: zktest.Always}, zktest.Pass())
 		waiting := start(func() error { return rule.WaitHits(t.Context(), 2) })
-		c.send(t, 1, makes("/x"))
+		c.send(t, 1, createOp("/x"))
 		require.False(t, waiting.ended())
-		c.send(t, 2, makes("/y"))
+		c.send(t, 2, createOp("/y"))
 		require.NoError(t, waiting.wait(t))
 		removed := start(func() error { return rule.WaitHits(t.Context(), 3) })
 		rule.Remove()
 		require.ErrorContains(t, removed.wait(t), "removed after 2 of 3 hits")
-		require.NoError(t, rule.WaitHits(t.Context(), 2), "it has had so many")
+		require.NoError(t, rule.WaitHits(t.Context(), 2), "it has fired twice")
 	})
 }
 
@@ -103,25 +104,25 @@ func TestResetFaultsUndoesRulesAndSwitches(t *testing.T) {
 				c := enterRaw(t, srv, "a")
 				fault(srv)
 				srv.ResetFaults()
-				c.send(t, 1, makes("/x"))
-				require.Zero(t, c.hears(t, 1).Err)
+				c.send(t, 1, createOp("/x"))
+				require.Zero(t, c.receive(t, 1).Err)
 			})
 		})
 	}
 }
 
-func TestResetFaultsReleasesEventsAndLetsGoWhatIsHeld(t *testing.T) {
+func TestResetFaultsReleasesEventsAndHeldRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := enterRaw(t, srv, "a")
 		c.send(t, 1, rawzk.Exists("/x", true))
-		c.hears(t, 1)
+		c.receive(t, 1)
 		srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Hold())
 		srv.Client("a").HoldEvents()
-		c.send(t, 2, makes("/x"))
-		c.hearsNothing(t, time.Second)
+		c.send(t, 2, createOp("/x"))
+		c.receiveNothing(t, time.Second)
 		srv.ResetFaults()
-		c.hears(t, -1)
-		c.hears(t, 2)
+		c.receive(t, -1)
+		c.receive(t, 2)
 	})
 }
 

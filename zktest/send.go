@@ -17,25 +17,26 @@ func (c *conn) write() {
 		}
 		frames, how := c.out.take()
 		if !c.send(frames) {
-			if how := c.out.harsher(goesOn); how == resetAll { // which may be why
-				c.part(how)
+			if how := c.out.hardestEnd(goesOn); how == resetAll { // perhaps the reason of the failure
+				c.announceEnd(how)
 			}
 			return
 		}
-		if how = c.out.harsher(how); how != goesOn && c.part(how) {
+		if how = c.out.hardestEnd(how); how != goesOn && c.announceEnd(how) {
 			return
 		}
 	}
 }
 
-// mostInOneWrite is when frames are sent without waiting for those behind them.
+// mostInOneWrite is the size from which a write does not wait for further frames.
 const mostInOneWrite = 64 << 10
 
-// send writes frames; with latencies each is a delivery of its own. It reports false if there is nobody any more to send to.
+// send writes frames. With latencies each frame is a separate delivery. It reports false if the
+// connection is broken.
 func (c *conn) send(frames []outFrame) bool {
 	var batch []byte
 	for _, f := range frames {
-		if len(batch) > 0 && (c.srv.cfg.seed != nil || len(batch) > mostInOneWrite || anyClosed(c.exits()) || c.client.events.Closed()) {
+		if len(batch) > 0 && c.endsBatch(len(batch)) {
 			if _, err := c.net.Write(batch); err != nil {
 				return false
 			}
@@ -45,8 +46,8 @@ func (c *conn) send(frames []outFrame) bool {
 			return false
 		}
 		switch {
-		case c.out.harsher(goesOn) != goesOn:
-			return true // what was held back is not sent any more
+		case c.out.hardestEnd(goesOn) != goesOn:
+			return true // what was held back is dropped
 		case c.swallows.Load():
 			c.lost.Store(true)
 		default:
@@ -60,7 +61,13 @@ func (c *conn) send(frames []outFrame) bool {
 	return err == nil
 }
 
-// departs holds back what must not go out now. An event that is held does not keep a connection from being reset.
+// endsBatch reports whether a batch of so many bytes must be written before frames are added.
+func (c *conn) endsBatch(size int) bool {
+	return c.srv.cfg.seed != nil || size > mostInOneWrite || anyClosed(c.exits()) || c.client.events.Closed()
+}
+
+// departs waits while a frame must not be sent yet. A held event does not keep a connection from
+// being reset.
 func (c *conn) departs(event bool) bool {
 	if event && !c.client.events.Pass(c.out.cut) {
 		return true
@@ -68,17 +75,18 @@ func (c *conn) departs(event bool) bool {
 	return c.pass(answerArrives, c.exits()...)
 }
 
-// exits are the gates that all pass on their way out, the end of the connection too.
+// exits returns the gates that all output passes, and the end of the connection too.
 func (c *conn) exits() []*gate.Gate {
 	return []*gate.Gate{c.client.replies, c.client.frozen, c.srv.paused, c.replica.process}
 }
 
-// part lets the client know of the end. It reports false if that goes into a black hole: only a reset gets out of there.
-func (c *conn) part(how ending) bool {
+// announceEnd makes the end of the connection visible to the client. It reports false if the end is
+// lost in a black hole, which only a reset escapes.
+func (c *conn) announceEnd(how ending) bool {
 	if !c.departs(false) {
 		return true
 	}
-	how = c.out.harsher(how)
+	how = c.out.hardestEnd(how)
 	if how != resetAll && c.swallows.Load() {
 		c.lost.Store(true)
 		return false
@@ -98,7 +106,7 @@ func (c *conn) hangUp() {
 	delete(c.life.conns, c)
 }
 
-// reset makes the close that follows one without ceremony.
+// reset makes the following close send a TCP reset.
 func reset(nc net.Conn) {
 	switch nc := nc.(type) {
 	case *net.TCPConn:

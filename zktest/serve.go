@@ -9,20 +9,20 @@ import (
 	"github.com/docent-zk/docent/zktest/op"
 )
 
-// answer is what came of a request.
+// answer is the result of a request.
 type answer struct {
 	code    proto.Code
 	body    func(*proto.Encoder) // of an answer without an error
-	bodyToo bool                 // even with an error
+	bodyToo bool                 // also with an error
 	wait    int64                // the transaction that the client's server must have before it answers
-	zxid    int64                // in place of that server's last, if fixed
+	zxid    int64                // instead of that server's last, if fixed
 	fixed   bool
-	silent  bool // there is no answer
-	close   bool // the connection ends after it
+	silent  bool // no answer is sent
+	close   bool // the connection ends after the answer
 	note    string
 }
 
-// serve carries out one request, or does to it what a rule says. It reports whether to go on reading.
+// serve carries out one request, or applies a rule to it. It reports whether to continue reading.
 func (c *conn) serve(frame []byte) bool {
 	if c.swallowed() {
 		return false
@@ -52,7 +52,8 @@ func (c *conn) serve(frame []byte) bool {
 	return c.carryOut(&req, err, a)
 }
 
-// parse knows that 3.8 understands no client's deleteContainer, and that most requests need a path.
+// parse decodes a request. In 3.8 a client's deleteContainer is never understood. Most requests
+// need a path.
 func (c *conn) parse(frame []byte) (proto.Request, error) {
 	req, err := proto.Parse(frame)
 	switch {
@@ -64,18 +65,19 @@ func (c *conn) parse(frame []byte) (proto.Request, error) {
 	return req, err
 }
 
-// needsNoPath holds for the requests to which a null path is no worse than an empty one.
+// needsNoPath reports whether a null path in the request is handled like an empty one.
 func needsNoPath(req *proto.Request) bool {
 	switch req.Op {
 	case op.SetData, op.SetACL, op.Sync, op.GetEphemerals, op.AddWatch, op.RemoveWatches:
 		return true
-	case op.CreateTTL: // which looks at the flag first
+	case op.CreateTTL: // which checks the flag first
 		return req.Flags != proto.FlagTTL && req.Flags != proto.FlagTTLSequential
 	}
 	return false
 }
 
-// meet counts the request and returns the rule that decides about it, or nil. It reports false for a request that nobody carries out.
+// meet counts the request and returns the rule that fires for it, or nil. It reports false if the
+// request must not be carried out.
 func (c *conn) meet(req *proto.Request) (r *rule.Rule[Action], ok bool) {
 	c.srv.mu.Lock()
 	if c.ended || c.expired() {
@@ -89,17 +91,19 @@ func (c *conn) meet(req *proto.Request) (r *rule.Rule[Action], ok bool) {
 	return c.srv.rules.Meet(rule.Request{Op: req.Op, Path: req.Path, Client: c.client.name}), true
 }
 
-// acts waits until nothing keeps the server from acting for this client. It reports false when the server has stopped.
+// acts waits until the server can act for this client. It reports false when the server has
+// stopped.
 func (c *conn) acts() bool {
 	return c.pass(requestArrives, c.client.frozen, c.srv.paused, c.replica.process)
 }
 
-// expired reports whether the session has ended, as far as the client's server knows. It needs srv.mu.
+// expired reports whether the session has ended, as far as the client's server knows. The caller
+// holds srv.mu.
 func (c *conn) expired() bool {
-	return c.replica.role == leads && !c.srv.alive(c.session)
+	return c.replica.role == leading && !c.srv.alive(c.session)
 }
 
-// refuse ends the connection in place of carrying the request out.
+// refuse ends the connection instead of carrying the request out.
 func (c *conn) refuse(req *proto.Request, how ending, note string) bool {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -108,7 +112,8 @@ func (c *conn) refuse(req *proto.Request, how ending, note string) bool {
 	return false
 }
 
-// await waits as long as a rule delays or holds a request. It reports false when the server has stopped.
+// await waits as long as a rule delays or holds a request. It reports false when the server has
+// stopped.
 func (c *conn) await(r *rule.Rule[Action]) bool {
 	var over <-chan time.Time
 	if d := r.Action().delay; d >= 0 {
@@ -122,18 +127,18 @@ func (c *conn) await(r *rule.Rule[Action]) bool {
 	case <-c.life.done:
 		return false
 	}
-	c.client.settle(requestArrives, c.number)
+	c.client.awaitSlot(requestArrives, c.number)
 	return true
 }
 
-// carryOut is the end of a request's way to its server. It reports whether to go on reading.
+// carryOut passes a request to the server. It reports whether to continue reading.
 func (c *conn) carryOut(req *proto.Request, malformed error, a Action) bool {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	switch {
 	case !c.takes(req, a):
 		return false
-	case c.replica.role == leads && c.session.closing: // drops requests, and not the connection yet
+	case c.replica.role == leading && c.session.closing: // drops requests, but keeps the connection for now
 		return true
 	}
 	if req.Op != op.Auth && req.Op != op.SASL {
@@ -143,14 +148,15 @@ func (c *conn) carryOut(req *proto.Request, malformed error, a Action) bool {
 	return !c.ended
 }
 
-// takes reports whether the server begins with a request. It does not if the session has ended, as far as the server knows, or is another
-// server's, as far as that matters to this one. A request that was held does not need its connection any more, but it must not come after
-// what its client has asked for on the next one. It needs srv.mu.
+// takes reports whether the server accepts a request. It refuses if it knows that the session has
+// ended, or that the session belongs to another server and the request depends on that. A held
+// request no longer needs its connection, but it must not come after requests that its client has
+// sent on the next connection. The caller holds srv.mu.
 func (c *conn) takes(req *proto.Request, a Action) bool {
 	switch {
 	case c.ended && (a.kind != hold || c.attached != c.session.attached), c.expired():
 		return false
-	case c.session.moved, c.replica.role == leads && ownersOnly(req.Op) && !c.session.owned(c.replica.link):
+	case c.session.moved, c.replica.role == leading && ownersOnly(req.Op) && !c.session.owned(c.replica.link):
 		c.srv.traceRequest(c, req, proto.OK, "the session has moved")
 		c.end(flushAll)
 		return false
@@ -158,7 +164,8 @@ func (c *conn) takes(req *proto.Request, a Action) bool {
 	return true
 }
 
-// ownersOnly holds for what the leader does for the server only that the session belongs to.
+// ownersOnly reports whether the leader carries out such requests only for the server to which the
+// session belongs.
 func ownersOnly(o op.Op) bool { return o != op.CloseSession && o != op.Auth && o != op.SASL }
 
 func noteOf(note string, a Action) string {
@@ -171,7 +178,7 @@ func noteOf(note string, a Action) string {
 	return strings.TrimSpace(note)
 }
 
-// reply answers, or does what a rule says in place of it. It needs srv.mu.
+// reply answers a request, or applies a rule to the answer. The caller holds srv.mu.
 func (c *conn) reply(p *pending) {
 	zxid, ans, a := c.replica.applied, p.ans, p.action
 	if ans.fixed {
@@ -183,7 +190,7 @@ func (c *conn) reply(p *pending) {
 		c.tally.arrived = c.queue[0].arrived
 	}
 	if a.kind == dropAfter {
-		c.end(flushAll) // what came before the cork
+		c.end(flushAll) // frames before the cork are still sent
 		return
 	}
 	if !ans.silent {
@@ -198,7 +205,7 @@ func (c *conn) reply(p *pending) {
 	}
 }
 
-// encode makes the frame of an answer.
+// encode returns the frame of an answer.
 func encode(req *proto.Request, ans answer, zxid int64) []byte {
 	xid := req.XID
 	if req.Op == op.Ping {
@@ -211,5 +218,5 @@ func encode(req *proto.Request, ans answer, zxid int64) []byte {
 	return e.Finish()
 }
 
-// bodyEstimate is enough for most answers.
+// bodyEstimate is large enough for most answers.
 const bodyEstimate = 128

@@ -11,7 +11,7 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/rule"
 )
 
-// TB is what [Start] needs of a test. *testing.T, *testing.B and *testing.F have it.
+// TB is the part of a test that [Start] needs. *testing.T, *testing.B and *testing.F implement it.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -24,32 +24,32 @@ type TB interface {
 type Server struct {
 	cfg     config
 	paused  *gate.Gate // closed while the server is paused
-	started time.Time  // of the clock; all deadlines are whole ticks after it
+	started time.Time  // by clock; all deadlines are whole ticks later
 
-	switching sync.Mutex // held by those who start and stop
+	switching sync.Mutex // held while the server starts or stops
 
 	rules rule.Set[Action]
 
-	mu        sync.Mutex // guards all below, and what says so elsewhere; nothing is awaited under it
+	mu        sync.Mutex // guards everything below and what is marked elsewhere; no code waits while holding it
 	clock     clock
 	life      *lifetime // nil while stopped
 	closed    bool
 	clients   []*Client
 	leader    *replica // or the last one, while there is none
 	first     *Follower
-	followers []*Follower // all but the first
+	followers []*Follower // without first
 	replicas  []*replica  // all, by number
 	cuts      map[way]bool
-	proposals []func() // what waits for the leader to have a quorum
-	electing  bool     // there is an alarm for it
+	proposals []func() // wait for the leader to have a quorum
+	electing  bool     // an alarm for an election is set
 
-	silentFollows bool // the server without clients follows the leader, see voters
-	silentOut     bool // it does not reach the leader now
+	silentFollows bool // the silent voter follows the leader, see voters
+	silentOut     bool // the silent voter does not reach the leader now
 	silentOutages int
 	state
-	conns    int // that there have been
+	conns    int // number of connections so far
 	readOnly bool
-	reaping  bool // there is an alarm for it
+	reaping  bool // an alarm for reap is set
 	trace    trace
 	joined   chan struct{} // closed and replaced when a client has connected
 	onCommit func(zxid int64, changes []Change)
@@ -58,43 +58,45 @@ type Server struct {
 // state is what a stopped server keeps.
 type state struct {
 	zxid        int64 // of the last transaction
-	epoch       int64 // how many elections there have been
+	epoch       int64 // number of elections so far
 	sessions    map[int64]*session
 	firstID     int64
 	nextSession int64
 }
 
-// lifetime is what a running server has.
+// lifetime is the state of a running server, from start to stop.
 type lifetime struct {
 	done     chan struct{}  // closed when the server stops
-	running  sync.WaitGroup // everything that must have ended before it is stopped
+	running  sync.WaitGroup // all goroutines that Stop waits for
 	conns    map[*conn]struct{}
 	since    time.Time
 	counters map[*replica]*counters // for the four-letter words
 }
 
-// Start returns a running server that is closed when the test ends; if the test failed, the end of the server's [Trace] goes to its log.
-// If the server cannot be started the test fails at once.
+// Start returns a running server that is closed when the test ends. If the test has failed, the end
+// of the server's [Trace] is logged. If the server cannot be started, the test fails at once.
 func Start(t TB, opts ...Option) *Server {
 	t.Helper()
 	s, err := New(opts...)
 	if err != nil {
 		t.Fatalf("%v", err)
-		return nil // for a TB whose Fatalf returns
+		return nil // in case Fatalf of a TB returns
 	}
 	t.Cleanup(func() {
 		s.Close()
 		if t.Failed() {
-			t.Logf("what happened on the server, the last %d entries:\n%v%s", traceTail, s.Trace().Tail(traceTail), s.idleRules())
+			t.Logf("what happened on the server, the last %d entries:\n%v%s",
+				traceTail, s.Trace().Tail(traceTail), s.idleRules())
 		}
 	})
 	return s
 }
 
-// traceTail is how much of the trace a failed test shows.
+// traceTail is the number of trace entries that a failed test shows.
 const traceTail = 50
 
-// idleRules are the rules that never fired: often the reason of a failure, or of a success that means nothing.
+// idleRules lists the rules that never fired. They often explain a failure, or a success without
+// meaning.
 func (s *Server) idleRules() string {
 	text := ""
 	for _, r := range s.rules.All() {
@@ -105,8 +107,9 @@ func (s *Server) idleRules() string {
 	return text
 }
 
-// New returns a running server for programs, and for TestMain. It runs until [Server.Close]. A server made in a bubble of testing/synctest
-// is for the clients of that bubble, and one made outside of any is for none.
+// New returns a running server for programs and for TestMain. It runs until [Server.Close]. A
+// server made in a bubble of testing/synctest serves only clients in that bubble. A server made
+// outside serves no clients in bubbles.
 func New(opts ...Option) (*Server, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
@@ -123,7 +126,7 @@ func New(opts ...Option) (*Server, error) {
 	if err := s.Start(); err != nil {
 		return nil, err
 	}
-	s.trace.ring = nil // what happens begins with the first client
+	s.trace.ring = nil // the trace begins with the first client
 	if cfg.listen != "" {
 		if err := s.listen(cfg.listen); err != nil {
 			s.Close()
@@ -133,9 +136,9 @@ func New(opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// forget makes the state that of a new server. It needs s.mu, but for New.
+// forget resets the state to that of a new server. The caller holds s.mu, except New.
 func (s *Server) forget() {
-	next := s.nextSession // no id is given twice, whatever the clock says
+	next := s.nextSession // session ids are unique, whatever the clock says
 	s.state = state{sessions: map[int64]*session{}}
 	for _, r := range s.replicas {
 		r.reset(s.newTree())
@@ -144,7 +147,7 @@ func (s *Server) forget() {
 	s.nextSession = s.firstID
 }
 
-// doors are all ways in from outside of this process. It needs s.mu.
+// doors returns the listening sockets of all clients. The caller holds s.mu.
 func (s *Server) doors() []*door {
 	var all []*door
 	for _, c := range s.clients {

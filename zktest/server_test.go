@@ -25,14 +25,14 @@ func TestWatchOutlivesRestart(t *testing.T) {
 		require.NoError(t, srv.Start())
 		time.Sleep(2 * reconnectPause)
 		require.Equal(t, zk.StateHasSession, conn.State())
-		require.Equal(t, session, conn.SessionID(), "the time of a stopped server is no session's")
+		require.Equal(t, session, conn.SessionID(), "no time passes on a stopped server")
 		require.Empty(t, event(watch))
 		require.NoError(t, srv.Create("/x", nil))
 		require.Equal(t, "EventNodeCreated /x", event(watch))
 	})
 }
 
-func TestWatchTellsOfWhatHappenedWhileStopped(t *testing.T) {
+func TestWatchReportsAChangeWhileStopped(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		conn := connect(t, srv, "a")
 		_, _, watch, err := conn.ExistsW("/x")
@@ -64,7 +64,7 @@ func TestWaitingLockOutlivesRestart(t *testing.T) {
 func TestStopEndsConnectionsAndRefusesNewOnes(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		connect(t, srv, "a")
-		srv.Client("a").Cut() // of no account to a server that is not there
+		srv.Client("a").Cut() // has no effect on a stopped server
 		srv.Stop()
 		srv.Client("a").Heal()
 		require.Zero(t, srv.Client("a").Connections())
@@ -73,7 +73,7 @@ func TestStopEndsConnectionsAndRefusesNewOnes(t *testing.T) {
 	})
 }
 
-func TestStartAndStopOfWhatIsSoAlreadyDoNothing(t *testing.T) {
+func TestStartWhileRunningAndStopWhileStoppedDoNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		conn := connect(t, srv, "a")
 		require.NoError(t, srv.Start())
@@ -150,7 +150,7 @@ func TestWipeForgetsEverything(t *testing.T) {
 		require.Empty(t, srv.Sessions())
 		require.NoError(t, srv.Start())
 		time.Sleep(time.Minute)
-		require.NotEqual(t, zk.StateHasSession, conn.State(), "it has seen more than the server knows")
+		require.NotEqual(t, zk.StateHasSession, conn.State(), "it has seen later transactions than the server")
 		fresh := connect(t, srv, "b")
 		require.NoError(t, create(fresh, "/x"))
 		stat, err := srv.Stat("/x")
@@ -168,7 +168,7 @@ func TestPausedServerDoesNothing(t *testing.T) {
 		require.False(t, waiting.ended())
 		require.False(t, srv.Exists("/x"))
 		nc, err := srv.DialContext(context.Background(), "tcp", srv.MemAddr())
-		require.NoError(t, err, "the kernel accepts for a process that is stopped")
+		require.NoError(t, err, "the kernel accepts connections for a stopped process")
 		require.NoError(t, nc.Close())
 		srv.Resume(zktest.ExpireFirst)
 		require.NoError(t, waiting.wait(t))
@@ -193,7 +193,7 @@ func TestResumeExpireFirst(t *testing.T) {
 		require.Empty(t, srv.Sessions())
 		time.Sleep(timeout)
 		require.Equal(t, zk.StateHasSession, conn.State())
-		require.Len(t, srv.Sessions(), 1, "a new one")
+		require.Len(t, srv.Sessions(), 1, "a new session")
 	})
 }
 
@@ -208,7 +208,8 @@ func TestResumeRequestsFirst(t *testing.T) {
 	})
 }
 
-// pausedForLong is a client with a node /e, and a server that should have noticed long ago that the client is silent.
+// pausedForLong returns a client with a node /e, on a server that was paused. When the server
+// resumes, the client has been silent for longer than its session timeout.
 func pausedForLong(t *testing.T, srv *zktest.Server) (conn *zk.Conn, session int64) {
 	t.Helper()
 	conn = connect(t, srv, "a")
@@ -218,7 +219,7 @@ func pausedForLong(t *testing.T, srv *zktest.Server) (conn *zk.Conn, session int
 	return conn, conn.SessionID()
 }
 
-func TestReadOnlyServerEndsConnectionsAndLetsNobodyIn(t *testing.T) {
+func TestReadOnlyServerEndsConnectionsAndRefusesNewOnes(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		conn := connect(t, srv, "a")
 		session := conn.SessionID()

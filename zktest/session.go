@@ -9,35 +9,35 @@ import (
 	"time"
 )
 
-// serverID is the first byte of all session ids: that of a server that is alone.
+// serverID is the first byte of all session ids, as on a standalone server.
 const serverID = 1
 
-// session is guarded by the server's mutex.
+// session is a session on the server. The server's mutex guards it.
 type session struct {
 	id       int64
 	password [16]byte
 	timeout  time.Duration
-	granted  time.Duration      // when it was opened
-	heard    time.Time          // when its client was last heard of
+	granted  time.Duration      // timeout when the session was opened
+	heard    time.Time          // when the server last heard from its client
 	conn     *conn              // its last connection, or nil
-	at       map[*replica]*conn // of each server the last, if it has not ended
-	client   *Client            // who opened it
-	owner    *link              // of the server that it belongs to; nil: the first that asks for something
-	moved    bool               // it is another server's, by the test's wish: its connection here is of no use
-	closing  bool               // its time has passed, and there is no quorum to end it
+	at       map[*replica]*conn // the last connection to each server, if it has not ended
+	client   *Client            // the client that opened it
+	owner    *link              // of the server that it belongs to; nil means the first that asks
+	moved    bool               // Move was called: its connection here may not carry out requests
+	closing  bool               // it is past its timeout, and ends when there is a quorum
 	closer   *conn              // the connection that has asked for its end
-	attached int                // how many connections it has had
-	alarm    time.Time          // when it will be looked at next; zero if nothing is set
+	attached int                // number of connections so far
+	alarm    time.Time          // next check of its timeout; zero if none is set
 }
 
-// password is a function of the id, so that it needs no keeping.
+// passwordOf returns a session's password. It depends only on the id, so that it need not be kept.
 func passwordOf(id int64) (p [16]byte) {
 	sum := sha256.Sum256([]byte("session " + strconv.FormatInt(id, 16)))
 	copy(p[:], sum[:])
 	return p
 }
 
-// openSession is one transaction.
+// openSession opens a session with one transaction.
 func (s *Server) openSession(client *Client, timeout time.Duration, owner *link) *session {
 	sess := &session{
 		id: s.nextSession, timeout: timeout, granted: timeout, heard: s.clock.now(), client: client, owner: owner,
@@ -46,12 +46,12 @@ func (s *Server) openSession(client *Client, timeout time.Duration, owner *link)
 	sess.password = passwordOf(sess.id)
 	s.nextSession++
 	s.sessions[sess.id] = sess
-	s.watchOver(sess)
+	s.setExpiry(sess)
 	s.commit(transaction{Stamp: s.stamp()})
 	return sess
 }
 
-// deadline is the first tick after the session's timeout.
+// deadline returns the first tick after the session's timeout.
 func (s *Server) deadline(sess *session) time.Time {
 	return s.afterTick(sess.heard.Add(sess.timeout), s.cfg.tick)
 }
@@ -60,8 +60,9 @@ func (s *Server) afterTick(t time.Time, tick time.Duration) time.Time {
 	return s.started.Add((t.Sub(s.started)/tick + 1) * tick)
 }
 
-// watchOver expires the session when its time has come. There is one alarm, unless the deadline has come nearer.
-func (s *Server) watchOver(sess *session) {
+// setExpiry sets an alarm that expires the session at its deadline. It keeps an alarm that is
+// already set, unless the deadline is now earlier.
+func (s *Server) setExpiry(sess *session) {
 	at := s.deadline(sess)
 	if !sess.alarm.IsZero() && !at.Before(sess.alarm) {
 		return
@@ -72,25 +73,27 @@ func (s *Server) watchOver(sess *session) {
 			return
 		}
 		sess.alarm = time.Time{}
-		s.overdue(sess)
+		s.expireIfOverdue(sess)
 	})
 }
 
-// overdue ends the session if its time has passed and there is a leader that sees it.
-func (s *Server) overdue(sess *session) {
+// expireIfOverdue ends the session if it is past its timeout and a leader can notice it.
+func (s *Server) expireIfOverdue(sess *session) {
 	switch {
-	case s.readOnly: // nothing can be written; it gets its timeout when that is over
-	case s.leader.role != leads, s.leader.process.Closed(): // the next leader gives it its timeout, or this one sees it when it goes on
+	case s.readOnly: // nothing can be written; afterwards each session gets its timeout again
+	case s.leader.role != leading, s.leader.process.Closed():
+		// The next leader gives the session its timeout again, or this one checks it when it is
+		// thawed.
 	case sess.closing:
 	case s.deadline(sess).After(s.clock.now()):
-		s.watchOver(sess)
+		s.setExpiry(sess)
 	default:
 		sess.closing = true
 		s.propose(func() { s.expire(sess) })
 	}
 }
 
-// expire ends a session without its client's wish. Its connection ends without a word.
+// expire ends a session against its client's will. Its connection ends without a message.
 func (s *Server) expire(sess *session) {
 	if !s.alive(sess) {
 		return
@@ -99,10 +102,11 @@ func (s *Server) expire(sess *session) {
 	s.endSession(sess)
 }
 
-// alive reports whether a session has not ended.
+// alive reports whether a session still exists.
 func (s *Server) alive(sess *session) bool { return s.sessions[sess.id] == sess }
 
-// owned reports whether a session belongs to the server whose link that is. The first that asks gets one that belongs to none.
+// owned reports whether a session belongs to the server with the link by. A session without a
+// server belongs to the first that asks.
 func (sess *session) owned(by *link) bool {
 	if sess.owner == nil {
 		sess.owner = by
@@ -110,7 +114,7 @@ func (sess *session) owned(by *link) bool {
 	return sess.owner == by
 }
 
-// endSession is one transaction: all of its ephemeral nodes go.
+// endSession ends a session and deletes all of its ephemeral nodes in one transaction.
 func (s *Server) endSession(sess *session) {
 	at := s.stamp()
 	effects := s.leader.tree.EndSession(sess.id, at)
@@ -120,7 +124,7 @@ func (s *Server) endSession(sess *session) {
 
 func (s *Server) sessionIDs() []int64 { return slices.Sorted(maps.Keys(s.sessions)) }
 
-// Session is a session as it was when it was asked for; its methods act on the session as it is.
+// Session is a snapshot of a session. Its methods act on the session as it is now.
 type Session struct {
 	ID         int64
 	Client     string // the name of the client that opened it
@@ -131,7 +135,7 @@ type Session struct {
 	srv *Server
 }
 
-// Sessions are all sessions, in the order in which they were opened.
+// Sessions returns all sessions, in the order in which they were opened.
 func (s *Server) Sessions() []Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +146,7 @@ func (s *Server) Sessions() []Session {
 	return all
 }
 
-// Session is the session with the given id. It reports false if there is none.
+// Session returns the session with the given id. It reports false if there is none.
 func (s *Server) Session(id int64) (Session, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +164,7 @@ func (s *Server) look(sess *session) Session {
 	}
 }
 
-// String names the session as traces do.
+// String returns the session's name as it stands in traces.
 func (s Session) String() string {
 	if s.srv == nil {
 		return "no session"
@@ -168,7 +172,7 @@ func (s Session) String() string {
 	return s.srv.sessionName(s.ID)
 }
 
-// act calls do with a session that still exists.
+// act calls do with the session, or returns an error if it has ended.
 func (s Session) act(verb string, do func(*session)) error {
 	if s.srv == nil {
 		return fmt.Errorf("zktest: %s: no session: %w", verb, SessionExpired)
@@ -184,12 +188,14 @@ func (s Session) act(verb string, do func(*session)) error {
 	return nil
 }
 
-// Expire ends the session now, as if its client had not been heard of for the session's timeout: in one transaction its ephemeral nodes go,
-// its connection ends without a word, and whoever comes with its id learns that it has expired. It is an error that matches [SessionExpired]
-// if the session has ended already, as with the other methods.
+// Expire ends the session now, as if the server had not heard from its client for the session's
+// timeout. One transaction deletes its ephemeral nodes. Its connection ends without a message, and
+// a client that resumes the session learns that it has expired. Expire and the other methods return
+// an error that matches [SessionExpired] if the session has already ended.
 func (s Session) Expire() error { return s.act("expire", s.srv.expire) }
 
-// Drop ends the session's connection. The session lives on, and its time runs. Without a connection it does nothing.
+// Drop ends the session's connection. The session stays, and its timeout goes on. Without a
+// connection Drop does nothing.
 func (s Session) Drop() error { return s.endConn("drop", flushAll) }
 
 // Reset is Drop with a TCP reset; what has not arrived yet is lost.
@@ -203,13 +209,13 @@ func (s Session) endConn(verb string, how ending) error {
 	})
 }
 
-// Move makes the session another server's: what its connection asks for next is not done, and ends the connection. A client that comes
-// back is welcome.
+// Move makes the session belong to another server. The next request on its connection is not
+// carried out, and ends the connection. The client can resume the session.
 func (s Session) Move() error {
 	return s.act("move", func(sess *session) { sess.moved = true })
 }
 
-// sessionName is the session's number in the order of their opening.
+// sessionName returns the name of the session in traces: s and its number in the order of opening.
 func (s *Server) sessionName(id int64) string {
 	return "s" + strconv.FormatInt(id-s.firstID+1, 10)
 }

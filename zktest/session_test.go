@@ -11,7 +11,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// expired is when the only session that has expired did.
+// expired returns the time at which the only expired session has expired.
 func expired(t *testing.T, srv *zktest.Server) time.Duration {
 	t.Helper()
 	synctest.Wait()
@@ -22,15 +22,17 @@ func expired(t *testing.T, srv *zktest.Server) time.Duration {
 
 func TestSessionExpiresAtTheFirstTickAfterItsTimeout(t *testing.T) {
 	tests := map[string]struct {
-		cut  time.Duration // when
+		cut  time.Duration // time of the cut
 		tick time.Duration
 		want time.Duration
 	}{
-		"never heard of again": {0, 100 * time.Millisecond, timeout + 100*time.Millisecond},
-		"long ticks":           {0, 7 * time.Second, 14 * time.Second},
-		"after a ping":         {ping + time.Second, 100 * time.Millisecond, ping + timeout + 100*time.Millisecond},
-		"after many pings":     {time.Hour + time.Second, 100 * time.Millisecond, time.Hour + timeout + 100*time.Millisecond},
-		"between two ticks":    {ping + time.Second, 2500 * time.Millisecond, 12500 * time.Millisecond},
+		"never heard from again": {0, 100 * time.Millisecond, timeout + 100*time.Millisecond},
+		"long ticks":             {0, 7 * time.Second, 14 * time.Second},
+		"after a ping":           {ping + time.Second, 100 * time.Millisecond, ping + timeout + 100*time.Millisecond},
+		"after many pings": {
+			time.Hour + time.Second, 100 * time.Millisecond, time.Hour + timeout + 100*time.Millisecond,
+		},
+		"between two ticks": {ping + time.Second, 2500 * time.Millisecond, 12500 * time.Millisecond},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +136,7 @@ func TestSessionOutlivesItsConnection(t *testing.T) {
 	}
 }
 
-func TestMovedSessionsConnectionIsOfNoUse(t *testing.T) {
+func TestConnectionOfAMovedSessionCarriesNothingOut(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		conn := connect(t, srv, "a")
 		session := conn.SessionID()
@@ -149,7 +151,7 @@ func TestMovedSessionsConnectionIsOfNoUse(t *testing.T) {
 	})
 }
 
-func TestSessionTellsWhatItWas(t *testing.T) {
+func TestSessionIsASnapshot(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		conn := connect(t, srv, "a")
 		connect(t, srv, "b")

@@ -10,7 +10,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// fakeTB is a test whose Fatalf returns.
+// fakeTB is a test with a Fatalf that returns.
 type fakeTB struct {
 	failed   bool
 	fatal    string

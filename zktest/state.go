@@ -12,20 +12,21 @@ import (
 	"github.com/docent-zk/docent/zktest/op"
 )
 
-// The state without a client. What follows works on the server as requests of one who may do everything do: with transaction ids, events
-// to those who watch, and the same errors, which are of type [Code]. It works while the server is stopped, too. Callers need no session.
+// The state without a client. The methods below act like requests of a client with all permissions:
+// they make transactions, send events to watching clients, and return the same errors, which are of
+// type [Code]. They need no session and work while the server is stopped.
 
-// Stat is what the server keeps about a node. Times are milliseconds since 1970.
+// Stat is the server's data about a node. Times are milliseconds since 1970.
 type Stat struct {
 	Czxid, Mzxid                int64 // the transactions that created it and that last set its data
-	Ctime, Mtime                int64 // and when that was
+	Ctime, Mtime                int64 // the times of these transactions
 	Version, Cversion, Aversion int32 // changes of its data, children and ACL
-	EphemeralOwner              int64 // the session that it ends with, or 0
+	EphemeralOwner              int64 // the session of an ephemeral node, or 0
 	DataLength, NumChildren     int32
 	Pzxid                       int64 // the transaction that last created or deleted a child
 }
 
-// checkPath is for what clients' requests would answer with less clarity.
+// checkPath returns an error that is clearer than the server's answer to a client.
 func checkPath(verb, path string) error {
 	if !tree.Valid(path) {
 		return fmt.Errorf("zktest: %s %q: want a path like /a/b: %w", verb, path, BadArguments)
@@ -33,7 +34,7 @@ func checkPath(verb, path string) error {
 	return nil
 }
 
-// Get returns the data of a node: nil if it is null.
+// Get returns the data of a node, nil if it is null.
 func (s *Server) Get(path string) ([]byte, error) {
 	if err := checkPath("get", path); err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func (s *Server) Get(path string) ([]byte, error) {
 	return slices.Clone(data), problem("get", path, code)
 }
 
-// Stat returns what is known about a node.
+// Stat returns the Stat of a node.
 func (s *Server) Stat(path string) (Stat, error) {
 	if err := checkPath("stat", path); err != nil {
 		return Stat{}, err
@@ -61,7 +62,8 @@ func (s *Server) Stat(path string) (Stat, error) {
 	}, nil
 }
 
-// Exists reports whether there is a node. What is no path panics: a test that asks for it shows nothing.
+// Exists reports whether the node exists. It panics if path is not a valid path, because such a
+// test would show nothing.
 func (s *Server) Exists(path string) bool {
 	_, err := s.Stat(path)
 	if errors.Is(err, BadArguments) {
@@ -82,7 +84,8 @@ func (s *Server) Children(path string) ([]string, error) {
 	return names, problem("children", path, code)
 }
 
-// Create creates a persistent node that everybody may do everything with, and the nodes above it that are missing, with empty data.
+// Create creates a persistent node with all permissions for every client. It creates missing
+// parents with empty data.
 func (s *Server) Create(path string, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +111,8 @@ func (s *Server) Set(path string, data []byte) error {
 	return s.do("set", &proto.Request{Op: op.SetData, Path: path, Data: slices.Clone(data), Version: -1})
 }
 
-// Delete deletes a node and all below it, the lowest first. Deleting / deletes all but /zookeeper, and itself.
+// Delete deletes a node and all nodes below it, the lowest first. Deleting / deletes everything
+// except /zookeeper and / itself.
 func (s *Server) Delete(path string) error {
 	if err := checkPath("delete", path); err != nil {
 		return err
@@ -141,8 +145,8 @@ func (s *Server) deleteBelow(path string) error {
 	return nil
 }
 
-// SetSequence sets the number that the next sequential child of a node gets: to see what happens when numbers run out. It is no transaction,
-// and no real server does it.
+// SetSequence sets the number of the next sequential child of a node, for tests of what happens
+// when numbers run out. It makes no transaction, and a real server cannot do it.
 func (s *Server) SetSequence(path string, next int32) error {
 	if err := checkPath("set the sequence of", path); err != nil {
 		return err
@@ -153,7 +157,8 @@ func (s *Server) SetSequence(path string, next int32) error {
 		return fmt.Errorf("zktest: %w", err)
 	}
 	for _, f := range s.followers {
-		_ = f.replica.tree.SetSequence(path, next) // one that does not have the node yet learns of its children, not of this
+		// A follower without the node ignores it, and later learns only of the node's children.
+		_ = f.replica.tree.SetSequence(path, next)
 	}
 	return nil
 }
@@ -173,7 +178,8 @@ func problem(verb, path string, code proto.Code) error {
 	return fmt.Errorf("zktest: %s %q: %w", verb, path, Code(code))
 }
 
-// Load creates nodes, those above first, or sets the data of those that exist; the keys are paths. It stops at the first error.
+// Load creates nodes, parents first, or sets the data of those that exist. The keys are paths. It
+// stops at the first error.
 func (s *Server) Load(nodes map[string]string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,10 +195,12 @@ func (s *Server) Load(nodes map[string]string) error {
 	return nil
 }
 
-// Tree is a line for each node, sorted, without those that every server has: its path, its data as a Go string if it has any, what ends
-// it if it is not persistent, and its ACL if not everybody may do everything. It is meant for comparisons with what a test expects;
-// an ephemeral node shows the name of its session's client, or the session's own if that has none. Where names hold random ids, compare
-// what [Canonical] makes of it.
+// Tree returns a line for each node, sorted, without the nodes that every server has. A line has
+// the path, and the data as a Go string if there is any. It has the kind of a node that is not
+// persistent, and an ACL that does not give all permissions to every client. It is meant for
+// comparisons with what a test expects. An ephemeral node shows the name of its session's client,
+// or the session's name if the client has none. If node names contain random ids, compare the
+// result of [Canonical].
 func (s *Server) Tree() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// both runs a test on a server that runs and on one that is stopped.
+// both runs a test on a running server and on a stopped one.
 func both(t *testing.T, test func(t *testing.T, srv *zktest.Server)) {
 	t.Helper()
 	t.Run("running", func(t *testing.T) { bubble(t, test) })
@@ -56,7 +56,7 @@ func TestNullDataIsNil(t *testing.T) {
 		require.Nil(t, data)
 		data, err = srv.Get("/parent")
 		require.NoError(t, err)
-		require.NotNil(t, data, "a parent that was made has empty data")
+		require.NotNil(t, data, "a created parent has empty data")
 		require.Empty(t, data)
 	})
 }
@@ -119,7 +119,10 @@ func TestChangesByTheTestReachWatchers(t *testing.T) {
 	}{
 		"set":    {func(srv *zktest.Server) error { return srv.Set("/x", nil) }, "EventNodeDataChanged /x"},
 		"delete": {func(srv *zktest.Server) error { return srv.Delete("/x") }, "EventNodeDeleted /x"},
-		"load":   {func(srv *zktest.Server) error { return srv.Load(map[string]string{"/x": "1"}) }, "EventNodeDataChanged /x"},
+		"load": {
+			func(srv *zktest.Server) error { return srv.Load(map[string]string{"/x": "1"}) },
+			"EventNodeDataChanged /x",
+		},
 	}
 	for name, test := range changes {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// eventually waits for what takes real time.
+// eventually waits for something that takes real time.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	require.Eventually(t, condition, enough, time.Millisecond, what)
@@ -86,7 +86,7 @@ func TestRefusedClientOverTCPSeesItsConnectionsEnd(t *testing.T) {
 	addr := srv.Client("a").Addr()
 	conn := connectTCP(t, addr)
 	srv.Client("a").Refuse(true)
-	require.NoError(t, create(conn, "/x"), "those that exist stay")
+	require.NoError(t, create(conn, "/x"), "existing connections stay")
 	nc, err := net.Dial("tcp", addr)
 	if err == nil { // a listener cannot refuse
 		defer nc.Close()
@@ -98,7 +98,7 @@ func TestRefusedClientOverTCPSeesItsConnectionsEnd(t *testing.T) {
 	connectTCP(t, srv.Client("b").Addr())
 }
 
-// timeoutError is what a read gives that has waited in vain.
+// timeoutError returns the error of a read that has timed out.
 func timeoutError(t *testing.T) error {
 	t.Helper()
 	one, other := net.Pipe()

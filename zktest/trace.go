@@ -9,19 +9,20 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/proto"
 )
 
-// Entry is one thing that happened: a request, an event that was sent, or the beginning or end of a connection or session.
+// Entry is an entry of a trace: a request, an event that was sent, or the start or end of a
+// connection or session.
 type Entry struct {
-	Zxid    int64         // the last transaction, that of the request included
+	Zxid    int64         // the last transaction, including the request's own
 	At      time.Duration // since the server was made
-	Client  string        // its name, "-" for those without; empty for what concerns all
-	Session string        // s1 is the first, since the last Wipe
-	What    string        // the request's name, "event", or what happened to a connection, a session, the server
+	Client  string        // its name, "-" without a name; empty if all clients are concerned
+	Session string        // s1 is the first since the last Wipe
+	What    string        // the request's name, "event", or what happened to a connection, a session or the server
 	Path    string
 	Code    Code
-	Note    string // the kind of the event, what was created instead of Path, or what a rule did
+	Note    string // the kind of the event, the created path if it is not Path, or what a rule did
 }
 
-// String is one line.
+// String returns the entry as one line.
 func (e Entry) String() string {
 	line := fmt.Sprintf("%12.6fs %5d %-8s %-4s %s", e.At.Seconds(), e.Zxid, e.Client, e.Session, e.What)
 	for _, part := range []string{e.Path, e.Note} {
@@ -35,13 +36,13 @@ func (e Entry) String() string {
 	return line
 }
 
-// Trace is what happened, in order. Pings are left out.
+// Trace is a list of entries in order, without pings.
 type Trace struct {
-	Lost    int // how many entries before the first there is no memory of
+	Lost    int // number of earlier entries that were dropped
 	Entries []Entry
 }
 
-// String is a line for each entry.
+// String returns a line for each entry.
 func (t Trace) String() string {
 	var b strings.Builder
 	if t.Lost > 0 {
@@ -55,11 +56,13 @@ func (t Trace) String() string {
 
 var guid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32}`)
 
-// Canonical is String with the random ids in node names, as Curator and kazoo make them, replaced by their number in the order of their
-// appearance: two runs that differ in nothing else have equal ones.
+// Canonical returns String with each random id in node names, as Curator and kazoo make them,
+// replaced by a number. The ids are numbered in the order of their first appearance, so two runs
+// that differ only in ids give equal texts.
 func (t Trace) Canonical() string { return Canonical(t.String()) }
 
-// Canonical replaces the random ids in a text, that of [Server.Tree] say, as [Trace.Canonical] does.
+// Canonical replaces the random ids in a text, for example that of [Server.Tree], as
+// [Trace.Canonical] does.
 func Canonical(text string) string {
 	numbers := map[string]string{}
 	return guid.ReplaceAllStringFunc(text, func(id string) string {
@@ -70,22 +73,22 @@ func Canonical(text string) string {
 	})
 }
 
-// Tail is the last n entries.
+// Tail returns the last n entries.
 func (t Trace) Tail(n int) Trace {
 	cut := min(max(0, len(t.Entries)-n), len(t.Entries))
 	return Trace{t.Lost + cut, t.Entries[cut:]}
 }
 
-// trace is the last entries, in a ring. It is guarded by the server's mutex.
+// trace keeps the last entries in a ring. The server's mutex guards it.
 type trace struct {
 	limit int
 	began time.Time
 	ring  []Entry
-	next  int // where the oldest entry is, once the ring is full
+	next  int // index of the oldest entry, once the ring is full
 	lost  int
 }
 
-// add returns where the entry is, until it is forgotten.
+// add returns the index of the entry in the ring. It is valid until the entry is overwritten.
 func (t *trace) add(e Entry) (place int) {
 	if len(t.ring) < t.limit {
 		t.ring = append(t.ring, e)
@@ -98,7 +101,8 @@ func (t *trace) add(e Entry) (place int) {
 	return place
 }
 
-// Trace returns what happened since the server was made, or the last 10,000 entries of it; what is before is counted.
+// Trace returns the last 10,000 entries since the server was made. Earlier entries are only
+// counted.
 func (s *Server) Trace() Trace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,13 +110,14 @@ func (s *Server) Trace() Trace {
 	return Trace{t.lost, append(append([]Entry(nil), t.ring[t.next:]...), t.ring[:t.next]...)}
 }
 
-// note traces what is neither a request nor an event. It needs s.mu, as all that follow.
+// note adds an entry that is neither a request nor an event. The caller holds s.mu, here and in the
+// functions below.
 func (s *Server) note(c *Client, session int64, what string) {
 	s.record(c, session, Entry{What: what})
 }
 
-// tell traces what the test does to the server.
-func (s *Server) tell(what string) { s.record(nil, 0, Entry{What: what, Note: "by the test"}) }
+// traceTest adds what the test does to the server to the trace.
+func (s *Server) traceTest(what string) { s.record(nil, 0, Entry{What: what, Note: "by the test"}) }
 
 func (s *Server) record(c *Client, session int64, e Entry) (place int) {
 	e.Zxid, e.At = s.zxid, s.clock.now().Sub(s.trace.began)
@@ -134,7 +139,8 @@ func (s *Server) traceEvent(c *conn, kind int32, path string) {
 	s.record(c.client, c.session.id, Entry{What: "event", Path: path, Note: eventNames[kind]})
 }
 
-// traceRequest traces a request that is carried out or refused, and says where. Pings are not traced: -1.
+// traceRequest adds a request that is carried out or refused, and returns the index of the entry.
+// It returns -1 for a ping, which is not traced.
 func (s *Server) traceRequest(c *conn, req *proto.Request, code proto.Code, note string) (place int) {
 	if req.Op == OpPing {
 		return -1
@@ -142,8 +148,9 @@ func (s *Server) traceRequest(c *conn, req *proto.Request, code proto.Code, note
 	return s.record(c.client, c.session.id, Entry{What: req.Op.String(), Path: req.Path, Code: Code(code), Note: note})
 }
 
-// Requests counts what all clients have sent since the last [Server.ResetCounts], by type. A request counts when the server reads it, so
-// one that a rule drops or holds counts. Opening a session is no request.
+// Requests returns the number of requests of each type that all clients have sent since the last
+// [Server.ResetCounts]. A request is counted when the server reads it, even if a rule then drops or
+// holds it. Opening a session is not a request.
 func (s *Server) Requests() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +163,7 @@ func (s *Server) Requests() Counts {
 	return sum
 }
 
-// ResetCounts begins to count requests anew, for all clients. The hits of rules stay.
+// ResetCounts sets the counts of requests of all clients to 0. The hits of rules stay.
 func (s *Server) ResetCounts() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-func TestTraceTellsWhatHappenedInOrder(t *testing.T) {
+func TestTraceHasAllEntriesInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		conn := connect(t, srv, "a")
 		_, _, _, err := conn.ExistsW("/x")
@@ -36,12 +36,13 @@ func TestTraceTellsWhatHappenedInOrder(t *testing.T) {
 		require.Equal(t, strings.TrimPrefix(want, "\n"), srv.Trace().String())
 		entry := srv.Trace().Entries[4]
 		require.Equal(t, zktest.Entry{
-			Zxid: 3, At: 3250 * time.Millisecond, Client: "a", Session: "s1", What: "create", Path: "/x", Code: zktest.NodeExists,
+			Zxid: 3, At: 3250 * time.Millisecond, Client: "a", Session: "s1",
+			What: "create", Path: "/x", Code: zktest.NodeExists,
 		}, entry)
 	})
 }
 
-func TestTraceTellsWhatWasCreatedUnderAnotherName(t *testing.T) {
+func TestTraceHasThePathOfASequentialNode(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		conn := connect(t, srv, "a")
 		_, err := conn.CreateProtectedEphemeralSequential("/n-", nil, nil)
@@ -54,7 +55,7 @@ func TestTraceTellsWhatWasCreatedUnderAnotherName(t *testing.T) {
 	})
 }
 
-func TestTraceForgetsTheOldestAndCountsThem(t *testing.T) {
+func TestTraceDropsAndCountsTheOldest(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		const all, limit = 10_250, 10_000
 		for i := range all {
@@ -120,7 +121,7 @@ func TestRequestThatARuleHoldsOrDropsCounts(t *testing.T) {
 		require.NoError(t, held.wait(t))
 		require.Error(t, conn.Delete("/x", -1))
 		require.Equal(t, zktest.Counts{zktest.OpDelete: 1}, srv.Requests())
-		require.Equal(t, 1, rule.Hits(), "hits stay")
+		require.Equal(t, 1, rule.Hits(), "ResetCounts keeps the hits")
 	})
 }
 

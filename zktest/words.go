@@ -9,10 +9,11 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/proto"
 )
 
-// wordSize is the length of a word: that of a frame's prefix, in whose place it comes.
+// wordSize is the length of a four-letter word, which is sent in place of a frame's length prefix.
 const wordSize = proto.PrefixSize
 
-// words are the four-letter words and what answers them. The texts are those of 3.8, byte for byte, as far as there is something to tell.
+// words are the four-letter words with the functions that answer them. The texts are those of 3.8,
+// byte for byte, where this server has the data.
 var words map[string]func(*inquiry)
 
 func init() {
@@ -25,7 +26,7 @@ func init() {
 	}
 }
 
-// inquiry is a word that is being answered. All of it needs srv.mu.
+// inquiry is a word that is being answered. Callers of its methods hold srv.mu.
 type inquiry struct {
 	strings.Builder // the answer
 
@@ -36,13 +37,16 @@ type inquiry struct {
 	more    []byte
 }
 
-// isWord reports whether a connection begins with a four-letter word in place of a frame. Other letters are a length, an absurd one.
+// isWord reports whether s, the first four bytes of a connection, is a four-letter word. Other
+// bytes are a length, even if it is absurd.
 func isWord(s string) bool { return words[s] != nil }
 
-// Command is the answer to a four-letter word, such as "srvr" or "mntr", as a connection to [Server.Addr] would get it. There is no
-// connection of one who asks in it, though. After "stmk" come the eight bytes of the mask. It is an error if the word is none, and
-// while the server is stopped. Of what the real server tells, mntr has only the main figures, hash is always as before the
-// first digest, conf and dirs know of no disk, and envi has no Java.
+// Command returns the answer to a four-letter word, such as "srvr" or "mntr", as a connection to
+// [Server.Addr] would get it. The answer does not list a connection for the word itself. After
+// "stmk" come the eight bytes of the mask. Command returns an error for an unknown word, and while
+// the server is stopped. Some answers have less than the real server's: mntr has only the main
+// figures, and hash is always as before the first digest. conf and dirs have no disk, and envi has
+// no Java.
 func (s *Server) Command(word string) (string, error) {
 	name := word[:min(wordSize, len(word))]
 	switch {
@@ -64,7 +68,7 @@ func (s *Server) Command(word string) (string, error) {
 	return q.String(), nil
 }
 
-// answerWord is all that happens on a connection that begins with a word.
+// answerWord handles a connection that begins with a word.
 func (c *conn) answerWord(word string) {
 	more := c.maskOf(word)
 	c.srv.mu.Lock()
@@ -77,16 +81,17 @@ func (c *conn) answerWord(word string) {
 	c.end(flushAll)
 }
 
-// packets is what an answer counts for: nothing if it is empty.
+// packets returns the number of packets of an answer: 0 if it is empty.
 func packets(q *inquiry) int { return min(q.Len(), 1) }
 
-// maskOf is what follows stmk. The real server does not wait for it either: it comes with the word or not at all.
+// maskOf returns the bytes after stmk, if they have arrived together with the word. The real server
+// does not wait for them either.
 func (c *conn) maskOf(word string) []byte {
 	if word != "stmk" || c.in.Buffered() < maskSize {
 		return nil
 	}
 	mask := make([]byte, maskSize)
-	_, _ = io.ReadFull(c.in, mask) // is buffered
+	_, _ = io.ReadFull(c.in, mask) // buffered
 	return mask
 }
 
@@ -110,7 +115,7 @@ func (q *inquiry) isro() {
 	q.WriteString("rw")
 }
 
-// The trace mask says what the real server logs. Here it has no effect.
+// The trace mask selects what the real server logs. Here it has no effect.
 const (
 	maskSize    = 8
 	defaultMask = 0x132
@@ -125,7 +130,8 @@ func (q *inquiry) stmk() {
 	}
 }
 
-// hash tells the digests of the tree at every 128th transaction. None are made here, so there is as little to tell as before the first.
+// hash answers nothing, as the real server does before its first digest. That server digests its
+// tree at every 128th transaction; this one makes no digests.
 func (q *inquiry) hash() {}
 
 func (q *inquiry) srst() {

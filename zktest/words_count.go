@@ -8,17 +8,17 @@ import (
 	"github.com/docent-zk/docent/zktest/op"
 )
 
-// What the four-letter words count. All of it is guarded by the server's mutex.
+// What the four-letter words count. The server's mutex guards all of it.
 
-// tally is what they tell of a connection.
+// tally is what the words show about a connection.
 type tally struct {
 	received, sent int
 	latency        latency
 	shown          lastReply
-	arrived        time.Time // of the request that is being carried out, zero if there is none
+	arrived        time.Time // of the request that is being carried out; zero without one
 }
 
-// lastReply is the last answer, without those that do not count.
+// lastReply describes the last answer that counts.
 type lastReply struct {
 	op   string
 	xid  int32
@@ -26,7 +26,8 @@ type lastReply struct {
 	at   time.Time
 }
 
-// latency is in milliseconds. On a new connection the least is 0 from the start, as with the real server; reset forgets that.
+// latency is in milliseconds. As on the real server, the least latency of a new connection is 0
+// until reset.
 type latency struct{ count, sum, last, least, most int64 }
 
 func (l *latency) reset() { *l = latency{least: math.MaxInt64} }
@@ -47,7 +48,8 @@ func (l *latency) minimum() int64 {
 
 func (l *latency) average() float64 { return float64(l.sum) / float64(max(l.count, 1)) }
 
-// counters are what a server counts from when it starts. What its connections have counted comes on top of it.
+// counters count since the start of a server. The tallies of its open connections are added to
+// them.
 type counters struct {
 	received, sent int
 	latency        latency
@@ -62,13 +64,13 @@ func (l *lifetime) countersOf(r *replica) *counters {
 	return l.counters[r]
 }
 
-// absorb takes over what a connection has counted.
+// absorb adds the tally of a connection.
 func (k *counters) absorb(c *conn) {
 	k.received += c.tally.received
 	k.sent += c.tally.sent
 }
 
-// reset begins anew. The connections go on counting where they are.
+// reset sets the counts to 0. Because open connections keep their tallies, it subtracts them.
 func (k *counters) reset(conns []*conn) {
 	k.received, k.sent = 0, 0
 	for _, c := range conns {
@@ -78,7 +80,8 @@ func (k *counters) reset(conns []*conn) {
 	k.latency.reset()
 }
 
-// connsOf are the connections of a replica, those included that have ended and are not closed yet.
+// connsOf returns the connections of a replica, including those that have ended and are not closed
+// yet.
 func (l *lifetime) connsOf(r *replica) []*conn {
 	var all []*conn
 	for _, c := range sortedConns(l.conns) {
@@ -89,12 +92,13 @@ func (l *lifetime) connsOf(r *replica) []*conn {
 	return all
 }
 
-// countReply counts a request that was answered. Logins do not count, and a transaction that failed has no name. It needs srv.mu.
+// countReply counts a request that was answered. Logins are not counted, and a failed transaction
+// has no name. The caller holds srv.mu.
 func (c *conn) countReply(req *proto.Request, code proto.Code, zxid int64) {
 	t, now := &c.tally, c.srv.clock.now()
 	if req.Op != op.Auth && req.Op != op.SASL {
 		last := lastReply{shortNames[req.Op], req.XID, zxid, now}
-		if req.XID < 0 { // that of a ping, say
+		if req.XID < 0 { // a ping, for example
 			last.xid = t.shown.xid
 		}
 		if kind := kinds[req.Op]; kind != nil && kind.transacts && code != proto.OK {
@@ -111,7 +115,7 @@ func (c *conn) countLatency(d time.Duration) {
 	c.life.countersOf(c.replica).latency.add(d.Milliseconds())
 }
 
-// outstanding is how many requests are being carried out: at most one.
+// outstanding returns the number of requests that are being carried out: at most one.
 func (c *conn) outstanding() int {
 	if c.tally.arrived.IsZero() {
 		return 0
@@ -119,7 +123,8 @@ func (c *conn) outstanding() int {
 	return 1
 }
 
-// countConnect counts the handshake. Going on with a session is nothing that the words tell. It needs srv.mu.
+// countConnect counts the handshake. The words do not show that a session was resumed. The caller
+// holds srv.mu.
 func (c *conn) countConnect(newSession bool) {
 	c.tally.received++
 	if newSession {
@@ -128,16 +133,17 @@ func (c *conn) countConnect(newSession bool) {
 	}
 }
 
-// resetTally does not touch a request that is being carried out.
+// resetTally keeps the request that is being carried out.
 func (c *conn) resetTally() {
 	c.tally = tally{arrived: c.tally.arrived, shown: lastReply{op: "NA", xid: -1, zxid: -1}}
 	c.tally.latency.reset()
 }
 
-// shortNames are what the words call requests.
+// shortNames are the names of requests in the words.
 var shortNames = map[Op]string{
 	op.Create: "CREA", op.Create2: "CREA", op.CreateContainer: "CREA", op.CreateTTL: "CREA", op.Delete: "DELE",
-	op.DeleteContainer: "DELE", op.SetData: "SETD", op.SetACL: "SETA", op.Multi: "MULT", op.MultiRead: "MLTR", op.Sync: "SYNC",
+	op.DeleteContainer: "DELE", op.SetData: "SETD", op.SetACL: "SETA", op.Multi: "MULT",
+	op.MultiRead: "MLTR", op.Sync: "SYNC",
 	op.Reconfig: "RECO", op.Check: "CHEC", op.CloseSession: "CLOS", op.CreateSession: "SESS", op.Ping: "PING",
 	op.Exists: "EXIS", op.GetData: "GETD", op.GetChildren: "GETC", op.GetChildren2: "GETC", op.GetACL: "GETA",
 	op.GetEphemerals: "GETE", op.GetAllChildrenNumber: "GETACN", op.WhoAmI: "HOMI", op.SetWatches: "SETW",

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// javaTime is how the words show times.
+// javaTime is the format of times in the words.
 const javaTime = "Mon Jan 02 15:04:05 MST 2006"
 
-// dump is who expires when, and what goes with it.
+// dump lists sessions by deadline, ephemeral nodes, and connections.
 func (q *inquiry) dump() {
 	q.line("SessionTracker dump:")
 	q.dumpSessions()
@@ -23,7 +23,8 @@ func (q *inquiry) dump() {
 	q.dumpConns()
 }
 
-// dumpSessions knows that only a leader watches over sessions.
+// dumpSessions lists the deadlines of sessions on a leader, and only their timeouts on a follower,
+// which does not expire sessions.
 func (q *inquiry) dumpSessions() {
 	s := q.srv
 	if mode := q.mode(); mode != "standalone" && mode != "leader" {
@@ -48,7 +49,7 @@ func (q *inquiry) dumpSessions() {
 	}
 }
 
-// deadlines are when sessions end, sorted, each instant once.
+// deadlines returns the deadlines of all sessions, sorted, each instant once.
 func (s *Server) deadlines() []time.Time {
 	var all []time.Time
 	for _, sess := range s.sessions {
@@ -88,7 +89,8 @@ func (q *inquiry) dumpConns() {
 	}
 }
 
-// idleUntil is when the real server would end a connection that says nothing more.
+// idleUntil returns the time at which the real server would end the connection if the client sends
+// nothing more.
 func (q *inquiry) idleUntil(c *conn) time.Time {
 	at := c.since.Add(q.srv.cfg.sessionless)
 	if c.session != nil {
@@ -104,7 +106,7 @@ func (c *conn) sessionID() int64 {
 	return c.session.id
 }
 
-// The words about watches leave out those on children, as the real server's do; mntr counts both.
+// Like the real server's, the words about watches leave out watches on children. mntr counts both.
 
 func (q *inquiry) wchs() {
 	paths, conns, total := q.replica.watches.DataPaths(), map[*conn]bool{}, 0
@@ -146,10 +148,12 @@ func (q *inquiry) wchc() {
 }
 
 func bySession(conns []*conn) []*conn {
-	return slices.SortedFunc(slices.Values(conns), func(a, b *conn) int { return cmp.Compare(a.session.id, b.session.id) })
+	return slices.SortedFunc(slices.Values(conns), func(a, b *conn) int {
+		return cmp.Compare(a.session.id, b.session.id)
+	})
 }
 
-// conf has no folders to name, for there are none.
+// conf leaves the names of folders empty, because the server has none.
 func (q *inquiry) conf() {
 	cfg := q.srv.cfg
 	q.line("clientPort=%s", q.port())
@@ -166,7 +170,7 @@ func (q *inquiry) conf() {
 	q.line("serverId=%d", q.serverID())
 }
 
-// serverID is 0 for a server that is alone.
+// serverID returns 0 for a standalone server.
 func (q *inquiry) serverID() int {
 	if len(q.srv.followers) == 0 {
 		return 0
@@ -174,7 +178,7 @@ func (q *inquiry) serverID() int {
 	return q.replica.number
 }
 
-// port is that at which the asker came in, or would have.
+// port returns the port to which the asker has connected, or would have.
 func (q *inquiry) port() string {
 	address := q.replica.memAddr()
 	if q.asker != nil {
@@ -191,7 +195,7 @@ func (q *inquiry) dirs() {
 	q.line("logdir_size: 0")
 }
 
-// envi has the real server's keys, and values as far as a program in Go has any.
+// envi has the real server's keys. A value is <NA> if a Go program has none.
 func (q *inquiry) envi() {
 	const none = "<NA>"
 	host, _ := os.Hostname()
@@ -200,7 +204,8 @@ func (q *inquiry) envi() {
 	q.line("Environment:")
 	for _, pair := range [][2]string{
 		{"zookeeper.version", q.version()}, {"host.name", host},
-		{"java.version", none}, {"java.vendor", none}, {"java.home", none}, {"java.class.path", none}, {"java.library.path", none},
+		{"java.version", none}, {"java.vendor", none}, {"java.home", none},
+		{"java.class.path", none}, {"java.library.path", none},
 		{"java.io.tmpdir", os.TempDir()}, {"java.compiler", none},
 		{"os.name", runtime.GOOS}, {"os.arch", runtime.GOARCH}, {"os.version", none},
 		{"user.name", os.Getenv("USER")}, {"user.home", home}, {"user.dir", folder},

@@ -21,7 +21,8 @@ import (
 func TestWatchesInWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		a, b := joinAs(t, srv.Client("a"), srv.MemAddr(), 40*time.Second), joinAs(t, srv.Client("b"), srv.MemAddr(), 40*time.Second)
+		a := joinAs(t, srv.Client("a"), srv.MemAddr(), 40*time.Second)
+		b := joinAs(t, srv.Client("b"), srv.MemAddr(), 40*time.Second)
 		makeNode(t, a, "/a", 0)
 		for _, conn := range []*zk.Conn{a, b} {
 			_, _, _, err := conn.GetW("/a")
@@ -33,7 +34,8 @@ func TestWatchesInWords(t *testing.T) {
 		require.NoError(t, err)
 		first, second := uint64(a.SessionID()), uint64(b.SessionID())
 		assert.Equal(t, "2 connections watching 2 paths\nTotal watches:3\n", commandOf(t, srv, "wchs"))
-		assert.Equal(t, fmt.Sprintf("/a\n\t0x%x\n\t0x%x\n/nope\n\t0x%x\n\n", first, second, first), commandOf(t, srv, "wchp"))
+		assert.Equal(t, fmt.Sprintf("/a\n\t0x%x\n\t0x%x\n/nope\n\t0x%x\n\n", first, second, first),
+			commandOf(t, srv, "wchp"))
 		assert.Equal(t, fmt.Sprintf("0x%x\n\t/a\n\t/nope\n0x%x\n\t/a\n\n", first, second), commandOf(t, srv, "wchc"))
 	})
 }
@@ -42,7 +44,8 @@ func TestDump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.WithTick(500*time.Millisecond))
 		born := time.Now()
-		a, b := joinAs(t, srv.Client("a"), srv.MemAddr(), 10*time.Second), joinAs(t, srv.Client("b"), srv.MemAddr(), 20*time.Second)
+		a := joinAs(t, srv.Client("a"), srv.MemAddr(), 10*time.Second)
+		b := joinAs(t, srv.Client("b"), srv.MemAddr(), 20*time.Second)
 		c := joinAs(t, srv.Client("c"), srv.MemAddr(), 20*time.Second)
 		for path, conn := range map[string]*zk.Conn{"/e1": a, "/e2": a, "/e3": b} {
 			makeNode(t, conn, path, zk.FlagEphemeral)
@@ -111,9 +114,10 @@ serverId=0
 func TestEnvironment(t *testing.T) {
 	envi := commandOf(t, zktest.Start(t), "envi")
 	assert.Equal(t, []string{
-		"Environment:", "zookeeper.version", "host.name", "java.version", "java.vendor", "java.home", "java.class.path", "java.library.path",
-		"java.io.tmpdir", "java.compiler", "os.name", "os.arch", "os.version", "user.name", "user.home", "user.dir", "os.memory.free",
-		"os.memory.max", "os.memory.total", "",
+		"Environment:", "zookeeper.version", "host.name",
+		"java.version", "java.vendor", "java.home", "java.class.path", "java.library.path", "java.io.tmpdir",
+		"java.compiler", "os.name", "os.arch", "os.version", "user.name", "user.home", "user.dir",
+		"os.memory.free", "os.memory.max", "os.memory.total", "",
 	}, strings.Split(regexp.MustCompile(`(?m)=.*$`).ReplaceAllString(envi, ""), "\n"))
 	host, err := os.Hostname()
 	require.NoError(t, err)

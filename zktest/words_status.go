@@ -8,7 +8,7 @@ import (
 
 func (q *inquiry) counters() *counters { return q.life.countersOf(q.replica) }
 
-// open are the connections that the words show, the asker's included.
+// open returns the connections that the words show, including the asker's.
 func (q *inquiry) open() []*conn {
 	var open []*conn
 	for _, c := range q.life.connsOf(q.replica) {
@@ -19,7 +19,7 @@ func (q *inquiry) open() []*conn {
 	return open
 }
 
-// total is what the server has counted.
+// total returns the server's counts with those of its open connections.
 func (q *inquiry) total() counters {
 	total := *q.counters()
 	for _, c := range q.life.connsOf(q.replica) {
@@ -49,8 +49,9 @@ func (q *inquiry) mode() string {
 	return "follower"
 }
 
-// version has the form of 3.6 and later. The Go driver's FLWSrvr wants an older one, so it understands neither this nor the real server.
-// This is no build of any day, hence the date.
+// version returns a version in the format of 3.6 and later. The Go driver's FLWSrvr expects an
+// older format, so it does not understand this server or the real one. The date is fixed because
+// this is not a dated build.
 func (q *inquiry) version() string {
 	number := map[Compat]string{V39: "3.9.5", V38: "3.8.0"}[q.srv.cfg.compat]
 	return number + "-docent, built on 1970-01-01 00:00 UTC"
@@ -81,7 +82,8 @@ func (q *inquiry) title() {
 func (q *inquiry) status() {
 	open, total := q.open(), q.total()
 	nodes, _, _ := q.size()
-	q.line("Latency min/avg/max: %d/%s/%d", total.latency.minimum(), javaDouble(total.latency.average()), total.latency.most)
+	q.line("Latency min/avg/max: %d/%s/%d",
+		total.latency.minimum(), javaDouble(total.latency.average()), total.latency.most)
 	q.line("Received: %d", total.received)
 	q.line("Sent: %d", total.sent)
 	q.line("Connections: %d", len(open))
@@ -94,13 +96,13 @@ func (q *inquiry) status() {
 	}
 }
 
-// size is that of the tree. The real server counts the root twice.
+// size returns the size of the tree. Like the real server, it counts the root twice.
 func (q *inquiry) size() (nodes, ephemerals int, bytes int64) {
 	nodes, ephemerals, bytes = q.replica.tree.Size()
 	return nodes + 1, ephemerals, bytes
 }
 
-// javaDouble writes a number with four digits at most and one at least.
+// javaDouble formats a number with one to four decimal places.
 func javaDouble(f float64) string {
 	f = math.Round(f*1e4) / 1e4
 	if f == math.Trunc(f) {
@@ -109,8 +111,9 @@ func javaDouble(f float64) string {
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
-// cons does not say what the asker's own session is, for it has none. The Go driver's FLWCons reports that line as one that it does not
-// understand, and returns the others; the real server has it, too.
+// cons lists the connections. The asker's line has no session, because the asker has none. The Go
+// driver's FLWCons reports that line as one that it does not understand, and returns the others.
+// The real server sends the same line.
 func (q *inquiry) cons() {
 	for _, c := range q.open() {
 		if c.session == nil {
@@ -122,13 +125,14 @@ func (q *inquiry) cons() {
 	q.line("")
 }
 
-// summary lacks the bracket at its end.
+// summary returns the line of a connection without its closing bracket.
 func (q *inquiry) summary(c *conn) string {
 	interest := 1
 	if c == q.asker {
 		interest = 0
 	}
-	return fmt.Sprintf(" /%s[%d](queued=%d,recved=%d,sent=%d", c.net.RemoteAddr(), interest, c.outstanding(), c.tally.received, c.tally.sent)
+	return fmt.Sprintf(" /%s[%d](queued=%d,recved=%d,sent=%d",
+		c.net.RemoteAddr(), interest, c.outstanding(), c.tally.received, c.tally.sent)
 }
 
 func (q *inquiry) details(c *conn) string {
@@ -143,11 +147,12 @@ func (q *inquiry) details(c *conn) string {
 		at = last.at.Sub(q.srv.started).Milliseconds()
 	}
 	return fmt.Sprintf("sid=0x%x,lop=%s,est=%d,to=%d,%slzxid=0x%x,lresp=%d,llat=%d,minlat=%d,avglat=%d,maxlat=%d",
-		uint64(c.session.id), last.op, c.since.UnixMilli(), c.session.timeout.Milliseconds(), xid, uint64(last.zxid), at,
-		lat.last, lat.minimum(), int64(lat.average()), lat.most)
+		uint64(c.session.id), last.op, c.since.UnixMilli(), c.session.timeout.Milliseconds(),
+		xid, uint64(last.zxid), at, lat.last, lat.minimum(), int64(lat.average()), lat.most)
 }
 
-// mntr tells what there is something to tell about; the real server has some 400 more. The numbers of files are not known.
+// mntr lists the figures that this server has; the real server has some 400 more. The numbers of
+// file descriptors are unknown.
 func (q *inquiry) mntr() {
 	open, total := q.open(), q.total()
 	nodes, ephemerals, bytes := q.size()

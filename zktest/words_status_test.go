@@ -16,7 +16,8 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// srvrText is srvr of a server with a session that has created a node, without its first line.
+// srvrText is the answer to srvr, without its first line, of a server with a session that has
+// created a node.
 const srvrText = `Latency min/avg/max: 0/0.0/0
 Received: 4
 Sent: 3
@@ -37,7 +38,8 @@ func TestStatus(t *testing.T) {
 			require.NoError(t, err)
 			version := "Zookeeper version: " + title + "-docent, built on 1970-01-01 00:00 UTC\n"
 			assert.Equal(t, version+srvrText, sayWord(t, srv, srv.MemAddr(), "srvr"))
-			clients := regexp.MustCompile(`(?m)^Clients:\n( /127\.0\.1\.\d:\d+\[[01]\]\(queued=0,recved=\d,sent=\d\)\n){2}\n`)
+			clients := regexp.MustCompile(
+				`(?m)^Clients:\n( /127\.0\.1\.\d:\d+\[[01]\]\(queued=0,recved=\d,sent=\d\)\n){2}\n`)
 			stat := sayWord(t, srv, srv.MemAddr(), "stat")
 			assert.Regexp(t, clients, stat)
 			assert.Contains(t, stat, "[1](queued=0,recved=3,sent=3)\n")
@@ -57,7 +59,8 @@ func TestResetsOfTheCounters(t *testing.T) {
 		assert.Contains(t, cons, "(queued=0,recved=0,sent=0,")
 		assert.Contains(t, cons, ",lop=NA,est=")
 		assert.Contains(t, cons, ",to=10000,lzxid=0xffffffffffffffff,lresp=0,llat=0,minlat=0,avglat=0,maxlat=0)")
-		assert.Contains(t, sayWord(t, srv, srv.MemAddr(), "srvr"), "\nReceived: 5\nSent: 4\n", "the server's own go on")
+		assert.Contains(t, sayWord(t, srv, srv.MemAddr(), "srvr"), "\nReceived: 5\nSent: 4\n",
+			"the server's own counts stay")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -65,8 +68,9 @@ func TestResetsOfTheCounters(t *testing.T) {
 		makeNode(t, joinAs(t, srv.Client("a"), srv.MemAddr(), 10*time.Second), "/a", 0)
 		require.Contains(t, commandOf(t, srv, "srvr"), "\nLatency min/avg/max: 0/2.0/4\n")
 		require.Equal(t, "Server stats reset.\n", sayWord(t, srv, srv.MemAddr(), "srst"))
-		assert.Contains(t, sayWord(t, srv, srv.MemAddr(), "srvr"), "\nLatency min/avg/max: 0/0.0/0\nReceived: 1\nSent: 1\n")
-		assert.Contains(t, commandOf(t, srv, "cons"), "(queued=0,recved=2,sent=2,", "the connections' own go on")
+		assert.Contains(t, sayWord(t, srv, srv.MemAddr(), "srvr"),
+			"\nLatency min/avg/max: 0/0.0/0\nReceived: 1\nSent: 1\n")
+		assert.Contains(t, commandOf(t, srv, "cons"), "(queued=0,recved=2,sent=2,", "the connections' own counts stay")
 	})
 }
 
@@ -76,7 +80,7 @@ func TestConnectionsThatHaveEndedAreNotShown(t *testing.T) {
 		client := srv.Client("a")
 		joinAs(t, client, srv.MemAddr(), 40*time.Second)
 		require.Contains(t, commandOf(t, srv, "srvr"), "\nConnections: 1\n")
-		client.CutReplies() // so that it cannot be told
+		client.CutReplies() // so that the client does not see the end
 		client.Drop()
 		assert.Contains(t, commandOf(t, srv, "srvr"), "\nConnections: 0\n")
 		assert.Equal(t, "\n", commandOf(t, srv, "cons"))
@@ -145,7 +149,8 @@ func TestPingsKeepTheLastRequest(t *testing.T) {
 		ping := srv.On(zktest.Match{Op: zktest.OpPing}, zktest.Pass())
 		require.NoError(t, ping.Wait(t.Context()))
 		synctest.Wait()
-		assert.Regexp(t, `recved=3,sent=3,sid=0x[0-9a-f]+,lop=PING,est=\d+,to=9000,lcxid=0x1,lzxid=0x2,`, commandOf(t, srv, "cons"))
+		assert.Regexp(t, `recved=3,sent=3,sid=0x[0-9a-f]+,lop=PING,est=\d+,to=9000,lcxid=0x1,lzxid=0x2,`,
+			commandOf(t, srv, "cons"))
 	})
 }
 
@@ -184,11 +189,12 @@ func TestMeasures(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(1500 * time.Millisecond)
 		assert.Equal(t, strings.Join([]string{
-			"zk_version\t3.9.5-docent, built on 1970-01-01 00:00 UTC", "zk_server_state\tstandalone", "zk_ephemerals_count\t1",
-			"zk_num_alive_connections\t2", "zk_avg_latency\t0.0", "zk_outstanding_requests\t0", "zk_znode_count\t7",
-			"zk_global_sessions\t1", "zk_packets_sent\t5", "zk_packets_received\t6", "zk_watch_count\t2", "zk_min_latency\t0",
-			"zk_max_file_descriptor_count\t-1", "zk_approximate_data_size\t50", "zk_open_file_descriptor_count\t-1",
-			"zk_local_sessions\t0", "zk_uptime\t1500", "zk_max_latency\t0", "",
+			"zk_version\t3.9.5-docent, built on 1970-01-01 00:00 UTC", "zk_server_state\tstandalone",
+			"zk_ephemerals_count\t1", "zk_num_alive_connections\t2", "zk_avg_latency\t0.0",
+			"zk_outstanding_requests\t0", "zk_znode_count\t7", "zk_global_sessions\t1", "zk_packets_sent\t5",
+			"zk_packets_received\t6", "zk_watch_count\t2", "zk_min_latency\t0",
+			"zk_max_file_descriptor_count\t-1", "zk_approximate_data_size\t50",
+			"zk_open_file_descriptor_count\t-1", "zk_local_sessions\t0", "zk_uptime\t1500", "zk_max_latency\t0", "",
 		}, "\n"), sayWord(t, srv, srv.MemAddr(), "mntr"))
 	})
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// The expected texts are what the real 3.8.0 prints, but for numbers, ids and times.
+// The expected texts are what the real 3.8.0 prints, except for numbers, ids and times.
 
-// wordLimit bounds answers that must come.
+// wordLimit bounds the wait for an answer.
 const wordLimit = time.Minute
 
 // joinAs connects the Go driver in memory, and waits for the session.
@@ -44,7 +44,8 @@ func makeNode(t *testing.T, conn *zk.Conn, path string, flags int32) {
 	require.NoError(t, err)
 }
 
-// sayWord sends pieces on a new connection in memory, one after the other has been read, and returns the answer. It needs a bubble.
+// sayWord sends pieces on a new connection in memory, each after the one before it has been read,
+// and returns the answer. It needs a bubble.
 func sayWord(t *testing.T, srv *zktest.Server, host string, pieces ...string) string {
 	t.Helper()
 	nc, err := srv.Dialer()("tcp", host, 0)
@@ -108,10 +109,10 @@ func TestOtherWordsAreAbsurdLengths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		before := time.Now()
-		for _, word := range []string{"RUOK", "abcd", "lsnp", "stmk"} { // the last lacks its mask
+		for _, word := range []string{"RUOK", "abcd", "lsnp", "stmk"} { // the last one has no mask
 			assert.Empty(t, sayWord(t, srv, srv.MemAddr(), word), "%q", word)
 		}
-		assert.Equal(t, before, time.Now(), "nothing is waited for")
+		assert.Equal(t, before, time.Now(), "the server does not wait")
 	})
 }
 
@@ -146,7 +147,8 @@ func TestWordsOutsideOfTheWhitelist(t *testing.T) {
 	})
 }
 
-// The real server's own scripts ask srvr, and the clients that look for a server that is not read-only ask isro.
+// The real server's own scripts send srvr. Clients that look for a server that is not read-only
+// send isro.
 func TestWordsThatNoWhitelistRefuses(t *testing.T) {
 	const refused = " is not executed because it is not in the whitelist.\n"
 	whitelist := func(words string) zktest.Option { return zktest.WithConfig("4lw.commands.whitelist", words) }
@@ -197,8 +199,9 @@ func TestWordsOfAnEnsemble(t *testing.T) {
 		assert.Contains(t, sayWord(t, srv, srv.MemAddr(), "mntr"), "\nzk_learners\t1\n")
 		assert.NotContains(t, sayWord(t, srv, follower.MemAddr(), "mntr"), "zk_learners")
 		assert.Contains(t, sayWord(t, srv, follower.MemAddr(), "conf"), "\nserverId=2\n")
-		assert.Contains(t, sayWord(t, srv, follower.MemAddr(), "dump"),
-			fmt.Sprintf("SessionTracker dump:\nGlobal Sessions(1):\n0x%x\t40000ms\nephemeral nodes dump:\n", uint64(conn.SessionID())))
+		want := fmt.Sprintf("SessionTracker dump:\nGlobal Sessions(1):\n0x%x\t40000ms\nephemeral nodes dump:\n",
+			uint64(conn.SessionID()))
+		assert.Contains(t, sayWord(t, srv, follower.MemAddr(), "dump"), want)
 	})
 }
 
@@ -226,7 +229,7 @@ func TestGoDriverUnderstandsWords(t *testing.T) {
 	}
 	makeNode(t, conn, "/a", 0)
 	assert.Equal(t, []bool{true}, zk.FLWRuok([]string{srv.Addr()}, wordLimit))
-	// It takes the line of its own connection for an error, as with the real server.
+	// It reports the line of its own connection as an error, as with the real server.
 	answers, _ := zk.FLWCons([]string{srv.Addr()}, wordLimit)
 	require.Len(t, answers, 1)
 	require.Len(t, answers[0].Clients, 1)

@@ -6,17 +6,17 @@ import (
 	"github.com/docent-zk/docent/zktest/op"
 )
 
-// The requests that are transactions. All need srv.mu.
+// The requests that are transactions. Callers hold srv.mu.
 
-// execute makes a transaction of a request, whatever comes of it.
-func (s *Server) execute(req *proto.Request, who tree.Caller) tree.Outcome {
+// execute carries out a request as a transaction, even if the request fails.
+func (s *Server) execute(req *proto.Request, caller tree.Caller) tree.Outcome {
 	at := s.stamp()
-	out := s.leader.tree.Execute(req, who, at)
+	out := s.leader.tree.Execute(req, caller, at)
 	s.commit(transaction{Stamp: at, effects: out.Effects})
 	return out
 }
 
-// transact is any write but the end of a session.
+// transact carries out any write except the end of a session.
 func (c *conn) transact(req *proto.Request) answer {
 	out := c.srv.execute(req, tree.Caller{Session: c.session.id, IDs: c.ids})
 	ans := answer{code: out.Code, wait: c.srv.zxid, body: func(e *proto.Encoder) { outcomeBody(e, out) }}
@@ -26,7 +26,7 @@ func (c *conn) transact(req *proto.Request) answer {
 	return ans
 }
 
-// outcomeBody is the body of the answer to a write.
+// outcomeBody encodes the body of the answer to a write.
 func outcomeBody(e *proto.Encoder, out tree.Outcome) {
 	switch out.Op {
 	case op.Create:
@@ -57,7 +57,8 @@ func partBody(e *proto.Encoder, part tree.Outcome) {
 	outcomeBody(e, part)
 }
 
-// closeSession ends the session by its client's wish. The answer is the last that its connection sends.
+// closeSession ends the session at its client's request. The answer is the last frame on its
+// connection.
 func (c *conn) closeSession(*proto.Request) answer {
 	if !c.srv.alive(c.session) {
 		return answer{close: true}
@@ -68,21 +69,22 @@ func (c *conn) closeSession(*proto.Request) answer {
 	return answer{wait: c.srv.zxid, close: true}
 }
 
-// reconfig is not enabled.
+// reconfig answers that reconfiguration is disabled, with a transaction.
 func (c *conn) reconfig(*proto.Request) answer {
 	c.srv.commit(transaction{Stamp: c.srv.stamp()})
 	return answer{code: proto.ReconfigDisabled, wait: c.srv.zxid}
 }
 
-// createSession is between servers; a client's is malformed whatever it holds.
+// createSession handles a request that is for servers only. From a client it counts as malformed,
+// whatever it contains.
 func (c *conn) createSession(req *proto.Request) answer {
 	return c.malformed(req, kinds[req.Op])
 }
 
-// reapLater looks after nodes that end by themselves, at whole intervals since the server was made, for as long as there are any. It
-// needs srv.mu.
+// reapLater sets an alarm for reap at the next whole interval since the server was made, if there
+// are containers or TTL nodes. The caller holds s.mu.
 func (s *Server) reapLater() {
-	if s.reaping || s.life == nil || !s.leader.tree.HasMortals() {
+	if s.reaping || s.life == nil || !s.leader.tree.HasTransient() {
 		return
 	}
 	s.reaping = true
@@ -93,7 +95,7 @@ func (s *Server) reapLater() {
 	})
 }
 
-// reap deletes what is overdue, each in a transaction of its own.
+// reap deletes each overdue container and TTL node in a transaction of its own.
 func (s *Server) reap() {
 	for _, path := range s.leader.tree.Overdue(s.clock.now().UnixMilli(), s.cfg.neverUsed.Milliseconds()) {
 		out := s.execute(&proto.Request{Op: op.DeleteContainer, Path: path}, tree.Caller{})

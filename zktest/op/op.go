@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// Op is the type of a request, as it stands on the wire.
+// Op is the type of a request in the protocol.
 type Op int32
 
-// Any stands for all of them. No client can send it.
+// Any stands for all types. No client can send it.
 const Any Op = 0
 
 // Connect stands for the handshake of a connection, which has no type. No client can send it.
@@ -50,7 +50,7 @@ const (
 	CloseSession         Op = -11
 )
 
-// info is what can be said about all requests of a type.
+// info describes the requests of a type.
 type info struct {
 	name      string
 	pathFirst bool // the body begins with a path
@@ -92,7 +92,7 @@ var ops = map[Op]info{
 	CloseSession:         {"closeSession", false},
 }
 
-// String is the request's name in ZooKeeper's own documents, or op(n) if it has none.
+// String returns the request's name in ZooKeeper's own documents, or op(n) if it has none.
 func (o Op) String() string {
 	if i, ok := ops[o]; ok {
 		return i.name
@@ -103,10 +103,12 @@ func (o Op) String() string {
 // PathFirst reports whether the request's body begins with a path.
 func (o Op) PathFirst() bool { return ops[o].pathFirst }
 
-// Counts is how many requests of each type there were. A type that never came is missing, and reads as 0.
+// Counts has the number of requests of each type. A type without requests is missing and reads as
+// 0.
 type Counts map[Op]int
 
-// Total is the number of all requests but pings, which come with time and not with what a program does.
+// Total returns the number of requests without pings, which depend on time and not on what a
+// program does.
 func (c Counts) Total() int {
 	total := 0
 	for op, n := range c {
@@ -117,7 +119,7 @@ func (c Counts) Total() int {
 	return total
 }
 
-// Clone is a copy, never nil.
+// Clone returns a copy, never nil.
 func (c Counts) Clone() Counts {
 	if c == nil {
 		return Counts{}

@@ -1,4 +1,4 @@
-// Package gate holds things back.
+// Package gate lets goroutines wait while a gate is closed.
 package gate
 
 import (
@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// Gate lets pass while it is open.
+// Gate lets callers of Pass through while it is open.
 type Gate struct {
 	mu   sync.Mutex
 	open chan struct{} // closed while the gate is open
-	shut atomic.Bool   // the same, for those who only look; written under mu
+	shut atomic.Bool   // the opposite, for checks without waiting; written under mu
 }
 
 // New returns an open gate.
@@ -44,7 +44,7 @@ func (g *Gate) Pass(done <-chan struct{}) bool {
 			return false
 		case <-open:
 		}
-		if open == g.current() { // else it was closed again in the meantime
+		if open == g.current() { // otherwise it was closed again meanwhile
 			return true
 		}
 	}
@@ -56,7 +56,7 @@ func (g *Gate) current() chan struct{} {
 	return g.open
 }
 
-// Opened is closed while the gate is open.
+// Opened returns a channel that is closed while the gate is open.
 func (g *Gate) Opened() <-chan struct{} { return g.current() }
 
 // Closed reports whether the gate is closed now.

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// script is a conversation over one connection. What the ends are told must be the same over TCP and in memory.
+// script is a conversation over one connection. The results of all calls must be the same over TCP
+// and in memory.
 type script func(c, s *speaker)
 
 func TestAnswersLikeTCP(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 
 const ms = time.Millisecond
 
-// after makes a Schedule of latencies, one for each call; the last one counts for all further calls.
+// after returns a Schedule of latencies, one for each call. The last one applies to all further
+// calls.
 func after(latencies ...time.Duration) Schedule {
 	return func(now time.Time) time.Time {
 		d := latencies[0]
@@ -24,7 +25,7 @@ func after(latencies ...time.Duration) Schedule {
 	}
 }
 
-// event is what a Read gave, and when.
+// event is the result of a Read with its time.
 type event struct {
 	at   time.Duration
 	data string
@@ -38,7 +39,7 @@ func readAt(start time.Time, c *Conn) event {
 	return event{time.Since(start), string(p[:n]), err}
 }
 
-// expectReads reads from c until the list is used up.
+// expectReads reads from c and compares the results with the list.
 func expectReads(t *testing.T, start time.Time, c *Conn, want ...event) {
 	t.Helper()
 	for _, w := range want {
@@ -66,7 +67,7 @@ func send(t *testing.T, c *Conn, data ...string) {
 func TestDataArrivesWhenScheduled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, client, server := pipe(after(5*ms, 7*ms, 0, 2*ms, 1*ms), nil)
-		send(t, client, "a", "b", "c", "d") // b holds up the two behind it
+		send(t, client, "a", "b", "c", "d") // b delays the two behind it
 		expectReads(t, start, server, event{at: 5 * ms, data: "a"}, event{at: 7 * ms, data: "bcd"})
 		send(t, client, "e")
 		expectReads(t, start, server, event{at: 8 * ms, data: "e"})
@@ -137,7 +138,7 @@ func TestEndArrivesDuringARead(t *testing.T) {
 	})
 }
 
-// TestAnswerOfAClosedEnd writes to an end that is closed, and finds out as late as it takes there and back.
+// An end that writes to a closed end learns of it after one round trip.
 func TestAnswerOfAClosedEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, client, server := pipe(after(5*ms), after(1*ms, 7*ms))
@@ -152,7 +153,8 @@ func TestAnswerOfAClosedEnd(t *testing.T) {
 	})
 }
 
-// TestCloseWithDataOnItsWay: what has not arrived is not unread, but it is answered when it gets there.
+// Data that has not arrived when an end is closed is not unread, but it is answered when it
+// arrives.
 func TestCloseWithDataOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, client, server := pipe(after(5*ms), after(2*ms))

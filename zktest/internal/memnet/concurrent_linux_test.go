@@ -144,7 +144,7 @@ func TestCloseEndsEveryRead(t *testing.T) {
 	})
 }
 
-// TestEverythingAtOnce is for the race detector, and ends only if nothing gets stuck.
+// This test is for the race detector. It ends only if no call hangs.
 func TestEverythingAtOnce(t *testing.T) {
 	onBothKinds(t, func(t *testing.T, client, server duplex) {
 		var finite, readers sync.WaitGroup
@@ -152,7 +152,9 @@ func TestEverythingAtOnce(t *testing.T) {
 			for range 3 {
 				readers.Go(func() { readUntilItFails(t, end) })
 				finite.Go(func() { repeat(t, func() error { _, err := end.Write(make([]byte, 10)); return err }) })
-				finite.Go(func() { repeat(t, func() error { return end.SetDeadline(time.Now().Add(time.Millisecond)) }) })
+				finite.Go(func() {
+					repeat(t, func() error { return end.SetDeadline(time.Now().Add(time.Millisecond)) })
+				})
 			}
 		}
 		finite.Wait()
@@ -171,7 +173,7 @@ func repeat(t *testing.T, call func() error) {
 	}
 }
 
-// readUntilItFails ends when the connection does. Deadlines make it wait less.
+// readUntilItFails reads until the connection ends. Deadlines shorten the waits.
 func readUntilItFails(t *testing.T, from io.Reader) {
 	for {
 		_, err := from.Read(make([]byte, 10))

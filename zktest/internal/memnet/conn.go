@@ -16,21 +16,21 @@ type Conn struct {
 	peer          *Conn
 	local, remote *net.TCPAddr
 
-	mu              *sync.Mutex // of both ends: most of what happens concerns both. Never held while waiting.
+	mu              *sync.Mutex // of both ends, because most operations concern both; never held while waiting
 	in              inbound
 	closed          bool // by Close or Reset
 	finished        bool // the end of our stream was sent
-	told            bool // of a reset that arrived: it is an error once
+	told            bool // a reset that arrived was returned as an error, which happens once
 	readBy, writeBy time.Time
-	deadlines       Schedule // when a deadline passes that is set to an instant, nil for then
+	deadlines       Schedule // maps a deadline to the instant at which it passes; nil means unchanged
 	turn            turn
 }
 
 var _ net.Conn = (*Conn)(nil)
 
-var errNothing = errors.New("nothing has arrived") // Read waits; nobody else sees it
+var errNothing = errors.New("nothing has arrived") // Read waits; never returned to a caller
 
-// Read returns what has arrived, and waits if that is nothing.
+// Read returns data that has arrived, and waits if there is none.
 func (c *Conn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,7 @@ func (c *Conn) tryRead(p []byte, now time.Time) (int, error) {
 	switch {
 	case c.closed:
 		return 0, net.ErrClosed
-	case len(p) == 0: // package net looks at the deadline only after this
+	case len(p) == 0: // package net checks the deadline only after this
 		return 0, nil
 	case reached(c.readBy, now):
 		return 0, os.ErrDeadlineExceeded
@@ -62,7 +62,7 @@ func (c *Conn) tryRead(p []byte, now time.Time) (int, error) {
 	return 0, c.streamEnd(now)
 }
 
-// streamEnd is what a Read gives that has nothing left to read, now or ever.
+// streamEnd returns the error of a Read that has nothing left to read, now or ever.
 func (c *Conn) streamEnd(now time.Time) error {
 	if c.in.fin.IsZero() {
 		if err := c.lost(now); err != nil {
@@ -72,7 +72,7 @@ func (c *Conn) streamEnd(now time.Time) error {
 	return io.EOF
 }
 
-// lost returns what a reset that has arrived means for the call that meets it first, and nil afterwards.
+// lost returns the error for the first call after a reset has arrived, and nil afterwards.
 func (c *Conn) lost(now time.Time) error {
 	if c.told || !reached(c.in.rst, now) {
 		return nil
@@ -84,7 +84,7 @@ func (c *Conn) lost(now time.Time) error {
 	return syscall.ECONNRESET
 }
 
-// Write sends a copy of p and does not wait. All of p arrives at one instant.
+// Write sends a copy of p without waiting. All of p arrives at one instant.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,9 +123,10 @@ func (c *Conn) send(p []byte, now time.Time) {
 	c.peer.in.queue = append(c.peer.in.queue, delivery{at: at, data: bytes.Clone(p)})
 }
 
-// expect returns when something arrives here that the peer sends now. A Read that waits gets to know.
+// expect returns the time at which data that the peer sends now arrives here. It wakes a waiting
+// Read.
 func (c *Conn) expect(now time.Time) time.Time {
-	if c.in.next().IsZero() { // otherwise Read waits for what comes earlier
+	if c.in.next().IsZero() { // otherwise Read already waits for an earlier arrival
 		c.turn.wake()
 	}
 	return c.in.arrival(now)
@@ -138,7 +139,7 @@ func (c *Conn) abort(now time.Time) {
 	}
 }
 
-// Buffered returns the number of bytes that have arrived and were not read.
+// Buffered returns the number of bytes that have arrived and have not been read.
 func (c *Conn) Buffered() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -80,11 +80,11 @@ func TestWriteDeadline(t *testing.T) {
 	})
 }
 
-// TestIdleReaderLetsTheClockGoOn would hang at Wait, and at Sleep, if a Read were blocked on anything but the bubble's own.
+// This test would hang at Wait and at Sleep if a Read blocked on anything outside of the bubble.
 func TestIdleReaderLetsTheClockGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, client, server := pipe(nil, nil)
-		ended := make(chan event, 2) // two readers, of which one stands in line
+		ended := make(chan event, 2) // two readers, one of which waits for its turn
 		for range cap(ended) {
 			go func() { ended <- readAt(start, server) }()
 		}
@@ -102,7 +102,7 @@ func TestIdleReaderLetsTheClockGoOn(t *testing.T) {
 	})
 }
 
-// TestStartsNoGoroutines relies on the bubble too, which fails the test if it is left with a goroutine.
+// A goroutine that is left in a bubble fails the test.
 func TestStartsNoGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := runtime.NumGoroutine()
@@ -118,7 +118,7 @@ func TestStartsNoGoroutines(t *testing.T) {
 	})
 }
 
-// TestConnectionOutlivesABubble would panic if a wait left behind anything that belongs to the bubble.
+// This test would panic if a wait left anything that belongs to the bubble.
 func TestConnectionOutlivesABubble(t *testing.T) {
 	client, server := Pipe(address(1), address(2), nil, nil)
 	synctest.Test(t, func(t *testing.T) {

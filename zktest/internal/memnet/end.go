@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Close ends the stream behind what was written, or resets the connection if data that has arrived was not read.
+// Close ends the stream after the data that was written. If data has arrived and was not read, it
+// resets the connection instead.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -26,7 +27,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Reset closes the connection with a reset, whatever was written or read. On a closed end it does nothing.
+// Reset closes the connection with a reset, whatever was written or read. On a closed end it does
+// nothing.
 func (c *Conn) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,7 +39,8 @@ func (c *Conn) Reset() {
 	c.end()
 }
 
-// CloseWrite ends the stream to the peer behind what was written. The other direction goes on.
+// CloseWrite ends the stream to the peer after the data that was written. The other direction stays
+// open.
 func (c *Conn) CloseWrite() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +64,7 @@ func (c *Conn) finish(now time.Time) {
 	c.peer.in.fin = c.peer.expect(now)
 }
 
-// refuse answers data that will arrive at this end when it is closed.
+// refuse answers data that arrives after this end is closed with a reset.
 func (c *Conn) refuse() {
 	if len(c.in.queue) > 0 {
 		c.peer.abort(c.in.queue[0].at)
@@ -74,15 +77,16 @@ func (c *Conn) end() {
 	c.turn.wake()
 }
 
-// ScheduleDeadlines makes deadlines pass when the schedule says for the instant they are set to, in place of that instant. It concerns
-// those that are set from then on.
+// ScheduleDeadlines makes each deadline that is set from now on pass at the instant that the
+// schedule returns for it.
 func (c *Conn) ScheduleDeadlines(deadlines Schedule) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deadlines = deadlines
 }
 
-// SetDeadline sets the deadline of Read and Write. It counts for a pending Read too. Zero means none.
+// SetDeadline sets the deadline of Read and Write, including a pending Read. The zero time means
+// none.
 func (c *Conn) SetDeadline(t time.Time) error {
 	return c.setDeadline(t, &c.readBy, &c.writeBy)
 }
@@ -113,7 +117,7 @@ func (c *Conn) setDeadline(t time.Time, deadlines ...*time.Time) error {
 	return nil
 }
 
-// opError dresses an error as package net does, which leaves io.EOF as it is.
+// opError wraps an error as package net does, which leaves io.EOF unchanged.
 func (c *Conn) opError(op string, err error) error {
 	if err == nil || err == io.EOF {
 		return err

@@ -1,6 +1,6 @@
 package memnet
 
-// endings are the scripts in which one end leaves in some way while the other goes on.
+// endings are the scripts in which one end closes while the other continues.
 var endings = map[string]script{
 	"end behind the data": func(c, s *speaker) {
 		s.write("hello")

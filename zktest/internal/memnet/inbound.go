@@ -2,7 +2,8 @@ package memnet
 
 import "time"
 
-// inbound is what was sent to one end and not read there yet. A part of it may still be on its way.
+// inbound is what was sent to one end and has not been read there. Parts of it may still be on
+// their way.
 type inbound struct {
 	schedule Schedule
 	last     time.Time // the latest arrival so far
@@ -10,13 +11,13 @@ type inbound struct {
 	fin, rst time.Time // arrival of the end of the stream and of a reset; zero if none was sent
 }
 
-// delivery is what one Write sent.
+// delivery is the data of one Write.
 type delivery struct {
 	at   time.Time
 	data []byte
 }
 
-// arrival says when something arrives that is sent now.
+// arrival returns the time at which something that is sent now arrives.
 func (in *inbound) arrival(now time.Time) time.Time {
 	at := now
 	if in.schedule != nil {
@@ -26,7 +27,7 @@ func (in *inbound) arrival(now time.Time) time.Time {
 	return in.last
 }
 
-// next is the arrival of what is to be read next, or zero if nothing was sent.
+// next returns the time at which the next thing to read arrives, or zero if nothing was sent.
 func (in *inbound) next() time.Time {
 	switch {
 	case len(in.queue) > 0:
@@ -52,7 +53,7 @@ func (in *inbound) read(p []byte, now time.Time) (n int) {
 	return n
 }
 
-// drop removes the first delivery, and the memory of the queue with the last.
+// drop removes the first delivery, and frees the queue after the last.
 func (in *inbound) drop() {
 	in.queue[0] = delivery{}
 	in.queue = in.queue[1:]
@@ -61,7 +62,7 @@ func (in *inbound) drop() {
 	}
 }
 
-// buffered counts the bytes that have arrived.
+// buffered returns the number of bytes that have arrived.
 func (in *inbound) buffered(now time.Time) (n int) {
 	for _, d := range in.queue {
 		if !reached(d.at, now) {
@@ -72,7 +73,7 @@ func (in *inbound) buffered(now time.Time) (n int) {
 	return n
 }
 
-// reached reports whether the instant at, zero for never, has come.
+// reached reports whether the instant at has come. Zero means never.
 func reached(at, now time.Time) bool {
 	return !at.IsZero() && !at.After(now)
 }
@@ -86,7 +87,7 @@ func latest(t time.Time, others ...time.Time) time.Time {
 	return t
 }
 
-// earliest is the earlier of two instants. Zero means never.
+// earliest returns the earlier of two instants. Zero means never.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -24,7 +24,7 @@ func newReaders(c *Conn, n int) *readers {
 	return r
 }
 
-// add starts a Read, which blocks for as long as nothing is there for it.
+// add starts a Read, which blocks until there is data for it.
 func (r *readers) add() {
 	go func() {
 		var b [1]byte
@@ -37,7 +37,7 @@ func (r *readers) add() {
 	synctest.Wait()
 }
 
-// expectEnd checks that all Reads have ended, with an error that matches.
+// expectEnd checks that all Reads have ended with an error that matches.
 func (r *readers) expectEnd(t *testing.T, want error) {
 	t.Helper()
 	synctest.Wait()
@@ -54,30 +54,30 @@ func (r *readers) expectEnd(t *testing.T, want error) {
 func TestEachArrivalReachesOneReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client, server := pipe(nil, nil)
-		line := newReaders(server, 20)
+		all := newReaders(server, 20)
 		for i := range byte(50) {
 			send(t, client, string(rune(i)))
 			synctest.Wait()
-			if len(line.bytes) != 1 || <-line.bytes != i {
+			if len(all.bytes) != 1 || <-all.bytes != i {
 				t.Fatalf("byte %d did not reach exactly one reader", i)
 			}
-			line.add() // behind those that waited before
+			all.add() // behind those that waited before
 		}
 		_ = client.Close()
 		_ = server.SetReadDeadline(time.Now())
-		line.expectEnd(t, os.ErrDeadlineExceeded)
+		all.expectEnd(t, os.ErrDeadlineExceeded)
 	})
 }
 
 func TestOneArrivalForManyReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client, server := pipe(nil, nil)
-		line := newReaders(server, 3)
+		all := newReaders(server, 3)
 		send(t, client, "abc")
 		synctest.Wait()
 		var got string
-		for range len(line.bytes) {
-			got += string(rune(<-line.bytes))
+		for range len(all.bytes) {
+			got += string(rune(<-all.bytes))
 		}
 		if got != "abc" {
 			t.Errorf("the readers got %q", got)
@@ -93,9 +93,9 @@ func TestOwnEndEndsPendingReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				_, client, _ := pipe(after(time.Hour), after(time.Hour))
-				line := newReaders(client, 10)
+				all := newReaders(client, 10)
 				leave(client)
-				line.expectEnd(t, net.ErrClosed)
+				all.expectEnd(t, net.ErrClosed)
 			})
 		})
 	}

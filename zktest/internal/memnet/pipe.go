@@ -6,14 +6,16 @@ import (
 	"time"
 )
 
-// Schedule says when something arrives that is sent now. It is called once for each Write, end of stream and reset, in
-// their order, under the connection's lock: it must not use the connection. An answer that lies before now, or before
-// the previous arrival in that direction, is moved there, since nothing overtakes.
+// Schedule returns the time at which something that is sent now arrives. It is called once for each
+// Write, end of stream and reset, in order, under the connection's lock: it must not use the
+// connection. An arrival before now, or before the previous arrival in that direction, is moved to
+// that time, because nothing overtakes.
 //
-// For the reset that answers data sent to a closed end, now is when that data arrives, which may lie ahead.
+// For the reset that answers data sent to a closed end, now is the arrival of that data, which may
+// be in the future.
 type Schedule func(now time.Time) time.Time
 
-// Pipe makes a connection and returns both ends. A nil Schedule means at once.
+// Pipe makes a connection and returns both ends. A nil Schedule means immediate arrival.
 func Pipe(clientAddr, serverAddr *net.TCPAddr, toServer, toClient Schedule) (client, server *Conn) {
 	var pair struct { // one allocation: there may be thousands
 		mu             sync.Mutex

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// duplex is what a connection in memory and one of real TCP have in common in these tests. The last three methods
-// return when the condition holds.
+// duplex has the methods that connections in memory and over TCP share in these tests. The last
+// three methods return when the condition holds.
 type duplex interface {
 	net.Conn
 	CloseWrite() error
 	Reset()
-	arrived(n int) // that many bytes can be read
-	ended()        // the end of the peer's stream is there
-	gone()         // the connection is over: a reset is there, or both streams have ended
+	arrived(n int) // this number of bytes can be read
+	ended()        // the end of the peer's stream has arrived
+	gone()         // the connection has ended: a reset has arrived, or both streams have ended
 }
 
-// memEnd needs no waiting: without a Schedule everything is there at once, and that is checked.
+// memEnd only checks the conditions: without a Schedule everything arrives at once.
 type memEnd struct {
 	*Conn
 	t *testing.T
@@ -49,7 +49,7 @@ func (e memEnd) check(what string, ok bool) {
 	}
 }
 
-// talk is a connection with a record of what its ends were told and answered.
+// talk is a connection with a record of all calls and their results.
 type talk struct {
 	t              *testing.T
 	client, server *speaker
@@ -66,7 +66,7 @@ func newTalk(t *testing.T, client, server duplex) *talk {
 	k := &talk{t: t}
 	k.client = &speaker{client, "client", k}
 	k.server = &speaker{server, "server", k}
-	// A call that hangs is to fail the test, not to block it.
+	// A call that hangs must fail the test, not block it.
 	guard := time.AfterFunc(20*time.Second, func() { _, _ = client.Close(), server.Close() })
 	t.Cleanup(func() { guard.Stop(); _, _ = client.Close(), server.Close() })
 	return k
@@ -83,7 +83,7 @@ func (s *speaker) write(data string) {
 
 func (s *speaker) read(size int) { s.readLater(size)() }
 
-// readLater reads on another goroutine. The function that it returns waits for the outcome.
+// readLater reads in another goroutine. The returned function waits for the result.
 func (s *speaker) readLater(size int) func() {
 	done := make(chan string)
 	go func() {
@@ -102,7 +102,7 @@ func (s *speaker) deadline(t time.Time) {
 		describe(s.SetWriteDeadline(t)))
 }
 
-// describe tells all that a caller can see of an error.
+// describe returns everything that a caller can see of an error.
 func describe(err error) string {
 	if err == nil {
 		return "ok"
@@ -116,7 +116,10 @@ func describe(err error) string {
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		text += " timeout"
 	}
-	for _, target := range []error{io.EOF, os.ErrDeadlineExceeded, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ENOTCONN} {
+	targets := []error{
+		io.EOF, os.ErrDeadlineExceeded, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ENOTCONN,
+	}
+	for _, target := range targets {
 		if errors.Is(err, target) {
 			text += fmt.Sprintf(" is %q", target)
 		}
@@ -124,7 +127,7 @@ func describe(err error) string {
 	return text + ")"
 }
 
-// address makes one up for tests that do not look at it.
+// address returns an address for tests that do not use it.
 func address(port int) *net.TCPAddr {
 	return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}
 }

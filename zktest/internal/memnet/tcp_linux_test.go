@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// tcpEnd is one end of a connection of the system's TCP.
+// tcpEnd is one end of a connection over the system's TCP.
 type tcpEnd struct {
 	*net.TCPConn
 	t *testing.T
@@ -33,7 +33,7 @@ func dialTCP(t *testing.T) (client, server tcpEnd) {
 	return tcpEnd{c, t}, tcpEnd{s, t}
 }
 
-// bothKinds makes a connection over loopback and one in memory that has the same addresses.
+// bothKinds makes a connection over loopback and one in memory with the same addresses.
 func bothKinds(t *testing.T) map[string]*talk {
 	t.Helper()
 	tc, ts := dialTCP(t)
@@ -71,7 +71,7 @@ const (
 func (e tcpEnd) ended() {
 	e.awaitState("the end", stateClose, stateCloseWait, stateLastAck, stateClosing)
 }
-func (e tcpEnd) gone() { e.awaitState("being over", stateClose) }
+func (e tcpEnd) gone() { e.awaitState("its end", stateClose) }
 
 func (e tcpEnd) awaitState(what string, states ...byte) {
 	e.await(what, func(fd int) bool {
@@ -90,7 +90,7 @@ func (e tcpEnd) awaitState(what string, states ...byte) {
 	})
 }
 
-// await polls: the system offers nothing to wait for that leaves the connection as it is.
+// await polls, because the system has no wait that leaves the connection unchanged.
 func (e tcpEnd) await(what string, holds func(fd int) bool) {
 	raw, err := e.SyscallConn()
 	if err != nil {
@@ -107,5 +107,5 @@ func (e tcpEnd) await(what string, holds func(fd int) bool) {
 			return
 		}
 	}
-	e.t.Errorf("%v waited for %s in vain", e.LocalAddr(), what)
+	e.t.Errorf("%v did not reach %s", e.LocalAddr(), what)
 }

@@ -5,22 +5,23 @@ import (
 	"time"
 )
 
-// turn lets one Read at a time at the data; the others stand in line. Only the one whose turn it is has anything to
-// wait for, so that an arrival wakes no more than one. It is guarded by the lock that its methods are given.
+// turn lets one Read at a time access the data; the others wait in a queue. Only the Read that has
+// the turn waits for data, so an arrival wakes at most one goroutine. Its methods are called with
+// the lock that guards it.
 type turn struct {
 	taken bool
-	line  []chan struct{} // each closed when its turn comes
-	woken chan struct{}   // of the one that waits; nil if none does
+	queue []chan struct{} // each closed when its turn comes
+	woken chan struct{}   // wakes the waiting Read; nil if none waits
 }
 
-// take returns when it is the caller's turn. It gives up the lock meanwhile.
+// take waits for the caller's turn. It releases the lock meanwhile.
 func (t *turn) take(mu *sync.Mutex) {
 	if !t.taken {
 		t.taken = true
 		return
 	}
 	mine := make(chan struct{})
-	t.line = append(t.line, mine)
+	t.queue = append(t.queue, mine)
 	mu.Unlock()
 	<-mine
 	mu.Lock()
@@ -28,15 +29,15 @@ func (t *turn) take(mu *sync.Mutex) {
 
 // pass ends the caller's turn.
 func (t *turn) pass() {
-	if len(t.line) == 0 {
-		t.taken, t.line = false, nil
+	if len(t.queue) == 0 {
+		t.taken, t.queue = false, nil
 		return
 	}
-	close(t.line[0]) // taken stays true: it goes from hand to hand
-	t.line = t.line[1:]
+	close(t.queue[0]) // taken stays true: the turn passes directly
+	t.queue = t.queue[1:]
 }
 
-// wait returns at the given instant, zero for never, or when woken. It gives up the lock meanwhile.
+// wait returns at the given instant, zero for never, or when woken. It releases the lock meanwhile.
 func (t *turn) wait(mu *sync.Mutex, until time.Time) {
 	woken := make(chan struct{})
 	t.woken = woken
@@ -46,7 +47,7 @@ func (t *turn) wait(mu *sync.Mutex, until time.Time) {
 	t.woken = nil
 }
 
-// wake ends the wait that is on, if one is.
+// wake wakes the waiting Read, if one waits.
 func (t *turn) wake() {
 	if t.woken != nil {
 		close(t.woken)

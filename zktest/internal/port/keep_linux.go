@@ -6,10 +6,11 @@ import (
 	"syscall"
 )
 
-// keeper is a socket that is bound and does not listen. It shares the port with sockets that ask to, which others do not.
+// keeper is a socket that is bound and does not listen. It shares the port only with sockets that
+// set SO_REUSEPORT.
 type keeper int
 
-// reusePort is SO_REUSEPORT, which package syscall does not have everywhere.
+// reusePort is SO_REUSEPORT, which package syscall does not have on all platforms.
 var reusePort = map[bool]int{false: 0xf, true: 0x200}[strings.HasPrefix(runtime.GOARCH, "mips")]
 
 func take() (keeper, int, error) {

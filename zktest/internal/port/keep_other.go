@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// keeper keeps nothing: while nobody listens somebody else may take the port.
+// keeper keeps nothing: another process may take the port while it is not listened on.
 type keeper struct{}
 
 func take() (keeper, int, error) {

@@ -1,5 +1,6 @@
-// Package port keeps TCP ports, so that a server can stop to listen for a while without losing its address to somebody else: a port that
-// is kept and not listened on refuses connections, and no other socket gets it.
+// Package port keeps TCP ports, so that a server can stop listening for a while and keep its
+// address. A port that is kept and not listened on refuses connections, and no other socket gets
+// it.
 package port
 
 import (
@@ -23,14 +24,14 @@ func New() (*Port, error) {
 	return &Port{fmt.Sprintf("127.0.0.1:%d", number), keep}, nil
 }
 
-// Addr is host:port.
+// Addr returns host:port.
 func (p *Port) Addr() string { return p.addr }
 
-// Listen begins to accept. One listener at a time.
+// Listen starts to listen on the port. There may be one listener at a time.
 func (p *Port) Listen() (net.Listener, error) {
 	lc := net.ListenConfig{Control: share}
 	return lc.Listen(context.Background(), "tcp4", p.addr)
 }
 
-// Close gives the port back. A listener goes on.
+// Close releases the port. An open listener stays open.
 func (p *Port) Close() { p.keep.close() }

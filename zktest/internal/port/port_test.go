@@ -25,7 +25,7 @@ func TestPortIsListenedOnAgainAndAgain(t *testing.T) {
 	}
 }
 
-func TestNobodyElseGetsAKeptPort(t *testing.T) {
+func TestNoOtherSocketGetsAKeptPort(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("ports are kept on Linux only")
 	}

@@ -2,7 +2,7 @@ package proto
 
 import "strconv"
 
-// Code is the error of a reply, as it stands on the wire.
+// Code is the error code of a reply.
 type Code int32
 
 // The codes that servers send.
@@ -58,7 +58,7 @@ var codes = map[Code]string{
 	Throttled:          "throttled",
 }
 
-// String is the code in words, with its number.
+// String returns the code in words, with its number.
 func (c Code) String() string {
 	if c == OK {
 		return codes[OK]
@@ -70,5 +70,5 @@ func (c Code) String() string {
 	return "error " + number
 }
 
-// Error is String: a Code other than OK is an error.
+// Error returns String with a prefix. Only a Code other than OK is an error.
 func (c Code) Error() string { return "zookeeper: " + c.String() }

@@ -14,7 +14,8 @@ const (
 	DefaultMaxFrame = 0xfffff // jute.maxbuffer
 )
 
-// ReadFrame reads a frame's body, whose length must be 0 to limit. Memory grows with what has come, not with what was announced.
+// ReadFrame reads a frame's body, whose length must be 0 to limit. It allocates memory as data
+// arrives, whatever length was announced.
 func ReadFrame(r io.Reader, limit int) ([]byte, error) {
 	var prefix [PrefixSize]byte
 	if _, err := io.ReadFull(r, prefix[:]); err != nil {
@@ -23,7 +24,7 @@ func ReadFrame(r io.Reader, limit int) ([]byte, error) {
 	return ReadBody(r, prefix, limit)
 }
 
-// ReadBody is ReadFrame for a length that was read already.
+// ReadBody is ReadFrame for a length that has already been read.
 func ReadBody(r io.Reader, prefix [PrefixSize]byte, limit int) ([]byte, error) {
 	length := int(int32(binary.BigEndian.Uint32(prefix[:])))
 	if length < 0 || length > limit {
@@ -41,21 +42,21 @@ func ReadBody(r io.Reader, prefix [PrefixSize]byte, limit int) ([]byte, error) {
 	return body, nil
 }
 
-// Frame is an Encoder with room for the length, which Finish fills in.
+// Frame returns an Encoder with room for the length, which Finish fills in.
 func Frame(capacity int) Encoder {
 	return make(Encoder, PrefixSize, PrefixSize+capacity)
 }
 
-// Finish is the whole frame.
+// Finish returns the whole frame.
 func (e Encoder) Finish() []byte {
 	binary.BigEndian.PutUint32(e, uint32(len(e)-PrefixSize))
 	return e
 }
 
-// replyHeader is the size of what comes before a reply's body.
+// replyHeader is the size of a reply's header.
 const replyHeader = 16
 
-// Reply is a frame that begins with a reply's header.
+// Reply returns a frame that begins with a reply's header.
 func Reply(xid int32, zxid int64, code Code, body int) Encoder {
 	e := Frame(replyHeader + body)
 	e.Int(xid)
@@ -64,7 +65,7 @@ func Reply(xid int32, zxid int64, code Code, body int) Encoder {
 	return e
 }
 
-// Event is the frame of a watch event.
+// Event returns the frame of a watch event.
 func Event(zxid int64, kind int32, path string) []byte {
 	e := Reply(XIDEvent, zxid, OK, 12+len(path))
 	e.Int(kind)
@@ -73,7 +74,8 @@ func Event(zxid int64, kind int32, path string) []byte {
 	return e.Finish()
 }
 
-// Connected is the answer to a connect request. An expired session has the zero timeout, id and password.
+// Connected returns the answer to a connect request. For an expired session the timeout, the id and
+// the password are zero.
 func Connected(timeout int32, session int64, password [16]byte, c Connect, readOnly bool) []byte {
 	e := Frame(37)
 	e.Int(0)

@@ -7,7 +7,7 @@ import (
 	"github.com/docent-zk/docent/zktest/op"
 )
 
-// seeds are requests of every type, whole.
+// seeds returns a valid request of each type.
 func seeds() [][]byte {
 	request := func(o op.Op, body func(e *Encoder)) []byte {
 		e := Frame(64)
@@ -45,7 +45,11 @@ func seeds() [][]byte {
 		request(op.Create, create),
 		request(op.CreateTTL, func(e *Encoder) { create(e); e.Long(1000) }),
 		request(op.SetData, func(e *Encoder) { path(e); e.Buffer(nil); e.Int(-1) }),
-		request(op.SetACL, func(e *Encoder) { path(e); e.ACLs([]ACL{{1, "digest", "u:x"}, {31, "auth", ""}}); e.Int(3) }),
+		request(op.SetACL, func(e *Encoder) {
+			path(e)
+			e.ACLs([]ACL{{1, "digest", "u:x"}, {31, "auth", ""}})
+			e.Int(3)
+		}),
 		request(op.GetData, func(e *Encoder) { path(e); e.Bool(true) }),
 		request(op.AddWatch, func(e *Encoder) { path(e); e.Int(ModeRecursive) }),
 		request(op.Multi, multi(op.Create, create)),
@@ -67,7 +71,7 @@ func seeds() [][]byte {
 	return append(all, connect.Finish())
 }
 
-// Whatever comes in is read to its end, in memory that it has paid for in bytes.
+// Any input is read to its end, and the memory used is bounded by the bytes that were sent.
 func FuzzStream(f *testing.F) {
 	var whole []byte
 	for _, frame := range seeds() {
@@ -105,7 +109,8 @@ func decode(t *testing.T, frame []byte) {
 	}
 }
 
-// sizeOf is what a request holds: bytes of strings, in which one byte can have become three, and at least one for each element.
+// sizeOf returns the size of a request: the bytes of its strings, in which one byte can have become
+// three, and at least one for each element.
 func sizeOf(r *Request) int {
 	size := len(r.Path) + len(r.Data) + len(r.Scheme)
 	for _, a := range r.ACL {
@@ -130,7 +135,7 @@ func TestSeedsAreWhole(t *testing.T) {
 	}
 }
 
-// What is sent is what was meant, unit by unit of UTF-16.
+// Sent text equals the original, UTF-16 unit by unit.
 func FuzzText(f *testing.F) {
 	f.Add([]byte("plain"))
 	f.Add([]byte("\xed\xa0\x80\U0001f600\xff"))

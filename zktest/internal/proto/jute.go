@@ -1,4 +1,5 @@
-// Package proto is ZooKeeper's wire format: frames, primitives, requests as values, and what answers are made of.
+// Package proto implements ZooKeeper's wire format: frames, primitives, decoded requests, and the
+// parts of answers.
 package proto
 
 import (
@@ -6,10 +7,10 @@ import (
 	"errors"
 )
 
-// ErrMarshal is the error of a record that does not hold what its type says.
+// ErrMarshal is the error for a record that does not match its type.
 var ErrMarshal = errors.New("malformed record")
 
-// decoder reads primitives. After the first error it returns zero values only.
+// decoder reads primitives. After the first error it returns only zero values.
 type decoder struct {
 	rest []byte
 	err  error
@@ -46,7 +47,7 @@ func (d *decoder) long() int64 {
 	return int64(binary.BigEndian.Uint64(b))
 }
 
-// buffer is nil for null, and not nil for empty. It shares the memory of what is decoded.
+// buffer returns nil for null, and not nil for empty. The result shares memory with the input.
 func (d *decoder) buffer() []byte {
 	n := d.int()
 	if d.err != nil || n == -1 {
@@ -55,7 +56,7 @@ func (d *decoder) buffer() []byte {
 	return d.take(int(n))
 }
 
-// nullString reports whether the string was null.
+// nullString also reports whether the string is null.
 func (d *decoder) nullString() (s string, null bool) {
 	b := d.buffer()
 	return Text(b), b == nil
@@ -70,7 +71,8 @@ func (d *decoder) string() string {
 	return s
 }
 
-// vector calls each for every element. It reports false for null; other numbers below 0 are as good as 0.
+// vector calls each for every element. It reports false for null; other negative lengths count as
+// 0.
 func (d *decoder) vector(each func()) bool {
 	n := d.int()
 	for range max(n, 0) {
@@ -82,7 +84,7 @@ func (d *decoder) vector(each func()) bool {
 	return n != -1 && d.err == nil
 }
 
-// strings reports whether the vector was null.
+// strings also reports whether the vector is null.
 func (d *decoder) strings() (all []string, null bool) {
 	filled := d.vector(func() { all = append(all, d.string()) })
 	return all, !filled
@@ -92,7 +94,7 @@ func (d *decoder) acls() []ACL {
 	var all []ACL
 	d.vector(func() {
 		a := ACL{Perms: d.int()}
-		a.Scheme, _ = d.nullString() // some clients send null for what is empty
+		a.Scheme, _ = d.nullString() // some clients send null for empty strings
 		a.ID, _ = d.nullString()
 		all = append(all, a)
 	})

@@ -1,6 +1,6 @@
 package proto
 
-// Stat is what the server keeps about a node. Times are milliseconds since 1970.
+// Stat is the server's data about a node. Times are milliseconds since 1970.
 type Stat struct {
 	Czxid, Mzxid, Ctime, Mtime  int64
 	Version, Cversion, Aversion int32
@@ -65,7 +65,7 @@ const (
 	WatcherRecursive
 )
 
-// The transaction ids of frames that answer no request, or one of many.
+// The transaction ids of frames that answer no request, or one of many pings.
 const (
 	XIDEvent = -1
 	XIDPing  = -2

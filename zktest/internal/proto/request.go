@@ -2,7 +2,8 @@ package proto
 
 import "github.com/docent-zk/docent/zktest/op"
 
-// Request is a request of any type, and also a part of a multi: the fields that its type does not have are zero.
+// Request is a request of any type, or a part of a multi. Fields that its type does not have are
+// zero.
 type Request struct {
 	XID  int32
 	Op   op.Op
@@ -19,14 +20,14 @@ type Request struct {
 	Scheme  string // of auth
 
 	Parts     []Request // of a multi
-	Misplaced bool      // a multi of reads is one of writes
+	Misplaced bool      // a multi of reads that contains writes
 
 	Zxid    int64 // of setWatches: the last that the client has seen
 	Watches []WatchList
 }
 
-// WatchList is one of the lists of setWatches, which has those for data, for existence and for children; setWatches2 also has those
-// for persistent and for recursive watches.
+// WatchList is one of the lists of setWatches, which has lists of data, existence and child
+// watches. setWatches2 also has lists of persistent and recursive watches.
 type WatchList struct {
 	Paths []string
 	Null  bool
@@ -35,15 +36,15 @@ type WatchList struct {
 // HeaderSize is the number of bytes before a request's body.
 const HeaderSize = 8
 
-// ParseHeader reads a frame's transaction id and type. It reports false for a frame too short.
+// ParseHeader reads a frame's transaction id and type. It reports false if the frame is too short.
 func ParseHeader(frame []byte) (xid int32, o op.Op, ok bool) {
 	d := decoder{rest: frame}
 	xid, o = d.int(), op.Op(d.int())
 	return xid, o, d.err == nil
 }
 
-// Parse reads a whole request. With an error the request holds what could be read; it is ErrMarshal, except that a type that is none
-// has no body to speak of, and no error.
+// Parse reads a whole request. With an error, which is ErrMarshal, the request has the fields that
+// could be read. The body of an unknown type is ignored, without an error.
 func Parse(frame []byte) (Request, error) {
 	var req Request
 	var ok bool
@@ -60,11 +61,11 @@ func Parse(frame []byte) (Request, error) {
 	return req, d.err
 }
 
-// body reads what follows the header of any request but a multi.
+// body reads the body of any request except a multi.
 func (d *decoder) body(r *Request) {
 	switch r.Op {
 	case op.Auth:
-		d.int() // the type means nothing
+		d.int() // the type is not used
 		r.Scheme, r.Data = d.string(), d.buffer()
 		return
 	case op.SASL:
@@ -108,20 +109,21 @@ func (d *decoder) watches(r *Request, lists int) {
 	}
 }
 
-// partOps is what may be in the two kinds of multi.
+// partOps are the types that the two kinds of multi may contain.
 var partOps = map[op.Op]map[op.Op]bool{
 	op.Multi: {op.Create: true, op.Create2: true, op.CreateContainer: true, op.CreateTTL: true,
 		op.Delete: true, op.SetData: true, op.Check: true},
 	op.MultiRead: {op.GetData: true, op.GetChildren: true},
 }
 
-// parts reads a multi up to its end mark. One of reads that holds nothing but writes is read as what it should have been.
+// parts reads a multi up to its end mark. It reads a multi of reads that contains only writes as a
+// multi of writes.
 func (d *decoder) parts(r *Request) {
 	allowed := partOps[r.Op]
 	for {
 		part := Request{XID: r.XID, Op: op.Op(d.int())}
 		done := d.bool()
-		d.int() // an error code, of no meaning in a request
+		d.int() // an error code, unused in requests
 		if d.err != nil || done {
 			break
 		}
@@ -139,7 +141,7 @@ func (d *decoder) parts(r *Request) {
 		r.Parts = append(r.Parts, part)
 	}
 	if len(r.Parts) > 0 {
-		r.Path = r.Parts[0].Path // what a multi is about, for those who look for it
+		r.Path = r.Parts[0].Path // for rules and traces, which use one path
 	}
 	r.Misplaced = r.Misplaced && d.err == nil
 	if r.Misplaced {
@@ -153,14 +155,14 @@ type Connect struct {
 	Timeout     int32 // in milliseconds
 	Session     int64
 	Password    []byte
-	ReadOnly    bool // the client is content with a server that only reads
-	HasReadOnly bool // the client knows of read-only servers, and wants to hear of it
+	ReadOnly    bool // the client accepts a read-only server
+	HasReadOnly bool // the client knows read-only servers and wants to be told of one
 }
 
 // ParseConnect reads a connect request.
 func ParseConnect(frame []byte) (Connect, error) {
 	d := &decoder{rest: frame}
-	d.int() // the protocol's version means nothing
+	d.int() // the protocol version is not used
 	c := Connect{LastZxid: d.long(), Timeout: d.int(), Session: d.long(), Password: d.buffer()}
 	if d.err == nil && len(d.rest) > 0 {
 		c.HasReadOnly, c.ReadOnly = true, d.bool()

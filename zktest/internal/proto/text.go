@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text is what the server, whose strings are UTF-16, reads out of bytes that should be UTF-8.
+// Text returns the string that the server, which uses UTF-16, decodes from bytes that should be
+// UTF-8.
 func Text(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
@@ -23,12 +24,12 @@ func Text(b []byte) string {
 	return s.String()
 }
 
-// isSurrogate reports whether b begins with a half of a character in the form of UTF-8.
+// isSurrogate reports whether b begins with a surrogate half in UTF-8 form.
 func isSurrogate(b []byte) bool {
 	return len(b) >= 3 && b[0] == 0xed && b[1] >= 0xa0 && b[1] <= 0xbf && b[2]&0xc0 == 0x80
 }
 
-// unitwise is s as the server writes it: each unit of UTF-16 by itself.
+// unitwise returns s in the server's encoding: each UTF-16 unit is encoded separately.
 func unitwise(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return r > 0xffff }) < 0 {
 		return s

@@ -1,4 +1,4 @@
-// Package rule picks out requests on which something is to be done.
+// Package rule selects requests for actions.
 package rule
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/docent-zk/docent/zktest/op"
 )
 
-// Always as Match.Times lets a rule fire for every request that matches.
+// Always as Match.Times makes a rule fire for every matching request.
 const Always = math.MaxInt
 
 // Match selects requests; see the packages that offer it.
@@ -25,7 +25,7 @@ type Match struct {
 	Times  int
 }
 
-// String is for messages.
+// String returns a description for messages.
 func (m Match) String() string {
 	s := strings.TrimSpace(m.Op.String() + " " + m.Path)
 	if m.Client != "" {
@@ -34,7 +34,7 @@ func (m Match) String() string {
 	return s
 }
 
-// check panics on what is a mistake in the test's own text.
+// check panics on a mistake in the test's source.
 func (m Match) check(pkg string) {
 	if m.Skip < 0 || m.Times < 0 {
 		panic(fmt.Sprintf("%s: match %v: negative skip %d or times %d", pkg, m, m.Skip, m.Times))
@@ -46,7 +46,7 @@ func (m Match) check(pkg string) {
 
 func (m Match) isPattern() bool { return strings.ContainsAny(m.Path, "*?[") }
 
-// Request is what can be selected by.
+// Request has the properties by which a Match selects.
 type Request struct {
 	Op     op.Op
 	Path   string
@@ -55,20 +55,22 @@ type Request struct {
 
 func (m Match) selects(req Request) bool {
 	switch {
-	case m.Op != op.Any && m.Op != req.Op, m.Op == op.Any && req.Op == op.Connect, m.Client != "" && m.Client != req.Client:
+	case m.Op != op.Any && m.Op != req.Op, m.Op == op.Any && req.Op == op.Connect,
+		m.Client != "" && m.Client != req.Client:
 		return false
 	case m.Path == "":
 		return true
 	case req.Path == "":
 		return false
 	case m.isPattern():
-		ok, _ := path.Match(m.Path, req.Path) // checked by check
+		ok, _ := path.Match(m.Path, req.Path) // check has checked the pattern
 		return ok
 	}
 	return strings.HasPrefix(req.Path, m.Path)
 }
 
-// Set is rules in the order in which they were added. The zero Set, with the name of the package for messages, is ready to use.
+// Set is a list of rules in the order in which they were added. The zero Set, with the name of the
+// package for messages, is ready to use.
 type Set[A any] struct {
 	Package string
 
@@ -76,7 +78,8 @@ type Set[A any] struct {
 	rules []*Rule[A]
 }
 
-// Rule is an action of type A waiting for its requests. Its methods may be called from any goroutine.
+// Rule is an action of type A for the requests of a Match. Its methods may be called from any
+// goroutine.
 type Rule[A any] struct {
 	set    *Set[A]
 	match  Match
@@ -87,17 +90,20 @@ type Rule[A any] struct {
 	released chan struct{} // closed by release
 	release  func()
 
-	seen, hits int // guarded by set.mu, as is what follows
+	seen, hits int // guarded by set.mu, as are the fields below
 	removed    bool
 }
 
-// Add adds a rule. One that passes only counts.
+// Add adds a rule. A rule that passes only counts.
 func (s *Set[A]) Add(m Match, action A, passes bool) *Rule[A] {
 	m.check(s.Package)
 	if m.Times == 0 {
 		m.Times = 1
 	}
-	r := &Rule[A]{set: s, match: m, action: action, passes: passes, news: make(chan struct{}), released: make(chan struct{})}
+	r := &Rule[A]{
+		set: s, match: m, action: action, passes: passes,
+		news: make(chan struct{}), released: make(chan struct{}),
+	}
 	r.release = sync.OnceFunc(func() { close(r.released) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +123,7 @@ func (s *Set[A]) Meet(req Request) *Rule[A] {
 	return nil
 }
 
-// fires counts the request. It needs set.mu.
+// fires counts the request and reports whether the rule fires. The caller holds set.mu.
 func (r *Rule[A]) fires(req Request) bool {
 	if !r.match.selects(req) {
 		return false
@@ -132,7 +138,7 @@ func (r *Rule[A]) fires(req Request) bool {
 	return true
 }
 
-// Action is what is to be done.
+// Action returns the action.
 func (r *Rule[A]) Action() A { return r.action }
 
 func (r *Rule[A]) isReleased() bool {
@@ -144,17 +150,19 @@ func (r *Rule[A]) isReleased() bool {
 	}
 }
 
-// Released is closed by Release and Remove.
+// Released returns a channel that is closed by Release and Remove.
 func (r *Rule[A]) Released() <-chan struct{} { return r.released }
 
-// Hits is how often the rule has fired. It counts a request as it comes, when the action is yet to be carried out.
+// Hits returns how often the rule has fired. It counts a request on arrival, before the action is
+// carried out.
 func (r *Rule[A]) Hits() int {
 	r.set.mu.Lock()
 	defer r.set.mu.Unlock()
 	return r.hits
 }
 
-// Wait waits until the rule has fired at least so many times. It is an error if ctx ends before, or if the rule is removed.
+// Wait waits until the rule has fired at least so many times. It returns an error if ctx ends
+// before, or if the rule is removed.
 func (r *Rule[A]) Wait(ctx context.Context, hits int) error {
 	for {
 		r.set.mu.Lock()
@@ -164,24 +172,27 @@ func (r *Rule[A]) Wait(ctx context.Context, hits int) error {
 		case have >= hits:
 			return nil
 		case removed:
-			return fmt.Errorf("%s: wait for %v: the rule was removed after %d of %d hits", r.set.Package, r.match, have, hits)
+			return fmt.Errorf("%s: wait for %v: the rule was removed after %d of %d hits",
+				r.set.Package, r.match, have, hits)
 		}
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return fmt.Errorf("%s: wait for %v: %w after %d of %d hits", r.set.Package, r.match, context.Cause(ctx), have, hits)
+			return fmt.Errorf("%s: wait for %v: %w after %d of %d hits",
+				r.set.Package, r.match, context.Cause(ctx), have, hits)
 		}
 	}
 }
 
-// Match is what the rule waits for.
+// Match returns what the rule matches.
 func (r *Rule[A]) Match() Match { return r.match }
 
-// Release lets go what the rule delays or holds, in order. From then on it is like Pass.
-// Other actions have nothing to let go.
+// Release lets the delayed or held requests continue, in order. After that the rule acts like Pass.
+// Release has no effect on other actions.
 func (r *Rule[A]) Release() { r.release() }
 
-// Remove takes the rule away and lets go what it delays or holds. A reply that it has marked to be dropped still is.
+// Remove removes the rule and lets the delayed or held requests continue. A reply that is already
+// marked to be dropped is still dropped.
 func (r *Rule[A]) Remove() {
 	r.set.mu.Lock()
 	r.set.rules = slices.DeleteFunc(r.set.rules, func(other *Rule[A]) bool { return other == r })
@@ -194,7 +205,7 @@ func (r *Rule[A]) Remove() {
 	r.release()
 }
 
-// All are the rules, in the order in which they were added.
+// All returns the rules, in the order in which they were added.
 func (s *Set[A]) All() []*Rule[A] {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,13 +10,13 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/proto"
 )
 
-// SuperScheme is the scheme of the identity that may do everything.
+// SuperScheme is the scheme of the identity that has all permissions.
 const SuperScheme = "super"
 
-// openACL is what everybody may do everything by.
+// openACL gives all permissions to every client.
 var openACL = []proto.ACL{{Perms: proto.PermAll, Scheme: "world", ID: "anyone"}}
 
-// Digest is the identity of a user with a password.
+// Digest returns the identity of a user with a password.
 func Digest(credentials string) string {
 	user, _, _ := strings.Cut(credentials, ":")
 	sum := sha1.Sum([]byte(credentials))
@@ -63,7 +63,7 @@ func inNetwork(network, address string) bool {
 	return err == nil && n.Contains(a.Unmap())
 }
 
-// parseNetwork understands an address too.
+// parseNetwork also accepts a single address.
 func parseNetwork(s string) (netip.Prefix, error) {
 	address, bits, found := strings.Cut(plainNumbers(s), "/")
 	if !found {
@@ -77,7 +77,7 @@ func parseNetwork(s string) (netip.Prefix, error) {
 	return n.Masked(), err
 }
 
-// plainNumbers is an address of version 4 without leading zeros, which mean nothing to the real server.
+// plainNumbers removes leading zeros from an IPv4 address, which the real server ignores.
 func plainNumbers(s string) string {
 	if strings.Contains(s, ":") {
 		return s
@@ -92,7 +92,8 @@ func plainNumbers(s string) string {
 	return strings.Join(parts, ".")
 }
 
-// resolve makes an ACL that can be kept out of what a client sent, or reports false.
+// resolve returns the ACL to store for one that a client sent. It reports false if the client's ACL
+// is invalid.
 func (t *Tree) resolve(acl []proto.ACL, ids []proto.ID) ([]proto.ACL, bool) {
 	var kept []proto.ACL
 	for _, a := range acl {
@@ -121,7 +122,7 @@ func add(acl []proto.ACL, a proto.ACL) []proto.ACL {
 	return append(acl, a)
 }
 
-// authenticated are the identities that were proven with more than an address.
+// authenticated returns the identities that were proven by more than an address.
 func authenticated(ids []proto.ID) []proto.ID {
 	var own []proto.ID
 	for _, id := range ids {
@@ -149,7 +150,7 @@ func (t *Tree) validACL(a proto.ACL) bool {
 	return false
 }
 
-// masked is acl for those who may not change it: without the hashes of passwords.
+// masked returns acl without the hashes of passwords, for clients that may not change it.
 func masked(acl []proto.ACL) []proto.ACL {
 	shown := slices.Clone(acl)
 	for i, a := range shown {

@@ -7,15 +7,15 @@ import (
 	"github.com/docent-zk/docent/zktest/op"
 )
 
-func (t *Tree) planCreate(req *proto.Request, who Caller) (Effect, proto.Code) {
-	e, sequential, code := t.mode(req, who)
+func (t *Tree) planCreate(req *proto.Request, caller Caller) (Effect, proto.Code) {
+	e, sequential, code := t.mode(req, caller)
 	if code != proto.OK {
 		return Effect{}, code
 	}
 	if !plausible(req.Path) {
 		return Effect{}, proto.BadArguments
 	}
-	acl, ok := t.resolve(req.ACL, who.IDs)
+	acl, ok := t.resolve(req.ACL, caller.IDs)
 	if !ok {
 		return Effect{}, proto.InvalidACL
 	}
@@ -23,7 +23,7 @@ func (t *Tree) planCreate(req *proto.Request, who Caller) (Effect, proto.Code) {
 	switch {
 	case parent == nil:
 		return Effect{}, proto.NoNode
-	case !Allowed(parent.acl, proto.PermCreate, who.IDs):
+	case !Allowed(parent.acl, proto.PermCreate, caller.IDs):
 		return Effect{}, proto.NoAuth
 	}
 	e.Path = req.Path
@@ -44,29 +44,30 @@ func (t *Tree) planCreate(req *proto.Request, who Caller) (Effect, proto.Code) {
 	return e, proto.OK
 }
 
-// maxTTL is the longest that fits into what the real server keeps.
+// maxTTL is the longest TTL that the real server can store.
 const maxTTL = 1<<40 - 1
 
-// mode is what a create's type and flag make of the node.
-func (t *Tree) mode(req *proto.Request, who Caller) (e Effect, sequential bool, code proto.Code) {
+// mode returns the kind of node for the type and flag of a create.
+func (t *Tree) mode(req *proto.Request, caller Caller) (e Effect, sequential bool, code proto.Code) {
 	if !isFlag(req.Flags) {
 		return e, false, proto.BadArguments
 	}
-	mortal := isTTL(req.Flags)
+	hasTTL := isTTL(req.Flags)
 	switch {
-	case mortal && t.rules.NoTTL:
+	case hasTTL && t.rules.NoTTL:
 		return e, false, proto.Unimplemented
-	case mortal != (req.Op == op.CreateTTL), mortal && (req.TTL < 1 || req.TTL > maxTTL):
+	case hasTTL != (req.Op == op.CreateTTL), hasTTL && (req.TTL < 1 || req.TTL > maxTTL):
 		return e, false, proto.BadArguments
 	}
-	sequential = req.Flags == proto.FlagSequential || req.Flags == proto.FlagEphemeralSequential || req.Flags == proto.FlagTTLSequential
+	sequential = req.Flags == proto.FlagSequential || req.Flags == proto.FlagEphemeralSequential ||
+		req.Flags == proto.FlagTTLSequential
 	switch {
-	case mortal:
+	case hasTTL:
 		e.life, e.ttl = ttl, req.TTL
 	case req.Op == op.CreateContainer:
 		e.life = container
 	case req.Flags == proto.FlagEphemeral || req.Flags == proto.FlagEphemeralSequential:
-		e.life, e.owner = ephemeral, who.Session
+		e.life, e.owner = ephemeral, caller.Session
 	}
 	return e, sequential, proto.OK
 }

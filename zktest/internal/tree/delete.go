@@ -5,7 +5,7 @@ import (
 	"github.com/docent-zk/docent/zktest/op"
 )
 
-func (t *Tree) planDelete(req *proto.Request, who Caller) (Effect, proto.Code) {
+func (t *Tree) planDelete(req *proto.Request, caller Caller) (Effect, proto.Code) {
 	if !plausible(req.Path) || special(req.Path) {
 		return Effect{}, proto.BadArguments
 	}
@@ -16,7 +16,7 @@ func (t *Tree) planDelete(req *proto.Request, who Caller) (Effect, proto.Code) {
 		return Effect{}, proto.NoNode
 	case parent == nil:
 		return Effect{}, proto.NoNode
-	case !reap && !Allowed(parent.acl, proto.PermDelete, who.IDs):
+	case !reap && !Allowed(parent.acl, proto.PermDelete, caller.IDs):
 		return Effect{}, proto.NoAuth
 	case n == nil:
 		return Effect{}, proto.NoNode

@@ -2,7 +2,7 @@ package tree
 
 import "github.com/docent-zk/docent/zktest/internal/proto"
 
-// Kind is what happened to a node.
+// Kind says what happened to a node.
 type Kind int
 
 // The kinds of effects. A change of the ACL triggers no watch.
@@ -13,12 +13,13 @@ const (
 	Guarded
 )
 
-// Effect is one change that a transaction makes. It says all that a copy of the tree needs to make the same change.
+// Effect is one change that a transaction makes. It has everything that a copy of the tree needs to
+// make the same change.
 type Effect struct {
 	Kind      Kind
 	Path      string
-	ACL       []proto.ACL // of the node, for those who watch it
-	ParentACL []proto.ACL // of its parent, for those who watch that
+	ACL       []proto.ACL // of the node, for its watchers
+	ParentACL []proto.ACL // of its parent, for the parent's watchers
 
 	data  []byte
 	life  life
@@ -26,10 +27,10 @@ type Effect struct {
 	owner int64
 }
 
-// Stamp is the place of a transaction in the history, and its time in milliseconds.
+// Stamp is the id of a transaction and its time in milliseconds.
 type Stamp struct{ Zxid, Time int64 }
 
-// Apply makes the changes that another tree has made.
+// Apply makes the changes of a transaction of another tree.
 func (t *Tree) Apply(effects []Effect, at Stamp) {
 	for _, e := range effects {
 		t.apply(e, at)
@@ -37,7 +38,7 @@ func (t *Tree) Apply(effects []Effect, at Stamp) {
 	t.account(effects)
 }
 
-// apply makes a change and returns what undoes it.
+// apply makes a change and returns a function that undoes it.
 func (t *Tree) apply(e Effect, at Stamp) (undo func()) {
 	switch e.Kind {
 	case Created:

@@ -9,7 +9,7 @@ import (
 	"github.com/docent-zk/docent/zktest/op"
 )
 
-// forest is a tree, and a copy that gets the effects of what happens to it.
+// forest is a tree with a copy that gets the effects of all changes.
 type forest struct {
 	t    *testing.T
 	tree *Tree
@@ -21,12 +21,13 @@ func newForest(t *testing.T, rules Rules) *forest {
 	return &forest{t: t, tree: New(rules), copy: New(rules)}
 }
 
-// do executes a request in a transaction of its own, a millisecond after the one before, and compares the copy with the tree.
-func (f *forest) do(req proto.Request, who Caller) Outcome {
+// do executes a request in a transaction of its own, a millisecond after the last one, and compares
+// the copy with the tree.
+func (f *forest) do(req proto.Request, caller Caller) Outcome {
 	f.t.Helper()
 	f.zxid++
 	at := Stamp{Zxid: f.zxid, Time: f.zxid}
-	out := f.tree.Execute(&req, who, at)
+	out := f.tree.Execute(&req, caller, at)
 	f.copy.Apply(out.Effects, at)
 	f.compare()
 	return out
@@ -43,7 +44,7 @@ func (f *forest) compare() {
 	}
 }
 
-// anyone has session 7 and no permissions but those that everybody has.
+// anyone calls with session 7 and only the permissions of every client.
 var anyone = Caller{Session: 7, IDs: []proto.ID{{Scheme: "ip", ID: "10.0.0.1"}}}
 
 var user = Caller{Session: 8, IDs: []proto.ID{{Scheme: "digest", ID: Digest("user:secret")}}}
@@ -52,7 +53,7 @@ func creation(path string, flags int32) proto.Request {
 	return proto.Request{Op: op.Create, Path: path, Flags: flags, ACL: openACL}
 }
 
-// make creates an open persistent node, with data.
+// make creates an open persistent node with data.
 func (f *forest) make(path, data string) {
 	f.t.Helper()
 	req := creation(path, proto.FlagPersistent)

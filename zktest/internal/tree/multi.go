@@ -5,8 +5,8 @@ import (
 	"github.com/docent-zk/docent/zktest/op"
 )
 
-// multi carries out all parts or none. Each sees what those before it did.
-func (t *Tree) multi(req *proto.Request, who Caller, at Stamp) Outcome {
+// multi carries out all parts or none. Each part sees the changes of the parts before it.
+func (t *Tree) multi(req *proto.Request, caller Caller, at Stamp) Outcome {
 	all := Outcome{Op: op.Multi}
 	if !t.legible(req) {
 		all.Code = proto.Marshalling
@@ -15,7 +15,7 @@ func (t *Tree) multi(req *proto.Request, who Caller, at Stamp) Outcome {
 	var undo []func()
 	for i := range req.Parts {
 		part := t.asPart(req.Parts[i])
-		e, code := t.plan(&part, who)
+		e, code := t.plan(&part, caller)
 		if code != proto.OK {
 			for i := len(undo) - 1; i >= 0; i-- {
 				undo[i]()
@@ -37,7 +37,8 @@ func (t *Tree) multi(req *proto.Request, who Caller, at Stamp) Outcome {
 	return all
 }
 
-// legible is false for a multi with a flag that there is not: new servers give up while they read it.
+// legible reports whether all flags in a multi exist. New servers reject an unknown flag while they
+// read the multi.
 func (t *Tree) legible(req *proto.Request) bool {
 	for i := range req.Parts {
 		if part := &req.Parts[i]; creates(part.Op) && t.rules.StrictMultiFlags && !isFlag(part.Flags) {
@@ -51,13 +52,14 @@ func creates(o op.Op) bool {
 	return o == op.Create || o == op.Create2 || o == op.CreateContainer || o == op.CreateTTL
 }
 
-// misread is a part that has one type by its flag and another by what it holds. The real server stumbles over it when it gets there, and
-// gives up the whole multi.
+// misread reports whether a part has one type by its flag and another by its content. The real
+// server fails when it reaches such a part, and rejects the whole multi.
 func misread(part *proto.Request) bool {
 	return creates(part.Op) && isTTL(part.Flags) && part.Op != op.CreateTTL
 }
 
-// asPart is a create of any type as the type that it has within a multi: there the flag decides.
+// asPart returns a create of any type with the type that it has within a multi, where the flag
+// decides.
 func (t *Tree) asPart(req proto.Request) proto.Request {
 	switch {
 	case !creates(req.Op):

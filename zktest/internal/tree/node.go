@@ -1,5 +1,5 @@
-// Package tree is the server's data: nodes, what may be done with them and by whom, and transactions. It knows nothing of clients,
-// connections and watches, and is not safe for concurrent use.
+// Package tree implements the server's data: nodes, permissions, and transactions. It has no
+// clients, connections or watches, and is not safe for concurrent use.
 package tree
 
 import (
@@ -8,17 +8,18 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/proto"
 )
 
-// life is what ends a node besides a delete.
+// life says what deletes a node, besides a delete.
 type life int
 
 const (
 	persistent life = iota
 	ephemeral       // the end of its session
-	container       // the end of its last child
-	ttl             // time without change and children
+	container       // the deletion of its last child
+	ttl             // a time without change and children
 )
 
-// node is one node of the tree. A new state of acl or data is a new slice: both are shared with whoever asked.
+// node is one node of the tree. A change of acl or data makes a new slice, because readers share
+// the old one.
 type node struct {
 	data     []byte
 	acl      []proto.ACL
@@ -42,15 +43,16 @@ func (n *node) stat() *proto.Stat {
 	}
 }
 
-// countCreate makes way for the next sequence number. At its largest it sticks.
+// countCreate advances the next sequence number. It stays at its maximum.
 func (n *node) countCreate() {
 	if n.creates < math.MaxInt32 {
 		n.creates++
 	}
 }
 
-// children is a set of names. Its order is a function of what happened to it, and deliberately not the alphabet's: the real server's
-// is that of a hash table, and programs must not get used to better.
+// children is a set of names. Its order depends on its history and is deliberately not
+// alphabetical: the real server has the order of a hash table, and programs must not rely on a
+// better one.
 type children struct {
 	names []string
 	index map[string]int
@@ -76,7 +78,7 @@ func (c *children) remove(name string) {
 	delete(c.index, name)
 }
 
-// list is a copy, those at odd places first, backwards.
+// list returns a copy: every other name from the last backwards, then the rest backwards.
 func (c *children) list() []string {
 	all := make([]string, 0, len(c.names))
 	for _, start := range []int{len(c.names) - 1, len(c.names) - 2} {

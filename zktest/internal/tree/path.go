@@ -12,14 +12,15 @@ const (
 	configPath = systemPath + "/config"
 )
 
-// Parent is the path above, "" for those at the top, as the server itself takes it: the root has two names.
+// Parent returns the path of the parent, "" for a child of the root. As on the real server, the
+// root has two names.
 func Parent(path string) string {
 	return path[:max(strings.LastIndexByte(path, '/'), 0)]
 }
 
 func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// key is the name under which the tree keeps a node.
+// key returns the name under which the tree stores a node.
 func key(path string) string {
 	if path == "" {
 		return "/"
@@ -27,12 +28,12 @@ func key(path string) string {
 	return path
 }
 
-// plausible is the little that is checked before a parent is looked for.
+// plausible is the check of a path that comes before the search for its parent.
 func plausible(path string) bool {
 	return strings.Contains(path, "/") && !strings.ContainsRune(path, 0)
 }
 
-// Valid reports whether path obeys the whole of the rules.
+// Valid reports whether path obeys all rules.
 func Valid(path string) bool {
 	if path == "/" {
 		return true
@@ -48,7 +49,8 @@ func Valid(path string) bool {
 	return strings.IndexFunc(path, forbidden) < 0
 }
 
-// forbidden also holds for what takes two units in UTF-16, since the server looks at single units and forbids halves.
+// forbidden reports whether paths must not contain r. A character of two UTF-16 units is forbidden
+// because the server checks single units and forbids surrogates.
 func forbidden(r rune) bool {
 	switch {
 	case r < 0x20, r >= 0x7f && r <= 0x9f, r >= 0xd800 && r <= 0xf8ff, r >= 0xfff0:

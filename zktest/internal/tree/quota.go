@@ -13,7 +13,7 @@ const (
 	statsName  = "/zookeeper_stats"
 )
 
-// account keeps the list of quotas and what they have counted.
+// account updates the list of quotas and their counts.
 func (t *Tree) account(effects []Effect) {
 	counted := map[string]bool{}
 	for _, e := range effects {
@@ -41,7 +41,8 @@ func (t *Tree) account(effects []Effect) {
 	}
 }
 
-// quotaOf is the path that a quota's node is about, and which of the two it is.
+// quotaOf returns the path that a quota's node is about, and the node's name. Both are empty for
+// other nodes.
 func quotaOf(path string) (about, name string) {
 	path, below := strings.CutPrefix(path, quotaPath)
 	if !below {
@@ -55,7 +56,7 @@ func quotaOf(path string) (about, name string) {
 	return "", ""
 }
 
-// quotaFor is the path of the nearest quota, the only one that counts.
+// quotaFor returns the path of the nearest quota, the only one that applies.
 func (t *Tree) quotaFor(path string) (string, bool) {
 	for ; path != ""; path = Parent(path) {
 		if _, ok := t.quotas[path]; ok {
@@ -67,7 +68,7 @@ func (t *Tree) quotaFor(path string) (string, bool) {
 
 var hardLimit = regexp.MustCompile(`(byte|count)HardLimit=(\d+)`)
 
-// exceeds reports whether so many more nodes and bytes are more than a quota allows.
+// exceeds reports whether so many more nodes and bytes exceed a quota.
 func (t *Tree) exceeds(path string, nodes, bytes int) bool {
 	about, ok := t.quotaFor(path)
 	limits := t.node(quotaPath + about + limitsName)
@@ -85,10 +86,10 @@ func (t *Tree) exceeds(path string, nodes, bytes int) bool {
 	return false
 }
 
-// usage is how many nodes there are at and below a path, and how much data they have.
+// usage is the number of nodes at and below a path, and the size of their data.
 type usage struct{ nodes, bytes int }
 
-// count writes what a quota has counted. It is no change that anybody hears of.
+// count writes the counts of a quota. This triggers no watch.
 func (t *Tree) count(path string) {
 	var used usage
 	for other, n := range t.nodes {

@@ -8,7 +8,7 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/proto"
 )
 
-// limited is a forest with a quota on /a.
+// limited returns a forest with a quota on /a.
 func limited(t *testing.T, rules Rules, limits string) *forest {
 	f := newForest(t, rules)
 	f.make("/a", "123")

@@ -6,7 +6,7 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/proto"
 )
 
-// Exists answers exists. The code is OK or NoNode, or an error that sets no watch.
+// Exists answers exists. The code is OK or NoNode, or an error with which no watch is set.
 func (t *Tree) Exists(path string, ids []proto.ID) (*proto.Stat, proto.Code) {
 	if strings.ContainsRune(path, 0) {
 		return nil, proto.BadArguments
@@ -21,7 +21,7 @@ func (t *Tree) Exists(path string, ids []proto.ID) (*proto.Stat, proto.Code) {
 	return n.stat(), proto.OK
 }
 
-// readable is the node at path, if ids may read it.
+// readable returns the node at path if ids may read it.
 func (t *Tree) readable(path string, ids []proto.ID) (*node, proto.Code) {
 	n := t.node(path)
 	switch {
@@ -83,7 +83,8 @@ func (t *Tree) ACL(path string, ids []proto.ID) ([]proto.ACL, *proto.Stat, proto
 	return masked(n.acl), n.stat(), proto.OK
 }
 
-// Watched is what a reconnected client's watch on path has to be compared with: nil if there is no node.
+// Watched returns the Stat of a node, to compare with the watch of a reconnected client. It is nil
+// if there is no node.
 func (t *Tree) Watched(path string) *proto.Stat {
 	if n := t.node(path); n != nil {
 		return n.stat()
@@ -91,7 +92,7 @@ func (t *Tree) Watched(path string) *proto.Stat {
 	return nil
 }
 
-// Node is all about a node that a dump shows.
+// Node is what a dump shows of a node.
 type Node struct {
 	Path  string
 	Data  []byte
@@ -99,10 +100,10 @@ type Node struct {
 	Owner int64  // of an ephemeral node
 	Kind  string // "", "ephemeral", "container" or "ttl"
 	TTL   int64
-	Open  bool // everybody may do everything
+	Open  bool // all permissions for every client
 }
 
-// Look is the node at path for those who need no permission.
+// Look returns the node at path, without a check of permissions.
 func (t *Tree) Look(path string) (Node, bool) {
 	n := t.node(path)
 	if n == nil {

@@ -15,7 +15,7 @@ func TestPermissions(t *testing.T) {
 	f := newForest(t, Rules{ExistsNeedsRead: true})
 	own := creation("/own", 0)
 	own.ACL = []proto.ACL{{Perms: proto.PermAll, Scheme: "auth"}}
-	require.Equal(t, proto.InvalidACL, f.do(own, anyone).Code, "nobody has proven who they are")
+	require.Equal(t, proto.InvalidACL, f.do(own, anyone).Code, "the client has not authenticated")
 	require.Equal(t, proto.OK, f.do(own, user).Code)
 
 	_, _, code := f.tree.Data("/own", anyone.IDs)
@@ -26,7 +26,10 @@ func TestPermissions(t *testing.T) {
 	require.Equal(t, proto.NoAuth, code)
 	_, _, code = f.tree.ACL("/own", anyone.IDs)
 	require.Equal(t, proto.NoAuth, code)
-	for _, req := range []proto.Request{set("/own", -1), creation("/own/x", 0), {Op: op.SetACL, Path: "/own", ACL: openACL, Version: -1}} {
+	requests := []proto.Request{
+		set("/own", -1), creation("/own/x", 0), {Op: op.SetACL, Path: "/own", ACL: openACL, Version: -1},
+	}
+	for _, req := range requests {
 		require.Equal(t, proto.NoAuth, f.do(req, anyone).Code, req.Op)
 		require.Equal(t, proto.OK, f.do(req, Caller{IDs: []proto.ID{{Scheme: SuperScheme}}}).Code, req.Op)
 	}
@@ -34,7 +37,7 @@ func TestPermissions(t *testing.T) {
 	require.Equal(t, proto.OK, code, "the last of them opened it")
 }
 
-func TestWhoMayDeleteIsTheParentsAffair(t *testing.T) {
+func TestDeleteNeedsAPermissionOnTheParent(t *testing.T) {
 	f := newForest(t, Rules{})
 	parent := creation("/p", 0)
 	parent.ACL = []proto.ACL{{Perms: proto.PermCreate, Scheme: "world", ID: "anyone"}}
@@ -56,14 +59,16 @@ func TestHashesOfPasswordsAreForAdmins(t *testing.T) {
 	f := newForest(t, Rules{})
 	id := Digest("user:secret")
 	node := creation("/a", 0)
-	node.ACL = []proto.ACL{{Perms: proto.PermAll, Scheme: "digest", ID: id}, {Perms: proto.PermRead, Scheme: "world", ID: "anyone"}}
+	node.ACL = []proto.ACL{
+		{Perms: proto.PermAll, Scheme: "digest", ID: id}, {Perms: proto.PermRead, Scheme: "world", ID: "anyone"},
+	}
 	require.Equal(t, proto.OK, f.do(node, user).Code)
 	acl, _, _ := f.tree.ACL("/a", user.IDs)
 	require.Equal(t, id, acl[0].ID)
 	acl, _, _ = f.tree.ACL("/a", anyone.IDs)
 	require.Equal(t, "user:x", acl[0].ID)
 	acl, _, _ = f.tree.ACL("/a", user.IDs)
-	require.Equal(t, id, acl[0].ID, "what is shown to others is a copy")
+	require.Equal(t, id, acl[0].ID, "the masked ACL is a copy")
 }
 
 func TestDigestIsThatOfTheRealServer(t *testing.T) {
@@ -85,8 +90,9 @@ func TestAddressesInAnACL(t *testing.T) {
 	}
 	for _, test := range tests {
 		acl := []proto.ACL{{Perms: proto.PermRead, Scheme: "ip", ID: test.acl}}
-		require.Equal(t, test.want, Allowed(acl, proto.PermRead, []proto.ID{{Scheme: "ip", ID: test.address}}), "%+v", test)
-		require.False(t, Allowed(acl, proto.PermWrite, []proto.ID{{Scheme: "ip", ID: test.address}}))
+		ids := []proto.ID{{Scheme: "ip", ID: test.address}}
+		require.Equal(t, test.want, Allowed(acl, proto.PermRead, ids), "%+v", test)
+		require.False(t, Allowed(acl, proto.PermWrite, ids))
 	}
 }
 
@@ -94,7 +100,11 @@ func TestPaths(t *testing.T) {
 	for _, path := range []string{"/", "/a", "/a/b", "/a.b", "/..a", "/ä", "/a b"} {
 		require.True(t, Valid(path), "%q", path)
 	}
-	for _, path := range []string{"", "a", "/a/", "//", "/a//b", "/.", "/a/../b", "/a\x00", "/a\x1f", "/a\x7f", "/a\ue000", "/a\ufff0", "/a\U0001f600", "/a\xff"} {
+	invalid := []string{
+		"", "a", "/a/", "//", "/a//b", "/.", "/a/../b", "/a\x00", "/a\x1f", "/a\x7f",
+		"/a\ue000", "/a\ufff0", "/a\U0001f600", "/a\xff",
+	}
+	for _, path := range invalid {
 		require.False(t, Valid(path), "%q", path)
 	}
 	require.Equal(t, "/a", Parent("/a/b"))
@@ -119,7 +129,7 @@ func TestChildrenAreAllThereInAnyOrder(t *testing.T) {
 	require.Equal(t, proto.OK, code)
 	require.Equal(t, int32(len(want)), stat.NumChildren)
 	require.ElementsMatch(t, want, names)
-	require.False(t, slices.IsSorted(names), "nobody is to rely on an order")
+	require.False(t, slices.IsSorted(names), "clients must not rely on an order")
 	names[0] = "changed"
 	again, _, _ := f.tree.Children("/p", nil)
 	require.ElementsMatch(t, want, again)
@@ -145,7 +155,7 @@ func TestCountBelow(t *testing.T) {
 	require.Equal(t, int64(len("/a/a/b/a/b/c/ab")+4*2), bytes-before)
 }
 
-func TestClonesGoTheirOwnWays(t *testing.T) {
+func TestClonesAreIndependent(t *testing.T) {
 	f := newForest(t, Rules{})
 	f.make("/a", "old")
 	require.Equal(t, proto.OK, f.do(creation("/e", proto.FlagEphemeral), anyone).Code)

@@ -7,30 +7,30 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/proto"
 )
 
-// Rules are what differs from server to server.
+// Rules are the differences between server versions and settings.
 type Rules struct {
 	OldIPRules       bool // no IPv6 in an ACL
 	OldMultiCreate2  bool // create2 in a multi is answered like create
 	ExistsNeedsRead  bool
 	NoTTL            bool // TTL nodes are not enabled
 	EnforceQuota     bool
-	StrictMultiFlags bool // a create with an unknown flag spoils the whole multi
+	StrictMultiFlags bool // a create with an unknown flag makes the whole multi fail
 }
 
-// Tree is the nodes as of one transaction.
+// Tree holds the nodes as of one transaction.
 type Tree struct {
 	rules      Rules
 	nodes      map[string]*node
 	ephemerals map[int64]map[string]struct{} // by session
-	mortals    map[string]struct{}           // containers and TTL nodes
-	quotas     map[string]usage              // the paths that have a quota, and what was counted last
+	transient  map[string]struct{}           // containers and TTL nodes
+	quotas     map[string]usage              // the paths with a quota, and their last counts
 }
 
-// New is a tree as a new server has it.
+// New returns the tree of a new server.
 func New(rules Rules) *Tree {
 	t := &Tree{
 		rules: rules, nodes: map[string]*node{}, ephemerals: map[int64]map[string]struct{}{},
-		mortals: map[string]struct{}{}, quotas: map[string]usage{},
+		transient: map[string]struct{}{}, quotas: map[string]usage{},
 	}
 	for _, path := range []string{"/", systemPath, quotaPath, configPath} {
 		t.nodes[path] = &node{data: []byte{}, acl: openACL}
@@ -44,11 +44,11 @@ func New(rules Rules) *Tree {
 	return t
 }
 
-// Clone is a tree of its own with the same nodes.
+// Clone returns an independent copy of the tree.
 func (t *Tree) Clone() *Tree {
 	clone := &Tree{
 		rules: t.rules, nodes: make(map[string]*node, len(t.nodes)), ephemerals: map[int64]map[string]struct{}{},
-		mortals: maps.Clone(t.mortals), quotas: maps.Clone(t.quotas),
+		transient: maps.Clone(t.transient), quotas: maps.Clone(t.quotas),
 	}
 	for path, n := range t.nodes {
 		own := *n
@@ -61,10 +61,10 @@ func (t *Tree) Clone() *Tree {
 	return clone
 }
 
-// node is nil where there is none.
+// node returns the node at path, or nil.
 func (t *Tree) node(path string) *node { return t.nodes[key(path)] }
 
-// link puts n into the tree.
+// link adds n to the tree.
 func (t *Tree) link(path string, n *node) {
 	t.nodes[path] = n
 	t.node(Parent(path)).children.add(base(path))
@@ -75,11 +75,11 @@ func (t *Tree) link(path string, n *node) {
 		}
 		t.ephemerals[n.owner][path] = struct{}{}
 	case container, ttl:
-		t.mortals[path] = struct{}{}
+		t.transient[path] = struct{}{}
 	}
 }
 
-// unlink is the reverse of link.
+// unlink removes n from the tree.
 func (t *Tree) unlink(path string, n *node) {
 	delete(t.nodes, path)
 	t.node(Parent(path)).children.remove(base(path))
@@ -90,23 +90,24 @@ func (t *Tree) unlink(path string, n *node) {
 			delete(t.ephemerals, n.owner)
 		}
 	case container, ttl:
-		delete(t.mortals, path)
+		delete(t.transient, path)
 	}
 }
 
-// Ephemerals are the paths of a session's nodes, sorted.
+// Ephemerals returns the paths of a session's nodes, sorted.
 func (t *Tree) Ephemerals(session int64) []string {
 	return slices.Sorted(maps.Keys(t.ephemerals[session]))
 }
 
-// HasMortals reports whether there are containers or TTL nodes.
-func (t *Tree) HasMortals() bool { return len(t.mortals) > 0 }
+// HasTransient reports whether there are containers or TTL nodes.
+func (t *Tree) HasTransient() bool { return len(t.transient) > 0 }
 
-// Overdue are the containers whose children have gone and the TTL nodes whose time is up, sorted. neverUsed is how long a container
-// may be without any child, in milliseconds; 0 is for ever.
+// Overdue returns the containers that have lost all children and the TTL nodes past their TTL,
+// sorted. A container that never had a child is overdue after neverUsed milliseconds; 0 means
+// never.
 func (t *Tree) Overdue(now, neverUsed int64) []string {
 	var paths []string
-	for path := range t.mortals {
+	for path := range t.transient {
 		n := t.nodes[path]
 		idle := now - n.mtime
 		switch {
@@ -121,7 +122,8 @@ func (t *Tree) Overdue(now, neverUsed int64) []string {
 	return paths
 }
 
-// Size says how many nodes there are, the root once, how many of them ephemeral, and how many bytes they hold.
+// Size returns the number of nodes, the number of ephemeral ones, and the number of bytes they
+// hold. The root counts once.
 func (t *Tree) Size() (nodes, ephemerals int, bytes int64) {
 	for path, n := range t.nodes {
 		bytes += int64(len(path) + len(n.data))
@@ -132,8 +134,8 @@ func (t *Tree) Size() (nodes, ephemerals int, bytes int64) {
 	return len(t.nodes), ephemerals, bytes
 }
 
-// Sessions are those that have ephemeral nodes, sorted.
+// Sessions returns the sessions that have ephemeral nodes, sorted.
 func (t *Tree) Sessions() []int64 { return slices.Sorted(maps.Keys(t.ephemerals)) }
 
-// Paths are those of all nodes, sorted.
+// Paths returns the paths of all nodes, sorted.
 func (t *Tree) Paths() []string { return slices.Sorted(maps.Keys(t.nodes)) }

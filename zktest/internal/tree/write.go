@@ -8,28 +8,28 @@ import (
 	"github.com/docent-zk/docent/zktest/op"
 )
 
-// Caller is who asks.
+// Caller is the client that sends a request.
 type Caller struct {
 	Session int64
 	IDs     []proto.ID
 }
 
-// Outcome is what came of a request that writes.
+// Outcome is the result of a writing request.
 type Outcome struct {
-	Op      op.Op // as which it was carried out
+	Op      op.Op // the type as which it was carried out
 	Code    proto.Code
 	Path    string      // of a create
-	Stat    *proto.Stat // of all but a delete, after it
+	Stat    *proto.Stat // of all except a delete, after the change
 	Parts   []Outcome   // of a multi
-	Effects []Effect    // none if it failed
+	Effects []Effect    // none on failure
 }
 
-// Execute carries out a request that writes, or changes nothing.
-func (t *Tree) Execute(req *proto.Request, who Caller, at Stamp) Outcome {
+// Execute carries out a writing request. A request that fails changes nothing.
+func (t *Tree) Execute(req *proto.Request, caller Caller, at Stamp) Outcome {
 	if req.Op == op.Multi {
-		return t.multi(req, who, at)
+		return t.multi(req, caller, at)
 	}
-	e, code := t.plan(req, who)
+	e, code := t.plan(req, caller)
 	if code != proto.OK {
 		return Outcome{Op: req.Op, Code: code}
 	}
@@ -50,19 +50,20 @@ func (t *Tree) outcome(o op.Op, e Effect, effects []Effect) Outcome {
 	return out
 }
 
-// plan checks a request in the server's order and says what it changes. The zero Effect is of those that only check.
-func (t *Tree) plan(req *proto.Request, who Caller) (Effect, proto.Code) {
+// plan checks a request in the server's order and returns its change. A request that only checks
+// has the zero Effect.
+func (t *Tree) plan(req *proto.Request, caller Caller) (Effect, proto.Code) {
 	switch req.Op {
 	case op.Create, op.Create2, op.CreateContainer, op.CreateTTL:
-		return t.planCreate(req, who)
+		return t.planCreate(req, caller)
 	case op.Delete, op.DeleteContainer:
-		return t.planDelete(req, who)
+		return t.planDelete(req, caller)
 	case op.SetData:
-		return t.planSet(req, who)
+		return t.planSet(req, caller)
 	case op.SetACL:
-		return t.planACL(req, who)
+		return t.planACL(req, caller)
 	case op.Check:
-		n, code := t.guarded(req.Path, proto.PermRead, who)
+		n, code := t.guarded(req.Path, proto.PermRead, caller)
 		if code == proto.OK && !n.hasVersion(req.Version) {
 			code = proto.BadVersion
 		}
@@ -71,8 +72,8 @@ func (t *Tree) plan(req *proto.Request, who Caller) (Effect, proto.Code) {
 	return Effect{}, proto.Unimplemented
 }
 
-// guarded is the node at path if who has the permission.
-func (t *Tree) guarded(path string, perm int32, who Caller) (*node, proto.Code) {
+// guarded returns the node at path if the caller has the permission.
+func (t *Tree) guarded(path string, perm int32, caller Caller) (*node, proto.Code) {
 	if !Valid(path) {
 		return nil, proto.BadArguments
 	}
@@ -80,17 +81,17 @@ func (t *Tree) guarded(path string, perm int32, who Caller) (*node, proto.Code) 
 	switch {
 	case n == nil:
 		return nil, proto.NoNode
-	case !Allowed(n.acl, perm, who.IDs):
+	case !Allowed(n.acl, perm, caller.IDs):
 		return nil, proto.NoAuth
 	}
 	return n, proto.OK
 }
 
-// hasVersion compares with what a client asks for.
+// hasVersion reports whether the node has the version that a client asks for. -1 matches any.
 func (n *node) hasVersion(version int32) bool { return version == -1 || version == n.version }
 
-func (t *Tree) planSet(req *proto.Request, who Caller) (Effect, proto.Code) {
-	n, code := t.guarded(req.Path, proto.PermWrite, who)
+func (t *Tree) planSet(req *proto.Request, caller Caller) (Effect, proto.Code) {
+	n, code := t.guarded(req.Path, proto.PermWrite, caller)
 	switch {
 	case code != proto.OK:
 		return Effect{}, code
@@ -102,11 +103,11 @@ func (t *Tree) planSet(req *proto.Request, who Caller) (Effect, proto.Code) {
 	return Effect{Kind: Changed, Path: req.Path, ACL: n.acl, data: req.Data}, proto.OK
 }
 
-func (t *Tree) planACL(req *proto.Request, who Caller) (Effect, proto.Code) {
+func (t *Tree) planACL(req *proto.Request, caller Caller) (Effect, proto.Code) {
 	if !Valid(req.Path) {
 		return Effect{}, proto.BadArguments
 	}
-	acl, ok := t.resolve(req.ACL, who.IDs)
+	acl, ok := t.resolve(req.ACL, caller.IDs)
 	if !ok {
 		return Effect{}, proto.InvalidACL
 	}
@@ -114,7 +115,7 @@ func (t *Tree) planACL(req *proto.Request, who Caller) (Effect, proto.Code) {
 	switch {
 	case n == nil:
 		return Effect{}, proto.NoNode
-	case !Allowed(n.acl, proto.PermAdmin, who.IDs):
+	case !Allowed(n.acl, proto.PermAdmin, caller.IDs):
 		return Effect{}, proto.NoAuth
 	case req.Version != -1 && req.Version != n.aversion:
 		return Effect{}, proto.BadVersion
@@ -122,7 +123,7 @@ func (t *Tree) planACL(req *proto.Request, who Caller) (Effect, proto.Code) {
 	return Effect{Kind: Guarded, Path: req.Path, ACL: acl}, proto.OK
 }
 
-// SetSequence sets the number that the next sequential child of path gets.
+// SetSequence sets the number of the next sequential child of path.
 func (t *Tree) SetSequence(path string, next int32) error {
 	n := t.node(path)
 	if n == nil || next < 0 {

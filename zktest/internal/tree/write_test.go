@@ -13,7 +13,8 @@ import (
 func TestStatCountsWhatHappened(t *testing.T) {
 	f := newForest(t, Rules{})
 	f.make("/a", "old")
-	require.Equal(t, &proto.Stat{Czxid: 1, Mzxid: 1, Pzxid: 1, Ctime: 1, Mtime: 1, DataLength: 3}, f.tree.Watched("/a"))
+	want := &proto.Stat{Czxid: 1, Mzxid: 1, Pzxid: 1, Ctime: 1, Mtime: 1, DataLength: 3}
+	require.Equal(t, want, f.tree.Watched("/a"))
 	f.make("/a/b", "")
 	f.make("/a/c", "")
 	require.Equal(t, proto.OK, f.do(removal("/a/b", -1), anyone).Code)
@@ -21,7 +22,8 @@ func TestStatCountsWhatHappened(t *testing.T) {
 	acl := proto.Request{Op: op.SetACL, Path: "/a", ACL: openACL, Version: 0}
 	out := f.do(acl, anyone)
 	require.Equal(t, &proto.Stat{
-		Czxid: 1, Mzxid: 5, Pzxid: 4, Ctime: 1, Mtime: 5, Version: 1, Cversion: 3, Aversion: 1, DataLength: 3, NumChildren: 1,
+		Czxid: 1, Mzxid: 5, Pzxid: 4, Ctime: 1, Mtime: 5, Version: 1, Cversion: 3, Aversion: 1,
+		DataLength: 3, NumChildren: 1,
 	}, out.Stat)
 }
 
@@ -107,7 +109,9 @@ func TestRefusedWrites(t *testing.T) {
 		{removal("/zookeeper/quota", -1), proto.BadArguments},
 		{set("/no", -1), proto.NoNode},
 		{set("", -1), proto.BadArguments},
-		{proto.Request{Op: op.SetACL, Path: "/a", ACL: []proto.ACL{{Perms: 1, Scheme: "nosuch", ID: "x"}}, Version: -1}, proto.InvalidACL},
+		{proto.Request{
+			Op: op.SetACL, Path: "/a", ACL: []proto.ACL{{Perms: 1, Scheme: "nosuch", ID: "x"}}, Version: -1,
+		}, proto.InvalidACL},
 		{proto.Request{Op: op.Ping}, proto.Unimplemented},
 	}
 	before := f.tree.Paths()
@@ -123,7 +127,8 @@ func multi(parts ...proto.Request) proto.Request { return proto.Request{Op: op.M
 
 func TestPartsOfAMultiSeeThoseBefore(t *testing.T) {
 	f := newForest(t, Rules{})
-	out := f.do(multi(creation("/a", 0), creation("/a/b", 0), set("/a/b", 0), proto.Request{Op: op.Check, Path: "/a/b", Version: 1},
+	out := f.do(multi(creation("/a", 0), creation("/a/b", 0), set("/a/b", 0),
+		proto.Request{Op: op.Check, Path: "/a/b", Version: 1},
 		removal("/a/b", 1)), anyone)
 	require.Equal(t, proto.OK, out.Code)
 	require.Len(t, out.Parts, 5)
@@ -149,19 +154,20 @@ func TestFailedMultiChangesNothing(t *testing.T) {
 	require.Equal(t, before.Paths(), f.tree.Paths())
 	require.Equal(t, before.Watched("/a"), f.tree.Watched("/a"))
 	require.Empty(t, f.tree.Ephemerals(anyone.Session))
-	require.Equal(t, "/a/n0000000001", f.do(creation("/a/n", proto.FlagSequential), anyone).Path, "the number was given back")
+	next := f.do(creation("/a/n", proto.FlagSequential), anyone)
+	require.Equal(t, "/a/n0000000001", next.Path, "the number was not used")
 }
 
 func TestOverdueNodes(t *testing.T) {
 	f := newForest(t, Rules{})
-	mortal := creation("/ttl", proto.FlagTTL)
-	mortal.Op, mortal.TTL = op.CreateTTL, 100
-	require.Equal(t, proto.OK, f.do(mortal, anyone).Code) // at 1
+	timed := creation("/ttl", proto.FlagTTL)
+	timed.Op, timed.TTL = op.CreateTTL, 100
+	require.Equal(t, proto.OK, f.do(timed, anyone).Code) // at 1
 	box := creation("/box", proto.FlagContainer)
 	box.Op = op.CreateContainer
 	require.Equal(t, proto.OK, f.do(box, anyone).Code) // at 2
 	require.Empty(t, f.tree.Overdue(101, 0))
-	require.Equal(t, []string{"/ttl"}, f.tree.Overdue(102, 0), "more than its time")
+	require.Equal(t, []string{"/ttl"}, f.tree.Overdue(102, 0), "past its TTL")
 	require.Equal(t, []string{"/box", "/ttl"}, f.tree.Overdue(103, 100), "never used")
 	f.make("/box/x", "")
 	f.make("/ttl/x", "")
@@ -173,14 +179,14 @@ func TestOverdueNodes(t *testing.T) {
 	require.Empty(t, f.tree.Overdue(6, 0))
 }
 
-func TestTimesToLiveThatThereAreNot(t *testing.T) {
-	mortal := creation("/ttl", proto.FlagTTL)
-	mortal.Op = op.CreateTTL
+func TestInvalidTimesToLive(t *testing.T) {
+	timed := creation("/ttl", proto.FlagTTL)
+	timed.Op = op.CreateTTL
 	for _, ttl := range []int64{-1, 0, maxTTL + 1} {
-		mortal.TTL = ttl
-		require.Equal(t, proto.BadArguments, newForest(t, Rules{}).do(mortal, anyone).Code, ttl)
+		timed.TTL = ttl
+		require.Equal(t, proto.BadArguments, newForest(t, Rules{}).do(timed, anyone).Code, ttl)
 	}
-	mortal.TTL = maxTTL
-	require.Equal(t, proto.OK, newForest(t, Rules{}).do(mortal, anyone).Code)
-	require.Equal(t, proto.Unimplemented, newForest(t, Rules{NoTTL: true}).do(mortal, anyone).Code)
+	timed.TTL = maxTTL
+	require.Equal(t, proto.OK, newForest(t, Rules{}).do(timed, anyone).Code)
+	require.Equal(t, proto.Unimplemented, newForest(t, Rules{NoTTL: true}).do(timed, anyone).Code)
 }

@@ -6,30 +6,31 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/proto"
 )
 
-// Manager is all watches of one server.
+// Manager holds all watches of one server.
 type Manager[W comparable] struct {
 	old            bool
 	data, children *table[W]
 }
 
-// NewManager returns an empty Manager. An old one is that of 3.8, in which each watcher has one mode at a path.
+// NewManager returns an empty Manager. An old one follows 3.8, in which each watcher has one mode
+// per path.
 func NewManager[W comparable](old bool) *Manager[W] {
 	return &Manager[W]{old: old, data: newTable[W](old), children: newTable[W](old)}
 }
 
-// Data watches a node's data and existence, once.
+// Data adds a one-shot watch of a node's data and existence.
 func (m *Manager[W]) Data(path string, w W) { m.data.add(path, w, Once) }
 
-// Children watches a node's children, once.
+// Children adds a one-shot watch of a node's children.
 func (m *Manager[W]) Children(path string, w W) { m.children.add(path, w, Once) }
 
-// Persistent watches a node until that is taken back.
+// Persistent watches a node until the watch is removed.
 func (m *Manager[W]) Persistent(path string, w W) {
 	m.data.add(path, w, Persistent)
 	m.children.add(path, w, Persistent)
 }
 
-// Recursive watches a node and all below until that is taken back.
+// Recursive watches a node and all nodes below it until the watch is removed.
 func (m *Manager[W]) Recursive(path string, w W) {
 	m.data.add(path, w, Recursive)
 	if m.old {
@@ -43,27 +44,29 @@ func (m *Manager[W]) Forget(w W) {
 	m.children.forget(w)
 }
 
-// Created says who is to be told that path was created, and who that its parent's children changed.
+// Created returns the watchers to notify that path was created, and those to notify that its
+// parent's children changed.
 func (m *Manager[W]) Created(path, parent string) (node, above map[W]bool) {
 	node = m.data.fire(proto.EventCreated, path, nil)
 	above = m.children.fire(proto.EventChildrenChanged, parent, nil)
 	return node, above
 }
 
-// Changed says who is to be told that the data of path changed.
+// Changed returns the watchers to notify that the data of path changed.
 func (m *Manager[W]) Changed(path string) map[W]bool {
 	return m.data.fire(proto.EventDataChanged, path, nil)
 }
 
-// Deleted says who is to be told that path was deleted, and who that its parent's children changed.
+// Deleted returns the watchers to notify that path was deleted, and those to notify that its
+// parent's children changed.
 func (m *Manager[W]) Deleted(path, parent string) (node, above map[W]bool) {
 	node = m.data.fire(proto.EventDeleted, path, nil)
-	node = m.children.fire(proto.EventDeleted, path, node) // one event to each
+	node = m.children.fire(proto.EventDeleted, path, node) // one event to each watcher
 	above = m.children.fire(proto.EventChildrenChanged, parent, nil)
 	return node, above
 }
 
-// parts are the tables and modes that a watcher type of the protocol stands for.
+// parts returns the modes in the two tables for a watcher type of the protocol.
 func (m *Manager[W]) parts(kind int32) (data, children Mode, ok bool) {
 	switch kind {
 	case proto.WatcherChildren:
@@ -86,14 +89,14 @@ func (m *Manager[W]) Known(kind int32) bool {
 	return ok
 }
 
-// Remove takes watches back, and reports whether there were any.
+// Remove removes watches, and reports whether there were any.
 func (m *Manager[W]) Remove(path string, w W, kind int32) bool {
 	data, children, _ := m.parts(kind)
 	removed := data != 0 && m.data.remove(path, w, data)
 	return children != 0 && m.children.remove(path, w, children) || removed
 }
 
-// Has reports whether w has such a watch. With 3.8 anybody's watch counts.
+// Has reports whether w has such a watch. In 3.8 it reports whether any watcher has one.
 func (m *Manager[W]) Has(path string, w W, kind int32) bool {
 	data, children, _ := m.parts(kind)
 	if m.old {
@@ -102,8 +105,8 @@ func (m *Manager[W]) Has(path string, w W, kind int32) bool {
 	return m.data.byPath[path][w]&data != 0 || m.children.byPath[path][w]&children != 0
 }
 
-// Stumbles reports whether 3.8, which goes up from path in search of a recursive watch if it finds none there, meets a part that has
-// nothing above it.
+// Stumbles reports whether 3.8 fails on path. If it finds no watch at path, it searches the paths
+// above for a recursive watch, and fails when it reaches a part without a slash.
 func (m *Manager[W]) Stumbles(path string, w W, kind int32) bool {
 	if m.data.recursive > 0 || m.children.recursive > 0 {
 		return !strings.HasPrefix(path, "/") && !m.Has(path, w, kind) || !strings.Contains(path, "/")
@@ -111,7 +114,7 @@ func (m *Manager[W]) Stumbles(path string, w W, kind int32) bool {
 	return !strings.Contains(path, "/")
 }
 
-// Count is the number of watches of both kinds.
+// Count returns the number of watches of both kinds.
 func (m *Manager[W]) Count() int {
 	count := 0
 	for _, t := range []*table[W]{m.data, m.children} {
@@ -122,7 +125,8 @@ func (m *Manager[W]) Count() int {
 	return count
 }
 
-// DataPaths are the paths whose data is watched, with those who do. It is what the four-letter words show.
+// DataPaths returns the paths with watched data, with their watchers. The four-letter words show
+// these.
 func (m *Manager[W]) DataPaths() map[string][]W {
 	paths := make(map[string][]W, len(m.data.byPath))
 	for path, watchers := range m.data.byPath {

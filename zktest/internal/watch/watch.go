@@ -1,4 +1,5 @@
-// Package watch knows who watches which paths, and whom a change concerns. It is not safe for concurrent use.
+// Package watch keeps watches and finds the watchers that a change concerns. It is not safe for
+// concurrent use.
 package watch
 
 import (
@@ -7,7 +8,7 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/proto"
 )
 
-// Mode is a set of ways in which somebody watches a path.
+// Mode is a set of ways in which a watcher watches a path.
 type Mode uint8
 
 // The modes.
@@ -18,16 +19,18 @@ const (
 	any = Once | Persistent | Recursive
 )
 
-// table is who watches which paths for one kind of change.
+// table holds the watchers of each path for one kind of change.
 type table[W comparable] struct {
-	oneMode   bool // the last mode that is asked for replaces those before
+	oneMode   bool // a new mode replaces the old one
 	byPath    map[string]map[W]Mode
 	byWatcher map[W]map[string]struct{}
-	recursive int // how many entries are
+	recursive int // number of recursive entries
 }
 
 func newTable[W comparable](oneMode bool) *table[W] {
-	return &table[W]{oneMode: oneMode, byPath: map[string]map[W]Mode{}, byWatcher: map[W]map[string]struct{}{}}
+	return &table[W]{
+		oneMode: oneMode, byPath: map[string]map[W]Mode{}, byWatcher: map[W]map[string]struct{}{},
+	}
 }
 
 func (t *table[W]) add(path string, w W, m Mode) {
@@ -44,7 +47,7 @@ func (t *table[W]) add(path string, w W, m Mode) {
 	t.set(path, w, m)
 }
 
-// set replaces the mode of an entry; none removes it.
+// set replaces the mode of an entry; 0 removes the entry.
 func (t *table[W]) set(path string, w W, m Mode) {
 	watchers := t.byPath[path]
 	t.recursive += int(m&Recursive/Recursive) - int(watchers[w]&Recursive/Recursive)
@@ -62,7 +65,7 @@ func (t *table[W]) set(path string, w W, m Mode) {
 	}
 }
 
-// remove reports whether there was anything to remove.
+// remove reports whether it removed a watch.
 func (t *table[W]) remove(path string, w W, m Mode) bool {
 	have := t.byPath[path][w]
 	if t.oneMode {
@@ -81,7 +84,8 @@ func (t *table[W]) forget(w W) {
 	}
 }
 
-// fire adds to told whom an event at path concerns, and removes the watches that were for once. Mostly nobody watches: nil is nobody.
+// fire adds the watchers that an event at path concerns to told, and removes their one-shot
+// watches. It returns nil for the empty set, which is the common case.
 func (t *table[W]) fire(event int32, path string, told map[W]bool) map[W]bool {
 	told = t.fireAt(path, told, func(m Mode) bool {
 		return m&(Once|Persistent) != 0 || m&Recursive != 0 && event != proto.EventChildrenChanged
@@ -119,7 +123,7 @@ func with[W comparable](told map[W]bool, w W) map[W]bool {
 	return told
 }
 
-// above is the path one level up, as far as the root.
+// above returns the path of the parent. It reports false for the root.
 func above(path string) (string, bool) {
 	if path == "/" || path == "" {
 		return "", false

@@ -10,7 +10,7 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/proto"
 )
 
-// told are those whom an event concerns, sorted.
+// told returns the watchers that an event concerns, sorted.
 func told(to map[string]bool) []string { return slices.Sorted(maps.Keys(to)) }
 
 func both(t *testing.T, test func(t *testing.T, m *Manager[string])) {
@@ -31,7 +31,7 @@ func TestDataWatchFiresOnce(t *testing.T) {
 	})
 }
 
-func TestDataWatchHearsOfCreationAndDeletionOfItsNodeOnly(t *testing.T) {
+func TestDataWatchFiresForCreationAndDeletionOfItsNodeOnly(t *testing.T) {
 	both(t, func(t *testing.T, m *Manager[string]) {
 		m.Data("/a", "x")
 		node, above := m.Created("/a/b", "/a")
@@ -46,7 +46,7 @@ func TestDataWatchHearsOfCreationAndDeletionOfItsNodeOnly(t *testing.T) {
 	})
 }
 
-func TestChildWatchHearsOfChildrenAndOfItsNodesEnd(t *testing.T) {
+func TestChildWatchFiresForChildrenAndForDeletionOfItsNode(t *testing.T) {
 	both(t, func(t *testing.T, m *Manager[string]) {
 		m.Children("/a", "x")
 		require.Empty(t, m.Changed("/a"))
@@ -54,7 +54,7 @@ func TestChildWatchHearsOfChildrenAndOfItsNodesEnd(t *testing.T) {
 		require.Empty(t, node)
 		require.Equal(t, []string{"x"}, told(above))
 		_, above = m.Created("/a/c", "/a")
-		require.Empty(t, above, "it was for once")
+		require.Empty(t, above, "it was a one-shot watch")
 		m.Children("/a", "x")
 		node, above = m.Deleted("/a", "/")
 		require.Equal(t, []string{"x"}, told(node))
@@ -87,7 +87,7 @@ func TestPersistentWatchStays(t *testing.T) {
 	})
 }
 
-func TestRecursiveWatchHearsOfAllBelowButOfNoChildren(t *testing.T) {
+func TestRecursiveWatchFiresForAllBelowButNotForChildren(t *testing.T) {
 	both(t, func(t *testing.T, m *Manager[string]) {
 		m.Recursive("/a", "x")
 		for range 2 {
@@ -103,7 +103,7 @@ func TestRecursiveWatchHearsOfAllBelowButOfNoChildren(t *testing.T) {
 	})
 }
 
-func TestRecursiveWatchOfTheRootHearsOfEverything(t *testing.T) {
+func TestRecursiveWatchOfTheRootFiresForEverything(t *testing.T) {
 	both(t, func(t *testing.T, m *Manager[string]) {
 		m.Recursive("/", "x")
 		require.Equal(t, []string{"x"}, told(m.Changed("/")))
@@ -125,7 +125,7 @@ func TestModesAddUpExceptInOldServers(t *testing.T) {
 	require.Empty(t, second, "the last mode is the only one")
 }
 
-func TestForgottenWatcherHearsNothing(t *testing.T) {
+func TestForgottenWatcherGetsNothing(t *testing.T) {
 	both(t, func(t *testing.T, m *Manager[string]) {
 		m.Data("/a", "x")
 		m.Children("/a", "x")
@@ -138,7 +138,7 @@ func TestForgottenWatcherHearsNothing(t *testing.T) {
 	})
 }
 
-func TestRemoveTakesBackOneKind(t *testing.T) {
+func TestRemoveRemovesOneKind(t *testing.T) {
 	m := NewManager[string](false)
 	m.Data("/a", "x")
 	m.Children("/a", "x")
@@ -157,7 +157,7 @@ func TestRemoveTakesBackOneKind(t *testing.T) {
 	require.Zero(t, m.Count())
 }
 
-func TestOldServersTakeAnybodysWatchForTheCallers(t *testing.T) {
+func TestOldServersReportAnyClientsWatch(t *testing.T) {
 	m := NewManager[string](true)
 	m.Data("/a", "y")
 	require.True(t, m.Has("/a", "x", proto.WatcherData))
@@ -169,7 +169,8 @@ func TestKnownWatcherTypes(t *testing.T) {
 	recent, old := NewManager[string](false), NewManager[string](true)
 	for kind, want := range map[int32][2]bool{
 		proto.WatcherChildren: {true, true}, proto.WatcherData: {true, true}, proto.WatcherAny: {true, true},
-		proto.WatcherPersistent: {true, false}, proto.WatcherRecursive: {true, false}, 0: {false, false}, 6: {false, false},
+		proto.WatcherPersistent: {true, false}, proto.WatcherRecursive: {true, false},
+		0: {false, false}, 6: {false, false},
 	} {
 		require.Equal(t, want, [2]bool{recent.Known(kind), old.Known(kind)}, kind)
 	}
