@@ -13,12 +13,12 @@ import (
 
 const (
 	pollEvery  = 30 * time.Millisecond
-	askTimeout = 2 * time.Second // for a server on the same machine that is about to answer or never will
+	askTimeout = 2 * time.Second // for a server on the same machine, which answers soon or never
 )
 
-// Command sends a four-letter word, such as "mntr" or "cons", and returns the server's answer as it came. A server that
-// is up but not serving answers most words with a sentence that says so, and without an error; a paused one answers
-// when it is resumed. ctx bounds the wait.
+// Command sends a four-letter word, such as "mntr" or "cons", and returns the server's unchanged
+// answer. A server that is running but not serving answers most words with a sentence that says so,
+// without an error. A paused server answers when it is resumed. ctx bounds the wait.
 func (s *Server) Command(ctx context.Context, word string) (string, error) {
 	if len(word) != 4 {
 		return "", fmt.Errorf("ensemble: command %q: not four letters", word)
@@ -54,20 +54,21 @@ func talk(conn net.Conn, word string) (string, error) {
 	return string(answer), err
 }
 
-// ask is exchange for a poll: bounded, so that one silent server does not eat up the time of all.
+// ask is exchange for a poll. It has a timeout, so that one silent server does not use up the time
+// of all.
 func (s *Server) ask(ctx context.Context, word string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	return s.exchange(ctx, word)
 }
 
-// status is what a serving server says about itself.
+// status is what a serving server reports about itself.
 type status struct {
 	mode string
 	zxid uint64
 }
 
-// status is an error unless the server takes requests.
+// status returns an error unless the server takes requests.
 func (s *Server) status(ctx context.Context) (status, error) {
 	answer, err := s.ask(ctx, "srvr")
 	if err != nil {
@@ -88,7 +89,7 @@ func parseStatus(answer string) (status, error) {
 		case "Mode":
 			st.mode = value
 		case "Zxid":
-			st.zxid, _ = strconv.ParseUint(value, 0, 64) // 0 ranks it behind those that tell
+			st.zxid, _ = strconv.ParseUint(value, 0, 64) // 0 ranks it behind servers with a zxid
 		}
 	}
 	switch st.mode {
@@ -100,8 +101,8 @@ func parseStatus(answer string) (status, error) {
 	return status{}, fmt.Errorf("not serving: mode %s", st.mode)
 }
 
-// recognize makes sure that it is our server that answers: another process, another test's ZooKeeper say, may have taken
-// the port, and ours notices only when it tries to listen.
+// recognize returns an error if another process answers on the server's port, for example the
+// ZooKeeper of another test. Our server notices that only when it tries to listen.
 func (s *Server) recognize(ctx context.Context) error {
 	answer, err := s.ask(ctx, "conf")
 	if err == nil && !strings.Contains(answer, "dataDir="+s.dataDir()) {
@@ -110,8 +111,8 @@ func (s *Server) recognize(ctx context.Context) error {
 	return err
 }
 
-// poll calls probe until it is done or ctx ends. A probe that is not done says why, and the last reason goes into the
-// error. There is nothing to wait on but asking again: what is awaited happens in other processes.
+// poll calls probe until it reports done or ctx ends. The last error of a probe that is not done
+// goes into the error. It polls because the events happen in other processes.
 func poll(ctx context.Context, probe func(context.Context) (done bool, err error)) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -121,7 +122,7 @@ func poll(ctx context.Context, probe func(context.Context) (done bool, err error
 		if done {
 			return err
 		}
-		if !over(ctx) { // else the probe was cut short and knows nothing
+		if !over(ctx) { // otherwise the probe was cut short and knows nothing
 			last = err
 		}
 		select {
@@ -132,7 +133,8 @@ func poll(ctx context.Context, probe func(context.Context) (done bool, err error
 	}
 }
 
-// over is ctx.Err without its lag: what obeys the deadline by a clock of its own may be earlier.
+// over reports whether ctx has ended, without its lag: a call that obeys the deadline by its own
+// clock may return earlier.
 func over(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)

@@ -13,10 +13,11 @@ import (
 	"time"
 )
 
-// startTimeout is for Start, whose caller cannot give one: long enough for five servers on a busy machine.
+// startTimeout bounds Start, which has no context. It is long enough for five servers on a busy
+// machine.
 const startTimeout = 2 * time.Minute
 
-// TB is what [Start] needs of a test. *testing.T and *testing.B have it.
+// TB is the part of a test that [Start] needs. *testing.T and *testing.B implement it.
 type TB interface {
 	Helper()
 	Name() string
@@ -27,7 +28,8 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Ensemble is a set of servers that were started together. Its methods may be called from any goroutine.
+// Ensemble is a set of servers that were started together. Its methods may be called from any
+// goroutine.
 type Ensemble struct {
 	dir     string
 	servers []*Server
@@ -36,8 +38,9 @@ type Ensemble struct {
 	closeErr error // written inside closing
 }
 
-// Start starts the given number of servers, 1, 3 or 5, waits until all of them serve, and closes them when the test ends;
-// if it failed, the ends of their logs go to the test's. If they cannot be started the test fails at once.
+// Start starts 1, 3 or 5 servers, waits until all of them serve, and closes them when the test
+// ends. If the test has failed, the ends of their logs are logged. If the servers cannot be
+// started, the test fails at once.
 func Start(t TB, servers int, opts ...Option) *Ensemble {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
@@ -45,13 +48,13 @@ func Start(t TB, servers int, opts ...Option) *Ensemble {
 	e, err := New(ctx, servers, opts...)
 	if err != nil {
 		t.Fatalf("%v", err)
-		return nil // for a TB whose Fatalf returns
+		return nil // in case Fatalf of a TB returns
 	}
 	t.Cleanup(func() { e.finish(t) })
 	return e
 }
 
-// finish is the end of a test.
+// finish logs and closes the servers at the end of a test.
 func (e *Ensemble) finish(t TB) {
 	t.Helper()
 	if t.Failed() {
@@ -64,8 +67,9 @@ func (e *Ensemble) finish(t TB) {
 	}
 }
 
-// New is [Start] for programs and for TestMain. It returns when all servers serve. On error nothing is left behind: the
-// error holds the end of the log that explains it. ctx bounds the start, not the servers' lives; they run until Close.
+// New is [Start] for programs and for TestMain. It returns when all servers serve. An error leaves
+// no process and no file behind, and contains the end of the log that explains it. ctx bounds only
+// the start; the servers run until Close.
 func New(ctx context.Context, servers int, opts ...Option) (*Ensemble, error) {
 	c, err := newConfig(servers, opts)
 	if err != nil {
@@ -93,7 +97,7 @@ func (c *config) find() (Distribution, error) {
 	return Find()
 }
 
-// start is one attempt of New, with ports of its own.
+// start makes one attempt to start all servers, with new ports.
 func start(ctx context.Context, c config, d Distribution) (*Ensemble, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("ensemble: start: %w", err)
@@ -146,7 +150,7 @@ func prepareServer(c config, d Distribution, root string, id int, all []ports) (
 	})
 }
 
-// boot starts all servers at once, for none of an ensemble serves alone.
+// boot starts all servers at once, because no server of an ensemble serves alone.
 func (e *Ensemble) boot(ctx context.Context) error {
 	for _, s := range e.servers {
 		if _, err := s.launch(); err != nil {
@@ -159,7 +163,8 @@ func (e *Ensemble) boot(ctx context.Context) error {
 	return nil
 }
 
-// booted is ready, and gives up when a port is lost: the server might go on trying forever.
+// booted is ready, except that it fails when a server could not get a port. Such a server might
+// retry forever.
 func (e *Ensemble) booted(ctx context.Context) (bool, error) {
 	done, err := e.ready(ctx)
 	if done && err == nil {
@@ -173,7 +178,7 @@ func (e *Ensemble) booted(ctx context.Context) (bool, error) {
 	return done, err
 }
 
-// explain is the logs of a failed start, unless err already holds the one that matters.
+// explain returns the logs of a failed start, unless err already has the one that matters.
 func (e *Ensemble) explain(err error) string {
 	if errors.Is(err, errDied) {
 		return ""
@@ -183,8 +188,9 @@ func (e *Ensemble) explain(err error) string {
 	return "\n" + logs.String()
 }
 
-// Close kills all servers, waits until their processes are gone, and removes the folder with their data and logs. Further
-// calls return what the first did. Servers of a closed ensemble cannot be started again.
+// Close kills all servers, waits until their processes have ended, and removes the folder with
+// their data and logs. Further calls return the result of the first. Servers of a closed ensemble
+// cannot be started again.
 func (e *Ensemble) Close() error {
 	e.closing.Do(func() { e.closeErr = e.close() })
 	return e.closeErr
@@ -201,7 +207,8 @@ func (e *Ensemble) close() error {
 	return errors.Join(errs...)
 }
 
-// Connect is the connect string for clients: the addresses of all servers, running or not, with commas between.
+// Connect returns the connect string for clients: the addresses of all servers, running or not,
+// separated by commas.
 func (e *Ensemble) Connect() string {
 	addrs := make([]string, len(e.servers))
 	for i, s := range e.servers {
@@ -210,7 +217,7 @@ func (e *Ensemble) Connect() string {
 	return strings.Join(addrs, ",")
 }
 
-// Servers returns all servers, running or not, in the order of their numbers.
+// Servers returns all servers, running or not, by number.
 func (e *Ensemble) Servers() []*Server {
 	return append([]*Server(nil), e.servers...)
 }

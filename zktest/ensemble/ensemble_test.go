@@ -43,7 +43,8 @@ func TestOptionsReachTheServer(t *testing.T) {
 	s := e.Servers()[0]
 	conf, err := s.Command(timeout(t), "conf")
 	require.NoError(t, err)
-	for _, line := range []string{"tickTime=1000", "minSessionTimeout=3000", "maxSessionTimeout=7000", "maxClientCnxns=17"} {
+	want := []string{"tickTime=1000", "minSessionTimeout=3000", "maxSessionTimeout=7000", "maxClientCnxns=17"}
+	for _, line := range want {
 		require.Contains(t, conf, line+"\n")
 	}
 	env, err := s.Command(timeout(t), "envi")
@@ -82,7 +83,8 @@ func TestStopAndStartKeepData(t *testing.T) {
 	require.NoError(t, s.Start(timeout(t)))
 	require.NoError(t, e.WaitReady(timeout(t)))
 	require.Equal(t, addr, s.Addr())
-	// A server that is about to start leaves some connections open and unanswered, on which the driver waits for longer than we do.
+	// A server that is about to start leaves some connections open and unanswered. The driver waits
+	// on such a connection for longer than the test.
 	require.Equal(t, "data", get(t, client(t, e.Connect()), "/kept"))
 }
 
@@ -120,7 +122,7 @@ func TestPausedServerIsSilentAndStoppable(t *testing.T) {
 	require.NoError(t, s.Pause())
 	before := time.Now()
 	require.NoError(t, s.Stop())
-	require.Less(t, time.Since(before), stopGrace, "it was woken, not killed")
+	require.Less(t, time.Since(before), stopGrace, "it was resumed and stopped, not killed")
 }
 
 func TestDeadServerIsReported(t *testing.T) {
@@ -267,7 +269,7 @@ func TestZooCfgOfAStandaloneServerNamesNoPeers(t *testing.T) {
 	require.True(t, strings.HasSuffix(cfg, "\na=b\n"), "the caller's lines win")
 }
 
-func TestConfigOfOneServerWinsOverThatOfAll(t *testing.T) {
+func TestConfigOfOneServerOverridesThatOfAll(t *testing.T) {
 	c, err := newConfig(3, []Option{WithServerConfig(2, "a=c"), WithConfig("a=b"), WithServerConfig(2, "d=e")})
 	require.NoError(t, err)
 	all := []ports{{1, 2, 3}, {4, 5, 6}, {7, 8, 9}}

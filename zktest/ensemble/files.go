@@ -11,11 +11,11 @@ import (
 
 const mainClass = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
-// ports are those of one server; the last two are used by an ensemble only.
+// ports are the ports of one server. Only an ensemble uses the last two.
 type ports struct{ client, quorum, election int }
 
-// pickPorts finds free loopback ports. They are held together, so they differ, and let go together: another process may
-// take one before the server does.
+// pickPorts finds free loopback ports. It holds all of them until it returns, so that they differ.
+// Another process may take one before the server does.
 func pickPorts(servers int) ([]ports, error) {
 	picked := make([]int, 3*servers)
 	for i := range picked {
@@ -33,7 +33,7 @@ func pickPorts(servers int) ([]ports, error) {
 	return all, nil
 }
 
-// zooCfg is the configuration of server number id, counted from 1.
+// zooCfg returns the configuration of server number id, counted from 1.
 func zooCfg(c config, id int, data string, all []ports) string {
 	lines := []string{
 		"dataDir=" + filepath.ToSlash(data),
@@ -62,7 +62,8 @@ func zooCfg(c config, id int, data string, all []ports) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// arguments are those of java. Nothing may be written outside of dir: a killed server cannot tidy up after itself.
+// arguments returns the arguments of java. The server must write nothing outside of dir, because a
+// killed server cannot clean up.
 func arguments(c config, d Distribution, dir string) []string {
 	classPath := append([]string{dir}, d.ClassPath...) // dir first: it configures the logging
 	args := []string{
@@ -84,10 +85,11 @@ func arguments(c config, d Distribution, dir string) []string {
 		mainClass, filepath.Join(dir, "zoo.cfg"))
 }
 
-// chatty logs each four-letter word, and this package asks many.
+// chatty logs each four-letter word, and this package sends many.
 const chatty = "org.apache.zookeeper.server.NIOServerCnxn"
 
-// The two backends that binary distributions have come with. Debian's is configured by system properties.
+// The two logging backends that binary distributions have come with. Debian's is configured by
+// system properties.
 const (
 	logback = `<configuration>
   <appender name="STDOUT" class="ch.qos.logback.core.ConsoleAppender">
@@ -105,7 +107,8 @@ log4j.logger.` + chatty + `=WARN
 `
 )
 
-// writeFiles makes a server's folder. Its data lies apart, so that it can be wiped without the rest.
+// writeFiles creates a server's folder. The data has a folder of its own, so that it can be wiped
+// without the rest.
 func writeFiles(dir string, files map[string]string) error {
 	for name, text := range files {
 		name = filepath.Join(dir, name)

@@ -10,17 +10,18 @@ import (
 	"strings"
 )
 
-// ErrNotInstalled means that ZooKeeper or Java is missing. The errors that match it say what was looked for, where, and
-// how to install it.
+// ErrNotInstalled means that ZooKeeper or Java is missing. The errors that match it say what was
+// searched for, where, and how to install it.
 var ErrNotInstalled = errors.New("ensemble: not installed")
 
 // Distribution is an installed ZooKeeper server and the Java to run it with.
 type Distribution struct {
 	// Java is the java executable.
 	Java string
-	// ClassPath holds the jar files of the server and of a logging backend.
+	// ClassPath lists the jar files of the server and of a logging backend.
 	ClassPath []string
-	// Version is the server's version as its jar's name tells it, like "3.9.3"; empty if the name does not tell.
+	// Version is the server's version from the name of its jar, such as "3.9.3". It is empty if the
+	// name has none.
 	Version string
 }
 
@@ -31,14 +32,15 @@ func (d Distribution) validate() error {
 	return nil
 }
 
-// Find looks for ZooKeeper in the folder that ZOOKEEPER_HOME names and then where Debian's package puts it, and for Java
-// in JAVA_HOME and then in PATH. A ZOOKEEPER_HOME that holds no server is an error and not a reason to look elsewhere:
-// the tests would run against another version than the one asked for. The error matches [ErrNotInstalled].
+// Find searches for ZooKeeper in the folder ZOOKEEPER_HOME and then in the folder of Debian's
+// package, and for Java in JAVA_HOME and then in PATH. If ZOOKEEPER_HOME is set but has no server,
+// Find fails instead of searching elsewhere: the tests would run against another version than the
+// one asked for. The error matches [ErrNotInstalled].
 func Find() (Distribution, error) {
 	return finder{env: os.Getenv, debian: "/usr/share/java"}.find()
 }
 
-// finder is Find with its surroundings as values.
+// finder is Find with its environment as fields.
 type finder struct {
 	env    func(string) string
 	debian string // folder of Debian's jar files
@@ -56,7 +58,7 @@ func (f finder) find() (Distribution, error) {
 	return Distribution{Java: java, ClassPath: jars.classPath, Version: jars.version}, nil
 }
 
-// jars is the half of a Distribution that is not Java.
+// jars is the part of a Distribution that is not Java.
 type jars struct {
 	classPath []string
 	version   string
@@ -80,13 +82,14 @@ func inHome(home string) (jars, error) {
 		"it must name an unpacked binary distribution (apache-zookeeper-<version>-bin)", ErrNotInstalled, home)
 }
 
-// inDebian leaves most of the class path to the jar's manifest. Only the logging backend is missing there: without one
-// the server logs nothing.
+// inDebian adds only the server and the logging backend. The jar's manifest names the rest of the
+// class path, but no logging backend, and without one the server logs nothing.
 func (f finder) inDebian() (jars, error) {
 	server := filepath.Join(f.debian, "zookeeper.jar")
 	if !isFile(server) {
 		return jars{}, fmt.Errorf("%w: no ZooKeeper server: ZOOKEEPER_HOME is not set and there is no %s: "+
-			"apt-get install zookeeper, or unpack a binary distribution and set ZOOKEEPER_HOME", ErrNotInstalled, server)
+			"apt-get install zookeeper, or unpack a binary distribution and set ZOOKEEPER_HOME",
+			ErrNotInstalled, server)
 	}
 	found := jars{classPath: []string{server}}
 	if backend := filepath.Join(f.debian, "slf4j-simple.jar"); isFile(backend) {
@@ -115,7 +118,7 @@ func (f finder) java() (string, error) {
 
 var serverJar = regexp.MustCompile(`^zookeeper-(\d[^/]*)\.jar$`)
 
-// versionOf is the version in the name of the server's jar, and empty for all other jars.
+// versionOf returns the version in the name of the server's jar, and nothing for other jars.
 func versionOf(jar string) string {
 	if m := serverJar.FindStringSubmatch(filepath.Base(jar)); m != nil {
 		return m[1]
@@ -123,10 +126,10 @@ func versionOf(jar string) string {
 	return ""
 }
 
-// glob is filepath.Glob in a folder whose own name may hold anything.
+// glob is filepath.Glob in a folder with a name of any characters.
 func glob(folder string, pattern ...string) []string {
 	sub := filepath.Join(append([]string{folder}, pattern[:len(pattern)-1]...)...)
-	entries, _ := os.ReadDir(sub) // an unreadable folder holds nothing, and the caller says so
+	entries, _ := os.ReadDir(sub) // an unreadable folder counts as empty, which the caller reports
 	var found []string
 	for _, entry := range entries {
 		if ok, _ := filepath.Match(pattern[len(pattern)-1], entry.Name()); ok {
@@ -141,7 +144,7 @@ func isFile(name string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// String tells a reader of a log which server the tests ran against.
+// String returns a description for logs.
 func (d Distribution) String() string {
 	version := d.Version
 	if version == "" {

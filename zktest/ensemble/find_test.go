@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// install makes empty files, executable for the sake of java.
+// install creates empty files. They are executable because java must be.
 func install(t *testing.T, names ...string) (root string) {
 	root = t.TempDir()
 	for _, name := range names {
@@ -25,7 +25,8 @@ func env(vars map[string]string) func(string) string {
 }
 
 func TestFindPrefersZooKeeperHome(t *testing.T) {
-	home := install(t, "lib/zookeeper-3.9.3.jar", "lib/zookeeper-jute-3.9.3.jar", "lib/logback-classic-1.2.13.jar", "lib/notes.txt")
+	home := install(t,
+		"lib/zookeeper-3.9.3.jar", "lib/zookeeper-jute-3.9.3.jar", "lib/logback-classic-1.2.13.jar", "lib/notes.txt")
 	debian := install(t, "zookeeper.jar", "zookeeper-3.8.0.jar")
 	java := install(t, "bin/java")
 	d, err := finder{env(map[string]string{"ZOOKEEPER_HOME": home, "JAVA_HOME": java}), debian}.find()

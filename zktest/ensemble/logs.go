@@ -13,15 +13,18 @@ const (
 	tailInTests  = 60
 )
 
-// Logs writes the last lines of each server's log to w, under a line that names the server. All that a server printed
-// since New is there, over all of its starts. After Close there is nothing left to write.
+// Logs writes the last lines of each server's log to w, below a line that names the server. The log
+// has everything that a server has printed since New, over all of its starts. After Close there are
+// no logs.
 func (e *Ensemble) Logs(w io.Writer, lines int) {
 	for _, s := range e.servers {
-		_, _ = fmt.Fprintf(w, "--- server %d (%s)\n%s\n", s.id, s.addr, s.tail(lines)) // for eyes: a broken w has no remedy
+		// The output is for people. A write error has no remedy.
+		_, _ = fmt.Fprintf(w, "--- server %d (%s)\n%s\n", s.id, s.addr, s.tail(lines))
 	}
 }
 
-// tail is best effort: it serves error messages.
+// tail returns the last lines of the log, or a text that says why it cannot. It is for error
+// messages.
 func (s *Server) tail(lines int) string {
 	text, err := os.ReadFile(s.logFile())
 	if err != nil {
@@ -31,8 +34,8 @@ func (s *Server) tail(lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// lostPort says whether the process failed to bind one of its ports. Only its log tells: for some ports the server goes on
-// without.
+// lostPort reports whether the process failed to bind one of its ports. Only the log shows it: for
+// some ports the server continues without them.
 func (s *Server) lostPort(p *process) bool {
 	text, err := os.ReadFile(s.logFile())
 	if err != nil || int64(len(text)) < p.from {

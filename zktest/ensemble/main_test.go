@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bound is for everything that waits: far longer than it takes, so that only a hang reaches it.
+// bound bounds every wait. It is far longer than any wait takes, so that only a hang reaches it.
 const bound = time.Minute
 
 func timeout(t *testing.T) context.Context {
@@ -34,7 +34,7 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// client is connected when it returns.
+// client returns a connected client.
 func client(t *testing.T, connect string) *zk.Conn {
 	t.Helper()
 	conn, events, err := zk.Connect(strings.Split(connect, ","), 10*time.Second, zk.WithLogger(quiet{}))
@@ -53,7 +53,7 @@ func client(t *testing.T, connect string) *zk.Conn {
 	}
 }
 
-// create retries while the ensemble has no leader.
+// create creates a node. It retries while the ensemble has no leader.
 func create(t *testing.T, conn *zk.Conn, path, data string) {
 	t.Helper()
 	eventually(t, "create "+path, func() bool {
@@ -62,7 +62,7 @@ func create(t *testing.T, conn *zk.Conn, path, data string) {
 	})
 }
 
-// get reads what the ensemble has agreed on, not what one server has seen so far.
+// get reads the committed data, not a server's older state.
 func get(t *testing.T, conn *zk.Conn, path string) (data string) {
 	t.Helper()
 	eventually(t, "get "+path, func() bool {
@@ -77,7 +77,7 @@ func get(t *testing.T, conn *zk.Conn, path string) (data string) {
 	return data
 }
 
-// fakeT records what a test would have been told.
+// fakeT records the calls of a test.
 type fakeT struct {
 	failed   bool
 	logs     []string

@@ -10,41 +10,43 @@ import (
 // Option changes how an ensemble is set up.
 type Option func(*config)
 
-// config is what New was asked for; validate has seen it.
+// config has the settings of New. validate has checked them.
 type config struct {
 	servers      int
 	tick         time.Duration
-	minSession   time.Duration // 0: two ticks
+	minSession   time.Duration // 0 means two ticks
 	maxSession   time.Duration
 	lines        []string
 	own          map[int][]string // by server
 	properties   []property
 	distribution *Distribution
-	link         func(from, to int, addr string) string // nil: they connect directly
+	link         func(from, to int, addr string) string // nil means a direct connection
 }
 
 type property struct{ key, value string }
 
-// WithTick sets tickTime, the server's unit of time: sessions end with this granularity, and all limits of the quorum
-// protocol are multiples of it. 500 ms if not given. Far below 200 ms a loaded machine makes followers drop out.
+// WithTick sets tickTime, the server's unit of time. Sessions end with this granularity, and all
+// limits of the quorum protocol are multiples of it. The default is 500 ms. Far below 200 ms,
+// followers drop out on a loaded machine.
 func WithTick(tick time.Duration) Option {
 	return func(c *config) { c.tick = tick }
 }
 
-// WithSessionTimeouts bounds the session time-outs that the servers grant: a client that asks for less or more gets the
-// bound without an error. Two ticks and 60 s if not given.
+// WithSessionTimeouts sets the bounds of the session timeouts that the servers grant. A client that
+// asks for less or more gets the bound, without an error. The default is from two ticks to 60 s.
 func WithSessionTimeouts(shortest, longest time.Duration) Option {
 	return func(c *config) { c.minSession, c.maxSession = shortest, longest }
 }
 
-// WithConfig appends lines of the form key=value to each server's zoo.cfg. They come last, so they win over the
-// package's own; the server ignores keys that it does not know.
+// WithConfig appends lines of the form key=value to each server's zoo.cfg. They come last and
+// override the package's own. The server ignores unknown keys.
 func WithConfig(lines ...string) Option {
 	return func(c *config) { c.lines = append(c.lines, lines...) }
 }
 
-// WithServerConfig is WithConfig for the server with the given number, counted from 1, and wins over
-// that. So servers of one ensemble can grant other session timeouts:
+// WithServerConfig is WithConfig for the server with the given number, counted from 1. Its lines
+// override those of WithConfig. With it, servers of one ensemble can grant different session
+// timeouts:
 //
 //	ensemble.WithServerConfig(3, "maxSessionTimeout=6000")
 func WithServerConfig(id int, lines ...string) Option {
@@ -56,21 +58,22 @@ func WithServerConfig(id int, lines ...string) Option {
 	}
 }
 
-// WithProperty sets a Java system property, for what zoo.cfg cannot say:
+// WithProperty sets a Java system property, for settings that zoo.cfg does not have:
 //
 //	ensemble.WithProperty("znode.container.checkIntervalMs", "200")
 func WithProperty(key, value string) Option {
 	return func(c *config) { c.properties = append(c.properties, property{key, value}) }
 }
 
-// WithDistribution runs the given installation instead of the one that [Find] finds.
+// WithDistribution uses the given installation instead of the one that [Find] finds.
 func WithDistribution(d Distribution) Option {
 	return func(c *config) { c.distribution = &d }
 }
 
-// WithQuorumLink lets something stand between the servers of an ensemble: link is asked for the address, host:port, at which server
-// from reaches the quorum port of server to, which is addr. Followers keep a connection to the leader there; elections use another
-// port. link is called before any server starts, for every pair and again with each attempt to find free ports.
+// WithQuorumLink puts a proxy between the servers of an ensemble. addr is the quorum port of server
+// to. link returns the address, host:port, to which server from connects instead. Followers keep a
+// connection to the leader there; elections use another port. link is called for every pair before
+// any server starts, and again with each attempt to find free ports.
 func WithQuorumLink(link func(from, to int, addr string) string) Option {
 	return func(c *config) { c.link = link }
 }
@@ -97,7 +100,8 @@ func (c *config) validate() error {
 		c.minSession = 2 * c.tick
 	}
 	if c.minSession < time.Millisecond || c.maxSession < c.minSession {
-		return fmt.Errorf("session time-outs from %v to %v: want 1ms <= shortest <= longest", c.minSession, c.maxSession)
+		return fmt.Errorf("session time-outs from %v to %v: want 1ms <= shortest <= longest",
+			c.minSession, c.maxSession)
 	}
 	return c.validateExtras()
 }

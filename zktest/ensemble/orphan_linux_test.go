@@ -37,13 +37,14 @@ func TestServersDieWithTheirParent(t *testing.T) {
 	eventually(t, "the server is gone", func() bool { return !runs(pid) })
 }
 
-// runs is false for a zombie too: who reaps an orphan, and when, is up to the system.
+// runs reports whether a process runs. It is false for a zombie: which process reaps an orphan, and
+// when, depends on the system.
 func runs(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
-// TestParent is no test but the process that TestServersDieWithTheirParent kills.
+// TestParent is not a test but the process that TestServersDieWithTheirParent kills.
 func TestParent(t *testing.T) {
 	if os.Getenv(parentEnv) == "" {
 		t.Skip("only runs as a child")

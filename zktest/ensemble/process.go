@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// process is a running or ended child. Whoever launched it must see done closed before letting go of it.
+// process is a running or ended child. Its launcher must wait until done is closed before it drops
+// the process.
 type process struct {
 	os   *os.Process
-	from int64         // length of the log when it started: what follows is its own
+	from int64         // length of the log at the start: what follows is this process's
 	done chan struct{} // closed by run once the child has been reaped
-	err  error         // how it ended; written before done is closed
+	err  error         // how the child ended; written before done is closed
 }
 
 func launch(cmd *exec.Cmd, from int64) (*process, error) {
@@ -27,8 +28,9 @@ func launch(cmd *exec.Cmd, from int64) (*process, error) {
 	return p, nil
 }
 
-// run keeps its operating system thread for as long as the child lives: where a child is killed when its parent dies,
-// the kernel takes the thread that started it for the parent, and the runtime ends idle threads at will.
+// run keeps its operating system thread as long as the child lives. Some systems kill a child when
+// its parent dies. There the kernel counts the thread that started the child as the parent, and the
+// runtime may end an idle thread at any time.
 func (p *process) run(cmd *exec.Cmd, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -51,7 +53,7 @@ func (p *process) alive() bool {
 	}
 }
 
-// ending says how the process ended. Only valid after done.
+// ending returns how the process ended. It must be called after done is closed.
 func (p *process) ending() string {
 	if p.err == nil {
 		return "exit status 0"
@@ -59,7 +61,7 @@ func (p *process) ending() string {
 	return p.err.Error()
 }
 
-// terminate asks first and kills after grace.
+// terminate asks the process to end and kills it after grace.
 func (p *process) terminate(grace time.Duration) error {
 	if err := terminate(p.os); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err

@@ -4,10 +4,12 @@ package ensemble
 
 import "syscall"
 
-// childAttributes keeps the terminal's interrupt from the child, so that the parent decides when it ends.
+// childAttributes keeps the terminal's interrupt from the child, so that the parent decides when
+// the child ends.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// stopped takes the signal's delivery for its effect: there is no portable way to ask.
+// stopped assumes that a delivered signal has taken effect, because there is no portable way to
+// ask.
 func stopped(int) (bool, error) { return true, nil }

@@ -12,7 +12,7 @@ import (
 
 func childAttributes() *syscall.SysProcAttr { return nil }
 
-// terminate kills: there is no portable way to ask.
+// terminate kills the process, because there is no portable way to ask it to end.
 func terminate(p *os.Process) error { return p.Kill() }
 
 func pause(*os.Process) error  { return errNoPause }

@@ -11,7 +11,7 @@ import (
 
 const pauseBound = 10 * time.Second
 
-// terminate also wakes a paused process, which would see the request only then.
+// terminate also resumes a paused process, which would not see the request before.
 func terminate(p *os.Process) error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -19,7 +19,7 @@ func terminate(p *os.Process) error {
 	return p.Signal(syscall.SIGCONT)
 }
 
-// pause returns when the process stands still.
+// pause returns when the process has stopped.
 func pause(p *os.Process) error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err

@@ -38,7 +38,8 @@ func TestEnsemble(t *testing.T) {
 		require.NoError(t, e.WaitReady(timeout(t)))
 		next := mustLead(t, e)
 		require.NotSame(t, old, next)
-		// A client of its own: the driver would wait for a minute if it picked the paused server.
+		// The client connects only to s: the driver would wait for a minute if it picked the paused
+		// server.
 		create(t, client(t, next.Addr()), "/later", "data")
 
 		require.NoError(t, old.Resume())

@@ -6,18 +6,19 @@ import (
 	"fmt"
 )
 
-// answer is what one server said about itself. Servers that were stopped, killed or paused are not asked.
+// answer is what one server reported about itself. Servers that were stopped, killed or paused are
+// not asked.
 type answer struct {
 	server *Server
 	status
-	err error // it does not serve, and why
+	err error // why it does not serve
 }
 
 func (a answer) leads() bool { return a.mode == "leader" || a.mode == "standalone" }
 
-// Leader waits until a server leads, or stands alone, and returns it. Servers paused through this package are not asked.
-// If two say that they lead, as may be for a moment after the old leader was resumed, it is the one that has seen the
-// later transaction.
+// Leader waits until a server is the leader or is standalone, and returns it. Servers paused
+// through this package are not asked. After the old leader was resumed, two servers may claim to
+// lead for a moment; Leader then returns the one with the later transaction.
 func (e *Ensemble) Leader(ctx context.Context) (*Server, error) {
 	var leader *Server
 	err := poll(ctx, func(ctx context.Context) (bool, error) {
@@ -41,9 +42,9 @@ func leaderOf(answers []answer) *Server {
 	return latest.server
 }
 
-// WaitReady waits until every server serves clients, one of them as the leader. Servers that were stopped, killed or
-// paused through this package do not count. It fails at once if a server has died by itself, or if there is none to wait
-// for; with fewer than a quorum it waits until ctx ends.
+// WaitReady waits until every server serves clients, one of them as the leader. It ignores servers
+// that were stopped, killed or paused through this package. It fails at once if a server has died
+// by itself, or if no server is left. With fewer servers than a quorum it waits until ctx ends.
 func (e *Ensemble) WaitReady(ctx context.Context) error {
 	if err := poll(ctx, e.ready); err != nil {
 		return fmt.Errorf("ensemble: wait until it serves: %w", err)
@@ -51,7 +52,7 @@ func (e *Ensemble) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// ready is one look at all servers: done if they serve, or never will.
+// ready asks all servers once. It is done if they serve, or if they never will.
 func (e *Ensemble) ready(ctx context.Context) (bool, error) {
 	answers := e.survey(ctx)
 	for _, a := range answers {
@@ -69,7 +70,7 @@ func (e *Ensemble) ready(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// reasons joins the errors.
+// reasons joins the errors of the answers.
 func reasons(answers []answer) error {
 	var errs []error
 	for _, a := range answers {
@@ -80,7 +81,7 @@ func reasons(answers []answer) error {
 	return errors.Join(errs...)
 }
 
-// survey asks each server that should be up, once.
+// survey asks each server that should be running, once.
 func (e *Ensemble) survey(ctx context.Context) []answer {
 	var answers []answer
 	for _, s := range e.servers {

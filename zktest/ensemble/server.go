@@ -19,9 +19,9 @@ const (
 )
 
 var (
-	// errPortTaken marks a failed start that may succeed when it is tried again.
+	// errPortTaken marks a failed start that may succeed when repeated.
 	errPortTaken = errors.New("a port was taken by another process")
-	// errDied marks a server whose process ended though nobody ended it.
+	// errDied marks a server with a process that ended without Stop or Kill.
 	errDied = errors.New("the process ended by itself")
 )
 
@@ -29,7 +29,7 @@ var (
 type Server struct {
 	id   int
 	addr string
-	dir  string // holds zoo.cfg, server.log and data/
+	dir  string // has zoo.cfg, server.log and data/
 	java string
 	args []string
 
@@ -39,24 +39,25 @@ type Server struct {
 	closed bool // the ensemble is closed: nothing may be started any more
 }
 
-// ID is the server's number in its ensemble, counted from 1: its myid.
+// ID returns the server's number in its ensemble, counted from 1: its myid.
 func (s *Server) ID() int { return s.id }
 
-// Addr is where the server listens for clients, host:port. It stays the same for the server's whole life.
+// Addr returns the address, host:port, at which the server listens for clients. It never changes.
 func (s *Server) Addr() string { return s.addr }
 
-// Running says whether the server's process is there. It may be paused, or not serving yet.
+// Running reports whether the server's process exists. It may be paused, or not serving yet.
 func (s *Server) Running() bool {
 	p, _ := s.current()
 	return p != nil && p.alive()
 }
 
-// Start starts a server that was stopped, killed or has died, with the port and the data that it had. It returns when the
-// process answers on its port, which it does before it serves: without a quorum it never will. [Ensemble.WaitReady]
-// waits for that. If Start fails no process is left. It is an error to start a server that is running.
+// Start starts a server that was stopped, killed or has died, with its old port and data. It
+// returns when the process answers on its port, which it does before it serves. Without a quorum it
+// never serves; [Ensemble.WaitReady] waits for that. If Start fails, no process is left. It returns
+// an error if the server is running.
 //
-// While a server is down the operating system may lend its port to an outgoing connection; Start tries a few times to
-// get it back.
+// While a server is down, the operating system may use its port for an outgoing connection. Start
+// tries a few times to get it back.
 func (s *Server) Start(ctx context.Context) error {
 	var err error
 	for range attempts {
@@ -82,7 +83,7 @@ func (s *Server) startOnce(ctx context.Context) error {
 	return nil
 }
 
-// launch starts the process and does not wait for it.
+// launch starts the process without waiting for it.
 func (s *Server) launch() (*process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +116,8 @@ func (s *Server) exec() (*process, error) {
 	return launch(cmd, info.Size())
 }
 
-// listening reports on a server just started: done with an error if it will never listen.
+// listening checks a server that was just started. It is done with an error if the server will
+// never listen.
 func (s *Server) listening(ctx context.Context, p *process) (bool, error) {
 	if err := s.checkAlive(p); err != nil {
 		return true, err
@@ -124,7 +126,7 @@ func (s *Server) listening(ctx context.Context, p *process) (bool, error) {
 	return err == nil && answer == "imok", err
 }
 
-// checkAlive explains the end of a process that should be there.
+// checkAlive returns an error that explains the end of a process that should be running.
 func (s *Server) checkAlive(p *process) error {
 	if p.alive() {
 		return nil
@@ -136,14 +138,16 @@ func (s *Server) checkAlive(p *process) error {
 	return err
 }
 
-// Stop asks the server to end, as an operator would, and waits for it; one that does not end within ten seconds is
-// killed. A paused server is woken for it. Stopping a server that is not running does nothing.
+// Stop asks the server to end, as an operator does, and waits for the end. A server that does not
+// end within ten seconds is killed. A paused server is resumed first. Stop does nothing if the
+// server is not running.
 func (s *Server) Stop() error {
 	return s.endCurrent(func(p *process) error { return p.terminate(stopGrace) })
 }
 
-// Kill ends the server at once, as a crash would, and waits until the process is gone: its connections are closed by then
-// and its data is what it had written. Killing a server that is not running does nothing.
+// Kill ends the server at once, as a crash does, and waits until the process has ended. Then its
+// connections are closed, and its data is what it had written. Kill does nothing if the server is
+// not running.
 func (s *Server) Kill() error {
 	return s.endCurrent((*process).kill)
 }
@@ -156,7 +160,7 @@ func (s *Server) endCurrent(how func(*process) error) error {
 	return s.annotate(s.end(p, how))
 }
 
-// end ends p and forgets it: from here on its absence is intended.
+// end ends p and forgets it, so that its absence is expected from here on.
 func (s *Server) end(p *process, how func(*process) error) error {
 	if err := how(p); err != nil {
 		return err
@@ -169,7 +173,7 @@ func (s *Server) end(p *process, how func(*process) error) error {
 	return nil
 }
 
-// close is Kill for good.
+// close kills the server and prevents further starts.
 func (s *Server) close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -177,14 +181,16 @@ func (s *Server) close() error {
 	return s.Kill()
 }
 
-// Pause stops the server's process where it stands, as a long garbage collection or a frozen machine would: its sockets
-// stay open and the kernel goes on accepting connections and data for it, but nothing is answered until [Server.Resume].
-// On Linux it stands still when Pause returns, elsewhere a moment later. The other servers of an ensemble drop it after
-// syncLimit ticks. Pausing a paused server does nothing.
+// Pause stops the server's process, as a long garbage collection or a frozen machine does. Its
+// sockets stay open, and the kernel goes on accepting connections and data for it, but it answers
+// nothing until [Server.Resume]. On Linux the process has stopped when Pause returns; elsewhere it
+// stops a moment later. The other servers of an ensemble drop it after syncLimit ticks. Pause does
+// nothing if the server is paused.
 func (s *Server) Pause() error { return s.freeze(true, pause) }
 
-// Resume lets a paused server go on. It first works through what piled up. A leader that was replaced in the meantime
-// steps down, but may answer as a leader for a moment. Resuming a server that is not paused does nothing.
+// Resume resumes a paused server. It first handles what has arrived meanwhile. A leader that was
+// replaced meanwhile steps down, but may answer as a leader for a moment. Resume does nothing if
+// the server is not paused.
 func (s *Server) Resume() error { return s.freeze(false, resume) }
 
 func (s *Server) freeze(paused bool, signal func(*os.Process) error) error {
@@ -203,9 +209,10 @@ func (s *Server) freeze(paused bool, signal func(*os.Process) error) error {
 	return nil
 }
 
-// Wipe removes the data of a server that is not running, transactions and snapshots: it comes back as if new. A member of
-// an ensemble then copies everything from the leader; a standalone server has forgotten all, and its zxid starts again
-// below what clients have seen, so they are turned away until they open new sessions.
+// Wipe removes the data, transactions and snapshots, of a server that is not running, so that it
+// starts as if new. A member of an ensemble then copies everything from the leader. A standalone
+// server has forgotten everything. Its zxid starts again below what clients have seen, so it
+// refuses them until they open new sessions.
 func (s *Server) Wipe() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +234,7 @@ func (s *Server) current() (p *process, paused bool) {
 func (s *Server) dataDir() string { return filepath.Join(s.dir, "data") }
 func (s *Server) logFile() string { return filepath.Join(s.dir, "server.log") }
 
-// annotate says whose error it is. Called once, on the way out.
+// annotate adds the server to an error. It is called once, before the error is returned.
 func (s *Server) annotate(err error) error {
 	if err == nil {
 		return nil
