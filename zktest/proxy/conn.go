@@ -14,13 +14,13 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/rule"
 )
 
-// conn is one client's connection and its other half. Two goroutines serve it, one for each direction; whichever ends
-// first closes both sockets, which ends the other.
+// conn is a client's connection with the proxy's connection to the server. Two goroutines serve it,
+// one for each direction. The first to return closes both sockets, so that the other returns too.
 type conn struct {
 	p      *Proxy
 	client net.Conn
 	reader *bufio.Reader   // of client
-	done   <-chan struct{} // closed when the connection is to end
+	done   <-chan struct{} // closed when the connection must end
 	cancel func()          // closes done
 
 	mu      sync.Mutex
@@ -28,10 +28,10 @@ type conn struct {
 	pending []pending // requests passed on and not answered yet, in order
 }
 
-// pending is a request that the server has yet to answer.
+// pending is a request that the server has not answered yet.
 type pending struct {
 	xid  int32
-	drop bool // swallow the answer, then close
+	drop bool // discard the answer, then close
 }
 
 func newConn(p *Proxy, client net.Conn) (*conn, context.Context) {
@@ -39,7 +39,8 @@ func newConn(p *Proxy, client net.Conn) (*conn, context.Context) {
 	return &conn{p: p, client: client, reader: bufio.NewReader(client), done: ctx.Done(), cancel: cancel}, ctx
 }
 
-// run serves the connection until it ends, and everything of it is over when it returns.
+// run serves the connection until it ends. When it returns, all goroutines of the connection have
+// ended.
 func (c *conn) run(ctx context.Context) {
 	defer c.close()
 	if c.abandoned() || !c.dial(ctx) {
@@ -56,10 +57,11 @@ func (c *conn) run(ctx context.Context) {
 	<-replies
 }
 
-// abandoned waits until connections may be made, and reports true if the client has given up by then. Its attempt must not
-// reach the server behind its back: it would take the session away from the attempt that the client made after it.
+// abandoned waits until connections may be made, and reports whether the client has given up by
+// then. Such an attempt must not reach the server: it would take the session away from the client's
+// next attempt.
 func (c *conn) abandoned() bool {
-	const look = 5 * time.Millisecond // an end that is there is seen at once; this is for there being none
+	const look = 5 * time.Millisecond // for the case without an end; one that has arrived is seen at once
 	waited := c.p.up.Closed()
 	if !c.p.up.Pass(c.done) {
 		return true
@@ -90,8 +92,9 @@ func (c *conn) dial(ctx context.Context) bool {
 	}
 }
 
-// pump passes on what comes from one side until either side ends. The first frame opens the session and has no header;
-// handle gets those after it and reports false to end the connection. What is no frame is passed on as it is.
+// pump passes on frames from one side until either side ends. The first frame opens the session and
+// has no header. Each later frame goes to handle, which reports false to end the connection. Other
+// data is passed on unchanged.
 func (c *conn) pump(from *bufio.Reader, g *gate.Gate, to net.Conn, handle func([]byte) bool) {
 	for first := true; ; first = false {
 		frame, whole, err := readFrame(from)
@@ -104,7 +107,7 @@ func (c *conn) pump(from *bufio.Reader, g *gate.Gate, to net.Conn, handle func([
 			return
 		}
 		if err != nil {
-			g.Pass(c.done) // an end of the stream does not overtake what the gate keeps back
+			g.Pass(c.done) // the end of the stream does not overtake what the gate keeps back
 			return
 		}
 		if !whole {
@@ -133,7 +136,7 @@ func (c *conn) send(g *gate.Gate, to net.Conn, data []byte) bool {
 	return err == nil
 }
 
-// request passes on a frame of the client's, or does with it what a rule says.
+// request passes on a frame from the client, or applies a rule to it.
 func (c *conn) request(frame []byte) bool {
 	if !c.p.up.Pass(c.done) {
 		return false
@@ -150,7 +153,8 @@ func (c *conn) request(frame []byte) bool {
 	return c.send(c.p.up, c.server, frame)
 }
 
-// act does what a rule, nil for none, has to do before the request is passed on; false ends the connection.
+// act applies a rule, or nil, before the request is passed on. It reports false to end the
+// connection.
 func (c *conn) act(r *rule.Rule[Action]) bool {
 	if r == nil {
 		return true
@@ -167,7 +171,7 @@ func (c *conn) act(r *rule.Rule[Action]) bool {
 	return true
 }
 
-// wait is what Delay and Hold do.
+// wait carries out Delay and Hold.
 func (c *conn) wait(r *rule.Rule[Action]) bool {
 	var after <-chan time.Time // never, for Hold
 	if r.Action().delay >= 0 {
@@ -185,7 +189,7 @@ func (c *conn) wait(r *rule.Rule[Action]) bool {
 	}
 }
 
-// reply passes on a frame of the server's.
+// reply passes on a frame from the server.
 func (c *conn) reply(frame []byte) bool {
 	if xid, ok := replyXID(frame); ok && c.answered(xid) {
 		c.p.down.Pass(c.done) // the end of the connection is held back as the reply would be
@@ -200,8 +204,9 @@ func (c *conn) expect(next pending) {
 	c.pending = append(c.pending, next)
 }
 
-// answered takes the oldest request with this xid off the list and says whether its answer is to be dropped. An event
-// answers nothing. Answers come in order but for those to auth, so the search is short.
+// answered removes the oldest request with this xid from the list and reports whether its answer
+// must be dropped. An event answers no request. All answers except those to auth come in order, so
+// the search is short.
 func (c *conn) answered(xid int32) (drop bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,14 +219,14 @@ func (c *conn) answered(xid int32) (drop bool) {
 	return false
 }
 
-// reset makes the close that follows a TCP reset.
+// reset makes the following close send a TCP reset.
 func (c *conn) reset() {
 	if tcp, ok := c.client.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
 }
 
-// close ends the connection, and does not wait for its goroutines. It may be called more than once.
+// close ends the connection without waiting for its goroutines. It may be called more than once.
 func (c *conn) close() {
 	c.cancel()
 	_ = c.client.Close()

@@ -7,14 +7,15 @@ import (
 )
 
 const (
-	maxFrame = 1 << 26 // any text, a four-letter word say, read as a length is beyond it
+	maxFrame = 1 << 26 // text read as a length, such as a four-letter word, is larger
 	prefix   = 4       // bytes of a frame's length
 	header   = prefix + 8
-	pingXID  = -2 // of each answer to a ping, whatever the ping's own was
+	pingXID  = -2 // the xid of each answer to a ping, whatever the ping's own was
 )
 
-// readFrame reads a frame with its length. What is not whole is all that could be read of one: cut off by err, or, without
-// an error, the first bytes of something that is no frame.
+// readFrame reads a frame with its length. If whole is false, data has what could be read of it:
+// with an error a frame that was cut off, and without one the first bytes of something that is not
+// a frame.
 func readFrame(r *bufio.Reader) (data []byte, whole bool, err error) {
 	data = make([]byte, prefix)
 	n, err := io.ReadFull(r, data)
@@ -30,14 +31,14 @@ func readFrame(r *bufio.Reader) (data []byte, whole bool, err error) {
 	return data[:prefix+n], err == nil, err
 }
 
-// request is what the proxy understands of a request.
+// request is the part of a request that the proxy uses.
 type request struct {
 	xid  int32
 	op   Op
 	path string
 }
 
-// parseRequest reports false for a frame too short to be a request.
+// parseRequest reports false if the frame is too short for a request.
 func parseRequest(frame []byte) (request, bool) {
 	if len(frame) < header {
 		return request{}, false
@@ -50,7 +51,7 @@ func parseRequest(frame []byte) (request, bool) {
 	return req, true
 }
 
-// parsePath is empty for a request that names no path.
+// parsePath returns the path of a request, or nothing if the request has none.
 func parsePath(op Op, body []byte) string {
 	const part = 9 // the header of a part of a multi: type, done, error
 	switch {
@@ -62,7 +63,7 @@ func parsePath(op Op, body []byte) string {
 	return ""
 }
 
-// parseString is empty for what is no string: the server will have something to say about it.
+// parseString returns nothing for a malformed string, which the server will reject.
 func parseString(data []byte) string {
 	if len(data) < prefix {
 		return ""
@@ -74,7 +75,7 @@ func parseString(data []byte) string {
 	return string(data[prefix : prefix+length])
 }
 
-// replyXID reports false for a frame too short to be a reply.
+// replyXID reports false if the frame is too short for a reply.
 func replyXID(frame []byte) (int32, bool) {
 	if len(frame) < prefix+4 {
 		return 0, false

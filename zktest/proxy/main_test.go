@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bound is for everything that waits: far longer than it takes, so that only a hang reaches it.
+// bound bounds every wait. It is far longer than any wait takes, so that only a hang reaches it.
 const bound = 20 * time.Second
 
 func timeout(t *testing.T) context.Context {
@@ -41,7 +41,7 @@ func eventually(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// server answers each frame with its header, and remembers it.
+// server answers each frame with its header, and records it.
 type server struct {
 	listener net.Listener
 	running  sync.WaitGroup
@@ -49,7 +49,7 @@ type server struct {
 	mu    sync.Mutex
 	conns map[net.Conn]bool
 	seen  []request
-	opens int // connect frames
+	opens int // number of connect frames
 }
 
 func startServer(t *testing.T) *server {
@@ -94,7 +94,7 @@ func (s *server) serve(conn net.Conn) {
 			return
 		}
 		if !whole {
-			_, _ = io.WriteString(conn, "im") // a four-letter word's answer, shorter than any frame
+			_, _ = io.WriteString(conn, "im") // the answer to a four-letter word is shorter than any frame
 			return
 		}
 		if _, err := conn.Write(s.answer(data, first)); err != nil {
@@ -139,7 +139,7 @@ func (s *server) opened() int {
 	return s.opens
 }
 
-// client speaks frames.
+// client sends and reads frames.
 type client struct {
 	t    *testing.T
 	conn net.Conn
@@ -154,7 +154,7 @@ func dial(t *testing.T, addr string) *client {
 	return &client{t: t, conn: conn, r: bufio.NewReader(conn)}
 }
 
-// open is dial and the handshake.
+// open dials and performs the handshake.
 func open(t *testing.T, addr string) *client {
 	c := dial(t, addr)
 	c.write(frame("connect"))
@@ -209,7 +209,7 @@ func (c *client) closed() error {
 	return err
 }
 
-// silent expects nothing to come for a while. It can miss a fault but not report one that is not there.
+// silent expects nothing to arrive for a while. It may miss a fault, but it reports no false one.
 func (c *client) silent() {
 	c.t.Helper()
 	require.NoError(c.t, c.conn.SetReadDeadline(time.Now().Add(30*time.Millisecond)))

@@ -2,10 +2,10 @@ package proxy
 
 import "github.com/docent-zk/docent/zktest/op"
 
-// Op is the type of a request, as it stands on the wire.
+// Op is the type of a request in the protocol.
 type Op = op.Op
 
-// AnyOp in a [Match] stands for all of them. No client can send it.
+// AnyOp in a [Match] stands for all types. No client can send it.
 const AnyOp = op.Any
 
 // The requests that a client can send.
@@ -42,5 +42,6 @@ const (
 	OpCloseSession         = op.CloseSession
 )
 
-// Counts is how many requests of each type there were. A type that never came is missing, and reads as 0.
+// Counts has the number of requests of each type. A type without requests is missing and reads as
+// 0.
 type Counts = op.Counts

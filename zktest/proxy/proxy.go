@@ -11,7 +11,7 @@ import (
 	"github.com/docent-zk/docent/zktest/internal/rule"
 )
 
-// TB is what [Start] needs of a test. *testing.T and *testing.B have it.
+// TB is the part of a test that [Start] needs. *testing.T and *testing.B implement it.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -25,8 +25,8 @@ type Proxy struct {
 	rules    rule.Set[Action]
 	running  sync.WaitGroup // the accepting goroutine and one for each connection
 
-	closing   sync.Once  // gives the port back
-	switching sync.Mutex // held by those who change listener
+	closing   sync.Once  // releases the port
+	switching sync.Mutex // held while listener changes
 
 	mu          sync.Mutex
 	listener    net.Listener // nil while refusing
@@ -44,19 +44,22 @@ func Start(t TB, target string) *Proxy {
 	p, err := New(target)
 	if err != nil {
 		t.Fatalf("%v", err)
-		return nil // for a TB whose Fatalf returns
+		return nil // in case Fatalf of a TB returns
 	}
 	t.Cleanup(p.Close)
 	return p
 }
 
-// New returns a proxy in front of target, host:port. Nothing is sent there before a client connects. The proxy runs until
-// Close.
+// New returns a proxy in front of target, host:port. It sends nothing to target before a client
+// connects. The proxy runs until Close.
 func New(target string) (*Proxy, error) {
 	if _, _, err := net.SplitHostPort(target); err != nil {
 		return nil, fmt.Errorf("proxy: target %q: %w", target, err)
 	}
-	p := &Proxy{target: target, up: gate.New(), down: gate.New(), conns: map[*conn]struct{}{}, counts: Counts{}, rules: rule.Set[Action]{Package: "proxy"}}
+	p := &Proxy{
+		target: target, up: gate.New(), down: gate.New(), conns: map[*conn]struct{}{}, counts: Counts{},
+		rules: rule.Set[Action]{Package: "proxy"},
+	}
 	var err error
 	if p.port, err = port.New(); err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
@@ -70,7 +73,7 @@ func New(target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Close ends all connections and waits for everything that the proxy runs. Further calls do nothing.
+// Close ends all connections and waits for all goroutines of the proxy. Further calls do nothing.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -80,7 +83,7 @@ func (p *Proxy) Close() {
 	p.closing.Do(p.port.Close)
 }
 
-// listen begins to accept.
+// listen starts to accept connections.
 func (p *Proxy) listen(listener net.Listener) {
 	p.mu.Lock()
 	p.listener = listener
@@ -88,7 +91,8 @@ func (p *Proxy) listen(listener net.Listener) {
 	p.running.Go(func() { p.accept(listener) })
 }
 
-// accept ends when listener is closed. Other errors are those of single connections, or pass.
+// accept accepts connections until listener is closed. Other errors concern single connections, or
+// are temporary.
 func (p *Proxy) accept(listener net.Listener) {
 	for {
 		client, err := listener.Accept()
@@ -101,7 +105,7 @@ func (p *Proxy) accept(listener net.Listener) {
 	}
 }
 
-// serve starts a connection, unless it came in while its listener was being closed.
+// serve starts a connection, unless its listener is being closed.
 func (p *Proxy) serve(listener net.Listener, client net.Conn) {
 	c, ctx := newConn(p, client)
 	p.mu.Lock()
@@ -117,7 +121,7 @@ func (p *Proxy) serve(listener net.Listener, client net.Conn) {
 	p.running.Go(func() { c.run(ctx) })
 }
 
-// shut stops to accept and ends all connections.
+// shut stops accepting and ends all connections.
 func (p *Proxy) shut() {
 	p.switching.Lock()
 	defer p.switching.Unlock()
@@ -131,11 +135,12 @@ func (p *Proxy) shut() {
 	p.DropConnections()
 }
 
-// Addr is where clients connect, host:port. It stays the same while the proxy refuses connections.
+// Addr returns the address, host:port, to which clients connect. It stays the same while the proxy
+// refuses connections.
 func (p *Proxy) Addr() string { return p.port.Addr() }
 
-// SetTarget sends new connections to another server. Those that exist stay where they are: follow with
-// [Proxy.DropConnections] to move them.
+// SetTarget sends new connections to another server. Existing connections stay; call
+// [Proxy.DropConnections] afterwards to move them.
 func (p *Proxy) SetTarget(addr string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,16 +153,17 @@ func (p *Proxy) currentTarget() string {
 	return p.target
 }
 
-// Requests counts what the clients have sent since the last [Proxy.ResetCounts], by type. A request counts as it comes, so
-// one that a rule drops or holds counts, and one that [Proxy.Blackhole] keeps back does not yet. Opening a session is no
-// request. The map is the caller's.
+// Requests returns the number of requests of each type that the clients have sent since the last
+// [Proxy.ResetCounts]. A request is counted on arrival, even if a rule then drops or holds it. A
+// request that [Proxy.Blackhole] keeps back is not counted yet. Opening a session is not a request.
+// The caller may change the map.
 func (p *Proxy) Requests() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.counts.Clone()
 }
 
-// ResetCounts begins to count anew. The hits of rules stay.
+// ResetCounts sets the counts to 0. The hits of rules stay.
 func (p *Proxy) ResetCounts() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,10 +178,11 @@ func (p *Proxy) meet(req request) *rule.Rule[Action] {
 	return p.rules.Meet(rule.Request{Op: req.op, Path: req.path})
 }
 
-// Blackhole on forwards nothing any more, in either direction, and keeps all sockets open: each side sees a silent
-// network, not an end. New connections are accepted and get no answer. Off lets go what was kept back, in the order in
-// which it came on each connection, ends of connections included; a connection made in the meantime whose client has
-// given up is forgotten. What is already on its way when Blackhole is called may still arrive.
+// Blackhole(true) stops forwarding in both directions and keeps all sockets open: each side sees a
+// silent network, not the end of a connection. New connections are accepted and get no answer.
+// Blackhole(false) forwards what was kept back, in order on each connection, including the ends of
+// connections. It drops a connection that was made meanwhile if its client has given up. What is
+// already on its way when Blackhole is called may still arrive.
 func (p *Proxy) Blackhole(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,8 +190,8 @@ func (p *Proxy) Blackhole(on bool) {
 	p.setGates()
 }
 
-// BlackholeReplies is [Proxy.Blackhole] for the direction from the server to the clients: requests are carried out, and
-// replies and watch events are kept back. The two switches do not undo each other.
+// BlackholeReplies is [Proxy.Blackhole] for the direction from the server to the clients: requests
+// are carried out, and replies and watch events are kept back. The two switches are independent.
 func (p *Proxy) BlackholeReplies(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,15 +199,16 @@ func (p *Proxy) BlackholeReplies(on bool) {
 	p.setGates()
 }
 
-// setGates needs p.mu.
+// setGates opens and closes the gates. The caller holds p.mu.
 func (p *Proxy) setGates() {
 	p.up.Set(!p.blackhole)
 	p.down.Set(!p.blackhole && !p.holdReplies)
 }
 
-// Refuse on closes the port and all connections, as if the server's process were gone: clients that connect are refused by
-// the operating system. Off opens the same port again; on systems other than Linux somebody else may have taken it. It is an error
-// if it cannot be opened, or if the proxy is closed.
+// Refuse(true) closes the port and all connections, as if the server's process had ended: the
+// operating system refuses clients that connect. Refuse(false) opens the same port again. On
+// systems other than Linux another process may have taken it. Refuse returns an error if the port
+// cannot be opened, or if the proxy is closed.
 func (p *Proxy) Refuse(on bool) error {
 	if on {
 		p.shut()
@@ -248,8 +256,8 @@ func (p *Proxy) DropConnections() {
 	}
 }
 
-// Connections is how many connections from clients are open. One that the client has closed counts until its end may be
-// passed on, which a blackhole or a held request delays.
+// Connections returns the number of open connections from clients. A connection that its client has
+// closed counts until its end is passed on, which a blackhole or a held request delays.
 func (p *Proxy) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -38,7 +38,7 @@ func TestCountsRequestsByType(t *testing.T) {
 	require.Equal(t, 1, s.opened())
 }
 
-// ask sends a request and waits for its answer. Pings are answered with an xid of their own.
+// ask sends a request and waits for its answer. The answers to pings have their own xid.
 func (c *client) ask(op Op) {
 	c.t.Helper()
 	xid := c.send(op, "/a")
@@ -149,7 +149,7 @@ func TestBlackholeHidesTheServersEnd(t *testing.T) {
 	require.ErrorIs(t, c.closed(), io.EOF)
 }
 
-func TestBlackholeForgetsWhoGaveUp(t *testing.T) {
+func TestBlackholeDropsClientsThatGaveUp(t *testing.T) {
 	p, s := setup(t)
 	p.Blackhole(true)
 	c := dial(t, p.Addr())

@@ -17,7 +17,7 @@ func TestDropBeforeKeepsTheRequestFromTheServer(t *testing.T) {
 	require.Error(t, c.closed())
 	require.NoError(t, rule.Wait(timeout(t)))
 	require.Equal(t, []string{"/a"}, s.paths())
-	require.Equal(t, 1, p.Requests()[OpCreate], "what is dropped counts")
+	require.Equal(t, 1, p.Requests()[OpCreate], "a dropped request is counted")
 
 	c = open(t, p.Addr())
 	c.answered(c.send(OpCreate, "/b"))
@@ -85,7 +85,7 @@ func TestHoldWaitsForRelease(t *testing.T) {
 	c.answered(first)
 	c.answered(second)
 	c.answered(c.send(OpCreate, "/3"))
-	require.Equal(t, 2, rule.Hits(), "counted though released")
+	require.Equal(t, 2, rule.Hits(), "also counted after the release")
 }
 
 func TestHeldRequestDoesNotPassABlackhole(t *testing.T) {
@@ -124,7 +124,7 @@ func TestRemoveReleases(t *testing.T) {
 	rule.Remove()
 	c.answered(xid)
 	c.answered(c.send(OpCreate, "/2"))
-	require.Equal(t, 1, rule.Hits(), "no longer asked")
+	require.Equal(t, 1, rule.Hits(), "removed")
 }
 
 func TestResetIsARealOne(t *testing.T) {
@@ -159,9 +159,13 @@ func TestFirstRuleDecidesAndPassDoesNot(t *testing.T) {
 
 func TestMistakesInAMatchPanic(t *testing.T) {
 	p, _ := setup(t)
-	require.PanicsWithValue(t, "proxy: match any: negative skip -1 or times 0", func() { p.On(Match{Skip: -1}, Pass()) })
-	require.PanicsWithValue(t, "proxy: match any: negative skip 0 or times -2", func() { p.On(Match{Times: -2}, Pass()) })
-	require.PanicsWithValue(t, "proxy: match any /[: syntax error in pattern", func() { p.On(Match{Path: "/["}, Pass()) })
+	for message, match := range map[string]Match{
+		"proxy: match any: negative skip -1 or times 0": {Skip: -1},
+		"proxy: match any: negative skip 0 or times -2": {Times: -2},
+		"proxy: match any /[: syntax error in pattern":  {Path: "/["},
+	} {
+		require.PanicsWithValue(t, message, func() { p.On(match, Pass()) })
+	}
 }
 
 func TestParseRequest(t *testing.T) {
@@ -177,7 +181,7 @@ func TestParseRequest(t *testing.T) {
 		"ping":         {requestFrame(7, OpPing, ""), request{pingXID, OpPing, ""}, true},
 		"no path":      {requestFrame(7, OpCreate, ""), request{7, OpCreate, ""}, true},
 		"auth":         {requestFrame(7, OpAuth, "/a"), request{7, OpAuth, ""}, true},
-		"lying length": {append(requestFrame(7, OpCreate, ""), 0, 0, 0, 9, 'x'), request{7, OpCreate, ""}, true},
+		"wrong length": {append(requestFrame(7, OpCreate, ""), 0, 0, 0, 9, 'x'), request{7, OpCreate, ""}, true},
 		"null path":    {append(requestFrame(7, OpCreate, ""), 255, 255, 255, 255), request{7, OpCreate, ""}, true},
 		"short":        {frame("1234567"), request{}, false},
 		"nothing":      {frame(""), request{}, false},
