@@ -8,8 +8,8 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// Ensemble adds followers to srv, with lags below 50 ms that depend on random, and returns the connection string
-// of all servers in memory, srv first.
+// Ensemble adds followers to srv, with random lags below 50 ms. It returns the connection string of
+// all servers in memory, srv first.
 func Ensemble(srv *zktest.Server, random *rand.Rand, followers int) (connect string) {
 	addrs := []string{srv.MemAddr()}
 	for range followers {
@@ -18,19 +18,19 @@ func Ensemble(srv *zktest.Server, random *rand.Rand, followers int) (connect str
 	return strings.Join(addrs, ",")
 }
 
-// Disturb does one thing to an ensemble that depends on random. What lasts ends by itself within longest, in virtual
-// time, or at [Calm]. Several may last at once. It is one of these:
+// Disturb causes one random fault in an ensemble. A fault that lasts ends by itself within longest,
+// in virtual time, or at [Calm]. Several may last at once. The faults are:
 //
 //   - the requests of one server's clients wait on their way to the leader
 //   - one server is cut off from the leader, in one direction or in both
-//   - one server learns of nothing
+//   - one server learns of no changes
 //   - one server restarts
 //   - the leader is frozen
 //   - the leader is cut off from all others
 //
-// If longest is more than syncLimit ticks there are elections. Faults of single clients are methods of
-// [zktest.Client]: a session moves between servers when its connections are dropped, or when a server keeps it
-// waiting.
+// If longest is more than syncLimit ticks, there are elections. Faults of single clients are
+// methods of [zktest.Client]. A session moves between servers when its connections are dropped, or
+// when a server does not answer it.
 func Disturb(srv *zktest.Server, random *rand.Rand, longest time.Duration) {
 	members := srv.Members()
 	f, lasts := members[random.IntN(len(members))], upTo(random, longest)
@@ -65,7 +65,7 @@ func Disturb(srv *zktest.Server, random *rand.Rand, longest time.Duration) {
 	time.AfterFunc(lasts, undo)
 }
 
-// Calm undoes all that [Disturb] may have done. A leader is there again a few ticks later.
+// Calm undoes everything that [Disturb] may have done. A few ticks later there is a leader.
 func Calm(srv *zktest.Server) {
 	srv.ThawLeader()
 	srv.RestoreAll()

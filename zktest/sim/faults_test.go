@@ -12,7 +12,7 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// disturbed is a scenario of plain clients of all servers of an ensemble that is disturbed.
+// disturbed returns a scenario of plain clients that use all servers of an ensemble under faults.
 func disturbed(followers int) sim.Scenario {
 	return func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		connect := sim.Ensemble(srv, random, followers)
@@ -29,7 +29,7 @@ func disturbed(followers int) sim.Scenario {
 	}
 }
 
-// requireWell requires that all servers serve new clients, and that their nodes are the same.
+// requireWell requires that all servers serve new clients and have the same nodes.
 func requireWell(t *testing.T, srv *zktest.Server, connect string) {
 	t.Helper()
 	require.NotNil(t, srv.Leader())

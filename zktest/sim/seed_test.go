@@ -17,16 +17,17 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// inChild is set in the process whose end a test looks at.
+// inChild is set in a process that a test starts to check its end.
 const inChild = "ZKTEST_SIM_CHILD"
 
-// enough is an upper bound for the life of such a process.
+// enough is an upper bound for the lifetime of such a process.
 const enough = 30 * time.Second
 
-// inOwnProcess runs do in a process of its own, with the given variables, and returns what that printed. In there it does not return.
+// inOwnProcess runs do in another process with the given variables, and returns that process's
+// output. In the other process it does not return.
 func inOwnProcess(t *testing.T, do func(), variables ...string) (output string, failed error) {
 	t.Helper()
-	if child := os.Getenv(inChild); child != "" { // whoever is not meant must not make further processes
+	if child := os.Getenv(inChild); child != "" { // the process of another test must not start further processes
 		if child == t.Name() {
 			do()
 		}
@@ -36,7 +37,8 @@ func inOwnProcess(t *testing.T, do func(), variables ...string) (output string, 
 	defer cancel()
 	name, _, _ := strings.Cut(t.Name(), "/")
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+name+"$", "-test.v")
-	child.Env = append(os.Environ(), append([]string{sim.Seed + "=", sim.Seeds + "=", inChild + "=" + t.Name()}, variables...)...)
+	variables = append([]string{sim.Seed + "=", sim.Seeds + "=", inChild + "=" + t.Name()}, variables...)
+	child.Env = append(os.Environ(), variables...)
 	out, err := child.CombinedOutput()
 	require.NoError(t, ctx.Err(), "it does not end: %s", out)
 	return string(out), err
@@ -64,7 +66,7 @@ func TestEnvironmentChoosesSeeds(t *testing.T) {
 	}
 }
 
-// passed are the seeds that a process says it has run, in order.
+// passed returns the seeds that a process says it has run, in order.
 func passed(out string) (seeds []string) {
 	for _, m := range regexp.MustCompile(`=== RUN +\S+/seed=(\d+)`).FindAllStringSubmatch(out, -1) {
 		seeds = append(seeds, m[1])
@@ -72,7 +74,7 @@ func passed(out string) (seeds []string) {
 	return seeds
 }
 
-func TestBadNumbersOfSeedsAreMistakes(t *testing.T) {
+func TestBadNumbersOfSeedsAreErrors(t *testing.T) {
 	for variable, value := range map[string]string{sim.Seeds: "0", sim.Seed: "x"} {
 		t.Run(variable, func(t *testing.T) {
 			out, err := inOwnProcess(t, func() { sim.Run(t, 3, nothing) }, variable+"="+value)
@@ -90,7 +92,7 @@ func TestBadNumbersOfSeedsAreMistakes(t *testing.T) {
 	}
 }
 
-// What a seed that fails tells.
+// requireReport checks the output of a failed seed.
 func requireReport(t *testing.T, out string) {
 	t.Helper()
 	name, _, _ := strings.Cut(t.Name(), "/")
@@ -98,7 +100,8 @@ func requireReport(t *testing.T, out string) {
 	require.Contains(t, out, "create /seen by the test")
 }
 
-// inSeed2 is a scenario that only goes wrong with seed 2: the first seed's generator tells them apart.
+// inSeed2 returns a scenario that only fails with seed 2, which it recognizes by the seed's
+// generator.
 func inSeed2(goWrong func(*testing.T)) sim.Scenario {
 	return func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		require.NoError(t, srv.Create("/seen", nil))
@@ -108,14 +111,14 @@ func inSeed2(goWrong func(*testing.T)) sim.Scenario {
 	}
 }
 
-func TestFailedSeedTellsSeedAndTrace(t *testing.T) {
+func TestFailedSeedPrintsSeedAndTrace(t *testing.T) {
 	out, err := inOwnProcess(t, func() { sim.Run(t, 3, inSeed2((*testing.T).Fail)) })
 	require.Error(t, err)
 	requireReport(t, out)
 	require.Equal(t, 1, strings.Count(out, "to run it again"))
 }
 
-func TestPanicInAScenarioTellsSeedAndTrace(t *testing.T) {
+func TestPanicInAScenarioPrintsSeedAndTrace(t *testing.T) {
 	out, err := inOwnProcess(t, func() { sim.Run(t, 3, inSeed2(func(*testing.T) { panic("oh no") })) })
 	require.Error(t, err)
 	require.Contains(t, out, "oh no")
@@ -141,7 +144,7 @@ func TestScenarioThatHangsEnds(t *testing.T) {
 	}
 }
 
-// Repeat tells of what depends on something else than the seed.
+// Repeat reports what depends on anything other than the seed.
 func TestRepeatFindsWhatIsNotReproducible(t *testing.T) {
 	out, err := inOwnProcess(t, func() {
 		runs := 0

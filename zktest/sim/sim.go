@@ -1,5 +1,5 @@
-// Package sim runs a test over many seeds. Each seed is another order of events: a bubble of testing/synctest with a server whose
-// latencies depend on the seed and nothing else.
+// Package sim runs a test over many seeds. Each seed gives another order of events: a bubble of
+// testing/synctest with a server whose latencies depend only on the seed.
 //
 //	func TestOneHolder(t *testing.T) {
 //		sim.Run(t, 1000, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
@@ -10,24 +10,27 @@
 //		})
 //	}
 //
-// A seed that fails prints its number and what happened on the server. The same seed fails again, alone:
+// A seed that fails prints its number and what happened on the server. The same seed alone fails
+// again:
 //
 //	ZKTEST_SEED=17 go test -run 'TestOneHolder$'
 //
-// The environment variable ZKTEST_SEEDS replaces the number of seeds, to run few where time is short and many at night.
+// The environment variable ZKTEST_SEEDS replaces the number of seeds, for example for few seeds
+// where time is short and many at night.
 //
-// [Once] is also the way to write a test that takes no time and needs one seed only: unlike a bubble of one's own, which spins for as long
-// as a client of it pings, it ends when it hangs.
+// [Once] is also the way to write a test that takes no time and needs one seed only. Unlike a plain
+// bubble, which spins as long as a client in it pings, it ends when the test hangs.
 //
-// # How far it goes
+// # Reproducibility
 //
-// No two deliveries of different clients fall on the same instant, so the server sees one order of requests for each seed as long as
-// each client by itself is a function of what it gets and when. What a client leaves to chance stays so: its own random numbers, the
-// choice of a select with several cases ready, two of its goroutines that send at the same instant. [Repeat] shows whether a scenario
+// No two deliveries of different clients fall on the same instant. So the server sees one order of
+// requests for each seed, if each client depends only on what it receives and when. A client's own
+// randomness stays: its random numbers, the choice of a select with several ready cases, and the
+// order of two of its goroutines that send at the same instant. [Repeat] shows whether a scenario
 // is reproducible.
 //
-// All of a scenario must end before it returns: clients are closed by t.Cleanup or in its body. It must not use t.Run, t.Parallel and
-// real sockets, as in any bubble.
+// All goroutines of a scenario must end before it returns: close clients in t.Cleanup or in its
+// body. As in any bubble, it must not use t.Run, t.Parallel and real sockets.
 package sim
 
 import (
@@ -44,20 +47,23 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// Scenario is a test that takes no time. Its server runs already; random is a generator that depends on the seed.
+// Scenario is a test that takes no time. srv is already running. random is a generator that depends
+// on the seed.
 type Scenario func(t *testing.T, srv *zktest.Server, random *rand.Rand)
 
-// Patience is how much time may pass in a scenario. One that takes longer hangs, however fast its clock goes: the process ends with the
-// seed and the trace.
+// Patience is the longest virtual time of a scenario. A scenario that takes longer hangs: the
+// process ends with the seed and the trace.
 const Patience = time.Hour
 
-// Run runs the scenario with the seeds 1 to n, each as a parallel subtest of that name, on a server with the given options.
+// Run runs the scenario with the seeds 1 to n, on a server with the given options. Each seed is a
+// parallel subtest with its number as its name.
 func Run(t *testing.T, n int, scenario Scenario, opts ...zktest.Option) {
 	t.Helper()
 	each(t, n, func(t *testing.T, seed int64) { Once(t, seed, scenario, opts...) })
 }
 
-// Repeat is [Run] that runs each seed twice, and fails where the two runs' canonical traces differ.
+// Repeat is [Run] that runs each seed twice, and fails if the canonical traces of the two runs
+// differ.
 func Repeat(t *testing.T, n int, scenario Scenario, opts ...zktest.Option) {
 	t.Helper()
 	each(t, n, func(t *testing.T, seed int64) {
@@ -69,7 +75,7 @@ func Repeat(t *testing.T, n int, scenario Scenario, opts ...zktest.Option) {
 	})
 }
 
-// The environment variables that replace the number of seeds of all tests, or name the only one.
+// The environment variables that replace the number of seeds of all tests, or choose a single seed.
 const (
 	Seeds = "ZKTEST_SEEDS"
 	Seed  = "ZKTEST_SEED"
@@ -87,7 +93,7 @@ func each(t *testing.T, n int, do func(*testing.T, int64)) {
 	}
 }
 
-// choose says which seeds to run.
+// choose returns the first seed to run and the number of seeds.
 func choose(t *testing.T, n int) (first, count int64) {
 	t.Helper()
 	if n < 1 {
@@ -115,7 +121,7 @@ func number(t *testing.T, variable string) (int64, bool) {
 	return n, true
 }
 
-// Once runs the scenario with one seed and returns what happened on the server.
+// Once runs the scenario with one seed and returns the server's trace.
 func Once(t *testing.T, seed int64, scenario Scenario, opts ...zktest.Option) (trace zktest.Trace) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -142,14 +148,15 @@ func Once(t *testing.T, seed int64, scenario Scenario, opts ...zktest.Option) (t
 	return trace
 }
 
-// report is what to know about a seed that failed.
+// report describes a failed seed and how to run it again.
 func report(t *testing.T, seed int64, trace zktest.Trace) string {
 	test, _, _ := strings.Cut(t.Name(), "/")
-	return fmt.Sprintf("seed %d failed; to run it again: %s=%d go test -run '^%s$'\nThis is what happened on the server:\n%v",
+	return fmt.Sprintf("seed %d failed; to run it again: %s=%d go test -run '^%s$'\n"+
+		"This is what happened on the server:\n%v",
 		seed, Seed, seed, test, trace)
 }
 
-// difference is the first line in which two texts differ, with those before it.
+// difference returns the first line in which two texts differ, with the lines before it.
 func difference(a, b string) string {
 	one, other := strings.Split(a, "\n"), strings.Split(b, "\n")
 	i := 0

@@ -16,8 +16,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// The order in which the server sees requests is a function of the seed, whatever lets several clients go on at the same time. All clients
-// here are the plain driver.
+// The order in which the server sees requests depends only on the seed, even if several clients can
+// continue at the same time. All clients here are plain clients of the Go driver.
 
 const (
 	seeds   = 50
@@ -33,13 +33,13 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// connect is a client of the given name with a session.
+// connect returns a client of the given name with a session.
 func connect(t *testing.T, srv *zktest.Server, name string) *zk.Conn {
 	t.Helper()
 	return connectTo(t, srv, name, srv.MemAddr())
 }
 
-// connectTo is a client of the servers at some addresses, separated by commas.
+// connectTo returns a client of the servers at some addresses, separated by commas.
 func connectTo(t *testing.T, srv *zktest.Server, name, addrs string) *zk.Conn {
 	t.Helper()
 	conn, events, err := zk.Connect(strings.Split(addrs, ","), timeout,
@@ -54,13 +54,15 @@ func connectTo(t *testing.T, srv *zktest.Server, name, addrs string) *zk.Conn {
 	return conn
 }
 
-// upTo is a time below a limit, by chance.
+// upTo returns a random time below a limit.
 func upTo(random *rand.Rand, limit time.Duration) time.Duration {
 	return time.Duration(random.Int64N(int64(limit)))
 }
 
-// busy is a scenario of clients that are not in step: while they work, disturb is called.
-func busy(work func(conn *zk.Conn, name string, random *rand.Rand), disturb func(*zktest.Server, *rand.Rand)) sim.Scenario {
+// busy returns a scenario of independent clients. While they work, disturb is called.
+func busy(
+	work func(conn *zk.Conn, name string, random *rand.Rand), disturb func(*zktest.Server, *rand.Rand),
+) sim.Scenario {
 	return func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		busyAt(srv.MemAddr(), work, disturb)(t, srv, random)
 	}
@@ -86,7 +88,8 @@ func busyAt(
 	}
 }
 
-// writing is work whose requests and events meet those of the others. They may fail: not all connections last.
+// writing is work whose requests and events interleave with those of the other clients. Requests
+// may fail, because some connections end.
 func writing(conn *zk.Conn, name string, random *rand.Rand) {
 	for n := range 6 {
 		time.Sleep(upTo(random, 2*time.Second))
@@ -96,7 +99,7 @@ func writing(conn *zk.Conn, name string, random *rand.Rand) {
 	}
 }
 
-// locking is work that waits for the others.
+// locking is work that waits for the other clients.
 func locking(conn *zk.Conn, _ string, random *rand.Rand) {
 	for range 3 {
 		time.Sleep(upTo(random, 2*time.Second))
@@ -109,7 +112,7 @@ func locking(conn *zk.Conn, _ string, random *rand.Rand) {
 	}
 }
 
-// times does something a few times, with pauses by chance before.
+// times calls do a few times, after random pauses.
 func times(n int, pause time.Duration, do func(*zktest.Server, *rand.Rand)) func(*zktest.Server, *rand.Rand) {
 	return func(srv *zktest.Server, random *rand.Rand) {
 		for range n {
@@ -136,7 +139,10 @@ func TestSimulatedLocksAreReproducible(t *testing.T) {
 }
 
 func TestSimulatedPauseIsReproducible(t *testing.T) {
-	for name, order := range map[string]zktest.ResumeOrder{"expire first": zktest.ExpireFirst, "requests first": zktest.RequestsFirst} {
+	orders := map[string]zktest.ResumeOrder{
+		"expire first": zktest.ExpireFirst, "requests first": zktest.RequestsFirst,
+	}
+	for name, order := range orders {
 		t.Run(name, func(t *testing.T) {
 			sim.Repeat(t, seeds, busy(writing, times(4, time.Second, func(srv *zktest.Server, _ *rand.Rand) {
 				srv.Pause()
@@ -148,7 +154,9 @@ func TestSimulatedPauseIsReproducible(t *testing.T) {
 }
 
 func TestSimulatedCutOfAllIsReproducible(t *testing.T) {
-	cuts := map[string]func(*zktest.Client){"requests": (*zktest.Client).CutRequests, "replies": (*zktest.Client).CutReplies, "both": (*zktest.Client).Cut}
+	cuts := map[string]func(*zktest.Client){
+		"requests": (*zktest.Client).CutRequests, "replies": (*zktest.Client).CutReplies, "both": (*zktest.Client).Cut,
+	}
 	for name, cut := range cuts {
 		t.Run(name, func(t *testing.T) {
 			sim.Repeat(t, seeds, busy(writing, times(4, time.Second, func(srv *zktest.Server, _ *rand.Rand) {
@@ -169,7 +177,7 @@ func TestSimulatedFreezeOfAllIsReproducible(t *testing.T) {
 }
 
 func TestSimulatedHoldOfAllIsReproducible(t *testing.T) {
-	const more = 4 * seeds // it shows in one of some hundred only
+	const more = 4 * seeds // only one of some hundred seeds shows the failure
 	sim.Repeat(t, more, busy(writing, times(4, time.Second, func(srv *zktest.Server, _ *rand.Rand) {
 		rule := srv.On(zktest.Match{Op: zktest.OpSetData, Times: zktest.Always}, zktest.Hold())
 		time.Sleep(2 * time.Second)
@@ -178,10 +186,11 @@ func TestSimulatedHoldOfAllIsReproducible(t *testing.T) {
 }
 
 func TestSimulatedRestartIsReproducible(t *testing.T) {
-	sim.Repeat(t, seeds, busy(writing, times(3, 3*time.Second, func(srv *zktest.Server, _ *rand.Rand) { _ = srv.Restart() })))
+	restart := func(srv *zktest.Server, _ *rand.Rand) { _ = srv.Restart() }
+	sim.Repeat(t, seeds, busy(writing, times(3, 3*time.Second, restart)))
 }
 
-// The clock of the server and that of the program strike together.
+// The server and the program act at the same instant.
 func TestSimulatedReapingIsReproducible(t *testing.T) {
 	sim.Repeat(t, seeds, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		conn := connect(t, srv, "a")
@@ -214,7 +223,8 @@ func TestSimulatedExpiryIsReproducible(t *testing.T) {
 	})
 }
 
-// settle is for the end, until all clients are connected again: how long the driver takes to close while it connects is up to chance.
+// settle waits at the end until all clients are connected again. While the driver connects, the
+// time that its close takes depends on chance.
 func settle() { time.Sleep(timeout) }
 
 func sleepUntilWhole(unit time.Duration) {
@@ -236,7 +246,8 @@ func (o *inOrder) Init(servers []string) error {
 
 func (o *inOrder) Len() int { return len(o.servers) }
 
-// Next pauses, as retryStart asks for, when all servers have been tried since the last connection.
+// Next asks for a pause, with retryStart, when all servers have been tried since the last
+// connection.
 func (o *inOrder) Next() (server string, retryStart bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
