@@ -15,16 +15,16 @@ import (
 // control carries out commands.
 type control struct {
 	srv      *zktest.Server
-	nodes    map[string]string // to begin with
+	nodes    map[string]string // the initial nodes
 	connect  string            // the connect string
 	stopped  bool
 	readOnly bool
 }
 
-// command is what a line may ask for.
+// command is a command that a line may contain.
 type command struct {
 	name     string
-	argument string // how help calls it; empty if there is none
+	argument string // its name in the help text; empty without an argument
 	help     string
 	run      func(c *control, argument string) (answer string, err error)
 }
@@ -39,7 +39,10 @@ func init() {
 		{"start", "", "go on after stop, on the same ports", (*control).start},
 		{"restart", "", "stop and start", (*control).restart},
 		{"wipe", "", "restart with the nodes of -load and nothing else", (*control).wipe},
-		{"readonly", "on|off", "serve only clients that accept a read-only server, or all again", (*control).setReadOnly},
+		{
+			"readonly", "on|off", "serve only clients that accept a read-only server, or all again",
+			(*control).setReadOnly,
+		},
 		{"expire", "SESSION", "end a session, as if its client had been silent for too long", (*control).expire},
 		{"drop", "SESSION", "end the connection of a session, which lives on", (*control).drop},
 		{"sessions", "", "answer the ids of all sessions", (*control).sessions},
@@ -51,7 +54,8 @@ func init() {
 // obey carries out commands, one a line, until in or ctx ends.
 func (c *control) obey(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines, ended := make(chan string), make(chan error, 1)
-	// Reading standard input cannot be interrupted: when ctx ends, the goroutine ends with the process.
+	// Reading standard input cannot be interrupted: when ctx ends, the goroutine ends with the
+	// process.
 	go func() { ended <- readLines(ctx, in, lines) }()
 	for {
 		select {
@@ -67,7 +71,7 @@ func (c *control) obey(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 }
 
-// readLines hands out lines that are not empty, until in or ctx ends.
+// readLines sends each line that is not empty to lines, until in or ctx ends.
 func readLines(ctx context.Context, in io.Reader, lines chan<- string) error {
 	scanner := bufio.NewScanner(in)
 	for scanner.Scan() {
@@ -87,7 +91,7 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- string) error {
 	return nil
 }
 
-// answer carries out one command. The answer is one line.
+// answer carries out one command and returns its answer, which is one line.
 func (c *control) answer(line string) string {
 	answer, err := c.carryOut(line)
 	if err != nil {
@@ -126,14 +130,14 @@ func (c *control) start(string) (string, error) {
 }
 
 func (c *control) restart(string) (string, error) {
-	_, _ = c.stop("") // is never an error
+	_, _ = c.stop("") // never an error
 	return c.start("")
 }
 
-// wipe leaves a server that was stopped stopped.
+// wipe starts the server again only if it was running.
 func (c *control) wipe(string) (string, error) {
 	stopped := c.stopped
-	_, _ = c.stop("") // is never an error
+	_, _ = c.stop("") // never an error
 	if err := errors.Join(c.srv.Wipe(), c.srv.Load(c.nodes)); err != nil {
 		return "", err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// says sends a command and returns the line that answers it.
-func (r *running) says(line string) string {
+// command sends a command and returns the answer.
+func (r *running) command(line string) string {
 	r.t.Helper()
 	_, err := io.WriteString(r.in, line+"\n")
 	require.NoError(r.t, err)
@@ -23,11 +23,11 @@ func (r *running) says(line string) string {
 	return strings.TrimSuffix(answer, "\n")
 }
 
-// does sends commands that have nothing to answer.
-func (r *running) does(lines ...string) {
+// commands sends commands that are answered with "ok" alone.
+func (r *running) commands(lines ...string) {
 	r.t.Helper()
 	for _, line := range lines {
-		require.Equal(r.t, "ok", r.says(line), line)
+		require.Equal(r.t, "ok", r.command(line), line)
 	}
 }
 
@@ -44,7 +44,7 @@ func exists(t *testing.T, conn *zk.Conn, path string) bool {
 	return found
 }
 
-func TestStoppedServerGoesOnWithNodesAndSessions(t *testing.T) {
+func TestStoppedServerKeepsNodesAndSessions(t *testing.T) {
 	t.Parallel()
 	for _, again := range [][]string{
 		{"stop", "start"}, {"restart"}, {"stop", "stop", "start", "start"}, {"stop", "restart"},
@@ -56,7 +56,7 @@ func TestStoppedServerGoesOnWithNodesAndSessions(t *testing.T) {
 			create(t, conn, "/kept", 0)
 			create(t, conn, "/mine", zk.FlagEphemeral)
 			session := conn.SessionID()
-			r.does(again...)
+			r.commands(again...)
 			await(t, events, zk.StateDisconnected)
 			await(t, events, zk.StateHasSession)
 			assert.Equal(t, session, conn.SessionID())
@@ -69,19 +69,19 @@ func TestStoppedServerGoesOnWithNodesAndSessions(t *testing.T) {
 func TestStoppedServerRefusesConnections(t *testing.T) {
 	t.Parallel()
 	r := start(t, "-commands", "-servers", "3")
-	r.does("stop")
+	r.commands("stop")
 	for _, addr := range strings.Split(r.addr, ",") {
 		_, err := net.DialTimeout("tcp", addr, patience)
 		require.Error(t, err, addr)
 	}
-	assert.Contains(t, r.says("status"), "state=stopped ")
-	r.does("start")
+	assert.Contains(t, r.command("status"), "state=stopped ")
+	r.commands("start")
 	for _, addr := range strings.Split(r.addr, ",") {
 		assert.Equal(t, "imok", r.askAt(addr, "ruok"))
 	}
 }
 
-func TestWipeLeavesTheNodesToBeginWith(t *testing.T) {
+func TestWipeKeepsTheInitialNodes(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string][]string{"running": {}, "stopped": {"stop"}} {
 		t.Run(name, func(t *testing.T) {
@@ -89,10 +89,10 @@ func TestWipeLeavesTheNodesToBeginWith(t *testing.T) {
 			first := r.connect(10 * time.Second)
 			create(t, first, "/mine", 0)
 			require.NoError(t, first.Delete("/app/mode", -1))
-			r.does(append(before, "wipe")...)
-			assert.Equal(t, "ok", r.says("sessions"))
-			assert.Equal(t, len(before) > 0, strings.Contains(r.says("status"), "state=stopped "))
-			r.does("start")
+			r.commands(append(before, "wipe")...)
+			assert.Equal(t, "ok", r.command("sessions"))
+			assert.Equal(t, len(before) > 0, strings.Contains(r.command("status"), "state=stopped "))
+			r.commands("start")
 			second := r.connect(10 * time.Second)
 			assert.True(t, exists(t, second, "/app/mode"))
 			assert.False(t, exists(t, second, "/mine"))
@@ -105,18 +105,18 @@ func TestReadOnlyServerServesNoOrdinaryClient(t *testing.T) {
 	r := start(t, "-commands")
 	conn, events := r.connectTo(r.addr, 30*time.Second)
 	session := conn.SessionID()
-	r.does("readonly on")
+	r.commands("readonly on")
 	await(t, events, zk.StateDisconnected)
 	assert.Equal(t, "ro", r.ask("isro"))
-	assert.Contains(t, r.says("status"), " mode=read-only ")
-	r.does("readonly off")
+	assert.Contains(t, r.command("status"), " mode=read-only ")
+	r.commands("readonly off")
 	await(t, events, zk.StateHasSession)
 	assert.Equal(t, session, conn.SessionID())
 	assert.Equal(t, "rw", r.ask("isro"))
-	assert.Contains(t, r.says("status"), " mode=read-write ")
+	assert.Contains(t, r.command("status"), " mode=read-write ")
 }
 
-func TestExpiredSessionIsGoneWithItsNodes(t *testing.T) {
+func TestExpireDeletesTheSessionAndItsNodes(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"0x%x", "%d"} {
 		t.Run(form, func(t *testing.T) {
@@ -126,10 +126,10 @@ func TestExpiredSessionIsGoneWithItsNodes(t *testing.T) {
 			create(t, conn, "/mine", zk.FlagEphemeral)
 			session := conn.SessionID()
 			id := fmt.Sprintf(form, session)
-			r.does("expire " + id)
+			r.commands("expire " + id)
 			assert.False(t, exists(t, other, "/mine"))
 			await(t, events, zk.StateExpired)
-			assert.Contains(t, r.says("expire "+id), "error: session "+id+": there is none")
+			assert.Contains(t, r.command("expire "+id), "error: session "+id+": there is none")
 		})
 	}
 }
@@ -139,20 +139,20 @@ func TestDroppedConnectionDoesNotEndItsSession(t *testing.T) {
 	r := start(t, "-commands")
 	conn, events := r.connectTo(r.addr, 30*time.Second)
 	session := conn.SessionID()
-	r.does(fmt.Sprintf("drop 0x%x", session))
+	r.commands(fmt.Sprintf("drop 0x%x", session))
 	await(t, events, zk.StateDisconnected)
 	await(t, events, zk.StateHasSession)
 	assert.Equal(t, session, conn.SessionID())
 }
 
-func TestServersTellOfTheirSessions(t *testing.T) {
+func TestServersListTheirSessions(t *testing.T) {
 	t.Parallel()
 	r := start(t, "-commands", "-servers", "3")
-	assert.Equal(t, "ok", r.says("sessions"))
-	assert.Equal(t, "ok state=running mode=read-write sessions=0 connect="+r.addr, r.says("status"))
+	assert.Equal(t, "ok", r.command("sessions"))
+	assert.Equal(t, "ok state=running mode=read-write sessions=0 connect="+r.addr, r.command("status"))
 	a, b := r.connect(10*time.Second), r.connect(10*time.Second)
-	assert.Equal(t, fmt.Sprintf("ok 0x%x 0x%x", a.SessionID(), b.SessionID()), r.says("sessions"))
-	assert.Equal(t, "ok state=running mode=read-write sessions=2 connect="+r.addr, r.says("status"))
+	assert.Equal(t, fmt.Sprintf("ok 0x%x 0x%x", a.SessionID(), b.SessionID()), r.command("sessions"))
+	assert.Equal(t, "ok state=running mode=read-write sessions=2 connect="+r.addr, r.command("status"))
 }
 
 func TestEachLineIsAnsweredAndErrorsNameIt(t *testing.T) {
@@ -169,13 +169,13 @@ func TestEachLineIsAnsweredAndErrorsNameIt(t *testing.T) {
 		"expire 0x1":                "0x1",
 		"drop 99999999999999999999": `"99999999999999999999"`,
 	} {
-		answer := r.says(line)
+		answer := r.command(line)
 		assert.True(t, strings.HasPrefix(answer, "error: "), "%s: %s", line, answer)
 		assert.Contains(t, answer, want)
 	}
 	_, err := io.WriteString(r.in, "\n  \n")
 	require.NoError(t, err)
-	help := r.says("  help ")
+	help := r.command("  help ")
 	for _, c := range commands {
 		assert.Contains(t, help, c.usage())
 	}
@@ -184,7 +184,7 @@ func TestEachLineIsAnsweredAndErrorsNameIt(t *testing.T) {
 func TestEndOfStandardInputEndsTheServer(t *testing.T) {
 	t.Parallel()
 	r := start(t, "-commands")
-	r.connect(10 * time.Second) // is still there
+	r.connect(10 * time.Second) // it is still running
 	require.NoError(t, r.in.Close())
 	r.requireEnd()
 }

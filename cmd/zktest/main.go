@@ -1,54 +1,56 @@
-// Command zktest runs the server of package zktest as a program, so that tests in any language have a ZooKeeper
-// without Java. It keeps everything in memory: what clients have created is gone when it ends.
+// Command zktest runs the server of package zktest as a program, so that tests in any language can
+// use a ZooKeeper without Java. It keeps everything in memory: the nodes of clients are lost when
+// it ends.
 //
 //	go run github.com/docent-zk/docent/cmd/zktest
 //	go run github.com/docent-zk/docent/cmd/zktest -listen 127.0.0.1:2182 -load nodes.json
 //	go run github.com/docent-zk/docent/cmd/zktest -listen 127.0.0.1:0 -servers 3 -commands
 //
-// When clients can connect it prints one line, "zktest: listening on" and the connect string. SIGINT and SIGTERM end
-// it, with exit code 0. Bad flags are code 2, and all else that keeps it from running, such as a port that is taken,
-// is code 1.
+// When clients can connect it prints one line, "zktest: listening on" and the connect string.
+// SIGINT and SIGTERM end it, with exit code 0. Bad flags are code 2. Any other reason that keeps it
+// from running, such as a port in use, is code 1.
 //
 // # Flags
 //
-//	-listen host:port        where to listen, 127.0.0.1:2181 by default; port 0 is a free one. Any client that can
-//	                         connect may do anything.
+//	-listen host:port        the address to listen on, 127.0.0.1:2181 by default; port 0 is a free one.
+//	                         Any client that can connect has all permissions.
 //	-servers n               the number of servers of the ensemble, 1 by default, at most 9. The first one leads and
 //	                         has the address of -listen; the others follow without a lag, on free ports of the loopback
 //	                         interface.
 //	-commands                read commands from standard input, one a line, and end when it ends; see below
-//	-compat version          whose behaviour to have where versions differ: 3.8 or 3.9, the default
-//	-load file               a JSON object whose keys are paths and whose values are the data of the nodes to begin with:
+//	-compat version          the version to follow where versions differ: 3.8 or 3.9, the default
+//	-load file               a JSON object with the initial nodes: its keys are paths and its values are data, such as
 //	                         {"/app/mode": "test", "/app/owner": "me"}; missing nodes above them are created empty
 //	-min-timeout 4s          the shortest and the longest session timeout that clients get; the defaults are those of a
 //	-max-timeout 40s         real server with the tickTime of 2000 that its sample configuration has
-//	-container-interval 1m   how often the server looks for containers and TTL nodes to delete
+//	-container-interval 1m   the interval at which the server deletes overdue containers and TTL nodes
 //	-set name=value          a setting by the real server's name; may be given several times. Settings come after all
 //	                         other flags, in the order in which they are given. zktest.WithConfig lists the names.
 //
 // # Commands
 //
-// With -commands the program that started the server controls it over a pipe. Each line of standard input is a command.
-// When it has been carried out, one line of standard output answers it: "ok", perhaps with more words after it, or
-// "error: " and what is wrong. Empty lines are not answered. The end of standard input ends the server, so that none
-// outlives the tests that started it.
+// With -commands the program that started the server controls it over a pipe. Each line of standard
+// input is a command. When the command has been carried out, one line of standard output answers
+// it: "ok", perhaps followed by more words, or "error: " and the reason. Empty lines are not
+// answered. The end of standard input ends the server, so that no server outlives the tests that
+// started it.
 //
 //	stop               close the ports and all connections; nodes and sessions are kept, and no time passes for them
-//	start              go on, on the same ports; each session has its whole timeout again
+//	start              start again, on the same ports; each session has its whole timeout again
 //	restart            stop and start
 //	wipe               restart with the nodes of -load, and forget all others and all sessions; clients that are still
 //	                   connected then are refused from then on, since they have seen later transactions
-//	readonly on|off    lose the quorum and serve only clients that accept a read-only server, or have it again; both end
+//	readonly on|off    lose the quorum and serve only clients that accept a read-only server, or regain it; both end
 //	                   all connections
-//	expire session     end a session, as if its client had been silent for too long; its ephemeral nodes go.
+//	expire session     end a session, as if its client had been silent for too long, and delete its ephemeral nodes.
 //	                   A session is its id, as 0x10000a2b3c40000 or as a decimal number
-//	drop session       end the connection of a session, which lives on
+//	drop session       end the connection of a session, but not the session
 //	sessions           answer the ids of all sessions: ok 0x10000a2b3c40000 0x10000a2b3c40001
 //	status             answer: ok state=running mode=read-write sessions=2 connect=127.0.0.1:2181
-//	                   The state may be stopped, too, and the mode read-only.
+//	                   The state may also be stopped, and the mode read-only.
 //	help               answer the names of the commands
 //
-// Stopping a server that is stopped, starting one that runs and the like do nothing and are answered with ok. The
+// A command that changes nothing, such as stop on a stopped server, is answered with ok. The
 // commands act on all servers of an ensemble.
 package main
 
@@ -104,10 +106,10 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	return failed
 }
 
-// usageError is about the flags.
+// usageError is an error in the flags.
 type usageError struct{ error }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	listen      string
 	servers     int
@@ -122,7 +124,7 @@ type settings struct {
 // mostServers is the largest ensemble that makes sense.
 const mostServers = 9
 
-// parse does not print its errors, which are usage errors; it prints help to out.
+// parse returns its errors, which are usage errors, without printing them. It prints help to out.
 func parse(args []string, out io.Writer) (settings, error) {
 	s := settings{compat: zktest.V39}
 	flags := flag.NewFlagSet("zktest", flag.ContinueOnError)
@@ -134,7 +136,8 @@ func parse(args []string, out io.Writer) (settings, error) {
 	flags.StringVar(&s.load, "load", "", "a `file` with a JSON object of paths and data to begin with")
 	flags.DurationVar(&s.least, "min-timeout", 4*time.Second, "the shortest session timeout")
 	flags.DurationVar(&s.most, "max-timeout", 40*time.Second, "the longest session timeout")
-	flags.DurationVar(&s.reapEvery, "container-interval", time.Minute, "how often containers and TTL nodes are looked at")
+	flags.DurationVar(&s.reapEvery, "container-interval", time.Minute,
+		"how often containers and TTL nodes are looked at")
 	flags.Func("set", "a setting of the real server, `name=value`; may be given several times", s.addSetting)
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -176,7 +179,7 @@ func (s *settings) setCompat(version string) error {
 	return nil
 }
 
-// addSetting takes name=value. What it means is for the server to say.
+// addSetting adds a setting name=value. The server checks name and value.
 func (s *settings) addSetting(setting string) error {
 	name, value, found := strings.Cut(setting, "=")
 	if !found || name == "" {
@@ -209,7 +212,7 @@ func (s *settings) check(more []string) error {
 	return nil
 }
 
-// options are those of the server.
+// options returns the options of the server.
 func (s *settings) options() []zktest.Option {
 	interval := strconv.FormatInt(s.reapEvery.Milliseconds(), 10)
 	return append([]zktest.Option{
@@ -250,7 +253,7 @@ func (s *settings) serve(ctx context.Context, in io.Reader, out io.Writer) error
 	return nil
 }
 
-// nodes are those to begin with.
+// nodes returns the initial nodes.
 func (s *settings) nodes() (map[string]string, error) {
 	if s.load == "" {
 		return nil, nil

@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience bounds what must come; nothing is expected to take as long.
+// patience bounds the wait for something that must happen; nothing should take as long.
 const patience = time.Minute
 
 // binary is the command, built once.
@@ -55,8 +55,8 @@ type running struct {
 	errs strings.Builder
 }
 
-// start returns when the command listens. Its standard input is a pipe if it takes commands, and empty if it does not.
-// The command is killed if the test leaves it running.
+// start starts the command and returns when it listens. Standard input is a pipe if the command
+// takes commands, and empty otherwise. The command is killed if it runs at the end of the test.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -72,12 +72,12 @@ func start(t *testing.T, args ...string) *running {
 	require.NoError(t, r.cmd.Start())
 	t.Cleanup(func() {
 		cancel()
-		_ = r.cmd.Wait() // an error if the test has waited already
+		_ = r.cmd.Wait() // an error if the test has already waited
 	})
 	r.out = bufio.NewReader(out)
 	line, err := r.out.ReadString('\n')
 	if err != nil {
-		_ = r.cmd.Wait() // or else it may still be writing
+		_ = r.cmd.Wait() // otherwise it may still be writing
 		t.Fatalf("the command said %q, and %q, and ended: %v", line, r.errs.String(), err)
 	}
 	addr, ok := strings.CutPrefix(strings.TrimSpace(line), "zktest: listening on ")
@@ -86,14 +86,14 @@ func start(t *testing.T, args ...string) *running {
 	return r
 }
 
-// stop ends the command by a signal, which must be a clean end with nothing more to say.
+// stop sends a signal to the command, which must then end without an error or further output.
 func (r *running) stop(signal os.Signal) {
 	r.t.Helper()
 	require.NoError(r.t, r.cmd.Process.Signal(signal))
 	r.requireEnd()
 }
 
-// requireEnd waits for a clean end with nothing more to say.
+// requireEnd waits until the command ends without an error or further output.
 func (r *running) requireEnd() {
 	r.t.Helper()
 	rest, err := io.ReadAll(r.out)
@@ -109,7 +109,7 @@ func (r *running) connect(timeout time.Duration) *zk.Conn {
 	return conn
 }
 
-// connectTo returns a client that has a session, and what it is told from then on.
+// connectTo returns a client that has a session, and its further events.
 func (r *running) connectTo(servers string, timeout time.Duration) (*zk.Conn, <-chan zk.Event) {
 	r.t.Helper()
 	conn, events, err := zk.Connect(strings.Split(servers, ","), timeout, zk.WithLogger(quiet{}))
@@ -123,7 +123,7 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// await waits for a state of a client, and passes over others.
+// await waits for a state of a client and ignores others.
 func await(t *testing.T, events <-chan zk.Event, want zk.State) {
 	t.Helper()
 	limit := time.After(patience)
@@ -148,7 +148,7 @@ func fails(t *testing.T, args ...string) (code int, message string) {
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	var exit *exec.ExitError
-	require.True(t, errors.As(cmd.Run(), &exit), "%v ended well", args)
+	require.True(t, errors.As(cmd.Run(), &exit), "%v did not fail", args)
 	assert.Empty(t, out.String())
 	line, rest, ended := strings.Cut(errs.String(), "\n")
 	assert.True(t, ended, "the line has no end: %q", line)
@@ -169,12 +169,12 @@ func TestServesUntilASignal(t *testing.T) {
 			data, _, err := conn.Get("/a")
 			require.NoError(t, err)
 			assert.Equal(t, "x", string(data))
-			r.stop(signal) // with a client that is still there
+			r.stop(signal) // while a client is connected
 		})
 	}
 }
 
-// ask sends a four-letter word.
+// ask sends a four-letter word and returns the answer.
 func (r *running) ask(word string) string {
 	r.t.Helper()
 	return r.askAt(r.addr, word)
@@ -219,7 +219,8 @@ func write(t *testing.T, text string) string {
 func TestLoadsNodes(t *testing.T) {
 	r := start(t, "-load", write(t, `{"/app/mode": "test", "/app": "top", "/other/deep/node": "ünï"}`))
 	conn := r.connect(10 * time.Second)
-	for path, want := range map[string]string{"/app": "top", "/app/mode": "test", "/other": "", "/other/deep/node": "ünï"} {
+	want := map[string]string{"/app": "top", "/app/mode": "test", "/other": "", "/other/deep/node": "ünï"}
+	for path, want := range want {
 		data, _, err := conn.Get(path)
 		require.NoError(t, err, path)
 		assert.Equal(t, want, string(data), path)
@@ -302,7 +303,7 @@ func TestHelpIsNoError(t *testing.T) {
 func TestSettingsReachTheServer(t *testing.T) {
 	r := start(t, "-set", "jute.maxbuffer=1000",
 		"-set", "zookeeper.maxSessionTimeout=7000", "-set", "maxSessionTimeout=8000")
-	assert.Contains(t, r.ask("conf"), "\nmaxSessionTimeout=8000\n", "the last one counts, and comes after -max-timeout")
+	assert.Contains(t, r.ask("conf"), "\nmaxSessionTimeout=8000\n", "the last one applies, after -max-timeout")
 	conn := r.connect(10 * time.Second)
 	_, err := conn.Create("/small", make([]byte, 200), 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
@@ -310,7 +311,7 @@ func TestSettingsReachTheServer(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestContainersAreLookedAtAsOftenAsTheFlagSays(t *testing.T) {
+func TestFlagSetsTheIntervalForContainers(t *testing.T) {
 	r := start(t, "-container-interval", "20ms")
 	conn := r.connect(10 * time.Second)
 	_, err := conn.CreateContainer("/c", nil, 4, zk.WorldACL(zk.PermAll))

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// zkCli is the command line of the real distribution, where Debian puts it.
+// zkCli is the command line of the real distribution, at Debian's path.
 const zkCli = "/usr/share/zookeeper/bin/zkCli.sh"
 
 func TestWorksWithTheRealCommandLine(t *testing.T) {
