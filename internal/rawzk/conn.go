@@ -14,10 +14,10 @@ import (
 const (
 	dialTimeout  = 10 * time.Second
 	writeTimeout = 10 * time.Second
-	frameLimit   = 64 << 20 // far above what any server of a test sends
+	frameLimit   = 64 << 20 // far above what any test's server sends
 )
 
-// The ways in which a connection ends, as ReadFrame and ReadAll tell them.
+// The ways in which a connection ends, as returned by ReadFrame and ReadAll.
 var (
 	ErrClosed  = errors.New("rawzk: closed by the server")
 	ErrReset   = errors.New("rawzk: reset by the server")
@@ -27,7 +27,7 @@ var (
 // Conn is a connection to a server. One goroutine may write while another reads.
 type Conn struct {
 	tcp net.Conn
-	in  []byte // received, not yet handed out
+	in  []byte // received and not returned yet
 }
 
 // Dial connects to addr, host:port.
@@ -39,10 +39,10 @@ func Dial(addr string) (*Conn, error) {
 	return NewConn(tcp), nil
 }
 
-// NewConn talks over tcp, which may be any connection.
+// NewConn returns a Conn over tcp, which may be any connection.
 func NewConn(tcp net.Conn) *Conn { return &Conn{tcp: tcp} }
 
-// SendBytes sends b as it is.
+// SendBytes sends b unchanged.
 func (c *Conn) SendBytes(b []byte) error {
 	if err := c.tcp.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
@@ -51,14 +51,14 @@ func (c *Conn) SendBytes(b []byte) error {
 	return err
 }
 
-// SendFrame sends payload with its length.
+// SendFrame sends payload after its length.
 func (c *Conn) SendFrame(payload []byte) error { return c.SendBytes(Frame(payload)) }
 
 // Send sends a request.
 func (c *Conn) Send(xid int32, o Op) error { return c.SendFrame(Request(xid, o)) }
 
-// ReadFrame returns the next frame's payload. The errors are ErrClosed, ErrReset and ErrTimeout, or wrap them; after
-// ErrTimeout it may be called again.
+// ReadFrame returns the next frame's payload. The errors are ErrClosed, ErrReset and ErrTimeout, or
+// wrap them. After ErrTimeout it may be called again.
 func (c *Conn) ReadFrame(timeout time.Duration) ([]byte, error) {
 	deadline := time.Now().Add(timeout)
 	if err := c.fill(4, deadline); err != nil {
@@ -76,7 +76,8 @@ func (c *Conn) ReadFrame(timeout time.Duration) ([]byte, error) {
 	return payload, nil
 }
 
-// ReadAll returns what comes until the server closes the connection; a reset or a time-out is an error.
+// ReadAll returns what arrives until the server closes the connection. A reset or a timeout is an
+// error.
 func (c *Conn) ReadAll(timeout time.Duration) ([]byte, error) {
 	err := c.fill(frameLimit, time.Now().Add(timeout))
 	all := c.in
@@ -87,7 +88,7 @@ func (c *Conn) ReadAll(timeout time.Duration) ([]byte, error) {
 	return all, err
 }
 
-// fill reads until n bytes are there.
+// fill reads until n bytes have arrived.
 func (c *Conn) fill(n int, deadline time.Time) error {
 	if err := c.tcp.SetReadDeadline(deadline); err != nil {
 		return err
@@ -119,7 +120,7 @@ func (c *Conn) ending(err error) error {
 	return kind
 }
 
-// CloseWrite tells the server that nothing more comes, and leaves the other direction open.
+// CloseWrite ends the stream to the server, and leaves the other direction open.
 func (c *Conn) CloseWrite() error {
 	half, ok := c.tcp.(interface{ CloseWrite() error })
 	if !ok {
@@ -128,7 +129,7 @@ func (c *Conn) CloseWrite() error {
 	return half.CloseWrite()
 }
 
-// Reset ends the connection without a farewell.
+// Reset ends the connection with a TCP reset.
 func (c *Conn) Reset() error {
 	if tcp, ok := c.tcp.(*net.TCPConn); ok {
 		if err := tcp.SetLinger(0); err != nil {
@@ -141,5 +142,5 @@ func (c *Conn) Reset() error {
 // Close closes the connection.
 func (c *Conn) Close() error { return c.tcp.Close() }
 
-// LocalAddr is this end's address.
+// LocalAddr returns the address of this end.
 func (c *Conn) LocalAddr() net.Addr { return c.tcp.LocalAddr() }

@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// Decoder takes a message apart. After the first mistake all values are zero and Err says what was wrong.
+// Decoder decodes a message. After the first error all values are zero, and Err returns the error.
 type Decoder struct {
 	rest []byte
 	err  error
 }
 
-// Decode starts to take b apart.
+// Decode returns a Decoder for b.
 func Decode(b []byte) *Decoder { return &Decoder{rest: b} }
 
-// Err is the first mistake.
+// Err returns the first error.
 func (d *Decoder) Err() error { return d.err }
 
-// Rest is what was not read yet.
+// Rest returns what has not been read yet.
 func (d *Decoder) Rest() []byte { return d.rest }
 
 func (d *Decoder) take(n int) []byte {
@@ -32,7 +32,7 @@ func (d *Decoder) take(n int) []byte {
 	return b
 }
 
-// Byte is one byte, for booleans of which the exact value matters.
+// Byte reads one byte, for booleans if the exact value matters.
 func (d *Decoder) Byte() byte {
 	if b := d.take(1); b != nil {
 		return b[0]
@@ -40,7 +40,7 @@ func (d *Decoder) Byte() byte {
 	return 0
 }
 
-// Int is an int of four bytes.
+// Int reads an integer of four bytes.
 func (d *Decoder) Int() int32 {
 	if b := d.take(4); b != nil {
 		return int32(binary.BigEndian.Uint32(b))
@@ -48,7 +48,7 @@ func (d *Decoder) Int() int32 {
 	return 0
 }
 
-// Long is an integer of eight bytes.
+// Long reads an integer of eight bytes.
 func (d *Decoder) Long() int64 {
 	if b := d.take(8); b != nil {
 		return int64(binary.BigEndian.Uint64(b))
@@ -56,7 +56,7 @@ func (d *Decoder) Long() int64 {
 	return 0
 }
 
-// Buf is a buffer, nil if it was null or wrong.
+// Buf reads a buffer. It returns nil for null and on an error.
 func (d *Decoder) Buf() []byte {
 	n := d.Int()
 	if n == -1 || d.err != nil {
@@ -65,10 +65,11 @@ func (d *Decoder) Buf() []byte {
 	return d.take(int(n))
 }
 
-// Str is a string. A null string is a mistake: no server may send one.
+// Str reads a string. A null string is an error: no server may send one.
 func (d *Decoder) Str() string { return string(d.take(int(d.Int()))) }
 
-// Count is the length of a vector, −1 for null, checked against what is left: each element takes at least size bytes.
+// Count reads the length of a vector, −1 for null. It fails if the rest of the message is too short
+// for elements of at least size bytes.
 func (d *Decoder) Count(size int) int {
 	n := int(d.Int())
 	if d.err == nil && (n < -1 || n > len(d.rest)/size) {
@@ -78,7 +79,7 @@ func (d *Decoder) Count(size int) int {
 	return n
 }
 
-// Strs is a vector of strings, nil if it was null.
+// Strs reads a vector of strings, nil for null.
 func (d *Decoder) Strs() []string {
 	n := d.Count(4)
 	if n < 0 {
@@ -91,7 +92,7 @@ func (d *Decoder) Strs() []string {
 	return list
 }
 
-// ACLs is a vector of ACLs, nil if it was null.
+// ACLs reads a vector of ACLs, nil for null.
 func (d *Decoder) ACLs() []ACL {
 	n := d.Count(12)
 	if n < 0 {
@@ -104,7 +105,7 @@ func (d *Decoder) ACLs() []ACL {
 	return list
 }
 
-// Stat is what the server tells about a node.
+// Stat is the server's data about a node.
 type Stat struct {
 	Czxid, Mzxid, Ctime, Mtime  int64
 	Version, Cversion, Aversion int32
@@ -113,7 +114,7 @@ type Stat struct {
 	Pzxid                       int64
 }
 
-// Stat is a node's Stat.
+// Stat reads a Stat.
 func (d *Decoder) Stat() Stat {
 	return Stat{
 		Czxid: d.Long(), Mzxid: d.Long(), Ctime: d.Long(), Mtime: d.Long(),
@@ -129,7 +130,7 @@ type Header struct {
 	Err  int32
 }
 
-// Header is a reply's header.
+// Header reads the header of a reply.
 func (d *Decoder) Header() Header { return Header{Xid: d.Int(), Zxid: d.Long(), Err: d.Int()} }
 
 // Connected is the server's answer to Connect.
@@ -138,10 +139,10 @@ type Connected struct {
 	Timeout  int32
 	Session  int64
 	Password []byte
-	Extra    []byte // the read-only byte if there is one, and anything behind it
+	Extra    []byte // the read-only byte if there is one, and anything after it
 }
 
-// DecodeConnected takes the answer to Connect apart.
+// DecodeConnected decodes the answer to Connect.
 func DecodeConnected(payload []byte) (Connected, error) {
 	d := Decode(payload)
 	c := Connected{Protocol: d.Int(), Timeout: d.Int(), Session: d.Long(), Password: d.Buf()}

@@ -5,16 +5,16 @@ import (
 	"encoding/binary"
 )
 
-// Join puts encoded pieces together.
+// Join concatenates encoded pieces.
 func Join(pieces ...[]byte) []byte { return bytes.Join(pieces, nil) }
 
-// Int is an int of four bytes.
+// Int encodes an integer of four bytes.
 func Int(v int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(v)) }
 
-// Long is an integer of eight bytes.
+// Long encodes an integer of eight bytes.
 func Long(v int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(v)) }
 
-// Bool is one byte, 0 or 1.
+// Bool encodes a boolean as one byte, 0 or 1.
 func Bool(v bool) []byte {
 	if v {
 		return []byte{1}
@@ -22,7 +22,7 @@ func Bool(v bool) []byte {
 	return []byte{0}
 }
 
-// Buf is a buffer. A nil slice is the null buffer, which is not the same as an empty one.
+// Buf encodes a buffer. A nil slice is the null buffer, which differs from an empty one.
 func Buf(b []byte) []byte {
 	if b == nil {
 		return Int(-1)
@@ -30,13 +30,13 @@ func Buf(b []byte) []byte {
 	return Join(Int(int32(len(b))), b)
 }
 
-// Str is a string.
+// Str encodes a string.
 func Str(s string) []byte { return Join(Int(int32(len(s))), []byte(s)) }
 
-// Null is a null string, buffer or vector.
+// Null encodes a null string, buffer or vector.
 func Null() []byte { return Int(-1) }
 
-// Strs is a vector of strings. A nil slice is the null vector.
+// Strs encodes a vector of strings. A nil slice is the null vector.
 func Strs(list []string) []byte {
 	if list == nil {
 		return Null()
@@ -54,10 +54,10 @@ type ACL struct {
 	Scheme, ID string
 }
 
-// Open is the list that lets everybody do everything.
+// Open returns the ACL that gives all permissions to every client.
 func Open() []ACL { return []ACL{{Perms: 31, Scheme: "world", ID: "anyone"}} }
 
-// ACLs is a vector of ACLs. A nil slice is the null vector.
+// ACLs encodes a vector of ACLs. A nil slice is the null vector.
 func ACLs(list []ACL) []byte {
 	if list == nil {
 		return Null()
@@ -69,7 +69,7 @@ func ACLs(list []ACL) []byte {
 	return b
 }
 
-// Frame is payload with its length in front.
+// Frame returns payload after its length.
 func Frame(payload []byte) []byte { return Join(Int(int32(len(payload))), payload) }
 
 // Connect is the first message of a client. It is sent without a header.
@@ -79,10 +79,10 @@ type Connect struct {
 	Timeout  int32 // in ms
 	Session  int64
 	Password []byte
-	ReadOnly []byte // nil: the field is left out, as old clients do; else the byte
+	ReadOnly []byte // nil omits the field, as old clients do; otherwise the byte
 }
 
-// Encode is the payload of the message.
+// Encode returns the payload of the message.
 func (c Connect) Encode() []byte {
 	return Join(Int(c.Protocol), Long(c.LastZxid), Int(c.Timeout), Long(c.Session), Buf(c.Password), c.ReadOnly)
 }

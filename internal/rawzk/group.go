@@ -13,10 +13,10 @@ func Auth(scheme string, credentials []byte) Op {
 	}
 }
 
-// Multi is a transaction: all parts happen or none.
+// Multi returns a transaction: all parts are carried out or none.
 func Multi(parts ...Op) Op { return multi(OpMulti, "multi", parts) }
 
-// MultiRead asks several questions at once.
+// MultiRead returns a request with several reads.
 func MultiRead(parts ...Op) Op { return multi(OpMultiRead, "multiRead", parts) }
 
 func multi(code int32, name string, parts []Op) Op {
@@ -29,13 +29,13 @@ func multi(code int32, name string, parts []Op) Op {
 	return Op{Code: code, Body: append(body, MultiEnd()...), Text: name + " {" + strings.Join(texts, "; ") + "}"}
 }
 
-// MultiPart is one part of a multi's body.
+// MultiPart returns one part of a multi's body.
 func MultiPart(o Op) []byte { return Join(Int(o.Code), Bool(false), Int(-1), o.Body) }
 
-// MultiEnd closes a multi's body.
+// MultiEnd returns the end of a multi's body.
 func MultiEnd() []byte { return Join(Int(-1), Bool(true), Int(-1)) }
 
-// SetWatches registers one-shot watches anew, for a client that has seen everything up to zxid.
+// SetWatches sets one-shot watches again, for a client that has seen everything up to zxid.
 func SetWatches(zxid int64, data, exist, child []string) Op {
 	return Op{
 		Code: OpSetWatches, Body: Join(Long(zxid), Strs(data), Strs(exist), Strs(child)),
@@ -66,7 +66,7 @@ func Sasl(token []byte) Op {
 	return Op{Code: OpSasl, Body: Buf(token), Text: "sasl " + Quote(token)}
 }
 
-// Quote shows data: null, a short text, or the start and the length of a long one.
+// Quote formats data: null, a short text, or the start and the length of a long text.
 func Quote(data []byte) string {
 	const short = 64
 	switch {
@@ -78,7 +78,7 @@ func Quote(data []byte) string {
 	return fmt.Sprintf("%q... (%d bytes, sum %d)", data[:16], len(data), sum(data))
 }
 
-// sum tells long data apart.
+// sum returns a hash, to tell long data apart.
 func sum(data []byte) uint64 {
 	var h uint64 = 14695981039346656037
 	for _, b := range data {

@@ -63,7 +63,7 @@ func (o Op) String() string {
 	return o.Text
 }
 
-// Request is the payload of a request.
+// Request returns the payload of a request.
 func Request(xid int32, o Op) []byte { return Join(Int(xid), Int(o.Code), o.Body) }
 
 func createLike(code int32, name, path string, data []byte, acl []ACL, flags int32) Op {
@@ -74,22 +74,23 @@ func createLike(code int32, name, path string, data []byte, acl []ACL, flags int
 	}
 }
 
-// Create makes a node; the reply has its path.
+// Create creates a node; the reply has its path.
 func Create(path string, data []byte, acl []ACL, flags int32) Op {
 	return createLike(OpCreate, "create", path, data, acl, flags)
 }
 
-// Create2 makes a node; the reply has its path and Stat.
+// Create2 creates a node; the reply has its path and Stat.
 func Create2(path string, data []byte, acl []ACL, flags int32) Op {
 	return createLike(OpCreate2, "create2", path, data, acl, flags)
 }
 
-// CreateContainer makes a container; the reply has its path and Stat.
+// CreateContainer creates a container; the reply has its path and Stat.
 func CreateContainer(path string, data []byte, acl []ACL, flags int32) Op {
 	return createLike(OpCreateContainer, "createContainer", path, data, acl, flags)
 }
 
-// CreateTTL makes a node that goes away after ttl ms without a change; the reply has its path and Stat.
+// CreateTTL creates a node that the server deletes after ttl ms without a change. The reply has its
+// path and Stat.
 func CreateTTL(path string, data []byte, acl []ACL, flags int32, ttl int64) Op {
 	o := createLike(OpCreateTTL, "createTTL", path, data, acl, flags)
 	o.Body = append(o.Body, Long(ttl)...)
@@ -109,12 +110,12 @@ func pathOnly(code int32, name, path string) Op {
 	return Op{Code: code, Body: Str(path), Text: fmt.Sprintf("%s %q", name, path)}
 }
 
-// Delete removes a node.
+// Delete deletes a node.
 func Delete(path string, version int32) Op {
 	return pathAndInt(OpDelete, "delete", path, "version", version)
 }
 
-// Check compares a node's version; legal inside Multi only.
+// Check compares a node's version. It is valid only inside Multi.
 func Check(path string, version int32) Op {
 	return pathAndInt(OpCheck, "check", path, "version", version)
 }
@@ -154,10 +155,10 @@ func SetACL(path string, acl []ACL, version int32) Op {
 	}
 }
 
-// Sync waits for the server to have seen all that was committed before.
+// Sync waits until the server has applied everything that was committed before.
 func Sync(path string) Op { return pathOnly(OpSync, "sync", path) }
 
-// GetEphemerals asks for the session's ephemeral nodes whose paths start with prefix.
+// GetEphemerals asks for the session's ephemeral nodes with paths that start with prefix.
 func GetEphemerals(prefix string) Op { return pathOnly(OpGetEphemerals, "getEphemerals", prefix) }
 
 // GetAllChildrenNumber asks for the number of a node's descendants.
@@ -165,7 +166,7 @@ func GetAllChildrenNumber(path string) Op {
 	return pathOnly(OpGetAllChildrenNumber, "getAllChildrenNumber", path)
 }
 
-// Ping is a sign of life.
+// Ping keeps the session alive.
 func Ping() Op { return Op{Code: OpPing, Text: "ping"} }
 
 // WhoAmI asks for the connection's identities.
@@ -174,7 +175,7 @@ func WhoAmI() Op { return Op{Code: OpWhoAmI, Text: "whoAmI"} }
 // CloseSession ends the session.
 func CloseSession() Op { return Op{Code: OpCloseSession, Text: "closeSession"} }
 
-// CheckWatches asks whether a watch of the given type is there.
+// CheckWatches asks whether the session has a watch of the given type.
 func CheckWatches(path string, kind int32) Op {
 	return pathAndInt(OpCheckWatches, "checkWatches", path, "type", kind)
 }
@@ -184,7 +185,7 @@ func RemoveWatches(path string, kind int32) Op {
 	return pathAndInt(OpRemoveWatches, "removeWatches", path, "type", kind)
 }
 
-// AddWatch sets a watch that stays: 0 persistent, 1 recursive.
+// AddWatch sets a watch that stays: mode 0 is persistent, 1 recursive.
 func AddWatch(path string, mode int32) Op {
 	return pathAndInt(OpAddWatch, "addWatch", path, "mode", mode)
 }

@@ -29,13 +29,16 @@ func TestMessagesAreThoseOfTheProtocol(t *testing.T) {
 		},
 		{rawzk.Multi().Body, "ffffffff 01 ffffffff"},
 		{rawzk.Multi(rawzk.Check("/a", 3)).Body, "0000000d 00 ffffffff 00000002 2f61 00000003 ffffffff 01 ffffffff"},
-		{rawzk.Join(rawzk.Buf(nil), rawzk.Buf([]byte{}), rawzk.Strs(nil), rawzk.ACLs(nil)), "ffffffff 00000000 ffffffff ffffffff"},
+		{
+			rawzk.Join(rawzk.Buf(nil), rawzk.Buf([]byte{}), rawzk.Strs(nil), rawzk.ACLs(nil)),
+			"ffffffff 00000000 ffffffff ffffffff",
+		},
 	} {
 		require.Equal(t, strings.ReplaceAll(c.want, " ", ""), hex.EncodeToString(c.got))
 	}
 }
 
-func TestDecodingStopsAtTheFirstMistake(t *testing.T) {
+func TestDecodingStopsAtTheFirstError(t *testing.T) {
 	d := rawzk.Decode(rawzk.Join(rawzk.Int(7), rawzk.Int(100), []byte("short")))
 	require.EqualValues(t, 7, d.Int())
 	require.Empty(t, d.Str())
@@ -47,8 +50,8 @@ func TestDecodingStopsAtTheFirstMistake(t *testing.T) {
 	require.ErrorContains(t, d.Err(), "1073741824")
 }
 
-// TestEndingsAreToldApart, and a frame that came before one of them is not lost.
-func TestEndingsAreToldApart(t *testing.T) {
+// A frame that arrived before the end of the connection is not lost.
+func TestEndingsDiffer(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(*rawzk.Conn) error
 		want error
@@ -81,7 +84,7 @@ func TestEndInTheMiddleOfAFrameIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "after 6 bytes")
 }
 
-// connected is the two ends of a connection.
+// connected returns the two ends of a connection.
 func connected(t *testing.T) (here, there *rawzk.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
