@@ -1,5 +1,5 @@
-// Package peers lets tests run programs that use other people's clients of ZooKeeper: Curator, in Java, and kazoo, in Python. Where they
-// are not installed, the tests fail and say what to install.
+// Package peers lets tests run programs that use other ZooKeeper clients: Curator, in Java, and
+// kazoo, in Python. Where one is not installed, the tests fail and say what to install.
 package peers
 
 import (
@@ -15,13 +15,15 @@ import (
 
 const jarFolder = "/usr/share/java"
 
-// curatorJars are the jar files of Debian's packages. The jar of ZooKeeper's client names those that it needs itself.
+// curatorJars are the jar files of Debian's packages. The jar of ZooKeeper's client names the jars
+// that it needs itself.
 var curatorJars = []string{
-	"curator-client.jar", "curator-framework.jar", "curator-recipes.jar", "guava.jar", "slf4j-api.jar", "zookeeper.jar", "zookeeper-jute.jar",
+	"curator-client.jar", "curator-framework.jar", "curator-recipes.jar", "guava.jar", "slf4j-api.jar",
+	"zookeeper.jar", "zookeeper-jute.jar",
 }
 
-// Java compiles programs that use Curator, the Java files that match any of the patterns, and returns the command that runs one of them
-// when the name of its main class is appended.
+// Java compiles the Java files that match any of the patterns, which may use Curator. It returns a
+// command that runs one of the programs if the name of its main class is appended.
 func Java(t testing.TB, patterns ...string) []string {
 	t.Helper()
 	classPath, err := Compile(t.TempDir(), patterns...)
@@ -29,7 +31,7 @@ func Java(t testing.TB, patterns ...string) []string {
 	return append(VM(t), "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", classPath)
 }
 
-// VM is the command that runs Java, without a class path.
+// VM returns the command that runs Java, without a class path.
 func VM(t testing.TB) []string {
 	t.Helper()
 	java, err := program("java", jdk)
@@ -37,7 +39,7 @@ func VM(t testing.TB) []string {
 	return []string{java, "-XX:TieredStopAtLevel=1"}
 }
 
-// ZooKeeperJar is the jar of the server and of its command line client.
+// ZooKeeperJar returns the jar of the server and its command line client.
 func ZooKeeperJar(t testing.TB) string {
 	t.Helper()
 	jar, err := jar("zookeeper.jar", "libzookeeper-java")
@@ -53,10 +55,11 @@ func Python(t testing.TB) string {
 	return python
 }
 
-// FindPython finds a Python that has kazoo. Debian's packages belong to Debian's Python, which need not be the first in PATH.
+// FindPython returns a Python that has kazoo. Debian's packages belong to Debian's Python, which
+// need not be the first in PATH.
 func FindPython() (string, error) { return findPython("kazoo.client", "python3-kazoo") }
 
-// Pytest is a Python that has kazoo and pytest.
+// Pytest returns a Python that has kazoo and pytest.
 func Pytest(t testing.TB) string {
 	t.Helper()
 	python, err := findPython("kazoo.client, pytest", "python3-kazoo python3-pytest")
@@ -75,7 +78,8 @@ func findPython(modules, debianPackages string) (string, error) {
 
 const jdk = "default-jdk-headless"
 
-// Compile compiles the Java files that match any of the patterns into a folder, and returns the class path to run them with.
+// Compile compiles the Java files that match any of the patterns into a folder. It returns the
+// class path to run them with.
 func Compile(classes string, patterns ...string) (classPath string, err error) {
 	path, err := jars()
 	if err != nil {
@@ -84,14 +88,14 @@ func Compile(classes string, patterns ...string) (classPath string, err error) {
 	return compile(classes, path, patterns)
 }
 
-// junitJars are those of JUnit 5 and its console launcher.
+// junitJars are the jars of JUnit 5 and its console launcher.
 var junitJars = []string{
 	"apiguardian-api.jar", "junit-jupiter-api.jar", "junit-jupiter-engine.jar", "junit-platform-commons.jar",
 	"junit-platform-console.jar", "junit-platform-reporting.jar", "opentest4j.jar",
 }
 
-// JUnit compiles JUnit 5 tests that may use Curator, the Java files that match any of the patterns, and returns the command
-// that runs them all.
+// JUnit compiles the Java files that match any of the patterns: JUnit 5 tests, which may use
+// Curator. It returns the command that runs them all.
 func JUnit(t testing.TB, patterns ...string) []string {
 	t.Helper()
 	path, err := jars()
@@ -131,7 +135,7 @@ func compile(classes string, path, patterns []string) (classPath string, err err
 	return join(append(path, classes)), nil
 }
 
-// CuratorVersion is that of Compile's class path, empty if it is not known.
+// CuratorVersion returns the version of Curator in Compile's class path, empty if it is unknown.
 func CuratorVersion() string {
 	named, _ := filepath.Glob(filepath.Join(jarFolder, "curator-recipes-*.jar"))
 	if len(named) == 0 {
@@ -149,7 +153,7 @@ func jars() (found []string, err error) {
 		found = append(found, file)
 	}
 	if backend := filepath.Join(jarFolder, "slf4j-simple.jar"); exists(backend) {
-		found = append(found, backend) // without one the client logs nothing
+		found = append(found, backend) // without a backend the client logs nothing
 	}
 	return found, nil
 }

@@ -1,5 +1,5 @@
-// Package realzk tells tests whether they may start the real ZooKeeper. It needs Java, so that it has to be asked for: by the
-// environment variable ZOOKEEPER, see package testzk.
+// Package realzk decides whether tests may start the real ZooKeeper. The real one needs Java, so it
+// is used only if the environment variable ZOOKEEPER asks for it, see package testzk.
 package realzk
 
 import (
@@ -9,10 +9,10 @@ import (
 
 const variable = "ZOOKEEPER"
 
-// Wanted is which servers the tests are to use; empty for those that need nothing but Go.
+// Wanted returns the servers that the tests use. It is empty for servers that need only Go.
 func Wanted() string { return os.Getenv(variable) }
 
-// Need skips a test that shows something of the real server, unless the real one is wanted.
+// Need skips a test about the real server, unless a real server is wanted.
 func Need(t testing.TB) {
 	t.Helper()
 	if Wanted() == "" {

@@ -9,17 +9,17 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// Frail makes connections of which some die when a credential is written.
+// Frail makes connections, some of which break when a credential is written.
 type Frail struct {
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
-	Break func(conn net.Conn, frame []byte) error // kills a connection, and returns what writing to it says then
+	Break func(conn net.Conn, frame []byte) error // breaks a connection, and returns the error of the write
 
 	mu   sync.Mutex
-	left int           // how many are still to die
-	died chan struct{} // closed by the last of them
+	left int           // number of connections that are still to break
+	died chan struct{} // closed when the last of them breaks
 }
 
-// Kill makes the next n connections die.
+// Kill makes the next n connections break.
 func (d *Frail) Kill(n int) (died <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -36,7 +36,7 @@ func (d *Frail) DialContext(ctx context.Context, network, address string) (net.C
 	return &frailConn{conn, d}, nil
 }
 
-// dies reports whether the connection that asks is one that has to.
+// dies reports whether the calling connection must break.
 func (d *Frail) dies() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -54,7 +54,7 @@ type frailConn struct {
 	dialer *Frail
 }
 
-// Write is called with one whole frame at a time: its type stands behind its length and number.
+// Write is called with one whole frame at a time. The type of a request follows its length and xid.
 func (c *frailConn) Write(frame []byte) (int, error) {
 	if len(frame) >= 12 && binary.BigEndian.Uint32(frame[8:]) == uint32(zktest.OpAuth) && c.dialer.dies() {
 		return 0, c.dialer.Break(c.Conn, frame)

@@ -10,7 +10,7 @@ import (
 	"github.com/docent-zk/docent/framework/metrics"
 )
 
-// Metrics keeps what it is told. The zero value is ready for use.
+// Metrics records the values that it gets. The zero value is ready to use.
 type Metrics struct {
 	mu        sync.Mutex
 	sums      map[series]int64
@@ -23,7 +23,8 @@ type series struct {
 	labels     metrics.Labels
 }
 
-// Add refuses what no counter can be told, and levels below 0.
+// Add adds n. It records an error if n is not valid for the instrument, or if a level becomes
+// negative.
 func (m *Metrics) Add(i metrics.Instrument, n int64, l metrics.Labels) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -37,7 +38,7 @@ func (m *Metrics) Add(i metrics.Instrument, n int64, l metrics.Labels) {
 	}
 }
 
-// Record refuses what is no duration of something.
+// Record adds a duration. It records an error if d is negative or i is not a histogram.
 func (m *Metrics) Record(i metrics.Instrument, d time.Duration, l metrics.Labels) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,8 +52,8 @@ func (m *Metrics) Record(i metrics.Instrument, d time.Duration, l metrics.Labels
 	}
 }
 
-// Lines are the values, sorted, as "name{label value ...} n" and "name{label value ...} duration duration ...", the durations rounded.
-// What was refused comes first.
+// Lines returns the values, sorted, as "name{label value ...} n" and "name{label value ...}
+// duration duration ...", with rounded durations. Recorded errors come first.
 func (m *Metrics) Lines(round time.Duration) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,7 +72,8 @@ func (m *Metrics) Lines(round time.Duration) []string {
 	return append(slices.Clone(m.wrong), lines...)
 }
 
-// Levels are the values of those instruments that must be 0 when all is over, and are not; and what was refused.
+// Levels returns the recorded errors, and the up-down counters that are not 0. A test calls it when
+// all operations have ended.
 func (m *Metrics) Levels() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,20 +12,21 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// Server is one that a test has for itself and may harm. It is real if the test binary's are.
+// Server is a server of one test, which may harm it. It is real if the test binary's servers are.
 type Server interface {
 	Connect() string
-	Kill(t testing.TB)   // without a farewell; what it has answered is kept
-	Wipe(t testing.TB)   // after Kill: forgets all
+	Kill(t testing.TB)   // at once; what it has answered is kept
+	Wipe(t testing.TB)   // after Kill: forgets everything
 	Start(t testing.TB)  // after Kill: on the same port
-	Pause(t testing.TB)  // is silent, with all connections
+	Pause(t testing.TB)  // is silent, and keeps all connections
 	Resume(t testing.TB) // after Pause
 }
 
-// Seldom is so long between two looks for empty containers that a test does not see the second.
+// Seldom is an interval between two checks for empty containers. It is so long that a test does not
+// see the second check.
 const Seldom = time.Hour
 
-// Own starts a server that looks for empty containers at the given intervals.
+// Own starts a server that checks for empty containers at the given intervals.
 func Own(t testing.TB, reapEvery time.Duration) Server {
 	t.Helper()
 	if realzk.Wanted() == "" {

@@ -1,8 +1,9 @@
-// Package testzk gives this module's tests a ZooKeeper: one for each test binary, servers of a test's own, and clients, proxies and
-// paths on them.
+// Package testzk provides ZooKeeper servers for this module's tests: servers for each test binary
+// and for single tests, with clients, proxies and paths on them.
 //
-// The environment variable ZOOKEEPER says which: none (the default) is a server in the test's own process, of package zktest; "1" or
-// "3" starts that many real servers; anything else is the connection string of servers that run already.
+// The environment variable ZOOKEEPER chooses the servers. If it is empty, which is the default,
+// there is one server of package zktest in the test's own process. "1" or "3" starts so many real
+// servers. Any other value is the connection string of running servers.
 package testzk
 
 import (
@@ -32,20 +33,24 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// SessionTimeout is what clients ask for in virtual time, which does not pass while a busy machine stands still.
+// SessionTimeout is the session timeout of clients in virtual time, which does not pass while a
+// busy machine stands still.
 const SessionTimeout = 4 * time.Second
 
-// calm is what clients ask for in real time. A machine that stands still for some seconds does not end their sessions.
-const calm = 5 * SessionTimeout
+// longTimeout is the session timeout of clients in real time. A machine that stands still for some
+// seconds does not expire their sessions.
+const longTimeout = 5 * SessionTimeout
 
-// mortal is what clients ask for in real time whose sessions are to end by silence: the shortest that a busy machine keeps.
-const mortal = 3 * SessionTimeout
+// shortTimeout is the session timeout of clients in real time with sessions that must expire by
+// silence. It is the shortest that a busy machine keeps.
+const shortTimeout = 3 * SessionTimeout
 
-// Patience is how long a test waits for something that must happen. It only bounds a hang, and is not longer than the time after which
-// clients look after their watches by themselves, which would hide that an event was missed.
+// Patience bounds the wait for something that must happen. It only bounds a hang. It is not longer
+// than the interval at which clients check their watches, because such a check would hide a missed
+// event.
 const Patience = 60 * time.Second
 
-// tick is how exactly the servers keep time.
+// tick is the precision of the servers' time.
 const tick = 200 * time.Millisecond
 
 // The servers of the test binary.
@@ -54,7 +59,7 @@ var (
 	inProcess *zktest.Server // nil if they are real
 )
 
-// Main runs a package's tests on a server or several, and fails if anything is left running.
+// Main runs a package's tests on one server or several, and fails if goroutines are left running.
 func Main(m *testing.M) {
 	Widen()
 	stop, err := start(realzk.Wanted())
@@ -74,8 +79,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Widen lets more parallel tests run at a time than there are processors, unless the command line says how many: they wait more than they
-// compute.
+// Widen allows more parallel tests than there are processors, because tests wait more than they
+// compute. A number on the command line has priority.
 func Widen() {
 	flag.Parse()
 	said := false
@@ -107,7 +112,7 @@ func startInProcess() (stop func(), err error) {
 	return inProcess.Close, nil
 }
 
-// settings are those that package ensemble has for real servers.
+// settings returns the options that match the settings of package ensemble for real servers.
 func settings() []zktest.Option {
 	return []zktest.Option{zktest.WithTick(tick), zktest.WithSessionTimeouts(2*tick, time.Minute)}
 }
@@ -127,21 +132,21 @@ func startReal(servers int) (stop func(), err error) {
 	}, nil
 }
 
-// Connect is the connection string of the servers that the test binary has.
+// Connect returns the connection string of the test binary's servers.
 func Connect() string {
 	_ = realzk.Wanted() // for Go's cache of test results, which does not know what was read before the tests
 	return connect
 }
 
-// InProcess is the server of the test binary if it is in this process, else nil.
+// InProcess returns the server of the test binary if it is in this process, or else nil.
 func InProcess() *zktest.Server { return inProcess }
 
-// Client is a client of servers that is closed when the test ends.
+// Client returns a client of servers that is closed when the test ends.
 func Client(t testing.TB, servers string, opts ...framework.Option) *framework.Client {
 	t.Helper()
 	all := []framework.Option{framework.WithSessionTimeout(SessionTimeout)}
 	if inRealTime() {
-		all = []framework.Option{framework.WithSessionTimeout(calm), framework.WithRandom(hasty)}
+		all = []framework.Option{framework.WithSessionTimeout(longTimeout), framework.WithRandom(shortPauses)}
 	}
 	c, err := framework.New(servers, append(all, opts...)...)
 	require.NoError(t, err)
@@ -149,11 +154,13 @@ func Client(t testing.TB, servers string, opts ...framework.Option) *framework.C
 	return c
 }
 
-// inRealTime reports whether the clock is that of the machine. In a bubble of testing/synctest it begins with the year 2000.
+// inRealTime reports whether the clock is the machine's. The clock of a bubble of testing/synctest
+// starts in the year 2000.
 func inRealTime() bool { return time.Now().Year() > 2020 }
 
-// hasty makes the pauses between attempts to connect a tenth as long as they would be. Which server comes first stays random.
-func hasty(n int64) int64 {
+// shortPauses shortens the pauses between attempts to connect to a tenth. The choice of the first
+// server stays random.
+func shortPauses(n int64) int64 {
 	chosen := rand.Int64N(n)
 	if n > int64(time.Millisecond) {
 		chosen /= 10
@@ -161,10 +168,11 @@ func hasty(n int64) int64 {
 	return chosen
 }
 
-// Mortal is for clients in real time whose session is to end because they hear nothing, or are not heard.
-func Mortal() framework.Option { return framework.WithSessionTimeout(mortal) }
+// Mortal is an option for clients in real time with sessions that must expire because the clients
+// are cut off.
+func Mortal() framework.Option { return framework.WithSessionTimeout(shortTimeout) }
 
-// Connected is a Client that has a session.
+// Connected returns a Client that has a session.
 func Connected(t testing.TB, servers string, opts ...framework.Option) *framework.Client {
 	t.Helper()
 	c := Client(t, servers, opts...)
@@ -172,14 +180,14 @@ func Connected(t testing.TB, servers string, opts ...framework.Option) *framewor
 	return c
 }
 
-// Proxy is a proxy in front of one of the servers.
+// Proxy returns a proxy in front of one of the servers.
 func Proxy(t testing.TB) *proxy.Proxy {
 	t.Helper()
 	server, _, _ := strings.Cut(connect, ",")
 	return proxy.Start(t, server)
 }
 
-// Context ends after Patience, or with the test.
+// Context returns a context that ends after Patience, or with the test.
 func Context(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
@@ -187,8 +195,8 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
-// Waiting returns options for a client, and what returns when an acquire of the client waits for other holders: then its node is in the
-// queue, and the client has seen what is ahead of it.
+// Waiting returns options for a client. waits returns when an acquire of the client waits for other
+// holders: its node is then in the queue, and the client has seen the nodes ahead of it.
 func Waiting(t testing.TB) (opts []framework.Option, waits func()) {
 	t.Helper()
 	core, logs := observer.New(zap.WarnLevel)
@@ -199,7 +207,8 @@ func Waiting(t testing.TB) (opts []framework.Option, waits func()) {
 	}
 }
 
-// Deadline returns a context below parent, and what lets its deadline pass: no clock decides when.
+// Deadline returns a context below parent. pass makes its deadline pass, so that no clock decides
+// when.
 func Deadline(parent context.Context) (ctx context.Context, pass func()) {
 	d := &deadline{Context: parent, done: make(chan struct{})}
 	context.AfterFunc(parent, func() { d.end(parent.Err()) })
@@ -233,19 +242,20 @@ func (d *deadline) Err() error {
 
 var paths atomic.Int64
 
-// Path is a path that no other test uses.
+// Path returns a path that no other test uses.
 func Path(t testing.TB) string {
 	t.Helper()
-	return fmt.Sprintf("/test-%d-%d/%s", os.Getpid(), paths.Add(1), strings.NewReplacer("/", "-", " ", "_", "#", "-").Replace(t.Name()))
+	name := strings.NewReplacer("/", "-", " ", "_", "#", "-").Replace(t.Name())
+	return fmt.Sprintf("/test-%d-%d/%s", os.Getpid(), paths.Add(1), name)
 }
 
-// Observer is a plain connection of the driver, to look at the servers without docent.
+// Observer returns a plain connection of the driver, to check the servers without docent.
 func Observer(t testing.TB) *zk.Conn {
 	t.Helper()
 	return ObserverOf(t, connect)
 }
 
-// ObserverOf is an Observer of other servers.
+// ObserverOf returns an Observer of other servers.
 func ObserverOf(t testing.TB, connect string) *zk.Conn {
 	t.Helper()
 	conn, stop, err := observe(strings.Split(connect, ","))
@@ -255,7 +265,7 @@ func ObserverOf(t testing.TB, connect string) *zk.Conn {
 }
 
 func observe(servers []string) (conn *zk.Conn, stop func(), err error) {
-	conn, events, err := zk.Connect(servers, calm, zk.WithLogInfo(false))
+	conn, events, err := zk.Connect(servers, longTimeout, zk.WithLogInfo(false))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -266,8 +276,9 @@ func observe(servers []string) (conn *zk.Conn, stop func(), err error) {
 	}, nil
 }
 
-// Everywhere returns when each server of the test binary has what was committed before: a client may read it, whichever server it has. A
-// client that connects later needs no such help: its session is a transaction, too. In a bubble it returns at once.
+// Everywhere waits until each server of the test binary has what was committed before, so that a
+// client can read it from any server. A client that connects later does not need this: its session
+// is a transaction too. In a bubble it returns at once.
 func Everywhere(t testing.TB) {
 	t.Helper()
 	servers := strings.Split(connect, ",")
@@ -290,7 +301,8 @@ func Everywhere(t testing.TB) {
 	}
 }
 
-// everywhere is a connection to each of several servers. They are opened when they are first needed, and closed by Main.
+// everywhere has a connection to each of several servers. They are opened when they are first
+// needed, and closed by Main.
 var everywhere struct {
 	open  sync.Once
 	conns []*zk.Conn
@@ -298,7 +310,8 @@ var everywhere struct {
 	err   error
 }
 
-// Synced is an Observer whose server knows by now what any client has been told before.
+// Synced returns observer after its server has applied everything that was answered to any client
+// before.
 func Synced(t testing.TB, observer *zk.Conn) *zk.Conn {
 	t.Helper()
 	_, err := observer.Sync("/")
@@ -312,7 +325,7 @@ func Eventually(t testing.TB, cond func() bool, message string, args ...any) {
 	require.Eventually(t, cond, Patience, 5*time.Millisecond, append([]any{message}, args...)...)
 }
 
-// Watchers is how many sessions watch the data of a node on a server.
+// Watchers returns the number of sessions that watch the data of a node on a server.
 func Watchers(t testing.TB, server, path string) (sessions int) {
 	t.Helper()
 	conn, err := net.Dial("tcp", server)
@@ -332,10 +345,10 @@ func Watchers(t testing.TB, server, path string) (sessions int) {
 	return sessions
 }
 
-// Empty waits until path has no children, or is gone.
+// Empty waits until path has no children or does not exist.
 func Empty(t testing.TB, path string) {
 	t.Helper()
-	observer := Synced(t, Observer(t)) // one that knows path, if it is there
+	observer := Synced(t, Observer(t)) // its server knows path, if it exists
 	Eventually(t, func() bool {
 		children, _, err := observer.Children(path)
 		return err == zk.ErrNoNode || err == nil && len(children) == 0
