@@ -1,4 +1,4 @@
-// Package ctxerr makes errors of contexts that have ended.
+// Package ctxerr returns errors for contexts that have ended.
 package ctxerr
 
 import (
@@ -7,7 +7,8 @@ import (
 	"fmt"
 )
 
-// Of is the error of a context that has ended: it matches both ctx.Err() and context.Cause(ctx).
+// Of returns the error of a context that has ended. It matches both ctx.Err() and
+// context.Cause(ctx).
 func Of(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
@@ -16,8 +17,8 @@ func Of(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// Answered reports whether err, of an operation with ctx, is target because the servers said so. Once ctx has ended it may be its cause,
-// which says nothing about the operation.
+// Answered reports whether err, of an operation with ctx, is target because the servers answered
+// so. Once ctx has ended, err may be the cause of ctx, which does not describe the operation.
 func Answered(ctx context.Context, err, target error) bool {
 	return ctx.Err() == nil && errors.Is(err, target)
 }

@@ -1,5 +1,5 @@
-// Package listen tells listeners of things in order, each on a goroutine of its own: a slow or
-// blocked listener delays nobody.
+// Package listen notifies listeners in order, each on its own goroutine, so that a slow or blocked
+// listener delays no other goroutine.
 package listen
 
 import (
@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Listeners are those who are told. The zero value has none. Safe for concurrent use.
+// Listeners is a set of listeners. The zero value is empty. It is safe for concurrent use.
 type Listeners[T any] struct {
 	mu     sync.Mutex
 	all    map[*listener[T]]struct{}
 	closed bool
 }
 
-// Tell tells all listeners, and waits for none.
+// Tell sends v to all listeners without waiting for them.
 func (l *Listeners[T]) Tell(v T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -24,11 +24,13 @@ func (l *Listeners[T]) Tell(v T) {
 	}
 }
 
-// Listen adds fn, unless the listeners are closed. After stop it is not called any more; a call
-// that runs is not waited for. Its goroutine starts with the first thing that it is told: as long
-// as there is none, neither stop nor Close has to be called.
+// Listen adds fn, unless the listeners are closed. After stop, fn is not called again; stop does
+// not wait for a running call. The goroutine of fn starts with the first value that it gets. Before
+// that, neither stop nor Close has to be called.
 func (l *Listeners[T]) Listen(fn func(T)) (stop func()) {
-	one := &listener[T]{fn: fn, box: newMailbox[T](), stop: make(chan struct{}), done: make(chan struct{})}
+	one := &listener[T]{
+		fn: fn, box: newMailbox[T](), stop: make(chan struct{}), done: make(chan struct{}),
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -48,15 +50,15 @@ func (l *Listeners[T]) remove(one *listener[T]) {
 	close(one.stop)
 }
 
-// Close waits for the listeners to be done with all they were told, at most until the time out: a
-// listener may itself be waiting for whoever closes. From then on nobody is added.
+// Close waits until the listeners have handled all values, at most for the timeout: a listener may
+// itself wait for the goroutine that calls Close. After Close no listener is added.
 func (l *Listeners[T]) Close(timeout time.Duration) {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	for _, one := range l.close() {
 		select {
 		case <-one.done:
-		case <-one.stop: // stopped: its owner gave it up
+		case <-one.stop: // stopped: its owner does not wait for it
 		case <-timer.C:
 			return
 		}
@@ -76,7 +78,7 @@ func (l *Listeners[T]) close() []*listener[T] {
 	return all
 }
 
-// listener delivers to one function, in order, on a goroutine of its own.
+// listener calls one function with each value, in order, on its own goroutine.
 type listener[T any] struct {
 	fn    func(T)
 	box   *mailbox[T]

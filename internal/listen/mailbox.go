@@ -2,11 +2,11 @@ package listen
 
 import "sync"
 
-// mailbox is an unbounded queue in order: putting never blocks, so it may be done on anybody's goroutine.
+// mailbox is an unbounded queue. Putting never blocks, so any goroutine may do it.
 type mailbox[T any] struct {
 	mu     sync.Mutex
 	items  []T
-	signal chan struct{} // has room for one: something was put, or the mailbox was closed
+	signal chan struct{} // of capacity 1: something was put, or the mailbox was closed
 	closed bool
 }
 
@@ -24,7 +24,7 @@ func (m *mailbox[T]) put(v T) {
 	m.wake()
 }
 
-// close lets take report the end once what was put before has been taken.
+// close closes the mailbox. What was put before can still be taken.
 func (m *mailbox[T]) close() {
 	m.mu.Lock()
 	m.closed = true
@@ -39,7 +39,8 @@ func (m *mailbox[T]) wake() {
 	}
 }
 
-// take returns all that is there, in order, and whether more may come. It does not wait: signal does.
+// take returns all values so far, in order, and whether more may come. It does not wait; receive
+// from signal to wait.
 func (m *mailbox[T]) take() (items []T, open bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

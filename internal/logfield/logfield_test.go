@@ -13,7 +13,7 @@ func TestIDsAreAsZooKeeperPrintsThem(t *testing.T) {
 		"0x0":                0,
 		"0x10000a2b3c40001":  0x10000a2b3c40001,
 		"0x7fffffffffffffff": math.MaxInt64,
-		"0xe000000000000001": -0x1fffffffffffffff, // of a server whose number is above 127
+		"0xe000000000000001": -0x1fffffffffffffff, // of a server with a number above 127
 	} {
 		require.Equal(t, want, id.String())
 	}
