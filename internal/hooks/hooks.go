@@ -1,5 +1,5 @@
-// Package hooks lets package bridge reach what package framework does not export. Package framework sets the variables when it is
-// initialized.
+// Package hooks lets package bridge use what package framework does not export. Package framework
+// sets the variables when it is initialized.
 package hooks
 
 import "context"
@@ -15,25 +15,29 @@ var (
 	Behind func(fn func()) any
 )
 
-// Lifetime bounds a hold: it ends with the session or, under the Strict policy, with the current connection. It is comparable.
+// Lifetime bounds a hold: it ends with the session or, under the Strict policy, with the current
+// connection. It is comparable.
 type Lifetime interface {
-	// Notify registers l. It reports false if the lifetime has already ended: then l is not called.
+	// Notify registers l. It reports false if the lifetime has already ended; then l is not called.
 	Notify(l EndListener) bool
-	// Stop undoes Notify. A call of l may be under way.
+	// Stop undoes Notify. A call of l may be in progress.
 	Stop(l EndListener)
-	// Done is closed when the lifetime has ended. A process that was paused may learn it from Err before.
+	// Done returns a channel that is closed when the lifetime has ended. After a pause of the
+	// process, Err may report the end earlier.
 	Done() <-chan struct{}
-	// Bound returns a context that ends with ctx, and no later than the lifetime. It is for requests that only concern the hold:
-	// an operation of the session would wait for the next connection. Call stop when the context is not used any more.
+	// Bound returns a context that ends with ctx, and no later than the lifetime. It is for
+	// requests that only concern the hold: an operation of the session would wait for the next
+	// connection. Call stop when the context is no longer used.
 	Bound(ctx context.Context) (bound context.Context, stop func())
-	// Err is nil until the lifetime has ended, and then why it has: as framework.Session.Err, and framework.ErrSuspended.
+	// Err returns nil until the lifetime has ended. Then it returns the reason: an error of
+	// framework.Session.Err, or framework.ErrSuspended.
 	Err() error
 }
 
-// EndListener is told that a Lifetime has ended.
+// EndListener is notified when a Lifetime has ended.
 type EndListener interface {
-	// LifetimeEnded is called once, in a goroutine that the end of the session waits for. It must not wait for anything:
-	// other listeners are called after it. What it returns, unless that is nil, is called in the same goroutine after all
-	// listeners, and may take a while.
+	// LifetimeEnded is called once, in a goroutine that the end of the session waits for. It must
+	// not wait, because other listeners are called after it. If the returned function is not nil,
+	// it is called in the same goroutine after all listeners. It may take a while.
 	LifetimeEnded() (then func())
 }
