@@ -19,16 +19,19 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// place is where a test happens that needs no faults: in virtual time on a server of its own, or on the real one.
+// place is where a test without faults runs: in virtual time on a server of its own, or on the real
+// server.
 type place struct {
 	connect string
 	root    string
-	dial    func(ctx context.Context, network, address string) (net.Conn, error) // whatever the address
-	timeout time.Duration                                                        // of the clients' sessions
-	slow    time.Duration                                                        // how much longer than it should things may take, because the machine is busy
+	// The address is ignored.
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	timeout time.Duration // session timeout of the clients
+	// Is added to time limits, because the machine may be busy.
+	slow time.Duration
 }
 
-// anywhere runs a test in virtual time, or on the real server if that is wanted.
+// anywhere runs a test on the real server if one is asked for, and otherwise in virtual time.
 func anywhere(t *testing.T, test func(t *testing.T, in place)) {
 	t.Helper()
 	if realzk.Wanted() != "" {
@@ -36,7 +39,7 @@ func anywhere(t *testing.T, test func(t *testing.T, in place)) {
 			server, _, _ := strings.Cut(testzk.Connect(), ",")
 			return new(net.Dialer).DialContext(ctx, network, server)
 		}
-		root := strings.ReplaceAll(testzk.Path(t), ",", "-") // no chroot has a comma
+		root := strings.ReplaceAll(testzk.Path(t), ",", "-") // a chroot must not contain a comma
 		test(t, place{testzk.Connect(), root, dial, 10 * time.Second, 10})
 		return
 	}
@@ -45,13 +48,13 @@ func anywhere(t *testing.T, test func(t *testing.T, in place)) {
 	})
 }
 
-// client is a new one, connected.
+// client returns a new client that is connected.
 func (in place) client(t *testing.T) *framework.Client {
 	t.Helper()
 	return testzk.Connected(t, in.connect, framework.WithDialer(in.dial), framework.WithSessionTimeout(in.timeout))
 }
 
-// lock is a mutex on a new client; all are the same lock.
+// lock returns a mutex on a new client. All calls return the same lock.
 func (in place) lock(t *testing.T) *mutex.Mutex {
 	t.Helper()
 	return in.lockOn(t, in.client(t))
@@ -64,10 +67,10 @@ func (in place) lockOn(t *testing.T, c *framework.Client) *mutex.Mutex {
 	return mu
 }
 
-// within is d, or more on a server whose time is real.
+// within returns d, or more on a server in real time.
 func (in place) within(d time.Duration) time.Duration { return d * in.slow }
 
-// acquired is a hold of the lock.
+// acquired acquires mu and returns the hold.
 func acquired(t *testing.T, mu *mutex.Mutex) *recipes.Hold {
 	t.Helper()
 	hold, err := mu.Acquire(testzk.Context(t))

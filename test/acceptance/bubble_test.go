@@ -15,14 +15,14 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// What tests in virtual time share. They begin with onlyInProcess(t, virtual).
+// Tests in virtual time share what follows. They begin with onlyInProcess(t, virtual).
 const (
 	virtual        = "the test runs in virtual time"
-	bubbleTimeout  = 6 * time.Second       // of the sessions
-	bubbleDeadline = bubbleTimeout * 2 / 3 // when a client that hears nothing gives its session up
+	bubbleTimeout  = 6 * time.Second       // session timeout
+	bubbleDeadline = bubbleTimeout * 2 / 3 // after which a silent session is lost
 )
 
-// bubbleClient is a client that reaches srv under a name, and is connected.
+// bubbleClient returns a connected client that reaches srv under a name.
 func bubbleClient(t testing.TB, srv *zktest.Server, name string, opts ...framework.Option) *framework.Client {
 	t.Helper()
 	c := bubbleNew(t, srv, srv.MemAddr(), name, opts...)
@@ -30,7 +30,7 @@ func bubbleClient(t testing.TB, srv *zktest.Server, name string, opts ...framewo
 	return c
 }
 
-// bubbleNew is bubbleClient that does not wait.
+// bubbleNew is like bubbleClient and does not wait for the connection.
 func bubbleNew(t testing.TB, srv *zktest.Server, connect, name string, opts ...framework.Option) *framework.Client {
 	t.Helper()
 	c, err := framework.New(connect, append([]framework.Option{
@@ -50,7 +50,7 @@ func bubbleMutex(t testing.TB, c *framework.Client, path string) *mutex.Mutex {
 	return mu
 }
 
-// bubbleAttempt is an acquire under way.
+// bubbleAttempt is an acquire that runs in a goroutine.
 type bubbleAttempt struct {
 	done chan struct{}
 	hold *recipes.Hold
@@ -66,7 +66,7 @@ func bubbleAcquire(ctx context.Context, mu *mutex.Mutex) *bubbleAttempt {
 	return a
 }
 
-// waiting says whether the attempt is still under way when everything that can happen now has happened.
+// waiting reports whether the attempt still runs when all other goroutines are blocked.
 func (a *bubbleAttempt) waiting() bool {
 	synctest.Wait()
 	select {
@@ -77,7 +77,7 @@ func (a *bubbleAttempt) waiting() bool {
 	}
 }
 
-// won waits for the hold.
+// won waits for the hold and returns it.
 func (a *bubbleAttempt) won(t testing.TB) *recipes.Hold {
 	t.Helper()
 	<-a.done

@@ -15,10 +15,10 @@ import (
 
 func TestMain(m *testing.M) { testzk.Main(m) }
 
-// long is a session timeout that is not in the way on a machine that stands still for seconds.
+// long returns a session timeout that does not expire on a machine that stands still for seconds.
 func long() framework.Option { return framework.WithSessionTimeout(30 * time.Second) }
 
-// onlyInProcess skips what real servers cannot be made to do.
+// onlyInProcess skips the test on real servers, which cannot be made to do what it needs.
 func onlyInProcess(t *testing.T, why string) {
 	t.Helper()
 	if realzk.Wanted() != "" {
@@ -26,8 +26,8 @@ func onlyInProcess(t *testing.T, why string) {
 	}
 }
 
-// often is how many times tests do something that had better be done very often: 1,000, or as many as the environment variable
-// DOCENT_OFTEN says, as make seeds does, without the race detector.
+// often returns how many times a test repeats its steps: 1,000, or the number in the environment
+// variable DOCENT_OFTEN. "make seeds" sets it and runs without the race detector.
 func often(t *testing.T) int {
 	t.Helper()
 	value := os.Getenv("DOCENT_OFTEN")

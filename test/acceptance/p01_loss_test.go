@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	p01Timeout = 3 * time.Second // of the session
+	p01Timeout = 3 * time.Second // session timeout
 	p01Tick    = 200 * time.Millisecond
 	p01Runs    = 100
 )
 
-// A holder's network falls silent, without a reset, at 100 different moments. Each time the hold has ended at most one session
-// timeout (3 s) after the last request that was answered, and before the server deletes the lock node, by the server's own
-// clock.
+// A holder's network falls silent, without a reset, at 100 different moments. Each time the hold
+// ends at most one session timeout (3 s) after the last request that was answered. By the server's
+// own clock it ends before the server deletes the lock node.
 func TestP01_TheHoldEndsBeforeTheServerDeletesItsNode(t *testing.T) {
 	if realzk.Wanted() != "" {
 		t.Parallel()
@@ -35,11 +35,12 @@ func TestP01_TheHoldEndsBeforeTheServerDeletesItsNode(t *testing.T) {
 	sim.Run(t, p01Runs, p01InNoTime, zktest.WithTick(p01Tick))
 }
 
-// p01InNoTime is one run in virtual time. The server was made as it began.
+// p01InNoTime is one run in virtual time, on a server that was started at its beginning.
 func p01InNoTime(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	began := time.Now()
 	holder := srv.Client("holder")
-	client := testzk.Client(t, srv.MemAddr(), framework.WithSessionTimeout(p01Timeout), framework.WithDialer(holder.DialContext),
+	client := testzk.Client(t, srv.MemAddr(), framework.WithSessionTimeout(p01Timeout),
+		framework.WithDialer(holder.DialContext),
 		framework.WithRandom(rand.New(rand.NewPCG(random.Uint64(), 1)).Int64N))
 	hold := p01Hold(t, client, "/lock")
 	work := hold.Context(context.Background())
@@ -51,22 +52,22 @@ func p01InNoTime(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	answered := began.Add(p01LastAnswered(t, srv.Trace(), cut.Sub(began)))
 	<-hold.Done()
 	ended := time.Now()
-	p01Over(t, hold, work)
-	require.Zero(t, time.Since(ended), "the answers took time")
+	p01CheckLost(t, hold, work)
+	require.Zero(t, time.Since(ended), "the answers were not immediate")
 	require.LessOrEqual(t, ended.Sub(answered), p01Timeout, "the hold ended too late after the last answer")
 	require.Greater(t, ended.Sub(cut), p01Timeout/3, "the hold ended for no reason")
 
 	time.Sleep(2 * p01Timeout)
 	require.False(t, srv.Exists(hold.Path()))
 	require.Less(t, ended.Sub(began), p01Expired(t, srv.Trace()), "the node was deleted before the hold ended")
-	p01Over(t, hold, work)
+	p01CheckLost(t, hold, work)
 	holder.Heal()
 }
 
-// p01LastAnswered is when the server carried out the last request whose answer had arrived by the time of the cut. Pings are left
-// out of traces, so it may really be later.
+// p01LastAnswered returns the time at which the server processed the last request whose answer had
+// arrived before the cut. Traces have no pings, so the actual time may be later.
 func p01LastAnswered(t *testing.T, trace zktest.Trace, cut time.Duration) (at time.Duration) {
-	const flight = 2 * time.Millisecond // an answer's, at most
+	const flight = 2 * time.Millisecond // an answer takes at most so long
 	for _, e := range trace.Entries {
 		if e.Client == "holder" && e.At <= cut-flight {
 			at = e.At
@@ -86,8 +87,9 @@ func p01Expired(t *testing.T, trace zktest.Trace) time.Duration {
 	return 0
 }
 
-// p01Over checks everything that tells of the loss. Nothing of it may need the network.
-func p01Over(t *testing.T, hold *recipes.Hold, work context.Context) {
+// p01CheckLost checks that all methods of a hold and both contexts report the loss. None of them
+// may need the network.
+func p01CheckLost(t *testing.T, hold *recipes.Hold, work context.Context) {
 	t.Helper()
 	require.ErrorIs(t, hold.Err(), framework.ErrSessionLost)
 	require.Error(t, work.Err(), "the context has not ended with the hold")
@@ -107,9 +109,9 @@ func p01Hold(t *testing.T, client *framework.Client, path string) *recipes.Hold 
 	return hold
 }
 
-// From the instant on at which a hold first says that it is lost it says nothing else, whoever is asked: Err, Guard, Done and
-// the contexts, also when the network has recovered.
-func TestP01_FromThatInstantOnEverybodyWhoAsksIsTold(t *testing.T) {
+// Once a hold has reported that it is lost, it never reports anything else. This is so for Err,
+// Guard, Done and the contexts, also when the network has recovered.
+func TestP01_LossIsReportedConsistently(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)
 	client := testzk.Connected(t, p.Addr(), framework.WithSessionTimeout(p01Timeout))
@@ -121,20 +123,20 @@ func TestP01_FromThatInstantOnEverybodyWhoAsksIsTold(t *testing.T) {
 	for asked := began; hold.Err() == nil; asked = time.Now() {
 		require.Less(t, asked.Sub(began), p01Timeout)
 	}
-	p01Over(t, hold, work)
+	p01CheckLost(t, hold, work)
 	select {
 	case <-hold.Done():
 	default:
-		require.FailNow(t, "Err tells of the end and Done does not")
+		require.FailNow(t, "Err reports the end and Done does not")
 	}
 	p.Blackhole(false)
 	require.NoError(t, client.WaitConnected(testzk.Context(t)))
-	p01Over(t, hold, work)
+	p01CheckLost(t, hold, work)
 	require.ErrorIs(t, hold.Release(), framework.ErrSessionLost)
 }
 
-// An operator deletes the lock node of a holder: the hold ends, Err, Guard and the cause of its context say
-// ErrNodeDeleted, and so does Release.
+// An operator deletes the lock node of a holder. The hold ends. Err, Guard, Release and the cause
+// of its context are ErrNodeDeleted.
 func TestP01_DeletionOfTheNodeByAnOperatorEndsTheHold(t *testing.T) {
 	hold := p01Hold(t, testzk.Connected(t, testzk.Connect(), long()), testzk.Path(t))
 	work := hold.Context(context.Background())

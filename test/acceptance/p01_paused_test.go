@@ -20,8 +20,8 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 )
 
-// The test binary is also the process that is paused: with these set in the environment it holds a lock and runs no test, so
-// that it starts no further process either.
+// The test binary is also the process that is paused. If these variables are set in the
+// environment, it holds a lock and runs no test, so that it does not start another process.
 const (
 	p01Servers = "DOCENT_P01_SERVERS"
 	p01Path    = "DOCENT_P01_PATH"
@@ -32,7 +32,7 @@ func init() {
 	if servers == "" {
 		return
 	}
-	time.AfterFunc(testzk.Patience, func() { os.Exit(3) }) // whatever becomes of its parent
+	time.AfterFunc(testzk.Patience, func() { os.Exit(3) }) // also if the parent process dies
 	if err := p01Child(servers, os.Getenv(p01Path)); err != nil {
 		fmt.Fprintln(os.Stderr, "the process that holds:", err)
 		os.Exit(1)
@@ -40,16 +40,18 @@ func init() {
 	os.Exit(0)
 }
 
-// p01Report is what the process tells, a line each: that it holds, and then the first question after it was paused.
+// p01Report is a line that the process prints. The first one reports the hold, the second one has
+// the answers to the first calls after the pause.
 type p01Report struct {
 	Token  int64
 	Asleep time.Duration
-	Lost   string // what Err said, empty while it says nothing
-	Told   bool   // Done was closed already when it was asked
-	Guard  string // what Guard said
+	Lost   string // the text of Err, empty if it is nil
+	Told   bool   // Done was already closed
+	Guard  string // the error of Guard
 }
 
-// p01Child holds the lock and asks about it without a pause, until it finds that it was paused itself.
+// p01Child holds the lock and calls its methods in a loop, until it finds that the process was
+// paused.
 func p01Child(servers, path string) error {
 	client, err := framework.New(servers, framework.WithSessionTimeout(p01Timeout))
 	if err != nil {
@@ -63,7 +65,7 @@ func p01Child(servers, path string) error {
 	if err != nil {
 		return err
 	}
-	last := time.Now() // before it tells that it may be stopped
+	last := time.Now() // before it reports that it may be paused
 	out := json.NewEncoder(os.Stdout)
 	if err := out.Encode(p01Report{Token: hold.Token()}); err != nil {
 		return err
@@ -72,13 +74,16 @@ func p01Child(servers, path string) error {
 		now := time.Now()
 		told := p01IsClosed(hold.Done())
 		lost := hold.Err()
-		asleep := now.Sub(last) // if it was paused since now, the next question will be the first after that, or this is
+		// The pause ended before this call or before the next one. Both are the first call after
+		// it.
+		asleep := now.Sub(last)
 		if last = now; asleep < p01Timeout && lost == nil {
 			continue
 		}
 		_, err := hold.Guard(context.Background(), framework.CreateOp("/guarded", nil))
 		asleep = max(asleep, time.Since(now))
-		return out.Encode(p01Report{Token: hold.Token(), Asleep: asleep, Lost: p01Text(lost), Told: told, Guard: p01Text(err)})
+		return out.Encode(p01Report{Token: hold.Token(), Asleep: asleep, Lost: p01Text(lost), Told: told,
+			Guard: p01Text(err)})
 	}
 }
 
@@ -98,9 +103,9 @@ func p01IsClosed(c <-chan struct{}) bool {
 	}
 }
 
-// A process that holds a lock is stopped for three session timeouts, and goes on. Meanwhile somebody else has got the lock. The
-// very first question that the process asks after waking says that its hold is lost: clocks are compared at asking, no timer
-// needs to have fired.
+// A process that holds a lock is stopped for three session timeouts and continues. Meanwhile
+// another process has acquired the lock. The first call after the pause reports that the hold is
+// lost. The clocks are compared in each call, so no timer needs to have fired.
 func TestP01_FirstQuestionOfAStoppedProcessSaysLost(t *testing.T) {
 	t.Parallel()
 	path := testzk.Path(t)
@@ -115,18 +120,18 @@ func TestP01_FirstQuestionOfAStoppedProcessSaysLost(t *testing.T) {
 	require.NoError(t, process.Signal(syscall.SIGCONT))
 
 	answer := p01Next(t, reports)
-	t.Logf("asked after a sleep of %v, Done had been closed by then: %v; the answer: %s", answer.Asleep, answer.Told, answer.Lost)
+	t.Logf("first call after a pause of %v, Done was closed: %v, Err: %s", answer.Asleep, answer.Told, answer.Lost)
 	require.Greater(t, answer.Asleep, 2*p01Timeout)
-	require.Contains(t, answer.Lost, framework.ErrSessionLost.Error(), "the first answer after waking")
+	require.Contains(t, answer.Lost, framework.ErrSessionLost.Error(), "the first answer after the pause")
 	require.Contains(t, answer.Guard, framework.ErrSessionLost.Error())
 	require.NoError(t, next.Err())
 	require.NoError(t, next.Release())
 }
 
-// p01Start starts a process that holds the lock at path, and returns what it tells.
+// p01Start starts a process that holds the lock at path, and returns a channel of its reports.
 func p01Start(t *testing.T, path string) (*os.Process, <-chan p01Report) {
 	t.Helper()
-	require.Empty(t, os.Getenv(p01Servers), "such a process must not start another")
+	require.Empty(t, os.Getenv(p01Servers), "a child process must not start another")
 	ctx, cancel := context.WithTimeout(context.Background(), testzk.Patience)
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), p01Servers+"="+testzk.Connect(), p01Path+"="+path)
@@ -161,7 +166,7 @@ func p01Next(t *testing.T, reports <-chan p01Report) p01Report {
 		require.True(t, ok, "the process has ended")
 		return r
 	case <-testzk.Context(t).Done():
-		require.FailNow(t, "the process says nothing")
+		require.FailNow(t, "the process prints nothing")
 	}
 	panic("unreachable")
 }

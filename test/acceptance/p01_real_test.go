@@ -23,8 +23,9 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// p01OnRealServer cuts 100 holders off one real server, and compares when their holds ended with when the server's transaction
-// log says that it ended their sessions: both are times of this machine's clock.
+// p01OnRealServer disconnects 100 holders from one real server. It compares the times at which
+// their holds ended with the times at which the server's transaction log ended their sessions. Both
+// are times of this machine's clock.
 func p01OnRealServer(t *testing.T) {
 	server := ensemble.Start(t, 1, ensemble.WithTick(p01Tick)).Servers()[0]
 	seed := time.Now().UnixNano()
@@ -37,7 +38,7 @@ func p01OnRealServer(t *testing.T) {
 	}
 	var running sync.WaitGroup
 	for i := range holders {
-		running.Go(holders[i].suffer)
+		running.Go(holders[i].disconnect)
 	}
 	running.Wait()
 	var closed map[int64]time.Time
@@ -47,7 +48,7 @@ func p01OnRealServer(t *testing.T) {
 	}, "the server has not ended all sessions")
 	for i := range holders {
 		h := &holders[i]
-		p01Over(t, h.hold, h.work)
+		p01CheckLost(t, h.hold, h.work)
 		require.ErrorIs(t, h.err, framework.ErrSessionLost)
 		require.LessOrEqual(t, h.ended.Sub(h.answered), p01Timeout, "holder %d: too late after an answer", i)
 		deleted, ok := closed[h.session]
@@ -57,15 +58,15 @@ func p01OnRealServer(t *testing.T) {
 	}
 }
 
-// p01Holder is one of those who are cut off.
+// p01Holder is a client that is disconnected while it holds a lock.
 type p01Holder struct {
 	proxy   *proxy.Proxy
 	session int64
 	hold    *recipes.Hold
 	work    context.Context
-	phase   time.Duration // until it is cut off
+	phase   time.Duration // until it is disconnected
 
-	answered time.Time // a request that has been, not long before
+	answered time.Time // the time of a recent request that was answered
 	ended    time.Time
 	err      error
 }
@@ -80,20 +81,21 @@ func (h *p01Holder) open(t *testing.T, server, path string) {
 	h.work = h.hold.Context(context.Background())
 }
 
-// suffer is cut off and waits for the end of the hold.
-func (h *p01Holder) suffer() {
+// disconnect disconnects the holder and waits for the end of the hold.
+func (h *p01Holder) disconnect() {
 	time.Sleep(h.phase)
-	h.answered = h.hold.ValidUntil().Add(-p01Timeout * 2 / 3) // by the documented rule
+	h.answered = h.hold.ValidUntil().Add(-p01Timeout * 2 / 3) // as documented
 	h.proxy.Blackhole(true)
 	for until := h.hold.ValidUntil(); !until.IsZero(); until = h.hold.ValidUntil() {
-		h.ended = until // whoever asks from then on is told, as is the next question here
+		h.ended = until // later calls report the loss, as the next one does here
 		time.Sleep(time.Until(until))
 	}
 	<-h.hold.Done()
 	h.err = h.hold.Err()
 }
 
-// p01Closed is when the server ended which session, by its transaction log.
+// p01Closed returns the time at which the server ended each session, according to its transaction
+// log.
 func p01Closed(t *testing.T, server *ensemble.Server) map[int64]time.Time {
 	conf, err := server.Command(testzk.Context(t), "conf")
 	require.NoError(t, err)
@@ -120,7 +122,7 @@ func p01Closed(t *testing.T, server *ensemble.Server) map[int64]time.Time {
 
 const p01CloseSession = -11
 
-// p01Txn is the header of a transaction as it stands in a log.
+// p01Txn is the header of a transaction in a log.
 type p01Txn struct {
 	Session      int64
 	Cxid         int32
@@ -128,20 +130,20 @@ type p01Txn struct {
 	Type         int32
 }
 
-// p01Transactions reads a transaction log: a header, then for each transaction a checksum, a length, so many bytes and a 'B'.
-// What is not written yet is zero.
+// p01Transactions reads a transaction log: a header, then for each transaction a checksum, a
+// length, so many bytes and a 'B'. The rest of the file is zero.
 func p01Transactions(log []byte) (txns []p01Txn, err error) {
 	const header, frame = 16, 12
 	if len(log) == 0 {
-		return nil, nil // just made
+		return nil, nil // the log is new
 	}
 	if len(log) < header || string(log[:4]) != "ZKLG" {
-		return nil, errors.New("this is no transaction log")
+		return nil, errors.New("not a transaction log")
 	}
 	for log = log[header:]; len(log) >= frame; {
 		size := int(binary.BigEndian.Uint32(log[8:]))
 		if size == 0 || frame+size >= len(log) || log[frame+size] != 'B' {
-			break // written just now, perhaps not all of it
+			break // may be written at this moment, and incomplete
 		}
 		var txn p01Txn
 		if err := binary.Read(bytes.NewReader(log[frame:frame+size]), binary.BigEndian, &txn); err != nil {

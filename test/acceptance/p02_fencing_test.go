@@ -19,10 +19,9 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// Two clients take the lock in turns, 1,000 times in all; every 100th time the one that holds it loses its session (or closes it,
-// where time is real), and every
-// 10th time the lock's parent is deleted and made again: each token is larger than the one before, although sequence numbers
-// start over.
+// Two clients take the lock in turns, 1,000 times in all. Every 100th time the holder loses its
+// session (or closes it, where time is real). Every 10th time the lock's parent is deleted and
+// created again. Each token is larger than the one before, although sequence numbers start over.
 func TestP02_TokensStrictlyIncrease(t *testing.T) {
 	t.Parallel()
 	const grants = 1000
@@ -43,18 +42,19 @@ func TestP02_TokensStrictlyIncrease(t *testing.T) {
 		if strings.HasSuffix(hold.Path(), "-0000000000") {
 			restarted++
 		}
-		if i%100 == 99-i/100 { // each client in its turn
+		if i%100 == 99-i/100 { // alternates between the clients
 			clients[i%2] = c.loseSession(t, hold)
 		} else {
 			require.NoError(t, hold.Release())
 		}
 		if i%10 == 9 {
-			if err := other.Delete(testzk.Context(t), path, -1); !errors.Is(err, zk.ErrNoNode) { // reaped just now
+			// The server has reaped it.
+			if err := other.Delete(testzk.Context(t), path, -1); !errors.Is(err, zk.ErrNoNode) {
 				require.NoError(t, err)
 			}
 		}
 	}
-	require.GreaterOrEqual(t, restarted, grants/10, "the parent was not made again, and this shows nothing")
+	require.GreaterOrEqual(t, restarted, grants/10, "the parent was not created again, so nothing was tested")
 }
 
 // p02Client is a client with its mutex.
@@ -65,14 +65,16 @@ type p02Client struct {
 
 func p02Connect(t testing.TB, path string) *p02Client {
 	t.Helper()
-	c := testzk.Connected(t, testzk.Connect(), framework.WithSessionTimeout(30*time.Second)) // none is to end by itself
+	// No session may end by itself.
+	c := testzk.Connected(t, testzk.Connect(), framework.WithSessionTimeout(30*time.Second))
 	mu, err := mutex.New(c, path)
 	require.NoError(t, err)
 	return &p02Client{c, mu}
 }
 
-// loseSession ends the session that holds the lock, and returns who is to take the client's place: the client itself, or where
-// servers cannot be made to end a session another one, for a closed client ends its own.
+// loseSession ends the session that holds the lock, and returns the client that continues. This is
+// the same client where servers can be made to end a session. Otherwise it is a new one, because
+// the client was closed.
 func (c *p02Client) loseSession(t testing.TB, hold *recipes.Hold) *p02Client {
 	t.Helper()
 	srv := testzk.InProcess()
@@ -92,11 +94,11 @@ func (c *p02Client) loseSession(t testing.TB, hold *recipes.Hold) *p02Client {
 	return c
 }
 
-// Somebody deletes the lock node behind the holder's back, and the holder writes through Guard at once: it gets an error, and
-// nothing was written.
-func TestP02_GuardWritesNothingOnceTheNodeIsGone(t *testing.T) {
+// The lock node is deleted without a release, and the holder writes through Guard at once. Guard
+// returns an error and nothing is written.
+func TestP02_GuardWritesNothingOnceTheNodeIsDeleted(t *testing.T) {
 	t.Parallel()
-	for range 20 { // whether the holder has noticed before it asks is a matter of chance
+	for range 20 { // the holder may or may not have noticed before Guard
 		path := testzk.Path(t)
 		c, other := p02Connect(t, path), p02Connect(t, path)
 		data := path + "-data"
@@ -108,10 +110,11 @@ func TestP02_GuardWritesNothingOnceTheNodeIsGone(t *testing.T) {
 		require.NoError(t, err)
 
 		require.NoError(t, other.Delete(testzk.Context(t), hold.Path(), -1))
-		_, err = hold.Guard(testzk.Context(t), framework.SetOp(data, []byte("late"), -1), framework.CreateOp(data+"-2", nil))
+		_, err = hold.Guard(testzk.Context(t), framework.SetOp(data, []byte("late"), -1),
+			framework.CreateOp(data+"-2", nil))
 		require.ErrorIs(t, err, recipes.ErrNodeDeleted)
 		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
-		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted, "from then on the hold knows")
+		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted, "Guard has reported it")
 		require.NoError(t, other.Sync(testzk.Context(t), data))
 		got, stat, err := other.Get(testzk.Context(t), data)
 		require.NoError(t, err)
@@ -122,8 +125,9 @@ func TestP02_GuardWritesNothingOnceTheNodeIsGone(t *testing.T) {
 	}
 }
 
-// A holder is cut off for so long that its session ends and a second one gets the lock and writes. When the first one goes on,
-// the resource refuses its token, and Guard writes nothing.
+// A holder is disconnected until its session ends, and a second client acquires the lock and
+// writes. When the first client continues, the resource refuses its token, and Guard writes
+// nothing.
 func TestP02_HolderThatWasPausedIsRefused(t *testing.T) {
 	t.Parallel()
 	p, path := testzk.Proxy(t), testzk.Path(t)
@@ -151,10 +155,10 @@ func TestP02_HolderThatWasPausedIsRefused(t *testing.T) {
 	require.NoError(t, second.Release())
 }
 
-// The session of a holder is ended on the servers, out of the blue, and a second one gets the lock and writes, all before the
-// first can have heard of it. It takes itself for the holder and goes on: the resource refuses its token, and Guard writes
-// nothing.
-func TestP02_HolderThatDoesNotKnowIsRefused(t *testing.T) {
+// The servers end the session of a holder, and a second client acquires the lock and writes, all
+// before the first client can notice. The first client still considers itself the holder and
+// continues. The resource refuses its token, and Guard writes nothing.
+func TestP02_HolderThatHasNotNoticedIsRefused(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
@@ -170,7 +174,7 @@ func TestP02_HolderThatDoesNotKnowIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, resource.write(second, "by the second"))
 
-		require.NoError(t, first.Err(), "it knows already, and this shows nothing")
+		require.NoError(t, first.Err(), "the holder has noticed, so nothing was tested")
 		require.ErrorIs(t, resource.write(first, "late"), fence.ErrStale)
 		require.Equal(t, "by the second", resource.content)
 		guarded := make(chan error, 1)
@@ -189,7 +193,7 @@ func TestP02_HolderThatDoesNotKnowIsRefused(t *testing.T) {
 	})
 }
 
-// p02Resource is what the lock protects.
+// p02Resource is the resource that the lock protects.
 type p02Resource struct {
 	fencing fence.Register
 	content string

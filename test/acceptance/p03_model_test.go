@@ -18,13 +18,14 @@ import (
 
 const (
 	p03Contenders = 3
-	p03Turns      = 3 // that each of them has to have
-	p03Faults     = 8 // in one schedule
+	p03Turns      = 3 // holds of each contender
+	p03Faults     = 8 // of one schedule
 )
 
-// Three contenders take turns while sessions expire, connections drop, requests, replies and events are lost or late and lock
-// nodes are deleted, in random schedules, 300 here and 10,000 in "make seeds": at no moment are there two valid holds, tokens grow, everybody's turn comes, and
-// nothing is left behind.
+// Three contenders take turns in random schedules, 300 here and 10,000 in "make seeds". Meanwhile
+// sessions expire, connections drop, lock nodes are deleted, and requests, replies and events are
+// lost or late. There are never two valid holds, tokens grow, each contender gets all its turns,
+// and no node is left.
 func TestP03_OneValidHoldInRandomSchedules(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()
@@ -47,18 +48,20 @@ func p03Schedule(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		m.harm(srv.Client(fmt.Sprintf("c%d", random.IntN(p03Contenders))), random)
 	}
 	running.Wait()
-	time.Sleep(2 * bubbleTimeout)                                      // what is late still then never comes
-	require.Contains(t, []string{"", "/lock container\n"}, srv.Tree()) // the server may have reaped the parent
+	// Late requests can no longer arrive.
+	time.Sleep(2 * bubbleTimeout)
+	// The server may have reaped the parent.
+	require.Contains(t, []string{"", "/lock container\n"}, srv.Tree())
 }
 
-// p03Model knows who may hold.
+// p03Model has the holds that may be valid.
 type p03Model struct {
 	t   *testing.T
 	srv *zktest.Server
 
 	mu      sync.Mutex
-	revoked map[string]int64 // the last transaction before everything of a contender was taken away
-	deleted []string         // lock nodes that were taken away
+	revoked map[string]int64 // the last transaction before a contender's session was ended
+	deleted []string         // lock nodes that were deleted by a fault
 	holds   map[string]*recipes.Hold
 	last    int64 // the largest token of a valid hold
 }
@@ -73,7 +76,7 @@ func (m *p03Model) contend(name string, mu *mutex.Mutex, random *rand.Rand) {
 		m.granted(name, hold)
 		most := 2 * time.Second
 		if random.IntN(4) == 0 {
-			most = 2 * bubbleTimeout // long enough to lose the session meanwhile
+			most = 2 * bubbleTimeout // long enough to lose the session
 		}
 		select {
 		case <-time.After(time.Duration(random.Int64N(int64(most)))):
@@ -84,8 +87,8 @@ func (m *p03Model) contend(name string, mu *mutex.Mutex, random *rand.Rand) {
 	}
 }
 
-// valid says whether a hold takes itself for valid and nobody has taken it away: what is taken away out of the blue counts no
-// more, for no client can know before it is told.
+// valid reports whether a hold is valid by its own account and by the model. A hold whose session
+// or node was removed by a fault is not counted, because a client cannot know that at once.
 func (m *p03Model) valid(name string, h *recipes.Hold) bool {
 	for _, node := range m.deleted {
 		if h.Path() == node {
@@ -95,8 +98,8 @@ func (m *p03Model) valid(name string, h *recipes.Hold) bool {
 	return h.Err() == nil && h.Token() > m.revoked[name]
 }
 
-// granted compares a new hold with all others. A hold that is over is never valid again, so two that are valid at one moment are
-// so at the beginning of one of them.
+// granted compares a new hold with all others. A hold that has ended is never valid again. So if
+// two are valid at one moment, they are so at the beginning of one of them.
 func (m *p03Model) granted(name string, h *recipes.Hold) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,7 +108,7 @@ func (m *p03Model) granted(name string, h *recipes.Hold) {
 	}
 	for other, held := range m.holds {
 		if m.valid(other, held) {
-			m.t.Errorf("%s holds with token %d while %s does with %d", name, h.Token(), other, held.Token())
+			m.t.Errorf("%s holds with token %d while %s holds with token %d", name, h.Token(), other, held.Token())
 		}
 	}
 	if h.Token() <= m.last {
@@ -120,10 +123,11 @@ func (m *p03Model) leave(name string) {
 	delete(m.holds, name)
 }
 
-// harm does one thing to a contender.
+// harm applies one random fault to a contender.
 func (m *p03Model) harm(c *zktest.Client, random *rand.Rand) {
 	ops := []zktest.Op{
-		zktest.OpCreate, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpDelete, zktest.OpSync, zktest.OpCloseSession, zktest.AnyOp,
+		zktest.OpCreate, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpDelete, zktest.OpSync,
+		zktest.OpCloseSession, zktest.AnyOp,
 	}
 	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
 	late := time.Duration(random.Int64N(int64(2 * bubbleTimeout)))
@@ -139,7 +143,7 @@ func (m *p03Model) harm(c *zktest.Client, random *rand.Rand) {
 	case 4:
 		m.srv.On(match, zktest.Delay(late))
 	case 5:
-		c.Cut() // all that is under way, and all that follows, comes late
+		c.Cut() // delays all present and later messages
 		time.AfterFunc(late, c.Heal)
 	case 6:
 		c.HoldEvents()
@@ -153,14 +157,14 @@ func (m *p03Model) expire(c *zktest.Client) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range c.Sessions() {
-		_ = s.Expire() // unless it is over
+		_ = s.Expire() // fails if it has ended
 	}
 	if entries := m.srv.Trace().Tail(1).Entries; len(entries) > 0 {
 		m.revoked[c.Name()] = entries[0].Zxid
 	}
 }
 
-// deleteNode deletes the node of somebody who holds or waits.
+// deleteNode deletes the node of a random holder or waiter.
 func (m *p03Model) deleteNode(random *rand.Rand) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -168,7 +172,7 @@ func (m *p03Model) deleteNode(random *rand.Rand) {
 	if err != nil || len(names) == 0 {
 		return
 	}
-	node := p03InLine(names)[random.IntN(len(names))]
+	node := p03Queue(names)[random.IntN(len(names))]
 	m.deleted = append(m.deleted, node)
 	_ = m.srv.Delete(node)
 }

@@ -15,9 +15,10 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// The answer to an acquire is lost, and when the client looks for its node, the one that carries its id belongs to another
-// session: the lock is not granted on that node, which counts as somebody else's until it goes.
-func TestP03_NodeOfAnotherSessionIsNotOurs(t *testing.T) {
+// The answer to an acquire is lost. When the client looks for its node, the node with its id
+// belongs to another session. The lock is not granted on that node, which counts as another
+// client's until it is deleted.
+func TestP03_NodeOfAnotherSessionIsNotGranted(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
@@ -48,9 +49,10 @@ func TestP03_NodeOfAnotherSessionIsNotOurs(t *testing.T) {
 	})
 }
 
-// A waiter's client gives its session up while the servers still keep it, and with it a place that comes to the front: the lock
-// is not granted on that place, but on one of the next session, when the former place is gone.
-func TestP03_PlaceOfTheFormerSessionIsNotOurs(t *testing.T) {
+// A waiter's client gives up its session while the servers still keep it, and the waiter's node
+// comes to the front of the queue. The lock is not granted on that node, but on a node of the next
+// session once the old node is deleted.
+func TestP03_NodeOfTheFormerSessionIsNotGranted(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
@@ -64,12 +66,12 @@ func TestP03_PlaceOfTheFormerSessionIsNotOurs(t *testing.T) {
 		stale := p03Node(t, srv, 2)
 
 		farewell := srv.On(zktest.Match{Client: "waiter", Op: zktest.OpCloseSession}, zktest.Hold())
-		srv.Client("waiter").CutReplies() // the servers hear the client, and keep its session; it hears nothing
+		srv.Client("waiter").CutReplies() // the servers keep the session, and the client hears nothing
 		<-former.Done()
 		require.NoError(t, holder.Release())
 		srv.Client("waiter").Heal()
 		p03AwaitNodes(t, srv, 2)
-		require.True(t, waiter.waiting(), "granted while the place at the front belongs to a former session")
+		require.True(t, waiter.waiting(), "granted while the first node belongs to a former session")
 		require.True(t, srv.Exists(stale))
 		farewell.Release()
 		hold := waiter.won(t)
@@ -79,8 +81,9 @@ func TestP03_PlaceOfTheFormerSessionIsNotOurs(t *testing.T) {
 	})
 }
 
-// A waiter's session ends between the creation of its node and the list of who is in line: it starts over in the next session,
-// has exactly one node in line, and is granted the lock on that.
+// A waiter's session ends between the creation of its node and the list of the queue. The acquire
+// starts over in the next session. It then has exactly one node in the queue, and is granted the
+// lock on that.
 func TestP03_AttemptStartsOverInTheNextSession(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()
@@ -96,7 +99,7 @@ func TestP03_AttemptStartsOverInTheNextSession(t *testing.T) {
 		p03AwaitNodes(t, srv, 2)
 		time.Sleep(time.Minute)
 		nodes := p03Nodes(t, srv)
-		require.Len(t, nodes, 2, "one of the holder and one of the waiter")
+		require.Len(t, nodes, 2, "want one of the holder and one of the waiter")
 		require.True(t, waiter.waiting())
 
 		require.NoError(t, holder.Release())
@@ -109,8 +112,8 @@ func TestP03_AttemptStartsOverInTheNextSession(t *testing.T) {
 	})
 }
 
-// A waiter's node is deleted before it lists who is in line, so that it is not in the list, which is empty or not: the lock is
-// never granted on it, but on a new one, in its turn.
+// A waiter's node is deleted before the waiter lists the queue. The list then lacks the node, and
+// it may be empty. The lock is never granted on that node, but on a new one, in its turn.
 func TestP03_NodeThatIsNotInTheListIsNeverGranted(t *testing.T) {
 	onlyInProcess(t, virtual)
 	for name, empty := range map[string]bool{"list of others": false, "empty list": true} {
@@ -126,54 +129,55 @@ func p03Omitted(t *testing.T, srv *zktest.Server, empty bool) {
 	list := srv.On(zktest.Match{Client: "waiter", Op: zktest.OpGetChildren2, Path: "/lock"}, zktest.Hold())
 	waiter := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "waiter"), "/lock"))
 	require.NoError(t, list.Wait(t.Context()))
-	gone := p03Node(t, srv, 2)
-	token := p03Stat(t, srv, gone).Czxid
-	require.NoError(t, srv.Delete(gone))
+	deleted := p03Node(t, srv, 2)
+	token := p03Stat(t, srv, deleted).Czxid
+	require.NoError(t, srv.Delete(deleted))
 	if empty {
 		require.NoError(t, holder.Release())
 	}
 	list.Release()
 	if !empty {
 		time.Sleep(time.Minute)
-		require.True(t, waiter.waiting(), "granted while somebody else holds")
+		require.True(t, waiter.waiting(), "granted while another client holds")
 		require.NoError(t, holder.Release())
 	}
 	hold := waiter.won(t)
-	require.NotEqual(t, gone, hold.Path())
+	require.NotEqual(t, deleted, hold.Path())
 	require.Greater(t, hold.Token(), token)
 	require.Equal(t, []string{hold.Path()}, p03Nodes(t, srv))
 	require.NoError(t, hold.Release())
 }
 
-// A waiter hears of the deletion of its own node and of the release ahead of it at one moment, when somebody else holds the lock
-// already: the waiter is not granted it, and queues again.
-func TestP03_NodeThatIsGoneWhenTheTurnComesIsNeverGranted(t *testing.T) {
+// A waiter learns at the same moment that its own node was deleted and that its predecessor was
+// released. Another client holds the lock by then. The lock is not granted to the waiter, which
+// joins the queue again.
+func TestP03_NodeThatIsDeletedAtItsTurnIsNeverGranted(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()
 	sim.Run(t, 50, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		holder := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "holder"), "/lock")).won(t)
 		waiter := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "waiter"), "/lock"))
 		time.Sleep(time.Second)
-		gone := p03Node(t, srv, 2)
+		deleted := p03Node(t, srv, 2)
 		next := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "next"), "/lock"))
 		time.Sleep(time.Second)
 
 		srv.Client("waiter").HoldEvents()
-		require.NoError(t, srv.Delete(gone))
+		require.NoError(t, srv.Delete(deleted))
 		require.NoError(t, holder.Release())
 		rightful := next.won(t)
 		srv.Client("waiter").ReleaseEvents()
 		time.Sleep(time.Second)
-		require.True(t, waiter.waiting(), "granted while somebody else holds")
+		require.True(t, waiter.waiting(), "granted while another client holds")
 		require.NoError(t, rightful.Release())
 		hold := waiter.won(t)
-		require.NotEqual(t, gone, hold.Path())
+		require.NotEqual(t, deleted, hold.Path())
 		require.Greater(t, hold.Token(), rightful.Token())
 		require.NoError(t, hold.Release())
 	})
 }
 
-// p03Driver is a session of somebody else.
+// p03Driver returns a session of another client.
 func p03Driver(t testing.TB, srv *zktest.Server) *zk.Conn {
 	t.Helper()
 	dialer := zk.WithDialer(srv.Client("other").Dialer())
@@ -185,17 +189,18 @@ func p03Driver(t testing.TB, srv *zktest.Server) *zk.Conn {
 	return conn
 }
 
-// p03Nodes are the nodes in line, in order.
+// p03Nodes returns the nodes of the queue, in order.
 func p03Nodes(t testing.TB, srv *zktest.Server) []string {
 	t.Helper()
 	synctest.Wait()
 	names, err := srv.Children("/lock")
 	require.NoError(t, err)
-	return p03InLine(names)
+	return p03Queue(names)
 }
 
-// p03InLine are the paths of lock nodes, by their sequence numbers: the ids in front of those are random.
-func p03InLine(names []string) (nodes []string) {
+// p03Queue returns the paths of lock nodes, ordered by sequence number. The ids in front of the
+// numbers are random.
+func p03Queue(names []string) (nodes []string) {
 	sequence := func(name string) string { return name[strings.LastIndexByte(name, '-'):] }
 	slices.SortFunc(names, func(a, b string) int { return strings.Compare(sequence(a), sequence(b)) })
 	for _, name := range names {
@@ -204,7 +209,7 @@ func p03InLine(names []string) (nodes []string) {
 	return nodes
 }
 
-// p03Node is the last of so many nodes in line.
+// p03Node returns the last node of the queue once there are count nodes.
 func p03Node(t testing.TB, srv *zktest.Server, count int) string {
 	t.Helper()
 	nodes := p03Nodes(t, srv)

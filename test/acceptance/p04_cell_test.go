@@ -23,28 +23,29 @@ type p04Cell struct {
 	p04Step
 	p04Fault
 	p04Caller
-	path      string
-	bystander *framework.Client // its network is in order
-	result    chan error        // has room for what run returns
+	path   string
+	other  *framework.Client // its network has no faults
+	result chan error        // has room for the result of run
 
 	proxy   *proxy.Proxy
 	down    atomic.Bool
-	victim  *framework.Client // behind the proxy
+	client  *framework.Client // behind the proxy
 	session *framework.Session
-	line    *mutex.Mutex  // as the bystander sees it
-	holder  *recipes.Hold // the bystander's; nil if the victim is to hold
+	queue   *mutex.Mutex  // of the other client
+	holder  *recipes.Hold // of the other client; nil if the client under test holds
 	fault   *proxy.Rule
 
 	cancel context.CancelFunc
-	done   chan struct{} // closed when the victim's call has returned
-	hold   *recipes.Hold // of the victim
+	done   chan struct{} // closed when the client's call has returned
+	hold   *recipes.Hold // of the client
 	err    error
 }
 
-// errP04Missed: the victim had lost its session before the fault could strike, on a machine that hardly let it run.
-var errP04Missed = errors.New("nothing has been struck")
+// errP04Missed reports that the client under test lost its session before the fault took effect.
+// This happens on a machine that hardly lets the process run.
+var errP04Missed = errors.New("the fault had no effect")
 
-// DialContext is the victim's. It makes no connection while the network is down.
+// DialContext is the dialer of the client under test. It fails while the network is down.
 func (c *p04Cell) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if c.down.Load() && (!c.sought || c.fault.Hits() > 0) {
 		return nil, errors.New("the network is down")
@@ -53,14 +54,14 @@ func (c *p04Cell) DialContext(ctx context.Context, network, address string) (net
 }
 
 func (c *p04Cell) open(ctx context.Context) (err error) {
-	if c.line, err = mutex.New(c.bystander, c.path); err != nil {
+	if c.queue, err = mutex.New(c.other, c.path); err != nil {
 		return err
 	}
 	if err := c.prepare(ctx); err != nil {
 		return err
 	}
 	if !c.releases() {
-		if c.holder, err = c.line.Acquire(ctx); err != nil {
+		if c.holder, err = c.queue.Acquire(ctx); err != nil {
 			return err
 		}
 	}
@@ -69,38 +70,39 @@ func (c *p04Cell) open(ctx context.Context) (err error) {
 		return err
 	}
 	c.down.Store(false)
-	c.victim, err = framework.New(c.proxy.Addr(),
+	c.client, err = framework.New(c.proxy.Addr(),
 		framework.WithSessionTimeout(testzk.SessionTimeout), framework.WithDialer(c.DialContext))
 	if err != nil {
 		return err
 	}
-	if c.session, err = c.victim.Session(ctx); err != nil {
+	if c.session, err = c.client.Session(ctx); err != nil {
 		return err
 	}
 	if c.sought {
 		c.proxy.On(proxy.Match{Op: proxy.OpCreate, Path: c.path}, proxy.DropAfter())
 	}
 	c.fault = c.proxy.On(proxy.Match{Op: c.op, Path: c.path + c.p04Step.path}, c.action())
-	c.down.Store(true) // the connection that there is stays
+	c.down.Store(true) // the present connection stays open
 	return nil
 }
 
-// prepare makes the parent.
+// prepare creates the parent.
 func (c *p04Cell) prepare(ctx context.Context) error {
-	if err := c.bystander.CreateContainers(ctx, c.path); err != nil || !c.locked {
+	if err := c.other.CreateContainers(ctx, c.path); err != nil || !c.locked {
 		return err
 	}
-	_, err := c.bystander.SetACL(ctx, c.path, zk.WorldACL(zk.PermAll&^zk.PermWrite), -1)
+	_, err := c.other.SetACL(ctx, c.path, zk.WorldACL(zk.PermAll&^zk.PermWrite), -1)
 	return err
 }
 
-// releases reports whether the step at hand is the release of the victim, who then has the lock first.
+// releases reports whether the step is the release of the client under test, which then has the
+// lock first.
 func (c *p04Cell) releases() bool { return c.leaves && c.stays() }
 
 func (c *p04Cell) close(err *error) {
 	c.cancel()
 	c.heal()
-	*err = errors.Join(*err, c.victim.Close())
+	*err = errors.Join(*err, c.client.Close())
 	<-c.done
 	c.proxy.Close()
 	if c.holder != nil {
@@ -109,11 +111,11 @@ func (c *p04Cell) close(err *error) {
 	}
 }
 
-// acquire lets the victim's caller go to work.
+// acquire starts the call of the client under test.
 func (c *p04Cell) acquire(ctx context.Context) {
 	ctx, c.cancel = context.WithCancel(ctx)
 	c.done = make(chan struct{})
-	mu, err := mutex.New(c.victim, c.path)
+	mu, err := mutex.New(c.client, c.path)
 	if err != nil {
 		panic(err)
 	}
@@ -121,9 +123,10 @@ func (c *p04Cell) acquire(ctx context.Context) {
 		defer close(c.done)
 		for {
 			c.hold, c.err = c.call(ctx, mu)
+			// The call is repeated if its deadline ended before a request was sent.
 			if c.within == 0 || c.leaves || c.fault.Hits() > 0 {
 				return
-			} // else the time was out before anything had happened
+			}
 		}
 	}()
 }
@@ -141,10 +144,10 @@ func (c *p04Cell) call(ctx context.Context, mu *mutex.Mutex) (*recipes.Hold, err
 	return hold, hold.Release() // the step at hand
 }
 
-// strike waits until the fault has done its worst.
+// strike waits until the fault has had its effect.
 func (c *p04Cell) strike(ctx context.Context) error {
 	if c.cancels && c.leaves {
-		if err := c.inLine(ctx, 2); err != nil {
+		if err := c.inQueue(ctx, 2); err != nil {
 			return err
 		}
 		c.cancel()
@@ -163,14 +166,15 @@ func (c *p04Cell) strike(ctx context.Context) error {
 		return err
 	}
 	select {
-	case <-c.done: // during the outage
+	case <-c.done: // the call returned during the outage
 		return nil
 	case <-ctx.Done():
-		return errors.New("Acquire does not return though its context has ended")
+		return errors.New("Acquire does not return after its context has ended")
 	}
 }
 
-// struck waits for the fault. Once the session is over the reply that was lost in it is not asked for any more.
+// struck waits for the fault. A step that follows a lost reply does not occur once the session has
+// ended.
 func (c *p04Cell) struck(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -190,7 +194,7 @@ func (c *p04Cell) struck(ctx context.Context) error {
 	return err
 }
 
-// cutOff waits until the victim knows that something is wrong.
+// cutOff waits until the client under test has noticed the fault.
 func (c *p04Cell) cutOff(ctx context.Context) error {
 	if c.late {
 		select {
@@ -198,19 +202,19 @@ func (c *p04Cell) cutOff(ctx context.Context) error {
 			time.Sleep(p04Longer)
 			return nil
 		case <-ctx.Done():
-			return errors.New("the session does not notice that nobody answers")
+			return errors.New("the session does not notice that the servers do not answer")
 		}
 	}
 	return p04Until(ctx, testzk.Patience, func(context.Context) error {
-		if s := c.victim.State(); s == framework.Connected || s == framework.Reconnected {
-			return fmt.Errorf("the victim is %v", s)
+		if s := c.client.State(); s == framework.Connected || s == framework.Reconnected {
+			return fmt.Errorf("the client is %v", s)
 		}
 		return nil
 	})
 }
 
 func (c *p04Cell) heal() {
-	c.fault.Release() // first: what was late arrives before the victim can do anything about it
+	c.fault.Release() // first, so that late requests arrive before the client can act
 	c.proxy.BlackholeReplies(false)
 	c.down.Store(false)
 }

@@ -12,16 +12,17 @@ import (
 	"github.com/docent-zk/docent/recipes"
 )
 
-// settles checks that everybody in line holds or waits, soon after the victim can reach the servers again.
+// settles checks that each node of the queue belongs to a holder or a waiter, soon after the client
+// can reach the servers again.
 func (c *p04Cell) settles(ctx context.Context) error {
-	if err := c.victim.WaitConnected(ctx); err != nil {
+	if err := c.client.WaitConnected(ctx); err != nil {
 		return err
 	}
 	return p04Until(ctx, p04Soon, func(ctx context.Context) error {
 		if !c.waits() {
 			return c.owned(ctx, 0)
 		}
-		s, err := c.victim.Session(ctx)
+		s, err := c.client.Session(ctx)
 		if err != nil {
 			return err
 		}
@@ -41,43 +42,45 @@ func (c *p04Cell) waits() bool {
 	}
 }
 
-// owned checks that nobody is in line but the holder, if there is one, and the session's only node, if one is given.
+// owned checks that the queue has no nodes but those of the holder and of the given session. Either
+// of them may be absent.
 func (c *p04Cell) owned(ctx context.Context, session int64) error {
-	line, err := c.line.Participants(ctx)
+	queue, err := c.queue.Participants(ctx)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
-	rest := line
+	rest := queue
 	if c.holder != nil {
 		if len(rest) == 0 || rest[0].Node != c.holder.Path() {
-			return fmt.Errorf("the holder is not first in line: %+v", line)
+			return fmt.Errorf("the holder is not first in the queue: %+v", queue)
 		}
 		rest = rest[1:]
 	}
 	if session != 0 {
 		if len(rest) == 0 || rest[0].Session != session {
-			return fmt.Errorf("the waiter of session %#x is not next in line: %+v", session, line)
+			return fmt.Errorf("the waiter of session %#x is not next in the queue: %+v", session, queue)
 		}
 		rest = rest[1:]
 	}
 	if len(rest) > 0 {
-		return fmt.Errorf("nodes that nobody owns: %+v", rest)
+		return fmt.Errorf("nodes without an owner: %+v", rest)
 	}
 	return nil
 }
 
-func (c *p04Cell) inLine(ctx context.Context, n int) error {
+func (c *p04Cell) inQueue(ctx context.Context, n int) error {
 	return p04Until(ctx, testzk.Patience, func(ctx context.Context) error {
-		line, err := c.line.Participants(ctx)
-		if err == nil && len(line) != n {
-			err = fmt.Errorf("want %d in line: %+v", n, line)
+		queue, err := c.queue.Participants(ctx)
+		if err == nil && len(queue) != n {
+			err = fmt.Errorf("want %d nodes in the queue: %+v", n, queue)
 		}
 		return err
 	})
 }
 
-// goesOn checks that the lock passes from the holder to the victim, if it waits, and on to a newcomer.
-func (c *p04Cell) goesOn(ctx context.Context) error {
+// passesOn checks that the lock passes from the holder to the client under test, if it waits, and
+// then to a new waiter.
+func (c *p04Cell) passesOn(ctx context.Context) error {
 	if c.holder != nil {
 		if err := c.holder.Release(); err != nil {
 			return err
@@ -90,22 +93,22 @@ func (c *p04Cell) goesOn(ctx context.Context) error {
 	if err := c.ended(); err != nil {
 		return err
 	}
-	return c.welcomes(ctx)
+	return c.admitsWaiter(ctx)
 }
 
-// welcomes checks that a newcomer gets the lock soon.
-func (c *p04Cell) welcomes(ctx context.Context) error {
+// admitsWaiter checks that a new waiter gets the lock soon.
+func (c *p04Cell) admitsWaiter(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	result := make(chan error, 1)
 	go func() {
-		newcomer, err := c.line.Acquire(ctx)
+		waiter, err := c.queue.Acquire(ctx)
 		if err == nil {
-			err = newcomer.Release()
+			err = waiter.Release()
 		}
 		result <- err
 	}()
-	err := errors.New("the newcomer still waits")
+	err := errors.New("the new waiter still waits")
 	late := p04Until(ctx, p04Soon, func(context.Context) error {
 		select {
 		case err = <-result:
@@ -117,28 +120,28 @@ func (c *p04Cell) welcomes(ctx context.Context) error {
 	return errors.Join(late, err)
 }
 
-// ended checks how the victim's call has ended, and gives the lock back if it got it.
+// ended checks how the client's call ended, and releases the lock if it was granted.
 func (c *p04Cell) ended() error {
 	want := map[bool]error{true: context.Canceled, false: context.DeadlineExceeded}[c.cancels]
 	switch {
 	case !c.stays():
 		if !errors.Is(c.err, want) {
-			return fmt.Errorf("the victim's Acquire returned %v, want %v", c.err, want)
+			return fmt.Errorf("Acquire returned %v, want %v", c.err, want)
 		}
 	case c.releases():
 		if c.err != nil && !errors.Is(c.err, recipes.ErrReleasePending) {
-			return fmt.Errorf("the victim's release: %w", c.err)
+			return fmt.Errorf("release: %w", c.err)
 		}
 	case c.err != nil:
-		return fmt.Errorf("the victim, who waits: %w", c.err)
+		return fmt.Errorf("the waiter: %w", c.err)
 	default:
 		return c.hold.Release()
 	}
 	return nil
 }
 
-// p04Until asks again and again until there is nothing wrong any more. Each question counts for a twentieth of a second at most: if it takes
-// longer then because this machine does not let the process run, its clients included.
+// p04Until repeats a check until it finds nothing wrong. Each call counts for at most a twentieth
+// of a second. A call that takes longer shows that the machine does not let the process run.
 func p04Until(ctx context.Context, within time.Duration, wrong func(context.Context) error) error {
 	const pause, most = 5 * time.Millisecond, 50 * time.Millisecond
 	for spent := time.Duration(0); ; {

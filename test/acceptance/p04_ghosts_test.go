@@ -14,14 +14,14 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// p04Step is a request of a contended acquire, or of the end of it.
+// p04Step is a request of a contended acquire, of its cancellation or of the release.
 type p04Step struct {
 	name   string
 	op     proxy.Op
 	path   string // below the lock's path
-	locked bool   // the parent's data must not be written
-	sought bool   // the reply to the enqueue is lost before
-	leaves bool   // it comes when the caller leaves, or releases
+	locked bool   // the parent's data cannot be written
+	sought bool   // it follows a lost reply to the enqueue
+	leaves bool   // it follows a cancellation or a release
 }
 
 var p04Steps = []p04Step{
@@ -33,12 +33,12 @@ var p04Steps = []p04Step{
 	{name: "delete", op: proxy.OpDelete, path: "/*-lock-*", leaves: true},
 }
 
-// p04Fault is what happens to that request.
+// p04Fault is a fault of that request.
 type p04Fault struct {
 	name        string
 	action      func() proxy.Action
-	late        bool // it lasts until the session is over
-	replyIsLate bool // the request has been carried out by then
+	late        bool // it lasts until the session has ended
+	replyIsLate bool // the server processes the request and delays the reply
 }
 
 var p04Faults = []p04Fault{
@@ -52,8 +52,8 @@ var p04Faults = []p04Fault{
 // p04Caller is how the caller of Acquire waits.
 type p04Caller struct {
 	name    string
-	cancels bool          // as soon as the request is on its way
-	within  time.Duration // 0: there is no deadline
+	cancels bool          // as soon as the request was sent
+	within  time.Duration // 0: no deadline
 }
 
 var p04Callers = []p04Caller{
@@ -65,24 +65,25 @@ var p04Callers = []p04Caller{
 func (c p04Caller) stays() bool { return !c.cancels && c.within == 0 }
 
 const (
-	p04Soon   = 2 * time.Second        // from the moment on at which the client can reach the servers
-	p04Longer = 300 * time.Millisecond // for which what is late is so after the end of the session
-	p04Once   = 32                     // cells at a time: they wait more than they compute
+	p04Soon   = 2 * time.Second        // after the client can reach the servers again
+	p04Longer = 300 * time.Millisecond // of a delay after the end of the session
+	p04Once   = 32                     // cells at a time, which mostly wait
 )
 
-// Every request of a mutex is lost, answered in vain, reset, or held back until after the session is over, while its caller
-// waits without end, cancels or runs out of time: 90 cases. In each of them the line holds only who holds or waits within 2 s of
-// the network's recovery, and a newcomer gets the lock.
-func TestP04_NoFaultAtAnyStepLeavesANodeThatNobodyOwns(t *testing.T) {
+// Every request of a mutex is lost, loses its reply, is reset, or is delayed until the session has
+// ended. Its caller waits without a deadline, cancels, or reaches its deadline. There are 90 cases.
+// In each of them, within 2 s of the network's recovery, the queue has only nodes of holders and
+// waiters, and a new waiter gets the lock.
+func TestP04_NoFaultAtAnyStepLeavesANodeWithoutAnOwner(t *testing.T) {
 	t.Parallel()
-	bystander := testzk.Connected(t, testzk.Connect(), framework.WithSessionTimeout(30*time.Second))
+	other := testzk.Connected(t, testzk.Connect(), framework.WithSessionTimeout(30*time.Second))
 	ctx := testzk.Context(t)
 	slots := make(chan struct{}, p04Once)
 	var cells []*p04Cell
 	for _, step := range p04Steps {
 		for _, fault := range p04Faults {
 			for _, caller := range p04Callers {
-				c := &p04Cell{p04Step: step, p04Fault: fault, p04Caller: caller, bystander: bystander, path: testzk.Path(t)}
+				c := &p04Cell{p04Step: step, p04Fault: fault, p04Caller: caller, other: other, path: testzk.Path(t)}
 				c.result = make(chan error, 1)
 				cells = append(cells, c)
 			}
@@ -108,7 +109,8 @@ func (c *p04Cell) name() string {
 	return fmt.Sprintf("%s/%s/%s", c.p04Step.name, c.p04Fault.name, c.p04Caller.name)
 }
 
-// run plays a cell: somebody holds the lock, the victim acquires it and is struck, the network recovers, and all is well.
+// run runs a cell. The other client holds the lock, the client under test acquires it and meets the
+// fault, and the network recovers. Then the queue must be in order.
 func (c *p04Cell) run(ctx context.Context) (err error) {
 	if err := c.open(ctx); err != nil {
 		return fmt.Errorf("before: %w", err)
@@ -122,5 +124,5 @@ func (c *p04Cell) run(ctx context.Context) (err error) {
 	if err := c.settles(ctx); err != nil {
 		return fmt.Errorf("after the fault: %w", err)
 	}
-	return c.goesOn(ctx)
+	return c.passesOn(ctx)
 }

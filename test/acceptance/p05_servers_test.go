@@ -19,9 +19,10 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// 40 creates of ephemeral nodes wait in a session that knows three addresses of servers, none of which can be reached, while the session is
-// ended on the servers. When they can be reached again none of the 40 is carried out in the next session, and each caller learns
-// that it was not applied.
+// 40 creates of ephemeral nodes wait in a session that has three server addresses, none of which
+// can be reached. Meanwhile the session is ended on the servers. When they can be reached again,
+// none of the 40 is carried out in the next session, and each caller is told that it was not
+// applied.
 func TestP05_QueuedCreatesAreNotCarriedOutByAnyOfThreeServers(t *testing.T) {
 	t.Parallel()
 	var proxies [3]*proxy.Proxy
@@ -40,7 +41,7 @@ func TestP05_QueuedCreatesAreNotCarriedOutByAnyOfThreeServers(t *testing.T) {
 	changes := make(chan framework.State, 10)
 	c.Listen(func(change framework.StateChange) { changes <- change.State })
 	slices.SortFunc(proxies[:], func(a, b *proxy.Proxy) int { return a.Connections() - b.Connections() })
-	for _, p := range proxies { // the one that the client is connected to comes last
+	for _, p := range proxies { // the present connection comes last
 		require.NoError(t, p.Refuse(true))
 		p.ResetCounts()
 	}
@@ -73,13 +74,15 @@ func TestP05_QueuedCreatesAreNotCarriedOutByAnyOfThreeServers(t *testing.T) {
 	}
 }
 
-// p05Tap learns the session's password from the first connect reply, so that somebody else can end the session.
+// p05Tap reads the session's password from the first connect reply, so that a test can end the
+// session.
 type p05Tap struct {
 	mu    sync.Mutex
 	reply []byte
 }
 
-// p05ReplySize is the length of a connect reply with its own length in front, but for what newer servers add.
+// p05ReplySize is the length of a connect reply with its length field, without the fields that
+// newer servers add.
 const p05ReplySize = 4 + 36
 
 func (p *p05Tap) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -105,7 +108,7 @@ func (c *p05Tapped) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// endSession takes the session over, as its owner could, and closes it.
+// endSession connects to the session with its password and closes it.
 func (p *p05Tap) endSession(t testing.TB, id int64) {
 	t.Helper()
 	p.mu.Lock()

@@ -17,10 +17,11 @@ import (
 
 const p05Queued = 40
 
-// p05Servers are three addresses of one server: the driver opens a session of its own accord where there are several.
+// p05Servers are three addresses of one server. A client with several addresses may connect to each
+// of them.
 const p05Servers = "192.0.2.1:2181,192.0.2.2:2181,192.0.2.3:2181"
 
-// p05Creates are the ways to create something ephemeral.
+// p05Creates are the ways to create an ephemeral node.
 var p05Creates = map[string]func(ctx context.Context, c *framework.Client, s *framework.Session, path string) error{
 	"in a session": func(ctx context.Context, _ *framework.Client, s *framework.Session, path string) error {
 		_, err := s.Create(ctx, path, nil, framework.Ephemeral())
@@ -35,17 +36,20 @@ var p05Creates = map[string]func(ctx context.Context, c *framework.Client, s *fr
 		return err
 	},
 	"in a transaction": func(ctx context.Context, c *framework.Client, _ *framework.Session, path string) error {
-		_, err := c.Multi(ctx, framework.CreateOp(path, nil, framework.Ephemeral()), framework.CreateOp(path+"-lasting", nil))
+		_, err := c.Multi(ctx, framework.CreateOp(path, nil, framework.Ephemeral()),
+			framework.CreateOp(path+"-lasting", nil))
 		return err
 	},
-	"in a transaction of a session": func(ctx context.Context, _ *framework.Client, s *framework.Session, path string) error {
+	"in a transaction of a session": func(ctx context.Context, _ *framework.Client, s *framework.Session,
+		path string) error {
 		_, err := s.Multi(ctx, framework.CreateOp(path, nil, framework.Ephemeral(), framework.Protected()))
 		return err
 	},
 }
 
-// 40 creates of ephemeral nodes wait for a connection while their session expires, and then the client gets a new session: none
-// of them is carried out in it, and each caller learns that the session was lost and that the create was not applied.
+// 40 creates of ephemeral nodes wait for a connection while their session expires, and then the
+// client gets a new session. None of them is carried out in it. Each caller is told that the
+// session was lost and that the create was not applied.
 func TestP05_QueuedCreatesAreNotCarriedOutInTheNextSession(t *testing.T) {
 	onlyInProcess(t, virtual)
 	for name, create := range p05Creates {
@@ -66,7 +70,7 @@ func TestP05_QueuedCreatesAreNotCarriedOutInTheNextSession(t *testing.T) {
 				time.Sleep(time.Second)
 				synctest.Wait()
 				require.Empty(t, results, "they did not wait")
-				require.NoError(t, s.Err(), "the client has given the session up by itself, and this shows nothing")
+				require.NoError(t, s.Err(), "the client gave up the session by itself, so nothing was tested")
 				p05ExpireAndReturn(t, srv, c, s)
 				for range p05Queued {
 					err := <-results
@@ -82,7 +86,8 @@ func TestP05_QueuedCreatesAreNotCarriedOutInTheNextSession(t *testing.T) {
 	}
 }
 
-// p05ExpireAndReturn ends the session on the servers and lets the client get another one, which works.
+// p05ExpireAndReturn ends the session on the servers and waits until the client has a working new
+// one.
 func p05ExpireAndReturn(t *testing.T, srv *zktest.Server, c *framework.Client, former *framework.Session) {
 	t.Helper()
 	onServer, found := srv.Session(former.ID())
@@ -97,8 +102,8 @@ func p05ExpireAndReturn(t *testing.T, srv *zktest.Server, c *framework.Client, f
 	require.NoError(t, next.Sync(t.Context(), "/"))
 }
 
-// 40 creates of ephemeral nodes are on their way to the servers when their session expires: none of them is carried out in the
-// next session, and each caller is told that the outcome is unknown.
+// 40 creates of ephemeral nodes were sent to the servers when their session expires. None of them
+// is carried out in the next session, and each caller is told that the outcome is unknown.
 func TestP05_CreatesUnderWayAreNotCarriedOutInTheNextSession(t *testing.T) {
 	onlyInProcess(t, virtual)
 	for name, create := range p05Creates {

@@ -15,11 +15,12 @@ import (
 
 const (
 	p06Flaps   = 200
-	p06Watched = 50 // nodes, each of which changes once in each flap: 10,000 events
+	p06Watched = 50 // nodes, each of which changes once per interruption: 10,000 events
 )
 
-// The connection breaks 200 times and 10,000 watch events come in between, while one listener sleeps for an hour in its first
-// call: no change of state is lost or reordered, neither for that listener nor for the one beside it, and no watch is missed.
+// The connection breaks 200 times and 10,000 watch events arrive in between, while one listener
+// sleeps for an hour in its first call. No change of state is lost or reordered, neither for that
+// listener nor for another one, and no watch is missed.
 func TestP06_BurstLosesAndReordersNothing(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()
@@ -42,16 +43,16 @@ func TestP06_BurstLosesAndReordersNothing(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, want, prompt.states())
 		require.Less(t, time.Since(began), time.Hour)
-		require.Empty(t, asleep.states(), "it did not sleep through it, and this shows nothing")
+		require.Empty(t, asleep.states(), "it did not sleep long enough, so nothing was tested")
 		time.Sleep(time.Hour)
 		require.Equal(t, want, asleep.states())
-		require.Equal(t, prompt.changes, asleep.changes, "also in what goes with the states")
+		require.Equal(t, prompt.changes, asleep.changes, "including sessions and causes")
 	})
 }
 
 func p06Path(i int) string { return fmt.Sprintf("/n%d", i) }
 
-// p06Flap watches all nodes, changes them in all of a sudden, and breaks the connection in the midst of that.
+// p06Flap watches all nodes, changes all of them at once, and breaks the connection meanwhile.
 func p06Flap(t testing.TB, srv *zktest.Server, c *framework.Client) {
 	t.Helper()
 	var watches []*framework.Watch
@@ -72,7 +73,7 @@ func p06Flap(t testing.TB, srv *zktest.Server, c *framework.Client) {
 	require.NoError(t, c.WaitConnected(t.Context()))
 }
 
-// p06Listener may sleep when it is called for the first time.
+// p06Listener may sleep in its first call.
 type p06Listener struct {
 	nap time.Duration
 

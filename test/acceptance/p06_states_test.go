@@ -16,9 +16,14 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// p06Scenarios are what may happen to a client ten seconds after it began, and all that its listeners must hear from the
-// beginning to the end: after how many whole seconds; the state; the session, by the order of their opening; the cause. The
-// timeout is 6 s, so that a session in which nothing is heard is over after a little less than 4 s.
+// p06NothingHeard is the cause of the loss of a silent session.
+const p06NothingHeard = "framework: session lost: nothing heard of the ZooKeeper leader for 3.994s, " +
+	"the limit is 3.994s"
+
+// p06Scenarios are what may happen to a client ten seconds after its start, and all that its
+// listeners must hear. An entry has the time in whole seconds, the state, the session by the order
+// of opening, and the cause. The session timeout is 6 s, so a silent session is lost after a little
+// less than 4 s.
 var p06Scenarios = map[string]struct {
 	happens func(*p06Client)
 	heard   []string
@@ -64,7 +69,7 @@ var p06Scenarios = map[string]struct {
 		heard: []string{
 			"0 connected s1",
 			"10 suspended s1",
-			"13 lost s1: framework: session lost: nothing heard of the ZooKeeper leader for 3.994s, the limit is 3.994s",
+			"13 lost s1: " + p06NothingHeard,
 			"70 reconnected s2",
 			"130 lost s2: framework: client closed",
 			"130 closed",
@@ -79,8 +84,8 @@ var p06Scenarios = map[string]struct {
 		},
 		heard: []string{
 			"0 connected s1",
-			"12 suspended s1", // another server may be behind the same address
-			"13 lost s1: framework: session lost: nothing heard of the ZooKeeper leader for 3.994s, the limit is 3.994s",
+			"12 suspended s1", // the same address may lead to another server
+			"13 lost s1: " + p06NothingHeard,
 			"70 reconnected s2",
 			"130 lost s2: framework: client closed",
 			"130 closed",
@@ -111,7 +116,7 @@ var p06Scenarios = map[string]struct {
 		heard: []string{
 			"0 connected s1",
 			"10 suspended s1",
-			"13 lost s1: framework: session lost: nothing heard of the ZooKeeper leader for 3.994s, the limit is 3.994s",
+			"13 lost s1: " + p06NothingHeard,
 			"13 reconnected s2",
 			"70 lost s2: framework: client closed",
 			"70 closed",
@@ -147,22 +152,23 @@ var p06Scenarios = map[string]struct {
 		heard: []string{
 			"0 connected s1",
 			"10 suspended s1",
-			"13 lost s1: framework: session lost: nothing heard of the ZooKeeper leader for 3.994s, the limit is 3.994s",
+			"13 lost s1: " + p06NothingHeard,
 			"70 closed",
 		},
 	},
 }
 
-// Whatever happens to connection, session and servers (a blip; an expiry while away; all servers down for ten timeouts; a session
-// id that is swapped; a server restored to an older state; Close in any state), a listener hears exactly what it should, in order
-// and at its time.
+// A listener hears exactly what happens to connection, session and servers, in order and in time.
+// The cases are a short interruption, an expiry while the client is away, all servers down for ten
+// timeouts, a changed session id, a server restored to an older state, and Close in any state.
 func TestP06_ListenersHearExactlyWhatHappened(t *testing.T) {
 	onlyInProcess(t, virtual)
 	for name, scenario := range p06Scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sim.Run(t, 10, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-				require.NoError(t, srv.Load(map[string]string{"/a": "", "/b": "", "/c": ""})) // what a restored server has not
+				// A restored server does not have these.
+				require.NoError(t, srv.Load(map[string]string{"/a": "", "/b": "", "/c": ""}))
 				c := p06Connect(t, srv)
 				time.Sleep(10*time.Second - time.Since(c.began))
 				scenario.happens(c)
@@ -173,14 +179,14 @@ func TestP06_ListenersHearExactlyWhatHappened(t *testing.T) {
 	}
 }
 
-// p06Client is a client whose changes of state are recorded from the first.
+// p06Client is a client whose changes of state are recorded from the start.
 type p06Client struct {
 	t      testing.TB
 	srv    *zktest.Server
 	way    *zktest.Client
 	client *framework.Client
 	began  time.Time
-	swap   bool // the next server gives another session than it is asked for
+	swap   bool // the next server opens another session than the one asked for
 
 	mu      sync.Mutex
 	changes []framework.StateChange
@@ -221,8 +227,8 @@ func (c *p06Client) heard() (lines []string) {
 	return lines
 }
 
-// dial is a server's network; once swap is set, the next server opens a session of its own for a client that asks for a known
-// one, and says nothing about it.
+// dial connects to a server. If swap is set, the next server opens a new session for a client that
+// asks for a known one, and does not report that.
 func (c *p06Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := c.way.DialContext(ctx, network, address)
 	if err != nil || !c.swap {
@@ -232,8 +238,8 @@ func (c *p06Client) dial(ctx context.Context, network, address string) (net.Conn
 	return &p06Swapped{Conn: conn}, nil
 }
 
-// p06Swapped changes the session id in the connect reply, which is the first thing that is read: behind its length, the
-// protocol's version and the timeout.
+// p06Swapped changes the session id in the connect reply, which is the first frame that is read.
+// The id follows the length, the protocol's version and the timeout.
 type p06Swapped struct {
 	net.Conn
 	read int

@@ -17,17 +17,20 @@ import (
 
 const p07Retries = 4
 
-// A call makes no more attempts than the retry policy allows, 5 with 4 retries, and no 25 where the program repeats it by such a policy
-// of its own. (Not those that go on until they are done: waiting in line, and deletions that are guaranteed.) The connection is lost with every attempt, before or after it was carried out.
-func TestP07_AttemptsDoNotMultiply(t *testing.T) { // alone: it would starve those in real time
+// A call makes no more attempts than the retry policy allows. With 4 retries that is 5, and not 25
+// if the program repeats the call by such a policy of its own. Waiting in a queue and guaranteed
+// deletions are left out, because they continue until they succeed. The connection is lost at every
+// attempt, before or after the server processes it.
+func TestP07_AttemptsDoNotMultiply(t *testing.T) { // not parallel: it would starve the tests in real time
 	onlyInProcess(t, "the in-process server counts what it never answers")
 	policy := retry.Times(p07Retries, 10*time.Millisecond)
 	calls := p07Calls("Client.Session", "Client.WaitConnected", // send nothing
-		"Client.DeleteGuaranteed", "Session.DeleteGuaranteed", // go on until it is done
-		"Mutex.Acquire of what is held") // waits in line, which is to outlast trouble
+		"Client.DeleteGuaranteed", "Session.DeleteGuaranteed", // continue until they succeed
+		"Mutex.Acquire of what is held") // waits in the queue, also through failures
 	for name, call := range calls {
 		for op := range p07Sends(t, call) {
-			for fault, action := range map[string]zktest.Action{"before": zktest.DropBefore(), "after": zktest.DropAfter()} {
+			for fault, action := range map[string]zktest.Action{"before": zktest.DropBefore(),
+				"after": zktest.DropAfter()} {
 				t.Run(fmt.Sprintf("%s/%v/%s", name, op, fault), func(t *testing.T) {
 					p07Attempts(t, op, action, func(ctx context.Context, on *p07Subject) error { return call(ctx, on) })
 				})
@@ -41,7 +44,7 @@ func TestP07_AttemptsDoNotMultiply(t *testing.T) { // alone: it would starve tho
 	}
 }
 
-// p07Sends is what a call sends when nothing goes wrong.
+// p07Sends returns the requests that a call sends without faults.
 func p07Sends(t *testing.T, call p07Call) (sends zktest.Counts) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		on := p07Ready(t, srv)
@@ -53,7 +56,7 @@ func p07Sends(t *testing.T, call p07Call) (sends zktest.Counts) {
 	return sends
 }
 
-// p07Ready is a client with all that calls may need.
+// p07Ready returns a client with all nodes that the calls need.
 func p07Ready(t *testing.T, srv *zktest.Server) *p07Subject {
 	require.NoError(t, srv.Create("/old", nil))
 	on := p07Connect(t, srv, framework.WithRetry(retry.Times(p07Retries, 10*time.Millisecond)))
@@ -65,12 +68,13 @@ func p07Attempts(t *testing.T, op zktest.Op, action zktest.Action, call p07Call)
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		on := p07Ready(t, srv)
 		var rules []*zktest.Rule
-		for _, path := range []string{"/old", "/new", "/p07"} { // not what the session asks by itself
+		// Leaves out the requests that the session makes by itself.
+		for _, path := range []string{"/old", "/new", "/p07"} {
 			rules = append(rules, srv.On(zktest.Match{Op: op, Path: path, Times: zktest.Always}, action))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_ = call(ctx, on) // some find that an attempt was applied
+		_ = call(ctx, on) // some calls find that an attempt was applied
 		attempts := 0
 		for _, rule := range rules {
 			attempts += rule.Hits()

@@ -16,22 +16,23 @@ import (
 
 const (
 	p07Lock = "/p07/lock"
-	p07Held = "/p07/held" // of which there is a hold, if there is a session
+	p07Held = "/p07/held" // the lock of the hold, if there is a session
 )
 
-// p07Subject is what the calls are made on. Without a connection there has been neither a session nor a hold.
+// p07Subject has the objects whose methods are called. Without a connection there is no session and
+// no hold.
 type p07Subject struct {
 	client  *framework.Client
 	session *framework.Session
-	mutex   *mutex.Mutex // of a lock that is free
-	held    *mutex.Mutex // of one that is not
+	mutex   *mutex.Mutex // of a free lock
+	held    *mutex.Mutex // of a held lock
 	hold    *recipes.Hold
 }
 
 // p07Call is a call that may have to wait for servers.
 type p07Call func(ctx context.Context, on *p07Subject) error
 
-// p07Ops is what clients and sessions have in common.
+// p07Ops has the methods that clients and sessions have in common.
 type p07Ops interface {
 	Children(context.Context, string) ([]string, *zk.Stat, error)
 	ChildrenW(context.Context, string) ([]string, *zk.Stat, *framework.Watch, error)
@@ -52,12 +53,18 @@ type p07Ops interface {
 }
 
 var p07OpCalls = map[string]func(context.Context, p07Ops) error{
-	"Children":         func(ctx context.Context, o p07Ops) error { _, _, err := o.Children(ctx, "/old"); return err },
-	"ChildrenW":        func(ctx context.Context, o p07Ops) error { _, _, _, err := o.ChildrenW(ctx, "/old"); return err },
+	"Children": func(ctx context.Context, o p07Ops) error { _, _, err := o.Children(ctx, "/old"); return err },
+	"ChildrenW": func(ctx context.Context, o p07Ops) error {
+		_, _, _, err := o.ChildrenW(ctx, "/old")
+		return err
+	},
 	"Create":           func(ctx context.Context, o p07Ops) error { _, err := o.Create(ctx, "/new", nil); return err },
 	"CreateContainers": func(ctx context.Context, o p07Ops) error { return o.CreateContainers(ctx, "/new/a/b") },
 	"Delete":           func(ctx context.Context, o p07Ops) error { return o.Delete(ctx, "/old", 0) },
-	"CreateResult":     func(ctx context.Context, o p07Ops) error { _, err := o.CreateResult(ctx, "/new", nil); return err },
+	"CreateResult": func(ctx context.Context, o p07Ops) error {
+		_, err := o.CreateResult(ctx, "/new", nil)
+		return err
+	},
 	"DeleteGuaranteed": func(ctx context.Context, o p07Ops) error { return o.DeleteGuaranteed(ctx, "/old") },
 	"Exists":           func(ctx context.Context, o p07Ops) error { _, err := o.Exists(ctx, "/old"); return err },
 	"ExistsW":          func(ctx context.Context, o p07Ops) error { _, _, err := o.ExistsW(ctx, "/new"); return err },
@@ -77,10 +84,19 @@ var p07OpCalls = map[string]func(context.Context, p07Ops) error{
 }
 
 var p07RecipeCalls = map[string]p07Call{
-	"Mutex.Acquire":      func(ctx context.Context, on *p07Subject) error { _, err := on.mutex.Acquire(ctx); return err },
-	"Mutex.TryAcquire":   func(ctx context.Context, on *p07Subject) error { _, err := on.mutex.TryAcquire(ctx); return err },
-	"Mutex.Participants": func(ctx context.Context, on *p07Subject) error { _, err := on.mutex.Participants(ctx); return err },
-	"Mutex.Locker": func(ctx context.Context, on *p07Subject) (err error) { // Lock panics, there is no other way to say it
+	"Mutex.Acquire": func(ctx context.Context, on *p07Subject) error {
+		_, err := on.mutex.Acquire(ctx)
+		return err
+	},
+	"Mutex.TryAcquire": func(ctx context.Context, on *p07Subject) error {
+		_, err := on.mutex.TryAcquire(ctx)
+		return err
+	},
+	"Mutex.Participants": func(ctx context.Context, on *p07Subject) error {
+		_, err := on.mutex.Participants(ctx)
+		return err
+	},
+	"Mutex.Locker": func(ctx context.Context, on *p07Subject) (err error) { // Lock reports errors only by a panic
 		defer func() { err, _ = recover().(error) }()
 		on.mutex.Locker(ctx).Lock()
 		return nil
@@ -91,7 +107,10 @@ var p07RecipeCalls = map[string]p07Call{
 }
 
 var p07ConnectionCalls = map[string]p07Call{
-	"Client.Session":       func(ctx context.Context, on *p07Subject) error { _, err := on.client.Session(ctx); return err },
+	"Client.Session": func(ctx context.Context, on *p07Subject) error {
+		_, err := on.client.Session(ctx)
+		return err
+	},
 	"Client.WaitConnected": func(ctx context.Context, on *p07Subject) error { return on.client.WaitConnected(ctx) },
 }
 
@@ -100,11 +119,17 @@ var p07HoldCalls = map[string]p07Call{
 		_, err := on.hold.Guard(ctx, framework.SetOp("/old", nil, -1))
 		return err
 	},
-	"Hold.Guard of nothing":         func(ctx context.Context, on *p07Subject) error { _, err := on.hold.Guard(ctx); return err },
-	"Mutex.Acquire of what is held": func(ctx context.Context, on *p07Subject) error { _, err := on.held.Acquire(ctx); return err },
+	"Hold.Guard of nothing": func(ctx context.Context, on *p07Subject) error {
+		_, err := on.hold.Guard(ctx)
+		return err
+	},
+	"Mutex.Acquire of what is held": func(ctx context.Context, on *p07Subject) error {
+		_, err := on.held.Acquire(ctx)
+		return err
+	},
 }
 
-// p07Calls are those that have to wait in a state.
+// p07Calls returns all calls but those with the given names.
 func p07Calls(without ...string) map[string]p07Call {
 	calls := map[string]p07Call{}
 	for name, do := range p07OpCalls {
@@ -122,7 +147,7 @@ func p07Calls(without ...string) map[string]p07Call {
 	return calls
 }
 
-// p07NeedSession are the names of the calls that take a session or a hold.
+// p07NeedSession returns the names of the calls that need a session or a hold.
 func p07NeedSession() []string {
 	var names []string
 	for name := range p07OpCalls {
@@ -146,7 +171,7 @@ func TestP07_NoCallThatTakesAContextIsForgotten(t *testing.T) {
 			method := typ.Method(i)
 			name := fmt.Sprintf("%s.%s", typ.Elem().Name(), method.Name)
 			if name == "Hold.Context" || method.Type.NumIn() < 2 || method.Type.In(1) != takesContext {
-				continue // Hold.Context makes a context, and asks nobody
+				continue // Hold.Context sends no request
 			}
 			require.Contains(t, calls, name)
 		}

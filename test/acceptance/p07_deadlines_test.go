@@ -16,18 +16,19 @@ import (
 )
 
 const (
-	p07Limit = 500 * time.Millisecond // of the callers
-	p07Late  = 100 * time.Millisecond // is too late
+	p07Limit = 500 * time.Millisecond // of the calls' contexts
+	p07Late  = 100 * time.Millisecond // after the limit is too late
 )
 
-// p07Connect makes a client, on which nothing has happened yet.
+// p07Connect returns a client on which nothing has happened yet.
 func p07Connect(t *testing.T, srv *zktest.Server, opts ...framework.Option) *p07Subject {
 	c, err := framework.New(srv.MemAddr(), append(opts, framework.WithDialer(srv.Client("c").DialContext))...)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		start := time.Now()
-		require.NoError(t, c.Close()) // and if it left a goroutine behind, the bubble could not end
-		require.LessOrEqual(t, time.Since(start), 3500*time.Millisecond, "Close tries for one connect timeout to end the session")
+		require.NoError(t, c.Close()) // the bubble cannot end while the client has a goroutine
+		require.LessOrEqual(t, time.Since(start), 3500*time.Millisecond,
+			"Close may take one connect timeout to end the session")
 	})
 	return p07On(t, c)
 }
@@ -40,7 +41,7 @@ func p07On(t *testing.T, c *framework.Client) *p07Subject {
 	return &p07Subject{client: c, mutex: lock, held: held}
 }
 
-// p07Hold makes the client hold one of the locks.
+// p07Hold acquires one of the locks with the client.
 func p07Hold(t *testing.T, on *p07Subject) {
 	var err error
 	on.session, err = on.client.Session(t.Context())
@@ -49,10 +50,10 @@ func p07Hold(t *testing.T, on *p07Subject) {
 	require.NoError(t, err)
 }
 
-// Every call under a context of 500 ms fails with its error after 500 to 600 ms while the servers accept connections and say
-// nothing. It does not matter whether the client never had a connection, has one, lost one or lost its session; and Close then
-// leaves no goroutine behind.
-func TestP07_CallsEndWithTheirContext(t *testing.T) { // alone: it would starve those in real time
+// Every call under a context of 500 ms fails with the context's error after 500 to 600 ms, while
+// the servers accept connections and send nothing. This is so whether the client never had a
+// connection, has one, lost one or lost its session. Close then leaves no goroutine behind.
+func TestP07_CallsEndWithTheirContext(t *testing.T) { // not parallel: it would starve the tests in real time
 	onlyInProcess(t, "the exact times take a virtual clock")
 	for state, row := range map[string]struct {
 		silence func(t *testing.T, on *p07Subject, way *zktest.Client)
@@ -67,7 +68,7 @@ func TestP07_CallsEndWithTheirContext(t *testing.T) { // alone: it would starve 
 				p07Hold(t, on)
 				way.Blackhole(true)
 			},
-			p07Calls("Client.Session", "Client.WaitConnected"), // have nothing to wait for
+			p07Calls("Client.Session", "Client.WaitConnected"), // return at once
 		},
 		"suspended": {
 			func(t *testing.T, on *p07Subject, way *zktest.Client) {
@@ -78,7 +79,7 @@ func TestP07_CallsEndWithTheirContext(t *testing.T) { // alone: it would starve 
 				way.Blackhole(true)
 				way.Refuse(false)
 			},
-			p07Calls("Client.Session"), // has the one that is suspended
+			p07Calls("Client.Session"), // returns the suspended session at once
 		},
 		"lost": {
 			func(t *testing.T, on *p07Subject, way *zktest.Client) {
@@ -119,8 +120,8 @@ func p07Timed(t *testing.T, on *p07Subject, call p07Call) (time.Duration, error)
 	return time.Since(start), err
 }
 
-// When the network goes silent under a client, all its calls at once end with their contexts, of 500 ms each. How much later
-// depends on the machine here.
+// When the network falls silent while a client is connected, all its calls end at once with their
+// contexts, of 500 ms each. How much later depends on the machine.
 func TestP07_CallsEndWithTheirContextBehindASilentNetwork(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)

@@ -13,7 +13,8 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 )
 
-// A hold whose acquire context is cancelled 1 ms after the grant is valid three session timeouts later, and the servers say so too.
+// A hold whose acquire context is cancelled 1 ms after the grant is still valid three session
+// timeouts later, also on the servers.
 func TestP08_HoldOutlivesTheContextOfItsAcquire(t *testing.T) {
 	t.Parallel()
 	anywhere(t, func(t *testing.T, in place) {
@@ -40,8 +41,9 @@ func TestP08_HoldOutlivesTheContextOfItsAcquire(t *testing.T) {
 	})
 }
 
-// When the contexts of the acquire and of the work are cancelled at the time of the release, the lock is released all the same, and
-// the next in line has it within 1 s (10 s where time is real and the machine busy).
+// The contexts of the acquire and of the work are cancelled at the time of the release. The lock is
+// released nevertheless, and the next waiter has it within 1 s (10 s where time is real and the
+// machine busy).
 func TestP08_ReleaseUnderCancelledContextsLetsTheNextIn(t *testing.T) {
 	t.Parallel()
 	anywhere(t, func(t *testing.T, in place) {
@@ -60,14 +62,14 @@ func TestP08_ReleaseUnderCancelledContextsLetsTheNextIn(t *testing.T) {
 			assert.NoError(t, hold.Release())
 		})
 		testzk.Eventually(t, func() bool {
-			line, err := holder.Participants(t.Context())
-			return err == nil && len(line) == 2
-		}, "nobody is in line")
+			queue, err := holder.Participants(t.Context())
+			return err == nil && len(queue) == 2
+		}, "no waiter is in the queue")
 
 		cancel()
 		<-work.Done()
 		time.Sleep(time.Second)
-		require.NoError(t, hold.Err(), "the end of the work's context is not that of the hold")
+		require.NoError(t, hold.Err(), "the end of the work's context must not end the hold")
 		start := time.Now()
 		require.NoError(t, hold.Release())
 		require.Less(t, (<-granted).Sub(start), in.within(time.Second))

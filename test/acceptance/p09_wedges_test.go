@@ -19,18 +19,20 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// p09Soon is within what time of a healthy server's being there the client must have a session that works: 3 s, of which 2.5 s are the
-// connect timeout, and two more.
+// p09Soon is the time in which a client must have a working session once there is a healthy server:
+// 3 s, of which 2.5 s are the connect timeout, and two more.
 const p09Soon = 5 * time.Second
 
-// p09Place is where the tests of wedges happen: in virtual time, or on the real server.
+// p09Place is where these tests run: in virtual time, or on the real server.
 type p09Place struct {
-	well func(ctx context.Context, network, address string) (net.Conn, error) // dials the healthy server, whatever the address
-	drop func()                                                               // ends the connections to it
-	slow time.Duration                                                        // how much longer than it should things may take, because the machine is busy
+	// It dials the healthy server, whatever the address.
+	well func(ctx context.Context, network, address string) (net.Conn, error)
+	drop func() // ends the connections to the healthy server
+	// Is added to time limits, because the machine may be busy.
+	slow time.Duration
 }
 
-// p09Anywhere runs a test in virtual time, or on the real server if that is wanted.
+// p09Anywhere runs a test on the real server if one is asked for, and otherwise in virtual time.
 func p09Anywhere(t *testing.T, test func(t *testing.T, in p09Place)) {
 	t.Helper()
 	if realzk.Wanted() != "" {
@@ -54,70 +56,74 @@ func p09To(server string) p09Dial {
 	}
 }
 
-// p09Timeouts are the session timeouts to try: a short one, and the default.
+// p09Timeouts are the session timeouts of the tests: a short one, and the default.
 var p09Timeouts = []time.Duration{4 * time.Second, 30 * time.Second}
 
-// p09Illnesses are what a sick server says to who connects, before it falls silent.
-var p09Illnesses = map[string][]byte{"silent": nil, "four bytes then silent": {0, 0, 0, 37}}
+// p09Faults are what a faulty server sends on each connection before it falls silent.
+var p09Faults = map[string][]byte{"silent": nil, "four bytes then silent": {0, 0, 0, 37}}
 
-// Something accepts connections where the server should be and says nothing, or four bytes and then nothing. Once a healthy
-// server is there instead the client has a working session within 5 s, though it had just begun another attempt at the sick one.
+// In place of the server something accepts connections and sends nothing, or four bytes and then
+// nothing. Once a healthy server replaces it, the client has a working session within 5 s, although
+// it has just begun another attempt at the faulty one.
 func TestP09_ServerThatSaysNothingIsGivenUpFromTheStart(t *testing.T) {
 	t.Parallel()
-	p09ForEach(t, func(t *testing.T, in p09Place, sick *p09Sick, timeout time.Duration) {
-		road := &p09Road{}
-		road.lead("zk.test:2181", sick.dial)
-		client := testzk.Client(t, "zk.test:2181", framework.WithSessionTimeout(timeout), framework.WithDialer(road.DialContext))
-		sick.await(t, 2)
-		road.lead("zk.test:2181", in.well)
+	p09ForEach(t, func(t *testing.T, in p09Place, faulty *p09Faulty, timeout time.Duration) {
+		routes := &p09Routes{}
+		routes.lead("zk.test:2181", faulty.dial)
+		client := testzk.Client(t, "zk.test:2181", framework.WithSessionTimeout(timeout),
+			framework.WithDialer(routes.DialContext))
+		faulty.await(t, 2)
+		routes.lead("zk.test:2181", in.well)
 		in.works(t, client)
 	})
 }
 
-// A client with a session loses its connection and finds something in the server's place that accepts and says nothing, or four
-// bytes. Once the server is back the client has a working session within 5 s.
+// A client with a session loses its connection. A faulty server replaces the server, accepts
+// connections and sends nothing, or four bytes. Once the server is back, the client has a working
+// session within 5 s.
 func TestP09_ServerThatSaysNothingIsGivenUpUnderASession(t *testing.T) {
 	t.Parallel()
-	p09ForEach(t, func(t *testing.T, in p09Place, sick *p09Sick, timeout time.Duration) {
-		road := &p09Road{}
-		road.lead("zk.test:2181", in.well)
+	p09ForEach(t, func(t *testing.T, in p09Place, faulty *p09Faulty, timeout time.Duration) {
+		routes := &p09Routes{}
+		routes.lead("zk.test:2181", in.well)
 		client := testzk.Connected(t, "zk.test:2181",
-			framework.WithSessionTimeout(timeout), framework.WithDialer(road.DialContext))
-		road.lead("zk.test:2181", sick.dial)
+			framework.WithSessionTimeout(timeout), framework.WithDialer(routes.DialContext))
+		routes.lead("zk.test:2181", faulty.dial)
 		in.drop()
-		sick.await(t, 2)
-		road.lead("zk.test:2181", in.well)
+		faulty.await(t, 2)
+		routes.lead("zk.test:2181", in.well)
 		in.works(t, client)
 	})
 }
 
-// One of two servers accepts and says nothing, or four bytes, and the client tries it first: it has a working session with the
-// other one within 5 s.
+// One of two servers accepts connections and sends nothing, or four bytes, and the client tries it
+// first. The client has a working session with the other server within 5 s.
 func TestP09_ServerThatSaysNothingDoesNotHideTheOther(t *testing.T) {
 	t.Parallel()
-	p09ForEach(t, func(t *testing.T, in p09Place, sick *p09Sick, timeout time.Duration) {
-		road := &p09Road{}
-		road.lead("sick.test:2181", sick.dial)
-		road.lead("well.test:2181", in.well)
+	p09ForEach(t, func(t *testing.T, in p09Place, faulty *p09Faulty, timeout time.Duration) {
+		routes := &p09Routes{}
+		routes.lead("faulty.test:2181", faulty.dial)
+		routes.lead("well.test:2181", in.well)
 		inOrder := framework.WithRandom(func(int64) int64 { return 0 })
-		in.works(t, testzk.Client(t, "sick.test:2181,well.test:2181", framework.WithSessionTimeout(timeout),
-			framework.WithDialer(road.DialContext), inOrder))
+		in.works(t, testzk.Client(t, "faulty.test:2181,well.test:2181", framework.WithSessionTimeout(timeout),
+			framework.WithDialer(routes.DialContext), inOrder))
 	})
 }
 
-func p09ForEach(t *testing.T, do func(t *testing.T, in p09Place, sick *p09Sick, timeout time.Duration)) {
-	for name, illness := range p09Illnesses {
+func p09ForEach(t *testing.T, do func(t *testing.T, in p09Place, faulty *p09Faulty, timeout time.Duration)) {
+	for name, fault := range p09Faults {
 		for _, timeout := range p09Timeouts {
 			t.Run(fmt.Sprintf("%s, T=%v", name, timeout), func(t *testing.T) {
 				t.Parallel()
-				p09Anywhere(t, func(t *testing.T, in p09Place) { do(t, in, p09Serve(t, illness), timeout) })
+				p09Anywhere(t, func(t *testing.T, in p09Place) { do(t, in, p09Serve(t, fault), timeout) })
 			})
 		}
 	}
 }
 
-// The connection breaks whenever the client presents its credentials again after a reconnect, five times in a row and that three
-// times over: a working session, with the credentials, is there within 5 s of the last time.
+// The connection breaks whenever the client presents its credentials again after a reconnect, five
+// times in a row. This is repeated three times. The client has a working session with the
+// credentials within 5 s of the last time.
 func TestP09_WriteFailureDuringTheResendOfCredentialsIsNoWedge(t *testing.T) {
 	t.Parallel()
 	p09Anywhere(t, func(t *testing.T, in p09Place) {
@@ -133,15 +139,15 @@ func TestP09_WriteFailureDuringTheResendOfCredentialsIsNoWedge(t *testing.T) {
 			select {
 			case <-died:
 			case <-testzk.Context(t).Done():
-				require.FailNow(t, "the client does not connect any more")
+				require.FailNow(t, "the client no longer connects")
 			}
 			in.works(t, client)
 		}
 	})
 }
 
-// The server comes back with nothing of what it had, so that it is behind what the client has seen and turns it away. The client
-// has a working session, a new one, within two session timeouts.
+// The server loses all its data and restarts, so that it is behind the client's last zxid and
+// refuses the client. The client has a working new session within two session timeouts.
 func TestP09_ClientOfAWipedServerStartsOver(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)
@@ -161,7 +167,7 @@ func TestP09_ClientOfAWipedServerStartsOver(t *testing.T) {
 	t.Logf("after %v", time.Since(began))
 	require.ErrorIs(t, before.Err(), framework.ErrSessionLost)
 	_, err = client.Exists(ctx, "/node-0")
-	require.Error(t, err, "nothing was wiped")
+	require.Error(t, err, "the data was not deleted")
 }
 
 // works checks that the client has a working session soon.
@@ -176,24 +182,24 @@ func p09WorksWithin(t *testing.T, client *framework.Client, limit time.Duration)
 	require.NoError(t, client.WaitConnected(testzk.Context(t)))
 	_, err := client.Exists(testzk.Context(t), "/")
 	require.NoError(t, err)
-	require.Less(t, time.Since(began), limit, "a healthy server was there all the time")
+	require.Less(t, time.Since(began), limit, "a healthy server was available all the time")
 }
 
-// p09Sick is a server that accepts connections, greets, and does nothing more for them.
-type p09Sick struct {
+// p09Faulty is a server that accepts connections, sends a greeting, and does nothing more.
+type p09Faulty struct {
 	greeting []byte
 	running  sync.WaitGroup
 	accepted chan struct{}
 }
 
-func p09Serve(t *testing.T, greeting []byte) *p09Sick {
+func p09Serve(t *testing.T, greeting []byte) *p09Faulty {
 	t.Helper()
-	s := &p09Sick{greeting: greeting, accepted: make(chan struct{}, 1000)}
-	t.Cleanup(s.running.Wait) // the client has closed its connections
+	s := &p09Faulty{greeting: greeting, accepted: make(chan struct{}, 1000)}
+	t.Cleanup(s.running.Wait) // the client has closed its connections by then
 	return s
 }
 
-func (s *p09Sick) dial(context.Context, string, string) (net.Conn, error) {
+func (s *p09Faulty) dial(context.Context, string, string) (net.Conn, error) {
 	near, far := net.Pipe()
 	s.running.Go(func() {
 		defer far.Close()
@@ -204,27 +210,27 @@ func (s *p09Sick) dial(context.Context, string, string) (net.Conn, error) {
 	return near, nil
 }
 
-// await waits for so many connections.
-func (s *p09Sick) await(t *testing.T, n int) {
+// await waits for n connections.
+func (s *p09Faulty) await(t *testing.T, n int) {
 	t.Helper()
 	for range n {
 		select {
 		case <-s.accepted:
 		case <-testzk.Context(t).Done():
-			require.FailNow(t, "the client does not try any more")
+			require.FailNow(t, "the client no longer tries")
 		}
 	}
 }
 
 type p09Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// p09Road leads from the addresses that a client knows to where it gets.
-type p09Road struct{ leads sync.Map }
+// p09Routes maps the addresses that a client knows to the functions that dial.
+type p09Routes struct{ dials sync.Map }
 
-func (r *p09Road) lead(from string, to p09Dial) { r.leads.Store(from, to) }
+func (r *p09Routes) lead(from string, to p09Dial) { r.dials.Store(from, to) }
 
-func (r *p09Road) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	to, ok := r.leads.Load(address)
+func (r *p09Routes) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	to, ok := r.dials.Load(address)
 	if !ok {
 		return nil, &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}
 	}

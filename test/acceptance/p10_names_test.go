@@ -18,18 +18,20 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// A server's name is moved from address A to address B, and A goes away. The client's next attempt goes to B, and its session
-// goes on there: the same session, the same lock.
+// A server's name moves from address A to address B, and A goes down. The client's next attempt
+// goes to B, with the same session and the same lock.
 func TestP10_SessionFollowsAServerToItsNewAddress(t *testing.T) {
 	t.Parallel()
 	a, b := testzk.Proxy(t), testzk.Proxy(t)
 	names := &p10Names{}
 	names.point("zk.test", a.Addr())
 	p10Follows(t, "zk.test:2181", names.DialContext, a, func() { names.point("zk.test", b.Addr()) })
-	require.Equal(t, []string{a.Addr(), b.Addr()}, names.dialled(), "the next attempt did not go to where the name leads")
+	require.Equal(t, []string{a.Addr(), b.Addr()}, names.dialled(),
+		"the next attempt did not go to the name's new address")
 }
 
-// p10Follows moves a client from server a to another, and checks that nothing else changes for it.
+// p10Follows moves a client from server a to another one, and checks that session and lock stay the
+// same.
 func p10Follows(t *testing.T, connect string, dial p10Dial, a *proxy.Proxy, move func()) {
 	t.Helper()
 	client := testzk.Connected(t, connect, framework.WithDialer(dial), long())
@@ -53,11 +55,12 @@ func p10Follows(t *testing.T, connect string, dial p10Dial, a *proxy.Proxy, move
 
 type p10Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// One of three names of servers does not resolve: the client starts and works, whichever it tries first.
+// One of three server names does not resolve. The client starts and works, whichever name it tries
+// first.
 func TestP10_OneNameOfThreeThatDoesNotResolveIsNoObstacle(t *testing.T) {
 	t.Parallel()
 	for _, order := range []string{
-		"gone.test,zk1.test,zk2.test", "zk1.test,gone.test,zk2.test", "zk1.test,zk2.test,gone.test",
+		"unknown.test,zk1.test,zk2.test", "zk1.test,unknown.test,zk2.test", "zk1.test,zk2.test,unknown.test",
 	} {
 		names := &p10Names{}
 		p := testzk.Proxy(t)
@@ -66,7 +69,7 @@ func TestP10_OneNameOfThreeThatDoesNotResolveIsNoObstacle(t *testing.T) {
 		inOrder := framework.WithRandom(func(int64) int64 { return 0 })
 		client := testzk.Client(t, order, framework.WithDialer(names.DialContext), inOrder)
 		require.NoError(t, client.WaitConnected(testzk.Context(t)), order)
-		p.DropConnections() // and comes back, whichever is next
+		p.DropConnections() // the client reconnects, whichever server is next
 		require.NoError(t, p01Hold(t, client, testzk.Path(t)).Release())
 	}
 }
@@ -116,8 +119,8 @@ func (n *p10Names) resolve(address string) (string, error) {
 	return to, nil
 }
 
-// The same with Go's own resolver and a DNS server whose answer changes from 127.0.0.1 to 127.0.0.2: a plain net.Dialer with
-// that resolver is all the client needs.
+// The same with Go's own resolver and a DNS server whose answer changes from 127.0.0.1 to
+// 127.0.0.2. The client needs only a plain net.Dialer with that resolver.
 func TestP10_SessionFollowsTheDNS(t *testing.T) {
 	t.Parallel()
 	a := testzk.Proxy(t)
@@ -125,17 +128,17 @@ func TestP10_SessionFollowsTheDNS(t *testing.T) {
 	require.NoError(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.2:"+port)
 	if err != nil {
-		t.Skip("this system has only one loopback address, or another test has just taken the port: ", err)
+		t.Skip("this system has only one loopback address, or another test uses the port: ", err)
 	}
 	b := testzk.Proxy(t)
 	p10Relay(t, listener, b.Addr())
 	dns := p10Serve(t, net.IPv4(127, 0, 0, 1))
 	dialer := &net.Dialer{Resolver: &net.Resolver{PreferGo: true, Dial: dns.dial}}
 	p10Follows(t, "zk.test.:"+port, dialer.DialContext, a, func() { dns.point(net.IPv4(127, 0, 0, 2)) })
-	require.NotZero(t, b.Connections(), "the client did not ask again")
+	require.NotZero(t, b.Connections(), "the client did not resolve the name again")
 }
 
-// p10Relay passes on what it accepts.
+// p10Relay forwards the connections that it accepts.
 func p10Relay(t *testing.T, listener net.Listener, to string) {
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -171,7 +174,7 @@ func p10Join(conn net.Conn, to string) {
 	<-back
 }
 
-// p10DNS answers every question for an IPv4 address with one, and has no other answers.
+// p10DNS answers each query for an IPv4 address with one address, and all others with none.
 type p10DNS struct {
 	conn net.PacketConn
 
@@ -202,7 +205,7 @@ func (d *p10DNS) point(ip net.IP) {
 	d.ip = ip
 }
 
-// dial is for a net.Resolver.
+// dial is the Dial function of a net.Resolver.
 func (d *p10DNS) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	if !strings.HasPrefix(network, "udp") {
 		return nil, errors.New("no DNS over " + network)
@@ -224,8 +227,8 @@ func (d *p10DNS) run() {
 	}
 }
 
-// p10Answer is the reply to a query with one question: a header of twelve bytes, the question, and for type A a record that
-// refers back to the question's name, with no time to live.
+// p10Answer returns the reply to a query with one question: a header of twelve bytes, the question,
+// and for type A a record that refers to the question's name, with a time to live of 0.
 func p10Answer(query []byte, ip net.IP) []byte {
 	end := 12
 	for query[end] != 0 {
@@ -243,20 +246,20 @@ func p10Answer(query []byte, ip net.IP) []byte {
 	return reply
 }
 
-// The only server's name does not resolve for a while. WaitConnected says so when its context ends, and 3 s after the name is
-// known at the latest the client works.
+// The only server's name does not resolve for a while. WaitConnected reports that when its context
+// ends. The client works at most 3 s after the name resolves.
 func TestP10_ClientStartsOnceItsOnlyNameIsKnown(t *testing.T) {
 	t.Parallel()
 	p09Anywhere(t, func(t *testing.T, in p09Place) {
-		road := &p09Road{}
-		client := testzk.Client(t, "zk.test:2181", framework.WithDialer(road.DialContext))
+		routes := &p09Routes{}
+		client := testzk.Client(t, "zk.test:2181", framework.WithDialer(routes.DialContext))
 		testzk.Eventually(t, func() bool {
 			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 			defer cancel()
 			err := client.WaitConnected(ctx)
 			return err != nil && strings.Contains(err.Error(), "no such host")
-		}, "the error does not say what is wrong")
-		road.lead("zk.test:2181", in.well)
+		}, "the error does not name the cause")
+		routes.lead("zk.test:2181", in.well)
 		in.works(t, client)
 	})
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// Servers are replaced at run time by SetServers: the client leaves a server that is not among the new ones, goes on at one of them with the same
-// session, and keeps the lock; 10 times in a row.
+// SetServers replaces the servers at run time. The client leaves a server that is not among the new
+// ones, and continues on one of them with the same session and the same lock. This is repeated 10
+// times.
 func TestP10_ServersAreReplacedWithoutLosingTheSession(t *testing.T) {
 	first, _, _ := strings.Cut(testzk.Connect(), ",")
 	fronts := []*proxy.Proxy{proxy.Start(t, first), proxy.Start(t, first)}
@@ -35,13 +36,13 @@ func TestP10_ServersAreReplacedWithoutLosingTheSession(t *testing.T) {
 	}
 	require.NoError(t, c.SetServers(fronts[0].Addr()+","+fronts[1].Addr()))
 	fronts[0].ResetCounts()
-	require.NoError(t, c.Sync(ctx, "/"), "a server that is still among them is not left")
+	require.NoError(t, c.Sync(ctx, "/"), "the client must not leave a server that is still in the list")
 	require.Equal(t, 1, fronts[0].Requests()[proxy.OpSync])
 	require.NoError(t, hold.Release())
 }
 
-// A client whose servers are all wrong connects as soon as SetServers names one that is right; bad strings and another chroot are refused with
-// an error that names them, and change nothing.
+// A client whose servers are all wrong connects as soon as SetServers names a right one. Invalid
+// strings and another chroot are refused with an error that has them, and change nothing.
 func TestP10_ServersAreReplacedWhileNoneIsReachable(t *testing.T) {
 	c := testzk.Client(t, "127.0.0.1:1/app")
 	ctx := testzk.Context(t)
@@ -57,7 +58,7 @@ func TestP10_ServersAreReplacedWhileNoneIsReachable(t *testing.T) {
 	require.ErrorIs(t, (&framework.Client{}).SetServers("a:1"), framework.ErrZeroValue)
 }
 
-// Many changes at once end with one of them, and with a connection.
+// Many concurrent calls of SetServers leave one of their lists in use, and a connection.
 func TestP10_ServersAreReplacedByManyAtOnce(t *testing.T) {
 	first, _, _ := strings.Cut(testzk.Connect(), ",")
 	fronts := []*proxy.Proxy{proxy.Start(t, first), proxy.Start(t, first)}

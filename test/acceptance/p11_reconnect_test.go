@@ -16,8 +16,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// p11Spoilers are what may become of the request that sets a client's watches again after a reconnect. Each returns how often
-// that happened.
+// p11Spoilers are faults of the request that sets a client's watches again after a reconnect. Each
+// returns a function that counts them.
 var p11Spoilers = map[string]func(srv *zktest.Server) (dial p11Dial, spoiled func() int){
 	"answered with an error": func(srv *zktest.Server) (p11Dial, func() int) {
 		match := zktest.Match{Client: "waiter", Op: zktest.OpSetWatches, Times: zktest.Always}
@@ -30,7 +30,7 @@ var p11Spoilers = map[string]func(srv *zktest.Server) (dial p11Dial, spoiled fun
 			if err != nil {
 				return nil, err
 			}
-			return &p11Swallower{conn, &swallowed}, nil
+			return &p11Filter{conn, &swallowed}, nil
 		}
 		return dial, func() int { return int(swallowed.Load()) }
 	},
@@ -38,14 +38,14 @@ var p11Spoilers = map[string]func(srv *zktest.Server) (dial p11Dial, spoiled fun
 
 type p11Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// p11Swallower passes on all requests but those that set watches again. A write is one or more whole requests, each behind its length: its
-// number, its type.
-type p11Swallower struct {
+// p11Filter forwards all requests but those that set watches again. A write is one or more whole
+// requests, each with its length, number and type.
+type p11Filter struct {
 	net.Conn
 	swallowed *atomic.Int64
 }
 
-func (s *p11Swallower) Write(b []byte) (int, error) {
+func (s *p11Filter) Write(b []byte) (int, error) {
 	var passed []byte
 	for rest := b; len(rest) >= 12; {
 		frame := rest[:4+binary.BigEndian.Uint32(rest)]
@@ -65,9 +65,10 @@ func (s *p11Swallower) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// The connection of a waiter breaks, and the request that is to set its watches again is answered with an error or swallowed: the
-// waiter has the lock within a second after the holder's release, or after the reconnect if the release came before.
-func TestP11_WatchesThatAreNotSetAgainDelayNobody(t *testing.T) {
+// The connection of a waiter breaks, and the request that sets its watches again is answered with
+// an error or dropped. The waiter has the lock within a second of the holder's release, or of the
+// reconnect if the release came before.
+func TestP11_WatchesThatAreNotSetAgainDelayNoWaiter(t *testing.T) {
 	onlyInProcess(t, virtual)
 	for how, spoil := range p11Spoilers {
 		for when, after := range map[string]time.Duration{
@@ -86,7 +87,8 @@ func TestP11_WatchesThatAreNotSetAgainDelayNobody(t *testing.T) {
 	}
 }
 
-// p11Break breaks the waiter's connection for two seconds, and lets the holder release so long after it is there again.
+// p11Break breaks the waiter's connection for two seconds. The holder releases the lock the given
+// time after the reconnect.
 func p11Break(t *testing.T, srv *zktest.Server, spoil func(*zktest.Server) (p11Dial, func() int), after time.Duration) {
 	holder := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "holder"), "/lock")).won(t)
 	dial, spoiled := spoil(srv)
@@ -117,6 +119,6 @@ func p11Break(t *testing.T, srv *zktest.Server, spoil func(*zktest.Server) (p11D
 	since := time.Now()
 	hold := waiter.won(t)
 	require.LessOrEqual(t, time.Since(since), time.Second)
-	require.Positive(t, spoiled(), "no request that sets watches came")
+	require.Positive(t, spoiled(), "no request to set watches arrived")
 	require.NoError(t, hold.Release())
 }

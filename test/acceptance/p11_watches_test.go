@@ -25,19 +25,22 @@ import (
 
 const (
 	p11Acquires   = 10_000
-	p11WarmUp     = 2_000 // until tables and pools, and the trace of a server in this process, have their final size
+	p11WarmUp     = 2_000 // until tables, pools and the trace have their final size
 	p11Impatience = 30 * time.Millisecond
 )
 
-// 10,000 acquires of one client time out behind one holder: afterwards the server has two watches of that client at most, and the
-// process needs less than 1 MiB of memory more than before.
-func TestP11_AbandonedWaitsCostNothing(t *testing.T) { // not parallel: it looks at the memory of the process
+// 10,000 acquires of one client time out while another client holds the lock. Afterwards the server
+// has at most two watches of the client, and the process uses less than 1 MiB of memory more than
+// before.
+func TestP11_AbandonedWaitsCostNothing(t *testing.T) { // not parallel: it measures the memory of the process
 	if testzk.InProcess() == nil {
 		wchp := func() string { return p11Command(t, "wchp") }
-		p11Abandon(t, testzk.Connected(t, testzk.Connect(), long()), testzk.Connected(t, testzk.Connect(), long()), 50, wchp)
+		p11Abandon(t, testzk.Connected(t, testzk.Connect(), long()), testzk.Connected(t, testzk.Connect(), long()),
+			50, wchp)
 		return
 	}
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) { // one at a time, so that all of them watch the holder
+	// One at a time, so that each watches the holder.
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		wchp := func() string {
 			answer, err := srv.Command("wchp")
 			require.NoError(t, err)
@@ -47,7 +50,7 @@ func TestP11_AbandonedWaitsCostNothing(t *testing.T) { // not parallel: it looks
 	})
 }
 
-// p11Abandon makes so many acquires at a time; wchp is the server's list of what is watched.
+// p11Abandon makes atOnce acquires at a time. wchp returns the server's list of watches.
 func p11Abandon(t *testing.T, holder, waiter *framework.Client, atOnce int, wchp func() string) {
 	path := testzk.Path(t)
 	hold, err := bubbleMutex(t, holder, path).Acquire(t.Context())
@@ -66,8 +69,8 @@ func p11Abandon(t *testing.T, holder, waiter *framework.Client, atOnce int, wchp
 	require.NoError(t, hold.Release())
 }
 
-// p11GiveUp makes acquires until so many of them have timed out while they waited for somebody. Where the machine is so slow that
-// one is not in line by then, the next has more time.
+// p11GiveUp makes acquires until count of them have timed out while they waited for a holder. If an
+// acquire is not in the queue by then, because the machine is slow, the next one has more time.
 func p11GiveUp(t testing.TB, mu *mutex.Mutex, count, atOnce int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -92,16 +95,17 @@ func p11GiveUp(t testing.TB, mu *mutex.Mutex, count, atOnce int) {
 	all.Wait()
 }
 
-// p11Heap is what is reachable, in bytes.
+// p11Heap returns the size of the reachable memory in bytes.
 func p11Heap() int64 {
 	runtime.GC()
-	runtime.GC() // what the first has given back to pools
+	runtime.GC() // frees what the first run returned to pools
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)
 }
 
-// p11Watched are the nodes that a session watches. The server lists them one a line, each with the sessions that watch it below.
+// p11Watched returns the nodes that a session watches. The server lists one node a line, followed
+// by the sessions that watch it.
 func p11Watched(wchp string, session int64) (watched []string) {
 	var node string
 	for line := range strings.Lines(wchp) {
@@ -116,7 +120,7 @@ func p11Watched(wchp string, session int64) (watched []string) {
 	return watched
 }
 
-// p11Command asks the server that the clients are connected to.
+// p11Command sends a four-letter command to the clients' server.
 func p11Command(t testing.TB, word string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", testzk.Connect())

@@ -25,22 +25,23 @@ const (
 	p12Parent     = "/p12"
 	p12Path       = p12Parent + "/service/leader"
 	p12Chaos      = 10 * time.Minute
-	// p12Leaderless is how long there may be no leader once everything is well.
+	// p12Leaderless is the longest time without a leader once there are no faults.
 	p12Leaderless = bubbleTimeout + 2*time.Second
 )
 
-// For ten minutes, sessions of three candidates expire, connections are dropped and fall silent, requests and answers are lost, candidates'
-// nodes and their parents are deleted, servers restart, and come back with nothing, so that transaction ids start over: at no moment are
-// there two valid terms, and tokens grow. Each time that all is well again somebody leads within the session timeout and 2 s. A leader
-// whose term is lost is told why, and no call of it overlaps with its next. At the end every candidate leads again, and nothing is left.
+// For ten minutes three candidates lose sessions, connections, requests and answers. Their nodes
+// and the parents are deleted. Servers restart, also without data, so that transaction ids start
+// over. There are never two valid terms, and tokens grow. Whenever the faults end, a candidate
+// leads within the session timeout and 2 s. A leader that loses its term is told why, and its calls
+// do not overlap. At the end every candidate leads again, and no node is left.
 func TestP12_OneLeaderAtMostInTenMinutesOfChaos(t *testing.T) {
 	t.Parallel()
 	onlyInProcess(t, virtual)
-	for kind, stand := range p12Kinds {
+	for kind, candidate := range p12Kinds {
 		t.Run(kind, func(t *testing.T) {
 			sim.Run(t, 3, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-				o := &p12Office{t: t, srv: srv, taken: map[string]bool{}, busy: map[string]bool{}, led: map[string]int{}}
-				leave := p12Stand(o, stand, random)
+				o := &p12Terms{t: t, srv: srv, taken: map[string]bool{}, busy: map[string]bool{}, led: map[string]int{}}
+				leave := p12Start(o, candidate, random)
 				defer leave()
 				for began := time.Now(); time.Since(began) < p12Chaos; {
 					for range 1 + random.IntN(3) {
@@ -48,12 +49,12 @@ func TestP12_OneLeaderAtMostInTenMinutesOfChaos(t *testing.T) {
 						o.harm(srv.Client(p12Name(random.IntN(p12Candidates))), random)
 					}
 					srv.ResetFaults()
-					o.await(p12Leaderless, "nobody leads", o.someoneLeads)
+					o.await(p12Leaderless, "no candidate leads", o.hasLeader)
 				}
 				o.forget()
-				o.await(time.Minute, "somebody is out", func() bool { return len(o.led) == p12Candidates })
+				o.await(time.Minute, "a candidate does not lead", func() bool { return len(o.led) == p12Candidates })
 				leave()
-				require.NotZero(t, o.lost, "nobody lost anything")
+				require.NotZero(t, o.lost, "no term was lost")
 				time.Sleep(2 * bubbleTimeout)
 				require.Empty(t, o.nodes())
 			})
@@ -63,15 +64,16 @@ func TestP12_OneLeaderAtMostInTenMinutesOfChaos(t *testing.T) {
 
 func p12Name(i int) string { return fmt.Sprintf("c%d", i) }
 
-// p12Client gives up operations after a while, as is the default: candidates do not.
+// p12Client returns a client whose operations give up after a while, as they do by default.
+// Candidates do not give up.
 func p12Client(t testing.TB, srv *zktest.Server, name string, opts ...framework.Option) *framework.Client {
 	t.Helper()
 	policy := framework.WithRetry(retry.BoundedExponential(100*time.Millisecond, 2*time.Second, 5))
 	return bubbleNew(t, srv, srv.MemAddr(), name, append(opts, policy)...)
 }
 
-// p12Stand lets all candidates stand until leave is called.
-func p12Stand(o *p12Office, stand p12Standing, random *rand.Rand) (leave func()) {
+// p12Start runs all candidates until leave is called.
+func p12Start(o *p12Terms, candidate p12Candidate, random *rand.Rand) (leave func()) {
 	ctx, cancel := context.WithCancel(o.t.Context())
 	var running sync.WaitGroup
 	for i := range p12Candidates {
@@ -80,9 +82,11 @@ func p12Stand(o *p12Office, stand p12Standing, random *rand.Rand) (leave func())
 		pace := rand.New(rand.NewPCG(random.Uint64(), uint64(i)))
 		c := p12Client(o.t, o.srv, name, framework.WithRandom(chance.Int64N))
 		running.Go(func() {
-			err := stand(ctx, c, p12Path, func(term context.Context, t *leader.Term) { o.lead(ctx, term, name, t, pace) })
+			err := candidate(ctx, c, p12Path, func(term context.Context, t *leader.Term) {
+				o.lead(ctx, term, name, t, pace)
+			})
 			if !errors.Is(err, context.Canceled) {
-				o.t.Errorf("%s is out: %v", name, err)
+				o.t.Errorf("%s has ended: %v", name, err)
 			}
 		})
 	}
@@ -92,22 +96,22 @@ func p12Stand(o *p12Office, stand p12Standing, random *rand.Rand) (leave func())
 	}
 }
 
-// p12Office is what one candidate at a time may have.
-type p12Office struct {
+// p12Terms checks that one candidate at a time leads.
+type p12Terms struct {
 	t   *testing.T
 	srv *zktest.Server
 
 	mu    sync.Mutex
-	taken map[string]bool // nodes that were taken away out of the blue: their owners cannot know before they are told
-	terms []*leader.Term  // that may be valid
+	taken map[string]bool // nodes that were deleted by a fault
+	terms []*leader.Term  // terms that may be valid
 	token int64           // the largest one of a valid term
-	busy  map[string]bool // who is in a call of lead
-	led   map[string]int  // valid terms, by candidate
-	lost  int             // terms
+	busy  map[string]bool // candidates in a call of lead
+	led   map[string]int  // number of valid terms, by candidate
+	lost  int             // number of lost terms
 }
 
-// lead is one term of a candidate, with the context that ends with it.
-func (o *p12Office) lead(standing, term context.Context, name string, t *leader.Term, pace *rand.Rand) {
+// lead is one term of a candidate, with the context that ends with the term.
+func (o *p12Terms) lead(ctx, term context.Context, name string, t *leader.Term, pace *rand.Rand) {
 	o.enter(name, t)
 	defer o.leave(name)
 	longest := 2 * time.Second
@@ -117,14 +121,14 @@ func (o *p12Office) lead(standing, term context.Context, name string, t *leader.
 	select {
 	case <-time.After(time.Duration(pace.Int64N(int64(longest)))):
 	case <-term.Done():
-		if standing.Err() == nil {
+		if ctx.Err() == nil {
 			o.lose(name, context.Cause(term))
 		}
-		time.Sleep(time.Duration(pace.Int64N(int64(time.Second / 2)))) // it does not return at once
+		time.Sleep(time.Duration(pace.Int64N(int64(time.Second / 2)))) // the call does not return at once
 	}
 }
 
-func (o *p12Office) enter(name string, t *leader.Term) {
+func (o *p12Terms) enter(name string, t *leader.Term) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.busy[name] {
@@ -134,8 +138,9 @@ func (o *p12Office) enter(name string, t *leader.Term) {
 	if !o.valid(t) {
 		return
 	}
-	if o.someoneLeads() {
-		o.t.Errorf("%s leads with token %d while somebody else does with %d", name, t.Token(), o.terms[0].Token())
+	if o.hasLeader() {
+		o.t.Errorf("%s leads with token %d while another candidate leads with token %d", name, t.Token(),
+			o.terms[0].Token())
 	}
 	if t.Token() <= o.token {
 		o.t.Errorf("token %d of %s after %d", t.Token(), name, o.token)
@@ -144,38 +149,40 @@ func (o *p12Office) enter(name string, t *leader.Term) {
 	o.led[name]++
 }
 
-func (o *p12Office) leave(name string) {
+func (o *p12Terms) leave(name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.busy[name] = false
 }
 
-// lose is told why a term has ended before its time.
-func (o *p12Office) lose(name string, cause error) {
+// lose notes a term that was lost, and checks the cause.
+func (o *p12Terms) lose(name string, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.lost++; !errors.Is(cause, framework.ErrSessionLost) && !errors.Is(cause, recipes.ErrNodeDeleted) {
-		o.t.Errorf("%s is told that it has lost the leadership by %v", name, cause)
+		o.t.Errorf("%s lost the leadership with the cause %v", name, cause)
 	}
 }
 
-// valid says whether a term takes itself for valid and nobody has taken it away.
-func (o *p12Office) valid(t *leader.Term) bool { return t.Err() == nil && !o.taken[t.Path()] }
+// valid reports whether a term is valid by its own account and was not ended by a fault. The
+// candidate cannot know of such a fault before it is told.
+func (o *p12Terms) valid(t *leader.Term) bool { return t.Err() == nil && !o.taken[t.Path()] }
 
-// someoneLeads forgets terms that have ended, which are never valid again.
-func (o *p12Office) someoneLeads() bool {
+// hasLeader reports whether there is a valid term. It forgets terms that have ended, which are
+// never valid again.
+func (o *p12Terms) hasLeader() bool {
 	o.terms = slices.DeleteFunc(o.terms, func(t *leader.Term) bool { return !o.valid(t) })
 	return len(o.terms) > 0
 }
 
-// forget makes everybody's turns count from now.
-func (o *p12Office) forget() {
+// forget makes all counts of terms start at 0.
+func (o *p12Terms) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	clear(o.led)
 }
 
-func (o *p12Office) await(limit time.Duration, failure string, cond func() bool) {
+func (o *p12Terms) await(limit time.Duration, failure string, cond func() bool) {
 	o.t.Helper()
 	met := func() bool {
 		o.mu.Lock()
@@ -187,16 +194,16 @@ func (o *p12Office) await(limit time.Duration, failure string, cond func() bool)
 	}
 }
 
-// nodes are those of candidates, and of nobody else.
-func (o *p12Office) nodes() (all []string) {
+// nodes returns the nodes of all candidates.
+func (o *p12Terms) nodes() (all []string) {
 	for _, s := range o.srv.Sessions() {
 		all = append(all, s.Ephemerals...)
 	}
 	return all
 }
 
-// take does what nodes of candidates go by.
-func (o *p12Office) take(action func()) {
+// take calls action, and notes which nodes of candidates it deletes.
+func (o *p12Terms) take(action func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before := o.nodes()
@@ -207,16 +214,17 @@ func (o *p12Office) take(action func()) {
 	}
 }
 
-// harm does one thing to a candidate, to nodes or to the server.
-func (o *p12Office) harm(c *zktest.Client, random *rand.Rand) {
-	ops := []zktest.Op{zktest.OpCreate, zktest.OpDelete, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpSync, zktest.AnyOp}
+// harm applies one random fault to a candidate, to nodes or to the server.
+func (o *p12Terms) harm(c *zktest.Client, random *rand.Rand) {
+	ops := []zktest.Op{zktest.OpCreate, zktest.OpDelete, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpSync,
+		zktest.AnyOp}
 	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
 	outage := func(longest time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(longest)))) }
 	switch random.IntN(9) {
 	case 0:
 		o.take(func() {
 			for _, s := range c.Sessions() {
-				_ = s.Expire() // unless it is over
+				_ = s.Expire() // fails if it has ended
 			}
 		})
 	case 1:
@@ -232,10 +240,10 @@ func (o *p12Office) harm(c *zktest.Client, random *rand.Rand) {
 	case 5:
 		if nodes := o.nodes(); len(nodes) > 0 {
 			slices.Sort(nodes)
-			o.take(func() { _ = o.srv.Delete(nodes[random.IntN(len(nodes))]) }) // unless it is gone
+			o.take(func() { _ = o.srv.Delete(nodes[random.IntN(len(nodes))]) }) // fails if it was deleted
 		}
 	case 6:
-		o.take(func() { _ = o.srv.Delete(p12Parent) }) // and all below it, unless nobody stands
+		o.take(func() { _ = o.srv.Delete(p12Parent) }) // and all nodes below it; fails if there are none
 	case 7:
 		o.srv.Stop()
 		outage(8 * bubbleTimeout)
@@ -251,4 +259,4 @@ func (o *p12Office) harm(c *zktest.Client, random *rand.Rand) {
 	}
 }
 
-func (o *p12Office) start() { require.NoError(o.t, o.srv.Start()) }
+func (o *p12Terms) start() { require.NoError(o.t, o.srv.Start()) }

@@ -20,12 +20,15 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// p12Standing stands for election until ctx ends, and calls lead with each term and the context that ends with it.
-type p12Standing func(ctx context.Context, c *framework.Client, path string, lead func(context.Context, *leader.Term)) error
+// p12Candidate runs a candidate until ctx ends. It calls lead with each term and the context that
+// ends with the term.
+type p12Candidate func(ctx context.Context, c *framework.Client, path string,
+	lead func(context.Context, *leader.Term)) error
 
-// p12Kinds are the ways to stand.
-var p12Kinds = map[string]p12Standing{
-	"Election": func(ctx context.Context, c *framework.Client, path string, lead func(context.Context, *leader.Term)) error {
+// p12Kinds are the ways to take part in an election.
+var p12Kinds = map[string]p12Candidate{
+	"Election": func(ctx context.Context, c *framework.Client, path string,
+		lead func(context.Context, *leader.Term)) error {
 		e, err := leader.New(c, path)
 		if err != nil {
 			return err
@@ -35,7 +38,8 @@ var p12Kinds = map[string]p12Standing{
 			return nil
 		})
 	},
-	"Latch": func(ctx context.Context, c *framework.Client, path string, lead func(context.Context, *leader.Term)) error {
+	"Latch": func(ctx context.Context, c *framework.Client, path string,
+		lead func(context.Context, *leader.Term)) error {
 		l, err := leader.NewLatch(c, path)
 		if err != nil {
 			return err
@@ -49,28 +53,30 @@ var p12Kinds = map[string]p12Standing{
 				return errors.Join(err, l.Close())
 			}
 			lead(t.Context(ctx), t)
-			_ = t.Resign() // unless it was lost
+			_ = t.Resign() // fails if the term was lost
 		}
 	},
 }
 
-// Three candidates stand while no server is there, for ten minutes where time is virtual: when it comes up one of them leads, there within
-// the session timeout and 2 s, and each of them in its turn.
+// Three candidates start while no server runs, for ten minutes where time is virtual. When the
+// server starts, one of them leads, in virtual time within the session timeout and 2 s. Each of
+// them leads in its turn.
 func TestP12_CandidatesThatStartBeforeTheServersJoinWhenTheyComeUp(t *testing.T) {
 	t.Parallel()
-	for kind, stand := range p12Kinds {
+	for kind, candidate := range p12Kinds {
 		t.Run(kind, func(t *testing.T) {
 			if realzk.Wanted() != "" {
 				server := testzk.Own(t, testzk.Seldom)
 				server.Kill(t)
 				client := func(int) *framework.Client { return testzk.Client(t, server.Connect(), long()) }
-				p12Join(t, stand, client, func() { server.Start(t) }, testzk.Patience) // it answers long before it serves
+				// It accepts connections long before it serves.
+				p12Join(t, candidate, client, func() { server.Start(t) }, testzk.Patience)
 				return
 			}
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 				srv.Stop()
 				client := func(i int) *framework.Client { return p12Client(t, srv, p12Name(i)) }
-				p12Join(t, stand, client, func() {
+				p12Join(t, candidate, client, func() {
 					time.Sleep(10 * time.Minute)
 					require.NoError(t, srv.Start())
 				}, p12Leaderless)
@@ -79,8 +85,10 @@ func TestP12_CandidatesThatStartBeforeTheServersJoinWhenTheyComeUp(t *testing.T)
 	}
 }
 
-// p12Join lets candidates stand, starts the server, and waits until the first leads, and each of them has.
-func p12Join(t *testing.T, stand p12Standing, client func(i int) *framework.Client, start func(), soon time.Duration) {
+// p12Join starts candidates and then the server. It waits until the first candidate leads, and
+// until each has led.
+func p12Join(t *testing.T, candidate p12Candidate, client func(i int) *framework.Client, start func(),
+	soon time.Duration) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -89,14 +97,14 @@ func p12Join(t *testing.T, stand p12Standing, client func(i int) *framework.Clie
 	for i := range p12Candidates {
 		c := client(i)
 		running.Go(func() {
-			err := stand(ctx, c, p12Path, func(ctx context.Context, _ *leader.Term) {
+			err := candidate(ctx, c, p12Path, func(ctx context.Context, _ *leader.Term) {
 				select {
 				case turns <- i:
 				case <-ctx.Done():
 				}
 			})
 			if !errors.Is(err, context.Canceled) {
-				t.Errorf("candidate %d is out: %v", i, err)
+				t.Errorf("candidate %d has ended: %v", i, err)
 			}
 		})
 	}
@@ -108,14 +116,14 @@ func p12Join(t *testing.T, stand p12Standing, client func(i int) *framework.Clie
 			led[i] = true
 			require.True(t, len(led) > 1 || time.Since(began) <= soon, "the first leads after %v", time.Since(began))
 		case <-testzk.Context(t).Done():
-			require.FailNow(t, "somebody does not join", "those who do: %v", led)
+			require.FailNow(t, "a candidate never leads", "candidates that do: %v", led)
 		}
 	}
 }
 
-// p12Losses are ways to lose the leadership, and what tells of it.
+// p12Losses are ways to lose the leadership, and the error that reports each.
 var p12Losses = map[string]struct {
-	timeout time.Duration // of the session
+	timeout time.Duration // session timeout
 	happens func(t *testing.T, p *proxy.Proxy, node string)
 	cause   error
 }{
@@ -123,12 +131,14 @@ var p12Losses = map[string]struct {
 		t.Helper()
 		require.NoError(t, testzk.Observer(t).Delete(node, -1))
 	}, recipes.ErrNodeDeleted},
-	"silent network": {12 * time.Second, func(_ *testing.T, p *proxy.Proxy, _ string) { p.Blackhole(true) }, framework.ErrSessionLost},
+	"silent network": {12 * time.Second, func(_ *testing.T, p *proxy.Proxy, _ string) {
+		p.Blackhole(true)
+	}, framework.ErrSessionLost},
 }
 
-// The leader of an Election loses its node or its network: the context of lead ends, with the reason as its cause. Somebody else leads, but
-// the former leader does not even stand in line while lead has not returned. When it has, the candidate stands again and leads
-// again in its turn.
+// The leader of an Election loses its node or its network. The context of lead ends with the reason
+// as its cause. Another candidate leads. The former leader has no node in the queue until lead has
+// returned. Then it becomes a candidate again and leads in its turn.
 func TestP12_ReentryWaitsUntilLeadHasReturned(t *testing.T) {
 	t.Parallel()
 	for name, loss := range p12Losses {
@@ -139,7 +149,7 @@ func TestP12_ReentryWaitsUntilLeadHasReturned(t *testing.T) {
 			first := p12Begins(t, one)
 			observer := testzk.Connected(t, testzk.Connect(), long())
 			other := p12Elect(t, observer, path)
-			p12Line(t, observer, path, 2)
+			p12Queue(t, observer, path, 2)
 			loss.happens(t, p, first.Path())
 			require.ErrorIs(t, p12Ends(t, first.ctx), loss.cause)
 			require.ErrorIs(t, first.Err(), loss.cause)
@@ -147,11 +157,11 @@ func TestP12_ReentryWaitsUntilLeadHasReturned(t *testing.T) {
 			require.Greater(t, second.Token(), first.Token())
 
 			p.Blackhole(false)
-			time.Sleep(2 * time.Second) // in which the first would stand
-			p12Line(t, observer, path, 1)
+			time.Sleep(2 * time.Second) // so that the first could join the queue
+			p12Queue(t, observer, path, 1)
 			require.Empty(t, one)
 			close(first.end)
-			p12Line(t, observer, path, 2)
+			p12Queue(t, observer, path, 2)
 			require.NoError(t, second.Err())
 			close(second.end)
 			require.Greater(t, p12Begins(t, one).Token(), second.Token())
@@ -159,15 +169,17 @@ func TestP12_ReentryWaitsUntilLeadHasReturned(t *testing.T) {
 	}
 }
 
-// The leader by a Latch loses its node or its network: the contexts of its term end, with the reason as their cause, and the term says
-// so ever after. The Latch stands again by itself, and its next term is another one, with a larger token.
+// The leader of a Latch loses its node or its network. The contexts of its term end with the reason
+// as their cause, and the term keeps reporting it. The Latch becomes a candidate again by itself.
+// Its next term is a new one with a larger token.
 func TestP12_LatchLeadsAgainAfterALoss(t *testing.T) {
 	t.Parallel()
 	for name, loss := range p12Losses {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := testzk.Proxy(t)
-			l, err := leader.NewLatch(testzk.Connected(t, p.Addr(), framework.WithSessionTimeout(loss.timeout)), testzk.Path(t))
+			l, err := leader.NewLatch(testzk.Connected(t, p.Addr(), framework.WithSessionTimeout(loss.timeout)),
+				testzk.Path(t))
 			require.NoError(t, err)
 			require.NoError(t, l.Start(t.Context()))
 			term, err := l.Await(testzk.Context(t))
@@ -186,25 +198,25 @@ func TestP12_LatchLeadsAgainAfterALoss(t *testing.T) {
 	}
 }
 
-// p12Reign is a call of lead.
-type p12Reign struct {
+// p12Call is a call of lead.
+type p12Call struct {
 	*leader.Term
 	ctx context.Context
-	end chan struct{} // closed: it is to return, whatever its context says
+	end chan struct{} // closed when the call may return, also if its context has ended
 }
 
-// p12Elect runs an Election until the test ends, and hands out the calls of lead.
-func p12Elect(t *testing.T, c *framework.Client, path string) <-chan p12Reign {
+// p12Elect runs an Election until the test ends, and returns a channel of the calls of lead.
+func p12Elect(t *testing.T, c *framework.Client, path string) <-chan p12Call {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	reigns := make(chan p12Reign, 10)
+	calls := make(chan p12Call, 10)
 	done := make(chan error)
 	go func() {
 		done <- p12Kinds["Election"](ctx, c, path, func(term context.Context, t *leader.Term) {
-			reign := p12Reign{t, term, make(chan struct{})}
-			reigns <- reign
+			call := p12Call{t, term, make(chan struct{})}
+			calls <- call
 			select {
-			case <-reign.end:
+			case <-call.end:
 			case <-ctx.Done():
 			}
 		})
@@ -213,37 +225,37 @@ func p12Elect(t *testing.T, c *framework.Client, path string) <-chan p12Reign {
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)
 	})
-	return reigns
+	return calls
 }
 
-// p12Begins waits for the next call.
-func p12Begins(t *testing.T, reigns <-chan p12Reign) p12Reign {
+// p12Begins waits for the next call and returns it.
+func p12Begins(t *testing.T, calls <-chan p12Call) p12Call {
 	t.Helper()
 	select {
-	case reign := <-reigns:
-		return reign
+	case call := <-calls:
+		return call
 	case <-testzk.Context(t).Done():
 		require.FailNow(t, "the candidate does not lead")
 	}
 	panic("unreachable")
 }
 
-// p12Ends waits for the end of a context, and returns its cause.
+// p12Ends waits for the end of a context and returns its cause.
 func p12Ends(t *testing.T, ctx context.Context) error {
 	t.Helper()
 	select {
 	case <-ctx.Done():
 	case <-testzk.Context(t).Done():
-		require.FailNow(t, "the leader is not told")
+		require.FailNow(t, "the context of the leader does not end")
 	}
 	return context.Cause(ctx)
 }
 
-// p12Line waits until n stand.
-func p12Line(t *testing.T, c *framework.Client, path string, n int) {
+// p12Queue waits until there are n candidates.
+func p12Queue(t *testing.T, c *framework.Client, path string, n int) {
 	t.Helper()
 	testzk.Eventually(t, func() bool {
-		line, err := leader.Participants(testzk.Context(t), c, path)
-		return err == nil && len(line) == n
-	}, "want %d in line", n)
+		queue, err := leader.Participants(testzk.Context(t), c, path)
+		return err == nil && len(queue) == n
+	}, "want %d candidates", n)
 }

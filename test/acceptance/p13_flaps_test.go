@@ -18,33 +18,35 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// Three servers go away and come back one after the other while 10 clients hold 50 locks with a session timeout of 30 s. Every client
-// loses its connection at least once, and no lock is lost. Here the three are ways to one server that fail in turn; "make
-// ensemble" runs the same while each of three real servers is killed and restarted, the leader included.
+// Three servers restart one after the other while 10 clients hold 50 locks with a session timeout
+// of 30 s. Every client loses its connection at least once, and no lock is lost. Here the three are
+// proxies of one server that fail in turn. "make ensemble" runs the same while each of three real
+// servers is killed and restarted, the leader included.
 func TestP13_RollingRestartLosesNoLock(t *testing.T) {
 	t.Parallel()
-	trio := p13Start(t)
-	fleet := p13Open(t, trio.connect(), 30*time.Second)
+	servers := p13Start(t)
+	clients := p13Open(t, servers.connect(), 30*time.Second)
 	for i := range 3 {
-		trio.down(t, i)
-		fleet.connected(t)
-		trio.up(t, i)
-		fleet.connected(t)
+		servers.down(t, i)
+		clients.connected(t)
+		servers.up(t, i)
+		clients.connected(t)
 	}
-	for i, ship := range fleet {
-		require.Positive(t, ship.suspended.Load(), "client %d has noticed nothing: the restarts were none", i)
-		require.Zero(t, ship.lost.Load(), "client %d has lost its session", i)
-		for _, hold := range ship.holds {
+	for i, c := range clients {
+		require.Positive(t, c.suspended.Load(), "client %d has noticed no restart", i)
+		require.Zero(t, c.lost.Load(), "client %d has lost its session", i)
+		for _, hold := range c.holds {
 			require.NoError(t, hold.Err())
 			_, err := hold.Guard(testzk.Context(t))
-			require.NoError(t, err, "the node of a lock is gone")
+			require.NoError(t, err, "the node of a lock was deleted")
 			require.NoError(t, hold.Release())
 		}
 	}
 }
 
-// All servers are away, killed or frozen, for longer than the session timeout of 3 s: all of 50 holds end within the timeout,
-// and so before a server can end their sessions. When the servers are back the locks are to be had again.
+// All servers are killed or frozen for longer than the session timeout of 3 s. All of 50 holds end
+// within the timeout, and so before a server can end their sessions. When the servers are back, the
+// locks can be acquired again.
 func TestP13_AllHoldsEndWhenTheServersAreAwayForLongerThanTheTimeout(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]struct {
@@ -56,21 +58,21 @@ func TestP13_AllHoldsEndWhenTheServersAreAwayForLongerThanTheTimeout(t *testing.
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := testzk.Own(t, testzk.Seldom)
-			fleet := p13Open(t, server.Connect(), p01Timeout)
+			clients := p13Open(t, server.Connect(), p01Timeout)
 			away.end(server, t)
-			gone := time.Now() // later than the last answer
-			time.Sleep(time.Until(gone.Add(p01Timeout)))
-			for _, ship := range fleet {
-				for _, hold := range ship.holds {
+			down := time.Now() // later than the last answer
+			time.Sleep(time.Until(down.Add(p01Timeout)))
+			for _, c := range clients {
+				for _, hold := range c.holds {
 					require.ErrorIs(t, hold.Err(), framework.ErrSessionLost, "a hold outlives its session timeout")
 					<-hold.Done()
 				}
 			}
-			time.Sleep(time.Until(gone.Add(p01Timeout + time.Second)))
+			time.Sleep(time.Until(down.Add(p01Timeout + time.Second)))
 			away.begin(server, t)
-			for _, ship := range fleet {
-				hold := p01Hold(t, ship.client, ship.path+"-0")
-				require.Greater(t, hold.Token(), ship.holds[0].Token())
+			for _, c := range clients {
+				hold := p01Hold(t, c.client, c.path+"-0")
+				require.Greater(t, hold.Token(), c.holds[0].Token())
 				require.NoError(t, hold.Release())
 			}
 		})
@@ -82,35 +84,36 @@ const (
 	p13Locks   = 5 // of each client
 )
 
-// p13Ship is a client and its holds.
-type p13Ship struct {
+// p13Client is a client and its holds.
+type p13Client struct {
 	client          *framework.Client
-	path            string // of its locks, but for their numbers
+	path            string // of its locks, without their numbers
 	holds           []*recipes.Hold
-	suspended, lost atomic.Int32 // how often it was
+	suspended, lost atomic.Int32 // counts of these states
 }
 
-type p13Fleet []*p13Ship
+type p13Group []*p13Client
 
-// p13Open lets every client acquire its locks.
-func p13Open(t *testing.T, connect string, timeout time.Duration) (fleet p13Fleet) {
+// p13Open makes the clients and acquires all locks.
+func p13Open(t *testing.T, connect string, timeout time.Duration) (clients p13Group) {
 	t.Helper()
 	for range p13Clients {
-		ship := &p13Ship{client: testzk.Connected(t, connect, framework.WithSessionTimeout(timeout)), path: testzk.Path(t)}
-		t.Cleanup(ship.client.Listen(ship.note))
+		c := &p13Client{client: testzk.Connected(t, connect, framework.WithSessionTimeout(timeout)),
+			path: testzk.Path(t)}
+		t.Cleanup(c.client.Listen(c.note))
 		for j := range p13Locks {
-			mu, err := mutex.New(ship.client, fmt.Sprintf("%s-%d", ship.path, j))
+			mu, err := mutex.New(c.client, fmt.Sprintf("%s-%d", c.path, j))
 			require.NoError(t, err)
 			hold, err := mu.Acquire(testzk.Context(t))
 			require.NoError(t, err)
-			ship.holds = append(ship.holds, hold)
+			c.holds = append(c.holds, hold)
 		}
-		fleet = append(fleet, ship)
+		clients = append(clients, c)
 	}
-	return fleet
+	return clients
 }
 
-func (s *p13Ship) note(change framework.StateChange) {
+func (s *p13Client) note(change framework.StateChange) {
 	switch change.State {
 	case framework.Suspended:
 		s.suspended.Add(1)
@@ -119,22 +122,22 @@ func (s *p13Ship) note(change framework.StateChange) {
 	}
 }
 
-// connected waits until all clients have a connection that works.
-func (f p13Fleet) connected(t *testing.T) {
+// connected waits until all clients have a working connection.
+func (f p13Group) connected(t *testing.T) {
 	t.Helper()
-	for _, ship := range f {
-		require.NoError(t, ship.client.Sync(testzk.Context(t), "/"))
+	for _, c := range f {
+		require.NoError(t, c.client.Sync(testzk.Context(t), "/"))
 	}
 }
 
-// p13Trio is three servers that can be down one at a time.
-type p13Trio interface {
+// p13Servers is three servers, one of which can be down at a time.
+type p13Servers interface {
 	connect() string
 	down(t *testing.T, i int)
 	up(t *testing.T, i int)
 }
 
-func p13Start(t *testing.T) p13Trio {
+func p13Start(t *testing.T) p13Servers {
 	t.Helper()
 	if realzk.Wanted() == "3" {
 		return p13Real{ensemble.Start(t, 3, ensemble.WithTick(p01Tick))}
@@ -142,7 +145,7 @@ func p13Start(t *testing.T) p13Trio {
 	return p13Proxies{testzk.Proxy(t), testzk.Proxy(t), testzk.Proxy(t)}
 }
 
-// p13Proxies are three ways to one server.
+// p13Proxies are three proxies of one server.
 type p13Proxies [3]*proxy.Proxy
 
 func (p p13Proxies) connect() string {

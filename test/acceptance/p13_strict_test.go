@@ -16,8 +16,9 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// With the policy Strict each of 50 holds ends with ErrSuspended when the connection is interrupted, before there is a connection again; their
-// nodes are deleted, the session goes on, and the locks can be acquired again.
+// With the Strict policy each of 50 holds ends with ErrSuspended when the connection is
+// interrupted, before there is a connection again. Their nodes are deleted, the session continues,
+// and the locks can be acquired again.
 func TestP13_StrictEndsEachHoldAtAnInterruption(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)
@@ -38,7 +39,7 @@ func TestP13_StrictEndsEachHoldAtAnInterruption(t *testing.T) {
 		select {
 		case <-hold.Done():
 		case <-ctx.Done():
-			require.FailNow(t, "a hold goes on")
+			require.FailNow(t, "a hold has not ended")
 		}
 		require.ErrorIs(t, hold.Err(), framework.ErrSuspended)
 		require.NotErrorIs(t, hold.Err(), framework.ErrSessionLost)
@@ -57,8 +58,9 @@ func TestP13_StrictEndsEachHoldAtAnInterruption(t *testing.T) {
 	require.NoError(t, session.Err(), "the session itself is not lost")
 }
 
-// With the policy Strict a waiter keeps its place through an interruption, and is not granted the lock while there is no connection.
-func TestP13_StrictWaiterKeepsItsPlaceAndIsGrantedWhenConnected(t *testing.T) {
+// With the Strict policy a waiter keeps its node through an interruption. The lock is not granted
+// while there is no connection.
+func TestP13_StrictWaiterKeepsItsNodeAndIsGrantedWhenConnected(t *testing.T) {
 	onlyInProcess(t, "the moment between the deletion and the interruption is made in virtual time")
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -74,9 +76,9 @@ func TestP13_StrictWaiterKeepsItsPlaceAndIsGrantedWhenConnected(t *testing.T) {
 			granted <- hold
 		}()
 		synctest.Wait()
-		line, err := srv.Children("/lock")
+		queue, err := srv.Children("/lock")
 		require.NoError(t, err)
-		require.Len(t, line, 2)
+		require.Len(t, queue, 2)
 
 		client := srv.Client("waiter")
 		client.Refuse(true)
@@ -87,19 +89,21 @@ func TestP13_StrictWaiterKeepsItsPlaceAndIsGrantedWhenConnected(t *testing.T) {
 		client.Refuse(false)
 		again := <-granted
 		require.NoError(t, again.Err())
-		require.Contains(t, line, again.Path()[len("/lock/"):], "the place of before")
+		require.Contains(t, queue, again.Path()[len("/lock/"):], "want the same node")
 		require.NoError(t, again.Release())
 	})
 }
 
 func p13Strict(t *testing.T, srv *zktest.Server, name string) *mutex.Mutex {
-	c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client(name).DialContext), framework.WithLossPolicy(framework.Strict))
+	c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client(name).DialContext),
+		framework.WithLossPolicy(framework.Strict))
 	mu, err := mutex.New(c, "/lock")
 	require.NoError(t, err)
 	return mu
 }
 
-// An interruption while the lock is being acquired costs a Strict hold nothing: what is granted afterwards stands on the new connection.
+// An interruption during an acquire does not end a Strict hold. The lifetime of a hold that is
+// granted later is the new connection.
 func TestP13_StrictHoldBeginsAfterTheInterruptionOfItsAcquire(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)

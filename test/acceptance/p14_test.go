@@ -26,9 +26,10 @@ const (
 	p14Clients = 50
 )
 
-// 50 clients that share 5 permits, whose connections are lost, interrupted and silent all the time, and whose sessions expire: in 1,000
-// cycles, and in 10,000 that make seeds runs, there are never more than 5 valid permits, no two of them have the same slot, and nothing is left at the end.
-func TestP14_NeverMoreValidPermitsThanTheLimit(t *testing.T) { // alone: it would starve those in real time
+// 50 clients share 5 permits. Their connections are lost, interrupted and silent all the time, and
+// their sessions expire. In 1,000 cycles, and in 10,000 that "make seeds" runs, there are never
+// more than 5 valid permits, no two have the same slot, and no node is left at the end.
+func TestP14_NeverMoreValidPermitsThanTheLimit(t *testing.T) { // not parallel: it would starve the tests in real time
 	onlyInProcess(t, virtual)
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		total := int64(often(t))
@@ -75,7 +76,7 @@ func p14Semaphore(t testing.TB, c *framework.Client, path string, opts ...semaph
 	return s
 }
 
-// p14Harm does one thing to a client.
+// p14Harm applies one random fault to a client.
 func p14Harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand, permits *p14Permits) {
 	match := zktest.Match{Client: c.Name(), Op: zktest.OpMulti}
 	switch random.IntN(10) {
@@ -91,19 +92,21 @@ func p14Harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand, permits *p
 		c.HoldEvents()
 		time.AfterFunc(time.Duration(random.Int64N(int64(300*time.Millisecond))), c.ReleaseEvents)
 	case 5:
-		c.Cut() // at times for longer than its session lasts
+		c.Cut() // sometimes until the session has ended
 		time.AfterFunc(time.Duration(random.Int64N(int64(3*bubbleTimeout/2))), c.Heal)
 	case 6:
 		permits.expel(srv, c)
 	}
 }
 
-// p14Permits are those that are valid, as far as their holders can know.
+// p14Permits has the permits that are valid, as far as their holders can know.
 type p14Permits struct {
-	t        testing.TB
-	mu       sync.Mutex
-	holds    map[*recipes.Hold]string // and of whom
-	expelled map[string]int64         // the transaction up to which a client's permits mean nothing, although it has not been told
+	t     testing.TB
+	mu    sync.Mutex
+	holds map[*recipes.Hold]string // the client of each
+	// By client, the last transaction before its session was ended by a fault. Earlier permits do
+	// not count, although the client may not know that yet.
+	expelled map[string]int64
 	peak     int
 }
 
@@ -150,7 +153,8 @@ func (p *p14Permits) leave(h *recipes.Hold) {
 	delete(p.holds, h)
 }
 
-// On connections that are cut at any time, 10 clients in 200 cycles: never more than 5 valid permits, and no slot that two have.
+// 10 clients use connections that are cut at any time, for 200 cycles. There are never more than 5
+// valid permits, and no two have the same slot.
 func TestP14_NeverMoreValidPermitsThanTheLimitBehindABadNetwork(t *testing.T) {
 	t.Parallel()
 	path := testzk.Path(t)
@@ -180,8 +184,9 @@ func TestP14_NeverMoreValidPermitsThanTheLimitBehindABadNetwork(t *testing.T) {
 	testzk.Empty(t, path+"/locks")
 }
 
-// When the limit is raised from 5 to 8, the first 3 of 10 who wait get in, in their order, and nobody else.
-func TestP14_RaisedLimitLetsInAsManyMore(t *testing.T) {
+// 10 clients wait when the limit is raised from 5 to 8. The first 3 of them are granted permits, in
+// order, and no others.
+func TestP14_RaisedLimitGrantsAsManyMore(t *testing.T) {
 	t.Parallel()
 	anywhere(t, func(t *testing.T, in place) {
 		shared := semaphore.WithSharedLimit(in.root + "/limit")
@@ -200,19 +205,21 @@ func TestP14_RaisedLimitLetsInAsManyMore(t *testing.T) {
 					admitted <- i
 				}
 			})
-			testzk.Eventually(t, func() bool { return p14Present(t, s) == p14Limit+i+1 }, "waiter %d is not in line", i)
+			testzk.Eventually(t, func() bool {
+				return p14Present(t, s) == p14Limit+i+1
+			}, "waiter %d is not in the queue", i)
 		}
 		require.NoError(t, s.SetLimit(t.Context(), 8))
 		for i := range 3 {
 			require.Equal(t, i, <-admitted)
 		}
-		time.Sleep(2 * time.Second) // in which others would get in
+		time.Sleep(2 * time.Second) // so that others could be granted a permit
 		require.Empty(t, admitted)
 		require.Equal(t, p14Limit+10, p14Present(t, s))
 	})
 }
 
-// p14Present is how many have a permit or wait.
+// p14Present returns the number of holders and waiters.
 func p14Present(t testing.TB, s *semaphore.Semaphore) int {
 	t.Helper()
 	all, err := s.Participants(testzk.Context(t))
@@ -229,8 +236,10 @@ func TestP14_PermitsOfAKilledHolderAreFreeInTime(t *testing.T) {
 		holder := testzk.Connected(t, p.Addr(), testzk.Mortal())
 		session, err := holder.Session(testzk.Context(t))
 		require.NoError(t, err)
-		busy := 9 * time.Second // more, because the machine is
-		p14Killed(t, path, holder, testzk.Connected(t, testzk.Connect()), func() { _ = p.Refuse(true) }, session.Timeout()+busy)
+		busy := 9 * time.Second // more time, because the machine is busy
+		p14Killed(t, path, holder, testzk.Connected(t, testzk.Connect()), func() {
+			_ = p.Refuse(true)
+		}, session.Timeout()+busy)
 		return
 	}
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
@@ -242,7 +251,7 @@ func TestP14_PermitsOfAKilledHolderAreFreeInTime(t *testing.T) {
 	})
 }
 
-// p14Killed kills a holder of all permits, once somebody waits for one.
+// p14Killed kills a holder of all permits once a waiter is in the queue.
 func p14Killed(t *testing.T, path string, holder, waiter *framework.Client, kill func(), timeout time.Duration) {
 	_, err := p14Semaphore(t, holder, path).AcquireN(t.Context(), p14Limit)
 	require.NoError(t, err)
@@ -252,7 +261,7 @@ func p14Killed(t *testing.T, path string, holder, waiter *framework.Client, kill
 		_, err := s.AcquireN(t.Context(), p14Limit)
 		freed <- err
 	}()
-	testzk.Eventually(t, func() bool { return p14Present(t, s) == p14Limit+1 }, "nobody waits")
+	testzk.Eventually(t, func() bool { return p14Present(t, s) == p14Limit+1 }, "no waiter is in the queue")
 	began := time.Now()
 	kill()
 	require.NoError(t, <-freed)

@@ -16,7 +16,7 @@ import (
 	"github.com/docent-zk/docent/recipes/rwlock"
 )
 
-// p15Lock is a read-write lock on a new client; all are the same lock.
+// p15Lock returns a read-write lock on a new client. All calls return the same lock.
 func p15Lock(t *testing.T, in place) *rwlock.RWLock {
 	t.Helper()
 	rw, err := rwlock.New(in.client(t), in.root+"/rw")
@@ -31,7 +31,8 @@ func p15Acquired(t *testing.T, ctx context.Context, side *rwlock.Side) *recipes.
 	return hold
 }
 
-// p15Queued acquires on another goroutine, which is in line on return, and is behind n others of its side.
+// p15Queued acquires on another goroutine, and returns when it is in the queue behind n others of
+// its side.
 func p15Queued(t *testing.T, side *rwlock.Side, n int) (got <-chan *recipes.Hold) {
 	t.Helper()
 	c := make(chan *recipes.Hold, 1)
@@ -44,30 +45,32 @@ func p15Queued(t *testing.T, side *rwlock.Side, n int) (got <-chan *recipes.Hold
 	}()
 	t.Cleanup(func() { <-done })
 	testzk.Eventually(t, func() bool {
-		line, err := side.Participants(t.Context())
-		return err == nil && len(line) == n+1
-	}, "nobody is in line")
+		queue, err := side.Participants(t.Context())
+		return err == nil && len(queue) == n+1
+	}, "no waiter is in the queue")
 	return c
 }
 
-// p15Outside checks that those in line do not get in for a while.
-func p15Outside(t *testing.T, all ...<-chan *recipes.Hold) {
+// p15NotGranted checks that waiters are not granted the lock for a while.
+func p15NotGranted(t *testing.T, all ...<-chan *recipes.Hold) {
 	t.Helper()
 	time.Sleep(time.Second)
 	for i, c := range all {
 		select {
 		case <-c:
-			require.Fail(t, "let in", "number %d in line", i)
+			require.Fail(t, "granted", "number %d in the queue", i)
 		default:
 		}
 	}
 }
 
-// The script of CURATOR-276: a holder of the write lock acquires the read lock and releases the write lock, while another writer is in
-// line, before the downgrade or since. The other writer gets in when the reader has released, and not before.
+// This is the script of CURATOR-276. A holder of the write lock acquires the read lock and releases
+// the write lock. Another writer has joined the queue before or after the downgrade. It is granted
+// the lock when the reader has released it, and not before.
 func TestP15_ContendingWriterWaitsForTheDowngradedReader(t *testing.T) {
 	t.Parallel()
-	for name, early := range map[string]bool{"in line before the downgrade": true, "in line after it": false} {
+	for name, early := range map[string]bool{"in the queue before the downgrade": true,
+		"in the queue after it": false} {
 		t.Run(name, func(t *testing.T) {
 			anywhere(t, func(t *testing.T, in place) {
 				ours, theirs := p15Lock(t, in), p15Lock(t, in)
@@ -80,9 +83,9 @@ func TestP15_ContendingWriterWaitsForTheDowngradedReader(t *testing.T) {
 				if !early {
 					writer = p15Queued(t, theirs.Write(), 1)
 				}
-				p15Outside(t, writer)
+				p15NotGranted(t, writer)
 				require.NoError(t, written.Release())
-				p15Outside(t, writer)
+				p15NotGranted(t, writer)
 				_, err := reading.Guard(t.Context())
 				require.NoError(t, err)
 				require.Equal(t, written.Token(), reading.Token())
@@ -98,8 +101,10 @@ func TestP15_ContendingWriterWaitsForTheDowngradedReader(t *testing.T) {
 	}
 }
 
-// Two readers upgrade at the same time: neither hangs, at most one writes, the other is told ErrUpgrade within 1 s (10 s where time is real
-// and the machine busy). When one of them has left, the other upgrades. Plain writing under a read hold is ErrUpgrade, too.
+// Two readers upgrade at the same time. Neither hangs, at most one writes, and the other gets
+// ErrUpgrade within 1 s (10 s where time is real and the machine busy). When one of them has
+// released its lock, the other upgrades. A plain write acquire under a read hold is ErrUpgrade,
+// too.
 func TestP15_TwoUpgradersNeverHang(t *testing.T) {
 	t.Parallel()
 	anywhere(t, func(t *testing.T, in place) {
@@ -125,7 +130,7 @@ func TestP15_TwoUpgradersNeverHang(t *testing.T) {
 		}
 		running.Wait()
 		require.Less(t, time.Since(start), in.within(time.Second))
-		require.EqualValues(t, 2, refused.Load(), "both go on reading, so neither can write")
+		require.EqualValues(t, 2, refused.Load(), "both still read, so neither can write")
 		require.NoError(t, errors.Join(reading[0].Err(), reading[1].Err()))
 
 		require.NoError(t, reading[1].Release())
@@ -136,21 +141,21 @@ func TestP15_TwoUpgradersNeverHang(t *testing.T) {
 	})
 }
 
-// Readers come all the time, three of which read at any moment. A writer waits for those who were in line before it, and for nobody else:
-// none that came later reads before it writes.
+// Readers arrive all the time, and three of them read at any moment. A writer waits for the readers
+// in front of it only. No reader that arrived later reads before the writer writes.
 func TestP15_WriterWaitsForTheReadersBeforeItOnly(t *testing.T) {
 	t.Parallel()
 	anywhere(t, func(t *testing.T, in place) {
 		const readers, rounds = 3, 5
-		var over atomic.Bool
-		var newest atomic.Int64 // the token of a reader
+		var stop atomic.Bool
+		var newest atomic.Int64 // the largest token of a reader
 		var running sync.WaitGroup
 		defer running.Wait()
-		defer over.Store(true)
+		defer stop.Store(true)
 		for range readers {
 			rw := p15Lock(t, in)
 			running.Go(func() {
-				for !over.Load() {
+				for !stop.Load() {
 					hold, err := rw.Read().Acquire(context.Background())
 					if !assert.NoError(t, err) {
 						return
@@ -167,7 +172,7 @@ func TestP15_WriterWaitsForTheReadersBeforeItOnly(t *testing.T) {
 			start := time.Now()
 			written := p15Acquired(t, testzk.Context(t), writer.Write())
 			require.Less(t, time.Since(start), in.within(time.Second))
-			require.Less(t, newest.Load(), written.Token(), "a reader that came later was let in before")
+			require.Less(t, newest.Load(), written.Token(), "a later reader was granted the lock before the writer")
 			require.NoError(t, written.Release())
 		}
 	})

@@ -21,11 +21,12 @@ import (
 	"github.com/docent-zk/docent/recipes/multilock"
 )
 
-// The test binary is also the processes that contend: with these set in the environment it takes locks and runs no test.
+// The test binary is also the processes that contend. If these variables are set in the
+// environment, it takes locks and runs no test.
 const (
 	p16Servers = "DOCENT_P16_SERVERS"
-	p16Paths   = "DOCENT_P16_PATHS" // in their order, with commas
-	p16Dir     = "DOCENT_P16_DIR"   // where there is a file for each path
+	p16Paths   = "DOCENT_P16_PATHS" // in order, separated by commas
+	p16Dir     = "DOCENT_P16_DIR"   // has a file for each path
 	p16Rounds  = "DOCENT_P16_ROUNDS"
 )
 
@@ -36,7 +37,7 @@ func init() {
 	if servers == "" {
 		return
 	}
-	time.AfterFunc(p16Patience, func() { os.Exit(3) }) // whatever becomes of its parent
+	time.AfterFunc(p16Patience, func() { os.Exit(3) }) // also if the parent process dies
 	rounds, err := strconv.Atoi(os.Getenv(p16Rounds))
 	if err == nil {
 		err = p16Process(servers, strings.Split(os.Getenv(p16Paths), ","), os.Getenv(p16Dir), rounds)
@@ -48,7 +49,7 @@ func init() {
 	os.Exit(0)
 }
 
-// p16Process takes all locks, again and again, and counts in the file of each.
+// p16Process acquires and releases all locks repeatedly, and counts in the file of each.
 func p16Process(servers string, paths []string, dir string, rounds int) error {
 	client, err := framework.New(servers, long())
 	if err != nil {
@@ -74,7 +75,8 @@ func p16Process(servers string, paths []string, dir string, rounds int) error {
 	return nil
 }
 
-// p16Count adds one to the number in a file. If somebody else does so at the same time, one of the two is lost, or there is no number.
+// p16Count adds one to the number in a file. If another process does so at the same time, one of
+// the two is lost, or the file has no number.
 func p16Count(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -87,12 +89,13 @@ func p16Count(file string) error {
 	return os.WriteFile(file, []byte(strconv.Itoa(n+1)), 0o600)
 }
 
-// Two processes lock the same two locks, one names them {a, b}, the other {b, a}, 1,000 times
-// altogether, and 10,000 times in make seeds: neither waits for the other for ever, and under both locks each has always been alone.
+// Two processes lock the same two locks, one in the order {a, b}, the other in the order {b, a}.
+// They do so 1,000 times altogether, and 10,000 times in "make seeds". There is no deadlock, and no
+// two processes are under both locks at the same time.
 func TestP16_OppositeOrdersDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	rounds := often(t)
-	require.Empty(t, os.Getenv(p16Servers), "such a process must not start another")
+	require.Empty(t, os.Getenv(p16Servers), "a child process must not start another")
 	root, dir := testzk.Path(t), t.TempDir()
 	for _, name := range []string{"a", "b"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("0"), 0o600))
@@ -107,7 +110,7 @@ func TestP16_OppositeOrdersDoNotDeadlock(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		count, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
-		require.Equal(t, strconv.Itoa(rounds), string(count), "the lock %s did not keep two apart", name)
+		require.Equal(t, strconv.Itoa(rounds), string(count), "the lock %s did not exclude", name)
 	}
 }
 
@@ -115,7 +118,8 @@ func p16Run(order, dir string, rounds int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), p16Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), p16Servers+"="+testzk.Connect(), p16Paths+"="+order, p16Dir+"="+dir, p16Rounds+"="+strconv.Itoa(rounds))
+	cmd.Env = append(os.Environ(), p16Servers+"="+testzk.Connect(), p16Paths+"="+order, p16Dir+"="+dir,
+		p16Rounds+"="+strconv.Itoa(rounds))
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if err := cmd.Run(); err != nil {

@@ -59,18 +59,19 @@ func p16Acquire(t testing.TB, l multilock.Lock) *recipes.Hold {
 	return hold
 }
 
-// p16Line waits until n are in the line of path.
-func p16Line(t testing.TB, mu *mutex.Mutex, n int) {
+// p16Queue waits until the queue of path has n nodes.
+func p16Queue(t testing.TB, mu *mutex.Mutex, n int) {
 	t.Helper()
 	testzk.Eventually(t, func() bool {
-		line, err := mu.Participants(testzk.Context(t))
-		return err == nil && len(line) == n
-	}, "want %d in line", n)
+		queue, err := mu.Participants(testzk.Context(t))
+		return err == nil && len(queue) == n
+	}, "want %d nodes in the queue", n)
 }
 
-// A process dies with the first of two locks in its hands, or with a place in its line, while it waits for the second: the first is free
-// when the session has ended on the servers, and no later, in each way to hold several locks.
-func TestP16_ProcessThatDiesBetweenTwoLocksHoldsUpNobody(t *testing.T) {
+// A process dies while it waits for the second of two locks. It holds the first one or has a node
+// in its queue. The first lock is free as soon as the session has ended on the servers, in each way
+// to hold several locks.
+func TestP16_ProcessThatDiesBetweenTwoLocksDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	onlyInProcess(t, virtual)
 	for way, multi := range p16Ways {
@@ -84,13 +85,14 @@ func TestP16_ProcessThatDiesBetweenTwoLocksHoldsUpNobody(t *testing.T) {
 					_, err := multi(t, dying, []string{"/first", "/second"}).Acquire(t.Context())
 					result <- err
 				}()
-				p16Line(t, first, 1)
-				p16Line(t, second, 2)
+				p16Queue(t, first, 1)
+				p16Queue(t, second, 2)
 
 				srv.Client("dying").Cut()
 				died := time.Now()
 				free := p16Acquire(t, first)
-				require.LessOrEqual(t, time.Since(died), bubbleTimeout+100*time.Millisecond, "the server looks ten times a second")
+				require.LessOrEqual(t, time.Since(died), bubbleTimeout+100*time.Millisecond,
+					"the server checks ten times a second")
 				require.Empty(t, result)
 				require.NoError(t, errors.Join(free.Release(), busy.Release()))
 				require.NoError(t, dying.Close())
@@ -101,8 +103,9 @@ func TestP16_ProcessThatDiesBetweenTwoLocksHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// Five locks are held by others, and Acquire is given one second: it ends within 1.1 s (2 s where time is real and the machine busy),
-// in each way to hold several locks, and nothing of it is left in any line.
+// Five locks are held by others, and Acquire has one second. It ends within 1.1 s (2 s where time
+// is real and the machine busy), in each way to hold several locks, and leaves no node in any
+// queue.
 func TestP16_DeadlineIsForAllLocksTogether(t *testing.T) {
 	t.Parallel()
 	for way, multi := range p16Ways {
@@ -123,7 +126,7 @@ func TestP16_DeadlineIsForAllLocksTogether(t *testing.T) {
 				require.ErrorIs(t, err, recipes.ErrNotAcquired)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				for i, path := range paths {
-					p16Line(t, p16Mutex(t, theirs, path), 1)
+					p16Queue(t, p16Mutex(t, theirs, path), 1)
 					require.NoError(t, busy[i].Release())
 				}
 			})
@@ -131,8 +134,9 @@ func TestP16_DeadlineIsForAllLocksTogether(t *testing.T) {
 	}
 }
 
-// The node of each of three locks in turn is deleted by somebody else: within 1 s (10 s where time is real and the machine busy) the whole
-// is over, says so, lets nothing through its Guard, and has given the other locks back; in each way to hold several locks.
+// The node of each of three locks in turn is deleted by another client. Within 1 s (10 s where time
+// is real and the machine busy) the multi-lock is lost, reports it, refuses writes through its
+// Guard, and has released the other locks. This is so in each way to hold several locks.
 func TestP16_LossOfOneLockIsTheLossOfAll(t *testing.T) {
 	t.Parallel()
 	for way, multi := range p16Ways {

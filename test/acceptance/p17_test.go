@@ -18,8 +18,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// A second release of the same hold returns ErrNotHeld and does nothing, even if the lock is held again by then, by the same process
-// or by another.
+// A second release of the same hold returns ErrNotHeld and does nothing, even if the lock is held
+// again by the same process or by another.
 func TestP17_SecondReleaseIsHarmless(t *testing.T) {
 	t.Parallel()
 	anywhere(t, func(t *testing.T, in place) {
@@ -39,8 +39,8 @@ func TestP17_SecondReleaseIsHarmless(t *testing.T) {
 	})
 }
 
-// After the lock node was deleted by somebody else, Release says so, and the same Mutex acquires again within 1 s (10 s
-// where time is real and the machine busy).
+// After the lock node was deleted by another client, Release reports it, and the same Mutex
+// acquires again within 1 s (10 s where time is real and the machine busy).
 func TestP17_MutexIsReusableAfterItsNodeWasDeleted(t *testing.T) {
 	t.Parallel()
 	anywhere(t, func(t *testing.T, in place) {
@@ -52,7 +52,8 @@ func TestP17_MutexIsReusableAfterItsNodeWasDeleted(t *testing.T) {
 	})
 }
 
-// After the session was lost, Release says so, and the same Mutex acquires again within 1 s of the new session.
+// After the session was lost, Release reports it, and the same Mutex acquires again within 1 s of
+// the new session.
 func TestP17_MutexIsReusableAfterItsSessionWasLost(t *testing.T) {
 	t.Parallel()
 	onlyInProcess(t, "no client can end another's session at a given moment")
@@ -86,9 +87,10 @@ func p17Reusable(t *testing.T, in place, mu *mutex.Mutex, lost *recipes.Hold) {
 
 const p17Rounds = 1000
 
-// In 1,000 rounds, releases whose deletions are late, lost or repeated, and second releases, never remove a later hold of the
-// same process. Nor do they when sequence numbers begin again under a new parent.
-func TestP17_LateReleaseNeverRemovesALaterHold(t *testing.T) { // alone: it would starve those in real time
+// In 1,000 rounds deletions of releases are late, lost or repeated, and holds are released twice.
+// No later hold of the same process is ever removed. This is so, too, when sequence numbers start
+// over under a new parent.
+func TestP17_LateReleaseNeverRemovesALaterHold(t *testing.T) { // not parallel: it would starve the tests in real time
 	onlyInProcess(t, "the faults of 1,000 rounds take a virtual clock")
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		in := place{srv.MemAddr(), "/test", srv.Client("c").DialContext, testzk.SessionTimeout, 1}
@@ -101,9 +103,9 @@ func TestP17_LateReleaseNeverRemovesALaterHold(t *testing.T) { // alone: it woul
 			for _, old := range stale[max(0, len(stale)-10):] {
 				releases.Go(func() { _ = old.Release() })
 			}
-			time.Sleep(time.Duration(random.Int64N(int64(200 * time.Millisecond)))) // in which what is late comes
+			time.Sleep(time.Duration(random.Int64N(int64(200 * time.Millisecond)))) // so that late requests arrive
 			require.NoError(t, hold.Err())
-			require.True(t, srv.Exists(hold.Path()), "%s is gone", hold.Path())
+			require.True(t, srv.Exists(hold.Path()), "%s was deleted", hold.Path())
 
 			fault := p17Spoil(srv, random)
 			releases.Go(func() { _ = hold.Release() })
@@ -119,7 +121,7 @@ func TestP17_LateReleaseNeverRemovesALaterHold(t *testing.T) { // alone: it woul
 	})
 }
 
-// p17Spoil does something to the next deletion.
+// p17Spoil applies a random fault to the next deletion.
 func p17Spoil(srv *zktest.Server, random *rand.Rand) *zktest.Rule {
 	actions := []zktest.Action{
 		zktest.DropBefore(), zktest.DropAfter(), zktest.Truncate(3),
@@ -128,7 +130,8 @@ func p17Spoil(srv *zktest.Server, random *rand.Rand) *zktest.Rule {
 	return srv.On(zktest.Match{Op: zktest.OpDelete}, actions[random.IntN(len(actions))])
 }
 
-// p17Reap deletes the parent as soon as its last child is gone, as servers do, whether or not the client knows about the child.
+// p17Reap deletes the parent as soon as its last child is deleted, as servers do, whether or not
+// the client knows about the child.
 func p17Reap(srv *zktest.Server, child string) {
 	for srv.Exists(child) {
 		time.Sleep(time.Millisecond)
@@ -136,8 +139,9 @@ func p17Reap(srv *zktest.Server, child string) {
 	_ = srv.Delete(path.Dir(child))
 }
 
-// Where the network loses or delays the deletion or its answer at every release, no release removes the next hold of the same process
-// either. Each loss is that of the connection, too, so there are 9 rounds.
+// The network loses or delays the deletion or its answer at every release. No release removes the
+// next hold of the same process. Each such fault also ends the connection, so there are only 9
+// rounds.
 func TestP17_LateReleaseNeverRemovesALaterHoldBehindABadNetwork(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)
@@ -154,7 +158,7 @@ func TestP17_LateReleaseNeverRemovesALaterHoldBehindABadNetwork(t *testing.T) {
 		var released sync.WaitGroup
 		released.Go(func() { _ = hold.Release() })
 		later := acquired(t, mu)
-		released.Wait() // what had to be repeated was
+		released.Wait() // waits for the repeated deletions
 		require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
 		require.NoError(t, fault.Wait(testzk.Context(t)))
 		_, err := later.Guard(testzk.Context(t))

@@ -18,10 +18,11 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// 1,000 goroutines of one process on one lock with local hand-off: they have one node together, each has its turn in the order of its coming, and
-// the hand-overs among them take no request to the servers at all.
+// 1,000 goroutines of one process use one lock with local hand-off. They share one node, each is
+// granted the lock in the order of arrival, and the hand-offs among them send no request to the
+// servers.
 func TestP20_ThousandGoroutinesShareOneNode(t *testing.T) {
-	onlyInProcess(t, "requests are counted at the server, and the order of coming is made in virtual time")
+	onlyInProcess(t, "requests are counted at the server, and the order of arrival is made in virtual time")
 	const many = 1000
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -34,7 +35,7 @@ func TestP20_ThousandGoroutinesShareOneNode(t *testing.T) {
 			running.Go(func() {
 				hold, err := process.mu.Acquire(t.Context())
 				if assert.NoError(t, err) {
-					order = append(order, i) // the lock is what keeps this from being a race
+					order = append(order, i) // protected by the lock under test
 					assert.NoError(t, hold.Release())
 				}
 			})
@@ -50,13 +51,14 @@ func TestP20_ThousandGoroutinesShareOneNode(t *testing.T) {
 			require.Equal(t, i, order[i])
 		}
 		requests := srv.Requests()
-		require.Equal(t, 1, requests[zktest.OpDelete], "the last one deletes the node")
+		require.Equal(t, 1, requests[zktest.OpDelete], "the last goroutine deletes the node")
 		require.Equal(t, 1, p20All(requests))
 	})
 }
 
-// Two processes with 1,000 goroutines each on one lock, a node for at most 50 local hand-overs: no more than two nodes are there at any time. A
-// hand-over to the other process takes that one at most four requests, made before its turn, and a deletion; local ones take none.
+// Two processes with 1,000 goroutines each use one lock, with at most 50 local hand-offs for a
+// node. There are never more than two nodes. A node costs its process at most four requests, made
+// before its turn, and a deletion. Local hand-offs cost none.
 func TestP20_ProcessesTakeTurnsAtFourRequestsEach(t *testing.T) {
 	onlyInProcess(t, "requests are counted at the server, in virtual time")
 	const many, streak = 1000, 50
@@ -64,14 +66,14 @@ func TestP20_ProcessesTakeTurnsAtFourRequestsEach(t *testing.T) {
 		srv := zktest.Start(t)
 		a := newP20Process(t, srv, "a", mutex.WithLocalHandoff(streak, time.Hour))
 		b := newP20Process(t, srv, "b", mutex.WithLocalHandoff(streak, time.Hour))
-		for _, p := range []*p20Process{a, b} { // what is learned at the first acquire
+		for _, p := range []*p20Process{a, b} { // the first acquire sends more requests
 			hold, err := p.mu.Acquire(t.Context())
 			require.NoError(t, err)
 			require.NoError(t, hold.Release())
 		}
 		srv.ResetCounts()
 		var running sync.WaitGroup
-		nodes := map[string]int{} // how many holds each had
+		nodes := map[string]int{} // number of holds of each node
 		var order []*p20Process
 		for _, p := range []*p20Process{a, b} {
 			for range many {
@@ -82,7 +84,7 @@ func TestP20_ProcessesTakeTurnsAtFourRequestsEach(t *testing.T) {
 					}
 					nodes[hold.Path()]++
 					order = append(order, p)
-					time.Sleep(time.Millisecond) // all others have come by then
+					time.Sleep(time.Millisecond) // all others have arrived by then
 					children, err := srv.Children("/lock")
 					assert.NoError(t, err)
 					assert.LessOrEqual(t, len(children), 2, "nodes of two processes")
@@ -96,18 +98,19 @@ func TestP20_ProcessesTakeTurnsAtFourRequestsEach(t *testing.T) {
 			require.LessOrEqual(t, holds, streak+1, node)
 		}
 		const least = 2 * many / (streak + 1)
-		require.InDelta(t, least, len(nodes), 10, "nodes are given up before they are due")
+		require.InDelta(t, least, len(nodes), 10, "nodes are deleted too early")
 		requests := srv.Requests()
 		require.Equal(t, len(nodes), requests[zktest.OpDelete])
-		const discoveries = 2 // each process finds out once that it is not alone
+		const discoveries = 2 // each process discovers the other one once
 		require.LessOrEqual(t, p20All(requests), (4+1)*len(nodes)+discoveries, "requests for %d nodes", len(nodes))
 		require.Greater(t, p20Turns(order), least/2, "the processes do not take turns")
 	})
 }
 
-// A goroutine that gives up while it waits for others of its process costs them nothing, and a lock that is lost with its session goes on with a
-// node of the next one: all of the others have their turn.
-func TestP20_LocalLineSurvivesWhoGivesUpAndLoss(t *testing.T) {
+// A goroutine that gives up while it waits for others of its process does not delay them. After the
+// lock was lost with its session, the waiters continue with a node of the next session. Each of
+// them is granted the lock.
+func TestP20_LocalQueueSurvivesCancelledWaitersAndLoss(t *testing.T) {
 	onlyInProcess(t, "sessions are ended at the server, in virtual time")
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -116,7 +119,7 @@ func TestP20_LocalLineSurvivesWhoGivesUpAndLoss(t *testing.T) {
 		require.NoError(t, err)
 		impatient, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
-		var held, gaveUp atomic.Int64 // a lock that is lost orders nothing
+		var held, gaveUp atomic.Int64 // atomic, because a lost lock does not exclude
 		for i := range 30 {
 			ctx := t.Context()
 			if i%3 == 0 {
@@ -134,7 +137,7 @@ func TestP20_LocalLineSurvivesWhoGivesUpAndLoss(t *testing.T) {
 					assert.NoError(t, srv.Client("a").Sessions()[0].Expire())
 					<-hold.Done()
 				}
-				_ = hold.Release() // of the lost one it says so
+				_ = hold.Release() // returns an error for the lost hold
 			})
 			synctest.Wait()
 		}
@@ -153,7 +156,7 @@ func TestP20_LocalLineSurvivesWhoGivesUpAndLoss(t *testing.T) {
 	})
 }
 
-// p20Process is what one process would have.
+// p20Process has what one process would have.
 type p20Process struct{ mu *mutex.Mutex }
 
 func newP20Process(t *testing.T, srv *zktest.Server, name string, opts ...mutex.Option) *p20Process {
@@ -163,7 +166,7 @@ func newP20Process(t *testing.T, srv *zktest.Server, name string, opts ...mutex.
 	return &p20Process{mu}
 }
 
-// p20Turns is how often the lock went from one process to the other.
+// p20Turns returns how often the lock passed from one process to the other.
 func p20Turns(order []*p20Process) (turns int) {
 	for i := 1; i < len(order); i++ {
 		if order[i] != order[i-1] {
@@ -173,7 +176,7 @@ func p20Turns(order []*p20Process) (turns int) {
 	return turns
 }
 
-// p20All is how many requests there were, but for those that keep a session.
+// p20All returns the number of requests, without those that keep a session.
 func p20All(counts zktest.Counts) (all int) {
 	for op, n := range counts {
 		if op != zktest.OpSync && op != zktest.OpPing {

@@ -22,17 +22,18 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// p21OldServer is a connection that ends, as with servers of 3.4, behind the answer that an operation is not known.
+// p21OldServer is a connection that ends after the answer that an operation is unknown, as those of
+// ZooKeeper 3.4 do.
 type p21OldServer struct {
 	net.Conn
-	frame []byte // what is left of the present one
-	over  bool   // it is the last
+	frame []byte // the rest of the current frame
+	last  bool   // the current frame is the last one
 }
 
-// Read reads a frame at a time, as far as there is space.
+// Read reads at most one frame.
 func (c *p21OldServer) Read(into []byte) (int, error) {
 	if len(c.frame) == 0 {
-		if c.over {
+		if c.last {
 			_ = c.Conn.Close()
 			return 0, io.EOF
 		}
@@ -55,14 +56,16 @@ func (c *p21OldServer) next() error {
 		return err
 	}
 	c.frame = append(length, reply...)
-	c.over = len(reply) == 16 && int32(binary.BigEndian.Uint32(reply[12:])) == int32(zktest.Unimplemented)
+	c.last = len(reply) == 16 && int32(binary.BigEndian.Uint32(reply[12:])) == int32(zktest.Unimplemented)
 	return nil
 }
 
-// p21Old makes the server one of 3.4 for a client: it refuses containers, and hangs up.
+// p21Old makes the server act as ZooKeeper 3.4 for a client: it refuses containers and closes the
+// connection.
 func p21Old(srv *zktest.Server, name string) (dial framework.Option, refused *zktest.Rule, dials *atomic.Int32) {
 	dials = &atomic.Int32{}
-	refused = srv.On(zktest.Match{Op: zktest.OpCreateContainer, Client: name, Times: zktest.Always}, zktest.Fail(zktest.Unimplemented))
+	refused = srv.On(zktest.Match{Op: zktest.OpCreateContainer, Client: name, Times: zktest.Always},
+		zktest.Fail(zktest.Unimplemented))
 	return framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := srv.Client(name).DialContext(ctx, network, address)
 		if err != nil {
@@ -73,8 +76,9 @@ func p21Old(srv *zktest.Server, name string) (dial framework.Option, refused *zk
 	}), refused, dials
 }
 
-// A server of 3.4, which does not know containers and hangs up when asked for one, is asked once, and the acquire succeeds. The
-// parents are persistent nodes then, those of other locks too.
+// A server of ZooKeeper 3.4 does not know containers and closes the connection when it gets a
+// request for one. It gets one such request, and the acquire succeeds. The parents are persistent
+// nodes then, also those of other locks.
 func TestP21_ServersWithoutContainersAreAskedOnce(t *testing.T) {
 	t.Parallel()
 	onlyInProcess(t, "today's servers know containers")
@@ -91,13 +95,13 @@ func TestP21_ServersWithoutContainersAreAskedOnce(t *testing.T) {
 			require.NoError(t, hold.Release())
 		}
 		require.Equal(t, 1, refused.Hits())
-		require.EqualValues(t, 2, dials.Load(), "it hung up once")
+		require.EqualValues(t, 2, dials.Load(), "the server closed one connection")
 		require.NoError(t, session.Err())
 		require.Equal(t, "/c\n/locks\n/locks/b\n/locks/deep\n/locks/deep/a\n", srv.Tree(), "all of them persistent")
 	})
 }
 
-// A server of 3.4 is not asked again in the client's next session either.
+// A server of ZooKeeper 3.4 gets no further such request in the client's next session either.
 func TestP21_ServersWithoutContainersAreRememberedInTheNextSession(t *testing.T) {
 	t.Parallel()
 	onlyInProcess(t, "today's servers know containers")
@@ -116,8 +120,8 @@ func TestP21_ServersWithoutContainersAreRememberedInTheNextSession(t *testing.T)
 	})
 }
 
-// When the servers reap the empty parent after the client has seen it and before it enters the line, the acquire makes it anew and
-// succeeds.
+// The servers reap the empty parent after the client has seen it and before the client joins the
+// queue. The acquire creates it again and succeeds.
 func TestP21_ParentThatIsReapedWhileAcquiringIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	p, observer := testzk.Proxy(t), testzk.Observer(t)
@@ -132,7 +136,7 @@ func TestP21_ParentThatIsReapedWhileAcquiringIsMadeAgain(t *testing.T) {
 			}
 			enter := proxy.Match{Op: proxy.OpCreate, Path: lock}
 			if !known {
-				enter.Skip = 1 // the first finds no parent
+				enter.Skip = 1 // the first one finds no parent
 			}
 			entering := p.On(enter, proxy.Hold())
 			result := make(chan error, 1)
@@ -151,7 +155,8 @@ func TestP21_ParentThatIsReapedWhileAcquiringIsMadeAgain(t *testing.T) {
 	}
 }
 
-// The parents that a lock made are gone once nobody has used it for a while: the servers look each second here.
+// The parents that a lock created are deleted once it has not been used for a while. The servers
+// check each second here.
 func TestP21_ParentsOfUnusedLocksAreReaped(t *testing.T) {
 	t.Parallel()
 	srv := testzk.Own(t, time.Second)
@@ -165,6 +170,6 @@ func TestP21_ParentsOfUnusedLocksAreReaped(t *testing.T) {
 	testzk.Eventually(t, func() bool {
 		_, err := c.Exists(t.Context(), "/locks")
 		return errors.Is(err, zk.ErrNoNode)
-	}, "the parents are left")
-	require.NoError(t, acquired(t, mu).Release(), "the lock is as good as new")
+	}, "the parents are not deleted")
+	require.NoError(t, acquired(t, mu).Release(), "the lock can be used again")
 }

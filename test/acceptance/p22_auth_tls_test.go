@@ -24,14 +24,16 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// A password that is changed while a client is connected: at its next connection the state is AuthFailed within 2 s, operations fail with
-// ErrAuthFailed, and the client tries again once a second at most until the credential is accepted.
+// A password is changed while a client is connected. At its next connection the state is AuthFailed
+// within 2 s, and operations fail with ErrAuthFailed. The client tries again at most once a second
+// until the credential is accepted.
 func TestP22_RotatedPasswordIsAStateAndNotAStorm(t *testing.T) {
 	onlyInProcess(t, "the real server's digest scheme accepts every password, and only permissions differ")
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		user := srv.Client("user")
-		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(user.DialContext), framework.WithAuth("digest", []byte("user:old")))
+		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(user.DialContext),
+			framework.WithAuth("digest", []byte("user:old")))
 		states := make(chan framework.StateChange, 100)
 		c.Listen(func(change framework.StateChange) { states <- change })
 		ctx := t.Context()
@@ -55,7 +57,7 @@ func TestP22_RotatedPasswordIsAStateAndNotAStorm(t *testing.T) {
 		}
 		require.Equal(t, "connected suspended lost authentication failed", strings.Join(seen, " "))
 		require.ErrorIs(t, hold.Err(), framework.ErrSessionLost)
-		require.ErrorIs(t, hold.Err(), framework.ErrAuthFailed, "the reason is told")
+		require.ErrorIs(t, hold.Err(), framework.ErrAuthFailed, "the hold reports the reason")
 
 		failing := time.Now()
 		_, _, err = c.Get(ctx, "/")
@@ -63,13 +65,13 @@ func TestP22_RotatedPasswordIsAStateAndNotAStorm(t *testing.T) {
 		_, err = mu.Acquire(ctx)
 		require.ErrorIs(t, err, framework.ErrAuthFailed)
 		require.ErrorIs(t, c.WaitConnected(ctx), framework.ErrAuthFailed)
-		require.Zero(t, time.Since(failing), "nobody waits for what will not come")
+		require.Zero(t, time.Since(failing), "operations fail at once")
 
 		const minute = time.Minute
 		before := refusal.Hits()
 		time.Sleep(minute)
 		require.LessOrEqual(t, refusal.Hits()-before, int(minute/time.Second)+1, "attempts in a minute")
-		require.Greater(t, refusal.Hits()-before, 5, "it goes on trying")
+		require.Greater(t, refusal.Hits()-before, 5, "the client keeps trying")
 		require.Equal(t, framework.AuthFailed, c.State())
 
 		refusal.Remove()
@@ -80,8 +82,9 @@ func TestP22_RotatedPasswordIsAStateAndNotAStorm(t *testing.T) {
 	})
 }
 
-// A credential that is refused from the beginning ends WaitConnected and every operation with ErrAuthFailed, and is the state AuthFailed.
-func TestP22_WrongCredentialFromTheBeginningIsToldAtOnce(t *testing.T) {
+// A credential that is refused from the beginning ends WaitConnected and every operation with
+// ErrAuthFailed. The state is AuthFailed.
+func TestP22_WrongCredentialFromTheBeginningIsReportedAtOnce(t *testing.T) {
 	c := testzk.Client(t, testzk.Connect(), framework.WithAuth("nosuch", []byte("x")))
 	require.ErrorIs(t, c.WaitConnected(testzk.Context(t)), framework.ErrAuthFailed)
 	_, _, err := c.Get(testzk.Context(t), "/")
@@ -90,8 +93,9 @@ func TestP22_WrongCredentialFromTheBeginningIsToldAtOnce(t *testing.T) {
 	require.Equal(t, framework.AuthFailed, c.State())
 }
 
-// A server's certificate for the name zk-0.zk is verified by the name in the connection string, although the name resolves to an address that
-// is not in it; another name is refused.
+// A server's certificate is for the name zk-0.zk. It is verified by the name in the connection
+// string, although the name resolves to an address that the certificate does not have. Another name
+// is refused.
 func TestP22_CertificateIsVerifiedByTheNameNotTheAddress(t *testing.T) {
 	roots, address := p22TLSFront(t, "zk-0.zk")
 	resolve := framework.WithDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -112,7 +116,7 @@ func TestP22_CertificateIsVerifiedByTheNameNotTheAddress(t *testing.T) {
 	require.ErrorContains(t, err, "certificate is valid for zk-0.zk")
 }
 
-// p22TLSFront is TLS in front of one of the servers, with a certificate for name only.
+// p22TLSFront serves TLS in front of one of the servers, with a certificate for name only.
 func p22TLSFront(t *testing.T, name string) (roots *x509.CertPool, address string) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -127,7 +131,8 @@ func p22TLSFront(t *testing.T, name string) (roots *x509.CertPool, address strin
 	require.NoError(t, err)
 	roots = x509.NewCertPool()
 	roots.AddCert(cert)
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
+	certificate := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}})
 	require.NoError(t, err)
 	server, _, _ := strings.Cut(testzk.Connect(), ",")
 	done := make(chan struct{})
@@ -136,7 +141,8 @@ func p22TLSFront(t *testing.T, name string) (roots *x509.CertPool, address strin
 	return roots, listener.Addr().String()
 }
 
-// p22Forward copies between accepted connections and the server until the listener is closed and they are.
+// p22Forward copies between accepted connections and the server until the listener and the
+// connections are closed.
 func p22Forward(listener net.Listener, server string) {
 	var ends []chan struct{}
 	for {

@@ -15,7 +15,7 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// p23Meaning is what the answer with a code means to the caller of a write that was sent once.
+// p23Meaning is what an answer with a code means for a write that was sent once.
 type p23Meaning struct {
 	outcome   framework.Outcome
 	transient bool
@@ -24,10 +24,10 @@ type p23Meaning struct {
 
 func p23Final(is error) p23Meaning { return p23Meaning{framework.NotApplied, false, is} }
 
-// p23NextSession is what passes for an operation of a Client, which has another session soon.
+// p23NextSession is for codes that are retryable for a Client, which gets another session soon.
 var p23NextSession = p23Meaning{framework.NotApplied, true, framework.ErrSessionLost}
 
-// p23Codes are all codes that ZooKeeper has, and one that it has not.
+// p23Codes are all codes of ZooKeeper, and one that it does not have.
 var p23Codes = map[zktest.Code]p23Meaning{
 	-1:   p23Final(nil),                           // system error
 	-2:   p23Final(framework.ErrRolledBack),       // runtime inconsistency
@@ -60,11 +60,11 @@ var p23Codes = map[zktest.Code]p23Meaning{
 	-124: p23Final(nil),                    // session closed: requires SASL authentication
 	-125: p23Final(nil),                    // quota exceeded
 	-127: {framework.NotApplied, true, nil},
-	-999: p23Final(nil), // unheard of
+	-999: p23Final(nil), // not a code of ZooKeeper
 }
 
-// Every error code that a server can answer with becomes an error that says what became of the operation, whether the trouble may
-// pass, and which error it is, by name or by number.
+// Every error code that a server can send becomes an error that has the outcome of the operation,
+// whether a retry can help, and which error it is, by name or by number.
 func TestP23_EveryErrorCodeHasAMeaning(t *testing.T) {
 	t.Parallel()
 	onlyInProcess(t, "it takes a server that answers with any code at will")
@@ -72,7 +72,8 @@ func TestP23_EveryErrorCodeHasAMeaning(t *testing.T) {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 				require.NoError(t, srv.Create("/node", nil))
-				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.DialContext), framework.WithRetry(retry.Never()))
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.DialContext),
+					framework.WithRetry(retry.Never()))
 				answer := srv.On(zktest.Match{Op: zktest.OpSetData, Path: "/node"}, zktest.Fail(code))
 				_, err := c.Set(t.Context(), "/node", nil, -1)
 				require.Equal(t, 1, answer.Hits())
@@ -99,8 +100,8 @@ func p23Means(t *testing.T, err error, code zktest.Code, want p23Meaning) {
 	require.EqualValues(t, code, server.Code)
 }
 
-// What ZooKeeper refuses by itself, for want of a node, a version, a permission and the like, comes with its own error, as not applied
-// and not to be repeated.
+// What ZooKeeper refuses by itself, because of a missing node, a version, a permission and the
+// like, has its own error. The outcome is not applied, and the error is not retryable.
 func TestP23_RefusalsOfServersAreTheirOwnErrors(t *testing.T) {
 	t.Parallel()
 	c, root := testzk.Connected(t, testzk.Connect(), long()), testzk.Path(t)
@@ -121,7 +122,8 @@ func TestP23_RefusalsOfServersAreTheirOwnErrors(t *testing.T) {
 		zk.ErrNotEmpty:                c.Delete(ctx, root+"/full", -1),
 		zk.ErrNoChildrenForEphemerals: create("/short/child"),
 		zk.ErrNoAuth:                  set("/secret", -1),
-		zk.ErrInvalidACL:              create("/none", framework.ACL(zk.ACL{Perms: zk.PermAll, Scheme: "none", ID: "such"})),
+		zk.ErrInvalidACL: create("/none",
+			framework.ACL(zk.ACL{Perms: zk.PermAll, Scheme: "none", ID: "such"})),
 	} {
 		require.ErrorIs(t, err, want)
 		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err), "%v", err)

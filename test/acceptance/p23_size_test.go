@@ -17,9 +17,10 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// Writes of 1 MiB and 2 MiB fail with ErrTooLarge and are not sent, and the connection, the lock that is held and the one who
-// waits for it stay. They are a Set, a Create, the data of a lock node, and a transaction of small parts.
-func TestP23_TooLargeWritesHarmNobody(t *testing.T) {
+// Writes of 1 MiB and 2 MiB fail with ErrTooLarge and are not sent. The connection, the held lock
+// and its waiter stay. The writes are a Set, a Create, the data of a lock node, and a transaction
+// of small parts.
+func TestP23_TooLargeWritesDoNoHarm(t *testing.T) {
 	t.Parallel()
 	p, root := testzk.Proxy(t), testzk.Path(t)
 	c := testzk.Connected(t, p.Addr(), framework.WithSessionTimeout(30*time.Second))
@@ -43,9 +44,9 @@ func TestP23_TooLargeWritesHarmNobody(t *testing.T) {
 		waiter <- err
 	}()
 	testzk.Eventually(t, func() bool {
-		line, err := lock.Participants(ctx)
-		return err == nil && len(line) == 2
-	}, "nobody is in line")
+		queue, err := lock.Participants(ctx)
+		return err == nil && len(queue) == 2
+	}, "no waiter is in the queue")
 
 	writes := p23Large(c, root, 1<<20)
 	maps.Copy(writes, p23Large(c, root, 2<<20))
@@ -68,13 +69,19 @@ func TestP23_TooLargeWritesHarmNobody(t *testing.T) {
 	assert.Empty(t, changes)
 }
 
-// p23Large are writes of a size, by name.
+// p23Large returns writes of a size, by name.
 func p23Large(c *framework.Client, root string, size int) map[string]func(context.Context) error {
 	large := make([]byte, size)
 	suffix := fmt.Sprintf(" of %d bytes", size)
 	return map[string]func(context.Context) error{
-		"set" + suffix:    func(ctx context.Context) error { _, err := c.Set(ctx, root+"/lock", large, -1); return err },
-		"create" + suffix: func(ctx context.Context) error { _, err := c.Create(ctx, root+"/large", large); return err },
+		"set" + suffix: func(ctx context.Context) error {
+			_, err := c.Set(ctx, root+"/lock", large, -1)
+			return err
+		},
+		"create" + suffix: func(ctx context.Context) error {
+			_, err := c.Create(ctx, root+"/large", large)
+			return err
+		},
 		"multi" + suffix: func(ctx context.Context) error {
 			small := large[:len(large)/8]
 			var list []framework.Op

@@ -17,15 +17,18 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// Close ends in every state (connecting, handshake hanging, connected, connected with requests that are not answered, suspended, lost, refused
-// a credential) within the connect timeout (and a second) and leaves no goroutine and no socket; holds end, and the session with them where a server can be reached.
+// Close ends in every state, within the connect timeout and a second, and leaves no goroutine and
+// no socket. The states are connecting, in the handshake, connected, connected with unanswered
+// requests, suspended, lost, and refused a credential. Holds end, and the session ends where a
+// server can be reached.
 func TestP24_CloseEndsInEveryState(t *testing.T) {
 	onlyInProcess(t, "the states are made by faults of the in-process server, in virtual time")
 	const connectTimeout = 3 * time.Second
 	for name, row := range map[string]struct {
-		before func(srv *zktest.Server, client *zktest.Client)               // before there is a client
-		after  func(t *testing.T, srv *zktest.Server, client *zktest.Client) // once it holds a lock; nil: it never will
-		stays  bool                                                          // the servers cannot be told
+		before func(srv *zktest.Server, client *zktest.Client) // called before there is a client
+		// Called once the client holds a lock; nil: it never does.
+		after func(t *testing.T, srv *zktest.Server, client *zktest.Client)
+		stays bool // the session stays on the servers
 	}{
 		"connecting":        {before: func(_ *zktest.Server, c *zktest.Client) { c.Refuse(true) }},
 		"handshake hanging": {before: func(_ *zktest.Server, c *zktest.Client) { c.Freeze() }},
@@ -37,7 +40,9 @@ func TestP24_CloseEndsInEveryState(t *testing.T) {
 			srv.On(zktest.Match{Op: zktest.OpSync}, zktest.Delay(2*time.Second))
 			time.Sleep(2 * time.Second)
 		}},
-		"cut off and not aware of it": {stays: true, after: func(_ *testing.T, _ *zktest.Server, c *zktest.Client) { c.Cut() }},
+		"cut off and not aware of it": {stays: true, after: func(_ *testing.T, _ *zktest.Server, c *zktest.Client) {
+			c.Cut()
+		}},
 		"suspended": {stays: true, after: func(_ *testing.T, _ *zktest.Server, c *zktest.Client) {
 			c.Refuse(true)
 			c.Reset()
@@ -59,7 +64,8 @@ func TestP24_CloseEndsInEveryState(t *testing.T) {
 					row.before(srv, user)
 				}
 				sockets := &p24Sockets{dial: user.DialContext}
-				c, err := framework.New(srv.MemAddr(), framework.WithDialer(sockets.DialContext), framework.WithConnectTimeout(connectTimeout),
+				c, err := framework.New(srv.MemAddr(), framework.WithDialer(sockets.DialContext),
+					framework.WithConnectTimeout(connectTimeout),
 					framework.WithSessionTimeout(12*time.Second), framework.WithAuth("digest", []byte("user:secret")))
 				require.NoError(t, err)
 				if row.after != nil {
@@ -82,12 +88,12 @@ func TestP24_CloseEndsInEveryState(t *testing.T) {
 					require.True(t, err != nil || len(children) == 0, "nodes that are left: %v", children)
 					require.Empty(t, srv.Sessions(), "sessions that are left")
 				}
-			}) // and no goroutine is left in the bubble
+			}) // the end of the bubble checks that no goroutine is left
 		})
 	}
 }
 
-// p24Sockets counts what is open.
+// p24Sockets counts open sockets.
 type p24Sockets struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 	open atomic.Int64
@@ -115,9 +121,9 @@ func (s *p24Socket) Close() error {
 	return s.Conn.Close()
 }
 
-// When Close of a connected client returns, all of its ephemeral nodes are gone from the servers: held locks, places in line, other nodes;
-// 100 times in a row.
-func TestP24_EphemeralsAreGoneBeforeCloseReturns(t *testing.T) {
+// When Close of a connected client returns, all of its ephemeral nodes are deleted: those of
+// holders, of waiters and others. This is repeated 100 times.
+func TestP24_EphemeralsAreDeletedBeforeCloseReturns(t *testing.T) {
 	path := testzk.Path(t)
 	observer := testzk.Connected(t, testzk.Connect(), long())
 	require.NoError(t, observer.CreateContainers(testzk.Context(t), path+"/lock"))
@@ -145,7 +151,8 @@ func TestP24_EphemeralsAreGoneBeforeCloseReturns(t *testing.T) {
 	}
 }
 
-// A request that a server keeps back for longer than a second does not keep Close from ending the session on the servers.
+// A request that a server delays for longer than a second does not prevent Close from ending the
+// session on the servers.
 func TestP24_StuckRequestDoesNotKeepTheSession(t *testing.T) {
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
@@ -164,5 +171,5 @@ func TestP24_StuckRequestDoesNotKeepTheSession(t *testing.T) {
 	require.NoError(t, observer.Sync(testzk.Context(t), path))
 	left, _, err := observer.Children(testzk.Context(t), path)
 	require.NoError(t, err)
-	require.Empty(t, left, "the lock node is still there")
+	require.Empty(t, left, "the lock node is not deleted")
 }

@@ -23,15 +23,17 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// Who waits for a lock longer than the limit logs one warning that names the host, the process and the process id of the holder, its node
-// and session, and since when it is there; the wait goes on and gets the lock.
+// A waiter that waits for longer than the limit logs one warning. It names the host, the process
+// and the process id of the holder, its node and session, and the time of the node's creation. The
+// waiter continues and gets the lock.
 func TestP25_SlowWaitNamesTheHolder(t *testing.T) {
 	t.Parallel()
 	const limit = 50 * time.Millisecond
 	path, ctx := testzk.Path(t), testzk.Context(t)
 	core, logs := observer.New(zapcore.WarnLevel)
 	holder := p25Mutex(t, testzk.Connected(t, testzk.Connect(), long()), path, mutex.WithIdentity())
-	waiter := p25Mutex(t, testzk.Connected(t, testzk.Connect(), long(), framework.WithWaitWarning(limit), framework.WithLogger(zap.New(core))), path)
+	waiter := p25Mutex(t, testzk.Connected(t, testzk.Connect(), long(), framework.WithWaitWarning(limit),
+		framework.WithLogger(zap.New(core))), path)
 	begun := time.Now()
 	hold, err := holder.Acquire(ctx)
 	require.NoError(t, err)
@@ -66,7 +68,7 @@ func TestP25_SlowWaitNamesTheHolder(t *testing.T) {
 	}, first)
 }
 
-// p25Owner is the session that a node belongs to.
+// p25Owner returns the session of an ephemeral node.
 func p25Owner(t *testing.T, node string) uint64 {
 	t.Helper()
 	_, stat, err := testzk.Observer(t).Exists(node)
@@ -81,7 +83,8 @@ func p25Mutex(t *testing.T, c *framework.Client, path string, opts ...mutex.Opti
 	return mu
 }
 
-// The names, kinds, units and labels of the 7 metrics are fixed: dashboards and alerts are made of them.
+// The names, kinds, units and labels of the 7 metrics do not change, because dashboards and alerts
+// depend on them.
 func TestP25_MetricNamesAreStable(t *testing.T) {
 	var all []string
 	for _, i := range metrics.Instruments() {
@@ -98,10 +101,10 @@ func TestP25_MetricNamesAreStable(t *testing.T) {
 	}, all)
 }
 
-// Two clients acquire a lock, wait for it, give up, and lose it in three ways: by an expired session, by a deleted node and by a network
-// that is cut for a minute. Each metric then has exactly the value that the story says, with durations to two seconds, and each gauge is 0
-// again.
-func TestP25_MetricsTellTheStory(t *testing.T) {
+// Two clients acquire a lock, wait for it, give up, and lose it in three ways: by an expired
+// session, by a deleted node and by a network that is cut for a minute. Each metric then has
+// exactly the expected value, with durations to two seconds, and each gauge is 0 again.
+func TestP25_MetricsHaveTheExpectedValues(t *testing.T) {
 	onlyInProcess(t, "only virtual time gives durations that are always the same")
 	t.Parallel()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
@@ -114,7 +117,7 @@ func TestP25_MetricsTellTheStory(t *testing.T) {
 		hold = bob.acquire(t) // after 30 s
 		require.Equal(t, []string{"docent.lock.waiters{mutex /orders} 1"}, <-waiting)
 		alice.giveUp(t, 10*time.Second)
-		require.NoError(t, bob.way.Sessions()[0].Expire()) // which is told at once
+		require.NoError(t, bob.way.Sessions()[0].Expire()) // the client learns it at once
 		<-hold.Done()
 		hold = bob.acquire(t)
 		time.Sleep(6 * time.Second)
@@ -122,7 +125,7 @@ func TestP25_MetricsTellTheStory(t *testing.T) {
 		<-hold.Done()
 		hold = bob.acquire(t)
 		time.Sleep(18 * time.Second)
-		bob.way.Cut() // two thirds of 4 s after the last sign of life the hold is over
+		bob.way.Cut() // the hold ends two thirds of 4 s after the last answer
 		time.Sleep(time.Minute)
 		require.ErrorIs(t, hold.Err(), framework.ErrSessionLost)
 		bob.way.Heal()
@@ -160,7 +163,7 @@ func TestP25_MetricsTellTheStory(t *testing.T) {
 	})
 }
 
-// p25Actor is a client in a story.
+// p25Actor is a client with its metrics.
 type p25Actor struct {
 	client   *framework.Client
 	way      *zktest.Client
@@ -171,7 +174,8 @@ type p25Actor struct {
 func p25NewActor(t *testing.T, srv *zktest.Server, name string) *p25Actor {
 	t.Helper()
 	a := &p25Actor{way: srv.Client(name)}
-	a.client = testzk.Connected(t, srv.MemAddr(), framework.WithDialer(a.way.DialContext), framework.WithMetrics(&a.measured))
+	a.client = testzk.Connected(t, srv.MemAddr(), framework.WithDialer(a.way.DialContext),
+		framework.WithMetrics(&a.measured))
 	a.lock = p25Mutex(t, a.client, "/orders")
 	return a
 }

@@ -20,10 +20,11 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// p26Case is the name of a connection string's case: a slash would make it one of another case.
+// p26Case returns the name of a connection string's subtest. It has no slash, which would make it a
+// subtest of another one.
 func p26Case(connect string) string { return strings.ReplaceAll(connect, "/", "|") }
 
-// p26Dials refuses the first attempt at each address, and leads the rest to the server.
+// p26Dials refuses the first attempt at each address, and connects all others to the server.
 type p26Dials struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -45,8 +46,8 @@ func (d *p26Dials) DialContext(ctx context.Context, network, address string) (ne
 	return d.dial(ctx, network, address)
 }
 
-// Connection strings with one server or several, without ports, with IPv6 addresses, spaces and a chroot dial all the servers that they
-// name and put everything below the chroot.
+// Connection strings with one server or several, without ports, with IPv6 addresses, spaces and a
+// chroot dial all servers that they name. All nodes are below the chroot.
 func TestP26_ConnectionStringsMeanWhatTheySay(t *testing.T) {
 	t.Parallel()
 	for connect, want := range map[string][]string{ // "/chroot" is replaced
@@ -70,7 +71,8 @@ func TestP26_ConnectionStringsMeanWhatTheySay(t *testing.T) {
 					chroot = in.root + "/chroot"
 				}
 				dials := &p26Dials{dial: in.dial, want: want}
-				c := testzk.Client(t, strings.Replace(connect, "/chroot", chroot, 1), framework.WithDialer(dials.DialContext))
+				c := testzk.Client(t, strings.Replace(connect, "/chroot", chroot, 1),
+					framework.WithDialer(dials.DialContext))
 				made, err := c.Create(testzk.Context(t), in.root+"/node", nil, framework.WithParents())
 				require.NoError(t, err)
 				require.Equal(t, in.root+"/node", made)
@@ -82,12 +84,12 @@ func TestP26_ConnectionStringsMeanWhatTheySay(t *testing.T) {
 	}
 }
 
-// Connection strings that cannot be meant are refused by New with an error that shows the string and the part that is wrong, before
-// anything is dialled.
+// Invalid connection strings are refused by New with an error that has the string and the part that
+// is wrong, before any dial.
 func TestP26_WrongConnectionStringsAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	dialled := framework.WithDialer(func(context.Context, string, string) (net.Conn, error) {
-		t.Error("something was dialled")
+		t.Error("the client dialled")
 		return nil, syscall.ECONNREFUSED
 	})
 	for connect, part := range map[string]string{
@@ -127,21 +129,24 @@ func TestP26_WrongConnectionStringsAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// When no server can be reached, the error of WaitConnected names each server and what last went wrong with it: a name that does not
-// resolve, a refused connection, one that is closed at once, one that stays silent.
-func TestP26_WaitConnectedTellsWhatIsWrongWithEachServer(t *testing.T) {
+// When no server can be reached, the error of WaitConnected names each server and its last error: a
+// name that does not resolve, a refused connection, one that is closed at once, one that stays
+// silent.
+func TestP26_WaitConnectedReportsTheErrorOfEachServer(t *testing.T) {
 	t.Parallel()
 	onlyInProcess(t, "it takes no server")
 	sim.Once(t, 1, func(t *testing.T, _ *zktest.Server, _ *rand.Rand) {
 		ends := p26Ends{}
 		defer ends.close()
-		c := testzk.Client(t, "unknown,refused,closed,silent", framework.WithDialer(ends.dial), framework.WithConnectTimeout(time.Second))
+		c := testzk.Client(t, "unknown,refused,closed,silent", framework.WithDialer(ends.dial),
+			framework.WithConnectTimeout(time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		err := c.WaitConnected(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		for server, want := range map[string]string{
-			"unknown": "no such host", "refused": "connection refused", "closed": "EOF", "silent": "no reply to the connect request",
+			"unknown": "no such host", "refused": "connection refused", "closed": "EOF",
+			"silent": "no reply to the connect request",
 		} {
 			_, trouble, found := strings.Cut(err.Error(), server+":2181: ")
 			require.True(t, found, "%s is not in %v", server, err)
@@ -185,8 +190,9 @@ func (e *p26Ends) close() {
 	}
 }
 
-// Session.Timeout is what the servers granted and not what the client asked for, and the session's deadline counts with it: 100 ms becomes 400 ms here,
-// 24 h one minute, and 4 s stay.
+// Session.Timeout is the timeout that the servers granted and not the one that the client
+// requested. The session's deadline depends on it. 100 ms becomes 400 ms here, 24 h becomes one
+// minute, and 4 s stays.
 func TestP26_SessionTimeoutIsTheNegotiatedOne(t *testing.T) {
 	t.Parallel()
 	srv := testzk.Own(t, testzk.Seldom)

@@ -1,10 +1,11 @@
-// Command report writes docs/acceptance.md: what users of coordination services suffer from, the tests that hold docent to its
-// answer, and how these ended, in process and on a real server.
+// Command report writes docs/acceptance.md: the problems of users of coordination services, the
+// tests of docent's answers to them, and the results in process and on a real server.
 //
 //	report -inprocess in.json -real real.json [-tests test/acceptance] [-out docs/acceptance.md] [-check]
 //
-// The two files are what "go test -json" said. The words come from the doc comments of the tests. With -check nothing is written, and
-// it fails if the page is not what the runs say. In either case it fails if a test has, after showing what the test printed.
+// The two files are the output of "go test -json". The text comes from the doc comments of the
+// tests. With -check report writes nothing, and fails if the page does not match the runs. In
+// either case it prints the output of failed tests, and fails if there are any.
 package main
 
 import (
@@ -18,11 +19,11 @@ import (
 
 func main() {
 	var s settings
-	flag.StringVar(&s.inProcess, "inprocess", "", "what go test -json said in process")
-	flag.StringVar(&s.real, "real", "", "what go test -json said with a real server")
+	flag.StringVar(&s.inProcess, "inprocess", "", "the output of go test -json in process")
+	flag.StringVar(&s.real, "real", "", "the output of go test -json with a real server")
 	flag.StringVar(&s.tests, "tests", "test/acceptance", "the package of the tests")
 	flag.StringVar(&s.out, "out", "docs/acceptance.md", "the page")
-	flag.BoolVar(&s.check, "check", false, "write nothing, and fail if the page is not what the runs say")
+	flag.BoolVar(&s.check, "check", false, "write nothing, and fail if the page does not match the runs")
 	flag.Parse()
 	if err := report(s, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -37,7 +38,7 @@ type settings struct {
 	check           bool
 }
 
-// report makes the page or compares it. What failed tests printed goes to w.
+// report writes the page or compares it with the file. It prints the output of failed tests to w.
 func report(s settings, w io.Writer) error {
 	inProcess, err := readRun("in process", s.inProcess)
 	if err != nil {
@@ -62,7 +63,7 @@ func report(s settings, w io.Writer) error {
 	return errors.Join(failed, os.WriteFile(s.out, []byte(page), 0o644))
 }
 
-// compare says where the file differs from what it should be.
+// compare returns an error that has the first line in which the file differs from want.
 func compare(file, want string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -76,7 +77,8 @@ func compare(file, want string) error {
 	for line < min(len(is), len(should)) && is[line] == should[line] {
 		line++
 	}
-	return fmt.Errorf("%s is not what the runs say, from line %d on: run make acceptance-page\nit has:    %s\nthey say:  %s",
+	return fmt.Errorf("%s does not match the runs, from line %d on: run make acceptance-page\nit has:    "+
+		"%s\nwant:      %s",
 		file, line+1, at(is, line), at(should, line))
 }
 

@@ -9,18 +9,18 @@ const introduction = `# What docent was built against, and whether it holds
 
 <!-- Written by test/acceptance/report: change the tests and run "make acceptance-page". -->
 
-Users of ZooKeeper, and of services like it, have reported the same troubles for many years: locks that are lost without
-a word, nodes that nobody owns, calls that hang. docent started from a list of these, the worst first. This page has
-the tests that hold it to its answers, and how they ended. It is written by a program, from the doc comments of the
-tests and the output of two runs of [test/acceptance](../test/acceptance): *in process*, on the server of package
-[zktest](../zktest), often in virtual time; and on a *real server*, ZooKeeper itself. Where a test is "not there" on one
-of them, that server cannot be brought to do what it takes.
+Users of ZooKeeper, and of services like it, have reported the same problems for many years: locks that are lost without
+notice, nodes without an owner, calls that hang. docent started from a list of these, the worst first. This page has the
+tests of its answers, and their results. A program writes it from the doc comments of the tests and the output of two
+runs of [test/acceptance](../test/acceptance): *in process*, on the server of package [zktest](../zktest), often in
+virtual time; and on a *real server*, ZooKeeper itself. Where a test is "not there" on one of them, that server cannot
+do what the test needs.
 
-` + "`make acceptance`" + ` runs both, and fails if a test does or if this page is not what they say; ` + "`make acceptance-page`" + `
-writes the page.
+` + "`make acceptance`" + ` runs both, and fails if a test fails or if this page does not match them.
+` + "`make acceptance-page`" + ` writes the page.
 `
 
-// render is the page.
+// render returns the page.
 func render(scenarios []scenario, inProcess, onReal *run) string {
 	var page, rest strings.Builder
 	page.WriteString(introduction)
@@ -36,7 +36,8 @@ func render(scenarios []scenario, inProcess, onReal *run) string {
 			fmt.Fprintf(&rest, "- P%d, %s: %s.\n", i+1, p.title, orElse(p.instead, "no tests yet"))
 			continue
 		}
-		fmt.Fprintf(&page, "\n## P%d: %s\n\n| Scenario | Test | In process | Real server |\n|---|---|---|---|\n%s", i+1, p.title, &rows)
+		fmt.Fprintf(&page, "\n## P%d: %s\n\n| Scenario | Test | In process | Real server |\n|---|---|---|---|\n%s",
+			i+1, p.title, &rows)
 	}
 	if rest.Len() > 0 {
 		fmt.Fprintf(&page, "\n## Not here\n\n%s", &rest)
@@ -44,7 +45,7 @@ func render(scenarios []scenario, inProcess, onReal *run) string {
 	return page.String()
 }
 
-// cell is text that does not end the cell of a table.
+// cell returns text that does not end the cell of a table.
 func cell(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)
 }

@@ -16,7 +16,7 @@ const (
 	onReal   = "testdata/real.json"
 )
 
-// made is the page of two recorded runs.
+// made returns the page of two recorded runs.
 func made(t *testing.T, inProcess, actual string) (page string, printed string, err error) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "page.md")
@@ -32,7 +32,7 @@ func TestPageHasATableForEachPainWithTests(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, printed)
 	require.Contains(t, page, `
-## P1: The lock is gone and its holder does not know
+## P1: The lock is lost and its holder does not know
 
 | Scenario | Test | In process | Real server |
 |---|---|---|---|
@@ -48,7 +48,8 @@ func TestPageHasATableForEachPainWithTests(t *testing.T) {
 ## Not here
 
 - P2, No token`)
-	require.Contains(t, page, "\n- P18, The end of the sequence counter lets two in: covered by TestContract/end_of_the_counter of recipes/mutex.\n")
+	require.Contains(t, page, "\n- P18, The end of the sequence counter lets two clients hold one lock: covered "+
+		"by TestContract/end_of_the_counter of recipes/mutex.\n")
 	require.NotContains(t, page, "P1,")
 }
 
@@ -58,7 +59,7 @@ func TestPageShowsFailuresAndTheyArePrinted(t *testing.T) {
 	require.Contains(t, page, "| `TestP26_Addresses` | fails, 1 of 2 cases | not there")
 	require.Contains(t, printed, "--- TestP26_Addresses/a, in process\n")
 	require.Contains(t, printed, "not like this\n")
-	require.NotContains(t, printed, "TestP01", "what passed is of no interest")
+	require.NotContains(t, printed, "TestP01", "the output of passed tests is not printed")
 }
 
 func TestRunThatFailsOutsideOfItsTestsIsAFailure(t *testing.T) {
@@ -83,7 +84,7 @@ func TestThereIsNoPageOfTestsThatDidNotRun(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-func TestCheckWritesNothingAndTellsWhereThePageIsWrong(t *testing.T) {
+func TestCheckWritesNothingAndReportsWhereThePageDiffers(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "page.md")
 	s := settings{recorded, onReal, "testdata/tests", out, true}
 	var printed strings.Builder
@@ -98,7 +99,7 @@ func TestCheckWritesNothingAndTellsWhereThePageIsWrong(t *testing.T) {
 	wrong := strings.Replace(page, "| passes, 3 cases |", "| passes, 4 cases |", 1)
 	require.NoError(t, os.WriteFile(out, []byte(wrong), 0o600))
 	err = report(s, &printed)
-	require.ErrorContains(t, err, "is not what the runs say, from line ")
+	require.ErrorContains(t, err, "does not match the runs, from line ")
 	require.ErrorContains(t, err, "passes, 4 cases")
 	require.ErrorContains(t, err, "passes, 3 cases")
 	content, err := os.ReadFile(out)
@@ -106,7 +107,7 @@ func TestCheckWritesNothingAndTellsWhereThePageIsWrong(t *testing.T) {
 	require.Equal(t, wrong, string(content))
 
 	require.NoError(t, os.WriteFile(out, []byte(page+"\nmore"), 0o600))
-	require.ErrorContains(t, report(s, &printed), "they say:  (its end)")
+	require.ErrorContains(t, report(s, &printed), "want:      (its end)")
 	s.inProcess = "testdata/failing.json"
 	require.ErrorContains(t, report(s, &printed), "failed in process: TestP26_Addresses")
 }
@@ -134,7 +135,7 @@ func TestRunOfOtherTestsIsAnError(t *testing.T) {
 		"TestP26_Addresses ran in process, but there is no such test")
 }
 
-func TestWhatIsNoEventIsShownTooWhenARunFails(t *testing.T) {
+func TestLinesThatAreNoEventsArePrintedWhenARunFails(t *testing.T) {
 	r, err := parseRun("in process", strings.NewReader("go: no such thing\n{\"Action\":\"fail\"}"))
 	require.NoError(t, err)
 	var shown strings.Builder

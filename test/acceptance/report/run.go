@@ -13,18 +13,18 @@ import (
 	"strings"
 )
 
-// run is what one "go test -json" said.
+// run is the output of one "go test -json".
 type run struct {
 	where  string
-	tests  map[string]*test // by name; a subtest's is that of its test, a slash and more
+	tests  map[string]*test // by name; the name of a subtest is that of its test, a slash and more
 	passed bool             // the package as a whole
-	output strings.Builder  // of no test: compilers, TestMain, a crash
+	output strings.Builder  // that belongs to no test: compilers, TestMain, a crash
 }
 
-// test is how one test or subtest ended.
+// test is the result of one test or subtest.
 type test struct {
 	name   string
-	end    string // "pass", "fail", "skip"; "" if it never did
+	end    string // "pass", "fail", "skip"; "" if it did not end
 	output strings.Builder
 }
 
@@ -63,7 +63,7 @@ func parseRun(where string, from io.Reader) (*run, error) {
 	}
 }
 
-// take adds a line. What is no event comes from tools that know nothing of -json.
+// take adds a line. Tools that know nothing of -json print lines that are no events.
 func (r *run) take(line []byte) {
 	var e event
 	if json.Unmarshal(line, &e) != nil {
@@ -87,7 +87,8 @@ func (r *run) take(line []byte) {
 	}
 }
 
-// failure shows what failed tests printed, and names them. Where the package failed and no test did, it shows the rest.
+// failure prints the output of failed tests, and returns an error that names them. If the package
+// failed and no test did, it prints the rest of the output.
 func (r *run) failure(w io.Writer) error {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(r.tests)) {
@@ -106,7 +107,7 @@ func (r *run) failure(w io.Writer) error {
 	return nil
 }
 
-// complete makes sure that the run was of these tests, all and no others.
+// complete returns an error if the run did not have all of these tests and no others.
 func (r *run) complete(scenarios []scenario) error {
 	var errs []error
 	known := map[string]bool{}
@@ -124,7 +125,8 @@ func (r *run) complete(scenarios []scenario) error {
 	return errors.Join(errs...)
 }
 
-// cases are the innermost subtests of a test, by their ends. A slash in the name of one is taken for the beginning of another.
+// cases counts the innermost subtests of a test, by result. A slash in the name of one counts as
+// the beginning of another.
 func (r *run) cases(name string) (passed, failed, skipped int) {
 	for _, t := range r.tests {
 		if !strings.HasPrefix(t.name, name+"/") || r.hasCases(t.name) {
@@ -151,7 +153,7 @@ func (r *run) hasCases(name string) bool {
 	return false
 }
 
-// state is how a test ended, in words.
+// state returns the result of a test, in words.
 func (r *run) state(name string) string {
 	t := r.tests[name]
 	passed, failed, skipped := r.cases(name)
@@ -182,7 +184,7 @@ var (
 	messages = regexp.MustCompile(`(?m)^\s+\S+\.go:\d+: (.*)$`)
 )
 
-// reason is why a test was skipped.
+// reason returns why a test was skipped.
 func (t *test) reason() string {
 	for _, words := range []*regexp.Regexp{reasons, messages} {
 		if found := words.FindStringSubmatch(t.output.String()); found != nil {

@@ -21,7 +21,8 @@ type scenario struct {
 	says string // the first paragraph of the doc comment
 }
 
-// readScenarios finds the tests of a folder, in the order of the pains, and for each in that of their files and lines.
+// readScenarios returns the tests of a folder in the order of the pains, and for each pain in the
+// order of files and lines.
 func readScenarios(folder string) ([]scenario, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	if err != nil {
