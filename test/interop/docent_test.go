@@ -22,7 +22,7 @@ import (
 	"github.com/docent-zk/docent/retry"
 )
 
-// runDocent is the peer that uses docent.
+// runDocent is the peer of docent.
 func runDocent(args []string) {
 	fmt.Println("ready")
 	actors := map[string]*docentActor{}
@@ -44,7 +44,7 @@ func runDocent(args []string) {
 	running.Wait()
 }
 
-// docentActor does one thing after the other.
+// docentActor handles the requests of one actor, one after the other.
 type docentActor struct {
 	name     string
 	servers  string
@@ -85,7 +85,8 @@ func (a *docentActor) run() {
 func (a *docentActor) act(words []string) (string, error) {
 	if a.client == nil {
 		var err error
-		a.client, err = framework.New(a.servers, framework.WithSessionTimeout(a.timeout), framework.WithRetry(retry.Forever(100*time.Millisecond)))
+		a.client, err = framework.New(a.servers, framework.WithSessionTimeout(a.timeout),
+			framework.WithRetry(retry.Forever(100*time.Millisecond)))
 		if err != nil {
 			return "", err
 		}
@@ -115,7 +116,7 @@ func (a *docentActor) act(words []string) (string, error) {
 	return "", fmt.Errorf("unknown request %q", verb)
 }
 
-// contended is a lock of any kind, as one actor uses it.
+// contended is a lock of any kind, for one actor.
 type contended interface {
 	try(ctx context.Context) error
 	acquire(ctx context.Context) error
@@ -152,7 +153,7 @@ func (a *docentActor) participants(lock contended) (string, error) {
 	return strings.Join(nodes, " "), err
 }
 
-// revoke asks for any node of a mutex or a read-write lock.
+// revoke requests the release of any node of a mutex or a read-write lock.
 func (a *docentActor) revoke(node string) error {
 	if strings.Contains(node, "lock-") {
 		return mutex.Revoke(a.ctx, a.client, node)
@@ -189,7 +190,7 @@ func (a *docentActor) work(lock contended, resource, role string) (string, error
 	}
 }
 
-// acquirer is what the locks of docent have in common.
+// acquirer has the methods that all locks of docent have in common.
 type acquirer interface {
 	Acquire(ctx context.Context) (*recipes.Hold, error)
 	TryAcquire(ctx context.Context) (*recipes.Hold, error)
@@ -201,9 +202,10 @@ type docentLock struct {
 	lister interface {
 		Participants(ctx context.Context) ([]recipes.Participant, error)
 	}
-	under func(ctx context.Context) context.Context // what to acquire it under; nil: nothing
+	// Returns the context to acquire with. nil: the given one.
+	under func(ctx context.Context) context.Context
 	hold  *recipes.Hold
-	asked func() // what to do when the next hold is asked for
+	asked func() // called when a release of the next hold is requested
 }
 
 func (l *docentLock) try(ctx context.Context) error     { return l.take(ctx, l.TryAcquire) }
@@ -232,7 +234,7 @@ func (l *docentLock) take(ctx context.Context, how func(context.Context) (*recip
 	return nil
 }
 
-// pair is the sides of a read-write lock, which one may have both of.
+// pair is the two sides of a read-write lock, which one actor may hold together.
 type pair struct {
 	rw          *rwlock.RWLock
 	read, write *docentLock
@@ -280,7 +282,8 @@ func (a *docentActor) newLock(kind string, args []string) (contended, error) {
 		s, err := semaphore.New(a.client, path, 1, semaphore.WithSharedLimit(args[1]))
 		return &docentLock{acquirer: s, lister: s}, err
 	case "multi":
-		m, err := multilock.New(a.client, strings.Split(path, ","), multilock.InOrder()) // as Curator's, which takes one after the other
+		// In order, as Curator acquires them.
+		m, err := multilock.New(a.client, strings.Split(path, ","), multilock.InOrder())
 		return &docentLock{acquirer: m}, err
 	case "latch":
 		return &docentLatch{a.client, path, args[1], nil}, nil
@@ -307,17 +310,17 @@ func (a *docentActor) side(kind, path string) (contended, error) {
 	return map[string]contended{"read": p.read, "write": p.write}[of], nil
 }
 
-// aMoment is how long candidates stand that only try.
+// aMoment is the time for which candidates wait that only try.
 const aMoment = 100 * time.Millisecond
 
-// docentLatch is a leadership as a lock: a candidate for each acquire.
+// docentLatch is a leadership as a lock, with a new candidate for each acquire.
 type docentLatch struct {
 	client   *framework.Client
 	path, id string
 	latch    *leader.Latch
 }
 
-// try stands for a moment.
+// try runs a candidate for a moment.
 func (l *docentLatch) try(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, aMoment)
 	defer cancel()
@@ -339,14 +342,14 @@ func (l *docentLatch) acquire(ctx context.Context) (err error) {
 	return nil
 }
 
-// docentSelector is a leadership as a lock: a candidate for each acquire.
+// docentSelector is a leadership as a lock, with a new candidate for each acquire.
 type docentSelector struct {
 	election *leader.Election
 	stop     context.CancelFunc
 	over     chan struct{}
 }
 
-// try stands for a moment.
+// try runs a candidate for a moment.
 func (s *docentSelector) try(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, aMoment)
 	defer cancel()

@@ -17,10 +17,10 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// calm is the session timeout of peers that nobody harms.
+// calm is the session timeout of peers that are not killed.
 const calm = 20 * time.Second
 
-// fleet is peers of all languages on one server.
+// fleet is peers of several languages on one server.
 type fleet struct {
 	programs
 	ensemble  *ensemble.Ensemble
@@ -36,13 +36,13 @@ func assemble(t testing.TB, all programs, session time.Duration, languages []str
 	f.ensemble = ensemble.Start(t, 1, append(opts, ensemble.WithTick(200*time.Millisecond))...)
 	f.observer = testzk.ObserverOf(t, f.ensemble.Connect())
 	f.resources = startResources(t)
-	for _, who := range languages {
-		f.peers[who] = all.start(t, who, f.ensemble.Connect(), session, f.resources.addr())
+	for _, language := range languages {
+		f.peers[language] = all.start(t, language, f.ensemble.Connect(), session, f.resources.addr())
 	}
 	return f
 }
 
-// TestFleet is one fleet for everything that leaves the server alone.
+// TestFleet uses one fleet for all tests that do not stop the server.
 func TestFleet(t *testing.T) {
 	realzk.Need(t)
 	all := findPrograms(t)
@@ -50,7 +50,8 @@ func TestFleet(t *testing.T) {
 		t.Parallel()
 		f := assemble(t, all, calm, []string{"docent", "java", "kazoo"})
 		for name, test := range map[string]func(*testing.T, *fleet){
-			"pairs": testPairs, "downgrade": testDowngrades, "shared limit": testSharedLimit, "hand-overs": testHandOvers, "names": testNames,
+			"pairs": testPairs, "downgrade": testDowngrades, "shared limit": testSharedLimit,
+			"hand-overs": testHandOvers, "names": testNames,
 			"matrix": testMatrix,
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -67,7 +68,7 @@ func TestFleet(t *testing.T) {
 
 var paths atomic.Int64
 
-// newPath is a path that nobody else uses.
+// newPath returns a path that no other test uses.
 func newPath(t testing.TB) string {
 	return fmt.Sprintf("/%d-%s", paths.Add(1), strings.Map(func(r rune) rune {
 		if r == ' ' || r == '/' || r == ',' || r == '#' {
@@ -77,20 +78,20 @@ func newPath(t testing.TB) string {
 	}, t.Name()))
 }
 
-// speaker is who takes part in a pair: a language, and the names of nodes it uses.
-type speaker struct{ who, names string }
+// speaker is a participant of a test: a language, and the names of nodes that it uses.
+type speaker struct{ language, names string }
 
-// kind is what a speaker calls a kind of lock.
+// kind returns the speaker's name of a kind of lock.
 func (s speaker) kind(kind string) string { return s.names + kind }
 
 // kind is a kind of lock.
 type kind struct {
 	name string
 	role string
-	// args are what a peer needs to make one at a path.
+	// args returns the arguments with which a peer makes a lock at a path.
 	args func(path string) []any
-	// line is where those who wait have nodes.
-	line func(path string) string
+	// queue returns the parent of the waiters' nodes.
+	queue func(path string) string
 }
 
 func plain(path string) []any     { return []any{path} }
@@ -124,10 +125,10 @@ type contender struct {
 	lock string
 }
 
-// contender is a new one.
+// contender returns a new actor with a lock.
 func (f *fleet) contender(t testing.TB, s speaker, k kind, path string) contender {
 	t.Helper()
-	c := contender{f.peers[s.who].actor(t), lockName}
+	c := contender{f.peers[s.language].actor(t), lockName}
 	c.gets(c.lock, s, k, path)
 	return c
 }
@@ -142,7 +143,7 @@ func (c contender) holds()    { c.t.Helper(); c.do("held", "acquire", c.lock, -1
 func (c contender) releases() { c.t.Helper(); c.do("released", "release", c.lock) }
 func (c contender) isBusy()   { c.t.Helper(); c.do("busy", "acquire", c.lock, 0) }
 
-// children is how many nodes there are below a path.
+// children returns the number of nodes below a path.
 func (f *fleet) children(t testing.TB, path string) int {
 	t.Helper()
 	children, _, err := f.observer.Children(path)
@@ -153,28 +154,30 @@ func (f *fleet) children(t testing.TB, path string) int {
 	return len(children)
 }
 
-// queues has a contender wait, and returns when it stands in line.
+// queues lets a contender acquire, and returns when its node is in the queue.
 func (f *fleet) queues(c contender, k kind, path string) {
 	c.t.Helper()
-	before := f.children(c.t, k.line(path))
+	before := f.children(c.t, k.queue(path))
 	c.tell("acquire", c.lock, -1)
-	f.stand(c.t, k, path, before+1)
+	f.awaitNodes(c.t, k, path, before+1)
 	require.True(c.t, c.waits(), "%s does not wait", c.name)
 }
 
-// stand waits until n nodes stand in line.
-func (f *fleet) stand(t testing.TB, k kind, path string, n int) {
+// awaitNodes waits until n nodes are in the queue.
+func (f *fleet) awaitNodes(t testing.TB, k kind, path string, n int) {
 	t.Helper()
-	testzk.Eventually(t, func() bool { return f.children(t, k.line(path)) == n }, "want %d nodes in %s", n, k.line(path))
+	testzk.Eventually(t, func() bool {
+		return f.children(t, k.queue(path)) == n
+	}, "want %d nodes in %s", n, k.queue(path))
 }
 
-// wins waits until a contender that queues has the lock.
+// wins waits until a contender that waits has the lock.
 func (c contender) wins() {
 	c.t.Helper()
 	require.Equal(c.t, "held", c.answer(), c.name)
 }
 
-// staysOut looks for a while whether a contender that queues gets the lock, which it must not.
+// staysOut checks for a while that a waiting contender is not granted the lock.
 func (c contender) staysOut() {
 	c.t.Helper()
 	select {
@@ -192,13 +195,13 @@ func bases(nodes []string) []string {
 	return names
 }
 
-// clears waits until nobody has a node below a path.
+// clears waits until there are no nodes below a path.
 func (f *fleet) clears(t testing.TB, path string) {
 	t.Helper()
 	testzk.Eventually(t, func() bool {
 		n, err := f.ephemerals(path)
 		return err == nil && n == 0
-	}, "somebody has a node below %s", path)
+	}, "there is still a node below %s", path)
 }
 
 func (f *fleet) ephemerals(path string) (n int, err error) {
@@ -223,7 +226,8 @@ func (f *fleet) ephemerals(path string) (n int, err error) {
 	return n, nil
 }
 
-// vanishes waits until nothing is left of a lock on a server that reaps containers. Only kazoo's parents are none.
+// vanishes waits until all nodes of a lock are deleted, on a server that reaps containers. kazoo's
+// parents are no containers and remain.
 func (f *fleet) vanishes(t testing.TB, path string) {
 	t.Helper()
 	testzk.Eventually(t, func() bool {
@@ -235,7 +239,7 @@ func (f *fleet) vanishes(t testing.TB, path string) {
 // each runs a test for both directions of a pair.
 func each(t *testing.T, one, other speaker, test func(t *testing.T, first, second speaker)) {
 	for _, pair := range [][2]speaker{{one, other}, {other, one}} {
-		name := fmt.Sprintf("%s%s and %s%s", pair[0].who, pair[0].names, pair[1].who, pair[1].names)
+		name := fmt.Sprintf("%s%s and %s%s", pair[0].language, pair[0].names, pair[1].language, pair[1].names)
 		t.Run(strings.ReplaceAll(name, "-", ""), func(t *testing.T) {
 			t.Parallel()
 			test(t, pair[0], pair[1])
@@ -247,13 +251,13 @@ var (
 	docent = speaker{"docent", ""}
 	java   = speaker{"java", ""}
 	kazoo  = speaker{"kazoo", ""}
-	// What there is for those who share locks with kazoo.
+	// These share locks with kazoo.
 	docentAsKazoo  = speaker{"docent", "kazoo-"}
 	awareKazoo     = speaker{"kazoo", "aware-"}
 	kazooAsCurator = speaker{"kazoo", "curator-"}
 )
 
-// isOf reports whether a language takes part.
-func isOf(who string, speakers ...speaker) bool {
-	return slices.ContainsFunc(speakers, func(s speaker) bool { return s.who == who })
+// isOf reports whether a language is that of one of the speakers.
+func isOf(language string, speakers ...speaker) bool {
+	return slices.ContainsFunc(speakers, func(s speaker) bool { return s.language == language })
 }

@@ -10,40 +10,42 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// member is who works at a lock.
+// member is a worker at a lock.
 type member struct {
 	speaker
 	kind
 }
 
-// two are members of two languages for each of the kinds.
-func two(one, other speaker, kinds ...kind) (crew []member) {
+// two returns members of two languages for each of the kinds.
+func two(one, other speaker, kinds ...kind) (members []member) {
 	for _, k := range kinds {
-		crew = append(crew, member{one, k}, member{other, k})
+		members = append(members, member{one, k}, member{other, k})
 	}
-	return crew
+	return members
 }
 
-// rwWith are readers and writers, but no readers of kazoo's: those of kazoo 2.8 wait for writers behind them, too, who wait for them
-// (kazoo's issue 649).
+// rwWith returns readers and writers, but no readers of kazoo. The readers of kazoo 2.8 wait for
+// writers behind them, too, which wait for the readers (kazoo's issue 649).
 func rwWith(docent, kazoo speaker) []member {
 	return append(two(docent, kazoo, writeKind), member{docent, readKind})
 }
 
-// A thousand times a lock goes from one language to another, and the resource sees nobody beside who must not be there.
+// A lock passes a thousand times from one language to another, and the resource finds no user
+// beside an incompatible one.
 func testHandOvers(t *testing.T, f *fleet) {
 	for name, test := range map[string]struct {
-		crew []member
-		goal int
+		members []member
+		goal    int
 	}{
-		"mutex":                                      {two(docent, java, mutexKind), 1000},
-		"semaphore mutex":                            {two(docent, java, semMutexKind), 1000},
-		"read-write lock":                            {two(docent, java, readKind, writeKind), 1000},
-		"semaphore":                                  {two(docent, java, twoKind, twoKind), 1000},
-		"multi-lock":                                 {two(docent, java, multiKind), 1000},
-		"mutex with kazoo":                           {two(docent, awareKazoo, mutexKind), 200},
-		"mutex with kazoo's names":                   {two(docentAsKazoo, kazoo, mutexKind), 200},
-		"mutex with kazoo and Curator's names":       {append(two(docent, kazooAsCurator, mutexKind), member{java, mutexKind}), 300},
+		"mutex":                    {two(docent, java, mutexKind), 1000},
+		"semaphore mutex":          {two(docent, java, semMutexKind), 1000},
+		"read-write lock":          {two(docent, java, readKind, writeKind), 1000},
+		"semaphore":                {two(docent, java, twoKind, twoKind), 1000},
+		"multi-lock":               {two(docent, java, multiKind), 1000},
+		"mutex with kazoo":         {two(docent, awareKazoo, mutexKind), 200},
+		"mutex with kazoo's names": {two(docentAsKazoo, kazoo, mutexKind), 200},
+		"mutex with kazoo and Curator's names": {append(two(docent, kazooAsCurator, mutexKind),
+			member{java, mutexKind}), 300},
 		"read-write lock with kazoo":                 {rwWith(docent, awareKazoo), 200},
 		"read-write lock with kazoo's names":         {rwWith(docentAsKazoo, kazoo), 200},
 		"read-write lock with Curator's names":       {rwWith(docent, kazooAsCurator), 200},
@@ -54,8 +56,8 @@ func testHandOvers(t *testing.T, f *fleet) {
 			path := newPath(t)
 			used := strings.TrimPrefix(path, "/")
 			f.resources.open(used, func(r *resource) bool { return r.handOver >= test.goal && r.total() >= 200 })
-			f.work(t, test.crew, path, used)
-			f.resources.look(used, func(r *resource) {
+			f.work(t, test.members, path, used)
+			f.resources.inspect(used, func(r *resource) {
 				require.Empty(t, r.overlaps)
 				require.GreaterOrEqual(t, r.handOver, test.goal)
 				t.Logf("%d hand-overs, entries %v", r.handOver, r.entries)
@@ -65,34 +67,35 @@ func testHandOvers(t *testing.T, f *fleet) {
 	}
 }
 
-// work has all work until they have done enough.
-func (f *fleet) work(t *testing.T, crew []member, path, used string) {
+// work lets all members work until the resource has enough.
+func (f *fleet) work(t *testing.T, members []member, path, used string) {
 	t.Helper()
 	var all []contender
-	for _, m := range crew {
-		if m.who == "kazoo" {
+	for _, m := range members {
+		if m.language == "kazoo" {
 			f.keepParent(t, path)
 		}
 		all = append(all, f.contender(t, m.speaker, m.kind, path))
 	}
 	for i, worker := range all {
-		worker.tell("work", worker.lock, used, crew[i].role)
+		worker.tell("work", worker.lock, used, members[i].role)
 	}
 	f.finish(t, all)
 }
 
-// finish waits until all workers have come to their ends.
+// finish waits until all workers have ended.
 func (f *fleet) finish(t *testing.T, all []contender) {
 	t.Helper()
 	end := time.Now().Add(3 * patience)
 	for len(all) > 0 {
-		require.True(t, time.Now().Before(end), "%d workers do not come to an end", len(all))
+		require.True(t, time.Now().Before(end), "%d workers do not end", len(all))
 		all = slices.DeleteFunc(all, contender.hasWorked)
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-// hasWorked says whether a worker has come to its end, which must not be a bad one.
+// hasWorked reports whether a worker has ended. It fails the test if the worker ended with an
+// error.
 func (c contender) hasWorked() bool {
 	c.t.Helper()
 	select {
@@ -106,7 +109,8 @@ func (c contender) hasWorked() bool {
 	return false
 }
 
-// keepParent makes a parent that is no container. kazoo sees to its parents once, and fails if one is reaped later.
+// keepParent creates a parent that is no container. kazoo creates its parents only once, and fails
+// if one is reaped later.
 func (f *fleet) keepParent(t *testing.T, path string) {
 	t.Helper()
 	_, err := f.observer.Create(path, nil, 0, zk.WorldACL(zk.PermAll))

@@ -13,9 +13,9 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 )
 
-var update = flag.Bool("update", false, "write what was seen into the files that it is compared with")
+var update = flag.Bool("update", false, "write the results to the files that they are compared with")
 
-// What excludes what is measured: the guide for those who change from one to another shows the table.
+// This test measures which locks exclude each other. The migration guide has the table.
 func testMatrix(t *testing.T, f *fleet) {
 	everybody := []struct {
 		name string
@@ -48,7 +48,7 @@ func testMatrix(t *testing.T, f *fleet) {
 	requireTable(t, "../../docs/migration.md", "who waits for whom", table)
 }
 
-// plainDriver is what the lock of the Go driver does while somebody holds.
+// plainDriver returns what the lock of the Go driver does while another client holds the lock.
 func (f *fleet) plainDriver(t *testing.T, s speaker) string {
 	path := newPath(t)
 	holder := f.contender(t, s, mutexKind, path)
@@ -57,11 +57,13 @@ func (f *fleet) plainDriver(t *testing.T, s speaker) string {
 	lock := zk.NewLock(conn, path, zk.WorldACL(zk.PermAll))
 	locked := make(chan error, 1)
 	go func() { locked <- lock.Lock() }() // ends with the connection
-	testzk.Eventually(t, func() bool { return len(locked) > 0 || f.children(t, path) == 2 }, "the driver is not in line")
+	testzk.Eventually(t, func() bool {
+		return len(locked) > 0 || f.children(t, path) == 2
+	}, "the driver is not in the queue")
 	select {
 	case err := <-locked:
 		if err != nil {
-			return "**fails**" // and leaves its node behind
+			return "**fails**" // and its node remains
 		}
 		return "**gets in**"
 	case <-time.After(500 * time.Millisecond):
@@ -72,7 +74,7 @@ func (f *fleet) plainDriver(t *testing.T, s speaker) string {
 		require.NoError(t, err)
 		require.NoError(t, lock.Unlock())
 	case <-time.After(patience):
-		require.FailNow(t, "the driver's lock is stuck")
+		require.FailNow(t, "the driver's lock does not return")
 	}
 	return "waits"
 }
@@ -90,7 +92,7 @@ func requireTable(t *testing.T, file, name string, lines []string) {
 	requireFile(t, file, before+begin+strings.Join(lines, "\n")+"\n"+end+after)
 }
 
-// requireFile compares a file with what it should be.
+// requireFile compares a file with the wanted content.
 func requireFile(t *testing.T, file, want string) {
 	t.Helper()
 	if *update {

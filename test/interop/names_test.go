@@ -20,125 +20,138 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// scene is steps at a lock, with the same requests for every language, after which its nodes are looked at.
-type scene struct {
+// scenario is steps at a lock, with the same requests for every language. Afterwards the nodes are
+// compared.
+type scenario struct {
 	name  string
-	steps func(s *set)
+	steps func(s *scenarioRun)
 }
 
-// set is where a scene is played, by one language.
-type set struct {
+// scenarioRun is a scenario with one language.
+type scenarioRun struct {
 	t       *testing.T
 	fleet   *fleet
 	speaker speaker
 	path    string
 }
 
-func (s *set) contender(k kind) contender { return s.fleet.contender(s.t, s.speaker, k, s.path) }
+func (s *scenarioRun) contender(k kind) contender {
+	return s.fleet.contender(s.t, s.speaker, k, s.path)
+}
 
-func (s *set) holds(k kind) contender {
+func (s *scenarioRun) holds(k kind) contender {
 	c := s.contender(k)
 	c.holds()
 	return c
 }
 
-func (s *set) waits(k kind) { s.fleet.queues(s.contender(k), k, s.path) }
+func (s *scenarioRun) waits(k kind) { s.fleet.queues(s.contender(k), k, s.path) }
 
-var scenes = []scene{
-	{"mutex", func(s *set) { s.holds(mutexKind); s.waits(mutexKind); s.waits(mutexKind) }},
-	{"readers", func(s *set) { s.holds(readKind); s.holds(readKind); s.waits(writeKind); s.waits(readKind) }},
-	{"writer", func(s *set) { s.holds(writeKind); s.waits(readKind); s.waits(writeKind) }},
-	{"downgrade", func(s *set) {
+var scenarios = []scenario{
+	{"mutex", func(s *scenarioRun) { s.holds(mutexKind); s.waits(mutexKind); s.waits(mutexKind) }},
+	{"readers", func(s *scenarioRun) { s.holds(readKind); s.holds(readKind); s.waits(writeKind); s.waits(readKind) }},
+	{"writer", func(s *scenarioRun) { s.holds(writeKind); s.waits(readKind); s.waits(writeKind) }},
+	{"downgrade", func(s *scenarioRun) {
 		c := s.holds(writeKind)
 		s.waits(writeKind)
 		c.gets(otherLockName, s.speaker, readKind, s.path)
 		c.do("held", "acquire", otherLockName, -1)
 	}},
-	{"downgraded", func(s *set) {
+	{"downgraded", func(s *scenarioRun) {
 		c := s.holds(writeKind)
 		s.waits(writeKind)
 		c.gets(otherLockName, s.speaker, readKind, s.path)
 		c.do("held", "acquire", otherLockName, -1)
 		c.releases()
 	}},
-	{"semaphore", func(s *set) { s.holds(twoKind); s.holds(twoKind) }},
-	{"semaphore, one has left", func(s *set) { c := s.holds(twoKind); s.holds(twoKind); c.releases() }},
-	{"semaphore, one waits", func(s *set) { s.holds(oneKind); s.waits(oneKind) }},
-	{"shared limit", func(s *set) {
+	{"semaphore", func(s *scenarioRun) { s.holds(twoKind); s.holds(twoKind) }},
+	{"semaphore, one has left", func(s *scenarioRun) { c := s.holds(twoKind); s.holds(twoKind); c.releases() }},
+	{"semaphore, one waits", func(s *scenarioRun) { s.holds(oneKind); s.waits(oneKind) }},
+	{"shared limit", func(s *scenarioRun) {
 		s.holds(kind{"shared-semaphore", "", func(p string) []any { return []any{p, p + "/limit"} }, guarded})
 	}},
-	{"semaphore mutex", func(s *set) { s.holds(semMutexKind) }},
-	{"multi-lock", func(s *set) { s.holds(multiKind); s.waits(multiKind) }},
-	{"latch", func(s *set) { s.holds(latchKind); s.waits(latchKind) }},
-	{"selector", func(s *set) { s.holds(selectorKind); s.waits(selectorKind) }},
+	{"semaphore mutex", func(s *scenarioRun) { s.holds(semMutexKind) }},
+	{"multi-lock", func(s *scenarioRun) { s.holds(multiKind); s.waits(multiKind) }},
+	{"latch", func(s *scenarioRun) { s.holds(latchKind); s.waits(latchKind) }},
+	{"selector", func(s *scenarioRun) { s.holds(selectorKind); s.waits(selectorKind) }},
 }
 
-// The scenes of which Curator leaves other nodes than docent, and why.
+// Curator leaves other nodes than docent in these scenarios, for the given reasons.
 var otherwise = map[string]string{
 	"semaphore":               noted,
 	"semaphore, one has left": noted,
-	"semaphore, one waits":    noted + "; and who waits for a permit has no lease yet: Curator's first has, and counts itself",
-	"semaphore mutex":         noted,
-	"downgrade":               behind,
-	"downgraded":              behind,
+	"semaphore, one waits": noted + "; and a waiter for a permit has no lease yet, but Curator's first waiter " +
+		"has one and counts itself",
+	"semaphore mutex": noted,
+	"downgrade":       behind,
+	"downgraded":      behind,
 }
 
 const (
-	noted  = "docent notes the number of permits in the semaphore's node, so that those who disagree find out"
-	behind = "Curator 5.4 puts the reader behind the writers who wait, and lets them in; later ones do as docent does (CURATOR-621)"
+	noted  = "docent notes the number of permits in the semaphore's node, so that clients with another number notice it"
+	behind = "Curator 5.4 puts the reader behind the waiting writers, and grants them the lock; later versions do " +
+		"as docent does (CURATOR-621)"
 )
 
-// What Curator leaves is written down in testdata, and compared with what it leaves now.
+// The nodes of Curator are stored in testdata. This test compares them with the present ones.
 func testNames(t *testing.T, f *fleet) {
-	for _, s := range scenes {
-		for _, who := range []speaker{java, docent} {
-			t.Run(s.name+" of "+who.who, func(t *testing.T) {
+	for _, s := range scenarios {
+		for _, of := range []speaker{java, docent} {
+			t.Run(s.name+" of "+of.language, func(t *testing.T) {
 				t.Parallel()
-				f.play(t, s, who)
+				f.compareNodes(t, s, of)
 			})
 		}
 	}
 }
 
-// goldenFile is where the nodes of a scene are written down: of all languages together where they are the same.
-func goldenFile(scene string, who speaker) string {
-	name := strings.ReplaceAll(strings.ReplaceAll(scene, ",", ""), " ", "-")
-	if _, differs := otherwise[scene]; differs {
-		name += "." + who.who
+// goldenFile returns the name of the file with the nodes of a scenario. There is one file for all
+// languages if their nodes are the same.
+func goldenFile(scenario string, of speaker) string {
+	name := strings.ReplaceAll(strings.ReplaceAll(scenario, ",", ""), " ", "-")
+	if _, differs := otherwise[scenario]; differs {
+		name += "." + of.language
 	}
 	return "testdata/nodes/" + name + ".txt"
 }
 
-// The same without Curator: docent leaves what is written down, on the in-process server.
+// TestNodesAreCurators does the same without Curator: docent's nodes on the in-process server are
+// those in testdata.
 func TestNodesAreCurators(t *testing.T) {
 	srv := zktest.Start(t)
-	f := &fleet{programs: programs{"docent": docentProgram()}, peers: map[string]*peer{}, observer: testzk.ObserverOf(t, srv.Addr())}
+	f := &fleet{programs: programs{"docent": docentProgram()}, peers: map[string]*peer{},
+		observer: testzk.ObserverOf(t, srv.Addr())}
 	f.peers["docent"] = f.start(t, "docent", srv.Addr(), calm, "none")
-	for _, s := range scenes {
-		t.Run(s.name, func(t *testing.T) { f.play(t, s, docent) })
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) { f.compareNodes(t, s, docent) })
 	}
 }
 
-// play plays a scene, and compares what nodes there are at its end, or soon after: whoever waits may have one still to make. A Curator that
-// does as docent does is fine. Those who take part leave when the peer ends.
-func (f *fleet) play(t *testing.T, s scene, who speaker) {
-	dir := newPath(t) + "-" + who.who
-	s.steps(&set{t, f, who, dir})
-	golden := []string{goldenFile(s.name, who), goldenFile(s.name, docent)}
+// compareNodes runs a scenario and compares the nodes at its end, or soon after, because a waiter
+// may still create one. The nodes of a Curator that does as docent does are accepted, too. The
+// locks are released when the peer ends.
+func (f *fleet) compareNodes(t *testing.T, s scenario, of speaker) {
+	dir := newPath(t) + "-" + of.language
+	s.steps(&scenarioRun{t, f, of, dir})
+	golden := []string{goldenFile(s.name, of), goldenFile(s.name, docent)}
 	var seen string
 	for end := time.Now().Add(patience / 10); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		seen = f.draw(t, dir)
-		if who == java { // it has no address to write where the machine's name cannot be resolved
+		// Java has no address to write if the machine's name cannot be resolved.
+		if of == java {
 			seen = strings.ReplaceAll(seen, "ephemeral, data empty", "ephemeral, data <address>")
 		}
-		if slices.ContainsFunc(golden, func(file string) bool { have, err := os.ReadFile(file); return err == nil && string(have) == seen }) {
+		if slices.ContainsFunc(golden, func(file string) bool {
+			have, err := os.ReadFile(file)
+			return err == nil && string(have) == seen
+		}) {
 			return
 		}
 	}
 	requireFile(t, golden[0], seen)
 }
 
-// draw is the tree below a path, a line for each node.
+// draw returns the tree below a path, with a line for each node.
 func (f *fleet) draw(t *testing.T, dir string) string {
 	var lines []string
 	f.walk(t, dir, "", &lines)
@@ -165,14 +178,14 @@ func (f *fleet) walk(t *testing.T, dir, indent string, lines *[]string) {
 	}
 }
 
-// order is what siblings are sorted by: their numbers, and of the same number their kinds.
+// order returns the key by which siblings are sorted: their sequence numbers, and then their kinds.
 func order(name string) string {
 	digits := name[max(0, len(name)-10):]
 	return digits + uuid.ReplaceAllString(name, "")
 }
 
 func describe(data []byte, stat *zk.Stat, acl []zk.ACL) string {
-	what := "persistent or container" // which no Stat tells
+	what := "persistent or container" // a Stat does not have this
 	if stat.EphemeralOwner != 0 {
 		what = "ephemeral"
 	}

@@ -15,24 +15,24 @@ type combination struct{ holder, rival kind }
 
 func (c combination) String() string { return c.holder.name + " and " + c.rival.name }
 
-// kindOf is what a language has of a combination.
-func (c combination) kindOf(who string, first, second speaker) string {
-	switch who {
-	case first.who:
+// kindOf returns the kind of lock that a language uses in a combination.
+func (c combination) kindOf(language string, first, second speaker) string {
+	switch language {
+	case first.language:
 		return c.holder.name
-	case second.who:
+	case second.language:
 		return c.rival.name
 	}
 	return ""
 }
 
-// What others have of it, too: the lists of who takes part, and requests to give a lock back.
+// These kinds have lists of participants, and requests to release, in the other languages, too.
 var (
 	listed    = []string{mutexKind.name, writeKind.name, oneKind.name}
 	revocable = []string{mutexKind.name, writeKind.name, readKind.name}
 )
 
-// combinations are those of a pair of languages.
+// combinations returns the combinations of a pair of languages.
 func combinations(one, other speaker) []combination {
 	all := []combination{{mutexKind, mutexKind}, {writeKind, writeKind}, {writeKind, readKind}, {readKind, writeKind}}
 	switch {
@@ -47,22 +47,26 @@ func combinations(one, other speaker) []combination {
 	return all
 }
 
-// Whatever two languages do with a lock, in both directions.
+// testPairs tests all methods of locks with pairs of languages, in both directions.
 func testPairs(t *testing.T, f *fleet) {
-	for _, pair := range [][2]speaker{{docent, java}, {docent, awareKazoo}, {docentAsKazoo, kazoo}, {docent, kazooAsCurator}} {
+	for _, pair := range [][2]speaker{{docent, java}, {docent, awareKazoo}, {docentAsKazoo, kazoo},
+		{docent, kazooAsCurator}} {
 		each(t, pair[0], pair[1], func(t *testing.T, first, second speaker) {
 			for _, c := range combinations(first, second) {
 				t.Run(c.String(), func(t *testing.T) {
 					t.Parallel()
 					t.Run("exclusion", func(t *testing.T) { t.Parallel(); f.exclude(t, first, second, c) })
 					if c.kindOf("kazoo", first, second) != readKind.name { // see rwWith
-						t.Run("first come first served", func(t *testing.T) { t.Parallel(); f.serveInOrder(t, first, second, c) })
+						t.Run("first come first served", func(t *testing.T) {
+							t.Parallel()
+							f.serveInOrder(t, first, second, c)
+						})
 					}
 					if c.holder.name == c.rival.name && slices.Contains(listed, c.holder.name) {
 						t.Run("participants", func(t *testing.T) { t.Parallel(); f.listEachOther(t, first, second, c) })
 					}
 					if !isOf("kazoo", first, second) && slices.Contains(revocable, c.holder.name) {
-						t.Run("revocation", func(t *testing.T) { t.Parallel(); f.askForIt(t, first, second, c) })
+						t.Run("revocation", func(t *testing.T) { t.Parallel(); f.revoke(t, first, second, c) })
 					}
 				})
 			}
@@ -74,15 +78,15 @@ func testPairs(t *testing.T, f *fleet) {
 	}
 }
 
-// Tries, waits with an end and without one: of these only who has the lock is let in.
+// Of tries, acquires with a timeout and acquires without one, only that of the holder succeeds.
 func (f *fleet) exclude(t *testing.T, first, second speaker, c combination) {
 	path := newPath(t)
 	holder, rival := f.contender(t, first, c.holder, path), f.contender(t, second, c.rival, path)
 	holder.holds()
-	before := f.children(t, c.rival.line(path))
+	before := f.children(t, c.rival.queue(path))
 	rival.isBusy()
 	rival.do("busy", "acquire", rival.lock, 200)
-	f.stand(t, c.rival, path, before)
+	f.awaitNodes(t, c.rival, path, before)
 	f.queues(rival, c.rival, path)
 	rival.staysOut()
 	holder.releases()
@@ -94,7 +98,7 @@ func (f *fleet) exclude(t *testing.T, first, second speaker, c combination) {
 	f.clears(t, path)
 }
 
-// Two at a time.
+// Two clients hold the semaphore at a time.
 func (f *fleet) share(t *testing.T, first, second speaker, k kind) {
 	path := newPath(t)
 	one, other := f.contender(t, first, k, path), f.contender(t, second, k, path)
@@ -121,25 +125,27 @@ func (f *fleet) share(t *testing.T, first, second speaker, k kind) {
 	f.clears(t, path)
 }
 
-// The order is that in which the nodes were created, whoever created them.
+// Locks are granted in the order in which the nodes were created, by any language.
 func (f *fleet) serveInOrder(t *testing.T, first, second speaker, c combination) {
 	const waiters = 6
 	path := newPath(t)
 	holder := f.contender(t, first, c.holder, path)
 	holder.holds()
-	var line []contender
+	var queue []contender
 	for i := range waiters {
-		who, k := second, c.rival
+		language, k := second, c.rival
 		if i%2 == 1 {
-			who, k = first, c.holder // of a read-write lock the other side: no two that could share are neighbours
+			// The kinds alternate, so that no two compatible nodes of a read-write lock are
+			// adjacent.
+			language, k = first, c.holder
 		}
-		next := f.contender(t, who, k, path)
+		next := f.contender(t, language, k, path)
 		f.queues(next, k, path)
-		line = append(line, next)
+		queue = append(queue, next)
 	}
-	for i, next := range line {
-		for _, later := range line[i:] {
-			require.True(t, later.waits(), "%s is before its turn", later.name)
+	for i, next := range queue {
+		for _, later := range queue[i:] {
+			require.True(t, later.waits(), "%s was granted the lock before its turn", later.name)
 		}
 		holder.releases()
 		next.wins()
@@ -149,20 +155,21 @@ func (f *fleet) serveInOrder(t *testing.T, first, second speaker, c combination)
 	f.clears(t, path)
 }
 
-// Each side sees both in the same order. kazoo lists identifiers, which are ours to give, and a semaphore of Curator's leases only.
+// Each side lists both participants in the same order. kazoo lists identifiers, which are chosen by
+// the caller. A semaphore of Curator lists leases only.
 func (f *fleet) listEachOther(t *testing.T, first, second speaker, c combination) {
 	path := newPath(t)
 	holder, waiter := f.contender(t, first, c.holder, path), f.contender(t, second, c.rival, path)
-	look := f.contender(t, second, c.rival, path)
+	reader := f.contender(t, second, c.rival, path)
 	holder.holds()
-	mine, theirs := bases(holder.lists(holder.lock)), bases(look.lists(look.lock))
+	mine, theirs := bases(holder.lists(holder.lock)), bases(reader.lists(reader.lock))
 	if !isOf("kazoo", first, second) {
 		require.Len(t, mine, 1)
 		require.Equal(t, mine, theirs)
 	}
 	f.queues(waiter, c.rival, path)
 	if c.holder.name != "semaphore" {
-		mine, theirs = bases(holder.lists(holder.lock)), bases(look.lists(look.lock))
+		mine, theirs = bases(holder.lists(holder.lock)), bases(reader.lists(reader.lock))
 		require.Len(t, mine, 2)
 		if isOf("kazoo", first, second) {
 			require.Len(t, theirs, 2)
@@ -175,8 +182,8 @@ func (f *fleet) listEachOther(t *testing.T, first, second speaker, c combination
 	waiter.releases()
 }
 
-// Curator's protocol, which kazoo does not have.
-func (f *fleet) askForIt(t *testing.T, first, second speaker, c combination) {
+// Revocation is Curator's protocol, which kazoo does not have.
+func (f *fleet) revoke(t *testing.T, first, second speaker, c combination) {
 	path := newPath(t)
 	holder, rival := f.contender(t, first, c.holder, path), f.contender(t, second, c.rival, path)
 	holder.do("revocable", "revocable", holder.lock)
@@ -193,11 +200,13 @@ func (f *fleet) askForIt(t *testing.T, first, second speaker, c combination) {
 	rival.releases()
 }
 
-// Who writes and then reads has nobody between, not even a writer who waited before.
+// After a downgrade no writer gets the lock before the reader has released it, not even a writer
+// that waited before.
 func testDowngrades(t *testing.T, f *fleet) {
-	for _, pair := range [][2]speaker{{docent, java}, {docentAsKazoo, kazoo}, {docent, awareKazoo}, {docent, kazooAsCurator}} {
+	for _, pair := range [][2]speaker{{docent, java}, {docentAsKazoo, kazoo}, {docent, awareKazoo},
+		{docent, kazooAsCurator}} {
 		each(t, pair[0], pair[1], func(t *testing.T, first, second speaker) {
-			if first.who == "kazoo" {
+			if first.language == "kazoo" {
 				t.Skip("it has no downgrade")
 			}
 			path := newPath(t)
@@ -211,8 +220,9 @@ func testDowngrades(t *testing.T, f *fleet) {
 			readers, writers := bases(reader.lists(reader.lock)), bases(holder.lists(holder.lock))
 			require.Len(t, readers, 1)
 			require.Len(t, writers, 2)
-			if first.who == "java" && order(readers[0]) > order(writers[1]) {
-				t.Log("this Curator puts the reader behind the writers who wait, and so lets them in: CURATOR-621")
+			if first.language == "java" && order(readers[0]) > order(writers[1]) {
+				t.Log("this Curator puts the reader behind the waiting writers, and so grants them the lock: " +
+					"CURATOR-621")
 				holder.releases()
 				writer.wins()
 				return
@@ -231,7 +241,7 @@ func testDowngrades(t *testing.T, f *fleet) {
 	}
 }
 
-// One limit for all, in a SharedCount that any of them may set.
+// All languages use one limit in a SharedCount, which any of them may set.
 func testSharedLimit(t *testing.T, f *fleet) {
 	each(t, docent, java, func(t *testing.T, first, second speaker) {
 		path := newPath(t)
@@ -245,7 +255,8 @@ func testSharedLimit(t *testing.T, f *fleet) {
 		other.wins()
 		other.do("set", "limit", limit, 1)
 		one.releases()
-		testzk.Eventually(t, func() bool { // a listener of Curator's is told in the background
+		// Curator calls its listeners in the background.
+		testzk.Eventually(t, func() bool {
 			one.tell("acquire", one.lock, 0)
 			busy := one.answer() == "busy"
 			if !busy {

@@ -18,19 +18,19 @@ import (
 	"github.com/docent-zk/docent/internal/peers"
 )
 
-// patience is for everything that must happen.
+// patience is the time limit of everything that must happen.
 const patience = time.Minute
 
-// program is what a peer is started with, but for its arguments.
+// program is the command and the environment of a peer, without its arguments.
 type program struct {
 	command []string
 	env     []string
 }
 
-// programs are the peers that there are, by the language that they speak.
+// programs are the available peers, by language.
 type programs map[string]program
 
-// findPrograms compiles what has to be.
+// findPrograms compiles the peers that need it.
 func findPrograms(t testing.TB) programs {
 	t.Helper()
 	return programs{
@@ -40,34 +40,36 @@ func findPrograms(t testing.TB) programs {
 	}
 }
 
-// docentProgram is this one: see TestMain.
+// docentProgram is this test binary: see TestMain.
 func docentProgram() program { return program{[]string{os.Args[0]}, []string{peerVariable + "=1"}} }
 
 // peer is a process.
 type peer struct {
-	t       testing.TB
-	who     string
-	cmd     *exec.Cmd
-	stdin   io.WriteCloser
-	done    chan struct{} // closed when it prints nothing any more
-	errors  bytes.Buffer
-	silence bool // its end is what the test wants
+	t        testing.TB
+	language string
+	cmd      *exec.Cmd
+	stdin    io.WriteCloser
+	done     chan struct{} // closed at the end of its output
+	errors   bytes.Buffer
+	silence  bool // the test ends the process, so its status does not matter
 
-	mu     sync.Mutex
-	ready  chan struct{}
-	actors map[string]*actor
-	next   int
-	strays []string // lines that nobody understood
+	mu         sync.Mutex
+	ready      chan struct{}
+	actors     map[string]*actor
+	next       int
+	otherLines []string // lines that belong to no actor
 }
 
 // start starts a peer, which ends with the test.
-func (p programs) start(t testing.TB, who, servers string, session time.Duration, resources string) *peer {
+func (p programs) start(t testing.TB, language, servers string, session time.Duration, resources string) *peer {
 	t.Helper()
-	what := p[who]
-	args := append(what.command[1:len(what.command):len(what.command)], servers, fmt.Sprint(session.Milliseconds()), resources)
+	what := p[language]
+	args := append(what.command[1:len(what.command):len(what.command)], servers, fmt.Sprint(session.Milliseconds()),
+		resources)
 	cmd := exec.Command(what.command[0], args...)
 	cmd.Env = append(os.Environ(), what.env...)
-	s := &peer{t: t, who: who, cmd: cmd, done: make(chan struct{}), ready: make(chan struct{}), actors: map[string]*actor{}}
+	s := &peer{t: t, language: language, cmd: cmd, done: make(chan struct{}), ready: make(chan struct{}),
+		actors: map[string]*actor{}}
 	cmd.Stderr = &s.errors
 	var err error
 	s.stdin, err = cmd.StdinPipe()
@@ -77,34 +79,34 @@ func (p programs) start(t testing.TB, who, servers string, session time.Duration
 	require.NoError(t, cmd.Start())
 	go s.follow(stdout) // ends with the process
 	t.Cleanup(s.end)
-	within(t, s.ready, "%s does not start", who)
+	within(t, s.ready, "%s does not start", language)
 	return s
 }
 
-// end lets the peer end by itself: its input does.
+// end closes the input of the peer, so that it ends by itself.
 func (p *peer) end() {
 	p.stdin.Close()
 	select {
 	case <-p.done:
 	case <-time.After(patience):
-		p.t.Errorf("%s does not end", p.who)
+		p.t.Errorf("%s does not end", p.language)
 		_ = p.cmd.Process.Kill()
 		<-p.done
 	}
 	err := p.cmd.Wait()
 	if !p.silence && err != nil {
-		p.t.Errorf("%s ended badly: %v", p.who, err)
+		p.t.Errorf("%s ended with an error: %v", p.language, err)
 	}
 	if p.t.Failed() {
-		p.t.Logf("%s said besides: %q\n%s", p.who, p.strays, p.errors.String())
+		p.t.Logf("other output of %s: %q\n%s", p.language, p.otherLines, p.errors.String())
 	}
 }
 
-// kill is kill -9.
+// kill ends the peer with SIGKILL.
 func (p *peer) kill() {
 	p.silence = true
 	require.NoError(p.t, p.cmd.Process.Kill())
-	within(p.t, p.done, "%s lives on", p.who)
+	within(p.t, p.done, "%s does not end", p.language)
 }
 
 func (p *peer) follow(stdout io.Reader) {
@@ -117,7 +119,7 @@ func (p *peer) follow(stdout io.Reader) {
 		case name == "ready" && answer == "":
 			close(p.ready)
 		case a == nil:
-			p.strays = append(p.strays, lines.Text())
+			p.otherLines = append(p.otherLines, lines.Text())
 		case strings.HasPrefix(answer, "! "):
 			a.events <- answer[2:]
 		default:
@@ -127,7 +129,8 @@ func (p *peer) follow(stdout io.Reader) {
 	}
 }
 
-// actor is a thread of a peer with a client of its own. It is for one goroutine at a time.
+// actor is a thread of a peer with a client of its own. It must not be used by several goroutines
+// at a time.
 type actor struct {
 	*peer
 	t       testing.TB
@@ -136,17 +139,18 @@ type actor struct {
 	events  chan string
 }
 
-// actor is a new one.
+// actor returns a new actor.
 func (p *peer) actor(t testing.TB) *actor {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next++
-	a := &actor{peer: p, t: t, name: fmt.Sprintf("%s-%d", p.who, p.next), answers: make(chan string, 64), events: make(chan string, 64)}
+	a := &actor{peer: p, t: t, name: fmt.Sprintf("%s-%d", p.language, p.next), answers: make(chan string, 64),
+		events: make(chan string, 64)}
 	p.actors[a.name] = a
 	return a
 }
 
-// tell asks for something whose answer is to be read later.
+// tell sends a request whose answer is read later.
 func (a *actor) tell(words ...any) {
 	a.t.Helper()
 	line := a.name + " " + strings.TrimSuffix(fmt.Sprintln(words...), "\n") + "\n"
@@ -154,7 +158,7 @@ func (a *actor) tell(words ...any) {
 	require.NoError(a.t, err)
 }
 
-// answer is that of the oldest request that has not been answered.
+// answer returns the answer to the oldest request without one.
 func (a *actor) answer() string {
 	a.t.Helper()
 	return a.hear(a.answers)
@@ -175,14 +179,14 @@ func (a *actor) hear(from chan string) string {
 	return ""
 }
 
-// do asks for something that must be answered so.
+// do sends a request and checks its answer.
 func (a *actor) do(answer string, words ...any) {
 	a.t.Helper()
 	a.tell(words...)
 	require.Equal(a.t, answer, a.answer(), "%s: %v", a.name, words)
 }
 
-// lists is what the participants of a lock are.
+// lists returns the participants of a lock.
 func (a *actor) lists(lock string) []string {
 	a.t.Helper()
 	a.tell("participants", lock)
@@ -191,7 +195,7 @@ func (a *actor) lists(lock string) []string {
 	return strings.Fields(answer)
 }
 
-// waits says that the last request has not been answered.
+// waits reports whether the last request has no answer yet.
 func (a *actor) waits() bool { return len(a.answers) == 0 }
 
 func within(t testing.TB, c <-chan struct{}, message string, args ...any) {

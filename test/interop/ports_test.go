@@ -30,7 +30,8 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// The programs in examples/porting run beside their originals, so many processes of each, and each has so many turns.
+// The programs in examples/porting run beside their originals, with so many processes of each and
+// so many turns.
 const (
 	portProcesses = 2
 	portRounds    = 10
@@ -38,37 +39,39 @@ const (
 	portLimit     = 3 // of the pool
 )
 
-// portedProgram is one of them.
+// portedProgram is one of these programs.
 type portedProgram struct {
 	folder, class string
 	flags         []string
-	// keep keeps everybody out, until the hold is released. They wait in the line meanwhile.
-	keep   func(ctx context.Context, c *framework.Client, path string) (hold *recipes.Hold, line portLine, err error)
-	inLine func(processes int) int
-	says   string // pattern of all that a process says, after its name; what the group matches is given to check
-	check  func(t *testing.T, dir string, said map[string]int)
-	stays  []string // below the path
+	// keep prevents all programs from getting the lock until the hold is released. They wait in the
+	// queue meanwhile.
+	keep    func(ctx context.Context, c *framework.Client, path string) (hold *recipes.Hold, queue portQueue, err error)
+	inQueue func(processes int) int
+	says    string // pattern of a process's output after its name; check gets the number in the group
+	check   func(t *testing.T, dir string, said map[string]int)
+	stays   []string // nodes that remain below the path
 }
 
-// portLine returns those who are in line.
-type portLine func(context.Context) ([]recipes.Participant, error)
+// portQueue returns the participants in the queue.
+type portQueue func(context.Context) ([]recipes.Participant, error)
 
 var portedPrograms = []portedProgram{
 	{
 		folder: "limited-resource", class: "LimitedResource",
-		keep: keepMutex, inLine: func(processes int) int { return 1 + processes }, // the first is who keeps them out
+		keep: keepMutex, inQueue: func(processes int) int { return 1 + processes }, // the first is the test's
 		says:  `has used the resource (\d+) times`,
 		check: checkLimitedResource,
 	},
 	{
 		folder: "cache-rebuild", class: "CacheRebuild",
-		keep: keepReaders, inLine: func(processes int) int { return processes },
+		keep: keepReaders, inQueue: func(processes int) int { return processes },
 		says:  fmt.Sprintf(`has placed %d orders and rebuilt the cache (\d+) times`, portRounds),
 		check: checkCache,
 	},
 	{
-		folder: "worker-pool", class: "WorkerPool", flags: []string{"-limit", strconv.Itoa(portLimit), "-workers", strconv.Itoa(portWorkers)},
-		keep: keepPool, inLine: func(processes int) int { return processes * portWorkers },
+		folder: "worker-pool", class: "WorkerPool",
+		flags: []string{"-limit", strconv.Itoa(portLimit), "-workers", strconv.Itoa(portWorkers)},
+		keep:  keepPool, inQueue: func(processes int) int { return processes * portWorkers },
 		says:  fmt.Sprintf(`has done %d jobs, of at most (\d+) at a time`, portWorkers*portRounds),
 		check: checkPool, stays: []string{"leases", "locks"},
 	},
@@ -91,7 +94,7 @@ func TestPortsShareLocksWithTheirOriginals(t *testing.T) {
 	}
 }
 
-// buildPorts returns the folder that the Go programs are in.
+// buildPorts returns the folder with the Go programs.
 func buildPorts(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -100,10 +103,10 @@ func buildPorts(t *testing.T) string {
 	return folder
 }
 
-// runBoth starts all processes, and lets them in when all of them are in line.
+// runBoth starts all processes, and releases the lock when all of them are in the queue.
 func (p portedProgram) runBoth(t *testing.T, client *framework.Client, connect string, commands map[string][]string) {
 	path, dir := "/ports/"+p.folder, t.TempDir()
-	hold, line, err := p.keep(testzk.Context(t), client, path)
+	hold, queue, err := p.keep(testzk.Context(t), client, path)
 	require.NoError(t, err)
 	var all []*portProcess
 	for language, command := range commands {
@@ -113,13 +116,13 @@ func (p portedProgram) runBoth(t *testing.T, client *framework.Client, connect s
 		}
 	}
 	testzk.Eventually(t, func() bool {
-		waiting, err := line(testzk.Context(t))
-		return err == nil && len(waiting) == p.inLine(len(all)) || slices.ContainsFunc(all, (*portProcess).ended)
-	}, "not all processes are in line")
+		waiting, err := queue(testzk.Context(t))
+		return err == nil && len(waiting) == p.inQueue(len(all)) || slices.ContainsFunc(all, (*portProcess).ended)
+	}, "not all processes are in the queue")
 	for _, process := range all {
 		if process.ended() {
 			process.finish(t, p.says)
-			require.FailNow(t, "it did not wait", "%s has come to its end, and all were to be kept out", process.name)
+			require.FailNow(t, "it did not wait", "%s has ended although the lock was held", process.name)
 		}
 	}
 	require.NoError(t, hold.Release())
@@ -132,7 +135,7 @@ func (p portedProgram) runBoth(t *testing.T, client *framework.Client, connect s
 	require.Subset(t, p.stays, nodesBelow(t, client, path))
 }
 
-// nodesBelow returns the nodes below path, and below those.
+// nodesBelow returns all descendants of path.
 func nodesBelow(t *testing.T, client *framework.Client, path string) (all []string) {
 	t.Helper()
 	children, _, err := client.Children(testzk.Context(t), path)
@@ -149,7 +152,7 @@ func nodesBelow(t *testing.T, client *framework.Client, path string) (all []stri
 	return all
 }
 
-func keepMutex(ctx context.Context, c *framework.Client, path string) (*recipes.Hold, portLine, error) {
+func keepMutex(ctx context.Context, c *framework.Client, path string) (*recipes.Hold, portQueue, error) {
 	mu, err := mutex.New(c, path)
 	if err != nil {
 		return nil, nil, err
@@ -158,7 +161,7 @@ func keepMutex(ctx context.Context, c *framework.Client, path string) (*recipes.
 	return hold, mu.Participants, err
 }
 
-func keepReaders(ctx context.Context, c *framework.Client, path string) (*recipes.Hold, portLine, error) {
+func keepReaders(ctx context.Context, c *framework.Client, path string) (*recipes.Hold, portQueue, error) {
 	lock, err := rwlock.New(c, path)
 	if err != nil {
 		return nil, nil, err
@@ -167,27 +170,28 @@ func keepReaders(ctx context.Context, c *framework.Client, path string) (*recipe
 	return hold, lock.Read().Participants, err
 }
 
-func keepPool(ctx context.Context, c *framework.Client, path string) (*recipes.Hold, portLine, error) {
+func keepPool(ctx context.Context, c *framework.Client, path string) (*recipes.Hold, portQueue, error) {
 	pool, err := semaphore.New(c, path, portLimit)
 	if err != nil {
 		return nil, nil, err
 	}
-	line, err := mutex.New(c, path+"/locks")
+	queue, err := mutex.New(c, path+"/locks")
 	if err != nil {
 		return nil, nil, err
 	}
 	hold, err := pool.AcquireN(ctx, portLimit)
-	return hold, line.Participants, err
+	return hold, queue.Participants, err
 }
 
-// checkLimitedResource also checks that nobody has a second turn before all have had one, for all were in line.
+// checkLimitedResource also checks that no process has a second turn before all have had one,
+// because all were in the queue.
 func checkLimitedResource(t *testing.T, dir string, said map[string]int) {
 	t.Helper()
 	turns := map[string]int{}
 	for i, line := range portLines(t, dir, "users") {
 		name := strings.Fields(line)[0]
 		if i < len(said) {
-			require.Zero(t, turns[name], "%s has a second turn, and others have waited for their first", name)
+			require.Zero(t, turns[name], "%s has a second turn while others wait for their first", name)
 		}
 		turns[name]++
 	}
@@ -207,11 +211,11 @@ func checkCache(t *testing.T, dir string, said map[string]int) {
 	require.ElementsMatch(t, want, portLines(t, dir, "list"))
 	require.Equal(t, []string{strconv.Itoa(len(want))}, portLines(t, dir, "size"))
 	for _, language := range []string{"java", "go"} {
-		require.Positive(t, ofLanguage(said, language), "who finds the cache stale rebuilds it, and nobody in %s does", language)
+		require.Positive(t, ofLanguage(said, language), "no process in %s has rebuilt the cache", language)
 	}
 }
 
-// ofLanguage is the sum of what the processes of a language said.
+// ofLanguage returns the sum of the numbers of the processes of a language.
 func ofLanguage(said map[string]int, language string) (sum int) {
 	for name, number := range said {
 		if strings.HasPrefix(name, language+"-") {
@@ -233,7 +237,8 @@ func checkPool(t *testing.T, dir string, said map[string]int) {
 	}
 	require.ElementsMatch(t, want, portFiles(t, filepath.Join(dir, "done")))
 	require.Empty(t, portFiles(t, filepath.Join(dir, "running")))
-	require.Equal(t, portLimit, slices.Max(slices.Collect(maps.Values(said))), "there were never as many jobs at a time as there may be")
+	require.Equal(t, portLimit, slices.Max(slices.Collect(maps.Values(said))),
+		"the limit of jobs at a time was never reached")
 }
 
 func portLines(t *testing.T, dir, file string) []string {
@@ -255,10 +260,10 @@ func portFiles(t *testing.T, dir string) (names []string) {
 
 // portProcess is a program that runs.
 type portProcess struct {
-	name           string // that it has in what it says, and in the folder
+	name           string // its name in the output and in the folder
 	stdout, stderr bytes.Buffer
-	done           chan struct{} // closed when it has ended
-	err            error         // how it ended; to be read after done
+	done           chan struct{} // closed when the process has ended
+	err            error         // of the process, valid once done is closed
 }
 
 func startPort(t *testing.T, language string, command []string) *portProcess {
@@ -273,7 +278,7 @@ func startPort(t *testing.T, language string, command []string) *portProcess {
 		p.err = cmd.Wait()
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // fails if it has ended, as it should have
+		_ = cmd.Process.Kill() // fails if the process has ended, as it should
 		<-p.done
 	})
 	return p
@@ -288,10 +293,10 @@ func (p *portProcess) ended() bool {
 	}
 }
 
-// finish waits until the process ends well, and returns the number that it says.
+// finish waits until the process ends without an error, and returns the number in its output.
 func (p *portProcess) finish(t *testing.T, pattern string) int {
 	t.Helper()
-	<-p.done // at the latest when its context ends
+	<-p.done // closed at the latest when its context ends
 	require.NoError(t, p.err, "%s: %s%s", p.name, &p.stdout, &p.stderr)
 	groups := regexp.MustCompile("^" + p.name + " " + pattern + "\n$").FindStringSubmatch(p.stdout.String())
 	require.NotNil(t, groups, "%s says %q", p.name, &p.stdout)

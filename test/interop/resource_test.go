@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// resources are what the locks are there for. They see for themselves who is in them with whom.
+// resources are what the locks protect. They check by themselves which users are in them together.
 type resources struct {
 	listener net.Listener
 	serving  sync.WaitGroup
@@ -23,18 +23,18 @@ type resources struct {
 	conns map[net.Conn]struct{} // nil once closed
 }
 
-// resource is used by whoever is in it now.
+// resource has the users that are in it now.
 type resource struct {
 	enough   func(*resource) bool
 	inside   []user
-	last     user           // who came in last
-	entries  map[string]int // by who it is
-	handOver int            // entries of somebody else than the last one
+	last     user           // the last one that entered
+	entries  map[string]int // by language
+	handOver int            // entries after a user of another language
 	overlaps []string
 }
 
-// user is one who uses a resource: in what language it is written, and in which role.
-type user struct{ who, role string }
+// user is a user of a resource: its language, and its role.
+type user struct{ language, role string }
 
 func startResources(t testing.TB) *resources {
 	t.Helper()
@@ -78,21 +78,21 @@ func (r *resources) close() {
 	r.serving.Wait()
 }
 
-// open is a resource of which those who use it have had enough when enough says so.
+// open adds a resource. Its users end when enough reports true.
 func (r *resources) open(name string, enough func(*resource) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all[name] = &resource{enough: enough, entries: map[string]int{}}
 }
 
-// look lets somebody look at a resource.
-func (r *resources) look(name string, at func(*resource)) {
+// inspect calls at with a resource.
+func (r *resources) inspect(name string, at func(*resource)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at(r.all[name])
 }
 
-// serve is the conversation with one user, who has left when the connection ends.
+// serve handles the connection of one user, which has left when the connection ends.
 func (r *resources) serve(conn net.Conn) {
 	defer conn.Close()
 	lines := bufio.NewScanner(conn)
@@ -103,14 +103,14 @@ func (r *resources) serve(conn net.Conn) {
 	if len(words) != 3 {
 		return
 	}
-	name, self := words[0], user{who: words[2], role: words[1]}
+	name, self := words[0], user{language: words[2], role: words[1]}
 	in := false
 	answer := "hello"
 	for {
 		if _, err := fmt.Fprintln(conn, answer); err != nil || !lines.Scan() {
 			break
 		}
-		r.look(name, func(res *resource) {
+		r.inspect(name, func(res *resource) {
 			if in = lines.Text() == "enter"; in {
 				answer = res.enter(self)
 			} else {
@@ -119,20 +119,20 @@ func (r *resources) serve(conn net.Conn) {
 		})
 	}
 	if in {
-		r.look(name, func(res *resource) { res.leave(self) })
+		r.inspect(name, func(res *resource) { res.leave(self) })
 	}
 }
 
 func (r *resource) enter(u user) string {
 	for _, other := range r.inside {
-		if !together(u, other, len(r.inside)) {
-			r.overlaps = append(r.overlaps, fmt.Sprintf("%v came in while %v were there", u, r.inside))
+		if !compatible(u, other, len(r.inside)) {
+			r.overlaps = append(r.overlaps, fmt.Sprintf("%v entered while %v were inside", u, r.inside))
 			break
 		}
 	}
 	r.inside = append(r.inside, u)
-	r.entries[u.who]++
-	if r.last.who != "" && r.last.who != u.who {
+	r.entries[u.language]++
+	if r.last.language != "" && r.last.language != u.language {
 		r.handOver++
 	}
 	r.last = u
@@ -142,7 +142,7 @@ func (r *resource) enter(u user) string {
 	return "in"
 }
 
-// total is how often somebody came in.
+// total returns the number of entries.
 func (r *resource) total() (n int) {
 	for _, entries := range r.entries {
 		n += entries
@@ -150,8 +150,9 @@ func (r *resource) total() (n int) {
 	return n
 }
 
-// together says whether somebody may come in while another one is there, and inside in all.
-func together(u, other user, inside int) bool {
+// compatible reports whether two users may be inside at the same time. inside is the number of
+// users.
+func compatible(u, other user, inside int) bool {
 	if u.role != other.role {
 		return false
 	}
@@ -172,19 +173,19 @@ func (r *resource) leave(u user) string {
 	return "out already"
 }
 
-// usage is one who uses a resource, over there.
+// usage is a connection to a resource.
 type usage struct {
 	conn  net.Conn
 	lines *bufio.Scanner
 }
 
-func use(addr, name, role, who string) (*usage, error) {
+func use(addr, name, role, language string) (*usage, error) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		return nil, err
 	}
 	u := &usage{conn, bufio.NewScanner(conn)}
-	_, err = u.ask(name + " " + role + " " + who)
+	_, err = u.ask(name + " " + role + " " + language)
 	return u, err
 }
 
@@ -205,12 +206,12 @@ func (u *usage) ask(line string) (string, error) {
 		return "", err
 	}
 	if !u.lines.Scan() {
-		return "", errors.Join(errors.New("the resource is gone"), u.lines.Err())
+		return "", errors.Join(errors.New("the resource has closed the connection"), u.lines.Err())
 	}
 	return u.lines.Text(), nil
 }
 
-// A resource that sees nothing would find every lock good.
+// TestResourceSeesOverlaps checks that a resource finds overlaps. Otherwise every lock would pass.
 func TestResourceSeesOverlaps(t *testing.T) {
 	all := startResources(t)
 	for name, test := range map[string]struct {
@@ -234,7 +235,7 @@ func TestResourceSeesOverlaps(t *testing.T) {
 				_, err = uses.enter()
 				require.NoError(t, err)
 			}
-			all.look(name, func(r *resource) { require.Len(t, r.overlaps, test.overlaps) })
+			all.inspect(name, func(r *resource) { require.Len(t, r.overlaps, test.overlaps) })
 		})
 	}
 }

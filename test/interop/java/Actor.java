@@ -9,7 +9,7 @@ import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.framework.recipes.shared.SharedCount;
 import org.apache.curator.retry.RetryForever;
 
-/** A thread with a client of its own, which does one thing after the other. */
+/** A thread with a client of its own, which handles one request after the other. */
 final class Actor {
     private static final int PAUSE_MS = 100;
     private static final int CONNECT_MS = 15_000;
@@ -24,7 +24,7 @@ final class Actor {
         this.name = name;
     }
 
-    /** Answers in the order of the requests, one line each. */
+    /** Answers the requests in order, with one line each. */
     void tell(String[] words) {
         thread.execute(() -> {
             String answer;
@@ -69,7 +69,7 @@ final class Actor {
         }
     }
 
-    /** Takes its turns until the resource has had enough. */
+    /** Acquires and releases until the resource has enough. */
     private int work(Contended lock, String resource, String role) throws Exception {
         int turns = 0;
         try (Resource uses = new Resource(resource, role)) {

@@ -1,9 +1,9 @@
 import java.util.Collection;
 import java.util.concurrent.Executor;
 
-/** A lock of any kind, as one thread uses it. */
+/** A lock of any kind, for one thread. */
 interface Contended {
-    /** Waits for so long, or without end if that is negative. */
+    /** Waits for so many milliseconds, or without a limit if that is negative. */
     boolean acquire(long ms) throws Exception;
 
     void release() throws Exception;
@@ -16,6 +16,6 @@ interface Contended {
         throw new UnsupportedOperationException();
     }
 
-    /** For listeners: the thread that is told of them. */
+    /** For listeners: the thread that calls them. */
     Executor SAME_THREAD = Runnable::run;
 }

@@ -2,7 +2,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
 
-/** A leadership as a lock: a candidate for each acquire. */
+/** A leadership as a lock, with a new candidate for each acquire. */
 final class Latch implements Contended {
     private final CuratorFramework client;
     private final String path;

@@ -13,9 +13,9 @@ import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.shared.SharedCount;
 
-/** The kinds of locks, by the names that the other side has for them. */
+/** The kinds of locks, by their names in the requests. */
 final class Locks {
-    /** Of the sides of a read-write lock only those of one object know of each other. */
+    /** Only the two sides of one read-write lock object can be held together. */
     private final Map<String, InterProcessReadWriteLock> pairs = new HashMap<>();
 
     /** Takes "... make name kind path more". */

@@ -3,7 +3,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** A process that uses Curator as it is told to: see the Go package beside this folder. */
+/** A process that uses Curator as requested: see the Go package beside this folder. */
 public final class Peer {
     static String servers;
     static int sessionMs;
@@ -29,7 +29,7 @@ public final class Peer {
         Runtime.getRuntime().halt(0);
     }
 
-    /** Says one line, whoever else speaks. */
+    /** Prints one line. Any thread may call it. */
     static void say(String line) {
         synchronized (System.out) {
             System.out.println(line);

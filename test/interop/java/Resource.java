@@ -4,7 +4,7 @@ import java.io.InputStreamReader;
 import java.io.PrintWriter;
 import java.net.Socket;
 
-/** What the locks are there for. It sees for itself who is in it with whom. */
+/** The resource that the locks protect. It checks by itself which users are in it together. */
 final class Resource implements AutoCloseable {
     private final Socket socket;
     private final PrintWriter out;
@@ -19,7 +19,7 @@ final class Resource implements AutoCloseable {
         ask(name + " " + role + " java");
     }
 
-    /** Says whether the resource has had enough. */
+    /** Enters, and returns whether the resource has enough. */
     boolean enter() throws IOException {
         return ask("enter").equals("enough");
     }
@@ -33,7 +33,7 @@ final class Resource implements AutoCloseable {
         out.flush();
         String answer = in.readLine();
         if (answer == null) {
-            throw new IOException("the resource is gone");
+            throw new IOException("the resource has closed the connection");
         }
         return answer;
     }

@@ -4,7 +4,7 @@ import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
 
-/** A leadership as a lock: a candidate for each acquire. */
+/** A leadership as a lock, with a new candidate for each acquire. */
 final class Selector implements Contended {
     private final CuratorFramework client;
     private final String path;

@@ -1,4 +1,4 @@
-"""A process that uses kazoo as it is told to: see the Go package beside this folder."""
+"""A process that uses kazoo as requested: see the Go package beside this folder."""
 
 import logging
 import os
@@ -21,7 +21,7 @@ speaking = threading.Lock()
 
 
 def say(line):
-    """Say one line, whoever else speaks."""
+    """Print one line. Any thread may call it."""
     with speaking:
         print(line, flush=True)
 
@@ -44,12 +44,12 @@ class CuratorWrite(Lock):
 
 
 def stock(kind):
-    """A lock as kazoo has it."""
+    """A lock of kazoo."""
     return lambda client, path: kind(client, path, "kazoo")
 
 
 def aware(kind, *patterns):
-    """A lock with kazoo's names that knows others too."""
+    """A lock with kazoo's names that also knows the nodes of others."""
     return lambda client, path: kind(client, path, "kazoo", extra_lock_patterns=patterns)
 
 
@@ -68,7 +68,7 @@ KINDS = {
 
 
 class Resource:
-    """What the locks are there for. It sees for itself who is in it with whom."""
+    """The resource that the locks protect. It checks by itself which users are in it together."""
 
     def __init__(self, name, role):
         host, port = RESOURCE.split(":")
@@ -82,11 +82,11 @@ class Resource:
         self.lines.flush()
         answer = self.lines.readline()
         if not answer:
-            raise IOError("the resource is gone")
+            raise IOError("the resource has closed the connection")
         return answer.strip()
 
     def enter(self):
-        """Enter, and say whether the resource has had enough."""
+        """Enter, and return whether the resource has enough."""
         return self.ask("enter") == "enough"
 
     def leave(self):
@@ -98,7 +98,7 @@ class Resource:
 
 
 class Actor(threading.Thread):
-    """A thread with a client of its own, which does one thing after the other."""
+    """A thread with a client of its own, which handles one request after the other."""
 
     def __init__(self, name):
         super().__init__(daemon=True)
@@ -113,7 +113,7 @@ class Actor(threading.Thread):
             words = self.requests.get()
             try:
                 answer = self.act(words)
-            except Exception as e:  # whatever it is, the other side is waiting for it
+            except Exception as e:  # any error: the test waits for an answer
                 answer = "failed %r" % e
             say("%s %s" % (self.label, answer.replace("\n", " ")))
 
@@ -148,7 +148,7 @@ class Actor(threading.Thread):
         return " ".join(self.locks[name].contenders())
 
     def work(self, name, resource, role):
-        """Take its turns until the resource has had enough."""
+        """Acquire and release until the resource has enough."""
         uses, lock, turns, enough = Resource(resource, role), self.locks[name], 0, False
         while not enough:
             self.take(lock, -1)
@@ -160,7 +160,7 @@ class Actor(threading.Thread):
         return "worked %d" % turns
 
     def limit(self, node, limit):
-        """Set a SharedCount of Curator's."""
+        """Set a SharedCount of Curator."""
         count = Counter(self.client, node, default=int(limit), support_curator=True)
         count += int(limit) - count.value
         return "set"

@@ -3,7 +3,7 @@ import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
 import org.apache.curator.retry.RetryOneTime;
 
-/** A member of a double barrier, which leaves when it is given a line. */
+/** A member of a double barrier, which leaves when it reads a line. */
 final class BarrierMember {
     private static final int PAUSE_MS = 100;
 
