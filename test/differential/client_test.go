@@ -8,28 +8,28 @@ import (
 	"github.com/docent-zk/docent/internal/rawzk"
 )
 
-// client is a connection of a script. Its methods are for one goroutine.
+// client is a connection of a script. Its methods must not be called concurrently.
 type client struct {
 	script  *script
 	name    string
 	conn    *rawzk.Conn
-	session *session // nil until it has one
-	hidden  bool     // keep out of the transcript
+	session *session // nil before the handshake
+	hidden  bool     // its lines are not in the transcript
 	patient time.Duration
 	xid     int32
-	waiting []*request // sent, not answered
+	waiting []*request // requests without an answer
 	ending  error      // how the connection ended
-	events  int        // how many events came
+	events  int        // number of received events
 }
 
-// request waits for its answer.
+// request is a request without an answer yet.
 type request struct {
 	xid    int32
 	op     rawzk.Op
 	answer *reply
 }
 
-// reply is an answer. missing says that none came.
+// reply is an answer. missing is true if there was none.
 type reply struct {
 	missing bool
 	xid     int32
@@ -38,7 +38,7 @@ type reply struct {
 	body    []byte
 }
 
-// open connects and says nothing.
+// open connects and sends nothing.
 func (s *script) open(name string) *client {
 	conn, err := s.target.dial()
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *script) open(name string) *client {
 	return c
 }
 
-// connect opens a connection with a new session that lasts longer than the scenario.
+// connect opens a connection with a new session whose timeout is longer than the scenario.
 func (s *script) connect(name string) *client {
 	c := s.open(name)
 	c.hello(newSession(time.Minute))
@@ -78,7 +78,7 @@ func sameSession(of *client, timeout time.Duration) rawzk.Connect {
 	return hello
 }
 
-// hello sends a connect request and awaits the answer.
+// hello sends a connect request and waits for the answer.
 func (c *client) hello(request rawzk.Connect) rawzk.Connected {
 	c.sendFrame(request.Encode())
 	return c.awaitConnected()
@@ -102,7 +102,7 @@ func (c *client) awaitConnected() rawzk.Connected {
 	return answer
 }
 
-// sendFrame sends a frame of any content. That the connection is gone shows when something is read.
+// sendFrame sends a frame of any content. Reading reports whether the connection has ended.
 func (c *client) sendFrame(payload []byte) { _ = c.conn.SendFrame(payload) }
 
 // sendBytes sends bytes as they are.
@@ -114,13 +114,13 @@ func (c *client) send(op rawzk.Op) {
 	c.sendAs(c.xid, op)
 }
 
-// sendAs sends a request with an xid of the caller's choice.
+// sendAs sends a request with the given xid.
 func (c *client) sendAs(xid int32, op rawzk.Op) {
 	c.expect(xid, op)
 	c.sendFrame(rawzk.Request(xid, op))
 }
 
-// expect notes a request that was sent by other means, so that its answer is understood.
+// expect notes a request that was sent by other means, so that its answer is decoded.
 func (c *client) expect(xid int32, op rawzk.Op) *request {
 	r := &request{xid: xid, op: op, answer: &reply{missing: true}}
 	c.waiting = append(c.waiting, r)
@@ -128,7 +128,7 @@ func (c *client) expect(xid int32, op rawzk.Op) *request {
 	return r
 }
 
-// pipeline sends all requests in one piece and does not wait.
+// pipeline sends all requests in one write and does not wait.
 func (c *client) pipeline(ops ...rawzk.Op) {
 	var all []byte
 	for _, op := range ops {
@@ -139,7 +139,7 @@ func (c *client) pipeline(ops ...rawzk.Op) {
 	c.sendBytes(all)
 }
 
-// do sends a request and awaits its answer, and those of all requests before it.
+// do sends a request and waits for its answer and those of all earlier requests.
 func (c *client) do(op rawzk.Op) reply {
 	c.send(op)
 	answer := c.waiting[len(c.waiting)-1].answer
@@ -147,7 +147,7 @@ func (c *client) do(op rawzk.Op) reply {
 	return *answer
 }
 
-// settle reads until everything sent is answered, or the connection ends.
+// settle reads until all requests have an answer, or the connection ends.
 func (c *client) settle() {
 	for len(c.waiting) > 0 && c.ending == nil {
 		c.read()
@@ -158,7 +158,7 @@ func (c *client) settle() {
 	c.waiting = nil
 }
 
-// barrier waits until all events have come that are due, by a round trip that is not in the transcript.
+// barrier waits for all due events, by a round trip that is not in the transcript.
 func (c *client) barrier() {
 	c.settle()
 	c.xid++
@@ -179,13 +179,13 @@ func (c *client) end() {
 	c.waiting = nil
 }
 
-// close closes the session and awaits the end of the connection.
+// close closes the session and waits for the end of the connection.
 func (c *client) close() {
 	c.send(rawzk.CloseSession())
 	c.end()
 }
 
-// drop closes the connection and leaves the session.
+// drop closes the connection and not the session.
 func (c *client) drop() {
 	c.conn.Close()
 	c.ending = errors.New("dropped")

@@ -21,7 +21,7 @@ func TestConnection(t *testing.T) {
 		secondAttachTakesOver,
 		attachChangesTheTimeout,
 		attachAfterClose,
-		attachToOneselfTwice,
+		attachToOwnSessionTwice,
 		connectPipelinesRequests,
 		closePipelinedBehindConnect,
 		secondConnectIsARequest,
@@ -96,7 +96,7 @@ func clientAheadOfTheServerIsTurnedAway(s *script) {
 		hello = sameSession(a, defaultLongest)
 		hello.LastZxid = now + ahead
 		old.hello(hello)
-		a.do(rawzk.Ping()) // nobody has touched it
+		a.do(rawzk.Ping()) // the connection still works
 	}
 	a.close()
 }
@@ -149,7 +149,7 @@ func secondAttachTakesOver(s *script) {
 	b := s.attach("b", a)
 	a.end()
 	b.do(rawzk.GetData(s.path("x"), false))
-	b.do(rawzk.SetData(s.path("x"), []byte("1"), 0)) // nobody watches any more
+	b.do(rawzk.SetData(s.path("x"), []byte("1"), 0)) // there is no watch any more
 	c := s.attach("c", b)
 	b.end()
 	c.do(rawzk.GetEphemerals("/"))
@@ -182,8 +182,8 @@ func attachAfterClose(s *script) {
 	b.end()
 }
 
-// attachToOneselfTwice: one after the other, with nothing read in between.
-func attachToOneselfTwice(s *script) {
+// attachToOwnSessionTwice attaches two connections in turn, with nothing read in between.
+func attachToOwnSessionTwice(s *script) {
 	a := s.connect("a")
 	a.drop()
 	b := s.attach("b", a)

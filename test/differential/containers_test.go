@@ -16,7 +16,7 @@ func TestContainers(t *testing.T) {
 		nestedContainersGoInTurn,
 		containerGoesWithItsLastEphemeral,
 		nodeOutlivesItsTimeToLive,
-		changedNodeLivesOn,
+		changedNodeStays,
 		timeToLiveWaitsForChildren,
 		sequentialNodesHaveTimesToLive,
 		containersDeletedByHand,
@@ -25,7 +25,8 @@ func TestContainers(t *testing.T) {
 
 func TestWithoutExtendedTypes(t *testing.T) {
 	properties := map[string]string{"extendedTypesEnabled": "false"}
-	compare(t, group{config: config{properties: properties}, scenarios: []scenario{createFlags, createFlagsInMulti, timesToLive}})
+	compare(t, group{config: config{properties: properties},
+		scenarios: []scenario{createFlags, createFlagsInMulti, timesToLive}})
 }
 
 const (
@@ -41,14 +42,15 @@ func mortal(path string, ttl int64) rawzk.Op {
 	return rawzk.CreateTTL(path, nil, rawzk.Open(), rawzk.TTL, ttl)
 }
 
-// await reads until n events have come in all.
+// await reads until n events in all have arrived.
 func (c *client) await(n int) {
 	for c.events < n && c.ending == nil {
 		c.read()
 	}
 }
 
-// twoChecks waits until the server has looked for nodes to reap twice: one that is ready has gone, and another after it.
+// twoChecks waits until the server has checked twice for nodes to reap. The first check deletes one
+// node, and the second one another.
 func (s *script) twoChecks() {
 	c := s.connect("checks")
 	for i := range 2 {
@@ -64,21 +66,23 @@ func usedContainerGoes(s *script) {
 	x := s.path("x")
 	a.each(container(x), node(x+"/kid"))
 	w.each(rawzk.GetData(x, true), rawzk.GetChildren(s.root(), true), rawzk.Exists(x+"/kid", true))
-	a.do(gone(x + "/kid"))
-	w.await(3) // kid, x, and the parent's children
+	a.do(del(x + "/kid"))
+	w.await(3) // of kid, x, and the parent's children
 	a.each(rawzk.Sync("/"), rawzk.Exists(x, false), rawzk.Exists(s.root(), false))
 }
 
-// unusedContainerStays: and so does a plain node made with the container's flag.
+// unusedContainerStays shows that an unused container is not reaped, nor a plain node created with
+// the container's flag.
 func unusedContainerStays(s *script) {
 	a, w := s.connect("a"), s.connect("w")
-	a.each(container(s.path("unused")), rawzk.Create(s.path("plain"), nil, rawzk.Open(), rawzk.Container), node(s.path("plain/kid")),
-		gone(s.path("plain/kid")), rawzk.Create2(s.path("plain2"), nil, rawzk.Open(), rawzk.Container), node(s.path("plain2/kid")),
-		gone(s.path("plain2/kid")), container(s.path("full")), node(s.path("full/kid")))
+	a.each(container(s.path("unused")), rawzk.Create(s.path("plain"), nil, rawzk.Open(), rawzk.Container),
+		node(s.path("plain/kid")), del(s.path("plain/kid")),
+		rawzk.Create2(s.path("plain2"), nil, rawzk.Open(), rawzk.Container), node(s.path("plain2/kid")),
+		del(s.path("plain2/kid")), container(s.path("full")), node(s.path("full/kid")))
 	s.twoChecks()
 	a.do(rawzk.GetChildren(s.root(), false))
 	w.do(rawzk.Exists(s.path("full"), true))
-	a.do(gone(s.path("full/kid")))
+	a.do(del(s.path("full/kid")))
 	w.await(1)
 	a.each(rawzk.Sync("/"), rawzk.GetChildren(s.root(), false))
 }
@@ -88,7 +92,7 @@ func nestedContainersGoInTurn(s *script) {
 	x := s.path("x")
 	a.each(container(x), container(x+"/y"), node(x+"/y/kid"))
 	w.do(rawzk.AddWatch(s.root(), 1))
-	a.do(gone(x + "/y/kid"))
+	a.do(del(x + "/y/kid"))
 	w.await(3)
 	a.each(rawzk.Sync("/"), rawzk.Exists(s.root(), false))
 }
@@ -120,13 +124,15 @@ func nodeOutlivesItsTimeToLive(s *script) {
 	a.each(rawzk.Sync("/"), rawzk.Exists(s.path("x"), false))
 }
 
-// changedNodeLivesOn: its time starts again with each setData, and with nothing else.
-func changedNodeLivesOn(s *script) {
-	s.masked = true // the changes are not counted
+// changedNodeStays shows that the time to live starts again with each setData, and with no other
+// request.
+func changedNodeStays(s *script) {
+	s.masked = true // the number of changes varies
 	a, w := s.connect("a"), s.connect("w")
 	kept, left := s.path("kept"), s.path("left")
 	w.do(rawzk.AddWatch(left, 0))
-	a.each(rawzk.Multi(mortal(kept, soon), mortal(left, soon)), rawzk.SetACL(left, rawzk.Open(), -1), rawzk.GetData(left, false))
+	a.each(rawzk.Multi(mortal(kept, soon), mortal(left, soon)), rawzk.SetACL(left, rawzk.Open(), -1),
+		rawzk.GetData(left, false))
 	stop := s.keepChanging(kept)
 	w.await(2)
 	stop()
@@ -136,7 +142,7 @@ func changedNodeLivesOn(s *script) {
 	a.do(rawzk.Exists(kept, false))
 }
 
-// keepChanging changes a node all the time until stop is called.
+// keepChanging changes a node repeatedly until stop is called.
 func (s *script) keepChanging(path string) (stop func()) {
 	c := s.hidden()
 	quit, done := make(chan struct{}), make(chan struct{})
@@ -159,14 +165,15 @@ func (s *script) keepChanging(path string) (stop func()) {
 	}
 }
 
-// timeToLiveWaitsForChildren: a node that is overdue goes after its last child.
+// timeToLiveWaitsForChildren shows that a node with an expired time to live is deleted after its
+// last child.
 func timeToLiveWaitsForChildren(s *script) {
 	a, w := s.connect("a"), s.connect("w")
 	x := s.path("x")
 	a.do(rawzk.Multi(mortal(x, briefly), node(x+"/kid")))
 	w.do(rawzk.Exists(x, true))
 	s.twoChecks()
-	a.each(rawzk.Exists(x, false), rawzk.GetChildren(x, false), gone(x+"/kid"))
+	a.each(rawzk.Exists(x, false), rawzk.GetChildren(x, false), del(x+"/kid"))
 	w.await(1)
 	a.each(rawzk.Sync("/"), rawzk.Exists(x, false))
 }
@@ -184,7 +191,8 @@ func sequentialNodesHaveTimesToLive(s *script) {
 	a.each(rawzk.Sync("/"), rawzk.GetChildren2(s.root(), false))
 }
 
-// containersDeletedByHand: with the request that is meant for the server itself. Its body is the path without a length here.
+// containersDeletedByHand sends the request that is meant for the server's own use. Its body is the
+// path, without a length.
 func containersDeletedByHand(s *script) {
 	a, w := s.connect("a"), s.connect("w")
 	w.do(rawzk.AddWatch(s.root(), 1))
@@ -194,9 +202,13 @@ func containersDeletedByHand(s *script) {
 	}{
 		{"missing", nil}, {"unused", []func(string) rawzk.Op{container}}, {"plain", []func(string) rawzk.Op{node}},
 		{"mortal", []func(string) rawzk.Op{func(p string) rawzk.Op { return mortal(p, hour) }}},
-		{"ephemeral", []func(string) rawzk.Op{func(p string) rawzk.Op { return rawzk.Create(p, nil, rawzk.Open(), rawzk.Ephemeral) }}},
+		{"ephemeral", []func(string) rawzk.Op{func(p string) rawzk.Op {
+			return rawzk.Create(p, nil, rawzk.Open(), rawzk.Ephemeral)
+		}}},
 		{"full", []func(string) rawzk.Op{container, func(p string) rawzk.Op { return node(p + "/kid") }}},
-		{"sealed", []func(string) rawzk.Op{func(p string) rawzk.Op { return rawzk.CreateContainer(p, nil, world(0), rawzk.Container) }}},
+		{"sealed", []func(string) rawzk.Op{func(p string) rawzk.Op {
+			return rawzk.CreateContainer(p, nil, world(0), rawzk.Container)
+		}}},
 	} {
 		x := s.path(n.name)
 		for _, op := range n.make {

@@ -7,7 +7,7 @@ import (
 	"github.com/docent-zk/docent/internal/rawzk"
 )
 
-// createFlags: every kind of create with every flag, and what became of it.
+// createFlags sends every kind of create with every flag, and reads the result.
 func createFlags(s *script) {
 	a := s.connect("a")
 	for flags := int32(-1); flags <= 8; flags++ {
@@ -17,26 +17,28 @@ func createFlags(s *script) {
 			for _, ttl := range []int64{0, hour} {
 				a.do(fourCreates(dir+"/x", []byte("d"), rawzk.Open(), flags, ttl)[i])
 			}
-			a.each(rawzk.GetChildren2(dir, false), rawzk.Exists(dir+"/x", false), node(dir+"/x/kid"), rawzk.GetEphemerals(dir))
+			a.each(rawzk.GetChildren2(dir, false), rawzk.Exists(dir+"/x", false), node(dir+"/x/kid"),
+				rawzk.GetEphemerals(dir))
 		}
 	}
 }
 
-// createFlagsInMulti: the same as parts of a transaction, behind one that succeeds.
+// createFlagsInMulti sends the same requests as parts of a transaction, behind a part that
+// succeeds.
 func createFlagsInMulti(s *script) {
 	a := s.connect("a")
 	for flags := int32(-1); flags <= 8; flags++ {
 		for i := range 4 {
 			dir := s.path(fmt.Sprintf("f%d-%d", flags, i))
 			create := fourCreates(dir+"/x", []byte("d"), rawzk.Open(), flags, hour)[i]
-			a.each(node(dir), rawzk.Multi(set(dir), create), rawzk.GetChildren2(dir, false), rawzk.Exists(dir+"/x", false),
-				node(dir+"/x/kid"), rawzk.GetEphemerals(dir))
+			a.each(node(dir), rawzk.Multi(set(dir), create), rawzk.GetChildren2(dir, false),
+				rawzk.Exists(dir+"/x", false), node(dir+"/x/kid"), rawzk.GetEphemerals(dir))
 		}
 	}
 }
 
-// timesToLive: from one to the last that fits. A negative one with a flag that is not for TTL is left out: it passes the
-// real server's checks and then ends the server.
+// timesToLive uses times to live from one to the largest that fits. A negative one with a flag that
+// is not for TTL is left out, because it passes the real server's checks and then ends the server.
 func timesToLive(s *script) {
 	a := s.connect("a")
 	for i, ttl := range []int64{
@@ -54,11 +56,12 @@ func timesToLive(s *script) {
 	a.do(rawzk.GetChildren(s.root(), false))
 }
 
-// createChecksInOrder: which of several mistakes a create is told about.
+// createChecksInOrder sends creates with several mistakes, to compare which one the error names.
 func createChecksInOrder(s *script) {
 	a := s.connect("a")
 	a.each(node(s.path("fine")), node(s.path("fine/there")), node(s.path("locked")), node(s.path("locked/there")),
-		rawzk.SetACL(s.path("locked"), world(permRead), -1), rawzk.Create(s.path("mortal"), nil, rawzk.Open(), rawzk.Ephemeral))
+		rawzk.SetACL(s.path("locked"), world(permRead), -1),
+		rawzk.Create(s.path("mortal"), nil, rawzk.Open(), rawzk.Ephemeral))
 	invalid := []rawzk.ACL{{Perms: permAll, Scheme: "nonsense", ID: "x"}}
 	for _, parent := range []string{"fine", "locked", "mortal", "none", "fine/..", "fine/"} {
 		for _, name := range []string{"there", "fresh", "..", "", "bad\x01", "nul\x00", "a//b"} {
@@ -67,7 +70,7 @@ func createChecksInOrder(s *script) {
 					a.do(rawzk.Create(s.path(parent+"/"+name), nil, acl, flags))
 				}
 			}
-			a.each(gone(s.path(parent + "/fresh")))
+			a.each(del(s.path(parent + "/fresh")))
 		}
 	}
 	for _, path := range []string{"", "relative", "/", "//", "re/lative", "nul\x00"} {
@@ -79,7 +82,7 @@ func createChecksInOrder(s *script) {
 	}
 }
 
-// deleteChecksInOrder: which of several mistakes a delete is told about.
+// deleteChecksInOrder sends deletes with several mistakes, to compare which one the error names.
 func deleteChecksInOrder(s *script) {
 	a := s.connect("a")
 	for _, parent := range []string{"fine", "locked"} {
@@ -103,7 +106,8 @@ func deleteChecksInOrder(s *script) {
 	}
 }
 
-// changesCheckInOrder: which of several mistakes setData, setACL and check are told about.
+// changesCheckInOrder sends setData, setACL and check with several mistakes, to compare which one
+// the error names.
 func changesCheckInOrder(s *script) {
 	a := s.connect("a")
 	a.each(node(s.path("fine")), node(s.path("sealed")), rawzk.SetACL(s.path("sealed"), world(permCreate), -1))
@@ -119,7 +123,7 @@ func changesCheckInOrder(s *script) {
 	}
 }
 
-// versionsOfDataAndACL: −1 is any, every other number must be equal.
+// versionsOfDataAndACL uses odd versions: −1 matches any version, every other number must be equal.
 func versionsOfDataAndACL(s *script) {
 	a := s.connect("a")
 	x := s.path("x")

@@ -8,10 +8,10 @@ import (
 
 const (
 	diffContext = 4  // equal lines shown around a difference
-	diffLines   = 80 // one early difference may bring many after it
+	diffLines   = 80 // one early difference may cause many later ones
 )
 
-// diff shows where two transcripts differ, "" if they do not.
+// diff returns the differences of two transcripts, "" if there are none.
 func diff(left, right []string) string {
 	var lines []string
 	different := false
@@ -25,7 +25,8 @@ func diff(left, right []string) string {
 	return strings.Join(shorten(lines), "\n")
 }
 
-// changes is both transcripts as one: each line starts with ' ' if it is in both, '-' left only, '+' right only.
+// changes returns both transcripts as one. Each line starts with ' ' if it is in both, '-' if it is
+// only in left, '+' if it is only in right.
 func changes(left, right []string) []string {
 	common := commonLengths(left, right)
 	var lines []string
@@ -64,7 +65,7 @@ func commonLengths(left, right []string) [][]int {
 	return table
 }
 
-// shorten leaves out what is far from any difference.
+// shorten removes lines that are far from any difference.
 func shorten(lines []string) []string {
 	near := make([]bool, len(lines))
 	for i, line := range lines {

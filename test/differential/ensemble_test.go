@@ -20,22 +20,23 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// Requests that wait between a follower and the leader: the same scripts on three real servers, with a proxy between
-// the follower and the leader, and on zktest. Each script gives lines, which must be equal.
+// The following tests are on requests that wait between a follower and the ZooKeeper leader. The
+// same scripts run on three real servers, with a proxy between the follower and the leader, and on
+// zktest. The lines of a script must be equal on both.
 
-// linked is an ensemble in which what one follower sends to the leader can be held up.
+// linked is an ensemble in which the packets from one follower to the leader can be delayed.
 type linked interface {
 	leader() string
 	follower() string
 	hold()
 	release()
-	// waits reports whether so many things wait, the last of which is the one whose bytes in the link are given.
+	// waits reports whether count packets wait. last has the bytes of the last one.
 	waits(count int, last []byte) bool
 }
 
 const (
 	linkTick   = time.Second
-	linkLimit  = 20 // ticks for which the link may be held up
+	linkLimit  = 20 // ticks for which packets may be delayed
 	linkExpiry = 40 * time.Second
 )
 
@@ -97,7 +98,7 @@ func startRealLinked(t *testing.T) linked {
 	return nil
 }
 
-// oneWay passes connections on to an address, and can hold what is sent there.
+// oneWay forwards connections to an address, and can delay what is sent there.
 type oneWay struct {
 	listener net.Listener
 	to       string
@@ -107,7 +108,7 @@ type oneWay struct {
 	open  *sync.Cond
 	held  bool
 	ended bool
-	kept  []byte // what has come since hold and is not sent on yet
+	kept  []byte // received since hold and not forwarded yet
 	conns []net.Conn
 }
 
@@ -151,7 +152,7 @@ func (l *oneWay) add(conns ...net.Conn) bool {
 	return !l.ended
 }
 
-// pass sends on what comes, a chunk at a time. It goes on reading while that is held.
+// pass forwards data in chunks. While they are delayed it continues to read.
 func (l *oneWay) pass(to, from net.Conn) {
 	chunks := make(chan []byte, 4096)
 	l.running.Go(func() {
@@ -162,7 +163,7 @@ func (l *oneWay) pass(to, from net.Conn) {
 				break
 			}
 		}
-		for range chunks { // the end of from is near
+		for range chunks { // near the end of from
 		}
 	})
 	defer close(chunks)
@@ -181,7 +182,7 @@ func (l *oneWay) pass(to, from net.Conn) {
 	}
 }
 
-// await waits until n bytes may be sent on.
+// await waits until n bytes may be forwarded.
 func (l *oneWay) await(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,7 +217,7 @@ func (l *oneWay) close() {
 	l.running.Wait()
 }
 
-// linkScript is what one script does and gets.
+// linkScript is one script and its lines.
 type linkScript struct {
 	linked
 	t     *testing.T
@@ -236,7 +237,7 @@ type linkClient struct {
 	xid      int32
 }
 
-// enter opens a session, or goes on with the one of old.
+// enter opens a session, or attaches to that of old.
 func (s *linkScript) enter(addr string, old *linkClient) *linkClient {
 	c := s.begin(addr, old)
 	s.welcome(c, old)
@@ -256,7 +257,7 @@ func (s *linkScript) begin(addr string, old *linkClient) *linkClient {
 	return &linkClient{Conn: conn, s: s}
 }
 
-// welcome awaits the answer to a handshake.
+// welcome waits for the answer to a handshake.
 func (s *linkScript) welcome(c, old *linkClient) {
 	frame, err := c.ReadFrame(time.Minute)
 	require.NoError(s.t, err)
@@ -266,14 +267,14 @@ func (s *linkScript) welcome(c, old *linkClient) {
 	s.say("session: new %v, the same %v", old == nil, old != nil && old.session == c.session)
 }
 
-// send sends a request and says nothing. The answer is awaited by hears.
+// send sends a request without a line in the transcript. hears waits for the answer.
 func (c *linkClient) send(o rawzk.Op) int32 {
 	c.xid++
 	require.NoError(c.s.t, c.Send(c.xid, o))
 	return c.xid
 }
 
-// hears says what the client gets next.
+// hears adds a line with the next frame that the client receives.
 func (c *linkClient) hears(name string) {
 	frame, err := c.ReadFrame(time.Minute)
 	if err != nil {
@@ -285,7 +286,8 @@ func (c *linkClient) hears(name string) {
 	c.s.say("%s: xid %d, error %d, %x", name, h.Xid, h.Err, shown(h, d.Rest()))
 }
 
-// shown is what of an answer does not depend on the server: not that of a node's times.
+// shown returns the part of an answer that does not depend on the server, without a Stat and its
+// times.
 func shown(_ rawzk.Header, rest []byte) []byte {
 	if len(rest) > 60 {
 		return nil
@@ -298,14 +300,15 @@ func (c *linkClient) do(name string, o rawzk.Op) {
 	c.hears(name + " " + strings.SplitN(o.Text, " ", 2)[0])
 }
 
-// waitsFor waits until so many things wait in the link, the last of them the request of that xid.
+// waitsFor waits until count packets wait in the link, the last of which is the request with the
+// xid.
 func (s *linkScript) waitsFor(count int, c *linkClient, xid int32, o rawzk.Op) {
 	marker := binary.BigEndian.AppendUint64(nil, uint64(c.session))
 	marker = binary.BigEndian.AppendUint32(marker, uint32(xid))
 	s.waitsForBytes(count, binary.BigEndian.AppendUint32(marker, uint32(o.Code)))
 }
 
-// waitsForReturn waits for the news that a session has come back.
+// waitsForReturn waits for the packet that reports a reattached session.
 func (s *linkScript) waitsForReturn(count int, c *linkClient) {
 	const revalidate = 6 // the type of the packet between servers; then a transaction id of −1, and 12 bytes
 	marker := binary.BigEndian.AppendUint32(nil, revalidate)
@@ -318,16 +321,17 @@ func (s *linkScript) waitsForBytes(count int, marker []byte) {
 	require.Eventually(s.t, func() bool { return s.waits(count, marker) }, time.Minute, 5*time.Millisecond)
 }
 
-// ephemeral is a request for an ephemeral node.
+// ephemeral returns a request for an ephemeral node.
 func ephemeral(path string) rawzk.Op { return rawzk.Create(path, nil, rawzk.Open(), rawzk.Ephemeral) }
 
 func persistent(path string) rawzk.Op {
 	return rawzk.Create(path, nil, rawzk.Open(), rawzk.Persistent)
 }
 
-// The way of a session from one server to another and back, while a create waits at the first. The leader learns of the
-// return right after it has read the create. Transactions of another client keep the leader busy in between: it
-// asks for the owner when it begins with a request, and not when it reads it.
+// sessionComesBack moves a session from one server to another and back, while a create waits at the
+// first. The leader learns of the return right after it has read the create. Transactions of
+// another client keep the leader busy in between, because it checks the owner when it begins with a
+// request, and not when it reads it.
 func sessionComesBack(s *linkScript) {
 	const transactions, nodes = 40, 200
 	busy, c := s.enter(s.follower(), nil), s.enter(s.follower(), nil)

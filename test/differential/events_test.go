@@ -7,7 +7,7 @@ import (
 	"github.com/docent-zk/docent/internal/rawzk"
 )
 
-// multiEventsComeInOrder: as the parts stand, all before the reply.
+// multiEventsComeInOrder shows that the events are in the order of the parts, all before the reply.
 func multiEventsComeInOrder(s *script) {
 	a := s.connect("a")
 	x := s.path("x")
@@ -18,10 +18,10 @@ func multiEventsComeInOrder(s *script) {
 	}
 	seq := rawzk.Create(x+"/n-", nil, rawzk.Open(), rawzk.Sequential)
 	multis := []rawzk.Op{
-		rawzk.Multi(node(x), node(x+"/kid"), set(x), set(x+"/kid"), gone(x+"/kid"), gone(x)),
-		rawzk.Multi(node(x), set(x), gone(x), node(x), seq, seq, rawzk.Check(x, 0)),
+		rawzk.Multi(node(x), node(x+"/kid"), set(x), set(x+"/kid"), del(x+"/kid"), del(x)),
+		rawzk.Multi(node(x), set(x), del(x), node(x), seq, seq, rawzk.Check(x, 0)),
 		rawzk.Multi(set(x), set(x), rawzk.SetACL(x, rawzk.Open(), -1)),
-		rawzk.Multi(gone(x+"/n-0000000000"), gone(x+"/n-0000000001"), gone(x)),
+		rawzk.Multi(del(x+"/n-0000000000"), del(x+"/n-0000000001"), del(x)),
 	}
 	for _, name := range []string{"recursive", "persistent", "standard"} {
 		w := s.connect("w")
@@ -31,7 +31,7 @@ func multiEventsComeInOrder(s *script) {
 			a.do(m)
 			w.barrier()
 		}
-		a.each(watch[name]...) // and for the one who writes
+		a.each(watch[name]...) // also for the writer
 		a.each(multis...)
 		a.each(rawzk.RemoveWatches(s.root(), 3), rawzk.RemoveWatches(x, 3), rawzk.RemoveWatches(x+"/kid", 3))
 		w.close()
@@ -42,29 +42,32 @@ func failedMultiIsSilent(s *script) {
 	a, w := s.connect("a"), s.connect("w")
 	x := s.path("x")
 	a.do(node(x))
-	w.each(rawzk.AddWatch(s.root(), 1), rawzk.GetData(x, true), rawzk.GetChildren(x, true), rawzk.Exists(s.path("y"), true))
+	w.each(rawzk.AddWatch(s.root(), 1), rawzk.GetData(x, true), rawzk.GetChildren(x, true),
+		rawzk.Exists(s.path("y"), true))
 	a.each(rawzk.Multi(set(x), node(x+"/kid"), node(s.path("y")), rawzk.Check(x, 9)))
 	w.barrier()
-	a.each(rawzk.Multi(gone(x), gone(x)), rawzk.Multi(rawzk.Check(x, 0)))
+	a.each(rawzk.Multi(del(x), del(x)), rawzk.Multi(rawzk.Check(x, 0)))
 	w.barrier()
 	a.each(rawzk.Multi(set(x), node(x+"/kid"), node(s.path("y")), rawzk.Check(x, 1)))
 	w.barrier()
 }
 
-// closedSessionsNodesAreSeenToGo: the order among them is the server's own, so each has a watcher of its own here.
-func closedSessionsNodesAreSeenToGo(s *script) {
+// closedSessionsNodesAreDeleted uses a watcher for each node of a closed session, because the
+// order of their events is the server's own.
+func closedSessionsNodesAreDeleted(s *script) {
 	a := s.connect("a")
 	var watchers []*client
 	for i := range 4 {
 		x := s.path(fmt.Sprint(i))
 		a.do(rawzk.Create(x, nil, rawzk.Open(), rawzk.Ephemeral))
 		w := s.connect(fmt.Sprintf("w%d", i))
-		w.do([]rawzk.Op{rawzk.GetData(x, true), rawzk.GetChildren(x, true), rawzk.AddWatch(x, 0), rawzk.AddWatch(x, 1)}[i])
+		w.do([]rawzk.Op{rawzk.GetData(x, true), rawzk.GetChildren(x, true), rawzk.AddWatch(x, 0),
+			rawzk.AddWatch(x, 1)}[i])
 		watchers = append(watchers, w)
 	}
 	p, q := s.connect("p"), s.connect("q")
-	p.do(rawzk.GetChildren(s.root(), true)) // fires once for all
-	q.do(rawzk.AddWatch(s.root(), 0))       // fires for each
+	p.do(rawzk.GetChildren(s.root(), true)) // fires once
+	q.do(rawzk.AddWatch(s.root(), 0))       // fires for each node
 	a.do(rawzk.Exists(s.path("0"), true))
 	a.close()
 	for _, w := range append(watchers, p, q) {
@@ -73,7 +76,8 @@ func closedSessionsNodesAreSeenToGo(s *script) {
 	p.each(rawzk.Exists(s.root(), false), rawzk.GetChildren(s.root(), false))
 }
 
-// reconnectLosesWatches: the old connection's are gone, and the new one has none.
+// reconnectLosesWatches shows that watches of the old connection are lost, and that the new one has
+// none.
 func reconnectLosesWatches(s *script) {
 	a, w := s.connect("a"), s.connect("w")
 	x := s.path("x")
@@ -85,7 +89,7 @@ func reconnectLosesWatches(s *script) {
 	trial(a, again, x)
 }
 
-// change is something that happens to a node while a client is away. old are the children it had before.
+// change is a change of a node while a client is away. old are the children before it.
 type change struct {
 	name   string
 	before []string
@@ -97,20 +101,25 @@ func changesWhileAway() []change {
 		{"same", []string{""}, func(x string) []rawzk.Op { return nil }},
 		{"still missing", nil, func(x string) []rawzk.Op { return nil }},
 		{"changed", []string{""}, func(x string) []rawzk.Op { return []rawzk.Op{set(x)} }},
-		{"ACL changed", []string{""}, func(x string) []rawzk.Op { return []rawzk.Op{rawzk.SetACL(x, rawzk.Open(), -1)} }},
-		{"deleted", []string{""}, func(x string) []rawzk.Op { return []rawzk.Op{gone(x)} }},
-		{"recreated", []string{""}, func(x string) []rawzk.Op { return []rawzk.Op{gone(x), node(x)} }},
+		{"ACL changed", []string{""}, func(x string) []rawzk.Op {
+			return []rawzk.Op{rawzk.SetACL(x, rawzk.Open(), -1)}
+		}},
+		{"deleted", []string{""}, func(x string) []rawzk.Op { return []rawzk.Op{del(x)} }},
+		{"recreated", []string{""}, func(x string) []rawzk.Op { return []rawzk.Op{del(x), node(x)} }},
 		{"created", nil, func(x string) []rawzk.Op { return []rawzk.Op{node(x)} }},
-		{"came and went", nil, func(x string) []rawzk.Op { return []rawzk.Op{node(x), gone(x)} }},
+		{"came and went", nil, func(x string) []rawzk.Op { return []rawzk.Op{node(x), del(x)} }},
 		{"kid came", []string{""}, func(x string) []rawzk.Op { return []rawzk.Op{node(x + "/k")} }},
-		{"kid went", []string{"", "/k"}, func(x string) []rawzk.Op { return []rawzk.Op{gone(x + "/k")} }},
-		{"kid came and went", []string{""}, func(x string) []rawzk.Op { return []rawzk.Op{node(x + "/k"), gone(x + "/k")} }},
+		{"kid went", []string{"", "/k"}, func(x string) []rawzk.Op { return []rawzk.Op{del(x + "/k")} }},
+		{"kid came and went", []string{""}, func(x string) []rawzk.Op {
+			return []rawzk.Op{node(x + "/k"), del(x + "/k")}
+		}},
 		{"kid changed", []string{"", "/k"}, func(x string) []rawzk.Op { return []rawzk.Op{set(x + "/k")} }},
-		{"all gone", []string{"", "/k"}, func(x string) []rawzk.Op { return []rawzk.Op{gone(x + "/k"), gone(x)} }},
+		{"all gone", []string{"", "/k"}, func(x string) []rawzk.Op { return []rawzk.Op{del(x + "/k"), del(x)} }},
 	}
 }
 
-// watchLists is the request that puts path into some of the five lists, which the bits of lists select.
+// watchLists returns a request with path in some of the five lists, which are selected by the bits
+// of lists.
 func watchLists(zxid int64, lists int, path string) rawzk.Op {
 	var in [5][]string
 	for i := range in {
@@ -125,7 +134,8 @@ func watchLists(zxid int64, lists int, path string) rawzk.Op {
 	return rawzk.SetWatches2(zxid, in[0], in[1], in[2], in[3], in[4])
 }
 
-// setWatchesAfterEveryChange: what each list says at once, and what its watches see later.
+// setWatchesAfterEveryChange compares which event each list sends at once, and which events its
+// watches send later.
 func setWatchesAfterEveryChange(s *script) {
 	a := s.connect("a")
 	w := s.connect("w0")
@@ -142,13 +152,13 @@ func setWatchesAfterEveryChange(s *script) {
 			w.end()
 			w = again
 			w.do(watchLists(seen, lists, x))
-			a.do(gone(x + "/k"))
+			a.do(del(x + "/k"))
 			trial(a, w, x)
 		}
 	}
 }
 
-// setWatchesAtTheBorders: which zxid of the client's counts as having seen a change.
+// setWatchesAtTheBorders compares which zxid of the client counts as later than a change.
 func setWatchesAtTheBorders(s *script) {
 	a, w := s.connect("a"), s.connect("w")
 	x := s.path("x")
@@ -158,13 +168,15 @@ func setWatchesAtTheBorders(s *script) {
 	for i, zxid := range []int64{changed - 1, changed, kid - 1, kid, kid + 1, 0, -1, 1 << 62} {
 		s.logf("-- zxid %d", i)
 		w.do(rawzk.SetWatches(zxid, []string{x}, []string{}, []string{x}))
-		w.do(rawzk.SetWatches2(zxid, []string{x, x, s.path("none")}, []string{s.path("none"), x}, []string{x, s.path("none")},
+		w.do(rawzk.SetWatches2(zxid, []string{x, x, s.path("none")}, []string{s.path("none"), x},
+			[]string{x, s.path("none")},
 			[]string{s.path("none")}, []string{x}))
-		w.each(rawzk.CheckWatches(x, 1), rawzk.CheckWatches(x, 2), rawzk.RemoveWatches(x, 3), rawzk.RemoveWatches(s.path("none"), 3))
+		w.each(rawzk.CheckWatches(x, 1), rawzk.CheckWatches(x, 2), rawzk.RemoveWatches(x, 3),
+			rawzk.RemoveWatches(s.path("none"), 3))
 	}
 }
 
-// setWatchesRefusesNull: each list in turn is null.
+// setWatchesRefusesNull sends null for each list in turn.
 func setWatchesRefusesNull(s *script) {
 	w := s.connect("w")
 	a := s.connect("a")
@@ -178,7 +190,7 @@ func setWatchesRefusesNull(s *script) {
 		w.do(rawzk.SetWatches(0, lists[0], lists[1], lists[2]))
 		a.do(node(x))
 		w.barrier()
-		a.do(gone(x))
+		a.do(del(x))
 		w.barrier()
 		w.do(rawzk.RemoveWatches(x, 3))
 	}

@@ -17,7 +17,7 @@ type fakeServer struct {
 	dialer func() (net.Conn, error)
 }
 
-// startFake starts a server to which connections are real ones, so that the network's ways are the same.
+// startFake starts zktest with real connections, so that both servers have the same network.
 func startFake(t *testing.T, c config, compat zktest.Compat) fakeServer {
 	t.Helper()
 	opts := []zktest.Option{
@@ -32,7 +32,7 @@ func startFake(t *testing.T, c config, compat zktest.Compat) fakeServer {
 	return f
 }
 
-// startFakeInMemory starts one whose connections never leave the process.
+// startFakeInMemory starts zktest with connections in memory.
 func startFakeInMemory(t *testing.T, c config, compat zktest.Compat) fakeServer {
 	t.Helper()
 	f := startFake(t, c, compat)
@@ -57,7 +57,7 @@ func (f fakeServer) dial() (*rawzk.Conn, error) {
 	return rawzk.NewConn(conn), nil
 }
 
-// compat is the behaviour that the installed server has.
+// compat returns the version of the installed server, whose behaviour zktest has to have.
 func (r realServer) compat(t *testing.T) zktest.Compat {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -73,6 +73,6 @@ func (r realServer) compat(t *testing.T) zktest.Compat {
 	case strings.HasPrefix(version, "3.9."):
 		return zktest.V39
 	}
-	t.Fatalf("the installed server is none that zktest imitates: %.60q", version)
+	t.Fatalf("zktest does not imitate the installed server: %.60q", version)
 	return 0
 }

@@ -72,7 +72,8 @@ func unknownOpcodeEndsTheConnection(s *script) {
 	}
 }
 
-// createSessionWithoutBody: with one the real server answers as to a new client.
+// createSessionWithoutBody has no body, because with one the real server answers as to a new
+// client.
 func createSessionWithoutBody(s *script) {
 	c := s.connect("c")
 	c.do(rawzk.Op{Code: rawzk.OpCreateSession})
@@ -80,7 +81,7 @@ func createSessionWithoutBody(s *script) {
 	c.close()
 }
 
-// checkAlone is followed by another request, so that a missing answer shows at once.
+// checkAlone sends another request behind it, so that a missing answer shows at once.
 func checkAlone(s *script) {
 	c := s.connect("c")
 	c.pipeline(rawzk.Check(s.path(""), -1), rawzk.Sync("/"))
@@ -107,7 +108,7 @@ func saslWithoutConfiguration(s *script) {
 	}
 }
 
-// requests is one of each, all legal.
+// requests returns one request of each type, all valid.
 func (s *script) requests() []rawzk.Op {
 	x := s.path("x")
 	return []rawzk.Op{
@@ -138,7 +139,7 @@ func (s *script) requests() []rawzk.Op {
 	}
 }
 
-// odd sends a request that may end the connection, and goes on with another one if it does.
+// odd sends a request that may end the connection, and returns a client with a connection.
 func (s *script) odd(c *client, op rawzk.Op) *client {
 	c.send(op)
 	c.send(rawzk.Sync("after it"))
@@ -158,7 +159,7 @@ func bytesBehindTheBodyAreIgnored(s *script) {
 	c.close()
 }
 
-// bodyCutShort cuts each request at some places.
+// bodyCutShort cuts the body of each request at several offsets.
 func bodyCutShort(s *script) {
 	c := s.connect("c")
 	for _, op := range append(s.requests(), rawzk.Auth("digest", []byte("u:p")), rawzk.Sasl([]byte("t"))) {
@@ -196,7 +197,8 @@ func nullPath(s *script) {
 		}
 		c = s.odd(c, rawzk.Op{Code: code, Body: rawzk.Join(rawzk.Null(), rest)})
 	}
-	// Not addWatch: a watch without a path makes the real server leave the connection open for ever.
+	// addWatch is left out: without a path it makes the real server leave the connection open
+	// forever.
 	for _, code := range []int32{rawzk.OpGetEphemerals, rawzk.OpGetAllChildrenNumber} {
 		c = s.odd(c, rawzk.Op{Code: code, Body: rawzk.Null()})
 	}
@@ -208,7 +210,8 @@ func anyByteIsTrue(s *script) {
 	x := s.path("x")
 	c.do(rawzk.Create(x, nil, rawzk.Open(), rawzk.Persistent))
 	for _, b := range []byte{0, 1, 2, 0x80, 0xff} {
-		c.do(rawzk.Op{Code: rawzk.OpGetData, Body: rawzk.Join(rawzk.Str(x), []byte{b}), Text: fmt.Sprint("getData watch byte ", b)})
+		c.do(rawzk.Op{Code: rawzk.OpGetData, Body: rawzk.Join(rawzk.Str(x), []byte{b}),
+			Text: fmt.Sprint("getData watch byte ", b)})
 		c.do(rawzk.SetData(x, nil, -1))
 	}
 	c.close()
@@ -216,7 +219,8 @@ func anyByteIsTrue(s *script) {
 
 func textThatIsNoUTF8(s *script) {
 	c := s.connect("c")
-	for _, name := range []string{"\xff", "a\xc3", "\xed\xa0\x80", "\xf0\x9f\x98\x80", "\xc0\x80", "ä", "\u00a0", "\ufeff", "\uffef"} {
+	for _, name := range []string{"\xff", "a\xc3", "\xed\xa0\x80", "\xf0\x9f\x98\x80", "\xc0\x80", "ä", "\u00a0",
+		"\ufeff", "\uffef"} {
 		c.do(rawzk.Create(s.path(name), nil, rawzk.Open(), rawzk.Persistent))
 		c.do(rawzk.Exists(s.path(name), false))
 		c.do(rawzk.Sync(name))

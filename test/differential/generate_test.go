@@ -6,7 +6,7 @@ import (
 	"github.com/docent-zk/docent/internal/rawzk"
 )
 
-// choice is one of several things to do, more often the greater its weight.
+// choice is one of several actions. The greater its weight, the more often it is chosen.
 type choice[T any] struct {
 	weight int
 	make   func() T
@@ -26,12 +26,12 @@ func pick[T any](g *generator, choices []choice[T]) T {
 	panic("unreachable: the weights did not sum up")
 }
 
-// chance is true in percent of the cases.
+// chance returns true in percent of the cases.
 func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
 
 func one[T any](g *generator, of ...T) T { return of[g.IntN(len(of))] }
 
-// next is the n-th step.
+// next returns the n-th step.
 func (g *generator) next(n int) step {
 	switch {
 	case n%restartEvery == 0:
@@ -49,7 +49,9 @@ func (g *generator) next(n int) step {
 		{3, func() step { return g.setWatches(slot) }},
 		{4, func() step { return g.reattach(slot) }},
 		{1, func() step {
-			return step{text: fmt.Sprintf("-- c%d closes its session", slot), run: func(sd *side) { sd.renew(slot) }, unordered: true}
+			return step{text: fmt.Sprintf("-- c%d closes its session", slot), run: func(sd *side) {
+				sd.renew(slot)
+			}, unordered: true}
 		}},
 	})
 }
@@ -58,8 +60,9 @@ func ask(slot int, op rawzk.Op, quiet bool) step {
 	return step{text: fmt.Sprintf("-- c%d: %v", slot, op), run: func(sd *side) { sd.do(slot, op) }, quiet: quiet}
 }
 
-// burst is requests of one client that does not wait for answers. A new ACL ends it: the real server judges requests behind it by the old
-// one, if they come in before the new one has been applied.
+// burst returns requests of one client that does not wait for answers. A new ACL is the last one of
+// a burst. The real server may check later requests by the old ACL, if they arrive before the new
+// one has been applied.
 func (g *generator) burst(slot int) step {
 	var ops []rawzk.Op
 	for more := 2 + g.IntN(7); more > 0; more-- {
@@ -71,7 +74,7 @@ func (g *generator) burst(slot int) step {
 	return step{text: fmt.Sprintf("-- c%d: a burst of %d", slot, len(ops)), run: func(sd *side) { sd.burst(slot, ops) }}
 }
 
-// path is mostly one of eight, more often one that has others below.
+// path returns mostly one of eight paths, more often those with descendants.
 func (g *generator) path() string {
 	switch n := g.IntN(100); {
 	case n < 2:
@@ -113,8 +116,9 @@ func (g *generator) acl() []rawzk.ACL {
 	}
 	auth := entry(permAll, "auth", "")
 	return one(g,
-		[]rawzk.ACL{auth}, []rawzk.ACL{auth, entry(permRead, "world", "anyone")}, world(g.Int32N(32)), world(permAll&^permRead),
-		[]rawzk.ACL{entry(permAll, "digest", digestOfUP)}, []rawzk.ACL{entry(permAll, "ip", "127.0.0.0/8")}, nil, []rawzk.ACL{},
+		[]rawzk.ACL{auth}, []rawzk.ACL{auth, entry(permRead, "world", "anyone")}, world(g.Int32N(32)),
+		world(permAll&^permRead), []rawzk.ACL{entry(permAll, "digest", digestOfUP)},
+		[]rawzk.ACL{entry(permAll, "ip", "127.0.0.0/8")}, nil, []rawzk.ACL{},
 		[]rawzk.ACL{entry(permAll, "digest", digestOfUP), entry(permRead|permCreate, "world", "anyone")},
 		[]rawzk.ACL{entry(permAll, "nonsense", "x")})
 }
@@ -129,7 +133,7 @@ func (g *generator) write() rawzk.Op {
 	})
 }
 
-// create makes a node of any kind. A flag that does not fit is rare, for it only shows that it does not.
+// create returns a create of any kind. An invalid flag is rare, because it only shows the error.
 func (g *generator) create() rawzk.Op {
 	path := g.path()
 	if g.chance(20) {
@@ -169,7 +173,8 @@ func (g *generator) read() rawzk.Op {
 		{4, func() rawzk.Op { return rawzk.GetAllChildrenNumber(g.path()) }},
 		{4, func() rawzk.Op { return rawzk.GetEphemerals(g.path()) }},
 		{4, func() rawzk.Op {
-			return rawzk.MultiRead(rawzk.GetData(g.path(), watch), rawzk.GetChildren(g.path(), watch), rawzk.GetData(g.path(), false))
+			return rawzk.MultiRead(rawzk.GetData(g.path(), watch), rawzk.GetChildren(g.path(), watch),
+				rawzk.GetData(g.path(), false))
 		}},
 		{1, func() rawzk.Op { return rawzk.Sync(g.path()) }},
 		{1, rawzk.Ping},
@@ -198,7 +203,7 @@ func (g *generator) auth() rawzk.Op {
 	return rawzk.Auth("digest", one(g, []byte("u:p"), []byte("u:p"), []byte("v:q"), []byte("w")))
 }
 
-// setWatches registers as a client that was away for some transactions.
+// setWatches sets watches as a client that was away for some transactions.
 func (g *generator) setWatches(slot int) step {
 	away := g.Int64N(40)
 	lists := [5][]string{g.paths(), g.paths(), g.paths(), g.paths(), g.paths()}
@@ -213,7 +218,7 @@ func (g *generator) setWatches(slot int) step {
 	}}
 }
 
-// reattach comes back with the session, and mostly with credentials and watches.
+// reattach attaches to the session again, mostly with credentials and watches.
 func (g *generator) reattach(slot int) step {
 	leave, known, watches := g.chance(30), g.chance(50), g.chance(70)
 	again := g.setWatches(slot)

@@ -12,7 +12,7 @@ import (
 // scenario drives one server. Its transcript must be the same on both.
 type scenario func(s *script)
 
-// name is the function's, so that the table of a group is just a list of functions.
+// name returns the name of the function, so that a group is a list of functions.
 func (f scenario) name() string {
 	full := runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name()
 	return full[strings.LastIndex(full, ".")+1:]
@@ -22,8 +22,8 @@ func (f scenario) name() string {
 type group struct {
 	config     config
 	scenarios  []scenario
-	concurrent bool // run all at the same time, for those that wait; zxids are then not compared
-	bare       bool // nothing is prepared: no node, and zxids count from 0; for a server nobody has used
+	concurrent bool // all at the same time, for scenarios that wait; does not compare zxids
+	bare       bool // no node, and zxids count from 0; for a server that is new
 }
 
 // busySlots limits the groups that run at a time and do not merely wait.
@@ -68,7 +68,8 @@ func compareOne(t *testing.T, g group, servers pair, f scenario) {
 	}
 }
 
-// record runs f on one server. A scenario that cannot go on says so in its transcript.
+// record runs f on one server. A scenario that cannot continue ends with a line that has the
+// reason.
 func record(on target, g group, f scenario) []string {
 	s := newScript(on, f.name())
 	s.masked = g.concurrent
@@ -81,6 +82,6 @@ func record(on target, g group, f scenario) []string {
 		}
 		f(s)
 	}()
-	<-done // giving up ends the goroutine
+	<-done // giveUp ends the goroutine
 	return s.lines
 }

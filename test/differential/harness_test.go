@@ -7,7 +7,8 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// Two servers that differ must have different transcripts, or the whole suite shows nothing.
+// Servers of different versions must have different transcripts. Otherwise the suite compares
+// nothing.
 func TestHarnessSeesTheDifferenceOfVersions(t *testing.T) {
 	t.Parallel()
 	c := config{}.withDefaults()

@@ -41,7 +41,7 @@ func TestConnectionLimit(t *testing.T) {
 	})
 }
 
-// setOf is a setData whose frame is n bytes long.
+// setOf returns a setData whose frame is n bytes long.
 func setOf(path string, n int) rawzk.Op {
 	op := rawzk.SetData(path, []byte{}, -1)
 	return rawzk.SetData(path, make([]byte, n-len(rawzk.Request(0, op))), -1)
@@ -72,13 +72,14 @@ func smallFrames(s *script) {
 	a.end()
 	a = s.attach("again", a)
 	for _, n := range []int32{4096, 4097, 5120, 5121, 8192, 8193, 1 << 20} {
-		op := rawzk.Op{Code: rawzk.OpGetData, Body: rawzk.Int(n), Text: fmt.Sprint("getData with a path said to have bytes: ", n)}
+		op := rawzk.Op{Code: rawzk.OpGetData, Body: rawzk.Int(n),
+			Text: fmt.Sprint("getData with a path said to have bytes: ", n)}
 		a = s.odd(a, op)
 	}
 	a.do(rawzk.Delete(x, -1))
 }
 
-// repliesMayBeLarger than any request.
+// repliesMayBeLarger shows that a reply may be larger than any request.
 func repliesMayBeLarger(s *script) {
 	a := s.connect("a")
 	var reads []rawzk.Op
@@ -110,7 +111,8 @@ func manyChildren(s *script) {
 	a.close()
 }
 
-// setQuota makes the nodes that limit path. What the limits must look like differs from what is counted.
+// setQuota creates the nodes that limit path. The format of the limits differs from that of the
+// counts.
 func (c *client) setQuota(path, limits string) {
 	at := "/zookeeper/quota"
 	for name := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
@@ -187,7 +189,7 @@ func quotaIsEnforced(s *script) {
 	a.close()
 }
 
-// surplusConnectionsAreReset so fast that connecting may fail already.
+// surplusConnectionsAreReset allows connecting to fail, because the reset may come that early.
 func surplusConnectionsAreReset(s *script) {
 	a, b, c := s.connect("a"), s.connect("b"), s.connect("c")
 	s.surplus()
@@ -202,10 +204,10 @@ func surplusConnectionsAreReset(s *script) {
 	}
 }
 
-// turnedAwayWithin is less than what a silent connection is given.
+// turnedAwayWithin is less than the time after which a silent connection is closed.
 const turnedAwayWithin = 5 * time.Second
 
-// surplus opens a connection that has no place.
+// surplus opens a connection above the limit.
 func (s *script) surplus() {
 	conn, err := s.target.dial()
 	if err == nil {

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// scenariosRun and groupsRun are for the summary: a suite that silently ran nothing must be visible.
+// scenariosRun and groupsRun are for the summary, which shows if the suite ran nothing.
 var scenariosRun, groupsRun atomic.Int64
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// Scenarios that wait must not hold back others; busy groups are limited by busySlots instead.
+	// Scenarios that wait must not delay others. busySlots limits the groups that do not wait.
 	if err := flag.Set("test.parallel", "64"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -24,7 +24,7 @@ func TestMulti(t *testing.T) {
 	}})
 }
 
-// part is an operation that may be a part of a multi, in a dir with the nodes x, full and full/kid.
+// part is an operation for a multi in a dir with the nodes x, full and full/kid.
 type part struct {
 	name string
 	op   func(dir string) rawzk.Op
@@ -39,9 +39,9 @@ func goodParts() []part {
 		}},
 		{"TTL", func(d string) rawzk.Op { return rawzk.CreateTTL(d+"/new", nil, rawzk.Open(), rawzk.TTL, hour) }},
 		{"sequential", func(d string) rawzk.Op { return rawzk.Create(d+"/new", nil, rawzk.Open(), rawzk.Sequential) }},
-		{"delete", func(d string) rawzk.Op { return gone(d + "/x") }},
+		{"delete", func(d string) rawzk.Op { return del(d + "/x") }},
 		{"setData", func(d string) rawzk.Op { return set(d + "/x") }},
-		{"setACL", func(d string) rawzk.Op { return rawzk.SetACL(d+"/x", rawzk.Open(), -1) }}, // not among those allowed
+		{"setACL", func(d string) rawzk.Op { return rawzk.SetACL(d+"/x", rawzk.Open(), -1) }}, // not allowed
 		{"check", func(d string) rawzk.Op { return rawzk.Check(d+"/x", 0) }},
 	}
 }
@@ -56,10 +56,10 @@ func badParts() []part {
 		{"create2 existing", func(d string) rawzk.Op { return rawzk.Create2(d+"/x", nil, rawzk.Open(), 0) }},
 		{"container existing", func(d string) rawzk.Op { return rawzk.CreateContainer(d+"/x", nil, rawzk.Open(), 4) }},
 		{"TTL of zero", func(d string) rawzk.Op { return rawzk.CreateTTL(d+"/new", nil, rawzk.Open(), rawzk.TTL, 0) }},
-		{"delete missing", func(d string) rawzk.Op { return gone(d + "/none") }},
-		{"delete full", func(d string) rawzk.Op { return gone(d + "/full") }},
+		{"delete missing", func(d string) rawzk.Op { return del(d + "/none") }},
+		{"delete full", func(d string) rawzk.Op { return del(d + "/full") }},
 		{"delete wrong version", func(d string) rawzk.Op { return rawzk.Delete(d+"/x", 9) }},
-		{"delete the root", func(d string) rawzk.Op { return gone("/") }},
+		{"delete the root", func(d string) rawzk.Op { return del("/") }},
 		{"setData missing", func(d string) rawzk.Op { return set(d + "/none") }},
 		{"setData wrong version", func(d string) rawzk.Op { return rawzk.SetData(d+"/x", nil, 9) }},
 		{"check missing", func(d string) rawzk.Op { return rawzk.Check(d+"/none", -1) }},
@@ -79,18 +79,21 @@ func everyPartAlone(s *script) {
 	for i, p := range append(goodParts(), badParts()...) {
 		s.logf("-- %s", p.name)
 		dir := s.stage(a, fmt.Sprint(i))
-		a.each(rawzk.Multi(p.op(dir)), rawzk.GetChildren2(dir, false), rawzk.Exists(dir+"/x", false), rawzk.Exists(dir+"/new", false))
+		a.each(rawzk.Multi(p.op(dir)), rawzk.GetChildren2(dir, false), rawzk.Exists(dir+"/x", false),
+			rawzk.Exists(dir+"/new", false))
 	}
 }
 
-// everyFailureAtEveryPlace: before, between and behind parts that would succeed; nothing happens, but a zxid is used.
+// everyFailureAtEveryPlace puts a failing part before, between and behind parts that would succeed.
+// No part is applied, but a zxid is used.
 func everyFailureAtEveryPlace(s *script) {
 	a := s.connect("a")
 	for i, p := range badParts() {
 		dir := s.stage(a, fmt.Sprint(i))
 		bad, change, create := p.op(dir), set(dir+"/x"), rawzk.Create2(dir+"/seq-", nil, rawzk.Open(), rawzk.Sequential)
 		for _, m := range [][]rawzk.Op{
-			{bad, change, create}, {change, bad, create}, {change, create, bad}, {bad, bad}, {change, gone(dir + "/none"), bad, create},
+			{bad, change, create}, {change, bad, create}, {change, create, bad}, {bad, bad},
+			{change, del(dir + "/none"), bad, create},
 		} {
 			s.logf("-- %s", p.name)
 			a.each(rawzk.Multi(m...), rawzk.GetChildren2(dir, false), rawzk.Exists(dir+"/x", false))
@@ -98,21 +101,24 @@ func everyFailureAtEveryPlace(s *script) {
 	}
 }
 
-// partsSeeThoseBefore: and a Stat is that after its own part, all with one zxid.
+// partsSeeThoseBefore shows that a part sees earlier parts, that its Stat is that after it, and
+// that all have one zxid.
 func partsSeeThoseBefore(s *script) {
 	a := s.connect("a")
 	x := s.path("x")
 	look := func() { a.each(rawzk.Exists(x, false), rawzk.Exists(x+"/kid", false), rawzk.Exists(s.root(), false)) }
 	for _, m := range []rawzk.Op{
-		rawzk.Multi(node(x), node(x+"/kid"), rawzk.SetData(x, []byte("1"), 0), rawzk.SetData(x, []byte("22"), 1), rawzk.Check(x, 2)),
+		rawzk.Multi(node(x), node(x+"/kid"), rawzk.SetData(x, []byte("1"), 0), rawzk.SetData(x, []byte("22"), 1),
+			rawzk.Check(x, 2)),
 		rawzk.Multi(rawzk.SetData(x, nil, 2), rawzk.SetData(x, nil, 2)),
-		rawzk.Multi(gone(x+"/kid"), gone(x)),
-		rawzk.Multi(node(x), gone(x), node(x), rawzk.Check(x, 0), set(x), rawzk.Check(x, 0)),
-		rawzk.Multi(node(x), gone(x), rawzk.Create2(x, []byte("2"), rawzk.Open(), rawzk.Ephemeral), rawzk.SetData(x, nil, 0)),
+		rawzk.Multi(del(x+"/kid"), del(x)),
+		rawzk.Multi(node(x), del(x), node(x), rawzk.Check(x, 0), set(x), rawzk.Check(x, 0)),
+		rawzk.Multi(node(x), del(x), rawzk.Create2(x, []byte("2"), rawzk.Open(), rawzk.Ephemeral),
+			rawzk.SetData(x, nil, 0)),
 		rawzk.Multi(node(x + "/kid")),
-		rawzk.Multi(gone(x), node(x), node(x+"/kid")),
-		rawzk.Multi(gone(x+"/kid"), set(x), rawzk.Create2(x+"/kid", nil, rawzk.Open(), 0), set(x), gone(x)),
-		rawzk.Multi(gone(x+"/kid"), gone(x), node(x+"/kid")),
+		rawzk.Multi(del(x), node(x), node(x+"/kid")),
+		rawzk.Multi(del(x+"/kid"), set(x), rawzk.Create2(x+"/kid", nil, rawzk.Open(), 0), set(x), del(x)),
+		rawzk.Multi(del(x+"/kid"), del(x), node(x+"/kid")),
 		rawzk.Multi(rawzk.Check(x, 0), rawzk.Check(x, -1), rawzk.Check(x, 0)),
 	} {
 		a.do(m)
@@ -120,13 +126,13 @@ func partsSeeThoseBefore(s *script) {
 	}
 }
 
-// emptyMulti: nothing to do takes a zxid too.
+// emptyMulti shows that a transaction without parts takes a zxid too.
 func emptyMulti(s *script) {
 	a := s.connect("a")
 	a.each(rawzk.Multi(), rawzk.Sync("/"), rawzk.MultiRead(), rawzk.Sync("/"))
 }
 
-// malformedMultis: what does not follow the form.
+// malformedMultis sends transactions with an invalid encoding.
 func malformedMultis(s *script) {
 	x := s.path("x")
 	good := rawzk.MultiPart(node(x))
@@ -136,55 +142,61 @@ func malformedMultis(s *script) {
 	}
 	for _, code := range []int32{rawzk.OpMulti, rawzk.OpMultiRead} {
 		for i, body := range [][]byte{
-			nil, good, good[:len(good)-3], rawzk.Join(good, end[:4]), rawzk.Join(good, end, good), rawzk.Join(good, end, []byte{1, 2}),
-			header(rawzk.OpDelete, true, -1), header(-1, true, 77), header(-1, false, -1), header(1, false, 0),
+			nil, good, good[:len(good)-3], rawzk.Join(good, end[:4]), rawzk.Join(good, end, good),
+			rawzk.Join(good, end, []byte{1, 2}), header(rawzk.OpDelete, true, -1), header(-1, true, 77),
+			header(-1, false, -1), header(1, false, 0),
 			rawzk.Join(header(rawzk.OpDelete, false, 5), rawzk.Str(x), rawzk.Int(-1), end),
 			rawzk.Join(header(-1, false, -1), end), rawzk.Join(good, header(rawzk.OpDelete, true, -1)),
 		} {
 			c := s.connect("c")
 			c.do(bodied(code, fmt.Sprintf("op %d, malformed %d", code, i), body))
-			c.each(rawzk.Sync("/"), gone(x), rawzk.Sync("/"))
+			c.each(rawzk.Sync("/"), del(x), rawzk.Sync("/"))
 			c.close()
 		}
 	}
 }
 
-// foreignPartsInMulti: operations that do not belong there, alone and behind one that does.
+// foreignPartsInMulti sends operations that are no parts of transactions, alone and behind a valid
+// part.
 func foreignPartsInMulti(s *script) {
 	a := s.connect("a")
 	x := s.path("x")
 	a.do(node(x))
 	for _, foreign := range []rawzk.Op{
-		rawzk.GetData(x, false), rawzk.GetChildren(x, false), rawzk.Exists(x, false), rawzk.GetChildren2(x, false), rawzk.GetACL(x),
-		rawzk.SetACL(x, rawzk.Open(), -1), rawzk.Sync(x), rawzk.Ping(), rawzk.AddWatch(x, 0), rawzk.Multi(set(x)),
-		bodied(99, "op 99"), bodied(0, "op 0"), bodied(rawzk.OpCloseSession, "closeSession"), node(x), set(x), rawzk.Check(x, 0), gone(x),
+		rawzk.GetData(x, false), rawzk.GetChildren(x, false), rawzk.Exists(x, false), rawzk.GetChildren2(x, false),
+		rawzk.GetACL(x), rawzk.SetACL(x, rawzk.Open(), -1), rawzk.Sync(x), rawzk.Ping(), rawzk.AddWatch(x, 0),
+		rawzk.Multi(set(x)), bodied(99, "op 99"), bodied(0, "op 0"), bodied(rawzk.OpCloseSession, "closeSession"),
+		node(x), set(x), rawzk.Check(x, 0), del(x),
 	} {
 		a.each(rawzk.Multi(foreign), rawzk.Multi(set(x), foreign), rawzk.MultiRead(foreign),
 			rawzk.MultiRead(rawzk.GetData(x, false), foreign), rawzk.Sync("/"))
 	}
 }
 
-// multiMakesNodesOfEveryKind: with the type of each result, and what the node is afterwards.
+// multiMakesNodesOfEveryKind compares the type of each result, and the node afterwards.
 func multiMakesNodesOfEveryKind(s *script) {
 	a := s.connect("a")
 	for i, flags := range []int32{0, 1, 2, 3, 4, 5, 6} {
 		for j := range 4 {
 			dir := s.path(fmt.Sprintf("%d-%d", i, j))
 			a.each(node(dir), rawzk.Multi(fourCreates(dir+"/x", []byte("d"), rawzk.Open(), flags, hour)[j], set(dir)),
-				rawzk.GetChildren(dir, false), rawzk.Exists(dir+"/x", false), rawzk.GetEphemerals(dir), node(dir+"/x/kid"))
+				rawzk.GetChildren(dir, false), rawzk.Exists(dir+"/x", false), rawzk.GetEphemerals(dir),
+				node(dir+"/x/kid"))
 		}
 	}
 }
 
-// multiReadPartsAreIndependent: one that fails does not hold up the others.
+// multiReadPartsAreIndependent shows that a part that fails does not affect the others.
 func multiReadPartsAreIndependent(s *script) {
 	a := s.connect("a")
 	x := s.path("x")
-	a.each(node(x), node(x+"/2"), node(x+"/1"), node(s.path("sealed")), rawzk.SetACL(s.path("sealed"), world(permWrite), -1))
+	a.each(node(x), node(x+"/2"), node(x+"/1"), node(s.path("sealed")),
+		rawzk.SetACL(s.path("sealed"), world(permWrite), -1))
 	data, kids := rawzk.GetData(x, false), rawzk.GetChildren(x, false)
 	for _, name := range []string{"x", "none", "sealed", "/bad", "x/1", ""} {
 		p := s.path(name)
-		a.each(rawzk.MultiRead(rawzk.GetData(p, false), data, kids), rawzk.MultiRead(data, rawzk.GetChildren(p, false), data),
+		a.each(rawzk.MultiRead(rawzk.GetData(p, false), data, kids),
+			rawzk.MultiRead(data, rawzk.GetChildren(p, false), data),
 			rawzk.MultiRead(rawzk.GetData(p, false), rawzk.GetChildren(p, false)))
 	}
 	a.each(rawzk.MultiRead(rawzk.GetData("", false), rawzk.GetChildren("garbage", false)), rawzk.Sync("/"))
@@ -200,19 +212,21 @@ func multiReadIgnoresWatches(s *script) {
 	trial(a, w, x)
 }
 
-// permissionsInsideMulti: as outside, and as they are after the parts before.
+// permissionsInsideMulti shows that permissions are those after the earlier parts.
 func permissionsInsideMulti(s *script) {
 	a := s.connect("a")
 	for perms := int32(0); perms <= permAll; perms++ {
 		x := s.path(fmt.Sprint(perms))
 		kid := rawzk.Create(x+"/kid", nil, rawzk.Open(), 0)
-		a.each(node(x), node(x+"/old"), rawzk.SetACL(x, world(perms), -1), rawzk.Multi(rawzk.Check(x, 0)), rawzk.Multi(set(x)),
-			rawzk.Multi(kid), rawzk.Multi(gone(x+"/old")), rawzk.Multi(rawzk.Create(x+"2", nil, world(perms), 0), node(x+"2/kid")),
-			rawzk.Multi(rawzk.Create(x+"3", nil, world(perms), 0), set(x+"3"), gone(x+"3")), rawzk.MultiRead(rawzk.GetData(x, false)))
+		a.each(node(x), node(x+"/old"), rawzk.SetACL(x, world(perms), -1), rawzk.Multi(rawzk.Check(x, 0)),
+			rawzk.Multi(set(x)), rawzk.Multi(kid), rawzk.Multi(del(x+"/old")),
+			rawzk.Multi(rawzk.Create(x+"2", nil, world(perms), 0), node(x+"2/kid")),
+			rawzk.Multi(rawzk.Create(x+"3", nil, world(perms), 0), set(x+"3"), del(x+"3")),
+			rawzk.MultiRead(rawzk.GetData(x, false)))
 	}
 }
 
-// bigMulti: many parts, and a failure at the end of many.
+// bigMulti sends many parts, and a failure at the end of many.
 func bigMulti(s *script) {
 	a, w := s.connect("a"), s.connect("w")
 	w.do(rawzk.AddWatch(s.root(), 1))
@@ -220,22 +234,25 @@ func bigMulti(s *script) {
 	for i := range 300 {
 		parts = append(parts, rawzk.Create2(s.path("n-"), fmt.Append(nil, i), rawzk.Open(), rawzk.Sequential))
 	}
-	a.each(rawzk.Multi(append(parts, rawzk.Check(s.path("none"), 0))...), rawzk.Multi(parts...), rawzk.GetChildren2(s.root(), false))
+	a.each(rawzk.Multi(append(parts, rawzk.Check(s.path("none"), 0))...), rawzk.Multi(parts...),
+		rawzk.GetChildren2(s.root(), false))
 	w.barrier()
 }
 
-// failedMultiBetweenOthers: the requests behind it were checked before it came to nothing, and still must not see it.
+// failedMultiBetweenOthers sends requests behind a transaction that fails. They are checked before
+// it fails, and still must not see it.
 func failedMultiBetweenOthers(s *script) {
 	a := s.connect("a")
 	x := s.path("x")
 	fails := rawzk.Check(s.path("none"), 0)
 	seq := rawzk.Create(s.path("n-"), nil, rawzk.Open(), rawzk.Sequential)
 	for range 3 {
-		a.pipeline(node(x), set(x), rawzk.Multi(set(x), node(x+"/kid"), seq, seq, fails), rawzk.SetData(x, nil, 1), gone(x+"/kid"), seq,
-			rawzk.Multi(gone(x), node(x), fails), rawzk.Delete(x, 1), rawzk.Delete(x, 2), rawzk.Multi(node(x), fails), set(x), seq,
-			rawzk.GetChildren2(s.root(), false), rawzk.Multi(seq, seq, fails), seq, node(x), rawzk.Multi(rawzk.SetACL(x, world(0), -1)),
-			rawzk.Multi(gone(x), fails), node(x+"/kid"), rawzk.Multi(gone(x+"/kid"), fails), gone(x), gone(x+"/kid"),
-			gone(x), rawzk.GetChildren2(s.root(), false))
+		a.pipeline(node(x), set(x), rawzk.Multi(set(x), node(x+"/kid"), seq, seq, fails), rawzk.SetData(x, nil, 1),
+			del(x+"/kid"), seq, rawzk.Multi(del(x), node(x), fails), rawzk.Delete(x, 1), rawzk.Delete(x, 2),
+			rawzk.Multi(node(x), fails), set(x), seq, rawzk.GetChildren2(s.root(), false),
+			rawzk.Multi(seq, seq, fails), seq, node(x), rawzk.Multi(rawzk.SetACL(x, world(0), -1)),
+			rawzk.Multi(del(x), fails), node(x+"/kid"), rawzk.Multi(del(x+"/kid"), fails), del(x), del(x+"/kid"),
+			del(x), rawzk.GetChildren2(s.root(), false))
 		a.settle()
 	}
 }

@@ -17,7 +17,8 @@ func TestMutants(t *testing.T) {
 
 const mutants = 600
 
-// mutilatedRequests: legal requests with a few bytes changed. DIFFERENTIAL_MUTANTS is the seed.
+// mutilatedRequests sends valid requests with a few bytes changed. DIFFERENTIAL_MUTANTS is the
+// seed.
 func mutilatedRequests(s *script) {
 	seed, err := strconv.ParseUint(os.Getenv("DIFFERENTIAL_MUTANTS"), 10, 64)
 	if err != nil {
@@ -35,8 +36,8 @@ func mutilatedRequests(s *script) {
 	c.close()
 }
 
-// mutable is the requests without createTTL and addWatch: mutants of the one kill the real server, those of the other make
-// it keep connections open.
+// mutable returns the requests without createTTL and addWatch. Mutants of the former end the real
+// server, those of the latter make it keep connections open.
 func (s *script) mutable() []rawzk.Op {
 	var ops []rawzk.Op
 	for _, op := range s.requests() {
@@ -49,7 +50,7 @@ func (s *script) mutable() []rawzk.Op {
 
 var extremes = []int32{0, 1, -1, -2, 2, 3, 4, 5, 6, 7, 100, 1 << 16, 1<<31 - 1, -1 << 31}
 
-// mutate returns a changed copy of body and says what it did.
+// mutate returns a changed copy of body and a description of the change.
 func mutate(random *rand.Rand, body []byte) ([]byte, string) {
 	body = append([]byte(nil), body...)
 	at := random.IntN(len(body))
@@ -57,7 +58,7 @@ func mutate(random *rand.Rand, body []byte) ([]byte, string) {
 	case 0:
 		bit := random.IntN(8)
 		body[at] ^= 1 << bit
-		return body, fmt.Sprintf("bit %d of byte %d turned", bit, at)
+		return body, fmt.Sprintf("bit %d of byte %d inverted", bit, at)
 	case 1:
 		return body[:at], fmt.Sprintf("cut at %d", at)
 	case 2:
@@ -71,7 +72,8 @@ func mutate(random *rand.Rand, body []byte) ([]byte, string) {
 	return body, fmt.Sprintf("%d at byte %d", v, at)
 }
 
-// oddPathsAndRecursiveWatches: a recursive watch of anybody makes the server look at the parents of what is asked for.
+// oddPathsAndRecursiveWatches uses a recursive watch, with which the server checks the parents of
+// each path, for all clients.
 func oddPathsAndRecursiveWatches(s *script) {
 	a, b := s.connect("a"), s.connect("b")
 	s.checkOddPaths(a)

@@ -11,10 +11,10 @@ import (
 	"github.com/docent-zk/docent/internal/rawzk"
 )
 
-// clockSlack is for the clocks of two processes on one machine.
+// clockSlack is the difference allowed for the clocks of two processes on one machine.
 const clockSlack = 100 * time.Millisecond
 
-// zxid shows z relative to the scenario's start.
+// zxid returns z relative to the scenario's start.
 func (s *script) zxid(z int64) string {
 	switch {
 	case z <= 0:
@@ -27,7 +27,7 @@ func (s *script) zxid(z int64) string {
 	return fmt.Sprintf("+%d", z-s.base)
 }
 
-// sessionLabel names a session id in the order of appearance.
+// sessionLabel returns the label of a session id, by the order of appearance.
 func (s *script) sessionLabel(id int64) string {
 	if id == 0 {
 		return "0"
@@ -39,11 +39,12 @@ func (s *script) sessionLabel(id int64) string {
 			return fmt.Sprintf("s%d", i+1)
 		}
 	}
-	s.sessions = append(s.sessions, &session{id: id, over: true}) // without its password nobody can close it
+	s.sessions = append(s.sessions, &session{id: id, closed: true}) // cannot be closed without its password
 	return fmt.Sprintf("s%d", len(s.sessions))
 }
 
-// passwordLabel names a password in the order of appearance, and tells its length if it is not the usual one.
+// passwordLabel returns the label of a password, by the order of appearance, with its length if
+// that is unusual.
 func (s *script) passwordLabel(password []byte) string {
 	length := ""
 	if len(password) != 16 {
@@ -62,7 +63,7 @@ func (s *script) passwordLabel(password []byte) string {
 	return fmt.Sprintf("p%d%s", i+1, length)
 }
 
-// remember keeps what is needed to attach to a session again.
+// remember keeps the data that is needed to attach to a session again.
 func (s *script) remember(id int64, password []byte) *session {
 	if id == 0 {
 		return nil
@@ -72,7 +73,7 @@ func (s *script) remember(id int64, password []byte) *session {
 	defer s.mu.Unlock()
 	for _, known := range s.sessions {
 		if known.id == id {
-			known.password, known.over = password, false
+			known.password, known.closed = password, false
 			return known
 		}
 	}
@@ -99,7 +100,7 @@ func (s *script) when(ms int64) string {
 	return "now"
 }
 
-// mtime relates the two times of a stat. Two changes may fall into one millisecond.
+// mtime compares the two times of a Stat. Two changes may have the same millisecond.
 func mtime(st rawzk.Stat) string {
 	switch {
 	case st.Mtime < st.Ctime:
@@ -112,7 +113,7 @@ func mtime(st rawzk.Stat) string {
 	return "mtime>ctime without a change"
 }
 
-// timesAgree complains if one zxid has two times.
+// timesAgree returns an error text if one zxid has two times.
 func (s *script) timesAgree(st rawzk.Stat) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +149,7 @@ func (s *script) acls(list []rawzk.ACL) string {
 	return "[" + strings.Join(texts, " ") + "]"
 }
 
-// leftOver shows what no field has explained.
+// leftOver returns the bytes that belong to no field.
 func leftOver(d *rawzk.Decoder) string {
 	text := ""
 	if d.Err() != nil {

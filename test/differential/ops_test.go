@@ -13,23 +13,23 @@ func (c *client) each(ops ...rawzk.Op) {
 	}
 }
 
-// node makes a plain node that everybody may use.
+// node returns a create of a persistent node that all clients may use.
 func node(path string) rawzk.Op {
 	return rawzk.Create(path, []byte("x"), rawzk.Open(), rawzk.Persistent)
 }
 
-// set changes a node's data, whatever its version.
+// set returns a setData for any version.
 func set(path string) rawzk.Op { return rawzk.SetData(path, []byte("changed"), -1) }
 
-// gone deletes a node, whatever its version.
-func gone(path string) rawzk.Op { return rawzk.Delete(path, -1) }
+// del returns a delete for any version.
+func del(path string) rawzk.Op { return rawzk.Delete(path, -1) }
 
-// world is a list that gives everybody the same permissions.
+// world returns a list with the same permissions for all clients.
 func world(perms int32) []rawzk.ACL {
 	return []rawzk.ACL{{Perms: perms, Scheme: "world", ID: "anyone"}}
 }
 
-// The permissions.
+// These are the permissions.
 const (
 	permRead int32 = 1 << iota
 	permWrite
@@ -39,7 +39,7 @@ const (
 	permAll = permRead | permWrite | permCreate | permDelete | permAdmin
 )
 
-// fourCreates is one request of each kind that makes a node.
+// fourCreates returns one request of each kind that creates a node.
 func fourCreates(path string, data []byte, acl []rawzk.ACL, flags int32, ttl int64) []rawzk.Op {
 	return []rawzk.Op{
 		rawzk.Create(path, data, acl, flags),
@@ -49,13 +49,13 @@ func fourCreates(path string, data []byte, acl []rawzk.ACL, flags int32, ttl int
 	}
 }
 
-// bodied is a request with a body of the caller's making.
+// bodied returns a request with the given body.
 func bodied(code int32, text string, pieces ...[]byte) rawzk.Op {
 	return rawzk.Op{Code: code, Body: rawzk.Join(pieces...), Text: text}
 }
 
-// oddVersions are those that no ordinary client sends, and two that one does.
+// oddVersions are two ordinary versions and some that no ordinary client sends.
 var oddVersions = []int32{-1, 0, 1, -2, math.MaxInt32, math.MinInt32}
 
-// hour is a time to live that no scenario outlives.
+// hour is a time to live in ms that is longer than any scenario.
 const hour = 3600_000

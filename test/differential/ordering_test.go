@@ -28,7 +28,7 @@ func TestFirstZxids(t *testing.T) {
 	compare(t, group{bare: true, scenarios: []scenario{firstZxids}})
 }
 
-// firstZxids is the only one that sees a server nobody has used: its zxids are absolute.
+// firstZxids is the only scenario on a new server: its zxids are absolute.
 func firstZxids(s *script) {
 	a := s.connect("a")
 	for _, path := range []string{"", "/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"} {
@@ -46,7 +46,7 @@ func firstZxids(s *script) {
 	a.close()
 }
 
-// everyWriteTakesAZxid: failed ones too; reads, sync and auth take none.
+// everyWriteTakesAZxid shows that failed writes do too, and that reads, sync and auth do not.
 func everyWriteTakesAZxid(s *script) {
 	a := s.connect("a")
 	x, y, none := s.path("x"), s.path("y"), s.path("none")
@@ -92,7 +92,8 @@ func everyWriteTakesAZxid(s *script) {
 	a.close()
 }
 
-// sessionsTakeZxids: when they begin and end, not when a client comes back or is turned away.
+// sessionsTakeZxids shows that sessions take zxids when they begin and end, but not when a client
+// reattaches or is refused.
 func sessionsTakeZxids(s *script) {
 	a := s.connect("a")
 	b := s.connect("b")
@@ -111,7 +112,8 @@ func sessionsTakeZxids(s *script) {
 	a.close()
 }
 
-// ownWriteComesAfterItsEvents: on one connection the events of a write come before its reply.
+// ownWriteComesAfterItsEvents shows that on one connection the events of a write come before its
+// reply.
 func ownWriteComesAfterItsEvents(s *script) {
 	a := s.connect("a")
 	x := s.path("x")
@@ -149,7 +151,8 @@ func pipelineIsAnsweredInOrder(s *script) {
 	a.close()
 }
 
-// watchingReadComesBeforeItsEvent: a read that sets a watch is answered before the event that the next write makes.
+// watchingReadComesBeforeItsEvent shows that a read that sets a watch is answered before the event
+// of the next write.
 func watchingReadComesBeforeItsEvent(s *script) {
 	a := s.connect("a")
 	x := s.path("x")
@@ -166,7 +169,8 @@ func watchingReadComesBeforeItsEvent(s *script) {
 	}
 }
 
-// authHoldsFromWhereItIsSent: the reply to auth may overtake others, what it allows may not.
+// authHoldsFromWhereItIsSent shows that the reply to auth may overtake others, and that its
+// permissions may not.
 func authHoldsFromWhereItIsSent(s *script) {
 	owner := s.connect("owner")
 	x := s.path("x")
@@ -204,7 +208,8 @@ func failedAuthEndsTheConnection(s *script) {
 	}
 }
 
-// abandonedRequestsAreApplied though nobody waits for the answer.
+// abandonedRequestsAreApplied shows that a request is applied although its client has closed the
+// connection.
 func abandonedRequestsAreApplied(s *script) {
 	for i := range 10 {
 		a := s.connect("a")

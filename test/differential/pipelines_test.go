@@ -2,7 +2,8 @@ package differential
 
 import "github.com/docent-zk/docent/internal/rawzk"
 
-// These belong to the group of connections: what is sent before it is known whether there will be an answer.
+// These scenarios belong to the group of connections. They send requests before it is known whether
+// there will be an answer.
 
 func connectPipelinesRequests(s *script) {
 	c := s.open("c")
@@ -36,7 +37,8 @@ func closePipelinedBehindConnect(s *script) {
 	c.do(rawzk.Exists(s.path("x"), false))
 }
 
-// halfCloseEndsTheConnection: whether the reply still comes is left to chance, but the request is applied.
+// halfCloseEndsTheConnection shows that the request is applied. Whether the reply arrives is
+// random.
 func halfCloseEndsTheConnection(s *script) {
 	a := s.connect("a")
 	a.hidden = true
@@ -45,12 +47,13 @@ func halfCloseEndsTheConnection(s *script) {
 		s.giveUp("half close: %v", err)
 	}
 	a.end()
-	b := s.attach("b", a) // behind the create of the same session
+	b := s.attach("b", a) // follows the create of the same session
 	b.do(rawzk.GetData(s.path("x"), false))
 	b.close()
 }
 
-// requestsAfterCloseAreIgnored, or answered with SessionExpired if the server was slow to close; that takes zxids.
+// requestsAfterCloseAreIgnored, or answered with SessionExpired if the server closes slowly. That
+// takes zxids.
 func requestsAfterCloseAreIgnored(s *script) {
 	s.masked = true
 	a := s.connect("a")

@@ -8,21 +8,21 @@ import (
 	"github.com/docent-zk/docent/internal/rawzk"
 )
 
-// awaitEvents reads until n more events have come.
+// awaitEvents reads until n more events have arrived.
 func (c *client) awaitEvents(n int) {
 	for until := c.events + n; c.events < until && c.ending == nil; {
 		c.read()
 	}
 }
 
-// awaitAnswers reads until n of the requests that wait have been answered.
+// awaitAnswers reads until n of the waiting requests have an answer.
 func (c *client) awaitAnswers(n int) {
 	for left := len(c.waiting) - n; len(c.waiting) > left && c.ending == nil; {
 		c.read()
 	}
 }
 
-// awaitData asks until path has the given data. How often is not in the transcript.
+// awaitData reads until path has the given data. The number of reads is not in the transcript.
 func (s *script) awaitData(path, want string) {
 	c := s.connect("asker")
 	c.hidden = true
@@ -39,8 +39,8 @@ func (s *script) awaitData(path, want string) {
 
 const races = 100
 
-// eventComesBeforeTheValue: a client that watches and reads in a loop learns from the event first, however the reads and
-// the writes of another client fall.
+// eventComesBeforeTheValue shows that a client that watches and reads in a loop receives the event
+// before the value, in any order of the reads and another client's writes.
 func eventComesBeforeTheValue(s *script) {
 	writer, reader := s.connect("writer"), s.connect("reader")
 	writer.hidden, reader.hidden = true, true
@@ -67,11 +67,12 @@ func eventComesBeforeTheValue(s *script) {
 
 const (
 	watchingReaders = 4
-	watchedReads    = 400 // by each
+	watchedReads    = 400 // of each client
 )
 
-// readIsAnsweredBeforeItsEvent while another client writes as fast as it can: a client that is told of a change before it
-// knows that it watches would miss it, and so would one that thinks it has seen a later state.
+// readIsAnsweredBeforeItsEvent reads with a watch while another client writes as fast as possible.
+// A client that gets an event before the reply that sets the watch would miss it, and so would a
+// client that gets a reply with a later zxid.
 func readIsAnsweredBeforeItsEvent(s *script) {
 	writer := s.connect("writer")
 	writer.hidden = true
@@ -94,7 +95,8 @@ func readIsAnsweredBeforeItsEvent(s *script) {
 	}
 }
 
-// readAndAwait reads path and awaits its change, again and again, while nothing else happens on the server than that.
+// readAndAwait reads path and waits for its change, repeatedly, while there are no other requests
+// on the server.
 func (c *client) readAndAwait(path string) string {
 	tooEarly, tooNew := 0, 0
 	for i := range watchedReads {
@@ -109,17 +111,18 @@ func (c *client) readAndAwait(path string) string {
 			c.awaitEvents(1)
 		}
 	}
-	return fmt.Sprintf("%d events, %d of them too early, %d answers with the zxid of a later change", c.events, tooEarly, tooNew)
+	return fmt.Sprintf("%d events, %d of them too early, %d answers with the zxid of a later change", c.events,
+		tooEarly, tooNew)
 }
 
-// mzxid is that in the answer to getData.
+// mzxid returns the mzxid in the answer to getData.
 func mzxid(answer reply) int64 {
 	d := rawzk.Decode(answer.body)
 	d.Buf()
 	return d.Stat().Mzxid
 }
 
-// setUntil sets path again and again.
+// setUntil sets path repeatedly until stop is closed.
 func (c *client) setUntil(path string, stop, stopped chan struct{}) {
 	defer close(stopped)
 	for c.ending == nil {
@@ -132,7 +135,8 @@ func (c *client) setUntil(path string, stop, stopped chan struct{}) {
 	}
 }
 
-// writesTellTheirOwnZxid however many clients write at once.
+// writesTellTheirOwnZxid shows that a reply has the zxid of its own write while many clients write
+// at once.
 func writesTellTheirOwnZxid(s *script) {
 	const writers, each = 3, 300
 	wrong := make([]int, writers)

@@ -22,9 +22,10 @@ const (
 	shownHistory = 12 // operations before a difference
 )
 
-// TestRandom sends the same random operations to both servers, in lock-step: each is answered, and all its events have come,
-// before the next. The first difference ends it. DIFFERENTIAL_SEED repeats a run, DIFFERENTIAL_OPS makes it longer or shorter; without
-// -count=1 the go command may show an earlier run.
+// TestRandom sends the same random operations to both servers, in lock-step. Each operation has its
+// answer and all its events before the next one is sent. The test ends at the first difference.
+// DIFFERENTIAL_SEED repeats a run, DIFFERENTIAL_OPS makes it longer or shorter. Without -count=1
+// the go command may show an earlier run.
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	busySlots <- struct{}{}
@@ -32,7 +33,9 @@ func TestRandom(t *testing.T) {
 	seed := envNumber(t, "DIFFERENTIAL_SEED", uint64(time.Now().UnixNano()))
 	ops := envNumber(t, "DIFFERENTIAL_OPS", randomOps)
 	t.Logf("%d operations, DIFFERENTIAL_SEED=%d", ops, seed)
-	servers := startPair(t, config{properties: map[string]string{"DigestAuthenticationProvider.superDigest": digestOfSuper}})
+	servers := startPair(t, config{properties: map[string]string{
+		"DigestAuthenticationProvider.superDigest": digestOfSuper,
+	}})
 	groupsRun.Add(1)
 	scenariosRun.Add(1)
 	r := &randomRun{generator: newGenerator(seed), left: newSide(servers.left), right: newSide(servers.right)}
@@ -41,8 +44,8 @@ func TestRandom(t *testing.T) {
 	r.step(step{text: "connect", run: (*side).begin})
 	for n := uint64(1); n <= ops; n++ {
 		if difference := r.step(r.generator.next(int(n))); difference != "" {
-			t.Fatalf("operation %d of DIFFERENTIAL_SEED=%d:\n- %s\n+ %s\n%s\n%s", n, seed, servers.left.name(), servers.right.name(),
-				strings.Join(r.history, "\n"), difference)
+			t.Fatalf("operation %d of DIFFERENTIAL_SEED=%d:\n- %s\n+ %s\n%s\n%s", n, seed, servers.left.name(),
+				servers.right.name(), strings.Join(r.history, "\n"), difference)
 		}
 	}
 	t.Log(r.summary())
@@ -61,12 +64,12 @@ func envNumber(t *testing.T, variable string, standard uint64) uint64 {
 	return n
 }
 
-// step is one operation. What it prints must be the same on both servers, or the same but for the order.
+// step is one operation. Its lines must be the same on both servers, for some steps in any order.
 type step struct {
 	text      string
 	run       func(sd *side)
 	unordered bool
-	quiet     bool // no other client hears of it
+	quiet     bool // causes no event at other clients
 }
 
 type randomRun struct {
@@ -97,7 +100,7 @@ func (r *randomRun) step(st step) string {
 	return ""
 }
 
-// count notes the kinds of lines, so that a run that reached little shows.
+// count counts the kinds of lines, to show how much a run covered.
 func (r *randomRun) count(lines []string) {
 	if r.counts == nil {
 		r.counts = map[string]int{}
@@ -127,9 +130,9 @@ func (r *randomRun) summary() string {
 type side struct {
 	script *script
 	slots  [randomSlots]*client
-	boss   *client  // may everything
+	boss   *client  // has all permissions
 	seen   int64    // the last zxid
-	made   []string // what the last step created
+	made   []string // nodes that the last step created
 	lines  []string
 }
 
@@ -160,7 +163,8 @@ func (sd *side) take(st step) {
 	}
 }
 
-// barrier waits until every client has got all events that are due. All ask before any waits.
+// barrier waits until every client has received all due events. All clients send their requests
+// before any waits.
 func (sd *side) barrier() {
 	all := append(sd.slots[:], sd.boss)
 	for _, c := range all {
@@ -175,7 +179,7 @@ func (sd *side) barrier() {
 	}
 }
 
-// do sends a request. If it ends the connection, the client comes back with its session.
+// do sends a request. If that ends the connection, the client reattaches to its session.
 func (sd *side) do(slot int, op rawzk.Op) {
 	c := sd.slots[slot]
 	answer := c.do(op)
@@ -205,14 +209,16 @@ func (sd *side) burst(slot int, ops []rawzk.Op) {
 }
 
 func isCreate(code int32) bool {
-	return code == rawzk.OpCreate || code == rawzk.OpCreate2 || code == rawzk.OpCreateContainer || code == rawzk.OpCreateTTL
+	return code == rawzk.OpCreate || code == rawzk.OpCreate2 || code == rawzk.OpCreateContainer ||
+		code == rawzk.OpCreateTTL
 }
 
-// reattach moves a session to a new connection. The old one ends at the client's wish or at the server's.
+// reattach moves a session to a new connection. The old one is closed by the client or by the
+// server.
 func (sd *side) reattach(slot int, leave bool) {
 	old := sd.slots[slot]
 	if leave {
-		_ = old.conn.CloseWrite() // if it fails, end tells
+		_ = old.conn.CloseWrite() // end reports an error
 		old.end()
 	}
 	sd.slots[slot] = sd.script.attach(old.name, old)
@@ -220,7 +226,7 @@ func (sd *side) reattach(slot int, leave bool) {
 	old.conn.Close()
 }
 
-// renew closes a session and begins another.
+// renew closes a session and opens another.
 func (sd *side) renew(slot int) {
 	old := sd.slots[slot]
 	old.close()
@@ -228,7 +234,8 @@ func (sd *side) renew(slot int) {
 	sd.slots[slot] = sd.script.connect(old.name)
 }
 
-// restart stops the server and starts it with what it knew. All clients come back; their watches and credentials are gone.
+// restart stops the server and starts it with its data. All clients reattach; their watches and
+// credentials are lost.
 func (sd *side) restart() {
 	sd.script.stop()
 	all := append(sd.slots[:], sd.boss)
@@ -243,7 +250,8 @@ func (sd *side) restart() {
 	sd.boss.do(rawzk.Auth("digest", []byte("super:test")))
 }
 
-// wipe deletes everything, whatever its permissions, so that the tree neither grows for ever nor freezes.
+// wipe deletes all nodes, whatever their permissions, so that the tree does not grow without limit
+// or become read-only.
 func (sd *side) wipe() {
 	sd.wipeBelow(sd.script.root())
 	sd.boss.do(rawzk.SetACL(sd.script.root(), rawzk.Open(), -1))
@@ -254,11 +262,12 @@ func (sd *side) wipeBelow(path string) {
 	slices.Sort(names)
 	for _, name := range names {
 		sd.wipeBelow(path + "/" + name)
-		sd.boss.do(gone(path + "/" + name))
+		sd.boss.do(del(path + "/" + name))
 	}
 }
 
-// generator makes up the steps. It knows nothing of the servers but the names of new nodes, which are the same on both.
+// generator generates the steps. All that it knows of the servers is the names of new nodes, which
+// are the same on both.
 type generator struct {
 	*rand.Rand
 	root string
@@ -269,7 +278,7 @@ func newGenerator(seed uint64) *generator {
 	return &generator{Rand: rand.New(rand.NewPCG(seed, 0)), root: "/random"}
 }
 
-// learn remembers some of the nodes that a step made, for their names may not be predictable.
+// learn remembers some of the nodes that a step created, whose names may not be predictable.
 func (g *generator) learn(paths []string) {
 	const kept = 6
 	g.made = append(g.made, paths...)

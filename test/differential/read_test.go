@@ -42,11 +42,11 @@ func (c *client) expects(xid int32) bool {
 	return false
 }
 
-// ended notes how the connection ended. A FIN and a reset are the same here: which of them a closing server's kernel
-// sends depends on what it has received and not yet read.
+// ended notes how the connection ended. A FIN and a reset count as the same. Which of them the
+// kernel of a closing server sends depends on the received data that was not read.
 func (c *client) ended(err error) {
 	c.ending = err
-	for _, r := range c.waiting { // answers that were held back
+	for _, r := range c.waiting { // answers that have not been shown yet
 		if !r.answer.missing {
 			c.show(r)
 		}
@@ -61,7 +61,8 @@ func (c *client) ended(err error) {
 	}
 }
 
-// answered matches a reply with its request. Only those to auth and sasl may overtake others; they are shown in their turn.
+// answered matches a reply with its request. Only replies to auth and sasl may overtake others;
+// they are shown in order.
 func (c *client) answered(a reply) {
 	i := c.find(a.xid)
 	if i < 0 {
@@ -83,7 +84,8 @@ func (c *client) answered(a reply) {
 
 func overtakes(code int32) bool { return code == rawzk.OpAuth || code == rawzk.OpSasl }
 
-// find is the place of the request that a reply belongs to: the oldest with its xid. All pings are answered alike.
+// find returns the index of the request that a reply belongs to: the oldest with its xid. All pings
+// have the same answer.
 func (c *client) find(xid int32) int {
 	for i, r := range c.waiting {
 		if r.answer.missing && (r.xid == xid || xid == -2 && r.op.Code == rawzk.OpPing) {
@@ -98,7 +100,7 @@ func (c *client) shift() {
 	r := c.waiting[0]
 	c.waiting = c.waiting[1:]
 	if r.answer.missing {
-		c.logf("  #%d was passed over", r.xid)
+		c.logf("  #%d was skipped", r.xid)
 		return
 	}
 	c.show(r)
@@ -107,7 +109,7 @@ func (c *client) shift() {
 func (c *client) show(r *request) {
 	a := r.answer
 	if r.op.Code == rawzk.OpCloseSession && a.err == 0 && c.session != nil {
-		c.session.over = true
+		c.session.closed = true
 	}
 	if r.op.Text == barrierText && a.err == 0 {
 		return
@@ -132,7 +134,7 @@ func (c *client) bodyText(r *request) string {
 	return text
 }
 
-// host is this end's address without its port.
+// host returns this end's address without its port.
 func (c *client) host() string {
 	host, _, err := net.SplitHostPort(c.conn.LocalAddr().String())
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// TestQuorum compares what clients of one server of three see when the other two stop, and when they come back.
+// TestQuorum compares what clients of one server of three receive when the other two stop, and when
+// they restart.
 func TestQuorum(t *testing.T) {
 	t.Parallel()
 	c := config{properties: map[string]string{"readonlymode.enabled": "true"}}.withDefaults()
@@ -23,18 +24,20 @@ func TestQuorum(t *testing.T) {
 	groupsRun.Add(1)
 	t.Run(scenario(connectionsEndWithTheQuorum).name(), func(t *testing.T) {
 		scenariosRun.Add(1)
-		masked := group{concurrent: true} // the zxids of an ensemble jump with each new leader
+		masked := group{concurrent: true} // each new ZooKeeper leader begins another epoch of zxids
 		compareOne(t, masked, pair{left, right}, connectionsEndWithTheQuorum)
 	})
 }
 
-// realMember is the first server of three. It is stopped by stopping the others: what is left is read-only.
+// realMember is the first server of three. Its stop stops the other two, so that it becomes
+// read-only.
 type realMember struct{ realServer }
 
 func startRealMember(t *testing.T, c config) realMember {
 	t.Helper()
 	realzk.Need(t)
-	opts := append(c.ensembleOptions(), // without which it opens no session while it is read-only
+	// Without these options a read-only server opens no session.
+	opts := append(c.ensembleOptions(),
 		ensemble.WithConfig("localSessionsEnabled=true", "localSessionsUpgradingEnabled=true"))
 	e := ensemble.Start(t, 3, opts...)
 	return realMember{realServer{e, e.Servers()[0]}}
@@ -50,7 +53,7 @@ func (r realMember) stop() error {
 	return errors.Join(append(errs, r.awaitReadOnly())...)
 }
 
-// awaitReadOnly asks again and again, because nothing else tells.
+// awaitReadOnly polls the server, because nothing reports the change.
 func (r realMember) awaitReadOnly() error {
 	ctx, cancel := context.WithTimeout(context.Background(), quorumPatience)
 	defer cancel()
@@ -64,7 +67,8 @@ func (r realMember) awaitReadOnly() error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("the server does not become read-only: it answers %q, %w", answer, errors.Join(err, ctx.Err()))
+			return fmt.Errorf("the server does not become read-only: it answers %q, %w", answer,
+				errors.Join(err, ctx.Err()))
 		}
 	}
 }
@@ -80,7 +84,7 @@ func (r realMember) start() error {
 	return r.ensemble.WaitReady(ctx)
 }
 
-// fakeMember does the same by a switch.
+// fakeMember switches zktest to read-only.
 type fakeMember struct{ fakeServer }
 
 func (f fakeMember) stop() error {
@@ -98,8 +102,9 @@ func acceptingReadOnly(hello rawzk.Connect) rawzk.Connect {
 	return hello
 }
 
-// connectionsEndWithTheQuorum, and once more when it is back. What it leaves out is the return of a session that is older than the loss:
-// zktest lets it in, and the real server refuses it until the quorum is back.
+// connectionsEndWithTheQuorum, and again when it is back. The scenario leaves out the return of a
+// session that is older than the loss: zktest accepts it, and the real server refuses it until the
+// quorum is back.
 func connectionsEndWithTheQuorum(s *script) {
 	a, b := s.open("a"), s.connect("b")
 	a.hello(acceptingReadOnly(newSession(defaultLongest)))

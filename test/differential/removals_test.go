@@ -6,7 +6,7 @@ import (
 	"github.com/docent-zk/docent/internal/rawzk"
 )
 
-// held are the watches that a client may have when it asks for them.
+// held returns sets of watches that a client may have when it checks for them.
 func held(x string) map[string][]rawzk.Op {
 	return map[string][]rawzk.Op{
 		"nothing":    nil,
@@ -22,7 +22,8 @@ func held(x string) map[string][]rawzk.Op {
 
 var heldNames = []string{"nothing", "data", "exist", "child", "both", "persistent", "recursive", "all"}
 
-// watchesAreCheckedAndRemoved: every type asked of every set of watches, and what is left behind.
+// watchesAreCheckedAndRemoved checks and removes every type with every set of watches, and shows
+// which watches are left.
 func watchesAreCheckedAndRemoved(s *script) {
 	a := s.connect("a")
 	for kind := int32(-1); kind <= 6; kind++ {
@@ -46,7 +47,7 @@ func watchesAreCheckedAndRemoved(s *script) {
 	}
 }
 
-// watchesOfOthersAreNotRemoved: and whether they are found.
+// watchesOfOthersAreNotRemoved also shows whether they are found.
 func watchesOfOthersAreNotRemoved(s *script) {
 	a, v := s.connect("a"), s.connect("v")
 	for _, name := range heldNames {
@@ -63,26 +64,28 @@ func watchesOfOthersAreNotRemoved(s *script) {
 	}
 }
 
-// unreadableNodesConsumeWatches: who may not read a node is not told what happens to it. Whether its watch is used up shows
-// when everybody may read again.
+// unreadableNodesConsumeWatches shows that a client that may not read a node receives no events of
+// it. Whether its watch was removed shows when all clients may read again.
 func unreadableNodesConsumeWatches(s *script) {
 	a := s.connect("a")
 	a.do(rawzk.Auth("digest", []byte("a:secret")))
 	mine := []rawzk.ACL{{Perms: permAll, Scheme: "auth", ID: ""}}
 	for i, r := range registrations() {
-		for j, hide := range []string{"/x", "", "/x/x"} { // which node cannot be read
-			for k, when := range []string{"before", "after"} { // the watch is set
+		for j, hide := range []string{"/x", "", "/x/x"} { // the node that cannot be read
+			for k, when := range []string{"before", "after"} { // hidden before or after the watch is set
 				dir := s.path(fmt.Sprintf("%d-%d-%d", i, j, k))
 				s.logf("-- %s with %q unreadable %s", r.name, hide, when)
 				w := s.connect("w")
 				a.each(node(dir), node(dir+"/x"), node(dir+"/x/x"))
-				a.script.hideAround(k == 0, func() { a.do(rawzk.SetACL(dir+hide, mine, -1)) }, func() { w.do(r.op(dir)) })
-				a.each(set(dir+"/x"), node(dir+"/x/kid"), gone(dir+"/x/x"))
+				a.script.hideAround(k == 0, func() {
+					a.do(rawzk.SetACL(dir+hide, mine, -1))
+				}, func() { w.do(r.op(dir)) })
+				a.each(set(dir+"/x"), node(dir+"/x/kid"), del(dir+"/x/x"))
 				w.barrier()
 				a.do(rawzk.SetACL(dir+hide, rawzk.Open(), -1))
 				a.do(rawzk.Create(dir+"/x/x", nil, mine, rawzk.Persistent))
-				a.each(set(dir+"/x/x"), set(dir+"/x"), gone(dir+"/x/x"), gone(dir+"/x/kid"), gone(dir+"/x"),
-					rawzk.Create(dir+"/x", nil, mine, rawzk.Persistent), set(dir+"/x"), gone(dir+"/x"))
+				a.each(set(dir+"/x/x"), set(dir+"/x"), del(dir+"/x/x"), del(dir+"/x/kid"), del(dir+"/x"),
+					rawzk.Create(dir+"/x", nil, mine, rawzk.Persistent), set(dir+"/x"), del(dir+"/x"))
 				w.barrier()
 				w.close()
 			}
@@ -90,7 +93,7 @@ func unreadableNodesConsumeWatches(s *script) {
 	}
 }
 
-// hideAround does both things, hide first or second.
+// hideAround calls both functions, hide first or second.
 func (s *script) hideAround(first bool, hide, watch func()) {
 	if first {
 		hide()
@@ -101,7 +104,8 @@ func (s *script) hideAround(first bool, hide, watch func()) {
 	}
 }
 
-// setWatchesOfUnreadableNodes: what a client that comes back is told of nodes that it may not read, or whose parents it may not.
+// setWatchesOfUnreadableNodes shows which events a client that reconnects receives of nodes that it
+// may not read, or whose parents it may not read.
 func setWatchesOfUnreadableNodes(s *script) {
 	a := s.connect("a")
 	w := s.connect("w")

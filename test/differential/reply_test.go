@@ -8,7 +8,7 @@ import (
 	"github.com/docent-zk/docent/internal/rawzk"
 )
 
-// body shows the body of a successful reply to a request of the given code.
+// body returns the body of a successful reply to a request of the given type as text.
 func (s *script) body(code int32, body []byte) string {
 	d := rawzk.Decode(body)
 	text := s.fields(code, d)
@@ -43,7 +43,7 @@ func (s *script) fields(code int32, d *rawzk.Decoder) string {
 	return ""
 }
 
-// results shows the parts of a multi's reply.
+// results returns the parts of a multi's reply as text.
 func (s *script) results(d *rawzk.Decoder) string {
 	var parts []string
 	for d.Err() == nil {
@@ -77,7 +77,7 @@ func identities(d *rawzk.Decoder) string {
 	return fmt.Sprint(ids)
 }
 
-// event shows a watch event.
+// event returns a watch event as text.
 func (s *script) event(h rawzk.Header, d *rawzk.Decoder) string {
 	kind, state, path := d.Int(), d.Int(), d.Str()
 	name, known := map[int32]string{1: "Created", 2: "Deleted", 3: "DataChanged", 4: "ChildrenChanged"}[kind]

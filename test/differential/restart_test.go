@@ -7,7 +7,7 @@ import (
 	"github.com/docent-zk/docent/internal/rawzk"
 )
 
-// Each of these stops the server that it shares with the others.
+// Each of these scenarios stops the server that it shares with the others.
 func TestRestart(t *testing.T) {
 	compare(t, group{scenarios: []scenario{
 		restartKeepsNodesAndCounters,
@@ -19,7 +19,8 @@ func TestRestart(t *testing.T) {
 func restartKeepsNodesAndCounters(s *script) {
 	a := s.connect("a")
 	x := s.path("x")
-	x0, x1 := []rawzk.ACL{{Perms: 3, Scheme: "world", ID: "anyone"}, {Perms: 31, Scheme: "digest", ID: "u:hash"}}, s.path("x/1")
+	x0, x1 := []rawzk.ACL{{Perms: 3, Scheme: "world", ID: "anyone"},
+		{Perms: 31, Scheme: "digest", ID: "u:hash"}}, s.path("x/1")
 	for _, op := range []rawzk.Op{
 		rawzk.Create(x, []byte("1"), rawzk.Open(), rawzk.Persistent),
 		rawzk.SetData(x, []byte("2"), -1),
@@ -88,7 +89,7 @@ func restartGivesSessionsTheirTimeAnew(s *script) {
 	a.do(rawzk.Create(s.path("x"), nil, rawzk.Open(), rawzk.Ephemeral))
 	s.stop()
 	a.end()
-	time.Sleep(keptTimeout * 3 / 4) // time that must not count
+	time.Sleep(keptTimeout * 3 / 4) // must not count
 	from := time.Now()
 	s.start()
 	to := time.Now()

@@ -10,15 +10,16 @@ import (
 	"github.com/docent-zk/docent/internal/rawzk"
 )
 
-// patience is how long a script waits for what must come. What has not come by then is in the transcript as missing.
+// patience is how long a script waits for what must arrive. What has not arrived by then is in the
+// transcript as missing.
 const patience = 25 * time.Second
 
 // script is one run of a scenario on one server.
 type script struct {
 	target   target
 	scenario string
-	masked   bool // do not tell zxids
-	sortACLs bool // show ACLs sorted, for lists whose order the server leaves open
+	masked   bool // zxids are not shown
+	sortACLs bool // ACLs are shown sorted, for lists without a defined order
 	base     int64
 	began    time.Time
 
@@ -27,24 +28,24 @@ type script struct {
 	clients   []*client
 	sessions  []*session
 	passwords []string
-	times     map[int64]int64 // when each zxid was, as far as stats have told
+	times     map[int64]int64 // the time of each zxid in a Stat
 }
 
-// session is one that the server told about.
+// session is a session in an answer of the server.
 type session struct {
 	id       int64
 	password []byte
-	over     bool // no need to close it
+	closed   bool // need not be closed
 }
 
 func newScript(on target, scenario string) *script {
 	return &script{target: on, scenario: scenario, began: time.Now(), times: map[int64]int64{}}
 }
 
-// root is the scenario's own node.
+// root returns the scenario's own node.
 func (s *script) root() string { return "/" + s.scenario }
 
-// path is a path below root. An empty name is the root itself.
+// path returns a path below root. An empty name is the root itself.
 func (s *script) path(name string) string {
 	if name == "" {
 		return s.root()
@@ -52,7 +53,8 @@ func (s *script) path(name string) string {
 	return s.root() + "/" + name
 }
 
-// prepare makes the root and reads the zxid from which the scenario's count, outside of the transcript.
+// prepare creates the root and reads the zxid from which those of the scenario count. It is not in
+// the transcript.
 func (s *script) prepare() {
 	c := s.hidden()
 	defer c.conn.Close()
@@ -62,13 +64,13 @@ func (s *script) prepare() {
 	s.lines, s.sessions, s.passwords = nil, nil, nil
 }
 
-// finish closes what is still open. Nothing of it is in the transcript.
+// finish closes all connections and sessions that are still open. It is not in the transcript.
 func (s *script) finish() {
 	for _, c := range s.clients {
 		c.conn.Close()
 	}
 	for _, open := range s.sessions {
-		if !open.over {
+		if !open.closed {
 			s.closeBehind(open)
 		}
 	}
@@ -84,10 +86,10 @@ func (s *script) closeBehind(open *session) {
 	if conn.SendFrame(hello.Encode()) != nil || conn.Send(1, rawzk.CloseSession()) != nil {
 		return
 	}
-	conn.ReadAll(patience) // the session is closed when the connection is
+	conn.ReadAll(patience) // the session is closed once the connection has ended
 }
 
-// hidden is a connected client whose lines are not kept.
+// hidden returns a connected client whose lines are not kept.
 func (s *script) hidden() *client {
 	c := s.connect("hidden")
 	c.hidden = true
@@ -102,7 +104,7 @@ func (s *script) logf(format string, args ...any) {
 	s.lines = append(s.lines, strings.ReplaceAll(line, "\n", "\\n"))
 }
 
-// take hands out the lines since the last take, for those who compare while they go on.
+// take returns the lines since the last take, for tests that compare step by step.
 func (s *script) take() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,13 +113,14 @@ func (s *script) take() []string {
 	return lines
 }
 
-// giveUp ends the scenario with a reason, which will differ from the other server's transcript unless both fail alike.
+// giveUp ends the scenario with a reason, which differs from the other server's transcript unless
+// both fail in the same way.
 func (s *script) giveUp(format string, args ...any) {
 	s.logf("gave up on "+s.target.name()+": "+format, args...)
 	runtime.Goexit()
 }
 
-// stop and start are those of the server.
+// stop and start stop and start the server.
 func (s *script) stop() {
 	if err := s.target.stop(); err != nil {
 		s.giveUp("stop: %v", err)

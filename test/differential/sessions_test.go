@@ -23,14 +23,14 @@ func TestSessions(t *testing.T) {
 	}})
 }
 
-// sortFrom sorts the lines from the given one on, for what the server leaves in any order.
+// sortFrom sorts the lines from the given one on, for what servers send in any order.
 func (s *script) sortFrom(line int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slices.Sort(s.lines[line:])
 }
 
-// ephemeralsGoInOneTransaction: the parent's pzxid and cversion tell.
+// ephemeralsGoInOneTransaction compares the parent's pzxid and cversion.
 func ephemeralsGoInOneTransaction(s *script) {
 	a, b := s.connect("a"), s.connect("b")
 	for i := range 5 {

@@ -13,7 +13,7 @@ func TestStreams(t *testing.T) {
 		requestsMayComeByteByByte,
 		requestsMayComeInAnyPieces,
 		resetKeepsTheSession,
-		slowReaderHoldsNobodyBack,
+		slowReaderDelaysNoOther,
 		eventsOfAllWritersAreComplete,
 		manySessionsAtOnce,
 	}})
@@ -35,7 +35,7 @@ func requestsMayComeByteByByte(s *script) {
 	c.close()
 }
 
-// requestsMayComeInAnyPieces, of which none begins or ends where a request does.
+// requestsMayComeInAnyPieces sends pieces, none of which begins or ends where a request does.
 func requestsMayComeInAnyPieces(s *script) {
 	for _, size := range []int{3, 5, 7, 64, 1000} {
 		c := s.connect(fmt.Sprint("pieces of ", size))
@@ -67,8 +67,9 @@ func resetKeepsTheSession(s *script) {
 	b.close()
 }
 
-// slowReaderHoldsNobodyBack: one client asks for more than the network holds, and reads nothing.
-func slowReaderHoldsNobodyBack(s *script) {
+// slowReaderDelaysNoOther has a client that requests more than the network can buffer, and reads
+// nothing.
+func slowReaderDelaysNoOther(s *script) {
 	const reads, size = 200, 200_000
 	slow, quick := s.connect("slow"), s.connect("quick")
 	x := s.path("x")
@@ -92,7 +93,8 @@ func slowReaderHoldsNobodyBack(s *script) {
 	slow.close()
 }
 
-// eventsOfAllWritersAreComplete: a recursive watch sees every change of several writers at once.
+// eventsOfAllWritersAreComplete shows that a recursive watch sees every change of several
+// concurrent writers.
 func eventsOfAllWritersAreComplete(s *script) {
 	const writers, each = 4, 50
 	watcher := s.connect("watcher")

@@ -18,11 +18,11 @@ type target interface {
 	name() string
 	dial() (*rawzk.Conn, error)
 	stop() error
-	start() error // after stop: with the same port, state and sessions
+	start() error // after stop, with the same port, state and sessions
 }
 
-// config is the same for both servers. Zero durations stand for the defaults below. The keys of properties are those of
-// zoo.cfg, or names of system properties where zoo.cfg does not know them.
+// config is the same for both servers. Zero durations stand for the defaults below. The keys of
+// properties are those of zoo.cfg, or names of system properties where zoo.cfg has no key.
 type config struct {
 	tick, shortest, longest time.Duration
 	properties              map[string]string
@@ -30,7 +30,7 @@ type config struct {
 
 const (
 	defaultTick    = 500 * time.Millisecond
-	defaultLongest = time.Minute // longer than any scenario that does not mean to wait for the end of a session
+	defaultLongest = time.Minute // longer than scenarios that do not wait for the end of a session
 )
 
 func (c config) withDefaults() config {
@@ -47,7 +47,7 @@ func (c config) withDefaults() config {
 		"extendedTypesEnabled":            "true",
 		"4lw.commands.whitelist":          "*",
 		"maxClientCnxns":                  "0",
-		"znode.container.checkIntervalMs": "3600000", // nothing is reaped unless a group asks for it
+		"znode.container.checkIntervalMs": "3600000", // nothing is reaped by default
 	}
 	for key, value := range c.properties {
 		all[key] = value
@@ -56,12 +56,13 @@ func (c config) withDefaults() config {
 	return c
 }
 
-// isSystemProperty tells the names that zoo.cfg does not take.
+// isSystemProperty reports whether key is a name that zoo.cfg does not accept.
 func isSystemProperty(key string) bool {
-	return key == "jute.maxbuffer" || key == "readonlymode.enabled" || strings.HasPrefix(key, "znode.") || strings.HasPrefix(key, "zookeeper.")
+	return key == "jute.maxbuffer" || key == "readonlymode.enabled" || strings.HasPrefix(key, "znode.") ||
+		strings.HasPrefix(key, "zookeeper.")
 }
 
-// realServer is the server that is installed.
+// realServer is the installed server.
 type realServer struct {
 	ensemble *ensemble.Ensemble
 	server   *ensemble.Server

@@ -9,7 +9,7 @@ import (
 	"github.com/docent-zk/docent/internal/rawzk"
 )
 
-// These scenarios are about time, so they do wait. They all wait at once.
+// These scenarios are about time, so they have to wait. They run concurrently.
 func TestWaits(t *testing.T) {
 	compare(t, group{concurrent: true, scenarios: []scenario{
 		silentSessionsEndInTime,
@@ -25,10 +25,11 @@ func TestWaits(t *testing.T) {
 	}})
 }
 
-// waitSlack is for a busy machine.
+// waitSlack is the time allowed for a busy machine.
 const waitSlack = 1500 * time.Millisecond
 
-// lasted relates the end of a session to its time-out. Between from and to is the moment the server last heard of it.
+// lasted compares the end of a session with its timeout. The server last heard of the session
+// between from and to.
 func lasted(timeout time.Duration, from, to, end time.Time) string {
 	switch {
 	case end.Sub(from) < timeout:
@@ -52,7 +53,8 @@ func silentSessionsEndInTime(s *script) {
 		c.hidden = true
 		all.Go(func() {
 			c.end()
-			results[i] = fmt.Sprintf("timeout %v: %s, %d events", timeout, lasted(timeout, from, to, time.Now()), c.events)
+			results[i] = fmt.Sprintf("timeout %v: %s, %d events", timeout, lasted(timeout, from, to, time.Now()),
+				c.events)
 		})
 	}
 	all.Wait()
@@ -67,7 +69,8 @@ const (
 	keptFor     = 15 // times
 )
 
-// keep sends op so often that a session must live, if op counts as a sign of life. It returns whether it lives.
+// keep sends op so often that the session stays open, if op counts for it. It returns whether the
+// session is open.
 func (c *client) keep(op func()) bool {
 	c.hidden = true
 	tick := time.NewTicker(keptEvery)
@@ -103,7 +106,7 @@ func requestsKeepTheSession(s *script) {
 	}
 }
 
-// authAloneAndTheSession: auth does not go the way of other requests.
+// authAloneAndTheSession uses auth, which is handled differently from other requests.
 func authAloneAndTheSession(s *script) {
 	c := s.open("c")
 	c.hello(newSession(keptTimeout))
@@ -123,7 +126,7 @@ func comingBackKeepsTheSession(s *script) {
 	s.logf("lives %t", last.session == first.session)
 }
 
-// awaitDeletion watches path from a client of its own and returns when it is gone.
+// awaitDeletion watches path with a client of its own and returns the time of the deletion.
 func (s *script) awaitDeletion(path string) time.Time {
 	w := s.connect("watcher")
 	w.do(rawzk.Exists(path, true))
@@ -132,7 +135,7 @@ func (s *script) awaitDeletion(path string) time.Time {
 }
 
 func disconnectingDoesNotRestartTheClock(s *script) {
-	const timeout = 4 * time.Second // so long that the end of the connection would show
+	const timeout = 4 * time.Second // long enough to show the end of the connection
 	c := s.open("c")
 	c.hello(newSession(timeout))
 	from := time.Now()
@@ -207,14 +210,14 @@ func TestTimeWithoutASession(t *testing.T) {
 	})
 }
 
-// silentSocketsAreClosed though they never had a session.
+// silentSocketsAreClosed uses sockets that never had a session.
 func silentSocketsAreClosed(s *script) { s.silentSocketsEnd(9*time.Second, 22*time.Second) }
 
 func silentSocketsAreClosedSooner(s *script) {
 	s.silentSocketsEnd(1900*time.Millisecond, 4*time.Second+waitSlack)
 }
 
-// silentSocketsEnd after least and before most.
+// silentSocketsEnd expects an end after least and before most.
 func (s *script) silentSocketsEnd(least, most time.Duration) {
 	sent := [][]byte{nil, {0, 0}, {0, 0, 0, 44}, {0, 0, 0, 44, 0, 0, 0, 0, 1, 2, 3}}
 	results := make([]string, len(sent))

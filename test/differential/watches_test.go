@@ -20,7 +20,7 @@ func TestWatches(t *testing.T) {
 		twoWatchersOfOneNode,
 		multiEventsComeInOrder,
 		failedMultiIsSilent,
-		closedSessionsNodesAreSeenToGo,
+		closedSessionsNodesAreDeleted,
 		watchesAreCheckedAndRemoved,
 		watchesOfOthersAreNotRemoved,
 		reconnectLosesWatches,
@@ -52,7 +52,7 @@ func adding(mode int32) func(string) rawzk.Op {
 	return func(path string) rawzk.Op { return rawzk.AddWatch(path, mode) }
 }
 
-// onTheNode are those that watch dir/x by its own path.
+// onTheNode returns the registrations that watch dir/x by its own path.
 func onTheNode() []registration {
 	return []registration{
 		onNode("exists", watching(rawzk.Exists)), onNode("getData", watching(rawzk.GetData)),
@@ -61,7 +61,7 @@ func onTheNode() []registration {
 	}
 }
 
-// registrations are all that can see something of dir/x.
+// registrations returns all that can receive an event of dir/x.
 func registrations() []registration {
 	list := onTheNode()
 	for _, r := range onTheNode() {
@@ -76,7 +76,7 @@ func registrations() []registration {
 	}))
 }
 
-// action is something that happens to a node. With absent, the node is not there before it.
+// action changes a node. With absent, the node does not exist before it.
 type action struct {
 	name   string
 	absent bool
@@ -88,11 +88,15 @@ func actions() []action {
 	return []action{
 		{"create", true, func(p string) []rawzk.Op { return []rawzk.Op{node(p), set(p)} }},
 		{"setData", false, func(p string) []rawzk.Op { return []rawzk.Op{set(p), set(p)} }},
-		{"delete", false, func(p string) []rawzk.Op { return []rawzk.Op{gone(p), node(p)} }},
+		{"delete", false, func(p string) []rawzk.Op { return []rawzk.Op{del(p), node(p)} }},
 		{"setACL", false, func(p string) []rawzk.Op { return []rawzk.Op{rawzk.SetACL(p, rawzk.Open(), -1)} }},
-		{"kid comes", false, func(p string) []rawzk.Op { return []rawzk.Op{node(kid(p)), node(p + "/2"), set(kid(p))} }},
-		{"kid goes", false, func(p string) []rawzk.Op { return []rawzk.Op{node(kid(p)), gone(kid(p)), gone(p)} }},
-		{"nothing", false, func(p string) []rawzk.Op { return []rawzk.Op{gone(p + "/none"), node(p), rawzk.SetData(p, nil, 9)} }},
+		{"kid comes", false, func(p string) []rawzk.Op {
+			return []rawzk.Op{node(kid(p)), node(p + "/2"), set(kid(p))}
+		}},
+		{"kid goes", false, func(p string) []rawzk.Op { return []rawzk.Op{node(kid(p)), del(kid(p)), del(p)} }},
+		{"nothing", false, func(p string) []rawzk.Op {
+			return []rawzk.Op{del(p + "/none"), node(p), rawzk.SetData(p, nil, 9)}
+		}},
 		{"sequential", false, func(p string) []rawzk.Op {
 			return []rawzk.Op{rawzk.Create(p+"/", nil, rawzk.Open(), 2), rawzk.Create(p+"/", nil, rawzk.Open(), 3)}
 		}},
@@ -105,9 +109,9 @@ func everyWatchSeesEveryAction(s *script) {
 		for j, act := range actions() {
 			dir := s.path(fmt.Sprintf("%d-%d", i, j))
 			s.logf("-- %s sees %s", r.name, act.name)
-			a.each(node(dir), node(dir+"/x"), node(dir+"/x/x")) // a registration on the parent takes one name off
+			a.each(node(dir), node(dir+"/x"), node(dir+"/x/x")) // a registration on the parent removes one name
 			if act.absent {
-				a.each(gone(dir+"/x/x"), gone(dir+"/x"))
+				a.each(del(dir+"/x/x"), del(dir+"/x"))
 			}
 			w.do(r.op(dir))
 			for _, op := range act.ops(dir + "/x") {
@@ -118,9 +122,10 @@ func everyWatchSeesEveryAction(s *script) {
 	}
 }
 
-// trial lets everything happen to dir/x that a watch could see.
+// trial makes all changes of dir/x that a watch could see.
 func trial(a, w *client, x string) {
-	for _, op := range []rawzk.Op{set(x), set(x), node(x + "/kid"), set(x + "/kid"), gone(x + "/kid"), gone(x), node(x), set(x), gone(x)} {
+	for _, op := range []rawzk.Op{set(x), set(x), node(x + "/kid"), set(x + "/kid"), del(x + "/kid"), del(x), node(x),
+		set(x), del(x)} {
 		a.do(op)
 		w.barrier()
 	}
@@ -138,7 +143,7 @@ func (s *script) tryTogether(a *client, i int, rs ...registration) {
 	w.close()
 }
 
-// samePathWatchedTwice: by the same registration.
+// samePathWatchedTwice uses the same registration twice.
 func samePathWatchedTwice(s *script) {
 	a := s.connect("a")
 	for i, r := range onTheNode() {
@@ -146,7 +151,7 @@ func samePathWatchedTwice(s *script) {
 	}
 }
 
-// samePathWatchedInPairs: by two registrations in every order.
+// samePathWatchedInPairs uses two registrations in every order.
 func samePathWatchedInPairs(s *script) {
 	a := s.connect("a")
 	all := onTheNode()
@@ -159,7 +164,7 @@ func samePathWatchedInPairs(s *script) {
 	}
 }
 
-// samePathWatchedInThrees: the first comes back after another.
+// samePathWatchedInThrees uses the first registration again after another.
 func samePathWatchedInThrees(s *script) {
 	a := s.connect("a")
 	all := onTheNode()
@@ -183,7 +188,7 @@ func duplicateWatchesFireOnce(s *script) {
 	trial(a, w, x)
 }
 
-// persistentWatchOutlivesItsNode: also when the node was not there at first.
+// persistentWatchOutlivesItsNode also when the node did not exist at first.
 func persistentWatchOutlivesItsNode(s *script) {
 	a, w := s.connect("a"), s.connect("w")
 	for mode := range int32(2) {
@@ -196,7 +201,8 @@ func persistentWatchOutlivesItsNode(s *script) {
 	}
 }
 
-// recursiveWatchesNest: one event for each change, however many of a client's watches cover it.
+// recursiveWatchesNest shows one event for each change, however many of a client's watches cover
+// it.
 func recursiveWatchesNest(s *script) {
 	a, w := s.connect("a"), s.connect("w")
 	x := s.path("x")
@@ -214,24 +220,24 @@ func recursiveWatchesNest(s *script) {
 	w.barrier()
 }
 
-// twoWatchersOfOneNode: each has its own watches.
+// twoWatchersOfOneNode shows that each client has its own watches.
 func twoWatchersOfOneNode(s *script) {
 	a, v, w := s.connect("a"), s.connect("v"), s.connect("w")
 	x := s.path("x")
 	a.do(node(x))
 	v.each(rawzk.GetData(x, true), rawzk.AddWatch(x, 1))
 	w.each(rawzk.GetChildren(x, true), rawzk.AddWatch(x, 0), rawzk.AddWatch(s.root(), 1))
-	for _, op := range []rawzk.Op{set(x), node(x + "/kid"), gone(x + "/kid"), gone(x), node(x)} {
+	for _, op := range []rawzk.Op{set(x), node(x + "/kid"), del(x + "/kid"), del(x), node(x)} {
 		a.do(op)
 		v.barrier()
 		w.barrier()
 	}
 	v.close()
-	a.each(set(x), gone(x))
+	a.each(set(x), del(x))
 	w.barrier()
 }
 
-// watchesNeedNoPath: addWatch takes any text, but only two modes.
+// watchesNeedNoPath shows that addWatch accepts any text, but only two modes.
 func watchesNeedNoPath(s *script) {
 	w := s.connect("w")
 	for _, mode := range []int32{0, 1, 2, 3, -1, math.MaxInt32, math.MinInt32} {
@@ -243,7 +249,7 @@ func watchesNeedNoPath(s *script) {
 	w.do(rawzk.Sync("/"))
 }
 
-// oddTypesAtOddPaths: whether the type or the path is looked at first.
+// oddTypesAtOddPaths compares whether the type or the path is checked first.
 func oddTypesAtOddPaths(s *script) {
 	w := s.connect("w")
 	for _, path := range []string{"", "/", "garbage", "gar/bage", "\x00", s.path("none"), s.root()} {

@@ -26,25 +26,27 @@ func TestWords(t *testing.T) {
 
 func TestAllowedWords(t *testing.T) {
 	for name, properties := range map[string]map[string]string{
-		// ruok and conf are those by which the harness sees that the server is there. It asks srvr, too, which is always allowed.
+		// The harness uses ruok and conf to find that the server runs. It also uses srvr, which is
+		// always allowed.
 		"srvr and isro are listed":       {"4lw.commands.whitelist": "ruok, srvr, conf, isro"},
 		"neither is":                     {"4lw.commands.whitelist": "ruok, conf"},
 		"neither is, but read-only mode": {"4lw.commands.whitelist": "ruok, conf", "readonlymode.enabled": "true"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			compare(t, group{config: config{properties: properties}, scenarios: []scenario{onlyAllowedWordsAreAnswered}})
+			compare(t, group{config: config{properties: properties},
+				scenarios: []scenario{onlyAllowedWordsAreAnswered}})
 		})
 	}
 }
 
-// say sends pieces of bytes to a new connection and returns all that comes back.
+// say sends pieces of bytes to a new connection and returns all received bytes.
 func (s *script) say(pieces ...string) string {
 	c := s.open("word")
 	defer c.conn.Close()
 	for _, piece := range pieces {
 		c.sendBytes([]byte(piece))
 		if len(pieces) > 1 {
-			s.say("ruok") // a round trip, so that each piece goes alone: the network may join what is sent at once
+			s.say("ruok") // a round trip, because the network may join pieces
 		}
 	}
 	answer, err := c.conn.ReadAll(patience)
@@ -62,7 +64,8 @@ func plainWords(s *script) {
 }
 
 func oddWords(s *script) {
-	for _, pieces := range [][]string{{"r", "uok"}, {"ru", "ok"}, {"i", "s", "r", "o"}, {"RUOK"}, {"abcd"}, {"\x7f\x7f\x7f\x7f"}} {
+	for _, pieces := range [][]string{{"r", "uok"}, {"ru", "ok"}, {"i", "s", "r", "o"}, {"RUOK"}, {"abcd"},
+		{"\x7f\x7f\x7f\x7f"}} {
 		s.logf("%q: %q", pieces, s.say(pieces...))
 	}
 }
@@ -75,8 +78,8 @@ func wordsAfterConnectAreNone(s *script) {
 }
 
 func onlyAllowedWordsAreAnswered(s *script) {
-	for _, word := range []string{"ruok", "isro", "stat", "mntr", "cons", "dump", "wchs", "wchp", "wchc", "envi", "srst", "crst", "dirs",
-		"gtmk", "stmk", "hash", "lsnp", "abcd"} {
+	for _, word := range []string{"ruok", "isro", "stat", "mntr", "cons", "dump", "wchs", "wchp", "wchc", "envi",
+		"srst", "crst", "dirs", "gtmk", "stmk", "hash", "lsnp", "abcd"} {
 		s.logf("%q: %q", word, s.say(word))
 	}
 	status, _, _ := strings.Cut(s.say("srvr"), ":")
@@ -90,7 +93,8 @@ var (
 	date    = regexp.MustCompile(`at \w{3} \w{3} \d\d \d\d:\d\d:\d\d \w+ \d{4}`)
 )
 
-// shape shows lines with what differs between servers masked: ids of sessions by their labels, other numbers as N.
+// shape logs lines without the values that differ between servers: session ids by their labels,
+// other numbers as N.
 func (s *script) shape(text string) []string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -117,7 +121,7 @@ func (s *script) show(lines []string) {
 	}
 }
 
-// exact shows the lines that start with one of the prefixes as they are.
+// exact logs the lines that start with one of the prefixes as they are.
 func (s *script) exact(text string, prefixes ...string) {
 	for line := range strings.Lines(text) {
 		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(line, p) }) {
@@ -150,16 +154,16 @@ func connectionsOfTheServer(s *script) {
 	b.close()
 }
 
-// measures are those whose values follow from what was done.
+// measures are those with values that follow from the requests.
 var measures = []string{
 	"zk_server_state", "zk_ephemerals_count", "zk_num_alive_connections", "zk_outstanding_requests", "zk_znode_count",
 	"zk_global_sessions", "zk_local_sessions", "zk_watch_count", "zk_approximate_data_size",
 }
 
-// others are there with any value.
+// others are listed with any value.
 var others = []string{
-	"zk_version", "zk_avg_latency", "zk_min_latency", "zk_max_latency", "zk_packets_received", "zk_packets_sent", "zk_uptime",
-	"zk_max_file_descriptor_count", "zk_open_file_descriptor_count",
+	"zk_version", "zk_avg_latency", "zk_min_latency", "zk_max_latency", "zk_packets_received", "zk_packets_sent",
+	"zk_uptime", "zk_max_file_descriptor_count", "zk_open_file_descriptor_count",
 }
 
 func measuresOfTheServer(s *script) {
@@ -189,7 +193,7 @@ func watchesOfTheServer(s *script) {
 	s.show(strings.SplitAfter(s.say("wchs"), "\n"))
 	for _, word := range []string{"wchc", "wchp"} {
 		lines := s.shape(s.say(word))
-		slices.Sort(lines) // neither sessions nor paths have an order
+		slices.Sort(lines) // sessions and paths have no order
 		s.show(lines)
 	}
 	a.close()
@@ -208,7 +212,7 @@ func sessionsOfTheServer(s *script) {
 	b.close()
 }
 
-// configurationOfTheServer: the keys, and the values that are those of the harness.
+// configurationOfTheServer compares the keys, and the values that the harness has set.
 func configurationOfTheServer(s *script) {
 	text := s.say("conf")
 	for line := range strings.Lines(text) {
