@@ -12,7 +12,7 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// control is the server under a script, and what the script can have done to it.
+// control is the server under a script, with the actions that the script may request.
 type control struct {
 	server
 	proxy *proxy.Proxy
@@ -22,7 +22,7 @@ func newControl(t *testing.T, s server) *control {
 	return &control{s, proxy.Start(t, s.Addr())}
 }
 
-// do does what a script asked for.
+// do carries out an action that a script requests.
 func (c *control) do(request string) error {
 	step, rest, _ := strings.Cut(request, " ")
 	switch step {
@@ -62,7 +62,7 @@ func (c *control) expire(session string) error {
 	return c.Expire(int64(id), password)
 }
 
-// limited is a context that ends after patience, or with the test.
+// limited returns a context that ends after patience, or with the test.
 func limited(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)

@@ -66,11 +66,12 @@ func driverErrors(d *driver) {
 	d.ok("set a missing node", err)
 	d.ok("delete a missing node", c.Delete("/errors/missing", -1))
 	d.ok("delete with children", c.Delete("/errors", -1))
-	for _, path := range []string{"/errors/missing/child", "/errors/child", "/errors-ephemeral/child", "/zookeeper", "/errors/\u0001"} {
+	for _, path := range []string{"/errors/missing/child", "/errors/child", "/errors-ephemeral/child", "/zookeeper",
+		"/errors/\u0001"} {
 		_, err := c.Create(path, nil, 0, open)
 		d.ok(fmt.Sprintf("create %q", path), err)
 	}
-	_, err = c.Create("/errors/nobody", nil, 0, nil)
+	_, err = c.Create("/errors/no-identity", nil, 0, nil)
 	d.ok("create without ACL", err)
 	_, err = c.CreateTTL("/errors/ttl", nil, zk.FlagTTL, open, 0)
 	d.ok("create with TTL 0", err)

@@ -35,7 +35,7 @@ func driverACL(d *driver) {
 	d.ok("ACL masked for another", acl, err)
 	_, err = owner.SetACL("/private", readable, 0)
 	d.ok("ACL at an old version", err)
-	_, err = other.Create("/nobody", nil, 0, zk.AuthACL(zk.PermAll))
+	_, err = other.Create("/no-identity", nil, 0, zk.AuthACL(zk.PermAll))
 	d.ok("empty identity", err)
 }
 
@@ -77,7 +77,7 @@ func driverLock(d *driver) {
 	d.ok("lock leaves nothing", children, err)
 }
 
-// contend lets two in again and again, one at a time.
+// contend lets two clients acquire and release repeatedly. One of them holds the lock at a time.
 func (d *driver) contend(one *client, first *zk.Lock, two *client, second *zk.Lock) {
 	const rounds = 5
 	var inside atomic.Int32
@@ -89,7 +89,7 @@ func (d *driver) contend(one *client, first *zk.Lock, two *client, second *zk.Lo
 			if n := inside.Add(1); n != 1 {
 				return fmt.Errorf("%d inside", n)
 			}
-			if _, _, err := c.Exists("/"); err != nil { // time for the other to come in, if it can
+			if _, _, err := c.Exists("/"); err != nil { // time for the other to acquire, if it can
 				return err
 			}
 			inside.Add(-1)
@@ -104,7 +104,7 @@ func (d *driver) contend(one *client, first *zk.Lock, two *client, second *zk.Lo
 	d.ok("lock under contention", visit(one, first), <-other)
 }
 
-// What happens while a client is away reaches it when it comes back.
+// A client receives what happened while it was away when it reconnects.
 func driverCut(d *driver) {
 	c, other := d.proxied(), d.client()
 	other.create("/cut", "", 0)
@@ -139,8 +139,9 @@ func driverCut(d *driver) {
 	d.ok("watch after a reconnect", d.next(quiet))
 }
 
-// A restarted server keeps sessions. The driver must not dial it too early: a real server that is about to start leaves some connections
-// open and unanswered, and the driver waits on such a one for six session timeouts.
+// A restarted server keeps sessions. The driver must not dial it too early. A real server that is
+// about to start leaves some connections open without an answer, and the driver waits on such a
+// connection for six session timeouts.
 func driverRestart(d *driver) {
 	c := d.proxied()
 	session := c.SessionID()
@@ -172,12 +173,12 @@ func driverExpiry(d *driver) {
 	c.await(zk.StateExpired)
 	d.ok("its watches hear of it", d.next(lost))
 	c.await(zk.StateHasSession)
-	require.NotEqual(d.t, session, c.SessionID(), "the old session goes on")
+	require.NotEqual(d.t, session, c.SessionID(), "the old session has not ended")
 	path := c.create("/expired", "", zk.FlagEphemeral)
 	d.ok("a new session", c.look(path))
 }
 
-// Nobody ends the session but the server, when it has heard nothing for long enough.
+// Only the server ends the session, when it has received nothing for long enough.
 func driverSilence(d *driver) {
 	c, other := d.connect(d.control.proxy.Addr(), shortSession), d.client()
 	session := c.SessionID()
@@ -190,11 +191,11 @@ func driverSilence(d *driver) {
 	d.do("mend")
 	c.await(zk.StateExpired)
 	c.await(zk.StateHasSession)
-	require.NotEqual(d.t, session, c.SessionID(), "the old session goes on")
+	require.NotEqual(d.t, session, c.SessionID(), "the old session has not ended")
 	d.ok("after silence", c.exists("/silent"))
 }
 
-// password is the session's, which the driver keeps to itself.
+// password returns the session's password, which the driver does not export.
 func password(c *client) []byte {
 	return reflect.ValueOf(c.Conn).Elem().FieldByName("passwd").Bytes()
 }

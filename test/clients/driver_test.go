@@ -37,7 +37,7 @@ const (
 
 var open = zk.WorldACL(zk.PermAll)
 
-// driver is what the driver's script works with.
+// driver is the state of the driver's script.
 type driver struct {
 	t       *testing.T
 	control *control
@@ -50,12 +50,12 @@ type client struct {
 	*zk.Conn
 	t      *testing.T
 	events <-chan zk.Event
-	states chan zk.State // all of them; the driver drops events that nobody takes
+	states chan zk.State // all states; the driver drops events that are not received
 }
 
 func (d *driver) client() *client { return d.connect(d.control.Addr(), driverSession) }
 
-// proxied is a client whose connections can be cut.
+// proxied returns a client whose connections can be cut.
 func (d *driver) proxied() *client { return d.connect(d.control.proxy.Addr(), driverSession) }
 
 func (d *driver) connect(addr string, session time.Duration) *client {
@@ -78,7 +78,8 @@ func (d *driver) closeAll() {
 	d.clients = nil
 }
 
-// end closes the connection once more if need be, and takes its last events, so that none of its goroutines stays.
+// end closes the connection, also if it is closed already, and receives its last events, so that
+// all its goroutines end.
 func (c *client) end() {
 	c.Close()
 	for range c.events {
@@ -101,7 +102,7 @@ func (c *client) await(want zk.State) {
 	}
 }
 
-// next is the next event of a watch.
+// next returns the next event of a watch.
 func (d *driver) next(watch <-chan zk.Event) string {
 	d.t.Helper()
 	select {
@@ -113,7 +114,7 @@ func (d *driver) next(watch <-chan zk.Event) string {
 	}
 }
 
-// ok records a check that passed, with what both servers must show alike.
+// ok records a check that passed, with the values that both servers must have.
 func (d *driver) ok(check string, seen ...any) {
 	line := check + ": " + strings.TrimSpace(fmt.Sprintln(seen...))
 	d.seen = append(d.seen, line)
@@ -125,7 +126,7 @@ func (d *driver) do(request string) {
 	require.NoError(d.t, d.control.do(request), request)
 }
 
-// create makes a node that the check needs.
+// create creates a node that the check needs.
 func (c *client) create(path, data string, flags int32) string {
 	c.t.Helper()
 	created, err := c.Create(path, []byte(data), flags, open)
@@ -147,9 +148,10 @@ func (c *client) exists(path string) bool {
 	return found
 }
 
-// describe is what two servers must tell alike of a node: not when, but in which order things happened to it.
+// describe returns the values of a node that two servers must have in common: not the times of its
+// changes, but their order.
 func (c *client) describe(stat *zk.Stat) string {
-	owner := map[int64]string{0: "nobody", c.SessionID(): "me"}[stat.EphemeralOwner]
+	owner := map[int64]string{0: "none", c.SessionID(): "me"}[stat.EphemeralOwner]
 	return fmt.Sprintf("version %d/%d/%d, %d bytes, %d children, owner %q, changed %+d, children changed %+d",
 		stat.Version, stat.Cversion, stat.Aversion, stat.DataLength, stat.NumChildren, owner,
 		stat.Mzxid-stat.Czxid, stat.Pzxid-stat.Czxid)
@@ -162,7 +164,7 @@ func (c *client) look(path string) string {
 	return c.describe(stat)
 }
 
-// quiet keeps the driver from logging: what matters is in the checks.
+// quiet discards the driver's log, because the checks have all that matters.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}

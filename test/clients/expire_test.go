@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// endSession ends a session of a server that offers no way to expire one: it attaches to the session and closes it. To the session's
-// client the two look the same. The client may come back before the close is read, and take the session away; then it is tried again.
+// endSession ends a session of a server that has no means to expire one: it attaches to the session
+// and closes it. The session's client cannot tell the difference. The client may reattach before
+// the close is read, and so move the session. endSession then tries again.
 func endSession(addr string, id int64, password []byte) error {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		gone, err := closeSession(addr, id, password)
@@ -21,7 +22,7 @@ func endSession(addr string, id int64, password []byte) error {
 	return fmt.Errorf("session %#x does not end", id)
 }
 
-// closeSession sends one close, and says whether the session was gone before.
+// closeSession sends one close, and reports whether the session had already ended.
 func closeSession(addr string, id int64, password []byte) (gone bool, err error) {
 	conn, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
@@ -32,7 +33,7 @@ func closeSession(addr string, id int64, password []byte) (gone bool, err error)
 		return false, err
 	}
 	if _, err := conn.Write(append(attachFrame(id, password), closeFrame()...)); err != nil {
-		return false, nil // the session was taken away from us
+		return false, nil // the client has reattached to the session
 	}
 	answer, err := io.ReadAll(conn)
 	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
@@ -41,9 +42,9 @@ func closeSession(addr string, id int64, password []byte) (gone bool, err error)
 	return refused(answer), nil
 }
 
-// refused says whether a connect response tells that there is no such session: it carries the id 0.
+// refused reports whether a connect response refuses the session: its id is 0.
 func refused(answer []byte) bool {
-	const idOffset = 4 + 4 + 4 // after the frame's length, the version and the time-out
+	const idOffset = 4 + 4 + 4 // after the frame's length, the version and the timeout
 	return len(answer) >= idOffset+8 && binary.BigEndian.Uint64(answer[idOffset:]) == 0
 }
 

@@ -16,15 +16,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// scriptLimit is the longest life of a script. Whatever it waits for comes much sooner, or never.
+// scriptLimit is the longest duration of a script. All that it waits for happens much sooner, or
+// never.
 const scriptLimit = 4 * time.Minute
 
-// runScript runs a script to its end.
+// runScript runs a script to its end and returns its transcript.
 func runScript(t *testing.T, c *control, command ...string) transcript {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), scriptLimit)
 	defer cancel()
-	s := &process{control: c, cmd: exec.CommandContext(ctx, command[0], append(slices.Clone(command[1:]), c.Addr(), c.proxy.Addr())...)}
+	s := &process{control: c, cmd: exec.CommandContext(ctx, command[0],
+		append(slices.Clone(command[1:]), c.Addr(), c.proxy.Addr())...)}
 	err := s.run()
 	if ctx.Err() != nil {
 		err = fmt.Errorf("killed after %v: %w", scriptLimit, err)
@@ -64,7 +66,7 @@ func (s *process) run() error {
 	return s.cmd.Wait()
 }
 
-// follow reads until the script's end.
+// follow reads the output until the script's end.
 func (s *process) follow(stdout io.Reader) {
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		line := lines.Text()
@@ -79,7 +81,8 @@ func (s *process) follow(stdout io.Reader) {
 	}
 }
 
-// answer does what the script waits for. A script that is not told to go fails, and the log says why.
+// answer carries out the requested action and answers "go". A script that gets no answer fails, and
+// the log has the reason.
 func (s *process) answer(request string) {
 	reply := "go"
 	if err := s.control.do(request); err != nil {
@@ -87,11 +90,11 @@ func (s *process) answer(request string) {
 	}
 	fmt.Fprintln(&s.log, "<", reply)
 	if _, err := fmt.Fprintln(s.stdin, reply); err != nil {
-		fmt.Fprintln(&s.log, "the script does not listen:", err)
+		fmt.Fprintln(&s.log, "the script does not read its input:", err)
 	}
 }
 
-// sharedBuffer takes what a process writes to both of its outputs.
+// sharedBuffer has what a process writes to both of its outputs.
 type sharedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -11,12 +11,12 @@ import (
 
 const (
 	tick           = 200 * time.Millisecond
-	reaperInterval = "200" // ms between two looks for containers and TTL nodes that are due
+	reaperInterval = "200" // ms between two checks for containers and TTL nodes to delete
 	patience       = time.Minute
-	pause          = 5 * time.Millisecond // between two looks at something that must come
+	pause          = 5 * time.Millisecond // between two checks of a condition
 )
 
-// server is what the scripts run against.
+// server is the server of the scripts.
 type server interface {
 	Addr() string
 	Stop() error
@@ -27,10 +27,10 @@ type server interface {
 // target is a kind of server.
 type target struct {
 	name  string
-	start func(t *testing.T) server // closes itself at the end of the test
+	start func(t *testing.T) server // the server is closed at the end of the test
 }
 
-// onEach runs a script on each kind of server, and compares what it saw there.
+// onEach runs a script on each kind of server, and compares the transcripts.
 func onEach(t *testing.T, script func(t *testing.T, c *control) transcript) {
 	var seen []transcript
 	for _, target := range targets() {
@@ -48,7 +48,7 @@ func onEach(t *testing.T, script func(t *testing.T, c *control) transcript) {
 	})
 }
 
-// transcript is what a script saw, one line for each check.
+// transcript is the output of a script, one line for each check.
 type transcript []string
 
 func (s transcript) requireChecks(t *testing.T) {
@@ -57,7 +57,7 @@ func (s transcript) requireChecks(t *testing.T) {
 	require.False(t, slices.Contains(s, ""), "a check without a name: %q", s)
 }
 
-// requireSame compares line by line, so that a difference is all that is shown.
+// requireSame compares line by line, so that only the difference is shown.
 func (s transcript) requireSame(t *testing.T, other transcript) {
 	t.Helper()
 	for i := range min(len(s), len(other)) {

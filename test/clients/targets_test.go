@@ -44,7 +44,7 @@ func startFake(t *testing.T) server {
 		zktest.WithConfig("extendedTypesEnabled", "true"))}
 }
 
-// installed is the version that the fake must be like: that of the real server.
+// installed returns the version of the real server, whose behaviour the fake must have.
 func installed(t *testing.T) zktest.Compat {
 	t.Helper()
 	found, err := ensemble.Find()

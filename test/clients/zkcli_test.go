@@ -15,7 +15,7 @@ import (
 	"github.com/docent-zk/docent/internal/realzk"
 )
 
-// cliCommands are what the real command line is asked for, in one session.
+// cliCommands are the commands for the real command line, in one session.
 var cliCommands = []string{
 	"ls /",
 	"create /a one",
@@ -122,19 +122,21 @@ func TestCommandLine(t *testing.T) {
 	})
 }
 
-// cliInput separates the commands by reads of nodes that are not there: the answers divide the output.
+// cliInput returns the commands with reads of missing nodes in between. The errors of these reads
+// separate the output.
 func cliInput() string {
 	var input strings.Builder
 	for i, command := range cliCommands {
 		fmt.Fprintf(&input, "ls %s\n%s\n", separator(i), command)
 	}
-	fmt.Fprintf(&input, "ls %s\nls /\nquit\n", separator(len(cliCommands))) // its exit code is that of the last command
+	fmt.Fprintf(&input, "ls %s\nls /\nquit\n", separator(len(cliCommands))) // the exit code is that of the last command
 	return input.String()
 }
 
 func separator(i int) string { return fmt.Sprintf("/command-%d", i) }
 
-// cliTranscript is the output of each command, and then the events: they are printed by another thread, at any time.
+// cliTranscript returns the output of each command, and then the events. Another thread prints the
+// events, at any time.
 func cliTranscript(t *testing.T, output string) (seen transcript) {
 	output, events := cutEvents(normalise(output))
 	for i, command := range cliCommands {
@@ -143,11 +145,11 @@ func cliTranscript(t *testing.T, output string) (seen transcript) {
 		answer, _, _ := strings.Cut(rest, "Node does not exist: "+separator(i+1)+"\n")
 		seen = append(seen, command+": "+sortIdentities(command, strings.TrimSpace(answer)))
 	}
-	require.Contains(t, output, separator(len(cliCommands)), "the command line did not get to its end")
+	require.Contains(t, output, separator(len(cliCommands)), "the command line did not reach its end")
 	return append(seen, events...)
 }
 
-// sortIdentities sorts the answer to who am I, which has no order.
+// sortIdentities sorts the answer to whoami, which has no order.
 func sortIdentities(command, answer string) string {
 	if command != "whoami" {
 		return answer
@@ -157,7 +159,7 @@ func sortIdentities(command, answer string) string {
 	return strings.Join(lines, "\n")
 }
 
-// cutEvents takes the events out of the output, and returns them as well.
+// cutEvents removes the events from the output, and returns them as well.
 func cutEvents(output string) (string, []string) {
 	var rest, events []string
 	for line := range strings.Lines(output) {
@@ -177,7 +179,8 @@ var (
 	cliZxids  = regexp.MustCompile(`zxid: -?\d+ `)
 )
 
-// normalise leaves out what differs from run to run. The zxids do not: the script is alone with the server, from its first transaction.
+// normalise removes what differs between runs. The zxids do not differ, because the server has no
+// other client from its first transaction on.
 func normalise(output string) string {
 	output = cliTimes.ReplaceAllString(output, "$1 = <a time>")
 	output = cliZxids.ReplaceAllString(output, "")

@@ -181,7 +181,7 @@ func superMayEverything(s *script) {
 	a.do(rawzk.GetACL(x))
 }
 
-// badCredentialsEndTheConnection shows that they do not end the session.
+// badCredentialsEndTheConnection shows that wrong credentials do not end the session.
 func badCredentialsEndTheConnection(s *script) {
 	for _, bad := range []rawzk.Op{
 		rawzk.Auth("nonsense", []byte("x")), rawzk.Auth("", []byte("x")), rawzk.Auth("world", []byte("anyone")),

@@ -96,7 +96,7 @@ func clientAheadOfTheServerIsTurnedAway(s *script) {
 		hello = sameSession(a, defaultLongest)
 		hello.LastZxid = now + ahead
 		old.hello(hello)
-		a.do(rawzk.Ping()) // the connection still works
+		a.do(rawzk.Ping()) // a still has its session
 	}
 	a.close()
 }

@@ -49,8 +49,8 @@ func (c *client) await(n int) {
 	}
 }
 
-// twoChecks waits until the server has checked twice for nodes to reap. The first check deletes one
-// node, and the second one another.
+// twoChecks waits until the server has checked twice for nodes to reap. The first check deletes a
+// node, and the second one a node that is created afterwards.
 func (s *script) twoChecks() {
 	c := s.connect("checks")
 	for i := range 2 {

@@ -8,7 +8,7 @@ import org.apache.zookeeper.data.ClientInfo;
 import org.apache.zookeeper.data.Id;
 import org.apache.zookeeper.data.Stat;
 
-/** Who may do what. */
+/** Permissions of clients. */
 final class Access {
     private Access() {
     }
@@ -20,10 +20,12 @@ final class Access {
         Control.ok("ACL for its owner", lines(owner));
         Control.ok("ACL for another", Control.failure(() -> lines(other)));
         Control.ok("read by another", Control.failure(() -> other.getData().forPath("/private")));
-        Control.ok("exists by another", Control.outcome(() -> other.checkExists().forPath("/private"))); // depends on the version
+        // Depends on the version.
+        Control.ok("exists by another", Control.outcome(() -> other.checkExists().forPath("/private")));
         Control.ok("set by another", Control.failure(() -> other.setData().forPath("/private")));
         Control.ok("create by another", Control.failure(() -> other.create().forPath("/private/child")));
-        Control.ok("ACL set by another", Control.failure(() -> other.setACL().withACL(ZooDefs.Ids.OPEN_ACL_UNSAFE).forPath("/private")));
+        Control.ok("ACL set by another",
+                Control.failure(() -> other.setACL().withACL(ZooDefs.Ids.OPEN_ACL_UNSAFE).forPath("/private")));
         owner.create().withACL(ZooDefs.Ids.OPEN_ACL_UNSAFE).forPath("/private/child");
         Control.ok("delete by another", Control.failure(() -> other.delete().forPath("/private/child")));
         open(owner, other);
@@ -36,11 +38,13 @@ final class Access {
         Control.ok("ACL changed", Nodes.describe(owner, stat));
         Control.ok("read by another now", new String(other.getData().forPath("/private")));
         Control.ok("ACL masked for another", lines(other));
-        Control.ok("ACL at an old version", Control.failure(() -> owner.setACL().withVersion(0).withACL(readable).forPath("/private")));
-        Control.ok("empty identity", Control.failure(() -> other.create().withACL(ZooDefs.Ids.CREATOR_ALL_ACL).forPath("/nobody")));
+        Control.ok("ACL at an old version",
+                Control.failure(() -> owner.setACL().withVersion(0).withACL(readable).forPath("/private")));
+        Control.ok("empty identity",
+                Control.failure(() -> other.create().withACL(ZooDefs.Ids.CREATOR_ALL_ACL).forPath("/no-identity")));
     }
 
-    /** Anybody may watch anything, and is told only of what he may read. */
+    /** Any client may watch any node, and receives events only of nodes that it may read. */
     static void watch() throws Exception {
         CuratorFramework owner = Script.authorized("ann:secret");
         CuratorFramework other = Script.client();

@@ -17,7 +17,7 @@ final class Control {
     private Control() {
     }
 
-    /** Listens to the other side. When that is gone there is nobody to run for. */
+    /** Reads the answers of the test, and ends the process when the test has ended. */
     static void listen() {
         Thread listener = new Thread(() -> {
             try (BufferedReader in = new BufferedReader(new InputStreamReader(System.in))) {
@@ -33,14 +33,14 @@ final class Control {
         listener.start();
     }
 
-    /** Has something done to the server, and waits until it is. */
+    /** Requests an action on the server, and waits for it. */
     static void ask(String step) throws Exception {
         say("at " + step);
         String answer = answers.poll(PATIENCE_MS, TimeUnit.MILLISECONDS);
         check("go".equals(answer), step + ": the answer is " + answer);
     }
 
-    /** Reports a check that passed, with what both servers must show alike. */
+    /** Reports a check that passed, with the values that both servers must have. */
     static void ok(String name, Object... seen) {
         say("ok " + name + ": " + String.join(" ", Arrays.stream(seen).map(String::valueOf).toList()));
     }
@@ -55,7 +55,7 @@ final class Control {
         check(Objects.equals(want, got), what + ": want " + want + ", got " + got);
     }
 
-    /** Waits until something holds. */
+    /** Waits until a condition holds. */
     static void until(String what, Callable<Boolean> condition) throws Exception {
         long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(PATIENCE_MS);
         while (!condition.call()) {
@@ -64,14 +64,14 @@ final class Control {
         }
     }
 
-    /** Takes the next of what arrives. */
+    /** Waits for the next element. */
     static <T> T next(String what, BlockingQueue<T> queue) throws Exception {
         T taken = queue.poll(PATIENCE_MS, TimeUnit.MILLISECONDS);
         check(taken != null, "waited too long for " + what);
         return taken;
     }
 
-    /** What a call that must fail fails with. */
+    /** Returns the error of a call that must fail. */
     static String failure(Callable<?> call) {
         Object result;
         try {
@@ -82,7 +82,7 @@ final class Control {
         throw new AssertionError("no exception; the result is " + result);
     }
 
-    /** What a call that may fail fails with. */
+    /** Returns the error of a call that may fail. */
     static String outcome(Callable<?> call) {
         try {
             call.call();
@@ -92,7 +92,7 @@ final class Control {
         }
     }
 
-    /** Runs something beside the script. Its end, good or bad, is told by the result. */
+    /** Runs a call on a thread of its own. The result has its value or its error. */
     static <T> CompletableFuture<T> beside(Callable<T> call) {
         CompletableFuture<T> result = new CompletableFuture<>();
         Thread thread = new Thread(() -> {

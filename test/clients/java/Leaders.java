@@ -23,7 +23,8 @@ final class Leaders {
         second.start();
         Control.until("there are two", () -> first.getParticipants().size() == 2);
         List<String> names = first.getParticipants().stream().map(Participant::getId).sorted().toList();
-        Control.ok("latch", names, "leader:", second.getLeader().getId(), "both:", first.hasLeadership() && second.hasLeadership());
+        Control.ok("latch", names, "leader:", second.getLeader().getId(), "both:",
+                first.hasLeadership() && second.hasLeadership());
         first.close();
         Control.until("the second leads", second::hasLeadership);
         Control.ok("latch when the leader has gone", second.getLeader().getId(), second.getParticipants().size());
@@ -31,37 +32,37 @@ final class Leaders {
         Control.until("the latch leaves nothing", () -> Nodes.children(one, "/latch").isEmpty());
     }
 
-    /** Leads until it is told to stop. */
+    /** Leads until it may stop. */
     private static final class Candidate extends LeaderSelectorListenerAdapter {
         final CountDownLatch enough = new CountDownLatch(1);
         private final String name;
-        private final BlockingQueue<String> reigns;
+        private final BlockingQueue<String> terms;
 
-        Candidate(String name, BlockingQueue<String> reigns) {
+        Candidate(String name, BlockingQueue<String> terms) {
             this.name = name;
-            this.reigns = reigns;
+            this.terms = terms;
         }
 
         @Override
         public void takeLeadership(CuratorFramework client) throws Exception {
-            reigns.add(name);
+            terms.add(name);
             enough.await();
         }
     }
 
     static void selector() throws Exception {
-        BlockingQueue<String> reigns = new LinkedBlockingQueue<>();
-        Candidate one = new Candidate("first", reigns);
-        Candidate two = new Candidate("second", reigns);
+        BlockingQueue<String> terms = new LinkedBlockingQueue<>();
+        Candidate one = new Candidate("first", terms);
+        Candidate two = new Candidate("second", terms);
         try (LeaderSelector first = new LeaderSelector(Script.client(), "/selector", one);
                 LeaderSelector second = new LeaderSelector(Script.client(), "/selector", two)) {
             first.start();
-            Control.ok("selector", Control.next("a leader", reigns));
+            Control.ok("selector", Control.next("a leader", terms));
             second.start();
             Control.until("there are two", () -> first.getParticipants().size() == 2);
-            Control.check(reigns.isEmpty(), "two lead");
+            Control.check(terms.isEmpty(), "two lead");
             one.enough.countDown();
-            Control.ok("selector when the leader has gone", Control.next("the next leader", reigns));
+            Control.ok("selector when the leader has gone", Control.next("the next leader", terms));
             two.enough.countDown();
         }
     }

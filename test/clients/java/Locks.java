@@ -20,7 +20,7 @@ final class Locks {
     private Locks() {
     }
 
-    /** Fails as soon as more are inside than may be. */
+    /** Fails if more clients are inside than allowed. */
     static final class Room {
         private final int size;
         private final AtomicInteger inside = new AtomicInteger();
@@ -29,7 +29,7 @@ final class Locks {
             this.size = size;
         }
 
-        /** Looks at the server while inside, so that the others have time to come in if they can. */
+        /** Sends a read while inside, so that the others have time to enter if they can. */
         void visit(CuratorFramework client) throws Exception {
             Control.check(inside.incrementAndGet() <= size, "too many inside: " + inside);
             client.checkExists().forPath("/");
@@ -41,7 +41,8 @@ final class Locks {
     static void mutexes() throws Exception {
         CuratorFramework one = Script.client();
         CuratorFramework two = Script.client();
-        contend("InterProcessMutex", one, two, new InterProcessMutex(one, "/mutex"), new InterProcessMutex(two, "/mutex"), "/mutex");
+        contend("InterProcessMutex", one, two, new InterProcessMutex(one, "/mutex"),
+                new InterProcessMutex(two, "/mutex"), "/mutex");
         contend("InterProcessSemaphoreMutex", one, two, new InterProcessSemaphoreMutex(one, "/semaphore-mutex"),
                 new InterProcessSemaphoreMutex(two, "/semaphore-mutex"), "/semaphore-mutex/leases");
         InterProcessMutex mutex = new InterProcessMutex(one, "/mutex");
@@ -57,7 +58,8 @@ final class Locks {
         CuratorFramework one = Script.client();
         CuratorFramework two = Script.client();
         List<String> paths = List.of("/multi-a", "/multi-b");
-        contend("InterProcessMultiLock", one, two, new InterProcessMultiLock(one, paths), new InterProcessMultiLock(two, paths), "/multi-a");
+        contend("InterProcessMultiLock", one, two, new InterProcessMultiLock(one, paths),
+                new InterProcessMultiLock(two, paths), "/multi-a");
         InterProcessMutex half = new InterProcessMutex(two, "/multi-b");
         half.acquire();
         InterProcessLock both = new InterProcessMultiLock(one, paths);
@@ -66,9 +68,9 @@ final class Locks {
         half.release();
     }
 
-    /** Two contenders: one after the other, then again and again. */
-    private static void contend(String name, CuratorFramework one, CuratorFramework two, InterProcessLock first, InterProcessLock second,
-            String queue) throws Exception {
+    /** Two contenders acquire one after the other, and then repeatedly. */
+    private static void contend(String name, CuratorFramework one, CuratorFramework two, InterProcessLock first,
+            InterProcessLock second, String queue) throws Exception {
         first.acquire();
         Control.ok(name + " when it is taken", second.acquire(0, TimeUnit.SECONDS));
         CompletableFuture<Boolean> waiting = Control.beside(() -> {
@@ -85,7 +87,8 @@ final class Locks {
         Control.ok(name + " leaves nothing", Nodes.children(one, queue));
     }
 
-    private static void rounds(String name, CuratorFramework one, CuratorFramework two, InterProcessLock first, InterProcessLock second)
+    private static void rounds(String name, CuratorFramework one, CuratorFramework two, InterProcessLock first,
+            InterProcessLock second)
             throws Exception {
         Room room = new Room(1);
         CompletableFuture<Integer> other = Control.beside(() -> visits(second, two, room));

@@ -11,7 +11,7 @@ import org.apache.zookeeper.OpResult;
 import org.apache.zookeeper.ZooKeeper;
 import org.apache.zookeeper.data.Stat;
 
-/** Nodes of all kinds, and what can be done with them. */
+/** Nodes of all kinds, and the operations on them. */
 final class Nodes {
     private Nodes() {
     }
@@ -22,7 +22,8 @@ final class Nodes {
         for (CreateMode mode : CreateMode.values()) {
             Stat stat = new Stat();
             String path = mode.isTTL()
-                    ? client.create().withTtl(600_000).storingStatIn(stat).withMode(mode).forPath("/modes/" + mode, bytes("data"))
+                    ? client.create().withTtl(600_000).storingStatIn(stat).withMode(mode)
+                            .forPath("/modes/" + mode, bytes("data"))
                     : client.create().storingStatIn(stat).withMode(mode).forPath("/modes/" + mode, bytes("data"));
             Control.equal("the stat of " + path, client.checkExists().forPath(path), stat);
             Control.ok("create " + mode, path, describe(client, stat));
@@ -37,12 +38,14 @@ final class Nodes {
         client.create().forPath("/versions", bytes("0"));
         Stat first = client.setData().withVersion(0).forPath("/versions", bytes("one"));
         Control.ok("set at version", describe(client, first));
-        Control.ok("set at an old version", Control.failure(() -> client.setData().withVersion(0).forPath("/versions", bytes("x"))));
+        Control.ok("set at an old version",
+                Control.failure(() -> client.setData().withVersion(0).forPath("/versions", bytes("x"))));
         Control.ok("set at any version", describe(client, client.setData().forPath("/versions", bytes("two"))));
         Stat stat = new Stat();
         byte[] data = client.getData().storingStatIn(stat).forPath("/versions");
         Control.ok("read", new String(data, UTF_8), describe(client, stat));
-        Control.ok("delete at an old version", Control.failure(() -> client.delete().withVersion(1).forPath("/versions")));
+        Control.ok("delete at an old version",
+                Control.failure(() -> client.delete().withVersion(1).forPath("/versions")));
         client.delete().withVersion(2).forPath("/versions");
         Control.ok("exists when deleted", client.checkExists().forPath("/versions"));
         client.create().forPath("/versions", new byte[0]);
@@ -55,7 +58,8 @@ final class Nodes {
         client.create().creatingParentsIfNeeded().forPath("/errors/child");
         Control.ok("exists on a missing node", client.checkExists().forPath("/errors/missing"));
         Control.ok("read a missing node", Control.failure(() -> client.getData().forPath("/errors/missing")));
-        Control.ok("children of a missing node", Control.failure(() -> client.getChildren().forPath("/errors/missing")));
+        Control.ok("children of a missing node",
+                Control.failure(() -> client.getChildren().forPath("/errors/missing")));
         Control.ok("set a missing node", Control.failure(() -> client.setData().forPath("/errors/missing")));
         Control.ok("create without parent", Control.failure(() -> client.create().forPath("/errors/missing/child")));
         Control.ok("create again", Control.failure(() -> client.create().forPath("/errors/child")));
@@ -89,7 +93,8 @@ final class Nodes {
                 client.transactionOp().delete().forPath("/tx/a"));
         for (CuratorTransactionResult result : results) {
             Stat stat = result.getResultStat();
-            Control.ok("in a transaction", result.getType(), result.getResultPath(), stat == null ? "" : describe(client, stat));
+            Control.ok("in a transaction", result.getType(), result.getResultPath(),
+                    stat == null ? "" : describe(client, stat));
         }
         failing(client);
     }
@@ -111,7 +116,7 @@ final class Nodes {
         Control.ok("nothing of it is done", client.getChildren().forPath("/tx"));
     }
 
-    /** Containers and TTL nodes are deleted by the server, the first when they are empty again, the others when they are old. */
+    /** The server deletes containers when they are empty again, and TTL nodes when they are old. */
     static void reaped() throws Exception {
         CuratorFramework client = Script.client();
         client.create().withMode(CreateMode.CONTAINER).forPath("/container");
@@ -121,24 +126,28 @@ final class Nodes {
         client.create().withMode(CreateMode.CONTAINER).forPath("/container-unused");
         Control.until("the container is gone", () -> client.checkExists().forPath("/container") == null);
         Control.until("the TTL node is gone", () -> client.checkExists().forPath("/ttl") == null);
-        Control.ok("reaped", "the unused container is kept:", client.checkExists().forPath("/container-unused") != null);
+        Control.ok("reaped", "the unused container is kept:",
+                client.checkExists().forPath("/container-unused") != null);
     }
 
     static void lists() throws Exception {
         CuratorFramework client = Script.client();
         for (String child : List.of("b", "a", "c")) {
-            client.create().creatingParentsIfNeeded().withMode(CreateMode.EPHEMERAL).forPath("/lists/" + child, bytes(child));
+            client.create().creatingParentsIfNeeded().withMode(CreateMode.EPHEMERAL)
+                    .forPath("/lists/" + child, bytes(child));
         }
         client.create().creatingParentsIfNeeded().forPath("/lists-2/x");
         Stat stat = new Stat();
         List<String> children = client.getChildren().storingStatIn(stat).forPath("/lists");
         Control.ok("children", children.stream().sorted().toList(), describe(client, stat));
-        Control.ok("ephemerals", client.getZookeeperClient().getZooKeeper().getEphemerals("/lists").stream().sorted().toList());
+        Control.ok("ephemerals",
+                client.getZookeeperClient().getZooKeeper().getEphemerals("/lists").stream().sorted().toList());
         Control.ok("all children", client.getZookeeperClient().getZooKeeper().getAllChildrenNumber("/lists"));
         List<OpResult> read = client.getZookeeperClient().getZooKeeper().multi(
                 List.of(Op.getData("/lists/a"), Op.getData("/lists/missing"), Op.getChildren("/lists-2")));
         Control.ok("several reads", new String(((OpResult.GetDataResult) read.get(0)).getData(), UTF_8),
-                ((OpResult.ErrorResult) read.get(1)).getErr(), ((OpResult.GetChildrenResult) read.get(2)).getChildren());
+                ((OpResult.ErrorResult) read.get(1)).getErr(),
+                ((OpResult.GetChildrenResult) read.get(2)).getChildren());
         Control.ok("configuration", client.getConfig().forEnsemble().length);
     }
 
@@ -161,7 +170,8 @@ final class Nodes {
         Watches.Events events = new Watches.Events();
         client.checkExists().usingWatcher(events).forPath("/child");
         Control.ok("chroot", client.create().forPath("/child"), events.next());
-        Control.ok("root of a chroot", new String(client.getData().forPath("/"), UTF_8), client.getChildren().forPath("/"));
+        Control.ok("root of a chroot", new String(client.getData().forPath("/"), UTF_8),
+                client.getChildren().forPath("/"));
     }
 
     static byte[] bytes(String text) {
@@ -177,12 +187,14 @@ final class Nodes {
         }
     }
 
-    /** What two servers must tell alike of a node: not when, but in which order things happened to it. */
+    /** Returns what two servers must have in common of a node: not the times of its changes, but their order. */
     static String describe(CuratorFramework client, Stat stat) throws Exception {
         long session = client.getZookeeperClient().getZooKeeper().getSessionId();
-        String owner = stat.getEphemeralOwner() == 0 ? "nobody" : stat.getEphemeralOwner() == session ? "me" : "another";
-        return String.format("version %d/%d/%d, %d bytes, %d children, owner %s, changed %+d, children changed %+d, mtime%sctime",
-                stat.getVersion(), stat.getCversion(), stat.getAversion(), stat.getDataLength(), stat.getNumChildren(), owner,
-                stat.getMzxid() - stat.getCzxid(), stat.getPzxid() - stat.getCzxid(), stat.getMtime() < stat.getCtime() ? "<" : ">=");
+        String owner = stat.getEphemeralOwner() == 0 ? "none" : stat.getEphemeralOwner() == session ? "me" : "another";
+        return String.format("version %d/%d/%d, %d bytes, %d children, owner %s, changed %+d, "
+                + "children changed %+d, mtime%sctime",
+                stat.getVersion(), stat.getCversion(), stat.getAversion(), stat.getDataLength(),
+                stat.getNumChildren(), owner, stat.getMzxid() - stat.getCzxid(), stat.getPzxid() - stat.getCzxid(),
+                stat.getMtime() < stat.getCtime() ? "<" : ">=");
     }
 }

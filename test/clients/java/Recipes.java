@@ -45,7 +45,8 @@ final class Recipes {
 
     private static void shared(CuratorFramework one, CuratorFramework two) throws Exception {
         BlockingQueue<Integer> counts = new LinkedBlockingQueue<>();
-        try (SharedCount first = new SharedCount(one, "/shared", 1); SharedCount second = new SharedCount(two, "/shared", 1)) {
+        try (SharedCount first = new SharedCount(one, "/shared", 1);
+                SharedCount second = new SharedCount(two, "/shared", 1)) {
             second.addListener(new SharedCountListener() {
                 @Override
                 public void countHasChanged(SharedCountReader reader, int count) {
@@ -54,7 +55,7 @@ final class Recipes {
 
                 @Override
                 public void stateChanged(CuratorFramework client, ConnectionState state) {
-                    // no concern of this check
+                    // The check does not need this.
                 }
             });
             first.start();
@@ -70,7 +71,8 @@ final class Recipes {
         DistributedBarrier barrier = new DistributedBarrier(one, "/barrier");
         barrier.setBarrier();
         Control.ok("barrier that is set", new DistributedBarrier(two, "/barrier").waitOnBarrier(0, TimeUnit.SECONDS));
-        CompletableFuture<Boolean> waiting = Control.beside(() -> new DistributedBarrier(two, "/barrier").waitOnBarrier(1, TimeUnit.MINUTES));
+        CompletableFuture<Boolean> waiting = Control.beside(
+                () -> new DistributedBarrier(two, "/barrier").waitOnBarrier(1, TimeUnit.MINUTES));
         barrier.removeBarrier();
         Control.ok("barrier that is removed", Control.end("the barrier", waiting));
         DistributedDoubleBarrier first = new DistributedDoubleBarrier(one, "/double", 2);

@@ -80,22 +80,22 @@ public final class Script {
         clients.clear();
     }
 
-    /** A connected client. */
+    /** Returns a connected client. */
     static CuratorFramework client() throws Exception {
         return start(builder(direct).build());
     }
 
-    /** A connected client whose connections the other side can cut. */
+    /** Returns a connected client whose connections can be cut. */
     static CuratorFramework proxiedClient() throws Exception {
         return start(builder(proxied).build());
     }
 
-    /** Such a client, with a session that ends soon. */
+    /** Returns such a client, with a short session timeout. */
     static CuratorFramework shortLivedClient() throws Exception {
         return start(builder(proxied).sessionTimeoutMs(SHORT_SESSION_MS).build());
     }
 
-    /** A client that sees one part of the tree only. */
+    /** Returns a client with a chroot. */
     static CuratorFramework below(String path) throws Exception {
         return start(builder(direct + path).build());
     }

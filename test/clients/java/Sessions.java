@@ -19,18 +19,18 @@ import org.apache.zookeeper.ZooDefs;
 import org.apache.zookeeper.ZooKeeper;
 import org.apache.zookeeper.data.Stat;
 
-/** Connections that are lost and found, and sessions that end. */
+/** Connections that are lost and restored, and sessions that end. */
 final class Sessions {
     private static final int MANY = 3_000;
 
     private Sessions() {
     }
 
-    /** The connection states of a client, from now on. */
+    /** Returns a queue of the later connection states of a client. */
     private static BlockingQueue<ConnectionState> states(CuratorFramework client) {
         BlockingQueue<ConnectionState> states = new LinkedBlockingQueue<>();
         client.getConnectionStateListenable().addListener((c, state) -> {
-            if (state != CONNECTED) { // the news of the first connection may come late
+            if (state != CONNECTED) { // the first connection may be reported late
                 states.add(state);
             }
         });
@@ -45,7 +45,7 @@ final class Sessions {
         return client.getZookeeperClient().getZooKeeper();
     }
 
-    /** What happens while a client is away reaches it when it comes back. */
+    /** A client receives what happened while it was away when it reconnects. */
     static void cut() throws Exception {
         CuratorFramework client = Script.proxiedClient();
         CuratorFramework other = Script.client();
@@ -73,7 +73,7 @@ final class Sessions {
         Control.ok("missed events", data.next(), children.next(), coming.next(), going.next());
     }
 
-    /** Watches of all kinds, the credentials and the session live through a lost connection. */
+    /** Watches of all kinds, the credentials and the session survive a lost connection. */
     static void drop() throws Exception {
         CuratorFramework client = Script.proxiedClient();
         CuratorFramework other = Script.client();
@@ -127,7 +127,8 @@ final class Sessions {
 
     private static void expire(CuratorFramework client) throws Exception {
         ZooKeeper raw = raw(client);
-        Control.ask("expire " + Long.toHexString(raw.getSessionId()) + " " + HexFormat.of().formatHex(raw.getSessionPasswd()));
+        Control.ask("expire " + Long.toHexString(raw.getSessionId()) + " "
+                + HexFormat.of().formatHex(raw.getSessionPasswd()));
     }
 
     static void expiry() throws Exception {
@@ -155,7 +156,8 @@ final class Sessions {
         CuratorFramework other = Script.client();
         try (LeaderLatch first = new LeaderLatch(client, "/expired-latch", "first");
                 LeaderLatch second = new LeaderLatch(other, "/expired-latch", "second");
-                PersistentNode node = new PersistentNode(client, CreateMode.EPHEMERAL, false, "/expired-node", Nodes.bytes("x"))) {
+                PersistentNode node = new PersistentNode(client, CreateMode.EPHEMERAL, false, "/expired-node",
+                        Nodes.bytes("x"))) {
             node.start();
             first.start();
             Control.until("the first leads", first::hasLeadership);
@@ -171,7 +173,7 @@ final class Sessions {
         }
     }
 
-    /** Nobody ends the session but the server, when it has heard nothing for long enough. */
+    /** Only the server ends the session, when it has received nothing for long enough. */
     static void silence() throws Exception {
         CuratorFramework client = Script.shortLivedClient();
         BlockingQueue<ConnectionState> states = states(client);
@@ -183,14 +185,15 @@ final class Sessions {
         Control.ask("cut");
         Control.ok("the end of a silent session", gone.next(), "after", timeout, "ms");
         Control.ask("mend");
-        for (ConnectionState state = SUSPENDED; state != RECONNECTED; state = Control.next("the state RECONNECTED", states)) {
+        for (ConnectionState state = SUSPENDED; state != RECONNECTED;
+                state = Control.next("the state RECONNECTED", states)) {
             Control.check(state == SUSPENDED || state == LOST, "connection state " + state);
         }
         Control.check(raw(client).getSessionId() != session, "the old session goes on");
         Control.ok("after silence", client.checkExists().forPath("/silent"));
     }
 
-    /** More watches than go into one request. */
+    /** More watches than fit into one request. */
     static void manyWatches() throws Exception {
         CuratorFramework client = Script.proxiedClient();
         CuratorFramework other = Script.client();
@@ -199,7 +202,8 @@ final class Sessions {
         String prefix = "/" + "many".repeat(20) + "-";
         CountDownLatch answers = new CountDownLatch(MANY);
         for (int i = 0; i < MANY; i++) {
-            client.checkExists().usingWatcher(events).inBackground((c, event) -> answers.countDown()).forPath(prefix + i);
+            client.checkExists().usingWatcher(events).inBackground((c, event) -> answers.countDown())
+                    .forPath(prefix + i);
         }
         Control.check(answers.await(1, TimeUnit.MINUTES), "watches not set");
         Control.ask("drop");

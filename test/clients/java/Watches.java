@@ -10,7 +10,7 @@ import org.apache.zookeeper.AddWatchMode;
 import org.apache.zookeeper.WatchedEvent;
 import org.apache.zookeeper.Watcher;
 
-/** Watches that fire once, and those that stay. */
+/** Watches that fire once, and persistent ones. */
 final class Watches {
     private Watches() {
     }
@@ -51,7 +51,7 @@ final class Watches {
         Control.ok("each fires once", flush(client, events));
     }
 
-    /** What arrived up to now: the answer of a read comes after the events before it. */
+    /** Returns the events up to now: the answer to a read comes after earlier events. */
     static List<String> flush(CuratorFramework client, Events events) throws Exception {
         Events last = new Events();
         client.create().forPath("/flush");
@@ -81,7 +81,7 @@ final class Watches {
         }
     }
 
-    /** Several watches on one node. What becomes of those that stay depends on the server's version. */
+    /** Several watches on one node. The behaviour of persistent ones depends on the server's version. */
     static void mixed() throws Exception {
         CuratorFramework client = Script.client();
         for (AddWatchMode mode : AddWatchMode.values()) {
@@ -111,7 +111,8 @@ final class Watches {
         client.setData().forPath("/removed", Nodes.bytes("1"));
         Control.ok("a removed watch is silent", flush(client, events));
         Control.ok("remove a watch twice",
-                Control.failure(() -> client.watchers().remove(events).ofType(Watcher.WatcherType.Data).forPath("/removed")));
+                Control.failure(() -> client.watchers().remove(events).ofType(Watcher.WatcherType.Data)
+                        .forPath("/removed")));
         client.watchers().add().withMode(AddWatchMode.PERSISTENT).usingWatcher(events).forPath("/removed");
         client.watchers().remove(events).ofType(Watcher.WatcherType.Any).forPath("/removed");
         Control.ok("remove a persistent watch", events.next());
@@ -125,7 +126,8 @@ final class Watches {
         other.create().creatingParentsIfNeeded().forPath("/cached/a", Nodes.bytes("1"));
         BlockingQueue<String> changes = new LinkedBlockingQueue<>();
         try (CuratorCache cache = CuratorCache.build(client, "/cached")) {
-            cache.listenable().addListener((type, before, now) -> changes.add(type + " " + (now == null ? before : now).getPath()));
+            cache.listenable().addListener((type, before, now) ->
+                    changes.add(type + " " + (now == null ? before : now).getPath()));
             cache.start();
             Control.until("the cache is filled", () -> cache.size() == 2);
             Control.next("the first change", changes);

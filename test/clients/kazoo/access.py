@@ -1,4 +1,4 @@
-"""Who may do what."""
+"""Permissions of clients."""
 
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, make_acl, make_digest_acl
 
@@ -21,7 +21,7 @@ def digest():
     ok("read by another now", other.get("/private")[0])
     ok("ACL masked for another", sorted(other.get_acls("/private")[0]))
     ok("ACL at an old version", failure(owner.set_acls, "/private", readable, version=0))
-    ok("empty identity", failure(other.create, "/nobody", acl=CREATOR_ALL_ACL))
+    ok("empty identity", failure(other.create, "/no-identity", acl=CREATOR_ALL_ACL))
     ok("unknown scheme", failure(other.add_auth, "nothing", "x"))
 
 

@@ -14,17 +14,17 @@ _open = []
 
 
 def client(**options):
-    """A connected client."""
+    """Return a connected client."""
     return _start(direct, options)
 
 
 def proxied_client(**options):
-    """A connected client whose connections the other side can cut."""
+    """Return a connected client whose connections can be cut."""
     return _start(proxied, options)
 
 
 def _start(address, options):
-    # A listener that is there from the start also hears of the first connection.
+    # A listener that is added before the start also receives the first connection.
     states = queue.Queue()
     made = KazooClient(**{"hosts": address, "timeout": SESSION, "connection_retry": RETRY, **options})
     made.add_listener(states.put)
@@ -46,9 +46,10 @@ def session(client):
 
 
 def describe(client, stat):
-    """What two servers must tell alike of a node: not when, but in which order things happened to it."""
-    owner = {0: "nobody", session(client): "me"}.get(stat.ephemeralOwner, "another")
+    """Return what two servers must have in common of a node: not the times of its changes, but their order."""
+    owner = {0: "none", session(client): "me"}.get(stat.ephemeralOwner, "another")
     return (
-        f"version {stat.version}/{stat.cversion}/{stat.aversion}, {stat.dataLength} bytes, {stat.numChildren} children, "
+        f"version {stat.version}/{stat.cversion}/{stat.aversion}, {stat.dataLength} bytes, "
+        f"{stat.numChildren} children, "
         f"owner {owner}, changed +{stat.mzxid - stat.czxid}, children changed +{stat.pzxid - stat.czxid}"
     )

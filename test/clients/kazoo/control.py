@@ -15,7 +15,7 @@ _output = threading.Lock()
 
 
 def listen():
-    """Listens to the other side. When that is gone there is nobody to run for."""
+    """Reads the answers of the test, and ends the process when the test has ended."""
 
     def read():
         for line in sys.stdin:
@@ -32,14 +32,14 @@ def say(line):
 
 
 def ask(step):
-    """Has something done to the server, and waits until it is."""
+    """Requests an action on the server, and waits for it."""
     say("at " + step)
     answer = _answers.get(timeout=PATIENCE)
     check(answer == "go", f"{step}: the answer is {answer!r}")
 
 
 def ok(name, *seen):
-    """Reports a check that passed, with what both servers must show alike."""
+    """Reports a check that passed, with the values that both servers must have."""
     say(f"ok {name}: " + " ".join(str(s) for s in seen))
 
 
@@ -53,7 +53,7 @@ def equal(what, want, got):
 
 
 def until(what, condition):
-    """Waits until something holds."""
+    """Waits until a condition holds."""
     end = time.monotonic() + PATIENCE
     while not condition():
         check(time.monotonic() < end, f"waited too long until {what}")
@@ -61,7 +61,7 @@ def until(what, condition):
 
 
 def next_of(what, arrivals):
-    """Takes the next of what arrives."""
+    """Waits for the next element."""
     try:
         return arrivals.get(timeout=PATIENCE)
     except queue.Empty:
@@ -69,7 +69,7 @@ def next_of(what, arrivals):
 
 
 def failure(call, *args, **kwargs):
-    """The name of the exception of a call that must fail."""
+    """Returns the name of the exception of a call that must fail."""
     try:
         result = call(*args, **kwargs)
     except Exception as e:
@@ -78,7 +78,7 @@ def failure(call, *args, **kwargs):
 
 
 class Beside:
-    """Runs something beside the script."""
+    """Runs a call on a thread of its own."""
 
     def __init__(self, call, *args):
         self._result, self._error = None, None
@@ -96,8 +96,8 @@ class Beside:
         return not self._thread.is_alive()
 
     def end(self):
-        """The result, when there is one."""
+        """Waits for the result and returns it."""
         self._thread.join(PATIENCE)
-        check(self.done(), "waited too long for what runs beside")
-        check(self._error is None, f"what runs beside failed: {self._error!r}")
+        check(self.done(), "waited too long for the result of a call")
+        check(self._error is None, f"the call failed: {self._error!r}")
         return self._result

@@ -11,13 +11,13 @@ ROUNDS = 5
 
 
 class Room:
-    """Fails as soon as more are inside than may be."""
+    """Fails if more clients are inside than allowed."""
 
     def __init__(self, size):
         self._size, self._inside, self._guard = size, 0, threading.Lock()
 
     def visit(self, zk):
-        """Looks at the server while inside, so that the others have time to come in if they can."""
+        """Sends a read while inside, so that the others have time to enter if they can."""
         with self._guard:
             self._inside += 1
             check(self._inside <= self._size, f"{self._inside} inside")
@@ -28,7 +28,7 @@ class Room:
 
 
 def contend(name, first, second, one, two):
-    """Two contenders: one after the other, then again and again."""
+    """Two contenders acquire one after the other, and then repeatedly."""
     hand_over(name, first, second)
     room = Room(1)
     other = Beside(visits, second, two, room)
@@ -37,7 +37,7 @@ def contend(name, first, second, one, two):
 
 
 def hand_over(name, first, second):
-    """The second gets what the first has."""
+    """The second contender acquires after the first has released."""
     first.acquire()
     ok(name + " when it is taken", second.acquire(blocking=False))
     waiting = Beside(second.acquire)
@@ -63,7 +63,8 @@ def lock():
 def read_write():
     one, two = client(), client()
     contend("write lock", one.WriteLock("/rw", "one"), two.WriteLock("/rw", "two"), one, two)
-    # Readers and writers that contend again and again can get stuck in this version of kazoo, whatever the server.
+    # Readers and writers that contend repeatedly can deadlock in this version of kazoo, with any
+    # server.
     hand_over("write lock against readers", one.ReadLock("/rw", "one"), two.WriteLock("/rw", "two"))
     hand_over("read lock against a writer", one.WriteLock("/rw", "one"), two.ReadLock("/rw", "two"))
     first, second = one.ReadLock("/rw", "one"), two.ReadLock("/rw", "two")
@@ -74,7 +75,8 @@ def read_write():
 
 def semaphore():
     one, two = client(), client()
-    first, second, third = (zk.Semaphore("/semaphore", name, max_leases=2) for zk, name in ((one, "one"), (two, "two"), (two, "three")))
+    first, second, third = (zk.Semaphore("/semaphore", name, max_leases=2)
+                            for zk, name in ((one, "one"), (two, "two"), (two, "three")))
     ok("semaphore", first.acquire(), second.acquire(), sorted(first.lease_holders()))
     ok("semaphore when it is full", third.acquire(blocking=False))
     waiting = Beside(third.acquire)
@@ -91,20 +93,20 @@ def semaphore():
 
 def election():
     one, two = client(), client()
-    reigns, enough = queue.Queue(), threading.Event()
+    terms, enough = queue.Queue(), threading.Event()
 
     def lead(name):
-        reigns.put(name)
+        terms.put(name)
         check(enough.wait(60), "led for too long")
 
     first, second = one.Election("/election", "one"), two.Election("/election", "two")
     leading = Beside(first.run, lead, "one")
-    ok("election", next_of("a leader", reigns))
+    ok("election", next_of("a leader", terms))
     waiting = Beside(second.run, lead, "two")
     until("there are two", lambda: first.contenders() == ["one", "two"])
-    check(reigns.empty(), "two lead")
+    check(terms.empty(), "two lead")
     enough.set()
-    ok("election when the leader has gone", next_of("the next leader", reigns))
+    ok("election when the leader has gone", next_of("the next leader", terms))
     leading.end()
     waiting.end()
 
@@ -115,5 +117,6 @@ def lease():
     ok("lease", bool(one.NonBlockingLease("/lease", hour, identifier="one")))
     ok("lease when it is taken", bool(two.NonBlockingLease("/lease", hour, identifier="two")))
     ok("lease renewed", bool(one.NonBlockingLease("/lease", hour, identifier="one")))
-    several = [bool(zk.MultiNonBlockingLease(2, "/leases", hour, identifier=str(n))) for n, zk in enumerate((one, two, two))]
+    several = [bool(zk.MultiNonBlockingLease(2, "/leases", hour, identifier=str(n)))
+               for n, zk in enumerate((one, two, two))]
     ok("two leases for three", several)

@@ -1,4 +1,4 @@
-"""Nodes of all kinds, and what can be done with them."""
+"""Nodes of all kinds, and the operations on them."""
 
 from kazoo.exceptions import RolledBackError, RuntimeInconsistency
 
@@ -75,7 +75,8 @@ def transactions():
     tx.delete("/tx/missing")
     results = tx.commit()
     ok("a failed transaction", *(type(r).__name__ for r in results))
-    check(isinstance(results[0], RolledBackError) and isinstance(results[2], RuntimeInconsistency), f"results {results}")
+    check(isinstance(results[0], RolledBackError) and isinstance(results[2], RuntimeInconsistency),
+          f"results {results}")
     ok("nothing of it is done", zk.get_children("/tx"), zk.get("/tx")[0])
 
 

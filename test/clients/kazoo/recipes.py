@@ -79,7 +79,7 @@ def parties():
 
 
 def partitioner():
-    """Two clients share out a set, each on its own thread, since each waits for the other."""
+    """Two clients partition a set, each on its own thread, because each waits for the other."""
     shares = queue.Queue()
 
     def take(zk, name):
@@ -96,7 +96,7 @@ def partitioner():
 
 
 def settled(partition):
-    """Moves on one step, and says whether this is the share of one in two."""
+    """Does one step, and returns whether this client has the share of one in two."""
     if partition.state == PartitionState.RELEASE:
         partition.release_set()
     elif partition.state == PartitionState.ALLOCATING:

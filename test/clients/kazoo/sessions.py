@@ -1,4 +1,4 @@
-"""Connections that are lost and found, and sessions that end."""
+"""Connections that are lost and restored, and sessions that end."""
 
 import queue
 
@@ -23,7 +23,7 @@ def reconnected(zk, before):
 
 
 def cut():
-    """kazoo sets no watches again when it comes back; its recipes read again what they watch."""
+    """kazoo sets no watches again when it reconnects; its recipes read again what they watch."""
     zk, other = proxied_client(), client()
     expect(zk, KazooState.CONNECTED)
     data, children = queue.Queue(), queue.Queue()
@@ -43,7 +43,7 @@ def cut():
 
 
 def drop():
-    """The session, its credentials and a held lock live through a lost connection."""
+    """The session, its credentials and a held lock survive a lost connection."""
     zk, other = proxied_client(), client()
     expect(zk, KazooState.CONNECTED)
     zk.add_auth("digest", "eve:secret")
@@ -92,14 +92,14 @@ def expiry():
         check(state in (KazooState.SUSPENDED, KazooState.CONNECTED), f"connection state {state}")
         state = next_of("the state LOST", zk.states)
     expect(zk, KazooState.CONNECTED)
-    check(session(zk) != before[0], "the old session goes on")
+    check(session(zk) != before[0], "the old session has not ended")
     ok("lock after the end of a session", other.Lock("/expired-lock", "two").acquire(blocking=False))
     zk.create("/expired", ephemeral=True)
     ok("a new session", describe(zk, zk.exists("/expired")))
 
 
 def silence():
-    """Nobody ends the session but the server, when it has heard nothing for long enough."""
+    """Only the server ends the session, when it has received nothing for long enough."""
     zk, other, gone = proxied_client(timeout=SHORT_SESSION), client(), Events()
     expect(zk, KazooState.CONNECTED)
     before = session(zk)
@@ -110,5 +110,5 @@ def silence():
     ok("the end of a silent session", gone.next())
     ask("mend")
     expect(zk, KazooState.LOST, KazooState.CONNECTED)
-    check(session(zk) != before, "the old session goes on")
+    check(session(zk) != before, "the old session has not ended")
     ok("after silence", zk.exists("/silent"))

@@ -22,7 +22,7 @@ class Events:
 
 
 def flush(zk, events):
-    """What arrived up to now: events come in order."""
+    """Returns the events up to now: events arrive in order."""
     last = Events()
     zk.create("/flush")
     zk.get("/flush", watch=last)

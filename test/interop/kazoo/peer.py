@@ -120,7 +120,8 @@ class Actor(threading.Thread):
     def act(self, words):
         if self.client is None:
             forever = KazooRetry(max_tries=-1, delay=0.1, max_delay=1)
-            self.client = KazooClient(SERVERS, timeout=SESSION_MS / 1000, connection_retry=forever, command_retry=forever)
+            self.client = KazooClient(SERVERS, timeout=SESSION_MS / 1000, connection_retry=forever,
+                                      command_retry=forever)
             self.client.start(timeout=60)
         verb, rest = words[1], words[2:]
         return getattr(self, verb)(*rest)
