@@ -13,8 +13,8 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// describe says where numbers come from.
-func describe(c *crew) []report.Fact {
+// describe returns the facts about the machine and the versions.
+func describe(c *peerGroup) []report.Fact {
 	facts := []report.Fact{
 		{Name: "date", Value: time.Now().UTC().Format(time.DateOnly)},
 		{Name: "commit", Value: commit()},
@@ -33,7 +33,7 @@ func describe(c *crew) []report.Fact {
 	return facts
 }
 
-// commit is that of the work tree, and whether there are changes.
+// commit returns the commit of the work tree, and whether there are changes.
 func commit() string {
 	id := known(output("git", "rev-parse", "--short=12", "HEAD"))
 	if output("git", "status", "--porcelain", "--", ":/", ":!/docs/benchmarks*") != "" {
@@ -42,7 +42,7 @@ func commit() string {
 	return id
 }
 
-// field is a value in a file of the system's.
+// field returns a value in a file of the system.
 func field(file, name string) string {
 	text, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {

@@ -1,10 +1,11 @@
-// Command bench measures docent beside its peers: the Go driver, Curator, kazoo and etcd, on the same real servers in the same run.
+// Command bench measures docent and its peers: the Go driver, Curator, kazoo and etcd, on the same
+// real servers in the same run.
 //
 //	make bench          # within a quarter of an hour: writes docs/benchmarks.md and its plots
 //	make bench-quick    # within two minutes: prints the targets, and writes nothing
 //
-// Package peer says what peers are and do, package report what comes of it. The command runs in this folder. It does not fail because of a
-// target that is missed, or a peer that cannot be had.
+// Package peer describes the peers and their work, package report the results. The command runs in
+// this folder. It does not fail if a target is missed or a peer is not available.
 package main
 
 import (
@@ -27,28 +28,29 @@ import (
 func main() {
 	log.SetFlags(0)
 	quick := flag.Bool("quick", false, "measure for two minutes, and only print the targets")
-	rounds := flag.Int("rounds", 0, "how often each peer has its turn; 0 for what is usual")
-	long := flag.Duration("time", 0, "how long a turn is; 0 for what is usual")
+	rounds := flag.Int("rounds", 0, "rounds of each peer; 0 for the default")
+	long := flag.Duration("time", 0, "duration of a turn; 0 for the default")
 	only := flag.String("only", "", "measure only workloads whose names contain this")
 	docs := flag.String("docs", "../../docs", "the `folder` that the page is written to")
-	profile := flag.String("profile", "", "write a profile of docent's peer, of its use of the processors, to this `file`")
-	self := flag.String("peer", "", "be the peer of this `name`, for the command's own use")
+	profile := flag.String("profile", "", "write a CPU profile of docent's peer to this `file`")
+	self := flag.String("peer", "", "run as the peer of this `name`, for the command's own use")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
 	if *self != "" {
-		signal.Ignore(os.Interrupt) // the one who drives us ends us
+		signal.Ignore(os.Interrupt) // the benchmark ends its peers
 		err = profiled(*profile, func() error { return peer.Serve(context.Background(), *self, os.Stdin, os.Stdout) })
 	} else {
-		err = bench(ctx, wish{effort: usual(*quick, *rounds, *long), quick: *quick, only: *only, docs: *docs, profile: *profile})
+		err = bench(ctx, options{effort: usual(*quick, *rounds, *long), quick: *quick, only: *only, docs: *docs,
+			profile: *profile})
 	}
 	if err != nil {
 		log.Fatalf("bench: %v", err)
 	}
 }
 
-// usual fills in what was not asked for.
+// usual replaces parameters that were not given by their defaults.
 func usual(quick bool, rounds int, long time.Duration) effort {
 	e := effort{rounds: 7, few: 3, long: 300 * time.Millisecond, budget: 14 * time.Minute}
 	if quick {
@@ -63,7 +65,7 @@ func usual(quick bool, rounds int, long time.Duration) effort {
 	return e
 }
 
-// profiled writes a profile of what fn does, if there is a file for it.
+// profiled calls fn and writes a profile of it, if there is a file for it.
 func profiled(file string, fn func() error) (err error) {
 	if file == "" {
 		return fn()
@@ -80,22 +82,22 @@ func profiled(file string, fn func() error) (err error) {
 	return fn()
 }
 
-// wish is what the command line says.
-type wish struct {
+// options is the options of the command line.
+type options struct {
 	effort
 	quick   bool
-	only    string // a part of the names of the workloads that are wanted
+	only    string // a part of the names of the wanted workloads
 	docs    string
 	profile string
 }
 
-func bench(ctx context.Context, w wish) error {
+func bench(ctx context.Context, w options) error {
 	began := time.Now()
-	c, err := muster(ctx, w.profile)
+	c, err := startPeers(ctx, w.profile)
 	if err != nil {
 		return err
 	}
-	defer c.dismiss()
+	defer c.endAll()
 	r := &report.Report{Facts: describe(c), Settings: settings}
 	if w.quick {
 		r.Settings = settings[:1]
@@ -120,21 +122,22 @@ func bench(ctx context.Context, w wish) error {
 	return r.Write(w.docs)
 }
 
-// inSetting measures everything in one setting.
-func inSetting(ctx context.Context, c *crew, s *report.Setting, wanted wish, began time.Time) (all []*report.Series, err error) {
+// inSetting measures all workloads in one setting.
+func inSetting(ctx context.Context, c *peerGroup, s *report.Setting, wanted options,
+	began time.Time) (all []*report.Series, err error) {
 	b, err := build(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	m := &measurer{setting: s.Name, peers: c.all, place: b, effort: wanted.effort}
-	hold := 5 * time.Millisecond // until more is known
+	hold := 5 * time.Millisecond // until the mutex has been measured
 	for _, w := range plan(*s) {
 		if !strings.Contains(w.name, wanted.only) {
 			continue
 		}
 		if time.Since(began) > wanted.budget {
-			log.Printf("%s, %s: left out, there is no time", s.Name, w.name)
+			log.Printf("%s, %s: left out for lack of time", s.Name, w.name)
 			continue
 		}
 		start := time.Now()
@@ -144,14 +147,14 @@ func inSetting(ctx context.Context, c *crew, s *report.Setting, wanted wish, beg
 		}
 		log.Printf("%s, %s: %v", s.Name, w.name, time.Since(start).Round(100*time.Millisecond))
 		if floor := series[0]; w.name == "mutex" && len(floor.Rounds) > 0 {
-			hold = time.Millisecond + 2*floor.P50() // longer than it takes to get in line
+			hold = time.Millisecond + 2*floor.P50() // longer than it takes to join the queue
 		}
 		all = append(all, series...)
 	}
 	return all, nil
 }
 
-// show prints everything, the targets last.
+// show prints all results, the targets last.
 func show(r *report.Report) {
 	for _, s := range r.Settings {
 		for _, t := range r.Results(s.Name) {

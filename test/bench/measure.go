@@ -11,24 +11,25 @@ import (
 	"github.com/docent-zk/docent/test/bench/report"
 )
 
-// effort is how long everything may take.
+// effort is the limits of the time that everything takes.
 type effort struct {
-	rounds int           // that count; there is one more before them
-	few    int           // how many rounds there are at most of what takes long
+	rounds int           // that count; one more comes before them
+	few    int           // limit of rounds for slow workloads
 	long   time.Duration // of one run
-	budget time.Duration // after which nothing more begins
+	budget time.Duration // after which no workload begins
 }
 
-// warmUp is how much longer the round is that does not count: what Java compiles, it compiles then.
+// warmUp is the factor by which the round that does not count is longer. Java compiles its code in
+// this round.
 const warmUp = 3
 
-// place is where peers work: the servers of one setting.
+// place is the servers of one setting.
 type place interface {
-	// servers are the addresses for a peer; empty if there are none for it.
+	// servers returns the addresses for a peer, and "" if there are none.
 	servers(peer string) string
-	// commits is how many transactions there have been; 0 where that cannot be known for the peer.
+	// commits returns the number of transactions so far, and 0 if that is not known for the peer.
 	commits(ctx context.Context, peer string) (int64, error)
-	// kill kills the server, and revive starts it again, and returns when it serves.
+	// kill kills the server. revive starts it again, and returns when it serves.
 	kill() error
 	revive(ctx context.Context) error
 }
@@ -41,7 +42,8 @@ type measurer struct {
 	effort  effort
 }
 
-// measure lets the peers of a workload take turns, round by round: A B C, B C A, ... The first round only warms up.
+// measure runs the peers of a workload in turns, round by round: A B C, B C A, ... The first round
+// only warms up.
 func (m *measurer) measure(ctx context.Context, w workload) ([]*report.Series, error) {
 	all, opened := make([]*report.Series, len(w.entries)), make([]bool, len(w.entries))
 	for i, e := range w.entries {
@@ -58,7 +60,7 @@ func (m *measurer) measure(ctx context.Context, w workload) ([]*report.Series, e
 				return nil, ctx.Err()
 			}
 			turn := (i + round) % len(w.entries)
-			if all[turn].Trouble == "" {
+			if all[turn].Reason == "" {
 				m.note(all[turn], m.turn(ctx, w, w.entries[turn], round, all[turn]))
 			}
 		}
@@ -71,7 +73,7 @@ func (m *measurer) measure(ctx context.Context, w workload) ([]*report.Series, e
 	return all, nil
 }
 
-// rounds are those after the first, which counts where there are only few.
+// rounds returns the number of rounds after the first one, which counts if there are few.
 func (m *measurer) rounds(w workload) int {
 	if w.once > 0 {
 		return min(w.once, m.effort.few) - 1
@@ -79,12 +81,12 @@ func (m *measurer) rounds(w workload) int {
 	return m.effort.rounds
 }
 
-// note remembers what is wrong with a peer, which then has no further turns.
+// note notes the error of a peer, which then has no further turns.
 func (m *measurer) note(s *report.Series, err error) {
-	if err == nil || s.Trouble != "" {
+	if err == nil || s.Reason != "" {
 		return
 	}
-	s.Trouble = err.Error()
+	s.Reason = err.Error()
 	if !errors.Is(err, errUnsupported) && !errors.Is(err, errAbsent) {
 		log.Printf("%s, %s, %s: %v", s.Setting, s.Workload, s.Label, err)
 	}
@@ -123,7 +125,7 @@ func (m *measurer) turn(ctx context.Context, w workload, e entry, round int, s *
 	return nil
 }
 
-// run is an error if the peer has not done what it is there for.
+// run returns an error if the peer has not done its work.
 func (m *measurer) run(ctx context.Context, w workload, e entry, long time.Duration) (peer.Result, error) {
 	before, err := m.place.commits(ctx, e.peer)
 	if err != nil {
@@ -140,14 +142,14 @@ func (m *measurer) run(ctx context.Context, w workload, e entry, long time.Durat
 	case r.Ops == 0 || r.Took <= 0:
 		return r, errors.New("did nothing")
 	case r.Overlaps > 0:
-		return r, fmt.Errorf("%d times two were in a lock at once", r.Overlaps)
+		return r, fmt.Errorf("%d times two threads held a lock at once", r.Overlaps)
 	case before > 0 && committed < int64(w.commits)*r.Ops:
-		return r, fmt.Errorf("tells of %d operations, and the servers of %d transactions", r.Ops, committed)
+		return r, fmt.Errorf("reports %d operations, and the servers %d transactions", r.Ops, committed)
 	}
 	return r, nil
 }
 
-// under runs something while the server has whatever the workload has for it.
+// under calls run while the server is restarted, if the workload is a storm.
 func (m *measurer) under(ctx context.Context, w workload, run func() (peer.Result, error)) (peer.Result, error) {
 	if !w.storm {
 		return run()

@@ -14,44 +14,44 @@ import (
 	"github.com/docent-zk/docent/test/bench/report"
 )
 
-// stage is fake peers and servers, and what has happened to them.
-type stage struct {
+// fixture has fake peers and servers, and what has happened to them.
+type fixture struct {
 	happened []string
 	zxid     int64
 }
 
-func (s *stage) note(format string, args ...any) {
+func (s *fixture) note(format string, args ...any) {
 	s.happened = append(s.happened, fmt.Sprintf(format, args...))
 }
 
-func (s *stage) servers(string) string                          { return "somewhere" }
-func (s *stage) commits(context.Context, string) (int64, error) { return s.zxid, nil }
-func (s *stage) kill() error                                    { s.note("kill"); return nil }
-func (s *stage) revive(context.Context) error                   { return nil }
+func (s *fixture) servers(string) string                          { return "somewhere" }
+func (s *fixture) commits(context.Context, string) (int64, error) { return s.zxid, nil }
+func (s *fixture) kill() error                                    { s.note("kill"); return nil }
+func (s *fixture) revive(context.Context) error                   { return nil }
 
-// actor is a fake peer.
-type actor struct {
-	*stage
-	perOp    int64 // transactions
-	result   peer.Result
-	refusal  error // to open
-	accident error // while it runs
+// fakePeer is a fake peer.
+type fakePeer struct {
+	*fixture
+	perOp   int64 // number of transactions
+	result  peer.Result
+	refusal error // the error of open
+	runErr  error // the error of run
 }
 
-func (a *actor) open(job string, _ peer.Job) error {
+func (a *fakePeer) open(job string, _ peer.Job) error {
 	a.note("open %s", job)
 	return a.refusal
 }
 
-func (a *actor) close(job string) error {
+func (a *fakePeer) close(job string) error {
 	a.note("close %s", job)
 	return nil
 }
 
-func (a *actor) run(job string, long time.Duration) (peer.Result, error) {
+func (a *fakePeer) run(job string, long time.Duration) (peer.Result, error) {
 	a.note("%s %v", job, long)
 	a.zxid += a.perOp * a.result.Ops
-	return a.result, a.accident
+	return a.result, a.runErr
 }
 
 func did(ops int64) peer.Result {
@@ -62,13 +62,15 @@ func did(ops int64) peer.Result {
 	return r
 }
 
-// perform measures the actors, in the order of their names.
-func perform(t *testing.T, s *stage, w workload, actors map[string]*actor, order ...string) map[string]*report.Series {
+// perform measures the peers, in the order of their names.
+func perform(t *testing.T, s *fixture, w workload, peers map[string]*fakePeer,
+	order ...string) map[string]*report.Series {
 	t.Helper()
-	m := &measurer{setting: "stage", peers: map[string]contender{}, place: s, effort: effort{rounds: 2, few: 1, long: time.Second}}
+	m := &measurer{setting: "fixture", peers: map[string]contender{}, place: s,
+		effort: effort{rounds: 2, few: 1, long: time.Second}}
 	for _, name := range order {
-		if a := actors[name]; a != nil {
-			a.stage = s
+		if a := peers[name]; a != nil {
+			a.fixture = s
 			m.peers[name] = a
 		}
 		w.entries = append(w.entries, alone(name, peer.Job{}))
@@ -83,8 +85,8 @@ func perform(t *testing.T, s *stage, w workload, actors map[string]*actor, order
 }
 
 func TestPeersTakeTurnsAndTheFirstRoundDoesNotCount(t *testing.T) {
-	s := &stage{zxid: 1}
-	found := perform(t, s, workload{commits: 2}, map[string]*actor{
+	s := &fixture{zxid: 1}
+	found := perform(t, s, workload{commits: 2}, map[string]*fakePeer{
 		"a": {perOp: 2, result: did(1)}, "b": {perOp: 2, result: did(2)}, "c": {perOp: 2, result: did(3)},
 	}, "a", "b", "c")
 	require.Equal(t, []string{
@@ -96,36 +98,38 @@ func TestPeersTakeTurnsAndTheFirstRoundDoesNotCount(t *testing.T) {
 	}, s.happened)
 	for _, one := range found {
 		require.Len(t, one.Rounds, 2)
-		require.Empty(t, one.Trouble)
+		require.Empty(t, one.Reason)
 	}
 }
 
 func TestPeerThatDoesNotDoItsPartIsReported(t *testing.T) {
 	overlapping := did(5)
 	overlapping.Overlaps = 1
-	s := &stage{zxid: 1}
-	found := perform(t, s, workload{commits: 2}, map[string]*actor{
+	s := &fixture{zxid: 1}
+	found := perform(t, s, workload{commits: 2}, map[string]*fakePeer{
 		"good":        {perOp: 2, result: did(5)},
 		"idle":        {result: did(0)},
-		"boastful":    {perOp: 1, result: did(5)},
+		"inflated":    {perOp: 1, result: did(5)},
 		"broken":      {perOp: 2, result: overlapping},
-		"dying":       {perOp: 2, result: did(5), accident: errors.New("dead")},
+		"failing":     {perOp: 2, result: did(5), runErr: errors.New("dead")},
 		"unsupported": {refusal: errUnsupported},
-	}, "idle", "boastful", "broken", "dying", "unsupported", "absent", "good")
-	for name, trouble := range map[string]string{
-		"idle": "did nothing", "boastful": "tells of 5 operations, and the servers of 5 transactions",
-		"broken": "1 times two were in a lock at once", "dying": "dead", "unsupported": "not supported", "absent": "not there",
+	}, "idle", "inflated", "broken", "failing", "unsupported", "absent", "good")
+	for name, reason := range map[string]string{
+		"idle": "did nothing", "inflated": "reports 5 operations, and the servers 5 transactions",
+		"broken": "1 times two threads held a lock at once", "failing": "dead", "unsupported": "not supported",
+		"absent": "not there",
 	} {
-		require.Equal(t, trouble, found[name].Trouble, name)
+		require.Equal(t, reason, found[name].Reason, name)
 		require.Empty(t, found[name].Rounds, name)
 	}
-	require.Len(t, found["good"].Rounds, 2, "the others' trouble is not that of all")
-	require.Empty(t, found["good"].Trouble)
+	require.Len(t, found["good"].Rounds, 2, "errors of other peers must not affect this one")
+	require.Empty(t, found["good"].Reason)
 }
 
 func TestWhatTakesLongIsDoneAFewTimesAndCounts(t *testing.T) {
-	s := &stage{}
-	found := perform(t, s, workload{once: 3, alone: true, storm: true}, map[string]*actor{"a": {result: did(1)}, "b": {result: did(1)}}, "a", "b")
+	s := &fixture{}
+	found := perform(t, s, workload{once: 3, alone: true, storm: true},
+		map[string]*fakePeer{"a": {result: did(1)}, "b": {result: did(1)}}, "a", "b")
 	require.Equal(t, []string{"open a", "kill", "a 1s", "close a", "open b", "kill", "b 1s", "close b"}, s.happened)
 	require.Len(t, found["a"].Rounds, 1)
 }
@@ -133,15 +137,16 @@ func TestWhatTakesLongIsDoneAFewTimesAndCounts(t *testing.T) {
 func TestInterruptionEndsMeasuring(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s := &stage{}
-	m := &measurer{peers: map[string]contender{"a": &actor{stage: s, result: did(1)}}, place: s, effort: effort{rounds: 1}}
+	s := &fixture{}
+	m := &measurer{peers: map[string]contender{"a": &fakePeer{fixture: s, result: did(1)}}, place: s,
+		effort: effort{rounds: 1}}
 	_, err := m.measure(ctx, workload{entries: []entry{alone("a", peer.Job{})}})
 	require.ErrorIs(t, err, context.Canceled)
 }
 
 func TestEverySettingMeasuresTheMutexFirst(t *testing.T) {
 	for _, s := range settings {
-		require.Equal(t, "mutex", plan(s)[0].name, "the time for which others hold locks is made from it")
+		require.Equal(t, "mutex", plan(s)[0].name, "the hold time of other workloads depends on it")
 		require.Equal(t, "floor", plan(s)[0].entries[0].label)
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/docent-zk/docent/test/bench/peer"
 )
 
-// contender is a peer as the benchmark uses it. It does one thing at a time.
+// contender is a peer as the benchmark uses it. It must not be used by several goroutines at a
+// time.
 type contender interface {
 	open(job string, j peer.Job) error
 	run(job string, long time.Duration) (peer.Result, error)
@@ -26,22 +27,22 @@ type contender interface {
 
 var errUnsupported = errors.New("not supported")
 
-// process is a peer that runs by itself.
+// process is a peer in a process of its own.
 type process struct {
 	name    string
 	command []string
-	version string // what it says that it is
-	gone    bool   // it has ended, or was killed because it did not answer
+	version string // from its first line
+	ended   bool   // it has ended, or was killed because it did not answer
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	lines   *bufio.Scanner
 	stderr  bytes.Buffer
 }
 
-// hang is how long one answer can take.
-const hang = time.Minute
+// answerLimit is the time limit of one answer.
+const answerLimit = time.Minute
 
-// longest is the length of a line, which may be that of a histogram.
+// longest is the longest line, which may have a histogram.
 const longest = 1 << 20
 
 func launch(name string, command ...string) (*process, error) {
@@ -50,7 +51,7 @@ func launch(name string, command ...string) (*process, error) {
 }
 
 func (p *process) start() (err error) {
-	p.cmd, p.gone = exec.Command(p.command[0], p.command[1:]...), false
+	p.cmd, p.ended = exec.Command(p.command[0], p.command[1:]...), false
 	p.stderr.Reset()
 	p.cmd.Stderr = &p.stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
@@ -69,30 +70,31 @@ func (p *process) start() (err error) {
 	return err
 }
 
-// end lets the process end by itself: its input does.
+// end closes the input of the process, so that it ends by itself.
 func (p *process) end() error {
-	if p.gone {
+	if p.ended {
 		return nil
 	}
 	_ = p.stdin.Close()
-	stop := time.AfterFunc(hang, func() { _ = p.cmd.Process.Kill() })
+	stop := time.AfterFunc(answerLimit, func() { _ = p.cmd.Process.Kill() })
 	defer stop.Stop()
 	return p.cmd.Wait()
 }
 
-// ask says something, and returns what comes behind the expected word of the answer.
+// ask sends a request, and returns the rest of the answer, which must begin with want.
 func (p *process) ask(want, format string, args ...any) (string, error) {
 	if _, err := fmt.Fprintf(p.stdin, format+"\n", args...); err != nil {
-		return "", fmt.Errorf("%s is gone: %w: %s", p.name, err, p.lastWords())
+		return "", fmt.Errorf("%s has ended: %w: %s", p.name, err, p.errorOutput())
 	}
 	return p.hear(want)
 }
 
 func (p *process) hear(want string) (string, error) {
-	stop := time.AfterFunc(hang, func() { _ = p.cmd.Process.Kill() })
+	stop := time.AfterFunc(answerLimit, func() { _ = p.cmd.Process.Kill() })
 	defer stop.Stop()
 	if !p.lines.Scan() {
-		return "", fmt.Errorf("%s is gone: %w: %s", p.name, errors.Join(io.ErrUnexpectedEOF, p.lines.Err()), p.lastWords())
+		return "", fmt.Errorf("%s has ended: %w: %s", p.name, errors.Join(io.ErrUnexpectedEOF, p.lines.Err()),
+			p.errorOutput())
 	}
 	word, rest, _ := strings.Cut(p.lines.Text(), " ")
 	switch word {
@@ -104,9 +106,9 @@ func (p *process) hear(want string) (string, error) {
 	return "", fmt.Errorf("%s: %s", p.name, p.lines.Text())
 }
 
-// lastWords are the end of what a process that has ended has said besides.
-func (p *process) lastWords() string {
-	p.gone = true
+// errorOutput returns the end of the error output of a process that has ended.
+func (p *process) errorOutput() string {
+	p.ended = true
 	_ = p.stdin.Close()
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
@@ -114,9 +116,10 @@ func (p *process) lastWords() string {
 	return words[max(0, len(words)-1000):]
 }
 
-// open starts the process again if it is gone: what has gone wrong in one workload need not in the next.
+// open starts the process again if it has ended, because an error in one workload need not occur in
+// the next.
 func (p *process) open(job string, j peer.Job) error {
-	if p.gone {
+	if p.ended {
 		if err := p.start(); err != nil {
 			return err
 		}
@@ -134,31 +137,32 @@ func (p *process) run(job string, long time.Duration) (peer.Result, error) {
 }
 
 func (p *process) close(job string) error {
-	if p.gone {
+	if p.ended {
 		return nil
 	}
 	_, err := p.ask("closed", "close %s", job)
 	return err
 }
 
-// crew are all peers that there are.
-type crew struct {
+// peerGroup is all available peers.
+type peerGroup struct {
 	all     map[string]contender
 	running []*process
-	absent  []string // who is not there, and why
+	absent  []string // missing peers, with the reason
 	scratch string
-	profile string // where docent's is written to; empty for none
+	profile string // file for docent's profile; "" for none
 }
 
-// names are those of all peers, in the order in which tables list them.
+// names are those of all peers, in the order of the tables.
 var names = []string{"floor", "docent", "curator", "kazoo", "zk.Lock", "etcd"}
 
-// muster starts the peers. Who cannot be started is left out, with the reason, but for docent and the floor.
-func muster(ctx context.Context, profile string) (_ *crew, err error) {
-	c := &crew{all: map[string]contender{}, profile: profile}
+// startPeers starts the peers. A peer that cannot be started is left out with the reason. Only
+// docent and the floor are required.
+func startPeers(ctx context.Context, profile string) (_ *peerGroup, err error) {
+	c := &peerGroup{all: map[string]contender{}, profile: profile}
 	defer func() {
 		if err != nil {
-			c.dismiss()
+			c.endAll()
 		}
 	}()
 	if c.scratch, err = os.MkdirTemp("", "docent-bench-"); err != nil {
@@ -183,7 +187,7 @@ func muster(ctx context.Context, profile string) (_ *crew, err error) {
 	return c, nil
 }
 
-func (c *crew) start(name string, command []string) error {
+func (c *peerGroup) start(name string, command []string) error {
 	p, err := launch(name, command...)
 	if err != nil {
 		return err
@@ -193,14 +197,15 @@ func (c *crew) start(name string, command []string) error {
 	return nil
 }
 
-func (c *crew) command(name, self string) ([]string, error) {
+func (c *peerGroup) command(name, self string) ([]string, error) {
 	switch name {
 	case "curator":
 		classPath, err := peers.Compile(c.scratch, filepath.Join("java", "*.java"))
 		if err != nil {
 			return nil, err
 		}
-		return []string{"java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", classPath, "Peer", known(peers.CuratorVersion())}, nil
+		return []string{"java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", classPath, "Peer",
+			known(peers.CuratorVersion())}, nil
 	case "kazoo":
 		python, err := peers.FindPython()
 		return []string{python, "-B", filepath.Join("kazoo", "peer.py")}, err
@@ -210,16 +215,16 @@ func (c *crew) command(name, self string) ([]string, error) {
 	return []string{self, "-peer", name}, nil
 }
 
-// dismiss ends all peers.
-func (c *crew) dismiss() {
+// endAll ends all peers.
+func (c *peerGroup) endAll() {
 	for _, p := range c.running {
 		_ = p.end()
 	}
 	_ = os.RemoveAll(c.scratch)
 }
 
-// versions are what the peers say that they are.
-func (c *crew) versions() (all []string) {
+// versions returns the first lines of the peers.
+func (c *peerGroup) versions() (all []string) {
 	for _, p := range c.running {
 		all = append(all, p.version)
 	}

@@ -47,7 +47,7 @@ func TestProcessThatHasDiedIsStartedForTheNextJob(t *testing.T) {
 	p := launched(t, "floor")
 	require.NoError(t, p.cmd.Process.Kill())
 	_, err := p.run("one", time.Millisecond)
-	require.ErrorContains(t, err, "floor is gone")
+	require.ErrorContains(t, err, "floor has ended")
 	require.NoError(t, p.close("one"))
 	require.ErrorIs(t, p.open("one", peer.Job{Name: "nothing"}), errUnsupported, "somebody answers")
 }
@@ -61,11 +61,11 @@ func launched(t *testing.T, name string) *process {
 	return p
 }
 
-// TestPeersInOtherLanguagesDoTheSame needs no real server but what is installed along with one.
+// TestPeersInOtherLanguagesDoTheSame needs no real server, but Curator and kazoo.
 func TestPeersInOtherLanguagesDoTheSame(t *testing.T) {
 	realzk.Need(t)
-	c := &crew{all: map[string]contender{}, scratch: t.TempDir()}
-	t.Cleanup(c.dismiss)
+	c := &peerGroup{all: map[string]contender{}, scratch: t.TempDir()}
+	t.Cleanup(c.endAll)
 	srv := zktest.Start(t)
 	for _, name := range []string{"curator", "kazoo"} {
 		command, err := c.command(name, "")
@@ -96,7 +96,8 @@ func checkResult(t *testing.T, e entry, r peer.Result) {
 	t.Helper()
 	require.Positive(t, r.Ops, e.label)
 	require.Zero(t, r.Overlaps)
-	if e.job.Name == "loop" && !e.job.Shared && e.job.Threads == 1 { // then the latencies are all of the time
+	// The latencies then add up to the whole time.
+	if e.job.Name == "loop" && !e.job.Shared && e.job.Threads == 1 {
 		require.Equal(t, r.Ops, r.Latencies.Count())
 		require.LessOrEqual(t, r.Latencies.Quantile(0.5)*time.Duration(r.Ops)/2, r.Took)
 		require.GreaterOrEqual(t, r.Latencies.Quantile(1)*time.Duration(r.Ops), r.Took/2)

@@ -11,7 +11,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// counting is the in-process server as a place of peers, because it knows what it is asked.
+// counting is the in-process server as a place of peers, because it counts its requests.
 type counting struct{ *zktest.Server }
 
 func (c counting) servers(name string) string {
@@ -22,17 +22,18 @@ func (c counting) servers(name string) string {
 }
 
 func (c counting) commits(context.Context, string) (int64, error) { return 0, nil }
-func (c counting) kill() error                                    { return errors.New("not for this") }
-func (c counting) revive(context.Context) error                   { return errors.New("not for this") }
+func (c counting) kill() error                                    { return errors.New("not supported") }
+func (c counting) revive(context.Context) error                   { return errors.New("not supported") }
 
-// countRequests counts what an acquire and release ask, for each kind of lock and peer: uncontended, and of the mutex by several clients.
-func countRequests(crew map[string]contender) (all []report.Count, err error) {
+// countRequests counts the requests of acquire and release, for each kind of lock and peer. It does
+// so uncontended, and for a mutex with several clients.
+func countRequests(peerGroup map[string]contender) (all []report.Count, err error) {
 	srv, err := zktest.New()
 	if err != nil {
 		return nil, err
 	}
 	defer srv.Close()
-	m := &measurer{setting: "requests", peers: crew, place: counting{srv}}
+	m := &measurer{setting: "requests", peers: peerGroup, place: counting{srv}}
 	var workloads []workload
 	for _, kind := range []string{"mutex", "read", "write", "semaphore", "semaphore-mutex", "multi"} {
 		workloads = append(workloads, single(kind))
@@ -57,7 +58,8 @@ func count(m *measurer, srv *zktest.Server, w workload, e entry) (report.Count, 
 	if err := m.open(w, e); err != nil {
 		return report.Count{}, err
 	}
-	if _, err := m.peers[e.peer].run(e.label, briefly); err != nil { // what is asked only once
+	// The first run has requests that are sent only once.
+	if _, err := m.peers[e.peer].run(e.label, briefly); err != nil {
 		return report.Count{}, err
 	}
 	srv.ResetCounts()
@@ -74,7 +76,7 @@ func count(m *measurer, srv *zktest.Server, w workload, e entry) (report.Count, 
 	return each, m.peers[e.peer].close(e.label)
 }
 
-// exactRequests are those of one acquire, one release, and one hand-over of docent.
+// exactRequests returns those of one acquire, one release, and one hand-over of docent.
 func exactRequests(ctx context.Context) (r report.Requests, err error) {
 	srv, err := zktest.New()
 	if err != nil {
@@ -104,13 +106,13 @@ func exactRequests(ctx context.Context) (r report.Requests, err error) {
 	return r, err
 }
 
-// used is a lock with a client of its own, who has read what is read once.
+// used returns a lock with a client of its own, after the requests that a client sends only once.
 func used(ctx context.Context, srv *zktest.Server, name string) (lock *mutex.Mutex, leave func(), err error) {
 	c, err := framework.New(srv.MemAddr(), framework.WithDialer(srv.Client(name).DialContext))
 	if err != nil {
 		return nil, nil, err
 	}
-	leave = func() { _ = c.Close() } // nobody is to hear of it
+	leave = func() { _ = c.Close() } // the error does not matter
 	lock, err = mutex.New(c, "/lock")
 	if err == nil {
 		_, _, err = alternate(ctx, srv, lock)
@@ -121,7 +123,8 @@ func used(ctx context.Context, srv *zktest.Server, name string) (lock *mutex.Mut
 	return lock, leave, err
 }
 
-// tries are more than one, because a hold that lasts for a while is watched, and a busy machine stands still for a while.
+// tries is more than one, because a hold that lasts for a while is watched, and a busy machine
+// stands still for a while.
 const tries = 5
 
 // alternate acquires and releases.
@@ -136,7 +139,7 @@ func alternate(ctx context.Context, srv *zktest.Server, lock *mutex.Mutex) (acqu
 	return acquire, srv.Requests().Total() - acquire, err
 }
 
-// handOver counts what the waiter asks from the call of release until it has the lock.
+// handOver counts the requests of the waiter from the call of release until it has the lock.
 func handOver(ctx context.Context, srv *zktest.Server, holder, waiter *mutex.Mutex) (int, error) {
 	hold, err := holder.Acquire(ctx)
 	if err != nil {
@@ -158,7 +161,7 @@ func handOver(ctx context.Context, srv *zktest.Server, holder, waiter *mutex.Mut
 	return <-granted - before, errors.Join(err, <-failed)
 }
 
-// settled waits until a number has changed, and then has not for a while.
+// settled waits until a number has changed, and then stays the same for a while.
 func settled(ctx context.Context, first int, number func() int) int {
 	for last, same := first, 0; ; {
 		rest(ctx, briefly)

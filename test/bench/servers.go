@@ -17,7 +17,7 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// settings are the servers that there are.
+// settings are the setups of servers.
 var settings = []report.Setting{
 	{Name: "memory", Servers: 1},
 	{Name: "disk", Servers: 1, Fsync: true},
@@ -33,10 +33,12 @@ type site struct {
 	scratch  string
 }
 
-// fullCompiler undoes what package ensemble does to start faster. Java looks at this variable last.
+// fullCompiler reverts the option by which package ensemble starts faster. Java reads this variable
+// last.
 const fullCompiler = "-XX:TieredStopAtLevel=4"
 
-// build starts the servers of a setting. A server of etcd stands beside a single one, if it is installed.
+// build starts the servers of a setting. A single server has a server of etcd beside it, if that is
+// installed.
 func build(ctx context.Context, s *report.Setting) (_ *site, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -66,7 +68,7 @@ func build(ctx context.Context, s *report.Setting) (_ *site, err error) {
 	return b, nil
 }
 
-// inFolder lets fn have its temporary folders in another place.
+// inFolder calls fn with the temporary folder dir.
 func inFolder[T any](dir string, fn func() (T, error)) (T, error) {
 	const variable = "TMPDIR"
 	before, there := os.LookupEnv(variable)
@@ -84,10 +86,10 @@ func inFolder[T any](dir string, fn func() (T, error)) (T, error) {
 	return fn()
 }
 
-// roomy is how much servers may write.
+// roomy is the space that servers need at most.
 const roomy = 4 << 30
 
-// memory is a folder that is no disk, where there is one that is large enough.
+// memory returns a folder in memory, where there is one that is large enough.
 func memory() string {
 	const shm = "/dev/shm"
 	if space(shm) >= roomy {
@@ -96,7 +98,7 @@ func memory() string {
 	return os.TempDir()
 }
 
-// disk is a folder that outlives the machine being switched off.
+// disk returns a folder that survives a restart of the machine.
 func disk() string {
 	const persistent = "/var/tmp"
 	if info, err := os.Stat(persistent); err == nil && info.IsDir() {
@@ -105,7 +107,7 @@ func disk() string {
 	return os.TempDir()
 }
 
-// space is how many bytes are free, 0 if that is not known.
+// space returns the number of free bytes, and 0 if that is not known.
 func space(dir string) int64 {
 	out, err := exec.Command("df", "-Pk", dir).Output()
 	if err != nil {
@@ -150,13 +152,13 @@ func freePorts(n int) (addrs []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		defer listener.Close() // all together, so that they differ
+		defer listener.Close() // closed together, so that the addresses differ
 		addrs = append(addrs, listener.Addr().String())
 	}
 	return addrs, nil
 }
 
-// healthy waits until a server says that it is.
+// healthy waits until a server reports that it is healthy.
 func healthy(ctx context.Context, url string) error {
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -205,7 +207,7 @@ func (b *site) servers(name string) string {
 	return b.ensemble.Connect()
 }
 
-// commits is the counter in the leader's last transaction id.
+// commits returns the counter in the leader's last transaction id.
 func (b *site) commits(ctx context.Context, name string) (int64, error) {
 	if name == "etcd" {
 		return 0, nil

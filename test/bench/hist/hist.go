@@ -1,5 +1,5 @@
-// Package hist counts how long things took, in buckets of equal relative width, so that what peers in other languages have measured can be
-// told in one line.
+// Package hist counts durations in buckets of equal relative width, so that peers in other
+// languages can report theirs in one line.
 package hist
 
 import (
@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// perE is how many buckets there are for each factor of e: the values in one differ by a fifth of a percent. The peers in Java and Python
-// have the same.
+// perE is the number of buckets for each factor of e. The values in one differ by a fifth of a
+// percent. The peers in Java and Python use the same.
 const perE = 500
 
-// Histogram counts durations. The zero value is empty. It is for one goroutine.
+// Histogram counts durations. The zero value is empty. Its methods must not be called concurrently.
 type Histogram struct {
 	counts []int64 // by bucket
 	n      int64
 }
 
-// Record counts a duration. What is shorter than a nanosecond counts as one.
+// Record counts a duration. One shorter than a nanosecond counts as a nanosecond.
 func (h *Histogram) Record(d time.Duration) {
 	h.add(int(math.Log(float64(max(d, 1)))*perE), 1)
 }
@@ -34,7 +34,7 @@ func (h *Histogram) add(bucket int, n int64) {
 	h.n += n
 }
 
-// Merge counts what another histogram has counted.
+// Merge adds the counts of another histogram.
 func (h *Histogram) Merge(other *Histogram) {
 	for bucket, n := range other.counts {
 		if n > 0 {
@@ -43,10 +43,11 @@ func (h *Histogram) Merge(other *Histogram) {
 	}
 }
 
-// Count is how many durations there are.
+// Count returns the number of durations.
 func (h *Histogram) Count() int64 { return h.n }
 
-// Quantile is the duration that a part q of all, between 0 and 1, does not exceed; 0 if there are none.
+// Quantile returns the duration that a part q of all, between 0 and 1, does not exceed, and 0 if
+// there are none.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	rank := max(1, int64(math.Ceil(q*float64(h.n))))
 	var seen int64
@@ -58,7 +59,7 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	return 0
 }
 
-// String is such as "3107:2,3110:1": buckets and how many are in each. Parse reads it.
+// String returns text such as "3107:2,3110:1": buckets and the count of each. Parse reads it.
 func (h *Histogram) String() string {
 	var parts []string
 	for bucket, n := range h.counts {
@@ -69,7 +70,7 @@ func (h *Histogram) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Parse reads what String has written.
+// Parse reads the output of String.
 func Parse(s string) (*Histogram, error) {
 	h := &Histogram{}
 	for part := range strings.SplitSeq(s, ",") {
@@ -93,7 +94,7 @@ func Parse(s string) (*Histogram, error) {
 	return h, nil
 }
 
-// Median of any numbers, 0 if there are none.
+// Median returns the median of any numbers, and 0 if there are none.
 func Median(values []float64) float64 {
 	n := len(values)
 	if n == 0 {

@@ -1,6 +1,6 @@
 import java.util.Arrays;
 
-/** Counts durations in the buckets that the other side has, for one thread. */
+/** Counts durations in the buckets of package hist, for one thread. */
 final class Histogram {
     private static final double PER_E = 500;
     private long[] counts = new long[1024];

@@ -34,7 +34,7 @@ abstract class Job implements AutoCloseable {
         }
     }
 
-    /** Takes what a line says, without the verb and the name of the job. */
+    /** Takes the parameters of a line, without the verb and the name of the job. */
     static Job open(String line) throws Exception {
         Map<String, String> words = new HashMap<>();
         for (String word : line.split(" ")) {
@@ -45,7 +45,7 @@ abstract class Job implements AutoCloseable {
             case "loop":
                 return new Loop(words);
             case "queue":
-                return new Line(words);
+                return new LockQueue(words);
             default:
                 throw new UnsupportedOperationException();
         }
@@ -63,7 +63,7 @@ abstract class Job implements AutoCloseable {
         return "true".equals(words.get(key));
     }
 
-    /** Measures for so long, and tells what came of it. */
+    /** Measures for so long, and returns the result. */
     abstract String run(long nanos) throws Exception;
 
     @Override

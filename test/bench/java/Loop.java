@@ -10,7 +10,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Threads acquire and release, over and over: see loop.go. */
+/** Threads acquire and release repeatedly: see loop.go. */
 final class Loop extends Job {
     private static final int MIX = 10;
 

@@ -3,7 +3,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** A process that measures Curator as it is told to: see the Go package peer. */
+/** A process that measures Curator as requested: see the Go package peer. */
 public final class Peer {
     private Peer() {
     }

@@ -1,4 +1,4 @@
-"""A process that measures kazoo as it is told to: see the Go package peer."""
+"""A process that measures kazoo as requested: see the Go package peer."""
 
 import logging
 import math
@@ -28,7 +28,7 @@ KINDS = {
 
 
 class Unsupported(Exception):
-    """Kazoo has no such thing."""
+    """Kazoo does not support the job."""
 
 
 def make(client, kind, path):
@@ -38,7 +38,7 @@ def make(client, kind, path):
 
 
 class Histogram:
-    """Durations, in the buckets that the other side has. For one thread."""
+    """Counts of durations, in the buckets of package hist. For one thread."""
 
     def __init__(self):
         self.counts = {}
@@ -56,7 +56,7 @@ class Histogram:
 
 
 class Loop:
-    """Threads acquire and release, over and over: see loop.go."""
+    """Threads acquire and release repeatedly: see loop.go."""
 
     def __init__(self, words):
         self.kind, self.shared = words["kind"], words.get("shared") == "true"
@@ -98,7 +98,7 @@ class Loop:
                 while time.monotonic() < end:
                     self.turn(self.locks[i][ops[i] % len(self.locks[i])], histograms[i])
                     ops[i] += 1
-            except Exception as e:  # whatever it is, the other side is to hear of it
+            except Exception as e:  # any error: it is the result
                 errors.append(e)
 
         threads = [threading.Thread(target=turns, args=(i,)) for i in range(len(self.locks))]
@@ -166,7 +166,7 @@ def main():
             answer = obey(line.rstrip("\n"))
         except Unsupported:
             answer = "unsupported"
-        except Exception as e:  # whatever it is, the other side is waiting for it
+        except Exception as e:  # any error: the benchmark waits for an answer
             answer = "failed " + repr(e).replace("\n", " ")
         print(answer, flush=True)
     os._exit(0)

@@ -16,16 +16,16 @@ import (
 	"github.com/docent-zk/docent/recipes/semaphore"
 )
 
-// SessionTimeout is what all peers ask for.
+// SessionTimeout is the session timeout that all peers request.
 const SessionTimeout = 30 * time.Second
 
-// What kinds of locks there are is the same for all peers.
+// The numbers of permits and locks are the same for all peers.
 const (
 	permits = 10 // of a semaphore
 	many    = 10 // locks of a multi-lock
 )
 
-// The limits of hand-offs within a client.
+// These are the limits of hand-offs within a client.
 const (
 	Streak = 10_000
 	Span   = 100 * time.Millisecond
@@ -35,7 +35,7 @@ type docent struct{}
 
 func (docent) version() string { return "docent on " + runtime.Version() }
 
-// dependency is the version of a module that this program is made with.
+// dependency returns the version of a module of this program.
 func dependency(path string) string {
 	info, _ := debug.ReadBuildInfo()
 	for _, m := range info.Deps {
@@ -69,7 +69,7 @@ func (c docentClient) children(ctx context.Context, path string) (int, error) {
 	return int(stat.NumChildren), nil
 }
 
-// acquirer is what all locks are.
+// acquirer has the methods of all locks.
 type acquirer interface {
 	Acquire(ctx context.Context) (*recipes.Hold, error)
 }
@@ -101,7 +101,7 @@ func (c docentClient) acquirer(kind, path string) (acquirer, error) {
 	return nil, errUnsupported
 }
 
-// parts are the paths of the locks of a multi-lock.
+// parts returns the paths of the locks of a multi-lock.
 func parts(path string) (all []string) {
 	for i := range many {
 		all = append(all, fmt.Sprint(path, "/", i))
@@ -121,7 +121,7 @@ func (l *docentLock) acquire(ctx context.Context) (err error) {
 
 func (l *docentLock) release() error { return l.hold.Release() }
 
-// probe asks again while the hold is valid and there is no connection.
+// probe retries while the hold is valid and there is no connection.
 func (l *docentLock) probe(ctx context.Context) error {
 	for {
 		_, err := l.hold.Guard(ctx)

@@ -10,7 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// driver is go-zookeeper/zk: its own lock, or without, the floor, which creates a node and deletes it and asks nobody.
+// driver is go-zookeeper/zk. It uses its own lock if locks is true. Otherwise it is the floor,
+// which creates and deletes a node and sends nothing else.
 type driver struct{ locks bool }
 
 func (d driver) version() string {
@@ -22,8 +23,8 @@ func (d driver) version() string {
 }
 
 func (d driver) connect(_ context.Context, servers string) (client, error) {
-	conn, events, err := zk.Connect(strings.Split(servers, ","), SessionTimeout, zk.WithLogInfo(false), zk.WithLogger(silence{}),
-		zk.WithDialer(func(network, address string, timeout time.Duration) (net.Conn, error) {
+	conn, events, err := zk.Connect(strings.Split(servers, ","), SessionTimeout, zk.WithLogInfo(false),
+		zk.WithLogger(silence{}), zk.WithDialer(func(network, address string, timeout time.Duration) (net.Conn, error) {
 			ctx, cancel := context.WithTimeout(context.Background(), timeout)
 			defer cancel()
 			return dial(ctx, network, address)
@@ -65,7 +66,7 @@ func (c driverClient) children(_ context.Context, path string) (int, error) {
 
 var (
 	anybody = zk.WorldACL(zk.PermAll)
-	address = []byte("192.168.1.10") // what Curator's locks have for data, and so docent's
+	address = []byte("192.168.1.10") // the data of the nodes of Curator's locks, and so of docent's
 )
 
 func (c driverClient) lock(kind, path string) (lock, error) {
@@ -80,7 +81,7 @@ func (c driverClient) lock(kind, path string) (lock, error) {
 	return nil, errUnsupported
 }
 
-// parents creates what is missing.
+// parents creates the missing parents.
 func (c driverClient) parents(paths ...string) error {
 	for _, path := range paths {
 		for i := range path + "/" {
@@ -103,7 +104,7 @@ func (c driverClient) create(path string) error {
 	return err
 }
 
-// watch first lets our server catch up with the one that another client has created the node on.
+// watch first sends a sync, so that the server has the node that another client has created.
 func (c driverClient) watch(path string) (<-chan struct{}, error) {
 	if _, err := c.Sync(path); err != nil {
 		return nil, err
@@ -112,12 +113,12 @@ func (c driverClient) watch(path string) (<-chan struct{}, error) {
 	if err != nil {
 		return nil, err
 	}
-	gone := make(chan struct{})
+	deleted := make(chan struct{})
 	go func() {
 		<-events
-		close(gone)
+		close(deleted)
 	}()
-	return gone, nil
+	return deleted, nil
 }
 
 func (c driverClient) delete(path string) error { return c.Delete(path, -1) }
@@ -131,7 +132,7 @@ type driverLock struct {
 func (l driverLock) acquire(context.Context) error { return l.LockWithData(address) }
 func (l driverLock) release() error                { return l.Unlock() }
 
-// probe asks whether the node, which nobody else has, is still there.
+// probe checks that the node still exists. No other client has it.
 func (l driverLock) probe(ctx context.Context) error {
 	for {
 		children, _, err := l.conn.Children(l.path)
@@ -141,11 +142,11 @@ func (l driverLock) probe(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		time.Sleep(time.Millisecond) // some errors come at once
+		time.Sleep(time.Millisecond) // some errors are immediate
 	}
 }
 
-// prefix is that of Curator's nodes, with a random id.
+// prefix is the prefix of Curator's nodes, with a random id.
 const prefix = "/_c_8026b758-0c64-4418-a4a7-a40067d845c1-lock-"
 
 // bareNode is a node like that of a lock.
@@ -162,7 +163,8 @@ func (n *bareNode) acquire(context.Context) (err error) {
 
 func (n *bareNode) release() error { return n.conn.Delete(n.node, -1) }
 
-// bareNodes are like those of a multi-lock: all are created in one transaction, and deleted in another.
+// bareNodes are nodes like those of a multi-lock. All are created in one transaction, and deleted
+// in another.
 type bareNodes struct {
 	conn    *zk.Conn
 	paths   []string

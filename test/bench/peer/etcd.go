@@ -19,11 +19,13 @@ func (etcd) version() string {
 }
 
 func (etcd) connect(ctx context.Context, servers string) (client, error) {
-	c, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(servers, ","), Logger: zap.NewNop(), DialTimeout: patience})
+	c, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(servers, ","), Logger: zap.NewNop(),
+		DialTimeout: patience})
 	if err != nil {
 		return nil, err
 	}
-	s, err := concurrency.NewSession(c, concurrency.WithTTL(int(SessionTimeout.Seconds())), concurrency.WithContext(ctx))
+	s, err := concurrency.NewSession(c, concurrency.WithTTL(int(SessionTimeout.Seconds())),
+		concurrency.WithContext(ctx))
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/docent-zk/docent/test/bench/hist"
 )
 
-// held weighs locks that one client holds.
+// held measures the memory of locks that one client holds.
 type held struct {
 	job     Job
 	clients clients
@@ -28,7 +28,7 @@ func (h *held) run(ctx context.Context, _ time.Duration) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := errors.Join(locks[0].acquire(ctx), locks[0].release()); err != nil { // what everybody needs once
+	if err := errors.Join(locks[0].acquire(ctx), locks[0].release()); err != nil { // allocates what all locks share
 		return Result{}, err
 	}
 	locks = locks[1:]
@@ -44,10 +44,10 @@ func (h *held) run(ctx context.Context, _ time.Duration) (Result, error) {
 	return r, inParallel(locks, lock.release)
 }
 
-// settling is how long a hold may take to have all that it will have.
+// settling is the time after which a hold allocates nothing more.
 const settling = time.Second
 
-// several are locks, each of its own.
+// several returns n locks at different paths.
 func several(c client, job Job, n int) (all []lock, err error) {
 	for i := range n {
 		one, err := c.lock(job.Kind, fmt.Sprint(job.Path, "/", i))
@@ -59,7 +59,7 @@ func several(c client, job Job, n int) (all []lock, err error) {
 	return all, nil
 }
 
-// compare is what each of n things takes.
+// compare returns the memory of each of n things.
 func compare(before, after footprint, n int) Result {
 	each := func(before, after float64) float64 { return (after - before) / float64(n) }
 	return Result{Ops: int64(n), Latencies: &hist.Histogram{}, Figures: map[string]float64{
@@ -69,7 +69,7 @@ func compare(before, after footprint, n int) Result {
 	}}
 }
 
-// inParallel does something with all, with some at a time.
+// inParallel calls do for all locks, for some at a time.
 func inParallel(locks []lock, do func(lock) error) error {
 	const workers = 32
 	errs := make([]error, workers)

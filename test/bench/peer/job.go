@@ -10,19 +10,21 @@ import (
 	"github.com/docent-zk/docent/test/bench/hist"
 )
 
-// Job is a workload with its parameters. All peers, in whatever language, do the same for it.
+// Job is a workload with its parameters. Peers in all languages do the same for it.
 type Job struct {
 	Name    string `word:"job"`     // loop, watch, queue, held, waiting, storm: see the files of these names
-	Servers string `word:"servers"` // addresses, with commas between
-	Path    string `word:"path"`    // below which the job has its nodes; nobody else has any there
+	Servers string `word:"servers"` // addresses, separated by commas
+	Path    string `word:"path"`    // parent of the job's nodes, for this job only
 	Kind    string `word:"kind"`    // of lock: mutex, read, write, semaphore, semaphore-mutex, multi, handoff, mixed
 	Clients int    `word:"clients"` // sessions
-	Threads int    `word:"threads"` // or goroutines, of each client; or how many locks or waiters, where the job is about that
-	Shared  bool   `word:"shared"`  // all threads want one lock, rather than each its own
-	Hold    int    `word:"hold"`    // how long a lock is held, in microseconds
+	// Threads or goroutines of each client. For some jobs it is the number of locks or waiters.
+	Threads int  `word:"threads"`
+	Shared  bool `word:"shared"` // all threads use one lock, rather than each its own
+	Hold    int  `word:"hold"`   // how long a lock is held, in microseconds
 }
 
-// String is the job as a peer is told it: such as "job=loop kind=mutex". What is zero is left out. ParseJob reads it.
+// String returns the job as a peer reads it: such as "job=loop kind=mutex". Zero fields are left
+// out. ParseJob reads it.
 func (j Job) String() string {
 	var words []string
 	values := reflect.ValueOf(j)
@@ -34,12 +36,12 @@ func (j Job) String() string {
 	return strings.Join(words, " ")
 }
 
-// Result is what a peer has measured in one run of a job.
+// Result is the measurement of a peer in one run of a job.
 type Result struct {
 	Ops       int64           // how often a lock was acquired and released
-	Took      time.Duration   // for all of them
-	Overlaps  int64           // how often somebody found somebody else in a lock that only one may hold
-	Latencies *hist.Histogram // how long what the job is about took each time
+	Took      time.Duration   // time for all operations
+	Overlaps  int64           // how often two threads held an exclusive lock
+	Latencies *hist.Histogram // the durations that the job measures
 	Figures   map[string]float64
 }
 
@@ -51,7 +53,7 @@ func (r Result) String() string {
 	return strings.Join(words, " ")
 }
 
-// pairs are the words of a line, each a key and a value.
+// pairs returns the words of a line, each a key and a value.
 func pairs(words string) map[string]string {
 	all := map[string]string{}
 	for word := range strings.FieldsSeq(words) {
@@ -61,7 +63,7 @@ func pairs(words string) map[string]string {
 	return all
 }
 
-// ParseJob reads what Job.String has written.
+// ParseJob reads the output of Job.String.
 func ParseJob(words string) (j Job, err error) {
 	all := pairs(words)
 	number := func(key string) (n int) {
@@ -71,13 +73,14 @@ func ParseJob(words string) (j Job, err error) {
 		return n
 	}
 	j = Job{
-		Name: all["job"], Servers: all["servers"], Path: all["path"], Kind: all["kind"], Shared: all["shared"] == "true",
+		Name: all["job"], Servers: all["servers"], Path: all["path"], Kind: all["kind"],
+		Shared:  all["shared"] == "true",
 		Clients: number("clients"), Threads: number("threads"), Hold: number("hold"),
 	}
 	return j, err
 }
 
-// ParseResult reads what Result.String has written.
+// ParseResult reads the output of Result.String.
 func ParseResult(words string) (Result, error) {
 	r := Result{Figures: map[string]float64{}}
 	for key, value := range pairs(words) {

@@ -11,19 +11,20 @@ import (
 	"github.com/docent-zk/docent/test/bench/hist"
 )
 
-// loop lets threads acquire and release, over and over. Of locks of their own it measures how long the two take together; of a shared one,
-// how long it takes from the call of release until the next one has the lock, who waited for it by then.
+// loop lets threads acquire and release repeatedly. With a lock for each thread it measures acquire
+// and release together. With a shared lock it measures the time from the call of release until the
+// next holder has the lock, if that waited by then.
 type loop struct {
 	job     Job
 	clients clients
-	locks   [][]lock // of each thread: the one that it takes each time, or one after the other
+	locks   [][]lock // of each thread, which uses them in turn
 	began   time.Time
-	left    atomic.Int64 // when release was called the last time, since began
-	inside  atomic.Int32 // how many are in the shared lock
+	left    atomic.Int64 // time of the last call of release, since began
+	inside  atomic.Int32 // number of holders of the shared lock
 	overlap atomic.Int64
 }
 
-// mix is what the threads of kind mixed do: nine in ten reads.
+// mix is for the threads of kind mixed: one operation in ten is a write.
 const mix = 10
 
 func newLoop(ctx context.Context, s system, job Job) (running, error) {
@@ -47,7 +48,7 @@ func newLoop(ctx context.Context, s system, job Job) (running, error) {
 	return l, nil
 }
 
-// newLocks are those that thread number i takes in turns.
+// newLocks returns the locks that thread number i uses in turn.
 func newLocks(c client, kind, path string, i int) (all []lock, err error) {
 	if kind != "mixed" {
 		one, err := c.lock(kind, path)
@@ -69,7 +70,7 @@ func newLocks(c client, kind, path string, i int) (all []lock, err error) {
 
 func (l *loop) close() { l.clients.close() }
 
-// run ends when all threads have released what they had acquired, or waited for, when the time was over.
+// run ends when the time is over and all threads have released what they acquired or waited for.
 func (l *loop) run(ctx context.Context, long time.Duration) (Result, error) {
 	l.overlap.Store(0)
 	l.left.Store(0)

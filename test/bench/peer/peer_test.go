@@ -21,11 +21,15 @@ func TestGoPeersDoTheirJobs(t *testing.T) {
 	jobs := map[string][]Job{
 		"floor": {{Name: "watch", Clients: 3, Hold: 100}, {Name: "loop", Kind: "mutex", Clients: 1, Threads: 4},
 			{Name: "loop", Kind: "multi", Clients: 1, Threads: 1}},
-		"zk.Lock": {{Name: "loop", Kind: "mutex", Clients: 3, Threads: 1, Shared: true}, {Name: "queue", Kind: "mutex", Threads: 20},
+		"zk.Lock": {{Name: "loop", Kind: "mutex", Clients: 3, Threads: 1, Shared: true},
+			{Name: "queue", Kind: "mutex", Threads: 20},
 			{Name: "waiting", Kind: "mutex", Threads: 5}, {Name: "storm", Kind: "mutex", Clients: 3}},
-		"docent": {{Name: "loop", Kind: "mutex", Clients: 3, Threads: 1, Shared: true, Hold: 100}, {Name: "queue", Kind: "mutex", Threads: 20},
-			{Name: "loop", Kind: "mixed", Clients: 12, Threads: 1, Shared: true}, {Name: "loop", Kind: "handoff", Clients: 1, Threads: 4, Shared: true},
-			{Name: "held", Kind: "mutex", Threads: 5}, {Name: "waiting", Kind: "mutex", Threads: 5}, {Name: "storm", Kind: "mutex", Clients: 3}},
+		"docent": {{Name: "loop", Kind: "mutex", Clients: 3, Threads: 1, Shared: true, Hold: 100},
+			{Name: "queue", Kind: "mutex", Threads: 20},
+			{Name: "loop", Kind: "mixed", Clients: 12, Threads: 1, Shared: true},
+			{Name: "loop", Kind: "handoff", Clients: 1, Threads: 4, Shared: true},
+			{Name: "held", Kind: "mutex", Threads: 5}, {Name: "waiting", Kind: "mutex", Threads: 5},
+			{Name: "storm", Kind: "mutex", Clients: 3}},
 	}
 	for _, kind := range kinds {
 		jobs["docent"] = append(jobs["docent"], Job{Name: "loop", Kind: kind, Clients: 1, Threads: 2})
@@ -40,7 +44,7 @@ func TestGoPeersDoTheirJobs(t *testing.T) {
 				require.Positive(t, r.Took)
 				require.Zero(t, r.Overlaps)
 				if job.Name == "loop" && !job.Shared {
-					require.Equal(t, r.Ops, r.Latencies.Count(), "all are measured")
+					require.Equal(t, r.Ops, r.Latencies.Count(), "all operations are measured")
 				}
 			})
 		}
@@ -59,10 +63,10 @@ func TestFloorOfHandingOverIsMeasuredAcrossServersThatLag(t *testing.T) {
 	var latencies hist.Histogram
 	w := &watch{job: Job{Path: "/bench"}}
 	require.NoError(t, w.once(near.(watcher), far.(watcher), &latencies))
-	require.GreaterOrEqual(t, latencies.Quantile(1), shortly/2, "the event comes late, too")
+	require.GreaterOrEqual(t, latencies.Quantile(1), shortly/2, "the event is delayed, too")
 }
 
-// done is the result of a job.
+// done runs a job and returns its result.
 func done(t *testing.T, s system, job Job) Result {
 	t.Helper()
 	open, err := start(t.Context(), s, job.String())
@@ -73,7 +77,7 @@ func done(t *testing.T, s system, job Job) Result {
 	return r
 }
 
-// careless is a system whose locks let everybody in, or fail.
+// careless is a system with locks that do not exclude, or that fail.
 type careless struct{ err error }
 
 func (c careless) version() string                                 { return "careless" }
@@ -85,7 +89,8 @@ func (c careless) acquire(context.Context) error                   { return c.er
 func (c careless) release() error                                  { return nil }
 
 func TestTwoInOneLockAreNoticed(t *testing.T) {
-	require.Positive(t, done(t, careless{}, Job{Name: "loop", Kind: "mutex", Clients: 2, Threads: 1, Shared: true, Hold: 1000}).Overlaps)
+	require.Positive(t, done(t, careless{}, Job{Name: "loop", Kind: "mutex", Clients: 2, Threads: 1, Shared: true,
+		Hold: 1000}).Overlaps)
 }
 
 func TestOwnLocksAreNoOverlaps(t *testing.T) {
@@ -95,7 +100,7 @@ func TestOwnLocksAreNoOverlaps(t *testing.T) {
 func TestHandOversOfThoseOnlyWhoWaitedAreMeasured(t *testing.T) {
 	r := done(t, careless{}, Job{Name: "loop", Kind: "mutex", Clients: 1, Threads: 1, Shared: true})
 	require.Positive(t, r.Ops)
-	require.Zero(t, r.Latencies.Count(), "nobody waits for a lock that is free")
+	require.Zero(t, r.Latencies.Count(), "a free lock has no waiters")
 }
 
 func TestFailureIsTheResult(t *testing.T) {
@@ -110,7 +115,8 @@ func TestServeAnswersEachLine(t *testing.T) {
 	srv := zktest.Start(t)
 	in := strings.Join([]string{
 		"open 1 job=loop kind=mutex clients=1 threads=1 path=/a servers=" + srv.Addr(), "run 1 1", "close 1", "run 1 1",
-		"open 2 job=loop kind=other clients=1 threads=1 path=/a servers=" + srv.Addr(), "open 3 job=loop clients=x", "nonsense",
+		"open 2 job=loop kind=other clients=1 threads=1 path=/a servers=" + srv.Addr(), "open 3 job=loop clients=x",
+		"nonsense",
 	}, "\n")
 	var out bytes.Buffer
 	require.NoError(t, Serve(t.Context(), "floor", strings.NewReader(in), &out))

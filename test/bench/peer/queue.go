@@ -11,15 +11,16 @@ import (
 	"github.com/docent-zk/docent/test/bench/hist"
 )
 
-// queue lets many threads of one client wait for one lock, and then the lock go through all their hands. The time is that of passing it on;
-// a line is as long as the job says for those hand-overs only that are the first twentieth, and their latencies are those that count.
+// queue lets many threads of one client wait for one lock, and then acquire and release it one
+// after the other. It measures the time of these hand-overs. Only the latencies of the first
+// twentieth count, because the queue is then about as long as the job requires.
 type queue struct {
 	job    Job
 	client client
 	locks  []lock
 }
 
-// counted is which part of the hand-overs happens in a line that is about as long as at the beginning.
+// counted returns the number of hand-overs in a queue that is about as long as at the beginning.
 func (q *queue) counted() int { return max(len(q.locks)/20, 10) }
 
 func newQueue(ctx context.Context, s system, job Job) (running, error) {
@@ -41,7 +42,7 @@ func newQueue(ctx context.Context, s system, job Job) (running, error) {
 
 func (q *queue) close() { q.client.close() }
 
-// run fills and drains the line, again while there is time.
+// run fills and empties the queue, repeatedly while there is time.
 func (q *queue) run(ctx context.Context, long time.Duration) (Result, error) {
 	r := Result{Latencies: &hist.Histogram{}, Figures: map[string]float64{}}
 	for began := time.Now(); r.Ops == 0 || time.Since(began) < long; {
@@ -57,7 +58,7 @@ func (q *queue) once(ctx context.Context, r *Result) error {
 		return err
 	}
 	empty := steady()
-	var left, turn atomic.Int64 // when release was called the last time, and how often the lock was handed over
+	var left, turn atomic.Int64 // time of the last call of release, and number of hand-overs
 	began := time.Now()
 	errs := make([]error, len(q.locks))
 	var waiting sync.WaitGroup
@@ -88,10 +89,10 @@ func (q *queue) once(ctx context.Context, r *Result) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// roundTrips are more than anybody needs who has a node already, until it does nothing but wait.
+// roundTrips is more than a client with a node needs until it does nothing but wait.
 const roundTrips = 20
 
-// filled waits until n are in line, and then for some round trips.
+// filled waits until n nodes are in the queue, and then for some round trips.
 func filled(ctx context.Context, c client, path string, n, trips int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -104,12 +105,14 @@ func filled(ctx context.Context, c client, path string, n, trips int) error {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		behind++ // what one connection asks is answered in its order, so each of these is after what they had asked by then
+		// The requests of one connection are answered in order, so each of these follows all that
+		// the waiters had sent by then.
+		behind++
 	}
 	return nil
 }
 
-// footprint is what a process takes.
+// footprint is the memory and the goroutines of a process.
 type footprint struct {
 	heap       uint64 // bytes
 	stack      uint64 // bytes
@@ -119,12 +122,12 @@ type footprint struct {
 func weigh() footprint {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what the first has left in pools
+	runtime.GC() // frees what the first run left in pools
 	runtime.ReadMemStats(&m)
 	return footprint{m.HeapAlloc, m.StackInuse, runtime.NumGoroutine()}
 }
 
-// steady is what the process takes once that no longer changes.
+// steady returns the footprint once it no longer changes.
 func steady() footprint {
 	before := weigh()
 	for range 50 {

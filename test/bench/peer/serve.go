@@ -1,5 +1,6 @@
-// Package peer is the part of the benchmark that runs in the processes of those that are compared: it has sessions, acquires and releases,
-// and measures how long that takes, as it is told on its standard input. The peers in Java and Python beside it do the same.
+// Package peer is the part of the benchmark that runs in the processes under comparison. A peer
+// opens sessions, acquires and releases locks, and measures how long that takes, as requested on
+// its standard input. The peers in Java and Python beside it do the same.
 //
 //	> open 1 job=loop kind=mutex servers=127.0.0.1:2181 path=/bench/1 clients=1 threads=1
 //	< opened
@@ -8,7 +9,8 @@
 //	> close 1
 //	< closed
 //
-// A job stays open while others are, so that peers can take turns. What a peer cannot do at all is "unsupported"; what goes wrong "failed".
+// A job stays open while others are, so that peers can take turns. A job that a peer cannot do at
+// all is "unsupported". Other errors are "failed".
 package peer
 
 import (
@@ -22,7 +24,7 @@ import (
 	"time"
 )
 
-// system is one that offers locks.
+// system is a system with locks.
 type system interface {
 	version() string
 	// connect opens a session.
@@ -31,20 +33,20 @@ type system interface {
 
 // client is a session.
 type client interface {
-	// lock makes a lock; errUnsupported if there is none of the kind.
+	// lock returns a lock, and errUnsupported if there is none of the kind.
 	lock(kind, path string) (lock, error)
-	// children counts the nodes directly below path.
+	// children returns the number of nodes directly below path.
 	children(ctx context.Context, path string) (int, error)
 	close()
 }
 
-// lock is for one goroutine.
+// lock must not be used by several goroutines at a time.
 type lock interface {
 	acquire(ctx context.Context) error
 	release() error
 }
 
-// running is a job that is open.
+// running is an open job.
 type running interface {
 	run(ctx context.Context, long time.Duration) (Result, error)
 	close()
@@ -54,7 +56,7 @@ var errUnsupported = errors.New("not supported")
 
 var systems = map[string]system{"docent": docent{}, "floor": driver{}, "zk.Lock": driver{locks: true}, "etcd": etcd{}}
 
-// Serve does as it is told until there is nothing more to read. It begins with a line that says what the peer is.
+// Serve handles requests until the end of its input. It begins with a line that describes the peer.
 func Serve(ctx context.Context, name string, in io.Reader, out io.Writer) error {
 	s, ok := systems[name]
 	if !ok {
@@ -64,7 +66,7 @@ func Serve(ctx context.Context, name string, in io.Reader, out io.Writer) error 
 	open := map[string]running{}
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
-		answer, err := obey(ctx, s, open, lines.Text())
+		answer, err := handle(ctx, s, open, lines.Text())
 		switch {
 		case errors.Is(err, errUnsupported):
 			answer = "unsupported"
@@ -76,7 +78,7 @@ func Serve(ctx context.Context, name string, in io.Reader, out io.Writer) error 
 	return lines.Err()
 }
 
-func obey(ctx context.Context, s system, open map[string]running, line string) (string, error) {
+func handle(ctx context.Context, s system, open map[string]running, line string) (string, error) {
 	verb, rest, _ := strings.Cut(line, " ")
 	id, rest, _ := strings.Cut(rest, " ")
 	job, there := open[id]
@@ -108,7 +110,8 @@ func start(ctx context.Context, s system, words string) (running, error) {
 		return nil, err
 	}
 	starts := map[string]func(context.Context, system, Job) (running, error){
-		"loop": newLoop, "watch": newWatch, "queue": newQueue, "held": newHeld, "waiting": newWaiting, "storm": newStorm,
+		"loop": newLoop, "watch": newWatch, "queue": newQueue, "held": newHeld, "waiting": newWaiting,
+		"storm": newStorm,
 	}
 	if starts[job.Name] == nil {
 		return nil, errUnsupported
@@ -116,7 +119,7 @@ func start(ctx context.Context, s system, words string) (running, error) {
 	return starts[job.Name](ctx, s, job)
 }
 
-// clients are those of one job.
+// clients are the sessions of one job.
 type clients []client
 
 // connect opens n sessions.

@@ -14,27 +14,28 @@ import (
 
 // prober is a lock that can ask the servers whether it is held.
 type prober interface {
-	// probe waits for the connection, and for the answer. It is an error if the lock is lost.
+	// probe waits for the connection, and for the answer. It returns an error if the lock is lost.
 	probe(ctx context.Context) error
 }
 
-// storm is many clients, each with a lock, that lose their connections all at once: the server is killed before each run, and started
-// again. The latencies are from the beginning of the run until a client knows that it still holds its lock; the figure served is when the first
-// dial was successful.
+// storm is many clients, each with a lock, that lose their connections at the same time. The server
+// is killed before each run, and started again. The latencies are from the beginning of the run
+// until a client knows that it still holds its lock. The figure served is the time of the first
+// successful dial.
 type storm struct {
 	job     Job
 	clients clients
 	locks   []lock
 }
 
-// dials are those of this process since the last run began.
+// dials are the dials of this process since the beginning of the last run.
 var dials struct {
-	since   atomic.Int64       // when the run began
-	tenths  [1000]atomic.Int64 // how many there were, in each tenth of a second
-	success atomic.Int64       // when the first one was successful; 0 if none was
+	since   atomic.Int64       // the beginning of the run
+	tenths  [1000]atomic.Int64 // number of dials in each tenth of a second
+	success atomic.Int64       // time of the first successful dial, 0 if there was none
 }
 
-// dial is what systems connect with that take part.
+// dial is the dialer of the systems in this job.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	began := time.Unix(0, dials.since.Load())
 	dials.tenths[min(max(time.Since(began).Milliseconds()/100, 0), int64(len(dials.tenths)-1))].Add(1)
@@ -82,7 +83,7 @@ func (m *storm) run(ctx context.Context, _ time.Duration) (Result, error) {
 	dials.since.Store(began.UnixNano())
 	r := Result{Latencies: &hist.Histogram{}, Figures: map[string]float64{}}
 	errs := make([]error, len(m.locks))
-	var mu sync.Mutex // of r
+	var mu sync.Mutex // protects r
 	var running sync.WaitGroup
 	for i, one := range m.locks {
 		running.Go(func() {

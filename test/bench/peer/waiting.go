@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// waiting weighs acquires of one client that wait for locks of another, each for one of its own.
+// waiting measures the memory of waiting acquires of one client. Each waits for another lock, and a
+// second client holds all of them.
 type waiting struct {
 	job     Job
 	clients clients
@@ -30,7 +31,7 @@ func (w *waiting) run(ctx context.Context, _ time.Duration) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := errors.Join(ours[0].acquire(ctx), ours[0].release()); err != nil { // what everybody needs once
+	if err := errors.Join(ours[0].acquire(ctx), ours[0].release()); err != nil { // allocates what all locks share
 		return Result{}, err
 	}
 	if err := inParallel(theirs, func(l lock) error { return l.acquire(ctx) }); err != nil {

@@ -8,15 +8,16 @@ import (
 	"github.com/docent-zk/docent/test/bench/hist"
 )
 
-// watcher is a client of a system that can tell that a node is gone.
+// watcher is a client of a system that can report that a node was deleted.
 type watcher interface {
 	create(path string) error
-	// watch returns what receives when the node is deleted.
+	// watch returns a channel that is closed when the node is deleted.
 	watch(path string) (<-chan struct{}, error)
 	delete(path string) error
 }
 
-// watch is the floor of handing over: one client deletes a node, and the next one, which watches it, hears of that. All take turns.
+// watch is the floor of hand-overs. One client deletes a node, and the next one, which watches it,
+// receives the event. All clients do so in turn.
 type watch struct {
 	job     Job
 	clients clients
@@ -55,7 +56,7 @@ func (w *watch) once(from, to watcher, latencies *hist.Histogram) error {
 	if err := from.create(node); err != nil {
 		return err
 	}
-	gone, err := to.watch(node)
+	event, err := to.watch(node)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (w *watch) once(from, to watcher, latencies *hist.Histogram) error {
 	began := time.Now()
 	go func() { deleted <- from.delete(node) }()
 	select {
-	case <-gone:
+	case <-event:
 	case <-time.After(patience):
 		return errors.New("no event")
 	}
@@ -72,5 +73,5 @@ func (w *watch) once(from, to watcher, latencies *hist.Histogram) error {
 	return <-deleted
 }
 
-// patience is for what must happen.
+// patience is the time limit of everything that must happen.
 const patience = time.Minute

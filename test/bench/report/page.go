@@ -11,7 +11,7 @@ import (
 //go:embed page.md.tmpl
 var prose string
 
-// section is what the page says of one setting.
+// section is the part of the page on one setting.
 type section struct {
 	Setting Setting
 	Plots   []Plot
@@ -44,7 +44,8 @@ func (r *Report) Write(folder string) error {
 	}
 	var b strings.Builder
 	err = page.Execute(&b, map[string]any{
-		"Facts": r.Facts, "Targets": r.Targets(), "Asked": r.Asked(), "Requests": r.Requests, "Sections": sections, "Folder": plots,
+		"Facts": r.Facts, "Targets": r.Targets(), "Asked": r.Asked(), "Requests": r.Requests, "Sections": sections,
+		"Folder": plots,
 	})
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Plot is a file that shows something.
+// Plot is the file of a plot, and its title.
 type Plot struct{ File, Title string }
 
 const (
@@ -20,17 +20,18 @@ const (
 	barWidth = 9 // points
 )
 
-// peersOf are all that plots show, so that each has the same colour in all.
+// peersOf are all peers in plots, so that each has the same colour in all of them.
 var peersOf = []string{"floor", "docent", "curator", "kazoo", "zk.Lock", "etcd"}
 
-// group is bars beside each other.
+// group is a group of bars beside each other.
 type group struct{ workload, name string }
 
-// Plots draws what a setting has shown into a folder.
+// Plots draws the results of a setting into a folder.
 func (r *Report) Plots(setting, folder string) (all []Plot, err error) {
 	single := []group{{"mutex", "mutex"}, {"read", "read"}, {"write", "write"}, {"semaphore", "semaphore"},
 		{"semaphore-mutex", "sem. mutex"}, {"multi", "multi-lock"}, {Distinct, "32 locks"}}
-	contended := []group{{Contended(2), "2 clients"}, {Contended(16), "16 clients"}, {Contended(64), "64 clients"}, {Readers, "90 % readers, 16"}}
+	contended := []group{{Contended(2), "2 clients"}, {Contended(16), "16 clients"}, {Contended(64), "64 clients"},
+		{Readers, "90 % readers, 16"}}
 	over := []group{{Handover(2), "2 clients"}, {Handover(16), "16 clients"}}
 	for _, p := range []struct {
 		name, title, unit string
@@ -61,7 +62,7 @@ func (r *Report) Plots(setting, folder string) (all []Plot, err error) {
 	return all, nil
 }
 
-// bars has a bar for each peer and group; nil if nothing was measured.
+// bars returns a plot with a bar for each peer and group, and nil if nothing was measured.
 func (r *Report) bars(setting, title, unit string, groups []group, m measure, scale float64) (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text, p.Y.Label.Text, p.Y.Min = title, unit, 0

@@ -1,4 +1,4 @@
-// Package report makes tables, plots and a page of what the benchmark has measured.
+// Package report makes tables, plots and a page of the results of the benchmark.
 package report
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/docent-zk/docent/test/bench/peer"
 )
 
-// Report is all that there is to say.
+// Report is all results of a run.
 type Report struct {
 	Facts    []Fact
 	Settings []Setting
@@ -19,16 +19,16 @@ type Report struct {
 	Requests Requests
 }
 
-// Fact says where the numbers come from.
+// Fact is a property of the machine or of the software.
 type Fact struct{ Name, Value string }
 
-// Setting is how servers were set up.
+// Setting is the setup of servers.
 type Setting struct {
 	Name    string
 	Servers int
 	Fsync   bool
 	Dir     string
-	Absent  []string // what is not there, and why
+	Absent  []string // missing peers, with the reason
 }
 
 // Title describes the setting.
@@ -43,26 +43,26 @@ func (s Setting) Title() string {
 	return title + ", `forceSync=no`, in memory"
 }
 
-// Series is what one peer has done in one workload, round by round.
+// Series is the results of one peer in one workload, round by round.
 type Series struct {
 	Setting, Workload, Label string
 	Rounds                   []peer.Result
-	Trouble                  string // why there are none, or no more
+	Reason                   string // why there are no rounds, or no more
 }
 
-// Count is how many requests of each type there were, for each operation.
+// Count is the number of requests of each type for each operation.
 type Count struct {
 	Workload, Label string
 	Each            map[string]float64
 }
 
-// Requests are those of docent, exactly.
+// Requests are the exact numbers of requests of docent.
 type Requests struct {
 	Acquire, Release int // of an uncontended lock
-	HandOver         int // of the next holder, after the call of release and before it holds the lock
+	HandOver         int // of the next holder, between the call of release and the grant
 }
 
-// The names of workloads. Those of a single uncontended lock are the kinds of locks.
+// These are the names of workloads. Those of a single uncontended lock are the kinds of locks.
 const (
 	Distinct = "distinct-32"
 	Readers  = "readers-90"
@@ -73,18 +73,20 @@ const (
 	Storm    = "storm"
 )
 
-// Contended is one lock that so many clients want all the time.
+// Contended returns the name of the workload with one lock that so many clients acquire all the
+// time.
 func Contended(clients int) string { return fmt.Sprint("contended-", clients) }
 
-// Handover is one lock that goes from client to client, when the next one only waits.
+// Handover returns the name of the workload with one lock that passes from client to client, when
+// the next one only waits.
 func Handover(clients int) string { return fmt.Sprint(handover, clients) }
 
 const handover = "hand-over-"
 
-// QueueOf is the label of a peer with so many waiters.
+// QueueOf returns the label of a peer with so many waiters.
 func QueueOf(peer string, waiters int) string { return fmt.Sprint(peer, "-", waiters) }
 
-// find is the series of a peer; nil if there is nothing in it.
+// find returns the series of a peer, and nil if it has no rounds.
 func (r *Report) find(setting, workload, label string) *Series {
 	for _, s := range r.Series {
 		if s.Setting == setting && s.Workload == workload && s.Label == label && len(s.Rounds) > 0 {
@@ -94,7 +96,7 @@ func (r *Report) find(setting, workload, label string) *Series {
 	return nil
 }
 
-// latencies are those of all rounds.
+// latencies returns the latencies of all rounds.
 func (s *Series) latencies() *hist.Histogram {
 	sum := &hist.Histogram{}
 	for _, r := range s.Rounds {
@@ -103,20 +105,20 @@ func (s *Series) latencies() *hist.Histogram {
 	return sum
 }
 
-// P50 is the median latency: of the rounds' medians, the one in the middle.
+// P50 returns the median of the rounds' median latencies.
 func (s *Series) P50() time.Duration { return time.Duration(s.middle(median) * float64(time.Second)) }
 
-// p99 is of all rounds together, in seconds: one has too few.
+// p99 is that of all rounds together, in seconds, because one round has too few operations.
 func (s *Series) p99() float64 { return s.latencies().Quantile(0.99).Seconds() }
 
-// measure is a number of one round.
+// measure returns a number of one round.
 type measure func(peer.Result) float64
 
 func throughput(r peer.Result) float64 { return float64(r.Ops) / r.Took.Seconds() }
 func median(r peer.Result) float64     { return r.Latencies.Quantile(0.5).Seconds() }
 func figure(name string) measure       { return func(r peer.Result) float64 { return r.Figures[name] } }
 
-// each is the number of each round.
+// each returns the number of each round.
 func (s *Series) each(m measure) (all []float64) {
 	for _, r := range s.Rounds {
 		all = append(all, m(r))
@@ -124,10 +126,11 @@ func (s *Series) each(m measure) (all []float64) {
 	return all
 }
 
-// middle is the median of all rounds.
+// middle returns the median of all rounds.
 func (s *Series) middle(m measure) float64 { return hist.Median(s.each(m)) }
 
-// ratios are those of a and b, round by round: so both were measured at nearly the same time.
+// ratios returns the ratios of a and b round by round, so that both were measured at nearly the
+// same time.
 func ratios(a, b *Series, m measure) (all []float64) {
 	if a == nil || b == nil {
 		return nil
@@ -141,7 +144,7 @@ func ratios(a, b *Series, m measure) (all []float64) {
 	return all
 }
 
-// workloads are those that were measured in a setting, in their order.
+// workloads returns the workloads that were measured in a setting, in order.
 func (r *Report) workloads(setting string) (all []string) {
 	for _, s := range r.Series {
 		if s.Setting == setting && !slices.Contains(all, s.Workload) {
@@ -151,7 +154,7 @@ func (r *Report) workloads(setting string) (all []string) {
 	return all
 }
 
-// in are the series of a workload in a setting.
+// in returns the series of a workload in a setting.
 func (r *Report) in(setting, workload string) (all []*Series) {
 	for _, s := range r.Series {
 		if s.Setting == setting && s.Workload == workload {
@@ -161,7 +164,7 @@ func (r *Report) in(setting, workload string) (all []*Series) {
 	return all
 }
 
-// duration is for people: three digits.
+// duration returns text with three digits.
 func duration(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/docent-zk/docent/test/bench/peer"
 )
 
-// rounds are results of so many operations in a second each, whose latencies fill it.
+// rounds returns results with the given operations in a second, whose latencies add up to it.
 func rounds(ops ...int64) (all []peer.Result) {
 	for _, n := range ops {
 		r := peer.Result{Ops: n, Took: time.Second, Latencies: &hist.Histogram{}, Figures: map[string]float64{}}
@@ -24,12 +24,13 @@ func rounds(ops ...int64) (all []peer.Result) {
 	return all
 }
 
-// sample is of a machine that was busy with something else for a part of the second and third round. What is compared round by round tells
-// something else than the medians.
+// sample is of a machine that was busy with something else during a part of the second and third
+// round. The ratios of the rounds differ from the ratios of the medians.
 func sample() *Report {
 	return &Report{
-		Facts:    []Fact{{"date", "2001-02-03"}},
-		Settings: []Setting{{Name: "memory", Servers: 1, Dir: "/dev/shm"}, {Name: "disk", Servers: 1, Fsync: true, Absent: []string{"etcd: gone"}}},
+		Facts: []Fact{{"date", "2001-02-03"}},
+		Settings: []Setting{{Name: "memory", Servers: 1, Dir: "/dev/shm"},
+			{Name: "disk", Servers: 1, Fsync: true, Absent: []string{"etcd: missing"}}},
 		Series: []*Series{
 			{"memory", "mutex", "floor", rounds(4000, 2000, 400), ""},
 			{"memory", "mutex", "docent", rounds(3200, 400, 400), ""},
@@ -43,7 +44,7 @@ func sample() *Report {
 
 func TestRatiosAreThoseOfTheRounds(t *testing.T) {
 	r := sample()
-	r.Series[2].Rounds = r.Series[2].Rounds[:2] // has fallen out
+	r.Series[2].Rounds = r.Series[2].Rounds[:2] // has no third round
 	docent, curator := r.find("memory", "mutex", "docent"), r.find("memory", "mutex", "curator")
 	require.Equal(t, []float64{2, 4}, ratios(docent, curator, throughput))
 	require.Nil(t, ratios(docent, r.find("memory", "mutex", "kazoo"), throughput))
@@ -52,7 +53,8 @@ func TestRatiosAreThoseOfTheRounds(t *testing.T) {
 func TestTargetsAreMetOrNotOrUnknown(t *testing.T) {
 	rows := sample().Targets().Rows
 	require.Equal(t, []string{"mutex, uncontended", "p50 / floor", "≤ 1.10 ×", "1.25 ×", "**no**", "", ""}, rows[0])
-	require.Equal(t, []string{"mutex, uncontended", "throughput / curator", "≥ 1.50 ×", "2.00 ×", "yes", "", ""}, rows[1])
+	require.Equal(t, []string{"mutex, uncontended", "throughput / curator", "≥ 1.50 ×", "2.00 ×", "yes", "", ""},
+		rows[1])
 	require.Equal(t, []string{"read side, uncontended", "p50 / floor", "≤ 1.15 ×", "", "", "", ""}, rows[2])
 	found := map[string][]string{}
 	for _, row := range rows {
@@ -84,8 +86,10 @@ func TestPageSaysEverything(t *testing.T) {
 	require.NoError(t, sample().Write(folder))
 	page, err := os.ReadFile(filepath.Join(folder, "benchmarks.md"))
 	require.NoError(t, err)
-	for _, part := range []string{"- date: 2001-02-03", "| docent | 400 |", "| kazoo | did nothing |", "Left out: etcd: gone.",
-		"one server, with fsync", "(benchmarks/memory-uncontended.svg)", "| mutex | docent | 2.0 | 1.0 delete, 1.0 multi |"} {
+	for _, part := range []string{"- date: 2001-02-03", "| docent | 400 |", "| kazoo | did nothing |",
+		"Left out: etcd: missing.",
+		"one server, with fsync", "(benchmarks/memory-uncontended.svg)", "| mutex | docent | 2.0 | 1.0 delete, " +
+			"1.0 multi |"} {
 		require.Contains(t, string(page), part)
 	}
 	require.NotContains(t, string(page), "disk-uncontended.svg", "there is nothing to draw")
@@ -96,7 +100,8 @@ func TestPageSaysEverything(t *testing.T) {
 }
 
 func TestDurationsHaveThreeDigits(t *testing.T) {
-	for seconds, want := range map[float64]string{2: "2.00 s", 0.0123: "12.3 ms", 0.00123: "1.23 ms", 0.000123: "123 µs", 0.00000123: "1.23 µs"} {
+	for seconds, want := range map[float64]string{2: "2.00 s", 0.0123: "12.3 ms", 0.00123: "1.23 ms",
+		0.000123: "123 µs", 0.00000123: "1.23 µs"} {
 		require.Equal(t, want, duration(seconds))
 	}
 }

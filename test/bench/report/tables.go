@@ -18,7 +18,7 @@ type Table struct {
 	Rows  [][]string
 }
 
-// Targets compares what was measured with what is to be reached, in each setting that has all of the numbers.
+// Targets compares the results with the targets, in each setting that has all of the numbers.
 func (r *Report) Targets() Table {
 	t := Table{Head: []string{"workload", "measure", "target"}}
 	for _, s := range r.Settings {
@@ -45,7 +45,7 @@ func verdict(t Target, value float64, known bool) []string {
 	return []string{t.show(value), "**no**"}
 }
 
-// Results has a table for each workload of a setting.
+// Results returns a table for each workload of a setting.
 func (r *Report) Results(setting string) (all []Table) {
 	for _, w := range r.workloads(setting) {
 		t := Table{Title: titles(w), Head: heads(w)}
@@ -73,10 +73,11 @@ func titles(workload string) string {
 		Handover(2):       "hand-over between 2 clients; floor: delete called to watch event",
 		Handover(16):      "hand-over among 16 clients",
 		Local:             "one lock, 16 threads of one client; docent: `mutex.WithLocalHandoff`",
-		Queue:             "a line on one client, all waiting, passed on to the end; latency: of a hand-over at its full length",
-		Held:              "10,000 locks held by one client",
-		Waiting:           "1,000 acquires that wait, each for a lock of its own",
-		Storm:             "500 clients, each with a lock; the server is killed and started again",
+		Queue: "many waiters on one client, served in turn; latency: of a hand-over at the full " +
+			"length of the queue",
+		Held:    "10,000 locks held by one client",
+		Waiting: "1,000 acquires that wait, each for a lock of its own",
+		Storm:   "500 clients, each with a lock; the server is killed and started again",
 	}[workload]; ok {
 		return title
 	}
@@ -88,23 +89,25 @@ func heads(workload string) []string {
 	case Held, Waiting:
 		return []string{"peer", "heap each", "stacks each", "goroutines or threads each"}
 	case Storm:
-		return []string{"peer", "half hold again after", "all hold again after", "lost", "dials", "dials in the busiest 100 ms"}
+		return []string{"peer", "half hold again after", "all hold again after", "lost", "dials",
+			"dials in the busiest 100 ms"}
 	case Queue:
-		return []string{"peer and waiters", "hand-overs/s", "p50", "p99", "line filled in", "heap of each waiter"}
+		return []string{"peer and waiters", "hand-overs/s", "p50", "p99", "queue filled in", "heap of each waiter"}
 	}
 	if strings.HasPrefix(workload, handover) {
 		return []string{"peer", "p50", "p99", "p50 / floor", "p50 / Curator"}
 	}
-	return []string{"peer", "per second", "p50", "p99", "throughput / floor", "p50 / floor", "throughput / Curator", "rounds from - to"}
+	return []string{"peer", "per second", "p50", "p99", "throughput / floor", "p50 / floor", "throughput / Curator",
+		"rounds from - to"}
 }
 
 func (r *Report) row(workload string, s *Series) []string {
 	if len(s.Rounds) == 0 {
-		return []string{s.Label, s.Trouble}
+		return []string{s.Label, s.Reason}
 	}
 	row := append([]string{s.Label}, r.numbers(workload, s)...)
-	if s.Trouble != "" {
-		row[0] += ": " + s.Trouble
+	if s.Reason != "" {
+		row[0] += ": " + s.Reason
 	}
 	return row
 }
@@ -112,18 +115,22 @@ func (r *Report) row(workload string, s *Series) []string {
 func (r *Report) numbers(workload string, s *Series) []string {
 	switch workload {
 	case Held, Waiting:
-		return []string{fmt.Sprintf("%.0f B", s.middle(figure("heap"))), fmt.Sprintf("%.0f B", s.middle(figure("stack"))),
-			fmt.Sprintf("%.2f", s.middle(figure("goroutines")))}
+		return []string{fmt.Sprintf("%.0f B", s.middle(figure("heap"))),
+			fmt.Sprintf("%.0f B", s.middle(figure("stack"))), fmt.Sprintf("%.2f", s.middle(figure("goroutines")))}
 	case Storm:
 		return []string{duration(s.middle(since(0.5))), duration(s.middle(since(1))),
-			fmt.Sprint(s.middle(figure("lost"))), fmt.Sprint(s.middle(figure("dials"))), fmt.Sprint(s.middle(figure("busiest")))}
+			fmt.Sprint(s.middle(figure("lost"))), fmt.Sprint(s.middle(figure("dials"))),
+			fmt.Sprint(s.middle(figure("busiest")))}
 	case Queue:
 		return []string{rate(s.middle(throughput)), duration(s.middle(median)), duration(s.p99()),
-			optional(duration, s.middle(figure("fill"))), optional(func(n float64) string { return fmt.Sprintf("%.0f B", n) }, s.middle(figure("heap")))}
+			optional(duration, s.middle(figure("fill"))), optional(func(n float64) string {
+				return fmt.Sprintf("%.0f B", n)
+			}, s.middle(figure("heap")))}
 	}
 	floor, curator := r.find(s.Setting, workload, "floor"), r.find(s.Setting, workload, "curator")
 	if strings.HasPrefix(workload, handover) {
-		return []string{duration(s.middle(median)), duration(s.p99()), typical(ratios(s, floor, median)), typical(ratios(s, curator, median))}
+		return []string{duration(s.middle(median)), duration(s.p99()), typical(ratios(s, floor, median)),
+			typical(ratios(s, curator, median))}
 	}
 	each := s.each(throughput)
 	latency, over := []string{"", ""}, ""
@@ -135,12 +142,13 @@ func (r *Report) numbers(workload string, s *Series) []string {
 		typical(ratios(s, curator, throughput)), rate(slices.Min(each))+" - "+rate(slices.Max(each)))...)
 }
 
-// since is when a part of the clients knew that they still held their locks, from the moment on at which the server served again.
+// since returns the time after which a part of the clients knew that they still held their locks,
+// from the moment at which the server served again.
 func since(part float64) measure {
 	return func(r peer.Result) float64 { return r.Latencies.Quantile(part).Seconds() - r.Figures["served"] }
 }
 
-// typical is the median of ratios.
+// typical returns the median of ratios as text.
 func typical(all []float64) string {
 	if len(all) == 0 {
 		return ""
@@ -155,7 +163,7 @@ func rate(perSecond float64) string {
 	return fmt.Sprintf("%.0f", perSecond)
 }
 
-// optional shows nothing for what was not measured.
+// optional returns "" for a value that was not measured.
 func optional(show func(float64) string, value float64) string {
 	if value == 0 {
 		return ""
@@ -163,7 +171,7 @@ func optional(show func(float64) string, value float64) string {
 	return show(value)
 }
 
-// Asked is what acquiring and releasing ask of the servers.
+// Asked returns the requests of acquire and release.
 func (r *Report) Asked() Table {
 	t := Table{Head: []string{"lock", "peer", "requests", "of them"}}
 	for _, c := range r.Counts {
@@ -178,7 +186,7 @@ func (r *Report) Asked() Table {
 	return t
 }
 
-// Markdown is the table as a page has it.
+// Markdown returns the table in Markdown.
 func (t Table) Markdown() string {
 	var b strings.Builder
 	line := func(cells []string) {
@@ -197,7 +205,7 @@ func (t Table) Markdown() string {
 	return b.String()
 }
 
-// Text is the table for a terminal.
+// Text returns the table for a terminal.
 func (t Table) Text() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -7,17 +7,17 @@ import (
 	"github.com/docent-zk/docent/test/bench/hist"
 )
 
-// Target is what docent is to reach.
+// Target is a target of docent.
 type Target struct {
 	Workload string
 	Text     string
 	limit    float64
-	atLeast  bool // or else at most
+	atLeast  bool // otherwise the limit is a maximum
 	unit     string
 	value    func(r *Report, setting string) (float64, bool)
 }
 
-// Met reports whether a value is good enough.
+// Met reports whether a value meets the target.
 func (t Target) Met(value float64) bool {
 	if t.atLeast {
 		return value >= t.limit
@@ -25,7 +25,7 @@ func (t Target) Met(value float64) bool {
 	return value <= t.limit
 }
 
-// Bound is the target as text.
+// Bound returns the target as text.
 func (t Target) Bound() string {
 	sign := "≤"
 	if t.atLeast {
@@ -48,12 +48,12 @@ func (t Target) show(value float64) string {
 
 const times = " ×"
 
-// latency compares the medians of docent's latencies with another's, at most.
+// latency returns a target for the median latency of docent, relative to that of another peer.
 func latency(workload, title, docent, other string, limit float64) Target {
 	return Target{title, "p50 / " + other, limit, false, times, ratio(workload, docent, other, median)}
 }
 
-// speed compares operations per second with another's, at least.
+// speed returns a target for operations per second, relative to those of another peer.
 func speed(workload, title, docent, other string, limit float64) Target {
 	return Target{title, "throughput / " + other, limit, true, times, ratio(workload, docent, other, throughput)}
 }
@@ -65,7 +65,7 @@ func ratio(workload, a, b string, m measure) func(*Report, string) (float64, boo
 	}
 }
 
-// number is one that a peer has measured by itself.
+// number returns a number that a peer has measured by itself.
 func number(workload, label string, m measure) func(*Report, string) (float64, bool) {
 	return func(r *Report, setting string) (float64, bool) {
 		s := r.find(setting, workload, label)
@@ -76,7 +76,7 @@ func number(workload, label string, m measure) func(*Report, string) (float64, b
 	}
 }
 
-// exact is one that does not depend on servers.
+// exact returns a number that does not depend on servers.
 func exact(of func(Requests) int) func(*Report, string) (float64, bool) {
 	return func(r *Report, setting string) (float64, bool) {
 		return float64(of(r.Requests)), setting == r.Settings[0].Name && r.Requests.Acquire > 0
@@ -89,7 +89,7 @@ const (
 	perSec = "/s"
 )
 
-// Targets are all of them.
+// Targets are all targets.
 var Targets = []Target{
 	latency("mutex", "mutex, uncontended", "docent", "floor", 1.10),
 	speed("mutex", "mutex, uncontended", "docent", "curator", 1.5),
@@ -108,8 +108,11 @@ var Targets = []Target{
 	{"5,000 waiters on one client", "p50 of a hand-over / with 50 waiters", 1.3, false, times,
 		ratio(Queue, QueueOf("docent", 5000), QueueOf("docent", 50), median)},
 	{"one waiting acquire", "heap", 4 * kib, false, bytes, number(Waiting, "docent", figure("heap"))},
-	{"one waiting acquire", "goroutines, the caller's included", 2, false, "", number(Waiting, "docent", figure("goroutines"))},
-	{"requests", "to acquire, uncontended, in one round trip", 2, false, "", exact(func(r Requests) int { return r.Acquire })},
+	{"one waiting acquire", "goroutines, the caller's included", 2, false, "",
+		number(Waiting, "docent", figure("goroutines"))},
+	{"requests", "to acquire, uncontended, in one round trip", 2, false, "", exact(func(r Requests) int {
+		return r.Acquire
+	})},
 	{"requests", "to release", 1, false, "", exact(func(r Requests) int { return r.Release })},
 	{"requests", "of the next holder at a hand-over", 0, false, "", exact(func(r Requests) int { return r.HandOver })},
 	{"hand-off in process, 16 goroutines", "throughput", 200_000, true, perSec, number(Local, "docent", throughput)},

@@ -15,16 +15,16 @@ import (
 	"github.com/docent-zk/docent/internal/rawzk"
 )
 
-// client creates and deletes one node. It is to cost as little as possible: its requests are made before the start, and of the answers
-// it looks at the headers.
+// client creates and deletes one node. It uses as little CPU as possible: its requests are encoded
+// before the start, and only the headers of the answers are decoded.
 type client struct {
 	conn    net.Conn
 	in      *bufio.Reader
-	batches [][]byte // all of the same number of requests, sent in turns
+	batches [][]byte // all of the same number of requests, sent in turn
 	size    int      // of a batch, in requests
-	first   int      // how many batches are sent before an answer is waited for
-	sent    int      // batches
-	read    int      // answers
+	first   int      // batches to send before the first answer
+	sent    int      // number of batches
+	read    int      // number of answers
 	done    *atomic.Int64
 }
 
@@ -33,7 +33,7 @@ const (
 	inBuffer  = 32 << 10
 	replySize = 16 // of the header
 	closing   = script + 1
-	talkLimit = time.Minute // beyond anything that a server takes
+	talkLimit = time.Minute // longer than any answer takes
 )
 
 // drive uses a server for a while and returns the operations per second.
@@ -55,7 +55,7 @@ func drive(ctx context.Context, addr string, l load, long time.Duration) (float6
 	return together(ctx, all, &done, long)
 }
 
-// together lets all clients work at once. What is measured begins when they are under way.
+// together lets all clients work at once. The measurement begins when all of them have started.
 func together(ctx context.Context, all []*client, done *atomic.Int64, long time.Duration) (float64, error) {
 	var running sync.WaitGroup
 	var stop atomic.Bool
@@ -79,7 +79,8 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// dial opens a session. A window of requests is sent in two halves, so that one is on its way while the other is answered.
+// dial opens a session. A window of requests is sent in two halves, so that one is on its way while
+// the other is answered.
 func dial(addr, path string, window int, done *atomic.Int64) (*client, error) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -113,7 +114,7 @@ func (c *client) connect() error {
 	return err
 }
 
-// batches are the frames of all requests, size in each. Their numbers begin at 1.
+// batches returns the frames of all requests, size in each. Their numbers begin at 1.
 func batches(path string, size int) [][]byte {
 	all := make([][]byte, script/size)
 	for i := range script {
@@ -126,14 +127,14 @@ func batches(path string, size int) [][]byte {
 	return all
 }
 
-// work goes on until stop, and ends the session.
+// work sends requests until stop, and ends the session.
 func (c *client) work(stop *atomic.Bool) error {
 	for range c.first - 1 {
 		if err := c.send(); err != nil {
 			return err
 		}
 	}
-	for !stop.Load() || c.sent%len(c.batches) != 0 { // leave no node
+	for !stop.Load() || c.sent%len(c.batches) != 0 { // continues until the node is deleted
 		if err := c.send(); err != nil {
 			return err
 		}
@@ -170,7 +171,7 @@ func (c *client) receive() error {
 	return nil
 }
 
-// answer reads one that must be to the given request, and must not be an error.
+// answer reads an answer, which must be to the given request and without an error.
 func (c *client) answer(xid int32) error {
 	head, err := c.in.Peek(4 + replySize)
 	if err != nil {
@@ -179,7 +180,7 @@ func (c *client) answer(xid int32) error {
 	size := int(binary.BigEndian.Uint32(head))
 	got, code := int32(binary.BigEndian.Uint32(head[4:])), int32(binary.BigEndian.Uint32(head[16:]))
 	if got != xid || code != 0 {
-		return fmt.Errorf("answer %d with error %d: want answer %d without", got, code, xid)
+		return fmt.Errorf("answer %d with error %d: want answer %d without an error", got, code, xid)
 	}
 	_, err = c.in.Discard(4 + size)
 	return err

@@ -1,11 +1,13 @@
-// Command server compares the throughput of zktest with that of the real server, both on loopback TCP in one run on one machine.
+// Command server compares the throughput of zktest with that of the real server, both on loopback
+// TCP in one run on one machine.
 //
 //	make bench-server    # or, in test/bench, go run ./server -rounds 7 -time 2s
 //
-// A client creates a node and deletes it, over and over; each of the two counts as an operation. The servers take turns, and
-// the first round only warms them up. The real server has the setup of package ensemble, which does not wait for the disk, but may
-// compile its code fully and need not slow down clients that send a lot. The client and zktest share a process, and all share
-// the processors, so the numbers say something about each other and little about anything else.
+// A client creates and deletes a node repeatedly. Each of the two counts as an operation. The
+// servers take turns, and the first round only warms them up. The real server has the setup of
+// package ensemble, which does not wait for the disk. Unlike there, it may compile its code fully
+// and does not slow down clients that send many requests. The client and zktest share a process,
+// and all share the processors. So the numbers only compare the servers with each other.
 package main
 
 import (
@@ -19,11 +21,11 @@ import (
 	"time"
 )
 
-// load is one way of using a server.
+// load is a number of clients, each with a number of requests in flight.
 type load struct {
 	name    string
 	clients int
-	window  int // requests in flight, of each client
+	window  int // requests in flight of each client
 }
 
 var loads = []load{
@@ -35,15 +37,15 @@ var loads = []load{
 func main() {
 	log.SetFlags(0)
 	rounds := flag.Int("rounds", 7, "how often each server is measured with each load")
-	long := flag.Duration("time", 2*time.Second, "how long each time")
-	profile := flag.String("profile", "", "measure zktest alone, and write a profile of the processors' use to this `file`")
+	long := flag.Duration("time", 2*time.Second, "duration of each measurement")
+	profile := flag.String("profile", "", "measure zktest alone, and write a CPU profile to this `file`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
 	switch {
 	case *rounds < 1 || *long <= 0:
-		err = fmt.Errorf("%d rounds of %v: want at least one, and some time", *rounds, *long)
+		err = fmt.Errorf("%d rounds of %v: want at least one, and a positive duration", *rounds, *long)
 	case *profile != "":
 		err = runProfiled(ctx, *rounds, *long, *profile)
 	default:
@@ -54,7 +56,7 @@ func main() {
 	}
 }
 
-// run compares the servers and prints what came of it.
+// run compares the servers and prints the results.
 func run(ctx context.Context, rounds int, long time.Duration) (err error) {
 	theirs, err := startReal(ctx)
 	if err != nil {
@@ -75,17 +77,18 @@ func run(ctx context.Context, rounds int, long time.Duration) (err error) {
 	return nil
 }
 
-// result is what one load has shown: operations per second, by server and round.
+// result is the operations per second with one load, by server and round.
 type result struct {
 	load
 	servers []*server
 	rates   [][]float64
 }
 
-// warmUp is how much longer the round lasts that does not count.
+// warmUp is the factor by which the round that does not count is longer.
 const warmUp = 3
 
-// measure goes through all loads in every round. The servers take turns at being first; round 0 does not count.
+// measure uses all loads in every round. The servers take turns at being first. Round 0 does not
+// count.
 func measure(ctx context.Context, servers []*server, rounds int, long time.Duration) ([]result, error) {
 	results := make([]result, len(loads))
 	for i, l := range loads {

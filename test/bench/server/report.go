@@ -15,10 +15,11 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// describe says where the numbers come from.
+// describe prints the facts about the machine and the versions.
 func describe(w io.Writer) {
 	fmt.Fprintf(w, "date:       %s\n", time.Now().UTC().Format(time.DateOnly))
-	fmt.Fprintf(w, "machine:    %s, %d processors, %s/%s\n", processor(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
+	fmt.Fprintf(w, "machine:    %s, %d processors, %s/%s\n", processor(), runtime.NumCPU(), runtime.GOOS,
+		runtime.GOARCH)
 	fmt.Fprintf(w, "go:         %s, GOMAXPROCS %d\n", runtime.Version(), runtime.GOMAXPROCS(0))
 	d, err := ensemble.Find()
 	if err != nil {
@@ -28,7 +29,7 @@ func describe(w io.Writer) {
 	fmt.Fprintf(w, "zookeeper:  %s on Java %s\n\n", known(d.Version), javaVersion(d.Java))
 }
 
-// processor is its name where the system tells it in a file.
+// processor returns the name of the processor, where the system has it in a file.
 func processor() string {
 	info, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(info)) {
@@ -39,7 +40,7 @@ func processor() string {
 	return known("")
 }
 
-// javaVersion is what stands between quotes in the program's own words.
+// javaVersion returns the text between quotes in the program's output.
 func javaVersion(java string) string {
 	words, _ := exec.Command(java, "-version").CombinedOutput()
 	parts := bytes.Split(words, []byte(`"`))
@@ -63,7 +64,8 @@ func report(w io.Writer, results []result) {
 	for _, r := range results {
 		for i, s := range r.servers {
 			sorted := slices.Sorted(slices.Values(r.rates[i]))
-			fmt.Fprintf(table, "%s: %s\t%.0f\t%.0f\t%.0f\t", r.name, s.name, median(sorted), sorted[0], sorted[len(sorted)-1])
+			fmt.Fprintf(table, "%s: %s\t%.0f\t%.0f\t%.0f\t", r.name, s.name, median(sorted), sorted[0],
+				sorted[len(sorted)-1])
 			if i > 0 {
 				fmt.Fprint(table, r.ratio(i))
 			} else {
@@ -86,7 +88,7 @@ func (r result) ratio(i int) string {
 	return fmt.Sprintf("%.2f\t%.2f to %.2f\t", median(own)/median(first), each[0], each[len(each)-1])
 }
 
-// median of what is sorted.
+// median returns the median of sorted numbers.
 func median(sorted []float64) float64 {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2

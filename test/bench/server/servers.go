@@ -11,14 +11,15 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// server is one that runs.
+// server is a running server.
 type server struct {
 	name  string
 	addr  string
 	close func() error
 }
 
-// fullCompiler undoes what package ensemble does to start faster. Java looks at this variable last.
+// fullCompiler reverts the option by which package ensemble starts faster. Java reads this variable
+// last.
 const fullCompiler = "-XX:TieredStopAtLevel=4"
 
 func startReal(ctx context.Context) (*server, error) {
@@ -27,7 +28,7 @@ func startReal(ctx context.Context) (*server, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	// More requests than that in flight, of all clients, and the server stops reading for a while.
+	// With more requests in flight, of all clients, the server stops reading for a while.
 	e, err := ensemble.New(ctx, 1, ensemble.WithConfig("globalOutstandingLimit=100000"))
 	if err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func startFake() (*server, error) {
 	}}, nil
 }
 
-// runProfiled shows where zktest's time goes, together with that of its clients.
+// runProfiled writes a profile of zktest, together with its clients.
 func runProfiled(ctx context.Context, rounds int, long time.Duration, file string) (err error) {
 	f, err := os.Create(file)
 	if err != nil {

@@ -5,16 +5,16 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
-/** Many threads of one client wait for one lock, and then it goes through all their hands: see queue.go. */
-final class Line extends Job {
+/** Many threads of one client wait for one lock, and then each acquires and releases it: see queue.go. */
+final class LockQueue extends Job {
     private static final int ROUND_TRIPS = 20;
 
     private final List<Lock> locks = new ArrayList<>();
     private final ExecutorService threads;
     private volatile long left;
-    private int turns; // guarded by the lock that is handed over
+    private int turns; // guarded by the lock under test
 
-    Line(Map<String, String> words) throws Exception {
+    LockQueue(Map<String, String> words) throws Exception {
         super(words, 1);
         for (int i = 0; i <= number("threads"); i++) {
             locks.add(Lock.make(clients.get(0), kind, path));
