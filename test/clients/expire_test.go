@@ -14,8 +14,8 @@ import (
 // the close is read, and so move the session. endSession then tries again.
 func endSession(addr string, id int64, password []byte) error {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-		gone, err := closeSession(addr, id, password)
-		if err != nil || gone {
+		ended, err := closeSession(addr, id, password)
+		if err != nil || ended {
 			return err
 		}
 	}
@@ -23,7 +23,7 @@ func endSession(addr string, id int64, password []byte) error {
 }
 
 // closeSession sends one close, and reports whether the session had already ended.
-func closeSession(addr string, id int64, password []byte) (gone bool, err error) {
+func closeSession(addr string, id int64, password []byte) (ended bool, err error) {
 	conn, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
 		return false, err

@@ -107,14 +107,14 @@ func changesWhileAway() []change {
 		{"deleted", []string{""}, func(x string) []rawzk.Op { return []rawzk.Op{del(x)} }},
 		{"recreated", []string{""}, func(x string) []rawzk.Op { return []rawzk.Op{del(x), node(x)} }},
 		{"created", nil, func(x string) []rawzk.Op { return []rawzk.Op{node(x)} }},
-		{"came and went", nil, func(x string) []rawzk.Op { return []rawzk.Op{node(x), del(x)} }},
+		{"created and deleted", nil, func(x string) []rawzk.Op { return []rawzk.Op{node(x), del(x)} }},
 		{"kid came", []string{""}, func(x string) []rawzk.Op { return []rawzk.Op{node(x + "/k")} }},
-		{"kid went", []string{"", "/k"}, func(x string) []rawzk.Op { return []rawzk.Op{del(x + "/k")} }},
-		{"kid came and went", []string{""}, func(x string) []rawzk.Op {
+		{"kid deleted", []string{"", "/k"}, func(x string) []rawzk.Op { return []rawzk.Op{del(x + "/k")} }},
+		{"kid created and deleted", []string{""}, func(x string) []rawzk.Op {
 			return []rawzk.Op{node(x + "/k"), del(x + "/k")}
 		}},
 		{"kid changed", []string{"", "/k"}, func(x string) []rawzk.Op { return []rawzk.Op{set(x + "/k")} }},
-		{"all gone", []string{"", "/k"}, func(x string) []rawzk.Op { return []rawzk.Op{del(x + "/k"), del(x)} }},
+		{"all deleted", []string{"", "/k"}, func(x string) []rawzk.Op { return []rawzk.Op{del(x + "/k"), del(x)} }},
 	}
 }
 

@@ -90,10 +90,10 @@ func actions() []action {
 		{"setData", false, func(p string) []rawzk.Op { return []rawzk.Op{set(p), set(p)} }},
 		{"delete", false, func(p string) []rawzk.Op { return []rawzk.Op{del(p), node(p)} }},
 		{"setACL", false, func(p string) []rawzk.Op { return []rawzk.Op{rawzk.SetACL(p, rawzk.Open(), -1)} }},
-		{"kid comes", false, func(p string) []rawzk.Op {
+		{"kid created", false, func(p string) []rawzk.Op {
 			return []rawzk.Op{node(kid(p)), node(p + "/2"), set(kid(p))}
 		}},
-		{"kid goes", false, func(p string) []rawzk.Op { return []rawzk.Op{node(kid(p)), del(kid(p)), del(p)} }},
+		{"kid deleted", false, func(p string) []rawzk.Op { return []rawzk.Op{node(kid(p)), del(kid(p)), del(p)} }},
 		{"nothing", false, func(p string) []rawzk.Op {
 			return []rawzk.Op{del(p + "/none"), node(p), rawzk.SetData(p, nil, 9)}
 		}},

@@ -114,10 +114,11 @@ func TestCheckWritesNothingAndReportsWhereThePageDiffers(t *testing.T) {
 
 func TestTestsThatCannotBeOnThePageAreErrors(t *testing.T) {
 	for source, want := range map[string]string{
-		"// A thing holds.\nfunc TestThing(t *testing.T) {}":     "TestThing is not named after a pain",
-		"// A thing holds.\nfunc TestP27_Thing(t *testing.T) {}": "TestP27_Thing is named after a pain that does not exist",
-		"func TestP01_Thing(t *testing.T) {}":                    "TestP01_Thing has no doc comment",
-		"func TestP01_Thing(":                                    "expected",
+		"// A thing holds.\nfunc TestThing(t *testing.T) {}": "TestThing is not named after a pain",
+		"// A thing holds.\nfunc TestP27_Thing(t *testing.T) {}": "TestP27_Thing is named after a pain that " +
+			"does not exist",
+		"func TestP01_Thing(t *testing.T) {}": "TestP01_Thing has no doc comment",
+		"func TestP01_Thing(":                 "expected",
 	} {
 		folder := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(folder, "x_test.go"), []byte("package x\n\n"+source), 0o600))
@@ -145,8 +146,10 @@ func TestLinesThatAreNoEventsArePrintedWhenARunFails(t *testing.T) {
 
 func TestReasonsOfSkippedTests(t *testing.T) {
 	for output, want := range map[string]string{
-		"=== RUN   T\n    p_test.go:1: in-process only: real servers cannot\n--- SKIP: T\n":        "real servers cannot",
-		"    x_test.go:2: talk\n    p_test.go:1: real servers only: it takes a disk: a slow one\n": "it takes a disk: a slow one",
+		"=== RUN   T\n    p_test.go:1: in-process only: real servers cannot\n" +
+			"--- SKIP: T\n": "real servers cannot",
+		"    x_test.go:2: talk\n    p_test.go:1: real servers only: it takes a disk: " +
+			"a slow one\n": "it takes a disk: a slow one",
 		"    p_test.go:1: needs Java\n": "needs Java",
 		"--- SKIP: T\n":                 "no reason given",
 	} {

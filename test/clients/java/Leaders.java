@@ -27,7 +27,7 @@ final class Leaders {
                 first.hasLeadership() && second.hasLeadership());
         first.close();
         Control.until("the second leads", second::hasLeadership);
-        Control.ok("latch when the leader has gone", second.getLeader().getId(), second.getParticipants().size());
+        Control.ok("latch when the leader has left", second.getLeader().getId(), second.getParticipants().size());
         second.close();
         Control.until("the latch leaves nothing", () -> Nodes.children(one, "/latch").isEmpty());
     }
@@ -62,7 +62,7 @@ final class Leaders {
             Control.until("there are two", () -> first.getParticipants().size() == 2);
             Control.check(terms.isEmpty(), "two lead");
             one.enough.countDown();
-            Control.ok("selector when the leader has gone", Control.next("the next leader", terms));
+            Control.ok("selector when the leader has left", Control.next("the next leader", terms));
             two.enough.countDown();
         }
     }

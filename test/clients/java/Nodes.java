@@ -124,8 +124,8 @@ final class Nodes {
         client.delete().forPath("/container/child");
         client.create().withTtl(100).withMode(CreateMode.PERSISTENT_WITH_TTL).forPath("/ttl");
         client.create().withMode(CreateMode.CONTAINER).forPath("/container-unused");
-        Control.until("the container is gone", () -> client.checkExists().forPath("/container") == null);
-        Control.until("the TTL node is gone", () -> client.checkExists().forPath("/ttl") == null);
+        Control.until("the container is deleted", () -> client.checkExists().forPath("/container") == null);
+        Control.until("the TTL node is deleted", () -> client.checkExists().forPath("/ttl") == null);
         Control.ok("reaped", "the unused container is kept:",
                 client.checkExists().forPath("/container-unused") != null);
     }

@@ -136,16 +136,16 @@ final class Sessions {
         CuratorFramework other = Script.client();
         BlockingQueue<ConnectionState> states = states(client);
         long session = raw(client).getSessionId();
-        Watches.Events gone = new Watches.Events();
+        Watches.Events deletion = new Watches.Events();
         client.create().withMode(CreateMode.EPHEMERAL).forPath("/expired");
-        other.checkExists().usingWatcher(gone).forPath("/expired");
+        other.checkExists().usingWatcher(deletion).forPath("/expired");
         expire(client);
-        Control.ok("the others see the end of a session", gone.next(), other.checkExists().forPath("/expired"));
+        Control.ok("the others see the end of a session", deletion.next(), other.checkExists().forPath("/expired"));
         for (ConnectionState state = SUSPENDED; state != LOST; state = Control.next("the state LOST", states)) {
             Control.check(state == SUSPENDED || state == RECONNECTED, "connection state " + state);
         }
         expect(states, RECONNECTED);
-        Control.check(raw(client).getSessionId() != session, "the old session goes on");
+        Control.check(raw(client).getSessionId() != session, "the old session has not ended");
         client.create().withMode(CreateMode.EPHEMERAL).forPath("/expired");
         Control.ok("a new session", Nodes.describe(client, client.checkExists().forPath("/expired")));
     }
@@ -179,17 +179,17 @@ final class Sessions {
         BlockingQueue<ConnectionState> states = states(client);
         long session = raw(client).getSessionId();
         int timeout = raw(client).getSessionTimeout();
-        Watches.Events gone = new Watches.Events();
+        Watches.Events deletion = new Watches.Events();
         client.create().withMode(CreateMode.EPHEMERAL).forPath("/silent");
-        Script.client().checkExists().usingWatcher(gone).forPath("/silent");
+        Script.client().checkExists().usingWatcher(deletion).forPath("/silent");
         Control.ask("cut");
-        Control.ok("the end of a silent session", gone.next(), "after", timeout, "ms");
+        Control.ok("the end of a silent session", deletion.next(), "after", timeout, "ms");
         Control.ask("mend");
         for (ConnectionState state = SUSPENDED; state != RECONNECTED;
                 state = Control.next("the state RECONNECTED", states)) {
             Control.check(state == SUSPENDED || state == LOST, "connection state " + state);
         }
-        Control.check(raw(client).getSessionId() != session, "the old session goes on");
+        Control.check(raw(client).getSessionId() != session, "the old session has not ended");
         Control.ok("after silence", client.checkExists().forPath("/silent"));
     }
 

@@ -106,7 +106,7 @@ def election():
     until("there are two", lambda: first.contenders() == ["one", "two"])
     check(terms.empty(), "two lead")
     enough.set()
-    ok("election when the leader has gone", next_of("the next leader", terms))
+    ok("election when the leader has left", next_of("the next leader", terms))
     leading.end()
     waiting.end()
 

@@ -80,13 +80,13 @@ def restart():
 def expiry():
     zk, other = client(), client()
     expect(zk, KazooState.CONNECTED)
-    gone, before = Events(), zk.client_id
+    deletion, before = Events(), zk.client_id
     lock = zk.Lock("/expired-lock", "one")
     lock.acquire()
     zk.create("/expired", ephemeral=True)
-    other.exists("/expired", watch=gone)
+    other.exists("/expired", watch=deletion)
     ask(f"expire {before[0]:x} {before[1].hex()}")
-    ok("the others see the end of a session", gone.next(), other.exists("/expired"))
+    ok("the others see the end of a session", deletion.next(), other.exists("/expired"))
     state = KazooState.SUSPENDED
     while state != KazooState.LOST:
         check(state in (KazooState.SUSPENDED, KazooState.CONNECTED), f"connection state {state}")
@@ -100,14 +100,14 @@ def expiry():
 
 def silence():
     """Only the server ends the session, when it has received nothing for long enough."""
-    zk, other, gone = proxied_client(timeout=SHORT_SESSION), client(), Events()
+    zk, other, deletion = proxied_client(timeout=SHORT_SESSION), client(), Events()
     expect(zk, KazooState.CONNECTED)
     before = session(zk)
     zk.create("/silent", ephemeral=True)
-    other.exists("/silent", watch=gone)
+    other.exists("/silent", watch=deletion)
     ask("cut")
     expect(zk, KazooState.SUSPENDED)
-    ok("the end of a silent session", gone.next())
+    ok("the end of a silent session", deletion.next())
     ask("mend")
     expect(zk, KazooState.LOST, KazooState.CONNECTED)
     check(session(zk) != before, "the old session has not ended")
