@@ -159,8 +159,9 @@ var p06Scenarios = map[string]struct {
 }
 
 // A listener hears exactly what happens to connection, session and servers, in order and in time.
-// The cases are a short interruption, an expiry while the client is away, all servers down for ten
-// timeouts, a changed session id, a server restored to an older state, and Close in any state.
+// There may be a short interruption, an expiry while the client is away, or all servers down for
+// ten timeouts. The session id may be another one, a server may be restored to an older state, and
+// Close may come in any state.
 func TestP06_ListenersHearExactlyWhatHappened(t *testing.T) {
 	onlyInProcess(t, virtual)
 	for name, scenario := range p06Scenarios {

@@ -27,7 +27,7 @@ const (
 )
 
 // 50 clients share 5 permits. Their connections are lost, interrupted and silent all the time, and
-// their sessions expire. In 1,000 cycles, and in 10,000 that "make seeds" runs, there are never
+// their sessions expire. There are 1,000 cycles here and 10,000 in "make seeds". There are never
 // more than 5 valid permits, no two have the same slot, and no node is left at the end.
 func TestP14_NeverMoreValidPermitsThanTheLimit(t *testing.T) { // not parallel: it would starve the tests in real time
 	onlyInProcess(t, virtual)

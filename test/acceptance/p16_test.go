@@ -104,8 +104,8 @@ func TestP16_ProcessThatDiesBetweenTwoLocksDelaysNoOther(t *testing.T) {
 }
 
 // Five locks are held by others, and Acquire has one second. It ends within 1.1 s (2 s where time
-// is real and the machine busy), in each way to hold several locks, and leaves no node in any
-// queue.
+// is real and the machine busy) and leaves no node in any queue. This is so in each way to hold
+// several locks.
 func TestP16_DeadlineIsForAllLocksTogether(t *testing.T) {
 	t.Parallel()
 	for way, multi := range p16Ways {
@@ -134,9 +134,10 @@ func TestP16_DeadlineIsForAllLocksTogether(t *testing.T) {
 	}
 }
 
-// The node of each of three locks in turn is deleted by another client. Within 1 s (10 s where time
-// is real and the machine busy) the multi-lock is lost, reports it, refuses writes through its
-// Guard, and has released the other locks. This is so in each way to hold several locks.
+// The node of each of three locks in turn is deleted by another client. The multi-lock is lost
+// within 1 s (10 s where time is real and the machine busy). It reports the loss, refuses writes
+// through its Guard, and has released the other locks. This is so in each way to hold several
+// locks.
 func TestP16_LossOfOneLockIsTheLossOfAll(t *testing.T) {
 	t.Parallel()
 	for way, multi := range p16Ways {

@@ -39,8 +39,8 @@ func TestP17_SecondReleaseIsHarmless(t *testing.T) {
 	})
 }
 
-// After the lock node was deleted by another client, Release reports it, and the same Mutex
-// acquires again within 1 s (10 s where time is real and the machine busy).
+// After the lock node was deleted by another client, Release reports it. The same Mutex acquires
+// again within 1 s (10 s where time is real and the machine busy).
 func TestP17_MutexIsReusableAfterItsNodeWasDeleted(t *testing.T) {
 	t.Parallel()
 	anywhere(t, func(t *testing.T, in place) {

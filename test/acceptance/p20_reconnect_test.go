@@ -47,8 +47,8 @@ func (d *p20Dials) since(start time.Time) (after []time.Duration) {
 	return after
 }
 
-// When the ensemble is back after 10 s, the dials of 500 clients spread over 1 s or more, and no
-// tenth of a second has more than a fifth of them. All clients are connected again within 5 s.
+// The ensemble is back after 10 s. The dials of 500 clients spread over 1 s or more, and no tenth
+// of a second has more than a fifth of them. All clients are connected again within 5 s.
 func TestP20_ClientsDoNotReconnectAllAtOnce(t *testing.T) { // not parallel: it would starve the tests in real time
 	onlyInProcess(t, "500 clients and exact times take a virtual clock")
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {

@@ -63,8 +63,8 @@ var p23Codes = map[zktest.Code]p23Meaning{
 	-999: p23Final(nil), // not a code of ZooKeeper
 }
 
-// Every error code that a server can send becomes an error that has the outcome of the operation,
-// whether a retry can help, and which error it is, by name or by number.
+// Every error code that a server can send becomes an error, by name or by number. It has the
+// outcome of the operation and reports whether a retry can help.
 func TestP23_EveryErrorCodeHasAMeaning(t *testing.T) {
 	t.Parallel()
 	onlyInProcess(t, "it takes a server that answers with any code at will")
