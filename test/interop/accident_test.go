@@ -88,6 +88,9 @@ func (f *fleet) survive(t *testing.T, killed, survivor speaker, kinds []kind) {
 	require.NoError(t, server.Kill())
 	require.NoError(t, server.Start(testzk.Context(t)))
 	f.goOn(t, resources, workers, killed.language, survivor.language)
+	// The driver may have dialled before the server answered, and then waits on that connection for
+	// several session timeouts.
+	f.observer = testzk.ObserverOf(t, f.ensemble.Connect())
 	enough.Store(true)
 	f.finish(t, workers)
 	for i, name := range resources {
