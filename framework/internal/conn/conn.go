@@ -47,9 +47,8 @@ type Handler interface {
 	Connected()
 	// Disconnected is called when a connection has ended for which Established was called.
 	Disconnected()
-	// Ended is called with zk.ErrSessionExpired if the servers have ended the session, and with
-	// zk.ErrAuthFailed if they refuse a credential. No further connection is made. Only the first
-	// call counts.
+	// Ended is called at most once: with zk.ErrSessionExpired if the servers have ended the session,
+	// with zk.ErrAuthFailed if they refuse a credential. No further connection is made.
 	Ended(error)
 	// Event is called for each event of a watch.
 	Event(zk.Event)

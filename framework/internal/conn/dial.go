@@ -139,6 +139,7 @@ func (c *Conn) sendCredentials(l *link) {
 			case zk.ErrConnectionClosed:
 			case zk.ErrAuthFailed: // every other connection would fail in the same way
 				c.end(zk.ErrAuthFailed)
+				l.Close()
 			default: // another attempt may succeed
 				c.noteFailure(l.server, fmt.Errorf("credential of scheme %s: %w", credential.Scheme, r.Err()))
 				l.Close()

@@ -194,13 +194,17 @@ func TestCredentialsAreSentUntilAServerAcceptsThem(t *testing.T) {
 func TestRefusedCredentialEndsTheConn(t *testing.T) {
 	s := serve(t, func(p *peer) {
 		p.grant(7, long)
-		f, _ := p.next()
-		p.write(header(f.xid, 0, 0, -115)[lengthSize:]...)
-		stall(p)
+		for range 2 {
+			f, _ := p.next()
+			p.write(header(f.xid, 0, 0, -115)[lengthSize:]...)
+		}
+		stall(p) // the client closes the connection
 	})
 	c := connect(t, Config{Credentials: []Credential{{"digest", []byte("a:b")}, {"digest", []byte("c:d")}}}, s.addr())
-	eventually(t, c.Over, "further attempts to connect")
-	eventually(t, func() bool { _, ended := c.connections(); return ended == 0 }, "Connected was called")
+	eventually(t, func() bool { _, ended := c.connections(); return ended == 1 }, "the connection is not closed")
+	require.True(t, c.Over())
+	connected, _ := c.connections()
+	require.Zero(t, connected)
 	c.Close()
 	require.Equal(t, []error{zk.ErrAuthFailed}, c.ended)
 	require.Equal(t, 1, s.accepted())

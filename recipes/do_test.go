@@ -1,0 +1,119 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/mutex"
+)
+
+func newMutex(t *testing.T) *mutex.Mutex {
+	t.Helper()
+	m, err := mutex.New(testzk.Connected(t, testzk.Connect()), testzk.Path(t))
+	require.NoError(t, err)
+	return m
+}
+
+// free reports whether nothing holds the lock.
+func free(t *testing.T, m *mutex.Mutex) bool {
+	t.Helper()
+	participants, err := m.Participants(testzk.Context(t))
+	require.NoError(t, err)
+	return len(participants) == 0
+}
+
+func TestDoHoldsTheLockWhileItsFunctionRuns(t *testing.T) {
+	m := newMutex(t)
+	failure := errors.New("failure")
+	for _, want := range []error{nil, failure} {
+		var held *recipes.Hold
+		err := recipes.Do(testzk.Context(t), m, func(ctx context.Context, hold *recipes.Hold) error {
+			held = hold
+			require.NoError(t, hold.Err())
+			require.NoError(t, ctx.Err())
+			again, err := m.Acquire(ctx)
+			require.NoError(t, err, "the context re-enters")
+			require.Equal(t, hold.Token(), again.Token())
+			require.NoError(t, again.Release())
+			return want
+		})
+		require.ErrorIs(t, err, want)
+		require.ErrorIs(t, held.Err(), recipes.ErrNotHeld)
+		require.True(t, free(t, m))
+	}
+}
+
+func TestDoReturnsThatTheLockWasLost(t *testing.T) {
+	m := newMutex(t)
+	err := recipes.Do(testzk.Context(t), m, func(ctx context.Context, hold *recipes.Hold) error {
+		require.NoError(t, testzk.Observer(t).Delete(hold.Path(), -1))
+		_, err := hold.Guard(ctx)
+		require.ErrorIs(t, err, recipes.ErrNodeDeleted)
+		require.ErrorIs(t, context.Cause(ctx), recipes.ErrNodeDeleted)
+		return nil
+	})
+	require.ErrorIs(t, err, recipes.ErrNodeDeleted)
+}
+
+func TestDoDoesNotCallItsFunctionWithoutTheLock(t *testing.T) {
+	m := newMutex(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	err := recipes.Do(ctx, m, func(context.Context, *recipes.Hold) error {
+		t.Error("the function is called")
+		return nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestDoReleasesTheLockOfAFunctionThatDoesNotReturn(t *testing.T) {
+	for name, leave := range map[string]func(){"panic": func() { panic("panic") }, "Goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			m := newMutex(t)
+			left := make(chan struct{})
+			go func() {
+				defer close(left)
+				defer func() { _ = recover() }()
+				_ = recipes.Do(testzk.Context(t), m, func(context.Context, *recipes.Hold) error {
+					leave()
+					return nil
+				})
+			}()
+			<-left
+			require.True(t, free(t, m))
+		})
+	}
+}
+
+func TestAcquireWithinWaitsNoLongerThanItsTime(t *testing.T) {
+	path := testzk.Path(t)
+	first, err := mutex.New(testzk.Connected(t, testzk.Connect()), path)
+	require.NoError(t, err)
+	second, err := mutex.New(testzk.Connected(t, testzk.Connect()), path)
+	require.NoError(t, err)
+	hold, err := recipes.AcquireWithin(testzk.Context(t), first, testzk.Patience)
+	require.NoError(t, err)
+	for _, within := range []time.Duration{-time.Second, 0, 10 * time.Millisecond} {
+		_, err = recipes.AcquireWithin(testzk.Context(t), second, within)
+		require.ErrorIs(t, err, recipes.ErrNotAcquired, "%v", within)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "%v", within)
+	}
+	require.NoError(t, hold.Err(), "the time limits the wait")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err = recipes.AcquireWithin(ctx, second, testzk.Patience)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, recipes.ErrNotAcquired)
+	var none context.Context
+	_, err = recipes.AcquireWithin(none, second, testzk.Patience)
+	require.ErrorIs(t, err, framework.ErrNilContext)
+	require.NoError(t, hold.Release())
+}
