@@ -1,0 +1,36 @@
+// Package docent is the front page of a library for coordination on Apache ZooKeeper in the manner of Apache Curator: locks and leader
+// election, on the same nodes as Curator's. This package itself is empty.
+//
+// # What to import
+//
+//	github.com/docent-zk/docent/framework           a client: sessions, states, operations, watches
+//	github.com/docent-zk/docent/framework/metrics   what the client and the recipes measure
+//	github.com/docent-zk/docent/recipes             Hold, Locker, Do, and the errors of all recipes
+//	github.com/docent-zk/docent/recipes/mutex       InterProcessMutex
+//	github.com/docent-zk/docent/recipes/rwlock      InterProcessReadWriteLock
+//	github.com/docent-zk/docent/recipes/semaphore   InterProcessSemaphoreV2, InterProcessSemaphoreMutex
+//	github.com/docent-zk/docent/recipes/multilock   InterProcessMultiLock
+//	github.com/docent-zk/docent/recipes/leader      LeaderSelector, LeaderLatch
+//	github.com/docent-zk/docent/fence               the resource's side of a fencing token
+//	github.com/docent-zk/docent/retry               retry policies
+//	github.com/docent-zk/docent/zktest              a ZooKeeper server in the process of a test, with faults
+//
+// # A lock
+//
+// [recipes.Do] acquires a lock, calls a function with a context that ends if the lock is lost, and releases the lock:
+//
+//	client, err := framework.New("zk1:2181,zk2:2181,zk3:2181")
+//	...
+//	mu, err := mutex.New(client, "/locks/orders")
+//	...
+//	err = recipes.Do(ctx, mu, func(ctx context.Context, hold *recipes.Hold) error {
+//		return store.Write(ctx, hold.Token(), order)
+//	})
+//
+// # More
+//
+// The repository has pages on what is guaranteed (docs/guarantees.md), on porting Curator code (docs/porting-from-curator.md), on
+// testing (docs/testing.md), and a glossary (docs/glossary.md). Its folder examples has programs that run without a server.
+//
+// [recipes.Do]: https://pkg.go.dev/github.com/docent-zk/docent/recipes#Do
+package docent
