@@ -14,14 +14,14 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// ways are the two ways to a hold.
+// ways returns both ways to acquire l, by name.
 func ways(l Lock) map[string]func(context.Context) (*recipes.Hold, error) {
 	return map[string]func(context.Context) (*recipes.Hold, error){"Acquire": l.Acquire, "TryAcquire": l.TryAcquire}
 }
 
-func endedContextLoses(t *testing.T, k Kind) {
-	s := newStage(t, k)
-	reason := errors.New("changed my mind")
+func endedContextFails(t *testing.T, k Kind) {
+	s := newFixture(t, k)
+	reason := errors.New("canceled by the test")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(reason)
 	late, cancelLate := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
@@ -38,8 +38,8 @@ func endedContextLoses(t *testing.T, k Kind) {
 	s.empty()
 }
 
-func noContext(t *testing.T, k Kind) {
-	s := newStage(t, k)
+func nilContext(t *testing.T, k Kind) {
+	s := newFixture(t, k)
 	for name, acquire := range ways(s.lock(s.client())) {
 		var none context.Context
 		hold, err := acquire(none)
@@ -50,7 +50,7 @@ func noContext(t *testing.T, k Kind) {
 }
 
 func contextOfTheAcquire(t *testing.T, k Kind) {
-	s := newStage(t, k)
+	s := newFixture(t, k)
 	for name, acquire := range ways(s.lock(s.client())) {
 		ctx, cancel := context.WithCancel(context.Background())
 		hold, err := acquire(ctx)
@@ -66,7 +66,7 @@ func contextOfTheAcquire(t *testing.T, k Kind) {
 }
 
 func deadlineEndsTheWait(t *testing.T, k Kind) {
-	s := newStage(t, k)
+	s := newFixture(t, k)
 	holder := s.occupy(s.client())
 	opts, waits := testzk.Waiting(t)
 	ctx, pass := testzk.Deadline(testzk.Context(t))
@@ -89,7 +89,7 @@ func deadlineInAnOutage(t *testing.T, k Kind) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, k)
+			s := newFixture(t, k)
 			client, p := s.proxied(enduring())
 			lock := s.lock(client)
 			outage(p)
@@ -107,13 +107,13 @@ func deadlineInAnOutage(t *testing.T, k Kind) {
 }
 
 func closeOfTheClient(t *testing.T, k Kind) {
-	s := newStage(t, k)
+	s := newFixture(t, k)
 	closing, err := framework.New(testzk.Connect(), enduring())
 	require.NoError(t, err)
 	defer closing.Close()
 	lock := s.lock(closing)
 	s.fill(s.client())
-	before := s.settled(0)
+	before := s.heldNodes(0)
 	hold := s.acquire(lock)
 	work := hold.Context(context.Background())
 	waiter := s.start(s.rival(closing))
@@ -122,7 +122,7 @@ func closeOfTheClient(t *testing.T, k Kind) {
 	require.NoError(t, closing.Close())
 	nodes, err := s.nodes()
 	require.NoError(t, err)
-	require.ElementsMatch(t, before, nodes, "Close returned before the nodes were gone")
+	require.ElementsMatch(t, before, nodes, "Close returned before the nodes were deleted")
 	_, err = waiter.wait()
 	require.Less(t, time.Since(began), soon)
 	require.ErrorIs(t, err, framework.ErrClosed)

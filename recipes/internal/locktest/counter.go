@@ -26,7 +26,8 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// Servers count the children that a node ever had, up to 2^31-1, which every further one gets too.
+// A server counts all children that a node ever had, up to 2^31-1. Each later child gets that
+// number too.
 func endOfTheCounter(t *testing.T, k Kind) {
 	const path = "/lock"
 	counted := k.Counted(path)
@@ -39,12 +40,12 @@ func endOfTheCounter(t *testing.T, k Kind) {
 	run("before the end", counted, math.MaxInt32-4)
 	run("at the end", counted, math.MaxInt32)
 	if len(counted) > 1 {
-		run("in one line only", counted[:1], math.MaxInt32-4)
+		run("in one queue only", counted[:1], math.MaxInt32-4)
 	}
 }
 
 func staysFair(t *testing.T, k Kind, path string, counted []string, next uint32) {
-	s := newStageAt(t, k, serverWithCounters(t, counted, next), path)
+	s := newFixtureAt(t, k, serverWithCounters(t, counted, next), path)
 	first := s.client()
 	holder := s.occupy(first)
 	waiters := s.alternating(8)
@@ -68,7 +69,8 @@ func staysFair(t *testing.T, k Kind, path string, counted []string, next uint32)
 	s.empty()
 }
 
-// serverWithCounters starts a server on which the next child of each of the parents gets the number next.
+// serverWithCounters starts a server on which the next child of each of parents gets the number
+// next.
 func serverWithCounters(t *testing.T, parents []string, next uint32) (connect string) {
 	t.Helper()
 	if realzk.Wanted() != "" {
@@ -82,8 +84,8 @@ func serverWithCounters(t *testing.T, parents []string, next uint32) (connect st
 	return srv.Addr()
 }
 
-// realServerWithCounters sets the counters in the server's transaction log, for they cannot be counted up to their end in a test: in the
-// records of the only child that each parent ever had.
+// realServerWithCounters sets the counters in the server's transaction log: a test cannot create
+// 2^31 nodes. It changes the record of the only child that each parent ever had.
 func realServerWithCounters(t *testing.T, parents []string, next uint32) (connect string) {
 	t.Helper()
 	e := ensemble.Start(t, 1, ensemble.WithTick(200*time.Millisecond))
@@ -106,7 +108,7 @@ func realServerWithCounters(t *testing.T, parents []string, next uint32) (connec
 	return e.Connect()
 }
 
-// logsOf is the directory of a server's transaction logs.
+// logsOf returns the directory of a server's transaction logs.
 func logsOf(t *testing.T, server *ensemble.Server) string {
 	t.Helper()
 	settings, err := server.Command(testzk.Context(t), "conf")
@@ -116,11 +118,11 @@ func logsOf(t *testing.T, server *ensemble.Server) string {
 			return strings.TrimSpace(dir)
 		}
 	}
-	require.Fail(t, "the server does not say where its logs are", settings)
+	require.Fail(t, "the server does not report the directory of its logs", settings)
 	return ""
 }
 
-// makeNode creates a persistent node, and those above it, if they are not there.
+// makeNode creates a persistent node and its missing parents.
 func makeNode(t *testing.T, client *framework.Client, node string) {
 	t.Helper()
 	if node == "/" {
@@ -132,7 +134,8 @@ func makeNode(t *testing.T, client *framework.Client, node string) {
 	}
 }
 
-// setCounter changes what the transaction that created child says of its parent's counter, in all logs below dir.
+// setCounter changes the parent's counter in the transaction that created child, in all logs below
+// dir.
 func setCounter(t *testing.T, dir, child string, counter uint32) {
 	t.Helper()
 	changed := 0
@@ -150,8 +153,9 @@ func setCounter(t *testing.T, dir, child string, counter uint32) {
 	require.Equal(t, 1, changed, "records of the creation of %s in the transaction logs", child)
 }
 
-// patchLog goes over the records of a transaction log: a checksum (8 bytes), a length (4), the transaction, an end mark (1). In
-// a create transaction, the parent's counter is the 4 bytes before the digest that ends it (12 bytes).
+// patchLog changes the records that create child in a transaction log and returns their number. A
+// record is a checksum (8 bytes), a length (4), the transaction and an end mark (1). In a create
+// transaction the parent's counter is the 4 bytes before the final digest (12 bytes).
 func patchLog(data []byte, child string, counter uint32) (changed int) {
 	const head, opAt, opCreate = 16, 28, 1
 	for at := head; at+12 < len(data); {

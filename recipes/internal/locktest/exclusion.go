@@ -16,28 +16,29 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// referee finds out by itself whether too many are inside, and whether tokens grow.
-type referee struct {
-	most int // who may be inside at once; 0 is any number
+// checker counts the holders itself. It reports too many of them, and tokens that do not grow.
+type checker struct {
+	most int // the number of holders allowed at once; 0 means any number
 
 	mu      sync.Mutex
 	inside  int
-	alone   bool // whoever is inside excludes all
+	alone   bool // the holders inside exclude all others
 	last    int64
-	highest int64 // of those who were alone
+	highest int64 // token of an exclusive holder
 
-	counter int // for the race detector: written by those who are alone, and read by all
+	counter int // for the race detector: exclusive holders write it, all others read it
 }
 
-func newReferee(k Kind) *referee {
+func newChecker(k Kind) *checker {
 	if k.Rival != nil {
-		return &referee{}
+		return &checker{}
 	}
-	return &referee{most: k.Holders}
+	return &checker{most: k.Holders}
 }
 
-// turn is one turn under a lock, of one that excludes all others or not.
-func (r *referee) turn(hold *recipes.Hold, alone bool) error {
+// use does one piece of work under hold and releases it. If alone is set, the hold excludes all
+// others.
+func (r *checker) use(hold *recipes.Hold, alone bool) error {
 	err := errors.Join(r.enter(hold, alone), hold.Err())
 	if alone {
 		r.counter++
@@ -48,7 +49,7 @@ func (r *referee) turn(hold *recipes.Hold, alone bool) error {
 	return errors.Join(err, hold.Release())
 }
 
-func (r *referee) enter(hold *recipes.Hold, alone bool) (err error) {
+func (r *checker) enter(hold *recipes.Hold, alone bool) (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.inside++
@@ -66,13 +67,13 @@ func (r *referee) enter(hold *recipes.Hold, alone bool) (err error) {
 	return err
 }
 
-func (r *referee) leave() {
+func (r *checker) leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.inside--
 }
 
-// contend runs fn on n goroutines, each with its number.
+// contend runs fn on n goroutines and passes each its number.
 func contend(t testing.TB, n int, fn func(i int) error) {
 	t.Helper()
 	errs := make([]error, n)
@@ -84,11 +85,11 @@ func contend(t testing.TB, n int, fn func(i int) error) {
 	require.NoError(t, errors.Join(errs...))
 }
 
-// Several goroutines of several clients, of which every other uses the rival.
+// Goroutines of several clients acquire the lock. Every other group uses the rival.
 func exclusion(t *testing.T, k Kind) {
 	const clients, goroutines, turns = 3, 4, 6
-	s := newStage(t, k)
-	r := newReferee(k)
+	s := newFixture(t, k)
+	r := newChecker(k)
 	var own, rivals []Lock
 	for range clients {
 		c := s.client()
@@ -104,7 +105,7 @@ func exclusion(t *testing.T, k Kind) {
 			if err != nil {
 				return err
 			}
-			if err := r.turn(hold, alone); err != nil {
+			if err := r.use(hold, alone); err != nil {
 				return err
 			}
 		}
@@ -113,9 +114,10 @@ func exclusion(t *testing.T, k Kind) {
 	s.empty()
 }
 
-// As many as may hold get in, and whoever they exclude gets in as soon as there is room.
-func asManyAsMayHoldDo(t *testing.T, k Kind) {
-	s := newStage(t, k)
+// All permitted holders get the lock. A waiter that they exclude gets it as soon as enough of them
+// have released.
+func permittedHolders(t *testing.T, k Kind) {
+	s := newFixture(t, k)
 	clients := []*framework.Client{s.client(), s.client()}
 	most, inTheWay := k.Holders, 1
 	if k.Rival != nil {
@@ -129,9 +131,9 @@ func asManyAsMayHoldDo(t *testing.T, k Kind) {
 		_, err := s.rival(c).TryAcquire(testzk.Context(t))
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
 	}
-	s.becomes(most*s.shape.held, nil)
+	s.addedNodes(most*s.shape.held, nil)
 	waiter := s.start(s.rival(clients[0]))
-	s.stand(1, most*s.shape.lined)
+	s.waitForQueue(1, most*s.shape.queued)
 	for _, h := range holds[:inTheWay] {
 		require.True(t, waiter.waiting())
 		s.release(h)
@@ -141,8 +143,9 @@ func asManyAsMayHoldDo(t *testing.T, k Kind) {
 	s.empty()
 }
 
-// alternating starts waiters that exclude each other, on several clients in turn: those of a Rival too, if there is one.
-func (s *stage) alternating(n int) []*attempt {
+// alternating starts waiters that exclude each other, on several clients in turn. Every other
+// waiter uses the Rival, if there is one.
+func (s *fixture) alternating(n int) []*attempt {
 	s.t.Helper()
 	clients := []*framework.Client{s.client(), s.client(), s.client()}
 	waiters := make([]*attempt, n)
@@ -159,7 +162,7 @@ func (s *stage) alternating(n int) []*attempt {
 }
 
 func firstComeFirstServed(t *testing.T, k Kind) {
-	s := newStage(t, k)
+	s := newFixture(t, k)
 	holder := s.occupy(s.client())
 	waiters := s.alternating(6)
 	token := holder.Token()
@@ -167,7 +170,7 @@ func firstComeFirstServed(t *testing.T, k Kind) {
 	for i, w := range waiters {
 		hold := w.won(t)
 		for _, later := range waiters[i+1:] {
-			require.True(t, later.waiting(), "somebody behind waiter %d was served before it released", i)
+			require.True(t, later.waiting(), "a waiter behind waiter %d got the lock before its release", i)
 		}
 		require.Greater(t, hold.Token(), token)
 		token = hold.Token()
@@ -176,14 +179,14 @@ func firstComeFirstServed(t *testing.T, k Kind) {
 	s.empty()
 }
 
-func leaversLetNobodyIn(t *testing.T, k Kind) {
-	s := newStage(t, k)
+func leaversGrantNothing(t *testing.T, k Kind) {
+	s := newFixture(t, k)
 	holder := s.occupy(s.client())
 	waiters := s.alternating(4)
-	for left, leaver := range []int{2, 1} { // the last but one ahead of the last, then the one ahead of that
+	for left, leaver := range []int{2, 1} { // the predecessor of the last waiter, then the node before it
 		waiters[leaver].cancel(nil)
 		_, err := waiters[leaver].wait()
-		require.ErrorIs(t, err, context.Canceled) // and, if it has seen others ahead by now, recipes.ErrNotAcquired
+		require.ErrorIs(t, err, context.Canceled) // also recipes.ErrNotAcquired, if it has already seen nodes ahead
 		s.waits(3 - left)
 	}
 	require.True(t, waiters[0].waiting() && waiters[3].waiting(), "the lock is held")
@@ -194,9 +197,9 @@ func leaversLetNobodyIn(t *testing.T, k Kind) {
 	s.empty()
 }
 
-// Somebody wins, and no more than may hold. Where only one may, one does: whoever came first.
+// At least one attempt acquires the lock, and no more than Holders do.
 func manyTries(t *testing.T, k Kind) {
-	s := newStage(t, k)
+	s := newFixture(t, k)
 	clients := []*framework.Client{s.client(), s.client()}
 	ctx := testzk.Context(t)
 	var mu sync.Mutex
@@ -211,7 +214,7 @@ func manyTries(t *testing.T, k Kind) {
 		winners = append(winners, hold)
 		return err
 	})
-	require.NotEmpty(t, winners, "nobody is in the way of the first")
+	require.NotEmpty(t, winners, "the first attempt meets no conflicting node")
 	require.LessOrEqual(t, len(winners), k.Holders)
 	s.release(winners...)
 	s.empty()
@@ -222,12 +225,12 @@ func manyTries(t *testing.T, k Kind) {
 }
 
 func tryLeavesNoTrace(t *testing.T, k Kind) {
-	sim.Once(t, 1, inBubble(k, func(w *world) {
+	sim.Once(t, 1, inBubble(k, func(w *simFixture) {
 		blocker := w.occupy(w.connect("blocker"))
 		one := w.connect("one")
 		nodes := w.count(w.nodes)
 		watches := w.watches()
-		for range 2 { // also by a value that has learned its way
+		for range 2 { // the second time with a lock value that already knows its directory
 			_, err := w.lock(one).TryAcquire(testzk.Context(w.t))
 			require.ErrorIs(w.t, err, recipes.ErrNotAcquired)
 		}
@@ -239,8 +242,8 @@ func tryLeavesNoTrace(t *testing.T, k Kind) {
 	}))
 }
 
-// watches is how many watches there are of anybody.
-func (w *world) watches() string {
+// watches returns the number of watches of all clients.
+func (w *simFixture) watches() string {
 	w.t.Helper()
 	figures, err := w.srv.Command("mntr")
 	require.NoError(w.t, err)
@@ -249,13 +252,15 @@ func (w *world) watches() string {
 	return count
 }
 
-// Whatever stands in the lines and is no node of the lock.
+// The lock ignores children of its directories that are not its nodes.
 func foreignChildren(t *testing.T, k Kind) {
-	s := newStage(t, k)
+	s := newFixture(t, k)
 	one, other := s.client(), s.client()
 	for _, line := range k.Lines(s.path) {
 		require.NoError(t, one.CreateContainers(testzk.Context(t), line))
-		for _, name := range []string{"-x", "+", "0", "config", "lock-", "lock-abc", "_c_x-lock-abc", "_c_x", "zzz-latch-0000000000"} {
+		for _, name := range []string{
+			"-x", "+", "0", "config", "lock-", "lock-abc", "_c_x-lock-abc", "_c_x", "zzz-latch-0000000000",
+		} {
 			node, err := one.Create(testzk.Context(t), line+"/"+name, nil)
 			require.NoError(t, err)
 			s.foreign = append(s.foreign, node)

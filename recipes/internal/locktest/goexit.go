@@ -104,9 +104,9 @@ func codeEndsAcquire(t *testing.T, k Kind) {
 			for _, goexit := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s in %s goexit=%v", name, place, goexit), func(t *testing.T) {
 					t.Parallel()
-					sim.Once(t, 1, inBubble(k, func(w *world) {
+					sim.Once(t, 1, inBubble(k, func(w *simFixture) {
 						trap := &trap{goexit: goexit}
-						require.True(w.t, w.endsAcquire(sit, trap, w.connect(me, option(trap))), "the trap was not sprung")
+						require.True(w.t, w.endsAcquire(sit, trap, w.connect(target, option(trap))), "the trap was not sprung")
 					}))
 				})
 			}
@@ -116,10 +116,10 @@ func codeEndsAcquire(t *testing.T, k Kind) {
 				t.Run(fmt.Sprintf("%s in %s times=%d", name, place, times), func(t *testing.T) {
 					t.Parallel()
 					sprung := 0
-					eachRequest(t, k, func(w *world, nth zktest.Match) (reached bool) {
+					eachRequest(t, k, func(w *simFixture, nth zktest.Match) (reached bool) {
 						nth.Times = times
 						trap := &trap{goexit: true} // a panic on a goroutine of the client's ends the program
-						c := w.connect(me, option(trap))
+						c := w.connect(target, option(trap))
 						rule := w.srv.On(nth, zktest.DropAfter())
 						if w.endsAcquire(sit, trap, c) {
 							sprung++
@@ -137,7 +137,7 @@ func codeEndsAcquire(t *testing.T, k Kind) {
 
 // endsAcquire makes an acquire by c, which the trap may end, and requires that nothing is left of
 // it. It reports whether the trap was sprung.
-func (w *world) endsAcquire(sit situation, trap *trap, c *framework.Client) (sprung bool) {
+func (w *simFixture) endsAcquire(sit situation, trap *trap, c *framework.Client) (sprung bool) {
 	w.t.Helper()
 	blocker := w.blocker(sit)
 	var hold *recipes.Hold
@@ -173,6 +173,6 @@ func (w *world) endsAcquire(sit situation, trap *trap, c *framework.Client) (spr
 	settle()
 	require.False(w.t, again.waiting(), "this client cannot acquire the lock again")
 	w.release(again.won(w.t))
-	w.goesOn(nil)
+	w.checkFree(nil)
 	return sprung
 }

@@ -14,21 +14,21 @@ import (
 
 func reentry(t *testing.T, k Kind) {
 	if k.Reenters {
-		t.Run("levels share the node", func(t *testing.T) { levels(t, k) })
-		t.Run("only the same lock of the same client under a valid hold", func(t *testing.T) { strangers(t, k) })
+		t.Run("reentrant holds share the node", func(t *testing.T) { reentrantHolds(t, k) })
+		t.Run("only the same lock of the same client under a valid hold", func(t *testing.T) { otherAcquires(t, k) })
 		return
 	}
 	t.Run("refused", func(t *testing.T) { noReentry(t, k) })
 }
 
-func levels(t *testing.T, k Kind) {
-	s := newStage(t, k)
+func reentrantHolds(t *testing.T, k Kind) {
+	s := newFixture(t, k)
 	client, other := s.client(), s.client()
 	s.fill(other)
 	outer := s.acquire(s.lock(client))
-	nodes := s.settled(s.shape.held)
+	nodes := s.heldNodes(s.shape.held)
 	ctx := outer.Context(testzk.Context(t))
-	same := s.lock(client) // another value, the same lock
+	same := s.lock(client) // another value of the same lock
 	inner, err := same.Acquire(ctx)
 	require.NoError(t, err)
 	innermost, err := same.TryAcquire(inner.Context(ctx))
@@ -37,14 +37,14 @@ func levels(t *testing.T, k Kind) {
 		require.Equal(t, outer.Token(), level.Token())
 		require.Equal(t, outer.Path(), level.Path())
 	}
-	s.release(outer, innermost) // in whatever order
+	s.release(outer, innermost) // in any order
 	require.ErrorIs(t, outer.Err(), recipes.ErrNotHeld)
-	require.ErrorIs(t, innermost.Release(), recipes.ErrNotHeld, "no level is another one's to release")
+	require.ErrorIs(t, innermost.Release(), recipes.ErrNotHeld, "a second release of one hold does not release another")
 	require.ErrorIs(t, context.Cause(ctx), recipes.ErrNotHeld)
 	require.NoError(t, inner.Err())
-	require.ElementsMatch(t, nodes, s.settled(s.shape.held))
+	require.ElementsMatch(t, nodes, s.heldNodes(s.shape.held))
 	_, err = s.rival(other).TryAcquire(testzk.Context(t))
-	require.ErrorIs(t, err, recipes.ErrNotAcquired, "a level is still held")
+	require.ErrorIs(t, err, recipes.ErrNotAcquired, "one reentrant hold is left")
 	s.release(inner)
 	hold, err := s.rival(other).TryAcquire(testzk.Context(t))
 	require.NoError(t, err)
@@ -52,17 +52,17 @@ func levels(t *testing.T, k Kind) {
 	s.empty()
 }
 
-func strangers(t *testing.T, k Kind) {
-	s := newStage(t, k)
+func otherAcquires(t *testing.T, k Kind) {
+	s := newFixture(t, k)
 	client, other := s.client(), s.client()
 	s.fill(other)
 	hold := s.acquire(s.lock(client))
 	inside := hold.Context(testzk.Context(t))
 	_, err := s.rival(other).TryAcquire(inside)
-	require.ErrorIs(t, err, recipes.ErrNotAcquired, "another client is somebody else")
+	require.ErrorIs(t, err, recipes.ErrNotAcquired, "another client does not re-enter")
 	if k.Rival == nil {
 		_, err = s.lock(client).TryAcquire(testzk.Context(t))
-		require.ErrorIs(t, err, recipes.ErrNotAcquired, "under the outer context we are somebody else")
+		require.ErrorIs(t, err, recipes.ErrNotAcquired, "an acquire under the outer context does not re-enter")
 	}
 	elsewhere, err := k.New(t, client, s.path+"-elsewhere").TryAcquire(inside)
 	require.NoError(t, err)
@@ -77,12 +77,12 @@ func strangers(t *testing.T, k Kind) {
 }
 
 func noReentry(t *testing.T, k Kind) {
-	s := newStage(t, k)
+	s := newFixture(t, k)
 	opts, waits := testzk.Waiting(t)
 	client := s.client(opts...)
 	s.fill(client)
 	hold := s.acquire(s.lock(client))
-	nodes := s.settled(s.shape.held)
+	nodes := s.heldNodes(s.shape.held)
 	inside := hold.Context(testzk.Context(t))
 	ctx, pass := testzk.Deadline(inside)
 	late := s.beginUnder(ctx, s.lock(client).Acquire)
@@ -94,14 +94,15 @@ func noReentry(t *testing.T, k Kind) {
 	_, err = s.lock(client).TryAcquire(inside)
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 	require.NoError(t, hold.Err())
-	require.ElementsMatch(t, nodes, s.settled(s.shape.held))
+	require.ElementsMatch(t, nodes, s.heldNodes(s.shape.held))
 	s.release(hold)
 	s.empty()
 }
 
-// From hold to hold, client to client, session to session, and from one incarnation of the nodes above to the next.
+// Tokens grow from hold to hold, from client to client and from session to session. They also grow
+// when the nodes above the lock are deleted and created again.
 func tokensGrow(t *testing.T, k Kind) {
-	s := newStage(t, k)
+	s := newFixture(t, k)
 	a, p := s.proxied(patient, testzk.Mortal())
 	b := s.client()
 	last := int64(0)
@@ -116,8 +117,8 @@ func tokensGrow(t *testing.T, k Kind) {
 		require.Greater(t, hold.Token(), last)
 		last = hold.Token()
 		s.release(hold)
-		s.becomes(0, nil)
-		require.Equal(t, last, hold.Token(), "it stays readable")
+		s.addedNodes(0, nil)
+		require.Equal(t, last, hold.Token(), "the token stays readable")
 	}
 	for range 2 {
 		for _, l := range []Lock{s.lock(a), s.lock(b), s.rival(b)} {
@@ -129,11 +130,11 @@ func tokensGrow(t *testing.T, k Kind) {
 	take(mine, false)
 	former := s.session(a)
 	s.expire(a, p)
-	closes(t, former.Done(), "the session does not notice its end")
+	closes(t, former.Done(), "the session does not report its end")
 	take(mine, false)
 	require.NotEqual(t, former.ID(), s.session(a).ID())
 	yours := s.lock(b)
-	for range 2 { // by one who knew the former nodes, and by one who did not
+	for range 2 { // with a value that knew the deleted nodes, and with one that did not
 		s.removeTree()
 		take(mine, false)
 		take(yours, false)
@@ -148,22 +149,22 @@ func releases(t *testing.T, k Kind) {
 		require.ErrorIs(t, (&recipes.Hold{}).Release(), recipes.ErrNotHeld)
 	})
 	t.Run("never touch a later hold", func(t *testing.T) {
-		s := newStage(t, k)
+		s := newFixture(t, k)
 		lock := s.lock(s.client())
 		var stale *recipes.Hold
 		for range 5 {
 			hold := s.acquire(lock)
-			nodes := s.becomes(s.shape.held, nil)
+			nodes := s.addedNodes(s.shape.held, nil)
 			require.ErrorIs(t, stale.Release(), recipes.ErrNotHeld)
 			require.NoError(t, hold.Err())
-			require.ElementsMatch(t, nodes, s.becomes(s.shape.held, nil))
+			require.ElementsMatch(t, nodes, s.addedNodes(s.shape.held, nil))
 			s.release(hold)
 			stale = hold
 		}
 		s.empty()
 	})
 	t.Run("many goroutines and one of them releases", func(t *testing.T) {
-		s := newStage(t, k)
+		s := newFixture(t, k)
 		hold := s.acquire(s.lock(s.client()))
 		work := hold.Context(context.Background())
 		var released atomic.Int64
@@ -179,8 +180,8 @@ func releases(t *testing.T, k Kind) {
 		require.EqualValues(t, 1, released.Load())
 		s.empty()
 	})
-	t.Run("the node is gone when release returns", func(t *testing.T) {
-		s := newStage(t, k)
+	t.Run("the node is deleted when release returns", func(t *testing.T) {
+		s := newFixture(t, k)
 		client, other := s.client(), s.client()
 		s.fill(other)
 		for range 3 {

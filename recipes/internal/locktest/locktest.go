@@ -1,13 +1,13 @@
-// Package locktest is the contract of a lock: what every lock of this module does, whatever nodes it is made of. A recipe runs it on
-// each of its locks:
+// Package locktest is a test suite for the locks of this module, independent of their nodes. A
+// recipe runs it on each of its locks:
 //
 //	func TestContract(t *testing.T) {
 //		locktest.Run(t, locktest.Kind{New: newLock, Lines: ownPath, Reenters: true})
 //	}
 //
-// What depends on single requests, faults at each of them and the clock runs in virtual time, on servers of its own, and is skipped
-// where real ones are wanted, for they change nothing about it; all else runs on those of package testzk, whose Main the recipe's tests
-// need.
+// Tests of single requests, of a fault at each of them, and of time run in virtual time on servers
+// of their own. They are skipped on real servers, because those change nothing about them. All
+// other tests run on the servers of package testzk, and the recipe's tests need its Main.
 package locktest
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 )
 
-// Lock is what is tested.
+// Lock is the lock under test.
 type Lock interface {
 	Acquire(ctx context.Context) (*recipes.Hold, error)
 	TryAcquire(ctx context.Context) (*recipes.Hold, error)
@@ -27,24 +27,29 @@ type Lock interface {
 
 // Kind describes a lock to the suite.
 type Kind struct {
-	// New makes a lock value on path of a client. All such values of one client, and of several, are the same lock.
+	// New makes a value of the lock on path. All such values, of one client or of several, are the
+	// same lock.
 	New func(t testing.TB, c *framework.Client, path string) Lock
-	// Rival makes a lock that excludes New's, and those of its own kind: for the read side of a lock the write side, and the other way
-	// round it need not be given. Nil means that New's exclude each other. With a Rival any number of New's may hold at once.
+	// Rival makes a lock that excludes those of New and other rivals, such as the write side for a
+	// read side. In the opposite direction it may be nil. Nil means that the locks of New exclude
+	// each other. With a Rival, any number of New's locks may be held at once.
 	Rival func(t testing.TB, c *framework.Client, path string) Lock
-	// Lines are the nodes whose children are the lock's own nodes: path or below it. Nil means path itself.
+	// Lines returns the directories that have the lock's nodes: path or nodes below it. Nil means
+	// path itself.
 	Lines func(path string) []string
-	// Counted are those of the Lines in which waiters stand, where the sequence numbers matter. Nil means all.
+	// Counted returns those of Lines in which waiters queue and sequence numbers matter. Nil means
+	// all.
 	Counted func(path string) []string
-	// Holders is how many may hold at once; 0 means one. It has no meaning with a Rival.
+	// Holders is the largest number of holders at once; 0 means one. It is ignored with a Rival.
 	Holders int
-	// Reenters says that an acquire under the context of a hold returns another level of it. Other locks queue then.
+	// Reenters reports whether an acquire under the context of a hold re-enters it. Other locks
+	// queue then.
 	Reenters bool
 
 	shape shape
 }
 
-// Run tests a lock, property by property, along with other parallel tests.
+// Run tests all properties of a lock, in parallel with other tests.
 func Run(t *testing.T, k Kind) {
 	t.Parallel()
 	k = k.complete()
@@ -60,7 +65,7 @@ func Run(t *testing.T, k Kind) {
 	}
 }
 
-// complete puts in what was left out.
+// complete returns k with the defaults of its fields.
 func (k Kind) complete() Kind {
 	if k.Lines == nil {
 		k.Lines = func(path string) []string { return []string{path} }
@@ -72,10 +77,10 @@ func (k Kind) complete() Kind {
 	return k
 }
 
-// shared says that locks made by New do not exclude each other one by one.
+// shared reports whether two locks made by New can be held at once.
 func (k Kind) shared() bool { return k.Rival != nil || k.Holders > 1 }
 
-// other makes a lock that excludes one of New's, where the lock has no more room than that.
+// other makes a lock that a single lock of New excludes, once no other permits are left.
 func (k Kind) other(t testing.TB, c *framework.Client, path string) Lock {
 	if k.Rival != nil {
 		return k.Rival(t, c, path)
@@ -86,7 +91,7 @@ func (k Kind) other(t testing.TB, c *framework.Client, path string) Lock {
 // property is one part of the contract.
 type property struct {
 	name    string
-	virtual bool // it runs in virtual time, on servers of its own
+	virtual bool // it runs in virtual time on servers of its own
 	check   func(*testing.T, Kind)
 }
 
@@ -94,21 +99,21 @@ var properties = []property{
 	{name: "end of the counter", check: endOfTheCounter},
 
 	{name: "exclusion", check: exclusion},
-	{name: "as many as may hold do", check: asManyAsMayHoldDo},
+	{name: "all permitted holders hold", check: permittedHolders},
 	{name: "first come first served", check: firstComeFirstServed},
-	{name: "those who leave let nobody in", check: leaversLetNobodyIn},
-	{name: "of many tries some win", check: manyTries},
+	{name: "waiters that leave grant nothing", check: leaversGrantNothing},
+	{name: "some of many tries succeed", check: manyTries},
 	{name: "try of a busy lock leaves no trace", virtual: true, check: tryLeavesNoTrace},
 	{name: "foreign children are ignored", check: foreignChildren},
 
-	{name: "context that has ended loses", check: endedContextLoses},
-	{name: "no context is an error", check: noContext},
-	{name: "the acquires context is not the holds", check: contextOfTheAcquire},
+	{name: "acquire fails with a context that has ended", check: endedContextFails},
+	{name: "nil context is an error", check: nilContext},
+	{name: "the context of the acquire does not bound the hold", check: contextOfTheAcquire},
 	{name: "deadline ends the wait", check: deadlineEndsTheWait},
-	{name: "deadline is kept in an outage", check: deadlineInAnOutage},
+	{name: "deadline ends the wait in an outage", check: deadlineInAnOutage},
 	{name: "close of the client ends waits and holds", check: closeOfTheClient},
 
-	{name: "caller leaves at any step", virtual: true, check: callerLeaves},
+	{name: "caller cancels at any step", virtual: true, check: callerCancels},
 	{name: "trouble at any step of an acquire", virtual: true, check: troubleWhileAcquiring},
 	{name: "trouble at any step of a release", virtual: true, check: troubleWhileReleasing},
 
@@ -116,20 +121,20 @@ var properties = []property{
 
 	{name: "session expires in the wait", check: expiryInTheWait},
 	{name: "session expires in the hold", check: expiryInTheHold},
-	{name: "silent holder ends before the next gets in", check: silentHolder},
-	{name: "nobody is granted on a node of a former session", check: formerSession},
-	{name: "outage costs a waiter nothing", check: outageInTheWait},
+	{name: "silent holder loses its hold before the next one begins", check: silentHolder},
+	{name: "a node of a former session grants nothing", check: formerSession},
+	{name: "a waiter keeps its node in an outage", check: outageInTheWait},
 	{name: "hand-over in an outage is not missed", check: handOverInAnOutage},
 
 	{name: "node deleted in the wait", check: nodeDeletedInTheWait},
-	{name: "node deleted while away", virtual: true, check: nodeDeletedWhileAway},
-	{name: "node deleted with the one ahead", check: nodeDeletedWithTheOneAhead},
+	{name: "node deleted while disconnected", virtual: true, check: nodeDeletedWhileDisconnected},
+	{name: "node deleted with its predecessor", check: nodeDeletedWithPredecessor},
 	{name: "node deleted in the hold", check: nodeDeletedInTheHold},
 	{name: "tree deleted in wait and hold", check: treeDeleted},
 
 	{name: "re-entry", check: reentry},
 	{name: "tokens grow", check: tokensGrow},
 	{name: "releases", check: releases},
-	{name: "release while cut off", check: releaseWhileCutOff},
+	{name: "release while disconnected", check: releaseWhileDisconnected},
 	{name: "release is finished later", virtual: true, check: releaseIsFinishedLater},
 }

@@ -14,22 +14,23 @@ import (
 )
 
 func expiryInTheWait(t *testing.T, k Kind) {
-	s := newStage(t, k)
+	s := newFixture(t, k)
 	first := s.client()
 	holder := s.occupy(first)
-	before := s.settled(s.shape.rivalHeld)
+	before := s.heldNodes(s.shape.rivalHeld)
 	client, p := s.proxied(testzk.Mortal())
 	former := s.session(client)
 	waiter := s.start(s.lock(client))
-	stale := s.placed(before)
+	stale := s.waiterNodes(before)
 	s.expire(client, p)
-	closes(t, former.Done(), "the session does not notice its end")
-	s.eventually(func() bool { return len(s.owned(s.session(client).ID())) == s.shape.waiting }, "the waiter does not queue again")
+	closes(t, former.Done(), "the session does not report its end")
+	s.eventually(func() bool { return len(s.owned(s.session(client).ID())) == s.shape.waiting },
+		"the waiter does not queue again")
 	require.NoError(t, holder.Err())
 	require.True(t, waiter.waiting(), "the lock is held")
 	s.release(holder)
 	hold := waiter.won(t)
-	now := s.settled(s.shape.held)
+	now := s.heldNodes(s.shape.held)
 	for _, node := range stale {
 		require.NotContains(t, now, node)
 	}
@@ -40,7 +41,7 @@ func expiryInTheWait(t *testing.T, k Kind) {
 }
 
 func expiryInTheHold(t *testing.T, k Kind) {
-	s := newStage(t, k)
+	s := newFixture(t, k)
 	client, p := s.proxied(testzk.Mortal())
 	other := s.client()
 	s.fill(other)
@@ -51,16 +52,16 @@ func expiryInTheHold(t *testing.T, k Kind) {
 	s.expire(client, p)
 	next := waiter.won(t)
 	lostTo(t, hold, work, framework.ErrSessionLost)
-	require.NoError(t, next.Err(), "the release of what was lost does not touch it")
+	require.NoError(t, next.Err(), "the release of the lost hold does not end the next hold")
 	require.Greater(t, next.Token(), hold.Token())
 	s.release(next)
 	s.release(s.acquire(s.lock(client)))
 	s.empty()
 }
 
-// A holder that hears nothing any more knows from the clock, and before the servers.
+// A holder without answers finds the end of its session by the clock, before the servers expire it.
 func silentHolder(t *testing.T, k Kind) {
-	s := newStage(t, k)
+	s := newFixture(t, k)
 	client, p := s.proxied(testzk.Mortal())
 	other := s.client()
 	s.fill(other)
@@ -78,17 +79,17 @@ func silentHolder(t *testing.T, k Kind) {
 	s.empty()
 }
 
-// The servers may keep a session, and with it nodes, that its client has given up already.
+// The servers may keep a session and its nodes after its client has given it up.
 func formerSession(t *testing.T, k Kind) {
-	s := newStage(t, k)
+	s := newFixture(t, k)
 	holder := s.occupy(s.client())
-	before := s.settled(s.shape.rivalHeld)
+	before := s.heldNodes(s.shape.rivalHeld)
 	client, p := s.proxied(testzk.Mortal())
 	former := s.session(client)
 	waiter := s.start(s.lock(client))
-	stale := s.placed(before)
+	stale := s.waiterNodes(before)
 
-	p.BlackholeReplies(true) // the servers hear the client, and keep its session; the client hears nothing
+	p.BlackholeReplies(true) // the servers get the requests and keep the session; the client gets no replies
 	closes(t, former.Done(), "the session does not notice the silence")
 	s.release(holder)
 	p.BlackholeReplies(false)
@@ -104,7 +105,7 @@ func formerSession(t *testing.T, k Kind) {
 }
 
 func outageInTheWait(t *testing.T, k Kind) {
-	s := newStage(t, k)
+	s := newFixture(t, k)
 	first := s.client()
 	holder := s.occupy(first)
 	client, p := s.proxied(framework.WithRetry(retry.Never()))
@@ -133,7 +134,7 @@ func outageInTheWait(t *testing.T, k Kind) {
 }
 
 func handOverInAnOutage(t *testing.T, k Kind) {
-	s := newStage(t, k)
+	s := newFixture(t, k)
 	holder := s.occupy(s.client())
 	client, p := s.proxied()
 	waiter := s.start(s.lock(client))
@@ -145,9 +146,9 @@ func handOverInAnOutage(t *testing.T, k Kind) {
 	s.empty()
 }
 
-// A release waits for the session timeout at most, and the servers do the rest.
-func releaseWhileCutOff(t *testing.T, k Kind) {
-	s := newStage(t, k)
+// Release waits for the session timeout at most. Then the servers delete the nodes.
+func releaseWhileDisconnected(t *testing.T, k Kind) {
+	s := newFixture(t, k)
 	client, p := s.proxied(testzk.Mortal())
 	other := s.client()
 	s.fill(other)

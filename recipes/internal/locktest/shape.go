@@ -11,26 +11,26 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// shape is how many nodes there are when nothing disturbs.
+// shape has the numbers of nodes of an undisturbed lock.
 type shape struct {
-	held       int // of one hold
-	waiting    int // of the first who waits while the lock is occupied
-	lined      int // of one hold, in the line where waiters stand
-	rivalHeld  int // of one hold of the rival, or of New's if there is none
-	rivalLined int // of that one, in the line where waiters stand
+	held        int // of one hold
+	waiting     int // of the first waiter while the lock is occupied
+	queued      int // of one hold, in the directory where waiters queue
+	rivalHeld   int // of one hold of the rival, or of New's if there is none
+	rivalQueued int // of the same hold, in the directory where waiters queue
 }
 
-// measure looks at one hold and one waiter.
+// measure counts the nodes of one hold and one waiter.
 func measure(t *testing.T, k Kind) (sh shape) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		s := newSimStage(t, k, srv)
+		s := newSimFixture(t, k, srv)
 		one, other := s.connect("one"), s.connect("other")
 		first := s.acquire(s.lock(one))
-		sh.held, sh.lined = s.count(s.nodes), s.count(s.queue)
+		sh.held, sh.queued = s.count(s.nodes), s.count(s.queue)
 		s.release(first)
 		require.Zero(t, s.count(s.nodes))
 		rival := s.acquire(s.rival(other))
-		sh.rivalHeld, sh.rivalLined = s.count(s.nodes), s.count(s.queue)
+		sh.rivalHeld, sh.rivalQueued = s.count(s.nodes), s.count(s.queue)
 		s.release(rival)
 
 		blocker := s.occupy(other)
@@ -41,13 +41,14 @@ func measure(t *testing.T, k Kind) (sh shape) {
 		s.release(s.handOver(blocker, waiter))
 		s.empty()
 	})
-	require.Positive(t, sh.held, "the Lines do not tell of a hold")
-	require.Positive(t, sh.waiting, "the Lines do not tell of a waiter")
+	require.Positive(t, sh.held, "Lines has no node of a hold")
+	require.Positive(t, sh.waiting, "Lines has no node of a waiter")
 	return sh
 }
 
-// count counts nodes when all has happened that is to happen by itself. Only in virtual time.
-func (s *stage) count(of func() ([]string, error)) int {
+// count waits until nothing more happens by itself and counts the nodes that of returns. It works
+// in virtual time only.
+func (s *fixture) count(of func() ([]string, error)) int {
 	s.t.Helper()
 	time.Sleep(time.Second)
 	nodes, err := of()

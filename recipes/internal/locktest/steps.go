@@ -19,30 +19,30 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// world is a stage in virtual time.
-type world struct {
-	*stage
+// simFixture is a fixture in virtual time.
+type simFixture struct {
+	*fixture
 	srv *zktest.Server
 }
 
-// me is the name of the client whose requests meet with something.
-const me = "me"
+// target is the name of the client whose requests meet faults.
+const target = "target"
 
-// inBubble makes a scenario of one on a stage.
-func inBubble(k Kind, scenario func(*world)) sim.Scenario {
+// inBubble returns a scenario that runs in a simFixture.
+func inBubble(k Kind, scenario func(*simFixture)) sim.Scenario {
 	return func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		scenario(&world{newSimStage(t, k, srv), srv})
+		scenario(&simFixture{newSimFixture(t, k, srv), srv})
 	}
 }
 
-// eachRequest runs a scenario for the first request that me sends about the lock, the second, and so on, until it reports that there was
-// no such request.
-func eachRequest(t *testing.T, k Kind, scenario func(w *world, nth zktest.Match) (reached bool)) {
+// eachRequest runs a scenario for the first request of target about the lock, then for the second,
+// and so on. It stops when the scenario reports that no request was reached.
+func eachRequest(t *testing.T, k Kind, scenario func(w *simFixture, nth zktest.Match) (reached bool)) {
 	for n := 0; ; n++ {
 		reached := false
 		t.Run(fmt.Sprintf("request %d", n+1), func(t *testing.T) {
-			sim.Once(t, 1, inBubble(k, func(w *world) {
-				reached = scenario(w, zktest.Match{Client: me, Path: w.path, Skip: n})
+			sim.Once(t, 1, inBubble(k, func(w *simFixture) {
+				reached = scenario(w, zktest.Match{Client: target, Path: w.path, Skip: n})
 			}))
 		})
 		if !reached {
@@ -52,14 +52,14 @@ func eachRequest(t *testing.T, k Kind, scenario func(w *world, nth zktest.Match)
 	}
 }
 
-// settle lets everything happen that happens by itself.
+// settle waits until nothing more happens by itself.
 func settle() {
 	time.Sleep(time.Second)
 	synctest.Wait()
 }
 
-// meets waits until a rule fires for what ends with done, and reports false if it does not.
-func meets(rule *zktest.Rule, done <-chan struct{}) bool {
+// fires waits until a rule fires, and reports whether it did. It stops early when done is closed.
+func fires(rule *zktest.Rule, done <-chan struct{}) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	fired := make(chan struct{})
@@ -80,13 +80,13 @@ func meets(rule *zktest.Rule, done <-chan struct{}) bool {
 	return met
 }
 
-// outlast lets all sessions expire that nobody keeps alive, and everything be done that follows.
-func outlast() {
+// outlastSessions waits until all abandoned sessions have expired and all consequences are over.
+func outlastSessions() {
 	time.Sleep(3 * testzk.SessionTimeout)
 	synctest.Wait()
 }
 
-// situation is what an acquire comes upon, and how it is made.
+// situation describes an acquire: whether the lock is busy, and by which call it is acquired.
 type situation struct {
 	busy bool
 	try  bool
@@ -98,8 +98,8 @@ var situations = map[string]situation{
 	"of a free lock by try": {try: true},
 }
 
-// acquires begins the acquire, when all is as it is to be.
-func (w *world) acquires(sit situation, c *framework.Client) *attempt {
+// startAcquire starts the acquire of a situation.
+func (w *simFixture) startAcquire(sit situation, c *framework.Client) *attempt {
 	w.t.Helper()
 	if sit.try {
 		return w.begin(w.lock(c).TryAcquire)
@@ -107,8 +107,8 @@ func (w *world) acquires(sit situation, c *framework.Client) *attempt {
 	return w.start(w.lock(c))
 }
 
-// blocker is the hold that a busy lock is kept busy by, else nil.
-func (w *world) blocker(sit situation) *recipes.Hold {
+// blocker returns the hold that keeps a busy lock busy, or nil.
+func (w *simFixture) blocker(sit situation) *recipes.Hold {
 	w.t.Helper()
 	if !sit.busy {
 		return nil
@@ -118,28 +118,28 @@ func (w *world) blocker(sit situation) *recipes.Hold {
 	return blocker
 }
 
-// whatever waits for nobody, in a session that lives on.
+// patient makes operations retry for as long as the session lives.
 var patient = framework.WithRetry(retry.Forever(100 * time.Millisecond))
 
-// The caller of an acquire leaves while a request, or its reply, is on its way.
-func callerLeaves(t *testing.T, k Kind) {
+// The caller cancels an acquire while a request or its reply is on the way.
+func callerCancels(t *testing.T, k Kind) {
 	for name, sit := range situations {
 		for what, isReply := range map[string]bool{"request": false, "reply": true} {
 			t.Run(name+" with the "+what+" on its way", func(t *testing.T) {
 				t.Parallel()
-				eachRequest(t, k, func(w *world, nth zktest.Match) bool { return w.leave(sit, nth, isReply) })
+				eachRequest(t, k, func(w *simFixture, nth zktest.Match) bool { return w.cancelAt(sit, nth, isReply) })
 			})
 		}
 	}
 }
 
-func (w *world) leave(sit situation, nth zktest.Match, isReply bool) (reached bool) {
+func (w *simFixture) cancelAt(sit situation, nth zktest.Match, isReply bool) (reached bool) {
 	blocker := w.blocker(sit)
-	client, link := w.connect(me), w.srv.Client(me)
+	client, link := w.connect(target), w.srv.Client(target)
 	session := w.session(client)
 	rule := w.srv.On(nth, zktest.Hold())
-	a := w.acquires(sit, client)
-	if !meets(rule, a.done) {
+	a := w.startAcquire(sit, client)
+	if !fires(rule, a.done) {
 		return false
 	}
 	if isReply {
@@ -148,11 +148,11 @@ func (w *world) leave(sit situation, nth zktest.Match, isReply bool) (reached bo
 		synctest.Wait()
 	}
 	require.True(w.t, a.waiting())
-	reason := errors.New("changed my mind")
+	reason := errors.New("canceled by the test")
 	a.cancel(reason)
 	time.Sleep(10 * time.Millisecond)
 	synctest.Wait()
-	require.False(w.t, a.waiting(), "it must not wait for servers that do not answer")
+	require.False(w.t, a.waiting(), "a canceled acquire must not wait for silent servers")
 	hold, err := a.wait()
 	require.Nil(w.t, hold)
 	require.ErrorIs(w.t, err, context.Canceled)
@@ -162,13 +162,13 @@ func (w *world) leave(sit situation, nth zktest.Match, isReply bool) (reached bo
 	link.Heal()
 	settle()
 	require.Empty(w.t, w.owned(session.ID()), "left behind")
-	require.NoError(w.t, session.Err(), "the session lives, and took nothing along")
-	w.goesOn(blocker)
+	require.NoError(w.t, session.Err(), "the session lives, so its end deleted nothing")
+	w.checkFree(blocker)
 	return true
 }
 
-// goesOn checks that the lock is free, once the blocker has released, and that nothing is left of anybody.
-func (w *world) goesOn(blocker *recipes.Hold) {
+// checkFree checks that the lock is free after the blocker's release, and that no nodes are left.
+func (w *simFixture) checkFree(blocker *recipes.Hold) {
 	w.t.Helper()
 	next := w.start(w.rival(w.connect("next")))
 	settle()
@@ -178,17 +178,17 @@ func (w *world) goesOn(blocker *recipes.Hold) {
 		w.release(blocker)
 		settle()
 	}
-	require.False(w.t, next.waiting(), "something is in the way")
+	require.False(w.t, next.waiting(), "a conflicting node is left")
 	w.release(next.won(w.t))
 	w.empty()
 }
 
-// fault is what a request meets with. The action is done when it comes, the rest afterwards.
+// fault is what happens to a request. action applies when the request comes, the functions later.
 type fault struct {
 	action zktest.Action
-	after  func(*world)
-	mend   func(*world) // when all sessions are over that are not to live
-	over   bool         // the session ends
+	after  func(*simFixture)
+	mend   func(*simFixture) // called when the abandoned sessions have expired
+	ends   bool              // the session ends
 }
 
 var faults = map[string]fault{
@@ -197,77 +197,79 @@ var faults = map[string]fault{
 	"connection is reset before": {action: zktest.Reset()},
 	"reply is cut short":         {action: zktest.Truncate(6)},
 	"request is late":            {action: zktest.Delay(testzk.SessionTimeout / 2)},
-	"session expires": {action: zktest.Hold(), over: true, after: func(w *world) {
-		for _, session := range w.srv.Client(me).Sessions() {
+	"session expires": {action: zktest.Hold(), ends: true, after: func(w *simFixture) {
+		for _, session := range w.srv.Client(target).Sessions() {
 			require.NoError(w.t, session.Expire())
 		}
 	}},
-	"nothing gets through": {action: zktest.Hold(), over: true,
-		after: func(w *world) { w.srv.Client(me).Cut() },
-		mend:  func(w *world) { w.srv.Client(me).Heal() }},
-	"no reply gets through": {action: zktest.Hold(), over: true,
-		after: func(w *world) { w.srv.Client(me).CutReplies() },
-		mend:  func(w *world) { w.srv.Client(me).Heal() }},
+	"nothing gets through": {action: zktest.Hold(), ends: true,
+		after: func(w *simFixture) { w.srv.Client(target).Cut() },
+		mend:  func(w *simFixture) { w.srv.Client(target).Heal() }},
+	"no reply gets through": {action: zktest.Hold(), ends: true,
+		after: func(w *simFixture) { w.srv.Client(target).CutReplies() },
+		mend:  func(w *simFixture) { w.srv.Client(target).Heal() }},
 }
 
-// strikes lets a fault happen that a rule has begun, and its consequences.
-func (w *world) strikes(f fault, rule *zktest.Rule) {
+// applyRest applies the rest of a fault, after rule has fired, and waits for its consequences.
+func (w *simFixture) applyRest(f fault, rule *zktest.Rule) {
 	if f.after != nil {
 		f.after(w)
 	}
 	rule.Release()
-	outlast()
+	outlastSessions()
 	if f.mend != nil {
 		f.mend(w)
-		outlast()
+		outlastSessions()
 	}
 }
 
-// A client that repeats things gets the lock through everything; one that does not gets it or fails.
+// A client with retries acquires the lock despite any fault. One without retries acquires it or
+// fails.
 func troubleWhileAcquiring(t *testing.T, k Kind) {
 	for name, sit := range situations {
 		for what, f := range faults {
 			t.Run(name+" when "+what, func(t *testing.T) {
 				t.Parallel()
-				eachRequest(t, k, func(w *world, nth zktest.Match) bool { return w.getsThrough(sit, nth, f) })
+				eachRequest(t, k, func(w *simFixture, nth zktest.Match) bool { return w.acquiresDespite(sit, nth, f) })
 			})
 		}
 		t.Run(name+" without retries", func(t *testing.T) {
 			t.Parallel()
-			eachRequest(t, k, func(w *world, nth zktest.Match) bool { return w.failsCleanly(sit, nth) })
+			eachRequest(t, k, func(w *simFixture, nth zktest.Match) bool { return w.failsCleanly(sit, nth) })
 		})
 	}
 }
 
-func (w *world) getsThrough(sit situation, nth zktest.Match, f fault) (reached bool) {
+func (w *simFixture) acquiresDespite(sit situation, nth zktest.Match, f fault) (reached bool) {
 	blocker := w.blocker(sit)
-	client := w.connect(me, patient)
+	client := w.connect(target, patient)
 	former := w.session(client)
 	rule := w.srv.On(nth, f.action)
-	a := w.acquires(sit, client)
-	if !meets(rule, a.done) {
+	a := w.startAcquire(sit, client)
+	if !fires(rule, a.done) {
 		return false
 	}
-	w.strikes(f, rule)
-	require.Equal(w.t, f.over, former.Err() != nil, "%v", former.Err())
+	w.applyRest(f, rule)
+	require.Equal(w.t, f.ends, former.Err() != nil, "%v", former.Err())
 	if blocker != nil {
 		require.NoError(w.t, blocker.Err())
 		require.True(w.t, a.waiting(), "the lock is held: %v", a.err)
 		require.Len(w.t, w.owned(w.session(client).ID()), w.shape.waiting)
 		w.release(blocker)
 	}
-	if f.over && w.wasGranted(a) {
-		w.goesOn(nil)
+	if f.ends && w.wasGranted(a) {
+		w.checkFree(nil)
 		return true
 	}
 	w.holdsOnce(client, a.won(w.t))
-	w.goesOn(nil)
+	w.checkFree(nil)
 	return true
 }
 
-// wasGranted reports whether the lock was acquired before the request met with its fault, because the answer to that was not needed: the
-// list behind the first create in a directory. The hold has ended with the session then.
-func (w *world) wasGranted(a *attempt) bool {
+// wasGranted reports whether the lock was acquired before the fault met the request, because the
+// reply was not needed. That is so for the list after the first create in a directory. The hold has
+// ended with the session then.
+func (w *simFixture) wasGranted(a *attempt) bool {
 	w.t.Helper()
 	hold, err := a.wait()
 	if err != nil || hold.Err() == nil {
@@ -278,33 +280,33 @@ func (w *world) wasGranted(a *attempt) bool {
 	return true
 }
 
-// holdsOnce checks and releases a hold.
-func (w *world) holdsOnce(c *framework.Client, hold *recipes.Hold) {
+// holdsOnce checks that the hold has exactly its own nodes, and releases it.
+func (w *simFixture) holdsOnce(c *framework.Client, hold *recipes.Hold) {
 	w.t.Helper()
 	settle()
 	require.NoError(w.t, hold.Err())
 	own := w.owned(w.session(c).ID())
 	require.Len(w.t, own, w.shape.held, "nodes of one hold")
-	require.Len(w.t, w.settled(w.shape.held), len(own)+len(w.fillers)*w.shape.held, "of nobody else")
+	require.Len(w.t, w.heldNodes(w.shape.held), len(own)+len(w.fillers)*w.shape.held, "no nodes of other holders")
 	var czxids []int64
 	for _, node := range own {
 		stat, err := w.stat(node)
 		require.NoError(w.t, err)
 		czxids = append(czxids, stat.czxid)
 	}
-	require.Contains(w.t, czxids, hold.Token(), "the token is a node's czxid, also when it had to be looked up")
+	require.Contains(w.t, czxids, hold.Token(), "the token is the czxid of a node, even if it had to be read")
 	w.release(hold)
 }
 
-func (w *world) failsCleanly(sit situation, nth zktest.Match) (reached bool) {
+func (w *simFixture) failsCleanly(sit situation, nth zktest.Match) (reached bool) {
 	blocker := w.blocker(sit)
-	client := w.connect(me, framework.WithRetry(retry.Never()))
+	client := w.connect(target, framework.WithRetry(retry.Never()))
 	rule := w.srv.On(nth, zktest.DropAfter())
-	a := w.acquires(sit, client)
-	if !meets(rule, a.done) {
+	a := w.startAcquire(sit, client)
+	if !fires(rule, a.done) {
 		return false
 	}
-	outlast()
+	outlastSessions()
 	if blocker != nil && a.waiting() {
 		w.release(blocker)
 		blocker = nil
@@ -319,22 +321,22 @@ func (w *world) failsCleanly(sit situation, nth zktest.Match) (reached bool) {
 		require.NotErrorIs(w.t, err, context.Canceled)
 		require.Empty(w.t, w.owned(w.session(client).ID()), "left behind")
 	}
-	w.goesOn(blocker)
+	w.checkFree(blocker)
 	return true
 }
 
-// A release was asked for while the hold was valid: whatever happens to it is no loss.
+// The hold is valid when Release is called. A fault during the release is no loss.
 func troubleWhileReleasing(t *testing.T, k Kind) {
 	for what, f := range faults {
 		t.Run("when "+what, func(t *testing.T) {
 			t.Parallel()
-			eachRequest(t, k, func(w *world, nth zktest.Match) bool { return w.letsGo(nth, f) })
+			eachRequest(t, k, func(w *simFixture, nth zktest.Match) bool { return w.releasesDespite(nth, f) })
 		})
 	}
 }
 
-func (w *world) letsGo(nth zktest.Match, f fault) (reached bool) {
-	client := w.connect(me, patient)
+func (w *simFixture) releasesDespite(nth zktest.Match, f fault) (reached bool) {
+	client := w.connect(target, patient)
 	hold := w.acquire(w.lock(client))
 	settle()
 	rule := w.srv.On(nth, f.action)
@@ -347,40 +349,40 @@ func (w *world) letsGo(nth zktest.Match, f fault) (reached bool) {
 		err = hold.Release()
 		took = time.Since(began)
 	}()
-	if !meets(rule, done) {
+	if !fires(rule, done) {
 		return false
 	}
 	require.ErrorIs(w.t, hold.Err(), recipes.ErrNotHeld)
-	w.strikes(f, rule)
+	w.applyRest(f, rule)
 	<-done
 	require.LessOrEqual(w.t, took, testzk.SessionTimeout+time.Second)
-	if f.over && err != nil {
+	if f.ends && err != nil {
 		require.ErrorIs(w.t, err, recipes.ErrReleasePending)
 		require.NotErrorIs(w.t, err, framework.ErrSessionLost, "the hold was valid until it was released")
 	} else {
 		require.NoError(w.t, err)
 	}
 	require.ErrorIs(w.t, hold.Release(), recipes.ErrNotHeld)
-	w.goesOn(nil)
+	w.checkFree(nil)
 	return true
 }
 
-// The session lives, but nothing about the lock gets through for longer than it would last.
+// The session lives, but all requests about the lock fail for longer than the session timeout.
 func releaseIsFinishedLater(t *testing.T, k Kind) {
-	sim.Once(t, 1, inBubble(k, func(w *world) {
-		client := w.connect(me, patient)
+	sim.Once(t, 1, inBubble(k, func(w *simFixture) {
+		client := w.connect(target, patient)
 		session := w.session(client)
 		hold := w.acquire(w.lock(client))
 		settle()
-		rule := w.srv.On(zktest.Match{Client: me, Path: w.path, Times: zktest.Always}, zktest.DropBefore())
+		rule := w.srv.On(zktest.Match{Client: target, Path: w.path, Times: zktest.Always}, zktest.DropBefore())
 		began := time.Now()
 		require.ErrorIs(w.t, hold.Release(), recipes.ErrReleasePending)
 		require.InDelta(w.t, testzk.SessionTimeout, time.Since(began), float64(time.Second))
 		require.Len(w.t, w.owned(session.ID()), w.shape.held)
 		rule.Remove()
-		outlast()
+		outlastSessions()
 		require.Empty(w.t, w.owned(session.ID()))
-		require.NoError(w.t, session.Err(), "the session lives, and took nothing along")
-		w.goesOn(nil)
+		require.NoError(w.t, session.Err(), "the session lives, so its end deleted nothing")
+		w.checkFree(nil)
 	}))
 }
