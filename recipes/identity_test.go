@@ -23,12 +23,14 @@ func TestOwnIdentityNamesThisProcess(t *testing.T) {
 	host, err := os.Hostname()
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"host": host, "process": "recipes.test", "pid": float64(os.Getpid())}, fields)
-	require.Equal(t, &recipes.Identity{Host: host, Process: "recipes.test", PID: os.Getpid()}, recipes.ParseIdentity(data))
+	own := &recipes.Identity{Host: host, Process: "recipes.test", PID: os.Getpid()}
+	require.Equal(t, own, recipes.ParseIdentity(data))
 }
 
-func TestWhatIsNoIdentityIsNone(t *testing.T) {
+func TestParseIdentityReturnsNilForOtherData(t *testing.T) {
 	for _, data := range []string{
-		"", "10.0.0.7", recipes.RevokeMessage, "null", "[]", `"host"`, "7", "{", "{}", `{"process":"worker","pid":7}`, `{"host":""}`,
+		"", "10.0.0.7", recipes.RevokeMessage, "null", "[]", `"host"`, "7", "{", "{}",
+		`{"process":"worker","pid":7}`, `{"host":""}`,
 		`{"host":7}`, `{"host":"a","pid":"7"}`, `{"host":"a","pid":1e99}`, `{"host":"a"} and more`, "\xff\x00",
 	} {
 		require.Nil(t, recipes.ParseIdentity([]byte(data)), "%q", data)
@@ -37,7 +39,7 @@ func TestWhatIsNoIdentityIsNone(t *testing.T) {
 	require.Equal(t, &recipes.Identity{Host: "a"}, recipes.ParseIdentity([]byte(`{"host":"a","colour":"red"}`)))
 }
 
-func TestParticipantsReadWell(t *testing.T) {
+func TestParticipantString(t *testing.T) {
 	since := time.Date(2024, 5, 6, 7, 8, 9, 123e6, time.UTC)
 	p := recipes.Participant{Node: "/lock/n-1", Data: []byte("10.0.0.7"), Session: 0xabc, Token: 5, Since: since}
 	require.Equal(t, `"10.0.0.7", node /lock/n-1, session 0xabc, since 2024-05-06T07:08:09.123Z`, p.String())
@@ -47,11 +49,12 @@ func TestParticipantsReadWell(t *testing.T) {
 	require.NoError(t, ofServer224.MarshalLogObject(log))
 	require.Equal(t, "0xe000000000000001", log.Fields["session"])
 	p.Identity = &recipes.Identity{Host: "host-3", Process: "worker", PID: 4711}
-	require.Equal(t, "worker[4711] on host-3, node /lock/n-1, session 0xabc, since 2024-05-06T07:08:09.123Z", fmt.Sprint(p))
+	require.Equal(t, "worker[4711] on host-3, node /lock/n-1, session 0xabc, since 2024-05-06T07:08:09.123Z",
+		fmt.Sprint(p))
 }
 
-// What others write must not make a mess of a log.
-func TestForeignDataIsShownSafely(t *testing.T) {
+// Data of other programs must not break a log line.
+func TestParticipantStringQuotesForeignData(t *testing.T) {
 	long := strings.Repeat("é", 1000)
 	p := recipes.Participant{Node: "/lock/n-1", Data: []byte("a\nb\x1b[31m\xff" + long)}
 	fields := zapcore.NewMapObjectEncoder()

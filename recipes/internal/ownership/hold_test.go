@@ -22,7 +22,7 @@ import (
 // lockKey is the key of a test's lock.
 type lockKey string
 
-// owner makes holds of nodes of its own.
+// owner makes holds of its own nodes.
 type owner struct {
 	*framework.Client
 	t       testing.TB
@@ -42,7 +42,8 @@ func newOwner(t testing.TB, opts ...framework.Option) *owner {
 	return o
 }
 
-// grant is one of locks by these names, with the tokens 101, 102 and so on, and with a node for each, and more nodes.
+// grant returns a Grant of the named locks with the tokens 101, 102 and so on. It has one node for
+// each lock and more further nodes.
 func (o *owner) grant(more int, locks ...string) ownership.Grant {
 	o.t.Helper()
 	g := ownership.Grant{Session: o.session, Lifetime: bridge.OfSession(o.session).Lifetime(), Recipe: "test"}
@@ -63,7 +64,7 @@ func (o *owner) hold(locks ...string) *ownership.Hold {
 	return ownership.New(o.grant(0, locks...))
 }
 
-func TestHoldOfSeveralLocksHasAllTokensAndPathsAndIsKnownByTheLargestAndTheFirst(t *testing.T) {
+func TestHoldOfSeveralLocksHasAllTokensAndPaths(t *testing.T) {
 	o := newOwner(t)
 	g := o.grant(1, "a", "b", "c")
 	g.Locks[1].Token = 300
@@ -73,12 +74,12 @@ func TestHoldOfSeveralLocksHasAllTokensAndPathsAndIsKnownByTheLargestAndTheFirst
 	require.Len(t, h.Paths(), 4)
 	require.Equal(t, g.Nodes[0].Path, h.Path())
 	require.NoError(t, h.Release())
-	require.Equal(t, []int64{101, 300, 103}, h.Tokens(), "readable after the end")
+	require.Equal(t, []int64{101, 300, 103}, h.Tokens(), "readable after the release")
 	require.Len(t, h.Paths(), 4)
 	testzk.Empty(t, o.root)
 }
 
-func TestJoinedHoldHasWhatItsPartsHaveInTheirOrder(t *testing.T) {
+func TestJoinedHoldHasTokensAndPathsOfItsParts(t *testing.T) {
 	o := newOwner(t)
 	first, second, third := o.hold("a"), o.hold("b", "c"), ownership.New(o.grant(2, "d"))
 	inner := ownership.Combine(nil, second, third)
@@ -107,7 +108,7 @@ func TestZeroAndNilHoldsHaveNothing(t *testing.T) {
 	}
 }
 
-func TestContextCarriesEachOfSeveralLocksAndAllOfThemTogether(t *testing.T) {
+func TestContextCarriesEachOfSeveralLocks(t *testing.T) {
 	o := newOwner(t)
 	g := o.grant(0, "a", "b")
 	g.Key = lockKey("a and b")
@@ -132,13 +133,13 @@ func TestContextCarriesEachOfSeveralLocksAndAllOfThemTogether(t *testing.T) {
 	}
 	require.NoError(t, h.Release())
 	_, ok := ownership.Current(both, lockKey("a"))
-	require.False(t, ok, "a hold that is over is none")
+	require.False(t, ok, "a released hold is not found")
 	_, ok = ownership.Current(both, lockKey("c"))
 	require.True(t, ok)
 	require.NoError(t, under.Release())
 }
 
-func TestContextOfAJoinedHoldCarriesTheWholeOrItsParts(t *testing.T) {
+func TestContextOfJoinedHoldCarriesTheWholeOrItsParts(t *testing.T) {
 	o := newOwner(t)
 	first, second := o.hold("a"), o.hold("b", "c")
 	whole := ownership.Combine(lockKey("all"), first, second)
@@ -157,37 +158,37 @@ func TestContextOfAJoinedHoldCarriesTheWholeOrItsParts(t *testing.T) {
 	}
 	require.NoError(t, loose.Release())
 	_, ok := ownership.Current(ownership.Combine(nil, o.hold("d")).Context(context.Background()), nil)
-	require.False(t, ok, "without a key there is nothing to be found")
+	require.False(t, ok, "no hold is found without a key")
 }
 
-func TestLevelsOfAJoinedHoldEndTheWholeOnlyWithTheLast(t *testing.T) {
+func TestLastReentrantHoldEndsAJoinedHold(t *testing.T) {
 	o := newOwner(t)
 	part := o.hold("a")
 	h := ownership.Combine(lockKey("all"), part, o.hold("b"))
 	ctx := h.Context(context.Background())
-	level, ok := ownership.Reenter(ctx, lockKey("all"))
+	inner, ok := ownership.Reenter(ctx, lockKey("all"))
 	require.True(t, ok)
 	require.NoError(t, h.Release())
 	require.ErrorIs(t, h.Release(), ownership.ErrNotHeld)
 	require.Error(t, ctx.Err())
-	require.NoError(t, level.Err())
+	require.NoError(t, inner.Err())
 	require.NoError(t, part.Err())
-	_, err := level.Guard(testzk.Context(t))
+	_, err := inner.Guard(testzk.Context(t))
 	require.NoError(t, err)
 	_, ok = ownership.Reenter(ctx, lockKey("all"))
-	require.False(t, ok, "that level is over")
-	require.NoError(t, level.Release())
+	require.False(t, ok, "that hold was released")
+	require.NoError(t, inner.Release())
 	require.ErrorIs(t, part.Err(), ownership.ErrNotHeld)
 	testzk.Empty(t, o.root)
 }
 
-func TestJoiningWhatIsOverIsOverAndReleasesTheRest(t *testing.T) {
+func TestJoiningALostHoldReleasesTheOthers(t *testing.T) {
 	o := newOwner(t)
-	over, good := o.hold("a"), o.hold("b")
-	require.NoError(t, o.Delete(testzk.Context(t), over.Path(), -1))
-	_, err := over.Guard(testzk.Context(t))
+	lost, good := o.hold("a"), o.hold("b")
+	require.NoError(t, o.Delete(testzk.Context(t), lost.Path(), -1))
+	_, err := lost.Guard(testzk.Context(t))
 	require.ErrorIs(t, err, ownership.ErrNodeDeleted)
-	h := ownership.Combine(nil, good, over)
+	h := ownership.Combine(nil, good, lost)
 	require.ErrorIs(t, h.Err(), ownership.ErrNodeDeleted)
 	<-h.Done()
 	<-good.Done()
@@ -195,7 +196,7 @@ func TestJoiningWhatIsOverIsOverAndReleasesTheRest(t *testing.T) {
 	testzk.Empty(t, o.root)
 }
 
-func TestRequestBeforeJoiningIsARequestToTheWhole(t *testing.T) {
+func TestRevocationBeforeJoiningRevokesTheWhole(t *testing.T) {
 	o := newOwner(t)
 	g := o.grant(0, "a")
 	g.Nodes[0].Data = []byte(ownership.RevokeMessage)
@@ -203,45 +204,45 @@ func TestRequestBeforeJoiningIsARequestToTheWhole(t *testing.T) {
 	select {
 	case <-h.Revoked():
 	default:
-		require.FailNow(t, "the request is forgotten")
+		require.FailNow(t, "the revocation is not reported")
 	}
 	require.NoError(t, h.Release())
 }
 
-// Levels are released, a node is deleted, and somebody asks, all at once: each level ends once, nothing is left, and whoever asks is told
-// nothing but the truth.
-func TestLevelsAreReleasedWhileTheHoldIsLost(t *testing.T) {
+// Reentrant holds are released while a node is deleted and their state is read. Each hold ends
+// once, no node is left, and all answers are right.
+func TestReentrantHoldsAreReleasedWhileTheyAreLost(t *testing.T) {
 	o := newOwner(t)
 	observer := testzk.Observer(t)
 	for range 20 {
 		h := ownership.Combine(lockKey("all"), o.hold("a", "b"), ownership.Combine(nil, o.hold("c")))
-		levels := []*ownership.Hold{h}
+		all := []*ownership.Hold{h}
 		for range 4 {
-			level, ok := ownership.Reenter(h.Context(context.Background()), lockKey("all"))
+			inner, ok := ownership.Reenter(h.Context(context.Background()), lockKey("all"))
 			require.True(t, ok)
-			levels = append(levels, level)
+			all = append(all, inner)
 		}
 		victim := h.Paths()[o.made%3]
 		var running sync.WaitGroup
-		errs := make([]error, len(levels))
-		for i, level := range levels {
+		errs := make([]error, len(all))
+		for i, inner := range all {
 			running.Go(func() {
-				_, _ = level.Guard(testzk.Context(t))
-				errs[i] = level.Release()
+				_, _ = inner.Guard(testzk.Context(t))
+				errs[i] = inner.Release()
 			})
 			running.Go(func() {
-				<-level.Context(context.Background()).Done()
-				_, _ = level.Err(), level.ValidUntil()
+				<-inner.Context(context.Background()).Done()
+				_, _ = inner.Err(), inner.ValidUntil()
 			})
 		}
 		running.Go(func() { _ = observer.Delete(victim, -1) })
 		running.Wait()
-		for i, level := range levels {
+		for i, inner := range all {
 			if errs[i] != nil {
 				require.ErrorIs(t, errs[i], ownership.ErrNodeDeleted)
 			}
-			require.Error(t, level.Err())
-			require.ErrorIs(t, level.Release(), ownership.ErrNotHeld)
+			require.Error(t, inner.Err())
+			require.ErrorIs(t, inner.Release(), ownership.ErrNotHeld)
 		}
 		testzk.Empty(t, o.root)
 	}
@@ -259,7 +260,7 @@ func TestLossOfOneOfManyNodesDeletesTheOthers(t *testing.T) {
 	}
 }
 
-// stuck is a log that takes no end of a hold until it is freed.
+// stuck is a log sink that blocks at the end of a hold until free is closed.
 type stuck struct{ free chan struct{} }
 
 func (s stuck) Write(b []byte) (int, error) {
@@ -271,11 +272,12 @@ func (s stuck) Write(b []byte) (int, error) {
 
 func (s stuck) Sync() error { return nil }
 
-func TestAllHoldsOfASessionEndWhateverTheLogDoes(t *testing.T) {
+func TestAllHoldsOfASessionEndAlthoughTheLogBlocks(t *testing.T) {
 	free := make(chan struct{})
 	release := sync.OnceFunc(func() { close(free) })
 	defer release()
-	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), stuck{free}, zap.InfoLevel))
+	encoder := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
+	log := zap.New(zapcore.NewCore(encoder, stuck{free}, zap.InfoLevel))
 	o := newOwner(t, framework.WithLogger(log))
 	var holds []*ownership.Hold
 	for range 3 {

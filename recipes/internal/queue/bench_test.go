@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// crowd is the children of a long line, in no order.
+// crowd returns the children of a long queue in random order.
 func crowd(n int) []string {
 	random := rand.New(rand.NewPCG(1, 2))
 	children := make([]string, n)
@@ -27,7 +27,8 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkOrder5000 is what is made of the list of a long line, once for all who share it.
+// BenchmarkOrder5000 measures the sorting of the list of a long queue. Waiters that share the list
+// share its order.
 func BenchmarkOrder5000(b *testing.B) {
 	children := crowd(5000)
 	b.ReportAllocs()
@@ -38,7 +39,7 @@ func BenchmarkOrder5000(b *testing.B) {
 	}
 }
 
-// BenchmarkSurvey5000 is what somebody in the middle of a long line makes of its order.
+// BenchmarkSurvey5000 measures the survey of that order for a waiter in the middle of the queue.
 func BenchmarkSurvey5000(b *testing.B) {
 	ordered := Exclusive.order(crowd(5000))
 	p := &place{line: &Line{rules: Exclusive}, member: ordered.blocking[2500]}

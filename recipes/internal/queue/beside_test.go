@@ -6,33 +6,38 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rules of a line of readers (r) and writers (w).
+// Rules of a queue of readers (r) and writers (w).
 var (
 	readers = Rules{Name: "r", Block: []string{"w"}, Pass: []string{"r"}}
 	writers = Rules{Name: "w", Block: []string{"w", "r"}, Replaced: true}
 )
 
-func TestWhoIsAlone(t *testing.T) {
+func TestAloneFindsNodesAheadOfTheNextWriter(t *testing.T) {
 	line := &Line{rules: writers}
 	for name, test := range map[string]struct {
 		own      []string
 		children []string
 		crowded  bool
 	}{
-		"nobody else":                       {[]string{"a-r1"}, []string{"a-r1", "config"}, false},
-		"a node of ours beside it":          {[]string{"a-r1", "a-w1"}, []string{"a-r1", "a-w1"}, false},
-		"somebody beside it":                {[]string{"a-r1", "a-w1"}, []string{"a-r1", "a-w1", "b-w1"}, true},
-		"a reader ahead":                    {[]string{"b-r2"}, []string{"a-r1", "b-r2"}, true},
-		"a reader behind":                   {[]string{"a-r1"}, []string{"a-r1", "b-r2"}, true},
-		"a reader between us and a writer":  {[]string{"a-r1"}, []string{"a-r1", "b-r2", "c-w3"}, true},
-		"a writer behind":                   {[]string{"a-r1"}, []string{"a-r1", "b-w2", "c-r3", "d-w4"}, false},
-		"a writer beside a reader":          {[]string{"a-r1"}, []string{"a-r1", "b-w2", "c-r2"}, true},
-		"a writer behind, at the end":       {[]string{"b-r2147483647"}, []string{"a-w2147483647", "b-r2147483647"}, false},
-		"a negative writer behind":          {[]string{"a-r2147483647"}, []string{"a-r2147483647", "b-w-2147483648"}, false},
-		"a writer and a reader at the end":  {[]string{"a-r1"}, []string{"a-r1", "b-w2147483647", "c-r2147483647"}, true},
-		"a reader and a writer over it":     {[]string{"a-r1"}, []string{"a-r1", "b-w2147483647", "c-r-2147483648"}, true},
-		"ours is the last place before it":  {[]string{"a-r2147483646"}, []string{"a-r2147483646", "b-w2147483647"}, false},
-		"somebody else has that last place": {[]string{"a-r2147483647"}, []string{"a-r2147483647", "b-w2147483646"}, true},
+		"alone":                                 {[]string{"a-r1"}, []string{"a-r1", "config"}, false},
+		"own node at the same position":         {[]string{"a-r1", "a-w1"}, []string{"a-r1", "a-w1"}, false},
+		"another node at the same position":     {[]string{"a-r1", "a-w1"}, []string{"a-r1", "a-w1", "b-w1"}, true},
+		"a reader ahead":                        {[]string{"b-r2"}, []string{"a-r1", "b-r2"}, true},
+		"a reader behind":                       {[]string{"a-r1"}, []string{"a-r1", "b-r2"}, true},
+		"a reader ahead of a writer":            {[]string{"a-r1"}, []string{"a-r1", "b-r2", "c-w3"}, true},
+		"a writer behind":                       {[]string{"a-r1"}, []string{"a-r1", "b-w2", "c-r3", "d-w4"}, false},
+		"a writer and a reader at one position": {[]string{"a-r1"}, []string{"a-r1", "b-w2", "c-r2"}, true},
+		"a writer at the last number":           {[]string{"b-r2147483647"}, []string{"a-w2147483647", "b-r2147483647"}, false},
+		"a writer with a negative number": {[]string{"a-r2147483647"},
+			[]string{"a-r2147483647", "b-w-2147483648"}, false},
+		"a writer and a reader at the last number": {[]string{"a-r1"},
+			[]string{"a-r1", "b-w2147483647", "c-r2147483647"}, true},
+		"a reader after the last number": {[]string{"a-r1"},
+			[]string{"a-r1", "b-w2147483647", "c-r-2147483648"}, true},
+		"own node one before the last number": {[]string{"a-r2147483646"},
+			[]string{"a-r2147483646", "b-w2147483647"}, false},
+		"another node one before the last number": {[]string{"a-r2147483647"},
+			[]string{"a-r2147483647", "b-w2147483646"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := line.alone(test.children, []string{"w"}, test.own)
@@ -45,22 +50,25 @@ func TestWhoIsAlone(t *testing.T) {
 	}
 }
 
-// final is whether the end of the only one ahead is enough to know that nobody is.
-func TestWhenTheEndOfTheOnlyOneAheadIsEnough(t *testing.T) {
+// isFinal reports whether the deletion of the only node ahead grants the lock without another read.
+func TestWhenTheDeletionOfTheOnlyNodeAheadGrants(t *testing.T) {
 	for name, test := range map[string]struct {
 		rules    Rules
 		own      string
 		children []string
 		want     bool
 	}{
-		"the first of all":                       {readers, "d-r4", []string{"a-w1", "c-r3", "d-r4", "e-w5", "f-r6"}, true},
-		"others wait behind it too":              {readers, "d-r4", []string{"b-w2", "c-r3", "d-r4"}, true},
-		"somebody is ahead of it":                {readers, "d-r4", []string{"a-r1", "b-w2", "d-r4"}, false},
-		"somebody has its place":                 {readers, "d-r4", []string{"b-w2", "c-r2", "d-r4"}, false},
-		"two are ahead":                          {readers, "d-r4", []string{"a-w1", "b-w2", "d-r4"}, false},
-		"it may leave another at its place":      {writers, "d-w4", []string{"b-w2", "d-w4"}, false},
-		"the numbers of readers do not tell":     {readers, "d-r-2147483648", []string{"b-w2147483647", "c-r-2147483648", "d-r-2147483648"}, false},
-		"the last number, and we are at the end": {readers, "d-r-2147483648", []string{"b-w2147483646", "c-r2147483647", "d-r-2147483648"}, false},
+		"the first of the queue":                     {readers, "d-r4", []string{"a-w1", "c-r3", "d-r4", "e-w5", "f-r6"}, true},
+		"a compatible node behind the predecessor":   {readers, "d-r4", []string{"b-w2", "c-r3", "d-r4"}, true},
+		"a compatible node ahead of the predecessor": {readers, "d-r4", []string{"a-r1", "b-w2", "d-r4"}, false},
+		"a compatible node with the number of the predecessor": {readers, "d-r4",
+			[]string{"b-w2", "c-r2", "d-r4"}, false},
+		"two nodes ahead":                 {readers, "d-r4", []string{"a-w1", "b-w2", "d-r4"}, false},
+		"the predecessor may be replaced": {writers, "d-w4", []string{"b-w2", "d-w4"}, false},
+		"readers after the last number": {readers, "d-r-2147483648",
+			[]string{"b-w2147483647", "c-r-2147483648", "d-r-2147483648"}, false},
+		"a reader with the last number": {readers, "d-r-2147483648",
+			[]string{"b-w2147483646", "c-r2147483647", "d-r-2147483648"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, ok := parse(test.own, []string{test.rules.Name})
@@ -72,9 +80,10 @@ func TestWhenTheEndOfTheOnlyOneAheadIsEnough(t *testing.T) {
 	}
 }
 
-func TestDigitsBesideAnother(t *testing.T) {
+func TestDigitsForANodeAtTheSamePosition(t *testing.T) {
 	for name, want := range map[string]string{
-		"r7": "0000000007", "r2147483646": "2147483646", "r2147483647": "2147483646", "r-2147483648": "2147483646", "r-2": "2147483646",
+		"r7": "0000000007", "r2147483646": "2147483646", "r2147483647": "2147483646",
+		"r-2147483648": "2147483646", "r-2": "2147483646",
 	} {
 		m, ok := parse(name, []string{"r"})
 		require.True(t, ok)

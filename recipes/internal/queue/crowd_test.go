@@ -11,9 +11,10 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// The lists of a long line would keep the answers to the signs of life waiting, if each of those who come together asked for one.
-func TestThousandsWhoComeTogetherShareAFewLists(t *testing.T) {
-	inLine(t, func(t *testing.T, c *counter) {
+// Thousands of waiters that enqueue together must not read the list of a long queue each. The lists
+// would delay the replies to heartbeats.
+func TestThousandsOfWaitersShareAFewLists(t *testing.T) {
+	inQueue(t, func(t *testing.T, c *counter) {
 		const waiters, most = 5000, 20
 		holder := c.enter(c.of("other"), 1)[0].holds()
 		c.srv.ResetCounts()
@@ -21,23 +22,23 @@ func TestThousandsWhoComeTogetherShareAFewLists(t *testing.T) {
 		for range waiters {
 			all = append(all, c.start(c.mine))
 		}
-		gotInLine := func() {
+		requireQueued := func() {
 			t.Helper()
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
-			require.Equal(t, waiters, queue.Neighbours(), "not all are in line, with a watch")
-			asked := c.srv.Client("me").Requests()
-			require.Equal(t, waiters, asked[zktest.OpCreate], "some had to queue again")
-			require.LessOrEqual(t, asked[zktest.OpGetChildren2], most)
-			t.Log(asked)
+			require.Equal(t, waiters, queue.LocalPredecessors(), "not all are queued with a watch")
+			requests := c.srv.Client("mine").Requests()
+			require.Equal(t, waiters, requests[zktest.OpCreate], "some waiters queued again")
+			require.LessOrEqual(t, requests[zktest.OpGetChildren2], most)
+			t.Log(requests)
 			c.srv.ResetCounts()
 		}
-		gotInLine()
-		for _, s := range c.srv.Client("me").Sessions() {
+		requireQueued()
+		for _, s := range c.srv.Client("mine").Sessions() {
 			require.NoError(t, s.Expire())
 		}
-		gotInLine()
-		require.Len(t, c.srv.Client("me").Sessions(), 1)
+		requireQueued()
+		require.Len(t, c.srv.Client("mine").Sessions(), 1)
 		for _, w := range all {
 			w.cancel()
 		}

@@ -1,7 +1,7 @@
 package queue
 
-// Neighbours is how many places are known to those behind them.
-func Neighbours() (n int) {
+// LocalPredecessors returns the number of queue nodes that waiters of the same session know.
+func LocalPredecessors() (n int) {
 	neighbours.mu.Lock()
 	defer neighbours.mu.Unlock()
 	for _, all := range neighbours.all {

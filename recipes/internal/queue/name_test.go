@@ -11,7 +11,7 @@ import (
 
 var lock = []string{"lock-"}
 
-func TestSequenceNumberStandsBehindTheLastMarker(t *testing.T) {
+func TestSequenceNumberFollowsTheLastMarker(t *testing.T) {
 	for name, want := range map[string]int32{
 		"_c_8026b758-0c64-4418-a4a7-a40067d845c1-lock-0000000007": 7,
 		"_c_8026b7580c644418a4a7a40067d845c1-lock-0000000007":     7, // the Go driver's
@@ -28,26 +28,26 @@ func TestSequenceNumberStandsBehindTheLastMarker(t *testing.T) {
 	}
 }
 
-func TestNamesThatAreNoLockNodesAreIgnored(t *testing.T) {
+func TestOtherNamesAreIgnored(t *testing.T) {
 	children := []string{"", "lock-", "lock-x", "lock-1x", "lock-99999999999", "config", "-x", "0000000001",
 		"8026b7580c644418a4a7a40067d845c1__lock__0000000001", "a-latch-0000000001", "lock-0000000001"}
 	require.Equal(t, []member{{"lock-0000000001", 1}}, lineup(children, lock))
 }
 
-func TestLineIsInTheOrderOfTheNumbers(t *testing.T) {
+func TestQueueIsInTheOrderOfTheNumbers(t *testing.T) {
 	children := []string{"b-lock-0000000010", "c-lock-0000000009", "a-lock-0000000011"}
 	require.Equal(t, []int32{9, 10, 11}, numbers(lineup(children, lock)))
 }
 
-func TestOrderGoesOnWhereTheCounterWraps(t *testing.T) {
+func TestOrderContinuesWhereTheCounterWraps(t *testing.T) {
 	children := []string{"a-lock--2147483648", "b-lock-2147483646", "c-lock--2147483647", "d-lock-2147483647"}
 	line := lineup(children, lock)
 	require.Equal(t, []int32{math.MaxInt32 - 1, math.MaxInt32, math.MinInt32, math.MinInt32 + 1}, numbers(line))
 	ahead, doubtful := inFront(line, line[3])
 	require.Equal(t, line[:1], ahead)
-	require.Equal(t, line[1:3], doubtful, "at the end of the counter the numbers do not tell")
+	require.Equal(t, line[1:3], doubtful, "at the end of the counter numbers do not decide")
 	ahead, doubtful = inFront(line, line[0])
-	require.Empty(t, ahead, "who came before the wrap is ahead of who came after")
+	require.Empty(t, ahead, "a node from before the wrap is ahead of later nodes")
 	require.Empty(t, doubtful)
 	require.True(t, atEnd(line))
 	require.False(t, atEnd(line[:1]))
@@ -60,7 +60,7 @@ func numbers(line []member) (all []int32) {
 	return all
 }
 
-func TestNobodyIsAheadOfHimself(t *testing.T) {
+func TestNoNodeIsAheadOfItself(t *testing.T) {
 	line := lineup([]string{"a-lock-0000000001", "b-lock-0000000002", "c-lock-0000000003"}, lock)
 	for i, m := range line {
 		ahead, doubtful := inFront(line, m)
@@ -70,7 +70,9 @@ func TestNobodyIsAheadOfHimself(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, name := range []string{"", "lock-", "lock-0000000001", "lock--2147483648", "_c_x-lock-1", "lock-+1", "lock-1_0"} {
+	for _, name := range []string{
+		"", "lock-", "lock-0000000001", "lock--2147483648", "_c_x-lock-1", "lock-+1", "lock-1_0",
+	} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
@@ -83,7 +85,7 @@ func FuzzParse(f *testing.F) {
 		}
 		line := lineup([]string{name, "a-lock-0000000000"}, lock)
 		if !slices.Contains(line, m) {
-			t.Fatalf("%q is not in the line %+v", name, line)
+			t.Fatalf("%q is not in the queue %+v", name, line)
 		}
 	})
 }

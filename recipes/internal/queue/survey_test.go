@@ -11,9 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What follows is what a survey is to find, said with the whole line in order.
+// The functions below compute from the whole sorted queue what a survey has to find.
 
-// inFront picks from a line those that are ahead of m, and those of whom the numbers do not tell.
+// inFront returns the nodes ahead of m. Its second result has those that may be ahead: their
+// numbers do not decide.
 func inFront(line []member, m member) (ahead, doubtful []member) {
 	for _, other := range line {
 		switch {
@@ -27,7 +28,7 @@ func inFront(line []member, m member) (ahead, doubtful []member) {
 	return ahead, doubtful
 }
 
-// final is what isFinal is to say.
+// final returns the result that isFinal has to return.
 func (p *place) final(ahead, passing []member) bool {
 	if len(ahead) != 1 || p.line.rules.Replaced {
 		return false
@@ -37,22 +38,23 @@ func (p *place) final(ahead, passing []member) bool {
 	})
 }
 
-func TestSurveyFindsWhatTheLineInOrderShows(t *testing.T) {
+func TestSurveyAgreesWithTheSortedQueue(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, rules := range []Rules{Exclusive, readers, writers} {
 		for _, start := range []int32{0, math.MaxInt32 - 6, math.MaxInt32 - 2, math.MaxInt32} {
 			for range 2000 {
-				children, p := randomLine(random, rules, start)
+				children, p := randomQueue(random, rules, start)
 				ordered := rules.order(children)
 				seen := p.survey(&ordered)
 				ahead, doubtful := inFront(lineup(children, rules.Block), p.member)
-				passing := slices.DeleteFunc(lineup(children, rules.Pass), func(m member) bool { return m.name == p.name })
+				passing := slices.DeleteFunc(lineup(children, rules.Pass),
+					func(m member) bool { return m.name == p.name })
 				message := fmt.Sprint(children, " ", p.name)
 				require.Equal(t, slices.Contains(children, p.name), seen.present, message)
 				require.ElementsMatch(t, doubtful, seen.doubtful, message)
 				require.Equal(t, nearest(ahead), seen.view, message)
 				require.Equal(t, p.final(ahead, passing), seen.isFinal(p), message)
-				if len(doubtful) > 0 { // and one turns out to be ahead
+				if len(doubtful) > 0 { // and one of them is ahead after all
 					seen.add(doubtful[0])
 					require.Equal(t, p.final(append(ahead, doubtful[0]), passing), seen.isFinal(p), message)
 				}
@@ -61,7 +63,7 @@ func TestSurveyFindsWhatTheLineInOrderShows(t *testing.T) {
 	}
 }
 
-// nearest is what a view has of those ahead.
+// nearest returns the view of the nodes ahead.
 func nearest(ahead []member) (v view) {
 	for _, m := range ahead {
 		v.add(m)
@@ -69,12 +71,14 @@ func nearest(ahead []member) (v view) {
 	return v
 }
 
-// randomLine is a few nodes with numbers from start on, some of them more than once, in no order, and one of them, or one who is not there.
-func randomLine(random *rand.Rand, rules Rules, start int32) ([]string, *place) {
+// randomQueue returns a few nodes in random order, with numbers from start on and some of them
+// twice. The waiter it returns may have a node that is not among them.
+func randomQueue(random *rand.Rand, rules Rules, start int32) ([]string, *place) {
 	kinds := append(rules.all(), "config")
 	var children []string
 	for i := range random.IntN(8) {
-		children = append(children, fmt.Sprintf("%c-%s%010d", 'a'+i, kinds[random.IntN(len(kinds))], start+random.Int32N(8)))
+		kind := kinds[random.IntN(len(kinds))]
+		children = append(children, fmt.Sprintf("%c-%s%010d", 'a'+i, kind, start+random.Int32N(8)))
 	}
 	own, _ := parse(fmt.Sprintf("own-%s%010d", rules.Name, start+random.Int32N(8)), []string{rules.Name})
 	if random.IntN(8) > 0 {
@@ -84,7 +88,7 @@ func randomLine(random *rand.Rand, rules Rules, start int32) ([]string, *place) 
 	return children, &place{line: &Line{rules: rules}, member: own}
 }
 
-func TestOnlyWhereNothingIsLeftBehindAndNumbersTellThereAreNeighbours(t *testing.T) {
+func TestNumbersIdentifyAPredecessorOnlyOfExclusiveNodes(t *testing.T) {
 	for _, test := range []struct {
 		rules    Rules
 		own, seq int32
@@ -103,11 +107,11 @@ func TestOnlyWhereNothingIsLeftBehindAndNumbersTellThereAreNeighbours(t *testing
 	}
 }
 
-func TestEndOfTheCounterIsWarnedOfOnceAWhile(t *testing.T) {
+func TestWarningsOfTheEndOfTheCounterAreLimited(t *testing.T) {
 	w, begun := warnings{last: map[any]time.Time{}}, time.Now()
 	require.True(t, w.mayWarn("a", begun))
 	require.True(t, w.mayWarn("b", begun))
 	require.False(t, w.mayWarn("a", begun.Add(warnEach-1)))
 	require.True(t, w.mayWarn("a", begun.Add(warnEach)))
-	require.Len(t, w.last, 1, "of what need not be known any more")
+	require.Len(t, w.last, 1, "old entries are forgotten")
 }

@@ -21,20 +21,20 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// counter is where the clients of one server stand in line.
+// counter counts the requests of one of the clients that queue on a server.
 type counter struct {
 	t    *testing.T
 	srv  *zktest.Server
 	mine *mutex.Mutex // of the client whose requests are counted
-	read int          // how much of the trace
+	read int          // number of trace entries already reported
 }
 
-// inLine runs a test at the end of which nobody may be in line, or remembered.
-func inLine(t *testing.T, test func(t *testing.T, c *counter)) {
+// inQueue runs a test. Then the queue must be empty and no predecessor may be remembered.
+func inQueue(t *testing.T, test func(t *testing.T, c *counter)) {
 	t.Helper()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		c := &counter{t: t, srv: srv}
-		c.mine = c.of("me")
+		c.mine = c.of("mine")
 		hold, err := c.mine.Acquire(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, hold.Release())
@@ -42,23 +42,24 @@ func inLine(t *testing.T, test func(t *testing.T, c *counter)) {
 		test(t, c)
 		settle()
 		require.Equal(t, "/lock container\n", srv.Tree())
-		require.Zero(t, queue.Neighbours(), "places that are gone are known")
+		require.Zero(t, queue.LocalPredecessors(), "deleted nodes are still known")
 	})
 }
 
 func (c *counter) of(client string) *mutex.Mutex {
 	c.t.Helper()
-	mu, err := mutex.New(testzk.Connected(c.t, c.srv.MemAddr(), framework.WithDialer(c.srv.Client(client).DialContext)), "/lock")
+	dialer := framework.WithDialer(c.srv.Client(client).DialContext)
+	mu, err := mutex.New(testzk.Connected(c.t, c.srv.MemAddr(), dialer), "/lock")
 	require.NoError(c.t, err)
 	return mu
 }
 
-// asked is what the client has asked for since the last call, but for signs of life, and looks at what it holds.
+// asked returns the client's requests since the last call, without heartbeats and events.
 func (c *counter) asked() string {
 	var all []string
 	entries := c.srv.Trace().Entries
 	for _, e := range entries[c.read:] {
-		if e.Client == "me" && e.What != "event" && e.What != "sync" {
+		if e.Client == "mine" && e.What != "event" && e.What != "sync" {
 			all = append(all, e.What)
 		}
 	}
@@ -66,13 +67,13 @@ func (c *counter) asked() string {
 	return strings.Join(all, " ")
 }
 
-// settle waits until everything under way has come to an end.
+// settle waits until all running requests have ended.
 func settle() {
 	time.Sleep(20 * time.Millisecond)
 	synctest.Wait()
 }
 
-// waiter is an Acquire that runs.
+// waiter is a running Acquire.
 type waiter struct {
 	t      *testing.T
 	cancel context.CancelFunc
@@ -92,7 +93,7 @@ func (c *counter) start(mu *mutex.Mutex) *waiter {
 	return w
 }
 
-// enter lets n of a lock get in line, one after another.
+// enter starts n acquires and lets each enqueue before the next.
 func (c *counter) enter(mu *mutex.Mutex, n int) []*waiter {
 	var all []*waiter
 	for range n {
@@ -111,7 +112,7 @@ func (w *waiter) waits() bool {
 	}
 }
 
-// holds is the hold of one to whom the lock has come.
+// holds returns the hold of a waiter that must have the lock.
 func (w *waiter) holds() *recipes.Hold {
 	w.t.Helper()
 	require.False(w.t, w.waits())
@@ -120,14 +121,14 @@ func (w *waiter) holds() *recipes.Hold {
 	return w.hold
 }
 
-// inTurn checks that the waiters hold one after the other, in their order, and that one who leaves makes no other requests of the client than
-// wanted.
+// inTurn checks that the waiters hold the lock one after the other in their order. Each release
+// must make exactly the wanted requests of the client.
 func (c *counter) inTurn(all []*waiter, wanted string) {
 	c.t.Helper()
 	for i, w := range all {
 		hold := w.holds()
 		for _, behind := range all[i+1:] {
-			require.True(c.t, behind.waits(), "two hold")
+			require.True(c.t, behind.waits(), "two waiters hold the lock")
 		}
 		c.asked()
 		require.NoError(c.t, hold.Release())
@@ -136,8 +137,8 @@ func (c *counter) inTurn(all []*waiter, wanted string) {
 	}
 }
 
-func TestLineOfOneClientIsHandedOnByTheDeletionAlone(t *testing.T) {
-	inLine(t, func(t *testing.T, c *counter) {
+func TestOneDeletionHandsTheLockToTheNextWaiterOfAClient(t *testing.T) {
+	inQueue(t, func(t *testing.T, c *counter) {
 		const waiters = 300
 		before := runtime.NumGoroutine()
 		all := c.enter(c.mine, 1)
@@ -146,15 +147,15 @@ func TestLineOfOneClientIsHandedOnByTheDeletionAlone(t *testing.T) {
 		c.asked()
 		for range waiters - 2 {
 			all = append(all, c.enter(c.mine, 1)...)
-			require.Regexp(t, `^create getData( getData)?$`, c.asked(), "its place, and a watch on it; once the holder's")
+			require.Regexp(t, `^create getData( getData)?$`, c.asked(), "its node and a watch on it; once the holder's")
 		}
-		require.LessOrEqual(t, runtime.NumGoroutine()-before, waiters, "goroutines beyond the callers")
+		require.LessOrEqual(t, runtime.NumGoroutine()-before, waiters, "more goroutines than callers")
 		c.inTurn(all, "delete")
 	})
 }
 
-func TestLineThatWasFilledAtOnceIsHandedOnByTheDeletionAlone(t *testing.T) {
-	inLine(t, func(t *testing.T, c *counter) {
+func TestOneDeletionIsEnoughInAQueueThatWasFilledAtOnce(t *testing.T) {
+	inQueue(t, func(t *testing.T, c *counter) {
 		first := c.enter(c.mine, 1)
 		var rest []*waiter
 		for range 300 {
@@ -177,8 +178,8 @@ func TestLineThatWasFilledAtOnceIsHandedOnByTheDeletionAlone(t *testing.T) {
 	})
 }
 
-func TestWhoeverIsBehindOneThatGivesUpReadsTheLine(t *testing.T) {
-	inLine(t, func(t *testing.T, c *counter) {
+func TestWaiterReadsTheQueueIfItsPredecessorGivesUp(t *testing.T) {
+	inQueue(t, func(t *testing.T, c *counter) {
 		all := c.enter(c.mine, 6)
 		c.asked()
 		all[3].cancel()
@@ -188,13 +189,13 @@ func TestWhoeverIsBehindOneThatGivesUpReadsTheLine(t *testing.T) {
 	})
 }
 
-func TestWhoeverIsBehindOneThatIsDeletedIsNotGranted(t *testing.T) {
-	for _, victim := range []int{1, 3} { // the next to be granted, and one further behind
-		inLine(t, func(t *testing.T, c *counter) {
+func TestDeletionOfAWaitersNodeGrantsNothing(t *testing.T) {
+	for _, victim := range []int{1, 3} { // the next to be granted, and a waiter further behind
+		inQueue(t, func(t *testing.T, c *counter) {
 			all := c.enter(c.mine, 6)
-			line, err := c.mine.Participants(t.Context())
+			nodes, err := c.mine.Participants(t.Context())
 			require.NoError(t, err)
-			require.NoError(t, c.srv.Delete(line[victim].Node))
+			require.NoError(t, c.srv.Delete(nodes[victim].Node))
 			settle()
 			requeued := all[victim]
 			c.inTurn(append(slices.Delete(all, victim, victim+1), requeued), "delete")
@@ -202,58 +203,61 @@ func TestWhoeverIsBehindOneThatIsDeletedIsNotGranted(t *testing.T) {
 	}
 }
 
-func TestForeignNodeBetweenIsWaitedFor(t *testing.T) {
-	inLine(t, func(t *testing.T, c *counter) {
+func TestForeignNodeBetweenIsRespected(t *testing.T) {
+	inQueue(t, func(t *testing.T, c *counter) {
 		other := c.of("other")
-		all := slices.Concat(c.enter(c.mine, 2), c.enter(other, 1), c.enter(c.mine, 2), c.enter(other, 1), c.enter(c.mine, 1))
+		all := slices.Concat(c.enter(c.mine, 2), c.enter(other, 1),
+			c.enter(c.mine, 2), c.enter(other, 1), c.enter(c.mine, 1))
 		c.byTurns(all)
 	})
 }
 
-func TestNeighbourThatIsAskedForItsPlaceKeepsIt(t *testing.T) {
-	inLine(t, func(t *testing.T, c *counter) {
+func TestRevokedWaiterKeepsItsNode(t *testing.T) {
+	inQueue(t, func(t *testing.T, c *counter) {
 		all := c.enter(c.mine, 5)
-		line, err := c.mine.Participants(t.Context())
+		nodes, err := c.mine.Participants(t.Context())
 		require.NoError(t, err)
-		require.NoError(t, c.srv.Set(line[2].Node, []byte("x")))
+		require.NoError(t, c.srv.Set(nodes[2].Node, []byte("x")))
 		settle()
 		c.asked()
 		c.inTurn(all, "delete")
 	})
 }
 
-func TestLineOutlivesConnectionsAndIsReadThen(t *testing.T) {
-	inLine(t, func(t *testing.T, c *counter) {
+func TestQueueIsReadAgainAfterAReconnect(t *testing.T) {
+	inQueue(t, func(t *testing.T, c *counter) {
 		all := c.enter(c.mine, 4)
-		c.srv.Client("me").Drop()
+		c.srv.Client("mine").Drop()
 		time.Sleep(time.Second)
 		c.asked()
 		all = append(all, c.enter(c.mine, 1)...)
-		require.Equal(t, "create getChildren2 getData getData", c.asked(), "what was known of others is from before")
+		require.Equal(t, "create getChildren2 getData getData", c.asked(),
+			"known predecessors are from before the reconnect")
 		all = append(all, c.enter(c.mine, 1)...)
-		require.Equal(t, "create getData", c.asked(), "and is known again")
+		require.Equal(t, "create getData", c.asked(), "the predecessor is known again")
 		c.byTurns(all)
 	})
 }
 
-// What happened while it was away is told in no order: that the one ahead is gone does not mean that it is our turn.
-func TestWhoWasAwayIsNotGrantedByANeighbour(t *testing.T) {
-	inLine(t, func(t *testing.T, c *counter) {
+// After a reconnect the servers send missed events in no order. That the predecessor was deleted
+// does not prove that the own node still exists.
+func TestDisconnectedWaiterIsNotGrantedByALocalPredecessor(t *testing.T) {
+	inQueue(t, func(t *testing.T, c *counter) {
 		all := c.enter(c.mine, 3)
 		rightful := c.enter(c.of("other"), 1)[0]
-		line, err := c.mine.Participants(t.Context())
+		nodes, err := c.mine.Participants(t.Context())
 		require.NoError(t, err)
-		me := c.srv.Client("me")
-		me.Refuse(true)
-		me.Drop()
-		for _, p := range line[:3] {
+		link := c.srv.Client("mine")
+		link.Refuse(true)
+		link.Drop()
+		for _, p := range nodes[:3] {
 			require.NoError(t, c.srv.Delete(p.Node))
 		}
 		settle()
 		hold := rightful.holds()
-		me.Refuse(false)
+		link.Refuse(false)
 		time.Sleep(5 * time.Second)
-		require.True(t, all[1].waits() && all[2].waits(), "granted while somebody else holds")
+		require.True(t, all[1].waits() && all[2].waits(), "granted while another client holds")
 		require.ErrorIs(t, all[0].hold.Err(), recipes.ErrNodeDeleted)
 		require.NoError(t, hold.Release())
 		time.Sleep(time.Second)
@@ -264,10 +268,10 @@ func TestWhoWasAwayIsNotGrantedByANeighbour(t *testing.T) {
 	})
 }
 
-func TestNeighboursEndWithTheSession(t *testing.T) {
-	inLine(t, func(t *testing.T, c *counter) {
+func TestLocalPredecessorsEndWithTheSession(t *testing.T) {
+	inQueue(t, func(t *testing.T, c *counter) {
 		all := c.enter(c.mine, 5)
-		require.Equal(t, 4, queue.Neighbours(), "all but the holder")
+		require.Equal(t, 4, queue.LocalPredecessors(), "all but the holder")
 		for _, s := range c.srv.Sessions() {
 			require.NoError(t, s.Expire())
 		}
@@ -276,43 +280,44 @@ func TestNeighboursEndWithTheSession(t *testing.T) {
 		for left := all[1:]; len(left) > 0; time.Sleep(time.Second) {
 			var done []*waiter
 			left = slices.DeleteFunc(left, func(w *waiter) bool {
-				if !w.waits() && w.hold.Err() == nil { // else it was lost with the session, as soon as it was there
+				if !w.waits() && w.hold.Err() == nil { // otherwise it was granted and lost together with the session
 					done = append(done, w)
 				}
 				return !w.waits()
 			})
-			require.LessOrEqual(t, len(done), 1, "two hold")
+			require.LessOrEqual(t, len(done), 1, "two waiters hold the lock")
 			for _, w := range done {
 				require.NoError(t, w.hold.Release())
 			}
-			require.LessOrEqual(t, queue.Neighbours(), len(left)+1)
+			require.LessOrEqual(t, queue.LocalPredecessors(), len(left)+1)
 		}
 	})
 }
 
-// byTurns checks that the waiters hold one after the other, in their order.
+// byTurns checks that the waiters hold one after the other in their order.
 func (c *counter) byTurns(all []*waiter) {
 	c.t.Helper()
 	for i, w := range all {
 		hold := w.holds()
 		for _, behind := range all[i+1:] {
-			require.True(c.t, behind.waits(), "two hold")
+			require.True(c.t, behind.waits(), "two waiters hold the lock")
 		}
 		require.NoError(c.t, hold.Release())
 		time.Sleep(time.Second)
 	}
 }
 
-func TestNeighboursAreOfOneSession(t *testing.T) {
-	inLine(t, func(t *testing.T, c *counter) {
-		twin := c.of("twin") // of the same program
+func TestLocalPredecessorsAreOfOneSession(t *testing.T) {
+	inQueue(t, func(t *testing.T, c *counter) {
+		twin := c.of("twin") // another client of the same program
 		c.byTurns(slices.Concat(c.enter(c.mine, 2), c.enter(twin, 2), c.enter(c.mine, 2)))
 	})
 }
 
-// Those of another kind have numbers from the same counter, and do not wait for each other.
-func TestNeighboursAreOfOneKind(t *testing.T) {
-	inLine(t, func(t *testing.T, c *counter) {
+// Nodes of another kind have numbers from the same counter. The two kinds do not wait for each
+// other.
+func TestLocalPredecessorsAreOfOneKind(t *testing.T) {
+	inQueue(t, func(t *testing.T, c *counter) {
 		client := testzk.Connected(t, c.srv.MemAddr(), framework.WithDialer(c.srv.Client("both").DialContext))
 		locks, err := mutex.New(client, "/lock")
 		require.NoError(t, err)
@@ -336,13 +341,13 @@ func TestNeighboursAreOfOneKind(t *testing.T) {
 	})
 }
 
-// Somebody has made a node by hand, with the number of another.
-func TestNodeBesideANeighbourIsWaitedForToo(t *testing.T) {
-	inLine(t, func(t *testing.T, c *counter) {
+// A node made by hand has the number of another node.
+func TestWaiterWaitsForANodeWithTheNumberOfItsPredecessor(t *testing.T) {
+	inQueue(t, func(t *testing.T, c *counter) {
 		const beside = "/lock/A-lock-0000000002"
 		all := c.enter(c.mine, 2)
 		require.NoError(t, c.srv.Create(beside, nil))
-		c.enter(c.mine, 1)[0].cancel() // so that the next one reads the line
+		c.enter(c.mine, 1)[0].cancel() // so that the next waiter reads the queue
 		settle()
 		last := c.enter(c.mine, 1)[0]
 		c.byTurns(all)
