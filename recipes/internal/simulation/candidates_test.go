@@ -9,20 +9,23 @@ import (
 	"github.com/docent-zk/docent/recipes/leader"
 )
 
-// lead has a term checked.
+// lead checks a term.
 func (w *worker) lead(t *leader.Term, path string) {
-	w.checker.begin(&record{valid: t, kind: exclusive, owner: w.id, lock: path, nodes: []string{t.Path()}, token: t.Token()})
+	w.checker.begin(&record{
+		valid: t, kind: exclusive, owner: w.id, lock: path, nodes: []string{t.Path()}, token: t.Token(),
+	})
 }
 
-// stand stands for election until ctx ends.
-func (w *worker) stand(ctx context.Context) {
+// elect runs elections until ctx ends.
+func (w *worker) elect(ctx context.Context) {
 	var inside atomic.Int32
 	for ctx.Err() == nil {
 		var opts []leader.Option
 		if w.random.IntN(3) == 0 {
 			opts = append(opts, leader.WithLockDelay(500*time.Millisecond))
 		}
-		err := must(leader.New(w.current().client, electionPath, opts...)).Run(ctx, func(ctx context.Context, t *leader.Term) error {
+		election := must(leader.New(w.current().client, electionPath, opts...))
+		err := election.Run(ctx, func(ctx context.Context, t *leader.Term) error {
 			if inside.Add(1) > 1 {
 				w.t.Errorf("%s: calls overlap", w.id)
 			}
@@ -46,7 +49,7 @@ func (w *worker) stand(ctx context.Context) {
 	}
 }
 
-// latch stands with one latch after the other until ctx ends.
+// latch starts one latch after another until ctx ends.
 func (w *worker) latch(ctx context.Context) {
 	for ctx.Err() == nil {
 		l := must(leader.NewLatch(w.current().client, latchPath, leader.WithCloseMode(leader.NotifyLeader)))
@@ -56,22 +59,23 @@ func (w *worker) latch(ctx context.Context) {
 		}
 		_ = l.Close()
 		if heard.Load() != nil {
-			w.t.Errorf("%s: a term has no end", w.id)
+			w.t.Errorf("%s: the end of a term was not reported", w.id)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
 }
 
-// listen checks that terms begin and end in turn, and returns the one that has begun and not ended.
+// listen checks that the begin and the end of each term are reported alternately. The returned
+// pointer has the term without a reported end.
 func (w *worker) listen(l *leader.Latch) *atomic.Pointer[leader.Term] {
 	var open atomic.Pointer[leader.Term]
 	l.Listen(func(c leader.Change) {
 		begins, is := c.Err == nil, open.Load()
 		switch {
 		case begins && is != nil, !begins && is != c.Term:
-			w.t.Errorf("%s: heard of a term (begins: %v) after one that has not ended: %v", w.id, begins, is != nil)
+			w.t.Errorf("%s: a term is reported (begins: %v) while another has not ended: %v", w.id, begins, is != nil)
 		case !begins && c.Term.Err() == nil:
-			w.t.Errorf("%s: heard of the end of a term that is valid", w.id)
+			w.t.Errorf("%s: the end of a valid term is reported", w.id)
 		}
 		if open.Store(nil); begins {
 			open.Store(c.Term)
@@ -83,7 +87,7 @@ func (w *worker) listen(l *leader.Latch) *atomic.Pointer[leader.Term] {
 func (w *worker) serve(ctx context.Context, l *leader.Latch) {
 	ctx, cancel := context.WithTimeout(ctx, upTo(w.random, 10*time.Second))
 	defer cancel()
-	var last *leader.Term // which Await returns again
+	var last *leader.Term // Await returns it again
 	for ctx.Err() == nil {
 		t, err := l.Await(ctx)
 		if err != nil {
@@ -105,15 +109,15 @@ func (w *worker) serve(ctx context.Context, l *leader.Latch) {
 	}
 }
 
-// observer remembers which node leads, as it was last told.
+// observer has the node of the leader that was reported last.
 type observer struct{ node atomic.Pointer[string] }
 
-// observe follows the leader of a path until ctx ends.
+// observe follows the leader at a path until ctx ends.
 func observe(ctx context.Context, c *framework.Client, path string) *observer {
 	var o observer
 	go func() {
-		for who, err := range leader.Observe(ctx, c, path) {
-			node := who.Node
+		for participant, err := range leader.Observe(ctx, c, path) {
+			node := participant.Node
 			if err != nil {
 				node = err.Error()
 			}

@@ -12,24 +12,24 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// node is a lock node, as the server's transactions tell of it.
+// node is a lock node as the server's transactions show it.
 type node struct {
 	path    string
-	created int64 // the transaction
-	deleted int64 // the transaction; 0 while it is there
-	taken   bool  // the test has deleted it, or expired its session: the client cannot know
-	jumped  bool  // it is a lease that was created without a place in the queue while others had one
+	created int64 // transaction that created the node
+	deleted int64 // transaction that deleted it, or 0
+	taken   bool  // the test deleted it or expired its session, so the client cannot know at once
+	jumped  bool  // a lease created without a queue node of its own while the queue was not empty
 }
 
-// kind is how a hold excludes others.
+// kind tells how a hold excludes others.
 type kind int
 
 const (
-	exclusive kind = iota // a mutex, or a term of a leader
+	exclusive kind = iota // of a mutex, or a term of a leader
 	reading
 	writing
-	downgraded // reading beside a write hold
-	upgraded   // writing beside a read hold
+	downgraded // reading under a write hold
+	upgraded   // writing under a read hold
 	permits
 )
 
@@ -39,22 +39,22 @@ func (k kind) String() string {
 
 func (k kind) shared() bool { return k == reading || k == downgraded }
 
-// valid is what a hold and a term have in common.
+// valid is a hold or a term.
 type valid interface{ Err() error }
 
 // record is a hold of one lock.
 type record struct {
 	valid
-	kind   kind
-	owner  string
-	lock   string   // its path
-	nodes  []string // the paths
-	token  int64
-	family *record // the hold beside which it is
-	slots  []int
+	kind    kind
+	owner   string
+	lock    string   // path of the lock
+	nodes   []string // paths of the nodes
+	token   int64
+	partner *record // the hold that this one shares the lock with
+	slots   []int
 }
 
-// limitChange is a limit and the transaction that set it.
+// limitChange is a limit with the transaction that set it.
 type limitChange struct {
 	zxid  int64
 	limit int
@@ -66,19 +66,19 @@ type checker struct {
 	begun time.Time
 
 	mu      sync.Mutex
-	nodes   map[string]*node            // all that there have been, by path
-	queues  map[string]map[string]*node // those that are there, by directory
+	nodes   map[string]*node            // all that ever existed, by path
+	queues  map[string]map[string]*node // existing nodes by directory
 	holders map[string][]*record        // by the path of the node
-	current map[string][]*record        // those of a lock that may be valid
-	latest  map[string]*record          // the last exclusive hold of a lock
+	current map[string][]*record        // holds of a lock that may be valid
+	latest  map[string]*record          // last exclusive hold of a lock
 	largest map[string]tokens
 	taken   []*record // permits
 	limits  []limitChange
-	guarded map[string]int64 // the token in nodes that are written with Guard
-	pending sync.WaitGroup   // checks that have begun
+	guarded map[string]int64 // the token in each node that is written with Guard
+	pending sync.WaitGroup   // running checks
 }
 
-// tokens are the largest tokens of a read-write lock.
+// tokens has the largest tokens of a read-write lock.
 type tokens struct{ writer, any int64 }
 
 func newChecker(t *testing.T, srv *zktest.Server) *checker {
@@ -95,26 +95,26 @@ func (c *checker) errorf(format string, args ...any) {
 	c.t.Errorf("%v: "+format, append([]any{time.Since(c.begun)}, args...)...)
 }
 
-// commit notes a transaction. It is called with the server's lock held.
+// commit records a transaction. The server's lock is held.
 func (c *checker) commit(zxid int64, changes []zktest.Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	left := map[string]*node{} // the place that the transaction gives up, by semaphore
+	deleted := map[string]*node{} // the queue node that the transaction deletes, by semaphore
 	for _, change := range changes {
 		if dir := path.Dir(change.Path); change.Kind == zktest.NodeDeleted && path.Base(dir) == "locks" {
-			left[path.Dir(dir)] = c.nodes[change.Path]
+			deleted[path.Dir(dir)] = c.nodes[change.Path]
 		}
 	}
 	for _, change := range changes {
 		switch change.Kind {
 		case zktest.NodeCreated:
 			if isLockNode(change.Path) {
-				c.create(zxid, change.Path, left)
+				c.createLocked(zxid, change.Path, deleted)
 			}
 		case zktest.NodeDeleted:
-			c.remove(zxid, change.Path)
+			c.removeLocked(zxid, change.Path)
 		case zktest.NodeDataChanged:
-			c.write(zxid, change)
+			c.writeLocked(zxid, change)
 		}
 	}
 }
@@ -131,15 +131,15 @@ func isLockNode(p string) bool {
 	return false
 }
 
-func (c *checker) create(zxid int64, p string, left map[string]*node) {
+func (c *checker) createLocked(zxid int64, p string, deleted map[string]*node) {
 	n, dir := &node{path: p, created: zxid}, path.Dir(p)
 	if path.Base(dir) == "leases" {
 		queue := c.queues[path.Dir(dir)+"/locks"]
-		place := left[path.Dir(dir)]
-		n.jumped = place == nil && len(queue) > 0
+		own := deleted[path.Dir(dir)]
+		n.jumped = own == nil && len(queue) > 0
 		for _, other := range queue {
-			if place != nil && other.created < place.created {
-				c.errorf("%s takes permits with place %d while %d is in the queue", p, place.created, other.created)
+			if own != nil && other.created < own.created {
+				c.errorf("%s takes permits with queue node %d while %d is ahead", p, own.created, other.created)
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func (c *checker) create(zxid int64, p string, left map[string]*node) {
 	c.nodes[p], c.queues[dir][p] = n, n
 }
 
-func (c *checker) remove(zxid int64, p string) {
+func (c *checker) removeLocked(zxid int64, p string) {
 	n := c.nodes[p]
 	if n == nil {
 		return
@@ -157,21 +157,22 @@ func (c *checker) remove(zxid int64, p string) {
 	n.deleted = zxid
 	delete(c.queues[path.Dir(p)], p)
 	for _, r := range c.holders[p] {
-		c.pending.Go(func() { c.over(r, n) }) // not under the server's lock
+		c.pending.Go(func() { c.checkEnded(r, n) }) // outside of the server's lock
 	}
 }
 
-// over checks a hold at the instant at which the servers can give its lock to another client.
-func (c *checker) over(r *record, n *node) {
+// checkEnded checks that a hold has ended when the servers can give its lock to another client.
+func (c *checker) checkEnded(r *record, n *node) {
 	err := r.Err()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil && !n.taken {
-		c.errorf("%s (%v of %s, token %d) is deleted as of %d, and the hold is valid", n.path, r.kind, r.owner, r.token, n.deleted)
+		c.errorf("%s (%v of %s, token %d) is deleted as of %d, but the hold is valid",
+			n.path, r.kind, r.owner, r.token, n.deleted)
 	}
 }
 
-func (c *checker) write(zxid int64, change zktest.Change) {
+func (c *checker) writeLocked(zxid int64, change zktest.Change) {
 	switch {
 	case change.Path == limitPath:
 		c.limits = append(c.limits, limitChange{zxid, int(change.Data[3])})
@@ -184,13 +185,14 @@ func (c *checker) write(zxid int64, change zktest.Change) {
 	}
 }
 
-// isValid reports whether a hold is valid by its own account, and the test has not taken its nodes
-// away. It needs mu.
-func (c *checker) isValid(r *record) bool {
-	return r.Err() == nil && !slices.ContainsFunc(r.nodes, func(p string) bool { return c.nodes[p] != nil && c.nodes[p].taken })
+// isValidLocked reports whether a hold reports that it is valid and the test has not taken its
+// nodes.
+func (c *checker) isValidLocked(r *record) bool {
+	taken := func(p string) bool { return c.nodes[p] != nil && c.nodes[p].taken }
+	return r.Err() == nil && !slices.ContainsFunc(r.nodes, taken)
 }
 
-// begin checks a hold that has just been acquired.
+// begin checks a hold that was just acquired.
 func (c *checker) begin(r *record) *record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,31 +202,31 @@ func (c *checker) begin(r *record) *record {
 	if r.kind == permits {
 		c.taken = append(c.taken, r)
 	}
-	if !c.isValid(r) {
+	if !c.isValidLocked(r) {
 		return r
 	}
 	for _, p := range r.nodes {
 		switch n := c.nodes[p]; {
 		case n == nil:
-			c.errorf("%s holds %s, which has never been there", r.owner, p)
+			c.errorf("%s holds %s, which never existed", r.owner, p)
 		case n.deleted != 0 && r.Err() == nil:
-			c.errorf("%s holds %s, which is deleted since %d", r.owner, p, n.deleted)
+			c.errorf("%s holds %s, which was deleted by %d", r.owner, p, n.deleted)
 		case n.jumped:
 			c.errorf("%s has taken %s ahead of the queue", r.owner, p)
 		}
 	}
 	if r.kind != permits {
-		c.checkConflicts(r)
-		c.checkOrder(r)
+		c.checkConflictsLocked(r)
+		c.checkOrderLocked(r)
 	}
 	return r
 }
 
-func (c *checker) checkConflicts(r *record) {
-	all := slices.DeleteFunc(c.current[r.lock], func(other *record) bool { return !c.isValid(other) })
+func (c *checker) checkConflictsLocked(r *record) {
+	all := slices.DeleteFunc(c.current[r.lock], func(other *record) bool { return !c.isValidLocked(other) })
 	for _, other := range all {
-		family := r.family == other || other.family == r || r.family != nil && r.family == other.family
-		if !family && !(r.kind.shared() && other.kind.shared()) {
+		partner := r.partner == other || other.partner == r || r.partner != nil && r.partner == other.partner
+		if !partner && !(r.kind.shared() && other.kind.shared()) {
 			c.errorf("%s: %v of %s with token %d while %v of %s with token %d is valid",
 				r.lock, r.kind, r.owner, r.token, other.kind, other.owner, other.token)
 		}
@@ -232,8 +234,8 @@ func (c *checker) checkConflicts(r *record) {
 	c.current[r.lock] = append(all, r)
 }
 
-// checkOrder checks a hold against the tokens of those before, and the nodes ahead of its own.
-func (c *checker) checkOrder(r *record) {
+// checkOrderLocked checks a hold against the tokens of earlier holds and the nodes ahead of its own.
+func (c *checker) checkOrderLocked(r *record) {
 	last, all := c.latest[r.lock], c.largest[r.lock]
 	switch r.kind {
 	case exclusive:
@@ -255,7 +257,7 @@ func (c *checker) checkOrder(r *record) {
 		all.writer = max(all.writer, r.token)
 		fallthrough
 	default:
-		return // it is at the place of another
+		return // it has the position of its partner
 	}
 	c.largest[r.lock] = all
 	for _, n := range c.queues[r.lock] {
@@ -265,7 +267,8 @@ func (c *checker) checkOrder(r *record) {
 	}
 }
 
-// takeAway marks nodes whose clients cannot know that they are gone, because action deletes them.
+// takeAway calls action, which deletes nodes. It marks them first, because their clients cannot know
+// it at once.
 func (c *checker) takeAway(nodes []string, action func()) {
 	c.mu.Lock()
 	for _, p := range nodes {
@@ -277,23 +280,23 @@ func (c *checker) takeAway(nodes []string, action func()) {
 	action()
 }
 
-// finish checks what can be told when all is over.
+// finish makes the checks that need all transactions.
 func (c *checker) finish() {
 	c.pending.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.taken {
-		c.checkPermits(r)
+		c.checkPermitsLocked(r)
 	}
 	for dir, queue := range c.queues {
 		for _, n := range queue {
-			c.errorf("%s: %s of %d is left", dir, n.path, n.created)
+			c.errorf("%s: %s, created by %d, is left", dir, n.path, n.created)
 		}
 	}
 }
 
-// checkPermits counts the permits as of the transaction that has taken some.
-func (c *checker) checkPermits(r *record) {
+// checkPermitsLocked counts the permits as of the transaction that took those of r.
+func (c *checker) checkPermitsLocked(r *record) {
 	sum := 0
 	for _, other := range c.taken {
 		if other.lock != r.lock || other.token > r.token || c.ended(other) <= r.token {
@@ -302,7 +305,7 @@ func (c *checker) checkPermits(r *record) {
 		sum += len(other.nodes)
 		for _, slot := range other.slots {
 			if other != r && slices.Contains(r.slots, slot) {
-				c.errorf("%s: slot %d is that of tokens %d and %d", r.lock, slot, other.token, r.token)
+				c.errorf("%s: slot %d is used by tokens %d and %d", r.lock, slot, other.token, r.token)
 			}
 		}
 	}
@@ -315,7 +318,7 @@ func (c *checker) checkPermits(r *record) {
 	}
 }
 
-// ended returns the transaction that has deleted the first node of a hold.
+// ended returns the first transaction that deleted a node of a hold.
 func (c *checker) ended(r *record) int64 {
 	end := int64(1 << 62)
 	for _, p := range r.nodes {

@@ -11,7 +11,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// disturb does the scenario's faults, one after another. calm ends what goes on.
+// disturb applies the scenario's faults one after another. calm stops the faults that go on.
 func (s *simulation) disturb() (calm func()) {
 	stop := make(chan struct{})
 	var moving sync.WaitGroup
@@ -55,10 +55,11 @@ func (s *simulation) disturb() (calm func()) {
 	}
 }
 
-// harm does something to a client's connection or requests.
+// harm applies a random fault to a client's connection or requests.
 func (s *simulation) harm(c *zktest.Client) {
 	ops := []zktest.Op{
-		zktest.OpMulti, zktest.OpMulti, zktest.OpCreate, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpExists,
+		zktest.OpMulti, zktest.OpMulti, zktest.OpCreate, zktest.OpDelete, zktest.OpGetChildren2,
+		zktest.OpGetData, zktest.OpExists,
 		zktest.OpSync, zktest.OpSetWatches, zktest.AnyOp, zktest.OpConnect,
 	}
 	r := s.random
@@ -97,7 +98,7 @@ func (s *simulation) harm(c *zktest.Client) {
 	}
 }
 
-// harmServer does something to all servers, or to a follower.
+// harmServer applies a random fault to all servers or to a follower.
 func (s *simulation) harmServer() {
 	r := s.random
 	switch n := r.IntN(5); {

@@ -23,30 +23,30 @@ import (
 
 const (
 	sessionTimeout = 4 * time.Second
-	patience       = 10 * time.Second // for a lock that is free
+	patience       = 10 * time.Second // bounds the acquire of a free lock
 )
 
-// scenario is what happens in a simulation.
+// scenario describes a simulation.
 type scenario struct {
 	menu    []action
 	members int // clients
-	workers int // goroutines of each
-	turns   int // of each
+	workers int // goroutines of each client
+	turns   int // of each worker
 	faults  int
 
-	followers int  // servers that are behind
-	restless  bool // clients move between servers all the time
-	closing   bool // clients are closed and made again
+	followers int  // servers that lag behind
+	restless  bool // clients move from server to server all the time
+	closing   bool // clients are closed and replaced
 	taking    bool // the test expires sessions and deletes nodes
 	elections bool
-	foreign   bool // the locks' paths hold data and other children
+	foreign   bool // the locks' paths have data and other children
 	ending    bool // the sequence counters of the paths are near their end
 }
 
-// reaping makes the server look for empty containers all the time.
+// reaping makes the server delete empty containers soon.
 var reaping = zktest.WithConfig("znode.container.checkIntervalMs", "300")
 
-// All recipes with one server, of which the clients hear more or less.
+// All recipes run on one server.
 func TestSimulatedRecipes(t *testing.T) {
 	sim.Run(t, 6, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		run(t, srv, random, scenario{
@@ -57,17 +57,18 @@ func TestSimulatedRecipes(t *testing.T) {
 	}, reaping)
 }
 
-// All recipes, and a follower that is behind.
+// All recipes run on a server and a follower that lags behind.
 func TestSimulatedRecipesWithAFollower(t *testing.T) {
 	sim.Run(t, 6, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		run(t, srv, random, scenario{
 			menu: everything, members: 3, workers: 3, turns: 15, faults: 18, followers: 1,
-			closing: random.IntN(3) == 0, taking: random.IntN(3) == 0, elections: random.IntN(3) == 0, ending: random.IntN(3) == 0,
+			closing: random.IntN(3) == 0, taking: random.IntN(3) == 0, elections: random.IntN(3) == 0,
+			ending: random.IntN(3) == 0,
 		})
 	}, reaping)
 }
 
-// All recipes, and clients that move from one server to the next all the time.
+// All recipes run while clients move from server to server all the time.
 func TestSimulatedRestlessClients(t *testing.T) {
 	for _, compat := range []zktest.Compat{zktest.V39, zktest.V38} {
 		t.Run(fmt.Sprint(compat), func(t *testing.T) {
@@ -81,7 +82,7 @@ func TestSimulatedRestlessClients(t *testing.T) {
 	}
 }
 
-// Permits, and clients that move from one server to the next all the time.
+// Semaphores are used while clients move from server to server all the time.
 func TestSimulatedRestlessPermits(t *testing.T) {
 	sim.Run(t, 6, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		run(t, srv, random, scenario{
@@ -90,7 +91,7 @@ func TestSimulatedRestlessPermits(t *testing.T) {
 	}, reaping)
 }
 
-// simulation is a scenario that runs.
+// simulation is a running scenario.
 type simulation struct {
 	scenario
 	t         *testing.T
@@ -105,10 +106,10 @@ type simulation struct {
 func run(t *testing.T, srv *zktest.Server, random *rand.Rand, sc scenario) {
 	s := &simulation{scenario: sc, t: t, srv: srv, random: random, checker: newChecker(t, srv)}
 	s.prepare()
-	var working, standing sync.WaitGroup
+	var working, electing sync.WaitGroup
 	candidacy, stop := context.WithCancel(t.Context())
 	defer stop()
-	check := s.candidates(candidacy, &standing)
+	check := s.candidates(candidacy, &electing)
 	for _, m := range s.members {
 		for i := range sc.workers {
 			w := s.worker(m, fmt.Sprint("w", i))
@@ -121,14 +122,14 @@ func run(t *testing.T, srv *zktest.Server, random *rand.Rand, sc scenario) {
 	s.setLimit(fixedLimit)
 	time.Sleep(2 * sessionTimeout)
 	stop()
-	standing.Wait()
+	electing.Wait()
 	time.Sleep(5 * sessionTimeout)
 	check()
 	s.checker.finish()
 	s.finish()
 }
 
-// prepare makes the nodes that are there before the first client is.
+// prepare creates the nodes that exist before the first client connects.
 func (s *simulation) prepare() {
 	require.NoError(s.t, s.srv.Create(limitPath, number(fixedLimit)))
 	s.setLimit(fixedLimit)
@@ -153,7 +154,8 @@ func (s *simulation) prepare() {
 		m := &member{
 			t: s.t, srv: s.srv, name: fmt.Sprint("c", i), servers: strings.Join(servers, ","), random: fork(s.random),
 			options: []framework.Option{
-				framework.WithMetrics(&s.metrics), framework.WithLossPolicy(framework.LossPolicy(max(0, s.random.IntN(4)-2))),
+				framework.WithMetrics(&s.metrics),
+				framework.WithLossPolicy(framework.LossPolicy(max(0, s.random.IntN(4)-2))),
 			},
 		}
 		m.open()
@@ -161,7 +163,7 @@ func (s *simulation) prepare() {
 	}
 }
 
-// directories are those that have lock nodes.
+// directories returns the paths of all directories with lock nodes.
 func directories() []string {
 	all := append(slices.Clone(multiPaths), nestedPath, rwPath, electionPath, latchPath)
 	for _, p := range []string{sharedPath, slotsPath, fixedPath} {
@@ -170,7 +172,7 @@ func directories() []string {
 	return all
 }
 
-// fill puts data into a directory, and children that are no lock nodes.
+// fill gives a directory data and children that are no lock nodes.
 func (s *simulation) fill(dir string) {
 	if strings.Count(dir, "/") == 1 {
 		require.NoError(s.t, s.srv.Create(dir, []byte("data of "+dir)))
@@ -188,9 +190,9 @@ func (s *simulation) worker(m *member, id string) *worker {
 	return &worker{member: m, id: m.name + "." + id, random: fork(s.random), checker: s.checker}
 }
 
-// candidates stand, and are observed, until ctx ends. check checks what the observers were told
-// last.
-func (s *simulation) candidates(ctx context.Context, standing *sync.WaitGroup) (check func()) {
+// candidates runs and observes elections until ctx ends. check checks the last reports of the
+// observers.
+func (s *simulation) candidates(ctx context.Context, electing *sync.WaitGroup) (check func()) {
 	if !s.elections {
 		return func() {}
 	}
@@ -204,15 +206,15 @@ func (s *simulation) candidates(ctx context.Context, standing *sync.WaitGroup) (
 	for _, m := range s.members {
 		for i := range 2 {
 			w := s.worker(m, fmt.Sprint("e", i))
-			standing.Go(func() { w.stand(ctx) })
+			electing.Go(func() { w.elect(ctx) })
 		}
 		w := s.worker(m, "l")
-		standing.Go(func() { w.latch(ctx) })
+		electing.Go(func() { w.latch(ctx) })
 	}
 	return func() {
 		for p, o := range observers {
 			if node := o.node.Load(); node == nil || *node != "" {
-				s.t.Errorf("the observer of %s was last told of %v", p, node)
+				s.t.Errorf("the last leader reported for %s is %v", p, node)
 			}
 		}
 		stop()
@@ -220,30 +222,32 @@ func (s *simulation) candidates(ctx context.Context, standing *sync.WaitGroup) (
 	}
 }
 
-// finish checks that nothing is left, and that every lock can be had.
+// finish checks that nothing is left and that every lock can be acquired.
 func (s *simulation) finish() {
 	for _, m := range s.members {
 		l := m.current()
-		for _, one := range []lock{l.plain, l.handoff, l.rw.Write(), several{l.shared, 2}, several{l.slots, 2}, several{l.fixed, 3}} {
+		all := []lock{
+			l.plain, l.handoff, l.rw.Write(), several{l.shared, 2}, several{l.slots, 2}, several{l.fixed, 3},
+		}
+		for _, one := range all {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			h, err := one.TryAcquire(ctx)
 			cancel()
-			require.NoError(s.t, err, "%s: %T cannot be had in the end", m.name, one)
+			require.NoError(s.t, err, "%s: %T cannot be acquired in the end", m.name, one)
 			_ = h.Release()
 			if one == lock(l.handoff) {
-				time.Sleep(2 * sessionTimeout) // it is kept
+				time.Sleep(2 * sessionTimeout) // its node is kept until then
 			}
 		}
 		m.close()
 	}
 	for _, dir := range directories() {
-		if data, err := s.srv.Get(dir); s.foreign && err == nil && len(data) > 4 { // not a fixed limit
+		if data, err := s.srv.Get(dir); s.foreign && err == nil && len(data) > 4 { // a fixed limit has 4 bytes
 			require.Equal(s.t, "data of "+dir, string(data))
 		}
 	}
 	require.Empty(s.t, s.metrics.Levels())
 }
 
-// passing reports whether an error is that of a parent that was deleted again and again while it
-// was made.
+// passing reports whether err says that a parent was deleted repeatedly while it was being created.
 func passing(err error) bool { return errors.Is(err, zk.ErrNoNode) }

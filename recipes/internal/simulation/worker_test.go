@@ -21,7 +21,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// The paths of the locks. The names of limitPath and dataPath are no lock's.
+// Paths of the locks. limitPath and dataPath are no locks.
 const (
 	plainPath    = "/plain"
 	handoffPath  = "/handoff"
@@ -39,16 +39,16 @@ const (
 	fixedLimit = 3
 )
 
-// multiPaths are the mutexes that multi-locks are made of.
+// multiPaths has the paths of the mutexes that multi-locks combine.
 var multiPaths = []string{plainPath, handoffPath, thirdPath}
 
-// lock is what a worker acquires.
+// lock is acquired by workers.
 type lock interface {
 	Acquire(context.Context) (*recipes.Hold, error)
 	TryAcquire(context.Context) (*recipes.Hold, error)
 }
 
-// several are n permits as a lock.
+// several is a lock of n permits.
 type several struct {
 	*semaphore.Semaphore
 	n int
@@ -60,7 +60,7 @@ func (s several) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return s.TryAcquireN(ctx, s.n)
 }
 
-// locks are the lock values of one client.
+// locks has the lock values of one client.
 type locks struct {
 	client               *framework.Client
 	plain, handoff       *mutex.Mutex
@@ -68,7 +68,7 @@ type locks struct {
 	shared, slots, fixed *semaphore.Semaphore
 }
 
-// member is a client and its locks, which are closed and made again in some scenarios.
+// member is a client with its locks. Some scenarios close and replace it.
 type member struct {
 	t       *testing.T
 	srv     *zktest.Server
@@ -87,7 +87,7 @@ func (m *member) current() *locks {
 	return m.locks
 }
 
-// open makes a client, whose options are those of chance.
+// open makes a client with random options.
 func (m *member) open() {
 	opts := append([]framework.Option{
 		framework.WithDialer(m.srv.Client(m.name).DialContext),
@@ -134,7 +134,7 @@ type worker struct {
 	checker *checker
 }
 
-// run takes a number of turns at what is in the menu.
+// run calls random actions of the menu and pauses between them.
 func (w *worker) run(menu []action, turns int) {
 	for range turns {
 		time.Sleep(upTo(w.random, 200*time.Millisecond))
@@ -145,7 +145,7 @@ func (w *worker) run(menu []action, turns int) {
 	}
 }
 
-// action is one turn; it returns the error of an acquire.
+// action uses a lock once and returns the error of its acquire.
 type action func(w *worker, l *locks) error
 
 var (
@@ -162,9 +162,10 @@ var (
 	onlyPermits = []action{takeShared, takeShared, takeSlots, takeSlots, takeFixed, takeFixed, (*worker).meddle}
 )
 
-// expected are the errors that trouble with the servers has.
+// expected has the errors that faults of the servers and the network may cause.
 var expected = []error{
-	recipes.ErrNotAcquired, context.Canceled, context.DeadlineExceeded, rwlock.ErrUpgrade, framework.ErrNotConnected, framework.ErrClosed,
+	recipes.ErrNotAcquired, context.Canceled, context.DeadlineExceeded, rwlock.ErrUpgrade,
+	framework.ErrNotConnected, framework.ErrClosed,
 	framework.ErrSessionLost, framework.ErrSuspended, recipes.ErrNodeDeleted,
 }
 
@@ -174,7 +175,7 @@ func (w *worker) checkError(err error) {
 	}
 }
 
-// acquire acquires l with some patience, sometimes with none.
+// acquire acquires l. Some calls do not wait, others are bounded or canceled.
 func (w *worker) acquire(l lock) (*recipes.Hold, error) {
 	ctx, cancel := w.patience()
 	defer cancel()
@@ -196,10 +197,11 @@ func (w *worker) patience() (context.Context, context.CancelFunc) {
 	return context.WithCancel(context.Background())
 }
 
-// begin has a hold of one lock checked.
-func (w *worker) begin(h *recipes.Hold, k kind, lock string, family *record) *record {
+// begin checks a hold of one lock.
+func (w *worker) begin(h *recipes.Hold, k kind, lock string, partner *record) *record {
 	return w.checker.begin(&record{
-		valid: h, kind: k, owner: w.id, lock: lock, nodes: h.Paths(), token: h.Token(), family: family, slots: semaphore.Slots(h),
+		valid: h, kind: k, owner: w.id, lock: lock, nodes: h.Paths(), token: h.Token(),
+		partner: partner, slots: semaphore.Slots(h),
 	})
 }
 
@@ -210,7 +212,7 @@ func (w *worker) stay(h *recipes.Hold, most time.Duration) {
 	}
 }
 
-// release ends a hold, sometimes twice at once.
+// release releases a hold, sometimes twice at the same time.
 func (w *worker) release(h *recipes.Hold) {
 	first := h.Release
 	if w.random.IntN(8) == 0 {
@@ -236,7 +238,7 @@ func (w *worker) release(h *recipes.Hold) {
 	}
 }
 
-// guard sometimes writes the token of a lock under it.
+// guard sometimes writes the token of a lock under a Guard of its hold.
 func (w *worker) guard(h *recipes.Hold, token int64, lock string) {
 	if w.random.IntN(3) > 0 {
 		return
@@ -246,7 +248,7 @@ func (w *worker) guard(h *recipes.Hold, token int64, lock string) {
 	_, _ = h.Guard(ctx, framework.SetOp(dataPath+lock, []byte(strconv.FormatInt(token, 10)), -1))
 }
 
-// mutex holds a mutex, sometimes on several levels, which are released in any order.
+// mutex holds a mutex, sometimes more than once. It releases the reentrant holds in any order.
 func (w *worker) mutex(l *mutex.Mutex, path string) error {
 	h, err := w.acquire(l)
 	if err != nil {
@@ -255,31 +257,31 @@ func (w *worker) mutex(l *mutex.Mutex, path string) error {
 	w.begin(h, exclusive, path, nil)
 	w.guard(h, h.Token(), path)
 	work := h.Context(context.Background())
-	levels := []*recipes.Hold{h}
+	all := []*recipes.Hold{h}
 	for w.random.IntN(3) == 0 {
 		w.stay(h, 100*time.Millisecond)
-		level, err := l.Acquire(work)
+		inner, err := l.Acquire(work)
 		if err != nil {
 			break
 		}
-		if level.Token() != h.Token() {
-			w.t.Errorf("%s: another token, %d, on a level of %d", w.id, level.Token(), h.Token())
+		if inner.Token() != h.Token() {
+			w.t.Errorf("%s: a reentrant hold has token %d, not %d", w.id, inner.Token(), h.Token())
 		}
-		levels = append(levels, level)
+		all = append(all, inner)
 	}
 	w.stay(h, 500*time.Millisecond)
 	w.guard(h, h.Token(), path)
-	for _, i := range w.random.Perm(len(levels)) {
-		w.stay(levels[i], 50*time.Millisecond)
-		w.release(levels[i])
+	for _, i := range w.random.Perm(len(all)) {
+		w.stay(all[i], 50*time.Millisecond)
+		w.release(all[i])
 	}
 	if work.Err() == nil {
-		w.t.Errorf("%s: the context goes on after the release", w.id)
+		w.t.Errorf("%s: the context does not end with the release", w.id)
 	}
 	return nil
 }
 
-// multi holds several mutexes as one.
+// multi holds several mutexes with one multi-lock.
 func (w *worker) multi(l *locks) error {
 	var paths []string
 	for _, i := range w.random.Perm(len(multiPaths))[:1+w.random.IntN(len(multiPaths))] {
@@ -300,7 +302,7 @@ func (w *worker) multi(l *locks) error {
 	return nil
 }
 
-// nested holds a mutex and a permit, which no worker acquires in the other order.
+// nested holds a mutex and a permit. No worker acquires them in the opposite order.
 func (w *worker) nested(l *locks) error {
 	h, err := w.acquire(must(multilock.Of(must(mutex.New(l.client, nestedPath)), l.fixed)))
 	if err != nil {
@@ -314,7 +316,7 @@ func (w *worker) nested(l *locks) error {
 	return nil
 }
 
-// readWrite reads, or writes and reads on.
+// readWrite reads, or writes and sometimes downgrades.
 func (w *worker) readWrite(l *locks) error {
 	if w.random.IntN(2) == 0 {
 		return w.read(l)
@@ -358,15 +360,15 @@ func (w *worker) read(l *locks) error {
 	return err
 }
 
-// upgrade writes beside a read hold.
-func (w *worker) upgrade(l *locks, h *recipes.Hold, family *record) error {
+// upgrade writes under a read hold.
+func (w *worker) upgrade(l *locks, h *recipes.Hold, partner *record) error {
 	ctx, cancel := w.patience()
 	defer cancel()
 	up, err := l.rw.TryUpgrade(h.Context(ctx))
 	if err != nil {
 		return err
 	}
-	w.begin(up, upgraded, rwPath, family)
+	w.begin(up, upgraded, rwPath, partner)
 	w.stay(up, 300*time.Millisecond)
 	w.release(up)
 	return nil
@@ -387,7 +389,7 @@ func (w *worker) permits(s *semaphore.Semaphore, path string) error {
 	return nil
 }
 
-// meddle changes the limit, or asks for a mutex back.
+// meddle changes the limit or revokes a hold of a mutex.
 func (w *worker) meddle(l *locks) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -411,7 +413,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// fork returns another generator, that depends on r only.
+// fork returns another generator, seeded by r.
 func fork(r *rand.Rand) *rand.Rand { return rand.New(rand.NewPCG(r.Uint64(), r.Uint64())) }
 
 func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d)) + 1) }
