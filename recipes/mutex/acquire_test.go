@@ -15,8 +15,8 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-func TestUncontendedAcquireIsACreateAndAListBehindItAndReleaseOneRequest(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
+func TestUncontendedAcquireIsACreateAndAList(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture) {
 		hold := acquire(t, d.lock)
 		settle()
 		require.Equal(t, "create getChildren2", d.asked())
@@ -26,14 +26,14 @@ func TestUncontendedAcquireIsACreateAndAListBehindItAndReleaseOneRequest(t *test
 	})
 }
 
-func TestHandOverTakesNoRequestOfTheWaiter(t *testing.T) {
+func TestHandOverNeedsNoRequestOfTheWaiter(t *testing.T) {
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
 	holder := acquire(t, first)
 	waiter := start(t, newMutex(t, testzk.Connected(t, p.Addr()), path))
 	queued(t, first, 2)
-	// The waiter reads who is ahead, then watches that and itself; nothing follows.
+	// The waiter watches its predecessor and its own node. No other request follows.
 	testzk.Eventually(t, func() bool { return p.Requests()[proxy.OpGetData] == 2 }, "the waiter does not watch")
 	before := sent(p)
 
@@ -43,16 +43,16 @@ func TestHandOverTakesNoRequestOfTheWaiter(t *testing.T) {
 	require.NoError(t, hold.Release())
 }
 
-// referee finds out by itself whether two are inside, and whether tokens grow.
-type referee struct {
+// checker reports two holders at once and tokens that do not grow.
+type checker struct {
 	inside atomic.Bool
 	last   atomic.Int64
 }
 
-// work is one turn under the lock.
-func (r *referee) work(hold *recipes.Hold) error {
+// work is done once under the lock.
+func (r *checker) work(hold *recipes.Hold) error {
 	if !r.inside.CompareAndSwap(false, true) {
-		return errors.New("two hold the lock")
+		return errors.New("two goroutines hold the lock")
 	}
 	if previous := r.last.Swap(hold.Token()); previous >= hold.Token() {
 		return fmt.Errorf("token %d after %d", hold.Token(), previous)
@@ -61,7 +61,7 @@ func (r *referee) work(hold *recipes.Hold) error {
 	return nil
 }
 
-// contend runs fn on n goroutines, each with its number.
+// contend runs fn on n goroutines and passes each its number.
 func contend(t *testing.T, n int, fn func(i int) error) {
 	t.Helper()
 	errs := make([]error, n)
@@ -73,7 +73,7 @@ func contend(t *testing.T, n int, fn func(i int) error) {
 	require.NoError(t, errors.Join(errs...))
 }
 
-func TestTryAcquireOfABusyLockIsOneReadAndLeavesNoWatch(t *testing.T) {
+func TestTryAcquireOfABusyLockIsOneRead(t *testing.T) {
 	path := testzk.Path(t)
 	holder := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
 	p := testzk.Proxy(t)
@@ -87,14 +87,14 @@ func TestTryAcquireOfABusyLockIsOneReadAndLeavesNoWatch(t *testing.T) {
 	require.NoError(t, holder.Release())
 }
 
-func TestParticipantsOfALineNobodyIsIn(t *testing.T) {
+func TestParticipantsOfAnEmptyQueue(t *testing.T) {
 	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t))
 	line, err := mu.Participants(testzk.Context(t))
 	require.NoError(t, err)
 	require.Empty(t, line)
 }
 
-func TestParticipantsTellTheHolderFirst(t *testing.T) {
+func TestParticipantsHaveTheHolderFirst(t *testing.T) {
 	path := testzk.Path(t)
 	client := testzk.Connected(t, testzk.Connect())
 	mu := newMutex(t, client, path)
@@ -112,7 +112,7 @@ func TestParticipantsTellTheHolderFirst(t *testing.T) {
 	require.NoError(t, holder.Release())
 }
 
-func TestForeignChildrenAreNoParticipants(t *testing.T) {
+func TestForeignChildrenAreNotParticipants(t *testing.T) {
 	path := testzk.Path(t)
 	client := testzk.Connected(t, testzk.Connect())
 	mu := newMutex(t, client, path)

@@ -11,7 +11,7 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 )
 
-// acquireAndRelease is what is measured most of the time.
+// acquireAndRelease is the usual subject of a benchmark.
 func acquireAndRelease(ctx context.Context, tb testing.TB, mu *mutex.Mutex) {
 	hold, err := mu.Acquire(ctx)
 	if err == nil {
@@ -25,7 +25,7 @@ func acquireAndRelease(ctx context.Context, tb testing.TB, mu *mutex.Mutex) {
 func BenchmarkUncontended(b *testing.B) {
 	ctx := context.Background()
 	mu := newMutex(b, testzk.Connected(b, testzk.Connect()), testzk.Path(b))
-	acquireAndRelease(ctx, b, mu) // reads what is read once
+	acquireAndRelease(ctx, b, mu) // makes the requests that only the first acquire needs
 	b.ReportAllocs()
 	for b.Loop() {
 		acquireAndRelease(ctx, b, mu)
@@ -44,7 +44,7 @@ func BenchmarkReentry(b *testing.B) {
 	require.NoError(b, outer.Release())
 }
 
-// BenchmarkContended has two clients that want the lock all the time.
+// BenchmarkContended has two clients that acquire the lock all the time.
 func BenchmarkContended(b *testing.B) {
 	path := testzk.Path(b)
 	var locks []*mutex.Mutex
@@ -72,7 +72,7 @@ func BenchmarkContended(b *testing.B) {
 func BenchmarkLocalHandoff(b *testing.B) {
 	mu := newMutex(b, testzk.Connected(b, testzk.Connect()), testzk.Path(b), generous)
 	b.ReportAllocs()
-	b.SetParallelism(8) // of each processor
+	b.SetParallelism(8) // goroutines for each processor
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			acquireAndRelease(context.Background(), b, mu)
@@ -80,7 +80,7 @@ func BenchmarkLocalHandoff(b *testing.B) {
 	})
 }
 
-// BenchmarkSticky has one who comes again and again.
+// BenchmarkSticky has one goroutine that acquires the lock again and again.
 func BenchmarkSticky(b *testing.B) {
 	mu := newMutex(b, testzk.Connected(b, testzk.Connect()), testzk.Path(b), generous, mutex.WithSticky(time.Hour))
 	b.ReportAllocs()

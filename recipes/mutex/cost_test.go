@@ -15,7 +15,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// A client may hold thousands of locks, each of which is watched.
+// A client may hold thousands of locks and watches the nodes of all of them.
 func TestHoldsHaveNoGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const holds = 500
@@ -31,7 +31,7 @@ func TestHoldsHaveNoGoroutines(t *testing.T) {
 		require.Less(t, runtime.NumGoroutine()-before, holds/10)
 		require.NoError(t, srv.Delete(all[0].Path()))
 		<-all[0].Done()
-		require.ErrorIs(t, all[0].Err(), recipes.ErrNodeDeleted, "noticed by a watch")
+		require.ErrorIs(t, all[0].Err(), recipes.ErrNodeDeleted, "the watch reports the deletion")
 		for _, h := range all[1:] {
 			require.NoError(t, h.Err())
 		}

@@ -19,12 +19,12 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// patience is far more time than all turns take once nothing disturbs the servers any more.
+// patience is much longer than all uses of the lock take on undisturbed servers.
 const patience = 2 * time.Minute
 
-// Whatever happens between the servers of an ensemble and to the clients' connections: one holder
-// at a time, a larger token each time, every contender has its turns although it gives up at times,
-// and no node is left behind.
+// Faults between the servers of an ensemble and on the clients' connections leave one holder at a
+// time and growing tokens. Every contender gets the lock, although it gives up at times. No node is
+// left.
 func TestSimulatedEnsemble(t *testing.T) {
 	for name, followers := range map[string]int{"two": 1, "three": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,8 @@ func simulateEnsemble(t *testing.T, srv *zktest.Server, random *rand.Rand, follo
 			time.AfterFunc(time.Duration(random.Int64N(int64(simTimeout))), c.Heal)
 		case 4:
 			members := srv.Members()
-			members[random.IntN(len(members))].SetSessionTimeouts(time.Second, between(random, simTimeout/3, simTimeout))
+			bound := between(random, simTimeout/3, simTimeout)
+			members[random.IntN(len(members))].SetSessionTimeouts(time.Second, bound)
 		default:
 			sim.Disturb(srv, random, simTimeout/2)
 		}
@@ -84,11 +85,11 @@ func simulateEnsemble(t *testing.T, srv *zktest.Server, random *rand.Rand, follo
 	require.Equal(t, "/lock container\n", srv.Tree())
 }
 
-// runUntilServed has all turns, and gives up many that it does not need.
+// runUntilServed acquires the lock a number of times. Other acquires give up early.
 func (c *contender) runUntilServed(all context.Context) {
 	for done := 0; done < 3*turns; {
 		if all.Err() != nil {
-			c.t.Errorf("%s has had %d of %d turns: nothing releases the lock", c.name, done, 3*turns)
+			c.t.Errorf("%s has got the lock %d of %d times: nothing releases it", c.name, done, 3*turns)
 			return
 		}
 		ctx, cancel := context.WithCancel(all)

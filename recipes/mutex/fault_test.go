@@ -18,7 +18,7 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-func TestAcquireWhoseReplyIsLostTakesExactlyOneNode(t *testing.T) {
+func TestAcquireWithALostReplyCreatesOneNode(t *testing.T) {
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
@@ -28,11 +28,11 @@ func TestAcquireWhoseReplyIsLostTakesExactlyOneNode(t *testing.T) {
 	require.NoError(t, rule.Wait(testzk.Context(t)))
 	line := queued(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path), 1)
 	require.Equal(t, line[0].Node, hold.Path())
-	require.Equal(t, line[0].Token, hold.Token(), "the token is the node's czxid, also when it had to be looked up")
+	require.Equal(t, line[0].Token, hold.Token(), "the token is the node's czxid, even if it had to be read")
 	require.NoError(t, hold.Release())
 }
 
-func TestGrantThatRacesWithCancellationIsHandedBack(t *testing.T) {
+func TestGrantThatRacesWithCancellationIsReleased(t *testing.T) {
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
@@ -40,7 +40,7 @@ func TestGrantThatRacesWithCancellationIsHandedBack(t *testing.T) {
 	rule := p.On(proxy.Match{Op: proxy.OpCreate, Path: path}, proxy.Hold())
 	a := start(t, mu)
 	require.NoError(t, rule.Wait(testzk.Context(t)))
-	a.cancel() // the request is on its way and will be applied
+	a.cancel() // the request was sent and will be applied
 	_, err := a.wait()
 	require.ErrorIs(t, err, context.Canceled)
 	rule.Release()
@@ -49,7 +49,7 @@ func TestGrantThatRacesWithCancellationIsHandedBack(t *testing.T) {
 	testzk.Empty(t, path)
 }
 
-func TestWrongAddressIsAnErrorAndNotAHang(t *testing.T) {
+func TestAcquireWithAWrongAddressFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nobody := zktest.Start(t).Client("nobody")
 		nobody.Refuse(true)
@@ -61,19 +61,19 @@ func TestWrongAddressIsAnErrorAndNotAHang(t *testing.T) {
 	})
 }
 
-func TestReleaseDuringAnOutageIsFinishedLater(t *testing.T) {
+func TestReleaseDuringAnOutageIsCompletedLater(t *testing.T) {
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	client := testzk.Connected(t, p.Addr())
 	mu := newMutex(t, client, path)
 	hold := acquire(t, mu)
 	rule := p.On(proxy.Match{Op: proxy.OpDelete, Path: hold.Path()}, proxy.DropBefore())
-	require.NoError(t, hold.Release(), "the deletion is repeated until it has happened")
+	require.NoError(t, hold.Release(), "the deletion is repeated until it is applied")
 	require.Equal(t, 1, rule.Hits())
 	testzk.Empty(t, path)
 }
 
-func TestReleaseWhoseReplyIsLostIsNotALoss(t *testing.T) {
+func TestReleaseWithALostReplyIsNotALoss(t *testing.T) {
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
@@ -83,7 +83,7 @@ func TestReleaseWhoseReplyIsLostIsNotALoss(t *testing.T) {
 	testzk.Empty(t, path)
 }
 
-func TestListThatFailsForGoodIsTheCallersErrorAndLeavesNothing(t *testing.T) {
+func TestFailedListIsReturnedAndLeavesNoNode(t *testing.T) {
 	path := testzk.Path(t)
 	observer := testzk.Observer(t)
 	owner := testzk.Connected(t, testzk.Connect())
@@ -99,15 +99,15 @@ func TestListThatFailsForGoodIsTheCallersErrorAndLeavesNothing(t *testing.T) {
 	require.NoError(t, holder.Release())
 }
 
-func TestParentThatMustNotBeWrittenCostsNothingMore(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
+func TestReadOnlyParentNeedsNoMoreRequests(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture) {
 		require.NoError(t, d.srv.Delete("/lock"))
 		owner := testzk.Connected(t, d.srv.MemAddr(), framework.WithDialer(d.srv.Client("owner").DialContext))
 		require.NoError(t, owner.CreateContainers(t.Context(), "/lock"))
 		acl := zk.WorldACL(zk.PermCreate | zk.PermDelete | zk.PermRead | zk.PermAdmin)
 		_, err := owner.SetACL(t.Context(), "/lock", acl, -1)
 		require.NoError(t, err)
-		mu := d.of("me")
+		mu := d.of("counted")
 		require.NoError(t, acquire(t, mu).Release())
 		settle()
 		d.asked()
@@ -135,7 +135,7 @@ func TestNoPermissionIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, path)
 }
 
-func TestDataThatIsTooLargeIsRefusedAndTheConnectionUnharmed(t *testing.T) {
+func TestTooLargeDataIsRefusedBeforeItIsSent(t *testing.T) {
 	p := testzk.Proxy(t)
 	client := testzk.Connected(t, p.Addr())
 	path := testzk.Path(t)

@@ -18,11 +18,12 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// relay is two goroutines that pass a lock on, in holds of the same length, for as long as the test lasts.
+// relay is two goroutines that hand a lock to each other until it is stopped. All holds have the
+// same length.
 type relay struct {
 	mu   sync.Mutex
 	last *recipes.Hold
-	lost []error // what Release said, but for nil
+	lost []error // errors of Release
 }
 
 func run(t *testing.T, lock *mutex.Mutex, each time.Duration) (r *relay, stop func()) {
@@ -61,10 +62,11 @@ func (r *relay) holder() *recipes.Hold {
 	return r.last
 }
 
-// No hold of the relay may be too short for the deletion of the node to be noticed: it is the node that is watched, whoever holds.
+// The deletion of a node is noticed even if all holds are short, because the watch is independent
+// of the hold.
 func TestDeletedNodeIsNotPassedOnForLong(t *testing.T) {
 	for name, c := range map[string]struct {
-		watched bool // the node, from when it waited
+		watched bool // the node is watched, because it waited
 		each    time.Duration
 	}{
 		"a node that never waited":         {false, 50 * time.Millisecond},
@@ -72,7 +74,7 @@ func TestDeletedNodeIsNotPassedOnForLong(t *testing.T) {
 		"in holds shorter than any answer": {true, 100 * time.Microsecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			atHome(t, generous, func(t *testing.T, h *home) {
+			withHandoff(t, generous, func(t *testing.T, h *handoffFixture) {
 				var before *recipes.Hold
 				if c.watched {
 					before = acquire(t, h.other)
@@ -87,14 +89,14 @@ func TestDeletedNodeIsNotPassedOnForLong(t *testing.T) {
 				other := acquire(t, h.other)
 				time.Sleep(time.Second)
 				for range 2000 {
-					require.Error(t, r.holder().Err(), "two hold, a second after the node was deleted")
+					require.Error(t, r.holder().Err(), "both holds are valid a second after the node was deleted")
 					time.Sleep(time.Millisecond)
 				}
 				require.Len(t, r.lost, 1)
 				require.ErrorIs(t, r.lost[0], recipes.ErrNodeDeleted)
 				require.NoError(t, other.Release())
 				time.Sleep(time.Second)
-				require.NotEqual(t, node, r.holder().Path(), "the relay does not go on")
+				require.NotEqual(t, node, r.holder().Path(), "the relay does not continue with another node")
 				stop()
 			})
 		})
@@ -103,13 +105,13 @@ func TestDeletedNodeIsNotPassedOnForLong(t *testing.T) {
 
 func TestRevokedNodeIsNotPassedOn(t *testing.T) {
 	for _, each := range []time.Duration{50 * time.Millisecond, time.Millisecond} {
-		atHome(t, generous, func(t *testing.T, h *home) {
+		withHandoff(t, generous, func(t *testing.T, h *handoffFixture) {
 			r, stop := run(t, h.lock, each)
 			time.Sleep(time.Second)
 			other := start(t, h.other)
 			time.Sleep(time.Second)
 			require.True(t, other.waiting(), "the lock was not passed on")
-			require.NoError(t, mutex.Revoke(t.Context(), h.away, r.holder().Path()))
+			require.NoError(t, mutex.Revoke(t.Context(), h.remote, r.holder().Path()))
 			begun := time.Now()
 			hold := other.won(t)
 			require.Less(t, time.Since(begun), time.Second)
@@ -120,28 +122,29 @@ func TestRevokedNodeIsNotPassedOn(t *testing.T) {
 	}
 }
 
-// A guard is applied while its node exists. If the node were somebody else's by then, a former holder would write.
+// A guard is applied while its node exists. A guard of a former holder must not be applied under
+// the next hold.
 func TestNodeIsNotPassedOnWhileAGuardMayStillBeApplied(t *testing.T) {
 	guard := func(ctx context.Context, hold *recipes.Hold) error {
 		_, err := hold.Guard(ctx, framework.SetOp("/config", []byte("written"), -1))
 		return err
 	}
-	for name, begin := range map[string]func(*testing.T, *home, *recipes.Hold){
-		"under way": func(t *testing.T, h *home, hold *recipes.Hold) {
-			h.On(zktest.Match{Client: "home", Op: zktest.OpMulti}, zktest.Delay(500*time.Millisecond))
+	for name, begin := range map[string]func(*testing.T, *handoffFixture, *recipes.Hold){
+		"under way": func(t *testing.T, h *handoffFixture, hold *recipes.Hold) {
+			h.On(zktest.Match{Client: "local", Op: zktest.OpMulti}, zktest.Delay(500*time.Millisecond))
 			go func() { _ = guard(context.Background(), hold) }()
 			time.Sleep(100 * time.Millisecond)
 		},
-		"not sent yet": func(t *testing.T, h *home, hold *recipes.Hold) {
-			h.Client("home").Refuse(true)
-			h.Client("home").Drop()
+		"not sent yet": func(t *testing.T, h *handoffFixture, hold *recipes.Hold) {
+			h.Client("local").Refuse(true)
+			h.Client("local").Drop()
 			time.Sleep(100 * time.Millisecond)
 			go func() { _ = guard(context.Background(), hold) }()
-			time.AfterFunc(500*time.Millisecond, func() { h.Client("home").Refuse(false) })
+			time.AfterFunc(500*time.Millisecond, func() { h.Client("local").Refuse(false) })
 			time.Sleep(100 * time.Millisecond)
 		},
-		"in doubt": func(t *testing.T, h *home, hold *recipes.Hold) {
-			h.On(zktest.Match{Client: "home", Op: zktest.OpMulti}, zktest.Delay(500*time.Millisecond))
+		"of unknown outcome": func(t *testing.T, h *handoffFixture, hold *recipes.Hold) {
+			h.On(zktest.Match{Client: "local", Op: zktest.OpMulti}, zktest.Delay(500*time.Millisecond))
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			err := guard(ctx, hold)
@@ -150,7 +153,7 @@ func TestNodeIsNotPassedOnWhileAGuardMayStillBeApplied(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			atHome(t, generous, func(t *testing.T, h *home) {
+			withHandoff(t, generous, func(t *testing.T, h *handoffFixture) {
 				hold := acquire(t, h.lock)
 				waiting := waiters(t, h.lock, 2)
 				begin(t, h, hold)
@@ -161,12 +164,12 @@ func TestNodeIsNotPassedOnWhileAGuardMayStillBeApplied(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				after, err := h.Get("/config")
 				require.NoError(t, err)
-				require.Equal(t, string(before), string(after), "a former holder has written")
+				require.Equal(t, string(before), string(after), "the guard of a former holder was applied")
 				require.Greater(t, next.Token(), hold.Token())
 
 				require.NoError(t, next.Release())
 				last := waiting[1].won(t)
-				require.Equal(t, next.Token(), last.Token(), "the doubt was about the former node")
+				require.Equal(t, next.Token(), last.Token(), "the unknown outcome concerned the former node")
 				require.NoError(t, last.Release())
 				require.NoError(t, h.Set("/config", []byte("0")))
 			}, framework.WithRetry(retry.Forever(100*time.Millisecond)))
@@ -174,8 +177,8 @@ func TestNodeIsNotPassedOnWhileAGuardMayStillBeApplied(t *testing.T) {
 	}
 }
 
-func TestNodeIsPassedOnAfterGuardsWhoseOutcomeIsKnown(t *testing.T) {
-	atHome(t, generous, func(t *testing.T, h *home) {
+func TestNodeIsPassedOnAfterGuardsOfKnownOutcome(t *testing.T) {
+	withHandoff(t, generous, func(t *testing.T, h *handoffFixture) {
 		hold := acquire(t, h.lock)
 		waiting := waiters(t, h.lock, 1)
 		_, err := hold.Guard(t.Context(), framework.SetOp("/config", []byte("0"), -1))
@@ -189,10 +192,11 @@ func TestNodeIsPassedOnAfterGuardsWhoseOutcomeIsKnown(t *testing.T) {
 	})
 }
 
-// The paths of a hold, and of its guards, are those of the view of whoever has it.
+// The paths of a hold and of its guards depend on the namespace view that acquired it. So a node
+// stays within one view.
 func TestHoldsArePassedOnWithinOneViewOnly(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		c := dialled(t, srv, "home")
+		c := dialled(t, srv, "local")
 		root := newMutex(t, c, "/ns/lock", generous)
 		view := newMutex(t, c.Namespace("ns"), "/lock", generous)
 		hold := acquire(t, root)

@@ -22,13 +22,15 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// Whatever happens while the goroutines of two clients pass a lock on, re-enter it and give up, and a third client contends without
-// hand-off: one ownership at a time, no smaller token later, who does not give up is served, and nothing is left behind.
+// Goroutines of two clients hand a lock to each other, re-enter it and give up. A third client
+// contends without hand-off. Whatever happens, there is one ownership at a time and no later token
+// is smaller. Each waiter that does not give up gets the lock. No node is left.
 func TestSimulatedHandoff(t *testing.T) {
 	sim.Run(t, 200, func(t *testing.T, srv *zktest.Server, random *rand.Rand) { simulateHandoff(t, srv, random) })
 }
 
-// The same where nodes are kept for shorter and longer than it takes somebody to come, and are taken at times without waiting.
+// The same with sticky nodes that are kept for a shorter or longer time than the next acquire
+// takes. Some acquires do not wait.
 func TestSimulatedStickiness(t *testing.T) {
 	sim.Run(t, 200, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		simulateHandoff(t, srv, random, mutex.WithSticky(1+time.Duration(random.Int64N(int64(simTimeout)))))
@@ -41,12 +43,15 @@ func simulateHandoff(t *testing.T, srv *zktest.Server, random *rand.Rand, more .
 	var locks []*mutex.Mutex
 	var running sync.WaitGroup
 	for i, opts := range [][]mutex.Option{
-		{mutex.WithLocalHandoff(5, simTimeout)}, {mutex.WithLocalHandoff(2, time.Second), mutex.WithKazooNames()}, nil} {
+		{mutex.WithLocalHandoff(5, simTimeout)},
+		{mutex.WithLocalHandoff(2, time.Second), mutex.WithKazooNames()},
+		nil,
+	} {
 		name := fmt.Sprintf("c%d", i)
 		if opts != nil {
 			opts = append(opts, more...)
 		}
-		locks = append(locks, household(t, srv, random, &measured, name, opts...))
+		locks = append(locks, newSimLock(t, srv, random, &measured, name, opts...))
 		for range 1 + 3*min(1, len(opts)) {
 			running.Go((&member{shared, name, locks[i], rand.New(rand.NewPCG(random.Uint64(), 0))}).run)
 		}
@@ -56,20 +61,22 @@ func simulateHandoff(t *testing.T, srv *zktest.Server, random *rand.Rand, more .
 		shared.harm(srv.Client(fmt.Sprintf("c%d", random.IntN(len(locks)))), random)
 	}
 	running.Wait()
-	time.Sleep(2 * simTimeout) // nothing is lost, and what is still pending then is never done
+	time.Sleep(2 * simTimeout) // no hold is lost, and background work ends or has given up
 	require.Empty(t, measured.Levels())
-	srv.ResetFaults() // those that have not met a request yet
+	srv.ResetFaults() // also the rules that have not met a request
 	for _, lock := range locks {
 		hold, err := lock.TryAcquire(context.Background())
-		require.NoError(t, err, "somebody is waited for who is not there")
+		require.NoError(t, err, "the lock waits for a node that was deleted")
 		require.NoError(t, hold.Release())
-		time.Sleep(2 * simTimeout) // it may be kept
+		time.Sleep(2 * simTimeout) // its node may be kept until then
 	}
 	require.Equal(t, "/lock container\n", srv.Tree())
 }
 
-// household is the lock of one client, with a loss policy that depends on the seed.
-func household(t *testing.T, srv *zktest.Server, random *rand.Rand, m metrics.Metrics, name string, opts ...mutex.Option) *mutex.Mutex {
+// newSimLock returns the lock of one new client. Its loss policy depends on the seed.
+func newSimLock(
+	t *testing.T, srv *zktest.Server, random *rand.Rand, m metrics.Metrics, name string, opts ...mutex.Option,
+) *mutex.Mutex {
 	client, err := framework.New(srv.MemAddr(),
 		framework.WithDialer(srv.Client(name).DialContext),
 		framework.WithSessionTimeout(simTimeout),
@@ -85,7 +92,7 @@ func household(t *testing.T, srv *zktest.Server, random *rand.Rand, m metrics.Me
 // member is a goroutine of a client.
 type member struct {
 	shared *shared
-	name   string // of the client
+	name   string // name of the client
 	lock   *mutex.Mutex
 	random *rand.Rand
 }
@@ -106,50 +113,50 @@ func (m *member) run() {
 		}
 		if m.random.IntN(4) == 0 {
 			if hold, err := m.lock.TryAcquire(ctx); err == nil {
-				m.own(hold)
+				m.keep(hold)
 			}
 		}
 		if hold, err := m.lock.Acquire(ctx); err == nil {
-			m.own(hold)
+			m.keep(hold)
 		} else if ctx.Err() == nil {
-			m.shared.t.Errorf("%s did not give up: %v", m.name, err)
+			m.shared.t.Errorf("%s failed before its context ended: %v", m.name, err)
 		}
 		cancel()
 	}
 }
 
-// own keeps a hold for a while, at times with further levels, and releases them in any order.
-func (m *member) own(hold *recipes.Hold) {
-	o := &ownership{client: m.name, node: hold.Path(), token: hold.Token(), levels: []*recipes.Hold{hold}}
+// keep keeps a hold for a while, sometimes re-enters it, and releases the holds in any order.
+func (m *member) keep(hold *recipes.Hold) {
+	o := &ownership{client: m.name, node: hold.Path(), token: hold.Token(), holds: []*recipes.Hold{hold}}
 	m.shared.do(func() { m.shared.enter(o) })
 	work := hold.Context(context.Background())
 	for m.random.IntN(3) == 0 {
 		time.Sleep(m.upTo(100 * time.Millisecond))
 		inner, err := m.lock.Acquire(work)
 		if err != nil {
-			break // with work, which is over
+			break // work has ended
 		}
 		if inner.Token() != o.token {
 			m.shared.t.Errorf("%s re-enters %d with %d", m.name, o.token, inner.Token())
 		}
-		m.shared.do(func() { o.levels = append(o.levels, inner) })
+		m.shared.do(func() { o.holds = append(o.holds, inner) })
 	}
-	for _, i := range m.random.Perm(len(o.levels)) {
+	for _, i := range m.random.Perm(len(o.holds)) {
 		select {
 		case <-time.After(m.upTo(500 * time.Millisecond)):
-		case <-o.levels[i].Done():
+		case <-o.holds[i].Done():
 		}
-		m.shared.release(o.levels[i])
+		m.shared.release(o.holds[i])
 	}
 }
 
-// shared is what the lock protects.
+// shared is the state that the lock protects.
 type shared struct {
 	*resource
 	srv       *zktest.Server
 	last      *ownership
-	impatient []context.CancelFunc // of those who give up at the next release
-	deleted   []string             // the lock nodes that were taken away
+	impatient []context.CancelFunc // cancel acquires at the next release
+	deleted   []string             // lock nodes that the test deleted
 }
 
 func (s *shared) do(what func()) {
@@ -158,31 +165,34 @@ func (s *shared) do(what func()) {
 	what()
 }
 
-// ownership is a hold with its further levels. It is over when all of them are.
+// ownership is a hold with its reentrant holds. It ends with the last of them.
 type ownership struct {
 	client, node string
 	token        int64
-	levels       []*recipes.Hold
+	holds        []*recipes.Hold
 }
 
-// holds says whether somebody holds and nobody has taken it away: of what is taken away out of the blue, no client can know at once.
-func (s *shared) holds(o *ownership) bool {
+// isHeld reports whether a hold of o is valid. It reports false if the test deleted the node or
+// expired the session: the client cannot know that at once.
+func (s *shared) isHeld(o *ownership) bool {
 	return o.token > s.expelled[o.client] && !slices.Contains(s.deleted, o.node) &&
-		slices.ContainsFunc(o.levels, func(h *recipes.Hold) bool { return h.Err() == nil })
+		slices.ContainsFunc(o.holds, func(h *recipes.Hold) bool { return h.Err() == nil })
 }
 
-// enter compares with the last one only: each of those before was over when the next one began, and never holds again.
+// enter compares o with the last ownership only. Each earlier one had ended before the next began.
 func (s *shared) enter(o *ownership) {
 	switch last := s.last; {
-	case !s.holds(o):
+	case !s.isHeld(o):
 		return
-	case last != nil && (s.holds(last) || o.token < last.token):
-		s.t.Errorf("token %d of %s after %d of %s, which is over: %v", o.token, o.client, last.token, last.client, !s.holds(last))
+	case last != nil && (s.isHeld(last) || o.token < last.token):
+		s.t.Errorf("token %d of %s after %d of %s, which has ended: %v",
+			o.token, o.client, last.token, last.client, !s.isHeld(last))
 	}
 	s.last = o
 }
 
-// release makes those give up who wait for it, some of whom are being served just then.
+// release cancels the impatient acquires just before it releases h. Some of them are being granted
+// then.
 func (s *shared) release(h *recipes.Hold) {
 	s.do(func() {
 		for _, giveUp := range s.impatient {
@@ -193,7 +203,7 @@ func (s *shared) release(h *recipes.Hold) {
 	_ = h.Release()
 }
 
-// harm takes something away, or does something to a client.
+// harm expires sessions, deletes a node or applies another fault to a client.
 func (s *shared) harm(c *zktest.Client, random *rand.Rand) {
 	switch random.IntN(8) {
 	case 0:
@@ -205,10 +215,11 @@ func (s *shared) harm(c *zktest.Client, random *rand.Rand) {
 	}
 }
 
-// deleteOne deletes the node of somebody who holds or waits.
+// deleteOne deletes a random lock node.
 func (s *shared) deleteOne(random *rand.Rand) {
 	names, _ := s.srv.Children("/lock")
-	slices.SortFunc(names, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) }) // the rest is random
+	bySequence := func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) }
+	slices.SortFunc(names, bySequence) // other parts of the names are not reproducible
 	if len(names) > 0 {
 		node := "/lock/" + names[random.IntN(len(names))]
 		s.deleted = append(s.deleted, node)

@@ -20,25 +20,29 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// home is a lock that the goroutines of one client, "home", pass on among themselves, and that another client, "away", wants too.
-type home struct {
+// handoffFixture has a lock of a client "local" with local hand-off, and the same lock of another
+// client, "remote".
+type handoffFixture struct {
 	*zktest.Server
-	client, away *framework.Client
-	lock, other  *mutex.Mutex
+	client, remote *framework.Client
+	lock, other    *mutex.Mutex
 }
 
-// generous are limits that a test does not meet.
+// localScenario is a test with a handoffFixture.
+type localScenario = func(*testing.T, *handoffFixture)
+
+// generous has limits that no test reaches.
 var generous = mutex.WithLocalHandoff(1_000_000, time.Hour)
 
-// atHome runs a scenario in virtual time, at the end of which nobody may be in line.
-func atHome(t *testing.T, handoff mutex.Option, scenario func(*testing.T, *home), opts ...framework.Option) {
+// withHandoff runs a scenario in virtual time. At its end the queue must be empty.
+func withHandoff(t *testing.T, handoff mutex.Option, scenario localScenario, opts ...framework.Option) {
 	t.Helper()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		h := &home{Server: srv, client: dialled(t, srv, "home", opts...), away: dialled(t, srv, "away")}
-		h.lock, h.other = newMutex(t, h.client, "/lock", handoff), newMutex(t, h.away, "/lock")
+		h := &handoffFixture{Server: srv, client: dialled(t, srv, "local", opts...), remote: dialled(t, srv, "remote")}
+		h.lock, h.other = newMutex(t, h.client, "/lock", handoff), newMutex(t, h.remote, "/lock")
 		require.NoError(t, srv.Create("/config", []byte("0")))
 		scenario(t, h)
-		time.Sleep(2 * testzk.SessionTimeout) // what is left is given up in the background
+		time.Sleep(2 * testzk.SessionTimeout) // time for cleanup in the background
 		require.Equal(t, "/config \"0\"\n/lock container\n", srv.Tree())
 	})
 }
@@ -47,7 +51,8 @@ func dialled(t *testing.T, srv *zktest.Server, name string, opts ...framework.Op
 	return testzk.Connected(t, srv.MemAddr(), append(opts, framework.WithDialer(srv.Client(name).DialContext))...)
 }
 
-// waiters start to wait for the lock one after the other. If nobody of their client is there yet, the first gets in line for all.
+// waiters starts n acquires one after the other. If the client has no queue node yet, the first
+// creates one for all.
 func waiters(t *testing.T, lock *mutex.Mutex, n int) (all []*attempt) {
 	for range n {
 		all = append(all, start(t, lock))
@@ -56,20 +61,20 @@ func waiters(t *testing.T, lock *mutex.Mutex, n int) (all []*attempt) {
 	return all
 }
 
-func TestNodeIsPassedOnInOrderAndWithoutRequests(t *testing.T) {
+func TestNodeIsPassedOnInOrderWithoutRequests(t *testing.T) {
 	for name, c := range map[string]struct {
-		watched bool // the node, from when it waited
-		written bool // to the node, once
+		watched bool // the node is watched, because it waited
+		written bool // its data was changed once
 		each    time.Duration
 	}{
-		"short holds":               {each: time.Millisecond},
-		"long holds":                {each: 150 * time.Millisecond},
-		"after a wait":              {watched: true, each: time.Millisecond},
-		"after a wait, long holds":  {watched: true, each: 150 * time.Millisecond},
-		"of a node once written to": {watched: true, written: true, each: 150 * time.Millisecond},
+		"short holds":                 {each: time.Millisecond},
+		"long holds":                  {each: 150 * time.Millisecond},
+		"after a wait":                {watched: true, each: time.Millisecond},
+		"after a wait, long holds":    {watched: true, each: 150 * time.Millisecond},
+		"of a node with changed data": {watched: true, written: true, each: 150 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			atHome(t, generous, func(t *testing.T, h *home) {
+			withHandoff(t, generous, func(t *testing.T, h *handoffFixture) {
 				var before *recipes.Hold
 				if c.watched {
 					before = acquire(t, h.other)
@@ -85,14 +90,14 @@ func TestNodeIsPassedOnInOrderAndWithoutRequests(t *testing.T) {
 				h.ResetCounts()
 				for i, next := range waiting[1:] {
 					synctest.Wait()
-					require.True(t, next.waiting(), "served before its turn")
+					require.True(t, next.waiting(), "served out of order")
 					require.NoError(t, hold.Release())
 					next, token := next.won(t), hold.Token()
 					require.Equal(t, token, next.Token(), "hold %d", i)
 					time.Sleep(c.each)
 					hold = next
 				}
-				counts := h.Client("home").Requests()
+				counts := h.Client("local").Requests()
 				require.Zero(t, counts.Total()-counts[zktest.OpSync], "%v", counts)
 				require.NoError(t, hold.Release())
 			})
@@ -107,9 +112,9 @@ func release(h *recipes.Hold) error {
 	return h.Release()
 }
 
-// With a streak of 3 a node is held four times at most while another process waits.
+// With a streak of 3 a node is held at most four times while another process waits.
 func TestStreakBoundsHowOftenANodeIsPassedOn(t *testing.T) {
-	atHome(t, mutex.WithLocalHandoff(3, time.Hour), func(t *testing.T, h *home) {
+	withHandoff(t, mutex.WithLocalHandoff(3, time.Hour), func(t *testing.T, h *handoffFixture) {
 		waiting := waiters(t, h.lock, 10)
 		_, stop := run(t, h.other, time.Millisecond)
 		require.Equal(t, []int{4, 4, 2}, streaks(t, waiting, time.Millisecond))
@@ -117,16 +122,17 @@ func TestStreakBoundsHowOftenANodeIsPassedOn(t *testing.T) {
 	})
 }
 
-// Once span has passed a node is not passed on any more while another process waits, not even in the very moment.
+// After span a node is not passed on while another process waits. That includes the instant at
+// which span ends.
 func TestSpanBoundsForHowLongANodeIsPassedOn(t *testing.T) {
 	for each, want := range map[time.Duration][]int{
-		250 * time.Millisecond: {4, 4, 2}, // the fourth ends with the span
+		250 * time.Millisecond: {4, 4, 2}, // the fourth hold ends with the span
 		300 * time.Millisecond: {4, 4, 2},
 		333 * time.Millisecond: {4, 4, 2},
 		400 * time.Millisecond: {3, 3, 3, 1},
 		time.Second:            {1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
 	} {
-		atHome(t, mutex.WithLocalHandoff(1000, time.Second), func(t *testing.T, h *home) {
+		withHandoff(t, mutex.WithLocalHandoff(1000, time.Second), func(t *testing.T, h *handoffFixture) {
 			waiting := waiters(t, h.lock, 10)
 			_, stop := run(t, h.other, time.Millisecond)
 			require.Equal(t, want, streaks(t, waiting, each), each)
@@ -135,26 +141,26 @@ func TestSpanBoundsForHowLongANodeIsPassedOn(t *testing.T) {
 	}
 }
 
-// bounds are such that a node is due after two holds.
+// bounds are limits that a node reaches after two holds.
 var bounds = map[string]mutex.Option{
 	"streak": mutex.WithLocalHandoff(1, time.Hour),
 	"span":   mutex.WithLocalHandoff(1000, 150*time.Millisecond),
 }
 
-// One list tells that nobody else waits, and for how long that is so a watch does.
-func TestNodeThatIsDueGoesOnWhileNobodyElseWaits(t *testing.T) {
+// One list shows that no other client waits. After that a watch reports the first that does.
+func TestNodeAtItsLimitIsPassedOnWhileNoOtherClientWaits(t *testing.T) {
 	for name, handoff := range bounds {
-		for kept, at := range map[string]func(*testing.T, mutex.Option, func(*testing.T, *home), ...framework.Option){
-			"": atHome, ", kept when idle": atStickyHome} {
+		for kept, at := range map[string]func(*testing.T, mutex.Option, localScenario, ...framework.Option){
+			"": withHandoff, ", kept when idle": withSticky} {
 			t.Run(name+kept, func(t *testing.T) {
-				at(t, handoff, func(t *testing.T, h *home) {
+				at(t, handoff, func(t *testing.T, h *handoffFixture) {
 					waiting := waiters(t, h.lock, 10)
 					time.Sleep(time.Second)
 					h.ResetCounts()
 					begun := time.Now()
 					require.Equal(t, []int{10}, streaks(t, waiting, 100*time.Millisecond))
-					require.Less(t, time.Since(begun), 2100*time.Millisecond, "somebody has waited for more than the list")
-					counts := h.Client("home").Requests()
+					require.Less(t, time.Since(begun), 2100*time.Millisecond, "waited for more than the list")
+					counts := h.Client("local").Requests()
 					require.Equal(t, 1, counts[zktest.OpGetChildren2], "%v", counts)
 					require.Equal(t, 1, h.requests()-counts[zktest.OpDelete], "%v", counts)
 				})
@@ -163,11 +169,11 @@ func TestNodeThatIsDueGoesOnWhileNobodyElseWaits(t *testing.T) {
 	}
 }
 
-// Another process comes during the eighth hold, with which the node is due once more.
-func TestNodeIsGivenUpOnceAnotherProcessHasCome(t *testing.T) {
+// Another process queues during the eighth hold, after which the node reaches its limit again.
+func TestNodeIsGivenUpOnceAnotherProcessQueues(t *testing.T) {
 	for name, handoff := range bounds {
 		t.Run(name, func(t *testing.T) {
-			atHome(t, handoff, func(t *testing.T, h *home) {
+			withHandoff(t, handoff, func(t *testing.T, h *handoffFixture) {
 				waiting := waiters(t, h.lock, 10)
 				won := make(chan *recipes.Hold, 1)
 				time.AfterFunc(750*time.Millisecond, func() { briefly(h.other, won) })
@@ -178,13 +184,13 @@ func TestNodeIsGivenUpOnceAnotherProcessHasCome(t *testing.T) {
 	}
 }
 
-// Those who wait while the line is read may give up, and then there is nobody to have the node.
-func TestNodeThatIsDueGoesIfNobodyIsLeftToHaveIt(t *testing.T) {
-	atHome(t, mutex.WithLocalHandoff(1, time.Hour), func(t *testing.T, h *home) {
+// The local waiters may give up while the queue is read. Then no waiter is left for the node.
+func TestNodeAtItsLimitIsDeletedIfNoWaiterIsLeft(t *testing.T) {
+	withHandoff(t, mutex.WithLocalHandoff(1, time.Hour), func(t *testing.T, h *handoffFixture) {
 		waiting := waiters(t, h.lock, 3)
 		require.NoError(t, waiting[0].won(t).Release())
 		hold := waiting[1].won(t)
-		read := h.On(zktest.Match{Client: "home", Op: zktest.OpGetChildren2}, zktest.Hold())
+		read := h.On(zktest.Match{Client: "local", Op: zktest.OpGetChildren2}, zktest.Hold())
 		require.NoError(t, hold.Release())
 		require.NoError(t, read.Wait(t.Context()))
 		waiting[2].cancel()
@@ -196,18 +202,20 @@ func TestNodeThatIsDueGoesIfNobodyIsLeftToHaveIt(t *testing.T) {
 	})
 }
 
-// Where it cannot be told whether others wait they are given their turn.
-func TestNodeThatIsDueGoesIfTheLineCannotBeRead(t *testing.T) {
-	atHome(t, mutex.WithLocalHandoff(1, time.Hour), func(t *testing.T, h *home) {
-		// The lists behind two creates come first, and that behind a third between the two that are refused.
-		first := h.On(zktest.Match{Client: "home", Op: zktest.OpGetChildren2, Skip: 2}, zktest.Fail(zktest.NoAuth))
-		second := h.On(zktest.Match{Client: "home", Op: zktest.OpGetChildren2, Skip: 3}, zktest.Fail(zktest.NoAuth))
+// If the queue cannot be read, the node is deleted as if other clients waited.
+func TestNodeAtItsLimitIsDeletedIfTheQueueCannotBeRead(t *testing.T) {
+	withHandoff(t, mutex.WithLocalHandoff(1, time.Hour), func(t *testing.T, h *handoffFixture) {
+		// The lists behind two creates come first. That behind a third create is between the two
+		// that are refused.
+		first := h.On(zktest.Match{Client: "local", Op: zktest.OpGetChildren2, Skip: 2}, zktest.Fail(zktest.NoAuth))
+		second := h.On(zktest.Match{Client: "local", Op: zktest.OpGetChildren2, Skip: 3}, zktest.Fail(zktest.NoAuth))
 		require.Equal(t, []int{2, 2, 1}, streaks(t, waiters(t, h.lock, 5), time.Millisecond))
 		require.Equal(t, 2, first.Hits()+second.Hits())
 	})
 }
 
-// streaks says how often each node was held, in the order of their tokens, if each hold lasts for a time.
+// streaks returns how often each node was held, in the order of the tokens. Each hold lasts for the
+// time each.
 func streaks(t *testing.T, waiting []*attempt, each time.Duration) (lengths []int) {
 	tokens := make(chan int64, len(waiting))
 	for _, a := range waiting {
@@ -233,11 +241,11 @@ func streaks(t *testing.T, waiting []*attempt, each time.Duration) (lengths []in
 		lengths[len(lengths)-1]++
 		last = token
 	}
-	time.Sleep(time.Second) // the last one is released
+	time.Sleep(time.Second) // until the last hold is released
 	return lengths
 }
 
-func TestLimitsOfHandoffThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidLimitsOfHandoffAreRefused(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect())
 	for want, option := range map[string]mutex.Option{
 		"streak 0 must be positive":  mutex.WithLocalHandoff(0, time.Second),
@@ -252,9 +260,10 @@ func TestLimitsOfHandoffThatMakeNoSenseAreRefused(t *testing.T) {
 	newMutex(t, c, "/lock", mutex.WithLocalHandoff(1, 1))
 }
 
-// TryAcquire is refused as long as anybody is there, and what it acquires is not passed on.
-func TestTryAcquireDoesNotTakePartInHandoff(t *testing.T) {
-	atHome(t, generous, func(t *testing.T, h *home) {
+// TryAcquire fails while the client has a holder or a waiter. The node that it acquires is not
+// passed on.
+func TestTryAcquireTakesNoPartInHandoff(t *testing.T) {
+	withHandoff(t, generous, func(t *testing.T, h *handoffFixture) {
 		tried, err := h.lock.TryAcquire(t.Context())
 		require.NoError(t, err)
 		waiting := waiters(t, h.lock, 3)
@@ -274,9 +283,9 @@ func TestTryAcquireDoesNotTakePartInHandoff(t *testing.T) {
 	})
 }
 
-// What is left of a hold that was released has no part in the next one of the same node.
-func TestReleasedHoldHasNoPartInTheNextOfItsNode(t *testing.T) {
-	atHome(t, generous, func(t *testing.T, h *home) {
+// A released hold and its context have no effect on the next hold of the same node.
+func TestReleasedHoldDoesNotAffectTheNextHoldOfItsNode(t *testing.T) {
+	withHandoff(t, generous, func(t *testing.T, h *handoffFixture) {
 		hold := acquire(t, h.lock)
 		work := hold.Context(testzk.Context(t))
 		waiting := waiters(t, h.lock, 1)
@@ -287,10 +296,10 @@ func TestReleasedHoldHasNoPartInTheNextOfItsNode(t *testing.T) {
 
 		_, err := h.lock.Acquire(work)
 		require.ErrorIs(t, err, context.Canceled)
-		forgetful, cancel := context.WithTimeout(context.WithoutCancel(work), time.Second)
+		uncancelled, cancel := context.WithTimeout(context.WithoutCancel(work), time.Second)
 		defer cancel()
-		_, err = h.lock.Acquire(forgetful)
-		require.ErrorIs(t, err, recipes.ErrNotAcquired, "it re-enters a hold of somebody else")
+		_, err = h.lock.Acquire(uncancelled)
+		require.ErrorIs(t, err, recipes.ErrNotAcquired, "it re-enters the hold of another goroutine")
 		_, err = hold.Guard(t.Context(), framework.SetOp("/config", nil, -1))
 		require.ErrorIs(t, err, recipes.ErrNotHeld)
 		require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
@@ -303,33 +312,33 @@ func TestReleasedHoldHasNoPartInTheNextOfItsNode(t *testing.T) {
 	})
 }
 
-func TestNodeIsPassedOnWithTheLastLevelInWhateverOrder(t *testing.T) {
+func TestNodeIsPassedOnWithTheLastReentrantHold(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
-		atHome(t, generous, func(t *testing.T, h *home) {
-			levels := []*recipes.Hold{acquire(t, h.lock)}
+		withHandoff(t, generous, func(t *testing.T, h *handoffFixture) {
+			holds := []*recipes.Hold{acquire(t, h.lock)}
 			waiting := waiters(t, h.lock, 1)
 			for range 2 {
-				inner, err := h.lock.Acquire(levels[0].Context(t.Context()))
+				inner, err := h.lock.Acquire(holds[0].Context(t.Context()))
 				require.NoError(t, err)
-				levels = append(levels, inner)
+				holds = append(holds, inner)
 			}
 			for _, i := range order {
 				synctest.Wait()
-				require.True(t, waiting[0].waiting(), "served while a level is held")
-				require.NoError(t, levels[i].Release())
+				require.True(t, waiting[0].waiting(), "served while a reentrant hold is left")
+				require.NoError(t, holds[i].Release())
 			}
 			next := waiting[0].won(t)
-			require.Equal(t, levels[0].Token(), next.Token())
+			require.Equal(t, holds[0].Token(), next.Token())
 			require.NoError(t, next.Release())
 		})
 	}
 }
 
-// Whoever waits for a goroutine of the same client waits like anybody else.
-func TestThoseWhoWaitForHandoffAreWarnedAndMeasured(t *testing.T) {
+// Waiters of the same client are warned and measured like all others.
+func TestLocalWaitersAreWarnedAndMeasured(t *testing.T) {
 	var measured testzk.Metrics
 	core, logs := observer.New(zapcore.WarnLevel)
-	atHome(t, generous, func(t *testing.T, h *home) {
+	withHandoff(t, generous, func(t *testing.T, h *handoffFixture) {
 		hold := acquire(t, h.lock)
 		waiting := waiters(t, h.lock, 2)
 		time.Sleep(50 * time.Second)

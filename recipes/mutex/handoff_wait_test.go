@@ -18,10 +18,10 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-func TestAllWhoWaitLearnAtOnceThatNoServerCanBeReached(t *testing.T) {
+func TestAllLocalWaitersFailAtOnceIfNoServerCanBeReached(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		srv.Client("home").Refuse(true)
-		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(srv.Client("home").DialContext),
+		srv.Client("local").Refuse(true)
+		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(srv.Client("local").DialContext),
 			framework.WithConnectTimeout(2*time.Second), framework.WithRetry(retry.Never()))
 		begun := time.Now()
 		for _, a := range waiters(t, newMutex(t, c, "/lock", generous), 20) {
@@ -32,27 +32,28 @@ func TestAllWhoWaitLearnAtOnceThatNoServerCanBeReached(t *testing.T) {
 	})
 }
 
-// The turn comes in the same moment as the end of the waiter's context, before or after it, while the servers are silent.
-func TestWhoIsCancelledInTheMomentOfItsTurnReturnsAtOnce(t *testing.T) {
+// The node is passed to a waiter at the instant at which its context ends, before or after it. The
+// servers are silent then.
+func TestWaiterThatIsCanceledAtTheHandoffReturnsAtOnce(t *testing.T) {
 	for round := range 20 {
-		atHome(t, generous, func(t *testing.T, h *home) {
+		withHandoff(t, generous, func(t *testing.T, h *handoffFixture) {
 			hold := acquire(t, h.lock)
 			waiting := waiters(t, h.lock, 1)
-			h.Client("home").Cut()
+			h.Client("local").Cut()
 			begun := time.Now()
 			both(round, func() { _ = hold.Release() }, waiting[0].cancel)
 			late, err := waiting[0].wait()
 			require.Zero(t, time.Since(begun))
 			cancelled(t, round, late, err)
-			h.Client("home").Heal()
-			require.NoError(t, acquire(t, h.other).Release(), "the lock does not go on")
+			h.Client("local").Heal()
+			require.NoError(t, acquire(t, h.other).Release(), "the lock is not free")
 		}, framework.WithSessionTimeout(40*time.Second))
 	}
 }
 
-func TestNodePassesOverWhoIsCancelledInTheMomentOfItsTurn(t *testing.T) {
+func TestCanceledWaiterIsPassedOver(t *testing.T) {
 	for round := range 20 {
-		atHome(t, generous, func(t *testing.T, h *home) {
+		withHandoff(t, generous, func(t *testing.T, h *handoffFixture) {
 			hold := acquire(t, h.lock)
 			waiting := waiters(t, h.lock, 2)
 			both(round, func() { _ = hold.Release() }, waiting[0].cancel)
@@ -65,7 +66,8 @@ func TestNodePassesOverWhoIsCancelledInTheMomentOfItsTurn(t *testing.T) {
 	}
 }
 
-// both does both at once, as far as a test can: in even rounds the release comes first, in odd ones the cancellation.
+// both calls release and cancel at the same virtual time. In even rounds the release comes first,
+// in odd rounds the cancellation.
 func both(round int, release, cancel func()) {
 	if round%2 == 0 {
 		release()
@@ -73,10 +75,11 @@ func both(round int, release, cancel func()) {
 		return
 	}
 	cancel()
-	go release() // the waiter may have gone already, and then the release waits for the servers
+	go release() // without a waiter the release waits for the servers
 }
 
-// cancelled refuses a hold that began after the end of its waiter's context, and releases one that began before.
+// cancelled releases a hold that began before the end of its waiter's context. It requires an error
+// of a waiter whose context ended first.
 func cancelled(t *testing.T, round int, hold *recipes.Hold, err error) {
 	if err == nil && round%2 == 0 {
 		go func() { _ = hold.Release() }()
@@ -86,9 +89,10 @@ func cancelled(t *testing.T, round int, hold *recipes.Hold, err error) {
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 }
 
-// Those who wait for a second only, while the lock is held for three, keep the place of the first of them: nobody comes in between.
-func TestWhoGivesUpLeavesThePlaceInLineToTheOthers(t *testing.T) {
-	atHome(t, generous, func(t *testing.T, h *home) {
+// Waiters that wait for a second each, while the lock is held for three, keep the queue position of
+// the first of them. No other client gets ahead.
+func TestWaiterThatGivesUpLeavesItsPositionToLocalWaiters(t *testing.T) {
+	withHandoff(t, generous, func(t *testing.T, h *handoffFixture) {
 		before := acquire(t, h.other)
 		won := make(chan *recipes.Hold, 30)
 		for i := range 30 {
@@ -99,17 +103,18 @@ func TestWhoGivesUpLeavesThePlaceInLineToTheOthers(t *testing.T) {
 		time.Sleep(2450 * time.Millisecond)
 		require.NoError(t, before.Release())
 		last := other.won(t)
-		require.Len(t, won, 10, "all who waited when the lock became free")
+		require.Len(t, won, 10, "all goroutines that waited when the lock became free")
 		require.Less(t, (<-won).Token(), last.Token())
 		require.NoError(t, last.Release())
 		synctest.Wait()
 	})
 }
 
-// Two others want the lock all the time, and once one of them keeps it for longer than anybody waits here.
-func TestWhoWaitsForAShortTimeIsServedAsWithoutHandoff(t *testing.T) {
+// Two goroutines of the other client acquire the lock all the time. One hold is longer than any
+// waiter here waits.
+func TestShortWaitsSucceedAsOftenAsWithoutHandoff(t *testing.T) {
 	served := func(option mutex.Option) (n int) {
-		atHome(t, option, func(t *testing.T, h *home) {
+		withHandoff(t, option, func(t *testing.T, h *handoffFixture) {
 			_, stop := run(t, h.other, 150*time.Millisecond)
 			time.Sleep(time.Second)
 			long := acquire(t, h.other)
@@ -127,10 +132,10 @@ func TestWhoWaitsForAShortTimeIsServedAsWithoutHandoff(t *testing.T) {
 	}
 	alone, together := served(mutex.WithData(nil)), served(generous)
 	require.Greater(t, alone, 100)
-	require.Greater(t, together, alone-5, "but for what happens in the same moment in another order")
+	require.Greater(t, together, alone-5, "except for different orders of simultaneous events")
 }
 
-// briefly waits for the lock for a second, and keeps it for a hundredth of one.
+// briefly waits for the lock for a second at most and holds it for 10 ms.
 func briefly(lock *mutex.Mutex, won chan<- *recipes.Hold) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 )
 
-func TestParticipantsTellWhoTheyAre(t *testing.T) {
+func TestParticipantsHaveIdentities(t *testing.T) {
 	client, path := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
 	mu := newMutex(t, client, path, mutex.WithIdentity())
 	hold := acquire(t, mu)
@@ -30,7 +30,7 @@ func TestParticipantsTellWhoTheyAre(t *testing.T) {
 	require.NoError(t, hold.Release())
 }
 
-func TestRevokeTakesThePlaceOfTheIdentity(t *testing.T) {
+func TestRevokeReplacesTheIdentity(t *testing.T) {
 	client, path := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
 	mu := newMutex(t, client, path, mutex.WithIdentity())
 	hold := acquire(t, mu)
@@ -47,6 +47,7 @@ func TestDataAndIdentityExcludeEachOther(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	for _, data := range [][]byte{nil, []byte("x")} {
 		_, err = mutex.New(client, "/lock", mutex.WithData(data), mutex.WithIdentity())
-		require.EqualError(t, err, "mutex: WithData and WithIdentity exclude each other: both set the data of the lock nodes")
+		require.EqualError(t, err,
+			"mutex: WithData and WithIdentity exclude each other: both set the data of the lock nodes")
 	}
 }

@@ -12,14 +12,15 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 )
 
-// What kazoo's Lock matches is __lock__ and ten digits at the end. What is before that is for the search after a lost answer.
-func TestKazooNamesEndAsKazoosDo(t *testing.T) {
+// kazoo's Lock matches __lock__ and ten digits at the end of a name. The part before serves the
+// search after a lost reply.
+func TestKazooNamesEndAsInKazoo(t *testing.T) {
 	hold := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t), mutex.WithKazooNames()))
 	require.Regexp(t, `^_c_[0-9a-f-]{36}-__lock__\d{10}$`, path.Base(hold.Path()))
 	require.NoError(t, hold.Release())
 }
 
-func TestNamesMakeNoDifferenceAmongMutexes(t *testing.T) {
+func TestMutexesOfDifferentNamesExcludeEachOther(t *testing.T) {
 	p, client, other := testzk.Path(t), testzk.Connected(t, testzk.Connect()), testzk.Connected(t, testzk.Connect())
 	all := []*mutex.Mutex{newMutex(t, client, p), newMutex(t, other, p, mutex.WithKazooNames())}
 	for i, mine := range all {
@@ -30,17 +31,17 @@ func TestNamesMakeNoDifferenceAmongMutexes(t *testing.T) {
 		waiter := start(t, theirs)
 		queued(t, mine, 2)
 		require.True(t, waiter.waiting())
-		line, err := theirs.Participants(testzk.Context(t))
+		all, err := theirs.Participants(testzk.Context(t))
 		require.NoError(t, err)
-		require.Len(t, line, 2)
-		require.Equal(t, hold.Path(), line[0].Node)
-		require.NoError(t, mutex.Revoke(testzk.Context(t), client, line[1].Node), "any of the names is a lock node's")
+		require.Len(t, all, 2)
+		require.Equal(t, hold.Path(), all[0].Node)
+		require.NoError(t, mutex.Revoke(testzk.Context(t), client, all[1].Node), "both names are names of lock nodes")
 		require.NoError(t, hold.Release())
 		require.NoError(t, waiter.won(t).Release())
 	}
 }
 
-func TestReentryIsWhateverTheNodesAreNamed(t *testing.T) {
+func TestReentryIsIndependentOfNames(t *testing.T) {
 	p, client := testzk.Path(t), testzk.Connected(t, testzk.Connect())
 	outer := acquire(t, newMutex(t, client, p))
 	inner, err := newMutex(t, client, p, mutex.WithKazooNames()).Acquire(outer.Context(context.Background()))
@@ -50,13 +51,15 @@ func TestReentryIsWhateverTheNodesAreNamed(t *testing.T) {
 	require.NoError(t, outer.Release())
 }
 
-// A node that is passed on keeps its name, and kazoo does not wait for one of Curator's.
-func TestNodeIsPassedOnOnlyAmongThoseWhoNameItAlike(t *testing.T) {
+// A node that is passed on keeps its name, and kazoo does not wait for a node with Curator's name.
+func TestNodeIsPassedOnBetweenMutexesOfTheSameNamesOnly(t *testing.T) {
 	p, client := testzk.Path(t), testzk.Connected(t, testzk.Connect())
 	outside := newMutex(t, testzk.Connected(t, testzk.Connect()), p)
 	for name, crew := range map[string][]*mutex.Mutex{
-		`-lock-\d{10}$`:    {newMutex(t, client, p, generous, mutex.WithKazooNames()), newMutex(t, client, p, generous)},
-		`-__lock__\d{10}$`: {newMutex(t, client, p, generous), newMutex(t, client, p, generous, mutex.WithKazooNames())},
+		`-lock-\d{10}$`: {
+			newMutex(t, client, p, generous, mutex.WithKazooNames()), newMutex(t, client, p, generous)},
+		`-__lock__\d{10}$`: {
+			newMutex(t, client, p, generous), newMutex(t, client, p, generous, mutex.WithKazooNames())},
 	} {
 		hold := acquire(t, crew[0])
 		waiter := start(t, crew[1])

@@ -21,9 +21,10 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-var curatorName = regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lock-[0-9]{10}$`)
+var curatorName = regexp.MustCompile(
+	`^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lock-[0-9]{10}$`)
 
-func TestNodesAreCurators(t *testing.T) {
+func TestNodesHaveCuratorsLayout(t *testing.T) {
 	path := testzk.Path(t)
 	hold := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
 	observer := testzk.Observer(t)
@@ -56,14 +57,19 @@ func TestParentsKeepTheirData(t *testing.T) {
 	}
 }
 
-// Whoever keeps something in the node of a lock, as Curator's users do, finds it as he left it: whenever it was put there, by whom, and with
-// the version that it was given.
-func TestDataOfThePathIsLeftAlone(t *testing.T) {
-	for name, put := range map[string]int{"before the first acquire": 0, "after it": 1, "after the second": 2} {
+// Curator's users may keep data in the node of a lock. A mutex does not change it, at whatever time
+// and with whatever version it was written.
+func TestDataOfThePathIsUnchanged(t *testing.T) {
+	for name, put := range map[string]int{
+		"before the first acquire": 0, "after the first acquire": 1, "after the second acquire": 2,
+	} {
 		t.Run(name, func(t *testing.T) {
 			path := testzk.Path(t)
 			one, other := testzk.Connected(t, testzk.Connect()), testzk.Connected(t, testzk.Connect())
-			locks := []*mutex.Mutex{newMutex(t, one, path), newMutex(t, other, path), newMutex(t, one, path, mutex.WithLocalHandoff(9, time.Hour))}
+			locks := []*mutex.Mutex{
+				newMutex(t, one, path), newMutex(t, other, path),
+				newMutex(t, one, path, mutex.WithLocalHandoff(9, time.Hour)),
+			}
 			observer := testzk.Observer(t)
 			require.NoError(t, one.CreateContainers(testzk.Context(t), path))
 			var version int32
@@ -89,9 +95,11 @@ func TestDataOfThePathIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestMissingParentsAreEmptyContainersAndTheirACLTheProviders(t *testing.T) {
+func TestMissingParentsAreEmptyContainersWithTheACLOfTheProvider(t *testing.T) {
 	path := testzk.Path(t)
-	own := []zk.ACL{{Perms: zk.PermAll, Scheme: "world", ID: "anyone"}, {Perms: zk.PermRead, Scheme: "ip", ID: "127.0.0.1"}}
+	own := []zk.ACL{
+		{Perms: zk.PermAll, Scheme: "world", ID: "anyone"}, {Perms: zk.PermRead, Scheme: "ip", ID: "127.0.0.1"},
+	}
 	var mu sync.Mutex
 	asked := map[string]bool{}
 	client := testzk.Connected(t, testzk.Connect(), framework.WithACL(func(path string) []zk.ACL {
@@ -114,23 +122,24 @@ func TestMissingParentsAreEmptyContainersAndTheirACLTheProviders(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	require.True(t, asked[path])
-	require.True(t, asked[strings.TrimRight(hold.Path(), "0123456789")], "with the protection, without the sequence: %v", asked)
+	require.True(t, asked[strings.TrimRight(hold.Path(), "0123456789")],
+		"with the protection, without the sequence number: %v", asked)
 	require.NoError(t, hold.Release())
 }
 
-func TestDataTellsWhoWeAre(t *testing.T) {
+func TestDataOfTheNodeIsThatOfTheOption(t *testing.T) {
 	path := testzk.Path(t)
 	data := []byte("worker 7")
 	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), path, mutex.WithData(data))
-	copy(data, "xxxxxx") // the caller's slice is his
+	copy(data, "xxxxxx") // the caller may change its slice
 	hold := acquire(t, mu)
 	require.Equal(t, "worker 7", string(queued(t, mu, 1)[0].Data))
 	require.NoError(t, hold.Release())
 }
 
-// zkCli shows the same number as cZxid that the hold has as its token.
-func TestTokenIsTheCzxidThatTheCommandLineClientShows(t *testing.T) {
-	realzk.Need(t) // whose client it is
+// zkCli shows the token of the hold as cZxid.
+func TestTokenIsTheCzxidOfZkCli(t *testing.T) {
+	realzk.Need(t) // it has the command-line client
 	path := testzk.Path(t)
 	hold := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
 	zookeeper, err := ensemble.Find()
@@ -143,7 +152,8 @@ func TestTokenIsTheCzxidThatTheCommandLineClientShows(t *testing.T) {
 	require.NoError(t, hold.Release())
 }
 
-// Names written by other clients: by Curator with negative numbers, by the Go driver with an undashed GUID, by kazoo.
+// Other clients write other names: Curator with negative numbers, the Go driver with a GUID without
+// dashes, kazoo with its own marker.
 func TestNodesOfOtherClientsAreRespected(t *testing.T) {
 	for _, name := range []string{
 		"_c_8026b758-0c64-4418-a4a7-a40067d845c1-lock-",

@@ -13,8 +13,7 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 )
 
-// What the log says of a hold can be found in the servers' log and with their tools, which show ids
-// in hexadecimal.
+// The log has the ids of a hold in hexadecimal, as the servers' log and tools show them.
 func TestLogOfAHold(t *testing.T) {
 	core, logs := observer.New(zap.DebugLevel)
 	c := testzk.Connected(t, testzk.Connect(), framework.WithLogger(zap.New(core)))

@@ -17,7 +17,7 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// closes waits for a channel to be closed.
+// closes waits until c is closed.
 func closes(t testing.TB, c <-chan struct{}, message string) {
 	t.Helper()
 	select {
@@ -27,10 +27,10 @@ func closes(t testing.TB, c <-chan struct{}, message string) {
 	}
 }
 
-// lostTo waits for a hold's end and checks everything that tells of it.
+// lostTo waits for the loss of a hold, and checks that all its methods report it.
 func lostTo(t testing.TB, hold *recipes.Hold, work context.Context, cause error) {
 	t.Helper()
-	closes(t, hold.Done(), "the hold does not notice its end")
+	closes(t, hold.Done(), "the hold does not report its end")
 	closes(t, work.Done(), "the context does not end with the hold")
 	require.ErrorIs(t, context.Cause(work), cause)
 	require.ErrorIs(t, hold.Err(), cause)
@@ -41,8 +41,8 @@ func lostTo(t testing.TB, hold *recipes.Hold, work context.Context, cause error)
 	require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
 }
 
-// The look at the node that is under way then would wait for the next connection.
-func TestInterruptionEndsAStrictHoldWhoseNodeIsBeingLookedAt(t *testing.T) {
+// A read of the node that is under way then would wait for the next connection.
+func TestInterruptionEndsAStrictHoldDuringAReadOfItsNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		client := srv.Client("holder")
@@ -56,13 +56,13 @@ func TestInterruptionEndsAStrictHoldWhoseNodeIsBeingLookedAt(t *testing.T) {
 		select {
 		case <-hold.Done():
 		default:
-			require.FailNow(t, "the hold goes on without a connection")
+			require.FailNow(t, "the hold is valid without a connection")
 		}
 		require.ErrorIs(t, hold.Err(), framework.ErrSuspended)
 	})
 }
 
-func TestSessionThatEndsDuringReleaseIsNoLoss(t *testing.T) {
+func TestSessionEndDuringReleaseIsNoLoss(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
@@ -74,7 +74,7 @@ func TestSessionThatEndsDuringReleaseIsNoLoss(t *testing.T) {
 	require.NoError(t, rule.Wait(testzk.Context(t)))
 	require.NoError(t, client.Close())
 	err := <-released
-	if err != nil { // the deletion may have been repeated in time
+	if err != nil { // no error if the deletion was repeated in time
 		require.ErrorIs(t, err, recipes.ErrReleasePending)
 		require.NotErrorIs(t, err, framework.ErrClosed, "the hold was valid until it was released")
 	}
@@ -136,7 +136,7 @@ func ownerOf(t testing.TB, hold *recipes.Hold) int64 {
 	return stat.EphemeralOwner
 }
 
-func TestSessionThatIsLostDuringTheEnqueueLeavesNothingAndTheWaitGoesOn(t *testing.T) {
+func TestWaitContinuesAfterTheSessionIsLostDuringTheEnqueue(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
@@ -149,10 +149,10 @@ func TestSessionThatIsLostDuringTheEnqueueLeavesNothingAndTheWaitGoesOn(t *testi
 	a := start(t, mu)
 	require.NoError(t, rule.Wait(testzk.Context(t)))
 	require.NoError(t, p.Refuse(true))
-	closes(t, former.Done(), "the session does not notice the silence")
+	closes(t, former.Done(), "the session does not notice that answers are missing")
 	require.NoError(t, p.Refuse(false))
 	hold := a.won(t) // in the next session
-	rule.Release()   // only now the servers see the first attempt
+	rule.Release()   // the servers apply the first create only now
 	require.NotEqual(t, former.ID(), ownerOf(t, hold))
 	queued(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path), 1)
 	require.NoError(t, hold.Release())
@@ -176,12 +176,12 @@ func TestHolderAndWaiterSurviveARestartOfTheServer(t *testing.T) {
 	require.NoError(t, waiter.won(t).Release())
 }
 
-func TestServerThatLostItsDataEndsTheHoldAndTheClientStartsOver(t *testing.T) {
+func TestClientStartsOverAfterTheServerLostItsData(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)
 	client := testzk.Connected(t, server.Connect(), testzk.Mortal())
 	mu := newMutex(t, client, "/lock")
-	for range 20 { // so that the server's zxid is behind the client's afterwards
+	for range 20 { // the server's zxid is behind the client's afterwards
 		require.NoError(t, acquire(t, mu).Release())
 	}
 	hold := acquire(t, mu)
@@ -193,13 +193,13 @@ func TestServerThatLostItsDataEndsTheHoldAndTheClientStartsOver(t *testing.T) {
 	require.NoError(t, acquire(t, mu).Release())
 }
 
-func TestLockWorksWhileTheServersReapItsParents(t *testing.T) {
+func TestLockWorksWhileTheServersDeleteItsContainers(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, 10*time.Millisecond)
 	client := testzk.Connected(t, server.Connect())
 	mu := newMutex(t, client, "/deep/down/lock")
 	ctx := testzk.Context(t)
-	var r referee
+	var r checker
 	contend(t, 4, func(int) error {
 		for range 25 {
 			hold, err := mu.Acquire(testzk.Context(t))
@@ -218,25 +218,25 @@ func TestLockWorksWhileTheServersReapItsParents(t *testing.T) {
 	testzk.Eventually(t, func() bool {
 		_, err := client.Exists(ctx, "/deep")
 		return err != nil
-	}, "the servers do not reap the containers")
+	}, "the servers do not delete the containers")
 }
 
-func TestRevocationReachesTheHolderAgainAndAgain(t *testing.T) {
+func TestEachRevocationReachesTheHolder(t *testing.T) {
 	path := testzk.Path(t)
 	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
 	asker := testzk.Connected(t, testzk.Connect())
-	for range 2 { // also after it was acquired anew
+	for range 2 { // the second time with a new hold
 		hold := acquire(t, mu)
 		select {
 		case <-hold.Revoked():
-			require.FailNow(t, "nobody asked")
+			require.FailNow(t, "revoked without a request")
 		default:
 		}
 		require.NoError(t, mutex.Revoke(testzk.Context(t), asker, hold.Path()))
-		closes(t, hold.Revoked(), "the request does not reach the holder")
-		require.NoError(t, hold.Err(), "a request is no loss")
+		closes(t, hold.Revoked(), "the holder is not revoked")
+		require.NoError(t, hold.Err(), "a revocation is no loss")
 		require.NoError(t, hold.Release())
-		require.NoError(t, mutex.Revoke(testzk.Context(t), asker, hold.Path()), "a node that is gone is fine")
+		require.NoError(t, mutex.Revoke(testzk.Context(t), asker, hold.Path()), "revoking a deleted node succeeds")
 	}
 }
 
@@ -249,11 +249,11 @@ func TestOtherDataOnTheNodeIsNoRevocation(t *testing.T) {
 	require.NoError(t, err)
 	_, err = observer.Set(hold.Path(), []byte("__REVOKE__"), -1)
 	require.NoError(t, err)
-	closes(t, revoked, "the request does not reach the holder")
+	closes(t, revoked, "the holder is not revoked")
 	require.NoError(t, hold.Release())
 }
 
-func TestWaiterThatIsRevokedLearnsItWhenItHolds(t *testing.T) {
+func TestRevokedWaiterReportsItWhenItHolds(t *testing.T) {
 	path := testzk.Path(t)
 	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
 	holder := acquire(t, mu)
@@ -262,6 +262,6 @@ func TestWaiterThatIsRevokedLearnsItWhenItHolds(t *testing.T) {
 	require.NoError(t, mutex.Revoke(testzk.Context(t), testzk.Connected(t, testzk.Connect()), line[1].Node))
 	require.NoError(t, holder.Release())
 	hold := waiter.won(t)
-	closes(t, hold.Revoked(), "the request does not reach the holder")
+	closes(t, hold.Revoked(), "the holder is not revoked")
 	require.NoError(t, hold.Release())
 }

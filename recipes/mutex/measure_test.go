@@ -11,18 +11,18 @@ import (
 	"github.com/docent-zk/docent/recipes"
 )
 
-// measured is a client and what it measured of a lock.
+// measured returns a client, the path of a lock, and a function for what was measured of it.
 func measured(t *testing.T) (c *framework.Client, path string, lines func() []string) {
 	t.Helper()
 	var m testzk.Metrics
 	c, path = testzk.Connected(t, testzk.Connect(), framework.WithMetrics(&m)), testzk.Path(t)
 	return c, path, func() []string {
 		require.NoError(t, c.Close())
-		return m.Lines(time.Hour) // how long is not the question here
+		return m.Lines(time.Hour) // durations are not compared here
 	}
 }
 
-func TestLevelsAreOneHoldAndTriesAreNoWaiters(t *testing.T) {
+func TestReentrantHoldsCountOnceAndTriesAreNoWaiters(t *testing.T) {
 	c, path, lines := measured(t)
 	mu, ctx := newMutex(t, c, path), testzk.Context(t)
 	outer, err := mu.TryAcquire(ctx)
@@ -43,8 +43,8 @@ func TestLevelsAreOneHoldAndTriesAreNoWaiters(t *testing.T) {
 	}, lines())
 }
 
-// Exclusivity may not have lasted to the end of such a hold.
-func TestReleaseThatFindsTheNodeGoneCountsAsALoss(t *testing.T) {
+// The lock may have had another holder before the end of such a hold.
+func TestReleaseOfADeletedNodeCountsAsALoss(t *testing.T) {
 	c, path, lines := measured(t)
 	hold := acquire(t, newMutex(t, c, path))
 	require.NoError(t, testzk.Observer(t).Delete(hold.Path(), -1))
@@ -55,7 +55,7 @@ func TestReleaseThatFindsTheNodeGoneCountsAsALoss(t *testing.T) {
 	})
 }
 
-func TestAcquireThatFailsIsMeasuredAsOne(t *testing.T) {
+func TestFailedAcquireIsMeasuredAsFailed(t *testing.T) {
 	c, path, lines := measured(t)
 	require.NoError(t, c.Close())
 	_, err := newMutex(t, c, path).Acquire(testzk.Context(t))

@@ -28,13 +28,13 @@ func acquire(t testing.TB, mu *mutex.Mutex) *recipes.Hold {
 	return hold
 }
 
-// sent counts requests, but for the signs of life that a client asks for by itself.
+// sent returns the number of requests without heartbeats.
 func sent(p *proxy.Proxy) int {
 	counts := p.Requests()
 	return counts.Total() - counts[proxy.OpSync]
 }
 
-// attempt is an Acquire that runs.
+// attempt is a running Acquire.
 type attempt struct {
 	cancel context.CancelFunc
 	hold   *recipes.Hold
@@ -58,7 +58,7 @@ func start(t testing.TB, mu *mutex.Mutex) *attempt {
 	return a
 }
 
-// wait returns what the attempt came to.
+// wait waits for the end of the acquire and returns its results.
 func (a *attempt) wait() (*recipes.Hold, error) {
 	<-a.done
 	return a.hold, a.err
@@ -80,7 +80,7 @@ func (a *attempt) waiting() bool {
 	}
 }
 
-// queued waits until n are in line.
+// queued waits until the queue has n nodes.
 func queued(t testing.TB, mu *mutex.Mutex, n int) []recipes.Participant {
 	t.Helper()
 	var line []recipes.Participant
@@ -88,6 +88,6 @@ func queued(t testing.TB, mu *mutex.Mutex, n int) []recipes.Participant {
 		var err error
 		line, err = mu.Participants(testzk.Context(t))
 		return err == nil && len(line) == n
-	}, "want %d in line", n)
+	}, "want %d nodes in the queue", n)
 	return line
 }

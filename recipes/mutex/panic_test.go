@@ -23,8 +23,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// trap ends the goroutine that comes by, once, when it is set: by a panic, or as testing.T.FailNow
-// does.
+// trap ends, once it is set, the next goroutine that calls spring. It panics or, as
+// testing.T.FailNow does, calls runtime.Goexit.
 type trap struct {
 	set    atomic.Bool
 	goexit bool
@@ -40,7 +40,7 @@ func (t *trap) spring() {
 	}
 }
 
-// trappedMetrics is a trap in what is told of one instrument.
+// trappedMetrics springs a trap at one instrument.
 type trappedMetrics struct {
 	testzk.Metrics
 	trap       *trap
@@ -62,9 +62,9 @@ func (m *trappedMetrics) Record(i metrics.Instrument, d time.Duration, l metrics
 	}
 }
 
-// logger is a trap in one message.
+// logger springs a trap at one message.
 func logger(t *trap, message string) framework.Option {
-	core := zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), zapcore.AddSync(nowhere{}), zap.DebugLevel)
+	core := zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), zapcore.AddSync(discard{}), zap.DebugLevel)
 	return framework.WithLogger(zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
 		if strings.Contains(e.Message, message) {
 			t.spring()
@@ -73,12 +73,11 @@ func logger(t *trap, message string) framework.Option {
 	})))
 }
 
-type nowhere struct{}
+type discard struct{}
 
-func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// traps are in the code of the program's that runs while a lock is acquired, on the goroutine that
-// acquires it.
+// traps are in code of the program that runs during an acquire, on the goroutine that acquires.
 var traps = map[string]func(t *trap) framework.Option{
 	"waiters": func(t *trap) framework.Option {
 		return framework.WithMetrics(&trappedMetrics{trap: t, instrument: metrics.LockWaiters, n: -1})
@@ -96,7 +95,7 @@ var traps = map[string]func(t *trap) framework.Option{
 	},
 }
 
-// sprung calls acquire on a goroutine of its own, which the trap ends.
+// sprung calls acquire on a goroutine of its own. The trap must end that goroutine.
 func sprung(t *testing.T, acquire func() (*recipes.Hold, error)) {
 	t.Helper()
 	done := make(chan struct{})
@@ -104,15 +103,18 @@ func sprung(t *testing.T, acquire func() (*recipes.Hold, error)) {
 		defer close(done)
 		defer func() { _ = recover() }()
 		hold, err := acquire()
-		t.Errorf("it returned %v, %v", hold, err)
+		t.Errorf("acquire returned %v, %v", hold, err)
 	}()
 	<-done
 }
 
-// Whatever ends the goroutine that acquires a lock: others get it, in this process and elsewhere.
-func TestLockIsFreeAfterCodeOfTheProgramHasEndedAnAcquire(t *testing.T) {
+// A panic or Goexit in code of the program during an acquire leaves the lock free, for this process
+// and for others.
+func TestLockIsFreeAfterTheProgramEndedAnAcquire(t *testing.T) {
 	handoff := mutex.WithLocalHandoff(5, time.Second)
-	kinds := map[string][]mutex.Option{"plain": nil, "handoff": {handoff}, "sticky": {handoff, mutex.WithSticky(time.Second)}}
+	kinds := map[string][]mutex.Option{
+		"plain": nil, "handoff": {handoff}, "sticky": {handoff, mutex.WithSticky(time.Second)},
+	}
 	calls := map[string]func(*mutex.Mutex, context.Context) (*recipes.Hold, error){
 		"Acquire": (*mutex.Mutex).Acquire, "TryAcquire": (*mutex.Mutex).TryAcquire,
 	}
@@ -122,25 +124,27 @@ func TestLockIsFreeAfterCodeOfTheProgramHasEndedAnAcquire(t *testing.T) {
 				for _, goexit := range []bool{false, true} {
 					switch {
 					case place == "waiters" && call == "TryAcquire":
-						continue // which does not count
+						continue // a try does not count as a waiter
 					case kind == "handoff" && call == "TryAcquire":
-						continue // as plain
+						continue // the same as plain
 					case kind != "plain" && call == "Acquire" && place != "wait" && place != "waiters" && !goexit:
-						continue // on a goroutine of the client's, where a panic is the end of the program
+						continue // it runs on a goroutine of the client, where a panic ends the program
 					}
 					name := fmt.Sprintf("%s %s %s goexit=%v", place, kind, call, goexit)
 					sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 						trap := &trap{goexit: goexit}
-						c := testzk.Connected(t, srv.MemAddr(), option(trap), framework.WithDialer(srv.Client("c").DialContext))
+						c := testzk.Connected(t, srv.MemAddr(), option(trap),
+							framework.WithDialer(srv.Client("c").DialContext))
 						m := newMutex(t, c, "/lock", opts...)
 						require.NoError(t, mustAcquire(t, m).Release())
-						time.Sleep(2 * time.Second) // nothing is kept any more
+						time.Sleep(2 * time.Second) // no node is kept after that
 						if place == "policy" || place == "attempt" {
 							srv.On(zktest.Match{Client: "c", Op: zktest.OpCreate}, zktest.DropAfter())
 						}
 						trap.set.Store(true)
-						onOther := goexit && kind != "plain" && call == "Acquire" && place != "wait" && place != "waiters"
-						if onOther { // whoever waits for the goroutine that has ended is told so
+						onOther := goexit && kind != "plain" && call == "Acquire" &&
+							place != "wait" && place != "waiters"
+						if onOther { // the waiter gets an error about the goroutine that has ended
 							_, err := acquire(m, t.Context())
 							require.ErrorContains(t, err, "ended the goroutine", name)
 						} else {
@@ -152,7 +156,8 @@ func TestLockIsFreeAfterCodeOfTheProgramHasEndedAnAcquire(t *testing.T) {
 						hold, err := m.Acquire(ctx)
 						require.NoError(t, err, "%s: %s", name, srv.Tree())
 						require.NoError(t, hold.Release())
-						other := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("other").DialContext))
+						other := testzk.Connected(t, srv.MemAddr(),
+							framework.WithDialer(srv.Client("other").DialContext))
 						hold, err = newMutex(t, other, "/lock").Acquire(ctx)
 						require.NoError(t, err, "%s: %s", name, srv.Tree())
 						require.NoError(t, hold.Release())
@@ -172,32 +177,35 @@ func mustAcquire(t *testing.T, m *mutex.Mutex) *recipes.Hold {
 	return hold
 }
 
-// A Locker whose goroutine was ended while it locked, or unlocked, can be locked again.
-func TestLockerGoesOnAfterCodeOfTheProgramHasEndedACall(t *testing.T) {
+// A Locker can be locked again after code of the program has ended the goroutine in Lock or Unlock.
+func TestLockerWorksAfterTheProgramEndedACall(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		locking, unlocking := &trap{}, &trap{}
-		for instrument, trap := range map[metrics.Instrument]*trap{metrics.LockWait: locking, metrics.LockHold: unlocking} {
-			c := testzk.Connected(t, srv.MemAddr(), framework.WithMetrics(&trappedMetrics{trap: trap, instrument: instrument}),
+		traps := map[metrics.Instrument]*trap{metrics.LockWait: locking, metrics.LockHold: unlocking}
+		for instrument, trap := range traps {
+			c := testzk.Connected(t, srv.MemAddr(),
+				framework.WithMetrics(&trappedMetrics{trap: trap, instrument: instrument}),
 				framework.WithDialer(srv.Client("c").DialContext))
 			l := newMutex(t, c, "/lock").Locker(t.Context())
 			trap.set.Store(true)
-			turn := func() {
+			lockAndUnlock := func() {
 				l.Lock()
 				defer l.Unlock()
 			}
 			func() {
 				defer func() { require.Equal(t, "trap", recover()) }()
-				turn()
+				lockAndUnlock()
 			}()
-			turn()
+			lockAndUnlock()
 		}
 	})
 }
 
-func TestWarningOfTheSequenceCounterThatEndsTheGoroutineLeavesNoNode(t *testing.T) {
+func TestLogThatEndsTheGoroutineAtTheCounterWarningLeavesNoNode(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		trap := &trap{}
-		c := testzk.Connected(t, srv.MemAddr(), logger(trap, "running out"), framework.WithDialer(srv.Client("c").DialContext))
+		c := testzk.Connected(t, srv.MemAddr(), logger(trap, "running out"),
+			framework.WithDialer(srv.Client("c").DialContext))
 		m := newMutex(t, c, "/lock")
 		require.NoError(t, mustAcquire(t, m).Release())
 		require.NoError(t, srv.SetSequence("/lock", 1<<30))

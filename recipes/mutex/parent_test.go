@@ -13,7 +13,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// reaping runs a test on a server that reaps containers soon, with the same lock of two clients, and the first client.
+// reaping runs a test on a server that deletes empty containers soon. c is the client of the lock
+// one; the lock other is the same lock of another client.
 func reaping(t *testing.T, test func(t *testing.T, srv *zktest.Server, c *framework.Client, one, other *mutex.Mutex)) {
 	t.Helper()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
@@ -22,8 +23,8 @@ func reaping(t *testing.T, test func(t *testing.T, srv *zktest.Server, c *framew
 	}, zktest.WithConfig("znode.container.checkIntervalMs", "300"))
 }
 
-// The versions of a node that was made anew are those that it had before.
-func TestDataOfAPathThatWasMadeAnewIsLeftAlone(t *testing.T) {
+// A node that was deleted and created again has the same versions as before.
+func TestDataOfARecreatedPathIsUnchanged(t *testing.T) {
 	for acquires := range 3 {
 		reaping(t, func(t *testing.T, srv *zktest.Server, c *framework.Client, _, lock *mutex.Mutex) {
 			for range acquires {
@@ -47,7 +48,7 @@ func TestDataOfAPathThatWasMadeAnewIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestDataWrittenUnderTheLockIsLeftAlone(t *testing.T) {
+func TestDataWrittenUnderTheLockIsUnchanged(t *testing.T) {
 	reaping(t, func(t *testing.T, srv *zktest.Server, _ *framework.Client, reader, writer *mutex.Mutex) {
 		for range 2 {
 			require.NoError(t, acquire(t, reader).Release())
@@ -55,7 +56,8 @@ func TestDataWrittenUnderTheLockIsLeftAlone(t *testing.T) {
 		time.Sleep(time.Second)
 		require.False(t, srv.Exists("/accounts/17"))
 		hold := acquire(t, writer)
-		_, err := hold.Guard(t.Context(), framework.SetOp("/accounts/17", []byte("1"), 0), framework.SetOp("/accounts/17", []byte("2"), 1))
+		_, err := hold.Guard(t.Context(),
+			framework.SetOp("/accounts/17", []byte("1"), 0), framework.SetOp("/accounts/17", []byte("2"), 1))
 		require.NoError(t, err)
 		require.NoError(t, hold.Release())
 		require.NoError(t, acquire(t, reader).Release())
@@ -65,7 +67,8 @@ func TestDataWrittenUnderTheLockIsLeftAlone(t *testing.T) {
 	})
 }
 
-// The version of a node's data is a signed number of 32 bits: what is written with each acquire cannot be written for ever.
+// The version of a node's data is a signed 32-bit number. A write with each acquire would exhaust
+// it.
 func TestAcquiresDoNotWriteTheParent(t *testing.T) {
 	reaping(t, func(t *testing.T, srv *zktest.Server, c *framework.Client, one, other *mutex.Mutex) {
 		_, err := c.Create(t.Context(), "/accounts/17", nil, framework.WithParents())

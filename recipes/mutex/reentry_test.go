@@ -17,7 +17,7 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-func TestReentryUnderTheHoldsContextAsksNoServer(t *testing.T) {
+func TestReentryMakesNoRequest(t *testing.T) {
 	p := testzk.Proxy(t)
 	client := testzk.Connected(t, p.Addr())
 	path := testzk.Path(t)
@@ -25,7 +25,7 @@ func TestReentryUnderTheHoldsContextAsksNoServer(t *testing.T) {
 	ctx := outer.Context(testzk.Context(t))
 	before := p.Requests()[proxy.OpCreate]
 
-	same := newMutex(t, client, path) // another value, the same lock
+	same := newMutex(t, client, path) // another value of the same lock
 	inner, err := same.Acquire(ctx)
 	require.NoError(t, err)
 	innermost, err := same.TryAcquire(inner.Context(ctx))
@@ -50,7 +50,7 @@ func TestReentryThroughAViewOfTheNamespace(t *testing.T) {
 	require.NoError(t, inner.Release())
 }
 
-func TestContextOfAHoldEndsWithItAndTellsWhy(t *testing.T) {
+func TestContextOfAHoldEndsWithItsCause(t *testing.T) {
 	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t))
 	hold := acquire(t, mu)
 	parent, cancel := context.WithCancel(context.Background())
@@ -74,7 +74,7 @@ func TestLockerIsNotReentrant(t *testing.T) {
 	hold := acquire(t, mu)
 	ctx, cancel := context.WithTimeout(hold.Context(context.Background()), 100*time.Millisecond)
 	defer cancel()
-	require.Panics(t, func() { mu.Locker(ctx).Lock() }, "the lock is held, and ctx ends")
+	require.Panics(t, func() { mu.Locker(ctx).Lock() }, "the lock is held when ctx ends")
 	require.NoError(t, hold.Release())
 }
 
@@ -90,13 +90,13 @@ func TestLockerExcludesAndPanicsOnMisuse(t *testing.T) {
 	testzk.Empty(t, path)
 }
 
-func TestLockerServesManyGoroutines(t *testing.T) {
+func TestLockerExcludesManyGoroutines(t *testing.T) {
 	locker := newMutex(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t)).Locker(testzk.Context(t))
 	total := 0
 	contend(t, 10, func(int) error {
 		locker.Lock()
 		defer locker.Unlock()
-		total++ // the race detector watches
+		total++ // watched by the race detector
 		return nil
 	})
 	require.Equal(t, 10, total)
@@ -104,9 +104,11 @@ func TestLockerServesManyGoroutines(t *testing.T) {
 
 func quoted(s string) string { return strconv.Quote(s) }
 
-func TestArgumentsThatCannotBeRightAreRefusedAtOnce(t *testing.T) {
-	client := testzk.Client(t, "127.0.0.1:1") // nobody is there: nothing may depend on a server
-	for _, path := range []string{"", "relative", "/", "//", "/a//b", "/a/", "/a/./b", "/a/../b", "/a\x00b", "/a\x1fb", "/a\x7fb"} {
+func TestInvalidArgumentsAreRefusedWithoutAServer(t *testing.T) {
+	client := testzk.Client(t, "127.0.0.1:1") // no server is there
+	for _, path := range []string{
+		"", "relative", "/", "//", "/a//b", "/a/", "/a/./b", "/a/../b", "/a\x00b", "/a\x1fb", "/a\x7fb",
+	} {
 		_, err := mutex.New(client, path)
 		require.ErrorIs(t, err, framework.ErrInvalidPath, "%q", path)
 		require.ErrorContains(t, err, quoted(path))
@@ -123,7 +125,7 @@ func TestArgumentsThatCannotBeRightAreRefusedAtOnce(t *testing.T) {
 	require.ErrorContains(t, mutex.Revoke(testzk.Context(t), nil, "/x"), "client is nil")
 }
 
-func TestZeroValuesAnswerWithAnError(t *testing.T) {
+func TestZeroValuesReturnAnError(t *testing.T) {
 	var none *mutex.Mutex
 	for name, mu := range map[string]*mutex.Mutex{"nil": none, "zero": {}} {
 		_, err := mu.Acquire(context.Background())
@@ -140,8 +142,9 @@ func TestZeroValuesAnswerWithAnError(t *testing.T) {
 	require.ErrorIs(t, err, framework.ErrNilContext)
 }
 
-// With the policy Strict an interruption ends all levels, and nobody gets back in under their contexts.
-func TestInterruptionEndsEachLevelOfAStrictHold(t *testing.T) {
+// With the Strict policy an interruption ends all reentrant holds. Their contexts cannot be used to
+// re-enter.
+func TestInterruptionEndsEachReentrantStrictHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		alice := srv.Client("alice")
@@ -152,7 +155,7 @@ func TestInterruptionEndsEachLevelOfAStrictHold(t *testing.T) {
 		inner, err := mu.Acquire(inside)
 		require.NoError(t, err)
 		alice.Drop()
-		closes(t, outer.Done(), "the hold does not notice the interruption")
+		closes(t, outer.Done(), "the hold does not report the interruption")
 		_, err = mu.Acquire(inside)
 		require.ErrorIs(t, err, framework.ErrSuspended)
 		for _, level := range []*recipes.Hold{outer, inner} {

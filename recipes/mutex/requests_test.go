@@ -17,19 +17,20 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// desk counts what one client asks for, "me", on a server of its own in virtual time.
-type desk struct {
+// requestFixture counts the requests of one client, "counted", on a server of its own in virtual
+// time.
+type requestFixture struct {
 	t    *testing.T
 	srv  *zktest.Server
-	lock *mutex.Mutex // of that client, whose parent is there, and known
-	read int          // how much of the trace
+	lock *mutex.Mutex // of the counted client; its parent exists and is known
+	read int          // number of trace entries already reported
 }
 
-func atDesk(t *testing.T, test func(t *testing.T, d *desk)) {
+func withRequests(t *testing.T, test func(t *testing.T, d *requestFixture)) {
 	t.Helper()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		d := &desk{t: t, srv: srv}
-		d.lock = d.of("me")
+		d := &requestFixture{t: t, srv: srv}
+		d.lock = d.of("counted")
 		require.NoError(t, acquire(t, d.lock).Release())
 		d.asked()
 		test(t, d)
@@ -38,18 +39,19 @@ func atDesk(t *testing.T, test func(t *testing.T, d *desk)) {
 	})
 }
 
-// of is the same lock of another client.
-func (d *desk) of(name string) *mutex.Mutex {
+// of returns the same lock of another client.
+func (d *requestFixture) of(name string) *mutex.Mutex {
 	d.t.Helper()
-	return newMutex(d.t, testzk.Connected(d.t, d.srv.MemAddr(), framework.WithDialer(d.srv.Client(name).DialContext)), "/lock")
+	dialer := framework.WithDialer(d.srv.Client(name).DialContext)
+	return newMutex(d.t, testzk.Connected(d.t, d.srv.MemAddr(), dialer), "/lock")
 }
 
-// asked is what the client has asked for since the last call, but for signs of life.
-func (d *desk) asked() string {
+// asked returns the client's requests since the last call, without heartbeats.
+func (d *requestFixture) asked() string {
 	var all []string
 	entries := d.srv.Trace().Entries
 	for _, e := range entries[d.read:] {
-		if e.Client == "me" && e.What != "event" && e.What != "sync" {
+		if e.Client == "counted" && e.What != "event" && e.What != "sync" {
 			all = append(all, e.What)
 		}
 	}
@@ -57,27 +59,28 @@ func (d *desk) asked() string {
 	return strings.Join(all, " ")
 }
 
-// askedAtOnce is what the client asks for, beginning with the next request of the given type, before it has an answer to that.
-func (d *desk) askedAtOnce(op zktest.Op, do func()) string {
-	first := d.srv.On(zktest.Match{Client: "me", Op: op}, zktest.Hold())
+// askedAtOnce returns the requests that the client sends without waiting for an answer, from the
+// next request of type op on.
+func (d *requestFixture) askedAtOnce(op zktest.Op, do func()) string {
+	first := d.srv.On(zktest.Match{Client: "counted", Op: op}, zktest.Hold())
 	do()
 	settle()
 	d.asked()
-	me := d.srv.Client("me")
-	me.CutReplies()
-	defer me.Heal()
+	link := d.srv.Client("counted")
+	link.CutReplies()
+	defer link.Heal()
 	first.Release()
 	settle()
 	return strings.TrimPrefix(d.asked(), "replies cut ")
 }
 
-// settle waits until everything under way has come to an end.
+// settle waits until all running requests have ended.
 func settle() {
-	time.Sleep(20 * time.Millisecond) // less than a hold lasts before it is watched
+	time.Sleep(20 * time.Millisecond) // shorter than a hold lasts before it is watched
 	synctest.Wait()
 }
 
-// enter starts to wait, behind all who do already.
+// enter starts an acquire that queues behind all others.
 func enter(t *testing.T, mu *mutex.Mutex) *attempt {
 	t.Helper()
 	a := start(t, mu)
@@ -86,21 +89,21 @@ func enter(t *testing.T, mu *mutex.Mutex) *attempt {
 	return a
 }
 
-// wins is the hold of an attempt that nothing keeps any more. It is released.
-func (d *desk) wins(a *attempt) {
+// wins requires that an attempt has the lock, and releases it.
+func (d *requestFixture) wins(a *attempt) {
 	d.t.Helper()
 	settle()
 	require.False(d.t, a.waiting())
 	require.NoError(d.t, a.won(d.t).Release())
 }
 
-// holdBack keeps back the request by which the client is about to watch a node.
-func (d *desk) holdBack(node string) *zktest.Rule {
-	return d.srv.On(zktest.Match{Client: "me", Op: zktest.OpGetData, Path: node}, zktest.Hold())
+// holdBack delays the request with which the client sets its watch on a node.
+func (d *requestFixture) holdBack(node string) *zktest.Rule {
+	return d.srv.On(zktest.Match{Client: "counted", Op: zktest.OpGetData, Path: node}, zktest.Hold())
 }
 
-func TestWhoIsGoneBeforeBeingWatchedIsNotLookedFor(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
+func TestPredecessorDeletedBeforeTheWatchNeedsNoList(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture) {
 		ahead := acquire(t, d.of("other"))
 		read := d.holdBack(ahead.Path())
 		waiter := enter(t, d.lock)
@@ -112,8 +115,8 @@ func TestWhoIsGoneBeforeBeingWatchedIsNotLookedFor(t *testing.T) {
 	})
 }
 
-func TestWhoWatchesNobodyIsNotGrantedWithoutANodeOfItsOwn(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
+func TestWaiterWithoutAWatchIsNotGrantedWithoutItsNode(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture) {
 		other := d.of("other")
 		ahead := acquire(t, d.lock)
 		read := d.holdBack(ahead.Path())
@@ -124,15 +127,16 @@ func TestWhoWatchesNobodyIsNotGrantedWithoutANodeOfItsOwn(t *testing.T) {
 		rightful := next.won(t)
 		read.Release()
 		settle()
-		require.True(t, waiter.waiting(), "granted while somebody else holds")
+		require.True(t, waiter.waiting(), "granted while another client holds")
 		require.NoError(t, rightful.Release())
 		d.wins(waiter)
 	})
 }
 
-// What the servers tell after a reconnect comes in no order: then a list must say that our node is there.
-func TestWhoWatchesNobodyAfterAReconnectLooks(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
+// After a reconnect the servers send missed events in no order. Then a list must show that the own
+// node exists.
+func TestWaiterWithoutAWatchReadsTheQueueAfterAReconnect(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture) {
 		other := d.of("other")
 		first := acquire(t, other)
 		second := enter(t, other)
@@ -143,7 +147,7 @@ func TestWhoWatchesNobodyAfterAReconnectLooks(t *testing.T) {
 		require.NoError(t, second.won(t).Release())
 		settle()
 		d.asked()
-		d.srv.Client("me").Drop()
+		d.srv.Client("counted").Drop()
 		read.Remove()
 		time.Sleep(time.Second)
 		require.Regexp(t, `setWatches .*getChildren2`, d.asked())
@@ -151,17 +155,18 @@ func TestWhoWatchesNobodyAfterAReconnectLooks(t *testing.T) {
 	})
 }
 
-func TestRequestsThatDoNotDependOnEachOtherAreMadeTogether(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
+func TestIndependentRequestsAreSentTogether(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture) {
 		other := d.of("other")
 		first := acquire(t, other)
 		second := enter(t, other)
 		var waiter *attempt
 		require.Equal(t, "getData getData", d.askedAtOnce(zktest.OpGetData, func() { waiter = enter(t, d.lock) }),
-			"who is ahead, and its own node")
+			"the predecessor and its own node")
 		settle()
-		require.Equal(t, "getChildren2 getData", d.askedAtOnce(zktest.OpGetChildren2, func() { require.NoError(t, first.Release()) }),
-			"the list, and who was the last in the one before")
+		releaseFirst := func() { require.NoError(t, first.Release()) }
+		require.Equal(t, "getChildren2 getData", d.askedAtOnce(zktest.OpGetChildren2, releaseFirst),
+			"the list, and the last node ahead in the list before")
 		settle()
 		d.asked()
 		require.NoError(t, second.won(t).Release())
@@ -171,21 +176,22 @@ func TestRequestsThatDoNotDependOnEachOtherAreMadeTogether(t *testing.T) {
 	})
 }
 
-// line is a line of three that another client is in, in front of me.
-func (d *desk) line() (holder *recipes.Hold, second, last, me *attempt) {
+// queueOfThree returns a holder, two waiters of the other client, and a waiter of the counted
+// client behind them.
+func (d *requestFixture) queueOfThree() (holder *recipes.Hold, second, last, counted *attempt) {
 	d.t.Helper()
 	other := d.of("other")
 	holder = acquire(d.t, other)
 	return holder, enter(d.t, other), enter(d.t, other), enter(d.t, d.lock)
 }
 
-func TestWhoeverHasBecomeTheSecondLastIsWaitedFor(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
-		holder, second, last, waiter := d.line()
+func TestNewNodeBeforeThePredecessorIsWatched(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture) {
+		holder, second, last, waiter := d.queueOfThree()
 		d.asked()
 		second.cancel()
 		settle()
-		require.Equal(t, "getChildren2 getData getData", d.asked(), "the holder, whose end is not ours to wait for alone")
+		require.Equal(t, "getChildren2 getData getData", d.asked(), "the end of the holder alone does not grant")
 		require.NoError(t, holder.Release())
 		settle()
 		require.Equal(t, "getChildren2 getData", d.asked())
@@ -195,28 +201,30 @@ func TestWhoeverHasBecomeTheSecondLastIsWaitedFor(t *testing.T) {
 	})
 }
 
-// The list is late, for it had to be asked for again, and shows another one than was watched meanwhile.
-func TestLastWhoHasLeftIsNotTakenForAnother(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
-		holder, second, last, waiter := d.line()
-		list := d.srv.On(zktest.Match{Client: "me", Op: zktest.OpGetChildren2}, zktest.Fail(zktest.Throttled))
+// The list is late, because it had to be repeated. It shows another last node than the one watched
+// meanwhile.
+func TestDeletedPredecessorIsNotTakenForAnother(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture) {
+		holder, second, last, waiter := d.queueOfThree()
+		list := d.srv.On(zktest.Match{Client: "counted", Op: zktest.OpGetChildren2}, zktest.Fail(zktest.Throttled))
 		second.cancel()
 		time.Sleep(10 * time.Millisecond)
 		require.Equal(t, 1, list.Hits())
 		last.cancel()
 		time.Sleep(time.Second)
-		require.True(t, waiter.waiting(), "granted while somebody else holds")
+		require.True(t, waiter.waiting(), "granted while another client holds")
 		require.NoError(t, holder.Release())
 		d.wins(waiter)
 	})
 }
 
-func TestOneRequestOfTwoThatIsLostIsMadeAgain(t *testing.T) {
-	for skip := range 2 { // the first of them, or the second
+func TestOneLostRequestOfTwoIsRepeated(t *testing.T) {
+	for skip := range 2 { // loses the first request or the second
 		for name, action := range map[string]zktest.Action{"before": zktest.DropBefore(), "after": zktest.DropAfter()} {
-			atDesk(t, func(t *testing.T, d *desk) {
+			withRequests(t, func(t *testing.T, d *requestFixture) {
 				ahead := acquire(t, d.of("other"))
-				rule := d.srv.On(zktest.Match{Client: "me", Op: zktest.OpGetData, Path: "/lock/*", Skip: skip}, action)
+				match := zktest.Match{Client: "counted", Op: zktest.OpGetData, Path: "/lock/*", Skip: skip}
+				rule := d.srv.On(match, action)
 				waiter := enter(t, d.lock)
 				time.Sleep(time.Second)
 				require.Equal(t, 1, rule.Hits(), name)

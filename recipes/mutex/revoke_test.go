@@ -15,8 +15,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// Why a context was cancelled says nothing about a request that may have been written.
-func TestOutcomeOfARequestIsNotThatOfWhatCancelledIt(t *testing.T) {
+// The cause of a canceled context says nothing about a request that may have been sent.
+func TestOutcomeOfARequestIsIndependentOfTheCancelCause(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		c, err := framework.New(srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext),
 			framework.WithRetry(retry.Forever(time.Second)))

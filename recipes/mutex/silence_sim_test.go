@@ -19,42 +19,42 @@ import (
 )
 
 const (
-	longTimeout = 30 * time.Second // and ticks of a second
+	longTimeout = 30 * time.Second // with ticks of a second
 	limit       = longTimeout * 2 / 3
 )
 
-// stage is what a scenario acts on: the servers, the first client and its follower.
-type stage struct {
+// silenced is what a scenario disturbs: the servers, the first client and its follower.
+type silenced struct {
 	srv    *zktest.Server
 	f      *zktest.Follower
 	c      *zktest.Client
 	random *rand.Rand
 }
 
-// One holder at a time, whatever a server has answered late. The first client knows one follower
-// only, and does not come back in time when its answers were late; the other one knows all of them.
+// Late answers of a server leave one holder at a time. The first client knows one follower only,
+// and does not reconnect in time when its answers were late. The other client knows all servers.
 func TestSimulatedLateAnswers(t *testing.T) {
-	scenarios := map[string]func(s stage){
-		"a frozen leader and a follower cut off": func(s stage) {
+	scenarios := map[string]func(s silenced){
+		"a frozen ZooKeeper leader and a disconnected follower": func(s silenced) {
 			s.srv.FreezeLeader()
 			time.Sleep(between(s.random, limit/4, limit))
 			s.f.CutToLeader()
 			s.srv.ThawLeader()
 		},
-		"a stalled network and a follower cut off": func(s stage) {
+		"a stalled network and a disconnected follower": func(s silenced) {
 			s.c.CutRequests()
 			time.Sleep(between(s.random, limit/4, limit))
 			s.c.Heal()
 			time.Sleep(between(s.random, 0, 400*time.Millisecond))
 			s.f.CutToLeader()
 		},
-		"requests that waited and a follower cut off": func(s stage) {
+		"delayed requests and a disconnected follower": func(s silenced) {
 			s.f.HoldRequests()
 			time.Sleep(between(s.random, limit/4, limit))
 			s.f.ReleaseRequests()
 			s.f.CutToLeader()
 		},
-		"a shorter timeout and no server": func(s stage) {
+		"a shorter timeout and no server": func(s silenced) {
 			bound := between(s.random, longTimeout/4, longTimeout/2)
 			s.srv.SetSessionTimeouts(time.Second, bound)
 			s.c.Drop()
@@ -68,9 +68,10 @@ func TestSimulatedLateAnswers(t *testing.T) {
 	}
 }
 
-// The same with a leader that answers late what the next leader does not know of.
+// The same, with a ZooKeeper leader that answers late about changes that its successor does not
+// have.
 func TestSimulatedStaleLeader(t *testing.T) {
-	simulateSilence(t, 0, "2", func(s stage) {
+	simulateSilence(t, 0, "2", func(s silenced) {
 		s.srv.FreezeLeader()
 		time.Sleep(between(s.random, limit/2, limit))
 		s.srv.ThawLeader()
@@ -79,7 +80,7 @@ func TestSimulatedStaleLeader(t *testing.T) {
 	})
 }
 
-func simulateSilence(t *testing.T, server int, syncLimit string, silence func(stage)) {
+func simulateSilence(t *testing.T, server int, syncLimit string, silence func(silenced)) {
 	sim.Run(t, 50, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		all := sim.Ensemble(srv, random, 2)
 		f := srv.Members()[server]
@@ -95,7 +96,7 @@ func simulateSilence(t *testing.T, server int, syncLimit string, silence func(st
 			time.Sleep(time.Second)
 		}
 		time.Sleep(between(random, 0, longTimeout/6))
-		silence(stage{srv, f, srv.Client("c0"), random})
+		silence(silenced{srv, f, srv.Client("c0"), random})
 		time.Sleep(2 * longTimeout)
 		sim.Calm(srv)
 		srv.ResetFaults()
@@ -119,7 +120,7 @@ func longLock(t *testing.T, srv *zktest.Server, c *contender, addrs string) *mut
 	return lock
 }
 
-// holdLong holds the lock for as long as it can, and looks for another holder all the time.
+// holdLong holds the lock for as long as it can. It reports another holder.
 func (c *contender) holdLong(ctx context.Context) {
 	for ctx.Err() == nil {
 		hold, err := c.lock.Acquire(ctx)
@@ -137,7 +138,7 @@ func (c *contender) holdLong(ctx context.Context) {
 	}
 }
 
-// requireTold requires that the holder before has been told of the end of its hold.
+// requireTold requires that the former holder's hold reports its end.
 func (r *resource) requireTold(owner string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,17 +148,18 @@ func (r *resource) requireTold(owner string) {
 	select {
 	case <-r.holder.Done():
 	default:
-		r.t.Errorf("%s begins while %s has not been told", owner, r.owner)
+		r.t.Errorf("%s holds while the hold of %s reports no end", owner, r.owner)
 	}
 }
 
-// between is a time by chance.
+// between returns a random duration.
 func between(random *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(random.Int64N(int64(most-least)))
 }
 
-// A leader is frozen and replaced, and the deletion of the predecessor is the last that it has applied. After it was thawed it lets a waiter in,
-// and tells it that it is the first. The waiter must not rely on that for longer than on what it has heard before.
+// A ZooKeeper leader is frozen and replaced. Its last change is the deletion of the predecessor.
+// After it is thawed it accepts a waiter's connection and says that the waiter is first. The waiter
+// must not rely on that for longer than on earlier answers.
 func TestSimulatedStaleLeaderAdmitsAWaiter(t *testing.T) {
 	sim.Run(t, 20, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		all := sim.Ensemble(srv, random, 2)
@@ -196,5 +198,7 @@ func TestSimulatedStaleLeaderAdmitsAWaiter(t *testing.T) {
 		srv.Client("c0").Heal()
 		sim.Calm(srv)
 		srv.ResetFaults()
-	}, zktest.WithConfig("tickTime", "1000"), zktest.WithConfig("maxSessionTimeout", "60000"), zktest.WithConfig("syncLimit", "2"))
+	},
+		zktest.WithConfig("tickTime", "1000"), zktest.WithConfig("maxSessionTimeout", "60000"),
+		zktest.WithConfig("syncLimit", "2"))
 }

@@ -22,13 +22,13 @@ import (
 
 const (
 	contenders   = 3
-	turns        = 4 // that each contender has to have
+	turns        = 4 // each contender gets the lock so often
 	simTimeout   = 4 * time.Second
 	faultsInARun = 8
 )
 
-// Whatever happens to connections and sessions: one holder at a time, a larger token each time, everybody's turn comes, and nothing is
-// left behind.
+// Faults of connections and sessions leave one holder at a time and growing tokens. Every contender
+// gets the lock, and no node is left.
 func TestSimulatedContenders(t *testing.T) {
 	sim.Repeat(t, 100, simulate)
 }
@@ -37,7 +37,7 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	resource := &resource{t: t, expelled: map[string]int64{}}
 	var measured testzk.Metrics
 	var running sync.WaitGroup
-	for i, opts := range [contenders][]mutex.Option{{mutex.WithKazooNames()}} { // names make no difference
+	for i, opts := range [contenders][]mutex.Option{{mutex.WithKazooNames()}} { // different names exclude each other
 		c := &contender{t: t, resource: resource, metrics: &measured, name: fmt.Sprintf("c%d", i)}
 		c.random = rand.New(rand.NewPCG(random.Uint64(), 0))
 		c.connect(srv, opts...)
@@ -52,12 +52,12 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		}
 	}
 	running.Wait()
-	time.Sleep(2 * simTimeout) // nothing is lost, and what is still pending then is never done
+	time.Sleep(2 * simTimeout) // no hold is lost, and background work ends or has given up
 	require.Equal(t, "/lock container\n", srv.Tree())
 	require.Empty(t, measured.Levels())
 }
 
-// harm does one thing to a client. What would last is over before a session's end.
+// harm applies a random fault to a client. Its effect ends before a session would expire.
 func harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand) {
 	ops := []zktest.Op{zktest.OpCreate, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpSync, zktest.AnyOp}
 	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
@@ -120,17 +120,18 @@ func (c *contender) run() {
 	}
 }
 
-// resource is what the lock protects.
+// resource is the state that the lock protects.
 type resource struct {
 	t        *testing.T
 	mu       sync.Mutex
 	holder   *recipes.Hold
-	owner    string // who holder belongs to
+	owner    string // client of holder
 	token    int64
-	expelled map[string]int64 // the transaction up to which everything of a client has been taken away
+	expelled map[string]int64 // the last transaction in which the test expired the client's sessions
 }
 
-// expel takes away all that a client has, out of the blue: no client can know before it is told, and its hold means nothing meanwhile.
+// expel expires all sessions of a client. The client cannot know it at once, so its holds do not
+// count from then on.
 func (r *resource) expel(srv *zktest.Server, c *zktest.Client) {
 	for _, s := range c.Sessions() {
 		_ = s.Expire()
@@ -141,7 +142,7 @@ func (r *resource) expel(srv *zktest.Server, c *zktest.Client) {
 	r.expelled[c.Name()] = last[0].Zxid
 }
 
-// holds says whether a hold should be valid, and believes so.
+// holds reports whether a hold is valid and its session was not expired by the test.
 func (r *resource) holds(owner string, h *recipes.Hold) bool {
 	return h != nil && h.Err() == nil && h.Token() > r.expelled[owner]
 }

@@ -18,20 +18,20 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// idle is shorter than what atHome waits for at the end.
+// idle is shorter than the pause at the end of withHandoff.
 const idle = 3 * time.Second
 
-// atStickyHome is atHome where the node is kept.
-func atStickyHome(t *testing.T, handoff mutex.Option, scenario func(*testing.T, *home), opts ...framework.Option) {
+// withSticky is withHandoff with a lock that keeps its node.
+func withSticky(t *testing.T, handoff mutex.Option, scenario localScenario, opts ...framework.Option) {
 	t.Helper()
-	atHome(t, handoff, func(t *testing.T, h *home) {
+	withHandoff(t, handoff, func(t *testing.T, h *handoffFixture) {
 		h.lock = newMutex(t, h.client, "/lock", mutex.WithSticky(idle), handoff)
 		scenario(t, h)
 	}, opts...)
 }
 
-// kept acquires and releases the lock, and waits until it has been kept for a while.
-func kept(t *testing.T, h *home) *recipes.Hold {
+// kept acquires and releases the lock. It returns when the node has been kept for a second.
+func kept(t *testing.T, h *handoffFixture) *recipes.Hold {
 	t.Helper()
 	hold := acquire(t, h.lock)
 	require.NoError(t, hold.Release())
@@ -40,30 +40,31 @@ func kept(t *testing.T, h *home) *recipes.Hold {
 	return hold
 }
 
-func nodes(t *testing.T, h *home) []string {
+func nodes(t *testing.T, h *handoffFixture) []string {
 	t.Helper()
 	names, err := h.Children("/lock")
 	require.NoError(t, err)
 	return names
 }
 
-// requests are those of the client at home, but for signs of life.
-func (h *home) requests() int {
-	counts := h.Client("home").Requests()
+// requests returns the number of requests of the local client without heartbeats.
+func (h *handoffFixture) requests() int {
+	counts := h.Client("local").Requests()
 	return counts.Total() - counts[zktest.OpSync]
 }
 
-// Nobody else wants the lock, so that no limit counts but that of being idle, which begins anew with each release.
-func TestAcquiringAKeptNodeTakesNoRequest(t *testing.T) {
-	try := func(t *testing.T, h *home) *recipes.Hold {
+// No other client wants the lock. So the idle time is the only limit, and each release starts it
+// again.
+func TestAcquiringAKeptNodeMakesNoRequest(t *testing.T) {
+	try := func(t *testing.T, h *handoffFixture) *recipes.Hold {
 		hold, err := h.lock.TryAcquire(t.Context())
 		require.NoError(t, err)
 		return hold
 	}
-	wait := func(t *testing.T, h *home) *recipes.Hold { return acquire(t, h.lock) }
+	wait := func(t *testing.T, h *handoffFixture) *recipes.Hold { return acquire(t, h.lock) }
 	for name, c := range map[string]struct {
 		handoff     mutex.Option
-		first, then func(*testing.T, *home) *recipes.Hold
+		first, then func(*testing.T, *handoffFixture) *recipes.Hold
 		each, pause time.Duration
 	}{
 		"at once":               {handoff: generous, first: wait, then: wait},
@@ -76,14 +77,14 @@ func TestAcquiringAKeptNodeTakesNoRequest(t *testing.T) {
 		"beyond the span, long": {mutex.WithLocalHandoff(1000, time.Second), try, wait, time.Second, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			atStickyHome(t, c.handoff, func(t *testing.T, h *home) {
+			withSticky(t, c.handoff, func(t *testing.T, h *handoffFixture) {
 				hold := c.first(t, h)
 				time.Sleep(time.Second)
 				require.NoError(t, hold.Release())
 				time.Sleep(time.Second)
 				h.ResetCounts()
 				token := hold.Token()
-				for range 10 { // within a minute, for then watches are looked after
+				for range 10 { // within a minute, because watches are verified each minute
 					begun := time.Now()
 					next := c.then(t, h)
 					require.Zero(t, time.Since(begun))
@@ -98,15 +99,16 @@ func TestAcquiringAKeptNodeTakesNoRequest(t *testing.T) {
 					hold = next
 					time.Sleep(c.pause)
 				}
-				require.Zero(t, h.requests(), "%v", h.Client("home").Requests())
+				require.Zero(t, h.requests(), "%v", h.Client("local").Requests())
 			})
 		})
 	}
 }
 
-// What it costs until then: the node, with a list, a watch of it if it lasts, and one list for the whole time in which nobody else comes.
-func TestKeepingANodeTakesOneRequest(t *testing.T) {
-	atStickyHome(t, generous, func(t *testing.T, h *home) {
+// Before that there are four requests: a create with a list, a watch on the node if it lasts, and
+// one list for all the time in which no other client queues.
+func TestKeepingANodeMakesOneRequest(t *testing.T) {
+	withSticky(t, generous, func(t *testing.T, h *handoffFixture) {
 		kept(t, h)
 		time.Sleep(2 * idle)
 		h.ResetCounts()
@@ -114,7 +116,7 @@ func TestKeepingANodeTakesOneRequest(t *testing.T) {
 			require.NoError(t, acquire(t, h.lock).Release())
 			time.Sleep(time.Second)
 		}
-		counts := h.Client("home").Requests()
+		counts := h.Client("local").Requests()
 		require.Equal(t, 1, counts[zktest.OpCreate])
 		require.Equal(t, 1, counts[zktest.OpGetData])
 		require.Equal(t, 2, counts[zktest.OpGetChildren2], "one of them behind the create")
@@ -122,21 +124,21 @@ func TestKeepingANodeTakesOneRequest(t *testing.T) {
 	})
 }
 
-func TestKeptNodeGoesWhenAnotherClientQueues(t *testing.T) {
+func TestKeptNodeIsDeletedWhenAnotherClientQueues(t *testing.T) {
 	for name, c := range map[string]struct {
 		handoff mutex.Option
-		before  bool // the release
-		tried   bool // the node was first had without waiting
+		before  bool // before the release
+		tried   bool // the node was first acquired without waiting
 	}{
-		"afterwards":                       {handoff: generous},
-		"before":                           {handoff: generous, before: true},
-		"afterwards, a node that was due":  {handoff: mutex.WithLocalHandoff(1, 1)},
-		"before, a node that was due":      {handoff: mutex.WithLocalHandoff(1, 1), before: true},
-		"afterwards, had without waiting":  {handoff: generous, tried: true},
-		"before, had without waiting, due": {handoff: mutex.WithLocalHandoff(1, 1), before: true, tried: true},
+		"afterwards":                              {handoff: generous},
+		"before":                                  {handoff: generous, before: true},
+		"afterwards, a node at its limit":         {handoff: mutex.WithLocalHandoff(1, 1)},
+		"before, a node at its limit":             {handoff: mutex.WithLocalHandoff(1, 1), before: true},
+		"afterwards, acquired by a try":           {handoff: generous, tried: true},
+		"before, acquired by a try, at its limit": {handoff: mutex.WithLocalHandoff(1, 1), before: true, tried: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			atStickyHome(t, c.handoff, func(t *testing.T, h *home) {
+			withSticky(t, c.handoff, func(t *testing.T, h *handoffFixture) {
 				if c.tried {
 					hold, err := h.lock.TryAcquire(t.Context())
 					require.NoError(t, err)
@@ -155,7 +157,7 @@ func TestKeptNodeGoesWhenAnotherClientQueues(t *testing.T) {
 				}
 				begun := time.Now()
 				others := other.won(t)
-				require.Less(t, time.Since(begun), 50*time.Millisecond, "it waits for more than some requests")
+				require.Less(t, time.Since(begun), 50*time.Millisecond, "the hand-over takes longer than some requests")
 				require.Greater(t, others.Token(), hold.Token())
 
 				back := start(t, h.lock)
@@ -170,16 +172,17 @@ func TestKeptNodeGoesWhenAnotherClientQueues(t *testing.T) {
 	}
 }
 
-// Who does not wait wants nothing, nor is what else there may be in the directory somebody who waits.
-func TestKeptNodeStaysWhileNobodyQueues(t *testing.T) {
-	atStickyHome(t, generous, func(t *testing.T, h *home) {
+// A try of another client does not end the hold of the node, nor do other children of the
+// directory.
+func TestKeptNodeStaysWhileNoClientQueues(t *testing.T) {
+	withSticky(t, generous, func(t *testing.T, h *handoffFixture) {
 		hold := kept(t, h)
 		_, err := h.other.TryAcquire(t.Context())
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
-		line, err := h.other.Participants(t.Context())
+		all, err := h.other.Participants(t.Context())
 		require.NoError(t, err)
-		require.Len(t, line, 1)
-		require.Equal(t, hold.Path(), line[0].Node)
+		require.Len(t, all, 1)
+		require.Equal(t, hold.Path(), all[0].Node)
 		for range 3 {
 			require.NoError(t, h.Create("/lock/memo", nil))
 			time.Sleep(100 * time.Millisecond)
@@ -192,12 +195,12 @@ func TestKeptNodeStaysWhileNobodyQueues(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		begun := time.Now()
 		require.NoError(t, start(t, h.other).won(t).Release())
-		require.Less(t, time.Since(begun), 50*time.Millisecond, "it is not heard of any more who comes")
+		require.Less(t, time.Since(begun), 50*time.Millisecond, "later waiters are not noticed")
 	})
 }
 
-func TestKeptNodeGoesAfterItsTime(t *testing.T) {
-	atStickyHome(t, generous, func(t *testing.T, h *home) {
+func TestKeptNodeIsDeletedAfterTheIdleTime(t *testing.T) {
+	withSticky(t, generous, func(t *testing.T, h *handoffFixture) {
 		for range 3 {
 			hold := acquire(t, h.lock)
 			time.Sleep(idle)
@@ -218,9 +221,9 @@ func TestKeptNodeGoesAfterItsTime(t *testing.T) {
 	})
 }
 
-// Who comes in the very moment has the kept node or the next one.
-func TestWhoComesWhenTheTimeOfAKeptNodeIsOverIsServed(t *testing.T) {
-	atStickyHome(t, generous, func(t *testing.T, h *home) {
+// An acquire at the instant at which the idle time ends gets the kept node or the next one.
+func TestAcquireAtTheEndOfTheIdleTimeSucceeds(t *testing.T) {
+	withSticky(t, generous, func(t *testing.T, h *handoffFixture) {
 		for _, late := range []time.Duration{-1, 0, 1, time.Millisecond, 2 * time.Millisecond} {
 			for _, try := range []bool{false, true} {
 				hold := acquire(t, h.lock)
@@ -229,7 +232,7 @@ func TestWhoComesWhenTheTimeOfAKeptNodeIsOverIsServed(t *testing.T) {
 				if try {
 					next, err := h.lock.TryAcquire(t.Context())
 					if err != nil {
-						require.ErrorIs(t, err, recipes.ErrNotAcquired, "the node is still there")
+						require.ErrorIs(t, err, recipes.ErrNotAcquired, "the node still exists")
 						continue
 					}
 					hold = next
@@ -243,8 +246,8 @@ func TestWhoComesWhenTheTimeOfAKeptNodeIsOverIsServed(t *testing.T) {
 	})
 }
 
-func TestClosingAClientGivesUpTheNodesItKeeps(t *testing.T) {
-	atStickyHome(t, generous, func(t *testing.T, h *home) {
+func TestCloseOfTheClientDeletesKeptNodes(t *testing.T) {
+	withSticky(t, generous, func(t *testing.T, h *handoffFixture) {
 		kept(t, h)
 		waiting := start(t, h.other)
 		begun := time.Now()
@@ -258,41 +261,41 @@ func TestClosingAClientGivesUpTheNodesItKeeps(t *testing.T) {
 	})
 }
 
-// Nobody has had a hold, so there is nobody to be told; but the next one must be a hold of another node.
-func TestKeptNodeThatIsLostIsNotHandedOut(t *testing.T) {
+// A kept node has no hold that could be lost. But the next acquire must get another node.
+func TestLostKeptNodeIsNotAcquired(t *testing.T) {
 	for name, c := range map[string]struct {
-		lose    func(*testing.T, *home, *recipes.Hold)
+		lose    func(*testing.T, *handoffFixture, *recipes.Hold)
 		options []framework.Option
 	}{
-		"session expired": {lose: func(t *testing.T, h *home, _ *recipes.Hold) {
-			require.NoError(t, h.Client("home").Sessions()[0].Expire())
+		"session expired": {lose: func(t *testing.T, h *handoffFixture, _ *recipes.Hold) {
+			require.NoError(t, h.Client("local").Sessions()[0].Expire())
 			time.Sleep(time.Second)
 		}},
-		"node deleted": {lose: func(t *testing.T, h *home, hold *recipes.Hold) {
+		"node deleted": {lose: func(t *testing.T, h *handoffFixture, hold *recipes.Hold) {
 			require.NoError(t, h.Delete(hold.Path()))
 			time.Sleep(100 * time.Millisecond)
 		}},
-		"cut off for too long": {lose: func(t *testing.T, h *home, _ *recipes.Hold) {
-			h.Client("home").Cut()
+		"disconnected for too long": {lose: func(t *testing.T, h *handoffFixture, _ *recipes.Hold) {
+			h.Client("local").Cut()
 			time.Sleep(testzk.SessionTimeout * 2 / 3)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			_, err := h.lock.Acquire(ctx)
-			require.ErrorIs(t, err, context.DeadlineExceeded, "what has no more time was handed out")
+			require.ErrorIs(t, err, context.DeadlineExceeded, "acquired after the deadline of the session")
 			_, err = h.lock.TryAcquire(ctx)
 			require.Error(t, err)
-			h.Client("home").Heal()
+			h.Client("local").Heal()
 		}},
-		"suspended, where holds are strict": {options: []framework.Option{framework.WithLossPolicy(framework.Strict)},
-			lose: func(t *testing.T, h *home, _ *recipes.Hold) {
-				h.Client("home").Drop()
+		"suspended under the Strict policy": {options: []framework.Option{framework.WithLossPolicy(framework.Strict)},
+			lose: func(t *testing.T, h *handoffFixture, _ *recipes.Hold) {
+				h.Client("local").Drop()
 				time.Sleep(time.Second)
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var measured testzk.Metrics
 			core, logs := observer.New(zapcore.WarnLevel)
-			atStickyHome(t, generous, func(t *testing.T, h *home) {
+			withSticky(t, generous, func(t *testing.T, h *handoffFixture) {
 				hold := kept(t, h)
 				c.lose(t, h, hold)
 				again := acquire(t, h.lock)
@@ -301,24 +304,26 @@ func TestKeptNodeThatIsLostIsNotHandedOut(t *testing.T) {
 				require.NoError(t, again.Release())
 				require.NoError(t, start(t, h.other).won(t).Release())
 			}, append(c.options, framework.WithMetrics(&measured), framework.WithLogger(zap.New(core)))...)
-			require.Subset(t, measured.Lines(time.Second), []string{"docent.lock.hold{mutex /lock released} 0s 1s"}, "the node counts while it is held")
+			require.Subset(t, measured.Lines(time.Second), []string{"docent.lock.hold{mutex /lock released} 0s 1s"},
+				"the node counts while it is held")
 			require.NotContains(t, measured.Lines(time.Second), "docent.lock.losses")
 			require.Zero(t, logs.FilterMessage("hold ended").Len(), "%v", logs.All())
 		})
 	}
 }
 
-// The outage is over before the session's deadline: the node is had without a server, and who comes afterwards is heard.
-func TestKeptNodeOutlivesAnOutage(t *testing.T) {
-	atStickyHome(t, generous, func(t *testing.T, h *home) {
+// The outage ends before the session's deadline. The node is acquired without a server, and waiters
+// that queue later are noticed.
+func TestKeptNodeSurvivesAnOutage(t *testing.T) {
+	withSticky(t, generous, func(t *testing.T, h *handoffFixture) {
 		hold := kept(t, h)
-		h.Client("home").Cut()
+		h.Client("local").Cut()
 		time.Sleep(500 * time.Millisecond)
 		again := acquire(t, h.lock)
 		require.Equal(t, hold.Token(), again.Token())
 		require.NoError(t, again.Release())
-		h.Client("home").Heal()
-		h.Client("home").Drop()
+		h.Client("local").Heal()
+		h.Client("local").Drop()
 		time.Sleep(time.Second)
 		begun := time.Now()
 		require.NoError(t, start(t, h.other).won(t).Release())
@@ -326,25 +331,25 @@ func TestKeptNodeOutlivesAnOutage(t *testing.T) {
 	})
 }
 
-func TestKeptNodeGoesWhenSomebodyAsksForIt(t *testing.T) {
-	atStickyHome(t, generous, func(t *testing.T, h *home) {
+func TestRevokedKeptNodeIsDeleted(t *testing.T) {
+	withSticky(t, generous, func(t *testing.T, h *handoffFixture) {
 		hold := kept(t, h)
-		require.NoError(t, mutex.Revoke(t.Context(), h.away, hold.Path()))
+		require.NoError(t, mutex.Revoke(t.Context(), h.remote, hold.Path()))
 		time.Sleep(50 * time.Millisecond)
 		require.Empty(t, nodes(t, h))
 		again := acquire(t, h.lock)
 		require.Greater(t, again.Token(), hold.Token())
-		require.NoError(t, mutex.Revoke(t.Context(), h.away, again.Path()))
+		require.NoError(t, mutex.Revoke(t.Context(), h.remote, again.Path()))
 		<-again.Revoked()
 		require.NoError(t, again.Release())
-		require.Empty(t, nodes(t, h), "it is not kept that was asked for before")
+		require.Empty(t, nodes(t, h), "a revoked node is not kept")
 	})
 }
 
 func TestNodeIsNotKeptWhileAGuardMayStillBeApplied(t *testing.T) {
-	atStickyHome(t, generous, func(t *testing.T, h *home) {
+	withSticky(t, generous, func(t *testing.T, h *handoffFixture) {
 		hold := acquire(t, h.lock)
-		h.On(zktest.Match{Client: "home", Op: zktest.OpMulti}, zktest.Delay(500*time.Millisecond))
+		h.On(zktest.Match{Client: "local", Op: zktest.OpMulti}, zktest.Delay(500*time.Millisecond))
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		_, err := hold.Guard(ctx, framework.SetOp("/config", []byte("0"), -1))
@@ -357,14 +362,15 @@ func TestNodeIsNotKeptWhileAGuardMayStillBeApplied(t *testing.T) {
 	})
 }
 
-// Whoever acquires without waiting has the node for all, whether it is there or is got only then.
-func TestNodeHadWithoutWaitingIsPassedOn(t *testing.T) {
+// A node that TryAcquire has acquired is passed on to waiters, whether it was kept before or just
+// created.
+func TestNodeOfATryIsPassedOn(t *testing.T) {
 	for _, before := range []bool{false, true} {
-		atStickyHome(t, generous, func(t *testing.T, h *home) {
+		withSticky(t, generous, func(t *testing.T, h *handoffFixture) {
 			if before {
 				kept(t, h)
 			}
-			made := h.On(zktest.Match{Client: "home", Op: zktest.OpCreate}, zktest.Delay(100*time.Millisecond))
+			made := h.On(zktest.Match{Client: "local", Op: zktest.OpCreate}, zktest.Delay(100*time.Millisecond))
 			tried := make(chan *recipes.Hold)
 			go func() {
 				hold, _ := h.lock.TryAcquire(context.Background())
@@ -375,7 +381,7 @@ func TestNodeHadWithoutWaitingIsPassedOn(t *testing.T) {
 			}
 			synctest.Wait()
 			made.Remove()
-			waiting := waiters(t, h.lock, 2) // one comes while the other is still at it
+			waiting := waiters(t, h.lock, 2) // one comes while the other still acquires
 			hold := <-tried
 			require.NoError(t, hold.Err())
 			_, err := h.lock.TryAcquire(t.Context())
@@ -390,11 +396,11 @@ func TestNodeHadWithoutWaitingIsPassedOn(t *testing.T) {
 	}
 }
 
-// Who waits behind an attempt that does not get the lock gets in line.
-func TestThoseWhoWaitForAnAttemptThatFailsGetInLine(t *testing.T) {
-	atStickyHome(t, generous, func(t *testing.T, h *home) {
+// Local waiters behind a TryAcquire that fails enqueue.
+func TestWaitersBehindAFailedTryEnqueue(t *testing.T) {
+	withSticky(t, generous, func(t *testing.T, h *handoffFixture) {
 		other := acquire(t, h.other)
-		read := h.On(zktest.Match{Client: "home", Op: zktest.OpGetChildren2}, zktest.Hold())
+		read := h.On(zktest.Match{Client: "local", Op: zktest.OpGetChildren2}, zktest.Hold())
 		tried := make(chan error)
 		go func() {
 			_, err := h.lock.TryAcquire(context.Background())
@@ -412,19 +418,22 @@ func TestThoseWhoWaitForAnAttemptThatFailsGetInLine(t *testing.T) {
 	})
 }
 
-// Both clients are sticky and never stop: what bounds a turn is the streak, whether those of a client wait for each other or come one
-// after the other.
+// Both clients are sticky and acquire the lock all the time. The streak bounds how often a node is
+// held. That is so whether a client's goroutines wait for each other or acquire one after the
+// other.
 func TestKeptNodesAreBoundedWhileOthersWait(t *testing.T) {
-	for name, pause := range map[string]time.Duration{"wait for each other": 0, "come one after the other": 2 * time.Millisecond} {
+	for name, pause := range map[string]time.Duration{
+		"wait for each other": 0, "come one after the other": 2 * time.Millisecond,
+	} {
 		t.Run(name, func(t *testing.T) {
 			const streak = 3
 			handoff := mutex.WithLocalHandoff(streak, time.Hour)
-			atStickyHome(t, handoff, func(t *testing.T, h *home) {
-				h.other = newMutex(t, h.away, "/lock", handoff, mutex.WithSticky(idle))
+			withSticky(t, handoff, func(t *testing.T, h *handoffFixture) {
+				h.other = newMutex(t, h.remote, "/lock", handoff, mutex.WithSticky(idle))
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
-				held := map[int64]int{} // by token
-				turns := 0
+				held := map[int64]int{} // number of holds by token
+				nodesUsed := 0
 				var last int64
 				contend := func(lock *mutex.Mutex, done chan<- struct{}) {
 					defer func() { done <- struct{}{} }()
@@ -433,11 +442,11 @@ func TestKeptNodesAreBoundedWhileOthersWait(t *testing.T) {
 						if err != nil {
 							return
 						}
-						if hold.Token() < last { // the lock is what keeps this from being a race
+						if hold.Token() < last { // the lock prevents a data race here
 							t.Errorf("token %d after %d", hold.Token(), last)
 						}
 						if hold.Token() > last {
-							turns++
+							nodesUsed++
 						}
 						last = hold.Token()
 						held[last]++
@@ -461,13 +470,13 @@ func TestKeptNodesAreBoundedWhileOthersWait(t *testing.T) {
 				for token, n := range held {
 					require.LessOrEqual(t, n, streak+1, token)
 				}
-				require.Greater(t, turns, 200)
+				require.Greater(t, nodesUsed, 200)
 			})
 		})
 	}
 }
 
-func TestStickinessThatMakesNoSenseIsRefused(t *testing.T) {
+func TestInvalidStickyOptionsAreRefused(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect())
 	for want, options := range map[string][]mutex.Option{
 		"sticky: idle 0s must be positive":                   {generous, mutex.WithSticky(0)},
@@ -482,7 +491,7 @@ func TestStickinessThatMakesNoSenseIsRefused(t *testing.T) {
 	newMutex(t, c, "/lock", mutex.WithSticky(1), generous)
 }
 
-// On whatever server: the node is kept, given to the next, and to others who come.
+// On any server the node is kept, acquired again, and given to other clients.
 func TestStickyNodeOnAnyServer(t *testing.T) {
 	p, client, other := testzk.Path(t), testzk.Connected(t, testzk.Connect()), testzk.Connected(t, testzk.Connect())
 	lock, theirs := newMutex(t, client, p, generous, mutex.WithSticky(time.Hour)), newMutex(t, other, p)

@@ -18,10 +18,11 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// After a reconnect the servers tell what was missed in no order: that the node ahead is gone does not mean that ours is still there.
-func TestWaiterIsNotGrantedOnANodeThatWasDeletedWhileItWasAway(t *testing.T) {
+// After a reconnect the servers send missed events in no order. That the predecessor was deleted
+// does not prove that the waiter's own node still exists.
+func TestWaiterIsNotGrantedOnANodeDeletedWhileDisconnected(t *testing.T) {
 	t.Parallel()
-	for range 10 { // which deletion is told first is a matter of chance
+	for range 10 { // the order of the deletion events is random
 		p := testzk.Proxy(t)
 		path := testzk.Path(t)
 		first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
@@ -37,15 +38,15 @@ func TestWaiterIsNotGrantedOnANodeThatWasDeletedWhileItWasAway(t *testing.T) {
 		require.NoError(t, holder.Release())
 		rightful := third.won(t)
 		require.NoError(t, p.Refuse(false))
-		queued(t, first, 2) // the waiter is back, at the end
-		require.True(t, waiter.waiting(), "granted while somebody else holds")
+		queued(t, first, 2) // the waiter has queued again, at the end
+		require.True(t, waiter.waiting(), "granted while another client holds")
 		require.NoError(t, rightful.Release())
 		require.NotEqual(t, stale.Node, waiter.won(t).Path())
 		require.NoError(t, waiter.hold.Release())
 	}
 }
 
-func TestLockerThatLostItsLockDoesNotUnlockTheNextOnes(t *testing.T) {
+func TestUnlockOfALostLockDoesNotReleaseTheNextHold(t *testing.T) {
 	path := testzk.Path(t)
 	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
 	locker := mu.Locker(testzk.Context(t))
@@ -59,20 +60,23 @@ func TestLockerThatLostItsLockDoesNotUnlockTheNextOnes(t *testing.T) {
 		<-leave
 		locker.Unlock()
 	}()
-	locker.Unlock() // it does not know that the lock is lost
-	closes(t, inside, "the next one does not get the lock")
+	locker.Unlock() // it does not know of the loss
+	closes(t, inside, "the next goroutine does not get the lock")
 	_, err := mu.TryAcquire(testzk.Context(t))
-	require.ErrorIs(t, err, recipes.ErrNotAcquired, "the next one is inside")
+	require.ErrorIs(t, err, recipes.ErrNotAcquired, "the next goroutine holds the lock")
 	close(leave)
 	closes(t, left, "Unlock does not return")
 	testzk.Empty(t, path)
 }
 
-// The list is behind the create of the node. Once that is answered, the list is asked for again until there is an answer.
-func TestPlaceAtTheFrontSurvivesTroubleWithTheList(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
+// The list is behind the create of the node. If the create succeeds and the list fails, the list is
+// repeated until there is an answer.
+func TestFrontPositionSurvivesAFailedList(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture) {
 		client := d.srv.Client("hasty")
-		mu := newMutex(t, testzk.Connected(t, d.srv.MemAddr(), framework.WithDialer(client.DialContext), framework.WithRetry(retry.Never())), "/lock")
+		c := testzk.Connected(t, d.srv.MemAddr(),
+			framework.WithDialer(client.DialContext), framework.WithRetry(retry.Never()))
+		mu := newMutex(t, c, "/lock")
 		refused := d.srv.On(zktest.Match{Client: "hasty", Op: zktest.OpGetChildren2}, zktest.Fail(zktest.Throttled))
 		require.NoError(t, acquire(t, mu).Release())
 		require.Equal(t, 1, refused.Hits())
@@ -87,7 +91,7 @@ func TestPlaceAtTheFrontSurvivesTroubleWithTheList(t *testing.T) {
 	})
 }
 
-func TestWaiterKeepsItsPlaceWithinTheCallersOwnRetries(t *testing.T) {
+func TestWaiterKeepsItsNodeWithinTheCallersRetries(t *testing.T) {
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
@@ -106,7 +110,7 @@ func TestWaiterKeepsItsPlaceWithinTheCallersOwnRetries(t *testing.T) {
 			return hold.Release()
 		})
 	}()
-	waits() // the retries of the caller would repeat a create that is under way at the end of the line
+	waits() // the caller's retries would create another node at the end of the queue
 	line := queued(t, first, 2)
 	p.DropConnections()
 	late := start(t, first)
@@ -117,7 +121,7 @@ func TestWaiterKeepsItsPlaceWithinTheCallersOwnRetries(t *testing.T) {
 	require.NoError(t, late.won(t).Release())
 }
 
-func TestGuardThatRacesWithReleaseIsNotALoss(t *testing.T) {
+func TestGuardRacingWithReleaseIsNotALoss(t *testing.T) {
 	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t))
 	ctx := testzk.Context(t)
 	for range 40 {
@@ -135,11 +139,11 @@ func TestGuardThatRacesWithReleaseIsNotALoss(t *testing.T) {
 	}
 }
 
-func TestOutcomeOfAGuardThatChangedNothing(t *testing.T) {
+func TestOutcomeOfAnEmptyGuardAfterALoss(t *testing.T) {
 	path := testzk.Path(t)
 	hold := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
 	require.NoError(t, testzk.Observer(t).Delete(hold.Path(), -1))
-	for range 2 { // the first time it is found out, the second time it is known
+	for range 2 { // the first guard finds the loss, the second knows it
 		_, err := hold.Guard(testzk.Context(t))
 		require.ErrorIs(t, err, recipes.ErrNodeDeleted)
 		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
@@ -148,7 +152,7 @@ func TestOutcomeOfAGuardThatChangedNothing(t *testing.T) {
 	require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
 }
 
-func TestRevokeWritesLockNodesOnlyAndThroughALostReply(t *testing.T) {
+func TestRevokeWritesLockNodesOnly(t *testing.T) {
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	client := testzk.Connected(t, p.Addr())
@@ -158,12 +162,13 @@ func TestRevokeWritesLockNodesOnlyAndThroughALostReply(t *testing.T) {
 	require.ErrorContains(t, err, path)
 	p.On(proxy.Match{Op: proxy.OpSetData, Path: hold.Path()}, proxy.DropAfter())
 	require.NoError(t, mutex.Revoke(testzk.Context(t), client, hold.Path()))
-	closes(t, hold.Revoked(), "the request does not reach the holder")
+	closes(t, hold.Revoked(), "the holder is not revoked")
 	require.NoError(t, hold.Release())
 }
 
-// What became of something else says nothing about our node, which is created when nobody waits for it any more.
-func TestNodeOfAnAbandonedAcquireIsDeletedWhateverTheCallersReason(t *testing.T) {
+// The cancel cause of an acquire may be the outcome of another request. It says nothing about the
+// node, which is created after the acquire has returned.
+func TestNodeOfACanceledAcquireIsDeleted(t *testing.T) {
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	client := testzk.Connected(t, p.Addr())
@@ -183,12 +188,13 @@ func TestNodeOfAnAbandonedAcquireIsDeletedWhateverTheCallersReason(t *testing.T)
 	require.ErrorIs(t, <-result, framework.ErrInvalidPath)
 	deletion := p.On(proxy.Match{Op: proxy.OpDelete, Path: path}, proxy.Pass())
 	enqueue.Release()
-	require.NoError(t, deletion.Wait(testzk.Context(t)), "what it has created stays")
+	require.NoError(t, deletion.Wait(testzk.Context(t)), "the created node is not deleted")
 	testzk.Empty(t, path)
 }
 
-// What the caller's context was cancelled with is no answer of the servers, even if it looks like one.
-func TestReasonOfTheCallersContextIsNoAnswer(t *testing.T) {
+// The cause of the caller's canceled context is no answer of the servers, even if it looks like
+// one.
+func TestCancelCauseIsNoAnswer(t *testing.T) {
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	client := testzk.Connected(t, p.Addr())
@@ -198,22 +204,25 @@ func TestReasonOfTheCallersContextIsNoAnswer(t *testing.T) {
 		_, err := mu.Acquire(ctx)
 		return err
 	}
-	require.ErrorIs(t, interrupted(t, p, proxy.OpGetChildren2, zk.ErrNoNode, get), context.Canceled, "its node is gone")
+	require.ErrorIs(t, interrupted(t, p, proxy.OpGetChildren2, zk.ErrNoNode, get), context.Canceled,
+		"taken for the deletion of its node")
 	hold := acquire(t, mu)
 	for _, op := range []proxy.Op{proxy.OpGetChildren2, proxy.OpGetData} {
 		require.ErrorIs(t, interrupted(t, p, op, zk.ErrNoNode, func(ctx context.Context) error {
 			_, err := mu.Participants(ctx)
 			return err
-		}), context.Canceled, "%v: nobody is in line", op)
+		}), context.Canceled, "%v: taken for an empty queue", op)
 	}
 	require.ErrorIs(t, interrupted(t, p, proxy.OpSetData, zk.ErrNoNode, func(ctx context.Context) error {
 		return mutex.Revoke(ctx, client, hold.Path())
-	}), context.Canceled, "the node is gone")
+	}), context.Canceled, "taken for the deletion of the node")
 	require.NoError(t, hold.Release())
-	require.ErrorIs(t, interrupted(t, p, proxy.OpCreate, zk.ErrNoNode, get), context.Canceled, "the parent is gone")
+	require.ErrorIs(t, interrupted(t, p, proxy.OpCreate, zk.ErrNoNode, get), context.Canceled,
+		"taken for a missing parent")
 }
 
-// interrupted is the error of something whose context is cancelled, for a reason, while it waits for an answer.
+// interrupted returns the error of do. Its context is canceled for reason while it waits for an
+// answer to op.
 func interrupted(t testing.TB, p *proxy.Proxy, op proxy.Op, reason error, do func(context.Context) error) error {
 	t.Helper()
 	held := p.On(proxy.Match{Op: op}, proxy.Hold())
@@ -227,8 +236,9 @@ func interrupted(t testing.TB, p *proxy.Proxy, op proxy.Op, reason error, do fun
 	return err
 }
 
-func TestTroubleWithServersIsNotTheEndOfTheCallersContext(t *testing.T) {
-	client := testzk.Client(t, "192.0.2.1:1", framework.WithRetry(retry.Never()), framework.WithConnectTimeout(50*time.Millisecond),
+func TestConnectTimeoutIsNotTheEndOfTheCallersContext(t *testing.T) {
+	client := testzk.Client(t, "192.0.2.1:1",
+		framework.WithRetry(retry.Never()), framework.WithConnectTimeout(50*time.Millisecond),
 		framework.WithDialer(untilTimeout))
 	_, err := newMutex(t, client, "/lock").Acquire(context.Background())
 	require.ErrorIs(t, err, framework.ErrNotConnected)
@@ -236,7 +246,7 @@ func TestTroubleWithServersIsNotTheEndOfTheCallersContext(t *testing.T) {
 	require.NotErrorIs(t, err, recipes.ErrNotAcquired)
 }
 
-// untilTimeout dials nobody.
+// untilTimeout blocks until ctx ends and does not connect.
 func untilTimeout(ctx context.Context, _, _ string) (net.Conn, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()

@@ -9,8 +9,9 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 )
 
-// The servers say with each answer which transaction they have come to. That of a create is its own only because they apply one at a time.
-func TestTokenIsTheCzxidOfTheNodeHoweverManyContend(t *testing.T) {
+// A reply has the zxid of the last transaction that the server has applied. That is the zxid of the
+// create itself, because a server applies one transaction at a time.
+func TestTokenIsTheCzxidOfTheNodeUnderContention(t *testing.T) {
 	path, other := testzk.Path(t), testzk.Path(t)
 	var all sync.WaitGroup
 	for i := range 8 {

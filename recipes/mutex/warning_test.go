@@ -23,17 +23,17 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// slow is a lock that somebody holds and two others wait for. The next one in line waits for the second of them, and so has nothing to do
-// with the holder's node, but to warn.
-type slow struct {
+// slowLock is a lock with a holder and two waiters. The next waiter waits for the second of them.
+// Only its warnings concern the holder's node.
+type slowLock struct {
 	*zktest.Server
 	hold *recipes.Hold
-	lock *mutex.Mutex // of the one who waits
+	lock *mutex.Mutex // of the next waiter
 	logs *observer.ObservedLogs
 }
 
-// slowly runs a scenario on a slow lock, at the end of which it must be free, and nobody may be left.
-func slowly(t *testing.T, opts []framework.Option, scenario func(*testing.T, *slow)) {
+// withSlowLock runs a scenario on a slowLock. At its end the queue must be empty.
+func withSlowLock(t *testing.T, opts []framework.Option, scenario func(*testing.T, *slowLock)) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		core, logs := observer.New(zapcore.WarnLevel)
 		holder := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("holder").DialContext))
@@ -50,14 +50,14 @@ func slowly(t *testing.T, opts []framework.Option, scenario func(*testing.T, *sl
 			}()
 		}
 		time.Sleep(time.Second)
-		scenario(t, &slow{srv, hold, newMutex(t, waiter, "/lock"), logs})
+		scenario(t, &slowLock{srv, hold, newMutex(t, waiter, "/lock"), logs})
 		time.Sleep(time.Second)
 		require.Equal(t, "/lock container\n", srv.Tree())
 	})
 }
 
-// after acquires and releases the lock, which becomes free after d.
-func (s *slow) after(t *testing.T, d time.Duration) {
+// after acquires and releases the lock. The other holder releases it after d.
+func (s *slowLock) after(t *testing.T, d time.Duration) {
 	free := time.AfterFunc(d, func() { _ = s.hold.Release() })
 	defer free.Stop()
 	hold, err := s.lock.Acquire(context.Background())
@@ -65,8 +65,8 @@ func (s *slow) after(t *testing.T, d time.Duration) {
 	require.NoError(t, hold.Release())
 }
 
-// reads are how many of the waiter's requests were for what a warning reads, until the lock was released.
-func (s *slow) reads() (lists, gets int) {
+// reads returns the numbers of the waiter's requests before the release that a warning makes.
+func (s *slowLock) reads() (lists, gets int) {
 	for _, e := range s.Trace().Entries {
 		switch {
 		case e.What == zktest.OpDelete.String() && e.Path == s.hold.Path():
@@ -81,17 +81,19 @@ func (s *slow) reads() (lists, gets int) {
 	return lists, gets
 }
 
-func (s *slow) warnings() []observer.LoggedEntry { return s.logs.FilterMessage("still waiting").All() }
+func (s *slowLock) warnings() []observer.LoggedEntry {
+	return s.logs.FilterMessage("still waiting").All()
+}
 
-// waits are the lengths of the waits that were warned of, to the second.
-func (s *slow) waits() (all []time.Duration) {
+// waits returns the durations in the warnings, rounded to seconds.
+func (s *slowLock) waits() (all []time.Duration) {
 	for _, w := range s.warnings() {
 		all = append(all, w.ContextMap()["waited"].(time.Duration).Round(time.Second))
 	}
 	return all
 }
 
-func TestWarningsOfALongWaitComeEachTimeItHasDoubled(t *testing.T) {
+func TestWarningsComeEachTimeTheWaitHasDoubled(t *testing.T) {
 	for limit, want := range map[time.Duration][]time.Duration{
 		time.Minute:      {time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute},
 		5 * time.Minute:  {5 * time.Minute, 10 * time.Minute},
@@ -99,19 +101,19 @@ func TestWarningsOfALongWaitComeEachTimeItHasDoubled(t *testing.T) {
 		0:                nil,
 	} {
 		t.Run(limit.String(), func(t *testing.T) {
-			slowly(t, []framework.Option{framework.WithWaitWarning(limit)}, func(t *testing.T, s *slow) {
+			withSlowLock(t, []framework.Option{framework.WithWaitWarning(limit)}, func(t *testing.T, s *slowLock) {
 				s.after(t, 10*time.Minute+30*time.Second)
 				require.Equal(t, want, s.waits())
 				lists, gets := s.reads()
-				require.Equal(t, 1+len(want), lists, "one to see who is ahead")
+				require.Equal(t, 1+len(want), lists, "one to find the predecessor")
 				require.Equal(t, len(want), gets)
 			})
 		})
 	}
 }
 
-func TestWarningsAreByDefaultOfAMinute(t *testing.T) {
-	slowly(t, nil, func(t *testing.T, s *slow) {
+func TestFirstWarningIsByDefaultAfterAMinute(t *testing.T) {
+	withSlowLock(t, nil, func(t *testing.T, s *slowLock) {
 		s.after(t, 90*time.Second)
 		require.Equal(t, []time.Duration{time.Minute}, s.waits())
 		first := s.warnings()[0].ContextMap()["first"].(map[string]any)
@@ -124,13 +126,13 @@ func TestWarningsAreByDefaultOfAMinute(t *testing.T) {
 	})
 }
 
-// The wait begins when the place in line is taken, not with each place.
-func TestWaitGoesOnWhenThePlaceIsLost(t *testing.T) {
-	slowly(t, nil, func(t *testing.T, s *slow) {
+// The wait begins when the waiter first enqueues, not with each of its nodes.
+func TestWaitContinuesWhenTheNodeIsDeleted(t *testing.T) {
+	withSlowLock(t, nil, func(t *testing.T, s *slowLock) {
 		time.AfterFunc(45*time.Second, func() {
-			line, err := s.lock.Participants(context.Background())
+			all, err := s.lock.Participants(context.Background())
 			require.NoError(t, err)
-			require.NoError(t, s.Delete(line[3].Node))
+			require.NoError(t, s.Delete(all[3].Node))
 		})
 		s.after(t, 90*time.Second)
 		require.Equal(t, []time.Duration{time.Minute}, s.waits())
@@ -139,7 +141,7 @@ func TestWaitGoesOnWhenThePlaceIsLost(t *testing.T) {
 
 func TestOneOfManyWarns(t *testing.T) {
 	const waiters = 100
-	slowly(t, nil, func(t *testing.T, s *slow) {
+	withSlowLock(t, nil, func(t *testing.T, s *slowLock) {
 		var all sync.WaitGroup
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
@@ -162,25 +164,26 @@ func TestOneOfManyWarns(t *testing.T) {
 	})
 }
 
-// Whatever goes wrong with the reads of a warning, it is said, and the wait goes on.
-func TestWarningThatFailsIsNoFailureOfTheWait(t *testing.T) {
-	parent := func(*slow) string { return "/lock" }
-	first := func(s *slow) string { return s.hold.Path() }
+// A failed read of a warning is logged, and the wait continues.
+func TestFailedWarningDoesNotFailTheWait(t *testing.T) {
+	parent := func(*slowLock) string { return "/lock" }
+	first := func(s *slowLock) string { return s.hold.Path() }
 	for what, fault := range map[string]struct {
 		op   zktest.Op
-		path func(*slow) string
+		path func(*slowLock) string
 		skip int
 		what zktest.Action
 		want string
 	}{
-		"list refused":    {zktest.OpGetChildren2, parent, 1, zktest.Fail(zktest.NoAuth), "no permission (ACL)"},
-		"read refused":    {zktest.OpGetData, first, 0, zktest.Fail(zktest.NoAuth), "no permission (ACL)"},
-		"first is gone":   {zktest.OpGetData, first, 0, zktest.Fail(zktest.NoNode), "node does not exist"},
-		"connection lost": {zktest.OpGetData, first, 0, zktest.DropBefore(), "connection closed"},
+		"list refused":       {zktest.OpGetChildren2, parent, 1, zktest.Fail(zktest.NoAuth), "no permission (ACL)"},
+		"read refused":       {zktest.OpGetData, first, 0, zktest.Fail(zktest.NoAuth), "no permission (ACL)"},
+		"first node deleted": {zktest.OpGetData, first, 0, zktest.Fail(zktest.NoNode), "node does not exist"},
+		"connection lost":    {zktest.OpGetData, first, 0, zktest.DropBefore(), "connection closed"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			slowly(t, nil, func(t *testing.T, s *slow) {
-				rule := s.On(zktest.Match{Client: "waiter", Op: fault.op, Path: fault.path(s), Skip: fault.skip}, fault.what)
+			withSlowLock(t, nil, func(t *testing.T, s *slowLock) {
+				match := zktest.Match{Client: "waiter", Op: fault.op, Path: fault.path(s), Skip: fault.skip}
+				rule := s.On(match, fault.what)
 				s.after(t, 130*time.Second)
 				require.Equal(t, 1, rule.Hits())
 				warnings := s.warnings()
@@ -192,16 +195,17 @@ func TestWarningThatFailsIsNoFailureOfTheWait(t *testing.T) {
 	}
 }
 
-// A warning whose reads are not answered ends with the wait, and says nothing any more.
+// A warning without answers to its reads ends with the wait. It logs nothing later.
 func TestWarningEndsWithTheWait(t *testing.T) {
-	slowly(t, []framework.Option{framework.WithRetry(retry.Forever(time.Second))}, func(t *testing.T, s *slow) {
+	opts := []framework.Option{framework.WithRetry(retry.Forever(time.Second))}
+	withSlowLock(t, opts, func(t *testing.T, s *slowLock) {
 		s.On(zktest.Match{Client: "waiter", Op: zktest.OpGetChildren2, Skip: 1}, zktest.Delay(3*time.Second))
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute+time.Second)
 		defer cancel()
 		begun := time.Now()
 		_, err := s.lock.Acquire(ctx)
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
-		require.Less(t, time.Since(begun), time.Minute+3*time.Second, "leaving the line takes a second at most")
+		require.Less(t, time.Since(begun), time.Minute+3*time.Second, "leaving the queue takes a second at most")
 		synctest.Wait()
 		require.Empty(t, s.warnings())
 		time.Sleep(10 * time.Second)

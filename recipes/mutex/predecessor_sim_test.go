@@ -15,8 +15,9 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// Those of one client know of each other in line. Whatever happens, and whoever gives up, it is as among strangers.
-func TestSimulatedNeighbours(t *testing.T) {
+// Waiters of one client know their predecessors in the queue. Whatever happens, and if waiters give
+// up, the result is that of separate clients.
+func TestSimulatedLocalPredecessors(t *testing.T) {
 	sim.Run(t, 50, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		const clients, each = 2, 4
 		resource := &resource{t: t, expelled: map[string]int64{}}
@@ -47,7 +48,7 @@ func TestSimulatedNeighbours(t *testing.T) {
 	})
 }
 
-// runImpatiently is run by one who gives up now and then.
+// runImpatiently acquires the lock a number of times and gives up at times.
 func (c *contender) runImpatiently() {
 	for done := 0; done < turns; {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(c.random.Int64N(int64(10*time.Second))))
