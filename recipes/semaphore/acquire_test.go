@@ -19,7 +19,7 @@ import (
 	"github.com/docent-zk/docent/recipes/semaphore"
 )
 
-func TestAsManyPermitsAsTheLimitAndNotOneMore(t *testing.T) {
+func TestNoMorePermitsThanTheLimit(t *testing.T) {
 	for _, limit := range []int{1, 3} {
 		path := testzk.Path(t)
 		opts, waits := testzk.Waiting(t)
@@ -45,7 +45,7 @@ func TestAsManyPermitsAsTheLimitAndNotOneMore(t *testing.T) {
 	}
 }
 
-func TestParticipantsAreThePermitsThenThoseWhoWait(t *testing.T) {
+func TestParticipantsArePermitsBeforeWaiters(t *testing.T) {
 	path := testzk.Path(t)
 	s := another(t, path, 2, semaphore.WithData([]byte("us")))
 	none, err := s.Participants(testzk.Context(t))
@@ -64,8 +64,8 @@ func TestParticipantsAreThePermitsThenThoseWhoWait(t *testing.T) {
 	crowd(t, s, 0, 0)
 }
 
-// Those who hold count each other, in one process.
-func TestNeverMoreThanTheLimitAndEverybodyIsServed(t *testing.T) {
+// The holders in one process count each other.
+func TestNeverMoreThanTheLimitAndAllAreServed(t *testing.T) {
 	const limit, clients, threads, turns = 5, 4, 3, 6
 	path := testzk.Path(t)
 	var inside atomic.Int64
@@ -99,14 +99,14 @@ func TestAllPermitsAreInUseAtTheSameTime(t *testing.T) {
 		running.Go(func() {
 			hold := acquire(t, s, 1)
 			inside.Done()
-			inside.Wait() // for the others, who would never come if they had to wait for us
+			inside.Wait() // waits for the other holders; they would never get here if they had to wait for this one
 			release(t, hold)
 		})
 	}
 	running.Wait()
 }
 
-func TestClosedClientGivesItsPermitsBack(t *testing.T) {
+func TestCloseOfTheClientReleasesItsPermits(t *testing.T) {
 	path := testzk.Path(t)
 	holder := testzk.Connected(t, testzk.Connect())
 	hold := acquire(t, newSemaphore(t, holder, path, 2), 2)
@@ -119,7 +119,7 @@ func TestClosedClientGivesItsPermitsBack(t *testing.T) {
 	release(t, waiter.won(t))
 }
 
-func TestPermitsGoToThoseWhoWaitInTheirOrder(t *testing.T) {
+func TestPermitsGoToWaitersInTheirOrder(t *testing.T) {
 	path := testzk.Path(t)
 	s := another(t, path, 2)
 	holds := []*recipes.Hold{acquire(t, s, 1), acquire(t, s, 1)}
@@ -137,7 +137,7 @@ func TestPermitsGoToThoseWhoWaitInTheirOrder(t *testing.T) {
 	release(t, holds[4:]...)
 }
 
-func TestWaiterWhoGivesUpLeavesNothingAndLetsTheNextOneIn(t *testing.T) {
+func TestWaiterThatGivesUpLeavesNoNode(t *testing.T) {
 	path := testzk.Path(t)
 	s := another(t, path, 1)
 	holder := acquire(t, s, 1)
@@ -156,7 +156,7 @@ func TestWaiterWhoGivesUpLeavesNothingAndLetsTheNextOneIn(t *testing.T) {
 	empty(t, path)
 }
 
-func TestSecondReleaseOfAPermitGivesNothingBack(t *testing.T) {
+func TestSecondReleaseOfAPermitFails(t *testing.T) {
 	s := another(t, testzk.Path(t), 2)
 	first, second := acquire(t, s, 1), acquire(t, s, 1)
 	release(t, first)
@@ -167,7 +167,7 @@ func TestSecondReleaseOfAPermitGivesNothingBack(t *testing.T) {
 	release(t, second, third)
 }
 
-func TestContextThatHasEndedLosesEvenIfPermitsAreFree(t *testing.T) {
+func TestAcquireFailsWithAnEndedContextEvenIfPermitsAreFree(t *testing.T) {
 	s := another(t, testzk.Path(t), 1)
 	ctx, cancel := context.WithCancel(testzk.Context(t))
 	cancel()
@@ -187,7 +187,7 @@ func TestSemaphoreNeverReenters(t *testing.T) {
 	release(t, hold)
 }
 
-func TestNewRefusesWhatCannotBeASemaphore(t *testing.T) {
+func TestNewRefusesInvalidArguments(t *testing.T) {
 	c := testzk.Client(t, "127.0.0.1:1")
 	for name, row := range map[string]struct {
 		client  *framework.Client
@@ -196,21 +196,25 @@ func TestNewRefusesWhatCannotBeASemaphore(t *testing.T) {
 		opts    []semaphore.Option
 		says    string
 	}{
-		"nil client":         {nil, "/s", 1, nil, "client"},
-		"zero client":        {new(framework.Client), "/s", 1, nil, "zero value"},
-		"root":               {c, "/", 1, nil, `"/"`},
-		"relative":           {c, "s", 1, nil, `"s"`},
-		"no permits":         {c, "/s", 0, nil, "permits 0"},
-		"negative":           {c, "/s", -3, nil, "permits -3"},
-		"too many":           {c, "/s", 1 << 31, nil, "permits 2147483648"},
-		"nil option":         {c, "/s", 1, []semaphore.Option{nil}, "option 0 is nil"},
-		"two kinds of data":  {c, "/s", 1, []semaphore.Option{semaphore.WithData(nil), semaphore.WithIdentity()}, "WithIdentity"},
-		"limit at no path":   {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("limit")}, `"limit"`},
-		"limit nowhere":      {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("")}, `""`},
-		"limit as a lease":   {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("/s/leases/l")}, "node of its own"},
-		"limit at the root":  {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("/")}, "node of its own"},
-		"limit among leases": {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("/s/leases")}, "node of its own"},
-		"limit among locks":  {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("/s/locks")}, "node of its own"},
+		"nil client":  {nil, "/s", 1, nil, "client"},
+		"zero client": {new(framework.Client), "/s", 1, nil, "zero value"},
+		"root":        {c, "/", 1, nil, `"/"`},
+		"relative":    {c, "s", 1, nil, `"s"`},
+		"no permits":  {c, "/s", 0, nil, "permits 0"},
+		"negative":    {c, "/s", -3, nil, "permits -3"},
+		"too many":    {c, "/s", 1 << 31, nil, "permits 2147483648"},
+		"nil option":  {c, "/s", 1, []semaphore.Option{nil}, "option 0 is nil"},
+		"two kinds of data": {
+			c, "/s", 1, []semaphore.Option{semaphore.WithData(nil), semaphore.WithIdentity()}, "WithIdentity"},
+		"limit at no path": {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("limit")}, `"limit"`},
+		"limit nowhere":    {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("")}, `""`},
+		"limit as a lease": {
+			c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("/s/leases/l")}, "node of its own"},
+		"limit at the root": {c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("/")}, "node of its own"},
+		"limit among leases": {
+			c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("/s/leases")}, "node of its own"},
+		"limit among locks": {
+			c, "/s", 1, []semaphore.Option{semaphore.WithSharedLimit("/s/locks")}, "node of its own"},
 	} {
 		s, err := semaphore.New(row.client, row.path, row.permits, row.opts...)
 		require.ErrorContains(t, err, row.says, name)
@@ -218,7 +222,7 @@ func TestNewRefusesWhatCannotBeASemaphore(t *testing.T) {
 	}
 }
 
-func TestWhoGetsPermitsSaysSoInTheLog(t *testing.T) {
+func TestAcquireIsLogged(t *testing.T) {
 	path := testzk.Path(t)
 	core, logs := observer.New(zap.DebugLevel)
 	s := newSemaphore(t, testzk.Connected(t, testzk.Connect(), framework.WithLogger(zap.New(core))), path, 2)
@@ -238,11 +242,12 @@ func TestWhoGetsPermitsSaysSoInTheLog(t *testing.T) {
 	release(t, hold)
 }
 
-// Who waits for more permits than there are does not wait for anybody.
-func TestWarningOfALongWaitSaysThatNobodyHasAPermit(t *testing.T) {
+// A waiter for more permits than there are has no other node to wait for.
+func TestWarningOfALongWaitWithoutHolders(t *testing.T) {
 	path := testzk.Path(t)
 	core, logs := observer.New(zap.WarnLevel)
-	c := testzk.Connected(t, testzk.Connect(), framework.WithLogger(zap.New(core)), framework.WithWaitWarning(10*time.Millisecond))
+	c := testzk.Connected(t, testzk.Connect(),
+		framework.WithLogger(zap.New(core)), framework.WithWaitWarning(10*time.Millisecond))
 	waiter := start(t, newSemaphore(t, c, path, 1, semaphore.WithSharedLimit(path+"/limit")), 2)
 	warnings := func() *observer.ObservedLogs { return logs.FilterMessage("still waiting") }
 	testzk.Eventually(t, func() bool { return warnings().Len() > 0 }, "no warning")
@@ -278,7 +283,7 @@ func TestRevokeReachesHoldersAndRefusesOtherNodes(t *testing.T) {
 	ctx, c := testzk.Context(t), testzk.Connected(t, testzk.Connect())
 	require.ErrorIs(t, semaphore.Revoke(ctx, c, path), framework.ErrInvalidPath)
 	require.NoError(t, semaphore.Revoke(ctx, c, hold.Paths()[1]))
-	closes(t, hold.Revoked(), "the request does not reach the holder")
+	closes(t, hold.Revoked(), "the holder is not revoked")
 	release(t, hold)
-	require.NoError(t, semaphore.Revoke(ctx, c, hold.Path()), "it is gone")
+	require.NoError(t, semaphore.Revoke(ctx, c, hold.Path()), "the node was deleted")
 }

@@ -22,16 +22,16 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// lag is how far the follower of these tests is behind.
+// lag is how long the follower of these tests is behind.
 const lag = 500 * time.Millisecond
 
-// containers makes the server look for empty containers more often than servers do.
+// containers makes the server look for empty containers more often than by default.
 var containers = zktest.WithConfig("znode.container.checkIntervalMs", "300")
 
-// reaped is how long it takes until an empty container and the one above it are deleted.
+// reaped is the time after which an empty container and its parent are deleted.
 const reaped = time.Second
 
-// clientOf is a client in virtual time of a server of the ensemble.
+// clientOf returns a client in virtual time, connected to one server of the ensemble.
 func clientOf(t *testing.T, srv *zktest.Server, name, addr string) *framework.Client {
 	t.Helper()
 	return client(t, srv, name, framework.WithDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -39,8 +39,8 @@ func clientOf(t *testing.T, srv *zktest.Server, name, addr string) *framework.Cl
 	}))
 }
 
-// mover is a client in virtual time that connects to the leader, and from when away is set to the
-// follower.
+// mover returns a client in virtual time that connects to the ZooKeeper leader. After away is set
+// it connects to the follower.
 func mover(t *testing.T, srv *zktest.Server, f *zktest.Follower, name string) (c *framework.Client, away *atomic.Bool) {
 	t.Helper()
 	away = new(atomic.Bool)
@@ -59,12 +59,12 @@ func mover(t *testing.T, srv *zktest.Server, f *zktest.Follower, name string) (c
 	return c, away
 }
 
-// The place comes to the front by an event. The connection is lost before the leases are read, and
-// the next server does not know yet what the event told: it shows the leases of before the last
-// acquire.
-func TestPermitsAreNotCountedFromAServerThatIsBehindTheFront(t *testing.T) {
+// The waiter comes to the front by an event. The connection is lost before it reads the leases. The
+// next server does not yet know of the event and shows the leases of before the last acquire.
+func TestPermitsAreNotCountedOnALaggingServer(t *testing.T) {
 	for _, compat := range []zktest.Compat{zktest.V39, zktest.V38} {
-		for name, opts := range map[string][]semaphore.Option{"plain": nil, "unwritable": nil, "slots": {semaphore.WithSlots()}} {
+		variants := map[string][]semaphore.Option{"plain": nil, "unwritable": nil, "slots": {semaphore.WithSlots()}}
+		for name, opts := range variants {
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 				f := srv.Follower(lag)
 				moving, away := mover(t, srv, f, "second")
@@ -79,24 +79,26 @@ func TestPermitsAreNotCountedFromAServerThatIsBehindTheFront(t *testing.T) {
 				second := start(t, newSemaphore(t, moving, "/sem", 2, opts...), 1)
 				time.Sleep(2 * time.Second)
 				srv.On(zktest.Match{Client: "first", Op: zktest.OpMulti}, zktest.Delay(time.Second))
-				lost := srv.On(zktest.Match{Client: "second", Op: zktest.OpGetChildren2, Path: "/sem/leases"}, zktest.DropBefore())
+				leases := zktest.Match{Client: "second", Op: zktest.OpGetChildren2, Path: "/sem/leases"}
+				lost := srv.On(leases, zktest.DropBefore())
 				away.Store(true)
 				release(t, hold)
 				both := first.won(t)
 				time.Sleep(3 * time.Second)
-				require.Equal(t, 1, lost.Hits(), "the second read the leases as it came to the front")
+				require.Equal(t, 1, lost.Hits(), "the second client read the leases when it came to the front")
 				require.NoError(t, both.Err())
-				require.True(t, second.waiting(), "%v %s: 2 permits of 2 are held, and one more", compat, name)
+				require.True(t, second.waiting(), "%v %s: another permit is held besides 2 of 2", compat, name)
 				release(t, both)
 				release(t, second.won(t))
-				nobody(t, srv, "/sem")
+				requireEmpty(t, srv, "/sem")
 			}, zktest.WithCompat(compat))
 		}
 	}
 }
 
-// Curator adds a lease without writing to the directory, so its version does not tell.
-func TestPermitsOfCuratorAreNotCountedFromAServerThatIsBehindTheFront(t *testing.T) {
+// Curator adds a lease without writing the directory, so the version of the directory does not
+// change.
+func TestPermitsOfCuratorAreNotCountedOnALaggingServer(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		f := srv.Follower(lag)
 		moving, away := mover(t, srv, f, "second")
@@ -111,19 +113,20 @@ func TestPermitsOfCuratorAreNotCountedFromAServerThatIsBehindTheFront(t *testing
 		time.Sleep(time.Second)
 		lease, err := curator.Create(t.Context(), "/sem/leases/lease-", nil, own...)
 		require.NoError(t, err)
-		lost := srv.On(zktest.Match{Client: "second", Op: zktest.OpGetChildren2, Path: "/sem/leases"}, zktest.DropBefore())
+		leases := zktest.Match{Client: "second", Op: zktest.OpGetChildren2, Path: "/sem/leases"}
+		lost := srv.On(leases, zktest.DropBefore())
 		away.Store(true)
 		require.NoError(t, curator.Delete(t.Context(), place, -1))
 		time.Sleep(3 * time.Second)
-		require.Equal(t, 1, lost.Hits(), "the second read the leases as it came to the front")
-		require.True(t, second.waiting(), "the only permit is Curator's")
+		require.Equal(t, 1, lost.Hits(), "the second client read the leases when it came to the front")
+		require.True(t, second.waiting(), "Curator has the only permit")
 		require.NoError(t, curator.Delete(t.Context(), lease, -1))
 		release(t, second.won(t))
-		nobody(t, srv, "/sem")
+		requireEmpty(t, srv, "/sem")
 	})
 }
 
-func TestMutexHasOneHolderThoughAServerIsBehindTheFront(t *testing.T) {
+func TestMutexHasOneHolderAlthoughAServerLags(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		f := srv.Follower(lag)
 		moving, away := mover(t, srv, f, "second")
@@ -155,16 +158,16 @@ func TestMutexHasOneHolderThoughAServerIsBehindTheFront(t *testing.T) {
 		first := <-got
 		time.Sleep(3 * time.Second)
 		require.NoError(t, first.Err())
-		require.Empty(t, got, "a second holder beside %d", first.Token())
+		require.Empty(t, got, "a second holder besides %d", first.Token())
 		require.NoError(t, first.Release())
 		require.NoError(t, (<-got).Release())
-		nobody(t, srv, "/mutex")
+		requireEmpty(t, srv, "/mutex")
 	})
 }
 
-// The directory of the leases is deleted and made again between the list and the transaction, and
+// The directory of the leases is deleted and created again between the list and the transaction. It
 // has the same version as before.
-func TestSlotIsNotTakenByAListOfADirectoryThatWasMadeAgain(t *testing.T) {
+func TestSlotIsNotTakenByTheListOfADeletedDirectory(t *testing.T) {
 	for name, fault := range map[string]func() zktest.Action{"answered": nil, "answer lost": zktest.DropAfter} {
 		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 			opts := []semaphore.Option{semaphore.WithSlots(), semaphore.WithSharedLimit("/limit")}
@@ -186,14 +189,15 @@ func TestSlotIsNotTakenByAListOfADirectoryThatWasMadeAgain(t *testing.T) {
 			require.NoError(t, taken.Err())
 			require.NotEqual(t, semaphore.Slots(taken), semaphore.Slots(hold), name)
 			release(t, taken, hold)
-			nobody(t, srv, "/sem")
+			requireEmpty(t, srv, "/sem")
 		}, containers)
 	}
 }
 
-// The first in the queue lists the leases of a directory that is deleted and made again before its
-// transaction, with the same version. The transaction's answer is lost, so that does not tell.
-func TestPermitWhoseAnswerIsLostIsNotTakenByAListOfADirectoryThatWasMadeAgain(t *testing.T) {
+// The first waiter lists the leases. Before its transaction their directory is deleted and created
+// again, with the same version. The reply to the transaction is lost, so the waiter does not learn
+// its result.
+func TestPermitWithALostReplyIsNotTakenByTheListOfADeletedDirectory(t *testing.T) {
 	for name, fault := range map[string]zktest.Action{"answered": zktest.Pass(), "answer lost": zktest.DropAfter()} {
 		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 			f := srv.Follower(0)
@@ -204,7 +208,8 @@ func TestPermitWhoseAnswerIsLostIsNotTakenByAListOfADirectoryThatWasMadeAgain(t 
 			}
 			holder := newSemaphore(t, client(t, srv, "holder"), "/sem", 1)
 			hold := acquire(t, holder, 1)
-			for _, s := range queued { // from now on they stand in line at once, so only those who take a permit write the leases
+			// After this they enqueue at once, so only the transactions that take permits write the leases.
+			for _, s := range queued {
 				a := start(t, s, 1)
 				time.Sleep(time.Second)
 				a.cancel()
@@ -224,28 +229,29 @@ func TestPermitWhoseAnswerIsLostIsNotTakenByAListOfADirectoryThatWasMadeAgain(t 
 			release(t, hold)
 			require.NoError(t, exchange.Wait(t.Context()))
 			require.True(t, srv.Exists("/sem/leases"))
-			f.Freeze() // it shows the leases of now, which are none
+			f.Freeze() // it shows the current leases: none
 			time.Sleep(reaped)
 			require.False(t, srv.Exists("/sem/leases"))
 			srv.On(zktest.Match{Client: "second", Op: zktest.OpGetChildren2, Path: "/sem/leases"}, zktest.DropBefore())
 			srv.On(zktest.Match{Client: "second", Op: zktest.OpMulti}, fault)
 			away.Store(true)
 			exchange.Release()
-			hold = first.won(t)         // the version is 1
-			time.Sleep(2 * time.Second) // unless a new connection begins with a sync, the second has tried by now
+			hold = first.won(t) // the version is 1
+			// Without a sync at the begin of a connection the second client would try in this time.
+			time.Sleep(2 * time.Second)
 			f.Thaw()
 			time.Sleep(3 * time.Second)
 			require.NoError(t, hold.Err())
 			require.True(t, second.waiting(), "%s: a second holder", name)
 			release(t, hold)
 			release(t, second.won(t))
-			nobody(t, srv, "/sem")
+			requireEmpty(t, srv, "/sem")
 		}, containers)
 	}
 }
 
-// The same with nothing but a follower that is behind.
-func TestSimulatedSlotsOfAFollowerThatIsBehind(t *testing.T) {
+// The same with the lag of a follower alone.
+func TestSimulatedSlotsOfALaggingFollower(t *testing.T) {
 	sim.Run(t, 20, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		require.NoError(t, srv.Create("/limit", number(3)))
 		f := srv.Follower(200 * time.Millisecond)
@@ -265,7 +271,7 @@ func TestSimulatedSlotsOfAFollowerThatIsBehind(t *testing.T) {
 					slot := semaphore.Slots(hold)[0]
 					mu.Lock()
 					if other := holds[slot]; other != nil && other.Err() == nil && hold.Err() == nil {
-						t.Errorf("tokens %d and %d have slot %d", other.Token(), hold.Token(), slot)
+						t.Errorf("tokens %d and %d both have slot %d", other.Token(), hold.Token(), slot)
 					}
 					holds[slot] = hold
 					mu.Unlock()
@@ -279,31 +285,31 @@ func TestSimulatedSlotsOfAFollowerThatIsBehind(t *testing.T) {
 	}, containers)
 }
 
-// All nodes are deleted and made again between the look at who uses the semaphore and the
-// transaction that notes another limit, and have the same versions as before.
-func TestFixedLimitIsNotNotedOverOneThatHasComeIntoUse(t *testing.T) {
+// A client checks that the semaphore is unused. Before its transaction that records another limit,
+// all nodes are deleted and created again. They have the same versions as before.
+func TestFixedLimitDoesNotReplaceALimitInUse(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		four := newSemaphore(t, client(t, srv, "four"), "/sem", 4)
 		two := newSemaphore(t, client(t, srv, "two"), "/sem", 2)
 		release(t, acquire(t, four, 1))
-		noting := srv.On(zktest.Match{Client: "two", Op: zktest.OpMulti}, zktest.Hold())
+		recording := srv.On(zktest.Match{Client: "two", Op: zktest.OpMulti}, zktest.Hold())
 		late := start(t, two, 1)
-		require.NoError(t, noting.Wait(t.Context()))
+		require.NoError(t, recording.Wait(t.Context()))
 		time.Sleep(reaped)
 		hold := acquire(t, four, 1)
-		noting.Release()
+		recording.Release()
 		_, err := late.wait()
 		require.ErrorIs(t, err, semaphore.ErrLimit)
 		require.ErrorContains(t, err, "2 here, 4 for those who use it")
 		release(t, acquire(t, four, 3))
 		release(t, hold)
 		release(t, acquire(t, two, 2))
-		nobody(t, srv, "/sem")
+		requireEmpty(t, srv, "/sem")
 	}, containers)
 }
 
-// Permits that were taken before are in use, whatever the next server knows.
-func TestFixedLimitOfAUsedSemaphoreIsRefusedByAServerThatIsBehind(t *testing.T) {
+// Permits that were acquired before count as used, even if the next server does not know them.
+func TestFixedLimitOfAUsedSemaphoreIsRefusedOnALaggingServer(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		f := srv.Follower(lag)
 		release(t, acquire(t, newSemaphore(t, client(t, srv, "four"), "/sem", 4), 1))
@@ -313,13 +319,13 @@ func TestFixedLimitOfAUsedSemaphoreIsRefusedByAServerThatIsBehind(t *testing.T) 
 		_, err := late.Acquire(t.Context())
 		require.ErrorIs(t, err, semaphore.ErrLimit)
 		release(t, hold)
-		release(t, acquire(t, late, 2)) // and nobody uses it, though the server may not know
-		nobody(t, srv, "/sem")
+		release(t, acquire(t, late, 2)) // the semaphore is unused, although the server may not know it
+		requireEmpty(t, srv, "/sem")
 	})
 }
 
-// A server that is behind, and directories that come and go: nobody has a permit by one limit while
-// somebody has one by another.
+// With a lagging server, and directories that are deleted and created again, permits of two limits
+// are never held at once.
 func TestSimulatedFixedLimits(t *testing.T) {
 	sim.Run(t, 25, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		f := srv.Follower(time.Duration(random.Int64N(int64(300 * time.Millisecond))))
@@ -344,7 +350,8 @@ func TestSimulatedFixedLimits(t *testing.T) {
 					held[limit] = append(held[limit], hold)
 					for _, other := range held[6-limit] {
 						if other.Err() == nil && hold.Err() == nil {
-							t.Errorf("token %d by limit %d, and %d by limit %d", hold.Token(), limit, other.Token(), 6-limit)
+							t.Errorf("token %d by limit %d, and %d by limit %d",
+								hold.Token(), limit, other.Token(), 6-limit)
 						}
 					}
 					mu.Unlock()
@@ -358,7 +365,7 @@ func TestSimulatedFixedLimits(t *testing.T) {
 	}, zktest.WithConfig("znode.container.checkIntervalMs", "100"))
 }
 
-// Servers count no more children then.
+// The servers do not count more children than 2^31-1.
 func TestPermitsAreTakenInTheQueueAtTheEndOfTheSequenceCounter(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		holder := newSemaphore(t, client(t, srv, "holder"), "/sem", 3)
@@ -374,6 +381,6 @@ func TestPermitsAreTakenInTheQueueAtTheEndOfTheSequenceCounter(t *testing.T) {
 			require.False(t, a.waiting())
 			release(t, a.won(t))
 		}
-		nobody(t, srv, "/sem")
+		requireEmpty(t, srv, "/sem")
 	})
 }

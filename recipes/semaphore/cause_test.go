@@ -15,8 +15,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// Why a context was cancelled may be several errors of several operations.
-func TestAcquireEndsWhateverItsContextWasCancelledFor(t *testing.T) {
+// The cause of a canceled context may have several errors of several operations.
+func TestAcquireEndsWithAnyCancelCause(t *testing.T) {
 	for name, how := range map[string]func(context.Context, *semaphore.Semaphore) error{
 		"acquire": func(ctx context.Context, s *semaphore.Semaphore) error { _, err := s.Acquire(ctx); return err },
 		"set":     func(ctx context.Context, s *semaphore.Semaphore) error { return s.SetLimit(ctx, 3) },

@@ -23,7 +23,9 @@ func TestContract(t *testing.T) {
 		})
 	})
 	t.Run("mutex", func(t *testing.T) {
-		contract(t, 1, func(t testing.TB, c *framework.Client, path string) locktest.Lock { return newMutex(t, c, path) })
+		contract(t, 1, func(t testing.TB, c *framework.Client, path string) locktest.Lock {
+			return newMutex(t, c, path)
+		})
 	})
 }
 

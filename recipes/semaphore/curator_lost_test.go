@@ -40,7 +40,7 @@ func TestPermitWhoseAnswerIsLostIsNotTakenBesideALeaseOfCurator(t *testing.T) {
 				require.True(t, second.waiting(), "the only permit is Curator's")
 				require.NoError(t, srv.Delete(lease))
 				release(t, second.won(t))
-				nobody(t, srv, "/sem")
+				requireEmpty(t, srv, "/sem")
 			})
 		})
 	}

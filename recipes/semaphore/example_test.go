@@ -11,7 +11,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// exampleServer is a server for one example.
+// exampleServer starts a server for one example.
 func exampleServer() *zktest.Server {
 	srv, err := zktest.New()
 	if err != nil {
@@ -108,7 +108,7 @@ func ExampleSemaphore_SetLimit() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(s.SetLimit(ctx, 2)) // for all who use it, from now on
+	fmt.Println(s.SetLimit(ctx, 2)) // for all clients, from now on
 	second, err := s.TryAcquire(ctx)
 	if err != nil {
 		fmt.Println(err)
@@ -143,7 +143,7 @@ func ExampleNewMutex() {
 	_, err = mu.TryAcquire(hold.Context(ctx))
 	fmt.Println("re-entered:", err == nil)
 	released := make(chan error)
-	go func() { released <- hold.Release() }() // by whoever has the hold
+	go func() { released <- hold.Release() }() // any goroutine with the hold may release it
 	fmt.Println(<-released)
 	// Output:
 	// re-entered: false

@@ -16,7 +16,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// front is a test of who waits at the front of the line for all permits, n, each of which is held.
+// front runs a test with n permits, all held, and a waiter for all of them at the front of the
+// queue.
 func front(t *testing.T, n int, test func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *attempt)) {
 	t.Helper()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
@@ -26,15 +27,17 @@ func front(t *testing.T, n int, test func(t *testing.T, srv *zktest.Server, hold
 		for range n {
 			holds = append(holds, acquire(t, holder, 1))
 		}
-		waiter := start(t, newSemaphore(t, client(t, srv, "waiter", framework.WithRetry(retry.Never())), "/sem", n, opts...), n)
+		c := client(t, srv, "waiter", framework.WithRetry(retry.Never()))
+		waiter := start(t, newSemaphore(t, c, "/sem", n, opts...), n)
 		time.Sleep(time.Second)
 		test(t, srv, holds, waiter)
-		nobody(t, srv, "/sem")
+		requireEmpty(t, srv, "/sem")
 	})
 }
 
-// Whichever of its requests meets with the end of the connection, and whatever the client's own policy is.
-func TestOutageAsThePermitIsTakenCostsNothing(t *testing.T) {
+// The acquire survives the end of the connection at each of its requests, whatever the client's
+// retry policy is.
+func TestAcquireSurvivesAnOutageWhenAPermitIsFree(t *testing.T) {
 	for name, action := range map[string]zktest.Action{"request": zktest.DropBefore(), "answer": zktest.DropAfter()} {
 		for n, reached := 0, true; reached; n++ {
 			front(t, 1, func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *attempt) {
@@ -45,12 +48,12 @@ func TestOutageAsThePermitIsTakenCostsNothing(t *testing.T) {
 				reached = lost.Hits() > 0
 				release(t, hold)
 			})
-			require.True(t, reached || n > 1, "it reads and takes")
+			require.True(t, reached || n > 1, "it reads the leases and takes a permit")
 		}
 	}
 }
 
-func TestWaitThatEndsDuringARequestWasAWait(t *testing.T) {
+func TestWaitThatEndsDuringARequestIsNotAcquired(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpGetChildren2, zktest.OpGetData} {
 		front(t, 2, func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *attempt) {
 			path := map[zktest.Op]string{zktest.OpGetChildren2: "/sem/leases", zktest.OpGetData: "/limit"}[op]
@@ -61,17 +64,17 @@ func TestWaitThatEndsDuringARequestWasAWait(t *testing.T) {
 			waiter.cancel()
 			_, err := waiter.wait()
 			require.ErrorIs(t, err, context.Canceled)
-			require.ErrorIs(t, err, recipes.ErrNotAcquired, "one of two permits was missing all the time")
+			require.ErrorIs(t, err, recipes.ErrNotAcquired, "one of two permits was never free")
 			held.Release()
 			release(t, holds[1])
 		})
 	}
 }
 
-func TestRequestToAWaiterReachesItsHold(t *testing.T) {
-	for _, late := range []bool{false, true} { // when the place is about to be exchanged
+func TestRevocationOfAWaiterReachesItsHold(t *testing.T) {
+	for _, late := range []bool{false, true} { // just before the queue node is exchanged for a permit
 		front(t, 1, func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *attempt) {
-			c := client(t, srv, "boss")
+			c := client(t, srv, "other")
 			line, err := newSemaphore(t, c, "/sem", 1).Participants(t.Context())
 			require.NoError(t, err)
 			exchange := srv.On(zktest.Match{Client: "waiter", Op: zktest.OpMulti}, zktest.Hold())
@@ -86,7 +89,7 @@ func TestRequestToAWaiterReachesItsHold(t *testing.T) {
 			}
 			exchange.Release()
 			hold := waiter.won(t)
-			closes(t, hold.Revoked(), "the request was lost with the place in line")
+			closes(t, hold.Revoked(), "the revocation was lost with the queue node")
 			release(t, hold)
 		})
 	}

@@ -17,7 +17,7 @@ import (
 
 const guid = `_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`
 
-func TestNodesAreCurators(t *testing.T) {
+func TestNodesHaveCuratorsLayout(t *testing.T) {
 	path := testzk.Path(t)
 	s := another(t, path, 1)
 	hold := acquire(t, s, 1)
@@ -40,7 +40,7 @@ func TestNodesAreCurators(t *testing.T) {
 	}
 }
 
-// node creates a node for another client, in a directory that may not be there yet.
+// node creates a node for another client, and its directory if it is missing.
 func node(t testing.TB, o *zk.Conn, path, name string) string {
 	t.Helper()
 	require.NoError(t, testzk.Connected(t, testzk.Connect()).CreateContainers(testzk.Context(t), path))
@@ -49,22 +49,22 @@ func node(t testing.TB, o *zk.Conn, path, name string) string {
 	return created
 }
 
-// Who is in line decides who takes permits next, in whatever language it is written.
-func TestSomebodyElsesPlaceInLineIsRespectedEvenIfPermitsAreFree(t *testing.T) {
+// The queue decides the order of permits, whatever client created its nodes.
+func TestQueueNodesOfOtherClientsAreRespectedEvenIfPermitsAreFree(t *testing.T) {
 	path, o := testzk.Path(t), testzk.Observer(t)
 	s := another(t, path, 3)
 	release(t, acquire(t, s, 3))
-	place := node(t, o, path+"/locks", "_c_8026b758-0c64-4418-a4a7-a40067d845c1-lock-")
+	queued := node(t, o, path+"/locks", "_c_8026b758-0c64-4418-a4a7-a40067d845c1-lock-")
 	refused(t, s, 1)
 	waiter := start(t, s, 1)
 	crowd(t, s, 0, 2)
 	require.True(t, waiter.waiting())
-	require.NoError(t, o.Delete(place, -1))
+	require.NoError(t, o.Delete(queued, -1))
 	release(t, waiter.won(t))
 	empty(t, path)
 }
 
-func TestSomebodyElsesLeasesCount(t *testing.T) {
+func TestLeasesOfOtherClientsCount(t *testing.T) {
 	for _, name := range []string{"_c_8026b758-0c64-4418-a4a7-a40067d845c1-lease-", "lease-"} {
 		path, o := testzk.Path(t), testzk.Observer(t)
 		s := another(t, path, 2)
@@ -79,7 +79,7 @@ func TestSomebodyElsesLeasesCount(t *testing.T) {
 	}
 }
 
-func TestChildrenThatAreNeitherLeasesNorPlacesAreNotCounted(t *testing.T) {
+func TestForeignChildrenAreNotCounted(t *testing.T) {
 	path, o := testzk.Path(t), testzk.Observer(t)
 	s := another(t, path, 2)
 	for _, dir := range []string{"/leases", "/locks"} {
@@ -97,7 +97,7 @@ func TestChildrenThatAreNeitherLeasesNorPlacesAreNotCounted(t *testing.T) {
 	release(t, waiter.won(t))
 	children, _, err := testzk.Synced(t, o).Children(path + "/leases")
 	require.NoError(t, err)
-	require.Len(t, children, 2, "they are left alone")
+	require.Len(t, children, 2, "foreign children are not deleted")
 }
 
 func TestDirectoriesKeepTheirData(t *testing.T) {
@@ -121,8 +121,9 @@ func TestDirectoriesKeepTheirData(t *testing.T) {
 	}
 }
 
-// Where leases or locks must not be written, nobody knows how many there are, so everybody stands in line.
-func TestDirectoriesThatMustNotBeWrittenCostTheDirectWayOnly(t *testing.T) {
+// If the directories must not be written, their versions show no count of permits or waiters. So
+// each acquire enqueues.
+func TestReadOnlyDirectoriesPreventOnlyTheDirectAcquire(t *testing.T) {
 	for _, dir := range []string{"/leases", "/locks"} {
 		path, c := testzk.Path(t), testzk.Connected(t, testzk.Connect())
 		require.NoError(t, c.CreateContainers(testzk.Context(t), path+dir))
@@ -132,7 +133,7 @@ func TestDirectoriesThatMustNotBeWrittenCostTheDirectWayOnly(t *testing.T) {
 		for range 3 {
 			hold := acquire(t, s, 2)
 			all := crowd(t, s, 2, 0)
-			require.Equal(t, all[0].Token, hold.Token(), "it had to be looked up")
+			require.Equal(t, all[0].Token, hold.Token(), "the token had to be read")
 			refused(t, s, 1)
 			release(t, hold)
 		}
@@ -140,8 +141,9 @@ func TestDirectoriesThatMustNotBeWrittenCostTheDirectWayOnly(t *testing.T) {
 	}
 }
 
-// Who is about to exchange its place for the last permit has counted; nobody else may come in between.
-func TestDirectWayIsClosedWhileSomebodyExchangesItsPlace(t *testing.T) {
+// A waiter that exchanges its queue node for the last permit has counted the permits. No direct
+// acquire may take a permit meanwhile.
+func TestDirectAcquireFailsWhileAWaiterTakesItsPermit(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		first := newSemaphore(t, client(t, srv, "first"), "/sem", 1)
 		s := newSemaphore(t, client(t, srv, "s"), "/sem", 1)
@@ -160,12 +162,12 @@ func TestDirectWayIsClosedWhileSomebodyExchangesItsPlace(t *testing.T) {
 		require.True(t, other.waiting())
 		release(t, hold)
 		release(t, other.won(t))
-		nobody(t, srv, "/sem")
+		requireEmpty(t, srv, "/sem")
 	})
 }
 
 // Servers delete empty containers at any time, also between two requests of an acquire.
-func TestContainersThatAreReapedInBetweenAreMadeAnew(t *testing.T) {
+func TestContainersDeletedMeanwhileAreCreatedAgain(t *testing.T) {
 	t.Parallel()
 	own := testzk.Own(t, 100*time.Millisecond)
 	var running sync.WaitGroup
@@ -182,9 +184,9 @@ func TestContainersThatAreReapedInBetweenAreMadeAnew(t *testing.T) {
 	running.Wait()
 }
 
-// Who is first in line and finds no leases at all makes their parent; then it watches it as it would any other, for somebody may have taken
-// a permit meanwhile, to give it back.
-func TestFirstInLineWatchesTheLeasesItMadeRoomFor(t *testing.T) {
+// The first waiter may find no leases and create their directory. It then watches the directory as
+// usual, because another client may have acquired and released a permit meanwhile.
+func TestFirstWaiterWatchesTheDirectoryOfLeasesItCreated(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		all := map[string]*semaphore.Semaphore{}
 		for _, name := range []string{"holder", "first", "other"} {
@@ -218,8 +220,9 @@ func TestFirstInLineWatchesTheLeasesItMadeRoomFor(t *testing.T) {
 	})
 }
 
-// The containers go when nobody has used the semaphore for a while, also if nobody ever had to wait.
-func TestSemaphoreThatNobodyUsesDisappears(t *testing.T) {
+// The containers are deleted when the semaphore has been unused for a while, even if no client ever
+// had to wait.
+func TestContainersOfAnUnusedSemaphoreAreDeleted(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		s := newSemaphore(t, client(t, srv, "s"), "/deep/sem", 2, semaphore.WithSlots())
 		release(t, acquire(t, s, 2))

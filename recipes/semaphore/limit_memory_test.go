@@ -11,8 +11,8 @@ import (
 	"github.com/docent-zk/docent/recipes/semaphore"
 )
 
-// That a node says nothing is not for ever: once it does, those who do not agree are to find out.
-func TestProcessesThatDoNotAgreeFindOutAlsoWhereTheNodeSaidNothingBefore(t *testing.T) {
+// A node without a limit may get one later. Then clients with another limit must find out.
+func TestDisagreementIsFoundAlthoughTheNodeHadNoLimitBefore(t *testing.T) {
 	path := testzk.Path(t)
 	c := testzk.Connected(t, testzk.Connect())
 	_, err := c.Create(testzk.Context(t), path, []byte("something else"), framework.WithParents())
@@ -29,8 +29,8 @@ func TestProcessesThatDoNotAgreeFindOutAlsoWhereTheNodeSaidNothingBefore(t *test
 	release(t, hold)
 }
 
-// A limit that must not be read any more does not count, as for whoever comes new.
-func TestLimitThatMustNotBeReadAnyMoreIsLikeOneThatNeverCould(t *testing.T) {
+// A limit that can no longer be read does not count, as for a new client.
+func TestLimitThatBecomesUnreadableIsIgnored(t *testing.T) {
 	path := testzk.Path(t)
 	s := another(t, path, 2)
 	hold := acquire(t, s, 1)

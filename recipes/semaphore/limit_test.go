@@ -17,7 +17,7 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-func TestFixedLimitIsNotedInTheSemaphoresNode(t *testing.T) {
+func TestFixedLimitIsRecordedInTheSemaphoresNode(t *testing.T) {
 	path := testzk.Path(t)
 	s := another(t, path, 258)
 	release(t, acquire(t, s, 1))
@@ -30,10 +30,10 @@ func TestFixedLimitIsNotedInTheSemaphoresNode(t *testing.T) {
 	require.ErrorIs(t, s.SetLimit(testzk.Context(t), 5), semaphore.ErrLimit)
 }
 
-// disagree checks that somebody with another number is told so, and gets nothing.
+// disagree checks that a client with another number gets an error that names both numbers.
 func disagree(t *testing.T, s *semaphore.Semaphore, mine, theirs string) {
 	t.Helper()
-	for range 2 { // the second time it is known no better
+	for range 2 { // the same with what the first call has learned
 		_, err := s.Acquire(testzk.Context(t))
 		require.ErrorIs(t, err, semaphore.ErrLimit)
 		require.ErrorContains(t, err, mine+" here")
@@ -53,7 +53,7 @@ func TestDisagreementIsAnErrorWhileTheSemaphoreIsInUse(t *testing.T) {
 	crowd(t, three, 1, 0)
 	release(t, hold)
 	testzk.Everywhere(t)
-	hold = acquire(t, five, 5) // nobody used it, so it is the newcomer's number that counts
+	hold = acquire(t, five, 5) // the semaphore was unused, so the newcomer's number counts
 	data, _, err := testzk.Observer(t).Get(path)
 	require.NoError(t, err)
 	require.Equal(t, number(5), data)
@@ -66,8 +66,9 @@ func TestDisagreementIsAnErrorWhileTheSemaphoreIsInUse(t *testing.T) {
 	empty(t, path)
 }
 
-// What the caller's context was cancelled with is no answer of the servers, even if it looks like one.
-func TestReasonOfTheCallersContextIsNotTakenForALimitThatMustNotBeRead(t *testing.T) {
+// The cause of the caller's canceled context is no answer of the servers, even if it looks like
+// one.
+func TestCancelCauseIsNotTakenForAnUnreadableLimit(t *testing.T) {
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	three, five := newSemaphore(t, testzk.Connected(t, p.Addr()), path, 3), another(t, path, 5)
@@ -87,23 +88,24 @@ func TestReasonOfTheCallersContextIsNotTakenForALimitThatMustNotBeRead(t *testin
 	release(t, hold)
 }
 
-// Who waits uses the semaphore too, even if there is nobody with a permit.
-func TestSomebodyInLineKeepsTheLimit(t *testing.T) {
+// A waiter uses the semaphore too, even if no permit is held.
+func TestLimitIsInUseWhileAClientWaits(t *testing.T) {
 	path := testzk.Path(t)
 	c := testzk.Connected(t, testzk.Connect())
 	release(t, acquire(t, newSemaphore(t, c, path, 3), 1))
 	require.NoError(t, c.CreateContainers(testzk.Context(t), path+"/locks"))
-	place, err := testzk.Observer(t).Create(path+"/locks/lock-", nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
+	waiter, err := testzk.Observer(t).Create(path+"/locks/lock-", nil,
+		zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	five := another(t, path, 5)
 	_, err = five.Acquire(testzk.Context(t))
 	require.ErrorIs(t, err, semaphore.ErrLimit)
-	require.NoError(t, c.Delete(testzk.Context(t), place, -1))
+	require.NoError(t, c.Delete(testzk.Context(t), waiter, -1))
 	testzk.Everywhere(t)
 	release(t, acquire(t, five, 5))
 }
 
-func TestDataThatIsNoLimitIsLeftAlone(t *testing.T) {
+func TestForeignDataOfTheNodeIsUnchanged(t *testing.T) {
 	for _, data := range []string{"x", "precious", "abc"} {
 		path := testzk.Path(t)
 		c := testzk.Connected(t, testzk.Connect())
@@ -123,7 +125,7 @@ func TestDataThatIsNoLimitIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestSemaphoreWhoseNodeMustNotBeReadOrWrittenWorksWithoutANote(t *testing.T) {
+func TestSemaphoreWorksWithoutAccessToItsNode(t *testing.T) {
 	for name, perms := range map[string]int32{
 		"not read":    zk.PermAll &^ zk.PermRead,
 		"not written": zk.PermAll &^ zk.PermWrite,
@@ -146,10 +148,11 @@ func TestSemaphoreWhoseNodeMustNotBeReadOrWrittenWorksWithoutANote(t *testing.T)
 	}
 }
 
-// The note says 5 by the time the first one's transaction comes, and somebody uses it.
-func TestLimitThatIsReplacedBetweenLookAndActIsNoticed(t *testing.T) {
+// When the first transaction comes, the recorded limit is 5, and the semaphore is in use.
+func TestLimitReplacedBeforeTheTransactionIsNoticed(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		three, five := newSemaphore(t, client(t, srv, "three"), "/sem", 3), newSemaphore(t, client(t, srv, "five"), "/sem", 5)
+		three := newSemaphore(t, client(t, srv, "three"), "/sem", 3)
+		five := newSemaphore(t, client(t, srv, "five"), "/sem", 5)
 		release(t, acquire(t, three, 1))
 		held := srv.On(zktest.Match{Client: "three", Op: zktest.OpMulti}, zktest.Hold())
 		late := start(t, three, 1)
@@ -159,14 +162,16 @@ func TestLimitThatIsReplacedBetweenLookAndActIsNoticed(t *testing.T) {
 		_, err := late.wait()
 		require.ErrorIs(t, err, semaphore.ErrLimit)
 		release(t, hold)
-		nobody(t, srv, "/sem")
+		requireEmpty(t, srv, "/sem")
 	})
 }
 
-// Servers reap the node while nobody uses it, and who comes next may note another number in a new one of the same version.
-func TestLimitOfANodeThatIsAnotherOneByNowIsNoticed(t *testing.T) {
+// Servers delete the node while the semaphore is unused. The next client may record another number
+// in a new node of the same version.
+func TestLimitOfARecreatedNodeIsNoticed(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		three, five := newSemaphore(t, client(t, srv, "three"), "/sem", 3), newSemaphore(t, client(t, srv, "five"), "/sem", 5)
+		three := newSemaphore(t, client(t, srv, "three"), "/sem", 3)
+		five := newSemaphore(t, client(t, srv, "five"), "/sem", 5)
 		release(t, acquire(t, three, 1))
 		require.NoError(t, srv.Delete("/sem"))
 		hold := acquire(t, five, 1)
@@ -174,14 +179,16 @@ func TestLimitOfANodeThatIsAnotherOneByNowIsNoticed(t *testing.T) {
 		require.ErrorIs(t, err, semaphore.ErrLimit)
 		release(t, hold)
 		release(t, acquire(t, three, 1))
-		nobody(t, srv, "/sem")
+		requireEmpty(t, srv, "/sem")
 	})
 }
 
-// Who notes another number because nobody uses the semaphore must not do so when somebody does by then.
-func TestLimitIsNotReplacedOnceSomebodyUsesIt(t *testing.T) {
+// A client may record another number while the semaphore is unused. It must not if the semaphore is
+// used by then.
+func TestLimitIsNotReplacedOnceTheSemaphoreIsUsed(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		three, five := newSemaphore(t, client(t, srv, "three"), "/sem", 3), newSemaphore(t, client(t, srv, "five"), "/sem", 5)
+		three := newSemaphore(t, client(t, srv, "three"), "/sem", 3)
+		five := newSemaphore(t, client(t, srv, "five"), "/sem", 5)
 		release(t, acquire(t, three, 1))
 		held := srv.On(zktest.Match{Client: "five", Op: zktest.OpMulti, Path: "/sem"}, zktest.Hold())
 		heldSet := srv.On(zktest.Match{Client: "five", Op: zktest.OpSetData, Path: "/sem"}, zktest.Hold())
@@ -194,6 +201,6 @@ func TestLimitIsNotReplacedOnceSomebodyUsesIt(t *testing.T) {
 		require.ErrorIs(t, err, semaphore.ErrLimit)
 		release(t, hold)
 		release(t, acquire(t, five, 5))
-		nobody(t, srv, "/sem")
+		requireEmpty(t, srv, "/sem")
 	})
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// The first in the queue finds out in the transaction that takes its permits that the directory of the leases must not be written.
-func TestFirstInTheQueueStaysFirstWhereLeasesMustNotBeWritten(t *testing.T) {
+// The first waiter learns only from the transaction that takes its permits that the directory of
+// the leases is read-only.
+func TestFirstWaiterStaysFirstIfLeasesAreReadOnly(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		of := func(name string) (*framework.Client, *semaphore.Semaphore) {
 			c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client(name).DialContext))
@@ -31,7 +32,7 @@ func TestFirstInTheQueueStaysFirstWhereLeasesMustNotBeWritten(t *testing.T) {
 		_, err = client.SetACL(t.Context(), "/s/leases", zk.WorldACL(zk.PermAll&^zk.PermWrite), -1)
 		require.NoError(t, err)
 		require.NoError(t, hold.Release())
-		hold, err = b.Acquire(t.Context()) // which learns of it
+		hold, err = b.Acquire(t.Context()) // it learns of the ACL
 		require.NoError(t, err)
 		require.NoError(t, hold.Release())
 		order := make(chan string, 2)

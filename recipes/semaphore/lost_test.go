@@ -11,8 +11,9 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// The answer to a transaction with many permits is lost. What they cost then is in proportion to their number.
-func TestManyPermitsWhoseAnswerIsLostAreFoundWithFewRequests(t *testing.T) {
+// The reply to a transaction with many permits is lost. The number of requests after that must not
+// grow faster than the number of permits.
+func TestManyPermitsWithALostReplyAreFoundWithFewRequests(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		const n = 300
 		s := newSemaphore(t, client(t, srv, "s"), "/sem", n)
@@ -21,10 +22,11 @@ func TestManyPermitsWhoseAnswerIsLostAreFoundWithFewRequests(t *testing.T) {
 		before, began := srv.Requests(), time.Now()
 		hold := acquire(t, s, n)
 		after := srv.Requests()
-		t.Logf("%d lists, %d syncs, %d exists, %d multi, %v", after[zktest.OpGetChildren2]-before[zktest.OpGetChildren2],
+		t.Logf("%d lists, %d syncs, %d exists, %d multi, %v",
+			after[zktest.OpGetChildren2]-before[zktest.OpGetChildren2],
 			after[zktest.OpSync]-before[zktest.OpSync], after[zktest.OpExists]-before[zktest.OpExists],
 			after[zktest.OpMulti]-before[zktest.OpMulti], time.Since(began))
-		require.Less(t, after[zktest.OpGetChildren2]-before[zktest.OpGetChildren2], 20, "lists, of all children each")
+		require.Less(t, after[zktest.OpGetChildren2]-before[zktest.OpGetChildren2], 20, "lists of all children")
 		release(t, hold)
 	})
 }

@@ -44,8 +44,8 @@ func TestSeveralPermitsAreAcquiredAllOrNone(t *testing.T) {
 	empty(t, path)
 }
 
-// In Curator each takes one and waits for the other's.
-func TestTwoWhoWantAllPermitsGetThemOneAfterTheOther(t *testing.T) {
+// In Curator each client takes one permit and waits for the other's.
+func TestTwoClientsGetAllPermitsOneAfterTheOther(t *testing.T) {
 	path := testzk.Path(t)
 	for range 10 {
 		a, b := start(t, another(t, path, 2), 2), start(t, another(t, path, 2), 2)
@@ -64,7 +64,7 @@ func TestTwoWhoWantAllPermitsGetThemOneAfterTheOther(t *testing.T) {
 	empty(t, path)
 }
 
-func TestWhoWantsManyIsNotStarvedByThoseBehindWhoWantFew(t *testing.T) {
+func TestLargeRequestIsNotStarvedBySmallOnesBehindIt(t *testing.T) {
 	path := testzk.Path(t)
 	s := another(t, path, 3)
 	holds := []*recipes.Hold{acquire(t, s, 1), acquire(t, s, 1)}
@@ -75,7 +75,7 @@ func TestWhoWantsManyIsNotStarvedByThoseBehindWhoWantFew(t *testing.T) {
 	refused(t, s, 1)
 	release(t, holds[0])
 	crowd(t, s, 1, 2)
-	require.True(t, small.waiting(), "there is a permit for it, but it is not its turn")
+	require.True(t, small.waiting(), "a permit is free, but another waiter is ahead")
 	release(t, holds[1])
 	hold := large.won(t)
 	require.True(t, small.waiting())
@@ -83,10 +83,12 @@ func TestWhoWantsManyIsNotStarvedByThoseBehindWhoWantFew(t *testing.T) {
 	release(t, small.won(t))
 }
 
-func TestNumberThatCanNeverBeHadIsRefusedAtOnce(t *testing.T) {
+func TestImpossibleNumberIsRefusedAtOnce(t *testing.T) {
 	s := another(t, testzk.Path(t), 3)
 	ctx := testzk.Context(t)
-	for n, says := range map[int]string{0: "permits 0", -1: "permits -1", 1 << 31: "permits 2147483648", 4: "4 permits of 3"} {
+	for n, says := range map[int]string{
+		0: "permits 0", -1: "permits -1", 1 << 31: "permits 2147483648", 4: "4 permits of 3",
+	} {
 		for _, acquire := range []func(context.Context, int) (*recipes.Hold, error){s.AcquireN, s.TryAcquireN} {
 			_, err := acquire(ctx, n)
 			require.ErrorContains(t, err, says)
@@ -97,9 +99,9 @@ func TestNumberThatCanNeverBeHadIsRefusedAtOnce(t *testing.T) {
 	require.ErrorIs(t, err, semaphore.ErrLimit)
 }
 
-// It is not made one by one before that is found.
-func TestNumberThatNoTransactionCanMakeIsRefusedWithoutARequest(t *testing.T) {
-	counted(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
+// The request is not built node by node before its size is checked.
+func TestTooManyForATransactionIsRefusedWithoutARequest(t *testing.T) {
+	withRequests(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
 		s := newSemaphore(t, client(t, srv, "c"), "/sem", math.MaxInt32)
 		_, err := s.Participants(t.Context())
 		require.NoError(t, err)
@@ -125,7 +127,7 @@ func TestReleaseFreesAllPermitsInOneRequest(t *testing.T) {
 	empty(t, path)
 }
 
-func TestOneNodeThatIsDeletedEndsTheHoldAndTheOthersGoToo(t *testing.T) {
+func TestDeletionOfOneNodeEndsTheHold(t *testing.T) {
 	t.Parallel()
 	for i := range 2 {
 		path := testzk.Path(t)
@@ -134,7 +136,7 @@ func TestOneNodeThatIsDeletedEndsTheHoldAndTheOthersGoToo(t *testing.T) {
 		waiter := start(t, another(t, path, 2, semaphore.WithSlots()), 2)
 		crowd(t, s, 2, 1)
 		require.NoError(t, testzk.Observer(t).Delete(hold.Paths()[i], -1))
-		closes(t, hold.Done(), "the holder is not told")
+		closes(t, hold.Done(), "the hold does not report its loss")
 		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted)
 		require.ErrorContains(t, hold.Err(), hold.Paths()[i])
 		require.ErrorIs(t, hold.Release(), recipes.ErrNodeDeleted)
@@ -143,7 +145,7 @@ func TestOneNodeThatIsDeletedEndsTheHoldAndTheOthersGoToo(t *testing.T) {
 	}
 }
 
-func TestReleaseThatFindsANodeGoneDeletesTheOthers(t *testing.T) {
+func TestReleaseDeletesTheOtherNodesOfALostHold(t *testing.T) {
 	path := testzk.Path(t)
 	s := another(t, path, 3)
 	hold := acquire(t, s, 3)
@@ -152,8 +154,9 @@ func TestReleaseThatFindsANodeGoneDeletesTheOthers(t *testing.T) {
 	empty(t, path)
 }
 
-// A large request at the front of the line gets what a stream of small ones gives back.
-func TestWhoWantsAllGetsThemAmongManyWhoWantOne(t *testing.T) {
+// A large request at the front of the queue collects the permits that a stream of small ones
+// releases.
+func TestLargeRequestIsServedAmongManySmallOnes(t *testing.T) {
 	sim.Run(t, 20, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		const limit = 3
 		ctx, cancel := context.WithCancel(t.Context())
@@ -188,6 +191,6 @@ func TestWhoWantsAllGetsThemAmongManyWhoWantOne(t *testing.T) {
 			_, err := a.wait()
 			require.NoError(t, err)
 		}
-		nobody(t, srv, "/sem")
+		requireEmpty(t, srv, "/sem")
 	})
 }

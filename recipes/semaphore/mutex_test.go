@@ -49,7 +49,7 @@ func TestMutexIsNotReentrantAndAFailedAcquireLeavesTheHoldIntact(t *testing.T) {
 	empty(t, path)
 }
 
-func TestMutexIsReleasedByWhoeverHasTheHold(t *testing.T) {
+func TestMutexIsReleasedByAnyGoroutine(t *testing.T) {
 	m := newMutex(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t))
 	hold, err := m.Acquire(testzk.Context(t))
 	require.NoError(t, err)
@@ -94,8 +94,9 @@ func TestMutexHasNeitherSlotsNorASharedLimit(t *testing.T) {
 	}
 }
 
-// Curator's clients use that line as a mutex, and so may others: to have a permit is not to hold it.
-func TestPermitIsNoHoldOfAMutexOnTheSemaphoresLine(t *testing.T) {
+// Curator's clients use that queue as a mutex, and others may too. A permit is no hold of that
+// mutex.
+func TestPermitIsNoHoldOfAMutexOnTheSemaphoresQueue(t *testing.T) {
 	path := testzk.Path(t)
 	c := testzk.Connected(t, testzk.Connect())
 	permit := acquire(t, newSemaphore(t, c, path, 2), 1)
@@ -108,7 +109,7 @@ func TestPermitIsNoHoldOfAMutexOnTheSemaphoresLine(t *testing.T) {
 	release(t, held, permit)
 }
 
-func TestMutexIsMeasuredAsOne(t *testing.T) {
+func TestMutexIsMeasuredAsAMutex(t *testing.T) {
 	var m testzk.Metrics
 	c, path := testzk.Connected(t, testzk.Connect(), framework.WithMetrics(&m)), testzk.Path(t)
 	hold, err := newMutex(t, c, path).Acquire(testzk.Context(t))

@@ -14,13 +14,14 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// counted runs a test on a server that says what a client has asked it for since it was last asked.
-func counted(t *testing.T, test func(t *testing.T, srv *zktest.Server, asked func(name string) string)) {
+// withRequests runs a test on a server. asked returns the requests of a client since the last call,
+// without heartbeats.
+func withRequests(t *testing.T, test func(t *testing.T, srv *zktest.Server, asked func(name string) string)) {
 	t.Helper()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		seen := 0
 		test(t, srv, func(name string) string {
-			time.Sleep(10 * time.Millisecond) // less than a hold lasts before it is watched
+			time.Sleep(10 * time.Millisecond) // shorter than a hold lasts before it is watched
 			entries := srv.Trace().Entries
 			var all []string
 			for _, e := range entries[seen:] {
@@ -34,12 +35,12 @@ func counted(t *testing.T, test func(t *testing.T, srv *zktest.Server, asked fun
 	})
 }
 
-func TestUncontendedAcquireAndReleaseAreOneRequestEachOfHoweverManyPermits(t *testing.T) {
+func TestUncontendedAcquireAndReleaseAreOneRequestEach(t *testing.T) {
 	for _, opts := range [][]semaphore.Option{nil, {semaphore.WithSharedLimit("/limit")}} {
 		for n, releases := range map[int]string{1: "delete", 5: "multi"} {
-			counted(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
+			withRequests(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
 				s := newSemaphore(t, client(t, srv, "c"), "/sem", 5, opts...)
-				release(t, acquire(t, s, 1)) // the nodes are there now
+				release(t, acquire(t, s, 1)) // creates the directories
 				asked("c")
 				hold := acquire(t, s, n)
 				require.Equal(t, "multi", asked("c"))
@@ -50,8 +51,8 @@ func TestUncontendedAcquireAndReleaseAreOneRequestEachOfHoweverManyPermits(t *te
 	}
 }
 
-func TestSlotsTakeOneReadMore(t *testing.T) {
-	counted(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
+func TestSlotsNeedOneMoreRead(t *testing.T) {
+	withRequests(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
 		s := newSemaphore(t, client(t, srv, "c"), "/sem", 5, semaphore.WithSlots())
 		release(t, acquire(t, s, 1))
 		asked("c")
@@ -62,9 +63,9 @@ func TestSlotsTakeOneReadMore(t *testing.T) {
 	})
 }
 
-func TestTryAcquireThatFailsTakesTwoReadsAndWritesNothing(t *testing.T) {
+func TestFailedTryAcquireIsTwoReads(t *testing.T) {
 	for name, opts := range map[string][]semaphore.Option{"fixed": nil, "slots": {semaphore.WithSlots()}} {
-		counted(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
+		withRequests(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
 			s := newSemaphore(t, client(t, srv, "c"), "/sem", 2, opts...)
 			release(t, acquire(t, s, 1))
 			hold := acquire(t, newSemaphore(t, client(t, srv, "other"), "/sem", 2, opts...), 2)
@@ -76,8 +77,8 @@ func TestTryAcquireThatFailsTakesTwoReadsAndWritesNothing(t *testing.T) {
 	}
 }
 
-func TestTryAcquireReadsASharedLimitBeforeItSaysNo(t *testing.T) {
-	counted(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
+func TestTryAcquireReadsASharedLimitBeforeItFails(t *testing.T) {
+	withRequests(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
 		shared := semaphore.WithSharedLimit("/limit")
 		s := newSemaphore(t, client(t, srv, "c"), "/sem", 2, shared)
 		hold := acquire(t, s, 2)
@@ -88,8 +89,8 @@ func TestTryAcquireReadsASharedLimitBeforeItSaysNo(t *testing.T) {
 	})
 }
 
-func TestTryAcquireThatSucceedsTakesTwoReadsMore(t *testing.T) {
-	counted(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
+func TestTryAcquireNeedsTwoMoreReads(t *testing.T) {
+	withRequests(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
 		s := newSemaphore(t, client(t, srv, "c"), "/sem", 2)
 		release(t, acquire(t, s, 1))
 		asked("c")
@@ -100,9 +101,10 @@ func TestTryAcquireThatSucceedsTakesTwoReadsMore(t *testing.T) {
 	})
 }
 
-// The first in line reads the leases whenever they change; when there is room it exchanges its place for a permit.
-func TestFirstInLineReadsTheLeasesAndExchangesItsPlace(t *testing.T) {
-	counted(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
+// The first waiter reads the leases whenever they change. When enough permits are free, it
+// exchanges its queue node for them.
+func TestFirstWaiterReadsTheLeasesAndExchangesItsNode(t *testing.T) {
+	withRequests(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
 		holder := newSemaphore(t, client(t, srv, "holder"), "/sem", 1)
 		release(t, acquire(t, holder, 1))
 		s := newSemaphore(t, client(t, srv, "c"), "/sem", 1)
@@ -112,7 +114,7 @@ func TestFirstInLineReadsTheLeasesAndExchangesItsPlace(t *testing.T) {
 		waiter := start(t, s, 1)
 		time.Sleep(50 * time.Millisecond)
 		require.Equal(t, "multi delete create getChildren2 getChildren2 getData", asked("c"),
-			"takes it back, enters the line and reads it, reads the leases, watches itself")
+			"deletes its lease, enqueues and lists the queue, lists the leases, watches its own node")
 		release(t, hold)
 		hold = waiter.won(t)
 		require.Equal(t, "getChildren2 multi", asked("c"))
@@ -121,19 +123,20 @@ func TestFirstInLineReadsTheLeasesAndExchangesItsPlace(t *testing.T) {
 
 		hold = acquire(t, holder, 1)
 		waiter = start(t, s, 1)
-		require.Equal(t, "create getChildren2 getChildren2 getData", asked("c"), "there were others the last time: it stands in line at once")
+		require.Equal(t, "create getChildren2 getChildren2 getData", asked("c"),
+			"it had to wait the last time, so it enqueues at once")
 		release(t, hold)
 		release(t, waiter.won(t))
 		asked("c")
 		release(t, acquire(t, s, 1))
-		require.Equal(t, "create getChildren2 getChildren2 multi delete", asked("c"), "and does so once more")
+		require.Equal(t, "create getChildren2 getChildren2 multi delete", asked("c"), "it enqueues at once again")
 		release(t, acquire(t, s, 1))
-		require.Equal(t, "multi delete", asked("c"), "but not if it did not have to wait")
+		require.Equal(t, "multi delete", asked("c"), "it does not after an acquire without waiting")
 	})
 }
 
-func TestWhoHasFoundOthersStandsInLineAtOnceNextTime(t *testing.T) {
-	counted(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
+func TestNextAcquireAfterAWaitEnqueuesAtOnce(t *testing.T) {
+	withRequests(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
 		s := newSemaphore(t, client(t, srv, "c"), "/sem", 1)
 		release(t, acquire(t, s, 1))
 		hold := acquire(t, newSemaphore(t, client(t, srv, "holder"), "/sem", 1), 1)
@@ -149,8 +152,8 @@ func TestWhoHasFoundOthersStandsInLineAtOnceNextTime(t *testing.T) {
 	})
 }
 
-func TestWhoIsNotFirstInLineReadsItOnceAndWatchesTwoNodes(t *testing.T) {
-	counted(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
+func TestSecondWaiterReadsTheQueueOnceAndWatchesTwoNodes(t *testing.T) {
+	withRequests(t, func(t *testing.T, srv *zktest.Server, asked func(string) string) {
 		hold := acquire(t, newSemaphore(t, client(t, srv, "holder"), "/sem", 1), 1)
 		first := start(t, newSemaphore(t, client(t, srv, "first"), "/sem", 1), 1)
 		time.Sleep(time.Second)
@@ -162,7 +165,7 @@ func TestWhoIsNotFirstInLineReadsItOnceAndWatchesTwoNodes(t *testing.T) {
 		require.Regexp(t, `multi delete create getChildren2 getData getData$`, asked("c"))
 		release(t, hold)
 		time.Sleep(50 * time.Millisecond)
-		require.Equal(t, "getChildren2", asked("c"), "the leases: it is the first now, and others hold")
+		require.Equal(t, "getChildren2", asked("c"), "the leases: it is the first waiter now, and all permits are held")
 		release(t, first.won(t))
 		release(t, acquireAndRelease.won(t))
 	})

@@ -17,14 +17,16 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-func newSemaphore(t testing.TB, c *framework.Client, path string, permits int, opts ...semaphore.Option) *semaphore.Semaphore {
+func newSemaphore(
+	t testing.TB, c *framework.Client, path string, permits int, opts ...semaphore.Option,
+) *semaphore.Semaphore {
 	t.Helper()
 	s, err := semaphore.New(c, path, permits, opts...)
 	require.NoError(t, err)
 	return s
 }
 
-// another is a semaphore on a client of its own.
+// another returns a semaphore of a new client.
 func another(t testing.TB, path string, permits int, opts ...semaphore.Option) *semaphore.Semaphore {
 	t.Helper()
 	return newSemaphore(t, testzk.Connected(t, testzk.Connect()), path, permits, opts...)
@@ -45,14 +47,14 @@ func release(t testing.TB, holds ...*recipes.Hold) {
 	}
 }
 
-// refused checks that n permits cannot be had.
+// refused checks that TryAcquireN cannot acquire n permits.
 func refused(t testing.TB, s *semaphore.Semaphore, n int) {
 	t.Helper()
 	_, err := s.TryAcquireN(testzk.Context(t), n)
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 }
 
-// attempt is an AcquireN that runs.
+// attempt is a running AcquireN.
 type attempt struct {
 	cancel context.CancelFunc
 	hold   *recipes.Hold
@@ -66,7 +68,7 @@ func start(t testing.TB, s *semaphore.Semaphore, n int) *attempt {
 	return startUnder(t, testzk.Context(t), s, n)
 }
 
-// startUnder is start under a context of the test's own.
+// startUnder does what start does, under ctx.
 func startUnder(t testing.TB, ctx context.Context, s *semaphore.Semaphore, n int) *attempt {
 	t.Helper()
 	return begin(t, ctx, func(ctx context.Context) (*recipes.Hold, error) { return s.AcquireN(ctx, n) })
@@ -109,7 +111,7 @@ func (a *attempt) waiting() bool {
 	}
 }
 
-// crowd waits until so many permits are taken, and so many stand in line.
+// crowd waits until so many permits are held and so many waiters are queued.
 func crowd(t testing.TB, s *semaphore.Semaphore, permits, waiters int) []recipes.Participant {
 	t.Helper()
 	var all []recipes.Participant
@@ -123,11 +125,11 @@ func crowd(t testing.TB, s *semaphore.Semaphore, permits, waiters int) []recipes
 			}
 		}
 		return err == nil && taken == permits && len(all) == permits+waiters
-	}, "want %d permits and %d in line", permits, waiters)
+	}, "want %d permits and %d waiters", permits, waiters)
 	return all
 }
 
-// empty waits until nothing is left of permits, waiters and slots.
+// empty waits until no lease and no queue node is left.
 func empty(t testing.TB, path string) {
 	t.Helper()
 	for _, dir := range []string{"/leases", "/locks"} {
@@ -135,7 +137,7 @@ func empty(t testing.TB, path string) {
 	}
 }
 
-// closes waits for a channel.
+// closes waits until c is closed.
 func closes(t testing.TB, c <-chan struct{}, message string) {
 	t.Helper()
 	select {
@@ -145,13 +147,13 @@ func closes(t testing.TB, c <-chan struct{}, message string) {
 	}
 }
 
-// number is what a limit's node holds.
+// number returns the data of a limit's node.
 func number(permits int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(permits)) }
 
-// simTimeout is that of the sessions of clients in virtual time.
+// simTimeout is the session timeout of clients in virtual time.
 const simTimeout = 4 * time.Second
 
-// client is one in virtual time.
+// client returns a client in virtual time.
 func client(t testing.TB, srv *zktest.Server, name string, opts ...framework.Option) *framework.Client {
 	t.Helper()
 	c, err := framework.New(srv.MemAddr(), append([]framework.Option{
@@ -164,8 +166,9 @@ func client(t testing.TB, srv *zktest.Server, name string, opts ...framework.Opt
 	return c
 }
 
-// nobody checks that nothing is left on a server in virtual time, once all that is pending is done.
-func nobody(t testing.TB, srv *zktest.Server, path string) {
+// requireEmpty waits for background work in virtual time, and checks that no lease and no queue
+// node is left.
+func requireEmpty(t testing.TB, srv *zktest.Server, path string) {
 	t.Helper()
 	time.Sleep(2 * simTimeout)
 	for _, dir := range []string{"/leases", "/locks"} {

@@ -15,8 +15,8 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// The servers come back as they were, or as others that know of nothing.
-func TestPermitsEndWhileAllServersAreDownAndAreGivenOutAgainAfterwards(t *testing.T) {
+// The servers return with their data, or other servers without it take their place.
+func TestPermitsAreAcquiredAgainAfterAllServersWereDown(t *testing.T) {
 	t.Parallel()
 	for name, wiped := range map[string]bool{"the same": false, "others": true} {
 		t.Run(name, func(t *testing.T) {
@@ -24,7 +24,8 @@ func TestPermitsEndWhileAllServersAreDownAndAreGivenOutAgainAfterwards(t *testin
 			own := testzk.Own(t, testzk.Seldom)
 			var all []*semaphore.Semaphore
 			for range 4 {
-				c := testzk.Connected(t, own.Connect(), testzk.Mortal(), framework.WithRetry(retry.Forever(50*time.Millisecond)))
+				c := testzk.Connected(t, own.Connect(), testzk.Mortal(),
+					framework.WithRetry(retry.Forever(50*time.Millisecond)))
 				all = append(all, newSemaphore(t, c, "/sem", 2, semaphore.WithSlots()))
 			}
 			holds := []*recipes.Hold{acquire(t, all[0], 1), acquire(t, all[1], 1)}
@@ -32,7 +33,7 @@ func TestPermitsEndWhileAllServersAreDownAndAreGivenOutAgainAfterwards(t *testin
 			crowd(t, all[0], 2, 2)
 			own.Kill(t)
 			for _, h := range holds {
-				closes(t, h.Done(), "a permit outlives its session")
+				closes(t, h.Done(), "a hold is valid longer than its session")
 				require.ErrorIs(t, h.Err(), framework.ErrSessionLost)
 			}
 			require.True(t, waiters[0].waiting())
@@ -49,19 +50,21 @@ func TestPermitsEndWhileAllServersAreDownAndAreGivenOutAgainAfterwards(t *testin
 					}
 				}()
 			}
-			testzk.Eventually(t, func() bool { return served.Load() == 2 }, "not both who waited get in")
+			testzk.Eventually(t, func() bool { return served.Load() == 2 }, "a waiter gets no permit")
 			release(t, acquire(t, all[0], 2))
 			crowd(t, all[0], 0, 0)
 		})
 	}
 }
 
-// The place in line is lost with the session, and so is what was taken with it and not yet known.
-func TestSessionThatIsLostWithAPermitJustTakenCostsNothing(t *testing.T) {
+// The session is lost together with the queue node and with a permit of which the client does not
+// know yet.
+func TestAcquireSurvivesTheLossOfTheSessionWithItsPermit(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
-	c := testzk.Connected(t, p.Addr(), testzk.Mortal(), framework.WithLossDeadline(1.0/3), framework.WithRetry(retry.Forever(50*time.Millisecond)))
+	c := testzk.Connected(t, p.Addr(), testzk.Mortal(),
+		framework.WithLossDeadline(1.0/3), framework.WithRetry(retry.Forever(50*time.Millisecond)))
 	s := newSemaphore(t, c, path, 1, semaphore.WithSlots())
 	for range 3 {
 		release(t, acquire(t, s, 1))

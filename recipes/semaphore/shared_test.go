@@ -27,9 +27,9 @@ func limitOf(t testing.TB, s *semaphore.Semaphore) int {
 	return limit
 }
 
-// Curator's SharedCount: a persistent node with four bytes, big endian, which whoever comes first
-// makes.
-func TestSharedLimitIsSeededOnceAndTakenOverByOthers(t *testing.T) {
+// The limit has the format of Curator's SharedCount: a persistent node with four bytes, big endian.
+// The first client creates it.
+func TestSharedLimitIsCreatedOnceAndUsedByOthers(t *testing.T) {
 	path := testzk.Path(t)
 	node := path + "/deep/limit"
 	first := another(t, path, 258, semaphore.WithSharedLimit(node))
@@ -50,7 +50,7 @@ func TestSharedLimitIsSeededOnceAndTakenOverByOthers(t *testing.T) {
 	require.Equal(t, number(258), data)
 }
 
-func TestEmptyNodeOfASharedLimitIsSeeded(t *testing.T) {
+func TestEmptyNodeOfASharedLimitIsInitialized(t *testing.T) {
 	path := testzk.Path(t)
 	c := testzk.Connected(t, testzk.Connect())
 	_, err := c.Create(testzk.Context(t), path+"/limit", nil, framework.WithParents())
@@ -64,8 +64,8 @@ func TestEmptyNodeOfASharedLimitIsSeeded(t *testing.T) {
 	require.Equal(t, number(2), data)
 }
 
-// The servers delete the container at the semaphore's path, or above it, when it is empty. A limit
-// there would be lost.
+// The servers delete an empty container at the semaphore's path or above it. A limit there would be
+// lost.
 func TestSharedLimitInTheSemaphoresPathIsRefused(t *testing.T) {
 	c := testzk.Client(t, testzk.Connect())
 	for _, node := range []string{"/a/b/c", "/a/b", "/a"} {
@@ -80,12 +80,12 @@ func TestSharedLimitInTheSemaphoresPathIsRefused(t *testing.T) {
 	}
 }
 
-// A limit that was set stays when nothing is left of the semaphore.
-func TestSharedLimitOutlivesTheSemaphoresNodes(t *testing.T) {
+// A limit that was set survives the deletion of all other nodes of the semaphore.
+func TestSharedLimitSurvivesTheSemaphoresNodes(t *testing.T) {
 	for _, node := range []string{"/sem-limit", "/sem/limit"} {
 		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 			c := client(t, srv, "c")
-			release(t, acquire(t, newSemaphore(t, c, "/sem", 5), 1)) // makes the containers
+			release(t, acquire(t, newSemaphore(t, c, "/sem", 5), 1)) // creates the containers
 			s := newSemaphore(t, c, "/sem", 5, semaphore.WithSharedLimit(node))
 			require.NoError(t, s.SetLimit(t.Context(), 2))
 			release(t, acquire(t, s, 1))
@@ -105,7 +105,9 @@ func TestLimitThatCannotBeReadIsAnErrorWithItsValue(t *testing.T) {
 		_, err := c.Create(testzk.Context(t), path+"/limit", data, framework.WithParents())
 		require.NoError(t, err)
 		s := newSemaphore(t, c, path, 2, semaphore.WithSharedLimit(path+"/limit"))
-		says := map[string]string{"three bytes": `"abc"`, "a text": `"manymore"`, "negative": `"\xff\xff\xff\xff"`}[name]
+		says := map[string]string{
+			"three bytes": `"abc"`, "a text": `"manymore"`, "negative": `"\xff\xff\xff\xff"`,
+		}[name]
 		for _, try := range []func(context.Context) (*recipes.Hold, error){s.Acquire, s.TryAcquire} {
 			_, err = try(testzk.Context(t))
 			require.ErrorIs(t, err, semaphore.ErrLimit, name)
@@ -115,7 +117,7 @@ func TestLimitThatCannotBeReadIsAnErrorWithItsValue(t *testing.T) {
 		_, err = s.Limit(testzk.Context(t))
 		require.ErrorIs(t, err, semaphore.ErrLimit, name)
 		require.ErrorContains(t, err, "limit of "+path, name)
-		require.NoError(t, s.SetLimit(testzk.Context(t), 1), "which mends it")
+		require.NoError(t, s.SetLimit(testzk.Context(t), 1), "which repairs it")
 		release(t, acquire(t, s, 1))
 	}
 }
@@ -137,7 +139,7 @@ func TestLimitThatBecomesUnreadableEndsTheWait(t *testing.T) {
 	}
 }
 
-func TestSharedLimitThatMustNotBeReadIsTheCallersError(t *testing.T) {
+func TestUnreadableSharedLimitIsReturnedAsAnError(t *testing.T) {
 	path := testzk.Path(t)
 	c := testzk.Connected(t, testzk.Connect())
 	_, err := c.Create(testzk.Context(t), path+"/limit", number(1), framework.WithParents())
@@ -151,7 +153,7 @@ func TestSharedLimitThatMustNotBeReadIsTheCallersError(t *testing.T) {
 	empty(t, path)
 }
 
-func TestRaisedLimitLetsInAsManyMoreAsItIsHigherInTheirOrder(t *testing.T) {
+func TestRaisedLimitAdmitsWaitersInTheirOrder(t *testing.T) {
 	path := testzk.Path(t)
 	s := another(t, path, 5, semaphore.WithSharedLimit(path+"/limit"))
 	hold := acquire(t, s, 5)
@@ -178,7 +180,7 @@ func TestRaisedLimitLetsInAsManyMoreAsItIsHigherInTheirOrder(t *testing.T) {
 	empty(t, path)
 }
 
-func TestLoweredLimitRevokesNobodyAndLetsNobodyInUntilEnoughAreReleased(t *testing.T) {
+func TestLoweredLimitEndsNoHoldAndAdmitsNoWaiterBeforeReleases(t *testing.T) {
 	path := testzk.Path(t)
 	s := another(t, path, 3, semaphore.WithSharedLimit(path+"/limit"))
 	holds := []*recipes.Hold{acquire(t, s, 1), acquire(t, s, 1), acquire(t, s, 1)}
@@ -202,7 +204,7 @@ func TestLoweredLimitRevokesNobodyAndLetsNobodyInUntilEnoughAreReleased(t *testi
 	empty(t, path)
 }
 
-func TestLimitOfZeroLetsNobodyInUntilItIsRaised(t *testing.T) {
+func TestLimitOfZeroAdmitsNoWaiterUntilItIsRaised(t *testing.T) {
 	path := testzk.Path(t)
 	s := another(t, path, 2, semaphore.WithSharedLimit(path+"/limit"))
 	require.NoError(t, s.SetLimit(testzk.Context(t), 0))
@@ -219,7 +221,7 @@ func TestLimitOfZeroLetsNobodyInUntilItIsRaised(t *testing.T) {
 	require.Equal(t, 1, limitOf(t, s))
 }
 
-// More than there are now may be asked for: there may be more one day.
+// A request may exceed the current shared limit, because the limit may be raised later.
 func TestRequestForMoreThanASharedLimitWaitsForItToBeRaised(t *testing.T) {
 	path := testzk.Path(t)
 	s := another(t, path, 2, semaphore.WithSharedLimit(path+"/limit"))
@@ -231,8 +233,8 @@ func TestRequestForMoreThanASharedLimitWaitsForItToBeRaised(t *testing.T) {
 	release(t, waiter.won(t))
 }
 
-// Its own request, or a limit that is lowered while it waits: the acquire that keeps all others
-// waiting tells the log, once.
+// The request itself or a lowered limit may make an acquire block all others. The log has one
+// message about that acquire.
 func TestRequestForMoreThanASharedLimitIsLoggedWhenItBeginsToBlock(t *testing.T) {
 	for name, lowered := range map[string]bool{"too many": false, "lowered": true} {
 		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
@@ -251,22 +253,23 @@ func TestRequestForMoreThanASharedLimitIsLoggedWhenItBeginsToBlock(t *testing.T)
 				time.Sleep(time.Second)
 			}
 			require.Equal(t, 1, logs.Len(), name)
-			require.Equal(t, map[string]any{"path": "/sem", "permits": int64(4), "limit": int64(3)}, logs.All()[0].ContextMap())
+			entry := map[string]any{"path": "/sem", "permits": int64(4), "limit": int64(3)}
+			require.Equal(t, entry, logs.All()[0].ContextMap())
 			release(t, held)
 			require.NoError(t, s.SetLimit(t.Context(), 2))
 			time.Sleep(time.Second)
 			require.True(t, a.waiting())
-			require.Equal(t, 1, logs.Len(), "%s: it looks again, and says no more", name)
+			require.Equal(t, 1, logs.Len(), "%s: it reads the leases again without another message", name)
 			refused(t, s, 4)
-			require.Equal(t, 1, logs.Len(), "what does not wait does not block")
+			require.Equal(t, 1, logs.Len(), "a try blocks no waiters")
 			require.NoError(t, s.SetLimit(t.Context(), 4))
 			release(t, a.won(t))
 		})
 	}
 }
 
-// Whoever only ever tries must hear of a new limit too.
-func TestTryAcquireSeesALimitThatSomebodyElseHasRaised(t *testing.T) {
+// A client that only calls TryAcquire must learn of a new limit too.
+func TestTryAcquireSeesALimitRaisedByAnotherClient(t *testing.T) {
 	path := testzk.Path(t)
 	s := another(t, path, 1, semaphore.WithSharedLimit(path+"/limit"))
 	hold := acquire(t, s, 1)
@@ -278,7 +281,7 @@ func TestTryAcquireSeesALimitThatSomebodyElseHasRaised(t *testing.T) {
 	release(t, hold, more)
 }
 
-func TestSetLimitMakesTheNodeThatIsMissing(t *testing.T) {
+func TestSetLimitCreatesAMissingNode(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		s := newSemaphore(t, client(t, srv, "c"), "/sem", 1, semaphore.WithSharedLimit("/deep/limit"))
 		require.NoError(t, s.SetLimit(t.Context(), 7))
@@ -289,10 +292,10 @@ func TestSetLimitMakesTheNodeThatIsMissing(t *testing.T) {
 	})
 }
 
-// The transaction comes when the limit is another one: it must not count, whichever way the permit
-// is taken.
-func TestLimitLoweredBetweenLookAndActIsNeverOverrun(t *testing.T) {
-	for _, inLine := range []bool{false, true} {
+// The limit is lowered before the transaction that takes a permit. The transaction must fail, both
+// of a direct acquire and of a waiter.
+func TestLimitLoweredBeforeTheTransactionIsNotExceeded(t *testing.T) {
+	for _, queued := range []bool{false, true} {
 		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 			shared := semaphore.WithSharedLimit("/limit")
 			s := newSemaphore(t, client(t, srv, "s"), "/sem", 3, shared)
@@ -300,27 +303,27 @@ func TestLimitLoweredBetweenLookAndActIsNeverOverrun(t *testing.T) {
 			release(t, acquire(t, late, 1))
 			hold := acquire(t, s, 2)
 			var blocking *recipes.Hold
-			if inLine {
+			if queued {
 				blocking = acquire(t, s, 1)
 			}
 			match := zktest.Match{Client: "late", Op: zktest.OpMulti, Path: "/limit"}
-			if inLine {
-				match.Skip = 1 // the direct way
+			if queued {
+				match.Skip = 1 // after the direct acquire
 			}
 			held := srv.On(match, zktest.Hold())
 			a := start(t, late, 1)
-			if inLine {
+			if queued {
 				time.Sleep(time.Second)
 				release(t, blocking)
 			}
 			require.NoError(t, held.Wait(t.Context()))
-			require.NoError(t, srv.Set("/limit", number(2))) // behind everybody's back
+			require.NoError(t, srv.Set("/limit", number(2))) // without the knowledge of any client
 			held.Release()
 			time.Sleep(time.Second)
-			require.True(t, a.waiting(), "in line: %v", inLine)
+			require.True(t, a.waiting(), "queued: %v", queued)
 			release(t, hold)
 			release(t, a.won(t))
-			nobody(t, srv, "/sem")
+			requireEmpty(t, srv, "/sem")
 		})
 	}
 }

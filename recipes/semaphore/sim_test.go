@@ -20,12 +20,12 @@ import (
 
 const (
 	contenders   = 4
-	turns        = 4 // that each contender has to have
+	turns        = 4 // each contender gets permits so often
 	faultsInARun = 10
 )
 
-// Whatever happens to connections, sessions, containers and the limit: nobody is let in by a limit that is not in force, no two permits
-// share a slot, everybody's turn comes, and nothing is left behind.
+// Faults of connections, sessions and containers, and changes of the limit, leave the limit
+// respected. No two holds share a slot, every contender gets permits, and no node is left.
 func TestSimulatedContenders(t *testing.T) {
 	sim.Run(t, 50, simulate, zktest.WithConfig("znode.container.checkIntervalMs", "300"))
 }
@@ -57,14 +57,17 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	}
 	r.setLimit(2)
 	running.Wait()
-	nobody(t, srv, "/sem")
+	requireEmpty(t, srv, "/sem")
 	require.False(t, srv.Exists("/sem"), "%s", srv.Tree())
 	require.Empty(t, measured.Levels())
 }
 
-// harm does one thing to a client. What would last is over before a session's end.
+// harm applies a random fault to a client. Its effect ends before a session would expire.
 func harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand) {
-	ops := []zktest.Op{zktest.OpMulti, zktest.OpCreate, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpSync, zktest.AnyOp}
+	ops := []zktest.Op{
+		zktest.OpMulti, zktest.OpCreate, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData,
+		zktest.OpSync, zktest.AnyOp,
+	}
 	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
 	switch random.IntN(7) {
 	case 0:
@@ -111,7 +114,7 @@ func (c *contender) run() {
 	}
 }
 
-// try acquires one permit or two, sometimes without waiting, sometimes not for long.
+// try acquires one permit or two. Some calls do not wait, others wait for a short time only.
 func (c *contender) try() (*recipes.Hold, error) {
 	n := 1 + c.random.IntN(2)
 	switch c.random.IntN(4) {
@@ -125,17 +128,17 @@ func (c *contender) try() (*recipes.Hold, error) {
 	return c.semaphore.AcquireN(context.Background(), n)
 }
 
-// room is what the semaphore protects.
+// room is the state that the semaphore protects.
 type room struct {
 	t        *testing.T
 	srv      *zktest.Server
 	mu       sync.Mutex
 	limits   []limitAt
-	inside   map[*recipes.Hold]string // and of whom
-	expelled map[string]int64         // the transaction up to which everything of a client has been taken away
+	inside   map[*recipes.Hold]string // valid holds and their clients
+	expelled map[string]int64         // the last transaction in which the test expired the client's sessions
 }
 
-// limitAt is a limit and the transaction since which it is in force.
+// limitAt is a limit with the transaction that set it.
 type limitAt struct {
 	zxid    int64
 	permits int
@@ -150,7 +153,7 @@ func (r *room) setLimit(permits int) {
 	r.limits = append(r.limits, limitAt{stat.Mzxid, permits})
 }
 
-// limit is that in force at a transaction.
+// limit returns the limit in force before a transaction.
 func (r *room) limit(zxid int64) (permits int) {
 	for _, l := range r.limits {
 		if l.zxid < zxid {
@@ -160,7 +163,8 @@ func (r *room) limit(zxid int64) (permits int) {
 	return permits
 }
 
-// expel takes away all that a client has, out of the blue: no client can know before it is told, and its hold means nothing meanwhile.
+// expel expires all sessions of a client. The client cannot know it at once, so its holds do not
+// count from then on.
 func (r *room) expel(c *zktest.Client) {
 	for _, s := range c.Sessions() {
 		_ = s.Expire()
@@ -170,8 +174,8 @@ func (r *room) expel(c *zktest.Client) {
 	r.expelled[c.Name()] = r.srv.Trace().Tail(1).Entries[0].Zxid
 }
 
-// enter checks those who should be inside and believe so: as of each one's transaction those who had come before and it are not too many,
-// and nobody has a slot of another.
+// enter checks all holds that are valid and were not expired by the test. As of the transaction of
+// each hold, it and the earlier ones must not exceed the limit. No two holds may share a slot.
 func (r *room) enter(owner string, h *recipes.Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,7 +188,7 @@ func (r *room) enter(owner string, h *recipes.Hold) {
 		}
 		for _, slot := range semaphore.Slots(hold) {
 			if other, ok := slots[slot]; ok {
-				r.t.Errorf("slot %d is that of %d and %d", slot, other, hold.Token())
+				r.t.Errorf("slot %d is used by tokens %d and %d", slot, other, hold.Token())
 			}
 			slots[slot] = hold.Token()
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-func TestSlotsAreTheSmallestNumbersThatNobodyHas(t *testing.T) {
+func TestSlotsAreTheSmallestFreeNumbers(t *testing.T) {
 	root := testzk.Path(t)
 	s := another(t, root, 4, semaphore.WithSlots())
 	one, two := acquire(t, s, 1), acquire(t, s, 2)
@@ -27,14 +27,15 @@ func TestSlotsAreTheSmallestNumbersThatNobodyHas(t *testing.T) {
 	release(t, one)
 	again := acquire(t, another(t, root, 4, semaphore.WithSlots()), 2)
 	require.Equal(t, []int{0, 3}, semaphore.Slots(again))
-	require.Regexp(t, `^`+root+`/leases/_c_[0-9a-f-]{36}-slot-3-lease-\d{10}$`, again.Paths()[1], "the lease tells")
+	require.Regexp(t, `^`+root+`/leases/_c_[0-9a-f-]{36}-slot-3-lease-\d{10}$`, again.Paths()[1],
+		"the name of the lease has the slot")
 	release(t, two, again)
-	require.Equal(t, []int{0, 3}, semaphore.Slots(again), "also when it is over")
+	require.Equal(t, []int{0, 3}, semaphore.Slots(again), "also after the release")
 	empty(t, root)
 }
 
 func TestHoldsWithoutSlotsHaveNone(t *testing.T) {
-	hold := acquire(t, another(t, testzk.Path(t)+"/slots", 2), 2) // whatever its path is called
+	hold := acquire(t, another(t, testzk.Path(t)+"/slots", 2), 2) // the path does not matter
 	require.Nil(t, semaphore.Slots(hold))
 	require.Nil(t, semaphore.Slots(nil))
 	require.Nil(t, semaphore.Slots(new(recipes.Hold)))
@@ -56,7 +57,7 @@ func TestSlotsOfLivePermitsAreDistinctAndBelowTheLimit(t *testing.T) {
 				require.Len(t, semaphore.Slots(hold), len(hold.Paths()))
 				for _, slot := range semaphore.Slots(hold) {
 					require.True(t, 0 <= slot && slot < limit, "slot %d", slot)
-					require.False(t, taken[slot], "slot %d is somebody's", slot)
+					require.False(t, taken[slot], "slot %d is in use", slot)
 					taken[slot] = true
 				}
 				mu.Unlock()
@@ -73,7 +74,7 @@ func TestSlotsOfLivePermitsAreDistinctAndBelowTheLimit(t *testing.T) {
 	empty(t, root)
 }
 
-func TestSlotsOfALoweredLimitAreNotGivenOut(t *testing.T) {
+func TestSlotsAboveALoweredLimitAreNotUsed(t *testing.T) {
 	root := testzk.Path(t)
 	s := another(t, root, 4, semaphore.WithSlots(), semaphore.WithSharedLimit(root+"-limit"))
 	low, high := acquire(t, s, 3), acquire(t, s, 1)
@@ -98,7 +99,7 @@ func TestPermitsWithAndWithoutSlotsCountTogether(t *testing.T) {
 	release(t, a, b)
 }
 
-func TestSlotThatSomebodyElseTakesBetweenLookAndActIsNotShared(t *testing.T) {
+func TestSlotTakenBeforeTheTransactionIsNotShared(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		a := newSemaphore(t, client(t, srv, "a"), "/sem", 3, semaphore.WithSlots())
 		b := newSemaphore(t, client(t, srv, "b"), "/sem", 3, semaphore.WithSlots())
@@ -111,27 +112,28 @@ func TestSlotThatSomebodyElseTakesBetweenLookAndActIsNotShared(t *testing.T) {
 		require.Equal(t, []int{0}, semaphore.Slots(early))
 		require.Equal(t, []int{1}, semaphore.Slots(late.won(t)))
 		release(t, early, late.hold)
-		nobody(t, srv, "/sem")
+		requireEmpty(t, srv, "/sem")
 	})
 }
 
-// The answer is lost, or comes when nobody waits for it any more; whichever way the permits are taken.
+// The reply is lost, or comes after the acquire has returned. The permits are taken by a direct
+// acquire or by a waiter.
 func TestNoSlotIsLeakedByALostReplyOrAnAbandonedAcquire(t *testing.T) {
-	for _, inLine := range []bool{false, true} {
+	for _, queued := range []bool{false, true} {
 		for name, action := range map[string]zktest.Action{
 			"lost before": zktest.DropBefore(), "lost after": zktest.DropAfter(), "late": zktest.Delay(time.Second),
 		} {
 			for _, leaves := range []bool{false, true} {
 				sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-					t.Logf("in line: %v, %s, leaves: %v", inLine, name, leaves)
-					abandon(t, srv, inLine, action, leaves)
+					t.Logf("queued: %v, %s, leaves: %v", queued, name, leaves)
+					abandon(t, srv, queued, action, leaves)
 				})
 			}
 		}
 	}
 }
 
-func abandon(t *testing.T, srv *zktest.Server, inLine bool, action zktest.Action, leaves bool) {
+func abandon(t *testing.T, srv *zktest.Server, queued bool, action zktest.Action, leaves bool) {
 	policy := framework.WithRetry(retry.Forever(100 * time.Millisecond))
 	if leaves {
 		policy = framework.WithRetry(retry.Never())
@@ -143,9 +145,9 @@ func abandon(t *testing.T, srv *zktest.Server, inLine bool, action zktest.Action
 	s := newSemaphore(t, victim, "/sem", 3, semaphore.WithSlots())
 	release(t, acquire(t, s, 1))
 	match := zktest.Match{Client: "victim", Op: zktest.OpMulti, Path: "/sem"}
-	if inLine {
+	if queued {
 		refused(t, s, 2)
-		match.Skip = 1 // the entry into the line; it does not try the direct way before
+		match.Skip = 1 // skips the first transaction
 	}
 	fault := srv.On(match, action)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -155,7 +157,7 @@ func abandon(t *testing.T, srv *zktest.Server, inLine bool, action zktest.Action
 	}
 	defer cancel()
 	n := 1
-	if inLine {
+	if queued {
 		n = 2
 		time.AfterFunc(100*time.Millisecond, func() { _ = hold.Release() })
 	}
@@ -168,7 +170,7 @@ func abandon(t *testing.T, srv *zktest.Server, inLine bool, action zktest.Action
 	require.Equal(t, 1, fault.Hits())
 	_ = hold.Release()
 	all := acquire(t, holder, 3)
-	require.Equal(t, []int{0, 1, 2}, semaphore.Slots(all), "all of them are free")
+	require.Equal(t, []int{0, 1, 2}, semaphore.Slots(all), "all slots are free")
 	release(t, all)
-	nobody(t, srv, "/sem")
+	requireEmpty(t, srv, "/sem")
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// Where leases or locks must not be written, or leases have other children, the direct way can never succeed: it is known, and not to be
-// tried each time, with a lease that comes and goes in everybody's sight.
-func TestDirectWayThatCannotSucceedIsNotTriedEachTime(t *testing.T) {
+// If leases or locks are read-only, or leases has other children, a direct acquire cannot succeed.
+// The semaphore remembers that. It does not try again each time with a lease that all waiters see.
+func TestImpossibleDirectAcquireIsNotTriedEachTime(t *testing.T) {
 	for _, how := range []string{"leases", "locks", "stray"} {
 		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 			c := client(t, srv, "s")
