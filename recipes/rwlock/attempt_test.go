@@ -11,7 +11,7 @@ import (
 	"github.com/docent-zk/docent/recipes/rwlock"
 )
 
-// attempt is an Acquire that runs.
+// attempt is a running Acquire.
 type attempt struct {
 	cancel context.CancelFunc
 	hold   *recipes.Hold
@@ -35,10 +35,10 @@ func start(t testing.TB, side *rwlock.Side) *attempt {
 	return a
 }
 
-// enter starts to acquire, and is in line when it returns.
+// enter starts an acquire and returns when it is queued.
 func enter(t testing.TB, side *rwlock.Side) *attempt {
 	t.Helper()
-	testzk.Everywhere(t) // or some of those who are in line already would come into sight later
+	testzk.Everywhere(t) // otherwise a server may show some queued nodes only later
 	before := len(line(t, side))
 	a := start(t, side)
 	queued(t, side, before+1)
@@ -52,7 +52,7 @@ func (a *attempt) won(t testing.TB) *recipes.Hold {
 	return a.hold
 }
 
-// givesUp leaves the line.
+// givesUp cancels a waiter.
 func (a *attempt) givesUp(t testing.TB) {
 	t.Helper()
 	a.cancel()
@@ -69,13 +69,14 @@ func (a *attempt) waiting() bool {
 	}
 }
 
-// other is somebody else in line.
+// other is another waiter of the queue.
 type other struct {
 	write bool
 	*attempt
 }
 
-// crowd is a line behind a read hold: r for a reader, w for a writer.
+// crowd queues a waiter behind a read hold for each letter of kinds: r for a reader, w for a
+// writer.
 func crowd(t testing.TB, rw *rwlock.RWLock, kinds string) (all []other) {
 	t.Helper()
 	for _, kind := range kinds {
@@ -88,8 +89,8 @@ func crowd(t testing.TB, rw *rwlock.RWLock, kinds string) (all []other) {
 	return all
 }
 
-// serve checks that all come in, first come first served.
-func serve(t testing.TB, in place, all []other) {
+// serve checks that all waiters get the lock in their order.
+func serve(t testing.TB, in env, all []other) {
 	t.Helper()
 	for i, o := range all {
 		hold := o.won(t)
@@ -102,7 +103,7 @@ func serve(t testing.TB, in place, all []other) {
 	}
 }
 
-func waitAll(t testing.TB, in place, all []other) {
+func waitAll(t testing.TB, in env, all []other) {
 	t.Helper()
 	for _, o := range all {
 		in.waits(t, o.attempt)

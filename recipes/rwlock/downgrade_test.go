@@ -17,14 +17,17 @@ import (
 )
 
 func TestBothSidesReenter(t *testing.T) {
-	for name, side := range map[string]func(*rwlock.RWLock) *rwlock.Side{"read": (*rwlock.RWLock).Read, "write": (*rwlock.RWLock).Write} {
+	sides := map[string]func(*rwlock.RWLock) *rwlock.Side{
+		"read": (*rwlock.RWLock).Read, "write": (*rwlock.RWLock).Write,
+	}
+	for name, side := range sides {
 		t.Run(name, func(t *testing.T) {
-			anywhere(t, func(t *testing.T, in place) {
+			anywhere(t, func(t *testing.T, in env) {
 				c, other := in.client(t), in.lock(t)
 				outer := acquire(t, side(newLock(t, c, in.path)))
-				writer := enter(t, other.Write()) // which is behind all levels
+				writer := enter(t, other.Write()) // it waits for all reentrant holds
 				ctx := outer.Context(testzk.Context(t))
-				inner := under(t, ctx, side(newLock(t, c, in.path))) // another value, the same lock
+				inner := under(t, ctx, side(newLock(t, c, in.path))) // another value of the same lock
 				last, err := side(newLock(t, c, in.path)).TryAcquire(inner.Context(ctx))
 				require.NoError(t, err)
 				require.Equal(t, outer.Path(), last.Path())
@@ -39,7 +42,7 @@ func TestBothSidesReenter(t *testing.T) {
 }
 
 func TestReentryOnBothSidesOfADowngrade(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) {
+	anywhere(t, func(t *testing.T, in env) {
 		rw := in.lock(t)
 		written := acquire(t, rw.Write())
 		reading := downgrade(t, rw, written)
@@ -53,22 +56,22 @@ func TestReentryOnBothSidesOfADowngrade(t *testing.T) {
 		queued(t, rw.Write(), 1)
 		release(t, written)
 		_, err := rw.Write().Acquire(reading.Context(testzk.Context(t)))
-		require.ErrorIs(t, err, rwlock.ErrUpgrade, "it reads only")
+		require.ErrorIs(t, err, rwlock.ErrUpgrade, "it is a read hold only")
 		release(t, reading)
 		empty(t, rw)
 	})
 }
 
-// Curator: testThatDowngradingRespectsThreads. Here it is contexts, and clients.
-func TestOnlyWhoHoldsTheWriteSideReadsBesideIt(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) {
+// Curator: testThatDowngradingRespectsThreads. Here contexts and clients take the place of threads.
+func TestOnlyTheHolderOfTheWriteSideReadsUnderIt(t *testing.T) {
+	anywhere(t, func(t *testing.T, in env) {
 		c := in.client(t)
 		rw, other := newLock(t, c, in.path), in.lock(t)
 		written := acquire(t, rw.Write())
 		inside := written.Context(testzk.Context(t))
 		busy(t, rw.Read())
 		_, err := other.Read().TryAcquire(inside)
-		require.ErrorIs(t, err, recipes.ErrNotAcquired, "another client is somebody else")
+		require.ErrorIs(t, err, recipes.ErrNotAcquired, "another client does not downgrade")
 		elsewhere := under(t, inside, newLock(t, c, in.path+"-other").Read())
 		require.NotEqual(t, written.Token(), elsewhere.Token())
 		reading, err := newLock(t, c, in.path).Read().TryAcquire(inside)
@@ -78,11 +81,12 @@ func TestOnlyWhoHoldsTheWriteSideReadsBesideIt(t *testing.T) {
 	})
 }
 
-// Curator: testContendingDowngrading, CURATOR-276, CURATOR-621. The others in line come before or after the downgrade.
-func TestDowngradeKeepsItsPlaceAheadOfWriters(t *testing.T) {
+// Curator: testContendingDowngrading, CURATOR-276, CURATOR-621. The other waiters queue before or
+// after the downgrade.
+func TestDowngradeKeepsItsPositionAheadOfWriters(t *testing.T) {
 	for name, early := range map[string]bool{"queued before": true, "queued after": false} {
 		t.Run(name, func(t *testing.T) {
-			anywhere(t, func(t *testing.T, in place) {
+			anywhere(t, func(t *testing.T, in env) {
 				rw, other := in.lock(t), in.lock(t)
 				written := acquire(t, rw.Write())
 				var reading *recipes.Hold
@@ -95,7 +99,7 @@ func TestDowngradeKeepsItsPlaceAheadOfWriters(t *testing.T) {
 				}
 				in.waits(t, before, writer, after)
 				release(t, written)
-				release(t, before.won(t)) // it shares
+				release(t, before.won(t)) // readers share
 				in.waits(t, writer, after)
 				release(t, reading)
 				second := writer.won(t)
@@ -109,9 +113,9 @@ func TestDowngradeKeepsItsPlaceAheadOfWriters(t *testing.T) {
 	}
 }
 
-// Curator: testDowngrading, and the other way round.
-func TestReadHoldThatGoesFirstLeavesTheWriteHold(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) {
+// Curator: testDowngrading, with the release of either hold first.
+func TestReleaseOfTheReadHoldLeavesTheWriteHold(t *testing.T) {
+	anywhere(t, func(t *testing.T, in env) {
 		rw, other := in.lock(t), in.lock(t)
 		written := acquire(t, rw.Write())
 		reader, writer := enter(t, other.Read()), enter(t, other.Write())
@@ -126,9 +130,10 @@ func TestReadHoldThatGoesFirstLeavesTheWriteHold(t *testing.T) {
 	})
 }
 
-// Somebody whose session is over reads under a context that still has the write hold. Before the client knows, the servers refuse; when it
-// does, the hold is none, and the reader has to wait like everybody.
-func TestStaleWriteHoldLetsNobodyRead(t *testing.T) {
+// A client whose session has ended reads under a context that still has the write hold. Before the
+// client knows of the end, the servers refuse. Afterwards the hold is lost, and the reader waits
+// like others.
+func TestStaleWriteHoldAllowsNoReadHold(t *testing.T) {
 	for name, known := range map[string]bool{"known": true, "not known": false} {
 		t.Run(name, func(t *testing.T) {
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
@@ -154,7 +159,7 @@ func TestStaleWriteHoldLetsNobodyRead(t *testing.T) {
 					_, err = rw.Read().TryAcquire(ctx)
 					require.ErrorIs(t, err, recipes.ErrNotAcquired)
 				} else {
-					require.NoError(t, stale.Err(), "it cannot know")
+					require.NoError(t, stale.Err(), "the client cannot know it")
 					time.AfterFunc(100*time.Millisecond, victim.Heal)
 					_, err := rw.Read().Acquire(ctx)
 					require.ErrorIs(t, err, framework.ErrSessionLost)
@@ -169,7 +174,7 @@ func TestStaleWriteHoldLetsNobodyRead(t *testing.T) {
 }
 
 // Curator: testLockPath.
-func TestReaderComesInWhenTheWritersSessionIsOver(t *testing.T) {
+func TestReaderIsGrantedWhenTheWritersSessionEnds(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		in := on(srv)
 		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("victim").DialContext))
@@ -185,14 +190,15 @@ func TestReaderComesInWhenTheWritersSessionIsOver(t *testing.T) {
 	})
 }
 
-func TestWriteHoldWhoseNodeWasDeletedLetsNobodyRead(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) {
+func TestWriteHoldOfADeletedNodeAllowsNoReadHold(t *testing.T) {
+	anywhere(t, func(t *testing.T, in env) {
 		c := in.client(t)
 		rw := newLock(t, c, in.path)
 		lost := acquire(t, rw.Write())
 		ctx := context.WithoutCancel(lost.Context(testzk.Context(t)))
 		require.NoError(t, c.Delete(testzk.Context(t), lost.Path(), -1))
-		// Whether the watch has told or not: refused in the first case, an ordinary reader in the second.
+		// Before the watch has fired, the downgrade is refused. Afterwards this is an ordinary
+		// reader.
 		if reading, err := rw.Read().Acquire(ctx); err != nil {
 			require.ErrorIs(t, err, recipes.ErrNodeDeleted)
 		} else {

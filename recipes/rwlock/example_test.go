@@ -10,7 +10,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// A writer becomes a reader, and the reader a writer again, with nobody in between.
+// A writer becomes a reader and then a writer again. No other client writes meanwhile.
 func Example() {
 	if err := rebuild(context.Background()); err != nil {
 		fmt.Println(err)
@@ -19,7 +19,7 @@ func Example() {
 	// written
 	// a reader may come in: true
 	// a writer may come in: false
-	// the same place: true
+	// the same position: true
 	// written again
 }
 
@@ -44,7 +44,7 @@ func rebuild(ctx context.Context) (err error) {
 		return err
 	}
 	fmt.Println("written")
-	reading, err := rw.Read().Acquire(written.Context(ctx)) // beside the write hold
+	reading, err := rw.Read().Acquire(written.Context(ctx)) // at the position of the write hold
 	if err != nil {
 		return errors.Join(err, written.Release())
 	}
@@ -57,20 +57,20 @@ func rebuild(ctx context.Context) (err error) {
 
 	again, err := rw.TryUpgrade(reading.Context(ctx))
 	if err != nil {
-		return err // rwlock.ErrUpgrade if others read too
+		return err // rwlock.ErrUpgrade if other clients read too
 	}
-	fmt.Println("the same place:", again.Token() == written.Token())
+	fmt.Println("the same position:", again.Token() == written.Token())
 	fmt.Println("written again")
 	return again.Release()
 }
 
-// mayComeIn tries to acquire as somebody else: ctx carries no hold.
+// mayComeIn tries to acquire without a hold: ctx carries none.
 func mayComeIn(ctx context.Context, side *rwlock.Side) bool {
 	hold, err := side.TryAcquire(ctx)
 	return err == nil && hold.Release() == nil
 }
 
-// Upgrades never wait for other readers, who may want the same: they fail at once.
+// An upgrade never waits for other readers, because they may want to upgrade too. It fails at once.
 func ExampleRWLock_TryUpgrade() {
 	srv, err := zktest.New()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// step is a request of those who put a hold beside another one.
+// step is a request of a downgrade or an upgrade.
 type step struct {
 	name   string
 	held   func(*rwlock.RWLock) *rwlock.Side
@@ -36,28 +36,29 @@ func upgrades(ctx context.Context, rw *rwlock.RWLock) (*recipes.Hold, error) {
 
 var steps = []step{
 	{"downgrade", (*rwlock.RWLock).Write, reads, zktest.Match{Op: zktest.OpMulti}},
-	{"upgrade, first look", (*rwlock.RWLock).Read, upgrades, zktest.Match{Op: zktest.OpGetChildren2}},
+	{"upgrade, first list", (*rwlock.RWLock).Read, upgrades, zktest.Match{Op: zktest.OpGetChildren2}},
 	{"upgrade, node", (*rwlock.RWLock).Read, upgrades, zktest.Match{Op: zktest.OpMulti}},
-	{"upgrade, second look", (*rwlock.RWLock).Read, upgrades, zktest.Match{Op: zktest.OpGetChildren2, Skip: 1}},
+	{"upgrade, second list", (*rwlock.RWLock).Read, upgrades, zktest.Match{Op: zktest.OpGetChildren2, Skip: 1}},
 }
 
-// fault is what happens to it.
+// fault is what happens to the request.
 type fault struct {
 	name   string
 	action zktest.Action
-	fatal  bool // it lasts until the session is over, and there is no other connection meanwhile
+	fatal  bool // it lasts until the session has ended, and the client cannot connect again before
 }
 
-// strikes refuses other connections of the client from when the rule has hit until the hold has ended, if the fault is fatal.
+// strikes makes a fatal fault last: after rule has hit, the client cannot connect until held has
+// ended.
 func (f fault) strikes(t *testing.T, srv *zktest.Server, rule *zktest.Rule, held *recipes.Hold) {
 	if !f.fatal {
 		return
 	}
 	go func() {
 		if rule.Wait(t.Context()) == nil {
-			srv.Client("me").Refuse(true)
+			srv.Client("target").Refuse(true)
 			<-held.Done()
-			srv.Client("me").Refuse(false)
+			srv.Client("target").Refuse(false)
 		}
 	}()
 }
@@ -68,18 +69,21 @@ var faults = []fault{
 	{"reply torn", zktest.Truncate(3), false},
 	{"connection reset", zktest.Reset(), false},
 	{"late", zktest.Delay(time.Second), false},
-	{"later than the patience with a connection", zktest.Delay(3 * testzk.SessionTimeout), false},
+	{"later than the timeout of a connection", zktest.Delay(3 * testzk.SessionTimeout), false},
 	{"too late", zktest.Delay(3 * testzk.SessionTimeout), true},
 }
 
-// Whatever becomes of a request of a downgrade or an upgrade: the hold is made if the session lasts and the caller does not leave, there is
-// no other node than those of holds, and nobody who waits gets in beside them.
-func TestTroubleWithEveryRequestOfADowngradeAndAnUpgrade(t *testing.T) {
+// Faults at each request of a downgrade or an upgrade. The second hold is made if the session lasts
+// and the caller does not cancel. No other nodes are left, and no waiter gets the lock beside these
+// holds.
+func TestFaultsAtEachRequestOfADowngradeOrAnUpgrade(t *testing.T) {
 	for _, s := range steps {
 		for _, f := range faults {
 			for name, leaves := range map[string]bool{"": false, ", caller leaves": true} {
 				t.Run(s.name+"/"+f.name+name, func(t *testing.T) {
-					sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) { strike(t, srv, s, f, leaves) })
+					sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+						strike(t, srv, s, f, leaves)
+					})
 				})
 			}
 		}
@@ -88,13 +92,13 @@ func TestTroubleWithEveryRequestOfADowngradeAndAnUpgrade(t *testing.T) {
 
 func strike(t *testing.T, srv *zktest.Server, s step, f fault, leaves bool) {
 	in := on(srv)
-	c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("me").DialContext))
+	c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("target").DialContext))
 	rw, theirs := newLock(t, c, in.path), in.lock(t)
 	held := acquire(t, s.held(rw))
 	waiters := crowd(t, theirs, "wr")
 	ctx, cancel := context.WithCancel(held.Context(testzk.Context(t)))
 	defer cancel()
-	s.match.Client = "me"
+	s.match.Client = "target"
 	rule := srv.On(s.match, f.action)
 	f.strikes(t, srv, rule, held)
 	if leaves {
@@ -122,18 +126,19 @@ func strike(t *testing.T, srv *zktest.Server, s step, f fault, leaves bool) {
 	} else {
 		holds = append(holds, held)
 	}
-	testzk.Eventually(t, func() bool { return slices.Equal(nodes(holds...), mine(t, srv)) }, "other nodes than those of holds")
+	testzk.Eventually(t, func() bool { return slices.Equal(nodes(holds...), mine(t, srv)) },
+		"other nodes than those of holds")
 	for _, h := range holds {
 		waitAll(t, in, waiters)
 		require.NoError(t, h.Err())
 		release(t, h)
 	}
 	serve(t, in, waiters)
-	time.Sleep(3 * testzk.SessionTimeout) // what was late has come
+	time.Sleep(3 * testzk.SessionTimeout) // late requests have arrived
 	empty(t, rw)
 }
 
-// mine are the nodes of the client's sessions, sorted.
+// mine returns the sorted nodes of the target's sessions.
 func mine(t *testing.T, srv *zktest.Server) (nodes []string) {
 	t.Helper()
 	names, err := srv.Children("/lock")
@@ -141,7 +146,7 @@ func mine(t *testing.T, srv *zktest.Server) (nodes []string) {
 	for _, name := range names {
 		stat, err := srv.Stat("/lock/" + name)
 		require.NoError(t, err)
-		if s, ok := srv.Session(stat.EphemeralOwner); ok && s.Client == "me" {
+		if s, ok := srv.Session(stat.EphemeralOwner); ok && s.Client == "target" {
 			nodes = append(nodes, "/lock/"+name)
 		}
 	}
@@ -157,24 +162,24 @@ func nodes(holds ...*recipes.Hold) (paths []string) {
 	return paths
 }
 
-// An upgrade that comes to nothing takes its node away, whatever becomes of the request for that.
-func TestTroubleWithTheEndOfAnUpgradeThatFails(t *testing.T) {
+// An upgrade that fails deletes its node, even if a fault meets the delete.
+func TestFaultsAtTheEndOfAFailedUpgrade(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 				in := on(srv)
-				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("me").DialContext))
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("target").DialContext))
 				rw, theirs := newLock(t, c, in.path), in.lock(t)
 				reading := acquire(t, rw.Read())
-				late := srv.On(zktest.Match{Client: "me", Op: zktest.OpMulti}, zktest.Hold())
+				late := srv.On(zktest.Match{Client: "target", Op: zktest.OpMulti}, zktest.Hold())
 				result := make(chan error, 1)
 				go func() {
 					_, err := rw.TryUpgrade(reading.Context(testzk.Context(t)))
 					result <- err
 				}()
 				require.NoError(t, late.Wait(testzk.Context(t)))
-				other := acquire(t, theirs.Read()) // after the first look, before the node
-				rule := srv.On(zktest.Match{Client: "me", Op: zktest.OpDelete}, f.action)
+				other := acquire(t, theirs.Read()) // after the first list and before the create
+				rule := srv.On(zktest.Match{Client: "target", Op: zktest.OpDelete}, f.action)
 				f.strikes(t, srv, rule, reading)
 				late.Release()
 				require.ErrorIs(t, <-result, rwlock.ErrUpgrade)

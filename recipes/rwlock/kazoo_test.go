@@ -13,7 +13,7 @@ import (
 	"github.com/docent-zk/docent/recipes/rwlock"
 )
 
-func TestKazooNamesEndAsKazoosDo(t *testing.T) {
+func TestKazooNamesEndAsInKazoo(t *testing.T) {
 	rw := newLock(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t), rwlock.WithKazooNames())
 	for end, side := range map[string]*rwlock.Side{"__rlock__": rw.Read(), "__lock__": rw.Write()} {
 		hold := acquire(t, side)
@@ -27,19 +27,20 @@ func TestKazooNamesEndAsKazoosDo(t *testing.T) {
 	release(t, beside)
 }
 
-// Of docent's locks with either names, and kazoo's, as nodes.
-func TestNamesMakeNoDifferenceBetweenTheSides(t *testing.T) {
+// Locks with Curator's names, locks with kazoo's names, and nodes that kazoo itself would create.
+func TestSidesOfDifferentNamesExcludeEachOther(t *testing.T) {
 	const kazoos = "8026b7580c644418a4a7a40067d845c1"
-	for name, opts := range map[string][]rwlock.Option{"Curator's names": nil, "kazoo's names": {rwlock.WithKazooNames()}} {
+	names := map[string][]rwlock.Option{"Curator's names": nil, "kazoo's names": {rwlock.WithKazooNames()}}
+	for name, opts := range names {
 		t.Run(name, func(t *testing.T) {
 			p, c := testzk.Path(t), testzk.Connected(t, testzk.Connect())
 			rw := newLock(t, c, p, opts...)
 			for first, sides := range map[string]struct{ free, barred []*rwlock.Side }{
-				"-__READ__":            {[]*rwlock.Side{rw.Read()}, []*rwlock.Side{rw.Write()}},
-				kazoos + "__rlock__":   {[]*rwlock.Side{rw.Read()}, []*rwlock.Side{rw.Write()}},
-				"-__WRIT__":            {nil, []*rwlock.Side{rw.Read(), rw.Write()}},
-				kazoos + "__lock__":    {nil, []*rwlock.Side{rw.Read(), rw.Write()}},
-				"somebody's own note-": {[]*rwlock.Side{rw.Read(), rw.Write()}, nil},
+				"-__READ__":                {[]*rwlock.Side{rw.Read()}, []*rwlock.Side{rw.Write()}},
+				kazoos + "__rlock__":       {[]*rwlock.Side{rw.Read()}, []*rwlock.Side{rw.Write()}},
+				"-__WRIT__":                {nil, []*rwlock.Side{rw.Read(), rw.Write()}},
+				kazoos + "__lock__":        {nil, []*rwlock.Side{rw.Read(), rw.Write()}},
+				"note of another program-": {[]*rwlock.Side{rw.Read(), rw.Write()}, nil},
 			} {
 				node := ahead(t, c, p, first)
 				for _, side := range sides.free {
@@ -55,16 +56,17 @@ func TestNamesMakeNoDifferenceBetweenTheSides(t *testing.T) {
 	}
 }
 
-// ahead puts somebody else's node into the line.
+// ahead creates a node of another client in the queue.
 func ahead(t *testing.T, c *framework.Client, lock, name string) (node string) {
 	t.Helper()
-	node, err := c.Create(testzk.Context(t), lock+"/"+name, nil, framework.Ephemeral(), framework.Sequential(), framework.WithParents(),
+	node, err := c.Create(testzk.Context(t), lock+"/"+name, nil,
+		framework.Ephemeral(), framework.Sequential(), framework.WithParents(),
 		framework.ACL(zk.WorldACL(zk.PermAll)...))
 	require.NoError(t, err)
 	return node
 }
 
-func TestParticipantsOfASideAreOfEitherNames(t *testing.T) {
+func TestParticipantsOfASideHaveEitherNames(t *testing.T) {
 	p, c := testzk.Path(t), testzk.Connected(t, testzk.Connect())
 	ours, kazoos := newLock(t, c, p), newLock(t, c, p, rwlock.WithKazooNames())
 	for _, holds := range [][]*recipes.Hold{
@@ -85,7 +87,8 @@ func TestParticipantsOfASideAreOfEitherNames(t *testing.T) {
 	}
 }
 
-// A kazoo WriteLock that waits is behind the one reader there is, as one of ours is, and is no reason to refuse the upgrade.
+// A waiting WriteLock of kazoo is behind the only reader, like a writer of docent. It does not
+// prevent the upgrade.
 func TestUpgradeBeforeAWaitingWriterOfKazoo(t *testing.T) {
 	p, c := testzk.Path(t), testzk.Connected(t, testzk.Connect())
 	rw := newLock(t, c, p)

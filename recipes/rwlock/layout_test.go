@@ -17,7 +17,7 @@ import (
 
 const guid = `[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`
 
-func TestNodesAreCurators(t *testing.T) {
+func TestNodesHaveCuratorsLayout(t *testing.T) {
 	lock := testzk.Path(t)
 	rw := newLock(t, testzk.Connected(t, testzk.Connect()), lock)
 	observer := testzk.Observer(t)
@@ -37,9 +37,9 @@ func TestNodesAreCurators(t *testing.T) {
 	}
 }
 
-// Curator: the read node of a downgrade is ephemeral, not sequential, and named with the digits of the write node. Ours of an upgrade is
-// its mirror image.
-func TestNodesBesideOthersHaveTheirDigits(t *testing.T) {
+// In Curator the read node of a downgrade is ephemeral and not sequential. Its name has the digits
+// of the write node. The node of docent's upgrade is made in the same way from the read node.
+func TestNodesOfDowngradesAndUpgradesHaveEqualDigits(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect())
 	observer := testzk.Observer(t)
 	rw := newLock(t, c, testzk.Path(t), rwlock.WithData([]byte("me")))
@@ -51,7 +51,8 @@ func TestNodesBesideOthersHaveTheirDigits(t *testing.T) {
 		held, beside := pair()
 		require.Len(t, digits(held.Path()), 10)
 		require.Regexp(t, "^_c_"+guid+"-"+marker+digits(held.Path())+"$", path.Base(beside.Path()))
-		require.NotEqual(t, path.Base(held.Path())[:39], path.Base(beside.Path())[:39], "protected by ids of their own")
+		require.NotEqual(t, path.Base(held.Path())[:39], path.Base(beside.Path())[:39],
+			"each node has its own protection id")
 		require.Equal(t, held.Token(), beside.Token())
 		data, stat, err := testzk.Synced(t, observer).Get(beside.Path())
 		require.NoError(t, err)
@@ -64,10 +65,10 @@ func TestNodesBesideOthersHaveTheirDigits(t *testing.T) {
 }
 
 // Curator: testSetNodeData.
-func TestDataTellsWhoWeAreOnBothSides(t *testing.T) {
+func TestDataIsOnTheNodesOfBothSides(t *testing.T) {
 	data := []byte("worker 7")
 	rw := newLock(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t), rwlock.WithData(data))
-	copy(data, "xxxxxx") // the caller's slice is his
+	copy(data, "xxxxxx") // the caller may change its slice
 	written := acquire(t, rw.Write())
 	reading := downgrade(t, rw, written)
 	require.Equal(t, "worker 7", string(queued(t, rw.Write(), 1)[0].Data))
@@ -75,45 +76,47 @@ func TestDataTellsWhoWeAreOnBothSides(t *testing.T) {
 	release(t, reading, written)
 }
 
-func TestIdentityTellsHostAndProcess(t *testing.T) {
+func TestIdentityHasHostAndProcess(t *testing.T) {
 	rw := newLock(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t), rwlock.WithIdentity())
 	reading := acquire(t, rw.Read())
 	require.NotNil(t, queued(t, rw.Read(), 1)[0].Identity)
 	release(t, reading)
 }
 
-// stranger makes lock nodes as another program does.
-type stranger struct {
+// foreignClient creates lock nodes as another program does.
+type foreignClient struct {
 	t    *testing.T
 	c    *framework.Client
 	lock string
 }
 
-func (s stranger) create(name string, how ...framework.CreateOption) (node string) {
+func (s foreignClient) create(name string, how ...framework.CreateOption) (node string) {
 	s.t.Helper()
 	node, err := s.c.Create(testzk.Context(s.t), s.lock+"/"+name, nil, append(how, framework.Ephemeral())...)
 	require.NoError(s.t, err)
 	return node
 }
 
-func (s stranger) delete(node string) {
+func (s foreignClient) delete(node string) {
 	s.t.Helper()
 	require.NoError(s.t, s.c.Delete(testzk.Context(s.t), node, -1))
 }
 
-// meet runs a test with a stranger in a line that is there.
-func meet(t *testing.T, test func(t *testing.T, in place, s stranger, rw *rwlock.RWLock)) {
-	anywhere(t, func(t *testing.T, in place) {
+// withForeignClient runs a test with a foreignClient. The lock's directory exists.
+func withForeignClient(t *testing.T, test func(t *testing.T, in env, s foreignClient, rw *rwlock.RWLock)) {
+	anywhere(t, func(t *testing.T, in env) {
 		c := in.client(t)
 		require.NoError(t, c.CreateContainers(testzk.Context(t), in.path))
-		test(t, in, stranger{t, c, in.path}, in.lock(t))
+		test(t, in, foreignClient{t, c, in.path}, in.lock(t))
 	})
 }
 
 func TestNodesOfOtherClientsAreRespected(t *testing.T) {
-	for _, prefix := range []string{"_c_8026b758-0c64-4418-a4a7-a40067d845c1-", "_c_8026b7580c644418a4a7a40067d845c1-", ""} {
+	for _, prefix := range []string{
+		"_c_8026b758-0c64-4418-a4a7-a40067d845c1-", "_c_8026b7580c644418a4a7a40067d845c1-", "",
+	} {
 		t.Run(prefix, func(t *testing.T) {
-			meet(t, func(t *testing.T, in place, s stranger, rw *rwlock.RWLock) {
+			withForeignClient(t, func(t *testing.T, in env, s foreignClient, rw *rwlock.RWLock) {
 				reader := s.create(prefix+"__READ__", framework.Sequential())
 				release(t, acquire(t, rw.Read()))
 				busy(t, rw.Write())
@@ -130,9 +133,10 @@ func TestNodesOfOtherClientsAreRespected(t *testing.T) {
 	}
 }
 
-// Curator downgrades: two nodes have the same digits, the one of the reader above the other.
+// After a downgrade of Curator two nodes have the same digits: that of the reader and that of the
+// writer.
 func TestDowngradeOfAnotherClientIsRespected(t *testing.T) {
-	meet(t, func(t *testing.T, in place, s stranger, rw *rwlock.RWLock) {
+	withForeignClient(t, func(t *testing.T, in env, s foreignClient, rw *rwlock.RWLock) {
 		written := s.create("_c_8026b758-0c64-4418-a4a7-a40067d845c1-__WRIT__", framework.Sequential())
 		writer, reader := enter(t, rw.Write()), enter(t, rw.Read())
 		in.waits(t, writer, reader)
@@ -146,7 +150,7 @@ func TestDowngradeOfAnotherClientIsRespected(t *testing.T) {
 	})
 }
 
-func TestForeignChildrenAreNotInTheWay(t *testing.T) {
+func TestForeignChildrenAreIgnored(t *testing.T) {
 	lock := testzk.Path(t)
 	c := testzk.Connected(t, testzk.Connect())
 	rw := newLock(t, c, lock)
@@ -173,7 +177,7 @@ func TestLockInANamespaceIsTheSame(t *testing.T) {
 	rw, view := newLock(t, c, lock+"/deep/lock"), newLock(t, c.Namespace(lock[1:]), "/deep/lock")
 	written := acquire(t, view.Write())
 	busy(t, rw.Read())
-	reading := downgrade(t, rw, written) // through another view of the connection
+	reading := downgrade(t, rw, written) // through another view of the client
 	require.Equal(t, digits(written.Path()), digits(reading.Path()))
 	require.True(t, strings.HasPrefix(reading.Path(), lock))
 	release(t, written)
@@ -190,14 +194,14 @@ func TestRevokeReachesBothSides(t *testing.T) {
 	for _, hold := range []*recipes.Hold{written, reading} {
 		require.NoError(t, rwlock.Revoke(testzk.Context(t), c, hold.Path()))
 		<-hold.Revoked()
-		require.NoError(t, hold.Err(), "it is a request")
+		require.NoError(t, hold.Err(), "a revocation is no loss")
 		release(t, hold)
 	}
-	require.NoError(t, rwlock.Revoke(testzk.Context(t), c, reading.Path()), "it is gone")
+	require.NoError(t, rwlock.Revoke(testzk.Context(t), c, reading.Path()), "the node was deleted")
 	require.ErrorIs(t, rwlock.Revoke(testzk.Context(t), c, lock), framework.ErrInvalidPath)
 }
 
-func TestWhatCannotBeALockIsRefused(t *testing.T) {
+func TestInvalidArgumentsAreRefused(t *testing.T) {
 	c := testzk.Client(t, testzk.Connect())
 	for name, make := range map[string]func() (*rwlock.RWLock, error){
 		"no client":   func() (*rwlock.RWLock, error) { return rwlock.New(nil, "/lock") },
@@ -215,7 +219,7 @@ func TestWhatCannotBeALockIsRefused(t *testing.T) {
 	}
 }
 
-func TestZeroValuesAnswerWithAnError(t *testing.T) {
+func TestZeroValuesReturnAnError(t *testing.T) {
 	var none *rwlock.RWLock
 	ctx := context.Background()
 	for _, rw := range []*rwlock.RWLock{none, {}} {

@@ -18,7 +18,7 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-func TestContinuousReadersDoNotStarveWritersNorTheOtherWayRound(t *testing.T) {
+func TestReadersAndWritersDoNotStarveEachOther(t *testing.T) {
 	for name, sides := range map[string]func(*rwlock.RWLock) (crowd, single *rwlock.Side){
 		"readers": func(rw *rwlock.RWLock) (_, _ *rwlock.Side) { return rw.Read(), rw.Write() },
 		"writers": func(rw *rwlock.RWLock) (_, _ *rwlock.Side) { return rw.Write(), rw.Read() },
@@ -52,7 +52,8 @@ func TestContinuousReadersDoNotStarveWritersNorTheOtherWayRound(t *testing.T) {
 						t.Error(err)
 						break
 					}
-					if took := time.Since(began); took > 5*time.Second { // at most four are ahead, for less than a second each
+					// At most four clients are ahead, for less than a second each.
+					if took := time.Since(began); took > 5*time.Second {
 						t.Errorf("%v", took)
 					}
 					_ = hold.Release()
@@ -66,7 +67,7 @@ func TestContinuousReadersDoNotStarveWritersNorTheOtherWayRound(t *testing.T) {
 
 // Curator: testBasic.
 func TestWritersAreAloneAndReadersOverlapUnderLoad(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) {
+	anywhere(t, func(t *testing.T, in env) {
 		const clients, turns = 8, 100
 		var readers, writers, most atomic.Int64
 		var running sync.WaitGroup
@@ -110,7 +111,7 @@ func with(ctx context.Context, side *rwlock.Side, work func() error) error {
 
 func others(what string, want, got int64) error {
 	if got != want {
-		return fmt.Errorf("%s beside %d", what, got-want)
+		return fmt.Errorf("%s together with %d", what, got-want)
 	}
 	return nil
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// model knows who may hold.
+// model checks the holds of all members.
 type model struct {
 	t   *testing.T
 	srv *zktest.Server
 
 	mu       sync.Mutex
 	holds    []use
-	expelled map[string]int64 // the transaction up to which everything of a client has been taken away
-	deleted  []string         // the lock nodes that were taken away
-	wrote    use              // the last
+	expelled map[string]int64 // the last transaction in which the test expired the client's sessions
+	deleted  []string         // lock nodes that the test deleted
+	wrote    use              // the last write hold
 	read     int64            // the largest token of a reader
 }
 
@@ -31,12 +31,13 @@ type use struct {
 	write bool
 }
 
-// valid says whether a hold should be valid, and believes so: of what is taken away out of the blue, no client can know at once.
+// valid reports whether a hold is valid. It reports false if the test deleted its node or expired
+// its session: the client cannot know that at once.
 func (m *model) valid(u use) bool {
 	return u.Token() > m.expelled[u.by.client] && !slices.Contains(m.deleted, u.Path()) && u.Err() == nil
 }
 
-// use notes a hold that begins. It is beside if it has the place of another one.
+// use records and checks a new hold. beside reports whether it has the position of another hold.
 func (a *member) use(h *recipes.Hold, write, beside bool) {
 	m, own := a.model, use{h, a, write}
 	m.mu.Lock()
@@ -47,14 +48,16 @@ func (a *member) use(h *recipes.Hold, write, beside bool) {
 	}
 	for _, u := range m.holds {
 		if u.by != a && (write || u.write) && m.valid(u) {
-			m.t.Errorf("%s, write %v, token %d, while %s, write %v, holds with %d", a.name, write, h.Token(), u.by.name, u.write, u.Token())
+			m.t.Errorf("%s, write %v, token %d, while %s, write %v, holds with %d",
+				a.name, write, h.Token(), u.by.name, u.write, u.Token())
 		}
 	}
 	m.order(own, beside)
 	m.holds = append(m.holds, own)
 }
 
-// order checks the tokens: readers and writers against writers, and writers that are not beside a read hold against readers too.
+// order checks the token of u against those of writers. A writer that is not beside a read hold is
+// checked against readers too.
 func (m *model) order(u use, beside bool) {
 	if last := m.wrote; last.by != nil && (u.Token() < last.Token() || u.Token() == last.Token() && u.by != last.by) {
 		m.t.Errorf("token %d of %s after %d of the writer %s", u.Token(), u.by.name, last.Token(), last.by.name)
@@ -69,7 +72,7 @@ func (m *model) order(u use, beside bool) {
 	}
 }
 
-// harm takes something away, or does something to a client.
+// harm expires sessions, deletes a node or applies another fault to a client.
 func (m *model) harm(c *zktest.Client, random *rand.Rand) {
 	switch random.IntN(8) {
 	case 0:
@@ -81,7 +84,7 @@ func (m *model) harm(c *zktest.Client, random *rand.Rand) {
 	}
 }
 
-// expel takes away all that a client has.
+// expel expires all sessions of a client.
 func (m *model) expel(c *zktest.Client) {
 	for _, s := range c.Sessions() {
 		_ = s.Expire()
@@ -91,7 +94,7 @@ func (m *model) expel(c *zktest.Client) {
 	m.expelled[c.Name()] = m.srv.Trace().Tail(1).Entries[0].Zxid
 }
 
-// deleteOne deletes the node of somebody who holds or waits.
+// deleteOne deletes a random lock node.
 func (m *model) deleteOne(random *rand.Rand) {
 	names, _ := m.srv.Children("/lock")
 	if len(names) == 0 {
@@ -104,9 +107,11 @@ func (m *model) deleteOne(random *rand.Rand) {
 	_ = m.srv.Delete(node)
 }
 
-// disturb does one thing to a client. What would last is over before a session's end, most of the time.
+// disturb applies a random fault to a client. Most faults end before a session would expire.
 func disturb(srv *zktest.Server, c *zktest.Client, random *rand.Rand) {
-	ops := []zktest.Op{zktest.OpCreate, zktest.OpMulti, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpSync, zktest.AnyOp}
+	ops := []zktest.Op{
+		zktest.OpCreate, zktest.OpMulti, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpSync, zktest.AnyOp,
+	}
 	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
 	switch random.IntN(7) {
 	case 0:

@@ -18,8 +18,9 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// The barrier goes while we upgrade: whatever the moment, the one behind it and we are not in together.
-func TestUpgradeThatRacesWithWritersGivingUp(t *testing.T) {
+// A writer gives up while a reader upgrades. At no instant may the reader behind that writer hold
+// the lock together with the upgraded hold.
+func TestUpgradeRacingWithWritersThatGiveUp(t *testing.T) {
 	sim.Run(t, 60, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		in := on(srv)
 		rw, theirs := in.lock(t), in.lock(t)
@@ -68,7 +69,8 @@ func TestReadersThatUpgradeAtTheSameTimeNeverHang(t *testing.T) {
 	}
 }
 
-// both makes two attempts at about the same time, and returns those that are not refused.
+// both calls try twice at about the same time, and returns the holds of the calls that are not
+// refused.
 func both(random *rand.Rand, try func(i int) (*recipes.Hold, error)) (holds []*recipes.Hold) {
 	var mu sync.Mutex
 	var running sync.WaitGroup
@@ -90,9 +92,9 @@ func both(random *rand.Rand, try func(i int) (*recipes.Hold, error)) (holds []*r
 	return holds
 }
 
-// The write hold is released, or its node deleted, while we downgrade, at all distances in time: either we read at its place, and no
-// writer is in, or we do not.
-func TestDowngradeThatRacesWithTheEndOfTheWriteHold(t *testing.T) {
+// The write hold is released or its node is deleted at a random time around the downgrade. If the
+// downgrade succeeds, it has the position of the write hold, and no writer holds the lock.
+func TestDowngradeRacingWithTheEndOfTheWriteHold(t *testing.T) {
 	for name, end := range map[string]func(ctx context.Context, c *framework.Client, h *recipes.Hold) error{
 		"released": func(_ context.Context, _ *framework.Client, h *recipes.Hold) error { return h.Release() },
 		"node deleted": func(ctx context.Context, c *framework.Client, h *recipes.Hold) error {

@@ -18,21 +18,23 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// desk counts what one client asks for, on a server where nothing else takes time: no hold lasts until its node is watched.
-type desk struct {
+// requestFixture counts the requests of one client on a server of its own. Virtual time hardly
+// passes, so no hold lasts until its node is watched.
+type requestFixture struct {
 	t    *testing.T
 	srv  *zktest.Server
-	rw   *rwlock.RWLock // of the client that is watched
-	read int            // how much of the trace
+	rw   *rwlock.RWLock // of the counted client
+	read int            // number of trace entries already reported
 }
 
-// atDesk runs a test with a lock whose parent is there, and known, and another one.
-func atDesk(t *testing.T, test func(t *testing.T, d *desk, other *rwlock.RWLock)) {
+// withRequests runs a test with the lock of the counted client and the same lock of another client.
+// Its directory exists and is known.
+func withRequests(t *testing.T, test func(t *testing.T, d *requestFixture, other *rwlock.RWLock)) {
 	t.Helper()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		in := on(srv)
-		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("me").DialContext))
-		d := &desk{t: t, srv: srv, rw: newLock(t, c, in.path)}
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("counted").DialContext))
+		d := &requestFixture{t: t, srv: srv, rw: newLock(t, c, in.path)}
 		for _, side := range []*rwlock.Side{d.rw.Read(), d.rw.Write()} {
 			release(t, acquire(t, side))
 		}
@@ -41,12 +43,12 @@ func atDesk(t *testing.T, test func(t *testing.T, d *desk, other *rwlock.RWLock)
 	})
 }
 
-// asked is what the client has asked for since the last call, but for signs of life.
-func (d *desk) asked() string {
+// asked returns the client's requests since the last call, without heartbeats.
+func (d *requestFixture) asked() string {
 	var all []string
 	entries := d.srv.Trace().Entries
 	for _, e := range entries[d.read:] {
-		if e.Client == "me" && e.What != "event" && e.What != "sync" {
+		if e.Client == "counted" && e.What != "event" && e.What != "sync" {
 			all = append(all, e.What)
 		}
 	}
@@ -54,14 +56,14 @@ func (d *desk) asked() string {
 	return strings.Join(all, " ")
 }
 
-// settle waits until everything under way has come to an end.
+// settle waits until all running requests have ended.
 func settle() {
 	time.Sleep(20 * time.Millisecond) // in virtual time
 	synctest.Wait()
 }
 
-func TestAloneEachSideIsOneRoundTripAndOneToRelease(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk, _ *rwlock.RWLock) {
+func TestUncontendedSideIsOneRoundTripAndOneToRelease(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture, _ *rwlock.RWLock) {
 		for _, side := range []*rwlock.Side{d.rw.Read(), d.rw.Write()} {
 			hold := acquire(t, side)
 			require.Equal(t, "create getChildren2", d.asked())
@@ -71,8 +73,8 @@ func TestAloneEachSideIsOneRoundTripAndOneToRelease(t *testing.T) {
 	})
 }
 
-func TestReaderAmongReadersTakesNoMore(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk, other *rwlock.RWLock) {
+func TestReaderAmongReadersNeedsNoMoreRequests(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture, other *rwlock.RWLock) {
 		first := acquire(t, other.Read())
 		reading := acquire(t, d.rw.Read())
 		require.Equal(t, "create getChildren2", d.asked())
@@ -85,7 +87,7 @@ func TestReaderAmongReadersTakesNoMore(t *testing.T) {
 }
 
 func TestDowngradeIsOneRequestAndUpgradeThree(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk, _ *rwlock.RWLock) {
+	withRequests(t, func(t *testing.T, d *requestFixture, _ *rwlock.RWLock) {
 		written := acquire(t, d.rw.Write())
 		d.asked()
 		reading := downgrade(t, d.rw, written)
@@ -99,8 +101,8 @@ func TestDowngradeIsOneRequestAndUpgradeThree(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeIsOneReadAtMost(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk, other *rwlock.RWLock) {
+func TestRefusedAttemptIsOneReadAtMost(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture, other *rwlock.RWLock) {
 		first := acquire(t, other.Read())
 		reading := acquire(t, d.rw.Read())
 		ctx := reading.Context(testzk.Context(t))
@@ -114,9 +116,9 @@ func TestWhatCannotBeIsOneReadAtMost(t *testing.T) {
 	})
 }
 
-// Curator: testThatUpgradingIsDisallowed, where it waits.
-func TestWriteUnderReadFailsAtOnceAndAsksNobody(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk, _ *rwlock.RWLock) {
+// Curator: testThatUpgradingIsDisallowed. There the attempt waits.
+func TestWriteUnderReadFailsWithoutARequest(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture, _ *rwlock.RWLock) {
 		reading := acquire(t, d.rw.Read())
 		ctx := reading.Context(testzk.Context(t))
 		d.asked()
@@ -134,9 +136,10 @@ func TestWriteUnderReadFailsAtOnceAndAsksNobody(t *testing.T) {
 	})
 }
 
-func TestWaiterTakesTwoWatchedReadsAndAList(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk, other *rwlock.RWLock) {
-		for name, side := range map[string]*rwlock.Side{"a reader is ahead": other.Read(), "a writer is ahead": other.Write()} {
+func TestWaiterMakesTwoWatchedReadsAndAList(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture, other *rwlock.RWLock) {
+		sides := map[string]*rwlock.Side{"a reader is ahead": other.Read(), "a writer is ahead": other.Write()}
+		for name, side := range sides {
 			ahead := acquire(t, side)
 			d.asked()
 			writer := start(t, d.rw.Write())
@@ -150,8 +153,8 @@ func TestWaiterTakesTwoWatchedReadsAndAList(t *testing.T) {
 	})
 }
 
-func TestWriterIsWokenByTheNearestAheadAlone(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk, other *rwlock.RWLock) {
+func TestWriterIsWokenByItsPredecessorAlone(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture, other *rwlock.RWLock) {
 		first := acquire(t, other.Read())
 		ahead := enter(t, other.Write())
 		writer := enter(t, d.rw.Write())
@@ -167,9 +170,10 @@ func TestWriterIsWokenByTheNearestAheadAlone(t *testing.T) {
 	})
 }
 
-// What r readers wait for who are let in by the release of the writer that was first, Curator's read lists for, each of them.
-func TestReadersComeInByTheEventOfTheFirstWriterAlone(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk, other *rwlock.RWLock) {
+// The release of the first writer lets several readers in by its event alone. In Curator each of
+// those readers lists the queue.
+func TestEventOfTheFirstWriterGrantsToReaders(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture, other *rwlock.RWLock) {
 		const readers = 5
 		written := acquire(t, other.Write())
 		var all []*attempt
@@ -187,7 +191,7 @@ func TestReadersComeInByTheEventOfTheFirstWriterAlone(t *testing.T) {
 }
 
 func TestReaderListsOnceForEachWriterThatWasNotFirst(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk, other *rwlock.RWLock) {
+	withRequests(t, func(t *testing.T, d *requestFixture, other *rwlock.RWLock) {
 		first := acquire(t, other.Read())
 		w1, w2 := enter(t, other.Write()), enter(t, other.Write())
 		d.asked()
@@ -201,13 +205,13 @@ func TestReaderListsOnceForEachWriterThatWasNotFirst(t *testing.T) {
 		require.Equal(t, "getChildren2 getData", d.asked())
 		release(t, written)
 		reading := reader.won(t)
-		require.Empty(t, d.asked(), "the second writer was first in line when it was seen")
+		require.Empty(t, d.asked(), "the second writer was the first node when it was listed")
 		release(t, reading)
 	})
 }
 
-func TestReaderListsWhenItsPlaceMayHaveBeenTaken(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk, other *rwlock.RWLock) {
+func TestReaderListsWhenItsPredecessorMayHaveBeenReplaced(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture, other *rwlock.RWLock) {
 		first := acquire(t, other.Read())
 		writer := enter(t, other.Write())
 		d.asked()

@@ -19,44 +19,45 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// place is where a test happens: in virtual time on a server of its own, or on the real one.
-type place struct {
+// env is the environment of a test: a server of its own in virtual time, or the real one.
+type env struct {
 	connect, path string
 	dial          func(ctx context.Context, network, address string) (net.Conn, error)
-	while         time.Duration // in which whatever can happen does
+	while         time.Duration // long enough for all pending events
 }
 
-// anywhere runs a test in virtual time, or on the real server if that is wanted, along with other parallel tests.
-func anywhere(t *testing.T, test func(t *testing.T, in place)) {
+// anywhere runs a test in virtual time or, if that is wanted, on the real server. It runs in
+// parallel with other tests.
+func anywhere(t *testing.T, test func(t *testing.T, in env)) {
 	t.Helper()
 	t.Parallel()
 	if realzk.Wanted() != "" {
-		test(t, place{testzk.Connect(), testzk.Path(t), new(net.Dialer).DialContext, 200 * time.Millisecond})
+		test(t, env{testzk.Connect(), testzk.Path(t), new(net.Dialer).DialContext, 200 * time.Millisecond})
 		return
 	}
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) { test(t, on(srv)) })
 }
 
-// on is a place in virtual time.
-func on(srv *zktest.Server) place { return place{srv.MemAddr(), "/lock", srv.DialContext, time.Second} }
+// on returns an environment in virtual time.
+func on(srv *zktest.Server) env { return env{srv.MemAddr(), "/lock", srv.DialContext, time.Second} }
 
-func (in place) client(t testing.TB) *framework.Client {
+func (in env) client(t testing.TB) *framework.Client {
 	t.Helper()
 	return testzk.Connected(t, in.connect, framework.WithDialer(in.dial))
 }
 
-// lock is the lock of a client of its own; all are the same lock.
-func (in place) lock(t testing.TB, opts ...rwlock.Option) *rwlock.RWLock {
+// lock returns the lock of a new client. All are the same lock.
+func (in env) lock(t testing.TB, opts ...rwlock.Option) *rwlock.RWLock {
 	t.Helper()
 	return newLock(t, in.client(t), in.path, opts...)
 }
 
-// waits checks that the attempts come to nothing for a while.
-func (in place) waits(t testing.TB, all ...*attempt) {
+// waits checks that the attempts still wait after a while.
+func (in env) waits(t testing.TB, all ...*attempt) {
 	t.Helper()
 	time.Sleep(in.while)
 	for i, a := range all {
-		require.True(t, a.waiting(), "waiter %d got in", i)
+		require.True(t, a.waiting(), "waiter %d got the lock", i)
 	}
 }
 
@@ -81,13 +82,13 @@ func under(t testing.TB, ctx context.Context, side *rwlock.Side) *recipes.Hold {
 	return hold
 }
 
-// downgrade reads under a write hold.
+// downgrade acquires the read side under a write hold.
 func downgrade(t testing.TB, rw *rwlock.RWLock, written *recipes.Hold) *recipes.Hold {
 	t.Helper()
 	return under(t, written.Context(testzk.Context(t)), rw.Read())
 }
 
-// upgrade writes beside a read hold.
+// upgrade acquires the write side under a read hold.
 func upgrade(t testing.TB, rw *rwlock.RWLock, reading *recipes.Hold) *recipes.Hold {
 	t.Helper()
 	hold, err := rw.TryUpgrade(reading.Context(testzk.Context(t)))
@@ -103,7 +104,7 @@ func release(t testing.TB, holds ...*recipes.Hold) {
 	}
 }
 
-// busy checks that a side cannot be had now.
+// busy checks that a side cannot be acquired now.
 func busy(t testing.TB, side *rwlock.Side) {
 	t.Helper()
 	_, err := side.TryAcquire(testzk.Context(t))
@@ -117,23 +118,23 @@ func line(t testing.TB, side *rwlock.Side) []recipes.Participant {
 	return all
 }
 
-// queued waits until n of a side are in line.
+// queued waits until the side has n participants.
 func queued(t testing.TB, side *rwlock.Side, n int) []recipes.Participant {
 	t.Helper()
 	var all []recipes.Participant
 	testzk.Eventually(t, func() bool {
 		all = line(t, side)
 		return len(all) == n
-	}, "want %d in line", n)
+	}, "want %d participants", n)
 	return all
 }
 
-// empty waits until nobody is in line.
+// empty waits until the queue is empty.
 func empty(t testing.TB, rw *rwlock.RWLock) {
 	t.Helper()
 	queued(t, rw.Read(), 0)
 	queued(t, rw.Write(), 0)
 }
 
-// digits are what the name of a node ends in.
+// digits returns the digits at the end of a node's name.
 func digits(node string) string { return node[strings.LastIndex(node, "__")+2:] }

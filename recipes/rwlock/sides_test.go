@@ -16,8 +16,8 @@ import (
 )
 
 // kazoo: test_read_lock, test_write_lock.
-func TestReadersShareAndAWriterIsAlone(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) {
+func TestReadersShareAndAWriterExcludes(t *testing.T) {
+	anywhere(t, func(t *testing.T, in env) {
 		a, b := in.lock(t), in.lock(t)
 		first, second := acquire(t, a.Read()), acquire(t, b.Read())
 		third, err := b.Read().TryAcquire(testzk.Context(t))
@@ -38,9 +38,9 @@ func TestReadersShareAndAWriterIsAlone(t *testing.T) {
 	})
 }
 
-// kazoo: test_rw_lock. Those who come are w r r w r, and r r share.
+// kazoo: test_rw_lock. The order is w r r w r, and the two adjacent readers share.
 func TestFirstComeFirstServedOnBothSides(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) {
+	anywhere(t, func(t *testing.T, in env) {
 		a, b := in.lock(t), in.lock(t)
 		written := acquire(t, a.Write())
 		r1, r2 := enter(t, b.Read()), enter(t, a.Read())
@@ -64,7 +64,7 @@ func TestFirstComeFirstServedOnBothSides(t *testing.T) {
 }
 
 func TestReaderDoesNotWaitForWritersBehindIt(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) {
+	anywhere(t, func(t *testing.T, in env) {
 		a, b := in.lock(t), in.lock(t)
 		w1 := acquire(t, a.Write())
 		w2 := enter(t, a.Write())
@@ -81,13 +81,13 @@ func TestReaderDoesNotWaitForWritersBehindIt(t *testing.T) {
 	})
 }
 
-func TestReadersComeInWhenTheWriterAheadGivesUp(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) {
+func TestReadersAreGrantedWhenTheWriterAheadGivesUp(t *testing.T) {
+	anywhere(t, func(t *testing.T, in env) {
 		a, b := in.lock(t), in.lock(t)
 		reading := acquire(t, a.Read())
 		w1, w2 := enter(t, a.Write()), enter(t, b.Write())
 		r1, r2 := enter(t, b.Read()), enter(t, a.Read())
-		w2.givesUp(t) // the nearest
+		w2.givesUp(t) // the predecessor
 		in.waits(t, w1, r1, r2)
 		w1.givesUp(t)
 		release(t, r1.won(t), r2.won(t), reading)
@@ -95,9 +95,10 @@ func TestReadersComeInWhenTheWriterAheadGivesUp(t *testing.T) {
 	})
 }
 
-// A writer that comes while readers come and go all the time has its turn when those ahead have left.
+// Readers acquire and release all the time. A writer gets the lock when the readers ahead of it
+// have released.
 func TestWriterWaitsForTheReadersAheadOnly(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) {
+	anywhere(t, func(t *testing.T, in env) {
 		a, b := in.lock(t), in.lock(t)
 		ahead := []*recipes.Hold{acquire(t, a.Read()), acquire(t, b.Read())}
 		writer := enter(t, a.Write())
@@ -118,7 +119,7 @@ func TestWriterWaitsForTheReadersAheadOnly(t *testing.T) {
 
 // Curator: testGetParticipantNodes.
 func TestParticipantsAreThoseOfTheSide(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) {
+	anywhere(t, func(t *testing.T, in env) {
 		const readers, writers = 20, 8
 		rw := in.lock(t)
 		var holds []*recipes.Hold
@@ -138,14 +139,17 @@ func TestParticipantsAreThoseOfTheSide(t *testing.T) {
 	})
 }
 
-func TestParticipantsOfALineNobodyIsIn(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) { empty(t, in.lock(t)) })
+func TestParticipantsOfAnEmptyQueue(t *testing.T) {
+	anywhere(t, func(t *testing.T, in env) { empty(t, in.lock(t)) })
 }
 
-func TestWaiterWhoseNodeIsDeletedQueuesAgainAtTheEnd(t *testing.T) {
-	for name, side := range map[string]func(*rwlock.RWLock) *rwlock.Side{"reader": (*rwlock.RWLock).Read, "writer": (*rwlock.RWLock).Write} {
+func TestWaiterWithADeletedNodeQueuesAgainAtTheEnd(t *testing.T) {
+	sides := map[string]func(*rwlock.RWLock) *rwlock.Side{
+		"reader": (*rwlock.RWLock).Read, "writer": (*rwlock.RWLock).Write,
+	}
+	for name, side := range sides {
 		t.Run(name, func(t *testing.T) {
-			anywhere(t, func(t *testing.T, in place) {
+			anywhere(t, func(t *testing.T, in env) {
 				rw, c := in.lock(t), in.client(t)
 				written := acquire(t, rw.Write())
 				victim := enter(t, side(newLock(t, c, in.path)))
@@ -155,8 +159,9 @@ func TestWaiterWhoseNodeIsDeletedQueuesAgainAtTheEnd(t *testing.T) {
 				require.NoError(t, c.Delete(testzk.Context(t), node, -1))
 				testzk.Eventually(t, func() bool {
 					all := append(line(t, rw.Read()), line(t, rw.Write())...)
-					return len(all) == 3 && !slices.ContainsFunc(all, func(p recipes.Participant) bool { return p.Node == node })
-				}, "the waiter does not notice that its node is gone")
+					isDeleted := func(p recipes.Participant) bool { return p.Node == node }
+					return len(all) == 3 && !slices.ContainsFunc(all, isDeleted)
+				}, "the waiter does not notice that its node was deleted")
 				release(t, written)
 				between := next.won(t)
 				in.waits(t, victim)
@@ -169,9 +174,12 @@ func TestWaiterWhoseNodeIsDeletedQueuesAgainAtTheEnd(t *testing.T) {
 
 func byToken(a, b recipes.Participant) int { return int(a.Token - b.Token) }
 
-// The servers may keep a session that its client has given up already.
+// The servers may keep a session after its client has given it up.
 func TestWaiterIsNotGrantedOnANodeOfItsFormerSession(t *testing.T) {
-	for name, side := range map[string]func(*rwlock.RWLock) *rwlock.Side{"reader": (*rwlock.RWLock).Read, "writer": (*rwlock.RWLock).Write} {
+	sides := map[string]func(*rwlock.RWLock) *rwlock.Side{
+		"reader": (*rwlock.RWLock).Read, "writer": (*rwlock.RWLock).Write,
+	}
+	for name, side := range sides {
 		t.Run(name, func(t *testing.T) {
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 				in := on(srv)
@@ -182,7 +190,7 @@ func TestWaiterIsNotGrantedOnANodeOfItsFormerSession(t *testing.T) {
 				require.NoError(t, err)
 				victim := enter(t, side(newLock(t, c, in.path)))
 				stale := slices.MaxFunc(append(line(t, rw.Read()), line(t, rw.Write())...), byToken)
-				srv.Client("victim").CutReplies() // the server hears the client, and keeps its session
+				srv.Client("victim").CutReplies() // the server gets the requests and keeps the session
 				<-former.Done()
 				require.True(t, srv.Exists(stale.Node))
 				release(t, written)

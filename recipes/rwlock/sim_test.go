@@ -24,26 +24,27 @@ import (
 
 const (
 	simClients   = 3
-	simTurns     = 4 // that each member has to have
+	simTurns     = 4 // each member uses the lock so often
 	simTimeout   = 4 * time.Second
 	faultsInARun = 10
 )
 
-// Whatever happens while the members of three clients read, write, downgrade and upgrade: no valid write hold beside another's valid hold,
-// tokens that order writers, everybody's turn comes, and nothing is left behind.
+// Members of three clients read, write, downgrade and upgrade. Whatever happens, no valid write
+// hold is beside another member's valid hold, and tokens order the writers. Every member gets the
+// lock, and no node is left.
 func TestSimulatedReadersAndWriters(t *testing.T) {
 	sim.Run(t, 100, simulate)
 }
 
 func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	m := &model{t: t, srv: srv, expelled: map[string]int64{}}
-	if random.IntN(4) == 0 { // the numbers run out, or have
+	if random.IntN(4) == 0 { // the sequence numbers are near or at their end
 		require.NoError(t, srv.Create("/lock", nil))
 		require.NoError(t, srv.SetSequence("/lock", math.MaxInt32-random.Int32N(30)))
 	}
 	var measured testzk.Metrics
 	var running sync.WaitGroup
-	for i, opts := range [simClients][]rwlock.Option{{rwlock.WithKazooNames()}} { // names make no difference
+	for i, opts := range [simClients][]rwlock.Option{{rwlock.WithKazooNames()}} { // different names exclude each other
 		name := fmt.Sprintf("c%d", i)
 		lock := newLock(t, simClient(t, srv, name, random, &measured), "/lock", opts...)
 		for j := range 2 {
@@ -57,14 +58,16 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		m.harm(srv.Client(fmt.Sprintf("c%d", random.IntN(simClients))), random)
 	}
 	running.Wait()
-	time.Sleep(2 * simTimeout) // nothing is lost, and what is still pending then is never done
+	time.Sleep(2 * simTimeout) // no hold is lost, and background work ends or has given up
 	left, _ := srv.Children("/lock")
 	require.Empty(t, left)
 	require.Empty(t, measured.Levels())
 }
 
-// simClient is a client with a loss policy that depends on the seed.
-func simClient(t *testing.T, srv *zktest.Server, name string, random *rand.Rand, m metrics.Metrics) *framework.Client {
+// simClient returns a client with a loss policy that depends on the seed.
+func simClient(
+	t *testing.T, srv *zktest.Server, name string, random *rand.Rand, m metrics.Metrics,
+) *framework.Client {
 	client, err := framework.New(srv.MemAddr(),
 		framework.WithDialer(srv.Client(name).DialContext),
 		framework.WithSessionTimeout(simTimeout),
@@ -77,7 +80,7 @@ func simClient(t *testing.T, srv *zktest.Server, name string, random *rand.Rand,
 	return client
 }
 
-// member is somebody who uses the lock.
+// member is a goroutine that uses the lock of a client.
 type member struct {
 	*model
 	name, client string
@@ -103,7 +106,7 @@ func (a *member) run() {
 	}
 }
 
-// hurry waits for a turn, and not for long.
+// hurry acquires one side and gives up after a short time.
 func (a *member) hurry() {
 	ctx, cancel := context.WithTimeout(context.Background(), a.upTo(2*time.Second)+time.Millisecond)
 	defer cancel()
@@ -140,10 +143,10 @@ func (a *member) write() {
 	}
 	a.pause(written)
 	if a.random.IntN(4) == 0 {
-		late := time.AfterFunc(a.upTo(5*time.Millisecond), func() { _ = written.Release() }) // while we downgrade
+		late := time.AfterFunc(a.upTo(5*time.Millisecond), func() { _ = written.Release() }) // during the downgrade
 		defer late.Stop()
 	}
-	// The hold may be over by now, and then this is an acquire like any other.
+	// The write hold may have ended by now. Then this is an ordinary acquire.
 	reading, err := a.lock.Read().Acquire(context.WithoutCancel(written.Context(context.Background())))
 	if err != nil {
 		a.lost(written, err)
@@ -159,7 +162,7 @@ func (a *member) write() {
 	a.more(reading, 3)
 }
 
-// more does what a reader may do: at times it writes, and reads again.
+// more uses a read hold. It sometimes upgrades it and downgrades again.
 func (a *member) more(reading *recipes.Hold, depth int) {
 	a.pause(reading)
 	if depth == 0 || a.random.IntN(3) == 0 {
@@ -181,7 +184,7 @@ func (a *member) more(reading *recipes.Hold, depth int) {
 		a.more(reading, depth-1)
 		return
 	}
-	a.hold(reading) // which goes first
+	a.hold(reading) // is released first
 	next, err := a.lock.Read().Acquire(written.Context(context.Background()))
 	if err != nil {
 		a.lost(written, err)
@@ -192,17 +195,17 @@ func (a *member) more(reading *recipes.Hold, depth int) {
 	a.more(next, depth-1)
 }
 
-// lost checks that what could not be made of a hold could not because it is over.
+// lost checks that h has ended: only that may make a downgrade or an upgrade fail with err.
 func (a *member) lost(h *recipes.Hold, err error) {
 	select {
 	case <-h.Done():
 	case <-time.After(2 * simTimeout):
-		a.t.Errorf("%s holds, and could not go on: %v", a.name, err)
+		a.t.Errorf("%s has a valid hold, but failed: %v", a.name, err)
 	}
 	_ = h.Release()
 }
 
-// pause lasts until the hold is over at most.
+// pause waits for a random time, or until the hold has ended.
 func (a *member) pause(h *recipes.Hold) {
 	select {
 	case <-time.After(a.upTo(500 * time.Millisecond)):
@@ -210,7 +213,7 @@ func (a *member) pause(h *recipes.Hold) {
 	}
 }
 
-// hold keeps a hold for a while, and releases it.
+// hold keeps a hold for a while and releases it.
 func (a *member) hold(h *recipes.Hold) {
 	a.pause(h)
 	_ = h.Release()

@@ -15,7 +15,7 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// crowded checks that a read hold cannot be upgraded, and goes on.
+// crowded checks that the upgrade of a read hold is refused and leaves the hold valid.
 func crowded(t testing.TB, rw *rwlock.RWLock, reading *recipes.Hold) {
 	t.Helper()
 	hold, err := rw.TryUpgrade(reading.Context(testzk.Context(t)))
@@ -25,12 +25,14 @@ func crowded(t testing.TB, rw *rwlock.RWLock, reading *recipes.Hold) {
 	require.NoError(t, reading.Err())
 }
 
-// Whoever is behind waits for both holds to go, in whatever order they do. One that is beside the other keeps its place.
-func TestOnlyReaderWritesAheadOfAllWhoWait(t *testing.T) {
+// Waiters behind two holds at one position wait for both, in whatever order these are released. The
+// hold that is released last keeps the position.
+func TestOnlyReaderWritesAheadOfAllWaiters(t *testing.T) {
 	for _, behind := range []string{"", "w", "wr", "wrw", "wwrr"} {
-		for name, readFirst := range map[string]bool{"the read hold goes first": true, "the write hold goes first": false} {
+		orders := map[string]bool{"the read hold is released first": true, "the write hold is released first": false}
+		for name, readFirst := range orders {
 			t.Run(behind+", "+name, func(t *testing.T) {
-				anywhere(t, func(t *testing.T, in place) {
+				anywhere(t, func(t *testing.T, in env) {
 					rw, theirs := in.lock(t), in.lock(t)
 					reading := acquire(t, rw.Read())
 					waiters := crowd(t, theirs, behind)
@@ -47,7 +49,7 @@ func TestOnlyReaderWritesAheadOfAllWhoWait(t *testing.T) {
 					} else {
 						release(t, written)
 						if behind == "" {
-							release(t, waiters[0].won(t)) // it shares, with nobody ahead who writes
+							release(t, waiters[0].won(t)) // it shares, because no writer is ahead
 							waiters = waiters[1:]
 						}
 						waitAll(t, in, waiters)
@@ -61,8 +63,8 @@ func TestOnlyReaderWritesAheadOfAllWhoWait(t *testing.T) {
 	}
 }
 
-func TestOtherReaderInFrontHindersAnUpgrade(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) {
+func TestOtherReaderPreventsAnUpgrade(t *testing.T) {
+	anywhere(t, func(t *testing.T, in env) {
 		rw, theirs := in.lock(t), in.lock(t)
 		early := acquire(t, theirs.Read())
 		reading := acquire(t, rw.Read())
@@ -70,10 +72,10 @@ func TestOtherReaderInFrontHindersAnUpgrade(t *testing.T) {
 		writer := enter(t, theirs.Write())
 		for _, h := range []*recipes.Hold{early, late} {
 			crowded(t, rw, reading)
-			queued(t, rw.Write(), 1) // nothing is left but the writer
+			queued(t, rw.Write(), 1) // only the writer is left
 			release(t, h)
 		}
-		queued(t, rw.Read(), 1) // the server that is asked may be behind
+		queued(t, rw.Read(), 1) // a server may be behind
 		written := upgrade(t, rw, reading)
 		in.waits(t, writer)
 		release(t, written, reading)
@@ -81,12 +83,13 @@ func TestOtherReaderInFrontHindersAnUpgrade(t *testing.T) {
 	})
 }
 
-// Those who wait behind writers come no further than the upgraded hold when the writers give up.
-func TestWritersThatGiveUpLetNobodyPastAnUpgrade(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) {
+// Waiters behind writers that give up must wait for the upgraded hold.
+func TestWaitersBehindWritersThatGiveUpWaitForAnUpgrade(t *testing.T) {
+	anywhere(t, func(t *testing.T, in env) {
 		rw, theirs := in.lock(t), in.lock(t)
 		reading := acquire(t, rw.Read())
-		w1, r1, w2, r2 := enter(t, theirs.Write()), enter(t, theirs.Read()), enter(t, theirs.Write()), enter(t, theirs.Read())
+		w1, r1 := enter(t, theirs.Write()), enter(t, theirs.Read())
+		w2, r2 := enter(t, theirs.Write()), enter(t, theirs.Read())
 		written := upgrade(t, rw, reading)
 		w1.givesUp(t)
 		in.waits(t, r1, w2, r2)
@@ -99,31 +102,32 @@ func TestWritersThatGiveUpLetNobodyPastAnUpgrade(t *testing.T) {
 	})
 }
 
-// Without the writer between them, there would be two readers in front.
-func TestReaderThatIsAboutToComeInHindersAnUpgrade(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) {
+// Without the writer between them, two readers hold the lock.
+func TestReaderAboutToBeGrantedPreventsAnUpgrade(t *testing.T) {
+	anywhere(t, func(t *testing.T, in env) {
 		rw, theirs := in.lock(t), in.lock(t)
 		reading := acquire(t, rw.Read())
 		w, r := enter(t, theirs.Write()), enter(t, theirs.Read())
 		w.givesUp(t)
-		queued(t, rw.Write(), 0) // its node goes in the background
+		queued(t, rw.Write(), 0) // its node is deleted in the background
 		crowded(t, rw, reading)
 		release(t, r.won(t))
-		queued(t, rw.Read(), 1) // the server that is asked may be behind
+		queued(t, rw.Read(), 1) // a server may be behind
 		release(t, upgrade(t, rw, reading), reading)
 	})
 }
 
-// Down, up and down again, and nobody comes between.
-func TestUpgradesAndDowngradesInARowKeepTheirPlace(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) {
+// A downgrade, an upgrade and another downgrade keep the position. No other client gets the lock
+// between them.
+func TestUpgradesAndDowngradesInARowKeepTheirPosition(t *testing.T) {
+	anywhere(t, func(t *testing.T, in env) {
 		rw, theirs := in.lock(t), in.lock(t)
 		written := acquire(t, rw.Write())
 		token := written.Token()
 		w, r := enter(t, theirs.Write()), enter(t, theirs.Read())
 		for range 3 {
 			reading := downgrade(t, rw, written)
-			crowded(t, rw, reading) // beside a write hold that its context does not know
+			crowded(t, rw, reading) // its context does not have the write hold at the same position
 			require.NoError(t, written.Err())
 			release(t, written)
 			in.waits(t, w, r)
@@ -141,8 +145,8 @@ func TestUpgradesAndDowngradesInARowKeepTheirPlace(t *testing.T) {
 	})
 }
 
-func TestUpgradeUnderAWriteHoldIsAnotherLevelOfIt(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) {
+func TestUpgradeUnderAWriteHoldReentersIt(t *testing.T) {
+	anywhere(t, func(t *testing.T, in env) {
 		rw := in.lock(t)
 		written := acquire(t, rw.Write())
 		inner := upgrade(t, rw, written)
@@ -160,33 +164,33 @@ func TestUpgradeUnderAWriteHoldIsAnotherLevelOfIt(t *testing.T) {
 	})
 }
 
-func TestUpgradeTakesAReadHoldThatIsValid(t *testing.T) {
-	anywhere(t, func(t *testing.T, in place) {
+func TestUpgradeNeedsAValidReadHold(t *testing.T) {
+	anywhere(t, func(t *testing.T, in env) {
 		c := in.client(t)
 		rw, theirs := newLock(t, c, in.path), in.lock(t)
 		ctx := testzk.Context(t)
 		_, err := rw.TryUpgrade(ctx)
-		require.ErrorIs(t, err, recipes.ErrNotHeld, "nothing is held")
+		require.ErrorIs(t, err, recipes.ErrNotHeld, "no lock is held")
 		reading := acquire(t, rw.Read())
 		inside := context.WithoutCancel(reading.Context(ctx))
 		_, err = theirs.TryUpgrade(inside)
-		require.ErrorIs(t, err, recipes.ErrNotHeld, "another client is somebody else")
+		require.ErrorIs(t, err, recipes.ErrNotHeld, "another client does not upgrade")
 		_, err = newLock(t, c, in.path+"-other").TryUpgrade(inside)
 		require.ErrorIs(t, err, recipes.ErrNotHeld)
 		release(t, upgrade(t, newLock(t, c, in.path), reading), reading)
 		_, err = rw.TryUpgrade(inside)
-		require.ErrorIs(t, err, recipes.ErrNotHeld, "it was released")
+		require.ErrorIs(t, err, recipes.ErrNotHeld, "the hold was released")
 		empty(t, rw)
 	})
 }
 
-func TestUpgradeOfAReadHoldWhoseNodeWasDeletedFails(t *testing.T) {
+func TestUpgradeOfAReadHoldWithADeletedNodeFails(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		in := on(srv)
 		rw := in.lock(t)
 		reading := acquire(t, rw.Read())
 		ctx := context.WithoutCancel(reading.Context(testzk.Context(t)))
-		require.NoError(t, srv.Delete(reading.Path())) // which nobody watches yet
+		require.NoError(t, srv.Delete(reading.Path())) // it is not watched yet
 		_, err := rw.TryUpgrade(ctx)
 		require.ErrorIs(t, err, recipes.ErrNodeDeleted)
 		require.ErrorIs(t, reading.Err(), recipes.ErrNodeDeleted)
@@ -194,7 +198,7 @@ func TestUpgradeOfAReadHoldWhoseNodeWasDeletedFails(t *testing.T) {
 	})
 }
 
-func TestUpgradeOfAReadHoldWhoseSessionIsOverFails(t *testing.T) {
+func TestUpgradeOfAReadHoldOfAnEndedSessionFails(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		in := on(srv)
 		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("victim").DialContext))
@@ -202,7 +206,7 @@ func TestUpgradeOfAReadHoldWhoseSessionIsOverFails(t *testing.T) {
 		reading := acquire(t, rw.Read())
 		ctx := context.WithoutCancel(reading.Context(testzk.Context(t)))
 		require.NoError(t, srv.Client("victim").Sessions()[0].Expire())
-		require.NoError(t, reading.Err(), "it cannot know yet")
+		require.NoError(t, reading.Err(), "the client cannot know it yet")
 		_, err := rw.TryUpgrade(ctx)
 		require.ErrorIs(t, err, framework.ErrSessionLost)
 		require.ErrorIs(t, reading.Err(), framework.ErrSessionLost)

@@ -14,11 +14,12 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// lastPlace are the digits of nodes beside others at the end of the counter.
-const lastPlace = "2147483646"
+// lastDigits are the digits of a downgrade's or upgrade's node at the end of the counter.
+const lastDigits = "2147483646"
 
-// nearTheEnd runs a test with a parent whose next children have numbers from near the end of the counter, or are all at the end.
-func nearTheEnd(t *testing.T, test func(t *testing.T, in place, rw, theirs *rwlock.RWLock)) {
+// nearTheEnd runs a test with a directory whose next children have numbers near the end of the
+// counter, or all the last number.
+func nearTheEnd(t *testing.T, test func(t *testing.T, in env, rw, theirs *rwlock.RWLock)) {
 	t.Helper()
 	for name, next := range map[string]int32{
 		"before the end": math.MaxInt32 - 3, "last but one": math.MaxInt32 - 1, "at the end": math.MaxInt32,
@@ -35,7 +36,7 @@ func nearTheEnd(t *testing.T, test func(t *testing.T, in place, rw, theirs *rwlo
 }
 
 func TestExclusionAndOrderAtTheEndOfTheCounter(t *testing.T) {
-	nearTheEnd(t, func(t *testing.T, in place, rw, theirs *rwlock.RWLock) {
+	nearTheEnd(t, func(t *testing.T, in env, rw, theirs *rwlock.RWLock) {
 		written := acquire(t, rw.Write())
 		waiters := crowd(t, theirs, "rrwrwwr")
 		busy(t, theirs.Read())
@@ -60,9 +61,9 @@ func TestExclusionAndOrderAtTheEndOfTheCounter(t *testing.T) {
 	})
 }
 
-func TestDowngradeKeepsItsPlaceAtTheEndOfTheCounter(t *testing.T) {
-	nearTheEnd(t, func(t *testing.T, in place, rw, theirs *rwlock.RWLock) {
-		for range 3 { // each farther on
+func TestDowngradeKeepsItsPositionAtTheEndOfTheCounter(t *testing.T) {
+	nearTheEnd(t, func(t *testing.T, in env, rw, theirs *rwlock.RWLock) {
+		for range 3 { // each time nearer to the end
 			written := acquire(t, rw.Write())
 			waiters := crowd(t, theirs, "rwr")
 			reading := downgrade(t, rw, written)
@@ -78,17 +79,17 @@ func TestDowngradeKeepsItsPlaceAtTheEndOfTheCounter(t *testing.T) {
 	})
 }
 
-// beside are the digits of a node beside another one.
+// beside returns the digits of a second node at the position of node.
 func beside(node string) string {
 	if d := digits(node); d < "2147483647" && d[0] != '-' {
 		return d
 	}
-	return lastPlace
+	return lastDigits
 }
 
-func TestUpgradeKeepsItsPlaceAtTheEndOfTheCounter(t *testing.T) {
-	nearTheEnd(t, func(t *testing.T, in place, rw, theirs *rwlock.RWLock) {
-		for range 3 { // each farther on
+func TestUpgradeKeepsItsPositionAtTheEndOfTheCounter(t *testing.T) {
+	nearTheEnd(t, func(t *testing.T, in env, rw, theirs *rwlock.RWLock) {
+		for range 3 { // each time nearer to the end
 			reading := acquire(t, rw.Read())
 			waiters := crowd(t, theirs, "w")
 			written := upgrade(t, rw, reading)
@@ -107,8 +108,9 @@ func TestUpgradeKeepsItsPlaceAtTheEndOfTheCounter(t *testing.T) {
 	})
 }
 
-// Who is ahead has to be asked for one by one, and may be gone by then.
-func TestDowngradeBetweenTwoLooksOfAWriterAtTheEndOfTheCounter(t *testing.T) {
+// At the end of the counter a waiter checks the other nodes one by one. They may be deleted before
+// it does.
+func TestDowngradeBetweenTwoReadsOfAWriterAtTheEndOfTheCounter(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		in := on(srv)
 		require.NoError(t, srv.Create(in.path, nil))
@@ -128,9 +130,10 @@ func TestDowngradeBetweenTwoLooksOfAWriterAtTheEndOfTheCounter(t *testing.T) {
 	})
 }
 
-// Numbers do not tell whether the reader is behind the writer. If it is in doubt an upgrade fails, and if it is not made, nobody gets in.
-func TestUpgradeWithOthersInFrontFailsAtTheEndOfTheCounter(t *testing.T) {
-	nearTheEnd(t, func(t *testing.T, in place, rw, theirs *rwlock.RWLock) {
+// At the end of the counter numbers do not show whether the reader is behind the writer. In doubt
+// an upgrade fails. A failed upgrade lets no waiter in.
+func TestUpgradeAmongReadersFailsAtTheEndOfTheCounter(t *testing.T) {
+	nearTheEnd(t, func(t *testing.T, in env, rw, theirs *rwlock.RWLock) {
 		for range 3 {
 			other, reading := acquire(t, theirs.Read()), acquire(t, rw.Read())
 			crowded(t, rw, reading)
@@ -151,9 +154,9 @@ func TestUpgradeWithOthersInFrontFailsAtTheEndOfTheCounter(t *testing.T) {
 	})
 }
 
-// All others have the same number, and by their names the writer may seem to be the first of them.
-func TestUpgradeFailsWhereNumbersDoNotTellWhoIsInFront(t *testing.T) {
-	nearTheEnd(t, func(t *testing.T, in place, rw, theirs *rwlock.RWLock) {
+// All other nodes have the same number. By their names the writer may seem to be the first of them.
+func TestUpgradeFailsIfNumbersDoNotShowTheFirstNode(t *testing.T) {
+	nearTheEnd(t, func(t *testing.T, in env, rw, theirs *rwlock.RWLock) {
 		reading := acquire(t, rw.Read())
 		for range 10 {
 			other := acquire(t, theirs.Read())
