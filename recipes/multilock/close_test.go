@@ -15,14 +15,16 @@ import (
 
 func simClient(t *testing.T, srv *zktest.Server, name string, timeout time.Duration) *framework.Client {
 	t.Helper()
-	c, err := framework.New(srv.MemAddr(), framework.WithDialer(srv.Client(name).DialContext), framework.WithSessionTimeout(timeout))
+	c, err := framework.New(srv.MemAddr(),
+		framework.WithDialer(srv.Client(name).DialContext), framework.WithSessionTimeout(timeout))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	require.NoError(t, c.WaitConnected(t.Context()))
 	return c
 }
 
-// Locks of two clients: the failed attempt is undone, and one of the clients cannot reach its servers.
+// A failed attempt on locks of two clients is undone while one of the clients cannot reach its
+// servers.
 func TestCloseOfOneClientDoesNotWaitForTheServersOfAnother(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		one, two := simClient(t, srv, "one", 4*time.Second), simClient(t, srv, "two", 40*time.Second)
@@ -49,7 +51,7 @@ func TestCloseOfOneClientDoesNotWaitForTheServersOfAnother(t *testing.T) {
 	}, zktest.WithSessionTimeouts(time.Second, time.Minute))
 }
 
-// The same where a hold is lost: its parts are released in the background.
+// The same with a lost hold: its parts are released in the background.
 func TestCloseDoesNotWaitForThePartsOfALostHold(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		one, two := simClient(t, srv, "one", 4*time.Second), simClient(t, srv, "two", 40*time.Second)

@@ -7,12 +7,14 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/locktest"
 )
 
-// two are the paths of the locks that are one in the contract.
+// two returns the paths of the two locks that a lock of the contract combines.
 func two(path string) []string { return []string{path + "/a", path + "/b"} }
 
 func TestContractOfNew(t *testing.T) {
 	locktest.Run(t, locktest.Kind{
-		New:      func(t testing.TB, c *framework.Client, path string) locktest.Lock { return newMulti(t, c, two(path)) },
+		New: func(t testing.TB, c *framework.Client, path string) locktest.Lock {
+			return newMulti(t, c, two(path))
+		},
 		Lines:    two,
 		Reenters: true,
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// connect is a client of a server of the example's own; stop ends both.
+// connect returns a client of a new server. stop closes both.
 func connect() (client *framework.Client, stop func()) {
 	srv, err := zktest.New() // in a test: zktest.Start(t)
 	if err != nil {
@@ -30,7 +30,7 @@ func connect() (client *framework.Client, stop func()) {
 	}
 }
 
-// account is what a lock protects. It finds out by itself if two use it at once.
+// account is protected by a lock. It reports two uses at once.
 type account struct {
 	inUse   sync.Mutex
 	balance int
@@ -38,14 +38,14 @@ type account struct {
 
 func (a *account) add(amount int) {
 	if !a.inUse.TryLock() {
-		panic("two use the account at once")
+		panic("two transfers use the account at once")
 	}
 	defer a.inUse.Unlock()
 	a.balance += amount
 }
 
-// Transfers between two accounts, in both directions at once: they exclude each other, and do not deadlock, whichever account each names
-// first.
+// Transfers between two accounts in both directions exclude each other. They do not deadlock,
+// whatever account each of them names first.
 func ExampleNew() {
 	client, stop := connect()
 	defer stop()
@@ -81,7 +81,8 @@ func must(err error) {
 	}
 }
 
-// While the set is held, its locks are not to be had one by one; but under the context of the hold they are, as levels of it.
+// While the set is held, its locks cannot be acquired one by one. Under the context of the hold
+// they can, because such an acquire re-enters it.
 func ExampleMultiLock_Acquire() {
 	client, stop := connect()
 	defer stop()
@@ -100,7 +101,7 @@ func ExampleMultiLock_Acquire() {
 	must(err)
 	fmt.Println("under the hold:", inner.Token() == hold.Token(), inner.Release())
 
-	_, err = hold.Guard(ctx, framework.CreateOp("/shards/moved", nil)) // only if both locks are held
+	_, err = hold.Guard(ctx, framework.CreateOp("/shards/moved", nil)) // applied only if both locks are held
 	fmt.Println("guarded:", err)
 	fmt.Println(len(hold.Tokens()), "tokens,", hold.Release())
 	// Output:
@@ -110,7 +111,7 @@ func ExampleMultiLock_Acquire() {
 	// 2 tokens, <nil>
 }
 
-// Locks of any kind, taken one after another.
+// Of combines locks of any kind and acquires them one after another.
 func ExampleOf() {
 	client, stop := connect()
 	defer stop()

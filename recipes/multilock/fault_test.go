@@ -20,7 +20,7 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-func TestAcquireWhoseReplyIsLostTakesExactlyOneNodeInEachLine(t *testing.T) {
+func TestAcquireWithALostReplyCreatesOneNodeInEachQueue(t *testing.T) {
 	p := testzk.Proxy(t)
 	paths := named(t, 4)
 	m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
@@ -31,14 +31,15 @@ func TestAcquireWhoseReplyIsLostTakesExactlyOneNodeInEachLine(t *testing.T) {
 		for i, path := range paths {
 			line := queued(t, own(t), path, 1)
 			require.Equal(t, line[0].Node, hold.Paths()[i], name)
-			require.Equal(t, line[0].Token, hold.Tokens()[i], "the token is the node's czxid, also when it had to be looked up: %s", name)
+			require.Equal(t, line[0].Token, hold.Tokens()[i],
+				"the token is the node's czxid, even if it had to be read: %s", name)
 		}
 		require.NoError(t, hold.Release())
 		free(t, paths...)
 	}
 }
 
-func TestAcquireWhoseReplyIsLostForGoodLeavesNothing(t *testing.T) {
+func TestFailedAcquireWithALostReplyLeavesNoNode(t *testing.T) {
 	p := testzk.Proxy(t)
 	paths := named(t, 4)
 	m := newMulti(t, testzk.Connected(t, p.Addr(), framework.WithRetry(retry.Never())), paths)
@@ -48,12 +49,12 @@ func TestAcquireWhoseReplyIsLostForGoodLeavesNothing(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, framework.Unknown, framework.OutcomeOf(err))
 	require.Equal(t, 1, rule.Hits())
-	require.NoError(t, acquire(t, newMulti(t, own(t), paths)).Release(), "a node is in the way")
+	require.NoError(t, acquire(t, newMulti(t, own(t), paths)).Release(), "a node was left")
 	free(t, paths...)
 }
 
-// The transaction is applied, and before the client can look for its nodes somebody has deleted one of them.
-func TestNodeThatIsDeletedBeforeItWasFoundAgainIsAPlaceLost(t *testing.T) {
+// The transaction is applied. Before the client can look for its nodes, one of them is deleted.
+func TestNodeDeletedBeforeItWasFoundIsReplaced(t *testing.T) {
 	p := testzk.Proxy(t)
 	paths := named(t, 3)
 	c := testzk.Connected(t, p.Addr())
@@ -68,14 +69,15 @@ func TestNodeThatIsDeletedBeforeItWasFoundAgainIsAPlaceLost(t *testing.T) {
 		search.Release()
 		hold := a.won(t)
 		for n, path := range paths {
-			require.Equal(t, hold.Paths()[n], queued(t, own(t), path, 1)[0].Node, "%d: an orphan is in line", i)
+			require.Equal(t, hold.Paths()[n], queued(t, own(t), path, 1)[0].Node,
+				"%d: a former node is still in the queue", i)
 		}
 		require.NoError(t, hold.Release())
 		free(t, paths...)
 	}
 }
 
-func TestGrantThatRacesWithCancellationIsHandedBack(t *testing.T) {
+func TestGrantThatRacesWithCancellationIsReleased(t *testing.T) {
 	p := testzk.Proxy(t)
 	paths := named(t, 3)
 	m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
@@ -83,7 +85,7 @@ func TestGrantThatRacesWithCancellationIsHandedBack(t *testing.T) {
 	rule := p.On(proxy.Match{Op: proxy.OpMulti}, proxy.Hold())
 	a := start(t, m)
 	require.NoError(t, rule.Wait(testzk.Context(t)))
-	a.cancel() // the request is on its way and will be applied
+	a.cancel() // the request was sent and will be applied
 	_, err := a.wait()
 	require.Error(t, err)
 	rule.Release()
@@ -91,8 +93,9 @@ func TestGrantThatRacesWithCancellationIsHandedBack(t *testing.T) {
 	free(t, paths...)
 }
 
-// What the caller's context was cancelled with is no answer of the servers, even if it looks like one.
-func TestReasonOfTheCallersContextIsNotTakenForTheLossOfAPlace(t *testing.T) {
+// The cause of the caller's canceled context is no answer of the servers, even if it looks like
+// one.
+func TestCancelCauseIsNotTakenForADeletedNode(t *testing.T) {
 	p := testzk.Proxy(t)
 	paths := named(t, 2)
 	busy := acquire(t, newMutex(t, own(t), paths[1]))
@@ -115,7 +118,7 @@ func TestReasonOfTheCallersContextIsNotTakenForTheLossOfAPlace(t *testing.T) {
 	require.NoError(t, busy.Release())
 }
 
-func TestReasonOfTheCallersContextIsNotTakenForATransactionThatIsTooLarge(t *testing.T) {
+func TestCancelCauseIsNotTakenForATooLargeTransaction(t *testing.T) {
 	p := testzk.Proxy(t)
 	paths := named(t, 2)
 	m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
@@ -137,7 +140,7 @@ func TestReasonOfTheCallersContextIsNotTakenForATransactionThatIsTooLarge(t *tes
 	free(t, paths...)
 }
 
-func TestReleaseWhoseRequestOrReplyIsLostIsNotALoss(t *testing.T) {
+func TestReleaseWithALostRequestOrReplyIsNotALoss(t *testing.T) {
 	p := testzk.Proxy(t)
 	paths := named(t, 3)
 	m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
@@ -150,8 +153,8 @@ func TestReleaseWhoseRequestOrReplyIsLostIsNotALoss(t *testing.T) {
 	}
 }
 
-// Tokens of those lines take reads of their own, and so does whether there is somebody ahead.
-func TestParentsThatMustNotBeWrittenAreLockedLikeOthers(t *testing.T) {
+// In these queues the tokens, and whether there is a predecessor, need reads of their own.
+func TestReadOnlyParentsAreLockedLikeOthers(t *testing.T) {
 	paths := named(t, 4)
 	c := own(t)
 	require.NoError(t, acquire(t, newMulti(t, c, paths)).Release())
@@ -172,11 +175,11 @@ func TestParentsThatMustNotBeWrittenAreLockedLikeOthers(t *testing.T) {
 	require.NoError(t, waiter.won(t).Release())
 
 	_, err := newMulti(t, c, paths).Acquire(testzk.Context(t))
-	require.ErrorIs(t, err, zk.ErrNoAuth, "a line that cannot be read is nobody's")
+	require.ErrorIs(t, err, zk.ErrNoAuth, "no lock is held in a queue that cannot be read")
 	free(t, paths[:3]...)
 }
 
-func TestParentThatRefusesNodesIsAnErrorAndLeavesNothingInTheOthers(t *testing.T) {
+func TestParentThatRefusesNodesLeavesNoNodeInTheOthers(t *testing.T) {
 	paths := named(t, 3)
 	c := own(t)
 	require.NoError(t, acquire(t, newMulti(t, c, paths)).Release())
@@ -189,8 +192,8 @@ func TestParentThatRefusesNodesIsAnErrorAndLeavesNothingInTheOthers(t *testing.T
 	}
 }
 
-// All are gone at once, which happens when nobody has had the locks for a while.
-func TestParentsThatWereReapedAreMadeAgain(t *testing.T) {
+// All parents may be deleted at once if the locks have been unused for a while.
+func TestDeletedParentsAreCreatedAgain(t *testing.T) {
 	paths := named(t, 30)
 	c := own(t)
 	m := newMulti(t, c, paths)
@@ -204,7 +207,7 @@ func TestParentsThatWereReapedAreMadeAgain(t *testing.T) {
 	free(t, paths...)
 }
 
-func TestLocksWorkWhileTheServersReapTheirParents(t *testing.T) {
+func TestLocksWorkWhileTheServersDeleteTheirContainers(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, 10*time.Millisecond)
 	c := testzk.Connected(t, server.Connect())
@@ -225,10 +228,10 @@ func TestLocksWorkWhileTheServersReapTheirParents(t *testing.T) {
 	testzk.Eventually(t, func() bool {
 		_, err := c.Exists(ctx, "/deep")
 		return err != nil
-	}, "the servers do not reap the containers")
+	}, "the servers do not delete the containers")
 }
 
-// tooMany are paths whose nodes are more than a request may have.
+// tooMany returns so many paths that their nodes exceed the size of a request.
 func tooMany(t testing.TB) []string {
 	t.Helper()
 	root := testzk.Path(t)
@@ -239,7 +242,7 @@ func tooMany(t testing.TB) []string {
 	return paths
 }
 
-func TestLocksThatAreTooLargeForOneTransactionAreTakenInOrderWithAWarning(t *testing.T) {
+func TestTooManyLocksForOneTransactionAreAcquiredInOrder(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	c := testzk.Connected(t, testzk.Connect(), framework.WithLogger(zap.New(core)))
 	paths := tooMany(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/docent-zk/docent/recipes"
 )
 
-// A lock of somebody else's making gives what is no hold any more, or never was one.
-func TestForeignLockWhoseHoldIsOverDoesNotPanicOrSpin(t *testing.T) {
+// A lock of another implementation returns a hold that has ended, or an empty one.
+func TestEndedHoldOfAForeignLockIsAnError(t *testing.T) {
 	mu := newMutex(t, own(t), named(t, 1)[0])
 	over := acquire(t, mu)
 	require.NoError(t, over.Release())

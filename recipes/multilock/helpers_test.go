@@ -16,7 +16,7 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-// named are n paths that no other test uses.
+// named returns n paths that no other test uses.
 func named(t testing.TB, n int) []string {
 	t.Helper()
 	root := testzk.Path(t)
@@ -41,7 +41,7 @@ func newMutex(t testing.TB, c *framework.Client, path string) *mutex.Mutex {
 	return mu
 }
 
-// of is a multi-lock of any locks.
+// of returns a multi-lock of any locks.
 func of(t testing.TB, locks ...multilock.Lock) *multilock.MultiLock {
 	t.Helper()
 	m, err := multilock.Of(locks...)
@@ -49,7 +49,7 @@ func of(t testing.TB, locks ...multilock.Lock) *multilock.MultiLock {
 	return m
 }
 
-// own is a new client.
+// own returns a new client.
 func own(t testing.TB) *framework.Client {
 	t.Helper()
 	return testzk.Connected(t, testzk.Connect())
@@ -63,16 +63,16 @@ func acquire(t testing.TB, l multilock.Lock) *recipes.Hold {
 	return hold
 }
 
-// sent counts requests, but for the signs of life that a client asks for by itself.
+// sent returns the number of requests without heartbeats.
 func sent(p *proxy.Proxy) int {
 	counts := p.Requests()
 	return counts.Total() - counts[proxy.OpSync]
 }
 
-// acquirer is one of the two ways.
+// acquirer is Acquire or TryAcquire.
 type acquirer = func(context.Context) (*recipes.Hold, error)
 
-// attempt is an Acquire that runs.
+// attempt is a running Acquire.
 type attempt struct {
 	cancel context.CancelFunc
 	hold   *recipes.Hold
@@ -96,7 +96,7 @@ func start(t testing.TB, l multilock.Lock) *attempt {
 	return a
 }
 
-// wait returns what the attempt came to.
+// wait waits for the end of the acquire and returns its results.
 func (a *attempt) wait() (*recipes.Hold, error) {
 	<-a.done
 	return a.hold, a.err
@@ -118,7 +118,7 @@ func (a *attempt) waiting() bool {
 	}
 }
 
-// queued waits until n are in the line of path.
+// queued waits until the queue at path has n nodes.
 func queued(t testing.TB, c *framework.Client, path string, n int) []recipes.Participant {
 	t.Helper()
 	mu := newMutex(t, c, path)
@@ -127,11 +127,11 @@ func queued(t testing.TB, c *framework.Client, path string, n int) []recipes.Par
 		var err error
 		line, err = mu.Participants(testzk.Context(t))
 		return err == nil && len(line) == n
-	}, "want %d in line at %s", n, path)
+	}, "want %d nodes in the queue at %s", n, path)
 	return line
 }
 
-// free waits until nobody is in the lines of paths.
+// free waits until the queues at paths are empty.
 func free(t testing.TB, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
@@ -139,14 +139,14 @@ func free(t testing.TB, paths ...string) {
 	}
 }
 
-// excluded checks that a single mutex on path cannot be had.
+// excluded checks that a single mutex on path cannot be acquired.
 func excluded(t testing.TB, c *framework.Client, path string) {
 	t.Helper()
 	_, err := newMutex(t, c, path).TryAcquire(testzk.Context(t))
 	require.ErrorIs(t, err, recipes.ErrNotAcquired, path)
 }
 
-// closes waits for a channel to be closed.
+// closes waits until c is closed.
 func closes(t testing.TB, c <-chan struct{}, message string) {
 	t.Helper()
 	select {
@@ -156,13 +156,13 @@ func closes(t testing.TB, c <-chan struct{}, message string) {
 	}
 }
 
-// remove deletes a node behind its owner's back.
+// remove deletes a node without its owner.
 func remove(t testing.TB, node string) {
 	t.Helper()
 	require.NoError(t, testzk.Observer(t).Delete(node, -1))
 }
 
-// forbid takes permissions of everybody to a node away.
+// forbid leaves all clients without the permissions perms for a node.
 func forbid(t testing.TB, path string, perms int32) {
 	t.Helper()
 	_, err := testzk.Observer(t).SetACL(path, zk.WorldACL(zk.PermAll&^perms), -1)

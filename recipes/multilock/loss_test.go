@@ -17,10 +17,10 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// lostTo waits for a hold's end and checks everything that tells of it.
+// lostTo waits for the loss of a hold, and checks that all its methods report it.
 func lostTo(t testing.TB, hold *recipes.Hold, work context.Context, cause error) {
 	t.Helper()
-	closes(t, hold.Done(), "the hold does not notice its end")
+	closes(t, hold.Done(), "the hold does not report its end")
 	closes(t, work.Done(), "the context does not end with the hold")
 	require.ErrorIs(t, context.Cause(work), cause)
 	require.ErrorIs(t, hold.Err(), cause)
@@ -31,7 +31,7 @@ func lostTo(t testing.TB, hold *recipes.Hold, work context.Context, cause error)
 	require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
 }
 
-// kinds are the ways to make a multi-lock of several mutexes.
+// kinds returns multi-locks of mutexes on paths, made in different ways.
 func kinds(t testing.TB, c *framework.Client, paths []string) map[string]*multilock.MultiLock {
 	t.Helper()
 	var locks []multilock.Lock
@@ -45,7 +45,7 @@ func kinds(t testing.TB, c *framework.Client, paths []string) map[string]*multil
 	}
 }
 
-func TestDeletionOfOneNodeEndsTheWholeAndTheOtherNodesGo(t *testing.T) {
+func TestDeletionOfOneNodeDeletesTheOthers(t *testing.T) {
 	paths := named(t, 3)
 	for name, m := range kinds(t, own(t), paths) {
 		for i := range paths {
@@ -53,7 +53,7 @@ func TestDeletionOfOneNodeEndsTheWholeAndTheOtherNodesGo(t *testing.T) {
 			work := hold.Context(context.Background())
 			node := hold.Paths()[i]
 			remove(t, node)
-			closes(t, hold.Done(), "the hold does not notice its end")
+			closes(t, hold.Done(), "the hold does not report its end")
 			require.ErrorContains(t, hold.Err(), node, name)
 			lostTo(t, hold, work, recipes.ErrNodeDeleted)
 			free(t, paths...)
@@ -67,21 +67,21 @@ func TestDeletionOfOneNodeEndsTheWholeAtOnce(t *testing.T) {
 		for name, m := range kinds(t, simClient(t, srv, "c", 4*time.Second), paths) {
 			for i := range paths {
 				hold := acquire(t, m)
-				ended := hold.Done() // which is asked for, so that the nodes are watched
+				ended := hold.Done() // makes the client watch the nodes
 				time.Sleep(time.Second)
 				require.NoError(t, srv.Delete(hold.Paths()[i]))
 				removed := time.Now()
 				<-ended
 				require.Less(t, time.Since(removed), time.Second, name)
 				require.ErrorIs(t, hold.Release(), recipes.ErrNodeDeleted)
-				time.Sleep(time.Second) // the other nodes go
+				time.Sleep(time.Second) // the other nodes are deleted
 			}
 		}
 	}, zktest.WithSessionTimeouts(time.Second, time.Minute))
 }
 
-// Nobody has been told of the deletion when the question comes.
-func TestDeletionThatNobodyNoticedIsReportedByReleaseAndTheOtherNodesGo(t *testing.T) {
+// The deletion has not been reported when Release is called.
+func TestReleaseReportsAnUnnoticedDeletion(t *testing.T) {
 	paths := named(t, 3)
 	observer := testzk.Observer(t)
 	for name, m := range kinds(t, own(t), paths) {
@@ -122,7 +122,7 @@ func TestGuardAppliesNothingWhileAnyNodeIsMissing(t *testing.T) {
 	}
 }
 
-func TestFailureOfTheCallersOwnGuardedOperationIsNoLoss(t *testing.T) {
+func TestFailureOfAGuardedOperationIsNoLoss(t *testing.T) {
 	paths := named(t, 3)
 	for name, m := range kinds(t, own(t), paths) {
 		hold := acquire(t, m)
@@ -146,14 +146,14 @@ func TestLossOfTheSessionEndsTheWhole(t *testing.T) {
 			next := start(t, newMulti(t, own(t), paths))
 			p.Blackhole(true)
 			after := next.won(t)
-			require.ErrorIs(t, hold.Err(), framework.ErrSessionLost, "somebody else has the locks")
+			require.ErrorIs(t, hold.Err(), framework.ErrSessionLost, "another client has the locks")
 			lostTo(t, hold, work, framework.ErrSessionLost)
 			require.NoError(t, after.Release())
 		})
 	}
 }
 
-func TestInterruptionEndsTheWholeWhereTheLossPolicyIsStrict(t *testing.T) {
+func TestInterruptionEndsTheWholeUnderTheStrictPolicy(t *testing.T) {
 	p := testzk.Proxy(t)
 	paths := named(t, 2)
 	c := testzk.Connected(t, p.Addr(), framework.WithLossPolicy(framework.Strict))
@@ -164,33 +164,33 @@ func TestInterruptionEndsTheWholeWhereTheLossPolicyIsStrict(t *testing.T) {
 	free(t, paths...)
 }
 
-func TestRequestForAnyPartReachesTheHolder(t *testing.T) {
+func TestRevocationOfAnyPartReachesTheHolder(t *testing.T) {
 	paths := named(t, 3)
 	c, asker := own(t), own(t)
 	for name, m := range kinds(t, c, paths) {
 		for i := range paths {
 			hold := acquire(t, m)
 			require.NoError(t, mutex.Revoke(testzk.Context(t), asker, hold.Paths()[i]))
-			closes(t, hold.Revoked(), name+": the request does not reach the holder")
-			require.NoError(t, hold.Err(), "a request is no loss")
+			closes(t, hold.Revoked(), name+": the holder is not revoked")
+			require.NoError(t, hold.Err(), "a revocation is no loss")
 			require.NoError(t, hold.Release())
 		}
 	}
 	free(t, paths...)
 }
 
-func TestRequestForAPlaceInLineReachesWhoWillHold(t *testing.T) {
+func TestRevocationOfAWaiterReachesItsHold(t *testing.T) {
 	paths := named(t, 2)
 	c, other := own(t), own(t)
 	for name, m := range kinds(t, c, paths) {
 		busy := acquire(t, newMutex(t, other, paths[1]))
 		waiter := start(t, m)
 		queued(t, other, paths[1], 2)
-		node := queued(t, other, paths[0], 1)[0].Node // at the front of a line already
+		node := queued(t, other, paths[0], 1)[0].Node // already the first node of its queue
 		require.NoError(t, mutex.Revoke(testzk.Context(t), other, node))
 		require.NoError(t, busy.Release())
 		hold := waiter.won(t)
-		closes(t, hold.Revoked(), name+": the request does not reach the holder")
+		closes(t, hold.Revoked(), name+": the holder is not revoked")
 		require.NoError(t, hold.Release())
 	}
 	free(t, paths...)

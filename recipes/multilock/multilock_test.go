@@ -20,11 +20,11 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-func TestUncontendedSetIsOneTransactionWithListsBehindItAndOneToRelease(t *testing.T) {
+func TestUncontendedSetIsOneTransactionWithListsBehindIt(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		paths := []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g"}
 		m := newMulti(t, simClient(t, srv, "c", 4*time.Second), paths)
-		require.NoError(t, acquire(t, m).Release()) // the parents are there now
+		require.NoError(t, acquire(t, m).Release()) // creates the parents
 
 		before := srv.Client("c").Requests()
 		hold := acquire(t, m)
@@ -46,7 +46,7 @@ func TestHoldHasATokenAndANodeForEachPathInTheirOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := own(t)
 			before := make([]int64, len(paths))
-			for i, path := range paths { // in another order than both, so that the tokens differ
+			for i, path := range paths { // in an order different from both, so that the tokens differ
 				hold := acquire(t, newMutex(t, c, path))
 				before[i] = hold.Token()
 				require.NoError(t, hold.Release())
@@ -60,8 +60,8 @@ func TestHoldHasATokenAndANodeForEachPathInTheirOrder(t *testing.T) {
 				require.Equal(t, paths[i], path.Dir(node))
 				_, stat, err := testzk.Observer(t).Exists(node)
 				require.NoError(t, err)
-				require.Equal(t, stat.Czxid, hold.Tokens()[i], "the token of %s is another's", node)
-				require.Greater(t, hold.Tokens()[i], before[i], "the previous holder had a larger one")
+				require.Equal(t, stat.Czxid, hold.Tokens()[i], "the token of %s is that of another lock", node)
+				require.Greater(t, hold.Tokens()[i], before[i], "the previous holder had a larger token")
 			}
 			require.NoError(t, hold.Release())
 			free(t, paths...)
@@ -97,7 +97,7 @@ func TestTryAcquireOfFreeLocks(t *testing.T) {
 	free(t, paths...)
 }
 
-func TestTryAcquireOfBusyLocksOnlyReadsAndLeavesNoTrace(t *testing.T) {
+func TestTryAcquireOfBusyLocksOnlyReads(t *testing.T) {
 	paths := named(t, 3)
 	c := own(t)
 	require.NoError(t, acquire(t, newMulti(t, c, paths)).Release())
@@ -118,10 +118,10 @@ func TestTryAcquireOfBusyLocksOnlyReadsAndLeavesNoTrace(t *testing.T) {
 	require.NoError(t, busy.Release())
 }
 
-func TestContextThatHasEndedLosesEvenIfTheLocksAreFree(t *testing.T) {
+func TestAcquireFailsWithAnEndedContextEvenIfTheLocksAreFree(t *testing.T) {
 	paths := named(t, 2)
 	c := own(t)
-	reason := errors.New("changed my mind")
+	reason := errors.New("canceled by the test")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(reason)
 	for name, m := range map[string]*multilock.MultiLock{
@@ -137,12 +137,12 @@ func TestContextThatHasEndedLosesEvenIfTheLocksAreFree(t *testing.T) {
 	free(t, paths...)
 }
 
-func TestDataTellsInEachLineWhoWeAre(t *testing.T) {
+func TestDataIsOnEachNode(t *testing.T) {
 	paths := named(t, 2)
 	c := own(t)
 	data := []byte("worker 7")
 	m := newMulti(t, c, paths, multilock.WithData(data))
-	copy(data, "xxxxxx") // the caller's slice is his
+	copy(data, "xxxxxx") // the caller may change its slice
 	hold := acquire(t, m)
 	for _, path := range paths {
 		require.Equal(t, "worker 7", string(queued(t, c, path, 1)[0].Data))
@@ -171,7 +171,7 @@ func TestLocksInANamespace(t *testing.T) {
 	free(t, root+"/deep/a", root+"/deep/b")
 }
 
-func TestPathAndOneBelowItAreTwoLocks(t *testing.T) {
+func TestPathAndAPathBelowItAreTwoLocks(t *testing.T) {
 	path := testzk.Path(t)
 	c := own(t)
 	m := newMulti(t, c, []string{path, path + "/below"})
@@ -220,17 +220,19 @@ func TestErrorsNameTheValue(t *testing.T) {
 		says   string
 		is     error
 	}{
-		"no paths":      {c, nil, nil, "no paths", nil},
-		"empty list":    {c, []string{}, nil, "no paths", nil},
-		"nil client":    {nil, []string{"/a"}, nil, "client is nil", nil},
-		"zero client":   {&framework.Client{}, []string{"/a"}, nil, "zero value", framework.ErrZeroValue},
-		"root":          {c, []string{"/a", "/"}, nil, `"/"`, framework.ErrInvalidPath},
-		"no path":       {c, []string{"/a", "b"}, nil, `"b"`, framework.ErrInvalidPath},
-		"trailing":      {c, []string{"/a", "/b/"}, nil, `"/b/"`, framework.ErrInvalidPath},
-		"empty path":    {c, []string{"/a", ""}, nil, `""`, framework.ErrInvalidPath},
-		"twice":         {c, []string{"/a", "/b", "/a"}, nil, `"/a": it is there twice`, framework.ErrInvalidPath},
-		"nil option":    {c, []string{"/a"}, []multilock.Option{multilock.InOrder(), nil}, "option 1 is nil", nil},
-		"data and more": {c, []string{"/a"}, []multilock.Option{multilock.WithData(nil), multilock.WithIdentity()}, "WithData and WithIdentity", nil},
+		"no paths":    {c, nil, nil, "no paths", nil},
+		"empty list":  {c, []string{}, nil, "no paths", nil},
+		"nil client":  {nil, []string{"/a"}, nil, "client is nil", nil},
+		"zero client": {&framework.Client{}, []string{"/a"}, nil, "zero value", framework.ErrZeroValue},
+		"root":        {c, []string{"/a", "/"}, nil, `"/"`, framework.ErrInvalidPath},
+		"no path":     {c, []string{"/a", "b"}, nil, `"b"`, framework.ErrInvalidPath},
+		"trailing":    {c, []string{"/a", "/b/"}, nil, `"/b/"`, framework.ErrInvalidPath},
+		"empty path":  {c, []string{"/a", ""}, nil, `""`, framework.ErrInvalidPath},
+		"twice":       {c, []string{"/a", "/b", "/a"}, nil, `"/a": it is there twice`, framework.ErrInvalidPath},
+		"nil option":  {c, []string{"/a"}, []multilock.Option{multilock.InOrder(), nil}, "option 1 is nil", nil},
+		"data and more": {
+			c, []string{"/a"}, []multilock.Option{multilock.WithData(nil), multilock.WithIdentity()},
+			"WithData and WithIdentity", nil},
 	} {
 		m, err := multilock.New(row.client, row.paths, row.opts...)
 		require.Nil(t, m, name)
@@ -242,7 +244,7 @@ func TestErrorsNameTheValue(t *testing.T) {
 	}
 }
 
-func TestListOfPathsIsTheCallers(t *testing.T) {
+func TestCallerMayChangeTheListOfPaths(t *testing.T) {
 	paths := named(t, 2)
 	c := own(t)
 	given := slices.Clone(paths)

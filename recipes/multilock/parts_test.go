@@ -38,7 +38,7 @@ func TestGuardOfOneSessionIsOneTransaction(t *testing.T) {
 	require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
 }
 
-func TestGuardOfSeveralSessionsOrNamespacesIsRefusedAndHarmsNobody(t *testing.T) {
+func TestGuardOfSeveralSessionsOrNamespacesIsRefused(t *testing.T) {
 	paths := named(t, 2)
 	c := own(t)
 	for name, other := range map[string]multilock.Lock{
@@ -59,7 +59,7 @@ func TestGuardOfSeveralSessionsOrNamespacesIsRefusedAndHarmsNobody(t *testing.T)
 	require.NoError(t, same.Release())
 }
 
-func TestLossOfOneClientsSessionEndsTheWholeAndReleasesTheOthersPart(t *testing.T) {
+func TestLossOfOneClientsSessionReleasesTheOtherPart(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)
 	paths := named(t, 2)
@@ -81,12 +81,12 @@ func TestWholeIsValidUntilTheEarliestPartIs(t *testing.T) {
 		before := all[0].hold.ValidUntil()
 		whole := hold.ValidUntil()
 		require.False(t, whole.Before(before), "earlier than any part")
-		require.False(t, whole.After(all[0].hold.ValidUntil()), "later than the one whose session is short")
+		require.False(t, whole.After(all[0].hold.ValidUntil()), "later than the part with the short session")
 		require.NoError(t, hold.Release())
 	}
 }
 
-// apart makes a hold of three mutexes of three clients, in virtual time.
+// apart makes a hold of three mutexes of three clients in virtual time.
 func apart(t *testing.T, test func(t *testing.T, srv *zktest.Server, parts []*recipes.Hold, whole *recipes.Hold)) {
 	t.Helper()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
@@ -118,7 +118,7 @@ func TestAllPartsEndBeforeTheFirstRequestOfTheirRelease(t *testing.T) {
 	})
 }
 
-func TestReleaseOfSlowPartsTakesAboutAsLongAsThatOfOne(t *testing.T) {
+func TestSlowPartsAreReleasedTogether(t *testing.T) {
 	apart(t, func(t *testing.T, srv *zktest.Server, _ []*recipes.Hold, whole *recipes.Hold) {
 		for _, name := range []string{"a", "b", "c"} {
 			srv.On(zktest.Match{Client: name, Op: zktest.OpDelete}, zktest.Delay(2*time.Second))
@@ -202,13 +202,13 @@ func TestPartReentersUnderTheContextOfTheWhole(t *testing.T) {
 	require.Equal(t, hold.Tokens(), inner.Tokens())
 	require.NoError(t, hold.Release())
 	_, err = inner.Guard(testzk.Context(t))
-	require.NoError(t, err, "a level is still held")
+	require.NoError(t, err, "one reentrant hold is left")
 	require.NoError(t, inner.Release())
 	free(t, paths...)
 }
 
-// A part that is held already becomes a level of what is held.
-func TestWholeTakenUnderAPartsContextGivesBackOnlyWhatIsItsOwn(t *testing.T) {
+// A part that is held already is re-entered.
+func TestWholeUnderAPartsContextReleasesOnlyItsOwnHolds(t *testing.T) {
 	paths := named(t, 2)
 	c := own(t)
 	first, second := newMutex(t, c, paths[0]), newMutex(t, c, paths[1])
@@ -225,7 +225,7 @@ func TestWholeTakenUnderAPartsContextGivesBackOnlyWhatIsItsOwn(t *testing.T) {
 	free(t, paths...)
 }
 
-func TestOfRefusesWhatIsNoListOfLocks(t *testing.T) {
+func TestOfRefusesInvalidLists(t *testing.T) {
 	c := own(t)
 	a, b := newMutex(t, c, "/a"), newMutex(t, c, "/b")
 	for name, row := range map[string]struct {
@@ -244,13 +244,13 @@ func TestOfRefusesWhatIsNoListOfLocks(t *testing.T) {
 	require.NotPanics(t, func() { of(t, uncomparable, uncomparable) })
 }
 
-// listLock is a lock whose values cannot be compared.
+// listLock is a lock whose values are not comparable.
 type listLock []*mutex.Mutex
 
 func (l listLock) Acquire(ctx context.Context) (*recipes.Hold, error)    { return l[0].Acquire(ctx) }
 func (l listLock) TryAcquire(ctx context.Context) (*recipes.Hold, error) { return l[0].TryAcquire(ctx) }
 
-func TestTryAcquireOfBusyPartsLeavesNothing(t *testing.T) {
+func TestTryAcquireOfBusyPartsLeavesNoNode(t *testing.T) {
 	paths := named(t, 3)
 	c := own(t)
 	busy := acquire(t, newMutex(t, own(t), paths[2]))

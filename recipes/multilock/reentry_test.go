@@ -11,7 +11,7 @@ import (
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
-func TestReentryOfTheSameSetAsksNoServer(t *testing.T) {
+func TestReentryOfTheSameSetMakesNoRequest(t *testing.T) {
 	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.InOrder()}} {
 		t.Run(name, func(t *testing.T) {
 			p := testzk.Proxy(t)
@@ -21,7 +21,7 @@ func TestReentryOfTheSameSetAsksNoServer(t *testing.T) {
 			ctx := outer.Context(testzk.Context(t))
 			before := p.Requests()[proxy.OpMulti]
 
-			same := newMulti(t, c, paths, opts...) // another value, the same locks
+			same := newMulti(t, c, paths, opts...) // another value of the same locks
 			inner, err := same.Acquire(ctx)
 			require.NoError(t, err)
 			innermost, err := same.TryAcquire(inner.Context(ctx))
@@ -43,7 +43,7 @@ func TestReentryOfTheSameSetAsksNoServer(t *testing.T) {
 	}
 }
 
-func TestMutexOnOneOfThePathsReentersAsALevelOfTheWhole(t *testing.T) {
+func TestMutexOnOneOfThePathsReentersTheWhole(t *testing.T) {
 	paths := named(t, 3)
 	c := own(t)
 	whole := acquire(t, newMulti(t, c, paths))
@@ -52,7 +52,7 @@ func TestMutexOnOneOfThePathsReentersAsALevelOfTheWhole(t *testing.T) {
 	require.Equal(t, whole.Paths(), level.Paths())
 	require.NoError(t, whole.Release())
 	for _, path := range paths {
-		excluded(t, own(t), path) // the level stands for all
+		excluded(t, own(t), path) // the reentrant hold keeps all locks
 	}
 	remove(t, level.Paths()[2])
 	_, err = level.Guard(testzk.Context(t))
@@ -61,7 +61,7 @@ func TestMutexOnOneOfThePathsReentersAsALevelOfTheWhole(t *testing.T) {
 	free(t, paths...)
 }
 
-func TestUnderTheOuterContextAndOtherClientsWeAreSomebodyElse(t *testing.T) {
+func TestOuterContextAndOtherClientsDoNotReenter(t *testing.T) {
 	paths := named(t, 2)
 	c := own(t)
 	m := newMulti(t, c, paths)
@@ -77,7 +77,7 @@ func TestUnderTheOuterContextAndOtherClientsWeAreSomebodyElse(t *testing.T) {
 	require.Nil(t, again)
 }
 
-func TestPartThatIsHeldByAnotherHoldIsRefusedAtOnce(t *testing.T) {
+func TestPartOfAnotherHoldIsRefusedAtOnce(t *testing.T) {
 	paths := named(t, 3)
 	c := own(t)
 	single := acquire(t, newMutex(t, c, paths[1]))
@@ -101,7 +101,7 @@ func TestPartThatIsHeldByAnotherHoldIsRefusedAtOnce(t *testing.T) {
 	require.NoError(t, single.Release())
 }
 
-func TestSubsetAndOtherOrderOfWhatIsHeldAreRefused(t *testing.T) {
+func TestSubsetAndOtherOrderOfAHeldSetAreRefused(t *testing.T) {
 	paths := named(t, 3)
 	c := own(t)
 	hold := acquire(t, newMulti(t, c, paths))
@@ -114,14 +114,14 @@ func TestSubsetAndOtherOrderOfWhatIsHeldAreRefused(t *testing.T) {
 	free(t, paths...)
 }
 
-func TestHoldOfOtherLocksIsNotInTheWay(t *testing.T) {
+func TestHoldOfOtherLocksDoesNotInterfere(t *testing.T) {
 	paths := named(t, 4)
 	c := own(t)
 	outer := acquire(t, newMulti(t, c, paths[:2]))
 	inner, err := newMulti(t, c, paths[2:]).Acquire(outer.Context(testzk.Context(t)))
 	require.NoError(t, err)
 	ctx := inner.Context(outer.Context(testzk.Context(t)))
-	for _, path := range paths { // under the inner context both are known
+	for _, path := range paths { // the inner context has both holds
 		level, err := newMutex(t, c, path).TryAcquire(ctx)
 		require.NoError(t, err)
 		require.NoError(t, level.Release())

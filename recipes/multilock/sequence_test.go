@@ -17,7 +17,7 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 )
 
-// book records what becomes of locks, in order.
+// book records the calls of locks in their order.
 type book struct {
 	mu      sync.Mutex
 	entries []string
@@ -35,14 +35,14 @@ func (b *book) read() []string {
 	return append([]string(nil), b.entries...)
 }
 
-// recorded is a mutex that books what happens to it.
+// recorded is a mutex that records its calls.
 type recorded struct {
 	name string
 	lock *mutex.Mutex
 	book *book
-	err  error             // instead of acquiring
-	with func(*recorded)   // after acquiring
-	ctxs []context.Context // that it was acquired with
+	err  error             // returned instead of acquiring
+	with func(*recorded)   // called after acquiring
+	ctxs []context.Context // contexts of the acquires
 	hold *recipes.Hold
 }
 
@@ -71,7 +71,7 @@ func (r *recorded) do(ctx context.Context, how string, acquire acquirer) (*recip
 	return hold, nil
 }
 
-// newRecorded are recorded mutexes on paths.
+// newRecorded returns recorded mutexes on paths.
 func newRecorded(t testing.TB, c *framework.Client, paths []string) (*book, []*recorded) {
 	t.Helper()
 	b := &book{}
@@ -91,7 +91,7 @@ func ofRecorded(t testing.TB, all []*recorded) *multilock.MultiLock {
 	return of(t, locks...)
 }
 
-// changed is the transaction of the last deletion or creation below path.
+// changed returns the transaction of the last create or delete below path.
 func changed(t testing.TB, path string) int64 {
 	t.Helper()
 	_, stat, err := testzk.Observer(t).Exists(path)
@@ -135,15 +135,16 @@ func TestAllLocksHaveTheSameDeadline(t *testing.T) {
 	require.NoError(t, hold.Release())
 }
 
-func TestFirstFailureEndsTheAcquireAndUndoesInReverseWithAllErrors(t *testing.T) {
+func TestFirstFailureReleasesInReverseAndJoinsAllErrors(t *testing.T) {
 	paths := named(t, 5)
 	boom := errors.New("boom")
 	booked, all := newRecorded(t, own(t), paths)
 	all[3].err = boom
 	_, err := ofRecorded(t, all).Acquire(testzk.Context(t))
-	require.Equal(t, boom.Error(), err.Error(), "nothing else went wrong")
-	require.Equal(t, []string{"acquire 0", "acquire 1", "acquire 2", "acquire 3"}, booked.read(), "nothing is acquired after a failure")
-	require.Greater(t, changed(t, paths[1]), changed(t, paths[2]), "undone in the order in which it was done")
+	require.Equal(t, boom.Error(), err.Error(), "another error")
+	require.Equal(t, []string{"acquire 0", "acquire 1", "acquire 2", "acquire 3"}, booked.read(),
+		"no lock is acquired after a failure")
+	require.Greater(t, changed(t, paths[1]), changed(t, paths[2]), "released in the order in which they were acquired")
 	require.Greater(t, changed(t, paths[0]), changed(t, paths[1]))
 	free(t, paths...)
 
@@ -157,11 +158,11 @@ func TestFirstFailureEndsTheAcquireAndUndoesInReverseWithAllErrors(t *testing.T)
 	require.ErrorIs(t, err, recipes.ErrReleasePending)
 	require.ErrorContains(t, err, all[0].hold.Path())
 	require.ErrorContains(t, err, all[2].hold.Path())
-	require.NotContains(t, err.Error(), all[1].hold.Path(), "that one was released")
+	require.NotContains(t, err.Error(), all[1].hold.Path(), "this lock was released")
 	free(t, paths[1], paths[3], paths[4])
 }
 
-func TestReleaseGoesOnAfterAFailureAndJoinsTheErrors(t *testing.T) {
+func TestReleaseContinuesAfterAFailureAndJoinsTheErrors(t *testing.T) {
 	paths := named(t, 4)
 	for name, m := range kinds(t, own(t), paths) {
 		hold := acquire(t, m)
@@ -172,7 +173,7 @@ func TestReleaseGoesOnAfterAFailureAndJoinsTheErrors(t *testing.T) {
 		require.ErrorIs(t, err, recipes.ErrReleasePending, name)
 		require.ErrorIs(t, err, zk.ErrNoAuth, name)
 		require.ErrorContains(t, err, nodes[0], name)
-		if name != "together" { // whose release is one
+		if name != "together" { // together has a single release
 			require.ErrorContains(t, err, nodes[2], name)
 		}
 		free(t, paths[1], paths[3])
@@ -183,7 +184,7 @@ func TestReleaseGoesOnAfterAFailureAndJoinsTheErrors(t *testing.T) {
 	}
 }
 
-func TestPartThatIsLostDuringTheWaitForALaterOneIsAcquiredAgain(t *testing.T) {
+func TestPartLostDuringALaterWaitIsAcquiredAgain(t *testing.T) {
 	paths := named(t, 2)
 	c, other := own(t), own(t)
 	for _, kind := range []string{"of", "in order"} {
@@ -200,7 +201,7 @@ func TestPartThatIsLostDuringTheWaitForALaterOneIsAcquiredAgain(t *testing.T) {
 			}
 			after = line[1].Node
 			return true
-		}, "the wait for the second goes on without the first")
+		}, "the wait for the second lock continues without the first")
 		require.True(t, waiter.waiting())
 		require.NoError(t, busy.Release())
 		hold := waiter.won(t)
@@ -213,13 +214,13 @@ func TestPartThatIsLostDuringTheWaitForALaterOneIsAcquiredAgain(t *testing.T) {
 	}
 }
 
-func TestPartThatIsLostBeforeAllAreHeldIsAcquiredAgain(t *testing.T) {
+func TestPartLostBeforeAllAreHeldIsAcquiredAgain(t *testing.T) {
 	paths := named(t, 2)
 	booked, all := newRecorded(t, own(t), paths)
-	all[1].with = func(r *recorded) { // the last one is acquired, and the first lost
+	all[1].with = func(r *recorded) { // after the last lock is acquired, the first is lost
 		r.with = nil
 		remove(t, all[0].hold.Path())
-		closes(t, all[0].hold.Done(), "the part does not notice")
+		closes(t, all[0].hold.Done(), "the part does not report its loss")
 	}
 	hold := acquire(t, ofRecorded(t, all))
 	require.Equal(t, []string{"acquire 0", "acquire 1", "acquire 0", "acquire 1"}, booked.read())

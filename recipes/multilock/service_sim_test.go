@@ -22,8 +22,8 @@ func expire(c *zktest.Client) {
 	}
 }
 
-// Whatever ends a hold, or several things at the same moment: both locks end, and what was taken is given back once, unless the client is
-// closed before, and then once at most.
+// One or several events end a hold at the same instant. Both locks end, and the foreign lock is
+// released once. If the client is closed before, it is released once at most.
 func TestSimulatedEndsOfAForeignLock(t *testing.T) {
 	sim.Run(t, 100, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		c, path := simClient(t, srv, "c", 4*time.Second), "/lock"
@@ -32,14 +32,15 @@ func TestSimulatedEndsOfAForeignLock(t *testing.T) {
 		renew(time.Minute)
 		slow := time.Duration(random.Int64N(int64(time.Second)))
 		service := foreign(t, c, func() multilock.Grip {
-			return multilock.Grip{Lost: lost, Until: func() time.Time { return *until.Load() }, Release: func(ctx context.Context) error {
-				given.Add(1)
-				select {
-				case <-time.After(slow):
-				case <-ctx.Done():
-				}
-				return ctx.Err()
-			}}
+			return multilock.Grip{Lost: lost, Until: func() time.Time { return *until.Load() },
+				Release: func(ctx context.Context) error {
+					given.Add(1)
+					select {
+					case <-time.After(slow):
+					case <-ctx.Done():
+					}
+					return ctx.Err()
+				}}
 		})
 		hold := acquire(t, of(t, of(t, service), newMutex(t, c, path)))
 		node, work, closed := hold.Path(), hold.Context(t.Context()), false

@@ -18,23 +18,23 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// service is one that has locks with a time to live.
+// service has a lock with a time to live.
 type service struct {
 	mu       sync.Mutex
-	owner    int       // 0: nobody
-	until    time.Time // when the owner's time runs out
+	owner    int       // 0: the lock is free
+	until    time.Time // end of the owner's time
 	last     int
-	lost     chan struct{} // of the owner
+	lost     chan struct{} // closed when the owner loses the lock
 	released int
-	refuse   error // what a release comes to
+	refuse   error // error of a release
 }
 
 const timeToLive = 10 * time.Second
 
 func (s *service) take(ctx context.Context, wait bool) (multilock.Grip, error) {
 	for {
-		if grip, ok := s.try(); ok {
-			return grip, nil
+		if external, ok := s.try(); ok {
+			return external, nil
 		}
 		if !wait {
 			return multilock.Grip{}, recipes.ErrNotAcquired
@@ -54,8 +54,8 @@ func (s *service) try() (multilock.Grip, bool) {
 		return multilock.Grip{}, false
 	}
 	s.last++
-	me := s.last
-	s.owner, s.until, s.lost = me, time.Now().Add(timeToLive), make(chan struct{})
+	id := s.last
+	s.owner, s.until, s.lost = id, time.Now().Add(timeToLive), make(chan struct{})
 	until := s.until
 	return multilock.Grip{
 		Until: func() time.Time { return until },
@@ -64,7 +64,7 @@ func (s *service) try() (multilock.Grip, bool) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.released++
-			if s.owner == me {
+			if s.owner == id {
 				s.owner = 0
 			}
 			return s.refuse
@@ -72,14 +72,14 @@ func (s *service) try() (multilock.Grip, bool) {
 	}, true
 }
 
-// state is whether somebody has the lock, and how often it was given back.
+// state reports whether the lock is held, and how often it was released.
 func (s *service) state() (taken bool, released int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.owner != 0 && time.Now().Before(s.until), s.released
 }
 
-// beside is a mutex and a lock of a service, as one.
+// beside returns a multi-lock of a mutex and the lock of a service.
 func beside(t *testing.T, c *framework.Client, s *service, path string) *multilock.MultiLock {
 	t.Helper()
 	other, err := multilock.Foreign(c, "service", s.take)
@@ -87,18 +87,18 @@ func beside(t *testing.T, c *framework.Client, s *service, path string) *multilo
 	return of(t, newMutex(t, c, path), other)
 }
 
-func TestForeignLockIsHeldTogetherWithOurs(t *testing.T) {
+func TestForeignLockIsHeldTogetherWithAMutex(t *testing.T) {
 	path, c, s := named(t, 1)[0], own(t), &service{}
 	m := beside(t, c, s, path)
 	hold := acquire(t, m)
 	taken, _ := s.state()
 	require.True(t, taken)
 	excluded(t, c, path)
-	require.Equal(t, []int64{hold.Token(), 0}, hold.Tokens(), "nobody there has a token for us")
+	require.Equal(t, []int64{hold.Token(), 0}, hold.Tokens(), "the service has no token")
 	require.Len(t, hold.Paths(), 1)
 	_, err := hold.Guard(testzk.Context(t))
 	require.NoError(t, err)
-	require.False(t, hold.ValidUntil().After(time.Now().Add(timeToLive)), "longer than the service leaves it to us")
+	require.False(t, hold.ValidUntil().After(time.Now().Add(timeToLive)), "longer than the service grants it")
 	require.NoError(t, hold.Release())
 	taken, released := s.state()
 	require.False(t, taken)
@@ -106,7 +106,7 @@ func TestForeignLockIsHeldTogetherWithOurs(t *testing.T) {
 	free(t, path)
 }
 
-func TestWhoHasTheForeignLockKeepsUsOut(t *testing.T) {
+func TestHolderOfTheForeignLockExcludes(t *testing.T) {
 	path, c, s := named(t, 1)[0], own(t), &service{}
 	theirs, ok := s.try()
 	require.True(t, ok)
@@ -123,16 +123,22 @@ func TestWhoHasTheForeignLockKeepsUsOut(t *testing.T) {
 	free(t, path)
 }
 
-func TestForeignLockAndOursEndTogether(t *testing.T) {
+func TestForeignLockAndMutexEndTogether(t *testing.T) {
 	for name, test := range map[string]struct {
 		harm  func(t *testing.T, srv *zktest.Server, s *service, node string)
 		cause error
 	}{
-		"the service says it is lost": {func(_ *testing.T, _ *zktest.Server, s *service, _ string) { close(s.lost) }, recipes.ErrForeignLost},
-		"its time runs out":           {func(*testing.T, *zktest.Server, *service, string) {}, recipes.ErrForeignLost},
-		"the session is lost": {func(_ *testing.T, srv *zktest.Server, _ *service, _ string) { srv.Client("one").Cut() },
+		"the service reports its loss": {
+			func(_ *testing.T, _ *zktest.Server, s *service, _ string) { close(s.lost) },
+			recipes.ErrForeignLost},
+		"its time ends": {func(*testing.T, *zktest.Server, *service, string) {}, recipes.ErrForeignLost},
+		"the session is lost": {
+			func(_ *testing.T, srv *zktest.Server, _ *service, _ string) { srv.Client("one").Cut() },
 			framework.ErrSessionLost},
-		"the node is deleted": {func(t *testing.T, srv *zktest.Server, _ *service, node string) { require.NoError(t, srv.Delete(node)) },
+		"the node is deleted": {
+			func(t *testing.T, srv *zktest.Server, _ *service, node string) {
+				require.NoError(t, srv.Delete(node))
+			},
 			recipes.ErrNodeDeleted},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +163,7 @@ func TestForeignLockAndOursEndTogether(t *testing.T) {
 	}
 }
 
-func TestReleaseOfAForeignLockThatFailsIsTold(t *testing.T) {
+func TestFailedReleaseOfAForeignLockIsReturned(t *testing.T) {
 	path, s := named(t, 1)[0], &service{refuse: errors.New("no route to the service")}
 	hold := acquire(t, beside(t, own(t), s, path))
 	err := hold.Release()
@@ -166,19 +172,20 @@ func TestReleaseOfAForeignLockThatFailsIsTold(t *testing.T) {
 	free(t, path)
 }
 
-// Whoever has left does not get what was taken in that moment.
-func TestForeignLockThatIsTakenTooLateIsGivenBack(t *testing.T) {
+// A foreign lock that is acquired when the caller has just canceled is released.
+func TestForeignLockAcquiredTooLateIsReleased(t *testing.T) {
 	path, c, s := named(t, 1)[0], own(t), &service{}
 	ctx, cancel := context.WithCancel(t.Context())
 	other, err := multilock.Foreign(c, "service", func(ctx context.Context, wait bool) (multilock.Grip, error) {
-		grip, err := s.take(ctx, wait)
+		external, err := s.take(ctx, wait)
 		cancel()
-		return grip, err
+		return external, err
 	})
 	require.NoError(t, err)
 	_, err = of(t, newMutex(t, c, path), other).Acquire(ctx)
 	require.ErrorIs(t, err, context.Canceled)
-	testzk.Eventually(t, func() bool { taken, released := s.state(); return !taken && released == 1 }, "it is not given back")
+	isReleased := func() bool { taken, released := s.state(); return !taken && released == 1 }
+	testzk.Eventually(t, isReleased, "the foreign lock is not released")
 	free(t, path)
 }
 
@@ -191,7 +198,9 @@ func TestForeignRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "needs a name")
 	_, err = multilock.Foreign(c, "service", nil)
 	require.ErrorContains(t, err, `"service": nil function`)
-	broken, err := multilock.Foreign(c, "service", func(context.Context, bool) (multilock.Grip, error) { return multilock.Grip{}, nil })
+	broken, err := multilock.Foreign(c, "service", func(context.Context, bool) (multilock.Grip, error) {
+		return multilock.Grip{}, nil
+	})
 	require.NoError(t, err)
 	_, err = broken.Acquire(t.Context())
 	require.ErrorContains(t, err, "acquire service: what was taken has no Release")

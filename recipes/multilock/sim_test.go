@@ -23,25 +23,26 @@ import (
 
 const (
 	contenders   = 4
-	turns        = 4 // that each contender has to have
+	turns        = 4 // each contender gets its locks so often
 	simTimeout   = 4 * time.Second
 	faultsInARun = 8
 )
 
 var simPaths = []string{"/a", "/b", "/c"}
 
-// Whatever happens to connections and sessions, and whichever of the locks are wanted together and in whatever order: one holder of each at
-// a time, with a larger token each time, everybody's turn comes, and nothing is left behind.
+// Contenders acquire different sets of the locks in different orders. Faults of connections and
+// sessions leave one holder of each lock at a time and growing tokens. Every contender gets its
+// locks, and no node is left.
 func TestSimulatedContenders(t *testing.T) {
 	sim.Run(t, 50, simulate)
 }
 
 func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-	ground := &ground{t: t, expelled: map[string]int64{}, stakes: map[string]stake{}}
+	resource := &resource{t: t, expelled: map[string]int64{}, uses: map[string]use{}}
 	var measured testzk.Metrics
 	var running sync.WaitGroup
 	for i := range contenders {
-		c := &contender{t: t, ground: ground, name: fmt.Sprintf("c%d", i)}
+		c := &contender{t: t, resource: resource, name: fmt.Sprintf("c%d", i)}
 		c.random = rand.New(rand.NewPCG(random.Uint64(), 0))
 		c.connect(srv, &measured)
 		running.Go(c.run)
@@ -49,13 +50,13 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	for range faultsInARun {
 		time.Sleep(time.Duration(random.Int64N(int64(2 * time.Second))))
 		if c := srv.Client(fmt.Sprintf("c%d", random.IntN(contenders))); random.IntN(8) == 0 {
-			ground.expel(srv, c)
+			resource.expel(srv, c)
 		} else {
 			harm(srv, c, random)
 		}
 	}
 	running.Wait()
-	time.Sleep(2 * simTimeout) // nothing is lost, and what is still pending then is never done
+	time.Sleep(2 * simTimeout) // no hold is lost, and background work ends or has given up
 	for _, path := range simPaths {
 		children, err := srv.Children(path)
 		require.NoError(t, err)
@@ -64,8 +65,9 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	require.Empty(t, measured.Levels())
 }
 
-// One place is lost at the moment at which somebody ahead of the other leaves, so that both are being looked at.
-func TestPlacesAreGivenBackWhileTheyAreBeingLookedAt(t *testing.T) {
+// One node of a waiter is deleted when a holder ahead of its other node releases. So the waiter
+// handles both events at once.
+func TestNodesAreDeletedWhileTheyAreExamined(t *testing.T) {
 	sim.Run(t, 20, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		connect := func(name string) *framework.Client {
 			return testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client(name).DialContext))
@@ -85,9 +87,12 @@ func TestPlacesAreGivenBackWhileTheyAreBeingLookedAt(t *testing.T) {
 	})
 }
 
-// harm does one thing to a client. What would last is over before a session's end.
+// harm applies a random fault to a client. Its effect ends before a session would expire.
 func harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand) {
-	ops := []zktest.Op{zktest.OpMulti, zktest.OpMulti, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpSync, zktest.AnyOp}
+	ops := []zktest.Op{
+		zktest.OpMulti, zktest.OpMulti, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData,
+		zktest.OpSync, zktest.AnyOp,
+	}
 	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
 	switch random.IntN(8) {
 	case 0:
@@ -107,12 +112,12 @@ func harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand) {
 		c.HoldEvents()
 		time.AfterFunc(time.Duration(random.Int64N(int64(simTimeout))), c.ReleaseEvents)
 	case 7:
-		depose(srv, random)
+		deleteWaiter(srv, random)
 	}
 }
 
-// depose deletes the node of somebody who waits, as an operator might who takes it for a dead one's.
-func depose(srv *zktest.Server, random *rand.Rand) {
+// deleteWaiter deletes the last node of a queue, as an operator might.
+func deleteWaiter(srv *zktest.Server, random *rand.Rand) {
 	path := simPaths[random.IntN(len(simPaths))]
 	if line, err := srv.Children(path); err == nil && len(line) > 1 {
 		last := line[0]
@@ -126,11 +131,11 @@ func depose(srv *zktest.Server, random *rand.Rand) {
 }
 
 type contender struct {
-	t      *testing.T
-	ground *ground
-	name   string
-	random *rand.Rand
-	client *framework.Client
+	t        *testing.T
+	resource *resource
+	name     string
+	random   *rand.Rand
+	client   *framework.Client
 }
 
 func (c *contender) connect(srv *zktest.Server, metrics metrics.Metrics) {
@@ -145,7 +150,8 @@ func (c *contender) connect(srv *zktest.Server, metrics metrics.Metrics) {
 	c.client = client
 }
 
-// want is some of the locks, in some order, and how to have them.
+// want returns some of the locks in random order, and a lock of them made in one of the possible
+// ways.
 func (c *contender) want() (paths []string, lock multilock.Lock) {
 	for _, i := range c.random.Perm(len(simPaths))[:1+c.random.IntN(len(simPaths))] {
 		paths = append(paths, simPaths[i])
@@ -163,34 +169,35 @@ func (c *contender) run() {
 		if err != nil {
 			continue
 		}
-		c.ground.use(c.name, paths, hold)
+		c.resource.use(c.name, paths, hold)
 		select {
 		case <-time.After(time.Duration(c.random.Int64N(int64(time.Second)))):
 		case <-hold.Done():
 		}
-		c.ground.leave(paths, hold)
+		c.resource.leave(paths, hold)
 		_ = hold.Release()
 		done++
 	}
 }
 
-// ground is what the locks protect.
-type ground struct {
+// resource is the state that the locks protect.
+type resource struct {
 	t        *testing.T
 	mu       sync.Mutex
-	stakes   map[string]stake
-	expelled map[string]int64 // the transaction up to which everything of a client has been taken away
+	uses     map[string]use
+	expelled map[string]int64 // the last transaction in which the test expired the client's sessions
 }
 
-// stake is whose a path is, or was.
-type stake struct {
+// use is the last use of a path.
+type use struct {
 	owner string
-	hold  *recipes.Hold // nil when it has been left
+	hold  *recipes.Hold // nil after its release
 	token int64
 }
 
-// expel takes away all that a client has, out of the blue: no client can know before it is told, and its hold means nothing meanwhile.
-func (g *ground) expel(srv *zktest.Server, c *zktest.Client) {
+// expel expires all sessions of a client. The client cannot know it at once, so its holds do not
+// count from then on.
+func (g *resource) expel(srv *zktest.Server, c *zktest.Client) {
 	for _, s := range c.Sessions() {
 		_ = s.Expire()
 	}
@@ -200,16 +207,16 @@ func (g *ground) expel(srv *zktest.Server, c *zktest.Client) {
 	g.expelled[c.Name()] = last[0].Zxid
 }
 
-// valid says whether a hold should be valid, and believes so.
-func (g *ground) valid(s stake) bool {
+// valid reports whether a hold is valid and its session was not expired by the test.
+func (g *resource) valid(s use) bool {
 	return s.hold != nil && s.hold.Err() == nil && s.token > g.expelled[s.owner]
 }
 
-func (g *ground) use(owner string, paths []string, h *recipes.Hold) {
+func (g *resource) use(owner string, paths []string, h *recipes.Hold) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i, path := range paths {
-		now, before := stake{owner, h, h.Tokens()[i]}, g.stakes[path]
+		now, before := use{owner, h, h.Tokens()[i]}, g.uses[path]
 		if !g.valid(now) {
 			continue
 		}
@@ -219,16 +226,16 @@ func (g *ground) use(owner string, paths []string, h *recipes.Hold) {
 		if now.token <= before.token {
 			g.t.Errorf("%s: token %d after %d", path, now.token, before.token)
 		}
-		g.stakes[path] = now
+		g.uses[path] = now
 	}
 }
 
-func (g *ground) leave(paths []string, h *recipes.Hold) {
+func (g *resource) leave(paths []string, h *recipes.Hold) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, path := range paths {
-		if s := g.stakes[path]; s.hold == h {
-			g.stakes[path] = stake{token: s.token}
+		if s := g.uses[path]; s.hold == h {
+			g.uses[path] = use{token: s.token}
 		}
 	}
 }

@@ -20,20 +20,24 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// foreign is a lock of a service that grants everybody what grip says.
-func foreign(t *testing.T, c *framework.Client, grip func() multilock.Grip) multilock.Lock {
+// foreign is a lock of a service that grants each acquire. external returns the acquired lock.
+func foreign(t *testing.T, c *framework.Client, external func() multilock.Grip) multilock.Lock {
 	t.Helper()
-	lock, err := multilock.Foreign(c, "service", func(context.Context, bool) (multilock.Grip, error) { return grip(), nil })
+	lock, err := multilock.Foreign(c, "service", func(context.Context, bool) (multilock.Grip, error) {
+		return external(), nil
+	})
 	require.NoError(t, err)
 	return lock
 }
 
-// stuck is what it is to give a lock back to a service that does not answer.
+// stuck is a release by a service that does not answer.
 func stuck(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 
 func TestServiceThatDoesNotAnswerDelaysNoClose(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, h *recipes.Hold, srv *zktest.Server, lost chan struct{}){
-		"the service has taken it away": func(_ *testing.T, _ *recipes.Hold, _ *zktest.Server, lost chan struct{}) { close(lost) },
+		"the service reports the loss": func(_ *testing.T, _ *recipes.Hold, _ *zktest.Server, lost chan struct{}) {
+			close(lost)
+		},
 		"another part is lost": func(t *testing.T, h *recipes.Hold, srv *zktest.Server, _ chan struct{}) {
 			require.NoError(t, srv.Delete(h.Path()))
 		},
@@ -55,7 +59,7 @@ func TestServiceThatDoesNotAnswerDelaysNoClose(t *testing.T) {
 	}
 }
 
-func TestServiceThatDoesNotAnswerKeepsNobodyWhoHasLeft(t *testing.T) {
+func TestServiceThatDoesNotAnswerDelaysNoCanceledAcquire(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		ctx, cancel := context.WithCancel(t.Context())
 		other := foreign(t, simClient(t, srv, "c", 40*time.Second), func() multilock.Grip {
@@ -70,21 +74,22 @@ func TestServiceThatDoesNotAnswerKeepsNobodyWhoHasLeft(t *testing.T) {
 	}, zktest.WithSessionTimeouts(time.Second, time.Minute))
 }
 
-// To try once more would be to try for ever.
-func TestForeignLockThatIsOverAtOnceIsAnError(t *testing.T) {
+// Another attempt would have the same result each time.
+func TestForeignLockThatEndsAtOnceIsAnError(t *testing.T) {
 	path, c, s := named(t, 1)[0], own(t), &service{}
-	over := foreign(t, c, func() multilock.Grip {
-		grip, _ := s.try()
-		grip.Until = func() time.Time { return time.Now().Add(-time.Second) }
-		return grip
+	ended := foreign(t, c, func() multilock.Grip {
+		external, _ := s.try()
+		external.Until = func() time.Time { return time.Now().Add(-time.Second) }
+		return external
 	})
-	_, err := of(t, newMutex(t, c, path), over).TryAcquire(testzk.Context(t))
+	_, err := of(t, newMutex(t, c, path), ended).TryAcquire(testzk.Context(t))
 	require.ErrorIs(t, err, recipes.ErrForeignLost)
-	testzk.Eventually(t, func() bool { taken, released := s.state(); return !taken && released == 1 }, "it is not given back")
+	isReleased := func() bool { taken, released := s.state(); return !taken && released == 1 }
+	testzk.Eventually(t, isReleased, "the foreign lock is not released")
 	free(t, path)
 }
 
-func TestErrorOfWhoHasLeftSaysSo(t *testing.T) {
+func TestErrorOfACanceledAcquireHasTheCause(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	fails, err := multilock.Foreign(own(t), "service", func(context.Context, bool) (multilock.Grip, error) {
 		cancel()
@@ -119,28 +124,33 @@ func TestLossOfAForeignLockIsMeasured(t *testing.T) {
 	})
 }
 
-// While a machine is suspended the clock that times are compared by stands still, but the time of the service goes on.
+// While a machine is suspended the monotonic clock stops. The time of the service continues.
 func TestForeignLockEndsWhileTheMachineIsSuspended(t *testing.T) {
 	var until atomic.Pointer[time.Time]
 	set := func(at time.Time) { until.Store(&at) }
 	set(time.Now().Add(time.Minute))
 	hold := acquire(t, foreign(t, own(t), func() multilock.Grip {
-		return multilock.Grip{Until: func() time.Time { return *until.Load() }, Release: func(context.Context) error { return nil }}
+		return multilock.Grip{
+			Until:   func() time.Time { return *until.Load() },
+			Release: func(context.Context) error { return nil },
+		}
 	}))
 	require.NoError(t, hold.Err())
 	set(suspendedFor(2*time.Minute, time.Now().Add(time.Minute)))
 	require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
 }
 
-// suspendedFor is at, as it looks when the wall clock has gone on and the monotonic one has not.
+// suspendedFor returns at as it looks after a suspension of d: the wall clock has advanced, the
+// monotonic clock has not.
 func suspendedFor(d time.Duration, at time.Time) time.Time {
 	at = at.Add(-d)
-	monotonic := (*int64)(unsafe.Add(unsafe.Pointer(&at), unsafe.Sizeof(uint64(0)))) // which nobody else can set
+	// Package time has no way to set the monotonic reading.
+	monotonic := (*int64)(unsafe.Add(unsafe.Pointer(&at), unsafe.Sizeof(uint64(0))))
 	*monotonic += int64(d)
 	return at
 }
 
-// Who renews moves it on, also while somebody asks.
+// A service may change Until at any time, also between two reads of it.
 func TestForeignLockIsNotValidForLongerThanTheSession(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		var asked atomic.Int64
@@ -153,7 +163,7 @@ func TestForeignLockIsNotValidForLongerThanTheSession(t *testing.T) {
 			}}
 		}))
 		synctest.Wait()
-		for range 2 { // whichever of the two comes first
+		for range 2 { // asks once in each state
 			asked.Add(1)
 			require.False(t, hold.ValidUntil().After(time.Now().Add(4*time.Second)))
 		}

@@ -20,8 +20,8 @@ type recordedLock struct {
 func (l *recordedLock) Acquire(ctx context.Context) (*recipes.Hold, error)    { return l.acquire(ctx) }
 func (l *recordedLock) TryAcquire(ctx context.Context) (*recipes.Hold, error) { return l.try(ctx) }
 
-// One of the locks is lost while the others are tried. Nobody else wants any of them.
-func TestTryThatBeginsAgainIsNotInItsOwnWay(t *testing.T) {
+// One of the locks is lost while the others are tried. No other client wants any of them.
+func TestRepeatedTryDoesNotExcludeItself(t *testing.T) {
 	sim.Run(t, 30, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		c := simClient(t, srv, "c", 4*time.Second)
 		a, b, d := newMutex(t, c, "/a"), newMutex(t, c, "/b"), newMutex(t, c, "/d")
@@ -32,7 +32,7 @@ func TestTryThatBeginsAgainIsNotInItsOwnWay(t *testing.T) {
 				nodes, err := srv.Children("/a")
 				require.NoError(t, err)
 				require.NoError(t, srv.Delete("/a/"+nodes[0]))
-				time.Sleep(500 * time.Millisecond) // it takes as long as this to try
+				time.Sleep(500 * time.Millisecond) // the duration of the try
 			}
 			return d.TryAcquire(ctx)
 		}}

@@ -10,14 +10,14 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 )
 
-// A mutex re-enters through any view of the connection; so should several.
+// A mutex re-enters through any view of the client. So does a set of several.
 func TestSetReentersThroughAnotherView(t *testing.T) {
 	c := own(t)
 	root := testzk.Path(t)
 	view := c.Namespace(root[1:])
 	outer := acquire(t, newMulti(t, c, []string{root + "/a", root + "/b"}))
 	inner, err := newMutex(t, view, "/a").Acquire(outer.Context(testzk.Context(t)))
-	require.NoError(t, err, "a mutex does")
+	require.NoError(t, err, "a mutex re-enters")
 	require.NoError(t, inner.Release())
 	again, err := newMulti(t, view, []string{"/a", "/b"}).Acquire(outer.Context(testzk.Context(t)))
 	require.NoError(t, err)
@@ -25,8 +25,8 @@ func TestSetReentersThroughAnotherView(t *testing.T) {
 	require.NoError(t, outer.Release())
 }
 
-// A level of the whole has the token of the lock that it was entered by: a resource of that lock must not see one that is larger than the next
-// holder's.
+// A mutex that re-enters a multi-lock has the token of its own lock. The resource of that lock must
+// not see a token that is larger than the next holder's.
 func TestMutexUnderAMultiLockHasTheTokenOfItsOwnLock(t *testing.T) {
 	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.InOrder()}} {
 		t.Run(name, func(t *testing.T) {

@@ -21,15 +21,15 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// referee finds out by itself whether two are inside of one lock, and whether its tokens grow.
-type referee struct {
+// checker reports two holders of one lock and tokens that do not grow.
+type checker struct {
 	inside atomic.Bool
 	last   atomic.Int64
 }
 
-func (r *referee) enter(token int64) error {
+func (r *checker) enter(token int64) error {
 	if !r.inside.CompareAndSwap(false, true) {
-		return errors.New("two hold the lock")
+		return errors.New("two goroutines hold the lock")
 	}
 	if previous := r.last.Swap(token); previous >= token {
 		return fmt.Errorf("token %d after %d", token, previous)
@@ -37,7 +37,7 @@ func (r *referee) enter(token int64) error {
 	return nil
 }
 
-// contend runs fn on n goroutines, each with its number.
+// contend runs fn on n goroutines and passes each its number.
 func contend(t *testing.T, n int, fn func(i int) error) {
 	t.Helper()
 	errs := make([]error, n)
@@ -51,11 +51,13 @@ func contend(t *testing.T, n int, fn func(i int) error) {
 
 func TestOppositeOrdersNeitherDeadlockNorShare(t *testing.T) {
 	paths := named(t, 3)
-	referees := map[string]*referee{}
+	referees := map[string]*checker{}
 	for _, path := range paths {
-		referees[path] = &referee{}
+		referees[path] = &checker{}
 	}
-	orders := [][]string{{paths[0], paths[1]}, {paths[1], paths[0]}, {paths[2], paths[0]}, {paths[1], paths[2], paths[0]}}
+	orders := [][]string{
+		{paths[0], paths[1]}, {paths[1], paths[0]}, {paths[2], paths[0]}, {paths[1], paths[2], paths[0]},
+	}
 	contend(t, len(orders), func(i int) error {
 		m := newMulti(t, own(t), orders[i])
 		for range 50 {
@@ -78,7 +80,7 @@ func TestOppositeOrdersNeitherDeadlockNorShare(t *testing.T) {
 	free(t, paths...)
 }
 
-func TestLinesAreWaitedForAtOnceInWhateverOrderTheyBecomeFree(t *testing.T) {
+func TestAllQueuesAreWaitedForAtOnce(t *testing.T) {
 	paths := named(t, 3)
 	c, other := own(t), own(t)
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
@@ -97,22 +99,23 @@ func TestLinesAreWaitedForAtOnceInWhateverOrderTheyBecomeFree(t *testing.T) {
 			require.NoError(t, busy[i].Release())
 		}
 		hold := waiter.won(t)
-		require.True(t, behind.waiting(), "the place in the line that was free first is kept")
+		require.True(t, behind.waiting(), "the node in the queue that was free first is kept")
 		require.NoError(t, hold.Release())
 		require.NoError(t, behind.won(t).Release())
 	}
 	free(t, paths...)
 }
 
-// The place in the first line is at the front, and lost, while there is still somebody ahead in the second.
-func TestPlaceThatIsLostInOneLineIsTakenAgainInAll(t *testing.T) {
+// The waiter's node in the first queue is deleted, at the front or behind another node. In the
+// second queue another node is ahead.
+func TestWaiterWithADeletedNodeQueuesAgainInAllQueues(t *testing.T) {
 	paths := named(t, 2)
 	c, other := own(t), own(t)
-	for name, lineIsBusy := range map[string]bool{"at the front": false, "behind another": true} {
+	for name, isBusy := range map[string]bool{"at the front": false, "behind another": true} {
 		t.Run(name, func(t *testing.T) {
 			var first *recipes.Hold
 			ahead := 0
-			if lineIsBusy {
+			if isBusy {
 				first, ahead = acquire(t, newMutex(t, other, paths[0])), 1
 			}
 			second := acquire(t, newMutex(t, other, paths[1]))
@@ -120,11 +123,11 @@ func TestPlaceThatIsLostInOneLineIsTakenAgainInAll(t *testing.T) {
 			lost := queued(t, other, paths[0], ahead+1)[ahead]
 			kept := queued(t, other, paths[1], 2)[1]
 			remove(t, lost.Node)
-			if lineIsBusy {
+			if isBusy {
 				testzk.Eventually(t, func() bool {
 					_, err := other.Exists(testzk.Context(t), kept.Node)
 					return err != nil
-				}, "the place in the other line is not given up")
+				}, "the node in the other queue is not deleted")
 				require.NoError(t, first.Release())
 			}
 			require.NoError(t, second.Release())
@@ -143,7 +146,7 @@ func TestPlaceThatIsLostInOneLineIsTakenAgainInAll(t *testing.T) {
 	free(t, paths...)
 }
 
-func TestWaitForBusyLocksEndsInTimeWithEverythingTakenBack(t *testing.T) {
+func TestWaitForBusyLocksEndsInTime(t *testing.T) {
 	paths := []string{"/a", "/b", "/c", "/d", "/e"}
 	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.InOrder()}} {
 		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
@@ -156,7 +159,7 @@ func TestWaitForBusyLocksEndsInTimeWithEverythingTakenBack(t *testing.T) {
 			defer cancel()
 			began := time.Now()
 			hold, err := newMulti(t, c, paths, opts...).Acquire(ctx)
-			require.Less(t, time.Since(began), 2*time.Second, "%s: a second for all, not for each", name)
+			require.Less(t, time.Since(began), 2*time.Second, "%s: one second for all locks together", name)
 			require.Nil(t, hold)
 			require.ErrorIs(t, err, recipes.ErrNotAcquired, name)
 			require.ErrorIs(t, err, context.DeadlineExceeded, name)
@@ -181,7 +184,7 @@ func TestErrorOfManyLocksNamesTheFirstFew(t *testing.T) {
 	require.NoError(t, busy.Release())
 }
 
-func TestWaiterWhoseSessionIsLostQueuesAgainInAllLines(t *testing.T) {
+func TestWaiterWithALostSessionQueuesAgainInAllQueues(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)
 	paths := named(t, 2)
@@ -192,8 +195,8 @@ func TestWaiterWhoseSessionIsLostQueuesAgainInAllLines(t *testing.T) {
 	require.NoError(t, err)
 	waiter := start(t, newMulti(t, c, paths))
 	stale := []string{queued(t, other, paths[0], 1)[0].Node, queued(t, other, paths[1], 2)[1].Node}
-	p.BlackholeReplies(true) // the server hears the client, and keeps its session; the client hears nothing
-	closes(t, former.Done(), "the session does not notice the silence")
+	p.BlackholeReplies(true) // the server gets the requests and keeps the session; the client gets no replies
+	closes(t, former.Done(), "the session does not notice that answers are missing")
 	require.NoError(t, busy.Release())
 	p.BlackholeReplies(false)
 	hold := waiter.won(t)
@@ -232,19 +235,21 @@ func TestInOrderWaitsForOneLockAtATimeInTheOrderOfTheirPaths(t *testing.T) {
 	queued(t, other, paths[1], 2)
 	excluded(t, other, paths[0])
 	last, err := newMutex(t, other, paths[2]).TryAcquire(testzk.Context(t))
-	require.NoError(t, err, "there is no place in a line behind that which is waited for")
+	require.NoError(t, err, "the waiter is not queued for locks after the one it waits for")
 	require.NoError(t, middle.Release())
 	queued(t, other, paths[2], 2)
 	require.True(t, waiter.waiting())
 	require.NoError(t, last.Release())
 	hold := waiter.won(t)
 	require.Greater(t, hold.Tokens()[0], hold.Tokens()[1])
-	require.Greater(t, hold.Tokens()[1], hold.Tokens()[2], "acquired in the order of the paths, told in that of the list")
+	require.Greater(t, hold.Tokens()[1], hold.Tokens()[2],
+		"acquired in the order of the paths, reported in that of the list")
 	require.NoError(t, hold.Release())
 	free(t, paths...)
 }
 
-// A mutex nested in another is in no line for the second while it waits for the first. With those only InOrder does.
+// A mutex nested in another is not queued for the second lock while it waits for the first.
+// Together with such mutexes only InOrder avoids deadlocks.
 func TestInOrderDoesNotDeadlockWithNestedMutexes(t *testing.T) {
 	paths := named(t, 2)
 	contend(t, 2, func(i int) error {
