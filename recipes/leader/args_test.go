@@ -15,7 +15,7 @@ import (
 	"github.com/docent-zk/docent/recipes/leader"
 )
 
-func TestBadArgumentsAreRefusedAndNamed(t *testing.T) {
+func TestInvalidArgumentsAreRefusedAndNamed(t *testing.T) {
 	c := testzk.Client(t, "127.0.0.1:1")
 	always := func(error) bool { return true }
 	for name, bad := range map[string]struct {
@@ -24,19 +24,25 @@ func TestBadArgumentsAreRefusedAndNamed(t *testing.T) {
 		opts   []leader.Option
 		says   []string
 	}{
-		"nil client":     {nil, "/leader", nil, []string{"client is nil"}},
-		"zero client":    {&framework.Client{}, "/leader", nil, []string{framework.ErrZeroValue.Error()}},
-		"relative path":  {c, "leader", nil, []string{framework.ErrInvalidPath.Error(), "leader"}},
-		"root":           {c, "/", nil, []string{framework.ErrInvalidPath.Error(), `"/"`}},
-		"nil option":     {c, "/leader", []leader.Option{leader.WithID("a"), nil}, []string{"option 1 is nil"}},
-		"id not UTF-8":   {c, "/leader", []leader.Option{leader.WithID("\xff")}, []string{`"\xff"`, "UTF-8"}},
-		"two identities": {c, "/leader", []leader.Option{leader.WithID("a"), leader.WithIdentity()}, []string{"WithID", "WithIdentity"}},
-		"no delay":       {c, "/leader", []leader.Option{leader.WithLockDelay(0)}, []string{"lock delay 0s"}},
-		"negative delay": {c, "/leader", []leader.Option{leader.WithLockDelay(-time.Second)}, []string{"lock delay -1s"}},
-		"nil requeue":    {c, "/leader", []leader.Option{leader.WithRequeue(nil)}, []string{"requeue: nil"}},
-		"no such mode":   {c, "/leader", []leader.Option{leader.WithCloseMode(7)}, []string{"CloseMode(7)"}},
-		"mode: Election": {c, "/leader", []leader.Option{leader.WithCloseMode(leader.NotifyLeader)}, []string{"NotifyLeader", "Latch"}},
-		"requeue: Latch": {c, "/leader", []leader.Option{leader.WithRequeue(always)}, []string{"WithRequeue", "Election"}},
+		"nil client":    {nil, "/leader", nil, []string{"client is nil"}},
+		"zero client":   {&framework.Client{}, "/leader", nil, []string{framework.ErrZeroValue.Error()}},
+		"relative path": {c, "leader", nil, []string{framework.ErrInvalidPath.Error(), "leader"}},
+		"root":          {c, "/", nil, []string{framework.ErrInvalidPath.Error(), `"/"`}},
+		"nil option":    {c, "/leader", []leader.Option{leader.WithID("a"), nil}, []string{"option 1 is nil"}},
+		"id not UTF-8":  {c, "/leader", []leader.Option{leader.WithID("\xff")}, []string{`"\xff"`, "UTF-8"}},
+		"two identities": {
+			c, "/leader", []leader.Option{leader.WithID("a"), leader.WithIdentity()},
+			[]string{"WithID", "WithIdentity"}},
+		"no delay": {c, "/leader", []leader.Option{leader.WithLockDelay(0)}, []string{"lock delay 0s"}},
+		"negative delay": {
+			c, "/leader", []leader.Option{leader.WithLockDelay(-time.Second)}, []string{"lock delay -1s"}},
+		"nil requeue":  {c, "/leader", []leader.Option{leader.WithRequeue(nil)}, []string{"requeue: nil"}},
+		"no such mode": {c, "/leader", []leader.Option{leader.WithCloseMode(7)}, []string{"CloseMode(7)"}},
+		"mode: Election": {
+			c, "/leader", []leader.Option{leader.WithCloseMode(leader.NotifyLeader)},
+			[]string{"NotifyLeader", "Latch"}},
+		"requeue: Latch": {
+			c, "/leader", []leader.Option{leader.WithRequeue(always)}, []string{"WithRequeue", "Election"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, ofElection := leader.New(bad.client, bad.path, bad.opts...)
@@ -60,7 +66,7 @@ func refuses(t *testing.T, err error, says []string) {
 	}
 }
 
-func TestBadCallsAreErrors(t *testing.T) {
+func TestInvalidCallsAreErrors(t *testing.T) {
 	c := testzk.Client(t, "127.0.0.1:1")
 	e, l := newElection(t, c, "/leader"), newLatch(t, c, "/leader")
 	lead := func(context.Context, *leader.Term) error { return nil }
@@ -106,18 +112,18 @@ func TestBadCallsAreErrors(t *testing.T) {
 	require.ErrorIs(t, observed(t.Context(), c, "/leader/"), framework.ErrInvalidPath)
 }
 
-// observed is the only thing that an observer is told.
+// observed returns the only report of an observer.
 func observed(ctx context.Context, c *framework.Client, path string) (last error) {
-	for who, err := range leader.Observe(ctx, c, path) {
-		if last != nil || who.Node != "" {
-			return errors.New("goes on after an error that does not pass")
+	for participant, err := range leader.Observe(ctx, c, path) {
+		if last != nil || participant.Node != "" {
+			return errors.New("Observe continues after a permanent error")
 		}
 		last = err
 	}
 	return last
 }
 
-func TestTermThatIsNoneHasEnded(t *testing.T) {
+func TestZeroTermHasEnded(t *testing.T) {
 	for _, none := range []*leader.Term{nil, {}} {
 		require.ErrorIs(t, none.Err(), recipes.ErrNotHeld)
 		require.ErrorIs(t, none.Resign(), recipes.ErrNotHeld)

@@ -23,8 +23,14 @@ import (
 
 const delay = 10 * time.Second
 
-// succession has a leader, and a latch that is to follow it, both with a lock delay.
-func succession(t *testing.T, test func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch)) {
+// successionTest is a test with a leader, first, its term and its successor.
+type successionTest = func(
+	t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch,
+)
+
+// succession runs a test with a leader and a latch that waits to succeed it. Both have a lock
+// delay.
+func succession(t *testing.T, test successionTest) {
 	t.Helper()
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		first := started(t, member(t, srv, "first"), "/leader", leader.WithLockDelay(delay))
@@ -35,7 +41,7 @@ func succession(t *testing.T, test func(t *testing.T, srv *zktest.Server, first 
 	})
 }
 
-// takes is how long it takes next to lead.
+// takes returns the time until next leads.
 func takes(t *testing.T, next *leader.Latch) time.Duration {
 	t.Helper()
 	begun := time.Now()
@@ -44,13 +50,15 @@ func takes(t *testing.T, next *leader.Latch) time.Duration {
 	return time.Since(begun)
 }
 
-func TestNobodyWaitsForALeaderThatResigned(t *testing.T) {
+func TestNewLeaderDoesNotWaitAfterAResignation(t *testing.T) {
 	for name, resign := range map[string]func(*leader.Latch, *leader.Term) error{
 		"resigned": func(_ *leader.Latch, term *leader.Term) error { return term.Resign() },
 		"closed":   func(l *leader.Latch, _ *leader.Term) error { return l.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			succession(t, func(t *testing.T, _ *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
+			succession(t, func(
+				t *testing.T, _ *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch,
+			) {
 				require.NoError(t, resign(first, term))
 				require.Less(t, takes(t, next), time.Second)
 			})
@@ -58,38 +66,41 @@ func TestNobodyWaitsForALeaderThatResigned(t *testing.T) {
 	}
 }
 
-func TestNewLeaderWaitsAfterOneThatVanished(t *testing.T) {
-	for name, vanish := range map[string]func(*testing.T, *zktest.Server, *leader.Term){
-		"session over": func(t *testing.T, srv *zktest.Server, _ *leader.Term) { expire(t, srv, "first") },
-		"node deleted": func(_ *testing.T, srv *zktest.Server, term *leader.Term) { _ = srv.Delete(term.Path()) },
+func TestNewLeaderWaitsAfterALeaderThatDidNotResign(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, *zktest.Server, *leader.Term){
+		"session expired": func(t *testing.T, srv *zktest.Server, _ *leader.Term) { expire(t, srv, "first") },
+		"node deleted":    func(_ *testing.T, srv *zktest.Server, term *leader.Term) { _ = srv.Delete(term.Path()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
-				vanish(t, srv, term)
+			succession(t, func(
+				t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch,
+			) {
+				end(t, srv, term)
 				took := takes(t, next)
 				require.GreaterOrEqual(t, took, delay)
 				require.Less(t, took, delay+time.Second)
 				require.NoError(t, next.Term().Resign())
-				require.Less(t, takes(t, first), time.Second, "the one before it is long over")
+				require.Less(t, takes(t, first), time.Second, "the term before ended long ago")
 			})
 		})
 	}
 }
 
-func TestWaitAfterALeaderThatVanishedIsLogged(t *testing.T) {
+func TestWaitAfterALostTermIsLogged(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		core, logs := observer.New(zap.InfoLevel)
 		term := await(t, started(t, member(t, srv, "first"), "/leader", leader.WithLockDelay(delay)))
 		expire(t, srv, "first")
-		await(t, started(t, member(t, srv, "next", framework.WithLogger(zap.New(core))), "/leader", leader.WithLockDelay(delay)))
+		c := member(t, srv, "next", framework.WithLogger(zap.New(core)))
+		await(t, started(t, c, "/leader", leader.WithLockDelay(delay)))
 		entry := logs.FilterMessageSnippet("vanished").All()[0]
 		require.Equal(t, fmt.Sprintf("%#x", term.Token()), entry.ContextMap()["last"])
 		require.Equal(t, "docent.latch", entry.LoggerName)
 	})
 }
 
-// Whoever vanishes while it waits to lead has not led.
-func TestNobodyWaitsForACandidateThatVanished(t *testing.T) {
+// A candidate that expires while it waits to lead has not led.
+func TestNewLeaderDoesNotWaitForAnExpiredCandidate(t *testing.T) {
 	succession(t, func(t *testing.T, srv *zktest.Server, _ *leader.Latch, term *leader.Term, next *leader.Latch) {
 		third := started(t, member(t, srv, "third"), "/leader", leader.WithLockDelay(delay))
 		time.Sleep(time.Second)
@@ -101,8 +112,8 @@ func TestNobodyWaitsForACandidateThatVanished(t *testing.T) {
 	})
 }
 
-// The time counts anew for each who comes to the front, as long as nobody has led since.
-func TestWhoWaitsToLeadAndVanishesKeepsNobodyFromWaiting(t *testing.T) {
+// The delay starts again for each candidate that comes to the front, until one of them leads.
+func TestDelayStartsAgainAfterAnExpiredCandidate(t *testing.T) {
 	succession(t, func(t *testing.T, srv *zktest.Server, _ *leader.Latch, _ *leader.Term, next *leader.Latch) {
 		third := started(t, member(t, srv, "third"), "/leader", leader.WithLockDelay(delay))
 		time.Sleep(time.Second)
@@ -116,7 +127,7 @@ func TestWhoWaitsToLeadAndVanishesKeepsNobodyFromWaiting(t *testing.T) {
 	})
 }
 
-func TestElectionWaitsLikeALatch(t *testing.T) {
+func TestElectionWaitsAsALatchDoes(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		first := stand(t, member(t, srv, "first"), "/leader", leader.WithLockDelay(delay))
 		first.leads(t)
@@ -133,10 +144,10 @@ func TestElectionWaitsLikeALatch(t *testing.T) {
 	})
 }
 
-// behind has a candidate, next, that comes to the front by an event, reads the ledger on a server
-// that does not know yet what the event told, and finds there that the last leader has resigned.
-// But then third has led, and has vanished.
-func behind(t *testing.T, test func(t *testing.T, srv *zktest.Server, vanished time.Time, next *candidacy)) {
+// behind runs a test with a candidate, next, that comes to the front by an event. Then next reads
+// the term record on a server that does not yet know of the event. That server says that the last
+// leader has resigned, but since then third has led, and its session has expired.
+func behind(t *testing.T, test func(t *testing.T, srv *zktest.Server, expired time.Time, next *candidacy)) {
 	t.Helper()
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		f := srv.Follower(500 * time.Millisecond)
@@ -155,7 +166,7 @@ func behind(t *testing.T, test func(t *testing.T, srv *zktest.Server, vanished t
 		require.ErrorIs(t, first.returns(t), context.Canceled) // it has resigned
 		lock, err := mutex.New(one, "/leader")
 		require.NoError(t, err)
-		hold, err := lock.Acquire(t.Context()) // keeps the candidates from leading
+		hold, err := lock.Acquire(t.Context()) // so that no candidate leads
 		require.NoError(t, err)
 		third := stand(t, member(t, srv, "third"), "/leader", leader.WithLockDelay(delay))
 		time.Sleep(time.Second)
@@ -168,30 +179,30 @@ func behind(t *testing.T, test func(t *testing.T, srv *zktest.Server, vanished t
 		third.leads(t)
 		srv.Client("third").Refuse(true)
 		expire(t, srv, "third")
-		vanished := time.Now()
+		expired := time.Now()
 		require.NoError(t, read.WaitHits(t.Context(), 1))
-		test(t, srv, vanished, next)
+		test(t, srv, expired, next)
 	})
 }
 
-func TestNewLeaderWaitsThoughAServerThatIsBehindSaysThatTheLastOneResigned(t *testing.T) {
-	behind(t, func(t *testing.T, _ *zktest.Server, vanished time.Time, next *candidacy) {
+func TestNewLeaderWaitsAlthoughALaggingServerReportsAResignation(t *testing.T) {
+	behind(t, func(t *testing.T, _ *zktest.Server, expired time.Time, next *candidacy) {
 		next.leads(t)
-		require.GreaterOrEqual(t, time.Since(vanished), delay)
+		require.GreaterOrEqual(t, time.Since(expired), delay)
 	})
 }
 
-// The transaction that is refused is answered to nobody, and the ledger is read again.
-func TestNewLeaderWaitsWhereTheRefusalOfAnOldNoteIsLost(t *testing.T) {
-	behind(t, func(t *testing.T, srv *zktest.Server, vanished time.Time, next *candidacy) {
+// The reply that refuses the transaction is lost, and the term record is read again.
+func TestNewLeaderWaitsAlthoughARefusalIsLost(t *testing.T) {
+	behind(t, func(t *testing.T, srv *zktest.Server, expired time.Time, next *candidacy) {
 		lost := srv.On(zktest.Match{Client: "next", Op: zktest.OpMulti}, zktest.DropAfter())
 		next.leads(t)
 		require.Equal(t, 1, lost.Hits())
-		require.GreaterOrEqual(t, time.Since(vanished), delay)
+		require.GreaterOrEqual(t, time.Since(expired), delay)
 	})
 }
 
-// A candidate that has to leave while it waits leaves at once, and leaves nothing.
+// A candidate that is stopped during the delay stops at once and leaves no node.
 func TestWaitForTheDelayEndsWithTheCandidate(t *testing.T) {
 	succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
 		require.NoError(t, srv.Delete(term.Path()))
@@ -199,13 +210,13 @@ func TestWaitForTheDelayEndsWithTheCandidate(t *testing.T) {
 		begun := time.Now()
 		require.NoError(t, next.Close())
 		require.Less(t, time.Since(begun), time.Second)
-		line, err := srv.Children("/leader")
+		all, err := srv.Children("/leader")
 		require.NoError(t, err)
-		require.Len(t, line, 1, "first stands again")
+		require.Len(t, all, 1, "first is a candidate again")
 	})
 }
 
-func TestCandidateThatWaitsForTheDelayLeavesInTimeWhenTheServersAreSilent(t *testing.T) {
+func TestCandidateClosesDuringTheDelayAlthoughServersAreSilent(t *testing.T) {
 	succession(t, func(t *testing.T, srv *zktest.Server, _ *leader.Latch, term *leader.Term, next *leader.Latch) {
 		require.NoError(t, srv.Delete(term.Path()))
 		time.Sleep(time.Second)
@@ -216,8 +227,8 @@ func TestCandidateThatWaitsForTheDelayLeavesInTimeWhenTheServersAreSilent(t *tes
 	})
 }
 
-// Also if the context ends because of what the candidate loses.
-func TestCandidateThatIsStoppedWhenItLosesItsTurnEndsWithItsContext(t *testing.T) {
+// The same if the loss of the session causes the end of the context.
+func TestCandidateStoppedBecauseOfALossEndsWithItsContext(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		term := await(t, started(t, member(t, srv, "first"), "/leader", leader.WithLockDelay(delay)))
 		c := member(t, srv, "next")
@@ -235,17 +246,22 @@ func TestCandidateThatIsStoppedWhenItLosesItsTurnEndsWithItsContext(t *testing.T
 	})
 }
 
-func TestTroubleWithTheLedgerIsOutlasted(t *testing.T) {
+func TestCandidateRetriesRequestsOfTheTermRecord(t *testing.T) {
 	for _, fault := range []zktest.Action{zktest.DropBefore(), zktest.DropAfter()} {
 		for _, skip := range []int{0, 1} {
-			succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
+			succession(t, func(
+				t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch,
+			) {
 				srv.On(zktest.Match{Client: "next", Op: zktest.OpMulti, Times: 1}, fault)
-				srv.On(zktest.Match{Client: "next", Op: zktest.OpGetData, Path: "/leader-term", Skip: skip, Times: 1}, fault)
+				read := zktest.Match{
+					Client: "next", Op: zktest.OpGetData, Path: "/leader-term", Skip: skip, Times: 1,
+				}
+				srv.On(read, fault)
 				require.NoError(t, term.Resign())
 				require.Less(t, takes(t, next), 5*time.Second)
-				noted, err := srv.Get("/leader-term")
+				recorded, err := srv.Get("/leader-term")
 				require.NoError(t, err)
-				require.Contains(t, string(noted), `"resigned":false`)
+				require.Contains(t, string(recorded), `"resigned":false`)
 				require.NoError(t, next.Close())
 				await(t, first)
 			})
@@ -253,31 +269,31 @@ func TestTroubleWithTheLedgerIsOutlasted(t *testing.T) {
 	}
 }
 
-// Whoever still works when it is noted that it resigns may vanish with requests on their way that
-// nobody would wait for.
-func TestTermEndsBeforeItIsNotedThatItResigns(t *testing.T) {
+// If a leader still worked after its resignation is recorded, its session could expire with
+// requests on the way. The next leader would not wait for these.
+func TestTermEndsBeforeTheResignationIsRecorded(t *testing.T) {
 	succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
-		noting := srv.On(zktest.Match{Client: "first", Op: zktest.OpMulti, Times: 1}, zktest.Hold())
+		recording := srv.On(zktest.Match{Client: "first", Op: zktest.OpMulti, Times: 1}, zktest.Hold())
 		resigned := make(chan error, 1)
 		go func() { resigned <- term.Resign() }()
-		require.NoError(t, noting.Wait(t.Context()))
+		require.NoError(t, recording.Wait(t.Context()))
 		require.ErrorIs(t, term.Err(), recipes.ErrNotHeld)
-		closes(t, term.Done(), "it goes on")
+		closes(t, term.Done(), "the term does not end")
 		require.Contains(t, srv.Tree(), term.Path())
-		noting.Release()
+		recording.Release()
 		require.NoError(t, <-resigned)
 		require.Less(t, takes(t, next), time.Second)
 	})
 }
 
-// Who closes a Latch while its term is being resigned does not delete the node first.
-func TestNobodyWaitsForALeaderThatIsClosedWhileItResigns(t *testing.T) {
+// Close of a Latch during a resignation of its term does not delete the node first.
+func TestNewLeaderDoesNotWaitAfterACloseDuringAResignation(t *testing.T) {
 	succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
-		noting := srv.On(zktest.Match{Client: "first", Op: zktest.OpMulti, Times: 1}, zktest.DropBefore())
+		recording := srv.On(zktest.Match{Client: "first", Op: zktest.OpMulti, Times: 1}, zktest.DropBefore())
 		srv.Client("first").Refuse(true)
 		resigned := make(chan error, 1)
 		go func() { resigned <- term.Resign() }()
-		require.NoError(t, noting.WaitHits(t.Context(), 1))
+		require.NoError(t, recording.WaitHits(t.Context(), 1))
 		require.NoError(t, first.Close())
 		srv.Client("first").Refuse(false)
 		require.NoError(t, <-resigned)
@@ -285,16 +301,16 @@ func TestNobodyWaitsForALeaderThatIsClosedWhileItResigns(t *testing.T) {
 	})
 }
 
-// It has not led, whatever it was about to note.
-func TestNobodyWaitsForACandidateThatLeftWhileItNotedItsTerm(t *testing.T) {
+// A candidate that stops while it records its term has not led.
+func TestNewLeaderDoesNotWaitAfterACandidateThatStopped(t *testing.T) {
 	succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
 		srv.On(zktest.Match{Client: "next", Op: zktest.OpMulti, Times: 1}, zktest.DropAfter())
 		srv.Client("next").Refuse(true)
 		require.NoError(t, term.Resign())
 		time.Sleep(100 * time.Millisecond)
-		noted, err := srv.Get("/leader-term")
+		recorded, err := srv.Get("/leader-term")
 		require.NoError(t, err)
-		require.Contains(t, string(noted), `"resigned":false`)
+		require.Contains(t, string(recorded), `"resigned":false`)
 		closed := make(chan error, 1)
 		go func() { closed <- next.Close() }()
 		time.Sleep(100 * time.Millisecond)
@@ -304,8 +320,8 @@ func TestNobodyWaitsForACandidateThatLeftWhileItNotedItsTerm(t *testing.T) {
 	})
 }
 
-// The ledger belongs to the leaders: what is there instead is not written over.
-func TestNodeThatIsNoLedgerIsAnError(t *testing.T) {
+// Only leaders write the term record. Other data at its path is not overwritten.
+func TestForeignDataOfTheTermRecordIsAnError(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.Create("/leader-term", []byte("mine")))
 		l := started(t, member(t, srv, "c"), "/leader", leader.WithLockDelay(delay))
@@ -319,6 +335,6 @@ func TestNodeThatIsNoLedgerIsAnError(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err = l.Await(ctx)
-		require.NoError(t, err, "once it is gone")
+		require.NoError(t, err, "after the foreign node is deleted")
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// told runs an Election of c that tells why the contexts of lead ended.
-func told(t *testing.T, c *framework.Client, opts ...leader.Option) (*candidacy, <-chan error) {
+// withCauses runs an Election of c. The channel gets the causes of the ends of lead's contexts.
+func withCauses(t *testing.T, c *framework.Client, opts ...leader.Option) (*candidacy, <-chan error) {
 	t.Helper()
 	causes := make(chan error, 1000)
 	return standWith(t, newElection(t, c, electionPath, opts...), func(ctx context.Context, _ *leader.Term) error {
@@ -27,17 +27,17 @@ func told(t *testing.T, c *framework.Client, opts ...leader.Option) (*candidacy,
 }
 
 // Curator: LeaderSelector's testErrorPolicies.
-func TestLossPolicySaysWhatASuspendedConnectionIsToLead(t *testing.T) {
+func TestLossPolicyDecidesWhetherAnInterruptionEndsLead(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		for _, test := range []struct {
 			policy framework.LossPolicy
-			short  []error // what ends in a short interruption
-			long   error   // and in a long one
+			short  []error // causes of a short interruption
+			long   error   // cause of a long interruption
 		}{
 			{framework.UntilDeadline, nil, framework.ErrSessionLost},
 			{framework.Strict, []error{framework.ErrSuspended}, framework.ErrSuspended},
 		} {
-			c, causes := told(t, member(t, srv, test.policy.String(), framework.WithLossPolicy(test.policy)))
+			c, causes := withCauses(t, member(t, srv, test.policy.String(), framework.WithLossPolicy(test.policy)))
 			c.leads(t)
 			srv.Client(test.policy.String()).Drop()
 			settle()
@@ -64,9 +64,9 @@ func TestLossPolicySaysWhatASuspendedConnectionIsToLead(t *testing.T) {
 }
 
 // Curator: testServerDying.
-func TestLeadEndsBeforeTheServersWouldLetSomebodyElseLead(t *testing.T) {
+func TestLeadEndsBeforeAnotherCandidateCanLead(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		c, causes := told(t, member(t, srv, "c"))
+		c, causes := withCauses(t, member(t, srv, "c"))
 		term := c.leads(t)
 		settle()
 		begun := time.Now()
@@ -82,10 +82,10 @@ func TestLeadEndsBeforeTheServersWouldLetSomebodyElseLead(t *testing.T) {
 }
 
 // Curator: testLeaderNodeDeleteOnInterrupt.
-func TestNodeOfALeaderThatWasInterruptedWithoutAServerIsDeletedAfterwards(t *testing.T) {
+func TestNodeOfADisconnectedLeaderIsDeletedAfterAnInterrupt(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		client := member(t, srv, "c")
-		c, causes := told(t, client)
+		c, causes := withCauses(t, client)
 		term := c.leads(t)
 		session := srv.Client("c").Sessions()[0].ID
 		srv.Stop()
@@ -97,12 +97,14 @@ func TestNodeOfALeaderThatWasInterruptedWithoutAServerIsDeletedAfterwards(t *tes
 		next := c.leads(t)
 		require.NotEqual(t, term.Path(), next.Path())
 		require.Len(t, nodes(srv), 1)
-		require.Equal(t, session, srv.Client("c").Sessions()[0].ID, "it was deleted, it did not go with the session")
+		require.Equal(t, session, srv.Client("c").Sessions()[0].ID,
+			"the node was deleted by a request and not with the session")
 	})
 }
 
-// Curator: testRaceAtStateChanged. The delay makes room between the front of the line and the call.
-func TestTermThatIsLostBeforeItBeginsDoesNotCallLead(t *testing.T) {
+// Curator: testRaceAtStateChanged. The delay makes time between the front of the queue and the
+// call.
+func TestTermLostBeforeItBeginsDoesNotCallLead(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		const delay = 10 * time.Second
 		crashed := stand(t, member(t, srv, "crashed"), electionPath, leader.WithLockDelay(delay))
@@ -112,7 +114,7 @@ func TestTermThatIsLostBeforeItBeginsDoesNotCallLead(t *testing.T) {
 		srv.Client("crashed").Cut()
 		expire(t, srv, "crashed")
 		time.Sleep(delay / 2)
-		require.Len(t, nodes(srv), 1, "it is first, and waits")
+		require.Len(t, nodes(srv), 1, "it is the first node and waits")
 		expire(t, srv, "c")
 		time.Sleep(delay - time.Second)
 		require.Empty(t, c.terms)
@@ -127,7 +129,7 @@ func TestTermThatIsLostBeforeItBeginsDoesNotCallLead(t *testing.T) {
 }
 
 // Curator: testKillSessionThenCloseShouldElectNewLeader, testKillServerThenCloseShouldElectNewLeader.
-func TestOtherCandidateTakesOverFromOneThatStopsAfterALoss(t *testing.T) {
+func TestOtherCandidateLeadsAfterOneThatStopsAfterALoss(t *testing.T) {
 	for name, harm := range map[string]func(*testing.T, *zktest.Server){
 		"session expired": func(t *testing.T, srv *zktest.Server) {
 			expire(t, srv, "a")
@@ -148,7 +150,7 @@ func TestOtherCandidateTakesOverFromOneThatStopsAfterALoss(t *testing.T) {
 				harm(t, srv)
 				outage()
 				require.ErrorIs(t, term.Err(), framework.ErrSessionLost)
-				require.Len(t, nodes(srv), 2, "both stand again")
+				require.Len(t, nodes(srv), 2, "both are candidates again")
 				first, second := a, b
 				if b.Term() != nil {
 					first, second = b, a
@@ -166,7 +168,7 @@ func TestOtherCandidateTakesOverFromOneThatStopsAfterALoss(t *testing.T) {
 }
 
 // Curator: LeaderSelectorCluster.testRestart.
-func TestElectionThatHasAnotherServerToGoToGoesOnLeading(t *testing.T) {
+func TestElectionContinuesOnAnotherServer(t *testing.T) {
 	t.Parallel()
 	c, takeAway := twoWays(t)
 	e := stand(t, c, testzk.Path(t))
@@ -180,9 +182,9 @@ func TestElectionThatHasAnotherServerToGoToGoesOnLeading(t *testing.T) {
 }
 
 // Curator: LeaderSelectorCluster.testLostRestart.
-func TestLeaderOfAnEnsembleThatComesBackWithoutItsNodeLeadsAgain(t *testing.T) {
+func TestLeaderLeadsAgainAfterTheServersLostItsNode(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		c, causes := told(t, member(t, srv, "c"))
+		c, causes := withCauses(t, member(t, srv, "c"))
 		term := c.leads(t)
 		srv.Stop()
 		require.ErrorIs(t, <-causes, framework.ErrSessionLost)
@@ -196,15 +198,16 @@ func TestLeaderOfAnEnsembleThatComesBackWithoutItsNodeLeadsAgain(t *testing.T) {
 }
 
 // Curator: flappingTest.
-func TestCandidateThatLosesItsConnectionRightAfterGettingInLineMakesRoom(t *testing.T) {
+func TestCandidateThatLosesItsConnectionAfterTheCreateDoesNotBlock(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		enter := srv.On(zktest.Match{Client: "a", Op: zktest.OpCreate, Skip: 1}, zktest.DropAfter()) // the first finds no parent
+		// The first create finds no parent.
+		enter := srv.On(zktest.Match{Client: "a", Op: zktest.OpCreate, Skip: 1}, zktest.DropAfter())
 		client := member(t, srv, "a")
 		require.NoError(t, client.WaitConnected(testzk.Context(t)))
 		a := stand(t, client, electionPath)
 		require.NoError(t, enter.Wait(t.Context()))
 		srv.Client("a").Refuse(true)
-		synctest.Wait() // for the transaction
+		synctest.Wait() // until the transaction is applied
 		require.Len(t, nodes(srv), 1)
 		b := stand(t, member(t, srv, "b"), electionPath)
 		term := b.leads(t)
@@ -212,7 +215,7 @@ func TestCandidateThatLosesItsConnectionRightAfterGettingInLineMakesRoom(t *test
 		require.Len(t, nodes(srv), 1)
 		require.Empty(t, a.terms)
 		srv.Client("a").Refuse(false)
-		time.Sleep(3 * time.Second) // to connect takes up to two, and to stand again one
+		time.Sleep(3 * time.Second) // up to two seconds to connect and one to queue again
 		require.Len(t, nodes(srv), 2)
 		require.Same(t, term, b.Term())
 		b.stop()
@@ -222,12 +225,13 @@ func TestCandidateThatLosesItsConnectionRightAfterGettingInLineMakesRoom(t *test
 }
 
 // Curator: createProtectedNodeInBackgroundTest, createProtectedNodeInBackgroundTestNoRetry.
-func TestCandidateThatGivesUpWithoutHavingHeardOfItsNodeLeavesNone(t *testing.T) {
+func TestCandidateThatGivesUpBeforeTheReplyLeavesNoNode(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		client := member(t, srv, "c")
 		require.NoError(t, client.WaitConnected(testzk.Context(t)))
 		session := srv.Client("c").Sessions()[0].ID
-		enter := srv.On(zktest.Match{Op: zktest.OpCreate, Skip: 1}, zktest.DropAfter()) // the first finds no parent
+		// The first create finds no parent.
+		enter := srv.On(zktest.Match{Op: zktest.OpCreate, Skip: 1}, zktest.DropAfter())
 		c := stand(t, client, electionPath)
 		require.NoError(t, enter.Wait(t.Context()))
 		srv.Client("c").Refuse(true)
@@ -237,11 +241,12 @@ func TestCandidateThatGivesUpWithoutHavingHeardOfItsNodeLeavesNone(t *testing.T)
 		srv.Client("c").Refuse(false)
 		settle()
 		require.Empty(t, nodes(srv))
-		require.Equal(t, session, srv.Client("c").Sessions()[0].ID, "it was deleted, it did not go with the session")
+		require.Equal(t, session, srv.Client("c").Sessions()[0].ID,
+			"the node was deleted by a request and not with the session")
 	})
 }
 
-func TestElectionThatWasStartedBeforeTheServerLeads(t *testing.T) {
+func TestElectionStartedBeforeTheServerLeads(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		srv.Stop()
 		c := stand(t, member(t, srv, "c"), electionPath)

@@ -21,7 +21,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// once is for elections that do not stand again.
+// once is an option of elections that lead once.
 func once() leader.Option { return leader.WithRequeue(func(error) bool { return false }) }
 
 var errFailed = errors.New("failed")
@@ -40,8 +40,8 @@ func TestInterruptedLeaderLeadsUntilItHasReturned(t *testing.T) {
 	})
 	term := first.leads(t)
 	second := stand(t, own(t), path)
-	inLine(t, c, path, 2)
-	require.False(t, second.Interrupt(), "it does not lead")
+	queued(t, c, path, 2)
+	require.False(t, second.Interrupt(), "a former leader does not lead")
 	require.True(t, first.Interrupt())
 	require.ErrorIs(t, <-interrupted, leader.ErrInterrupted)
 	require.NoError(t, term.Err())
@@ -50,16 +50,16 @@ func TestInterruptedLeaderLeadsUntilItHasReturned(t *testing.T) {
 	close(work)
 	require.Greater(t, second.leads(t).Token(), term.Token())
 	require.ErrorIs(t, term.Err(), recipes.ErrNotHeld)
-	inLine(t, c, path, 2)
+	queued(t, c, path, 2)
 	second.stop()
 	first.leads(t)
 }
 
 // Curator: testInterruptLeadershipWithRequeue, testAutoRequeue.
-func TestInterruptsBeforeDuringAndAfterATermCostThatTermOnly(t *testing.T) {
+func TestInterruptEndsTheCurrentTermOnly(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		e := newElection(t, member(t, srv, "c"), electionPath)
-		require.False(t, e.Interrupt(), "it does not stand")
+		require.False(t, e.Interrupt(), "it is not a candidate")
 		c := standWith(t, e, func(ctx context.Context, _ *leader.Term) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
@@ -78,18 +78,19 @@ func TestInterruptsBeforeDuringAndAfterATermCostThatTermOnly(t *testing.T) {
 }
 
 // Curator: testRotatingLeadership.
-func TestCandidatesThatReturnTakeTurns(t *testing.T) {
+func TestCandidatesThatReturnLeadInTurn(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		const members, rounds = 5, 3
 		turns := make(chan int, 1000)
 		for i := range members {
-			standWith(t, newElection(t, member(t, srv, strconv.Itoa(i)), electionPath), func(context.Context, *leader.Term) error {
+			e := newElection(t, member(t, srv, strconv.Itoa(i)), electionPath)
+			standWith(t, e, func(context.Context, *leader.Term) error {
 				turns <- i
-				settle() // the others are in line
+				settle() // the other candidates queue
 				return nil
 			})
 		}
-		inLine(t, member(t, srv, "observer"), electionPath, members)
+		queued(t, member(t, srv, "observer"), electionPath, members)
 		for range rounds {
 			seen := map[int]bool{}
 			for range members {
@@ -101,7 +102,7 @@ func TestCandidatesThatReturnTakeTurns(t *testing.T) {
 }
 
 // Curator: LeaderSelectorWithExecutor.test.
-func TestElectionThatDoesNotStandAgainLeadsOnceAndReturnsWhatLeadDid(t *testing.T) {
+func TestElectionWithoutRequeueReturnsTheErrorOfLead(t *testing.T) {
 	t.Parallel()
 	for _, result := range []error{nil, errFailed} {
 		path, c := testzk.Path(t), own(t)
@@ -110,7 +111,7 @@ func TestElectionThatDoesNotStandAgainLeadsOnceAndReturnsWhatLeadDid(t *testing.
 			asked = append(asked, err)
 			return false
 		}))
-		for range 2 { // it may run again
+		for range 2 { // Run may be called again
 			calls := 0
 			err := e.Run(testzk.Context(t), func(context.Context, *leader.Term) error { calls++; return result })
 			require.Equal(t, result, err)
@@ -129,7 +130,7 @@ func TestElectionRunsOnceAtATime(t *testing.T) {
 	other := stand(t, own(t), path)
 	other.leads(t)
 	c := stand(t, own(t), path)
-	inLine(t, own(t), path, 2)
+	queued(t, own(t), path, 2)
 	require.ErrorIs(t, c.Run(ctx, lead), leader.ErrRunning)
 	other.stop()
 	c.leads(t)
@@ -146,16 +147,16 @@ func TestElectionRunsOnceAtATime(t *testing.T) {
 }
 
 // Curator: testClosing.
-func TestCandidateThatStopsWaitingChangesNothingForTheLeader(t *testing.T) {
+func TestCandidateThatStopsWaitingDoesNotAffectTheLeader(t *testing.T) {
 	t.Parallel()
 	path, c := testzk.Path(t), own(t)
 	first := stand(t, c, path)
 	term := first.leads(t)
 	second := stand(t, own(t), path)
-	inLine(t, c, path, 2)
+	queued(t, c, path, 2)
 	second.stop()
 	require.ErrorIs(t, second.returns(t), context.Canceled)
-	inLine(t, c, path, 1)
+	queued(t, c, path, 1)
 	require.Same(t, term, first.Term())
 	first.stop()
 	require.ErrorIs(t, first.returns(t), context.Canceled)
@@ -164,28 +165,31 @@ func TestCandidateThatStopsWaitingChangesNothingForTheLeader(t *testing.T) {
 	testzk.Empty(t, path)
 }
 
-func TestRunTellsWhatLeadSaidWhenItsContextEnded(t *testing.T) {
+func TestRunReturnsTheErrorOfLeadWhenItsContextEnds(t *testing.T) {
 	t.Parallel()
 	stop := errors.New("stop")
 	both := errors.Join(context.Canceled, errFailed)
-	for result, told := range map[error]bool{nil: false, context.Canceled: false, stop: true, errFailed: true, both: true} {
+	for result, returned := range map[error]bool{
+		nil: false, context.Canceled: false, stop: true, errFailed: true, both: true,
+	} {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		err := newElection(t, own(t), testzk.Path(t), once()).Run(ctx, func(context.Context, *leader.Term) error {
 			cancel(stop)
 			return result
 		})
 		require.ErrorIs(t, err, context.Canceled)
-		if told {
+		if returned {
 			require.ErrorIs(t, err, result)
 		}
 	}
 }
 
-// A term that ends by Resign frees the place at once, and the function that still runs is not called again before it has returned.
-func TestResigningInLeadLetsTheNextLeadAtOnceAndUsNotBeforeItHasReturned(t *testing.T) {
+// A resignation deletes the node at once. While lead still runs, it is not called again.
+func TestResignInLeadElectsTheNextCandidateAtOnce(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		work := make(chan struct{})
-		first := standWith(t, newElection(t, member(t, srv, "first"), electionPath), func(ctx context.Context, term *leader.Term) error {
+		e := newElection(t, member(t, srv, "first"), electionPath)
+		first := standWith(t, e, func(ctx context.Context, term *leader.Term) error {
 			_ = term.Resign()
 			require.ErrorIs(t, context.Cause(ctx), recipes.ErrNotHeld)
 			<-work
@@ -197,13 +201,13 @@ func TestResigningInLeadLetsTheNextLeadAtOnceAndUsNotBeforeItHasReturned(t *test
 		second.stop()
 		outage()
 		require.Empty(t, first.terms)
-		require.Empty(t, nodes(srv), "it does not stand meanwhile")
+		require.Empty(t, nodes(srv), "it is no candidate meanwhile")
 		close(work)
 		first.leads(t)
 	})
 }
 
-func TestPanicInLeadIsTheCallersAndLeavesNoNode(t *testing.T) {
+func TestPanicInLeadReachesTheCallerAndLeavesNoNode(t *testing.T) {
 	t.Parallel()
 	path, c := testzk.Path(t), own(t)
 	e := newElection(t, c, path)
@@ -218,11 +222,11 @@ func TestPanicInLeadIsTheCallersAndLeavesNoNode(t *testing.T) {
 	}()
 	require.ErrorIs(t, term.Err(), recipes.ErrNotHeld)
 	require.Nil(t, e.Term())
-	require.Empty(t, inLine(t, c, path, 0))
+	require.Empty(t, queued(t, c, path, 0))
 	standWith(t, e, func(ctx context.Context, _ *leader.Term) error { <-ctx.Done(); return nil }).leads(t)
 }
 
-func TestLeadThatEndsItsGoroutineStepsDown(t *testing.T) {
+func TestLeadThatEndsItsGoroutineResigns(t *testing.T) {
 	t.Parallel()
 	path, c := testzk.Path(t), own(t)
 	e := newElection(t, c, path)
@@ -234,7 +238,7 @@ func TestLeadThatEndsItsGoroutineStepsDown(t *testing.T) {
 	}()
 	closes(t, gone, "the goroutine does not end")
 	require.False(t, returned)
-	inLine(t, c, path, 0)
+	queued(t, c, path, 0)
 	standWith(t, e, func(ctx context.Context, _ *leader.Term) error { <-ctx.Done(); return nil }).leads(t)
 }
 
@@ -243,7 +247,8 @@ func TestPausesGrowWhileLeadFailsUpToTenSeconds(t *testing.T) {
 		const failures = 70
 		calls, ended := 0, time.Time{}
 		before := make(chan time.Duration, failures+2)
-		c := standWith(t, newElection(t, member(t, srv, "c"), electionPath), func(ctx context.Context, _ *leader.Term) error {
+		e := newElection(t, member(t, srv, "c"), electionPath)
+		c := standWith(t, e, func(ctx context.Context, _ *leader.Term) error {
 			if calls++; calls > 1 {
 				before <- time.Since(ended).Truncate(100 * time.Millisecond)
 			}
@@ -272,12 +277,13 @@ func TestPausesGrowWhileLeadFailsUpToTenSeconds(t *testing.T) {
 	})
 }
 
-// A failure now and then is not one in a row.
+// An occasional failure does not count as one in a row.
 func TestPauseAfterALongTermIsTheShortest(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		var ended time.Time
 		pauses := make(chan time.Duration, 10)
-		standWith(t, newElection(t, member(t, srv, "c"), electionPath), func(ctx context.Context, _ *leader.Term) error {
+		e := newElection(t, member(t, srv, "c"), electionPath)
+		standWith(t, e, func(ctx context.Context, _ *leader.Term) error {
 			if !ended.IsZero() {
 				pauses <- time.Since(ended).Truncate(100 * time.Millisecond)
 			}
@@ -297,18 +303,20 @@ func TestPauseAfterALongTermIsTheShortest(t *testing.T) {
 func TestErrorsOfLeadAreLoggedUnlessRunReturnsThem(t *testing.T) {
 	for name, test := range map[string]struct {
 		opts   []leader.Option
-		end    func(t *testing.T, e *leader.Election, srv *zktest.Server) // why lead returns
+		end    func(t *testing.T, e *leader.Election, srv *zktest.Server) // makes lead return
 		logged int
 	}{
 		"failure":            {nil, nil, 1},
 		"returned":           {[]leader.Option{once()}, nil, 0},
 		"after an interrupt": {nil, func(_ *testing.T, e *leader.Election, _ *zktest.Server) { e.Interrupt() }, 1},
-		"after a loss":       {nil, func(t *testing.T, _ *leader.Election, srv *zktest.Server) { expire(t, srv, "c") }, 1},
+		"after a loss": {
+			nil, func(t *testing.T, _ *leader.Election, srv *zktest.Server) { expire(t, srv, "c") }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, func(t *testing.T, srv *zktest.Server) {
 				core, logs := observer.New(zap.InfoLevel)
-				e := newElection(t, member(t, srv, "c", framework.WithLogger(zap.New(core))), electionPath, test.opts...)
+				client := member(t, srv, "c", framework.WithLogger(zap.New(core)))
+				e := newElection(t, client, electionPath, test.opts...)
 				calls := 0
 				c := standWith(t, e, func(ctx context.Context, _ *leader.Term) error {
 					if calls++; calls > 1 || test.end != nil {
@@ -343,7 +351,7 @@ func TestErrorsOfLeadAreLoggedUnlessRunReturnsThem(t *testing.T) {
 	}
 }
 
-func TestLeaderThatOverstaysIsWarnedOfAndNotCalledAgain(t *testing.T) {
+func TestLeadThatOutlastsItsTermIsLoggedAndNotCalledAgain(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		core, logs := observer.New(zap.WarnLevel)
 		work := make(chan struct{})
@@ -355,27 +363,30 @@ func TestLeaderThatOverstaysIsWarnedOfAndNotCalledAgain(t *testing.T) {
 		first.leads(t)
 		second := stand(t, member(t, srv, "second"), electionPath)
 		time.Sleep(time.Minute)
-		overstays := func() int { return logs.FilterMessageSnippet("still works").Len() }
-		require.Zero(t, overstays(), "its time is not over")
+		warnings := func() int { return logs.FilterMessageSnippet("still works").Len() }
+		require.Zero(t, warnings(), "its term has not ended")
 		expire(t, srv, "first")
 		second.leads(t)
 		time.Sleep(35 * time.Second)
-		require.Equal(t, 3, overstays())
-		require.Contains(t, logs.FilterMessageSnippet("still works").All()[0].ContextMap()["cause"], framework.ErrSessionLost.Error())
+		require.Equal(t, 3, warnings())
+		cause := logs.FilterMessageSnippet("still works").All()[0].ContextMap()["cause"]
+		require.Contains(t, cause, framework.ErrSessionLost.Error())
 		require.Empty(t, first.terms)
-		require.Len(t, nodes(srv), 1, "it does not stand")
+		require.Len(t, nodes(srv), 1, "it is not a candidate")
 		close(work)
 		time.Sleep(time.Minute)
-		require.Equal(t, 3, overstays())
+		require.Equal(t, 3, warnings())
 		second.stop()
 		first.leads(t)
 	})
 }
 
-func TestStepDownThatTakesLongIsNotHeldAgainstTheLeader(t *testing.T) {
+func TestSlowResignationIsNotLogged(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		core, logs := observer.New(zap.WarnLevel)
-		c := stand(t, member(t, srv, "c", framework.WithLogger(zap.New(core)), framework.WithWaitWarning(time.Second)), electionPath)
+		client := member(t, srv, "c",
+			framework.WithLogger(zap.New(core)), framework.WithWaitWarning(time.Second))
+		c := stand(t, client, electionPath)
 		c.leads(t)
 		srv.Client("c").Cut()
 		begun := time.Now()
@@ -386,10 +397,11 @@ func TestStepDownThatTakesLongIsNotHeldAgainstTheLeader(t *testing.T) {
 	})
 }
 
-func TestWaitWarningOfZeroWarnsOfNoLeader(t *testing.T) {
+func TestWaitWarningOfZeroDisablesTheWarning(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		core, logs := observer.New(zap.WarnLevel)
-		c := standWith(t, newElection(t, member(t, srv, "c", framework.WithLogger(zap.New(core)), framework.WithWaitWarning(0)), electionPath),
+		client := member(t, srv, "c", framework.WithLogger(zap.New(core)), framework.WithWaitWarning(0))
+		c := standWith(t, newElection(t, client, electionPath),
 			func(context.Context, *leader.Term) error {
 				time.Sleep(10 * time.Minute)
 				return nil
@@ -402,10 +414,10 @@ func TestWaitWarningOfZeroWarnsOfNoLeader(t *testing.T) {
 	})
 }
 
-func TestRunReturnsWhatDoesNotPassByItself(t *testing.T) {
+func TestRunReturnsPermanentErrors(t *testing.T) {
 	t.Parallel()
 	ctx := testzk.Context(t)
-	lead := func(context.Context, *leader.Term) error { t.Error("it leads"); return nil }
+	lead := func(context.Context, *leader.Term) error { t.Error("lead is called"); return nil }
 	path := testzk.Path(t)
 	_, err := own(t).Create(ctx, path, nil, framework.WithParents(), framework.ACL(zk.WorldACL(zk.PermRead)...))
 	require.NoError(t, err)
@@ -418,8 +430,8 @@ func TestRunReturnsWhatDoesNotPassByItself(t *testing.T) {
 	require.ErrorIs(t, newElection(t, own(t), testzk.Path(t), leader.WithID(big)).Run(ctx, lead), framework.ErrTooLarge)
 }
 
-// It would wait behind it for as long as its session lasts.
-func TestElectionWhoseNodeTheServersDoNotDeleteIsToldSo(t *testing.T) {
+// Otherwise it would wait behind its own node until its session ends.
+func TestRunFailsIfTheServersRefuseToDeleteItsNode(t *testing.T) {
 	t.Parallel()
 	path := testzk.Path(t)
 	_, err := own(t).Create(testzk.Context(t), path, nil, framework.WithParents(),
@@ -431,20 +443,26 @@ func TestElectionWhoseNodeTheServersDoNotDeleteIsToldSo(t *testing.T) {
 	require.Empty(t, e.terms)
 }
 
-// Whether it leads, waits, looks for servers or pauses.
-func TestRunEndsWithItsContextAndWithTheClientSoon(t *testing.T) {
+// Run ends while it leads, waits, looks for servers or pauses.
+func TestRunEndsSoonWithItsContextOrClient(t *testing.T) {
 	for name, test := range map[string]struct {
 		before  func(t *testing.T, srv *zktest.Server)
 		lead    func(ctx context.Context, _ *leader.Term) error
 		patient time.Duration
 	}{
-		"leading": {func(*testing.T, *zktest.Server) {}, func(ctx context.Context, _ *leader.Term) error { <-ctx.Done(); return nil }, 100 * time.Millisecond},
+		"leading": {
+			func(*testing.T, *zktest.Server) {},
+			func(ctx context.Context, _ *leader.Term) error { <-ctx.Done(); return nil },
+			100 * time.Millisecond},
 		"waiting": {func(t *testing.T, srv *zktest.Server) {
 			await(t, started(t, member(t, srv, "other"), electionPath+"x"))
 		}, nil, 0},
 		"no server": {func(_ *testing.T, srv *zktest.Server) { srv.Stop() }, nil, time.Second},
 		"silence":   {func(_ *testing.T, srv *zktest.Server) { srv.Client("c").Cut() }, nil, time.Second},
-		"pausing":   {func(*testing.T, *zktest.Server) {}, func(context.Context, *leader.Term) error { return errFailed }, 100 * time.Millisecond},
+		"pausing": {
+			func(*testing.T, *zktest.Server) {},
+			func(context.Context, *leader.Term) error { return errFailed },
+			100 * time.Millisecond},
 	} {
 		for ending, cause := range map[string]error{"context": context.Canceled, "client": framework.ErrClosed} {
 			t.Run(name+"/"+ending, func(t *testing.T) {
@@ -460,7 +478,7 @@ func TestRunEndsWithItsContextAndWithTheClientSoon(t *testing.T) {
 					time.Sleep(10 * time.Second)
 					begun := time.Now()
 					var closing sync.WaitGroup
-					defer closing.Wait() // before the bubble's end, which closes the client again
+					defer closing.Wait() // before the test's cleanup, which closes the client again
 					if ending == "context" {
 						e.stop()
 					} else {
@@ -476,11 +494,13 @@ func TestRunEndsWithItsContextAndWithTheClientSoon(t *testing.T) {
 	}
 }
 
-// Who resigns from elsewhere ends the context of lead, which returns for no other reason.
-func TestLeaderThatReturnsBecauseItsTermWasResignedHasNotFailed(t *testing.T) {
-	for name, reason := range map[string]func(context.Context) error{"error": context.Context.Err, "cause": context.Cause} {
+// A call of Resign on another goroutine ends the context of lead. That is no failure of lead.
+func TestLeadThatReturnsAfterAResignationHasNotFailed(t *testing.T) {
+	reasons := map[string]func(context.Context) error{"error": context.Context.Err, "cause": context.Cause}
+	for name, reason := range reasons {
 		virtually(t, func(t *testing.T, srv *zktest.Server) {
-			c := standWith(t, newElection(t, member(t, srv, "c"), electionPath), func(ctx context.Context, _ *leader.Term) error {
+			e := newElection(t, member(t, srv, "c"), electionPath)
+			c := standWith(t, e, func(ctx context.Context, _ *leader.Term) error {
 				<-ctx.Done()
 				return reason(ctx)
 			})
@@ -495,5 +515,5 @@ func TestLeaderThatReturnsBecauseItsTermWasResignedHasNotFailed(t *testing.T) {
 	}
 }
 
-// firstFailure is the pause after a leader that has failed for the first time.
+// firstFailure is the pause after the first failure of lead.
 const firstFailure = 100 * time.Millisecond

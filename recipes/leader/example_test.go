@@ -10,7 +10,8 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// connect makes a client of a server for tests. A program that stands for election has framework.New("zk1:2181,zk2:2181,zk3:2181").
+// connect returns a client of a test server. A program calls
+// framework.New("zk1:2181,zk2:2181,zk3:2181").
 func connect() (client *framework.Client, closeAll func()) {
 	srv, err := zktest.New()
 	if err != nil {
@@ -23,7 +24,7 @@ func connect() (client *framework.Client, closeAll func()) {
 	return client, func() { _ = client.Close(); srv.Close() }
 }
 
-// A function that runs wherever we lead, and for as long as we do.
+// The function runs while this program leads.
 func ExampleElection_Run() {
 	client, closeAll := connect()
 	defer closeAll()
@@ -40,10 +41,10 @@ func ExampleElection_Run() {
 		terms++
 		fmt.Println("term", terms, "is valid:", t.Err() == nil)
 		if terms == 1 {
-			return nil // another leads, or we do again
+			return nil // then another candidate leads, or this one again
 		}
 		stop()
-		<-ctx.Done() // the leadership is lost, or somebody wants us to stop
+		<-ctx.Done() // the leadership is lost, or Run has to return
 		return context.Cause(ctx)
 	})
 	fmt.Println("stopped:", errors.Is(err, context.Canceled))
@@ -53,11 +54,12 @@ func ExampleElection_Run() {
 	// stopped: true
 }
 
-// A candidate that stands in the background, as a part of something that is started and closed.
+// A Latch is a candidate in the background, as a part of a program that is started and closed.
 func ExampleLatch() {
 	client, closeAll := connect()
 	defer closeAll()
-	l, err := leader.NewLatch(client, "/service/leader", leader.WithID("host-3"), leader.WithCloseMode(leader.NotifyLeader))
+	l, err := leader.NewLatch(client, "/service/leader",
+		leader.WithID("host-3"), leader.WithCloseMode(leader.NotifyLeader))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -73,12 +75,12 @@ func ExampleLatch() {
 		return
 	}
 
-	t, err := l.Await(ctx) // or go on, and ask l.Term now and then
+	t, err := l.Await(ctx) // or call l.Term now and then
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	_, err = t.Guard(ctx, framework.CreateOp("/service/state", []byte("mine"))) // only while we lead
+	_, err = t.Guard(ctx, framework.CreateOp("/service/state", []byte("mine"))) // applied only while this program leads
 	fmt.Println("written:", err == nil, "leads:", l.Term() != nil)
 	fmt.Println("closed:", l.Close())
 	fmt.Println("leads:", l.Term() != nil)
@@ -89,7 +91,7 @@ func ExampleLatch() {
 	// leads: false
 }
 
-// Who does not stand for election sees who leads, now and whenever that changes.
+// A program that is no candidate observes the leader and each change.
 func ExampleObserve() {
 	client, closeAll := connect()
 	defer closeAll()
@@ -101,19 +103,19 @@ func ExampleObserve() {
 	defer l.Close()
 
 	ctx := context.Background()
-	for who, err := range leader.Observe(ctx, client, "/service/leader") {
+	for participant, err := range leader.Observe(ctx, client, "/service/leader") {
 		switch {
 		case err != nil:
-			fmt.Println("not known:", err) // the sequence goes on if that may pass
-		case !who.Leader:
-			fmt.Println("nobody leads")
+			fmt.Println("not known:", err) // the sequence continues after a temporary error
+		case !participant.Leader:
+			fmt.Println("no candidate leads")
 			_ = l.Start(ctx)
 		default:
-			fmt.Println(who.ID, "leads")
+			fmt.Println(participant.ID, "leads")
 			return
 		}
 	}
 	// Output:
-	// nobody leads
+	// no candidate leads
 	// host-3 leads
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// A logger of the program's ends the goroutine that it is called on, as testing.T.FailNow does.
-func TestLatchWhoseGoroutineIsEndedCanBeClosed(t *testing.T) {
+// A logger of the program ends the goroutine that calls it, as testing.T.FailNow does.
+func TestLatchWithAnEndedGoroutineCanBeClosed(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		var ended atomic.Bool
 		core, _ := observer.New(zap.DebugLevel)
@@ -29,13 +29,14 @@ func TestLatchWhoseGoroutineIsEndedCanBeClosed(t *testing.T) {
 			}
 			return nil
 		}))
-		c := testzk.Connected(t, srv.MemAddr(), framework.WithLogger(log), framework.WithDialer(srv.Client("c").DialContext))
+		c := testzk.Connected(t, srv.MemAddr(),
+			framework.WithLogger(log), framework.WithDialer(srv.Client("c").DialContext))
 		l, err := leader.NewLatch(c, "/latch")
 		require.NoError(t, err)
 		require.NoError(t, l.Start(t.Context()))
 		_, err = l.Await(t.Context())
 		require.ErrorContains(t, err, "ended the goroutine")
 		require.True(t, ended.Load())
-		_ = l.Close() // which returns
+		_ = l.Close() // it must return
 	})
 }

@@ -17,19 +17,20 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// virtually runs a test in virtual time, on a server of its own.
+// virtually runs a test in virtual time on a server of its own.
 func virtually(t *testing.T, test func(t *testing.T, srv *zktest.Server)) {
 	t.Helper()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) { test(t, srv) })
 }
 
-// member is a client of srv, which knows it by name.
+// member returns a client of srv with a name.
 func member(t testing.TB, srv *zktest.Server, name string, opts ...framework.Option) *framework.Client {
 	t.Helper()
-	return testzk.Client(t, srv.MemAddr(), append([]framework.Option{framework.WithDialer(srv.Client(name).DialContext)}, opts...)...)
+	dialer := framework.WithDialer(srv.Client(name).DialContext)
+	return testzk.Client(t, srv.MemAddr(), append([]framework.Option{dialer}, opts...)...)
 }
 
-// expire ends the sessions of a client of srv.
+// expire expires the sessions of a client of srv.
 func expire(t testing.TB, srv *zktest.Server, name string) {
 	t.Helper()
 	for _, s := range srv.Client(name).Sessions() {
@@ -37,19 +38,20 @@ func expire(t testing.TB, srv *zktest.Server, name string) {
 	}
 }
 
-// nodes are the names of the candidates' nodes, those included that only the server knows of.
+// nodes returns the names of all candidates' nodes on the server.
 func nodes(srv *zktest.Server) []string {
 	names, _ := srv.Children(electionPath)
 	return names
 }
 
-// settle is virtual time in which whatever can happen without the end of a session does.
+// settle waits for everything that happens without the end of a session.
 func settle() { time.Sleep(time.Second) }
 
-// outage is longer than a session lasts.
+// outage waits for longer than the session timeout.
 func outage() { time.Sleep(2 * testzk.SessionTimeout) }
 
-// twoWays is a client that has a second way to the servers, by which it goes on when the first is taken away.
+// twoWays returns a client with two proxies to the servers. takeAway stops the one in use, so that
+// the client reconnects through the other.
 func twoWays(t testing.TB) (c *framework.Client, takeAway func()) {
 	t.Helper()
 	ways := []*proxy.Proxy{testzk.Proxy(t), testzk.Proxy(t)}
@@ -61,7 +63,8 @@ func twoWays(t testing.TB) (c *framework.Client, takeAway func()) {
 		}
 		require.NoError(t, used.Refuse(true))
 		used.DropConnections()
-		testzk.Eventually(t, func() bool { return other.Connections() == 1 && c.State().IsConnected() }, "it does not take the other way")
+		reconnected := func() bool { return other.Connections() == 1 && c.State().IsConnected() }
+		testzk.Eventually(t, reconnected, "the client does not reconnect through the other proxy")
 	}
 }
 
@@ -72,16 +75,16 @@ func newElection(t testing.TB, c *framework.Client, path string, opts ...leader.
 	return e
 }
 
-// candidacy is an Election that runs.
+// candidacy is a running Election.
 type candidacy struct {
 	*leader.Election
-	terms chan *leader.Term // those that have begun
+	terms chan *leader.Term // terms in the order of their calls of lead
 	stop  context.CancelFunc
 	done  chan struct{}
-	err   error // of Run; to be read after done
+	err   error // result of Run; read after done
 }
 
-// stand runs an Election that leads until its context ends, until the test ends.
+// stand runs an Election until the test ends. It leads until the context of lead ends.
 func stand(t testing.TB, c *framework.Client, path string, opts ...leader.Option) *candidacy {
 	t.Helper()
 	return standWith(t, newElection(t, c, path, opts...), func(ctx context.Context, _ *leader.Term) error {
@@ -90,7 +93,7 @@ func stand(t testing.TB, c *framework.Client, path string, opts ...leader.Option
 	})
 }
 
-// standWith runs e, which leads as lead does, until the test ends.
+// standWith runs e with lead until the test ends.
 func standWith(t testing.TB, e *leader.Election, lead func(context.Context, *leader.Term) error) *candidacy {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -146,7 +149,7 @@ func newLatch(t testing.TB, c *framework.Client, path string, opts ...leader.Opt
 	return l
 }
 
-// started is a Latch that stands until the test ends.
+// started returns a Latch that is a candidate until the test ends.
 func started(t testing.TB, c *framework.Client, path string, opts ...leader.Option) *leader.Latch {
 	t.Helper()
 	l := newLatch(t, c, path, opts...)
@@ -162,7 +165,7 @@ func await(t testing.TB, l *leader.Latch) *leader.Term {
 	return term
 }
 
-// leading are those of the latches that lead.
+// leading returns the terms of the latches that lead.
 func leading(all []*leader.Latch) (terms []*leader.Term) {
 	for _, l := range all {
 		if term := l.Term(); term != nil {
@@ -172,38 +175,38 @@ func leading(all []*leader.Latch) (terms []*leader.Term) {
 	return terms
 }
 
-// inLine waits until so many candidates stand, and returns them.
-func inLine(t testing.TB, c *framework.Client, path string, n int) (line []leader.Participant) {
+// queued waits for n candidates and returns them.
+func queued(t testing.TB, c *framework.Client, path string, n int) (all []leader.Participant) {
 	t.Helper()
 	testzk.Eventually(t, func() bool {
 		var err error
-		line, err = leader.Participants(testzk.Context(t), c, path)
+		all, err = leader.Participants(testzk.Context(t), c, path)
 		require.NoError(t, err)
-		return len(line) == n
-	}, "not %d candidates in line", n)
-	return line
+		return len(all) == n
+	}, "want %d candidates", n)
+	return all
 }
 
-// own is a client of the test's own.
+// own returns a new client.
 func own(t testing.TB, opts ...framework.Option) *framework.Client {
 	t.Helper()
 	return testzk.Connected(t, testzk.Connect(), opts...)
 }
 
-// ear is a listener of a Latch.
-type ear struct {
-	mu    sync.Mutex
-	heard []leader.Change
+// recorder is a listener that records the changes of a Latch.
+type recorder struct {
+	mu  sync.Mutex
+	all []leader.Change
 }
 
-func (e *ear) hear(c leader.Change) {
+func (e *recorder) add(c leader.Change) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.heard = append(e.heard, c)
+	e.all = append(e.all, c)
 }
 
-// story is + for each term that began, and - for each that ended.
-func (e *ear) story() (told string) {
+// history returns + for each term that began and - for each that ended.
+func (e *recorder) history() (told string) {
 	for _, c := range e.changes() {
 		if c.Err == nil {
 			told += "+"
@@ -214,8 +217,8 @@ func (e *ear) story() (told string) {
 	return told
 }
 
-func (e *ear) changes() []leader.Change {
+func (e *recorder) changes() []leader.Change {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return append([]leader.Change(nil), e.heard...)
+	return append([]leader.Change(nil), e.all...)
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/docent-zk/docent/recipes/leader"
 )
 
-func TestCandidatesOfEitherNamesStandInOneLine(t *testing.T) {
+func TestCandidatesOfEitherNamesQueueTogether(t *testing.T) {
 	p, c := testzk.Path(t), own(t)
 	kazoos := stand(t, c, p, leader.WithKazooNames(), leader.WithID("kazoo's"))
 	require.Regexp(t, uuid+`__lock__\d{10}$`, path.Base(kazoos.leads(t).Path()))
 	stand(t, own(t), p, leader.WithID("ours"))
-	line := inLine(t, c, p, 2)
-	require.Equal(t, "kazoo's", line[0].ID)
-	require.True(t, line[0].Leader)
-	require.Equal(t, "ours", line[1].ID)
-	require.False(t, line[1].Leader)
+	all := queued(t, c, p, 2)
+	require.Equal(t, "kazoo's", all[0].ID)
+	require.True(t, all[0].Leader)
+	require.Equal(t, "ours", all[1].ID)
+	require.False(t, all[1].Leader)
 }
 
 func TestLatchHasNoKazooNames(t *testing.T) {

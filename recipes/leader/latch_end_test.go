@@ -18,7 +18,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-func TestLatchIsStartedOnceAndAwaitedBetweenStartAndClose(t *testing.T) {
+func TestLatchIsStartedOnce(t *testing.T) {
 	t.Parallel()
 	ctx, c := context.Background(), own(t)
 	var noContext context.Context
@@ -30,11 +30,11 @@ func TestLatchIsStartedOnceAndAwaitedBetweenStartAndClose(t *testing.T) {
 	require.Nil(t, l.Term())
 	require.ErrorIs(t, l.Start(noContext), framework.ErrNilContext)
 	require.ErrorIs(t, l.Start(ended), context.Canceled)
-	require.NoError(t, l.Start(ctx), "those who were refused have not started it")
+	require.NoError(t, l.Start(ctx), "refused calls do not start it")
 	require.ErrorIs(t, l.Start(ctx), leader.ErrRunning)
 	await(t, l)
 	_, err = l.Await(ended)
-	require.ErrorIs(t, err, context.Canceled, "although it leads")
+	require.ErrorIs(t, err, context.Canceled, "even if it leads")
 	_, err = l.Await(noContext)
 	require.ErrorIs(t, err, framework.ErrNilContext)
 	require.NoError(t, l.Close())
@@ -45,10 +45,10 @@ func TestLatchIsStartedOnceAndAwaitedBetweenStartAndClose(t *testing.T) {
 	require.Nil(t, l.Term())
 }
 
-func TestLatchThatWasClosedBeforeStartIsOver(t *testing.T) {
+func TestLatchClosedBeforeStartCannotStart(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		l := newLatch(t, member(t, srv, "c"), electionPath)
-		l.Listen(func(leader.Change) {}) // whose goroutine must end: else the bubble does not
+		l.Listen(func(leader.Change) {}) // its goroutine must end with Close, or the bubble does not
 		require.NoError(t, l.Close())
 		l.Listen(func(leader.Change) {})
 		require.ErrorIs(t, l.Start(context.Background()), leader.ErrLatchClosed)
@@ -57,7 +57,7 @@ func TestLatchThatWasClosedBeforeStartIsOver(t *testing.T) {
 	})
 }
 
-func TestValuesThatNoConstructorMadeAnswerWithErrors(t *testing.T) {
+func TestZeroValuesReturnErrors(t *testing.T) {
 	ctx := context.Background()
 	for _, l := range []*leader.Latch{nil, {}} {
 		_, err := l.Await(ctx)
@@ -81,7 +81,7 @@ func TestValuesThatNoConstructorMadeAnswerWithErrors(t *testing.T) {
 		require.Empty(t, term.Path())
 		require.True(t, term.ValidUntil().IsZero())
 		require.Nil(t, term.Revoked())
-		closes(t, term.Done(), "it never began")
+		closes(t, term.Done(), "the term never began")
 		_, err := term.Guard(ctx)
 		require.ErrorIs(t, err, recipes.ErrNotHeld)
 	}
@@ -95,16 +95,19 @@ func TestValuesThatNoConstructorMadeAnswerWithErrors(t *testing.T) {
 	}
 }
 
-// What ends a Latch is the same whether it leads or waits.
-func TestLatchIsOverWithWhatItDependsOn(t *testing.T) {
+// A Latch ends in the same ways while it leads and while it waits.
+func TestLatchEndsWithItsContextOrClient(t *testing.T) {
 	for _, leads := range []bool{true, false} {
 		for name, test := range map[string]struct {
 			end   func(stop context.CancelFunc, c *framework.Client)
-			cause error // that Await matches besides
-			ended error // of the term
+			cause error // Await returns it too
+			ended error // error of the term
 		}{
-			"context of Start": {func(stop context.CancelFunc, _ *framework.Client) { stop() }, context.Canceled, recipes.ErrNotHeld},
-			"client":           {func(_ context.CancelFunc, c *framework.Client) { _ = c.Close() }, framework.ErrClosed, framework.ErrClosed},
+			"context of Start": {
+				func(stop context.CancelFunc, _ *framework.Client) { stop() }, context.Canceled, recipes.ErrNotHeld},
+			"client": {
+				func(_ context.CancelFunc, c *framework.Client) { _ = c.Close() },
+				framework.ErrClosed, framework.ErrClosed},
 		} {
 			t.Run(name, func(t *testing.T) {
 				virtually(t, func(t *testing.T, srv *zktest.Server) {
@@ -156,7 +159,7 @@ func TestLatchOfAClosedClientDoesNotStart(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-func TestCloseWakesThoseWhoAwait(t *testing.T) {
+func TestCloseEndsAwait(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		await(t, started(t, member(t, srv, "other"), electionPath))
 		l := started(t, member(t, srv, "c"), electionPath)
@@ -173,8 +176,8 @@ func TestCloseWakesThoseWhoAwait(t *testing.T) {
 	})
 }
 
-// Close returns what became of the term, again and again.
-func TestCloseReturnsWhatBecameOfTheNode(t *testing.T) {
+// Close returns the result of the term, also when it is called again.
+func TestCloseReturnsTheResultOfTheRelease(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		c := member(t, srv, "c")
 		l := started(t, c, electionPath)
@@ -190,14 +193,15 @@ func TestCloseReturnsWhatBecameOfTheNode(t *testing.T) {
 	})
 }
 
-func TestLatchThatIsRefusedDoesNotHoldUpItsEnd(t *testing.T) {
+func TestRefusedLatchClosesAtOnce(t *testing.T) {
 	for name, end := range map[string]func(*leader.Latch, *framework.Client) error{
 		"latch":  func(l *leader.Latch, _ *framework.Client) error { return l.Close() },
 		"client": func(_ *leader.Latch, c *framework.Client) error { return c.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, func(t *testing.T, srv *zktest.Server) {
-				refusing := srv.On(zktest.Match{Op: zktest.OpGetData, Path: electionPath, Times: zktest.Always}, zktest.Fail(zktest.NoAuth))
+				match := zktest.Match{Op: zktest.OpGetData, Path: electionPath, Times: zktest.Always}
+				refusing := srv.On(match, zktest.Fail(zktest.NoAuth))
 				refused := srv.On(zktest.Match{Op: zktest.OpCreate, Times: zktest.Always}, zktest.Fail(zktest.NoAuth))
 				c := member(t, srv, "c")
 				l := started(t, c, electionPath)
@@ -213,8 +217,8 @@ func TestLatchThatIsRefusedDoesNotHoldUpItsEnd(t *testing.T) {
 	}
 }
 
-// To stop is no failed attempt to lead.
-func TestLatchThatIsClosedCountsNoFailure(t *testing.T) {
+// A stop is not a failed attempt to lead.
+func TestClosedLatchCountsNoFailure(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		var measured testzk.Metrics
 		l := started(t, member(t, srv, "c", framework.WithMetrics(&measured)), electionPath)

@@ -16,13 +16,13 @@ import (
 )
 
 // Curator: testCallbackSanity.
-func TestListenerThatResignsAndThenClosesHearsEachChangeOnce(t *testing.T) {
+func TestListenerThatResignsAndClosesGetsEachChangeOnce(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		l, e := newLatch(t, member(t, srv, "c"), electionPath), &ear{}
+		l, e := newLatch(t, member(t, srv, "c"), electionPath), &recorder{}
 		closed := make(chan error, 1)
 		l.Listen(func(c leader.Change) {
-			e.hear(c)
-			switch e.story() {
+			e.add(c)
+			switch e.history() {
 			case "+":
 				require.NoError(t, c.Term.Resign())
 			case "+-+":
@@ -33,7 +33,7 @@ func TestListenerThatResignsAndThenClosesHearsEachChangeOnce(t *testing.T) {
 		require.NoError(t, <-closed)
 		outage()
 		changes := e.changes()
-		require.Equal(t, "+-+", e.story())
+		require.Equal(t, "+-+", e.history())
 		require.Same(t, changes[0].Term, changes[1].Term)
 		require.ErrorIs(t, changes[1].Err, recipes.ErrNotHeld)
 		require.NotSame(t, changes[0].Term, changes[2].Term)
@@ -42,37 +42,37 @@ func TestListenerThatResignsAndThenClosesHearsEachChangeOnce(t *testing.T) {
 }
 
 // Curator: testCallbackNotifyLeader.
-func TestListenersOfThoseLatchesHearOfTheEndThatAreToNotifyThem(t *testing.T) {
+func TestListenersGetTheEndOnCloseWithNotifyLeader(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		all, ears := make([]*leader.Latch, 10), make([]*ear, 10)
+		all, recorders := make([]*leader.Latch, 10), make([]*recorder, 10)
 		for i := range all {
 			mode := leader.NotifyLeader
 			if i < 3 {
 				mode = leader.Silent
 			}
-			all[i], ears[i] = listened(t, member(t, srv, strconv.Itoa(i)), leader.WithCloseMode(mode))
+			all[i], recorders[i] = listened(t, member(t, srv, strconv.Itoa(i)), leader.WithCloseMode(mode))
 			settle()
 		}
-		var story []string
+		var history []string
 		for i, l := range all {
 			await(t, l)
 			require.NoError(t, l.Close())
-			story = append(story, ears[i].story())
+			history = append(history, recorders[i].history())
 		}
 		settle()
-		require.Equal(t, "+ + + +- +- +- +- +- +- +-", strings.Join(story, " "), "before Close returns")
+		require.Equal(t, "+ + + +- +- +- +- +- +- +-", strings.Join(history, " "), "before Close returns")
 	})
 }
 
 // Curator: testCallbackDontNotify.
-func TestListenersHearNothingOfACloseThatEndsNoTermOrIsSilent(t *testing.T) {
+func TestListenersGetNothingFromASilentClose(t *testing.T) {
 	close, silent, notify := (*leader.Latch).Close,
 		func(l *leader.Latch) error { return l.CloseWith(leader.Silent) },
 		func(l *leader.Latch) error { return l.CloseWith(leader.NotifyLeader) }
 	for _, test := range []struct {
-		set   leader.CloseMode
-		end   func(*leader.Latch) error
-		story string // of a leader
+		set     leader.CloseMode
+		end     func(*leader.Latch) error
+		history string // history of a leader
 	}{
 		{leader.Silent, close, "+"},
 		{leader.Silent, silent, "+"},
@@ -89,13 +89,13 @@ func TestListenersHearNothingOfACloseThatEndsNoTermOrIsSilent(t *testing.T) {
 			require.NoError(t, test.end(follower))
 			require.NoError(t, test.end(l))
 			outage()
-			require.Equal(t, test.story, e.story(), "%+v", test)
-			require.Empty(t, f.story(), "%+v", test)
+			require.Equal(t, test.history, e.history(), "%+v", test)
+			require.Empty(t, f.history(), "%+v", test)
 		})
 	}
 }
 
-func TestCloseModesThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidCloseModesAreRefused(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		c := member(t, srv, "c")
 		_, err := leader.NewLatch(c, electionPath, leader.WithCloseMode(7))
@@ -103,42 +103,42 @@ func TestCloseModesThatAreNoneAreRefused(t *testing.T) {
 		l := started(t, c, electionPath)
 		term := await(t, l)
 		require.ErrorContains(t, l.CloseWith(-1), "CloseMode(-1)")
-		require.NoError(t, term.Err(), "it goes on")
+		require.NoError(t, term.Err(), "the latch does not end")
 	})
 }
 
-func TestListenerThatBlocksDelaysNobodyAndCloseByASecond(t *testing.T) {
+func TestBlockedListenerDelaysOnlyCloseByASecond(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		l, e := newLatch(t, member(t, srv, "c"), electionPath, leader.WithCloseMode(leader.NotifyLeader)), &ear{}
+		l, e := newLatch(t, member(t, srv, "c"), electionPath, leader.WithCloseMode(leader.NotifyLeader)), &recorder{}
 		blocked := make(chan struct{})
-		slow := &ear{}
+		slow := &recorder{}
 		l.Listen(func(c leader.Change) {
 			<-blocked
-			slow.hear(c)
+			slow.add(c)
 		})
-		l.Listen(e.hear)
+		l.Listen(e.add)
 		require.NoError(t, l.Start(t.Context()))
 		require.NoError(t, await(t, l).Resign())
 		await(t, l)
 		settle()
-		require.Equal(t, "+-+", e.story())
+		require.Equal(t, "+-+", e.history())
 		begun := time.Now()
 		require.NoError(t, l.Close())
 		require.InDelta(t, time.Second, time.Since(begun), float64(500*time.Millisecond))
-		require.Equal(t, "+-+-", e.story())
-		require.Empty(t, slow.story())
+		require.Equal(t, "+-+-", e.history())
+		require.Empty(t, slow.history())
 		close(blocked)
 		settle()
-		require.Equal(t, e.changes(), slow.changes(), "late, and in order")
+		require.Equal(t, e.changes(), slow.changes(), "late, but in order")
 	})
 }
 
-func TestListenerThatStopsItselfHearsNoMore(t *testing.T) {
+func TestListenerThatStopsItselfGetsNoMore(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		l, e := newLatch(t, member(t, srv, "c"), electionPath), &ear{}
+		l, e := newLatch(t, member(t, srv, "c"), electionPath), &recorder{}
 		var stop func()
 		stop = l.Listen(func(c leader.Change) {
-			e.hear(c)
+			e.add(c)
 			stop()
 			stop()
 		})
@@ -147,38 +147,39 @@ func TestListenerThatStopsItselfHearsNoMore(t *testing.T) {
 			require.NoError(t, await(t, l).Resign())
 		}
 		settle()
-		require.Equal(t, "+", e.story())
+		require.Equal(t, "+", e.history())
 		begun := time.Now()
 		require.NoError(t, l.Close())
-		require.Less(t, time.Since(begun), time.Second, "it is not waited for")
+		require.Less(t, time.Since(begun), time.Second, "Close does not wait for it")
 	})
 }
 
-func TestListenerOfATermThatHasBegunHearsOfItsEnd(t *testing.T) {
+func TestListenerAddedDuringATermGetsItsEnd(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		l, e := started(t, member(t, srv, "c"), electionPath), &ear{}
+		l, e := started(t, member(t, srv, "c"), electionPath), &recorder{}
 		term := await(t, l)
 		settle()
-		l.Listen(e.hear)
+		l.Listen(e.add)
 		l.Listen(nil)()
 		settle()
-		require.Empty(t, e.story())
+		require.Empty(t, e.history())
 		expire(t, srv, "c")
 		time.Sleep(patience)
-		require.Equal(t, "-+", e.story())
+		require.Equal(t, "-+", e.history())
 		require.Same(t, term, e.changes()[0].Term)
 		require.NoError(t, l.Close())
-		l.Listen(e.hear)()
-		require.Equal(t, "-+", e.story())
+		l.Listen(e.add)()
+		require.Equal(t, "-+", e.history())
 	})
 }
 
-// A Latch that never stood needs no Close: the virtual time of a test does not end while a goroutine of it runs.
-func TestListenersOfALatchThatDoesNotStandLeaveNothing(t *testing.T) {
+// A Latch that was never started needs no Close. The virtual time of a test does not end while a
+// goroutine of it runs.
+func TestListenersOfALatchWithoutStartLeaveNoGoroutine(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		c := member(t, srv, "c")
 		fail := func(leader.Change) { t.Error("there was no term") }
-		newLatch(t, c, "/leader").Listen(fail) // and never Start
+		newLatch(t, c, "/leader").Listen(fail) // Start is never called
 		late := newLatch(t, c, "/leader")
 		late.Listen(fail)
 		ended, cancel := context.WithCancel(t.Context())

@@ -15,7 +15,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// latches are so many, each of a client of its own, in line in the order of their names.
+// latches returns n latches of different clients, queued in the order of their names.
 func latches(t *testing.T, srv *zktest.Server, n int) (all []*leader.Latch) {
 	for i := range n {
 		all = append(all, started(t, member(t, srv, strconv.Itoa(i)), electionPath))
@@ -24,17 +24,17 @@ func latches(t *testing.T, srv *zktest.Server, n int) (all []*leader.Latch) {
 	return all
 }
 
-// listened is a started Latch and what its listener hears.
-func listened(t *testing.T, c *framework.Client, opts ...leader.Option) (*leader.Latch, *ear) {
-	l, e := newLatch(t, c, electionPath, opts...), &ear{}
-	t.Cleanup(l.Listen(e.hear))
+// listened returns a started Latch and a recorder that listens to it.
+func listened(t *testing.T, c *framework.Client, opts ...leader.Option) (*leader.Latch, *recorder) {
+	l, e := newLatch(t, c, electionPath, opts...), &recorder{}
+	t.Cleanup(l.Listen(e.add))
 	require.NoError(t, l.Start(context.Background()))
 	t.Cleanup(func() { _ = l.Close() })
 	return l, e
 }
 
 // Curator: testWithCircuitBreaker.
-func TestLatchLeadsAgainAfterEveryOutage(t *testing.T) {
+func TestLatchLeadsAgainAfterEachOutage(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		l, e := listened(t, member(t, srv, "c"))
 		for range 4 {
@@ -47,13 +47,13 @@ func TestLatchLeadsAgainAfterEveryOutage(t *testing.T) {
 			time.Sleep(patience)
 			require.Greater(t, l.Term().Token(), term.Token())
 		}
-		require.Equal(t, "+-+-+-+-+", e.story())
+		require.Equal(t, "+-+-+-+-+", e.history())
 		require.Len(t, nodes(srv), 1)
 	})
 }
 
 // Curator: testLostConnection.
-func TestOutageLeavesNoLeaderAndItsEndOne(t *testing.T) {
+func TestOneCandidateLeadsAfterAnOutage(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		all := latches(t, srv, 10)
 		require.Len(t, leading(all), 1)
@@ -69,7 +69,7 @@ func TestOutageLeavesNoLeaderAndItsEndOne(t *testing.T) {
 }
 
 // Curator: testGetChildrenHitsNoNode.
-func TestCandidatesOfAServerThatForgotEverythingStandAnew(t *testing.T) {
+func TestCandidatesQueueAgainAfterTheServerLostItsData(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		all := latches(t, srv, 3)
 		term := all[0].Term()
@@ -85,36 +85,37 @@ func TestCandidatesOfAServerThatForgotEverythingStandAnew(t *testing.T) {
 }
 
 // Curator: testSessionInterruptionDoNotCauseBrainSplit.
-func TestNodeThatOutlivesTheLossOfItsSessionMakesNobodyLeader(t *testing.T) {
+func TestNodeOfALostSessionElectsNoLeader(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		all := latches(t, srv, 2)
 		term := all[0].Term()
 		srv.Client("0").Cut()
-		closes(t, term.Done(), "the term goes on")
+		closes(t, term.Done(), "the term does not end")
 		srv.Client("0").Heal()
-		require.Contains(t, srv.Tree(), term.Path(), "the servers do not know yet")
+		require.Contains(t, srv.Tree(), term.Path(), "the servers have not yet expired the session")
 		for end := time.Now().Add(testzk.SessionTimeout); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 			require.Nil(t, all[0].Term())
 		}
 		require.NotNil(t, all[1].Term())
-		line := inLine(t, member(t, srv, "observer"), electionPath, 2)
-		require.Equal(t, all[1].Term().Path(), line[0].Node)
-		require.Greater(t, line[1].Token, all[1].Term().Token(), "it stands again, behind")
+		candidates := queued(t, member(t, srv, "observer"), electionPath, 2)
+		require.Equal(t, all[1].Term().Path(), candidates[0].Node)
+		require.Greater(t, candidates[1].Token, all[1].Term().Token(), "it has queued again, behind")
 	})
 }
 
 // Curator: testWatchedNodeDeletedOnReconnect.
-func TestCandidateLeadsIfTheLeaderLeftWhileItWasLookingWithoutAConnection(t *testing.T) {
+func TestCandidateLeadsIfTheLeaderResignedDuringItsReconnect(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		first := started(t, member(t, srv, "first"), electionPath)
-		look := srv.On(zktest.Match{Client: "second", Op: zktest.OpGetData, Path: await(t, first).Path()}, zktest.Hold())
+		match := zktest.Match{Client: "second", Op: zktest.OpGetData, Path: await(t, first).Path()}
+		read := srv.On(match, zktest.Hold())
 		second := started(t, member(t, srv, "second"), electionPath)
-		require.NoError(t, look.Wait(t.Context()))
+		require.NoError(t, read.Wait(t.Context()))
 		srv.Client("second").Refuse(true)
 		srv.Client("second").Reset()
 		require.NoError(t, first.Close())
 		settle()
-		look.Release()
+		read.Release()
 		srv.Client("second").Refuse(false)
 		settle()
 		require.NotNil(t, second.Term())
@@ -150,21 +151,21 @@ func TestCandidatesThatLoseTheirSessionsTogetherElectOne(t *testing.T) {
 }
 
 // Curator: testLeadershipElectionWhenNodeDisappearsAfterChildrenAreRetrieved.
-func TestOneOfThoseWhoSawALeaderThatHasLeftLeads(t *testing.T) {
+func TestCandidateThatListedAFormerLeaderLeads(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		first := started(t, member(t, srv, "first"), electionPath)
 		node := await(t, first).Path()
-		looks := []*zktest.Rule{
+		reads := []*zktest.Rule{
 			srv.On(zktest.Match{Client: "0", Op: zktest.OpGetData, Path: node}, zktest.Hold()),
 			srv.On(zktest.Match{Client: "1", Op: zktest.OpGetData, Path: node}, zktest.Hold()),
 		}
 		all := latches(t, srv, 2)
-		for _, look := range looks {
-			require.NoError(t, look.Wait(t.Context()), "it has read the line, and is about to watch")
+		for _, read := range reads {
+			require.NoError(t, read.Wait(t.Context()), "it has read the queue and is about to watch")
 		}
 		require.NoError(t, first.Close())
-		for _, look := range looks {
-			look.Release()
+		for _, read := range reads {
+			read.Release()
 		}
 		settle()
 		require.NotNil(t, all[0].Term())
@@ -176,11 +177,11 @@ func TestOneOfThoseWhoSawALeaderThatHasLeftLeads(t *testing.T) {
 }
 
 // Curator: testSessionErrorPolicy, testErrorPolicies.
-func TestLossPolicySaysWhatASuspendedConnectionIsToALatch(t *testing.T) {
+func TestLossPolicyDecidesWhetherAnInterruptionEndsATerm(t *testing.T) {
 	for _, test := range []struct {
 		policy framework.LossPolicy
-		short  string // what the listeners hear of a short interruption
-		long   error  // why the term ends in a long one
+		short  string // changes in a short interruption
+		long   error  // error of the term in a long interruption
 	}{
 		{framework.UntilDeadline, "+", framework.ErrSessionLost},
 		{framework.Strict, "+-+", framework.ErrSuspended},
@@ -191,10 +192,10 @@ func TestLossPolicySaysWhatASuspendedConnectionIsToALatch(t *testing.T) {
 				term := await(t, l)
 				srv.Client("c").Drop()
 				settle()
-				require.Equal(t, test.short, e.story())
+				require.Equal(t, test.short, e.history())
 				require.Equal(t, test.policy == framework.UntilDeadline, term == l.Term())
 				require.NotNil(t, l.Term())
-				require.Len(t, nodes(srv), 1, "one that is given up is deleted")
+				require.Len(t, nodes(srv), 1, "the former node is deleted")
 
 				term = l.Term()
 				srv.Stop()
@@ -202,7 +203,7 @@ func TestLossPolicySaysWhatASuspendedConnectionIsToALatch(t *testing.T) {
 				require.Equal(t, test.policy == framework.UntilDeadline, term.Err() == nil)
 				outage()
 				require.ErrorIs(t, term.Err(), test.long)
-				require.Equal(t, test.short+"-", e.story())
+				require.Equal(t, test.short+"-", e.history())
 				require.ErrorIs(t, e.changes()[len(test.short)].Err, test.long)
 				require.NoError(t, srv.Start())
 				time.Sleep(patience)
@@ -214,14 +215,14 @@ func TestLossPolicySaysWhatASuspendedConnectionIsToALatch(t *testing.T) {
 }
 
 // Curator: testInCluster.
-func TestLeaderThatHasAnotherServerToGoToGoesOnLeading(t *testing.T) {
+func TestLatchContinuesOnAnotherServer(t *testing.T) {
 	t.Parallel()
 	c, takeAway := twoWays(t)
 	path := testzk.Path(t)
 	first := started(t, c, path)
 	term := await(t, first)
 	second := started(t, own(t), path)
-	inLine(t, c, path, 2)
+	queued(t, c, path, 2)
 	takeAway()
 	require.Same(t, term, first.Term())
 	require.Nil(t, second.Term())
@@ -229,14 +230,14 @@ func TestLeaderThatHasAnotherServerToGoToGoesOnLeading(t *testing.T) {
 	await(t, second)
 }
 
-func TestCandidateWhoseNodeSomebodyDeletedStandsAgain(t *testing.T) {
+func TestCandidateWithADeletedNodeQueuesAgain(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		all := latches(t, srv, 2)
 		for range 3 {
 			term := all[0].Term()
 			require.NotNil(t, term)
-			line := inLine(t, member(t, srv, "observer"), electionPath, 2)
-			require.NoError(t, srv.Delete(line[1].Node))
+			candidates := queued(t, member(t, srv, "observer"), electionPath, 2)
+			require.NoError(t, srv.Delete(candidates[1].Node))
 			settle()
 			require.Len(t, nodes(srv), 2)
 			require.NoError(t, srv.Delete(term.Path()))

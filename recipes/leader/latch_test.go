@@ -19,13 +19,13 @@ import (
 )
 
 // Curator: testBasic.
-func TestLatchesLeadOneAfterTheOtherInTheOrderOfTheirStart(t *testing.T) {
+func TestLatchesLeadInTheOrderOfTheirStart(t *testing.T) {
 	t.Parallel()
 	path, clients := testzk.Path(t), []*framework.Client{own(t), own(t)}
 	var all []*leader.Latch
 	for i := range 6 {
 		all = append(all, started(t, clients[i%2], path))
-		inLine(t, clients[i%2], path, i+1)
+		queued(t, clients[i%2], path, i+1)
 	}
 	var token int64
 	for i, l := range all {
@@ -40,7 +40,7 @@ func TestLatchesLeadOneAfterTheOtherInTheOrderOfTheirStart(t *testing.T) {
 }
 
 // Curator: testWaiting, testBasicAlt.
-func TestLatchesThatManyGoroutinesStartAndAwaitNeverLeadTwoAtATime(t *testing.T) {
+func TestManyLatchesHaveOneLeader(t *testing.T) {
 	t.Parallel()
 	path, clients := testzk.Path(t), []*framework.Client{own(t), own(t)}
 	for range 10 {
@@ -50,7 +50,7 @@ func TestLatchesThatManyGoroutinesStartAndAwaitNeverLeadTwoAtATime(t *testing.T)
 			l := started(t, clients[i%2], path)
 			running.Go(func() {
 				if _, err := l.Await(testzk.Context(t)); err != nil || !busy.CompareAndSwap(false, true) {
-					t.Errorf("two lead, or none: %v", err)
+					t.Errorf("want exactly one leader: %v", err)
 				}
 				busy.Store(false)
 				if err := l.Close(); err != nil {
@@ -64,7 +64,7 @@ func TestLatchesThatManyGoroutinesStartAndAwaitNeverLeadTwoAtATime(t *testing.T)
 }
 
 // Curator: testCorrectWatching.
-func TestCandidateThatLeavesTheMiddleOfTheLineMakesNobodyLeader(t *testing.T) {
+func TestCloseInTheMiddleOfTheQueueElectsNoLeader(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		var all []*leader.Latch
 		for i := range 5 {
@@ -79,17 +79,17 @@ func TestCandidateThatLeavesTheMiddleOfTheLineMakesNobodyLeader(t *testing.T) {
 		}
 		require.NoError(t, all[0].Close())
 		settle()
-		require.NotNil(t, all[4].Term(), "those who were ahead of it are gone")
+		require.NotNil(t, all[4].Term(), "all nodes ahead of it are deleted")
 		require.Len(t, leading(all), 1)
 	})
 }
 
 // Curator: testNoServerAtStart.
-func TestLatchThatWasStartedBeforeTheServerLeadsOnce(t *testing.T) {
+func TestLatchStartedBeforeTheServerLeadsOnce(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		srv.Stop()
-		l, e := newLatch(t, member(t, srv, "c"), electionPath), &ear{}
-		defer l.Listen(e.hear)()
+		l, e := newLatch(t, member(t, srv, "c"), electionPath), &recorder{}
+		defer l.Listen(e.add)()
 		require.NoError(t, l.Start(context.Background()))
 		t.Cleanup(func() { _ = l.Close() })
 		time.Sleep(10 * time.Minute)
@@ -97,13 +97,13 @@ func TestLatchThatWasStartedBeforeTheServerLeadsOnce(t *testing.T) {
 		require.NoError(t, srv.Start())
 		time.Sleep(patience)
 		require.NotNil(t, l.Term())
-		require.Equal(t, "+", e.story())
+		require.Equal(t, "+", e.history())
 		require.Len(t, nodes(srv), 1)
 	})
 }
 
 // Curator: testProperCloseWithoutConnectionEstablished.
-func TestLatchThatNeverSawAServerClosesAtOnceAndCreatesNothing(t *testing.T) {
+func TestLatchWithoutAServerClosesAtOnce(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		srv.Stop()
 		c := member(t, srv, "c")
@@ -121,9 +121,9 @@ func TestLatchThatNeverSawAServerClosesAtOnceAndCreatesNothing(t *testing.T) {
 }
 
 // Curator: testResetRace.
-func TestLatchThatLosesItsSessionWhileItGetsInLineHasOneNode(t *testing.T) {
+func TestLatchThatLosesItsSessionDuringTheCreateHasOneNode(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		enter := srv.On(zktest.Match{Op: zktest.OpCreate, Skip: 1}, zktest.Hold()) // the first finds no parent
+		enter := srv.On(zktest.Match{Op: zktest.OpCreate, Skip: 1}, zktest.Hold()) // the first create finds no parent
 		l := started(t, member(t, srv, "c"), electionPath)
 		require.NoError(t, enter.Wait(t.Context()))
 		expire(t, srv, "c")
@@ -135,14 +135,15 @@ func TestLatchThatLosesItsSessionWhileItGetsInLineHasOneNode(t *testing.T) {
 }
 
 // Curator: testCreateDeleteRace.
-func TestLatchThatIsClosedWhileItGetsInLineLeavesNoNode(t *testing.T) {
+func TestLatchClosedDuringTheCreateLeavesNoNode(t *testing.T) {
 	for name, harm := range map[string]zktest.Action{
-		"request held": zktest.Hold(), "request lost": zktest.DropBefore(), "answer lost": zktest.DropAfter(), "slow": zktest.Delay(time.Second),
+		"request held": zktest.Hold(), "request lost": zktest.DropBefore(),
+		"answer lost": zktest.DropAfter(), "slow": zktest.Delay(time.Second),
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, func(t *testing.T, srv *zktest.Server) {
 				c := member(t, srv, "c")
-				enter := srv.On(zktest.Match{Op: zktest.OpCreate, Skip: 1}, harm) // the first finds no parent
+				enter := srv.On(zktest.Match{Op: zktest.OpCreate, Skip: 1}, harm) // the first create finds no parent
 				l := started(t, c, electionPath)
 				require.NoError(t, enter.Wait(t.Context()))
 				srv.Client("c").Refuse(true)
@@ -150,14 +151,14 @@ func TestLatchThatIsClosedWhileItGetsInLineLeavesNoNode(t *testing.T) {
 				srv.ResetFaults()
 				settle()
 				settle()
-				require.Empty(t, nodes(srv), "although the session lives")
+				require.Empty(t, nodes(srv), "even though the session lives")
 				require.True(t, c.State().IsConnected())
 			})
 		})
 	}
 }
 
-func TestAllWhoAwaitGetTheSameTerm(t *testing.T) {
+func TestAllCallsOfAwaitReturnTheSameTerm(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		first := await(t, started(t, member(t, srv, "first"), electionPath))
 		l := started(t, member(t, srv, "c"), electionPath)
@@ -179,11 +180,11 @@ func TestAllWhoAwaitGetTheSameTerm(t *testing.T) {
 	})
 }
 
-func TestAwaitSkipsATermThatIsOver(t *testing.T) {
+func TestAwaitSkipsAnEndedTerm(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		l := started(t, member(t, srv, "c"), electionPath)
 		first := await(t, l)
-		require.Same(t, first, await(t, l), "the present one")
+		require.Same(t, first, await(t, l), "the current term")
 		require.NoError(t, first.Resign())
 		require.Nil(t, l.Term())
 		second := await(t, l)
@@ -194,7 +195,7 @@ func TestAwaitSkipsATermThatIsOver(t *testing.T) {
 }
 
 // Curator: testAclErrorWithLeader.
-func TestLatchThatIsRefusedTellsAwaitAndLeadsOnceItIsLetIn(t *testing.T) {
+func TestAwaitReturnsARefusalAndLatchLeadsLater(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		owner := member(t, srv, "owner", framework.WithAuth("digest", []byte("user:secret")))
 		_, err := owner.Create(testzk.Context(t), "/service", nil, framework.ACL(zk.AuthACL(zk.PermAll)...))
@@ -214,12 +215,13 @@ func TestLatchThatIsRefusedTellsAwaitAndLeadsOnceItIsLetIn(t *testing.T) {
 }
 
 // Curator: testRelativePath.
-func TestLatchWhoseNodeTheServersDoNotDeleteTellsAwaitAndLeadsOnceTheyDo(t *testing.T) {
+func TestAwaitReturnsARefusedDeleteAndLatchLeadsLater(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		for _, opts := range [][]leader.Option{nil, {leader.WithLockDelay(time.Second)}} {
 			l := started(t, member(t, srv, "c"), electionPath, opts...)
 			term := await(t, l)
-			refused := srv.On(zktest.Match{Op: zktest.OpDelete, Path: term.Path(), Times: zktest.Always}, zktest.Fail(zktest.NoAuth))
+			match := zktest.Match{Op: zktest.OpDelete, Path: term.Path(), Times: zktest.Always}
+			refused := srv.On(match, zktest.Fail(zktest.NoAuth))
 			require.ErrorIs(t, term.Resign(), zk.ErrNoAuth)
 			_, err := l.Await(testzk.Context(t))
 			require.ErrorIs(t, err, zk.ErrNoAuth)
@@ -232,7 +234,7 @@ func TestLatchWhoseNodeTheServersDoNotDeleteTellsAwaitAndLeadsOnceTheyDo(t *test
 	})
 }
 
-func TestPathsThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidPathsAreRefused(t *testing.T) {
 	t.Parallel()
 	c := testzk.Client(t, testzk.Connect())
 	for _, path := range []string{"", "/", "service", "service/leader", "/service/", "/a//b", "/a/../b"} {

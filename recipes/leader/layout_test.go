@@ -18,8 +18,9 @@ import (
 
 const uuid = `_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`
 
-// Curator: LeaderLatch and LeaderSelector. Who has no id is an empty text in one, and an address in the other.
-func TestNodesAreCurators(t *testing.T) {
+// Curator: LeaderLatch and LeaderSelector. A candidate without an id has an empty text in the
+// former, and an address in the latter.
+func TestNodesHaveCuratorsLayout(t *testing.T) {
 	c, plain := own(t), testzk.Observer(t)
 	for name, kind := range map[string]struct {
 		stand func(path string, opts ...leader.Option)
@@ -41,7 +42,7 @@ func TestNodesAreCurators(t *testing.T) {
 			for id, opts := range map[string][]leader.Option{"": nil, "zwölf": {leader.WithID("zwölf")}} {
 				dir := testzk.Path(t) + "/" + name
 				kind.stand(dir, opts...)
-				node := inLine(t, c, dir, 1)[0].Node
+				node := queued(t, c, dir, 1)[0].Node
 				require.Regexp(t, kind.node, path.Base(node))
 				data, stat, err := testzk.Synced(t, plain).Get(node)
 				require.NoError(t, err)
@@ -56,7 +57,8 @@ func TestNodesAreCurators(t *testing.T) {
 	}
 }
 
-// An Election is a mutex whose holder leads, so whoever has the mutex keeps it from leading, and asks it to go with mutex.Revoke.
+// An Election is a mutex with the leader as its holder. A holder of the mutex keeps it from
+// leading, and mutex.Revoke asks the leader to resign.
 func TestElectionIsAMutex(t *testing.T) {
 	dir, c := testzk.Path(t), own(t)
 	mu, err := mutex.New(c, dir)
@@ -64,30 +66,31 @@ func TestElectionIsAMutex(t *testing.T) {
 	hold, err := mu.Acquire(testzk.Context(t))
 	require.NoError(t, err)
 	e := stand(t, own(t), dir)
-	inLine(t, c, dir, 2)
+	queued(t, c, dir, 2)
 	require.Empty(t, e.terms)
 	require.NoError(t, hold.Release())
 	term := e.leads(t)
 	require.Greater(t, term.Token(), hold.Token())
 	require.NoError(t, mutex.Revoke(testzk.Context(t), c, term.Path()))
-	closes(t, term.Revoked(), "the leader does not hear that it is asked to go")
-	require.NoError(t, term.Err(), "a request is no loss")
+	closes(t, term.Revoked(), "the leader is not revoked")
+	require.NoError(t, term.Err(), "a revocation is no loss")
 }
 
-func TestIdentityTellsHostProcessAndPID(t *testing.T) {
+func TestIdentityHasHostProcessAndPID(t *testing.T) {
 	dir, c := testzk.Path(t), own(t)
 	await(t, started(t, own(t), dir, leader.WithIdentity()))
-	line := inLine(t, c, dir, 1)
-	require.NotNil(t, line[0].Identity)
-	require.NotZero(t, line[0].Identity.PID)
-	require.JSONEq(t, line[0].ID, string(line[0].Data))
+	all := queued(t, c, dir, 1)
+	require.NotNil(t, all[0].Identity)
+	require.NotZero(t, all[0].Identity.PID)
+	require.JSONEq(t, all[0].ID, string(all[0].Data))
 }
 
-// What is not there is made, the chroot too, and as containers, which servers delete when nobody stands any more. Other children are
-// nobody's business.
-func TestParentsAreMadeAndOtherChildrenIgnored(t *testing.T) {
+// Missing parents and the chroot are created as containers, which servers delete when there are no
+// candidates. Other children are ignored.
+func TestParentsAreCreatedAndOtherChildrenIgnored(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		c := testzk.Connected(t, srv.MemAddr()+"/chroot", framework.WithDialer(srv.Client("c").DialContext), framework.WithNamespace("space"))
+		c := testzk.Connected(t, srv.MemAddr()+"/chroot",
+			framework.WithDialer(srv.Client("c").DialContext), framework.WithNamespace("space"))
 		l := started(t, c, "/deep/leader", leader.WithLockDelay(time.Second))
 		term := await(t, l)
 		require.Equal(t, "/deep/leader", path.Dir(term.Path()))
@@ -95,14 +98,15 @@ func TestParentsAreMadeAndOtherChildrenIgnored(t *testing.T) {
 		require.NoError(t, srv.Create("/chroot/space/deep/leader/other-0000000000", nil))
 		require.NoError(t, term.Resign())
 		await(t, l)
-		require.Len(t, inLine(t, c, "/deep/leader", 1), 1)
+		require.Len(t, queued(t, c, "/deep/leader", 1), 1)
 		require.NoError(t, l.Close())
 		require.True(t, srv.Exists("/chroot/space/deep/leader-term"))
 	})
 }
 
-// An uncontended term costs a create and a list to begin, at a time, and one request to resign; with a lock delay two more and one more.
-func TestTermCostsWhatALockDoes(t *testing.T) {
+// An uncontended term begins with a create and a list, sent together, and ends with one request. A
+// lock delay adds two requests to the former and one to the latter.
+func TestTermMakesTheRequestsOfALock(t *testing.T) {
 	for want, opts := range map[string][]leader.Option{
 		"delete, create, getChildren2":                        nil,
 		"multi, delete, create, getChildren2, getData, multi": {leader.WithLockDelay(time.Second)},

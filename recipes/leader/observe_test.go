@@ -17,86 +17,86 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// news is what an observer is told.
-type news struct {
-	who leader.Leader
-	err error
+// report is one report of an observer.
+type report struct {
+	participant leader.Leader
+	err         error
 }
 
-// observe observes until ctx ends; the channel is closed when the sequence has ended.
-func observe(ctx context.Context, c *framework.Client, path string) <-chan news {
-	told := make(chan news, 1000)
+// observe observes until ctx ends. The channel is closed when the sequence has ended.
+func observe(ctx context.Context, c *framework.Client, path string) <-chan report {
+	reports := make(chan report, 1000)
 	go func() {
-		defer close(told)
-		for who, err := range leader.Observe(ctx, c, path) {
-			told <- news{who, err}
+		defer close(reports)
+		for participant, err := range leader.Observe(ctx, c, path) {
+			reports <- report{participant, err}
 		}
 	}()
-	return told
+	return reports
 }
 
-// leads waits until the observer is told that id leads, "" for nobody.
-func leads(t testing.TB, told <-chan news, id string) leader.Leader {
+// leads waits for the report that id leads; "" means that there is no leader.
+func leads(t testing.TB, reports <-chan report, id string) leader.Leader {
 	t.Helper()
 	select {
-	case n, ok := <-told:
-		require.True(t, ok, "it does not go on")
+	case n, ok := <-reports:
+		require.True(t, ok, "the sequence has ended")
 		require.NoError(t, n.err)
-		require.Equal(t, id, n.who.ID)
-		require.Equal(t, id != "", n.who.Leader)
-		return n.who
+		require.Equal(t, id, n.participant.ID)
+		require.Equal(t, id != "", n.participant.Leader)
+		return n.participant
 	case <-testzk.Context(t).Done():
-		require.FailNow(t, "the observer is told nothing")
+		require.FailNow(t, "no report")
 	}
 	panic("unreachable")
 }
 
-func TestObserverIsToldOfEachLeader(t *testing.T) {
+func TestObserverReportsEachLeader(t *testing.T) {
 	path, c := testzk.Path(t), own(t)
 	ctx, stop := context.WithCancel(t.Context())
-	told := observe(ctx, c, path)
-	leads(t, told, "") // there is no such node
+	reports := observe(ctx, c, path)
+	leads(t, reports, "") // the path does not exist
 	alice := started(t, own(t), path, leader.WithID("alice"))
-	who := leads(t, told, "alice")
+	participant := leads(t, reports, "alice")
 	term := await(t, alice)
-	require.Equal(t, term.Token(), who.Token)
-	require.Equal(t, term.Path(), who.Node)
+	require.Equal(t, term.Token(), participant.Token)
+	require.Equal(t, term.Path(), participant.Node)
 	bob := started(t, own(t), path, leader.WithID("bob"))
-	inLine(t, c, path, 2)
+	queued(t, c, path, 2)
 	require.NoError(t, alice.Close())
-	leads(t, told, "bob")
+	leads(t, reports, "bob")
 	require.NoError(t, bob.Close())
-	leads(t, told, "")
+	leads(t, reports, "")
 	stop()
-	_, open := <-told
-	require.False(t, open, "the end of the context is no news")
+	_, open := <-reports
+	require.False(t, open, "the end of the context is not reported")
 }
 
-func TestObserverSeesBothKindsOfCandidates(t *testing.T) {
+func TestObserverReportsBothKindsOfCandidates(t *testing.T) {
 	path := testzk.Path(t)
-	told := observe(t.Context(), own(t), path)
-	leads(t, told, "")
+	reports := observe(t.Context(), own(t), path)
+	leads(t, reports, "")
 	e := stand(t, own(t), path, leader.WithID("election"))
-	leads(t, told, "election")
+	leads(t, reports, "election")
 	e.stop()
 	_ = e.returns(t)
-	leads(t, told, "")
+	leads(t, reports, "")
 	l := started(t, own(t), path, leader.WithID("latch"))
-	leads(t, told, "latch")
+	leads(t, reports, "latch")
 	require.NoError(t, l.Close())
-	leads(t, told, "")
+	leads(t, reports, "")
 }
 
-// Candidates that come and go behind the leader, and what is written to the leader's node, are no news, and cost the observer nothing
-// but a read.
-func TestObserverIsToldOfNothingElse(t *testing.T) {
+// Other candidates and data written to the leader's node cause no report. They cost the observer a
+// single read.
+func TestObserverReportsNothingElse(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		first := started(t, member(t, srv, "first"), "/leader", leader.WithID("first"))
 		term := await(t, first)
 		c := member(t, srv, "observer")
 		ctx, stop := context.WithCancel(t.Context())
-		told := observe(ctx, c, "/leader")
-		leads(t, told, "first")
+		reports := observe(ctx, c, "/leader")
+		leads(t, reports, "first")
 		before := srv.Client("observer").Requests()
 		for i := range 10 {
 			require.NoError(t, started(t, member(t, srv, fmt.Sprintf("c%d", i)), "/leader").Close())
@@ -106,49 +106,49 @@ func TestObserverIsToldOfNothingElse(t *testing.T) {
 		after := srv.Client("observer").Requests()
 		require.Equal(t, before[zktest.OpGetData]+1, after[zktest.OpGetData])
 		require.Equal(t, before[zktest.OpGetChildren2]+1, after[zktest.OpGetChildren2])
-		require.Empty(t, told)
+		require.Empty(t, reports)
 		stop()
-		_, open := <-told
+		_, open := <-reports
 		require.False(t, open)
 	})
 }
 
-func TestObserverGoesOnAfterTroubleWithTheConnection(t *testing.T) {
+func TestObserverContinuesAfterAConnectionLoss(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		first := started(t, member(t, srv, "first"), "/leader", leader.WithID("first"))
 		await(t, first)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		told := observe(ctx, member(t, srv, "observer"), "/leader")
-		leads(t, told, "first")
+		reports := observe(ctx, member(t, srv, "observer"), "/leader")
+		leads(t, reports, "first")
 		srv.Client("observer").Refuse(true)
 		srv.Client("observer").Drop()
-		n := <-told
+		n := <-reports
 		require.ErrorIs(t, n.err, framework.ErrNotConnected)
-		require.Empty(t, n.who.Node)
+		require.Empty(t, n.participant.Node)
 		second := started(t, member(t, srv, "second"), "/leader", leader.WithID("second"))
 		require.NoError(t, first.Close())
 		await(t, second)
 		srv.Client("observer").Refuse(false)
-		for n = range told {
+		for n = range reports {
 			if n.err == nil {
 				break
 			}
 			require.ErrorIs(t, n.err, framework.ErrNotConnected)
 		}
-		require.Equal(t, "second", n.who.ID)
+		require.Equal(t, "second", n.participant.ID)
 	})
 }
 
 func TestObserverEndsWithTheClientAndWithRefusals(t *testing.T) {
 	path := testzk.Path(t)
 	c := own(t)
-	told := observe(t.Context(), c, path)
-	leads(t, told, "")
+	reports := observe(t.Context(), c, path)
+	leads(t, reports, "")
 	require.NoError(t, c.Close())
-	n := <-told
+	n := <-reports
 	require.ErrorIs(t, n.err, framework.ErrClosed)
-	_, open := <-told
+	_, open := <-reports
 	require.False(t, open)
 
 	plain := testzk.Observer(t)
@@ -159,25 +159,26 @@ func TestObserverEndsWithTheClientAndWithRefusals(t *testing.T) {
 	}
 	_, err = plain.Create(path, nil, 0, secret)
 	require.NoError(t, err)
-	told = observe(t.Context(), own(t), path)
-	n = <-told
+	reports = observe(t.Context(), own(t), path)
+	n = <-reports
 	require.ErrorIs(t, n.err, zk.ErrNoAuth)
-	_, open = <-told
+	_, open = <-reports
 	require.False(t, open)
 }
 
-// An observer that has enough is let go, whatever it is told at that moment.
+// An observer may stop at any report.
 func TestObserverMayStopAtAnyTime(t *testing.T) {
 	path, c := testzk.Path(t), own(t)
 	for range leader.Observe(t.Context(), c, path) {
 		break
 	}
-	for range leader.Observe(t.Context(), testzk.Client(t, "127.0.0.1:1", framework.WithConnectTimeout(10*time.Millisecond)), path) {
+	unreachable := testzk.Client(t, "127.0.0.1:1", framework.WithConnectTimeout(10*time.Millisecond))
+	for range leader.Observe(t.Context(), unreachable, path) {
 		break
 	}
 }
 
-// At the end of the parent's counter names tell nothing of who is first.
+// At the end of the parent's counter names do not show the first node.
 func TestLeaderIsKnownAtTheEndOfTheCounter(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.Create("/leader", nil))
@@ -185,27 +186,29 @@ func TestLeaderIsKnownAtTheEndOfTheCounter(t *testing.T) {
 		c := member(t, srv, "observer")
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		told := observe(ctx, c, "/leader")
-		leads(t, told, "")
+		reports := observe(ctx, c, "/leader")
+		leads(t, reports, "")
 		var latches []*leader.Latch
 		for i := range 4 {
-			latches = append(latches, started(t, member(t, srv, fmt.Sprintf("c%d", i)), "/leader", leader.WithID(fmt.Sprintf("c%d", i))))
+			id := fmt.Sprintf("c%d", i)
+			latches = append(latches, started(t, member(t, srv, id), "/leader", leader.WithID(id)))
 			time.Sleep(time.Second)
 		}
 		for i, l := range latches {
-			leads(t, told, fmt.Sprintf("c%d", i))
+			leads(t, reports, fmt.Sprintf("c%d", i))
 			require.NotNil(t, l.Term())
-			line, err := leader.Participants(t.Context(), c, "/leader")
+			all, err := leader.Participants(t.Context(), c, "/leader")
 			require.NoError(t, err)
-			require.Equal(t, fmt.Sprintf("c%d", i), line[0].ID)
+			require.Equal(t, fmt.Sprintf("c%d", i), all[0].ID)
 			require.NoError(t, l.Close())
 		}
-		leads(t, told, "")
+		leads(t, reports, "")
 	})
 }
 
-// A server that was wiped begins to count transactions anew: another leader may have the token of the last one.
-func TestObserverIsToldOfAnotherLeaderWithTheSameToken(t *testing.T) {
+// A wiped server counts transactions from the beginning. Another leader may then have the token of
+// the last one.
+func TestObserverReportsAnotherLeaderWithTheSameToken(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		enter := func(id string) {
 			require.NoError(t, srv.Create("/leader", nil))
@@ -214,26 +217,26 @@ func TestObserverIsToldOfAnotherLeaderWithTheSameToken(t *testing.T) {
 		enter("alice")
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		told := observe(ctx, member(t, srv, "observer"), "/leader")
-		alice := leads(t, told, "alice")
+		reports := observe(ctx, member(t, srv, "observer"), "/leader")
+		alice := leads(t, reports, "alice")
 		srv.Stop()
 		require.NoError(t, srv.Wipe())
 		require.NoError(t, srv.Start())
 		enter("bob")
-		require.Equal(t, alice.Token, leads(t, told, "bob").Token)
+		require.Equal(t, alice.Token, leads(t, reports, "bob").Token)
 	})
 }
 
-func TestObserverIsToldOnceThatTheClientIsClosed(t *testing.T) {
+func TestObserverReportsOnceThatTheClientIsClosed(t *testing.T) {
 	for down := time.Duration(0); down < 20*time.Second; down += 100 * time.Millisecond {
 		virtually(t, func(t *testing.T, srv *zktest.Server) {
 			c := member(t, srv, "observer")
 			srv.Stop()
-			told := observe(t.Context(), c, "/leader")
+			reports := observe(t.Context(), c, "/leader")
 			time.Sleep(down)
 			require.NoError(t, c.Close())
 			var closed int
-			for n := range told {
+			for n := range reports {
 				if errors.Is(n.err, framework.ErrClosed) {
 					closed++
 				}
@@ -244,7 +247,7 @@ func TestObserverIsToldOnceThatTheClientIsClosed(t *testing.T) {
 	}
 }
 
-func TestObserverWithAContextThatHasEndedIsToldNothing(t *testing.T) {
+func TestObserverWithAnEndedContextReportsNothing(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	_, open := <-observe(ctx, testzk.Client(t, "127.0.0.1:1"), "/leader")

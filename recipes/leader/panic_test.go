@@ -137,8 +137,8 @@ func TestListenerThatEndsItsGoroutineHoldsNothingUp(t *testing.T) {
 		l := newLatch(t, member(t, srv, "c"), electionPath, leader.WithCloseMode(leader.NotifyLeader))
 		var calls atomic.Int32
 		l.Listen(func(leader.Change) { calls.Add(1); runtime.Goexit() })
-		var other ear
-		l.Listen(other.hear)
+		var other recorder
+		l.Listen(other.add)
 		require.NoError(t, l.Start(context.Background()))
 		for n := range 3 {
 			term := await(t, l)
@@ -149,7 +149,7 @@ func TestListenerThatEndsItsGoroutineHoldsNothingUp(t *testing.T) {
 		begun := time.Now()
 		require.NoError(t, l.Close())
 		require.Less(t, time.Since(begun), time.Second)
-		require.Equal(t, "+-+-+-+-", other.story())
+		require.Equal(t, "+-+-+-+-", other.history())
 		require.EqualValues(t, 1, calls.Load())
 		require.Empty(t, nodes(srv))
 	})

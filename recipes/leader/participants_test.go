@@ -15,24 +15,24 @@ import (
 )
 
 // Curator: testUncreatedPathGetLeader.
-func TestPathThatIsNotThereHasNoParticipantsAndNoLeader(t *testing.T) {
+func TestMissingPathHasNoParticipantsAndNoLeader(t *testing.T) {
 	t.Parallel()
 	path, c := testzk.Path(t), own(t)
 	all, err := leader.Participants(testzk.Context(t), c, path)
 	require.NoError(t, err)
 	require.Empty(t, all)
-	for who, err := range leader.Observe(testzk.Context(t), c, path) {
+	for participant, err := range leader.Observe(testzk.Context(t), c, path) {
 		require.NoError(t, err)
-		require.Zero(t, who)
+		require.Zero(t, participant)
 		break
 	}
 	stat, err := c.Exists(testzk.Context(t), path)
 	require.ErrorIs(t, err, zk.ErrNoNode)
-	require.Nil(t, stat, "to ask creates nothing")
+	require.Nil(t, stat, "a read creates no nodes")
 }
 
 // Curator: testId.
-func TestIdIsThatOfTheParticipantTheLeaderAndTheNode(t *testing.T) {
+func TestIDIsThatOfTheParticipantTheLeaderAndTheNode(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"latch", "lock"} {
 		for _, id := range []string{"A is for apple", "größe ✓"} {
@@ -43,13 +43,13 @@ func TestIdIsThatOfTheParticipantTheLeaderAndTheNode(t *testing.T) {
 			} else {
 				node = stand(t, c, path, leader.WithID(id)).leads(t).Path()
 			}
-			line := inLine(t, own(t), path, 1)
-			require.Equal(t, id, line[0].ID)
-			require.True(t, line[0].Leader)
-			require.Equal(t, node, line[0].Node)
-			for who, err := range leader.Observe(testzk.Context(t), own(t), path) {
+			all := queued(t, own(t), path, 1)
+			require.Equal(t, id, all[0].ID)
+			require.True(t, all[0].Leader)
+			require.Equal(t, node, all[0].Node)
+			for participant, err := range leader.Observe(testzk.Context(t), own(t), path) {
 				require.NoError(t, err)
-				require.Equal(t, line[0], who)
+				require.Equal(t, all[0], participant)
 				break
 			}
 			data, _, err := testzk.Observer(t).Get(node)
@@ -61,7 +61,7 @@ func TestIdIsThatOfTheParticipantTheLeaderAndTheNode(t *testing.T) {
 }
 
 // Curator: LeaderSelectorParticipants.testBasic.
-func TestEveryCandidateSeesTheSameParticipantsAndTheSameLeader(t *testing.T) {
+func TestAllCandidatesReadTheSameParticipantsAndLeader(t *testing.T) {
 	t.Parallel()
 	const members = 10
 	path, clients := testzk.Path(t), []*framework.Client{own(t), own(t)}
@@ -69,11 +69,11 @@ func TestEveryCandidateSeesTheSameParticipantsAndTheSameLeader(t *testing.T) {
 	for i := range members {
 		want = append(want, strconv.Itoa(i))
 		stand(t, clients[i%2], path, leader.WithID(want[i]))
-		inLine(t, clients[i%2], path, i+1)
+		queued(t, clients[i%2], path, i+1)
 	}
 	for _, c := range clients {
 		var ids []string
-		for i, p := range inLine(t, c, path, members) {
+		for i, p := range queued(t, c, path, members) {
 			ids = append(ids, p.ID)
 			require.Equal(t, i == 0, p.Leader)
 		}
@@ -81,29 +81,31 @@ func TestEveryCandidateSeesTheSameParticipantsAndTheSameLeader(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCandidateIsNoParticipant(t *testing.T) {
+func TestForeignChildrenAreNotParticipants(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		require.NoError(t, srv.Load(map[string]string{electionPath + "/stray": "s", electionPath + "/other-0000000000": "o"}))
+		require.NoError(t, srv.Load(map[string]string{
+			electionPath + "/stray": "s", electionPath + "/other-0000000000": "o",
+		}))
 		c := member(t, srv, "c")
 		e := stand(t, c, electionPath, leader.WithID("c"))
 		e.leads(t)
-		line := inLine(t, c, electionPath, 1)
-		require.Equal(t, "c", line[0].ID)
+		all := queued(t, c, electionPath, 1)
+		require.Equal(t, "c", all[0].ID)
 	})
 }
 
-func TestObserverSeesEveryLeaderAndNobodyInBetween(t *testing.T) {
+func TestObserverReportsEachLeaderAndNoOther(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		ctx, stop := context.WithCancel(t.Context())
 		seen, gone := make(chan string, 100), make(chan struct{})
 		observer := member(t, srv, "observer")
 		go func() {
 			defer close(gone)
-			for who, err := range leader.Observe(ctx, observer, electionPath) {
+			for participant, err := range leader.Observe(ctx, observer, electionPath) {
 				if err != nil {
 					seen <- "?"
 				} else {
-					seen <- who.ID
+					seen <- participant.ID
 				}
 			}
 		}()
@@ -119,10 +121,10 @@ func TestObserverSeesEveryLeaderAndNobodyInBetween(t *testing.T) {
 		stop()
 		<-gone
 		close(seen)
-		var story []string
-		for who := range seen {
-			story = append(story, who)
+		var history []string
+		for participant := range seen {
+			history = append(history, participant)
 		}
-		require.Equal(t, []string{"", "first", "second", ""}, story)
+		require.Equal(t, []string{"", "first", "second", ""}, history)
 	})
 }

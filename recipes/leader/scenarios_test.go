@@ -1,59 +1,104 @@
 package leader_test
 
-// The scenarios of Curator's own tests of LeaderLatch and LeaderSelector, and which test here has each.
+// The table has the scenarios of Curator's own tests of LeaderLatch and LeaderSelector. Below each is
+// the test here that covers it.
 //
 // LeaderLatch
 //
-//	testWithCircuitBreaker                                   TestLatchLeadsAgainAfterEveryOutage. There is no circuit breaker: the client's
-//	                                                         states come one at a time, and the listeners of a Latch hear of terms
-//	testUncreatedPathGetLeader                               TestPathThatIsNotThereHasNoParticipantsAndNoLeader
-//	testGetChildrenHitsNoNode                                TestCandidatesOfAServerThatForgotEverythingStandAnew
-//	testWatchedNodeDeletedOnReconnect                        TestCandidateLeadsIfTheLeaderLeftWhileItWasLookingWithoutAConnection
-//	testSessionInterruptionDoNotCauseBrainSplit              TestNodeThatOutlivesTheLossOfItsSessionMakesNobodyLeader
-//	testResettingOfLeadershipAfterConcurrentLeadershipChange TestCandidatesThatLoseTheirSessionsTogetherElectOne
-//	testLeadershipElectionWhenNodeDisappearsAfter-
-//	    ChildrenAreRetrieved                                 TestOneOfThoseWhoSawALeaderThatHasLeftLeads
-//	testSessionErrorPolicy                                   TestLossPolicySaysWhatASuspendedConnectionIsToALatch. Leadership does not come
-//	                                                         back with the node that it was lost with: a Term that has ended stays so
-//	testErrorPolicies                                        the same
-//	testProperCloseWithoutConnectionEstablished              TestLatchThatNeverSawAServerClosesAtOnceAndCreatesNothing
-//	testResetRace                                            TestLatchThatLosesItsSessionWhileItGetsInLineHasOneNode. Nobody can reset a Latch
-//	testCreateDeleteRace                                     TestLatchThatIsClosedWhileItGetsInLineLeavesNoNode
-//	testLostConnection                                       TestOutageLeavesNoLeaderAndItsEndOne
-//	testCorrectWatching                                      TestCandidateThatLeavesTheMiddleOfTheLineMakesNobodyLeader
-//	testWaiting                                              TestLatchesThatManyGoroutinesStartAndAwaitNeverLeadTwoAtATime
-//	testBasic                                                TestLatchesLeadOneAfterTheOtherInTheOrderOfTheirStart
-//	testBasicAlt                                             TestLatchesThatManyGoroutinesStartAndAwaitNeverLeadTwoAtATime
-//	testCallbackSanity                                       TestListenerThatResignsAndThenClosesHearsEachChangeOnce
-//	testCallbackNotifyLeader                                 TestListenersOfThoseLatchesHearOfTheEndThatAreToNotifyThem
-//	testCallbackDontNotify                                   TestListenersHearNothingOfACloseThatEndsNoTermOrIsSilent
-//	testNoServerAtStart                                      TestLatchThatWasStartedBeforeTheServerLeadsOnce
-//	testRelativePath                                         TestPathsThatAreNoneAreRefused
-//	LeaderLatchCluster.testInCluster                         TestLeaderThatHasAnotherServerToGoToGoesOnLeading; with servers killed, test/chaos
-//	testAclErrorWithLeader                                   TestLatchThatIsRefusedTellsAwaitAndLeadsOnceItIsLetIn. Await tells; there are no
-//	                                                         listeners of unhandled errors
+//	testWithCircuitBreaker
+//		TestLatchLeadsAgainAfterEachOutage. There is no circuit breaker: the states of the
+//		client come one at a time, and the listeners of a Latch get terms.
+//	testUncreatedPathGetLeader
+//		TestMissingPathHasNoParticipantsAndNoLeader
+//	testGetChildrenHitsNoNode
+//		TestCandidatesQueueAgainAfterTheServerLostItsData
+//	testWatchedNodeDeletedOnReconnect
+//		TestCandidateLeadsIfTheLeaderResignedDuringItsReconnect
+//	testSessionInterruptionDoNotCauseBrainSplit
+//		TestNodeOfALostSessionElectsNoLeader
+//	testResettingOfLeadershipAfterConcurrentLeadershipChange
+//		TestCandidatesThatLoseTheirSessionsTogetherElectOne
+//	testLeadershipElectionWhenNodeDisappearsAfterChildrenAreRetrieved
+//		TestCandidateThatListedAFormerLeaderLeads
+//	testSessionErrorPolicy
+//		TestLossPolicyDecidesWhetherAnInterruptionEndsATerm. A Term that has ended stays so.
+//		Leadership does not return with the node with which it was lost.
+//	testErrorPolicies
+//		the same
+//	testProperCloseWithoutConnectionEstablished
+//		TestLatchWithoutAServerClosesAtOnce
+//	testResetRace
+//		TestLatchThatLosesItsSessionDuringTheCreateHasOneNode. A Latch cannot be reset.
+//	testCreateDeleteRace
+//		TestLatchClosedDuringTheCreateLeavesNoNode
+//	testLostConnection
+//		TestOneCandidateLeadsAfterAnOutage
+//	testCorrectWatching
+//		TestCloseInTheMiddleOfTheQueueElectsNoLeader
+//	testWaiting
+//		TestManyLatchesHaveOneLeader
+//	testBasic
+//		TestLatchesLeadInTheOrderOfTheirStart
+//	testBasicAlt
+//		TestManyLatchesHaveOneLeader
+//	testCallbackSanity
+//		TestListenerThatResignsAndClosesGetsEachChangeOnce
+//	testCallbackNotifyLeader
+//		TestListenersGetTheEndOnCloseWithNotifyLeader
+//	testCallbackDontNotify
+//		TestListenersGetNothingFromASilentClose
+//	testNoServerAtStart
+//		TestLatchStartedBeforeTheServerLeadsOnce
+//	testRelativePath
+//		TestInvalidPathsAreRefused
+//	LeaderLatchCluster.testInCluster
+//		TestLatchContinuesOnAnotherServer. With killed servers: test/chaos.
+//	testAclErrorWithLeader
+//		TestAwaitReturnsARefusalAndLatchLeadsLater. Await returns the error; there are no
+//		listeners of unhandled errors.
 //
 // LeaderSelector
 //
-//	testInterruption                                         TestInterruptedLeaderLeadsUntilItHasReturned. A context ends, no thread is interrupted
-//	testErrorPolicies                                        TestLossPolicySaysWhatASuspendedConnectionIsToLead
-//	testLeaderNodeDeleteOnInterrupt                          TestNodeOfALeaderThatWasInterruptedWithoutAServerIsDeletedAfterwards
-//	testInterruptLeadershipWithRequeue                       TestInterruptsBeforeDuringAndAfterATermCostThatTermOnly
-//	testInterruptLeadership                                  TestInterruptedLeaderLeadsUntilItHasReturned
-//	testRaceAtStateChanged                                   TestTermThatIsLostBeforeItBeginsDoesNotCallLead
-//	testAutoRequeue                                          TestInterruptsBeforeDuringAndAfterATermCostThatTermOnly
-//	testServerDying                                          TestLeadEndsBeforeTheServersWouldLetSomebodyElseLead
-//	testKillSessionThenCloseShouldElectNewLeader             TestOtherCandidateTakesOverFromOneThatStopsAfterALoss
-//	testKillServerThenCloseShouldElectNewLeader              the same
-//	testClosing                                              TestCandidateThatStopsWaitingChangesNothingForTheLeader
-//	testRotatingLeadership                                   TestCandidatesThatReturnTakeTurns
-//	LeaderSelectorCluster.testRestart                        TestElectionThatHasAnotherServerToGoToGoesOnLeading; with servers killed, test/chaos.
-//	                                                         The leadership need not be won again: the session lives
-//	LeaderSelectorCluster.testLostRestart                    TestLeaderOfAnEnsembleThatComesBackWithoutItsNodeLeadsAgain
-//	flappingTest                                             TestCandidateThatLosesItsConnectionRightAfterGettingInLineMakesRoom
-//	createProtectedNodeInBackgroundTest                      TestCandidateThatGivesUpWithoutHavingHeardOfItsNodeLeavesNone. No call has a callback
-//	createProtectedNodeInBackgroundTestNoRetry               the same: whether requests are repeated makes no difference to it
-//	testId                                                   TestIdIsThatOfTheParticipantTheLeaderAndTheNode
-//	LeaderSelectorParticipants.testBasic                     TestEveryCandidateSeesTheSameParticipantsAndTheSameLeader
-//	LeaderSelectorWithExecutor.test                          TestElectionThatDoesNotStandAgainLeadsOnceAndReturnsWhatLeadDid. There are no
-//	                                                         executors: lead runs on the goroutine that called Run
+//	testInterruption
+//		TestInterruptedLeaderLeadsUntilItHasReturned. A context ends, no thread is
+//		interrupted.
+//	testErrorPolicies
+//		TestLossPolicyDecidesWhetherAnInterruptionEndsLead
+//	testLeaderNodeDeleteOnInterrupt
+//		TestNodeOfADisconnectedLeaderIsDeletedAfterAnInterrupt
+//	testInterruptLeadershipWithRequeue
+//		TestInterruptEndsTheCurrentTermOnly
+//	testInterruptLeadership
+//		TestInterruptedLeaderLeadsUntilItHasReturned
+//	testRaceAtStateChanged
+//		TestTermLostBeforeItBeginsDoesNotCallLead
+//	testAutoRequeue
+//		TestInterruptEndsTheCurrentTermOnly
+//	testServerDying
+//		TestLeadEndsBeforeAnotherCandidateCanLead
+//	testKillSessionThenCloseShouldElectNewLeader
+//		TestOtherCandidateLeadsAfterOneThatStopsAfterALoss
+//	testKillServerThenCloseShouldElectNewLeader
+//		the same
+//	testClosing
+//		TestCandidateThatStopsWaitingDoesNotAffectTheLeader
+//	testRotatingLeadership
+//		TestCandidatesThatReturnLeadInTurn
+//	LeaderSelectorCluster.testRestart
+//		TestElectionContinuesOnAnotherServer. With killed servers: test/chaos. The candidate
+//		need not be elected again, because the session lives.
+//	LeaderSelectorCluster.testLostRestart
+//		TestLeaderLeadsAgainAfterTheServersLostItsNode
+//	flappingTest
+//		TestCandidateThatLosesItsConnectionAfterTheCreateDoesNotBlock
+//	createProtectedNodeInBackgroundTest
+//		TestCandidateThatGivesUpBeforeTheReplyLeavesNoNode. No call has a callback.
+//	createProtectedNodeInBackgroundTestNoRetry
+//		the same, because it does not matter whether requests are repeated
+//	testId
+//		TestIDIsThatOfTheParticipantTheLeaderAndTheNode
+//	LeaderSelectorParticipants.testBasic
+//		TestAllCandidatesReadTheSameParticipantsAndLeader
+//	LeaderSelectorWithExecutor.test
+//		TestElectionWithoutRequeueReturnsTheErrorOfLead. There are no executors: lead runs
+//		on the goroutine that called Run.

@@ -28,29 +28,31 @@ const (
 	simTimeout   = 4 * time.Second
 	faultsInARun = 8
 	electionPath = "/service/leader"
-	// patience is how long after the end of all faults somebody leads again.
+	// patience bounds the time from the end of all faults until a candidate leads.
 	patience = simTimeout + 2*time.Second
 )
 
-// Whatever happens to connections, sessions, nodes and servers: never two valid terms at a time, a larger token with each, a leader within
-// the session timeout and two seconds after each time that everything is well again, everybody's turn comes, and nothing is left behind.
-func TestSimulatedElections(t *testing.T) { sim.Run(t, 100, simulate(standElection)) }
+// Faults of connections, sessions, nodes and servers leave at most one validLocked term at a time and
+// growing tokens. After each end of the faults a candidate leads within the session timeout and two
+// seconds. Every candidate leads at some time, and no node is left.
+func TestSimulatedElections(t *testing.T) { sim.Run(t, 100, simulate(electionCandidate)) }
 
-func TestSimulatedLatches(t *testing.T) { sim.Run(t, 100, simulate(standLatch)) }
+func TestSimulatedLatches(t *testing.T) { sim.Run(t, 100, simulate(latchCandidate)) }
 
-// simulate is the scenario for candidates that stand until ctx ends.
+// simulate returns the scenario. stand runs a candidate until ctx ends.
 func simulate(stand func(ctx context.Context, c *candidate)) sim.Scenario {
 	return func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		ctx, cancel := context.WithCancel(t.Context())
-		office := &office{t: t, srv: srv, void: map[string]bool{}, led: map[string]int{}}
+		leadership := &leadership{t: t, srv: srv, void: map[string]bool{}, led: map[string]int{}}
 		var measured testzk.Metrics
 		var running sync.WaitGroup
-		down := random.IntN(4) == 0 // at the beginning
+		down := random.IntN(4) == 0 // when the candidates start
 		if down {
 			srv.Stop()
 		}
 		for i := range candidates {
-			c := &candidate{t: t, office: office, name: fmt.Sprintf("c%d", i), random: rand.New(rand.NewPCG(random.Uint64(), 0))}
+			r := rand.New(rand.NewPCG(random.Uint64(), 0))
+			c := &candidate{t: t, leadership: leadership, name: fmt.Sprintf("c%d", i), random: r}
 			c.kazoo = i == 0
 			c.connect(srv, &measured)
 			running.Go(func() { stand(ctx, c) })
@@ -60,15 +62,15 @@ func simulate(stand func(ctx context.Context, c *candidate)) sim.Scenario {
 			require.NoError(t, srv.Start())
 		}
 		for range faultsInARun {
-			office.electsWithin(patience)
+			leadership.electsWithin(patience)
 			for range 1 + random.IntN(3) {
 				time.Sleep(time.Duration(random.Int64N(int64(2 * time.Second))))
-				harm(srv, office, random)
+				harm(srv, leadership, random)
 			}
 			srv.ResetFaults()
 		}
-		office.electsWithin(patience)
-		office.everybodysTurn(candidates)
+		leadership.electsWithin(patience)
+		leadership.allLead(candidates)
 		cancel()
 		running.Wait()
 		time.Sleep(2 * simTimeout)
@@ -77,10 +79,13 @@ func simulate(stand func(ctx context.Context, c *candidate)) sim.Scenario {
 	}
 }
 
-// harm does one thing to a candidate, its node, the parents, or the server.
-func harm(srv *zktest.Server, o *office, random *rand.Rand) {
+// harm applies a random fault to a candidate, its node, the parents or the server.
+func harm(srv *zktest.Server, o *leadership, random *rand.Rand) {
 	c := srv.Client(fmt.Sprintf("c%d", random.IntN(candidates)))
-	ops := []zktest.Op{zktest.OpCreate, zktest.OpMulti, zktest.OpDelete, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpSync, zktest.AnyOp}
+	ops := []zktest.Op{
+		zktest.OpCreate, zktest.OpMulti, zktest.OpDelete, zktest.OpGetData, zktest.OpGetChildren2,
+		zktest.OpSync, zktest.AnyOp,
+	}
 	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
 	switch random.IntN(11) {
 	case 0:
@@ -126,27 +131,28 @@ func harm(srv *zktest.Server, o *office, random *rand.Rand) {
 	}
 }
 
-// office is what one candidate at a time may have.
-type office struct {
+// leadership is the state that one candidate at a time may own.
+type leadership struct {
 	t   *testing.T
 	srv *zktest.Server
 
 	mu    sync.Mutex
 	term  *leader.Term
 	token int64
-	void  map[string]bool // the nodes that were taken away out of the blue: nobody can know before being told
-	led   map[string]int  // terms, by candidate
+	void  map[string]bool // nodes that the test deleted: their clients cannot know it at once
+	led   map[string]int  // number of terms by candidate
 }
 
-// line is the nodes in line, in an order that does not depend on chance.
-func (o *office) line() []string {
+// line returns the names of the queue's nodes in a reproducible order.
+func (o *leadership) line() []string {
 	line, _ := o.srv.Children(electionPath)
 	slices.SortFunc(line, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
 	return line
 }
 
-// takeAway makes nodes go that belong to somebody, and transaction ids start anew if they do.
-func (o *office) takeAway(action func()) {
+// takeAway calls action, which deletes nodes, and marks these nodes. If action may have reset the
+// transaction ids, tokens may start again.
+func (o *leadership) takeAway(action func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before := o.line()
@@ -156,23 +162,23 @@ func (o *office) takeAway(action func()) {
 		o.void[node] = o.void[node] || !slices.Contains(after, node)
 	}
 	if !o.srv.Exists("/service") {
-		o.token = 0 // perhaps
+		o.token = 0 // the ids may have been reset
 	}
 }
 
-// valid says whether a term should be valid, and believes so. It needs mu.
-func (o *office) valid(t *leader.Term) bool {
+// validLocked reports whether a term is validLocked and the test has not deleted its node.
+func (o *leadership) validLocked(t *leader.Term) bool {
 	return t.Err() == nil && !o.void[path.Base(t.Path())]
 }
 
-func (o *office) enter(name string, t *leader.Term) {
+func (o *leadership) enter(name string, t *leader.Term) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.valid(t) {
+	if !o.validLocked(t) {
 		return
 	}
-	if o.valid(o.term) {
-		o.t.Errorf("%s leads with %d while somebody else does with %d", name, t.Token(), o.term.Token())
+	if o.validLocked(o.term) {
+		o.t.Errorf("%s leads with %d while another candidate leads with %d", name, t.Token(), o.term.Token())
 	}
 	if t.Token() <= o.token {
 		o.t.Errorf("token %d after %d", t.Token(), o.token)
@@ -181,17 +187,17 @@ func (o *office) enter(name string, t *leader.Term) {
 	o.led[name]++
 }
 
-// electsWithin waits until somebody leads.
-func (o *office) electsWithin(limit time.Duration) {
-	o.eventually(limit, "nobody leads", func() bool { return o.valid(o.term) })
+// electsWithin waits until a candidate leads.
+func (o *leadership) electsWithin(limit time.Duration) {
+	o.eventually(limit, "no candidate leads", func() bool { return o.validLocked(o.term) })
 }
 
-// everybodysTurn waits until all of so many candidates have led.
-func (o *office) everybodysTurn(n int) {
-	o.eventually(time.Minute, "somebody never leads", func() bool { return len(o.led) == n })
+// allLead waits until n candidates have led.
+func (o *leadership) allLead(n int) {
+	o.eventually(time.Minute, "a candidate never leads", func() bool { return len(o.led) == n })
 }
 
-func (o *office) eventually(limit time.Duration, failure string, cond func() bool) {
+func (o *leadership) eventually(limit time.Duration, failure string, cond func() bool) {
 	o.t.Helper()
 	met := func() bool {
 		o.mu.Lock()
@@ -199,21 +205,22 @@ func (o *office) eventually(limit time.Duration, failure string, cond func() boo
 		return cond()
 	}
 	for end := time.Now().Add(limit); !met(); time.Sleep(10 * time.Millisecond) {
-		require.True(o.t, time.Now().Before(end), "%s after %v; terms: %v; line: %v", failure, limit, o.led, o.line())
+		require.True(o.t, time.Now().Before(end), "%s after %v; terms: %v; queue: %v", failure, limit, o.led, o.line())
 	}
 }
 
 type candidate struct {
-	t      *testing.T
-	office *office
-	name   string
-	random *rand.Rand
-	client *framework.Client
-	kazoo  bool // it has kazoo's names, where there are any, which makes no difference
+	t          *testing.T
+	leadership *leadership
+	name       string
+	random     *rand.Rand
+	client     *framework.Client
+	kazoo      bool // it uses kazoo's names if it is an Election
 }
 
 func (c *candidate) connect(srv *zktest.Server, measured metrics.Metrics) {
-	persistence := []retry.Policy{retry.Never(), retry.Times(20, 100*time.Millisecond)} // to give up is not to be out of the race
+	// A client that gives up its retries must stay a candidate.
+	persistence := []retry.Policy{retry.Never(), retry.Times(20, 100*time.Millisecond)}
 	var err error
 	c.client, err = framework.New(srv.MemAddr(),
 		framework.WithRetry(persistence[c.random.IntN(len(persistence))]),
@@ -225,9 +232,9 @@ func (c *candidate) connect(srv *zktest.Server, measured metrics.Metrics) {
 	c.t.Cleanup(func() { require.NoError(c.t, c.client.Close()) })
 }
 
-// lead works for a while, and ends in one of the ways there are.
+// lead works for a while and ends in a random way.
 func (c *candidate) lead(ctx context.Context, t *leader.Term) error {
-	c.office.enter(c.name, t)
+	c.leadership.enter(c.name, t)
 	select {
 	case <-time.After(time.Duration(c.random.Int64N(int64(time.Second)))):
 	case <-ctx.Done():
@@ -243,7 +250,7 @@ func (c *candidate) lead(ctx context.Context, t *leader.Term) error {
 	return nil
 }
 
-func standElection(ctx context.Context, c *candidate) {
+func electionCandidate(ctx context.Context, c *candidate) {
 	e, err := leader.New(c.client, electionPath, map[bool][]leader.Option{true: {leader.WithKazooNames()}}[c.kazoo]...)
 	require.NoError(c.t, err)
 	alone := make(chan struct{}, 1)
@@ -251,17 +258,17 @@ func standElection(ctx context.Context, c *candidate) {
 		select {
 		case alone <- struct{}{}:
 		default:
-			c.t.Error("lead overlaps with itself")
+			c.t.Error("calls of lead overlap")
 		}
 		defer func() { <-alone }()
 		return c.lead(ctx, t)
 	})
 	if !errors.Is(err, context.Canceled) {
-		c.t.Errorf("%s is out of the race: %v", c.name, err)
+		c.t.Errorf("%s is no candidate any more: %v", c.name, err)
 	}
 }
 
-func standLatch(ctx context.Context, c *candidate) {
+func latchCandidate(ctx context.Context, c *candidate) {
 	l, err := leader.NewLatch(c.client, electionPath)
 	require.NoError(c.t, err)
 	require.NoError(c.t, l.Start(ctx))
@@ -269,7 +276,7 @@ func standLatch(ctx context.Context, c *candidate) {
 		t, err := l.Await(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				c.t.Errorf("%s is out of the race: %v", c.name, err)
+				c.t.Errorf("%s is no candidate any more: %v", c.name, err)
 			}
 			break
 		}
