@@ -230,13 +230,13 @@ func TestLeadThatEndsItsGoroutineResigns(t *testing.T) {
 	t.Parallel()
 	path, c := testzk.Path(t), own(t)
 	e := newElection(t, c, path)
-	gone, returned := make(chan struct{}), false
+	ended, returned := make(chan struct{}), false
 	go func() {
-		defer close(gone)
+		defer close(ended)
 		_ = e.Run(context.Background(), func(context.Context, *leader.Term) error { runtime.Goexit(); return nil })
 		returned = true
 	}()
-	closes(t, gone, "the goroutine does not end")
+	closes(t, ended, "the goroutine does not end")
 	require.False(t, returned)
 	queued(t, c, path, 0)
 	standWith(t, e, func(ctx context.Context, _ *leader.Term) error { <-ctx.Done(); return nil }).leads(t)

@@ -97,10 +97,10 @@ func TestForeignChildrenAreNotParticipants(t *testing.T) {
 func TestObserverReportsEachLeaderAndNoOther(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		ctx, stop := context.WithCancel(t.Context())
-		seen, gone := make(chan string, 100), make(chan struct{})
+		seen, ended := make(chan string, 100), make(chan struct{})
 		observer := member(t, srv, "observer")
 		go func() {
-			defer close(gone)
+			defer close(ended)
 			for participant, err := range leader.Observe(ctx, observer, electionPath) {
 				if err != nil {
 					seen <- "?"
@@ -119,7 +119,7 @@ func TestObserverReportsEachLeaderAndNoOther(t *testing.T) {
 		second.stop()
 		settle()
 		stop()
-		<-gone
+		<-ended
 		close(seen)
 		var history []string
 		for participant := range seen {

@@ -111,12 +111,12 @@ func harm(srv *zktest.Server, o *leadership, random *rand.Rand) {
 			}
 		})
 	case 8:
-		if line := o.line(); len(line) > 0 {
-			o.takeAway(func() { require.NoError(o.t, srv.Delete(electionPath+"/"+line[random.IntN(len(line))])) })
+		if queue := o.queue(); len(queue) > 0 {
+			o.takeAway(func() { require.NoError(o.t, srv.Delete(electionPath+"/"+queue[random.IntN(len(queue))])) })
 		}
 	case 9:
 		o.takeAway(func() {
-			for _, node := range o.line() {
+			for _, node := range o.queue() {
 				require.NoError(o.t, srv.Delete(electionPath+"/"+node))
 			}
 			_ = srv.Delete([]string{electionPath, "/service"}[random.IntN(2)])
@@ -143,11 +143,11 @@ type leadership struct {
 	led   map[string]int  // number of terms by candidate
 }
 
-// line returns the names of the queue's nodes in a reproducible order.
-func (o *leadership) line() []string {
-	line, _ := o.srv.Children(electionPath)
-	slices.SortFunc(line, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
-	return line
+// queue returns the names of the queue's nodes in a reproducible order.
+func (o *leadership) queue() []string {
+	queue, _ := o.srv.Children(electionPath)
+	slices.SortFunc(queue, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
+	return queue
 }
 
 // takeAway calls action, which deletes nodes, and marks these nodes. If action may have reset the
@@ -155,9 +155,9 @@ func (o *leadership) line() []string {
 func (o *leadership) takeAway(action func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	before := o.line()
+	before := o.queue()
 	action()
-	after := o.line()
+	after := o.queue()
 	for _, node := range before {
 		o.void[node] = o.void[node] || !slices.Contains(after, node)
 	}
@@ -205,7 +205,7 @@ func (o *leadership) eventually(limit time.Duration, failure string, cond func()
 		return cond()
 	}
 	for end := time.Now().Add(limit); !met(); time.Sleep(10 * time.Millisecond) {
-		require.True(o.t, time.Now().Before(end), "%s after %v; terms: %v; queue: %v", failure, limit, o.led, o.line())
+		require.True(o.t, time.Now().Before(end), "%s after %v; terms: %v; queue: %v", failure, limit, o.led, o.queue())
 	}
 }
 

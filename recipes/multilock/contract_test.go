@@ -15,7 +15,7 @@ func TestContractOfNew(t *testing.T) {
 		New: func(t testing.TB, c *framework.Client, path string) locktest.Lock {
 			return newMulti(t, c, two(path))
 		},
-		Lines:    two,
+		Dirs:     two,
 		Reenters: true,
 	})
 }
@@ -25,7 +25,7 @@ func TestContractOfOf(t *testing.T) {
 		New: func(t testing.TB, c *framework.Client, path string) locktest.Lock {
 			return of(t, newMutex(t, c, path+"/a"), newMutex(t, c, path+"/b"))
 		},
-		Lines:    two,
+		Dirs:     two,
 		Reenters: true,
 	})
 }

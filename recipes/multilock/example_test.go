@@ -127,8 +127,8 @@ func ExampleOf() {
 	must(err)
 	_, err = both.TryAcquire(ctx)
 	fmt.Println("one is busy:", errors.Is(err, recipes.ErrNotAcquired))
-	line, err := first.Participants(ctx)
-	fmt.Println("the other is free:", len(line) == 0, err)
+	queue, err := first.Participants(ctx)
+	fmt.Println("the other is free:", len(queue) == 0, err)
 	must(busy.Release())
 
 	hold, err := both.TryAcquire(ctx)

@@ -29,9 +29,9 @@ func TestAcquireWithALostReplyCreatesOneNodeInEachQueue(t *testing.T) {
 		hold := acquire(t, m)
 		require.Equal(t, 1, rule.Hits(), name)
 		for i, path := range paths {
-			line := queued(t, own(t), path, 1)
-			require.Equal(t, line[0].Node, hold.Paths()[i], name)
-			require.Equal(t, line[0].Token, hold.Tokens()[i],
+			queue := queued(t, own(t), path, 1)
+			require.Equal(t, queue[0].Node, hold.Paths()[i], name)
+			require.Equal(t, queue[0].Token, hold.Tokens()[i],
 				"the token is the node's czxid, even if it had to be read: %s", name)
 		}
 		require.NoError(t, hold.Release())
@@ -60,12 +60,12 @@ func TestNodeDeletedBeforeItWasFoundIsReplaced(t *testing.T) {
 	c := testzk.Connected(t, p.Addr())
 	m := newMulti(t, c, paths)
 	require.NoError(t, acquire(t, m).Release())
-	for i, line := range paths {
+	for i, queue := range paths {
 		search := p.On(proxy.Match{Op: proxy.OpSync, Path: paths[0]}, proxy.Hold())
 		p.On(proxy.Match{Op: proxy.OpMulti}, proxy.DropAfter())
 		a := start(t, m)
 		require.NoError(t, search.Wait(testzk.Context(t)))
-		remove(t, queued(t, own(t), line, 1)[0].Node)
+		remove(t, queued(t, own(t), queue, 1)[0].Node)
 		search.Release()
 		hold := a.won(t)
 		for n, path := range paths {
@@ -164,8 +164,8 @@ func TestReadOnlyParentsAreLockedLikeOthers(t *testing.T) {
 	m := newMulti(t, c, paths[:3])
 	hold := acquire(t, m)
 	for i, path := range paths[:3] {
-		line := queued(t, c, path, 1)
-		require.Equal(t, line[0].Token, hold.Tokens()[i])
+		queue := queued(t, c, path, 1)
+		require.Equal(t, queue[0].Token, hold.Tokens()[i])
 		excluded(t, own(t), path)
 	}
 	waiter := start(t, newMulti(t, own(t), paths[:3]))

@@ -122,13 +122,13 @@ func (a *attempt) waiting() bool {
 func queued(t testing.TB, c *framework.Client, path string, n int) []recipes.Participant {
 	t.Helper()
 	mu := newMutex(t, c, path)
-	var line []recipes.Participant
+	var queue []recipes.Participant
 	testzk.Eventually(t, func() bool {
 		var err error
-		line, err = mu.Participants(testzk.Context(t))
-		return err == nil && len(line) == n
+		queue, err = mu.Participants(testzk.Context(t))
+		return err == nil && len(queue) == n
 	}, "want %d nodes in the queue at %s", n, path)
-	return line
+	return queue
 }
 
 // free waits until the queues at paths are empty.

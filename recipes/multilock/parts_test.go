@@ -192,10 +192,10 @@ func TestPartReentersUnderTheContextOfTheWhole(t *testing.T) {
 	hold := acquire(t, m)
 	ctx := hold.Context(testzk.Context(t))
 	for i, mu := range []*mutex.Mutex{first, second} {
-		level, err := mu.TryAcquire(ctx)
+		reentrant, err := mu.TryAcquire(ctx)
 		require.NoError(t, err)
-		require.Equal(t, hold.Paths()[i], level.Path())
-		require.NoError(t, level.Release())
+		require.Equal(t, hold.Paths()[i], reentrant.Path())
+		require.NoError(t, reentrant.Release())
 	}
 	inner, err := m.Acquire(ctx)
 	require.NoError(t, err)

@@ -47,17 +47,17 @@ func TestMutexOnOneOfThePathsReentersTheWhole(t *testing.T) {
 	paths := named(t, 3)
 	c := own(t)
 	whole := acquire(t, newMulti(t, c, paths))
-	level, err := newMutex(t, c, paths[1]).TryAcquire(whole.Context(testzk.Context(t)))
+	reentrant, err := newMutex(t, c, paths[1]).TryAcquire(whole.Context(testzk.Context(t)))
 	require.NoError(t, err)
-	require.Equal(t, whole.Paths(), level.Paths())
+	require.Equal(t, whole.Paths(), reentrant.Paths())
 	require.NoError(t, whole.Release())
 	for _, path := range paths {
 		excluded(t, own(t), path) // the reentrant hold keeps all locks
 	}
-	remove(t, level.Paths()[2])
-	_, err = level.Guard(testzk.Context(t))
+	remove(t, reentrant.Paths()[2])
+	_, err = reentrant.Guard(testzk.Context(t))
 	require.ErrorIs(t, err, recipes.ErrNodeDeleted, "of a path that is not its own")
-	require.ErrorIs(t, level.Release(), recipes.ErrNodeDeleted)
+	require.ErrorIs(t, reentrant.Release(), recipes.ErrNodeDeleted)
 	free(t, paths...)
 }
 
@@ -122,9 +122,9 @@ func TestHoldOfOtherLocksDoesNotInterfere(t *testing.T) {
 	require.NoError(t, err)
 	ctx := inner.Context(outer.Context(testzk.Context(t)))
 	for _, path := range paths { // the inner context has both holds
-		level, err := newMutex(t, c, path).TryAcquire(ctx)
+		reentrant, err := newMutex(t, c, path).TryAcquire(ctx)
 		require.NoError(t, err)
-		require.NoError(t, level.Release())
+		require.NoError(t, reentrant.Release())
 	}
 	require.NoError(t, inner.Release())
 	require.NoError(t, outer.Release())

@@ -195,11 +195,11 @@ func TestPartLostDuringALaterWaitIsAcquiredAgain(t *testing.T) {
 		remove(t, lost)
 		var after string
 		testzk.Eventually(t, func() bool {
-			line, err := newMutex(t, other, paths[1]).Participants(testzk.Context(t))
-			if err != nil || len(line) != 2 || line[1].Node == before {
+			queue, err := newMutex(t, other, paths[1]).Participants(testzk.Context(t))
+			if err != nil || len(queue) != 2 || queue[1].Node == before {
 				return false
 			}
-			after = line[1].Node
+			after = queue[1].Node
 			return true
 		}, "the wait for the second lock continues without the first")
 		require.True(t, waiter.waiting())

@@ -56,7 +56,7 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		}
 	}
 	running.Wait()
-	time.Sleep(2 * simTimeout) // no hold is lost, and background work ends or has given up
+	time.Sleep(2 * simTimeout) // background work that is still pending after this would never end
 	for _, path := range simPaths {
 		children, err := srv.Children(path)
 		require.NoError(t, err)
@@ -78,8 +78,8 @@ func TestNodesAreDeletedWhileTheyAreExamined(t *testing.T) {
 		time.Sleep(time.Second)
 		waiter := start(t, newMulti(t, waiting, []string{"/a", "/b"}))
 		time.Sleep(time.Second)
-		line := queued(t, other, "/b", 2)
-		require.NoError(t, srv.Delete(line[1].Node))
+		queue := queued(t, other, "/b", 2)
+		require.NoError(t, srv.Delete(queue[1].Node))
 		require.NoError(t, first.Release())
 		time.Sleep(time.Second)
 		require.NoError(t, errors.Join(second.Release(), next.won(t).Release()))
@@ -119,9 +119,9 @@ func harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand) {
 // deleteWaiter deletes the last node of a queue, as an operator might.
 func deleteWaiter(srv *zktest.Server, random *rand.Rand) {
 	path := simPaths[random.IntN(len(simPaths))]
-	if line, err := srv.Children(path); err == nil && len(line) > 1 {
-		last := line[0]
-		for _, name := range line {
+	if queue, err := srv.Children(path); err == nil && len(queue) > 1 {
+		last := queue[0]
+		for _, name := range queue {
 			if name[len(name)-10:] > last[len(last)-10:] {
 				last = name
 			}

@@ -39,12 +39,12 @@ func TestMutexUnderAMultiLockHasTheTokenOfItsOwnLock(t *testing.T) {
 			for i, name := range []string{"/b", "/a"} {
 				mu, err := mutex.New(client, path+name)
 				require.NoError(t, err)
-				level, err := mu.Acquire(whole.Context(ctx))
+				reentrant, err := mu.Acquire(whole.Context(ctx))
 				require.NoError(t, err)
-				require.Equal(t, whole.Tokens()[i], level.Token())
-				require.Equal(t, whole.Tokens()[i:i+1], level.Tokens())
-				require.Equal(t, whole.Paths(), level.Paths())
-				require.NoError(t, level.Release())
+				require.Equal(t, whole.Tokens()[i], reentrant.Token())
+				require.Equal(t, whole.Tokens()[i:i+1], reentrant.Tokens())
+				require.Equal(t, whole.Paths(), reentrant.Paths())
+				require.NoError(t, reentrant.Release())
 			}
 			require.NoError(t, whole.Release())
 		})

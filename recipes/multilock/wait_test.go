@@ -135,8 +135,8 @@ func TestWaiterWithADeletedNodeQueuesAgainInAllQueues(t *testing.T) {
 			for i, node := range hold.Paths() {
 				require.NotContains(t, []string{lost.Node, kept.Node}, node)
 				require.Greater(t, hold.Tokens()[i], kept.Token)
-				line := queued(t, other, paths[i], 1)
-				require.Equal(t, node, line[0].Node, "a hold without all of its nodes")
+				queue := queued(t, other, paths[i], 1)
+				require.Equal(t, node, queue[0].Node, "a hold without all of its nodes")
 			}
 			_, err := hold.Guard(testzk.Context(t))
 			require.NoError(t, err)

@@ -89,9 +89,9 @@ func TestTryAcquireOfABusyLockIsOneRead(t *testing.T) {
 
 func TestParticipantsOfAnEmptyQueue(t *testing.T) {
 	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t))
-	line, err := mu.Participants(testzk.Context(t))
+	queue, err := mu.Participants(testzk.Context(t))
 	require.NoError(t, err)
-	require.Empty(t, line)
+	require.Empty(t, queue)
 }
 
 func TestParticipantsHaveTheHolderFirst(t *testing.T) {
@@ -101,14 +101,14 @@ func TestParticipantsHaveTheHolderFirst(t *testing.T) {
 	holder := acquire(t, mu)
 	other := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
 	start(t, other)
-	line := queued(t, mu, 2)
+	queue := queued(t, mu, 2)
 	session, err := client.Session(testzk.Context(t))
 	require.NoError(t, err)
-	require.Equal(t, holder.Path(), line[0].Node)
-	require.Equal(t, holder.Token(), line[0].Token)
-	require.Equal(t, session.ID(), line[0].Session)
-	require.Greater(t, line[1].Token, line[0].Token)
-	require.WithinDuration(t, time.Now(), line[0].Since, time.Hour)
+	require.Equal(t, holder.Path(), queue[0].Node)
+	require.Equal(t, holder.Token(), queue[0].Token)
+	require.Equal(t, session.ID(), queue[0].Session)
+	require.Greater(t, queue[1].Token, queue[0].Token)
+	require.WithinDuration(t, time.Now(), queue[0].Since, time.Hour)
 	require.NoError(t, holder.Release())
 }
 
@@ -121,9 +121,9 @@ func TestForeignChildrenAreNotParticipants(t *testing.T) {
 		_, err := client.Create(testzk.Context(t), path+"/"+name, nil)
 		require.NoError(t, err)
 	}
-	line, err := mu.Participants(testzk.Context(t))
+	queue, err := mu.Participants(testzk.Context(t))
 	require.NoError(t, err)
-	require.Len(t, line, 1)
+	require.Len(t, queue, 1)
 	require.NoError(t, holder.Release())
 }
 
@@ -137,9 +137,9 @@ func TestLockInANamespace(t *testing.T) {
 	same := newMutex(t, client, path+"/deep/lock")
 	_, err := same.TryAcquire(testzk.Context(t))
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
-	line, err := mu.Participants(testzk.Context(t))
+	queue, err := mu.Participants(testzk.Context(t))
 	require.NoError(t, err)
-	require.Equal(t, holder.Path(), line[0].Node)
+	require.Equal(t, holder.Path(), queue[0].Node)
 	require.NoError(t, holder.Release())
 	testzk.Empty(t, path+"/deep/lock")
 }

@@ -26,9 +26,9 @@ func TestAcquireWithALostReplyCreatesOneNode(t *testing.T) {
 	rule := p.On(proxy.Match{Op: proxy.OpCreate, Path: path}, proxy.DropAfter())
 	hold := acquire(t, mu)
 	require.NoError(t, rule.Wait(testzk.Context(t)))
-	line := queued(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path), 1)
-	require.Equal(t, line[0].Node, hold.Path())
-	require.Equal(t, line[0].Token, hold.Token(), "the token is the node's czxid, even if it had to be read")
+	queue := queued(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path), 1)
+	require.Equal(t, queue[0].Node, hold.Path())
+	require.Equal(t, queue[0].Token, hold.Token(), "the token is the node's czxid, even if it had to be read")
 	require.NoError(t, hold.Release())
 }
 
@@ -51,10 +51,10 @@ func TestGrantThatRacesWithCancellationIsReleased(t *testing.T) {
 
 func TestAcquireWithAWrongAddressFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		nobody := zktest.Start(t).Client("nobody")
-		nobody.Refuse(true)
+		refusing := zktest.Start(t).Client("refusing")
+		refusing.Refuse(true)
 		client := testzk.Client(t, "127.0.0.1:1", framework.WithRetry(retry.Times(1, time.Millisecond)),
-			framework.WithConnectTimeout(50*time.Millisecond), framework.WithDialer(nobody.DialContext))
+			framework.WithConnectTimeout(50*time.Millisecond), framework.WithDialer(refusing.DialContext))
 		_, err := newMutex(t, client, "/lock").Acquire(context.Background())
 		require.ErrorIs(t, err, framework.ErrNotConnected)
 		require.ErrorContains(t, err, "127.0.0.1:1")
@@ -114,10 +114,10 @@ func TestReadOnlyParentNeedsNoMoreRequests(t *testing.T) {
 		hold := acquire(t, mu)
 		settle()
 		require.Equal(t, "create getChildren2", d.asked())
-		line, err := newMutex(t, owner, "/lock").Participants(t.Context())
+		queue, err := newMutex(t, owner, "/lock").Participants(t.Context())
 		require.NoError(t, err)
-		require.Len(t, line, 1)
-		require.Equal(t, line[0].Token, hold.Token())
+		require.Len(t, queue, 1)
+		require.Equal(t, queue[0].Token, hold.Token())
 		require.NoError(t, hold.Release())
 		_, err = owner.SetACL(t.Context(), "/lock", zk.WorldACL(zk.PermAll), -1)
 		require.NoError(t, err)

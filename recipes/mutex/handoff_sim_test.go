@@ -61,7 +61,7 @@ func simulateHandoff(t *testing.T, srv *zktest.Server, random *rand.Rand, more .
 		shared.harm(srv.Client(fmt.Sprintf("c%d", random.IntN(len(locks)))), random)
 	}
 	running.Wait()
-	time.Sleep(2 * simTimeout) // no hold is lost, and background work ends or has given up
+	time.Sleep(2 * simTimeout) // background work that is still pending after this would never end
 	require.Empty(t, measured.Levels())
 	srv.ResetFaults() // also the rules that have not met a request
 	for _, lock := range locks {

@@ -18,15 +18,15 @@ func TestParticipantsHaveIdentities(t *testing.T) {
 	mu := newMutex(t, client, path, mutex.WithIdentity())
 	hold := acquire(t, mu)
 	start(t, newMutex(t, client, path, mutex.WithData([]byte("worker 7"))))
-	line := queued(t, mu, 2)
+	queue := queued(t, mu, 2)
 	host, err := os.Hostname()
 	require.NoError(t, err)
 	want := recipes.Identity{Host: host, Process: "mutex.test", PID: os.Getpid()}
-	require.Equal(t, &want, line[0].Identity)
+	require.Equal(t, &want, queue[0].Identity)
 	var onTheServer recipes.Identity
-	require.NoError(t, json.Unmarshal(line[0].Data, &onTheServer))
+	require.NoError(t, json.Unmarshal(queue[0].Data, &onTheServer))
 	require.Equal(t, want, onTheServer)
-	require.Nil(t, line[1].Identity)
+	require.Nil(t, queue[1].Identity)
 	require.NoError(t, hold.Release())
 }
 
@@ -35,9 +35,9 @@ func TestRevokeReplacesTheIdentity(t *testing.T) {
 	mu := newMutex(t, client, path, mutex.WithIdentity())
 	hold := acquire(t, mu)
 	require.NoError(t, mutex.Revoke(testzk.Context(t), client, hold.Path()))
-	line := queued(t, mu, 1)
-	require.Nil(t, line[0].Identity)
-	require.Equal(t, recipes.RevokeMessage, string(line[0].Data))
+	queue := queued(t, mu, 1)
+	require.Nil(t, queue[0].Identity)
+	require.Equal(t, recipes.RevokeMessage, string(queue[0].Data))
 	require.NoError(t, hold.Release())
 }
 

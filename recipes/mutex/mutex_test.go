@@ -83,11 +83,11 @@ func (a *attempt) waiting() bool {
 // queued waits until the queue has n nodes.
 func queued(t testing.TB, mu *mutex.Mutex, n int) []recipes.Participant {
 	t.Helper()
-	var line []recipes.Participant
+	var queue []recipes.Participant
 	testzk.Eventually(t, func() bool {
 		var err error
-		line, err = mu.Participants(testzk.Context(t))
-		return err == nil && len(line) == n
+		queue, err = mu.Participants(testzk.Context(t))
+		return err == nil && len(queue) == n
 	}, "want %d nodes in the queue", n)
-	return line
+	return queue
 }

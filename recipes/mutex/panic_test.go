@@ -118,19 +118,19 @@ func TestLockIsFreeAfterTheProgramEndedAnAcquire(t *testing.T) {
 	calls := map[string]func(*mutex.Mutex, context.Context) (*recipes.Hold, error){
 		"Acquire": (*mutex.Mutex).Acquire, "TryAcquire": (*mutex.Mutex).TryAcquire,
 	}
-	for place, option := range traps {
+	for point, option := range traps {
 		for kind, opts := range kinds {
 			for call, acquire := range calls {
 				for _, goexit := range []bool{false, true} {
 					switch {
-					case place == "waiters" && call == "TryAcquire":
+					case point == "waiters" && call == "TryAcquire":
 						continue // a try does not count as a waiter
 					case kind == "handoff" && call == "TryAcquire":
 						continue // the same as plain
-					case kind != "plain" && call == "Acquire" && place != "wait" && place != "waiters" && !goexit:
+					case kind != "plain" && call == "Acquire" && point != "wait" && point != "waiters" && !goexit:
 						continue // it runs on a goroutine of the client, where a panic ends the program
 					}
-					name := fmt.Sprintf("%s %s %s goexit=%v", place, kind, call, goexit)
+					name := fmt.Sprintf("%s %s %s goexit=%v", point, kind, call, goexit)
 					sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 						trap := &trap{goexit: goexit}
 						c := testzk.Connected(t, srv.MemAddr(), option(trap),
@@ -138,12 +138,12 @@ func TestLockIsFreeAfterTheProgramEndedAnAcquire(t *testing.T) {
 						m := newMutex(t, c, "/lock", opts...)
 						require.NoError(t, mustAcquire(t, m).Release())
 						time.Sleep(2 * time.Second) // no node is kept after that
-						if place == "policy" || place == "attempt" {
+						if point == "policy" || point == "attempt" {
 							srv.On(zktest.Match{Client: "c", Op: zktest.OpCreate}, zktest.DropAfter())
 						}
 						trap.set.Store(true)
 						onOther := goexit && kind != "plain" && call == "Acquire" &&
-							place != "wait" && place != "waiters"
+							point != "wait" && point != "waiters"
 						if onOther { // the waiter gets an error about the goroutine that has ended
 							_, err := acquire(m, t.Context())
 							require.ErrorContains(t, err, "ended the goroutine", name)

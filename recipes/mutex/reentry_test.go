@@ -158,9 +158,9 @@ func TestInterruptionEndsEachReentrantStrictHold(t *testing.T) {
 		closes(t, outer.Done(), "the hold does not report the interruption")
 		_, err = mu.Acquire(inside)
 		require.ErrorIs(t, err, framework.ErrSuspended)
-		for _, level := range []*recipes.Hold{outer, inner} {
-			require.ErrorIs(t, level.Err(), framework.ErrSuspended)
-			require.ErrorIs(t, level.Release(), framework.ErrSuspended)
+		for _, reentrant := range []*recipes.Hold{outer, inner} {
+			require.ErrorIs(t, reentrant.Err(), framework.ErrSuspended)
+			require.ErrorIs(t, reentrant.Release(), framework.ErrSuspended)
 		}
 		after := acquire(t, mu)
 		require.Greater(t, after.Token(), outer.Token())

@@ -52,7 +52,7 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		}
 	}
 	running.Wait()
-	time.Sleep(2 * simTimeout) // no hold is lost, and background work ends or has given up
+	time.Sleep(2 * simTimeout) // background work that is still pending after this would never end
 	require.Equal(t, "/lock container\n", srv.Tree())
 	require.Empty(t, measured.Levels())
 }

@@ -111,10 +111,10 @@ func TestWaiterKeepsItsNodeWithinTheCallersRetries(t *testing.T) {
 		})
 	}()
 	waits() // the caller's retries would create another node at the end of the queue
-	line := queued(t, first, 2)
+	queue := queued(t, first, 2)
 	p.DropConnections()
 	late := start(t, first)
-	require.Equal(t, line[1].Node, queued(t, first, 3)[1].Node)
+	require.Equal(t, queue[1].Node, queued(t, first, 3)[1].Node)
 	require.NoError(t, holder.Release())
 	require.NoError(t, <-result)
 	require.Equal(t, 1, tries)

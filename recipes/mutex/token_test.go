@@ -16,11 +16,11 @@ func TestTokenIsTheCzxidOfTheNodeUnderContention(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 8 {
 		c := testzk.Connected(t, testzk.Connect())
-		line := path
+		lockPath := path
 		if i%2 == 1 {
-			line = other
+			lockPath = other
 		}
-		mu := newMutex(t, c, line)
+		mu := newMutex(t, c, lockPath)
 		all.Go(func() {
 			for range 25 {
 				hold, err := mu.Acquire(testzk.Context(t))

@@ -39,7 +39,7 @@ func start(t testing.TB, side *rwlock.Side) *attempt {
 func enter(t testing.TB, side *rwlock.Side) *attempt {
 	t.Helper()
 	testzk.Everywhere(t) // otherwise a server may show some queued nodes only later
-	before := len(line(t, side))
+	before := len(participants(t, side))
 	a := start(t, side)
 	queued(t, side, before+1)
 	return a

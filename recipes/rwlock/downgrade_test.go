@@ -137,19 +137,19 @@ func TestStaleWriteHoldAllowsNoReadHold(t *testing.T) {
 	for name, known := range map[string]bool{"known": true, "not known": false} {
 		t.Run(name, func(t *testing.T) {
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-				in, victim := on(srv), srv.Client("victim")
-				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(victim.DialContext))
+				in, target := on(srv), srv.Client("target")
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(target.DialContext))
 				rw := newLock(t, c, in.path)
 				stale := acquire(t, rw.Write())
 				ctx := context.WithoutCancel(stale.Context(testzk.Context(t)))
 				rival := enter(t, in.lock(t).Write())
-				victim.CutReplies()
-				for _, s := range victim.Sessions() {
+				target.CutReplies()
+				for _, s := range target.Sessions() {
 					require.NoError(t, s.Expire())
 				}
 				present := rival.won(t)
 				if known {
-					victim.Heal()
+					target.Heal()
 					<-stale.Done()
 					require.NoError(t, c.WaitConnected(testzk.Context(t)))
 					short, cancel := context.WithTimeout(ctx, time.Second)
@@ -160,13 +160,13 @@ func TestStaleWriteHoldAllowsNoReadHold(t *testing.T) {
 					require.ErrorIs(t, err, recipes.ErrNotAcquired)
 				} else {
 					require.NoError(t, stale.Err(), "the client cannot know it")
-					time.AfterFunc(100*time.Millisecond, victim.Heal)
+					time.AfterFunc(100*time.Millisecond, target.Heal)
 					_, err := rw.Read().Acquire(ctx)
 					require.ErrorIs(t, err, framework.ErrSessionLost)
 				}
 				require.ErrorIs(t, stale.Release(), framework.ErrSessionLost)
 				require.NoError(t, present.Err())
-				require.Empty(t, line(t, rw.Read()))
+				require.Empty(t, participants(t, rw.Read()))
 				release(t, present)
 			})
 		})
@@ -177,10 +177,10 @@ func TestStaleWriteHoldAllowsNoReadHold(t *testing.T) {
 func TestReaderIsGrantedWhenTheWritersSessionEnds(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		in := on(srv)
-		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("victim").DialContext))
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("target").DialContext))
 		lost := acquire(t, newLock(t, c, in.path).Write())
 		reader := enter(t, in.lock(t).Read())
-		require.NoError(t, srv.Client("victim").Sessions()[0].Expire())
+		require.NoError(t, srv.Client("target").Sessions()[0].Expire())
 		reading := reader.won(t)
 		require.False(t, srv.Exists(lost.Path()))
 		<-lost.Done()

@@ -111,7 +111,7 @@ func busy(t testing.TB, side *rwlock.Side) {
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 }
 
-func line(t testing.TB, side *rwlock.Side) []recipes.Participant {
+func participants(t testing.TB, side *rwlock.Side) []recipes.Participant {
 	t.Helper()
 	all, err := side.Participants(testzk.Context(t))
 	require.NoError(t, err)
@@ -123,7 +123,7 @@ func queued(t testing.TB, side *rwlock.Side, n int) []recipes.Participant {
 	t.Helper()
 	var all []recipes.Participant
 	testzk.Eventually(t, func() bool {
-		all = line(t, side)
+		all = participants(t, side)
 		return len(all) == n
 	}, "want %d participants", n)
 	return all

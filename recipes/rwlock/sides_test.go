@@ -152,21 +152,21 @@ func TestWaiterWithADeletedNodeQueuesAgainAtTheEnd(t *testing.T) {
 			anywhere(t, func(t *testing.T, in env) {
 				rw, c := in.lock(t), in.client(t)
 				written := acquire(t, rw.Write())
-				victim := enter(t, side(newLock(t, c, in.path)))
+				target := enter(t, side(newLock(t, c, in.path)))
 				testzk.Everywhere(t)
-				node := slices.MaxFunc(append(line(t, rw.Read()), line(t, rw.Write())...), byToken).Node
+				node := slices.MaxFunc(append(participants(t, rw.Read()), participants(t, rw.Write())...), byToken).Node
 				next := enter(t, rw.Write())
 				require.NoError(t, c.Delete(testzk.Context(t), node, -1))
 				testzk.Eventually(t, func() bool {
-					all := append(line(t, rw.Read()), line(t, rw.Write())...)
+					all := append(participants(t, rw.Read()), participants(t, rw.Write())...)
 					isDeleted := func(p recipes.Participant) bool { return p.Node == node }
 					return len(all) == 3 && !slices.ContainsFunc(all, isDeleted)
 				}, "the waiter does not notice that its node was deleted")
 				release(t, written)
 				between := next.won(t)
-				in.waits(t, victim)
+				in.waits(t, target)
 				release(t, between)
-				release(t, victim.won(t))
+				release(t, target.won(t))
 			})
 		})
 	}
@@ -185,17 +185,17 @@ func TestWaiterIsNotGrantedOnANodeOfItsFormerSession(t *testing.T) {
 				in := on(srv)
 				rw := in.lock(t)
 				written := acquire(t, rw.Write())
-				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("victim").DialContext))
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("target").DialContext))
 				former, err := c.Session(testzk.Context(t))
 				require.NoError(t, err)
-				victim := enter(t, side(newLock(t, c, in.path)))
-				stale := slices.MaxFunc(append(line(t, rw.Read()), line(t, rw.Write())...), byToken)
-				srv.Client("victim").CutReplies() // the server gets the requests and keeps the session
+				target := enter(t, side(newLock(t, c, in.path)))
+				stale := slices.MaxFunc(append(participants(t, rw.Read()), participants(t, rw.Write())...), byToken)
+				srv.Client("target").CutReplies() // the server gets the requests and keeps the session
 				<-former.Done()
 				require.True(t, srv.Exists(stale.Node))
 				release(t, written)
-				srv.Client("victim").Heal()
-				hold := victim.won(t)
+				srv.Client("target").Heal()
+				hold := target.won(t)
 				require.NotEqual(t, stale.Node, hold.Path())
 				require.Greater(t, hold.Token(), stale.Token)
 				release(t, hold)

@@ -58,7 +58,7 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		m.harm(srv.Client(fmt.Sprintf("c%d", random.IntN(simClients))), random)
 	}
 	running.Wait()
-	time.Sleep(2 * simTimeout) // no hold is lost, and background work ends or has given up
+	time.Sleep(2 * simTimeout) // background work that is still pending after this would never end
 	left, _ := srv.Children("/lock")
 	require.Empty(t, left)
 	require.Empty(t, measured.Levels())

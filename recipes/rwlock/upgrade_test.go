@@ -157,9 +157,9 @@ func TestUpgradeUnderAWriteHoldReentersIt(t *testing.T) {
 
 		reading := acquire(t, rw.Read())
 		upgraded := upgrade(t, rw, reading)
-		level := under(t, upgraded.Context(testzk.Context(t)), rw.Write())
-		require.Equal(t, upgraded.Path(), level.Path())
-		release(t, upgraded, reading, level)
+		reentrant := under(t, upgraded.Context(testzk.Context(t)), rw.Write())
+		require.Equal(t, upgraded.Path(), reentrant.Path())
+		release(t, upgraded, reading, reentrant)
 		empty(t, rw)
 	})
 }
@@ -201,11 +201,11 @@ func TestUpgradeOfAReadHoldWithADeletedNodeFails(t *testing.T) {
 func TestUpgradeOfAReadHoldOfAnEndedSessionFails(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		in := on(srv)
-		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("victim").DialContext))
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("target").DialContext))
 		rw := newLock(t, c, in.path)
 		reading := acquire(t, rw.Read())
 		ctx := context.WithoutCancel(reading.Context(testzk.Context(t)))
-		require.NoError(t, srv.Client("victim").Sessions()[0].Expire())
+		require.NoError(t, srv.Client("target").Sessions()[0].Expire())
 		require.NoError(t, reading.Err(), "the client cannot know it yet")
 		_, err := rw.TryUpgrade(ctx)
 		require.ErrorIs(t, err, framework.ErrSessionLost)

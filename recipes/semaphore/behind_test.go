@@ -105,7 +105,7 @@ func TestPermitsOfCuratorAreNotCountedOnALaggingServer(t *testing.T) {
 		hold := acquire(t, newSemaphore(t, client(t, srv, "holder"), "/sem", 1), 1)
 		curator := client(t, srv, "curator")
 		own := []framework.CreateOption{framework.Ephemeral(), framework.Sequential(), framework.Protected()}
-		place, err := curator.Create(t.Context(), "/sem/locks/lock-", nil, own...)
+		queued, err := curator.Create(t.Context(), "/sem/locks/lock-", nil, own...)
 		require.NoError(t, err)
 		second := start(t, newSemaphore(t, moving, "/sem", 1), 1)
 		time.Sleep(time.Second)
@@ -116,7 +116,7 @@ func TestPermitsOfCuratorAreNotCountedOnALaggingServer(t *testing.T) {
 		leases := zktest.Match{Client: "second", Op: zktest.OpGetChildren2, Path: "/sem/leases"}
 		lost := srv.On(leases, zktest.DropBefore())
 		away.Store(true)
-		require.NoError(t, curator.Delete(t.Context(), place, -1))
+		require.NoError(t, curator.Delete(t.Context(), queued, -1))
 		time.Sleep(3 * time.Second)
 		require.Equal(t, 1, lost.Hits(), "the second client read the leases when it came to the front")
 		require.True(t, second.waiting(), "Curator has the only permit")

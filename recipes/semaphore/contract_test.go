@@ -33,7 +33,7 @@ func contract(t *testing.T, holders int, newLock func(testing.TB, *framework.Cli
 	locktest.Run(t, locktest.Kind{
 		New:     newLock,
 		Holders: holders,
-		Lines:   func(path string) []string { return []string{path + "/locks", path + "/leases"} },
+		Dirs:    func(path string) []string { return []string{path + "/locks", path + "/leases"} },
 		Counted: func(path string) []string { return []string{path + "/locks"} },
 	})
 }

@@ -75,14 +75,14 @@ func TestRevocationOfAWaiterReachesItsHold(t *testing.T) {
 	for _, late := range []bool{false, true} { // just before the queue node is exchanged for a permit
 		front(t, 1, func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *attempt) {
 			c := client(t, srv, "other")
-			line, err := newSemaphore(t, c, "/sem", 1).Participants(t.Context())
+			queue, err := newSemaphore(t, c, "/sem", 1).Participants(t.Context())
 			require.NoError(t, err)
 			exchange := srv.On(zktest.Match{Client: "waiter", Op: zktest.OpMulti}, zktest.Hold())
 			if late {
 				release(t, holds...)
 				require.NoError(t, exchange.Wait(t.Context()))
 			}
-			require.NoError(t, semaphore.Revoke(t.Context(), c, line[len(line)-1].Node))
+			require.NoError(t, semaphore.Revoke(t.Context(), c, queue[len(queue)-1].Node))
 			if !late {
 				time.Sleep(time.Second)
 				release(t, holds...)

@@ -29,8 +29,8 @@ func TestNodesHaveCuratorsLayout(t *testing.T) {
 	require.Equal(t, hold.Token(), stat.Czxid)
 	require.NotZero(t, stat.EphemeralOwner)
 	waiter := start(t, s, 1)
-	line := crowd(t, s, 1, 1)
-	require.Regexp(t, `^`+path+`/locks/`+guid+`-lock-[0-9]{10}$`, line[1].Node)
+	queue := crowd(t, s, 1, 1)
+	require.Regexp(t, `^`+path+`/locks/`+guid+`-lock-[0-9]{10}$`, queue[1].Node)
 	release(t, hold)
 	release(t, waiter.won(t))
 	for _, dir := range []string{path + "/leases", path + "/locks"} {

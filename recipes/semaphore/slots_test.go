@@ -140,11 +140,11 @@ func abandon(t *testing.T, srv *zktest.Server, queued bool, action zktest.Action
 	}
 	holder := newSemaphore(t, client(t, srv, "holder"), "/sem", 3, semaphore.WithSlots())
 	hold := acquire(t, holder, 2)
-	victim := client(t, srv, "victim", policy)
-	require.NoError(t, victim.WaitConnected(t.Context()))
-	s := newSemaphore(t, victim, "/sem", 3, semaphore.WithSlots())
+	target := client(t, srv, "target", policy)
+	require.NoError(t, target.WaitConnected(t.Context()))
+	s := newSemaphore(t, target, "/sem", 3, semaphore.WithSlots())
 	release(t, acquire(t, s, 1))
-	match := zktest.Match{Client: "victim", Op: zktest.OpMulti, Path: "/sem"}
+	match := zktest.Match{Client: "target", Op: zktest.OpMulti, Path: "/sem"}
 	if queued {
 		refused(t, s, 2)
 	}

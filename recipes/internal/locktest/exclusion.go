@@ -256,12 +256,12 @@ func (w *simFixture) watches() string {
 func foreignChildren(t *testing.T, k Kind) {
 	s := newFixture(t, k)
 	one, other := s.client(), s.client()
-	for _, line := range k.Lines(s.path) {
-		require.NoError(t, one.CreateContainers(testzk.Context(t), line))
+	for _, dir := range k.Dirs(s.path) {
+		require.NoError(t, one.CreateContainers(testzk.Context(t), dir))
 		for _, name := range []string{
 			"-x", "+", "0", "config", "lock-", "lock-abc", "_c_x-lock-abc", "_c_x", "zzz-latch-0000000000",
 		} {
-			node, err := one.Create(testzk.Context(t), line+"/"+name, nil)
+			node, err := one.Create(testzk.Context(t), dir+"/"+name, nil)
 			require.NoError(t, err)
 			s.foreign = append(s.foreign, node)
 		}

@@ -174,7 +174,7 @@ func (s *fixture) occupy(c *framework.Client) *recipes.Hold {
 }
 
 // nodes returns the paths of the lock's own nodes, directory by directory.
-func (s *fixture) nodes() ([]string, error) { return s.below(s.Lines(s.path)) }
+func (s *fixture) nodes() ([]string, error) { return s.below(s.Dirs(s.path)) }
 
 // queue returns the nodes in the directory where waiters queue.
 func (s *fixture) queue() ([]string, error) { return s.below(s.Counted(s.path)[:1]) }

@@ -33,9 +33,9 @@ func reentrantHolds(t *testing.T, k Kind) {
 	require.NoError(t, err)
 	innermost, err := same.TryAcquire(inner.Context(ctx))
 	require.NoError(t, err)
-	for _, level := range []*recipes.Hold{inner, innermost} {
-		require.Equal(t, outer.Token(), level.Token())
-		require.Equal(t, outer.Path(), level.Path())
+	for _, reentrant := range []*recipes.Hold{inner, innermost} {
+		require.Equal(t, outer.Token(), reentrant.Token())
+		require.Equal(t, outer.Path(), reentrant.Path())
 	}
 	s.release(outer, innermost) // in any order
 	require.ErrorIs(t, outer.Err(), recipes.ErrNotHeld)

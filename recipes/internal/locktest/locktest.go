@@ -2,7 +2,7 @@
 // recipe runs it on each of its locks:
 //
 //	func TestContract(t *testing.T) {
-//		locktest.Run(t, locktest.Kind{New: newLock, Lines: ownPath, Reenters: true})
+//		locktest.Run(t, locktest.Kind{New: newLock, Dirs: ownPath, Reenters: true})
 //	}
 //
 // Tests of single requests, of a fault at each of them, and of time run in virtual time on servers
@@ -34,10 +34,10 @@ type Kind struct {
 	// read side. In the opposite direction it may be nil. Nil means that the locks of New exclude
 	// each other. With a Rival, any number of New's locks may be held at once.
 	Rival func(t testing.TB, c *framework.Client, path string) Lock
-	// Lines returns the directories that have the lock's nodes: path or nodes below it. Nil means
+	// Dirs returns the directories that have the lock's nodes: path or nodes below it. Nil means
 	// path itself.
-	Lines func(path string) []string
-	// Counted returns those of Lines in which waiters queue and sequence numbers matter. Nil means
+	Dirs func(path string) []string
+	// Counted returns those of Dirs in which waiters queue and sequence numbers matter. Nil means
 	// all.
 	Counted func(path string) []string
 	// Holders is the largest number of holders at once; 0 means one. It is ignored with a Rival.
@@ -67,11 +67,11 @@ func Run(t *testing.T, k Kind) {
 
 // complete returns k with the defaults of its fields.
 func (k Kind) complete() Kind {
-	if k.Lines == nil {
-		k.Lines = func(path string) []string { return []string{path} }
+	if k.Dirs == nil {
+		k.Dirs = func(path string) []string { return []string{path} }
 	}
 	if k.Counted == nil {
-		k.Counted = k.Lines
+		k.Counted = k.Dirs
 	}
 	k.Holders = max(k.Holders, 1)
 	return k

@@ -27,8 +27,8 @@ func nodeDeletedInTheWait(t *testing.T, k Kind) {
 			other := s.start(s.rival(first))
 			s.waits(2)
 			require.NoError(t, s.remove(node))
-			line := node[:strings.LastIndexByte(node, '/')]
-			if slices.Contains(k.Counted(s.path), line) {
+			dir := node[:strings.LastIndexByte(node, '/')]
+			if slices.Contains(k.Counted(s.path), dir) {
 				s.waitRequeued(node)
 				s.release(holder)
 				next := other.won(t)
@@ -48,9 +48,9 @@ func nodeDeletedInTheWait(t *testing.T, k Kind) {
 // waitRequeued waits until the waiter has a new node in the directory of the deleted one.
 func (s *fixture) waitRequeued(deleted string) {
 	s.t.Helper()
-	line := deleted[:strings.LastIndexByte(deleted, '/')]
+	dir := deleted[:strings.LastIndexByte(deleted, '/')]
 	s.eventually(func() bool {
-		nodes, err := s.below([]string{line})
+		nodes, err := s.below([]string{dir})
 		return err == nil && !slices.Contains(nodes, deleted) &&
 			len(nodes) == len(s.fillers)*s.shape.queued+s.shape.rivalQueued+2
 	}, "the waiter does not notice that its node was deleted")

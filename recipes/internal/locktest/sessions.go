@@ -115,7 +115,7 @@ func outageInTheWait(t *testing.T, k Kind) {
 	s.waits(1)
 	late := s.start(s.rival(first))
 	s.waits(2)
-	line, err := s.queue()
+	nodes, err := s.queue()
 	require.NoError(t, err)
 
 	require.NoError(t, p.Refuse(true))
@@ -125,7 +125,7 @@ func outageInTheWait(t *testing.T, k Kind) {
 	s.waits(2)
 	same, err := s.queue()
 	require.NoError(t, err)
-	require.ElementsMatch(t, line, same)
+	require.ElementsMatch(t, nodes, same)
 	s.release(holder)
 	hold := early.won(t)
 	require.True(t, late.waiting())

@@ -41,8 +41,8 @@ func measure(t *testing.T, k Kind) (sh shape) {
 		s.release(s.handOver(blocker, waiter))
 		s.empty()
 	})
-	require.Positive(t, sh.held, "Lines has no node of a hold")
-	require.Positive(t, sh.waiting, "Lines has no node of a waiter")
+	require.Positive(t, sh.held, "Dirs has no node of a hold")
+	require.Positive(t, sh.waiting, "Dirs has no node of a waiter")
 	return sh
 }
 

@@ -222,7 +222,7 @@ func TestReentrantHoldsAreReleasedWhileTheyAreLost(t *testing.T) {
 			require.True(t, ok)
 			all = append(all, inner)
 		}
-		victim := h.Paths()[o.made%3]
+		target := h.Paths()[o.made%3]
 		var running sync.WaitGroup
 		errs := make([]error, len(all))
 		for i, inner := range all {
@@ -235,7 +235,7 @@ func TestReentrantHoldsAreReleasedWhileTheyAreLost(t *testing.T) {
 				_, _ = inner.Err(), inner.ValidUntil()
 			})
 		}
-		running.Go(func() { _ = observer.Delete(victim, -1) })
+		running.Go(func() { _ = observer.Delete(target, -1) })
 		running.Wait()
 		for i, inner := range all {
 			if errs[i] != nil {
@@ -289,7 +289,7 @@ func TestAllHoldsOfASessionEndAlthoughTheLogBlocks(t *testing.T) {
 		select {
 		case <-h.Done():
 		case <-time.After(testzk.Patience):
-			require.Fail(t, "a hold outlives its session")
+			require.Fail(t, "a hold is valid after its session was closed")
 		}
 		require.ErrorIs(t, h.Err(), framework.ErrClosed)
 	}

@@ -27,7 +27,8 @@ func TestAloneFindsNodesAheadOfTheNextWriter(t *testing.T) {
 		"a reader ahead of a writer":            {[]string{"a-r1"}, []string{"a-r1", "b-r2", "c-w3"}, true},
 		"a writer behind":                       {[]string{"a-r1"}, []string{"a-r1", "b-w2", "c-r3", "d-w4"}, false},
 		"a writer and a reader at one position": {[]string{"a-r1"}, []string{"a-r1", "b-w2", "c-r2"}, true},
-		"a writer at the last number":           {[]string{"b-r2147483647"}, []string{"a-w2147483647", "b-r2147483647"}, false},
+		"a writer at the last number": {
+			[]string{"b-r2147483647"}, []string{"a-w2147483647", "b-r2147483647"}, false},
 		"a writer with a negative number": {[]string{"a-r2147483647"},
 			[]string{"a-r2147483647", "b-w-2147483648"}, false},
 		"a writer and a reader at the last number": {[]string{"a-r1"},
@@ -58,7 +59,8 @@ func TestWhenTheDeletionOfTheOnlyNodeAheadGrants(t *testing.T) {
 		children []string
 		want     bool
 	}{
-		"the first of the queue":                     {readers, "d-r4", []string{"a-w1", "c-r3", "d-r4", "e-w5", "f-r6"}, true},
+		"the first of the queue": {
+			readers, "d-r4", []string{"a-w1", "c-r3", "d-r4", "e-w5", "f-r6"}, true},
 		"a compatible node behind the predecessor":   {readers, "d-r4", []string{"b-w2", "c-r3", "d-r4"}, true},
 		"a compatible node ahead of the predecessor": {readers, "d-r4", []string{"a-r1", "b-w2", "d-r4"}, false},
 		"a compatible node with the number of the predecessor": {readers, "d-r4",

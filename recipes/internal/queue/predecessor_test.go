@@ -190,15 +190,15 @@ func TestWaiterReadsTheQueueIfItsPredecessorGivesUp(t *testing.T) {
 }
 
 func TestDeletionOfAWaitersNodeGrantsNothing(t *testing.T) {
-	for _, victim := range []int{1, 3} { // the next to be granted, and a waiter further behind
+	for _, target := range []int{1, 3} { // the next to be granted, and a waiter further behind
 		inQueue(t, func(t *testing.T, c *counter) {
 			all := c.enter(c.mine, 6)
 			nodes, err := c.mine.Participants(t.Context())
 			require.NoError(t, err)
-			require.NoError(t, c.srv.Delete(nodes[victim].Node))
+			require.NoError(t, c.srv.Delete(nodes[target].Node))
 			settle()
-			requeued := all[victim]
-			c.inTurn(append(slices.Delete(all, victim, victim+1), requeued), "delete")
+			requeued := all[target]
+			c.inTurn(append(slices.Delete(all, target, target+1), requeued), "delete")
 		})
 	}
 }
@@ -240,7 +240,7 @@ func TestQueueIsReadAgainAfterAReconnect(t *testing.T) {
 }
 
 // After a reconnect the servers send missed events in no order. That the predecessor was deleted
-// does not prove that the own node still exists.
+// does not prove that the waiter's own node still exists.
 func TestDisconnectedWaiterIsNotGrantedByALocalPredecessor(t *testing.T) {
 	inQueue(t, func(t *testing.T, c *counter) {
 		all := c.enter(c.mine, 3)
