@@ -22,7 +22,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// logging is a logger that calls end, once, on the goroutine that logs the message.
+// logging returns a logger that calls end, once, on the goroutine that logs the message.
 func logging(message string, ended *atomic.Bool, end func()) framework.Option {
 	core, _ := observer.New(zap.DebugLevel)
 	return framework.WithLogger(zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
@@ -33,7 +33,7 @@ func logging(message string, ended *atomic.Bool, end func()) framework.Option {
 	})))
 }
 
-// measuring are metrics that call end, once, on the goroutine that tells of an acquire.
+// measuring calls end, once, on the goroutine that reports an acquire.
 type measuring struct {
 	testzk.Metrics
 	ended *atomic.Bool
@@ -47,8 +47,8 @@ func (m *measuring) Record(i metrics.Instrument, d time.Duration, l metrics.Labe
 	}
 }
 
-// places are where a candidate calls code of the program's.
-var places = map[string]func(ended *atomic.Bool, end func()) framework.Option{
+// points has the points at which a candidate calls code of the program.
+var points = map[string]func(ended *atomic.Bool, end func()) framework.Option{
 	"metrics": func(ended *atomic.Bool, end func()) framework.Option {
 		return framework.WithMetrics(&measuring{ended: ended, end: end})
 	},
@@ -58,7 +58,7 @@ var places = map[string]func(ended *atomic.Bool, end func()) framework.Option{
 	},
 }
 
-// vacant is an election whose last leader has vanished, for which the next one waits.
+// vacant leaves an election with a last leader that did not resign. So the next leader waits.
 func vacant(t *testing.T, srv *zktest.Server) {
 	t.Helper()
 	await(t, started(t, member(t, srv, "first"), electionPath, leader.WithLockDelay(delay)))
@@ -69,7 +69,7 @@ func vacant(t *testing.T, srv *zktest.Server) {
 	t.Cleanup(func() { srv.Client("first").Refuse(false) })
 }
 
-// requireVacant checks that nothing of c is left, whose session lives, and that another candidate
+// requireVacant checks that c has no node left while its session lives, and that another candidate
 // leads.
 func requireVacant(t *testing.T, srv *zktest.Server) {
 	t.Helper()
@@ -79,7 +79,7 @@ func requireVacant(t *testing.T, srv *zktest.Server) {
 	await(t, started(t, member(t, srv, "other"), electionPath, leader.WithLockDelay(delay)))
 }
 
-func TestElectionWhoseRunIsEndedLeavesNoNode(t *testing.T) {
+func TestElectionWithAnEndedGoroutineLeavesNoNode(t *testing.T) {
 	failed := func(ended *atomic.Bool, end func()) framework.Option { return logging("the leader failed", ended, end) }
 	for how, end := range map[string]func(){"panic": func() { panic("end") }, "goexit": runtime.Goexit} {
 		run := func(place string, option func(*atomic.Bool, func()) framework.Option) {
@@ -87,12 +87,15 @@ func TestElectionWhoseRunIsEndedLeavesNoNode(t *testing.T) {
 				virtually(t, func(t *testing.T, srv *zktest.Server) {
 					vacant(t, srv)
 					var ended atomic.Bool
-					e := newElection(t, member(t, srv, "c", option(&ended, end)), electionPath, leader.WithLockDelay(delay))
+					c := member(t, srv, "c", option(&ended, end))
+					e := newElection(t, c, electionPath, leader.WithLockDelay(delay))
 					done := make(chan struct{})
 					go func() {
 						defer close(done)
 						defer func() { _ = recover() }()
-						_ = e.Run(context.Background(), func(context.Context, *leader.Term) error { return errors.New("failed") })
+						_ = e.Run(context.Background(), func(context.Context, *leader.Term) error {
+							return errors.New("failed")
+						})
 					}()
 					closes(t, done, "Run does not end")
 					require.True(t, ended.Load())
@@ -101,24 +104,25 @@ func TestElectionWhoseRunIsEndedLeavesNoNode(t *testing.T) {
 					ctx, stop := context.WithTimeout(context.Background(), time.Second)
 					defer stop()
 					err := e.Run(ctx, func(context.Context, *leader.Term) error { return nil })
-					require.ErrorIs(t, err, context.DeadlineExceeded, "it stands again, behind the other")
+					require.ErrorIs(t, err, context.DeadlineExceeded, "it has queued again, behind the other")
 				})
 			})
 		}
-		for place, option := range places {
+		for place, option := range points {
 			run(place, option)
 		}
 		run("failed", failed)
 	}
 }
 
-func TestLatchWhoseGoroutineIsEndedLeavesNoNode(t *testing.T) {
-	for place, option := range places {
+func TestLatchWithAnEndedGoroutineLeavesNoNode(t *testing.T) {
+	for place, option := range points {
 		t.Run(place, func(t *testing.T) {
 			virtually(t, func(t *testing.T, srv *zktest.Server) {
 				vacant(t, srv)
 				var ended atomic.Bool
-				l := started(t, member(t, srv, "c", option(&ended, runtime.Goexit)), electionPath, leader.WithLockDelay(delay))
+				c := member(t, srv, "c", option(&ended, runtime.Goexit))
+				l := started(t, c, electionPath, leader.WithLockDelay(delay))
 				_, err := l.Await(testzk.Context(t))
 				require.ErrorContains(t, err, "ended the goroutine")
 				require.True(t, ended.Load())
@@ -130,9 +134,9 @@ func TestLatchWhoseGoroutineIsEndedLeavesNoNode(t *testing.T) {
 	}
 }
 
-// A listener that ends its goroutine hears of nothing any more. It holds up neither the others nor
+// A listener that ends its goroutine gets no more changes. It delays neither other listeners nor
 // Close.
-func TestListenerThatEndsItsGoroutineHoldsNothingUp(t *testing.T) {
+func TestListenerThatEndsItsGoroutineDelaysNothing(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		l := newLatch(t, member(t, srv, "c"), electionPath, leader.WithCloseMode(leader.NotifyLeader))
 		var calls atomic.Int32

@@ -19,16 +19,16 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// Each lock is waited for on a goroutine of its own. One of them is ended by a logger, while
-// another holds that lock.
-func TestMultiLockIsNotHeldIfAGoroutineThatWaitsIsEnded(t *testing.T) {
+// Each lock is waited for on a goroutine of its own. A logger ends one of them while another client
+// holds that lock.
+func TestMultiLockIsNotHeldIfAWaitingGoroutineIsEnded(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		others := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("other").DialContext))
 		require.NoError(t, acquire(t, newMutex(t, others, "/b")).Release())
 		other := acquire(t, newMutex(t, others, "/a"))
 		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext),
 			logging("attempt failed", runtime.Goexit))
-		// The watch on the node ahead is lost, and once more as it is asked for again.
+		// The watch on the predecessor is lost, and its repetition too.
 		dropped := srv.On(zktest.Match{Client: "c", Op: zktest.OpGetData, Times: 2}, zktest.DropAfter())
 		_, err := newMulti(t, c, []string{"/a", "/b"}).Acquire(testzk.Context(t))
 		require.ErrorContains(t, err, "ended the goroutine")
@@ -40,8 +40,7 @@ func TestMultiLockIsNotHeldIfAGoroutineThatWaitsIsEnded(t *testing.T) {
 	})
 }
 
-// ending is a lock whose acquire ends in another way than by returning, once it has the lock or
-// before.
+// ending is a lock with an acquire that does not return, before or after it has acquired the lock.
 type ending struct {
 	multilock.Lock
 	end    func()
@@ -60,9 +59,9 @@ func (e ending) Acquire(ctx context.Context) (*recipes.Hold, error) {
 	return nil, err
 }
 
-// Code of the program's ends the goroutine anywhere in the acquire of several locks one after
-// another, also when all of them are acquired. Nothing stays locked.
-func TestNothingStaysLockedIfTheAcquireOfASequenceIsEnded(t *testing.T) {
+// Code of the program ends the goroutine at any point of an acquire of several locks, also after
+// the last of them. No lock stays held.
+func TestNoLockStaysHeldIfTheAcquireOfASequenceIsEnded(t *testing.T) {
 	ends := map[string]func(){"panic": func() { panic("end") }, "goexit": runtime.Goexit}
 	paths := []string{"/a", "/b", "/c"}
 	run := func(t *testing.T, srv *zktest.Server, acquire func() (*recipes.Hold, error)) (hold *recipes.Hold) {
@@ -91,7 +90,8 @@ func TestNothingStaysLockedIfTheAcquireOfASequenceIsEnded(t *testing.T) {
 							locks = append(locks, newMutex(t, c, path))
 						}
 						locks[i] = ending{locks[i], end, before}
-						require.Nil(t, run(t, srv, func() (*recipes.Hold, error) { return of(t, locks...).Acquire(t.Context()) }))
+						acquire := func() (*recipes.Hold, error) { return of(t, locks...).Acquire(t.Context()) }
+						require.Nil(t, run(t, srv, acquire))
 					})
 				})
 			}
@@ -116,10 +116,11 @@ func TestNothingStaysLockedIfTheAcquireOfASequenceIsEnded(t *testing.T) {
 				})
 				last := &recordedLock{acquire: func(ctx context.Context) (*recipes.Hold, error) {
 					hold, err := newMutex(t, c, "/a").Acquire(ctx)
-					over.Store(true) // of which the logger is told as the holds are looked at
+					over.Store(true) // reported to the logger when the holds are checked
 					return hold, err
 				}}
-				require.Nil(t, run(t, srv, func() (*recipes.Hold, error) { return of(t, service, last).Acquire(t.Context()) }))
+				acquire := func() (*recipes.Hold, error) { return of(t, service, last).Acquire(t.Context()) }
+				require.Nil(t, run(t, srv, acquire))
 				require.EqualValues(t, 1, given.Load())
 			})
 		})

@@ -18,16 +18,16 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// counting is a connection on which lists that are asked for are counted, whether the server has
-// read them or not.
+// counting is a connection that counts the requested lists, whether or not the server has read the
+// requests.
 type counting struct {
 	net.Conn
 	lists *atomic.Int64
-	rest  []byte // of a request that has not been written to its end
+	rest  []byte // of a request that is not yet written completely
 }
 
 func (c *counting) Write(b []byte) (int, error) {
-	const getChildren2, opAt = 12, 8 // behind the length and the xid
+	const getChildren2, opAt = 12, 8 // after the length and the xid
 	c.rest = append(c.rest, b...)
 	for len(c.rest) >= opAt+4 {
 		length := 4 + int(binary.BigEndian.Uint32(c.rest))
@@ -42,9 +42,9 @@ func (c *counting) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// A multi-lock of many locks has 64 lists under way at most, so that their answers do not keep back
-// those to heartbeats, and asks for none any more once nothing waits for it.
-func TestListsOfManyLocksAreAskedForAFewAtATime(t *testing.T) {
+// A multi-lock of many locks requests at most 64 lists at a time, so that their replies do not
+// delay those of heartbeats. It requests no more when its acquire has ended.
+func TestListsOfManyLocksAreRequestedAFewAtATime(t *testing.T) {
 	const locks, most = 200, 64
 	for _, givesUp := range []bool{false, true} {
 		t.Run(fmt.Sprintf("givesUp=%v", givesUp), func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestListsOfManyLocksAreAskedForAFewAtATime(t *testing.T) {
 					paths = append(paths, fmt.Sprintf("/locks/%03d", i))
 				}
 				m := newMulti(t, c, paths)
-				require.NoError(t, acquire(t, m).Release()) // the number 0, behind which nothing is listed
+				require.NoError(t, acquire(t, m).Release()) // uses the sequence number 0, which needs no list
 				lists.Store(0)
 				held := srv.On(zktest.Match{Op: zktest.OpGetChildren2}, zktest.Hold())
 				attempt := start(t, m)
@@ -70,7 +70,8 @@ func TestListsOfManyLocksAreAskedForAFewAtATime(t *testing.T) {
 					attempt.cancel()
 					_, err := attempt.wait()
 					require.ErrorIs(t, err, context.Canceled)
-					require.LessOrEqual(t, lists.Load(), int64(most+1), "nothing waits for more, but one may be about to be asked for")
+					require.LessOrEqual(t, lists.Load(), int64(most+1),
+						"one more list at most after the acquire has ended")
 					held.Release()
 				} else {
 					held.Release()

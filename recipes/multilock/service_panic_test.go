@@ -21,7 +21,7 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// logging is a logger that calls end, once, on the goroutine that logs the message.
+// logging returns a logger that calls end, once, on the goroutine that logs the message.
 func logging(message string, end func()) framework.Option {
 	var ended atomic.Bool
 	core, _ := observer.New(zap.DebugLevel)
@@ -33,9 +33,10 @@ func logging(message string, end func()) framework.Option {
 	})))
 }
 
-// A hold of a foreign lock ends, and the logger that is told so ends the goroutine. What the other
-// service may still leave to the client is given back, and so is the lock that is held with it.
-func TestForeignLockIsGivenBackAlthoughItsLossCannotBeLogged(t *testing.T) {
+// A hold of a foreign lock ends, and the logger ends the goroutine that reports it. The foreign
+// lock is released, because the service may still grant it to the client. The lock that is held
+// with it is released too.
+func TestForeignLockIsReleasedAlthoughItsLossCannotBeLogged(t *testing.T) {
 	for name, row := range map[string]struct {
 		end  func()
 		lose func(t *testing.T, hold *recipes.Hold, lost chan struct{}, late *atomic.Bool)
@@ -47,7 +48,7 @@ func TestForeignLockIsGivenBackAlthoughItsLossCannotBeLogged(t *testing.T) {
 				require.PanicsWithValue(t, "logger", func() { _ = hold.Err() })
 			},
 		},
-		"the end of a goroutine of the client's": {
+		"the end of a goroutine of the client": {
 			runtime.Goexit,
 			func(_ *testing.T, _ *recipes.Hold, lost chan struct{}, _ *atomic.Bool) { close(lost) },
 		},
@@ -75,7 +76,7 @@ func TestForeignLockIsGivenBackAlthoughItsLossCannotBeLogged(t *testing.T) {
 				row.lose(t, hold, lost, &late)
 				time.Sleep(time.Second)
 				require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
-				require.Len(t, given, 1, "how often it was given back")
+				require.Len(t, given, 1, "number of releases")
 				require.NotContains(t, srv.Tree(), "ephemeral", "the lock that is held with it")
 			})
 		})

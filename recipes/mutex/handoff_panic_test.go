@@ -17,37 +17,37 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// trapped is a context of the program's that ends the goroutine that asks for its error, once the
-// trap is set, and but for the first times.
+// trapped is a context of the program. Once the trap is set, it ends the goroutine that calls Err,
+// after a number of calls that return.
 type trapped struct {
 	context.Context
-	trap *trap
-	but  int
+	trap  *trap
+	calls int
 }
 
 func (c *trapped) Err() error {
 	switch {
 	case !c.trap.set.Load():
-	case c.but > 0:
-		c.but--
+	case c.calls > 0:
+		c.calls--
 	default:
 		c.trap.spring()
 	}
 	return c.Context.Err()
 }
 
-// The goroutine of an acquire is ended when it has just been given the lock by another one of the
-// client, or has just given up. The lock is free for others.
-func TestLockIsFreeAfterAContextHasEndedAHandOff(t *testing.T) {
+// The goroutine of an acquire is ended just after another goroutine of the client has handed it the
+// lock, or just after it has given up. The lock is free for others.
+func TestLockIsFreeAfterAContextEndedAHandoff(t *testing.T) {
 	release := func(t *testing.T, first *recipes.Hold, _ context.CancelFunc) { require.NoError(t, first.Release()) }
 	sticky := []mutex.Option{mutex.WithLocalHandoff(5, time.Minute), mutex.WithSticky(time.Minute)}
 	for name, row := range map[string]struct {
 		opts    []mutex.Option
 		acquire func(m *mutex.Mutex, ctx context.Context) (*recipes.Hold, error)
-		but     int                                                                // times that Err returns
-		then    func(t *testing.T, first *recipes.Hold, cancel context.CancelFunc) // while it waits
+		calls   int                                                                // of Err that return
+		then    func(t *testing.T, first *recipes.Hold, cancel context.CancelFunc) // called while it waits
 	}{
-		"given to a waiter": {sticky[:1], (*mutex.Mutex).Acquire, 0, release},
+		"handed to a waiter": {sticky[:1], (*mutex.Mutex).Acquire, 0, release},
 		"a waiter gives up": {
 			sticky[:1], (*mutex.Mutex).Acquire, 0,
 			func(t *testing.T, first *recipes.Hold, cancel context.CancelFunc) {
@@ -59,10 +59,10 @@ func TestLockIsFreeAfterAContextHasEndedAHandOff(t *testing.T) {
 		"a kept node": {
 			sticky,
 			func(m *mutex.Mutex, ctx context.Context) (*recipes.Hold, error) {
-				time.Sleep(2 * time.Second) // until it is kept
+				time.Sleep(2 * time.Second) // until the node is kept
 				return m.TryAcquire(ctx)
 			},
-			2, // before it is given
+			2, // calls before the hand-off
 			release,
 		},
 	} {
@@ -77,7 +77,9 @@ func TestLockIsFreeAfterAContextHasEndedAHandOff(t *testing.T) {
 					trap, ended := &trap{goexit: goexit}, make(chan struct{})
 					go func() {
 						defer close(ended)
-						sprung(t, func() (*recipes.Hold, error) { return row.acquire(m, &trapped{ctx, trap, row.but}) })
+						sprung(t, func() (*recipes.Hold, error) {
+							return row.acquire(m, &trapped{ctx, trap, row.calls})
+						})
 					}()
 					time.Sleep(time.Second)
 					trap.set.Store(true)
@@ -85,7 +87,7 @@ func TestLockIsFreeAfterAContextHasEndedAHandOff(t *testing.T) {
 					select {
 					case <-ended:
 					case <-time.After(time.Minute):
-						require.FailNow(t, "it waits for another turn, which does not come")
+						require.FailNow(t, "it waits for another hand-off")
 					}
 					require.False(t, trap.set.Load(), "the trap was not sprung")
 					again, cancel := context.WithTimeout(t.Context(), 10*time.Second)

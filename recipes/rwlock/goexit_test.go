@@ -22,9 +22,9 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// A logger ends the goroutine that acquires one side beside the other, as the acquire is granted,
-// or as one of its requests fails. The hold that there was goes on, and nothing else is left.
-func TestHoldBesideAnotherIsGivenUpIfItsAcquireIsEnded(t *testing.T) {
+// A logger ends the goroutine that downgrades or upgrades, when the hold is granted or when a
+// request fails. The first hold stays valid, and no other node is left.
+func TestSecondHoldIsReleasedIfItsAcquireIsEnded(t *testing.T) {
 	type acquirer = func(*rwlock.RWLock, context.Context) (*recipes.Hold, error)
 	read := func(rw *rwlock.RWLock, ctx context.Context) (*recipes.Hold, error) { return rw.Read().Acquire(ctx) }
 	write := func(rw *rwlock.RWLock, ctx context.Context) (*recipes.Hold, error) { return rw.Write().Acquire(ctx) }
@@ -77,7 +77,7 @@ func TestHoldBesideAnotherIsGivenUpIfItsAcquireIsEnded(t *testing.T) {
 							time.Sleep(time.Second)
 							left, err := srv.Children("/lock")
 							require.NoError(t, err)
-							require.Len(t, left, 1, "but for the first hold's")
+							require.Len(t, left, 1, "other nodes than that of the first hold")
 							require.NoError(t, first.Err())
 							require.NoError(t, first.Release())
 						})

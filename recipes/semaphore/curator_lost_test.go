@@ -13,9 +13,9 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// A lease of Curator comes between the list and the transaction that takes the permit, which the
-// version of the directory does not tell. The answer to the transaction, which does, is lost.
-func TestPermitWhoseAnswerIsLostIsNotTakenBesideALeaseOfCurator(t *testing.T) {
+// A lease of Curator is created between the list and the transaction that takes the permit. The
+// version of the directory does not show it. The reply to the transaction, which does, is lost.
+func TestPermitWithALostReplyIsNotTakenBesideALeaseOfCurator(t *testing.T) {
 	for name, opts := range map[string][]semaphore.Option{"plain": nil, "slots": {semaphore.WithSlots()}} {
 		t.Run(name, func(t *testing.T) {
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
@@ -37,7 +37,7 @@ func TestPermitWhoseAnswerIsLostIsNotTakenBesideALeaseOfCurator(t *testing.T) {
 				require.Len(t, leases, 2, "the transaction was applied")
 				srv.Client("second").Refuse(false)
 				time.Sleep(3 * time.Second)
-				require.True(t, second.waiting(), "the only permit is Curator's")
+				require.True(t, second.waiting(), "Curator has the only permit")
 				require.NoError(t, srv.Delete(lease))
 				release(t, second.won(t))
 				requireEmpty(t, srv, "/sem")

@@ -21,15 +21,15 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// A logger ends the goroutine of an acquire where semaphores alone call it: as the first in the
-// queue warns that it waits for a higher limit, and as a request fails by which another fixed limit
-// is noted. Nothing is left, and others get all permits.
-func TestNothingIsLeftOfASemaphoresAcquireThatIsEnded(t *testing.T) {
+// A logger ends the goroutine of an acquire in the calls that only semaphores make. The first
+// waiter warns that it waits for a higher limit, or a request fails that records another fixed
+// limit. No node is left, and other clients can acquire all permits.
+func TestEndedAcquireOfASemaphoreLeavesNoNode(t *testing.T) {
 	for name, row := range map[string]struct {
 		message string
 		opts    []semaphore.Option
 		n       int
-		faults  bool // of each request in turn
+		faults  bool // at each request in turn
 	}{
 		"warning":       {"more permits are wanted", []semaphore.Option{semaphore.WithSharedLimit("/limit")}, 3, false},
 		"another limit": {"attempt failed", nil, 1, true},

@@ -21,8 +21,8 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// trap is in code of the program's. It ends the goroutine that comes by, once, when it is set: by a
-// panic, or as testing.T.FailNow does.
+// trap is in code of the program. It ends, once it is set, the next goroutine that calls spring. It
+// panics or, as testing.T.FailNow does, calls runtime.Goexit.
 type trap struct {
 	set    atomic.Bool
 	goexit bool
@@ -38,7 +38,7 @@ func (t *trap) spring() {
 	}
 }
 
-// trapped are metrics with a trap in one of the calls.
+// trapped springs a trap in the calls of one instrument.
 type trapped struct {
 	testzk.Metrics
 	trap       *trap
@@ -75,14 +75,14 @@ func measures(i metrics.Instrument) func(*trap) framework.Option {
 	return func(t *trap) framework.Option { return framework.WithMetrics(&trapped{trap: t, instrument: i}) }
 }
 
-// undisturbed are the traps that every acquire comes by.
+// undisturbed has the traps that each acquire springs.
 var undisturbed = map[string]func(*trap) framework.Option{
 	"metrics of waiters": measures(metrics.LockWaiters),
 	"metrics of waits":   measures(metrics.LockWait),
 	"log of acquires":    logs("acquired"),
 }
 
-// disturbed are those that an acquire comes by if a request has failed.
+// disturbed has the traps that an acquire springs if a request has failed.
 var disturbed = map[string]func(*trap) framework.Option{
 	"log of attempts": logs("attempt failed"),
 	"retry policy": func(t *trap) framework.Option {
@@ -93,32 +93,33 @@ var disturbed = map[string]func(*trap) framework.Option{
 	},
 }
 
-// Code of the program's ends the goroutine that acquires, wherever it is called. The lock is free
-// for others, in this process and elsewhere, and nothing is left.
+// Code of the program ends the goroutine that acquires, at any of its calls. The lock is free for
+// this process and for others, and no node is left.
 func codeEndsAcquire(t *testing.T, k Kind) {
 	for name, sit := range situations {
-		for place, option := range undisturbed {
-			if sit.try && strings.Contains(place, "waiters") {
-				continue // which does not count
+		for point, option := range undisturbed {
+			if sit.try && strings.Contains(point, "waiters") {
+				continue // a try does not count as a waiter
 			}
 			for _, goexit := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s in %s goexit=%v", name, place, goexit), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s in %s goexit=%v", name, point, goexit), func(t *testing.T) {
 					t.Parallel()
 					sim.Once(t, 1, inBubble(k, func(w *simFixture) {
 						trap := &trap{goexit: goexit}
-						require.True(w.t, w.endsAcquire(sit, trap, w.connect(target, option(trap))), "the trap was not sprung")
+						sprung := w.endsAcquire(sit, trap, w.connect(target, option(trap)))
+						require.True(w.t, sprung, "the trap was not sprung")
 					}))
 				})
 			}
 		}
-		for place, option := range disturbed {
-			for _, times := range []int{1, 2} { // a read that is repeated fails again
-				t.Run(fmt.Sprintf("%s in %s times=%d", name, place, times), func(t *testing.T) {
+		for point, option := range disturbed {
+			for _, times := range []int{1, 2} { // a repeated read fails again
+				t.Run(fmt.Sprintf("%s in %s times=%d", name, point, times), func(t *testing.T) {
 					t.Parallel()
 					sprung := 0
 					eachRequest(t, k, func(w *simFixture, nth zktest.Match) (reached bool) {
 						nth.Times = times
-						trap := &trap{goexit: true} // a panic on a goroutine of the client's ends the program
+						trap := &trap{goexit: true} // a panic on a goroutine of the client ends the program
 						c := w.connect(target, option(trap))
 						rule := w.srv.On(nth, zktest.DropAfter())
 						if w.endsAcquire(sit, trap, c) {
@@ -135,8 +136,8 @@ func codeEndsAcquire(t *testing.T, k Kind) {
 	}
 }
 
-// endsAcquire makes an acquire by c, which the trap may end, and requires that nothing is left of
-// it. It reports whether the trap was sprung.
+// endsAcquire acquires the lock by c. The trap may end that acquire. Then no node may be left. It
+// reports whether the trap was sprung.
 func (w *simFixture) endsAcquire(sit situation, trap *trap, c *framework.Client) (sprung bool) {
 	w.t.Helper()
 	blocker := w.blocker(sit)
@@ -150,13 +151,13 @@ func (w *simFixture) endsAcquire(sit situation, trap *trap, c *framework.Client)
 		if sit.try {
 			acquire = w.lock(c).TryAcquire
 		}
-		hold, _ = acquire(testzk.Context(w.t)) // also an error, if the trap was on a goroutine of the client's
+		hold, _ = acquire(testzk.Context(w.t)) // an error if the trap was on a goroutine of the client
 	}()
 	settle()
 	if blocker != nil {
 		select {
 		case <-ended:
-			require.Nil(w.t, hold, "acquired although another holds the lock")
+			require.Nil(w.t, hold, "acquired while another client holds the lock")
 		default:
 		}
 		w.release(blocker)

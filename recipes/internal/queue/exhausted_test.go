@@ -17,7 +17,7 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// Each acquire may be by a value of its own, and there may be thousands in a second.
+// Each acquire may use a lock value of its own, and there may be thousands in a second.
 func TestWarningOfTheSequenceCounterComesOnceAMinuteForEachLock(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		core, logs := observer.New(zapcore.WarnLevel)
@@ -32,7 +32,7 @@ func TestWarningOfTheSequenceCounterComesOnceAMinuteForEachLock(t *testing.T) {
 		}
 		warnings := func() int { return logs.FilterMessageSnippet("running out").Len() }
 		runOut := func(path string) {
-			acquire(path, 1) // which makes the parent, unless it is there
+			acquire(path, 1) // creates the parent if it is missing
 			require.NoError(t, srv.SetSequence(path, 1<<30))
 		}
 		runOut("/a")

@@ -18,32 +18,32 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// renaming is a connection to a server whose names of sequential nodes are told in another way
-// while it is on: with theirs in place of ours, which are of one length.
+// renaming is a connection to a server that, while it is on, reports other names of sequential
+// nodes: reported in place of actual. Both have the same length.
 type renaming struct {
 	net.Conn
-	on           *atomic.Bool
-	ours, theirs []byte
+	on               *atomic.Bool
+	actual, reported []byte
 }
 
 func (r *renaming) Read(b []byte) (int, error) {
 	n, err := r.Conn.Read(b)
 	if r.on.Load() {
-		copy(b, bytes.ReplaceAll(b[:n], r.ours, r.theirs))
+		copy(b, bytes.ReplaceAll(b[:n], r.actual, r.reported))
 	}
 	return n, err
 }
 
 func (r *renaming) Write(b []byte) (int, error) {
 	if r.on.Load() {
-		b = bytes.ReplaceAll(b, r.theirs, r.ours)
+		b = bytes.ReplaceAll(b, r.reported, r.actual)
 	}
 	return r.Conn.Write(b)
 }
 
 // A server gives a new node a name without a sequence number. The acquire fails, and the node is
 // deleted.
-func TestNodeThatTheServerGivesAnOddNameIsDeleted(t *testing.T) {
+func TestNodeWithoutASequenceNumberIsDeleted(t *testing.T) {
 	rules := queue.Rules{Name: "r-", Block: []string{"w-"}, Pass: []string{"r-"}}
 	for name, acquire := range map[string]func(ctx context.Context, r, w *queue.Lock) error{
 		"enqueue": func(ctx context.Context, r, _ *queue.Lock) error {
