@@ -21,7 +21,7 @@ import (
 // The kinds of nodes, as in Curator.
 var (
 	electionRules = queue.Exclusive
-	latchRules    = queue.Rules{Name: "latch-", Block: []string{"latch-"}}
+	latchRules    = queue.Rules{Name: "latch-", Conflicting: []string{"latch-"}}
 )
 
 // candidate stands for election.
@@ -41,7 +41,7 @@ func newCandidate(c *framework.Client, recipe, path string, rules queue.Rules, c
 		Client:  c,
 		Recipe:  recipe,
 		Paths:   []string{path},
-		Lines:   []*queue.Line{queue.NewLine(c, path, rules, data)},
+		Queues:  []*queue.Queue{queue.NewQueue(c, path, rules, data)},
 		Standby: true,
 	})
 	cand := &candidate{lock: lock, log: c.Logger().Named(recipe).With(zap.String("path", path))}

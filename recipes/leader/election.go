@@ -52,7 +52,7 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 	}
 	rules := electionRules
 	if cfg.kazoo {
-		rules = rules.Named(queue.KazooLock)
+		rules = rules.WithName(queue.KazooLock)
 	}
 	cand, err := newCandidate(c, "election", path, rules, cfg)
 	if err != nil {

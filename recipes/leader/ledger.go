@@ -92,7 +92,7 @@ func (p *page) read(ctx context.Context) error {
 	if p.known {
 		return nil
 	}
-	data, err := queue.Patiently(ctx, p.session, func(ctx context.Context) ([]byte, error) {
+	data, err := queue.RetryInSession(ctx, p.session, func(ctx context.Context) ([]byte, error) {
 		data, stat, err := p.session.Get(ctx, p.path)
 		if err == nil {
 			p.version = stat.Version
@@ -144,7 +144,7 @@ func (p *page) attempt(ctx context.Context, t term) error {
 	if err != nil {
 		return err
 	}
-	_, err = queue.Patiently(ctx, p.session, func(ctx context.Context) (struct{}, error) {
+	_, err = queue.RetryInSession(ctx, p.session, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, p.write(ctx, over, t, data)
 	})
 	return err

@@ -26,7 +26,7 @@ func participant(p recipes.Participant, first bool) Participant {
 }
 
 // line is a line of candidates of either kind.
-func line(ctx context.Context, c *framework.Client, path string) (*queue.Line, error) {
+func line(ctx context.Context, c *framework.Client, path string) (*queue.Queue, error) {
 	err := queue.CheckCall(ctx, "leader", "", true)
 	if err == nil {
 		if err = queue.CheckPath(c, path); err != nil {
@@ -36,19 +36,19 @@ func line(ctx context.Context, c *framework.Client, path string) (*queue.Line, e
 	if err != nil {
 		return nil, err
 	}
-	return queue.NewLine(c, path, queue.Rules{}, nil), nil
+	return queue.NewQueue(c, path, queue.Rules{}, nil), nil
 }
 
-var kinds = append(slices.Clone(electionRules.Block), latchRules.Block...)
+var kinds = append(slices.Clone(electionRules.Conflicting), latchRules.Conflicting...)
 
 // Participants lists the candidates of an Election or a Latch on path, and those of Curator: the leader first, then those who would follow it. It
 // is empty if there are none, or no such path. Curator: getParticipants.
 func Participants(ctx context.Context, c *framework.Client, path string) ([]Participant, error) {
-	l, err := line(ctx, c, path)
+	q, err := line(ctx, c, path)
 	if err != nil {
 		return nil, err
 	}
-	all, err := l.Participants(ctx, kinds...)
+	all, err := q.Participants(ctx, kinds...)
 	if err != nil {
 		return nil, fmt.Errorf("leader: %w", err)
 	}
@@ -75,19 +75,19 @@ func Observe(ctx context.Context, c *framework.Client, path string) iter.Seq2[Le
 		if ctx != nil && ctx.Err() != nil {
 			return
 		}
-		l, err := line(ctx, c, path)
+		q, err := line(ctx, c, path)
 		if err != nil {
 			yield(Leader{}, err)
 			return
 		}
-		observe(ctx, l, yield)
+		observe(ctx, q, yield)
 	}
 }
 
-func observe(ctx context.Context, l *queue.Line, yield func(Leader, error) bool) {
+func observe(ctx context.Context, q *queue.Queue, yield func(Leader, error) bool) {
 	wait, known, last := firstPause, false, Leader{}
 	for {
-		first, watch, err := l.Watch(ctx, kinds...)
+		first, watch, err := q.Watch(ctx, kinds...)
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -156,10 +156,10 @@ var _ Lock = (*MultiLock)(nil)
 // setKey identifies a list of locks, for re-entry: the first, and the list of the others.
 type setKey struct{ first, others any }
 
-func newSetKey(lines []*queue.Line) any {
+func newSetKey(queues []*queue.Queue) any {
 	var key any
-	for _, l := range slices.Backward(lines) {
-		key = setKey{l.Key(), key}
+	for _, q := range slices.Backward(queues) {
+		key = setKey{q.Key(), key}
 	}
 	return key
 }

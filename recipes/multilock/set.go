@@ -27,18 +27,18 @@ type set struct {
 
 func newSet(c *framework.Client, paths []string, data []byte, inOrder bool) *set {
 	s := &set{client: c, sorted: &sequence{}}
-	var lines []*queue.Line
+	var queues []*queue.Queue
 	for i, path := range paths {
-		lines = append(lines, queue.NewLine(c, path, queue.Exclusive, data))
+		queues = append(queues, queue.NewQueue(c, path, queue.Exclusive, data))
 		s.sorted.given = append(s.sorted.given, i)
 	}
 	slices.SortFunc(s.sorted.given, func(a, b int) int { return strings.Compare(paths[a], paths[b]) })
 	for _, i := range s.sorted.given {
 		s.sorted.locks = append(s.sorted.locks, single{queue.Single(c, recipe, paths[i], queue.Exclusive, data)})
 	}
-	s.key = newSetKey(lines)
+	s.key = newSetKey(queues)
 	s.sorted.key = s.key
-	s.together = queue.New(queue.Spec{Client: c, Recipe: recipe, Paths: paths, Lines: lines, Key: s.key})
+	s.together = queue.New(queue.Spec{Client: c, Recipe: recipe, Paths: paths, Queues: queues, Key: s.key})
 	s.inOrder.Store(inOrder)
 	return s
 }
@@ -63,9 +63,9 @@ func (s *set) acquire(ctx context.Context,
 	if hold, ok := ownership.Reenter(ctx, s.key); ok {
 		return recipes.NewHold(hold, nil)
 	}
-	for _, l := range s.together.Lines {
-		if _, held := ownership.Current(ctx, l.Key()); held {
-			return nil, fmt.Errorf("acquire %s: %w", l.Path(), ErrPartlyHeld)
+	for _, q := range s.together.Queues {
+		if _, held := ownership.Current(ctx, q.Key()); held {
+			return nil, fmt.Errorf("acquire %s: %w", q.Path(), ErrPartlyHeld)
 		}
 	}
 	if s.inOrder.Load() {
@@ -76,7 +76,7 @@ func (s *set) acquire(ctx context.Context,
 		return recipes.NewHold(hold, err)
 	}
 	s.client.Logger().Named("multilock").Warn("a multi-lock is too large for one transaction: acquiring the locks "+
-		"in the order of their paths, which can deadlock with multi-locks that do not", zap.Int("locks", len(s.together.Lines)), zap.Error(err))
+		"in the order of their paths, which can deadlock with multi-locks that do not", zap.Int("locks", len(s.together.Queues)), zap.Error(err))
 	s.inOrder.Store(true)
 	return inOrder(s.sorted, ctx)
 }

@@ -48,7 +48,7 @@ func WithIdentity() Option {
 // wait for nodes of these names. Whoever re-enters has the node that is there, whatever its name. A kazoo Lock that is made with
 // extra_lock_patterns=["-lock-"] needs no option.
 func WithKazooNames() Option {
-	return func(c *config) { c.rules = queue.Exclusive.Named(queue.KazooLock) }
+	return func(c *config) { c.rules = queue.Exclusive.WithName(queue.KazooLock) }
 }
 
 // WithLocalHandoff lets the goroutines of the client that contend for the lock share one place in line and one node: Release
@@ -174,7 +174,7 @@ func (m *Mutex) Participants(ctx context.Context) ([]recipes.Participant, error)
 	if err := m.usable(ctx); err != nil {
 		return nil, err
 	}
-	return m.lock.Lines[0].Participants(ctx, queue.Exclusive.Block...)
+	return m.lock.Queues[0].Participants(ctx, queue.Exclusive.Conflicting...)
 }
 
 // Locker adapts the mutex for code that wants a sync.Locker. Like a sync.Mutex it is not reentrant, whatever ctx carries. Lock panics
@@ -229,7 +229,7 @@ func (l *locker) Unlock() {
 // gone is fine; one that is not named like a lock node is an error. The nodes are those that Participants lists. The request
 // takes the place of the node's data, and so of what WithIdentity or WithData told. Curator: Revoker.attemptRevoke.
 func Revoke(ctx context.Context, c *framework.Client, node string) error {
-	if err := queue.Revoke(ctx, c, node, queue.Exclusive.Block...); err != nil {
+	if err := queue.Revoke(ctx, c, node, queue.Exclusive.Conflicting...); err != nil {
 		return fmt.Errorf("mutex: revoke: %w", err)
 	}
 	return nil

@@ -93,13 +93,13 @@ func New(c *framework.Client, path string, opts ...Option) (*RWLock, error) {
 	}
 	l := &RWLock{
 		read: Side{path: path, kinds: readers, lock: queue.Single(c, "rwlock-read", path, queue.Rules{
-			Name: cfg.read, Block: writers, Pass: readers,
+			Name: cfg.read, Conflicting: writers, Compatible: readers,
 		}, data)},
 		write: Side{path: path, kinds: writers, lock: queue.Single(c, "rwlock-write", path, queue.Rules{
-			Name: cfg.write, Block: slices.Concat(writers, readers), Replaced: true,
+			Name: cfg.write, Conflicting: slices.Concat(writers, readers), MayBeReplaced: true,
 		}, data)},
 	}
-	l.read.lock.Lines[0].Dir = l.write.lock.Lines[0].Dir // what one side knows of it the other need not ask
+	l.read.lock.Queues[0].Dir = l.write.lock.Queues[0].Dir // what one side knows of it the other need not ask
 	l.read.inside, l.write.inside = l.downgrade, l.refuse
 	return l, nil
 }
@@ -126,7 +126,7 @@ func (l *RWLock) downgrade(ctx context.Context) acquisition {
 	if !ok {
 		return nil
 	}
-	return func(ctx context.Context) (*ownership.Hold, error) { return l.read.lock.Beside(ctx, h) }
+	return func(ctx context.Context) (*ownership.Hold, error) { return l.read.lock.AcquireAt(ctx, h) }
 }
 
 // refuse does not write under a read hold, which would be ahead of it in line.
@@ -193,7 +193,7 @@ func (s *Side) Participants(ctx context.Context) ([]recipes.Participant, error) 
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	return s.lock.Lines[0].Participants(ctx, s.kinds...)
+	return s.lock.Queues[0].Participants(ctx, s.kinds...)
 }
 
 // TryUpgrade, under the context of a valid read hold, acquires the write side beside it, ahead of all who wait, if this reader is the only
@@ -215,8 +215,8 @@ func (l *RWLock) TryUpgrade(ctx context.Context) (*recipes.Hold, error) {
 	if !ok {
 		return nil, fmt.Errorf("upgrade %s: %w: the context is not that of a read hold", l.read.path, recipes.ErrNotHeld)
 	}
-	hold, err := l.write.lock.BesideAlone(ctx, h, writers...)
-	if errors.Is(err, queue.ErrCrowded) {
+	hold, err := l.write.lock.Upgrade(ctx, h, writers...)
+	if errors.Is(err, queue.ErrNotAlone) {
 		return nil, fmt.Errorf("%w: %w", ErrUpgrade, err)
 	}
 	return recipes.NewHold(hold, err)

@@ -26,7 +26,7 @@ type admission struct {
 }
 
 // Peek tells whether there are permits.
-func (a *admission) Peek(ctx context.Context) error {
+func (a *admission) Ready(ctx context.Context) error {
 	s, err := a.client.Session(ctx)
 	if err != nil {
 		return err
@@ -58,18 +58,18 @@ func (a *admission) fits(leases []string, r reading) bool {
 }
 
 // Direct takes permits that nobody waits for, in one transaction.
-func (a *admission) Direct(ctx context.Context, s *framework.Session) (*ownership.Hold, error) {
+func (a *admission) TryFast(ctx context.Context, s *framework.Session) (*ownership.Hold, error) {
 	for {
 		r, err := a.limit.read(ctx, s, a.Semaphore)
 		if err != nil {
 			return nil, err
 		}
-		if a.n > r.permits || a.rush.Load() || a.leases.Locked() || a.locks.Locked() {
+		if a.n > r.permits || a.rush.Load() || a.leases.ReadOnly() || a.locks.ReadOnly() {
 			return nil, queue.ErrBusy
 		}
 		hold, err := a.directly(ctx, s, r)
 		switch {
-		case errors.Is(err, queue.ErrAgain):
+		case errors.Is(err, queue.ErrRetry):
 			continue
 		case errors.Is(err, queue.ErrBusy):
 			a.rush.Store(true)
@@ -95,7 +95,7 @@ func (a *admission) directly(ctx context.Context, s *framework.Session, r readin
 	}
 	leases, locks := t.Count[0], t.Count[1]
 	if leases == nil || locks == nil || int(leases.NumChildren) > r.permits || locks.NumChildren > 0 {
-		queue.Withdraw(ctx, s, t.Nodes...)
+		queue.DeleteNodes(ctx, s, t.Nodes...)
 		return nil, queue.ErrBusy
 	}
 	return a.hold(ctx, s, t, r, seen, nil)
@@ -105,25 +105,25 @@ func (a *admission) directly(ctx context.Context, s *framework.Session, r readin
 func (a *admission) list(ctx context.Context, s *framework.Session) (listing, error) {
 	names, stat, err := s.Children(ctx, a.leases.Path())
 	if errors.Is(err, zk.ErrNoNode) {
-		return listing{}, cmp.Or(a.leases.Make(ctx, s), queue.ErrAgain)
+		return listing{}, cmp.Or(a.leases.Ensure(ctx, s), queue.ErrRetry)
 	}
 	return listing{names: names, stat: stat}, err
 }
 
 // Admit waits at the front of the line until there are permits, and takes them in exchange for the place.
-func (a *admission) Admit(ctx context.Context, turn *queue.Turn) (*ownership.Hold, error) {
+func (a *admission) Admit(ctx context.Context, turn *queue.FrontWaiter) (*ownership.Hold, error) {
 	c := candidate{admission: a, turn: turn}
 	for {
 		hold, err := c.attempt(ctx)
 		if errors.Is(err, queue.ErrBusy) && turn.MayWait() {
 			c.waited = true
-			err = cmp.Or(turn.Await(ctx, c.changed, c.limit.watch), queue.ErrAgain)
-		} else if errors.Is(err, queue.ErrAgain) {
+			err = cmp.Or(turn.Wait(ctx, c.changed, c.limit.watch), queue.ErrRetry)
+		} else if errors.Is(err, queue.ErrRetry) {
 			c.limit = limitView{}
 		} else {
-			err = turn.Outlast(ctx, err)
+			err = turn.Retry(ctx, err)
 		}
-		if !errors.Is(err, queue.ErrAgain) {
+		if !errors.Is(err, queue.ErrRetry) {
 			a.rush.Store(c.waited || c.narrow)
 			return hold, c.ended(ctx, err)
 		}
@@ -133,7 +133,7 @@ func (a *admission) Admit(ctx context.Context, turn *queue.Turn) (*ownership.Hol
 // candidate is an acquire whose place is at the front of the line.
 type candidate struct {
 	*admission
-	turn    *queue.Turn
+	turn    *queue.FrontWaiter
 	limit   limitView
 	changed *framework.Watch // fires when there may be room
 	sync    bool             // the next list of the leases begins with a sync
@@ -157,7 +157,7 @@ func (c *candidate) attempt(ctx context.Context) (*ownership.Hold, error) {
 	}
 	c.narrow = len(leases.names)+c.n > c.limit.permits
 	hold, err := c.exchange(ctx, c.turn, c.limit.reading, leases)
-	c.sync = c.sync || errors.Is(err, queue.ErrAgain)
+	c.sync = c.sync || errors.Is(err, queue.ErrRetry)
 	return hold, err
 }
 
@@ -175,7 +175,7 @@ func (c *candidate) warnIfTooMany() {
 // ended says of an error that ended a wait for others that it was one.
 func (c *candidate) ended(ctx context.Context, err error) error {
 	if c.waited {
-		return queue.Waited(ctx, err)
+		return queue.WaitError(ctx, err)
 	}
 	return err
 }
@@ -184,8 +184,8 @@ func (c *candidate) ended(ctx context.Context, err error) error {
 // since, it reads them after a sync.
 func (c *candidate) look(ctx context.Context) (listing, error) {
 	s, dir := c.turn.Session(), c.leases.Path()
-	seen := listing{synced: c.sync || c.leases.Locked()}
-	_, err := queue.Patiently(ctx, s, func(ctx context.Context) (_ struct{}, err error) {
+	seen := listing{synced: c.sync || c.leases.ReadOnly()}
+	_, err := queue.RetryInSession(ctx, s, func(ctx context.Context) (_ struct{}, err error) {
 		if seen.synced {
 			err = s.Sync(ctx, dir)
 		}
@@ -196,9 +196,9 @@ func (c *candidate) look(ctx context.Context) (listing, error) {
 	})
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		return listing{}, cmp.Or(c.leases.Make(ctx, s), queue.ErrAgain) // for a watch
+		return listing{}, cmp.Or(c.leases.Ensure(ctx, s), queue.ErrRetry) // for a watch
 	case err == nil && !seen.synced && !seen.checkable():
-		c.sync, err = true, queue.ErrAgain
+		c.sync, err = true, queue.ErrRetry
 	}
 	return seen, err
 }
@@ -214,7 +214,7 @@ func (v *limitView) refresh(ctx context.Context, a *admission, s *framework.Sess
 	if v.watch != nil && v.watch.Event() == 0 {
 		return nil
 	}
-	_, err := queue.Patiently(ctx, s, func(ctx context.Context) (_ struct{}, err error) {
+	_, err := queue.RetryInSession(ctx, s, func(ctx context.Context) (_ struct{}, err error) {
 		v.reading, v.watch, err = a.limit.watch(ctx, s, a.Semaphore)
 		return struct{}{}, err
 	})
@@ -222,11 +222,11 @@ func (v *limitView) refresh(ctx context.Context, a *admission, s *framework.Sess
 }
 
 // exchange takes permits and gives up the place in line, in one transaction.
-func (a *admission) exchange(ctx context.Context, turn *queue.Turn, r reading, seen listing) (*ownership.Hold, error) {
-	t, err := a.take(ctx, turn.Session(), r, seen, []framework.Op{turn.Leave()}, a.leases.Dir)
+func (a *admission) exchange(ctx context.Context, turn *queue.FrontWaiter, r reading, seen listing) (*ownership.Hold, error) {
+	t, err := a.take(ctx, turn.Session(), r, seen, []framework.Op{turn.DeleteOp()}, a.leases.Dir)
 	switch {
-	case errors.Is(err, queue.ErrAgain):
-		return nil, cmp.Or(turn.Read(ctx), err) // somebody may have asked for the place back
+	case errors.Is(err, queue.ErrRetry):
+		return nil, cmp.Or(turn.Reread(ctx), err) // somebody may have asked for the place back
 	case err != nil:
 		return nil, err
 	}
@@ -237,13 +237,13 @@ func (a *admission) exchange(ctx context.Context, turn *queue.Turn, r reading, s
 // still r and nothing has been added to the leases that were seen.
 func (a *admission) take(
 	ctx context.Context, s *framework.Session, r reading, seen listing, with []framework.Op, count ...*queue.Dir,
-) (queue.Entered, error) {
+) (queue.Created, error) {
 	names, err := a.names(r, seen)
 	if err != nil {
-		return queue.Entered{}, err
+		return queue.Created{}, err
 	}
 	limit, same := a.limit.check(r), seen.check(a.leases.Path())
-	e := queue.Entry{Count: count, With: slices.Concat(limit, same, with)}
+	e := queue.Create{Count: count, With: slices.Concat(limit, same, with)}
 	for _, name := range names {
 		e.Nodes = append(e.Nodes, queue.NewNode{Dir: a.leases.Dir, Name: name, Data: a.data, Options: queue.OwnNode()})
 	}
@@ -254,13 +254,13 @@ func (a *admission) take(
 		return done, err
 	case refused.Op < len(limit):
 		a.limit.forget()
-		return queue.Entered{}, queue.ErrAgain
+		return queue.Created{}, queue.ErrRetry
 	case errors.Is(err, zk.ErrBadVersion), refused.Op < len(limit)+len(same):
-		return queue.Entered{}, queue.ErrAgain
+		return queue.Created{}, queue.ErrRetry
 	case errors.Is(err, zk.ErrNoNode):
-		return queue.Entered{}, queue.ErrVanished // the place in line
+		return queue.Created{}, queue.ErrOwnNodeDeleted // the place in line
 	}
-	return queue.Entered{}, err
+	return queue.Created{}, err
 }
 
 // names returns the names of n leases. A lease with a slot has it in its name, so that both end at
@@ -290,16 +290,16 @@ func (a *admission) names(r reading, seen listing) ([]string, error) {
 // hold makes a hold of permits that were taken, if the limit was r and the leases were those that
 // were seen. data is what somebody may have written to the place in line.
 func (a *admission) hold(
-	ctx context.Context, s *framework.Session, t queue.Entered, r reading, seen listing, data []byte,
+	ctx context.Context, s *framework.Session, t queue.Created, r reading, seen listing, data []byte,
 ) (*ownership.Hold, error) {
 	held := false
 	defer func() {
 		if !held {
-			queue.Withdraw(ctx, s, t.Nodes...)
+			queue.DeleteNodes(ctx, s, t.Nodes...)
 		}
 	}()
 	token := t.Czxid
-	lifetime, err := queue.Settle(ctx, s, func(ctx context.Context, again bool) error {
+	lifetime, err := queue.HoldLifetime(ctx, s, func(ctx context.Context, again bool) error {
 		err := a.limit.confirm(ctx, s, r, t.Count[0])
 		if err == nil {
 			err = a.confirm(ctx, s, seen, t.Count[0])
@@ -322,7 +322,7 @@ func (a *admission) hold(
 		g.Nodes = append(g.Nodes, ownership.Node{Path: node})
 	}
 	g.Nodes[0].Data = data
-	h := a.lock.Begin(g)
+	h := a.lock.NewHold(g)
 	held = true
 	return h, nil
 }

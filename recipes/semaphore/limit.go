@@ -116,7 +116,7 @@ func (l *limit) confirm(ctx context.Context, s *framework.Session, r reading, le
 	if l.shared || r.version < 0 || leases != nil && leases.Czxid == r.leases {
 		return nil
 	}
-	data, err := queue.Patiently(ctx, s, func(ctx context.Context) ([]byte, error) {
+	data, err := queue.RetryInSession(ctx, s, func(ctx context.Context) ([]byte, error) {
 		data, _, err := s.Get(ctx, l.node)
 		return data, err
 	})
@@ -125,7 +125,7 @@ func (l *limit) confirm(ctx context.Context, s *framework.Session, r reading, le
 	}
 	if n, ok := decode(data); !ok || n != r.permits {
 		l.forget()
-		return queue.ErrAgain
+		return queue.ErrRetry
 	}
 	if leases != nil {
 		r.leases = leases.Czxid
@@ -202,7 +202,7 @@ func (l *limit) replace(ctx context.Context, s *framework.Session, old []byte, s
 	if err != nil {
 		return reading{}, err
 	}
-	defer queue.Withdraw(ctx, s, pin)
+	defer queue.DeleteNodes(ctx, s, pin)
 	data, stat, err := s.Get(ctx, l.node)
 	switch {
 	case ctxerr.Answered(ctx, err, zk.ErrNoNode), err == nil && !bytes.Equal(data, old):

@@ -45,10 +45,10 @@ func (a *admission) confirm(ctx context.Context, s *framework.Session, seen list
 	if after != nil {
 		return again(!seen.precedes(after, a.n))
 	}
-	if a.leases.Locked() {
-		return queue.ErrAgain // its version says nothing
+	if a.leases.ReadOnly() {
+		return queue.ErrRetry // its version says nothing
 	}
-	stat, err := queue.Patiently(ctx, s, func(ctx context.Context) (*zk.Stat, error) { return s.Exists(ctx, a.leases.Path()) })
+	stat, err := queue.RetryInSession(ctx, s, func(ctx context.Context) (*zk.Stat, error) { return s.Exists(ctx, a.leases.Path()) })
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (a *admission) confirm(ctx context.Context, s *framework.Session, seen list
 
 func again(changed bool) error {
 	if changed {
-		return queue.ErrAgain
+		return queue.ErrRetry
 	}
 	return nil
 }

@@ -28,10 +28,10 @@ var ErrLimit = errors.New("semaphore: limit")
 type Semaphore struct {
 	client *framework.Client
 	path   string
-	lock   *queue.Lock // nil in the zero value; who is at the front of its line may take permits
-	locks  *queue.Line // of lock
-	leases *queue.Line // in which nobody waits
-	slots  bool        // permits have one
+	lock   *queue.Lock  // nil in the zero value; who is at the front of its line may take permits
+	locks  *queue.Queue // of lock
+	leases *queue.Queue // in which nobody waits
+	slots  bool         // permits have one
 	data   []byte
 	limit  *limit
 	rush   atomic.Bool // there were others the last time, so it saves requests to stand in line at once
@@ -115,12 +115,12 @@ func newSemaphore(c *framework.Client, recipe, path string, permits int, opts []
 		client: c,
 		path:   path,
 		data:   data,
-		leases: queue.NewLine(c, path+"/leases", queue.Rules{Name: leaseMarker, Block: []string{leaseMarker}}, data).Inner(),
-		locks:  queue.NewLine(c, path+"/locks", queue.Exclusive, data).Inner(),
+		leases: queue.NewQueue(c, path+"/leases", queue.Rules{Name: leaseMarker, Conflicting: []string{leaseMarker}}, data).Inner(),
+		locks:  queue.NewQueue(c, path+"/locks", queue.Exclusive, data).Inner(),
 		limit:  l,
 		slots:  cfg.slots,
 	}
-	s.lock = queue.New(queue.Spec{Client: c, Recipe: recipe, Paths: []string{path}, Lines: []*queue.Line{s.locks}})
+	s.lock = queue.New(queue.Spec{Client: c, Recipe: recipe, Paths: []string{path}, Queues: []*queue.Queue{s.locks}})
 	return s, nil
 }
 
@@ -187,7 +187,7 @@ func (s *Semaphore) acquire(
 	if err := s.limit.admits(n); err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", s.path, err)
 	}
-	return recipes.NewHold(how(s.lock.With(&admission{s, n}), ctx))
+	return recipes.NewHold(how(s.lock.WithGate(&admission{s, n}), ctx))
 }
 
 func (s *Semaphore) usable(ctx context.Context) error {
@@ -204,7 +204,7 @@ func (s *Semaphore) Participants(ctx context.Context) ([]recipes.Participant, er
 	if err != nil {
 		return nil, err
 	}
-	waiters, err := s.locks.Participants(ctx, queue.Exclusive.Block...)
+	waiters, err := s.locks.Participants(ctx, queue.Exclusive.Conflicting...)
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +256,7 @@ func (s *Semaphore) SetLimit(ctx context.Context, permits int) error {
 // gone is fine; one that is not named like those of a semaphore is an error. The request takes the
 // place of the node's data. Curator has no counterpart.
 func Revoke(ctx context.Context, c *framework.Client, node string) error {
-	if err := queue.Revoke(ctx, c, node, append([]string{leaseMarker}, queue.Exclusive.Block...)...); err != nil {
+	if err := queue.Revoke(ctx, c, node, append([]string{leaseMarker}, queue.Exclusive.Conflicting...)...); err != nil {
 		return fmt.Errorf("semaphore: revoke: %w", err)
 	}
 	return nil

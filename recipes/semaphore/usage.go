@@ -24,7 +24,7 @@ func (s *Semaphore) used(ctx context.Context, session *framework.Session) (inUse
 	leases, stat, err := session.Children(ctx, s.leases.Path())
 	switch {
 	case ctxerr.Answered(ctx, err, zk.ErrNoNode):
-		return false, nil, cmp.Or(s.leases.Make(ctx, session), errChanged)
+		return false, nil, cmp.Or(s.leases.Ensure(ctx, session), errChanged)
 	case err != nil:
 		return false, nil, err
 	case len(waiters) > 0 || queue.Count(leases, leaseMarker) > 0 || stat.Version < 0:

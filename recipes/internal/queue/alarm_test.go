@@ -9,7 +9,7 @@ import (
 
 // A late warning must not suppress the next warning of the same wait.
 func TestWarningsAreLimitedByWhenTheyWereDue(t *testing.T) {
-	var q quiet
+	var q rateLimit
 	due := time.Now().Add(-time.Second)
 	require.True(t, q.mayWarn(due, time.Minute))
 	require.False(t, q.mayWarn(due, time.Minute))

@@ -21,7 +21,7 @@ func BenchmarkParse(b *testing.B) {
 	name := crowd(1)[0]
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, ok := parse(name, Exclusive.Block); !ok {
+		if _, ok := parseName(name, Exclusive.Conflicting); !ok {
 			b.Fatal(name)
 		}
 	}
@@ -33,8 +33,8 @@ func BenchmarkOrder5000(b *testing.B) {
 	children := crowd(5000)
 	b.ReportAllocs()
 	for b.Loop() {
-		if o := Exclusive.order(children); len(o.blocking) != 5000 {
-			b.Fatal(len(o.blocking))
+		if o := Exclusive.order(children); len(o.conflicting) != 5000 {
+			b.Fatal(len(o.conflicting))
 		}
 	}
 }
@@ -42,10 +42,10 @@ func BenchmarkOrder5000(b *testing.B) {
 // BenchmarkSurvey5000 measures the survey of that order for a waiter in the middle of the queue.
 func BenchmarkSurvey5000(b *testing.B) {
 	ordered := Exclusive.order(crowd(5000))
-	p := &place{line: &Line{rules: Exclusive}, member: ordered.blocking[2500]}
+	p := &waiter{queue: &Queue{rules: Exclusive}, queueNode: ordered.conflicting[2500]}
 	b.ReportAllocs()
 	for b.Loop() {
-		if seen := p.survey(&ordered); seen.last.seq != 2499 || seen.second.seq != 2498 {
+		if seen := p.snapshot(&ordered); seen.predecessor.seq != 2499 || seen.grandPredecessor.seq != 2498 {
 			b.Fatal(seen)
 		}
 	}

@@ -8,12 +8,12 @@ import (
 
 // Rules of a queue of readers (r) and writers (w).
 var (
-	readers = Rules{Name: "r", Block: []string{"w"}, Pass: []string{"r"}}
-	writers = Rules{Name: "w", Block: []string{"w", "r"}, Replaced: true}
+	readers = Rules{Name: "r", Conflicting: []string{"w"}, Compatible: []string{"r"}}
+	writers = Rules{Name: "w", Conflicting: []string{"w", "r"}, MayBeReplaced: true}
 )
 
 func TestAloneFindsNodesAheadOfTheNextWriter(t *testing.T) {
-	line := &Line{rules: writers}
+	line := &Queue{rules: writers}
 	for name, test := range map[string]struct {
 		own      []string
 		children []string
@@ -41,9 +41,9 @@ func TestAloneFindsNodesAheadOfTheNextWriter(t *testing.T) {
 			[]string{"a-r2147483647", "b-w2147483646"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := line.alone(test.children, []string{"w"}, test.own)
+			err := line.checkAlone(test.children, []string{"w"}, test.own)
 			if test.crowded {
-				require.ErrorIs(t, err, ErrCrowded)
+				require.ErrorIs(t, err, ErrNotAlone)
 			} else {
 				require.NoError(t, err)
 			}
@@ -73,11 +73,11 @@ func TestWhenTheDeletionOfTheOnlyNodeAheadGrants(t *testing.T) {
 			[]string{"b-w2147483646", "c-r2147483647", "d-r-2147483648"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, ok := parse(test.own, []string{test.rules.Name})
+			m, ok := parseName(test.own, []string{test.rules.Name})
 			require.True(t, ok)
-			p := &place{line: &Line{rules: test.rules}, member: m}
-			ahead, doubtful := inFront(lineup(test.children, test.rules.Block), m)
-			require.Equal(t, test.want, p.final(append(ahead, doubtful...), lineup(test.children, test.rules.Pass)))
+			p := &waiter{queue: &Queue{rules: test.rules}, queueNode: m}
+			ahead, doubtful := inFront(sortedNodes(test.children, test.rules.Conflicting), m)
+			require.Equal(t, test.want, p.final(append(ahead, doubtful...), sortedNodes(test.children, test.rules.Compatible)))
 		})
 	}
 }
@@ -87,8 +87,8 @@ func TestDigitsForANodeAtTheSamePosition(t *testing.T) {
 		"r7": "0000000007", "r2147483646": "2147483646", "r2147483647": "2147483646",
 		"r-2147483648": "2147483646", "r-2": "2147483646",
 	} {
-		m, ok := parse(name, []string{"r"})
+		m, ok := parseName(name, []string{"r"})
 		require.True(t, ok)
-		require.Equal(t, want, m.digits(), name)
+		require.Equal(t, want, m.positionDigits(), name)
 	}
 }

@@ -23,10 +23,10 @@ type Dir struct {
 
 // dirState is what is remembered of a directory that is written.
 type dirState struct {
-	known  bool
-	data   []byte
-	locked bool // its ACL forbids to write it
-	unused bool // it has never had a child, as far as we know
+	known     bool
+	data      []byte
+	readOnly  bool // its ACL forbids to write it
+	neverUsed bool // it has never had a child, as far as we know
 }
 
 // NewDir makes a directory of path. It asks no server.
@@ -50,25 +50,25 @@ func (d *Dir) set(s dirState) {
 }
 
 // Locked reports whether it is known that the directory must not be written.
-func (d *Dir) Locked() bool { return d.get().locked }
+func (d *Dir) ReadOnly() bool { return d.get().readOnly }
 
 // touched notes that it has had a child.
-func (d *Dir) touched() {
+func (d *Dir) markUsed() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.state.unused = false
+	d.state.neverUsed = false
 }
 
 // learn reads the directory, and creates it if it is not there, unless it is known already.
-func (d *Dir) learn(ctx context.Context, s *framework.Session) (dirState, error) {
+func (d *Dir) load(ctx context.Context, s *framework.Session) (dirState, error) {
 	known := d.get()
 	for !known.known {
 		data, stat, err := s.Get(ctx, d.path)
 		switch {
 		case err == nil:
-			known = dirState{known: true, data: data, unused: stat.Cversion == 0}
+			known = dirState{known: true, data: data, neverUsed: stat.Cversion == 0}
 		case ctxerr.Answered(ctx, err, zk.ErrNoAuth):
-			known = dirState{known: true, locked: true}
+			known = dirState{known: true, readOnly: true}
 		case errors.Is(err, zk.ErrNoNode):
 			if err := s.CreateContainers(ctx, d.path); err != nil {
 				return dirState{}, err
@@ -82,8 +82,8 @@ func (d *Dir) learn(ctx context.Context, s *framework.Session) (dirState, error)
 }
 
 // Make sees to it that the directory is there, which it was not a moment ago.
-func (d *Dir) Make(ctx context.Context, s *framework.Session) error {
+func (d *Dir) Ensure(ctx context.Context, s *framework.Session) error {
 	d.set(dirState{})
-	_, err := d.learn(ctx, s)
+	_, err := d.load(ctx, s)
 	return err
 }

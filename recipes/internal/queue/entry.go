@@ -12,13 +12,13 @@ import (
 )
 
 // Entry creates lock nodes, all in one transaction, and tells how many children some directories have as of then.
-type Entry struct {
+type Create struct {
 	Nodes []NewNode
 	Count []*Dir         // only of lines that are Inner: they are written
 	With  []framework.Op // what else is in the transaction
 
 	// behind is called each time that the request has been handed to the connection, see framework.Behind; nil: there is nothing to do.
-	behind func()
+	afterSend func()
 }
 
 // NewNode is a node of an Entry.
@@ -30,7 +30,7 @@ type NewNode struct {
 }
 
 // Entered is what became of an Entry.
-type Entered struct {
+type Created struct {
 	Nodes []string
 	Czxid int64 // of all nodes: the transaction's; 0 if the answer was lost
 	// Count are the directories as of the transaction, in the order of Entry.Count. One that must not be written is nil; all are if the
@@ -52,44 +52,44 @@ const maxRebuilds = 10
 
 // Do makes the transaction in s. Directories that are missing are made, and those that must not be written are not counted. It fails with
 // ErrVanished if one of the nodes was deleted before it was found again, where the answer was lost; the others are withdrawn then.
-func (e Entry) Do(ctx context.Context, s *framework.Session) (Entered, error) {
+func (e Create) Do(ctx context.Context, s *framework.Session) (Created, error) {
 	for rebuilds := 0; ; {
 		t, err := e.prepare(ctx, s)
 		if err != nil {
-			return Entered{}, err
+			return Created{}, err
 		}
 		results, err := t.send(ctx, s)
 		if err == nil {
-			e.touched()
-			done := e.entered(t, results)
-			return done, done.complete(ctx, s)
+			e.markUsed()
+			done := e.created(t, results)
+			return done, done.checkComplete(ctx, s)
 		}
-		cause := cause(results)
+		failed := failedOp(results)
 		switch {
-		case cause < 0:
-			return Entered{}, err
-		case cause < len(e.With):
-			return Entered{}, &RefusedError{cause, err}
-		case t.dirs[cause] == nil:
-			e.touched() // which others must do
+		case failed < 0:
+			return Created{}, err
+		case failed < len(e.With):
+			return Created{}, &RefusedError{failed, err}
+		case t.dirs[failed] == nil:
+			e.markUsed() // which others must do
 		case errors.Is(err, zk.ErrNoNode) && rebuilds < maxRebuilds:
 			rebuilds++
-			if err := e.rebuild(ctx, s); err != nil {
-				return Entered{}, err
+			if err := e.createDirs(ctx, s); err != nil {
+				return Created{}, err
 			}
-		case errors.Is(err, zk.ErrNoAuth) && t.counts[cause] >= 0:
-			t.dirs[cause].set(dirState{known: true, locked: true})
+		case errors.Is(err, zk.ErrNoAuth) && t.counts[failed] >= 0:
+			t.dirs[failed].set(dirState{known: true, readOnly: true})
 			if len(e.With) > 0 {
-				return Entered{}, ErrAgain // what else is in the transaction may rest on its being written
+				return Created{}, ErrRetry // what else is in the transaction may rest on its being written
 			}
 		default:
-			return Entered{}, err
+			return Created{}, err
 		}
 	}
 }
 
 // rebuild makes the directories of the nodes. Where one is missing others may be, which the servers do not tell.
-func (e Entry) rebuild(ctx context.Context, s *framework.Session) error {
+func (e Create) createDirs(ctx context.Context, s *framework.Session) error {
 	for _, d := range e.Count {
 		d.set(dirState{})
 	}
@@ -118,30 +118,30 @@ func (t *transaction) add(op framework.Op, dir *Dir, count int) {
 	t.ops, t.dirs, t.counts = append(t.ops, op), append(t.dirs, dir), append(t.counts, count)
 }
 
-func (e Entry) prepare(ctx context.Context, s *framework.Session) (transaction, error) {
+func (e Create) prepare(ctx context.Context, s *framework.Session) (transaction, error) {
 	var t transaction
 	for _, op := range e.With {
 		t.add(op, nil, -1)
 	}
 	for i, n := range e.Nodes {
-		if i == 0 && e.behind != nil {
-			n.Options = append(slices.Clip(n.Options), bridge.Behind(e.behind))
+		if i == 0 && e.afterSend != nil {
+			n.Options = append(slices.Clip(n.Options), bridge.Behind(e.afterSend))
 		}
 		t.add(framework.CreateOp(n.path(), n.Data, n.Options...), n.Dir, -1)
 		t.alone = &n
 	}
 	for i, d := range e.Count {
-		state, err := d.learn(ctx, s)
+		state, err := d.load(ctx, s)
 		if err != nil {
 			return transaction{}, err
 		}
-		if state.locked || !d.inner {
+		if state.readOnly || !d.inner {
 			continue
 		}
-		touch := state.unused && !slices.Contains(t.dirs, d)
+		touch := state.neverUsed && !slices.Contains(t.dirs, d)
 		t.add(framework.SetOp(d.path, state.data, -1), d, i)
 		if touch {
-			t.touch(d)
+			t.addTouch(d)
 		}
 	}
 	if len(t.ops) > 1 {
@@ -166,21 +166,21 @@ func (t transaction) send(ctx context.Context, s *framework.Session) ([]framewor
 }
 
 // touch makes a child come and go: servers reap no container that has never had one.
-func (t *transaction) touch(d *Dir) {
+func (t *transaction) addTouch(d *Dir) {
 	child := d.node("touch")
 	t.add(framework.CreateOp(child, nil), nil, -1)
 	t.add(framework.DeleteOp(child, -1), nil, -1)
 }
 
 // touched notes that directories do not need to be touched any more.
-func (e Entry) touched() {
+func (e Create) markUsed() {
 	for _, d := range e.Count {
-		d.touched()
+		d.markUsed()
 	}
 }
 
-func (e Entry) entered(t transaction, results []framework.Result) Entered {
-	done := Entered{Count: make([]*zk.Stat, len(e.Count))}
+func (e Create) created(t transaction, results []framework.Result) Created {
+	done := Created{Count: make([]*zk.Stat, len(e.Count))}
 	for i, r := range results {
 		switch {
 		case t.counts[i] >= 0:
@@ -193,17 +193,17 @@ func (e Entry) entered(t transaction, results []framework.Result) Entered {
 }
 
 // complete checks that all nodes are there.
-func (d Entered) complete(ctx context.Context, s *framework.Session) error {
+func (d Created) checkComplete(ctx context.Context, s *framework.Session) error {
 	found := slices.DeleteFunc(slices.Clone(d.Nodes), func(node string) bool { return node == "" })
 	if len(found) == len(d.Nodes) {
 		return nil
 	}
-	Withdraw(ctx, s, found...)
-	return ErrVanished
+	DeleteNodes(ctx, s, found...)
+	return ErrOwnNodeDeleted
 }
 
 // cause is the index of the operation because of which a transaction was not applied; -1: it was something else.
-func cause(results []framework.Result) int {
+func failedOp(results []framework.Result) int {
 	for i, r := range results {
 		if r.Err != nil && !errors.Is(r.Err, framework.ErrRolledBack) {
 			return i

@@ -22,159 +22,159 @@ type Handoff struct {
 
 // party are those of one client who want one lock. One place in line serves them all: it is the party's, not that of whoever came first,
 // and whoever gives up costs the others nothing.
-type party struct {
+type localQueue struct {
 	lock  *Lock // of whoever came first
-	key   partyKey
+	key   localQueueKey
 	limit Handoff
 
 	// Guarded by mu of parties.
-	waiting []*guest           // first come first
-	leave   context.CancelFunc // while the party is in line: leaves it
-	node    *tenancy           // while the party has one
+	waiting       []*localWaiter     // first come first
+	cancelAttempt context.CancelFunc // while the party is in line: leaves it
+	node          *sharedNode        // while the party has one
 }
 
 // partyKey tells parties apart: by the lock, by the path under which it is known, for a hold shows that, and by what its node is named, for
 // that is who else waits for it.
-type partyKey struct {
+type localQueueKey struct {
 	lock any
 	path string
 	kind string
 }
 
 // guest is one who waits.
-type guest struct {
-	party *party    // nil: it is in none; of its goroutine
-	turn  chan turn // has room for one
-	taken *turn     // that it has received; of its goroutine
+type localWaiter struct {
+	queue    *localQueue // nil: it is in none; of its goroutine
+	results  chan result // has room for one
+	received *result     // that it has received; of its goroutine
 }
 
 // turn is what a guest gets in the end, unless it gives up before.
-type turn struct {
+type result struct {
 	hold *ownership.Hold
 	err  error
 }
 
 // parties are those that are in line, or hold. One lock serves all: nothing waits under it.
-var parties = struct {
+var localQueues = struct {
 	mu  sync.Mutex
-	all map[partyKey]*party
-}{all: map[partyKey]*party{}}
+	all map[localQueueKey]*localQueue
+}{all: map[localQueueKey]*localQueue{}}
 
 // locally acquires the lock as one of a party.
-func (l *Lock) locally(ctx context.Context, a *alarm) (*ownership.Hold, error) {
+func (l *Lock) acquireLocally(ctx context.Context, warner *waitWarner) (*ownership.Hold, error) {
 	if ctx.Err() != nil {
-		return nil, l.failed(ctx, ctxerr.Of(ctx))
+		return nil, l.acquireError(ctx, ctxerr.Of(ctx))
 	}
-	a.start()
-	g, returned := newGuest(), false
+	warner.start()
+	w, returned := newLocalWaiter(), false
 	defer func() {
 		if !returned {
-			g.forfeit()
+			w.abandon()
 		}
 	}()
-	hold, err := l.await(ctx, g)
+	hold, err := l.waitLocally(ctx, w)
 	returned = true
 	return hold, err
 }
 
 // await waits for the turn of a guest that joins the party.
-func (l *Lock) await(ctx context.Context, g *guest) (*ownership.Hold, error) {
-	l.join(g)
+func (l *Lock) waitLocally(ctx context.Context, w *localWaiter) (*ownership.Hold, error) {
+	l.join(w)
 	select {
-	case t := <-g.turn:
-		return l.take(ctx, g, t)
+	case r := <-w.results:
+		return l.accept(ctx, w, r)
 	case <-ctx.Done():
 	}
-	if g.party.dismiss(g) {
-		return nil, l.failed(ctx, Waited(ctx, ctxerr.Of(ctx)))
+	if w.queue.cancel(w) {
+		return nil, l.acquireError(ctx, WaitError(ctx, ctxerr.Of(ctx)))
 	}
-	return l.take(ctx, g, <-g.turn) // it has just become our turn
+	return l.accept(ctx, w, <-w.results) // it has just become our turn
 }
 
 // forfeit gives up what a guest waits for, or has just been given: its goroutine is ended by a
 // panic or runtime.Goexit in code of the program's, such as a logger.
-func (g *guest) forfeit() {
+func (w *localWaiter) abandon() {
 	switch {
-	case g.taken != nil:
-		_ = g.taken.hold.Release()
-	case g.party != nil && !g.party.dismiss(g):
-		_ = (<-g.turn).hold.Release()
+	case w.received != nil:
+		_ = w.received.hold.Release()
+	case w.queue != nil && !w.queue.cancel(w):
+		_ = (<-w.results).hold.Release()
 	}
 }
 
 // take accepts a hold, unless ctx has ended: then it goes on to the next, which nobody waits for.
-func (l *Lock) take(ctx context.Context, g *guest, t turn) (*ownership.Hold, error) {
-	g.taken = &t
-	if t.err != nil || ctx.Err() == nil {
-		return t.hold, t.err
+func (l *Lock) accept(ctx context.Context, w *localWaiter, r result) (*ownership.Hold, error) {
+	w.received = &r
+	if r.err != nil || ctx.Err() == nil {
+		return r.hold, r.err
 	}
-	if !bridge.Of(l.Client).Go(func() { _ = t.hold.Release() }) { // whatever it says, the hold is over
-		_ = t.hold.Release() // which takes no time once the client is closed
+	if !bridge.Of(l.Client).Go(func() { _ = r.hold.Release() }) { // whatever it says, the hold is over
+		_ = r.hold.Release() // which takes no time once the client is closed
 	}
-	return nil, l.failed(ctx, Waited(ctx, ctxerr.Of(ctx)))
+	return nil, l.acquireError(ctx, WaitError(ctx, ctxerr.Of(ctx)))
 }
 
 // join makes g a guest of the party, and a party if there is none.
-func (l *Lock) join(g *guest) {
-	parties.mu.Lock()
-	p, there := l.party()
-	p.admit(g)
-	node, kept := p.spare()
-	parties.mu.Unlock()
+func (l *Lock) join(w *localWaiter) {
+	localQueues.mu.Lock()
+	q, there := l.localQueueLocked()
+	q.addLocked(w)
+	node, kept := q.takeIdleLocked()
+	localQueues.mu.Unlock()
 	if !there {
-		p.fetch()
+		q.start()
 	}
 	node.release(kept)
 }
 
 // admit is called with mu of parties held.
-func (p *party) admit(g *guest) {
-	g.party = p
-	p.waiting = append(p.waiting, g)
+func (q *localQueue) addLocked(w *localWaiter) {
+	w.queue = q
+	q.waiting = append(q.waiting, w)
 }
 
-func newGuest() *guest { return &guest{turn: make(chan turn, 1)} }
+func newLocalWaiter() *localWaiter { return &localWaiter{results: make(chan result, 1)} }
 
 // party is that of the lock, which is made if it is not there. It is called with mu of parties held.
-func (l *Lock) party() (p *party, there bool) {
-	key := partyKey{l.LockKey(), l.name(), l.Lines[0].rules.Name}
-	if p, there = parties.all[key]; !there {
-		p = &party{lock: l, key: key, limit: *l.HandOff}
-		parties.all[key] = p
+func (l *Lock) localQueueLocked() (q *localQueue, there bool) {
+	key := localQueueKey{l.LockKey(), l.name(), l.Queues[0].rules.Name}
+	if q, there = localQueues.all[key]; !there {
+		q = &localQueue{lock: l, key: key, limit: *l.HandOff}
+		localQueues.all[key] = q
 	}
-	return p, there
+	return q, there
 }
 
 // tryLocally takes the node that the party keeps, or one for a party that is not there yet. Otherwise it is as without a party.
 func (l *Lock) tryLocally(ctx context.Context) (hold *ownership.Hold, err error) {
 	if ctx.Err() != nil {
-		return nil, l.failed(ctx, ctxerr.Of(ctx))
+		return nil, l.acquireError(ctx, ctxerr.Of(ctx))
 	}
-	g := newGuest()
-	parties.mu.Lock()
-	p, there := l.party()
-	node, kept := p.spare()
+	w := newLocalWaiter()
+	localQueues.mu.Lock()
+	q, there := l.localQueueLocked()
+	node, kept := q.takeIdleLocked()
 	if kept != nil {
-		p.admit(g)
+		q.addLocked(w)
 	}
-	parties.mu.Unlock()
+	localQueues.mu.Unlock()
 	switch {
 	case !there:
-		return p.try(ctx)
+		return q.try(ctx)
 	case kept == nil:
 		return l.try(ctx)
 	}
 	returned := false
 	defer func() {
 		if !returned {
-			g.forfeit()
+			w.abandon()
 		}
 	}()
 	node.release(kept)
-	if p.dismiss(g) {
+	if q.cancel(w) {
 		hold, err = l.try(ctx) // the node is being given up, or looked after, or was lost
 	} else {
-		hold, err = l.take(ctx, g, <-g.turn)
+		hold, err = l.accept(ctx, w, <-w.results)
 	}
 	returned = true
 	return hold, err
@@ -182,157 +182,157 @@ func (l *Lock) tryLocally(ctx context.Context) (hold *ownership.Hold, err error)
 
 // try is Try for a new party. Whatever the end, the party has the node, or gets in line for those
 // who have joined it meanwhile.
-func (p *party) try(ctx context.Context) (*ownership.Hold, error) {
+func (q *localQueue) try(ctx context.Context) (*ownership.Hold, error) {
 	held := false
 	defer func() {
 		if !held {
-			p.again()
+			q.restart()
 		}
 	}()
-	hold, err := p.lock.try(ctx)
+	hold, err := q.lock.try(ctx)
 	if held = err == nil; !held {
 		return nil, err
 	}
-	node := p.lodge(hold)
-	parties.mu.Lock()
-	p.node = node
-	parties.mu.Unlock()
+	node := q.newSharedNode(hold)
+	localQueues.mu.Lock()
+	q.node = node
+	localQueues.mu.Unlock()
 	hold.SetHandoff(node)
 	return hold, nil
 }
 
 // dismiss takes a guest out of the party; false if it is its turn already.
-func (p *party) dismiss(g *guest) bool {
-	parties.mu.Lock()
-	defer parties.mu.Unlock()
-	i := slices.Index(p.waiting, g)
+func (q *localQueue) cancel(w *localWaiter) bool {
+	localQueues.mu.Lock()
+	defer localQueues.mu.Unlock()
+	i := slices.Index(q.waiting, w)
 	if i < 0 {
 		return false
 	}
-	p.waiting, g.party = slices.Delete(p.waiting, i, i+1), nil
-	if len(p.waiting) == 0 && p.leave != nil {
-		p.leave()
+	q.waiting, w.queue = slices.Delete(q.waiting, i, i+1), nil
+	if len(q.waiting) == 0 && q.cancelAttempt != nil {
+		q.cancelAttempt()
 	}
 	return true
 }
 
 // fetch gets in line for the party.
-func (p *party) fetch() {
-	if !bridge.Of(p.lock.Client).Go(p.stand) {
-		p.disappoint(p.lock.failed(context.Background(), framework.ErrClosed))
+func (q *localQueue) start() {
+	if !bridge.Of(q.lock.Client).Go(q.run) {
+		q.failAll(q.lock.acquireError(context.Background(), framework.ErrClosed))
 	}
 }
 
 // stand stands in line until the lock is there, or cannot be had, or nobody waits any more.
-func (p *party) stand() {
+func (q *localQueue) run() {
 	for {
-		ctx, wanted := p.begin()
+		ctx, wanted := q.startAttempt()
 		if !wanted {
 			return
 		}
-		var a alarm
-		hold, err := p.acquire(ctx, &a)
+		var a waitWarner
+		hold, err := q.acquire(ctx, &a)
 		switch {
 		case err == nil:
-			p.present(hold, a.waited.Load())
+			q.deliver(hold, a.waited.Load())
 			return
 		case ctx.Err() == nil:
-			p.disappoint(err)
+			q.failAll(err)
 			return
 		}
 	}
 }
 
 // acquire stands in line. If that ends the goroutine, those who wait hear of it.
-func (p *party) acquire(ctx context.Context, a *alarm) (*ownership.Hold, error) {
+func (q *localQueue) acquire(ctx context.Context, warner *waitWarner) (*ownership.Hold, error) {
 	returned := false
 	defer func() {
 		if !returned {
-			p.disappoint(p.lock.failed(context.Background(), errGoroutineEnded))
+			q.failAll(q.lock.acquireError(context.Background(), errGoroutineEnded))
 		}
 	}()
-	hold, err := p.lock.acquire(ctx, a)
+	hold, err := q.lock.acquire(ctx, warner)
 	returned = true
 	return hold, err
 }
 
 // begin is the party's context in line, which ends when nobody waits any more; false if that is so already, and the party over.
-func (p *party) begin() (context.Context, bool) {
-	parties.mu.Lock()
-	defer parties.mu.Unlock()
-	if len(p.waiting) == 0 {
-		p.dissolve()
+func (q *localQueue) startAttempt() (context.Context, bool) {
+	localQueues.mu.Lock()
+	defer localQueues.mu.Unlock()
+	if len(q.waiting) == 0 {
+		q.removeLocked()
 		return nil, false
 	}
 	ctx, leave := context.WithCancel(context.Background())
-	p.leave = leave
+	q.cancelAttempt = leave
 	return ctx, true
 }
 
 // present gives a hold that has just begun to the first guest. Where the party has waited for others, it is better to give the node up
 // when it is due than to ask whether there still are others.
-func (p *party) present(hold *ownership.Hold, waited bool) {
-	node := p.lodge(hold)
-	node.parting = waited && p.limit.Idle == 0
-	parties.mu.Lock()
-	p.leave()
-	p.leave, p.node = nil, node
-	first := p.first()
-	parties.mu.Unlock()
+func (q *localQueue) deliver(hold *ownership.Hold, waited bool) {
+	node := q.newSharedNode(hold)
+	node.draining = waited && q.limit.Idle == 0
+	localQueues.mu.Lock()
+	q.cancelAttempt()
+	q.cancelAttempt, q.node = nil, node
+	first := q.popLocked()
+	localQueues.mu.Unlock()
 	hold.SetHandoff(node)
 	if first == nil {
 		_ = hold.Release() // all have given up; whatever it says, the hold is over
 		return
 	}
-	first.turn <- turn{hold: hold}
+	first.results <- result{hold: hold}
 }
 
 // disappoint tells all who wait that the lock cannot be had, and is the end of the party.
-func (p *party) disappoint(err error) {
-	parties.mu.Lock()
-	waiting := p.waiting
-	p.waiting = nil
-	p.dissolve()
-	parties.mu.Unlock()
-	for _, g := range waiting {
-		g.turn <- turn{err: err}
+func (q *localQueue) failAll(err error) {
+	localQueues.mu.Lock()
+	waiting := q.waiting
+	q.waiting = nil
+	q.removeLocked()
+	localQueues.mu.Unlock()
+	for _, w := range waiting {
+		w.results <- result{err: err}
 	}
 }
 
 // again gets in line for those who wait.
-func (p *party) again() {
-	parties.mu.Lock()
-	wanted := len(p.waiting) > 0
+func (q *localQueue) restart() {
+	localQueues.mu.Lock()
+	wanted := len(q.waiting) > 0
 	if !wanted {
-		p.dissolve()
+		q.removeLocked()
 	}
-	parties.mu.Unlock()
+	localQueues.mu.Unlock()
 	if wanted {
-		p.fetch()
+		q.start()
 	}
 }
 
 // dissolve ends the party. It is called with mu of parties held.
-func (p *party) dissolve() {
-	if parties.all[p.key] == p {
-		delete(parties.all, p.key)
+func (q *localQueue) removeLocked() {
+	if localQueues.all[q.key] == q {
+		delete(localQueues.all, q.key)
 	}
 }
 
 // spare is the node that the party keeps, and its hold, which is to be released for a guest. It is called with mu of parties held.
-func (p *party) spare() (*tenancy, *ownership.Hold) {
-	if p.node == nil {
+func (q *localQueue) takeIdleLocked() (*sharedNode, *ownership.Hold) {
+	if q.node == nil {
 		return nil, nil
 	}
-	return p.node, p.node.unkeep()
+	return q.node, q.node.takeIdleLocked()
 }
 
 // first takes the first guest, nil if there is none. It is called with mu of parties held.
-func (p *party) first() *guest {
-	if len(p.waiting) == 0 {
+func (q *localQueue) popLocked() *localWaiter {
+	if len(q.waiting) == 0 {
 		return nil
 	}
-	g := p.waiting[0]
-	p.waiting = p.waiting[1:]
-	return g
+	w := q.waiting[0]
+	q.waiting = q.waiting[1:]
+	return w
 }

@@ -21,8 +21,8 @@ type listing struct {
 }
 
 // listKey is what a list is of, and the session that it is asked for in.
-type listKey struct {
-	line    any
+type sessionKey struct {
+	queue   any
 	session int64
 }
 
@@ -30,13 +30,13 @@ type listKey struct {
 // all: nothing waits under it.
 var listings = struct {
 	mu   sync.Mutex
-	next map[listKey]*listing
-}{next: map[listKey]*listing{}}
+	next map[sessionKey]*listing
+}{next: map[sessionKey]*listing{}}
 
 // ask asks for a list of the line, without waiting for it. While one is under way in the session, all who ask share the next one. That is
 // asked for after all of them have asked, so it shows the nodes of all whose creates were sent before they did.
-func (l *Line) ask(s *framework.Session) *listing {
-	key := l.in(s)
+func (q *Queue) requestList(s *framework.Session) *listing {
+	key := q.keyIn(s)
 	listings.mu.Lock()
 	asked, running := listings.next[key]
 	if asked == nil {
@@ -49,23 +49,23 @@ func (l *Line) ask(s *framework.Session) *listing {
 	}
 	listings.mu.Unlock()
 	if !running {
-		l.start(s, key, asked)
+		q.startList(s, key, asked)
 	}
 	return asked
 }
 
-func (l *Line) start(s *framework.Session, key listKey, asked *listing) {
-	bridge.OfSession(s).StartChildren(l.path, func(children []string, err error) {
+func (q *Queue) startList(s *framework.Session, key sessionKey, asked *listing) {
+	bridge.OfSession(s).StartChildren(q.path, func(children []string, err error) {
 		asked.children, asked.err = children, err
 		close(asked.done)
 		if next := nextListing(key); next != nil {
-			l.start(s, key, next)
+			q.startList(s, key, next)
 		}
 	})
 }
 
 // nextListing is the list that is to be asked for after one has ended; nil if there is none.
-func nextListing(key listKey) *listing {
+func nextListing(key sessionKey) *listing {
 	listings.mu.Lock()
 	defer listings.mu.Unlock()
 	next := listings.next[key]
@@ -97,8 +97,8 @@ func (x *listing) sorted(r Rules) *order {
 
 // order is the nodes of a line, in their order.
 type order struct {
-	blocking, passing []member
-	atEnd             bool // the numbers do not tell the order: it is any
+	conflicting, compatible []queueNode
+	unordered               bool // the numbers do not tell the order: it is any
 }
 
 func (r Rules) order(children []string) order {
@@ -109,23 +109,23 @@ func (r Rules) order(children []string) order {
 		case !ok:
 			continue
 		case blocks:
-			o.blocking = append(o.blocking, m)
+			o.conflicting = append(o.conflicting, m)
 		default:
-			o.passing = append(o.passing, m)
+			o.compatible = append(o.compatible, m)
 		}
-		o.atEnd = o.atEnd || m.atEnd()
+		o.unordered = o.unordered || m.atCounterEnd()
 	}
-	if !o.atEnd {
-		slices.SortFunc(o.blocking, compare)
-		slices.SortFunc(o.passing, compare)
+	if !o.unordered {
+		slices.SortFunc(o.conflicting, compareNodes)
+		slices.SortFunc(o.compatible, compareNodes)
 	}
 	return o
 }
 
 // has reports whether a node is in the line, whose numbers tell the order.
-func (o *order) has(m member) bool {
-	for _, all := range [][]member{o.blocking, o.passing} {
-		if _, found := slices.BinarySearchFunc(all, m, compare); found {
+func (o *order) has(m queueNode) bool {
+	for _, all := range [][]queueNode{o.conflicting, o.compatible} {
+		if _, found := slices.BinarySearchFunc(all, m, compareNodes); found {
 			return true
 		}
 	}
@@ -133,7 +133,7 @@ func (o *order) has(m member) bool {
 }
 
 // ahead is how many of those in order have a smaller number than m.
-func (m member) ahead(all []member) int {
-	i, _ := slices.BinarySearchFunc(all, member{seq: m.seq}, compare) // no name is the smallest
+func (m queueNode) countBefore(all []queueNode) int {
+	i, _ := slices.BinarySearchFunc(all, queueNode{seq: m.seq}, compareNodes) // no name is the smallest
 	return i
 }

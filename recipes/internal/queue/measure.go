@@ -11,7 +11,7 @@ import (
 )
 
 // count adds n to the number of acquires that wait.
-func (l *Lock) count(n int64) {
+func (l *Lock) addWaiters(n int64) {
 	for _, labels := range l.labels {
 		bridge.Of(l.Client).Metrics().Add(metrics.LockWaiters, n, labels)
 	}
@@ -19,7 +19,7 @@ func (l *Lock) count(n int64) {
 
 // tell measures an acquire that is over, and n waiters with it. Metrics are code of the program's:
 // if they panic, or end the goroutine, the hold is released, because nothing will.
-func (l *Lock) tell(begun time.Time, n int64, hold **ownership.Hold, err *error) {
+func (l *Lock) recordEnd(begun time.Time, n int64, hold **ownership.Hold, err *error) {
 	told := false
 	defer func() {
 		if !told {
@@ -27,14 +27,14 @@ func (l *Lock) tell(begun time.Time, n int64, hold **ownership.Hold, err *error)
 		}
 	}()
 	if n != 0 {
-		l.count(n)
+		l.addWaiters(n)
 	}
-	l.measure(time.Since(begun), err)
+	l.recordWait(time.Since(begun), err)
 	told = true
 }
 
 // measure tells how long it took to acquire the lock, or to fail.
-func (l *Lock) measure(took time.Duration, err *error) {
+func (l *Lock) recordWait(took time.Duration, err *error) {
 	for _, labels := range l.labels {
 		switch {
 		case *err == nil:

@@ -22,26 +22,26 @@ func TestSequenceNumberFollowsTheLastMarker(t *testing.T) {
 		"lock--2147483648":             math.MinInt32,
 		"lock--000000005":              -5,
 	} {
-		m, ok := parse(name, lock)
+		m, ok := parseName(name, lock)
 		require.True(t, ok, name)
-		require.Equal(t, member{name, want}, m)
+		require.Equal(t, queueNode{name, want}, m)
 	}
 }
 
 func TestOtherNamesAreIgnored(t *testing.T) {
 	children := []string{"", "lock-", "lock-x", "lock-1x", "lock-99999999999", "config", "-x", "0000000001",
 		"8026b7580c644418a4a7a40067d845c1__lock__0000000001", "a-latch-0000000001", "lock-0000000001"}
-	require.Equal(t, []member{{"lock-0000000001", 1}}, lineup(children, lock))
+	require.Equal(t, []queueNode{{"lock-0000000001", 1}}, sortedNodes(children, lock))
 }
 
 func TestQueueIsInTheOrderOfTheNumbers(t *testing.T) {
 	children := []string{"b-lock-0000000010", "c-lock-0000000009", "a-lock-0000000011"}
-	require.Equal(t, []int32{9, 10, 11}, numbers(lineup(children, lock)))
+	require.Equal(t, []int32{9, 10, 11}, numbers(sortedNodes(children, lock)))
 }
 
 func TestOrderContinuesWhereTheCounterWraps(t *testing.T) {
 	children := []string{"a-lock--2147483648", "b-lock-2147483646", "c-lock--2147483647", "d-lock-2147483647"}
-	line := lineup(children, lock)
+	line := sortedNodes(children, lock)
 	require.Equal(t, []int32{math.MaxInt32 - 1, math.MaxInt32, math.MinInt32, math.MinInt32 + 1}, numbers(line))
 	ahead, doubtful := inFront(line, line[3])
 	require.Equal(t, line[:1], ahead)
@@ -49,11 +49,11 @@ func TestOrderContinuesWhereTheCounterWraps(t *testing.T) {
 	ahead, doubtful = inFront(line, line[0])
 	require.Empty(t, ahead, "a node from before the wrap is ahead of later nodes")
 	require.Empty(t, doubtful)
-	require.True(t, atEnd(line))
-	require.False(t, atEnd(line[:1]))
+	require.True(t, anyAtCounterEnd(line))
+	require.False(t, anyAtCounterEnd(line[:1]))
 }
 
-func numbers(line []member) (all []int32) {
+func numbers(line []queueNode) (all []int32) {
 	for _, m := range line {
 		all = append(all, m.seq)
 	}
@@ -61,7 +61,7 @@ func numbers(line []member) (all []int32) {
 }
 
 func TestNoNodeIsAheadOfItself(t *testing.T) {
-	line := lineup([]string{"a-lock-0000000001", "b-lock-0000000002", "c-lock-0000000003"}, lock)
+	line := sortedNodes([]string{"a-lock-0000000001", "b-lock-0000000002", "c-lock-0000000003"}, lock)
 	for i, m := range line {
 		ahead, doubtful := inFront(line, m)
 		require.ElementsMatch(t, line[:i], ahead)
@@ -76,14 +76,14 @@ func FuzzParse(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		m, ok := parse(name, lock)
+		m, ok := parseName(name, lock)
 		if !ok {
 			return
 		}
 		if m.name != name || !strings.Contains(name, "lock-") {
 			t.Fatalf("parse(%q) = %+v", name, m)
 		}
-		line := lineup([]string{name, "a-lock-0000000000"}, lock)
+		line := sortedNodes([]string{name, "a-lock-0000000000"}, lock)
 		if !slices.Contains(line, m) {
 			t.Fatalf("%q is not in the queue %+v", name, line)
 		}

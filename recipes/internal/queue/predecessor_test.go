@@ -321,7 +321,7 @@ func TestLocalPredecessorsAreOfOneKind(t *testing.T) {
 		client := testzk.Connected(t, c.srv.MemAddr(), framework.WithDialer(c.srv.Client("both").DialContext))
 		locks, err := mutex.New(client, "/lock")
 		require.NoError(t, err)
-		others := queue.Single(client, "other", "/lock", queue.Rules{Name: "latch-", Block: []string{"latch-"}}, nil)
+		others := queue.Single(client, "other", "/lock", queue.Rules{Name: "latch-", Conflicting: []string{"latch-"}}, nil)
 		first, second := c.enter(locks, 2), make(chan error, 1)
 		other, err := others.Acquire(t.Context())
 		require.NoError(t, err)

@@ -25,7 +25,7 @@ func Revoke(ctx context.Context, c *framework.Client, node string, markers ...st
 	if err := framework.CheckPath(node); err != nil {
 		return err
 	}
-	if _, ok := parse(path.Base(node), markers); !ok {
+	if _, ok := parseName(path.Base(node), markers); !ok {
 		return fmt.Errorf("%w %q: not a lock node, whose name ends in one of %q and a number", framework.ErrInvalidPath, node, markers)
 	}
 	// The request is repeated although an operation without a version is not: asking twice is asking.

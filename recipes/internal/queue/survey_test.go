@@ -15,11 +15,11 @@ import (
 
 // inFront returns the nodes ahead of m. Its second result has those that may be ahead: their
 // numbers do not decide.
-func inFront(line []member, m member) (ahead, doubtful []member) {
+func inFront(line []queueNode, m queueNode) (ahead, doubtful []queueNode) {
 	for _, other := range line {
 		switch {
 		case other.name == m.name:
-		case other.atEnd() && m.atEnd():
+		case other.atCounterEnd() && m.atCounterEnd():
 			doubtful = append(doubtful, other)
 		case before(other.seq, m.seq):
 			ahead = append(ahead, other)
@@ -29,12 +29,12 @@ func inFront(line []member, m member) (ahead, doubtful []member) {
 }
 
 // final returns the result that isFinal has to return.
-func (p *place) final(ahead, passing []member) bool {
-	if len(ahead) != 1 || p.line.rules.Replaced {
+func (p *waiter) final(ahead, passing []queueNode) bool {
+	if len(ahead) != 1 || p.queue.rules.MayBeReplaced {
 		return false
 	}
-	return !slices.ContainsFunc(passing, func(m member) bool {
-		return m.atEnd() && p.atEnd() || !before(ahead[0].seq, m.seq)
+	return !slices.ContainsFunc(passing, func(m queueNode) bool {
+		return m.atCounterEnd() && p.atCounterEnd() || !before(ahead[0].seq, m.seq)
 	})
 }
 
@@ -45,18 +45,18 @@ func TestSurveyAgreesWithTheSortedQueue(t *testing.T) {
 			for range 2000 {
 				children, p := randomQueue(random, rules, start)
 				ordered := rules.order(children)
-				seen := p.survey(&ordered)
-				ahead, doubtful := inFront(lineup(children, rules.Block), p.member)
-				passing := slices.DeleteFunc(lineup(children, rules.Pass),
-					func(m member) bool { return m.name == p.name })
+				seen := p.snapshot(&ordered)
+				ahead, doubtful := inFront(sortedNodes(children, rules.Conflicting), p.queueNode)
+				passing := slices.DeleteFunc(sortedNodes(children, rules.Compatible),
+					func(m queueNode) bool { return m.name == p.name })
 				message := fmt.Sprint(children, " ", p.name)
-				require.Equal(t, slices.Contains(children, p.name), seen.present, message)
-				require.ElementsMatch(t, doubtful, seen.doubtful, message)
-				require.Equal(t, nearest(ahead), seen.view, message)
-				require.Equal(t, p.final(ahead, passing), seen.isFinal(p), message)
+				require.Equal(t, slices.Contains(children, p.name), seen.listed, message)
+				require.ElementsMatch(t, doubtful, seen.uncertain, message)
+				require.Equal(t, nearest(ahead), seen.predecessors, message)
+				require.Equal(t, p.final(ahead, passing), seen.isOnlyOneAhead(p), message)
 				if len(doubtful) > 0 { // and one of them is ahead after all
 					seen.add(doubtful[0])
-					require.Equal(t, p.final(append(ahead, doubtful[0]), passing), seen.isFinal(p), message)
+					require.Equal(t, p.final(append(ahead, doubtful[0]), passing), seen.isOnlyOneAhead(p), message)
 				}
 			}
 		}
@@ -64,7 +64,7 @@ func TestSurveyAgreesWithTheSortedQueue(t *testing.T) {
 }
 
 // nearest returns the view of the nodes ahead.
-func nearest(ahead []member) (v view) {
+func nearest(ahead []queueNode) (v predecessors) {
 	for _, m := range ahead {
 		v.add(m)
 	}
@@ -73,19 +73,19 @@ func nearest(ahead []member) (v view) {
 
 // randomQueue returns a few nodes in random order, with numbers from start on and some of them
 // twice. The waiter it returns may have a node that is not among them.
-func randomQueue(random *rand.Rand, rules Rules, start int32) ([]string, *place) {
-	kinds := append(rules.all(), "config")
+func randomQueue(random *rand.Rand, rules Rules, start int32) ([]string, *waiter) {
+	kinds := append(rules.kinds(), "config")
 	var children []string
 	for i := range random.IntN(8) {
 		kind := kinds[random.IntN(len(kinds))]
 		children = append(children, fmt.Sprintf("%c-%s%010d", 'a'+i, kind, start+random.Int32N(8)))
 	}
-	own, _ := parse(fmt.Sprintf("own-%s%010d", rules.Name, start+random.Int32N(8)), []string{rules.Name})
+	own, _ := parseName(fmt.Sprintf("own-%s%010d", rules.Name, start+random.Int32N(8)), []string{rules.Name})
 	if random.IntN(8) > 0 {
 		children = append(children, own.name)
 	}
 	random.Shuffle(len(children), func(i, j int) { children[i], children[j] = children[j], children[i] })
-	return children, &place{line: &Line{rules: rules}, member: own}
+	return children, &waiter{queue: &Queue{rules: rules}, queueNode: own}
 }
 
 func TestNumbersIdentifyAPredecessorOnlyOfExclusiveNodes(t *testing.T) {
@@ -102,8 +102,8 @@ func TestNumbersIdentifyAPredecessorOnlyOfExclusiveNodes(t *testing.T) {
 		{readers, 5, 4, false},
 		{writers, 5, 4, false},
 	} {
-		p := &place{line: &Line{rules: test.rules}, member: member{seq: test.own}}
-		require.Equal(t, test.want, p.tells(test.seq), "%+v", test)
+		p := &waiter{queue: &Queue{rules: test.rules}, queueNode: queueNode{seq: test.own}}
+		require.Equal(t, test.want, p.numbersTell(test.seq), "%+v", test)
 	}
 }
 

@@ -44,7 +44,7 @@ func (r *renaming) Write(b []byte) (int, error) {
 // A server gives a new node a name without a sequence number. The acquire fails, and the node is
 // deleted.
 func TestNodeWithoutASequenceNumberIsDeleted(t *testing.T) {
-	rules := queue.Rules{Name: "r-", Block: []string{"w-"}, Pass: []string{"r-"}}
+	rules := queue.Rules{Name: "r-", Conflicting: []string{"w-"}, Compatible: []string{"r-"}}
 	for name, acquire := range map[string]func(ctx context.Context, r, w *queue.Lock) error{
 		"enqueue": func(ctx context.Context, r, _ *queue.Lock) error {
 			_, err := r.Acquire(ctx)
@@ -54,7 +54,7 @@ func TestNodeWithoutASequenceNumberIsDeleted(t *testing.T) {
 			hold, err := w.Acquire(ctx)
 			if err == nil {
 				defer func() { _ = hold.Release() }()
-				_, err = r.Beside(ctx, hold)
+				_, err = r.AcquireAt(ctx, hold)
 			}
 			return err
 		},
@@ -68,7 +68,7 @@ func TestNodeWithoutASequenceNumberIsDeleted(t *testing.T) {
 				}
 				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(dial))
 				r := queue.Single(c, "reads", "/lock", rules, nil)
-				w := queue.Single(c, "writes", "/lock", queue.Rules{Name: "w-", Block: []string{"w-", "r-"}}, nil)
+				w := queue.Single(c, "writes", "/lock", queue.Rules{Name: "w-", Conflicting: []string{"w-", "r-"}}, nil)
 				on.Store(true)
 				require.ErrorContains(t, acquire(t.Context(), r, w), "no sequence number")
 				time.Sleep(time.Second)

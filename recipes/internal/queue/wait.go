@@ -18,70 +18,74 @@ import (
 )
 
 // view is what a place has seen of its line.
-type view struct {
-	last, second member // the last of those who stand in our way, and the one before; without a name if there is none
+type predecessors struct {
+	predecessor, grandPredecessor queueNode // the last of those who stand in our way, and the one before; without a name if there is none
 	// final: when the only one ahead goes, nobody can be in our way. It was the first of all, and leaves none at its place.
-	final bool
-	watch *framework.Watch // on the last of them, if there is one already
-	near  neighbour        // the last of them, if it is a neighbour
+	deletionGrants bool
+	watch          *framework.Watch // on the last of them, if there is one already
+	local          localPredecessor // the last of them, if it is a neighbour
 }
 
 // clear reports whether nobody is in the way.
-func (v view) clear() bool { return v.last.name == "" }
+func (ahead predecessors) none() bool { return ahead.predecessor.name == "" }
 
 // add adds one more who stands in the way, the last of them.
-func (v *view) add(m member) { v.last, v.second = m, v.last }
+func (ahead *predecessors) add(m queueNode) {
+	ahead.predecessor, ahead.grandPredecessor = m, ahead.predecessor
+}
 
 // next is for whom to wait.
-func (v view) next(rules Rules) member {
-	if rules.Replaced || v.second.name == "" || v.near.watch != nil {
-		return v.last // if another can be at its place, there is another look to take whatever goes
+func (ahead predecessors) toWatch(rules Rules) queueNode {
+	if rules.MayBeReplaced || ahead.grandPredecessor.name == "" || ahead.local.watch != nil {
+		return ahead.predecessor // if another can be at its place, there is another look to take whatever goes
 	}
-	return v.second
+	return ahead.grandPredecessor
 }
 
 // over reports whether nobody is ahead when the next has gone.
-func (v view) over() bool { return v.final || v.near.watch != nil && v.near.front.Load() }
+func (ahead predecessors) deletionSuffices() bool {
+	return ahead.deletionGrants || ahead.local.watch != nil && ahead.local.reachedFront.Load()
+}
 
 // arrive waits until nobody is ahead of p. Without an alarm it does not wait.
-func (p *place) arrive(ctx context.Context, a *alarm) (waited bool, err error) {
-	waited, err = p.advance(ctx, a)
+func (w *waiter) waitForFront(ctx context.Context, warner *waitWarner) (waited bool, err error) {
+	waited, err = w.listAndWait(ctx, warner)
 	if err == nil {
-		p.front.Store(true)
+		w.reachedFront.Store(true)
 	}
 	return waited, err
 }
 
-func (p *place) advance(ctx context.Context, a *alarm) (waited bool, err error) {
-	if p.first() {
+func (w *waiter) listAndWait(ctx context.Context, warner *waitWarner) (waited bool, err error) {
+	if w.isFirst() {
 		return false, nil
 	}
-	v, known := p.follow()
+	ahead, known := w.localPredecessorByNumber()
 	if !known {
-		v, err = p.look(ctx)
+		ahead, err = w.listQueue(ctx)
 	}
-	if err != nil || v.clear() {
+	if err != nil || ahead.none() {
 		return false, err
 	}
-	if a == nil {
+	if warner == nil {
 		return false, ErrBusy
 	}
-	a.start()
-	return true, p.wait(ctx, v)
+	warner.start()
+	return true, w.waitForPredecessors(ctx, ahead)
 }
 
 // wait waits until nobody is ahead of p any more.
-func (p *place) wait(ctx context.Context, v view) error {
-	for !v.clear() {
-		gone, err := p.await(ctx, v)
+func (w *waiter) waitForPredecessors(ctx context.Context, ahead predecessors) error {
+	for !ahead.none() {
+		gone, err := w.waitForDeletion(ctx, ahead)
 		if err != nil {
-			return Waited(ctx, err)
+			return WaitError(ctx, err)
 		}
-		if gone && v.over() {
+		if gone && ahead.deletionSuffices() {
 			return nil
 		}
-		if v, err = p.lookAgain(ctx, v, gone); err != nil {
-			return Waited(ctx, err)
+		if ahead, err = w.relist(ctx, ahead, gone); err != nil {
+			return WaitError(ctx, err)
 		}
 	}
 	return nil
@@ -89,23 +93,23 @@ func (p *place) wait(ctx context.Context, v view) error {
 
 // lookAgain reads the line after a view of it. If the second last is gone the last is watched at the same time: it has stayed the last,
 // unless it is gone too. If that has become a neighbour meanwhile, there is nothing to read.
-func (p *place) lookAgain(ctx context.Context, old view, gone bool) (v view, err error) {
-	if !gone || old.next(p.line.rules) == old.last {
-		return p.look(ctx)
+func (w *waiter) relist(ctx context.Context, previous predecessors, gone bool) (ahead predecessors, err error) {
+	if !gone || previous.toWatch(w.queue.rules) == previous.predecessor {
+		return w.listQueue(ctx)
 	}
-	if p.meet(&old); old.near.watch != nil {
-		return old, nil
+	if w.linkLocalPredecessor(&previous); previous.local.watch != nil {
+		return previous, nil
 	}
 	var last <-chan nodeRead
-	bridge.OfSession(p.session).Together(func() { p.list, last = p.line.ask(p.session), p.startRead(old.last) })
-	if v, err = p.look(ctx); v.last == old.last {
-		v.watch = p.finishRead(ctx, last).watch
+	bridge.OfSession(w.session).Together(func() { w.pendingList, last = w.queue.requestList(w.session), w.startRead(previous.predecessor) })
+	if ahead, err = w.listQueue(ctx); ahead.predecessor == previous.predecessor {
+		ahead.watch = w.finishRead(ctx, last).watch
 	}
-	return v, err
+	return ahead, err
 }
 
 // Waited says of an error that ended a wait for others that it was one.
-func Waited(ctx context.Context, err error) error {
+func WaitError(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", recipes.ErrNotAcquired, err)
 	}
@@ -113,53 +117,53 @@ func Waited(ctx context.Context, err error) error {
 }
 
 // look reads the line.
-func (p *place) look(ctx context.Context) (view, error) {
-	list, err := p.listed(ctx)
+func (w *waiter) listQueue(ctx context.Context) (predecessors, error) {
+	list, err := w.awaitList(ctx)
 	if err != nil {
-		return view{}, p.missed(ctx, err)
+		return predecessors{}, w.noteDeleted(ctx, err)
 	}
-	seen := p.survey(list.sorted(p.line.rules))
-	if !seen.present {
-		return view{}, ErrVanished // whoever is not in line is not first in it; what is left of the node is deleted all the same
+	found := w.snapshot(list.sorted(w.queue.rules))
+	if !found.listed {
+		return predecessors{}, ErrOwnNodeDeleted // whoever is not in line is not first in it; what is left of the node is deleted all the same
 	}
-	if len(seen.doubtful) > 0 {
-		older, left, err := p.olderThan(ctx, seen.doubtful)
+	if len(found.uncertain) > 0 {
+		older, left, err := w.createdBefore(ctx, found.uncertain)
 		if err != nil {
-			return view{}, err
+			return predecessors{}, err
 		}
 		for _, m := range older {
-			seen.add(m)
+			found.add(m)
 		}
-		if seen.clear() && left && p.line.rules.Replaced {
-			return p.look(ctx) // for what is at the place of who has left
+		if found.none() && left && w.queue.rules.MayBeReplaced {
+			return w.listQueue(ctx) // for what is at the place of who has left
 		}
 	}
-	seen.final = seen.isFinal(p)
-	p.meet(&seen.view)
-	return seen.view, nil
+	found.deletionGrants = found.isOnlyOneAhead(w)
+	w.linkLocalPredecessor(&found.predecessors)
+	return found.predecessors, nil
 }
 
 // listed waits for a list of the line that shows our node if it is there: the one that was asked for behind the create, or a new one.
-func (p *place) listed(ctx context.Context) (*listing, error) {
-	return Patiently(ctx, p.session, func(ctx context.Context) (*listing, error) {
-		list := p.list
-		if p.list = nil; list == nil {
-			list = p.line.ask(p.session)
+func (w *waiter) awaitList(ctx context.Context) (*listing, error) {
+	return RetryInSession(ctx, w.session, func(ctx context.Context) (*listing, error) {
+		list := w.pendingList
+		if w.pendingList = nil; list == nil {
+			list = w.queue.requestList(w.session)
 		}
-		return list, list.wait(ctx, p.session)
+		return list, list.wait(ctx, w.session)
 	})
 }
 
 // olderThan picks from a line those that were created before p, by the transactions that created them. It also says whether any has left,
 // of whom that cannot be told.
-func (p *place) olderThan(ctx context.Context, line []member) (older []member, left bool, err error) {
-	if err := p.confirm(ctx); err != nil {
+func (w *waiter) createdBefore(ctx context.Context, nodes []queueNode) (older []queueNode, left bool, err error) {
+	if err := w.readToken(ctx); err != nil {
 		return nil, false, err
 	}
 	czxids := map[string]int64{}
-	for _, m := range line {
-		stat, err := Patiently(ctx, p.session, func(ctx context.Context) (*zk.Stat, error) {
-			return p.session.Exists(ctx, p.line.node(m.name))
+	for _, m := range nodes {
+		stat, err := RetryInSession(ctx, w.session, func(ctx context.Context) (*zk.Stat, error) {
+			return w.session.Exists(ctx, w.queue.node(m.name))
 		})
 		if errors.Is(err, zk.ErrNoNode) {
 			left = true
@@ -168,97 +172,97 @@ func (p *place) olderThan(ctx context.Context, line []member) (older []member, l
 		if err != nil {
 			return nil, false, err
 		}
-		if stat.Czxid < p.token {
+		if stat.Czxid < w.token {
 			czxids[m.name] = stat.Czxid
 			older = append(older, m)
 		}
 	}
-	slices.SortFunc(older, func(a, b member) int { return cmp.Compare(czxids[a.name], czxids[b.name]) })
+	slices.SortFunc(older, func(a, b queueNode) int { return cmp.Compare(czxids[a.name], czxids[b.name]) })
 	return older, left, nil
 }
 
 // await waits for the next of a view to go, or for a reason to look again. Gone means that it was deleted and we are still in line.
-func (p *place) await(ctx context.Context, v view) (gone bool, err error) {
-	watch, err := p.watchNext(ctx, v)
+func (w *waiter) waitForDeletion(ctx context.Context, ahead predecessors) (gone bool, err error) {
+	watch, err := w.watchPredecessor(ctx, ahead)
 	if err != nil && !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		return false, err
 	}
-	if own := p.watchOwn(ctx); own != nil {
+	if own := w.watchOwn(ctx); own != nil {
 		return false, own
 	}
 	if watch == nil {
 		// It was in line, and is not. We are: our watch would have fired before either answer that came after we had gone.
-		return bridge.OfWatch(p.watch).Unbroken(), p.session.Err()
+		return bridge.OfWatch(w.ownWatch).Unbroken(), w.session.Err()
 	}
 	for {
-		if err := p.rest(ctx, watch); err != nil {
+		if err := w.waitAny(ctx, watch); err != nil {
 			return false, err
 		}
 		if fired(watch) {
 			// The server tells of deletions in their order. If ours came first, its watch has fired before.
-			return watch.Event() == zk.EventNodeDeleted && !fired(p.watch), p.session.Err()
+			return watch.Event() == zk.EventNodeDeleted && !fired(w.ownWatch), w.session.Err()
 		}
 	}
 }
 
 // watchNext watches for whom we wait, and our own node at the same time.
-func (p *place) watchNext(ctx context.Context, v view) (watch *framework.Watch, err error) {
-	next := v.next(p.line.rules)
+func (w *waiter) watchPredecessor(ctx context.Context, ahead predecessors) (watch *framework.Watch, err error) {
+	next := ahead.toWatch(w.queue.rules)
 	switch {
-	case v.near.watch != nil:
-		watch = v.near.watch
-	case v.watch != nil && next == v.last:
-		watch = v.watch
-	case p.isWatched():
-		watch, err = p.watchNode(ctx, next)
+	case ahead.local.watch != nil:
+		watch = ahead.local.watch
+	case ahead.watch != nil && next == ahead.predecessor:
+		watch = ahead.watch
+	case w.ownIsWatched():
+		watch, err = w.watchNode(ctx, next)
 	default:
-		watch, err = p.watchBoth(ctx, next)
+		watch, err = w.watchNodeAndOwn(ctx, next)
 	}
 	return watch, err
 }
 
 // watchBoth watches somebody else's node and our own. What of our own is not answered is asked for again by whoever needs it.
-func (p *place) watchBoth(ctx context.Context, m member) (*framework.Watch, error) {
+func (w *waiter) watchNodeAndOwn(ctx context.Context, m queueNode) (*framework.Watch, error) {
 	var ahead, own <-chan nodeRead
-	bridge.OfSession(p.session).Together(func() { ahead, own = p.startRead(m), p.startRead(p.member) })
-	other := p.finishRead(ctx, ahead)
-	_ = p.note(ctx, p.finishRead(ctx, own))
+	bridge.OfSession(w.session).Together(func() { ahead, own = w.startRead(m), w.startRead(w.queueNode) })
+	other := w.finishRead(ctx, ahead)
+	_ = w.recordOwn(ctx, w.finishRead(ctx, own))
 	if other.err == nil || ctxerr.Answered(ctx, other.err, zk.ErrNoNode) {
 		return other.watch, other.err
 	}
-	return p.watchNode(ctx, m)
+	return w.watchNode(ctx, m)
 }
 
 // watchNode watches somebody else's node.
-func (p *place) watchNode(ctx context.Context, m member) (*framework.Watch, error) {
-	return Patiently(ctx, p.session, func(ctx context.Context) (*framework.Watch, error) { return p.readNode(ctx, m) })
+func (w *waiter) watchNode(ctx context.Context, m queueNode) (*framework.Watch, error) {
+	return RetryInSession(ctx, w.session, func(ctx context.Context) (*framework.Watch, error) { return w.readWatch(ctx, m) })
 }
 
-func (p *place) readNode(ctx context.Context, m member) (*framework.Watch, error) {
-	_, _, w, err := p.session.GetW(ctx, p.line.node(m.name))
-	return w, err
+func (w *waiter) readWatch(ctx context.Context, m queueNode) (*framework.Watch, error) {
+	_, _, watch, err := w.session.GetW(ctx, w.queue.node(m.name))
+	return watch, err
 }
 
 // rest waits until one of the watches, or that of our own node, has fired, or the session is over.
-func (p *place) rest(ctx context.Context, watches ...*framework.Watch) error {
-	if err := p.watchOwn(ctx); err != nil {
+func (w *waiter) waitAny(ctx context.Context, watches ...*framework.Watch) error {
+	if err := w.watchOwn(ctx); err != nil {
 		return err
 	}
-	return untilAny(ctx, append(watches, p.watch))
+	return waitAnyWatch(ctx, append(watches, w.ownWatch))
 }
 
 func fired(w *framework.Watch) bool { return w.Event() != 0 }
 
 // isWatched reports whether we hear if our own node goes.
-func (p *place) isWatched() bool { return p.watch != nil && !fired(p.watch) }
+func (w *waiter) ownIsWatched() bool { return w.ownWatch != nil && !fired(w.ownWatch) }
 
 // watchOwn watches our own node, so that we hear if it goes.
-func (p *place) watchOwn(ctx context.Context) error {
-	if p.isWatched() {
+func (w *waiter) watchOwn(ctx context.Context) error {
+	if w.ownIsWatched() {
 		return nil
 	}
-	_, err := Patiently(ctx, p.session, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.readOwn(ctx) })
-	return p.missed(ctx, err)
+	_, err := RetryInSession(ctx, w.session, func(ctx context.Context) (struct{}, error) { return struct{}{}, w.readOwn(ctx) })
+	return w.noteDeleted(ctx, err)
 }
 
 // nodeRead is what was read of a node, with a watch.
@@ -270,58 +274,58 @@ type nodeRead struct {
 }
 
 // startRead reads a node with a watch, and does not wait for the answer.
-func (p *place) startRead(m member) <-chan nodeRead {
+func (w *waiter) startRead(m queueNode) <-chan nodeRead {
 	read := make(chan nodeRead, 1)
-	bridge.OfSession(p.session).StartGetW(p.line.node(m.name), func(data []byte, stat *zk.Stat, w *framework.Watch, err error) {
-		read <- nodeRead{data, stat, w, err}
+	bridge.OfSession(w.session).StartGetW(w.queue.node(m.name), func(data []byte, stat *zk.Stat, watch *framework.Watch, err error) {
+		read <- nodeRead{data, stat, watch, err}
 	})
 	return read
 }
 
 // finishRead waits for the answer.
-func (p *place) finishRead(ctx context.Context, read <-chan nodeRead) nodeRead {
+func (w *waiter) finishRead(ctx context.Context, read <-chan nodeRead) nodeRead {
 	select {
 	case r := <-read:
 		return r
 	case <-ctx.Done():
 		return nodeRead{err: ctxerr.Of(ctx)}
-	case <-p.session.Done():
-		return nodeRead{err: p.session.Err()}
+	case <-w.session.Done():
+		return nodeRead{err: w.session.Err()}
 	}
 }
 
 // readOwn reads our own node with a watch. Its Stat also tells our token, and that the node is ours.
-func (p *place) readOwn(ctx context.Context) error {
+func (w *waiter) readOwn(ctx context.Context) error {
 	var own nodeRead
-	own.data, own.stat, own.watch, own.err = p.session.GetW(ctx, p.path())
-	return p.note(ctx, own)
+	own.data, own.stat, own.watch, own.err = w.session.GetW(ctx, w.path())
+	return w.recordOwn(ctx, own)
 }
 
 // note takes over what was read of our node.
-func (p *place) note(ctx context.Context, own nodeRead) error {
+func (w *waiter) recordOwn(ctx context.Context, own nodeRead) error {
 	if own.err != nil {
-		return vanished(ctx, own.err)
+		return nodeDeleted(ctx, own.err)
 	}
-	if err := owned(p.session, own.stat); err != nil {
+	if err := checkOwner(w.session, own.stat); err != nil {
 		return err
 	}
-	p.watch, p.data, p.version, p.token = own.watch, own.data, own.stat.Version, own.stat.Czxid
-	p.settle()
+	w.ownWatch, w.data, w.version, w.token = own.watch, own.data, own.stat.Version, own.stat.Czxid
+	w.register()
 	return nil
 }
 
 // missed notes that our node is not there any more, if that is what err says.
-func (p *place) missed(ctx context.Context, err error) error {
-	err = vanished(ctx, err)
-	p.gone = p.gone || errors.Is(err, ErrVanished) && ctx.Err() == nil
+func (w *waiter) noteDeleted(ctx context.Context, err error) error {
+	err = nodeDeleted(ctx, err)
+	w.deleted = w.deleted || errors.Is(err, ErrOwnNodeDeleted) && ctx.Err() == nil
 	return err
 }
 
 // Patiently makes single attempts at something that may be repeated until there is an answer: whoever has a place in line keeps it
 // through an outage, as long as the session lasts, even where the caller repeats the whole acquire.
-func Patiently[T any](ctx context.Context, s *framework.Session, read func(context.Context) (T, error)) (T, error) {
+func RetryInSession[T any](ctx context.Context, s *framework.Session, read func(context.Context) (T, error)) (T, error) {
 	var out T
-	err := retry.Do(retry.Ungoverned(ctx), patience, func(err error) bool { return framework.IsTransient(err) && s.Err() == nil },
+	err := retry.Do(retry.Ungoverned(ctx), retryDelay, func(err error) bool { return framework.IsTransient(err) && s.Err() == nil },
 		func(ctx context.Context) (err error) {
 			out, err = read(ctx)
 			return err
@@ -332,12 +336,12 @@ func Patiently[T any](ctx context.Context, s *framework.Session, read func(conte
 	return out, err
 }
 
-func patience(attempt int, _ time.Duration) (time.Duration, bool) {
+func retryDelay(attempt int, _ time.Duration) (time.Duration, bool) {
 	return min(time.Second, 50*time.Millisecond<<min(attempt, 5)), true
 }
 
 // untilAny waits until one of the watches has fired, at most three, or ctx has ended.
-func untilAny(ctx context.Context, watches []*framework.Watch) error {
+func waitAnyWatch(ctx context.Context, watches []*framework.Watch) error {
 	var fired [3]<-chan struct{}
 	for i, w := range watches {
 		if w != nil {

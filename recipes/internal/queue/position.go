@@ -14,42 +14,42 @@ import (
 )
 
 // ErrCrowded: somebody else has what we would have to have alone.
-var ErrCrowded = errors.New("queue: there are others in front")
+var ErrNotAlone = errors.New("queue: there are others in front")
 
 // Beside makes a hold at the place of another hold of the same directory, in one transaction, as long as that one is valid: nobody who
 // waits comes between. The token is that of the other.
-func (l *Lock) Beside(ctx context.Context, h *ownership.Hold) (hold *ownership.Hold, err error) {
-	defer l.tell(time.Now(), 0, &hold, &err)
-	hold, err = l.beside(ctx, h, func(*place) error { return nil })
-	return hold, l.failed(ctx, err)
+func (l *Lock) AcquireAt(ctx context.Context, h *ownership.Hold) (hold *ownership.Hold, err error) {
+	defer l.recordEnd(time.Now(), 0, &hold, &err)
+	hold, err = l.acquireAt(ctx, h, func(*waiter) error { return nil })
+	return hold, l.acquireError(ctx, err)
 }
 
 // BesideAlone is Beside if nobody but h is in front: no node that does not have one of those that block everybody ahead. Otherwise it
 // fails with ErrCrowded, at once and without harm to h.
-func (l *Lock) BesideAlone(ctx context.Context, h *ownership.Hold, barriers ...string) (hold *ownership.Hold, err error) {
-	defer l.tell(time.Now(), 0, &hold, &err)
+func (l *Lock) Upgrade(ctx context.Context, h *ownership.Hold, barriers ...string) (hold *ownership.Hold, err error) {
+	defer l.recordEnd(time.Now(), 0, &hold, &err)
 	own := []string{path.Base(h.Path())}
-	children, _, err := l.Client.Children(ctx, l.Lines[0].path)
+	children, _, err := l.Client.Children(ctx, l.Queues[0].path)
 	if err == nil {
-		err = l.Lines[0].alone(children, barriers, own)
+		err = l.Queues[0].checkAlone(children, barriers, own)
 	}
 	if err != nil {
-		return nil, l.failed(ctx, err)
+		return nil, l.acquireError(ctx, err)
 	}
-	hold, err = l.beside(ctx, h, func(p *place) error {
-		list, err := p.listed(ctx)
+	hold, err = l.acquireAt(ctx, h, func(w *waiter) error {
+		list, err := w.awaitList(ctx)
 		if err != nil {
 			return err
 		}
-		return p.line.alone(list.children, barriers, append(own, p.name))
+		return w.queue.checkAlone(list.children, barriers, append(own, w.name))
 	})
-	return hold, l.failed(ctx, err)
+	return hold, l.acquireError(ctx, err)
 }
 
 // beside puts a node at the place of h, and makes a hold of it if settled has no objection.
-func (l *Lock) beside(ctx context.Context, h *ownership.Hold, settled func(*place) error) (*ownership.Hold, error) {
-	line := l.Lines[0]
-	m, ok := parse(path.Base(h.Path()), line.rules.all())
+func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold, settled func(*waiter) error) (*ownership.Hold, error) {
+	q := l.Queues[0]
+	m, ok := parseName(path.Base(h.Path()), q.rules.kinds())
 	if !ok {
 		return nil, fmt.Errorf("%q has no place in line", h.Path())
 	}
@@ -60,12 +60,12 @@ func (l *Lock) beside(ctx context.Context, h *ownership.Hold, settled func(*plac
 	if session.ID() != h.Session().ID() {
 		return nil, errors.Join(framework.ErrSessionLost, h.Err())
 	}
-	done, err := Entry{
+	done, err := Create{
 		Nodes: []NewNode{{
-			Dir: line.Dir, Name: line.rules.Name + m.digits(), Data: line.data,
+			Dir: q.Dir, Name: q.rules.Name + m.positionDigits(), Data: q.data,
 			Options: []framework.CreateOption{framework.Ephemeral(), framework.Protected()},
 		}},
-		With: []framework.Op{framework.CheckOp(line.node(m.name), -1)},
+		With: []framework.Op{framework.CheckOp(q.node(m.name), -1)},
 	}.Do(ctx, session)
 	var refused *RefusedError
 	if errors.As(err, &refused) {
@@ -76,48 +76,48 @@ func (l *Lock) beside(ctx context.Context, h *ownership.Hold, settled func(*plac
 	if err != nil {
 		return nil, err
 	}
-	p, err := line.place(session, done.Nodes[0])
+	w, err := q.newWaiter(session, done.Nodes[0])
 	if err != nil {
-		Withdraw(ctx, session, done.Nodes...)
+		DeleteNodes(ctx, session, done.Nodes...)
 		return nil, err
 	}
 	held := false
 	defer func() {
 		if !held {
-			leave(ctx, []*place{p})
+			deleteAll(ctx, []*waiter{w})
 		}
 	}()
-	p.token = h.Token()
-	if err := settled(p); err != nil {
+	w.token = h.Token()
+	if err := settled(w); err != nil {
 		return nil, err
 	}
-	hold, err := l.grant(ctx, []*place{p}, false)
+	hold, err := l.grant(ctx, []*waiter{w}, false)
 	held = err == nil
 	return hold, err
 }
 
 // digits are what the name of a node ends in that is to stand beside m. At the end of the counter, where numbers tell nothing, whoever
 // holds is ahead of all who wait, and so is the last number before.
-func (m member) digits() string {
-	if m.atEnd() {
+func (m queueNode) positionDigits() string {
+	if m.atCounterEnd() {
 		return fmt.Sprintf("%010d", math.MaxInt32-1)
 	}
 	return fmt.Sprintf("%010d", m.seq)
 }
 
 // alone checks that among children nobody but own is in front: whoever else there is has a barrier ahead, and that is behind us.
-func (l *Line) alone(children, barriers, own []string) error {
-	line := slices.DeleteFunc(lineup(children, l.rules.all()), func(m member) bool { return slices.Contains(own, m.name) })
-	if len(line) == 0 {
+func (q *Queue) checkAlone(children, barriers, own []string) error {
+	nodes := slices.DeleteFunc(sortedNodes(children, q.rules.kinds()), func(m queueNode) bool { return slices.Contains(own, m.name) })
+	if len(nodes) == 0 {
 		return nil
 	}
-	first := line[0]
-	_, isBarrier := parse(first.name, barriers)
-	mine, _ := parse(own[0], l.rules.all())
+	first := nodes[0]
+	_, isBarrier := parseName(first.name, barriers)
+	mine, _ := parseName(own[0], q.rules.kinds())
 	// A number that another one has too does not tell who is behind it, and at the end of the counter none does.
-	tells := len(line) == 1 || line[1].seq != first.seq && !first.atEnd()
-	if isBarrier && tells && (first.atEnd() || before(mine.seq, first.seq)) {
+	tells := len(nodes) == 1 || nodes[1].seq != first.seq && !first.atCounterEnd()
+	if isBarrier && tells && (first.atCounterEnd() || before(mine.seq, first.seq)) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s", ErrCrowded, first.name)
+	return fmt.Errorf("%w: %s", ErrNotAlone, first.name)
 }

@@ -22,95 +22,95 @@ import (
 // Where a node may leave another at its place, or one that does not stand in the way may put one there that does, none of that holds.
 
 // neighbour is a place whose node is there as long as the watch has not fired.
-type neighbour struct {
-	*place
+type localPredecessor struct {
+	*waiter
 	watch *framework.Watch // its own; nil: there is no neighbour
 }
 
 // neighbours are all places that have a watch on their nodes, by line and session, and number. One leaves when its watch fires, as it
 // does when the node goes, or the session is over. Two lines with the same rules of who is in the way are the same. One lock serves all:
 // nothing waits under it.
-var neighbours = struct {
+var watchedWaiters = struct {
 	mu  sync.Mutex
-	all map[listKey]map[int32]neighbour
-}{all: map[listKey]map[int32]neighbour{}}
+	all map[sessionKey]map[int32]localPredecessor
+}{all: map[sessionKey]map[int32]localPredecessor{}}
 
 // settled reports whether who is ahead of a place leaves nothing, and nobody else does.
-func (r Rules) settled() bool { return !r.Replaced && len(r.Pass) == 0 }
+func (r Rules) deletionIsFinal() bool { return !r.MayBeReplaced && len(r.Compatible) == 0 }
 
 // tells reports whether numbers tell who is the next in our line, and that one's does.
-func (p *place) tells(seq int32) bool {
-	return p.line.rules.settled() && !p.atEnd() && !member{seq: seq}.atEnd()
+func (w *waiter) numbersTell(seq int32) bool {
+	return w.queue.rules.deletionIsFinal() && !w.atCounterEnd() && !queueNode{seq: seq}.atCounterEnd()
 }
 
-func (l *Line) in(s *framework.Session) listKey { return listKey{l.key, s.ID()} }
+func (q *Queue) keyIn(s *framework.Session) sessionKey { return sessionKey{q.key, s.ID()} }
 
 // accompanied reports whether a place of the session is known to be in the line.
-func (l *Line) accompanied(s *framework.Session) bool {
-	neighbours.mu.Lock()
-	defer neighbours.mu.Unlock()
-	return len(neighbours.all[l.in(s)]) > 0
+func (q *Queue) hasLocalWaiter(s *framework.Session) bool {
+	watchedWaiters.mu.Lock()
+	defer watchedWaiters.mu.Unlock()
+	return len(watchedWaiters.all[q.keyIn(s)]) > 0
 }
 
 // settle lets those behind us know of us, and of our watch.
-func (p *place) settle() {
-	if !p.tells(p.seq) {
+func (w *waiter) register() {
+	if !w.numbersTell(w.seq) {
 		return
 	}
-	at, watch := p.line.in(p.session), p.watch
-	neighbours.mu.Lock()
-	known := neighbours.all[at][p.seq].watch == watch
-	if neighbours.all[at] == nil {
-		neighbours.all[at] = map[int32]neighbour{}
+	at, watch := w.queue.keyIn(w.session), w.ownWatch
+	watchedWaiters.mu.Lock()
+	known := watchedWaiters.all[at][w.seq].watch == watch
+	if watchedWaiters.all[at] == nil {
+		watchedWaiters.all[at] = map[int32]localPredecessor{}
 	}
-	neighbours.all[at][p.seq] = neighbour{p, watch}
-	neighbours.mu.Unlock()
+	watchedWaiters.all[at][w.seq] = localPredecessor{w, watch}
+	watchedWaiters.mu.Unlock()
 	if !known {
-		bridge.OfWatch(watch).Then(func() { unsettle(at, p.seq, watch) })
+		bridge.OfWatch(watch).Then(func() { unregister(at, w.seq, watch) })
 	}
 }
 
-func unsettle(at listKey, seq int32, watch *framework.Watch) {
-	neighbours.mu.Lock()
-	defer neighbours.mu.Unlock()
-	all := neighbours.all[at]
+func unregister(at sessionKey, seq int32, watch *framework.Watch) {
+	watchedWaiters.mu.Lock()
+	defer watchedWaiters.mu.Unlock()
+	all := watchedWaiters.all[at]
 	if all[seq].watch == watch {
 		delete(all, seq)
 	}
 	if len(all) == 0 {
-		delete(neighbours.all, at)
+		delete(watchedWaiters.all, at)
 	}
 }
 
 // neighbour is the place with a given number, if it is in line in our session, and we know if it goes.
-func (p *place) neighbour(seq int32) (n neighbour, ok bool) {
-	if !p.tells(seq) {
-		return neighbour{}, false
+func (w *waiter) localPredecessor(seq int32) (n localPredecessor, ok bool) {
+	if !w.numbersTell(seq) {
+		return localPredecessor{}, false
 	}
-	neighbours.mu.Lock()
-	n, ok = neighbours.all[p.line.in(p.session)][seq]
-	neighbours.mu.Unlock()
+	watchedWaiters.mu.Lock()
+	n, ok = watchedWaiters.all[w.queue.keyIn(w.session)][seq]
+	watchedWaiters.mu.Unlock()
 	if !ok || !bridge.OfWatch(n.watch).Unbroken() {
-		return neighbour{}, false
+		return localPredecessor{}, false
 	}
 	return n, true
 }
 
 // follow is the view of who has just come, and has a neighbour ahead.
-func (p *place) follow() (view, bool) {
-	n, ok := p.neighbour(p.seq - 1)
+func (w *waiter) localPredecessorByNumber() (predecessors, bool) {
+	n, ok := w.localPredecessor(w.seq - 1)
 	if !ok {
-		return view{}, false
+		return predecessors{}, false
 	}
-	return view{last: n.member, near: n}, true
+	return predecessors{predecessor: n.queueNode, local: n}, true
 }
 
 // meet notes in a view that the last of those ahead is a neighbour.
-func (p *place) meet(v *view) {
-	if v.clear() || v.second.name != "" && v.second.seq == v.last.seq {
+func (w *waiter) linkLocalPredecessor(ahead *predecessors) {
+	if ahead.none() || ahead.grandPredecessor.name != "" && ahead.grandPredecessor.seq == ahead.predecessor.seq {
 		return // with somebody else beside it, who must go too
 	}
-	if n, ok := p.neighbour(v.last.seq); ok && n.name == v.last.name {
-		v.near = n
+	if n, ok := w.localPredecessor(ahead.predecessor.seq); ok && n.name == ahead.predecessor.name {
+		ahead.local = n
 	}
 }
