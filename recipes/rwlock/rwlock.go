@@ -126,7 +126,7 @@ func (l *RWLock) downgrade(ctx context.Context) acquisition {
 	if !ok {
 		return nil
 	}
-	return func(ctx context.Context) (*ownership.Hold, error) { return l.read.lock.AcquireAt(ctx, h) }
+	return func(ctx context.Context) (*ownership.Hold, error) { return l.read.lock.Downgrade(ctx, h) }
 }
 
 // refuse does not write under a read hold, which would be ahead of it in line.

@@ -1,16 +1,69 @@
-// Package queue is the one waiting line behind all locks: enqueue, see who is ahead, wait for whoever matters, be granted, leave.
+// Package queue acquires all locks of the recipes: it creates a lock node in a queue, finds the
+// nodes ahead of it, waits until they are deleted, and makes a hold.
 //
-// Entering a line is a create and a list of the line right behind it on the same connection, without waiting for the answer to the create:
-// one round trip. Servers answer the requests of a connection in their order, so the list shows our node, and all that are ahead. Several
-// lines are one transaction of creates, and the lists behind it. The zxid of the reply is our nodes' czxid: the fencing token. The lines'
-// directories are never written, but those that a recipe has made for itself.
+// A recipe describes its lock by a [Spec]: the queues that the lock has a node in, which nodes of
+// a queue conflict with its own ([Rules]), and a [Gate] if the front of the queue is not enough, as
+// with a semaphore.
 //
-// While a list of a line is under way in a session, all who need one share the next. It is parsed once, and each finds its place by search.
+// # From enqueue to grant
 //
-// The nodes ahead of ours only become fewer. With one of them left, its deletion grants the lock without a read. With more, the second
-// last is watched: when it goes, the list is read again while the last one still holds, off the critical path. Where a node may
-// leave another at its place, as with read-write locks, the list has the last word. Those of one session who stand one behind the other
-// know of each other, and read no list at all.
+// [Lock.Acquire] (lock.go) does this:
 //
-// A recipe is a [Spec] for it: the lines, what stands in the way there, and, if being at the front is not enough, an [Admission].
+//  1. Enqueue. enqueue (queue.go) sends a create of a protected ephemeral sequential node and, right
+//     behind it on the same connection, a list of the directory: one round trip. The servers answer
+//     the requests of a connection in order, so the list shows the own node and all that are ahead.
+//     With several queues, one transaction creates all nodes and the lists follow it. The czxid in
+//     the reply is the fencing token. [Create] (entry.go) creates missing directories.
+//  2. Find the predecessors. waiter.listQueue (wait.go) sorts the list (listing.go) and looks up the
+//     conflicting node before the own one, the predecessor, and the one before that, the
+//     grandpredecessor (snapshot.go). A node with the number 0 is first, and needs no list.
+//  3. No predecessor: the lock is free. Nothing more is sent; go on with step 7.
+//  4. One predecessor: waiter.waitForDeletion (wait.go) sends two reads with a watch in one round
+//     trip, one of the predecessor and one of the own node. The deletion of the predecessor grants
+//     the lock, and nothing more is read (predecessors.deletionSuffices).
+//  5. More predecessors: the grandpredecessor is watched first. Its deletion leaves one predecessor,
+//     which still holds the lock. Then waiter.relist sends a list and a read of the predecessor with
+//     a watch, in one round trip, while the predecessor holds. So the hand-over itself needs no read.
+//  6. Two exceptions. A waiter of the same session ahead is known without a list
+//     (localpredecessor.go). Where another node may take the place of a deleted one
+//     ([Rules].MayBeReplaced, the writers of a read-write lock), the predecessor is watched, and the
+//     queue is listed after each deletion.
+//  7. Grant. Lock.grant makes an ownership.Hold. If the reply to the create was lost, it reads the
+//     czxid of the node first. After a wait in several queues it checks that all nodes still exist.
+//     With a gate, Gate.Admit makes the hold instead.
+//
+// While a list of a queue is under way in a session, all waiters that need one share the next list
+// (listing.go). It is parsed and sorted once, and each waiter finds its own node by binary search.
+//
+// # Lost reply to the create
+//
+// The name of the node begins with a GUID. If the connection breaks before the reply arrives, the
+// framework searches the directory for the GUID on the connection that follows, after a sync. It
+// returns the node that it finds, or sends the create again. A node that was found has no known
+// czxid yet, and the list that followed the create is not used.
+//
+// # Lost connection, session or node
+//
+// The reads of a waiter are repeated as long as its session lasts ([RetryInSession]): the waiter
+// keeps its node and its position. If the session is lost or another client deletes the node,
+// Acquire creates a new node at the end of the queue (Lock.requeueWhenLost).
+//
+// # Deletion of the node
+//
+//   - The release of the hold deletes the node of a holder (package ownership).
+//   - Lock.attempt deletes the nodes of an acquire that fails, by deleteAll. The framework repeats the
+//     deletion in the background, independent of the caller's context. The call waits for it for at
+//     most deleteWait.
+//   - The framework deletes in the background a node that a create without a reply may have left.
+//   - The servers delete all nodes of a session that ends.
+//
+// # Hand-off
+//
+// With a [Handoff] (handoff.go, sharednode.go), the goroutines of a client that want the same lock
+// wait in memory. They share one node and pass it on without a request.
+//
+// # Directories
+//
+// The directories of queues are never written, except those that a recipe has made for itself
+// ([Queue.Inner]).
 package queue

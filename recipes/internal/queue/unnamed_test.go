@@ -54,7 +54,7 @@ func TestNodeWithoutASequenceNumberIsDeleted(t *testing.T) {
 			hold, err := w.Acquire(ctx)
 			if err == nil {
 				defer func() { _ = hold.Release() }()
-				_, err = r.AcquireAt(ctx, hold)
+				_, err = r.Downgrade(ctx, hold)
 			}
 			return err
 		},

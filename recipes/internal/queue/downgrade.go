@@ -18,7 +18,7 @@ var ErrNotAlone = errors.New("queue: there are others in front")
 
 // Beside makes a hold at the place of another hold of the same directory, in one transaction, as long as that one is valid: nobody who
 // waits comes between. The token is that of the other.
-func (l *Lock) AcquireAt(ctx context.Context, h *ownership.Hold) (hold *ownership.Hold, err error) {
+func (l *Lock) Downgrade(ctx context.Context, h *ownership.Hold) (hold *ownership.Hold, err error) {
 	defer l.recordEnd(time.Now(), 0, &hold, &err)
 	hold, err = l.acquireAt(ctx, h, func(*waiter) error { return nil })
 	return hold, l.acquireError(ctx, err)
