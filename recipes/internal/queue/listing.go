@@ -10,9 +10,9 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
-// listing is a list of a line's directory, which all who have asked for it share.
+// listing is one list of a directory. All waiters that requested it share it.
 type listing struct {
-	done     chan struct{} // closed when the rest is known
+	done     chan struct{} // closed when children and err are set
 	children []string
 	err      error
 
@@ -20,21 +20,22 @@ type listing struct {
 	order order
 }
 
-// listKey is what a list is of, and the session that it is asked for in.
+// sessionKey identifies a queue and the session that uses it.
 type sessionKey struct {
 	queue   any
 	session int64
 }
 
-// listings are the lists that come next, of those lines of which one is under way; nil if nobody has asked for another. One lock serves
-// all: nothing waits under it.
+// listings holds the next list of each queue of which a list is under way; nil if no waiter has
+// requested another one. One mutex serves all queues: nothing waits while it is held.
 var listings = struct {
 	mu   sync.Mutex
 	next map[sessionKey]*listing
 }{next: map[sessionKey]*listing{}}
 
-// ask asks for a list of the line, without waiting for it. While one is under way in the session, all who ask share the next one. That is
-// asked for after all of them have asked, so it shows the nodes of all whose creates were sent before they did.
+// requestList requests a list of the queue and does not wait for it. While one is under way in
+// the session, all callers share the next list. That one is sent after all of them have called
+// requestList, so it shows the nodes of all creates sent before.
 func (q *Queue) requestList(s *framework.Session) *listing {
 	key := q.keyIn(s)
 	listings.mu.Lock()
@@ -54,6 +55,7 @@ func (q *Queue) requestList(s *framework.Session) *listing {
 	return asked
 }
 
+// startList sends the request, and that of the next list when the answer has arrived.
 func (q *Queue) startList(s *framework.Session, key sessionKey, asked *listing) {
 	bridge.OfSession(s).StartChildren(q.path, func(children []string, err error) {
 		asked.children, asked.err = children, err
@@ -64,7 +66,7 @@ func (q *Queue) startList(s *framework.Session, key sessionKey, asked *listing) 
 	})
 }
 
-// nextListing is the list that is to be asked for after one has ended; nil if there is none.
+// nextListing returns the list to request after one was answered; nil: there is none.
 func nextListing(key sessionKey) *listing {
 	listings.mu.Lock()
 	defer listings.mu.Unlock()
@@ -89,26 +91,28 @@ func (x *listing) wait(ctx context.Context, s *framework.Session) error {
 	}
 }
 
-// sorted is the line as the list shows it. All who share the list are of one line, so they have the same rules.
+// sorted returns the nodes of the list in order. Waiters share a list only if their queues have
+// the same conflicting kinds.
 func (x *listing) sorted(r Rules) *order {
 	x.sort.Do(func() { x.order = r.order(x.children) })
 	return &x.order
 }
 
-// order is the nodes of a line, in their order.
+// order holds the nodes of a queue, each slice in the order of the queue.
 type order struct {
 	conflicting, compatible []queueNode
-	unordered               bool // the numbers do not tell the order: it is any
+	unordered               bool // the numbers do not show the order: the slices are not sorted
 }
 
+// order parses and sorts the names of children.
 func (r Rules) order(children []string) order {
 	var o order
 	for _, name := range children {
-		m, blocks, ok := r.parse(name)
+		m, conflicts, ok := r.parse(name)
 		switch {
 		case !ok:
 			continue
-		case blocks:
+		case conflicts:
 			o.conflicting = append(o.conflicting, m)
 		default:
 			o.compatible = append(o.compatible, m)
@@ -122,7 +126,7 @@ func (r Rules) order(children []string) order {
 	return o
 }
 
-// has reports whether a node is in the line, whose numbers tell the order.
+// has reports whether a node is in the queue, whose numbers show the order.
 func (o *order) has(m queueNode) bool {
 	for _, all := range [][]queueNode{o.conflicting, o.compatible} {
 		if _, found := slices.BinarySearchFunc(all, m, compareNodes); found {
@@ -132,7 +136,7 @@ func (o *order) has(m queueNode) bool {
 	return false
 }
 
-// ahead is how many of those in order have a smaller number than m.
+// countBefore returns how many of those in order have a smaller number than m.
 func (m queueNode) countBefore(all []queueNode) int {
 	i, _ := slices.BinarySearchFunc(all, queueNode{seq: m.seq}, compareNodes) // no name is the smallest
 	return i

@@ -7,52 +7,60 @@ import (
 	"github.com/docent-zk/docent/internal/bridge"
 )
 
-// Those of one session who stand in one line one behind the other know of each other. It saves the one behind to look who is ahead, and
-// to be told: it need not read the line, which may be long, nor the node ahead, which that one watches already. Why it can rely on that:
+// Waiters of one session that are adjacent in one queue know each other. The later one need not
+// list the queue, which may be long, nor read the predecessor, which has a watch already. It relies
+// on the following:
 //
-//   - Who is ahead only becomes fewer, and nobody comes between two nodes. So once a place has been at the front, all who have ever been
-//     ahead of it are gone, whatever has become of itself; and when it goes, nobody is ahead of who was next behind it. If it goes before,
-//     the line has to be read.
-//   - It was the next: a list says so, or its number is the one before, for the servers number the nodes of one parent, each with another
-//     number. That it is the same parent, and not one that was deleted and made again, shows in its watch being unbroken when ours
-//     is there: so its node is there too, and has been since before.
-//   - It is gone: its own watch says so, in the order in which the servers tell of all that happens. If ours had gone before, our watch
-//     would have fired before. After a reconnect they tell in no order, and the line has to be read.
+//   - The nodes ahead of a node only become fewer, and no node is created between two others. So once
+//     a waiter has reached the front, all nodes that were ever ahead of it are deleted. When its own
+//     node is deleted, no node is ahead of the next one. If its node is deleted before it has reached
+//     the front, the next waiter lists the queue.
+//   - The predecessor is the next node ahead. Either a list shows it, or its number is one smaller:
+//     the servers give each node of one parent another number. The parent is the same, and was not
+//     deleted and created again, if the watch on the predecessor is unbroken when the own watch is
+//     set: the predecessor's node then exists, and has existed since before.
+//   - The predecessor is deleted when its own watch says so. The servers report all deletions in
+//     order, so if the own node had been deleted first, its watch would have fired first. After a
+//     reconnect they report in no order, and the queue has to be listed.
 //
-// Where a node may leave another at its place, or one that does not stand in the way may put one there that does, none of that holds.
+// None of this holds where another node may take the position of a deleted one, or where a compatible
+// node may put a conflicting one at its own position.
 
-// neighbour is a place whose node is there as long as the watch has not fired.
+// localPredecessor is a waiter whose node exists as long as the watch has not fired.
 type localPredecessor struct {
 	*waiter
-	watch *framework.Watch // its own; nil: there is no neighbour
+	watch *framework.Watch // on its own node; nil: there is no localPredecessor
 }
 
-// neighbours are all places that have a watch on their nodes, by line and session, and number. One leaves when its watch fires, as it
-// does when the node goes, or the session is over. Two lines with the same rules of who is in the way are the same. One lock serves all:
-// nothing waits under it.
+// watchedWaiters holds all waiters with a watch on their own nodes, by queue and session, and by
+// number. One is removed when its watch fires: its node is deleted or the session has ended. Two
+// queues with the same directory and conflicting kinds count as one. One mutex serves all:
+// nothing waits while it is held.
 var watchedWaiters = struct {
 	mu  sync.Mutex
 	all map[sessionKey]map[int32]localPredecessor
 }{all: map[sessionKey]map[int32]localPredecessor{}}
 
-// settled reports whether who is ahead of a place leaves nothing, and nobody else does.
+// deletionIsFinal reports whether no other node can take the position of a deleted one.
 func (r Rules) deletionIsFinal() bool { return !r.MayBeReplaced && len(r.Compatible) == 0 }
 
-// tells reports whether numbers tell who is the next in our line, and that one's does.
+// numbersTell reports whether the numbers of w and of the node with number seq show which one is
+// next.
 func (w *waiter) numbersTell(seq int32) bool {
 	return w.queue.rules.deletionIsFinal() && !w.atCounterEnd() && !queueNode{seq: seq}.atCounterEnd()
 }
 
+// keyIn returns the key of the queue in a session.
 func (q *Queue) keyIn(s *framework.Session) sessionKey { return sessionKey{q.key, s.ID()} }
 
-// accompanied reports whether a place of the session is known to be in the line.
+// hasLocalWaiter reports whether a waiter of the session is registered for the queue.
 func (q *Queue) hasLocalWaiter(s *framework.Session) bool {
 	watchedWaiters.mu.Lock()
 	defer watchedWaiters.mu.Unlock()
 	return len(watchedWaiters.all[q.keyIn(s)]) > 0
 }
 
-// settle lets those behind us know of us, and of our watch.
+// register makes w and its watch known to later waiters of the session, until the watch fires.
 func (w *waiter) register() {
 	if !w.numbersTell(w.seq) {
 		return
@@ -82,7 +90,8 @@ func unregister(at sessionKey, seq int32, watch *framework.Watch) {
 	}
 }
 
-// neighbour is the place with a given number, if it is in line in our session, and we know if it goes.
+// localPredecessor returns the waiter of the same session with number seq, if it is registered
+// and its watch is unbroken.
 func (w *waiter) localPredecessor(seq int32) (n localPredecessor, ok bool) {
 	if !w.numbersTell(seq) {
 		return localPredecessor{}, false
@@ -96,7 +105,8 @@ func (w *waiter) localPredecessor(seq int32) (n localPredecessor, ok bool) {
 	return n, true
 }
 
-// follow is the view of who has just come, and has a neighbour ahead.
+// localPredecessorByNumber returns the predecessors of a new waiter, if the node with the number
+// before its own is of the same session.
 func (w *waiter) localPredecessorByNumber() (predecessors, bool) {
 	n, ok := w.localPredecessor(w.seq - 1)
 	if !ok {
@@ -105,10 +115,10 @@ func (w *waiter) localPredecessorByNumber() (predecessors, bool) {
 	return predecessors{predecessor: n.queueNode, local: n}, true
 }
 
-// meet notes in a view that the last of those ahead is a neighbour.
+// linkLocalPredecessor sets ahead.local if the predecessor is a waiter of the same session.
 func (w *waiter) linkLocalPredecessor(ahead *predecessors) {
 	if ahead.none() || ahead.grandPredecessor.name != "" && ahead.grandPredecessor.seq == ahead.predecessor.seq {
-		return // with somebody else beside it, who must go too
+		return // another node with the same number must be deleted too
 	}
 	if n, ok := w.localPredecessor(ahead.predecessor.seq); ok && n.name == ahead.predecessor.name {
 		ahead.local = n

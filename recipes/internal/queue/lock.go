@@ -20,39 +20,42 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
-// Lock is what is acquired by coming to the front of a line, or of several at once. Safe for concurrent use.
+// Lock is acquired by a node at the front of its queue, or of each of several queues. It is safe
+// for concurrent use.
 type Lock struct {
 	Spec
 	log          *zap.Logger
 	waitWarnings *rateLimit
-	labels       []metrics.Labels // of each path
+	labels       []metrics.Labels // one for each path
 }
 
-// Spec is what tells one kind of lock from another.
+// Spec describes a kind of lock.
 type Spec struct {
 	Client  *framework.Client
-	Recipe  string   // what measurements and logs call it
-	Paths   []string // what measurements and errors call it: one for each lock
+	Recipe  string   // the name in metrics and logs
+	Paths   []string // the names in metrics and errors: one for each lock
 	Queues  []*Queue
-	Key     any      // for re-entry, of the lines together; nil if there is no such thing
-	Gate    Gate     // nil: who is at the front has the lock
-	HandOff *Handoff // nil: every hold has a node of its own
-	Standby bool     // to wait for long is nothing to warn of
+	Key     any      // for re-entry of all queues together; nil: there is none, see LockKey
+	Gate    Gate     // nil: the front of the queue is the lock
+	HandOff *Handoff // nil: each hold has a node of its own
+	Standby bool     // a long wait is normal and logs no warning
 }
 
-// Admission is what is between the front of the line and a lock for which a place in line is not enough.
+// Gate is what has to be passed after the front of the queue, such as the permits of a
+// semaphore.
 type Gate interface {
-	// Peek returns ErrBusy if the lock cannot be had now; it only reads.
+	// Ready returns ErrBusy if the lock is not free. It only reads.
 	Ready(ctx context.Context) error
-	// Direct acquires the lock without standing in line; ErrBusy if that cannot be.
+	// TryFast acquires the lock without a node in the queue. It returns ErrBusy if that is not possible.
 	TryFast(ctx context.Context, s *framework.Session) (*ownership.Hold, error)
-	// Admit acquires the lock in exchange for the place at the front. If it must not wait, it fails with ErrBusy instead.
+	// Admit acquires the lock in exchange for the node at the front. It returns ErrBusy where it would
+	// have to wait and must not.
 	Admit(ctx context.Context, f *FrontWaiter) (*ownership.Hold, error)
-	// Holder reads somebody who has the lock.
+	// Holder reads one of the holders.
 	Holder(ctx context.Context) (recipes.Participant, error)
 }
 
-// New makes a lock. It asks no server.
+// New makes a lock. It sends no request.
 func New(s Spec) *Lock {
 	l := &Lock{Spec: s, waitWarnings: &rateLimit{}}
 	l.log = s.Client.Logger().Named(s.Recipe).With(zap.String("path", l.name()))
@@ -62,14 +65,14 @@ func New(s Spec) *Lock {
 	return l
 }
 
-// With is the same lock with another admission.
+// WithGate returns the same lock with another gate.
 func (l *Lock) WithGate(a Gate) *Lock {
 	other := *l
 	other.Gate = a
 	return &other
 }
 
-// name is what errors and logs call the lock.
+// name returns the name of the lock in errors and logs.
 func (l *Lock) name() string {
 	const enough = 5
 	if more := len(l.Paths) - enough; more > 0 {
@@ -78,25 +81,26 @@ func (l *Lock) name() string {
 	return strings.Join(l.Paths, ", ")
 }
 
-// Single makes a lock that is a place in one line.
+// Single makes a lock with a node in one queue.
 func Single(client *framework.Client, recipe, path string, rules Rules, data []byte) *Lock {
-	return New(Spec{Client: client, Recipe: recipe, Paths: []string{path}, Queues: []*Queue{NewQueue(client, path, rules, data)}})
+	queues := []*Queue{NewQueue(client, path, rules, data)}
+	return New(Spec{Client: client, Recipe: recipe, Paths: []string{path}, Queues: queues})
 }
 
 var (
-	// ErrVanished: our node was deleted by somebody else while we waited.
+	// ErrOwnNodeDeleted: another client has deleted the own node during the wait.
 	ErrOwnNodeDeleted = errors.New("queue: our node was deleted while waiting")
-	// ErrBusy: somebody is ahead, and we are not to wait.
+	// ErrBusy: a conflicting node is ahead, and the caller does not wait.
 	ErrBusy = errors.New("queue: somebody is ahead")
-	// ErrAgain: something has changed between looking and acting.
+	// ErrRetry: something has changed between a read and the request that relies on it.
 	ErrRetry = errors.New("queue: look again")
 
 	// errGoroutineEnded: a logger, metrics or a retry policy has called runtime.Goexit on a
-	// goroutine of the client's.
+	// goroutine of the client.
 	errGoroutineEnded = errors.New("queue: code of the program's has ended the goroutine that waits in line")
 )
 
-// LockKey is for re-entry: that of the lock, or of the only line.
+// LockKey returns the key for re-entry: Spec.Key, or that of the only queue.
 func (l *Lock) LockKey() any {
 	if l.Key == nil {
 		return l.Queues[0].Key()
@@ -104,8 +108,9 @@ func (l *Lock) LockKey() any {
 	return l.Key
 }
 
-// Acquire waits in line until the lock is ours. A place that is lost, with the session or because somebody deleted the node, is
-// taken again at the end of the line. Whatever the end, no node stays behind that is not held.
+// Acquire waits until the lock is held. If its node is lost, with the session or because another
+// client deletes it, Acquire creates a new one at the end of the queue. An Acquire that fails
+// deletes its nodes.
 func (l *Lock) Acquire(ctx context.Context) (hold *ownership.Hold, err error) {
 	l.addWaiters(1)
 	defer l.recordEnd(time.Now(), -1, &hold, &err)
@@ -121,7 +126,8 @@ func (l *Lock) acquire(ctx context.Context, warner *waitWarner) (*ownership.Hold
 	return l.requeueWhenLost(ctx, func(ctx context.Context) (*ownership.Hold, error) { return l.attempt(ctx, warner) })
 }
 
-// Try enters the line only if nobody is in it, and leaves it if somebody was faster.
+// Try creates a node only if no conflicting node is in the queue, and deletes it if another one
+// was created before it.
 func (l *Lock) Try(ctx context.Context) (hold *ownership.Hold, err error) {
 	defer l.recordEnd(time.Now(), 0, &hold, &err)
 	if l.HandOff != nil && l.HandOff.Idle > 0 {
@@ -139,8 +145,9 @@ func (l *Lock) try(ctx context.Context) (*ownership.Hold, error) {
 	})
 }
 
-// persist takes another place when one is lost.
-func (l *Lock) requeueWhenLost(ctx context.Context, attempt func(context.Context) (*ownership.Hold, error)) (*ownership.Hold, error) {
+// requeueWhenLost calls attempt again as long as the node is lost.
+func (l *Lock) requeueWhenLost(ctx context.Context,
+	attempt func(context.Context) (*ownership.Hold, error)) (*ownership.Hold, error) {
 	for {
 		hold, err := attempt(ctx)
 		if mustRequeue(err) && ctx.Err() == nil {
@@ -151,12 +158,13 @@ func (l *Lock) requeueWhenLost(ctx context.Context, attempt func(context.Context
 	}
 }
 
-// again reports whether the place was lost for a reason that does not concern the caller.
+// mustRequeue reports whether an attempt has failed because its node or session was lost, which
+// the caller need not know.
 func mustRequeue(err error) bool {
 	return errors.Is(err, ErrOwnNodeDeleted) || errors.Is(err, framework.ErrSessionLost)
 }
 
-// failed turns the end of an attempt into the caller's error.
+// acquireError turns the error of an attempt into the error for the caller.
 func (l *Lock) acquireError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -169,7 +177,7 @@ func (l *Lock) acquireError(ctx context.Context, err error) error {
 	return fmt.Errorf("acquire %s: %w", l.name(), err)
 }
 
-// peek reads whether the lock may be had without waiting.
+// checkFree returns ErrBusy if the lock is not free. It only reads.
 func (l *Lock) checkFree(ctx context.Context) error {
 	for _, q := range l.Queues {
 		children, _, err := l.Client.Children(ctx, q.path)
@@ -187,7 +195,8 @@ func (l *Lock) checkFree(ctx context.Context) error {
 	return nil
 }
 
-// once takes a place in each line and brings it to the front. Without an alarm it does not wait for others.
+// attempt creates a node in each queue and waits until they are at the front. If it fails, it
+// deletes them. Without a warner it does not wait for other holders.
 func (l *Lock) attempt(ctx context.Context, warner *waitWarner) (*ownership.Hold, error) {
 	session, err := l.Client.Session(ctx)
 	if err != nil {
@@ -218,7 +227,7 @@ func (l *Lock) attempt(ctx context.Context, warner *waitWarner) (*ownership.Hold
 	return hold, err
 }
 
-// advance brings places to the front.
+// waitAndGrant waits until the nodes are at the front, and makes the hold.
 func (l *Lock) waitAndGrant(ctx context.Context, waiters []*waiter, warner *waitWarner) (*ownership.Hold, error) {
 	waited, err := l.waitForFront(ctx, waiters, warner)
 	switch {
@@ -230,7 +239,7 @@ func (l *Lock) waitAndGrant(ctx context.Context, waiters []*waiter, warner *wait
 	return l.grant(ctx, waiters, waited && len(waiters) > 1)
 }
 
-// arrive waits until nobody is ahead of any place, for all of them at the same time.
+// waitForFront waits until all nodes are at the front, for all of them at the same time.
 func (l *Lock) waitForFront(ctx context.Context, waiters []*waiter, warner *waitWarner) (waited bool, err error) {
 	if len(waiters) == 1 {
 		return waiters[0].waitForFront(ctx, warner)
@@ -242,24 +251,25 @@ func (l *Lock) waitForFront(ctx context.Context, waiters []*waiter, warner *wait
 	var mu sync.Mutex
 	for _, w := range waiters {
 		running.Go(func() {
-			behind, trouble := false, errGoroutineEnded
+			behind, failure := false, errGoroutineEnded
 			defer func() {
 				mu.Lock()
 				defer mu.Unlock()
 				waited = waited || behind
-				if trouble != nil && err == nil {
-					err = trouble
+				if failure != nil && err == nil {
+					err = failure
 					stop()
 				}
 			}()
-			behind, trouble = w.waitForFront(all, warner)
+			behind, failure = w.waitForFront(all, warner)
 		})
 	}
 	running.Wait()
 	return waited, err
 }
 
-// listAll asks for the lists of lines that were not asked for behind the creates, a few at a time. What went wrong each place finds out.
+// requestLists requests the lists of the queues that were not requested behind the creates, at
+// most maxLists at a time. Each waiter sees the error of its own list.
 func requestLists(ctx context.Context, waiters []*waiter) {
 	for i := maxLists; i < len(waiters) && ctx.Err() == nil; i++ {
 		if before := waiters[i-maxLists]; before.pendingList != nil {
@@ -271,11 +281,12 @@ func requestLists(ctx context.Context, waiters []*waiter) {
 	}
 }
 
-// grant makes a hold of places at the front. If we have waited for some of them, the others may have been lost meanwhile.
-func (l *Lock) grant(ctx context.Context, waiters []*waiter, doubtful bool) (*ownership.Hold, error) {
+// grant makes a hold of nodes at the front. checkNodes: during the wait for one node another may
+// have been deleted, so all are checked.
+func (l *Lock) grant(ctx context.Context, waiters []*waiter, checkNodes bool) (*ownership.Hold, error) {
 	session := waiters[0].session
 	lifetime, err := HoldLifetime(ctx, session, func(ctx context.Context, again bool) error {
-		if again || doubtful {
+		if again || checkNodes {
 			return checkAll(ctx, waiters)
 		}
 		return confirmAll(ctx, waiters)
@@ -291,14 +302,15 @@ func (l *Lock) grant(ctx context.Context, waiters []*waiter, doubtful bool) (*ow
 	return l.NewHold(g), nil
 }
 
-// Begin makes a hold of the lock.
+// NewHold makes a hold of the lock, and logs it.
 func (l *Lock) NewHold(g ownership.Grant) *ownership.Hold {
-	if entry := l.log.Check(zap.DebugLevel, "acquired"); entry != nil { // else its fields are not made
+	if entry := l.log.Check(zap.DebugLevel, "acquired"); entry != nil { // the fields are made only if needed
 		entry.Write(logfield.Session(g.Session.ID()), logfield.Token(g.Locks[0].Token))
 	}
 	return ownership.New(g)
 }
 
+// confirmAll reads the tokens that are not known.
 func confirmAll(ctx context.Context, waiters []*waiter) error {
 	for _, w := range waiters {
 		if err := w.readToken(ctx); err != nil {
@@ -308,7 +320,8 @@ func confirmAll(ctx context.Context, waiters []*waiter) error {
 	return nil
 }
 
-// checkAll asks whether all places are still there, in one transaction, after learning the tokens that are not known.
+// checkAll checks in one transaction that all nodes still exist, after it has read the tokens
+// that are not known.
 func checkAll(ctx context.Context, waiters []*waiter) error {
 	if err := confirmAll(ctx, waiters); err != nil {
 		return err
@@ -318,13 +331,18 @@ func checkAll(ctx context.Context, waiters []*waiter) error {
 		checks = append(checks, framework.CheckOp(w.path(), -1))
 	}
 	s := waiters[0].session
-	_, err := RetryInSession(ctx, s, func(ctx context.Context) ([]framework.Result, error) { return s.Multi(ctx, checks...) })
+	_, err := RetryInSession(ctx, s, func(ctx context.Context) ([]framework.Result, error) {
+		return s.Multi(ctx, checks...)
+	})
 	return nodeDeleted(ctx, err)
 }
 
-// Settle is the lifetime of a hold that begins now. A context that has ended loses, even now. A place outlives a suspended connection,
-// but where a hold would not, it takes an answer of the servers to go on: then confirm is called again.
-func HoldLifetime(ctx context.Context, s *framework.Session, confirm func(ctx context.Context, again bool) error) (bridge.Lifetime, error) {
+// HoldLifetime calls confirm and returns the lifetime of a hold that begins now. A node survives
+// a suspended connection, but a hold under the Strict policy does not. After a suspension
+// HoldLifetime calls confirm again, which then needs an answer of the servers. It returns an
+// error if ctx has ended, even now.
+func HoldLifetime(ctx context.Context, s *framework.Session,
+	confirm func(ctx context.Context, again bool) error) (bridge.Lifetime, error) {
 	for again := false; ; again = true {
 		lifetime := bridge.OfSession(s).Lifetime()
 		if err := confirm(ctx, again); err != nil {
@@ -339,7 +357,7 @@ func HoldLifetime(ctx context.Context, s *framework.Session, confirm func(ctx co
 	}
 }
 
-// leave deletes our nodes, but for those that are not there, or not ours.
+// deleteAll deletes the own nodes, except those that do not exist or belong to another session.
 func deleteAll(ctx context.Context, waiters []*waiter) {
 	var nodes []string
 	for _, w := range waiters {
@@ -352,10 +370,12 @@ func deleteAll(ctx context.Context, waiters []*waiter) {
 	}
 }
 
-// leavePatience bounds how long a caller whose attempt has failed waits to see its node gone.
+// deleteWait bounds how long a caller whose attempt has failed waits for the deletion of its
+// nodes.
 const deleteWait = time.Second
 
-// Withdraw deletes nodes that nobody is to have. The deletion does not depend on ctx: only how long we wait for it does.
+// DeleteNodes deletes nodes that no hold is to have. The deletion does not depend on ctx. It
+// goes on in the background if it takes longer than deleteWait or ctx ends.
 func DeleteNodes(ctx context.Context, s *framework.Session, nodes ...string) {
 	ctx, cancel := context.WithTimeout(ctx, deleteWait)
 	defer cancel()

@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// member is a lock node in a line.
+// queueNode is a lock node of a queue.
 type queueNode struct {
 	name string
 	seq  int32
 }
 
-// parse finds the sequence number behind the last occurrence of one of the markers. Children that have none are not lock nodes.
+// parseName finds the sequence number behind the last occurrence of one of the markers. A child
+// without one is not a lock node.
 func parseName(name string, markers []string) (queueNode, bool) {
 	for _, marker := range markers {
 		i := strings.LastIndex(name, marker)
@@ -28,19 +29,22 @@ func parseName(name string, markers []string) (queueNode, bool) {
 	return queueNode{}, false
 }
 
-// before compares sequence numbers as serial numbers: the counter of a parent has 32 bits, and the number that follows the
-// largest is the smallest. Numbers in one line are never half the range apart.
+// before compares sequence numbers as serial numbers. The counter of a parent has 32 bits, and
+// the number that follows the largest one is the smallest. Numbers in one queue are never half
+// the range apart.
 func before(a, b int32) bool { return a-b < 0 }
 
-// atEnd reports whether the number is one from the end of the parent's counter, where numbers tell nothing any more of each other:
-// servers give the largest one to every further node, and smaller than the smallest ones to creates that are under way together.
+// atCounterEnd reports whether the number is from the end of the parent's counter, where numbers
+// do not show the order. Servers give the largest number to each further node, and numbers from
+// the smallest on to creates that are under way together.
 func (m queueNode) atCounterEnd() bool { return m.seq < 0 || m.seq == math.MaxInt32 }
 
-// atEnd reports whether the order of a line is not told by the numbers.
+// anyAtCounterEnd reports whether the numbers of some nodes do not show the order.
 func anyAtCounterEnd(nodes []queueNode) bool {
 	return slices.ContainsFunc(nodes, queueNode.atCounterEnd)
 }
 
+// compareNodes orders nodes by number, and those with the same number by name.
 func compareNodes(a, b queueNode) int {
 	switch {
 	case before(a.seq, b.seq):
@@ -51,7 +55,7 @@ func compareNodes(a, b queueNode) int {
 	return strings.Compare(a.name, b.name)
 }
 
-// lineup is the lock nodes among children, first come first.
+// sortedNodes returns the lock nodes among children, in the order of the queue.
 func sortedNodes(children []string, markers []string) []queueNode {
 	var nodes []queueNode
 	for _, name := range children {
@@ -63,7 +67,7 @@ func sortedNodes(children []string, markers []string) []queueNode {
 	return nodes
 }
 
-// anyone reports whether there is a lock node among children.
+// hasNode reports whether there is a lock node among children.
 func hasNode(children []string, markers []string) bool {
 	return slices.ContainsFunc(children, func(name string) bool {
 		_, ok := parseName(name, markers)

@@ -21,16 +21,19 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
-// Rules is what tells one kind of line from another. Kinds of nodes are told by what their names end in, before the number.
+// Rules says which nodes of a queue conflict with a waiter. The kind of a node is what its name
+// ends in, before the sequence number.
 type Rules struct {
-	Name        string   // our own nodes
-	Conflicting []string // those that stand in the way when they are ahead
-	Compatible  []string // those that do not, but stand in the line too
-	// Replaced: who is ahead may leave another one at its place. Then the line is read again after each of them.
+	Name        string   // the kind of the own nodes
+	Conflicting []string // kinds of nodes to wait for when they are ahead
+	Compatible  []string // the other kinds of nodes in the queue
+	// MayBeReplaced: when a node ahead is deleted, another may have taken its position. The queue is
+	// listed again after each deletion.
 	MayBeReplaced bool
 }
 
-// Line is the line in one directory. Safe for concurrent use.
+// Queue is the lock nodes in one directory, and the rules for the own ones. It is safe for
+// concurrent use.
 type Queue struct {
 	*Dir
 	client *framework.Client
@@ -40,26 +43,27 @@ type Queue struct {
 	key    any
 }
 
-// What the names of kazoo's locks end in: of its Lock, and WriteLock, and of its ReadLock.
+// Kinds of the nodes of kazoo: KazooLock of its Lock and WriteLock, KazooReadLock of its ReadLock.
 const (
 	KazooLock     = "__lock__"
 	KazooReadLock = "__rlock__"
 )
 
-// Exclusive are the rules of a mutex. The names are Curator's, to the byte.
+// Exclusive is the rules of a mutex. The names are Curator's, to the byte.
 var Exclusive = Rules{Name: "lock-", Conflicting: []string{"lock-", KazooLock}}
 
-// Named are the rules with another name for our own nodes, one of those that they know already.
+// WithName returns the rules with another kind of own nodes, one that the rules contain already.
 func (r Rules) WithName(name string) Rules {
 	r.Name = name
 	return r
 }
 
-// all are the kinds of nodes in the line.
+// kinds returns all kinds of nodes in the queue.
 func (r Rules) kinds() []string { return slices.Concat(r.Conflicting, r.Compatible) }
 
-// parse is what a child's name says of it. Of those that are no nodes of the line it says nothing.
-func (r Rules) parse(name string) (m queueNode, blocks, ok bool) {
+// parse parses the name of a child and reports whether its kind conflicts. It returns false in
+// ok for a child that is not a node of the queue.
+func (r Rules) parse(name string) (m queueNode, conflicts, ok bool) {
 	if m, ok = parseName(name, r.Conflicting); ok {
 		return m, true, true
 	}
@@ -67,23 +71,25 @@ func (r Rules) parse(name string) (m queueNode, blocks, ok bool) {
 	return m, false, ok
 }
 
-// NewLine makes a line at path, in which our nodes have the given data. It asks no server.
+// NewQueue makes a Queue at path whose own nodes have the given data. It sends no request.
 func NewQueue(client *framework.Client, path string, rules Rules, data []byte) *Queue {
 	return &Queue{
-		Dir: NewDir(path), client: client, rules: rules, data: data, log: client.Logger().With(zap.String("path", path)),
+		Dir: NewDir(path), client: client, rules: rules, data: data,
+		log: client.Logger().With(zap.String("path", path)),
 		key: queueKey{bridge.Of(client).Key(path), strings.Join(rules.Conflicting, " ")},
 	}
 }
 
-// Inner says that the line is in a directory that the recipe has made for itself, where nobody else keeps data: an Entry may write it,
-// to count its children.
+// Inner marks the directory as one that the recipe has made for itself, in which no other
+// program keeps data. A Create may write it, to count its children. Inner returns q.
 func (q *Queue) Inner() *Queue {
 	q.inner = true
 	return q
 }
 
-// Key identifies the line and what one is in it: whatever view of the connection the path is named through, and whatever the nodes are
-// named.
+// Key returns a value that identifies the directory and the conflicting kinds. It is the same
+// for all namespaces of a connection through which the path is named, and for all kinds of own
+// nodes.
 func (q *Queue) Key() any { return q.key }
 
 type queueKey struct {
@@ -91,18 +97,18 @@ type queueKey struct {
 	conflicting string
 }
 
-// place is our node in a line.
+// waiter is the own node in a queue, and what is known of it.
 type waiter struct {
 	queue   *Queue
 	session *framework.Session
 	queueNode
-	token        int64            // its czxid; 0 while it is not known
-	pendingList  *listing         // asked for behind the create; nil if there is none, or it was looked at
-	ownWatch     *framework.Watch // on the node itself, once somebody is ahead
-	deleted      bool             // somebody has deleted it
-	reachedFront atomic.Bool      // it has been at the front: nobody was ahead of it any more
+	token        int64            // the czxid of the node; 0: not known yet
+	pendingList  *listing         // requested behind the create; nil: none, or it was used
+	ownWatch     *framework.Watch // on the node itself, once a conflicting node is ahead
+	deleted      bool             // the node does not exist any more
+	reachedFront atomic.Bool      // there was a time at which no conflicting node was ahead
 
-	// What was read with the watch. A node that was not read is as it was created, unless somebody has asked for it back.
+	// Read with ownWatch. A node that was not read is as it was created, unless it was revoked.
 	data    []byte
 	version int32
 }
@@ -112,13 +118,14 @@ func (w *waiter) path() string { return w.queue.node(w.name) }
 // maxLists bounds how many lists of one acquire are under way at a time.
 const maxLists = 64
 
-// enqueue takes a place at the end of each line, in one request. The lists of the lines come right behind it on the same connection, so
-// that they show the new nodes and those ahead. A line in which somebody of the session waits already is not listed: the new node
-// stands behind that one, and is often told by it who is ahead.
+// enqueue creates a node at the end of each queue, in one request. The lists of the queues
+// follow right behind it on the same connection, so that they show the new nodes and those
+// ahead. A queue in which a waiter of the session is registered is not listed: that waiter is
+// ahead, and is often known to be the predecessor.
 func enqueue(ctx context.Context, s *framework.Session, queues []*Queue) ([]*waiter, error) {
 	lists := make([]*listing, len(queues))
 	e := Create{afterSend: func() {
-		clear(lists) // an earlier request may have had others behind it
+		clear(lists) // those behind an earlier attempt
 		for i, q := range queues[:min(maxLists, len(queues))] {
 			if !q.hasLocalWaiter(s) {
 				lists[i] = q.requestList(s)
@@ -130,7 +137,8 @@ func enqueue(ctx context.Context, s *framework.Session, queues []*Queue) ([]*wai
 	}
 	done, err := e.Do(ctx, s)
 	if errors.Is(err, zk.ErrNodeExists) {
-		return nil, fmt.Errorf("a parent's counter of sequence numbers is stuck (delete it while nobody uses the lock): %w", err)
+		return nil, fmt.Errorf("a parent's counter of sequence numbers is stuck "+
+			"(delete it while nobody uses the lock): %w", err)
 	}
 	if err != nil {
 		return nil, err
@@ -142,14 +150,14 @@ func enqueue(ctx context.Context, s *framework.Session, queues []*Queue) ([]*wai
 			return nil, err
 		}
 		waiters[i].token = done.Czxid
-		if done.Czxid != 0 { // otherwise the nodes were found again, and the lists may be older
+		if done.Czxid != 0 { // else the reply was lost, and the lists may be older than the nodes
 			waiters[i].pendingList = lists[i]
 		}
 	}
 	return waiters, nil
 }
 
-// place is the place of a node that was created.
+// newWaiter makes the waiter of a node that was created.
 func (q *Queue) newWaiter(s *framework.Session, node string) (*waiter, error) {
 	m, ok := parseName(path.Base(node), []string{q.rules.Name})
 	if !ok {
@@ -158,24 +166,26 @@ func (q *Queue) newWaiter(s *framework.Session, node string) (*waiter, error) {
 	return &waiter{queue: q, session: s, queueNode: m}, nil
 }
 
-// first reports whether nobody can be ahead: a parent gives the number 0 to the first of all its children.
+// isFirst reports whether the number shows that no node can be ahead: a parent gives the number
+// 0 to the first of all its children.
 func (w *waiter) isFirst() bool { return w.seq == 0 }
 
-// warnFrom is the sequence number from which a line warns that its parent's counter will run out, and warnEach how often.
+// A waiter with a number from warnFrom on warns that the parent's counter runs out, at most once in
+// warnEach for each queue.
 const (
 	warnFrom = 1 << 30
 	warnEach = time.Minute
 )
 
-// warn warns if the parent's counter runs out.
+// warnOfCounter warns if the parent's counter of sequence numbers runs out.
 func (w *waiter) warnOfCounter() {
 	if (w.seq >= warnFrom || w.seq < 0) && counterWarnings.mayWarn(w.queue.key, time.Now()) {
-		w.queue.log.Warn("the parent's counter of sequence numbers is running out, Curator clients will not exclude each other then: "+
-			"delete the parent while nobody uses the lock", zap.Int32("sequence", w.seq))
+		w.queue.log.Warn("the parent's counter of sequence numbers is running out, "+
+			"Curator clients will not exclude each other then: delete the parent while nobody uses the lock", zap.Int32("sequence", w.seq))
 	}
 }
 
-// warnings are when there was a warning of each line, for so long as there is to be no other.
+// warnings holds, for each queue, when the last warning was logged, until the next is allowed.
 type warnings struct {
 	mu   sync.Mutex
 	last map[any]time.Time
@@ -183,19 +193,21 @@ type warnings struct {
 
 var counterWarnings = warnings{last: map[any]time.Time{}}
 
-// mayWarn allows a warning of each line in a while, whatever the values are that stand for it.
-func (w *warnings) mayWarn(line any, now time.Time) bool {
+// mayWarn allows one warning in warnEach for each key of a queue, however many values of Queue
+// have that key.
+func (w *warnings) mayWarn(queue any, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	maps.DeleteFunc(w.last, func(_ any, last time.Time) bool { return now.Sub(last) >= warnEach })
-	if _, warned := w.last[line]; warned {
+	if _, warned := w.last[queue]; warned {
 		return false
 	}
-	w.last[line] = now
+	w.last[queue] = now
 	return true
 }
 
-// confirm learns the token of a node where the answer to its creation did not tell, and that the node is ours.
+// readToken reads the token where the reply to the create was lost, and checks that the node
+// belongs to the session.
 func (w *waiter) readToken(ctx context.Context) error {
 	if w.token != 0 {
 		return nil
@@ -207,16 +219,19 @@ func (w *waiter) readToken(ctx context.Context) error {
 	return w.noteDeleted(ctx, err)
 }
 
-// Confirm reads the czxid of a node that is to be ours: ErrVanished if it is not.
+// Confirm returns the czxid of a node of the session. It returns ErrOwnNodeDeleted if the node
+// does not exist or belongs to another session.
 func Confirm(ctx context.Context, s *framework.Session, node string) (czxid int64, err error) {
-	stat, err := RetryInSession(ctx, s, func(ctx context.Context) (*zk.Stat, error) { return s.Exists(ctx, node) })
+	stat, err := RetryInSession(ctx, s, func(ctx context.Context) (*zk.Stat, error) {
+		return s.Exists(ctx, node)
+	})
 	if err != nil {
 		return 0, nodeDeleted(ctx, err)
 	}
 	return stat.Czxid, checkOwner(s, stat)
 }
 
-// owned checks that a node is of the session.
+// checkOwner checks that a node belongs to the session.
 func checkOwner(s *framework.Session, stat *zk.Stat) error {
 	if stat.EphemeralOwner != s.ID() {
 		return fmt.Errorf("%w: it belongs to session %v", ErrOwnNodeDeleted, logfield.Hex(stat.EphemeralOwner))
@@ -224,7 +239,8 @@ func checkOwner(s *framework.Session, stat *zk.Stat) error {
 	return nil
 }
 
-// vanished tells that a missing node is ours. Once ctx has ended the error may be its cause, which says nothing about nodes.
+// nodeDeleted turns the error for a missing node into ErrOwnNodeDeleted. Once ctx has ended, the
+// error may be the cause of ctx, which says nothing about the node.
 func nodeDeleted(ctx context.Context, err error) error {
 	if errors.Is(err, zk.ErrNoNode) && ctx.Err() == nil {
 		return ErrOwnNodeDeleted
@@ -232,7 +248,7 @@ func nodeDeleted(ctx context.Context, err error) error {
 	return err
 }
 
-// granted is the place as what a hold has.
+// grantParts returns what a Grant holds of the waiter.
 func (w *waiter) grantParts() (ownership.Lock, ownership.Node) {
 	return ownership.Lock{Path: w.queue.path, Key: w.queue.Key(), Token: w.token},
 		ownership.Node{Path: w.path(), Watch: w.ownWatch, Data: w.data}

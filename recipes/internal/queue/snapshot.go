@@ -2,16 +2,17 @@ package queue
 
 import "slices"
 
-// survey is what a place learns from a list of its line.
+// snapshot is what a waiter learns from a list of its queue.
 type snapshot struct {
 	predecessors
-	listed              bool        // we are in the list
-	uncertain           []queueNode // of whom the numbers do not tell whether they are ahead
-	firstCompatible     queueNode   // the first of those ahead that do not stand in the way; without a name if there is none
-	compatibleUncertain bool        // the numbers do not tell whether one of those is ahead
+	listed              bool        // the own node is in the list
+	uncertain           []queueNode // conflicting; the numbers do not show whether they are ahead
+	firstCompatible     queueNode   // the first compatible node ahead; without a name: there is none
+	compatibleUncertain bool        // the numbers do not show whether a compatible node is ahead
 }
 
-// survey looks for what is ahead of p. Lines are long and many look at the same list, so each searches for its place in the order.
+// snapshot finds the nodes ahead of w. Queues are long and many waiters share a list, so each
+// searches for its own position in the sorted list.
 func (w *waiter) snapshot(o *order) snapshot {
 	if o.unordered {
 		return w.snapshotUnordered(o)
@@ -27,7 +28,7 @@ func (w *waiter) snapshot(o *order) snapshot {
 	return s
 }
 
-// surveyAll looks at all nodes, where numbers do not tell their order.
+// snapshotUnordered looks at each node of a list whose numbers do not show the order.
 func (w *waiter) snapshotUnordered(o *order) snapshot {
 	var s snapshot
 	for i, m := range slices.Concat(o.conflicting, o.compatible) {
@@ -40,6 +41,8 @@ func (w *waiter) snapshotUnordered(o *order) snapshot {
 	return s
 }
 
+// addUnordered adds a node that may be ahead of w, and may be on either side of those added
+// before.
 func (s *snapshot) addUnordered(w *waiter, m queueNode, blocks bool) {
 	switch doubtful := m.atCounterEnd() && w.atCounterEnd(); {
 	case doubtful && blocks:
@@ -58,8 +61,9 @@ func (s *snapshot) addUnordered(w *waiter, m queueNode, blocks bool) {
 	}
 }
 
-// isFinal reports whether the only one ahead is the first of all: nobody of those who do not stand in the way may be ahead of it, and
-// perhaps put something in the way one day.
+// isOnlyOneAhead reports whether the predecessor is the only conflicting node ahead and the
+// first of all nodes. A compatible node ahead of it could put a conflicting one at its own
+// position.
 func (s *snapshot) isOnlyOneAhead(w *waiter) bool {
 	if s.none() || s.grandPredecessor.name != "" || w.queue.rules.MayBeReplaced || s.compatibleUncertain {
 		return false

@@ -17,37 +17,44 @@ import (
 	"github.com/docent-zk/docent/retry"
 )
 
-// view is what a place has seen of its line.
+// predecessors is what a waiter knows of the conflicting nodes ahead of its own.
 type predecessors struct {
-	predecessor, grandPredecessor queueNode // the last of those who stand in our way, and the one before; without a name if there is none
-	// final: when the only one ahead goes, nobody can be in our way. It was the first of all, and leaves none at its place.
+	predecessor      queueNode // the last conflicting node ahead; without a name: there is none
+	grandPredecessor queueNode // the one before the predecessor; without a name: there is none
+	// deletionGrants: the predecessor is the first of all nodes and the only conflicting one, and no
+	// other node takes its position. Its deletion grants the lock.
 	deletionGrants bool
-	watch          *framework.Watch // on the last of them, if there is one already
-	local          localPredecessor // the last of them, if it is a neighbour
+	watch          *framework.Watch // on the predecessor; nil: there is none yet
+	local          localPredecessor // the predecessor, if it is of the same session
 }
 
-// clear reports whether nobody is in the way.
+// none reports whether no conflicting node is ahead.
 func (ahead predecessors) none() bool { return ahead.predecessor.name == "" }
 
-// add adds one more who stands in the way, the last of them.
+// add adds a node that is behind the predecessor. It becomes the predecessor.
 func (ahead *predecessors) add(m queueNode) {
 	ahead.predecessor, ahead.grandPredecessor = m, ahead.predecessor
 }
 
-// next is for whom to wait.
+// toWatch returns the node whose deletion to wait for. It is the grandpredecessor, so that the
+// queue is listed while the predecessor still holds. It is the predecessor if there is no other,
+// or if a list then is of no use.
 func (ahead predecessors) toWatch(rules Rules) queueNode {
 	if rules.MayBeReplaced || ahead.grandPredecessor.name == "" || ahead.local.watch != nil {
-		return ahead.predecessor // if another can be at its place, there is another look to take whatever goes
+		return ahead.predecessor // MayBeReplaced needs a list after each deletion, a local one needs none
 	}
 	return ahead.grandPredecessor
 }
 
-// over reports whether nobody is ahead when the next has gone.
+// deletionSuffices reports whether the deletion of the predecessor grants the lock without
+// another list. That is also so if the predecessor is a waiter of the same session that has
+// reached the front.
 func (ahead predecessors) deletionSuffices() bool {
 	return ahead.deletionGrants || ahead.local.watch != nil && ahead.local.reachedFront.Load()
 }
 
-// arrive waits until nobody is ahead of p. Without an alarm it does not wait.
+// waitForFront waits until no conflicting node is ahead of w. Without a warner it returns
+// ErrBusy instead of waiting.
 func (w *waiter) waitForFront(ctx context.Context, warner *waitWarner) (waited bool, err error) {
 	waited, err = w.listAndWait(ctx, warner)
 	if err == nil {
@@ -56,6 +63,8 @@ func (w *waiter) waitForFront(ctx context.Context, warner *waitWarner) (waited b
 	return waited, err
 }
 
+// listAndWait lists the queue, unless the predecessor is known without a list, and waits for the
+// predecessors.
 func (w *waiter) listAndWait(ctx context.Context, warner *waitWarner) (waited bool, err error) {
 	if w.isFirst() {
 		return false, nil
@@ -74,41 +83,44 @@ func (w *waiter) listAndWait(ctx context.Context, warner *waitWarner) (waited bo
 	return true, w.waitForPredecessors(ctx, ahead)
 }
 
-// wait waits until nobody is ahead of p any more.
+// waitForPredecessors waits until the conflicting nodes ahead are deleted.
 func (w *waiter) waitForPredecessors(ctx context.Context, ahead predecessors) error {
 	for !ahead.none() {
-		gone, err := w.waitForDeletion(ctx, ahead)
+		deleted, err := w.waitForDeletion(ctx, ahead)
 		if err != nil {
 			return WaitError(ctx, err)
 		}
-		if gone && ahead.deletionSuffices() {
+		if deleted && ahead.deletionSuffices() {
 			return nil
 		}
-		if ahead, err = w.relist(ctx, ahead, gone); err != nil {
+		if ahead, err = w.relist(ctx, ahead, deleted); err != nil {
 			return WaitError(ctx, err)
 		}
 	}
 	return nil
 }
 
-// lookAgain reads the line after a view of it. If the second last is gone the last is watched at the same time: it has stayed the last,
-// unless it is gone too. If that has become a neighbour meanwhile, there is nothing to read.
-func (w *waiter) relist(ctx context.Context, previous predecessors, gone bool) (ahead predecessors, err error) {
-	if !gone || previous.toWatch(w.queue.rules) == previous.predecessor {
+// relist lists the queue again. If the grandpredecessor was deleted, the predecessor is read
+// with a watch in the same round trip: it is the predecessor still, unless it was deleted too.
+// If it has become known as a waiter of the same session meanwhile, relist reads nothing.
+func (w *waiter) relist(ctx context.Context, previous predecessors, deleted bool) (ahead predecessors, err error) {
+	if !deleted || previous.toWatch(w.queue.rules) == previous.predecessor {
 		return w.listQueue(ctx)
 	}
 	if w.linkLocalPredecessor(&previous); previous.local.watch != nil {
 		return previous, nil
 	}
-	var last <-chan nodeRead
-	bridge.OfSession(w.session).Together(func() { w.pendingList, last = w.queue.requestList(w.session), w.startRead(previous.predecessor) })
+	var read <-chan nodeRead
+	bridge.OfSession(w.session).Together(func() {
+		w.pendingList, read = w.queue.requestList(w.session), w.startRead(previous.predecessor)
+	})
 	if ahead, err = w.listQueue(ctx); ahead.predecessor == previous.predecessor {
-		ahead.watch = w.finishRead(ctx, last).watch
+		ahead.watch = w.finishRead(ctx, read).watch
 	}
 	return ahead, err
 }
 
-// Waited says of an error that ended a wait for others that it was one.
+// WaitError adds ErrNotAcquired to an error by which the context has ended a wait.
 func WaitError(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", recipes.ErrNotAcquired, err)
@@ -116,7 +128,7 @@ func WaitError(ctx context.Context, err error) error {
 	return err
 }
 
-// look reads the line.
+// listQueue lists the queue and returns the predecessors of w.
 func (w *waiter) listQueue(ctx context.Context) (predecessors, error) {
 	list, err := w.awaitList(ctx)
 	if err != nil {
@@ -124,18 +136,19 @@ func (w *waiter) listQueue(ctx context.Context) (predecessors, error) {
 	}
 	found := w.snapshot(list.sorted(w.queue.rules))
 	if !found.listed {
-		return predecessors{}, ErrOwnNodeDeleted // whoever is not in line is not first in it; what is left of the node is deleted all the same
+		// A waiter that is not in the list must not find itself first. Its node is deleted all the same.
+		return predecessors{}, ErrOwnNodeDeleted
 	}
 	if len(found.uncertain) > 0 {
-		older, left, err := w.createdBefore(ctx, found.uncertain)
+		older, missing, err := w.createdBefore(ctx, found.uncertain)
 		if err != nil {
 			return predecessors{}, err
 		}
 		for _, m := range older {
 			found.add(m)
 		}
-		if found.none() && left && w.queue.rules.MayBeReplaced {
-			return w.listQueue(ctx) // for what is at the place of who has left
+		if found.none() && missing && w.queue.rules.MayBeReplaced {
+			return w.listQueue(ctx) // another node may have taken the position of a missing one
 		}
 	}
 	found.deletionGrants = found.isOnlyOneAhead(w)
@@ -143,7 +156,8 @@ func (w *waiter) listQueue(ctx context.Context) (predecessors, error) {
 	return found.predecessors, nil
 }
 
-// listed waits for a list of the line that shows our node if it is there: the one that was asked for behind the create, or a new one.
+// awaitList waits for a list of the queue that shows the own node if it exists: the list that
+// was requested behind the create, or a new one.
 func (w *waiter) awaitList(ctx context.Context) (*listing, error) {
 	return RetryInSession(ctx, w.session, func(ctx context.Context) (*listing, error) {
 		list := w.pendingList
@@ -154,9 +168,10 @@ func (w *waiter) awaitList(ctx context.Context) (*listing, error) {
 	})
 }
 
-// olderThan picks from a line those that were created before p, by the transactions that created them. It also says whether any has left,
-// of whom that cannot be told.
-func (w *waiter) createdBefore(ctx context.Context, nodes []queueNode) (older []queueNode, left bool, err error) {
+// createdBefore returns the nodes that were created before that of w, in the order of the
+// transactions that created them. It also reports whether a node is missing: that one's
+// transaction cannot be read.
+func (w *waiter) createdBefore(ctx context.Context, nodes []queueNode) (older []queueNode, missing bool, err error) {
 	if err := w.readToken(ctx); err != nil {
 		return nil, false, err
 	}
@@ -166,7 +181,7 @@ func (w *waiter) createdBefore(ctx context.Context, nodes []queueNode) (older []
 			return w.session.Exists(ctx, w.queue.node(m.name))
 		})
 		if errors.Is(err, zk.ErrNoNode) {
-			left = true
+			missing = true
 			continue
 		}
 		if err != nil {
@@ -178,11 +193,12 @@ func (w *waiter) createdBefore(ctx context.Context, nodes []queueNode) (older []
 		}
 	}
 	slices.SortFunc(older, func(a, b queueNode) int { return cmp.Compare(czxids[a.name], czxids[b.name]) })
-	return older, left, nil
+	return older, missing, nil
 }
 
-// await waits for the next of a view to go, or for a reason to look again. Gone means that it was deleted and we are still in line.
-func (w *waiter) waitForDeletion(ctx context.Context, ahead predecessors) (gone bool, err error) {
+// waitForDeletion waits until the watch of a predecessor fires. It reports whether that node was
+// deleted while the own node still existed. Otherwise the caller must list the queue again.
+func (w *waiter) waitForDeletion(ctx context.Context, ahead predecessors) (deleted bool, err error) {
 	watch, err := w.watchPredecessor(ctx, ahead)
 	if err != nil && !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		return false, err
@@ -191,7 +207,8 @@ func (w *waiter) waitForDeletion(ctx context.Context, ahead predecessors) (gone 
 		return false, own
 	}
 	if watch == nil {
-		// It was in line, and is not. We are: our watch would have fired before either answer that came after we had gone.
+		// The node was in the list and does not exist now. The own node does: otherwise its watch would
+		// have fired before either answer.
 		return bridge.OfWatch(w.ownWatch).Unbroken(), w.session.Err()
 	}
 	for {
@@ -199,29 +216,31 @@ func (w *waiter) waitForDeletion(ctx context.Context, ahead predecessors) (gone 
 			return false, err
 		}
 		if fired(watch) {
-			// The server tells of deletions in their order. If ours came first, its watch has fired before.
+			// The server reports deletions in order. If the own node was deleted first, its watch has fired.
 			return watch.Event() == zk.EventNodeDeleted && !fired(w.ownWatch), w.session.Err()
 		}
 	}
 }
 
-// watchNext watches for whom we wait, and our own node at the same time.
+// watchPredecessor watches the node whose deletion to wait for, and the own node in the same
+// round trip.
 func (w *waiter) watchPredecessor(ctx context.Context, ahead predecessors) (watch *framework.Watch, err error) {
-	next := ahead.toWatch(w.queue.rules)
+	node := ahead.toWatch(w.queue.rules)
 	switch {
 	case ahead.local.watch != nil:
 		watch = ahead.local.watch
-	case ahead.watch != nil && next == ahead.predecessor:
+	case ahead.watch != nil && node == ahead.predecessor:
 		watch = ahead.watch
 	case w.ownIsWatched():
-		watch, err = w.watchNode(ctx, next)
+		watch, err = w.watchNode(ctx, node)
 	default:
-		watch, err = w.watchNodeAndOwn(ctx, next)
+		watch, err = w.watchNodeAndOwn(ctx, node)
 	}
 	return watch, err
 }
 
-// watchBoth watches somebody else's node and our own. What of our own is not answered is asked for again by whoever needs it.
+// watchNodeAndOwn watches another node and the own node. A read of the own node that was not
+// answered is left to the next call of watchOwn.
 func (w *waiter) watchNodeAndOwn(ctx context.Context, m queueNode) (*framework.Watch, error) {
 	var ahead, own <-chan nodeRead
 	bridge.OfSession(w.session).Together(func() { ahead, own = w.startRead(m), w.startRead(w.queueNode) })
@@ -233,9 +252,11 @@ func (w *waiter) watchNodeAndOwn(ctx context.Context, m queueNode) (*framework.W
 	return w.watchNode(ctx, m)
 }
 
-// watchNode watches somebody else's node.
+// watchNode watches another node.
 func (w *waiter) watchNode(ctx context.Context, m queueNode) (*framework.Watch, error) {
-	return RetryInSession(ctx, w.session, func(ctx context.Context) (*framework.Watch, error) { return w.readWatch(ctx, m) })
+	return RetryInSession(ctx, w.session, func(ctx context.Context) (*framework.Watch, error) {
+		return w.readWatch(ctx, m)
+	})
 }
 
 func (w *waiter) readWatch(ctx context.Context, m queueNode) (*framework.Watch, error) {
@@ -243,7 +264,8 @@ func (w *waiter) readWatch(ctx context.Context, m queueNode) (*framework.Watch, 
 	return watch, err
 }
 
-// rest waits until one of the watches, or that of our own node, has fired, or the session is over.
+// waitAny waits until one of the watches, or that of the own node, has fired, or the session has
+// ended.
 func (w *waiter) waitAny(ctx context.Context, watches ...*framework.Watch) error {
 	if err := w.watchOwn(ctx); err != nil {
 		return err
@@ -253,19 +275,21 @@ func (w *waiter) waitAny(ctx context.Context, watches ...*framework.Watch) error
 
 func fired(w *framework.Watch) bool { return w.Event() != 0 }
 
-// isWatched reports whether we hear if our own node goes.
+// ownIsWatched reports whether there is a watch on the own node that has not fired.
 func (w *waiter) ownIsWatched() bool { return w.ownWatch != nil && !fired(w.ownWatch) }
 
-// watchOwn watches our own node, so that we hear if it goes.
+// watchOwn watches the own node, unless it is watched already.
 func (w *waiter) watchOwn(ctx context.Context) error {
 	if w.ownIsWatched() {
 		return nil
 	}
-	_, err := RetryInSession(ctx, w.session, func(ctx context.Context) (struct{}, error) { return struct{}{}, w.readOwn(ctx) })
+	_, err := RetryInSession(ctx, w.session, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, w.readOwn(ctx)
+	})
 	return w.noteDeleted(ctx, err)
 }
 
-// nodeRead is what was read of a node, with a watch.
+// nodeRead is the answer to a read of a node with a watch.
 type nodeRead struct {
 	data  []byte
 	stat  *zk.Stat
@@ -273,16 +297,17 @@ type nodeRead struct {
 	err   error
 }
 
-// startRead reads a node with a watch, and does not wait for the answer.
+// startRead sends a read of a node with a watch. It does not wait for the answer.
 func (w *waiter) startRead(m queueNode) <-chan nodeRead {
 	read := make(chan nodeRead, 1)
-	bridge.OfSession(w.session).StartGetW(w.queue.node(m.name), func(data []byte, stat *zk.Stat, watch *framework.Watch, err error) {
+	deliver := func(data []byte, stat *zk.Stat, watch *framework.Watch, err error) {
 		read <- nodeRead{data, stat, watch, err}
-	})
+	}
+	bridge.OfSession(w.session).StartGetW(w.queue.node(m.name), deliver)
 	return read
 }
 
-// finishRead waits for the answer.
+// finishRead waits for the answer, as long as ctx and the session last.
 func (w *waiter) finishRead(ctx context.Context, read <-chan nodeRead) nodeRead {
 	select {
 	case r := <-read:
@@ -294,14 +319,15 @@ func (w *waiter) finishRead(ctx context.Context, read <-chan nodeRead) nodeRead 
 	}
 }
 
-// readOwn reads our own node with a watch. Its Stat also tells our token, and that the node is ours.
+// readOwn reads the own node with a watch. The Stat also holds the fencing token, and the
+// session that the node belongs to.
 func (w *waiter) readOwn(ctx context.Context) error {
 	var own nodeRead
 	own.data, own.stat, own.watch, own.err = w.session.GetW(ctx, w.path())
 	return w.recordOwn(ctx, own)
 }
 
-// note takes over what was read of our node.
+// recordOwn stores what was read of the own node, and registers w for the waiters behind it.
 func (w *waiter) recordOwn(ctx context.Context, own nodeRead) error {
 	if own.err != nil {
 		return nodeDeleted(ctx, own.err)
@@ -314,33 +340,37 @@ func (w *waiter) recordOwn(ctx context.Context, own nodeRead) error {
 	return nil
 }
 
-// missed notes that our node is not there any more, if that is what err says.
+// noteDeleted notes that the own node does not exist, if err says so. It returns
+// ErrOwnNodeDeleted then, and err otherwise.
 func (w *waiter) noteDeleted(ctx context.Context, err error) error {
 	err = nodeDeleted(ctx, err)
 	w.deleted = w.deleted || errors.Is(err, ErrOwnNodeDeleted) && ctx.Err() == nil
 	return err
 }
 
-// Patiently makes single attempts at something that may be repeated until there is an answer: whoever has a place in line keeps it
-// through an outage, as long as the session lasts, even where the caller repeats the whole acquire.
-func RetryInSession[T any](ctx context.Context, s *framework.Session, read func(context.Context) (T, error)) (T, error) {
+// RetryInSession calls read, which makes one attempt at something that may be repeated, until
+// there is an answer, ctx ends or the session is lost. A waiter so keeps its node through an
+// outage. It does so even where the caller repeats the whole acquire by retry.Do.
+func RetryInSession[T any](ctx context.Context, s *framework.Session,
+	read func(context.Context) (T, error)) (T, error) {
 	var out T
-	err := retry.Do(retry.Ungoverned(ctx), retryDelay, func(err error) bool { return framework.IsTransient(err) && s.Err() == nil },
-		func(ctx context.Context) (err error) {
-			out, err = read(ctx)
-			return err
-		})
+	again := func(err error) bool { return framework.IsTransient(err) && s.Err() == nil }
+	err := retry.Do(retry.Ungoverned(ctx), retryDelay, again, func(ctx context.Context) (err error) {
+		out, err = read(ctx)
+		return err
+	})
 	if lost := s.Err(); err != nil && lost != nil {
 		err = lost
 	}
 	return out, err
 }
 
+// retryDelay is the policy of RetryInSession: 50 ms, doubled up to a second, without an end.
 func retryDelay(attempt int, _ time.Duration) (time.Duration, bool) {
 	return min(time.Second, 50*time.Millisecond<<min(attempt, 5)), true
 }
 
-// untilAny waits until one of the watches has fired, at most three, or ctx has ended.
+// waitAnyWatch waits until one of at most three watches has fired, or ctx has ended.
 func waitAnyWatch(ctx context.Context, watches []*framework.Watch) error {
 	var fired [3]<-chan struct{}
 	for i, w := range watches {
