@@ -23,11 +23,13 @@
 //     the lock, and nothing more is read (predecessors.deletionSuffices).
 //  5. More predecessors: the grandpredecessor is watched first. Its deletion leaves one predecessor,
 //     which still holds the lock. Then waiter.relist sends a list and a read of the predecessor with
-//     a watch, in one round trip, while the predecessor holds. So the hand-over itself needs no read.
-//  6. Two exceptions. A waiter of the same session ahead is known without a list
-//     (localpredecessor.go). Where another node may take the place of a deleted one
-//     ([Rules].MayBeReplaced, the writers of a read-write lock), the predecessor is watched, and the
-//     queue is listed after each deletion.
+//     a watch, in one round trip, while the predecessor holds. So the last deletion needs no read.
+//     If the list still shows more predecessors, the step is repeated.
+//  6. Exceptions. A predecessor that waits in the same session is known without a list, and its own
+//     watch serves both waiters (localpredecessor.go). The queue is listed once more after the last
+//     deletion where another node may take the position of the deleted one: for writers of a
+//     read-write lock ([Rules].MayBeReplaced), and for readers with a reader ahead of the
+//     predecessor. Writers watch the predecessor and not the grandpredecessor.
 //  7. Grant. Lock.grant makes an ownership.Hold. If the reply to the create was lost, it reads the
 //     czxid of the node first. After a wait in several queues it checks that all nodes still exist.
 //     With a gate, Gate.Admit makes the hold instead.

@@ -12,55 +12,58 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
-// Handoff lets the goroutines of a client that want the same lock share one node, and pass it on among themselves without the servers.
-// Others may wait meanwhile, so it is bounded: then the node is given up.
+// Handoff lets the goroutines of a client that want the same lock share one node. They pass it
+// on among themselves without a request. The waiters of other clients wait meanwhile, so the
+// hand-off is bounded: at a limit the node is deleted.
 type Handoff struct {
 	Streak int           // how often a node is passed on
 	Span   time.Duration // for how long a node is passed on
-	Idle   time.Duration // for how long a node is kept that none of them wants; 0: not at all
+	Idle   time.Duration // how long a node is kept that no goroutine wants; 0: not at all
 }
 
-// party are those of one client who want one lock. One place in line serves them all: it is the party's, not that of whoever came first,
-// and whoever gives up costs the others nothing.
+// localQueue is the goroutines of one client that wait for one lock, and the node that they
+// share. The node belongs to the localQueue and not to a waiter: a waiter that gives up costs
+// the others nothing.
 type localQueue struct {
-	lock  *Lock // of whoever came first
+	lock  *Lock // of the first waiter
 	key   localQueueKey
 	limit Handoff
 
-	// Guarded by mu of parties.
-	waiting       []*localWaiter     // first come first
-	cancelAttempt context.CancelFunc // while the party is in line: leaves it
-	node          *sharedNode        // while the party has one
+	// Guarded by localQueues.mu.
+	waiting       []*localWaiter     // in the order of their calls
+	cancelAttempt context.CancelFunc // ends run while no goroutine waits; nil: no attempt is under way
+	node          *sharedNode        // nil: there is none
 }
 
-// partyKey tells parties apart: by the lock, by the path under which it is known, for a hold shows that, and by what its node is named, for
-// that is who else waits for it.
+// localQueueKey identifies a localQueue: by the lock, by its path, which a hold shows, and by
+// the kind of its node, which decides what other nodes wait for it.
 type localQueueKey struct {
 	lock any
 	path string
 	kind string
 }
 
-// guest is one who waits.
+// localWaiter is one goroutine that waits.
 type localWaiter struct {
-	queue    *localQueue // nil: it is in none; of its goroutine
+	queue    *localQueue // nil: it waits in none; used by its goroutine only
 	results  chan result // has room for one
-	received *result     // that it has received; of its goroutine
+	received *result     // that was received; used by its goroutine only
 }
 
-// turn is what a guest gets in the end, unless it gives up before.
+// result is what a localWaiter receives, unless it gives up before.
 type result struct {
 	hold *ownership.Hold
 	err  error
 }
 
-// parties are those that are in line, or hold. One lock serves all: nothing waits under it.
+// localQueues holds the queues that have a waiter or a node. One mutex serves all: nothing waits
+// while it is held.
 var localQueues = struct {
 	mu  sync.Mutex
 	all map[localQueueKey]*localQueue
 }{all: map[localQueueKey]*localQueue{}}
 
-// locally acquires the lock as one of a party.
+// acquireLocally acquires the lock as a waiter of its localQueue.
 func (l *Lock) acquireLocally(ctx context.Context, warner *waitWarner) (*ownership.Hold, error) {
 	if ctx.Err() != nil {
 		return nil, l.acquireError(ctx, ctxerr.Of(ctx))
@@ -77,7 +80,7 @@ func (l *Lock) acquireLocally(ctx context.Context, warner *waitWarner) (*ownersh
 	return hold, err
 }
 
-// await waits for the turn of a guest that joins the party.
+// waitLocally adds w to the localQueue and waits for its result.
 func (l *Lock) waitLocally(ctx context.Context, w *localWaiter) (*ownership.Hold, error) {
 	l.join(w)
 	select {
@@ -88,11 +91,11 @@ func (l *Lock) waitLocally(ctx context.Context, w *localWaiter) (*ownership.Hold
 	if w.queue.cancel(w) {
 		return nil, l.acquireError(ctx, WaitError(ctx, ctxerr.Of(ctx)))
 	}
-	return l.accept(ctx, w, <-w.results) // it has just become our turn
+	return l.accept(ctx, w, <-w.results) // a result was sent at the same time
 }
 
-// forfeit gives up what a guest waits for, or has just been given: its goroutine is ended by a
-// panic or runtime.Goexit in code of the program's, such as a logger.
+// abandon cancels the wait or releases the hold that was received. Code of the program, such as
+// a logger, has ended the goroutine by a panic or runtime.Goexit.
 func (w *localWaiter) abandon() {
 	switch {
 	case w.received != nil:
@@ -102,32 +105,33 @@ func (w *localWaiter) abandon() {
 	}
 }
 
-// take accepts a hold, unless ctx has ended: then it goes on to the next, which nobody waits for.
+// accept returns the hold of a result. If ctx has ended, it releases the hold in the background,
+// which passes it on to the next waiter.
 func (l *Lock) accept(ctx context.Context, w *localWaiter, r result) (*ownership.Hold, error) {
 	w.received = &r
 	if r.err != nil || ctx.Err() == nil {
 		return r.hold, r.err
 	}
-	if !bridge.Of(l.Client).Go(func() { _ = r.hold.Release() }) { // whatever it says, the hold is over
-		_ = r.hold.Release() // which takes no time once the client is closed
+	if !bridge.Of(l.Client).Go(func() { _ = r.hold.Release() }) { // the hold has ended whatever Release returns
+		_ = r.hold.Release() // sends nothing once the client is closed
 	}
 	return nil, l.acquireError(ctx, WaitError(ctx, ctxerr.Of(ctx)))
 }
 
-// join makes g a guest of the party, and a party if there is none.
+// join adds w to the localQueue of the lock. It makes one if there is none.
 func (l *Lock) join(w *localWaiter) {
 	localQueues.mu.Lock()
-	q, there := l.localQueueLocked()
+	q, exists := l.localQueueLocked()
 	q.addLocked(w)
-	node, kept := q.takeIdleLocked()
+	node, idle := q.takeIdleLocked()
 	localQueues.mu.Unlock()
-	if !there {
+	if !exists {
 		q.start()
 	}
-	node.release(kept)
+	node.release(idle)
 }
 
-// admit is called with mu of parties held.
+// addLocked adds w at the end.
 func (q *localQueue) addLocked(w *localWaiter) {
 	w.queue = q
 	q.waiting = append(q.waiting, w)
@@ -135,33 +139,34 @@ func (q *localQueue) addLocked(w *localWaiter) {
 
 func newLocalWaiter() *localWaiter { return &localWaiter{results: make(chan result, 1)} }
 
-// party is that of the lock, which is made if it is not there. It is called with mu of parties held.
-func (l *Lock) localQueueLocked() (q *localQueue, there bool) {
+// localQueueLocked returns the localQueue of the lock, and makes one if there is none.
+func (l *Lock) localQueueLocked() (q *localQueue, exists bool) {
 	key := localQueueKey{l.LockKey(), l.name(), l.Queues[0].rules.Name}
-	if q, there = localQueues.all[key]; !there {
+	if q, exists = localQueues.all[key]; !exists {
 		q = &localQueue{lock: l, key: key, limit: *l.HandOff}
 		localQueues.all[key] = q
 	}
-	return q, there
+	return q, exists
 }
 
-// tryLocally takes the node that the party keeps, or one for a party that is not there yet. Otherwise it is as without a party.
+// tryLocally takes an idle node of the localQueue. It acquires a node if there is no localQueue
+// yet. In all other cases it is Try without hand-off.
 func (l *Lock) tryLocally(ctx context.Context) (hold *ownership.Hold, err error) {
 	if ctx.Err() != nil {
 		return nil, l.acquireError(ctx, ctxerr.Of(ctx))
 	}
 	w := newLocalWaiter()
 	localQueues.mu.Lock()
-	q, there := l.localQueueLocked()
-	node, kept := q.takeIdleLocked()
-	if kept != nil {
+	q, exists := l.localQueueLocked()
+	node, idle := q.takeIdleLocked()
+	if idle != nil {
 		q.addLocked(w)
 	}
 	localQueues.mu.Unlock()
 	switch {
-	case !there:
+	case !exists:
 		return q.try(ctx)
-	case kept == nil:
+	case idle == nil:
 		return l.try(ctx)
 	}
 	returned := false
@@ -170,9 +175,9 @@ func (l *Lock) tryLocally(ctx context.Context) (hold *ownership.Hold, err error)
 			w.abandon()
 		}
 	}()
-	node.release(kept)
+	node.release(idle)
 	if q.cancel(w) {
-		hold, err = l.try(ctx) // the node is being given up, or looked after, or was lost
+		hold, err = l.try(ctx) // the node is being deleted or checked for contention, or was lost
 	} else {
 		hold, err = l.accept(ctx, w, <-w.results)
 	}
@@ -180,8 +185,8 @@ func (l *Lock) tryLocally(ctx context.Context) (hold *ownership.Hold, err error)
 	return hold, err
 }
 
-// try is Try for a new party. Whatever the end, the party has the node, or gets in line for those
-// who have joined it meanwhile.
+// try is Try for a new localQueue. If it fails, the queue serves the waiters that have joined
+// meanwhile.
 func (q *localQueue) try(ctx context.Context) (*ownership.Hold, error) {
 	held := false
 	defer func() {
@@ -201,7 +206,7 @@ func (q *localQueue) try(ctx context.Context) (*ownership.Hold, error) {
 	return hold, nil
 }
 
-// dismiss takes a guest out of the party; false if it is its turn already.
+// cancel removes w. It returns false if w was sent a result.
 func (q *localQueue) cancel(w *localWaiter) bool {
 	localQueues.mu.Lock()
 	defer localQueues.mu.Unlock()
@@ -223,7 +228,7 @@ func (q *localQueue) start() {
 	}
 }
 
-// stand stands in line until the lock is there, or cannot be had, or nobody waits any more.
+// run acquires the lock for the waiters, until there is a hold, an error, or no waiter.
 func (q *localQueue) run() {
 	for {
 		ctx, wanted := q.startAttempt()
@@ -243,7 +248,7 @@ func (q *localQueue) run() {
 	}
 }
 
-// acquire stands in line. If that ends the goroutine, those who wait hear of it.
+// acquire acquires the lock. If that ends the goroutine, all waiters receive an error.
 func (q *localQueue) acquire(ctx context.Context, warner *waitWarner) (*ownership.Hold, error) {
 	returned := false
 	defer func() {
@@ -256,7 +261,8 @@ func (q *localQueue) acquire(ctx context.Context, warner *waitWarner) (*ownershi
 	return hold, err
 }
 
-// begin is the party's context in line, which ends when nobody waits any more; false if that is so already, and the party over.
+// startAttempt returns a context for an attempt, which ends when no goroutine waits. If none
+// waits already, it removes the localQueue and returns false.
 func (q *localQueue) startAttempt() (context.Context, bool) {
 	localQueues.mu.Lock()
 	defer localQueues.mu.Unlock()
@@ -264,13 +270,14 @@ func (q *localQueue) startAttempt() (context.Context, bool) {
 		q.removeLocked()
 		return nil, false
 	}
-	ctx, leave := context.WithCancel(context.Background())
-	q.cancelAttempt = leave
+	ctx, cancel := context.WithCancel(context.Background())
+	q.cancelAttempt = cancel
 	return ctx, true
 }
 
-// present gives a hold that has just begun to the first guest. Where the party has waited for others, it is better to give the node up
-// when it is due than to ask whether there still are others.
+// deliver sends a new hold to the first waiter. If the acquire has waited for another client,
+// the node is deleted at the first limit: that is better than a list that would tell whether
+// others still wait.
 func (q *localQueue) deliver(hold *ownership.Hold, waited bool) {
 	node := q.newSharedNode(hold)
 	node.draining = waited && q.limit.Idle == 0
@@ -281,13 +288,13 @@ func (q *localQueue) deliver(hold *ownership.Hold, waited bool) {
 	localQueues.mu.Unlock()
 	hold.SetHandoff(node)
 	if first == nil {
-		_ = hold.Release() // all have given up; whatever it says, the hold is over
+		_ = hold.Release() // all waiters have given up; the hold has ended whatever Release returns
 		return
 	}
 	first.results <- result{hold: hold}
 }
 
-// disappoint tells all who wait that the lock cannot be had, and is the end of the party.
+// failAll sends err to all waiters and removes the localQueue.
 func (q *localQueue) failAll(err error) {
 	localQueues.mu.Lock()
 	waiting := q.waiting
@@ -299,7 +306,7 @@ func (q *localQueue) failAll(err error) {
 	}
 }
 
-// again gets in line for those who wait.
+// restart acquires a new node for the waiters. Without any it removes the localQueue.
 func (q *localQueue) restart() {
 	localQueues.mu.Lock()
 	wanted := len(q.waiting) > 0
@@ -312,14 +319,15 @@ func (q *localQueue) restart() {
 	}
 }
 
-// dissolve ends the party. It is called with mu of parties held.
+// removeLocked removes the localQueue.
 func (q *localQueue) removeLocked() {
 	if localQueues.all[q.key] == q {
 		delete(localQueues.all, q.key)
 	}
 }
 
-// spare is the node that the party keeps, and its hold, which is to be released for a guest. It is called with mu of parties held.
+// takeIdleLocked returns the shared node and its idle hold, which the caller releases for a
+// waiter. The hold is nil if there is none.
 func (q *localQueue) takeIdleLocked() (*sharedNode, *ownership.Hold) {
 	if q.node == nil {
 		return nil, nil
@@ -327,7 +335,7 @@ func (q *localQueue) takeIdleLocked() (*sharedNode, *ownership.Hold) {
 	return q.node, q.node.takeIdleLocked()
 }
 
-// first takes the first guest, nil if there is none. It is called with mu of parties held.
+// popLocked removes and returns the first waiter; nil if there is none.
 func (q *localQueue) popLocked() *localWaiter {
 	if len(q.waiting) == 0 {
 		return nil

@@ -26,10 +26,10 @@ import (
 // None of this holds where another node may take the position of a deleted one, or where a compatible
 // node may put a conflicting one at its own position.
 
-// localPredecessor is a waiter whose node exists as long as the watch has not fired.
-type localPredecessor struct {
+// watchedWaiter is a waiter whose node exists as long as the watch has not fired.
+type watchedWaiter struct {
 	*waiter
-	watch *framework.Watch // on its own node; nil: there is no localPredecessor
+	watch *framework.Watch // on its own node; nil: there is no such waiter
 }
 
 // watchedWaiters holds all waiters with a watch on their own nodes, by queue and session, and by
@@ -38,8 +38,8 @@ type localPredecessor struct {
 // nothing waits while it is held.
 var watchedWaiters = struct {
 	mu  sync.Mutex
-	all map[sessionKey]map[int32]localPredecessor
-}{all: map[sessionKey]map[int32]localPredecessor{}}
+	all map[sessionKey]map[int32]watchedWaiter
+}{all: map[sessionKey]map[int32]watchedWaiter{}}
 
 // deletionIsFinal reports whether no other node can take the position of a deleted one.
 func (r Rules) deletionIsFinal() bool { return !r.MayBeReplaced && len(r.Compatible) == 0 }
@@ -69,9 +69,9 @@ func (w *waiter) register() {
 	watchedWaiters.mu.Lock()
 	known := watchedWaiters.all[at][w.seq].watch == watch
 	if watchedWaiters.all[at] == nil {
-		watchedWaiters.all[at] = map[int32]localPredecessor{}
+		watchedWaiters.all[at] = map[int32]watchedWaiter{}
 	}
-	watchedWaiters.all[at][w.seq] = localPredecessor{w, watch}
+	watchedWaiters.all[at][w.seq] = watchedWaiter{w, watch}
 	watchedWaiters.mu.Unlock()
 	if !known {
 		bridge.OfWatch(watch).Then(func() { unregister(at, w.seq, watch) })
@@ -92,15 +92,15 @@ func unregister(at sessionKey, seq int32, watch *framework.Watch) {
 
 // localPredecessor returns the waiter of the same session with number seq, if it is registered
 // and its watch is unbroken.
-func (w *waiter) localPredecessor(seq int32) (n localPredecessor, ok bool) {
+func (w *waiter) localPredecessor(seq int32) (n watchedWaiter, ok bool) {
 	if !w.numbersTell(seq) {
-		return localPredecessor{}, false
+		return watchedWaiter{}, false
 	}
 	watchedWaiters.mu.Lock()
 	n, ok = watchedWaiters.all[w.queue.keyIn(w.session)][seq]
 	watchedWaiters.mu.Unlock()
 	if !ok || !bridge.OfWatch(n.watch).Unbroken() {
-		return localPredecessor{}, false
+		return watchedWaiter{}, false
 	}
 	return n, true
 }

@@ -11,35 +11,37 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
-// tenancy is what a party has of one node, from when it has come to the front until it is over: it is the ownership.Decisions of the node's
-// holds. The party itself may keep the node, by a hold of its own, while none of the guests has it: because none wants it, or because it is
-// due, and the line is being looked at for others who want it.
+// sharedNode is a lock node of a localQueue, from its grant to its end. As an ownership.Handoff
+// it decides what becomes of the node when a hold is released. While no waiter may have the
+// node, it keeps it by an idle hold of its own: because no goroutine waits, or because a limit
+// is reached and the queue is being checked for nodes of other clients.
 type sharedNode struct {
 	queue   *localQueue
 	session *framework.Session
 	name    string // of the node
 
-	// Guarded by mu of parties.
-	passed     int              // how often the node was passed on, since anybody else has waited
-	since      time.Time        // since when it is held, and anybody else may have waited
-	draining   bool             // the node is not kept any more: once no guest may have it, it goes
-	idleHold   *ownership.Hold  // of the party itself
-	idleTimer  *time.Timer      // of kept: its end
-	contention *contentionWatch // nil: it is not known whether others wait
+	// Guarded by localQueues.mu.
+	passed     int              // how often the node was passed on since other clients may wait
+	since      time.Time        // from when the node was held while other clients may wait
+	draining   bool             // the node is deleted as soon as no waiter may have it
+	idleHold   *ownership.Hold  // nil: a goroutine has the node
+	idleTimer  *time.Timer      // deletes an idle node
+	contention *contentionWatch // nil: it is not known whether other clients wait
 }
 
-// lookout is kept over the line of a node, for others who want it.
+// contentionWatch watches the queue of a shared node for nodes of other clients.
 type contentionWatch struct {
 	stop  context.CancelFunc
-	watch *framework.Watch // that has not fired since nobody else was in line; nil while the line is being read
+	watch *framework.Watch // set when no other node was in the queue; nil while it is listed
 }
 
-// lodge makes a tenancy of a hold that has just begun.
+// newSharedNode makes the sharedNode of a new hold.
 func (q *localQueue) newSharedNode(h *ownership.Hold) *sharedNode {
 	return &sharedNode{queue: q, session: h.Session(), name: path.Base(h.Path()), since: time.Now()}
 }
 
-// Next gives a hold to the first guest, unless the node is due. A node that is not to go yet is kept.
+// Next passes a hold on to the first waiter, unless a limit is reached. A node that is not to be
+// deleted yet is kept idle.
 func (n *sharedNode) Next(h *ownership.Hold) ownership.Decision {
 	localQueues.mu.Lock()
 	defer localQueues.mu.Unlock()
@@ -56,11 +58,11 @@ func (n *sharedNode) Next(h *ownership.Hold) ownership.Decision {
 	return ownership.Kept
 }
 
-// due reports whether the node has been passed on often enough, or for long enough, for the case that others wait. If nobody does, that
-// begins anew. It is called with mu of parties held.
+// isDueLocked reports whether a limit is reached while other clients may wait. If none waits,
+// the limits begin anew.
 func (n *sharedNode) isDueLocked() bool {
-	switch l := n.queue.limit; {
-	case n.passed < l.Streak && time.Since(n.since) < l.Span:
+	switch limit := n.queue.limit; {
+	case n.passed < limit.Streak && time.Since(n.since) < limit.Span:
 		return false
 	case n.contention == nil || n.contention.watch == nil:
 		return true
@@ -69,7 +71,8 @@ func (n *sharedNode) isDueLocked() bool {
 	return false
 }
 
-// keep is called with mu of parties held.
+// keepIdleLocked keeps the node by its hold, for at most Handoff.Idle, and watches for
+// contention.
 func (n *sharedNode) keepIdleLocked(h *ownership.Hold) {
 	n.idleHold = h
 	if limit := n.queue.limit.Idle; limit > 0 {
@@ -80,7 +83,7 @@ func (n *sharedNode) keepIdleLocked(h *ownership.Hold) {
 	}
 }
 
-// unkeep takes the hold away from the party; nil if that has none. It is called with mu of parties held.
+// takeIdleLocked removes and returns the idle hold; nil if there is none.
 func (n *sharedNode) takeIdleLocked() *ownership.Hold {
 	h := n.idleHold
 	n.idleHold = nil
@@ -90,30 +93,31 @@ func (n *sharedNode) takeIdleLocked() *ownership.Hold {
 	return h
 }
 
-// release ends a hold of the party's, if there is one: Next says what becomes of the node.
-func (n *sharedNode) release(kept *ownership.Hold) {
-	if kept == nil {
+// release releases an idle hold, which may be nil. Next decides what becomes of the node.
+func (n *sharedNode) release(idle *ownership.Hold) {
+	if idle == nil {
 		return
 	}
-	wait := kept.StartRelease()
-	if wait != nil && !bridge.Of(n.queue.lock.Client).Go(func() { _ = wait() }) { // whatever it says, nobody has the hold
-		_ = wait() // which takes no time once the client is closed
+	wait := idle.StartRelease()
+	// The hold has ended whatever wait returns.
+	if wait != nil && !bridge.Of(n.queue.lock.Client).Go(func() { _ = wait() }) {
+		_ = wait() // sends nothing once the client is closed
 	}
 }
 
-// part gives up the node as soon as no guest may have it.
+// drain lets the node be deleted as soon as no waiter may have it.
 func (n *sharedNode) drain() {
 	localQueues.mu.Lock()
 	n.draining = true
-	kept := n.takeIdleLocked()
+	idle := n.takeIdleLocked()
 	localQueues.mu.Unlock()
-	n.release(kept)
+	n.release(idle)
 }
 
-// Requested gives up the node.
+// Requested handles a request to release the lock: it drains the node.
 func (n *sharedNode) Requested() { n.drain() }
 
-// Ended gets in line again for those who still wait.
+// Ended handles the end of the node: it acquires a new one for the waiters.
 func (n *sharedNode) Ended() {
 	localQueues.mu.Lock()
 	n.queue.node = nil
@@ -125,21 +129,21 @@ func (n *sharedNode) Ended() {
 	n.queue.restart()
 }
 
-// look reads the line, in the background. It is called with mu of parties held.
+// checkContentionLocked lists the queue in the background.
 func (n *sharedNode) checkContentionLocked() {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &contentionWatch{stop: stop}
 	n.contention = c
-	bridge.OfSession(n.session).Go(func() { n.readContention(ctx, c) }) // else the session is over, and so is the node
+	bridge.OfSession(n.session).Go(func() { n.readContention(ctx, c) }) // false: the session has ended, and the node with it
 }
 
-// read gives up the node if there are others in line, or if that cannot be told. If there are none it lets the party go on, until somebody
-// may have come.
+// readContention drains the node if other nodes are in the queue, or if it cannot list the
+// queue. If there are none, the node is passed on until the watch fires.
 func (n *sharedNode) readContention(ctx context.Context, c *contentionWatch) {
 	defer c.stop()
-	seen := false
+	alone := false
 	defer func() {
-		if !seen {
+		if !alone {
 			n.drain()
 		}
 	}()
@@ -151,25 +155,26 @@ func (n *sharedNode) readContention(ctx context.Context, c *contentionWatch) {
 		}
 		return w, err
 	})
-	if seen = err == nil; !seen {
+	if alone = err == nil; !alone {
 		return
 	}
 	localQueues.mu.Lock()
 	c.watch = watch
-	var kept *ownership.Hold
+	var idle *ownership.Hold
 	if len(n.queue.waiting) > 0 || n.queue.limit.Idle == 0 {
-		kept = n.takeIdleLocked()
+		idle = n.takeIdleLocked()
 	}
 	localQueues.mu.Unlock()
-	n.release(kept)
+	n.release(idle)
 	bridge.OfWatch(watch).Then(func() { n.onChange(c) })
 }
 
+// isOnly reports whether no other node is in the queue.
 func (n *sharedNode) isOnly(nodes []queueNode) bool {
 	return !slices.ContainsFunc(nodes, func(m queueNode) bool { return m.name != n.name })
 }
 
-// stirred hears that others may have come. It must not wait.
+// onChange handles a change of the queue: other nodes may have come. It must not wait.
 func (n *sharedNode) onChange(c *contentionWatch) {
 	localQueues.mu.Lock()
 	defer localQueues.mu.Unlock()

@@ -25,7 +25,7 @@ type predecessors struct {
 	// other node takes its position. Its deletion grants the lock.
 	deletionGrants bool
 	watch          *framework.Watch // on the predecessor; nil: there is none yet
-	local          localPredecessor // the predecessor, if it is of the same session
+	local          watchedWaiter    // the predecessor, if it is of the same session
 }
 
 // none reports whether no conflicting node is ahead.
