@@ -9,7 +9,7 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
-// CheckPath refuses what cannot be the path of a lock of c.
+// CheckPath returns an error if path cannot be the path of a lock of c.
 func CheckPath(c *framework.Client, path string) error {
 	if err := bridge.Of(c).Validate(); err != nil {
 		return err
@@ -23,8 +23,8 @@ func CheckPath(c *framework.Client, path string) error {
 	return nil
 }
 
-// CheckCall refuses a call of a method that cannot work: of a value that is not made by its constructor, without a context, or with one
-// that has ended.
+// CheckCall returns an error for a call of a method that cannot succeed: on a value that its
+// constructor has not made, without a context, or with one that has ended.
 func CheckCall(ctx context.Context, pkg, kind string, made bool) error {
 	switch {
 	case !made:

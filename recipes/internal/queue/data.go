@@ -12,19 +12,20 @@ import (
 	"github.com/docent-zk/docent/recipes"
 )
 
-// NodeData is what the options of a recipe say of the data of its nodes. The zero value is the default.
+// NodeData is the data of lock nodes, as the options of a recipe set it. The zero value is the
+// default.
 type NodeData struct {
 	data     []byte // nil: the default
 	identity bool
 }
 
-// Set is WithData.
+// Set implements the option WithData.
 func (d *NodeData) Set(data []byte) { d.data = append([]byte{}, data...) }
 
-// Identify is WithIdentity.
+// Identify implements the option WithIdentity.
 func (d *NodeData) Identify() { d.identity = true }
 
-// Bytes is the data.
+// Bytes returns the data.
 func (d *NodeData) Bytes() ([]byte, error) {
 	switch {
 	case d.identity && d.data != nil:
@@ -37,7 +38,8 @@ func (d *NodeData) Bytes() ([]byte, error) {
 	return defaultData(), nil
 }
 
-// defaultData is what Curator stores in a node that is given no data: the host's IP address. Nothing parses it.
+// defaultData returns what Curator stores in a node without data: the IP address of the host. No
+// client parses it.
 var defaultData = sync.OnceValue(func() []byte {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -51,7 +53,7 @@ var defaultData = sync.OnceValue(func() []byte {
 	return []byte("127.0.0.1")
 })
 
-// OwnIdentity is the data of a node that tells host, process and pid of this process.
+// OwnIdentity returns the data of a node that names the host, the program and the pid.
 func OwnIdentity() ([]byte, error) {
 	host, err := os.Hostname()
 	if err != nil {

@@ -11,28 +11,29 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
-// Dir is a node whose children are lock nodes. It is never written, but for one that a recipe has made for itself: that is written
-// with the data that it has, to learn of its children in the transaction that adds to them. Safe for concurrent use.
+// Dir is a node whose children are lock nodes. It is written only if a recipe has made it for
+// itself: then a transaction that adds children writes the data that the node has, to count
+// them. A Dir is safe for concurrent use.
 type Dir struct {
 	path  string
-	inner bool // see Line.Inner
+	inner bool // see Queue.Inner
 
 	mu    sync.Mutex
-	state dirState // of an inner directory
+	state dirState // used if inner
 }
 
-// dirState is what is remembered of a directory that is written.
+// dirState is what is known of a directory that is written.
 type dirState struct {
 	known     bool
 	data      []byte
-	readOnly  bool // its ACL forbids to write it
-	neverUsed bool // it has never had a child, as far as we know
+	readOnly  bool // its ACL forbids a write
+	neverUsed bool // it has not had a child as far as is known
 }
 
-// NewDir makes a directory of path. It asks no server.
+// NewDir returns the directory at path. It sends no request.
 func NewDir(path string) *Dir { return &Dir{path: path} }
 
-// Path is the directory's path.
+// Path returns the path of the directory.
 func (d *Dir) Path() string { return d.path }
 
 func (d *Dir) node(name string) string { return d.path + "/" + name }
@@ -49,26 +50,26 @@ func (d *Dir) set(s dirState) {
 	d.state = s
 }
 
-// Locked reports whether it is known that the directory must not be written.
+// ReadOnly reports whether it is known that the directory must not be written.
 func (d *Dir) ReadOnly() bool { return d.get().readOnly }
 
-// touched notes that it has had a child.
+// markUsed notes that the directory has had a child.
 func (d *Dir) markUsed() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.state.neverUsed = false
 }
 
-// learn reads the directory, and creates it if it is not there, unless it is known already.
+// load reads the directory unless it is known, and creates it if it does not exist.
 func (d *Dir) load(ctx context.Context, s *framework.Session) (dirState, error) {
-	known := d.get()
-	for !known.known {
+	state := d.get()
+	for !state.known {
 		data, stat, err := s.Get(ctx, d.path)
 		switch {
 		case err == nil:
-			known = dirState{known: true, data: data, neverUsed: stat.Cversion == 0}
+			state = dirState{known: true, data: data, neverUsed: stat.Cversion == 0}
 		case ctxerr.Answered(ctx, err, zk.ErrNoAuth):
-			known = dirState{known: true, readOnly: true}
+			state = dirState{known: true, readOnly: true}
 		case errors.Is(err, zk.ErrNoNode):
 			if err := s.CreateContainers(ctx, d.path); err != nil {
 				return dirState{}, err
@@ -76,12 +77,13 @@ func (d *Dir) load(ctx context.Context, s *framework.Session) (dirState, error) 
 		default:
 			return dirState{}, err
 		}
-		d.set(known)
+		d.set(state)
 	}
-	return known, nil
+	return state, nil
 }
 
-// Make sees to it that the directory is there, which it was not a moment ago.
+// Ensure reads the directory again, which did not exist a moment ago, and creates it if
+// necessary.
 func (d *Dir) Ensure(ctx context.Context, s *framework.Session) error {
 	d.set(dirState{})
 	_, err := d.load(ctx, s)

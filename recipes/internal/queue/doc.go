@@ -13,7 +13,7 @@
 //     behind it on the same connection, a list of the directory: one round trip. The servers answer
 //     the requests of a connection in order, so the list shows the own node and all that are ahead.
 //     With several queues, one transaction creates all nodes and the lists follow it. The czxid in
-//     the reply is the fencing token. [Create] (entry.go) creates missing directories.
+//     the reply is the fencing token. [Create] (create.go) creates missing directories.
 //  2. Find the predecessors. waiter.listQueue (wait.go) sorts the list (listing.go) and looks up the
 //     conflicting node before the own one, the predecessor, and the one before that, the
 //     grandpredecessor (snapshot.go). A node with the number 0 is first, and needs no list.

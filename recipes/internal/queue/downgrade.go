@@ -13,25 +13,27 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
-// ErrCrowded: somebody else has what we would have to have alone.
+// ErrNotAlone: another node may hold the lock beside the one to upgrade.
 var ErrNotAlone = errors.New("queue: there are others in front")
 
-// Beside makes a hold at the place of another hold of the same directory, in one transaction, as long as that one is valid: nobody who
-// waits comes between. The token is that of the other.
+// Downgrade makes a hold at the position of another hold of the same directory, in one
+// transaction that checks that the node of h exists. So no waiter gets the lock when h is
+// released. The token is that of h.
 func (l *Lock) Downgrade(ctx context.Context, h *ownership.Hold) (hold *ownership.Hold, err error) {
 	defer l.recordEnd(time.Now(), 0, &hold, &err)
 	hold, err = l.acquireAt(ctx, h, func(*waiter) error { return nil })
 	return hold, l.acquireError(ctx, err)
 }
 
-// BesideAlone is Beside if nobody but h is in front: no node that does not have one of those that block everybody ahead. Otherwise it
-// fails with ErrCrowded, at once and without harm to h.
-func (l *Lock) Upgrade(ctx context.Context, h *ownership.Hold, barriers ...string) (hold *ownership.Hold, err error) {
+// Upgrade is Downgrade if no other node can hold the lock: each one has a node of the kinds in
+// blockers ahead of it, and that is behind h. Otherwise it returns ErrNotAlone at once, and h
+// remains valid.
+func (l *Lock) Upgrade(ctx context.Context, h *ownership.Hold, blockers ...string) (hold *ownership.Hold, err error) {
 	defer l.recordEnd(time.Now(), 0, &hold, &err)
 	own := []string{path.Base(h.Path())}
 	children, _, err := l.Client.Children(ctx, l.Queues[0].path)
 	if err == nil {
-		err = l.Queues[0].checkAlone(children, barriers, own)
+		err = l.Queues[0].checkAlone(children, blockers, own)
 	}
 	if err != nil {
 		return nil, l.acquireError(ctx, err)
@@ -41,13 +43,15 @@ func (l *Lock) Upgrade(ctx context.Context, h *ownership.Hold, barriers ...strin
 		if err != nil {
 			return err
 		}
-		return w.queue.checkAlone(list.children, barriers, append(own, w.name))
+		return w.queue.checkAlone(list.children, blockers, append(own, w.name))
 	})
 	return hold, l.acquireError(ctx, err)
 }
 
-// beside puts a node at the place of h, and makes a hold of it if settled has no objection.
-func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold, settled func(*waiter) error) (*ownership.Hold, error) {
+// acquireAt creates a node at the position of h, and makes a hold of it unless check returns an
+// error.
+func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold,
+	check func(*waiter) error) (*ownership.Hold, error) {
 	q := l.Queues[0]
 	m, ok := parseName(path.Base(h.Path()), q.rules.kinds())
 	if !ok {
@@ -69,7 +73,7 @@ func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold, settled func(*w
 	}.Do(ctx, session)
 	var refused *RefusedError
 	if errors.As(err, &refused) {
-		if _, ended := h.Guard(ctx); ended != nil { // which makes it notice
+		if _, ended := h.Guard(ctx); ended != nil { // h notices that it has ended
 			return nil, ended
 		}
 	}
@@ -88,7 +92,7 @@ func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold, settled func(*w
 		}
 	}()
 	w.token = h.Token()
-	if err := settled(w); err != nil {
+	if err := check(w); err != nil {
 		return nil, err
 	}
 	hold, err := l.grant(ctx, []*waiter{w}, false)
@@ -96,8 +100,9 @@ func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold, settled func(*w
 	return hold, err
 }
 
-// digits are what the name of a node ends in that is to stand beside m. At the end of the counter, where numbers tell nothing, whoever
-// holds is ahead of all who wait, and so is the last number before.
+// positionDigits returns the sequence number for the name of a node at the position of m. At the
+// end of the counter, where numbers do not show the order, that is the last number before: any
+// holder there is ahead of all waiters, and so is that number.
 func (m queueNode) positionDigits() string {
 	if m.atCounterEnd() {
 		return fmt.Sprintf("%010d", math.MaxInt32-1)
@@ -105,18 +110,20 @@ func (m queueNode) positionDigits() string {
 	return fmt.Sprintf("%010d", m.seq)
 }
 
-// alone checks that among children nobody but own is in front: whoever else there is has a barrier ahead, and that is behind us.
-func (q *Queue) checkAlone(children, barriers, own []string) error {
-	nodes := slices.DeleteFunc(sortedNodes(children, q.rules.kinds()), func(m queueNode) bool { return slices.Contains(own, m.name) })
+// checkAlone returns ErrNotAlone unless all nodes among children except own have a blocker ahead
+// of them, which is behind own.
+func (q *Queue) checkAlone(children, blockers, own []string) error {
+	isOwn := func(m queueNode) bool { return slices.Contains(own, m.name) }
+	nodes := slices.DeleteFunc(sortedNodes(children, q.rules.kinds()), isOwn)
 	if len(nodes) == 0 {
 		return nil
 	}
 	first := nodes[0]
-	_, isBarrier := parseName(first.name, barriers)
+	_, isBlocker := parseName(first.name, blockers)
 	mine, _ := parseName(own[0], q.rules.kinds())
-	// A number that another one has too does not tell who is behind it, and at the end of the counter none does.
-	tells := len(nodes) == 1 || nodes[1].seq != first.seq && !first.atCounterEnd()
-	if isBarrier && tells && (first.atCounterEnd() || before(mine.seq, first.seq)) {
+	// Two nodes with one number, or one at the end of the counter, do not show which is behind the other.
+	inOrder := len(nodes) == 1 || nodes[1].seq != first.seq && !first.atCounterEnd()
+	if isBlocker && inOrder && (first.atCounterEnd() || before(mine.seq, first.seq)) {
 		return nil
 	}
 	return fmt.Errorf("%w: %s", ErrNotAlone, first.name)

@@ -221,7 +221,7 @@ func (q *localQueue) cancel(w *localWaiter) bool {
 	return true
 }
 
-// fetch gets in line for the party.
+// start starts run in the background.
 func (q *localQueue) start() {
 	if !bridge.Of(q.lock.Client).Go(q.run) {
 		q.failAll(q.lock.acquireError(context.Background(), framework.ErrClosed))
@@ -235,11 +235,11 @@ func (q *localQueue) run() {
 		if !wanted {
 			return
 		}
-		var a waitWarner
-		hold, err := q.acquire(ctx, &a)
+		var warner waitWarner
+		hold, err := q.acquire(ctx, &warner)
 		switch {
 		case err == nil:
-			q.deliver(hold, a.waited.Load())
+			q.deliver(hold, warner.waited.Load())
 			return
 		case ctx.Err() == nil:
 			q.failAll(err)

@@ -10,19 +10,19 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
-// count adds n to the number of acquires that wait.
+// addWaiters adds n to the number of acquires that wait.
 func (l *Lock) addWaiters(n int64) {
 	for _, labels := range l.labels {
 		bridge.Of(l.Client).Metrics().Add(metrics.LockWaiters, n, labels)
 	}
 }
 
-// tell measures an acquire that is over, and n waiters with it. Metrics are code of the program's:
-// if they panic, or end the goroutine, the hold is released, because nothing will.
+// recordEnd records the end of an acquire, and adds n waiters. Metrics are code of the program.
+// If they panic or end the goroutine, recordEnd releases the hold, which no caller receives.
 func (l *Lock) recordEnd(begun time.Time, n int64, hold **ownership.Hold, err *error) {
-	told := false
+	recorded := false
 	defer func() {
-		if !told {
+		if !recorded {
 			_ = (*hold).Release()
 		}
 	}()
@@ -30,10 +30,10 @@ func (l *Lock) recordEnd(begun time.Time, n int64, hold **ownership.Hold, err *e
 		l.addWaiters(n)
 	}
 	l.recordWait(time.Since(begun), err)
-	told = true
+	recorded = true
 }
 
-// measure tells how long it took to acquire the lock, or to fail.
+// recordWait records how long it took to acquire the lock, or to fail.
 func (l *Lock) recordWait(took time.Duration, err *error) {
 	for _, labels := range l.labels {
 		switch {

@@ -15,7 +15,8 @@ import (
 	"github.com/docent-zk/docent/recipes"
 )
 
-// Participants reads who has a node of one of the given kinds in the line, first come first. Who leaves while we read is left out.
+// Participants returns the nodes of the given kinds in the order of the queue. It leaves out a
+// node that is deleted meanwhile.
 func (q *Queue) Participants(ctx context.Context, kinds ...string) ([]recipes.Participant, error) {
 	children, _, err := q.client.Children(ctx, q.path)
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
@@ -42,10 +43,10 @@ func (q *Queue) Participants(ctx context.Context, kinds ...string) ([]recipes.Pa
 	return all, nil
 }
 
-// Count is how many of a directory's children are nodes of this kind.
+// Count returns how many of a directory's children are nodes of the kind.
 func Count(children []string, kind string) int { return len(sortedNodes(children, []string{kind})) }
 
-// First reads who is first of those with a node of one of the given kinds.
+// First returns the first node of the given kinds.
 func (q *Queue) First(ctx context.Context, kinds ...string) (recipes.Participant, error) {
 	children, _, err := q.client.Children(ctx, q.path)
 	if err != nil {
@@ -66,8 +67,9 @@ func (q *Queue) First(ctx context.Context, kinds ...string) (recipes.Participant
 	return participant(node, data, stat), nil
 }
 
-// Watch reads who is first of those with a node of one of the given kinds, and a watch that fires when that may have changed. If nobody is, or
-// there is no such directory, the Participant is zero. Who comes later than the first costs nothing.
+// Watch returns the first node of the given kinds, and a watch that fires when another one may
+// be first. If there is none, or no such directory, the Participant is zero. Nodes behind the
+// first one do not fire the watch.
 func (q *Queue) Watch(ctx context.Context, kinds ...string) (recipes.Participant, *framework.Watch, error) {
 	for {
 		first, watch, err := q.watch(ctx, kinds)
@@ -110,7 +112,7 @@ func (q *Queue) watch(ctx context.Context, kinds []string) (recipes.Participant,
 	return participant(first, data, stat), watch, nil
 }
 
-// watchDirectory waits for a directory that is not there.
+// watchDirectory watches for the creation of the directory.
 func (q *Queue) watchDirectory(ctx context.Context) (recipes.Participant, *framework.Watch, error) {
 	stat, watch, err := q.client.ExistsW(ctx, q.path)
 	if err == nil && stat != nil {
@@ -119,7 +121,7 @@ func (q *Queue) watchDirectory(ctx context.Context) (recipes.Participant, *frame
 	return recipes.Participant{}, watch, err
 }
 
-// watchChildren waits for somebody to come to an empty line.
+// watchChildren watches for the first node of an empty queue.
 func (q *Queue) watchChildren(ctx context.Context, kinds []string) (recipes.Participant, *framework.Watch, error) {
 	children, _, watch, err := q.client.ChildrenW(ctx, q.path)
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) || err == nil && hasNode(children, kinds) {

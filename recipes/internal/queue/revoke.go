@@ -14,7 +14,8 @@ import (
 	"github.com/docent-zk/docent/retry"
 )
 
-// Revoke asks for the lock node back, which must be named as one of those with these markers are. A node that is gone is fine.
+// Revoke asks the client with a lock node to release it. The name of the node must have one of
+// the markers. It is no error if the node does not exist.
 func Revoke(ctx context.Context, c *framework.Client, node string, markers ...string) error {
 	if ctx == nil {
 		return framework.ErrNilContext
@@ -26,10 +27,11 @@ func Revoke(ctx context.Context, c *framework.Client, node string, markers ...st
 		return err
 	}
 	if _, ok := parseName(path.Base(node), markers); !ok {
-		return fmt.Errorf("%w %q: not a lock node, whose name ends in one of %q and a number", framework.ErrInvalidPath, node, markers)
+		return fmt.Errorf("%w %q: not a lock node, whose name ends in one of %q and a number",
+			framework.ErrInvalidPath, node, markers)
 	}
-	// The request is repeated although an operation without a version is not: asking twice is asking.
-	// To read the node's version first would be wrong, for a server that is behind may not have the
+	// The request is repeated, although a write without a version otherwise is not: to ask twice is as
+	// good as once. The version must not be read first, because a server that is behind may not have the
 	// node yet.
 	var last error
 	err := retry.Do(ctx, bridge.Of(c).RetryPolicy(), framework.IsTransient, func(ctx context.Context) error {

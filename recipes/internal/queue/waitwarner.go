@@ -14,12 +14,13 @@ import (
 	"github.com/docent-zk/docent/retry"
 )
 
-// alarm warns of a wait that takes long, beside it: whatever comes of the warning, the wait goes on as before. It costs a timer, and from
-// the first warning on a goroutine. Whoever waits starts and stops it.
+// waitWarner logs a warning when an acquire waits for long. It has no effect on the wait. It
+// costs a timer, and a goroutine from the first warning on. The goroutine that waits starts and
+// stops it.
 type waitWarner struct {
 	lock     *Lock
 	ctx      context.Context // of the wait
-	interval time.Duration   // 0: there is nobody to be warned
+	interval time.Duration   // until the first warning, then doubled; 0: no warnings
 	once     sync.Once       // of start
 	began    time.Time
 	timer    *time.Timer // nil before start
@@ -28,8 +29,8 @@ type waitWarner struct {
 	cancelRun atomic.Pointer[context.CancelFunc] // ends run; nil until it has begun
 	stopped   atomic.Bool
 
-	waiters atomic.Pointer[[]*waiter] // our places in line; nil if there are none
-	waited  atomic.Bool               // for others
+	waiters atomic.Pointer[[]*waiter] // with the own nodes; nil: there are none
+	waited  atomic.Bool               // start was called
 }
 
 func (l *Lock) newWaitWarner(ctx context.Context) *waitWarner {
@@ -40,7 +41,7 @@ func (l *Lock) newWaitWarner(ctx context.Context) *waitWarner {
 	return warner
 }
 
-// start begins to count, unless it has before: a place that was lost and taken again is one wait.
+// start starts the timer once: all attempts of one acquire are one wait.
 func (warner *waitWarner) start() {
 	warner.waited.Store(true)
 	if warner.interval == 0 {
@@ -53,21 +54,21 @@ func (warner *waitWarner) start() {
 	})
 }
 
-// stand notes in which places we wait. Nil has nobody to tell.
+// setWaiters stores the waiters of the attempt. The warner may be nil.
 func (warner *waitWarner) setWaiters(waiters []*waiter) {
 	if warner != nil {
 		warner.waiters.Store(&waiters)
 	}
 }
 
-// stop returns when nothing of the alarm runs any more.
+// stop stops the timer and waits for the goroutine.
 func (warner *waitWarner) stop() {
 	if warner.timer == nil || warner.timer.Stop() {
 		return
 	}
 	warner.stopped.Store(true)
-	if over := warner.cancelRun.Load(); over != nil {
-		(*over)()
+	if cancel := warner.cancelRun.Load(); cancel != nil {
+		(*cancel)()
 	}
 	warner.running.Wait()
 }
@@ -75,10 +76,10 @@ func (warner *waitWarner) stop() {
 // run warns now, and again each time the wait has doubled.
 func (warner *waitWarner) run() {
 	defer warner.running.Done()
-	ctx, over := context.WithCancel(warner.ctx)
-	defer over()
+	ctx, cancel := context.WithCancel(warner.ctx)
+	defer cancel()
 	warner.ctx = ctx
-	if warner.cancelRun.Store(&over); warner.stopped.Load() {
+	if warner.cancelRun.Store(&cancel); warner.stopped.Load() {
 		return
 	}
 	for due := warner.interval; ; {
@@ -96,14 +97,14 @@ func (warner *waitWarner) run() {
 	}
 }
 
-// quiet keeps the warnings of all who wait for one lock apart.
+// rateLimit limits the warnings of all waiters of one lock.
 type rateLimit struct {
 	mu     sync.Mutex
 	warned time.Time // when the last warning was due
 }
 
-// mayWarn allows one warning in each span of limit, however many wait. It goes by the times for which warnings were meant, so that one
-// that came late does not cost the same wait its next.
+// mayWarn allows one warning in each span of limit. It compares the times at which warnings were
+// due, so a late warning does not suppress the next one of the same wait.
 func (r *rateLimit) mayWarn(due time.Time, limit time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,16 +121,18 @@ func (warner *waitWarner) warn() {
 		first, err = warner.readFirst(ctx)
 		return err
 	})
-	who := zap.Object("first", first)
+	blocker := zap.Object("first", first)
 	if err != nil {
-		who = zap.Error(err)
+		blocker = zap.Error(err)
 	}
-	if warner.ctx.Err() == nil { // else the wait is over
-		warner.lock.log.Warn("still waiting", zap.Duration("waited", time.Since(warner.began).Round(time.Millisecond)), who)
+	if warner.ctx.Err() == nil { // else the wait has ended
+		waited := time.Since(warner.began).Round(time.Millisecond)
+		warner.lock.log.Warn("still waiting", zap.Duration("waited", waited), blocker)
 	}
 }
 
-// first reads who is first in a line in which we are not first ourselves, or who has the lock.
+// readFirst reads a holder from the gate, or the first node of a queue in which that is not the
+// own one.
 func (warner *waitWarner) readFirst(ctx context.Context) (first recipes.Participant, err error) {
 	if warner.lock.Gate != nil {
 		return warner.lock.Gate.Holder(ctx)

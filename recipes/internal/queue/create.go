@@ -11,17 +11,19 @@ import (
 	"github.com/docent-zk/docent/internal/bridge"
 )
 
-// Entry creates lock nodes, all in one transaction, and tells how many children some directories have as of then.
+// Create creates lock nodes in one transaction, and counts the children of some directories as
+// of that transaction.
 type Create struct {
 	Nodes []NewNode
-	Count []*Dir         // only of lines that are Inner: they are written
-	With  []framework.Op // what else is in the transaction
+	Count []*Dir         // to count; only directories that are Inner: they are written
+	With  []framework.Op // other operations of the transaction
 
-	// behind is called each time that the request has been handed to the connection, see framework.Behind; nil: there is nothing to do.
+	// afterSend is called each time that the request was handed to the connection, see bridge.Behind. It
+	// may be nil.
 	afterSend func()
 }
 
-// NewNode is a node of an Entry.
+// NewNode is a node that a Create creates.
 type NewNode struct {
 	Dir     *Dir
 	Name    string
@@ -29,31 +31,33 @@ type NewNode struct {
 	Options []framework.CreateOption
 }
 
-// Entered is what became of an Entry.
+// Created is the result of a Create.
 type Created struct {
 	Nodes []string
-	Czxid int64 // of all nodes: the transaction's; 0 if the answer was lost
-	// Count are the directories as of the transaction, in the order of Entry.Count. One that must not be written is nil; all are if the
-	// answer was lost.
+	Czxid int64 // of all nodes; 0: the reply was lost
+	// Count holds the Stats of the directories after the transaction, in the order of Create.Count. The
+	// Stat of one that must not be written is nil. All are nil if the reply was lost.
 	Count []*zk.Stat
 }
 
-// RefusedError says that one of the operations of Entry.With is why a transaction was not applied.
+// RefusedError says that an operation of Create.With has failed, so that nothing was applied.
 type RefusedError struct {
-	Op  int // its index
+	Op  int // the index of the operation
 	Err error
 }
 
 func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// maxRebuilds is how often a directory that is not there is made anew before that is an error: servers reap empty containers.
-const maxRebuilds = 10
+// maxCreateDirs is how often Do creates missing directories before it fails. The servers delete
+// empty containers.
+const maxCreateDirs = 10
 
-// Do makes the transaction in s. Directories that are missing are made, and those that must not be written are not counted. It fails with
-// ErrVanished if one of the nodes was deleted before it was found again, where the answer was lost; the others are withdrawn then.
+// Do makes the transaction in s. It creates missing directories, and does not count those that
+// must not be written. If the reply was lost and one of the nodes was deleted before it was
+// found, Do deletes the others and returns ErrOwnNodeDeleted.
 func (e Create) Do(ctx context.Context, s *framework.Session) (Created, error) {
-	for rebuilds := 0; ; {
+	for attempts := 0; ; {
 		t, err := e.prepare(ctx, s)
 		if err != nil {
 			return Created{}, err
@@ -71,16 +75,16 @@ func (e Create) Do(ctx context.Context, s *framework.Session) (Created, error) {
 		case failed < len(e.With):
 			return Created{}, &RefusedError{failed, err}
 		case t.dirs[failed] == nil:
-			e.markUsed() // which others must do
-		case errors.Is(err, zk.ErrNoNode) && rebuilds < maxRebuilds:
-			rebuilds++
+			e.markUsed() // the child of addTouch failed: another client touches the directory
+		case errors.Is(err, zk.ErrNoNode) && attempts < maxCreateDirs:
+			attempts++
 			if err := e.createDirs(ctx, s); err != nil {
 				return Created{}, err
 			}
 		case errors.Is(err, zk.ErrNoAuth) && t.counts[failed] >= 0:
 			t.dirs[failed].set(dirState{known: true, readOnly: true})
 			if len(e.With) > 0 {
-				return Created{}, ErrRetry // what else is in the transaction may rest on its being written
+				return Created{}, ErrRetry // With may rely on the count
 			}
 		default:
 			return Created{}, err
@@ -88,17 +92,18 @@ func (e Create) Do(ctx context.Context, s *framework.Session) (Created, error) {
 	}
 }
 
-// rebuild makes the directories of the nodes. Where one is missing others may be, which the servers do not tell.
+// createDirs creates the directories of the nodes. The error does not say which one is missing,
+// so all are created.
 func (e Create) createDirs(ctx context.Context, s *framework.Session) error {
 	for _, d := range e.Count {
 		d.set(dirState{})
 	}
-	made := map[*Dir]bool{}
+	created := map[*Dir]bool{}
 	for _, n := range e.Nodes {
-		if made[n.Dir] {
+		if created[n.Dir] {
 			continue
 		}
-		made[n.Dir] = true
+		created[n.Dir] = true
 		if err := s.CreateContainers(ctx, n.Dir.path); err != nil {
 			return err
 		}
@@ -106,11 +111,11 @@ func (e Create) createDirs(ctx context.Context, s *framework.Session) error {
 	return nil
 }
 
-// transaction is an Entry as it is sent.
+// transaction is a Create as it is sent.
 type transaction struct {
 	ops    []framework.Op
-	dirs   []*Dir   // that each operation is about; nil of those of Entry.With, and of touch
-	counts []int    // which of Entry.Count each operation is; -1: none
+	dirs   []*Dir   // of each operation; nil: the operation is of Create.With or addTouch
+	counts []int    // the index in Create.Count of each operation; -1: none
 	alone  *NewNode // the only operation creates it; nil: there are others
 }
 
@@ -118,6 +123,7 @@ func (t *transaction) add(op framework.Op, dir *Dir, count int) {
 	t.ops, t.dirs, t.counts = append(t.ops, op), append(t.dirs, dir), append(t.counts, count)
 }
 
+// prepare makes the operations. It reads a directory to count that is not known yet.
 func (e Create) prepare(ctx context.Context, s *framework.Session) (transaction, error) {
 	var t transaction
 	for _, op := range e.With {
@@ -152,7 +158,7 @@ func (e Create) prepare(ctx context.Context, s *framework.Session) (transaction,
 
 func (n NewNode) path() string { return n.Dir.node(n.Name) }
 
-// send makes the request. A create alone needs no transaction.
+// send sends the request. A create alone needs no transaction.
 func (t transaction) send(ctx context.Context, s *framework.Session) ([]framework.Result, error) {
 	if t.alone == nil {
 		return s.Multi(ctx, t.ops...)
@@ -165,20 +171,22 @@ func (t transaction) send(ctx context.Context, s *framework.Session) ([]framewor
 	return []framework.Result{created}, err
 }
 
-// touch makes a child come and go: servers reap no container that has never had one.
+// addTouch adds a create and a delete of a child, because servers delete an empty container only
+// if it has had a child.
 func (t *transaction) addTouch(d *Dir) {
 	child := d.node("touch")
 	t.add(framework.CreateOp(child, nil), nil, -1)
 	t.add(framework.DeleteOp(child, -1), nil, -1)
 }
 
-// touched notes that directories do not need to be touched any more.
+// markUsed notes that the directories have had a child.
 func (e Create) markUsed() {
 	for _, d := range e.Count {
 		d.markUsed()
 	}
 }
 
+// created makes the result.
 func (e Create) created(t transaction, results []framework.Result) Created {
 	done := Created{Count: make([]*zk.Stat, len(e.Count))}
 	for i, r := range results {
@@ -192,7 +200,7 @@ func (e Create) created(t transaction, results []framework.Result) Created {
 	return done
 }
 
-// complete checks that all nodes are there.
+// checkComplete checks that all nodes exist. Otherwise it deletes the others.
 func (d Created) checkComplete(ctx context.Context, s *framework.Session) error {
 	found := slices.DeleteFunc(slices.Clone(d.Nodes), func(node string) bool { return node == "" })
 	if len(found) == len(d.Nodes) {
@@ -202,7 +210,7 @@ func (d Created) checkComplete(ctx context.Context, s *framework.Session) error 
 	return ErrOwnNodeDeleted
 }
 
-// cause is the index of the operation because of which a transaction was not applied; -1: it was something else.
+// failedOp returns the index of the operation that has failed; -1: none of them.
 func failedOp(results []framework.Result) int {
 	for i, r := range results {
 		if r.Err != nil && !errors.Is(r.Err, framework.ErrRolledBack) {
@@ -212,7 +220,7 @@ func failedOp(results []framework.Result) int {
 	return -1
 }
 
-// OwnNode are the options of lock nodes.
+// OwnNode returns the options of lock nodes.
 func OwnNode() []framework.CreateOption {
 	return []framework.CreateOption{framework.Ephemeral(), framework.Sequential(), framework.Protected()}
 }
