@@ -25,7 +25,7 @@ type admission struct {
 	n int
 }
 
-// Peek tells whether there are permits.
+// Ready reports whether there are permits.
 func (a *admission) Ready(ctx context.Context) error {
 	s, err := a.client.Session(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func (a *admission) fits(leases []string, r reading) bool {
 	return queue.Count(leases, leaseMarker)+a.n <= r.permits
 }
 
-// Direct takes permits that nobody waits for, in one transaction.
+// TryFast takes permits in one transaction if there is no waiter.
 func (a *admission) TryFast(ctx context.Context, s *framework.Session) (*ownership.Hold, error) {
 	for {
 		r, err := a.limit.read(ctx, s, a.Semaphore)

@@ -34,7 +34,7 @@ func (l listing) check(dir string) []framework.Op {
 	return []framework.Op{framework.CheckOp(dir, l.stat.Version)}
 }
 
-// confirm returns queue.ErrAgain if a transaction that created n leases, and found the version of
+// confirm returns queue.ErrRetry if a transaction that created n leases, and found the version of
 // the directory as in the listing, found another directory. after is the directory's Stat as of the
 // transaction; nil if its answer was lost, or if the directory cannot be written. The lease that
 // was created keeps the directory from being deleted, so it can be read later.

@@ -11,8 +11,8 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
-// Dir is a node whose children are lock nodes. It is written only if a recipe has made it for
-// itself: then a transaction that adds children writes the data that the node has, to count
+// Dir is the directory of lock nodes, their parent. It is written only if a recipe has made it
+// for itself: then a transaction that adds children writes the data that the node has, to count
 // them. A Dir is safe for concurrent use.
 type Dir struct {
 	path  string

@@ -126,7 +126,7 @@ func (r Rules) order(children []string) order {
 	return o
 }
 
-// has reports whether a node is in the queue, whose numbers show the order.
+// has reports whether m is one of the nodes. It needs a sorted order.
 func (o *order) has(m queueNode) bool {
 	for _, all := range [][]queueNode{o.conflicting, o.compatible} {
 		if _, found := slices.BinarySearchFunc(all, m, compareNodes); found {

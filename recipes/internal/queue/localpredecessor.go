@@ -26,7 +26,7 @@ import (
 // None of this holds where another node may take the position of a deleted one, or where a compatible
 // node may put a conflicting one at its own position.
 
-// watchedWaiter is a waiter whose node exists as long as the watch has not fired.
+// watchedWaiter is a waiter and the watch on its node. The node exists until the watch fires.
 type watchedWaiter struct {
 	*waiter
 	watch *framework.Watch // on its own node; nil: there is no such waiter

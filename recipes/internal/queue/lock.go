@@ -370,8 +370,7 @@ func deleteAll(ctx context.Context, waiters []*waiter) {
 	}
 }
 
-// deleteWait bounds how long a caller whose attempt has failed waits for the deletion of its
-// nodes.
+// deleteWait bounds how long an attempt that has failed waits for the deletion of its nodes.
 const deleteWait = time.Second
 
 // DeleteNodes deletes nodes that no hold is to have. The deletion does not depend on ctx. It

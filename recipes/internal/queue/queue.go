@@ -71,7 +71,7 @@ func (r Rules) parse(name string) (m queueNode, conflicts, ok bool) {
 	return m, false, ok
 }
 
-// NewQueue makes a Queue at path whose own nodes have the given data. It sends no request.
+// NewQueue makes a Queue at path. Its own nodes have the given data. It sends no request.
 func NewQueue(client *framework.Client, path string, rules Rules, data []byte) *Queue {
 	return &Queue{
 		Dir: NewDir(path), client: client, rules: rules, data: data,
@@ -181,7 +181,8 @@ const (
 func (w *waiter) warnOfCounter() {
 	if (w.seq >= warnFrom || w.seq < 0) && counterWarnings.mayWarn(w.queue.key, time.Now()) {
 		w.queue.log.Warn("the parent's counter of sequence numbers is running out, "+
-			"Curator clients will not exclude each other then: delete the parent while nobody uses the lock", zap.Int32("sequence", w.seq))
+			"Curator clients will not exclude each other then: delete the parent while nobody uses the lock",
+			zap.Int32("sequence", w.seq))
 	}
 }
 

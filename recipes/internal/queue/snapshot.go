@@ -28,7 +28,7 @@ func (w *waiter) snapshot(o *order) snapshot {
 	return s
 }
 
-// snapshotUnordered looks at each node of a list whose numbers do not show the order.
+// snapshotUnordered looks at each node of an unsorted list.
 func (w *waiter) snapshotUnordered(o *order) snapshot {
 	var s snapshot
 	for i, m := range slices.Concat(o.conflicting, o.compatible) {

@@ -36,9 +36,9 @@ func (ahead *predecessors) add(m queueNode) {
 	ahead.predecessor, ahead.grandPredecessor = m, ahead.predecessor
 }
 
-// toWatch returns the node whose deletion to wait for. It is the grandpredecessor, so that the
-// queue is listed while the predecessor still holds. It is the predecessor if there is no other,
-// or if a list then is of no use.
+// toWatch returns the node to wait for. It is the grandpredecessor, so that the queue is listed
+// while the predecessor still holds. It is the predecessor if there is no other, or if a list
+// then is of no use.
 func (ahead predecessors) toWatch(rules Rules) queueNode {
 	if rules.MayBeReplaced || ahead.grandPredecessor.name == "" || ahead.local.watch != nil {
 		return ahead.predecessor // MayBeReplaced needs a list after each deletion, a local one needs none
@@ -222,8 +222,7 @@ func (w *waiter) waitForDeletion(ctx context.Context, ahead predecessors) (delet
 	}
 }
 
-// watchPredecessor watches the node whose deletion to wait for, and the own node in the same
-// round trip.
+// watchPredecessor watches the node to wait for, and the own node in the same round trip.
 func (w *waiter) watchPredecessor(ctx context.Context, ahead predecessors) (watch *framework.Watch, err error) {
 	node := ahead.toWatch(w.queue.rules)
 	switch {
