@@ -25,8 +25,8 @@
 //     which still holds the lock. Then waiter.relist sends a list and a read of the predecessor with
 //     a watch, in one round trip, while the predecessor holds. So the last deletion needs no read.
 //     If the list still shows more predecessors, the step is repeated.
-//  6. Exceptions. A predecessor that waits in the same session is known without a list, and its own
-//     watch serves both waiters (localpredecessor.go). The queue is listed once more after the last
+//  6. Exceptions. A predecessor that waits in the same session is known without a list: step 1 sends
+//     none, and the predecessor's own watch serves both waiters (localpredecessor.go). The queue is listed once more after the last
 //     deletion where another node may take the position of the deleted one: for writers of a
 //     read-write lock ([Rules].MayBeReplaced), and for readers with a reader ahead of the
 //     predecessor. Writers watch the predecessor and not the grandpredecessor.

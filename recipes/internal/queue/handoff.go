@@ -31,12 +31,12 @@ type localQueue struct {
 
 	// Guarded by localQueues.mu.
 	waiting       []*localWaiter     // in the order of their calls
-	cancelAttempt context.CancelFunc // ends run while no goroutine waits; nil: no attempt is under way
+	cancelAttempt context.CancelFunc // ends the attempt of run; nil: none is under way
 	node          *sharedNode        // nil: there is none
 }
 
-// localQueueKey identifies a localQueue: by the lock, by its path, which a hold shows, and by
-// the kind of its node, which decides what other nodes wait for it.
+// localQueueKey identifies a localQueue. The path is part of it because a hold shows its path,
+// and the kind of node because it decides which other nodes wait for it.
 type localQueueKey struct {
 	lock any
 	path string
@@ -106,13 +106,14 @@ func (w *localWaiter) abandon() {
 }
 
 // accept returns the hold of a result. If ctx has ended, it releases the hold in the background,
-// which passes it on to the next waiter.
+// which passes the node on to the next waiter.
 func (l *Lock) accept(ctx context.Context, w *localWaiter, r result) (*ownership.Hold, error) {
 	w.received = &r
 	if r.err != nil || ctx.Err() == nil {
 		return r.hold, r.err
 	}
-	if !bridge.Of(l.Client).Go(func() { _ = r.hold.Release() }) { // the hold has ended whatever Release returns
+	// The hold has ended whatever Release returns.
+	if !bridge.Of(l.Client).Go(func() { _ = r.hold.Release() }) {
 		_ = r.hold.Release() // sends nothing once the client is closed
 	}
 	return nil, l.acquireError(ctx, WaitError(ctx, ctxerr.Of(ctx)))
@@ -276,8 +277,8 @@ func (q *localQueue) startAttempt() (context.Context, bool) {
 }
 
 // deliver sends a new hold to the first waiter. If the acquire has waited for another client,
-// the node is deleted at the first limit: that is better than a list that would tell whether
-// others still wait.
+// the node is deleted when a limit is reached, without a list that would show whether other
+// clients still wait.
 func (q *localQueue) deliver(hold *ownership.Hold, waited bool) {
 	node := q.newSharedNode(hold)
 	node.draining = waited && q.limit.Idle == 0

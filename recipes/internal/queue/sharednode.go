@@ -12,9 +12,9 @@ import (
 )
 
 // sharedNode is a lock node of a localQueue, from its grant to its end. As an ownership.Handoff
-// it decides what becomes of the node when a hold is released. While no waiter may have the
-// node, it keeps it by an idle hold of its own: because no goroutine waits, or because a limit
-// is reached and the queue is being checked for nodes of other clients.
+// it decides what becomes of the node when a hold is released. It keeps the node by an idle hold
+// of its own while no waiter may have it. That is so while no goroutine waits, and while a limit
+// is reached and the queue is listed for nodes of other clients.
 type sharedNode struct {
 	queue   *localQueue
 	session *framework.Session
@@ -134,7 +134,8 @@ func (n *sharedNode) checkContentionLocked() {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &contentionWatch{stop: stop}
 	n.contention = c
-	bridge.OfSession(n.session).Go(func() { n.readContention(ctx, c) }) // false: the session has ended, and the node with it
+	// If Go starts nothing, the session has ended, and the node with it.
+	bridge.OfSession(n.session).Go(func() { n.readContention(ctx, c) })
 }
 
 // readContention drains the node if other nodes are in the queue, or if it cannot list the
