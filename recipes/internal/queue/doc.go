@@ -2,40 +2,43 @@
 // nodes ahead of it, waits until they are deleted, and makes a hold.
 //
 // A recipe describes its lock by a [Spec]: the queues that the lock has a node in, which nodes of
-// a queue conflict with its own ([Rules]), and a [Gate] if the front of the queue is not enough, as
-// with a semaphore.
+// a queue conflict with its own ([Rules]), and a [Gate] if the front of the queue is not enough,
+// as with a semaphore.
 //
 // # From enqueue to grant
 //
 // [Lock.Acquire] (lock.go) does this:
 //
-//  1. Enqueue. enqueue (queue.go) sends a create of a protected ephemeral sequential node and, right
-//     behind it on the same connection, a list of the directory: one round trip. The servers answer
-//     the requests of a connection in order, so the list shows the own node and all that are ahead.
-//     With several queues, one transaction creates all nodes and the lists follow it. The czxid in
-//     the reply is the fencing token. [Create] (create.go) creates missing directories.
-//  2. Find the predecessors. waiter.listQueue (wait.go) sorts the list (listing.go) and looks up the
-//     conflicting node before the own one, the predecessor, and the one before that, the
+//  1. Enqueue. enqueue (queue.go) sends a create of a protected ephemeral sequential node and,
+//     right behind it on the same connection, a list of the directory: one round trip. The
+//     servers answer the requests of a connection in order, so the list shows the own node and
+//     all that are ahead. With several queues, one transaction creates all nodes and the lists
+//     follow it. The czxid in the reply is the fencing token. [Create] (create.go) creates
+//     missing directories.
+//  2. Find the predecessors. waiter.listQueue (wait.go) sorts the list (listing.go) and looks up
+//     the conflicting node before the own one, the predecessor, and the one before that, the
 //     grandpredecessor (snapshot.go). A node with the number 0 is first, and needs no list.
 //  3. No predecessor: the lock is free. Nothing more is sent; go on with step 7.
 //  4. One predecessor: waiter.waitForDeletion (wait.go) sends two reads with a watch in one round
-//     trip, one of the predecessor and one of the own node. The deletion of the predecessor grants
-//     the lock, and nothing more is read (predecessors.deletionSuffices).
-//  5. More predecessors: the grandpredecessor is watched first. Its deletion leaves one predecessor,
-//     which still holds the lock. Then waiter.relist sends a list and a read of the predecessor with
-//     a watch, in one round trip, while the predecessor holds. So the last deletion needs no read.
-//     If the list still shows more predecessors, the step is repeated.
-//  6. Exceptions. A predecessor that waits in the same session is known without a list: step 1 sends
-//     none, and the predecessor's own watch serves both waiters (localpredecessor.go). The queue is listed once more after the last
-//     deletion where another node may take the position of the deleted one: for writers of a
-//     read-write lock ([Rules].MayBeReplaced), and for readers with a reader ahead of the
-//     predecessor. Writers watch the predecessor and not the grandpredecessor.
-//  7. Grant. Lock.grant makes an ownership.Hold. If the reply to the create was lost, it reads the
-//     czxid of the node first. After a wait in several queues it checks that all nodes still exist.
-//     With a gate, Gate.Admit makes the hold instead.
+//     trip, one of the predecessor and one of the own node. The deletion of the predecessor
+//     grants the lock, and nothing more is read (predecessors.deletionSuffices).
+//  5. More predecessors: the grandpredecessor is watched first. Its deletion leaves one
+//     predecessor, which still holds the lock. Then waiter.relist sends a list and a read of the
+//     predecessor with a watch, in one round trip, while the predecessor holds. So the last
+//     deletion needs no read. If the list still shows more predecessors, the step is repeated.
+//  6. Exceptions. A predecessor that waits in the same session is known without a list: step 1
+//     sends none, and the predecessor's own watch serves both waiters (localpredecessor.go). The
+//     queue is listed once more after the last deletion where another node may take the position
+//     of the deleted one: for writers of a read-write lock ([Rules].MayBeReplaced), and for
+//     readers with a reader ahead of the predecessor. Writers watch the predecessor and not the
+//     grandpredecessor.
+//  7. Grant. Lock.grant makes an ownership.Hold. If the reply to the create was lost, it reads
+//     the czxid of the node first. After a wait in several queues it checks that all nodes still
+//     exist. With a gate, Gate.Admit makes the hold instead.
 //
-// While a list of a queue is under way in a session, all waiters that need one share the next list
-// (listing.go). It is parsed and sorted once, and each waiter finds its own node by binary search.
+// While a list of a queue is under way in a session, all waiters that need one share the next
+// list (listing.go). It is parsed and sorted once, and each waiter finds its own node by binary
+// search.
 //
 // # Lost reply to the create
 //
@@ -53,16 +56,16 @@
 // # Deletion of the node
 //
 //   - The release of the hold deletes the node of a holder (package ownership).
-//   - Lock.attempt deletes the nodes of an acquire that fails, by deleteAll. The framework repeats the
-//     deletion in the background, independent of the caller's context. The call waits for it for at
-//     most deleteWait.
+//   - Lock.attempt deletes the nodes of an acquire that fails, by deleteAll. The framework
+//     repeats the deletion in the background, independent of the caller's context. The call waits
+//     for it for at most deleteWait.
 //   - The framework deletes in the background a node that a create without a reply may have left.
 //   - The servers delete all nodes of a session that ends.
 //
 // # Hand-off
 //
-// With a [Handoff] (handoff.go, sharednode.go), the goroutines of a client that want the same lock
-// wait in memory. They share one node and pass it on without a request.
+// With a [Handoff] (handoff.go, sharednode.go), the goroutines of a client that want the same
+// lock wait in memory. They share one node and pass it on without a request.
 //
 // # Directories
 //

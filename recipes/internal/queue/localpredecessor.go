@@ -8,23 +8,23 @@ import (
 )
 
 // Waiters of one session that are adjacent in one queue know each other. The later one need not
-// list the queue, which may be long, nor read the predecessor, which has a watch already. It relies
-// on the following:
+// list the queue, which may be long, nor read the predecessor, which has a watch already. It
+// relies on the following:
 //
-//   - The nodes ahead of a node only become fewer, and no node is created between two others. So once
-//     a waiter has reached the front, all nodes that were ever ahead of it are deleted. When its own
-//     node is deleted, no node is ahead of the next one. If its node is deleted before it has reached
-//     the front, the next waiter lists the queue.
-//   - The predecessor is the next node ahead. Either a list shows it, or its number is one smaller:
-//     the servers give each node of one parent another number. The parent is the same, and was not
-//     deleted and created again, if the watch on the predecessor is unbroken when the own watch is
-//     set: the predecessor's node then exists, and has existed since before.
+//   - The nodes ahead of a node only become fewer, and no node is created between two others. So
+//     once a waiter has reached the front, all nodes that were ever ahead of it are deleted. When
+//     its own node is deleted, no node is ahead of the next one. If its node is deleted before it
+//     has reached the front, the next waiter lists the queue.
+//   - The predecessor is the next node ahead. Either a list shows it, or its number is one
+//     smaller: the servers give each node of one parent another number. The parent is the same,
+//     and was not deleted and created again, if the watch on the predecessor is unbroken when the
+//     own watch is set: the predecessor's node then exists, and has existed since before.
 //   - The predecessor is deleted when its own watch says so. The servers report all deletions in
 //     order, so if the own node had been deleted first, its watch would have fired first. After a
 //     reconnect they report in no order, and the queue has to be listed.
 //
-// None of this holds where another node may take the position of a deleted one, or where a compatible
-// node may put a conflicting one at its own position.
+// None of this holds where another node may take the position of a deleted one, or where a
+// compatible node may put a conflicting one at its own position.
 
 // watchedWaiter is a waiter and the watch on its node. The node exists until the watch fires.
 type watchedWaiter struct {

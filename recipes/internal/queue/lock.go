@@ -66,9 +66,9 @@ func New(s Spec) *Lock {
 }
 
 // WithGate returns the same lock with another gate.
-func (l *Lock) WithGate(a Gate) *Lock {
+func (l *Lock) WithGate(g Gate) *Lock {
 	other := *l
-	other.Gate = a
+	other.Gate = g
 	return &other
 }
 
