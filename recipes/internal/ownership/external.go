@@ -18,12 +18,13 @@ type External struct {
 	Session *framework.Session // of the client: the hold ends with it
 	Name    string             // for errors and measurements
 
-	Lost    <-chan struct{}                 // closed when the other service has taken the lock away; nil: it does not tell
-	Until   func() time.Time                // until when the other service leaves the lock to its holder; nil: until Release
+	Lost    <-chan struct{}                 // closed when the other service takes the lock away; nil: it cannot report that
+	Until   func() time.Time                // when the other service ends the hold; nil: at Release
 	Release func(ctx context.Context) error // called once, unless the client is closed first
 }
 
-// NewExternal returns a hold of a lock of another service. It ends with the client's session, too. Its token is 0, and it has no node.
+// NewExternal returns a hold of a lock of another service. It ends with the client's session,
+// too. Its token is 0, and it has no node.
 func NewExternal(e External) *Hold {
 	x := &external{e, make(chan struct{})}
 	o := newOwnership(x)
@@ -78,8 +79,8 @@ func (x *external) validUntil() time.Time {
 	return until
 }
 
-// left returns how much time there is until then, by the clock that says less: the monotonic one may stop while a machine is suspended,
-// and the wall clock may be set.
+// left returns how much time there is until then, by the clock that says less: the monotonic one
+// may stop while a machine is suspended, and the wall clock may be set.
 func left(until time.Time) time.Duration {
 	now := time.Now()
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
@@ -98,7 +99,8 @@ func (x *external) check() error {
 // abandon releases what the other service may still leave to its holder, in the background.
 func (x *external) abandon(reason error) {
 	log := x.Client.Logger().Named(externalRecipe).With(zap.String("path", x.Name))
-	defer log.Log(levelOf(reason), "hold ended", zap.Error(reason)) // last: it is code of the program's, which may panic
+	// The log comes last: it is code of the program, which may panic.
+	defer log.Log(levelOf(reason), "hold ended", zap.Error(reason))
 	bridge.Of(x.Client).Go(func() {
 		if err := x.release(); err != nil {
 			log.Warn("a lock of another service is left to its time there", zap.Error(err))

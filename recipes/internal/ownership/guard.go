@@ -42,7 +42,8 @@ func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Resu
 	return results[len(checked):], guarded(h.Path(), err)
 }
 
-// oneSession returns the session of all nodes. Through it all of them have the paths that the hold knows.
+// oneSession returns the session of all nodes. Through it all of them have the paths that the
+// hold knows.
 func (h *Hold) oneSession() (*framework.Session, error) {
 	leaves := h.leaves()
 	session := leaves[0].owned.session()

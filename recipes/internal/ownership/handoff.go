@@ -4,13 +4,14 @@ import "time"
 
 // Handoff decides whether a released lock node is deleted, passed on to another hold, or kept.
 type Handoff interface {
-	// Next is called with a new hold of the node when the hold before has ended, and says what becomes of it. It must not wait for
-	// anything, nor end the hold before it returns.
+	// Next is called with a new hold of the node when the hold before has ended, and says what
+	// becomes of it. It must not wait for anything, nor end the hold before it returns.
 	Next(h *Hold) Decision
-	// Requested is called at most once, when another client asks for the release of the node: Next is not called any more. It must
-	// not wait for anything.
+	// Requested is called at most once, when another client asks for the release of the node:
+	// Next is not called any more. It must not wait for anything.
 	Requested()
-	// Ended is called once, when there will be no further hold of the node: it is deleted, or being deleted, or was lost.
+	// Ended is called once, when there will be no further hold of the node: it is deleted, or
+	// being deleted, or was lost.
 	Ended()
 }
 
@@ -37,8 +38,8 @@ func (h *Hold) SetHandoff(policy Handoff) {
 	}
 }
 
-// passOnLocked passes the node on or keeps it, unless another client asks for its release or a transaction that was guarded by it may
-// still be applied.
+// passOnLocked passes the node on or keeps it, unless another client asks for its release or a
+// transaction that was guarded by it may still be applied.
 func (o *ownership) passOnLocked() bool {
 	if o.handoff == nil || o.guards > 0 || o.uncertain || isClosed(o.requested) {
 		return false

@@ -9,7 +9,8 @@ import (
 	"github.com/docent-zk/docent/framework"
 )
 
-// Hold is a hold as the recipes use it; recipes.Hold describes its methods. The zero value is a released hold.
+// Hold is a hold as the recipes use it; recipes.Hold describes its methods. The zero value is a
+// released hold.
 type Hold struct {
 	owned  *ownership // nil in the zero value
 	single *Lock      // by which it was re-entered, of several; nil: it is of all of them
@@ -33,7 +34,8 @@ var of func(hold any) *Hold
 // Of returns the Hold of a *recipes.Hold; nil for nil.
 func Of(hold any) *Hold { return of(hold) }
 
-// SetOf lets Of reach what package recipes does not export. Package recipes calls it when it is initialized.
+// SetOf lets Of reach what package recipes does not export. Package recipes calls it when it is
+// initialized.
 func SetOf(fn func(hold any) *Hold) { of = fn }
 
 func (h *Hold) Done() <-chan struct{} {
@@ -183,7 +185,8 @@ func call(wait func() error) error {
 	return wait()
 }
 
-// StartRelease ends the hold. What it returns waits until the nodes are deleted, and must be called; nil: there is nothing to wait for.
+// StartRelease ends the hold. What it returns waits until the nodes are deleted, and must be
+// called; nil: there is nothing to wait for.
 func (h *Hold) StartRelease() (wait func() error) {
 	h.owned.loseIfLost()
 	result, measured, err := h.owned.releaseHold(h)
@@ -198,8 +201,9 @@ func (h *Hold) StartRelease() (wait func() error) {
 	return nil
 }
 
-// end ends the hold and its contexts, once. The ownership's mu is held, so that what finds the ownership ended finds the contexts ended
-// too. To cancel a context runs no code of the program's here.
+// end ends the hold and its contexts, once. The ownership's mu is held, so that what finds the
+// ownership ended finds the contexts ended too. To cancel a context runs no code of the program's
+// here.
 func (h *Hold) end(reason error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

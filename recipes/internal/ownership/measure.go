@@ -20,7 +20,8 @@ var causes = []struct {
 	{framework.ErrSessionLost, metrics.CauseSessionLost},
 }
 
-// measure reports the end of the ownership of one lock: err is why it was lost, or the result of its release.
+// measure reports the end of the ownership of one lock: err is why it was lost, or the result of
+// its release.
 func measure(m metrics.Metrics, labels metrics.Labels, held time.Duration, err error) {
 	labels.Cause = metrics.CauseReleased
 	for _, c := range causes {

@@ -17,7 +17,8 @@ import (
 	"github.com/docent-zk/docent/internal/logfield"
 )
 
-// RevokeMessage is the data by which another client asks for the release of a lock node: Curator's, to the byte.
+// RevokeMessage is the data by which another client asks for the release of a lock node:
+// Curator's, to the byte.
 const RevokeMessage = "__REVOKE__"
 
 // Grant describes the acquired lock nodes from which New makes a Hold.
@@ -72,7 +73,8 @@ type nodes struct {
 	watchers []nodeWatcher // one for each node
 }
 
-// LifetimeEnded implements bridge.EndListener. The cleanup comes after all other holds have ended.
+// LifetimeEnded implements bridge.EndListener. The cleanup comes after all other holds have
+// ended.
 func (n *nodes) LifetimeEnded() (then func()) {
 	if err := n.check(); err != nil {
 		return n.owner.startLoss(err)
@@ -137,8 +139,9 @@ func levelOf(reason error) zapcore.Level {
 	return zap.WarnLevel
 }
 
-// release deletes the nodes, in one transaction. A node that does not exist was deleted by another client while it was held. A session
-// that ends only now is no loss, so the error must not look like one.
+// release deletes the nodes, in one transaction. A node that does not exist was deleted by
+// another client while it was held. A session that ends only now is no loss, so the error must
+// not look like one.
 func (n *nodes) release() error {
 	ctx, cancel := context.WithTimeout(context.Background(), n.Session.Timeout())
 	defer cancel()

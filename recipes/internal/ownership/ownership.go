@@ -76,7 +76,8 @@ const (
 	released                       // it was the last one, and the ownership has ended
 )
 
-// releaseHold ends h. Where it was the last hold, measured must be called with the result. The error says why h had ended before.
+// releaseHold ends h. Where it was the last hold, measured must be called with the result. The
+// error says why h had ended before.
 func (o *ownership) releaseHold(h *Hold) (result releaseResult, measured func(error), err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -117,8 +118,8 @@ func (o *ownership) lose(reason error) {
 	}
 }
 
-// startLoss ends all holds, and the holds that they are parts of. What it returns cleans up and calls code of the program's; nil: the
-// ownership had ended before.
+// startLoss ends all holds, and the holds that they are parts of. What it returns cleans up and
+// calls code of the program's; nil: the ownership had ended before.
 func (o *ownership) startLoss(reason error) (then func()) {
 	wholes, measured := o.endAll(reason)
 	if measured == nil {
@@ -140,7 +141,8 @@ func (o *ownership) startLoss(reason error) (then func()) {
 	}
 }
 
-// endAll ends all holds. It returns what they are parts of, and what reports the end; nil: the ownership had ended before.
+// endAll ends all holds. It returns what they are parts of, and what reports the end; nil: the
+// ownership had ended before.
 func (o *ownership) endAll(reason error) (wholes []*ownership, measured func(error)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -173,8 +175,9 @@ func (o *ownership) finish(measured func(error)) error {
 	return err
 }
 
-// startGuard notes a guarded transaction of h, until done is called with its error; false: h has ended. Such a transaction is applied
-// while the node exists, so the node must not be passed on before its outcome is known.
+// startGuard notes a guarded transaction of h, until done is called with its error; false: h has
+// ended. Such a transaction is applied while the node exists, so the node must not be passed on
+// before its outcome is known.
 func (o *ownership) startGuard(h *Hold) (done func(error), ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,8 +12,9 @@ import (
 	"github.com/docent-zk/docent/internal/bridge"
 )
 
-// Combine makes one hold of at least one others, which must not be used by themselves any more. It ends when one of them ends, and
-// then the others are released. key re-enters all of them as one; nil: each is re-entered by itself.
+// Combine makes one hold of at least one others, which must not be used by themselves any more.
+// It ends when one of them ends, and then the others are released. key re-enters all of them as
+// one; nil: each is re-entered by itself.
 func Combine(key any, holds ...*Hold) *Hold {
 	p := &parts{key: key, holds: holds}
 	o := newOwnership(p)
@@ -82,7 +83,8 @@ func (p *parts) abandon(reason error) {
 	}
 }
 
-// ReleaseAll releases holds, the last first: each in the background of its own session. ctx bounds only the wait.
+// ReleaseAll releases holds, the last first: each in the background of its own session. ctx
+// bounds only the wait.
 func ReleaseAll(ctx context.Context, holds []*Hold) error {
 	var leaves []*Hold
 	for _, h := range holds {
@@ -118,8 +120,9 @@ func ReleaseAll(ctx context.Context, holds []*Hold) error {
 	return errors.Join(all...)
 }
 
-// release releases the parts. All of them end before the first request is made. Their nodes are deleted the last first. Where that takes
-// long no deletion waits for another one, so that all of them take about as long as one.
+// release releases the parts. All of them end before the first request is made. Their nodes are
+// deleted the last first. Where that takes long no deletion waits for another one, so that all of
+// them take about as long as one.
 func (p *parts) release() error {
 	var waits []func() error
 	for _, h := range slices.Backward(p.holds) {

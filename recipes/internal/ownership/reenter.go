@@ -5,7 +5,8 @@ import "context"
 // holdKey is the key of a hold in a context: one for each lock of each client.
 type holdKey struct{ lock any }
 
-// Current returns the hold that ctx carries for the lock with this key, if there is one and it is valid.
+// Current returns the hold that ctx carries for the lock with this key, if there is one and it is
+// valid.
 func Current(ctx context.Context, key any) (*Hold, bool) {
 	h, ok := ctx.Value(holdKey{key}).(*Hold)
 	if !ok || h.Err() != nil {

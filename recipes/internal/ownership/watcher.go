@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// watchAfter is how long a hold lasts before its node is watched unasked. Most holds end before, and save the request.
+	// watchAfter is how long a hold lasts before its node is watched unasked. Most holds end
+	// before, and save the request.
 	watchAfter = 100 * time.Millisecond
 	// watchAgain is the pause after a failed attempt to watch.
 	watchAgain = time.Second
 )
 
-// nodeWatcher watches a lock node: it ends the ownership when the node is deleted, and notes requests to release it. It has a goroutine
-// only while it reads the node.
+// nodeWatcher watches a lock node: it ends the ownership when the node is deleted, and notes
+// requests to release it. It has a goroutine only while it reads the node.
 type nodeWatcher struct {
 	nodes  *nodes
 	index  int // among them
