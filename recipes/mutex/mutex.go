@@ -14,8 +14,9 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// Mutex is a fair, reentrant lock between processes and between the goroutines of one. It has no state of its own: any number of Mutex
-// values for one path are the same lock, and one may be used by many goroutines. Curator: InterProcessMutex.
+// Mutex is a fair, reentrant lock between processes, and between the goroutines of one process. It
+// has no state of its own: all Mutex values for one path are the same lock. A Mutex is safe for
+// concurrent use. Curator: InterProcessMutex.
 type Mutex struct {
 	lock *queue.Lock // nil in the zero value
 }
@@ -30,61 +31,74 @@ type config struct {
 	sticky  *time.Duration
 }
 
-// WithData sets the data of the lock nodes, which Participants shows: who we are. The default is this host's IP address, as in
-// Curator, where it is a subclass's getLockNodeBytes. Not together with WithIdentity.
+// WithData sets the data of the lock nodes, which Participants shows. It should identify the
+// client. The default is this host's IP address, as in Curator, where a subclass overrides
+// getLockNodeBytes. WithData and WithIdentity exclude each other.
 func WithData(data []byte) Option {
 	return func(c *config) { c.data.Set(data) }
 }
 
-// WithIdentity sets the data of the lock nodes to who we are: host, process and process id, as a recipes.Identity. Participants
-// shows it parsed, and the warning of those who wait for long names it. Whoever asks for the lock back with Revoke writes over
-// it. Not together with WithData.
+// WithIdentity sets the data of the lock nodes to host, process and process id, as a
+// recipes.Identity. Participants and the warning of a long wait show it parsed. Revoke overwrites
+// it in the node that it asks for. WithIdentity and WithData exclude each other.
 func WithIdentity() Option {
 	return func(c *config) { c.data.Identify() }
 }
 
-// WithKazooNames names the lock nodes as kazoo's Lock does, which knows no others and so would not wait for them. Among mutexes of docent the
-// names make no difference: with or without the option all exclude each other on one path, and wait for kazoo's. But Curator does not
-// wait for nodes of these names. Whoever re-enters has the node that is there, whatever its name. A kazoo Lock that is made with
-// extra_lock_patterns=["-lock-"] needs no option.
+// WithKazooNames names the lock nodes as kazoo's Lock does. That Lock waits for no nodes of other
+// names. Mutexes of docent with and without the option exclude each other on one path, and all
+// wait for kazoo's nodes. Curator does not wait for nodes of these names. Re-entering uses the
+// existing node, whatever its name. The option is not needed for a kazoo Lock that is made with
+// extra_lock_patterns=["-lock-"].
 func WithKazooNames() Option {
 	return func(c *config) { c.rules = queue.Exclusive.WithName(queue.KazooLock) }
 }
 
-// WithLocalHandoff lets the goroutines of the client that contend for the lock share one place in line and one node: Release
-// passes the node on to the next of them, in their order and without the servers. While others wait it does so at most streak
-// times and not once span has passed since the node came to hold the lock, or was last found to be alone in line. Then it is deleted,
-// so that the others have their turn, and the next of the goroutines get in line; so it is if somebody asks for it back, or while a
-// Guard may still be applied. It is for locks that many goroutines of one process want.
+// WithLocalHandoff lets the goroutines of the client that contend for the lock share one node.
+// Release passes the node on to the next of these goroutines, in their order and without a
+// request. Use it for locks that many goroutines of one process want.
 //
-// Whether others wait is asked when the node is due, which is one request. A node that has waited for others itself is deleted without
-// asking.
+// While other clients wait, the node is passed on at most streak times and for at most span. Then
+// it is deleted, the next client gets the lock, and the goroutines enqueue again. The span begins
+// when the node becomes the holder's, or when a limit was reached and no other client waited. The
+// node is also deleted when another client asks for it with Revoke, and while a Guard may still be
+// applied.
 //
-// Holds of one node have the same Token: among goroutines of one client a resource must accept an equal one. A node that comes later
-// has a larger one, whoever's it is: tokens are equal within one node, and never smaller later. All Mutex values with this option on
-// one path of one client take part together, with the limits and the node data of whoever was first, but those with WithKazooNames only
-// among themselves; TryAcquire takes no part, but for WithSticky. Curator has no counterpart.
+// Release asks the servers only when a limit is reached whether other clients wait. That is one
+// request. A node that has itself waited for other nodes is deleted without asking.
+//
+// Holds of one node have the same Token, so a resource must accept an equal token from the
+// goroutines of one client. A later node has a larger one, whichever client it belongs to.
+//
+// All Mutex values with this option on one path of one client share the node, with the limits and
+// the node data of the first of them to acquire. Those with and without WithKazooNames do not share
+// one. TryAcquire takes no part, except that it takes the idle node of WithSticky. Curator has no
+// counterpart.
 func WithLocalHandoff(streak int, span time.Duration) Option {
 	return func(c *config) { c.handoff = &queue.Handoff{Streak: streak, Span: span} }
 }
 
-// WithSticky has the client keep the node of a lock that it has released, for as long as idle, so that its next Acquire or TryAcquire
-// is a hand-over that takes no request: a new Hold, with the same Token. It goes with WithLocalHandoff, whose limits count for a kept node
-// too. It is for locks that mostly one process wants, again and again.
+// WithSticky keeps the node of a released lock in the client for the time idle. The next Acquire
+// or TryAcquire of this client takes it without a request: a new Hold with the same Token. The
+// option needs WithLocalHandoff, whose limits also count for a kept node. Use it for locks that
+// mostly one process wants, again and again.
 //
-// The node is deleted as soon as another client queues, when somebody asks for it back, after idle, and when the client is closed. So
-// whoever wants the lock meanwhile waits for a list and a deletion, not for idle; only a client that is cut off from the servers keeps
-// others waiting for as long as its session lasts. While it is kept nobody has a hold, but the node is there: Participants lists it, and
-// TryAcquire of other clients is recipes.ErrNotAcquired, and of this one just while the line is being read for others, where a limit has
-// been reached. If it is lost, or its session, the next Acquire gets in line as if there had been none.
+// The node is deleted when another client enqueues, when another client asks for it with Revoke,
+// after idle, and when the client is closed. So another client waits for a list and a deletion,
+// not for idle. Only a client that is cut off from the servers keeps others waiting until its
+// session expires. If the node or its session is lost, the next Acquire enqueues as usual.
 //
-// Release returns nil once the lock is given back to the client, which makes no request. It says nothing about the node, and no error
-// of its later deletion is reported: nobody's work depends on that.
+// While the node is kept there is no hold, but Participants lists the node. TryAcquire of other
+// clients fails with recipes.ErrNotAcquired. So does TryAcquire of this client while the queue is
+// being read because a limit was reached.
+//
+// Release returns nil once the node is kept, which takes no request. Errors of its later deletion
+// are not reported: no work depends on it.
 func WithSticky(idle time.Duration) Option {
 	return func(c *config) { c.sticky = &idle }
 }
 
-// handOff is what the engine is told of the options.
+// handOff returns the hand-off policy that the options set, or nil.
 func (c config) handOff() *queue.Handoff {
 	if c.handoff == nil || c.sticky == nil {
 		return c.handoff
@@ -108,9 +122,9 @@ func (c config) check() (err error) {
 	return err
 }
 
-// New makes a mutex on path, which is a node of its own: the lock nodes are its children, and other children are ignored.
-// Missing nodes are created as containers at the first acquire. New asks no server; it refuses a nil or zero client, a path that
-// is none, and "/", and says why.
+// New returns a mutex on path, which must be a node of its own: the lock nodes are its children,
+// and other children are ignored. The first acquire creates missing nodes as containers. New makes
+// no request. It returns an error for a nil or unusable client, an invalid path, and "/".
 func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 	if err := queue.CheckPath(c, path); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
@@ -131,35 +145,41 @@ func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 	return &Mutex{lock}, nil
 }
 
-func (m *Mutex) usable(ctx context.Context) error {
+func (m *Mutex) check(ctx context.Context) error {
 	return queue.CheckCall(ctx, "mutex", "Mutex", m != nil && m.lock != nil)
 }
 
-// Acquire waits in line for the lock. Under the context of a valid hold of the same lock (see recipes.Hold.Context) it returns another
-// level of that at once. Acquiring under the outer context while holding waits for oneself, until ctx ends.
+// Acquire waits in the queue for the lock. With the context of a valid hold of the same lock (see
+// recipes.Hold.Context) it re-enters: it returns another hold of the same node at once. Acquiring
+// again with the outer context deadlocks until ctx ends.
 //
-// ctx bounds the waiting, never the hold. A ctx that has ended loses even if the lock is free. It fails
+// ctx limits only the wait, not the hold. If ctx is already done, Acquire fails even if the lock is
+// free. Acquire fails
 //
-//   - when ctx ends: matching recipes.ErrNotAcquired too if others were ahead;
-//   - when entering the line fails: framework.ErrNotConnected once the client's retry policy is exhausted, zk.ErrNoAuth, ... That
-//     includes entering it again after the place was lost;
+//   - when ctx ends; the error also matches recipes.ErrNotAcquired if there were nodes ahead;
+//   - when the node cannot be created: framework.ErrNotConnected once the client's retry policy is
+//     exhausted, zk.ErrNoAuth, ... This includes creating it again after it was lost;
 //   - with framework.ErrClosed when the client is closed.
 //
-// While in line, an outage that ends before the session's deadline costs nothing; when the session is lost, or somebody deletes
-// our node, it queues again at the end. On every failure our node is deleted, in the background if it cannot be done at once.
-// Curator: acquire.
+// While Acquire waits, an outage that ends before the session's deadline costs nothing. If the
+// session is lost, or another client deletes the node, Acquire enqueues again at the end. When
+// Acquire fails its node is deleted, in the background if that is not possible at once. Curator:
+// acquire.
 func (m *Mutex) Acquire(ctx context.Context) (*recipes.Hold, error) {
 	return m.acquire(ctx, (*queue.Lock).Acquire)
 }
 
-// TryAcquire is Acquire without waiting for others: recipes.ErrNotAcquired if somebody holds the lock or waits for it, which takes one
-// read and leaves no trace. It still waits for a connection, by the client's retry policy, as long as ctx lasts. Curator: acquire(0).
+// TryAcquire is Acquire that does not wait for other clients. If the lock is held or waited for, it
+// fails with recipes.ErrNotAcquired after one read and creates no node. It still waits for a
+// connection, by the client's retry policy, until ctx ends. Curator: acquire(0).
 func (m *Mutex) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return m.acquire(ctx, (*queue.Lock).Try)
 }
 
-func (m *Mutex) acquire(ctx context.Context, how func(*queue.Lock, context.Context) (*ownership.Hold, error)) (*recipes.Hold, error) {
-	if err := m.usable(ctx); err != nil {
+func (m *Mutex) acquire(
+	ctx context.Context, how func(*queue.Lock, context.Context) (*ownership.Hold, error),
+) (*recipes.Hold, error) {
+	if err := m.check(ctx); err != nil {
 		return nil, err
 	}
 	if hold, ok := ownership.Reenter(ctx, m.lock.LockKey()); ok {
@@ -168,43 +188,45 @@ func (m *Mutex) acquire(ctx context.Context, how func(*queue.Lock, context.Conte
 	return recipes.NewHold(how(m.lock, ctx))
 }
 
-// Participants lists the line, the holder first, then those who wait, in their order. It is empty if there is nobody. Curator:
-// getParticipantNodes.
+// Participants returns the queue: the holder first, then the waiters in order. It is empty if there
+// is no node. Curator: getParticipantNodes.
 func (m *Mutex) Participants(ctx context.Context) ([]recipes.Participant, error) {
-	if err := m.usable(ctx); err != nil {
+	if err := m.check(ctx); err != nil {
 		return nil, err
 	}
 	return m.lock.Queues[0].Participants(ctx, queue.Exclusive.Conflicting...)
 }
 
-// Locker adapts the mutex for code that wants a sync.Locker. Like a sync.Mutex it is not reentrant, whatever ctx carries. Lock panics
-// if the lock cannot be had, which includes the end of ctx; Unlock panics if the Locker is not locked, never for the network. The
-// loss of the lock cannot be noticed through it: use Acquire where that matters.
+// Locker returns a sync.Locker for the mutex. Like a sync.Mutex it is not reentrant, whatever ctx
+// carries. Lock panics if it cannot acquire the lock, also when ctx ends. Unlock panics if the
+// Locker is not locked, but never because of the network. The sync.Locker does not report a loss of
+// the lock: use Acquire where that matters.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker {
-	return &locker{mutex: m, ctx: ctx, turn: make(chan struct{}, 1)}
+	return &locker{mutex: m, ctx: ctx, busy: make(chan struct{}, 1)}
 }
 
-// locker lets one goroutine at a time contend for the lock: one that has lost it without knowing must not unlock the next one's.
+// locker lets one goroutine at a time contend for the lock. Otherwise a goroutine that has lost the
+// lock unnoticed could unlock the hold of another one.
 type locker struct {
 	mutex *Mutex
 	ctx   context.Context
-	turn  chan struct{}   // has room for one: whoever has locked, or is about to
-	hold  *ownership.Hold // of the goroutine that has the turn
+	busy  chan struct{}   // has room for one: full while a goroutine holds or acquires the lock
+	hold  *ownership.Hold // of the goroutine that filled busy
 }
 
 func (l *locker) Lock() {
-	if err := l.mutex.usable(l.ctx); err != nil {
+	if err := l.mutex.check(l.ctx); err != nil {
 		panic(err)
 	}
 	select {
-	case l.turn <- struct{}{}:
+	case l.busy <- struct{}{}:
 	case <-l.ctx.Done():
 		panic(fmt.Errorf("mutex: Lock: %w", ctxerr.Of(l.ctx)))
 	}
 	locked := false
 	defer func() {
 		if !locked {
-			<-l.turn
+			<-l.busy
 		}
 	}()
 	hold, err := l.mutex.lock.Acquire(l.ctx)
@@ -220,14 +242,15 @@ func (l *locker) Unlock() {
 		panic("mutex: Unlock of a Locker that is not locked")
 	}
 	l.hold = nil
-	defer func() { <-l.turn }()
+	defer func() { <-l.busy }()
 	_ = hold.Release()
 }
 
-// Revoke asks the holder or waiter whose lock node this is to give its place up: recipes.Hold.Revoked is closed there, and a
-// Curator client's RevocationListener called. It returns when the request is written, not when the lock is free. A node that is
-// gone is fine; one that is not named like a lock node is an error. The nodes are those that Participants lists. The request
-// takes the place of the node's data, and so of what WithIdentity or WithData told. Curator: Revoker.attemptRevoke.
+// Revoke asks the holder or waiter of a lock node to give it up: its recipes.Hold.Revoked is closed,
+// and a Curator client calls its RevocationListener. Participants lists the nodes. Revoke returns
+// when the request is written, not when the lock is free. It returns nil if the node does not
+// exist, and an error if its name is not that of a lock node. The request overwrites the node's
+// data, and so the data of WithIdentity or WithData. Curator: Revoker.attemptRevoke.
 func Revoke(ctx context.Context, c *framework.Client, node string) error {
 	if err := queue.Revoke(ctx, c, node, queue.Exclusive.Conflicting...); err != nil {
 		return fmt.Errorf("mutex: revoke: %w", err)
