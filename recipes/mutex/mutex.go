@@ -78,10 +78,10 @@ func WithLocalHandoff(streak int, span time.Duration) Option {
 	return func(c *config) { c.handoff = &queue.Handoff{Streak: streak, Span: span} }
 }
 
-// WithSticky keeps the node of a released lock in the client for the time idle. The next Acquire
-// or TryAcquire of this client takes it without a request: a new Hold with the same Token. The
-// option needs WithLocalHandoff, whose limits also count for a kept node. Use it for locks that
-// mostly one process wants, again and again.
+// WithSticky keeps the node of a released lock in the client for the time idle. The next Acquire or
+// TryAcquire of this client takes it without a request: a new Hold with the same Token. The option
+// needs WithLocalHandoff. The limits of that option also count for a kept node. Use it for locks
+// that mostly one process wants, again and again.
 //
 // The node is deleted when another client enqueues, when another client asks for it with Revoke,
 // after idle, and when the client is closed. So another client waits for a list and a deletion,
