@@ -18,15 +18,16 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// admission lets somebody have n permits. As in Curator, only who is at the front of the line in locks adds to leases, after having counted
-// them; or who finds, as of the transaction that adds them, that the line was empty and that they are not too many.
+// admission grants n permits. As in Curator, only the first waiter in locks counts the leases and
+// creates more. The exception is a transaction that creates leases and shows that the queue was
+// empty and that they were not too many.
 type admission struct {
 	*Semaphore
 	n int
 }
 
-// Ready reports whether there are permits.
-func (a *admission) Ready(ctx context.Context) error {
+// Peek returns queue.ErrBusy if there are too few permits.
+func (a *admission) Peek(ctx context.Context) error {
 	s, err := a.client.Session(ctx)
 	if err != nil {
 		return err
@@ -43,7 +44,7 @@ func (a *admission) Ready(ctx context.Context) error {
 		return err
 	}
 	if !a.fits(leases, r) && a.limit.shared {
-		a.limit.forget() // it may have been raised, of which nobody tells those who do not wait
+		a.limit.forget() // it may have been raised: only a waiter has a watch on it
 		r, err = a.limit.read(ctx, s, a.Semaphore)
 	}
 	if err == nil && !a.fits(leases, r) {
@@ -52,33 +53,34 @@ func (a *admission) Ready(ctx context.Context) error {
 	return err
 }
 
-// fits reports whether there is room among the leases.
+// fits reports whether the limit allows n more leases.
 func (a *admission) fits(leases []string, r reading) bool {
 	return queue.Count(leases, leaseMarker)+a.n <= r.permits
 }
 
-// TryFast takes permits in one transaction if there is no waiter.
-func (a *admission) TryFast(ctx context.Context, s *framework.Session) (*ownership.Hold, error) {
+// Direct creates the permits in one transaction, if there are no waiters.
+func (a *admission) Direct(ctx context.Context, s *framework.Session) (*ownership.Hold, error) {
 	for {
 		r, err := a.limit.read(ctx, s, a.Semaphore)
 		if err != nil {
 			return nil, err
 		}
-		if a.n > r.permits || a.rush.Load() || a.leases.ReadOnly() || a.locks.ReadOnly() {
+		if a.n > r.permits || a.contended.Load() || a.leases.ReadOnly() || a.locks.ReadOnly() {
 			return nil, queue.ErrBusy
 		}
-		hold, err := a.directly(ctx, s, r)
+		hold, err := a.tryDirect(ctx, s, r)
 		switch {
 		case errors.Is(err, queue.ErrRetry):
 			continue
 		case errors.Is(err, queue.ErrBusy):
-			a.rush.Store(true)
+			a.contended.Store(true)
 		}
 		return hold, err
 	}
 }
 
-func (a *admission) directly(ctx context.Context, s *framework.Session, r reading) (*ownership.Hold, error) {
+// tryDirect is one attempt of Direct, at the limit r.
+func (a *admission) tryDirect(ctx context.Context, s *framework.Session, r reading) (*ownership.Hold, error) {
 	var seen listing
 	if a.slots {
 		var err error
@@ -110,9 +112,10 @@ func (a *admission) list(ctx context.Context, s *framework.Session) (listing, er
 	return listing{names: names, stat: stat}, err
 }
 
-// Admit waits at the front of the line until there are permits, and takes them in exchange for the place.
+// Admit waits at the front of the queue until there are enough permits. It creates the permits and
+// deletes the waiter's node in one transaction.
 func (a *admission) Admit(ctx context.Context, turn *queue.FrontWaiter) (*ownership.Hold, error) {
-	c := candidate{admission: a, turn: turn}
+	c := frontWaiter{admission: a, turn: turn}
 	for {
 		hold, err := c.attempt(ctx)
 		if errors.Is(err, queue.ErrBusy) && turn.MayWait() {
@@ -124,26 +127,26 @@ func (a *admission) Admit(ctx context.Context, turn *queue.FrontWaiter) (*owners
 			err = turn.Retry(ctx, err)
 		}
 		if !errors.Is(err, queue.ErrRetry) {
-			a.rush.Store(c.waited || c.narrow)
+			a.contended.Store(c.waited || c.tooFull)
 			return hold, c.ended(ctx, err)
 		}
 	}
 }
 
-// candidate is an acquire whose place is at the front of the line.
-type candidate struct {
+// frontWaiter is an acquire with its node at the front of the queue.
+type frontWaiter struct {
 	*admission
 	turn    *queue.FrontWaiter
 	limit   limitView
-	changed *framework.Watch // fires when there may be room
+	changed *framework.Watch // fires when permits may be free
 	sync    bool             // the next list of the leases begins with a sync
 	waited  bool
 	warned  bool
-	narrow  bool // with what is there that is no lease, there would not be room: the direct way, which counts all, would be in vain
+	tooFull bool // the children that are no leases leave no room: Direct, which counts all, would fail
 }
 
-// attempt takes permits if there are any.
-func (c *candidate) attempt(ctx context.Context) (*ownership.Hold, error) {
+// attempt creates the permits, or returns queue.ErrBusy if there are too few.
+func (c *frontWaiter) attempt(ctx context.Context) (*ownership.Hold, error) {
 	leases, err := c.look(ctx)
 	if err != nil {
 		return nil, err
@@ -155,7 +158,7 @@ func (c *candidate) attempt(ctx context.Context) (*ownership.Hold, error) {
 		c.warnIfTooMany()
 		return nil, queue.ErrBusy
 	}
-	c.narrow = len(leases.names)+c.n > c.limit.permits
+	c.tooFull = len(leases.names)+c.n > c.limit.permits
 	hold, err := c.exchange(ctx, c.turn, c.limit.reading, leases)
 	c.sync = c.sync || errors.Is(err, queue.ErrRetry)
 	return hold, err
@@ -163,17 +166,19 @@ func (c *candidate) attempt(ctx context.Context) (*ownership.Hold, error) {
 
 // warnIfTooMany warns, once, when the acquire begins to wait for a higher limit: until then nothing
 // behind it is let in either.
-func (c *candidate) warnIfTooMany() {
+func (c *frontWaiter) warnIfTooMany() {
 	if c.warned || c.n <= c.limit.permits || !c.turn.MayWait() {
 		return
 	}
 	c.warned = true
-	c.client.Logger().Warn("more permits are wanted than the limit allows: this and all acquires behind wait for a higher one",
-		zap.String("path", c.path), zap.Int("permits", c.n), zap.Int("limit", c.limit.permits))
+	c.client.Logger().Warn(
+		"more permits are wanted than the limit allows: this and all acquires behind wait for a higher one",
+		zap.String("path", c.path), zap.Int("permits", c.n), zap.Int("limit", c.limit.permits),
+	)
 }
 
-// ended says of an error that ended a wait for others that it was one.
-func (c *candidate) ended(ctx context.Context, err error) error {
+// ended adds to an error that it ended a wait for other clients, if there was such a wait.
+func (c *frontWaiter) ended(ctx context.Context, err error) error {
 	if c.waited {
 		return queue.WaitError(ctx, err)
 	}
@@ -182,7 +187,7 @@ func (c *candidate) ended(ctx context.Context, err error) error {
 
 // look reads the leases with a watch. Where the transaction could not prove that nothing was added
 // since, it reads them after a sync.
-func (c *candidate) look(ctx context.Context) (listing, error) {
+func (c *frontWaiter) look(ctx context.Context) (listing, error) {
 	s, dir := c.turn.Session(), c.leases.Path()
 	seen := listing{synced: c.sync || c.leases.ReadOnly()}
 	_, err := queue.RetryInSession(ctx, s, func(ctx context.Context) (_ struct{}, err error) {
@@ -203,13 +208,13 @@ func (c *candidate) look(ctx context.Context) (listing, error) {
 	return seen, err
 }
 
-// limitView is what somebody who waits knows of the limit.
+// limitView is what a waiter knows of the limit.
 type limitView struct {
 	reading
 	watch *framework.Watch // nil: nothing is known, or the limit is fixed
 }
 
-// refresh reads the limit unless it is known, and is as it was.
+// refresh reads the limit unless it is known and its watch has not fired.
 func (v *limitView) refresh(ctx context.Context, a *admission, s *framework.Session) error {
 	if v.watch != nil && v.watch.Event() == 0 {
 		return nil
@@ -221,20 +226,22 @@ func (v *limitView) refresh(ctx context.Context, a *admission, s *framework.Sess
 	return err
 }
 
-// exchange takes permits and gives up the place in line, in one transaction.
-func (a *admission) exchange(ctx context.Context, turn *queue.FrontWaiter, r reading, seen listing) (*ownership.Hold, error) {
+// exchange creates the permits and deletes the waiter's node, in one transaction.
+func (a *admission) exchange(
+	ctx context.Context, turn *queue.FrontWaiter, r reading, seen listing,
+) (*ownership.Hold, error) {
 	t, err := a.take(ctx, turn.Session(), r, seen, []framework.Op{turn.DeleteOp()}, a.leases.Dir)
 	switch {
 	case errors.Is(err, queue.ErrRetry):
-		return nil, cmp.Or(turn.Reread(ctx), err) // somebody may have asked for the place back
+		return nil, cmp.Or(turn.Reread(ctx), err) // a Revoke may have changed the waiter's node
 	case err != nil:
 		return nil, err
 	}
 	return a.hold(ctx, turn.Session(), t, r, seen, turn.Data())
 }
 
-// take makes the transaction that creates leases, and whatever goes with them, if the limit is
-// still r and nothing has been added to the leases that were seen.
+// take runs the transaction that creates the leases and applies the operations in with. It fails
+// with queue.ErrAgain if the limit is not r any more, or if leases were added to those in seen.
 func (a *admission) take(
 	ctx context.Context, s *framework.Session, r reading, seen listing, with []framework.Op, count ...*queue.Dir,
 ) (queue.Created, error) {
@@ -258,12 +265,12 @@ func (a *admission) take(
 	case errors.Is(err, zk.ErrBadVersion), refused.Op < len(limit)+len(same):
 		return queue.Created{}, queue.ErrRetry
 	case errors.Is(err, zk.ErrNoNode):
-		return queue.Created{}, queue.ErrOwnNodeDeleted // the place in line
+		return queue.Created{}, queue.ErrOwnNodeDeleted // the waiter's node
 	}
 	return queue.Created{}, err
 }
 
-// names returns the names of n leases. A lease with a slot has it in its name, so that both end at
+// names returns the names of n leases. The name of a lease contains its slot, so that both end at
 // once.
 func (a *admission) names(r reading, seen listing) ([]string, error) {
 	if !a.slots {
@@ -287,8 +294,8 @@ func (a *admission) names(r reading, seen listing) ([]string, error) {
 	return names, nil
 }
 
-// hold makes a hold of permits that were taken, if the limit was r and the leases were those that
-// were seen. data is what somebody may have written to the place in line.
+// hold returns a hold of permits that a transaction created, if the limit was r and the leases were
+// those in seen. data is what a Revoke may have written to the waiter's node.
 func (a *admission) hold(
 	ctx context.Context, s *framework.Session, t queue.Created, r reading, seen listing, data []byte,
 ) (*ownership.Hold, error) {
@@ -327,7 +334,7 @@ func (a *admission) hold(
 	return h, nil
 }
 
-// Holder reads who has had a permit for longest.
+// Holder returns the holder of the oldest permit.
 func (a *admission) Holder(ctx context.Context) (recipes.Participant, error) {
 	return a.leases.First(ctx, leaseMarker)
 }
@@ -335,7 +342,7 @@ func (a *admission) Holder(ctx context.Context) (recipes.Participant, error) {
 // slotMarker is in front of the number of a slot in the name of a lease.
 const slotMarker = "slot-"
 
-// slotOf is the slot in the name of a lease.
+// slotOf returns the slot in the name of a lease.
 func slotOf(name string) (slot int, ok bool) {
 	_, rest, _ := strings.Cut(name, "-"+slotMarker)
 	digits, _, ok := strings.Cut(rest, "-"+leaseMarker)
@@ -343,8 +350,9 @@ func slotOf(name string) (slot int, ok bool) {
 	return slot, ok && err == nil && slot >= 0
 }
 
-// Slots are the numbers of a hold's permits, in the order of size: from 0 to less than the limit, each of them nobody else's while the hold
-// is valid. Nil if it is not a hold of a semaphore that was made WithSlots, or nil.
+// Slots returns the numbers of a hold's permits, in ascending order. They are from 0 to less than the
+// limit. While the hold is valid no other hold has them. Slots returns nil for a hold that is not of
+// a semaphore with WithSlots, and for nil.
 func Slots(h *recipes.Hold) []int {
 	var slots []int
 	for _, node := range h.Paths() {

@@ -1,47 +1,61 @@
-// Package semaphore limits how many processes do something at the same time, on ZooKeeper: Curator's InterProcessSemaphoreV2, and with
-// [NewMutex] its InterProcessSemaphoreMutex, on the same nodes, so that Go and Java processes share the permits of one path.
+// Package semaphore limits how many processes do something at the same time, on ZooKeeper. It is
+// Curator's InterProcessSemaphoreV2, and with [NewMutex] its InterProcessSemaphoreMutex, on the same
+// nodes, so Go and Java processes share the permits of one path.
 //
 //	sem, err := semaphore.New(client, "/limits/exports", 5)
 //	if err != nil {
 //		return err
 //	}
-//	permit, err := sem.Acquire(ctx)
-//	if err != nil {
-//		return err
-//	}
-//	defer func() { err = errors.Join(err, permit.Release()) }()
-//	return export(permit.Context(ctx))
+//	return recipes.Do(ctx, sem, func(ctx context.Context, permit *recipes.Hold) error {
+//		return export(ctx)
+//	})
 //
 // # Guarantees
 //
-// Those of package recipes, of as many valid permits as the limit says. First come, first served, also among those who want several
-// permits, which are acquired all or none; who waits for permits has none that others could wait for. Each hold has a token; of
-// a semaphore of more than one it says who came first, not who is the only one.
+// Those of package recipes, for as many valid permits as the limit says. The order is first come,
+// first served, also among acquires of several permits. Such an acquire gets all of its permits or
+// none. A waiter has no permit that another one could wait for.
+//
+// Each hold has a token. With more than one permit it shows the order of arrival only: there can be
+// several valid holds.
 //
 // # The limit
 //
-// It is what New was given, noted in the data of path, and processes that use the semaphore at the same time with other numbers get
-// ErrLimit; if nobody uses it, the newcomer's number is noted instead. Curator's clients note nothing and do not look. Or it is what a
-// node says, WithSharedLimit. Each acquire checks in its transaction that the limit is still what it was, so that none succeeds by an old
-// one; for that the node must not be deleted and made again while the semaphore is in use, which looks like no change at all. Keep
-// nothing else in either node, and use path for nothing else.
+// A fixed limit is the number given to New. The data of path notes it. Processes that use the
+// semaphore at the same time with other numbers get ErrLimit. If no process uses the semaphore, the
+// number of the next one is noted instead. Curator's clients neither note nor check a limit.
+//
+// A shared limit is the number in a node: see WithSharedLimit.
+//
+// Each acquire checks in its transaction that the limit has not changed, so no acquire succeeds by
+// an old limit. Therefore the node of the limit must not be deleted and created again while the
+// semaphore is in use: the check does not see that. Keep nothing else in that node, and use path
+// for nothing else.
 //
 // # Requests
 //
-// Permits that nobody waits for are one transaction, and one request to release, however many they are. If there are others, it takes that
-// back and stands in line. Who is first there watches its place and the leases, reads them whenever they change, and takes the permits and
-// leaves the line in one transaction; the others wait for that with a list and two watched reads. Who has met others stands in line at once
-// the next time. WithSlots is one read more. The first acquire of a Semaphore reads its nodes, too, and makes those that are missing: keep
+// An uncontended acquire is one transaction, and a release is one request, for any number of
+// permits. If there are other permits or waiters in the way, the acquire deletes its permits and
+// enqueues. The first waiter watches its node and the leases. It reads the leases whenever they
+// change. It creates its permits and leaves the queue in one transaction. The other waiters wait
+// for that with a list and two watched reads. After such contention the next acquire of the same
+// Semaphore enqueues at once. WithSlots is one read more.
+//
+// The first acquire of a Semaphore also reads its nodes and creates those that are missing: keep
 // the value.
 //
 // # Nodes
 //
-// <path>/leases/_c_<uuid>-lease-<sequence> for each permit, and <path>/locks/_c_<uuid>-lock-<sequence> for those who wait, ephemeral and
-// sequential, with the host's IP address as data, unless WithData or WithIdentity says otherwise; WithSlots leases are called
-// _c_<uuid>-slot-<number>-lease-<sequence>. path holds the limit in four bytes, big endian, unless it is shared, or something of another
-// length is there. The data of locks and leases is written with each acquire, as it was when first read; where their ACL forbids that,
-// everybody stands in line. Other children of leases are not counted, where Curator counts them.
+// <path>/leases/_c_<uuid>-lease-<sequence> for each permit, and
+// <path>/locks/_c_<uuid>-lock-<sequence> for each waiter, ephemeral and sequential. The data is the
+// host's IP address, unless WithData or WithIdentity sets it. With WithSlots the leases are named
+// _c_<uuid>-slot-<number>-lease-<sequence>.
 //
-// Curator takes several permits one after another, and can, holding one, wait behind an AcquireN that waits for it: give one of the two a
-// time limit.
+// path holds a fixed limit in four bytes, big endian, unless there is data of another length. Each
+// acquire writes the data of locks and leases again, as it was when first read. Where the ACL of
+// these nodes forbids that, every acquire enqueues. Other children of leases are not counted, but
+// Curator counts them.
+//
+// Curator takes several permits one after another. While it has one, it can wait behind an AcquireN
+// that waits for that permit: give one of the two a time limit.
 package semaphore

@@ -19,31 +19,33 @@ import (
 )
 
 const (
-	// maxPermits is what fits into a limit's node.
+	// maxPermits is the largest number that a limit's node can hold.
 	maxPermits = math.MaxInt32
-	// maxAtOnce is more than fits into one transaction.
+	// maxAtOnce is a bound of the permits of one acquire. Fewer already exceed one transaction.
 	maxAtOnce = 1 << 14
 )
 
-// limit is how many permits there are, as a node says: Curator's SharedCount, four bytes, big endian. A limit that is fixed is noted in the
-// semaphore's own node, so that processes that do not agree find out. Safe for concurrent use.
+// limit is the number of permits, as its node holds it: Curator's SharedCount, four bytes, big
+// endian. A fixed limit is noted in the semaphore's own node, so that processes with different limits
+// find out. Safe for concurrent use.
 type limit struct {
 	node    string
 	permits int  // as given to New
-	shared  bool // the node says how many there are, otherwise New does
+	shared  bool // the node sets the number, otherwise New does
 
 	mu    sync.Mutex
 	known *reading // nil: not known
 }
 
-// reading is what was read of a limit.
+// reading is a limit as it was read.
 type reading struct {
 	permits int
-	version int32 // of the node; -1: it has nothing to say
-	leases  int64 // the czxid of leases that are known to be in the node that was read; 0: not known
+	version int32 // of the node; -1: the node holds no limit
+	leases  int64 // the czxid of leases that are known to be below the node that was read; 0: not known
 }
 
-// check is the operation by which a transaction fails if the limit has changed; nil if there is nothing that could.
+// check returns the operation by which a transaction fails if the limit has changed, or none if the
+// node holds no limit.
 func (l *limit) check(r reading) []framework.Op {
 	if r.version < 0 {
 		return nil
@@ -65,12 +67,13 @@ func newLimit(path string, permits int, shared *string) (*limit, error) {
 		return nil, fmt.Errorf("shared limit: %w %q: it needs a node of its own", framework.ErrInvalidPath, node)
 	case within(path, node):
 		return nil, fmt.Errorf("shared limit: %w %q: a container at or above the semaphore's path %q is deleted, "+
-			"with the limit, when it is empty: use a node beside it, such as %q", framework.ErrInvalidPath, node, path, path+"-limit")
+			"with the limit, when it is empty: use a node beside it, such as %q",
+			framework.ErrInvalidPath, node, path, path+"-limit")
 	}
 	return &limit{node: node, permits: permits, shared: true}, nil
 }
 
-// admits refuses what can never be had.
+// admits returns an error if an acquire of n permits can never succeed.
 func (l *limit) admits(n int) error {
 	if err := checkPermits(n); err != nil {
 		return err
@@ -100,18 +103,19 @@ func (l *limit) remember(r reading) reading {
 	return r
 }
 
-// forget makes the next read ask the servers.
+// forget drops the cached limit, so that the next read asks the servers.
 func (l *limit) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.known = nil
 }
 
-// errChanged: the limit's node is not any more what it was a moment ago.
+// errChanged means that the limit's node has changed and must be read again.
 var errChanged = errors.New("semaphore: the limit has changed")
 
-// confirm makes sure that a limit that is fixed was r in a transaction that found it at r's version: a semaphore that nobody uses is
-// reaped, and its next node begins with the versions of the last. As long as leases are the same, so is the node above.
+// confirm returns queue.ErrAgain unless a fixed limit was r in a transaction that found it at r's
+// version. The servers delete an idle semaphore, and its next node begins with the same versions. As
+// long as leases is the same node, the node above it is the same.
 func (l *limit) confirm(ctx context.Context, s *framework.Session, r reading, leases *zk.Stat) error {
 	if l.shared || r.version < 0 || leases != nil && leases.Czxid == r.leases {
 		return nil
@@ -134,21 +138,21 @@ func (l *limit) confirm(ctx context.Context, s *framework.Session, r reading, le
 	return nil
 }
 
-// read is what is known of the limit, or else what the node says.
+// read returns the cached limit, or else reads the node.
 func (l *limit) read(ctx context.Context, s *framework.Session, sem *Semaphore) (reading, error) {
 	if r, ok := l.cached(); ok {
 		return r, nil
 	}
 	for {
 		data, stat, err := s.Get(ctx, l.node)
-		r, err := l.judge(ctx, s, data, stat, err, sem)
+		r, err := l.resolve(ctx, s, data, stat, err, sem)
 		if !errors.Is(err, errChanged) {
 			return r, err
 		}
 	}
 }
 
-// watch is what the node says, and a watch on it; nil if the limit is fixed.
+// watch reads the node and sets a watch on it. The watch is nil if the limit is fixed.
 func (l *limit) watch(ctx context.Context, s *framework.Session, sem *Semaphore) (reading, *framework.Watch, error) {
 	if !l.shared {
 		r, err := l.read(ctx, s, sem)
@@ -156,16 +160,19 @@ func (l *limit) watch(ctx context.Context, s *framework.Session, sem *Semaphore)
 	}
 	for {
 		data, stat, w, err := s.GetW(ctx, l.node)
-		r, err := l.judge(ctx, s, data, stat, err, sem)
+		r, err := l.resolve(ctx, s, data, stat, err, sem)
 		if !errors.Is(err, errChanged) {
 			return r, w, err
 		}
 	}
 }
 
-// judge makes of what was read a limit. A node that says nothing is made to say what New was given, and so is one that says something else
-// if the limit is fixed and nobody uses the semaphore.
-func (l *limit) judge(ctx context.Context, s *framework.Session, data []byte, stat *zk.Stat, err error, sem *Semaphore) (reading, error) {
+// resolve returns the limit that data, stat and err of a read show. A node without a limit gets the
+// number given to New. So does the node of a fixed limit with another number, if the semaphore is not
+// in use. It returns errChanged if the node must be read again.
+func (l *limit) resolve(
+	ctx context.Context, s *framework.Session, data []byte, stat *zk.Stat, err error, sem *Semaphore,
+) (reading, error) {
 	switch {
 	case ctxerr.Answered(ctx, err, zk.ErrNoNode):
 		return reading{}, l.create(ctx, s)
@@ -183,7 +190,7 @@ func (l *limit) judge(ctx context.Context, s *framework.Session, data []byte, st
 	case l.shared || ok && n == l.permits:
 		return l.remember(reading{permits: n, version: stat.Version}), nil
 	case !ok:
-		return reading{permits: l.permits, version: -1}, nil // what somebody else keeps there is not ours to change
+		return reading{permits: l.permits, version: -1}, nil // data of other programs is not overwritten
 	}
 	switch inUse, _, err := sem.used(ctx, s); {
 	case err != nil:
@@ -220,20 +227,24 @@ func (l *limit) replace(ctx context.Context, s *framework.Session, old []byte, s
 	return l.write(ctx, s, stat.Version, still)
 }
 
-// create makes the node, which is to be read again then.
+// create creates the node. It returns errChanged if the node must then be read.
 func (l *limit) create(ctx context.Context, s *framework.Session) error {
 	if !l.shared {
 		return cmp.Or(s.CreateContainers(ctx, l.node), errChanged)
 	}
 	_, err := s.Create(ctx, l.node, encode(l.permits), framework.WithParents())
-	if err == nil || ctxerr.Answered(ctx, err, zk.ErrNodeExists) || framework.IsTransient(err) && framework.OutcomeOf(err) == framework.Unknown {
+	switch {
+	case err == nil, ctxerr.Answered(ctx, err, zk.ErrNodeExists),
+		framework.IsTransient(err) && framework.OutcomeOf(err) == framework.Unknown:
 		return errChanged
 	}
 	return err
 }
 
-// write notes the limit in the node if that has this version, and on a condition.
-func (l *limit) write(ctx context.Context, s *framework.Session, version int32, only ...framework.Op) (reading, error) {
+// write notes the limit in the node if the node has this version and the checks in only succeed.
+func (l *limit) write(
+	ctx context.Context, s *framework.Session, version int32, only ...framework.Op,
+) (reading, error) {
 	done, err := s.Multi(ctx, append(only, framework.SetOp(l.node, encode(l.permits), version))...)
 	switch {
 	case ctxerr.Answered(ctx, err, zk.ErrBadVersion), ctxerr.Answered(ctx, err, zk.ErrNoNode):
@@ -246,7 +257,7 @@ func (l *limit) write(ctx context.Context, s *framework.Session, version int32, 
 	return l.remember(reading{permits: l.permits, version: done[len(done)-1].Stat.Version}), nil
 }
 
-// set changes a limit that is shared.
+// set changes a shared limit.
 func (l *limit) set(ctx context.Context, c *framework.Client, permits int) error {
 	switch {
 	case !l.shared:

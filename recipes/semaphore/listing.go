@@ -13,7 +13,7 @@ import (
 // listing is the leases as they were read before permits are taken. A server may have been behind,
 // so a transaction that relies on a listing proves that no lease was added since: the version of
 // the directory is the same, which each acquire increases, and the directory is the same, which its
-// version does not tell. The zero listing is relied on by nothing.
+// version does not show. No transaction relies on the zero listing.
 type listing struct {
 	names  []string
 	stat   *zk.Stat // of the directory
@@ -46,9 +46,11 @@ func (a *admission) confirm(ctx context.Context, s *framework.Session, seen list
 		return again(!seen.precedes(after, a.n))
 	}
 	if a.leases.ReadOnly() {
-		return queue.ErrRetry // its version says nothing
+		return queue.ErrRetry // its version proves nothing
 	}
-	stat, err := queue.RetryInSession(ctx, s, func(ctx context.Context) (*zk.Stat, error) { return s.Exists(ctx, a.leases.Path()) })
+	stat, err := queue.RetryInSession(ctx, s, func(ctx context.Context) (*zk.Stat, error) {
+		return s.Exists(ctx, a.leases.Path())
+	})
 	if err != nil {
 		return err
 	}

@@ -10,12 +10,14 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// Mutex is a lock that is not reentrant: a semaphore of one permit. Who acquires it again while holding it waits, whatever the context
-// carries, and any goroutine may release it. It does not exclude those who use mutex.Mutex on the same path: the nodes are others.
-// Curator: InterProcessSemaphoreMutex.
+// Mutex is a lock that is not reentrant: a semaphore of one permit. A second acquire waits while the
+// first hold lasts, whatever the context carries. Any goroutine may release the hold. It does not
+// exclude a mutex.Mutex on the same path, which uses other nodes. Curator:
+// InterProcessSemaphoreMutex.
 type Mutex struct{ semaphore *Semaphore }
 
-// NewMutex makes a mutex on path, as New makes a semaphore. It refuses WithSharedLimit and WithSlots, which are not for a mutex.
+// NewMutex returns a mutex on path. It fails like New, and for WithSharedLimit and WithSlots, which a
+// mutex does not have.
 func NewMutex(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 	s, err := newSemaphore(c, "semaphore-mutex", path, 1, opts)
 	if err == nil && (s.limit.shared || s.slots) {
@@ -27,34 +29,36 @@ func NewMutex(c *framework.Client, path string, opts ...Option) (*Mutex, error) 
 	return &Mutex{s}, nil
 }
 
-// Acquire waits in line for the lock. It ends like Semaphore.Acquire. Curator: acquire.
+// Acquire waits in the queue for the lock. It fails like Semaphore.Acquire. Curator: acquire.
 func (m *Mutex) Acquire(ctx context.Context) (*recipes.Hold, error) {
-	s, err := m.usable(ctx)
+	s, err := m.check(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return s.Acquire(ctx)
 }
 
-// TryAcquire is Acquire without waiting for others. It ends like Semaphore.TryAcquire. Curator: acquire(0).
+// TryAcquire is Acquire that does not wait for other clients. It fails like Semaphore.TryAcquire.
+// Curator: acquire(0).
 func (m *Mutex) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
-	s, err := m.usable(ctx)
+	s, err := m.check(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return s.TryAcquire(ctx)
 }
 
-// Participants lists the holder, then those who wait, in their order. It is empty if there is nobody. Curator: getParticipantNodes.
+// Participants returns the holder, then the waiters in order. It is empty if there are none. Curator:
+// getParticipantNodes.
 func (m *Mutex) Participants(ctx context.Context) ([]recipes.Participant, error) {
-	s, err := m.usable(ctx)
+	s, err := m.check(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return s.Participants(ctx)
 }
 
-func (m *Mutex) usable(ctx context.Context) (*Semaphore, error) {
+func (m *Mutex) check(ctx context.Context) (*Semaphore, error) {
 	if err := queue.CheckCall(ctx, "semaphore", "Mutex", m != nil && m.semaphore != nil); err != nil {
 		return nil, err
 	}

@@ -12,29 +12,31 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// leaseMarker is what the names of permits end in, before the sequence number. Curator's, to the
-// byte.
+// leaseMarker is the ending of the names of permits, before the sequence number. It is Curator's, to
+// the byte.
 const leaseMarker = "lease-"
 
-// ErrLimit means that a number of permits does not fit: processes which use a semaphore now do not
-// agree on its limit, more permits are wanted than a fixed limit allows, the node of a shared limit
-// holds no number, or SetLimit cannot set it.
+var leaseRules = queue.Rules{Name: leaseMarker, Block: []string{leaseMarker}}
+
+// ErrLimit means that a number of permits does not match a limit: processes that use a semaphore at
+// the same time have different limits, more permits are wanted than a fixed limit allows, the node
+// of a shared limit holds no number, or SetLimit cannot set it.
 var ErrLimit = errors.New("semaphore: limit")
 
-// Semaphore gives out a limited number of permits, first come, first served, to processes and to
-// the goroutines of one. It has no state of its own: any number of Semaphore values for one path
-// are the same semaphore, and one may be used by many goroutines. It never re-enters. Curator:
+// Semaphore grants a limited number of permits, first come, first served, to processes and to the
+// goroutines of one process. It has no state of its own: all Semaphore values for one path are the
+// same semaphore. A Semaphore is safe for concurrent use. It never re-enters. Curator:
 // InterProcessSemaphoreV2.
 type Semaphore struct {
-	client *framework.Client
-	path   string
-	lock   *queue.Lock  // nil in the zero value; who is at the front of its line may take permits
-	locks  *queue.Queue // of lock
-	leases *queue.Queue // in which nobody waits
-	slots  bool         // permits have one
-	data   []byte
-	limit  *limit
-	rush   atomic.Bool // there were others the last time, so it saves requests to stand in line at once
+	client    *framework.Client
+	path      string
+	lock      *queue.Lock // nil in the zero value; the first in its queue may create permits
+	locks     *queue.Queue // of lock
+	leases    *queue.Queue // the permits; nothing waits in it
+	slots     bool        // permits have a number
+	data      []byte
+	limit     *limit
+	contended atomic.Bool // the last acquire had to wait, so to enqueue at once saves requests
 }
 
 // Option configures a Semaphore.
@@ -42,45 +44,48 @@ type Option func(*config)
 
 type config struct {
 	data  queue.NodeData
-	limit *string // the node that the limit is in; nil: it is fixed
+	limit *string // the node of the shared limit; nil: it is fixed
 	slots bool
 }
 
-// WithData sets the data of the nodes, which Participants shows: who we are. The default is this
-// host's IP address. Not together with WithIdentity. Curator: setNodeData.
+// WithData sets the data of the nodes, which Participants shows. It should identify the client. The
+// default is this host's IP address. WithData and WithIdentity exclude each other. Curator:
+// setNodeData.
 func WithData(data []byte) Option {
 	return func(c *config) { c.data.Set(data) }
 }
 
-// WithIdentity sets the data of the nodes to who we are: host, process and process id, as a
-// recipes.Identity. Not together with WithData.
+// WithIdentity sets the data of the nodes to host, process and process id, as a recipes.Identity.
+// WithIdentity and WithData exclude each other.
 func WithIdentity() Option {
 	return func(c *config) { c.data.Identify() }
 }
 
-// WithSharedLimit takes the number of permits from a node, from which all processes take it and in
-// which SetLimit changes it while the semaphore is in use. If the node is not there it is made, to
-// stay, with the number that New was given; that is also put into an empty one. It has to be a node
-// of its own, that no recipe has children below: New refuses, with framework.ErrInvalidPath, path
-// itself, everything above it, and locks and leases below it. Recipes, Curator's too, make such
-// nodes as containers, which the servers delete when they are empty, and the limit would go with
-// it. All who use the semaphore have to name the same node: those who do not are not noticed, and
-// go by another limit. Curator: SharedCount, on the same node.
+// WithSharedLimit reads the number of permits from a node that all processes share. SetLimit changes
+// the number while the semaphore is in use. A missing node is created, as a persistent node, with
+// the number given to New. An empty node is filled with that number.
+//
+// The node must have no recipe at or below it. New fails with framework.ErrInvalidPath for path
+// itself, all nodes above it, and locks and leases below it. Recipes, Curator's too, create such
+// nodes as containers. The servers delete an empty container, and the limit with it.
+//
+// All users of the semaphore must name the same node. One that does not is not noticed, and uses
+// another limit. Curator: SharedCount, on the same node.
 func WithSharedLimit(node string) Option {
 	return func(c *config) { c.limit = &node }
 }
 
-// WithSlots gives each permit a number, see Slots, that no other permit has at the same time, of
-// those who use this option too: for whoever needs not only leave to work, but one of a limited
-// number of places to work at. An acquire takes a read more.
+// WithSlots gives each permit a number, see Slots. No other permit with this option has the same
+// number at the same time. Use it to divide a fixed set of resources, such as ports or devices. An
+// acquire takes one read more.
 func WithSlots() Option {
 	return func(c *config) { c.slots = true }
 }
 
-// New makes a semaphore of so many permits on path, which is a node of its own. Missing nodes are
-// created as containers at the first acquire. New asks no server; it refuses a nil or zero client,
-// a path that is none, "/", and a number of permits that is not positive, or larger than
-// 2147483647, and says why.
+// New returns a semaphore of the given number of permits on path, which must be a node of its own.
+// The first acquire creates missing nodes as containers. New makes no request. It returns an error
+// for a nil or unusable client, an invalid path, "/", and a number of permits that is less than 1 or
+// greater than 2147483647.
 func New(c *framework.Client, path string, permits int, opts ...Option) (*Semaphore, error) {
 	s, err := newSemaphore(c, "semaphore", path, permits, opts)
 	if err != nil {
@@ -115,7 +120,7 @@ func newSemaphore(c *framework.Client, recipe, path string, permits int, opts []
 		client: c,
 		path:   path,
 		data:   data,
-		leases: queue.NewQueue(c, path+"/leases", queue.Rules{Name: leaseMarker, Conflicting: []string{leaseMarker}}, data).Inner(),
+		leases: queue.NewQueue(c, path+"/leases", leaseRules, data).Inner(),
 		locks:  queue.NewQueue(c, path+"/locks", queue.Exclusive, data).Inner(),
 		limit:  l,
 		slots:  cfg.slots,
@@ -131,18 +136,18 @@ func checkPermits(n int) error {
 	return nil
 }
 
-// Acquire is AcquireN of one permit. Curator: acquire.
+// Acquire acquires one permit, as AcquireN does. Curator: acquire.
 func (s *Semaphore) Acquire(ctx context.Context) (*recipes.Hold, error) { return s.AcquireN(ctx, 1) }
 
-// TryAcquire is TryAcquireN of one permit. Curator: acquire(0).
+// TryAcquire acquires one permit, as TryAcquireN does. Curator: acquire(0).
 func (s *Semaphore) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return s.TryAcquireN(ctx, 1)
 }
 
-// AcquireN waits in line until n permits are free at the same time, and acquires all of them, as
-// one hold, or none: who waits has no permit that others could wait for. So those who want many
-// keep those behind them waiting, too. They are also released as one: who wants to give them back
-// one by one acquires them one by one.
+// AcquireN waits in the queue until n permits are free at the same time. It acquires all of them, as
+// one hold, or none: a waiter has no permit that another one could wait for. So an acquire of many
+// permits keeps the acquires behind it waiting. The permits of one hold are released together. To
+// release them one by one, acquire them one by one.
 //
 // An acquire of more permits than a shared limit allows is no error, because the limit can be
 // raised. Until then it waits, and all acquires behind it wait with it, also for permits that are
@@ -150,30 +155,31 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 // with both numbers is logged once, when an acquire that is first in the queue begins to wait for
 // that reason.
 //
-// ctx bounds the waiting, never the hold. A ctx that has ended loses even if permits are free. It
-// fails
+// ctx limits only the wait, not the hold. If ctx is already done, AcquireN fails even if permits are
+// free. AcquireN fails
 //
-//   - at once if n is not positive, or, with ErrLimit, if it is larger than a limit that is fixed;
+//   - at once if n is not positive, or, with ErrLimit, if it is larger than a fixed limit;
 //   - with framework.ErrTooLarge if n nodes are too many for one transaction, as some thousands are;
-//   - when ctx ends: matching recipes.ErrNotAcquired too if others were ahead, or permits missing;
-//   - with ErrLimit, naming both numbers, if the limit is fixed and others use the semaphore with another one; or what the node says, if
-//     the limit is shared and that is no number of permits;
-//   - when entering the line fails: framework.ErrNotConnected once the client's retry policy is exhausted, zk.ErrNoAuth, ... That
-//     includes entering it again after the place was lost;
+//   - when ctx ends; the error also matches recipes.ErrNotAcquired if there were waiters ahead, or
+//     too few free permits;
+//   - with ErrLimit, naming both numbers, if the limit is fixed and another one is in use;
+//   - with ErrLimit, naming the data, if the limit is shared and its node holds no number of permits;
+//   - when the node cannot be created: framework.ErrNotConnected once the client's retry policy is
+//     exhausted, zk.ErrNoAuth, ... This includes creating it again after it was lost;
 //   - with framework.ErrClosed when the client is closed.
 //
-// While in line, an outage that ends before the session's deadline costs nothing; when the session
-// is lost, or somebody deletes our node, it queues again at the end. On every failure our nodes are
-// deleted, in the background if it cannot be done at once. Curator: acquire(qty), which takes the
-// permits one after another and can wait for others who do the same.
+// While AcquireN waits, an outage that ends before the session's deadline costs nothing. If the
+// session is lost, or another client deletes the node, AcquireN enqueues again at the end. When
+// AcquireN fails its nodes are deleted, in the background if that is not possible at once. Curator:
+// acquire(qty), which takes the permits one after another and can deadlock with others of its kind.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*recipes.Hold, error) {
 	return s.acquire(ctx, n, (*queue.Lock).Acquire)
 }
 
-// TryAcquireN is AcquireN without waiting for others: recipes.ErrNotAcquired if somebody waits or
-// there are not enough permits, which takes two reads, or three if the limit is shared, and leaves
-// no trace. It still waits for a connection, by the client's retry policy, as long as ctx lasts.
-// Curator: acquire(qty, 0).
+// TryAcquireN is AcquireN that does not wait for other clients. If there are waiters, or too few free
+// permits, it fails with recipes.ErrNotAcquired and creates no node. This takes two reads, or three
+// if the limit is shared. It still waits for a connection, by the client's retry policy, until ctx
+// ends. Curator: acquire(qty, 0).
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*recipes.Hold, error) {
 	return s.acquire(ctx, n, (*queue.Lock).Try)
 }
@@ -181,7 +187,7 @@ func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*recipes.Hold, erro
 func (s *Semaphore) acquire(
 	ctx context.Context, n int, how func(*queue.Lock, context.Context) (*ownership.Hold, error),
 ) (*recipes.Hold, error) {
-	if err := s.usable(ctx); err != nil {
+	if err := s.check(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.limit.admits(n); err != nil {
@@ -190,14 +196,14 @@ func (s *Semaphore) acquire(
 	return recipes.NewHold(how(s.lock.WithGate(&admission{s, n}), ctx))
 }
 
-func (s *Semaphore) usable(ctx context.Context) error {
+func (s *Semaphore) check(ctx context.Context) error {
 	return queue.CheckCall(ctx, "semaphore", "Semaphore", s != nil && s.lock != nil)
 }
 
-// Participants lists the permits, the oldest first, then those who wait, in their order. It is
-// empty if there is nobody. Curator: getParticipantNodes, which lists the permits only.
+// Participants returns the permits, the oldest first, then the waiters in order. It is empty if there
+// are none. Curator: getParticipantNodes, which lists the permits only.
 func (s *Semaphore) Participants(ctx context.Context) ([]recipes.Participant, error) {
-	if err := s.usable(ctx); err != nil {
+	if err := s.check(ctx); err != nil {
 		return nil, err
 	}
 	holders, err := s.leases.Participants(ctx, leaseMarker)
@@ -211,11 +217,12 @@ func (s *Semaphore) Participants(ctx context.Context) ([]recipes.Participant, er
 	return append(holders, waiters...), nil
 }
 
-// Limit asks the servers how many permits there are now: as given to New, or as the shared node
-// says. Like an acquire it notes the number where none is noted, or another one while nobody uses
-// the semaphore, and fails with ErrLimit where an acquire does. Curator: SharedCount.getCount.
+// Limit asks the servers for the number of permits: the number given to New, or that of the shared
+// node. Like an acquire it notes the number if none is noted, or if another one is noted and the
+// semaphore is not in use. It fails with ErrLimit where an acquire does. Curator:
+// SharedCount.getCount.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
-	if err := s.usable(ctx); err != nil {
+	if err := s.check(ctx); err != nil {
 		return 0, err
 	}
 	n, err := s.readLimit(ctx)
@@ -235,14 +242,14 @@ func (s *Semaphore) readLimit(ctx context.Context) (int, error) {
 	return r.permits, err
 }
 
-// SetLimit changes the number of permits of a semaphore that was made WithSharedLimit, for all who
-// use it. More permits go to those who wait, first come, first served, as many as there are; fewer
-// take nothing away, but until enough are released nobody is let in. Nobody who is let in after
-// SetLimit has returned is so by an older limit; 0 lets nobody in. It fails with ErrLimit if the
-// limit is fixed, or permits is negative or larger than 2147483647; otherwise like
+// SetLimit changes the number of permits of a semaphore with WithSharedLimit, for all its users. A
+// higher limit lets waiters in, first come, first served. A lower limit takes no permit away, but
+// there are no new permits until enough are released. A limit of 0 allows none. No acquire that
+// succeeds after SetLimit has returned used an older limit. It fails with ErrLimit if the limit is
+// fixed, or if permits is negative or larger than 2147483647. Otherwise it fails like
 // framework.Client.Set of any version. Curator: SharedCount.setCount.
 func (s *Semaphore) SetLimit(ctx context.Context, permits int) error {
-	if err := s.usable(ctx); err != nil {
+	if err := s.check(ctx); err != nil {
 		return err
 	}
 	if err := s.limit.set(ctx, s.client, permits); err != nil {
@@ -251,10 +258,10 @@ func (s *Semaphore) SetLimit(ctx context.Context, permits int) error {
 	return nil
 }
 
-// Revoke asks the holder or waiter whose node this is to give its place up: recipes.Hold.Revoked is
-// closed there. It returns when the request is written, not when the permit is free. A node that is
-// gone is fine; one that is not named like those of a semaphore is an error. The request takes the
-// place of the node's data. Curator has no counterpart.
+// Revoke asks the holder or waiter of a node to give it up: its recipes.Hold.Revoked is closed.
+// Participants lists the nodes. Revoke returns when the request is written, not when the permit is
+// free. It returns nil if the node does not exist, and an error if its name is not that of a node
+// of a semaphore. The request overwrites the node's data. Curator has no counterpart.
 func Revoke(ctx context.Context, c *framework.Client, node string) error {
 	if err := queue.Revoke(ctx, c, node, append([]string{leaseMarker}, queue.Exclusive.Conflicting...)...); err != nil {
 		return fmt.Errorf("semaphore: revoke: %w", err)
