@@ -14,27 +14,35 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// Grip is a lock of another service that we have.
+// Grip is an acquired lock of another service.
 type Grip struct {
-	// Until is how long the other service leaves the lock to us, as far as is known when it is asked: who renews it moves that on. It is
-	// called by several goroutines at once. Nil: until it is released.
+	// Until returns the time until which the other service leaves the lock to this client, as far as
+	// is known at the call. A renewal may move it. Several goroutines call it at once. Nil means that
+	// the lock has no time limit.
 	Until func() time.Time
-	// Lost is closed when we know that the other service has taken the lock away. Nil: nobody tells.
+	// Lost is closed when the other service is known to have taken the lock away. Nil means that there
+	// is no such notification.
 	Lost <-chan struct{}
-	// Release gives the lock back. It is needed, is called once, in the background too, and must return when ctx ends: after the session
-	// timeout, or when the client is closed, which waits for it.
+	// Release releases the lock. It must not be nil. It is called once, possibly in the background. It
+	// must return when ctx ends. ctx ends after the session timeout, or when the client is closed,
+	// which waits for Release.
 	Release func(ctx context.Context) error
 }
 
-// Foreign makes a lock of another service, such as Redis, one that Of can hold together with locks of docent: for the time in which
-// some of a fleet know only the other service. Take acquires it: if wait is true it waits until ctx ends, otherwise for nobody; where
-// somebody else has the lock its error should match recipes.ErrNotAcquired. What is over when take returns is an error, too. Name is for
-// errors and measurements.
+// Foreign returns a lock of another service, such as Redis, which Of can hold together with locks of
+// docent. Use it while some programs know only the other service. Name appears in errors and metrics.
 //
-// What it holds ends with what Grip says and with the client's session, as everything that is held together ends together:
-// recipes.ErrForeignLost, or the session's error. Its token is 0, and Guard does not ask the other service. If the client is closed before
-// Release has been called, the lock is left to the time that the other service gives it; so give it one, and do not make it longer
-// than the work can wait. Foreign refuses a nil or zero client, an empty name and a nil function. Curator has no counterpart.
+// Take acquires the lock. If wait is true, it waits until ctx ends, otherwise it does not wait for
+// other holders. If another client has the lock, its error should match recipes.ErrNotAcquired. A
+// lock that has ended when take returns is an error, too.
+//
+// The hold ends when the Grip ends, with recipes.ErrForeignLost, and when the client's session ends,
+// with the session's error. Its token is 0, and Guard does not ask the other service. If the client is
+// closed before Release is called, the lock is kept until the other service's time limit. So give it
+// a time limit, no longer than the work can wait.
+//
+// Foreign returns an error for a nil or unusable client, an empty name and a nil function. Curator has
+// no counterpart.
 func Foreign(c *framework.Client, name string, take func(ctx context.Context, wait bool) (Grip, error)) (Lock, error) {
 	err := bridge.Of(c).Validate()
 	switch {
@@ -57,6 +65,7 @@ type foreign struct {
 }
 
 func (f *foreign) Acquire(ctx context.Context) (*recipes.Hold, error) { return f.acquire(ctx, true) }
+
 func (f *foreign) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return f.acquire(ctx, false)
 }
@@ -88,7 +97,7 @@ func (f *foreign) acquire(ctx context.Context, wait bool) (*recipes.Hold, error)
 	return recipes.NewHold(hold, nil)
 }
 
-// failed also says that ctx has ended, if err does not.
+// failed adds the name to err, and the error of ctx if ctx has ended and err does not match it.
 func (f *foreign) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 		err = errors.Join(ctxerr.Of(ctx), err)

@@ -11,20 +11,20 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// ErrPartlyHeld means that a lock of a multi-lock is held under the context already, by a hold that is not of the same paths in the same
-// order: to wait for the others while holding it is what a multi-lock is there to avoid.
+// ErrPartlyHeld means that the context carries a hold of one of the locks, but not of the same paths
+// in the same order. Waiting for the other locks under that hold could deadlock.
 var ErrPartlyHeld = errors.New("multilock: a part is held under this context already")
 
-// Lock is what Of makes a multi-lock of: the locks of docent, and MultiLock itself.
+// Lock is a part of a multi-lock of Of: a lock of docent, or a MultiLock.
 type Lock interface {
 	Acquire(ctx context.Context) (*recipes.Hold, error)
 	TryAcquire(ctx context.Context) (*recipes.Hold, error)
 }
 
-// MultiLock is several locks that are acquired and released as one. It has no state of its own, and may be used by many goroutines.
-// Curator: InterProcessMultiLock.
+// MultiLock is several locks that are acquired and released as one. It has no state of its own and is
+// safe for concurrent use. Curator: InterProcessMultiLock.
 type MultiLock struct {
-	how Lock // nil in the zero value
+	lock Lock // a set or a sequence; nil in the zero value
 }
 
 // Option configures a MultiLock of New.
@@ -35,27 +35,30 @@ type config struct {
 	inOrder bool
 }
 
-// WithData sets the data of the lock nodes, which Participants of the single locks shows: who we are. The default is this host's IP
-// address. Not together with WithIdentity.
+// WithData sets the data of the lock nodes, which Participants of the single locks shows. It should
+// identify the client. The default is this host's IP address. WithData and WithIdentity exclude each
+// other.
 func WithData(data []byte) Option {
 	return func(c *config) { c.data.Set(data) }
 }
 
-// WithIdentity sets the data of the lock nodes to who we are: host, process and process id, as a recipes.Identity. Not together with
-// WithData.
+// WithIdentity sets the data of the lock nodes to host, process and process id, as a
+// recipes.Identity. WithIdentity and WithData exclude each other.
 func WithIdentity() Option {
 	return func(c *config) { c.data.Identify() }
 }
 
-// InOrder acquires the locks one after another, in the order of their paths as strings, instead of all at once. It is for those who share
-// the locks with others that do the same: who holds one and waits for another, such as Curator's InterProcessMultiLock or nested
-// mutexes, and who has places in both lines at once can wait for each other. All who share the locks must keep to that order then.
+// InOrder acquires the locks one by one, in the order of their paths as strings, instead of all at
+// once. Use it if other clients acquire the same locks one by one, with nested mutexes or Curator's
+// InterProcessMultiLock: mixing both ways can deadlock. Then all clients that share the locks must
+// acquire them in that order.
 func InOrder() Option {
 	return func(c *config) { c.inOrder = true }
 }
 
-// New makes a multi-lock of the mutexes on paths, which mutex.New makes single ones of. Each path is a node of its own. New asks no
-// server; it refuses a nil or zero client, an empty list, a path that is there twice, one that is none, and "/", and says which.
+// New returns a multi-lock of the mutexes on paths, the same as those of mutex.New. Each path must be
+// a node of its own. New makes no request. It returns an error for a nil or unusable client, an empty
+// list, a path that is given twice, an invalid path, and "/".
 func New(c *framework.Client, paths []string, opts ...Option) (*MultiLock, error) {
 	if err := checkPaths(c, paths); err != nil {
 		return nil, fmt.Errorf("multilock: %w", err)
@@ -91,10 +94,12 @@ func checkPaths(c *framework.Client, paths []string) error {
 	return nil
 }
 
-// Of makes a multi-lock of any locks, even of several clients. They are acquired one after another, in this order: whoever acquires some
-// of them in another order can wait for us while we wait for him. It refuses an empty list, and a lock that is nil or there twice. Two
-// values for the same path are not noticed: the second re-enters, or waits for the first for as long as ctx allows where the lock is not
-// reentrant.
+// Of returns a multi-lock of any locks, even of several clients. It acquires them one after another,
+// in the order given. Clients that acquire some of the locks in another order can deadlock with it.
+//
+// Of returns an error for an empty list, and for a lock that is nil or given twice. It does not
+// notice two values for the same path. If their lock is reentrant, the second one re-enters. If not,
+// it waits for the first until ctx ends.
 func Of(locks ...Lock) (*MultiLock, error) {
 	if len(locks) == 0 {
 		return nil, errors.New("multilock: no locks")
@@ -110,50 +115,58 @@ func Of(locks ...Lock) (*MultiLock, error) {
 	return &MultiLock{&sequence{locks: slices.Clone(locks)}}, nil
 }
 
-// Acquire acquires all locks, or none. Those of New have their places in all lines from one transaction on, so that any two multi-locks
-// are in the same order in all lines that they share, and cannot wait for each other, in whatever order the paths were given. They can
-// still do so with somebody who holds one of the locks while waiting for another: see InOrder. If the transaction would be larger than
-// the servers accept, which takes thousands of paths, the locks are acquired as InOrder would, and a warning is logged.
+// Acquire acquires all locks, or none. A multi-lock of New enters all queues in one transaction, so
+// any two of them are in the same order in all queues that they share. They cannot deadlock, in
+// whatever order the paths were given. They can deadlock with a client that holds one of the locks
+// while it waits for another: see InOrder. If the transaction would be larger than the servers
+// accept, which takes thousands of paths, the locks are acquired as with InOrder, and a warning is
+// logged.
 //
-// The hold ends when any part of it ends, and then the others are released. It has a token for each lock, Hold.Tokens, in the order of the
-// paths or locks, and a Guard over all parts, recipes.ErrManySessions if they are of several clients. It is released in one transaction, if
-// it was made by one; otherwise the last lock first. Under its context a multi-lock of New re-enters that is of the same paths in the same
-// order, and so does a mutex on one of the paths, as another level of the whole, with all its nodes and the token of that path; what Of is
-// made of re-enters each by itself.
+// The hold ends when any part of it ends, and then the other parts are released. Hold.Tokens returns
+// a token for each lock, in the order of the paths or locks. Hold.Guard checks all parts, and fails
+// with recipes.ErrManySessions if they are of several clients. A hold that was acquired in one
+// transaction is released in one. Otherwise the last lock is released first.
 //
-// ctx bounds the waiting for all locks together, never the hold. A ctx that has ended loses even if the locks are free. It fails
+// With the hold's context a multi-lock of New re-enters if it has the same paths in the same order.
+// A mutex on one of the paths re-enters, too: its hold has all nodes of the multi-lock and the token
+// of that path. With a hold of Of, each of its locks re-enters by itself.
 //
-//   - when ctx ends: matching recipes.ErrNotAcquired too if others were ahead;
-//   - with ErrPartlyHeld, at once, if New was given paths of which some are held under ctx by another hold;
-//   - as the single locks do. What has been acquired by then is released in reverse, and all errors are joined: recipes.ErrReleasePending
-//     if that goes on in the background, because ctx has ended or it takes more than a second.
+// ctx limits only the wait for all locks together, not the hold. If ctx is already done, Acquire
+// fails even if the locks are free. Acquire fails
 //
-// When one of the locks is lost before all of them are there, it begins again.
-// Curator: acquire, which gives each lock the whole of the time, and goes on to the next after an error.
+//   - when ctx ends; the error also matches recipes.ErrNotAcquired if there were nodes ahead;
+//   - with ErrPartlyHeld, at once, if another hold that ctx carries has some of the paths of New;
+//   - as the single locks fail. Then the locks acquired so far are released in reverse, and all
+//     errors are joined. They match recipes.ErrReleasePending if the release continues in the
+//     background, because ctx has ended or the release takes more than a second.
+//
+// If one of the locks is lost before all are acquired, Acquire begins again. Curator: acquire, which
+// gives each lock the whole of the time, and goes on to the next after an error.
 func (m *MultiLock) Acquire(ctx context.Context) (*recipes.Hold, error) {
-	if err := m.usable(ctx); err != nil {
+	if err := m.check(ctx); err != nil {
 		return nil, err
 	}
-	return m.how.Acquire(ctx)
+	return m.lock.Acquire(ctx)
 }
 
-// TryAcquire is Acquire without waiting for others: recipes.ErrNotAcquired if somebody is ahead in one of the lines, which takes one read
-// for each lock at most and leaves no trace. InOrder, and of locks given to Of, those before a busy one are acquired and released. It
-// still waits for a connection, by the client's retry policy, as long as ctx lasts. Curator: acquire(0).
+// TryAcquire is Acquire that does not wait for other clients. If there is a node ahead in one of the
+// queues, it fails with recipes.ErrNotAcquired. With New this takes at most one read for each lock
+// and creates no node. With InOrder and Of, the locks before a busy one are acquired and released. It
+// still waits for a connection, by the client's retry policy, until ctx ends. Curator: acquire(0).
 func (m *MultiLock) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
-	if err := m.usable(ctx); err != nil {
+	if err := m.check(ctx); err != nil {
 		return nil, err
 	}
-	return m.how.TryAcquire(ctx)
+	return m.lock.TryAcquire(ctx)
 }
 
-func (m *MultiLock) usable(ctx context.Context) error {
-	return queue.CheckCall(ctx, "multilock", "MultiLock", m != nil && m.how != nil)
+func (m *MultiLock) check(ctx context.Context) error {
+	return queue.CheckCall(ctx, "multilock", "MultiLock", m != nil && m.lock != nil)
 }
 
 var _ Lock = (*MultiLock)(nil)
 
-// setKey identifies a list of locks, for re-entry: the first, and the list of the others.
+// setKey identifies a list of locks, for re-entry: the first lock, and the key of the others.
 type setKey struct{ first, others any }
 
 func newSetKey(queues []*queue.Queue) any {

@@ -14,27 +14,27 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
-// sequence is locks that are acquired one after another.
+// sequence is a list of locks that are acquired one after another.
 type sequence struct {
 	locks []Lock // in the order in which they are acquired
-	given []int  // at which place each of them was given; nil: as they are
-	key   any    // for re-entry; nil: they see to that themselves
+	given []int  // the index at which each lock was given; nil: the same
+	key   any    // for re-entry; nil: each lock re-enters by itself
 }
 
 type acquisition func(Lock, context.Context) (*recipes.Hold, error)
 
-// Acquire waits for each lock in its turn.
+// Acquire waits for each lock, one after another.
 func (s *sequence) Acquire(ctx context.Context) (*recipes.Hold, error) {
 	return s.acquire(ctx, Lock.Acquire)
 }
 
-// TryAcquire waits for none.
+// TryAcquire waits for no lock.
 func (s *sequence) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return s.acquire(ctx, Lock.TryAcquire)
 }
 
-// acquire waits for each lock, or for none. If code of the program's panics, or ends the goroutine,
-// what has been acquired is released, because nothing else will.
+// acquire acquires each lock with how. If code of the program panics or ends the goroutine, acquire
+// releases the locks acquired so far, because nothing else does.
 func (s *sequence) acquire(ctx context.Context, how acquisition) (*recipes.Hold, error) {
 	var holds []*ownership.Hold
 	returned := false
@@ -48,7 +48,8 @@ func (s *sequence) acquire(ctx context.Context, how acquisition) (*recipes.Hold,
 	return hold, err
 }
 
-// join makes one hold of all locks. It begins again when a lock that it has is lost before it has all of them.
+// join acquires all locks and returns one hold of them. It begins again if an acquired lock is lost
+// before all are acquired.
 func (s *sequence) join(ctx context.Context, how acquisition, holds *[]*ownership.Hold) (*recipes.Hold, error) {
 	for {
 		err := s.all(ctx, how, holds)
@@ -63,7 +64,7 @@ func (s *sequence) join(ctx context.Context, how acquisition, holds *[]*ownershi
 	}
 }
 
-// all acquires as many locks as it can. It stops waiting for one when another, that it has, is lost.
+// all acquires the locks, until one fails. Waiting for a lock ends when an acquired one is lost.
 func (s *sequence) all(ctx context.Context, how acquisition, holds *[]*ownership.Hold) error {
 	*holds = nil
 	for i, l := range s.locks {
@@ -71,7 +72,7 @@ func (s *sequence) all(ctx context.Context, how acquisition, holds *[]*ownership
 		if err != nil {
 			return err
 		}
-		*holds = append(*holds, ownership.Of(hold)) // before it is asked, which may log its end
+		*holds = append(*holds, ownership.Of(hold)) // before Err is called, which may log the end of the hold
 		if err := hold.Err(); errors.Is(err, recipes.ErrNotHeld) {
 			*holds = (*holds)[:i]
 			return fmt.Errorf("multilock: lock %d (%T) gave a hold that is none: %w", i, l, err)
@@ -81,7 +82,7 @@ func (s *sequence) all(ctx context.Context, how acquisition, holds *[]*ownership
 	return nil
 }
 
-// asGiven is what belongs to each of the locks, in the order in which they were given.
+// asGiven returns the holds in the order in which their locks were given.
 func (s *sequence) asGiven(holds []*ownership.Hold) []*ownership.Hold {
 	if s.given == nil {
 		return holds
@@ -93,17 +94,17 @@ func (s *sequence) asGiven(holds []*ownership.Hold) []*ownership.Hold {
 	return all
 }
 
-// undoPatience bounds how long a caller whose attempt has failed waits to see the other locks free again.
-const undoPatience = time.Second
+// undoTimeout bounds how long a failed acquire waits for the release of the other locks.
+const undoTimeout = time.Second
 
-// undo releases what was acquired. That does not depend on ctx: only how long we wait for it does.
+// undo releases acquired holds. ctx limits only the wait for the release, not the release.
 func undo(ctx context.Context, acquired []*ownership.Hold) error {
-	ctx, cancel := context.WithTimeout(ctx, undoPatience)
+	ctx, cancel := context.WithTimeout(ctx, undoTimeout)
 	defer cancel()
 	return ownership.ReleaseAll(ctx, acquired)
 }
 
-// same reports whether two locks are one, as far as can be told.
+// same reports whether a and b are equal. Values that cannot be compared are never equal.
 func same(a, b Lock) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && a == b
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// set is mutexes that are acquired all at once, or in order.
+// set is a list of mutexes that are acquired all at once, or in order.
 type set struct {
 	client   *framework.Client
 	key      any
@@ -43,15 +43,15 @@ func newSet(c *framework.Client, paths []string, data []byte, inOrder bool) *set
 	return s
 }
 
-// recipe is what measurements call it.
+// recipe is the name of the recipe in metrics.
 const recipe = "multilock"
 
-// Acquire waits for all lines.
+// Acquire waits in all queues.
 func (s *set) Acquire(ctx context.Context) (*recipes.Hold, error) {
 	return s.acquire(ctx, (*queue.Lock).Acquire, (*sequence).Acquire)
 }
 
-// TryAcquire waits for none.
+// TryAcquire waits in no queue.
 func (s *set) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return s.acquire(ctx, (*queue.Lock).Try, (*sequence).TryAcquire)
 }
@@ -76,12 +76,13 @@ func (s *set) acquire(ctx context.Context,
 		return recipes.NewHold(hold, err)
 	}
 	s.client.Logger().Named("multilock").Warn("a multi-lock is too large for one transaction: acquiring the locks "+
-		"in the order of their paths, which can deadlock with multi-locks that do not", zap.Int("locks", len(s.together.Queues)), zap.Error(err))
+		"in the order of their paths, which can deadlock with multi-locks that do not",
+		zap.Int("locks", len(s.together.Queues)), zap.Error(err))
 	s.inOrder.Store(true)
 	return inOrder(s.sorted, ctx)
 }
 
-// single is one mutex of a set, which re-entry is not for.
+// single is one mutex of a set. It does not re-enter.
 type single struct{ lock *queue.Lock }
 
 func (s single) Acquire(ctx context.Context) (*recipes.Hold, error) {
