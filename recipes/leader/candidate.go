@@ -24,12 +24,12 @@ var (
 	latchRules    = queue.Rules{Name: "latch-", Conflicting: []string{"latch-"}}
 )
 
-// candidate stands for election.
+// candidate waits in the queue of an election until it leads.
 type candidate struct {
 	lock   *queue.Lock
-	ledger *ledger // nil: there is none
+	record *termRecord // nil: there is none
 	log    *zap.Logger
-	last   *Term // whose node may still be there; only for the goroutine that stands
+	last   *Term // the last term; its node may still exist. Only for the goroutine of untilLeading
 }
 
 func newCandidate(c *framework.Client, recipe, path string, rules queue.Rules, cfg config) (*candidate, error) {
@@ -46,29 +46,30 @@ func newCandidate(c *framework.Client, recipe, path string, rules queue.Rules, c
 	})
 	cand := &candidate{lock: lock, log: c.Logger().Named(recipe).With(zap.String("path", path))}
 	if cfg.delay > 0 {
-		cand.ledger = &ledger{path + ledgerSuffix, cfg.delay, c.Logger().Named(recipe)}
+		cand.record = &termRecord{path + recordSuffix, cfg.delay, c.Logger().Named(recipe)}
 	}
 	return cand, nil
 }
 
 func (c *candidate) path() string { return c.lock.Paths[0] }
 
-// The pauses between attempts to get in line, while nothing can be done: short enough to lead soon after an outage.
+// The pauses between attempts to enqueue that fail. They are short enough to lead soon after an outage.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = time.Second
 )
 
-// stand returns when we lead. It goes on through everything that may pass, and fails when ctx ends and with what does not.
-func (c *candidate) stand(ctx context.Context) (*Term, error) {
+// untilLeading waits until the candidate leads. It repeats attempts that fail with an error that may
+// pass by itself. It fails when ctx ends, and with any other error.
+func (c *candidate) untilLeading(ctx context.Context) (*Term, error) {
 	for wait := firstPause; ; wait = min(2*wait, lastPause) {
-		t, err := c.campaign(ctx)
+		t, err := c.attempt(ctx)
 		switch {
 		case err == nil:
 			return t, nil
 		case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
 			return nil, fmt.Errorf("%w: %w", ctxerr.Of(ctx), err)
-		case ctx.Err() != nil || !passes(err):
+		case ctx.Err() != nil || !isTransient(err):
 			return nil, err
 		}
 		c.log.Warn("not in line for the leadership: standing again", zap.Error(err))
@@ -78,9 +79,9 @@ func (c *candidate) stand(ctx context.Context) (*Term, error) {
 	}
 }
 
-// campaign is one attempt at it.
-func (c *candidate) campaign(ctx context.Context) (*Term, error) {
-	if err := c.clear(ctx); err != nil {
+// attempt is one attempt to lead. It deletes the node of the last term first.
+func (c *candidate) attempt(ctx context.Context) (*Term, error) {
+	if err := c.deleteLastNode(ctx); err != nil {
 		return nil, err
 	}
 	hold, err := c.lock.Acquire(ctx)
@@ -91,41 +92,43 @@ func (c *candidate) campaign(ctx context.Context) (*Term, error) {
 	c.last = t
 	defer func() {
 		if !leads {
-			giveBack(t)
+			resignUnused(t)
 		}
 	}()
-	t.page, err = c.ledger.open(ctx, hold, c.lock.LockKey())
+	t.record, err = c.record.open(ctx, hold, c.lock.LockKey())
 	if leads = err == nil; !leads {
 		return nil, cmp.Or(t.Err(), err)
 	}
 	return t, nil
 }
 
-// patience bounds how long a candidate that leaves waits to see its node gone.
-const patience = time.Second
+// leaveTimeout bounds how long a candidate that leaves the queue waits until its node is deleted.
+const leaveTimeout = time.Second
 
-// giveBack resigns a term that nobody has had, in the background if it takes long.
-func giveBack(t *Term) {
+// resignUnused resigns a term that was not returned to the program. If that takes long it continues in
+// the background.
+func resignUnused(t *Term) {
 	done := make(chan struct{})
-	hosted := bridge.OfSession(t.hold.Session()).Go(func() {
+	started := bridge.OfSession(t.hold.Session()).Go(func() {
 		defer close(done)
 		_ = t.Resign()
 	})
-	if !hosted {
-		return // the term is over with its session
+	if !started {
+		return // the term has ended with its session
 	}
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-time.After(leaveTimeout):
 	}
 }
 
-// clear deletes the node of the last term, if that is still to be done: where the servers refuse it, we would stand behind our own node for as
-// long as the session lasts, and so would everybody else.
-func (c *candidate) clear(ctx context.Context) error {
-	session := c.last.remains(ctx)
+// deleteLastNode deletes the node of the last term, if it may still exist. If the servers refuse the
+// deletion, a new node would wait behind the old one as long as the session lasts, and so would all
+// other candidates.
+func (c *candidate) deleteLastNode(ctx context.Context) error {
+	session := c.last.sessionOfNode(ctx)
 	if ctx.Err() != nil {
-		return ctxerr.Of(ctx) // whoever resigns may not be done
+		return ctxerr.Of(ctx) // Resign may not have returned
 	}
 	if session.Err() != nil {
 		return nil
@@ -138,29 +141,32 @@ func (c *candidate) clear(ctx context.Context) error {
 	return err
 }
 
-// passing is what may be over the next time, besides trouble with the connection: parents can be deleted faster than they are made.
-var passing = []error{framework.ErrSessionLost, framework.ErrSuspended, recipes.ErrNodeDeleted, zk.ErrNoNode}
+// transient are the errors that may pass by themselves, besides those of the connection. ErrNoNode is
+// one of them: parents can be deleted right after they are created.
+var transient = []error{framework.ErrSessionLost, framework.ErrSuspended, recipes.ErrNodeDeleted, zk.ErrNoNode}
 
-// final is what is over for good, whatever else an error says that tells of it.
+// final are the errors that do not pass, whatever other errors are joined with them.
 var final = []error{framework.ErrClosed, framework.ErrAuthFailed}
 
-// passes reports whether there is a point in standing again after err.
-func passes(err error) bool {
+// isTransient reports whether another attempt may succeed after err.
+func isTransient(err error) bool {
 	is := func(target error) bool { return errors.Is(err, target) }
-	return !slices.ContainsFunc(final, is) && (framework.IsTransient(err) || slices.ContainsFunc(passing, is))
+	return !slices.ContainsFunc(final, is) && (framework.IsTransient(err) || slices.ContainsFunc(transient, is))
 }
 
-// pause waits, unless ctx ends first, with which it fails, or the client is closed, which the next attempt finds out.
+// pause waits for d. It fails when ctx ends. It returns nil early when the client is closed: the next
+// attempt fails then.
 func (c *candidate) pause(ctx context.Context, d time.Duration) error {
 	return pause(ctx, c.lock.Client.Done(), d)
 }
 
-func pause(ctx context.Context, over <-chan struct{}, d time.Duration) error {
+// pause waits for d, or until stop is closed. It fails when ctx ends.
+func pause(ctx context.Context, stop <-chan struct{}, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-over:
+	case <-stop:
 	case <-ctx.Done():
 		return ctxerr.Of(ctx)
 	}

@@ -17,28 +17,31 @@ import (
 	"github.com/docent-zk/docent/retry"
 )
 
-// Election is a candidate that leads by running a function. Any number of Election values, in any number of processes, stand for the same
-// path; each is one candidate. Safe for concurrent use. Curator: LeaderSelector.
+// Election is a candidate that leads by running a function. Each Election value is one candidate for its
+// path, in any number of processes. Safe for concurrent use. Curator: LeaderSelector.
 type Election struct {
 	*candidate // nil in the zero value
-	again      func(error) bool
-	patience   time.Duration // until we warn of a leader that does not go; 0: never
+	requeue    func(error) bool
+	warnAfter  time.Duration // the interval of warnings of a function that does not return; 0: none
 
 	mu      sync.Mutex
 	running bool
-	reign   *reign // nil unless leading
+	call    *leadCall // nil unless the function runs
 }
 
-// reign is the time in which the function runs.
-type reign struct {
+// leadCall is a call of the function.
+type leadCall struct {
 	term      *Term
 	interrupt context.CancelCauseFunc
 }
 
-// New makes a candidate for path, which is a node of its own: the candidates' nodes are its children, and other children are ignored. It is a
-// mutex (package mutex) on the same path, whose holder leads; acquired under the context of lead, that mutex is another level of the
-// leadership, whose node stays until it is released, too. Missing nodes are created as containers by Run. New asks no server;
-// it refuses a nil or zero client, a path that is none, and "/", and says why.
+// New returns a candidate for path, which must be a node of its own: the candidates' nodes are its
+// children, and other children are ignored. Run creates missing nodes as containers. New makes no
+// request. It returns an error for a nil or unusable client, an invalid path, and "/".
+//
+// The election is a mutex (package mutex) on the same path, and its holder leads. Acquiring that mutex
+// with the context of the function re-enters: the leader's node is deleted only when that hold is
+// released, too.
 func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 	cfg, err := newConfig(opts)
 	if err == nil && cfg.mode != Silent {
@@ -58,31 +61,39 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 	if err != nil {
 		return nil, fmt.Errorf("leader: %w", err)
 	}
-	return &Election{candidate: cand, again: cfg.requeue, patience: bridge.Of(c).WaitWarning()}, nil
+	return &Election{candidate: cand, requeue: cfg.requeue, warnAfter: bridge.Of(c).WaitWarning()}, nil
 }
 
-// Run stands for election until ctx ends, and calls lead each time that we are elected. The context of lead ends with ctx, with the term and by
-// Interrupt: lead should return soon then, its cause says why. It ends by a timer, so a process that was paused learns of the loss of
-// the leadership from Term.Err first: ask both before each deed that cannot be fenced. When lead returns, we step down, and stand
-// again at the end of the line (see WithRequeue): at once after nil or the loss of the leadership, after a growing pause of up to ten
-// seconds if lead keeps failing within a minute. The errors that lead returns are logged, unless Run returns them.
+// Run stands for election until ctx ends, and calls lead each time that it is elected. When lead
+// returns, Run resigns and stands for election again at the end of the queue (see WithRequeue): at once
+// after nil or the loss of the leadership, after a growing pause of up to ten seconds if lead keeps
+// failing within a minute. Run logs the errors of lead, unless it returns them.
 //
-// Calls of lead never overlap: after the loss of the leadership we stand again only when lead has returned, and a warning is
-// logged each time that this takes as long as framework.WithWaitWarning says. Another candidate does not wait for that. If lead
-// panics, or ends the goroutine, we step down, and the panic is the caller's.
+// The context of lead ends with ctx, with the term and by Interrupt. lead should return soon then. The
+// cause of the context is the reason. A timer ends the context, so in a process that was paused
+// Term.Err reports the loss of the leadership first: check both before each action that cannot be
+// fenced.
 //
-// Run returns, with no call of lead running and our node deleted, or about to be in the background:
+// Calls of lead never overlap. After a loss of the leadership Run stands for election again only when
+// lead has returned, but another candidate does not wait for that. Meanwhile a warning is logged at the
+// interval of framework.WithWaitWarning. If lead panics, or ends the goroutine, Run resigns, and the
+// panic reaches the caller of Run.
 //
-//   - when ctx ends: its error, with that of lead if it is another one. In line this takes a second at most, and for a leader as long as
-//     lead and Term.Resign do;
+// When Run returns, lead does not run, and the candidate's node is deleted, or is being deleted in the
+// background. Run returns
+//
+//   - when ctx ends: its error, joined with that of lead if it is a different one. A candidate in the
+//     queue returns within a second, a leader when lead and Term.Resign have returned;
 //   - with framework.ErrClosed when the client is closed;
-//   - with what does not pass by itself: zk.ErrNoAuth, framework.ErrAuthFailed, framework.ErrTooLarge, ...;
-//   - if the option says so, with what lead returned, nil too;
-//   - with ErrRunning if another Run of this Election runs, and if ctx or lead is nil.
+//   - with errors that do not pass by themselves: zk.ErrNoAuth, framework.ErrAuthFailed,
+//     framework.ErrTooLarge, ...;
+//   - what lead returned, also nil, if WithRequeue says so;
+//   - with ErrRunning if another Run of this Election runs, and with an error if ctx or lead is nil.
 //
-// That no server can be reached, at the beginning or later, is no reason to return. Curator: LeaderSelector.start and
-// LeaderSelectorListener.takeLeadership; close is to end ctx. A LeaderSelectorListenerAdapter, which cancels the leadership whenever the
-// connection is suspended, is a client with framework.WithLossPolicy(framework.Strict).
+// Run does not return because no server can be reached, at the beginning or later. Curator:
+// LeaderSelector.start and LeaderSelectorListener.takeLeadership. To end ctx is close. A
+// LeaderSelectorListenerAdapter cancels the leadership whenever the connection is suspended; a client
+// with framework.WithLossPolicy(framework.Strict) does the same.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
 	if err := queue.CheckCall(ctx, "leader", "Election", e != nil && e.candidate != nil); err != nil {
 		return err
@@ -94,23 +105,23 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 		return ErrRunning
 	}
 	defer e.end()
-	ctx = retry.Ungoverned(ctx) // what lead does is no part of somebody's loop of attempts
+	ctx = retry.Ungoverned(ctx) // a retry.Do of the caller does not govern what lead does
 	for failures := 0; ; {
-		t, err := e.stand(ctx)
+		t, err := e.untilLeading(ctx)
 		if err != nil {
 			return fmt.Errorf("leader: %w", err)
 		}
 		begun := time.Now()
-		led, failed, err := e.govern(ctx, t, lead)
+		led, failed, err := e.runLead(ctx, t, lead)
 		if time.Since(begun) > longTerm {
 			failures = 0
 		}
 		switch {
 		case ctx.Err() != nil:
-			return ended(ctx, err)
+			return endError(ctx, err)
 		case !led:
 			continue
-		case e.again != nil && !e.again(err):
+		case e.requeue != nil && !e.requeue(err):
 			return err
 		case !failed:
 			if failures = 0; err != nil {
@@ -131,8 +142,8 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 const (
 	firstFailure = 100 * time.Millisecond
 	lastFailure  = 10 * time.Second
-	maxDoublings = 10          // enough to get there
-	longTerm     = time.Minute // after which a failure is the first
+	maxDoublings = 10          // more than lastFailure needs
+	longTerm     = time.Minute // a failure after it counts as the first
 )
 
 func (e *Election) begin() bool {
@@ -151,23 +162,26 @@ func (e *Election) end() {
 	e.running = false
 }
 
-// ended is the error of a Run whose context has ended, while lead returned err.
-func ended(ctx context.Context, err error) error {
-	over := ctxerr.Of(ctx)
-	if err == nil || errors.Is(over, err) { // it says nothing more; one that matches over may
-		return fmt.Errorf("leader: %w", over)
+// endError returns the error of a Run with a context that has ended, after lead returned err.
+func endError(ctx context.Context, err error) error {
+	reason := ctxerr.Of(ctx)
+	if err == nil || errors.Is(reason, err) { // err adds nothing. One that matches reason may add something
+		return fmt.Errorf("leader: %w", reason)
 	}
-	return fmt.Errorf("leader: %w: %w", over, err)
+	return fmt.Errorf("leader: %w: %w", reason, err)
 }
 
-// govern calls lead, if there is time for it, and steps down when it has returned, or panicked. Failed means that lead returned err for a
-// reason of its own.
-func (e *Election) govern(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (led, failed bool, err error) {
+// runLead calls lead, unless the term has ended already, and resigns when lead has returned or panicked.
+// led reports whether it called lead, failed whether lead returned err for a reason of its own.
+func (e *Election) runLead(
+	ctx context.Context, t *Term, lead func(context.Context, *Term) error,
+) (led, failed bool, err error) {
 	ctx, interrupt := context.WithCancelCause(t.Context(ctx))
 	defer interrupt(nil)
-	e.reigns(&reign{t, interrupt})
-	defer e.reigns(nil)
-	defer func() { _ = t.Resign() }() // lead knows of a loss by its context, and what cannot be deleted at once is deleted in the background
+	e.setCall(&leadCall{t, interrupt})
+	defer e.setCall(nil)
+	// The context of lead reports a loss. A failed deletion continues in the background.
+	defer func() { _ = t.Resign() }()
 	defer e.watch(ctx)()
 	if t.Err() != nil || ctx.Err() != nil {
 		return false, false, nil
@@ -176,8 +190,8 @@ func (e *Election) govern(ctx context.Context, t *Term, lead func(context.Contex
 	return true, failure(ctx, err), err
 }
 
-// failure reports whether lead returned err for a reason of its own, and not because its context had ended. One that has resigned may go on
-// and fail, too.
+// failure reports whether lead returned err for a reason of its own, and not because its context had
+// ended. A function that has called Resign may go on and fail, too.
 func failure(ctx context.Context, err error) bool {
 	cause := context.Cause(ctx)
 	switch {
@@ -189,70 +203,74 @@ func failure(ctx context.Context, err error) bool {
 	return cause == nil
 }
 
-func (e *Election) reigns(r *reign) {
+func (e *Election) setCall(c *leadCall) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.reign = r
+	e.call = c
 }
 
-// watch warns of a leader that does not go when its time is over, until stop is called.
+// watch starts to log warnings when ctx has ended and lead has not returned. stop ends them.
 func (e *Election) watch(ctx context.Context) (stop func()) {
-	if e.patience == 0 {
+	if e.warnAfter == 0 {
 		return func() {}
 	}
-	gone := make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() { e.waitFor(ctx, gone) })
-	return func() { close(gone); watching.Wait() }
+	returned := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { e.warnUntil(ctx, returned) })
+	return func() { close(returned); running.Wait() }
 }
 
-func (e *Election) waitFor(ctx context.Context, gone <-chan struct{}) {
+// warnUntil waits until ctx ends, and then logs a warning at each interval until returned is closed.
+func (e *Election) warnUntil(ctx context.Context, returned <-chan struct{}) {
 	select {
 	case <-ctx.Done():
-	case <-gone:
+	case <-returned:
 		return
 	}
-	timer := time.NewTicker(e.patience)
+	timer := time.NewTicker(e.warnAfter)
 	defer timer.Stop()
-	for over := time.Now(); ; {
+	for ended := time.Now(); ; {
 		select {
 		case <-timer.C:
-			e.log.Warn("the leader still works although its time is over", zap.Duration("over", time.Since(over).Round(time.Millisecond)),
+			e.log.Warn("the leader still works although its time is over",
+				zap.Duration("over", time.Since(ended).Round(time.Millisecond)),
 				zap.NamedError("cause", context.Cause(ctx)))
-		case <-gone:
+		case <-returned:
 			return
 		}
 	}
 }
 
-// Term is the present term, nil unless we lead. Curator: LeaderSelector.hasLeadership.
+// Term returns the current term, or nil if this candidate does not lead. Curator:
+// LeaderSelector.hasLeadership.
 func (e *Election) Term() *Term {
-	if r := e.present(); r != nil {
-		return r.term
+	if c := e.current(); c != nil {
+		return c.term
 	}
 	return nil
 }
 
-// Interrupt ends the context of the function that leads, with ErrInterrupted as its cause, and reports whether we lead. The term lasts until
-// that function has returned: unlike with Term.Resign nobody else leads before. Curator: interruptLeadership.
+// Interrupt ends the context of the function that leads, with ErrInterrupted as its cause. It reports
+// whether this candidate leads. The term lasts until the function has returned. After Term.Resign, in
+// contrast, another candidate can lead before that. Curator: interruptLeadership.
 func (e *Election) Interrupt() bool {
-	r := e.present()
-	if r != nil {
-		r.interrupt(ErrInterrupted)
+	c := e.current()
+	if c != nil {
+		c.interrupt(ErrInterrupted)
 	}
-	return r != nil
+	return c != nil
 }
 
-// present is the reign, if its term is valid.
-func (e *Election) present() *reign {
+// current returns the call of the function, if its term is valid.
+func (e *Election) current() *leadCall {
 	if e == nil {
 		return nil
 	}
 	e.mu.Lock()
-	r := e.reign
+	c := e.call
 	e.mu.Unlock()
-	if r == nil || r.term.Err() != nil {
+	if c == nil || c.term.Err() != nil {
 		return nil
 	}
-	return r
+	return c
 }

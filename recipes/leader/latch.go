@@ -17,36 +17,36 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// Latch is a candidate that stands in the background, from Start to Close, and can be asked whether
-// it leads. Any number of Latch values, in any number of processes, stand for the same path; each
-// is one candidate, and is used once. Safe for concurrent use. Curator: LeaderLatch.
+// Latch is a candidate in the background, from Start to Close. It can be asked whether it leads. Each
+// Latch value is one candidate for its path, in any number of processes, and is used once. Safe for
+// concurrent use. Curator: LeaderLatch.
 type Latch struct {
 	*candidate // nil in the zero value
 	client     *framework.Client
 	listeners  listen.Listeners[Change]
-	done       chan struct{} // closed when nothing of it runs any more
+	done       chan struct{} // closed when no goroutine of the Latch runs any more
 
 	mu      sync.Mutex
 	stop    context.CancelFunc // nil before Start
 	closed  bool
 	mode    CloseMode
-	term    *Term         // the last one
-	refused error         // why the servers did not let us stand, the last time
-	times   int           // that they did not
-	over    error         // why it stands no more
-	left    error         // what became of the last term's node
-	changed chan struct{} // closed, and replaced, whenever one of term, times and over changes
+	term    *Term         // the last term
+	refused error         // the last error for which the candidate could not stand for election
+	times   int           // the number of such errors
+	end     error         // why the Latch does not stand for election any more
+	left    error         // what Resign of the last term returned
+	changed chan struct{} // closed and replaced when term, times or end changes
 }
 
-// Change is what the listeners of a Latch hear of.
+// Change is the begin or the end of a term, for the listeners of a Latch.
 type Change struct {
 	Term *Term
-	Err  error // nil: the term has begun; otherwise it has ended, for this reason
+	Err  error // nil if the term has begun; the reason if it has ended
 }
 
-// NewLatch makes a candidate for path, which is a node of its own: the candidates' nodes are its
-// children, and other children are ignored. Missing nodes are created as containers. NewLatch asks
-// no server; it refuses a nil or zero client, a path that is none, and "/", and says why.
+// NewLatch returns a candidate for path, which must be a node of its own: the candidates' nodes are its
+// children, and other children are ignored. Missing nodes are created as containers. NewLatch makes no
+// request. It returns an error for a nil or unusable client, an invalid path, and "/".
 func NewLatch(c *framework.Client, path string, opts ...Option) (*Latch, error) {
 	cfg, err := newConfig(opts)
 	if err == nil && cfg.requeue != nil {
@@ -61,21 +61,26 @@ func NewLatch(c *framework.Client, path string, opts ...Option) (*Latch, error) 
 	if err != nil {
 		return nil, fmt.Errorf("leader: %w", err)
 	}
-	cfg.nameless = true
+	cfg.emptyID = true
 	cand, err := newCandidate(c, "latch", path, latchRules, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("leader: %w", err)
 	}
-	return &Latch{candidate: cand, client: c, mode: cfg.mode, done: make(chan struct{}), changed: make(chan struct{})}, nil
+	return &Latch{
+		candidate: cand,
+		client:    c,
+		mode:      cfg.mode,
+		done:      make(chan struct{}),
+		changed:   make(chan struct{}),
+	}, nil
 }
 
 func (l *Latch) made() bool { return l != nil && l.candidate != nil }
 
-// Start stands for election in the background until ctx ends, or Close. It returns at once, whether
-// there are servers or not: with an error if the Latch was started before (ErrRunning), is over
-// (ErrLatchClosed), or the client is closed (framework.ErrClosed), and if ctx is nil or has ended.
-// After an error it has started nothing, so Close need not be called for its sake, nor for that of
-// listeners. Curator: start.
+// Start stands for election in the background until ctx ends or Close is called. It returns at once,
+// also when no server can be reached. It fails with ErrRunning if the Latch was started before, with
+// ErrLatchClosed if it is closed, with framework.ErrClosed if the client is closed, and if ctx is nil
+// or has ended. After an error nothing runs, and Close is not needed. Curator: start.
 func (l *Latch) Start(ctx context.Context) error {
 	if err := queue.CheckCall(ctx, "leader", "Latch", l.made()); err != nil {
 		return err
@@ -97,23 +102,23 @@ func (l *Latch) Start(ctx context.Context) error {
 	return nil
 }
 
-// refusedPause is the pause after the servers did not let us stand, and have to be asked again.
+// refusedPause is the pause after an error that does not pass by itself.
 const refusedPause = 2 * time.Second
 
-// run stands for election until ctx has ended, or the client is closed.
+// run stands for election until ctx ends or the client is closed.
 func (l *Latch) run(ctx context.Context) {
-	why := errGoroutineEnded
-	defer func() { l.finish(why) }()
-	why = l.standUntil(ctx)
+	reason := errGoroutineEnded
+	defer func() { l.finish(reason) }()
+	reason = l.runUntil(ctx)
 }
 
-// errGoroutineEnded: code of the program's, such as a logger, has ended the latch's goroutine.
+// errGoroutineEnded means that code of the program, such as a logger, has ended the latch's goroutine.
 var errGoroutineEnded = errors.New("leader: code of the program ended the goroutine of the latch")
 
-// standUntil returns why the latch does not stand any more.
-func (l *Latch) standUntil(ctx context.Context) error {
+// runUntil stands for election until ctx ends or the client is closed, and returns the reason.
+func (l *Latch) runUntil(ctx context.Context) error {
 	for ctx.Err() == nil {
-		t, err := l.stand(ctx)
+		t, err := l.untilLeading(ctx)
 		switch {
 		case err == nil:
 			l.lead(ctx, t)
@@ -128,54 +133,56 @@ func (l *Latch) standUntil(ctx context.Context) error {
 	return ctxerr.Of(ctx)
 }
 
-// lead lasts as long as the term does, and until whoever resigns is done with it.
+// lead waits until the term ends, and until a running Resign has returned.
 func (l *Latch) lead(ctx context.Context, t *Term) {
 	l.update(func() { l.term = t })
 	l.listeners.Tell(Change{Term: t})
-	quiet := false
+	silent := false
 	select {
 	case <-t.Done():
 	case <-ctx.Done():
-		quiet = l.resign(t)
+		silent = l.resign(t)
 	}
-	if !quiet {
+	if !silent {
 		l.listeners.Tell(Change{t, t.Err()})
 	}
-	t.settle(ctx) // not to stand behind ourselves
+	t.awaitResign(ctx) // so that the next node does not wait behind that of t
 }
 
-// resign ends the last term, and says whether the listeners are not to hear of it.
-func (l *Latch) resign(t *Term) (quiet bool) {
+// resign ends the last term, and reports whether the listeners are not called for its end.
+func (l *Latch) resign(t *Term) (silent bool) {
 	err := t.Resign()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !errors.Is(err, recipes.ErrNotHeld) { // then somebody else has resigned, and knows what became of it
+	if !errors.Is(err, recipes.ErrNotHeld) { // otherwise the program has called Resign, and has its error
 		l.left = err
 	}
 	return l.mode == Silent
 }
 
+// refuse notes an error that does not pass by itself, for Await.
 func (l *Latch) refuse(err error) {
 	l.log.Warn("the servers do not let us stand for election: trying again", zap.Error(err))
 	l.update(func() { l.refused, l.times = err, l.times+1 })
 }
 
+// finish notes that the Latch is closed because of err.
 func (l *Latch) finish(err error) {
 	defer close(l.done)
-	defer l.listeners.Close(listenersPatience)
+	defer l.listeners.Close(listenersTimeout)
 	l.update(func() {
-		if l.over = ErrLatchClosed; !l.closed {
-			l.over = fmt.Errorf("%w: %w", l.over, err)
+		if l.end = ErrLatchClosed; !l.closed {
+			l.end = fmt.Errorf("%w: %w", l.end, err)
 		}
 		l.closed = true
 		l.stop()
 	})
 }
 
-// listenersPatience bounds how long Close waits for listeners that do not return.
-const listenersPatience = time.Second
+// listenersTimeout bounds how long Close waits for listeners that do not return.
+const listenersTimeout = time.Second
 
-// update changes what Await looks at.
+// update changes the state that Await reads, and wakes it.
 func (l *Latch) update(change func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,22 +191,24 @@ func (l *Latch) update(change func()) {
 	l.changed = make(chan struct{})
 }
 
-// Await returns the present term, as soon as there is one. It fails
+// Await waits until there is a current term, and returns it. It fails
 //
 //   - when ctx ends, and if it has ended;
 //   - with ErrNotStarted before Start;
-//   - with ErrLatchClosed when the Latch is closed, and, matching the reason too, when the context of Start ends or the client is closed;
-//   - with what keeps the candidate from standing and does not pass by itself: zk.ErrNoAuth, framework.ErrAuthFailed, ... The Latch goes on
-//     trying, every two seconds, and so does a further Await.
+//   - with ErrLatchClosed when the Latch is closed, when the context of Start ends, and when the client
+//     is closed. In the last two cases the error also matches the reason;
+//   - with an error that keeps the candidate from standing for election and does not pass by itself:
+//     zk.ErrNoAuth, framework.ErrAuthFailed, ... The Latch tries again every two seconds. So Await can be
+//     called again.
 //
-// That no server can be reached is no such reason. Curator: await.
+// Await does not fail because no server can be reached. Curator: await.
 func (l *Latch) Await(ctx context.Context) (*Term, error) {
 	if err := queue.CheckCall(ctx, "leader", "Latch", l.made()); err != nil {
 		return nil, err
 	}
 	since := l.refusals()
 	for {
-		t, changed, err := l.look(since)
+		t, changed, err := l.awaited(since)
 		if t != nil || err != nil {
 			return t, err
 		}
@@ -217,11 +226,11 @@ func (l *Latch) refusals() int {
 	return l.times
 }
 
-// look is what Await sees: the term, or an error, or when to look again. A refusal counts if it is
-// not among those that were there before.
-func (l *Latch) look(before int) (*Term, <-chan struct{}, error) {
+// awaited returns the current term, or an error, or otherwise a channel that is closed when they may
+// have changed. It ignores the first before refusals.
+func (l *Latch) awaited(before int) (*Term, <-chan struct{}, error) {
 	l.mu.Lock()
-	term, changed, err := l.term, l.changed, l.trouble(before)
+	term, changed, err := l.term, l.changed, l.awaitErrLocked(before)
 	l.mu.Unlock()
 	if term.Err() == nil && !errors.Is(err, ErrLatchClosed) {
 		return term, nil, nil
@@ -229,11 +238,11 @@ func (l *Latch) look(before int) (*Term, <-chan struct{}, error) {
 	return nil, changed, err
 }
 
-// trouble is why there is no point in waiting. It needs mu.
-func (l *Latch) trouble(before int) error {
+// awaitErrLocked returns the error for which Await does not wait.
+func (l *Latch) awaitErrLocked(before int) error {
 	switch {
-	case l.over != nil:
-		return fmt.Errorf("await %s: %w", l.path(), l.over)
+	case l.end != nil:
+		return fmt.Errorf("await %s: %w", l.path(), l.end)
 	case l.closed:
 		return fmt.Errorf("await %s: %w", l.path(), ErrLatchClosed)
 	case l.stop == nil:
@@ -244,7 +253,7 @@ func (l *Latch) trouble(before int) error {
 	return nil
 }
 
-// Term is the present term, nil unless we lead. Curator: hasLeadership.
+// Term returns the current term, or nil if this candidate does not lead. Curator: hasLeadership.
 func (l *Latch) Term() *Term {
 	if !l.made() {
 		return nil
@@ -258,11 +267,11 @@ func (l *Latch) Term() *Term {
 	return t
 }
 
-// Listen calls fn for each term that begins and that ends, in order, until stop is called or the
-// Latch is over. Each listener has a goroutine of its own, from the first term on: a slow one
-// delays nobody, and hears of things when they are no longer true: ask the Term. Of a term that
-// began before it hears only the end. It does nothing if fn is nil or the Latch is over. Curator:
-// LeaderLatchListener, which is called under the latch's lock.
+// Listen calls fn for each term that begins and that ends, in order, until stop is called or the Latch
+// is closed. Each listener has a goroutine of its own, from the first term on. A slow listener does not
+// delay others, but is called when a change is no longer true: ask the Term. For a term that has
+// already begun it reports only the end. Listen does nothing if fn is nil or the Latch is closed.
+// Curator: LeaderLatchListener, which is called under the latch's lock.
 func (l *Latch) Listen(fn func(Change)) (stop func()) {
 	if !l.made() || fn == nil {
 		return func() {}
@@ -270,10 +279,10 @@ func (l *Latch) Listen(fn func(Change)) (stop func()) {
 	return l.listeners.Listen(fn)
 }
 
-// Close leaves the line, or resigns, and waits until nothing of the Latch runs any more; a listener
-// that does not return is waited for one second. It returns what Term.Resign returned if we led,
-// otherwise nil, and the same when called again. A Latch cannot be started again. The listeners
-// hear of the end of the term as WithCloseMode says. Curator: close.
+// Close leaves the queue, or resigns, and waits until no goroutine of the Latch runs any more. It waits
+// at most one second for listeners. It returns what Term.Resign returned if this candidate led,
+// otherwise nil, and the same when called again. A Latch cannot be started again. WithCloseMode sets
+// whether listeners are called for the end of the term. Curator: close.
 func (l *Latch) Close() error {
 	if !l.made() {
 		return fmt.Errorf("leader: %w: Latch", framework.ErrZeroValue)
@@ -295,14 +304,15 @@ func (l *Latch) CloseWith(mode CloseMode) error {
 	if l.close(mode) {
 		<-l.done
 	} else {
-		l.listeners.Close(listenersPatience)
+		l.listeners.Close(listenersTimeout)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.left
 }
 
-// close reports whether the Latch was started, and has to be waited for.
+// close notes that the Latch is closed, and reports whether it was started, so that its end must be
+// awaited.
 func (l *Latch) close(mode CloseMode) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,20 +13,24 @@ import (
 
 // Participant is a candidate. Curator: Participant.
 type Participant struct {
-	ID     string // who it is: see WithID. recipes.RevokeMessage once somebody asks for the leadership: see Term.Revoked
-	Leader bool   // it is first in line. It may not know yet, or not any more, or wait as WithLockDelay says
+	// ID identifies the candidate: see WithID. It is recipes.RevokeMessage once a client asks for the
+	// leadership: see Term.Revoked.
+	ID string
+	// Leader means that the candidate is first in the queue. It may not lead yet, because it has not
+	// noticed that or waits as WithLockDelay says. Its own client may have ended its term already.
+	Leader bool
 	recipes.Participant
 }
 
-// Leader is the participant who leads; the zero Leader is nobody.
+// Leader is the participant that leads. The zero Leader means that there is none.
 type Leader = Participant
 
 func participant(p recipes.Participant, first bool) Participant {
 	return Participant{string(p.Data), first, p}
 }
 
-// line is a line of candidates of either kind.
-func line(ctx context.Context, c *framework.Client, path string) (*queue.Queue, error) {
+// candidates returns the queue of the candidates of either kind.
+func candidates(ctx context.Context, c *framework.Client, path string) (*queue.Queue, error) {
 	err := queue.CheckCall(ctx, "leader", "", true)
 	if err == nil {
 		if err = queue.CheckPath(c, path); err != nil {
@@ -41,10 +45,11 @@ func line(ctx context.Context, c *framework.Client, path string) (*queue.Queue, 
 
 var kinds = append(slices.Clone(electionRules.Conflicting), latchRules.Conflicting...)
 
-// Participants lists the candidates of an Election or a Latch on path, and those of Curator: the leader first, then those who would follow it. It
-// is empty if there are none, or no such path. Curator: getParticipants.
+// Participants returns the candidates of an Election or a Latch on path, also those of Curator: the
+// leader first, then the others in the order of the queue. It is empty if there are none, or no such
+// path. Curator: getParticipants.
 func Participants(ctx context.Context, c *framework.Client, path string) ([]Participant, error) {
-	q, err := line(ctx, c, path)
+	l, err := candidates(ctx, c, path)
 	if err != nil {
 		return nil, err
 	}
@@ -52,30 +57,36 @@ func Participants(ctx context.Context, c *framework.Client, path string) ([]Part
 	if err != nil {
 		return nil, fmt.Errorf("leader: %w", err)
 	}
-	var candidates []Participant
+	var participants []Participant
 	for i, p := range all {
-		candidates = append(candidates, participant(p, i == 0))
+		participants = append(participants, participant(p, i == 0))
 	}
-	return candidates, nil
+	return participants, nil
 }
 
-// Observe reports who leads, now and whenever that changes, for those who do not stand: the zero Leader while nobody does. Of leaders that
-// follow each other fast some may be left out. What is reported is what a server knew a moment ago.
+// Observe returns a sequence of the leaders on path: the leader now, and a new value whenever it
+// changes. The zero Leader means that there is none. Observe does not stand for election. It may skip
+// short terms, and may be slightly stale.
 //
-//	for who, err := range leader.Observe(ctx, client, "/service/leader") {
+//	for l, err := range leader.Observe(ctx, client, "/service/leader") {
 //
-// An error means that the leader is not known any more: if no server can be reached it comes when the session is lost and the client's
-// retry policy has given up, by default after 15 to 20 seconds more. The sequence goes on after trouble with the connection, and
-// reports the leader when it is known again; it ends after framework.ErrClosed, other refusals of the servers, and arguments that are
-// wrong. When ctx ends it ends without an error. It costs a watch on the leader's node, however many observe through one client; while
-// nobody stands, on the path. A path on which no candidate ever stands costs 300 bytes and one read each minute or so, by which the
-// client makes sure of its watches, as long as the sequence goes on: end ctx for paths that are not needed any more. For who leads just now, break after the first. Curator: getLeader, which has to be called again and again.
+// An error means that the leader is not known any more. If no server can be reached, it comes when the
+// session is lost and the client's retry policy is exhausted, by default after 15 to 20 seconds more.
+// After an error of the connection the sequence continues, and yields the leader when it is known
+// again. It ends after framework.ErrClosed, after other refusals of the servers, and after an error for
+// invalid arguments. When ctx ends it ends without an error.
+//
+// It costs one watch on the leader's node, for any number of observers of one client. While there is no
+// candidate the watch is on the path. A path without candidates costs 300 bytes and about one read in a
+// minute, which verifies the watch, until the sequence ends: end ctx for paths that are not needed any
+// more. To get only the current leader, break after the first value. Curator: getLeader, which has to
+// be called again and again.
 func Observe(ctx context.Context, c *framework.Client, path string) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if ctx != nil && ctx.Err() != nil {
 			return
 		}
-		q, err := line(ctx, c, path)
+		l, err := candidates(ctx, c, path)
 		if err != nil {
 			yield(Leader{}, err)
 			return
@@ -92,7 +103,7 @@ func observe(ctx context.Context, q *queue.Queue, yield func(Leader, error) bool
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			if !yield(Leader{}, fmt.Errorf("leader: %w", err)) || !passes(err) || pause(ctx, nil, wait) != nil {
+			if !yield(Leader{}, fmt.Errorf("leader: %w", err)) || !isTransient(err) || pause(ctx, nil, wait) != nil {
 				return
 			}
 			known, wait = false, min(2*wait, lastPause)

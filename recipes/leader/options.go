@@ -16,7 +16,7 @@ type config struct {
 	id       string
 	identity bool
 	kazoo    bool // the names of the nodes are kazoo's
-	nameless bool // the data of those who have no id is empty
+	emptyID  bool // without an id the data is empty
 	delay    time.Duration
 	requeue  func(error) bool
 	mode     CloseMode
@@ -38,19 +38,20 @@ func newConfig(opts []Option) (config, error) {
 	return cfg, nil
 }
 
-// data is that of the candidate's nodes.
+// data returns the data of the candidate's nodes.
 func (c config) data() ([]byte, error) {
 	switch {
 	case c.identity:
 		return queue.OwnIdentity()
-	case c.id != "" || c.nameless:
+	case c.id != "" || c.emptyID:
 		return []byte(c.id), nil
 	}
 	return new(queue.NodeData).Bytes()
 }
 
-// WithID sets who we are, which Participants and Observe show: any text. Without it, or if it is empty, it is this host's IP address in an
-// Election, and empty in a Latch, as in Curator. Not together with WithIdentity. Curator: LeaderSelector.setId, the id of a
+// WithID sets the id of the candidate, which Participants and Observe show. It can be any text. Without
+// it, or if it is empty, the id is this host's IP address in an Election, and empty in a Latch, as in
+// Curator. WithID and WithIdentity exclude each other. Curator: LeaderSelector.setId, the id of a
 // LeaderLatch.
 func WithID(id string) Option {
 	return func(c *config) error {
@@ -62,7 +63,8 @@ func WithID(id string) Option {
 	}
 }
 
-// WithIdentity sets who we are to host, process and process id, as a recipes.Identity. Not together with WithID.
+// WithIdentity sets the id of the candidate to host, process and process id, as a recipes.Identity.
+// WithIdentity and WithID exclude each other.
 func WithIdentity() Option {
 	return func(c *config) error {
 		c.identity = true
@@ -70,9 +72,10 @@ func WithIdentity() Option {
 	}
 }
 
-// WithKazooNames names the nodes as those of kazoo's Election, or Lock, which knows no others and so would not wait for them. Among Elections
-// the names make no difference: with or without the option there is one leader on one path, and kazoo's are among the candidates. But
-// Curator's LeaderSelector does not wait for nodes of these names. A Latch has no counterpart in kazoo, and refuses the option.
+// WithKazooNames names the nodes as kazoo's Election and Lock do. Those wait for no nodes of other
+// names. Elections of docent with and without the option have one leader on one path, and kazoo's are
+// among the candidates. Curator's LeaderSelector does not wait for nodes of these names. kazoo has no
+// counterpart of a Latch, so NewLatch returns an error for the option.
 func WithKazooNames() Option {
 	return func(c *config) error {
 		c.kazoo = true
@@ -80,14 +83,17 @@ func WithKazooNames() Option {
 	}
 }
 
-// WithLockDelay makes a new leader wait for d before it leads, if the last one vanished: it crashed, was cut off, or lost its node. Requests
-// that it has sent may still be on their way to something that knows of no fencing tokens. After one that resigned nobody waits; to
-// close the client, or to end the process, is not to resign.
+// WithLockDelay makes a new leader wait for d before it leads, if its predecessor did not resign: it
+// crashed, was cut off, or lost its node. Meanwhile requests that are still in flight from it can
+// arrive. Use it for resources that know no fencing tokens. To close the client, or to end the process,
+// is not to resign.
 //
-// Leaders note in a node beside path, path with "-term" at its end, that they lead and that they resign: two requests more to
-// begin a term, one more to resign. That node stays, and so do its parents, when nobody stands any more; after
-// its deletion the next leader does not wait. All candidates should use the option alike: those who do not, such as Curator's, neither
-// wait nor write. Consul calls it lock-delay; Curator has no counterpart.
+// Leaders note in a node beside path that they lead and that they resign. Its path is path with "-term"
+// at the end. That takes two requests more to begin a term, and one more to resign. The node and its
+// parents stay when there are no candidates any more. After its deletion the next leader does not wait.
+//
+// All candidates of a path should use the option. Those without it, such as Curator's, neither wait nor
+// write the node. Consul calls it lock-delay. Curator has no counterpart.
 func WithLockDelay(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
@@ -98,12 +104,12 @@ func WithLockDelay(d time.Duration) Option {
 	}
 }
 
-// WithRequeue says whether an Election stands again after the function of Run has returned err, or nil. Otherwise Run returns err. By
-// default it always stands again. Curator: LeaderSelector.autoRequeue, off by default there:
+// WithRequeue sets whether an Election stands for election again after the function of Run has returned
+// err, which may be nil. If again returns false, Run returns err. The default is always to stand again.
+// To call Run again is LeaderSelector.requeue. Curator: LeaderSelector.autoRequeue, which is off by
+// default there:
 //
 //	leader.WithRequeue(func(error) bool { return false })
-//
-// To call Run again is LeaderSelector.requeue.
 func WithRequeue(again func(err error) bool) Option {
 	return func(c *config) error {
 		if again == nil {
@@ -114,14 +120,14 @@ func WithRequeue(again func(err error) bool) Option {
 	}
 }
 
-// CloseMode says whether the listeners of a Latch hear of the term that Close ends, or the end of the context of Start. Curator:
-// LeaderLatch.CloseMode.
+// CloseMode is whether the listeners of a Latch are called for the end of a term by Close or by the end
+// of the context of Start. Curator: LeaderLatch.CloseMode.
 type CloseMode int
 
 const (
-	// Silent: they do not hear of it.
+	// Silent does not call the listeners.
 	Silent CloseMode = iota
-	// NotifyLeader: they hear that the term has ended, before Close returns.
+	// NotifyLeader calls the listeners before Close returns.
 	NotifyLeader
 )
 
@@ -143,7 +149,8 @@ func (m CloseMode) check() error {
 	return nil
 }
 
-// WithCloseMode sets what the listeners of a Latch hear when Close, or the end of the context of Start, ends a term. Default Silent.
+// WithCloseMode sets whether the listeners of a Latch are called when Close, or the end of the context
+// of Start, ends a term. The default is Silent.
 func WithCloseMode(mode CloseMode) Option {
 	return func(c *config) error {
 		if err := mode.check(); err != nil {
