@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// Locker is a lock: of ZooKeeper, or of another service.
+// Locker is a lock of ZooKeeper or of another service.
 type Locker interface {
 	// Acquire waits until the lock is acquired or ctx ends. ctx limits only the wait, not the hold.
 	Acquire(ctx context.Context) (*Hold, error)
-	// TryAcquire does not wait for other holders: ErrNotAcquired.
+	// TryAcquire does not wait for other holders: it fails with ErrNotAcquired.
 	TryAcquire(ctx context.Context) (*Hold, error)
 }
 
-// Do acquires l, calls fn with a context that ends with the hold, releases the hold, and returns fn's error joined with that of the release:
-// an error of the release says that the lock was lost before fn returned, or that its node is not confirmed to be deleted. If the
-// lock cannot be acquired fn is not called. If fn panics or calls runtime.Goexit the hold is released, too.
+// Do acquires l, calls fn with a context that ends with the hold, and releases the hold. It returns fn's
+// error joined with that of the release. An error of the release means that the lock was lost before fn
+// returned, or that the deletion of its node is not confirmed. If the lock cannot be acquired, Do does
+// not call fn. If fn panics or calls runtime.Goexit, Do releases the hold, too.
 //
 //	err := recipes.Do(ctx, mu, func(ctx context.Context, hold *recipes.Hold) error {
 //		return store.Write(ctx, hold.Token(), value)
@@ -31,8 +32,9 @@ func Do(ctx context.Context, l Locker, fn func(ctx context.Context, hold *Hold) 
 	return fn(hold.Context(ctx), hold)
 }
 
-// AcquireWithin is l.Acquire that waits at most d: then it fails with ErrNotAcquired, which matches context.DeadlineExceeded, too. ctx
-// and d limit only the wait, not the hold. A d of 0 or less fails without a request. Curator: acquire(time, unit).
+// AcquireWithin calls l.Acquire and waits at most d. After d it fails with ErrNotAcquired, and the error
+// also matches context.DeadlineExceeded. ctx and d limit only the wait, not the hold. With a d of 0 or
+// less it fails without a request. Curator: acquire(time, unit).
 func AcquireWithin(ctx context.Context, l Locker, d time.Duration) (*Hold, error) {
 	if ctx == nil {
 		return l.Acquire(ctx)

@@ -7,18 +7,21 @@ import (
 )
 
 var (
-	// ErrNotAcquired means that the wait for a lock ended because of other holders or waiters. Where a context ended the wait, the error
-	// also matches the context's error. Curator: acquire(time, unit) returned false.
+	// ErrNotAcquired means that the wait for a lock ended because of other holders or waiters. Where a
+	// context ended the wait, the error also matches the context's error. Curator: acquire(time, unit)
+	// returned false.
 	ErrNotAcquired = errors.New("recipes: not acquired")
-	// ErrNotHeld means that a hold was released before, or is none. Curator: IllegalMonitorStateException.
+	// ErrNotHeld means that a hold was released before, or is nil. Curator:
+	// IllegalMonitorStateException.
 	ErrNotHeld = ownership.ErrNotHeld
-	// ErrReleasePending means that a hold has ended by Release, and that the deletion of its node is not confirmed yet.
+	// ErrReleasePending means that a hold has ended by Release, and that the deletion of its node is not
+	// confirmed yet.
 	ErrReleasePending = ownership.ErrReleasePending
 	// ErrNodeDeleted means that another client has deleted the lock node, which ended the hold.
 	ErrNodeDeleted = ownership.ErrNodeDeleted
-	// ErrForeignLost means that the lock of another service, which was a part of a hold, is lost: see multilock.Foreign.
+	// ErrForeignLost means that a hold has lost its lock of another service: see multilock.Foreign.
 	ErrForeignLost = ownership.ErrForeignLost
-	// ErrManySessions means that a transaction cannot cover all locks of a hold, because they were acquired through several clients,
-	// or through several namespaces of one.
+	// ErrManySessions means that a transaction cannot cover all locks of a hold, because they were
+	// acquired through several clients, or through several namespaces of one client.
 	ErrManySessions = ownership.ErrManySessions
 )

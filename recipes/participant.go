@@ -10,20 +10,21 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
-// RevokeMessage is the data by which a client asks for the release of a lock node: Curator's, to the byte.
+// RevokeMessage is the data by which a client asks for the release of a lock node. It is Curator's, to
+// the byte.
 const RevokeMessage = ownership.RevokeMessage
 
-// Participant is a lock node in a queue, and what it tells.
+// Participant is a lock node in a queue.
 type Participant struct {
 	Node     string    // the node's path
 	Data     []byte    // by default the participant's IP address; RevokeMessage once a client asks for its release
-	Identity *Identity // what Data tells, nil if it is something else
+	Identity *Identity // parsed from Data; nil if Data is something else
 	Session  int64     // that the node belongs to
 	Token    int64     // the node's czxid: its fencing token, if it holds
 	Since    time.Time // when the node was created, by the server's clock
 }
 
-// String returns a text for people: identity or data, node, session, and since when.
+// String returns a text for people: identity or data, node, session, and the time of creation.
 func (p Participant) String() string {
 	name := fmt.Sprintf("%q", clip(string(p.Data)))
 	if p.Identity != nil {
@@ -33,7 +34,8 @@ func (p Participant) String() string {
 	return fmt.Sprintf("%s, node %s, session %v, since %s", name, p.Node, logfield.Hex(p.Session), since)
 }
 
-// MarshalLogObject adds the fields of the participant to a log: host, process and pid, or data if that is something else.
+// MarshalLogObject adds the fields of the participant to a log: node, host, process and pid, session and
+// since. Without an Identity it adds data in place of host, process and pid.
 func (p Participant) MarshalLogObject(log zapcore.ObjectEncoder) error {
 	log.AddString("node", p.Node)
 	if p.Identity != nil {
