@@ -15,10 +15,10 @@ type Locker interface {
 	TryAcquire(ctx context.Context) (*Hold, error)
 }
 
-// Do acquires l, calls fn with a context that ends with the hold, and releases the hold. It returns fn's
-// error joined with that of the release. An error of the release means that the lock was lost before fn
-// returned, or that the deletion of its node is not confirmed. If the lock cannot be acquired, Do does
-// not call fn. If fn panics or calls runtime.Goexit, Do releases the hold, too.
+// Do acquires l, calls fn with a context that ends with the hold, and releases the hold. It returns
+// fn's error joined with that of the release. An error of the release means that the lock was lost
+// before fn returned, or that the deletion of its node is not confirmed. If the lock cannot be
+// acquired, Do does not call fn. If fn panics or calls runtime.Goexit, Do releases the hold, too.
 //
 //	err := recipes.Do(ctx, mu, func(ctx context.Context, hold *recipes.Hold) error {
 //		return store.Write(ctx, hold.Token(), value)
@@ -32,9 +32,9 @@ func Do(ctx context.Context, l Locker, fn func(ctx context.Context, hold *Hold) 
 	return fn(hold.Context(ctx), hold)
 }
 
-// AcquireWithin calls l.Acquire and waits at most d. After d it fails with ErrNotAcquired, and the error
-// also matches context.DeadlineExceeded. ctx and d limit only the wait, not the hold. With a d of 0 or
-// less it fails without a request. Curator: acquire(time, unit).
+// AcquireWithin calls l.Acquire and waits at most d. After d it fails with ErrNotAcquired, and the
+// error also matches context.DeadlineExceeded. ctx and d limit only the wait, not the hold. With a
+// d of 0 or less it fails without a request. Curator: acquire(time, unit).
 func AcquireWithin(ctx context.Context, l Locker, d time.Duration) (*Hold, error) {
 	if ctx == nil {
 		return l.Acquire(ctx)

@@ -7,15 +7,15 @@ import (
 )
 
 var (
-	// ErrNotAcquired means that the wait for a lock ended because of other holders or waiters. Where a
-	// context ended the wait, the error also matches the context's error. Curator: acquire(time, unit)
-	// returned false.
+	// ErrNotAcquired means that the wait for a lock ended because of other holders or waiters.
+	// Where a context ended the wait, the error also matches the context's error. Curator:
+	// acquire(time, unit) returned false.
 	ErrNotAcquired = errors.New("recipes: not acquired")
 	// ErrNotHeld means that a hold was released before, or is nil. Curator:
 	// IllegalMonitorStateException.
 	ErrNotHeld = ownership.ErrNotHeld
-	// ErrReleasePending means that a hold has ended by Release, and that the deletion of its node is not
-	// confirmed yet.
+	// ErrReleasePending means that a hold has ended by Release, and that the deletion of its node
+	// is not confirmed yet.
 	ErrReleasePending = ownership.ErrReleasePending
 	// ErrNodeDeleted means that another client has deleted the lock node, which ended the hold.
 	ErrNodeDeleted = ownership.ErrNodeDeleted

@@ -8,19 +8,20 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
-// Hold is an acquired lock. Every successful acquire returns a new Hold. A Hold ends once, by Release or
-// by a loss, and is never held again. Each of several reentrant holds of a lock ends by itself; the last
-// one releases the lock. Safe for concurrent use. The zero value and nil are released holds.
+// Hold is an acquired lock. Every successful acquire returns a new Hold. A Hold ends once, by
+// Release or by a loss, and is never held again. Each of several reentrant holds of a lock ends by
+// itself; the last one releases the lock. Safe for concurrent use. The zero value and nil are
+// released holds.
 //
 // A hold is lost when its session has expired, when the ZooKeeper leader has not answered until the
 // deadline, when another client has deleted the lock node, when the client is closed, or when the
 // connection is suspended and the client's loss policy is Strict.
 //
-// Done and the contexts report a loss promptly while the process runs. A deleted node is noticed by a
-// watch once the hold has lasted a tenth of a second, or by the next Guard or Release. Err, ValidUntil
-// and Guard compare clocks when they are called, so the first call in a process that was paused reports
-// the loss. A process can be paused again between the call and what follows. Then only the resource can
-// refuse a late write by the Token, or the servers by Guard.
+// Done and the contexts report a loss promptly while the process runs. A deleted node is noticed by
+// a watch once the hold has lasted a tenth of a second, or by the next Guard or Release. Err,
+// ValidUntil and Guard compare clocks when they are called, so the first call in a process that was
+// paused reports the loss. A process can be paused again between the call and what follows. Then
+// only the resource can refuse a late write by the Token, or the servers by Guard.
 type Hold struct{ hold *ownership.Hold }
 
 func init() {
@@ -32,8 +33,8 @@ func init() {
 	})
 }
 
-// NewHold returns a Hold for a lock that a recipe has acquired, or nil and err. Only packages of this
-// module can call it.
+// NewHold returns a Hold for a lock that a recipe has acquired, or nil and err. Only packages of
+// this module can call it.
 func NewHold(h *ownership.Hold, err error) (*Hold, error) {
 	if h == nil || err != nil {
 		return nil, err
@@ -52,84 +53,87 @@ func (h *Hold) get() *ownership.Hold {
 func (h *Hold) Done() <-chan struct{} { return h.get().Done() }
 
 // Err returns nil while the hold is valid, and then why it has ended: ErrNotHeld after Release;
-// framework.ErrSessionLost; framework.ErrClosed; ErrNodeDeleted; framework.ErrSuspended, if the client's
-// loss policy is Strict. Err checks the deadline itself, so it can report the loss before Done is
-// closed. Curator: isAcquiredInThisProcess, which notices no loss.
+// framework.ErrSessionLost; framework.ErrClosed; ErrNodeDeleted; framework.ErrSuspended, if the
+// client's loss policy is Strict. Err checks the deadline itself, so it can report the loss before
+// Done is closed. Curator: isAcquiredInThisProcess, which notices no loss.
 func (h *Hold) Err() error { return h.get().Err() }
 
-// Token returns the fencing token: the czxid of the lock node. A later holder of the lock has a larger
-// one, in any session, and also if the parent node was deleted and created again. Only a restore of the
-// ensemble from a backup sets tokens back.
+// Token returns the fencing token: the czxid of the lock node. A later holder of the lock has a
+// larger one, in any session, and also if the parent node was deleted and created again. Only a
+// restore of the ensemble from a backup sets tokens back.
 //
-// Reentrant holds of one lock have the same token. So have holds of one node that was passed on or kept
-// (mutex.WithLocalHandoff). For a multi-lock (package multilock) it returns the largest token. Use Tokens
-// for a resource that only one of the locks protects. If one of the locks re-entered, its hold has the
-// token of that lock. A read hold that was acquired under a write hold, or the reverse, has the token of
-// that hold: see package rwlock.
+// Reentrant holds of one lock have the same token. So have holds of one node that was passed on or
+// kept (mutex.WithLocalHandoff). For a multi-lock (package multilock) it returns the largest token.
+// Use Tokens for a resource that only one of the locks protects. If one of the locks re-entered,
+// its hold has the token of that lock. A read hold that was acquired under a write hold, or the
+// reverse, has the token of that hold: see package rwlock.
 //
 // The token stays readable after the hold has ended. It is 0 in the zero value.
 func (h *Hold) Token() int64 { return h.get().Token() }
 
-// Tokens returns the fencing tokens of a multi-lock, in the order in which the locks were given. For a
-// single lock it returns one token. It returns nil for the zero value.
+// Tokens returns the fencing tokens of a multi-lock, in the order in which the locks were given.
+// For a single lock it returns one token. It returns nil for the zero value.
 func (h *Hold) Tokens() []int64 { return h.get().Tokens() }
 
-// Path returns the path of the lock node, as the client names it. For several nodes it returns the first
-// of Paths. It returns "" for the zero value.
+// Path returns the path of the lock node, as the client names it. For several nodes it returns the
+// first of Paths. It returns "" for the zero value.
 func (h *Hold) Path() string { return h.get().Path() }
 
-// Paths returns the paths of all nodes of the hold, as the client names them. There is one node for most
-// locks, and more for several permits of a semaphore and for a multi-lock. It returns nil for the zero
-// value.
+// Paths returns the paths of all nodes of the hold, as the client names them. There is one node for
+// most locks, and more for several permits of a semaphore and for a multi-lock. It returns nil for
+// the zero value.
 func (h *Hold) Paths() []string { return h.get().Paths() }
 
-// ValidUntil returns the local time at which the hold ends unless the ZooKeeper leader answers again
-// before. It is the zero Time once the hold has ended. To find out whether the hold is valid call Err,
-// which also notices that the machine was suspended. To compare ValidUntil with time.Now does not.
+// ValidUntil returns the local time at which the hold ends unless the ZooKeeper leader answers
+// again before. It is the zero Time once the hold has ended. To find out whether the hold is valid
+// call Err, which also notices that the machine was suspended. To compare ValidUntil with time.Now
+// does not.
 func (h *Hold) ValidUntil() time.Time { return h.get().ValidUntil() }
 
 // Context returns a context that ends with parent or with the hold. context.Cause then returns the
 // reason. The context carries the hold: acquiring the same lock with it re-enters, if the lock is
-// reentrant. The usual call is ctx = hold.Context(ctx). After it the outer context cannot be used by
-// mistake. No cancel function is needed: resources are freed when parent or the hold ends. Like
+// reentrant. The usual call is ctx = hold.Context(ctx). After it the outer context cannot be used
+// by mistake. No cancel function is needed: resources are freed when parent or the hold ends. Like
 // context.WithCancel it panics if parent is nil.
 //
-// The context carries only this hold. Once it is released, acquiring with the context does not re-enter,
-// even if an outer hold of the same lock is still held. An acquire with context.WithoutCancel of that
-// context would wait for the outer hold, and deadlock. Use the context of the hold that is held.
+// The context carries only this hold. Once it is released, acquiring with the context does not
+// re-enter, even if an outer hold of the same lock is still held. An acquire with
+// context.WithoutCancel of that context would wait for the outer hold, and deadlock. Use the
+// context of the hold that is held.
 func (h *Hold) Context(parent context.Context) context.Context { return h.get().Context(parent) }
 
-// Revoked returns a channel that is closed when another client asks for the release of the lock. The
-// holder should release it soon. See Revoke of the recipes. For several nodes a request for one of them
-// is enough. The first call starts to watch the nodes, unless they are watched already. The channel of
-// the zero value is nil. Curator: RevocationListener.
+// Revoked returns a channel that is closed when another client asks for the release of the lock.
+// The holder should release it soon. See Revoke of the recipes. For several nodes a request for one
+// of them is enough. The first call starts to watch the nodes, unless they are watched already. The
+// channel of the zero value is nil. Curator: RevocationListener.
 func (h *Hold) Revoked() <-chan struct{} { return h.get().Revoked() }
 
-// Release ends the hold: first Done and the contexts. With the last hold of the lock it then deletes the
-// lock node. It takes no context. It waits at most for the session timeout until the node is deleted.
-// A deletion that is not confirmed by then continues in the background. Release returns
+// Release ends the hold: first Done and the contexts. With the last hold of the lock it then
+// deletes the lock node. It takes no context. It waits at most for the session timeout until the
+// node is deleted. A deletion that is not confirmed by then continues in the background. Release
+// returns
 //
 //   - nil: the hold was valid until now. If it was the last one, its nodes are deleted in one
 //     transaction, or passed on, or kept for the next hold of this client (mutex.WithSticky);
-//   - framework.ErrSessionLost, framework.ErrClosed, framework.ErrSuspended or ErrNodeDeleted: the hold
-//     had been lost before. The work may not have been exclusive to its end;
+//   - framework.ErrSessionLost, framework.ErrClosed, framework.ErrSuspended or ErrNodeDeleted: the
+//     hold had been lost before. The work may not have been exclusive to its end;
 //   - ErrNotHeld: the hold was released before, or is nil, and nothing was done;
-//   - ErrReleasePending: the hold was valid until now and has ended, but its node may still exist. The
-//     deletion continues in the background. If the session has ended meanwhile, the servers delete the
-//     node with it. If the servers refuse the deletion (zk.ErrNoAuth), the node stays until the session
-//     ends.
+//   - ErrReleasePending: the hold was valid until now and has ended, but its node may still exist.
+//     The deletion continues in the background. If the session has ended meanwhile, the servers
+//     delete the node with it. If the servers refuse the deletion (zk.ErrNoAuth), the node stays
+//     until the session ends.
 //
 // For locks that were acquired one after another it returns all of their errors, joined. Curator:
 // release, Lease.close, returnAll.
 func (h *Hold) Release() error { return h.get().Release() }
 
-// Guard applies ops in one transaction, only if the hold's nodes still exist. If the hold has ended,
-// noticed or not, it changes nothing. It protects data in the same ensemble without a token. Without ops
-// it only asks the servers whether the hold is valid.
+// Guard applies ops in one transaction, only if the hold's nodes still exist. If the hold has
+// ended, noticed or not, it changes nothing. It protects data in the same ensemble without a token.
+// Without ops it only asks the servers whether the hold is valid.
 //
-// It returns the results of ops. It fails like framework.Session.Multi, and with the reason of Err if
-// the hold has ended. It fails with ErrManySessions for locks of several clients that are held as one
-// (multilock.Of).
+// It returns the results of ops. It fails like framework.Session.Multi, and with the reason of Err
+// if the hold has ended. It fails with ErrManySessions for locks of several clients that are held
+// as one (multilock.Of).
 func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Result, error) {
 	return h.get().Guard(ctx, ops...)
 }

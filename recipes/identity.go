@@ -16,8 +16,8 @@ type Identity struct {
 	PID     int    `json:"pid"`
 }
 
-// ParseIdentity returns the identity in the data of a node. It returns nil for other data, such as that
-// of other programs.
+// ParseIdentity returns the identity in the data of a node. It returns nil for other data, such as
+// that of other programs.
 func ParseIdentity(data []byte) *Identity {
 	var id Identity
 	if json.Unmarshal(data, &id) != nil || id.Host == "" {
@@ -31,7 +31,8 @@ func (i Identity) String() string {
 	return fmt.Sprintf("%s[%d] on %s", clip(i.Process), i.PID, clip(i.Host))
 }
 
-// clip returns the begin of s with ? in place of what cannot be printed. Any client may have written s.
+// clip returns the begin of s with ? in place of what cannot be printed. Any client may have
+// written s.
 func clip(s string) string {
 	const maxBytes = 100
 	return strings.Map(func(r rune) rune {

@@ -10,8 +10,8 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
-// RevokeMessage is the data by which a client asks for the release of a lock node. It is Curator's, to
-// the byte.
+// RevokeMessage is the data by which a client asks for the release of a lock node. It is Curator's,
+// to the byte.
 const RevokeMessage = ownership.RevokeMessage
 
 // Participant is a lock node in a queue.
@@ -34,8 +34,8 @@ func (p Participant) String() string {
 	return fmt.Sprintf("%s, node %s, session %v, since %s", name, p.Node, logfield.Hex(p.Session), since)
 }
 
-// MarshalLogObject adds the fields of the participant to a log: node, host, process and pid, session and
-// since. Without an Identity it adds data in place of host, process and pid.
+// MarshalLogObject adds the fields of the participant to a log: node, host, process and pid,
+// session and since. Without an Identity it adds data in place of host, process and pid.
 func (p Participant) MarshalLogObject(log zapcore.ObjectEncoder) error {
 	log.AddString("node", p.Node)
 	if p.Identity != nil {

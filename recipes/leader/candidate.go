@@ -53,14 +53,15 @@ func newCandidate(c *framework.Client, recipe, path string, rules queue.Rules, c
 
 func (c *candidate) path() string { return c.lock.Paths[0] }
 
-// The pauses between attempts to enqueue that fail. They are short enough to lead soon after an outage.
+// The pauses between attempts to enqueue that fail. They are short enough to lead soon after an
+// outage.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = time.Second
 )
 
-// untilLeading waits until the candidate leads. It repeats attempts that fail with an error that may
-// pass by itself. It fails when ctx ends, and with any other error.
+// untilLeading waits until the candidate leads. It repeats attempts that fail with an error that
+// may pass by itself. It fails when ctx ends, and with any other error.
 func (c *candidate) untilLeading(ctx context.Context) (*Term, error) {
 	for wait := firstPause; ; wait = min(2*wait, lastPause) {
 		t, err := c.attempt(ctx)
@@ -105,8 +106,8 @@ func (c *candidate) attempt(ctx context.Context) (*Term, error) {
 // leaveTimeout bounds how long a candidate that leaves the queue waits until its node is deleted.
 const leaveTimeout = time.Second
 
-// resignUnused resigns a term that was not returned to the program. If that takes long it continues in
-// the background.
+// resignUnused resigns a term that was not returned to the program. If that takes long it continues
+// in the background.
 func resignUnused(t *Term) {
 	done := make(chan struct{})
 	started := bridge.OfSession(t.hold.Session()).Go(func() {
@@ -122,9 +123,9 @@ func resignUnused(t *Term) {
 	}
 }
 
-// deleteLastNode deletes the node of the last term, if it may still exist. If the servers refuse the
-// deletion, a new node would wait behind the old one as long as the session lasts, and so would all
-// other candidates.
+// deleteLastNode deletes the node of the last term, if it may still exist. If the servers refuse
+// the deletion, a new node would wait behind the old one as long as the session lasts, and so would
+// all other candidates.
 func (c *candidate) deleteLastNode(ctx context.Context) error {
 	session := c.last.sessionOfNode(ctx)
 	if ctx.Err() != nil {
@@ -141,8 +142,8 @@ func (c *candidate) deleteLastNode(ctx context.Context) error {
 	return err
 }
 
-// transient are the errors that may pass by themselves, besides those of the connection. ErrNoNode is
-// one of them: parents can be deleted right after they are created.
+// transient are the errors that may pass by themselves, besides those of the connection. ErrNoNode
+// is one of them: parents can be deleted right after they are created.
 var transient = []error{framework.ErrSessionLost, framework.ErrSuspended, recipes.ErrNodeDeleted, zk.ErrNoNode}
 
 // final are the errors that do not pass, whatever other errors are joined with them.
@@ -154,8 +155,8 @@ func isTransient(err error) bool {
 	return !slices.ContainsFunc(final, is) && (framework.IsTransient(err) || slices.ContainsFunc(transient, is))
 }
 
-// pause waits for d. It fails when ctx ends. It returns nil early when the client is closed: the next
-// attempt fails then.
+// pause waits for d. It fails when ctx ends. It returns nil early when the client is closed: the
+// next attempt fails then.
 func (c *candidate) pause(ctx context.Context, d time.Duration) error {
 	return pause(ctx, c.lock.Client.Done(), d)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/docent-zk/docent/retry"
 )
 
-// Election is a candidate that leads by running a function. Each Election value is one candidate for its
-// path, in any number of processes. Safe for concurrent use. Curator: LeaderSelector.
+// Election is a candidate that leads by running a function. Each Election value is one candidate
+// for its path, in any number of processes. Safe for concurrent use. Curator: LeaderSelector.
 type Election struct {
 	*candidate // nil in the zero value
 	requeue    func(error) bool
@@ -39,9 +39,9 @@ type leadCall struct {
 // children, and other children are ignored. Run creates missing nodes as containers. New makes no
 // request. It returns an error for a nil or unusable client, an invalid path, and "/".
 //
-// The election is a mutex (package mutex) on the same path, and its holder leads. Acquiring that mutex
-// with the context of the function re-enters: the leader's node is deleted only when that hold is
-// released, too.
+// The election is a mutex (package mutex) on the same path, and its holder leads. Acquiring that
+// mutex with the context of the function re-enters: the leader's node is deleted only when that
+// hold is released, too.
 func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 	cfg, err := newConfig(opts)
 	if err == nil && cfg.mode != Silent {
@@ -65,35 +65,36 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 }
 
 // Run stands for election until ctx ends, and calls lead each time that it is elected. When lead
-// returns, Run resigns and stands for election again at the end of the queue (see WithRequeue): at once
-// after nil or the loss of the leadership, after a growing pause of up to ten seconds if lead keeps
-// failing within a minute. Run logs the errors of lead, unless it returns them.
+// returns, Run resigns and stands for election again at the end of the queue (see WithRequeue): at
+// once after nil or the loss of the leadership, after a growing pause of up to ten seconds if lead
+// keeps failing within a minute. Run logs the errors of lead, unless it returns them.
 //
-// The context of lead ends with ctx, with the term and by Interrupt. lead should return soon then. The
-// cause of the context is the reason. A timer ends the context, so in a process that was paused
+// The context of lead ends with ctx, with the term and by Interrupt. lead should return soon then.
+// The cause of the context is the reason. A timer ends the context, so in a process that was paused
 // Term.Err reports the loss of the leadership first: check both before each action that cannot be
 // fenced.
 //
-// Calls of lead never overlap. After a loss of the leadership Run stands for election again only when
-// lead has returned, but another candidate does not wait for that. Meanwhile a warning is logged at the
-// interval of framework.WithWaitWarning. If lead panics, or ends the goroutine, Run resigns, and the
-// panic reaches the caller of Run.
+// Calls of lead never overlap. After a loss of the leadership Run stands for election again only
+// when lead has returned, but another candidate does not wait for that. Meanwhile a warning is
+// logged at the interval of framework.WithWaitWarning. If lead panics, or ends the goroutine, Run
+// resigns, and the panic reaches the caller of Run.
 //
-// When Run returns, lead does not run, and the candidate's node is deleted, or is being deleted in the
-// background. Run returns
+// When Run returns, lead does not run, and the candidate's node is deleted, or is being deleted in
+// the background. Run returns
 //
-//   - when ctx ends: its error, joined with that of lead if it is a different one. A candidate in the
-//     queue returns within a second, a leader when lead and Term.Resign have returned;
+//   - when ctx ends: its error, joined with that of lead if it is a different one. A candidate in
+//     the queue returns within a second, a leader when lead and Term.Resign have returned;
 //   - with framework.ErrClosed when the client is closed;
 //   - with errors that do not pass by themselves: zk.ErrNoAuth, framework.ErrAuthFailed,
 //     framework.ErrTooLarge, ...;
 //   - what lead returned, also nil, if WithRequeue says so;
-//   - with ErrRunning if another Run of this Election runs, and with an error if ctx or lead is nil.
+//   - with ErrRunning if another Run of this Election runs, and with an error if ctx or lead is
+//     nil.
 //
 // Run does not return because no server can be reached, at the beginning or later. Curator:
 // LeaderSelector.start and LeaderSelectorListener.takeLeadership. To end ctx is close. A
-// LeaderSelectorListenerAdapter cancels the leadership whenever the connection is suspended; a client
-// with framework.WithLossPolicy(framework.Strict) does the same.
+// LeaderSelectorListenerAdapter cancels the leadership whenever the connection is suspended; a
+// client with framework.WithLossPolicy(framework.Strict) does the same.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
 	if err := queue.CheckCall(ctx, "leader", "Election", e != nil && e.candidate != nil); err != nil {
 		return err
@@ -171,8 +172,9 @@ func endError(ctx context.Context, err error) error {
 	return fmt.Errorf("leader: %w: %w", reason, err)
 }
 
-// runLead calls lead, unless the term has ended already, and resigns when lead has returned or panicked.
-// led reports whether it called lead, failed whether lead returned err for a reason of its own.
+// runLead calls lead, unless the term has ended already, and resigns when lead has returned or
+// panicked. led reports whether it called lead, failed whether lead returned err for a reason of
+// its own.
 func (e *Election) runLead(
 	ctx context.Context, t *Term, lead func(context.Context, *Term) error,
 ) (led, failed bool, err error) {
@@ -190,8 +192,8 @@ func (e *Election) runLead(
 	return true, failure(ctx, err), err
 }
 
-// failure reports whether lead returned err for a reason of its own, and not because its context had
-// ended. A function that has called Resign may go on and fail, too.
+// failure reports whether lead returned err for a reason of its own, and not because its context
+// had ended. A function that has called Resign may go on and fail, too.
 func failure(ctx context.Context, err error) bool {
 	cause := context.Cause(ctx)
 	switch {
@@ -220,7 +222,8 @@ func (e *Election) watch(ctx context.Context) (stop func()) {
 	return func() { close(returned); running.Wait() }
 }
 
-// warnUntil waits until ctx ends, and then logs a warning at each interval until returned is closed.
+// warnUntil waits until ctx ends, and then logs a warning at each interval until returned is
+// closed.
 func (e *Election) warnUntil(ctx context.Context, returned <-chan struct{}) {
 	select {
 	case <-ctx.Done():
@@ -250,9 +253,9 @@ func (e *Election) Term() *Term {
 	return nil
 }
 
-// Interrupt ends the context of the function that leads, with ErrInterrupted as its cause. It reports
-// whether this candidate leads. The term lasts until the function has returned. After Term.Resign, in
-// contrast, another candidate can lead before that. Curator: interruptLeadership.
+// Interrupt ends the context of the function that leads, with ErrInterrupted as its cause. It
+// reports whether this candidate leads. The term lasts until the function has returned. After
+// Term.Resign, in contrast, another candidate can lead before that. Curator: interruptLeadership.
 func (e *Election) Interrupt() bool {
 	c := e.current()
 	if c != nil {

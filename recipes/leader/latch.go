@@ -17,9 +17,9 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// Latch is a candidate in the background, from Start to Close. It can be asked whether it leads. Each
-// Latch value is one candidate for its path, in any number of processes, and is used once. Safe for
-// concurrent use. Curator: LeaderLatch.
+// Latch is a candidate in the background, from Start to Close. It can be asked whether it leads.
+// Each Latch value is one candidate for its path, in any number of processes, and is used once.
+// Safe for concurrent use. Curator: LeaderLatch.
 type Latch struct {
 	*candidate // nil in the zero value
 	client     *framework.Client
@@ -44,9 +44,9 @@ type Change struct {
 	Err  error // nil if the term has begun; the reason if it has ended
 }
 
-// NewLatch returns a candidate for path, which must be a node of its own: the candidates' nodes are its
-// children, and other children are ignored. Missing nodes are created as containers. NewLatch makes no
-// request. It returns an error for a nil or unusable client, an invalid path, and "/".
+// NewLatch returns a candidate for path, which must be a node of its own: the candidates' nodes are
+// its children, and other children are ignored. Missing nodes are created as containers. NewLatch
+// makes no request. It returns an error for a nil or unusable client, an invalid path, and "/".
 func NewLatch(c *framework.Client, path string, opts ...Option) (*Latch, error) {
 	cfg, err := newConfig(opts)
 	if err == nil && cfg.requeue != nil {
@@ -77,10 +77,11 @@ func NewLatch(c *framework.Client, path string, opts ...Option) (*Latch, error) 
 
 func (l *Latch) made() bool { return l != nil && l.candidate != nil }
 
-// Start stands for election in the background until ctx ends or Close is called. It returns at once,
-// also when no server can be reached. It fails with ErrRunning if the Latch was started before, with
-// ErrLatchClosed if it is closed, with framework.ErrClosed if the client is closed, and if ctx is nil
-// or has ended. After an error nothing runs, and Close is not needed. Curator: start.
+// Start stands for election in the background until ctx ends or Close is called. It returns at
+// once, also when no server can be reached. It fails with ErrRunning if the Latch was started
+// before, with ErrLatchClosed if it is closed, with framework.ErrClosed if the client is closed,
+// and if ctx is nil or has ended. After an error nothing runs, and Close is not needed. Curator:
+// start.
 func (l *Latch) Start(ctx context.Context) error {
 	if err := queue.CheckCall(ctx, "leader", "Latch", l.made()); err != nil {
 		return err
@@ -112,7 +113,8 @@ func (l *Latch) run(ctx context.Context) {
 	reason = l.runUntil(ctx)
 }
 
-// errGoroutineEnded means that code of the program, such as a logger, has ended the latch's goroutine.
+// errGoroutineEnded means that code of the program, such as a logger, has ended the latch's
+// goroutine.
 var errGoroutineEnded = errors.New("leader: code of the program ended the goroutine of the latch")
 
 // runUntil stands for election until ctx ends or the client is closed, and returns the reason.
@@ -195,11 +197,11 @@ func (l *Latch) update(change func()) {
 //
 //   - when ctx ends, and if it has ended;
 //   - with ErrNotStarted before Start;
-//   - with ErrLatchClosed when the Latch is closed, when the context of Start ends, and when the client
-//     is closed. In the last two cases the error also matches the reason;
-//   - with an error that keeps the candidate from standing for election and does not pass by itself:
-//     zk.ErrNoAuth, framework.ErrAuthFailed, ... The Latch tries again every two seconds. So Await can be
-//     called again.
+//   - with ErrLatchClosed when the Latch is closed, when the context of Start ends, and when the
+//     client is closed. In the last two cases the error also matches the reason;
+//   - with an error that keeps the candidate from standing for election and does not pass by
+//     itself: zk.ErrNoAuth, framework.ErrAuthFailed, ... The Latch tries again every two seconds.
+//     So Await can be called again.
 //
 // Await does not fail because no server can be reached. Curator: await.
 func (l *Latch) Await(ctx context.Context) (*Term, error) {
@@ -226,8 +228,8 @@ func (l *Latch) refusals() int {
 	return l.times
 }
 
-// awaited returns the current term, or an error, or otherwise a channel that is closed when they may
-// have changed. It ignores the first before refusals.
+// awaited returns the current term, or an error, or otherwise a channel that is closed when they
+// may have changed. It ignores the first before refusals.
 func (l *Latch) awaited(before int) (*Term, <-chan struct{}, error) {
 	l.mu.Lock()
 	term, changed, err := l.term, l.changed, l.awaitErrLocked(before)
@@ -267,11 +269,11 @@ func (l *Latch) Term() *Term {
 	return t
 }
 
-// Listen calls fn for each term that begins and that ends, in order, until stop is called or the Latch
-// is closed. Each listener has a goroutine of its own, from the first term on. A slow listener does not
-// delay others, but is called when a change is no longer true: ask the Term. For a term that has
-// already begun it reports only the end. Listen does nothing if fn is nil or the Latch is closed.
-// Curator: LeaderLatchListener, which is called under the latch's lock.
+// Listen calls fn for each term that begins and that ends, in order, until stop is called or the
+// Latch is closed. Each listener has a goroutine of its own, from the first term on. A slow
+// listener does not delay others, but is called when a change is no longer true: ask the Term. For
+// a term that has already begun it reports only the end. Listen does nothing if fn is nil or the
+// Latch is closed. Curator: LeaderLatchListener, which is called under the latch's lock.
 func (l *Latch) Listen(fn func(Change)) (stop func()) {
 	if !l.made() || fn == nil {
 		return func() {}
@@ -279,10 +281,10 @@ func (l *Latch) Listen(fn func(Change)) (stop func()) {
 	return l.listeners.Listen(fn)
 }
 
-// Close leaves the queue, or resigns, and waits until no goroutine of the Latch runs any more. It waits
-// at most one second for listeners. It returns what Term.Resign returned if this candidate led,
-// otherwise nil, and the same when called again. A Latch cannot be started again. WithCloseMode sets
-// whether listeners are called for the end of the term. Curator: close.
+// Close leaves the queue, or resigns, and waits until no goroutine of the Latch runs any more. It
+// waits at most one second for listeners. It returns what Term.Resign returned if this candidate
+// led, otherwise nil, and the same when called again. A Latch cannot be started again.
+// WithCloseMode sets whether listeners are called for the end of the term. Curator: close.
 func (l *Latch) Close() error {
 	if !l.made() {
 		return fmt.Errorf("leader: %w: Latch", framework.ErrZeroValue)

@@ -13,11 +13,12 @@ import (
 
 // Participant is a candidate. Curator: Participant.
 type Participant struct {
-	// ID identifies the candidate: see WithID. It is recipes.RevokeMessage once a client asks for the
-	// leadership: see Term.Revoked.
+	// ID identifies the candidate: see WithID. It is recipes.RevokeMessage once a client asks for
+	// the leadership: see Term.Revoked.
 	ID string
-	// Leader means that the candidate is first in the queue. It may not lead yet, because it has not
-	// noticed that or waits as WithLockDelay says. Its own client may have ended its term already.
+	// Leader means that the candidate is first in the queue. It may not lead yet, because it has
+	// not noticed that or waits as WithLockDelay says. Its own client may have ended its term
+	// already.
 	Leader bool
 	recipes.Participant
 }
@@ -46,8 +47,8 @@ func candidates(ctx context.Context, c *framework.Client, path string) (*queue.Q
 var kinds = append(slices.Clone(electionRules.Conflicting), latchRules.Conflicting...)
 
 // Participants returns the candidates of an Election or a Latch on path, also those of Curator: the
-// leader first, then the others in the order of the queue. It is empty if there are none, or no such
-// path. Curator: getParticipants.
+// leader first, then the others in the order of the queue. It is empty if there are none, or no
+// such path. Curator: getParticipants.
 func Participants(ctx context.Context, c *framework.Client, path string) ([]Participant, error) {
 	l, err := candidates(ctx, c, path)
 	if err != nil {
@@ -65,22 +66,22 @@ func Participants(ctx context.Context, c *framework.Client, path string) ([]Part
 }
 
 // Observe returns a sequence of the leaders on path: the leader now, and a new value whenever it
-// changes. The zero Leader means that there is none. Observe does not stand for election. It may skip
-// short terms, and may be slightly stale.
+// changes. The zero Leader means that there is none. Observe does not stand for election. It may
+// skip short terms, and may be slightly stale.
 //
 //	for l, err := range leader.Observe(ctx, client, "/service/leader") {
 //
-// An error means that the leader is not known any more. If no server can be reached, it comes when the
-// session is lost and the client's retry policy is exhausted, by default after 15 to 20 seconds more.
-// After an error of the connection the sequence continues, and yields the leader when it is known
-// again. It ends after framework.ErrClosed, after other refusals of the servers, and after an error for
-// invalid arguments. When ctx ends it ends without an error.
+// An error means that the leader is not known any more. If no server can be reached, it comes when
+// the session is lost and the client's retry policy is exhausted, by default after 15 to 20 seconds
+// more. After an error of the connection the sequence continues, and yields the leader when it is
+// known again. It ends after framework.ErrClosed, after other refusals of the servers, and after an
+// error for invalid arguments. When ctx ends it ends without an error.
 //
-// It costs one watch on the leader's node, for any number of observers of one client. While there is no
-// candidate the watch is on the path. A path without candidates costs 300 bytes and about one read in a
-// minute, which verifies the watch, until the sequence ends: end ctx for paths that are not needed any
-// more. To get only the current leader, break after the first value. Curator: getLeader, which has to
-// be called again and again.
+// It costs one watch on the leader's node, for any number of observers of one client. While there
+// is no candidate the watch is on the path. A path without candidates costs 300 bytes and about one
+// read in a minute, which verifies the watch, until the sequence ends: end ctx for paths that are
+// not needed any more. To get only the current leader, break after the first value. Curator:
+// getLeader, which has to be called again and again.
 func Observe(ctx context.Context, c *framework.Client, path string) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if ctx != nil && ctx.Err() != nil {

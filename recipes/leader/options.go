@@ -49,10 +49,10 @@ func (c config) data() ([]byte, error) {
 	return new(queue.NodeData).Bytes()
 }
 
-// WithID sets the id of the candidate, which Participants and Observe show. It can be any text. Without
-// it, or if it is empty, the id is this host's IP address in an Election, and empty in a Latch, as in
-// Curator. WithID and WithIdentity exclude each other. Curator: LeaderSelector.setId, the id of a
-// LeaderLatch.
+// WithID sets the id of the candidate, which Participants and Observe show. It can be any text.
+// Without it, or if it is empty, the id is this host's IP address in an Election, and empty in a
+// Latch, as in Curator. WithID and WithIdentity exclude each other. Curator: LeaderSelector.setId,
+// the id of a LeaderLatch.
 func WithID(id string) Option {
 	return func(c *config) error {
 		if !utf8.ValidString(id) {
@@ -73,9 +73,9 @@ func WithIdentity() Option {
 }
 
 // WithKazooNames names the nodes as kazoo's Election and Lock do. Those wait for no nodes of other
-// names. Elections of docent with and without the option have one leader on one path, and kazoo's are
-// among the candidates. Curator's LeaderSelector does not wait for nodes of these names. kazoo has no
-// counterpart of a Latch, so NewLatch returns an error for the option.
+// names. Elections of docent with and without the option have one leader on one path, and kazoo's
+// are among the candidates. Curator's LeaderSelector does not wait for nodes of these names. kazoo
+// has no counterpart of a Latch, so NewLatch returns an error for the option.
 func WithKazooNames() Option {
 	return func(c *config) error {
 		c.kazoo = true
@@ -83,17 +83,18 @@ func WithKazooNames() Option {
 	}
 }
 
-// WithLockDelay makes a new leader wait for d before it leads, if its predecessor did not resign: it
-// crashed, was cut off, or lost its node. Meanwhile requests that are still in flight from it can
-// arrive. Use it for resources that know no fencing tokens. To close the client, or to end the process,
-// is not to resign.
+// WithLockDelay makes a new leader wait for d before it leads, if its predecessor did not resign:
+// it crashed, was cut off, or lost its node. Meanwhile requests that are still in flight from it
+// can arrive. Use it for resources that know no fencing tokens. To close the client, or to end the
+// process, is not to resign.
 //
-// Leaders note in a node beside path that they lead and that they resign. Its path is path with "-term"
-// at the end. That takes two requests more to begin a term, and one more to resign. The node and its
-// parents stay when there are no candidates any more. After its deletion the next leader does not wait.
+// Leaders note in a node beside path that they lead and that they resign. Its path is path with
+// "-term" at the end. That takes two requests more to begin a term, and one more to resign. The
+// node and its parents stay when there are no candidates any more. After its deletion the next
+// leader does not wait.
 //
-// All candidates of a path should use the option. Those without it, such as Curator's, neither wait nor
-// write the node. Consul calls it lock-delay. Curator has no counterpart.
+// All candidates of a path should use the option. Those without it, such as Curator's, neither wait
+// nor write the node. Consul calls it lock-delay. Curator has no counterpart.
 func WithLockDelay(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
@@ -104,10 +105,10 @@ func WithLockDelay(d time.Duration) Option {
 	}
 }
 
-// WithRequeue sets whether an Election stands for election again after the function of Run has returned
-// err, which may be nil. If again returns false, Run returns err. The default is always to stand again.
-// To call Run again is LeaderSelector.requeue. Curator: LeaderSelector.autoRequeue, which is off by
-// default there:
+// WithRequeue sets whether an Election stands for election again after the function of Run has
+// returned err, which may be nil. If again returns false, Run returns err. The default is always to
+// stand again. To call Run again is LeaderSelector.requeue. Curator: LeaderSelector.autoRequeue,
+// which is off by default there:
 //
 //	leader.WithRequeue(func(error) bool { return false })
 func WithRequeue(again func(err error) bool) Option {
@@ -120,8 +121,8 @@ func WithRequeue(again func(err error) bool) Option {
 	}
 }
 
-// CloseMode is whether the listeners of a Latch are called for the end of a term by Close or by the end
-// of the context of Start. Curator: LeaderLatch.CloseMode.
+// CloseMode is whether the listeners of a Latch are called for the end of a term by Close or by the
+// end of the context of Start. Curator: LeaderLatch.CloseMode.
 type CloseMode int
 
 const (
@@ -149,8 +150,8 @@ func (m CloseMode) check() error {
 	return nil
 }
 
-// WithCloseMode sets whether the listeners of a Latch are called when Close, or the end of the context
-// of Start, ends a term. The default is Silent.
+// WithCloseMode sets whether the listeners of a Latch are called when Close, or the end of the
+// context of Start, ends a term. The default is Silent.
 func WithCloseMode(mode CloseMode) Option {
 	return func(c *config) error {
 		if err := mode.check(); err != nil {

@@ -18,12 +18,13 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// recordSuffix makes the path of the term record from that of the election. The record must not be a
-// child of that node: Curator would take it for a candidate.
+// recordSuffix makes the path of the term record from that of the election. The record must not be
+// a child of that node: Curator would take it for a candidate.
 const recordSuffix = "-term"
 
-// termRecord is a node in which each leader notes that it leads, and that it resigns. It shows the next
-// leader whether the last one resigned, which the deletion of the candidate's node does not show.
+// termRecord is a node in which each leader notes that it leads, and that it resigns. It shows the
+// next leader whether the last one resigned, which the deletion of the candidate's node does not
+// show.
 type termRecord struct {
 	path  string
 	delay time.Duration
@@ -36,8 +37,8 @@ type term struct {
 	Resigned bool  `json:"resigned"`
 }
 
-// recordView is the term record as the leader with hold sees it. Only one goroutine at a time may use
-// it.
+// recordView is the term record as the leader with hold sees it. Only one goroutine at a time may
+// use it.
 type recordView struct {
 	*termRecord
 	hold    *ownership.Hold
@@ -50,9 +51,9 @@ type recordView struct {
 
 const missing = -1
 
-// open notes the term that begins with hold. key is that of the hold's lock. If the last leader did not resign,
-// open waits for the lock delay first. It returns nil if there is no term record, or if nothing was
-// noted.
+// open notes the term that begins with hold. key is that of the hold's lock. If the last leader did
+// not resign, open waits for the lock delay first. It returns nil if there is no term record, or if
+// nothing was noted.
 func (r *termRecord) open(ctx context.Context, hold *ownership.Hold, key any) (*recordView, error) {
 	if r == nil {
 		return nil, nil
@@ -66,9 +67,9 @@ func (r *termRecord) open(ctx context.Context, hold *ownership.Hold, key any) (*
 	return v, err // the term may have been noted despite err
 }
 
-// resign ends the hold, then notes the resignation, then deletes the node. So no work under the hold
-// follows the note, and the next leader reads the record only after it. resign returns what Release
-// returns.
+// resign ends the hold, then notes the resignation, then deletes the node. So no work under the
+// hold follows the note, and the next leader reads the record only after it. resign returns what
+// Release returns.
 func (v *recordView) resign() error {
 	node, held := ownership.Reenter(v.hold.Context(context.Background()), v.key)
 	err := v.hold.Release()
@@ -118,8 +119,8 @@ func (v *recordView) read(ctx context.Context) error {
 	return nil
 }
 
-// maxNotes bounds how often note repeats a read and a write because the record has changed in between.
-// Only leaders should write it.
+// maxNotes bounds how often note repeats a read and a write because the record has changed in
+// between. Only leaders should write it.
 const maxNotes = 10
 
 // note writes t to the record. If the record has changed since it was read, note begins again.
@@ -132,8 +133,8 @@ func (v *recordView) note(ctx context.Context, t term) (err error) {
 	return err
 }
 
-// attempt reads the record, waits if t begins and the last leader did not resign, and replaces what it
-// read by t.
+// attempt reads the record, waits if t begins and the last leader did not resign, and replaces what
+// it read by t.
 func (v *recordView) attempt(ctx context.Context, t term) error {
 	if err := v.read(ctx); err != nil {
 		return err

@@ -11,9 +11,9 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
-// Term is one period of leadership. It ends once, by Resign or by a loss, and is never valid again: the
-// next period is another Term. Safe for concurrent use. The zero value and nil are terms that have
-// ended.
+// Term is one period of leadership. It ends once, by Resign or by a loss, and is never valid again:
+// the next period is another Term. Safe for concurrent use. The zero value and nil are terms that
+// have ended.
 type Term struct {
 	hold   *ownership.Hold
 	record *recordView // nil: there is no term record
@@ -38,42 +38,43 @@ func (t *Term) Context(parent context.Context) context.Context { return t.held()
 func (t *Term) Done() <-chan struct{} { return t.held().Done() }
 
 // Err returns nil while the term is valid, and then why it ended: recipes.ErrNotHeld after Resign;
-// framework.ErrSessionLost; framework.ErrClosed; recipes.ErrNodeDeleted; framework.ErrSuspended, if the
-// client's loss policy is Strict. Err checks the deadline itself, so it can report the loss before
-// Done is closed. Curator: hasLeadership, which notices less.
+// framework.ErrSessionLost; framework.ErrClosed; recipes.ErrNodeDeleted; framework.ErrSuspended, if
+// the client's loss policy is Strict. Err checks the deadline itself, so it can report the loss
+// before Done is closed. Curator: hasLeadership, which notices less.
 func (t *Term) Err() error { return t.held().Err() }
 
-// Token returns the fencing token: the czxid of the candidate's node. A later leader has a larger one.
-// It stays readable after the end of the term. It is 0 in the zero value.
+// Token returns the fencing token: the czxid of the candidate's node. A later leader has a larger
+// one. It stays readable after the end of the term. It is 0 in the zero value.
 func (t *Term) Token() int64 { return t.held().Token() }
 
 // Path returns the path of the candidate's node, and "" for the zero value. Curator:
 // LeaderLatch.getOurPath, getLastPathIsLeader.
 func (t *Term) Path() string { return t.held().Path() }
 
-// ValidUntil returns the local time at which the term ends unless the ZooKeeper leader answers again
-// before: see recipes.Hold.ValidUntil. It is the zero Time once the term has ended.
+// ValidUntil returns the local time at which the term ends unless the ZooKeeper leader answers
+// again before: see recipes.Hold.ValidUntil. It is the zero Time once the term has ended.
 func (t *Term) ValidUntil() time.Time { return t.held().ValidUntil() }
 
 // Guard applies ops in one transaction, only if the candidate's node still exists: see
-// recipes.Hold.Guard. It is not repeated after an unknown outcome: read the data before writing again.
+// recipes.Hold.Guard. It is not repeated after an unknown outcome: read the data before writing
+// again.
 func (t *Term) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Result, error) {
 	return t.held().Guard(ctx, ops...)
 }
 
 // Revoked returns a channel that is closed when another client asks for the leadership, with
-// mutex.Revoke on the node of an Election. It is a request: the leader should resign soon. Do not ask
-// a Latch: the request changes the node's data, and Curator's LeaderLatch then stops watching the node.
-// Nil for the zero value.
+// mutex.Revoke on the node of an Election. It is a request: the leader should resign soon. Do not
+// ask a Latch: the request changes the node's data, and Curator's LeaderLatch then stops watching
+// the node. Nil for the zero value.
 func (t *Term) Revoked() <-chan struct{} { return t.held().Revoked() }
 
-// Resign ends the term, first Done and the contexts, then deletes the node, so that the next candidate
-// leads at once, even if the function of Election.Run has not returned yet. It returns what
-// recipes.Hold.Release returns, and takes as long. With WithLockDelay it takes up to a third of the
-// session timeout longer. It returns recipes.ErrNotHeld if it was called before.
+// Resign ends the term, first Done and the contexts, then deletes the node, so that the next
+// candidate leads at once, even if the function of Election.Run has not returned yet. It returns
+// what recipes.Hold.Release returns, and takes as long. With WithLockDelay it takes up to a third
+// of the session timeout longer. It returns recipes.ErrNotHeld if it was called before.
 //
-// Then the candidate stands for election again, at the end of the queue: a Latch at once, an Election
-// when the function has returned.
+// Then the candidate stands for election again, at the end of the queue: a Latch at once, an
+// Election when the function has returned.
 func (t *Term) Resign() error {
 	if t == nil {
 		return recipes.ErrNotHeld
@@ -98,8 +99,8 @@ func (t *Term) release() error {
 	return t.record.resign()
 }
 
-// beginResign returns the channel to close when Resign returns, and reports whether this is the first
-// call.
+// beginResign returns the channel to close when Resign returns, and reports whether this is the
+// first call.
 func (t *Term) beginResign() (done chan struct{}, first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,8 +125,8 @@ func (t *Term) awaitResign(ctx context.Context) {
 	}
 }
 
-// sessionOfNode waits for Resign as awaitResign does. It returns the session that may still have the
-// node, or nil if the node is deleted.
+// sessionOfNode waits for Resign as awaitResign does. It returns the session that may still have
+// the node, or nil if the node is deleted.
 func (t *Term) sessionOfNode(ctx context.Context) *framework.Session {
 	if t == nil {
 		return nil

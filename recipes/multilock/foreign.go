@@ -16,33 +16,34 @@ import (
 
 // Grip is an acquired lock of another service.
 type Grip struct {
-	// Until returns the time until which the other service leaves the lock to this client, as far as
-	// is known at the call. A renewal may move it. Several goroutines call it at once. Nil means that
-	// the lock has no time limit.
+	// Until returns the time until which the other service leaves the lock to this client, as far
+	// as is known at the call. A renewal may move it. Several goroutines call it at once. Nil means
+	// that the lock has no time limit.
 	Until func() time.Time
-	// Lost is closed when the other service is known to have taken the lock away. Nil means that there
-	// is no such notification.
+	// Lost is closed when the other service is known to have taken the lock away. Nil means that
+	// there is no such notification.
 	Lost <-chan struct{}
-	// Release releases the lock. It must not be nil. It is called once, possibly in the background. It
-	// must return when ctx ends. ctx ends after the session timeout, or when the client is closed,
-	// which waits for Release.
+	// Release releases the lock. It must not be nil. It is called once, possibly in the background.
+	// It must return when ctx ends. ctx ends after the session timeout, or when the client is
+	// closed, which waits for Release.
 	Release func(ctx context.Context) error
 }
 
-// Foreign returns a lock of another service, such as Redis, which Of can hold together with locks of
-// docent. Use it while some programs know only the other service. Name appears in errors and metrics.
+// Foreign returns a lock of another service, such as Redis, which Of can hold together with locks
+// of docent. Use it while some programs know only the other service. Name appears in errors and
+// metrics.
 //
 // Take acquires the lock. If wait is true, it waits until ctx ends, otherwise it does not wait for
 // other holders. If another client has the lock, its error should match recipes.ErrNotAcquired. A
 // lock that has ended when take returns is an error, too.
 //
-// The hold ends when the Grip ends, with recipes.ErrForeignLost, and when the client's session ends,
-// with the session's error. Its token is 0, and Guard does not ask the other service. If the client is
-// closed before Release is called, the lock is kept until the other service's time limit. So give it
-// a time limit, no longer than the work can wait.
+// The hold ends when the Grip ends, with recipes.ErrForeignLost, and when the client's session
+// ends, with the session's error. Its token is 0, and Guard does not ask the other service. If the
+// client is closed before Release is called, the lock is kept until the other service's time limit.
+// So give it a time limit, no longer than the work can wait.
 //
-// Foreign returns an error for a nil or unusable client, an empty name and a nil function. Curator has
-// no counterpart.
+// Foreign returns an error for a nil or unusable client, an empty name and a nil function. Curator
+// has no counterpart.
 func Foreign(c *framework.Client, name string, take func(ctx context.Context, wait bool) (Grip, error)) (Lock, error) {
 	err := bridge.Of(c).Validate()
 	switch {

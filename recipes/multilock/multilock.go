@@ -11,8 +11,8 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// ErrPartlyHeld means that the context carries a hold of one of the locks, but not of the same paths
-// in the same order. Waiting for the other locks under that hold could deadlock.
+// ErrPartlyHeld means that the context carries a hold of one of the locks, but not of the same
+// paths in the same order. Waiting for the other locks under that hold could deadlock.
 var ErrPartlyHeld = errors.New("multilock: a part is held under this context already")
 
 // Lock is a part of a multi-lock of Of: a lock of docent, or a MultiLock.
@@ -21,8 +21,8 @@ type Lock interface {
 	TryAcquire(ctx context.Context) (*recipes.Hold, error)
 }
 
-// MultiLock is several locks that are acquired and released as one. It has no state of its own and is
-// safe for concurrent use. Curator: InterProcessMultiLock.
+// MultiLock is several locks that are acquired and released as one. It has no state of its own and
+// is safe for concurrent use. Curator: InterProcessMultiLock.
 type MultiLock struct {
 	lock Lock // a set or a sequence; nil in the zero value
 }
@@ -36,8 +36,8 @@ type config struct {
 }
 
 // WithData sets the data of the lock nodes, which Participants of the single locks shows. It should
-// identify the client. The default is this host's IP address. WithData and WithIdentity exclude each
-// other.
+// identify the client. The default is this host's IP address. WithData and WithIdentity exclude
+// each other.
 func WithData(data []byte) Option {
 	return func(c *config) { c.data.Set(data) }
 }
@@ -56,9 +56,9 @@ func InOrder() Option {
 	return func(c *config) { c.inOrder = true }
 }
 
-// New returns a multi-lock of the mutexes on paths, the same as those of mutex.New. Each path must be
-// a node of its own. New makes no request. It returns an error for a nil or unusable client, an empty
-// list, a path that is given twice, an invalid path, and "/".
+// New returns a multi-lock of the mutexes on paths, the same as those of mutex.New. Each path must
+// be a node of its own. New makes no request. It returns an error for a nil or unusable client, an
+// empty list, a path that is given twice, an invalid path, and "/".
 func New(c *framework.Client, paths []string, opts ...Option) (*MultiLock, error) {
 	if err := checkPaths(c, paths); err != nil {
 		return nil, fmt.Errorf("multilock: %w", err)
@@ -94,12 +94,13 @@ func checkPaths(c *framework.Client, paths []string) error {
 	return nil
 }
 
-// Of returns a multi-lock of any locks, even of several clients. It acquires them one after another,
-// in the order given. Clients that acquire some of the locks in another order can deadlock with it.
+// Of returns a multi-lock of any locks, even of several clients. It acquires them one after
+// another, in the order given. Clients that acquire some of the locks in another order can deadlock
+// with it.
 //
 // Of returns an error for an empty list, and for a lock that is nil or given twice. It does not
-// notice two values for the same path. If their lock is reentrant, the second one re-enters. If not,
-// it waits for the first until ctx ends.
+// notice two values for the same path. If their lock is reentrant, the second one re-enters. If
+// not, it waits for the first until ctx ends.
 func Of(locks ...Lock) (*MultiLock, error) {
 	if len(locks) == 0 {
 		return nil, errors.New("multilock: no locks")
@@ -122,14 +123,14 @@ func Of(locks ...Lock) (*MultiLock, error) {
 // accept, which takes thousands of paths, the locks are acquired as with InOrder, and a warning is
 // logged.
 //
-// The hold ends when any part of it ends, and then the other parts are released. Hold.Tokens returns
-// a token for each lock, in the order of the paths or locks. Hold.Guard checks all parts, and fails
-// with recipes.ErrManySessions if they are of several clients. A hold that was acquired in one
-// transaction is released in one. Otherwise the last lock is released first.
+// The hold ends when any part of it ends, and then the other parts are released. Hold.Tokens
+// returns a token for each lock, in the order of the paths or locks. Hold.Guard checks all parts,
+// and fails with recipes.ErrManySessions if they are of several clients. A hold that was acquired
+// in one transaction is released in one. Otherwise the last lock is released first.
 //
 // With the hold's context a multi-lock of New re-enters if it has the same paths in the same order.
-// A mutex on one of the paths re-enters, too: its hold has all nodes of the multi-lock and the token
-// of that path. With a hold of Of, each of its locks re-enters by itself.
+// A mutex on one of the paths re-enters, too: its hold has all nodes of the multi-lock and the
+// token of that path. With a hold of Of, each of its locks re-enters by itself.
 //
 // ctx limits only the wait for all locks together, not the hold. If ctx is already done, Acquire
 // fails even if the locks are free. Acquire fails
@@ -140,8 +141,8 @@ func Of(locks ...Lock) (*MultiLock, error) {
 //     errors are joined. They match recipes.ErrReleasePending if the release continues in the
 //     background, because ctx has ended or the release takes more than a second.
 //
-// If one of the locks is lost before all are acquired, Acquire begins again. Curator: acquire, which
-// gives each lock the whole of the time, and goes on to the next after an error.
+// If one of the locks is lost before all are acquired, Acquire begins again. Curator: acquire,
+// which gives each lock the whole of the time, and goes on to the next after an error.
 func (m *MultiLock) Acquire(ctx context.Context) (*recipes.Hold, error) {
 	if err := m.check(ctx); err != nil {
 		return nil, err
@@ -149,10 +150,11 @@ func (m *MultiLock) Acquire(ctx context.Context) (*recipes.Hold, error) {
 	return m.lock.Acquire(ctx)
 }
 
-// TryAcquire is Acquire that does not wait for other clients. If there is a node ahead in one of the
-// queues, it fails with recipes.ErrNotAcquired. With New this takes at most one read for each lock
-// and creates no node. With InOrder and Of, the locks before a busy one are acquired and released. It
-// still waits for a connection, by the client's retry policy, until ctx ends. Curator: acquire(0).
+// TryAcquire is Acquire that does not wait for other clients. If there is a node ahead in one of
+// the queues, it fails with recipes.ErrNotAcquired. With New this takes at most one read for each
+// lock and creates no node. With InOrder and Of, the locks before a busy one are acquired and
+// released. It still waits for a connection, by the client's retry policy, until ctx ends. Curator:
+// acquire(0).
 func (m *MultiLock) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	if err := m.check(ctx); err != nil {
 		return nil, err

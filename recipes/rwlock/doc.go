@@ -1,6 +1,6 @@
-// Package rwlock is a fair, reentrant read-write lock between processes on ZooKeeper. It is Curator's
-// InterProcessReadWriteLock, on the same nodes, so Go and Java processes exclude each other on one
-// path.
+// Package rwlock is a fair, reentrant read-write lock between processes on ZooKeeper. It is
+// Curator's InterProcessReadWriteLock, on the same nodes, so Go and Java processes exclude each
+// other on one path.
 //
 //	rw, err := rwlock.New(client, "/locks/catalogue")
 //	if err != nil {
@@ -30,8 +30,8 @@
 //	err = written.Release() // lets other readers in; writers wait
 //	use(reading.Context(ctx))
 //
-// Acquiring the write side with the context of only a read hold fails with ErrUpgrade at once, where
-// Curator waits for ever. TryUpgrade succeeds for the only reader.
+// Acquiring the write side with the context of only a read hold fails with ErrUpgrade at once,
+// where Curator waits for ever. TryUpgrade succeeds for the only reader.
 //
 // # Requests
 //

@@ -12,7 +12,8 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// The endings of the names of lock nodes, before the sequence number. They are Curator's, to the byte.
+// The endings of the names of lock nodes, before the sequence number. They are Curator's, to the
+// byte.
 const (
 	readMarker  = "__READ__"
 	writeMarker = "__WRIT__"
@@ -28,8 +29,8 @@ var (
 // a read hold would deadlock, or TryUpgrade has found other nodes ahead.
 var ErrUpgrade = errors.New("rwlock: a read hold cannot be upgraded")
 
-// RWLock is a fair, reentrant lock that any number of readers share, or one writer has alone. It has
-// no state of its own: all RWLock values for one path are the same lock. An RWLock is safe for
+// RWLock is a fair, reentrant lock that any number of readers share, or one writer has alone. It
+// has no state of its own: all RWLock values for one path are the same lock. An RWLock is safe for
 // concurrent use. Curator: InterProcessReadWriteLock.
 type RWLock struct {
 	read, write Side
@@ -212,9 +213,9 @@ func (s *Side) Participants(ctx context.Context) ([]recipes.Participant, error) 
 }
 
 // TryUpgrade acquires the write side beside a valid read hold of ctx, ahead of all waiters, if that
-// read hold is the only one. If there are other readers, or it is not sure, it fails with ErrUpgrade
-// at once. It never waits for other readers, so readers that upgrade at the same time do not
-// deadlock, but all of them may fail. The read hold stays valid in any case. The two holds are
+// read hold is the only one. If there are other readers, or it is not sure, it fails with
+// ErrUpgrade at once. It never waits for other readers, so readers that upgrade at the same time do
+// not deadlock, but all of them may fail. The read hold stays valid in any case. The two holds are
 // released in any order. It takes two reads and one transaction.
 //
 // The Token is that of the read hold. No earlier writer had a larger token, and every later writer
@@ -243,10 +244,10 @@ func (l *RWLock) TryUpgrade(ctx context.Context) (*recipes.Hold, error) {
 	return recipes.NewHold(hold, err)
 }
 
-// Revoke asks the holder or waiter of a lock node to give it up: its recipes.Hold.Revoked is closed,
-// and a Curator client calls its RevocationListener. Participants lists the nodes. Revoke returns
-// when the request is written, not when the lock is free. It returns nil if the node does not
-// exist, and an error if its name is not that of a lock node. The request overwrites the node's
+// Revoke asks the holder or waiter of a lock node to give it up: its recipes.Hold.Revoked is
+// closed, and a Curator client calls its RevocationListener. Participants lists the nodes. Revoke
+// returns when the request is written, not when the lock is free. It returns nil if the node does
+// not exist, and an error if its name is not that of a lock node. The request overwrites the node's
 // data. Curator: Revoker.attemptRevoke.
 func Revoke(ctx context.Context, c *framework.Client, node string) error {
 	if err := queue.Revoke(ctx, c, node, slices.Concat(readers, writers)...); err != nil {

@@ -350,9 +350,9 @@ func slotOf(name string) (slot int, ok bool) {
 	return slot, ok && err == nil && slot >= 0
 }
 
-// Slots returns the numbers of a hold's permits, in ascending order. They are from 0 to less than the
-// limit. While the hold is valid no other hold has them. Slots returns nil for a hold that is not of
-// a semaphore with WithSlots, and for nil.
+// Slots returns the numbers of a hold's permits, in ascending order. They are from 0 to less than
+// the limit. While the hold is valid no other hold has them. Slots returns nil for a hold that is
+// not of a semaphore with WithSlots, and for nil.
 func Slots(h *recipes.Hold) []int {
 	var slots []int
 	for _, node := range h.Paths() {

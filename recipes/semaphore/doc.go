@@ -1,6 +1,6 @@
 // Package semaphore limits how many processes do something at the same time, on ZooKeeper. It is
-// Curator's InterProcessSemaphoreV2, and with [NewMutex] its InterProcessSemaphoreMutex, on the same
-// nodes, so Go and Java processes share the permits of one path.
+// Curator's InterProcessSemaphoreV2, and with [NewMutex] its InterProcessSemaphoreMutex, on the
+// same nodes, so Go and Java processes share the permits of one path.
 //
 //	sem, err := semaphore.New(client, "/limits/exports", 5)
 //	if err != nil {

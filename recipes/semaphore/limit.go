@@ -26,8 +26,8 @@ const (
 )
 
 // limit is the number of permits, as its node holds it: Curator's SharedCount, four bytes, big
-// endian. A fixed limit is noted in the semaphore's own node, so that processes with different limits
-// find out. Safe for concurrent use.
+// endian. A fixed limit is noted in the semaphore's own node, so that processes with different
+// limits find out. Safe for concurrent use.
 type limit struct {
 	node    string
 	permits int  // as given to New
@@ -114,8 +114,8 @@ func (l *limit) forget() {
 var errChanged = errors.New("semaphore: the limit has changed")
 
 // confirm returns queue.ErrAgain unless a fixed limit was r in a transaction that found it at r's
-// version. The servers delete an idle semaphore, and its next node begins with the same versions. As
-// long as leases is the same node, the node above it is the same.
+// version. The servers delete an idle semaphore, and its next node begins with the same versions.
+// As long as leases is the same node, the node above it is the same.
 func (l *limit) confirm(ctx context.Context, s *framework.Session, r reading, leases *zk.Stat) error {
 	if l.shared || r.version < 0 || leases != nil && leases.Czxid == r.leases {
 		return nil
@@ -168,8 +168,8 @@ func (l *limit) watch(ctx context.Context, s *framework.Session, sem *Semaphore)
 }
 
 // resolve returns the limit that data, stat and err of a read show. A node without a limit gets the
-// number given to New. So does the node of a fixed limit with another number, if the semaphore is not
-// in use. It returns errChanged if the node must be read again.
+// number given to New. So does the node of a fixed limit with another number, if the semaphore is
+// not in use. It returns errChanged if the node must be read again.
 func (l *limit) resolve(
 	ctx context.Context, s *framework.Session, data []byte, stat *zk.Stat, err error, sem *Semaphore,
 ) (reading, error) {

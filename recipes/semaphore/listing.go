@@ -20,7 +20,8 @@ type listing struct {
 	synced bool     // it was read after a sync at the front of the queue, so there is nothing to prove
 }
 
-// checkable reports whether a transaction can check the version: it is negative after 2^31 acquires.
+// checkable reports whether a transaction can check the version: it is negative after 2^31
+// acquires.
 func (l listing) checkable() bool { return l.stat.Version >= 0 }
 
 // unproved reports whether the transaction has to prove it.

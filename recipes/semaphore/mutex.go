@@ -10,14 +10,14 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// Mutex is a lock that is not reentrant: a semaphore of one permit. A second acquire waits while the
-// first hold lasts, whatever the context carries. Any goroutine may release the hold. It does not
-// exclude a mutex.Mutex on the same path, which uses other nodes. Curator:
+// Mutex is a lock that is not reentrant: a semaphore of one permit. A second acquire waits while
+// the first hold lasts, whatever the context carries. Any goroutine may release the hold. It does
+// not exclude a mutex.Mutex on the same path, which uses other nodes. Curator:
 // InterProcessSemaphoreMutex.
 type Mutex struct{ semaphore *Semaphore }
 
-// NewMutex returns a mutex on path. It fails like New, and for WithSharedLimit and WithSlots, which a
-// mutex does not have.
+// NewMutex returns a mutex on path. It fails like New, and for WithSharedLimit and WithSlots, which
+// a mutex does not have.
 func NewMutex(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 	s, err := newSemaphore(c, "semaphore-mutex", path, 1, opts)
 	if err == nil && (s.limit.shared || s.slots) {
@@ -48,8 +48,8 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return s.TryAcquire(ctx)
 }
 
-// Participants returns the holder, then the waiters in order. It is empty if there are none. Curator:
-// getParticipantNodes.
+// Participants returns the holder, then the waiters in order. It is empty if there are none.
+// Curator: getParticipantNodes.
 func (m *Mutex) Participants(ctx context.Context) ([]recipes.Participant, error) {
 	s, err := m.check(ctx)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// leaseMarker is the ending of the names of permits, before the sequence number. It is Curator's, to
-// the byte.
+// leaseMarker is the ending of the names of permits, before the sequence number. It is Curator's,
+// to the byte.
 const leaseMarker = "lease-"
 
 var leaseRules = queue.Rules{Name: leaseMarker, Block: []string{leaseMarker}}
@@ -61,9 +61,9 @@ func WithIdentity() Option {
 	return func(c *config) { c.data.Identify() }
 }
 
-// WithSharedLimit reads the number of permits from a node that all processes share. SetLimit changes
-// the number while the semaphore is in use. A missing node is created, as a persistent node, with
-// the number given to New. An empty node is filled with that number.
+// WithSharedLimit reads the number of permits from a node that all processes share. SetLimit
+// changes the number while the semaphore is in use. A missing node is created, as a persistent
+// node, with the number given to New. An empty node is filled with that number.
 //
 // The node must have no recipe at or below it. New fails with framework.ErrInvalidPath for path
 // itself, all nodes above it, and locks and leases below it. Recipes, Curator's too, create such
@@ -84,8 +84,8 @@ func WithSlots() Option {
 
 // New returns a semaphore of the given number of permits on path, which must be a node of its own.
 // The first acquire creates missing nodes as containers. New makes no request. It returns an error
-// for a nil or unusable client, an invalid path, "/", and a number of permits that is less than 1 or
-// greater than 2147483647.
+// for a nil or unusable client, an invalid path, "/", and a number of permits that is less than 1
+// or greater than 2147483647.
 func New(c *framework.Client, path string, permits int, opts ...Option) (*Semaphore, error) {
 	s, err := newSemaphore(c, "semaphore", path, permits, opts)
 	if err != nil {
@@ -144,10 +144,10 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return s.TryAcquireN(ctx, 1)
 }
 
-// AcquireN waits in the queue until n permits are free at the same time. It acquires all of them, as
-// one hold, or none: a waiter has no permit that another one could wait for. So an acquire of many
-// permits keeps the acquires behind it waiting. The permits of one hold are released together. To
-// release them one by one, acquire them one by one.
+// AcquireN waits in the queue until n permits are free at the same time. It acquires all of them,
+// as one hold, or none: a waiter has no permit that another one could wait for. So an acquire of
+// many permits keeps the acquires behind it waiting. The permits of one hold are released together.
+// To release them one by one, acquire them one by one.
 //
 // An acquire of more permits than a shared limit allows is no error, because the limit can be
 // raised. Until then it waits, and all acquires behind it wait with it, also for permits that are
@@ -155,15 +155,17 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 // with both numbers is logged once, when an acquire that is first in the queue begins to wait for
 // that reason.
 //
-// ctx limits only the wait, not the hold. If ctx is already done, AcquireN fails even if permits are
-// free. AcquireN fails
+// ctx limits only the wait, not the hold. If ctx is already done, AcquireN fails even if permits
+// are free. AcquireN fails
 //
 //   - at once if n is not positive, or, with ErrLimit, if it is larger than a fixed limit;
-//   - with framework.ErrTooLarge if n nodes are too many for one transaction, as some thousands are;
+//   - with framework.ErrTooLarge if n nodes are too many for one transaction, as some thousands
+//     are;
 //   - when ctx ends; the error also matches recipes.ErrNotAcquired if there were waiters ahead, or
 //     too few free permits;
 //   - with ErrLimit, naming both numbers, if the limit is fixed and another one is in use;
-//   - with ErrLimit, naming the data, if the limit is shared and its node holds no number of permits;
+//   - with ErrLimit, naming the data, if the limit is shared and its node holds no number of
+//     permits;
 //   - when the node cannot be created: framework.ErrNotConnected once the client's retry policy is
 //     exhausted, zk.ErrNoAuth, ... This includes creating it again after it was lost;
 //   - with framework.ErrClosed when the client is closed.
@@ -176,10 +178,10 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) (*recipes.Hold, error) 
 	return s.acquire(ctx, n, (*queue.Lock).Acquire)
 }
 
-// TryAcquireN is AcquireN that does not wait for other clients. If there are waiters, or too few free
-// permits, it fails with recipes.ErrNotAcquired and creates no node. This takes two reads, or three
-// if the limit is shared. It still waits for a connection, by the client's retry policy, until ctx
-// ends. Curator: acquire(qty, 0).
+// TryAcquireN is AcquireN that does not wait for other clients. If there are waiters, or too few
+// free permits, it fails with recipes.ErrNotAcquired and creates no node. This takes two reads, or
+// three if the limit is shared. It still waits for a connection, by the client's retry policy,
+// until ctx ends. Curator: acquire(qty, 0).
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*recipes.Hold, error) {
 	return s.acquire(ctx, n, (*queue.Lock).Try)
 }
@@ -200,8 +202,8 @@ func (s *Semaphore) check(ctx context.Context) error {
 	return queue.CheckCall(ctx, "semaphore", "Semaphore", s != nil && s.lock != nil)
 }
 
-// Participants returns the permits, the oldest first, then the waiters in order. It is empty if there
-// are none. Curator: getParticipantNodes, which lists the permits only.
+// Participants returns the permits, the oldest first, then the waiters in order. It is empty if
+// there are none. Curator: getParticipantNodes, which lists the permits only.
 func (s *Semaphore) Participants(ctx context.Context) ([]recipes.Participant, error) {
 	if err := s.check(ctx); err != nil {
 		return nil, err

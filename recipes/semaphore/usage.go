@@ -11,8 +11,8 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// used reports whether there are permits or waiters now. If there are none, still is the operation by
-// which a transaction fails if permits were created since, where leases may be written.
+// used reports whether there are permits or waiters now. If there are none, still is the operation
+// by which a transaction fails if permits were created since, where leases may be written.
 func (s *Semaphore) used(ctx context.Context, session *framework.Session) (inUse bool, still framework.Op, err error) {
 	if err := session.Sync(ctx, s.path); err != nil {
 		return false, nil, err
@@ -36,7 +36,8 @@ func (s *Semaphore) used(ctx context.Context, session *framework.Session) (inUse
 // pinName is the ending of the name of a pin, before the number. A pin is no lease.
 const pinName = "limit-"
 
-// pin creates a node that keeps leases, and what is above it, from being deleted until it is withdrawn.
+// pin creates a node that keeps leases, and what is above it, from being deleted until it is
+// withdrawn.
 func (s *Semaphore) pin(ctx context.Context, session *framework.Session) (node string, err error) {
 	node, err = session.Create(ctx, s.leases.Path()+"/"+pinName, s.data, queue.OwnNode()...)
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
