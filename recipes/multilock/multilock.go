@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
@@ -160,6 +161,18 @@ func (m *MultiLock) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 		return nil, err
 	}
 	return m.lock.TryAcquire(ctx)
+}
+
+// Do acquires the locks, calls fn with a context that ends with the hold, and releases the hold: see
+// recipes.Do.
+func (m *MultiLock) Do(ctx context.Context, fn func(ctx context.Context, hold *recipes.Hold) error) error {
+	return recipes.Do(ctx, m, fn)
+}
+
+// AcquireWithin is Acquire that waits at most d, and then fails with recipes.ErrNotAcquired: see
+// recipes.AcquireWithin. Curator: acquire(time, unit).
+func (m *MultiLock) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error) {
+	return recipes.AcquireWithin(ctx, m, d)
 }
 
 func (m *MultiLock) check(ctx context.Context) error {

@@ -176,6 +176,26 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return m.acquire(ctx, (*queue.Lock).Try)
 }
 
+// Do acquires the lock, calls fn with a context that ends with the hold, and releases the hold: see
+// recipes.Do.
+func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, hold *recipes.Hold) error) error {
+	return recipes.Do(ctx, m, fn)
+}
+
+// AcquireWithin is Acquire that waits at most d, and then fails with recipes.ErrNotAcquired: see
+// recipes.AcquireWithin. Curator: acquire(time, unit).
+func (m *Mutex) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error) {
+	return recipes.AcquireWithin(ctx, m, d)
+}
+
+// Path returns the path given to New, and "" for nil and the zero value.
+func (m *Mutex) Path() string {
+	if m == nil || m.lock == nil {
+		return ""
+	}
+	return m.lock.Paths[0]
+}
+
 func (m *Mutex) acquire(
 	ctx context.Context, how func(*queue.Lock, context.Context) (*ownership.Hold, error),
 ) (*recipes.Hold, error) {

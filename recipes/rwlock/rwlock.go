@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
@@ -182,6 +183,26 @@ func (s *Side) Acquire(ctx context.Context) (*recipes.Hold, error) {
 // retry policy, until ctx ends. Curator: acquire(0).
 func (s *Side) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return s.acquire(ctx, (*queue.Lock).Try)
+}
+
+// Do acquires the side, calls fn with a context that ends with the hold, and releases the hold: see
+// recipes.Do.
+func (s *Side) Do(ctx context.Context, fn func(ctx context.Context, hold *recipes.Hold) error) error {
+	return recipes.Do(ctx, s, fn)
+}
+
+// AcquireWithin is Acquire that waits at most d, and then fails with recipes.ErrNotAcquired: see
+// recipes.AcquireWithin. Curator: acquire(time, unit).
+func (s *Side) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error) {
+	return recipes.AcquireWithin(ctx, s, d)
+}
+
+// Path returns the path given to New, and "" for nil and the zero value.
+func (s *Side) Path() string {
+	if s == nil {
+		return ""
+	}
+	return s.path
 }
 
 func (s *Side) acquire(

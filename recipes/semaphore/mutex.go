@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
@@ -46,6 +47,26 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 		return nil, err
 	}
 	return s.TryAcquire(ctx)
+}
+
+// Do acquires the lock, calls fn with a context that ends with the hold, and releases the hold: see
+// recipes.Do.
+func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, hold *recipes.Hold) error) error {
+	return recipes.Do(ctx, m, fn)
+}
+
+// AcquireWithin is Acquire that waits at most d, and then fails with recipes.ErrNotAcquired: see
+// recipes.AcquireWithin. Curator: acquire(time, unit).
+func (m *Mutex) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error) {
+	return recipes.AcquireWithin(ctx, m, d)
+}
+
+// Path returns the path given to NewMutex, and "" for nil and the zero value.
+func (m *Mutex) Path() string {
+	if m == nil {
+		return ""
+	}
+	return m.semaphore.Path()
 }
 
 // Participants returns the holder, then the waiters in order. It is empty if there are none.

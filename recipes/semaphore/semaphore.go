@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
@@ -184,6 +185,26 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) (*recipes.Hold, error) 
 // until ctx ends. Curator: acquire(qty, 0).
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*recipes.Hold, error) {
 	return s.acquire(ctx, n, (*queue.Lock).Try)
+}
+
+// Do acquires one permit, calls fn with a context that ends with the hold, and releases the hold: see
+// recipes.Do.
+func (s *Semaphore) Do(ctx context.Context, fn func(ctx context.Context, hold *recipes.Hold) error) error {
+	return recipes.Do(ctx, s, fn)
+}
+
+// AcquireWithin is Acquire that waits at most d, and then fails with recipes.ErrNotAcquired: see
+// recipes.AcquireWithin. Curator: acquire(time, unit).
+func (s *Semaphore) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error) {
+	return recipes.AcquireWithin(ctx, s, d)
+}
+
+// Path returns the path given to New, and "" for nil and the zero value.
+func (s *Semaphore) Path() string {
+	if s == nil {
+		return ""
+	}
+	return s.path
 }
 
 func (s *Semaphore) acquire(
