@@ -50,7 +50,7 @@ var kinds = append(slices.Clone(electionRules.Conflicting), latchRules.Conflicti
 // leader first, then the others in the order of the queue. It is empty if there are none, or no
 // such path. Curator: getParticipants.
 func Participants(ctx context.Context, c *framework.Client, path string) ([]Participant, error) {
-	l, err := candidates(ctx, c, path)
+	q, err := candidates(ctx, c, path)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func Observe(ctx context.Context, c *framework.Client, path string) iter.Seq2[Le
 		if ctx != nil && ctx.Err() != nil {
 			return
 		}
-		l, err := candidates(ctx, c, path)
+		q, err := candidates(ctx, c, path)
 		if err != nil {
 			yield(Leader{}, err)
 			return

@@ -97,7 +97,7 @@ func (v *recordView) read(ctx context.Context) error {
 	if v.known {
 		return nil
 	}
-	data, err := queue.Patiently(ctx, v.session, func(ctx context.Context) ([]byte, error) {
+	data, err := queue.RetryInSession(ctx, v.session, func(ctx context.Context) ([]byte, error) {
 		data, stat, err := v.session.Get(ctx, v.path)
 		if err == nil {
 			v.version = stat.Version
@@ -151,7 +151,7 @@ func (v *recordView) attempt(ctx context.Context, t term) error {
 	if err != nil {
 		return err
 	}
-	_, err = queue.Patiently(ctx, v.session, func(ctx context.Context) (struct{}, error) {
+	_, err = queue.RetryInSession(ctx, v.session, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, v.write(ctx, old, t, data)
 	})
 	return err

@@ -26,8 +26,8 @@ type admission struct {
 	n int
 }
 
-// Peek returns queue.ErrBusy if there are too few permits.
-func (a *admission) Peek(ctx context.Context) error {
+// Ready returns queue.ErrBusy if there are too few permits.
+func (a *admission) Ready(ctx context.Context) error {
 	s, err := a.client.Session(ctx)
 	if err != nil {
 		return err
@@ -58,8 +58,8 @@ func (a *admission) fits(leases []string, r reading) bool {
 	return queue.Count(leases, leaseMarker)+a.n <= r.permits
 }
 
-// Direct creates the permits in one transaction, if there are no waiters.
-func (a *admission) Direct(ctx context.Context, s *framework.Session) (*ownership.Hold, error) {
+// TryFast creates the permits in one transaction, if there are no waiters.
+func (a *admission) TryFast(ctx context.Context, s *framework.Session) (*ownership.Hold, error) {
 	for {
 		r, err := a.limit.read(ctx, s, a.Semaphore)
 		if err != nil {

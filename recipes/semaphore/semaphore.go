@@ -17,7 +17,7 @@ import (
 // to the byte.
 const leaseMarker = "lease-"
 
-var leaseRules = queue.Rules{Name: leaseMarker, Block: []string{leaseMarker}}
+var leaseRules = queue.Rules{Name: leaseMarker, Conflicting: []string{leaseMarker}}
 
 // ErrLimit means that a number of permits does not match a limit: processes that use a semaphore at
 // the same time have different limits, more permits are wanted than a fixed limit allows, the node
@@ -31,10 +31,10 @@ var ErrLimit = errors.New("semaphore: limit")
 type Semaphore struct {
 	client    *framework.Client
 	path      string
-	lock      *queue.Lock // nil in the zero value; the first in its queue may create permits
+	lock      *queue.Lock  // nil in the zero value; the first in its queue may create permits
 	locks     *queue.Queue // of lock
 	leases    *queue.Queue // the permits; nothing waits in it
-	slots     bool        // permits have a number
+	slots     bool         // permits have a number
 	data      []byte
 	limit     *limit
 	contended atomic.Bool // the last acquire had to wait, so to enqueue at once saves requests
