@@ -8,16 +8,18 @@ import (
 	"github.com/docent-zk/docent/framework/internal/connstr"
 )
 
-// Client is a managed connection to a ZooKeeper ensemble: it keeps a session, replaces it when it is lost, and repeats operations
-// by its retry policy. Safe for concurrent use; one for each ensemble and process is enough. Curator: CuratorFramework.
+// Client is a managed connection to a ZooKeeper ensemble. It keeps a session, opens another one
+// when it is lost, and repeats operations by its retry policy. It is safe for concurrent use; a
+// process needs one for each ensemble. Curator: CuratorFramework.
 type Client struct {
 	ops
 	closeOnce func() // nil in a view
 }
 
-// New makes a client and begins to connect. It does no I/O itself and returns at once: an unreachable server is an error of the
-// operations, WaitConnected waits for one. The connection string is "host:port,[::1]:port/chroot", with 2181 where a port is
-// missing; names are resolved at each attempt to connect. An error names the part of it, or the option, that is wrong.
+// New returns a client, which connects in the background. New does no I/O: if no server can be
+// reached, operations fail, and WaitConnected waits for one. The connection string is
+// "host:port,[::1]:port/chroot"; a missing port is 2181. Names are resolved at each attempt to
+// connect. The error names the wrong part of the connection string, or the wrong option.
 //
 // The caller must Close the client. Curator: CuratorFrameworkFactory.newClient and start.
 func New(connect string, opts ...Option) (*Client, error) {
@@ -30,15 +32,16 @@ func New(connect string, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	core := newCore(spec, cfg)
-	go core.run() // stopped and waited for by Close
+	go core.run() // Close stops it and waits for it
 	return &Client{
 		ops:       ops{core: core, root: spec.Chroot + cfg.namespace, namespace: cfg.namespace},
 		closeOnce: sync.OnceFunc(core.close),
 	}, nil
 }
 
-// WaitConnected waits until there is a session with a connection. It fails when ctx ends, and then also tells what last went
-// wrong with each server; with ErrClosed; with ErrAuthFailed. Curator: blockUntilConnected.
+// WaitConnected waits until there is a session with a connection. It fails when ctx ends; the error
+// then includes the last error of each server. It fails with ErrClosed when the client is closed,
+// and with ErrAuthFailed when the servers refuse a credential. Curator: blockUntilConnected.
 func (c *Client) WaitConnected(ctx context.Context) error {
 	err := c.validate()
 	if err == nil {
@@ -53,10 +56,12 @@ func (c *Client) WaitConnected(ctx context.Context) error {
 	return nil
 }
 
-// Close ends all holds and the session, and with them every ephemeral node of the client; then it waits until none of the
-// client's goroutines run. Where there is no connection it tries for one connect timeout to get one, to end the session on the
-// servers too; if that fails the servers end it after the session timeout. A listener that does not return is waited for one
-// second. Operations under way fail with ErrClosed. Closing again is nil at once; closing a view made by Namespace is an error.
+// Close ends all holds and the session, and with it every ephemeral node of the client. Then it
+// waits until the client's goroutines have returned. Without a connection it tries for one connect
+// timeout to get one, so that the servers end the session too. If that fails, the servers end the
+// session after the session timeout. Close waits at most one second for a listener that does not
+// return. Operations in progress fail with ErrClosed. A second Close returns nil at once. Close of
+// a view that Namespace returned is an error.
 func (c *Client) Close() error {
 	switch {
 	case c == nil || c.core == nil:
@@ -68,11 +73,12 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// SetServers replaces the servers of the connection string by others of the same ensemble, while the client runs and without
-// losing the session: a connection to a server that is not among the new ones is left, and the session goes on at one of them.
-// (Another ensemble does not know the session: it is lost.) The namespace and the chroot stay, so the new string must end in the
-// same chroot. An error names what is wrong with it, and nothing has changed then. On a view it is as on the client that the
-// view was made from. Curator: ZooKeeper.updateServerList, by an EnsembleProvider.
+// SetServers replaces the servers of the connection string by others of the same ensemble. The
+// client keeps its session: if its server is not among the new ones, it connects to one of them.
+// (Another ensemble does not know the session, so the session is lost.) The namespace and the
+// chroot stay: the new string must end in the same chroot. If SetServers returns an error, nothing
+// has changed; the error names what is wrong. On a view it changes the client of the view. Curator:
+// ZooKeeper.updateServerList, by an EnsembleProvider.
 func (c *Client) SetServers(connect string) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -82,7 +88,8 @@ func (c *Client) SetServers(connect string) error {
 	case err != nil:
 		return fmt.Errorf("framework: %w", err)
 	case spec.Chroot != c.core.chroot:
-		return fmt.Errorf("framework: connection string %q: chroot %q is not the client's, which is %q", connect, spec.Chroot, c.core.chroot)
+		return fmt.Errorf("framework: connection string %q: chroot %q is not the client's, which is %q",
+			connect, spec.Chroot, c.core.chroot)
 	case c.core.ctx.Err() != nil:
 		return ErrClosed
 	}
@@ -90,8 +97,8 @@ func (c *Client) SetServers(connect string) error {
 	return nil
 }
 
-// State is what the client last knew of its connection. Curator: what ConnectionStateListener was last
-// told.
+// State returns the last known state of the connection. Curator: the last argument of
+// ConnectionStateListener.stateChanged.
 func (c *Client) State() State {
 	if c == nil || c.core == nil {
 		return Closed
@@ -99,9 +106,9 @@ func (c *Client) State() State {
 	return c.core.states.get()
 }
 
-// Listen calls fn for each change of state from now on, in order, one at a time, on a goroutine of its own: a slow fn delays
-// nobody and misses nothing. After stop no further call begins; stop does not wait for one that runs. Curator:
-// ConnectionStateListener.
+// Listen calls fn for each later change of state, in order, one at a time, in a goroutine of its
+// own. A slow fn delays nothing else and misses no change. After stop no further call begins; stop
+// does not wait for a call in progress. Curator: ConnectionStateListener.
 func (c *Client) Listen(fn func(StateChange)) (stop func()) {
 	if c == nil || c.core == nil || fn == nil {
 		return func() {}
@@ -109,8 +116,9 @@ func (c *Client) Listen(fn func(StateChange)) (stop func()) {
 	return c.core.states.Listen(fn)
 }
 
-// Session returns the current live session, which may be without a connection at the moment. It waits for one as operations wait for
-// a connection: by the retry policy, and until ctx ends. It fails with ErrNotConnected then, with ErrClosed and with ErrAuthFailed.
+// Session returns the current live session, which may have no connection at the moment. If there is
+// none, it waits by the retry policy, as operations wait for a connection, until ctx ends. It fails
+// with ErrNotConnected when the policy is exhausted, with ErrClosed, and with ErrAuthFailed.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	if c == nil {
 		return nil, &Error{Op: "session", Outcome: NotApplied, Err: c.validate()}
@@ -123,7 +131,7 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 	return &Session{bound}, nil
 }
 
-// Done is closed when Close is called.
+// Done returns a channel that is closed when Close is called.
 func (c *Client) Done() <-chan struct{} {
 	if c == nil || c.core == nil {
 		return closedChannel
@@ -131,8 +139,9 @@ func (c *Client) Done() <-chan struct{} {
 	return c.core.ctx.Done()
 }
 
-// Namespace returns a view of the client under /name, below the client's own namespace: same session, same state, other paths. The
-// view is not closed on its own. A name that is no path makes every operation of the view fail. Curator: usingNamespace.
+// Namespace returns a view of the client under /name, below the client's own namespace. The view
+// has the same session and state. It cannot be closed. If /name is not a valid path, every
+// operation of the view fails. Curator: usingNamespace.
 func (c *Client) Namespace(name string) *Client {
 	if c == nil || c.core == nil {
 		return &Client{}

@@ -365,7 +365,7 @@ func (c *core) close() {
 	c.background.Wait()
 	enough.Stop()
 	c.endGrace()
-	c.states.finish(closePatience)
+	c.states.close(closePatience)
 }
 
 func isNoNode(err error) bool { return errors.Is(err, zk.ErrNoNode) }

@@ -12,7 +12,7 @@ import (
 	"github.com/docent-zk/docent/framework/internal/znode"
 )
 
-// CreateOption says what kind of node to create.
+// CreateOption is an option of a create: the kind of the node, its ACL, its parents.
 type CreateOption func(*creation)
 
 // creation is a node to be created.
@@ -30,19 +30,20 @@ type creation struct {
 	err       error
 }
 
-// Ephemeral makes the node go with the session. Curator: CreateMode.EPHEMERAL.
+// Ephemeral creates a node that the servers delete when the session ends. Curator:
+// CreateMode.EPHEMERAL.
 func Ephemeral() CreateOption { return func(c *creation) { c.flags |= zk.FlagEphemeral } }
 
-// Sequential lets the server append the parent's counter, ten digits, to the name; the path may then end in a slash. Curator:
-// CreateMode.PERSISTENT_SEQUENTIAL, with Ephemeral EPHEMERAL_SEQUENTIAL.
+// Sequential has the server append the parent's counter, ten digits, to the name. The path may then
+// end in a slash. Curator: CreateMode.PERSISTENT_SEQUENTIAL, with Ephemeral EPHEMERAL_SEQUENTIAL.
 func Sequential() CreateOption { return func(c *creation) { c.flags |= zk.FlagSequence } }
 
-// Container makes the node one that the servers delete some time after its last child has gone; on servers that do not know
-// containers it becomes a persistent one. Curator: CreateMode.CONTAINER.
+// Container creates a node that the servers delete some time after its last child was deleted. On
+// servers that do not know containers it creates a persistent node. Curator: CreateMode.CONTAINER.
 func Container() CreateOption { return func(c *creation) { c.container = true } }
 
-// TTL makes the node one that the servers may delete when it has no children and was not modified for d, which is counted in
-// milliseconds. Servers need extendedTypesEnabled for it. Curator: withTtl.
+// TTL creates a node that the servers may delete when it has no children and was not modified for
+// d. They count d in milliseconds. They must run with extendedTypesEnabled. Curator: withTtl.
 func TTL(d time.Duration) CreateOption {
 	return func(c *creation) {
 		c.ttl = d
@@ -52,15 +53,16 @@ func TTL(d time.Duration) CreateOption {
 	}
 }
 
-// Protected puts a GUID in front of the node's name ("_c_<uuid>-name", as Curator does), so that an attempt whose answer was lost
-// can be recognised: the create is then repeated only if it has not happened, and if the caller leaves before the outcome is
-// known, the node is deleted as soon as it can be. Curator: withProtection.
+// Protected puts a GUID in front of the node's name ("_c_<uuid>-name", as Curator does). So the
+// client can find the node of an attempt whose answer was lost, and repeats the create only if
+// there is no such node. If the caller leaves before the outcome is known, the client deletes the
+// node in the background. Curator: withProtection.
 func Protected() CreateOption { return func(c *creation) { c.guid = znode.GUID() } }
 
 // WithParents creates missing parents as containers. Curator: creatingParentContainersIfNeeded.
 func WithParents() CreateOption { return func(c *creation) { c.parents = true } }
 
-// ACL sets the node's ACL, instead of what WithACL would give. Curator: withACL.
+// ACL sets the node's ACL. Without it the function of WithACL determines the ACL. Curator: withACL.
 func ACL(acl ...zk.ACL) CreateOption { return func(c *creation) { c.acl = acl } }
 
 // maxTTL is what servers accept, 40 bits of milliseconds.
@@ -142,16 +144,17 @@ func (c *core) acl(full string) []zk.ACL {
 	return zk.WorldACL(zk.PermAll)
 }
 
-// Create creates a node and returns its path, which differs from the given one if it is sequential or protected. It is repeated
-// after an unknown outcome only if it is Protected; an ephemeral node is created in the session that was the current one at the
-// first attempt, or not at all. If the outcome stays unknown, a protected node is deleted in the background. Curator: create.
+// Create creates a node and returns its path. For a sequential or protected node the path differs
+// from the given one. After an unknown outcome Create is repeated only if the node is Protected. An
+// ephemeral node is created in the session that was current at the first attempt, or not at all. If
+// the outcome stays unknown, a protected node is deleted in the background. Curator: create.
 func (o ops) Create(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, error) {
 	r, err := o.CreateResult(ctx, path, data, opts...)
 	return r.Path, err
 }
 
-// CreateResult is Create that also tells which transaction created the node, if the answer was not lost: Result.Czxid. Curator:
-// storingStatIn.
+// CreateResult is Create that returns the whole Result. Its Czxid is the transaction that created
+// the node, unless the answer was lost. Curator: storingStatIn.
 func (o ops) CreateResult(ctx context.Context, path string, data []byte, opts ...CreateOption) (Result, error) {
 	if err := o.usable(ctx); err != nil {
 		return Result{}, &Error{"create", path, NotApplied, err}

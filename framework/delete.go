@@ -13,11 +13,15 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
-// DeleteGuaranteed deletes nodes whose names are not used twice, such as sequential or protected ones, whatever their versions: once
-// called, the deletion goes on in the background until they are gone, the server refuses it or a credential, the client is closed, or,
-// for the operation of a Session, the session is over. ctx bounds only the wait: when it ends the outcome is unknown. Several nodes are
-// deleted in one transaction, or if the servers refuse some of them or do not have them, the others. A node that was not there to begin
-// with is zk.ErrNoNode. Curator: guaranteed.
+// DeleteGuaranteed deletes nodes of any version, and retries in the background until they are
+// deleted. Use it only for names that are not used twice, such as sequential or protected ones: a
+// retry could delete a later node of the same name. The deletion ends early if the servers refuse
+// it or a credential, or if the client is closed. A Session's deletion also ends with the session.
+//
+// ctx limits only the wait: when it ends, the outcome is unknown and the deletion continues.
+// Several nodes are deleted in one transaction. If the servers refuse some of them, or do not have
+// them, the others are deleted. If a node did not exist to begin with, the error matches
+// zk.ErrNoNode. Curator: guaranteed.
 func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 	c, full := o.deletions(paths)
 	if err := o.usable(ctx); err != nil {

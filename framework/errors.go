@@ -10,44 +10,49 @@ import (
 	"github.com/docent-zk/docent/framework/internal/znode"
 )
 
-// The errors of this package. ZooKeeper's own (zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion, zk.ErrNoAuth, ...) come
-// through as they are and match with errors.Is; the text for zk.ErrNoAuth is "no permission (ACL)".
+// The errors of this package. Errors of ZooKeeper (zk.ErrNoNode, zk.ErrNodeExists,
+// zk.ErrBadVersion, zk.ErrNoAuth and so on) are returned as well and match with errors.Is. The text
+// for zk.ErrNoAuth is "no permission (ACL)".
 var (
-	// ErrSessionLost means that the session the operation or hold belongs to is over, or must be taken
-	// to be. A Client's operation fails with it when the retry policy has given up before there was
-	// another session: then IsTransient is true.
+	// ErrSessionLost means that the session of the operation or hold has ended, or must be assumed
+	// to have ended. An operation of a Client fails with it when the retry policy is exhausted
+	// before there is another session. Then IsTransient is true.
 	ErrSessionLost = errors.New("framework: session lost")
-	// ErrSuspended means that a hold is over because the connection was suspended, see Strict.
+	// ErrSuspended means that a hold has ended because the connection was suspended; see Strict.
 	ErrSuspended = errors.New("framework: connection suspended")
 	// ErrClosed means that the client has been closed.
 	ErrClosed = errors.New("framework: client closed")
-	// ErrNotConnected means that no server could be reached in the time allowed. The chain says what was tried.
+	// ErrNotConnected means that no server could be reached in time. The error chain has the last
+	// error of each server.
 	ErrNotConnected = errors.New("framework: not connected")
-	// ErrAuthFailed means that the servers reject a credential given with WithAuth.
+	// ErrAuthFailed means that the servers refuse a credential of WithAuth.
 	ErrAuthFailed = errors.New("framework: authentication failed")
-	// ErrTooLarge means that a request would exceed what servers accept. It was not sent.
+	// ErrTooLarge means that a request would exceed the limit of the servers. It was not sent.
 	ErrTooLarge = errors.New("framework: request too large")
-	// ErrInvalidPath means that a path is not one, see the text for why. It was not sent.
+	// ErrInvalidPath means that a path is invalid; the text has the reason. The request was not
+	// sent.
 	ErrInvalidPath = znode.ErrInvalid
-	// ErrUnimplemented means that the server does not know the operation. The server closes the connection after it.
+	// ErrUnimplemented means that the server does not know the operation. The server then closes
+	// the connection.
 	ErrUnimplemented = errors.New("framework: not implemented by the server")
-	// ErrRolledBack is the error of those operations of a failed transaction that are not the cause of its failure.
+	// ErrRolledBack is the error of the operations of a failed transaction that did not cause the
+	// failure.
 	ErrRolledBack = errors.New("framework: rolled back")
-	// ErrZeroValue means that a Client or Session was used that New or Client.Session did not make.
+	// ErrZeroValue means that a Client did not come from New, or a Session not from Client.Session.
 	ErrZeroValue = errors.New("framework: use of a zero value")
-	// ErrNilContext means that a nil context was given.
+	// ErrNilContext means that a context is nil.
 	ErrNilContext = errors.New("framework: nil context")
 )
 
-// Outcome says what became of an operation.
+// Outcome is what a failed operation did on the servers.
 type Outcome int
 
 const (
-	// Unknown: the operation may have been applied, or may still be.
+	// Unknown means that the operation may have been applied, or may still be applied.
 	Unknown Outcome = iota
-	// NotApplied: it was not applied and will not be.
+	// NotApplied means that the operation was not applied and will not be.
 	NotApplied
-	// Applied: it was applied.
+	// Applied means that the operation was applied.
 	Applied
 )
 
@@ -62,28 +67,30 @@ func (o Outcome) String() string {
 	return "unknown"
 }
 
-// OutcomeOf says what err tells about the operation that returned it. A nil error is Applied; an error that does not come
-// from an operation of this package is Unknown.
+// OutcomeOf returns the outcome of the operation that returned err. It returns Applied for a nil
+// error, and Unknown for an error that does not come from this package.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return Applied
 	}
-	var e interface{ whatBecame() Outcome } // the outermost: one further in may be of another operation, as why a context was cancelled
+	// The outermost error counts. An inner one may be of another operation, such as the cause of a
+	// cancelled context.
+	var e interface{ operationOutcome() Outcome }
 	if errors.As(err, &e) {
-		return e.whatBecame()
+		return e.operationOutcome()
 	}
 	return Unknown
 }
 
-// Error is a failed operation.
+// Error is the failure of an operation.
 type Error struct {
-	Op      string // in words: "create", "set", ...
+	Op      string // "create", "set" and so on
 	Path    string // as the caller gave it
 	Outcome Outcome
 	Err     error
 }
 
-// Error names the operation, the path, the reason, and the outcome unless the reason implies it.
+// Error returns the operation, the path and the reason. It says if the outcome is unknown.
 func (e *Error) Error() string {
 	text := e.Op
 	if e.Path != "" {
@@ -101,20 +108,20 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-func (e *Error) whatBecame() Outcome { return e.Outcome }
+func (e *Error) operationOutcome() Outcome { return e.Outcome }
 
 // attemptError is the failure of one attempt at an operation.
 type attemptError struct {
 	outcome   Outcome
 	transient bool // another attempt may succeed
-	abandoned bool // the answer is still to come, and will be taken care of
+	abandoned bool // the answer has not come yet; it will be handled
 	err       error
 }
 
 func (e *attemptError) Error() string { return e.err.Error() }
 func (e *attemptError) Unwrap() error { return e.err }
 
-func (e *attemptError) whatBecame() Outcome { return e.outcome }
+func (e *attemptError) operationOutcome() Outcome { return e.outcome }
 
 func notApplied(err error) error { return &attemptError{outcome: NotApplied, err: err} }
 
@@ -122,25 +129,25 @@ func transient(outcome Outcome, err error) error {
 	return &attemptError{outcome: outcome, transient: true, err: err}
 }
 
-// invalid is a definite refusal of an argument.
+// invalid returns the error of an invalid argument.
 func invalid(format string, args ...any) error {
 	return notApplied(fmt.Errorf("framework: "+format, args...))
 }
 
-// rejected are the answers of a server, which are final.
+// rejected are final answers of a server.
 var rejected = []error{
 	zk.ErrNoNode, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty,
 	zk.ErrInvalidACL, zk.ErrAPIError, zk.ErrReconfigDisabled, zk.ErrBadArguments, zk.ErrNothing,
 }
 
-// noPermission is zk.ErrNoAuth, by another text: "not authenticated" reads as if a password were
-// wrong, which is ErrAuthFailed.
+// noPermission is zk.ErrNoAuth with another text. The original "not authenticated" reads like a
+// wrong password, which is ErrAuthFailed.
 type noPermission struct{}
 
 func (noPermission) Error() string { return "zk: no permission (ACL)" }
 func (noPermission) Unwrap() error { return zk.ErrNoAuth }
 
-// replyError says what the error of a reply means for the attempt that got it.
+// replyError returns the error of an attempt from the error of its reply.
 func replyError(err error) error {
 	switch {
 	case err == nil:
@@ -166,7 +173,7 @@ func replyError(err error) error {
 	if errors.As(err, &code) {
 		return codeError(int(code))
 	}
-	return transient(Unknown, err) // zk.ErrConnectionClosed, or a reply that cannot be read
+	return transient(Unknown, err) // zk.ErrConnectionClosed, or an unreadable reply
 }
 
 var codeTexts = map[int]string{
@@ -177,10 +184,10 @@ var codeTexts = map[int]string{
 	-124: "session closed: requires SASL authentication", -125: "quota exceeded", -127: "throttled",
 }
 
-// ServerError is an answer of the server that package zk has no error for.
+// ServerError is an error code of a server for which package zk has no error.
 type ServerError struct{ Code int }
 
-// Error names the code and what it stands for.
+// Error returns the code and its meaning.
 func (e *ServerError) Error() string {
 	text, known := codeTexts[e.Code]
 	if !known {
@@ -206,16 +213,17 @@ func codeError(code int) error {
 	return notApplied(err)
 }
 
-// IsTransient reports whether err is of an operation that failed for want of a connection or a
-// session, so that the same operation may succeed later. It is true
+// IsTransient reports whether an operation failed for want of a connection or a session, so that
+// the same operation may succeed later. It is true in these cases:
 //
-//   - if no server was reached, an answer was lost, or the ensemble was too busy;
-//   - if a Client's operation failed with ErrSessionLost: the client opens another session, which
-//     Client.WaitConnected waits for.
+//   - No server was reached, an answer was lost, or the ensemble was too busy.
+//   - An operation of a Client failed with ErrSessionLost. The client opens another session,
+//     for which Client.WaitConnected waits.
 //
-// It is false for ErrSessionLost of a Session, of a hold and of a context that has ended with one,
-// which are over for good; for ErrClosed, ErrAuthFailed and what the servers refuse. Whether it is
-// safe to repeat the operation is another question: see OutcomeOf.
+// It is false for ErrSessionLost of a Session, of a hold, and of a context that ended with one of
+// them, because these have ended for good. It is false for ErrClosed, for ErrAuthFailed, and for
+// errors by which the servers refuse a request. It does not say whether the operation is safe to
+// repeat: see OutcomeOf.
 func IsTransient(err error) bool {
 	var a *attemptError
 	return errors.As(err, &a) && a.transient && !errors.Is(err, ErrClosed)

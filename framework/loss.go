@@ -7,17 +7,20 @@ import (
 	"github.com/docent-zk/docent/internal/hooks"
 )
 
-// LossPolicy says what a suspended connection means for holds. Curator: ConnectionStateErrorPolicy.
+// LossPolicy determines what a suspended connection means for holds. Curator:
+// ConnectionStateErrorPolicy.
 type LossPolicy int
 
 const (
-	// UntilDeadline keeps holds through outages for as long as the servers cannot give what is held to somebody else: until the
-	// session's deadline. Curator: SessionConnectionStateErrorPolicy.
+	// UntilDeadline keeps holds through outages until the deadline of the session. Before it the
+	// servers cannot let another client have the lock. Curator: SessionConnectionStateErrorPolicy.
 	UntilDeadline LossPolicy = iota
-	// Strict ends holds with ErrSuspended as soon as the connection is suspended, though the session may live on; their nodes are deleted as
-	// soon as they can be. It is for those who would rather stop too often than work on without being able to ask. It is no
-	// safer than UntilDeadline: a connection that nobody has noticed to be dead is not suspended. Waiters keep their places. Curator:
-	// StandardConnectionStateErrorPolicy, which there concerns leaders only.
+	// Strict ends holds with ErrSuspended as soon as the connection is suspended, even if the
+	// session survives. Their nodes are deleted as soon as possible. Waiters keep their positions
+	// in the queue. Strict is for programs that prefer to stop too often to working without a
+	// connection. It is no safer than UntilDeadline: a dead connection counts as suspended only
+	// once the client has noticed. Curator: StandardConnectionStateErrorPolicy, which there applies
+	// to leaders only.
 	Strict
 )
 
@@ -47,69 +50,69 @@ func (b sessionBridge) Lifetime() hooks.Lifetime {
 }
 
 // Notify implements bridge.Lifetime.
-func (f *lifetime) Notify(l hooks.EndListener) bool {
-	if f.session == nil {
+func (l *lifetime) Notify(listener hooks.EndListener) bool {
+	if l.session == nil {
 		return false
 	}
-	s := f.session
+	s := l.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil || f.connection != nil && f.connection.Err() != nil {
+	if s.err != nil || l.connection != nil && l.connection.Err() != nil {
 		return false
 	}
 	if s.onEnd == nil {
 		s.onEnd = map[hooks.EndListener]struct{}{}
 	}
-	s.onEnd[l] = struct{}{}
+	s.onEnd[listener] = struct{}{}
 	s.conn.RelyOnQuorum(s.core.cfg.quorum)
 	return true
 }
 
 // Stop implements bridge.Lifetime.
-func (f *lifetime) Stop(l hooks.EndListener) {
-	if f.session != nil {
-		f.session.mu.Lock()
-		defer f.session.mu.Unlock()
-		delete(f.session.onEnd, l)
+func (l *lifetime) Stop(listener hooks.EndListener) {
+	if l.session != nil {
+		l.session.mu.Lock()
+		defer l.session.mu.Unlock()
+		delete(l.session.onEnd, listener)
 	}
 }
 
 // Done implements bridge.Lifetime.
-func (f *lifetime) Done() <-chan struct{} {
+func (l *lifetime) Done() <-chan struct{} {
 	switch {
-	case f.session == nil:
+	case l.session == nil:
 		return closedChannel
-	case f.connection == nil:
-		return f.session.done
+	case l.connection == nil:
+		return l.session.done
 	}
-	return f.connection.Done()
+	return l.connection.Done()
 }
 
 // Bound implements bridge.Lifetime.
-func (f *lifetime) Bound(ctx context.Context) (bound context.Context, stop func()) {
-	if f.connection == nil {
+func (l *lifetime) Bound(ctx context.Context) (bound context.Context, stop func()) {
+	if l.connection == nil {
 		return ctx, func() {}
 	}
 	bound, end := context.WithCancel(ctx)
-	detach := context.AfterFunc(f.connection, end)
+	detach := context.AfterFunc(l.connection, end)
 	return bound, func() { detach(); end() }
 }
 
 // Err implements bridge.Lifetime.
-func (f *lifetime) Err() error {
-	if f.session == nil {
+func (l *lifetime) Err() error {
+	if l.session == nil {
 		return ErrZeroValue
 	}
-	if err := f.session.check(); err != nil || f.connection == nil || f.connection.Err() == nil {
+	if err := l.session.check(); err != nil || l.connection == nil || l.connection.Err() == nil {
 		return err
 	}
-	if err := f.session.reason(); err != nil {
-		return err // it has just ended
+	if err := l.session.reason(); err != nil {
+		return err // the session has just ended, and its reason says more
 	}
-	return fmt.Errorf("%w, and the client's loss policy is %v", ErrSuspended, f.session.core.cfg.loss)
+	return fmt.Errorf("%w, and the client's loss policy is %v", ErrSuspended, l.session.core.cfg.loss)
 }
 
-// lifetime is that of a hold that begins now.
+// lifetime returns the lifetime of a hold that begins now.
 func (s *session) lifetime() *lifetime {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"github.com/docent-zk/docent/framework/metrics"
 )
 
-// WithMetrics sets what receives the measurements of the client and of the recipes on it. Default: nothing does. Curator: TracerDriver.
+// WithMetrics sets the receiver of the measurements of the client and of the recipes on it.
+// Default: none. Curator: TracerDriver.
 func WithMetrics(m metrics.Metrics) Option {
 	return func(c *config) error {
 		if m == nil {

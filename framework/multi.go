@@ -12,7 +12,8 @@ import (
 	"github.com/docent-zk/docent/framework/internal/znode"
 )
 
-// Op is one operation of a transaction: made by CreateOp, SetOp, DeleteOp or CheckOp. Curator: CuratorOp.
+// Op is one operation of a transaction. CreateOp, SetOp, DeleteOp and CheckOp return one. Curator:
+// CuratorOp.
 type Op interface {
 	fmt.Stringer // the operation and the path
 	prepare(o ops) preparedOp
@@ -27,12 +28,12 @@ type preparedOp struct {
 	err     error
 }
 
-// Result is what became of one operation of a transaction, or of CreateResult.
+// Result is the result of one operation of a transaction, or of CreateResult.
 type Result struct {
 	Path  string   // of a create: the node's path
-	Czxid int64    // of a create: the transaction that created the node, this one; 0 if its answer was lost
+	Czxid int64    // of a create: this transaction, which created the node; 0 if the answer was lost
 	Stat  *zk.Stat // of a set: as of this operation
-	Err   error    // of a failed transaction: why, or ErrRolledBack for the operations that are not the cause
+	Err   error    // of a failed transaction: the reason, or ErrRolledBack if another operation is the cause
 }
 
 type createOp struct {
@@ -41,7 +42,8 @@ type createOp struct {
 	opts []CreateOption
 }
 
-// CreateOp creates a node. Containers, nodes with a time to live and missing parents are not for transactions.
+// CreateOp returns an operation that creates a node. The options Container, TTL and WithParents are
+// errors in a transaction.
 func CreateOp(path string, data []byte, opts ...CreateOption) Op { return createOp{path, data, opts} }
 
 func (op createOp) String() string { return "create " + op.path }
@@ -65,7 +67,8 @@ type setOp struct {
 	version int32
 }
 
-// SetOp writes a node's data if its version is the given one; -1 is any.
+// SetOp returns an operation that writes a node's data if its version is the given one; -1 stands
+// for any.
 func SetOp(path string, data []byte, version int32) Op { return setOp{path, data, version} }
 
 func (op setOp) String() string { return "set " + op.path }
@@ -85,7 +88,8 @@ type deleteOp struct {
 	version int32
 }
 
-// DeleteOp deletes a node if its version is the given one; -1 is any.
+// DeleteOp returns an operation that deletes a node if its version is the given one; -1 stands for
+// any.
 func DeleteOp(path string, version int32) Op { return deleteOp{path, version} }
 
 func (op deleteOp) String() string { return "delete " + op.path }
@@ -100,7 +104,8 @@ type checkOp struct {
 	version int32
 }
 
-// CheckOp makes the transaction fail unless the node exists and has the given version; -1 is any.
+// CheckOp returns an operation that makes the transaction fail unless the node exists and has the
+// given version; -1 stands for any.
 func CheckOp(path string, version int32) Op { return checkOp{path, version} }
 
 func (op checkOp) String() string { return "check " + op.path }
@@ -157,14 +162,20 @@ func inOperation(op Op, err error) error {
 	return notApplied(fmt.Errorf("%s: %w", op, err))
 }
 
-// Multi applies all operations or none, in one transaction. If it fails, the error is that of the operation that is the cause, and
-// the results tell which it is; they are nil if the servers were not asked or gave no answer.
+// Multi applies all operations or none, in one transaction. If it fails, its error is that of the
+// operation that is the cause, and the results show which one that is. The results are nil if no
+// request was sent or no answer came.
 //
-// After an unknown outcome it is repeated only if it contains a protected create (then the node is looked for: if it is found the
-// transaction was applied, and the results have the paths of protected creates but no Stat), or a set or delete with a version
-// (then zk.ErrBadVersion or zk.ErrNoNode with an Unknown outcome may mean that an earlier attempt was applied). A transaction that
-// creates something ephemeral is made in the session that was the current one at the first attempt, or not at all. Curator:
-// transaction.
+// After an unknown outcome Multi is repeated only in two cases:
+//
+//   - It contains a protected create. Then the client looks for the node. If the node is
+//     there, the transaction was applied; the results then have the paths of protected
+//     creates but no Stat.
+//   - It contains a set or delete with a version. Then zk.ErrBadVersion or zk.ErrNoNode with
+//     an Unknown outcome may mean that an earlier attempt was applied.
+//
+// A transaction that creates an ephemeral node is made in the session that was current at the first
+// attempt, or not at all. Curator: transaction.
 func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
 	if err := o.usable(ctx); err != nil {
 		return nil, &Error{"multi", "", NotApplied, err}

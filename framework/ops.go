@@ -46,7 +46,7 @@ type nodeKey struct {
 	path string
 }
 
-// Logger is the client's logger, which is named "docent".
+// Logger returns the client's logger, which is named "docent".
 func (o ops) Logger() *zap.Logger {
 	if o.core == nil {
 		return zap.NewNop()
@@ -199,13 +199,15 @@ func (o ops) repeats(err error, may trait) bool {
 	return IsTransient(err)
 }
 
-// Get reads a node. Curator: getData.
+// Get returns a node's data and Stat. If there is no such node, the error matches zk.ErrNoNode.
+// Curator: getData.
 func (o ops) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
 	r, err := o.read(ctx, "get", path, watchData)
 	return r.data, r.stat, err
 }
 
-// Exists reads a node's Stat. A node that is not there is zk.ErrNoNode. Curator: checkExists, which returns null then.
+// Exists returns a node's Stat. If there is no such node, the error matches zk.ErrNoNode. Curator:
+// checkExists, which returns null then.
 func (o ops) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 	r, err := o.read(ctx, "exists", path, watchExists)
 	if err == nil && r.stat == nil {
@@ -214,7 +216,8 @@ func (o ops) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 	return r.stat, err
 }
 
-// Children lists the names of a node's children, in no order. Curator: getChildren.
+// Children returns the names of a node's children in no particular order, and the node's Stat.
+// Curator: getChildren.
 func (o ops) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
 	r, err := o.read(ctx, "list", path, watchChildren)
 	return r.children, r.stat, err
@@ -227,20 +230,21 @@ func (o ops) read(ctx context.Context, name, path string, kind watchKind) (readi
 	})
 }
 
-// GetW is Get with a Watch for the node's data and its deletion. A node that is not there is zk.ErrNoNode and not watched.
+// GetW is Get with a Watch for the node's data and its deletion. If there is no such node, the
+// error matches zk.ErrNoNode and there is no Watch.
 func (o ops) GetW(ctx context.Context, path string) ([]byte, *zk.Stat, *Watch, error) {
 	r, err := o.readWatched(ctx, "get", path, watchData)
 	return r.data, r.stat, r.watch, err
 }
 
-// ExistsW is Exists with a Watch for the node's creation, data and deletion; it watches a node that is not there too: then the Stat
-// is nil, the Watch is not, and there is no error.
+// ExistsW is Exists with a Watch for the node's creation, data and deletion. If there is no such
+// node, it returns a nil Stat, a Watch and no error.
 func (o ops) ExistsW(ctx context.Context, path string) (*zk.Stat, *Watch, error) {
 	r, err := o.readWatched(ctx, "exists", path, watchExists)
 	return r.stat, r.watch, err
 }
 
-// ChildrenW is Children with a Watch for children that come or go and for the node's deletion.
+// ChildrenW is Children with a Watch for added and deleted children and for the node's deletion.
 func (o ops) ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat, *Watch, error) {
 	r, err := o.readWatched(ctx, "list", path, watchChildren)
 	return r.children, r.stat, r.watch, err
@@ -259,8 +263,9 @@ func (o ops) readWatched(ctx context.Context, name, path string, kind watchKind)
 	})
 }
 
-// Set writes a node's data if its version is the given one; -1 is any. It is repeated after an unknown outcome only with a version:
-// then zk.ErrBadVersion with an Unknown outcome may mean that an earlier attempt was applied. Curator: setData.
+// Set writes a node's data if its version is the given one; -1 stands for any. It is repeated after
+// an unknown outcome only with a version. Then zk.ErrBadVersion with an Unknown outcome may mean
+// that an earlier attempt was applied. Curator: setData.
 func (o ops) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
 	c := o.call("set", path, versioned(version))
 	c = c.require(checkVersion(version), checkSize(len(c.full)+len(data)))
@@ -269,8 +274,9 @@ func (o ops) Set(ctx context.Context, path string, data []byte, version int32) (
 	})
 }
 
-// Delete deletes a node if its version is the given one; -1 is any. It is repeated after an unknown outcome only with a version: then
-// zk.ErrNoNode with an Unknown outcome may mean that an earlier attempt was applied. Curator: delete.
+// Delete deletes a node if its version is the given one; -1 stands for any. It is repeated after an
+// unknown outcome only with a version. Then zk.ErrNoNode with an Unknown outcome may mean that an
+// earlier attempt was applied. Curator: delete.
 func (o ops) Delete(ctx context.Context, path string, version int32) error {
 	c := o.call("delete", path, versioned(version)).require(checkVersion(version))
 	_, err := run(ctx, o, c, func(ctx context.Context, s *session) (nothing, error) {
@@ -294,8 +300,8 @@ func checkVersion(version int32) error {
 	return nil
 }
 
-// Sync waits until the server that the client is connected to has caught up with the leader. A read after it in the same session
-// sees what was committed before. Curator: sync.
+// Sync waits until the client's server has caught up with the ZooKeeper leader. A later read in the
+// same session shows everything that was committed before Sync. Curator: sync.
 func (o ops) Sync(ctx context.Context, path string) error {
 	c := o.call("sync", path, repeatable)
 	_, err := run(ctx, o, c, func(ctx context.Context, s *session) (nothing, error) {
@@ -322,7 +328,7 @@ type aclReading struct {
 	stat *zk.Stat
 }
 
-// GetACL reads a node's ACL.
+// GetACL returns a node's ACL and Stat.
 func (o ops) GetACL(ctx context.Context, path string) ([]zk.ACL, *zk.Stat, error) {
 	c := o.call("get ACL", path, repeatable)
 	r, err := run(ctx, o, c, func(ctx context.Context, s *session) (aclReading, error) {
@@ -334,7 +340,7 @@ func (o ops) GetACL(ctx context.Context, path string) ([]zk.ACL, *zk.Stat, error
 	return r.acl, r.stat, err
 }
 
-// SetACL writes a node's ACL if its ACL version is the given one; -1 is any.
+// SetACL writes a node's ACL if its ACL version is the given one; -1 stands for any.
 func (o ops) SetACL(ctx context.Context, path string, acl []zk.ACL, version int32) (*zk.Stat, error) {
 	c := o.call("set ACL", path, versioned(version))
 	c = c.require(checkVersion(version), checkSize(len(c.full)+aclSize(acl)))
@@ -364,5 +370,6 @@ func aclSize(acl []zk.ACL) int {
 	return size
 }
 
-// CheckPath says why path is not a path of a node: an error that matches ErrInvalidPath and names the path. It asks no server.
+// CheckPath returns an error if path is not a valid path of a node. The error matches
+// ErrInvalidPath and names the path. CheckPath makes no request.
 func CheckPath(path string) error { return znode.ValidatePath(path) }

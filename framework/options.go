@@ -44,7 +44,7 @@ type config struct {
 	acl            func(path string) []zk.ACL
 	tls            *tls.Config
 	dial           func(ctx context.Context, network, address string) (net.Conn, error) // nil: that of net.Dialer
-	resolve        func(ctx context.Context, host string) ([]string, error)             // nil: names are for the dialer
+	resolve        func(ctx context.Context, host string) ([]string, error)             // nil: the dialer resolves names
 	random         func(n int64) int64
 	loss           LossPolicy
 	deadline       float64 // of the session timeout
@@ -79,9 +79,11 @@ func newConfig(opts []Option) (config, error) {
 	return cfg, nil
 }
 
-// WithSessionTimeout sets the session timeout to ask for; the servers decide (Session.Timeout tells) and by default accept 2 to
-// 20 of their ticks. A crashed client's ephemeral nodes stay for that long, and a client that hears nothing of the leader for
-// two thirds of it (see WithLossDeadline) gives up its holds. It should be four ticks or more, better eight. Default 30 s. Between 100 ms and 24 h.
+// WithSessionTimeout sets the session timeout to ask for, from 100 ms to 24 h. Default 30 s. The
+// servers decide, and Session.Timeout returns their answer; by default they accept 2 to 20 of their
+// ticks. It should be at least four ticks, better eight. The ephemeral nodes of a crashed client
+// stay for the session timeout. A client that does not hear from the ZooKeeper leader for two
+// thirds of it (see WithLossDeadline) ends its holds.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d < minSessionTimeout || d > maxSessionTimeout {
@@ -92,8 +94,9 @@ func WithSessionTimeout(d time.Duration) Option {
 	}
 }
 
-// WithConnectTimeout bounds one attempt to connect, the handshakes of TLS and ZooKeeper included, and how long one attempt at
-// an operation waits for a connection. Default 2.5 s; attempts to connect take no longer than a third of the session timeout.
+// WithConnectTimeout limits one attempt to connect, including the handshakes of TLS and ZooKeeper.
+// It also limits how long one attempt at an operation waits for a connection. Default 2.5 s. An
+// attempt to connect takes at most a third of the session timeout.
 func WithConnectTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
@@ -104,11 +107,17 @@ func WithConnectTimeout(d time.Duration) Option {
 	}
 }
 
-// WithQuorumHeartbeat makes the heartbeats of a session transactions while there are holds, of which most servers must agree. Without it
-// a heartbeat is a sync, which the ZooKeeper leader alone answers: a leader that was paused, and replaced meanwhile, does so for up to
-// a tick after it wakes up, which the client allows for if the session timeout is at least eight ticks; see docs/guarantees.md. With it
-// nothing is assumed of leaders. It costs a transaction that changes nothing, about 100 bytes in the log of each server, for each
-// sixth of the session timeout and client that has a hold: a thousand such clients with a timeout of 30 s make 200 transactions a second.
+// WithQuorumHeartbeat makes the heartbeats of a session transactions while there are holds. A
+// majority of the servers must agree to a transaction, so nothing is assumed of the ZooKeeper
+// leader.
+//
+// Without it a heartbeat is a sync, which the ZooKeeper leader answers alone. A leader that was
+// paused and meanwhile replaced answers for up to a tick after it wakes up. The client allows for
+// that if the session timeout is at least eight ticks; see docs/guarantees.md.
+//
+// A client that has a hold sends one transaction in each sixth of the session timeout. It changes
+// nothing, and takes about 100 bytes in the log of each server. A thousand such clients with a
+// timeout of 30 s make 200 transactions a second.
 func WithQuorumHeartbeat() Option {
 	return func(c *config) error {
 		c.quorum = true
@@ -116,7 +125,8 @@ func WithQuorumHeartbeat() Option {
 	}
 }
 
-// WithLossPolicy says what a suspended connection means for holds: UntilDeadline, the default, or Strict.
+// WithLossPolicy sets what a suspended connection means for holds: UntilDeadline, the default, or
+// Strict.
 func WithLossPolicy(p LossPolicy) Option {
 	return func(c *config) error {
 		if p != UntilDeadline && p != Strict {
@@ -127,13 +137,14 @@ func WithLossPolicy(p LossPolicy) Option {
 	}
 }
 
-// WithLossDeadline sets which part of the session timeout a session, and the holds with it, can be relied on without an answer of the
-// ZooKeeper leader. Default 2/3. What is left until 5/6 of the timeout is the margin for clocks that are wrong. Less than the default leaves
-// more margin and less time for outages. Between 1/3, below which one answer that is late would end the session, and 3/4. See
-// docs/guarantees.md.
+// WithLossDeadline sets for which part of the session timeout a client relies on its session, and
+// on the holds in it, without an answer of the ZooKeeper leader. It is from 1/3 to 3/4; default
+// 2/3. Below 1/3, one late answer would end the session. The rest up to 5/6 of the timeout is the
+// margin for clocks that are wrong: a smaller part leaves more margin and less time for outages.
+// See docs/guarantees.md.
 func WithLossDeadline(fraction float64) Option {
 	return func(c *config) error {
-		if !(fraction >= 1.0/3 && fraction <= 3.0/4) { // not a number is neither
+		if !(fraction >= 1.0/3 && fraction <= 3.0/4) { // also true for NaN
 			return fmt.Errorf("loss deadline %v is not between 1/3 and 3/4 of the session timeout", fraction)
 		}
 		c.deadline = fraction
@@ -141,8 +152,9 @@ func WithLossDeadline(fraction float64) Option {
 	}
 }
 
-// WithRetry sets the policy by which operations are repeated that failed for want of a connection and may be repeated: see
-// the package documentation for which are. Default: BoundedExponential(100ms, 2s, 5).
+// WithRetry sets the policy for repeating operations that failed for want of a connection. The
+// package documentation says which operations may be repeated. Default: BoundedExponential(100ms,
+// 2s, 5).
 func WithRetry(p retry.Policy) Option {
 	return func(c *config) error {
 		if p == nil {
@@ -153,7 +165,7 @@ func WithRetry(p retry.Policy) Option {
 	}
 }
 
-// WithNamespace puts everything the client does under /name. Curator: namespace.
+// WithNamespace puts all paths of the client under /name. Curator: namespace.
 func WithNamespace(name string) Option {
 	return func(c *config) error {
 		ns, err := namespacePath(name)
@@ -176,10 +188,10 @@ func namespacePath(name string) (string, error) {
 	return "/" + name, nil
 }
 
-// WithLogger sets where the client and the recipes on it log: sessions and states at Info, losses
-// and what they work around at Warn, connections at Debug. The client logs under the name "docent",
-// a recipe under that and its own, such as "docent.mutex". Messages and field names are stable:
-// docs/observability.md lists them. Default: nowhere.
+// WithLogger sets the logger of the client and of the recipes on it. Sessions and states are logged
+// at Info, losses and problems that the client works around at Warn, connections at Debug. The
+// logger of the client is named "docent", and that of a recipe "docent.mutex" and so on. Messages
+// and field names are stable; docs/observability.md lists them. Default: no logging.
 func WithLogger(l *zap.Logger) Option {
 	return func(c *config) error {
 		if l == nil {
@@ -190,14 +202,14 @@ func WithLogger(l *zap.Logger) Option {
 	}
 }
 
-// WithAuth adds a credential, such as scheme "digest" with "user:password". It is presented in each
-// new session and at each reconnect, before anything else is sent. New refuses a digest without a
-// colon, an empty one among them; whether the servers accept a credential is the state AuthFailed.
-// Curator: authorization, which replaces what earlier calls gave; this adds.
+// WithAuth adds a credential, such as scheme "digest" with "user:password". The client presents it
+// in each new session and at each reconnect, before any other request. New returns an error for a
+// digest without a colon. If the servers refuse a credential, the state is AuthFailed. Curator:
+// authorization, which replaces the credentials of earlier calls; this adds one.
 //
-// The scheme digest sends the password itself, at each connection: without WithTLS all that see the
-// network can read it. There is no SASL, and with it no Kerberos: servers that require it close the
-// session with the ServerError -124.
+// The scheme digest sends the password itself at each connection: without WithTLS it can be read in
+// the network. There is no SASL, and so no Kerberos: servers that require it close the session with
+// the ServerError -124.
 func WithAuth(scheme string, value []byte) Option {
 	return func(c *config) error {
 		if scheme == "" {
@@ -211,8 +223,8 @@ func WithAuth(scheme string, value []byte) Option {
 	}
 }
 
-// checkSecret refuses what was left out by mistake, such as the value of an environment variable
-// that is not set. Its error does not show the secret.
+// checkSecret refuses a secret that was omitted by mistake, such as the value of an environment
+// variable that is not set. Its error does not show the secret.
 func checkSecret(scheme string, value []byte) error {
 	switch {
 	case scheme != "digest":
@@ -225,9 +237,10 @@ func checkSecret(scheme string, value []byte) error {
 	return nil
 }
 
-// WithACL sets the ACL of nodes that are created without one of their own, missing parents included. The path is the full one,
-// with chroot, namespace, protection prefix and without the sequence number. A nil list means all permissions for everybody, which is
-// also the default. Curator: ACLProvider.
+// WithACL sets the function that returns the ACL of a node that is created without the option ACL,
+// or as a missing parent. Its argument is the full path with chroot, namespace and protection
+// prefix, without the sequence number. A nil list stands for all permissions for all clients, which
+// is also the default. Curator: ACLProvider.
 func WithACL(provider func(path string) []zk.ACL) Option {
 	return func(c *config) error {
 		if provider == nil {
@@ -238,8 +251,9 @@ func WithACL(provider func(path string) []zk.ACL) Option {
 	}
 }
 
-// WithTLS connects with TLS. Where settings has no ServerName, the name in the connection string is verified, not the address it
-// resolves to. The settings are cloned.
+// WithTLS connects with TLS. If settings has no ServerName, certificates are verified against the
+// name in the connection string, not against the address that it resolves to. WithTLS clones
+// settings.
 func WithTLS(settings *tls.Config) Option {
 	return func(c *config) error {
 		if settings == nil {
@@ -250,9 +264,10 @@ func WithTLS(settings *tls.Config) Option {
 	}
 }
 
-// WithDialer replaces net.Dialer.DialContext. It is given a server as it is in the connection string, name and port, and a context that ends
-// with the connect timeout. With it names are not resolved, unless there is WithResolver too: a name counts as one server then, though it
-// may stand for several. dial may be called by several goroutines at a time.
+// WithDialer replaces net.Dialer.DialContext. The address is a server of the connection string,
+// name and port; the context ends with the connect timeout. With WithDialer names are not resolved,
+// unless WithResolver is given too: each name then counts as one server, even if it stands for
+// several. Several goroutines may call dial at a time.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
 	return func(c *config) error {
 		if dial == nil {
@@ -263,9 +278,10 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 	}
 }
 
-// WithResolver replaces net.DefaultResolver.LookupHost. It is given the name of a server, and a context that ends with the connect timeout, and
-// returns the addresses that the name stands for. Each attempt to connect resolves anew and tries another address of them. With WithDialer
-// the dialer is given the address. resolve may be called by several goroutines at a time.
+// WithResolver replaces net.DefaultResolver.LookupHost. The host is the name of a server; the
+// context ends with the connect timeout. resolve returns the addresses of the host. Each attempt to
+// connect resolves the name again and tries another address. A dialer of WithDialer gets the
+// address. Several goroutines may call resolve at a time.
 func WithResolver(resolve func(ctx context.Context, host string) (addresses []string, err error)) Option {
 	return func(c *config) error {
 		if resolve == nil {
@@ -276,9 +292,10 @@ func WithResolver(resolve func(ctx context.Context, host string) (addresses []st
 	}
 }
 
-// WithRandom replaces the random numbers that decide about the order of servers and the lengths of pauses, so that a simulation can
-// repeat itself. It is given n and returns one of 0 to n-1, and is called once at a time. The default is rand.Int64N of math/rand/v2. The
-// random ids in node names are not of its making.
+// WithRandom replaces the random numbers that determine the order of servers and the lengths of
+// pauses, so that a simulation can be repeated. random returns a number from 0 to n-1. It is called
+// by one goroutine at a time. The default is rand.Int64N of math/rand/v2. The random ids in node
+// names do not come from it.
 func WithRandom(random func(n int64) int64) Option {
 	return func(c *config) error {
 		if random == nil {

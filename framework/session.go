@@ -21,11 +21,12 @@ import (
 // not up to chance what comes first.
 const offBeat = 1000
 
-// Session is one session with the servers, and the operations bound to it: they fail with ErrSessionLost once it is over and are
-// never repeated in the next one. What is ephemeral belongs to a Session. Get one from Client.Session; safe for concurrent use.
+// Session is one session with the servers, and the operations bound to it. When it has ended they
+// fail with ErrSessionLost; they are never repeated in another session. Ephemeral nodes belong to a
+// Session. Client.Session returns it. It is safe for concurrent use.
 type Session struct{ ops }
 
-// ID is the session's id on the servers, 0 for a zero Session.
+// ID returns the id of the session on the servers, or 0 for a zero Session.
 func (s *Session) ID() int64 {
 	if s == nil || s.bound == nil {
 		return 0
@@ -33,7 +34,7 @@ func (s *Session) ID() int64 {
 	return s.bound.id()
 }
 
-// Timeout is the session timeout that the servers agreed to.
+// Timeout returns the session timeout that the servers granted.
 func (s *Session) Timeout() time.Duration {
 	if s == nil || s.bound == nil {
 		return 0
@@ -41,7 +42,8 @@ func (s *Session) Timeout() time.Duration {
 	return s.bound.timeout()
 }
 
-// Done is closed when the session is over, for whatever reason. A process that was paused may learn it from Err before.
+// Done returns a channel that is closed when the session has ended, for any reason. After a pause
+// of the process Err may report the end earlier.
 func (s *Session) Done() <-chan struct{} {
 	if s == nil || s.bound == nil {
 		return closedChannel
@@ -49,10 +51,10 @@ func (s *Session) Done() <-chan struct{} {
 	return s.bound.done
 }
 
-// Err is nil while the session lives, and then why it is over: it matches ErrSessionLost or ErrClosed. It compares clocks at the
-// moment of asking: once nothing was heard of the leader for two thirds of the timeout (see WithLossDeadline), the session is over,
-// whatever the sockets say.
-// ErrZeroValue for a zero Session.
+// Err returns nil while the session lives. Then it returns the reason of its end, which matches
+// ErrSessionLost or ErrClosed. It compares clocks when it is called: the session ends once nothing
+// was heard of the ZooKeeper leader for two thirds of the timeout (see WithLossDeadline), whatever
+// the state of the connection. It returns ErrZeroValue for a zero Session.
 func (s *Session) Err() error {
 	if s == nil || s.bound == nil {
 		return ErrZeroValue
@@ -60,8 +62,8 @@ func (s *Session) Err() error {
 	return s.bound.check()
 }
 
-// ValidUntil is how long the session can be relied on from what is known now: it moves forward with every answer of the leader.
-// It says nothing once the session is over.
+// ValidUntil returns the local time at which the session ends unless the ZooKeeper leader answers
+// again. Each answer of the leader makes it later. It has no meaning once the session has ended.
 func (s *Session) ValidUntil() time.Time {
 	if s == nil || s.bound == nil {
 		return time.Time{}

@@ -8,29 +8,31 @@ import (
 	"github.com/docent-zk/docent/internal/listen"
 )
 
-// State is what a client knows of its connection. Curator: ConnectionState.
+// State is the state of a client's connection. Curator: ConnectionState.
 type State int
 
 const (
-	// Connecting is the state until there has been a session. It is never reported as a change.
+	// Connecting is the state before the first session. It is never reported as a change.
 	Connecting State = iota
-	// Connected is the first session of the client, reported once.
+	// Connected means that the client has its first session. It is reported once.
 	Connected
-	// Suspended means that the connection is gone and the session may still live. Holds stay valid until their deadline, unless the client's
-	// loss policy is Strict.
+	// Suspended means that the connection was lost, and the session may still live. Holds stay
+	// valid until their deadline, or end at once under the Strict policy.
 	Suspended
-	// Reconnected means that there is a connection again: with the same session after Suspended, with a new one after Lost
-	// and AuthFailed.
+	// Reconnected means that there is a connection again: after Suspended with the same session,
+	// after Lost and AuthFailed with a new one.
 	Reconnected
-	// Lost means that the session is over, and with it every ephemeral node, watch and hold. Each session ends in exactly
-	// one Lost, also when the client is closed.
+	// Lost means that the session has ended, and with it every ephemeral node, watch and hold. Each
+	// session ends with exactly one Lost, also when the client is closed.
 	Lost
-	// AuthFailed means that the servers refuse a credential of WithAuth: there is no session, and operations fail with ErrAuthFailed.
-	// The client tries again, after a second to five, and goes on with Reconnected, or Connected, when the credential is accepted.
+	// AuthFailed means that the servers refuse a credential of WithAuth. There is no session, and
+	// operations fail with ErrAuthFailed. The client tries again after one to five seconds. When
+	// the servers accept the credential, the state is Reconnected, or Connected if there was no
+	// session before.
 	AuthFailed
 	// ReadOnly is reserved for connections to servers without a quorum.
 	ReadOnly
-	// Closed is the end of the client.
+	// Closed means that Close was called.
 	Closed
 )
 
@@ -44,26 +46,26 @@ func (s State) String() string {
 	return stateNames[s]
 }
 
-// IsConnected reports whether operations can be expected to reach a server.
+// IsConnected reports whether the client has a connection and a session.
 func (s State) IsConnected() bool { return s == Connected || s == Reconnected || s == ReadOnly }
 
 // StateChange is one change of a client's State.
 type StateChange struct {
 	State   State
-	Session int64     // the session concerned; 0 with AuthFailed and Closed
-	Cause   error     // with Lost and AuthFailed: why; otherwise nil
+	Session int64     // the id of the session; 0 with AuthFailed and Closed
+	Cause   error     // with Lost and AuthFailed: the reason; otherwise nil
 	At      time.Time // when the client noticed
 }
 
-// states keeps the current state and its listeners.
+// states holds the current state and its listeners.
 type states struct {
 	mu      sync.Mutex
 	current State
-	ever    bool // there has been a session
+	ever    bool // the client has had a session
 	listen.Listeners[StateChange]
 }
 
-// set changes the state and tells the listeners. No listener is waited for.
+// set changes the state and notifies the listeners. It does not wait for them.
 func (s *states) set(c StateChange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,8 +88,8 @@ func (s *states) get() State {
 	return s.current
 }
 
-// finish reports Closed, then waits for the listeners, at most until the time out.
-func (s *states) finish(timeout time.Duration) {
+// close reports Closed, then waits for the listeners, for at most timeout.
+func (s *states) close(timeout time.Duration) {
 	s.set(StateChange{State: Closed, At: time.Now()})
 	s.Close(timeout)
 }

@@ -7,9 +7,10 @@ import (
 
 const defaultWaitWarning = time.Minute
 
-// WithWaitWarning sets how long somebody waits in line for a lock before a warning is logged that says who is first in it. It is
-// repeated each time the wait has doubled; of those who wait through one value of a recipe, one warns in each span of limit. 0 is
-// never. Default one minute.
+// WithWaitWarning sets after how long a wait in the queue of a lock is logged as a warning, which
+// names the first node of the queue. The warning is repeated each time that the wait has doubled.
+// Of the waiters of one value of a recipe, one warns in each period of limit. 0 means never.
+// Default one minute.
 func WithWaitWarning(limit time.Duration) Option {
 	return func(c *config) error {
 		if limit < 0 {

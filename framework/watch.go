@@ -13,9 +13,9 @@ import (
 	"github.com/docent-zk/docent/framework/internal/conn"
 )
 
-// Watch is a one-shot wake-up: what was read with it may have changed, look again. It also fires when the session is over. All who
-// watch the same thing in one session share one Watch. There is nothing to close: a Watch nobody waits for costs its place in
-// a table until it fires.
+// Watch is a one-shot signal: what was read with it may have changed, and should be read again. It
+// also fires when the session ends. All watchers of the same data in one session share one Watch.
+// There is nothing to close: an unused Watch costs one entry in a table until it fires.
 type Watch struct {
 	hub   *hub
 	fired chan struct{}
@@ -24,12 +24,13 @@ type Watch struct {
 	stale bool         // there was a reconnect since; guarded by the hub's mu
 }
 
-// Fired is closed when it is time to look again.
+// Fired returns a channel that is closed when the watch fires.
 func (w *Watch) Fired() <-chan struct{} { return w.fired }
 
-// Event is the kind of event that fired the watch: zk.EventNodeCreated, zk.EventNodeDeleted, zk.EventNodeDataChanged or
-// zk.EventNodeChildrenChanged, told in the order in which it happened; zk.EventNotWatching if that is not known, after a
-// reconnect or at the end of the session; 0 before it has fired.
+// Event returns the type of the event that fired the watch, or 0 if it has not fired. The types are
+// zk.EventNodeCreated, zk.EventNodeDeleted, zk.EventNodeDataChanged and
+// zk.EventNodeChildrenChanged. Watches fire in the order of the events. After a reconnect or at the
+// end of the session the event may be unknown; then the type is zk.EventNotWatching.
 func (w *Watch) Event() zk.EventType {
 	select {
 	case <-w.fired:

@@ -1,4 +1,5 @@
-// Package metrics is what the client and the recipes measure. Give a [Metrics] to framework.WithMetrics.
+// Package metrics defines the measurements of the client and of the recipes. Pass a [Metrics] to
+// framework.WithMetrics.
 package metrics
 
 import (
@@ -7,36 +8,38 @@ import (
 	"time"
 )
 
-// Metrics receives measurements. Its methods are called concurrently, by what is measured, and must not
-// block. There will be further instruments and labels: an adapter registers what Instruments returns, and
-// passes on the labels that it is given.
+// Metrics receives measurements. Its methods are called concurrently, in the goroutines that are
+// measured, and must not block. Later versions may add instruments and labels: an adapter should
+// register all that Instruments returns, and pass on all labels.
 type Metrics interface {
 	Add(i Instrument, n int64, l Labels)            // to a Counter, or to an UpDownCounter, where n may be negative
 	Record(i Instrument, d time.Duration, l Labels) // in a Histogram
 }
 
-// Instrument is one thing that is measured. Instruments lists them.
+// Instrument is a measured quantity. Instruments returns all of them.
 type Instrument int
 
 const (
-	// LockWait is how long an acquire took, whatever its outcome. Re-entering is not measured.
+	// LockWait is how long an acquire took, whatever its outcome. A reentrant acquire is not
+	// measured.
 	LockWait Instrument = iota
-	// LockHold is how long a lock was held, whatever ended it. Reentrant holds of one lock are one hold.
+	// LockHold is how long a lock was held, whatever ended the hold. Reentrant holds of one lock
+	// count as one.
 	LockHold
-	// LockWaiters is the present number of waiters.
+	// LockWaiters is the current number of waiters.
 	LockWaiters
 	// LockLosses counts the locks that were lost before they were released.
 	LockLosses
-	// SessionLosses counts the sessions that were lost or closed, and how often the servers begin to refuse a
-	// credential.
+	// SessionLosses counts the sessions that were lost or closed. It also counts how often the
+	// servers begin to refuse a credential.
 	SessionLosses
 	// Reconnects counts the connections after the first, with the same session or with a new one.
 	Reconnects
-	// PendingDeletions is the present number of cleanups in the background, releases included.
+	// PendingDeletions is the current number of cleanups in the background, including releases.
 	PendingDeletions
 )
 
-// Kind is how the measurements of an Instrument add up.
+// Kind is how the measurements of an Instrument are combined.
 type Kind int
 
 const (
@@ -61,11 +64,12 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", int(k))
 }
 
-// Labels tell measurements of one Instrument apart. Labels that an instrument does not have are empty.
+// Labels distinguish measurements of one Instrument. Labels that an instrument does not have are
+// empty.
 type Labels struct {
 	Recipe  string // the kind of lock: "mutex"
-	Path    string // of the lock, as it was given to the recipe: there may be any number of them
-	Outcome string // of acquiring: one of the Outcome constants
+	Path    string // of the lock, as given to the recipe; their number is not limited
+	Outcome string // of an acquire: one of the Outcome constants
 	Cause   string // of an end: one of the Cause constants
 }
 
@@ -78,15 +82,15 @@ const (
 
 // Values of Labels.Cause.
 const (
-	CauseReleased    = "released"     // of a hold: nothing was lost
+	CauseReleased    = "released"     // of a hold: it was not lost
 	CauseSessionLost = "session_lost" // of a hold
 	CauseNodeDeleted = "node_deleted" // of a hold
 	CauseSuspended   = "suspended"    // of a hold
 	CauseForeignLost = "foreign_lost" // of a hold
-	CauseClosed      = "closed"       // of either: the client was closed
-	CauseExpired     = "expired"      // of a session: a server says so
-	CauseDeadline    = "deadline"     // of a session: the clock says so
-	CauseAuthFailed  = "auth_failed"  // of a session: the servers reject a credential
+	CauseClosed      = "closed"       // of a hold or a session: the client was closed
+	CauseExpired     = "expired"      // of a session: a server reported it
+	CauseDeadline    = "deadline"     // of a session: its deadline passed
+	CauseAuthFailed  = "auth_failed"  // of a session: the servers refuse a credential
 )
 
 type instrument struct {
@@ -104,7 +108,8 @@ var instruments = [...]instrument{
 		[]string{"recipe", "path"}},
 	LockLosses: {"docent.lock.losses", "{hold}", "Locks lost before they were released.", Counter,
 		[]string{"recipe", "path", "cause"}},
-	SessionLosses:    {"docent.session.losses", "{session}", "Sessions lost, closed or refused.", Counter, []string{"cause"}},
+	SessionLosses: {"docent.session.losses", "{session}", "Sessions lost, closed or refused.", Counter,
+		[]string{"cause"}},
 	Reconnects:       {"docent.connection.reconnects", "{connection}", "Connections made again.", Counter, nil},
 	PendingDeletions: {"docent.deletions.pending", "{deletion}", "Cleanups in the background.", UpDownCounter, nil},
 }
@@ -131,14 +136,14 @@ func (i Instrument) Name() string { return i.about().name }
 // String returns the name.
 func (i Instrument) String() string { return i.Name() }
 
-// Unit returns "s" for durations, and otherwise what is counted, in braces, as in UCUM.
+// Unit returns "s" for durations, and for numbers the counted thing in braces, as in UCUM.
 func (i Instrument) Unit() string { return i.about().unit }
 
-// Description returns a sentence that says what is measured.
+// Description returns a sentence that describes the measurement.
 func (i Instrument) Description() string { return i.about().description }
 
-// Kind returns how the measurements add up.
+// Kind returns how the measurements are combined.
 func (i Instrument) Kind() Kind { return i.about().kind }
 
-// Labels are the fields of Labels that measurements have, in lower case.
+// Labels returns the names of the Labels fields that the measurements have, in lower case.
 func (i Instrument) Labels() []string { return slices.Clone(i.about().labels) }
