@@ -9,35 +9,35 @@ import (
 )
 
 // flight is one request, which cannot be called back: whoever made it may leave, it lands all the same.
-type flight[T any] struct {
-	mu     sync.Mutex
-	landed chan struct{} // closed by land
-	value  T
-	err    error
-	late   func(T, error) // set when the caller has left
+type pending[T any] struct {
+	mu        sync.Mutex
+	completed chan struct{} // closed by land
+	value     T
+	err       error
+	late      func(T, error) // set when the caller has left
 }
 
 // land delivers the result to the caller, or to late if the caller has left.
-func (f *flight[T]) land(value T, err error) {
-	f.mu.Lock()
-	f.value, f.err = value, err
-	late := f.late
-	close(f.landed)
-	f.mu.Unlock()
+func (p *pending[T]) complete(value T, err error) {
+	p.mu.Lock()
+	p.value, p.err = value, err
+	late := p.late
+	close(p.completed)
+	p.mu.Unlock()
 	if late != nil {
 		late(value, err)
 	}
 }
 
 // leave is the caller's; false if the result is there already.
-func (f *flight[T]) leave(late func(T, error)) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (p *pending[T]) abandon(late func(T, error)) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	select {
-	case <-f.landed:
+	case <-p.completed:
 		return false
 	default:
-		f.late = late
+		p.late = late
 		return true
 	}
 }
@@ -60,9 +60,9 @@ func askThen[T any](
 	if late != nil {
 		later = func(reply conn.Reply, _ error) { late(result(reply)) }
 	}
-	reply, err := fly(ctx, s, later, func(land func(conn.Reply, error)) {
+	reply, err := roundTrip(ctx, s, later, func(complete func(conn.Reply, error)) {
 		s.conn.Together(func() {
-			s.conn.Ask(r, func(reply conn.Reply) { land(reply, nil) })
+			s.conn.Ask(r, func(reply conn.Reply) { complete(reply, nil) })
 			if behind != nil {
 				behind()
 			}
@@ -77,30 +77,30 @@ func askThen[T any](
 }
 
 // fly waits for the connection, has launch make a request, and waits for what it delivers by land.
-func fly[T any](ctx context.Context, s *session, late func(T, error), launch func(land func(T, error))) (T, error) {
+func roundTrip[T any](ctx context.Context, s *session, late func(T, error), send func(complete func(T, error))) (T, error) {
 	var none T
 	if err := s.ready(ctx); err != nil {
 		return none, err
 	}
-	if err := s.enter(); err != nil {
+	if err := s.beginRequest(); err != nil {
 		return none, err
 	}
-	f := &flight[T]{landed: make(chan struct{})}
-	launch(func(value T, err error) {
+	p := &pending[T]{completed: make(chan struct{})}
+	send(func(value T, err error) {
 		defer s.inflight.Done()
-		f.land(value, err)
+		p.complete(value, err)
 	})
 	var reason error
 	select {
-	case <-f.landed:
-		return f.value, s.explain(f.err)
+	case <-p.completed:
+		return p.value, s.explain(p.err)
 	case <-ctx.Done():
 		reason = ctxerr.Of(ctx)
 	case <-s.done:
 		reason = s.reason()
 	}
-	if !f.leave(late) {
-		return f.value, s.explain(f.err)
+	if !p.abandon(late) {
+		return p.value, s.explain(p.err)
 	}
 	return none, &attemptError{outcome: Unknown, err: reason, abandoned: late != nil}
 }
@@ -115,7 +115,7 @@ func start[T any](s *session, r conn.Request, parse func(conn.Reply) (T, error),
 		return
 	}
 	send := func() {
-		if err := s.enter(); err != nil {
+		if err := s.beginRequest(); err != nil {
 			done(none, err)
 			return
 		}
@@ -129,7 +129,7 @@ func start[T any](s *session, r conn.Request, parse func(conn.Reply) (T, error),
 		send()
 		return
 	}
-	waiting := s.host(func() {
+	waiting := s.spawn(func() {
 		if err := s.ready(s.core.ctx); err != nil {
 			done(none, err)
 			return

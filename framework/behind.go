@@ -40,11 +40,11 @@ func (b sessionBridge) StartGetW(path string, done func(data []byte, stat *zk.St
 		return
 	}
 	key := watchKey{c.full, watchData}
-	w, ask := b.s.bound.hub.join(key)
+	w, ask := b.s.bound.watches.join(key)
 	request, parse := key.request(ask)
 	start(b.s.bound, request, parse, func(r reading, err error) {
 		if ask {
-			b.s.bound.hub.asked(key, w, err == nil, r.version(key.kind))
+			b.s.bound.watches.answered(key, w, err == nil, r.version(key.kind))
 		}
 		if err != nil {
 			done(nil, nil, nil, c.ended(err))
@@ -61,7 +61,7 @@ func (s *Session) starts(name, path string) (call, error) {
 		o = s.ops
 	}
 	c := o.call(name, path, once)
-	if err := o.usable(context.Background()); err != nil {
+	if err := o.checkUsable(context.Background()); err != nil {
 		return c, c.failed(NotApplied, err)
 	}
 	if c.err != nil {

@@ -44,21 +44,21 @@ func (b sessionBridge) Metrics() metrics.Metrics { return b.s.metrics() }
 func (b sessionBridge) DeleteLater(paths ...string) { b.s.deleteLater(paths...) }
 
 func (b sessionBridge) Go(fn func()) bool {
-	return b.s != nil && b.s.bound != nil && fn != nil && b.s.bound.host(fn)
+	return b.s != nil && b.s.bound != nil && fn != nil && b.s.bound.spawn(fn)
 }
 
 // watchBridge implements bridge.Watch.
 type watchBridge struct{ w *Watch }
 
 func (b watchBridge) Then(fn func()) {
-	if b.w.hub.when(b.w, fn) {
+	if b.w.table.onFire(b.w, fn) {
 		fn()
 	}
 }
 
 func (b watchBridge) Unbroken() bool {
-	b.w.hub.mu.Lock()
-	defer b.w.hub.mu.Unlock()
+	b.w.table.mu.Lock()
+	defer b.w.table.mu.Unlock()
 	return !b.w.stale && b.w.Event() == 0
 }
 
@@ -67,7 +67,7 @@ func (c *Client) validate() error {
 	if c == nil {
 		return fmt.Errorf("framework: client is nil")
 	}
-	return c.usable(context.Background())
+	return c.checkUsable(context.Background())
 }
 
 // spawn calls fn in a new goroutine that Close waits for, and reports whether it does: not if the client is closed.

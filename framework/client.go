@@ -45,7 +45,7 @@ func New(connect string, opts ...Option) (*Client, error) {
 func (c *Client) WaitConnected(ctx context.Context) error {
 	err := c.validate()
 	if err == nil {
-		err = c.usable(ctx)
+		err = c.checkUsable(ctx)
 	}
 	if err == nil {
 		err = c.core.waitConnected(ctx)

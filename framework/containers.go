@@ -76,13 +76,13 @@ func (s *session) createContainer(ctx context.Context, node creation, late func(
 	return s.send(ctx, node, conn.Create(node.full, node.data, node.acl, zk.FlagPersistent), late)
 }
 
-// hangupPatience is how long a server may take to close the connection.
-const hangupPatience = time.Second
+// hangupTimeout is how long a server may take to close the connection.
+const hangupTimeout = time.Second
 
 // awaitHangup waits for the end of the connection, which the server closes after an operation that it does not know: what is sent
 // before that is lost.
 func (s *session) awaitHangup(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, hangupPatience)
+	ctx, cancel := context.WithTimeout(ctx, hangupTimeout)
 	defer cancel()
 	_ = s.await(ctx, func() bool { return !s.link }) // whatever the reason, the next attempt finds out
 }

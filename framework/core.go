@@ -32,25 +32,25 @@ type core struct {
 	cancel     context.CancelCauseFunc
 	grace      context.Context // ends a connect timeout later: what the servers are still told must be told by then
 	endGrace   context.CancelFunc
-	finished   chan struct{}  // closed by run
+	stopped    chan struct{}  // closed by run
 	background sync.WaitGroup // retiring sessions, audits of watches, and clean-ups
 
 	noContainers atomic.Bool // the servers do not know containers
 
-	mu      sync.Mutex
-	servers []string
-	current *session                // nil while there is none
-	conn    *conn.Conn              // of the current session, or of the attempt to get one
-	conns   map[*conn.Conn]struct{} // those that may still connect, of former sessions too
-	refused error                   // why no session is to be had, while that is certain
-	replace map[int]func()          // to be called when there is another session
-	waiters int                     // how many there have been
-	changed chan struct{}           // closed, and replaced, whenever one of these changes
+	mu           sync.Mutex
+	servers      []string
+	current      *session                // nil while there is none
+	conn         *conn.Conn              // of the current session, or of the attempt to get one
+	conns        map[*conn.Conn]struct{} // those that may still connect, of former sessions too
+	refused      error                   // why no session is to be had, while that is certain
+	onReplaced   map[int]func()          // to be called when there is another session
+	replacements int                     // how many there have been
+	changed      chan struct{}           // closed, and replaced, whenever one of these changes
 }
 
 func newCore(spec connstr.Spec, cfg config) *core {
-	c := &core{cfg: cfg, chroot: spec.Chroot, servers: spec.Servers, finished: make(chan struct{}), changed: make(chan struct{})}
-	c.conns, c.replace = map[*conn.Conn]struct{}{}, map[int]func(){}
+	c := &core{cfg: cfg, chroot: spec.Chroot, servers: spec.Servers, stopped: make(chan struct{}), changed: make(chan struct{})}
+	c.conns, c.onReplaced = map[*conn.Conn]struct{}{}, map[int]func(){}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.grace, c.endGrace = context.WithCancel(context.Background())
 	if cfg.log.Core().Enabled(zap.InfoLevel) {
@@ -77,7 +77,7 @@ func levelOf(reason error) zapcore.Level {
 
 // run opens sessions until the client is closed.
 func (c *core) run() {
-	defer close(c.finished)
+	defer close(c.stopped)
 	for failures := 0; c.ctx.Err() == nil; {
 		begun := time.Now()
 		s, err := c.open()
@@ -92,7 +92,7 @@ func (c *core) run() {
 		s.supervise(c.ctx)
 		c.publish(nil, refusal(s.reason()))
 		c.cfg.log.Log(levelOf(s.reason()), "session over", logfield.Session(s.id()), zap.Error(s.reason()))
-		c.background.Go(s.retire)
+		c.background.Go(s.close)
 		if time.Since(begun) < reopenPause || refusal(s.reason()) != nil {
 			c.pause(1)
 		}
@@ -107,11 +107,11 @@ const (
 )
 
 func (c *core) pause(failures int) {
-	linger(min(time.Duration(failures)*reopenPause, maxReopenPause), c.ctx.Done(), nil)
+	sleep(min(time.Duration(failures)*reopenPause, maxReopenPause), c.ctx.Done(), nil)
 }
 
 // linger waits for d, or until one of the two is closed; nil never is.
-func linger(d time.Duration, one, other <-chan struct{}) {
+func sleep(d time.Duration, one, other <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -124,7 +124,7 @@ func linger(d time.Duration, one, other <-chan struct{}) {
 // open gets a session, waiting for a server as long as it takes.
 func (c *core) open() (*session, error) {
 	s := newSession(c)
-	s.random = c.derive()
+	s.random = c.newRandom()
 	servers := c.addresses()
 	s.conn = conn.New(conn.Config{
 		Servers:        servers,
@@ -135,17 +135,17 @@ func (c *core) open() (*session, error) {
 		TLS:            c.cfg.tls,
 		Logger:         c.cfg.log,
 		Credentials:    c.cfg.auth,
-		Random:         c.derive(),
+		Random:         c.newRandom(),
 		Handler:        handler{s},
 	})
 	c.connecting(s.conn, servers)
 	s.conn.Start()
 	if err := s.open(c.ctx); err != nil {
 		s.end(err)
-		c.background.Go(s.retire)
+		c.background.Go(s.close)
 		return nil, err
 	}
-	c.background.Go(s.audit)
+	c.background.Go(s.verifyWatches)
 	c.cfg.log.Info("session established", logfield.Session(s.id()), zap.Duration("timeout", s.timeout()))
 	if asked := c.cfg.sessionTimeout; s.timeout() != asked {
 		c.cfg.log.Warn("the servers grant another session timeout than was asked for", zap.Duration("asked", asked),
@@ -156,7 +156,7 @@ func (c *core) open() (*session, error) {
 
 // derive makes a source of random numbers for one goroutine: two that drew from the same one at the same instant would leave to chance which
 // of them gets which number.
-func (c *core) derive() func(n int64) int64 {
+func (c *core) newRandom() func(n int64) int64 {
 	return rand.New(rand.NewPCG(uint64(c.cfg.random(math.MaxInt64)), 0)).Int64N
 }
 
@@ -178,7 +178,7 @@ func (c *core) connecting(conn *conn.Conn, servers []string) {
 }
 
 // disconnected notes that a connection need not know of servers any more.
-func (c *core) disconnected(conn *conn.Conn) {
+func (c *core) forget(conn *conn.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.conns, conn)
@@ -211,12 +211,12 @@ func (c *core) publish(s *session, refused error) {
 	defer c.mu.Unlock()
 	c.current = s
 	if s != nil {
-		for _, fn := range c.replace {
+		for _, fn := range c.onReplaced {
 			fn()
 		}
-		clear(c.replace)
+		clear(c.onReplaced)
 	}
-	c.setRefused(refused)
+	c.setRefusedLocked(refused)
 }
 
 // whenReplaced has fn called once there is a session, the next one if there is none; not after forget. fn must not wait for anything.
@@ -227,13 +227,13 @@ func (c *core) whenReplaced(fn func()) (forget func()) {
 		fn()
 		return func() {}
 	}
-	c.waiters++
-	number := c.waiters
-	c.replace[number] = fn
+	c.replacements++
+	number := c.replacements
+	c.onReplaced[number] = fn
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.replace, number)
+		delete(c.onReplaced, number)
 	}
 }
 
@@ -246,7 +246,7 @@ func (c *core) refuse(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if refused := refusal(err); refused != nil {
-		c.setRefused(refused)
+		c.setRefusedLocked(refused)
 	}
 }
 
@@ -259,16 +259,16 @@ func refusal(trouble error) error {
 }
 
 // setRefused is called with mu held.
-func (c *core) setRefused(err error) {
+func (c *core) setRefusedLocked(err error) {
 	c.refused = err
 	if err != nil {
 		c.states.set(StateChange{State: AuthFailed, Cause: err, At: time.Now()})
 	}
-	c.touch()
+	c.notifyLocked()
 }
 
 // touch wakes whoever waits for a change. Call it with mu held.
-func (c *core) touch() {
+func (c *core) notifyLocked() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
@@ -287,35 +287,35 @@ func (c *core) live() (s *session, changed <-chan struct{}, err error) {
 	return nil, changed, err
 }
 
-// session waits for a live session, as long as ctx lasts and, if patience is not zero, no longer than that.
-func (c *core) session(ctx context.Context, patience time.Duration) (*session, error) {
-	var enough <-chan time.Time // once there is something to wait for
+// session waits for a live session, as long as ctx lasts and, if timeout is not zero, no longer than that.
+func (c *core) session(ctx context.Context, timeout time.Duration) (*session, error) {
+	var expired <-chan time.Time // once there is something to wait for
 	for {
 		s, changed, err := c.live()
 		switch {
 		case ctx.Err() != nil:
-			return nil, notApplied(fmt.Errorf("%w: %w", ctxerr.Of(ctx), c.trouble()))
+			return nil, notApplied(fmt.Errorf("%w: %w", ctxerr.Of(ctx), c.connectionError()))
 		case err != nil:
 			return nil, notApplied(err)
 		case s != nil:
 			return s, nil
-		case patience > 0 && enough == nil:
-			timer := time.NewTimer(patience)
+		case timeout > 0 && expired == nil:
+			timer := time.NewTimer(timeout)
 			defer timer.Stop()
-			enough = timer.C
+			expired = timer.C
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
 		case <-c.ctx.Done():
-		case <-enough:
-			return nil, transient(NotApplied, c.trouble())
+		case <-expired:
+			return nil, transient(NotApplied, c.connectionError())
 		}
 	}
 }
 
 // trouble says why there is no connection.
-func (c *core) trouble() error {
+func (c *core) connectionError() error {
 	c.mu.Lock()
 	conn := c.conn
 	c.mu.Unlock()
@@ -353,19 +353,19 @@ func (c *core) spawn(fn func()) bool {
 	return true
 }
 
-// closePatience bounds how long Close waits for listeners that do not return.
-const closePatience = time.Second
+// listenerTimeout bounds how long Close waits for listeners that do not return.
+const listenerTimeout = time.Second
 
 func (c *core) close() {
 	c.mu.Lock()
 	c.cancel(ErrClosed)
 	c.mu.Unlock()
 	enough := time.AfterFunc(c.cfg.connectTimeout, c.endGrace)
-	<-c.finished
+	<-c.stopped
 	c.background.Wait()
 	enough.Stop()
 	c.endGrace()
-	c.states.close(closePatience)
+	c.states.close(listenerTimeout)
 }
 
 func isNoNode(err error) bool { return errors.Is(err, zk.ErrNoNode) }

@@ -156,7 +156,7 @@ func (o ops) Create(ctx context.Context, path string, data []byte, opts ...Creat
 // CreateResult is Create that returns the whole Result. Its Czxid is the transaction that created
 // the node, unless the answer was lost. Curator: storingStatIn.
 func (o ops) CreateResult(ctx context.Context, path string, data []byte, opts ...CreateOption) (Result, error) {
-	if err := o.usable(ctx); err != nil {
+	if err := o.checkUsable(ctx); err != nil {
 		return Result{}, &Error{"create", path, NotApplied, err}
 	}
 	node := o.creation(path, data, opts)

@@ -24,7 +24,7 @@ import (
 // zk.ErrNoNode. Curator: guaranteed.
 func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 	c, full := o.deletions(paths)
-	if err := o.usable(ctx); err != nil {
+	if err := o.checkUsable(ctx); err != nil {
 		return c.failed(NotApplied, err)
 	}
 	if c.err != nil {
@@ -35,12 +35,12 @@ func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 		if err := o.firstAttempt(ctx, d); err == nil {
 			return nil
 		} else if ctx.Err() == nil && !o.repeats(err, repeatable) {
-			o.gaveUp(c, err)
+			o.logFailure(c, err)
 			return c.failed(OutcomeOf(err), err)
 		}
 	}
 	select {
-	case err := <-o.errand(c, d.attempt):
+	case err := <-o.runInBackground(c, d.attempt):
 		return err
 	case <-ctx.Done():
 		return c.failed(Unknown, ctxerr.Of(ctx))
@@ -57,8 +57,8 @@ func (o ops) firstAttempt(ctx context.Context, d *deletion) error {
 // deleteLater is DeleteGuaranteed that does not wait. Failures are logged.
 func (o ops) deleteLater(paths ...string) {
 	c, full := o.deletions(paths)
-	if o.usable(context.Background()) == nil && c.err == nil {
-		o.errand(c, (&deletion{left: full}).attempt)
+	if o.checkUsable(context.Background()) == nil && c.err == nil {
+		o.runInBackground(c, (&deletion{left: full}).attempt)
 	}
 }
 
@@ -83,7 +83,7 @@ func (o ops) deletions(paths []string) (c call, full []string) {
 // deletion is what is left of some nodes that are to be deleted.
 type deletion struct {
 	left             []string
-	doubtful         bool // an attempt may have been applied, or may still be: who is missing then was deleted
+	uncertain        bool // an attempt may have been applied, or may still be: who is missing then was deleted
 	missing, refused error
 }
 
@@ -98,9 +98,9 @@ func (d *deletion) attempt(ctx context.Context, s *session) error {
 		case ctx.Err() == nil && isRefusal(err):
 			d.refused = err
 		case ctx.Err() != nil || !isNoNode(err): // of a context that has ended, the error may match its cause, whatever that is
-			d.doubtful = d.doubtful || OutcomeOf(err) == Unknown
+			d.uncertain = d.uncertain || OutcomeOf(err) == Unknown
 			return err
-		case !d.doubtful:
+		case !d.uncertain:
 			d.missing = err
 		}
 		d.left = slices.Delete(d.left, i, i+1)

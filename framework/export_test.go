@@ -3,13 +3,13 @@ package framework
 import "github.com/docent-zk/docent/framework/internal/conn"
 
 // Armed returns how many watches a session has set on the servers.
-func Armed(s *Session) int { return len(s.bound.hub.pending()) }
+func Armed(s *Session) int { return len(s.bound.watches.armed()) }
 
 // Watched returns how many watches are in the table of a session.
 func Watched(s *Session) int {
-	s.bound.hub.mu.Lock()
-	defer s.bound.hub.mu.Unlock()
-	return len(s.bound.hub.table)
+	s.bound.watches.mu.Lock()
+	defer s.bound.watches.mu.Unlock()
+	return len(s.bound.watches.entries)
 }
 
 // PretendSuspension pretends that the machine has just been suspended for d.
@@ -19,5 +19,5 @@ var PretendSuspension = conn.PretendSuspension
 func Replacing(c *Client) int {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
-	return len(c.core.replace)
+	return len(c.core.onReplaced)
 }

@@ -23,7 +23,7 @@ import (
 // looked for again on each further connection of the session, and those that the caller was not given are deleted. Which connection goes to
 // A is not known: one address may stand for several servers. A request does not wait for ever, for a leader gives up a follower that is
 // silent for some ticks, and with it what it has not sent; so this ends after a while.
-const lateFor = 5 * time.Minute
+const lateTimeout = 5 * time.Minute
 
 // lateNodes are the nodes of a transaction that may be applied late, or twice.
 type lateNodes struct {
@@ -41,7 +41,7 @@ const maxLate = 1 << 16
 type late struct {
 	mu      sync.Mutex
 	all     []*lateNodes
-	looking bool // a goroutine looks for those that are due
+	running bool // a goroutine looks for those that are due
 	dropped int  // how many were more than maxLate, since that was logged
 }
 
@@ -51,7 +51,7 @@ func (l *late) add(s *session, n *lateNodes) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s.reason() != nil {
-		n.outlast(s)
+		n.cleanUpAfter(s)
 		return
 	}
 	if len(l.all) == maxLate {
@@ -60,7 +60,7 @@ func (l *late) add(s *session, n *lateNodes) {
 	}
 	n.due = true
 	l.all = append(l.all, n)
-	l.lookLocked(s)
+	l.startLocked(s)
 }
 
 // reconnected has all nodes looked for on another connection.
@@ -70,7 +70,7 @@ func (l *late) reconnected(s *session) {
 	for _, n := range l.all {
 		n.due = true
 	}
-	l.lookLocked(s)
+	l.startLocked(s)
 }
 
 // ended hands on what outlives the session.
@@ -78,51 +78,51 @@ func (l *late) ended(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range l.all {
-		n.outlast(s)
+		n.cleanUpAfter(s)
 	}
 	l.all = nil
 }
 
 // outlast looks in the next session for what outlives this one.
-func (n *lateNodes) outlast(s *session) {
+func (n *lateNodes) cleanUpAfter(s *session) {
 	if slices.ContainsFunc(n.nodes, func(c creation) bool { return c.guid != "" && !c.ephemeral() }) {
-		n.o.sweep(n, s)
+		n.o.cleanUpAfter(n, s)
 	}
 }
 
-func (l *late) lookLocked(s *session) {
-	if !l.looking && len(l.all) > 0 {
-		l.looking = s.host(func() { l.look(s) })
+func (l *late) startLocked(s *session) {
+	if !l.running && len(l.all) > 0 {
+		l.running = s.spawn(func() { l.cleanUp(s) })
 	}
 }
 
-// lookAfter is how long what the program does next goes before a look, and what is due meanwhile is looked for together. It is no round number,
+// cleanupDelay is how long what the program does next goes before a look, and what is due meanwhile is looked for together. It is no round number,
 // so that simulations do not leave to chance what comes first.
-const lookAfter = 73 * time.Millisecond
+const cleanupDelay = 73 * time.Millisecond
 
 // look looks for the nodes that are due until there are none. Where there is no connection it ends: the next one begins it again.
-func (l *late) look(s *session) {
+func (l *late) cleanUp(s *session) {
 	s.core.cfg.metrics.Add(metrics.PendingDeletions, 1, metrics.Labels{})
 	defer s.core.cfg.metrics.Add(metrics.PendingDeletions, -1, metrics.Labels{})
-	linger(lookAfter, s.done, s.core.ctx.Done())
+	sleep(cleanupDelay, s.done, s.core.ctx.Done())
 	if dropped := l.takeDropped(); dropped > 0 {
 		s.core.cfg.log.Warn("too many creates have lost their answers: the first are not looked for any more", zap.Int("transactions", dropped))
 	}
 	failures := 0
-	for due := l.take(s); due != nil; due = l.take(s) {
+	for due := l.takeDue(s); due != nil; due = l.takeDue(s) {
 		err := s.deleteLate(s.core.ctx, due)
 		if err == nil || s.reason() != nil {
 			failures = 0
 			continue
 		}
-		l.again(due)
-		linger(lookAfter<<min(failures, 5), s.done, s.core.ctx.Done()) // not the pauses of other cleanups, which the same trouble has begun
+		l.markDue(due)
+		sleep(cleanupDelay<<min(failures, 5), s.done, s.core.ctx.Done()) // not the pauses of other cleanups, which the same trouble has begun
 		failures++
 	}
 }
 
 // take is what is due; nil if nothing is, or nothing can be looked for now. What has waited for long enough is forgotten.
-func (l *late) take(s *session) (due []*lateNodes) {
+func (l *late) takeDue(s *session) (due []*lateNodes) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if connected, _, err := s.connected(); connected && err == nil {
@@ -134,8 +134,8 @@ func (l *late) take(s *session) (due []*lateNodes) {
 		}
 	}
 	if due == nil {
-		l.all = slices.DeleteFunc(l.all, func(n *lateNodes) bool { return !n.due && n.since.Elapsed() >= lateFor })
-		l.looking = false
+		l.all = slices.DeleteFunc(l.all, func(n *lateNodes) bool { return !n.due && n.since.Elapsed() >= lateTimeout })
+		l.running = false
 	}
 	return due
 }
@@ -147,7 +147,7 @@ func (l *late) takeDropped() (n int) {
 	return n
 }
 
-func (l *late) again(due []*lateNodes) {
+func (l *late) markDue(due []*lateNodes) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range due {
@@ -160,15 +160,15 @@ func (n *lateNodes) path() string {
 	return n.nodes[slices.IndexFunc(n.nodes, func(c creation) bool { return c.guid != "" })].full
 }
 
-// sought is a protected node that may be created late.
-type sought struct {
+// lateNode is a protected node that may be created late.
+type lateNode struct {
 	of        *lateNodes
 	ephemeral bool
 }
 
 // deleteLate deletes the nodes that are there and not their callers', one parent after the other. Its error is that of trouble that may pass.
 func (s *session) deleteLate(ctx context.Context, all []*lateNodes) error {
-	parents := map[string]map[string]sought{} // by parent and GUID
+	parents := map[string]map[string]lateNode{} // by parent and GUID
 	for _, n := range all {
 		for _, c := range n.nodes {
 			if c.guid == "" {
@@ -176,9 +176,9 @@ func (s *session) deleteLate(ctx context.Context, all []*lateNodes) error {
 			}
 			parent := znode.Parent(c.full)
 			if parents[parent] == nil {
-				parents[parent] = map[string]sought{}
+				parents[parent] = map[string]lateNode{}
 			}
-			parents[parent][c.guid] = sought{n, c.ephemeral()}
+			parents[parent][c.guid] = lateNode{n, c.ephemeral()}
 		}
 	}
 	for _, parent := range slices.Sorted(maps.Keys(parents)) {
@@ -186,7 +186,7 @@ func (s *session) deleteLate(ctx context.Context, all []*lateNodes) error {
 		if s.interrupts(ctx, err) {
 			return err
 		}
-		s.gaveUpLooking(parent, err)
+		s.logCleanupFailure(parent, err)
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (s *session) interrupts(ctx context.Context, err error) bool {
 	return err != nil && (IsTransient(err) || ctx.Err() != nil || s.reason() != nil)
 }
 
-func (s *session) gaveUpLooking(path string, err error) {
+func (s *session) logCleanupFailure(path string, err error) {
 	if err != nil && !isNoNode(err) {
 		s.core.cfg.log.Warn("gave up", zap.String("op", "sweep"), zap.String("path", path), zap.Error(err))
 	}
@@ -205,7 +205,7 @@ func (s *session) gaveUpLooking(path string, err error) {
 // deletedAtOnce is how many nodes are deleted in one transaction.
 const deletedAtOnce = 100
 
-func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map[string]sought) error {
+func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map[string]lateNode) error {
 	children, err := s.list(ctx, parent)
 	if err != nil {
 		return err
@@ -218,17 +218,17 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 		if !ok || slices.Contains(node.of.owned, full) {
 			continue
 		}
-		czxid, err := s.made(ctx, full, node.ephemeral)
+		czxid, err := s.czxidOf(ctx, full, node.ephemeral)
 		if s.interrupts(ctx, err) {
 			return err
 		}
-		s.gaveUpLooking(full, err)
+		s.logCleanupFailure(full, err)
 		if czxid != 0 {
 			unowned = append(unowned, full)
 		}
 	}
 	for some := range slices.Chunk(unowned, deletedAtOnce) {
-		if err := (&deletion{left: slices.Clone(some), doubtful: true}).attempt(ctx, s); err != nil {
+		if err := (&deletion{left: slices.Clone(some), uncertain: true}).attempt(ctx, s); err != nil {
 			return err
 		}
 		for _, full := range some {

@@ -21,11 +21,11 @@ type Op interface {
 
 // preparedOp is an Op as it is sent.
 type preparedOp struct {
-	request any
-	node    *creation // of a create
-	size    int
-	fails   bool // applied a second time, it would make the transaction fail
-	err     error
+	request     any
+	node        *creation // of a create
+	size        int
+	conditional bool // a second transaction with it would fail
+	err         error
 }
 
 // Result is the result of one operation of a transaction, or of CreateResult.
@@ -76,10 +76,10 @@ func (op setOp) String() string { return "set " + op.path }
 func (op setOp) prepare(o ops) preparedOp {
 	c := o.call("set", op.path, once).require(checkVersion(op.version))
 	return preparedOp{
-		request: &zk.SetDataRequest{Path: c.full, Data: op.data, Version: op.version},
-		size:    len(c.full) + len(op.data),
-		fails:   op.version >= 0,
-		err:     c.err,
+		request:     &zk.SetDataRequest{Path: c.full, Data: op.data, Version: op.version},
+		size:        len(c.full) + len(op.data),
+		conditional: op.version >= 0,
+		err:         c.err,
 	}
 }
 
@@ -96,7 +96,7 @@ func (op deleteOp) String() string { return "delete " + op.path }
 
 func (op deleteOp) prepare(o ops) preparedOp {
 	c := o.call("delete", op.path, once).require(checkVersion(op.version))
-	return preparedOp{request: &zk.DeleteRequest{Path: c.full, Version: op.version}, size: len(c.full), fails: op.version >= 0, err: c.err}
+	return preparedOp{request: &zk.DeleteRequest{Path: c.full, Version: op.version}, size: len(c.full), conditional: op.version >= 0, err: c.err}
 }
 
 type checkOp struct {
@@ -117,16 +117,16 @@ func (op checkOp) prepare(o ops) preparedOp {
 
 // transaction is what Multi sends.
 type transaction struct {
-	ops     []Op
-	calls   []any
-	nodes   []creation // of the creates
-	creates []int      // which operations they are
-	call    call
-	pinned  bool // something in it is ephemeral
+	ops       []Op
+	calls     []any
+	nodes     []creation // of the creates
+	creates   []int      // which operations they are
+	call      call
+	ephemeral bool // it creates an ephemeral node
 }
 
 func (o ops) transaction(list []Op) transaction {
-	t := transaction{ops: list, call: call{name: "multi", may: once}}
+	t := transaction{ops: list, call: call{name: "multi", class: once}}
 	if len(list) == 0 {
 		t.call.err = invalid("no operations")
 	}
@@ -140,12 +140,12 @@ func (o ops) transaction(list []Op) transaction {
 		t.call = t.call.require(inOperation(op, p.err))
 		t.calls = append(t.calls, p.request)
 		size += p.size + multiOverhead
-		if p.fails {
-			t.call.may = repeatable
+		if p.conditional {
+			t.call.class = repeatable
 		}
 		if p.node != nil {
 			t.nodes, t.creates = append(t.nodes, *p.node), append(t.creates, i)
-			t.pinned = t.pinned || p.node.ephemeral()
+			t.ephemeral = t.ephemeral || p.node.ephemeral()
 		}
 	}
 	t.call = t.call.require(checkSize(size))
@@ -177,11 +177,11 @@ func inOperation(op Op, err error) error {
 // A transaction that creates an ephemeral node is made in the session that was current at the first
 // attempt, or not at all. Curator: transaction.
 func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
-	if err := o.usable(ctx); err != nil {
+	if err := o.checkUsable(ctx); err != nil {
 		return nil, &Error{"multi", "", NotApplied, err}
 	}
 	t := o.transaction(list)
-	if t.pinned {
+	if t.ephemeral {
 		var err error
 		if o, err = o.bind(ctx, t.call); err != nil {
 			return nil, err
@@ -196,9 +196,9 @@ func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
 		func(ctx context.Context, s *session, late func([]Result, error)) ([]Result, error) {
 			results, err := askThen(ctx, s, late, request, t.behind, func(r conn.Reply) ([]Result, error) { return o.results(t, r) })
 			failed = results
-			return results, t.blame(results, err)
+			return results, t.nameCause(results, err)
 		},
-		func(found []string) []Result { return o.adopted(t, found) },
+		func(found []string) []Result { return o.foundResults(t, found) },
 		func(results []Result) []string { return o.created(t, results) })
 	if err != nil {
 		return failed, err
@@ -242,7 +242,7 @@ func (t transaction) behind() {
 }
 
 // blame adds to the error of a transaction which operation is the cause.
-func (t transaction) blame(results []Result, err error) error {
+func (t transaction) nameCause(results []Result, err error) error {
 	i := slices.IndexFunc(results, func(r Result) bool { return r.Err != nil && !errors.Is(r.Err, ErrRolledBack) })
 	if err == nil || i < 0 {
 		return err
@@ -251,7 +251,7 @@ func (t transaction) blame(results []Result, err error) error {
 }
 
 // adopted are the results of a transaction whose answer was lost.
-func (o ops) adopted(t transaction, found []string) []Result {
+func (o ops) foundResults(t transaction, found []string) []Result {
 	if found == nil {
 		return nil
 	}

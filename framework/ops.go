@@ -15,18 +15,18 @@ import (
 
 // ops are the operations of a Client or a Session.
 type ops struct {
-	core      *core
-	root      string   // chroot and namespace: what paths are below
-	namespace string   // of it, the namespace
-	bound     *session // nil: whatever session is the current one
-	ofSession bool     // a Session's: the end of bound is their end, too
-	broken    error    // the view cannot be used
-	patient   bool     // repeat for ever, in the background
-	unheard   bool     // there is nobody who would be told that it failed
+	core       *core
+	root       string   // chroot and namespace: what paths are below
+	namespace  string   // of it, the namespace
+	bound      *session // nil: whatever session is the current one
+	ofSession  bool     // a Session's: the end of bound is their end, too
+	broken     error    // the view cannot be used
+	background bool     // a background task: repeat without limit
+	noCaller   bool     // of a background task: no caller gets its error
 }
 
 // usable refuses zero values and contexts that are nil.
-func (o ops) usable(ctx context.Context) error {
+func (o ops) checkUsable(ctx context.Context) error {
 	switch {
 	case o.core == nil:
 		return notApplied(ErrZeroValue)
@@ -56,16 +56,16 @@ func (o ops) Logger() *zap.Logger {
 
 // call is one use of an operation.
 type call struct {
-	name string // in words
-	path string // as the caller gave it
-	full string // on the servers
-	may  trait
-	err  error // an argument that is wrong
+	name  string // in words
+	path  string // as the caller gave it
+	full  string // on the servers
+	class retryClass
+	err   error // an argument that is wrong
 }
 
-func (o ops) call(name, path string, may trait) call {
+func (o ops) call(name, path string, class retryClass) call {
 	full := znode.Join(o.root, path)
-	return call{name, path, full, may, znode.ValidatePath(path)}.require(checkSize(len(full)))
+	return call{name, path, full, class, znode.ValidatePath(path)}.require(checkSize(len(full)))
 }
 
 // require adds further checks of arguments.
@@ -97,13 +97,13 @@ func (o ops) bind(ctx context.Context, c call) (ops, error) {
 		return o, nil
 	}
 	bound := o
-	if o.usable(ctx) == nil && ctx.Err() == nil {
+	if o.checkUsable(ctx) == nil && ctx.Err() == nil {
 		if s, _, _ := o.core.live(); s != nil {
 			bound.bound = s
 			return bound, nil
 		}
 	}
-	c.may = repeatable
+	c.class = repeatable
 	_, err := run(ctx, o, c, func(_ context.Context, s *session) (nothing, error) {
 		bound.bound = s
 		return nothing{}, nil
@@ -119,23 +119,23 @@ func (o ops) target(ctx context.Context) (*session, error) {
 	return o.core.session(ctx, o.core.cfg.connectTimeout)
 }
 
-// trait says how an operation may be repeated.
-type trait int
+// retryClass says how an operation may be repeated.
+type retryClass int
 
 const (
 	// once: not after an outcome that is unknown.
-	once trait = iota
+	once retryClass = iota
 	// repeatable: at any time, in any session.
 	repeatable
-	// searchable: after an outcome that is unknown, by steps that first find out what became of it.
-	searchable
+	// afterSearch: after an outcome that is unknown, by steps that first find out what became of it.
+	afterSearch
 )
 
 // run is every operation: it checks the arguments, repeats step by the client's policy where that is allowed, and wraps the error.
 // step makes single attempts, in one session each. There is no other loop around attempts.
 func run[T any](ctx context.Context, o ops, c call, step func(context.Context, *session) (T, error)) (T, error) {
 	var none, out T
-	if err := o.usable(ctx); err != nil {
+	if err := o.checkUsable(ctx); err != nil {
 		return none, c.failed(NotApplied, err)
 	}
 	if c.err != nil {
@@ -144,7 +144,7 @@ func run[T any](ctx context.Context, o ops, c call, step func(context.Context, *
 	outcome, attempts, last := NotApplied, 0, error(nil)
 	waiting, stop := o.core.whileOpen(ctx)
 	defer stop()
-	err := retry.Do(waiting, o.policy(), func(err error) bool { return o.repeats(err, c.may) }, func(context.Context) error {
+	err := retry.Do(waiting, o.policy(), func(err error) bool { return o.repeats(err, c.class) }, func(context.Context) error {
 		s, err := o.target(ctx)
 		if err == nil {
 			out, err = step(ctx, s)
@@ -179,22 +179,22 @@ func (o ops) passing(ctx context.Context, outcome Outcome, err error) error {
 }
 
 func (o ops) policy() retry.Policy {
-	if o.patient {
-		return tireless
+	if o.background {
+		return backgroundPolicy
 	}
 	return o.core.cfg.retry
 }
 
 // repeats reports whether an operation that failed with err may be tried again.
-func (o ops) repeats(err error, may trait) bool {
-	if OutcomeOf(err) == Unknown && may == once {
+func (o ops) repeats(err error, class retryClass) bool {
+	if OutcomeOf(err) == Unknown && class == once {
 		return false
 	}
 	if errors.Is(err, ErrSessionLost) {
 		return o.bound == nil
 	}
 	if errors.Is(err, ErrAuthFailed) {
-		return o.unheard && o.bound == nil // until somebody has put it right
+		return o.noCaller && o.bound == nil // until somebody has put it right
 	}
 	return IsTransient(err)
 }
@@ -286,7 +286,7 @@ func (o ops) Delete(ctx context.Context, path string, version int32) error {
 }
 
 // versioned operations cannot be applied twice.
-func versioned(version int32) trait {
+func versioned(version int32) retryClass {
 	if version >= 0 {
 		return repeatable
 	}

@@ -22,71 +22,71 @@ import (
 
 // custody is what the attempts of one call may create: of the call while it runs and if it succeeds, and to be deleted once it has
 // failed. An attempt that the call has left without its answer is waited for.
-type custody struct {
+type uncertainCreate struct {
 	o     ops
 	nodes []creation
 
 	mu      sync.Mutex
-	waiting int        // answers that the call has not waited for, less those that have come
-	doubted []*session // where an attempt was made whose answer was lost
+	pending int        // answers that the call has not waited for, less those that have come
+	lostIn  []*session // where an attempt was made whose answer was lost
 	created []string   // by attempts whose answers came too late
-	over    bool
+	ended   bool
 	owned   []string // by the caller, once the call is over
 }
 
 // left notes that the call does not wait for an answer any more.
-func (c *custody) left() {
+func (c *uncertainCreate) abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waiting++
+	c.pending++
 }
 
 // landed notes that such an answer has come, perhaps before left has been called, and which nodes were created.
-func (c *custody) landed(s *session, created []string, err error) {
+func (c *uncertainCreate) answered(s *session, created []string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waiting--
+	c.pending--
 	switch {
 	case err == nil:
 		c.created = append(c.created, created...)
 	case OutcomeOf(err) == Unknown:
-		c.doubtLocked(s)
+		c.lostAnswerLocked(s)
 	}
-	c.settleLocked()
+	c.cleanUpLocked()
 }
 
 // doubt notes that the answer to an attempt was lost.
-func (c *custody) doubt(s *session) {
+func (c *uncertainCreate) lostAnswer(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.doubtLocked(s)
+	c.lostAnswerLocked(s)
 }
 
-func (c *custody) doubtLocked(s *session) {
-	if !slices.Contains(c.doubted, s) {
-		c.doubted = append(c.doubted, s)
+func (c *uncertainCreate) lostAnswerLocked(s *session) {
+	if !slices.Contains(c.lostIn, s) {
+		c.lostIn = append(c.lostIn, s)
 	}
 }
 
 // end is the end of the call, which hands nodes to its caller.
-func (c *custody) end(owned []string) {
+func (c *uncertainCreate) end(owned []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.over, c.owned = true, owned
-	c.settleLocked()
+	c.ended, c.owned = true, owned
+	c.cleanUpLocked()
 }
 
-func (c *custody) settleLocked() {
-	if !c.over || c.waiting > 0 {
+func (c *uncertainCreate) cleanUpLocked() {
+	if !c.ended || c.pending > 0 {
 		return
 	}
-	for _, s := range c.doubted {
+	for _, s := range c.lostIn {
 		s.late.add(s, &lateNodes{o: c.o, nodes: c.nodes, owned: c.owned, since: conn.Now()})
 	}
 	c.created = slices.DeleteFunc(c.created, func(full string) bool { return full == "" || slices.Contains(c.owned, full) })
 	if len(c.created) > 0 {
 		first := c.created[0]
-		c.o.errand(call{name: "delete", path: first, full: first, may: repeatable}, (&deletion{left: c.created, doubtful: true}).attempt)
+		c.o.runInBackground(call{name: "delete", path: first, full: first, class: repeatable}, (&deletion{left: c.created, uncertain: true}).attempt)
 	}
 }
 
@@ -97,31 +97,31 @@ func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 	attempt func(ctx context.Context, s *session, late func(T, error)) (T, error),
 	adopt func(found []string) T, paths func(T) []string,
 ) (T, error) {
-	guarded := slices.ContainsFunc(nodes, func(n creation) bool { return n.guid != "" })
-	if !guarded {
+	protected := slices.ContainsFunc(nodes, func(n creation) bool { return n.guid != "" })
+	if !protected {
 		return run(ctx, o, c, func(ctx context.Context, s *session) (T, error) { return attempt(ctx, s, nil) })
 	}
-	c.may = searchable
-	held := &custody{o: o, nodes: nodes}
+	c.class = afterSearch
+	creates := &uncertainCreate{o: o, nodes: nodes}
 	var owned []string
-	defer func() { held.end(owned) }() // also if a retry policy or a logger panics, or ends the goroutine
-	var doubted *session               // where the answer to the last attempt was lost
+	defer func() { creates.end(owned) }() // also if a retry policy or a logger panics, or ends the goroutine
+	var uncertainIn *session              // where the answer to the last attempt was lost
 	result, err := run(ctx, o, c, func(ctx context.Context, s *session) (T, error) {
-		if doubted != nil {
-			found, err := s.findAll(ctx, nodes, doubted)
+		if uncertainIn != nil {
+			found, err := s.findAll(ctx, nodes, uncertainIn)
 			if err != nil || found != nil {
 				return adopt(found), err
 			}
 		}
-		doubted = nil
-		result, err := attempt(ctx, s, func(late T, err error) { held.landed(s, paths(late), err) })
+		uncertainIn = nil
+		result, err := attempt(ctx, s, func(late T, err error) { creates.answered(s, paths(late), err) })
 		switch {
 		case abandoned(err):
-			doubted = s
-			held.left()
+			uncertainIn = s
+			creates.abandon()
 		case err != nil && OutcomeOf(err) == Unknown:
-			doubted = s
-			held.doubt(s)
+			uncertainIn = s
+			creates.lostAnswer(s)
 		}
 		return result, err
 	})
@@ -139,8 +139,8 @@ func abandoned(err error) bool {
 // findAll looks for the nodes of one transaction: where one is, all are. It may have been applied twice: then the nodes of the first time
 // are found. Nodes without protection have the path they were asked for, or none if the servers appended a number to it. Nil means
 // that nothing was found.
-func (s *session) findAll(ctx context.Context, nodes []creation, doubted *session) ([]string, error) {
-	if err := s.outlive(ctx, doubted); err != nil {
+func (s *session) findAll(ctx context.Context, nodes []creation, uncertainIn *session) ([]string, error) {
+	if err := s.awaitClosed(ctx, uncertainIn); err != nil {
 		return nil, err
 	}
 	found, err := s.search(ctx, nodes)
@@ -190,7 +190,7 @@ func (s *session) search(ctx context.Context, nodes []creation) ([]match, error)
 				continue
 			}
 			m := match{node: i, full: znode.Join(parent, "/"+name)}
-			czxid, err := s.made(ctx, m.full, n.ephemeral())
+			czxid, err := s.czxidOf(ctx, m.full, n.ephemeral())
 			if err != nil {
 				return nil, err
 			}
@@ -215,7 +215,7 @@ func (s *session) list(ctx context.Context, parent string) ([]string, error) {
 }
 
 // made is the transaction that created a node; 0 if the node is not there, or is not the session's and should be.
-func (s *session) made(ctx context.Context, full string, ephemeral bool) (czxid int64, err error) {
+func (s *session) czxidOf(ctx context.Context, full string, ephemeral bool) (czxid int64, err error) {
 	r, err := s.read(ctx, watchKey{full, watchExists})
 	if err != nil || r.stat == nil || ephemeral && r.stat.EphemeralOwner != s.id() {
 		return 0, err
@@ -224,12 +224,12 @@ func (s *session) made(ctx context.Context, full string, ephemeral bool) (czxid 
 }
 
 // outlive waits until nothing more can come of what was asked for in another session.
-func (s *session) outlive(ctx context.Context, other *session) error {
+func (s *session) awaitClosed(ctx context.Context, other *session) error {
 	if other == nil || other == s {
 		return nil
 	}
 	select {
-	case <-other.retired:
+	case <-other.closed:
 		return nil
 	case <-s.done:
 		return notApplied(s.reason())
@@ -239,11 +239,11 @@ func (s *session) outlive(ctx context.Context, other *session) error {
 }
 
 // sweep deletes, in the background, protected nodes that were created in a session that is over, and may outlive it.
-func (o ops) sweep(l *lateNodes, doubted *session) {
+func (o ops) cleanUpAfter(l *lateNodes, uncertainIn *session) {
 	where := o
-	where.bound, where.unheard = nil, true
-	where.errand(call{name: "sweep", path: l.path(), full: l.path(), may: repeatable}, func(ctx context.Context, s *session) error {
-		if err := s.outlive(ctx, doubted); err != nil {
+	where.bound, where.noCaller = nil, true
+	where.runInBackground(call{name: "sweep", path: l.path(), full: l.path(), class: repeatable}, func(ctx context.Context, s *session) error {
+		if err := s.awaitClosed(ctx, uncertainIn); err != nil {
 			return err
 		}
 		return s.deleteLate(ctx, []*lateNodes{l})
@@ -252,16 +252,16 @@ func (o ops) sweep(l *lateNodes, doubted *session) {
 
 // errand does something in the background until it has succeeded, cannot succeed, or the client or the session it is bound to is
 // over. The result is sent once, to a channel that has room for it.
-func (o ops) errand(c call, step func(context.Context, *session) error) <-chan error {
+func (o ops) runInBackground(c call, step func(context.Context, *session) error) <-chan error {
 	result := make(chan error, 1)
-	background := o
-	background.patient = true
+	task := o
+	task.background = true
 	spawned := o.core.spawn(func() {
 		o.metrics().Add(metrics.PendingDeletions, 1, metrics.Labels{})
-		_, err := run(context.Background(), background, c, func(ctx context.Context, s *session) (nothing, error) {
+		_, err := run(context.Background(), task, c, func(ctx context.Context, s *session) (nothing, error) {
 			return nothing{}, step(ctx, s)
 		})
-		o.gaveUp(c, err)
+		o.logFailure(c, err)
 		o.metrics().Add(metrics.PendingDeletions, -1, metrics.Labels{})
 		result <- err
 	})
@@ -272,7 +272,7 @@ func (o ops) errand(c call, step func(context.Context, *session) error) <-chan e
 }
 
 // gaveUp tells that there may be something left for good, unless err says that there is not. Nobody else may be told.
-func (o ops) gaveUp(c call, err error) {
+func (o ops) logFailure(c call, err error) {
 	if err != nil && !isNoNode(err) && !o.ended() {
 		o.Logger().Warn("gave up", zap.String("op", c.name), zap.String("path", c.full), zap.Error(err))
 	}
@@ -281,7 +281,7 @@ func (o ops) gaveUp(c call, err error) {
 // ended reports whether the operations are bound to a session that is over, and whose ephemeral nodes go without our help.
 func (o ops) ended() bool { return o.bound != nil && o.bound.reason() != nil }
 
-// tireless is the policy of errands.
-func tireless(attempt int, _ time.Duration) (time.Duration, bool) {
+// backgroundPolicy is the policy of errands.
+func backgroundPolicy(attempt int, _ time.Duration) (time.Duration, bool) {
 	return min(2*time.Second, 50*time.Millisecond<<min(attempt, 10)), true
 }

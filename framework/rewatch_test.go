@@ -11,16 +11,16 @@ import (
 )
 
 func TestWatchesAreSetAgainInPortionsByKind(t *testing.T) {
-	h := newHub()
+	h := newWatchTable()
 	watch := func(path string, kind watchKind, seen int64) {
 		key := watchKey{path, kind}
 		w, ask := h.join(key)
 		require.True(t, ask)
 		if seen != 0 {
-			h.asked(key, w, true, seen)
+			h.answered(key, w, true, seen)
 		}
 	}
-	require.Empty(t, h.portions())
+	require.Empty(t, h.batches())
 	watch("/data", watchData, 5)
 	watch("/there", watchExists, 5)
 	watch("/absent", watchExists, absent)
@@ -30,13 +30,13 @@ func TestWatchesAreSetAgainInPortionsByKind(t *testing.T) {
 		Data:     []string{"/data", "/there", "/unknown"},
 		Exists:   []string{"/absent"},
 		Children: []string{"/children"},
-	}}, h.portions())
+	}}, h.batches())
 
 	const watches, size = 20, 30 << 10
 	for i := range watches {
 		watch(fmt.Sprintf("/%d%s", i, strings.Repeat("x", size)), watchData, 5)
 	}
-	all := h.portions()
+	all := h.batches()
 	require.Len(t, all, watches/4)
 	set := 0
 	for _, some := range all {
@@ -44,7 +44,7 @@ func TestWatchesAreSetAgainInPortionsByKind(t *testing.T) {
 		for _, path := range some.Data {
 			bytes += len(path)
 		}
-		require.LessOrEqual(t, bytes, portion)
+		require.LessOrEqual(t, bytes, batchBytes)
 		set += len(some.Data)
 	}
 	require.Equal(t, watches+3, set)

@@ -19,7 +19,7 @@ import (
 //
 // The two thirds are cut short by a thousandth of the timeout, so that they do not end at the moment at which an answer is overdue, and it is
 // not up to chance what comes first.
-const offBeat = 1000
+const deadlineCut = 1000
 
 // Session is one session with the servers, and the operations bound to it. When it has ended they
 // fail with ErrSessionLost; they are never repeated in another session. Ephemeral nodes belong to a
@@ -75,19 +75,19 @@ var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); r
 
 // session is a Session without the view from which it is used.
 type session struct {
-	core     *core
-	conn     *conn.Conn
-	hub      *hub
-	retired  chan struct{}  // closed when nothing more comes of it, on the servers either
-	inflight sync.WaitGroup // requests; added to under mu while err is nil
-	tenants  sync.WaitGroup // what relies on the session; likewise
-	late     late
-	random   func(n int64) int64 // of the goroutine that looks after the watches
+	core       *core
+	conn       *conn.Conn
+	watches    *watchTable
+	closed     chan struct{}  // closed when nothing more comes of it, on the servers either
+	inflight   sync.WaitGroup // requests; added to under mu while err is nil
+	background sync.WaitGroup // what relies on the session; likewise
+	late       late
+	random     func(n int64) int64 // of the goroutine that looks after the watches
 
 	mu         sync.Mutex
 	info       conn.Info
 	link       bool                           // there is a connection, whose server has accepted the credentials
-	turns      int                            // how many wait for the next one
+	waiting    int                            // how many wait for the next one
 	admitted   bool                           // admit has been called
 	connCtx    context.Context                // has ended while there is no connection, or the session has ended
 	cancelConn func()                         // ends connCtx
@@ -99,7 +99,7 @@ type session struct {
 }
 
 func newSession(c *core) *session {
-	s := &session{core: c, hub: newHub(), retired: make(chan struct{}), changed: make(chan struct{}), done: make(chan struct{})}
+	s := &session{core: c, watches: newWatchTable(), closed: make(chan struct{}), changed: make(chan struct{}), done: make(chan struct{})}
 	s.renewLocked()
 	s.cancelConn()
 	return s
@@ -128,7 +128,7 @@ func (s *session) reason() error {
 type handler struct{ *session }
 
 // Event implements conn.Handler.
-func (h handler) Event(e zk.Event) { h.hub.event(e) }
+func (h handler) Event(e zk.Event) { h.watches.event(e) }
 
 // Quorum implements conn.Handler: it takes a transaction to prove that the session can be relied on, if the client wants that and something
 // depends on the session.
@@ -144,13 +144,13 @@ func (h handler) Established(info conn.Info) {
 	defer h.mu.Unlock()
 	if h.info.ID == 0 {
 		h.info = info
-		h.touch()
+		h.notifyLocked()
 	}
 }
 
 // Connected implements conn.Handler. On a connection that is not the first the watches are set again before anything else is asked.
 func (h handler) Connected() {
-	if !h.usable() {
+	if !h.isAdmitted() {
 		h.conn.Admit()
 		h.linked()
 		return
@@ -158,8 +158,8 @@ func (h handler) Connected() {
 	if h.reason() != nil {
 		return // nothing is asked any more but to end the session
 	}
-	h.hub.reconnecting()
-	h.conn.Admit(h.watches()...)
+	h.watches.reconnecting()
+	h.conn.Admit(h.rewatchRequests()...)
 	if h.linked() {
 		h.late.reconnected(h.session)
 	}
@@ -170,18 +170,18 @@ func (s *session) linked() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.info = s.conn.Info()
-	s.setLink(true)
+	s.setLinkLocked(true)
 	if s.err != nil || !s.admitted {
 		return false
 	}
 	s.core.states.set(StateChange{State: Reconnected, Session: s.info.ID, At: time.Now()})
-	s.hub.reconnected()
+	s.watches.reconnected()
 	return true
 }
 
 // Disconnected implements conn.Handler.
 func (h handler) Disconnected() {
-	if h.usable() {
+	if h.isAdmitted() {
 		_ = h.check() // the server may have been silent for long: then it is too late for Suspended
 	}
 	h.mu.Lock()
@@ -189,7 +189,7 @@ func (h handler) Disconnected() {
 	if !h.link {
 		return
 	}
-	h.setLink(false)
+	h.setLinkLocked(false)
 	if h.admitted && h.err == nil {
 		h.core.states.set(StateChange{State: Suspended, Session: h.info.ID, At: time.Now()})
 	}
@@ -214,38 +214,38 @@ func (s *session) renewLocked() {
 }
 
 // setLink is called with mu held, and only when it changes something.
-func (s *session) setLink(link bool) {
-	s.link, s.turns = link, 0
+func (s *session) setLinkLocked(link bool) {
+	s.link, s.waiting = link, 0
 	if link && s.err == nil {
 		s.renewLocked()
 	} else {
 		s.cancelConn()
 		if s.core.cfg.loss == Strict {
-			s.tell(nil)
+			s.notifyEndLocked(nil)
 		}
 	}
-	s.touch()
+	s.notifyLocked()
 }
 
 // tell calls all listeners, then fns and what the listeners returned, in a goroutine of the session. It is called with mu held.
-func (s *session) tell(fns []func()) {
+func (s *session) notifyEndLocked(fns []func()) {
 	told := s.onEnd
 	s.onEnd = nil
 	if len(told)+len(fns) == 0 {
 		return
 	}
-	s.tenants.Go(func() {
+	s.background.Go(func() {
 		for d := range told {
 			if then := d.LifetimeEnded(); then != nil {
 				fns = append(fns, then)
 			}
 		}
-		all(fns)
+		callAll(fns)
 	})
 }
 
 // usable reports whether admit has been called.
-func (s *session) usable() bool {
+func (s *session) isAdmitted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.admitted
@@ -259,7 +259,7 @@ func (s *session) admit() error {
 		return s.err
 	}
 	s.admitted = true
-	s.touch()
+	s.notifyLocked()
 	s.core.states.set(StateChange{State: Connected, Session: s.info.ID, At: time.Now()})
 	if !s.link {
 		s.core.states.set(StateChange{State: Suspended, Session: s.info.ID, At: time.Now()})
@@ -268,7 +268,7 @@ func (s *session) admit() error {
 }
 
 // touch wakes whoever waits for a change. Call it with mu held.
-func (s *session) touch() {
+func (s *session) notifyLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -277,12 +277,12 @@ func (s *session) touch() {
 func (s *session) end(reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.touch()
+	defer s.notifyLocked()
 	if s.err != nil {
 		return
 	}
 	s.err = reason
-	s.tell(s.hub.close()) // before anybody waits for the tenants
+	s.notifyEndLocked(s.watches.close()) // before anybody waits for the tenants
 	close(s.done)
 	s.cancelConn()
 	if s.admitted {
@@ -291,20 +291,20 @@ func (s *session) end(reason error) {
 }
 
 // allowance is for how long a session with the given timeout can be relied on.
-func (s *session) allowance(timeout time.Duration) time.Duration {
-	return time.Duration(float64(timeout)*s.core.cfg.deadline) - timeout/offBeat
+func (s *session) deadlineAfter(timeout time.Duration) time.Duration {
+	return time.Duration(float64(timeout)*s.core.cfg.deadline) - timeout/deadlineCut
 }
 
 // deadline is until when the session can be relied on, and since when and for how long that is.
 func (s *session) deadline() (until time.Time, since conn.Stamp, allowed time.Duration) {
 	proven, claimed := s.conn.Contact()
-	since, allowed = proven.At, s.allowance(proven.Timeout)
+	since, allowed = proven.At, s.deadlineAfter(proven.Timeout)
 	until = since.Time().Add(allowed)
 	if claimed.At.IsZero() {
 		return until, since, allowed
 	}
-	if other := claimed.At.Time().Add(s.allowance(claimed.Timeout)); other.Before(until) {
-		return other, claimed.At, s.allowance(claimed.Timeout)
+	if other := claimed.At.Time().Add(s.deadlineAfter(claimed.Timeout)); other.Before(until) {
+		return other, claimed.At, s.deadlineAfter(claimed.Timeout)
 	}
 	return until, since, allowed
 }

@@ -28,7 +28,7 @@ func (s *session) ready(ctx context.Context) error {
 			time.Sleep(turn)
 			return nil
 		case timer == nil:
-			turn = s.takeTurn()
+			turn = s.stagger()
 			timer = time.NewTimer(s.core.cfg.connectTimeout)
 			defer timer.Stop()
 		}
@@ -52,15 +52,15 @@ func (s *session) connected() (bool, <-chan struct{}, error) {
 
 // takeTurn says how long to hold back once there is a connection: those who wait for it go on about in the order in which they
 // came, and not all at the same instant, so that simulations repeat themselves.
-func (s *session) takeTurn() time.Duration {
+func (s *session) stagger() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.turns++
-	return time.Duration(s.turns) * time.Microsecond
+	s.waiting++
+	return time.Duration(s.waiting) * time.Microsecond
 }
 
 // enter counts a request; the session's end waits for it.
-func (s *session) enter() error {
+func (s *session) beginRequest() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
@@ -70,13 +70,13 @@ func (s *session) enter() error {
 	return nil
 }
 
-func (s *session) host(fn func()) bool {
+func (s *session) spawn(fn func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
 		return false
 	}
-	s.tenants.Go(fn)
+	s.background.Go(fn)
 	return true
 }
 

@@ -17,7 +17,7 @@ import (
 // also fires when the session ends. All watchers of the same data in one session share one Watch.
 // There is nothing to close: an unused Watch costs one entry in a table until it fires.
 type Watch struct {
-	hub   *hub
+	table *watchTable
 	fired chan struct{}
 	kind  zk.EventType // set before fired is closed
 	then  []func()     // until then; guarded by the hub's mu
@@ -48,8 +48,8 @@ const (
 	watchChildren
 )
 
-// concerns lists the watches that an event of the server fires.
-var concerns = map[zk.EventType][]watchKind{
+// firedBy lists the watches that an event of the server fires.
+var firedBy = map[zk.EventType][]watchKind{
 	zk.EventNodeCreated:         {watchExists},
 	zk.EventNodeDataChanged:     {watchData, watchExists},
 	zk.EventNodeChildrenChanged: {watchChildren},
@@ -73,23 +73,23 @@ type watched struct {
 
 // hub has one watch at most per path and kind. Events come by the goroutine that reads the connection, before the answer to any
 // later request: a Watch has fired before a read returns what fired it.
-type hub struct {
-	again chan struct{} // room for one: there was a reconnect
+type watchTable struct {
+	reconnects chan struct{} // room for one: there was a reconnect
 
-	mu     sync.Mutex
-	table  map[watchKey]*watched
-	made   int // watches, ever
-	closed bool
+	mu      sync.Mutex
+	entries map[watchKey]*watched
+	count   int // watches, ever
+	closed  bool
 }
 
-func newHub() *hub {
-	return &hub{again: make(chan struct{}, 1), table: map[watchKey]*watched{}}
+func newWatchTable() *watchTable {
+	return &watchTable{reconnects: make(chan struct{}, 1), entries: map[watchKey]*watched{}}
 }
 
 // when notes what to do when w fires. It returns whether that has happened.
-func (h *hub) when(w *Watch, fn func()) (fired bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (t *watchTable) onFire(w *Watch, fn func()) (fired bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if w.Event() != 0 {
 		return true
 	}
@@ -97,30 +97,30 @@ func (h *hub) when(w *Watch, fn func()) (fired bool) {
 	return false
 }
 
-// event fires what e concerns. It is called by the goroutine that reads the connection.
-func (h *hub) event(e zk.Event) {
-	h.mu.Lock()
+// event fires what e firedBy. It is called by the goroutine that reads the connection.
+func (t *watchTable) event(e zk.Event) {
+	t.mu.Lock()
 	var then []func()
-	for _, kind := range concerns[e.Type] {
-		then = append(then, h.fire(watchKey{e.Path, kind}, e.Type)...)
+	for _, kind := range firedBy[e.Type] {
+		then = append(then, t.fireLocked(watchKey{e.Path, kind}, e.Type)...)
 	}
-	h.mu.Unlock()
-	all(then)
+	t.mu.Unlock()
+	callAll(then)
 }
 
-func all(fns []func()) {
+func callAll(fns []func()) {
 	for _, fn := range fns {
 		fn()
 	}
 }
 
 // fire is called with mu held. What it returns is to be called without.
-func (h *hub) fire(key watchKey, kind zk.EventType) (then []func()) {
-	w, there := h.table[key]
+func (t *watchTable) fireLocked(key watchKey, kind zk.EventType) (then []func()) {
+	w, there := t.entries[key]
 	if !there {
 		return nil
 	}
-	delete(h.table, key)
+	delete(t.entries, key)
 	if w.kind = kind; w.stale {
 		w.kind = zk.EventNotWatching // servers tell what was missed in no order, so that one must look
 	}
@@ -130,28 +130,28 @@ func (h *hub) fire(key watchKey, kind zk.EventType) (then []func()) {
 }
 
 // close fires everything, for good. What it returns is still to be called.
-func (h *hub) close() (then []func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.closed = true
-	for _, w := range h.inOrder() {
-		then = append(then, h.fire(w.key, zk.EventNotWatching)...)
+func (t *watchTable) close() (then []func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for _, w := range t.inOrderLocked() {
+		then = append(then, t.fireLocked(w.key, zk.EventNotWatching)...)
 	}
 	return then
 }
 
-// portion is how many bytes of paths are set again with one request, which servers limit to a megabyte.
-const portion = 128 << 10
+// batchBytes is how many bytes of paths are set again with one request, which servers limit to a megabyte.
+const batchBytes = 128 << 10
 
 // portions are all watches, in portions. One of which the server has not been heard yet is among them: it may have been set, and that it has
 // not been does no harm.
-func (h *hub) portions() []conn.Watches {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (t *watchTable) batches() []conn.Watches {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var all []conn.Watches
-	size := portion
-	for _, w := range h.inOrder() {
-		if size += len(w.key.path); size >= portion {
+	size := batchBytes
+	for _, w := range t.inOrderLocked() {
+		if size += len(w.key.path); size >= batchBytes {
 			all, size = append(all, conn.Watches{}), len(w.key.path)
 		}
 		list := w.list(&all[len(all)-1])
@@ -173,36 +173,36 @@ func (w *watched) list(all *conn.Watches) *[]string {
 }
 
 // reconnecting comes before the watches are set again.
-func (h *hub) reconnecting() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, w := range h.table {
+func (t *watchTable) reconnecting() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, w := range t.entries {
 		w.stale = true
 	}
 }
 
 // reconnected comes after that.
-func (h *hub) reconnected() {
+func (t *watchTable) reconnected() {
 	select {
-	case h.again <- struct{}{}:
+	case t.reconnects <- struct{}{}:
 	default:
 	}
 }
 
 // join returns the watch for key and whether the caller has to ask the server for it.
-func (h *hub) join(key watchKey) (w *watched, ask bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	w, there := h.table[key]
+func (t *watchTable) join(key watchKey) (w *watched, ask bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w, there := t.entries[key]
 	if !there {
-		h.made++
-		w = &watched{Watch: Watch{hub: h, fired: make(chan struct{})}, key: key, number: h.made}
-		if h.closed {
+		t.count++
+		w = &watched{Watch: Watch{table: t, fired: make(chan struct{})}, key: key, number: t.count}
+		if t.closed {
 			w.kind = zk.EventNotWatching
 			close(w.fired)
 			return w, false
 		}
-		h.table[key] = w
+		t.entries[key] = w
 	}
 	if !w.armed {
 		w.arming++
@@ -211,9 +211,9 @@ func (h *hub) join(key watchKey) (w *watched, ask bool) {
 }
 
 // asked settles a request that join asked for.
-func (h *hub) asked(key watchKey, w *watched, armed bool, seen int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (t *watchTable) answered(key watchKey, w *watched, armed bool, seen int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	w.arming--
 	switch {
 	case armed && w.armed:
@@ -221,43 +221,43 @@ func (h *hub) asked(key watchKey, w *watched, armed bool, seen int64) {
 	case armed:
 		w.armed, w.seen = true, seen
 	}
-	if !w.armed && w.arming == 0 && h.table[key] == w {
-		delete(h.table, key)
+	if !w.armed && w.arming == 0 && t.entries[key] == w {
+		delete(t.entries, key)
 	}
 }
 
 // pending are the watches that the server has confirmed.
-func (h *hub) pending() []*watched {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.DeleteFunc(h.inOrder(), func(w *watched) bool { return !w.armed })
+func (t *watchTable) armed() []*watched {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.DeleteFunc(t.inOrderLocked(), func(w *watched) bool { return !w.armed })
 }
 
 // inOrder is the table, the oldest first: what is done to all is done in an order that chance has no part in. It needs mu.
-func (h *hub) inOrder() []*watched {
-	all := slices.Collect(maps.Values(h.table))
+func (t *watchTable) inOrderLocked() []*watched {
+	all := slices.Collect(maps.Values(t.entries))
 	slices.SortFunc(all, func(a, b *watched) int { return a.number - b.number })
 	return all
 }
 
 // compare fires w if what a read shows now is not what w watches.
-func (h *hub) compare(key watchKey, w *watched, now int64) {
-	all(h.compared(key, w, now))
+func (t *watchTable) compare(key watchKey, w *watched, now int64) {
+	callAll(t.fireChanged(key, w, now))
 }
 
-func (h *hub) compared(key watchKey, w *watched, now int64) (then []func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (t *watchTable) fireChanged(key watchKey, w *watched, now int64) (then []func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	switch {
-	case h.table[key] != w:
+	case t.entries[key] != w:
 	case now == absent && w.seen != absent:
-		return h.fire(key, zk.EventNodeDeleted)
+		return t.fireLocked(key, zk.EventNodeDeleted)
 	case now != absent && w.seen == absent:
-		return h.fire(key, zk.EventNodeCreated)
+		return t.fireLocked(key, zk.EventNodeCreated)
 	case now > w.seen && key.kind == watchChildren:
-		return h.fire(key, zk.EventNodeChildrenChanged)
+		return t.fireLocked(key, zk.EventNodeChildrenChanged)
 	case now > w.seen:
-		return h.fire(key, zk.EventNodeDataChanged)
+		return t.fireLocked(key, zk.EventNodeDataChanged)
 	}
 	return nil
 }
@@ -324,14 +324,14 @@ func unlessAbsent(err error) error {
 
 // readWatched reads with a watch, and asks the server for a watch only if there is none yet.
 func (s *session) readWatched(ctx context.Context, key watchKey) (reading, *Watch, error) {
-	w, ask := s.hub.join(key)
-	var landed func(reading, error)
+	w, ask := s.watches.join(key)
+	var answered func(reading, error)
 	if ask {
-		landed = func(r reading, err error) { s.hub.asked(key, w, err == nil, r.version(key.kind)) }
+		answered = func(r reading, err error) { s.watches.answered(key, w, err == nil, r.version(key.kind)) }
 	}
-	r, err := s.request(ctx, key, ask, landed)
+	r, err := s.request(ctx, key, ask, answered)
 	if ask && !abandoned(err) {
-		landed(r, err)
+		answered(r, err)
 	}
 	if err != nil {
 		return reading{}, nil, err
@@ -341,52 +341,52 @@ func (s *session) readWatched(ctx context.Context, key watchKey) (reading, *Watc
 
 // watches are the requests that set the watches again on a new connection, before anything else is asked there. Whether the servers have refused
 // one, which they tell of none by itself, the audit finds out.
-func (s *session) watches() (all []conn.Request) {
-	for _, some := range s.hub.portions() {
+func (s *session) rewatchRequests() (all []conn.Request) {
+	for _, some := range s.watches.batches() {
 		all = append(all, conn.SetWatches(some))
 	}
 	return all
 }
 
-// auditInterval is how often a watch is looked after when nothing happens, at most half as long again.
-const auditInterval = time.Minute
+// verifyInterval is how often a watch is looked after when nothing happens, at most half as long again.
+const verifyInterval = time.Minute
 
 // audit looks after the session's watches until it is over: after each reconnect and, slowly, in any case.
-func (s *session) audit() {
-	timer := time.NewTimer(auditInterval)
+func (s *session) verifyWatches() {
+	timer := time.NewTimer(verifyInterval)
 	defer timer.Stop()
 	for {
 		renew := false
 		select {
 		case <-s.done:
 			return
-		case <-s.hub.again:
+		case <-s.watches.reconnects:
 			renew = true
-			s.settle()
+			s.jitter()
 		case <-timer.C:
 		}
-		for _, w := range s.hub.pending() {
-			if !s.reexamine(w.key, w, renew) {
+		for _, w := range s.watches.armed() {
+			if !s.verifyWatch(w.key, w, renew) {
 				break
 			}
 		}
-		timer.Reset(auditInterval + time.Duration(s.random(int64(auditInterval/2))))
+		timer.Reset(verifyInterval + time.Duration(s.random(int64(verifyInterval/2))))
 	}
 }
 
 // settle gives servers to whom many clients come at once a little rest.
-func (s *session) settle() {
+func (s *session) jitter() {
 	const most = 50 * time.Millisecond
-	linger(time.Millisecond+time.Duration(s.random(int64(most))), s.done, nil)
+	sleep(time.Millisecond+time.Duration(s.random(int64(most))), s.done, nil)
 }
 
 // reexamine reads what a watch watches and fires it if it should have fired. One after the other, so that a client with thousands
 // of watches does not come down on the servers after a reconnect. With renew it asks for the watch again. False means trouble with the
 // connection, and that the rest is for another time: for the next reconnect as a rule.
-func (s *session) reexamine(key watchKey, w *watched, renew bool) bool {
+func (s *session) verifyWatch(key watchKey, w *watched, renew bool) bool {
 	r, err := s.request(s.core.ctx, key, renew, nil)
 	if err == nil || isNoNode(err) {
-		s.hub.compare(key, w, r.version(key.kind))
+		s.watches.compare(key, w, r.version(key.kind))
 		return true
 	}
 	return !IsTransient(err) && s.reason() == nil
