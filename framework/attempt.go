@@ -8,16 +8,17 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
-// flight is one request, which cannot be called back: whoever made it may leave, it lands all the same.
+// pending is a request that has been sent. It cannot be withdrawn: it completes even if its caller
+// leaves.
 type pending[T any] struct {
 	mu        sync.Mutex
-	completed chan struct{} // closed by land
+	completed chan struct{} // closed by complete
 	value     T
 	err       error
 	late      func(T, error) // set when the caller has left
 }
 
-// land delivers the result to the caller, or to late if the caller has left.
+// complete delivers the result to the caller, or to late if the caller has left.
 func (p *pending[T]) complete(value T, err error) {
 	p.mu.Lock()
 	p.value, p.err = value, err
@@ -29,7 +30,8 @@ func (p *pending[T]) complete(value T, err error) {
 	}
 }
 
-// leave is the caller's; false if the result is there already.
+// abandon has late called with the result instead of the caller. It reports false if the result is
+// already there.
 func (p *pending[T]) abandon(late func(T, error)) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,15 +44,20 @@ func (p *pending[T]) abandon(late func(T, error)) bool {
 	}
 }
 
-// ask makes one request in s, once: it waits for the connection, then for the answer, and for both no longer than ctx and the session
-// last. parse makes the result of the reply. If the caller has to leave before the answer is there, late gets it; late must not block.
-func ask[T any](ctx context.Context, s *session, late func(T, error), r conn.Request, parse func(conn.Reply) (T, error)) (T, error) {
+// ask makes one request in s, once. It waits for the connection and then for the answer, for both
+// no longer than ctx and the session last. parse returns the result from the reply. If the caller
+// leaves before the answer, late is called with the result; late must not block.
+func ask[T any](
+	ctx context.Context, s *session, late func(T, error), r conn.Request, parse func(conn.Reply) (T, error),
+) (T, error) {
 	return askThen(ctx, s, late, r, nil, parse)
 }
 
-// askThen is ask that calls behind, unless it is nil, once the request has been handed to the connection: what that asks for leaves with it.
+// askThen is ask that also calls behind, unless it is nil, once the request has been handed to the
+// connection. The requests that behind makes are written together with it.
 func askThen[T any](
-	ctx context.Context, s *session, late func(T, error), r conn.Request, behind func(), parse func(conn.Reply) (T, error),
+	ctx context.Context, s *session, late func(T, error),
+	r conn.Request, behind func(), parse func(conn.Reply) (T, error),
 ) (T, error) {
 	result := func(reply conn.Reply) (T, error) {
 		value, err := parse(reply)
@@ -76,8 +83,11 @@ func askThen[T any](
 	return value, s.explain(err)
 }
 
-// fly waits for the connection, has launch make a request, and waits for what it delivers by land.
-func roundTrip[T any](ctx context.Context, s *session, late func(T, error), send func(complete func(T, error))) (T, error) {
+// roundTrip waits for the connection, calls send to make a request, and waits for the call of
+// complete.
+func roundTrip[T any](
+	ctx context.Context, s *session, late func(T, error), send func(complete func(T, error)),
+) (T, error) {
 	var none T
 	if err := s.ready(ctx); err != nil {
 		return none, err
@@ -105,9 +115,10 @@ func roundTrip[T any](ctx context.Context, s *session, late func(T, error), send
 	return none, &attemptError{outcome: Unknown, err: reason, abandoned: late != nil}
 }
 
-// start makes one request in s without waiting for the answer. If there is a connection the request has been handed to it when start
-// returns; otherwise a connection is waited for in the background. done gets the result, perhaps before start returns, or where replies
-// are read: it must not wait for anything.
+// start makes one request in s without waiting for the answer. If there is a connection, the
+// request has been handed to it when start returns. Otherwise the request waits for a connection in
+// the background. done is called with the result, perhaps before start returns, or by the goroutine
+// that reads the connection. It must not wait for anything.
 func start[T any](s *session, r conn.Request, parse func(conn.Reply) (T, error), done func(T, error)) {
 	var none T
 	if err := s.check(); err != nil {

@@ -6,10 +6,10 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Servers answer the requests of a connection in their order. A read that is sent right behind a create, without waiting for the answer
-// to that, is answered as of after the create, and both take one round trip.
+// Servers answer the requests of a connection in their order. A read that is sent behind a create,
+// before the answer to the create, shows the state after the create. Both take one round trip.
 
-// behind is bridge.Behind.
+// behind implements bridge.Behind.
 func behind(fn func()) CreateOption { return func(c *creation) { c.behind = fn } }
 
 // StartChildren implements bridge.Session.
@@ -54,7 +54,7 @@ func (b sessionBridge) StartGetW(path string, done func(data []byte, stat *zk.St
 	})
 }
 
-// starts checks what an operation is given that does not wait.
+// starts checks the arguments of an operation that does not wait.
 func (s *Session) starts(name, path string) (call, error) {
 	var o ops
 	if s != nil {
@@ -70,7 +70,7 @@ func (s *Session) starts(name, path string) (call, error) {
 	return c, nil
 }
 
-// ended is the error of an attempt as that of the operation.
+// ended returns the error of the operation from the error of its only attempt.
 func (c call) ended(err error) error {
 	if err == nil {
 		return nil

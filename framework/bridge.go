@@ -10,7 +10,8 @@ import (
 	"github.com/docent-zk/docent/retry"
 )
 
-// What recipes need of a client and programs do not is in package bridge, which reaches it by package hooks.
+// Package bridge has the methods of a client that recipes need and programs do not. It gets them
+// through package hooks.
 
 func init() {
 	hooks.Client = func(c any) any { return clientBridge{c.(*Client)} }
@@ -62,7 +63,8 @@ func (b watchBridge) Unbroken() bool {
 	return !b.w.stale && b.w.Event() == 0
 }
 
-// validate returns an error if the client is nil, a zero value, or a view of a namespace that is no path.
+// validate returns an error if the client is nil, a zero value, or a view with an invalid
+// namespace.
 func (c *Client) validate() error {
 	if c == nil {
 		return fmt.Errorf("framework: client is nil")
@@ -70,7 +72,8 @@ func (c *Client) validate() error {
 	return c.checkUsable(context.Background())
 }
 
-// spawn calls fn in a new goroutine that Close waits for, and reports whether it does: not if the client is closed.
+// spawn calls fn in a new goroutine that Close waits for, and reports whether it did. It does not
+// if the client is closed.
 func (c *Client) spawn(fn func()) bool {
 	return c != nil && c.core != nil && fn != nil && c.core.spawn(fn)
 }

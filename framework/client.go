@@ -67,7 +67,8 @@ func (c *Client) Close() error {
 	case c == nil || c.core == nil:
 		return fmt.Errorf("%w: Client", ErrZeroValue)
 	case c.closeOnce == nil:
-		return fmt.Errorf("framework: close of the view of namespace %q: close the client it was made from", c.namespace)
+		return fmt.Errorf("framework: close of the view of namespace %q: close the client it was made from",
+			c.namespace)
 	}
 	c.closeOnce()
 	return nil

@@ -12,8 +12,9 @@ import (
 	"github.com/docent-zk/docent/framework/internal/znode"
 )
 
-// CreateContainers creates path and its missing ancestors as containers, which the servers delete some time after their last child
-// has gone. What exists stays as it is. Servers that do not know containers get persistent nodes. Curator: createContainers.
+// CreateContainers creates path and its missing ancestors as containers, which the servers delete
+// some time after their last child was deleted. It does not change existing nodes. On servers that
+// do not know containers it creates persistent nodes. Curator: createContainers.
 func (o ops) CreateContainers(ctx context.Context, path string) error {
 	c := o.call("create containers", path, repeatable)
 	_, err := run(ctx, o, c, func(ctx context.Context, s *session) (nothing, error) {
@@ -22,11 +23,12 @@ func (o ops) CreateContainers(ctx context.Context, path string) error {
 	return err
 }
 
-// maxEnsures is how often ensure begins again before a missing node is an error.
+// maxEnsures is how often ensure starts again before a missing node is an error.
 const maxEnsures = 10
 
-// ensure creates full and what is missing above it. A container that it has found may be reaped before something is created in it, or
-// be known as reaped only to the leader: then it begins again.
+// ensure creates full and its missing ancestors. The servers may delete an existing container
+// before something is created in it, or only the ZooKeeper leader may know of the deletion. Then
+// ensure starts again.
 func (o ops) ensure(ctx context.Context, s *session, full string) (err error) {
 	for range maxEnsures {
 		if err = o.ensureOnce(ctx, s, full); !isNoNode(err) {
@@ -36,13 +38,14 @@ func (o ops) ensure(ctx context.Context, s *session, full string) (err error) {
 	return err
 }
 
-// ensureOnce looks upwards for something that exists, so that it needs no permission above that, then creates downwards.
+// ensureOnce searches upwards for an existing node, and then creates nodes downwards. So it needs
+// no permission above the existing node.
 func (o ops) ensureOnce(ctx context.Context, s *session, full string) error {
 	var missing []string
 	for ; full != "/"; full = znode.Parent(full) {
 		r, err := s.read(ctx, watchKey{full, watchExists})
 		if errors.Is(err, zk.ErrNoAuth) {
-			break // there is something that we may not read
+			break // the node may exist, but cannot be read
 		}
 		if err != nil {
 			return err
@@ -61,8 +64,8 @@ func (o ops) ensureOnce(ctx context.Context, s *session, full string) error {
 	return nil
 }
 
-// createContainer makes one request for a container, or for a persistent node once the servers have said that they do not know
-// containers.
+// createContainer makes one request for a container. Once the servers have refused containers as
+// unknown, it makes one request for a persistent node.
 func (s *session) createContainer(ctx context.Context, node creation, late func(Result, error)) (Result, error) {
 	if !s.core.noContainers.Load() {
 		created, err := s.send(ctx, node, conn.CreateContainer(node.full, node.data, node.acl), late)
@@ -79,10 +82,10 @@ func (s *session) createContainer(ctx context.Context, node creation, late func(
 // hangupTimeout is how long a server may take to close the connection.
 const hangupTimeout = time.Second
 
-// awaitHangup waits for the end of the connection, which the server closes after an operation that it does not know: what is sent
-// before that is lost.
+// awaitHangup waits for the end of the connection. The server closes it after an operation that it
+// does not know, and requests sent before that are lost.
 func (s *session) awaitHangup(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, hangupTimeout)
 	defer cancel()
-	_ = s.await(ctx, func() bool { return !s.link }) // whatever the reason, the next attempt finds out
+	_ = s.await(ctx, func() bool { return !s.link }) // on an error the next attempt fails too
 }

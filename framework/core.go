@@ -22,7 +22,7 @@ import (
 	"github.com/docent-zk/docent/internal/logfield"
 )
 
-// core is a client without the view from which it is used: it keeps one session after the other.
+// core is a client without its view. It keeps one session after another.
 type core struct {
 	cfg    config
 	chroot string
@@ -30,10 +30,10 @@ type core struct {
 
 	ctx        context.Context // ends with ErrClosed when the client is closed
 	cancel     context.CancelCauseFunc
-	grace      context.Context // ends a connect timeout later: what the servers are still told must be told by then
+	grace      context.Context // ends a connect timeout later; no request is made after that
 	endGrace   context.CancelFunc
 	stopped    chan struct{}  // closed by run
-	background sync.WaitGroup // retiring sessions, audits of watches, and clean-ups
+	background sync.WaitGroup // ends of sessions, checks of watches, and cleanups
 
 	noContainers atomic.Bool // the servers do not know containers
 
@@ -41,15 +41,18 @@ type core struct {
 	servers      []string
 	current      *session                // nil while there is none
 	conn         *conn.Conn              // of the current session, or of the attempt to get one
-	conns        map[*conn.Conn]struct{} // those that may still connect, of former sessions too
-	refused      error                   // why no session is to be had, while that is certain
-	onReplaced   map[int]func()          // to be called when there is another session
-	replacements int                     // how many there have been
-	changed      chan struct{}           // closed, and replaced, whenever one of these changes
+	conns        map[*conn.Conn]struct{} // all that may still connect, also of former sessions
+	refused      error                   // the reason, while the servers refuse a session
+	onReplaced   map[int]func()          // called when there is another session
+	replacements int                     // number of calls of whenReplaced; a key of onReplaced
+	changed      chan struct{}           // closed and replaced when one of these changes
 }
 
 func newCore(spec connstr.Spec, cfg config) *core {
-	c := &core{cfg: cfg, chroot: spec.Chroot, servers: spec.Servers, stopped: make(chan struct{}), changed: make(chan struct{})}
+	c := &core{
+		cfg: cfg, chroot: spec.Chroot, servers: spec.Servers,
+		stopped: make(chan struct{}), changed: make(chan struct{}),
+	}
 	c.conns, c.onReplaced = map[*conn.Conn]struct{}{}, map[int]func(){}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.grace, c.endGrace = context.WithCancel(context.Background())
@@ -62,12 +65,13 @@ func newCore(spec connstr.Spec, cfg config) *core {
 	return c
 }
 
-// logState is a listener like any other, so that a slow log delays nobody.
+// logState logs a change of state. It runs as a listener, so that a slow log delays nothing else.
 func (c *core) logState(change StateChange) {
-	c.cfg.log.Info("state", zap.Stringer("state", change.State), logfield.Session(change.Session), zap.Error(change.Cause))
+	c.cfg.log.Info("state", zap.Stringer("state", change.State), logfield.Session(change.Session),
+		zap.Error(change.Cause))
 }
 
-// levelOf is the level for the end of a session: Close ends it on purpose.
+// levelOf returns the log level for the end of a session. An end by Close is intended.
 func levelOf(reason error) zapcore.Level {
 	if errors.Is(reason, ErrClosed) {
 		return zap.InfoLevel
@@ -99,8 +103,9 @@ func (c *core) run() {
 	}
 }
 
-// Between attempts to get a session that the servers refuse, or end at once, there is a pause, the longer the more often: a new session
-// is a transaction of the whole ensemble, and one that a credential was refused for stays until its timeout.
+// There is a pause between attempts to get a session that the servers refuse or end at once. It
+// grows with the number of failures. A new session is a transaction of the whole ensemble, and a
+// session whose credential was refused stays on the servers until its timeout.
 const (
 	reopenPause    = time.Second
 	maxReopenPause = 5 * time.Second
@@ -110,7 +115,7 @@ func (c *core) pause(failures int) {
 	sleep(min(time.Duration(failures)*reopenPause, maxReopenPause), c.ctx.Done(), nil)
 }
 
-// linger waits for d, or until one of the two is closed; nil never is.
+// sleep waits for d, or until one or other is closed. Either channel may be nil.
 func sleep(d time.Duration, one, other <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -121,7 +126,7 @@ func sleep(d time.Duration, one, other <-chan struct{}) {
 	}
 }
 
-// open gets a session, waiting for a server as long as it takes.
+// open returns a new session. It waits for a server without a time limit.
 func (c *core) open() (*session, error) {
 	s := newSession(c)
 	s.random = c.newRandom()
@@ -154,8 +159,9 @@ func (c *core) open() (*session, error) {
 	return s, nil
 }
 
-// derive makes a source of random numbers for one goroutine: two that drew from the same one at the same instant would leave to chance which
-// of them gets which number.
+// newRandom returns a source of random numbers for one goroutine. If two goroutines drew from one
+// source at the same instant, their order would depend on the scheduler, and simulations would not
+// repeat.
 func (c *core) newRandom() func(n int64) int64 {
 	return rand.New(rand.NewPCG(uint64(c.cfg.random(math.MaxInt64)), 0)).Int64N
 }
@@ -166,7 +172,8 @@ func (c *core) addresses() []string {
 	return c.servers
 }
 
-// connecting notes which connection is to know of a change of servers, and tells it of one since.
+// connecting registers a connection that SetServers must notify. If the servers have changed since
+// the connection got them, it sets them again.
 func (c *core) connecting(conn *conn.Conn, servers []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,14 +184,14 @@ func (c *core) connecting(conn *conn.Conn, servers []string) {
 	}
 }
 
-// disconnected notes that a connection need not know of servers any more.
+// forget removes a connection that SetServers need not notify any more.
 func (c *core) forget(conn *conn.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.conns, conn)
 }
 
-// setServers replaces the servers, unless they are the same.
+// setServers replaces the servers, unless the new ones are the same.
 func (c *core) setServers(servers []string) {
 	shuffled := conn.Shuffle(servers, c.cfg.random)
 	for _, conn := range c.replaceServers(servers, shuffled) {
@@ -192,7 +199,7 @@ func (c *core) setServers(servers []string) {
 	}
 }
 
-// replaceServers returns the connections that are concerned.
+// replaceServers returns the connections that must leave a server that is not in the list.
 func (c *core) replaceServers(servers, shuffled []string) []*conn.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,7 +226,8 @@ func (c *core) publish(s *session, refused error) {
 	c.setRefusedLocked(refused)
 }
 
-// whenReplaced has fn called once there is a session, the next one if there is none; not after forget. fn must not wait for anything.
+// whenReplaced calls fn at once if there is a session, and otherwise when there is one. After
+// forget it does not call fn any more. fn must not wait for anything.
 func (c *core) whenReplaced(fn func()) (forget func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -237,7 +245,8 @@ func (c *core) whenReplaced(fn func()) (forget func()) {
 	}
 }
 
-// refuse notes that there is no session.
+// refuse logs that there is no session. If the servers refused a credential, waiting operations
+// fail.
 func (c *core) refuse(err error) {
 	if c.ctx.Err() != nil {
 		return
@@ -250,15 +259,15 @@ func (c *core) refuse(err error) {
 	}
 }
 
-// refusal is what every caller may as well be told at once, if the trouble is of that kind.
-func refusal(trouble error) error {
-	if errors.Is(trouble, ErrAuthFailed) {
+// refusal returns the error with which waiting operations fail at once, or nil if the cause may
+// pass.
+func refusal(cause error) error {
+	if errors.Is(cause, ErrAuthFailed) {
 		return ErrAuthFailed
 	}
 	return nil
 }
 
-// setRefused is called with mu held.
 func (c *core) setRefusedLocked(err error) {
 	c.refused = err
 	if err != nil {
@@ -267,13 +276,14 @@ func (c *core) setRefusedLocked(err error) {
 	c.notifyLocked()
 }
 
-// touch wakes whoever waits for a change. Call it with mu held.
+// notifyLocked wakes the goroutines that wait for a change.
 func (c *core) notifyLocked() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// live is the current session if there is one, otherwise why there will be none, if that is certain.
+// live returns the current session if it lives. Otherwise err is the reason if there will be no
+// session, or nil if there may be one after the next change.
 func (c *core) live() (s *session, changed <-chan struct{}, err error) {
 	c.mu.Lock()
 	s, changed, err = c.current, c.changed, c.refused
@@ -287,9 +297,9 @@ func (c *core) live() (s *session, changed <-chan struct{}, err error) {
 	return nil, changed, err
 }
 
-// session waits for a live session, as long as ctx lasts and, if timeout is not zero, no longer than that.
+// session waits for a live session until ctx ends and, unless timeout is zero, for at most timeout.
 func (c *core) session(ctx context.Context, timeout time.Duration) (*session, error) {
-	var expired <-chan time.Time // once there is something to wait for
+	var expired <-chan time.Time // set when there is a reason to wait
 	for {
 		s, changed, err := c.live()
 		switch {
@@ -314,7 +324,7 @@ func (c *core) session(ctx context.Context, timeout time.Duration) (*session, er
 	}
 }
 
-// trouble says why there is no connection.
+// connectionError returns why there is no connection.
 func (c *core) connectionError() error {
 	c.mu.Lock()
 	conn := c.conn
@@ -335,14 +345,14 @@ func (c *core) waitConnected(ctx context.Context) error {
 	}
 }
 
-// whileOpen is ctx, ended also by the end of the client.
+// whileOpen returns a context that ends with ctx, and when the client is closed.
 func (c *core) whileOpen(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.ctx, func() { cancel(ErrClosed) })
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// spawn runs fn on a goroutine that close waits for; false if the client is closed.
+// spawn calls fn in a goroutine that close waits for. It reports false if the client is closed.
 func (c *core) spawn(fn func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -353,7 +363,7 @@ func (c *core) spawn(fn func()) bool {
 	return true
 }
 
-// listenerTimeout bounds how long Close waits for listeners that do not return.
+// listenerTimeout limits how long Close waits for listeners that do not return.
 const listenerTimeout = time.Second
 
 func (c *core) close() {

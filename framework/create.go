@@ -17,8 +17,8 @@ type CreateOption func(*creation)
 
 // creation is a node to be created.
 type creation struct {
-	path      string // as the caller gave it
-	full      string // on the servers, with the protection
+	path      string // given by the caller
+	full      string // path on the servers, with the protection
 	data      []byte
 	acl       []zk.ACL
 	flags     int32
@@ -26,7 +26,7 @@ type creation struct {
 	guid      string // "": not protected
 	container bool
 	parents   bool
-	behind    func() // nil, or what to do when a request has been handed to the connection
+	behind    func() // called when a request has been handed to the connection, unless nil
 	err       error
 }
 
@@ -65,7 +65,7 @@ func WithParents() CreateOption { return func(c *creation) { c.parents = true } 
 // ACL sets the node's ACL. Without it the function of WithACL determines the ACL. Curator: withACL.
 func ACL(acl ...zk.ACL) CreateOption { return func(c *creation) { c.acl = acl } }
 
-// maxTTL is what servers accept, 40 bits of milliseconds.
+// maxTTL is the limit of the servers, 40 bits of milliseconds.
 const maxTTL = (1<<40 - 1) * time.Millisecond
 
 func (o ops) creation(path string, data []byte, opts []CreateOption) creation {
@@ -134,7 +134,7 @@ func (c *creation) checkKind() {
 
 func (c *creation) ephemeral() bool { return c.flags&zk.FlagEphemeral != 0 }
 
-// acl is the ACL for a node that was given none.
+// acl returns the ACL for a node without an ACL of its own.
 func (c *core) acl(full string) []zk.ACL {
 	if c.cfg.acl != nil {
 		if acl := c.cfg.acl(full); acl != nil {
@@ -171,7 +171,7 @@ func (o ops) CreateResult(ctx context.Context, path string, data []byte, opts ..
 		func(ctx context.Context, s *session, late func(Result, error)) (Result, error) {
 			return o.createOnce(ctx, s, node, late)
 		},
-		func(found []string) Result { return Result{Path: strings.Join(found, "")} }, // one, or none
+		func(found []string) Result { return Result{Path: strings.Join(found, "")} }, // at most one path
 		func(created Result) []string { return []string{created.Path} })
 	if err != nil {
 		return Result{}, err
@@ -180,7 +180,8 @@ func (o ops) CreateResult(ctx context.Context, path string, data []byte, opts ..
 	return created, nil
 }
 
-// createOnce creates a node, and its parents if they are wanted and missing. The root of a namespace is always wanted.
+// createOnce creates a node. If its parent is missing, it creates the parents too, provided that
+// WithParents was given or the parent is the root of a namespace.
 func (o ops) createOnce(ctx context.Context, s *session, node creation, late func(Result, error)) (Result, error) {
 	for {
 		created, err := s.create(ctx, node, late)
@@ -189,13 +190,14 @@ func (o ops) createOnce(ctx context.Context, s *session, node creation, late fun
 			return created, err
 		}
 		if err := o.ensure(ctx, s, parent); err != nil {
-			// Whatever became of the parents, the node was not created; and parents may be created twice.
+			// The node was not created. Whether the parents were does not matter: they may be
+			// created twice.
 			return Result{}, &attemptError{outcome: NotApplied, transient: IsTransient(err), err: err}
 		}
 	}
 }
 
-// create makes one request, or two for a container.
+// create makes one request, or at most two for a container.
 func (s *session) create(ctx context.Context, node creation, late func(Result, error)) (Result, error) {
 	if node.container {
 		return s.createContainer(ctx, node, late)
@@ -203,8 +205,10 @@ func (s *session) create(ctx context.Context, node creation, late func(Result, e
 	return s.send(ctx, node, node.request(), late)
 }
 
-// send makes a request that creates a node. Its result has the path on the servers.
-func (s *session) send(ctx context.Context, node creation, request conn.Request, late func(Result, error)) (Result, error) {
+// send makes a request that creates a node. The result has the path on the servers.
+func (s *session) send(
+	ctx context.Context, node creation, request conn.Request, late func(Result, error),
+) (Result, error) {
 	return askThen(ctx, s, late, request, node.behind, func(reply conn.Reply) (Result, error) {
 		full, err := reply.Path()
 		if err != nil {
@@ -214,7 +218,7 @@ func (s *session) send(ctx context.Context, node creation, request conn.Request,
 	})
 }
 
-// request creates the node, which is no container.
+// request returns the request that creates the node, which is not a container.
 func (c creation) request() conn.Request {
 	if c.ttl == 0 {
 		return conn.Create(c.full, c.data, c.acl, c.flags)

@@ -31,7 +31,7 @@ func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 		return c.failed(NotApplied, c.err)
 	}
 	d := &deletion{left: full}
-	if o.bound != nil { // nearly always once is enough, and nobody else is needed for it
+	if o.bound != nil { // one attempt is nearly always enough, and needs no goroutine
 		if err := o.firstAttempt(ctx, d); err == nil {
 			return nil
 		} else if ctx.Err() == nil && !o.repeats(err, repeatable) {
@@ -47,14 +47,15 @@ func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 	}
 }
 
-// firstAttempt is the caller's own, and counts like those of the errand that may follow.
+// firstAttempt makes an attempt in the caller's goroutine. It is measured like those of a
+// background task.
 func (o ops) firstAttempt(ctx context.Context, d *deletion) error {
 	o.metrics().Add(metrics.PendingDeletions, 1, metrics.Labels{})
 	defer o.metrics().Add(metrics.PendingDeletions, -1, metrics.Labels{})
 	return d.attempt(ctx, o.bound)
 }
 
-// deleteLater is DeleteGuaranteed that does not wait. Failures are logged.
+// deleteLater is DeleteGuaranteed without a wait. It logs failures.
 func (o ops) deleteLater(paths ...string) {
 	c, full := o.deletions(paths)
 	if o.checkUsable(context.Background()) == nil && c.err == nil {
@@ -62,7 +63,7 @@ func (o ops) deleteLater(paths ...string) {
 	}
 }
 
-// deletions is the call that deletes paths, and their paths on the servers.
+// deletions returns the call that deletes paths, and their full paths.
 func (o ops) deletions(paths []string) (c call, full []string) {
 	if len(paths) == 0 {
 		return call{name: "delete", err: invalid("no paths")}, nil
@@ -80,14 +81,16 @@ func (o ops) deletions(paths []string) (c call, full []string) {
 	return c.require(checkSize(size)), full
 }
 
-// deletion is what is left of some nodes that are to be deleted.
+// deletion holds the nodes that are still to be deleted.
 type deletion struct {
 	left             []string
-	uncertain        bool // an attempt may have been applied, or may still be: who is missing then was deleted
+	uncertain        bool // after an unknown outcome: a missing node counts as deleted
 	missing, refused error
 }
 
-// attempt deletes what it can. Its error is that of a deletion to be attempted again, or in the end what there is to tell.
+// attempt deletes as many nodes as it can. If nodes are left, it returns the error of the last
+// request and may be called again. Otherwise it returns a refusal or zk.ErrNoNode, if there was
+// one.
 func (d *deletion) attempt(ctx context.Context, s *session) error {
 	for len(d.left) > 0 {
 		i, err := s.deleteAll(ctx, d.left)
@@ -97,7 +100,7 @@ func (d *deletion) attempt(ctx context.Context, s *session) error {
 			continue
 		case ctx.Err() == nil && isRefusal(err):
 			d.refused = err
-		case ctx.Err() != nil || !isNoNode(err): // of a context that has ended, the error may match its cause, whatever that is
+		case ctx.Err() != nil || !isNoNode(err): // the cause of an ended context may match ErrNoNode
 			d.uncertain = d.uncertain || OutcomeOf(err) == Unknown
 			return err
 		case !d.uncertain:
@@ -108,7 +111,8 @@ func (d *deletion) attempt(ctx context.Context, s *session) error {
 	return cmp.Or(d.refused, d.missing)
 }
 
-// deleteAll deletes nodes in one request, or none. If it is because of one of them that it cannot, it says which.
+// deleteAll deletes all nodes or none in one request. which is the index of the node that caused
+// the error.
 func (s *session) deleteAll(ctx context.Context, full []string) (which int, err error) {
 	if len(full) == 1 {
 		return 0, s.delete(ctx, full[0], -1)
@@ -127,5 +131,5 @@ func (s *session) deleteAll(ctx context.Context, full []string) (which int, err 
 	})
 }
 
-// isRefusal reports whether the servers do not delete a node that is there.
+// isRefusal reports whether the servers refuse to delete an existing node.
 func isRefusal(err error) bool { return errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrNotEmpty) }

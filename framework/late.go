@@ -15,38 +15,41 @@ import (
 	"github.com/docent-zk/docent/internal/logfield"
 )
 
-// A create can be applied later than a search has found nothing. The request waits at server A, or between A and the leader, when the client
-// goes to server B. There it is refused from then on, because the session has moved to B; a sync and a list at B find nothing. But when the
-// client comes back to A, the session is A's again, and the request is applied.
+// A create can be applied after a search has not found its node. The request waits at server A, or
+// between A and the ZooKeeper leader, when the client goes to server B. As long as the session is
+// with B, the request is refused; a sync and a list at B do not find the node. But when the client
+// comes back to A, the session is A's again, and the request is applied.
 //
-// When a connection to A stands, the request is ahead of all that is asked on it. So the nodes of a transaction whose answer was lost are
-// looked for again on each further connection of the session, and those that the caller was not given are deleted. Which connection goes to
-// A is not known: one address may stand for several servers. A request does not wait for ever, for a leader gives up a follower that is
-// silent for some ticks, and with it what it has not sent; so this ends after a while.
+// On a new connection to A, the server handles the request before all later ones. So the client
+// looks again for the nodes of a transaction whose answer was lost, on each further connection of
+// the session. It deletes the nodes that the caller did not get. The client cannot know which
+// connection goes to A, because one address may stand for several servers. A request does not wait
+// without limit: a leader drops a follower that is silent for some ticks, and with it the requests
+// that the follower has not sent. So the client stops after lateTimeout.
 const lateTimeout = 5 * time.Minute
 
-// lateNodes are the nodes of a transaction that may be applied late, or twice.
+// lateNodes are the nodes of a transaction that may be applied late or twice.
 type lateNodes struct {
 	o     ops
 	nodes []creation
-	owned []string // by the caller
+	owned []string // nodes that the caller got
 	since conn.Stamp
-	due   bool // to be looked for on the present connection
+	due   bool // to be looked for on the current connection
 }
 
-// maxLate is for how many transactions a session looks at most.
+// maxLate is the maximal number of transactions in late.
 const maxLate = 1 << 16
 
-// late are all lateNodes of a session.
+// late holds all lateNodes of a session.
 type late struct {
 	mu      sync.Mutex
 	all     []*lateNodes
-	running bool // a goroutine looks for those that are due
-	dropped int  // how many were more than maxLate, since that was logged
+	running bool // a goroutine runs cleanUp
+	dropped int  // transactions above maxLate since the last warning
 }
 
-// add has the nodes looked for, now and on the session's further connections. Those that outlive the session are looked for in the next one
-// if it is over.
+// add has the nodes looked for now and on each further connection of the session. If the session
+// has ended, the nodes that outlive it are looked for in the next one.
 func (l *late) add(s *session, n *lateNodes) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +66,7 @@ func (l *late) add(s *session, n *lateNodes) {
 	l.startLocked(s)
 }
 
-// reconnected has all nodes looked for on another connection.
+// reconnected has all nodes looked for on a new connection.
 func (l *late) reconnected(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +76,7 @@ func (l *late) reconnected(s *session) {
 	l.startLocked(s)
 }
 
-// ended hands on what outlives the session.
+// ended has the nodes that outlive the session looked for in the next one.
 func (l *late) ended(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +86,7 @@ func (l *late) ended(s *session) {
 	l.all = nil
 }
 
-// outlast looks in the next session for what outlives this one.
+// cleanUpAfter has the nodes looked for in the session after s, if one of them outlives s.
 func (n *lateNodes) cleanUpAfter(s *session) {
 	if slices.ContainsFunc(n.nodes, func(c creation) bool { return c.guid != "" && !c.ephemeral() }) {
 		n.o.cleanUpAfter(n, s)
@@ -96,17 +99,20 @@ func (l *late) startLocked(s *session) {
 	}
 }
 
-// cleanupDelay is how long what the program does next goes before a look, and what is due meanwhile is looked for together. It is no round number,
-// so that simulations do not leave to chance what comes first.
+// cleanupDelay gives way to the next requests of the program, and collects nodes that become due
+// meanwhile. It is not a round number, so that in simulations no other timer ends at the same
+// instant.
 const cleanupDelay = 73 * time.Millisecond
 
-// look looks for the nodes that are due until there are none. Where there is no connection it ends: the next one begins it again.
+// cleanUp looks for the nodes that are due until there are none. Without a connection it returns,
+// and the next connection starts it again.
 func (l *late) cleanUp(s *session) {
 	s.core.cfg.metrics.Add(metrics.PendingDeletions, 1, metrics.Labels{})
 	defer s.core.cfg.metrics.Add(metrics.PendingDeletions, -1, metrics.Labels{})
 	sleep(cleanupDelay, s.done, s.core.ctx.Done())
 	if dropped := l.takeDropped(); dropped > 0 {
-		s.core.cfg.log.Warn("too many creates have lost their answers: the first are not looked for any more", zap.Int("transactions", dropped))
+		s.core.cfg.log.Warn("too many creates have lost their answers: the first are not looked for any more",
+			zap.Int("transactions", dropped))
 	}
 	failures := 0
 	for due := l.takeDue(s); due != nil; due = l.takeDue(s) {
@@ -116,12 +122,14 @@ func (l *late) cleanUp(s *session) {
 			continue
 		}
 		l.markDue(due)
-		sleep(cleanupDelay<<min(failures, 5), s.done, s.core.ctx.Done()) // not the pauses of other cleanups, which the same trouble has begun
+		// These pauses differ from those of backgroundPolicy, which the same failure may have started.
+		sleep(cleanupDelay<<min(failures, 5), s.done, s.core.ctx.Done())
 		failures++
 	}
 }
 
-// take is what is due; nil if nothing is, or nothing can be looked for now. What has waited for long enough is forgotten.
+// takeDue returns the nodes that are due. It returns nil if there are none or if there is no
+// connection, and then drops the nodes older than lateTimeout that are not due.
 func (l *late) takeDue(s *session) (due []*lateNodes) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,7 +163,7 @@ func (l *late) markDue(due []*lateNodes) {
 	}
 }
 
-// path is that of a node, as it was to be created.
+// path returns the path of the first protected node, without the sequence number.
 func (n *lateNodes) path() string {
 	return n.nodes[slices.IndexFunc(n.nodes, func(c creation) bool { return c.guid != "" })].full
 }
@@ -166,7 +174,8 @@ type lateNode struct {
 	ephemeral bool
 }
 
-// deleteLate deletes the nodes that are there and not their callers', one parent after the other. Its error is that of trouble that may pass.
+// deleteLate deletes the nodes that exist and that their callers did not get, one parent after
+// another. It returns only an error that may pass, or the end of the session or the client.
 func (s *session) deleteLate(ctx context.Context, all []*lateNodes) error {
 	parents := map[string]map[string]lateNode{} // by parent and GUID
 	for _, n := range all {
@@ -191,7 +200,8 @@ func (s *session) deleteLate(ctx context.Context, all []*lateNodes) error {
 	return nil
 }
 
-// interrupts reports whether err is trouble that may pass, or the end of the session or the client, and no refusal of the servers.
+// interrupts reports whether err may pass or is the end of the session or the client. It reports
+// false if the servers refused the request.
 func (s *session) interrupts(ctx context.Context, err error) bool {
 	return err != nil && (IsTransient(err) || ctx.Err() != nil || s.reason() != nil)
 }

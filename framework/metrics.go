@@ -20,7 +20,7 @@ func WithMetrics(m metrics.Metrics) Option {
 	}
 }
 
-// unmeasured is the default.
+// unmeasured discards measurements. It is the default.
 type unmeasured struct{}
 
 func (unmeasured) Add(metrics.Instrument, int64, metrics.Labels)            {}
@@ -33,10 +33,10 @@ func (o ops) metrics() metrics.Metrics {
 	return o.core.cfg.metrics
 }
 
-// errExpired is why a session is over of which the servers say so.
+// errExpired is the reason of the end of a session that a server has reported.
 var errExpired = fmt.Errorf("%w: the servers do not know it any more", ErrSessionLost)
 
-// lossCause names why a session is over.
+// lossCause returns the label for the end of a session.
 func lossCause(reason error) string {
 	switch {
 	case errors.Is(reason, ErrClosed):
@@ -47,11 +47,12 @@ func lossCause(reason error) string {
 	return metrics.CauseDeadline
 }
 
-// measureState is a listener like any other.
+// measureState counts changes of state. It runs as a listener.
 func (c *core) measureState(change StateChange) {
 	switch change.State {
 	case Lost:
-		if refusal(change.Cause) == nil { // which is counted once, whether or not there was a session before
+		// A refused credential is counted once, by AuthFailed, whether or not there was a session.
+		if refusal(change.Cause) == nil {
 			c.cfg.metrics.Add(metrics.SessionLosses, 1, metrics.Labels{Cause: lossCause(change.Cause)})
 		}
 	case AuthFailed:

@@ -15,11 +15,11 @@ import (
 // Op is one operation of a transaction. CreateOp, SetOp, DeleteOp and CheckOp return one. Curator:
 // CuratorOp.
 type Op interface {
-	fmt.Stringer // the operation and the path
+	fmt.Stringer // returns the operation and the path
 	prepare(o ops) preparedOp
 }
 
-// preparedOp is an Op as it is sent.
+// preparedOp is an Op in the form in which it is sent.
 type preparedOp struct {
 	request     any
 	node        *creation // of a create
@@ -30,7 +30,7 @@ type preparedOp struct {
 
 // Result is the result of one operation of a transaction, or of CreateResult.
 type Result struct {
-	Path  string   // of a create: the node's path
+	Path  string   // of a create: the path of the node
 	Czxid int64    // of a create: this transaction, which created the node; 0 if the answer was lost
 	Stat  *zk.Stat // of a set: as of this operation
 	Err   error    // of a failed transaction: the reason, or ErrRolledBack if another operation is the cause
@@ -96,7 +96,12 @@ func (op deleteOp) String() string { return "delete " + op.path }
 
 func (op deleteOp) prepare(o ops) preparedOp {
 	c := o.call("delete", op.path, once).require(checkVersion(op.version))
-	return preparedOp{request: &zk.DeleteRequest{Path: c.full, Version: op.version}, size: len(c.full), conditional: op.version >= 0, err: c.err}
+	return preparedOp{
+		request:     &zk.DeleteRequest{Path: c.full, Version: op.version},
+		size:        len(c.full),
+		conditional: op.version >= 0,
+		err:         c.err,
+	}
 }
 
 type checkOp struct {
@@ -112,15 +117,19 @@ func (op checkOp) String() string { return "check " + op.path }
 
 func (op checkOp) prepare(o ops) preparedOp {
 	c := o.call("check", op.path, once).require(checkVersion(op.version))
-	return preparedOp{request: &zk.CheckVersionRequest{Path: c.full, Version: op.version}, size: len(c.full), err: c.err}
+	return preparedOp{
+		request: &zk.CheckVersionRequest{Path: c.full, Version: op.version},
+		size:    len(c.full),
+		err:     c.err,
+	}
 }
 
-// transaction is what Multi sends.
+// transaction holds the arguments of a Multi.
 type transaction struct {
 	ops       []Op
 	calls     []any
 	nodes     []creation // of the creates
-	creates   []int      // which operations they are
+	creates   []int      // their indices in ops
 	call      call
 	ephemeral bool // it creates an ephemeral node
 }
@@ -194,7 +203,9 @@ func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
 	var failed []Result
 	results, err := protect(ctx, o, t.call, t.nodes,
 		func(ctx context.Context, s *session, late func([]Result, error)) ([]Result, error) {
-			results, err := askThen(ctx, s, late, request, t.behind, func(r conn.Reply) ([]Result, error) { return o.results(t, r) })
+			results, err := askThen(ctx, s, late, request, t.behind, func(r conn.Reply) ([]Result, error) {
+				return o.results(t, r)
+			})
 			failed = results
 			return results, t.nameCause(results, err)
 		},
@@ -206,7 +217,7 @@ func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
 	return results, nil
 }
 
-// results are what the servers say of t.
+// results returns the results of t from the reply.
 func (o ops) results(t transaction, reply conn.Reply) ([]Result, error) {
 	responses, err := reply.Results()
 	if len(responses) != len(t.calls) {
@@ -232,7 +243,7 @@ func (o ops) results(t transaction, reply conn.Reply) ([]Result, error) {
 	return results, err
 }
 
-// behind does what is to be done when t has been handed to the connection.
+// behind calls the behind functions of the creates in t.
 func (t transaction) behind() {
 	for _, n := range t.nodes {
 		if n.behind != nil {
@@ -241,7 +252,7 @@ func (t transaction) behind() {
 	}
 }
 
-// blame adds to the error of a transaction which operation is the cause.
+// nameCause adds the operation that is the cause to the error of a transaction.
 func (t transaction) nameCause(results []Result, err error) error {
 	i := slices.IndexFunc(results, func(r Result) bool { return r.Err != nil && !errors.Is(r.Err, ErrRolledBack) })
 	if err == nil || i < 0 {
@@ -250,7 +261,8 @@ func (t transaction) nameCause(results []Result, err error) error {
 	return fmt.Errorf("%s: %w", t.ops[i], err)
 }
 
-// adopted are the results of a transaction whose answer was lost.
+// foundResults returns the results of a transaction whose answer was lost, from the nodes that were
+// found.
 func (o ops) foundResults(t transaction, found []string) []Result {
 	if found == nil {
 		return nil
@@ -264,7 +276,7 @@ func (o ops) foundResults(t transaction, found []string) []Result {
 	return results
 }
 
-// created are the full paths of the nodes that t has created.
+// created returns the full paths of the nodes that t created.
 func (o ops) created(t transaction, results []Result) []string {
 	if len(results) != len(t.ops) {
 		return nil

@@ -16,16 +16,16 @@ import (
 // ops are the operations of a Client or a Session.
 type ops struct {
 	core       *core
-	root       string   // chroot and namespace: what paths are below
-	namespace  string   // of it, the namespace
-	bound      *session // nil: whatever session is the current one
-	ofSession  bool     // a Session's: the end of bound is their end, too
-	broken     error    // the view cannot be used
+	root       string   // chroot and namespace
+	namespace  string   // the part of root below the chroot
+	bound      *session // nil: the current session of each attempt
+	ofSession  bool     // of a Session: they end with bound
+	broken     error    // why the view cannot be used
 	background bool     // a background task: repeat without limit
 	noCaller   bool     // of a background task: no caller gets its error
 }
 
-// usable refuses zero values and contexts that are nil.
+// checkUsable returns an error for a zero value, an invalid view and a nil context.
 func (o ops) checkUsable(ctx context.Context) error {
 	switch {
 	case o.core == nil:
@@ -56,11 +56,11 @@ func (o ops) Logger() *zap.Logger {
 
 // call is one use of an operation.
 type call struct {
-	name  string // in words
-	path  string // as the caller gave it
-	full  string // on the servers
+	name  string // for errors and logs
+	path  string // given by the caller
+	full  string // path on the servers
 	class retryClass
-	err   error // an argument that is wrong
+	err   error // of an invalid argument
 }
 
 func (o ops) call(name, path string, class retryClass) call {
@@ -68,7 +68,7 @@ func (o ops) call(name, path string, class retryClass) call {
 	return call{name, path, full, class, znode.ValidatePath(path)}.require(checkSize(len(full)))
 }
 
-// require adds further checks of arguments.
+// require adds the errors of further checks of arguments; the first one counts.
 func (c call) require(errs ...error) call {
 	for _, err := range errs {
 		if c.err == nil {
@@ -80,7 +80,8 @@ func (c call) require(errs ...error) call {
 
 func (c call) failed(outcome Outcome, err error) error { return &Error{c.name, c.path, outcome, err} }
 
-// closedAfter is the error of an operation that would have gone on after err, if there is one, had the client not been closed.
+// closedAfter returns the error of an operation that was stopped by Close. err is the error of its
+// last attempt, or nil.
 func closedAfter(err error) error {
 	switch {
 	case err == nil:
@@ -91,7 +92,8 @@ func closedAfter(err error) error {
 	return fmt.Errorf("%w: %w", ErrClosed, err)
 }
 
-// bind binds the operations to the session that is the current one, unless they are bound already, and waits for one as c would.
+// bind binds the operations to the current session, unless they are bound already. If there is no
+// session it waits for one as the operation c would.
 func (o ops) bind(ctx context.Context, c call) (ops, error) {
 	if o.core != nil && o.bound != nil {
 		return o, nil
@@ -111,7 +113,7 @@ func (o ops) bind(ctx context.Context, c call) (ops, error) {
 	return bound, err
 }
 
-// target is the session that the next attempt goes to.
+// target returns the session for the next attempt.
 func (o ops) target(ctx context.Context) (*session, error) {
 	if o.bound != nil {
 		return o.bound, nil
@@ -119,20 +121,21 @@ func (o ops) target(ctx context.Context) (*session, error) {
 	return o.core.session(ctx, o.core.cfg.connectTimeout)
 }
 
-// retryClass says how an operation may be repeated.
+// retryClass is the condition under which an operation may be repeated.
 type retryClass int
 
 const (
-	// once: not after an outcome that is unknown.
+	// once: not after an unknown outcome.
 	once retryClass = iota
 	// repeatable: at any time, in any session.
 	repeatable
-	// afterSearch: after an outcome that is unknown, by steps that first find out what became of it.
+	// afterSearch: after an unknown outcome, if the step first finds out whether it was applied.
 	afterSearch
 )
 
-// run is every operation: it checks the arguments, repeats step by the client's policy where that is allowed, and wraps the error.
-// step makes single attempts, in one session each. There is no other loop around attempts.
+// run makes an operation. It checks the arguments, repeats step by the client's policy where that
+// is allowed, and wraps the error. step makes one attempt in one session. No other code repeats
+// attempts.
 func run[T any](ctx context.Context, o ops, c call, step func(context.Context, *session) (T, error)) (T, error) {
 	var none, out T
 	if err := o.checkUsable(ctx); err != nil {
@@ -144,14 +147,15 @@ func run[T any](ctx context.Context, o ops, c call, step func(context.Context, *
 	outcome, attempts, last := NotApplied, 0, error(nil)
 	waiting, stop := o.core.whileOpen(ctx)
 	defer stop()
-	err := retry.Do(waiting, o.policy(), func(err error) bool { return o.repeats(err, c.class) }, func(context.Context) error {
+	repeats := func(err error) bool { return o.repeats(err, c.class) }
+	err := retry.Do(waiting, o.policy(), repeats, func(context.Context) error {
 		s, err := o.target(ctx)
 		if err == nil {
 			out, err = step(ctx, s)
 		}
 		if err != nil {
-			o.Logger().Debug("attempt failed", zap.String("op", c.name), zap.String("path", c.path), zap.Int("attempt", attempts),
-				zap.Error(err))
+			o.Logger().Debug("attempt failed", zap.String("op", c.name), zap.String("path", c.path),
+				zap.Int("attempt", attempts), zap.Error(err))
 		}
 		attempts++
 		if err != nil && OutcomeOf(err) == Unknown {
@@ -169,8 +173,8 @@ func run[T any](ctx context.Context, o ops, c call, step func(context.Context, *
 	return out, nil
 }
 
-// passing marks as transient that a Client's operation has failed with the end of a session: the
-// client opens the next one.
+// passing marks the error of a Client's operation as transient if the session has ended, because
+// the client opens another session.
 func (o ops) passing(ctx context.Context, outcome Outcome, err error) error {
 	if o.ofSession || !errors.Is(err, ErrSessionLost) || errors.Is(err, ErrAuthFailed) || ctx.Err() != nil {
 		return err
@@ -194,7 +198,7 @@ func (o ops) repeats(err error, class retryClass) bool {
 		return o.bound == nil
 	}
 	if errors.Is(err, ErrAuthFailed) {
-		return o.noCaller && o.bound == nil // until somebody has put it right
+		return o.noCaller && o.bound == nil // until an operator has corrected it
 	}
 	return IsTransient(err)
 }
@@ -285,7 +289,7 @@ func (o ops) Delete(ctx context.Context, path string, version int32) error {
 	return err
 }
 
-// versioned operations cannot be applied twice.
+// versioned returns the class of an operation that, with a version, cannot be applied twice.
 func versioned(version int32) retryClass {
 	if version >= 0 {
 		return repeatable
@@ -320,7 +324,7 @@ func (s *session) sync(ctx context.Context, full string) error {
 	return err
 }
 
-// bare is a reply that says nothing but whether it went well.
+// bare parses a reply that has only an error.
 func bare(r conn.Reply) (nothing, error) { return nothing{}, r.Err() }
 
 type aclReading struct {
@@ -349,7 +353,8 @@ func (o ops) SetACL(ctx context.Context, path string, acl []zk.ACL, version int3
 	})
 }
 
-// maxRequest is what a server accepts by default, a little less than 1 MiB. A larger request would cost the connection.
+// maxRequest is the default limit of servers, a little less than 1 MiB. They close the connection
+// after a larger request.
 const maxRequest = 0xfffff
 
 // requestOverhead is room for headers and lengths.

@@ -43,8 +43,8 @@ type config struct {
 	auth           []conn.Credential
 	acl            func(path string) []zk.ACL
 	tls            *tls.Config
-	dial           func(ctx context.Context, network, address string) (net.Conn, error) // nil: that of net.Dialer
-	resolve        func(ctx context.Context, host string) ([]string, error)             // nil: the dialer resolves names
+	dial           func(ctx context.Context, network, address string) (net.Conn, error)
+	resolve        func(ctx context.Context, host string) ([]string, error) // nil: the dialer resolves names
 	random         func(n int64) int64
 	loss           LossPolicy
 	deadline       float64 // of the session timeout

@@ -16,32 +16,36 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
-// What a create may have left is handed to the caller or deleted. A create whose answer is lost is looked for by the GUID in its name, after a
-// sync. What is found then is handed to the caller. That nothing is found lets the create be repeated, but it is no proof: see
-// lateNodes. In the next session it is one, because the servers have ended the session of the request, or it has run out.
+// A node that a create may have left is returned to the caller or deleted. After a lost answer the
+// client looks for the node by the GUID in its name, after a sync. If it finds the node, it returns
+// it to the caller. If it does not, it repeats the create; but the first request may still be
+// applied: see lateNodes. In the next session it cannot be, because the session of the request was
+// closed or has expired.
 
-// custody is what the attempts of one call may create: of the call while it runs and if it succeeds, and to be deleted once it has
-// failed. An attempt that the call has left without its answer is waited for.
+// uncertainCreate tracks the nodes that the attempts of one call may create. After the call it
+// waits for the answers that the call did not wait for. Then it deletes the nodes that the caller
+// did not get.
 type uncertainCreate struct {
 	o     ops
 	nodes []creation
 
 	mu      sync.Mutex
-	pending int        // answers that the call has not waited for, less those that have come
-	lostIn  []*session // where an attempt was made whose answer was lost
-	created []string   // by attempts whose answers came too late
+	pending int        // answers that the call did not wait for and that have not come
+	lostIn  []*session // sessions with an attempt whose answer was lost
+	created []string   // by attempts whose answers came after the call had left
 	ended   bool
-	owned   []string // by the caller, once the call is over
+	owned   []string // nodes that the caller got; set by end
 }
 
-// left notes that the call does not wait for an answer any more.
+// abandon registers an answer that the call does not wait for.
 func (c *uncertainCreate) abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pending++
 }
 
-// landed notes that such an answer has come, perhaps before left has been called, and which nodes were created.
+// answered registers that such an answer has come, perhaps before the call of abandon. created are
+// the nodes that the attempt created.
 func (c *uncertainCreate) answered(s *session, created []string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +59,7 @@ func (c *uncertainCreate) answered(s *session, created []string, err error) {
 	c.cleanUpLocked()
 }
 
-// doubt notes that the answer to an attempt was lost.
+// lostAnswer registers that the answer to an attempt in s was lost.
 func (c *uncertainCreate) lostAnswer(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +72,7 @@ func (c *uncertainCreate) lostAnswerLocked(s *session) {
 	}
 }
 
-// end is the end of the call, which hands nodes to its caller.
+// end is called at the end of the call. owned are the nodes that the caller gets.
 func (c *uncertainCreate) end(owned []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,16 +87,19 @@ func (c *uncertainCreate) cleanUpLocked() {
 	for _, s := range c.lostIn {
 		s.late.add(s, &lateNodes{o: c.o, nodes: c.nodes, owned: c.owned, since: conn.Now()})
 	}
-	c.created = slices.DeleteFunc(c.created, func(full string) bool { return full == "" || slices.Contains(c.owned, full) })
+	c.created = slices.DeleteFunc(c.created, func(full string) bool {
+		return full == "" || slices.Contains(c.owned, full)
+	})
 	if len(c.created) > 0 {
 		first := c.created[0]
-		c.o.runInBackground(call{name: "delete", path: first, full: first, class: repeatable}, (&deletion{left: c.created, uncertain: true}).attempt)
+		d := &deletion{left: c.created, uncertain: true}
+		c.o.runInBackground(call{name: "delete", path: first, full: first, class: repeatable}, d.attempt)
 	}
 }
 
-// protect makes attempts at something that creates nodes, all of them or none. If one of the nodes is protected, an attempt that may
-// have been applied is followed by a search; adopt turns what was found into the result, and paths what was created into the paths of the
-// nodes.
+// protect makes attempts at something that creates all of nodes or none. If one of the nodes is
+// protected, an attempt that may have been applied is followed by a search. adopt returns the
+// result from the found nodes, and paths returns the paths of the nodes from a result.
 func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 	attempt func(ctx context.Context, s *session, late func(T, error)) (T, error),
 	adopt func(found []string) T, paths func(T) []string,
@@ -104,8 +111,8 @@ func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 	c.class = afterSearch
 	creates := &uncertainCreate{o: o, nodes: nodes}
 	var owned []string
-	defer func() { creates.end(owned) }() // also if a retry policy or a logger panics, or ends the goroutine
-	var uncertainIn *session              // where the answer to the last attempt was lost
+	defer func() { creates.end(owned) }() // also after a panic or Goexit in a retry policy or logger
+	var uncertainIn *session              // the session of the last attempt, if its answer was lost
 	result, err := run(ctx, o, c, func(ctx context.Context, s *session) (T, error) {
 		if uncertainIn != nil {
 			found, err := s.findAll(ctx, nodes, uncertainIn)
@@ -136,9 +143,10 @@ func abandoned(err error) bool {
 	return errors.As(err, &a) && a.abandoned
 }
 
-// findAll looks for the nodes of one transaction: where one is, all are. It may have been applied twice: then the nodes of the first time
-// are found. Nodes without protection have the path they were asked for, or none if the servers appended a number to it. Nil means
-// that nothing was found.
+// findAll looks for the nodes of one transaction: they all exist, or none. If the transaction was
+// applied twice, findAll returns the nodes of the first time. The result has the full path of each
+// node. It is empty for an unprotected sequential node, whose number is unknown. findAll returns
+// nil if it found no node.
 func (s *session) findAll(ctx context.Context, nodes []creation, uncertainIn *session) ([]string, error) {
 	if err := s.awaitClosed(ctx, uncertainIn); err != nil {
 		return nil, err
@@ -162,17 +170,17 @@ func (s *session) findAll(ctx context.Context, nodes []creation, uncertainIn *se
 	return all, nil
 }
 
-// match is a node that was made for a creation.
+// match is a node that was created from a creation.
 type match struct {
-	node  int // which
+	node  int // its index
 	full  string
 	czxid int64
 }
 
-// search looks for protected nodes, after a sync. An ephemeral node that belongs to another session is not one of them.
+// search looks for protected nodes, after a sync. It ignores an ephemeral node of another session.
 func (s *session) search(ctx context.Context, nodes []creation) ([]match, error) {
 	var found []match
-	lists := map[string][]string{} // of each parent, which may have many of the nodes
+	lists := map[string][]string{} // the children of each parent
 	for i, n := range nodes {
 		if n.guid == "" {
 			continue
@@ -202,7 +210,7 @@ func (s *session) search(ctx context.Context, nodes []creation) ([]match, error)
 	return found, nil
 }
 
-// list reads the children of a node, which need not exist, after a sync.
+// list returns the children of a node after a sync. It returns none if there is no such node.
 func (s *session) list(ctx context.Context, parent string) ([]string, error) {
 	if err := s.sync(ctx, parent); err != nil {
 		return nil, err
@@ -214,7 +222,8 @@ func (s *session) list(ctx context.Context, parent string) ([]string, error) {
 	return r.children, err
 }
 
-// made is the transaction that created a node; 0 if the node is not there, or is not the session's and should be.
+// czxidOf returns the transaction that created a node. It returns 0 if there is no such node, or if
+// it should be an ephemeral node of s and is not.
 func (s *session) czxidOf(ctx context.Context, full string, ephemeral bool) (czxid int64, err error) {
 	r, err := s.read(ctx, watchKey{full, watchExists})
 	if err != nil || r.stat == nil || ephemeral && r.stat.EphemeralOwner != s.id() {
@@ -223,7 +232,7 @@ func (s *session) czxidOf(ctx context.Context, full string, ephemeral bool) (czx
 	return r.stat.Czxid, nil
 }
 
-// outlive waits until nothing more can come of what was asked for in another session.
+// awaitClosed waits until no request of the other session can be applied any more.
 func (s *session) awaitClosed(ctx context.Context, other *session) error {
 	if other == nil || other == s {
 		return nil
@@ -238,11 +247,12 @@ func (s *session) awaitClosed(ctx context.Context, other *session) error {
 	}
 }
 
-// sweep deletes, in the background, protected nodes that were created in a session that is over, and may outlive it.
+// cleanUpAfter deletes, in the background, protected nodes of an ended session that may outlive it.
 func (o ops) cleanUpAfter(l *lateNodes, uncertainIn *session) {
 	where := o
 	where.bound, where.noCaller = nil, true
-	where.runInBackground(call{name: "sweep", path: l.path(), full: l.path(), class: repeatable}, func(ctx context.Context, s *session) error {
+	c := call{name: "sweep", path: l.path(), full: l.path(), class: repeatable}
+	where.runInBackground(c, func(ctx context.Context, s *session) error {
 		if err := s.awaitClosed(ctx, uncertainIn); err != nil {
 			return err
 		}
@@ -250,8 +260,8 @@ func (o ops) cleanUpAfter(l *lateNodes, uncertainIn *session) {
 	})
 }
 
-// errand does something in the background until it has succeeded, cannot succeed, or the client or the session it is bound to is
-// over. The result is sent once, to a channel that has room for it.
+// runInBackground repeats step in the background until it succeeds or cannot succeed, or until the
+// client is closed or the session of o has ended. The error is sent once, to a buffered channel.
 func (o ops) runInBackground(c call, step func(context.Context, *session) error) <-chan error {
 	result := make(chan error, 1)
 	task := o
@@ -271,17 +281,19 @@ func (o ops) runInBackground(c call, step func(context.Context, *session) error)
 	return result
 }
 
-// gaveUp tells that there may be something left for good, unless err says that there is not. Nobody else may be told.
+// logFailure logs that a node may be left for good, because there may be no caller that gets the
+// error. It does not if the node is missing, or if its session has ended.
 func (o ops) logFailure(c call, err error) {
 	if err != nil && !isNoNode(err) && !o.ended() {
 		o.Logger().Warn("gave up", zap.String("op", c.name), zap.String("path", c.full), zap.Error(err))
 	}
 }
 
-// ended reports whether the operations are bound to a session that is over, and whose ephemeral nodes go without our help.
+// ended reports whether the operations are bound to a session that has ended. The servers delete
+// its ephemeral nodes.
 func (o ops) ended() bool { return o.bound != nil && o.bound.reason() != nil }
 
-// backgroundPolicy is the policy of errands.
+// backgroundPolicy is the retry policy of background tasks. It never ends.
 func backgroundPolicy(attempt int, _ time.Duration) (time.Duration, bool) {
 	return min(2*time.Second, 50*time.Millisecond<<min(attempt, 10)), true
 }

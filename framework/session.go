@@ -13,12 +13,12 @@ import (
 	"github.com/docent-zk/docent/internal/hooks"
 )
 
-// The connection sends a heartbeat each sixth of the session timeout, and the client relies on the session for two thirds of the timeout
-// from what conn.Conn.Contact says. The ZooKeeper leader counts the timeout from a sixth before that or later, which leaves a margin of a
-// sixth.
+// The connection sends a heartbeat each sixth of the session timeout. The client relies on the
+// session for two thirds of the timeout from what conn.Conn.Contact returns. The ZooKeeper leader
+// counts the timeout from at most a sixth before that. So a margin of a sixth is left.
 //
-// The two thirds are cut short by a thousandth of the timeout, so that they do not end at the moment at which an answer is overdue, and it is
-// not up to chance what comes first.
+// The two thirds are shortened by the timeout divided by deadlineCut. So they do not end at the
+// instant at which an answer is overdue, and the order of the two is fixed.
 const deadlineCut = 1000
 
 // Session is one session with the servers, and the operations bound to it. When it has ended they
@@ -73,33 +73,36 @@ func (s *Session) ValidUntil() time.Time {
 
 var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// session is a Session without the view from which it is used.
+// session is a Session without its view.
 type session struct {
 	core       *core
 	conn       *conn.Conn
 	watches    *watchTable
-	closed     chan struct{}  // closed when nothing more comes of it, on the servers either
-	inflight   sync.WaitGroup // requests; added to under mu while err is nil
-	background sync.WaitGroup // what relies on the session; likewise
+	closed     chan struct{}  // closed when no request of it can be applied any more
+	inflight   sync.WaitGroup // pending requests; added to under mu while err is nil
+	background sync.WaitGroup // goroutines that rely on the session; likewise
 	late       late
-	random     func(n int64) int64 // of the goroutine that looks after the watches
+	random     func(n int64) int64 // of the goroutine of verifyWatches
 
 	mu         sync.Mutex
 	info       conn.Info
-	link       bool                           // there is a connection, whose server has accepted the credentials
-	waiting    int                            // how many wait for the next one
+	link       bool                           // there is a connection, and its server accepted the credentials
+	waiting    int                            // how many requests wait for the next connection
 	admitted   bool                           // admit has been called
-	connCtx    context.Context                // has ended while there is no connection, or the session has ended
+	connCtx    context.Context                // ends with the connection and with the session
 	cancelConn func()                         // ends connCtx
 	current    *lifetime                      // of a hold that begins now
-	onEnd      map[hooks.EndListener]struct{} // to be told that the lifetime has ended
-	changed    chan struct{}                  // closed, and replaced, whenever one of these changes
-	err        error                          // why it is over
+	onEnd      map[hooks.EndListener]struct{} // notified when the lifetime ends
+	changed    chan struct{}                  // closed and replaced when one of these changes
+	err        error                          // why the session has ended
 	done       chan struct{}                  // closed when err is set
 }
 
 func newSession(c *core) *session {
-	s := &session{core: c, watches: newWatchTable(), closed: make(chan struct{}), changed: make(chan struct{}), done: make(chan struct{})}
+	s := &session{
+		core: c, watches: newWatchTable(),
+		closed: make(chan struct{}), changed: make(chan struct{}), done: make(chan struct{}),
+	}
 	s.renewLocked()
 	s.cancelConn()
 	return s
@@ -117,21 +120,21 @@ func (s *session) timeout() time.Duration {
 	return s.info.Timeout
 }
 
-// reason is why the session is over; nil while it is not known to be.
+// reason returns why the session has ended, or nil if it is not known to have ended.
 func (s *session) reason() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// handler is what the connection of a session calls.
+// handler has the methods that the connection of a session calls.
 type handler struct{ *session }
 
 // Event implements conn.Handler.
 func (h handler) Event(e zk.Event) { h.watches.event(e) }
 
-// Quorum implements conn.Handler: it takes a transaction to prove that the session can be relied on, if the client wants that and something
-// depends on the session.
+// Quorum implements conn.Handler. A heartbeat must be a transaction if the client has
+// WithQuorumHeartbeat and a hold depends on the session.
 func (h handler) Quorum() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -148,7 +151,8 @@ func (h handler) Established(info conn.Info) {
 	}
 }
 
-// Connected implements conn.Handler. On a connection that is not the first the watches are set again before anything else is asked.
+// Connected implements conn.Handler. On a connection after the first, the watches are set again
+// before any other request.
 func (h handler) Connected() {
 	if !h.isAdmitted() {
 		h.conn.Admit()
@@ -156,7 +160,7 @@ func (h handler) Connected() {
 		return
 	}
 	if h.reason() != nil {
-		return // nothing is asked any more but to end the session
+		return // the only further request closes the session
 	}
 	h.watches.reconnecting()
 	h.conn.Admit(h.rewatchRequests()...)
@@ -165,7 +169,8 @@ func (h handler) Connected() {
 	}
 }
 
-// linked notes that there is a connection, and reports whether it goes on with a session that others know of.
+// linked registers a connection, and reports whether it continues a session that was already in
+// use.
 func (s *session) linked() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +187,7 @@ func (s *session) linked() bool {
 // Disconnected implements conn.Handler.
 func (h handler) Disconnected() {
 	if h.isAdmitted() {
-		_ = h.check() // the server may have been silent for long: then it is too late for Suspended
+		_ = h.check() // after a long silence the state is Lost, not Suspended
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -204,7 +209,7 @@ func (h handler) Ended(reason error) {
 	h.end(errExpired)
 }
 
-// renewLocked begins the lifetime of the holds of another connection.
+// renewLocked begins the lifetime of the holds of a new connection.
 func (s *session) renewLocked() {
 	s.connCtx, s.cancelConn = context.WithCancel(context.Background())
 	s.current = &lifetime{session: s}
@@ -213,7 +218,7 @@ func (s *session) renewLocked() {
 	}
 }
 
-// setLink is called with mu held, and only when it changes something.
+// setLinkLocked must be called only with a new value.
 func (s *session) setLinkLocked(link bool) {
 	s.link, s.waiting = link, 0
 	if link && s.err == nil {
@@ -227,7 +232,8 @@ func (s *session) setLinkLocked(link bool) {
 	s.notifyLocked()
 }
 
-// tell calls all listeners, then fns and what the listeners returned, in a goroutine of the session. It is called with mu held.
+// notifyEndLocked starts a goroutine of the session. It calls all listeners, and then fns and the
+// functions that the listeners returned.
 func (s *session) notifyEndLocked(fns []func()) {
 	told := s.onEnd
 	s.onEnd = nil
@@ -244,14 +250,15 @@ func (s *session) notifyEndLocked(fns []func()) {
 	})
 }
 
-// usable reports whether admit has been called.
+// isAdmitted reports whether admit was called.
 func (s *session) isAdmitted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.admitted
 }
 
-// admit makes the session usable, unless it is over already: then nobody will ever have heard of it.
+// admit puts the session into use, unless it has already ended. In that case its end is not
+// reported as a change of state.
 func (s *session) admit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,13 +274,13 @@ func (s *session) admit() error {
 	return nil
 }
 
-// touch wakes whoever waits for a change. Call it with mu held.
+// notifyLocked wakes the goroutines that wait for a change.
 func (s *session) notifyLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// end declares the session over. Only the first reason counts.
+// end ends the session. Only the first reason counts.
 func (s *session) end(reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -282,7 +289,7 @@ func (s *session) end(reason error) {
 		return
 	}
 	s.err = reason
-	s.notifyEndLocked(s.watches.close()) // before anybody waits for the tenants
+	s.notifyEndLocked(s.watches.close()) // before close waits for the background goroutines
 	close(s.done)
 	s.cancelConn()
 	if s.admitted {
@@ -290,12 +297,13 @@ func (s *session) end(reason error) {
 	}
 }
 
-// allowance is for how long a session with the given timeout can be relied on.
+// deadlineAfter returns for how long the client relies on a session with the given timeout.
 func (s *session) deadlineAfter(timeout time.Duration) time.Duration {
 	return time.Duration(float64(timeout)*s.core.cfg.deadline) - timeout/deadlineCut
 }
 
-// deadline is until when the session can be relied on, and since when and for how long that is.
+// deadline returns the deadline of the session, the time from which it is counted, and the time
+// between the two.
 func (s *session) deadline() (until time.Time, since conn.Stamp, allowed time.Duration) {
 	proven, claimed := s.conn.Contact()
 	since, allowed = proven.At, s.deadlineAfter(proven.Timeout)
@@ -314,7 +322,7 @@ func (s *session) validUntil() time.Time {
 	return until
 }
 
-// check ends the session if its time has run out, and returns why it is over.
+// check ends the session if its deadline has passed, and returns why the session has ended, or nil.
 func (s *session) check() error {
 	if err := s.reason(); err != nil {
 		return err

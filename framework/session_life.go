@@ -10,13 +10,15 @@ import (
 	"github.com/docent-zk/docent/internal/logfield"
 )
 
-// open waits for a server that admits the session, as long as ctx lasts. A session whose credentials are not accepted while it can be
-// relied on is given up.
+// open waits until a server admits the session, no longer than ctx lasts. If the servers do not
+// accept the credentials before the deadline of the session, the session ends.
 func (s *session) open(ctx context.Context) error {
 	if err := s.await(ctx, func() bool { return s.info.ID != 0 }); err != nil {
 		return err
 	}
-	deadline := time.AfterFunc(s.deadlineAfter(s.timeout()), func() { s.end(fmt.Errorf("%w: it did not become usable in time", ErrSessionLost)) })
+	deadline := time.AfterFunc(s.deadlineAfter(s.timeout()), func() {
+		s.end(fmt.Errorf("%w: it did not become usable in time", ErrSessionLost))
+	})
 	defer deadline.Stop()
 	if err := s.await(ctx, func() bool { return s.link }); err != nil {
 		return err
@@ -24,11 +26,11 @@ func (s *session) open(ctx context.Context) error {
 	return s.admit()
 }
 
-// await waits until cond, which is called with mu held, or the session's end, or that of ctx.
-func (s *session) await(ctx context.Context, cond func() bool) error {
+// await waits until condLocked returns true, and fails when the session or ctx ends.
+func (s *session) await(ctx context.Context, condLocked func() bool) error {
 	for {
 		s.mu.Lock()
-		met, err, changed := cond(), s.err, s.changed
+		met, err, changed := condLocked(), s.err, s.changed
 		s.mu.Unlock()
 		switch {
 		case err != nil:
@@ -44,16 +46,18 @@ func (s *session) await(ctx context.Context, cond func() bool) error {
 	}
 }
 
-// checkInterval is how often the deadline is compared with the clocks at least. A machine that was suspended has timers that know nothing of it.
+// checkInterval is the longest time between two checks of the deadline. After a suspension of the
+// machine timers fire late.
 const checkInterval = time.Second
 
-// supervise watches the deadline of the session until it is over. The timer only makes prompt what check finds out.
+// supervise checks the deadline of the session until the session ends. Each use of the session
+// calls check too; the timer only makes the end prompt.
 func (s *session) supervise(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		s.mu.Lock()
-		changed := s.changed // perhaps to a connection with another timeout
+		changed := s.changed // a new connection may have another timeout
 		s.mu.Unlock()
 		timer.Reset(max(min(time.Until(s.validUntil()), checkInterval), time.Millisecond))
 		select {
@@ -68,14 +72,15 @@ func (s *session) supervise(ctx context.Context) {
 	}
 }
 
-// retire takes a session that is over for us off the servers, however long they cannot be reached: they may keep it, and its nodes are in the
-// way of other clients until they have counted another timeout. Then it waits until nothing of the session runs any more.
+// close closes an ended session on the servers, and tries as long as that is useful. The servers
+// may still keep the session, and its nodes are in the way of other clients until it expires. Then
+// close waits until no work of the session is left.
 func (s *session) close() {
-	s.background.Wait() // what relies on the session must know of its end before the servers do
+	s.background.Wait() // holds must end before the servers close the session
 	ctx, cancel := s.closeContext()
 	defer cancel()
 	if !s.conn.EndSession(ctx) {
-		s.conn.Kill() // requests would wait for answers
+		s.conn.Kill() // otherwise pending requests would wait for answers
 	}
 	s.inflight.Wait()
 	s.conn.Close()
@@ -87,14 +92,15 @@ func (s *session) close() {
 	}
 }
 
-// whileWorthwhile ends when it is in vain to try to end the session on the servers. Once another session has been made the servers have been
-// there for a timeout a timeout later, and have ended this one themselves. When the client is closed it ends a connect timeout later, or at
-// once if the session has been over for longer than its timeout.
+// closeContext returns a context that ends when it is no longer useful to close the session on the
+// servers. One session timeout after another session was made, the servers have been available for
+// that long and have expired this one. When the client is closed, the context ends one connect
+// timeout later, or at once if the session ended longer ago than its timeout.
 func (s *session) closeContext() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(s.core.grace)
-	over := conn.Now()
+	ended := conn.Now()
 	stop := context.AfterFunc(s.core.ctx, func() {
-		if over.Elapsed() >= s.timeout() {
+		if ended.Elapsed() >= s.timeout() {
 			cancel()
 		}
 	})

@@ -17,18 +17,18 @@ func (s *session) ready(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return notApplied(err)
 	}
-	var timer *time.Timer // once there is something to wait for
-	turn := time.Duration(0)
+	var timer *time.Timer // set when there is a reason to wait
+	delay := time.Duration(0)
 	for {
 		connected, changed, err := s.connected()
 		switch {
 		case err != nil:
 			return notApplied(err)
 		case connected:
-			time.Sleep(turn)
+			time.Sleep(delay)
 			return nil
 		case timer == nil:
-			turn = s.stagger()
+			delay = s.stagger()
 			timer = time.NewTimer(s.core.cfg.connectTimeout)
 			defer timer.Stop()
 		}
@@ -42,16 +42,16 @@ func (s *session) ready(ctx context.Context) error {
 	}
 }
 
-// connected says whether there is a connection, and what is closed when that changes. The requests that were under way fail before the
-// session hears of the end of a connection.
+// connected reports whether there is a connection, and returns a channel that is closed when that
+// changes. When a connection ends, pending requests fail before this changes.
 func (s *session) connected() (bool, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.link && s.admitted && s.conn.Admitted(), s.changed, s.err
 }
 
-// takeTurn says how long to hold back once there is a connection: those who wait for it go on about in the order in which they
-// came, and not all at the same instant, so that simulations repeat themselves.
+// stagger returns how long to wait once there is a connection. Waiting requests continue about in
+// the order in which they came, and not all at the same instant, so that simulations repeat.
 func (s *session) stagger() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *session) stagger() time.Duration {
 	return time.Duration(s.waiting) * time.Microsecond
 }
 
-// enter counts a request; the session's end waits for it.
+// beginRequest counts a request. The end of the session waits for it.
 func (s *session) beginRequest() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,6 +70,8 @@ func (s *session) beginRequest() error {
 	return nil
 }
 
+// spawn calls fn in a goroutine that the end of the session waits for. It reports false if the
+// session has ended.
 func (s *session) spawn(fn func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +82,7 @@ func (s *session) spawn(fn func()) bool {
 	return true
 }
 
-// explain says of a trouble with the connection that it is the session's end, if it is.
+// explain adds the reason to the error of a request that failed because the session ended.
 func (s *session) explain(err error) error {
 	reason := s.reason()
 	if reason == nil || !IsTransient(err) {
@@ -89,13 +91,13 @@ func (s *session) explain(err error) error {
 	return &attemptError{outcome: OutcomeOf(err), err: fmt.Errorf("%w: %w", reason, err)}
 }
 
-// notConnected says that there is no connection, and what went wrong with each server if anything did.
+// notConnected returns ErrNotConnected, with the last error of each server if there is one.
 func notConnected(conn *conn.Conn) error {
 	if conn == nil {
 		return ErrNotConnected
 	}
-	if trouble := conn.Trouble(); trouble != nil {
-		return fmt.Errorf("%w: %w", ErrNotConnected, trouble)
+	if cause := conn.Trouble(); cause != nil {
+		return fmt.Errorf("%w: %w", ErrNotConnected, cause)
 	}
 	return ErrNotConnected
 }

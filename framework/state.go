@@ -36,7 +36,9 @@ const (
 	Closed
 )
 
-var stateNames = [...]string{"connecting", "connected", "suspended", "reconnected", "lost", "authentication failed", "read-only", "closed"}
+var stateNames = [...]string{
+	"connecting", "connected", "suspended", "reconnected", "lost", "authentication failed", "read-only", "closed",
+}
 
 // String returns the state in lower case.
 func (s State) String() string {

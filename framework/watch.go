@@ -20,8 +20,8 @@ type Watch struct {
 	table *watchTable
 	fired chan struct{}
 	kind  zk.EventType // set before fired is closed
-	then  []func()     // until then; guarded by the hub's mu
-	stale bool         // there was a reconnect since; guarded by the hub's mu
+	then  []func()     // called when it fires; guarded by the table's mu
+	stale bool         // the session has reconnected since; guarded by the table's mu
 }
 
 // Fired returns a channel that is closed when the watch fires.
@@ -48,7 +48,7 @@ const (
 	watchChildren
 )
 
-// firedBy lists the watches that an event of the server fires.
+// firedBy lists the kinds of watches that an event of the server fires.
 var firedBy = map[zk.EventType][]watchKind{
 	zk.EventNodeCreated:         {watchExists},
 	zk.EventNodeDataChanged:     {watchData, watchExists},
@@ -57,7 +57,7 @@ var firedBy = map[zk.EventType][]watchKind{
 }
 
 type watchKey struct {
-	path string // the full one
+	path string // full path
 	kind watchKind
 }
 
@@ -65,20 +65,21 @@ type watchKey struct {
 type watched struct {
 	Watch
 	key    watchKey
-	number int   // in the order of their making
+	number int   // in the order of creation
 	armed  bool  // the server has confirmed it
-	arming int   // requests under way that may arm it
-	seen   int64 // the version of what it watches, see reading.version
+	arming int   // pending requests that may arm it
+	seen   int64 // last known version of the watched data, see reading.version
 }
 
-// hub has one watch at most per path and kind. Events come by the goroutine that reads the connection, before the answer to any
-// later request: a Watch has fired before a read returns what fired it.
+// watchTable has at most one watch for each path and kind. The goroutine that reads the connection
+// handles events before the answer to any later request. So a watch has fired before a read returns
+// the change.
 type watchTable struct {
-	reconnects chan struct{} // room for one: there was a reconnect
+	reconnects chan struct{} // one value after a reconnect; the buffer holds one
 
 	mu      sync.Mutex
 	entries map[watchKey]*watched
-	count   int // watches, ever
+	count   int // of all watches ever created
 	closed  bool
 }
 
@@ -86,7 +87,7 @@ func newWatchTable() *watchTable {
 	return &watchTable{reconnects: make(chan struct{}, 1), entries: map[watchKey]*watched{}}
 }
 
-// when notes what to do when w fires. It returns whether that has happened.
+// onFire has fn called when w fires. It reports true if w has already fired; then fn is not called.
 func (t *watchTable) onFire(w *Watch, fn func()) (fired bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,7 +98,7 @@ func (t *watchTable) onFire(w *Watch, fn func()) (fired bool) {
 	return false
 }
 
-// event fires what e firedBy. It is called by the goroutine that reads the connection.
+// event fires the watches that e concerns. The goroutine that reads the connection calls it.
 func (t *watchTable) event(e zk.Event) {
 	t.mu.Lock()
 	var then []func()
@@ -114,7 +115,8 @@ func callAll(fns []func()) {
 	}
 }
 
-// fire is called with mu held. What it returns is to be called without.
+// fireLocked removes a watch from the table and fires it. The caller must call the returned
+// functions without mu.
 func (t *watchTable) fireLocked(key watchKey, kind zk.EventType) (then []func()) {
 	w, there := t.entries[key]
 	if !there {
@@ -122,14 +124,15 @@ func (t *watchTable) fireLocked(key watchKey, kind zk.EventType) (then []func())
 	}
 	delete(t.entries, key)
 	if w.kind = kind; w.stale {
-		w.kind = zk.EventNotWatching // servers tell what was missed in no order, so that one must look
+		w.kind = zk.EventNotWatching // servers report missed events in no order
 	}
 	close(w.fired)
 	then, w.then = w.then, nil
 	return then
 }
 
-// close fires everything, for good. What it returns is still to be called.
+// close fires all watches, and every watch that is added later. The caller must call the returned
+// functions.
 func (t *watchTable) close() (then []func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,11 +143,12 @@ func (t *watchTable) close() (then []func()) {
 	return then
 }
 
-// batchBytes is how many bytes of paths are set again with one request, which servers limit to a megabyte.
+// batchBytes is the limit for the paths in one request that sets watches again. Servers limit a
+// request to a megabyte.
 const batchBytes = 128 << 10
 
-// portions are all watches, in portions. One of which the server has not been heard yet is among them: it may have been set, and that it has
-// not been does no harm.
+// batches returns all watches in batches. It includes watches that the server has not confirmed:
+// they may have been set, and setting them again does no harm.
 func (t *watchTable) batches() []conn.Watches {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,8 +164,8 @@ func (t *watchTable) batches() []conn.Watches {
 	return all
 }
 
-// list is where a watch belongs to be set again. One for a node that exists is one for its data: for servers the other list is of nodes
-// to be created.
+// list returns the list of all in which w is set again. A watch for an existing node is a data
+// watch. The list Exists is for nodes that do not exist.
 func (w *watched) list(all *conn.Watches) *[]string {
 	switch {
 	case w.key.kind == watchChildren:
@@ -172,7 +176,7 @@ func (w *watched) list(all *conn.Watches) *[]string {
 	return &all.Data
 }
 
-// reconnecting comes before the watches are set again.
+// reconnecting is called before the watches are set again.
 func (t *watchTable) reconnecting() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -181,7 +185,7 @@ func (t *watchTable) reconnecting() {
 	}
 }
 
-// reconnected comes after that.
+// reconnected is called after the watches were set again.
 func (t *watchTable) reconnected() {
 	select {
 	case t.reconnects <- struct{}{}:
@@ -189,7 +193,7 @@ func (t *watchTable) reconnected() {
 	}
 }
 
-// join returns the watch for key and whether the caller has to ask the server for it.
+// join returns the watch for key, and whether the caller must request it from the server.
 func (t *watchTable) join(key watchKey) (w *watched, ask bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -210,7 +214,7 @@ func (t *watchTable) join(key watchKey) (w *watched, ask bool) {
 	return w, !w.armed
 }
 
-// asked settles a request that join asked for.
+// answered registers the end of a request that join asked for.
 func (t *watchTable) answered(key watchKey, w *watched, armed bool, seen int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -226,21 +230,22 @@ func (t *watchTable) answered(key watchKey, w *watched, armed bool, seen int64) 
 	}
 }
 
-// pending are the watches that the server has confirmed.
+// armed returns the watches that the server has confirmed.
 func (t *watchTable) armed() []*watched {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.DeleteFunc(t.inOrderLocked(), func(w *watched) bool { return !w.armed })
 }
 
-// inOrder is the table, the oldest first: what is done to all is done in an order that chance has no part in. It needs mu.
+// inOrderLocked returns all watches, the oldest first. The order is fixed, so that simulations
+// repeat.
 func (t *watchTable) inOrderLocked() []*watched {
 	all := slices.Collect(maps.Values(t.entries))
 	slices.SortFunc(all, func(a, b *watched) int { return a.number - b.number })
 	return all
 }
 
-// compare fires w if what a read shows now is not what w watches.
+// compare fires w if the version now that a read returned is not the version that w has seen.
 func (t *watchTable) compare(key watchKey, w *watched, now int64) {
 	callAll(t.fireChanged(key, w, now))
 }
@@ -262,17 +267,17 @@ func (t *watchTable) fireChanged(key watchKey, w *watched, now int64) (then []fu
 	return nil
 }
 
-// reading is what a read shows of a node.
+// reading is the result of a read.
 type reading struct {
 	data     []byte
 	children []string
-	stat     *zk.Stat // nil: there is no node
+	stat     *zk.Stat // nil if there is no such node
 }
 
-// absent is the version of a node that is not there.
+// absent is the version of a missing node.
 const absent int64 = -1
 
-// version is the zxid of the last change that a watch of this kind would tell of.
+// version returns the zxid of the last change that a watch of this kind reports.
 func (r reading) version(kind watchKind) int64 {
 	switch {
 	case r.stat == nil:
@@ -283,18 +288,19 @@ func (r reading) version(kind watchKind) int64 {
 	return r.stat.Mzxid
 }
 
-// read is one request, without a watch.
+// read makes one request without a watch.
 func (s *session) read(ctx context.Context, key watchKey) (reading, error) {
 	return s.request(ctx, key, false, nil)
 }
 
-// request is a read, with or without a watch; late is as in ask.
+// request makes one read, with or without a watch; late is as in ask.
 func (s *session) request(ctx context.Context, key watchKey, watch bool, late func(reading, error)) (reading, error) {
 	request, parse := key.request(watch)
 	return ask(ctx, s, late, request, parse)
 }
 
-// request is the read of a key, and what makes the result of the reply.
+// request returns the request that reads key, and the function that returns the result from the
+// reply.
 func (key watchKey) request(watch bool) (conn.Request, func(conn.Reply) (reading, error)) {
 	switch key.kind {
 	case watchChildren:
@@ -314,7 +320,7 @@ func (key watchKey) request(watch bool) (conn.Request, func(conn.Reply) (reading
 	}
 }
 
-// unlessAbsent takes it for an answer that there is no node.
+// unlessAbsent returns nil for a missing node.
 func unlessAbsent(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
@@ -322,7 +328,7 @@ func unlessAbsent(err error) error {
 	return err
 }
 
-// readWatched reads with a watch, and asks the server for a watch only if there is none yet.
+// readWatched reads with a watch. It requests a watch only if the server has not set it yet.
 func (s *session) readWatched(ctx context.Context, key watchKey) (reading, *Watch, error) {
 	w, ask := s.watches.join(key)
 	var answered func(reading, error)
@@ -339,8 +345,8 @@ func (s *session) readWatched(ctx context.Context, key watchKey) (reading, *Watc
 	return r, &w.Watch, nil
 }
 
-// watches are the requests that set the watches again on a new connection, before anything else is asked there. Whether the servers have refused
-// one, which they tell of none by itself, the audit finds out.
+// rewatchRequests returns the requests that set the watches again on a new connection, before any
+// other request. Servers do not report watches that they refuse; verifyWatches finds them.
 func (s *session) rewatchRequests() (all []conn.Request) {
 	for _, some := range s.watches.batches() {
 		all = append(all, conn.SetWatches(some))
@@ -348,10 +354,12 @@ func (s *session) rewatchRequests() (all []conn.Request) {
 	return all
 }
 
-// verifyInterval is how often a watch is looked after when nothing happens, at most half as long again.
+// verifyInterval is the shortest pause between two checks of the watches without a reconnect. The
+// longest is half as long again.
 const verifyInterval = time.Minute
 
-// audit looks after the session's watches until it is over: after each reconnect and, slowly, in any case.
+// verifyWatches checks the session's watches until the session ends: after each reconnect and,
+// slowly, at other times.
 func (s *session) verifyWatches() {
 	timer := time.NewTimer(verifyInterval)
 	defer timer.Stop()
@@ -374,15 +382,16 @@ func (s *session) verifyWatches() {
 	}
 }
 
-// settle gives servers to whom many clients come at once a little rest.
+// jitter waits for a random time, because many clients may reconnect to one server at once.
 func (s *session) jitter() {
 	const most = 50 * time.Millisecond
 	sleep(time.Millisecond+time.Duration(s.random(int64(most))), s.done, nil)
 }
 
-// reexamine reads what a watch watches and fires it if it should have fired. One after the other, so that a client with thousands
-// of watches does not come down on the servers after a reconnect. With renew it asks for the watch again. False means trouble with the
-// connection, and that the rest is for another time: for the next reconnect as a rule.
+// verifyWatch reads the watched data and fires the watch if it should have fired. With renew it
+// requests the watch again. Watches are checked one after another, so that a client with thousands
+// of them does not overload the servers after a reconnect. verifyWatch reports false if the
+// connection failed; the caller then stops, and usually continues after the next reconnect.
 func (s *session) verifyWatch(key watchKey, w *watched, renew bool) bool {
 	r, err := s.request(s.core.ctx, key, renew, nil)
 	if err == nil || isNoNode(err) {
