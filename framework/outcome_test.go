@@ -130,13 +130,13 @@ func TestStatesHaveNames(t *testing.T) {
 		names = append(names, s.String())
 	}
 	require.Equal(t, []string{
-		"connecting", "connected", "suspended", "reconnected", "lost", "authentication failed", "read-only", "closed",
+		"connecting", "connected", "suspended", "reconnected", "lost", "authentication failed", "closed",
 	}, names)
-	require.Equal(t, "state 8", (Closed + 1).String())
+	require.Equal(t, "state 7", (Closed + 1).String())
 	require.Equal(t, "state -1", State(-1).String())
 	for s, want := range map[State]bool{
 		Connecting: false, Connected: true, Suspended: false, Reconnected: true, Lost: false, AuthFailed: false,
-		ReadOnly: true, Closed: false,
+		Closed: false,
 	} {
 		require.Equal(t, want, s.IsConnected(), "%v", s)
 	}

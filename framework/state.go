@@ -30,14 +30,12 @@ const (
 	// the servers accept the credential, the state is Reconnected, or Connected if there was no
 	// session before.
 	AuthFailed
-	// ReadOnly is reserved for connections to servers without a quorum.
-	ReadOnly
 	// Closed means that Close was called.
 	Closed
 )
 
 var stateNames = [...]string{
-	"connecting", "connected", "suspended", "reconnected", "lost", "authentication failed", "read-only", "closed",
+	"connecting", "connected", "suspended", "reconnected", "lost", "authentication failed", "closed",
 }
 
 // String returns the state in lower case.
@@ -49,7 +47,7 @@ func (s State) String() string {
 }
 
 // IsConnected reports whether the client has a connection and a session.
-func (s State) IsConnected() bool { return s == Connected || s == Reconnected || s == ReadOnly }
+func (s State) IsConnected() bool { return s == Connected || s == Reconnected }
 
 // StateChange is one change of a client's State.
 type StateChange struct {
