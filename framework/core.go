@@ -95,7 +95,7 @@ func (c *core) run() {
 		c.publish(s, nil)
 		s.supervise(c.ctx)
 		c.publish(nil, refusal(s.reason()))
-		c.cfg.log.Log(levelOf(s.reason()), "session over", logfield.Session(s.id()), zap.Error(s.reason()))
+		c.cfg.log.Log(levelOf(s.reason()), "session ended", logfield.Session(s.id()), zap.Error(s.reason()))
 		c.background.Go(s.close)
 		if time.Since(begun) < reopenPause || refusal(s.reason()) != nil {
 			c.pause(1)

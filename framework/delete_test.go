@@ -104,7 +104,7 @@ func TestRefusedDeletionIsLogged(t *testing.T) {
 	s := session(t, c)
 	for _, node := range []string{locked + "/a", parent(t) + "/missing"} {
 		require.Error(t, s.DeleteGuaranteed(testzk.Context(t), node))
-		require.Equal(t, 1, logs.FilterMessage("gave up").Len(), node)
+		require.Equal(t, 1, logs.FilterMessage("background deletion failed").Len(), node)
 	}
 }
 

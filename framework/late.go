@@ -208,7 +208,8 @@ func (s *session) interrupts(ctx context.Context, err error) bool {
 
 func (s *session) logCleanupFailure(path string, err error) {
 	if err != nil && !isNoNode(err) {
-		s.core.cfg.log.Warn("gave up", zap.String("op", "sweep"), zap.String("path", path), zap.Error(err))
+		s.core.cfg.log.Warn("background deletion failed", zap.String("op", "cleanup"), zap.String("path", path),
+			zap.Error(err))
 	}
 }
 

@@ -26,9 +26,9 @@ func TestOrdinaryCloseLogsNoWarning(t *testing.T) {
 	c, _, logs := logged(t)
 	session(t, c)
 	require.NoError(t, c.Close())
-	over := logs.FilterMessage("session over").All()
-	require.Len(t, over, 1)
-	require.Equal(t, zap.InfoLevel, over[0].Level)
+	ended := logs.FilterMessage("session ended").All()
+	require.Len(t, ended, 1)
+	require.Equal(t, zap.InfoLevel, ended[0].Level)
 	for _, entry := range logs.All() {
 		require.LessOrEqual(t, entry.Level, zap.InfoLevel, "%v", entry)
 	}
@@ -40,8 +40,8 @@ func TestLossOfASessionLogsAWarning(t *testing.T) {
 	s := session(t, c)
 	expire(t, s.ID())
 	closes(t, s.Done(), "the end of the session")
-	testzk.Eventually(t, func() bool { return logs.FilterMessage("session over").Len() == 1 }, "not logged")
-	require.Equal(t, zap.WarnLevel, logs.FilterMessage("session over").All()[0].Level)
+	testzk.Eventually(t, func() bool { return logs.FilterMessage("session ended").Len() == 1 }, "not logged")
+	require.Equal(t, zap.WarnLevel, logs.FilterMessage("session ended").All()[0].Level)
 }
 
 func TestLogNamesSessionsAsTheServersDo(t *testing.T) {
@@ -57,7 +57,7 @@ func TestLogNamesSessionsAsTheServersDo(t *testing.T) {
 	}, "not deleted")
 	require.NoError(t, c.Close())
 	for _, message := range []string{
-		"session established", "state", "deleted a node that nothing owned", "session over", "session retired",
+		"session established", "state", "deleted a node that nothing owned", "session ended", "session closed",
 	} {
 		entries := logs.FilterMessage(message).All()
 		require.NotEmpty(t, entries, message)

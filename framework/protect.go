@@ -251,7 +251,7 @@ func (s *session) awaitClosed(ctx context.Context, other *session) error {
 func (o ops) cleanUpAfter(l *lateNodes, uncertainIn *session) {
 	where := o
 	where.bound, where.noCaller = nil, true
-	c := call{name: "sweep", path: l.path(), full: l.path(), class: repeatable}
+	c := call{name: "cleanup", path: l.path(), full: l.path(), class: repeatable}
 	where.runInBackground(c, func(ctx context.Context, s *session) error {
 		if err := s.awaitClosed(ctx, uncertainIn); err != nil {
 			return err
@@ -285,7 +285,8 @@ func (o ops) runInBackground(c call, step func(context.Context, *session) error)
 // error. It does not if the node is missing, or if its session has ended.
 func (o ops) logFailure(c call, err error) {
 	if err != nil && !isNoNode(err) && !o.ended() {
-		o.Logger().Warn("gave up", zap.String("op", c.name), zap.String("path", c.full), zap.Error(err))
+		o.Logger().Warn("background deletion failed", zap.String("op", c.name), zap.String("path", c.full),
+			zap.Error(err))
 	}
 }
 

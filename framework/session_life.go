@@ -88,7 +88,7 @@ func (s *session) close() {
 	close(s.closed)
 	s.late.ended(s)
 	if id := s.id(); id != 0 {
-		s.core.cfg.log.Info("session retired", logfield.Session(id))
+		s.core.cfg.log.Info("session closed", logfield.Session(id))
 	}
 }
 
