@@ -141,13 +141,13 @@ func TestBadArgumentsAreRefusedWithoutARequest(t *testing.T) {
 		"create option is nil":             create("/a", nil),
 		"time to live 0s is not between":   create("/a", framework.TTL(0)),
 		"time to live 10ns is not between": create("/a", framework.TTL(10)),
-		"one of ephemeral, container":      create("/a", framework.Ephemeral(), framework.Container()),
-		"and with a time to live":          create("/a", framework.Ephemeral(), framework.TTL(time.Hour)),
+		"ephemeral, container and time":    create("/a", framework.Ephemeral(), framework.Container()),
+		"time to live exclude each":        create("/a", framework.Ephemeral(), framework.TTL(time.Hour)),
 		"a container cannot be sequential": create("/a", framework.Container(), framework.Sequential()),
 		"there is no name to protect":      create("/", framework.Protected()),
-		"not for transactions":             transaction(framework.CreateOp("/a", nil, framework.Container())),
-		"create /b: containers, time":      transaction(framework.CreateOp("/b", nil, framework.TTL(time.Hour))),
-		"create /c: containers, time":      transaction(framework.CreateOp("/c", nil, framework.WithParents())),
+		"not allowed in a transaction":     transaction(framework.CreateOp("/a", nil, framework.Container())),
+		"create /b: container, time":       transaction(framework.CreateOp("/b", nil, framework.TTL(time.Hour))),
+		"create /c: container, time":       transaction(framework.CreateOp("/c", nil, framework.WithParents())),
 	} {
 		require.ErrorContains(t, err, want)
 		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err), "%v", err)

@@ -104,8 +104,8 @@ func (c *core) run() {
 }
 
 // There is a pause between attempts to get a session that the servers refuse or end at once. It
-// grows with the number of failures. A new session is a transaction of the whole ensemble, and a
-// session whose credential was refused stays on the servers until its timeout.
+// grows with the number of failures. A new session is a transaction of the whole ensemble. If its
+// credential was refused, it stays on the servers until its timeout.
 const (
 	reopenPause    = time.Second
 	maxReopenPause = 5 * time.Second

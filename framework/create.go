@@ -54,9 +54,9 @@ func TTL(d time.Duration) CreateOption {
 }
 
 // Protected puts a GUID in front of the node's name ("_c_<uuid>-name", as Curator does). So the
-// client can find the node of an attempt whose answer was lost, and repeats the create only if
-// there is no such node. If the caller leaves before the outcome is known, the client deletes the
-// node in the background. Curator: withProtection.
+// client can find the node after a lost answer, and repeats the create only if there is no such
+// node. If the caller leaves before the outcome is known, the client deletes the node in the
+// background. Curator: withProtection.
 func Protected() CreateOption { return func(c *creation) { c.guid = znode.GUID() } }
 
 // WithParents creates missing parents as containers. Curator: creatingParentContainersIfNeeded.
@@ -126,7 +126,7 @@ func (c *creation) checkKind() {
 	switch {
 	case c.err != nil:
 	case kinds > 1:
-		c.err = invalid("%s: a node is one of ephemeral, container and with a time to live", c.path)
+		c.err = invalid("%s: ephemeral, container and time to live exclude each other", c.path)
 	case c.container && c.sequential():
 		c.err = invalid("%s: a container cannot be sequential", c.path)
 	}

@@ -32,9 +32,9 @@
 // The outcome of a failed operation is "not applied" or "unknown"; [OutcomeOf] returns it. An
 // operation that was not applied for want of a connection is repeated by the retry policy. An
 // operation that may have been applied is repeated only if that is safe: a read; a write or
-// deletion with a version; a [Protected] create, whose node the client looks for first; a
-// transaction that contains such a write, deletion or create. An operation of a client is also
-// repeated in the next session, unless it creates an ephemeral node.
+// deletion with a version; a [Protected] create, after a search for its node; a transaction that
+// contains such a write, deletion or create. An operation of a client is also repeated in the next
+// session, unless it creates an ephemeral node.
 //
 // Every call that waits takes a context, and fails when the context ends, even if no server can be
 // reached. After that the operation may still be applied; a protected node that is then created is

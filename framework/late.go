@@ -20,9 +20,9 @@ import (
 // with B, the request is refused; a sync and a list at B do not find the node. But when the client
 // comes back to A, the session is A's again, and the request is applied.
 //
-// On a new connection to A, the server handles the request before all later ones. So the client
-// looks again for the nodes of a transaction whose answer was lost, on each further connection of
-// the session. It deletes the nodes that the caller did not get. The client cannot know which
+// On a new connection to A, the server handles the request before all later ones. So after a lost
+// answer the client looks for the nodes of the transaction on each further connection of the
+// session. It deletes the nodes that the caller did not get. The client cannot know which
 // connection goes to A, because one address may stand for several servers. A request does not wait
 // without limit: a leader drops a follower that is silent for some ticks, and with it the requests
 // that the follower has not sent. So the client stops after lateTimeout.

@@ -51,7 +51,7 @@ func (op createOp) String() string { return "create " + op.path }
 func (op createOp) prepare(o ops) preparedOp {
 	node := o.creation(op.path, op.data, op.opts)
 	if node.err == nil && (node.container || node.ttl != 0 || node.parents) {
-		node.err = invalid("create %s: containers, time to live and parents are not for transactions", op.path)
+		node.err = invalid("create %s: container, time to live and parents are not allowed in a transaction", op.path)
 	}
 	return preparedOp{
 		request: &zk.CreateRequest{Path: node.full, Data: node.data, Acl: node.acl, Flags: node.flags},
@@ -261,7 +261,7 @@ func (t transaction) nameCause(results []Result, err error) error {
 	return fmt.Errorf("%s: %w", t.ops[i], err)
 }
 
-// foundResults returns the results of a transaction whose answer was lost, from the nodes that were
+// foundResults returns the results of a transaction after a lost answer, from the nodes that were
 // found.
 func (o ops) foundResults(t transaction, found []string) []Result {
 	if found == nil {

@@ -31,8 +31,8 @@ type uncertainCreate struct {
 
 	mu      sync.Mutex
 	pending int        // answers that the call did not wait for and that have not come
-	lostIn  []*session // sessions with an attempt whose answer was lost
-	created []string   // by attempts whose answers came after the call had left
+	lostIn  []*session // sessions of the attempts with a lost answer
+	created []string   // by attempts that were answered after the call had left
 	ended   bool
 	owned   []string // nodes that the caller got; set by end
 }
@@ -145,8 +145,8 @@ func abandoned(err error) bool {
 
 // findAll looks for the nodes of one transaction: they all exist, or none. If the transaction was
 // applied twice, findAll returns the nodes of the first time. The result has the full path of each
-// node. It is empty for an unprotected sequential node, whose number is unknown. findAll returns
-// nil if it found no node.
+// node, or an empty one for an unprotected sequential node, because its number is unknown. findAll
+// returns nil if it found no node.
 func (s *session) findAll(ctx context.Context, nodes []creation, uncertainIn *session) ([]string, error) {
 	if err := s.awaitClosed(ctx, uncertainIn); err != nil {
 		return nil, err

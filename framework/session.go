@@ -235,14 +235,14 @@ func (s *session) setLinkLocked(link bool) {
 // notifyEndLocked starts a goroutine of the session. It calls all listeners, and then fns and the
 // functions that the listeners returned.
 func (s *session) notifyEndLocked(fns []func()) {
-	told := s.onEnd
+	listeners := s.onEnd
 	s.onEnd = nil
-	if len(told)+len(fns) == 0 {
+	if len(listeners)+len(fns) == 0 {
 		return
 	}
 	s.background.Go(func() {
-		for d := range told {
-			if then := d.LifetimeEnded(); then != nil {
+		for l := range listeners {
+			if then := l.LifetimeEnded(); then != nil {
 				fns = append(fns, then)
 			}
 		}
