@@ -1,5 +1,6 @@
-// Package docent is the front page of a library for coordination on Apache ZooKeeper in the manner of Apache Curator: locks and leader
-// election, on the same nodes as Curator's. This package itself is empty.
+// Package docent is the front page of a library for coordination on Apache ZooKeeper in the manner
+// of Apache Curator: locks and leader election, on the same nodes as Curator's. This package itself
+// is empty.
 //
 // # What to import
 //
@@ -17,7 +18,8 @@
 //
 // # A lock
 //
-// [recipes.Do] acquires a lock, calls a function with a context that ends if the lock is lost, and releases the lock:
+// [recipes.Do] acquires a lock, calls a function with a context that ends if the lock is lost, and
+// releases the lock:
 //
 //	client, err := framework.New("zk1:2181,zk2:2181,zk3:2181")
 //	...
@@ -29,8 +31,9 @@
 //
 // # More
 //
-// The repository has pages on what is guaranteed (docs/guarantees.md), on porting Curator code (docs/porting-from-curator.md), on
-// testing (docs/testing.md), and a glossary (docs/glossary.md). Its folder examples has programs that run without a server.
+// The repository has pages on what is guaranteed (docs/guarantees.md), on porting Curator code
+// (docs/porting-from-curator.md), on testing (docs/testing.md), and a glossary (docs/glossary.md).
+// Its folder examples has programs that run without a server.
 //
 // [recipes.Do]: https://pkg.go.dev/github.com/docent-zk/docent/recipes#Do
 package docent

@@ -218,3 +218,31 @@ func TestFunctionsOfASessionEndBeforeTheSessionIsClosedOnTheServers(t *testing.T
 	_, _, there := observe(t, observer, node)
 	require.False(t, there)
 }
+
+// A client is closed while a goroutine of its session still runs. Its connection is lost meanwhile
+// and made again. Later the server cannot be reached for less than half of the session timeout.
+func TestClosedSessionStaysOnTheServersUntilItsGoroutinesHaveReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		server := srv.Client("a")
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(server.DialContext),
+			framework.WithSessionTimeout(12*time.Second), framework.WithConnectTimeout(4*time.Second))
+		running := make(chan struct{})
+		release := sync.OnceFunc(func() { close(running) })
+		defer release()
+		require.True(t, bridge.OfSession(session(t, c)).Go(func() { <-running }))
+		closing := make(chan error, 1)
+		go func() { closing <- c.Close() }()
+		time.Sleep(30 * time.Second)
+		server.Drop()
+		time.Sleep(7900 * time.Millisecond)
+		server.Refuse(true)
+		server.Reset()
+		time.Sleep(5500 * time.Millisecond)
+		server.Refuse(false)
+		time.Sleep(time.Second)
+		require.Len(t, srv.Sessions(), 1)
+		release()
+		require.NoError(t, <-closing)
+	})
+}

@@ -160,7 +160,8 @@ func (h handler) Connected() {
 		return
 	}
 	if h.reason() != nil {
-		return // the only further request closes the session
+		h.conn.KeepAlive() // the servers must not end the session while something relies on it
+		return
 	}
 	h.watches.reconnecting()
 	h.conn.Admit(h.rewatchRequests()...)

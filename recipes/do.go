@@ -42,7 +42,7 @@ func AcquireWithin(ctx context.Context, l Locker, d time.Duration) (*Hold, error
 	within, cancel := context.WithTimeoutCause(ctx, d, errWithin(d))
 	defer cancel()
 	hold, err := l.Acquire(within)
-	if err != nil && within.Err() != nil && ctx.Err() == nil && !errors.Is(err, ErrNotAcquired) {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !errors.Is(err, ErrNotAcquired) {
 		err = fmt.Errorf("%w: %w", ErrNotAcquired, err)
 	}
 	return hold, err

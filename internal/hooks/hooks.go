@@ -16,7 +16,7 @@ var (
 )
 
 // Lifetime bounds a hold: it ends with the session or, under the Strict policy, with the current
-// connection. It is comparable.
+// connection.
 type Lifetime interface {
 	// Notify registers l. It reports false if the lifetime has already ended; then l is not called.
 	Notify(l EndListener) bool

@@ -145,6 +145,13 @@ func (c *Conn) Admit(first ...Request) {
 	}
 }
 
+// KeepAlive is Admit for a session that is only to be kept until EndSession: nothing is sent at once.
+func (c *Conn) KeepAlive() {
+	if l := c.current(); l != nil && l.admit(nil) {
+		c.running.Go(func() { c.keepAlive(l) })
+	}
+}
+
 // Admitted reports whether requests are allowed now.
 func (c *Conn) Admitted() bool {
 	l := c.current()
@@ -271,9 +278,6 @@ func (c *Conn) endOn(ctx context.Context, l *link) (confirmed bool) {
 	ctx, cancel := context.WithTimeout(ctx, c.attemptTimeout())
 	defer cancel()
 	confirmed = l.end(ctx)
-	if confirmed {
-		c.cancel() // before the link is closed, which would begin another attempt to connect
-	}
 	l.Close()
 	return confirmed
 }

@@ -3,6 +3,7 @@ package conn
 import (
 	"encoding/binary"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -40,4 +41,16 @@ func TestOnlyAReplyWithoutErrorAndBodyConfirmsTheEndOfASession(t *testing.T) {
 			closed(t, c)
 		})
 	}
+}
+
+func TestNoAttemptToConnectFollowsTheEndOfASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, dial := serveInMemory(t, func(p *peer) { p.answerAll(7, long) })
+		c := connect(t, Config{Dial: dial}, "a:1", "b:1")
+		c.awaitSession(t, 7)
+		require.True(t, c.EndSession(t.Context()))
+		c.awaitIdle(t)
+		require.Equal(t, 1, s.accepted())
+		require.Empty(t, c.ended)
+	})
 }

@@ -71,7 +71,9 @@ func (c *Conn) keepAlive(l *link) {
 	for {
 		due := c.untilHeartbeat()
 		if due <= 0 {
-			l.ask(c.heartbeat(), func(Reply) {}) // the reply counts when it is read
+			if l.isClosed() || !l.ask(c.heartbeat(), func(Reply) {}) { // the reply counts when it is read
+				return
+			}
 			due = c.untilHeartbeat()
 		}
 		timer.Reset(max(min(due, maxTimer), time.Millisecond))

@@ -175,8 +175,6 @@ func (l *link) end(ctx context.Context) bool {
 	if !first {
 		return false
 	}
-	stop := context.AfterFunc(ctx, func() { l.Close() }) // interrupts a blocked write too
-	defer stop()
 	if mustStart {
 		l.start(false)
 	}
@@ -184,6 +182,7 @@ func (l *link) end(ctx context.Context) bool {
 	case <-l.endConfirmed:
 		return true
 	case <-l.closed: // perhaps after the confirmation
+	case <-ctx.Done():
 	}
 	select {
 	case <-l.endConfirmed:
@@ -205,6 +204,7 @@ func (l *link) read() error {
 			if h.code != 0 || h.body != 0 {
 				return errors.New("a reply that no server gives to the end of a session")
 			}
+			l.owner.cancel() // before the link is closed, after which another attempt would begin
 			close(l.endConfirmed)
 			return nil
 		case h.xid == eventXid:
@@ -322,10 +322,28 @@ func (s timedReader) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	n, err := s.Conn.Read(b)
+	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		n, err = s.readAgain(b)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastRead = time.Now()
 	return n, err
+}
+
+// againFor is how long a read that has come to its deadline is repeated for.
+const againFor = 10 * time.Millisecond
+
+// readAgain reads what may have arrived while the process did not run. A read whose deadline has
+// passed does not look at the socket.
+func (s timedReader) readAgain(b []byte) (int, error) {
+	s.mu.Lock()
+	err := s.Conn.SetReadDeadline(time.Now().Add(againFor))
+	s.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	return s.Conn.Read(b)
 }
 
 // readDeadlineLocked returns how long to wait for the next byte from the server. That is two thirds

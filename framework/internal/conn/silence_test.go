@@ -112,3 +112,33 @@ func TestHeartbeatsKeepAnIdleConnection(t *testing.T) {
 		require.Less(t, proven(c).Elapsed(), timeout/heartbeatsPerTimeout+time.Second)
 	})
 }
+
+// pausing is a client whose goroutine that reads stands still with each event, as one does whose
+// process is paused.
+type pausing struct {
+	*client
+	pause time.Duration
+}
+
+func (p pausing) Event(zk.Event) { time.Sleep(p.pause) }
+
+func TestReplyThatArrivesDuringAPauseOfTheClientIsNotLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 6 * time.Second
+		event := header(eventXid, 0, 1, 0, int32(zk.EventNodeDataChanged), int32(zk.StateSyncConnected), 0)
+		s, dial := serveInMemory(t, func(p *peer) {
+			p.grant(7, timeout)
+			for f, ok := p.next(); ok; f, ok = p.next() {
+				if f.op == opGetData {
+					p.write(event[lengthSize:]...)
+				}
+				p.answer(f, 1)
+			}
+		})
+		c := connect(t, Config{SessionTimeout: timeout, Dial: dial}, "a:1", "b:1")
+		c.awaitSession(t, 7)
+		c.Conn.cfg.Handler = pausing{c, timeout / 4}
+		require.NoError(t, await(t, asked(c, Get("/a", true))).Err())
+		require.Equal(t, 1, s.accepted())
+	})
+}
