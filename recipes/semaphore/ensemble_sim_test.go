@@ -1,0 +1,112 @@
+package semaphore_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/semaphore"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// enough is much longer than all uses of the permits take on undisturbed servers.
+const enough = 2 * time.Minute
+
+// Faults between the servers of an ensemble and on the clients' connections leave the limit
+// respected. Every contender gets permits, although it gives up at times. No node is left.
+func TestSimulatedEnsemble(t *testing.T) {
+	for name, followers := range map[string]int{"two": 1, "three": 2} {
+		t.Run(name, func(t *testing.T) {
+			sim.Run(t, 200, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+				simulateEnsemble(t, srv, random, followers)
+			})
+		})
+	}
+}
+
+func simulateEnsemble(t *testing.T, srv *zktest.Server, random *rand.Rand, followers int) {
+	all := sim.Ensemble(srv, random, followers)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	r := &room{t: t, srv: srv, expelled: map[string]int64{}, inside: map[*recipes.Hold]string{}}
+	r.limits = []limitAt{{permits: 2}}
+	var running sync.WaitGroup
+	for i := range contenders {
+		addrs := all
+		if random.IntN(3) == 0 {
+			each := strings.Split(all, ",")
+			addrs = each[random.IntN(len(each))]
+		}
+		c := &contender{room: r, name: fmt.Sprintf("c%d", i), random: rand.New(rand.NewPCG(random.Uint64(), 0))}
+		client, err := framework.New(addrs,
+			framework.WithDialer(srv.Client(c.name).DialContext),
+			framework.WithSessionTimeout(simTimeout),
+			framework.WithRandom(rand.New(rand.NewPCG(c.random.Uint64(), 1)).Int64N),
+			framework.WithRetry(retry.Forever(100*time.Millisecond)))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, client.Close()) })
+		c.semaphore, err = semaphore.New(client, "/sem", 2)
+		require.NoError(t, err)
+		running.Go(func() { c.runUntilServed(ctx) })
+	}
+	for range 4 * faultsInARun {
+		time.Sleep(time.Duration(random.Int64N(int64(simTimeout / 8))))
+		c := srv.Client(fmt.Sprintf("c%d", random.IntN(contenders)))
+		switch random.IntN(8) {
+		case 0, 1, 2:
+			c.Drop()
+		case 3:
+			c.CutReplies()
+			time.AfterFunc(time.Duration(random.Int64N(int64(simTimeout))), c.Heal)
+		case 4:
+			members := srv.Members()
+			bound := simTimeout/3 + time.Duration(random.Int64N(int64(simTimeout*2/3)))
+			members[random.IntN(len(members))].SetSessionTimeouts(time.Second, bound)
+		default:
+			sim.Disturb(srv, random, simTimeout/2)
+		}
+	}
+	sim.Calm(srv)
+	srv.ResetFaults()
+	time.AfterFunc(enough, stop)
+	running.Wait()
+	time.Sleep(2 * simTimeout)
+	requireEmpty(t, srv, "/sem")
+}
+
+// runUntilServed acquires permits a number of times. Other acquires give up early.
+func (c *contender) runUntilServed(all context.Context) {
+	for done := 0; done < 3*turns; {
+		if all.Err() != nil {
+			c.room.t.Errorf("%s has got permits %d of %d times: nothing releases them", c.name, done, 3*turns)
+			return
+		}
+		ctx, cancel := context.WithCancel(all)
+		if c.random.IntN(2) == 0 {
+			ctx, cancel = context.WithTimeout(ctx, time.Duration(c.random.Int64N(int64(time.Second))))
+		}
+		hold, err := c.semaphore.AcquireN(ctx, 1+c.random.IntN(2))
+		cancel()
+		if err != nil {
+			continue
+		}
+		c.room.enter(c.name, hold)
+		select {
+		case <-time.After(time.Duration(c.random.Int64N(int64(500 * time.Millisecond)))):
+		case <-hold.Done():
+		}
+		c.room.leave(hold)
+		_ = hold.Release()
+		done++
+	}
+}
