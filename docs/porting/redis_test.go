@@ -29,7 +29,7 @@ type Redis interface {
 }
 
 func redisLock(client *framework.Client, r Redis, key string, ttl time.Duration) (multilock.Lock, error) {
-	return multilock.Foreign(client, "redis "+key, func(ctx context.Context, wait bool) (multilock.Grip, error) {
+	return multilock.Foreign(client, "redis "+key, func(ctx context.Context, wait bool) (multilock.ExternalHold, error) {
 		owner := rand.Text()
 		for {
 			until := time.Now().Add(ttl) // earlier than in Redis
@@ -38,19 +38,19 @@ func redisLock(client *framework.Client, r Redis, key string, ttl time.Duration)
 			case err != nil: // it may have been set; if it cannot be deleted, it expires
 				left, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 				defer cancel()
-				return multilock.Grip{}, errors.Join(err, r.DelIf(left, key, owner))
+				return multilock.ExternalHold{}, errors.Join(err, r.DelIf(left, key, owner))
 			case got:
-				return multilock.Grip{
+				return multilock.ExternalHold{
 					Until:   func() time.Time { return until },
 					Release: func(ctx context.Context) error { return r.DelIf(ctx, key, owner) },
 				}, nil
 			case !wait:
-				return multilock.Grip{}, recipes.ErrNotAcquired
+				return multilock.ExternalHold{}, recipes.ErrNotAcquired
 			}
 			select {
 			case <-time.After(50 * time.Millisecond):
 			case <-ctx.Done():
-				return multilock.Grip{}, fmt.Errorf("%w: %w", recipes.ErrNotAcquired, context.Cause(ctx))
+				return multilock.ExternalHold{}, fmt.Errorf("%w: %w", recipes.ErrNotAcquired, context.Cause(ctx))
 			}
 		}
 	})

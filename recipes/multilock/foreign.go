@@ -14,8 +14,8 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// Grip is an acquired lock of another service.
-type Grip struct {
+// ExternalHold is an acquired lock of another service.
+type ExternalHold struct {
 	// Until returns the time until which the other service leaves the lock to this client, as far
 	// as is known at the call. A renewal may move it. Several goroutines call it at once. Nil means
 	// that the lock has no time limit.
@@ -37,14 +37,14 @@ type Grip struct {
 // other holders. If another client has the lock, its error should match recipes.ErrNotAcquired. A
 // lock that has ended when take returns is an error, too.
 //
-// The hold ends when the Grip ends, with recipes.ErrForeignLost, and when the client's session
+// The hold ends when the ExternalHold ends, with recipes.ErrForeignLost, and when the client's session
 // ends, with the session's error. Its token is 0, and Guard does not ask the other service. If the
 // client is closed before Release is called, the lock is kept until the other service's time limit.
 // So give it a time limit, no longer than the work can wait.
 //
 // Foreign returns an error for a nil or unusable client, an empty name and a nil function. Curator
 // has no counterpart.
-func Foreign(c *framework.Client, name string, take func(ctx context.Context, wait bool) (Grip, error)) (Lock, error) {
+func Foreign(c *framework.Client, name string, take func(ctx context.Context, wait bool) (ExternalHold, error)) (Lock, error) {
 	err := bridge.Of(c).Validate()
 	switch {
 	case err != nil:
@@ -62,7 +62,7 @@ func Foreign(c *framework.Client, name string, take func(ctx context.Context, wa
 type foreign struct {
 	client *framework.Client
 	name   string
-	take   func(ctx context.Context, wait bool) (Grip, error)
+	take   func(ctx context.Context, wait bool) (ExternalHold, error)
 }
 
 func (f *foreign) Acquire(ctx context.Context) (*recipes.Hold, error) { return f.acquire(ctx, true) }
@@ -79,15 +79,15 @@ func (f *foreign) acquire(ctx context.Context, wait bool) (*recipes.Hold, error)
 	if err != nil {
 		return nil, f.failed(ctx, err)
 	}
-	grip, err := f.take(ctx, wait)
-	if err == nil && grip.Release == nil {
+	held, err := f.take(ctx, wait)
+	if err == nil && held.Release == nil {
 		err = errors.New("what was taken has no Release")
 	}
 	if err != nil {
 		return nil, f.failed(ctx, err)
 	}
 	hold := ownership.NewExternal(ownership.External{
-		Client: f.client, Session: session, Name: f.name, Lost: grip.Lost, Until: grip.Until, Release: grip.Release,
+		Client: f.client, Session: session, Name: f.name, Lost: held.Lost, Until: held.Until, Release: held.Release,
 	})
 	switch err := hold.Err(); {
 	case ctx.Err() != nil:

@@ -103,8 +103,8 @@ func TestNoLockStaysHeldIfTheAcquireOfASequenceIsEnded(t *testing.T) {
 				var over atomic.Bool
 				var given atomic.Int32
 				begun := time.Now()
-				service := foreign(t, c, func() multilock.Grip {
-					return multilock.Grip{
+				service := foreign(t, c, func() multilock.ExternalHold {
+					return multilock.ExternalHold{
 						Until: func() time.Time {
 							if over.Load() {
 								return begun

@@ -31,8 +31,8 @@ func TestSimulatedEndsOfAForeignLock(t *testing.T) {
 		renew := func(d time.Duration) { at := time.Now().Add(d); until.Store(&at) }
 		renew(time.Minute)
 		slow := time.Duration(random.Int64N(int64(time.Second)))
-		service := foreign(t, c, func() multilock.Grip {
-			return multilock.Grip{Lost: lost, Until: func() time.Time { return *until.Load() },
+		service := foreign(t, c, func() multilock.ExternalHold {
+			return multilock.ExternalHold{Lost: lost, Until: func() time.Time { return *until.Load() },
 				Release: func(ctx context.Context) error {
 					given.Add(1)
 					select {

@@ -31,33 +31,33 @@ type service struct {
 
 const timeToLive = 10 * time.Second
 
-func (s *service) take(ctx context.Context, wait bool) (multilock.Grip, error) {
+func (s *service) take(ctx context.Context, wait bool) (multilock.ExternalHold, error) {
 	for {
 		if external, ok := s.try(); ok {
 			return external, nil
 		}
 		if !wait {
-			return multilock.Grip{}, recipes.ErrNotAcquired
+			return multilock.ExternalHold{}, recipes.ErrNotAcquired
 		}
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return multilock.Grip{}, errors.Join(recipes.ErrNotAcquired, ctx.Err())
+			return multilock.ExternalHold{}, errors.Join(recipes.ErrNotAcquired, ctx.Err())
 		}
 	}
 }
 
-func (s *service) try() (multilock.Grip, bool) {
+func (s *service) try() (multilock.ExternalHold, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.owner != 0 && time.Now().Before(s.until) {
-		return multilock.Grip{}, false
+		return multilock.ExternalHold{}, false
 	}
 	s.last++
 	id := s.last
 	s.owner, s.until, s.lost = id, time.Now().Add(timeToLive), make(chan struct{})
 	until := s.until
-	return multilock.Grip{
+	return multilock.ExternalHold{
 		Until: func() time.Time { return until },
 		Lost:  s.lost,
 		Release: func(context.Context) error {
@@ -176,7 +176,7 @@ func TestFailedReleaseOfAForeignLockIsReturned(t *testing.T) {
 func TestForeignLockAcquiredTooLateIsReleased(t *testing.T) {
 	path, c, s := named(t, 1)[0], own(t), &service{}
 	ctx, cancel := context.WithCancel(t.Context())
-	other, err := multilock.Foreign(c, "service", func(ctx context.Context, wait bool) (multilock.Grip, error) {
+	other, err := multilock.Foreign(c, "service", func(ctx context.Context, wait bool) (multilock.ExternalHold, error) {
 		external, err := s.take(ctx, wait)
 		cancel()
 		return external, err
@@ -198,8 +198,8 @@ func TestForeignRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "needs a name")
 	_, err = multilock.Foreign(c, "service", nil)
 	require.ErrorContains(t, err, `"service": nil function`)
-	broken, err := multilock.Foreign(c, "service", func(context.Context, bool) (multilock.Grip, error) {
-		return multilock.Grip{}, nil
+	broken, err := multilock.Foreign(c, "service", func(context.Context, bool) (multilock.ExternalHold, error) {
+		return multilock.ExternalHold{}, nil
 	})
 	require.NoError(t, err)
 	_, err = broken.Acquire(t.Context())

@@ -21,9 +21,9 @@ import (
 )
 
 // foreign is a lock of a service that grants each acquire. external returns the acquired lock.
-func foreign(t *testing.T, c *framework.Client, external func() multilock.Grip) multilock.Lock {
+func foreign(t *testing.T, c *framework.Client, external func() multilock.ExternalHold) multilock.Lock {
 	t.Helper()
-	lock, err := multilock.Foreign(c, "service", func(context.Context, bool) (multilock.Grip, error) {
+	lock, err := multilock.Foreign(c, "service", func(context.Context, bool) (multilock.ExternalHold, error) {
 		return external(), nil
 	})
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestServiceThatDoesNotAnswerDelaysNoClose(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 				c, lost := simClient(t, srv, "c", 40*time.Second), make(chan struct{})
-				other := foreign(t, c, func() multilock.Grip { return multilock.Grip{Lost: lost, Release: stuck} })
+				other := foreign(t, c, func() multilock.ExternalHold { return multilock.ExternalHold{Lost: lost, Release: stuck} })
 				hold := acquire(t, of(t, newMutex(t, c, "/a"), other))
 				time.Sleep(time.Second)
 				end(t, hold, srv, lost)
@@ -62,9 +62,9 @@ func TestServiceThatDoesNotAnswerDelaysNoClose(t *testing.T) {
 func TestServiceThatDoesNotAnswerDelaysNoCanceledAcquire(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		ctx, cancel := context.WithCancel(t.Context())
-		other := foreign(t, simClient(t, srv, "c", 40*time.Second), func() multilock.Grip {
+		other := foreign(t, simClient(t, srv, "c", 40*time.Second), func() multilock.ExternalHold {
 			cancel()
-			return multilock.Grip{Release: stuck}
+			return multilock.ExternalHold{Release: stuck}
 		})
 		began := time.Now()
 		_, err := other.Acquire(ctx)
@@ -77,7 +77,7 @@ func TestServiceThatDoesNotAnswerDelaysNoCanceledAcquire(t *testing.T) {
 // Another attempt would have the same result each time.
 func TestForeignLockThatEndsAtOnceIsAnError(t *testing.T) {
 	path, c, s := named(t, 1)[0], own(t), &service{}
-	ended := foreign(t, c, func() multilock.Grip {
+	ended := foreign(t, c, func() multilock.ExternalHold {
 		external, _ := s.try()
 		external.Until = func() time.Time { return time.Now().Add(-time.Second) }
 		return external
@@ -91,9 +91,9 @@ func TestForeignLockThatEndsAtOnceIsAnError(t *testing.T) {
 
 func TestErrorOfACanceledAcquireHasTheCause(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	fails, err := multilock.Foreign(own(t), "service", func(context.Context, bool) (multilock.Grip, error) {
+	fails, err := multilock.Foreign(own(t), "service", func(context.Context, bool) (multilock.ExternalHold, error) {
 		cancel()
-		return multilock.Grip{}, errors.New("connection reset")
+		return multilock.ExternalHold{}, errors.New("connection reset")
 	})
 	require.NoError(t, err)
 	_, err = fails.Acquire(ctx)
@@ -104,7 +104,7 @@ func TestErrorOfACanceledAcquireHasTheCause(t *testing.T) {
 
 func TestPanicOfALockLeavesNoOtherHeld(t *testing.T) {
 	path, c := named(t, 1)[0], own(t)
-	m := of(t, newMutex(t, c, path), foreign(t, c, func() multilock.Grip { panic("out of order") }))
+	m := of(t, newMutex(t, c, path), foreign(t, c, func() multilock.ExternalHold { panic("out of order") }))
 	require.PanicsWithValue(t, "out of order", func() { _, _ = m.Acquire(testzk.Context(t)) })
 	free(t, path)
 }
@@ -112,8 +112,8 @@ func TestPanicOfALockLeavesNoOtherHeld(t *testing.T) {
 func TestLossOfAForeignLockIsMeasured(t *testing.T) {
 	var m testzk.Metrics
 	c, lost := testzk.Connected(t, testzk.Connect(), framework.WithMetrics(&m)), make(chan struct{})
-	hold := acquire(t, foreign(t, c, func() multilock.Grip {
-		return multilock.Grip{Lost: lost, Release: func(context.Context) error { return nil }}
+	hold := acquire(t, foreign(t, c, func() multilock.ExternalHold {
+		return multilock.ExternalHold{Lost: lost, Release: func(context.Context) error { return nil }}
 	}))
 	close(lost)
 	require.ErrorIs(t, hold.Release(), recipes.ErrForeignLost)
@@ -129,8 +129,8 @@ func TestForeignLockEndsWhileTheMachineIsSuspended(t *testing.T) {
 	var until atomic.Pointer[time.Time]
 	set := func(at time.Time) { until.Store(&at) }
 	set(time.Now().Add(time.Minute))
-	hold := acquire(t, foreign(t, own(t), func() multilock.Grip {
-		return multilock.Grip{
+	hold := acquire(t, foreign(t, own(t), func() multilock.ExternalHold {
+		return multilock.ExternalHold{
 			Until:   func() time.Time { return *until.Load() },
 			Release: func(context.Context) error { return nil },
 		}
@@ -154,8 +154,8 @@ func suspendedFor(d time.Duration, at time.Time) time.Time {
 func TestForeignLockIsNotValidForLongerThanTheSession(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		var asked atomic.Int64
-		hold := acquire(t, foreign(t, simClient(t, srv, "c", 4*time.Second), func() multilock.Grip {
-			return multilock.Grip{Release: func(context.Context) error { return nil }, Until: func() time.Time {
+		hold := acquire(t, foreign(t, simClient(t, srv, "c", 4*time.Second), func() multilock.ExternalHold {
+			return multilock.ExternalHold{Release: func(context.Context) error { return nil }, Until: func() time.Time {
 				if asked.Add(1)%2 == 0 {
 					return time.Now().Add(time.Second)
 				}
