@@ -29,7 +29,7 @@ test: SEEDS = 150# make seeds alone runs more
 test: SCHEDULES = 1500
 test: OFTEN = 1500
 
-verify: ## check formatting, go vet, staticcheck, go.mod
+verify: prose ## check formatting, go vet, staticcheck, go.mod, and the prose
 	@scripts/verify-format.sh
 	go vet ./...
 	go run $(STATICCHECK) ./...

@@ -68,8 +68,8 @@ func TestTimeoutThatIsRaisedCountsAsTheShortestOfTheServerAfterAReconnect(t *tes
 	}, zktest.WithSessionTimeouts(raised, time.Hour))
 }
 
-// The answers that a session with a raised timeout can rely on are a third of it old. Where the deadline is nearer than two
-// fifths of the timeout, only frequent heartbeats keep the session.
+// The answers that a session with a raised timeout can rely on are a third of it old. Where the
+// deadline is nearer than two fifths of the timeout, only frequent heartbeats keep the session.
 func TestSessionWithARaisedTimeoutOutlivesANearDeadline(t *testing.T) {
 	const raised = 12 * time.Second
 	for _, fraction := range []float64{1.0 / 3, 0.36, 0.4} {

@@ -29,7 +29,7 @@ type Redis interface {
 }
 
 func redisLock(client *framework.Client, r Redis, key string, ttl time.Duration) (multilock.Lock, error) {
-	return multilock.Foreign(client, "redis "+key, func(ctx context.Context, wait bool) (multilock.ExternalHold, error) {
+	take := func(ctx context.Context, wait bool) (multilock.ExternalHold, error) {
 		owner := rand.Text()
 		for {
 			until := time.Now().Add(ttl) // earlier than in Redis
@@ -53,7 +53,8 @@ func redisLock(client *framework.Client, r Redis, key string, ttl time.Duration)
 				return multilock.ExternalHold{}, fmt.Errorf("%w: %w", recipes.ErrNotAcquired, context.Cause(ctx))
 			}
 		}
-	})
+	}
+	return multilock.Foreign(client, "redis "+key, take)
 }
 
 // end

@@ -44,7 +44,9 @@ type ExternalHold struct {
 //
 // Foreign returns an error for a nil or unusable client, an empty name and a nil function. Curator
 // has no counterpart.
-func Foreign(c *framework.Client, name string, take func(ctx context.Context, wait bool) (ExternalHold, error)) (Lock, error) {
+func Foreign(
+	c *framework.Client, name string, take func(ctx context.Context, wait bool) (ExternalHold, error),
+) (Lock, error) {
 	err := bridge.Of(c).Validate()
 	switch {
 	case err != nil:

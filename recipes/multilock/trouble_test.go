@@ -45,7 +45,9 @@ func TestServiceThatDoesNotAnswerDelaysNoClose(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 				c, lost := simClient(t, srv, "c", 40*time.Second), make(chan struct{})
-				other := foreign(t, c, func() multilock.ExternalHold { return multilock.ExternalHold{Lost: lost, Release: stuck} })
+				other := foreign(t, c, func() multilock.ExternalHold {
+					return multilock.ExternalHold{Lost: lost, Release: stuck}
+				})
 				hold := acquire(t, of(t, newMutex(t, c, "/a"), other))
 				time.Sleep(time.Second)
 				end(t, hold, srv, lost)

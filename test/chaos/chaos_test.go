@@ -25,8 +25,8 @@ const killing = 10 * time.Second
 // crowds are those who are besieged: so many workers of each role.
 var crowds = map[string]int{"contend": 8, "elect": 3, "latch": 3}
 
-// Elections and latches have a leader again so long after the servers are ready: after two seconds more than the session timeout, and ten
-// times two because the machine is busy.
+// Elections and latches have a leader again so long after the servers are ready: after two seconds
+// more than the session timeout, and ten times two because the machine is busy.
 const leaderless = sessionTimeout + 20*time.Second
 
 func TestKillingTheLeaderAgainAndAgainNeverLetsTwoIn(t *testing.T) {
@@ -58,7 +58,8 @@ func TestKillingTheLeaderAgainAndAgainNeverLetsTwoIn(t *testing.T) {
 	nothingLeft(t, e)
 }
 
-// killLeader kills the leader, and brings it back once another leads. It tells when the servers were ready again: before that, and after.
+// killLeader kills the leader, and starts it again once another one leads. It returns when the
+// servers were ready: before that, and after.
 func killLeader(t *testing.T, e *ensemble.Ensemble) (ready []int64) {
 	t.Helper()
 	ctx := testzk.Context(t)
@@ -166,7 +167,8 @@ func TestCheckOfLeadersFindsWhenNobodyLeads(t *testing.T) {
 		"lost at once":    {[]turn{{From: 3 * second}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, example.fails, fails(func(t *testing.T) { checkLed(t, example.history, []int64{2 * second}) }))
+			led := func(t *testing.T) { checkLed(t, example.history, []int64{2 * second}) }
+			require.Equal(t, example.fails, fails(led))
 		})
 	}
 }

@@ -153,7 +153,8 @@ func (l *lockHistory) writes(valid []turn) error {
 	slices.SortFunc(written, func(a, b turn) int { return cmp.Compare(a.Wrote, b.Wrote) })
 	for _, t := range written {
 		if t.Token < l.token || t.Wrote <= l.wrote {
-			return fmt.Errorf("a write was accepted after one under token %d in transaction %#x: %+v", l.token, l.wrote, t)
+			return fmt.Errorf("a write was accepted after one under token %d in transaction %#x: %+v",
+				l.token, l.wrote, t)
 		}
 		l.token, l.wrote = t.Token, t.Wrote
 	}
@@ -169,20 +170,22 @@ func TestLockHistoryFindsWhatMustNotBe(t *testing.T) {
 		turns []turn
 		want  string // empty: nothing is wrong
 	}{
-		"in turn":            {[]turn{held(x, 1, 1, 5), held(x, 2, 5, 9)}, ""},
-		"any order":          {[]turn{held(x, 2, 5, 9), held(x, 1, 1, 5)}, ""},
-		"overlap":            {[]turn{held(x, 1, 1, 5), held(x, 2, 4, 9)}, "two valid holds"},
-		"inside":             {[]turn{held(x, 1, 1, 9), held(x, 2, 4, 5)}, "two valid holds"},
-		"not the next":       {[]turn{held(r, 1, 1, 9), held(r, 2, 2, 3), held(w, 3, 5, 6)}, "two valid holds"},
-		"over at once":       {[]turn{held(x, 1, 1, 5), held(x, 2, 4, 0)}, ""},
-		"readers":            {[]turn{held(r, 2, 1, 9), held(r, 1, 4, 5)}, ""},
-		"reader beside":      {[]turn{held(w, 1, 1, 9), held(r, 2, 4, 5)}, "two valid holds"},
-		"reader token":       {[]turn{held(w, 3, 1, 2), held(r, 2, 4, 5)}, "not larger"},
-		"writer token":       {[]turn{held(r, 3, 1, 2), held(w, 3, 4, 5)}, "not larger"},
-		"permits":            {[]turn{held(p, 1, 1, 9), held(p, 2, 2, 9), held(p, 3, 9, 10)}, ""},
-		"one permit more":    {[]turn{held(p, 1, 1, 9), held(p, 2, 2, 9), held(p, 3, 8, 10)}, "3 valid permits"},
-		"repeated token":     {[]turn{held(x, 1, 1, 2), held(x, 1, 3, 4)}, "not larger"},
-		"write goes back":    {[]turn{{Kind: x, Token: 1, Wrote: 8}, {Kind: x, Token: 2, From: 1, Wrote: 7, To: 2}}, "accepted"},
+		"in turn":         {[]turn{held(x, 1, 1, 5), held(x, 2, 5, 9)}, ""},
+		"any order":       {[]turn{held(x, 2, 5, 9), held(x, 1, 1, 5)}, ""},
+		"overlap":         {[]turn{held(x, 1, 1, 5), held(x, 2, 4, 9)}, "two valid holds"},
+		"inside":          {[]turn{held(x, 1, 1, 9), held(x, 2, 4, 5)}, "two valid holds"},
+		"not the next":    {[]turn{held(r, 1, 1, 9), held(r, 2, 2, 3), held(w, 3, 5, 6)}, "two valid holds"},
+		"over at once":    {[]turn{held(x, 1, 1, 5), held(x, 2, 4, 0)}, ""},
+		"readers":         {[]turn{held(r, 2, 1, 9), held(r, 1, 4, 5)}, ""},
+		"reader beside":   {[]turn{held(w, 1, 1, 9), held(r, 2, 4, 5)}, "two valid holds"},
+		"reader token":    {[]turn{held(w, 3, 1, 2), held(r, 2, 4, 5)}, "not larger"},
+		"writer token":    {[]turn{held(r, 3, 1, 2), held(w, 3, 4, 5)}, "not larger"},
+		"permits":         {[]turn{held(p, 1, 1, 9), held(p, 2, 2, 9), held(p, 3, 9, 10)}, ""},
+		"one permit more": {[]turn{held(p, 1, 1, 9), held(p, 2, 2, 9), held(p, 3, 8, 10)}, "3 valid permits"},
+		"repeated token":  {[]turn{held(x, 1, 1, 2), held(x, 1, 3, 4)}, "not larger"},
+		"write goes back": {
+			[]turn{{Kind: x, Token: 1, Wrote: 8}, {Kind: x, Token: 2, From: 1, Wrote: 7, To: 2}}, "accepted",
+		},
 		"node deleted":       {[]turn{{Kind: x, Lost: "mutex: " + recipes.ErrNodeDeleted.Error()}}, "had an owner"},
 		"gone at its return": {[]turn{{Kind: x, Release: recipes.ErrNodeDeleted.Error()}}, "had an owner"},
 	} {

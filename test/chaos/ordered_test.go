@@ -383,7 +383,8 @@ type silenced struct {
 func silences(t *testing.T, servers *network, server *ensemble.Server, timeout time.Duration, n int) []*silenced {
 	holder := func(name, connect string) *silenced {
 		lock := fmt.Sprintf("/silence-%d/%s", n, strings.ReplaceAll(name, " ", "-"))
-		return &silenced{watcher: startWatcher(t, connect, settings{Timeout: timeout, Lock: lock}), name: name, lock: lock}
+		w := startWatcher(t, connect, settings{Timeout: timeout, Lock: lock})
+		return &silenced{watcher: w, name: name, lock: lock}
 	}
 	paused := holder("process paused", server.Addr())
 	paused.begin = func() { require.NoError(t, paused.cmd.Process.Signal(syscall.SIGSTOP)) }
@@ -453,7 +454,8 @@ func TestHoldsEndInTimeWhenTheirServerIsCutOffAfterASilence(t *testing.T) {
 			if reported {
 				h.missed = "the server had reported the session"
 			}
-			t.Logf("%s: ended %v before the next hold; on another connection: %t %s", h.name, ago, revalidated, h.missed)
+			t.Logf("%s: ended %v before the next hold; on another connection: %t %s",
+				h.name, ago, revalidated, h.missed)
 			if done[h.name] = done[h.name] || h.missed == ""; !done[h.name] {
 				missed = append(missed, h.name+": "+h.missed)
 			}
@@ -476,7 +478,8 @@ func TestHoldsEndInTimeWhenTheLeaderWasFrozen(t *testing.T) {
 	rounds(t, func(n int) string {
 		old, followers := rolesOf(t, e)
 		plain, quorum := servers.relay(old.Addr()), servers.relay(old.Addr())
-		locks := map[string]string{"sync": fmt.Sprintf("/frozen-%d/sync", n), "quorum": fmt.Sprintf("/frozen-%d/quorum", n)}
+		root := fmt.Sprintf("/frozen-%d", n)
+		locks := map[string]string{"sync": root + "/sync", "quorum": root + "/quorum"}
 		holders := map[string]*watcher{
 			"sync":   startWatcher(t, plain.addr(), settings{Timeout: timeout, Lock: locks["sync"]}),
 			"quorum": startWatcher(t, quorum.addr(), settings{Timeout: timeout, Lock: locks["quorum"], Quorum: true}),

@@ -13,8 +13,8 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// A follower that is cut off from the leader answers reads and pings by itself for as long as syncLimit ticks, while the leader expires
-// the sessions of its clients.
+// A follower that is cut off from the leader answers reads and pings by itself for as long as
+// syncLimit ticks, while the leader expires the sessions of its clients.
 func TestHoldEndsInTimeWhenItsServerIsCutOffFromTheLeader(t *testing.T) {
 	t.Parallel()
 	realzk.Need(t)
@@ -39,7 +39,8 @@ func TestHoldEndsInTimeWhenItsServerIsCutOffFromTheLeader(t *testing.T) {
 	servers.link(follower, leader).hold()
 	next, err := second.Acquire(testzk.Context(t))
 	require.NoError(t, err)
-	require.ErrorIs(t, held.Err(), framework.ErrSessionLost, "two valid holds at a time; the first until %v", held.ValidUntil())
+	require.ErrorIs(t, held.Err(), framework.ErrSessionLost,
+		"two valid holds at a time; the first until %v", held.ValidUntil())
 	require.Greater(t, next.Token(), held.Token())
 	require.NoError(t, next.Release())
 }

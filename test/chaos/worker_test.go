@@ -214,9 +214,8 @@ type holding interface {
 	Err() error
 }
 
-// during asks for a while, or until ctx ends, whether h is valid. It has been so at least until before the last question that was
-// answered with yes.
-// Each yes is told to the functions.
+// during asks for a while, or until ctx ends, whether h is valid. It was valid at least until the
+// last call that found it valid. The functions get each such report.
 func during(ctx context.Context, h holding, d time.Duration, yes ...func(turn)) turn {
 	t := turn{Token: h.Token(), From: now()}
 	over, cancel := context.WithTimeout(ctx, d)
@@ -243,7 +242,8 @@ func during(ctx context.Context, h holding, d time.Duration, yes ...func(turn)) 
 	}
 }
 
-// askOnResume holds the lock and asks for it again and again; when it finds that it has slept in between, it tells the first answer.
+// askOnResume holds the lock and calls Err again and again. When the process was paused in between,
+// it reports the first answer.
 func askOnResume(ctx context.Context, w *worker) error {
 	mu, err := mutex.New(w.client, lockPath)
 	if err != nil {
@@ -299,7 +299,8 @@ func watchHold(ctx context.Context, w *worker) error {
 	whole := during(ctx, hold, time.Hour, func(valid turn) {
 		if moved := hold.ValidUntil(); moved.After(until) {
 			until = moved
-			valid.Kind, valid.Until, valid.Session, valid.Granted = "moved", moved.UnixNano(), session.ID(), session.Timeout()
+			valid.Kind, valid.Until = "moved", moved.UnixNano()
+			valid.Session, valid.Granted = session.ID(), session.Timeout()
 			w.report(valid)
 		}
 	})
@@ -382,7 +383,8 @@ func (p *process) take() []turn {
 // says waits until the process has reported n turns.
 func (p *process) says(t *testing.T, n int) []turn {
 	t.Helper()
-	testzk.Eventually(t, func() bool { return len(p.said()) >= n }, "process %d is stuck: want %d reports", p.cmd.Process.Pid, n)
+	testzk.Eventually(t, func() bool { return len(p.said()) >= n },
+		"process %d is stuck: want %d reports", p.cmd.Process.Pid, n)
 	return p.said()
 }
 

@@ -18,7 +18,7 @@ type External struct {
 	Session *framework.Session // of the client: the hold ends with it
 	Name    string             // for errors and measurements
 
-	Lost    <-chan struct{}                 // closed when the other service takes the lock away; nil: it cannot report that
+	Lost    <-chan struct{}                 // closed when the service takes the lock away; nil: it cannot report that
 	Until   func() time.Time                // when the other service ends the hold; nil: at Release
 	Release func(ctx context.Context) error // called once, unless the client is closed first
 }

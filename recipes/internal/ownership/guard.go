@@ -35,7 +35,8 @@ func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Resu
 	}
 	for i, node := range checked {
 		if errors.Is(results[i].Err, zk.ErrNoNode) {
-			node.owner.lose(&nodeDeletedError{node: node.path}) // unless it had ended for another reason, such as Release
+			// unless it had ended for another reason, such as Release
+			node.owner.lose(&nodeDeletedError{node: node.path})
 			return nil, h.refused(framework.OutcomeOf(err), h.Err())
 		}
 	}

@@ -77,7 +77,8 @@ func TestWhenTheDeletionOfTheOnlyNodeAheadGrants(t *testing.T) {
 			require.True(t, ok)
 			p := &waiter{queue: &Queue{rules: test.rules}, queueNode: m}
 			ahead, doubtful := inFront(sortedNodes(test.children, test.rules.Conflicting), m)
-			require.Equal(t, test.want, p.final(append(ahead, doubtful...), sortedNodes(test.children, test.rules.Compatible)))
+			compatible := sortedNodes(test.children, test.rules.Compatible)
+			require.Equal(t, test.want, p.final(append(ahead, doubtful...), compatible))
 		})
 	}
 }

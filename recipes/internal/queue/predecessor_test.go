@@ -321,7 +321,8 @@ func TestLocalPredecessorsAreOfOneKind(t *testing.T) {
 		client := testzk.Connected(t, c.srv.MemAddr(), framework.WithDialer(c.srv.Client("both").DialContext))
 		locks, err := mutex.New(client, "/lock")
 		require.NoError(t, err)
-		others := queue.Single(client, "other", "/lock", queue.Rules{Name: "latch-", Conflicting: []string{"latch-"}}, nil)
+		rules := queue.Rules{Name: "latch-", Conflicting: []string{"latch-"}}
+		others := queue.Single(client, "other", "/lock", rules, nil)
 		first, second := c.enter(locks, 2), make(chan error, 1)
 		other, err := others.Acquire(t.Context())
 		require.NoError(t, err)

@@ -48,8 +48,8 @@ func TestPageHasATableForEachPainWithTests(t *testing.T) {
 ## Not here
 
 - P2, No token`)
-	require.Contains(t, page, "\n- P18, The end of the sequence counter lets two clients hold one lock: covered "+
-		"by TestContract/end_of_the_counter of recipes/mutex.\n")
+	require.Contains(t, page, "\n- P18, The end of the sequence counter lets two clients hold one lock: "+
+		"see TestContract of recipes/mutex.\n")
 	require.NotContains(t, page, "P1,")
 }
 
