@@ -11,7 +11,6 @@
 package locktest
 
 import (
-	"context"
 	"testing"
 
 	"github.com/docent-zk/docent/framework"
@@ -20,10 +19,7 @@ import (
 )
 
 // Lock is the lock under test.
-type Lock interface {
-	Acquire(ctx context.Context) (*recipes.Hold, error)
-	TryAcquire(ctx context.Context) (*recipes.Hold, error)
-}
+type Lock = recipes.Locker
 
 // Kind describes a lock to the suite.
 type Kind struct {
