@@ -17,10 +17,7 @@ import (
 var ErrPartlyHeld = errors.New("multilock: a part is held under this context already")
 
 // Lock is a part of a multi-lock of Of: a lock of docent, or a MultiLock.
-type Lock interface {
-	Acquire(ctx context.Context) (*recipes.Hold, error)
-	TryAcquire(ctx context.Context) (*recipes.Hold, error)
-}
+type Lock = recipes.Locker
 
 // MultiLock is several locks that are acquired and released as one. It has no state of its own and
 // is safe for concurrent use. Curator: InterProcessMultiLock.
