@@ -13,6 +13,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/locktest"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
@@ -60,25 +61,7 @@ func simulateEnsemble(t *testing.T, srv *zktest.Server, random *rand.Rand, follo
 		require.NoError(t, err)
 		running.Go(func() { c.runUntilServed(ctx) })
 	}
-	for range 4 * faultsInARun {
-		time.Sleep(time.Duration(random.Int64N(int64(simTimeout / 8))))
-		c := srv.Client(fmt.Sprintf("c%d", random.IntN(contenders)))
-		switch random.IntN(8) {
-		case 0, 1, 2:
-			c.Drop()
-		case 3:
-			c.CutReplies()
-			time.AfterFunc(time.Duration(random.Int64N(int64(simTimeout))), c.Heal)
-		case 4:
-			members := srv.Members()
-			bound := between(random, simTimeout/3, simTimeout)
-			members[random.IntN(len(members))].SetSessionTimeouts(time.Second, bound)
-		default:
-			sim.Disturb(srv, random, simTimeout/2)
-		}
-	}
-	sim.Calm(srv)
-	srv.ResetFaults()
+	locktest.DisturbEnsemble(srv, random, contenders, 4*faultsInARun, simTimeout)
 	time.AfterFunc(patience, stop)
 	running.Wait()
 	time.Sleep(2 * simTimeout)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/locktest"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
@@ -59,25 +60,7 @@ func simulateEnsemble(t *testing.T, srv *zktest.Server, random *rand.Rand, follo
 		require.NoError(t, err)
 		running.Go(func() { c.runUntilServed(ctx) })
 	}
-	for range 4 * faultsInARun {
-		time.Sleep(time.Duration(random.Int64N(int64(simTimeout / 8))))
-		c := srv.Client(fmt.Sprintf("c%d", random.IntN(contenders)))
-		switch random.IntN(8) {
-		case 0, 1, 2:
-			c.Drop()
-		case 3:
-			c.CutReplies()
-			time.AfterFunc(time.Duration(random.Int64N(int64(simTimeout))), c.Heal)
-		case 4:
-			members := srv.Members()
-			bound := simTimeout/3 + time.Duration(random.Int64N(int64(simTimeout*2/3)))
-			members[random.IntN(len(members))].SetSessionTimeouts(time.Second, bound)
-		default:
-			sim.Disturb(srv, random, simTimeout/2)
-		}
-	}
-	sim.Calm(srv)
-	srv.ResetFaults()
+	locktest.DisturbEnsemble(srv, random, contenders, 4*faultsInARun, simTimeout)
 	time.AfterFunc(enough, stop)
 	running.Wait()
 	time.Sleep(2 * simTimeout)
