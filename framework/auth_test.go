@@ -14,7 +14,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -70,7 +70,7 @@ func TestRefusedCredentialIsReportedAtOnce(t *testing.T) {
 // The connection is lost before the first answer to a credential.
 func TestCredentialIsSentAgainIfTheConnectionIsLost(t *testing.T) {
 	p := testzk.Proxy(t)
-	lost := p.On(proxy.Match{Op: proxy.OpAuth}, proxy.DropBefore())
+	lost := p.On(fault.Match{Op: fault.OpAuth}, fault.DropBefore())
 	c := testzk.Client(t, p.Addr(), framework.WithAuth("digest", []byte("user:secret")))
 	require.NoError(t, c.WaitConnected(testzk.Context(t)))
 	require.Equal(t, 1, lost.Hits())
@@ -80,8 +80,8 @@ func TestCredentialIsSentAgainIfTheConnectionIsLost(t *testing.T) {
 func TestStateAndOperationsAgreeAboutARefusedCredential(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		srv.On(zktest.Match{Op: zktest.OpAuth}, zktest.Fail(zktest.AuthFailed))
-		held := srv.On(zktest.Match{Op: zktest.OpAuth, Times: zktest.Always}, zktest.Hold())
+		srv.On(fault.Match{Op: fault.OpAuth}, fault.Fail(zktest.AuthFailed))
+		held := srv.On(fault.Match{Op: fault.OpAuth, Times: fault.Always}, fault.Hold())
 		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext),
 			framework.WithAuth("digest", []byte("u:p")))
 		for range 60 {
@@ -102,7 +102,7 @@ func TestStateAndOperationsAgreeAboutARefusedCredential(t *testing.T) {
 func TestThrottledCredentialIsSentAgainWithPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.WithSeed(1)) // answers are delayed
-		throttled := srv.On(zktest.Match{Op: zktest.OpAuth, Times: zktest.Always}, zktest.Fail(zktest.Throttled))
+		throttled := srv.On(fault.Match{Op: fault.OpAuth, Times: fault.Always}, fault.Fail(zktest.Throttled))
 		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext),
 			framework.WithAuth("digest", []byte("u:p")))
 		time.Sleep(10 * time.Second)
@@ -115,10 +115,10 @@ func TestThrottledCredentialIsSentAgainWithPauses(t *testing.T) {
 }
 
 func TestClientConnectsAfterConnectionsWereLostDuringAuthentication(t *testing.T) {
-	losses := []zktest.Action{zktest.DropBefore(), zktest.DropAfter(), zktest.Reset(), zktest.Truncate(7)}
+	losses := []fault.Action{fault.DropBefore(), fault.DropAfter(), fault.Reset(), fault.Truncate(7)}
 	sim.Run(t, 12, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		for range 1 + random.IntN(5) {
-			srv.On(zktest.Match{Op: zktest.OpAuth, Skip: random.IntN(3)}, losses[random.IntN(len(losses))])
+			srv.On(fault.Match{Op: fault.OpAuth, Skip: random.IntN(3)}, losses[random.IntN(len(losses))])
 		}
 		c := testzk.Client(t, "a:1,b:1", byHost(srv), framework.WithSessionTimeout(time.Minute),
 			framework.WithAuth("digest", []byte("u:p")), framework.WithAuth("digest", []byte("v:p")),

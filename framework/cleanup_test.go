@@ -11,7 +11,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 func TestGuaranteedDeleteGoesOnAfterItsContextHasEnded(t *testing.T) {
@@ -92,21 +92,21 @@ func TestGuaranteedDeleteRepeatsThroughManyFaults(t *testing.T) {
 	path := parent(t)
 	_, err := c.Create(testzk.Context(t), path+"/a", nil)
 	require.NoError(t, err)
-	p.On(proxy.Match{Op: proxy.OpDelete, Times: 4}, proxy.DropBefore())
-	p.On(proxy.Match{Op: proxy.OpDelete, Times: 2}, proxy.DropAfter())
+	p.On(fault.Match{Op: fault.OpDelete, Times: 4}, fault.DropBefore())
+	p.On(fault.Match{Op: fault.OpDelete, Times: 2}, fault.DropAfter())
 	require.NoError(t, c.DeleteGuaranteed(testzk.Context(t), path+"/a"), "NoNode after a lost answer means success")
-	require.Equal(t, 7, p.Requests()[proxy.OpDelete])
+	require.Equal(t, 7, p.Requests()[fault.OpDelete])
 }
 
 func TestCleanupGoesOnAfterFaults(t *testing.T) {
 	t.Parallel()
 	c, p := proxied(t, framework.WithRetry(retry.Never()))
 	under := parent(t)
-	p.On(proxy.Match{Op: proxy.OpCreate, Path: under}, proxy.DropAfter())
-	p.On(proxy.Match{Op: proxy.OpSync, Path: under}, proxy.DropBefore())
-	p.On(proxy.Match{Op: proxy.OpGetChildren2, Path: under}, proxy.DropAfter())
-	p.On(proxy.Match{Op: proxy.OpExists, Path: under}, proxy.DropBefore())
-	p.On(proxy.Match{Op: proxy.OpDelete, Path: under}, proxy.DropBefore())
+	p.On(fault.Match{Op: fault.OpCreate, Path: under}, fault.DropAfter())
+	p.On(fault.Match{Op: fault.OpSync, Path: under}, fault.DropBefore())
+	p.On(fault.Match{Op: fault.OpGetChildren2, Path: under}, fault.DropAfter())
+	p.On(fault.Match{Op: fault.OpExists, Path: under}, fault.DropBefore())
+	p.On(fault.Match{Op: fault.OpDelete, Path: under}, fault.DropBefore())
 	_, err := c.Create(testzk.Context(t), under+"/n-", nil, kinds["lock node"]...)
 	failed(t, err, framework.Unknown, zk.ErrConnectionClosed)
 	awaitDeleted(t, testzk.Observer(t), under, true)
@@ -121,10 +121,10 @@ func TestCleanupDeletesNoOtherNodes(t *testing.T) {
 		_, err := o.Create(under+"/"+name, nil, 0, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
 	}
-	p.On(proxy.Match{Op: proxy.OpCreate, Path: under}, proxy.DropAfter())
+	p.On(fault.Match{Op: fault.OpCreate, Path: under}, fault.DropAfter())
 	_, err := c.Create(testzk.Context(t), under+"/n-", nil, kinds["lock node"]...)
 	failed(t, err, framework.Unknown)
-	testzk.Eventually(t, func() bool { return p.Requests()[proxy.OpDelete] == 1 }, "no node was deleted")
+	testzk.Eventually(t, func() bool { return p.Requests()[fault.OpDelete] == 1 }, "no node was deleted")
 	testzk.Eventually(t, func() bool {
 		return len(children(t, o, under)) == len(others)
 	}, "the node of the client is left")
@@ -135,7 +135,7 @@ func TestPersistentNodeOfALostSessionIsDeletedInTheNextSession(t *testing.T) {
 	t.Parallel()
 	c, p := proxied(t, testzk.Mortal(), framework.WithRetry(retry.Never()))
 	dir, s := parent(t), session(t, c)
-	rule := p.On(proxy.Match{Op: proxy.OpCreate, Path: dir}, proxy.DropAfter())
+	rule := p.On(fault.Match{Op: fault.OpCreate, Path: dir}, fault.DropAfter())
 	result := make(chan error, 1)
 	go func() {
 		_, err := s.Create(testzk.Context(t), dir+"/n", nil, framework.Protected())

@@ -14,6 +14,7 @@ import (
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
@@ -111,7 +112,7 @@ func TestCloseWhileSuspendedEndsTheSessionIfTheServersReturn(t *testing.T) {
 	require.NoError(t, p.Refuse(false))
 	closes(t, done, "the return of Close")
 	require.Empty(t, children(t, testzk.Observer(t), path))
-	require.Equal(t, 1, p.Requests()[proxy.OpCloseSession])
+	require.Equal(t, 1, p.Requests()[fault.OpCloseSession])
 	want := []framework.State{framework.Connected, framework.Suspended, framework.Lost, framework.Closed}
 	require.Equal(t, want, states.states())
 }
@@ -132,7 +133,7 @@ func TestPendingOperationsEndWithErrClosed(t *testing.T) {
 			if row.outcome == framework.NotApplied {
 				states.await(t, framework.Connected, framework.Suspended)
 			}
-			rule := p.On(proxy.Match{Path: path, Times: proxy.Always}, proxy.Hold())
+			rule := p.On(fault.Match{Path: path, Times: fault.Always}, fault.Hold())
 			errs := make(chan error, len(each))
 			for _, op := range each {
 				go func() { errs <- op(context.Background(), c, path+"/a") }()
@@ -166,7 +167,7 @@ func TestOperationsBetweenTwoAttemptsEndWithErrClosed(t *testing.T) {
 		return time.Hour, true
 	}))
 	path := parent(t)
-	p.On(proxy.Match{Op: proxy.OpGetData}, proxy.DropBefore())
+	p.On(fault.Match{Op: fault.OpGetData}, fault.DropBefore())
 	result := make(chan error, 1)
 	go func() { _, _, err := c.Get(context.Background(), path); result <- err }()
 	<-attempts
@@ -194,7 +195,7 @@ func TestCloseFromManyGoroutines(t *testing.T) {
 			}
 		})
 	}
-	testzk.Eventually(t, func() bool { return p.Requests()[proxy.OpGetData] > 50 }, "no traffic")
+	testzk.Eventually(t, func() bool { return p.Requests()[fault.OpGetData] > 50 }, "no traffic")
 	for range 8 {
 		all.Go(func() { closed(t, c) })
 	}

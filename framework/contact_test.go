@@ -16,6 +16,7 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -85,9 +86,9 @@ func holdAfterReconnect(t *testing.T, srv *zktest.Server, timeout time.Duration)
 func TestSessionIsKeptWithAShorterTimeout(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		hold := holdAfterReconnect(t, srv, 6*time.Second)
-		before := srv.Client("a").Requests()[zktest.OpSync]
+		before := srv.Client("a").Requests()[fault.OpSync]
 		time.Sleep(12 * time.Second)
-		syncs := srv.Client("a").Requests()[zktest.OpSync] - before
+		syncs := srv.Client("a").Requests()[fault.OpSync] - before
 		require.InDelta(t, 12, syncs, 1, "heartbeats within two of the new timeouts")
 		require.NoError(t, hold.Err())
 	})
@@ -101,7 +102,7 @@ func TestSessionIsKeptWithAShorterTimeoutUntilTheFirstReply(t *testing.T) {
 		hold := acquire(t, clientWithTimeout(t, srv, "a", &granted))
 		time.Sleep(24700 * time.Millisecond)
 		granted.Store(int64(6 * time.Second))
-		srv.On(zktest.Match{Client: "a", Op: zktest.OpMulti, Times: zktest.Always}, zktest.Delay(5*time.Millisecond))
+		srv.On(fault.Match{Client: "a", Op: fault.OpMulti, Times: fault.Always}, fault.Delay(5*time.Millisecond))
 		srv.Client("a").Drop()
 		time.Sleep(20 * time.Second)
 		require.NoError(t, hold.Err())
@@ -142,7 +143,7 @@ func TestHoldEndsByTheShorterTimeoutWhileACredentialIsNotAnswered(t *testing.T) 
 		first := acquire(t, a)
 		time.Sleep(time.Second)
 		granted.Store(int64(6 * time.Second))
-		auth := srv.On(zktest.Match{Client: "a", Op: zktest.OpAuth}, zktest.Hold())
+		auth := srv.On(fault.Match{Client: "a", Op: fault.OpAuth}, fault.Hold())
 		srv.Client("a").Drop()
 		require.NoError(t, auth.Wait(t.Context()))
 		srv.Client("a").Cut()
@@ -186,7 +187,7 @@ func TestHeartbeatsAreTransactionsDuringAHoldWithQuorumHeartbeat(t *testing.T) {
 			before := srv.Client("a").Requests()
 			time.Sleep(30 * time.Second)
 			after := srv.Client("a").Requests()
-			return after[zktest.OpSync] - before[zktest.OpSync], after[zktest.OpMulti] - before[zktest.OpMulti]
+			return after[fault.OpSync] - before[fault.OpSync], after[fault.OpMulti] - before[fault.OpMulti]
 		}
 		syncs, transactions := heartbeats()
 		require.InDelta(t, 6, syncs, 1)
@@ -196,7 +197,7 @@ func TestHeartbeatsAreTransactionsDuringAHoldWithQuorumHeartbeat(t *testing.T) {
 		require.Zero(t, syncs)
 		require.InDelta(t, 6, transactions, 1)
 
-		srv.On(zktest.Match{Client: "a", Op: zktest.OpMulti, Times: zktest.Always}, zktest.Hold())
+		srv.On(fault.Match{Client: "a", Op: fault.OpMulti, Times: fault.Always}, fault.Hold())
 		srv.Client("a").Drop()
 		time.Sleep(25 * time.Second)
 		require.NoError(t, c.Sync(t.Context(), "/"))

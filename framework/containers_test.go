@@ -10,7 +10,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 func TestParentsAreContainersThatTheServerDeletes(t *testing.T) {
@@ -57,7 +57,7 @@ func TestServersWithoutContainersGetPersistentNodes(t *testing.T) {
 			require.NoError(t, c.CreateContainers(ctx, "/a/b"))
 			_, err = c.Create(ctx, "/x/y/n", nil, framework.WithParents())
 			require.NoError(t, err)
-			require.Equal(t, 1, s.count(proxy.OpCreateContainer), "want one request")
+			require.Equal(t, 1, s.count(fault.OpCreateContainer), "want one request")
 			nodes := map[string]bool{"/c": true, "/a": true, "/a/b": true, "/x": true, "/x/y": true, "/x/y/n": true}
 			require.Equal(t, nodes, s.nodes)
 		})
@@ -78,17 +78,17 @@ func TestParentsNeedNoPermissionAboveAnExistingNode(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.CreateContainers(ctx, path+"/open"), "it exists")
 	require.NoError(t, c.CreateContainers(ctx, path))
-	require.Equal(t, 3, p.Requests()[proxy.OpCreateContainer], "want creates of the missing nodes only")
+	require.Equal(t, 3, p.Requests()[fault.OpCreateContainer], "want creates of the missing nodes only")
 	failed(t, c.CreateContainers(ctx, path+"/closed"), framework.NotApplied, zk.ErrNoAuth)
 }
 
 func TestParentsAreMadeAfterALostRequestOrReply(t *testing.T) {
-	for fault, action := range faults {
+	for what, action := range faults {
 		c, p := proxied(t)
 		under := parent(t)
-		p.On(proxy.Match{Op: proxy.OpCreateContainer, Path: under + "/x/y"}, action)
+		p.On(fault.Match{Op: fault.OpCreateContainer, Path: under + "/x/y"}, action)
 		made, err := c.Create(testzk.Context(t), under+"/x/y/n", nil, framework.WithParents())
-		require.NoError(t, err, "a lost reply about a parent makes the create of the node fail: %s", fault)
+		require.NoError(t, err, "a lost reply about a parent makes the create of the node fail: %s", what)
 		require.Equal(t, under+"/x/y/n", made)
 	}
 }
@@ -96,7 +96,7 @@ func TestParentsAreMadeAfterALostRequestOrReply(t *testing.T) {
 func TestParentsDeletedInBetweenAreMadeAgain(t *testing.T) {
 	c, p := proxied(t)
 	ctx, under, o := testzk.Context(t), parent(t), testzk.Observer(t)
-	second := p.On(proxy.Match{Op: proxy.OpCreate, Path: under, Skip: 1}, proxy.Hold())
+	second := p.On(fault.Match{Op: fault.OpCreate, Path: under, Skip: 1}, fault.Hold())
 	result := make(chan error, 1)
 	go func() {
 		_, err := c.Create(ctx, under+"/x/n", nil, framework.WithParents())
@@ -115,9 +115,9 @@ func TestParentsAreSearchedAgainIfAnExistingOneIsDeleted(t *testing.T) {
 	ctx, above, o := testzk.Context(t), parent(t)+"/above", testzk.Observer(t)
 	for _, n := range []int{1, 9, 10} {
 		require.NoError(t, c.CreateContainers(ctx, above))
-		var vanish []*proxy.Rule
+		var vanish []*fault.Rule
 		for range n {
-			vanish = append(vanish, p.On(proxy.Match{Op: proxy.OpCreateContainer, Path: above + "/x"}, proxy.Hold()))
+			vanish = append(vanish, p.On(fault.Match{Op: fault.OpCreateContainer, Path: above + "/x"}, fault.Hold()))
 		}
 		result := make(chan error, 1)
 		go func() { result <- c.CreateContainers(ctx, above+"/x") }()

@@ -16,7 +16,7 @@ import (
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // protectedName is a format for protected node names. Each name is used once.
@@ -50,8 +50,8 @@ func TestGuaranteedDeleteOfSeveralNodesIsOneTransaction(t *testing.T) {
 		}
 		p.ResetCounts()
 		require.NoError(t, view.DeleteGuaranteed(testzk.Context(t), names...))
-		require.Equal(t, 1, p.Requests()[proxy.OpMulti])
-		require.Zero(t, p.Requests()[proxy.OpDelete])
+		require.Equal(t, 1, p.Requests()[fault.OpMulti])
+		require.Zero(t, p.Requests()[fault.OpDelete])
 		require.Empty(t, children(t, testzk.Observer(t), under))
 	}
 }
@@ -110,12 +110,12 @@ func TestRefusedDeletionIsLogged(t *testing.T) {
 
 func TestGuaranteedDeleteOfSeveralNodesAfterALostRequestOrReply(t *testing.T) {
 	o := testzk.Observer(t)
-	for fault, action := range faults {
+	for what, action := range faults {
 		c, p := proxied(t, framework.WithRetry(retry.Never()))
 		under, paths := makeNodes(t, 2)
-		p.On(proxy.Match{Op: proxy.OpMulti, Times: 2}, action)
-		require.NoError(t, c.DeleteGuaranteed(testzk.Context(t), paths...), "%s: NoNode means success", fault)
-		require.Empty(t, children(t, o, under), fault)
+		p.On(fault.Match{Op: fault.OpMulti, Times: 2}, action)
+		require.NoError(t, c.DeleteGuaranteed(testzk.Context(t), paths...), "%s: NoNode means success", what)
+		require.Empty(t, children(t, o, under), what)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestLostRequestDoesNotEndTheDeletionOfNodesWithoutProtection(t *testing.T) 
 	for _, name := range []string{"/n-1", "/n-2"} {
 		require.NoError(t, create(o, under+name))
 	}
-	p.On(proxy.Match{Op: proxy.OpMulti}, proxy.DropBefore())
+	p.On(fault.Match{Op: fault.OpMulti}, fault.DropBefore())
 	_ = c.DeleteGuaranteed(testzk.Context(t), under+"/n-0", under+"/n-1", under+"/n-2")
 	require.Empty(t, children(t, o, under))
 }
@@ -157,7 +157,7 @@ func TestGuaranteedDeleteRefusesBadPathsAndReportsThem(t *testing.T) {
 		}
 		bridge.OfSession(session(t, c)).DeleteLater(row.paths...) // it does not return an error
 	}
-	require.Zero(t, p.Requests()[proxy.OpMulti]+p.Requests()[proxy.OpDelete])
+	require.Zero(t, p.Requests()[fault.OpMulti]+p.Requests()[fault.OpDelete])
 	var none context.Context
 	require.ErrorIs(t, c.DeleteGuaranteed(none, "/a"), framework.ErrNilContext)
 }
@@ -176,7 +176,7 @@ func TestGuaranteedDeleteOfSeveralNodesGoesOnAfterItsContextHasEnded(t *testing.
 func TestDeleteLaterDeletesWithoutWaiting(t *testing.T) {
 	c, p := proxied(t)
 	under, paths := makeNodes(t, 2)
-	held := p.On(proxy.Match{Op: proxy.OpMulti}, proxy.Hold())
+	held := p.On(fault.Match{Op: fault.OpMulti}, fault.Hold())
 	s := bridge.OfSession(session(t, c))
 	within(t, "DeleteLater", func() { s.DeleteLater(paths...) })
 	require.NoError(t, held.Wait(testzk.Context(t)))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // oldServer grants sessions and supports a few operations. Like an old server, it does not support
@@ -22,7 +22,7 @@ type oldServer struct {
 
 	mu       sync.Mutex
 	conns    []net.Conn
-	requests map[proxy.Op]int
+	requests map[fault.Op]int
 	entries  uint32 // the length of every ACL
 	nodes    map[string]bool
 }
@@ -31,7 +31,7 @@ func startOldServer(t *testing.T) *oldServer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := &oldServer{listener: listener, requests: map[proxy.Op]int{}, nodes: map[string]bool{}}
+	s := &oldServer{listener: listener, requests: map[fault.Op]int{}, nodes: map[string]bool{}}
 	s.running.Go(func() {
 		for {
 			conn, err := listener.Accept()
@@ -69,7 +69,7 @@ func (s *oldServer) serve(conn net.Conn) {
 	binary.BigEndian.PutUint32(greeting[16:], 16)
 	_, _ = conn.Write(framed(greeting))
 	for request, ok := readFrame(conn); ok; request, ok = readFrame(conn) {
-		code, body := s.answer(proxy.Op(int32(binary.BigEndian.Uint32(request[4:]))), request[8:])
+		code, body := s.answer(fault.Op(int32(binary.BigEndian.Uint32(request[4:]))), request[8:])
 		reply := append(append([]byte(nil), request[:4]...), make([]byte, 8)...)
 		reply = binary.BigEndian.AppendUint32(reply, uint32(code))
 		_, _ = conn.Write(framed(append(reply, body...)))
@@ -80,17 +80,17 @@ func (s *oldServer) serve(conn net.Conn) {
 	}
 }
 
-func (s *oldServer) answer(op proxy.Op, body []byte) (code int32, reply []byte) {
+func (s *oldServer) answer(op fault.Op, body []byte) (code int32, reply []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests[op]++
 	switch op {
-	case proxy.OpExists:
+	case fault.OpExists:
 		if !s.nodes[pathOf(body)] {
 			return -101, nil
 		}
 		return 0, make([]byte, 68)
-	case proxy.OpCreate:
+	case fault.OpCreate:
 		path := pathOf(body)
 		switch dir := pathpkg.Dir(path); {
 		case s.nodes[path]:
@@ -100,15 +100,15 @@ func (s *oldServer) answer(op proxy.Op, body []byte) (code int32, reply []byte) 
 		}
 		s.nodes[path] = true
 		return 0, framed([]byte(path))
-	case proxy.OpCreateContainer:
+	case fault.OpCreateContainer:
 		return -6, nil
-	case proxy.OpGetACL: // the length of a list without the list
+	case fault.OpGetACL: // the length of a list without the list
 		return 0, binary.BigEndian.AppendUint32(nil, s.entries)
 	}
 	return 0, nil
 }
 
-func (s *oldServer) count(op proxy.Op) int {
+func (s *oldServer) count(op fault.Op) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests[op]

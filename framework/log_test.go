@@ -11,6 +11,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
@@ -49,7 +50,7 @@ func TestLogNamesSessionsAsTheServersDo(t *testing.T) {
 	c, p, logs := logged(t)
 	s := session(t, c)
 	path := parent(t) + "/n"
-	p.On(proxy.Match{Op: proxy.OpCreate}, proxy.DropAfter())
+	p.On(fault.Match{Op: fault.OpCreate}, fault.DropAfter())
 	_, err := c.Create(testzk.Context(t), path, nil, framework.Protected())
 	failed(t, err, framework.Unknown)
 	testzk.Eventually(t, func() bool {

@@ -15,7 +15,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -181,7 +181,7 @@ func TestEphemeralCreateIsNeverMovedToTheNextSession(t *testing.T) {
 			}
 			session(t, c)
 			require.Empty(t, children(t, testzk.Observer(t), under))
-			require.Zero(t, p.Requests()[proxy.OpCreate]+p.Requests()[proxy.OpMulti])
+			require.Zero(t, p.Requests()[fault.OpCreate]+p.Requests()[fault.OpMulti])
 		})
 	}
 	t.Run("under way", func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestEphemeralCreateIsNeverMovedToTheNextSession(t *testing.T) {
 		c, p := proxied(t, longSession(), framework.WithRetry(retry.Forever(20*time.Millisecond)))
 		under := parent(t)
 		s := session(t, c)
-		held := p.On(proxy.Match{Op: proxy.OpCreate, Path: under}, proxy.Hold())
+		held := p.On(fault.Match{Op: fault.OpCreate, Path: under}, fault.Hold())
 		result := make(chan error, 1)
 		go func() {
 			_, err := c.Create(testzk.Context(t), under+"/n", nil, kinds["lock node"]...)
@@ -202,7 +202,7 @@ func TestEphemeralCreateIsNeverMovedToTheNextSession(t *testing.T) {
 		held.Release()
 		require.NoError(t, c.Sync(testzk.Context(t), under))
 		require.Empty(t, children(t, testzk.Observer(t), under))
-		require.Equal(t, 1, p.Requests()[proxy.OpCreate])
+		require.Equal(t, 1, p.Requests()[fault.OpCreate])
 	})
 }
 
@@ -285,5 +285,5 @@ func TestLostSessionIsClosedOnTheServers(t *testing.T) {
 	require.NoError(t, p.Refuse(false))
 	event := <-deleted
 	require.Equal(t, zk.EventNodeDeleted, event.Type)
-	require.Equal(t, 1, p.Requests()[proxy.OpCloseSession], "the servers expired the session")
+	require.Equal(t, 1, p.Requests()[fault.OpCloseSession], "the servers expired the session")
 }

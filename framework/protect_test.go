@@ -14,14 +14,14 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // faults are the faults that lose the answer to a create.
-var faults = map[string]proxy.Action{
-	"request lost":            proxy.DropBefore(),
-	"reply lost":              proxy.DropAfter(),
-	"request lost to a reset": proxy.Reset(),
+var faults = map[string]fault.Action{
+	"request lost":            fault.DropBefore(),
+	"reply lost":              fault.DropAfter(),
+	"request lost to a reset": fault.Reset(),
 }
 
 var kinds = map[string][]framework.CreateOption{
@@ -32,17 +32,17 @@ var kinds = map[string][]framework.CreateOption{
 	"container":  {framework.Protected(), framework.Container()},
 }
 
-func opOf(kind string) proxy.Op {
+func opOf(kind string) fault.Op {
 	if kind == "container" {
-		return proxy.OpCreateContainer
+		return fault.OpCreateContainer
 	}
-	return proxy.OpCreate
+	return fault.OpCreate
 }
 
 func TestProtectedCreateMakesOneNodeAfterALostRequestOrReply(t *testing.T) {
 	t.Parallel()
 	o := testzk.Observer(t)
-	for fault, action := range faults {
+	for what, action := range faults {
 		for kind, opts := range kinds {
 			for _, namespaced := range []bool{false, true} {
 				c, p := proxied(t)
@@ -53,21 +53,21 @@ func TestProtectedCreateMakesOneNodeAfterALostRequestOrReply(t *testing.T) {
 				} else {
 					name = under + name
 				}
-				syncs := p.On(proxy.Match{Op: proxy.OpSync, Path: under, Times: proxy.Always}, proxy.Pass())
-				rule := p.On(proxy.Match{Op: opOf(kind), Path: under}, action)
+				syncs := p.On(fault.Match{Op: fault.OpSync, Path: under, Times: fault.Always}, fault.Pass())
+				rule := p.On(fault.Match{Op: opOf(kind), Path: under}, action)
 				made, err := view.Create(testzk.Context(t), name, []byte("data"), opts...)
-				require.NoError(t, err, "%s, %s", fault, kind)
+				require.NoError(t, err, "%s, %s", what, kind)
 				require.Equal(t, 1, rule.Hits())
 				require.Equal(t, path.Dir(name), path.Dir(made))
-				require.Equal(t, []string{path.Base(made)}, children(t, o, under), "%s, %s", fault, kind)
+				require.Equal(t, []string{path.Base(made)}, children(t, o, under), "%s, %s", what, kind)
 				data, _, there := observe(t, o, under+"/"+path.Base(made))
 				require.True(t, there)
 				require.Equal(t, "data", string(data))
 				want := 2
-				if fault == "reply lost" {
+				if what == "reply lost" {
 					want = 1
 				}
-				require.Equal(t, want, p.Requests()[opOf(kind)], "creates sent: %s, %s", fault, kind)
+				require.Equal(t, want, p.Requests()[opOf(kind)], "creates sent: %s, %s", what, kind)
 				require.Positive(t, syncs.Hits(), "no sync, although a follower may be behind")
 				require.NoError(t, c.Close())
 			}
@@ -77,15 +77,15 @@ func TestProtectedCreateMakesOneNodeAfterALostRequestOrReply(t *testing.T) {
 
 func TestFailedProtectedCreateLeavesNothing(t *testing.T) {
 	o := testzk.Observer(t)
-	for fault, action := range faults {
+	for what, action := range faults {
 		for kind, opts := range kinds {
 			c, p := proxied(t, framework.WithRetry(retry.Never()))
 			under := parent(t)
-			rule := p.On(proxy.Match{Op: opOf(kind), Path: under}, action)
+			rule := p.On(fault.Match{Op: opOf(kind), Path: under}, action)
 			_, err := c.Namespace(under[1:]).Create(testzk.Context(t), "/n-", nil, opts...)
 			failed(t, err, framework.Unknown, zk.ErrConnectionClosed)
 			require.Equal(t, 1, rule.Hits())
-			awaitDeleted(t, o, under, fault == "reply lost")
+			awaitDeleted(t, o, under, what == "reply lost")
 		}
 	}
 }
@@ -105,7 +105,7 @@ func TestNodeOfAProtectedCreateAppliedAfterItsContextHasEndedIsDeleted(t *testin
 	for kind, opts := range kinds {
 		c, p := proxied(t)
 		under := parent(t)
-		held := p.On(proxy.Match{Op: opOf(kind), Path: under}, proxy.Hold())
+		held := p.On(fault.Match{Op: opOf(kind), Path: under}, fault.Hold())
 		ctx, cancel := context.WithCancel(context.Background())
 		result := make(chan error, 1)
 		go func() {
@@ -124,25 +124,25 @@ func TestNodeOfAProtectedCreateAppliedAfterItsContextHasEndedIsDeleted(t *testin
 func TestUnprotectedCreateIsNotRepeated(t *testing.T) {
 	c, p := proxied(t)
 	under := parent(t)
-	p.On(proxy.Match{Op: proxy.OpCreate, Path: under}, proxy.DropAfter())
+	p.On(fault.Match{Op: fault.OpCreate, Path: under}, fault.DropAfter())
 	_, err := c.Create(testzk.Context(t), under+"/n-", nil, framework.Sequential())
 	failed(t, err, framework.Unknown, zk.ErrConnectionClosed)
-	require.Equal(t, 1, p.Requests()[proxy.OpCreate])
+	require.Equal(t, 1, p.Requests()[fault.OpCreate])
 	require.Len(t, children(t, testzk.Observer(t), under), 1)
 }
 
 func TestProtectedMultiIsAppliedOnceAfterALostRequestOrReply(t *testing.T) {
 	o := testzk.Observer(t)
-	for fault, action := range faults {
+	for what, action := range faults {
 		c, p := proxied(t)
 		under := parent(t)
-		p.On(proxy.Match{Op: proxy.OpMulti}, action)
+		p.On(fault.Match{Op: fault.OpMulti}, action)
 		results, err := c.Namespace(under[1:]).Multi(testzk.Context(t),
 			framework.CreateOp("/n-", nil, framework.Protected(), framework.Ephemeral(), framework.Sequential()),
 			framework.SetOp("/", []byte("set"), -1),
 			framework.CreateOp("/s-", nil, framework.Sequential()),
 			framework.CreateOp("/plain", nil))
-		require.NoError(t, err, fault)
+		require.NoError(t, err, what)
 		require.Len(t, results, 4)
 		require.Contains(t, children(t, o, under), path.Base(results[0].Path))
 		require.Equal(t, "/", path.Dir(results[0].Path))
@@ -151,7 +151,7 @@ func TestProtectedMultiIsAppliedOnceAfterALostRequestOrReply(t *testing.T) {
 		require.Equal(t, "set", string(data))
 		require.Equal(t, int32(1), stat.Version, "applied once")
 		require.Equal(t, int32(3), stat.NumChildren)
-		if fault == "reply lost" {
+		if what == "reply lost" {
 			require.Nil(t, results[1].Stat, "it is unknown")
 			require.Empty(t, results[2].Path, "the number is unknown")
 		} else {
@@ -163,7 +163,7 @@ func TestProtectedMultiIsAppliedOnceAfterALostRequestOrReply(t *testing.T) {
 func TestFailedProtectedMultiLeavesNothing(t *testing.T) {
 	c, p := proxied(t, framework.WithRetry(retry.Never()))
 	under := parent(t)
-	p.On(proxy.Match{Op: proxy.OpMulti}, proxy.DropAfter())
+	p.On(fault.Match{Op: fault.OpMulti}, fault.DropAfter())
 	results, err := c.Multi(testzk.Context(t), framework.CreateOp(under+"/n-", nil, kinds["lock node"]...))
 	failed(t, err, framework.Unknown, zk.ErrConnectionClosed)
 	require.Nil(t, results)
@@ -173,7 +173,7 @@ func TestFailedProtectedMultiLeavesNothing(t *testing.T) {
 func TestNodeOfAProtectedMultiAppliedAfterItsContextHasEndedIsDeleted(t *testing.T) {
 	c, p := proxied(t)
 	under := parent(t)
-	held := p.On(proxy.Match{Op: proxy.OpMulti}, proxy.Hold())
+	held := p.On(fault.Match{Op: fault.OpMulti}, fault.Hold())
 	ctx, cancel := context.WithCancel(context.Background())
 	result := make(chan error, 1)
 	go func() {
@@ -199,7 +199,7 @@ func TestProtectedCreateIgnoresANodeOfAnotherSession(t *testing.T) {
 		require.NoError(t, err)
 		return nil
 	}))
-	p.On(proxy.Match{Op: proxy.OpCreate, Path: under}, proxy.DropBefore())
+	p.On(fault.Match{Op: fault.OpCreate, Path: under}, fault.DropBefore())
 	made, err := c.Create(testzk.Context(t), under+"/n-", nil, kinds["lock node"]...)
 	require.NoError(t, err)
 	require.NotEqual(t, decoy, made)
@@ -211,14 +211,14 @@ func TestProtectedCreateIgnoresANodeOfAnotherSession(t *testing.T) {
 // The first attempt ends with its session or later. The next attempt has found or created the node,
 // and the node belongs to the caller.
 func TestNodeReturnedInTheNextSessionIsNotDeleted(t *testing.T) {
-	for fault, row := range map[string]struct {
-		action    proxy.Action
+	for what, row := range map[string]struct {
+		action    fault.Action
 		noReplies bool
 	}{
-		"request held": {proxy.Hold(), false},
-		"reply held":   {proxy.Pass(), true},
+		"request held": {fault.Hold(), false},
+		"reply held":   {fault.Pass(), true},
 	} {
-		t.Run(fault, func(t *testing.T) {
+		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			c, p := proxied(t, testzk.Mortal(), framework.WithRetry(retry.Forever(50*time.Millisecond)))
 			o, under := testzk.Observer(t), parent(t)
@@ -226,7 +226,7 @@ func TestNodeReturnedInTheNextSessionIsNotDeleted(t *testing.T) {
 			quiet := sendEvents(t, c, o)
 			defer quiet()
 			p.BlackholeReplies(row.noReplies)
-			sent := p.On(proxy.Match{Op: proxy.OpCreate, Path: under}, row.action)
+			sent := p.On(fault.Match{Op: fault.OpCreate, Path: under}, row.action)
 			created, errs := make(chan string, 1), make(chan error, 1)
 			go func() {
 				made, err := c.Create(testzk.Context(t), under+"/n-", nil, kinds["sequential"]...)

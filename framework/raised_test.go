@@ -11,6 +11,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -58,9 +59,9 @@ func TestTimeoutThatIsRaisedCountsAsTheShortestOfTheServerAfterAReconnect(t *tes
 		for range 2 {
 			time.Sleep(2 * raised)
 			requireGranted(t, c, raised)
-			before := srv.Client("a").Requests()[zktest.OpSync]
+			before := srv.Client("a").Requests()[fault.OpSync]
 			time.Sleep(5 * raised)
-			syncs := srv.Client("a").Requests()[zktest.OpSync] - before
+			syncs := srv.Client("a").Requests()[fault.OpSync] - before
 			require.InDelta(t, 5*4*6, syncs, 5, "heartbeats within five timeouts")
 			require.NoError(t, hold.Err())
 			srv.Client("a").Drop()
@@ -75,7 +76,7 @@ func TestSessionWithARaisedTimeoutOutlivesANearDeadline(t *testing.T) {
 	for _, fraction := range []float64{1.0 / 3, 0.36, 0.4} {
 		t.Run(fmt.Sprintf("%.2f", fraction), func(t *testing.T) {
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-				srv.On(zktest.Match{Op: zktest.OpSync, Times: zktest.Always}, zktest.Delay(200*time.Millisecond))
+				srv.On(fault.Match{Op: fault.OpSync, Times: fault.Always}, fault.Delay(200*time.Millisecond))
 				c := asking(t, srv, 2*time.Second, framework.WithLossDeadline(fraction))
 				requireGranted(t, c, raised)
 				hold := acquire(t, c)

@@ -12,86 +12,86 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // Each operation loses the reply to its first attempt.
 func TestLostReplies(t *testing.T) {
 	for name, row := range map[string]struct {
-		op      proxy.Op
+		op      fault.Op
 		do      func(ctx context.Context, c *framework.Client, path string) error
 		sent    int
 		outcome framework.Outcome
 		want    error
 	}{
 		"read": {
-			proxy.OpGetData, func(ctx context.Context, c *framework.Client, path string) error {
+			fault.OpGetData, func(ctx context.Context, c *framework.Client, path string) error {
 				_, _, err := c.Get(ctx, path)
 				return err
 			}, 2, framework.Applied, nil,
 		},
 		"list with a watch": {
-			proxy.OpGetChildren2, func(ctx context.Context, c *framework.Client, path string) error {
+			fault.OpGetChildren2, func(ctx context.Context, c *framework.Client, path string) error {
 				_, _, _, err := c.ChildrenW(ctx, path)
 				return err
 			}, 2, framework.Applied, nil,
 		},
 		"sync": {
-			proxy.OpSync, func(ctx context.Context, c *framework.Client, path string) error {
+			fault.OpSync, func(ctx context.Context, c *framework.Client, path string) error {
 				return c.Sync(ctx, path)
 			},
 			2, framework.Applied, nil,
 		},
 		"set with a version": {
-			proxy.OpSetData, func(ctx context.Context, c *framework.Client, path string) error {
+			fault.OpSetData, func(ctx context.Context, c *framework.Client, path string) error {
 				_, err := c.Set(ctx, path, []byte("x"), 0)
 				return err
 			}, 2, framework.Unknown, zk.ErrBadVersion,
 		},
 		"set": {
-			proxy.OpSetData, func(ctx context.Context, c *framework.Client, path string) error {
+			fault.OpSetData, func(ctx context.Context, c *framework.Client, path string) error {
 				_, err := c.Set(ctx, path, []byte("x"), -1)
 				return err
 			}, 1, framework.Unknown, zk.ErrConnectionClosed,
 		},
 		"set ACL with a version": {
-			proxy.OpSetACL, func(ctx context.Context, c *framework.Client, path string) error {
+			fault.OpSetACL, func(ctx context.Context, c *framework.Client, path string) error {
 				_, err := c.SetACL(ctx, path, zk.WorldACL(zk.PermAll), 0)
 				return err
 			}, 2, framework.Unknown, zk.ErrBadVersion,
 		},
 		"delete with a version": {
-			proxy.OpDelete, func(ctx context.Context, c *framework.Client, path string) error {
+			fault.OpDelete, func(ctx context.Context, c *framework.Client, path string) error {
 				return c.Delete(ctx, path, 0)
 			},
 			2, framework.Unknown, zk.ErrNoNode,
 		},
 		"delete": {
-			proxy.OpDelete, func(ctx context.Context, c *framework.Client, path string) error {
+			fault.OpDelete, func(ctx context.Context, c *framework.Client, path string) error {
 				return c.Delete(ctx, path, -1)
 			},
 			1, framework.Unknown, zk.ErrConnectionClosed,
 		},
 		"guaranteed delete": {
-			proxy.OpDelete, func(ctx context.Context, c *framework.Client, path string) error {
+			fault.OpDelete, func(ctx context.Context, c *framework.Client, path string) error {
 				return c.DeleteGuaranteed(ctx, path)
 			},
 			2, framework.Applied, nil,
 		},
 		"transaction": {
-			proxy.OpMulti, func(ctx context.Context, c *framework.Client, path string) error {
+			fault.OpMulti, func(ctx context.Context, c *framework.Client, path string) error {
 				_, err := c.Multi(ctx, framework.SetOp(path, nil, -1))
 				return err
 			}, 1, framework.Unknown, zk.ErrConnectionClosed,
 		},
 		"transaction with a version": {
-			proxy.OpMulti, func(ctx context.Context, c *framework.Client, path string) error {
+			fault.OpMulti, func(ctx context.Context, c *framework.Client, path string) error {
 				_, err := c.Multi(ctx, framework.SetOp(path, nil, 0))
 				return err
 			}, 2, framework.Unknown, zk.ErrBadVersion,
 		},
 		"transaction that deletes a version": {
-			proxy.OpMulti, func(ctx context.Context, c *framework.Client, path string) error {
+			fault.OpMulti, func(ctx context.Context, c *framework.Client, path string) error {
 				_, err := c.Multi(ctx, framework.DeleteOp(path, 0))
 				return err
 			}, 2, framework.Unknown, zk.ErrNoNode,
@@ -100,8 +100,8 @@ func TestLostReplies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, p := proxied(t, framework.WithRetry(retry.Times(5, time.Millisecond)))
 			path := parent(t)
-			sent := p.On(proxy.Match{Op: row.op, Path: path, Times: proxy.Always}, proxy.Pass())
-			p.On(proxy.Match{Op: row.op, Path: path}, proxy.DropAfter())
+			sent := p.On(fault.Match{Op: row.op, Path: path, Times: fault.Always}, fault.Pass())
+			p.On(fault.Match{Op: row.op, Path: path}, fault.DropAfter())
 			err := row.do(testzk.Context(t), c, path)
 			if row.want == nil {
 				require.NoError(t, err)
@@ -120,11 +120,11 @@ func TestAttemptsNeverExceedThePolicy(t *testing.T) {
 	policy := retry.Times(retries, time.Millisecond)
 	c, p := proxied(t, framework.WithRetry(policy))
 	path := parent(t)
-	p.On(proxy.Match{Op: proxy.OpGetData, Times: proxy.Always}, proxy.DropBefore())
+	p.On(fault.Match{Op: fault.OpGetData, Times: fault.Always}, fault.DropBefore())
 	_, _, err := c.Get(testzk.Context(t), path)
 	failed(t, err, framework.Unknown, zk.ErrConnectionClosed)
 	require.ErrorContains(t, err, "gave up after 4 attempts")
-	require.Equal(t, retries+1, p.Requests()[proxy.OpGetData])
+	require.Equal(t, retries+1, p.Requests()[fault.OpGetData])
 
 	p.ResetCounts()
 	err = retry.Do(testzk.Context(t), policy, framework.IsTransient, func(ctx context.Context) error {
@@ -132,23 +132,23 @@ func TestAttemptsNeverExceedThePolicy(t *testing.T) {
 		return err
 	})
 	require.ErrorIs(t, err, zk.ErrConnectionClosed)
-	require.Equal(t, retries+1, p.Requests()[proxy.OpGetData], "the attempts of nested loops multiply")
+	require.Equal(t, retries+1, p.Requests()[fault.OpGetData], "the attempts of nested loops multiply")
 }
 
 func TestProtectedAttemptsNeverExceedThePolicy(t *testing.T) {
 	c, p := proxied(t, framework.WithRetry(retry.Times(3, time.Millisecond)))
 	under := parent(t)
-	p.On(proxy.Match{Op: proxy.OpCreate, Path: under, Times: proxy.Always}, proxy.DropBefore())
+	p.On(fault.Match{Op: fault.OpCreate, Path: under, Times: fault.Always}, fault.DropBefore())
 	_, err := c.Create(testzk.Context(t), under+"/n-", nil, kinds["lock node"]...)
 	failed(t, err, framework.Unknown, zk.ErrConnectionClosed)
-	require.Equal(t, 4, p.Requests()[proxy.OpCreate])
+	require.Equal(t, 4, p.Requests()[fault.OpCreate])
 }
 
 func TestOperationsThatAServerRefusedAreNotRepeated(t *testing.T) {
 	c, p := proxied(t, framework.WithRetry(retry.Times(5, time.Millisecond)))
 	_, _, err := c.Get(testzk.Context(t), parent(t)+"/missing")
 	failed(t, err, framework.NotApplied, zk.ErrNoNode)
-	require.Equal(t, 1, p.Requests()[proxy.OpGetData])
+	require.Equal(t, 1, p.Requests()[fault.OpGetData])
 }
 
 func TestOperationsWaitForTheFirstConnectionByThePolicy(t *testing.T) {

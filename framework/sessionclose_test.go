@@ -15,6 +15,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // Requests are pending when a server confirms the end of the session. After that no server can be
@@ -56,7 +57,7 @@ func dropReads(client *zktest.Client, broken *atomic.Bool) func(context.Context,
 			return nil, err
 		}
 		return &filteredConn{nc, func(frame []byte) []byte {
-			if broken.Load() && op(frame) == int32(zktest.OpGetData) {
+			if broken.Load() && op(frame) == int32(fault.OpGetData) {
 				return nil
 			}
 			return frame
@@ -86,7 +87,7 @@ func op(frame []byte) int32 { return int32(binary.BigEndian.Uint32(frame[8:])) }
 func TestErrorDoesNotConfirmTheEndOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		failed := srv.On(zktest.Match{Op: zktest.OpCloseSession}, zktest.Fail(zktest.OperationTimeout))
+		failed := srv.On(fault.Match{Op: fault.OpCloseSession}, fault.Fail(zktest.OperationTimeout))
 		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
 		require.NoError(t, c.Close())
 		require.Equal(t, 1, failed.Hits())

@@ -9,13 +9,13 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 func TestTooLargeRequestsAreRefusedWithoutHarmToOthers(t *testing.T) {
 	path := parent(t)
 	c, p, states := traced(t)
-	held := p.On(proxy.Match{Op: proxy.OpExists}, proxy.Hold())
+	held := p.On(fault.Match{Op: fault.OpExists}, fault.Hold())
 	concurrent := make(chan error, 1)
 	go func() {
 		_, err := c.Exists(context.Background(), path)

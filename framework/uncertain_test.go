@@ -12,6 +12,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // The outcome of a create is unknown. The server may still create the node while the session of the
@@ -24,7 +25,7 @@ func TestUncertainNodeIsSearchedAfterItsSessionHasEndedOnTheServers(t *testing.T
 		client := srv.Client("a")
 		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext),
 			framework.WithSessionTimeout(timeout), framework.WithRetry(retry.Forever(time.Second)))
-		srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.DropAfter())
+		srv.On(fault.Match{Op: fault.OpCreate}, fault.DropAfter())
 		client.Refuse(true)
 		created := make(chan error, 1)
 		go func() {
@@ -33,7 +34,7 @@ func TestUncertainNodeIsSearchedAfterItsSessionHasEndedOnTheServers(t *testing.T
 		}()
 		time.Sleep(timeout * 5 / 6) // the client has lost the session, the server has not expired it
 		require.Len(t, srv.Sessions(), 1)
-		slow := srv.On(zktest.Match{Op: zktest.OpCloseSession, Client: "a"}, zktest.Delay(time.Second))
+		slow := srv.On(fault.Match{Op: fault.OpCloseSession, Client: "a"}, fault.Delay(time.Second))
 		client.Refuse(false)
 		require.NoError(t, <-created)
 		require.Equal(t, 1, slow.Hits())

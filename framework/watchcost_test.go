@@ -15,7 +15,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // requestFilter counts requests before they are written. It can spoil requests that set watches
@@ -40,11 +40,11 @@ func (s *requestFilter) dialer() framework.Option {
 func (s *requestFilter) pass(frame []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch proxy.Op(op(frame)) {
-	case proxy.OpExists, proxy.OpGetData, proxy.OpGetChildren2:
+	switch fault.Op(op(frame)) {
+	case fault.OpExists, fault.OpGetData, fault.OpGetChildren2:
 		s.reads++
 		s.watches += int(frame[len(frame)-1])
-	case proxy.OpSetWatches:
+	case fault.OpSetWatches:
 		if s.silence { // as if the client had seen everything up to a distant zxid
 			frame = append([]byte(nil), frame...)
 			binary.BigEndian.PutUint64(frame[12:], 1<<62)
@@ -114,7 +114,7 @@ func TestAbandonedWatchesAreOneWatchOnTheServer(t *testing.T) {
 
 	// A watch is kept even if the caller has left before the answer.
 	other := parent(t)
-	held := p.On(proxy.Match{Op: proxy.OpGetData, Path: other}, proxy.Hold())
+	held := p.On(fault.Match{Op: fault.OpGetData, Path: other}, fault.Hold())
 	ctx, cancel := context.WithCancel(context.Background())
 	result := make(chan error, 1)
 	go func() { _, _, _, err := c.GetW(ctx, other); result <- err }()

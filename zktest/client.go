@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/gate"
-	"github.com/docent-zk/docent/zktest/op"
 )
 
 // Client is the network between one named client and the servers: its faults, its counters and its
@@ -27,7 +27,7 @@ type Client struct {
 	refuses, blackhole bool
 	doors              []*door
 	dials              int
-	counts             op.Counts
+	counts             fault.Counts
 }
 
 // Client returns the client of that name, and creates it at the first call.
@@ -41,7 +41,7 @@ func (s *Server) Client(name string) *Client {
 	}
 	c := &Client{
 		srv: s, name: name, number: len(s.clients), requests: gate.New(), replies: gate.New(), frozen: gate.New(),
-		events: gate.New(), dialling: gate.New(), counts: op.Counts{},
+		events: gate.New(), dialling: gate.New(), counts: fault.Counts{},
 	}
 	s.clients = append(s.clients, c)
 	return c
@@ -232,7 +232,7 @@ func (c *Client) Sessions() []Session {
 
 // Requests returns the number of requests of each type that the client has sent since the last
 // [Server.ResetCounts]. A request is counted when the server reads it.
-func (c *Client) Requests() Counts {
+func (c *Client) Requests() fault.Counts {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	return c.counts.Clone()

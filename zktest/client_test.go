@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 func TestCutClientLosesItsSessionAndOthersDoNot(t *testing.T) {
@@ -250,9 +251,9 @@ func TestConnectionsSessionsAndRequestsAreEachClientsOwn(t *testing.T) {
 		require.NoError(t, create(second, "/y"))
 		_, _, err := other.Get("/x")
 		require.NoError(t, err)
-		require.Equal(t, zktest.Counts{zktest.OpCreate: 2}, a.Requests())
-		require.Equal(t, zktest.Counts{zktest.OpGetData: 1}, b.Requests())
-		require.Equal(t, zktest.Counts{zktest.OpCreate: 2, zktest.OpGetData: 1}, srv.Requests())
+		require.Equal(t, fault.Counts{fault.OpCreate: 2}, a.Requests())
+		require.Equal(t, fault.Counts{fault.OpGetData: 1}, b.Requests())
+		require.Equal(t, fault.Counts{fault.OpCreate: 2, fault.OpGetData: 1}, srv.Requests())
 		srv.ResetCounts()
 		require.Empty(t, srv.Requests())
 		require.Empty(t, a.Requests())
@@ -267,7 +268,7 @@ func TestPingsAreCountedByTypeButNotInTheTotal(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		conn := connect(t, srv, "a")
 		time.Sleep(time.Hour + ping/2)
-		require.Equal(t, int(time.Hour/ping), srv.Requests()[zktest.OpPing])
+		require.Equal(t, int(time.Hour/ping), srv.Requests()[fault.OpPing])
 		require.Zero(t, srv.Requests().Total())
 		require.Equal(t, zk.StateHasSession, conn.State())
 	})

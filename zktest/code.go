@@ -5,7 +5,7 @@ import "github.com/docent-zk/docent/zktest/internal/proto"
 // Code is an error code of the protocol. It is an error value: errors.Is(err, zktest.NoNode) works.
 type Code int32
 
-// The codes that the server sends or that [Fail] can send.
+// The codes that the server sends or that fault.Fail can send.
 const (
 	OK                      = Code(proto.OK)
 	RuntimeInconsistency    = Code(proto.RuntimeInconsist)

@@ -22,16 +22,16 @@
 //
 // # Faults
 //
-// [Server.On] applies an action to chosen requests: it loses them or their answers, delays or holds
-// them, or makes them fail. A [Client] can be cut off, frozen, refused, or get its events late. A
-// [Session] can be made to expire, to move, or to lose its connection. The server can be stopped
-// and started, paused, made read-only, or wiped. What cannot happen with TCP and a real server
+// [Server.On] applies a fault of package zktest/fault to chosen requests: it loses them or their
+// answers, delays or holds them, or makes them fail. A [Client] can be cut off, frozen, refused, or
+// get its events late. A [Session] can be made to expire, to move, or to lose its connection. The
+// server can be stopped and started, paused, made read-only, or wiped. What cannot happen with TCP and a real server
 // cannot be made to happen. Nothing is reordered or doubled on a connection. No event comes after
 // an answer that shows the change. One server carries out no request after later ones of its
 // client.
 //
-// A rule that never fires makes a test useless: check [Rule.Hits]. [Start] lists such rules when a
-// test fails.
+// A rule that never fires makes a test useless: check the Hits of each rule. [Start] lists such
+// rules when a test fails.
 //
 // # Ensembles
 //

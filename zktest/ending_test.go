@@ -9,6 +9,7 @@ import (
 
 	"github.com/docent-zk/docent/internal/rawzk"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // Tests of when and how a client learns of the end of its connection.
@@ -17,7 +18,7 @@ func TestDropAfterLosesNoEarlierAnswer(t *testing.T) {
 	for range 50 { // it depended on chance
 		bubble(t, func(t *testing.T, srv *zktest.Server) {
 			c := enterRaw(t, srv, "a")
-			srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.DropAfter())
+			srv.On(fault.Match{Op: fault.OpCreate}, fault.DropAfter())
 			both := rawzk.Join(rawzk.Frame(rawzk.Request(1, rawzk.GetData("/", false))),
 				rawzk.Frame(rawzk.Request(2, createOp("/x"))))
 			require.NoError(t, c.SendBytes(both))
@@ -90,7 +91,7 @@ func TestResetDoesNotGetThroughACutCableAfterAnAnswer(t *testing.T) {
 func TestEndInPlaceOfAnAnswerDoesNotGetThroughACutCable(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := enterRaw(t, srv, "a")
-		srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.DropAfter())
+		srv.On(fault.Match{Op: fault.OpCreate}, fault.DropAfter())
 		srv.Client("a").CutReplies()
 		c.send(t, 1, createOp("/x"))
 		c.receiveNothing(t, time.Minute)

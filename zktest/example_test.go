@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // dial returns a client in memory, for an example.
@@ -86,7 +87,7 @@ func ExampleServer_On() {
 	conn := dial(srv, "alice")
 	defer conn.Close()
 
-	lost := srv.On(zktest.Match{Op: zktest.OpCreate, Path: "/orders/*", Client: "alice"}, zktest.DropAfter())
+	lost := srv.On(fault.Match{Op: fault.OpCreate, Path: "/orders/*", Client: "alice"}, fault.DropAfter())
 	if err := srv.Create("/orders", nil); err != nil {
 		log.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func ExampleHold() {
 	conn := dial(srv, "alice")
 	defer conn.Close()
 
-	rule := srv.On(zktest.Match{Op: zktest.OpCreate, Path: "/slow"}, zktest.Hold())
+	rule := srv.On(fault.Match{Op: fault.OpCreate, Path: "/slow"}, fault.Hold())
 	done := make(chan error)
 	go func() {
 		_, err := conn.Create("/slow", nil, 0, zk.WorldACL(zk.PermAll))

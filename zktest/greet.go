@@ -6,9 +6,9 @@ import (
 	"io"
 	"time"
 
+	"github.com/docent-zk/docent/zktest/fault"
+	"github.com/docent-zk/docent/zktest/internal/effect"
 	"github.com/docent-zk/docent/zktest/internal/proto"
-	"github.com/docent-zk/docent/zktest/internal/rule"
-	"github.com/docent-zk/docent/zktest/op"
 )
 
 // greet performs the handshake, or answers a four-letter word. It reports whether the client now
@@ -47,23 +47,20 @@ func (c *conn) awaitOutcome(outcome <-chan bool) bool {
 
 // meetConnect applies the rules to the handshake. It reports false if the handshake must not
 // continue.
-func (c *conn) meetConnect(req proto.Connect) (a Action, ok bool) {
-	r := c.srv.rules.Meet(rule.Request{Op: op.Connect, Client: c.client.name})
-	if r == nil {
-		return a, true
-	}
-	switch a = r.Action(); a.kind {
-	case hold:
+func (c *conn) meetConnect(req proto.Connect) (a effect.Effect, ok bool) {
+	r := c.srv.rules.Meet(fault.Request{Op: fault.OpConnect, Client: c.client.name})
+	switch a = r.Action().Effect(); a.Kind {
+	case effect.Hold:
 		return a, c.await(r) && c.acts()
-	case fail:
+	case effect.Fail:
 		c.srv.mu.Lock()
 		defer c.srv.mu.Unlock()
 		c.refuseSession(req, "made to fail")
 		return a, false
-	case dropBefore:
+	case effect.DropBefore:
 		c.hangUpBy(flushAll, "handshake dropped before")
 		return a, false
-	case resetBefore:
+	case effect.Reset:
 		c.hangUpBy(resetAll, "handshake reset")
 		return a, false
 	}
@@ -91,7 +88,7 @@ func (c *conn) swallowed() bool {
 
 // connect opens a session or resumes one. It reports false if it refuses the client. Otherwise the
 // result is sent to c.entered later.
-func (c *conn) connect(req proto.Connect, a Action) bool {
+func (c *conn) connect(req proto.Connect, a effect.Effect) bool {
 	s := c.srv
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +121,7 @@ func (c *conn) connect(req proto.Connect, a Action) bool {
 func millisOf(ms int32) time.Duration { return time.Duration(ms) * time.Millisecond }
 
 // startSession opens a session with one transaction.
-func (c *conn) startSession(req proto.Connect, a Action) {
+func (c *conn) startSession(req proto.Connect, a effect.Effect) {
 	s, by := c.srv, c.replica.link
 	c.replica.toLeader(&leaderRequest{
 		carryOut: func() int64 {
@@ -141,7 +138,7 @@ func (c *conn) startSession(req proto.Connect, a Action) {
 
 // reattach resumes a session. The connection that the session had to this server ends, whether or
 // not the password is right. The leader is notified even if the client has given up by then.
-func (c *conn) reattach(req proto.Connect, a Action) {
+func (c *conn) reattach(req proto.Connect, a effect.Effect) {
 	s, sess := c.srv, c.srv.sessions[req.Session]
 	if sess != nil && sess.at[c.replica] != nil {
 		sess.at[c.replica].end(flushAll)
@@ -185,7 +182,7 @@ func (c *conn) takeOver(sess *session, by *link) {
 }
 
 // enter sends the client its session, unless the connection has ended.
-func (c *conn) enter(req proto.Connect, a Action) { c.outcome(!c.ended && c.welcome(req, a)) }
+func (c *conn) enter(req proto.Connect, a effect.Effect) { c.outcome(!c.ended && c.welcome(req, a)) }
 
 // outcome sends the result of the handshake to the reader. Only the first call counts.
 func (c *conn) outcome(in bool) {
@@ -204,19 +201,19 @@ func (c *conn) refuseSession(req proto.Connect, why string) {
 
 // welcome answers with the client's session and reports whether the client gets it. The caller
 // holds srv.mu.
-func (c *conn) welcome(req proto.Connect, a Action) bool {
+func (c *conn) welcome(req proto.Connect, a effect.Effect) bool {
 	sess := c.session
 	c.countConnect(req.Session == 0)
 	frame := proto.Connected(int32(c.timeout.Milliseconds()), sess.id, sess.password, req, c.srv.readOnly)
-	switch a.kind {
-	case dropAfter:
+	switch a.Kind {
+	case effect.DropAfter:
 		c.end(flushAll)
 		return false
-	case truncate:
-		frame = frame[:min(a.bytes, len(frame))]
+	case effect.Truncate:
+		frame = frame[:min(a.Bytes, len(frame))]
 	}
 	c.put(frame)
-	if a.kind == truncate {
+	if a.Kind == effect.Truncate {
 		c.end(flushAll)
 		return false
 	}

@@ -10,9 +10,10 @@ import (
 
 	"github.com/docent-zk/docent/internal/rawzk"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
-var handshake = zktest.Match{Op: zktest.OpConnect}
+var handshake = fault.Match{Op: fault.OpConnect}
 
 // shakeHands sends a handshake without waiting for the answer.
 func shakeHands(t *testing.T, srv *zktest.Server, name string) *raw {
@@ -24,14 +25,14 @@ func shakeHands(t *testing.T, srv *zktest.Server, name string) *raw {
 
 func TestHandshakeThatIsNotAnswered(t *testing.T) {
 	tests := map[string]struct {
-		action   zktest.Action
+		action   fault.Action
 		ends     error
 		sessions int
 	}{
-		"drop before":   {zktest.DropBefore(), rawzk.ErrClosed, 0},
-		"reset":         {zktest.Reset(), rawzk.ErrReset, 0},
-		"drop after":    {zktest.DropAfter(), rawzk.ErrClosed, 1},
-		"truncate to 0": {zktest.Truncate(0), rawzk.ErrClosed, 1},
+		"drop before":   {fault.DropBefore(), rawzk.ErrClosed, 0},
+		"reset":         {fault.Reset(), rawzk.ErrReset, 0},
+		"drop after":    {fault.DropAfter(), rawzk.ErrClosed, 1},
+		"truncate to 0": {fault.Truncate(0), rawzk.ErrClosed, 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +52,7 @@ func TestHandshakeThatIsNotAnswered(t *testing.T) {
 
 func TestTruncatedHandshake(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		srv.On(handshake, zktest.Truncate(10))
+		srv.On(handshake, fault.Truncate(10))
 		_, err := shakeHands(t, srv, "a").ReadFrame(enough)
 		require.ErrorIs(t, err, rawzk.ErrClosed)
 		require.ErrorContains(t, err, "after 10 bytes")
@@ -61,7 +62,7 @@ func TestTruncatedHandshake(t *testing.T) {
 
 func TestDelayedHandshake(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		srv.On(handshake, zktest.Delay(2*time.Second))
+		srv.On(handshake, fault.Delay(2*time.Second))
 		began := time.Now()
 		c := shakeHands(t, srv, "a")
 		c.receiveNothing(t, time.Second)
@@ -75,7 +76,7 @@ func TestDelayedHandshake(t *testing.T) {
 
 func TestHeldHandshakeGoesOnWhenReleased(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		rule := srv.On(handshake, zktest.Hold())
+		rule := srv.On(handshake, fault.Hold())
 		c := shakeHands(t, srv, "a")
 		c.receiveNothing(t, time.Second)
 		require.Empty(t, srv.Sessions())
@@ -90,7 +91,7 @@ func TestFailedHandshakeSaysThatTheSessionHasExpired(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := enterRaw(t, srv, "a")
 		srv.Client("a").Drop()
-		srv.On(handshake, zktest.Fail(zktest.SessionExpired))
+		srv.On(handshake, fault.Fail(zktest.SessionExpired))
 		hello := newSession
 		hello.Session, hello.Password = c.session, c.password
 		told := greet(t, dialRaw(t, srv.Client("a"), srv.MemAddr()), hello)
@@ -103,8 +104,8 @@ func TestFailedHandshakeSaysThatTheSessionHasExpired(t *testing.T) {
 
 func TestRulesForHandshakesAreForHandshakesOnly(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		any := srv.On(zktest.Match{Times: zktest.Always}, zktest.Pass())
-		shakes := srv.On(zktest.Match{Op: zktest.OpConnect, Client: "a", Times: zktest.Always}, zktest.Pass())
+		any := srv.On(fault.Match{Times: fault.Always}, fault.Pass())
+		shakes := srv.On(fault.Match{Op: fault.OpConnect, Client: "a", Times: fault.Always}, fault.Pass())
 		enterRaw(t, srv, "b")
 		c := enterRaw(t, srv, "a")
 		require.Equal(t, []int{0, 1}, []int{any.Hits(), shakes.Hits()})

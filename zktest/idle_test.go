@@ -9,6 +9,7 @@ import (
 
 	"github.com/docent-zk/docent/internal/rawzk"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // A bubble detects a deadlock when nothing in it waits for time. An idle server must not hide that.
@@ -24,7 +25,7 @@ func TestIdleServerDoesNotHideADeadlock(t *testing.T) {
 			require.NoError(t, c.Close())
 		},
 		"held": func(t *testing.T, srv *zktest.Server) {
-			srv.On(zktest.Match{Op: zktest.OpCloseSession}, zktest.Hold())
+			srv.On(fault.Match{Op: fault.OpCloseSession}, fault.Hold())
 			enterRaw(t, srv, "a").send(t, 1, rawzk.CloseSession())
 		},
 	}

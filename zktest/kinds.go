@@ -1,8 +1,8 @@
 package zktest
 
 import (
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/proto"
-	"github.com/docent-zk/docent/zktest/op"
 )
 
 // handle carries out a request of any type. The caller holds srv.mu.
@@ -11,7 +11,7 @@ func (c *conn) handle(req *proto.Request, malformed error) answer {
 	switch {
 	case kind == nil:
 		return answer{code: proto.Unimplemented, fixed: true, zxid: -1, close: true}
-	case req.Op == op.Check:
+	case req.Op == fault.OpCheck:
 		return c.loneCheck(req)
 	case c.srv.readOnly && kind.writes:
 		return answer{code: proto.NotReadOnly}
@@ -37,11 +37,11 @@ func (c *conn) loneCheck(req *proto.Request) answer {
 // malformed handles a request with a malformed body. For some types the real server makes a
 // transaction that fails.
 func (c *conn) malformed(req *proto.Request, kind *kindOfRequest) answer {
-	if req.Op == op.Auth || req.Op == op.SASL {
+	if req.Op == fault.OpAuth || req.Op == fault.OpSASL {
 		return answer{silent: true, close: true}
 	}
 	ans := answer{code: proto.Marshalling}
-	if req.Op == op.Multi || kind.transacts && c.srv.cfg.compat == V38 {
+	if req.Op == fault.OpMulti || kind.transacts && c.srv.cfg.compat == V38 {
 		c.srv.commit(transaction{Stamp: c.srv.stamp()})
 		ans.wait = c.srv.zxid
 	}
@@ -58,35 +58,42 @@ type kindOfRequest struct {
 	transacts bool                               // makes a transaction, even if it fails
 }
 
-var kinds map[Op]*kindOfRequest
+var kinds map[fault.Op]*kindOfRequest
 
 func init() {
 	write := &kindOfRequest{handle: (*conn).transact, writes: true, transacts: true}
 	read := func(handle func(*conn, *proto.Request) answer) *kindOfRequest { return &kindOfRequest{handle: handle} }
-	kinds = map[Op]*kindOfRequest{
-		op.Create: write, op.Create2: write, op.CreateContainer: write, op.CreateTTL: write, op.Delete: write,
-		op.DeleteContainer: write, op.SetData: write, op.SetACL: write, op.Multi: write,
-		op.Sync:                 {handle: (*conn).sync, writes: true},
-		op.Reconfig:             {handle: (*conn).reconfig, writes: true, transacts: true},
-		op.Check:                {writes: true},
-		op.CloseSession:         read((*conn).closeSession),
-		op.CreateSession:        {handle: (*conn).createSession, transacts: true},
-		op.Ping:                 read(func(*conn, *proto.Request) answer { return answer{} }),
-		op.Auth:                 read((*conn).auth),
-		op.SASL:                 read((*conn).sasl),
-		op.Exists:               read((*conn).exists),
-		op.GetData:              read((*conn).getData),
-		op.GetChildren:          read((*conn).getChildren),
-		op.GetChildren2:         read((*conn).getChildren),
-		op.GetACL:               read((*conn).getACL),
-		op.MultiRead:            read((*conn).multiRead),
-		op.GetEphemerals:        read((*conn).getEphemerals),
-		op.GetAllChildrenNumber: read((*conn).countBelow),
-		op.WhoAmI:               read((*conn).whoAmI),
-		op.SetWatches:           read((*conn).setWatches),
-		op.SetWatches2:          read((*conn).setWatches),
-		op.AddWatch:             read((*conn).addWatch),
-		op.CheckWatches:         read((*conn).checkWatches),
-		op.RemoveWatches:        read((*conn).removeWatches),
+	kinds = map[fault.Op]*kindOfRequest{
+		fault.OpCreate:               write,
+		fault.OpCreate2:              write,
+		fault.OpCreateContainer:      write,
+		fault.OpCreateTTL:            write,
+		fault.OpDelete:               write,
+		fault.OpDeleteContainer:      write,
+		fault.OpSetData:              write,
+		fault.OpSetACL:               write,
+		fault.OpMulti:                write,
+		fault.OpSync:                 {handle: (*conn).sync, writes: true},
+		fault.OpReconfig:             {handle: (*conn).reconfig, writes: true, transacts: true},
+		fault.OpCheck:                {writes: true},
+		fault.OpCloseSession:         read((*conn).closeSession),
+		fault.OpCreateSession:        {handle: (*conn).createSession, transacts: true},
+		fault.OpPing:                 read(func(*conn, *proto.Request) answer { return answer{} }),
+		fault.OpAuth:                 read((*conn).auth),
+		fault.OpSASL:                 read((*conn).sasl),
+		fault.OpExists:               read((*conn).exists),
+		fault.OpGetData:              read((*conn).getData),
+		fault.OpGetChildren:          read((*conn).getChildren),
+		fault.OpGetChildren2:         read((*conn).getChildren),
+		fault.OpGetACL:               read((*conn).getACL),
+		fault.OpMultiRead:            read((*conn).multiRead),
+		fault.OpGetEphemerals:        read((*conn).getEphemerals),
+		fault.OpGetAllChildrenNumber: read((*conn).countBelow),
+		fault.OpWhoAmI:               read((*conn).whoAmI),
+		fault.OpSetWatches:           read((*conn).setWatches),
+		fault.OpSetWatches2:          read((*conn).setWatches),
+		fault.OpAddWatch:             read((*conn).addWatch),
+		fault.OpCheckWatches:         read((*conn).checkWatches),
+		fault.OpRemoveWatches:        read((*conn).removeWatches),
 	}
 }

@@ -9,16 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // A request that the server has started on no longer needs its connection.
 func TestHeldRequestIsCarriedOutAfterItsConnectionHasEnded(t *testing.T) {
-	actions := map[string]zktest.Action{"hold": zktest.Hold(), "delay": zktest.Delay(time.Hour)}
+	actions := map[string]fault.Action{"hold": fault.Hold(), "delay": fault.Delay(time.Hour)}
 	for name, action := range actions {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				conn := connect(t, srv, "a")
-				rule := srv.On(zktest.Match{Op: zktest.OpCreate}, action)
+				rule := srv.On(fault.Match{Op: fault.OpCreate}, action)
 				held := start(func() error { return create(conn, "/late") })
 				srv.Client("a").Drop()
 				require.ErrorIs(t, held.wait(t), zk.ErrConnectionClosed)
@@ -36,7 +37,7 @@ func TestHeldRequestIsCarriedOutAfterItsConnectionHasEnded(t *testing.T) {
 func TestDelayedRequestOutlivesItsConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		conn := connect(t, srv, "a")
-		srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Delay(reconnectPause/2))
+		srv.On(fault.Match{Op: fault.OpCreate}, fault.Delay(reconnectPause/2))
 		delayed := start(func() error { return create(conn, "/late") })
 		srv.Client("a").Reset()
 		require.ErrorIs(t, delayed.wait(t), zk.ErrConnectionClosed)
@@ -52,7 +53,7 @@ func TestDelayedRequestOutlivesItsConnection(t *testing.T) {
 func TestHeldRequestIsNotCarriedOutAfterItsConnectionWasReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		conn := connect(t, srv, "a")
-		rule := srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Hold())
+		rule := srv.On(fault.Match{Op: fault.OpCreate}, fault.Hold())
 		held := start(func() error { return create(conn, "/late") })
 		srv.Client("a").Drop()
 		require.ErrorIs(t, held.wait(t), zk.ErrConnectionClosed)
@@ -75,7 +76,7 @@ func TestHeldRequestIsNotCarriedOutAfterItsSessionOrServerHasEnded(t *testing.T)
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				conn := connect(t, srv, "a")
-				rule := srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Hold())
+				rule := srv.On(fault.Match{Op: fault.OpCreate}, fault.Hold())
 				held := start(func() error { return create(conn, "/late") })
 				require.Equal(t, 1, rule.Hits())
 				end(t, srv)

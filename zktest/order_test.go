@@ -9,6 +9,7 @@ import (
 
 	"github.com/docent-zk/docent/internal/rawzk"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // Tests of requests that are late.
@@ -16,7 +17,7 @@ import (
 func TestHeldRequestDoesNotComeAfterThoseOfALaterConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := enterRaw(t, srv, "a")
-		held := srv.On(zktest.Match{Path: "/old"}, zktest.Hold())
+		held := srv.On(fault.Match{Path: "/old"}, fault.Hold())
 		c.send(t, 1, createOp("/old"))
 		require.NoError(t, held.Wait(soon(t)))
 		srv.Client("a").Drop()
@@ -35,14 +36,14 @@ func TestHeldRequestDoesNotComeAfterThoseOfALaterConnection(t *testing.T) {
 
 // The server does not read a request after its connection has ended, so no rule sees it.
 func TestRequestOfAnEndedConnectionUsesUpNoRule(t *testing.T) {
-	actions := map[string]zktest.Action{
-		"pass": zktest.Pass(), "delay": zktest.Delay(0), "hold": zktest.Hold(), "drop after": zktest.DropAfter(),
+	actions := map[string]fault.Action{
+		"pass": fault.Pass(), "delay": fault.Delay(0), "hold": fault.Hold(), "drop after": fault.DropAfter(),
 	}
 	for name, action := range actions {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				c := enterRaw(t, srv, "a")
-				rule := srv.On(zktest.Match{Op: zktest.OpCreate}, action)
+				rule := srv.On(fault.Match{Op: fault.OpCreate}, action)
 				srv.Client("a").Freeze()
 				c.send(t, 1, createOp("/x"))
 				synctest.Wait()
@@ -51,24 +52,24 @@ func TestRequestOfAnEndedConnectionUsesUpNoRule(t *testing.T) {
 				synctest.Wait()
 				require.Zero(t, rule.Hits())
 				require.False(t, srv.Exists("/x"))
-				require.Zero(t, srv.Client("a").Requests()[zktest.OpCreate])
+				require.Zero(t, srv.Client("a").Requests()[fault.OpCreate])
 			})
 		})
 	}
 }
 
 func TestHeldRequestOfAnEndedConnectionLeavesNoWatch(t *testing.T) {
-	requests := map[zktest.Op]rawzk.Op{
-		zktest.OpAddWatch:     rawzk.AddWatch("/x", 1),
-		zktest.OpExists:       rawzk.Exists("/x", true),
-		zktest.OpGetData:      rawzk.GetData("/", true),
-		zktest.OpGetChildren2: rawzk.GetChildren2("/", true),
+	requests := map[fault.Op]rawzk.Op{
+		fault.OpAddWatch:     rawzk.AddWatch("/x", 1),
+		fault.OpExists:       rawzk.Exists("/x", true),
+		fault.OpGetData:      rawzk.GetData("/", true),
+		fault.OpGetChildren2: rawzk.GetChildren2("/", true),
 	}
 	for kind, request := range requests {
 		t.Run(kind.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				c := enterRaw(t, srv, "a")
-				held := srv.On(zktest.Match{Op: kind}, zktest.Hold())
+				held := srv.On(fault.Match{Op: kind}, fault.Hold())
 				c.send(t, 1, request)
 				require.NoError(t, held.Wait(soon(t)))
 				srv.Client("a").Drop()
@@ -94,7 +95,7 @@ func TestDelayedRequestWaitsWhileItsServerMayNotAct(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				c := enterRaw(t, srv, "a")
-				delayed := srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Delay(time.Second))
+				delayed := srv.On(fault.Match{Op: fault.OpCreate}, fault.Delay(time.Second))
 				c.send(t, 1, createOp("/x"))
 				require.NoError(t, delayed.Wait(soon(t)))
 				test.begin(srv)

@@ -3,8 +3,9 @@ package zktest
 import (
 	"time"
 
+	"github.com/docent-zk/docent/zktest/fault"
+	"github.com/docent-zk/docent/zktest/internal/effect"
 	"github.com/docent-zk/docent/zktest/internal/proto"
-	"github.com/docent-zk/docent/zktest/op"
 )
 
 // pending is a request that its server has read and not answered yet. Requests are answered in
@@ -14,7 +15,7 @@ type pending struct {
 	conn      *conn
 	req       *proto.Request
 	malformed error
-	action    Action
+	action    effect.Effect
 	ids       []proto.ID // of the client when it sent the request
 	arrived   time.Time
 	ans       answer
@@ -23,12 +24,12 @@ type pending struct {
 
 // enqueue starts to process a request.
 func (c *conn) enqueue(p *pending) {
-	failed := p.action.kind == fail
+	failed := p.action.Kind == effect.Fail
 	if failed {
-		c.srv.traceRequest(c, p.req, proto.Code(p.action.code), "made to fail")
-		p.ans, p.done = answer{code: proto.Code(p.action.code)}, true
+		c.srv.traceRequest(c, p.req, proto.Code(p.action.Code), "made to fail")
+		p.ans, p.done = answer{code: proto.Code(p.action.Code)}, true
 	}
-	if p.req.Op == op.Auth || p.req.Op == op.SASL { // these overtake the others
+	if p.req.Op == fault.OpAuth || p.req.Op == fault.OpSASL { // these overtake the others
 		if failed || p.perform(c.replica.link) {
 			c.reply(p)
 		}
@@ -52,18 +53,18 @@ func (p *pending) forward(by *link) {
 			p.done = true
 			p.conn.advance()
 		},
-		sync: p.req.Op == op.Sync,
+		sync: p.req.Op == fault.OpSync,
 	})
 }
 
 // forwards reports whether only the leader can carry out requests of type o. The leader's own
 // clients need no sync.
-func (c *conn) forwards(o op.Op) bool {
+func (c *conn) forwards(o fault.Op) bool {
 	kind := kinds[o]
 	switch {
-	case o == op.CloseSession, o == op.Check && c.srv.cfg.compat == V38:
+	case o == fault.OpCloseSession, o == fault.OpCheck && c.srv.cfg.compat == V38:
 		return true
-	case o == op.Sync:
+	case o == fault.OpSync:
 		return c.replica.role == following
 	}
 	return kind != nil && kind.transacts
@@ -78,7 +79,7 @@ func (c *conn) advance() {
 		case c.forwards(p.req.Op):
 			c.corkFor(p)
 			return
-		case c.ended && p.action.kind != hold:
+		case c.ended && p.action.Kind != effect.Hold:
 			c.queue = nil
 			return
 		case !p.perform(c.replica.link):
@@ -93,7 +94,7 @@ func (c *conn) advance() {
 
 // corkFor discards what is sent to the client from now on if the answer to p is to be dropped.
 func (c *conn) corkFor(p *pending) {
-	if p.action.kind == dropAfter {
+	if p.action.Kind == effect.DropAfter {
 		c.out.cork()
 	}
 }
@@ -133,7 +134,7 @@ func (p *pending) outcome(by *link) answer {
 	if kind := kinds[p.req.Op]; kind != nil && kind.transacts && c.srv.alive(c.session) && !c.session.owned(by) {
 		return c.sessionMoved()
 	}
-	if p.req.Op == op.Auth || p.req.Op == op.SASL {
+	if p.req.Op == fault.OpAuth || p.req.Op == fault.OpSASL {
 		return c.handle(p.req, p.malformed)
 	}
 	now := c.ids

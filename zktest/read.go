@@ -3,9 +3,9 @@ package zktest
 import (
 	"strings"
 
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/proto"
 	"github.com/docent-zk/docent/zktest/internal/tree"
-	"github.com/docent-zk/docent/zktest/op"
 )
 
 // The requests that change no node. Callers hold srv.mu.
@@ -53,7 +53,7 @@ func (c *conn) getChildren(req *proto.Request) answer {
 	}
 	return answer{code: code, body: func(e *proto.Encoder) {
 		e.Strings(names)
-		if req.Op == op.GetChildren2 {
+		if req.Op == fault.OpGetChildren2 {
 			e.Stat(stat)
 		}
 	}}
@@ -230,7 +230,7 @@ func (c *conn) findWatch(req *proto.Request, find func(string, *conn, int32) boo
 	switch {
 	case !c.replica.watches.Known(req.Mode):
 		return answer{code: proto.Marshalling}
-	case !find(req.Path, c, req.Mode), req.Op == op.CheckWatches && req.Path == "" && c.srv.cfg.compat == V38:
+	case !find(req.Path, c, req.Mode), req.Op == fault.OpCheckWatches && req.Path == "" && c.srv.cfg.compat == V38:
 		return answer{code: proto.NoWatcher}
 	}
 	return answer{}

@@ -9,59 +9,16 @@ import (
 
 	"github.com/docent-zk/docent/internal/rawzk"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
-
-func TestRulesThatCanNeverFirePanic(t *testing.T) {
-	matches := map[string]zktest.Match{
-		"path without a slash": {Path: "a"},
-		"pattern without one":  {Op: zktest.OpCreate, Path: "*"},
-		"ping with a path":     {Op: zktest.OpPing, Path: "/x"},
-		"handshake with one":   {Op: zktest.OpConnect, Path: "/x"},
-		"end with one":         {Op: zktest.OpCloseSession, Path: "/x"},
-		"check alone":          {Op: zktest.OpCheck},
-		"no such request":      {Op: 99},
-	}
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		for name, match := range matches {
-			require.Panics(t, func() { srv.On(match, zktest.Pass()) }, name)
-		}
-		for _, match := range []zktest.Match{
-			{}, {Path: "/x"}, {Op: zktest.OpMulti, Path: "/x"}, {Op: zktest.OpPing}, {Op: zktest.OpConnect},
-			{Op: zktest.OpAddWatch, Path: "/*"},
-		} {
-			require.NotPanics(t, func() { srv.On(match, zktest.Pass()) }, "%v", match)
-		}
-	})
-}
-
-func TestRuleString(t *testing.T) {
-	tests := map[string]struct {
-		match  zktest.Match
-		action zktest.Action
-	}{
-		"create /x of a: hold":            {zktest.Match{Op: zktest.OpCreate, Path: "/x", Client: "a"}, zktest.Hold()},
-		"any: pass":                       {zktest.Match{}, zktest.Pass()},
-		"connect: delay by 2s":            {zktest.Match{Op: zktest.OpConnect}, zktest.Delay(2 * time.Second)},
-		"getData: truncate at 7 bytes":    {zktest.Match{Op: zktest.OpGetData}, zktest.Truncate(7)},
-		"delete: drop before":             {zktest.Match{Op: zktest.OpDelete}, zktest.DropBefore()},
-		"delete: drop after":              {zktest.Match{Op: zktest.OpDelete}, zktest.DropAfter()},
-		"ping: reset":                     {zktest.Match{Op: zktest.OpPing}, zktest.Reset()},
-		"any /*: fail: " + noAuth.Error(): {zktest.Match{Path: "/*"}, zktest.Fail(noAuth)},
-	}
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		for want, test := range tests {
-			require.Equal(t, want, srv.On(test.match, test.action).String())
-		}
-	})
-}
 
 const noAuth = zktest.NoAuth
 
 func TestReleasedRuleLetsLaterRulesDecide(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := enterRaw(t, srv, "a")
-		first := srv.On(zktest.Match{Op: zktest.OpCreate, Times: zktest.Always}, zktest.Hold())
-		second := srv.On(zktest.Match{Op: zktest.OpCreate, Times: zktest.Always}, zktest.Fail(noAuth))
+		first := srv.On(fault.Match{Op: fault.OpCreate, Times: fault.Always}, fault.Hold())
+		second := srv.On(fault.Match{Op: fault.OpCreate, Times: fault.Always}, fault.Fail(noAuth))
 		c.send(t, 1, createOp("/held"))
 		synctest.Wait()
 		require.Zero(t, second.Hits())
@@ -76,7 +33,7 @@ func TestReleasedRuleLetsLaterRulesDecide(t *testing.T) {
 func TestWaitForSeveralHits(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := enterRaw(t, srv, "a")
-		rule := srv.On(zktest.Match{Op: zktest.OpCreate, Times: zktest.Always}, zktest.Pass())
+		rule := srv.On(fault.Match{Op: fault.OpCreate, Times: fault.Always}, fault.Pass())
 		waiting := start(func() error { return rule.WaitHits(t.Context(), 2) })
 		c.send(t, 1, createOp("/x"))
 		require.False(t, waiting.ended())
@@ -91,18 +48,18 @@ func TestWaitForSeveralHits(t *testing.T) {
 
 func TestResetFaultsUndoesRulesAndSwitches(t *testing.T) {
 	faults := map[string]func(*zktest.Server){
-		"hold":         func(srv *zktest.Server) { srv.On(zktest.Match{Times: zktest.Always}, zktest.Hold()) },
-		"fail":         func(srv *zktest.Server) { srv.On(zktest.Match{Times: zktest.Always}, zktest.Fail(noAuth)) },
+		"hold":         func(srv *zktest.Server) { srv.On(fault.Match{Times: fault.Always}, fault.Hold()) },
+		"fail":         func(srv *zktest.Server) { srv.On(fault.Match{Times: fault.Always}, fault.Fail(noAuth)) },
 		"cut":          func(srv *zktest.Server) { srv.Client("a").Cut() },
 		"cut requests": func(srv *zktest.Server) { srv.Client("a").CutRequests() },
 		"cut replies":  func(srv *zktest.Server) { srv.Client("a").CutReplies() },
 		"freeze":       func(srv *zktest.Server) { srv.Client("a").Freeze() },
 	}
-	for name, fault := range faults {
+	for name, begin := range faults {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				c := enterRaw(t, srv, "a")
-				fault(srv)
+				begin(srv)
 				srv.ResetFaults()
 				c.send(t, 1, createOp("/x"))
 				require.Zero(t, c.receive(t, 1).Err)
@@ -116,7 +73,7 @@ func TestResetFaultsReleasesEventsAndHeldRequests(t *testing.T) {
 		c := enterRaw(t, srv, "a")
 		c.send(t, 1, rawzk.Exists("/x", true))
 		c.receive(t, 1)
-		srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Hold())
+		srv.On(fault.Match{Op: fault.OpCreate}, fault.Hold())
 		srv.Client("a").HoldEvents()
 		c.send(t, 2, createOp("/x"))
 		c.receiveNothing(t, time.Second)
@@ -139,8 +96,8 @@ func TestResetFaultsLetsNewConnectionsIn(t *testing.T) {
 func TestFailedTestShowsRulesThatNeverFired(t *testing.T) {
 	tb := &fakeTB{}
 	srv := zktest.Start(tb)
-	srv.On(zktest.Match{Op: zktest.OpCreate, Path: "/never"}, zktest.Hold())
-	used := srv.On(zktest.Match{Op: zktest.OpConnect}, zktest.Pass())
+	srv.On(fault.Match{Op: fault.OpCreate, Path: "/never"}, fault.Hold())
+	used := srv.On(fault.Match{Op: fault.OpConnect}, fault.Pass())
 	enterRaw(t, srv, "a")
 	require.Equal(t, 1, used.Hits())
 	tb.failed = true

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/docent-zk/docent/zktest/fault"
+	"github.com/docent-zk/docent/zktest/internal/effect"
 	"github.com/docent-zk/docent/zktest/internal/proto"
-	"github.com/docent-zk/docent/zktest/internal/rule"
-	"github.com/docent-zk/docent/zktest/op"
 )
 
 // answer is the result of a request.
@@ -35,16 +35,13 @@ func (c *conn) serve(frame []byte) bool {
 	if !ok {
 		return false
 	}
-	var a Action
-	if r != nil {
-		a = r.Action()
-	}
-	switch a.kind {
-	case dropBefore:
+	a := r.Action().Effect()
+	switch a.Kind {
+	case effect.DropBefore:
 		return c.refuse(&req, flushAll, "dropped before")
-	case resetBefore:
+	case effect.Reset:
 		return c.refuse(&req, resetAll, "reset")
-	case hold:
+	case effect.Hold:
 		if !c.await(r) || !c.acts() {
 			return false
 		}
@@ -57,7 +54,7 @@ func (c *conn) serve(frame []byte) bool {
 func (c *conn) parse(frame []byte) (proto.Request, error) {
 	req, err := proto.Parse(frame)
 	switch {
-	case req.Op == op.DeleteContainer && c.srv.cfg.compat == V38:
+	case req.Op == fault.OpDeleteContainer && c.srv.cfg.compat == V38:
 		req.Path, err = "", nil
 	case req.Null && err == nil && !needsNoPath(&req):
 		err = proto.ErrMarshal
@@ -68,9 +65,9 @@ func (c *conn) parse(frame []byte) (proto.Request, error) {
 // needsNoPath reports whether a null path in the request is handled like an empty one.
 func needsNoPath(req *proto.Request) bool {
 	switch req.Op {
-	case op.SetData, op.SetACL, op.Sync, op.GetEphemerals, op.AddWatch, op.RemoveWatches:
+	case fault.OpSetData, fault.OpSetACL, fault.OpSync, fault.OpGetEphemerals, fault.OpAddWatch, fault.OpRemoveWatches:
 		return true
-	case op.CreateTTL: // which checks the flag first
+	case fault.OpCreateTTL: // which checks the flag first
 		return req.Flags != proto.FlagTTL && req.Flags != proto.FlagTTLSequential
 	}
 	return false
@@ -78,7 +75,7 @@ func needsNoPath(req *proto.Request) bool {
 
 // meet counts the request and returns the rule that fires for it, or nil. It reports false if the
 // request must not be carried out.
-func (c *conn) meet(req *proto.Request) (r *rule.Rule[Action], ok bool) {
+func (c *conn) meet(req *proto.Request) (r *fault.Rule, ok bool) {
 	c.srv.mu.Lock()
 	if c.ended || c.expired() {
 		c.srv.mu.Unlock()
@@ -88,7 +85,7 @@ func (c *conn) meet(req *proto.Request) (r *rule.Rule[Action], ok bool) {
 	c.tally.received++
 	c.tally.arrived = c.srv.clock.now()
 	c.srv.mu.Unlock()
-	return c.srv.rules.Meet(rule.Request{Op: req.Op, Path: req.Path, Client: c.client.name}), true
+	return c.srv.rules.Meet(fault.Request{Op: req.Op, Path: req.Path, Client: c.client.name}), true
 }
 
 // acts waits until the server can act for this client. It reports false when the server has
@@ -114,9 +111,9 @@ func (c *conn) refuse(req *proto.Request, how ending, note string) bool {
 
 // await waits as long as a rule delays or holds a request. It reports false when the server has
 // stopped.
-func (c *conn) await(r *rule.Rule[Action]) bool {
+func (c *conn) await(r *fault.Rule) bool {
 	var over <-chan time.Time
-	if d := r.Action().delay; d >= 0 {
+	if d := r.Action().Effect().Delay; d >= 0 {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		over = timer.C
@@ -132,7 +129,7 @@ func (c *conn) await(r *rule.Rule[Action]) bool {
 }
 
 // carryOut passes a request to the server. It reports whether to continue reading.
-func (c *conn) carryOut(req *proto.Request, malformed error, a Action) bool {
+func (c *conn) carryOut(req *proto.Request, malformed error, a effect.Effect) bool {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	switch {
@@ -141,7 +138,7 @@ func (c *conn) carryOut(req *proto.Request, malformed error, a Action) bool {
 	case c.replica.role == leading && c.session.closing: // drops requests, but keeps the connection for now
 		return true
 	}
-	if req.Op != op.Auth && req.Op != op.SASL {
+	if req.Op != fault.OpAuth && req.Op != fault.OpSASL {
 		c.replica.noteActive(c)
 	}
 	c.enqueue(&pending{conn: c, req: req, malformed: malformed, action: a, ids: c.ids, arrived: c.tally.arrived})
@@ -152,9 +149,9 @@ func (c *conn) carryOut(req *proto.Request, malformed error, a Action) bool {
 // ended, or that the session belongs to another server and the request depends on that. A held
 // request no longer needs its connection, but it must not come after requests that its client has
 // sent on the next connection. The caller holds srv.mu.
-func (c *conn) takes(req *proto.Request, a Action) bool {
+func (c *conn) takes(req *proto.Request, a effect.Effect) bool {
 	switch {
-	case c.ended && (a.kind != hold || c.attached != c.session.attached), c.expired():
+	case c.ended && (a.Kind != effect.Hold || c.attached != c.session.attached), c.expired():
 		return false
 	case c.session.moved, c.replica.role == leading && ownersOnly(req.Op) && !c.session.owned(c.replica.link):
 		c.srv.traceRequest(c, req, proto.OK, "the session has moved")
@@ -166,13 +163,15 @@ func (c *conn) takes(req *proto.Request, a Action) bool {
 
 // ownersOnly reports whether the leader carries out such requests only for the server to which the
 // session belongs.
-func ownersOnly(o op.Op) bool { return o != op.CloseSession && o != op.Auth && o != op.SASL }
+func ownersOnly(o fault.Op) bool {
+	return o != fault.OpCloseSession && o != fault.OpAuth && o != fault.OpSASL
+}
 
-func noteOf(note string, a Action) string {
-	switch a.kind {
-	case dropAfter:
+func noteOf(note string, a effect.Effect) string {
+	switch a.Kind {
+	case effect.DropAfter:
 		note += " dropped after"
-	case truncate:
+	case effect.Truncate:
 		note += " truncated"
 	}
 	return strings.TrimSpace(note)
@@ -189,14 +188,14 @@ func (c *conn) reply(p *pending) {
 	if len(c.queue) > 0 {
 		c.tally.arrived = c.queue[0].arrived
 	}
-	if a.kind == dropAfter {
+	if a.Kind == effect.DropAfter {
 		c.end(flushAll) // frames before the cork are still sent
 		return
 	}
 	if !ans.silent {
 		frame := encode(p.req, ans, zxid)
-		if a.kind == truncate {
-			frame, ans.close = frame[:min(a.bytes, len(frame))], true
+		if a.Kind == effect.Truncate {
+			frame, ans.close = frame[:min(a.Bytes, len(frame))], true
 		}
 		c.put(frame)
 	}
@@ -208,7 +207,7 @@ func (c *conn) reply(p *pending) {
 // encode returns the frame of an answer.
 func encode(req *proto.Request, ans answer, zxid int64) []byte {
 	xid := req.XID
-	if req.Op == op.Ping {
+	if req.Op == fault.OpPing {
 		xid = proto.XIDPing
 	}
 	e := proto.Reply(xid, zxid, ans.code, bodyEstimate)

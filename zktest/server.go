@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/gate"
 	"github.com/docent-zk/docent/zktest/internal/memnet"
-	"github.com/docent-zk/docent/zktest/internal/rule"
 )
 
 // TB is the part of a test that [Start] needs. *testing.T, *testing.B and *testing.F implement it.
@@ -28,7 +28,7 @@ type Server struct {
 
 	switching sync.Mutex // held while the server starts or stops
 
-	rules rule.Set[Action]
+	rules fault.Rules
 
 	mu        sync.Mutex // guards everything below and what is marked elsewhere; no code waits while holding it
 	clock     clock
@@ -101,7 +101,7 @@ func (s *Server) idleRules() string {
 	text := ""
 	for _, r := range s.rules.All() {
 		if r.Hits() == 0 {
-			text += fmt.Sprintf("this rule has never fired: %v\n", &Rule{r})
+			text += fmt.Sprintf("this rule has never fired: %v\n", r)
 		}
 	}
 	return text
@@ -115,7 +115,7 @@ func New(opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, paused: gate.New(), rules: rule.Set[Action]{Package: "zktest"}, joined: make(chan struct{})}
+	s := &Server{cfg: cfg, paused: gate.New(), joined: make(chan struct{})}
 	s.leader = newReplica(s, 1, s.newTree())
 	s.first, s.replicas, s.cuts = &Follower{s, s.leader}, []*replica{s.leader}, map[way]bool{}
 	s.clock.wake, s.clock.seeded = make(chan struct{}, 1), cfg.seed != nil

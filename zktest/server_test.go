@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 func TestWatchOutlivesRestart(t *testing.T) {
@@ -98,7 +99,7 @@ func TestStartOfClosedServerIsError(t *testing.T) {
 func TestCloseEndsWaitingClientsAndHeldRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		conn := connect(t, srv, "a")
-		rule := srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Hold())
+		rule := srv.On(fault.Match{Op: fault.OpCreate}, fault.Hold())
 		held := start(func() error { return create(conn, "/x") })
 		require.Equal(t, 1, rule.Hits())
 		srv.Pause()

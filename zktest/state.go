@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/proto"
 	"github.com/docent-zk/docent/zktest/internal/tree"
-	"github.com/docent-zk/docent/zktest/op"
 )
 
 // The state without a client. The methods below act like requests of a client with all permissions:
@@ -101,14 +101,14 @@ func (s *Server) create(path string, data []byte) error {
 			return err
 		}
 	}
-	return s.do("create", &proto.Request{Op: op.Create, Path: path, Data: slices.Clone(data), ACL: open})
+	return s.do("create", &proto.Request{Op: fault.OpCreate, Path: path, Data: slices.Clone(data), ACL: open})
 }
 
 // Set replaces the data of a node, whatever its version.
 func (s *Server) Set(path string, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.do("set", &proto.Request{Op: op.SetData, Path: path, Data: slices.Clone(data), Version: -1})
+	return s.do("set", &proto.Request{Op: fault.OpSetData, Path: path, Data: slices.Clone(data), Version: -1})
 }
 
 // Delete deletes a node and all nodes below it, the lowest first. Deleting / deletes everything
@@ -129,7 +129,7 @@ func (s *Server) delete(path string) error {
 	if err := s.deleteBelow(path); err != nil {
 		return err
 	}
-	return s.do("delete", &proto.Request{Op: op.Delete, Path: path, Version: -1})
+	return s.do("delete", &proto.Request{Op: fault.OpDelete, Path: path, Version: -1})
 }
 
 func (s *Server) deleteBelow(path string) error {
@@ -186,7 +186,7 @@ func (s *Server) Load(nodes map[string]string) error {
 	for _, path := range slices.Sorted(maps.Keys(nodes)) {
 		err := s.create(path, []byte(nodes[path]))
 		if err != nil && s.leader.tree.Watched(path) != nil {
-			err = s.do("set", &proto.Request{Op: op.SetData, Path: path, Data: []byte(nodes[path]), Version: -1})
+			err = s.do("set", &proto.Request{Op: fault.OpSetData, Path: path, Data: []byte(nodes[path]), Version: -1})
 		}
 		if err != nil {
 			return err

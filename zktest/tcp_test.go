@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // eventually waits for something that takes real time.
@@ -29,11 +30,11 @@ func TestClientsOverTCPHaveAddressesAndFaultsOfTheirOwn(t *testing.T) {
 	require.Equal(t, a.Addr(), a.Addr())
 	require.NotEqual(t, srv.Addr(), a.Addr())
 	one, two := connectTCP(t, a.Addr()), connectTCP(t, b.Addr())
-	srv.On(zktest.Match{Client: "a"}, zktest.Fail(zktest.NoAuth))
+	srv.On(fault.Match{Client: "a"}, fault.Fail(zktest.NoAuth))
 	require.NoError(t, create(two, "/two"))
 	require.ErrorIs(t, create(one, "/one"), zk.ErrNoAuth)
 	require.Equal(t, one.SessionID(), a.Sessions()[0].ID)
-	require.Equal(t, 1, b.Requests()[zktest.OpCreate])
+	require.Equal(t, 1, b.Requests()[fault.OpCreate])
 }
 
 func TestConnectionsOverTCPEndAndComeBack(t *testing.T) {
@@ -125,7 +126,7 @@ func TestFrozenClientOverTCPGoesOnWhenThawed(t *testing.T) {
 func TestTruncatedAnswerOverTCP(t *testing.T) {
 	srv := zktest.Start(t)
 	conn := connectTCP(t, srv.Addr())
-	srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Truncate(3))
+	srv.On(fault.Match{Op: fault.OpCreate}, fault.Truncate(3))
 	require.ErrorIs(t, create(conn, "/x"), zk.ErrConnectionClosed)
 	require.True(t, srv.Exists("/x"))
 	eventually(t, "the client comes back", hasSession(conn))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/proto"
 )
 
@@ -142,7 +143,7 @@ func (s *Server) traceEvent(c *conn, kind int32, path string) {
 // traceRequest adds a request that is carried out or refused, and returns the index of the entry.
 // It returns -1 for a ping, which is not traced.
 func (s *Server) traceRequest(c *conn, req *proto.Request, code proto.Code, note string) (place int) {
-	if req.Op == OpPing {
+	if req.Op == fault.OpPing {
 		return -1
 	}
 	return s.record(c.client, c.session.id, Entry{What: req.Op.String(), Path: req.Path, Code: Code(code), Note: note})
@@ -151,10 +152,10 @@ func (s *Server) traceRequest(c *conn, req *proto.Request, code proto.Code, note
 // Requests returns the number of requests of each type that all clients have sent since the last
 // [Server.ResetCounts]. A request is counted when the server reads it, even if a rule then drops or
 // holds it. Opening a session is not a request.
-func (s *Server) Requests() Counts {
+func (s *Server) Requests() fault.Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sum := Counts{}
+	sum := fault.Counts{}
 	for _, c := range s.clients {
 		for o, n := range c.counts {
 			sum[o] += n

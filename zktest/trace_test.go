@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 func TestTraceHasAllEntriesInOrder(t *testing.T) {
@@ -21,7 +22,7 @@ func TestTraceHasAllEntriesInOrder(t *testing.T) {
 		time.Sleep(ping + 250*time.Millisecond)
 		require.NoError(t, create(conn, "/x"))
 		require.Error(t, create(conn, "/x"))
-		srv.On(zktest.Match{Op: zktest.OpDelete}, zktest.DropBefore())
+		srv.On(fault.Match{Op: fault.OpDelete}, fault.DropBefore())
 		require.Error(t, conn.Delete("/x", -1))
 		synctest.Wait()
 		want := `
@@ -112,15 +113,15 @@ func TestCanonicalTracesOfEqualRunsAreEqual(t *testing.T) {
 func TestRequestThatARuleHoldsOrDropsCounts(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		conn := connect(t, srv, "a")
-		rule := srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Hold())
-		srv.On(zktest.Match{Op: zktest.OpDelete}, zktest.DropBefore())
+		rule := srv.On(fault.Match{Op: fault.OpCreate}, fault.Hold())
+		srv.On(fault.Match{Op: fault.OpDelete}, fault.DropBefore())
 		held := start(func() error { return create(conn, "/x") })
-		require.Equal(t, 1, srv.Requests()[zktest.OpCreate])
+		require.Equal(t, 1, srv.Requests()[fault.OpCreate])
 		srv.ResetCounts()
 		rule.Release()
 		require.NoError(t, held.wait(t))
 		require.Error(t, conn.Delete("/x", -1))
-		require.Equal(t, zktest.Counts{zktest.OpDelete: 1}, srv.Requests())
+		require.Equal(t, fault.Counts{fault.OpDelete: 1}, srv.Requests())
 		require.Equal(t, 1, rule.Hits(), "ResetCounts keeps the hits")
 	})
 }
@@ -129,8 +130,8 @@ func TestCountsAreCopies(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, create(connect(t, srv, "a"), "/x"))
 		counts := srv.Client("a").Requests()
-		counts[zktest.OpCreate] = 7
-		require.Equal(t, 1, srv.Client("a").Requests()[zktest.OpCreate])
+		counts[fault.OpCreate] = 7
+		require.Equal(t, 1, srv.Client("a").Requests()[fault.OpCreate])
 	})
 }
 

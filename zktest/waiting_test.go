@@ -9,6 +9,7 @@ import (
 
 	"github.com/docent-zk/docent/internal/rawzk"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // Tests of requests that wait between a follower and the leader.
@@ -72,11 +73,11 @@ func TestHeldRequestIsAppliedWhenItsSessionHasComeBack(t *testing.T) {
 }
 
 func TestHeldWriteFailsWhenItsSessionHasMovedAway(t *testing.T) {
-	writes := map[zktest.Op]rawzk.Op{
-		zktest.OpCreate:  createOp("/x"),
-		zktest.OpMulti:   rawzk.Multi(createOp("/x"), createOp("/y")),
-		zktest.OpSetData: rawzk.SetData("/there", []byte("x"), -1),
-		zktest.OpDelete:  rawzk.Delete("/there", -1),
+	writes := map[fault.Op]rawzk.Op{
+		fault.OpCreate:  createOp("/x"),
+		fault.OpMulti:   rawzk.Multi(createOp("/x"), createOp("/y")),
+		fault.OpSetData: rawzk.SetData("/there", []byte("x"), -1),
+		fault.OpDelete:  rawzk.Delete("/there", -1),
 	}
 	for kind, write := range writes {
 		t.Run(kind.String(), func(t *testing.T) {

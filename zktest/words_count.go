@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/proto"
-	"github.com/docent-zk/docent/zktest/op"
 )
 
 // What the four-letter words count. The server's mutex guards all of it.
@@ -96,7 +96,7 @@ func (l *lifetime) connsOf(r *replica) []*conn {
 // has no name. The caller holds srv.mu.
 func (c *conn) countReply(req *proto.Request, code proto.Code, zxid int64) {
 	t, now := &c.tally, c.srv.clock.now()
-	if req.Op != op.Auth && req.Op != op.SASL {
+	if req.Op != fault.OpAuth && req.Op != fault.OpSASL {
 		last := lastReply{shortNames[req.Op], req.XID, zxid, now}
 		if req.XID < 0 { // a ping, for example
 			last.xid = t.shown.xid
@@ -140,12 +140,34 @@ func (c *conn) resetTally() {
 }
 
 // shortNames are the names of requests in the words.
-var shortNames = map[Op]string{
-	op.Create: "CREA", op.Create2: "CREA", op.CreateContainer: "CREA", op.CreateTTL: "CREA", op.Delete: "DELE",
-	op.DeleteContainer: "DELE", op.SetData: "SETD", op.SetACL: "SETA", op.Multi: "MULT",
-	op.MultiRead: "MLTR", op.Sync: "SYNC",
-	op.Reconfig: "RECO", op.Check: "CHEC", op.CloseSession: "CLOS", op.CreateSession: "SESS", op.Ping: "PING",
-	op.Exists: "EXIS", op.GetData: "GETD", op.GetChildren: "GETC", op.GetChildren2: "GETC", op.GetACL: "GETA",
-	op.GetEphemerals: "GETE", op.GetAllChildrenNumber: "GETACN", op.WhoAmI: "HOMI", op.SetWatches: "SETW",
-	op.SetWatches2: "STW2", op.AddWatch: "ADDW", op.CheckWatches: "CHKW", op.RemoveWatches: "REMW",
+var shortNames = map[fault.Op]string{
+	fault.OpCreate:               "CREA",
+	fault.OpCreate2:              "CREA",
+	fault.OpCreateContainer:      "CREA",
+	fault.OpCreateTTL:            "CREA",
+	fault.OpDelete:               "DELE",
+	fault.OpDeleteContainer:      "DELE",
+	fault.OpSetData:              "SETD",
+	fault.OpSetACL:               "SETA",
+	fault.OpMulti:                "MULT",
+	fault.OpMultiRead:            "MLTR",
+	fault.OpSync:                 "SYNC",
+	fault.OpReconfig:             "RECO",
+	fault.OpCheck:                "CHEC",
+	fault.OpCloseSession:         "CLOS",
+	fault.OpCreateSession:        "SESS",
+	fault.OpPing:                 "PING",
+	fault.OpExists:               "EXIS",
+	fault.OpGetData:              "GETD",
+	fault.OpGetChildren:          "GETC",
+	fault.OpGetChildren2:         "GETC",
+	fault.OpGetACL:               "GETA",
+	fault.OpGetEphemerals:        "GETE",
+	fault.OpGetAllChildrenNumber: "GETACN",
+	fault.OpWhoAmI:               "HOMI",
+	fault.OpSetWatches:           "SETW",
+	fault.OpSetWatches2:          "STW2",
+	fault.OpAddWatch:             "ADDW",
+	fault.OpCheckWatches:         "CHKW",
+	fault.OpRemoveWatches:        "REMW",
 }

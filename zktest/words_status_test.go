@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // srvrText is the answer to srvr, without its first line, of a server with a session that has
@@ -64,7 +65,7 @@ func TestResetsOfTheCounters(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Delay(4*time.Millisecond))
+		srv.On(fault.Match{Op: fault.OpCreate}, fault.Delay(4*time.Millisecond))
 		makeNode(t, joinAs(t, srv.Client("a"), srv.MemAddr(), 10*time.Second), "/a", 0)
 		require.Contains(t, commandOf(t, srv, "srvr"), "\nLatency min/avg/max: 0/2.0/4\n")
 		require.Equal(t, "Server stats reset.\n", sayWord(t, srv, srv.MemAddr(), "srst"))
@@ -113,7 +114,7 @@ func TestConnections(t *testing.T) {
 				remote, counts, id, lop, born+1000, last), commandOf(t, srv, "cons"))
 		}
 		expect("SESS", "recved=1,sent=1", "lcxid=0x0,lzxid=0x1,lresp=1000,llat=0,minlat=0,avglat=0,maxlat=0")
-		srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Delay(9*time.Millisecond))
+		srv.On(fault.Match{Op: fault.OpCreate}, fault.Delay(9*time.Millisecond))
 		makeNode(t, conn, "/a", 0)
 		expect("CREA", "recved=2,sent=2", "lcxid=0x1,lzxid=0x2,lresp=1009,llat=9,minlat=0,avglat=4,maxlat=9")
 		require.NoError(t, conn.AddAuth("digest", []byte("me:secret")))
@@ -146,7 +147,7 @@ func TestPingsKeepTheLastRequest(t *testing.T) {
 		srv := zktest.Start(t)
 		conn := joinAs(t, srv.Client("a"), srv.MemAddr(), 9*time.Second)
 		makeNode(t, conn, "/a", 0)
-		ping := srv.On(zktest.Match{Op: zktest.OpPing}, zktest.Pass())
+		ping := srv.On(fault.Match{Op: fault.OpPing}, fault.Pass())
 		require.NoError(t, ping.Wait(t.Context()))
 		synctest.Wait()
 		assert.Regexp(t, `recved=3,sent=3,sid=0x[0-9a-f]+,lop=PING,est=\d+,to=9000,lcxid=0x1,lzxid=0x2,`,
@@ -158,7 +159,7 @@ func TestOutstandingRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		conn := joinAs(t, srv.Client("a"), srv.MemAddr(), 40*time.Second)
-		held := srv.On(zktest.Match{Op: zktest.OpCreate}, zktest.Hold())
+		held := srv.On(fault.Match{Op: fault.OpCreate}, fault.Hold())
 		done := make(chan error, 1)
 		go func() {
 			_, err := conn.Create("/a", nil, 0, zk.WorldACL(zk.PermAll))

@@ -1,9 +1,9 @@
 package zktest
 
 import (
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/proto"
 	"github.com/docent-zk/docent/zktest/internal/tree"
-	"github.com/docent-zk/docent/zktest/op"
 )
 
 // The requests that are transactions. Callers hold srv.mu.
@@ -20,7 +20,7 @@ func (s *Server) execute(req *proto.Request, caller tree.Caller) tree.Outcome {
 func (c *conn) transact(req *proto.Request) answer {
 	out := c.srv.execute(req, tree.Caller{Session: c.session.id, IDs: c.ids})
 	ans := answer{code: out.Code, wait: c.srv.zxid, body: func(e *proto.Encoder) { outcomeBody(e, out) }}
-	if out.Path != req.Path && out.Op != op.Multi {
+	if out.Path != req.Path && out.Op != fault.OpMulti {
 		ans.note = out.Path
 	}
 	return ans
@@ -29,14 +29,14 @@ func (c *conn) transact(req *proto.Request) answer {
 // outcomeBody encodes the body of the answer to a write.
 func outcomeBody(e *proto.Encoder, out tree.Outcome) {
 	switch out.Op {
-	case op.Create:
+	case fault.OpCreate:
 		e.String(out.Path)
-	case op.Create2, op.CreateContainer, op.CreateTTL:
+	case fault.OpCreate2, fault.OpCreateContainer, fault.OpCreateTTL:
 		e.String(out.Path)
 		e.Stat(out.Stat)
-	case op.SetData, op.SetACL:
+	case fault.OpSetData, fault.OpSetACL:
 		e.Stat(out.Stat)
-	case op.Multi:
+	case fault.OpMulti:
 		for _, part := range out.Parts {
 			partBody(e, part)
 		}
@@ -49,8 +49,8 @@ func partBody(e *proto.Encoder, part tree.Outcome) {
 	case -1:
 		e.FailedPart(part.Code)
 		return
-	case op.CreateContainer, op.CreateTTL:
-		e.Part(op.Create2, proto.OK)
+	case fault.OpCreateContainer, fault.OpCreateTTL:
+		e.Part(fault.OpCreate2, proto.OK)
 	default:
 		e.Part(part.Op, proto.OK)
 	}
@@ -98,7 +98,7 @@ func (s *Server) reapLater() {
 // reap deletes each overdue container and TTL node in a transaction of its own.
 func (s *Server) reap() {
 	for _, path := range s.leader.tree.Overdue(s.clock.now().UnixMilli(), s.cfg.neverUsed.Milliseconds()) {
-		out := s.execute(&proto.Request{Op: op.DeleteContainer, Path: path}, tree.Caller{})
-		s.record(s.clients[0], 0, Entry{What: op.DeleteContainer.String(), Path: path, Code: Code(out.Code)})
+		out := s.execute(&proto.Request{Op: fault.OpDeleteContainer, Path: path}, tree.Caller{})
+		s.record(s.clients[0], 0, Entry{What: fault.OpDeleteContainer.String(), Path: path, Code: Code(out.Code)})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // fragment reentry
@@ -190,7 +191,7 @@ func Example_outcomes() {
 		if err := srv.Create("/config", nil); err != nil {
 			return err
 		}
-		srv.On(zktest.Match{Op: zktest.OpSetData, Times: 1}, zktest.DropAfter())
+		srv.On(fault.Match{Op: fault.OpSetData, Times: 1}, fault.DropAfter())
 		err := publish(ctx, client, "/config", []byte("new"))
 		fmt.Println("the answer was lost:", framework.OutcomeOf(err))
 		err = publish(ctx, client, "/missing", []byte("new"))

@@ -17,6 +17,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -226,14 +227,14 @@ type network struct {
 // kinds of failures can be so long that the session is lost.
 func (n *network) fail() {
 	length := upTo(n.random, 3*flapTimeout)
-	match := zktest.Match{Client: n.client.Name()}
+	match := fault.Match{Client: n.client.Name()}
 	switch n.random.IntN(8) {
 	case 0:
 		n.client.Drop()
 	case 1:
-		n.srv.On(match, zktest.DropBefore())
+		n.srv.On(match, fault.DropBefore())
 	case 2:
-		n.srv.On(match, zktest.DropAfter())
+		n.srv.On(match, fault.DropAfter())
 	case 3:
 		for _, s := range n.client.Sessions() {
 			_ = s.Expire()

@@ -14,6 +14,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 func Example_builder() {
@@ -189,7 +190,7 @@ func TestPutSetsANodeThatAnotherClientHasJustCreated(t *testing.T) {
 	client := connect(srv)
 	defer client.Close()
 	require.NoError(t, srv.Create("/app", nil))
-	create := srv.On(zktest.Match{Path: "/app/config", Skip: 1}, zktest.Hold())
+	create := srv.On(fault.Match{Path: "/app/config", Skip: 1}, fault.Hold())
 	done := make(chan error, 1)
 	go func() { done <- put(t.Context(), client, "/app/config", []byte("ours")) }()
 	require.NoError(t, create.Wait(t.Context()))
@@ -306,7 +307,7 @@ func Example_retryLoop() {
 		if err := srv.Create("/config", []byte("data")); err != nil {
 			return err
 		}
-		srv.On(zktest.Match{Op: zktest.OpGetData, Times: 2}, zktest.DropBefore())
+		srv.On(fault.Match{Op: fault.OpGetData, Times: 2}, fault.DropBefore())
 		policy := retry.Times(3, 10*time.Millisecond)
 		var data []byte
 		// fragment retry-loop

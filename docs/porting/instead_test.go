@@ -15,6 +15,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // fragment counter
@@ -47,7 +48,7 @@ func Example_counter() {
 		if err := srv.Create("/counter", make([]byte, 8)); err != nil {
 			return err
 		}
-		race := srv.On(zktest.Match{Op: zktest.OpSetData, Times: 1}, zktest.Hold())
+		race := srv.On(fault.Match{Op: fault.OpSetData, Times: 1}, fault.Hold())
 		sums := make(chan int64)
 		go func() {
 			slow, _ := add(ctx, client, "/counter", 10)
@@ -111,7 +112,7 @@ func Example_barrier() {
 		if err != nil {
 			return err
 		}
-		asked := srv.On(zktest.Match{Op: zktest.OpExists}, zktest.Pass())
+		asked := srv.On(fault.Match{Op: fault.OpExists}, fault.Pass())
 		var open atomic.Bool
 		passed := make(chan error)
 		go func() {

@@ -6,7 +6,7 @@ import (
 	"net"
 	"sync"
 
-	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // Frail makes connections, some of which break when a credential is written.
@@ -56,7 +56,7 @@ type frailConn struct {
 
 // Write is called with one whole frame at a time. The type of a request follows its length and xid.
 func (c *frailConn) Write(frame []byte) (int, error) {
-	if len(frame) >= 12 && binary.BigEndian.Uint32(frame[8:]) == uint32(zktest.OpAuth) && c.dialer.dies() {
+	if len(frame) >= 12 && binary.BigEndian.Uint32(frame[8:]) == uint32(fault.OpAuth) && c.dialer.dies() {
 		return 0, c.dialer.Break(c.Conn, frame)
 	}
 	return c.Conn.Write(frame)

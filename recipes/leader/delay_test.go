@@ -19,6 +19,7 @@ import (
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 const delay = 10 * time.Second
@@ -172,8 +173,8 @@ func behind(t *testing.T, test func(t *testing.T, srv *zktest.Server, expired ti
 		time.Sleep(time.Second)
 		next := stand(t, moving, "/leader", leader.WithLockDelay(delay))
 		time.Sleep(time.Second)
-		read := srv.On(zktest.Match{Client: "next", Op: zktest.OpGetData, Path: "/leader-term"}, zktest.DropBefore())
-		srv.On(zktest.Match{Client: "third", Op: zktest.OpMulti}, zktest.Delay(time.Second))
+		read := srv.On(fault.Match{Client: "next", Op: fault.OpGetData, Path: "/leader-term"}, fault.DropBefore())
+		srv.On(fault.Match{Client: "third", Op: fault.OpMulti}, fault.Delay(time.Second))
 		away.Store(true)
 		require.NoError(t, hold.Release())
 		third.leads(t)
@@ -195,7 +196,7 @@ func TestNewLeaderWaitsAlthoughALaggingServerReportsAResignation(t *testing.T) {
 // The reply that refuses the transaction is lost, and the term record is read again.
 func TestNewLeaderWaitsAlthoughARefusalIsLost(t *testing.T) {
 	behind(t, func(t *testing.T, srv *zktest.Server, expired time.Time, next *candidacy) {
-		lost := srv.On(zktest.Match{Client: "next", Op: zktest.OpMulti}, zktest.DropAfter())
+		lost := srv.On(fault.Match{Client: "next", Op: fault.OpMulti}, fault.DropAfter())
 		next.leads(t)
 		require.Equal(t, 1, lost.Hits())
 		require.GreaterOrEqual(t, time.Since(expired), delay)
@@ -247,16 +248,16 @@ func TestCandidateStoppedBecauseOfALossEndsWithItsContext(t *testing.T) {
 }
 
 func TestCandidateRetriesRequestsOfTheTermRecord(t *testing.T) {
-	for _, fault := range []zktest.Action{zktest.DropBefore(), zktest.DropAfter()} {
+	for _, action := range []fault.Action{fault.DropBefore(), fault.DropAfter()} {
 		for _, skip := range []int{0, 1} {
 			succession(t, func(
 				t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch,
 			) {
-				srv.On(zktest.Match{Client: "next", Op: zktest.OpMulti, Times: 1}, fault)
-				read := zktest.Match{
-					Client: "next", Op: zktest.OpGetData, Path: "/leader-term", Skip: skip, Times: 1,
+				srv.On(fault.Match{Client: "next", Op: fault.OpMulti, Times: 1}, action)
+				read := fault.Match{
+					Client: "next", Op: fault.OpGetData, Path: "/leader-term", Skip: skip, Times: 1,
 				}
-				srv.On(read, fault)
+				srv.On(read, action)
 				require.NoError(t, term.Resign())
 				require.Less(t, takes(t, next), 5*time.Second)
 				recorded, err := srv.Get("/leader-term")
@@ -273,7 +274,7 @@ func TestCandidateRetriesRequestsOfTheTermRecord(t *testing.T) {
 // requests on the way. The next leader would not wait for these.
 func TestTermEndsBeforeTheResignationIsRecorded(t *testing.T) {
 	succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
-		recording := srv.On(zktest.Match{Client: "first", Op: zktest.OpMulti, Times: 1}, zktest.Hold())
+		recording := srv.On(fault.Match{Client: "first", Op: fault.OpMulti, Times: 1}, fault.Hold())
 		resigned := make(chan error, 1)
 		go func() { resigned <- term.Resign() }()
 		require.NoError(t, recording.Wait(t.Context()))
@@ -289,7 +290,7 @@ func TestTermEndsBeforeTheResignationIsRecorded(t *testing.T) {
 // Close of a Latch during a resignation of its term does not delete the node first.
 func TestNewLeaderDoesNotWaitAfterACloseDuringAResignation(t *testing.T) {
 	succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
-		recording := srv.On(zktest.Match{Client: "first", Op: zktest.OpMulti, Times: 1}, zktest.DropBefore())
+		recording := srv.On(fault.Match{Client: "first", Op: fault.OpMulti, Times: 1}, fault.DropBefore())
 		srv.Client("first").Refuse(true)
 		resigned := make(chan error, 1)
 		go func() { resigned <- term.Resign() }()
@@ -304,7 +305,7 @@ func TestNewLeaderDoesNotWaitAfterACloseDuringAResignation(t *testing.T) {
 // A candidate that stops while it records its term has not led.
 func TestNewLeaderDoesNotWaitAfterACandidateThatStopped(t *testing.T) {
 	succession(t, func(t *testing.T, srv *zktest.Server, first *leader.Latch, term *leader.Term, next *leader.Latch) {
-		srv.On(zktest.Match{Client: "next", Op: zktest.OpMulti, Times: 1}, zktest.DropAfter())
+		srv.On(fault.Match{Client: "next", Op: fault.OpMulti, Times: 1}, fault.DropAfter())
 		srv.Client("next").Refuse(true)
 		require.NoError(t, term.Resign())
 		time.Sleep(100 * time.Millisecond)

@@ -13,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // withCauses runs an Election of c. The channel gets the causes of the ends of lead's contexts.
@@ -201,7 +202,7 @@ func TestLeaderLeadsAgainAfterTheServersLostItsNode(t *testing.T) {
 func TestCandidateThatLosesItsConnectionAfterTheCreateDoesNotBlock(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		// The first create finds no parent.
-		enter := srv.On(zktest.Match{Client: "a", Op: zktest.OpCreate, Skip: 1}, zktest.DropAfter())
+		enter := srv.On(fault.Match{Client: "a", Op: fault.OpCreate, Skip: 1}, fault.DropAfter())
 		client := member(t, srv, "a")
 		require.NoError(t, client.WaitConnected(testzk.Context(t)))
 		a := stand(t, client, electionPath)
@@ -231,7 +232,7 @@ func TestCandidateThatGivesUpBeforeTheReplyLeavesNoNode(t *testing.T) {
 		require.NoError(t, client.WaitConnected(testzk.Context(t)))
 		session := srv.Client("c").Sessions()[0].ID
 		// The first create finds no parent.
-		enter := srv.On(zktest.Match{Op: zktest.OpCreate, Skip: 1}, zktest.DropAfter())
+		enter := srv.On(fault.Match{Op: fault.OpCreate, Skip: 1}, fault.DropAfter())
 		c := stand(t, client, electionPath)
 		require.NoError(t, enter.Wait(t.Context()))
 		srv.Client("c").Refuse(true)

@@ -16,6 +16,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 func TestLatchIsStartedOnce(t *testing.T) {
@@ -200,9 +201,9 @@ func TestRefusedLatchClosesAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, func(t *testing.T, srv *zktest.Server) {
-				match := zktest.Match{Op: zktest.OpGetData, Path: electionPath, Times: zktest.Always}
-				refusing := srv.On(match, zktest.Fail(zktest.NoAuth))
-				refused := srv.On(zktest.Match{Op: zktest.OpCreate, Times: zktest.Always}, zktest.Fail(zktest.NoAuth))
+				match := fault.Match{Op: fault.OpGetData, Path: electionPath, Times: fault.Always}
+				refusing := srv.On(match, fault.Fail(zktest.NoAuth))
+				refused := srv.On(fault.Match{Op: fault.OpCreate, Times: fault.Always}, fault.Fail(zktest.NoAuth))
 				c := member(t, srv, "c")
 				l := started(t, c, electionPath)
 				_, err := l.Await(testzk.Context(t))

@@ -13,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // latches returns n latches of different clients, queued in the order of their names.
@@ -107,8 +108,8 @@ func TestNodeOfALostSessionElectsNoLeader(t *testing.T) {
 func TestCandidateLeadsIfTheLeaderResignedDuringItsReconnect(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		first := started(t, member(t, srv, "first"), electionPath)
-		match := zktest.Match{Client: "second", Op: zktest.OpGetData, Path: await(t, first).Path()}
-		read := srv.On(match, zktest.Hold())
+		match := fault.Match{Client: "second", Op: fault.OpGetData, Path: await(t, first).Path()}
+		read := srv.On(match, fault.Hold())
 		second := started(t, member(t, srv, "second"), electionPath)
 		require.NoError(t, read.Wait(t.Context()))
 		srv.Client("second").Refuse(true)
@@ -131,7 +132,7 @@ func TestCandidatesThatLoseTheirSessionsTogetherElectOne(t *testing.T) {
 				all := latches(t, srv, 2)
 				term := all[0].Term()
 				other := map[string]string{"0": "1", "1": "0"}[faster]
-				enter := srv.On(zktest.Match{Client: other, Op: zktest.OpCreate}, zktest.Hold())
+				enter := srv.On(fault.Match{Client: other, Op: fault.OpCreate}, fault.Hold())
 				expire(t, srv, "0")
 				expire(t, srv, "1")
 				require.NoError(t, enter.Wait(t.Context()))
@@ -155,9 +156,9 @@ func TestCandidateThatListedAFormerLeaderLeads(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		first := started(t, member(t, srv, "first"), electionPath)
 		node := await(t, first).Path()
-		reads := []*zktest.Rule{
-			srv.On(zktest.Match{Client: "0", Op: zktest.OpGetData, Path: node}, zktest.Hold()),
-			srv.On(zktest.Match{Client: "1", Op: zktest.OpGetData, Path: node}, zktest.Hold()),
+		reads := []*fault.Rule{
+			srv.On(fault.Match{Client: "0", Op: fault.OpGetData, Path: node}, fault.Hold()),
+			srv.On(fault.Match{Client: "1", Op: fault.OpGetData, Path: node}, fault.Hold()),
 		}
 		all := latches(t, srv, 2)
 		for _, read := range reads {

@@ -16,6 +16,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // Curator: testBasic.
@@ -115,7 +116,7 @@ func TestLatchWithoutAServerClosesAtOnce(t *testing.T) {
 		require.NoError(t, srv.Start())
 		require.NoError(t, c.WaitConnected(testzk.Context(t)))
 		outage()
-		require.Zero(t, srv.Requests()[zktest.OpCreate])
+		require.Zero(t, srv.Requests()[fault.OpCreate])
 		require.Empty(t, srv.Tree())
 	})
 }
@@ -123,7 +124,7 @@ func TestLatchWithoutAServerClosesAtOnce(t *testing.T) {
 // Curator: testResetRace.
 func TestLatchThatLosesItsSessionDuringTheCreateHasOneNode(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		enter := srv.On(zktest.Match{Op: zktest.OpCreate, Skip: 1}, zktest.Hold()) // the first create finds no parent
+		enter := srv.On(fault.Match{Op: fault.OpCreate, Skip: 1}, fault.Hold()) // the first create finds no parent
 		l := started(t, member(t, srv, "c"), electionPath)
 		require.NoError(t, enter.Wait(t.Context()))
 		expire(t, srv, "c")
@@ -136,14 +137,14 @@ func TestLatchThatLosesItsSessionDuringTheCreateHasOneNode(t *testing.T) {
 
 // Curator: testCreateDeleteRace.
 func TestLatchClosedDuringTheCreateLeavesNoNode(t *testing.T) {
-	for name, harm := range map[string]zktest.Action{
-		"request held": zktest.Hold(), "request lost": zktest.DropBefore(),
-		"answer lost": zktest.DropAfter(), "slow": zktest.Delay(time.Second),
+	for name, harm := range map[string]fault.Action{
+		"request held": fault.Hold(), "request lost": fault.DropBefore(),
+		"answer lost": fault.DropAfter(), "slow": fault.Delay(time.Second),
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, func(t *testing.T, srv *zktest.Server) {
 				c := member(t, srv, "c")
-				enter := srv.On(zktest.Match{Op: zktest.OpCreate, Skip: 1}, harm) // the first create finds no parent
+				enter := srv.On(fault.Match{Op: fault.OpCreate, Skip: 1}, harm) // the first create finds no parent
 				l := started(t, c, electionPath)
 				require.NoError(t, enter.Wait(t.Context()))
 				srv.Client("c").Refuse(true)
@@ -220,8 +221,8 @@ func TestAwaitReturnsARefusedDeleteAndLatchLeadsLater(t *testing.T) {
 		for _, opts := range [][]leader.Option{nil, {leader.WithLockDelay(time.Second)}} {
 			l := started(t, member(t, srv, "c"), electionPath, opts...)
 			term := await(t, l)
-			match := zktest.Match{Op: zktest.OpDelete, Path: term.Path(), Times: zktest.Always}
-			refused := srv.On(match, zktest.Fail(zktest.NoAuth))
+			match := fault.Match{Op: fault.OpDelete, Path: term.Path(), Times: fault.Always}
+			refused := srv.On(match, fault.Fail(zktest.NoAuth))
 			require.ErrorIs(t, term.Resign(), zk.ErrNoAuth)
 			_, err := l.Await(testzk.Context(t))
 			require.ErrorIs(t, err, zk.ErrNoAuth)

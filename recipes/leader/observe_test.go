@@ -15,6 +15,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // report is one report of an observer.
@@ -104,8 +105,8 @@ func TestObserverReportsNothingElse(t *testing.T) {
 		require.NoError(t, srv.Set(term.Path(), []byte("changed")))
 		time.Sleep(2 * time.Second)
 		after := srv.Client("observer").Requests()
-		require.Equal(t, before[zktest.OpGetData]+1, after[zktest.OpGetData])
-		require.Equal(t, before[zktest.OpGetChildren2]+1, after[zktest.OpGetChildren2])
+		require.Equal(t, before[fault.OpGetData]+1, after[fault.OpGetData])
+		require.Equal(t, before[fault.OpGetChildren2]+1, after[fault.OpGetChildren2])
 		require.Empty(t, reports)
 		stop()
 		_, open := <-reports

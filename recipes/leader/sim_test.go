@@ -20,6 +20,7 @@ import (
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -82,22 +83,22 @@ func simulate(stand func(ctx context.Context, c *candidate)) sim.Scenario {
 // harm applies a random fault to a candidate, its node, the parents or the server.
 func harm(srv *zktest.Server, o *leadership, random *rand.Rand) {
 	c := srv.Client(fmt.Sprintf("c%d", random.IntN(candidates)))
-	ops := []zktest.Op{
-		zktest.OpCreate, zktest.OpMulti, zktest.OpDelete, zktest.OpGetData, zktest.OpGetChildren2,
-		zktest.OpSync, zktest.AnyOp,
+	ops := []fault.Op{
+		fault.OpCreate, fault.OpMulti, fault.OpDelete, fault.OpGetData, fault.OpGetChildren2,
+		fault.OpSync, fault.AnyOp,
 	}
-	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
+	match := fault.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
 	switch random.IntN(11) {
 	case 0:
 		c.Drop()
 	case 1:
 		c.Reset()
 	case 2:
-		srv.On(match, zktest.DropBefore())
+		srv.On(match, fault.DropBefore())
 	case 3:
-		srv.On(match, zktest.DropAfter())
+		srv.On(match, fault.DropAfter())
 	case 4:
-		srv.On(match, zktest.Delay(time.Duration(random.Int64N(int64(simTimeout)))))
+		srv.On(match, fault.Delay(time.Duration(random.Int64N(int64(simTimeout)))))
 	case 5:
 		c.Cut()
 		time.Sleep(time.Duration(random.Int64N(int64(2 * simTimeout))))

@@ -17,15 +17,15 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/retry"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 func TestAcquireWithALostReplyCreatesOneNodeInEachQueue(t *testing.T) {
 	p := testzk.Proxy(t)
 	paths := named(t, 4)
 	m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
-	for name, fault := range map[string]proxy.Action{"reply": proxy.DropAfter(), "request": proxy.DropBefore()} {
-		rule := p.On(proxy.Match{Op: proxy.OpMulti}, fault)
+	for name, action := range map[string]fault.Action{"reply": fault.DropAfter(), "request": fault.DropBefore()} {
+		rule := p.On(fault.Match{Op: fault.OpMulti}, action)
 		hold := acquire(t, m)
 		require.Equal(t, 1, rule.Hits(), name)
 		for i, path := range paths {
@@ -44,7 +44,7 @@ func TestFailedAcquireWithALostReplyLeavesNoNode(t *testing.T) {
 	paths := named(t, 4)
 	m := newMulti(t, testzk.Connected(t, p.Addr(), framework.WithRetry(retry.Never())), paths)
 	require.NoError(t, acquire(t, m).Release())
-	rule := p.On(proxy.Match{Op: proxy.OpMulti}, proxy.DropAfter())
+	rule := p.On(fault.Match{Op: fault.OpMulti}, fault.DropAfter())
 	_, err := m.Acquire(testzk.Context(t))
 	require.Error(t, err)
 	require.Equal(t, framework.Unknown, framework.OutcomeOf(err))
@@ -61,8 +61,8 @@ func TestNodeDeletedBeforeItWasFoundIsReplaced(t *testing.T) {
 	m := newMulti(t, c, paths)
 	require.NoError(t, acquire(t, m).Release())
 	for i, queue := range paths {
-		search := p.On(proxy.Match{Op: proxy.OpSync, Path: paths[0]}, proxy.Hold())
-		p.On(proxy.Match{Op: proxy.OpMulti}, proxy.DropAfter())
+		search := p.On(fault.Match{Op: fault.OpSync, Path: paths[0]}, fault.Hold())
+		p.On(fault.Match{Op: fault.OpMulti}, fault.DropAfter())
 		a := start(t, m)
 		require.NoError(t, search.Wait(testzk.Context(t)))
 		remove(t, queued(t, own(t), queue, 1)[0].Node)
@@ -82,7 +82,7 @@ func TestGrantThatRacesWithCancellationIsReleased(t *testing.T) {
 	paths := named(t, 3)
 	m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
 	require.NoError(t, acquire(t, m).Release())
-	rule := p.On(proxy.Match{Op: proxy.OpMulti}, proxy.Hold())
+	rule := p.On(fault.Match{Op: fault.OpMulti}, fault.Hold())
 	a := start(t, m)
 	require.NoError(t, rule.Wait(testzk.Context(t)))
 	a.cancel() // the request was sent and will be applied
@@ -101,7 +101,7 @@ func TestCancelCauseIsNotTakenForADeletedNode(t *testing.T) {
 	busy := acquire(t, newMutex(t, own(t), paths[1]))
 	c := testzk.Connected(t, p.Addr())
 	for name, l := range map[string]multilock.Lock{"set": newMulti(t, c, paths), "mutex": newMutex(t, c, paths[1])} {
-		look := p.On(proxy.Match{Op: proxy.OpGetChildren2, Path: paths[1]}, proxy.Hold())
+		look := p.On(fault.Match{Op: fault.OpGetChildren2, Path: paths[1]}, fault.Hold())
 		ctx, cancel := context.WithCancelCause(testzk.Context(t))
 		result := make(chan error, 1)
 		go func() {
@@ -123,7 +123,7 @@ func TestCancelCauseIsNotTakenForATooLargeTransaction(t *testing.T) {
 	paths := named(t, 2)
 	m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
 	require.NoError(t, acquire(t, m).Release())
-	enqueue := p.On(proxy.Match{Op: proxy.OpMulti}, proxy.Hold())
+	enqueue := p.On(fault.Match{Op: fault.OpMulti}, fault.Hold())
 	ctx, cancel := context.WithCancelCause(testzk.Context(t))
 	result := make(chan error, 1)
 	go func() {
@@ -144,9 +144,9 @@ func TestReleaseWithALostRequestOrReplyIsNotALoss(t *testing.T) {
 	p := testzk.Proxy(t)
 	paths := named(t, 3)
 	m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
-	for _, fault := range []proxy.Action{proxy.DropAfter(), proxy.DropBefore()} {
+	for _, action := range []fault.Action{fault.DropAfter(), fault.DropBefore()} {
 		hold := acquire(t, m)
-		rule := p.On(proxy.Match{Op: proxy.OpMulti}, fault)
+		rule := p.On(fault.Match{Op: fault.OpMulti}, action)
 		require.NoError(t, hold.Release())
 		require.Equal(t, 1, rule.Hits())
 		free(t, paths...)

@@ -16,6 +16,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -29,7 +30,7 @@ func TestMultiLockIsNotHeldIfAWaitingGoroutineIsEnded(t *testing.T) {
 		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext),
 			logging("attempt failed", runtime.Goexit))
 		// The watch on the predecessor is lost, and its repetition too.
-		dropped := srv.On(zktest.Match{Client: "c", Op: zktest.OpGetData, Times: 2}, zktest.DropAfter())
+		dropped := srv.On(fault.Match{Client: "c", Op: fault.OpGetData, Times: 2}, fault.DropAfter())
 		_, err := newMulti(t, c, []string{"/a", "/b"}).Acquire(testzk.Context(t))
 		require.ErrorContains(t, err, "ended the goroutine")
 		require.Equal(t, 2, dropped.Hits())

@@ -13,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
@@ -66,7 +67,7 @@ func acquire(t testing.TB, l multilock.Lock) *recipes.Hold {
 // sent returns the number of requests without heartbeats.
 func sent(p *proxy.Proxy) int {
 	counts := p.Requests()
-	return counts.Total() - counts[proxy.OpSync]
+	return counts.Total() - counts[fault.OpSync]
 }
 
 // acquirer is Acquire or TryAcquire.

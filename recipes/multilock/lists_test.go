@@ -15,6 +15,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -62,7 +63,7 @@ func TestListsOfManyLocksAreRequestedAFewAtATime(t *testing.T) {
 				m := newMulti(t, c, paths)
 				require.NoError(t, acquire(t, m).Release()) // uses the sequence number 0, which needs no list
 				lists.Store(0)
-				held := srv.On(zktest.Match{Op: zktest.OpGetChildren2}, zktest.Hold())
+				held := srv.On(fault.Match{Op: fault.OpGetChildren2}, fault.Hold())
 				attempt := start(t, m)
 				time.Sleep(500 * time.Millisecond)
 				require.EqualValues(t, most, lists.Load(), "under way at a time")

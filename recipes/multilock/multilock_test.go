@@ -16,7 +16,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -29,12 +29,12 @@ func TestUncontendedSetIsOneTransactionWithListsBehindIt(t *testing.T) {
 		before := srv.Client("c").Requests()
 		hold := acquire(t, m)
 		after := srv.Client("c").Requests()
-		require.Equal(t, 1, after[zktest.OpMulti]-before[zktest.OpMulti])
-		require.Equal(t, len(paths), after[zktest.OpGetChildren2]-before[zktest.OpGetChildren2])
+		require.Equal(t, 1, after[fault.OpMulti]-before[fault.OpMulti])
+		require.Equal(t, len(paths), after[fault.OpGetChildren2]-before[fault.OpGetChildren2])
 		require.Equal(t, 1+len(paths), after.Total()-before.Total(), "requests of an acquire: %v", after)
 		require.NoError(t, hold.Release())
 		after = srv.Client("c").Requests()
-		require.Equal(t, 2, after[zktest.OpMulti]-before[zktest.OpMulti])
+		require.Equal(t, 2, after[fault.OpMulti]-before[fault.OpMulti])
 		require.Equal(t, 2+len(paths), after.Total()-before.Total(), "requests of an acquire and a release: %v", after)
 	}, zktest.WithSessionTimeouts(time.Second, time.Minute))
 }
@@ -111,7 +111,7 @@ func TestTryAcquireOfBusyLocksOnlyReads(t *testing.T) {
 		free(t, paths[:2]...)
 		queued(t, c, paths[2], 1)
 		if opts == nil {
-			require.Equal(t, 3, p.Requests()[proxy.OpGetChildren2], "%v", p.Requests())
+			require.Equal(t, 3, p.Requests()[fault.OpGetChildren2], "%v", p.Requests())
 			require.Equal(t, 3, sent(p), "%v", p.Requests())
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -27,11 +27,11 @@ func TestGuardOfOneSessionIsOneTransaction(t *testing.T) {
 	paths := named(t, 3)
 	c := testzk.Connected(t, p.Addr())
 	hold := acquire(t, of(t, newMutex(t, c, paths[0]), newMulti(t, c, paths[1:])))
-	before := p.Requests()[proxy.OpMulti]
+	before := p.Requests()[fault.OpMulti]
 	results, err := hold.Guard(testzk.Context(t), framework.CreateOp(paths[0]+"-data", nil))
 	require.NoError(t, err)
 	require.Equal(t, paths[0]+"-data", results[0].Path)
-	require.Equal(t, before+1, p.Requests()[proxy.OpMulti])
+	require.Equal(t, before+1, p.Requests()[fault.OpMulti])
 	require.NoError(t, hold.Release())
 	_, err = hold.Guard(testzk.Context(t))
 	require.ErrorIs(t, err, recipes.ErrNotHeld)
@@ -106,7 +106,7 @@ func apart(t *testing.T, test func(t *testing.T, srv *zktest.Server, parts []*re
 
 func TestAllPartsEndBeforeTheFirstRequestOfTheirRelease(t *testing.T) {
 	apart(t, func(t *testing.T, srv *zktest.Server, parts []*recipes.Hold, whole *recipes.Hold) {
-		first := srv.On(zktest.Match{Op: zktest.OpDelete}, zktest.Hold())
+		first := srv.On(fault.Match{Op: fault.OpDelete}, fault.Hold())
 		released := make(chan error, 1)
 		go func() { released <- whole.Release() }()
 		require.NoError(t, first.Wait(t.Context()))
@@ -121,7 +121,7 @@ func TestAllPartsEndBeforeTheFirstRequestOfTheirRelease(t *testing.T) {
 func TestSlowPartsAreReleasedTogether(t *testing.T) {
 	apart(t, func(t *testing.T, srv *zktest.Server, _ []*recipes.Hold, whole *recipes.Hold) {
 		for _, name := range []string{"a", "b", "c"} {
-			srv.On(zktest.Match{Client: name, Op: zktest.OpDelete}, zktest.Delay(2*time.Second))
+			srv.On(fault.Match{Client: name, Op: fault.OpDelete}, fault.Delay(2*time.Second))
 		}
 		began := time.Now()
 		require.NoError(t, whole.Release())

@@ -8,7 +8,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 func TestReentryOfTheSameSetMakesNoRequest(t *testing.T) {
@@ -19,14 +19,14 @@ func TestReentryOfTheSameSetMakesNoRequest(t *testing.T) {
 			paths := named(t, 3)
 			outer := acquire(t, newMulti(t, c, paths, opts...))
 			ctx := outer.Context(testzk.Context(t))
-			before := p.Requests()[proxy.OpMulti]
+			before := p.Requests()[fault.OpMulti]
 
 			same := newMulti(t, c, paths, opts...) // another value of the same locks
 			inner, err := same.Acquire(ctx)
 			require.NoError(t, err)
 			innermost, err := same.TryAcquire(inner.Context(ctx))
 			require.NoError(t, err)
-			require.Equal(t, before, p.Requests()[proxy.OpMulti])
+			require.Equal(t, before, p.Requests()[fault.OpMulti])
 			require.Equal(t, outer.Tokens(), innermost.Tokens())
 			require.Equal(t, outer.Paths(), innermost.Paths())
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 func TestUncontendedAcquireIsACreateAndAList(t *testing.T) {
@@ -34,7 +34,7 @@ func TestHandOverNeedsNoRequestOfTheWaiter(t *testing.T) {
 	waiter := start(t, newMutex(t, testzk.Connected(t, p.Addr()), path))
 	queued(t, first, 2)
 	// The waiter watches its predecessor and its own node. No other request follows.
-	testzk.Eventually(t, func() bool { return p.Requests()[proxy.OpGetData] == 2 }, "the waiter does not watch")
+	testzk.Eventually(t, func() bool { return p.Requests()[fault.OpGetData] == 2 }, "the waiter does not watch")
 	before := sent(p)
 
 	require.NoError(t, holder.Release())
@@ -82,7 +82,7 @@ func TestTryAcquireOfABusyLockIsOneRead(t *testing.T) {
 	_, err := mu.TryAcquire(testzk.Context(t))
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 	require.Equal(t, 1, sent(p), "%v", p.Requests())
-	require.Equal(t, 1, p.Requests()[proxy.OpGetChildren2], "%v", p.Requests())
+	require.Equal(t, 1, p.Requests()[fault.OpGetChildren2], "%v", p.Requests())
 	queued(t, mu, 1)
 	require.NoError(t, holder.Release())
 }

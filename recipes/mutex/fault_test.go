@@ -15,7 +15,7 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 func TestAcquireWithALostReplyCreatesOneNode(t *testing.T) {
@@ -23,7 +23,7 @@ func TestAcquireWithALostReplyCreatesOneNode(t *testing.T) {
 	path := testzk.Path(t)
 	mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
 	require.NoError(t, acquire(t, mu).Release())
-	rule := p.On(proxy.Match{Op: proxy.OpCreate, Path: path}, proxy.DropAfter())
+	rule := p.On(fault.Match{Op: fault.OpCreate, Path: path}, fault.DropAfter())
 	hold := acquire(t, mu)
 	require.NoError(t, rule.Wait(testzk.Context(t)))
 	queue := queued(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path), 1)
@@ -37,7 +37,7 @@ func TestGrantThatRacesWithCancellationIsReleased(t *testing.T) {
 	path := testzk.Path(t)
 	mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
 	require.NoError(t, acquire(t, mu).Release())
-	rule := p.On(proxy.Match{Op: proxy.OpCreate, Path: path}, proxy.Hold())
+	rule := p.On(fault.Match{Op: fault.OpCreate, Path: path}, fault.Hold())
 	a := start(t, mu)
 	require.NoError(t, rule.Wait(testzk.Context(t)))
 	a.cancel() // the request was sent and will be applied
@@ -67,7 +67,7 @@ func TestReleaseDuringAnOutageIsCompletedLater(t *testing.T) {
 	client := testzk.Connected(t, p.Addr())
 	mu := newMutex(t, client, path)
 	hold := acquire(t, mu)
-	rule := p.On(proxy.Match{Op: proxy.OpDelete, Path: hold.Path()}, proxy.DropBefore())
+	rule := p.On(fault.Match{Op: fault.OpDelete, Path: hold.Path()}, fault.DropBefore())
 	require.NoError(t, hold.Release(), "the deletion is repeated until it is applied")
 	require.Equal(t, 1, rule.Hits())
 	testzk.Empty(t, path)
@@ -78,7 +78,7 @@ func TestReleaseWithALostReplyIsNotALoss(t *testing.T) {
 	path := testzk.Path(t)
 	mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
 	hold := acquire(t, mu)
-	p.On(proxy.Match{Op: proxy.OpDelete, Path: hold.Path()}, proxy.DropAfter())
+	p.On(fault.Match{Op: fault.OpDelete, Path: hold.Path()}, fault.DropAfter())
 	require.NoError(t, hold.Release())
 	testzk.Empty(t, path)
 }
@@ -148,5 +148,5 @@ func TestTooLargeDataIsRefusedBeforeItIsSent(t *testing.T) {
 	require.Equal(t, framework.Connected, client.State())
 	require.NoError(t, hold.Err())
 	require.NoError(t, hold.Release())
-	require.Zero(t, p.Requests()[proxy.OpCreate], "it was sent")
+	require.Zero(t, p.Requests()[fault.OpCreate], "it was sent")
 }

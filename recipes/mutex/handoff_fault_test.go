@@ -15,6 +15,7 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -131,7 +132,7 @@ func TestNodeIsNotPassedOnWhileAGuardMayStillBeApplied(t *testing.T) {
 	}
 	for name, begin := range map[string]func(*testing.T, *handoffFixture, *recipes.Hold){
 		"under way": func(t *testing.T, h *handoffFixture, hold *recipes.Hold) {
-			h.On(zktest.Match{Client: "local", Op: zktest.OpMulti}, zktest.Delay(500*time.Millisecond))
+			h.On(fault.Match{Client: "local", Op: fault.OpMulti}, fault.Delay(500*time.Millisecond))
 			go func() { _ = guard(context.Background(), hold) }()
 			time.Sleep(100 * time.Millisecond)
 		},
@@ -144,7 +145,7 @@ func TestNodeIsNotPassedOnWhileAGuardMayStillBeApplied(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		},
 		"of unknown outcome": func(t *testing.T, h *handoffFixture, hold *recipes.Hold) {
-			h.On(zktest.Match{Client: "local", Op: zktest.OpMulti}, zktest.Delay(500*time.Millisecond))
+			h.On(fault.Match{Client: "local", Op: fault.OpMulti}, fault.Delay(500*time.Millisecond))
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			err := guard(ctx, hold)

@@ -17,6 +17,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -98,7 +99,7 @@ func TestNodeIsPassedOnInOrderWithoutRequests(t *testing.T) {
 					hold = next
 				}
 				counts := h.Client("local").Requests()
-				require.Zero(t, counts.Total()-counts[zktest.OpSync], "%v", counts)
+				require.Zero(t, counts.Total()-counts[fault.OpSync], "%v", counts)
 				require.NoError(t, hold.Release())
 			})
 		})
@@ -161,8 +162,8 @@ func TestNodeAtItsLimitIsPassedOnWhileNoOtherClientWaits(t *testing.T) {
 					require.Equal(t, []int{10}, streaks(t, waiting, 100*time.Millisecond))
 					require.Less(t, time.Since(begun), 2100*time.Millisecond, "waited for more than the list")
 					counts := h.Client("local").Requests()
-					require.Equal(t, 1, counts[zktest.OpGetChildren2], "%v", counts)
-					require.Equal(t, 1, h.requests()-counts[zktest.OpDelete], "%v", counts)
+					require.Equal(t, 1, counts[fault.OpGetChildren2], "%v", counts)
+					require.Equal(t, 1, h.requests()-counts[fault.OpDelete], "%v", counts)
 				})
 			})
 		}
@@ -190,7 +191,7 @@ func TestNodeAtItsLimitIsDeletedIfNoWaiterIsLeft(t *testing.T) {
 		waiting := waiters(t, h.lock, 3)
 		require.NoError(t, waiting[0].won(t).Release())
 		hold := waiting[1].won(t)
-		read := h.On(zktest.Match{Client: "local", Op: zktest.OpGetChildren2}, zktest.Hold())
+		read := h.On(fault.Match{Client: "local", Op: fault.OpGetChildren2}, fault.Hold())
 		require.NoError(t, hold.Release())
 		require.NoError(t, read.Wait(t.Context()))
 		waiting[2].cancel()
@@ -207,8 +208,8 @@ func TestNodeAtItsLimitIsDeletedIfTheQueueCannotBeRead(t *testing.T) {
 	withHandoff(t, mutex.WithLocalHandoff(1, time.Hour), func(t *testing.T, h *handoffFixture) {
 		// The lists behind two creates come first. That behind a third create is between the two
 		// that are refused.
-		first := h.On(zktest.Match{Client: "local", Op: zktest.OpGetChildren2, Skip: 2}, zktest.Fail(zktest.NoAuth))
-		second := h.On(zktest.Match{Client: "local", Op: zktest.OpGetChildren2, Skip: 3}, zktest.Fail(zktest.NoAuth))
+		first := h.On(fault.Match{Client: "local", Op: fault.OpGetChildren2, Skip: 2}, fault.Fail(zktest.NoAuth))
+		second := h.On(fault.Match{Client: "local", Op: fault.OpGetChildren2, Skip: 3}, fault.Fail(zktest.NoAuth))
 		require.Equal(t, []int{2, 2, 1}, streaks(t, waiters(t, h.lock, 5), time.Millisecond))
 		require.Equal(t, 2, first.Hits()+second.Hits())
 	})

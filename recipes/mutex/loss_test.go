@@ -14,7 +14,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // closes waits until c is closed.
@@ -48,7 +48,7 @@ func TestInterruptionEndsAStrictHoldDuringAReadOfItsNode(t *testing.T) {
 		client := srv.Client("holder")
 		hold := acquire(t, newMutex(t, testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext),
 			framework.WithLossPolicy(framework.Strict)), "/lock"))
-		look := srv.On(zktest.Match{Op: zktest.OpGetData, Path: hold.Path()}, zktest.Hold())
+		look := srv.On(fault.Match{Op: fault.OpGetData, Path: hold.Path()}, fault.Hold())
 		require.NoError(t, look.Wait(t.Context()))
 		client.Refuse(true)
 		client.Reset()
@@ -68,7 +68,7 @@ func TestSessionEndDuringReleaseIsNoLoss(t *testing.T) {
 	path := testzk.Path(t)
 	client := testzk.Connected(t, p.Addr())
 	hold := acquire(t, newMutex(t, client, path))
-	rule := p.On(proxy.Match{Op: proxy.OpDelete, Path: hold.Path()}, proxy.DropBefore())
+	rule := p.On(fault.Match{Op: fault.OpDelete, Path: hold.Path()}, fault.DropBefore())
 	released := make(chan error, 1)
 	go func() { released <- hold.Release() }()
 	require.NoError(t, rule.Wait(testzk.Context(t)))
@@ -145,7 +145,7 @@ func TestWaitContinuesAfterTheSessionIsLostDuringTheEnqueue(t *testing.T) {
 	require.NoError(t, acquire(t, mu).Release())
 	former, err := client.Session(testzk.Context(t))
 	require.NoError(t, err)
-	rule := p.On(proxy.Match{Op: proxy.OpCreate, Path: path}, proxy.Hold())
+	rule := p.On(fault.Match{Op: fault.OpCreate, Path: path}, fault.Hold())
 	a := start(t, mu)
 	require.NoError(t, rule.Wait(testzk.Context(t)))
 	require.NoError(t, p.Refuse(true))

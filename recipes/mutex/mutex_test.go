@@ -10,6 +10,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
@@ -31,7 +32,7 @@ func acquire(t testing.TB, mu *mutex.Mutex) *recipes.Hold {
 // sent returns the number of requests without heartbeats.
 func sent(p *proxy.Proxy) int {
 	counts := p.Requests()
-	return counts.Total() - counts[proxy.OpSync]
+	return counts.Total() - counts[fault.OpSync]
 }
 
 // attempt is a running Acquire.

@@ -20,6 +20,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -139,7 +140,7 @@ func TestLockIsFreeAfterTheProgramEndedAnAcquire(t *testing.T) {
 						require.NoError(t, mustAcquire(t, m).Release())
 						time.Sleep(2 * time.Second) // no node is kept after that
 						if point == "policy" || point == "attempt" {
-							srv.On(zktest.Match{Client: "c", Op: zktest.OpCreate}, zktest.DropAfter())
+							srv.On(fault.Match{Client: "c", Op: fault.OpCreate}, fault.DropAfter())
 						}
 						trap.set.Store(true)
 						onOther := goexit && kind != "plain" && call == "Acquire" &&

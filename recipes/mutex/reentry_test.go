@@ -14,7 +14,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 func TestReentryMakesNoRequest(t *testing.T) {
@@ -23,14 +23,14 @@ func TestReentryMakesNoRequest(t *testing.T) {
 	path := testzk.Path(t)
 	outer := acquire(t, newMutex(t, client, path))
 	ctx := outer.Context(testzk.Context(t))
-	before := p.Requests()[proxy.OpCreate]
+	before := p.Requests()[fault.OpCreate]
 
 	same := newMutex(t, client, path) // another value of the same lock
 	inner, err := same.Acquire(ctx)
 	require.NoError(t, err)
 	innermost, err := same.TryAcquire(inner.Context(ctx))
 	require.NoError(t, err)
-	require.Equal(t, before, p.Requests()[proxy.OpCreate])
+	require.Equal(t, before, p.Requests()[fault.OpCreate])
 	require.Equal(t, outer.Token(), innermost.Token())
 	require.Equal(t, outer.Path(), innermost.Path())
 	for _, h := range []*recipes.Hold{innermost, inner, outer} {

@@ -14,6 +14,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -61,8 +62,8 @@ func (d *requestFixture) asked() string {
 
 // askedAtOnce returns the requests that the client sends without waiting for an answer, from the
 // next request of type op on.
-func (d *requestFixture) askedAtOnce(op zktest.Op, do func()) string {
-	first := d.srv.On(zktest.Match{Client: "counted", Op: op}, zktest.Hold())
+func (d *requestFixture) askedAtOnce(op fault.Op, do func()) string {
+	first := d.srv.On(fault.Match{Client: "counted", Op: op}, fault.Hold())
 	do()
 	settle()
 	d.asked()
@@ -98,8 +99,8 @@ func (d *requestFixture) wins(a *attempt) {
 }
 
 // holdBack delays the request with which the client sets its watch on a node.
-func (d *requestFixture) holdBack(node string) *zktest.Rule {
-	return d.srv.On(zktest.Match{Client: "counted", Op: zktest.OpGetData, Path: node}, zktest.Hold())
+func (d *requestFixture) holdBack(node string) *fault.Rule {
+	return d.srv.On(fault.Match{Client: "counted", Op: fault.OpGetData, Path: node}, fault.Hold())
 }
 
 func TestPredecessorDeletedBeforeTheWatchNeedsNoList(t *testing.T) {
@@ -161,11 +162,11 @@ func TestIndependentRequestsAreSentTogether(t *testing.T) {
 		first := acquire(t, other)
 		second := enter(t, other)
 		var waiter *attempt
-		require.Equal(t, "getData getData", d.askedAtOnce(zktest.OpGetData, func() { waiter = enter(t, d.lock) }),
+		require.Equal(t, "getData getData", d.askedAtOnce(fault.OpGetData, func() { waiter = enter(t, d.lock) }),
 			"the predecessor and its own node")
 		settle()
 		releaseFirst := func() { require.NoError(t, first.Release()) }
-		require.Equal(t, "getChildren2 getData", d.askedAtOnce(zktest.OpGetChildren2, releaseFirst),
+		require.Equal(t, "getChildren2 getData", d.askedAtOnce(fault.OpGetChildren2, releaseFirst),
 			"the list, and the last node ahead in the list before")
 		settle()
 		d.asked()
@@ -206,7 +207,7 @@ func TestNewNodeBeforeThePredecessorIsWatched(t *testing.T) {
 func TestDeletedPredecessorIsNotTakenForAnother(t *testing.T) {
 	withRequests(t, func(t *testing.T, d *requestFixture) {
 		holder, second, last, waiter := d.queueOfThree()
-		list := d.srv.On(zktest.Match{Client: "counted", Op: zktest.OpGetChildren2}, zktest.Fail(zktest.Throttled))
+		list := d.srv.On(fault.Match{Client: "counted", Op: fault.OpGetChildren2}, fault.Fail(zktest.Throttled))
 		second.cancel()
 		time.Sleep(10 * time.Millisecond)
 		require.Equal(t, 1, list.Hits())
@@ -220,10 +221,10 @@ func TestDeletedPredecessorIsNotTakenForAnother(t *testing.T) {
 
 func TestOneLostRequestOfTwoIsRepeated(t *testing.T) {
 	for skip := range 2 { // loses the first request or the second
-		for name, action := range map[string]zktest.Action{"before": zktest.DropBefore(), "after": zktest.DropAfter()} {
+		for name, action := range map[string]fault.Action{"before": fault.DropBefore(), "after": fault.DropAfter()} {
 			withRequests(t, func(t *testing.T, d *requestFixture) {
 				ahead := acquire(t, d.of("other"))
-				match := zktest.Match{Client: "counted", Op: zktest.OpGetData, Path: "/lock/*", Skip: skip}
+				match := fault.Match{Client: "counted", Op: fault.OpGetData, Path: "/lock/*", Skip: skip}
 				rule := d.srv.On(match, action)
 				waiter := enter(t, d.lock)
 				time.Sleep(time.Second)

@@ -12,6 +12,7 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -26,7 +27,7 @@ func TestOutcomeOfARequestIsIndependentOfTheCancelCause(t *testing.T) {
 		require.NoError(t, srv.Create("/l/_c_4ad3dc50-7554-4786-b220-92a9ebed5ec8-lock-0000000000", nil))
 		_, _, cause := c.Children(t.Context(), "no path")
 		require.Equal(t, framework.NotApplied, framework.OutcomeOf(cause))
-		srv.On(zktest.Match{Client: "c", Op: zktest.OpSetData}, zktest.DropAfter())
+		srv.On(fault.Match{Client: "c", Op: fault.OpSetData}, fault.DropAfter())
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(500*time.Millisecond, func() { cancel(cause) })
 		err = mutex.Revoke(ctx, c, "/l/_c_4ad3dc50-7554-4786-b220-92a9ebed5ec8-lock-0000000000")

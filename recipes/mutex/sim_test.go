@@ -17,6 +17,7 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -59,19 +60,19 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 
 // harm applies a random fault to a client. Its effect ends before a session would expire.
 func harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand) {
-	ops := []zktest.Op{zktest.OpCreate, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpSync, zktest.AnyOp}
-	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
+	ops := []fault.Op{fault.OpCreate, fault.OpDelete, fault.OpGetChildren2, fault.OpSync, fault.AnyOp}
+	match := fault.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
 	switch random.IntN(7) {
 	case 0:
 		c.Drop()
 	case 1:
 		c.Reset()
 	case 2:
-		srv.On(match, zktest.DropBefore())
+		srv.On(match, fault.DropBefore())
 	case 3:
-		srv.On(match, zktest.DropAfter())
+		srv.On(match, fault.DropAfter())
 	case 4:
-		srv.On(match, zktest.Delay(time.Duration(random.Int64N(int64(simTimeout)))))
+		srv.On(match, fault.Delay(time.Duration(random.Int64N(int64(simTimeout)))))
 	case 5:
 		c.Cut()
 		time.AfterFunc(time.Duration(random.Int64N(int64(2*simTimeout))), c.Heal)

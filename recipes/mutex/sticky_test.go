@@ -15,7 +15,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
-	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // idle is shorter than the pause at the end of withHandoff.
@@ -50,7 +50,7 @@ func nodes(t *testing.T, h *handoffFixture) []string {
 // requests returns the number of requests of the local client without heartbeats.
 func (h *handoffFixture) requests() int {
 	counts := h.Client("local").Requests()
-	return counts.Total() - counts[zktest.OpSync]
+	return counts.Total() - counts[fault.OpSync]
 }
 
 // No other client wants the lock. So the idle time is the only limit, and each release starts it
@@ -117,9 +117,9 @@ func TestKeepingANodeMakesOneRequest(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		counts := h.Client("local").Requests()
-		require.Equal(t, 1, counts[zktest.OpCreate])
-		require.Equal(t, 1, counts[zktest.OpGetData])
-		require.Equal(t, 2, counts[zktest.OpGetChildren2], "one of them behind the create")
+		require.Equal(t, 1, counts[fault.OpCreate])
+		require.Equal(t, 1, counts[fault.OpGetData])
+		require.Equal(t, 2, counts[fault.OpGetChildren2], "one of them behind the create")
 		require.Equal(t, 4, h.requests(), "%v", counts)
 	})
 }
@@ -349,7 +349,7 @@ func TestRevokedKeptNodeIsDeleted(t *testing.T) {
 func TestNodeIsNotKeptWhileAGuardMayStillBeApplied(t *testing.T) {
 	withSticky(t, generous, func(t *testing.T, h *handoffFixture) {
 		hold := acquire(t, h.lock)
-		h.On(zktest.Match{Client: "local", Op: zktest.OpMulti}, zktest.Delay(500*time.Millisecond))
+		h.On(fault.Match{Client: "local", Op: fault.OpMulti}, fault.Delay(500*time.Millisecond))
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		_, err := hold.Guard(ctx, framework.SetOp("/config", []byte("0"), -1))
@@ -370,7 +370,7 @@ func TestNodeOfATryIsPassedOn(t *testing.T) {
 			if before {
 				kept(t, h)
 			}
-			made := h.On(zktest.Match{Client: "local", Op: zktest.OpCreate}, zktest.Delay(100*time.Millisecond))
+			made := h.On(fault.Match{Client: "local", Op: fault.OpCreate}, fault.Delay(100*time.Millisecond))
 			tried := make(chan *recipes.Hold)
 			go func() {
 				hold, _ := h.lock.TryAcquire(context.Background())
@@ -400,7 +400,7 @@ func TestNodeOfATryIsPassedOn(t *testing.T) {
 func TestWaitersBehindAFailedTryEnqueue(t *testing.T) {
 	withSticky(t, generous, func(t *testing.T, h *handoffFixture) {
 		other := acquire(t, h.other)
-		read := h.On(zktest.Match{Client: "local", Op: zktest.OpGetChildren2}, zktest.Hold())
+		read := h.On(fault.Match{Client: "local", Op: fault.OpGetChildren2}, fault.Hold())
 		tried := make(chan error)
 		go func() {
 			_, err := h.lock.TryAcquire(context.Background())

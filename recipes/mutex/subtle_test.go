@@ -15,6 +15,7 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
@@ -29,7 +30,7 @@ func TestWaiterIsNotGrantedOnANodeDeletedWhileDisconnected(t *testing.T) {
 		holder := acquire(t, first)
 		waiter := start(t, newMutex(t, testzk.Connected(t, p.Addr()), path))
 		stale := queued(t, first, 2)[1]
-		testzk.Eventually(t, func() bool { return p.Requests()[proxy.OpGetData] == 2 }, "the waiter does not watch")
+		testzk.Eventually(t, func() bool { return p.Requests()[fault.OpGetData] == 2 }, "the waiter does not watch")
 		third := start(t, first)
 		queued(t, first, 3)
 
@@ -77,11 +78,11 @@ func TestFrontPositionSurvivesAFailedList(t *testing.T) {
 		c := testzk.Connected(t, d.srv.MemAddr(),
 			framework.WithDialer(client.DialContext), framework.WithRetry(retry.Never()))
 		mu := newMutex(t, c, "/lock")
-		refused := d.srv.On(zktest.Match{Client: "hasty", Op: zktest.OpGetChildren2}, zktest.Fail(zktest.Throttled))
+		refused := d.srv.On(fault.Match{Client: "hasty", Op: fault.OpGetChildren2}, fault.Fail(zktest.Throttled))
 		require.NoError(t, acquire(t, mu).Release())
 		require.Equal(t, 1, refused.Hits())
 
-		held := d.srv.On(zktest.Match{Client: "hasty", Op: zktest.OpGetChildren2}, zktest.Hold())
+		held := d.srv.On(fault.Match{Client: "hasty", Op: fault.OpGetChildren2}, fault.Hold())
 		a := start(t, mu)
 		settle()
 		require.Equal(t, 1, held.Hits())
@@ -160,7 +161,7 @@ func TestRevokeWritesLockNodesOnly(t *testing.T) {
 	err := mutex.Revoke(testzk.Context(t), client, path)
 	require.ErrorIs(t, err, framework.ErrInvalidPath, "the parent is no lock node")
 	require.ErrorContains(t, err, path)
-	p.On(proxy.Match{Op: proxy.OpSetData, Path: hold.Path()}, proxy.DropAfter())
+	p.On(fault.Match{Op: fault.OpSetData, Path: hold.Path()}, fault.DropAfter())
 	require.NoError(t, mutex.Revoke(testzk.Context(t), client, hold.Path()))
 	closes(t, hold.Revoked(), "the holder is not revoked")
 	require.NoError(t, hold.Release())
@@ -177,7 +178,7 @@ func TestNodeOfACanceledAcquireIsDeleted(t *testing.T) {
 	_, elsewhere := client.Create(testzk.Context(t), "no path", nil)
 	require.Equal(t, framework.NotApplied, framework.OutcomeOf(elsewhere))
 	ctx, cancel := context.WithCancelCause(testzk.Context(t))
-	enqueue := p.On(proxy.Match{Op: proxy.OpCreate, Path: path}, proxy.Hold())
+	enqueue := p.On(fault.Match{Op: fault.OpCreate, Path: path}, fault.Hold())
 	result := make(chan error, 1)
 	go func() {
 		_, err := mu.Acquire(ctx)
@@ -186,7 +187,7 @@ func TestNodeOfACanceledAcquireIsDeleted(t *testing.T) {
 	require.NoError(t, enqueue.Wait(testzk.Context(t)))
 	cancel(elsewhere)
 	require.ErrorIs(t, <-result, framework.ErrInvalidPath)
-	deletion := p.On(proxy.Match{Op: proxy.OpDelete, Path: path}, proxy.Pass())
+	deletion := p.On(fault.Match{Op: fault.OpDelete, Path: path}, fault.Pass())
 	enqueue.Release()
 	require.NoError(t, deletion.Wait(testzk.Context(t)), "the created node is not deleted")
 	testzk.Empty(t, path)
@@ -204,28 +205,28 @@ func TestCancelCauseIsNoAnswer(t *testing.T) {
 		_, err := mu.Acquire(ctx)
 		return err
 	}
-	require.ErrorIs(t, interrupted(t, p, proxy.OpGetChildren2, zk.ErrNoNode, get), context.Canceled,
+	require.ErrorIs(t, interrupted(t, p, fault.OpGetChildren2, zk.ErrNoNode, get), context.Canceled,
 		"taken for the deletion of its node")
 	hold := acquire(t, mu)
-	for _, op := range []proxy.Op{proxy.OpGetChildren2, proxy.OpGetData} {
+	for _, op := range []fault.Op{fault.OpGetChildren2, fault.OpGetData} {
 		require.ErrorIs(t, interrupted(t, p, op, zk.ErrNoNode, func(ctx context.Context) error {
 			_, err := mu.Participants(ctx)
 			return err
 		}), context.Canceled, "%v: taken for an empty queue", op)
 	}
-	require.ErrorIs(t, interrupted(t, p, proxy.OpSetData, zk.ErrNoNode, func(ctx context.Context) error {
+	require.ErrorIs(t, interrupted(t, p, fault.OpSetData, zk.ErrNoNode, func(ctx context.Context) error {
 		return mutex.Revoke(ctx, client, hold.Path())
 	}), context.Canceled, "taken for the deletion of the node")
 	require.NoError(t, hold.Release())
-	require.ErrorIs(t, interrupted(t, p, proxy.OpCreate, zk.ErrNoNode, get), context.Canceled,
+	require.ErrorIs(t, interrupted(t, p, fault.OpCreate, zk.ErrNoNode, get), context.Canceled,
 		"taken for a missing parent")
 }
 
 // interrupted returns the error of do. Its context is canceled for reason while it waits for an
 // answer to op.
-func interrupted(t testing.TB, p *proxy.Proxy, op proxy.Op, reason error, do func(context.Context) error) error {
+func interrupted(t testing.TB, p *proxy.Proxy, op fault.Op, reason error, do func(context.Context) error) error {
 	t.Helper()
-	held := p.On(proxy.Match{Op: op}, proxy.Hold())
+	held := p.On(fault.Match{Op: op}, fault.Hold())
 	ctx, cancel := context.WithCancelCause(testzk.Context(t))
 	result := make(chan error, 1)
 	go func() { result <- do(ctx) }()

@@ -20,6 +20,7 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -69,12 +70,12 @@ func (s *slowLock) after(t *testing.T, d time.Duration) {
 func (s *slowLock) reads() (lists, gets int) {
 	for _, e := range s.Trace().Entries {
 		switch {
-		case e.What == zktest.OpDelete.String() && e.Path == s.hold.Path():
+		case e.What == fault.OpDelete.String() && e.Path == s.hold.Path():
 			return lists, gets
 		case e.Client != "waiter":
-		case e.What == zktest.OpGetChildren2.String() && e.Path == "/lock":
+		case e.What == fault.OpGetChildren2.String() && e.Path == "/lock":
 			lists++
-		case e.What == zktest.OpGetData.String() && e.Path == s.hold.Path():
+		case e.What == fault.OpGetData.String() && e.Path == s.hold.Path():
 			gets++
 		}
 	}
@@ -168,27 +169,27 @@ func TestOneOfManyWarns(t *testing.T) {
 func TestFailedWarningDoesNotFailTheWait(t *testing.T) {
 	parent := func(*slowLock) string { return "/lock" }
 	first := func(s *slowLock) string { return s.hold.Path() }
-	for what, fault := range map[string]struct {
-		op   zktest.Op
+	for what, slow := range map[string]struct {
+		op   fault.Op
 		path func(*slowLock) string
 		skip int
-		what zktest.Action
+		what fault.Action
 		want string
 	}{
-		"list refused":       {zktest.OpGetChildren2, parent, 1, zktest.Fail(zktest.NoAuth), "no permission (ACL)"},
-		"read refused":       {zktest.OpGetData, first, 0, zktest.Fail(zktest.NoAuth), "no permission (ACL)"},
-		"first node deleted": {zktest.OpGetData, first, 0, zktest.Fail(zktest.NoNode), "node does not exist"},
-		"connection lost":    {zktest.OpGetData, first, 0, zktest.DropBefore(), "connection closed"},
+		"list refused":       {fault.OpGetChildren2, parent, 1, fault.Fail(zktest.NoAuth), "no permission (ACL)"},
+		"read refused":       {fault.OpGetData, first, 0, fault.Fail(zktest.NoAuth), "no permission (ACL)"},
+		"first node deleted": {fault.OpGetData, first, 0, fault.Fail(zktest.NoNode), "node does not exist"},
+		"connection lost":    {fault.OpGetData, first, 0, fault.DropBefore(), "connection closed"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			withSlowLock(t, nil, func(t *testing.T, s *slowLock) {
-				match := zktest.Match{Client: "waiter", Op: fault.op, Path: fault.path(s), Skip: fault.skip}
-				rule := s.On(match, fault.what)
+				match := fault.Match{Client: "waiter", Op: slow.op, Path: slow.path(s), Skip: slow.skip}
+				rule := s.On(match, slow.what)
 				s.after(t, 130*time.Second)
 				require.Equal(t, 1, rule.Hits())
 				warnings := s.warnings()
 				require.Len(t, warnings, 2)
-				require.Contains(t, warnings[0].ContextMap()["error"], fault.want)
+				require.Contains(t, warnings[0].ContextMap()["error"], slow.want)
 				require.Contains(t, warnings[1].ContextMap()["first"], "node")
 			})
 		})
@@ -199,7 +200,7 @@ func TestFailedWarningDoesNotFailTheWait(t *testing.T) {
 func TestWarningEndsWithTheWait(t *testing.T) {
 	opts := []framework.Option{framework.WithRetry(retry.Forever(time.Second))}
 	withSlowLock(t, opts, func(t *testing.T, s *slowLock) {
-		s.On(zktest.Match{Client: "waiter", Op: zktest.OpGetChildren2, Skip: 1}, zktest.Delay(3*time.Second))
+		s.On(fault.Match{Client: "waiter", Op: fault.OpGetChildren2, Skip: 1}, fault.Delay(3*time.Second))
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute+time.Second)
 		defer cancel()
 		begun := time.Now()

@@ -15,6 +15,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -23,7 +24,7 @@ type step struct {
 	name   string
 	held   func(*rwlock.RWLock) *rwlock.Side
 	beside func(context.Context, *rwlock.RWLock) (*recipes.Hold, error)
-	match  zktest.Match
+	match  fault.Match
 }
 
 func reads(ctx context.Context, rw *rwlock.RWLock) (*recipes.Hold, error) {
@@ -35,22 +36,22 @@ func upgrades(ctx context.Context, rw *rwlock.RWLock) (*recipes.Hold, error) {
 }
 
 var steps = []step{
-	{"downgrade", (*rwlock.RWLock).Write, reads, zktest.Match{Op: zktest.OpMulti}},
-	{"upgrade, first list", (*rwlock.RWLock).Read, upgrades, zktest.Match{Op: zktest.OpGetChildren2}},
-	{"upgrade, node", (*rwlock.RWLock).Read, upgrades, zktest.Match{Op: zktest.OpMulti}},
-	{"upgrade, second list", (*rwlock.RWLock).Read, upgrades, zktest.Match{Op: zktest.OpGetChildren2, Skip: 1}},
+	{"downgrade", (*rwlock.RWLock).Write, reads, fault.Match{Op: fault.OpMulti}},
+	{"upgrade, first list", (*rwlock.RWLock).Read, upgrades, fault.Match{Op: fault.OpGetChildren2}},
+	{"upgrade, node", (*rwlock.RWLock).Read, upgrades, fault.Match{Op: fault.OpMulti}},
+	{"upgrade, second list", (*rwlock.RWLock).Read, upgrades, fault.Match{Op: fault.OpGetChildren2, Skip: 1}},
 }
 
-// fault is what happens to the request.
-type fault struct {
+// failure is what happens to the request.
+type failure struct {
 	name   string
-	action zktest.Action
+	action fault.Action
 	fatal  bool // it lasts until the session has ended, and the client cannot connect again before
 }
 
 // strikes makes a fatal fault last: after rule has hit, the client cannot connect until held has
 // ended.
-func (f fault) strikes(t *testing.T, srv *zktest.Server, rule *zktest.Rule, held *recipes.Hold) {
+func (f failure) strikes(t *testing.T, srv *zktest.Server, rule *fault.Rule, held *recipes.Hold) {
 	if !f.fatal {
 		return
 	}
@@ -63,14 +64,14 @@ func (f fault) strikes(t *testing.T, srv *zktest.Server, rule *zktest.Rule, held
 	}()
 }
 
-var faults = []fault{
-	{"request lost", zktest.DropBefore(), false},
-	{"reply lost", zktest.DropAfter(), false},
-	{"reply torn", zktest.Truncate(3), false},
-	{"connection reset", zktest.Reset(), false},
-	{"late", zktest.Delay(time.Second), false},
-	{"later than the timeout of a connection", zktest.Delay(3 * testzk.SessionTimeout), false},
-	{"too late", zktest.Delay(3 * testzk.SessionTimeout), true},
+var faults = []failure{
+	{"request lost", fault.DropBefore(), false},
+	{"reply lost", fault.DropAfter(), false},
+	{"reply torn", fault.Truncate(3), false},
+	{"connection reset", fault.Reset(), false},
+	{"late", fault.Delay(time.Second), false},
+	{"later than the timeout of a connection", fault.Delay(3 * testzk.SessionTimeout), false},
+	{"too late", fault.Delay(3 * testzk.SessionTimeout), true},
 }
 
 // Faults at each request of a downgrade or an upgrade. The second hold is made if the session lasts
@@ -90,7 +91,7 @@ func TestFaultsAtEachRequestOfADowngradeOrAnUpgrade(t *testing.T) {
 	}
 }
 
-func strike(t *testing.T, srv *zktest.Server, s step, f fault, leaves bool) {
+func strike(t *testing.T, srv *zktest.Server, s step, f failure, leaves bool) {
 	in := on(srv)
 	c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("target").DialContext))
 	rw, theirs := newLock(t, c, in.path), in.lock(t)
@@ -171,7 +172,7 @@ func TestFaultsAtTheEndOfAFailedUpgrade(t *testing.T) {
 				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("target").DialContext))
 				rw, theirs := newLock(t, c, in.path), in.lock(t)
 				reading := acquire(t, rw.Read())
-				late := srv.On(zktest.Match{Client: "target", Op: zktest.OpMulti}, zktest.Hold())
+				late := srv.On(fault.Match{Client: "target", Op: fault.OpMulti}, fault.Hold())
 				result := make(chan error, 1)
 				go func() {
 					_, err := rw.TryUpgrade(reading.Context(testzk.Context(t)))
@@ -179,7 +180,7 @@ func TestFaultsAtTheEndOfAFailedUpgrade(t *testing.T) {
 				}()
 				require.NoError(t, late.Wait(testzk.Context(t)))
 				other := acquire(t, theirs.Read()) // after the first list and before the create
-				rule := srv.On(zktest.Match{Client: "target", Op: zktest.OpDelete}, f.action)
+				rule := srv.On(fault.Match{Client: "target", Op: fault.OpDelete}, f.action)
 				f.strikes(t, srv, rule, reading)
 				late.Release()
 				require.ErrorIs(t, <-result, rwlock.ErrUpgrade)

@@ -19,6 +19,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -53,11 +54,11 @@ func TestSecondHoldIsReleasedIfItsAcquireIsEnded(t *testing.T) {
 							first, err := side.first(rw, t.Context())
 							require.NoError(t, err)
 							time.Sleep(time.Second)
-							fault := zktest.DropAfter()
+							action := fault.DropAfter()
 							if message == "acquired" {
-								fault = zktest.Pass()
+								action = fault.Pass()
 							}
-							rule := srv.On(zktest.Match{Client: "c", Path: "/lock", Skip: n}, fault)
+							rule := srv.On(fault.Match{Client: "c", Path: "/lock", Skip: n}, action)
 							set.Store(true)
 							done := make(chan struct{})
 							var hold *recipes.Hold

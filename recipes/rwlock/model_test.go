@@ -9,6 +9,7 @@ import (
 
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // model checks the holds of all members.
@@ -109,21 +110,21 @@ func (m *model) deleteOne(random *rand.Rand) {
 
 // disturb applies a random fault to a client. Most faults end before a session would expire.
 func disturb(srv *zktest.Server, c *zktest.Client, random *rand.Rand) {
-	ops := []zktest.Op{
-		zktest.OpCreate, zktest.OpMulti, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpSync, zktest.AnyOp,
+	ops := []fault.Op{
+		fault.OpCreate, fault.OpMulti, fault.OpDelete, fault.OpGetChildren2, fault.OpSync, fault.AnyOp,
 	}
-	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
+	match := fault.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
 	switch random.IntN(7) {
 	case 0:
 		c.Drop()
 	case 1:
 		c.Reset()
 	case 2:
-		srv.On(match, zktest.DropBefore())
+		srv.On(match, fault.DropBefore())
 	case 3:
-		srv.On(match, zktest.DropAfter())
+		srv.On(match, fault.DropAfter())
 	case 4:
-		srv.On(match, zktest.Delay(time.Duration(random.Int64N(int64(simTimeout)))))
+		srv.On(match, fault.Delay(time.Duration(random.Int64N(int64(simTimeout)))))
 	case 5:
 		c.Cut()
 		time.AfterFunc(time.Duration(random.Int64N(int64(2*simTimeout))), c.Heal)

@@ -11,6 +11,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -118,7 +119,7 @@ func TestDowngradeBetweenTwoReadsOfAWriterAtTheEndOfTheCounter(t *testing.T) {
 		rw := in.lock(t)
 		written := acquire(t, rw.Write())
 		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("writer").DialContext))
-		rule := srv.On(zktest.Match{Client: "writer", Op: zktest.OpExists}, zktest.Hold())
+		rule := srv.On(fault.Match{Client: "writer", Op: fault.OpExists}, fault.Hold())
 		writer := start(t, newLock(t, c, in.path).Write())
 		require.NoError(t, rule.Wait(testzk.Context(t)))
 		reading := downgrade(t, rw, written)

@@ -19,6 +19,7 @@ import (
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -78,9 +79,9 @@ func TestPermitsAreNotCountedOnALaggingServer(t *testing.T) {
 				time.Sleep(time.Second)
 				second := start(t, newSemaphore(t, moving, "/sem", 2, opts...), 1)
 				time.Sleep(2 * time.Second)
-				srv.On(zktest.Match{Client: "first", Op: zktest.OpMulti}, zktest.Delay(time.Second))
-				leases := zktest.Match{Client: "second", Op: zktest.OpGetChildren2, Path: "/sem/leases"}
-				lost := srv.On(leases, zktest.DropBefore())
+				srv.On(fault.Match{Client: "first", Op: fault.OpMulti}, fault.Delay(time.Second))
+				leases := fault.Match{Client: "second", Op: fault.OpGetChildren2, Path: "/sem/leases"}
+				lost := srv.On(leases, fault.DropBefore())
 				away.Store(true)
 				release(t, hold)
 				both := first.won(t)
@@ -113,8 +114,8 @@ func TestPermitsOfCuratorAreNotCountedOnALaggingServer(t *testing.T) {
 		time.Sleep(time.Second)
 		lease, err := curator.Create(t.Context(), "/sem/leases/lease-", nil, own...)
 		require.NoError(t, err)
-		leases := zktest.Match{Client: "second", Op: zktest.OpGetChildren2, Path: "/sem/leases"}
-		lost := srv.On(leases, zktest.DropBefore())
+		leases := fault.Match{Client: "second", Op: fault.OpGetChildren2, Path: "/sem/leases"}
+		lost := srv.On(leases, fault.DropBefore())
 		away.Store(true)
 		require.NoError(t, curator.Delete(t.Context(), queued, -1))
 		time.Sleep(3 * time.Second)
@@ -151,8 +152,8 @@ func TestMutexHasOneHolderAlthoughAServerLags(t *testing.T) {
 		}
 		wait(client(t, srv, "first"))
 		wait(moving)
-		srv.On(zktest.Match{Client: "first", Op: zktest.OpMulti}, zktest.Delay(time.Second))
-		srv.On(zktest.Match{Client: "second", Op: zktest.OpGetChildren2, Path: "/mutex/leases"}, zktest.DropBefore())
+		srv.On(fault.Match{Client: "first", Op: fault.OpMulti}, fault.Delay(time.Second))
+		srv.On(fault.Match{Client: "second", Op: fault.OpGetChildren2, Path: "/mutex/leases"}, fault.DropBefore())
 		away.Store(true)
 		require.NoError(t, hold.Release())
 		first := <-got
@@ -168,15 +169,15 @@ func TestMutexHasOneHolderAlthoughAServerLags(t *testing.T) {
 // The directory of the leases is deleted and created again between the list and the transaction. It
 // has the same version as before.
 func TestSlotIsNotTakenByTheListOfADeletedDirectory(t *testing.T) {
-	for name, fault := range map[string]func() zktest.Action{"answered": nil, "answer lost": zktest.DropAfter} {
+	for name, action := range map[string]func() fault.Action{"answered": nil, "answer lost": fault.DropAfter} {
 		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 			opts := []semaphore.Option{semaphore.WithSlots(), semaphore.WithSharedLimit("/limit")}
 			slow := newSemaphore(t, client(t, srv, "slow"), "/sem", 3, opts...)
 			other := newSemaphore(t, client(t, srv, "other"), "/sem", 3, opts...)
 			release(t, acquire(t, slow, 1)) // the version is 1
-			held := srv.On(zktest.Match{Client: "slow", Op: zktest.OpMulti, Path: "/limit"}, zktest.Hold())
-			if fault != nil {
-				srv.On(zktest.Match{Client: "slow", Op: zktest.OpMulti, Path: "/limit"}, fault())
+			held := srv.On(fault.Match{Client: "slow", Op: fault.OpMulti, Path: "/limit"}, fault.Hold())
+			if action != nil {
+				srv.On(fault.Match{Client: "slow", Op: fault.OpMulti, Path: "/limit"}, action())
 			}
 			waiter := start(t, slow, 1)
 			require.NoError(t, held.Wait(t.Context()))
@@ -198,7 +199,7 @@ func TestSlotIsNotTakenByTheListOfADeletedDirectory(t *testing.T) {
 // again, with the same version. The reply to the transaction is lost, so the waiter does not learn
 // its result.
 func TestPermitWithALostReplyIsNotTakenByTheListOfADeletedDirectory(t *testing.T) {
-	for name, fault := range map[string]zktest.Action{"answered": zktest.Pass(), "answer lost": zktest.DropAfter()} {
+	for name, action := range map[string]fault.Action{"answered": fault.Pass(), "answer lost": fault.DropAfter()} {
 		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 			f := srv.Follower(0)
 			moving, away := mover(t, srv, f, "second")
@@ -225,15 +226,15 @@ func TestPermitWithALostReplyIsNotTakenByTheListOfADeletedDirectory(t *testing.T
 			time.Sleep(time.Second)
 			second := start(t, queued[1], 1)
 			time.Sleep(time.Second)
-			exchange := srv.On(zktest.Match{Client: "first", Op: zktest.OpMulti}, zktest.Hold())
+			exchange := srv.On(fault.Match{Client: "first", Op: fault.OpMulti}, fault.Hold())
 			release(t, hold)
 			require.NoError(t, exchange.Wait(t.Context()))
 			require.True(t, srv.Exists("/sem/leases"))
 			f.Freeze() // it shows the current leases: none
 			time.Sleep(reaped)
 			require.False(t, srv.Exists("/sem/leases"))
-			srv.On(zktest.Match{Client: "second", Op: zktest.OpGetChildren2, Path: "/sem/leases"}, zktest.DropBefore())
-			srv.On(zktest.Match{Client: "second", Op: zktest.OpMulti}, fault)
+			srv.On(fault.Match{Client: "second", Op: fault.OpGetChildren2, Path: "/sem/leases"}, fault.DropBefore())
+			srv.On(fault.Match{Client: "second", Op: fault.OpMulti}, action)
 			away.Store(true)
 			exchange.Release()
 			hold = first.won(t) // the version is 1
@@ -292,7 +293,7 @@ func TestFixedLimitDoesNotReplaceALimitInUse(t *testing.T) {
 		four := newSemaphore(t, client(t, srv, "four"), "/sem", 4)
 		two := newSemaphore(t, client(t, srv, "two"), "/sem", 2)
 		release(t, acquire(t, four, 1))
-		recording := srv.On(zktest.Match{Client: "two", Op: zktest.OpMulti}, zktest.Hold())
+		recording := srv.On(fault.Match{Client: "two", Op: fault.OpMulti}, fault.Hold())
 		late := start(t, two, 1)
 		require.NoError(t, recording.Wait(t.Context()))
 		time.Sleep(reaped)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -26,7 +27,7 @@ func TestAcquireEndsWithAnyCancelCause(t *testing.T) {
 			c := client(t, srv, "s")
 			require.NoError(t, c.WaitConnected(t.Context()))
 			s := newSemaphore(t, c, "/sem", 1, semaphore.WithSharedLimit("/limit"))
-			held := srv.On(zktest.Match{Client: "s", Path: "/limit"}, zktest.Hold())
+			held := srv.On(fault.Match{Client: "s", Path: "/limit"}, fault.Hold())
 			ctx, cancel := context.WithCancelCause(t.Context())
 			done := make(chan error, 1)
 			stop := make(chan struct{})

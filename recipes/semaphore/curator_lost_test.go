@@ -10,6 +10,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -22,7 +23,7 @@ func TestPermitWithALostReplyIsNotTakenBesideALeaseOfCurator(t *testing.T) {
 				hold := acquire(t, newSemaphore(t, client(t, srv, "holder"), "/sem", 1, opts...), 1)
 				second := start(t, newSemaphore(t, client(t, srv, "second"), "/sem", 1, opts...), 1)
 				time.Sleep(time.Second)
-				exchange := srv.On(zktest.Match{Client: "second", Op: zktest.OpMulti}, zktest.Hold())
+				exchange := srv.On(fault.Match{Client: "second", Op: fault.OpMulti}, fault.Hold())
 				release(t, hold)
 				require.NoError(t, exchange.Wait(t.Context()))
 				srv.Client("second").Refuse(true)

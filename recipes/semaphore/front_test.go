@@ -13,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -38,10 +39,10 @@ func front(t *testing.T, n int, test func(t *testing.T, srv *zktest.Server, hold
 // The acquire survives the end of the connection at each of its requests, whatever the client's
 // retry policy is.
 func TestAcquireSurvivesAnOutageWhenAPermitIsFree(t *testing.T) {
-	for name, action := range map[string]zktest.Action{"request": zktest.DropBefore(), "answer": zktest.DropAfter()} {
+	for name, action := range map[string]fault.Action{"request": fault.DropBefore(), "answer": fault.DropAfter()} {
 		for n, reached := 0, true; reached; n++ {
 			front(t, 1, func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *attempt) {
-				lost := srv.On(zktest.Match{Client: "waiter", Path: "/sem", Skip: n}, action)
+				lost := srv.On(fault.Match{Client: "waiter", Path: "/sem", Skip: n}, action)
 				release(t, holds...)
 				hold, err := waiter.wait()
 				require.NoError(t, err, "%s %d lost", name, n)
@@ -54,10 +55,10 @@ func TestAcquireSurvivesAnOutageWhenAPermitIsFree(t *testing.T) {
 }
 
 func TestWaitThatEndsDuringARequestIsNotAcquired(t *testing.T) {
-	for _, op := range []zktest.Op{zktest.OpGetChildren2, zktest.OpGetData} {
+	for _, op := range []fault.Op{fault.OpGetChildren2, fault.OpGetData} {
 		front(t, 2, func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *attempt) {
-			path := map[zktest.Op]string{zktest.OpGetChildren2: "/sem/leases", zktest.OpGetData: "/limit"}[op]
-			held := srv.On(zktest.Match{Client: "waiter", Op: op, Path: path}, zktest.Hold())
+			path := map[fault.Op]string{fault.OpGetChildren2: "/sem/leases", fault.OpGetData: "/limit"}[op]
+			held := srv.On(fault.Match{Client: "waiter", Op: op, Path: path}, fault.Hold())
 			require.NoError(t, srv.Set("/limit", number(2)))
 			release(t, holds[0])
 			require.NoError(t, held.Wait(t.Context()))
@@ -77,7 +78,7 @@ func TestRevocationOfAWaiterReachesItsHold(t *testing.T) {
 			c := client(t, srv, "other")
 			queue, err := newSemaphore(t, c, "/sem", 1).Participants(t.Context())
 			require.NoError(t, err)
-			exchange := srv.On(zktest.Match{Client: "waiter", Op: zktest.OpMulti}, zktest.Hold())
+			exchange := srv.On(fault.Match{Client: "waiter", Op: fault.OpMulti}, fault.Hold())
 			if late {
 				release(t, holds...)
 				require.NoError(t, exchange.Wait(t.Context()))

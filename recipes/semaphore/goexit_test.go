@@ -18,6 +18,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -51,11 +52,11 @@ func TestEndedAcquireOfASemaphoreLeavesNoNode(t *testing.T) {
 							return nil
 						}))
 						s := newSemaphore(t, client(t, srv, "c", framework.WithLogger(log)), "/sem", 3, row.opts...)
-						fault := zktest.Pass()
+						action := fault.Pass()
 						if row.faults {
-							fault = zktest.DropAfter()
+							action = fault.DropAfter()
 						}
-						rule := srv.On(zktest.Match{Client: "c", Path: "/sem", Skip: n}, fault)
+						rule := srv.On(fault.Match{Client: "c", Path: "/sem", Skip: n}, action)
 						set.Store(true)
 						done := make(chan struct{})
 						var hold *recipes.Hold

@@ -12,6 +12,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -150,7 +151,7 @@ func TestDirectAcquireFailsWhileAWaiterTakesItsPermit(t *testing.T) {
 		hold := acquire(t, first, 1)
 		waiter := start(t, s, 1)
 		time.Sleep(time.Second)
-		exchange := srv.On(zktest.Match{Client: "s", Op: zktest.OpMulti}, zktest.Hold())
+		exchange := srv.On(fault.Match{Client: "s", Op: fault.OpMulti}, fault.Hold())
 		release(t, hold)
 		require.NoError(t, exchange.Wait(t.Context()))
 		other := start(t, first, 1)
@@ -197,16 +198,16 @@ func TestFirstWaiterWatchesTheDirectoryOfLeasesItCreated(t *testing.T) {
 		first := start(t, all["first"], 1)
 		time.Sleep(time.Second)
 
-		leases := zktest.Match{Client: "first", Op: zktest.OpGetChildren2, Path: "/sem/leases", Times: 1}
-		missing := srv.On(leases, zktest.Hold())
+		leases := fault.Match{Client: "first", Op: fault.OpGetChildren2, Path: "/sem/leases", Times: 1}
+		missing := srv.On(leases, fault.Hold())
 		release(t, hold)
 		require.NoError(t, missing.Wait(t.Context()))
 		require.NoError(t, srv.Delete("/sem/leases"))
-		made := srv.On(leases, zktest.Hold())
+		made := srv.On(leases, fault.Hold())
 		missing.Release()
 		require.NoError(t, made.Wait(t.Context()))
 
-		back := srv.On(zktest.Match{Client: "other", Op: zktest.OpDelete}, zktest.Hold())
+		back := srv.On(fault.Match{Client: "other", Op: fault.OpDelete}, fault.Hold())
 		other := start(t, all["other"], 1)
 		require.NoError(t, back.Wait(t.Context()))
 		made.Release()

@@ -13,7 +13,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -73,7 +73,7 @@ func TestCancelCauseIsNotTakenForAnUnreadableLimit(t *testing.T) {
 	path := testzk.Path(t)
 	three, five := newSemaphore(t, testzk.Connected(t, p.Addr()), path, 3), another(t, path, 5)
 	hold := acquire(t, five, 1)
-	read := p.On(proxy.Match{Op: proxy.OpGetData, Path: path}, proxy.Hold())
+	read := p.On(fault.Match{Op: fault.OpGetData, Path: path}, fault.Hold())
 	ctx, cancel := context.WithCancelCause(testzk.Context(t))
 	result := make(chan error, 1)
 	go func() {
@@ -154,7 +154,7 @@ func TestLimitReplacedBeforeTheTransactionIsNoticed(t *testing.T) {
 		three := newSemaphore(t, client(t, srv, "three"), "/sem", 3)
 		five := newSemaphore(t, client(t, srv, "five"), "/sem", 5)
 		release(t, acquire(t, three, 1))
-		held := srv.On(zktest.Match{Client: "three", Op: zktest.OpMulti}, zktest.Hold())
+		held := srv.On(fault.Match{Client: "three", Op: fault.OpMulti}, fault.Hold())
 		late := start(t, three, 1)
 		require.NoError(t, held.Wait(t.Context()))
 		hold := acquire(t, five, 5)
@@ -190,8 +190,8 @@ func TestLimitIsNotReplacedOnceTheSemaphoreIsUsed(t *testing.T) {
 		three := newSemaphore(t, client(t, srv, "three"), "/sem", 3)
 		five := newSemaphore(t, client(t, srv, "five"), "/sem", 5)
 		release(t, acquire(t, three, 1))
-		held := srv.On(zktest.Match{Client: "five", Op: zktest.OpMulti, Path: "/sem"}, zktest.Hold())
-		heldSet := srv.On(zktest.Match{Client: "five", Op: zktest.OpSetData, Path: "/sem"}, zktest.Hold())
+		held := srv.On(fault.Match{Client: "five", Op: fault.OpMulti, Path: "/sem"}, fault.Hold())
+		heldSet := srv.On(fault.Match{Client: "five", Op: fault.OpSetData, Path: "/sem"}, fault.Hold())
 		late := start(t, five, 1)
 		time.Sleep(time.Second)
 		hold := acquire(t, three, 1)

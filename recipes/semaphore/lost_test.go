@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -18,15 +19,15 @@ func TestManyPermitsWithALostReplyAreFoundWithFewRequests(t *testing.T) {
 		const n = 300
 		s := newSemaphore(t, client(t, srv, "s"), "/sem", n)
 		release(t, acquire(t, s, 1))
-		srv.On(zktest.Match{Client: "s", Op: zktest.OpMulti}, zktest.DropAfter())
+		srv.On(fault.Match{Client: "s", Op: fault.OpMulti}, fault.DropAfter())
 		before, began := srv.Requests(), time.Now()
 		hold := acquire(t, s, n)
 		after := srv.Requests()
 		t.Logf("%d lists, %d syncs, %d exists, %d multi, %v",
-			after[zktest.OpGetChildren2]-before[zktest.OpGetChildren2],
-			after[zktest.OpSync]-before[zktest.OpSync], after[zktest.OpExists]-before[zktest.OpExists],
-			after[zktest.OpMulti]-before[zktest.OpMulti], time.Since(began))
-		require.Less(t, after[zktest.OpGetChildren2]-before[zktest.OpGetChildren2], 20, "lists of all children")
+			after[fault.OpGetChildren2]-before[fault.OpGetChildren2],
+			after[fault.OpSync]-before[fault.OpSync], after[fault.OpExists]-before[fault.OpExists],
+			after[fault.OpMulti]-before[fault.OpMulti], time.Since(began))
+		require.Less(t, after[fault.OpGetChildren2]-before[fault.OpGetChildren2], 20, "lists of all children")
 		release(t, hold)
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -122,8 +122,8 @@ func TestReleaseFreesAllPermitsInOneRequest(t *testing.T) {
 	require.Len(t, hold.Paths(), 3)
 	p.ResetCounts()
 	release(t, hold)
-	require.Equal(t, 1, p.Requests()[proxy.OpMulti])
-	require.Zero(t, p.Requests()[proxy.OpDelete])
+	require.Equal(t, 1, p.Requests()[fault.OpMulti])
+	require.Zero(t, p.Requests()[fault.OpDelete])
 	empty(t, path)
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/retry"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // The servers return with their data, or other servers without it take their place.
@@ -70,7 +70,7 @@ func TestAcquireSurvivesTheLossOfTheSessionWithItsPermit(t *testing.T) {
 		release(t, acquire(t, s, 1))
 		session, err := c.Session(testzk.Context(t))
 		require.NoError(t, err)
-		taken := p.On(proxy.Match{Op: proxy.OpMulti, Path: path}, proxy.DropAfter())
+		taken := p.On(fault.Match{Op: fault.OpMulti, Path: path}, fault.DropAfter())
 		a := start(t, s, 1)
 		require.NoError(t, taken.Wait(testzk.Context(t)))
 		require.NoError(t, p.Refuse(true))

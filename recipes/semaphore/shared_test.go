@@ -17,6 +17,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -306,11 +307,11 @@ func TestLimitLoweredBeforeTheTransactionIsNotExceeded(t *testing.T) {
 			if queued {
 				blocking = acquire(t, s, 1)
 			}
-			match := zktest.Match{Client: "late", Op: zktest.OpMulti, Path: "/limit"}
+			match := fault.Match{Client: "late", Op: fault.OpMulti, Path: "/limit"}
 			if queued {
 				match.Skip = 1 // after the direct acquire
 			}
-			held := srv.On(match, zktest.Hold())
+			held := srv.On(match, fault.Hold())
 			a := start(t, late, 1)
 			if queued {
 				time.Sleep(time.Second)

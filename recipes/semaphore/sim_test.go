@@ -15,6 +15,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -64,22 +65,22 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 
 // harm applies a random fault to a client. Its effect ends before a session would expire.
 func harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand) {
-	ops := []zktest.Op{
-		zktest.OpMulti, zktest.OpCreate, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData,
-		zktest.OpSync, zktest.AnyOp,
+	ops := []fault.Op{
+		fault.OpMulti, fault.OpCreate, fault.OpDelete, fault.OpGetChildren2, fault.OpGetData,
+		fault.OpSync, fault.AnyOp,
 	}
-	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
+	match := fault.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
 	switch random.IntN(7) {
 	case 0:
 		c.Drop()
 	case 1:
 		c.Reset()
 	case 2:
-		srv.On(match, zktest.DropBefore())
+		srv.On(match, fault.DropBefore())
 	case 3:
-		srv.On(match, zktest.DropAfter())
+		srv.On(match, fault.DropAfter())
 	case 4:
-		srv.On(match, zktest.Delay(time.Duration(random.Int64N(int64(simTimeout)))))
+		srv.On(match, fault.Delay(time.Duration(random.Int64N(int64(simTimeout)))))
 	case 5:
 		c.Cut()
 		time.AfterFunc(time.Duration(random.Int64N(int64(2*simTimeout))), c.Heal)

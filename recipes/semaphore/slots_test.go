@@ -15,6 +15,7 @@ import (
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -104,7 +105,7 @@ func TestSlotTakenBeforeTheTransactionIsNotShared(t *testing.T) {
 		a := newSemaphore(t, client(t, srv, "a"), "/sem", 3, semaphore.WithSlots())
 		b := newSemaphore(t, client(t, srv, "b"), "/sem", 3, semaphore.WithSlots())
 		release(t, acquire(t, a, 1), acquire(t, b, 1))
-		held := srv.On(zktest.Match{Client: "a", Op: zktest.OpMulti}, zktest.Hold())
+		held := srv.On(fault.Match{Client: "a", Op: fault.OpMulti}, fault.Hold())
 		late := start(t, a, 1)
 		require.NoError(t, held.Wait(t.Context()))
 		early := acquire(t, b, 1)
@@ -120,8 +121,8 @@ func TestSlotTakenBeforeTheTransactionIsNotShared(t *testing.T) {
 // acquire or by a waiter.
 func TestNoSlotIsLeakedByALostReplyOrAnAbandonedAcquire(t *testing.T) {
 	for _, queued := range []bool{false, true} {
-		for name, action := range map[string]zktest.Action{
-			"lost before": zktest.DropBefore(), "lost after": zktest.DropAfter(), "late": zktest.Delay(time.Second),
+		for name, action := range map[string]fault.Action{
+			"lost before": fault.DropBefore(), "lost after": fault.DropAfter(), "late": fault.Delay(time.Second),
 		} {
 			for _, leaves := range []bool{false, true} {
 				sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
@@ -133,7 +134,7 @@ func TestNoSlotIsLeakedByALostReplyOrAnAbandonedAcquire(t *testing.T) {
 	}
 }
 
-func abandon(t *testing.T, srv *zktest.Server, queued bool, action zktest.Action, leaves bool) {
+func abandon(t *testing.T, srv *zktest.Server, queued bool, action fault.Action, leaves bool) {
 	policy := framework.WithRetry(retry.Forever(100 * time.Millisecond))
 	if leaves {
 		policy = framework.WithRetry(retry.Never())
@@ -144,11 +145,11 @@ func abandon(t *testing.T, srv *zktest.Server, queued bool, action zktest.Action
 	require.NoError(t, target.WaitConnected(t.Context()))
 	s := newSemaphore(t, target, "/sem", 3, semaphore.WithSlots())
 	release(t, acquire(t, s, 1))
-	match := zktest.Match{Client: "target", Op: zktest.OpMulti, Path: "/sem"}
+	match := fault.Match{Client: "target", Op: fault.OpMulti, Path: "/sem"}
 	if queued {
 		refused(t, s, 2)
 	}
-	fault := srv.On(match, action)
+	rule := srv.On(match, action)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	if leaves {
 		cancel()
@@ -166,7 +167,7 @@ func abandon(t *testing.T, srv *zktest.Server, queued bool, action zktest.Action
 		release(t, got)
 	}
 	time.Sleep(2 * simTimeout)
-	require.Equal(t, 1, fault.Hits())
+	require.Equal(t, 1, rule.Hits())
 	_ = hold.Release()
 	all := acquire(t, holder, 3)
 	require.Equal(t, []int{0, 1, 2}, semaphore.Slots(all), "all slots are free")

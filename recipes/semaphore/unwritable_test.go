@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -36,9 +37,9 @@ func TestImpossibleDirectAcquireIsNotTriedEachTime(t *testing.T) {
 				release(t, acquire(t, s, 1))
 			}
 			after := srv.Requests()
-			t.Logf("%s: %d multi, %d deletes in %d turns", how, after[zktest.OpMulti]-before[zktest.OpMulti],
-				after[zktest.OpDelete]-before[zktest.OpDelete], turns)
-			if n := after[zktest.OpDelete] - before[zktest.OpDelete]; n > turns {
+			t.Logf("%s: %d multi, %d deletes in %d turns", how, after[fault.OpMulti]-before[fault.OpMulti],
+				after[fault.OpDelete]-before[fault.OpDelete], turns)
+			if n := after[fault.OpDelete] - before[fault.OpDelete]; n > turns {
 				t.Errorf("%s: %d leases deleted for %d holds", how, n, turns)
 			}
 		})

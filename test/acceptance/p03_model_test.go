@@ -13,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -125,11 +126,11 @@ func (m *p03Model) leave(name string) {
 
 // harm applies one random fault to a contender.
 func (m *p03Model) harm(c *zktest.Client, random *rand.Rand) {
-	ops := []zktest.Op{
-		zktest.OpCreate, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpDelete, zktest.OpSync,
-		zktest.OpCloseSession, zktest.AnyOp,
+	ops := []fault.Op{
+		fault.OpCreate, fault.OpGetData, fault.OpGetChildren2, fault.OpDelete, fault.OpSync,
+		fault.OpCloseSession, fault.AnyOp,
 	}
-	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
+	match := fault.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
 	late := time.Duration(random.Int64N(int64(2 * bubbleTimeout)))
 	switch random.IntN(8) {
 	case 0:
@@ -137,11 +138,11 @@ func (m *p03Model) harm(c *zktest.Client, random *rand.Rand) {
 	case 1:
 		c.Drop()
 	case 2:
-		m.srv.On(match, zktest.DropBefore())
+		m.srv.On(match, fault.DropBefore())
 	case 3:
-		m.srv.On(match, zktest.DropAfter())
+		m.srv.On(match, fault.DropAfter())
 	case 4:
-		m.srv.On(match, zktest.Delay(late))
+		m.srv.On(match, fault.Delay(late))
 	case 5:
 		c.Cut() // delays all present and later messages
 		time.AfterFunc(late, c.Heal)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -25,8 +26,8 @@ func TestP03_NodeOfAnotherSessionIsNotGranted(t *testing.T) {
 		mu := bubbleMutex(t, bubbleClient(t, srv, "a"), "/lock")
 		require.NoError(t, bubbleAcquire(t.Context(), mu).won(t).Release())
 
-		srv.On(zktest.Match{Client: "a", Op: zktest.OpCreate}, zktest.DropAfter())
-		search := srv.On(zktest.Match{Client: "a", Op: zktest.OpGetChildren2}, zktest.Hold())
+		srv.On(fault.Match{Client: "a", Op: fault.OpCreate}, fault.DropAfter())
+		search := srv.On(fault.Match{Client: "a", Op: fault.OpGetChildren2}, fault.Hold())
 		a := bubbleAcquire(t.Context(), mu)
 		require.NoError(t, search.Wait(t.Context()))
 		other := p03Driver(t, srv)
@@ -65,7 +66,7 @@ func TestP03_NodeOfTheFormerSessionIsNotGranted(t *testing.T) {
 		time.Sleep(time.Second)
 		stale := p03Node(t, srv, 2)
 
-		farewell := srv.On(zktest.Match{Client: "waiter", Op: zktest.OpCloseSession}, zktest.Hold())
+		farewell := srv.On(fault.Match{Client: "waiter", Op: fault.OpCloseSession}, fault.Hold())
 		srv.Client("waiter").CutReplies() // the servers keep the session, and the client hears nothing
 		<-former.Done()
 		require.NoError(t, holder.Release())
@@ -89,7 +90,7 @@ func TestP03_AttemptStartsOverInTheNextSession(t *testing.T) {
 	t.Parallel()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		holder := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "holder"), "/lock")).won(t)
-		list := srv.On(zktest.Match{Client: "waiter", Op: zktest.OpGetChildren2, Path: "/lock"}, zktest.Hold())
+		list := srv.On(fault.Match{Client: "waiter", Op: fault.OpGetChildren2, Path: "/lock"}, fault.Hold())
 		waiter := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "waiter"), "/lock"))
 		require.NoError(t, list.Wait(t.Context()))
 		stale := p03Node(t, srv, 2)
@@ -126,7 +127,7 @@ func TestP03_NodeThatIsNotInTheListIsNeverGranted(t *testing.T) {
 
 func p03Omitted(t *testing.T, srv *zktest.Server, empty bool) {
 	holder := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "holder"), "/lock")).won(t)
-	list := srv.On(zktest.Match{Client: "waiter", Op: zktest.OpGetChildren2, Path: "/lock"}, zktest.Hold())
+	list := srv.On(fault.Match{Client: "waiter", Op: fault.OpGetChildren2, Path: "/lock"}, fault.Hold())
 	waiter := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "waiter"), "/lock"))
 	require.NoError(t, list.Wait(t.Context()))
 	deleted := p03Node(t, srv, 2)

@@ -15,6 +15,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
@@ -33,7 +34,7 @@ type p04Cell struct {
 	session *framework.Session
 	queue   *mutex.Mutex  // of the other client
 	holder  *recipes.Hold // of the other client; nil if the client under test holds
-	fault   *proxy.Rule
+	fault   *fault.Rule
 
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the client's call has returned
@@ -79,9 +80,9 @@ func (c *p04Cell) open(ctx context.Context) (err error) {
 		return err
 	}
 	if c.sought {
-		c.proxy.On(proxy.Match{Op: proxy.OpCreate, Path: c.path}, proxy.DropAfter())
+		c.proxy.On(fault.Match{Op: fault.OpCreate, Path: c.path}, fault.DropAfter())
 	}
-	c.fault = c.proxy.On(proxy.Match{Op: c.op, Path: c.path + c.p04Step.path}, c.action())
+	c.fault = c.proxy.On(fault.Match{Op: c.op, Path: c.path + c.p04Step.path}, c.action())
 	c.down.Store(true) // the present connection stays open
 	return nil
 }

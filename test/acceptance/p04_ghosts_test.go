@@ -11,13 +11,13 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // p04Step is a request of a contended acquire, of its cancellation or of the release.
 type p04Step struct {
 	name   string
-	op     proxy.Op
+	op     fault.Op
 	path   string // below the lock's path
 	locked bool   // the parent's data cannot be written
 	sought bool   // it follows a lost reply to the enqueue
@@ -25,28 +25,28 @@ type p04Step struct {
 }
 
 var p04Steps = []p04Step{
-	{name: "enqueue", op: proxy.OpCreate, path: "/*-lock-"},
-	{name: "enqueue below data", op: proxy.OpCreate, path: "/*-lock-", locked: true},
-	{name: "sync after a lost reply", op: proxy.OpSync, sought: true},
-	{name: "list", op: proxy.OpGetChildren2},
-	{name: "watch", op: proxy.OpGetData, path: "/*-lock-*"},
-	{name: "delete", op: proxy.OpDelete, path: "/*-lock-*", leaves: true},
+	{name: "enqueue", op: fault.OpCreate, path: "/*-lock-"},
+	{name: "enqueue below data", op: fault.OpCreate, path: "/*-lock-", locked: true},
+	{name: "sync after a lost reply", op: fault.OpSync, sought: true},
+	{name: "list", op: fault.OpGetChildren2},
+	{name: "watch", op: fault.OpGetData, path: "/*-lock-*"},
+	{name: "delete", op: fault.OpDelete, path: "/*-lock-*", leaves: true},
 }
 
 // p04Fault is a fault of that request.
 type p04Fault struct {
 	name        string
-	action      func() proxy.Action
+	action      func() fault.Action
 	late        bool // it lasts until the session has ended
 	replyIsLate bool // the server processes the request and delays the reply
 }
 
 var p04Faults = []p04Fault{
-	{name: "request lost", action: proxy.DropBefore},
-	{name: "reply lost", action: proxy.DropAfter},
-	{name: "connection reset", action: proxy.Reset},
-	{name: "request late", action: proxy.Hold, late: true},
-	{name: "reply late", action: proxy.Hold, late: true, replyIsLate: true},
+	{name: "request lost", action: fault.DropBefore},
+	{name: "reply lost", action: fault.DropAfter},
+	{name: "connection reset", action: fault.Reset},
+	{name: "request late", action: fault.Hold, late: true},
+	{name: "reply late", action: fault.Hold, late: true, replyIsLate: true},
 }
 
 // p04Caller is how the caller of Acquire waits.
@@ -81,9 +81,9 @@ func TestP04_NoFaultAtAnyStepLeavesANodeWithoutAnOwner(t *testing.T) {
 	slots := make(chan struct{}, p04Once)
 	var cells []*p04Cell
 	for _, step := range p04Steps {
-		for _, fault := range p04Faults {
+		for _, f := range p04Faults {
 			for _, caller := range p04Callers {
-				c := &p04Cell{p04Step: step, p04Fault: fault, p04Caller: caller, other: other, path: testzk.Path(t)}
+				c := &p04Cell{p04Step: step, p04Fault: f, p04Caller: caller, other: other, path: testzk.Path(t)}
 				c.result = make(chan error, 1)
 				cells = append(cells, c)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/docent-zk/docent/internal/rawzk"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
@@ -70,7 +71,7 @@ func TestP05_QueuedCreatesAreNotCarriedOutByAnyOfThreeServers(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, children, "carried out in the next session")
 	for _, p := range proxies {
-		require.Zero(t, p.Requests()[proxy.OpCreate])
+		require.Zero(t, p.Requests()[fault.OpCreate])
 	}
 }
 

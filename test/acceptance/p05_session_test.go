@@ -12,6 +12,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -80,7 +81,7 @@ func TestP05_QueuedCreatesAreNotCarriedOutInTheNextSession(t *testing.T) {
 				time.Sleep(time.Minute)
 				require.Empty(t, srv.Tree(), "carried out in the next session")
 				requests := srv.Requests()
-				require.Zero(t, requests[zktest.OpCreate]+requests[zktest.OpMulti], "%v", requests)
+				require.Zero(t, requests[fault.OpCreate]+requests[fault.OpMulti], "%v", requests)
 			})
 		})
 	}

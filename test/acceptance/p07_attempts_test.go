@@ -12,6 +12,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -29,12 +30,12 @@ func TestP07_AttemptsDoNotMultiply(t *testing.T) { // not parallel: it would sta
 		"Mutex.Acquire of what is held") // waits in the queue, also through failures
 	for name, call := range calls {
 		for op := range p07Sends(t, call) {
-			for fault, action := range map[string]zktest.Action{"before": zktest.DropBefore(),
-				"after": zktest.DropAfter()} {
-				t.Run(fmt.Sprintf("%s/%v/%s", name, op, fault), func(t *testing.T) {
+			for what, action := range map[string]fault.Action{"before": fault.DropBefore(),
+				"after": fault.DropAfter()} {
+				t.Run(fmt.Sprintf("%s/%v/%s", name, op, what), func(t *testing.T) {
 					p07Attempts(t, op, action, func(ctx context.Context, on *p07Subject) error { return call(ctx, on) })
 				})
-				t.Run(fmt.Sprintf("%s/%v/%s, repeated", name, op, fault), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%v/%s, repeated", name, op, what), func(t *testing.T) {
 					p07Attempts(t, op, action, func(ctx context.Context, on *p07Subject) error {
 						return retry.Do(ctx, policy, nil, func(ctx context.Context) error { return call(ctx, on) })
 					})
@@ -45,14 +46,14 @@ func TestP07_AttemptsDoNotMultiply(t *testing.T) { // not parallel: it would sta
 }
 
 // p07Sends returns the requests that a call sends without faults.
-func p07Sends(t *testing.T, call p07Call) (sends zktest.Counts) {
+func p07Sends(t *testing.T, call p07Call) (sends fault.Counts) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		on := p07Ready(t, srv)
 		srv.ResetCounts()
 		_, _ = p07Timed(t, on, call)
 		sends = srv.Requests()
 	})
-	delete(sends, zktest.OpPing)
+	delete(sends, fault.OpPing)
 	return sends
 }
 
@@ -64,13 +65,13 @@ func p07Ready(t *testing.T, srv *zktest.Server) *p07Subject {
 	return on
 }
 
-func p07Attempts(t *testing.T, op zktest.Op, action zktest.Action, call p07Call) {
+func p07Attempts(t *testing.T, op fault.Op, action fault.Action, call p07Call) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		on := p07Ready(t, srv)
-		var rules []*zktest.Rule
+		var rules []*fault.Rule
 		// Leaves out the requests that the session makes by itself.
 		for _, path := range []string{"/old", "/new", "/p07"} {
-			rules = append(rules, srv.On(zktest.Match{Op: op, Path: path, Times: zktest.Always}, action))
+			rules = append(rules, srv.On(fault.Match{Op: op, Path: path, Times: fault.Always}, action))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

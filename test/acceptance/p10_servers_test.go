@@ -11,6 +11,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
@@ -31,13 +32,13 @@ func TestP10_ServersAreReplacedWithoutLosingTheSession(t *testing.T) {
 		to.ResetCounts()
 		require.NoError(t, c.SetServers(to.Addr()))
 		require.NoError(t, c.Sync(ctx, "/"))
-		testzk.Eventually(t, func() bool { return to.Requests()[proxy.OpSync] > 0 }, "the new server is not used")
+		testzk.Eventually(t, func() bool { return to.Requests()[fault.OpSync] > 0 }, "the new server is not used")
 		require.NoError(t, hold.Err())
 	}
 	require.NoError(t, c.SetServers(fronts[0].Addr()+","+fronts[1].Addr()))
 	fronts[0].ResetCounts()
 	require.NoError(t, c.Sync(ctx, "/"), "the client must not leave a server that is still in the list")
-	require.Equal(t, 1, fronts[0].Requests()[proxy.OpSync])
+	require.Equal(t, 1, fronts[0].Requests()[fault.OpSync])
 	require.NoError(t, hold.Release())
 }
 

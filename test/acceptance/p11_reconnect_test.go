@@ -13,6 +13,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -20,8 +21,8 @@ import (
 // returns a function that counts them.
 var p11Spoilers = map[string]func(srv *zktest.Server) (dial p11Dial, spoiled func() int){
 	"answered with an error": func(srv *zktest.Server) (p11Dial, func() int) {
-		match := zktest.Match{Client: "waiter", Op: zktest.OpSetWatches, Times: zktest.Always}
-		return srv.Client("waiter").DialContext, srv.On(match, zktest.Fail(zktest.MarshallingError)).Hits
+		match := fault.Match{Client: "waiter", Op: fault.OpSetWatches, Times: fault.Always}
+		return srv.Client("waiter").DialContext, srv.On(match, fault.Fail(zktest.MarshallingError)).Hits
 	},
 	"swallowed": func(srv *zktest.Server) (p11Dial, func() int) {
 		var swallowed atomic.Int64
@@ -50,7 +51,7 @@ func (s *p11Filter) Write(b []byte) (int, error) {
 	for rest := b; len(rest) >= 12; {
 		frame := rest[:4+binary.BigEndian.Uint32(rest)]
 		rest = rest[len(frame):]
-		if zktest.Op(int32(binary.BigEndian.Uint32(frame[8:]))) == zktest.OpSetWatches {
+		if fault.Op(int32(binary.BigEndian.Uint32(frame[8:]))) == fault.OpSetWatches {
 			s.swallowed.Add(1)
 			continue
 		}

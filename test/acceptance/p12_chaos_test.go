@@ -17,6 +17,7 @@ import (
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -216,9 +217,9 @@ func (o *p12Terms) take(action func()) {
 
 // harm applies one random fault to a candidate, to nodes or to the server.
 func (o *p12Terms) harm(c *zktest.Client, random *rand.Rand) {
-	ops := []zktest.Op{zktest.OpCreate, zktest.OpDelete, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpSync,
-		zktest.AnyOp}
-	match := zktest.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
+	ops := []fault.Op{fault.OpCreate, fault.OpDelete, fault.OpGetData, fault.OpGetChildren2, fault.OpSync,
+		fault.AnyOp}
+	match := fault.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
 	outage := func(longest time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(longest)))) }
 	switch random.IntN(9) {
 	case 0:
@@ -230,9 +231,9 @@ func (o *p12Terms) harm(c *zktest.Client, random *rand.Rand) {
 	case 1:
 		c.Drop()
 	case 2:
-		o.srv.On(match, zktest.DropBefore())
+		o.srv.On(match, fault.DropBefore())
 	case 3:
-		o.srv.On(match, zktest.DropAfter())
+		o.srv.On(match, fault.DropAfter())
 	case 4:
 		c.Cut()
 		outage(2 * bubbleTimeout)

@@ -13,7 +13,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // With the Strict policy each of 50 holds ends with ErrSuspended when the connection is
@@ -112,7 +112,7 @@ func TestP13_StrictHoldBeginsAfterTheInterruptionOfItsAcquire(t *testing.T) {
 	for range 10 {
 		mu, err := mutex.New(c, path)
 		require.NoError(t, err)
-		interrupted := p.On(proxy.Match{Op: proxy.OpCreate, Path: path}, proxy.DropAfter())
+		interrupted := p.On(fault.Match{Op: fault.OpCreate, Path: path}, fault.DropAfter())
 		hold, err := mu.Acquire(ctx)
 		require.NoError(t, err)
 		require.Equal(t, 1, interrupted.Hits())

@@ -17,7 +17,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -78,16 +78,16 @@ func p14Semaphore(t testing.TB, c *framework.Client, path string, opts ...semaph
 
 // p14Harm applies one random fault to a client.
 func p14Harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand, permits *p14Permits) {
-	match := zktest.Match{Client: c.Name(), Op: zktest.OpMulti}
+	match := fault.Match{Client: c.Name(), Op: fault.OpMulti}
 	switch random.IntN(10) {
 	default:
 		c.Reset()
 	case 1:
-		srv.On(match, zktest.DropBefore())
+		srv.On(match, fault.DropBefore())
 	case 2:
-		srv.On(match, zktest.DropAfter())
+		srv.On(match, fault.DropAfter())
 	case 3:
-		srv.On(match, zktest.Delay(time.Duration(random.Int64N(int64(300*time.Millisecond)))))
+		srv.On(match, fault.Delay(time.Duration(random.Int64N(int64(300*time.Millisecond)))))
 	case 4:
 		c.HoldEvents()
 		time.AfterFunc(time.Duration(random.Int64N(int64(300*time.Millisecond))), c.ReleaseEvents)
@@ -164,10 +164,10 @@ func TestP14_NeverMoreValidPermitsThanTheLimitBehindABadNetwork(t *testing.T) {
 		p := testzk.Proxy(t)
 		s := p14Semaphore(t, testzk.Connected(t, p.Addr(), long()), path, semaphore.WithSlots())
 		running.Go(func() {
-			actions := []proxy.Action{proxy.DropBefore(), proxy.DropAfter(), proxy.Delay(20 * time.Millisecond)}
+			actions := []fault.Action{fault.DropBefore(), fault.DropAfter(), fault.Delay(20 * time.Millisecond)}
 			for cycle := range 20 {
 				if cycle%4 == 0 {
-					p.On(proxy.Match{Op: proxy.OpMulti, Path: path}, actions[cycle/4%len(actions)])
+					p.On(fault.Match{Op: fault.OpMulti, Path: path}, actions[cycle/4%len(actions)])
 				}
 				hold, err := s.Acquire(testzk.Context(t))
 				if !permits.check(err) {

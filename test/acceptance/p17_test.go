@@ -14,7 +14,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -107,14 +107,14 @@ func TestP17_LateReleaseNeverRemovesALaterHold(t *testing.T) { // not parallel: 
 			require.NoError(t, hold.Err())
 			require.True(t, srv.Exists(hold.Path()), "%s was deleted", hold.Path())
 
-			fault := p17Spoil(srv, random)
+			rule := p17Spoil(srv, random)
 			releases.Go(func() { _ = hold.Release() })
 			releases.Go(func() { _ = hold.Release() })
 			if stale = append(stale, hold); random.IntN(20) == 0 {
 				p17Reap(srv, hold.Path())
 			}
-			require.NoError(t, fault.Wait(testzk.Context(t)))
-			faults += fault.Hits()
+			require.NoError(t, rule.Wait(testzk.Context(t)))
+			faults += rule.Hits()
 		}
 		releases.Wait()
 		require.Equal(t, p17Rounds, faults)
@@ -122,12 +122,12 @@ func TestP17_LateReleaseNeverRemovesALaterHold(t *testing.T) { // not parallel: 
 }
 
 // p17Spoil applies a random fault to the next deletion.
-func p17Spoil(srv *zktest.Server, random *rand.Rand) *zktest.Rule {
-	actions := []zktest.Action{
-		zktest.DropBefore(), zktest.DropAfter(), zktest.Truncate(3),
-		zktest.Delay(time.Duration(random.Int64N(int64(100 * time.Millisecond)))),
+func p17Spoil(srv *zktest.Server, random *rand.Rand) *fault.Rule {
+	actions := []fault.Action{
+		fault.DropBefore(), fault.DropAfter(), fault.Truncate(3),
+		fault.Delay(time.Duration(random.Int64N(int64(100 * time.Millisecond)))),
 	}
-	return srv.On(zktest.Match{Op: zktest.OpDelete}, actions[random.IntN(len(actions))])
+	return srv.On(fault.Match{Op: fault.OpDelete}, actions[random.IntN(len(actions))])
 }
 
 // p17Reap deletes the parent as soon as its last child is deleted, as servers do, whether or not
@@ -151,16 +151,16 @@ func TestP17_LateReleaseNeverRemovesALaterHoldBehindABadNetwork(t *testing.T) {
 	require.NoError(t, err)
 	var releases sync.WaitGroup
 	defer releases.Wait()
-	actions := []proxy.Action{proxy.DropBefore(), proxy.DropAfter(), proxy.Delay(20 * time.Millisecond)}
+	actions := []fault.Action{fault.DropBefore(), fault.DropAfter(), fault.Delay(20 * time.Millisecond)}
 	for round := range 9 {
 		hold := acquired(t, mu)
-		fault := p.On(proxy.Match{Op: proxy.OpDelete, Path: lock}, actions[round%len(actions)])
+		rule := p.On(fault.Match{Op: fault.OpDelete, Path: lock}, actions[round%len(actions)])
 		var released sync.WaitGroup
 		released.Go(func() { _ = hold.Release() })
 		later := acquired(t, mu)
 		released.Wait() // waits for the repeated deletions
 		require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
-		require.NoError(t, fault.Wait(testzk.Context(t)))
+		require.NoError(t, rule.Wait(testzk.Context(t)))
 		_, err := later.Guard(testzk.Context(t))
 		require.NoError(t, err)
 		require.NoError(t, later.Release())

@@ -16,6 +16,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // 1,000 goroutines of one process use one lock with local hand-off. They share one node, each is
@@ -51,7 +52,7 @@ func TestP20_ThousandGoroutinesShareOneNode(t *testing.T) {
 			require.Equal(t, i, order[i])
 		}
 		requests := srv.Requests()
-		require.Equal(t, 1, requests[zktest.OpDelete], "the last goroutine deletes the node")
+		require.Equal(t, 1, requests[fault.OpDelete], "the last goroutine deletes the node")
 		require.Equal(t, 1, p20All(requests))
 	})
 }
@@ -100,7 +101,7 @@ func TestP20_ProcessesTakeTurnsAtFourRequestsEach(t *testing.T) {
 		const least = 2 * many / (streak + 1)
 		require.InDelta(t, least, len(nodes), 10, "nodes are deleted too early")
 		requests := srv.Requests()
-		require.Equal(t, len(nodes), requests[zktest.OpDelete])
+		require.Equal(t, len(nodes), requests[fault.OpDelete])
 		const discoveries = 2 // each process discovers the other one once
 		require.LessOrEqual(t, p20All(requests), (4+1)*len(nodes)+discoveries, "requests for %d nodes", len(nodes))
 		require.Greater(t, p20Turns(order), least/2, "the processes do not take turns")
@@ -177,9 +178,9 @@ func p20Turns(order []*p20Process) (turns int) {
 }
 
 // p20All returns the number of requests, without those that keep a session.
-func p20All(counts zktest.Counts) (all int) {
+func p20All(counts fault.Counts) (all int) {
 	for op, n := range counts {
-		if op != zktest.OpSync && op != zktest.OpPing {
+		if op != fault.OpSync && op != fault.OpPing {
 			all += n
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -62,10 +62,10 @@ func (c *p21OldServer) next() error {
 
 // p21Old makes the server act as ZooKeeper 3.4 for a client: it refuses containers and closes the
 // connection.
-func p21Old(srv *zktest.Server, name string) (dial framework.Option, refused *zktest.Rule, dials *atomic.Int32) {
+func p21Old(srv *zktest.Server, name string) (dial framework.Option, refused *fault.Rule, dials *atomic.Int32) {
 	dials = &atomic.Int32{}
-	refused = srv.On(zktest.Match{Op: zktest.OpCreateContainer, Client: name, Times: zktest.Always},
-		zktest.Fail(zktest.Unimplemented))
+	refused = srv.On(fault.Match{Op: fault.OpCreateContainer, Client: name, Times: fault.Always},
+		fault.Fail(zktest.Unimplemented))
 	return framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := srv.Client(name).DialContext(ctx, network, address)
 		if err != nil {
@@ -134,11 +134,11 @@ func TestP21_ParentThatIsReapedWhileAcquiringIsMadeAgain(t *testing.T) {
 			if known {
 				require.NoError(t, acquired(t, mu).Release())
 			}
-			enter := proxy.Match{Op: proxy.OpCreate, Path: lock}
+			enter := fault.Match{Op: fault.OpCreate, Path: lock}
 			if !known {
 				enter.Skip = 1 // the first one finds no parent
 			}
-			entering := p.On(enter, proxy.Hold())
+			entering := p.On(enter, fault.Hold())
 			result := make(chan error, 1)
 			go func() {
 				hold, err := mu.Acquire(testzk.Context(t))

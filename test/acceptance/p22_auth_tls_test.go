@@ -22,6 +22,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // A password is changed while a client is connected. At its next connection the state is AuthFailed
@@ -43,7 +44,7 @@ func TestP22_RotatedPasswordIsAStateAndNotAStorm(t *testing.T) {
 		hold, err := mu.Acquire(ctx)
 		require.NoError(t, err)
 
-		refusal := srv.On(zktest.Match{Op: zktest.OpAuth, Times: 1000}, zktest.Fail(zktest.AuthFailed))
+		refusal := srv.On(fault.Match{Op: fault.OpAuth, Times: 1000}, fault.Fail(zktest.AuthFailed))
 		user.Reset()
 		rotated := time.Now()
 		var seen []string

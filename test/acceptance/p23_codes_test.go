@@ -12,6 +12,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -74,7 +75,7 @@ func TestP23_EveryErrorCodeHasAMeaning(t *testing.T) {
 				require.NoError(t, srv.Create("/node", nil))
 				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.DialContext),
 					framework.WithRetry(retry.Never()))
-				answer := srv.On(zktest.Match{Op: zktest.OpSetData, Path: "/node"}, zktest.Fail(code))
+				answer := srv.On(fault.Match{Op: fault.OpSetData, Path: "/node"}, fault.Fail(code))
 				_, err := c.Set(t.Context(), "/node", nil, -1)
 				require.Equal(t, 1, answer.Hits())
 				p23Means(t, err, code, want)

@@ -14,7 +14,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/mutex"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // Writes of 1 MiB and 2 MiB fail with ErrTooLarge and are not sent. The connection, the held lock
@@ -57,7 +57,7 @@ func TestP23_TooLargeWritesDoNoHarm(t *testing.T) {
 		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err), name)
 		require.False(t, framework.IsTransient(err), name)
 	}
-	for _, op := range []proxy.Op{proxy.OpSetData, proxy.OpCreate, proxy.OpMulti} {
+	for _, op := range []fault.Op{fault.OpSetData, fault.OpCreate, fault.OpMulti} {
 		require.Zero(t, p.Requests()[op], "%v was sent", op)
 	}
 	require.Equal(t, 1, p.Connections())

@@ -14,7 +14,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/proxy"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // Close ends in every state, within the connect timeout and a second, and leaves no goroutine and
@@ -33,11 +33,11 @@ func TestP24_CloseEndsInEveryState(t *testing.T) {
 		"connecting":        {before: func(_ *zktest.Server, c *zktest.Client) { c.Refuse(true) }},
 		"handshake hanging": {before: func(_ *zktest.Server, c *zktest.Client) { c.Freeze() }},
 		"refused a credential": {stays: true, before: func(srv *zktest.Server, _ *zktest.Client) {
-			srv.On(zktest.Match{Op: zktest.OpAuth, Times: 1000}, zktest.Fail(zktest.AuthFailed))
+			srv.On(fault.Match{Op: fault.OpAuth, Times: 1000}, fault.Fail(zktest.AuthFailed))
 		}},
 		"connected": {after: func(*testing.T, *zktest.Server, *zktest.Client) {}},
 		"requests under way that are answered late": {after: func(t *testing.T, srv *zktest.Server, _ *zktest.Client) {
-			srv.On(zktest.Match{Op: zktest.OpSync}, zktest.Delay(2*time.Second))
+			srv.On(fault.Match{Op: fault.OpSync}, fault.Delay(2*time.Second))
 			time.Sleep(2 * time.Second)
 		}},
 		"cut off and not aware of it": {stays: true, after: func(_ *testing.T, _ *zktest.Server, c *zktest.Client) {
@@ -162,7 +162,7 @@ func TestP24_StuckRequestDoesNotKeepTheSession(t *testing.T) {
 	require.NoError(t, err)
 	_, err = mu.Acquire(testzk.Context(t))
 	require.NoError(t, err)
-	slow := p.On(proxy.Match{Op: proxy.OpGetACL}, proxy.Delay(1500*time.Millisecond))
+	slow := p.On(fault.Match{Op: fault.OpGetACL}, fault.Delay(1500*time.Millisecond))
 	request := make(chan error, 1)
 	go func() { _, _, err := c.GetACL(testzk.Context(t), path); request <- err }()
 	require.NoError(t, slow.Wait(testzk.Context(t)))

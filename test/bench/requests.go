@@ -9,6 +9,7 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/test/bench/report"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // counting is the in-process server as a place of peers, because it counts its requests.
@@ -69,7 +70,7 @@ func count(m *measurer, srv *zktest.Server, w workload, e entry) (report.Count, 
 	}
 	each := report.Count{Workload: w.name, Label: e.label, Each: map[string]float64{}}
 	for kind, n := range srv.Requests() {
-		if kind != zktest.OpPing {
+		if kind != fault.OpPing {
 			each.Each[kind.String()] = float64(n) / float64(r.Ops)
 		}
 	}

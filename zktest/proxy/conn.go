@@ -10,8 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/docent-zk/docent/zktest/fault"
+	"github.com/docent-zk/docent/zktest/internal/effect"
 	"github.com/docent-zk/docent/zktest/internal/gate"
-	"github.com/docent-zk/docent/zktest/internal/rule"
 )
 
 // conn is a client's connection with the proxy's connection to the server. Two goroutines serve it,
@@ -149,33 +150,30 @@ func (c *conn) request(frame []byte) bool {
 	if !c.act(r) {
 		return false
 	}
-	c.expect(pending{req.xid, drops(r)})
+	c.expect(pending{req.xid, r.Action().Effect().Kind == effect.DropAfter})
 	return c.send(c.p.up, c.server, frame)
 }
 
 // act applies a rule, or nil, before the request is passed on. It reports false to end the
 // connection.
-func (c *conn) act(r *rule.Rule[Action]) bool {
-	if r == nil {
-		return true
-	}
-	switch r.Action().kind {
-	case dropBefore:
+func (c *conn) act(r *fault.Rule) bool {
+	switch r.Action().Effect().Kind {
+	case effect.DropBefore:
 		return false
-	case reset:
+	case effect.Reset:
 		c.reset()
 		return false
-	case hold:
+	case effect.Hold:
 		return c.wait(r)
 	}
 	return true
 }
 
 // wait carries out Delay and Hold.
-func (c *conn) wait(r *rule.Rule[Action]) bool {
+func (c *conn) wait(r *fault.Rule) bool {
 	var after <-chan time.Time // never, for Hold
-	if r.Action().delay >= 0 {
-		timer := time.NewTimer(r.Action().delay)
+	if d := r.Action().Effect().Delay; d >= 0 {
+		timer := time.NewTimer(d)
 		defer timer.Stop()
 		after = timer.C
 	}

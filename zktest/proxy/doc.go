@@ -6,7 +6,7 @@
 //	conn, _, err := zk.Connect([]string{p.Addr()}, 10*time.Second)
 //
 //	// The node is created, and the client never learns.
-//	rule := p.On(proxy.Match{Op: proxy.OpCreate, Path: "/locks/"}, proxy.DropAfter())
+//	rule := p.On(fault.Match{Op: fault.OpCreate, Path: "/locks/"}, fault.DropAfter())
 //	_, err = conn.Create("/locks/a", nil, 0, acl) // connection closed
 //	err = rule.Wait(ctx)
 //
@@ -14,8 +14,8 @@
 //	// ...
 //	fmt.Println(p.Requests().Total(), "requests") // without pings
 //
-// Rules act on single requests. [Proxy.Blackhole], [Proxy.Refuse] and [Proxy.DropConnections] act
-// on all connections.
+// Rules, of package zktest/fault, act on single requests. [Proxy.Blackhole], [Proxy.Refuse] and
+// [Proxy.DropConnections] act on all connections.
 //
 // # Order
 //

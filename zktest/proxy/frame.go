@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"encoding/binary"
 	"io"
+
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 const (
@@ -34,7 +36,7 @@ func readFrame(r *bufio.Reader) (data []byte, whole bool, err error) {
 // request is the part of a request that the proxy uses.
 type request struct {
 	xid  int32
-	op   Op
+	op   fault.Op
 	path string
 }
 
@@ -43,8 +45,8 @@ func parseRequest(frame []byte) (request, bool) {
 	if len(frame) < header {
 		return request{}, false
 	}
-	req := request{xid: int32At(frame, prefix), op: Op(int32At(frame, prefix+4))}
-	if req.op == OpPing {
+	req := request{xid: int32At(frame, prefix), op: fault.Op(int32At(frame, prefix+4))}
+	if req.op == fault.OpPing {
 		req.xid = pingXID
 	}
 	req.path = parsePath(req.op, frame[header:])
@@ -52,12 +54,12 @@ func parseRequest(frame []byte) (request, bool) {
 }
 
 // parsePath returns the path of a request, or nothing if the request has none.
-func parsePath(op Op, body []byte) string {
+func parsePath(op fault.Op, body []byte) string {
 	const part = 9 // the header of a part of a multi: type, done, error
 	switch {
 	case op.PathFirst():
 		return parseString(body)
-	case (op == OpMulti || op == OpMultiRead) && len(body) > part:
+	case (op == fault.OpMulti || op == fault.OpMultiRead) && len(body) > part:
 		return parseString(body[part:])
 	}
 	return ""

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -169,7 +171,7 @@ func (c *client) write(data []byte) {
 }
 
 // send sends a request and returns its xid.
-func (c *client) send(op Op, path string) int32 {
+func (c *client) send(op fault.Op, path string) int32 {
 	c.t.Helper()
 	c.xid++
 	c.write(requestFrame(c.xid, op, path))
@@ -226,10 +228,10 @@ func frame(payload string) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload...)
 }
 
-func requestFrame(xid int32, op Op, path string) []byte {
+func requestFrame(xid int32, op fault.Op, path string) []byte {
 	payload := binary.BigEndian.AppendUint32(nil, uint32(xid))
 	payload = binary.BigEndian.AppendUint32(payload, uint32(op))
-	if op == OpMulti {
+	if op == fault.OpMulti {
 		payload = append(payload, 0, 0, 0, 1, 0, 255, 255, 255, 255)
 	}
 	if path != "" {

@@ -6,9 +6,9 @@ import (
 	"net"
 	"sync"
 
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/gate"
 	"github.com/docent-zk/docent/zktest/internal/port"
-	"github.com/docent-zk/docent/zktest/internal/rule"
 )
 
 // TB is the part of a test that [Start] needs. *testing.T and *testing.B implement it.
@@ -22,7 +22,7 @@ type TB interface {
 type Proxy struct {
 	port     *port.Port
 	up, down *gate.Gate // for requests, for replies
-	rules    rule.Set[Action]
+	rules    fault.Rules
 	running  sync.WaitGroup // the accepting goroutine and one for each connection
 
 	closing   sync.Once  // releases the port
@@ -32,7 +32,7 @@ type Proxy struct {
 	listener    net.Listener // nil while refusing
 	target      string
 	conns       map[*conn]struct{}
-	counts      Counts
+	counts      fault.Counts
 	blackhole   bool
 	holdReplies bool
 	closed      bool
@@ -57,8 +57,7 @@ func New(target string) (*Proxy, error) {
 		return nil, fmt.Errorf("proxy: target %q: %w", target, err)
 	}
 	p := &Proxy{
-		target: target, up: gate.New(), down: gate.New(), conns: map[*conn]struct{}{}, counts: Counts{},
-		rules: rule.Set[Action]{Package: "proxy"},
+		target: target, up: gate.New(), down: gate.New(), conns: map[*conn]struct{}{}, counts: fault.Counts{},
 	}
 	var err error
 	if p.port, err = port.New(); err != nil {
@@ -157,7 +156,7 @@ func (p *Proxy) currentTarget() string {
 // [Proxy.ResetCounts]. A request is counted on arrival, even if a rule then drops or holds it. A
 // request that [Proxy.Blackhole] keeps back is not counted yet. Opening a session is not a request.
 // The caller may change the map.
-func (p *Proxy) Requests() Counts {
+func (p *Proxy) Requests() fault.Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.counts.Clone()
@@ -167,15 +166,15 @@ func (p *Proxy) Requests() Counts {
 func (p *Proxy) ResetCounts() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.counts = Counts{}
+	p.counts = fault.Counts{}
 }
 
 // meet counts a request and returns the rule that decides about it, or nil.
-func (p *Proxy) meet(req request) *rule.Rule[Action] {
+func (p *Proxy) meet(req request) *fault.Rule {
 	p.mu.Lock()
 	p.counts[req.op]++
 	p.mu.Unlock()
-	return p.rules.Meet(rule.Request{Op: req.op, Path: req.path})
+	return p.rules.Meet(fault.Request{Op: req.op, Path: req.path})
 }
 
 // Blackhole(true) stops forwarding in both directions and keeps all sockets open: each side sees a

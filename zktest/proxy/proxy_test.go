@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 func setup(t *testing.T) (*Proxy, *server) {
@@ -22,27 +24,27 @@ func setup(t *testing.T) (*Proxy, *server) {
 func TestCountsRequestsByType(t *testing.T) {
 	p, s := setup(t)
 	c := open(t, p.Addr())
-	for _, op := range []Op{OpCreate, OpCreate, OpPing, OpGetData, 77} {
+	for _, op := range []fault.Op{fault.OpCreate, fault.OpCreate, fault.OpPing, fault.OpGetData, 77} {
 		c.ask(op)
 	}
 	counts := p.Requests()
-	require.Equal(t, Counts{OpCreate: 2, OpPing: 1, OpGetData: 1, 77: 1}, counts)
+	require.Equal(t, fault.Counts{fault.OpCreate: 2, fault.OpPing: 1, fault.OpGetData: 1, 77: 1}, counts)
 	require.Equal(t, 4, counts.Total(), "without the ping")
-	require.Zero(t, counts[OpDelete])
+	require.Zero(t, counts[fault.OpDelete])
 	require.Equal(t, "map[create:2 getData:1 ping:1 op(77):1]", fmt.Sprint(counts))
 
-	counts[OpCreate] = 99
-	require.Equal(t, 2, p.Requests()[OpCreate], "the map is a copy")
+	counts[fault.OpCreate] = 99
+	require.Equal(t, 2, p.Requests()[fault.OpCreate], "the map is a copy")
 	p.ResetCounts()
 	require.Empty(t, p.Requests())
 	require.Equal(t, 1, s.opened())
 }
 
 // ask sends a request and waits for its answer. The answers to pings have their own xid.
-func (c *client) ask(op Op) {
+func (c *client) ask(op fault.Op) {
 	c.t.Helper()
 	xid := c.send(op, "/a")
-	if op == OpPing {
+	if op == fault.OpPing {
 		xid = pingXID
 	}
 	c.answered(xid)
@@ -89,7 +91,7 @@ func TestLargeFramesPass(t *testing.T) {
 	p, s := setup(t)
 	c := open(t, p.Addr())
 	path := "/" + strings.Repeat("x", 3<<20)
-	c.answered(c.send(OpCreate, path))
+	c.answered(c.send(fault.OpCreate, path))
 	require.Equal(t, []string{path}, s.paths())
 }
 
@@ -124,7 +126,7 @@ func TestBlackholeKeepsEverythingBack(t *testing.T) {
 	p, s := setup(t)
 	c := open(t, p.Addr())
 	p.Blackhole(true)
-	first, second := c.send(OpCreate, "/1"), c.send(OpCreate, "/2")
+	first, second := c.send(fault.OpCreate, "/1"), c.send(fault.OpCreate, "/2")
 	late := dial(t, p.Addr())
 	late.write(frame("connect"))
 	c.silent()
@@ -165,7 +167,7 @@ func TestBlackholeOfRepliesLetsRequestsThrough(t *testing.T) {
 	p, s := setup(t)
 	c := open(t, p.Addr())
 	p.BlackholeReplies(true)
-	xid := c.send(OpCreate, "/1")
+	xid := c.send(fault.OpCreate, "/1")
 	eventually(t, "the server has it", func() bool { return len(s.paths()) == 1 })
 	c.silent()
 	p.Blackhole(true)
@@ -221,7 +223,7 @@ func TestSetTargetMovesNewConnections(t *testing.T) {
 	p.SetTarget(other.addr())
 	open(t, p.Addr())
 	require.Equal(t, 1, other.opened())
-	c.answered(c.send(OpCreate, "/stays"))
+	c.answered(c.send(fault.OpCreate, "/stays"))
 	require.Equal(t, []string{"/stays"}, old.paths())
 }
 
@@ -230,8 +232,8 @@ func TestCloseEndsEverything(t *testing.T) {
 	p, err := New(s.addr())
 	require.NoError(t, err)
 	held := open(t, p.Addr())
-	rule := p.On(Match{Op: OpCreate}, Hold())
-	held.send(OpCreate, "/held")
+	rule := p.On(fault.Match{Op: fault.OpCreate}, fault.Hold())
+	held.send(fault.OpCreate, "/held")
 	require.NoError(t, rule.Wait(timeout(t)))
 	p.Blackhole(true)
 	dial(t, p.Addr())
@@ -254,7 +256,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	p, _ := setup(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
-	err := p.On(Match{Op: OpDelete, Path: "/a"}, Pass()).Wait(ctx)
+	err := p.On(fault.Match{Op: fault.OpDelete, Path: "/a"}, fault.Pass()).Wait(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "proxy: wait for delete /a")
+	require.ErrorContains(t, err, "fault: wait for delete /a")
 }

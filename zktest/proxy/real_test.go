@@ -9,6 +9,7 @@ import (
 
 	"github.com/docent-zk/docent/internal/realzk"
 	"github.com/docent-zk/docent/zktest/ensemble"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 type quiet struct{}
@@ -43,11 +44,11 @@ func TestInFrontOfTheRealServer(t *testing.T) {
 	_, err = conn.Multi(&zk.CheckVersionRequest{Path: "/a", Version: 0}, &zk.DeleteRequest{Path: "/a", Version: -1})
 	require.NoError(t, err)
 	counts := p.Requests()
-	require.Equal(t, 1, counts[OpCreate])
-	require.Equal(t, 1, counts[OpMulti])
+	require.Equal(t, 1, counts[fault.OpCreate])
+	require.Equal(t, 1, counts[fault.OpMulti])
 	require.Equal(t, 2, counts.Total())
 
-	p.On(Match{Op: OpCreate, Path: "/before"}, DropBefore())
+	p.On(fault.Match{Op: fault.OpCreate, Path: "/before"}, fault.DropBefore())
 	_, err = conn.Create("/before", nil, 0, acl)
 	require.Error(t, err)
 	session()
@@ -55,7 +56,7 @@ func TestInFrontOfTheRealServer(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, exists)
 
-	p.On(Match{Op: OpCreate, Path: "/after"}, DropAfter())
+	p.On(fault.Match{Op: fault.OpCreate, Path: "/after"}, fault.DropAfter())
 	_, err = conn.Create("/after", nil, 0, acl)
 	require.Error(t, err)
 	session()

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -179,7 +180,7 @@ func TestSimulatedFreezeOfAllIsReproducible(t *testing.T) {
 func TestSimulatedHoldOfAllIsReproducible(t *testing.T) {
 	const more = 4 * seeds // only one of some hundred seeds shows the failure
 	sim.Repeat(t, more, busy(writing, times(4, time.Second, func(srv *zktest.Server, _ *rand.Rand) {
-		rule := srv.On(zktest.Match{Op: zktest.OpSetData, Times: zktest.Always}, zktest.Hold())
+		rule := srv.On(fault.Match{Op: fault.OpSetData, Times: fault.Always}, fault.Hold())
 		time.Sleep(2 * time.Second)
 		rule.Remove()
 	})))

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 const sessionTimeout = 10 * time.Second
@@ -55,6 +56,20 @@ func TestNodeOfAWorkerOutlivesARestart(t *testing.T) {
 
 		if !srv.Exists("/worker") {
 			t.Errorf("the node was deleted:\n%v", srv.Trace())
+		}
+	})
+}
+
+func TestLostAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		worker := connect(t, srv, "worker")
+		lost := srv.On(fault.Match{Client: "worker", Op: fault.OpCreate}, fault.DropAfter())
+
+		_, err := worker.Create("/worker", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+
+		if lost.Hits() != 1 || err == nil || !srv.Exists("/worker") {
+			t.Errorf("want an error and a node, got %v and\n%v", err, srv.Tree())
 		}
 	})
 }

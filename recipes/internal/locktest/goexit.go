@@ -17,7 +17,7 @@ import (
 	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -117,11 +117,11 @@ func codeEndsAcquire(t *testing.T, k Kind) {
 				t.Run(fmt.Sprintf("%s in %s times=%d", name, point, times), func(t *testing.T) {
 					t.Parallel()
 					sprung := 0
-					eachRequest(t, k, func(w *simFixture, nth zktest.Match) (reached bool) {
+					eachRequest(t, k, func(w *simFixture, nth fault.Match) (reached bool) {
 						nth.Times = times
 						trap := &trap{goexit: true} // a panic on a goroutine of the client ends the program
 						c := w.connect(target, option(trap))
-						rule := w.srv.On(nth, zktest.DropAfter())
+						rule := w.srv.On(nth, fault.DropAfter())
 						if w.endsAcquire(sit, trap, c) {
 							sprung++
 						}

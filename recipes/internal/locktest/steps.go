@@ -16,6 +16,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -37,12 +38,12 @@ func inBubble(k Kind, scenario func(*simFixture)) sim.Scenario {
 
 // eachRequest runs a scenario for the first request of target about the lock, then for the second,
 // and so on. It stops when the scenario reports that no request was reached.
-func eachRequest(t *testing.T, k Kind, scenario func(w *simFixture, nth zktest.Match) (reached bool)) {
+func eachRequest(t *testing.T, k Kind, scenario func(w *simFixture, nth fault.Match) (reached bool)) {
 	for n := 0; ; n++ {
 		reached := false
 		t.Run(fmt.Sprintf("request %d", n+1), func(t *testing.T) {
 			sim.Once(t, 1, inBubble(k, func(w *simFixture) {
-				reached = scenario(w, zktest.Match{Client: target, Path: w.path, Skip: n})
+				reached = scenario(w, fault.Match{Client: target, Path: w.path, Skip: n})
 			}))
 		})
 		if !reached {
@@ -59,7 +60,7 @@ func settle() {
 }
 
 // fires waits until a rule fires, and reports whether it did. It stops early when done is closed.
-func fires(rule *zktest.Rule, done <-chan struct{}) bool {
+func fires(rule *fault.Rule, done <-chan struct{}) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	fired := make(chan struct{})
@@ -127,17 +128,17 @@ func callerCancels(t *testing.T, k Kind) {
 		for what, isReply := range map[string]bool{"request": false, "reply": true} {
 			t.Run(name+" with the "+what+" on its way", func(t *testing.T) {
 				t.Parallel()
-				eachRequest(t, k, func(w *simFixture, nth zktest.Match) bool { return w.cancelAt(sit, nth, isReply) })
+				eachRequest(t, k, func(w *simFixture, nth fault.Match) bool { return w.cancelAt(sit, nth, isReply) })
 			})
 		}
 	}
 }
 
-func (w *simFixture) cancelAt(sit situation, nth zktest.Match, isReply bool) (reached bool) {
+func (w *simFixture) cancelAt(sit situation, nth fault.Match, isReply bool) (reached bool) {
 	blocker := w.blocker(sit)
 	client, link := w.connect(target), w.srv.Client(target)
 	session := w.session(client)
-	rule := w.srv.On(nth, zktest.Hold())
+	rule := w.srv.On(nth, fault.Hold())
 	a := w.startAcquire(sit, client)
 	if !fires(rule, a.done) {
 		return false
@@ -183,35 +184,35 @@ func (w *simFixture) checkFree(blocker *recipes.Hold) {
 	w.empty()
 }
 
-// fault is what happens to a request. action applies when the request comes, the functions later.
-type fault struct {
-	action zktest.Action
+// failure is what happens to a request. action applies when the request comes, the functions later.
+type failure struct {
+	action fault.Action
 	after  func(*simFixture)
 	mend   func(*simFixture) // called when the abandoned sessions have expired
 	ends   bool              // the session ends
 }
 
-var faults = map[string]fault{
-	"connection drops before":    {action: zktest.DropBefore()},
-	"connection drops after":     {action: zktest.DropAfter()},
-	"connection is reset before": {action: zktest.Reset()},
-	"reply is cut short":         {action: zktest.Truncate(6)},
-	"request is late":            {action: zktest.Delay(testzk.SessionTimeout / 2)},
-	"session expires": {action: zktest.Hold(), ends: true, after: func(w *simFixture) {
+var faults = map[string]failure{
+	"connection drops before":    {action: fault.DropBefore()},
+	"connection drops after":     {action: fault.DropAfter()},
+	"connection is reset before": {action: fault.Reset()},
+	"reply is cut short":         {action: fault.Truncate(6)},
+	"request is late":            {action: fault.Delay(testzk.SessionTimeout / 2)},
+	"session expires": {action: fault.Hold(), ends: true, after: func(w *simFixture) {
 		for _, session := range w.srv.Client(target).Sessions() {
 			require.NoError(w.t, session.Expire())
 		}
 	}},
-	"nothing gets through": {action: zktest.Hold(), ends: true,
+	"nothing gets through": {action: fault.Hold(), ends: true,
 		after: func(w *simFixture) { w.srv.Client(target).Cut() },
 		mend:  func(w *simFixture) { w.srv.Client(target).Heal() }},
-	"no reply gets through": {action: zktest.Hold(), ends: true,
+	"no reply gets through": {action: fault.Hold(), ends: true,
 		after: func(w *simFixture) { w.srv.Client(target).CutReplies() },
 		mend:  func(w *simFixture) { w.srv.Client(target).Heal() }},
 }
 
 // applyRest applies the rest of a fault, after rule has fired, and waits for its consequences.
-func (w *simFixture) applyRest(f fault, rule *zktest.Rule) {
+func (w *simFixture) applyRest(f failure, rule *fault.Rule) {
 	if f.after != nil {
 		f.after(w)
 	}
@@ -230,17 +231,17 @@ func troubleWhileAcquiring(t *testing.T, k Kind) {
 		for what, f := range faults {
 			t.Run(name+" when "+what, func(t *testing.T) {
 				t.Parallel()
-				eachRequest(t, k, func(w *simFixture, nth zktest.Match) bool { return w.acquiresDespite(sit, nth, f) })
+				eachRequest(t, k, func(w *simFixture, nth fault.Match) bool { return w.acquiresDespite(sit, nth, f) })
 			})
 		}
 		t.Run(name+" without retries", func(t *testing.T) {
 			t.Parallel()
-			eachRequest(t, k, func(w *simFixture, nth zktest.Match) bool { return w.failsCleanly(sit, nth) })
+			eachRequest(t, k, func(w *simFixture, nth fault.Match) bool { return w.failsCleanly(sit, nth) })
 		})
 	}
 }
 
-func (w *simFixture) acquiresDespite(sit situation, nth zktest.Match, f fault) (reached bool) {
+func (w *simFixture) acquiresDespite(sit situation, nth fault.Match, f failure) (reached bool) {
 	blocker := w.blocker(sit)
 	client := w.connect(target, patient)
 	former := w.session(client)
@@ -298,10 +299,10 @@ func (w *simFixture) holdsOnce(c *framework.Client, hold *recipes.Hold) {
 	w.release(hold)
 }
 
-func (w *simFixture) failsCleanly(sit situation, nth zktest.Match) (reached bool) {
+func (w *simFixture) failsCleanly(sit situation, nth fault.Match) (reached bool) {
 	blocker := w.blocker(sit)
 	client := w.connect(target, framework.WithRetry(retry.Never()))
-	rule := w.srv.On(nth, zktest.DropAfter())
+	rule := w.srv.On(nth, fault.DropAfter())
 	a := w.startAcquire(sit, client)
 	if !fires(rule, a.done) {
 		return false
@@ -330,12 +331,12 @@ func troubleWhileReleasing(t *testing.T, k Kind) {
 	for what, f := range faults {
 		t.Run("when "+what, func(t *testing.T) {
 			t.Parallel()
-			eachRequest(t, k, func(w *simFixture, nth zktest.Match) bool { return w.releasesDespite(nth, f) })
+			eachRequest(t, k, func(w *simFixture, nth fault.Match) bool { return w.releasesDespite(nth, f) })
 		})
 	}
 }
 
-func (w *simFixture) releasesDespite(nth zktest.Match, f fault) (reached bool) {
+func (w *simFixture) releasesDespite(nth fault.Match, f failure) (reached bool) {
 	client := w.connect(target, patient)
 	hold := w.acquire(w.lock(client))
 	settle()
@@ -374,7 +375,7 @@ func releaseIsFinishedLater(t *testing.T, k Kind) {
 		session := w.session(client)
 		hold := w.acquire(w.lock(client))
 		settle()
-		rule := w.srv.On(zktest.Match{Client: target, Path: w.path, Times: zktest.Always}, zktest.DropBefore())
+		rule := w.srv.On(fault.Match{Client: target, Path: w.path, Times: fault.Always}, fault.DropBefore())
 		began := time.Now()
 		require.ErrorIs(w.t, hold.Release(), recipes.ErrReleasePending)
 		require.InDelta(w.t, testzk.SessionTimeout, time.Since(began), float64(time.Second))

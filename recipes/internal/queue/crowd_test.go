@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/recipes/internal/queue"
-	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // Thousands of waiters that enqueue together must not read the list of a long queue each. The lists
@@ -28,8 +28,8 @@ func TestThousandsOfWaitersShareAFewLists(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, waiters, queue.LocalPredecessors(), "not all are queued with a watch")
 			requests := c.srv.Client("mine").Requests()
-			require.Equal(t, waiters, requests[zktest.OpCreate], "some waiters queued again")
-			require.LessOrEqual(t, requests[zktest.OpGetChildren2], most)
+			require.Equal(t, waiters, requests[fault.OpCreate], "some waiters queued again")
+			require.LessOrEqual(t, requests[fault.OpGetChildren2], most)
 			t.Log(requests)
 			c.srv.ResetCounts()
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // disturb applies the scenario's faults one after another. calm stops the faults that go on.
@@ -57,13 +58,13 @@ func (s *simulation) disturb() (calm func()) {
 
 // harm applies a random fault to a client's connection or requests.
 func (s *simulation) harm(c *zktest.Client) {
-	ops := []zktest.Op{
-		zktest.OpMulti, zktest.OpMulti, zktest.OpCreate, zktest.OpDelete, zktest.OpGetChildren2,
-		zktest.OpGetData, zktest.OpExists,
-		zktest.OpSync, zktest.OpSetWatches, zktest.AnyOp, zktest.OpConnect,
+	ops := []fault.Op{
+		fault.OpMulti, fault.OpMulti, fault.OpCreate, fault.OpDelete, fault.OpGetChildren2,
+		fault.OpGetData, fault.OpExists,
+		fault.OpSync, fault.OpSetWatches, fault.AnyOp, fault.OpConnect,
 	}
 	r := s.random
-	match := zktest.Match{Client: c.Name(), Op: ops[r.IntN(len(ops))], Skip: r.IntN(3)}
+	match := fault.Match{Client: c.Name(), Op: ops[r.IntN(len(ops))], Skip: r.IntN(3)}
 	later := func(d time.Duration, undo func()) { time.AfterFunc(upTo(r, d), undo) }
 	switch r.IntN(14) {
 	case 0:
@@ -71,11 +72,11 @@ func (s *simulation) harm(c *zktest.Client) {
 	case 1:
 		c.Reset()
 	case 2, 3:
-		s.srv.On(match, zktest.DropBefore())
+		s.srv.On(match, fault.DropBefore())
 	case 4, 5, 6:
-		s.srv.On(match, zktest.DropAfter())
+		s.srv.On(match, fault.DropAfter())
 	case 7:
-		s.srv.On(match, zktest.Delay(upTo(r, sessionTimeout)))
+		s.srv.On(match, fault.Delay(upTo(r, sessionTimeout)))
 	case 8:
 		c.Cut()
 		later(2*sessionTimeout, c.Heal)

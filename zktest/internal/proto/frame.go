@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/docent-zk/docent/zktest/op"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // Sizes of frames.
@@ -89,7 +89,7 @@ func Connected(timeout int32, session int64, password [16]byte, c Connect, readO
 }
 
 // Part appends the header of a part of a multi's answer.
-func (e *Encoder) Part(kind op.Op, code Code) {
+func (e *Encoder) Part(kind fault.Op, code Code) {
 	e.Int(int32(kind))
 	e.Bool(false)
 	e.Int(int32(code))

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/docent-zk/docent/zktest/op"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // seeds returns a valid request of each type.
 func seeds() [][]byte {
-	request := func(o op.Op, body func(e *Encoder)) []byte {
+	request := func(o fault.Op, body func(e *Encoder)) []byte {
 		e := Frame(64)
 		e.Int(7)
 		e.Int(int32(o))
@@ -23,7 +23,7 @@ func seeds() [][]byte {
 		e.ACLs([]ACL{{Perms: PermAll, Scheme: "world", ID: "anyone"}})
 		e.Int(FlagEphemeralSequential)
 	}
-	multi := func(of op.Op, body func(e *Encoder)) func(e *Encoder) {
+	multi := func(of fault.Op, body func(e *Encoder)) func(e *Encoder) {
 		return func(e *Encoder) {
 			for range 3 {
 				e.Part(of, -1)
@@ -41,25 +41,25 @@ func seeds() [][]byte {
 		}
 	}
 	all := [][]byte{
-		request(op.Ping, func(*Encoder) {}),
-		request(op.Create, create),
-		request(op.CreateTTL, func(e *Encoder) { create(e); e.Long(1000) }),
-		request(op.SetData, func(e *Encoder) { path(e); e.Buffer(nil); e.Int(-1) }),
-		request(op.SetACL, func(e *Encoder) {
+		request(fault.OpPing, func(*Encoder) {}),
+		request(fault.OpCreate, create),
+		request(fault.OpCreateTTL, func(e *Encoder) { create(e); e.Long(1000) }),
+		request(fault.OpSetData, func(e *Encoder) { path(e); e.Buffer(nil); e.Int(-1) }),
+		request(fault.OpSetACL, func(e *Encoder) {
 			path(e)
 			e.ACLs([]ACL{{1, "digest", "u:x"}, {31, "auth", ""}})
 			e.Int(3)
 		}),
-		request(op.GetData, func(e *Encoder) { path(e); e.Bool(true) }),
-		request(op.AddWatch, func(e *Encoder) { path(e); e.Int(ModeRecursive) }),
-		request(op.Multi, multi(op.Create, create)),
-		request(op.Multi, multi(op.CreateTTL, func(e *Encoder) { create(e); e.Long(1) })),
-		request(op.MultiRead, multi(op.GetData, func(e *Encoder) { path(e); e.Bool(false) })),
-		request(op.MultiRead, multi(op.Delete, func(e *Encoder) { path(e); e.Int(1) })),
-		request(op.SetWatches, watches(3)),
-		request(op.SetWatches2, watches(5)),
-		request(op.Auth, func(e *Encoder) { e.Int(0); e.String("digest"); e.Buffer([]byte("u:p")) }),
-		request(op.Sync, func(e *Encoder) { e.String("\xed\xa0\x80\xff\U0001f600") }),
+		request(fault.OpGetData, func(e *Encoder) { path(e); e.Bool(true) }),
+		request(fault.OpAddWatch, func(e *Encoder) { path(e); e.Int(ModeRecursive) }),
+		request(fault.OpMulti, multi(fault.OpCreate, create)),
+		request(fault.OpMulti, multi(fault.OpCreateTTL, func(e *Encoder) { create(e); e.Long(1) })),
+		request(fault.OpMultiRead, multi(fault.OpGetData, func(e *Encoder) { path(e); e.Bool(false) })),
+		request(fault.OpMultiRead, multi(fault.OpDelete, func(e *Encoder) { path(e); e.Int(1) })),
+		request(fault.OpSetWatches, watches(3)),
+		request(fault.OpSetWatches2, watches(5)),
+		request(fault.OpAuth, func(e *Encoder) { e.Int(0); e.String("digest"); e.Buffer([]byte("u:p")) }),
+		request(fault.OpSync, func(e *Encoder) { e.String("\xed\xa0\x80\xff\U0001f600") }),
 	}
 	connect := Frame(45)
 	connect.Int(0)

@@ -1,12 +1,12 @@
 package proto
 
-import "github.com/docent-zk/docent/zktest/op"
+import "github.com/docent-zk/docent/zktest/fault"
 
 // Request is a request of any type, or a part of a multi. Fields that its type does not have are
 // zero.
 type Request struct {
 	XID  int32
-	Op   op.Op
+	Op   fault.Op
 	Path string
 	Null bool // the path was null
 
@@ -37,9 +37,9 @@ type WatchList struct {
 const HeaderSize = 8
 
 // ParseHeader reads a frame's transaction id and type. It reports false if the frame is too short.
-func ParseHeader(frame []byte) (xid int32, o op.Op, ok bool) {
+func ParseHeader(frame []byte) (xid int32, o fault.Op, ok bool) {
 	d := decoder{rest: frame}
-	xid, o = d.int(), op.Op(d.int())
+	xid, o = d.int(), fault.Op(d.int())
 	return xid, o, d.err == nil
 }
 
@@ -53,7 +53,7 @@ func Parse(frame []byte) (Request, error) {
 	}
 	d := &decoder{rest: frame[HeaderSize:]}
 	switch req.Op {
-	case op.Multi, op.MultiRead:
+	case fault.OpMulti, fault.OpMultiRead:
 		d.parts(&req)
 	default:
 		d.body(&req)
@@ -64,17 +64,17 @@ func Parse(frame []byte) (Request, error) {
 // body reads the body of any request except a multi.
 func (d *decoder) body(r *Request) {
 	switch r.Op {
-	case op.Auth:
+	case fault.OpAuth:
 		d.int() // the type is not used
 		r.Scheme, r.Data = d.string(), d.buffer()
 		return
-	case op.SASL:
+	case fault.OpSASL:
 		r.Data = d.buffer()
 		return
-	case op.SetWatches:
+	case fault.OpSetWatches:
 		d.watches(r, 3)
 		return
-	case op.SetWatches2:
+	case fault.OpSetWatches2:
 		d.watches(r, 5)
 		return
 	}
@@ -83,20 +83,20 @@ func (d *decoder) body(r *Request) {
 	}
 	r.Path, r.Null = d.nullString()
 	switch r.Op {
-	case op.Create, op.Create2, op.CreateContainer, op.CreateTTL:
+	case fault.OpCreate, fault.OpCreate2, fault.OpCreateContainer, fault.OpCreateTTL:
 		r.Data, r.ACL, r.Flags = d.buffer(), d.acls(), d.int()
-		if r.Op == op.CreateTTL {
+		if r.Op == fault.OpCreateTTL {
 			r.TTL = d.long()
 		}
-	case op.Delete, op.Check:
+	case fault.OpDelete, fault.OpCheck:
 		r.Version = d.int()
-	case op.SetData:
+	case fault.OpSetData:
 		r.Data, r.Version = d.buffer(), d.int()
-	case op.SetACL:
+	case fault.OpSetACL:
 		r.ACL, r.Version = d.acls(), d.int()
-	case op.Exists, op.GetData, op.GetChildren, op.GetChildren2:
+	case fault.OpExists, fault.OpGetData, fault.OpGetChildren, fault.OpGetChildren2:
 		r.Watch = d.bool()
-	case op.AddWatch, op.CheckWatches, op.RemoveWatches:
+	case fault.OpAddWatch, fault.OpCheckWatches, fault.OpRemoveWatches:
 		r.Mode = d.int()
 	}
 }
@@ -110,10 +110,10 @@ func (d *decoder) watches(r *Request, lists int) {
 }
 
 // partOps are the types that the two kinds of multi may contain.
-var partOps = map[op.Op]map[op.Op]bool{
-	op.Multi: {op.Create: true, op.Create2: true, op.CreateContainer: true, op.CreateTTL: true,
-		op.Delete: true, op.SetData: true, op.Check: true},
-	op.MultiRead: {op.GetData: true, op.GetChildren: true},
+var partOps = map[fault.Op]map[fault.Op]bool{
+	fault.OpMulti: {fault.OpCreate: true, fault.OpCreate2: true, fault.OpCreateContainer: true, fault.OpCreateTTL: true,
+		fault.OpDelete: true, fault.OpSetData: true, fault.OpCheck: true},
+	fault.OpMultiRead: {fault.OpGetData: true, fault.OpGetChildren: true},
 }
 
 // parts reads a multi up to its end mark. It reads a multi of reads that contains only writes as a
@@ -121,14 +121,14 @@ var partOps = map[op.Op]map[op.Op]bool{
 func (d *decoder) parts(r *Request) {
 	allowed := partOps[r.Op]
 	for {
-		part := Request{XID: r.XID, Op: op.Op(d.int())}
+		part := Request{XID: r.XID, Op: fault.Op(d.int())}
 		done := d.bool()
 		d.int() // an error code, unused in requests
 		if d.err != nil || done {
 			break
 		}
-		if len(r.Parts) == 0 && r.Op == op.MultiRead && partOps[op.Multi][part.Op] {
-			r.Misplaced, allowed = true, partOps[op.Multi]
+		if len(r.Parts) == 0 && r.Op == fault.OpMultiRead && partOps[fault.OpMulti][part.Op] {
+			r.Misplaced, allowed = true, partOps[fault.OpMulti]
 		}
 		if !allowed[part.Op] {
 			d.err = ErrMarshal

@@ -3,8 +3,8 @@ package tree
 import (
 	"fmt"
 
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/proto"
-	"github.com/docent-zk/docent/zktest/op"
 )
 
 func (t *Tree) planCreate(req *proto.Request, caller Caller) (Effect, proto.Code) {
@@ -56,7 +56,7 @@ func (t *Tree) mode(req *proto.Request, caller Caller) (e Effect, sequential boo
 	switch {
 	case hasTTL && t.rules.NoTTL:
 		return e, false, proto.Unimplemented
-	case hasTTL != (req.Op == op.CreateTTL), hasTTL && (req.TTL < 1 || req.TTL > maxTTL):
+	case hasTTL != (req.Op == fault.OpCreateTTL), hasTTL && (req.TTL < 1 || req.TTL > maxTTL):
 		return e, false, proto.BadArguments
 	}
 	sequential = req.Flags == proto.FlagSequential || req.Flags == proto.FlagEphemeralSequential ||
@@ -64,7 +64,7 @@ func (t *Tree) mode(req *proto.Request, caller Caller) (e Effect, sequential boo
 	switch {
 	case hasTTL:
 		e.life, e.ttl = ttl, req.TTL
-	case req.Op == op.CreateContainer:
+	case req.Op == fault.OpCreateContainer:
 		e.life = container
 	case req.Flags == proto.FlagEphemeral || req.Flags == proto.FlagEphemeralSequential:
 		e.life, e.owner = ephemeral, caller.Session

@@ -1,15 +1,15 @@
 package tree
 
 import (
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/proto"
-	"github.com/docent-zk/docent/zktest/op"
 )
 
 func (t *Tree) planDelete(req *proto.Request, caller Caller) (Effect, proto.Code) {
 	if !plausible(req.Path) || special(req.Path) {
 		return Effect{}, proto.BadArguments
 	}
-	reap := req.Op == op.DeleteContainer
+	reap := req.Op == fault.OpDeleteContainer
 	parent, n := t.node(Parent(req.Path)), t.node(req.Path)
 	switch {
 	case reap && n == nil:

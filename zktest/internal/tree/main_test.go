@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/proto"
-	"github.com/docent-zk/docent/zktest/op"
 )
 
 // forest is a tree with a copy that gets the effects of all changes.
@@ -50,7 +50,7 @@ var anyone = Caller{Session: 7, IDs: []proto.ID{{Scheme: "ip", ID: "10.0.0.1"}}}
 var user = Caller{Session: 8, IDs: []proto.ID{{Scheme: "digest", ID: Digest("user:secret")}}}
 
 func creation(path string, flags int32) proto.Request {
-	return proto.Request{Op: op.Create, Path: path, Flags: flags, ACL: openACL}
+	return proto.Request{Op: fault.OpCreate, Path: path, Flags: flags, ACL: openACL}
 }
 
 // make creates an open persistent node with data.
@@ -62,9 +62,9 @@ func (f *forest) make(path, data string) {
 }
 
 func set(path string, version int32) proto.Request {
-	return proto.Request{Op: op.SetData, Path: path, Data: []byte("new"), Version: version}
+	return proto.Request{Op: fault.OpSetData, Path: path, Data: []byte("new"), Version: version}
 }
 
 func removal(path string, version int32) proto.Request {
-	return proto.Request{Op: op.Delete, Path: path, Version: version}
+	return proto.Request{Op: fault.OpDelete, Path: path, Version: version}
 }

@@ -1,13 +1,13 @@
 package tree
 
 import (
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/proto"
-	"github.com/docent-zk/docent/zktest/op"
 )
 
 // multi carries out all parts or none. Each part sees the changes of the parts before it.
 func (t *Tree) multi(req *proto.Request, caller Caller, at Stamp) Outcome {
-	all := Outcome{Op: op.Multi}
+	all := Outcome{Op: fault.OpMulti}
 	if !t.legible(req) {
 		all.Code = proto.Marshalling
 		return all
@@ -21,9 +21,9 @@ func (t *Tree) multi(req *proto.Request, caller Caller, at Stamp) Outcome {
 				undo[i]()
 			}
 			if misread(&part) {
-				return Outcome{Op: op.Multi, Code: proto.Marshalling}
+				return Outcome{Op: fault.OpMulti, Code: proto.Marshalling}
 			}
-			return Outcome{Op: op.Multi, Parts: failedParts(len(req.Parts), i, code)}
+			return Outcome{Op: fault.OpMulti, Parts: failedParts(len(req.Parts), i, code)}
 		}
 		if e.Kind == 0 {
 			all.Parts = append(all.Parts, Outcome{Op: part.Op})
@@ -48,14 +48,14 @@ func (t *Tree) legible(req *proto.Request) bool {
 	return true
 }
 
-func creates(o op.Op) bool {
-	return o == op.Create || o == op.Create2 || o == op.CreateContainer || o == op.CreateTTL
+func creates(o fault.Op) bool {
+	return o == fault.OpCreate || o == fault.OpCreate2 || o == fault.OpCreateContainer || o == fault.OpCreateTTL
 }
 
 // misread reports whether a part has one type by its flag and another by its content. The real
 // server fails when it reaches such a part, and rejects the whole multi.
 func misread(part *proto.Request) bool {
-	return creates(part.Op) && isTTL(part.Flags) && part.Op != op.CreateTTL
+	return creates(part.Op) && isTTL(part.Flags) && part.Op != fault.OpCreateTTL
 }
 
 // asPart returns a create of any type with the type that it has within a multi, where the flag
@@ -64,11 +64,11 @@ func (t *Tree) asPart(req proto.Request) proto.Request {
 	switch {
 	case !creates(req.Op):
 	case req.Flags == proto.FlagContainer:
-		req.Op = op.CreateContainer
+		req.Op = fault.OpCreateContainer
 	case isTTL(req.Flags):
-	case req.Op == op.Create2 && !t.rules.OldMultiCreate2:
+	case req.Op == fault.OpCreate2 && !t.rules.OldMultiCreate2:
 	default:
-		req.Op = op.Create
+		req.Op = fault.OpCreate
 	}
 	return req
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/proto"
-	"github.com/docent-zk/docent/zktest/op"
 )
 
 func TestPermissions(t *testing.T) {
@@ -27,7 +27,7 @@ func TestPermissions(t *testing.T) {
 	_, _, code = f.tree.ACL("/own", anyone.IDs)
 	require.Equal(t, proto.NoAuth, code)
 	requests := []proto.Request{
-		set("/own", -1), creation("/own/x", 0), {Op: op.SetACL, Path: "/own", ACL: openACL, Version: -1},
+		set("/own", -1), creation("/own/x", 0), {Op: fault.OpSetACL, Path: "/own", ACL: openACL, Version: -1},
 	}
 	for _, req := range requests {
 		require.Equal(t, proto.NoAuth, f.do(req, anyone).Code, req.Op)

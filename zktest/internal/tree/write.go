@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/proto"
-	"github.com/docent-zk/docent/zktest/op"
 )
 
 // Caller is the client that sends a request.
@@ -16,7 +16,7 @@ type Caller struct {
 
 // Outcome is the result of a writing request.
 type Outcome struct {
-	Op      op.Op // the type as which it was carried out
+	Op      fault.Op // the type as which it was carried out
 	Code    proto.Code
 	Path    string      // of a create
 	Stat    *proto.Stat // of all except a delete, after the change
@@ -26,7 +26,7 @@ type Outcome struct {
 
 // Execute carries out a writing request. A request that fails changes nothing.
 func (t *Tree) Execute(req *proto.Request, caller Caller, at Stamp) Outcome {
-	if req.Op == op.Multi {
+	if req.Op == fault.OpMulti {
 		return t.multi(req, caller, at)
 	}
 	e, code := t.plan(req, caller)
@@ -42,7 +42,7 @@ func (t *Tree) Execute(req *proto.Request, caller Caller, at Stamp) Outcome {
 	return t.outcome(req.Op, e, effects)
 }
 
-func (t *Tree) outcome(o op.Op, e Effect, effects []Effect) Outcome {
+func (t *Tree) outcome(o fault.Op, e Effect, effects []Effect) Outcome {
 	out := Outcome{Op: o, Path: e.Path, Effects: effects}
 	if n := t.node(e.Path); n != nil {
 		out.Stat = n.stat()
@@ -54,15 +54,15 @@ func (t *Tree) outcome(o op.Op, e Effect, effects []Effect) Outcome {
 // has the zero Effect.
 func (t *Tree) plan(req *proto.Request, caller Caller) (Effect, proto.Code) {
 	switch req.Op {
-	case op.Create, op.Create2, op.CreateContainer, op.CreateTTL:
+	case fault.OpCreate, fault.OpCreate2, fault.OpCreateContainer, fault.OpCreateTTL:
 		return t.planCreate(req, caller)
-	case op.Delete, op.DeleteContainer:
+	case fault.OpDelete, fault.OpDeleteContainer:
 		return t.planDelete(req, caller)
-	case op.SetData:
+	case fault.OpSetData:
 		return t.planSet(req, caller)
-	case op.SetACL:
+	case fault.OpSetACL:
 		return t.planACL(req, caller)
-	case op.Check:
+	case fault.OpCheck:
 		n, code := t.guarded(req.Path, proto.PermRead, caller)
 		if code == proto.OK && !n.hasVersion(req.Version) {
 			code = proto.BadVersion

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/proto"
-	"github.com/docent-zk/docent/zktest/op"
 )
 
 func TestStatCountsWhatHappened(t *testing.T) {
@@ -19,7 +19,7 @@ func TestStatCountsWhatHappened(t *testing.T) {
 	f.make("/a/c", "")
 	require.Equal(t, proto.OK, f.do(removal("/a/b", -1), anyone).Code)
 	require.Equal(t, proto.OK, f.do(set("/a", 0), anyone).Code)
-	acl := proto.Request{Op: op.SetACL, Path: "/a", ACL: openACL, Version: 0}
+	acl := proto.Request{Op: fault.OpSetACL, Path: "/a", ACL: openACL, Version: 0}
 	out := f.do(acl, anyone)
 	require.Equal(t, &proto.Stat{
 		Czxid: 1, Mzxid: 5, Pzxid: 4, Ctime: 1, Mtime: 5, Version: 1, Cversion: 3, Aversion: 1,
@@ -31,13 +31,13 @@ func TestVersionsGuardWrites(t *testing.T) {
 	f := newForest(t, Rules{})
 	f.make("/a", "")
 	requests := []proto.Request{
-		set("/a", 5), removal("/a", 5), {Op: op.Check, Path: "/a", Version: 5},
-		{Op: op.SetACL, Path: "/a", ACL: openACL, Version: 5},
+		set("/a", 5), removal("/a", 5), {Op: fault.OpCheck, Path: "/a", Version: 5},
+		{Op: fault.OpSetACL, Path: "/a", ACL: openACL, Version: 5},
 	}
 	for _, req := range requests {
 		require.Equal(t, proto.BadVersion, f.do(req, anyone).Code, req.Op)
 		req.Version = -1
-		if req.Op != op.Delete {
+		if req.Op != fault.OpDelete {
 			require.Equal(t, proto.OK, f.do(req, anyone).Code, req.Op)
 		}
 	}
@@ -102,7 +102,7 @@ func TestRefusedWrites(t *testing.T) {
 		{creation("/c\x00", 0), proto.BadArguments},
 		{creation("c", 0), proto.BadArguments},
 		{creation("/c", 99), proto.BadArguments},
-		{proto.Request{Op: op.Create, Path: "/c"}, proto.InvalidACL},
+		{proto.Request{Op: fault.OpCreate, Path: "/c"}, proto.InvalidACL},
 		{removal("/a", -1), proto.NotEmpty},
 		{removal("/no", -1), proto.NoNode},
 		{removal("/", -1), proto.BadArguments},
@@ -110,9 +110,9 @@ func TestRefusedWrites(t *testing.T) {
 		{set("/no", -1), proto.NoNode},
 		{set("", -1), proto.BadArguments},
 		{proto.Request{
-			Op: op.SetACL, Path: "/a", ACL: []proto.ACL{{Perms: 1, Scheme: "nosuch", ID: "x"}}, Version: -1,
+			Op: fault.OpSetACL, Path: "/a", ACL: []proto.ACL{{Perms: 1, Scheme: "nosuch", ID: "x"}}, Version: -1,
 		}, proto.InvalidACL},
-		{proto.Request{Op: op.Ping}, proto.Unimplemented},
+		{proto.Request{Op: fault.OpPing}, proto.Unimplemented},
 	}
 	before := f.tree.Paths()
 	for _, test := range tests {
@@ -123,12 +123,14 @@ func TestRefusedWrites(t *testing.T) {
 	}
 }
 
-func multi(parts ...proto.Request) proto.Request { return proto.Request{Op: op.Multi, Parts: parts} }
+func multi(parts ...proto.Request) proto.Request {
+	return proto.Request{Op: fault.OpMulti, Parts: parts}
+}
 
 func TestPartsOfAMultiSeeThoseBefore(t *testing.T) {
 	f := newForest(t, Rules{})
 	out := f.do(multi(creation("/a", 0), creation("/a/b", 0), set("/a/b", 0),
-		proto.Request{Op: op.Check, Path: "/a/b", Version: 1},
+		proto.Request{Op: fault.OpCheck, Path: "/a/b", Version: 1},
 		removal("/a/b", 1)), anyone)
 	require.Equal(t, proto.OK, out.Code)
 	require.Len(t, out.Parts, 5)
@@ -146,7 +148,7 @@ func TestFailedMultiChangesNothing(t *testing.T) {
 		removal("/a/gone", -1), removal("/a/none", -1), set("/a", -1)), anyone)
 	var codes []proto.Code
 	for _, part := range out.Parts {
-		require.Equal(t, op.Op(-1), part.Op)
+		require.Equal(t, fault.Op(-1), part.Op)
 		codes = append(codes, part.Code)
 	}
 	require.Equal(t, []proto.Code{0, 0, 0, 0, proto.NoNode, proto.RuntimeInconsist}, codes)
@@ -161,10 +163,10 @@ func TestFailedMultiChangesNothing(t *testing.T) {
 func TestOverdueNodes(t *testing.T) {
 	f := newForest(t, Rules{})
 	timed := creation("/ttl", proto.FlagTTL)
-	timed.Op, timed.TTL = op.CreateTTL, 100
+	timed.Op, timed.TTL = fault.OpCreateTTL, 100
 	require.Equal(t, proto.OK, f.do(timed, anyone).Code) // at 1
 	box := creation("/box", proto.FlagContainer)
-	box.Op = op.CreateContainer
+	box.Op = fault.OpCreateContainer
 	require.Equal(t, proto.OK, f.do(box, anyone).Code) // at 2
 	require.Empty(t, f.tree.Overdue(101, 0))
 	require.Equal(t, []string{"/ttl"}, f.tree.Overdue(102, 0), "past its TTL")
@@ -174,14 +176,14 @@ func TestOverdueNodes(t *testing.T) {
 	require.Empty(t, f.tree.Overdue(math.MaxInt32, 100), "while they have children")
 	require.Equal(t, proto.OK, f.do(removal("/box/x", -1), anyone).Code)
 	require.Equal(t, []string{"/box"}, f.tree.Overdue(6, 0))
-	require.Equal(t, proto.NotEmpty, f.do(proto.Request{Op: op.DeleteContainer, Path: "/ttl"}, Caller{}).Code)
-	require.Equal(t, proto.OK, f.do(proto.Request{Op: op.DeleteContainer, Path: "/box"}, Caller{}).Code)
+	require.Equal(t, proto.NotEmpty, f.do(proto.Request{Op: fault.OpDeleteContainer, Path: "/ttl"}, Caller{}).Code)
+	require.Equal(t, proto.OK, f.do(proto.Request{Op: fault.OpDeleteContainer, Path: "/box"}, Caller{}).Code)
 	require.Empty(t, f.tree.Overdue(6, 0))
 }
 
 func TestInvalidTimesToLive(t *testing.T) {
 	timed := creation("/ttl", proto.FlagTTL)
-	timed.Op = op.CreateTTL
+	timed.Op = fault.OpCreateTTL
 	for _, ttl := range []int64{-1, 0, maxTTL + 1} {
 		timed.TTL = ttl
 		require.Equal(t, proto.BadArguments, newForest(t, Rules{}).do(timed, anyone).Code, ttl)

@@ -1,4 +1,4 @@
-package op
+package fault
 
 import (
 	"testing"
@@ -15,6 +15,6 @@ func TestEveryOpHasAName(t *testing.T) {
 }
 
 func TestTotalLeavesPingsOut(t *testing.T) {
-	require.Equal(t, 3, Counts{Ping: 5, Create: 2, Sync: 1}.Total())
+	require.Equal(t, 3, Counts{OpPing: 5, OpCreate: 2, OpSync: 1}.Total())
 	require.Equal(t, Counts{}, Counts(nil).Clone())
 }
