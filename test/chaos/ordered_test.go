@@ -63,7 +63,7 @@ func TestLateCreatesLeaveNothingWhenTheClientComesBack(t *testing.T) {
 	t.Parallel()
 	realzk.Need(t)
 	servers := newNetwork(t)
-	e := ensemble.Start(t, 3, ensemble.WithConfig("syncLimit=60"), ensemble.WithQuorumLink(servers.between))
+	e := ensemble.Start(t, 3, ensemble.WithConfig("syncLimit", "60"), ensemble.WithQuorumLink(servers.between))
 	rounds(t, func(n int) string {
 		l := newLate(t, servers, e, n)
 		defer l.end()
@@ -417,7 +417,7 @@ func TestHoldsEndInTimeWhenTheirServerIsCutOffAfterASilence(t *testing.T) {
 	const timeout = 12 * time.Second
 	record := newRecorder(t)
 	servers := newNetwork(t)
-	e := ensemble.Start(t, 3, ensemble.WithTick(time.Second), ensemble.WithConfig("syncLimit=30"),
+	e := ensemble.Start(t, 3, ensemble.WithTick(time.Second), ensemble.WithConfig("syncLimit", "30"),
 		ensemble.WithQuorumLink(servers.between))
 	done := map[string]bool{}
 	rounds(t, func(n int) string {
@@ -473,7 +473,7 @@ func TestHoldsEndInTimeWhenTheLeaderWasFrozen(t *testing.T) {
 	realzk.Need(t)
 	const timeout = 24 * time.Second
 	record := newRecorder(t)
-	e := ensemble.Start(t, 3, ensemble.WithConfig("syncLimit=4"))
+	e := ensemble.Start(t, 3, ensemble.WithConfig("syncLimit", "4"))
 	servers := newNetwork(t)
 	rounds(t, func(n int) string {
 		old, followers := rolesOf(t, e)
@@ -529,7 +529,7 @@ func TestSessionFollowsTheTimeoutThatAReconnectGrants(t *testing.T) {
 	const long, short = 60 * time.Second, 9 * time.Second
 	record := newRecorder(t)
 	servers := newNetwork(t)
-	e := ensemble.Start(t, 3, ensemble.WithServerConfig(1, fmt.Sprintf("maxSessionTimeout=%d", short.Milliseconds())))
+	e := ensemble.Start(t, 3, ensemble.WithServerConfig(1, "maxSessionTimeout", fmt.Sprint(short.Milliseconds())))
 	all := e.Servers()
 	strict, generous := servers.relay(all[0].Addr()), servers.relay(all[1].Addr())
 	strict.refuse()

@@ -19,7 +19,7 @@ func TestHoldEndsInTimeWhenItsServerIsCutOffFromTheLeader(t *testing.T) {
 	t.Parallel()
 	realzk.Need(t)
 	servers := newNetwork(t)
-	e := ensemble.Start(t, 3, ensemble.WithTick(time.Second), ensemble.WithConfig("syncLimit=20"),
+	e := ensemble.Start(t, 3, ensemble.WithTick(time.Second), ensemble.WithConfig("syncLimit", "20"),
 		ensemble.WithQuorumLink(servers.between))
 	leader, err := e.Leader(testzk.Context(t))
 	require.NoError(t, err)

@@ -152,9 +152,10 @@ func siegeOne(t *testing.T, seed uint64, until time.Time, total *totals) {
 	}
 	syncLimit := []int{4, 10, 20}[s.random.IntN(3)]
 	s.ensemble = ensemble.Start(t, 3,
-		ensemble.WithConfig(fmt.Sprintf("syncLimit=%d", syncLimit)),
+		ensemble.WithConfig("syncLimit", strconv.Itoa(syncLimit)),
 		ensemble.WithQuorumLink(s.servers.between),
-		ensemble.WithServerConfig(1, "maxSessionTimeout=6000"), ensemble.WithServerConfig(2, "maxSessionTimeout=9000"))
+		ensemble.WithServerConfig(1, "maxSessionTimeout", "6000"),
+		ensemble.WithServerConfig(2, "maxSessionTimeout", "9000"))
 	t.Cleanup(s.keepLogs)
 	s.note("seed %d, syncLimit %d", seed, syncLimit)
 	s.observer = observe(t, s.ensemble.Connect())

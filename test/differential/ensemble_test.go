@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -77,7 +78,7 @@ func startRealLinked(t *testing.T) linked {
 			l.close()
 		}
 	})
-	e := ensemble.Start(t, 3, ensemble.WithTick(linkTick), ensemble.WithConfig(fmt.Sprintf("syncLimit=%d", linkLimit)),
+	e := ensemble.Start(t, 3, ensemble.WithTick(linkTick), ensemble.WithConfig("syncLimit", strconv.Itoa(linkLimit)),
 		ensemble.WithQuorumLink(func(from, to int, addr string) string {
 			if old := links[[2]int{from, to}]; old != nil {
 				old.close()

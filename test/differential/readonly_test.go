@@ -38,7 +38,8 @@ func startRealMember(t *testing.T, c config) realMember {
 	realzk.Need(t)
 	// Without these options a read-only server opens no session.
 	opts := append(c.ensembleOptions(),
-		ensemble.WithConfig("localSessionsEnabled=true", "localSessionsUpgradingEnabled=true"))
+		ensemble.WithConfig("localSessionsEnabled", "true"),
+		ensemble.WithConfig("localSessionsUpgradingEnabled", "true"))
 	e := ensemble.Start(t, 3, opts...)
 	return realMember{realServer{e, e.Servers()[0]}}
 }

@@ -81,7 +81,7 @@ func (c config) ensembleOptions() []ensemble.Option {
 		if isSystemProperty(key) {
 			opts = append(opts, ensemble.WithProperty(key, value))
 		} else {
-			opts = append(opts, ensemble.WithConfig(key+"="+value))
+			opts = append(opts, ensemble.WithConfig(key, value))
 		}
 	}
 	return opts

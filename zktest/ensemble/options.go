@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Option changes how an ensemble is set up.
-type Option func(*config)
+// Option is a setting of an [Ensemble].
+type Option func(*config) error
 
-// config has the settings of New. validate has checked them.
+// config has the settings of New.
 type config struct {
 	servers      int
 	tick         time.Duration
@@ -29,45 +29,82 @@ type property struct{ key, value string }
 // limits of the quorum protocol are multiples of it. The default is 500 ms. Far below 200 ms,
 // followers drop out on a loaded machine.
 func WithTick(tick time.Duration) Option {
-	return func(c *config) { c.tick = tick }
+	return func(c *config) error {
+		if tick < time.Millisecond {
+			return fmt.Errorf("tick %v: want 1ms or more", tick)
+		}
+		c.tick = tick
+		return nil
+	}
 }
 
 // WithSessionTimeouts sets the bounds of the session timeouts that the servers grant. A client that
 // asks for less or more gets the bound, without an error. The default is from two ticks to 60 s.
-func WithSessionTimeouts(shortest, longest time.Duration) Option {
-	return func(c *config) { c.minSession, c.maxSession = shortest, longest }
+func WithSessionTimeouts(least, most time.Duration) Option {
+	return func(c *config) error {
+		if least < time.Millisecond || most < least {
+			return fmt.Errorf("session timeouts %v to %v: want 1ms or more, the smaller first", least, most)
+		}
+		c.minSession, c.maxSession = least, most
+		return nil
+	}
 }
 
-// WithConfig appends lines of the form key=value to each server's zoo.cfg. They come last and
-// override the package's own. The server ignores unknown keys.
-func WithConfig(lines ...string) Option {
-	return func(c *config) { c.lines = append(c.lines, lines...) }
+// WithConfig adds name=value to each server's zoo.cfg. It comes last and overrides the package's
+// own. The server ignores unknown names.
+func WithConfig(name, value string) Option {
+	return func(c *config) error {
+		line, err := configLine(name, value)
+		c.lines = append(c.lines, line)
+		return err
+	}
 }
 
-// WithServerConfig is WithConfig for the server with the given number, counted from 1. Its lines
-// override those of WithConfig. With it, servers of one ensemble can grant different session
-// timeouts:
+// WithServerConfig is WithConfig for the server with the given number, counted from 1. It overrides
+// WithConfig. With it, servers of one ensemble can grant different session timeouts:
 //
-//	ensemble.WithServerConfig(3, "maxSessionTimeout=6000")
-func WithServerConfig(id int, lines ...string) Option {
-	return func(c *config) {
+//	ensemble.WithServerConfig(3, "maxSessionTimeout", "6000")
+func WithServerConfig(id int, name, value string) Option {
+	return func(c *config) error {
+		if id < 1 || id > c.servers {
+			return fmt.Errorf("config of server %d: there are %d", id, c.servers)
+		}
+		line, err := configLine(name, value)
 		if c.own == nil {
 			c.own = map[int][]string{}
 		}
-		c.own[id] = append(c.own[id], lines...)
+		c.own[id] = append(c.own[id], line)
+		return err
 	}
+}
+
+// configLine returns a line of zoo.cfg.
+func configLine(name, value string) (string, error) {
+	if name == "" || strings.ContainsAny(name, "=\n") || strings.Contains(value, "\n") {
+		return "", fmt.Errorf("config %q, %q: want a name and a value of one line", name, value)
+	}
+	return name + "=" + value, nil
 }
 
 // WithProperty sets a Java system property, for settings that zoo.cfg does not have:
 //
 //	ensemble.WithProperty("znode.container.checkIntervalMs", "200")
 func WithProperty(key, value string) Option {
-	return func(c *config) { c.properties = append(c.properties, property{key, value}) }
+	return func(c *config) error {
+		if key == "" || strings.Contains(key, "=") {
+			return fmt.Errorf("property %q: not a key", key)
+		}
+		c.properties = append(c.properties, property{key, value})
+		return nil
+	}
 }
 
 // WithDistribution uses the given installation instead of the one that [Find] finds.
 func WithDistribution(d Distribution) Option {
-	return func(c *config) { c.distribution = &d }
+	return func(c *config) error {
+		c.distribution = &d
+		return d.validate()
+	}
 }
 
 // WithQuorumLink puts a proxy between the servers of an ensemble. addr is the quorum port of server
@@ -75,57 +112,33 @@ func WithDistribution(d Distribution) Option {
 // connection to the leader there; elections use another port. link is called for every pair before
 // any server starts, and again with each attempt to find free ports.
 func WithQuorumLink(link func(from, to int, addr string) string) Option {
-	return func(c *config) { c.link = link }
+	return func(c *config) error {
+		if link == nil {
+			return fmt.Errorf("quorum link: nil")
+		}
+		c.link = link
+		return nil
+	}
 }
 
 func newConfig(servers int, opts []Option) (config, error) {
 	c := config{servers: servers, tick: 500 * time.Millisecond, maxSession: time.Minute}
+	if !slices.Contains([]int{1, 3, 5}, servers) {
+		return c, fmt.Errorf("ensemble: %d servers: want 1, 3 or 5", servers)
+	}
 	for _, opt := range opts {
-		opt(&c)
-	}
-	if err := c.validate(); err != nil {
-		return config{}, fmt.Errorf("ensemble: %w", err)
-	}
-	return c, nil
-}
-
-func (c *config) validate() error {
-	if c.servers != 1 && c.servers != 3 && c.servers != 5 {
-		return fmt.Errorf("%d servers: want 1, 3 or 5", c.servers)
-	}
-	if c.tick < time.Millisecond {
-		return fmt.Errorf("tick %v: want at least 1ms", c.tick)
+		if opt == nil {
+			return c, fmt.Errorf("ensemble: nil option")
+		}
+		if err := opt(&c); err != nil {
+			return c, fmt.Errorf("ensemble: %w", err)
+		}
 	}
 	if c.minSession == 0 {
 		c.minSession = 2 * c.tick
 	}
-	if c.minSession < time.Millisecond || c.maxSession < c.minSession {
-		return fmt.Errorf("session time-outs from %v to %v: want 1ms <= shortest <= longest",
-			c.minSession, c.maxSession)
+	if c.maxSession < c.minSession {
+		return c, fmt.Errorf("ensemble: session timeouts %v to %v: want the smaller first", c.minSession, c.maxSession)
 	}
-	return c.validateExtras()
-}
-
-func (c *config) validateExtras() error {
-	all := slices.Clone(c.lines)
-	for id, lines := range c.own {
-		if id < 1 || id > c.servers {
-			return fmt.Errorf("config of server %d: there are %d", id, c.servers)
-		}
-		all = append(all, lines...)
-	}
-	for _, line := range all {
-		if !strings.Contains(line, "=") {
-			return fmt.Errorf("config line %q: want key=value", line)
-		}
-	}
-	for _, p := range c.properties {
-		if p.key == "" || strings.Contains(p.key, "=") {
-			return fmt.Errorf("property %q: not a key", p.key)
-		}
-	}
-	if c.distribution != nil {
-		return c.distribution.validate()
-	}
-	return nil
+	return c, nil
 }

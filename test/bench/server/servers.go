@@ -29,7 +29,7 @@ func startReal(ctx context.Context) (*server, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	// With more requests in flight, of all clients, the server stops reading for a while.
-	e, err := ensemble.New(ctx, 1, ensemble.WithConfig("globalOutstandingLimit=100000"))
+	e, err := ensemble.New(ctx, 1, ensemble.WithConfig("globalOutstandingLimit", "100000"))
 	if err != nil {
 		return nil, err
 	}
