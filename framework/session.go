@@ -131,7 +131,7 @@ func (s *session) reason() error {
 type handler struct{ *session }
 
 // Event implements conn.Handler.
-func (h handler) Event(e zk.Event) { h.watches.event(e) }
+func (h handler) Event(e zk.Event, _ int64) { h.watches.event(e) }
 
 // Quorum implements conn.Handler. A heartbeat must be a transaction if the client has
 // WithQuorumHeartbeat and a hold depends on the session.

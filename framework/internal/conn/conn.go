@@ -50,8 +50,9 @@ type Handler interface {
 	// Ended is called at most once: with zk.ErrSessionExpired if the servers have ended the session,
 	// with zk.ErrAuthFailed if they refuse a credential. No further connection is made.
 	Ended(error)
-	// Event is called for each event of a watch.
-	Event(zk.Event)
+	// Event is called for each event of a watch. zxid is the transaction that is the cause, or -1 if
+	// the server does not tell it.
+	Event(e zk.Event, zxid int64)
 	// Quorum reports whether only transactions count as heartbeats. The goroutine that sends a
 	// heartbeat calls it before each one.
 	Quorum() bool
@@ -115,7 +116,7 @@ func (c *Conn) Start() { c.running.Go(c.run) }
 // the reply was lost.
 func (c *Conn) Ask(r Request, done func(Reply)) {
 	if l := c.current(); l == nil || !l.ask(r, done) {
-		done(Reply{err: zk.ErrNoServer})
+		done(NotSent())
 	}
 }
 
@@ -128,13 +129,14 @@ func (c *Conn) Together(fn func()) {
 	fn()
 }
 
-// Admit allows requests on the current connection and sends the given ones first. Their replies are
-// not needed. If the connection is not confirmed yet, a heartbeat comes before them. Then no read
-// on this connection returns older data than a read or an event on an earlier one. Only
-// Handler.Connected calls Admit.
+// Admit allows requests on the current connection and sends the given ones first. Only the functions
+// of Request.Then receive their replies. If the connection is not confirmed yet, a heartbeat comes
+// before them. Then no read on this connection returns older data than a read or an event on an
+// earlier one. Only Handler.Connected calls Admit.
 func (c *Conn) Admit(first ...Request) {
 	l := c.current()
 	if l == nil {
+		refuse(first)
 		return
 	}
 	if c.unconfirmed() {
@@ -142,6 +144,15 @@ func (c *Conn) Admit(first ...Request) {
 	}
 	if l.admit(first) {
 		c.running.Go(func() { c.keepAlive(l) })
+	} else {
+		refuse(first)
+	}
+}
+
+// refuse ends requests that were not sent.
+func refuse(all []Request) {
+	for _, r := range all {
+		r.finish(NotSent())
 	}
 }
 

@@ -28,16 +28,23 @@ const (
 	opSetData         = 5
 	opGetACL          = 6
 	opSetACL          = 7
+	opGetChildren     = 8
 	opSync            = 9
 	opGetChildren2    = 12
 	opCheck           = 13
 	opMulti           = 14
 	opCreate2         = 15
 	opReconfig        = 16
+	opRemoveWatches   = 18
 	opCreateContainer = 19
 	opCreateTTL       = 21
+	opMultiRead       = 22
 	opAuth            = 100
 	opSetWatches      = 101
+	opEphemerals      = 103
+	opCountAll        = 104
+	opSetWatches2     = 105
+	opAddWatch        = 106
 	opCloseSession    = -11
 
 	// Offsets from the start of the length field.

@@ -89,7 +89,7 @@ func (l *link) admit(first []Request) bool {
 	l.open = true
 	mustStart := false
 	for _, r := range first {
-		_, writes := l.putLocked(r, func(Reply) {})
+		_, writes := l.putLocked(r, r.finish)
 		mustStart = mustStart || writes
 	}
 	l.mu.Unlock()
@@ -257,7 +257,7 @@ func (l *link) event(h replyHeader) error {
 		return fmt.Errorf("an event: %w", d.err)
 	}
 	l.owner.noteZxid(h.zxid) // servers before 3.9 do not send the zxid of an event
-	l.owner.cfg.Handler.Event(e)
+	l.owner.cfg.Handler.Event(e, h.zxid)
 	return nil
 }
 

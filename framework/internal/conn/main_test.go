@@ -287,7 +287,7 @@ func (c *client) Ended(reason error) {
 	c.ended = append(c.ended, reason)
 }
 
-func (c *client) Event(e zk.Event) {
+func (c *client) Event(e zk.Event, _ int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.events = append(c.events, e)

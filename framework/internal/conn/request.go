@@ -13,6 +13,20 @@ import (
 type Request struct {
 	op    int32
 	frame encoder // starts with room for the length and the header
+	done  func(Reply)
+}
+
+// Then returns the request for Conn.Admit, which calls done once with the reply, as Conn.Ask does.
+func (r Request) Then(done func(Reply)) Request {
+	r.done = done
+	return r
+}
+
+// finish calls the function of Then, if there is one.
+func (r Request) finish(reply Reply) {
+	if r.done != nil {
+		r.done(reply)
+	}
 }
 
 // Reply is the result of a Request.
@@ -23,7 +37,7 @@ type Reply struct {
 }
 
 func newRequest(op int32, size int) Request {
-	return Request{op, make(encoder, lengthSize+requestHeaderSize, lengthSize+requestHeaderSize+size)}
+	return Request{op: op, frame: make(encoder, lengthSize+requestHeaderSize, lengthSize+requestHeaderSize+size)}
 }
 
 // numbered fills in the length and the header and returns the frame. It needs the room that

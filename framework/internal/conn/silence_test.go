@@ -120,7 +120,7 @@ type pausing struct {
 	pause time.Duration
 }
 
-func (p pausing) Event(zk.Event) { time.Sleep(p.pause) }
+func (p pausing) Event(zk.Event, int64) { time.Sleep(p.pause) }
 
 func TestReplyThatArrivesDuringAPauseOfTheClientIsNotLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
