@@ -100,7 +100,8 @@ func (s *oldServer) answer(op fault.Op, body []byte) (code int32, reply []byte) 
 		}
 		s.nodes[path] = true
 		return 0, framed([]byte(path))
-	case fault.OpCreateContainer:
+	case fault.OpCreateContainer, fault.OpAddWatch, fault.OpMultiRead, fault.OpGetEphemerals,
+		fault.OpGetAllChildrenNumber:
 		return -6, nil
 	case fault.OpGetACL: // the length of a list without the list
 		return 0, binary.BigEndian.AppendUint32(nil, s.entries)

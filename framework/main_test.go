@@ -233,6 +233,9 @@ type operations interface {
 	GetACL(ctx context.Context, path string) ([]zk.ACL, *zk.Stat, error)
 	SetACL(ctx context.Context, path string, acl []zk.ACL, version int32) (*zk.Stat, error)
 	Multi(ctx context.Context, list ...framework.Op) ([]framework.Result, error)
+	Ephemerals(ctx context.Context, prefix string) ([]string, error)
+	CountAll(ctx context.Context, path string) (int, error)
+	MultiRead(ctx context.Context, list ...framework.ReadOp) ([]framework.ReadResult, error)
 }
 
 // each has all operations.
@@ -295,6 +298,18 @@ var each = map[string]func(ctx context.Context, o operations, path string) error
 	},
 	"set ACL": func(ctx context.Context, o operations, path string) error {
 		_, err := o.SetACL(ctx, path, zk.WorldACL(zk.PermAll), -1)
+		return err
+	},
+	"list ephemerals": func(ctx context.Context, o operations, path string) error {
+		_, err := o.Ephemerals(ctx, path)
+		return err
+	},
+	"count": func(ctx context.Context, o operations, path string) error {
+		_, err := o.CountAll(ctx, path)
+		return err
+	},
+	"multi read": func(ctx context.Context, o operations, path string) error {
+		_, err := o.MultiRead(ctx, framework.GetOp(path), framework.ChildrenOp(path))
 		return err
 	},
 	"multi create": multi(func(path string) framework.Op {

@@ -37,17 +37,20 @@ type p07Call func(ctx context.Context, on *p07Subject) error
 type p07Ops interface {
 	Children(context.Context, string) ([]string, *zk.Stat, error)
 	ChildrenW(context.Context, string) ([]string, *zk.Stat, *framework.Watch, error)
+	CountAll(context.Context, string) (int, error)
 	Create(context.Context, string, []byte, ...framework.CreateOption) (string, error)
 	CreateContainers(context.Context, string) error
 	CreateResult(context.Context, string, []byte, ...framework.CreateOption) (framework.Result, error)
 	Delete(context.Context, string, int32) error
 	DeleteGuaranteed(context.Context, ...string) error
+	Ephemerals(context.Context, string) ([]string, error)
 	Exists(context.Context, string) (*zk.Stat, error)
 	ExistsW(context.Context, string) (*zk.Stat, *framework.Watch, error)
 	Get(context.Context, string) ([]byte, *zk.Stat, error)
 	GetACL(context.Context, string) ([]zk.ACL, *zk.Stat, error)
 	GetW(context.Context, string) ([]byte, *zk.Stat, *framework.Watch, error)
 	Multi(context.Context, ...framework.Op) ([]framework.Result, error)
+	MultiRead(context.Context, ...framework.ReadOp) ([]framework.ReadResult, error)
 	Set(context.Context, string, []byte, int32) (*zk.Stat, error)
 	SetACL(context.Context, string, []zk.ACL, int32) (*zk.Stat, error)
 	Sync(context.Context, string) error
@@ -59,6 +62,7 @@ var p07OpCalls = map[string]func(context.Context, p07Ops) error{
 		_, _, _, err := o.ChildrenW(ctx, "/old")
 		return err
 	},
+	"CountAll":         func(ctx context.Context, o p07Ops) error { _, err := o.CountAll(ctx, "/old"); return err },
 	"Create":           func(ctx context.Context, o p07Ops) error { _, err := o.Create(ctx, "/new", nil); return err },
 	"CreateContainers": func(ctx context.Context, o p07Ops) error { return o.CreateContainers(ctx, "/new/a/b") },
 	"Delete":           func(ctx context.Context, o p07Ops) error { return o.Delete(ctx, "/old", 0) },
@@ -67,6 +71,7 @@ var p07OpCalls = map[string]func(context.Context, p07Ops) error{
 		return err
 	},
 	"DeleteGuaranteed": func(ctx context.Context, o p07Ops) error { return o.DeleteGuaranteed(ctx, "/old") },
+	"Ephemerals":       func(ctx context.Context, o p07Ops) error { _, err := o.Ephemerals(ctx, "/old"); return err },
 	"Exists":           func(ctx context.Context, o p07Ops) error { _, err := o.Exists(ctx, "/old"); return err },
 	"ExistsW":          func(ctx context.Context, o p07Ops) error { _, _, err := o.ExistsW(ctx, "/new"); return err },
 	"Get":              func(ctx context.Context, o p07Ops) error { _, _, err := o.Get(ctx, "/old"); return err },
@@ -74,6 +79,10 @@ var p07OpCalls = map[string]func(context.Context, p07Ops) error{
 	"GetW":             func(ctx context.Context, o p07Ops) error { _, _, _, err := o.GetW(ctx, "/old"); return err },
 	"Multi": func(ctx context.Context, o p07Ops) error {
 		_, err := o.Multi(ctx, framework.CreateOp("/p07/new", nil, framework.Ephemeral(), framework.Protected()))
+		return err
+	},
+	"MultiRead": func(ctx context.Context, o p07Ops) error {
+		_, err := o.MultiRead(ctx, framework.GetOp("/old"))
 		return err
 	},
 	"Set": func(ctx context.Context, o p07Ops) error { _, err := o.Set(ctx, "/old", nil, 0); return err },
