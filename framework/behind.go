@@ -40,11 +40,11 @@ func (b sessionBridge) StartGetW(path string, done func(data []byte, stat *zk.St
 		return
 	}
 	key := watchKey{c.full, watchData}
-	w, ask := b.s.bound.watches.join(key)
-	request, parse := key.request(ask)
+	w, ask, watch := b.s.bound.watches.join(key)
+	request, parse := key.request(watch)
 	start(b.s.bound, request, parse, func(r reading, err error) {
 		if ask {
-			b.s.bound.watches.answered(key, w, err == nil, r.version(key.kind))
+			b.s.bound.answered(key, w, watch, r, err)
 		}
 		if err != nil {
 			done(nil, nil, nil, c.ended(err))

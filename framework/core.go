@@ -36,6 +36,8 @@ type core struct {
 	background sync.WaitGroup // ends of sessions, checks of watches, and cleanups
 
 	noContainers atomic.Bool // the servers do not know containers
+	noWatches    atomic.Bool // the servers do not know persistent watches
+	watchers     watchers
 
 	mu           sync.Mutex
 	servers      []string
@@ -375,7 +377,9 @@ func (c *core) close() {
 	c.background.Wait()
 	enough.Stop()
 	c.endGrace()
-	c.states.close(listenerTimeout)
+	begun := time.Now()
+	c.watchers.close(listenerTimeout)
+	c.states.close(max(listenerTimeout-time.Since(begun), 0))
 }
 
 func isNoNode(err error) bool { return errors.Is(err, zk.ErrNoNode) }

@@ -14,13 +14,14 @@ func TestWatchesAreSetAgainInPortionsByKind(t *testing.T) {
 	h := newWatchTable()
 	watch := func(path string, kind watchKind, seen int64) {
 		key := watchKey{path, kind}
-		w, ask := h.join(key)
+		w, ask, _ := h.join(key)
 		require.True(t, ask)
 		if seen != 0 {
-			h.answered(key, w, true, seen)
+			h.answered(key, w, true, true, seen)
 		}
 	}
-	require.Empty(t, h.batches())
+	every := func(watchKey) bool { return true }
+	require.Empty(t, h.batches(every))
 	watch("/data", watchData, 5)
 	watch("/there", watchExists, 5)
 	watch("/absent", watchExists, absent)
@@ -30,13 +31,13 @@ func TestWatchesAreSetAgainInPortionsByKind(t *testing.T) {
 		Data:     []string{"/data", "/there", "/unknown"},
 		Exists:   []string{"/absent"},
 		Children: []string{"/children"},
-	}}, h.batches())
+	}}, h.batches(every))
 
 	const watches, size = 20, 30 << 10
 	for i := range watches {
 		watch(fmt.Sprintf("/%d%s", i, strings.Repeat("x", size)), watchData, 5)
 	}
-	all := h.batches()
+	all := h.batches(every)
 	require.Len(t, all, watches/4)
 	set := 0
 	for _, some := range all {

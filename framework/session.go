@@ -131,7 +131,10 @@ func (s *session) reason() error {
 type handler struct{ *session }
 
 // Event implements conn.Handler.
-func (h handler) Event(e zk.Event, _ int64) { h.watches.event(e) }
+func (h handler) Event(e zk.Event, zxid int64) {
+	h.watches.event(e)
+	h.core.watchers.event(h.session, e, zxid)
+}
 
 // Quorum implements conn.Handler. A heartbeat must be a transaction if the client has
 // WithQuorumHeartbeat and a hold depends on the session.
@@ -155,7 +158,7 @@ func (h handler) Established(info conn.Info) {
 // before any other request.
 func (h handler) Connected() {
 	if !h.isAdmitted() {
-		h.conn.Admit()
+		h.conn.Admit(h.persistentRequests()...)
 		h.linked()
 		return
 	}

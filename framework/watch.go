@@ -81,10 +81,16 @@ type watchTable struct {
 	entries map[watchKey]*watched
 	count   int // of all watches ever created
 	closed  bool
+
+	standing map[string]*standing  // the persistent watches on the current connection, by path
+	flagged  map[watchTableKey]int // pending requests that set one-shot watches
 }
 
 func newWatchTable() *watchTable {
-	return &watchTable{reconnects: make(chan struct{}, 1), entries: map[watchKey]*watched{}}
+	return &watchTable{
+		reconnects: make(chan struct{}, 1), entries: map[watchKey]*watched{},
+		standing: map[string]*standing{}, flagged: map[watchTableKey]int{},
+	}
 }
 
 // onFire has fn called when w fires. It reports true if w has already fired; then fn is not called.
@@ -147,14 +153,17 @@ func (t *watchTable) close() (then []func()) {
 // request to a megabyte.
 const batchBytes = 128 << 10
 
-// batches returns all watches in batches. It includes watches that the server has not confirmed:
-// they may have been set, and setting them again does no harm.
-func (t *watchTable) batches() []conn.Watches {
+// batches returns the chosen watches in batches. It includes watches that the server has not
+// confirmed: they may have been set, and setting them again does no harm.
+func (t *watchTable) batches(chosen func(watchKey) bool) []conn.Watches {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var all []conn.Watches
 	size := batchBytes
 	for _, w := range t.inOrderLocked() {
+		if !chosen(w.key) {
+			continue
+		}
 		if size += len(w.key.path); size >= batchBytes {
 			all, size = append(all, conn.Watches{}), len(w.key.path)
 		}
@@ -193,8 +202,9 @@ func (t *watchTable) reconnected() {
 	}
 }
 
-// join returns the watch for key, and whether the caller must request it from the server.
-func (t *watchTable) join(key watchKey) (w *watched, ask bool) {
+// join returns the watch for key. With ask the caller must call session.answered when it has read
+// the node. With watch, which implies ask, the read must set the watch on the server.
+func (t *watchTable) join(key watchKey) (w *watched, ask, watch bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w, there := t.entries[key]
@@ -204,20 +214,31 @@ func (t *watchTable) join(key watchKey) (w *watched, ask bool) {
 		if t.closed {
 			w.kind = zk.EventNotWatching
 			close(w.fired)
-			return w, false
+			return w, false, false
 		}
 		t.entries[key] = w
 	}
-	if !w.armed {
-		w.arming++
+	if w.armed {
+		return w, false, false
 	}
-	return w, !w.armed
+	w.arming++
+	if watch = !t.coveredLocked(key); watch {
+		t.flagLocked(key)
+	}
+	if st := t.standing[key.path]; st != nil && st.pending {
+		w.stale = w.stale || !st.asked.covers(key.kind)
+	}
+	return w, true, watch
 }
 
-// answered registers the end of a request that join asked for.
-func (t *watchTable) answered(key watchKey, w *watched, armed bool, seen int64) {
+// answered registers the end of a request that join asked for. It reports whether the persistent
+// watch of the path must be set again.
+func (t *watchTable) answered(key watchKey, w *watched, watch, armed bool, seen int64) (settle bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if watch {
+		settle = t.unflagLocked(key, armed)
+	}
 	w.arming--
 	switch {
 	case armed && w.armed:
@@ -228,6 +249,7 @@ func (t *watchTable) answered(key watchKey, w *watched, armed bool, seen int64) 
 	if !w.armed && w.arming == 0 && t.entries[key] == w {
 		delete(t.entries, key)
 	}
+	return settle
 }
 
 // armed returns the watches that the server has confirmed.
@@ -255,6 +277,8 @@ func (t *watchTable) fireChanged(key watchKey, w *watched, now int64) (then []fu
 	defer t.mu.Unlock()
 	switch {
 	case t.entries[key] != w:
+	case !w.armed: // its first read is not answered yet
+		return t.fireLocked(key, zk.EventNotWatching)
 	case now == absent && w.seen != absent:
 		return t.fireLocked(key, zk.EventNodeDeleted)
 	case now != absent && w.seen == absent:
@@ -330,12 +354,12 @@ func unlessAbsent(err error) error {
 
 // readWatched reads with a watch. It requests a watch only if the server has not set it yet.
 func (s *session) readWatched(ctx context.Context, key watchKey) (reading, *Watch, error) {
-	w, ask := s.watches.join(key)
+	w, ask, watch := s.watches.join(key)
 	var answered func(reading, error)
 	if ask {
-		answered = func(r reading, err error) { s.watches.answered(key, w, err == nil, r.version(key.kind)) }
+		answered = func(r reading, err error) { s.answered(key, w, watch, r, err) }
 	}
-	r, err := s.request(ctx, key, ask, answered)
+	r, err := s.request(ctx, key, watch, answered)
 	if ask && !abandoned(err) {
 		answered(r, err)
 	}
@@ -345,10 +369,29 @@ func (s *session) readWatched(ctx context.Context, key watchKey) (reading, *Watc
 	return r, &w.Watch, nil
 }
 
+// answered registers the end of a request that join asked for.
+func (s *session) answered(key watchKey, w *watched, watch bool, r reading, err error) {
+	if s.watches.answered(key, w, watch, err == nil, r.version(key.kind)) {
+		s.settle(key.path)
+	}
+}
+
 // rewatchRequests returns the requests that set the watches again on a new connection, before any
-// other request. Servers do not report watches that they refuse; verifyWatches finds them.
+// other request. Servers do not report watches that they refuse; verifyWatches finds them. The
+// persistent watches take the place of the one-shot watches that they cover, and the others are set
+// behind them.
 func (s *session) rewatchRequests() (all []conn.Request) {
-	for _, some := range s.watches.batches() {
+	behind := func(key watchKey) bool {
+		mode := s.core.watchers.wanted(key.path)
+		return mode != 0 && !mode.covers(key.kind)
+	}
+	all = s.setWatches(func(key watchKey) bool { return !behind(key) })
+	all = append(all, s.persistentRequests()...)
+	return append(all, s.setWatches(behind)...)
+}
+
+func (s *session) setWatches(chosen func(watchKey) bool) (all []conn.Request) {
+	for _, some := range s.watches.batches(chosen) {
 		all = append(all, conn.SetWatches(some))
 	}
 	return all
@@ -373,6 +416,9 @@ func (s *session) verifyWatches() {
 			s.jitter()
 		case <-timer.C:
 		}
+		for _, path := range s.core.watchers.paths() {
+			s.settle(path)
+		}
 		for _, w := range s.watches.armed() {
 			if !s.verifyWatch(w.key, w, renew) {
 				break
@@ -393,7 +439,11 @@ func (s *session) jitter() {
 // of them does not overload the servers after a reconnect. verifyWatch reports false if the
 // connection failed; the caller then stops, and usually continues after the next reconnect.
 func (s *session) verifyWatch(key watchKey, w *watched, renew bool) bool {
-	r, err := s.request(s.core.ctx, key, renew, nil)
+	watch := renew && s.watches.askAgain(key)
+	r, err := s.request(s.core.ctx, key, watch, nil)
+	if watch {
+		s.answeredAgain(key, err == nil)
+	}
 	if err == nil || isNoNode(err) {
 		s.watches.compare(key, w, r.version(key.kind))
 		return true

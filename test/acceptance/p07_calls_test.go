@@ -121,6 +121,10 @@ var p07RecipeCalls = map[string]p07Call{
 }
 
 var p07ConnectionCalls = map[string]p07Call{
+	"Client.AddWatch": func(ctx context.Context, on *p07Subject) error {
+		_, err := on.client.AddWatch(ctx, "/old", framework.WatchTree, func(framework.WatchEvent) {})
+		return err
+	},
 	"Client.Session": func(ctx context.Context, on *p07Subject) error {
 		_, err := on.client.Session(ctx)
 		return err

@@ -1,0 +1,304 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/framework/internal/conn"
+	"github.com/docent-zk/docent/framework/internal/znode"
+	"github.com/docent-zk/docent/internal/listen"
+)
+
+// WatchMode is what a PersistentWatch covers. ZooKeeper: AddWatchMode.
+type WatchMode int
+
+const (
+	// WatchNode covers one node: its creation, deletion and data, and its list of children.
+	WatchNode WatchMode = iota + 1
+	// WatchTree covers a node and all nodes below it: their creation, deletion and data. There is no
+	// zk.EventNodeChildrenChanged: each child has events of its own.
+	WatchTree
+)
+
+// String returns the name of the constant.
+func (m WatchMode) String() string {
+	switch m {
+	case WatchNode:
+		return "WatchNode"
+	case WatchTree:
+		return "WatchTree"
+	}
+	return fmt.Sprintf("WatchMode(%d)", int(m))
+}
+
+// covers reports whether a watch on the servers receives all events of a one-shot watch of the same
+// path.
+func (m WatchMode) covers(kind watchKind) bool {
+	return m == WatchNode || m == WatchTree && kind != watchChildren
+}
+
+// WatchEvent is an event of a PersistentWatch.
+type WatchEvent struct {
+	// Type is zk.EventNodeCreated, zk.EventNodeDeleted, zk.EventNodeDataChanged or
+	// zk.EventNodeChildrenChanged. Or it is zk.EventNotWatching: the watch was set again after a
+	// reconnect or in another session, and events may have been missed. What is read from now on is
+	// watched.
+	Type zk.EventType
+	// Path is the path of the node, relative to the namespace of the client. With
+	// zk.EventNotWatching it is the path of the watch.
+	Path string
+	// Zxid is the transaction that is the cause, or 0 if the server does not tell it. Servers tell it
+	// since 3.9.
+	Zxid int64
+	// Session is the id of the session in which the event was received. With zk.EventNotWatching,
+	// another id than before means that the client has lost its session.
+	Session int64
+}
+
+// PersistentWatch calls a function for each event of a node or of a tree, until it is stopped or the
+// client is closed. Client.AddWatch returns it. It is safe for concurrent use. Curator:
+// PersistentWatcher.
+type PersistentWatch struct {
+	core   *core
+	root   string // of the view
+	full   string
+	mode   WatchMode
+	events listen.Listeners[WatchEvent]
+	unhear func() // no call of the function begins afterwards
+	done   chan struct{}
+	err    error // guarded by the mu of watchers
+}
+
+// AddWatch watches a node, which need not exist, or a tree. It returns when a server has set the
+// watch. fn is called for each change that the servers apply after that, and perhaps for some
+// before, in the order of the server's events, one at a time, in a goroutine of its own. fn may be
+// called before AddWatch returns. A slow fn delays nothing else and misses no event: its events wait
+// in memory, and there is no limit for their number. fn must not wait for Client.Close.
+//
+// The watch outlives connections and sessions. On each new connection it is set again before any
+// other request is made. Then fn is called with zk.EventNotWatching, because the servers do not tell
+// what has changed in between: read again what must be known. Within one connection no event is
+// missed, and an event arrives before the answer to any request of the client that shows the change.
+// Two exceptions are told by zk.EventNotWatching too. The first is a read that sets a one-shot watch
+// on the same path while AddWatch is in progress. The second is a server that has refused to set the
+// watch again. The client then tries again about once a minute.
+//
+// The servers send no events of nodes that the client may not read. WatchNode and WatchTree on one
+// path of one client share the server's watch. Then zk.EventNodeChildrenChanged follows from the
+// events of the children, and may come twice for one change.
+//
+// All watches of a client with the same path and mode share one watch on the server. AddWatch waits
+// and fails as other operations do: it is repeated by the retry policy, in any session. If it fails,
+// there is no watch. Servers before 3.6 do not know such watches. Then the error matches
+// ErrUnimplemented, and the client does not ask again. Each watch of such a server costs a connection
+// only once. Curator: addWatch and watchers().
+func (c *Client) AddWatch(
+	ctx context.Context, path string, mode WatchMode, fn func(WatchEvent),
+) (*PersistentWatch, error) {
+	var o ops
+	if c != nil {
+		o = c.ops
+	}
+	call := o.call("watch", path, repeatable).require(checkWatch(mode, fn))
+	w := &PersistentWatch{core: o.core, root: o.root, full: call.full, mode: mode, done: make(chan struct{})}
+	w.unhear = func() {}
+	if fn != nil {
+		w.unhear = w.events.Listen(fn)
+	}
+	_, err := run(ctx, o, call, func(ctx context.Context, s *session) (nothing, error) {
+		return nothing{}, s.addWatch(ctx, w)
+	})
+	if err == nil && w.Err() != nil {
+		err = call.failed(NotApplied, w.Err())
+	}
+	if err != nil {
+		w.Stop()
+		return nil, err
+	}
+	return w, nil
+}
+
+func checkWatch(mode WatchMode, fn func(WatchEvent)) error {
+	switch {
+	case mode != WatchNode && mode != WatchTree:
+		return invalid("%v: want WatchNode or WatchTree", mode)
+	case fn == nil:
+		return invalid("the function of a watch is nil")
+	}
+	return nil
+}
+
+// Stop ends the watch. No call of its function begins after that; a call may be in progress. The
+// last watch of a path and mode is removed from the server in the background. A second Stop does
+// nothing.
+func (w *PersistentWatch) Stop() {
+	if w == nil || w.core == nil {
+		return
+	}
+	w.unhear()
+	if s := w.core.watchers.remove(w, nil); s != nil {
+		s.settle(w.full)
+	}
+}
+
+// Done returns a channel that is closed when the watch has ended.
+func (w *PersistentWatch) Done() <-chan struct{} {
+	if w == nil || w.core == nil {
+		return closedChannel
+	}
+	return w.done
+}
+
+// Err returns nil while the watch lasts, and after Stop. Otherwise it returns why the watch has
+// ended: ErrClosed, or ErrUnimplemented if the client has reconnected to an older server.
+func (w *PersistentWatch) Err() error {
+	if w == nil || w.core == nil {
+		return ErrZeroValue
+	}
+	return w.core.watchers.reason(w)
+}
+
+// addWatch makes one attempt to have the watch on the server.
+func (s *session) addWatch(ctx context.Context, w *PersistentWatch) error {
+	if s.core.noWatches.Load() {
+		return notApplied(ErrUnimplemented)
+	}
+	s.core.watchers.add(w)
+	_, err := roundTrip(ctx, s, nil, func(complete func(nothing, error)) {
+		s.watches.await(w.full, w.mode, func(err error) { complete(nothing{}, err) })
+		s.settle(w.full)
+	})
+	if errors.Is(err, ErrUnimplemented) {
+		s.awaitHangup(ctx)
+	}
+	return err
+}
+
+// settle sends the next request that makes the server's watch at path what the client's watches
+// want. It waits for nothing.
+func (s *session) settle(path string) {
+	next := s.watches.next(path, s.core.watchers.wanted)
+	for _, complete := range next.completed {
+		complete(nil)
+	}
+	switch {
+	case next.standing == nil:
+		return
+	case next.mode == 0:
+		s.post(conn.RemoveWatches(path, conn.AnyWatch), next.settled(s))
+	default:
+		s.post(conn.AddWatch(path, next.mode == WatchTree), next.settled(s))
+		if next.mode == WatchNode && next.before == WatchTree {
+			s.post(conn.RemoveWatches(path, conn.RecursiveWatch), func(conn.Reply) {}) // 3.8 has replaced it
+		}
+	}
+}
+
+// settled returns the function that receives the reply.
+func (n nextRequest) settled(s *session) func(conn.Reply) {
+	return func(reply conn.Reply) { s.settled(n.standing, n.mode, n.gap, reply.Err()) }
+}
+
+// post makes a request without waiting. If there is no connection, done gets the error.
+func (s *session) post(r conn.Request, done func(conn.Reply)) {
+	if s.beginRequest() != nil {
+		done(conn.NotSent())
+		return
+	}
+	s.conn.Ask(r, func(reply conn.Reply) {
+		defer s.inflight.Done()
+		done(reply)
+	})
+}
+
+// settled handles the reply to a request that has set or removed the server's watch. gap means that
+// events may have been missed before.
+func (s *session) settled(st *standing, mode WatchMode, gap bool, err error) {
+	if mode == 0 && isNoWatcher(err) {
+		err = nil
+	}
+	err = replyError(err)
+	completed, shots := s.watches.settled(st, mode, gap, err)
+	switch {
+	case err == nil && gap:
+		s.core.watchers.missed(s, st.path)
+	case errors.Is(err, ErrUnimplemented):
+		s.core.endWatches()
+	case err != nil && !IsTransient(err):
+		s.core.cfg.log.Warn("a server refuses a watch", zap.String("path", st.path), zap.Error(err))
+	}
+	for _, complete := range completed {
+		complete(err)
+	}
+	for _, w := range shots {
+		s.recheck(w)
+	}
+	if err == nil || !s.watches.current(st) {
+		s.settle(st.path)
+	}
+}
+
+// isNoWatcher reports whether a server has said that there is nothing to remove.
+func isNoWatcher(err error) bool {
+	var code conn.Code
+	return errors.As(err, &code) && code == -121
+}
+
+// endWatches ends all persistent watches, because the servers do not know them.
+func (c *core) endWatches() {
+	if !c.noWatches.Swap(true) {
+		c.cfg.log.Warn("the servers do not know persistent watches")
+	}
+	c.watchers.endAll(fmt.Errorf("%w: persistent watches", ErrUnimplemented))
+}
+
+// recheck reads what a one-shot watch watches, and fires it if that has changed. It sets the
+// server's watch, unless a persistent one covers it.
+func (s *session) recheck(w *watched) {
+	watch := s.watches.askAgain(w.key)
+	request, parse := w.key.request(watch)
+	s.post(request, func(reply conn.Reply) {
+		r, err := parse(reply)
+		if watch {
+			s.answeredAgain(w.key, err == nil)
+		}
+		if err = replyError(err); err == nil || isNoNode(err) {
+			s.watches.compare(w.key, w, r.version(w.key.kind))
+		}
+	})
+}
+
+// answeredAgain registers the end of a request of askAgain.
+func (s *session) answeredAgain(key watchKey, set bool) {
+	if s.watches.unflag(key, set) {
+		s.settle(key.path)
+	}
+}
+
+// persistentRequests returns the requests that set the client's watches on a new connection. Their
+// events are reported from now on, and those of other sessions are not.
+func (s *session) persistentRequests() (all []conn.Request) {
+	for _, some := range s.watches.renew(s.core.watchers.adopt(s)) {
+		var nodes, trees []string
+		for _, st := range some {
+			if st.asked == WatchTree {
+				trees = append(trees, st.path)
+			} else {
+				nodes = append(nodes, st.path)
+			}
+		}
+		all = append(all, conn.SetPersistent(nodes, trees).Then(func(reply conn.Reply) {
+			for _, st := range some {
+				s.settled(st, st.asked, true, reply.Err())
+			}
+		}))
+	}
+	return all
+}
+
+// relative returns the path as the caller of AddWatch sees it.
+func (w *PersistentWatch) relative(full string) string { return znode.Strip(w.root, full) }

@@ -1,0 +1,454 @@
+package framework_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// treeView keeps the mzxid of each node of a tree, as a cache would: it reads each node of which it
+// hears, and everything after events may have been missed.
+type treeView struct {
+	c    *framework.Client
+	root string
+
+	busy chan struct{} // has a value while a goroutine reads
+
+	mu       sync.Mutex
+	nodes    map[string]int64
+	sessions []int64 // of the events that may follow missed ones
+}
+
+func viewOf(t testing.TB, c *framework.Client, root string) *treeView {
+	t.Helper()
+	v := &treeView{c: c, root: root, nodes: map[string]int64{}, busy: make(chan struct{}, 1)}
+	add := func() error { _, err := c.AddWatch(t.Context(), root, framework.WatchTree, v.hear); return err }
+	for err := add(); err != nil; err = add() { // the retry policy may be exhausted
+		require.True(t, framework.IsTransient(err), "%v", err)
+	}
+	v.busy <- struct{}{}
+	v.walk(root)
+	<-v.busy
+	return v
+}
+
+func (v *treeView) hear(e framework.WatchEvent) {
+	v.busy <- struct{}{}
+	defer func() { <-v.busy }()
+	if e.Type != zk.EventNotWatching {
+		v.read(e.Path)
+		return
+	}
+	v.mu.Lock()
+	v.sessions = append(v.sessions, e.Session)
+	clear(v.nodes)
+	v.mu.Unlock()
+	v.walk(v.root)
+}
+
+// insist repeats a read until it is answered. It reports false if there is no such node, or if the
+// client is closed.
+func (v *treeView) insist(read func(context.Context) error) bool {
+	for {
+		err := read(context.Background())
+		switch {
+		case err == nil:
+			return true
+		case errors.Is(err, zk.ErrNoNode), errors.Is(err, framework.ErrClosed):
+			return false
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func (v *treeView) read(path string) {
+	var stat *zk.Stat
+	there := v.insist(func(ctx context.Context) (err error) { stat, err = v.c.Exists(ctx, path); return err })
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if delete(v.nodes, path); there {
+		v.nodes[path] = stat.Mzxid
+	}
+}
+
+func (v *treeView) walk(path string) {
+	v.read(path)
+	var kids []string
+	v.insist(func(ctx context.Context) (err error) { kids, _, err = v.c.Children(ctx, path); return err })
+	for _, kid := range kids {
+		v.walk(path + "/" + kid)
+	}
+}
+
+func (v *treeView) now() map[string]int64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return maps.Clone(v.nodes)
+}
+
+// treeOf returns what a view must show.
+func treeOf(t testing.TB, srv *zktest.Server, root string) map[string]int64 {
+	t.Helper()
+	nodes := map[string]int64{}
+	for line := range strings.Lines(srv.Tree()) {
+		path, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if path == root || strings.HasPrefix(path, root+"/") {
+			stat, err := srv.Stat(path)
+			require.NoError(t, err)
+			nodes[path] = stat.Mzxid
+		}
+	}
+	return nodes
+}
+
+// agrees waits until a view shows the tree.
+func (v *treeView) agrees(t testing.TB, srv *zktest.Server, what string) {
+	t.Helper()
+	want := treeOf(t, srv, v.root)
+	for range 60 {
+		synctest.Wait()
+		if maps.Equal(want, v.now()) {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	require.Equal(t, want, v.now(), what)
+}
+
+// alter makes a random change below root.
+func alter(srv *zktest.Server, random *rand.Rand, root string) {
+	path := fmt.Sprintf("%s/%d", root, random.IntN(4))
+	if random.IntN(2) == 0 {
+		path += fmt.Sprintf("/%d", random.IntN(3))
+	}
+	switch random.IntN(3) {
+	case 0:
+		_ = srv.Create(path, nil)
+	case 1:
+		_ = srv.Set(path, nil)
+	default:
+		_ = srv.Delete(path)
+	}
+}
+
+var compats = map[string]zktest.Compat{"3.8": zktest.V38, "3.9": zktest.V39}
+
+// On each connection the watch is requested before everything else but what proves the connection.
+func TestPersistentWatchIsSetFirstOnAConnection(t *testing.T) {
+	for name, compat := range compats {
+		t.Run(name, func(t *testing.T) {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+				require.NoError(t, srv.Load(map[string]string{"/d/a": "", "/d/b": ""}))
+				client := srv.Client("a")
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext))
+				v := viewOf(t, c, "/d")
+				first := session(t, c).ID()
+				for _, expire := range []bool{false, true, false} {
+					srv.ResetCounts()
+					rule := srv.On(fault.Match{Op: fault.OpSetWatches2, Client: "a"}, fault.Hold())
+					if expire {
+						require.NoError(t, client.Sessions()[0].Expire())
+					} else {
+						client.Drop()
+					}
+					require.NoError(t, srv.Set("/d/a", nil)) // while nothing is connected
+					require.NoError(t, srv.Delete("/d/b"))
+					require.NoError(t, srv.Create("/d/c", nil))
+					require.NoError(t, rule.Wait(t.Context()))
+					for op, n := range client.Requests() {
+						switch op {
+						case fault.OpSetWatches2, fault.OpCloseSession, fault.OpMulti, fault.OpSync:
+						default:
+							require.Zero(t, n, "%v before the watch stands", op)
+						}
+					}
+					rule.Release()
+					v.agrees(t, srv, "after a reconnect")
+					require.NoError(t, srv.Load(map[string]string{"/d/b": ""}))
+					v.agrees(t, srv, "later")
+					require.NoError(t, srv.Delete("/d/c"))
+				}
+				second := session(t, c).ID()
+				require.NotEqual(t, first, second)
+				require.Equal(t, []int64{first, second, second}, v.sessions)
+			}, zktest.WithCompat(compat))
+		})
+	}
+}
+
+// On a new connection to 3.8 a one-shot watch for children stands beside the recursive watch of its
+// path at once, without the check of watches that follows.
+func TestChildWatchIsSetBehindARecursiveWatch(t *testing.T) {
+	for name, compat := range compats {
+		t.Run(name, func(t *testing.T) {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+				require.NoError(t, srv.Create("/d", nil))
+				client := srv.Client("a")
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext))
+				v := viewOf(t, c, "/d")
+				_, _, w, err := c.ChildrenW(t.Context(), "/d")
+				require.NoError(t, err)
+				check := srv.On(fault.Match{Op: fault.OpGetChildren2, Client: "a", Skip: 1}, fault.Hold())
+				client.Drop()
+				require.NoError(t, check.Wait(t.Context())) // the first was the view's
+				require.NoError(t, srv.Create("/d/x", nil))
+				time.Sleep(time.Second)
+				closes(t, w.Fired(), "the watch for children")
+				check.Release()
+				v.agrees(t, srv, "after a reconnect")
+			}, zktest.WithCompat(compat))
+		})
+	}
+}
+
+// Whatever becomes of one request of the client, no change is missed.
+func TestPersistentWatchSurvivesAFaultOfEachRequest(t *testing.T) {
+	faults := map[string]fault.Action{
+		"lost": fault.DropBefore(), "answer lost": fault.DropAfter(), "reset": fault.Reset(),
+		"throttled": fault.Fail(zktest.Throttled), "timed out": fault.Fail(zktest.RequestTimeout),
+		"late": fault.Delay(time.Second), "never": fault.Delay(time.Hour), "truncated": fault.Truncate(3),
+	}
+	ops := []fault.Op{
+		fault.OpAddWatch, fault.OpSetWatches2, fault.OpSetWatches, fault.OpRemoveWatches, fault.OpConnect,
+		fault.OpExists, fault.OpGetChildren2,
+	}
+	for name, compat := range compats {
+		for what, action := range faults {
+			for _, op := range ops {
+				if op == fault.OpConnect && strings.HasPrefix(what, "t") {
+					continue // no server answers so
+				}
+				for skip := range 2 {
+					t.Run(fmt.Sprintf("%s/%v %s after %d", name, op, what, skip), func(t *testing.T) {
+						t.Parallel()
+						sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+							srv.On(fault.Match{Op: op, Client: "a", Skip: skip}, action)
+							followATree(t, srv, random)
+						}, zktest.WithCompat(compat))
+					})
+				}
+			}
+		}
+	}
+}
+
+// followATree follows a tree through changes, reconnects and another session, while other watches of
+// the same paths come and go.
+func followATree(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+	t.Helper()
+	require.NoError(t, srv.Create("/d/0", nil))
+	client := srv.Client("a")
+	c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(client.DialContext))
+	v := viewOf(t, c, "/d")
+	for step := range 6 {
+		for range 5 {
+			alter(srv, random, "/d")
+		}
+		switch step {
+		case 1, 4:
+			client.Drop()
+		case 3:
+			for _, s := range client.Sessions() {
+				_ = s.Expire()
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		w, err := c.AddWatch(ctx, "/d", framework.WatchNode, func(framework.WatchEvent) {})
+		cancel()
+		if err == nil {
+			w.Stop()
+		}
+		v.agrees(t, srv, fmt.Sprintf("step %d", step))
+	}
+}
+
+const flaps = 12
+
+// On a network that flaps, views of trees and waits for one-shot watches of the same paths are right
+// when it is quiet.
+func TestWatchesOnAFlappingNetwork(t *testing.T) {
+	for name, compat := range compats {
+		t.Run(name, func(t *testing.T) {
+			sim.Run(t, 40, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+				require.NoError(t, srv.Create("/d", nil))
+				flap(t, srv, srv.MemAddr(), random, func(client *zktest.Client) { disturb(srv, client, random) })
+			}, zktest.WithCompat(compat))
+		})
+	}
+}
+
+// The same with three servers that fail too.
+func TestWatchesInADisturbedEnsemble(t *testing.T) {
+	for name, compat := range compats {
+		t.Run(name, func(t *testing.T) {
+			sim.Run(t, 20, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+				servers := sim.Ensemble(srv, random, 2)
+				require.NoError(t, srv.Create("/d", nil))
+				flap(t, srv, servers, random, func(client *zktest.Client) {
+					if random.IntN(2) == 0 {
+						sim.Disturb(srv, random, 8*time.Second)
+						return
+					}
+					disturb(srv, client, random)
+				})
+			}, zktest.WithCompat(compat))
+		})
+	}
+}
+
+// disturb causes a random fault of one client.
+func disturb(srv *zktest.Server, client *zktest.Client, random *rand.Rand) {
+	ops := []fault.Op{
+		fault.OpAddWatch, fault.OpSetWatches2, fault.OpSetWatches, fault.OpRemoveWatches, fault.AnyOp,
+	}
+	match := fault.Match{Client: client.Name(), Op: ops[random.IntN(len(ops))]}
+	lasts := time.Duration(random.Int64N(int64(6 * time.Second)))
+	switch random.IntN(7) {
+	case 0:
+		client.Drop()
+	case 1:
+		client.Cut()
+		time.AfterFunc(lasts, client.Heal)
+	case 2:
+		srv.On(match, fault.DropAfter())
+	case 3:
+		srv.On(match, fault.DropBefore())
+	case 4:
+		client.HoldEvents()
+		time.AfterFunc(lasts, client.ReleaseEvents)
+	case 5:
+		for _, s := range client.Sessions() {
+			_ = s.Expire()
+		}
+	default:
+		srv.On(match, fault.Fail(zktest.Throttled))
+	}
+}
+
+func flap(t *testing.T, srv *zktest.Server, servers string, random *rand.Rand, disturb func(*zktest.Client)) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	var views []*treeView
+	var ones []*oneShots
+	for _, name := range []string{"a", "b"} {
+		c := testzk.Client(t, servers, framework.WithDialer(srv.Client(name).DialContext))
+		views = append(views, viewOf(t, c, "/d"))
+		for kind := range watchers {
+			one := &oneShots{c: c, kind: kind}
+			ones = append(ones, one)
+			running.Go(func() { one.follow(ctx) })
+		}
+		own := rand.New(rand.NewPCG(random.Uint64(), 0))
+		running.Go(func() { comeAndGo(ctx, c, own) })
+	}
+	for range flaps {
+		disturb(srv.Client([]string{"a", "b"}[random.IntN(2)]))
+		for range random.IntN(6) {
+			time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
+			if alter(srv, random, "/d"); random.IntN(2) == 0 {
+				_ = srv.Set("/d", nil)
+			}
+		}
+	}
+	srv.ResetFaults()
+	sim.Calm(srv)
+	for _, v := range views {
+		v.agrees(t, srv, "a view when all is quiet")
+	}
+	stat, err := srv.Stat("/d")
+	require.NoError(t, err)
+	for _, one := range ones {
+		one.agrees(t, stat)
+	}
+}
+
+// comeAndGo sets and stops persistent watches.
+func comeAndGo(ctx context.Context, c *framework.Client, random *rand.Rand) {
+	for ctx.Err() == nil {
+		w, err := c.AddWatch(ctx, "/d", framework.WatchMode(1+random.IntN(2)), func(framework.WatchEvent) {})
+		time.Sleep(time.Duration(random.Int64N(int64(3 * time.Second))))
+		if err == nil {
+			w.Stop()
+		}
+		time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
+	}
+}
+
+// oneShots reads /d whenever a one-shot watch fires.
+type oneShots struct {
+	c    *framework.Client
+	kind string
+
+	mu   sync.Mutex
+	seen int64
+}
+
+func (s *oneShots) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		stat, w, err := s.read(ctx)
+		if err != nil {
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		s.mu.Lock()
+		if s.seen = stat.Mzxid; s.kind == "children" {
+			s.seen = stat.Pzxid
+		}
+		s.mu.Unlock()
+		select {
+		case <-w.Fired():
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (s *oneShots) read(ctx context.Context) (stat *zk.Stat, w *framework.Watch, err error) {
+	switch s.kind {
+	case "data":
+		_, stat, w, err = s.c.GetW(ctx, "/d")
+	case "exists":
+		stat, w, err = s.c.ExistsW(ctx, "/d")
+	default:
+		_, stat, w, err = s.c.ChildrenW(ctx, "/d")
+	}
+	return stat, w, err
+}
+
+// agrees waits for less time than the interval at which watches are checked.
+func (s *oneShots) agrees(t testing.TB, now zktest.Stat) {
+	t.Helper()
+	want := now.Mzxid
+	if s.kind == "children" {
+		want = now.Pzxid
+	}
+	var seen int64
+	for range 30 {
+		synctest.Wait()
+		s.mu.Lock()
+		seen = s.seen
+		s.mu.Unlock()
+		if seen == want {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	require.Equal(t, want, seen, "the last state that a %s watch of %s has shown", s.kind, "/d")
+}

@@ -1,0 +1,220 @@
+package framework
+
+import (
+	"maps"
+	"slices"
+)
+
+// In ZooKeeper 3.8 a connection has one kind of watch for each path, in each of two tables: one for
+// data and existence, one for children. The last request decides. So a read that sets a one-shot
+// watch ends the persistent watch of its path, and the persistent watch ends the one-shot watch. A
+// recursive watch takes the place of a one-shot watch for children, and never has its events. Since
+// 3.9 watches of different kinds are independent. The rule that is right for both:
+//
+//   - While a persistent watch of a path stands that has the events of a one-shot watch, the read
+//     for the one-shot watch sets none on the server.
+//   - A one-shot watch of the same path that a change of the persistent watch may have ended is read
+//     again behind that change, with a watch if it needs one of its own.
+//   - If a read that sets a one-shot watch may have ended a persistent watch, the persistent watch is
+//     set again, and its events count as missed.
+
+// standing is what one connection has at a path, as far as the client knows.
+type standing struct {
+	path     string
+	mode     WatchMode // on the server; 0: none
+	pending  bool      // a request has been made for asked
+	asked    WatchMode
+	replaced bool // a one-shot watch may have taken its place
+	waiting  []waitingWatch
+}
+
+// waitingWatch is an AddWatch in progress.
+type waitingWatch struct {
+	mode     WatchMode
+	complete func(error)
+}
+
+// satisfies reports whether the server's watch is enough for a mode.
+func (st *standing) satisfies(mode WatchMode) bool { return st.mode == mode || st.mode == WatchTree }
+
+// watchTableKey is a place in one of the tables of a server.
+type watchTableKey struct {
+	path     string
+	children bool
+}
+
+func (key watchKey) table() watchTableKey { return watchTableKey{key.path, key.kind == watchChildren} }
+
+// nextRequest is the next request for a path; its standing is nil if there is none.
+type nextRequest struct {
+	*standing
+	mode, before WatchMode
+	gap          bool
+	completed    []func(error)
+}
+
+// next returns the next request for path. wanted returns what the server must watch.
+func (t *watchTable) next(path string, wanted func(path string) WatchMode) (n nextRequest) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	st, mode := t.standing[path], wanted(path)
+	switch {
+	case st == nil && mode == 0, st != nil && st.pending:
+		return n
+	case st == nil:
+		st = t.standingLocked(path)
+	}
+	if st.mode == mode && (mode == 0 || !st.replaced) {
+		n.completed = st.takeWaiting(mode == 0)
+		if mode == 0 {
+			delete(t.standing, path)
+		}
+		return n
+	}
+	n.standing, n.mode, n.before, n.gap = st, mode, st.mode, st.replaced
+	st.pending, st.asked, st.replaced = true, mode, false
+	t.breakLocked(path, mode)
+	return n
+}
+
+func (t *watchTable) standingLocked(path string) *standing {
+	st := t.standing[path]
+	if st == nil {
+		st = &standing{path: path}
+		t.standing[path] = st
+	}
+	return st
+}
+
+// breakLocked marks the one-shot watches of path that the server may end when its persistent watch
+// gets another mode.
+func (t *watchTable) breakLocked(path string, mode WatchMode) {
+	for _, w := range t.oneShotsLocked(path) {
+		w.stale = w.stale || !mode.covers(w.key.kind)
+	}
+}
+
+// oneShotsLocked returns the one-shot watches of path.
+func (t *watchTable) oneShotsLocked(path string) (all []*watched) {
+	for _, kind := range []watchKind{watchData, watchExists, watchChildren} {
+		if w, there := t.entries[watchKey{path, kind}]; there {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// takeWaiting removes and returns the calls that the server's watch is enough for, or all.
+func (st *standing) takeWaiting(all bool) (completed []func(error)) {
+	st.waiting = slices.DeleteFunc(st.waiting, func(w waitingWatch) bool {
+		ends := all || st.satisfies(w.mode)
+		if ends {
+			completed = append(completed, w.complete)
+		}
+		return ends
+	})
+	return completed
+}
+
+// await has complete called when the server has the watch, or with the error of the next request
+// for it.
+func (t *watchTable) await(path string, mode WatchMode, complete func(error)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	st := t.standingLocked(path)
+	st.waiting = append(st.waiting, waitingWatch{mode, complete})
+}
+
+// settled registers the end of a request. It returns the calls that are to be completed with err,
+// and the one-shot watches that the server may have ended.
+func (t *watchTable) settled(
+	st *standing, mode WatchMode, gap bool, err error,
+) (completed []func(error), shots []*watched) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	st.pending = false
+	if err == nil {
+		st.mode = mode
+	} else {
+		st.replaced = st.replaced || gap
+	}
+	if t.standing[st.path] == st { // not of an earlier connection
+		shots = t.oneShotsLocked(st.path)
+	}
+	return st.takeWaiting(err != nil), shots
+}
+
+// current reports whether st is of the current connection.
+func (t *watchTable) current(st *standing) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.standing[st.path] == st
+}
+
+// renew begins another connection, on which the given watches are requested. It returns them in
+// batches.
+func (t *watchTable) renew(modes map[string]WatchMode) (batches [][]*standing) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	former := t.standing
+	t.standing = map[string]*standing{}
+	for path, st := range former {
+		if len(st.waiting) > 0 {
+			t.standingLocked(path).waiting, st.waiting = st.waiting, nil
+		}
+	}
+	size := batchBytes
+	for _, path := range slices.Sorted(maps.Keys(modes)) {
+		st := t.standingLocked(path)
+		st.pending, st.asked = true, modes[path]
+		if size += len(path); size >= batchBytes {
+			batches, size = append(batches, nil), len(path)
+		}
+		last := len(batches) - 1
+		batches[last] = append(batches[last], st)
+	}
+	return batches
+}
+
+// coveredLocked reports whether a persistent watch on the server receives the events of a one-shot
+// watch.
+func (t *watchTable) coveredLocked(key watchKey) bool {
+	st := t.standing[key.path]
+	return st != nil && !st.pending && !st.replaced && st.mode.covers(key.kind) && t.flagged[key.table()] == 0
+}
+
+// flagLocked counts a request that sets a one-shot watch.
+func (t *watchTable) flagLocked(key watchKey) { t.flagged[key.table()]++ }
+
+// askAgain reports whether a request for an existing one-shot watch must set the watch on the
+// server. If so, the caller must call unflag. If the server's persistent watch is about to change,
+// it need not: recheck follows.
+func (t *watchTable) askAgain(key watchKey) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if st := t.standing[key.path]; st != nil && (st.pending || st.mode.covers(key.kind)) {
+		return false
+	}
+	t.flagLocked(key)
+	return true
+}
+
+// unflag registers the end of a request that sets a one-shot watch, and whether the server has set
+// it. It reports whether the persistent watch of the path must be set again.
+func (t *watchTable) unflag(key watchKey, set bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.unflagLocked(key, set)
+}
+
+func (t *watchTable) unflagLocked(key watchKey, set bool) bool {
+	if t.flagged[key.table()]--; t.flagged[key.table()] == 0 {
+		delete(t.flagged, key.table())
+	}
+	st := t.standing[key.path]
+	if !set || st == nil || !st.mode.covers(key.kind) && !(st.pending && st.asked.covers(key.kind)) {
+		return false
+	}
+	st.replaced = true
+	return !st.pending
+}
