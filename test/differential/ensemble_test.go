@@ -434,6 +434,72 @@ func returnToTheSameFollower(s *linkScript) {
 	back.do("back", rawzk.CloseSession())
 }
 
+// watchesAtAFollower shows which events a follower sends, when, and what a client receives that
+// moves to another server with its watches. Each sync makes the events before it arrive.
+func watchesAtAFollower(s *linkScript) {
+	writer, w := s.enter(s.leader(), nil), s.enter(s.follower(), nil)
+	trial := func(name string) {
+		for _, o := range []rawzk.Op{
+			persistent("/watched/x"), rawzk.SetData("/watched/x", nil, -1), persistent("/watched/x/kid"),
+			rawzk.SetData("/watched", nil, -1), rawzk.Delete("/watched/x/kid", -1), rawzk.Delete("/watched/x", -1),
+		} {
+			writer.doPlainly("writer", o)
+			w.doUntilAnswer(name, rawzk.Sync("/"))
+		}
+		w.doUntilAnswer(name+" writes", rawzk.SetData("/watched", nil, -1)) // its events come first
+	}
+	writer.doPlainly("writer", persistent("/watched"))
+	w.doUntilAnswer("follower", rawzk.Sync("/"))
+	for _, o := range []rawzk.Op{
+		rawzk.AddWatch("/watched", 1), rawzk.AddWatch("/watched/x", 0), rawzk.GetChildren("/watched", true),
+	} {
+		w.doUntilAnswer("follower", o)
+	}
+	trial("follower")
+	w.doUntilAnswer("follower", ephemeral("/watched/mine"))
+	for _, o := range []rawzk.Op{
+		rawzk.GetEphemerals("/watched"), rawzk.GetAllChildrenNumber("/watched"),
+		rawzk.MultiRead(rawzk.GetChildren("/watched", false), rawzk.GetChildren("/none", false)),
+		rawzk.CheckWatches("/watched", 3), rawzk.RemoveWatches("/watched/x", 3),
+	} {
+		w.doUntilAnswer("follower", o)
+	}
+	require.NoError(s.t, w.Close())
+	writer.doPlainly("writer", rawzk.SetData("/watched", nil, -1))
+	w = s.enter(s.leader(), w)
+	w.doUntilAnswer("moved", rawzk.SetWatches2(0, []string{"/watched"}, []string{}, []string{"/none"},
+		[]string{"/watched/x"}, []string{"/watched"}))
+	trial("moved")
+	w.doUntilAnswer("moved", rawzk.GetEphemerals("/"))
+	w.doUntilAnswer("moved", rawzk.CloseSession())
+	writer.doUntilAnswer("writer", rawzk.CloseSession())
+}
+
+// doPlainly makes a request of a client without watches and shows only its error.
+func (c *linkClient) doPlainly(name string, o rawzk.Op) {
+	xid := c.send(o)
+	frame, err := c.ReadFrame(time.Minute)
+	require.NoError(c.s.t, err)
+	h := rawzk.Decode(frame).Header()
+	require.Equal(c.s.t, xid, h.Xid)
+	c.s.say("%s: %s, error %d", name, o.Text, h.Err)
+}
+
+// doUntilAnswer makes a request and shows the events before its answer, and the answer.
+func (c *linkClient) doUntilAnswer(name string, o rawzk.Op) {
+	xid := c.send(o)
+	for {
+		frame, err := c.ReadFrame(time.Minute)
+		require.NoError(c.s.t, err)
+		d := rawzk.Decode(frame)
+		h := d.Header()
+		c.s.say("%s %s: xid %d, error %d, %x", name, o.Text, h.Xid, h.Err, shown(h, d.Rest()))
+		if h.Xid == xid {
+			return
+		}
+	}
+}
+
 func TestRequestsBetweenFollowerAndLeader(t *testing.T) {
 	realzk.Need(t)
 	real, fake := startRealLinked(t), startFakeLinked(t)
@@ -444,6 +510,7 @@ func TestRequestsBetweenFollowerAndLeader(t *testing.T) {
 		"end of a session that has":   endOfASessionThatHasMoved,
 		"connection that stays":       connectionThatStaysAtTheFollower,
 		"return to the same follower": returnToTheSameFollower,
+		"watches at a follower":       watchesAtAFollower,
 	}
 	for name, script := range scripts {
 		t.Run(name, func(t *testing.T) {
