@@ -82,7 +82,7 @@ type PersistentWatch struct {
 // The watch outlives connections and sessions. On each new connection it is set again before any
 // other request is made. Then fn is called with zk.EventNotWatching, because the servers do not tell
 // what has changed in between: read again what must be known. Within one connection no event is
-// missed, and an event arrives before the answer to any request of the client that shows the change.
+// missed. An event waits for fn before a request of the client is answered that shows the change.
 // Two exceptions are told by zk.EventNotWatching too. The first is a read that sets a one-shot watch
 // on the same path while AddWatch is in progress. The second is a server that has refused to set the
 // watch again. The client then tries again about once a minute.
@@ -94,8 +94,8 @@ type PersistentWatch struct {
 // All watches of a client with the same path and mode share one watch on the server. AddWatch waits
 // and fails as other operations do: it is repeated by the retry policy, in any session. If it fails,
 // there is no watch. Servers before 3.6 do not know such watches. Then the error matches
-// ErrUnimplemented, and the client does not ask again. Each watch of such a server costs a connection
-// only once. Curator: addWatch and watchers().
+// ErrUnimplemented. Such a server closes the connection after its answer, so the client does not ask
+// again. Curator: watchers().add().
 func (c *Client) AddWatch(
 	ctx context.Context, path string, mode WatchMode, fn func(WatchEvent),
 ) (*PersistentWatch, error) {

@@ -27,6 +27,11 @@
 // refuse a credential, at any time, the state is [AuthFailed], and operations fail with
 // [ErrAuthFailed] until they accept it.
 //
+// # Watches
+//
+// [Client.AddWatch] calls a function for each event of a node or a tree, and tells when events may
+// have been missed. GetW, ExistsW and ChildrenW return a [Watch], which fires once.
+//
 // # Outcomes
 //
 // The outcome of a failed operation is "not applied" or "unknown"; [OutcomeOf] returns it. An
