@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/internal/hooks"
 )
 
 // Servers answer the requests of a connection in their order. A read that is sent behind a create,
@@ -34,23 +36,47 @@ func (b sessionBridge) Together(fn func()) {
 
 // StartGetW implements bridge.Session.
 func (b sessionBridge) StartGetW(path string, done func(data []byte, stat *zk.Stat, w *Watch, err error)) {
-	c, err := b.s.starts("get", path)
+	b.StartRead(path, hooks.ReadData, true,
+		func(data []byte, _ []string, stat *zk.Stat, w *Watch, err error) { done(data, stat, w, err) })
+}
+
+// kindsOfReads holds the kind of watch that a read sets, and its name in errors.
+var kindsOfReads = map[hooks.ReadKind]struct {
+	watch watchKind
+	name  string
+}{
+	hooks.ReadData:     {watchData, "get"},
+	hooks.ReadStat:     {watchExists, "exists"},
+	hooks.ReadChildren: {watchChildren, "list"},
+}
+
+// StartRead implements bridge.Session.
+func (b sessionBridge) StartRead(path string, kind hooks.ReadKind, watch bool,
+	done func(data []byte, children []string, stat *zk.Stat, w *Watch, err error)) {
+	c, err := b.s.starts(kindsOfReads[kind].name, path)
 	if err != nil {
-		done(nil, nil, nil, err)
+		done(nil, nil, nil, nil, err)
 		return
 	}
-	key := watchKey{c.full, watchData}
-	w, ask, watch := b.s.bound.watches.join(key)
-	request, parse := key.request(watch)
+	key := watchKey{c.full, kindsOfReads[kind].watch}
+	var w *watched
+	var ask, set bool // set: the request sets the watch on the server
+	if watch {
+		w, ask, set = b.s.bound.watches.join(key)
+	}
+	request, parse := key.request(set)
 	start(b.s.bound, request, parse, func(r reading, err error) {
 		if ask {
-			b.s.bound.answered(key, w, watch, r, err)
+			b.s.bound.answered(key, w, set, r, err)
 		}
-		if err != nil {
-			done(nil, nil, nil, c.ended(err))
-			return
+		switch {
+		case err != nil:
+			done(nil, nil, nil, nil, c.ended(err))
+		case watch:
+			done(r.data, r.children, r.stat, &w.Watch, nil)
+		default:
+			done(r.data, r.children, r.stat, nil, nil)
 		}
-		done(r.data, r.stat, &w.Watch, nil)
 	})
 }
 

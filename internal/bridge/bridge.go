@@ -57,7 +57,22 @@ type Session interface {
 	StartChildren(path string, done func(children []string, err error))
 	// StartGetW is framework.Session.GetW without a wait, in the same way.
 	StartGetW(path string, done func(data []byte, stat *zk.Stat, w *framework.Watch, err error))
+	// StartRead reads a node or its children without a wait, in the same way, with a watch or
+	// without. It is no error of a ReadStat that the node does not exist: stat is nil then. w is nil
+	// without watch, and where err is not nil.
+	StartRead(path string, kind ReadKind, watch bool,
+		done func(data []byte, children []string, stat *zk.Stat, w *framework.Watch, err error))
 }
+
+// ReadKind is what StartRead reads.
+type ReadKind = hooks.ReadKind
+
+// The kinds of reads.
+const (
+	ReadData     = hooks.ReadData     // as framework.Session.Get
+	ReadStat     = hooks.ReadStat     // as framework.Session.Exists
+	ReadChildren = hooks.ReadChildren // as framework.Session.Children
+)
 
 // OfSession returns the Session of s, which may be nil.
 func OfSession(s *framework.Session) Session { return hooks.Session(s).(Session) }

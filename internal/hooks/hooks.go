@@ -41,3 +41,13 @@ type EndListener interface {
 	// it is called in the same goroutine after all listeners. It may take a while.
 	LifetimeEnded() (then func())
 }
+
+// ReadKind is what bridge.Session.StartRead reads.
+type ReadKind int
+
+// The kinds of reads.
+const (
+	ReadData ReadKind = iota
+	ReadStat
+	ReadChildren
+)

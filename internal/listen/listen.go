@@ -19,7 +19,7 @@ func (l *Listeners[T]) Tell(v T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for one := range l.all {
-		one.box.put(v)
+		one.box.Put(v)
 		one.start.Do(func() { go one.run() })
 	}
 }
@@ -27,9 +27,12 @@ func (l *Listeners[T]) Tell(v T) {
 // Listen adds fn, unless the listeners are closed. After stop, fn is not called again; stop does
 // not wait for a running call. The goroutine of fn starts with the first value that it gets. Before
 // that, neither stop nor Close has to be called.
-func (l *Listeners[T]) Listen(fn func(T)) (stop func()) {
+func (l *Listeners[T]) Listen(fn func(T)) (stop func()) { return l.ListenFrom(nil, fn) }
+
+// ListenFrom is Listen. It calls fn with the given values before all others.
+func (l *Listeners[T]) ListenFrom(first []T, fn func(T)) (stop func()) {
 	one := &listener[T]{
-		fn: fn, box: newMailbox[T](), stop: make(chan struct{}), done: make(chan struct{}),
+		fn: fn, box: NewMailbox[T](), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,6 +43,10 @@ func (l *Listeners[T]) Listen(fn func(T)) (stop func()) {
 		l.all = map[*listener[T]]struct{}{}
 	}
 	l.all[one] = struct{}{}
+	for _, v := range first {
+		one.box.Put(v)
+		one.start.Do(func() { go one.run() })
+	}
 	return sync.OnceFunc(func() { l.remove(one) })
 }
 
@@ -71,7 +78,7 @@ func (l *Listeners[T]) close() []*listener[T] {
 	l.closed = true
 	all := make([]*listener[T], 0, len(l.all))
 	for one := range l.all {
-		one.box.close()
+		one.box.Close()
 		one.start.Do(func() { close(one.done) })
 		all = append(all, one)
 	}
@@ -81,7 +88,7 @@ func (l *Listeners[T]) close() []*listener[T] {
 // listener calls one function with each value, in order, on its own goroutine.
 type listener[T any] struct {
 	fn    func(T)
-	box   *mailbox[T]
+	box   *Mailbox[T]
 	start sync.Once     // starts run, or closes done if there was nothing to deliver
 	stop  chan struct{} // closed by the stop function: nothing more is delivered
 	done  chan struct{} // closed by run
@@ -93,9 +100,9 @@ func (l *listener[T]) run() {
 		select {
 		case <-l.stop:
 			return
-		case <-l.box.signal:
+		case <-l.box.Signal():
 		}
-		news, open := l.box.take()
+		news, open := l.box.Take()
 		for _, v := range news {
 			if l.stopped() {
 				return

@@ -2,20 +2,21 @@ package listen
 
 import "sync"
 
-// mailbox is an unbounded queue. Putting never blocks, so any goroutine may do it.
-type mailbox[T any] struct {
+// Mailbox is an unbounded queue. Putting never blocks, so any goroutine may do it.
+type Mailbox[T any] struct {
 	mu     sync.Mutex
 	items  []T
 	signal chan struct{} // of capacity 1: something was put, or the mailbox was closed
 	closed bool
 }
 
-func newMailbox[T any]() *mailbox[T] {
-	return &mailbox[T]{signal: make(chan struct{}, 1)}
+// NewMailbox makes an empty mailbox.
+func NewMailbox[T any]() *Mailbox[T] {
+	return &Mailbox[T]{signal: make(chan struct{}, 1)}
 }
 
-// put appends v, unless the mailbox is closed.
-func (m *mailbox[T]) put(v T) {
+// Put appends v, unless the mailbox is closed.
+func (m *Mailbox[T]) Put(v T) {
 	m.mu.Lock()
 	if !m.closed {
 		m.items = append(m.items, v)
@@ -24,24 +25,27 @@ func (m *mailbox[T]) put(v T) {
 	m.wake()
 }
 
-// close closes the mailbox. What was put before can still be taken.
-func (m *mailbox[T]) close() {
+// Close closes the mailbox. What was put before can still be taken.
+func (m *Mailbox[T]) Close() {
 	m.mu.Lock()
 	m.closed = true
 	m.mu.Unlock()
 	m.wake()
 }
 
-func (m *mailbox[T]) wake() {
+func (m *Mailbox[T]) wake() {
 	select {
 	case m.signal <- struct{}{}:
 	default:
 	}
 }
 
-// take returns all values so far, in order, and whether more may come. It does not wait; receive
-// from signal to wait.
-func (m *mailbox[T]) take() (items []T, open bool) {
+// Signal returns a channel that has a value after a Put or Close. It is for one receiver.
+func (m *Mailbox[T]) Signal() <-chan struct{} { return m.signal }
+
+// Take returns all values so far, in order, and whether more may come. It does not wait; receive
+// from Signal to wait.
+func (m *Mailbox[T]) Take() (items []T, open bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	items, m.items = m.items, nil

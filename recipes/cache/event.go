@@ -1,0 +1,74 @@
+package cache
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Node is a node as the cache has read it. It must not be changed: all readers share it.
+type Node struct {
+	Path string
+	Data []byte  // nil with WithoutData, and if Err is set
+	Stat zk.Stat // as of the last read; Pzxid, Cversion and NumChildren may be older
+	// Err says why Data is not what the options promise: the client may not read the node
+	// (zk.ErrNoAuth), its data cannot be decompressed, or its children cannot be listed.
+	Err error
+}
+
+// Kind is the kind of an Event.
+type Kind int
+
+// The kinds of events.
+const (
+	// Created means that New is in the cache.
+	Created Kind = iota + 1
+	// Changed means that New is in the place of Old: the data or Err is another one, or the node was
+	// written without a change.
+	Changed
+	// Deleted means that Old is no longer in the cache.
+	Deleted
+	// Ready means that the cache is current: it holds everything that it has been told of.
+	Ready
+	// Stale means that the connection was lost: the servers may have changed since Since. Ready
+	// follows when the cache is current again.
+	Stale
+)
+
+var kindNames = [...]string{"", "created", "changed", "deleted", "ready", "stale"}
+
+// String returns the kind in lower case.
+func (k Kind) String() string {
+	if k <= 0 || int(k) >= len(kindNames) {
+		return fmt.Sprintf("kind %d", int(k))
+	}
+	return kindNames[k]
+}
+
+// Event is one difference between two contents of a Cache, or a change of its state.
+type Event struct {
+	Kind  Kind
+	Old   *Node     // of Changed and Deleted
+	New   *Node     // of Created and Changed
+	Since time.Time // of Stale
+}
+
+// Path returns the path of the node; "" with Ready and Stale.
+func (e Event) Path() string {
+	switch {
+	case e.New != nil:
+		return e.New.Path
+	case e.Old != nil:
+		return e.Old.Path
+	}
+	return ""
+}
+
+// String returns the kind and the path.
+func (e Event) String() string {
+	if path := e.Path(); path != "" {
+		return e.Kind.String() + " " + path
+	}
+	return e.Kind.String()
+}

@@ -1,0 +1,351 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/internal/listen"
+)
+
+// maxReads bounds how many reads are under way.
+const maxReads = 128
+
+// follower reads what has changed. All its fields belong to the goroutine of run, which is also the
+// only one that writes the tree. Other goroutines put functions into its inbox; run calls them in
+// order.
+type follower struct {
+	*Cache
+	ctx     context.Context
+	inbox   *listen.Mailbox[func()]
+	source  source
+	session *framework.Session // nil: the connection is lost
+	broken  bool               // the connection is lost, or everything has to be checked
+	jobs    map[string]*job    // all paths to read
+	queue   []*job             // those that wait for another read to end
+	reads   int                // under way
+	failed  []*job             // to read again after a pause
+	pause   <-chan time.Time   // nil: nothing has failed
+	pauses  int                // since the last success
+}
+
+// job reads one path.
+type job struct {
+	path  string
+	check bool   // read the Stat first, the node is in the tree
+	again bool   // something has changed since the read was sent
+	list  bool   // list the children, whatever the Stat says
+	err   error  // why the data cannot be read; nil: it can
+	below []*job // of nodes below, which wait until this job is finished
+}
+
+// source reports changes to a follower, through its inbox.
+type source interface {
+	// taken is called with the watch of an answered read, if reads set watches.
+	taken(path string, kind bridge.ReadKind, w *framework.Watch)
+	// oneShot reports whether each read must set a watch.
+	oneShot() bool
+	stop()
+}
+
+// run follows the subtree until ctx ends, the client is closed or the cache is full.
+func (c *Cache) run(ctx context.Context) {
+	defer close(c.done)
+	defer c.stop()
+	f := &follower{
+		Cache: c, ctx: ctx, inbox: listen.NewMailbox[func()](), jobs: map[string]*job{}, broken: true,
+	}
+	defer f.inbox.Close()
+	f.source = newOneShot(f)
+	defer func() { f.source.stop() }()
+	for c.Err() == nil {
+		f.startReads()
+		select {
+		case <-f.inbox.Signal():
+			handlers, _ := f.inbox.Take()
+			for _, handle := range handlers {
+				handle()
+			}
+		case <-f.pause:
+			f.retryFailed()
+		case <-ctx.Done():
+			c.setErr(framework.ErrClosed)
+		case <-c.client.Done():
+			c.setErr(framework.ErrClosed)
+		}
+		f.checkCurrent()
+	}
+}
+
+// checkCurrent notes that the cache is current if nothing is to be read.
+func (f *follower) checkCurrent() {
+	if f.broken || len(f.jobs) > 0 {
+		return
+	}
+	select {
+	case <-f.current:
+	default:
+		f.setCurrent()
+	}
+}
+
+// broke notes that the connection was lost.
+func (f *follower) broke(at time.Time) {
+	f.broken, f.session = true, nil
+	f.setStale(at)
+}
+
+// connected takes the current session. It reports false if the follower must wait for the next
+// report of its source, or end.
+func (f *follower) connected() bool {
+	session, err := f.client.Session(f.ctx)
+	if err != nil {
+		return false
+	}
+	f.broken, f.session = false, session
+	return true
+}
+
+// reset checks everything, because changes may have been missed.
+func (f *follower) reset() {
+	f.setStale(time.Now())
+	if !f.connected() {
+		return
+	}
+	f.want(f.root)
+	for at := range f.tree.entries {
+		f.want(at).check = true
+	}
+	slices.SortFunc(f.queue, func(a, b *job) int { return strings.Compare(a.path, b.path) }) // parents first
+}
+
+// want reads a path, or reads it again if that has begun.
+func (f *follower) want(at string) *job {
+	j, there := f.jobs[at]
+	if there {
+		j.again, j.check = true, false
+		return j
+	}
+	j = &job{path: at}
+	f.jobs[at] = j
+	f.queue = append(f.queue, j)
+	return j
+}
+
+// changed handles the report that a path has changed.
+func (f *follower) changed(at string) {
+	if !f.broken && f.covers(at) { // after a loss everything is checked
+		f.want(at)
+	}
+}
+
+// startReads sends reads, as many as may be under way. A node is read after the nodes above it:
+// until then it is not known whether its parent in the tree is the one that it is a child of.
+func (f *follower) startReads() {
+	for !f.broken && f.reads < maxReads && len(f.queue) > 0 {
+		j := f.queue[0]
+		f.queue[0], f.queue = nil, f.queue[1:]
+		if above := f.jobAbove(j.path); above != nil {
+			above.below = append(above.below, j)
+			continue
+		}
+		j.again, j.err = false, nil
+		if f.cfg.namesOnly || j.check && !f.source.oneShot() {
+			f.read(j, bridge.ReadStat)
+		} else {
+			f.read(j, bridge.ReadData)
+		}
+	}
+}
+
+// jobAbove returns the job of the nearest node above a path; nil: there is none.
+func (f *follower) jobAbove(at string) *job {
+	for at != f.root {
+		at = path.Dir(at)
+		if j, there := f.jobs[at]; there {
+			return j
+		}
+	}
+	return nil
+}
+
+// answer is the answer to a read.
+type answer struct {
+	kind     bridge.ReadKind
+	data     []byte
+	children []string
+	stat     *zk.Stat
+	err      error
+}
+
+// read sends one read of a job.
+func (f *follower) read(j *job, kind bridge.ReadKind) {
+	f.reads++
+	bridge.OfSession(f.session).StartRead(j.path, kind, f.source.oneShot(),
+		func(data []byte, children []string, stat *zk.Stat, w *framework.Watch, err error) {
+			f.inbox.Put(func() {
+				f.reads--
+				if w != nil {
+					f.source.taken(j.path, kind, w)
+				}
+				f.answered(j, answer{kind, data, children, stat, err})
+			})
+		})
+}
+
+// answered handles the answer to a read, and makes the next read of the job.
+func (f *follower) answered(j *job, a answer) {
+	absent := a.err == nil && a.stat == nil || errors.Is(a.err, zk.ErrNoNode)
+	switch {
+	case f.broken, a.err != nil && (framework.IsTransient(a.err) || f.session.Err() != nil):
+		f.fail(j)
+	case absent && a.kind != bridge.ReadStat && f.source.oneShot() && j.path == f.root:
+		f.read(j, bridge.ReadStat) // it sets a watch for the creation
+	case absent:
+		f.apply(func(t *tree) []Event { return t.remove(j.path) })
+		j.list = false
+		f.finish(j)
+	case a.kind == bridge.ReadChildren:
+		f.listed(j, a)
+	case a.kind == bridge.ReadData && a.err != nil:
+		j.err = a.err
+		f.read(j, bridge.ReadStat)
+	case a.err != nil: // no server refuses to read a Stat
+		f.setErr(fmt.Errorf("read %s: %w", j.path, a.err))
+	case a.kind == bridge.ReadStat && j.err == nil && f.mustReadData(j.path, a.stat):
+		f.read(j, bridge.ReadData)
+	default:
+		f.put(j, a)
+	}
+}
+
+// mustReadData reports whether the data of a node with this Stat is not in the tree.
+func (f *follower) mustReadData(at string, stat *zk.Stat) bool {
+	if f.cfg.namesOnly {
+		return false
+	}
+	e, there := f.tree.entries[at]
+	return !there || e.node.Stat.Czxid != stat.Czxid || e.node.Stat.Mzxid != stat.Mzxid || e.node.Err != nil
+}
+
+// put puts the node of an answer into the tree, and lists its children if they may be others than
+// those in the tree.
+func (f *follower) put(j *job, a answer) {
+	n := f.node(j, a)
+	f.apply(func(t *tree) []Event { return t.put(n) })
+	if err := f.full(); err != nil {
+		f.setErr(err)
+		return
+	}
+	e, there := f.tree.entries[j.path]
+	if there && f.listsChildren(j.path) && f.mustList(j, e) {
+		j.list = false
+		f.read(j, bridge.ReadChildren)
+		return
+	}
+	f.finish(j)
+}
+
+// mustList reports whether the children of a node have to be listed.
+func (f *follower) mustList(j *job, e *entry) bool {
+	if f.source.oneShot() && e.listed == 0 || j.list {
+		return true
+	}
+	return e.node.Stat.NumChildren > 0 && e.listed != e.node.Stat.Pzxid
+}
+
+// node makes the node of an answer. A read of the Stat alone leaves the data as it is.
+func (f *follower) node(j *job, a answer) *Node {
+	n := &Node{Path: j.path, Data: a.data, Stat: *a.stat, Err: j.err}
+	switch {
+	case f.cfg.namesOnly || j.err != nil:
+		n.Data = nil
+	case a.kind == bridge.ReadStat:
+		old := f.tree.entries[j.path].node
+		n.Data, n.Err = old.Data, old.Err
+	case f.cfg.compressed:
+		n.Data, n.Err = decompress(a.data)
+	}
+	return n
+}
+
+// listed reads the children that are not in the tree, and those that are in the tree and not in the
+// list.
+func (f *follower) listed(j *job, a answer) {
+	e, there := f.tree.entries[j.path]
+	switch {
+	case !there:
+	case a.err != nil:
+		n := *e.node
+		n.Err = fmt.Errorf("list the children: %w", a.err)
+		f.apply(func(t *tree) []Event { return t.put(&n) })
+	default:
+		e.listed = a.stat.Pzxid
+		now := make(map[string]struct{}, len(a.children))
+		for _, name := range a.children {
+			now[name] = struct{}{}
+		}
+		for _, name := range symmetricDifference(now, e.children) {
+			f.changed(path.Join(j.path, name))
+		}
+	}
+	f.finish(j)
+}
+
+// symmetricDifference returns the keys that are in one of two sets, sorted.
+func symmetricDifference(a, b map[string]struct{}) []string {
+	one := map[string]struct{}{}
+	for _, sets := range [][2]map[string]struct{}{{a, b}, {b, a}} {
+		for key := range sets[0] {
+			if _, both := sets[1][key]; !both {
+				one[key] = struct{}{}
+			}
+		}
+	}
+	return sorted(one)
+}
+
+// finish ends a job, or queues it again if something has changed since.
+func (f *follower) finish(j *job) {
+	f.pauses = 0
+	if j.again || j.list {
+		f.queue = append(f.queue, j)
+		return
+	}
+	delete(f.jobs, j.path)
+	if _, there := f.tree.entries[j.path]; there {
+		f.queue = append(f.queue, j.below...)
+		return
+	}
+	f.drop(j.below) // each node below is read if this one is created
+}
+
+// drop ends jobs without a read.
+func (f *follower) drop(jobs []*job) {
+	for _, j := range jobs {
+		delete(f.jobs, j.path)
+		f.drop(j.below)
+	}
+}
+
+// fail queues a job again after a pause.
+func (f *follower) fail(j *job) {
+	f.failed = append(f.failed, j)
+	if f.pause == nil {
+		f.pause = time.After(min(time.Second, 50*time.Millisecond<<min(f.pauses, 5)))
+		f.pauses++
+	}
+}
+
+// retryFailed queues the jobs that have failed.
+func (f *follower) retryFailed() {
+	f.queue, f.failed, f.pause = append(f.queue, f.failed...), nil, nil
+}

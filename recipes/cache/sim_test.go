@@ -1,0 +1,164 @@
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/cache"
+	"github.com/docent-zk/docent/recipes/internal/locktest"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+const (
+	simTimeout  = 6 * time.Second
+	simFaults   = 25
+	simChanges  = 60
+	simDeepest  = 3
+	simChildren = 3
+)
+
+// Whatever happens to connections, sessions and servers, and whatever other clients change: the
+// events of a cache are a history of the tree, and once nothing changes the cache is equal to it.
+func TestSimulatedCache(t *testing.T) {
+	for name, followers := range map[string]int{"one server": 0, "two": 1, "three": 2} {
+		t.Run(name, func(t *testing.T) {
+			sim.Run(t, 100, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+				simulate(t, srv, random, followers)
+			})
+		})
+	}
+}
+
+func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, followers int) {
+	all := sim.Ensemble(srv, random, followers)
+	client := simClient(t, srv, random, "c0", all)
+	writer := simClient(t, srv, random, "writer", all)
+	opts, want := randomOptions(random)
+	h := newHistory(t, srv)
+	c, err := cache.New(client, "/a", append(opts, cache.WithListener(h.add))...)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		write(t, writer, rand.New(rand.NewPCG(random.Uint64(), 2)))
+	}()
+	locktest.DisturbEnsemble(srv, random, 1, simFaults, simTimeout)
+	<-done
+	time.Sleep(3 * simTimeout)
+	require.NoError(t, c.WaitReady(t.Context()))
+	expected := read(t, writer, "/a", want)
+	require.Equal(t, expected, content(c))
+	require.Equal(t, expected, h.content())
+}
+
+func simClient(t *testing.T, srv *zktest.Server, random *rand.Rand, name, servers string) *framework.Client {
+	client, err := framework.New(servers,
+		framework.WithDialer(srv.Client(name).DialContext),
+		framework.WithSessionTimeout(simTimeout),
+		framework.WithRandom(rand.New(rand.NewPCG(random.Uint64(), 1)).Int64N),
+		framework.WithRetry(retry.Forever(100*time.Millisecond)))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
+}
+
+// scope says which nodes and what of them a cache holds.
+type scope struct {
+	depth int
+	leave string // a name that is left out
+	data  bool
+}
+
+func (s scope) covers(node string) bool {
+	return (s.depth < 0 || strings.Count(node, "/")-1 <= s.depth) && (s.leave == "" || !strings.Contains(node, s.leave))
+}
+
+func randomOptions(random *rand.Rand) (opts []cache.Option, s scope) {
+	s = scope{depth: random.IntN(5) - 1, data: true}
+	if s.depth >= 0 {
+		opts = append(opts, cache.WithDepth(s.depth))
+	}
+	if random.IntN(4) == 0 {
+		s.leave = "n1"
+		opts = append(opts, cache.WithFilter(func(node string) bool { return path.Base(node) != "n1" }))
+	}
+	if random.IntN(4) == 0 {
+		s.data = false
+		opts = append(opts, cache.WithoutData())
+	}
+	return opts, s
+}
+
+// write makes random changes below "/a". Some fail, for one reason or another.
+func write(t *testing.T, client *framework.Client, random *rand.Rand) {
+	for i := range simChanges {
+		time.Sleep(time.Duration(random.Int64N(int64(simTimeout / 10))))
+		node := "/a"
+		for range random.IntN(simDeepest + 1) {
+			node = path.Join(node, fmt.Sprintf("n%d", random.IntN(simChildren)))
+		}
+		switch data := []byte(fmt.Sprint(i)); random.IntN(6) {
+		case 0, 1, 2:
+			_, _ = client.Create(t.Context(), node, data, framework.WithParents())
+		case 3, 4:
+			_, _ = client.Set(t.Context(), node, data, -1)
+		default:
+			_ = deleteAll(t.Context(), client, node)
+		}
+	}
+}
+
+// deleteAll deletes a node with everything below.
+func deleteAll(ctx context.Context, client *framework.Client, node string) error {
+	children, _, err := client.Children(ctx, node)
+	for _, name := range children {
+		err = errors.Join(err, deleteAll(ctx, client, path.Join(node, name)))
+	}
+	if err != nil {
+		return err
+	}
+	return client.Delete(ctx, node, -1)
+}
+
+// version is a node at one time.
+type version struct {
+	czxid, mzxid int64
+	data         string
+}
+
+// read reads what a cache holds.
+func read(t *testing.T, client *framework.Client, node string, s scope) map[string]version {
+	t.Helper()
+	all := map[string]version{}
+	data, stat, err := client.Get(t.Context(), node)
+	if errors.Is(err, zk.ErrNoNode) || !s.covers(node) {
+		return all
+	}
+	require.NoError(t, err)
+	v := version{czxid: stat.Czxid}
+	if s.data {
+		v.mzxid, v.data = stat.Mzxid, string(data)
+	}
+	all[node] = v
+	children, _, err := client.Children(t.Context(), node)
+	require.NoError(t, err)
+	for _, name := range children {
+		for below, v := range read(t, client, path.Join(node, name), s) {
+			all[below] = v
+		}
+	}
+	return all
+}
