@@ -39,12 +39,13 @@ type follower struct {
 
 // job reads one path.
 type job struct {
-	path  string
-	check bool   // read the Stat first, the node is in the tree
-	again bool   // something has changed since the read was sent
-	list  bool   // list the children, whatever the Stat says
-	err   error  // why the data cannot be read; nil: it can
-	below []*job // of nodes below, which wait until this job is finished
+	path     string
+	check    bool   // read the Stat first, the node is in the tree
+	replaced bool   // the node may have been deleted and created again
+	again    bool   // something has changed since the read was sent
+	list     bool   // list the children, whatever the Stat says
+	err      error  // why the data cannot be read; nil: it can
+	below    []*job // of nodes below, which wait until this job is finished
 }
 
 // source reports changes to a follower, through its inbox.
@@ -122,7 +123,8 @@ func (f *follower) reset() {
 	}
 	f.want(f.root)
 	for at := range f.tree.entries {
-		f.want(at).check = true
+		j := f.want(at)
+		j.check, j.replaced = true, true
 	}
 	slices.SortFunc(f.queue, func(a, b *job) int { return strings.Compare(a.path, b.path) }) // parents first
 }
@@ -140,21 +142,12 @@ func (f *follower) want(at string) *job {
 	return j
 }
 
-// changed handles the report that a path has changed.
-func (f *follower) changed(at string) {
-	if !f.broken && f.covers(at) { // after a loss everything is checked
-		f.want(at)
-	}
-}
-
-// startReads sends reads, as many as may be under way. A node is read after the nodes above it:
-// until then it is not known whether its parent in the tree is the one that it is a child of.
+// startReads sends reads, as many as may be under way.
 func (f *follower) startReads() {
 	for !f.broken && f.reads < maxReads && len(f.queue) > 0 {
 		j := f.queue[0]
 		f.queue[0], f.queue = nil, f.queue[1:]
-		if above := f.jobAbove(j.path); above != nil {
-			above.below = append(above.below, j)
+		if f.waitAbove(j) {
 			continue
 		}
 		j.again, j.err = false, nil
@@ -166,15 +159,17 @@ func (f *follower) startReads() {
 	}
 }
 
-// jobAbove returns the job of the nearest node above a path; nil: there is none.
-func (f *follower) jobAbove(at string) *job {
-	for at != f.root {
+// waitAbove reports whether a node above that of a job may be another one than in the tree. Then
+// the job waits until it is known: its node may be a child of a parent that is not in the tree yet.
+func (f *follower) waitAbove(j *job) bool {
+	for at := j.path; at != f.root; {
 		at = path.Dir(at)
-		if j, there := f.jobs[at]; there {
-			return j
+		if above, there := f.jobs[at]; there && above.replaced {
+			above.below = append(above.below, j)
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
 // answer is the answer to a read.
@@ -189,14 +184,19 @@ type answer struct {
 // read sends one read of a job.
 func (f *follower) read(j *job, kind bridge.ReadKind) {
 	f.reads++
-	bridge.OfSession(f.session).StartRead(j.path, kind, f.source.oneShot(),
+	session := f.session
+	bridge.OfSession(session).StartRead(j.path, kind, f.source.oneShot(),
 		func(data []byte, children []string, stat *zk.Stat, w *framework.Watch, err error) {
 			f.inbox.Put(func() {
 				f.reads--
 				if w != nil {
 					f.source.taken(j.path, kind, w)
 				}
-				f.answered(j, answer{kind, data, children, stat, err})
+				if f.session != session || err != nil && framework.IsTransient(err) || session.Err() != nil {
+					f.fail(j)
+				} else if !f.waitAbove(j) {
+					f.answered(j, answer{kind, data, children, stat, err})
+				}
 			})
 		})
 }
@@ -205,8 +205,6 @@ func (f *follower) read(j *job, kind bridge.ReadKind) {
 func (f *follower) answered(j *job, a answer) {
 	absent := a.err == nil && a.stat == nil || errors.Is(a.err, zk.ErrNoNode)
 	switch {
-	case f.broken, a.err != nil && (framework.IsTransient(a.err) || f.session.Err() != nil):
-		f.fail(j)
 	case absent && a.kind != bridge.ReadStat && f.source.oneShot() && j.path == f.root:
 		f.read(j, bridge.ReadStat) // it sets a watch for the creation
 	case absent:
@@ -294,7 +292,9 @@ func (f *follower) listed(j *job, a answer) {
 			now[name] = struct{}{}
 		}
 		for _, name := range symmetricDifference(now, e.children) {
-			f.changed(path.Join(j.path, name))
+			if child := path.Join(j.path, name); f.covers(child) {
+				f.want(child)
+			}
 		}
 	}
 	f.finish(j)

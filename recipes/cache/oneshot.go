@@ -1,6 +1,8 @@
 package cache
 
 import (
+	"github.com/go-zookeeper/zk"
+
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
 )
@@ -65,13 +67,14 @@ func (s *oneShot) taken(path string, kind bridge.ReadKind, w *framework.Watch) {
 			if s.watches[key] == w {
 				delete(s.watches, key)
 			}
-			s.fired(key)
+			s.fired(key, w.Event())
 		})
 	})
 }
 
 // fired reads what a watch has reported.
-func (s *oneShot) fired(key watchKey) {
+func (s *oneShot) fired(key watchKey, event zk.EventType) {
 	j := s.f.want(key.path)
 	j.list = j.list || key.children
+	j.replaced = j.replaced || event != zk.EventNodeDataChanged && event != zk.EventNodeChildrenChanged
 }
