@@ -12,8 +12,8 @@ type Node struct {
 	Path string
 	Data []byte  // nil with WithoutData, and if Err is set
 	Stat zk.Stat // as of the last read; Pzxid, Cversion and NumChildren may be older
-	// Err says why Data is not what the options promise: the client may not read the node
-	// (zk.ErrNoAuth), its data cannot be decompressed, or its children cannot be listed.
+	// Err says what the cache does not have: the client may not read the node (zk.ErrNoAuth; then
+	// Stat is zero), its data cannot be decompressed, or its children cannot be listed.
 	Err error
 }
 

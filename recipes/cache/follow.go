@@ -44,7 +44,6 @@ type job struct {
 	replaced bool   // the node may have been deleted and created again
 	again    bool   // something has changed since the read was sent
 	list     bool   // list the children, whatever the Stat says
-	err      error  // why the data cannot be read; nil: it can
 	below    []*job // of nodes below, which wait until this job is finished
 }
 
@@ -150,7 +149,7 @@ func (f *follower) startReads() {
 		if f.waitAbove(j) {
 			continue
 		}
-		j.again, j.err = false, nil
+		j.again = false
 		if f.cfg.namesOnly || j.check && !f.source.oneShot() {
 			f.read(j, bridge.ReadStat)
 		} else {
@@ -213,12 +212,10 @@ func (f *follower) answered(j *job, a answer) {
 		f.finish(j)
 	case a.kind == bridge.ReadChildren:
 		f.listed(j, a)
-	case a.kind == bridge.ReadData && a.err != nil:
-		j.err = a.err
-		f.read(j, bridge.ReadStat)
-	case a.err != nil: // no server refuses to read a Stat
-		f.setErr(fmt.Errorf("read %s: %w", j.path, a.err))
-	case a.kind == bridge.ReadStat && j.err == nil && f.mustReadData(j.path, a.stat):
+	case a.err != nil:
+		f.apply(func(t *tree) []Event { return t.put(&Node{Path: j.path, Err: a.err}) })
+		f.finish(j)
+	case a.kind == bridge.ReadStat && f.mustReadData(j.path, a.stat):
 		f.read(j, bridge.ReadData)
 	default:
 		f.put(j, a)
@@ -262,9 +259,9 @@ func (f *follower) mustList(j *job, e *entry) bool {
 
 // node makes the node of an answer. A read of the Stat alone leaves the data as it is.
 func (f *follower) node(j *job, a answer) *Node {
-	n := &Node{Path: j.path, Data: a.data, Stat: *a.stat, Err: j.err}
+	n := &Node{Path: j.path, Data: a.data, Stat: *a.stat}
 	switch {
-	case f.cfg.namesOnly || j.err != nil:
+	case f.cfg.namesOnly:
 		n.Data = nil
 	case a.kind == bridge.ReadStat:
 		old := f.tree.entries[j.path].node

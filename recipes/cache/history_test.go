@@ -1,12 +1,9 @@
 package cache_test
 
 import (
-	"fmt"
-	"os"
 	"path"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -58,13 +55,6 @@ func (h *history) add(e cache.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.events = append(h.events, e)
-	if os.Getenv("DBG") != "" {
-		err := error(nil)
-		if e.New != nil {
-			err = e.New.Err
-		}
-		fmt.Println("EV", time.Now().Format("05.000000"), e, err)
-	}
 	at := e.Path()
 	old, there := h.seen[at]
 	switch e.Kind {
