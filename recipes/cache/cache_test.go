@@ -280,11 +280,15 @@ func TestCloseOfTheClientEndsTheCache(t *testing.T) {
 func TestListenerMayCloseTheCache(t *testing.T) {
 	client, root := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
 	var c *cache.Cache
-	made := make(chan struct{})
-	c, err := cache.New(client, root, cache.WithListener(func(cache.Event) { <-made; c.Close() }))
+	made, closed := make(chan struct{}), make(chan struct{})
+	c, err := cache.New(client, root, cache.WithDepth(0), cache.WithListener(func(cache.Event) {
+		<-made
+		c.Close()
+		close(closed)
+	}))
 	require.NoError(t, err)
 	close(made)
-	<-c.Done()
+	<-closed
 	require.ErrorIs(t, c.Err(), framework.ErrClosed)
 }
 
