@@ -68,7 +68,8 @@ type PersistentWatch struct {
 	full   string
 	mode   WatchMode
 	events listen.Listeners[WatchEvent]
-	unhear func() // no call of the function begins afterwards
+	tell   func(WatchEvent) // called by the goroutine that reads the connection, with a lock held
+	unhear func()           // no call of the function begins afterwards
 	done   chan struct{}
 	err    error // guarded by the mu of watchers
 }
@@ -99,16 +100,22 @@ type PersistentWatch struct {
 func (c *Client) AddWatch(
 	ctx context.Context, path string, mode WatchMode, fn func(WatchEvent),
 ) (*PersistentWatch, error) {
+	w := &PersistentWatch{mode: mode}
+	w.tell, w.unhear = w.events.Tell, func() {}
+	if fn != nil {
+		w.unhear = w.events.Listen(fn)
+	}
+	return c.watch(ctx, path, w, checkWatch(mode, fn))
+}
+
+// watch has w watch a path. invalid is an error of the arguments, or nil.
+func (c *Client) watch(ctx context.Context, path string, w *PersistentWatch, invalid error) (*PersistentWatch, error) {
 	var o ops
 	if c != nil {
 		o = c.ops
 	}
-	call := o.call("watch", path, repeatable).require(checkWatch(mode, fn))
-	w := &PersistentWatch{core: o.core, root: o.root, full: call.full, mode: mode, done: make(chan struct{})}
-	w.unhear = func() {}
-	if fn != nil {
-		w.unhear = w.events.Listen(fn)
-	}
+	call := o.call("watch", path, repeatable).require(invalid)
+	w.core, w.root, w.full, w.done = o.core, o.root, call.full, make(chan struct{})
 	_, err := run(ctx, o, call, func(ctx context.Context, s *session) (nothing, error) {
 		return nothing{}, s.addWatch(ctx, w)
 	})

@@ -29,6 +29,13 @@ func (b clientBridge) Key(path string) any { return b.c.key(path) }
 
 func (b clientBridge) Go(fn func()) bool { return b.c.spawn(fn) }
 
+func (b clientBridge) Watch(
+	ctx context.Context, path string, mode WatchMode, fn func(WatchEvent),
+) (*PersistentWatch, error) {
+	w := &PersistentWatch{mode: mode, tell: fn, unhear: func() {}}
+	return b.c.watch(ctx, path, w, checkWatch(mode, fn))
+}
+
 func (b clientBridge) Metrics() metrics.Metrics { return b.c.metrics() }
 
 func (b clientBridge) RetryPolicy() retry.Policy { return b.c.core.cfg.retry }

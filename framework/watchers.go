@@ -173,7 +173,7 @@ func tellAll(all []*PersistentWatch, told WatchEvent) {
 	for _, w := range all {
 		e := told
 		e.Path = w.relative(told.Path)
-		w.events.Tell(e)
+		w.tell(e)
 	}
 }
 

@@ -2,6 +2,7 @@
 package bridge
 
 import (
+	"context"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -22,6 +23,11 @@ type Client interface {
 	// Go calls fn in a new goroutine and reports whether it did. It does not if the client is
 	// closed. Close waits for fn, which should return when Done is closed.
 	Go(fn func()) bool
+	// Watch is framework.Client.AddWatch with another goroutine: fn is called by the one that reads
+	// the connection, before that handles what the server has sent behind the event. A lock is held,
+	// so fn must not wait or use the client. A call of fn may begin after the watch was stopped.
+	Watch(ctx context.Context, path string, mode framework.WatchMode,
+		fn func(framework.WatchEvent)) (*framework.PersistentWatch, error)
 	// Metrics returns the receiver of measurements. It is never nil.
 	Metrics() metrics.Metrics
 	// RetryPolicy returns the client's policy, for what an operation does not repeat by itself.

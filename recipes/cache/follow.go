@@ -40,7 +40,8 @@ type follower struct {
 // job reads one path.
 type job struct {
 	path     string
-	check    bool   // read the Stat first, the node is in the tree
+	check    bool   // read the Stat first: the node is in the tree
+	verify   bool   // list the children if Pzxid has changed: changes may have been missed
 	replaced bool   // the node may have been deleted and created again
 	again    bool   // something has changed since the read was sent
 	list     bool   // list the children, whatever the Stat says
@@ -53,6 +54,9 @@ type source interface {
 	taken(path string, kind bridge.ReadKind, w *framework.Watch)
 	// oneShot reports whether each read must set a watch.
 	oneShot() bool
+	// ended returns a channel that is closed when the servers do not know this kind of watch any
+	// more.
+	ended() <-chan struct{}
 	stop()
 }
 
@@ -64,7 +68,7 @@ func (c *Cache) run(ctx context.Context) {
 		Cache: c, ctx: ctx, inbox: listen.NewMailbox[func()](), jobs: map[string]*job{}, broken: true,
 	}
 	defer f.inbox.Close()
-	f.source = newOneShot(f)
+	f.source = newSource(f)
 	defer func() { f.source.stop() }()
 	for c.Err() == nil {
 		f.startReads()
@@ -76,6 +80,9 @@ func (c *Cache) run(ctx context.Context) {
 			}
 		case <-f.pause:
 			f.retryFailed()
+		case <-f.source.ended():
+			f.source.stop()
+			f.source = newOneShot(f)
 		case <-ctx.Done():
 			c.setErr(framework.ErrClosed)
 		case <-c.client.Done():
@@ -123,7 +130,7 @@ func (f *follower) reset() {
 	f.want(f.root)
 	for at := range f.tree.entries {
 		j := f.want(at)
-		j.check, j.replaced = true, true
+		j.check, j.verify, j.replaced = true, true, true
 	}
 	slices.SortFunc(f.queue, func(a, b *job) int { return strings.Compare(a.path, b.path) }) // parents first
 }
@@ -208,7 +215,7 @@ func (f *follower) answered(j *job, a answer) {
 		f.read(j, bridge.ReadStat) // it sets a watch for the creation
 	case absent:
 		f.apply(func(t *tree) []Event { return t.remove(j.path) })
-		j.list = false
+		j.list, j.verify = false, false
 		f.finish(j)
 	case a.kind == bridge.ReadChildren:
 		f.listed(j, a)
@@ -241,20 +248,28 @@ func (f *follower) put(j *job, a answer) {
 		return
 	}
 	e, there := f.tree.entries[j.path]
-	if there && f.listsChildren(j.path) && f.mustList(j, e) {
-		j.list = false
-		f.read(j, bridge.ReadChildren)
+	if !there || !f.listsChildren(j.path) || !f.mustList(j, e) {
+		j.verify = false
+		f.finish(j)
 		return
 	}
-	f.finish(j)
+	f.read(j, bridge.ReadChildren)
 }
 
-// mustList reports whether the children of a node have to be listed.
+// mustList reports whether the children of a node have to be listed: where a watch asks for it, and
+// where the node is new or changes may have been missed, unless there are none.
 func (f *follower) mustList(j *job, e *entry) bool {
-	if f.source.oneShot() && e.listed == 0 || j.list {
+	stat := e.node.Stat
+	switch {
+	case j.list:
 		return true
+	case e.listed == 0 && (f.source.oneShot() || stat.NumChildren > 0):
+		return true
+	case e.listed == 0:
+		e.listed = stat.Pzxid // children that are created from now on are reported
+		return false
 	}
-	return e.node.Stat.NumChildren > 0 && e.listed != e.node.Stat.Pzxid
+	return j.verify && e.listed != stat.Pzxid
 }
 
 // node makes the node of an answer. A read of the Stat alone leaves the data as it is.
@@ -275,6 +290,7 @@ func (f *follower) node(j *job, a answer) *Node {
 // listed reads the children that are not in the tree, and those that are in the tree and not in the
 // list.
 func (f *follower) listed(j *job, a answer) {
+	j.list, j.verify = false, false
 	e, there := f.tree.entries[j.path]
 	switch {
 	case !there:

@@ -39,6 +39,8 @@ func newOneShot(f *follower) *oneShot {
 
 func (s *oneShot) oneShot() bool { return true }
 
+func (s *oneShot) ended() <-chan struct{} { return nil }
+
 func (s *oneShot) stop() { s.unlisten() }
 
 // connected continues after a loss of the connection. The watches of a session that has ended have

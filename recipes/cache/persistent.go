@@ -1,0 +1,113 @@
+package cache
+
+import (
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
+)
+
+// persistent is the source for servers with persistent watches: one watch reports all changes. The
+// servers do not report what has changed while the connection was lost.
+type persistent struct {
+	f        *follower
+	watch    *framework.PersistentWatch
+	set      time.Time // when the watch was set on the current connection
+	unlisten func()
+}
+
+// newSource sets the watch. It waits until a server has set it, or the follower must end.
+func newSource(f *follower) source {
+	s := &persistent{f: f}
+	s.unlisten = f.client.Listen(func(c framework.StateChange) {
+		if !c.State.IsConnected() {
+			f.inbox.Put(func() { s.lost(c.At) })
+		}
+	})
+	mode := framework.WatchTree
+	if f.cfg.depth == 0 {
+		mode = framework.WatchNode
+	}
+	for {
+		watch, err := bridge.Of(f.client).Watch(f.ctx, f.root, mode, s.event)
+		if err == nil {
+			s.watch, s.set = watch, time.Now()
+			f.reset()
+			return s
+		}
+		if errors.Is(err, framework.ErrUnimplemented) {
+			s.unlisten()
+			return newOneShot(f)
+		}
+		if !f.waitToWatch(err) {
+			return s
+		}
+	}
+}
+
+// watchPause is the pause before the next attempt to set the watch.
+const watchPause = time.Second
+
+// waitToWatch waits before the next attempt. It reports false if the follower must end.
+func (f *follower) waitToWatch(err error) bool {
+	if f.ctx.Err() == nil {
+		f.log.Warn("cannot watch: trying again", zap.Error(err), zap.Duration("pause", watchPause))
+	}
+	timer := time.NewTimer(watchPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-f.ctx.Done():
+	case <-f.client.Done():
+	}
+	return false
+}
+
+func (s *persistent) oneShot() bool { return false }
+
+func (s *persistent) taken(string, bridge.ReadKind, *framework.Watch) {}
+
+func (s *persistent) ended() <-chan struct{} {
+	if s.watch == nil {
+		return nil
+	}
+	return s.watch.Done()
+}
+
+func (s *persistent) stop() {
+	s.unlisten()
+	if s.watch != nil {
+		s.watch.Stop()
+	}
+}
+
+// event is called by the goroutine that reads the connection. So all that was read before the event
+// is in the inbox before it.
+func (s *persistent) event(e framework.WatchEvent) {
+	at := time.Now()
+	s.f.inbox.Put(func() { s.handle(e, at) })
+}
+
+func (s *persistent) handle(e framework.WatchEvent, at time.Time) {
+	switch {
+	case e.Type == zk.EventNotWatching:
+		s.set = at
+		s.f.reset()
+	case s.f.broken, e.Type == zk.EventNodeChildrenChanged, !s.f.covers(e.Path):
+	default:
+		j := s.f.want(e.Path)
+		j.replaced = j.replaced || e.Type != zk.EventNodeDataChanged
+	}
+}
+
+// lost notes a loss of the connection, unless the watch was set again since.
+func (s *persistent) lost(at time.Time) {
+	if at.After(s.set) {
+		s.f.broke(at)
+	}
+}
