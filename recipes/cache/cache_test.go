@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"path"
 	"sync"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/cache"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
 )
 
 // create creates nodes with their names as data.
@@ -331,4 +334,19 @@ func TestKindsAndEventsAreText(t *testing.T) {
 	require.Equal(t, "kind 0", cache.Kind(0).String())
 	require.Equal(t, "deleted /a", fmt.Sprint(cache.Event{Kind: cache.Deleted, Old: &cache.Node{Path: "/a"}}))
 	require.Equal(t, "stale", fmt.Sprint(cache.Event{Kind: cache.Stale}))
+}
+
+// Nothing is read at the instant at which the cache is made, and so a cache that is closed then was
+// never current.
+func TestCacheThatIsClosedAtOnceIsNotReady(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		client := simClient(t, srv, random, "a", srv.MemAddr())
+		require.NoError(t, client.WaitConnected(t.Context()))
+		for range 500 {
+			c, err := cache.New(client, "/a")
+			require.NoError(t, err)
+			c.Close()
+			require.ErrorIs(t, c.WaitReady(t.Context()), framework.ErrClosed)
+		}
+	})
 }

@@ -114,11 +114,8 @@ func (f *follower) broke(at time.Time) {
 // report of its source, or end.
 func (f *follower) connected() bool {
 	session, err := f.client.Session(f.ctx)
-	if err != nil {
-		return false
-	}
-	f.broken, f.session = false, session
-	return true
+	f.broken, f.session = err != nil, session
+	return err == nil
 }
 
 // reset checks everything, because changes may have been missed.
