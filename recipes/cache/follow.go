@@ -44,7 +44,6 @@ type job struct {
 	verify   bool   // list the children if Pzxid has changed: changes may have been missed
 	replaced bool   // the node may have been deleted and created again
 	again    bool   // something has changed since the read was sent
-	list     bool   // list the children, whatever the Stat says
 	below    []*job // of nodes below, which wait until this job is finished
 }
 
@@ -54,6 +53,8 @@ type source interface {
 	taken(path string, kind bridge.ReadKind, w *framework.Watch)
 	// oneShot reports whether each read must set a watch.
 	oneShot() bool
+	// mustList reports whether a list of the children must set a watch.
+	mustList(path string) bool
 	// ended returns a channel that is closed when the servers do not know this kind of watch any
 	// more.
 	ended() <-chan struct{}
@@ -212,7 +213,7 @@ func (f *follower) answered(j *job, a answer) {
 		f.read(j, bridge.ReadStat) // it sets a watch for the creation
 	case absent:
 		f.apply(func(t *tree) []Event { return t.remove(j.path) })
-		j.list, j.verify = false, false
+		j.verify = false
 		f.finish(j)
 	case a.kind == bridge.ReadChildren:
 		f.listed(j, a)
@@ -253,20 +254,17 @@ func (f *follower) put(j *job, a answer) {
 	f.read(j, bridge.ReadChildren)
 }
 
-// mustList reports whether the children of a node have to be listed: where a watch asks for it, and
-// where the node is new or changes may have been missed, unless there are none.
+// mustList reports whether the children of a node have to be listed: to set a watch, and where the
+// node is new or changes may have been missed.
 func (f *follower) mustList(j *job, e *entry) bool {
 	stat := e.node.Stat
 	switch {
-	case j.list:
+	case f.source.mustList(j.path):
 		return true
-	case e.listed == 0 && (f.source.oneShot() || stat.NumChildren > 0):
-		return true
-	case e.listed == 0:
+	case e.listed == 0 && stat.NumChildren == 0:
 		e.listed = stat.Pzxid // children that are created from now on are reported
-		return false
 	}
-	return j.verify && e.listed != stat.Pzxid
+	return e.listed == 0 || j.verify && e.listed != stat.Pzxid
 }
 
 // node makes the node of an answer. A read of the Stat alone leaves the data as it is.
@@ -287,7 +285,7 @@ func (f *follower) node(j *job, a answer) *Node {
 // listed reads the children that are not in the tree, and those that are in the tree and not in the
 // list.
 func (f *follower) listed(j *job, a answer) {
-	j.list, j.verify = false, false
+	j.verify = false
 	e, there := f.tree.entries[j.path]
 	switch {
 	case !there:
@@ -326,7 +324,7 @@ func symmetricDifference(a, b map[string]struct{}) []string {
 // finish ends a job, or queues it again if something has changed since.
 func (f *follower) finish(j *job) {
 	f.pauses = 0
-	if j.again || j.list {
+	if j.again {
 		f.queue = append(f.queue, j)
 		return
 	}

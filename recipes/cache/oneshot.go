@@ -39,6 +39,8 @@ func newOneShot(f *follower) *oneShot {
 
 func (s *oneShot) oneShot() bool { return true }
 
+func (s *oneShot) mustList(path string) bool { return s.watches[watchKey{path, true}] == nil }
+
 func (s *oneShot) ended() <-chan struct{} { return nil }
 
 func (s *oneShot) stop() { s.unlisten() }
@@ -77,6 +79,5 @@ func (s *oneShot) taken(path string, kind bridge.ReadKind, w *framework.Watch) {
 // fired reads what a watch has reported.
 func (s *oneShot) fired(key watchKey, event zk.EventType) {
 	j := s.f.want(key.path)
-	j.list = j.list || key.children
 	j.replaced = j.replaced || event != zk.EventNodeDataChanged && event != zk.EventNodeChildrenChanged
 }

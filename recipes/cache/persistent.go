@@ -70,6 +70,8 @@ func (f *follower) waitToWatch(err error) bool {
 
 func (s *persistent) oneShot() bool { return false }
 
+func (s *persistent) mustList(string) bool { return false }
+
 func (s *persistent) taken(string, bridge.ReadKind, *framework.Watch) {}
 
 func (s *persistent) ended() <-chan struct{} {

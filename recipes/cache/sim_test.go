@@ -18,6 +18,7 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/locktest"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -45,6 +46,7 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, followers int
 	all := sim.Ensemble(srv, random, followers)
 	client := simClient(t, srv, random, "c0", all)
 	writer := simClient(t, srv, random, "writer", all)
+	forgetWatches(srv, random)
 	opts, want := randomOptions(random)
 	h := newHistory(t, srv)
 	c, err := cache.New(client, "/a", append(opts, cache.WithListener(h.add))...)
@@ -73,6 +75,21 @@ func simClient(t *testing.T, srv *zktest.Server, random *rand.Rand, name, server
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	return client
+}
+
+// forgetWatches lets the servers of some runs be older ones, without persistent watches, from the
+// start or at some time.
+func forgetWatches(srv *zktest.Server, random *rand.Rand) {
+	after := 0
+	switch random.IntN(4) {
+	case 0, 1:
+		return
+	case 2:
+		after = random.IntN(4)
+	}
+	for _, op := range []fault.Op{fault.OpAddWatch, fault.OpSetWatches2} {
+		srv.On(fault.Match{Op: op, Skip: after, Times: fault.Always}, fault.Fail(zktest.Unimplemented))
+	}
 }
 
 // scope says which nodes and what of them a cache holds.

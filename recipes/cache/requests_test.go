@@ -1,0 +1,108 @@
+package cache_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// reads returns what do made the client c0 read, without the heartbeats.
+func reads(srv *zktest.Server, do func()) map[string]int {
+	counts := map[string]int{}
+	before := len(srv.Trace().Entries)
+	do()
+	synctest.Wait()
+	for _, e := range srv.Trace().Entries[before:] {
+		if e.Client == "c0" && (e.What == "getData" || e.What == "exists" || e.What == "getChildren2") {
+			counts[e.What+" "+e.Path]++
+		}
+	}
+	return counts
+}
+
+// A change costs one read. After a reconnect every node is checked, and only data and lists that
+// have changed are read.
+func TestCacheReadsWhatHasChanged(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		client := simClient(t, srv, random, "c0", srv.MemAddr())
+		writer := simClient(t, srv, random, "writer", srv.MemAddr())
+		for i := range 3 {
+			create(t, writer, fmt.Sprintf("/a/b%d/c", i))
+		}
+		var c interface{ WaitReady(context.Context) error }
+		require.Equal(t, map[string]int{
+			"getData /a": 1, "getChildren2 /a": 1,
+			"getData /a/b0": 1, "getData /a/b1": 1, "getData /a/b2": 1,
+			"getChildren2 /a/b0": 1, "getChildren2 /a/b1": 1, "getChildren2 /a/b2": 1,
+			"getData /a/b0/c": 1, "getData /a/b1/c": 1, "getData /a/b2/c": 1,
+		}, reads(srv, func() { c = start(t, client, "/a") }))
+
+		change := func() {
+			_, err := writer.Set(t.Context(), "/a/b1/c", []byte("new"), -1)
+			require.NoError(t, err)
+			create(t, writer, "/a/b2/d")
+			require.NoError(t, writer.Delete(t.Context(), "/a/b0/c", -1))
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, map[string]int{"getData /a/b1/c": 1, "getData /a/b2/d": 1, "getData /a/b0/c": 1},
+			reads(srv, change))
+		_, err := writer.Create(t.Context(), "/a/b0/c", nil)
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+
+		all := map[string]int{
+			"exists /a": 1, "exists /a/b0": 1, "exists /a/b1": 1, "exists /a/b2": 1,
+			"exists /a/b0/c": 1, "exists /a/b1/c": 1, "exists /a/b2/c": 1, "exists /a/b2/d": 1,
+			"getChildren2 /a/b0": 1, "getChildren2 /a/b2": 1, // their children have changed since they were listed
+		}
+		require.Equal(t, all, reads(srv, func() {
+			srv.Client("c0").Drop()
+			time.Sleep(time.Second)
+			require.NoError(t, c.WaitReady(t.Context()))
+		}))
+		delete(all, "getChildren2 /a/b0")
+		delete(all, "getChildren2 /a/b2")
+		all["getData /a/b1/c"], all["getChildren2 /a/b1"], all["getData /a/b1/e"] = 1, 1, 1
+		require.Equal(t, all, reads(srv, func() {
+			srv.Client("c0").Cut()
+			_, err := writer.Set(t.Context(), "/a/b1/c", []byte("newer"), -1)
+			require.NoError(t, err)
+			create(t, writer, "/a/b1/e")
+			srv.Client("c0").Heal()
+			srv.Client("c0").Drop()
+			time.Sleep(time.Second)
+			require.NoError(t, c.WaitReady(t.Context()))
+		}))
+	})
+}
+
+// Without persistent watches a change costs a read of the node, and of its parent's list.
+func TestCacheOnAnOlderServerReadsWhatHasChanged(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		srv.On(fault.Match{Op: fault.OpAddWatch, Times: fault.Always}, fault.Fail(zktest.Unimplemented))
+		client := simClient(t, srv, random, "c0", srv.MemAddr())
+		create(t, client, "/a/b", "/a/c")
+		c := start(t, client, "/a")
+		require.Equal(t, map[string]int{"getData /a/b": 1}, reads(srv, func() {
+			_, err := client.Set(t.Context(), "/a/b", []byte("new"), -1)
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+		}))
+		require.Equal(t, map[string]int{"getData /a": 1, "getChildren2 /a": 1, "getData /a/d": 1, "getChildren2 /a/d": 1},
+			reads(srv, func() {
+				_, err := client.Create(t.Context(), "/a/d", nil)
+				require.NoError(t, err)
+				time.Sleep(time.Second)
+			}))
+		require.Equal(t, 4, c.Len())
+	})
+}
