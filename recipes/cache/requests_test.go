@@ -97,12 +97,12 @@ func TestCacheOnAnOlderServerReadsWhatHasChanged(t *testing.T) {
 			require.NoError(t, err)
 			time.Sleep(time.Second)
 		}))
-		require.Equal(t, map[string]int{"getData /a": 1, "getChildren2 /a": 1, "getData /a/d": 1, "getChildren2 /a/d": 1},
-			reads(srv, func() {
-				_, err := client.Create(t.Context(), "/a/d", nil)
-				require.NoError(t, err)
-				time.Sleep(time.Second)
-			}))
+		want := map[string]int{"getData /a": 1, "getChildren2 /a": 1, "getData /a/d": 1, "getChildren2 /a/d": 1}
+		require.Equal(t, want, reads(srv, func() {
+			_, err := client.Create(t.Context(), "/a/d", nil)
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+		}))
 		require.Equal(t, 4, c.Len())
 	})
 }
