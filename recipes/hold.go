@@ -102,10 +102,16 @@ func (h *Hold) ValidUntil() time.Time { return h.get().ValidUntil() }
 // context of the hold that is held.
 func (h *Hold) Context(parent context.Context) context.Context { return h.get().Context(parent) }
 
-// Revoked returns a channel that is closed when another client asks for the release of the lock.
-// The holder should release it soon. See Revoke of the recipes. For several nodes a request for one
-// of them is enough. The first call starts to watch the nodes, unless they are watched already. The
-// channel of the zero value is nil. Curator: RevocationListener.
+// Revoked returns a channel that is closed when another client asks for the release of the lock:
+// see Revoke of the recipes. The holder should release it soon. The hold stays valid until then. For several nodes
+// a request for one of them is enough. A call makes no request and sets no watch. A request is
+// noticed by the watch that also notices a deleted node, so after the hold has lasted a tenth of a
+// second. A request to a waiter is noticed when its hold begins. The channel of the zero value is
+// nil, and that of a lock of another service is never closed.
+//
+// Curator: makeRevocable and RevocationListener. There a lock is revocable if the listener was set
+// before the acquire, and the release removes it. Here every hold is revocable. Curator's Revoker
+// closes the channel.
 func (h *Hold) Revoked() <-chan struct{} { return h.get().Revoked() }
 
 // Release ends the hold: first Done and the contexts. With the last hold of the lock it then

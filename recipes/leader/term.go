@@ -63,9 +63,8 @@ func (t *Term) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Resu
 }
 
 // Revoked returns a channel that is closed when another client asks for the leadership, with
-// mutex.Revoke on the node of an Election. It is a request: the leader should resign soon. Do not
-// ask a Latch: the request changes the node's data, and Curator's LeaderLatch then stops watching
-// the node. Nil for the zero value.
+// mutex.Revoke. It is a request: the leader should resign soon. See recipes.Hold.Revoked. Only
+// the candidates of an Election can be asked. The channel of the zero value is nil.
 func (t *Term) Revoked() <-chan struct{} { return t.held().Revoked() }
 
 // Resign ends the term, first Done and the contexts, then deletes the node, so that the next

@@ -235,3 +235,18 @@ func TestOneLostRequestOfTwoIsRepeated(t *testing.T) {
 		}
 	}
 }
+
+// The watch that a hold sets after 100 ms notices deletions and revocations alike.
+func TestAskingForRevocationsMakesNoRequest(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture) {
+		hold := acquire(t, d.lock)
+		d.asked()
+		revoked := hold.Revoked()
+		settle()
+		require.Empty(t, d.asked())
+		require.NoError(t, d.srv.Set(hold.Path(), []byte("__REVOKE__")))
+		<-revoked
+		require.Equal(t, "getData", d.asked())
+		require.NoError(t, hold.Release())
+	})
+}

@@ -66,7 +66,6 @@ func (x *external) session() *framework.Session { return x.Session }
 func (x *external) locks() []Lock               { return []Lock{{Path: x.Name}} }
 func (x *external) paths() []string             { return nil }
 func (x *external) parts() []*Hold              { return nil }
-func (x *external) watchRequests()              {}
 func (x *external) stopLocked()                 { close(x.stopped) }
 
 func (x *external) validUntil() time.Time {

@@ -166,7 +166,6 @@ func (h *Hold) Revoked() <-chan struct{} {
 	if h == nil || h.owned == nil {
 		return nil
 	}
-	h.owned.watchRequests()
 	return h.owned.requested
 }
 

@@ -88,12 +88,6 @@ func (n *nodes) parts() []*Hold              { return nil }
 func (n *nodes) validUntil() time.Time       { return n.Session.ValidUntil() }
 func (n *nodes) check() error                { return n.Lifetime.Err() }
 
-func (n *nodes) watchRequests() {
-	for i := range n.watchers {
-		n.watchers[i].wake()
-	}
-}
-
 func (n *nodes) stopLocked() {
 	n.Lifetime.Stop(n)
 	for i := range n.watchers {

@@ -36,8 +36,6 @@ type resource interface {
 	abandon(reason error)
 	// release deletes or releases the resource.
 	release() error
-	// watchRequests watches for requests to release the resource, from now on.
-	watchRequests()
 	// stopLocked ends what watches the resource, once. The ownership's mu is held.
 	stopLocked()
 	// carry returns a context in which the resource's locks are re-entered as h.

@@ -153,12 +153,6 @@ const inTurnFor = 500 * time.Millisecond
 
 func (p *parts) stopLocked() {}
 
-func (p *parts) watchRequests() {
-	for _, h := range p.holds {
-		h.owned.watchRequests()
-	}
-}
-
 func (p *parts) carry(ctx context.Context, h *Hold) context.Context {
 	if p.key != nil {
 		return newCarrier(ctx, h, p.key, p.locks())

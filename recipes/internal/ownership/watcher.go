@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// watchAfter is how long a hold lasts before its node is watched unasked. Most holds end
-	// before, and save the request.
+	// watchAfter is how long a hold lasts before its node is watched. Most holds end before, and
+	// save the request.
 	watchAfter = 100 * time.Millisecond
 	// watchAgain is the pause after a failed attempt to watch.
 	watchAgain = time.Second
