@@ -63,16 +63,19 @@ func (h *Hold) Err() error { return h.get().Err() }
 // restore of the ensemble from a backup sets tokens back.
 //
 // Reentrant holds of one lock have the same token. So have holds of one node that was passed on or
-// kept (mutex.WithLocalHandoff). For a multi-lock (package multilock) it returns the largest token.
-// Use Tokens for a resource that only one of the locks protects. If one of the locks re-entered,
-// its hold has the token of that lock. A read hold that was acquired under a write hold, or the
-// reverse, has the token of that hold: see package rwlock.
+// kept (mutex.WithLocalHandoff). A read hold that was acquired under a write hold, or the reverse,
+// has the token of that hold: see package rwlock.
+//
+// For several locks that are held as one (package multilock) it returns 0, which is no token, and
+// which fence.Register refuses: use Tokens. Where one of these locks re-enters, its hold has the
+// token of that lock.
 //
 // The token stays readable after the hold has ended. It is 0 in the zero value.
 func (h *Hold) Token() int64 { return h.get().Token() }
 
 // Tokens returns the fencing tokens of a multi-lock, in the order in which the locks were given.
-// For a single lock it returns one token. It returns nil for the zero value.
+// Give each resource the token of the lock that protects it. A lock of another service has the
+// token 0. For a single lock Tokens returns one token. It returns nil for the zero value.
 func (h *Hold) Tokens() []int64 { return h.get().Tokens() }
 
 // Path returns the path of the lock node, as the client names it. For several nodes it returns the

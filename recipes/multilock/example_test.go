@@ -99,7 +99,7 @@ func ExampleMultiLock_Acquire() {
 
 	inner, err := shard.TryAcquire(hold.Context(ctx))
 	must(err)
-	fmt.Println("under the hold:", inner.Token() == hold.Token(), inner.Release())
+	fmt.Println("under the hold:", inner.Token() == hold.Tokens()[1], inner.Release())
 
 	_, err = hold.Guard(ctx, framework.CreateOp("/shards/moved", nil)) // applied only if both locks are held
 	fmt.Println("guarded:", err)

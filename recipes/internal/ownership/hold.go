@@ -83,12 +83,12 @@ func (h *Hold) Tokens() []int64 {
 	return tokens
 }
 
-// Token is the largest of Tokens.
-func (h *Hold) Token() (token int64) {
-	for _, t := range h.Tokens() {
-		token = max(token, t)
+// Token returns the only one of Tokens, and 0 if there are none or several.
+func (h *Hold) Token() int64 {
+	if tokens := h.Tokens(); len(tokens) == 1 {
+		return tokens[0]
 	}
-	return token
+	return 0
 }
 
 func (h *Hold) Path() string {
