@@ -106,7 +106,7 @@ func (h *Hold) ValidUntil() time.Time { return h.get().ValidUntil() }
 func (h *Hold) Context(parent context.Context) context.Context { return h.get().Context(parent) }
 
 // Revoked returns a channel that is closed when another client asks for the release of the lock:
-// see Revoke of the recipes. The holder should release it soon. The hold stays valid until then. For several nodes
+// see Revoke. The holder should release it soon. The hold stays valid until then. For several nodes
 // a request for one of them is enough. A call makes no request and sets no watch. A request is
 // noticed by the watch that also notices a deleted node, so after the hold has lasted a tenth of a
 // second. A request to a waiter is noticed when its hold begins. The channel of the zero value is

@@ -7,12 +7,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/docent-zk/docent/internal/logfield"
-	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
-
-// RevokeMessage is the data by which a client asks for the release of a lock node. It is Curator's,
-// to the byte.
-const RevokeMessage = ownership.RevokeMessage
 
 // Participant is a lock node in a queue.
 type Participant struct {

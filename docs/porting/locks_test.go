@@ -77,7 +77,7 @@ func askForIt(
 	if err != nil || len(queue) == 0 {
 		return err
 	}
-	return mutex.Revoke(ctx, client, queue[0].Node)
+	return recipes.Revoke(ctx, client, queue[0])
 }
 
 // end

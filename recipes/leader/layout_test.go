@@ -11,6 +11,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
@@ -58,7 +59,7 @@ func TestNodesHaveCuratorsLayout(t *testing.T) {
 }
 
 // An Election is a mutex with the leader as its holder. A holder of the mutex keeps it from
-// leading, and mutex.Revoke asks the leader to resign.
+// leading.
 func TestElectionIsAMutex(t *testing.T) {
 	dir, c := testzk.Path(t), own(t)
 	mu, err := mutex.New(c, dir)
@@ -71,7 +72,7 @@ func TestElectionIsAMutex(t *testing.T) {
 	require.NoError(t, hold.Release())
 	term := e.leads(t)
 	require.Greater(t, term.Token(), hold.Token())
-	require.NoError(t, mutex.Revoke(testzk.Context(t), c, term.Path()))
+	require.NoError(t, recipes.Revoke(testzk.Context(t), c, recipes.Participant{Node: term.Path()}))
 	closes(t, term.Revoked(), "the leader is not revoked")
 	require.NoError(t, term.Err(), "a revocation is no loss")
 }

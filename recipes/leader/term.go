@@ -63,7 +63,7 @@ func (t *Term) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Resu
 }
 
 // Revoked returns a channel that is closed when another client asks for the leadership, with
-// mutex.Revoke. It is a request: the leader should resign soon. See recipes.Hold.Revoked. Only
+// recipes.Revoke. It is a request: the leader should resign soon. See recipes.Hold.Revoked. Only
 // the candidates of an Election can be asked. The channel of the zero value is nil.
 func (t *Term) Revoked() <-chan struct{} { return t.held().Revoked() }
 

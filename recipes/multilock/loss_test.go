@@ -12,7 +12,6 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
-	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
 )
@@ -170,7 +169,7 @@ func TestRevocationOfAnyPartReachesTheHolder(t *testing.T) {
 	for name, m := range kinds(t, c, paths) {
 		for i := range paths {
 			hold := acquire(t, m)
-			require.NoError(t, mutex.Revoke(testzk.Context(t), asker, hold.Paths()[i]))
+			require.NoError(t, recipes.Revoke(testzk.Context(t), asker, recipes.Participant{Node: hold.Paths()[i]}))
 			closes(t, hold.Revoked(), name+": the holder is not revoked")
 			require.NoError(t, hold.Err(), "a revocation is no loss")
 			require.NoError(t, hold.Release())
@@ -187,7 +186,7 @@ func TestRevocationOfAWaiterReachesItsHold(t *testing.T) {
 		waiter := start(t, m)
 		queued(t, other, paths[1], 2)
 		node := queued(t, other, paths[0], 1)[0].Node // already the first node of its queue
-		require.NoError(t, mutex.Revoke(testzk.Context(t), other, node))
+		require.NoError(t, recipes.Revoke(testzk.Context(t), other, recipes.Participant{Node: node}))
 		require.NoError(t, busy.Release())
 		hold := waiter.won(t)
 		closes(t, hold.Revoked(), name+": the holder is not revoked")

@@ -112,7 +112,7 @@ func TestRevokedNodeIsNotPassedOn(t *testing.T) {
 			other := start(t, h.other)
 			time.Sleep(time.Second)
 			require.True(t, other.waiting(), "the lock was not passed on")
-			require.NoError(t, mutex.Revoke(t.Context(), h.remote, r.holder().Path()))
+			require.NoError(t, recipes.Revoke(t.Context(), h.remote, recipes.Participant{Node: r.holder().Path()}))
 			begun := time.Now()
 			hold := other.won(t)
 			require.Less(t, time.Since(begun), time.Second)

@@ -34,7 +34,7 @@ func TestRevokeReplacesTheIdentity(t *testing.T) {
 	client, path := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
 	mu := newMutex(t, client, path, mutex.WithIdentity())
 	hold := acquire(t, mu)
-	require.NoError(t, mutex.Revoke(testzk.Context(t), client, hold.Path()))
+	require.NoError(t, recipes.Revoke(testzk.Context(t), client, recipes.Participant{Node: hold.Path()}))
 	queue := queued(t, mu, 1)
 	require.Nil(t, queue[0].Identity)
 	require.Equal(t, recipes.RevokeMessage, string(queue[0].Data))

@@ -35,7 +35,7 @@ func TestMutexesOfDifferentNamesExcludeEachOther(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, all, 2)
 		require.Equal(t, hold.Path(), all[0].Node)
-		require.NoError(t, mutex.Revoke(testzk.Context(t), client, all[1].Node), "both names are names of lock nodes")
+		require.NoError(t, recipes.Revoke(testzk.Context(t), client, all[1]), "both names are names of lock nodes")
 		require.NoError(t, hold.Release())
 		require.NoError(t, waiter.won(t).Release())
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
 )
@@ -232,11 +231,12 @@ func TestEachRevocationReachesTheHolder(t *testing.T) {
 			require.FailNow(t, "revoked without a request")
 		default:
 		}
-		require.NoError(t, mutex.Revoke(testzk.Context(t), asker, hold.Path()))
+		require.NoError(t, recipes.Revoke(testzk.Context(t), asker, recipes.Participant{Node: hold.Path()}))
 		closes(t, hold.Revoked(), "the holder is not revoked")
 		require.NoError(t, hold.Err(), "a revocation is no loss")
 		require.NoError(t, hold.Release())
-		require.NoError(t, mutex.Revoke(testzk.Context(t), asker, hold.Path()), "revoking a deleted node succeeds")
+		err := recipes.Revoke(testzk.Context(t), asker, recipes.Participant{Node: hold.Path()})
+		require.ErrorIs(t, err, zk.ErrNoNode, "the holder has released the lock")
 	}
 }
 
@@ -259,7 +259,7 @@ func TestRevokedWaiterReportsItWhenItHolds(t *testing.T) {
 	holder := acquire(t, mu)
 	waiter := start(t, mu)
 	queue := queued(t, mu, 2)
-	require.NoError(t, mutex.Revoke(testzk.Context(t), testzk.Connected(t, testzk.Connect()), queue[1].Node))
+	require.NoError(t, recipes.Revoke(testzk.Context(t), testzk.Connected(t, testzk.Connect()), queue[1]))
 	require.NoError(t, holder.Release())
 	hold := waiter.won(t)
 	closes(t, hold.Revoked(), "the holder is not revoked")

@@ -265,15 +265,3 @@ func (l *locker) Unlock() {
 	defer func() { <-l.busy }()
 	_ = hold.Release()
 }
-
-// Revoke asks the holder or waiter of a lock node to give it up: its recipes.Hold.Revoked is
-// closed, and a Curator client calls its RevocationListener. Participants lists the nodes. Revoke
-// returns when the request is written, not when the lock is free. It returns nil if the node does
-// not exist, and an error if its name is not that of a lock node. The request overwrites the node's
-// data, and so the data of WithIdentity or WithData. Curator: Revoker.attemptRevoke.
-func Revoke(ctx context.Context, c *framework.Client, node string) error {
-	if err := queue.Revoke(ctx, c, node, queue.Exclusive.Conflicting...); err != nil {
-		return fmt.Errorf("mutex: revoke: %w", err)
-	}
-	return nil
-}

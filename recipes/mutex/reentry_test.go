@@ -121,8 +121,6 @@ func TestInvalidArgumentsAreRefusedWithoutAServer(t *testing.T) {
 	require.ErrorIs(t, err, framework.ErrInvalidPath)
 	_, err = mutex.New(client, "/a", nil)
 	require.ErrorContains(t, err, "option 0 is nil")
-	require.ErrorIs(t, mutex.Revoke(testzk.Context(t), client, "x"), framework.ErrInvalidPath)
-	require.ErrorContains(t, mutex.Revoke(testzk.Context(t), nil, "/x"), "client is nil")
 }
 
 func TestZeroValuesReturnAnError(t *testing.T) {

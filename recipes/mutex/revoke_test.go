@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
@@ -30,7 +30,7 @@ func TestOutcomeOfARequestIsIndependentOfTheCancelCause(t *testing.T) {
 		srv.On(fault.Match{Client: "c", Op: fault.OpSetData}, fault.DropAfter())
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(500*time.Millisecond, func() { cancel(cause) })
-		err = mutex.Revoke(ctx, c, "/l/_c_4ad3dc50-7554-4786-b220-92a9ebed5ec8-lock-0000000000")
+		err = recipes.Revoke(ctx, c, recipes.Participant{Node: "/l/_c_4ad3dc50-7554-4786-b220-92a9ebed5ec8-lock-0000000000"})
 		t.Log(err)
 		data, _ := srv.Get("/l/_c_4ad3dc50-7554-4786-b220-92a9ebed5ec8-lock-0000000000")
 		require.Equal(t, "__REVOKE__", string(data))

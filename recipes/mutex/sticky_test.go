@@ -334,12 +334,12 @@ func TestKeptNodeSurvivesAnOutage(t *testing.T) {
 func TestRevokedKeptNodeIsDeleted(t *testing.T) {
 	withSticky(t, generous, func(t *testing.T, h *handoffFixture) {
 		hold := kept(t, h)
-		require.NoError(t, mutex.Revoke(t.Context(), h.remote, hold.Path()))
+		require.NoError(t, recipes.Revoke(t.Context(), h.remote, recipes.Participant{Node: hold.Path()}))
 		time.Sleep(50 * time.Millisecond)
 		require.Empty(t, nodes(t, h))
 		again := acquire(t, h.lock)
 		require.Greater(t, again.Token(), hold.Token())
-		require.NoError(t, mutex.Revoke(t.Context(), h.remote, again.Path()))
+		require.NoError(t, recipes.Revoke(t.Context(), h.remote, recipes.Participant{Node: again.Path()}))
 		<-again.Revoked()
 		require.NoError(t, again.Release())
 		require.Empty(t, nodes(t, h), "a revoked node is not kept")

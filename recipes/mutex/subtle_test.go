@@ -12,7 +12,6 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
@@ -158,11 +157,11 @@ func TestRevokeWritesLockNodesOnly(t *testing.T) {
 	path := testzk.Path(t)
 	client := testzk.Connected(t, p.Addr())
 	hold := acquire(t, newMutex(t, client, path))
-	err := mutex.Revoke(testzk.Context(t), client, path)
+	err := recipes.Revoke(testzk.Context(t), client, recipes.Participant{Node: path})
 	require.ErrorIs(t, err, framework.ErrInvalidPath, "the parent is no lock node")
 	require.ErrorContains(t, err, path)
 	p.On(fault.Match{Op: fault.OpSetData, Path: hold.Path()}, fault.DropAfter())
-	require.NoError(t, mutex.Revoke(testzk.Context(t), client, hold.Path()))
+	require.NoError(t, recipes.Revoke(testzk.Context(t), client, recipes.Participant{Node: hold.Path()}))
 	closes(t, hold.Revoked(), "the holder is not revoked")
 	require.NoError(t, hold.Release())
 }
@@ -215,7 +214,7 @@ func TestCancelCauseIsNoAnswer(t *testing.T) {
 		}), context.Canceled, "%v: taken for an empty queue", op)
 	}
 	require.ErrorIs(t, interrupted(t, p, fault.OpSetData, zk.ErrNoNode, func(ctx context.Context) error {
-		return mutex.Revoke(ctx, client, hold.Path())
+		return recipes.Revoke(ctx, client, recipes.Participant{Node: hold.Path()})
 	}), context.Canceled, "taken for the deletion of the node")
 	require.NoError(t, hold.Release())
 	require.ErrorIs(t, interrupted(t, p, fault.OpCreate, zk.ErrNoNode, get), context.Canceled,

@@ -192,13 +192,11 @@ func TestRevokeReachesBothSides(t *testing.T) {
 	written := acquire(t, rw.Write())
 	reading := downgrade(t, rw, written)
 	for _, hold := range []*recipes.Hold{written, reading} {
-		require.NoError(t, rwlock.Revoke(testzk.Context(t), c, hold.Path()))
+		require.NoError(t, recipes.Revoke(testzk.Context(t), c, recipes.Participant{Node: hold.Path()}))
 		<-hold.Revoked()
 		require.NoError(t, hold.Err(), "a revocation is no loss")
 		release(t, hold)
 	}
-	require.NoError(t, rwlock.Revoke(testzk.Context(t), c, reading.Path()), "the node was deleted")
-	require.ErrorIs(t, rwlock.Revoke(testzk.Context(t), c, lock), framework.ErrInvalidPath)
 }
 
 func TestInvalidArgumentsAreRefused(t *testing.T) {

@@ -264,15 +264,3 @@ func (l *RWLock) TryUpgrade(ctx context.Context) (*recipes.Hold, error) {
 	}
 	return recipes.NewHold(hold, err)
 }
-
-// Revoke asks the holder or waiter of a lock node to give it up: its recipes.Hold.Revoked is
-// closed, and a Curator client calls its RevocationListener. Participants lists the nodes. Revoke
-// returns when the request is written, not when the lock is free. It returns nil if the node does
-// not exist, and an error if its name is not that of a lock node. The request overwrites the node's
-// data. Curator: Revoker.attemptRevoke.
-func Revoke(ctx context.Context, c *framework.Client, node string) error {
-	if err := queue.Revoke(ctx, c, node, slices.Concat(readers, writers)...); err != nil {
-		return fmt.Errorf("rwlock: revoke: %w", err)
-	}
-	return nil
-}

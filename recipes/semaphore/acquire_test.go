@@ -276,14 +276,12 @@ func TestZeroValuesAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, framework.ErrNilContext)
 }
 
-func TestRevokeReachesHoldersAndRefusesOtherNodes(t *testing.T) {
+func TestRevokeOfAnyPermitReachesTheHolder(t *testing.T) {
 	path := testzk.Path(t)
 	s := another(t, path, 2)
 	hold := acquire(t, s, 2)
 	ctx, c := testzk.Context(t), testzk.Connected(t, testzk.Connect())
-	require.ErrorIs(t, semaphore.Revoke(ctx, c, path), framework.ErrInvalidPath)
-	require.NoError(t, semaphore.Revoke(ctx, c, hold.Paths()[1]))
+	require.NoError(t, recipes.Revoke(ctx, c, recipes.Participant{Node: hold.Paths()[1]}))
 	closes(t, hold.Revoked(), "the holder is not revoked")
 	release(t, hold)
-	require.NoError(t, semaphore.Revoke(ctx, c, hold.Path()), "the node was deleted")
 }

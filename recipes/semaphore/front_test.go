@@ -83,7 +83,7 @@ func TestRevocationOfAWaiterReachesItsHold(t *testing.T) {
 				release(t, holds...)
 				require.NoError(t, exchange.Wait(t.Context()))
 			}
-			require.NoError(t, semaphore.Revoke(t.Context(), c, queue[len(queue)-1].Node))
+			require.NoError(t, recipes.Revoke(t.Context(), c, queue[len(queue)-1]))
 			if !late {
 				time.Sleep(time.Second)
 				release(t, holds...)

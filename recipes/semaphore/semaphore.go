@@ -280,14 +280,3 @@ func (s *Semaphore) SetLimit(ctx context.Context, permits int) error {
 	}
 	return nil
 }
-
-// Revoke asks the holder or waiter of a node to give it up: its recipes.Hold.Revoked is closed.
-// Participants lists the nodes. Revoke returns when the request is written, not when the permit is
-// free. It returns nil if the node does not exist, and an error if its name is not that of a node
-// of a semaphore. The request overwrites the node's data. Curator has no counterpart.
-func Revoke(ctx context.Context, c *framework.Client, node string) error {
-	if err := queue.Revoke(ctx, c, node, append([]string{leaseMarker}, queue.Exclusive.Conflicting...)...); err != nil {
-		return fmt.Errorf("semaphore: revoke: %w", err)
-	}
-	return nil
-}

@@ -115,8 +115,8 @@ var p07RecipeCalls = map[string]p07Call{
 		on.mutex.Locker(ctx).Lock()
 		return nil
 	},
-	"mutex.Revoke": func(ctx context.Context, on *p07Subject) error {
-		return mutex.Revoke(ctx, on.client, p07Lock+"/_c_1-lock-0000000000")
+	"recipes.Revoke": func(ctx context.Context, on *p07Subject) error {
+		return recipes.Revoke(ctx, on.client, recipes.Participant{Node: p07Lock + "/_c_1-lock-0000000000"})
 	},
 }
 

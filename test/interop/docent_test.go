@@ -20,6 +20,7 @@ import (
 	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/retry"
+	"github.com/go-zookeeper/zk"
 )
 
 // runDocent is the peer of docent.
@@ -153,12 +154,13 @@ func (a *docentActor) participants(lock contended) (string, error) {
 	return strings.Join(nodes, " "), err
 }
 
-// revoke requests the release of any node of a mutex or a read-write lock.
+// revoke requests the release of a lock node. As with Curator, the node may be deleted already.
 func (a *docentActor) revoke(node string) error {
-	if strings.Contains(node, "lock-") {
-		return mutex.Revoke(a.ctx, a.client, node)
+	err := recipes.Revoke(a.ctx, a.client, recipes.Participant{Node: node})
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
 	}
-	return rwlock.Revoke(a.ctx, a.client, node)
+	return err
 }
 
 func (a *docentActor) setLimit(node, limit string) error {

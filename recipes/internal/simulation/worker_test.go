@@ -399,7 +399,7 @@ func (w *worker) meddle(l *locks) error {
 	}
 	for _, m := range []*mutex.Mutex{l.plain, l.handoff} {
 		if all, err := m.Participants(ctx); err == nil && len(all) > 0 {
-			_ = mutex.Revoke(ctx, l.client, all[w.random.IntN(len(all))].Node)
+			_ = recipes.Revoke(ctx, l.client, all[w.random.IntN(len(all))])
 			break
 		}
 	}

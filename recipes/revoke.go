@@ -1,0 +1,80 @@
+package recipes
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
+	"github.com/docent-zk/docent/retry"
+)
+
+// RevokeMessage is the data by which a client asks for the release of a lock node. It is Curator's,
+// to the byte.
+const RevokeMessage = ownership.RevokeMessage
+
+// revocable matches the names of nodes that may be asked: those of locks, permits and candidates of
+// an Election, of docent, Curator and kazoo. No candidate of a Latch is among them.
+var revocable = regexp.MustCompile(`(lock-|lease-|__READ__|__WRIT__|__lock__|__rlock__)-?[0-9]+$`)
+
+// Revoke asks a participant of any recipe, a holder or a waiter, to release its lock. The
+// participant's Hold.Revoked or Term.Revoked is closed, and a Curator client calls its
+// RevocationListener. It is a request: the holder decides when it releases the lock. A waiter hears
+// of it when it holds. Client must name nodes as the client that returned the participant does.
+//
+// Revoke overwrites the data of the node, and so the data of WithIdentity or WithData, with
+// RevokeMessage. It returns when the request is written, not when the lock is free. Revoking twice
+// is the same as once, so a write of unknown outcome is repeated, by the client's retry policy.
+// Revoke fails
+//
+//   - with zk.ErrNoNode if the participant has left the queue: it has released the lock, given up,
+//     or lost its session;
+//   - with framework.ErrInvalidPath if the node is not one of a queue, such as the zero
+//     Participant's, and for a candidate of a leader.Latch. Curator's candidates of a LeaderLatch
+//     stop to watch a node when its data changes, and then never lead;
+//   - when ctx ends, and like framework.Client.Set: framework.ErrNotConnected once the retry policy
+//     is exhausted, framework.ErrClosed, zk.ErrNoAuth, ... framework.OutcomeOf reports whether the
+//     request may have been written.
+//
+// Curator: Revoker.attemptRevoke, which ignores a missing node.
+func Revoke(ctx context.Context, client *framework.Client, participant Participant) error {
+	if ctx == nil {
+		return framework.ErrNilContext
+	}
+	if err := bridge.Of(client).Validate(); err != nil {
+		return err
+	}
+	node := participant.Node
+	if err := framework.CheckPath(node); err != nil {
+		return err
+	}
+	if !revocable.MatchString(node) {
+		return fmt.Errorf("%w %q: not a node of a lock, a semaphore or an Election", framework.ErrInvalidPath, node)
+	}
+	return revoke(ctx, client, node)
+}
+
+// revoke writes the request. It does not read the version of the node first, because a server that
+// is behind may not have the node yet.
+func revoke(ctx context.Context, client *framework.Client, node string) error {
+	outcome := framework.NotApplied
+	err := retry.Do(ctx, bridge.Of(client).RetryPolicy(), framework.IsTransient, func(ctx context.Context) error {
+		_, err := client.Set(ctx, node, []byte(ownership.RevokeMessage), -1)
+		if last := framework.OutcomeOf(err); last != framework.NotApplied {
+			outcome = last
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctxerr.Answered(ctx, err, zk.ErrNoNode):
+		err = fmt.Errorf("the participant has left the queue: %w", err)
+	}
+	return &framework.Error{Op: "revoke", Path: node, Outcome: outcome, Err: err}
+}
