@@ -96,7 +96,7 @@ func TestRevokeReachesTheLeaderOfAnElectionAndRefusesALatch(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- election.Run(ctx, func(ctx context.Context, term *leader.Term) error {
-			err := recipes.Revoke(ctx, c, must(leader.Participants(ctx, c, path+"/election"))[0].Participant)
+			err := recipes.Revoke(ctx, c, must(election.Participants(ctx))[0])
 			if err == nil {
 				<-term.Revoked()
 			}
@@ -107,8 +107,8 @@ func TestRevokeReachesTheLeaderOfAnElectionAndRefusesALatch(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.NoError(t, latch.Start(testzk.Context(t)))
 	term := must(latch.Await(testzk.Context(t)))
-	queue := must(leader.Participants(testzk.Context(t), c, path+"/latch"))
-	require.ErrorIs(t, recipes.Revoke(testzk.Context(t), c, queue[0].Participant), framework.ErrInvalidPath)
+	queue := must(latch.Participants(testzk.Context(t)))
+	require.ErrorIs(t, recipes.Revoke(testzk.Context(t), c, queue[0]), framework.ErrInvalidPath)
 	data, _, err := testzk.Observer(t).Get(term.Path())
 	require.NoError(t, err)
 	require.Empty(t, data)

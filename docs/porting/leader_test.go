@@ -112,15 +112,15 @@ func Example_participants() {
 			return err
 		}
 		// fragment participants
-		queue, err := leader.Participants(ctx, client, "/service/leader")
+		queue, err := latch.Participants(ctx)
 		if err != nil {
 			return err
 		}
 		for _, p := range queue { // the leader first
-			fmt.Println(p.ID, p.Leader)
+			fmt.Println(string(p.Data), p.Holds)
 		}
 		for now, err := range leader.Observe(ctx, client, "/service/leader") {
-			fmt.Println("now:", now.ID, err) // and again after each change
+			fmt.Println("now:", string(now.Data), err) // and again after each change
 			break
 		}
 		// end

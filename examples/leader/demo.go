@@ -87,10 +87,10 @@ func (d *demo) observe(ctx context.Context) (last error) {
 		switch {
 		case err != nil:
 			d.report.Line("      observed: the leader is unknown: %v", err)
-		case !now.Leader:
+		case !now.Holds:
 			d.report.Line("      observed: no leader")
 		default:
-			d.report.Line("      observed: %s leads (token %d)", now.ID, now.Token)
+			d.report.Line("      observed: %s leads (token %d)", now.Data, now.Token)
 		}
 		d.resource.observe(now.Token)
 		last = err
@@ -125,8 +125,12 @@ func (d *demo) start(ctx context.Context, number, queue int) error {
 
 // waitQueue waits until the queue has at least the given number of candidates.
 func (d *demo) waitQueue(ctx context.Context, want int) error {
+	election, err := leader.New(d.client, d.path)
+	if err != nil {
+		return err
+	}
 	for {
-		queue, err := leader.Participants(ctx, d.client, d.path)
+		queue, err := election.Participants(ctx)
 		if err != nil || len(queue) >= want {
 			return err
 		}

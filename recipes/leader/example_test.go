@@ -107,11 +107,11 @@ func ExampleObserve() {
 		switch {
 		case err != nil:
 			fmt.Println("not known:", err) // the sequence continues after a temporary error
-		case !participant.Leader:
+		case !participant.Holds:
 			fmt.Println("no candidate leads")
 			_ = l.Start(ctx)
 		default:
-			fmt.Println(participant.ID, "leads")
+			fmt.Printf("%s leads\n", participant.Data)
 			return
 		}
 	}

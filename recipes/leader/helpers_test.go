@@ -11,6 +11,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/proxy"
@@ -175,13 +176,23 @@ func leading(all []*leader.Latch) (terms []*leader.Term) {
 	return terms
 }
 
+// listed returns the candidates of either kind.
+func listed(t testing.TB, c *framework.Client, path string) []recipes.Participant {
+	t.Helper()
+	elections, err := newElection(t, c, path).Participants(testzk.Context(t))
+	require.NoError(t, err)
+	latch, err := leader.NewLatch(c, path)
+	require.NoError(t, err)
+	latches, err := latch.Participants(testzk.Context(t))
+	require.NoError(t, err)
+	return append(elections, latches...)
+}
+
 // queued waits for n candidates and returns them.
-func queued(t testing.TB, c *framework.Client, path string, n int) (all []leader.Participant) {
+func queued(t testing.TB, c *framework.Client, path string, n int) (all []recipes.Participant) {
 	t.Helper()
 	testzk.Eventually(t, func() bool {
-		var err error
-		all, err = leader.Participants(testzk.Context(t), c, path)
-		require.NoError(t, err)
+		all = listed(t, c, path)
 		return len(all) == n
 	}, "want %d candidates", n)
 	return all

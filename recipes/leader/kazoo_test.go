@@ -16,10 +16,10 @@ func TestCandidatesOfEitherNamesQueueTogether(t *testing.T) {
 	require.Regexp(t, uuid+`__lock__\d{10}$`, path.Base(kazoos.leads(t).Path()))
 	stand(t, own(t), p, leader.WithID("ours"))
 	all := queued(t, c, p, 2)
-	require.Equal(t, "kazoo's", all[0].ID)
-	require.True(t, all[0].Leader)
-	require.Equal(t, "ours", all[1].ID)
-	require.False(t, all[1].Leader)
+	require.Equal(t, "kazoo's", string(all[0].Data))
+	require.True(t, all[0].Holds)
+	require.Equal(t, "ours", string(all[1].Data))
+	require.False(t, all[1].Holds)
 }
 
 func TestLatchHasNoKazooNames(t *testing.T) {

@@ -243,7 +243,5 @@ func TestInvalidPathsAreRefused(t *testing.T) {
 		require.ErrorIs(t, err, framework.ErrInvalidPath, "%q", path)
 		_, err = leader.New(c, path)
 		require.ErrorIs(t, err, framework.ErrInvalidPath, "%q", path)
-		_, err = leader.Participants(context.Background(), c, path)
-		require.ErrorIs(t, err, framework.ErrInvalidPath, "%q", path)
 	}
 }

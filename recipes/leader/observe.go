@@ -11,65 +11,46 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// Participant is a candidate. Curator: Participant.
-type Participant struct {
-	// ID identifies the candidate: see WithID. It is recipes.RevokeMessage once a client asks for
-	// the leadership: see Term.Revoked.
-	ID string
-	// Leader means that the candidate is first in the queue. It may not lead yet, because it has
-	// not noticed that or waits as WithLockDelay says. Its own client may have ended its term
-	// already.
-	Leader bool
-	recipes.Participant
-}
-
-// Leader is the participant that leads. The zero Leader means that there is none.
-type Leader = Participant
-
-func participant(p recipes.Participant, first bool) Participant {
-	return Participant{string(p.Data), first, p}
-}
-
-// candidates returns the queue of the candidates of either kind.
-func candidates(ctx context.Context, c *framework.Client, path string) (*queue.Queue, error) {
-	err := queue.CheckCall(ctx, "leader", "", true)
-	if err == nil {
-		if err = queue.CheckPath(c, path); err != nil {
-			err = fmt.Errorf("leader: %w", err)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return queue.NewQueue(c, path, queue.Rules{}, nil), nil
-}
-
+// kinds are the kinds of candidates' nodes, of an Election and of a Latch.
 var kinds = append(slices.Clone(electionRules.Conflicting), latchRules.Conflicting...)
 
-// Participants returns the candidates of an Election or a Latch on path, also those of Curator: the
-// leader first, then the others in the order of the queue. It is empty if there are none, or no
-// such path. Curator: getParticipants.
-func Participants(ctx context.Context, c *framework.Client, path string) ([]Participant, error) {
-	q, err := candidates(ctx, c, path)
-	if err != nil {
-		return nil, err
-	}
-	all, err := q.Participants(ctx, kinds...)
+// participants returns the candidates of one kind.
+func (c *candidate) participants(ctx context.Context, rules queue.Rules) ([]recipes.Participant, error) {
+	all, err := c.lock.Queues[0].Participants(ctx, rules.Conflicting...)
 	if err != nil {
 		return nil, fmt.Errorf("leader: %w", err)
 	}
-	var participants []Participant
-	for i, p := range all {
-		participants = append(participants, participant(p, i == 0))
-	}
-	return participants, nil
+	return all, nil
 }
 
-// Observe returns a sequence of the leaders on path: the leader now, and a new value whenever it
-// changes. The zero Leader means that there is none. Observe does not stand for election. It may
-// skip short terms, and may be slightly stale.
+// Participants returns the candidates, also those of Curator: the leader first, then the others in
+// the order of the queue. It is empty if there are none, or no such path. The id of a candidate is
+// the Data of its node, see WithID. The first one may not lead yet, because it has not noticed that
+// it is first or waits as WithLockDelay says. It may lead no more, by its own clock. Participants can
+// be called before, while and after Run runs, and if it never does. It fails when ctx ends, and like
+// framework.Client.Children and Get. Curator: LeaderSelector.getParticipants.
+func (e *Election) Participants(ctx context.Context) ([]recipes.Participant, error) {
+	if err := queue.CheckCall(ctx, "leader", "Election", e != nil && e.candidate != nil); err != nil {
+		return nil, err
+	}
+	return e.participants(ctx, electionRules)
+}
+
+// Participants returns the candidates as Election.Participants does, whether or not the Latch was
+// started. Curator: LeaderLatch.getParticipants.
+func (l *Latch) Participants(ctx context.Context) ([]recipes.Participant, error) {
+	if err := queue.CheckCall(ctx, "leader", "Latch", l.made()); err != nil {
+		return nil, err
+	}
+	return l.participants(ctx, latchRules)
+}
+
+// Observe returns a sequence of the leaders on path, of an Election or a Latch: the leader now, and a
+// new value whenever it changes. The zero Participant means that there is none. Its Holds is false.
+// Observe does not stand for election. It may skip short terms, and may be slightly stale. The id of
+// a leader is the Data of its node.
 //
-//	for l, err := range leader.Observe(ctx, client, "/service/leader") {
+//	for leads, err := range leader.Observe(ctx, client, "/service/leader") {
 //
 // An error means that the leader is not known any more. If no server can be reached, it comes when
 // the session is lost and the client's retry policy is exhausted, by default after 15 to 20 seconds
@@ -82,39 +63,47 @@ func Participants(ctx context.Context, c *framework.Client, path string) ([]Part
 // read in a minute, which verifies the watch, until the sequence ends: end ctx for paths that are
 // not needed any more. To get only the current leader, break after the first value. Curator:
 // getLeader, which has to be called again and again.
-func Observe(ctx context.Context, c *framework.Client, path string) iter.Seq2[Leader, error] {
-	return func(yield func(Leader, error) bool) {
+func Observe(ctx context.Context, c *framework.Client, path string) iter.Seq2[recipes.Participant, error] {
+	return func(yield func(recipes.Participant, error) bool) {
 		if ctx != nil && ctx.Err() != nil {
 			return
 		}
-		q, err := candidates(ctx, c, path)
-		if err != nil {
-			yield(Leader{}, err)
+		if err := checkObserve(ctx, c, path); err != nil {
+			yield(recipes.Participant{}, err)
 			return
 		}
-		observe(ctx, q, yield)
+		observe(ctx, queue.NewQueue(c, path, queue.Rules{Conflicting: kinds}, nil), yield)
 	}
 }
 
-func observe(ctx context.Context, q *queue.Queue, yield func(Leader, error) bool) {
-	wait, known, last := firstPause, false, Leader{}
+func checkObserve(ctx context.Context, c *framework.Client, path string) error {
+	if err := queue.CheckCall(ctx, "leader", "", true); err != nil {
+		return err
+	}
+	if err := queue.CheckPath(c, path); err != nil {
+		return fmt.Errorf("leader: %w", err)
+	}
+	return nil
+}
+
+func observe(ctx context.Context, q *queue.Queue, yield func(recipes.Participant, error) bool) {
+	wait, known, last := firstPause, false, recipes.Participant{}
 	for {
 		first, watch, err := q.Watch(ctx, kinds...)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			if !yield(Leader{}, fmt.Errorf("leader: %w", err)) || !isTransient(err) || pause(ctx, nil, wait) != nil {
+			if !yield(recipes.Participant{}, fmt.Errorf("leader: %w", err)) || !isTransient(err) || pause(ctx, nil, wait) != nil {
 				return
 			}
 			known, wait = false, min(2*wait, lastPause)
 			continue
 		}
-		now := participant(first, first.Node != "")
-		if (!known || now.Node != last.Node || now.Token != last.Token) && !yield(now, nil) {
+		if (!known || first.Node != last.Node || first.Token != last.Token) && !yield(first, nil) {
 			return
 		}
-		wait, known, last = firstPause, true, now
+		wait, known, last = firstPause, true, first
 		select {
 		case <-watch.Fired():
 		case <-ctx.Done():

@@ -13,6 +13,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
@@ -20,7 +21,7 @@ import (
 
 // report is one report of an observer.
 type report struct {
-	participant leader.Leader
+	participant recipes.Participant
 	err         error
 }
 
@@ -37,14 +38,14 @@ func observe(ctx context.Context, c *framework.Client, path string) <-chan repor
 }
 
 // leads waits for the report that id leads; "" means that there is no leader.
-func leads(t testing.TB, reports <-chan report, id string) leader.Leader {
+func leads(t testing.TB, reports <-chan report, id string) recipes.Participant {
 	t.Helper()
 	select {
 	case n, ok := <-reports:
 		require.True(t, ok, "the sequence has ended")
 		require.NoError(t, n.err)
-		require.Equal(t, id, n.participant.ID)
-		require.Equal(t, id != "", n.participant.Leader)
+		require.Equal(t, id, string(n.participant.Data))
+		require.Equal(t, id != "", n.participant.Holds)
 		return n.participant
 	case <-testzk.Context(t).Done():
 		require.FailNow(t, "no report")
@@ -137,7 +138,7 @@ func TestObserverContinuesAfterAConnectionLoss(t *testing.T) {
 			}
 			require.ErrorIs(t, n.err, framework.ErrNotConnected)
 		}
-		require.Equal(t, "second", n.participant.ID)
+		require.Equal(t, "second", string(n.participant.Data))
 	})
 }
 
@@ -198,9 +199,9 @@ func TestLeaderIsKnownAtTheEndOfTheCounter(t *testing.T) {
 		for i, l := range latches {
 			leads(t, reports, fmt.Sprintf("c%d", i))
 			require.NotNil(t, l.Term())
-			all, err := leader.Participants(t.Context(), c, "/leader")
-			require.NoError(t, err)
-			require.Equal(t, fmt.Sprintf("c%d", i), all[0].ID)
+			all := listed(t, c, "/leader")
+			require.Equal(t, fmt.Sprintf("c%d", i), string(all[0].Data))
+			require.True(t, all[0].Holds)
 			require.NoError(t, l.Close())
 		}
 		leads(t, reports, "")

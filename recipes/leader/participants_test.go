@@ -18,9 +18,7 @@ import (
 func TestMissingPathHasNoParticipantsAndNoLeader(t *testing.T) {
 	t.Parallel()
 	path, c := testzk.Path(t), own(t)
-	all, err := leader.Participants(testzk.Context(t), c, path)
-	require.NoError(t, err)
-	require.Empty(t, all)
+	require.Empty(t, listed(t, c, path))
 	for participant, err := range leader.Observe(testzk.Context(t), c, path) {
 		require.NoError(t, err)
 		require.Zero(t, participant)
@@ -44,8 +42,8 @@ func TestIDIsThatOfTheParticipantTheLeaderAndTheNode(t *testing.T) {
 				node = stand(t, c, path, leader.WithID(id)).leads(t).Path()
 			}
 			all := queued(t, own(t), path, 1)
-			require.Equal(t, id, all[0].ID)
-			require.True(t, all[0].Leader)
+			require.Equal(t, id, string(all[0].Data))
+			require.True(t, all[0].Holds)
 			require.Equal(t, node, all[0].Node)
 			for participant, err := range leader.Observe(testzk.Context(t), own(t), path) {
 				require.NoError(t, err)
@@ -74,8 +72,8 @@ func TestAllCandidatesReadTheSameParticipantsAndLeader(t *testing.T) {
 	for _, c := range clients {
 		var ids []string
 		for i, p := range queued(t, c, path, members) {
-			ids = append(ids, p.ID)
-			require.Equal(t, i == 0, p.Leader)
+			ids = append(ids, string(p.Data))
+			require.Equal(t, i == 0, p.Holds)
 		}
 		require.Equal(t, want, ids)
 	}
@@ -90,7 +88,7 @@ func TestForeignChildrenAreNotParticipants(t *testing.T) {
 		e := stand(t, c, electionPath, leader.WithID("c"))
 		e.leads(t)
 		all := queued(t, c, electionPath, 1)
-		require.Equal(t, "c", all[0].ID)
+		require.Equal(t, "c", string(all[0].Data))
 	})
 }
 
@@ -105,7 +103,7 @@ func TestObserverReportsEachLeaderAndNoOther(t *testing.T) {
 				if err != nil {
 					seen <- "?"
 				} else {
-					seen <- participant.ID
+					seen <- string(participant.Data)
 				}
 			}
 		}()

@@ -209,7 +209,9 @@ func (m *Mutex) acquire(
 }
 
 // Participants returns the queue: the holder first, then the waiters in order. It is empty if there
-// is no node. Curator: getParticipantNodes.
+// is no node. It lists the directory and reads each node, so it can be slightly stale. A node that
+// is deleted meanwhile is left out. It fails when ctx ends, and like framework.Client.Children and
+// Get. Curator: getParticipantNodes.
 func (m *Mutex) Participants(ctx context.Context) ([]recipes.Participant, error) {
 	if err := m.check(ctx); err != nil {
 		return nil, err

@@ -225,7 +225,10 @@ func (s *Side) check(ctx context.Context) error {
 }
 
 // Participants returns the nodes of this side in the order of the queue: the readers, or the
-// writers. It is empty if there is no node. Curator: getParticipantNodes.
+// writers, those that hold the lock first. It is empty if there is no node. A reader that holds
+// beside a write hold, and a writer after TryUpgrade, are participants of their own. A participant
+// that holds has a HeldSince only if the last node that arrived is of this side, too. Participants
+// fails like that of a mutex.Mutex. Curator: getParticipantNodes.
 func (s *Side) Participants(ctx context.Context) ([]recipes.Participant, error) {
 	if err := s.check(ctx); err != nil {
 		return nil, err

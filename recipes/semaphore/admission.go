@@ -336,7 +336,11 @@ func (a *admission) hold(
 
 // Holder returns the holder of the oldest permit.
 func (a *admission) Holder(ctx context.Context) (recipes.Participant, error) {
-	return a.leases.First(ctx, leaseMarker)
+	oldest, err := a.leases.First(ctx, leaseMarker)
+	if err != nil {
+		return recipes.Participant{}, err
+	}
+	return permit(oldest), nil
 }
 
 // slotMarker is in front of the number of a slot in the name of a lease.

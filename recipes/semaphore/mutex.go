@@ -69,8 +69,8 @@ func (m *Mutex) Path() string {
 	return m.semaphore.Path()
 }
 
-// Participants returns the holder, then the waiters in order. It is empty if there are none.
-// Curator: getParticipantNodes.
+// Participants returns the holder, then the waiters in order: see Semaphore.Participants. Curator:
+// getParticipantNodes.
 func (m *Mutex) Participants(ctx context.Context) ([]recipes.Participant, error) {
 	s, err := m.check(ctx)
 	if err != nil {

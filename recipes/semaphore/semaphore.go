@@ -223,8 +223,13 @@ func (s *Semaphore) check(ctx context.Context) error {
 	return queue.CheckCall(ctx, "semaphore", "Semaphore", s != nil && s.lock != nil)
 }
 
-// Participants returns the permits, the oldest first, then the waiters in order. It is empty if
-// there are none. Curator: getParticipantNodes, which lists the permits only.
+// Participants returns the permits, the oldest first, then the waiters in order: those that hold and
+// those that wait for permits. It is empty if there are none. A hold of several permits has a
+// participant for each. A Curator client that is first in the queue creates its permit before it may
+// use it, and is listed as a holder already. Curator: getParticipantNodes, which lists the permits
+// only.
+//
+// Participants fails when ctx ends, and like framework.Client.Children and Get.
 func (s *Semaphore) Participants(ctx context.Context) ([]recipes.Participant, error) {
 	if err := s.check(ctx); err != nil {
 		return nil, err
@@ -237,7 +242,20 @@ func (s *Semaphore) Participants(ctx context.Context) ([]recipes.Participant, er
 	if err != nil {
 		return nil, err
 	}
+	for i := range holders {
+		holders[i] = permit(holders[i])
+	}
+	for i := range waiters { // the first one waits for permits
+		waiters[i].Holds, waiters[i].HeldSince = false, time.Time{}
+	}
 	return append(holders, waiters...), nil
+}
+
+// permit returns the participant of a permit, whose node is created by the transaction that acquires
+// it.
+func permit(p recipes.Participant) recipes.Participant {
+	p.Holds, p.HeldSince = true, p.Since
+	return p
 }
 
 // Limit asks the servers for the number of permits: the number given to New, or that of the shared

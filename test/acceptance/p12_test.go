@@ -251,11 +251,16 @@ func p12Ends(t *testing.T, ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// p12Queue waits until there are n candidates.
+// p12Queue waits until there are n candidates of either kind.
 func p12Queue(t *testing.T, c *framework.Client, path string, n int) {
 	t.Helper()
+	election, err := leader.New(c, path)
+	require.NoError(t, err)
+	latch, err := leader.NewLatch(c, path)
+	require.NoError(t, err)
 	testzk.Eventually(t, func() bool {
-		queue, err := leader.Participants(testzk.Context(t), c, path)
-		return err == nil && len(queue) == n
+		elections, err := election.Participants(testzk.Context(t))
+		latches, errLatch := latch.Participants(testzk.Context(t))
+		return errors.Join(err, errLatch) == nil && len(elections)+len(latches) == n
 	}, "want %d candidates", n)
 }

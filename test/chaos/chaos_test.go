@@ -14,6 +14,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/realzk"
 	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest/ensemble"
@@ -132,10 +133,16 @@ func nothingLeft(t *testing.T, e *ensemble.Ensemble) {
 	hold, err := mu.TryAcquire(testzk.Context(t))
 	require.NoError(t, err)
 	require.NoError(t, hold.Release())
-	for _, path := range []string{electionPath, latchPath} {
+	election, err := leader.New(client, electionPath)
+	require.NoError(t, err)
+	latch, err := leader.NewLatch(client, latchPath)
+	require.NoError(t, err)
+	for path, participants := range map[string]func(context.Context) ([]recipes.Participant, error){
+		electionPath: election.Participants, latchPath: latch.Participants,
+	} {
 		testzk.Eventually(t, func() bool {
-			line, err := leader.Participants(testzk.Context(t), client, path)
-			return err == nil && len(line) == 0
+			candidates, err := participants(testzk.Context(t))
+			return err == nil && len(candidates) == 0
 		}, "candidates are left in %s", path)
 	}
 }

@@ -58,8 +58,10 @@ func Path(t *testing.T, server testzk.Server) string {
 func NoCandidates(t *testing.T, server testzk.Server, election string) {
 	t.Helper()
 	client := testzk.Connected(t, server.Connect())
+	list, err := leader.New(client, election)
+	require.NoError(t, err)
 	testzk.Eventually(t, func() bool {
-		candidates, err := leader.Participants(testzk.Context(t), client, election)
+		candidates, err := list.Participants(testzk.Context(t))
 		require.NoError(t, err)
 		return len(candidates) == 0
 	}, "candidates are left in the queue")

@@ -15,61 +15,126 @@ import (
 	"github.com/docent-zk/docent/recipes"
 )
 
-// Participants returns the nodes of the given kinds in the order of the queue. It leaves out a
-// node that is deleted meanwhile.
+// Participants returns the nodes of the given kinds in the order of the queue, and which of them
+// hold the lock. It leaves out a node that is deleted meanwhile.
 func (q *Queue) Participants(ctx context.Context, kinds ...string) ([]recipes.Participant, error) {
-	children, _, err := q.client.Children(ctx, q.path)
+	children, dir, err := q.client.Children(ctx, q.path)
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("participants: %w", err)
 	}
+	nodes, complete, err := q.readNodes(ctx, children, kinds)
+	if err != nil {
+		return nil, fmt.Errorf("participants: %w", err)
+	}
+	var unchangedSince time.Time
+	if complete {
+		unchangedSince = lastCreation(nodes, dir)
+	}
 	var all []recipes.Participant
-	nodes := sortedNodes(children, kinds)
-	for _, m := range nodes {
-		data, stat, err := q.client.Get(ctx, q.node(m.name))
-		if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
+	for _, n := range nodes {
+		if !n.listed {
 			continue
 		}
-		if err != nil {
-			return nil, fmt.Errorf("participants: %w", err)
+		if n.Holds = !slices.ContainsFunc(nodes, n.waitsFor); n.Holds {
+			n.HeldSince = unchangedSince
 		}
-		all = append(all, participant(q.node(m.name), data, stat))
-	}
-	if anyAtCounterEnd(nodes) {
-		slices.SortStableFunc(all, func(a, b recipes.Participant) int { return cmp.Compare(a.Token, b.Token) })
+		all = append(all, n.Participant)
 	}
 	return all, nil
+}
+
+// readNode is a node of a queue, and what was read of it.
+type readNode struct {
+	queueNode
+	recipes.Participant      // zero unless it was read
+	listed              bool // it is of the kinds to return
+	conflicts           bool
+}
+
+// readNodes reads the nodes of the given kinds among children. It adds the other nodes of the queue,
+// which it reads only if the numbers do not show the order. It leaves out nodes that do not exist
+// any more, and reports whether there were none.
+func (q *Queue) readNodes(ctx context.Context, children, kinds []string) (all []readNode, complete bool, err error) {
+	nodes := sortedNodes(children, q.rules.kinds())
+	unordered := anyAtCounterEnd(nodes)
+	complete = true
+	for _, m := range nodes {
+		n := readNode{queueNode: m}
+		_, n.conflicts, _ = q.rules.parse(m.name)
+		_, n.listed = parseName(m.name, kinds)
+		if n.listed || unordered {
+			data, stat, err := q.client.Get(ctx, q.node(m.name))
+			if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
+				complete = false
+				continue
+			}
+			if err != nil {
+				return nil, false, err
+			}
+			n.Participant = participant(q.node(m.name), data, stat)
+		}
+		all = append(all, n)
+	}
+	if unordered {
+		slices.SortStableFunc(all, func(a, b readNode) int { return cmp.Compare(a.Token, b.Token) })
+	}
+	return all, complete, nil
+}
+
+// waitsFor reports whether other conflicts with n and is ahead of it.
+func (n readNode) waitsFor(other readNode) bool {
+	if n.atCounterEnd() && other.atCounterEnd() {
+		return other.conflicts && other.Token < n.Token
+	}
+	return other.conflicts && before(other.seq, n.seq)
+}
+
+// lastCreation returns when the last node of a directory was created, if it is one of those that
+// were read and no node was deleted since. Otherwise it returns the zero Time. The pzxid of dir is
+// the transaction of the last creation or deletion.
+func lastCreation(nodes []readNode, dir *zk.Stat) time.Time {
+	for _, n := range nodes {
+		if n.Token == dir.Pzxid {
+			return n.Since
+		}
+	}
+	return time.Time{}
 }
 
 // Count returns how many of a directory's children are nodes of the kind.
 func Count(children []string, kind string) int { return len(sortedNodes(children, []string{kind})) }
 
-// First returns the first node of the given kinds.
+// First returns the first node of the given kinds. The first of all nodes of a queue holds the lock.
 func (q *Queue) First(ctx context.Context, kinds ...string) (recipes.Participant, error) {
-	children, _, err := q.client.Children(ctx, q.path)
+	children, dir, err := q.client.Children(ctx, q.path)
 	if err != nil {
 		return recipes.Participant{}, err
 	}
 	nodes := sortedNodes(children, kinds)
 	switch {
 	case len(nodes) == 0:
-		return recipes.Participant{}, errors.New("nobody is first: there is no node")
+		return recipes.Participant{}, errors.New("the queue is empty")
 	case anyAtCounterEnd(nodes):
-		return recipes.Participant{}, errors.New("the names of the nodes do not tell who is first in line")
+		return recipes.Participant{}, errors.New("the names of the nodes do not show their order")
 	}
-	node := q.node(nodes[0].name)
-	data, stat, err := q.client.Get(ctx, node)
+	first := q.node(nodes[0].name)
+	data, stat, err := q.client.Get(ctx, first)
 	if err != nil {
 		return recipes.Participant{}, err
 	}
-	return participant(node, data, stat), nil
+	p := participant(first, data, stat)
+	if p.Holds = sortedNodes(children, q.rules.kinds())[0].seq == nodes[0].seq; p.Holds {
+		p.HeldSince = lastCreation([]readNode{{Participant: p}}, dir)
+	}
+	return p, nil
 }
 
-// Watch returns the first node of the given kinds, and a watch that fires when another one may
-// be first. If there is none, or no such directory, the Participant is zero. Nodes behind the
-// first one do not fire the watch.
+// Watch returns the first node of the given kinds, which holds the lock, and a watch that fires when
+// another one may be first. If there is none, or no such directory, the Participant is zero. Nodes
+// behind the first one do not fire the watch.
 func (q *Queue) Watch(ctx context.Context, kinds ...string) (recipes.Participant, *framework.Watch, error) {
 	for {
 		first, watch, err := q.watch(ctx, kinds)
@@ -80,7 +145,7 @@ func (q *Queue) Watch(ctx context.Context, kinds ...string) (recipes.Participant
 }
 
 func (q *Queue) watch(ctx context.Context, kinds []string) (recipes.Participant, *framework.Watch, error) {
-	children, _, err := q.client.Children(ctx, q.path)
+	children, dir, err := q.client.Children(ctx, q.path)
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		return q.watchDirectory(ctx)
 	}
@@ -100,7 +165,7 @@ func (q *Queue) watch(ctx context.Context, kinds []string) (recipes.Participant,
 		if err != nil {
 			return recipes.Participant{}, nil, err
 		}
-		first = all[0].Node
+		first, dir = all[0].Node, &zk.Stat{} // of another list, so dir proves nothing
 	}
 	data, stat, watch, err := q.client.GetW(ctx, first)
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
@@ -109,7 +174,9 @@ func (q *Queue) watch(ctx context.Context, kinds []string) (recipes.Participant,
 	if err != nil {
 		return recipes.Participant{}, nil, err
 	}
-	return participant(first, data, stat), watch, nil
+	p := participant(first, data, stat)
+	p.Holds, p.HeldSince = true, lastCreation([]readNode{{Participant: p}}, dir)
+	return p, watch, nil
 }
 
 // watchDirectory watches for the creation of the directory.
