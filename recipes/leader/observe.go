@@ -94,7 +94,8 @@ func observe(ctx context.Context, q *queue.Queue, yield func(recipes.Participant
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			if !yield(recipes.Participant{}, fmt.Errorf("leader: %w", err)) || !isTransient(err) || pause(ctx, nil, wait) != nil {
+			goesOn := yield(recipes.Participant{}, fmt.Errorf("leader: %w", err)) && isTransient(err)
+			if !goesOn || pause(ctx, nil, wait) != nil {
 				return
 			}
 			known, wait = false, min(2*wait, lastPause)
