@@ -111,7 +111,7 @@ func (l *late) cleanUp(s *session) {
 	defer s.core.cfg.metrics.Add(metrics.PendingDeletions, -1, metrics.Labels{})
 	sleep(cleanupDelay, s.done, s.core.ctx.Done())
 	if dropped := l.takeDropped(); dropped > 0 {
-		s.core.cfg.log.Warn("too many creates have lost their answers: the first are not looked for any more",
+		s.core.cfg.log.Warn("too many creates without an answer: the oldest are not looked for any more",
 			zap.Int("transactions", dropped))
 	}
 	failures := 0

@@ -17,7 +17,7 @@ func (s *session) open(ctx context.Context) error {
 		return err
 	}
 	deadline := time.AfterFunc(s.deadlineAfter(s.timeout()), func() {
-		s.end(fmt.Errorf("%w: it did not become usable in time", ErrSessionLost))
+		s.end(fmt.Errorf("%w: the servers did not accept the credentials before the deadline", ErrSessionLost))
 	})
 	defer deadline.Stop()
 	if err := s.await(ctx, func() bool { return s.link }); err != nil {

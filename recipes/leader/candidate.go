@@ -73,7 +73,7 @@ func (c *candidate) untilLeading(ctx context.Context) (*Term, error) {
 		case ctx.Err() != nil || !isTransient(err):
 			return nil, err
 		}
-		c.log.Warn("not in line for the leadership: standing again", zap.Error(err))
+		c.log.Warn("attempt to lead failed: enqueueing again", zap.Error(err))
 		if err := c.pause(ctx, wait); err != nil {
 			return nil, err
 		}

@@ -94,7 +94,7 @@ func TestWaitAfterALostTermIsLogged(t *testing.T) {
 		expire(t, srv, "first")
 		c := member(t, srv, "next", framework.WithLogger(zap.New(core)))
 		await(t, started(t, c, "/leader", leader.WithLockDelay(delay)))
-		entry := logs.FilterMessageSnippet("vanished").All()[0]
+		entry := logs.FilterMessageSnippet("did not resign").All()[0]
 		require.Equal(t, fmt.Sprintf("%#x", term.Token()), entry.ContextMap()["last"])
 		require.Equal(t, "docent.latch", entry.LoggerName)
 	})

@@ -45,7 +45,7 @@ type leadCall struct {
 func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 	cfg, err := newConfig(opts)
 	if err == nil && cfg.mode != Silent {
-		err = fmt.Errorf("an Election has no listeners to close: WithCloseMode(%v) is for a Latch", cfg.mode)
+		err = fmt.Errorf("WithCloseMode(%v) is for a Latch: an Election has no listeners", cfg.mode)
 	}
 	if err == nil {
 		err = queue.CheckPath(c, path)
@@ -126,13 +126,13 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 			return err
 		case !failed:
 			if failures = 0; err != nil {
-				e.log.Info("the leader returned after its time: standing again", zap.Error(err))
+				e.log.Info("leader function failed after its term: enqueueing again", zap.Error(err))
 			}
 			continue
 		}
 		wait := min(firstFailure<<failures, lastFailure)
 		failures = min(failures+1, maxDoublings)
-		e.log.Warn("the leader failed: standing again", zap.Error(err), zap.Duration("pause", wait))
+		e.log.Warn("leader function failed: enqueueing again", zap.Error(err), zap.Duration("pause", wait))
 		if err := e.pause(ctx, wait); err != nil {
 			return fmt.Errorf("leader: %w", err)
 		}
@@ -235,8 +235,8 @@ func (e *Election) warnUntil(ctx context.Context, returned <-chan struct{}) {
 	for ended := time.Now(); ; {
 		select {
 		case <-timer.C:
-			e.log.Warn("the leader still works although its time is over",
-				zap.Duration("over", time.Since(ended).Round(time.Millisecond)),
+			e.log.Warn("leader function still running after its term",
+				zap.Duration("since_end", time.Since(ended).Round(time.Millisecond)),
 				zap.NamedError("cause", context.Cause(ctx)))
 		case <-returned:
 			return

@@ -363,13 +363,13 @@ func TestLeadThatOutlastsItsTermIsLoggedAndNotCalledAgain(t *testing.T) {
 		first.leads(t)
 		second := stand(t, member(t, srv, "second"), electionPath)
 		time.Sleep(time.Minute)
-		warnings := func() int { return logs.FilterMessageSnippet("still works").Len() }
+		warnings := func() int { return logs.FilterMessageSnippet("still running").Len() }
 		require.Zero(t, warnings(), "its term has not ended")
 		expire(t, srv, "first")
 		second.leads(t)
 		time.Sleep(35 * time.Second)
 		require.Equal(t, 3, warnings())
-		cause := logs.FilterMessageSnippet("still works").All()[0].ContextMap()["cause"]
+		cause := logs.FilterMessageSnippet("still running").All()[0].ContextMap()["cause"]
 		require.Contains(t, cause, framework.ErrSessionLost.Error())
 		require.Empty(t, first.terms)
 		require.Len(t, nodes(srv), 1, "it is not a candidate")
@@ -393,7 +393,7 @@ func TestSlowResignationIsNotLogged(t *testing.T) {
 		c.stop()
 		require.ErrorIs(t, c.returns(t), context.Canceled)
 		require.Greater(t, time.Since(begun), 2*time.Second)
-		require.Zero(t, logs.FilterMessageSnippet("still works").Len())
+		require.Zero(t, logs.FilterMessageSnippet("still running").Len())
 	})
 }
 
@@ -410,7 +410,7 @@ func TestWaitWarningOfZeroDisablesTheWarning(t *testing.T) {
 		require.True(t, c.Interrupt())
 		c.stop()
 		<-c.done
-		require.Zero(t, logs.FilterMessageSnippet("still works").Len())
+		require.Zero(t, logs.FilterMessageSnippet("still running").Len())
 	})
 }
 

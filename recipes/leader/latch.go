@@ -50,10 +50,10 @@ type Change struct {
 func NewLatch(c *framework.Client, path string, opts ...Option) (*Latch, error) {
 	cfg, err := newConfig(opts)
 	if err == nil && cfg.requeue != nil {
-		err = errors.New("a Latch always stands again: WithRequeue is for an Election")
+		err = errors.New("WithRequeue is for an Election: a Latch always enqueues again")
 	}
 	if err == nil && cfg.kazoo {
-		err = errors.New("kazoo has no Latch: WithKazooNames is for an Election")
+		err = errors.New("WithKazooNames is for an Election: kazoo has no Latch")
 	}
 	if err == nil {
 		err = queue.CheckPath(c, path)
@@ -164,7 +164,7 @@ func (l *Latch) resign(t *Term) (silent bool) {
 
 // refuse notes an error that does not pass by itself, for Await.
 func (l *Latch) refuse(err error) {
-	l.log.Warn("the servers do not let us stand for election: trying again", zap.Error(err))
+	l.log.Warn("the servers refuse the candidate: trying again", zap.Error(err))
 	l.update(func() { l.refused, l.times = err, l.times+1 })
 }
 

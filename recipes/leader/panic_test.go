@@ -53,8 +53,8 @@ var points = map[string]func(ended *atomic.Bool, end func()) framework.Option{
 		return framework.WithMetrics(&measuring{ended: ended, end: end})
 	},
 	"acquired": func(ended *atomic.Bool, end func()) framework.Option { return logging("acquired", ended, end) },
-	"vanished": func(ended *atomic.Bool, end func()) framework.Option {
-		return logging("waiting before leading", ended, end)
+	"lock delay": func(ended *atomic.Bool, end func()) framework.Option {
+		return logging("waiting for the lock delay", ended, end)
 	},
 }
 
@@ -80,7 +80,9 @@ func requireVacant(t *testing.T, srv *zktest.Server) {
 }
 
 func TestElectionWithAnEndedGoroutineLeavesNoNode(t *testing.T) {
-	failed := func(ended *atomic.Bool, end func()) framework.Option { return logging("the leader failed", ended, end) }
+	failed := func(ended *atomic.Bool, end func()) framework.Option {
+		return logging("leader function failed", ended, end)
+	}
 	for how, end := range map[string]func(){"panic": func() { panic("end") }, "goexit": runtime.Goexit} {
 		run := func(place string, option func(*atomic.Bool, func()) framework.Option) {
 			t.Run(place+" "+how, func(t *testing.T) {

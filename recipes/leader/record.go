@@ -87,7 +87,7 @@ func (v *recordView) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), v.session.Timeout()/3)
 	defer cancel()
 	if err := v.note(ctx, term{v.hold.Token(), true}); err != nil {
-		v.log.Warn("could not note that the leader resigns: the next one will wait as if it had vanished",
+		v.log.Warn("resignation not recorded: the next leader will wait for the lock delay",
 			zap.String("path", v.hold.Path()), zap.Error(err))
 	}
 }
@@ -113,7 +113,7 @@ func (v *recordView) read(ctx context.Context) error {
 	}
 	var last term
 	if err := json.Unmarshal(data, &last); err != nil || last.Token <= 0 {
-		return fmt.Errorf("%s is not the note of a term that it should be: %.100q", v.path, data)
+		return fmt.Errorf("%s does not hold a term record: %.100q", v.path, data)
 	}
 	v.known, v.last = true, last
 	return nil
@@ -141,7 +141,7 @@ func (v *recordView) attempt(ctx context.Context, t term) error {
 	}
 	old := v.last
 	if begins := !t.Resigned && old != t; begins && old.Token != 0 && !old.Resigned {
-		v.log.Info("the last leader vanished: waiting before leading", zap.String("path", v.hold.Path()),
+		v.log.Info("the last leader did not resign: waiting for the lock delay", zap.String("path", v.hold.Path()),
 			zap.Stringer("last", logfield.Hex(old.Token)), zap.Duration("delay", v.delay))
 		if err := pause(ctx, nil, v.delay); err != nil {
 			return err
@@ -158,7 +158,7 @@ func (v *recordView) attempt(ctx context.Context, t term) error {
 }
 
 // errRecordChanged means that the record has changed since attempt read it.
-var errRecordChanged = errors.New("leader: the ledger has changed")
+var errRecordChanged = errors.New("leader: term record changed")
 
 // write replaces the term old by t, in one transaction that fails if the hold has ended.
 func (v *recordView) write(ctx context.Context, old, t term, data []byte) error {

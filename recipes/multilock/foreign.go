@@ -83,7 +83,7 @@ func (f *foreign) acquire(ctx context.Context, wait bool) (*recipes.Hold, error)
 	}
 	held, err := f.take(ctx, wait)
 	if err == nil && held.Release == nil {
-		err = errors.New("what was taken has no Release")
+		err = errors.New("the acquired lock has no Release function")
 	}
 	if err != nil {
 		return nil, f.failed(ctx, err)

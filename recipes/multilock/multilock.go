@@ -14,7 +14,7 @@ import (
 
 // ErrPartlyHeld means that the context carries a hold of one of the locks, but not of the same
 // paths in the same order. Waiting for the other locks under that hold could deadlock.
-var ErrPartlyHeld = errors.New("multilock: a part is held under this context already")
+var ErrPartlyHeld = errors.New("multilock: the context carries a hold of some of the locks")
 
 // Lock is a part of a multi-lock of Of: a lock of docent, or a MultiLock.
 type Lock = recipes.Locker
@@ -85,7 +85,7 @@ func checkPaths(c *framework.Client, paths []string) error {
 			return err
 		}
 		if seen[path] {
-			return fmt.Errorf("%w %q: it is there twice", framework.ErrInvalidPath, path)
+			return fmt.Errorf("%w %q: given twice", framework.ErrInvalidPath, path)
 		}
 		seen[path] = true
 	}
@@ -108,7 +108,7 @@ func Of(locks ...Lock) (*MultiLock, error) {
 			return nil, fmt.Errorf("multilock: lock %d is nil", i)
 		}
 		if j := slices.IndexFunc(locks[:i], func(other Lock) bool { return same(l, other) }); j >= 0 {
-			return nil, fmt.Errorf("multilock: lock %d is lock %d again", i, j)
+			return nil, fmt.Errorf("multilock: lock %d is the same as lock %d", i, j)
 		}
 	}
 	return &MultiLock{&sequence{locks: slices.Clone(locks)}}, nil

@@ -234,7 +234,7 @@ func TestOfRefusesInvalidLists(t *testing.T) {
 	}{
 		"none":  {nil, "no locks"},
 		"nil":   {[]multilock.Lock{a, nil}, "lock 1 is nil"},
-		"twice": {[]multilock.Lock{a, b, a}, "lock 2 is lock 0 again"},
+		"twice": {[]multilock.Lock{a, b, a}, "lock 2 is the same as lock 0"},
 	} {
 		m, err := multilock.Of(row.locks...)
 		require.Nil(t, m, name)

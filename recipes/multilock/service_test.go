@@ -205,5 +205,5 @@ func TestForeignRefuses(t *testing.T) {
 	})
 	require.NoError(t, err)
 	_, err = broken.Acquire(t.Context())
-	require.ErrorContains(t, err, "acquire service: what was taken has no Release")
+	require.ErrorContains(t, err, "acquire service: the acquired lock has no Release function")
 }

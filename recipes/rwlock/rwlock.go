@@ -143,7 +143,7 @@ func (l *RWLock) refuse(ctx context.Context) acquisition {
 		return nil
 	}
 	return func(context.Context) (*ownership.Hold, error) {
-		return nil, fmt.Errorf("acquire %s: %w: it would wait for itself", l.write.path, ErrUpgrade)
+		return nil, fmt.Errorf("acquire %s: %w: the write side would wait for the read hold", l.write.path, ErrUpgrade)
 	}
 }
 
@@ -258,7 +258,7 @@ func (l *RWLock) TryUpgrade(ctx context.Context) (*recipes.Hold, error) {
 	}
 	h, ok := ownership.Current(ctx, l.read.lock.LockKey())
 	if !ok {
-		return nil, fmt.Errorf("upgrade %s: %w: the context is not that of a read hold",
+		return nil, fmt.Errorf("upgrade %s: %w: the context carries no read hold",
 			l.read.path, recipes.ErrNotHeld)
 	}
 	hold, err := l.write.lock.Upgrade(ctx, h, writers...)

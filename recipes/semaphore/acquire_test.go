@@ -251,7 +251,7 @@ func TestWarningOfALongWaitWithoutHolders(t *testing.T) {
 	waiter := start(t, newSemaphore(t, c, path, 1, semaphore.WithSharedLimit(path+"/limit")), 2)
 	warnings := func() *observer.ObservedLogs { return logs.FilterMessage("still waiting") }
 	testzk.Eventually(t, func() bool { return warnings().Len() > 0 }, "no warning")
-	require.Equal(t, "nobody is first: there is no node", warnings().All()[0].ContextMap()["error"])
+	require.Equal(t, "the queue is empty", warnings().All()[0].ContextMap()["error"])
 	waiter.cancel()
 	_, err := waiter.wait()
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)

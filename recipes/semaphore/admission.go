@@ -171,8 +171,8 @@ func (c *frontWaiter) warnIfTooMany() {
 		return
 	}
 	c.warned = true
-	c.client.Logger().Warn(
-		"more permits are wanted than the limit allows: this and all acquires behind wait for a higher one",
+	c.client.Logger().Named(c.lock.Recipe).Warn(
+		"more permits requested than the limit allows: this acquire and those behind it wait for a higher limit",
 		zap.String("path", c.path), zap.Int("permits", c.n), zap.Int("limit", c.limit.permits),
 	)
 }

@@ -301,7 +301,7 @@ func TestFixedLimitDoesNotReplaceALimitInUse(t *testing.T) {
 		recording.Release()
 		_, err := late.wait()
 		require.ErrorIs(t, err, semaphore.ErrLimit)
-		require.ErrorContains(t, err, "2 here, 4 for those who use it")
+		require.ErrorContains(t, err, "2 here, the clients that use it have 4")
 		release(t, acquire(t, four, 3))
 		release(t, hold)
 		release(t, acquire(t, two, 2))

@@ -32,7 +32,7 @@ func TestEndedAcquireOfASemaphoreLeavesNoNode(t *testing.T) {
 		n       int
 		faults  bool // at each request in turn
 	}{
-		"warning":       {"more permits are wanted", []semaphore.Option{semaphore.WithSharedLimit("/limit")}, 3, false},
+		"warning":       {"more permits requested", []semaphore.Option{semaphore.WithSharedLimit("/limit")}, 3, false},
 		"another limit": {"attempt failed", nil, 1, true},
 	} {
 		for how, end := range map[string]func(){"panic": func() { panic("end") }, "goexit": runtime.Goexit} {

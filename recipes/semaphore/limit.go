@@ -82,7 +82,7 @@ func (l *limit) admits(n int) error {
 		return fmt.Errorf("%w: %d permits at once, more than %d", framework.ErrTooLarge, n, maxAtOnce)
 	}
 	if !l.shared && n > l.permits {
-		return fmt.Errorf("%w: %d permits of %d", ErrLimit, n, l.permits)
+		return fmt.Errorf("%w: %d permits, the limit is %d", ErrLimit, n, l.permits)
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (l *limit) resolve(
 	n, ok := decode(data)
 	switch {
 	case l.shared && (!ok || n < 0):
-		return reading{}, fmt.Errorf("%w: %s holds %q, not a number of permits in four bytes", ErrLimit, l.node, data)
+		return reading{}, fmt.Errorf("%w: the node %s holds %q, not a number of permits in four bytes", ErrLimit, l.node, data)
 	case l.shared || ok && n == l.permits:
 		return l.remember(reading{permits: n, version: stat.Version}), nil
 	case !ok:
@@ -196,7 +196,7 @@ func (l *limit) resolve(
 	case err != nil:
 		return reading{}, err
 	case inUse:
-		return reading{}, fmt.Errorf("%w of %s: %d here, %d for those who use it now", ErrLimit, l.node, l.permits, n)
+		return reading{}, fmt.Errorf("%w: %s: %d here, the clients that use it have %d", ErrLimit, l.node, l.permits, n)
 	}
 	return l.replace(ctx, s, data, sem)
 }
@@ -261,9 +261,9 @@ func (l *limit) write(
 func (l *limit) set(ctx context.Context, c *framework.Client, permits int) error {
 	switch {
 	case !l.shared:
-		return fmt.Errorf("%w: it is fixed to %d, see WithSharedLimit", ErrLimit, l.permits)
+		return fmt.Errorf("%w: the limit is fixed to %d, see WithSharedLimit", ErrLimit, l.permits)
 	case permits < 0 || permits > maxPermits:
-		return fmt.Errorf("%w: permits %d must be between 0 and %d", ErrLimit, permits, maxPermits)
+		return fmt.Errorf("%w: the limit %d must be between 0 and %d", ErrLimit, permits, maxPermits)
 	}
 	for {
 		_, err := c.Set(ctx, l.node, encode(permits), -1)

@@ -37,7 +37,7 @@ func disagree(t *testing.T, s *semaphore.Semaphore, mine, theirs string) {
 		_, err := s.Acquire(testzk.Context(t))
 		require.ErrorIs(t, err, semaphore.ErrLimit)
 		require.ErrorContains(t, err, mine+" here")
-		require.ErrorContains(t, err, theirs+" for those who use it")
+		require.ErrorContains(t, err, "the clients that use it have "+theirs)
 		_, err = s.TryAcquire(testzk.Context(t))
 		require.ErrorIs(t, err, semaphore.ErrLimit)
 		_, err = s.Limit(testzk.Context(t))

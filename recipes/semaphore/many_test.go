@@ -87,7 +87,7 @@ func TestImpossibleNumberIsRefusedAtOnce(t *testing.T) {
 	s := another(t, testzk.Path(t), 3)
 	ctx := testzk.Context(t)
 	for n, says := range map[int]string{
-		0: "permits 0", -1: "permits -1", 1 << 31: "permits 2147483648", 4: "4 permits of 3",
+		0: "permits 0", -1: "permits -1", 1 << 31: "permits 2147483648", 4: "4 permits, the limit is 3",
 	} {
 		for _, acquire := range []func(context.Context, int) (*recipes.Hold, error){s.AcquireN, s.TryAcquireN} {
 			_, err := acquire(ctx, n)

@@ -22,7 +22,7 @@ var leaseRules = queue.Rules{Name: leaseMarker, Conflicting: []string{leaseMarke
 // ErrLimit means that a number of permits does not match a limit: processes that use a semaphore at
 // the same time have different limits, more permits are wanted than a fixed limit allows, the node
 // of a shared limit holds no number, or SetLimit cannot set it.
-var ErrLimit = errors.New("semaphore: limit")
+var ErrLimit = errors.New("semaphore: the permits do not match the limit")
 
 // Semaphore grants a limited number of permits, first come, first served, to processes and to the
 // goroutines of one process. It has no state of its own: all Semaphore values for one path are the

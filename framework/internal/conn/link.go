@@ -202,7 +202,7 @@ func (l *link) read() error {
 		switch {
 		case h.xid == endXid && l.isEnding():
 			if h.code != 0 || h.body != 0 {
-				return errors.New("a reply that no server gives to the end of a session")
+				return errors.New("malformed reply to closeSession")
 			}
 			l.owner.cancel() // before the link is closed, after which another attempt would begin
 			close(l.endConfirmed)
@@ -254,7 +254,7 @@ func (l *link) event(h replyHeader) error {
 	d := decoder{rest: body}
 	e := zk.Event{Type: zk.EventType(d.int()), State: zk.State(d.int()), Path: d.string()}
 	if d.err != nil {
-		return fmt.Errorf("an event: %w", d.err)
+		return fmt.Errorf("malformed event: %w", d.err)
 	}
 	l.owner.noteZxid(h.zxid) // servers before 3.9 do not send the zxid of an event
 	l.owner.cfg.Handler.Event(e, h.zxid)
@@ -265,7 +265,7 @@ func (l *link) event(h replyHeader) error {
 func (l *link) reply(h replyHeader) error {
 	found, ok := l.take(h.xid)
 	if !ok {
-		l.owner.log.Debug("a reply to no request", zap.String("server", l.server), zap.Int32("xid", h.xid))
+		l.owner.log.Debug("a reply without a request", zap.String("server", l.server), zap.Int32("xid", h.xid))
 		_, err := io.CopyN(io.Discard, l.in, int64(h.body))
 		return err
 	}

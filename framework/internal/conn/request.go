@@ -267,7 +267,7 @@ func (r Reply) Results() ([]zk.MultiResponse, error) {
 	return all, failed
 }
 
-var errMalformed = errors.New("a reply that does not hold what it should")
+var errMalformed = errors.New("malformed reply")
 
 // Code is an error of the servers for which package zk has no name.
 type Code int32

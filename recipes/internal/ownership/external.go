@@ -90,7 +90,7 @@ func (x *external) check() error {
 	case isClosed(x.Lost):
 		return fmt.Errorf("%w: %s", ErrForeignLost, x.Name)
 	case x.Until != nil && left(x.Until()) <= 0:
-		return fmt.Errorf("%w: %s: its time has run out", ErrForeignLost, x.Name)
+		return fmt.Errorf("%w: %s: time limit reached", ErrForeignLost, x.Name)
 	}
 	return x.Session.Err()
 }
@@ -102,7 +102,7 @@ func (x *external) abandon(reason error) {
 	defer log.Log(levelOf(reason), "hold ended", zap.Error(reason))
 	bridge.Of(x.Client).Go(func() {
 		if err := x.release(); err != nil {
-			log.Warn("a lock of another service is left to its time there", zap.Error(err))
+			log.Warn("a lost lock of another service could not be released: it ends by its time limit", zap.Error(err))
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNotAlone: another node may hold the lock beside the one to upgrade.
-var ErrNotAlone = errors.New("queue: there are others in front")
+var ErrNotAlone = errors.New("queue: another node may hold the lock")
 
 // Downgrade makes a hold at the position of another hold of the same directory, in one
 // transaction that checks that the node of h exists. So no waiter gets the lock when h is
@@ -55,7 +55,7 @@ func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold,
 	q := l.Queues[0]
 	m, ok := parseName(path.Base(h.Path()), q.rules.kinds())
 	if !ok {
-		return nil, fmt.Errorf("%q has no place in line", h.Path())
+		return nil, fmt.Errorf("%q is not a node of the queue", h.Path())
 	}
 	session, err := l.Client.Session(ctx)
 	if err != nil {

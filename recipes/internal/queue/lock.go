@@ -89,15 +89,15 @@ func Single(client *framework.Client, recipe, path string, rules Rules, data []b
 
 var (
 	// ErrOwnNodeDeleted: another client has deleted the own node during the wait.
-	ErrOwnNodeDeleted = errors.New("queue: our node was deleted while waiting")
+	ErrOwnNodeDeleted = errors.New("queue: node of the waiter deleted")
 	// ErrBusy: a conflicting node is ahead, and the caller does not wait.
-	ErrBusy = errors.New("queue: somebody is ahead")
+	ErrBusy = errors.New("queue: a conflicting node is ahead")
 	// ErrRetry: something has changed between a read and the request that relies on it.
-	ErrRetry = errors.New("queue: look again")
+	ErrRetry = errors.New("queue: changed since it was read")
 
 	// errGoroutineEnded: a logger, metrics or a retry policy has called runtime.Goexit on a
 	// goroutine of the client.
-	errGoroutineEnded = errors.New("queue: code of the program's has ended the goroutine that waits in line")
+	errGoroutineEnded = errors.New("queue: code of the program ended the goroutine of a waiter")
 )
 
 // LockKey returns the key for re-entry: Spec.Key, or that of the only queue.
@@ -151,7 +151,7 @@ func (l *Lock) requeueWhenLost(ctx context.Context,
 	for {
 		hold, err := attempt(ctx)
 		if mustRequeue(err) && ctx.Err() == nil {
-			l.log.Info("place in line lost: queueing again", zap.Error(err))
+			l.log.Info("place in the queue lost: enqueueing again", zap.Error(err))
 			continue
 		}
 		return hold, l.acquireError(ctx, err)
@@ -380,6 +380,6 @@ func DeleteNodes(ctx context.Context, s *framework.Session, nodes ...string) {
 	defer cancel()
 	err := s.DeleteGuaranteed(ctx, nodes...)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		s.Logger().Debug("left the line, deletion not confirmed yet", zap.Strings("nodes", nodes), zap.Error(err))
+		s.Logger().Debug("deletion of the nodes of a failed attempt not confirmed yet", zap.Strings("nodes", nodes), zap.Error(err))
 	}
 }

@@ -138,7 +138,7 @@ func enqueue(ctx context.Context, s *framework.Session, queues []*Queue) ([]*wai
 	done, err := e.Do(ctx, s)
 	if errors.Is(err, zk.ErrNodeExists) {
 		return nil, fmt.Errorf("a parent's counter of sequence numbers is stuck "+
-			"(delete it while nobody uses the lock): %w", err)
+			"(delete it while no client uses the lock): %w", err)
 	}
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func enqueue(ctx context.Context, s *framework.Session, queues []*Queue) ([]*wai
 func (q *Queue) newWaiter(s *framework.Session, node string) (*waiter, error) {
 	m, ok := parseName(path.Base(node), []string{q.rules.Name})
 	if !ok {
-		return nil, fmt.Errorf("the server named our node %q: no sequence number behind %q", node, q.rules.Name)
+		return nil, fmt.Errorf("the server returned the name %q for a new node: no sequence number behind %q", node, q.rules.Name)
 	}
 	return &waiter{queue: q, session: s, queueNode: m}, nil
 }
@@ -181,7 +181,7 @@ const (
 func (w *waiter) warnOfCounter() {
 	if (w.seq >= warnFrom || w.seq < 0) && counterWarnings.mayWarn(w.queue.key, time.Now()) {
 		w.queue.log.Warn("the parent's counter of sequence numbers is running out, "+
-			"Curator clients will not exclude each other then: delete the parent while nobody uses the lock",
+			"Curator clients will not exclude each other then: delete the parent while no client uses the lock",
 			zap.Int32("sequence", w.seq))
 	}
 }
