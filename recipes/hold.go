@@ -142,7 +142,7 @@ func (h *Hold) Release() error { return h.get().Release() }
 //
 // It returns the results of ops. It fails like framework.Session.Multi, and with the reason of Err
 // if the hold has ended. It fails with ErrManySessions for locks of several clients that are held
-// as one (multilock.Of).
+// as one (multilock.Combine).
 func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Result, error) {
 	return h.get().Guard(ctx, ops...)
 }

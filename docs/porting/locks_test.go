@@ -312,7 +312,7 @@ func transfer(ctx context.Context, client *framework.Client) (err error) {
 func moveStock(
 	ctx context.Context, mu *mutex.Mutex, rw *rwlock.RWLock,
 ) (err error) {
-	both, err := multilock.Of(mu, rw.Read()) // in this order
+	both, err := multilock.Combine(mu, rw.Read()) // in this order
 	if err != nil {
 		return err
 	}

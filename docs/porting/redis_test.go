@@ -28,8 +28,8 @@ type Redis interface {
 	DelIf(ctx context.Context, key, value string) error
 }
 
-func redisLock(client *framework.Client, r Redis, key string, ttl time.Duration) (multilock.Lock, error) {
-	take := func(ctx context.Context, wait bool) (multilock.ExternalHold, error) {
+func redisLock(client *framework.Client, r Redis, key string, ttl time.Duration) (recipes.Locker, error) {
+	take := func(ctx context.Context, wait bool) (multilock.ForeignHold, error) {
 		owner := rand.Text()
 		for {
 			until := time.Now().Add(ttl) // earlier than in Redis
@@ -38,19 +38,19 @@ func redisLock(client *framework.Client, r Redis, key string, ttl time.Duration)
 			case err != nil: // it may have been set; if it cannot be deleted, it expires
 				left, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 				defer cancel()
-				return multilock.ExternalHold{}, errors.Join(err, r.DelIf(left, key, owner))
+				return multilock.ForeignHold{}, errors.Join(err, r.DelIf(left, key, owner))
 			case got:
-				return multilock.ExternalHold{
+				return multilock.ForeignHold{
 					Until:   func() time.Time { return until },
 					Release: func(ctx context.Context) error { return r.DelIf(ctx, key, owner) },
 				}, nil
 			case !wait:
-				return multilock.ExternalHold{}, recipes.ErrNotAcquired
+				return multilock.ForeignHold{}, recipes.ErrNotAcquired
 			}
 			select {
 			case <-time.After(50 * time.Millisecond):
 			case <-ctx.Done():
-				return multilock.ExternalHold{}, fmt.Errorf("%w: %w", recipes.ErrNotAcquired, context.Cause(ctx))
+				return multilock.ForeignHold{}, fmt.Errorf("%w: %w", recipes.ErrNotAcquired, context.Cause(ctx))
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func holdBoth(ctx context.Context, client *framework.Client, r Redis, do job) (e
 	if err != nil {
 		return err
 	}
-	both, err := multilock.Of(mu, old)
+	both, err := multilock.Combine(mu, old)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func newConfig(opts []Option) (config, error) {
 		}
 	}
 	if cfg.id != "" && cfg.identity {
-		return config{}, errors.New("WithID and WithIdentity exclude each other: both set the data of the candidate's node")
+		return config{}, errors.New("WithID and WithIdentity exclude each other: both set the id")
 	}
 	return cfg, nil
 }

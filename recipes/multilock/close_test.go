@@ -30,7 +30,7 @@ func TestCloseOfOneClientDoesNotWaitForTheServersOfAnother(t *testing.T) {
 		one, two := simClient(t, srv, "one", 4*time.Second), simClient(t, srv, "two", 40*time.Second)
 		other := simClient(t, srv, "other", 4*time.Second)
 		inTheWay := acquire(t, newMutex(t, other, "/c"))
-		m := of(t, newMutex(t, one, "/a"), newMutex(t, two, "/b"), newMutex(t, one, "/c"))
+		m := combined(t, newMutex(t, one, "/a"), newMutex(t, two, "/b"), newMutex(t, one, "/c"))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
@@ -55,7 +55,8 @@ func TestCloseOfOneClientDoesNotWaitForTheServersOfAnother(t *testing.T) {
 func TestCloseDoesNotWaitForThePartsOfALostHold(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		one, two := simClient(t, srv, "one", 4*time.Second), simClient(t, srv, "two", 40*time.Second)
-		hold := acquire(t, of(t, of(t, newMutex(t, one, "/a"), newMutex(t, two, "/b")), newMutex(t, one, "/c")))
+		pair := combined(t, newMutex(t, one, "/a"), newMutex(t, two, "/b"))
+		hold := acquire(t, combined(t, pair, newMutex(t, one, "/c")))
 		time.Sleep(time.Second)
 		srv.Client("two").Cut()
 		require.NoError(t, srv.Delete(hold.Paths()[2]))

@@ -23,7 +23,7 @@ func TestContractOfNew(t *testing.T) {
 func TestContractOfOf(t *testing.T) {
 	locktest.Run(t, locktest.Kind{
 		New: func(t testing.TB, c *framework.Client, path string) locktest.Lock {
-			return of(t, newMutex(t, c, path+"/a"), newMutex(t, c, path+"/b"))
+			return combined(t, newMutex(t, c, path+"/a"), newMutex(t, c, path+"/b"))
 		},
 		Dirs:     two,
 		Reenters: true,

@@ -11,12 +11,12 @@ import (
 func TestDoHoldsTheLockWhileTheFunctionRuns(t *testing.T) {
 	client, path := own(t), testzk.Path(t)
 	together := newMulti(t, client, []string{path + "/a", path + "/b"})
-	inOrder := newMulti(t, client, []string{path + "/c", path + "/d"}, multilock.InOrder())
-	listed := of(t, newMutex(t, client, path+"/e"), newMutex(t, client, path+"/f"))
+	inOrder := newMulti(t, client, []string{path + "/c", path + "/d"}, multilock.WithPathOrder())
+	listed := combined(t, newMutex(t, client, path+"/e"), newMutex(t, client, path+"/f"))
 	for name, test := range map[string]struct{ lock, rival locktest.Bounded }{
-		"New":     {together, together},
-		"InOrder": {inOrder, inOrder},
-		"Of":      {listed, listed},
+		"New":           {together, together},
+		"WithPathOrder": {inOrder, inOrder},
+		"Of":            {listed, listed},
 	} {
 		t.Run(name, func(t *testing.T) { locktest.Do(t, test.lock, test.rival) })
 	}

@@ -111,8 +111,8 @@ func ExampleMultiLock_Acquire() {
 	// 2 tokens, <nil>
 }
 
-// Of combines locks of any kind and acquires them one after another.
-func ExampleOf() {
+// Combine combines locks of any kind and acquires them one after another.
+func ExampleCombine() {
 	client, stop := connect()
 	defer stop()
 	ctx := context.Background()
@@ -120,7 +120,7 @@ func ExampleOf() {
 	must(err)
 	second, err := mutex.New(client, "/second")
 	must(err)
-	both, err := multilock.Of(first, second)
+	both, err := multilock.Combine(first, second)
 	must(err)
 
 	busy, err := second.Acquire(ctx)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest/fault"
@@ -100,7 +101,7 @@ func TestCancelCauseIsNotTakenForADeletedNode(t *testing.T) {
 	paths := named(t, 2)
 	busy := acquire(t, newMutex(t, own(t), paths[1]))
 	c := testzk.Connected(t, p.Addr())
-	for name, l := range map[string]multilock.Lock{"set": newMulti(t, c, paths), "mutex": newMutex(t, c, paths[1])} {
+	for name, l := range map[string]recipes.Locker{"set": newMulti(t, c, paths), "mutex": newMutex(t, c, paths[1])} {
 		look := p.On(fault.Match{Op: fault.OpGetChildren2, Path: paths[1]}, fault.Hold())
 		ctx, cancel := context.WithCancelCause(testzk.Context(t))
 		result := make(chan error, 1)

@@ -14,8 +14,8 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// ExternalHold is an acquired lock of another service.
-type ExternalHold struct {
+// ForeignHold is an acquired lock of another service.
+type ForeignHold struct {
 	// Until returns the time until which the other service leaves the lock to this client, as far
 	// as is known at the call. A renewal may move it. Several goroutines call it at once. Nil means
 	// that the lock has no time limit.
@@ -29,24 +29,24 @@ type ExternalHold struct {
 	Release func(ctx context.Context) error
 }
 
-// Foreign returns a lock of another service, such as Redis, which Of can hold together with locks
-// of docent. Use it while some programs know only the other service. Name appears in errors and
-// metrics.
+// Foreign returns a lock of another service, such as Redis, which Combine can hold together with
+// locks of docent. Use it while some programs know only the other service. Name appears in errors
+// and metrics.
 //
 // Take acquires the lock. If wait is true, it waits until ctx ends, otherwise it does not wait for
 // other holders. If another client has the lock, its error should match recipes.ErrNotAcquired. A
 // lock that has ended when take returns is an error, too.
 //
-// The hold ends when the ExternalHold ends, with recipes.ErrForeignLost, and when the client's session
-// ends, with the session's error. Its token is 0, and Guard does not ask the other service. If the
-// client is closed before Release is called, the lock is kept until the other service's time limit.
-// So give it a time limit, no longer than the work can wait.
+// The hold ends when the ForeignHold ends, with recipes.ErrForeignLost, and when the client's
+// session ends, with the session's error. Its token is 0, and Guard does not ask the other service.
+// If the client is closed before Release is called, the lock is kept until the other service's time
+// limit. So give it a time limit, no longer than the work can wait.
 //
 // Foreign returns an error for a nil or unusable client, an empty name and a nil function. Curator
 // has no counterpart.
 func Foreign(
-	c *framework.Client, name string, take func(ctx context.Context, wait bool) (ExternalHold, error),
-) (Lock, error) {
+	c *framework.Client, name string, take func(ctx context.Context, wait bool) (ForeignHold, error),
+) (recipes.Locker, error) {
 	err := bridge.Of(c).Validate()
 	switch {
 	case err != nil:
@@ -64,7 +64,7 @@ func Foreign(
 type foreign struct {
 	client *framework.Client
 	name   string
-	take   func(ctx context.Context, wait bool) (ExternalHold, error)
+	take   func(ctx context.Context, wait bool) (ForeignHold, error)
 }
 
 func (f *foreign) Acquire(ctx context.Context) (*recipes.Hold, error) { return f.acquire(ctx, true) }
@@ -88,7 +88,7 @@ func (f *foreign) acquire(ctx context.Context, wait bool) (*recipes.Hold, error)
 	if err != nil {
 		return nil, f.failed(ctx, err)
 	}
-	hold := ownership.NewExternal(ownership.External{
+	hold := ownership.NewForeign(ownership.Foreign{
 		Client: f.client, Session: session, Name: f.name, Lost: held.Lost, Until: held.Until, Release: held.Release,
 	})
 	switch err := hold.Err(); {

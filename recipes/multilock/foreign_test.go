@@ -22,7 +22,7 @@ func TestEndedHoldOfAForeignLockIsAnError(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			require.NotPanics(t, func() {
-				_, err := of(t, l).Acquire(ctx)
+				_, err := combined(t, l).Acquire(ctx)
 				t.Log(err)
 			})
 			require.Less(t, calls, 100)

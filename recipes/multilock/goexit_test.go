@@ -43,7 +43,7 @@ func TestMultiLockIsNotHeldIfAWaitingGoroutineIsEnded(t *testing.T) {
 
 // ending is a lock with an acquire that does not return, before or after it has acquired the lock.
 type ending struct {
-	multilock.Lock
+	recipes.Locker
 	end    func()
 	before bool
 }
@@ -52,7 +52,7 @@ func (e ending) Acquire(ctx context.Context) (*recipes.Hold, error) {
 	if e.before {
 		e.end()
 	}
-	hold, err := e.Lock.Acquire(ctx)
+	hold, err := e.Locker.Acquire(ctx)
 	if err == nil {
 		err = hold.Release()
 	}
@@ -86,12 +86,12 @@ func TestNoLockStaysHeldIfTheAcquireOfASequenceIsEnded(t *testing.T) {
 				t.Run(fmt.Sprintf("%s in lock %d before=%v", name, i, before), func(t *testing.T) {
 					sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 						c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext))
-						var locks []multilock.Lock
+						var locks []recipes.Locker
 						for _, path := range paths {
 							locks = append(locks, newMutex(t, c, path))
 						}
 						locks[i] = ending{locks[i], end, before}
-						acquire := func() (*recipes.Hold, error) { return of(t, locks...).Acquire(t.Context()) }
+						acquire := func() (*recipes.Hold, error) { return combined(t, locks...).Acquire(t.Context()) }
 						require.Nil(t, run(t, srv, acquire))
 					})
 				})
@@ -104,8 +104,8 @@ func TestNoLockStaysHeldIfTheAcquireOfASequenceIsEnded(t *testing.T) {
 				var over atomic.Bool
 				var given atomic.Int32
 				begun := time.Now()
-				service := foreign(t, c, func() multilock.ExternalHold {
-					return multilock.ExternalHold{
+				service := foreign(t, c, func() multilock.ForeignHold {
+					return multilock.ForeignHold{
 						Until: func() time.Time {
 							if over.Load() {
 								return begun
@@ -120,7 +120,7 @@ func TestNoLockStaysHeldIfTheAcquireOfASequenceIsEnded(t *testing.T) {
 					over.Store(true) // reported to the logger when the holds are checked
 					return hold, err
 				}}
-				acquire := func() (*recipes.Hold, error) { return of(t, service, last).Acquire(t.Context()) }
+				acquire := func() (*recipes.Hold, error) { return combined(t, service, last).Acquire(t.Context()) }
 				require.Nil(t, run(t, srv, acquire))
 				require.EqualValues(t, 1, given.Load())
 			})

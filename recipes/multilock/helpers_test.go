@@ -43,9 +43,9 @@ func newMutex(t testing.TB, c *framework.Client, path string) *mutex.Mutex {
 }
 
 // of returns a multi-lock of any locks.
-func of(t testing.TB, locks ...multilock.Lock) *multilock.MultiLock {
+func combined(t testing.TB, locks ...recipes.Locker) *multilock.MultiLock {
 	t.Helper()
-	m, err := multilock.Of(locks...)
+	m, err := multilock.Combine(locks...)
 	require.NoError(t, err)
 	return m
 }
@@ -56,7 +56,7 @@ func own(t testing.TB) *framework.Client {
 	return testzk.Connected(t, testzk.Connect())
 }
 
-func acquire(t testing.TB, l multilock.Lock) *recipes.Hold {
+func acquire(t testing.TB, l recipes.Locker) *recipes.Hold {
 	t.Helper()
 	hold, err := l.Acquire(testzk.Context(t))
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ type attempt struct {
 }
 
 // start acquires on another goroutine, which ends with the test.
-func start(t testing.TB, l multilock.Lock) *attempt {
+func start(t testing.TB, l recipes.Locker) *attempt {
 	t.Helper()
 	ctx, cancel := context.WithCancel(testzk.Context(t))
 	a := &attempt{cancel: cancel, done: make(chan struct{})}

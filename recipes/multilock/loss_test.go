@@ -33,14 +33,14 @@ func lostTo(t testing.TB, hold *recipes.Hold, work context.Context, cause error)
 // kinds returns multi-locks of mutexes on paths, made in different ways.
 func kinds(t testing.TB, c *framework.Client, paths []string) map[string]*multilock.MultiLock {
 	t.Helper()
-	var locks []multilock.Lock
+	var locks []recipes.Locker
 	for _, path := range paths {
 		locks = append(locks, newMutex(t, c, path))
 	}
 	return map[string]*multilock.MultiLock{
 		"together": newMulti(t, c, paths),
-		"in order": newMulti(t, c, paths, multilock.InOrder()),
-		"of":       of(t, locks...),
+		"in order": newMulti(t, c, paths, multilock.WithPathOrder()),
+		"of":       combined(t, locks...),
 	}
 }
 

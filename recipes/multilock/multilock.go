@@ -16,13 +16,10 @@ import (
 // paths in the same order. Waiting for the other locks under that hold could deadlock.
 var ErrPartlyHeld = errors.New("multilock: the context carries a hold of some of the locks")
 
-// Lock is a part of a multi-lock of Of: a lock of docent, or a MultiLock.
-type Lock = recipes.Locker
-
 // MultiLock is several locks that are acquired and released as one. It has no state of its own and
 // is safe for concurrent use. Curator: InterProcessMultiLock.
 type MultiLock struct {
-	lock Lock // a set or a sequence; nil in the zero value
+	lock recipes.Locker // a set or a sequence; nil in the zero value
 }
 
 // Option configures a MultiLock of New.
@@ -46,11 +43,11 @@ func WithIdentity() Option {
 	return func(c *config) { c.data.Identify() }
 }
 
-// InOrder acquires the locks one by one, in the order of their paths as strings, instead of all at
-// once. Use it if other clients acquire the same locks one by one, with nested mutexes or Curator's
-// InterProcessMultiLock: mixing both ways can deadlock. Then all clients that share the locks must
-// acquire them in that order.
-func InOrder() Option {
+// WithPathOrder acquires the locks one by one, in the order of their paths as strings, instead of
+// all at once. Use it if other clients acquire the same locks one by one, with nested mutexes or
+// Curator's InterProcessMultiLock: mixing both ways can deadlock. Then all clients that share the
+// locks must acquire them in that order.
+func WithPathOrder() Option {
 	return func(c *config) { c.inOrder = true }
 }
 
@@ -92,14 +89,14 @@ func checkPaths(c *framework.Client, paths []string) error {
 	return nil
 }
 
-// Of returns a multi-lock of any locks, even of several clients. It acquires them one after
+// Combine returns a multi-lock of any locks, even of several clients. It acquires them one after
 // another, in the order given. Clients that acquire some of the locks in another order can deadlock
 // with it.
 //
-// Of returns an error for an empty list, and for a lock that is nil or given twice. It does not
-// notice two values for the same path. If their lock is reentrant, the second one re-enters. If
+// Combine returns an error for an empty list, and for a lock that is nil or given twice. It does
+// not notice two values for the same path. If their lock is reentrant, the second one re-enters. If
 // not, it waits for the first until ctx ends.
-func Of(locks ...Lock) (*MultiLock, error) {
+func Combine(locks ...recipes.Locker) (*MultiLock, error) {
 	if len(locks) == 0 {
 		return nil, errors.New("multilock: no locks")
 	}
@@ -107,7 +104,7 @@ func Of(locks ...Lock) (*MultiLock, error) {
 		if l == nil {
 			return nil, fmt.Errorf("multilock: lock %d is nil", i)
 		}
-		if j := slices.IndexFunc(locks[:i], func(other Lock) bool { return same(l, other) }); j >= 0 {
+		if j := slices.IndexFunc(locks[:i], func(other recipes.Locker) bool { return same(l, other) }); j >= 0 {
 			return nil, fmt.Errorf("multilock: lock %d is the same as lock %d", i, j)
 		}
 	}
@@ -117,9 +114,9 @@ func Of(locks ...Lock) (*MultiLock, error) {
 // Acquire acquires all locks, or none. A multi-lock of New enters all queues in one transaction, so
 // any two of them are in the same order in all queues that they share. They cannot deadlock, in
 // whatever order the paths were given. They can deadlock with a client that holds one of the locks
-// while it waits for another: see InOrder. If the transaction would be larger than the servers
-// accept, which takes thousands of paths, the locks are acquired as with InOrder, and a warning is
-// logged.
+// while it waits for another: see WithPathOrder. If the transaction would be larger than the
+// servers accept, which takes thousands of paths, the locks are acquired as with WithPathOrder, and
+// a warning is logged.
 //
 // The hold ends when any part of it ends, and then the other parts are released. Hold.Tokens
 // returns a token for each lock, in the order of the paths or locks. Hold.Guard checks all parts,
@@ -128,7 +125,7 @@ func Of(locks ...Lock) (*MultiLock, error) {
 //
 // With the hold's context a multi-lock of New re-enters if it has the same paths in the same order.
 // A mutex on one of the paths re-enters, too: its hold has all nodes of the multi-lock and the
-// token of that path. With a hold of Of, each of its locks re-enters by itself.
+// token of that path. With a hold of Combine, each of its locks re-enters by itself.
 //
 // ctx limits only the wait for all locks together, not the hold. If ctx is already done, Acquire
 // fails even if the locks are free. Acquire fails
@@ -150,9 +147,9 @@ func (m *MultiLock) Acquire(ctx context.Context) (*recipes.Hold, error) {
 
 // TryAcquire is Acquire that does not wait for other clients. If there is a node ahead in one of
 // the queues, it fails with recipes.ErrNotAcquired. With New this takes at most one read for each
-// lock and creates no node. With InOrder and Of, the locks before a busy one are acquired and
-// released. It still waits for a connection, by the client's retry policy, until ctx ends. Curator:
-// acquire(0).
+// lock and creates no node. With WithPathOrder and Combine, the locks before a busy one are
+// acquired and released. It still waits for a connection, by the client's retry policy, until ctx
+// ends. Curator: acquire(0).
 func (m *MultiLock) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	if err := m.check(ctx); err != nil {
 		return nil, err
@@ -160,8 +157,8 @@ func (m *MultiLock) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return m.lock.TryAcquire(ctx)
 }
 
-// Do acquires the locks, calls fn with a context that ends with the hold, and releases the hold: see
-// recipes.Do.
+// Do acquires the locks, calls fn with a context that ends with the hold, and releases the hold:
+// see recipes.Do.
 func (m *MultiLock) Do(ctx context.Context, fn func(ctx context.Context, hold *recipes.Hold) error) error {
 	return recipes.Do(ctx, m, fn)
 }
@@ -176,7 +173,7 @@ func (m *MultiLock) check(ctx context.Context) error {
 	return queue.CheckCall(ctx, "multilock", "MultiLock", m != nil && m.lock != nil)
 }
 
-var _ Lock = (*MultiLock)(nil)
+var _ recipes.Locker = (*MultiLock)(nil)
 
 // setKey identifies a list of locks, for re-entry: the first lock, and the key of the others.
 type setKey struct{ first, others any }

@@ -42,7 +42,7 @@ func TestUncontendedSetIsOneTransactionWithListsBehindIt(t *testing.T) {
 func TestHoldHasATokenAndANodeForEachPathInTheirOrder(t *testing.T) {
 	paths := named(t, 3)
 	slices.Reverse(paths)
-	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.InOrder()}} {
+	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.WithPathOrder()}} {
 		t.Run(name, func(t *testing.T) {
 			c := own(t)
 			before := make([]int64, len(paths))
@@ -102,7 +102,7 @@ func TestTryAcquireOfBusyLocksOnlyReads(t *testing.T) {
 	c := own(t)
 	require.NoError(t, acquire(t, newMulti(t, c, paths)).Release())
 	busy := acquire(t, newMutex(t, c, paths[2]))
-	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.InOrder()}} {
+	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.WithPathOrder()}} {
 		p := testzk.Proxy(t)
 		m := newMulti(t, testzk.Connected(t, p.Addr()), paths, opts...)
 		p.ResetCounts()
@@ -125,7 +125,7 @@ func TestAcquireFailsWithAnEndedContextEvenIfTheLocksAreFree(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(reason)
 	for name, m := range map[string]*multilock.MultiLock{
-		"New": newMulti(t, c, paths), "Of": of(t, newMutex(t, c, paths[0]), newMutex(t, c, paths[1])),
+		"New": newMulti(t, c, paths), "Combine": combined(t, newMutex(t, c, paths[0]), newMutex(t, c, paths[1])),
 	} {
 		for how, acquire := range map[string]acquirer{"Acquire": m.Acquire, "TryAcquire": m.TryAcquire} {
 			hold, err := acquire(ctx)
@@ -228,8 +228,8 @@ func TestErrorsNameTheValue(t *testing.T) {
 		"no path":     {c, []string{"/a", "b"}, nil, `"b"`, framework.ErrInvalidPath},
 		"trailing":    {c, []string{"/a", "/b/"}, nil, `"/b/"`, framework.ErrInvalidPath},
 		"empty path":  {c, []string{"/a", ""}, nil, `""`, framework.ErrInvalidPath},
-		"twice":       {c, []string{"/a", "/b", "/a"}, nil, `"/a": it is there twice`, framework.ErrInvalidPath},
-		"nil option":  {c, []string{"/a"}, []multilock.Option{multilock.InOrder(), nil}, "option 1 is nil", nil},
+		"twice":       {c, []string{"/a", "/b", "/a"}, nil, `"/a": given twice`, framework.ErrInvalidPath},
+		"nil option":  {c, []string{"/a"}, []multilock.Option{multilock.WithPathOrder(), nil}, "option 1 is nil", nil},
 		"data and more": {
 			c, []string{"/a"}, []multilock.Option{multilock.WithData(nil), multilock.WithIdentity()},
 			"WithData and WithIdentity", nil},

@@ -26,7 +26,7 @@ func TestGuardOfOneSessionIsOneTransaction(t *testing.T) {
 	p := testzk.Proxy(t)
 	paths := named(t, 3)
 	c := testzk.Connected(t, p.Addr())
-	hold := acquire(t, of(t, newMutex(t, c, paths[0]), newMulti(t, c, paths[1:])))
+	hold := acquire(t, combined(t, newMutex(t, c, paths[0]), newMulti(t, c, paths[1:])))
 	before := p.Requests()[fault.OpMulti]
 	results, err := hold.Guard(testzk.Context(t), framework.CreateOp(paths[0]+"-data", nil))
 	require.NoError(t, err)
@@ -41,11 +41,11 @@ func TestGuardOfOneSessionIsOneTransaction(t *testing.T) {
 func TestGuardOfSeveralSessionsOrNamespacesIsRefused(t *testing.T) {
 	paths := named(t, 2)
 	c := own(t)
-	for name, other := range map[string]multilock.Lock{
+	for name, other := range map[string]recipes.Locker{
 		"another client":    newMutex(t, own(t), paths[1]),
 		"another namespace": newMutex(t, c.Namespace(paths[1][1:]), "/below"),
 	} {
-		hold := acquire(t, of(t, newMutex(t, c, paths[0]), other))
+		hold := acquire(t, combined(t, newMutex(t, c, paths[0]), other))
 		_, err := hold.Guard(testzk.Context(t), framework.CreateOp(paths[0]+"-data", nil))
 		require.ErrorIs(t, err, recipes.ErrManySessions, name)
 		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err), name)
@@ -53,7 +53,7 @@ func TestGuardOfSeveralSessionsOrNamespacesIsRefused(t *testing.T) {
 		require.ErrorIs(t, err, zk.ErrNoNode, name)
 		require.NoError(t, hold.Release(), name)
 	}
-	same := acquire(t, of(t, newMutex(t, c, paths[0]), newMutex(t, c.Namespace(""), paths[1])))
+	same := acquire(t, combined(t, newMutex(t, c, paths[0]), newMutex(t, c.Namespace(""), paths[1])))
 	_, err := same.Guard(testzk.Context(t))
 	require.NoError(t, err, "another view of the same paths")
 	require.NoError(t, same.Release())
@@ -64,7 +64,7 @@ func TestLossOfOneClientsSessionReleasesTheOtherPart(t *testing.T) {
 	p := testzk.Proxy(t)
 	paths := named(t, 2)
 	near, far := own(t), testzk.Connected(t, p.Addr(), testzk.Mortal())
-	hold := acquire(t, of(t, newMutex(t, near, paths[0]), newMutex(t, far, paths[1])))
+	hold := acquire(t, combined(t, newMutex(t, near, paths[0]), newMutex(t, far, paths[1])))
 	work := hold.Context(context.Background())
 	p.Blackhole(true)
 	lostTo(t, hold, work, framework.ErrSessionLost)
@@ -95,7 +95,7 @@ func apart(t *testing.T, test func(t *testing.T, srv *zktest.Server, parts []*re
 			c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client(name).DialContext))
 			parts = append(parts, acquire(t, newMutex(t, c, "/"+name)))
 		}
-		test(t, srv, parts, combine(t, parts))
+		test(t, srv, parts, joined(t, parts))
 		for _, path := range []string{"/a", "/b", "/c"} {
 			children, err := srv.Children(path)
 			require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestPartsOfSeveralKinds(t *testing.T) {
 	require.NoError(t, err)
 	sem, err := semaphore.New(c, paths[2], 2)
 	require.NoError(t, err)
-	m := of(t, newMutex(t, c, paths[0]), rw.Write(), sem)
+	m := combined(t, newMutex(t, c, paths[0]), rw.Write(), sem)
 	hold := acquire(t, m)
 	require.Len(t, hold.Tokens(), 3)
 	require.Len(t, hold.Paths(), 3)
@@ -162,7 +162,7 @@ func TestPartsOfSeveralKinds(t *testing.T) {
 func TestNestedMultiLocks(t *testing.T) {
 	paths := named(t, 5)
 	c := own(t)
-	m := of(t, of(t, newMutex(t, c, paths[4]), newMutex(t, c, paths[3])), newMulti(t, c, paths[:3]))
+	m := combined(t, combined(t, newMutex(t, c, paths[4]), newMutex(t, c, paths[3])), newMulti(t, c, paths[:3]))
 	hold := acquire(t, m)
 	require.Len(t, hold.Tokens(), 5)
 	for i, from := range []int{4, 3, 0, 1, 2} {
@@ -188,7 +188,7 @@ func TestPartReentersUnderTheContextOfTheWhole(t *testing.T) {
 	paths := named(t, 2)
 	c := own(t)
 	first, second := newMutex(t, c, paths[0]), newMutex(t, c, paths[1])
-	m := of(t, first, second)
+	m := combined(t, first, second)
 	hold := acquire(t, m)
 	ctx := hold.Context(testzk.Context(t))
 	for i, mu := range []*mutex.Mutex{first, second} {
@@ -213,7 +213,7 @@ func TestWholeUnderAPartsContextReleasesOnlyItsOwnHolds(t *testing.T) {
 	c := own(t)
 	first, second := newMutex(t, c, paths[0]), newMutex(t, c, paths[1])
 	outer := acquire(t, first)
-	hold, err := of(t, first, second).Acquire(outer.Context(testzk.Context(t)))
+	hold, err := combined(t, first, second).Acquire(outer.Context(testzk.Context(t)))
 	require.NoError(t, err)
 	work := hold.Context(context.Background())
 	remove(t, hold.Paths()[1])
@@ -229,19 +229,19 @@ func TestOfRefusesInvalidLists(t *testing.T) {
 	c := own(t)
 	a, b := newMutex(t, c, "/a"), newMutex(t, c, "/b")
 	for name, row := range map[string]struct {
-		locks []multilock.Lock
+		locks []recipes.Locker
 		says  string
 	}{
 		"none":  {nil, "no locks"},
-		"nil":   {[]multilock.Lock{a, nil}, "lock 1 is nil"},
-		"twice": {[]multilock.Lock{a, b, a}, "lock 2 is the same as lock 0"},
+		"nil":   {[]recipes.Locker{a, nil}, "lock 1 is nil"},
+		"twice": {[]recipes.Locker{a, b, a}, "lock 2 is the same as lock 0"},
 	} {
-		m, err := multilock.Of(row.locks...)
+		m, err := multilock.Combine(row.locks...)
 		require.Nil(t, m, name)
 		require.EqualError(t, err, "multilock: "+row.says, name)
 	}
 	uncomparable := listLock{a}
-	require.NotPanics(t, func() { of(t, uncomparable, uncomparable) })
+	require.NotPanics(t, func() { combined(t, uncomparable, uncomparable) })
 }
 
 // listLock is a lock whose values are not comparable.
@@ -263,8 +263,8 @@ func TestTryAcquireOfBusyPartsLeavesNoNode(t *testing.T) {
 	require.NoError(t, busy.Release())
 }
 
-// combine makes one hold of several.
-func combine(t *testing.T, parts []*recipes.Hold) *recipes.Hold {
+// joined makes one hold of several.
+func joined(t *testing.T, parts []*recipes.Hold) *recipes.Hold {
 	t.Helper()
 	var all []*ownership.Hold
 	for _, part := range parts {

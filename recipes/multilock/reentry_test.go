@@ -12,7 +12,7 @@ import (
 )
 
 func TestReentryOfTheSameSetMakesNoRequest(t *testing.T) {
-	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.InOrder()}} {
+	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.WithPathOrder()}} {
 		t.Run(name, func(t *testing.T) {
 			p := testzk.Proxy(t)
 			c := testzk.Connected(t, p.Addr())
@@ -83,7 +83,9 @@ func TestPartOfAnotherHoldIsRefusedAtOnce(t *testing.T) {
 	single := acquire(t, newMutex(t, c, paths[1]))
 	two := acquire(t, newMulti(t, c, []string{paths[0], paths[2]}))
 	for _, hold := range []*recipes.Hold{single, two} {
-		for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.InOrder()}} {
+		for name, opts := range map[string][]multilock.Option{
+			"together": nil, "in order": {multilock.WithPathOrder()},
+		} {
 			m := newMulti(t, c, paths, opts...)
 			ctx := hold.Context(testzk.Context(t))
 			for how, acquire := range map[string]acquirer{"Acquire": m.Acquire, "TryAcquire": m.TryAcquire} {

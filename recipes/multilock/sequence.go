@@ -16,21 +16,21 @@ import (
 
 // sequence is a list of locks that are acquired one after another.
 type sequence struct {
-	locks []Lock // in the order in which they are acquired
-	given []int  // the index at which each lock was given; nil: the same
-	key   any    // for re-entry; nil: each lock re-enters by itself
+	locks []recipes.Locker // in the order in which they are acquired
+	given []int            // the index at which each lock was given; nil: the same
+	key   any              // for re-entry; nil: each lock re-enters by itself
 }
 
-type acquisition func(Lock, context.Context) (*recipes.Hold, error)
+type acquisition func(recipes.Locker, context.Context) (*recipes.Hold, error)
 
 // Acquire waits for each lock, one after another.
 func (s *sequence) Acquire(ctx context.Context) (*recipes.Hold, error) {
-	return s.acquire(ctx, Lock.Acquire)
+	return s.acquire(ctx, recipes.Locker.Acquire)
 }
 
 // TryAcquire waits for no lock.
 func (s *sequence) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
-	return s.acquire(ctx, Lock.TryAcquire)
+	return s.acquire(ctx, recipes.Locker.TryAcquire)
 }
 
 // acquire acquires each lock with how. If code of the program panics or ends the goroutine, acquire
@@ -105,6 +105,6 @@ func undo(ctx context.Context, acquired []*ownership.Hold) error {
 }
 
 // same reports whether a and b are equal. Values that cannot be compared are never equal.
-func same(a, b Lock) bool {
+func same(a, b recipes.Locker) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && a == b
 }

@@ -84,11 +84,11 @@ func newRecorded(t testing.TB, c *framework.Client, paths []string) (*book, []*r
 
 func ofRecorded(t testing.TB, all []*recorded) *multilock.MultiLock {
 	t.Helper()
-	var locks []multilock.Lock
+	var locks []recipes.Locker
 	for _, r := range all {
 		locks = append(locks, r)
 	}
-	return of(t, locks...)
+	return combined(t, locks...)
 }
 
 // changed returns the transaction of the last create or delete below path.

@@ -60,8 +60,8 @@ func TestForeignLockIsReleasedAlthoughItsLossCannotBeLogged(t *testing.T) {
 				var late atomic.Bool
 				lost, given := make(chan struct{}), make(chan struct{}, 2)
 				begun := time.Now()
-				hold := acquire(t, of(t, foreign(t, c, func() multilock.ExternalHold {
-					return multilock.ExternalHold{
+				hold := acquire(t, combined(t, foreign(t, c, func() multilock.ForeignHold {
+					return multilock.ForeignHold{
 						Lost: lost,
 						Until: func() time.Time {
 							if late.Load() {

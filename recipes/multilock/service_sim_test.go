@@ -31,8 +31,8 @@ func TestSimulatedEndsOfAForeignLock(t *testing.T) {
 		renew := func(d time.Duration) { at := time.Now().Add(d); until.Store(&at) }
 		renew(time.Minute)
 		slow := time.Duration(random.Int64N(int64(time.Second)))
-		service := foreign(t, c, func() multilock.ExternalHold {
-			return multilock.ExternalHold{Lost: lost, Until: func() time.Time { return *until.Load() },
+		service := foreign(t, c, func() multilock.ForeignHold {
+			return multilock.ForeignHold{Lost: lost, Until: func() time.Time { return *until.Load() },
 				Release: func(ctx context.Context) error {
 					given.Add(1)
 					select {
@@ -42,7 +42,7 @@ func TestSimulatedEndsOfAForeignLock(t *testing.T) {
 					return ctx.Err()
 				}}
 		})
-		hold := acquire(t, of(t, of(t, service), newMutex(t, c, path)))
+		hold := acquire(t, combined(t, combined(t, service), newMutex(t, c, path)))
 		node, work, closed := hold.Path(), hold.Context(t.Context()), false
 		for _, i := range random.Perm(7)[:1+random.IntN(3)] {
 			[]func(){

@@ -31,33 +31,33 @@ type service struct {
 
 const timeToLive = 10 * time.Second
 
-func (s *service) take(ctx context.Context, wait bool) (multilock.ExternalHold, error) {
+func (s *service) take(ctx context.Context, wait bool) (multilock.ForeignHold, error) {
 	for {
 		if external, ok := s.try(); ok {
 			return external, nil
 		}
 		if !wait {
-			return multilock.ExternalHold{}, recipes.ErrNotAcquired
+			return multilock.ForeignHold{}, recipes.ErrNotAcquired
 		}
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return multilock.ExternalHold{}, errors.Join(recipes.ErrNotAcquired, ctx.Err())
+			return multilock.ForeignHold{}, errors.Join(recipes.ErrNotAcquired, ctx.Err())
 		}
 	}
 }
 
-func (s *service) try() (multilock.ExternalHold, bool) {
+func (s *service) try() (multilock.ForeignHold, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.owner != 0 && time.Now().Before(s.until) {
-		return multilock.ExternalHold{}, false
+		return multilock.ForeignHold{}, false
 	}
 	s.last++
 	id := s.last
 	s.owner, s.until, s.lost = id, time.Now().Add(timeToLive), make(chan struct{})
 	until := s.until
-	return multilock.ExternalHold{
+	return multilock.ForeignHold{
 		Until: func() time.Time { return until },
 		Lost:  s.lost,
 		Release: func(context.Context) error {
@@ -84,7 +84,7 @@ func beside(t *testing.T, c *framework.Client, s *service, path string) *multilo
 	t.Helper()
 	other, err := multilock.Foreign(c, "service", s.take)
 	require.NoError(t, err)
-	return of(t, newMutex(t, c, path), other)
+	return combined(t, newMutex(t, c, path), other)
 }
 
 func TestForeignLockIsHeldTogetherWithAMutex(t *testing.T) {
@@ -178,13 +178,13 @@ func TestFailedReleaseOfAForeignLockIsReturned(t *testing.T) {
 func TestForeignLockAcquiredTooLateIsReleased(t *testing.T) {
 	path, c, s := named(t, 1)[0], own(t), &service{}
 	ctx, cancel := context.WithCancel(t.Context())
-	other, err := multilock.Foreign(c, "service", func(ctx context.Context, wait bool) (multilock.ExternalHold, error) {
+	other, err := multilock.Foreign(c, "service", func(ctx context.Context, wait bool) (multilock.ForeignHold, error) {
 		external, err := s.take(ctx, wait)
 		cancel()
 		return external, err
 	})
 	require.NoError(t, err)
-	_, err = of(t, newMutex(t, c, path), other).Acquire(ctx)
+	_, err = combined(t, newMutex(t, c, path), other).Acquire(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	isReleased := func() bool { taken, released := s.state(); return !taken && released == 1 }
 	testzk.Eventually(t, isReleased, "the foreign lock is not released")
@@ -200,8 +200,8 @@ func TestForeignRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "needs a name")
 	_, err = multilock.Foreign(c, "service", nil)
 	require.ErrorContains(t, err, `"service": nil function`)
-	broken, err := multilock.Foreign(c, "service", func(context.Context, bool) (multilock.ExternalHold, error) {
-		return multilock.ExternalHold{}, nil
+	broken, err := multilock.Foreign(c, "service", func(context.Context, bool) (multilock.ForeignHold, error) {
+		return multilock.ForeignHold{}, nil
 	})
 	require.NoError(t, err)
 	_, err = broken.Acquire(t.Context())

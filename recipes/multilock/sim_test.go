@@ -15,7 +15,6 @@ import (
 	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
@@ -153,7 +152,7 @@ func (c *contender) connect(srv *zktest.Server, metrics metrics.Metrics) {
 
 // want returns some of the locks in random order, and a lock of them made in one of the possible
 // ways.
-func (c *contender) want() (paths []string, lock multilock.Lock) {
+func (c *contender) want() (paths []string, lock recipes.Locker) {
 	for _, i := range c.random.Perm(len(simPaths))[:1+c.random.IntN(len(simPaths))] {
 		paths = append(paths, simPaths[i])
 	}

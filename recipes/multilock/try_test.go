@@ -36,7 +36,7 @@ func TestRepeatedTryDoesNotExcludeItself(t *testing.T) {
 			}
 			return d.TryAcquire(ctx)
 		}}
-		m := of(t, b, a, last)
+		m := combined(t, b, a, last)
 		hold, err := m.TryAcquire(t.Context())
 		require.True(t, lost)
 		require.NoError(t, err)

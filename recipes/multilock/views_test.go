@@ -28,7 +28,7 @@ func TestSetReentersThroughAnotherView(t *testing.T) {
 // A mutex that re-enters a multi-lock has the token of its own lock. The resource of that lock must
 // not see a token that is larger than the next holder's.
 func TestMutexUnderAMultiLockHasTheTokenOfItsOwnLock(t *testing.T) {
-	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.InOrder()}} {
+	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.WithPathOrder()}} {
 		t.Run(name, func(t *testing.T) {
 			ctx, path := testzk.Context(t), testzk.Path(t)
 			client := testzk.Connected(t, testzk.Connect())

@@ -148,7 +148,7 @@ func TestWaiterWithADeletedNodeQueuesAgainInAllQueues(t *testing.T) {
 
 func TestWaitForBusyLocksEndsInTime(t *testing.T) {
 	paths := []string{"/a", "/b", "/c", "/d", "/e"}
-	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.InOrder()}} {
+	for name, opts := range map[string][]multilock.Option{"together": nil, "in order": {multilock.WithPathOrder()}} {
 		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 			c, other := simClient(t, srv, "c", 4*time.Second), simClient(t, srv, "other", 4*time.Second)
 			var busy []*recipes.Hold
@@ -231,7 +231,7 @@ func TestInOrderWaitsForOneLockAtATimeInTheOrderOfTheirPaths(t *testing.T) {
 	middle := acquire(t, newMutex(t, other, paths[1]))
 	backwards := slices.Clone(paths)
 	slices.Reverse(backwards)
-	waiter := start(t, newMulti(t, c, backwards, multilock.InOrder()))
+	waiter := start(t, newMulti(t, c, backwards, multilock.WithPathOrder()))
 	queued(t, other, paths[1], 2)
 	excluded(t, other, paths[0])
 	last, err := newMutex(t, other, paths[2]).TryAcquire(testzk.Context(t))
@@ -249,13 +249,13 @@ func TestInOrderWaitsForOneLockAtATimeInTheOrderOfTheirPaths(t *testing.T) {
 }
 
 // A mutex nested in another is not queued for the second lock while it waits for the first.
-// Together with such mutexes only InOrder avoids deadlocks.
+// Together with such mutexes only WithPathOrder avoids deadlocks.
 func TestInOrderDoesNotDeadlockWithNestedMutexes(t *testing.T) {
 	paths := named(t, 2)
 	contend(t, 2, func(i int) error {
 		c := own(t)
 		first, second := newMutex(t, c, paths[0]), newMutex(t, c, paths[1])
-		m := newMulti(t, c, []string{paths[1], paths[0]}, multilock.InOrder())
+		m := newMulti(t, c, []string{paths[1], paths[0]}, multilock.WithPathOrder())
 		for range 25 {
 			ctx := testzk.Context(t)
 			if i == 0 {

@@ -186,7 +186,7 @@ func (l *limit) resolve(
 	n, ok := decode(data)
 	switch {
 	case l.shared && (!ok || n < 0):
-		return reading{}, fmt.Errorf("%w: the node %s holds %q, not a number of permits in four bytes", ErrLimit, l.node, data)
+		return reading{}, fmt.Errorf("%w: %s holds %q, not a number of permits in four bytes", ErrLimit, l.node, data)
 	case l.shared || ok && n == l.permits:
 		return l.remember(reading{permits: n, version: stat.Version}), nil
 	case !ok:

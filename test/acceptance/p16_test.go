@@ -29,17 +29,17 @@ var p16Ways = map[string]func(t testing.TB, c *framework.Client, paths []string)
 	},
 	"New in order": func(t testing.TB, c *framework.Client, paths []string) *multilock.MultiLock {
 		t.Helper()
-		m, err := multilock.New(c, paths, multilock.InOrder())
+		m, err := multilock.New(c, paths, multilock.WithPathOrder())
 		require.NoError(t, err)
 		return m
 	},
-	"Of": func(t testing.TB, c *framework.Client, paths []string) *multilock.MultiLock {
+	"Combine": func(t testing.TB, c *framework.Client, paths []string) *multilock.MultiLock {
 		t.Helper()
-		var locks []multilock.Lock
+		var locks []recipes.Locker
 		for _, path := range paths {
 			locks = append(locks, p16Mutex(t, c, path))
 		}
-		m, err := multilock.Of(locks...)
+		m, err := multilock.Combine(locks...)
 		require.NoError(t, err)
 		return m
 	},
@@ -52,7 +52,7 @@ func p16Mutex(t testing.TB, c *framework.Client, path string) *mutex.Mutex {
 	return mu
 }
 
-func p16Acquire(t testing.TB, l multilock.Lock) *recipes.Hold {
+func p16Acquire(t testing.TB, l recipes.Locker) *recipes.Hold {
 	t.Helper()
 	hold, err := l.Acquire(testzk.Context(t))
 	require.NoError(t, err)

@@ -285,7 +285,7 @@ func (a *docentActor) newLock(kind string, args []string) (contended, error) {
 		return &docentLock{acquirer: s, lister: s}, err
 	case "multi":
 		// In order, as Curator acquires them.
-		m, err := multilock.New(a.client, strings.Split(path, ","), multilock.InOrder())
+		m, err := multilock.New(a.client, strings.Split(path, ","), multilock.WithPathOrder())
 		return &docentLock{acquirer: m}, err
 	case "latch":
 		return &docentLatch{a.client, path, args[1], nil}, nil

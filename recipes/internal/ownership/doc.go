@@ -3,7 +3,7 @@
 // An ownership is what the reentrant holds of one lock share: the lock nodes, the time at which
 // it was acquired, requests to release it, and why it has ended. What is owned is a resource:
 // lock nodes (nodes.go), holds that are held as one (parts.go), or a lock of another service
-// (external.go).
+// (foreign.go).
 //
 // An ownership ends once: by the release of its last hold, or by a loss, which ends all of its
 // holds at once. Its nodes are deleted, or, if a Handoff says so, passed on to another hold.

@@ -380,6 +380,7 @@ func DeleteNodes(ctx context.Context, s *framework.Session, nodes ...string) {
 	defer cancel()
 	err := s.DeleteGuaranteed(ctx, nodes...)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		s.Logger().Debug("deletion of the nodes of a failed attempt not confirmed yet", zap.Strings("nodes", nodes), zap.Error(err))
+		s.Logger().Debug("deletion of the nodes of a failed attempt not confirmed yet",
+			zap.Strings("nodes", nodes), zap.Error(err))
 	}
 }

@@ -161,7 +161,7 @@ func enqueue(ctx context.Context, s *framework.Session, queues []*Queue) ([]*wai
 func (q *Queue) newWaiter(s *framework.Session, node string) (*waiter, error) {
 	m, ok := parseName(path.Base(node), []string{q.rules.Name})
 	if !ok {
-		return nil, fmt.Errorf("the server returned the name %q for a new node: no sequence number behind %q", node, q.rules.Name)
+		return nil, fmt.Errorf("the server named a node %q: no sequence number behind %q", node, q.rules.Name)
 	}
 	return &waiter{queue: q, session: s, queueNode: m}, nil
 }

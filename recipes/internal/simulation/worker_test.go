@@ -304,7 +304,7 @@ func (w *worker) multi(l *locks) error {
 
 // nested holds a mutex and a permit. No worker acquires them in the opposite order.
 func (w *worker) nested(l *locks) error {
-	h, err := w.acquire(must(multilock.Of(must(mutex.New(l.client, nestedPath)), l.fixed)))
+	h, err := w.acquire(must(multilock.Combine(must(mutex.New(l.client, nestedPath)), l.fixed)))
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/docent-zk/docent/internal/bridge"
 )
 
-// External is an acquired lock of another service.
-type External struct {
+// Foreign is an acquired lock of another service.
+type Foreign struct {
 	Client  *framework.Client
 	Session *framework.Session // of the client: the hold ends with it
 	Name    string             // for errors and measurements
@@ -23,10 +23,10 @@ type External struct {
 	Release func(ctx context.Context) error // called once, unless the client is closed first
 }
 
-// NewExternal returns a hold of a lock of another service. It ends with the client's session,
+// NewForeign returns a hold of a lock of another service. It ends with the client's session,
 // too. Its token is 0, and it has no node.
-func NewExternal(e External) *Hold {
-	x := &external{e, make(chan struct{})}
+func NewForeign(e Foreign) *Hold {
+	x := &foreign{e, make(chan struct{})}
 	o := newOwnership(x)
 	h := o.newHoldLocked()
 	if !bridge.OfSession(e.Session).Go(func() { x.monitor(o) }) {
@@ -35,17 +35,17 @@ func NewExternal(e External) *Hold {
 	return h
 }
 
-// externalRecipe is what measurements and logs call the kind of lock.
-const externalRecipe = "foreign"
+// foreignRecipe is what measurements and logs call the kind of lock.
+const foreignRecipe = "foreign"
 
-// external is an External as a resource.
-type external struct {
-	External
+// foreign is a Foreign as a resource.
+type foreign struct {
+	Foreign
 	stopped chan struct{} // closed when the ownership has ended
 }
 
 // monitor ends the ownership when the session or the other service does.
-func (x *external) monitor(o *ownership) {
+func (x *foreign) monitor(o *ownership) {
 	for {
 		o.loseIfLost()
 		var due <-chan time.Time
@@ -62,13 +62,13 @@ func (x *external) monitor(o *ownership) {
 	}
 }
 
-func (x *external) session() *framework.Session { return x.Session }
-func (x *external) locks() []Lock               { return []Lock{{Path: x.Name}} }
-func (x *external) paths() []string             { return nil }
-func (x *external) parts() []*Hold              { return nil }
-func (x *external) stopLocked()                 { close(x.stopped) }
+func (x *foreign) session() *framework.Session { return x.Session }
+func (x *foreign) locks() []Lock               { return []Lock{{Path: x.Name}} }
+func (x *foreign) paths() []string             { return nil }
+func (x *foreign) parts() []*Hold              { return nil }
+func (x *foreign) stopLocked()                 { close(x.stopped) }
 
-func (x *external) validUntil() time.Time {
+func (x *foreign) validUntil() time.Time {
 	until := x.Session.ValidUntil()
 	if x.Until != nil {
 		if theirs := x.Until(); theirs.Before(until) {
@@ -85,7 +85,7 @@ func left(until time.Time) time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
-func (x *external) check() error {
+func (x *foreign) check() error {
 	switch {
 	case isClosed(x.Lost):
 		return fmt.Errorf("%w: %s", ErrForeignLost, x.Name)
@@ -96,8 +96,8 @@ func (x *external) check() error {
 }
 
 // abandon releases what the other service may still leave to its holder, in the background.
-func (x *external) abandon(reason error) {
-	log := x.Client.Logger().Named(externalRecipe).With(zap.String("path", x.Name))
+func (x *foreign) abandon(reason error) {
+	log := x.Client.Logger().Named(foreignRecipe).With(zap.String("path", x.Name))
 	// The log comes last: it is code of the program, which may panic.
 	defer log.Log(levelOf(reason), "hold ended", zap.Error(reason))
 	bridge.Of(x.Client).Go(func() {
@@ -108,7 +108,7 @@ func (x *external) abandon(reason error) {
 }
 
 // release ends its wait when the client is closed, which ends all else that is under way, too.
-func (x *external) release() error {
+func (x *foreign) release() error {
 	ctx, cancel := context.WithTimeout(context.Background(), x.Session.Timeout())
 	watched := make(chan struct{})
 	go func() {
@@ -127,8 +127,8 @@ func (x *external) release() error {
 }
 
 // carry does nothing: re-entry is the other service's.
-func (x *external) carry(ctx context.Context, _ *Hold) context.Context { return ctx }
+func (x *foreign) carry(ctx context.Context, _ *Hold) context.Context { return ctx }
 
-func (x *external) measure(held time.Duration, err error) {
-	measure(bridge.Of(x.Client).Metrics(), metrics.Labels{Recipe: externalRecipe, Path: x.Name}, held, err)
+func (x *foreign) measure(held time.Duration, err error) {
+	measure(bridge.Of(x.Client).Metrics(), metrics.Labels{Recipe: foreignRecipe, Path: x.Name}, held, err)
 }
