@@ -23,11 +23,27 @@ type Locker interface {
 //	err := recipes.Do(ctx, mu, func(ctx context.Context, hold *recipes.Hold) error {
 //		return store.Write(ctx, hold.Token(), value)
 //	})
-func Do(ctx context.Context, l Locker, fn func(ctx context.Context, hold *Hold) error) (err error) {
+func Do(ctx context.Context, l Locker, fn func(ctx context.Context, hold *Hold) error) error {
 	hold, err := l.Acquire(ctx)
 	if err != nil {
 		return err
 	}
+	return use(ctx, hold, fn)
+}
+
+// DoWithin is Do that waits at most d for the lock, and then fails with ErrNotAcquired: see
+// AcquireWithin. d does not limit fn.
+func DoWithin(
+	ctx context.Context, l Locker, d time.Duration, fn func(ctx context.Context, hold *Hold) error,
+) error {
+	hold, err := AcquireWithin(ctx, l, d)
+	if err != nil {
+		return err
+	}
+	return use(ctx, hold, fn)
+}
+
+func use(ctx context.Context, hold *Hold, fn func(ctx context.Context, hold *Hold) error) (err error) {
 	defer func() { err = errors.Join(err, hold.Release()) }()
 	return fn(hold.Context(ctx), hold)
 }

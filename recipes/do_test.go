@@ -117,3 +117,24 @@ func TestAcquireWithinWaitsNoLongerThanItsTime(t *testing.T) {
 	require.ErrorIs(t, err, framework.ErrNilContext)
 	require.NoError(t, hold.Release())
 }
+
+func TestDoWithinLimitsTheWaitAndNotTheWork(t *testing.T) {
+	path := testzk.Path(t)
+	first, err := mutex.New(testzk.Connected(t, testzk.Connect()), path)
+	require.NoError(t, err)
+	second, err := mutex.New(testzk.Connected(t, testzk.Connect()), path)
+	require.NoError(t, err)
+	err = recipes.DoWithin(t.Context(), first, testzk.Patience, func(ctx context.Context, hold *recipes.Hold) error {
+		_, limited := ctx.Deadline()
+		require.False(t, limited, "the time limits the work, too")
+		err := recipes.DoWithin(ctx, second, 10*time.Millisecond, func(context.Context, *recipes.Hold) error {
+			t.Error("the function is called")
+			return nil
+		})
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		return hold.Err()
+	})
+	require.NoError(t, err)
+	require.True(t, free(t, first))
+}

@@ -74,8 +74,9 @@ func (h *Hold) Err() error { return h.get().Err() }
 func (h *Hold) Token() int64 { return h.get().Token() }
 
 // Tokens returns the fencing tokens of a multi-lock, in the order in which the locks were given.
-// Give each resource the token of the lock that protects it. A lock of another service has the
-// token 0. For a single lock Tokens returns one token. It returns nil for the zero value.
+// Give each resource the token of the lock that protects it, and a resource that all of them
+// protect the largest one. A lock of another service has the token 0. For a single lock Tokens
+// returns one token. It returns nil for the zero value.
 func (h *Hold) Tokens() []int64 { return h.get().Tokens() }
 
 // Path returns the path of the lock node, as the client names it. For several nodes it returns the

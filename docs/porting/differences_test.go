@@ -14,22 +14,17 @@ import (
 )
 
 // fragment reentry
-func rebuild(ctx context.Context, mu *mutex.Mutex) (err error) {
-	hold, err := mu.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hold.Release()) }()
-	return repair(hold.Context(ctx), mu)
+func rebuild(ctx context.Context, mu *mutex.Mutex) error {
+	return mu.Do(ctx, func(ctx context.Context, _ *recipes.Hold) error {
+		return repair(ctx, mu)
+	})
 }
 
-func repair(ctx context.Context, mu *mutex.Mutex) (err error) {
-	hold, err := mu.Acquire(ctx) // returns at once: the context carries the hold
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hold.Release()) }()
-	return work(hold.Context(ctx))
+func repair(ctx context.Context, mu *mutex.Mutex) error {
+	// acquires at once: the context carries the hold
+	return mu.Do(ctx, func(ctx context.Context, _ *recipes.Hold) error {
+		return work(ctx)
+	})
 }
 
 // end
@@ -49,22 +44,19 @@ func Example_reentry() {
 }
 
 // fragment loss
-func drain(ctx context.Context, mu *mutex.Mutex, steps []step) (err error) {
-	hold, err := mu.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hold.Release()) }()
-	ctx = hold.Context(ctx) // ends when the lock is lost
-	for _, step := range steps {
-		if err := hold.Err(); err != nil {
-			return err // lost: other holders may have worked meanwhile
+func drain(ctx context.Context, mu *mutex.Mutex, steps []step) error {
+	return mu.Do(ctx, func(ctx context.Context, hold *recipes.Hold) error {
+		for _, step := range steps {
+			if err := hold.Err(); err != nil {
+				return err // lost: other holders may have worked meanwhile
+			}
+			// the context ends when the lock is lost
+			if err := step(ctx, hold.Token()); err != nil {
+				return err
+			}
 		}
-		if err := step(ctx, hold.Token()); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // end
@@ -102,18 +94,15 @@ func Example_loss() {
 }
 
 // fragment interrupt
-func impatient(ctx context.Context, mu *mutex.Mutex) (err error) {
-	waiting, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
-	defer cancel()
-	hold, err := mu.Acquire(waiting)
-	switch {
-	case errors.Is(err, recipes.ErrNotAcquired) && ctx.Err() == nil:
+func impatient(ctx context.Context, mu *mutex.Mutex) error {
+	err := recipes.DoWithin(ctx, mu, 200*time.Millisecond,
+		func(ctx context.Context, _ *recipes.Hold) error {
+			return work(ctx)
+		})
+	if errors.Is(err, recipes.ErrNotAcquired) && ctx.Err() == nil {
 		return errBusy // other clients had the lock for 200 ms
-	case err != nil:
-		return err // ctx was cancelled: matches context.Canceled
 	}
-	defer func() { err = errors.Join(err, hold.Release()) }()
-	return work(hold.Context(ctx))
+	return err // matches context.Canceled if ctx was cancelled
 }
 
 // end

@@ -16,15 +16,11 @@ import (
 )
 
 // fragment locker
-func locked(ctx context.Context, mu *mutex.Mutex, do job) (err error) {
-	waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	hold, err := mu.Acquire(waiting)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hold.Release()) }()
-	return do(hold.Context(ctx))
+func locked(ctx context.Context, mu *mutex.Mutex, do job) error {
+	return recipes.DoWithin(ctx, mu, 10*time.Second,
+		func(ctx context.Context, _ *recipes.Hold) error {
+			return do(ctx)
+		})
 }
 
 // end
@@ -44,25 +40,21 @@ func Example_locker() {
 // fragment revocable
 func yielding(
 	ctx context.Context, mu *mutex.Mutex, jobs <-chan job,
-) (err error) {
-	hold, err := mu.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hold.Release()) }()
-	ctx = hold.Context(ctx)
-	for {
-		select {
-		case <-hold.Revoked():
-			return nil // a client asks for the lock: release it
-		case do := <-jobs:
-			if err := do(ctx); err != nil {
-				return err
+) error {
+	return mu.Do(ctx, func(ctx context.Context, hold *recipes.Hold) error {
+		for {
+			select {
+			case <-hold.Revoked():
+				return nil // a client asks for the lock: release it
+			case do := <-jobs:
+				if err := do(ctx); err != nil {
+					return err
+				}
+			case <-ctx.Done(): // the lock is lost, or ctx has ended
+				return context.Cause(ctx)
 			}
-		case <-ctx.Done():
-			return context.Cause(ctx) // the lock is lost, or ctx has ended
 		}
-	}
+	})
 }
 
 // end
@@ -104,6 +96,7 @@ func Example_revocation() {
 }
 
 // fragment downgrade
+// The two holds overlap, so Do does not fit.
 func refresh(ctx context.Context, rw *rwlock.RWLock) (err error) {
 	written, err := rw.Write().Acquire(ctx)
 	if err != nil {
@@ -143,18 +136,14 @@ func Example_downgrade() {
 }
 
 // fragment upgrade
-func update(ctx context.Context, rw *rwlock.RWLock) (err error) {
-	reading, err := rw.Read().Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, reading.Release()) }()
-	written, err := rw.TryUpgrade(reading.Context(ctx))
-	if err != nil {
-		return err // rwlock.ErrUpgrade: there are other readers
-	}
-	defer func() { err = errors.Join(err, written.Release()) }()
-	return write(written.Context(ctx))
+func update(ctx context.Context, rw *rwlock.RWLock) error {
+	return rw.Read().Do(ctx, func(ctx context.Context, _ *recipes.Hold) error {
+		written, err := rw.TryUpgrade(ctx)
+		if err != nil {
+			return err // rwlock.ErrUpgrade: there are other readers
+		}
+		return errors.Join(write(written.Context(ctx)), written.Release())
+	})
 }
 
 // end
@@ -181,17 +170,14 @@ func Example_upgrade() {
 }
 
 // fragment semaphore
-func export(ctx context.Context, client *framework.Client) (err error) {
+func export(ctx context.Context, client *framework.Client) error {
 	exports, err := semaphore.New(client, "/limits/exports", 5)
 	if err != nil {
 		return err
 	}
-	permit, err := exports.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, permit.Release()) }()
-	return work(permit.Context(ctx))
+	return exports.Do(ctx, func(ctx context.Context, _ *recipes.Hold) error {
+		return work(ctx)
+	})
 }
 
 // end
@@ -202,7 +188,8 @@ func exportAll(
 ) (err error) {
 	waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	three, err := exports.AcquireN(waiting, 3) // all of them or none
+	// Do takes one permit. AcquireN takes all of them or none.
+	three, err := exports.AcquireN(waiting, 3)
 	if errors.Is(err, recipes.ErrNotAcquired) {
 		return nil // fewer were free for ten seconds
 	}
@@ -260,7 +247,7 @@ func Example_sharedLimit() {
 }
 
 // fragment semaphore-mutex
-func once(ctx context.Context, client *framework.Client) (err error) {
+func once(ctx context.Context, client *framework.Client) error {
 	mu, err := semaphore.NewMutex(client, "/locks/report")
 	if err != nil {
 		return err
@@ -290,20 +277,17 @@ func Example_semaphoreMutex() {
 }
 
 // fragment multilock
-func transfer(ctx context.Context, client *framework.Client) (err error) {
+func transfer(ctx context.Context, client *framework.Client) error {
 	both, err := multilock.New(client,
 		[]string{"/locks/stock", "/locks/till"})
 	if err != nil {
 		return err
 	}
-	waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel() // limits the wait for both
-	hold, err := both.Acquire(waiting)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hold.Release()) }()
-	return work(hold.Context(ctx))
+	// ten seconds for the wait for both
+	return recipes.DoWithin(ctx, both, 10*time.Second,
+		func(ctx context.Context, _ *recipes.Hold) error {
+			return work(ctx)
+		})
 }
 
 // end
@@ -311,17 +295,14 @@ func transfer(ctx context.Context, client *framework.Client) (err error) {
 // fragment multilock-of
 func moveStock(
 	ctx context.Context, mu *mutex.Mutex, rw *rwlock.RWLock,
-) (err error) {
+) error {
 	both, err := multilock.Combine(mu, rw.Read()) // in this order
 	if err != nil {
 		return err
 	}
-	hold, err := both.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hold.Release()) }()
-	return work(hold.Context(ctx))
+	return both.Do(ctx, func(ctx context.Context, _ *recipes.Hold) error {
+		return work(ctx)
+	})
 }
 
 // end

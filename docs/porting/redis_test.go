@@ -60,7 +60,7 @@ func redisLock(client *framework.Client, r Redis, key string, ttl time.Duration)
 // end
 
 // fragment both
-func holdBoth(ctx context.Context, client *framework.Client, r Redis, do job) (err error) {
+func holdBoth(ctx context.Context, client *framework.Client, r Redis, do job) error {
 	mu, err := mutex.New(client, "/locks/orders")
 	if err != nil {
 		return err
@@ -73,12 +73,9 @@ func holdBoth(ctx context.Context, client *framework.Client, r Redis, do job) (e
 	if err != nil {
 		return err
 	}
-	hold, err := both.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hold.Release()) }()
-	return do(hold.Context(ctx)) // the context ends when either lock does
+	return both.Do(ctx, func(ctx context.Context, _ *recipes.Hold) error {
+		return do(ctx) // the context ends when either lock does
+	})
 }
 
 // end

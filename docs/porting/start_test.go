@@ -13,7 +13,7 @@ import (
 )
 
 // fragment start
-func program(ctx context.Context, servers string) (err error) {
+func program(ctx context.Context, servers string) error {
 	client, err := framework.New(servers,
 		framework.WithSessionTimeout(40*time.Second),
 		framework.WithRetry(retry.Exponential(time.Second, 3)))
@@ -31,17 +31,14 @@ func program(ctx context.Context, servers string) (err error) {
 	if err != nil {
 		return err
 	}
-	waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	hold, err := mu.Acquire(waiting)
+	err = recipes.DoWithin(ctx, mu, 10*time.Second,
+		func(ctx context.Context, _ *recipes.Hold) error {
+			return process(ctx) // the context ends if the lock is lost
+		})
 	if errors.Is(err, recipes.ErrNotAcquired) {
 		return nil // other clients had the lock
 	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hold.Release()) }()
-	return process(hold.Context(ctx))
+	return err
 }
 
 // end

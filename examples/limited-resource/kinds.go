@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"math"
 
 	"github.com/docent-zk/docent/framework"
@@ -12,14 +11,9 @@ import (
 	"github.com/docent-zk/docent/recipes/semaphore"
 )
 
-// lock is implemented by all kinds of locks.
-type lock interface {
-	Acquire(context.Context) (*recipes.Hold, error)
-}
-
 // access is one of the accesses to the resource that a kind of lock permits.
 type access struct {
-	lock  lock
+	lock  recipes.Locker
 	alone bool // the lock promises that no other access is inside at the same time
 }
 
@@ -46,8 +40,8 @@ func kinds() []kind {
 	}
 }
 
-func exclusive(l lock, err error) ([]access, error) { return []access{{l, true}}, err }
-func shared(l lock, err error) ([]access, error)    { return []access{{l, false}}, err }
+func exclusive(l recipes.Locker, err error) ([]access, error) { return []access{{l, true}}, err }
+func shared(l recipes.Locker, err error) ([]access, error)    { return []access{{l, false}}, err }
 
 // readWrite returns one write access and three read accesses.
 func readWrite(c *framework.Client, path string) ([]access, error) {

@@ -15,11 +15,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/docent-zk/docent/examples/internal/program"
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
 )
 
 func main() { program.Main(newWorkload(flag.CommandLine).run) }
@@ -112,12 +114,10 @@ func (w *workload) cycle(ctx context.Context, k kind, r *resource, client *frame
 }
 
 // use shows how to use any lock.
-func (w *workload) use(ctx context.Context, a access, r *resource) (err error) {
-	hold, err := a.lock.Acquire(ctx) // ctx limits only the wait, not the hold
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hold.Release()) }() // reports a loss before the end of the work
-	ctx = hold.Context(ctx)                                   // ends if the lock is lost
-	return r.use(a.alone, hold.Token(), func() error { return w.work(ctx, r) })
+func (w *workload) use(ctx context.Context, a access, r *resource) error {
+	return recipes.Do(ctx, a.lock, func(ctx context.Context, hold *recipes.Hold) error {
+		// This context ends if the lock is lost. A multi-lock has a token for each of its locks. All of
+		// them protect this resource, so the largest one serves.
+		return r.use(a.alone, slices.Max(hold.Tokens()), func() error { return w.work(ctx, r) })
+	}) // also reports a loss before the end of the work
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/docent-zk/docent/examples/internal/program"
 	"github.com/docent-zk/docent/fence"
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
 )
 
@@ -67,21 +68,17 @@ func move(ctx context.Context, connect string, b *bank, from, to string, amount 
 	return nil
 }
 
-func transfer(ctx context.Context, both *multilock.MultiLock, b *bank, from, to string, amount int) (err error) {
-	hold, err := both.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hold.Release()) }() // reports a loss before the end of the work
-
-	entries := []entry{ // a token for each lock, in the order of the paths
-		{from, b.balance(from) - amount, hold.Tokens()[0]},
-		{to, b.balance(to) + amount, hold.Tokens()[1]},
-	}
-	if err := think(hold.Context(ctx)); err != nil { // ends if a lock is lost
-		return err
-	}
-	return b.write(entries...)
+func transfer(ctx context.Context, both *multilock.MultiLock, b *bank, from, to string, amount int) error {
+	return both.Do(ctx, func(ctx context.Context, hold *recipes.Hold) error { // this ctx ends if a lock is lost
+		entries := []entry{ // a token for each lock, in the order of the paths
+			{from, b.balance(from) - amount, hold.Tokens()[0]},
+			{to, b.balance(to) + amount, hold.Tokens()[1]},
+		}
+		if err := think(ctx); err != nil {
+			return err
+		}
+		return b.write(entries...)
+	}) // also reports a loss before the end of the work
 }
 
 // think waits between reading and writing. In this time, a broken lock would do harm.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
 )
@@ -62,14 +63,10 @@ func run(ctx context.Context, connect string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	hold, err := mu.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hold.Release()) }() // reports a loss before the end of the work
-	ctx = hold.Context(ctx)                                   // ends if the lock is lost
-	fmt.Fprintf(out, "holding %s, token %d\n", hold.Path(), hold.Token())
-	return work(ctx, hold.Token())
+	return mu.Do(ctx, func(ctx context.Context, hold *recipes.Hold) error { // this ctx ends if the lock is lost
+		fmt.Fprintf(out, "holding %s, token %d\n", hold.Path(), hold.Token())
+		return work(ctx, hold.Token())
+	}) // also reports a loss before the end of the work
 }
 
 // work is what only one process may do at a time. It stops when ctx ends. Real work would send the

@@ -93,16 +93,13 @@ func isLost(err error) bool {
 // turn waits for the lock and increments the record once. It returns how many writes of this worker
 // the store has accepted.
 func (w *worker) turn(ctx context.Context) (written int, err error) {
-	hold, err := w.lock.Acquire(ctx) // ctx limits only the wait, not the hold
-	if err != nil {
-		return 0, err
-	}
-	// Always release, and look at the error: it tells whether the lock was lost before the end.
-	defer func() { err = errors.Join(err, hold.Release()) }()
-
-	// Work under the context of the hold from here on: it ends when the lock is lost.
-	ctx = hold.Context(ctx)
-	return w.increment(ctx, request{Worker: w.Worker, Token: hold.Token(), Until: hold.ValidUntil()})
+	// Do releases the lock. Look at its error: it also reports that the lock was lost before the end.
+	err = w.lock.Do(ctx, func(ctx context.Context, hold *recipes.Hold) (err error) {
+		// This context ends when the lock is lost.
+		written, err = w.increment(ctx, request{Worker: w.Worker, Token: hold.Token(), Until: hold.ValidUntil()})
+		return err
+	})
+	return written, err
 }
 
 // increment is the critical section. If two workers ran it at the same time, one update would be

@@ -42,12 +42,10 @@ func run(ctx context.Context, connect string, out io.Writer) (err error) {
 
 	released := make(chan error, 1)
 	go func() { released <- first.Release() }() // any goroutine may release a hold, as with all locks of docent
-	second, err := mu.Acquire(ctx)
-	if err := errors.Join(err, <-released); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, second.Release()) }() // reports a loss before the end of the work
-	fmt.Fprintln(out, "another goroutine releases it; now it can be acquired again, with a larger token:",
-		second.Token() > first.Token())
-	return nil
+	err = mu.Do(ctx, func(_ context.Context, second *recipes.Hold) error {
+		fmt.Fprintln(out, "another goroutine releases it; now it can be acquired again, with a larger token:",
+			second.Token() > first.Token())
+		return nil
+	})
+	return errors.Join(err, <-released)
 }

@@ -153,5 +153,6 @@ func (o *office) secondLamp(ctx context.Context, lamps *semaphore.Semaphore) (er
 }
 
 // release releases a hold and adds the error, which reports a loss before the end of the work, to
-// err.
+// err. The parts of this example have several holds at a time, which begin and end independently.
+// For one hold call Do, which does the same.
 func release(hold *recipes.Hold, err *error) { *err = errors.Join(*err, hold.Release()) }

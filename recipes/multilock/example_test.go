@@ -50,19 +50,16 @@ func ExampleNew() {
 	client, stop := connect()
 	defer stop()
 	accounts := map[string]*account{"/accounts/4": {balance: 100}, "/accounts/17": {balance: 100}}
-	transfer := func(ctx context.Context, from, to string, amount int) (err error) {
+	transfer := func(ctx context.Context, from, to string, amount int) error {
 		both, err := multilock.New(client, []string{from, to})
 		if err != nil {
 			return err
 		}
-		hold, err := both.Acquire(ctx)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, hold.Release()) }()
-		accounts[from].add(-amount)
-		accounts[to].add(amount)
-		return hold.Err()
+		return both.Do(ctx, func(context.Context, *recipes.Hold) error {
+			accounts[from].add(-amount)
+			accounts[to].add(amount)
+			return nil
+		}) // also reports a loss before the end of the transfer
 	}
 	var running sync.WaitGroup
 	for range 10 {

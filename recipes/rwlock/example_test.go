@@ -39,7 +39,7 @@ func rebuild(ctx context.Context) (err error) {
 		return err
 	}
 
-	written, err := rw.Write().Acquire(ctx)
+	written, err := rw.Write().Acquire(ctx) // not Do, because the write hold ends before the read hold
 	if err != nil {
 		return err
 	}

@@ -100,18 +100,17 @@ func (c *cacheRebuild) get(ctx context.Context) ([]string, error) {
 }
 
 // readFresh reads the cache and reports whether it is fresh. The original does that in get, between
-// acquire and finally; defer needs a function.
+// acquire and finally.
 func (c *cacheRebuild) readFresh(ctx context.Context) (cached []string, fresh bool, err error) {
-	reading, err := c.lock.Read().Acquire(ctx)
-	if err != nil {
-		return nil, false, err
-	}
-	defer release(reading, &err)
-	if cached, err = c.read(reading.Context(ctx)); err != nil {
-		return nil, false, err
-	}
-	orders, err := c.orders()
-	return cached, slices.Equal(cached, orders), err
+	err = c.lock.Read().Do(ctx, func(ctx context.Context, _ *recipes.Hold) error {
+		var orders []string
+		if cached, err = c.read(ctx); err == nil {
+			orders, err = c.orders()
+		}
+		fresh = err == nil && slices.Equal(cached, orders)
+		return err
+	})
+	return cached, fresh, err
 }
 
 func (c *cacheRebuild) rebuild(ctx context.Context) (cached []string, err error) {
@@ -132,7 +131,8 @@ func (c *cacheRebuild) rebuild(ctx context.Context) (cached []string, err error)
 }
 
 // writeThenRead returns what it wrote, and a read hold. The read hold begins before the write hold
-// is released, so no other writer gets the lock in between.
+// is released, so no other writer gets the lock in between. The holds overlap, and one of them
+// outlives the function, so Do does not fit.
 func (c *cacheRebuild) writeThenRead(ctx context.Context) (written []string, reading *recipes.Hold, err error) {
 	writing, err := c.lock.Write().Acquire(ctx)
 	if err != nil {
@@ -213,5 +213,5 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // release releases a hold and adds the error, which reports a loss before the end of the work, to
-// err.
+// err. It is for the read hold of writeThenRead. For a hold of one function call Do.
 func release(hold *recipes.Hold, err *error) { *err = errors.Join(*err, hold.Release()) }

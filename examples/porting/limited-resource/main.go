@@ -25,6 +25,7 @@ import (
 
 	"github.com/docent-zk/docent/examples/internal/program"
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 )
 
@@ -72,16 +73,11 @@ func (r *limitedResource) run(ctx context.Context, connect string, out io.Writer
 	return nil
 }
 
-func (r *limitedResource) useLocked(ctx context.Context, mu *mutex.Mutex) (err error) {
-	waiting, cancel := context.WithTimeout(ctx, acquireTimeout)
-	defer cancel()
-	hold, err := mu.Acquire(waiting) // the context limits only the wait, not the hold
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hold.Release()) }() // reports a loss before the end of the work
-	// The context ends if the lock is lost. The original needs a listener for that.
-	return r.use(hold.Context(ctx), hold.Token())
+func (r *limitedResource) useLocked(ctx context.Context, mu *mutex.Mutex) error {
+	return recipes.DoWithin(ctx, mu, acquireTimeout, func(ctx context.Context, hold *recipes.Hold) error {
+		// The context ends if the lock is lost. The original needs a listener for that.
+		return r.use(ctx, hold.Token())
+	}) // also reports a loss before the end of the work
 }
 
 // use must not run twice at the same time, in all processes together. The resource detects if it

@@ -25,6 +25,7 @@ import (
 
 	"github.com/docent-zk/docent/examples/internal/program"
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
 )
 
@@ -95,14 +96,11 @@ func (p *workerPool) runAll(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (p *workerPool) job(ctx context.Context, id string) (err error) {
-	permit, err := p.semaphore.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, permit.Release()) }() // reports a loss before the end of the work
-	// The context ends if the permit is lost. The original does not notice that.
-	return p.do(permit.Context(ctx), id)
+func (p *workerPool) job(ctx context.Context, id string) error {
+	return p.semaphore.Do(ctx, func(ctx context.Context, _ *recipes.Hold) error {
+		// The context ends if the permit is lost. The original does not notice that.
+		return p.do(ctx, id)
+	}) // also reports a loss before the end of the work
 }
 
 // do runs a job. The job has a file in one folder while it runs, and in another folder afterwards.
