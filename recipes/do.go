@@ -17,8 +17,10 @@ type Locker interface {
 
 // Do acquires l, calls fn with a context that ends with the hold, and releases the hold. It returns
 // fn's error joined with that of the release. An error of the release means that the lock was lost
-// before fn returned, or that the deletion of its node is not confirmed. If the lock cannot be
-// acquired, Do does not call fn. If fn panics or calls runtime.Goexit, Do releases the hold, too.
+// before fn returned, or that the deletion of its node is not confirmed: see Hold.Release. If the
+// lock cannot be acquired, Do returns the error of l.Acquire and does not call fn. If fn panics or
+// calls runtime.Goexit, Do releases the hold, too. If fn releases the hold itself, the error
+// matches ErrNotHeld. fn must not return before all work under the lock has ended.
 //
 //	err := recipes.Do(ctx, mu, func(ctx context.Context, hold *recipes.Hold) error {
 //		return store.Write(ctx, hold.Token(), value)
@@ -32,7 +34,7 @@ func Do(ctx context.Context, l Locker, fn func(ctx context.Context, hold *Hold) 
 }
 
 // DoWithin is Do that waits at most d for the lock, and then fails with ErrNotAcquired: see
-// AcquireWithin. d does not limit fn.
+// AcquireWithin. d does not limit fn. An ErrNotAcquired can also be that of fn.
 func DoWithin(
 	ctx context.Context, l Locker, d time.Duration, fn func(ctx context.Context, hold *Hold) error,
 ) error {
@@ -49,8 +51,9 @@ func use(ctx context.Context, hold *Hold, fn func(ctx context.Context, hold *Hol
 }
 
 // AcquireWithin calls l.Acquire and waits at most d. After d it fails with ErrNotAcquired, and the
-// error also matches context.DeadlineExceeded. ctx and d limit only the wait, not the hold. With a
-// d of 0 or less it fails without a request. Curator: acquire(time, unit).
+// error also matches context.DeadlineExceeded. That is so too if there was no connection for that
+// time. Otherwise it fails like l.Acquire. ctx and d limit only the wait, not the hold. With a d of
+// 0 or less it fails without a request. Curator: acquire(time, unit).
 func AcquireWithin(ctx context.Context, l Locker, d time.Duration) (*Hold, error) {
 	if ctx == nil {
 		return l.Acquire(ctx)

@@ -1,5 +1,6 @@
-// Package recipes has what all recipes share: the [Hold] that every acquire returns, [Do], the
-// errors, and the participants of a queue. The recipes themselves are in the packages below.
+// Package recipes has what all recipes share: the [Hold] that every acquire returns, [Do] and
+// [DoWithin], which hold a lock while a function runs, the errors, the [Participant] of a queue,
+// and [Revoke]. The recipes themselves are in the packages below.
 //
 // # What a hold guarantees
 //
@@ -21,8 +22,8 @@
 // # How a hold ends
 //
 // A hold ends by Release; when its session ends, reported by a server or found by the clock; when
-// another client deletes the lock node; when the client is closed. A connection that is only
-// suspended does not end it, unless the client's loss policy is Strict. When a hold ends, Done is
-// closed, the contexts of [Hold.Context] end with the reason as their cause, and Err returns the
-// reason.
+// another client deletes the lock node; when the client is closed; when a lock of another service
+// that is a part of it ends. A connection that is only suspended does not end it, unless the
+// client's loss policy is Strict. When a hold ends, Done is closed, the contexts of [Hold.Context]
+// end with the reason as their cause, and Err returns the reason.
 package recipes

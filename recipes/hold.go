@@ -54,8 +54,9 @@ func (h *Hold) Done() <-chan struct{} { return h.get().Done() }
 
 // Err returns nil while the hold is valid, and then why it has ended: ErrNotHeld after Release;
 // framework.ErrSessionLost; framework.ErrClosed; ErrNodeDeleted; framework.ErrSuspended, if the
-// client's loss policy is Strict. Err checks the deadline itself, so it can report the loss before
-// Done is closed. Curator: isAcquiredInThisProcess, which notices no loss.
+// client's loss policy is Strict; ErrForeignLost, if it has a lock of another service. Err checks
+// the deadline itself, so it can report the loss before Done is closed. Curator:
+// isAcquiredInThisProcess, which notices no loss.
 func (h *Hold) Err() error { return h.get().Err() }
 
 // Token returns the fencing token: the czxid of the lock node. A later holder of the lock has a
@@ -90,8 +91,8 @@ func (h *Hold) Paths() []string { return h.get().Paths() }
 
 // ValidUntil returns the local time at which the hold ends unless the ZooKeeper leader answers
 // again before. It is the zero Time once the hold has ended. To find out whether the hold is valid
-// call Err, which also notices that the machine was suspended. To compare ValidUntil with time.Now
-// does not.
+// call Err, which also notices that the machine was suspended. A comparison with time.Now does
+// not.
 func (h *Hold) ValidUntil() time.Time { return h.get().ValidUntil() }
 
 // Context returns a context that ends with parent or with the hold. context.Cause then returns the
@@ -108,9 +109,9 @@ func (h *Hold) Context(parent context.Context) context.Context { return h.get().
 
 // Revoked returns a channel that is closed when another client asks for the release of the lock:
 // see Revoke. The holder should release it soon. The hold stays valid until then. For several nodes
-// a request for one of them is enough. A call makes no request and sets no watch. A request is
-// noticed by the watch that also notices a deleted node, so after the hold has lasted a tenth of a
-// second. A request to a waiter is noticed when its hold begins. The channel of the zero value is
+// a request for one of them is enough. A call makes no request and sets no watch. A revocation is
+// noticed by the watch that also notices a deleted node, once the hold has lasted a tenth of a
+// second. That of a waiter is noticed when its hold begins. The channel of the zero value is
 // nil, and that of a lock of another service is never closed.
 //
 // Curator: makeRevocable and RevocationListener. There a lock is revocable if the listener was set
@@ -125,8 +126,9 @@ func (h *Hold) Revoked() <-chan struct{} { return h.get().Revoked() }
 //
 //   - nil: the hold was valid until now. If it was the last one, its nodes are deleted in one
 //     transaction, or passed on, or kept for the next hold of this client (mutex.WithSticky);
-//   - framework.ErrSessionLost, framework.ErrClosed, framework.ErrSuspended or ErrNodeDeleted: the
-//     hold had been lost before. The work may not have been exclusive to its end;
+//   - framework.ErrSessionLost, framework.ErrClosed, framework.ErrSuspended, ErrNodeDeleted or
+//     ErrForeignLost: the hold had been lost before. The work may not have been exclusive to its
+//     end;
 //   - ErrNotHeld: the hold was released before, or is nil, and nothing was done;
 //   - ErrReleasePending: the hold was valid until now and has ended, but its node may still exist.
 //     The deletion continues in the background. If the session has ended meanwhile, the servers

@@ -9,9 +9,9 @@ import (
 	"github.com/docent-zk/docent/internal/logfield"
 )
 
-// Participant is a lock node in a queue, of a holder or a waiter, as the servers have it. A holder's
-// client may not have noticed yet that it holds, or may have ended the hold already by its own
-// clock.
+// Participant is a lock node in a queue, of a holder or a waiter, as the servers have it. A
+// holder's client may not have noticed yet that it holds, or may have ended the hold already by its
+// own clock.
 type Participant struct {
 	Node     string    // the node's path, as the client that lists it names it
 	Data     []byte    // by default the IP address of the participant; RevokeMessage after Revoke
@@ -22,15 +22,15 @@ type Participant struct {
 
 	// Holds reports whether the node holds the lock: no conflicting node is ahead of it.
 	Holds bool
-	// HeldSince is a time, by the servers' clock, since which the participant has held the lock without
-	// a break. It may have held the lock before, but not before Since. It is the zero Time if the
-	// nodes do not prove any such time, and for waiters.
+	// HeldSince is a time, by the servers' clock, since which the participant has held the lock
+	// without a break. It may have held the lock before, but not before Since. It is the zero Time
+	// if the nodes do not prove any such time, and for waiters.
 	//
 	// Nodes do not record when the one ahead was deleted. They prove only that nothing was deleted
-	// since the last node was created. So HeldSince is Since while a participant that did not wait is
-	// alone. It is the time at which the last node arrived while others only queue behind. It is zero
-	// when the last change of the queue was a deletion. A permit of a semaphore is a node of its own:
-	// its HeldSince is Since.
+	// since the last node was created. So HeldSince is Since while a participant that did not wait
+	// is alone. It is the time at which the last node arrived while others only queue behind. It is
+	// zero when the last change of the queue was a deletion. A permit of a semaphore is a node of
+	// its own: its HeldSince is Since.
 	HeldSince time.Time
 }
 

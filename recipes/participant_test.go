@@ -46,7 +46,8 @@ func (f *queueFixture) holds(l recipes.Locker) *recipes.Hold {
 	return hold
 }
 
-// waits starts an acquire that queues behind the others. The holds that it gets come by the channel.
+// waits starts an acquire that queues behind the others. The holds that it gets come by the
+// channel.
 func (f *queueFixture) waits(l recipes.Locker) <-chan *recipes.Hold {
 	f.Helper()
 	got := make(chan *recipes.Hold, 1)

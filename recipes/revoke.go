@@ -24,8 +24,9 @@ var revocable = regexp.MustCompile(`(lock-|lease-|__READ__|__WRIT__|__lock__|__r
 
 // Revoke asks a participant of any recipe, a holder or a waiter, to release its lock. The
 // participant's Hold.Revoked or Term.Revoked is closed, and a Curator client calls its
-// RevocationListener. It is a request: the holder decides when it releases the lock. A waiter hears
-// of it when it holds. Client must name nodes as the client that returned the participant does.
+// RevocationListener. It is a request: the holder decides when it releases the lock. That of a
+// waiter is closed when its hold begins. The client must have the namespace of the one that listed
+// the participant.
 //
 // Revoke overwrites the data of the node, and so the data of WithIdentity or WithData, with
 // RevokeMessage. It returns when the request is written, not when the lock is free. Revoking twice
@@ -36,10 +37,10 @@ var revocable = regexp.MustCompile(`(lock-|lease-|__READ__|__WRIT__|__lock__|__r
 //     or lost its session;
 //   - with framework.ErrInvalidPath if the node is not one of a queue, such as the zero
 //     Participant's, and for a candidate of a leader.Latch. Curator's candidates of a LeaderLatch
-//     stop to watch a node when its data changes, and then never lead;
-//   - when ctx ends, and like framework.Client.Set: framework.ErrNotConnected once the retry policy
-//     is exhausted, framework.ErrClosed, zk.ErrNoAuth, ... framework.OutcomeOf reports whether the
-//     request may have been written.
+//     stop watching a node when its data changes, and then never lead;
+//   - when ctx ends or is nil, and like framework.Client.Set: framework.ErrNotConnected once the
+//     retry policy is exhausted, framework.ErrClosed, zk.ErrNoAuth, ... framework.OutcomeOf reports
+//     whether the request may have been written.
 //
 // Curator: Revoker.attemptRevoke, which ignores a missing node.
 func Revoke(ctx context.Context, client *framework.Client, participant Participant) error {

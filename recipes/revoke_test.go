@@ -88,7 +88,8 @@ func TestRevokeReachesAPartOfAMultiLock(t *testing.T) {
 	require.NoError(t, hold.Release())
 }
 
-// A write to the node of a Latch's candidate would end the watch of the Curator candidate behind it.
+// A write to the node of a Latch's candidate would end the watch of the Curator candidate behind
+// it.
 func TestRevokeReachesTheLeaderOfAnElectionAndRefusesALatch(t *testing.T) {
 	c, path := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
 	election, latch := must(leader.New(c, path+"/election")), must(leader.NewLatch(c, path+"/latch"))
@@ -142,7 +143,8 @@ func TestRevokeIsRepeatedAfterALostAnswer(t *testing.T) {
 	require.NoError(t, hold.Release())
 }
 
-// The holder may have released the lock because of the request, so the request may have been written.
+// The holder may have released the lock because of the request, so the request may have been
+// written.
 func TestRevokeReportsThatALostRequestMayHaveBeenWritten(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		const node = "/lock/_c_1-lock-0000000000"

@@ -92,7 +92,7 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 //     nil.
 //
 // Run does not return because no server can be reached, at the beginning or later. Curator:
-// LeaderSelector.start and LeaderSelectorListener.takeLeadership. To end ctx is close. A
+// LeaderSelector.start and LeaderSelectorListener.takeLeadership. The end of ctx is close. A
 // LeaderSelectorListenerAdapter cancels the leadership whenever the connection is suspended; a
 // client with framework.WithLossPolicy(framework.Strict) does the same.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {

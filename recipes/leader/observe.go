@@ -26,9 +26,9 @@ func (c *candidate) participants(ctx context.Context, rules queue.Rules) ([]reci
 // Participants returns the candidates, also those of Curator: the leader first, then the others in
 // the order of the queue. It is empty if there are none, or no such path. The id of a candidate is
 // the Data of its node, see WithID. The first one may not lead yet, because it has not noticed that
-// it is first or waits as WithLockDelay says. It may lead no more, by its own clock. Participants can
-// be called before, while and after Run runs, and if it never does. It fails when ctx ends, and like
-// framework.Client.Children and Get. Curator: LeaderSelector.getParticipants.
+// it is first or waits as WithLockDelay says. It may lead no more, by its own clock. Participants
+// can be called before, while and after Run runs, and if it never does. It fails when ctx ends, and
+// like framework.Client.Children and Get. Curator: LeaderSelector.getParticipants.
 func (e *Election) Participants(ctx context.Context) ([]recipes.Participant, error) {
 	if err := queue.CheckCall(ctx, "leader", "Election", e != nil && e.candidate != nil); err != nil {
 		return nil, err
@@ -45,10 +45,10 @@ func (l *Latch) Participants(ctx context.Context) ([]recipes.Participant, error)
 	return l.participants(ctx, latchRules)
 }
 
-// Observe returns a sequence of the leaders on path, of an Election or a Latch: the leader now, and a
-// new value whenever it changes. The zero Participant means that there is none. Its Holds is false.
-// Observe does not stand for election. It may skip short terms, and may be slightly stale. The id of
-// a leader is the Data of its node.
+// Observe returns a sequence of the leaders on path, of an Election or a Latch: the leader now, and
+// a new value whenever it changes. The zero Participant means that there is none. Its Holds is
+// false. Observe does not stand for election. It may skip short terms, and may be slightly stale.
+// The id of a leader is the Data of its node.
 //
 //	for leads, err := range leader.Observe(ctx, client, "/service/leader") {
 //

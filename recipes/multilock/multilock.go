@@ -149,7 +149,7 @@ func (m *MultiLock) Acquire(ctx context.Context) (*recipes.Hold, error) {
 // the queues, it fails with recipes.ErrNotAcquired. With New this takes at most one read for each
 // lock and creates no node. With WithPathOrder and Combine, the locks before a busy one are
 // acquired and released. It still waits for a connection, by the client's retry policy, until ctx
-// ends. Curator: acquire(0).
+// ends. Otherwise it fails like Acquire. Curator: acquire(0).
 func (m *MultiLock) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	if err := m.check(ctx); err != nil {
 		return nil, err

@@ -171,7 +171,8 @@ func (m *Mutex) Acquire(ctx context.Context) (*recipes.Hold, error) {
 
 // TryAcquire is Acquire that does not wait for other clients. If the lock is held or waited for, it
 // fails with recipes.ErrNotAcquired after one read and creates no node. It still waits for a
-// connection, by the client's retry policy, until ctx ends. Curator: acquire(0).
+// connection, by the client's retry policy, until ctx ends. Otherwise it fails like Acquire.
+// Curator: acquire(0).
 func (m *Mutex) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return m.acquire(ctx, (*queue.Lock).Try)
 }

@@ -180,7 +180,7 @@ func (s *Side) Acquire(ctx context.Context) (*recipes.Hold, error) {
 // TryAcquire is Acquire that does not wait for other clients. If a conflicting node is ahead, it
 // fails with recipes.ErrNotAcquired after one read and creates no node. With the context of a read
 // hold a writer fails with ErrUpgrade here, too. It still waits for a connection, by the client's
-// retry policy, until ctx ends. Curator: acquire(0).
+// retry policy, until ctx ends. Otherwise it fails like Acquire. Curator: acquire(0).
 func (s *Side) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return s.acquire(ctx, (*queue.Lock).Try)
 }

@@ -182,13 +182,13 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) (*recipes.Hold, error) 
 // TryAcquireN is AcquireN that does not wait for other clients. If there are waiters, or too few
 // free permits, it fails with recipes.ErrNotAcquired and creates no node. This takes two reads, or
 // three if the limit is shared. It still waits for a connection, by the client's retry policy,
-// until ctx ends. Curator: acquire(qty, 0).
+// until ctx ends. Otherwise it fails like AcquireN. Curator: acquire(qty, 0).
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*recipes.Hold, error) {
 	return s.acquire(ctx, n, (*queue.Lock).Try)
 }
 
-// Do acquires one permit, calls fn with a context that ends with the hold, and releases the hold: see
-// recipes.Do.
+// Do acquires one permit, calls fn with a context that ends with the hold, and releases the hold:
+// see recipes.Do.
 func (s *Semaphore) Do(ctx context.Context, fn func(ctx context.Context, hold *recipes.Hold) error) error {
 	return recipes.Do(ctx, s, fn)
 }
@@ -223,11 +223,11 @@ func (s *Semaphore) check(ctx context.Context) error {
 	return queue.CheckCall(ctx, "semaphore", "Semaphore", s != nil && s.lock != nil)
 }
 
-// Participants returns the permits, the oldest first, then the waiters in order: those that hold and
-// those that wait for permits. It is empty if there are none. A hold of several permits has a
-// participant for each. A Curator client that is first in the queue creates its permit before it may
-// use it, and is listed as a holder already. Curator: getParticipantNodes, which lists the permits
-// only.
+// Participants returns the permits, the oldest first, then the waiters in order: those that hold
+// and those that wait for permits. It is empty if there are none. A hold of several permits has a
+// participant for each. A Curator client that is first in the queue creates its permit before it
+// may use it, and is listed as a holder already. Curator: getParticipantNodes, which lists the
+// permits only.
 //
 // Participants fails when ctx ends, and like framework.Client.Children and Get.
 func (s *Semaphore) Participants(ctx context.Context) ([]recipes.Participant, error) {
@@ -251,8 +251,8 @@ func (s *Semaphore) Participants(ctx context.Context) ([]recipes.Participant, er
 	return append(holders, waiters...), nil
 }
 
-// permit returns the participant of a permit, whose node is created by the transaction that acquires
-// it.
+// permit returns the participant of a permit, whose node is created by the transaction that
+// acquires it.
 func permit(p recipes.Participant) recipes.Participant {
 	p.Holds, p.HeldSince = true, p.Since
 	return p
