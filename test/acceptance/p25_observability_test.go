@@ -64,7 +64,7 @@ func TestP25_SlowWaitNamesTheHolder(t *testing.T) {
 	delete(first, "since")
 	delete(first, "session")
 	require.Equal(t, map[string]any{
-		"node": hold.Path(), "host": host, "process": filepath.Base(os.Args[0]), "pid": os.Getpid(),
+		"node": hold.Path(), "host": host, "process": filepath.Base(os.Args[0]), "pid": os.Getpid(), "holds": true,
 	}, first)
 }
 
