@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"strings"
@@ -21,20 +22,33 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// trap is in code of the program. It ends, once it is set, the next goroutine that calls spring. It
-// panics or, as testing.T.FailNow does, calls runtime.Goexit.
+// trap is in code of the program. Once it is set, the next call of spring ends an acquire.
 type trap struct {
 	set    atomic.Bool
-	goexit bool
+	end    ending
+	cancel context.CancelFunc // ends the context of the acquire
 }
 
+// ending is how a trap ends an acquire.
+type ending string
+
+const (
+	panics  ending = "panic"
+	goexits ending = "goexit" // as testing.T.FailNow does
+	cancels ending = "cancel" // the acquire may still succeed
+)
+
 func (t *trap) spring() {
-	switch {
-	case !t.set.CompareAndSwap(true, false):
-	case t.goexit:
-		runtime.Goexit()
-	default:
+	if !t.set.CompareAndSwap(true, false) {
+		return
+	}
+	switch t.end {
+	case panics:
 		panic("trap")
+	case goexits:
+		runtime.Goexit()
+	case cancels:
+		t.cancel()
 	}
 }
 
@@ -93,19 +107,19 @@ var disturbed = map[string]func(*trap) framework.Option{
 	},
 }
 
-// Code of the program ends the goroutine that acquires, at any of its calls. The lock is free for
-// this process and for others, and no node is left.
+// Code of the program ends the goroutine that acquires, or the context of the acquire, at any of its
+// calls. The lock is free for this process and for others, and no node is left.
 func codeEndsAcquire(t *testing.T, k Kind) {
 	for name, sit := range situations {
 		for point, option := range undisturbed {
 			if sit.try && strings.Contains(point, "waiters") {
 				continue // a try does not count as a waiter
 			}
-			for _, goexit := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s in %s goexit=%v", name, point, goexit), func(t *testing.T) {
+			for _, end := range []ending{panics, goexits, cancels} {
+				t.Run(fmt.Sprintf("%s in %s %s", name, point, end), func(t *testing.T) {
 					t.Parallel()
 					sim.Once(t, 1, inBubble(k, func(w *simFixture) {
-						trap := &trap{goexit: goexit}
+						trap := &trap{end: end}
 						sprung := w.endsAcquire(sit, trap, w.connect(target, option(trap)))
 						require.True(w.t, sprung, "the trap was not sprung")
 					}))
@@ -113,24 +127,26 @@ func codeEndsAcquire(t *testing.T, k Kind) {
 			}
 		}
 		for point, option := range disturbed {
-			for _, times := range []int{1, 2} { // a repeated read fails again
-				t.Run(fmt.Sprintf("%s in %s times=%d", name, point, times), func(t *testing.T) {
-					t.Parallel()
-					sprung := 0
-					eachRequest(t, k, func(w *simFixture, nth fault.Match) (reached bool) {
-						nth.Times = times
-						trap := &trap{goexit: true} // a panic on a goroutine of the client ends the program
-						c := w.connect(target, option(trap))
-						rule := w.srv.On(nth, fault.DropAfter())
-						if w.endsAcquire(sit, trap, c) {
-							sprung++
-						}
-						reached = rule.Hits() > 0
-						rule.Remove()
-						return reached
+			for _, end := range []ending{goexits, cancels} { // a panic on a goroutine of the client ends the program
+				for _, times := range []int{1, 2} { // a repeated read fails again
+					t.Run(fmt.Sprintf("%s in %s %s times=%d", name, point, end, times), func(t *testing.T) {
+						t.Parallel()
+						sprung := 0
+						eachRequest(t, k, func(w *simFixture, nth fault.Match) (reached bool) {
+							nth.Times = times
+							trap := &trap{end: end}
+							c := w.connect(target, option(trap))
+							rule := w.srv.On(nth, fault.DropAfter())
+							if w.endsAcquire(sit, trap, c) {
+								sprung++
+							}
+							reached = rule.Hits() > 0
+							rule.Remove()
+							return reached
+						})
+						require.Positive(t, sprung, "the trap was never sprung")
 					})
-					require.Positive(t, sprung, "the trap was never sprung")
-				})
+				}
 			}
 		}
 	}
@@ -143,6 +159,9 @@ func (w *simFixture) endsAcquire(sit situation, trap *trap, c *framework.Client)
 	blocker := w.blocker(sit)
 	var hold *recipes.Hold
 	ended := make(chan struct{})
+	ctx, cancel := context.WithCancel(testzk.Context(w.t))
+	defer cancel()
+	trap.cancel = cancel
 	trap.set.Store(true)
 	go func() {
 		defer close(ended)
@@ -151,7 +170,7 @@ func (w *simFixture) endsAcquire(sit situation, trap *trap, c *framework.Client)
 		if sit.try {
 			acquire = w.lock(c).TryAcquire
 		}
-		hold, _ = acquire(testzk.Context(w.t)) // an error if the trap was on a goroutine of the client
+		hold, _ = acquire(ctx) // an error if the trap was on a goroutine of the client
 	}()
 	settle()
 	if blocker != nil {

@@ -120,9 +120,10 @@ func (w *waiter) relist(ctx context.Context, previous predecessors, deleted bool
 	return ahead, err
 }
 
-// WaitError adds ErrNotAcquired to an error by which the context has ended a wait.
+// WaitError adds ErrNotAcquired to an error by which the context has ended a wait. It returns nil
+// for nil: a context that ends after the wait ends nothing.
 func WaitError(ctx context.Context, err error) error {
-	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
+	if err != nil && (ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
 		return fmt.Errorf("%w: %w", recipes.ErrNotAcquired, err)
 	}
 	return err
