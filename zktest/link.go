@@ -13,6 +13,7 @@ type link struct {
 	requests []*leaderRequest // on their way to the leader
 	renewals []func()         // returning sessions; these overtake requests
 	answers  []waiting        // on their way from the leader, each behind a transaction
+	own      []*pending       // requests of the server's clients that the leader has not answered, in order
 	touched  map[*session]time.Duration
 	reports  bool // an alarm is set for the next report
 	outages  int  // number of interruptions so far
@@ -25,6 +26,7 @@ type link struct {
 // leaderRequest is a request that only the leader can carry out.
 type leaderRequest struct {
 	carryOut func() (zxid int64) // returns the transaction that the asking server needs before it answers
+	request  *pending            // of a client; nil for a new session
 	answered func()              // called when the asking server has that transaction
 	sync     bool                // the request changes nothing
 }
@@ -77,6 +79,9 @@ func (r *replica) delivers(arrived int) bool {
 func (s *Server) arrive(r *replica, l *link, e *leaderRequest) {
 	do := func() {
 		zxid := e.carryOut()
+		if e.request != nil && !e.sync && zxid > 0 {
+			s.matchElsewhere(e.request, l, zxid)
+		}
 		if r.link == l && zxid > r.applied { // the transaction is the answer
 			r.when(zxid, e.answered)
 			return

@@ -20,6 +20,7 @@ type pending struct {
 	arrived   time.Time
 	ans       answer
 	done      bool // it was carried out, and the client's server knows the result
+	mistaken  bool // ans is of another transaction, see link.match
 }
 
 // enqueue starts to process a request.
@@ -44,16 +45,23 @@ func (c *conn) enqueue(p *pending) {
 
 // forward sends a request to the leader through the server's link by.
 func (p *pending) forward(by *link) {
+	if by == nil {
+		return // the server has no leader
+	}
+	by.await(p)
 	p.conn.replica.toLeader(&leaderRequest{
 		carryOut: func() int64 {
+			given := p.ans
 			p.perform(by)
-			return p.ans.wait
+			zxid := p.ans.wait
+			if p.mistaken {
+				p.ans = given
+			}
+			return zxid
 		},
-		answered: func() {
-			p.done = true
-			p.conn.advance()
-		},
-		sync: p.req.Op == fault.OpSync,
+		request:  p,
+		answered: func() { p.answered(by) },
+		sync:     p.req.Op == fault.OpSync,
 	})
 }
 

@@ -57,11 +57,16 @@ func enterRaw(t *testing.T, srv *zktest.Server, name string) *raw {
 // again makes another connection of the same session.
 func (r *raw) again(t *testing.T, srv *zktest.Server, name string) *raw {
 	t.Helper()
-	hello := newSession
-	hello.Session, hello.Password = r.session, r.password
-	next := greet(t, dialRaw(t, srv.Client(name), srv.MemAddr()), hello)
+	next := greet(t, dialRaw(t, srv.Client(name), srv.MemAddr()), resumed(r))
 	require.Equal(t, r.session, next.session)
 	return next
+}
+
+// resumed returns the handshake that resumes the session of a client.
+func resumed(r *raw) rawzk.Connect {
+	hello := newSession
+	hello.Session, hello.Password = r.session, r.password
+	return hello
 }
 
 // send sends a request. The answer may be read later.

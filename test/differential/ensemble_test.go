@@ -406,6 +406,40 @@ func endOfASessionThatHasMoved(s *linkScript) {
 	other.do("other", rawzk.CloseSession())
 }
 
+// numbersThatRepeat sends requests with the same numbers on two connections of a session. A server
+// finds the requests of its clients in the stream of transactions by session and number, and looks
+// only at the first of those that wait.
+func numbersThatRepeat(s *linkScript) {
+	setup := s.enter(s.leader(), nil)
+	setup.do("setup", persistent("/set"))
+	c := s.enter(s.follower(), nil)
+	s.hold()
+	waiting := []rawzk.Op{
+		persistent("/kept"), rawzk.Delete("/set", -1), rawzk.Multi(persistent("/kept-multi")), rawzk.Sync("/"),
+		rawzk.SetACL("/set", rawzk.Open(), -1), persistent("/kept-last"),
+	}
+	for _, o := range waiting {
+		c.send(o)
+	}
+	s.waitsFor(len(waiting), c, c.xid, waiting[len(waiting)-1])
+	moved := s.enter(s.leader(), c)
+	for _, xid := range []int32{2, 1, 2, 3, 4} {
+		moved.xid = xid - 1
+		moved.do("moved", persistent(fmt.Sprintf("/other-%d-%d", xid, len(s.lines))))
+		if xid != 2 || len(s.lines) > 6 {
+			c.hears("old")
+		}
+	}
+	moved.do("moved", rawzk.SetData("/set", nil, -1))
+	c.hears("old")
+	s.release()
+	c.hears("old")
+	moved.do("moved", rawzk.Exists("/kept", false))
+	moved.do("moved", rawzk.CloseSession())
+	setup.do("setup", rawzk.Delete("/set", -1))
+	setup.do("setup", rawzk.CloseSession())
+}
+
 func connectionThatStaysAtTheFollower(s *linkScript) {
 	c := s.enter(s.follower(), nil)
 	moved := s.enter(s.leader(), c)
@@ -508,6 +542,7 @@ func TestRequestsBetweenFollowerAndLeader(t *testing.T) {
 		"session has moved":           sessionHasMoved,
 		"multi of a session that has": multiOfASessionThatHasMoved,
 		"end of a session that has":   endOfASessionThatHasMoved,
+		"numbers that repeat":         numbersThatRepeat,
 		"connection that stays":       connectionThatStaysAtTheFollower,
 		"return to the same follower": returnToTheSameFollower,
 		"watches at a follower":       watchesAtAFollower,
