@@ -137,6 +137,25 @@ func TestRequestNumbersWrapAroundBelowTheNumberOfCloseSession(t *testing.T) {
 	require.Equal(t, []int32{lastXid - 1, lastXid, firstXid}, xids(l.waiting))
 }
 
+// A server takes a transaction of a former connection for the answer to a request of this one if the
+// session and the number are the same.
+func TestNumbersOfRequestsGoOnAfterAReconnect(t *testing.T) {
+	s := serveByHand(t)
+	c := connect(t, Config{}, s.addr())
+	var last int32
+	for i := range 3 {
+		eventually(t, func() bool { return s.accepted() == i+1 && c.Admitted() }, "no connection")
+		asked(c, Delete("/a", -1))
+		for op := int32(0); op != opDelete; {
+			f := <-s.requests
+			require.Greater(t, f.xid, last)
+			last, op = f.xid, f.op
+		}
+		s.drop(i)
+		eventually(t, func() bool { _, ended := c.connections(); return ended == i+1 }, "no disconnect")
+	}
+}
+
 // A connection made by the program may have no buffer. A caller of Ask must not wait for one that
 // is not read.
 func TestAskDoesNotWaitForAConnectionWithoutABuffer(t *testing.T) {

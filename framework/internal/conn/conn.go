@@ -67,6 +67,12 @@ type Conn struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup // all goroutines; the goroutine of the Conn adds those of its links
 
+	// nextXid is the number of the first request of the next link. Only the goroutine of the Conn uses
+	// it. A server matches the transactions of a session with the requests that wait for them by
+	// session and number alone. A transaction of a former connection must not be taken for the answer
+	// to a request of this one.
+	nextXid int32
+
 	mu            sync.Mutex
 	attempt       attempt
 	link          *link         // nil: the session has no connection
@@ -98,7 +104,9 @@ type Info struct {
 
 // New returns a Conn, which connects after a call of Start. The caller must call Close.
 func New(cfg Config) *Conn {
-	c := &Conn{cfg: cfg, log: cfg.Logger, lastErr: map[string]error{}, changed: make(chan struct{})}
+	c := &Conn{
+		cfg: cfg, log: cfg.Logger, nextXid: firstXid, lastErr: map[string]error{}, changed: make(chan struct{}),
+	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.hosts = newHosts(cfg.Servers, min(longestPause, cfg.SessionTimeout/8), cfg.Random)
 	return c

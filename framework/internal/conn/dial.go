@@ -118,6 +118,7 @@ func (c *Conn) serve(l *link) {
 		c.noteSlow(l.server, err)
 	}
 	l.Close()
+	c.nextXid = l.unusedXid()
 	c.setLink(nil)
 	c.cfg.Handler.Disconnected()
 }

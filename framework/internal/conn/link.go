@@ -53,7 +53,7 @@ func newLink(socket net.Conn, owner *Conn, server string, zxid int64) *link {
 	l := &link{
 		Conn: socket, owner: owner, server: server, zxid: zxid, out: newOutbox(socket),
 		closed: closed, closeOnce: sync.OnceFunc(func() { close(closed) }), endConfirmed: make(chan struct{}),
-		nextXid: firstXid, lastRead: time.Now(),
+		nextXid: owner.nextXid, lastRead: time.Now(),
 	}
 	l.in = bufio.NewReaderSize(timedReader{l}, readAhead)
 	return l
@@ -76,6 +76,13 @@ func (l *link) takeAll() []request {
 	all := l.waiting
 	l.waiting = nil
 	return all
+}
+
+// unusedXid returns the number of the next request. It does not change once the link is closed.
+func (l *link) unusedXid() int32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.nextXid
 }
 
 // admit allows requests and sends first before them. It reports whether it did so. It does not if
