@@ -103,6 +103,8 @@ func (s *oldServer) answer(op fault.Op, body []byte) (code int32, reply []byte) 
 	case fault.OpCreateContainer, fault.OpAddWatch, fault.OpMultiRead, fault.OpGetEphemerals,
 		fault.OpGetAllChildrenNumber:
 		return -6, nil
+	case fault.OpMulti: // no results, only their end
+		return 0, []byte{0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff}
 	case fault.OpGetACL: // the length of a list without the list
 		return 0, binary.BigEndian.AppendUint32(nil, s.entries)
 	}

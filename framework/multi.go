@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -217,11 +218,13 @@ func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
 	return results, nil
 }
 
+var errOtherResults = errors.New("framework: a reply with another number of results than operations")
+
 // results returns the results of t from the reply.
 func (o ops) results(t transaction, reply conn.Reply) ([]Result, error) {
 	responses, err := reply.Results()
 	if len(responses) != len(t.calls) {
-		return nil, err
+		return nil, cmp.Or(err, errOtherResults)
 	}
 	results := make([]Result, len(responses))
 	cause := -1

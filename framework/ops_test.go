@@ -249,3 +249,13 @@ func TestACLThatIsLongerThanTheReplyIsAnError(t *testing.T) {
 		require.ErrorContains(t, err, "malformed reply")
 	}
 }
+
+// The transaction may have been applied, but the reply does not say what it created.
+func TestMultiWithTooFewResultsHasAnUnknownOutcome(t *testing.T) {
+	server := startOldServer(t)
+	c := testzk.Connected(t, server.listener.Addr().String(), framework.WithRetry(retry.Never()))
+	results, err := c.Multi(testzk.Context(t), framework.CreateOp("/a", nil), framework.CheckOp("/", -1))
+	require.ErrorContains(t, err, "another number of results")
+	require.Equal(t, framework.Unknown, framework.OutcomeOf(err))
+	require.Empty(t, results)
+}
