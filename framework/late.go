@@ -238,6 +238,7 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 			unowned = append(unowned, full)
 		}
 	}
+	s.logLook(parent, wanted, len(children), unowned)
 	for some := range slices.Chunk(unowned, deletedAtOnce) {
 		if err := (&deletion{left: slices.Clone(some), uncertain: true}).attempt(ctx, s); err != nil {
 			return err
@@ -247,4 +248,15 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 		}
 	}
 	return nil
+}
+
+// logLook logs which creates were looked for, so that the log explains a node that is left.
+func (s *session) logLook(parent string, wanted map[string]lateNode, children int, unowned []string) {
+	entry := s.core.cfg.log.Check(zap.DebugLevel, "looked for late creates")
+	if entry == nil { // the fields are made only if needed
+		return
+	}
+	entry.Write(zap.String("path", parent), zap.Strings("guids", slices.Sorted(maps.Keys(wanted))),
+		zap.Int("children", children), zap.Strings("unowned", unowned), zap.String("server", s.conn.Server()),
+		logfield.Session(s.id()))
 }

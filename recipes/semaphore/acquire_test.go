@@ -230,6 +230,7 @@ func TestAcquireIsLogged(t *testing.T) {
 		entries := logs.FilterMessage("acquired").All()
 		require.Len(t, entries, times)
 		require.Equal(t, path, entries[times-1].ContextMap()["path"])
+		require.Equal(t, hold.Path(), entries[times-1].ContextMap()["node"])
 		require.Equal(t, fmt.Sprintf("%#x", hold.Token()), entries[times-1].ContextMap()["token"])
 	}
 	hold := acquire(t, s, 2)

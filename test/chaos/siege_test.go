@@ -376,11 +376,12 @@ func (s *siege) left() string {
 			return err.Error()
 		}
 		for _, name := range names {
-			owner := int64(0)
-			if _, stat, err := s.observer.Exists(line + "/" + name); err == nil && stat != nil {
-				owner = stat.EphemeralOwner
+			node := line + "/" + name
+			if _, stat, err := s.observer.Exists(node); err == nil && stat != nil {
+				node += fmt.Sprintf(" of session %#x, created by transaction %#x at %s", stat.EphemeralOwner,
+					stat.Czxid, time.UnixMilli(stat.Ctime).UTC().Format("15:04:05.000"))
 			}
-			nodes = append(nodes, fmt.Sprintf("%s/%s of session %#x", line, name, owner))
+			nodes = append(nodes, node)
 		}
 	}
 	if len(nodes) == 0 {

@@ -66,7 +66,7 @@ type settings struct {
 	Timeout time.Duration
 	Quorum  bool   // with WithQuorumHeartbeat
 	Lock    string // what a worker that watches a hold acquires
-	Log     string // the file that the client's log goes to
+	Log     string // the file that the client's log goes to, with debug messages
 }
 
 func (s settings) options() ([]framework.Option, error) {
@@ -77,6 +77,7 @@ func (s settings) options() ([]framework.Option, error) {
 	if s.Log != "" {
 		config := zap.NewProductionConfig()
 		config.OutputPaths, config.Sampling = []string{s.Log}, nil
+		config.Level.SetLevel(zap.DebugLevel) // to explain a node that is left
 		config.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 		logger, err := config.Build()
 		if err != nil {

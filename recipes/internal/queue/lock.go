@@ -305,7 +305,8 @@ func (l *Lock) grant(ctx context.Context, waiters []*waiter, checkNodes bool) (*
 // NewHold makes a hold of the lock, and logs it.
 func (l *Lock) NewHold(g ownership.Grant) *ownership.Hold {
 	if entry := l.log.Check(zap.DebugLevel, "acquired"); entry != nil { // the fields are made only if needed
-		entry.Write(logfield.Session(g.Session.ID()), logfield.Token(g.Locks[0].Token))
+		entry.Write(zap.String("node", g.Nodes[0].Path), logfield.Session(g.Session.ID()),
+			logfield.Token(g.Locks[0].Token))
 	}
 	return ownership.New(g)
 }
