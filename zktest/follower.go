@@ -16,6 +16,10 @@ import (
 // ends. A session that connects to an earlier server again belongs to it again. Then what still
 // waits between that server and the leader is carried out, although its connection ended long ago.
 //
+// A server finds the transactions of its clients' requests by session and number (xid), and looks
+// only at the first request that waits. A session that uses a number on two connections may get the
+// answer to another request.
+//
 // The leader hears of a session that uses a follower when its client connects. After that it hears
 // of the session from the follower's reports, each half tick.
 //

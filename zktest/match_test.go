@@ -19,8 +19,9 @@ func TestTransactionOfTheSameNumberAnswersTheFirstRequestThatWaits(t *testing.T)
 		f := srv.Follower(0)
 		old := greet(t, dialRaw(t, srv.Client("old"), f.MemAddr()), newSession)
 		f.HoldRequests()
-		first := []rawzk.Op{createOp("/first"), rawzk.SetData("/set", nil, -1), rawzk.Delete("/set", -1), rawzk.Sync("/")}
-		for i, o := range first {
+		for i, o := range []rawzk.Op{
+			createOp("/first"), rawzk.SetData("/set", nil, -1), rawzk.Delete("/set", -1), rawzk.Sync("/"),
+		} {
 			old.send(t, int32(i+1), o)
 		}
 		synctest.Wait()

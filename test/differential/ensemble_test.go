@@ -416,7 +416,7 @@ func numbersThatRepeat(s *linkScript) {
 	s.hold()
 	waiting := []rawzk.Op{
 		persistent("/kept"), rawzk.Delete("/set", -1), rawzk.Multi(persistent("/kept-multi")), rawzk.Sync("/"),
-		rawzk.SetACL("/set", rawzk.Open(), -1), persistent("/kept-last"),
+		rawzk.SetACL("/set", rawzk.Open(), -1), rawzk.Multi(persistent("/kept-second")), persistent("/kept-last"),
 	}
 	for _, o := range waiting {
 		c.send(o)
@@ -431,6 +431,8 @@ func numbersThatRepeat(s *linkScript) {
 		}
 	}
 	moved.do("moved", rawzk.SetData("/set", nil, -1))
+	c.hears("old")
+	moved.do("moved", rawzk.Multi(rawzk.Check("/", -1), rawzk.Check("/set", -1)))
 	c.hears("old")
 	s.release()
 	c.hears("old")
