@@ -109,6 +109,12 @@ const cleanupDelay = 73 * time.Millisecond
 func (l *late) cleanUp(s *session) {
 	s.core.cfg.metrics.Add(metrics.PendingDeletions, 1, metrics.Labels{})
 	defer s.core.cfg.metrics.Add(metrics.PendingDeletions, -1, metrics.Labels{})
+	ended := false
+	defer func() {
+		if !ended {
+			l.interrupted()
+		}
+	}()
 	sleep(cleanupDelay, s.done, s.core.ctx.Done())
 	if dropped := l.takeDropped(); dropped > 0 {
 		s.core.cfg.log.Warn("too many creates without an answer: the oldest are not looked for any more",
@@ -126,6 +132,15 @@ func (l *late) cleanUp(s *session) {
 		sleep(cleanupDelay<<min(failures, 5), s.done, s.core.ctx.Done())
 		failures++
 	}
+	ended = true
+}
+
+// interrupted has the next call of add or reconnected start cleanUp again. The program's logger or
+// metrics have ended the goroutine.
+func (l *late) interrupted() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running = false
 }
 
 // takeDue returns the nodes that are due. It returns nil if there are none or if there is no
@@ -238,7 +253,6 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 			unowned = append(unowned, full)
 		}
 	}
-	s.logLook(parent, wanted, len(children), unowned)
 	for some := range slices.Chunk(unowned, deletedAtOnce) {
 		if err := (&deletion{left: slices.Clone(some), uncertain: true}).attempt(ctx, s); err != nil {
 			return err
@@ -247,6 +261,7 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 			s.core.cfg.log.Info("deleted a node that nothing owned", zap.String("path", full), logfield.Session(s.id()))
 		}
 	}
+	s.logLook(parent, wanted, len(children), unowned)
 	return nil
 }
 

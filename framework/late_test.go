@@ -4,10 +4,15 @@ import (
 	"context"
 	"math/rand/v2"
 	"path"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/retry"
@@ -24,15 +29,15 @@ type detour struct {
 	follower *zktest.Follower
 }
 
-func runDetour(t *testing.T, scenario func(d *detour)) {
+func runDetour(t *testing.T, scenario func(d *detour), opts ...framework.Option) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		d := &detour{t: t, srv: srv, follower: srv.Follower(0)}
 		inOrder := func(int64) int64 { return 0 }
 		var err error
 		servers := d.follower.MemAddr() + "," + srv.MemAddr()
-		d.Client, err = framework.New(servers, framework.WithDialer(srv.Client("a").DialContext),
+		d.Client, err = framework.New(servers, append(opts, framework.WithDialer(srv.Client("a").DialContext),
 			framework.WithRandom(inOrder), framework.WithSessionTimeout(20*time.Second),
-			framework.WithRetry(retry.Forever(50*time.Millisecond)))
+			framework.WithRetry(retry.Forever(50*time.Millisecond)))...)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, d.Close()) })
 		require.NoError(t, d.CreateContainers(t.Context(), "/lock"))
@@ -110,5 +115,32 @@ func TestNodeCreatedAfterARepeatedCreateIsDeleted(t *testing.T) {
 			d.toFollower()
 			require.Equal(d.t, []string{node}, d.nodes())
 		})
+	}
+}
+
+// The logger ends the goroutine that looks for late nodes. The next connection looks again.
+func TestLoggerDoesNotEndTheSearchForLateNodes(t *testing.T) {
+	for _, message := range []string{"looked for late creates", "deleted a node that nothing owned"} {
+		var ended atomic.Bool
+		core, _ := observer.New(zap.DebugLevel)
+		log := zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
+			if e.Message == message && ended.CompareAndSwap(false, true) {
+				runtime.Goexit()
+			}
+			return nil
+		}))
+		runDetour(t, func(d *detour) {
+			for range 2 {
+				d.follower.HoldRequests()
+				ctx, cancel := context.WithTimeout(d.t.Context(), 100*time.Millisecond)
+				_, err := d.create(ctx, framework.Ephemeral())
+				cancel()
+				failed(d.t, err, framework.Unknown, context.DeadlineExceeded)
+				d.toLeader()
+				d.toFollower()
+				require.Empty(d.t, d.nodes(), message)
+			}
+			require.True(d.t, ended.Load(), message)
+		}, framework.WithLogger(log))
 	}
 }
