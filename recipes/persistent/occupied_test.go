@@ -1,0 +1,132 @@
+package persistent_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/persistent"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// occupy creates an ephemeral node of another client at the path.
+func occupy(t *testing.T, srv *zktest.Server, text string) *framework.Client {
+	t.Helper()
+	other := client(t, srv, "other")
+	_, err := other.Create(t.Context(), path, []byte(text), framework.Ephemeral(), framework.WithParents())
+	require.NoError(t, err)
+	return other
+}
+
+func TestOccupiedPathEndsTheNodeAfterSomeTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts []persistent.Option
+		want time.Duration
+	}{
+		"by default": {nil, 2 * testzk.SessionTimeout},
+		"at once":    {[]persistent.Option{persistent.WithOccupiedTimeout(0)}, 0},
+		"later":      {[]persistent.Option{persistent.WithOccupiedTimeout(time.Minute)}, time.Minute},
+		"container":  {[]persistent.Option{persistent.WithContainer()}, 2 * testzk.SessionTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, func(t *testing.T, srv *zktest.Server) {
+				occupy(t, srv, data)
+				begun := time.Now()
+				n := started(t, client(t, srv, "a"), path, c.opts...)
+				<-n.Done()
+				require.InDelta(t, c.want, time.Since(begun), float64(100*time.Millisecond))
+				require.ErrorIs(t, n.Err(), persistent.ErrOccupied)
+				require.ErrorIs(t, n.Await(t.Context()), persistent.ErrOccupied)
+				require.NoError(t, n.Close())
+				require.Equal(t, data, content(t, srv, path), "it is another program's")
+			})
+		})
+	}
+}
+
+func TestOccupiedPathIsTakenWhenItIsVacant(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		other := occupy(t, srv, "theirs")
+		n := started(t, client(t, srv, "a"), path, persistent.WithOccupiedTimeout(persistent.NoLimit))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := n.Await(ctx)
+		require.ErrorIs(t, err, persistent.ErrOccupied)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Empty(t, n.Path())
+		require.NoError(t, other.Close())
+		await(t, n)
+		require.Equal(t, data, content(t, srv, path))
+	})
+}
+
+// Another program takes the path while this one is cut off.
+func TestPathThatWasLostIsNotTakenBack(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		ours := func([]byte, zk.Stat) bool { return true }
+		n := kept(t, client(t, srv, "a"), path, persistent.WithTakeover(ours))
+		srv.Client("a").Cut()
+		outage()
+		occupy(t, srv, "theirs")
+		srv.Client("a").Heal()
+		<-n.Done()
+		require.ErrorIs(t, n.Err(), persistent.ErrOccupied)
+		require.NoError(t, n.Close())
+		require.Equal(t, "theirs", content(t, srv, path))
+	})
+}
+
+func TestTakeover(t *testing.T) {
+	ours := func(data []byte, stat zk.Stat) bool {
+		return bytes.HasPrefix(data, []byte("ours")) && stat.Version == 0
+	}
+	for name, mode := range modes {
+		opts := append([]persistent.Option{persistent.WithTakeover(ours)}, mode...)
+		if name == "protected" || name == "sequential" || name == "protected and persistent" {
+			_, err := persistent.New(testzk.Client(t, "127.0.0.1:1"), path, nil, opts...)
+			require.ErrorContains(t, err, "WithTakeover")
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			virtually(t, func(t *testing.T, srv *zktest.Server) {
+				require.NoError(t, srv.Create("/services", nil))
+				require.NoError(t, srv.Create("/services/orders", nil))
+				const last = "ours, of the last process"
+				other := client(t, srv, "other")
+				if mode == nil {
+					other = occupy(t, srv, last)
+				} else {
+					require.NoError(t, srv.Create(path, []byte(last)))
+				}
+				before, err := srv.Stat(path)
+				require.NoError(t, err)
+				begun := time.Now()
+				n := kept(t, client(t, srv, "a"), path, opts...)
+				require.Less(t, time.Since(begun), time.Second)
+				require.Equal(t, data, content(t, srv, path))
+				require.NoError(t, other.Close())
+				settle()
+				await(t, n)
+				require.True(t, srv.Exists(path))
+				after, err := srv.Stat(path)
+				require.NoError(t, err)
+				require.Equal(t, name != "ephemeral", after.Czxid == before.Czxid)
+				require.NoError(t, n.Close())
+				require.False(t, srv.Exists(path))
+			})
+		})
+	}
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		occupy(t, srv, "theirs")
+		n := started(t, client(t, srv, "a"), path, persistent.WithTakeover(ours))
+		<-n.Done()
+		require.ErrorIs(t, n.Err(), persistent.ErrOccupied)
+		require.Equal(t, "theirs", content(t, srv, path))
+	})
+}

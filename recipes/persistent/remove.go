@@ -1,0 +1,121 @@
+package persistent
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/framework"
+)
+
+// remove deletes the node. If a create may still be applied, remove waits for that and deletes that
+// node too. It ends early when the client is closed or another Node takes the place.
+func (k *keeper) remove() {
+	k.failures = 0
+	for {
+		done, err := k.removeStep(k.owned)
+		switch {
+		case k.owned.Err() != nil:
+			k.setRemoved(nil) // the node is another Node's
+			return
+		case done:
+			k.setRemoved(err)
+			return
+		case err == nil:
+			k.failures = 0
+		default:
+			k.pauseAfterFailure(k.owned, "the node cannot be deleted now: trying again", err)
+		}
+	}
+}
+
+// removeStep deletes the node, or waits until one may be there. done reports that nothing is left
+// to do, or that err makes it impossible.
+func (k *keeper) removeStep(ctx context.Context) (done bool, err error) {
+	k.forgetLost()
+	session, err := k.sessionOfNode(ctx)
+	if session == nil {
+		return err == nil || !isTransient(err), err
+	}
+	if len(k.lost) > 0 { // the server may be behind
+		if err := once(ctx, func(ctx context.Context) error { return session.Sync(ctx, k.name) }); err != nil {
+			return !isTransient(err), err
+		}
+	}
+	node, err := k.look(ctx, session)
+	switch {
+	case err != nil:
+		return !isTransient(err), err
+	case node != nil && k.owns(node, session):
+		return k.delete(session, node)
+	}
+	k.setRemoved(nil)
+	if len(k.lost) == 0 {
+		return true, nil
+	}
+	return false, k.awaitLate(ctx, session, node)
+}
+
+// sessionOfNode returns a session in which the node can be read and deleted. It returns nil without
+// an error if there is no node.
+func (k *keeper) sessionOfNode(ctx context.Context) (*framework.Session, error) {
+	switch {
+	case k.session == nil && k.czxid == 0 || k.name == "":
+		return nil, nil // it was never created
+	case !k.cfg.ephemeral():
+		return k.client.Session(ctx)
+	case k.session.Err() != nil:
+		return nil, nil // the servers delete it
+	}
+	return k.session, nil
+}
+
+// delete deletes the node that was read, once.
+func (k *keeper) delete(session *framework.Session, node *found) (done bool, err error) {
+	err = once(context.Background(), func(ctx context.Context) error {
+		return session.Delete(ctx, node.path, node.stat.Version)
+	})
+	switch {
+	case err == nil, errors.Is(err, zk.ErrNoNode):
+		k.setRemoved(nil)
+		return len(k.lost) == 0, nil
+	case errors.Is(err, zk.ErrBadVersion):
+		return false, nil // it has to be read again
+	case isTransient(err):
+		return false, err
+	}
+	k.log.Warn("the node cannot be deleted", zap.Error(err))
+	return true, err
+}
+
+// awaitLate waits until a create may have been applied. node is that of another owner, or nil.
+func (k *keeper) awaitLate(ctx context.Context, session *framework.Session, node *found) error {
+	if node != nil {
+		k.await(ctx, k.lateFor(), node.watch.Fired(), nil)
+		return nil
+	}
+	var stat *zk.Stat
+	var watch *framework.Watch
+	err := once(ctx, func(ctx context.Context) (err error) {
+		stat, watch, err = session.ExistsW(ctx, k.name)
+		return err
+	})
+	if err == nil && stat == nil { // otherwise it has just been created
+		k.await(ctx, k.lateFor(), watch.Fired(), nil)
+	}
+	return err
+}
+
+// setRemoved ends the wait of Close. Only the first call counts.
+func (n *Node) setRemoved(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	select {
+	case <-n.removed:
+	default:
+		n.left = err
+		close(n.removed)
+	}
+}
