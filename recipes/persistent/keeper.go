@@ -35,7 +35,7 @@ type keeper struct {
 
 func newKeeper(n *Node) *keeper {
 	k := &keeper{Node: n, owner: owner{kind: n.cfg}, written: -1}
-	if !n.cfg.protected {
+	if !n.cfg.sequential {
 		k.name = n.path
 	}
 	return k
@@ -116,7 +116,7 @@ func (k *keeper) step(ctx context.Context) error {
 		return err
 	}
 	k.note(session)
-	if k.cfg.protected && k.cfg.ephemeral() && !k.madeIn(session) {
+	if k.cfg.sequential && k.cfg.ephemeral() && !k.madeIn(session) {
 		k.name = "" // the node of a lost session is not in the way
 	}
 	node, err := k.look(ctx, session)
@@ -215,10 +215,10 @@ func (k *keeper) createWith(
 	return err
 }
 
-// attempt calls create. For a protected node the client itself repeats the create by its policy, and
+// attempt calls create. For a sequential node the client itself repeats the create by its policy, and
 // deletes what it may have left when ctx ends.
 func (k *keeper) attempt(ctx context.Context, create func(ctx context.Context) error) error {
-	if k.cfg.protected {
+	if k.cfg.sequential {
 		return create(ctx)
 	}
 	return once(context.Background(), create)

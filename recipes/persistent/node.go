@@ -2,8 +2,10 @@ package persistent
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -63,6 +65,9 @@ func New(c *framework.Client, path string, data []byte, opts ...Option) (*Node, 
 	if err != nil {
 		return nil, fmt.Errorf("persistent: %w", err)
 	}
+	if cfg.protected && !cfg.sequential {
+		path = protect(path)
+	}
 	owned, yield := context.WithCancel(context.Background())
 	n := &Node{
 		client:  c,
@@ -82,6 +87,15 @@ func New(c *framework.Client, path string, data []byte, opts ...Option) (*Node, 
 	}
 	n.keeper = newKeeper(n)
 	return n, nil
+}
+
+// protect puts a GUID in front of the name of path.
+func protect(path string) string {
+	var id [16]byte
+	_, _ = rand.Read(id[:])                         // never fails
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // a random UUID
+	name := strings.LastIndexByte(path, '/') + 1
+	return fmt.Sprintf("%s_c_%x-%x-%x-%x-%x-%s", path[:name], id[:4], id[4:6], id[6:8], id[8:10], id[10:], path[name:])
 }
 
 func checkPath(c *framework.Client, path string, cfg config) error {
@@ -227,8 +241,8 @@ func (n *Node) atLocked() string {
 	return n.view.at
 }
 
-// Path returns the path of the node while it is there, and "" while it is not. Without
-// WithProtection and WithSequence it is that of New. Curator: getActualPath.
+// Path returns the path of the node while it is there, and "" while it is not. WithProtection and
+// WithSequence change the name that New was called with. Curator: getActualPath.
 func (n *Node) Path() string {
 	if !n.made() {
 		return ""

@@ -67,11 +67,8 @@ func (c config) create() []framework.CreateOption {
 	case c.is(ttlMode):
 		opts = append(opts, framework.TTL(c.ttl))
 	}
-	if c.protected {
-		opts = append(opts, framework.Protected())
-	}
 	if c.sequential {
-		opts = append(opts, framework.Sequential())
+		opts = append(opts, framework.Protected(), framework.Sequential())
 	}
 	return opts
 }
@@ -119,9 +116,8 @@ func mode(name string) Option {
 	}
 }
 
-// WithProtection puts a GUID in front of the node's name, "_c_<uuid>-name". The name is another one
-// each time that the node is created, so no other program's node is in its way. Node.Path returns
-// it. Curator: useProtection.
+// WithProtection puts a GUID in front of the node's name, "_c_<uuid>-name". Each Node has another
+// one, so no other program's node is in its way. Node.Path returns the path. Curator: useProtection.
 func WithProtection() Option {
 	return func(c *config) error {
 		c.protected = true
@@ -129,9 +125,10 @@ func WithProtection() Option {
 	}
 }
 
-// WithSequence appends a number to the node's name, ten digits, each time that the node is created.
-// It implies WithProtection, because a sequential node could not be found after a lost answer
-// otherwise. Curator: CreateMode.EPHEMERAL_SEQUENTIAL and others, which keep the first number.
+// WithSequence appends a number to the node's name, ten digits. It implies WithProtection, because a
+// sequential node could not be found after a lost answer otherwise. Each time that the node is
+// created, its name has another GUID and another number. Curator: CreateMode.EPHEMERAL_SEQUENTIAL
+// and others, which keep the first number.
 func WithSequence() Option {
 	return func(c *config) error {
 		c.protected, c.sequential = true, true

@@ -13,7 +13,7 @@ import (
 // Node's goroutine uses it.
 type owner struct {
 	kind    config
-	name    string             // the path of the node; "": protected and not created
+	name    string             // the path of the node; "": sequential and not created
 	session *framework.Session // in which a create was sent last; nil: none
 	former  []int64            // ids of the sessions in which creates were sent, the last first
 	czxid   int64              // of the node, if it is not ephemeral; 0: not known
@@ -47,9 +47,10 @@ func (o *owner) creating(session *framework.Session) {
 // created notes the node that a create has made.
 func (o *owner) created(made framework.Result) { o.name, o.czxid = made.Path, made.Czxid }
 
-// lostAnswer notes that the answer to a create was lost. The client itself looks for protected nodes.
+// lostAnswer notes that the answer to a create was lost. The client itself looks for sequential
+// nodes, which are protected.
 func (o *owner) lostAnswer(session *framework.Session, data []byte) {
-	if !o.kind.protected {
+	if !o.kind.sequential {
 		o.lost = append(o.lost, lostCreate{data, session, time.Now()})
 	}
 }
@@ -63,26 +64,28 @@ func (o *owner) madeIn(session *framework.Session) bool {
 }
 
 // owns reports whether a node belongs to the Node: whether it belongs to the client's session or,
-// if it is not ephemeral, whether the Node has created it. If the answer to the create was lost,
-// that is a node which still has the create's data.
+// if it is not ephemeral, whether the Node has created it. After a lost answer that is a node which
+// still has the data of the create.
 func (o *owner) owns(node *found, session *framework.Session) bool {
 	switch {
-	case o.kind.protected:
+	case o.kind.sequential:
 		return true
 	case o.kind.ephemeral():
 		return node.stat.EphemeralOwner == session.ID()
 	case isEphemeral(node.stat.EphemeralOwner):
 		return false
-	case o.czxid == 0 && o.mayHaveCreated(node):
-		o.adopt(node)
+	case node.stat.Czxid == o.czxid:
+		return true
 	}
-	return node.stat.Czxid == o.czxid
-}
-
-func (o *owner) mayHaveCreated(node *found) bool {
-	return node.stat.Version == 0 && slices.ContainsFunc(o.lost, func(l lostCreate) bool {
-		return bytes.Equal(l.data, node.data)
+	i := slices.IndexFunc(o.lost, func(l lostCreate) bool {
+		return node.stat.Version == 0 && bytes.Equal(l.data, node.data)
 	})
+	if i < 0 {
+		return false
+	}
+	o.lost = slices.Delete(o.lost, i, i+1) // it is not applied twice
+	o.adopt(node)
+	return true
 }
 
 // isEphemeral reports whether the owner in the Stat of a node is a session. Containers and nodes

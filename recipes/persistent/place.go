@@ -12,7 +12,7 @@ var places struct {
 // takePlace makes n the Node of its path. before is the last one, which is closed but may still look
 // for late nodes. It fails if that one is not closed.
 func (n *Node) takePlace() (before *Node, err error) {
-	if n.cfg.protected {
+	if n.cfg.sequential {
 		return nil, nil
 	}
 	places.mu.Lock()
