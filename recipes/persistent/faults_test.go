@@ -141,8 +141,7 @@ type detour struct {
 	follower *zktest.Follower
 }
 
-// runDetour runs a scenario with a Node whose first create waits at the follower, and that has been
-// created at the leader.
+// runDetour runs a scenario with a Node whose first create waits at the follower.
 func runDetour(t *testing.T, opts []persistent.Option, scenario func(t *testing.T, d *detour, n *persistent.Node)) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		d := &detour{t: t, srv: srv, follower: srv.Follower(0)}
@@ -159,11 +158,15 @@ func runDetour(t *testing.T, opts []persistent.Option, scenario func(t *testing.
 		require.NoError(t, n.Start(t.Context()))
 		time.Sleep(100 * time.Millisecond)
 		require.Positive(t, d.follower.Waiting())
-		srv.Client("a").Drop()
-		settle()
-		requireOne(t, srv, n, data)
 		scenario(t, d, n)
 	})
+}
+
+// toLeader connects to the ZooKeeper leader, where the Node creates its node.
+func (d *detour) toLeader(n *persistent.Node) {
+	d.srv.Client("a").Drop()
+	settle()
+	requireOne(d.t, d.srv, n, data)
 }
 
 // back connects to the follower again and lets it forward the create.
@@ -175,11 +178,11 @@ func (d *detour) back() {
 	settle()
 	late := 0
 	for _, e := range d.srv.Trace().Entries[before:] {
-		if strings.HasPrefix(e.What, "create") {
+		if strings.HasPrefix(e.What, "create") && e.Code == zktest.OK {
 			late++
 		}
 	}
-	require.Positive(d.t, late, "the create was not forwarded late")
+	require.Positive(d.t, late, "the create was not applied late")
 }
 
 // A create is applied after Close.
@@ -187,6 +190,7 @@ func TestLateCreateIsUndone(t *testing.T) {
 	for mode, opts := range modes {
 		t.Run(mode, func(t *testing.T) {
 			runDetour(t, opts, func(t *testing.T, d *detour, n *persistent.Node) {
+				d.toLeader(n)
 				require.NoError(t, n.Close())
 				require.Empty(t, nodes(d.srv))
 				d.back()
@@ -199,14 +203,40 @@ func TestLateCreateIsUndone(t *testing.T) {
 	}
 }
 
+// No create was applied before Close.
+func TestCreateThatIsFirstAppliedAfterCloseIsUndone(t *testing.T) {
+	const throttled = zktest.Code(-127)
+	for mode, opts := range modes {
+		t.Run(mode, func(t *testing.T) {
+			runDetour(t, opts, func(t *testing.T, d *detour, n *persistent.Node) {
+				for _, op := range []fault.Op{fault.OpCreate, fault.OpCreateContainer, fault.OpCreateTTL} {
+					match := fault.Match{Client: "a", Op: op, Path: "/services/orders/", Times: fault.Always}
+					d.srv.On(match, fault.Fail(throttled))
+				}
+				d.srv.Client("a").Drop()
+				settle()
+				require.Empty(t, nodes(d.srv))
+				begun := time.Now()
+				d.srv.ResetFaults()
+				require.NoError(t, n.Close())
+				require.Less(t, time.Since(begun), time.Second)
+				require.Empty(t, nodes(d.srv))
+				d.back()
+				require.Empty(t, nodes(d.srv))
+			})
+		})
+	}
+}
+
 // A create is applied after another client has deleted the node.
 func TestLateCreateIsMended(t *testing.T) {
 	for mode, opts := range modes {
 		t.Run(mode, func(t *testing.T) {
 			runDetour(t, opts, func(t *testing.T, d *detour, n *persistent.Node) {
+				d.toLeader(n)
 				require.NoError(t, n.SetData([]byte("new")))
 				settle()
-				hold := d.srv.On(fault.Match{Client: "a", Path: "/services", Times: fault.Always}, fault.DropBefore())
+				hold := d.srv.On(fault.Match{Client: "a", Path: "/services", Times: fault.Always}, fault.Hold())
 				_ = d.srv.Delete(n.Path())
 				d.back()
 				hold.Remove()
@@ -225,10 +255,11 @@ func TestLateCreateIsTheNextNodes(t *testing.T) {
 	for mode, opts := range modes {
 		t.Run(mode, func(t *testing.T) {
 			runDetour(t, opts, func(t *testing.T, d *detour, n *persistent.Node) {
+				d.toLeader(n)
 				require.NoError(t, n.Close())
 				next, err := persistent.New(d.Client, path, []byte("next"), opts...)
 				require.NoError(t, err)
-				hold := d.srv.On(fault.Match{Client: "a", Path: "/services", Times: fault.Always}, fault.DropBefore())
+				hold := d.srv.On(fault.Match{Client: "a", Path: "/services", Times: fault.Always}, fault.Hold())
 				require.NoError(t, next.Start(t.Context()))
 				d.back()
 				hold.Remove()

@@ -39,11 +39,6 @@ func (k *keeper) removeStep(ctx context.Context) (done bool, err error) {
 	if session == nil {
 		return err == nil || !isTransient(err), err
 	}
-	if len(k.lost) > 0 { // the server may be behind
-		if err := once(ctx, func(ctx context.Context) error { return session.Sync(ctx, k.name) }); err != nil {
-			return !isTransient(err), err
-		}
-	}
 	node, err := k.look(ctx, session)
 	switch {
 	case err != nil:

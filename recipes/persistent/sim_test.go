@@ -1,0 +1,263 @@
+package persistent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/persistent"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+const (
+	simTimeout = 4 * time.Second
+	simClients = 3
+	simRounds  = 4
+	simFaults  = 4 // of a round
+	dir        = "/services/orders"
+	shared     = dir + "/shared"
+	// theirs is the data of a node of another program. Nothing here may change or delete it.
+	theirs = "theirs"
+	// quiet is long enough for everything that the faults have caused.
+	quiet = 3*simTimeout + 5*time.Second
+)
+
+// Networks flap, sessions are lost, other clients delete and overwrite nodes, and nodes are closed
+// and made again. When that is over, each node that is kept is there once, with its last data, and
+// no closed node is. A node of another program is never touched.
+func TestSimulatedNodes(t *testing.T) {
+	sim.Run(t, 100, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		connect := srv.MemAddr()
+		if random.IntN(2) == 0 {
+			connect = sim.Ensemble(srv, random, 2)
+		}
+		var measured testzk.Metrics
+		w := &world{t: t, srv: srv, random: random, nodes: map[string]*simNode{}}
+		for i := range simClients {
+			w.connect(fmt.Sprintf("c%d", i), connect, &measured)
+		}
+		for range simRounds {
+			w.disturb()
+			time.Sleep(quiet)
+			w.check()
+		}
+		for _, name := range w.names() {
+			_ = w.nodes[name].Close()
+		}
+		time.Sleep(quiet)
+		require.Empty(t, nodes(srv))
+		require.Empty(t, measured.Levels())
+	})
+}
+
+// world is the nodes of all clients.
+type world struct {
+	t      *testing.T
+	srv    *zktest.Server
+	random *rand.Rand
+
+	mu    sync.Mutex
+	nodes map[string]*simNode
+	count int
+}
+
+// simNode is a Node that one client keeps, and makes again.
+type simNode struct {
+	*persistent.Node
+	client *framework.Client
+	link   string
+	path   string
+	opts   []persistent.Option
+	text   string
+	closed bool
+}
+
+// simModes are the modes of the nodes of a client.
+var simModes = []string{"ephemeral", "container", "persistent", "protected", "sequential", "ttl"}
+
+func (w *world) connect(name, connect string, measured *testzk.Metrics) {
+	policies := []retry.Policy{retry.Never(), retry.Times(20, 100*time.Millisecond)}
+	c, err := framework.New(connect,
+		framework.WithRetry(policies[w.random.IntN(len(policies))]),
+		framework.WithDialer(w.srv.Client(name).DialContext),
+		framework.WithSessionTimeout(simTimeout),
+		framework.WithMetrics(measured),
+		framework.WithRandom(rand.New(rand.NewPCG(w.random.Uint64(), 1)).Int64N))
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() { require.NoError(w.t, c.Close()) })
+	mode := simModes[w.random.IntN(len(simModes))]
+	for _, n := range []*simNode{
+		{client: c, link: name, path: dir + "/" + name, opts: modes[mode]},
+		{client: c, link: name, path: dir + "/" + name + "-ephemeral"},
+		{client: c, link: name, path: shared}, // of all clients: one has it, the others wait
+	} {
+		n.opts = append(slices.Clone(n.opts), persistent.WithOccupiedTimeout(persistent.NoLimit))
+		w.nodes[name+" "+n.path] = n
+		w.start(n)
+	}
+}
+
+func (w *world) names() (names []string) {
+	for name := range w.nodes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (w *world) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count++
+	return fmt.Sprint("data ", w.count)
+}
+
+func (w *world) start(n *simNode) {
+	var err error
+	n.text, n.closed = w.text(), false
+	n.Node, err = persistent.New(n.client, n.path, []byte(n.text), n.opts...)
+	require.NoError(w.t, err)
+	require.NoError(w.t, n.Start(context.Background()))
+}
+
+// disturb makes faults, and uses the nodes meanwhile.
+func (w *world) disturb() {
+	var using sync.WaitGroup
+	for _, name := range w.names() {
+		random := rand.New(rand.NewPCG(w.random.Uint64(), 0))
+		using.Go(func() { w.use(w.nodes[name], random) })
+	}
+	for range simFaults {
+		time.Sleep(time.Duration(w.random.Int64N(int64(2 * time.Second))))
+		w.harm()
+	}
+	using.Wait()
+	sim.Calm(w.srv)
+	w.srv.ResetFaults()
+}
+
+// use sets the data of a node, closes it and makes it again.
+func (w *world) use(n *simNode, random *rand.Rand) {
+	for range 4 {
+		time.Sleep(time.Duration(random.Int64N(int64(3 * time.Second))))
+		switch random.IntN(4) {
+		case 0:
+			if !n.closed {
+				n.closed = true
+				if err := n.Close(); err != nil && !errors.Is(err, persistent.ErrPending) {
+					w.t.Errorf("close %s: %v", n.path, err)
+				}
+			}
+		case 1:
+			if n.closed {
+				w.start(n)
+			}
+		default:
+			if !n.closed {
+				n.text = w.text()
+				if err := n.SetData([]byte(n.text)); err != nil {
+					w.t.Errorf("set %s: %v", n.path, err)
+				}
+			}
+		}
+	}
+}
+
+// harm makes a random fault.
+func (w *world) harm() {
+	srv, random := w.srv, w.random
+	c := srv.Client(fmt.Sprintf("c%d", random.IntN(simClients)))
+	ops := []fault.Op{fault.OpCreate, fault.OpSetData, fault.OpDelete, fault.OpGetData, fault.OpExists, fault.AnyOp}
+	match := fault.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))], Skip: random.IntN(2)}
+	length := time.Duration(random.Int64N(int64(2 * simTimeout)))
+	switch random.IntN(12) {
+	case 0:
+		c.Drop()
+	case 1:
+		srv.On(match, fault.DropBefore())
+	case 2:
+		srv.On(match, fault.DropAfter())
+	case 3:
+		srv.On(match, fault.Delay(length/2))
+	case 4:
+		c.Cut()
+		time.Sleep(length)
+		c.Heal()
+	case 5:
+		c.CutReplies()
+		time.Sleep(length)
+		c.Heal()
+	case 6:
+		c.HoldEvents()
+	case 7:
+		for _, s := range c.Sessions() {
+			_ = s.Expire()
+		}
+	case 8:
+		if all := nodes(srv); len(all) > 0 {
+			_ = srv.Delete(all[random.IntN(len(all))])
+		}
+	case 9:
+		if all := nodes(srv); len(all) > 0 {
+			_ = srv.Set(all[random.IntN(len(all))], []byte("nonsense"))
+		}
+	case 10:
+		sim.Disturb(srv, random, simTimeout)
+	case 11:
+		w.intrude(c, length)
+	}
+}
+
+// intrude makes a node of another program at a path of a client whose session has just expired.
+func (w *world) intrude(c *zktest.Client, length time.Duration) {
+	for _, s := range c.Sessions() {
+		_ = s.Expire()
+	}
+	at := dir + "/" + c.Name() + "-ephemeral"
+	if w.srv.Create(at, []byte(theirs)) != nil {
+		return // there are no parents
+	}
+	time.Sleep(length)
+	require.Equal(w.t, theirs, content(w.t, w.srv, at))
+	require.NoError(w.t, w.srv.Delete(at))
+}
+
+// check checks all nodes when nothing has happened for some time.
+func (w *world) check() {
+	var want []string
+	sharers := 0
+	for _, name := range w.names() {
+		n := w.nodes[name]
+		if n.closed {
+			require.ErrorIs(w.t, n.Err(), persistent.ErrNodeClosed)
+			require.NoError(w.t, n.Close())
+			continue
+		}
+		require.NoError(w.t, n.Err())
+		if n.path == shared {
+			if sharers++; n.Path() == "" {
+				continue
+			}
+		}
+		require.NoError(w.t, n.Await(testzk.Context(w.t)))
+		require.Equal(w.t, n.text, content(w.t, w.srv, n.Path()))
+		want = append(want, n.Path())
+	}
+	slices.Sort(want)
+	got := nodes(w.srv)
+	slices.Sort(got)
+	require.Equal(w.t, want, got)
+	require.Equal(w.t, sharers > 0, slices.Contains(got, shared))
+}
