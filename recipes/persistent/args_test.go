@@ -1,0 +1,89 @@
+package persistent_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/persistent"
+)
+
+func TestInvalidArgumentsAreRefusedAndNamed(t *testing.T) {
+	c := testzk.Client(t, "127.0.0.1:1")
+	type options []persistent.Option
+	for name, bad := range map[string]struct {
+		client *framework.Client
+		path   string
+		opts   options
+		says   []string
+	}{
+		"nil client":    {nil, path, nil, []string{"client is nil"}},
+		"zero client":   {&framework.Client{}, path, nil, []string{framework.ErrZeroValue.Error()}},
+		"relative path": {c, "host", nil, []string{framework.ErrInvalidPath.Error(), "host"}},
+		"root":          {c, "/", nil, []string{framework.ErrInvalidPath.Error(), `"/"`}},
+		"slash":         {c, "/host/", nil, []string{framework.ErrInvalidPath.Error(), `"/host/"`}},
+		"nil option":    {c, path, options{persistent.WithPersistence(), nil}, []string{"option 1 is nil"}},
+		"two modes": {c, path, options{persistent.WithPersistence(), persistent.WithContainer()},
+			[]string{"WithPersistence", "WithContainer"}},
+		"no time to live": {c, path, options{persistent.WithTTL(0)}, []string{"time to live 0s"}},
+		"numbered container": {c, path, options{persistent.WithContainer(), persistent.WithSequence()},
+			[]string{"WithContainer", "WithSequence"}},
+		"empty ACL":        {c, path, options{persistent.WithACL()}, []string{"ACL is empty"}},
+		"negative timeout": {c, path, options{persistent.WithOccupiedTimeout(-time.Second)}, []string{"-1s"}},
+		"nil takeover":     {c, path, options{persistent.WithTakeover(nil)}, []string{"takeover: nil"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := persistent.New(bad.client, bad.path, nil, bad.opts...)
+			require.Error(t, err)
+			require.True(t, strings.HasPrefix(err.Error(), "persistent: "), err.Error())
+			for _, word := range bad.says {
+				require.ErrorContains(t, err, word)
+			}
+		})
+	}
+	_, err := persistent.New(c, "/", nil, persistent.WithSequence())
+	require.ErrorIs(t, err, framework.ErrInvalidPath)
+	_, err = persistent.New(c, "/workers/", nil, persistent.WithSequence())
+	require.NoError(t, err)
+}
+
+func TestInvalidCallsAreErrors(t *testing.T) {
+	n := newNode(t, testzk.Client(t, "127.0.0.1:1"), path)
+	ended, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("why")
+	cancel(why)
+	var none context.Context
+	require.ErrorIs(t, n.Start(none), framework.ErrNilContext)
+	require.ErrorIs(t, n.Start(ended), why)
+	require.ErrorIs(t, n.Await(none), framework.ErrNilContext)
+	require.ErrorIs(t, n.Await(ended), why)
+	require.NoError(t, n.Close(), "it was not started")
+	<-n.Done()
+	require.ErrorIs(t, n.Err(), persistent.ErrNodeClosed)
+	require.ErrorIs(t, n.Start(t.Context()), persistent.ErrNodeClosed)
+	for _, zero := range []*persistent.Node{nil, {}} {
+		require.ErrorIs(t, zero.Start(t.Context()), framework.ErrZeroValue)
+		require.ErrorIs(t, zero.Await(t.Context()), framework.ErrZeroValue)
+		require.ErrorIs(t, zero.SetData(nil), framework.ErrZeroValue)
+		require.ErrorIs(t, zero.Close(), framework.ErrZeroValue)
+		require.ErrorIs(t, zero.Err(), framework.ErrZeroValue)
+		require.Empty(t, zero.Path())
+		<-zero.Done()
+	}
+	closed, err := framework.New("127.0.0.1:1")
+	require.NoError(t, err)
+	require.NoError(t, closed.Close())
+	require.ErrorIs(t, newNode(t, closed, path).Start(t.Context()), framework.ErrClosed)
+}
+
+func TestNodeWithoutAServerClosesAtOnce(t *testing.T) {
+	n := newNode(t, testzk.Client(t, "127.0.0.1:1"), path)
+	require.NoError(t, n.Start(t.Context()))
+	require.NoError(t, n.Close())
+}
