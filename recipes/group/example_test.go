@@ -1,0 +1,58 @@
+package group_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/group"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// Two processes join a group, and one of them leaves.
+func Example() {
+	srv, err := zktest.New() // in a program: the real servers
+	if err != nil {
+		panic(err)
+	}
+	defer srv.Close()
+	client, err := framework.New(srv.Addr())
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	ctx := context.Background()
+	first, err := group.Join(ctx, client, "/workers", "host-3", []byte("10.0.0.3:8080"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer first.Leave()
+	second, err := group.Join(ctx, client, "/workers", "host-4", []byte("10.0.0.4:8080"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = group.Join(ctx, client, "/workers", "host-3", nil)
+	fmt.Println(err)
+
+	for change, err := range group.Observe(ctx, client, "/workers") { // another goroutine in a program
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(change.Kind, change.Member.ID, string(change.Member.Payload))
+		if change.Member.ID == "host-4" && change.Kind == group.Joined {
+			_ = second.Leave()
+		}
+		if change.Kind == group.Left {
+			break
+		}
+	}
+	// Output:
+	// join /workers as "host-3": start /workers/host-3: persistent: the path is occupied by a node of another owner: this client
+	// joined host-3 10.0.0.3:8080
+	// joined host-4 10.0.0.4:8080
+	// left host-4 10.0.0.4:8080
+}

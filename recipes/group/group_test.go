@@ -1,0 +1,302 @@
+package group_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/group"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
+)
+
+var reaped = zktest.WithConfig("znode.container.checkIntervalMs", "1000")
+
+func TestMembersJoinAndLeave(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := client(t, srv, "a"), client(t, srv, "b")
+		require.Empty(t, list(t, a, path), "there is no such path")
+		first := join(t, a, path, "one", "1")
+		require.Equal(t, "one", first.ID())
+		second := join(t, b, path, "two", "")
+		require.Equal(t, []string{"one=1", "two="}, list(t, a, path))
+		require.Equal(t, "/workers container\n/workers/one \"1\" ephemeral of a\n/workers/two ephemeral of b\n", srv.Tree())
+		require.NoError(t, second.SetPayload([]byte("2")))
+		require.NoError(t, second.Await(t.Context()))
+		require.Equal(t, []string{"one=1", "two=2"}, list(t, a, path))
+		require.NoError(t, first.Err())
+		require.NoError(t, first.Leave())
+		<-first.Done()
+		require.ErrorIs(t, first.Err(), group.ErrLeft)
+		require.ErrorIs(t, first.SetPayload(nil), group.ErrLeft)
+		require.NoError(t, first.Leave())
+		require.Equal(t, []string{"two=2"}, list(t, b, path))
+	})
+}
+
+func TestChangesAreObservedOnce(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		c := client(t, srv, "watcher")
+		w := watch(t, c, path)
+		settle()
+		require.Empty(t, w.take())
+		one := join(t, client(t, srv, "a"), path, "one", "1")
+		two := join(t, client(t, srv, "b"), path, "two", "2")
+		settle()
+		require.Equal(t, []string{"joined one=1", "joined two=2"}, w.take())
+		late := watch(t, c, path)
+		settle()
+		require.Equal(t, []string{"joined one=1", "joined two=2"}, late.take())
+		require.NoError(t, one.SetPayload([]byte("1b")))
+		settle()
+		require.Equal(t, []string{"changed one=1b"}, w.take())
+		require.NoError(t, two.Leave())
+		settle()
+		require.Equal(t, []string{"left two=2"}, w.take())
+		expire(t, srv, "a")
+		settle()
+		require.Equal(t, []string{"left one=1b", "joined one=1b"}, w.take())
+		require.Equal(t, []string{"changed one=1b", "left two=2", "left one=1b", "joined one=1b"}, late.take())
+	})
+}
+
+// What has happened during an outage of the watcher is there as one difference.
+func TestOutageOfTheWatcher(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		w := watch(t, client(t, srv, "watcher"), path)
+		a := client(t, srv, "a")
+		one, two := join(t, a, path, "one", "1"), join(t, a, path, "two", "2")
+		settle()
+		w.take()
+		for name, cut := range map[string]func(){
+			"short": func() { time.Sleep(time.Second) },
+			"long":  func() { time.Sleep(time.Minute) },
+		} {
+			srv.Client("watcher").Cut()
+			require.NoError(t, one.SetPayload([]byte("a")))
+			require.NoError(t, one.Await(t.Context()))
+			require.NoError(t, one.SetPayload([]byte(name)))
+			require.NoError(t, two.Leave())
+			join(t, a, path, "three "+name, "3")
+			cut()
+			srv.Client("watcher").Heal()
+			settle()
+			outage()
+			require.ElementsMatch(t, []string{"left two=2", "changed one=" + name, "joined three " + name + "=3"}, w.take())
+			two = join(t, a, path, "two", "2")
+			settle()
+			require.Equal(t, []string{"joined two=2"}, w.take())
+		}
+	})
+}
+
+func TestGroupThatIsReapedIsEmpty(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		c := client(t, srv, "a")
+		w := watch(t, client(t, srv, "watcher"), path)
+		for range 2 {
+			m := join(t, c, path, "one", "1")
+			settle()
+			require.NoError(t, m.Leave())
+			time.Sleep(5 * time.Second)
+			require.Empty(t, srv.Tree())
+			require.Equal(t, []string{"joined one=1", "left one=1"}, w.take())
+			require.Empty(t, list(t, c, path))
+		}
+		require.Empty(t, w.errs)
+	}, reaped)
+}
+
+func TestIDThatIsInUseIsAnError(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := client(t, srv, "a"), client(t, srv, "b")
+		join(t, a, path, "one", "1")
+		_, err := group.Join(t.Context(), a, path, "one", nil)
+		require.ErrorIs(t, err, group.ErrIDInUse, "of the same client")
+		begun := time.Now()
+		_, err = group.Join(t.Context(), b, path, "one", nil)
+		require.ErrorIs(t, err, group.ErrIDInUse)
+		require.InDelta(t, 2*testzk.SessionTimeout, time.Since(begun), float64(time.Second))
+		begun = time.Now()
+		_, err = group.Join(t.Context(), b, path, "one", nil, group.WithWait(0))
+		require.ErrorIs(t, err, group.ErrIDInUse)
+		require.Less(t, time.Since(begun), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = group.Join(ctx, b, path, "one", nil)
+		require.ErrorIs(t, err, group.ErrIDInUse)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, []string{"one=1"}, list(t, b, path))
+	})
+}
+
+// The process that had the id has crashed.
+func TestIDOfACrashedProcess(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		join(t, client(t, srv, "a"), path, "one", "1")
+		srv.Client("a").Cut()
+		join(t, client(t, srv, "b"), path, "one", "2")
+		srv.Client("a").Heal()
+		settle()
+		require.Equal(t, []string{"one=2"}, list(t, client(t, srv, "c"), path))
+	})
+}
+
+// Another process has taken the id while the member was cut off.
+func TestMemberWhoseIDIsTakenEnds(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		m := join(t, client(t, srv, "a"), path, "one", "1")
+		srv.Client("a").Cut()
+		join(t, client(t, srv, "b"), path, "one", "2")
+		srv.Client("a").Heal()
+		<-m.Done()
+		require.ErrorIs(t, m.Err(), group.ErrIDInUse)
+	})
+}
+
+func TestJoinThatIsGivenUpLeavesNothing(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		c := client(t, srv, "a")
+		create := srv.On(fault.Match{Path: path + "/one", Skip: 1}, fault.Hold())
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := group.Join(ctx, c, path, "one", nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 1, create.Hits())
+		create.Release()
+		settle()
+		require.Equal(t, "/workers container\n", srv.Tree())
+		join(t, c, path, "one", "1")
+	})
+}
+
+func TestKazooNames(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		c := client(t, srv, "a")
+		kazoo := group.WithKazooNames()
+		w := watch(t, c, path, kazoo)
+		first, second := join(t, c, path, "one", "", kazoo), join(t, c, path, "one", "", kazoo)
+		require.NoError(t, srv.Create(path+"/other", nil))
+		require.Equal(t, []string{"one=", "one="}, list(t, c, path, kazoo))
+		names, err := srv.Children(path)
+		require.NoError(t, err)
+		party := 0
+		for _, name := range names {
+			if strings.HasSuffix(name, "__party__") && len(name) == 32+len("__party__") {
+				party++
+			}
+		}
+		require.Equal(t, 2, party)
+		require.ErrorIs(t, first.SetPayload(nil), group.ErrNoPayload)
+		_, err = group.Join(t.Context(), c, path, "one", []byte("1"), kazoo)
+		require.ErrorIs(t, err, group.ErrNoPayload)
+		require.NoError(t, second.Leave())
+		settle()
+		require.Equal(t, []string{"joined one=", "joined one=", "left one="}, w.take())
+	})
+}
+
+func TestObserveEnds(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		c := client(t, srv, "a")
+		closing := watch(t, c, path)
+		other := client(t, srv, "b")
+		join(t, other, path, "one", "1")
+		for change, err := range group.Observe(t.Context(), other, path) {
+			require.NoError(t, err)
+			require.Equal(t, group.Joined, change.Kind)
+			break
+		}
+		settle()
+		require.NoError(t, c.Close())
+		settle()
+		require.True(t, closing.ended)
+		require.ErrorIs(t, closing.errs[len(closing.errs)-1], framework.ErrClosed)
+		_, err := other.SetACL(t.Context(), path, zk.WorldACL(zk.PermCreate), -1)
+		require.NoError(t, err)
+		refused := watch(t, other, path)
+		settle()
+		require.True(t, refused.ended)
+		require.ErrorIs(t, refused.errs[0], zk.ErrNoAuth)
+	})
+}
+
+// A watcher goes on after an outage that is longer than its client's retries.
+func TestObserveOutlastsAnOutage(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		w := watch(t, client(t, srv, "watcher"), path)
+		m := join(t, client(t, srv, "a"), path, "one", "1")
+		settle()
+		w.take()
+		srv.Stop()
+		time.Sleep(2 * time.Minute)
+		require.NotEmpty(t, w.errs)
+		require.False(t, w.ended)
+		require.NoError(t, m.SetPayload([]byte("2")))
+		require.NoError(t, srv.Start())
+		outage()
+		outage()
+		require.Equal(t, []string{"one=2"}, w.members())
+	})
+}
+
+func TestInvalidArgumentsAreRefused(t *testing.T) {
+	c := testzk.Client(t, "127.0.0.1:1")
+	ended, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("why")
+	cancel(why)
+	var none context.Context
+	for name, bad := range map[string]struct {
+		ctx  context.Context
+		c    *framework.Client
+		path string
+		id   string
+		opts []group.Option
+		says string
+	}{
+		"nil context":   {none, c, path, "a", nil, framework.ErrNilContext.Error()},
+		"ended context": {ended, c, path, "a", nil, "why"},
+		"nil client":    {t.Context(), nil, path, "a", nil, "client is nil"},
+		"zero client":   {t.Context(), &framework.Client{}, path, "a", nil, framework.ErrZeroValue.Error()},
+		"relative path": {t.Context(), c, "workers", "a", nil, framework.ErrInvalidPath.Error()},
+		"no id":         {t.Context(), c, path, "", nil, `id ""`},
+		"id is a path":  {t.Context(), c, path, "a/b", nil, `id "a/b"`},
+		"id is a dot":   {t.Context(), c, path, ".", nil, framework.ErrInvalidPath.Error()},
+		"nil option":    {t.Context(), c, path, "a", []group.Option{nil}, "option 0 is nil"},
+		"negative wait": {t.Context(), c, path, "a", []group.Option{group.WithWait(-1)}, "wait -1ns"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := group.Join(bad.ctx, bad.c, bad.path, bad.id, nil, bad.opts...)
+			require.ErrorContains(t, err, bad.says)
+			if strings.Contains(name, "id") || name == "ended context" {
+				return
+			}
+			_, err = group.Members(bad.ctx, bad.c, bad.path, bad.opts...)
+			require.ErrorContains(t, err, bad.says)
+			for _, err := range group.Observe(bad.ctx, bad.c, bad.path, bad.opts...) {
+				require.ErrorContains(t, err, bad.says)
+			}
+		})
+	}
+	_, err := group.Members(ended, c, path)
+	require.ErrorIs(t, err, why)
+	for range group.Observe(ended, c, path) {
+		require.Fail(t, "a sequence with an ended context is empty")
+	}
+	for _, zero := range []*group.Membership{nil, {}} {
+		require.ErrorIs(t, zero.Err(), framework.ErrZeroValue)
+		require.ErrorIs(t, zero.Await(t.Context()), framework.ErrZeroValue)
+		require.ErrorIs(t, zero.SetPayload(nil), framework.ErrZeroValue)
+		require.ErrorIs(t, zero.Leave(), framework.ErrZeroValue)
+		require.Empty(t, zero.ID())
+		<-zero.Done()
+	}
+	require.Equal(t, "Kind(7)", group.Kind(7).String())
+}

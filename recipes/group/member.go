@@ -1,0 +1,163 @@
+package group
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/recipes/persistent"
+)
+
+var (
+	// ErrIDInUse means that another member of the group has the id.
+	ErrIDInUse = persistent.ErrOccupied
+	// ErrLeft means that a member has left the group, by Leave.
+	ErrLeft = persistent.ErrNodeClosed
+	// ErrPending means that Leave has returned before the deletion of the node was confirmed.
+	ErrPending = persistent.ErrPending
+	// ErrNoPayload means that members with the names of kazoo have no payload.
+	ErrNoPayload = errors.New("group: members of kazoo's Party have no payload")
+)
+
+// Membership is the membership of this process in a group, from Join to Leave. Safe for concurrent
+// use. Curator: GroupMember.
+type Membership struct {
+	id    string
+	kazoo bool
+	node  *persistent.Node // nil in the zero value
+	stop  context.CancelFunc
+}
+
+// Join makes this process a member of the group at path, and waits until it is one. ctx bounds only
+// the wait: the membership lasts until Leave, or until the client is closed. The id must not be empty
+// and must be valid as the name of a node. payload is copied and may be empty.
+//
+// Join fails with ErrIDInUse if the id is in use (see WithWait), when ctx ends, with
+// framework.ErrClosed when the client is closed, with what the servers refuse, and for invalid
+// arguments. If ctx ends while the id is in use, the error matches both. It does not fail because no
+// server can be reached. After an error this process is not a member: a node that was created is
+// deleted, in the background if necessary. Curator: GroupMember.start, which adopts the node of
+// another member with the same id.
+func Join(
+	ctx context.Context, c *framework.Client, path, id string, payload []byte, opts ...Option,
+) (*Membership, error) {
+	m, err := newMembership(ctx, c, path, id, payload, opts)
+	if err != nil {
+		return nil, fmt.Errorf("group: %w", err)
+	}
+	kept, stop := context.WithCancel(context.Background())
+	m.stop = stop
+	if err = m.node.Start(kept); err == nil {
+		err = m.node.Await(ctx)
+	}
+	if err != nil {
+		stop() // the node is deleted in the background
+		return nil, fmt.Errorf("join %s as %q: %w", path, id, err)
+	}
+	return m, nil
+}
+
+func newMembership(
+	ctx context.Context, c *framework.Client, path, id string, payload []byte, opts []Option,
+) (*Membership, error) {
+	cfg, err := newConfig(opts)
+	if err == nil {
+		err = check(ctx, c, path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	name := id
+	if cfg.kazoo {
+		if len(payload) > 0 {
+			return nil, ErrNoPayload
+		}
+		name, payload = kazooName(), []byte(id)
+	}
+	if id == "" || strings.Contains(name, "/") {
+		return nil, fmt.Errorf("id %q: want the name of a node", id)
+	}
+	node, err := persistent.New(c, child(path, name), payload, cfg.node...)
+	if err != nil {
+		return nil, err
+	}
+	return &Membership{id: id, kazoo: cfg.kazoo, node: node}, nil
+}
+
+// check returns an error for a call that cannot succeed.
+func check(ctx context.Context, c *framework.Client, path string) error {
+	switch {
+	case ctx == nil:
+		return framework.ErrNilContext
+	case ctx.Err() != nil:
+		return ctxerr.Of(ctx)
+	}
+	if err := bridge.Of(c).Validate(); err != nil {
+		return err
+	}
+	return framework.CheckPath(path)
+}
+
+func child(path, name string) string { return strings.TrimSuffix(path, "/") + "/" + name }
+
+// kazooMark is in the names of the nodes of a Party.
+const kazooMark = "__party__"
+
+func kazooName() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return fmt.Sprintf("%x%s", id, kazooMark)
+}
+
+// ID returns the id of the member.
+func (m *Membership) ID() string {
+	if m == nil {
+		return ""
+	}
+	return m.id
+}
+
+func (m *Membership) kept() *persistent.Node {
+	if m == nil {
+		return nil
+	}
+	return m.node
+}
+
+// SetPayload sets the payload of the member. It copies payload and returns at once: the payload is
+// written when there is a connection, and only the last one. Await waits for that. It fails with
+// ErrNoPayload for a member with the names of kazoo, and otherwise as persistent.Node.SetData does.
+// Curator: setThisData.
+func (m *Membership) SetPayload(payload []byte) error {
+	if m != nil && m.kazoo {
+		return ErrNoPayload
+	}
+	return m.kept().SetData(payload)
+}
+
+// Await waits until the node of the member is there with the last payload: see
+// persistent.Node.Await.
+func (m *Membership) Await(ctx context.Context) error { return m.kept().Await(ctx) }
+
+// Done returns a channel that is closed when this process is not a member any more and will not be
+// one again. A lost session does not close it.
+func (m *Membership) Done() <-chan struct{} { return m.kept().Done() }
+
+// Err returns nil until Done is closed, and then the reason: ErrLeft; framework.ErrClosed;
+// ErrIDInUse; or what the servers have answered.
+func (m *Membership) Err() error { return m.kept().Err() }
+
+// Leave ends the membership. It waits until the node is deleted, for the session timeout at most,
+// and returns what persistent.Node.Close returns. Curator: close.
+func (m *Membership) Leave() error {
+	err := m.kept().Close()
+	if m != nil && m.stop != nil {
+		m.stop()
+	}
+	return err
+}

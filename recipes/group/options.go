@@ -1,0 +1,50 @@
+package group
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/docent-zk/docent/recipes/persistent"
+)
+
+// Option configures a member, or what is read of a group.
+type Option func(*config) error
+
+type config struct {
+	kazoo bool
+	node  []persistent.Option
+}
+
+func newConfig(opts []Option) (cfg config, err error) {
+	for i, opt := range opts {
+		if opt == nil {
+			return config{}, fmt.Errorf("option %d is nil", i)
+		}
+		if err := opt(&cfg); err != nil {
+			return config{}, err
+		}
+	}
+	return cfg, nil
+}
+
+// WithKazooNames uses the nodes of kazoo's Party: the name is random and ends in "__party__", and
+// the data is the id. There is no payload, and an id may be used twice. All members and readers of
+// the group must use it.
+func WithKazooNames() Option {
+	return func(c *config) error {
+		c.kazoo = true
+		return nil
+	}
+}
+
+// WithWait sets for how long a member waits while its id is in use by another process, before it
+// ends with ErrIDInUse. 0 is not to wait. The default is twice the session timeout. It is for Join.
+func WithWait(d time.Duration) Option {
+	return func(c *config) error {
+		if d < 0 {
+			return fmt.Errorf("wait %v must not be negative", d)
+		}
+		c.node = append(c.node, persistent.WithOccupiedTimeout(d))
+		return nil
+	}
+}
