@@ -12,7 +12,9 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/recipes/persistent"
 )
 
 const (
@@ -115,8 +117,30 @@ var p07RecipeCalls = map[string]p07Call{
 		on.mutex.Locker(ctx).Lock()
 		return nil
 	},
+	"group.Members": func(ctx context.Context, on *p07Subject) error {
+		_, err := group.Members(ctx, on.client, "/p07/group")
+		return err
+	},
 	"recipes.Revoke": func(ctx context.Context, on *p07Subject) error {
 		return recipes.Revoke(ctx, on.client, recipes.Participant{Node: p07Lock + "/_c_1-lock-0000000000"})
+	},
+}
+
+// p07StandingCalls wait for a node that is kept, through failures of any number.
+var p07StandingCalls = map[string]p07Call{
+	"group.Join": func(ctx context.Context, on *p07Subject) error {
+		_, err := group.Join(ctx, on.client, "/p07/group", "a", nil)
+		return err
+	},
+	"Node.Await": func(ctx context.Context, on *p07Subject) error {
+		node, err := persistent.New(on.client, "/p07/node", nil)
+		if err == nil {
+			err = node.Start(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		return node.Await(ctx)
 	},
 }
 
@@ -154,7 +178,7 @@ func p07Calls(without ...string) map[string]p07Call {
 		calls["Client."+name] = func(ctx context.Context, on *p07Subject) error { return do(ctx, on.client) }
 		calls["Session."+name] = func(ctx context.Context, on *p07Subject) error { return do(ctx, on.session) }
 	}
-	for _, more := range []map[string]p07Call{p07RecipeCalls, p07ConnectionCalls, p07HoldCalls} {
+	for _, more := range []map[string]p07Call{p07RecipeCalls, p07StandingCalls, p07ConnectionCalls, p07HoldCalls} {
 		for name, do := range more {
 			calls[name] = do
 		}
@@ -177,13 +201,14 @@ func p07NeedSession() []string {
 	return names
 }
 
-// The tests of deadlines call every method of Client, Session, Mutex and Hold that takes a context.
+// The tests of deadlines call every method of Client, Session, Mutex, Hold and Node that takes a
+// context.
 func TestP07_NoCallThatTakesAContextIsForgotten(t *testing.T) {
 	calls := p07Calls()
 	takesContext := reflect.TypeFor[context.Context]()
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[*framework.Client](), reflect.TypeFor[*framework.Session](),
-		reflect.TypeFor[*mutex.Mutex](), reflect.TypeFor[*recipes.Hold](),
+		reflect.TypeFor[*mutex.Mutex](), reflect.TypeFor[*recipes.Hold](), reflect.TypeFor[*persistent.Node](),
 	} {
 		for i := range typ.NumMethod() {
 			method := typ.Method(i)
@@ -191,8 +216,8 @@ func TestP07_NoCallThatTakesAContextIsForgotten(t *testing.T) {
 			if method.Type.NumIn() < 2 || method.Type.In(1) != takesContext {
 				continue
 			}
-			if name == "Hold.Context" || name == "Mutex.Do" {
-				continue // the first sends no request, the second is Mutex.Acquire and Hold.Release
+			if name == "Hold.Context" || name == "Node.Start" || name == "Mutex.Do" {
+				continue // the first two send no request, the third is Mutex.Acquire and Hold.Release
 			}
 			require.Contains(t, calls, name)
 		}
