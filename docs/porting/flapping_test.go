@@ -21,7 +21,7 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// These tests run the fragments that follow a node or a group, on networks that fail again and
+// These tests run the fragments that follow nodes, on networks that fail again and
 // again. Each fragment must go on, and see the last state.
 
 const (
@@ -56,46 +56,6 @@ func TestSimulatedFollowNode(t *testing.T) {
 		require.Equal(t, outages, last.get())
 		following.stop()
 	})
-}
-
-func TestSimulatedGroup(t *testing.T) {
-	sim.Run(t, flapSeeds, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-		last := newSeen([]string{"not called"})
-		client, net := flapping(t, srv, "watcher", random)
-		watching := start(t, func(ctx context.Context) error { return members(ctx, client, "/group", last.set) })
-		networks := []*network{net}
-		var joined []*loop
-		var names []string
-		var clients []*framework.Client
-		for i := range 3 {
-			name := fmt.Sprintf("host-%d", i)
-			client, net := flapping(t, srv, name, random)
-			clients, networks, names = append(clients, client), append(networks, net), append(names, name)
-		}
-		for round := range 2 { // the group is reaped between the rounds
-			time.Sleep(upTo(random, 10*time.Second))
-			for i, name := range names {
-				joined = append(joined, start(t, func(ctx context.Context) error {
-					return join(ctx, clients[i], "/group/"+name, []byte(name))
-				}))
-			}
-			failAll(networks, random)
-			time.Sleep(calm)
-			require.Equal(t, names, last.get(), "round %d", round)
-			for _, member := range joined {
-				member.stop()
-			}
-			for i, name := range names {
-				require.NoError(t, clients[i].Delete(t.Context(), "/group/"+name, -1))
-			}
-			joined = nil
-			failAll(networks, random)
-			time.Sleep(calm)
-			require.Empty(t, last.get(), "round %d", round)
-			require.Empty(t, srv.Tree(), "the group was not reaped")
-		}
-		watching.stop()
-	}, reaped)
 }
 
 func TestSimulatedBarrier(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -13,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/recipes/persistent"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
 )
@@ -258,103 +259,76 @@ func Example_doubleBarrier() {
 	// left: false
 }
 
-// fragment membership
-func join(
-	ctx context.Context, client *framework.Client, path string, data []byte,
-) error {
-	for {
-		session, err := client.Session(ctx)
-		if err == nil {
-			_, err = session.Create(ctx, path, data,
-				framework.Ephemeral(), framework.WithParents())
-		}
-		if err == nil || errors.Is(err, zk.ErrNodeExists) {
-			err = whileThere(ctx, session, path)
-		}
-		if err != nil && !outlasted(ctx, client, err) {
-			return err // the caller deletes the node to leave
-		}
+// fragment persistent-node
+func register(
+	ctx context.Context, client *framework.Client, address string,
+) (*persistent.Node, error) {
+	node, err := persistent.New(client, "/services/host-3", []byte(address))
+	if err != nil {
+		return nil, err
 	}
+	if err := node.Start(ctx); err != nil {
+		return nil, err
+	}
+	return node, node.Await(ctx) // until it is there
 }
 
-// whileThere waits until a node is deleted or changed. The node is of this
-// session, or was left by the last one.
-func whileThere(
-	ctx context.Context, session *framework.Session, path string,
-) error {
-	stat, watch, err := session.ExistsW(ctx, path)
-	if err != nil || stat == nil {
-		return err
-	}
-	select {
-	case <-watch.Fired(): // also when the session has ended
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
+// end
 
-func members(
-	ctx context.Context, client *framework.Client, group string, changed func([]string),
-) error {
-	for {
-		names, _, watch, err := client.ChildrenW(ctx, group)
-		if errors.Is(err, zk.ErrNoNode) { // not created yet, or deleted
-			var stat *zk.Stat
-			stat, watch, err = client.ExistsW(ctx, group)
-			if stat != nil {
-				continue // it has just been created
-			}
-		}
-		if outlasted(ctx, client, err) {
-			continue
-		}
+func Example_persistentNode() {
+	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
+		node, err := register(ctx, client, "10.0.0.3:8080")
 		if err != nil {
 			return err
 		}
-		slices.Sort(names)
-		changed(names)
-		select {
-		case <-watch.Fired():
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+		fmt.Print(srv.Exists("/services/host-3"), " ")
+		err = node.Close()
+		fmt.Println(srv.Exists("/services/host-3"))
+		return err
+	})
+	// Output:
+	// true false
+}
+
+// fragment membership
+func beMember(
+	ctx context.Context, client *framework.Client, changed func(group.Change),
+) error {
+	member, err := group.Join(ctx, client, "/group", "host-3", nil)
+	if err != nil {
+		return err
 	}
+	defer member.Leave()
+	members, err := group.Members(ctx, client, "/group")
+	if err != nil {
+		return err
+	}
+	fmt.Println(len(members), "members")
+	for change, err := range group.Observe(ctx, client, "/group") {
+		if err != nil {
+			return err
+		}
+		changed(change)
+	}
+	return context.Cause(ctx)
 }
 
 // end
 
 func Example_membership() {
-	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
-		if err := srv.Create("/group", nil); err != nil {
-			return err
-		}
-		member := connect(srv)
-		defer member.Close()
-		if err := member.WaitConnected(ctx); err != nil {
-			return err
-		}
+	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {
 		ctx, stop := context.WithCancel(ctx)
-		left, joined := make(chan error), 0
-		go func() { left <- join(ctx, member, "/group/host-3", nil) }()
-		err := members(ctx, client, "/group", func(names []string) {
-			if len(names) == 0 {
-				return
-			}
-			fmt.Println(names)
-			if joined++; joined == 2 {
-				stop()
-				return
-			}
-			_ = srv.Delete("/group/host-3") // join creates it again
+		err := beMember(ctx, client, func(c group.Change) {
+			fmt.Println(c.Kind, c.Member.ID)
+			stop()
 		})
-		fmt.Println(errors.Is(err, context.Canceled), errors.Is(<-left, context.Canceled))
+		fmt.Println(errors.Is(err, context.Canceled))
 		return nil
 	})
 	// Output:
-	// [host-3]
-	// [host-3]
-	// true true
+	// 1 members
+	// joined host-3
+	// true
 }
 
 // fragment test-server

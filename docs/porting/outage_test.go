@@ -22,13 +22,6 @@ func TestLoopsOutlastAnOutage(t *testing.T) {
 		"followNode": {func(ctx context.Context, client *framework.Client, see func(string)) error {
 			return followNode(ctx, client, "/group/b", func(data []byte) { see(string(data)) })
 		}, "new"},
-		"members": {func(ctx context.Context, client *framework.Client, see func(string)) error {
-			return members(ctx, client, "/group", func(names []string) { see(names[len(names)-1]) })
-		}, "c"},
-		"join": {func(ctx context.Context, client *framework.Client, see func(string)) error {
-			go func() { _ = members(ctx, client, "/group", func(names []string) { see(names[len(names)-1]) }) }()
-			return join(ctx, client, "/group/d", nil)
-		}, "d"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { require.Equal(t, c.want, seenAfterAnOutage(t, c.loop)) })
@@ -70,8 +63,6 @@ func TestLoopsEndWithTheContextOfALostHold(t *testing.T) {
 	defer client.Close()
 	for name, loop := range map[string]func(ctx context.Context) error{
 		"followNode": func(ctx context.Context) error { return followNode(ctx, client, "/group", func([]byte) {}) },
-		"join":       func(ctx context.Context) error { return join(ctx, client, "/group/a", nil) },
-		"members":    func(ctx context.Context) error { return members(ctx, client, "/group", func([]string) {}) },
 		"barrier":    func(ctx context.Context) error { return waitOnBarrier(ctx, client, "/barrier") },
 		"enter":      func(ctx context.Context) error { return enter(ctx, client, "/barrier", "a", 2) },
 		"leave":      func(ctx context.Context) error { return leave(ctx, client, "/barrier", "a") },

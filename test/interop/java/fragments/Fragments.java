@@ -31,6 +31,7 @@ import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.locks.Locker;
 import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.framework.recipes.nodes.GroupMember;
+import org.apache.curator.framework.recipes.nodes.PersistentNode;
 import org.apache.curator.framework.recipes.shared.SharedCount;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.framework.state.SessionConnectionStateErrorPolicy;
@@ -507,6 +508,17 @@ abstract class Fragments {
         barrier.leave();
         // end
     }
+
+    // fragment persistent-node
+    PersistentNode register(String address) throws Exception {
+        PersistentNode node =
+            new PersistentNode(client, CreateMode.EPHEMERAL, false,
+                "/services/host-3", address.getBytes());
+        node.start();
+        node.waitForInitialCreate(10, TimeUnit.SECONDS);
+        return node;
+    }
+    // end
 
     void membership() {
         // fragment membership
