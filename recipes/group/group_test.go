@@ -110,7 +110,8 @@ func TestGroupThatIsReapedIsEmpty(t *testing.T) {
 			require.Equal(t, []string{"joined one=1", "left one=1"}, w.take())
 			require.Empty(t, list(t, c, path))
 		}
-		require.Empty(t, w.errs)
+		errs, _ := w.state()
+		require.Empty(t, errs)
 	}, reaped)
 }
 
@@ -217,14 +218,16 @@ func TestObserveEnds(t *testing.T) {
 		settle()
 		require.NoError(t, c.Close())
 		settle()
-		require.True(t, closing.ended)
-		require.ErrorIs(t, closing.errs[len(closing.errs)-1], framework.ErrClosed)
+		errs, ended := closing.state()
+		require.True(t, ended)
+		require.ErrorIs(t, errs[len(errs)-1], framework.ErrClosed)
 		_, err := other.SetACL(t.Context(), path, zk.WorldACL(zk.PermCreate), -1)
 		require.NoError(t, err)
 		refused := watch(t, other, path)
 		settle()
-		require.True(t, refused.ended)
-		require.ErrorIs(t, refused.errs[0], zk.ErrNoAuth)
+		errs, ended = refused.state()
+		require.True(t, ended)
+		require.ErrorIs(t, errs[0], zk.ErrNoAuth)
 	})
 }
 
@@ -237,8 +240,9 @@ func TestObserveOutlastsAnOutage(t *testing.T) {
 		w.take()
 		srv.Stop()
 		time.Sleep(2 * time.Minute)
-		require.NotEmpty(t, w.errs)
-		require.False(t, w.ended)
+		errs, ended := w.state()
+		require.NotEmpty(t, errs)
+		require.False(t, ended)
 		require.NoError(t, m.SetPayload([]byte("2")))
 		require.NoError(t, srv.Start())
 		outage()

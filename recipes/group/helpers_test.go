@@ -142,6 +142,13 @@ func (w *watcher) take() (all []string) {
 	return all
 }
 
+// state returns the errors, and whether the sequence has ended.
+func (w *watcher) state() (errs []error, ended bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.errs), w.ended
+}
+
 // members returns the members that are known.
 func (w *watcher) members() (all []string) {
 	w.mu.Lock()

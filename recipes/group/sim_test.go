@@ -194,7 +194,8 @@ func (w *world) check() {
 	slices.Sort(want)
 	require.Equal(w.t, want, list(w.t, w.calm, path))
 	for _, watcher := range w.watchers {
-		require.False(w.t, watcher.ended, "%v", watcher.errs)
+		errs, ended := watcher.state()
+		require.False(w.t, ended, "%v", errs)
 		require.Equal(w.t, want, watcher.members())
 	}
 }

@@ -20,6 +20,9 @@ func (k *keeper) remove() {
 		case k.owned.Err() != nil:
 			k.setRemoved(nil) // the node is another Node's
 			return
+		case done && k.cfg.ephemeral() && errors.Is(err, framework.ErrClosed):
+			k.setRemoved(nil) // the servers delete the node
+			return
 		case done:
 			k.setRemoved(err)
 			return

@@ -1,5 +1,5 @@
-// Package interop has only tests. They use docent, Curator and kazoo on the same locks of a real
-// server. Each of the three runs in a process of its own, a peer, which reads commands. The
+// Package interop has only tests. They use docent, Curator and kazoo on the same locks, groups
+// and nodes of a real server. Each of the three runs in a process of its own, a peer, which reads commands. The
 // commands are the same for all three.
 //
 // # Peers
@@ -15,6 +15,14 @@
 //	<actor> revoke <node>
 //	<actor> limit <node> <n>                  a SharedCount
 //	<actor> work <lock> <resource> <role>     acquires, uses the resource and releases, until it has enough
+//	<actor> join <group> <id> <payload>       a member; kazoo has no payload
+//	<actor> payload <group> <payload>         of the member
+//	<actor> members <group>                   "members", and each as <id>=<payload>; needs a member
+//	<actor> leave <group>
+//	<actor> keep <node> <data>                a node that is kept; answers before it is there
+//	<actor> drop <node>                       when it has been there
+//
+// For docent, "join-party" and "members-party" use the names of kazoo.
 //
 // An actor is a thread with a client of its own. It answers its requests in order. An answer is a
 // line that begins with the name of the actor. An answer that begins with "failed" is an error.

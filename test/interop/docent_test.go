@@ -14,9 +14,11 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/recipes/persistent"
 	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/retry"
@@ -57,6 +59,7 @@ type docentActor struct {
 	client   *framework.Client
 	locks    map[string]contended
 	pairs    map[string]*pair // by path
+	groups   groups
 }
 
 func newDocentActor(name string, args []string) *docentActor {
@@ -65,7 +68,8 @@ func newDocentActor(name string, args []string) *docentActor {
 		panic(err)
 	}
 	a := &docentActor{name: name, servers: args[0], timeout: time.Duration(ms) * time.Millisecond, resource: args[2],
-		requests: make(chan []string, 16), locks: map[string]contended{}, pairs: map[string]*pair{}}
+		requests: make(chan []string, 16), locks: map[string]contended{}, pairs: map[string]*pair{},
+		groups: groups{map[string]*group.Membership{}, map[string]*persistent.Node{}}}
 	a.ctx, a.over = context.WithCancel(context.Background())
 	return a
 }
@@ -113,6 +117,8 @@ func (a *docentActor) act(words []string) (string, error) {
 		return "set", a.setLimit(args[0], args[1])
 	case "work":
 		return a.work(a.locks[args[0]], args[1], args[2])
+	case "join", "join-party", "payload", "members", "members-party", "leave", "keep", "drop":
+		return a.groups.act(a.ctx, a.client, verb, args)
 	}
 	return "", fmt.Errorf("unknown request %q", verb)
 }

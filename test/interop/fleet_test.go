@@ -53,6 +53,8 @@ func TestFleet(t *testing.T) {
 			"pairs": testPairs, "downgrade": testDowngrades, "shared limit": testSharedLimit,
 			"hand-overs": testHandOvers, "names": testNames,
 			"matrix": testMatrix,
+			"groups": testGroups, "parties": testParties, "crashed members": testCrashedMembers,
+			"kept nodes": testKeptNodes,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -18,6 +18,7 @@ final class Actor {
     private final ExecutorService thread = Executors.newSingleThreadExecutor();
     private final Map<String, Contended> all = new HashMap<>();
     private final Locks locks = new Locks();
+    private final Groups groups = new Groups();
     private CuratorFramework client;
 
     Actor(String name) {
@@ -64,6 +65,13 @@ final class Actor {
                 return "asked";
             case "limit":
                 return setLimit(words[2], Integer.parseInt(words[3]));
+            case "join":
+            case "payload":
+            case "members":
+            case "leave":
+            case "keep":
+            case "drop":
+                return groups.act(client, words);
             default:
                 throw new IllegalArgumentException(words[1]);
         }

@@ -11,6 +11,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import LockTimeout
 from kazoo.recipe.counter import Counter
 from kazoo.recipe.lock import Lock, ReadLock, WriteLock
+from kazoo.recipe.party import Party
 from kazoo.retry import KazooRetry
 
 logging.disable(logging.CRITICAL)
@@ -105,6 +106,7 @@ class Actor(threading.Thread):
         self.label = name
         self.requests = queue.Queue()
         self.locks = {}
+        self.parties = {}
         self.client = None
         self.start()
 
@@ -159,6 +161,17 @@ class Actor(threading.Thread):
             turns += 1
         uses.close()
         return "worked %d" % turns
+
+    def join(self, path, name, _):
+        self.parties[path] = Party(self.client, path, name)
+        self.parties[path].join()
+        return "joined"
+
+    def members(self, path):
+        return " ".join(["members"] + sorted(name + "=" for name in self.parties[path]))
+
+    def leave(self, path):
+        return "left" if self.parties.pop(path).leave() else "not there"
 
     def limit(self, node, limit):
         """Set a SharedCount of Curator."""
