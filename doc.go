@@ -1,6 +1,6 @@
 // Package docent is the front page of a library for coordination on Apache ZooKeeper in the manner
-// of Apache Curator: locks and leader election, on the same nodes as Curator's. This package itself
-// is empty.
+// of Apache Curator: locks, leader election and registrations, on the same nodes as Curator's. This
+// package itself is empty.
 //
 // # What to import
 //
@@ -12,6 +12,8 @@
 //	github.com/docent-zk/docent/recipes/semaphore   InterProcessSemaphoreV2, InterProcessSemaphoreMutex
 //	github.com/docent-zk/docent/recipes/multilock   InterProcessMultiLock
 //	github.com/docent-zk/docent/recipes/leader      LeaderSelector, LeaderLatch
+//	github.com/docent-zk/docent/recipes/persistent  PersistentNode, PersistentTtlNode
+//	github.com/docent-zk/docent/recipes/group       GroupMember
 //	github.com/docent-zk/docent/fence               the resource's side of a fencing token
 //	github.com/docent-zk/docent/retry               retry policies
 //	github.com/docent-zk/docent/zktest              a ZooKeeper server in the process of a test, with faults

@@ -21,7 +21,8 @@
 // # The group
 //
 // The path of the group is created as a container. When the group is empty the servers delete it
-// after some time, and the next member creates it again. A group whose path does not exist is empty.
+// after some time, and the next member creates it again. A group whose path does not exist is
+// empty.
 //
 // # Other programs
 //

@@ -2,6 +2,7 @@ package group_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/docent-zk/docent/framework"
@@ -35,7 +36,7 @@ func Example() {
 		return
 	}
 	_, err = group.Join(ctx, client, "/workers", "host-3", nil)
-	fmt.Println(err)
+	fmt.Println(errors.Is(err, group.ErrIDInUse))
 
 	for change, err := range group.Observe(ctx, client, "/workers") { // another goroutine in a program
 		if err != nil {
@@ -51,7 +52,7 @@ func Example() {
 		}
 	}
 	// Output:
-	// join /workers as "host-3": start /workers/host-3: persistent: the path is occupied by a node of another owner: this client
+	// true
 	// joined host-3 10.0.0.3:8080
 	// joined host-4 10.0.0.4:8080
 	// left host-4 10.0.0.4:8080

@@ -27,7 +27,8 @@ func TestMembersJoinAndLeave(t *testing.T) {
 		require.Equal(t, "one", first.ID())
 		second := join(t, b, path, "two", "")
 		require.Equal(t, []string{"one=1", "two="}, list(t, a, path))
-		require.Equal(t, "/workers container\n/workers/one \"1\" ephemeral of a\n/workers/two ephemeral of b\n", srv.Tree())
+		require.Equal(t, "/workers container\n/workers/one \"1\" ephemeral of a\n"+
+			"/workers/two ephemeral of b\n", srv.Tree())
 		require.NoError(t, second.SetPayload([]byte("2")))
 		require.NoError(t, second.Await(t.Context()))
 		require.Equal(t, []string{"one=1", "two=2"}, list(t, a, path))
@@ -89,7 +90,8 @@ func TestOutageOfTheWatcher(t *testing.T) {
 			srv.Client("watcher").Heal()
 			settle()
 			outage()
-			require.ElementsMatch(t, []string{"left two=2", "changed one=" + name, "joined three " + name + "=3"}, w.take())
+			want := []string{"left two=2", "changed one=" + name, "joined three " + name + "=3"}
+			require.ElementsMatch(t, want, w.take())
 			two = join(t, a, path, "two", "2")
 			settle()
 			require.Equal(t, []string{"joined two=2"}, w.take())

@@ -34,13 +34,13 @@ type Membership struct {
 }
 
 // Join makes this process a member of the group at path, and waits until it is one. ctx bounds only
-// the wait: the membership lasts until Leave, or until the client is closed. The id must not be empty
-// and must be valid as the name of a node. payload is copied and may be empty.
+// the wait: the membership lasts until Leave, or until the client is closed. The id must not be
+// empty and must be valid as the name of a node. payload is copied and may be empty.
 //
 // Join fails with ErrIDInUse if the id is in use (see WithWait), when ctx ends, with
 // framework.ErrClosed when the client is closed, with what the servers refuse, and for invalid
-// arguments. If ctx ends while the id is in use, the error matches both. It does not fail because no
-// server can be reached. After an error this process is not a member: a node that was created is
+// arguments. If ctx ends while the id is in use, the error matches both. It does not fail because
+// no server can be reached. After an error this process is not a member: a node that was created is
 // deleted, in the background if necessary. Curator: GroupMember.start, which adopts the node of
 // another member with the same id.
 func Join(

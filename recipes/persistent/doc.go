@@ -20,8 +20,8 @@
 // [Node.SetData] returns at once. The data is written when there is a connection, the last data
 // only. [Node.Await] waits until the node is there with the data of the last SetData.
 //
-// [Node.Close] deletes the node. A create that the servers apply late, after its answer was lost, is
-// undone: the Node looks for its node until no such create can be applied any more.
+// [Node.Close] deletes the node. A create that the servers apply late, after its answer was lost,
+// is undone: the Node looks for its node until no such create can be applied any more.
 //
 // # The owner of a node
 //

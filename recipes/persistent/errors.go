@@ -12,7 +12,7 @@ import (
 var (
 	// ErrOccupied means that a node of another program is at the path: see WithOccupiedTimeout.
 	// Start returns it if another Node of the same client has the path.
-	ErrOccupied = errors.New("persistent: the path is occupied by a node of another owner")
+	ErrOccupied = errors.New("persistent: a node of another owner is at the path")
 	// ErrNotStarted means that Await was called before Start.
 	ErrNotStarted = errors.New("persistent: not started")
 	// ErrStarted means that Start was called before.

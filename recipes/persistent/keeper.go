@@ -215,8 +215,8 @@ func (k *keeper) createWith(
 	return err
 }
 
-// attempt calls create. For a sequential node the client itself repeats the create by its policy, and
-// deletes what it may have left when ctx ends.
+// attempt calls create. For a sequential node the client itself repeats the create by its policy,
+// and deletes what it may have left when ctx ends.
 func (k *keeper) attempt(ctx context.Context, create func(ctx context.Context) error) error {
 	if k.cfg.sequential {
 		return create(ctx)

@@ -145,7 +145,7 @@ func (n *Node) Start(ctx context.Context) error {
 	}
 	before, err := n.takePlace()
 	if err != nil {
-		return fmt.Errorf("start %s: %w: this client", n.path, err)
+		return fmt.Errorf("start %s: %w: that of another Node of this client", n.path, err)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	if !bridge.Of(n.client).Go(func() { n.keeper.run(ctx, before) }) {
@@ -217,8 +217,8 @@ func (n *Node) Await(ctx context.Context) error {
 	}
 }
 
-// awaited reports whether the node is there with the data of the last SetData, and whether a node of
-// another owner is. If the first is false, it returns an error, or a channel that is closed when
+// awaited reports whether the node is there with the data of the last SetData, and whether a node
+// of another owner is. If the first is false, it returns an error, or a channel that is closed when
 // that may have changed.
 func (n *Node) awaited() (there, blocked bool, changed <-chan struct{}, err error) {
 	n.mu.Lock()
@@ -273,9 +273,9 @@ func (n *Node) isDone() bool {
 	}
 }
 
-// Err returns nil until Done is closed, and then the reason: ErrNodeClosed, joined with the error of
-// the context of Start if that has ended; framework.ErrClosed; ErrOccupied; or what the servers have
-// answered. It returns framework.ErrZeroValue for the zero value.
+// Err returns nil until Done is closed, and then the reason: ErrNodeClosed, joined with the error
+// of the context of Start if that has ended; framework.ErrClosed; ErrOccupied; or what the servers
+// have answered. It returns framework.ErrZeroValue for the zero value.
 func (n *Node) Err() error {
 	if !n.made() {
 		return fmt.Errorf("persistent: %w: Node", framework.ErrZeroValue)
@@ -295,12 +295,12 @@ func (n *Node) endLocked() error {
 
 // Close deletes the node and waits until it is deleted, for the session timeout at most. It returns
 // nil if the servers have no node of this Node any more, or delete it because the session is lost.
-// It returns ErrPending if that is not confirmed yet: the deletion continues in the background until
-// it is confirmed or the client is closed. It returns the servers' refusal, such as zk.ErrNoAuth or,
-// if the node has children, zk.ErrNotEmpty: then the node stays. If the client is closed, it returns
-// framework.ErrClosed if a node may stay, which an ephemeral node does not. Close returns the same
-// when it is called again, once the deletion has ended. A Node cannot be started again: make another
-// one. Curator: close.
+// It returns ErrPending if that is not confirmed yet: the deletion continues in the background
+// until it is confirmed or the client is closed. It returns the servers' refusal, such as
+// zk.ErrNoAuth or, if the node has children, zk.ErrNotEmpty: then the node stays. If the client is
+// closed, it returns framework.ErrClosed if a node may stay, which an ephemeral node does not.
+// Close returns the same when it is called again, once the deletion has ended. A Node cannot be
+// started again: make another one. Curator: close.
 func (n *Node) Close() error {
 	if !n.made() {
 		return fmt.Errorf("persistent: %w: Node", framework.ErrZeroValue)
@@ -382,6 +382,6 @@ func (n *Node) finish(reason error) {
 		close(n.done)
 	})
 	if !errors.Is(reason, ErrNodeClosed) && !errors.Is(reason, framework.ErrClosed) {
-		n.log.Error("the node is not kept any more", zap.Error(reason))
+		n.log.Warn("the node is not kept any more", zap.Error(reason))
 	}
 }

@@ -117,7 +117,8 @@ func mode(name string) Option {
 }
 
 // WithProtection puts a GUID in front of the node's name, "_c_<uuid>-name". Each Node has another
-// one, so no other program's node is in its way. Node.Path returns the path. Curator: useProtection.
+// one, so no other program's node is in its way. Node.Path returns the path. Curator:
+// useProtection.
 func WithProtection() Option {
 	return func(c *config) error {
 		c.protected = true
@@ -125,8 +126,8 @@ func WithProtection() Option {
 	}
 }
 
-// WithSequence appends a number to the node's name, ten digits. It implies WithProtection, because a
-// sequential node could not be found after a lost answer otherwise. Each time that the node is
+// WithSequence appends a number to the node's name, ten digits. It implies WithProtection, because
+// a sequential node could not be found after a lost answer otherwise. Each time that the node is
 // created, its name has another GUID and another number. Curator: CreateMode.EPHEMERAL_SEQUENTIAL
 // and others, which keep the first number.
 func WithSequence() Option {
@@ -172,9 +173,9 @@ func WithOccupiedTimeout(d time.Duration) Option {
 // ephemeral, it replaces the node in one transaction. Otherwise the node must not be ephemeral: it
 // stays, and becomes this Node's.
 //
-// ours is called by the Node's goroutine and must not wait. It must be true only for nodes that this
-// program alone creates: no transaction can make sure that the node was not replaced after ours was
-// called.
+// ours is called by the Node's goroutine and must not wait. It must be true only for nodes that
+// this program alone creates: no transaction can make sure that the node was not replaced after
+// ours was called.
 func WithTakeover(ours func(data []byte, stat zk.Stat) bool) Option {
 	return func(c *config) error {
 		if ours == nil {

@@ -28,8 +28,8 @@ type lostCreate struct {
 }
 
 // lateTimeout is for how long the servers may apply a request whose answer was lost. The ZooKeeper
-// leader drops a follower that is silent for some ticks, with the requests that the follower has not
-// passed on.
+// leader drops a follower that is silent for some ticks, with the requests that the follower has
+// not passed on.
 const lateTimeout = 5 * time.Minute
 
 // maxFormer is the number of sessions that are remembered. The nodes of older ones are deleted.

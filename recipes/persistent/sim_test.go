@@ -179,7 +179,9 @@ func (w *world) use(n *simNode, random *rand.Rand) {
 func (w *world) harm() {
 	srv, random := w.srv, w.random
 	c := srv.Client(fmt.Sprintf("c%d", random.IntN(simClients)))
-	ops := []fault.Op{fault.OpCreate, fault.OpSetData, fault.OpDelete, fault.OpGetData, fault.OpExists, fault.AnyOp}
+	ops := []fault.Op{
+		fault.OpCreate, fault.OpSetData, fault.OpDelete, fault.OpGetData, fault.OpExists, fault.AnyOp,
+	}
 	match := fault.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))], Skip: random.IntN(2)}
 	length := time.Duration(random.Int64N(int64(2 * simTimeout)))
 	switch random.IntN(12) {
