@@ -116,6 +116,7 @@ func (k *keeper) step(ctx context.Context) error {
 		return err
 	}
 	k.note(session)
+	k.forgetLost()
 	if k.cfg.sequential && k.cfg.ephemeral() && !k.madeIn(session) {
 		k.name = "" // the node of a lost session is not in the way
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/persistent"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // occupy creates an ephemeral node of another client at the path.
@@ -129,4 +130,29 @@ func TestTakeover(t *testing.T) {
 		require.ErrorIs(t, n.Err(), persistent.ErrOccupied)
 		require.Equal(t, "theirs", content(t, srv, path))
 	})
+}
+
+// A node that looks like that of a lost create counts as its node for five minutes only.
+func TestLostCreateIsForgotten(t *testing.T) {
+	for name, c := range map[string]struct {
+		after time.Duration
+		want  error
+	}{
+		"soon":  {time.Minute, nil},
+		"later": {6 * time.Minute, persistent.ErrOccupied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, func(t *testing.T, srv *zktest.Server) {
+				require.NoError(t, srv.Create("/services", nil))
+				require.NoError(t, srv.Create("/services/orders", nil))
+				srv.On(fault.Match{Op: fault.OpCreate, Path: path}, fault.DropBefore())
+				n := kept(t, client(t, srv, "a"), path, persistent.WithPersistence())
+				time.Sleep(c.after)
+				require.NoError(t, srv.Delete(path))
+				require.NoError(t, srv.Create(path, []byte(data)))
+				time.Sleep(4 * testzk.SessionTimeout)
+				require.ErrorIs(t, n.Err(), c.want)
+			})
+		})
+	}
 }
