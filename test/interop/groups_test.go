@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -108,7 +109,8 @@ func testParties(t *testing.T, f *fleet) {
 	ours.sees("members-party", path)
 }
 
-// testCrashedMembers kills the process of a member.
+// testCrashedMembers pauses the process of a member for longer than its session lasts, and later
+// kills it.
 func testCrashedMembers(t *testing.T, f *fleet) {
 	const brief = 6 * time.Second // the session timeout
 	each(t, docent, java, func(t *testing.T, first, second speaker) {
@@ -117,6 +119,10 @@ func testCrashedMembers(t *testing.T, f *fleet) {
 		one, other := crashing.actor(t), f.peers[second.language].actor(t)
 		other.do("joined", "join", path, "two", "2")
 		one.do("joined", "join", path, "one", "1")
+		other.sees("members", path, "one=1", "two=2")
+		require.NoError(t, crashing.cmd.Process.Signal(syscall.SIGSTOP))
+		other.sees("members", path, "two=2")
+		require.NoError(t, crashing.cmd.Process.Signal(syscall.SIGCONT))
 		other.sees("members", path, "one=1", "two=2")
 		crashing.kill()
 		other.sees("members", path, "two=2")
