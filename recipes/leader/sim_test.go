@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +13,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/framework/metrics"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/retry"
@@ -33,18 +31,21 @@ const (
 	patience = simTimeout + 2*time.Second
 )
 
-// Faults of connections, sessions, nodes and servers leave at most one validLocked term at a time and
+// Faults of connections, sessions, nodes and servers leave at most one valid term at a time and
 // growing tokens. After each end of the faults a candidate leads within the session timeout and two
 // seconds. Every candidate leads at some time, and no node is left.
-func TestSimulatedElections(t *testing.T) { sim.Run(t, 100, simulate(electionCandidate)) }
+func TestSimulatedElections(t *testing.T) { simulate(t, electionCandidate) }
 
-func TestSimulatedLatches(t *testing.T) { sim.Run(t, 100, simulate(latchCandidate)) }
+func TestSimulatedLatches(t *testing.T) { simulate(t, latchCandidate) }
 
-// simulate returns the scenario. stand runs a candidate until ctx ends.
-func simulate(stand func(ctx context.Context, c *candidate)) sim.Scenario {
-	return func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+// simulate runs the scenario. stand runs a candidate until ctx ends.
+func simulate(t *testing.T, stand func(ctx context.Context, c *candidate)) {
+	aim := testlock.NewAim(t, fault.OpCreate, fault.OpMulti, fault.OpDelete, fault.OpGetData, fault.OpGetChildren2,
+		fault.OpSync, fault.OpSetWatches, fault.OpConnect, fault.AnyOp)
+	sim.Run(t, 100, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		ctx, cancel := context.WithCancel(t.Context())
-		leadership := &leadership{t: t, srv: srv, void: map[string]bool{}, led: map[string]int{}}
+		leadership := &leadership{t: t, srv: srv, model: testlock.NewModel(t, srv), led: map[string]int{}}
+		faults := aim.Faults(t, srv, random, simTimeout)
 		var measured testzk.Metrics
 		var running sync.WaitGroup
 		down := random.IntN(4) == 0 // when the candidates start
@@ -66,7 +67,7 @@ func simulate(stand func(ctx context.Context, c *candidate)) sim.Scenario {
 			leadership.electsWithin(patience)
 			for range 1 + random.IntN(3) {
 				time.Sleep(time.Duration(random.Int64N(int64(2 * time.Second))))
-				harm(srv, leadership, random)
+				leadership.harm(faults, random)
 			}
 			srv.ResetFaults()
 		}
@@ -77,120 +78,55 @@ func simulate(stand func(ctx context.Context, c *candidate)) sim.Scenario {
 		time.Sleep(2 * simTimeout)
 		require.NotContains(t, srv.Tree(), "_c_", "a node is left")
 		require.Empty(t, measured.Levels())
-	}
+	})
 }
 
-// harm applies a random fault to a candidate, its node, the parents or the server.
-func harm(srv *zktest.Server, o *leadership, random *rand.Rand) {
-	c := srv.Client(fmt.Sprintf("c%d", random.IntN(candidates)))
-	ops := []fault.Op{
-		fault.OpCreate, fault.OpMulti, fault.OpDelete, fault.OpGetData, fault.OpGetChildren2,
-		fault.OpSync, fault.AnyOp,
-	}
-	match := fault.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
+// harm applies a random fault to a candidate, its node, the parents or the server, and waits for
+// the end of the fault.
+func (o *leadership) harm(faults *testlock.Faults, random *rand.Rand) {
+	c := o.srv.Client(fmt.Sprintf("c%d", random.IntN(candidates)))
 	switch random.IntN(11) {
 	case 0:
-		c.Drop()
+		o.model.Expire(c)
 	case 1:
-		c.Reset()
+		o.model.DeleteNode(random, electionPath)
 	case 2:
-		srv.On(match, fault.DropBefore())
+		o.model.Take(func() { _ = o.srv.Delete([]string{electionPath, "/service"}[random.IntN(2)]) }) // with all below it
 	case 3:
-		srv.On(match, fault.DropAfter())
-	case 4:
-		srv.On(match, fault.Delay(time.Duration(random.Int64N(int64(simTimeout)))))
-	case 5:
-		c.Cut()
-		time.Sleep(time.Duration(random.Int64N(int64(2 * simTimeout))))
-		c.Heal()
-	case 6:
-		c.HoldEvents()
-	case 7:
-		o.takeAway(func() {
-			for _, s := range c.Sessions() {
-				_ = s.Expire()
-			}
-		})
-	case 8:
-		if queue := o.queue(); len(queue) > 0 {
-			o.takeAway(func() { require.NoError(o.t, srv.Delete(electionPath+"/"+queue[random.IntN(len(queue))])) })
-		}
-	case 9:
-		o.takeAway(func() {
-			for _, node := range o.queue() {
-				require.NoError(o.t, srv.Delete(electionPath+"/"+node))
-			}
-			_ = srv.Delete([]string{electionPath, "/service"}[random.IntN(2)])
-		})
-	case 10:
-		srv.Stop()
+		o.srv.Stop()
 		time.Sleep(time.Duration(random.Int64N(int64(2 * simTimeout))))
 		if random.IntN(3) == 0 {
-			o.takeAway(func() { require.NoError(o.t, srv.Wipe()) })
+			o.model.Take(func() { require.NoError(o.t, o.srv.Wipe()) })
+			o.model.Forget() // the transaction ids start again
 		}
-		require.NoError(o.t, srv.Start())
+		require.NoError(o.t, o.srv.Start())
+	default:
+		time.Sleep(faults.Strike(c))
 	}
 }
 
 // leadership is the state that one candidate at a time may own.
 type leadership struct {
-	t   *testing.T
-	srv *zktest.Server
+	t     *testing.T
+	srv   *zktest.Server
+	model *testlock.Model
 
-	mu    sync.Mutex
-	term  *leader.Term
-	token int64
-	void  map[string]bool // nodes that the test deleted: their clients cannot know it at once
-	led   map[string]int  // number of terms by candidate
-}
-
-// queue returns the names of the queue's nodes in a reproducible order.
-func (o *leadership) queue() []string {
-	queue, _ := o.srv.Children(electionPath)
-	slices.SortFunc(queue, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
-	return queue
-}
-
-// takeAway calls action, which deletes nodes, and marks these nodes. If action may have reset the
-// transaction ids, tokens may start again.
-func (o *leadership) takeAway(action func()) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	before := o.queue()
-	action()
-	after := o.queue()
-	for _, node := range before {
-		o.void[node] = o.void[node] || !slices.Contains(after, node)
-	}
-	if !o.srv.Exists("/service") {
-		o.token = 0 // the ids may have been reset
-	}
-}
-
-// validLocked reports whether a term is validLocked and the test has not deleted its node.
-func (o *leadership) validLocked(t *leader.Term) bool {
-	return t.Err() == nil && !o.void[path.Base(t.Path())]
+	mu  sync.Mutex
+	led map[string]int // number of terms by candidate
 }
 
 func (o *leadership) enter(name string, t *leader.Term) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.validLocked(t) {
-		return
+	use := testlock.Use{Nodes: []string{t.Path()}, Token: t.Token(), Err: t.Err}
+	if o.model.Begin(use) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.led[name]++
 	}
-	if o.validLocked(o.term) {
-		o.t.Errorf("%s leads with %d while another candidate leads with %d", name, t.Token(), o.term.Token())
-	}
-	if t.Token() <= o.token {
-		o.t.Errorf("token %d after %d", t.Token(), o.token)
-	}
-	o.term, o.token = t, t.Token()
-	o.led[name]++
 }
 
 // electsWithin waits until a candidate leads.
 func (o *leadership) electsWithin(limit time.Duration) {
-	o.eventually(limit, "no candidate leads", func() bool { return o.validLocked(o.term) })
+	o.eventually(limit, "no candidate leads", func() bool { return o.model.Valids() > 0 })
 }
 
 // allLead waits until n candidates have led.
@@ -206,7 +142,8 @@ func (o *leadership) eventually(limit time.Duration, failure string, cond func()
 		return cond()
 	}
 	for end := time.Now().Add(limit); !met(); time.Sleep(10 * time.Millisecond) {
-		require.True(o.t, time.Now().Before(end), "%s after %v; terms: %v; queue: %v", failure, limit, o.led, o.queue())
+		require.True(o.t, time.Now().Before(end), "%s after %v; terms: %v; queue: %v",
+			failure, limit, o.led, o.model.Nodes(electionPath))
 	}
 }
 
@@ -222,15 +159,8 @@ type candidate struct {
 func (c *candidate) connect(srv *zktest.Server, measured metrics.Metrics) {
 	// A client that gives up its retries must stay a candidate.
 	persistence := []retry.Policy{retry.Never(), retry.Times(20, 100*time.Millisecond)}
-	var err error
-	c.client, err = framework.New(srv.MemAddr(),
-		framework.WithRetry(persistence[c.random.IntN(len(persistence))]),
-		framework.WithDialer(srv.Client(c.name).DialContext),
-		framework.WithSessionTimeout(simTimeout),
-		framework.WithMetrics(measured),
-		framework.WithRandom(rand.New(rand.NewPCG(c.random.Uint64(), 1)).Int64N))
-	require.NoError(c.t, err)
-	c.t.Cleanup(func() { require.NoError(c.t, c.client.Close()) })
+	c.client = testlock.Client(c.t, srv.Client(c.name), srv.MemAddr(), c.random, simTimeout,
+		framework.WithRetry(persistence[c.random.IntN(len(persistence))]), framework.WithMetrics(measured))
 }
 
 // lead works for a while and ends in a random way.

@@ -11,11 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/recipes/internal/locktest"
-	"github.com/docent-zk/docent/recipes/mutex"
-	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
 )
@@ -40,7 +36,7 @@ func simulateEnsemble(t *testing.T, srv *zktest.Server, random *rand.Rand, follo
 	all := sim.Ensemble(srv, random, followers)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	resource := &resource{t: t, expelled: map[string]int64{}}
+	model := testlock.NewModel(t, srv)
 	var running sync.WaitGroup
 	for i := range contenders {
 		addrs := all
@@ -48,20 +44,13 @@ func simulateEnsemble(t *testing.T, srv *zktest.Server, random *rand.Rand, follo
 			each := strings.Split(all, ",")
 			addrs = each[random.IntN(len(each))]
 		}
-		c := &contender{t: t, resource: resource, name: fmt.Sprintf("c%d", i)}
+		c := &contender{t: t, model: model, name: fmt.Sprintf("c%d", i)}
 		c.random = rand.New(rand.NewPCG(random.Uint64(), 0))
-		client, err := framework.New(addrs,
-			framework.WithDialer(srv.Client(c.name).DialContext),
-			framework.WithSessionTimeout(simTimeout),
-			framework.WithRandom(rand.New(rand.NewPCG(c.random.Uint64(), 1)).Int64N),
-			framework.WithRetry(retry.Forever(100*time.Millisecond)))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, client.Close()) })
-		c.lock, err = mutex.New(client, "/lock")
-		require.NoError(t, err)
+		c.connect(srv, addrs, simTimeout)
+		c.lock = newMutex(t, c.client, "/lock")
 		running.Go(func() { c.runUntilServed(ctx) })
 	}
-	locktest.DisturbEnsemble(srv, random, contenders, 4*faultsInARun, simTimeout)
+	testlock.DisturbEnsemble(srv, random, contenders, 4*faultsInARun, simTimeout)
 	time.AfterFunc(patience, stop)
 	running.Wait()
 	time.Sleep(2 * simTimeout)
@@ -77,24 +66,14 @@ func (c *contender) runUntilServed(all context.Context) {
 		}
 		ctx, cancel := context.WithCancel(all)
 		if c.random.IntN(2) == 0 {
-			ctx, cancel = context.WithTimeout(ctx, time.Duration(c.random.Int64N(int64(time.Second))))
+			ctx, cancel = context.WithTimeout(ctx, c.upTo(time.Second))
 		}
 		hold, err := c.lock.Acquire(ctx)
 		cancel()
 		if err != nil {
 			continue
 		}
-		c.useFor(hold, time.Duration(c.random.Int64N(int64(500*time.Millisecond))))
+		c.useFor(hold, c.upTo(500*time.Millisecond))
 		done++
 	}
-}
-
-func (c *contender) useFor(hold *recipes.Hold, d time.Duration) {
-	c.resource.use(c.name, hold)
-	select {
-	case <-time.After(d):
-	case <-hold.Done():
-	}
-	c.resource.leave(hold)
-	_ = hold.Release()
 }

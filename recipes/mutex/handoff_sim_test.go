@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,11 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/framework/metrics"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
-	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
 )
@@ -26,19 +23,24 @@ import (
 // contends without hand-off. Whatever happens, there is one ownership at a time and no later token
 // is smaller. Each waiter that does not give up gets the lock. No node is left.
 func TestSimulatedHandoff(t *testing.T) {
-	sim.Run(t, 200, func(t *testing.T, srv *zktest.Server, random *rand.Rand) { simulateHandoff(t, srv, random) })
+	aim := aim(t)
+	sim.Run(t, 200, func(t *testing.T, srv *zktest.Server, random *rand.Rand) { simulateHandoff(t, srv, random, aim) })
 }
 
 // The same with sticky nodes that are kept for a shorter or longer time than the next acquire
 // takes. Some acquires do not wait.
 func TestSimulatedStickiness(t *testing.T) {
+	aim := aim(t)
 	sim.Run(t, 200, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-		simulateHandoff(t, srv, random, mutex.WithSticky(1+time.Duration(random.Int64N(int64(simTimeout)))))
+		simulateHandoff(t, srv, random, aim, mutex.WithSticky(1+time.Duration(random.Int64N(int64(simTimeout)))))
 	})
 }
 
-func simulateHandoff(t *testing.T, srv *zktest.Server, random *rand.Rand, more ...mutex.Option) {
-	shared := &shared{resource: &resource{t: t, expelled: map[string]int64{}}, srv: srv}
+func simulateHandoff(
+	t *testing.T, srv *zktest.Server, random *rand.Rand, aim *testlock.Aim, more ...mutex.Option,
+) {
+	shared := &shared{t: t, model: testlock.NewModel(t, srv)}
+	shared.model.SameToken = true
 	var measured testzk.Metrics
 	var locks []*mutex.Mutex
 	var running sync.WaitGroup
@@ -51,15 +53,14 @@ func simulateHandoff(t *testing.T, srv *zktest.Server, random *rand.Rand, more .
 		if opts != nil {
 			opts = append(opts, more...)
 		}
-		locks = append(locks, newSimLock(t, srv, random, &measured, name, opts...))
+		client := testlock.Client(t, srv.Client(name), srv.MemAddr(), random, simTimeout, framework.WithMetrics(&measured),
+			framework.WithLossPolicy(framework.LossPolicy(random.IntN(2))))
+		locks = append(locks, newMutex(t, client, "/lock", opts...))
 		for range 1 + 3*min(1, len(opts)) {
 			running.Go((&member{shared, name, locks[i], rand.New(rand.NewPCG(random.Uint64(), 0))}).run)
 		}
 	}
-	for range faultsInARun {
-		time.Sleep(time.Duration(random.Int64N(int64(2 * time.Second))))
-		shared.harm(srv.Client(fmt.Sprintf("c%d", random.IntN(len(locks)))), random)
-	}
+	harm(t, srv, random, aim, shared.model, len(locks))
 	running.Wait()
 	time.Sleep(2 * simTimeout) // background work that is still pending after this would never end
 	require.Empty(t, measured.Levels())
@@ -71,22 +72,6 @@ func simulateHandoff(t *testing.T, srv *zktest.Server, random *rand.Rand, more .
 		time.Sleep(2 * simTimeout) // its node may be kept until then
 	}
 	require.Equal(t, "/lock container\n", srv.Tree())
-}
-
-// newSimLock returns the lock of one new client. Its loss policy depends on the seed.
-func newSimLock(
-	t *testing.T, srv *zktest.Server, random *rand.Rand, m metrics.Metrics, name string, opts ...mutex.Option,
-) *mutex.Mutex {
-	client, err := framework.New(srv.MemAddr(),
-		framework.WithDialer(srv.Client(name).DialContext),
-		framework.WithSessionTimeout(simTimeout),
-		framework.WithMetrics(m),
-		framework.WithRandom(rand.New(rand.NewPCG(random.Uint64(), 1)).Int64N),
-		framework.WithLossPolicy(framework.LossPolicy(random.IntN(2))),
-		framework.WithRetry(retry.Forever(100*time.Millisecond)))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return newMutex(t, client, "/lock", opts...)
 }
 
 // member is a goroutine of a client.
@@ -109,7 +94,9 @@ func (m *member) run() {
 		case 0:
 			time.AfterFunc(m.upTo(2*time.Second), cancel)
 		case 1:
-			m.shared.do(func() { m.shared.impatient = append(m.shared.impatient, cancel) })
+			m.shared.mu.Lock()
+			m.shared.impatient = append(m.shared.impatient, cancel)
+			m.shared.mu.Unlock()
 		}
 		if m.random.IntN(4) == 0 {
 			if hold, err := m.lock.TryAcquire(ctx); err == nil {
@@ -127,8 +114,10 @@ func (m *member) run() {
 
 // keep keeps a hold for a while, sometimes re-enters it, and releases the holds in any order.
 func (m *member) keep(hold *recipes.Hold) {
-	o := &ownership{client: m.name, node: hold.Path(), token: hold.Token(), holds: []*recipes.Hold{hold}}
-	m.shared.do(func() { m.shared.enter(o) })
+	o := &ownership{holds: []*recipes.Hold{hold}}
+	use := testlock.UseOf(hold)
+	use.Err = o.err
+	m.shared.model.Begin(use)
 	work := hold.Context(context.Background())
 	for m.random.IntN(3) == 0 {
 		time.Sleep(m.upTo(100 * time.Millisecond))
@@ -136,10 +125,10 @@ func (m *member) keep(hold *recipes.Hold) {
 		if err != nil {
 			break // work has ended
 		}
-		if inner.Token() != o.token {
-			m.shared.t.Errorf("%s re-enters %d with %d", m.name, o.token, inner.Token())
+		if inner.Token() != use.Token {
+			m.shared.t.Errorf("%s re-enters %d with %d", m.name, use.Token, inner.Token())
 		}
-		m.shared.do(func() { o.holds = append(o.holds, inner) })
+		o.add(inner)
 	}
 	for _, i := range m.random.Perm(len(o.holds)) {
 		select {
@@ -150,79 +139,47 @@ func (m *member) keep(hold *recipes.Hold) {
 	}
 }
 
-// shared is the state that the lock protects.
+// shared is what all members share.
 type shared struct {
-	*resource
-	srv       *zktest.Server
-	last      *ownership
+	t     *testing.T
+	model *testlock.Model
+
+	mu        sync.Mutex
 	impatient []context.CancelFunc // cancel acquires at the next release
-	deleted   []string             // lock nodes that the test deleted
-}
-
-func (s *shared) do(what func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	what()
-}
-
-// ownership is a hold with its reentrant holds. It ends with the last of them.
-type ownership struct {
-	client, node string
-	token        int64
-	holds        []*recipes.Hold
-}
-
-// isHeld reports whether a hold of o is valid. It reports false if the test deleted the node or
-// expired the session: the client cannot know that at once.
-func (s *shared) isHeld(o *ownership) bool {
-	return o.token > s.expelled[o.client] && !slices.Contains(s.deleted, o.node) &&
-		slices.ContainsFunc(o.holds, func(h *recipes.Hold) bool { return h.Err() == nil })
-}
-
-// enter compares o with the last ownership only. Each earlier one had ended before the next began.
-func (s *shared) enter(o *ownership) {
-	switch last := s.last; {
-	case !s.isHeld(o):
-		return
-	case last != nil && (s.isHeld(last) || o.token < last.token):
-		s.t.Errorf("token %d of %s after %d of %s, which has ended: %v",
-			o.token, o.client, last.token, last.client, !s.isHeld(last))
-	}
-	s.last = o
 }
 
 // release cancels the impatient acquires just before it releases h. Some of them are being granted
 // then.
 func (s *shared) release(h *recipes.Hold) {
-	s.do(func() {
-		for _, giveUp := range s.impatient {
-			giveUp()
-		}
-		s.impatient = nil
-	})
+	s.mu.Lock()
+	for _, giveUp := range s.impatient {
+		giveUp()
+	}
+	s.impatient = nil
+	s.mu.Unlock()
 	_ = h.Release()
 }
 
-// harm expires sessions, deletes a node or applies another fault to a client.
-func (s *shared) harm(c *zktest.Client, random *rand.Rand) {
-	switch random.IntN(8) {
-	case 0:
-		s.expel(s.srv, c)
-	case 1:
-		s.do(func() { s.deleteOne(random) })
-	default:
-		harm(s.srv, c, random)
-	}
+// ownership is a hold with its reentrant holds. It ends with the last of them.
+type ownership struct {
+	mu    sync.Mutex
+	holds []*recipes.Hold
 }
 
-// deleteOne deletes a random lock node.
-func (s *shared) deleteOne(random *rand.Rand) {
-	names, _ := s.srv.Children("/lock")
-	bySequence := func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) }
-	slices.SortFunc(names, bySequence) // other parts of the names are not reproducible
-	if len(names) > 0 {
-		node := "/lock/" + names[random.IntN(len(names))]
-		s.deleted = append(s.deleted, node)
-		_ = s.srv.Delete(node)
+func (o *ownership) add(h *recipes.Hold) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.holds = append(o.holds, h)
+}
+
+// err returns nil if one of the holds is valid.
+func (o *ownership) err() (err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, h := range o.holds {
+		if err = h.Err(); err == nil {
+			return nil
+		}
 	}
+	return err
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -18,29 +20,24 @@ import (
 // Waiters of one client know their predecessors in the queue. Whatever happens, and if waiters give
 // up, the result is that of separate clients.
 func TestSimulatedLocalPredecessors(t *testing.T) {
+	aim := aim(t)
 	sim.Run(t, 50, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		const clients, each = 2, 4
-		resource := &resource{t: t, expelled: map[string]int64{}}
+		model := testlock.NewModel(t, srv)
 		var measured testzk.Metrics
 		var running sync.WaitGroup
 		for i := range clients {
-			first := contender{t: t, resource: resource, metrics: &measured, name: fmt.Sprintf("c%d", i)}
+			first := contender{t: t, model: model, name: fmt.Sprintf("c%d", i)}
 			first.random = rand.New(rand.NewPCG(random.Uint64(), 0))
-			first.connect(srv)
+			first.connect(srv, srv.MemAddr(), simTimeout, framework.WithMetrics(&measured))
+			first.lock = newMutex(t, first.client, "/lock")
 			for range each {
 				c := first
 				c.random = rand.New(rand.NewPCG(random.Uint64(), 2))
 				running.Go(c.runImpatiently)
 			}
 		}
-		for range faultsInARun {
-			time.Sleep(time.Duration(random.Int64N(int64(2 * time.Second))))
-			if c := srv.Client(fmt.Sprintf("c%d", random.IntN(clients))); random.IntN(8) == 0 {
-				resource.expel(srv, c)
-			} else {
-				harm(srv, c, random)
-			}
-		}
+		harm(t, srv, random, aim, model, clients)
 		running.Wait()
 		time.Sleep(2 * simTimeout)
 		require.Equal(t, "/lock container\n", srv.Tree())
@@ -51,19 +48,12 @@ func TestSimulatedLocalPredecessors(t *testing.T) {
 // runImpatiently acquires the lock a number of times and gives up at times.
 func (c *contender) runImpatiently() {
 	for done := 0; done < turns; {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(c.random.Int64N(int64(10*time.Second))))
+		ctx, cancel := context.WithTimeout(context.Background(), c.upTo(10*time.Second))
 		hold, err := c.lock.Acquire(ctx)
 		cancel()
-		if err != nil {
-			continue
+		if err == nil {
+			c.useFor(hold, c.upTo(300*time.Millisecond))
+			done++
 		}
-		c.resource.use(c.name, hold)
-		select {
-		case <-time.After(time.Duration(c.random.Int64N(int64(300 * time.Millisecond)))):
-		case <-hold.Done():
-		}
-		c.resource.leave(hold)
-		_ = hold.Release()
-		done++
 	}
 }

@@ -10,10 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/recipes/mutex"
-	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
 )
@@ -87,12 +85,12 @@ func simulateSilence(t *testing.T, server int, syncLimit string, silence func(si
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		var running sync.WaitGroup
-		resource := &resource{t: t, expelled: map[string]int64{}}
+		holders := &holders{model: testlock.NewModel(t, srv)}
 		for i, addrs := range []string{f.MemAddr(), all} {
-			c := &contender{t: t, resource: resource, name: fmt.Sprintf("c%d", i)}
+			c := &contender{t: t, model: holders.model, name: fmt.Sprintf("c%d", i)}
 			c.random = rand.New(rand.NewPCG(random.Uint64(), 0))
-			c.lock = longLock(t, srv, c, addrs)
-			running.Go(func() { c.holdLong(ctx) })
+			c.connectLong(srv, addrs)
+			running.Go(func() { c.holdLong(ctx, holders) })
 			time.Sleep(time.Second)
 		}
 		time.Sleep(between(random, 0, longTimeout/6))
@@ -106,49 +104,64 @@ func simulateSilence(t *testing.T, server int, syncLimit string, silence func(si
 		zktest.WithConfig("syncLimit", syncLimit))
 }
 
-func longLock(t *testing.T, srv *zktest.Server, c *contender, addrs string) *mutex.Mutex {
-	t.Helper()
-	client, err := framework.New(addrs,
-		framework.WithDialer(srv.Client(c.name).DialContext),
-		framework.WithSessionTimeout(longTimeout),
-		framework.WithRandom(rand.New(rand.NewPCG(c.random.Uint64(), 1)).Int64N),
-		framework.WithRetry(retry.Forever(100*time.Millisecond)))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	lock, err := mutex.New(client, "/lock")
-	require.NoError(t, err)
-	return lock
+// connectLong makes a client of servers and its lock.
+func (c *contender) connectLong(srv *zktest.Server, servers string) {
+	c.connect(srv, servers, longTimeout)
+	c.lock = newMutex(c.t, c.client, "/lock")
 }
 
 // holdLong holds the lock for as long as it can. It reports another holder.
-func (c *contender) holdLong(ctx context.Context) {
+func (c *contender) holdLong(ctx context.Context, all *holders) {
 	for ctx.Err() == nil {
 		hold, err := c.lock.Acquire(ctx)
 		if err != nil {
 			continue
 		}
-		c.resource.requireTold(c.name)
-		c.resource.use(c.name, hold)
+		all.requireTold(c)
+		all.begin(hold)
 		select {
 		case <-hold.Done():
 		case <-ctx.Done():
 		}
-		c.resource.leave(hold)
+		all.end(hold)
 		_ = hold.Release()
 	}
 }
 
+// holders knows the holder that has not been told of its end.
+type holders struct {
+	model *testlock.Model
+	mu    sync.Mutex
+	last  *recipes.Hold
+}
+
+func (h *holders) begin(hold *recipes.Hold) {
+	if h.model.Begin(testlock.UseOf(hold)) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.last = hold
+	}
+}
+
+func (h *holders) end(hold *recipes.Hold) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.last == hold {
+		h.last = nil
+	}
+}
+
 // requireTold requires that the former holder's hold reports its end.
-func (r *resource) requireTold(owner string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.holder == nil {
+func (h *holders) requireTold(c *contender) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.last == nil {
 		return
 	}
 	select {
-	case <-r.holder.Done():
+	case <-h.last.Done():
 	default:
-		r.t.Errorf("%s holds while the hold of %s reports no end", owner, r.owner)
+		c.t.Errorf("%s holds while the hold with token %d reports no end", c.name, h.last.Token())
 	}
 }
 
@@ -165,7 +178,7 @@ func TestSimulatedStaleLeaderAdmitsAWaiter(t *testing.T) {
 		all := sim.Ensemble(srv, random, 2)
 		on := func(name, addrs string) *contender {
 			c := &contender{t: t, name: name, random: rand.New(rand.NewPCG(random.Uint64(), 0))}
-			c.lock = longLock(t, srv, c, addrs)
+			c.connectLong(srv, addrs)
 			return c
 		}
 		waiter, other := on("c0", srv.Members()[0].MemAddr()), on("c1", all)

@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/framework/metrics"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/rwlock"
-	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -33,11 +33,13 @@ const (
 // hold is beside another member's valid hold, and tokens order the writers. Every member gets the
 // lock, and no node is left.
 func TestSimulatedReadersAndWriters(t *testing.T) {
-	sim.Run(t, 100, simulate)
+	aim := testlock.NewAim(t, fault.OpCreate, fault.OpMulti, fault.OpDelete, fault.OpGetChildren2, fault.OpGetData,
+		fault.OpSync, fault.OpSetWatches, fault.OpConnect, fault.AnyOp)
+	sim.Run(t, 100, func(t *testing.T, srv *zktest.Server, random *rand.Rand) { simulate(t, srv, random, aim) })
 }
 
-func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-	m := &model{t: t, srv: srv, expelled: map[string]int64{}}
+func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, aim *testlock.Aim) {
+	model, faults := testlock.NewModel(t, srv), aim.Faults(t, srv, random, simTimeout)
 	if random.IntN(4) == 0 { // the sequence numbers are near or at their end
 		require.NoError(t, srv.Create("/lock", nil))
 		require.NoError(t, srv.SetSequence("/lock", math.MaxInt32-random.Int32N(30)))
@@ -46,16 +48,18 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	var running sync.WaitGroup
 	for i, opts := range [simClients][]rwlock.Option{{rwlock.WithKazooNames()}} { // different names exclude each other
 		name := fmt.Sprintf("c%d", i)
-		lock := newLock(t, simClient(t, srv, name, random, &measured), "/lock", opts...)
+		client := testlock.Client(t, srv.Client(name), srv.MemAddr(), random, simTimeout, framework.WithMetrics(&measured),
+			framework.WithLossPolicy(framework.LossPolicy(random.IntN(2))))
+		lock := newLock(t, client, "/lock", opts...)
 		for j := range 2 {
-			a := &member{model: m, name: fmt.Sprintf("%s.%d", name, j), client: name, lock: lock}
+			a := &member{t: t, model: model, name: fmt.Sprintf("%s.%d", name, j), lock: lock}
 			a.random = rand.New(rand.NewPCG(random.Uint64(), 0))
 			running.Go(a.run)
 		}
 	}
 	for range faultsInARun {
 		time.Sleep(time.Duration(random.Int64N(int64(2 * time.Second))))
-		m.harm(srv.Client(fmt.Sprintf("c%d", random.IntN(simClients))), random)
+		faults.Harm(srv.Client(fmt.Sprintf("c%d", random.IntN(simClients))), model, "/lock")
 	}
 	running.Wait()
 	time.Sleep(2 * simTimeout) // background work that is still pending after this would never end
@@ -64,28 +68,20 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	require.Empty(t, measured.Levels())
 }
 
-// simClient returns a client with a loss policy that depends on the seed.
-func simClient(
-	t *testing.T, srv *zktest.Server, name string, random *rand.Rand, m metrics.Metrics,
-) *framework.Client {
-	client, err := framework.New(srv.MemAddr(),
-		framework.WithDialer(srv.Client(name).DialContext),
-		framework.WithSessionTimeout(simTimeout),
-		framework.WithMetrics(m),
-		framework.WithRandom(rand.New(rand.NewPCG(random.Uint64(), 1)).Int64N),
-		framework.WithLossPolicy(framework.LossPolicy(random.IntN(2))),
-		framework.WithRetry(retry.Forever(100*time.Millisecond)))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return client
-}
-
 // member is a goroutine that uses the lock of a client.
 type member struct {
-	*model
-	name, client string
-	random       *rand.Rand
-	lock         *rwlock.RWLock
+	t      *testing.T
+	model  *testlock.Model
+	name   string
+	random *rand.Rand
+	lock   *rwlock.RWLock
+}
+
+// use checks a new hold. beside reports whether it has the position of another hold.
+func (a *member) use(h *recipes.Hold, write, beside bool) {
+	use := testlock.UseOf(h)
+	use.By, use.Shared, use.Beside = a, !write, beside
+	a.model.Begin(use)
 }
 
 func (a *member) upTo(most time.Duration) time.Duration {

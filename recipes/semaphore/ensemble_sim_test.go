@@ -9,13 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/recipes/internal/locktest"
-	"github.com/docent-zk/docent/recipes/semaphore"
-	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
 )
@@ -39,7 +33,7 @@ func simulateEnsemble(t *testing.T, srv *zktest.Server, random *rand.Rand, follo
 	all := sim.Ensemble(srv, random, followers)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	r := &room{t: t, srv: srv, expelled: map[string]int64{}, inside: map[*recipes.Hold]string{}}
+	r := newRoom(t, srv)
 	r.limits = []limitAt{{permits: 2}}
 	var running sync.WaitGroup
 	for i := range contenders {
@@ -49,18 +43,11 @@ func simulateEnsemble(t *testing.T, srv *zktest.Server, random *rand.Rand, follo
 			addrs = each[random.IntN(len(each))]
 		}
 		c := &contender{room: r, name: fmt.Sprintf("c%d", i), random: rand.New(rand.NewPCG(random.Uint64(), 0))}
-		client, err := framework.New(addrs,
-			framework.WithDialer(srv.Client(c.name).DialContext),
-			framework.WithSessionTimeout(simTimeout),
-			framework.WithRandom(rand.New(rand.NewPCG(c.random.Uint64(), 1)).Int64N),
-			framework.WithRetry(retry.Forever(100*time.Millisecond)))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, client.Close()) })
-		c.semaphore, err = semaphore.New(client, "/sem", 2)
-		require.NoError(t, err)
+		client := testlock.Client(t, srv.Client(c.name), addrs, c.random, simTimeout)
+		c.semaphore = newSemaphore(t, client, "/sem", 2)
 		running.Go(func() { c.runUntilServed(ctx) })
 	}
-	locktest.DisturbEnsemble(srv, random, contenders, 4*faultsInARun, simTimeout)
+	testlock.DisturbEnsemble(srv, random, contenders, 4*faultsInARun, simTimeout)
 	time.AfterFunc(enough, stop)
 	running.Wait()
 	time.Sleep(2 * simTimeout)
@@ -83,13 +70,7 @@ func (c *contender) runUntilServed(all context.Context) {
 		if err != nil {
 			continue
 		}
-		c.room.enter(c.name, hold)
-		select {
-		case <-time.After(time.Duration(c.random.Int64N(int64(500 * time.Millisecond)))):
-		case <-hold.Done():
-		}
-		c.room.leave(hold)
-		_ = hold.Release()
+		c.useFor(hold, time.Duration(c.random.Int64N(int64(500*time.Millisecond))))
 		done++
 	}
 }

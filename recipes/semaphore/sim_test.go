@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
@@ -28,32 +29,31 @@ const (
 // Faults of connections, sessions and containers, and changes of the limit, leave the limit
 // respected. No two holds share a slot, every contender gets permits, and no node is left.
 func TestSimulatedContenders(t *testing.T) {
-	sim.Run(t, 50, simulate, zktest.WithConfig("znode.container.checkIntervalMs", "300"))
+	aim := testlock.NewAim(t, fault.OpMulti, fault.OpCreate, fault.OpDelete, fault.OpGetChildren2, fault.OpGetData,
+		fault.OpSync, fault.OpSetWatches, fault.OpConnect, fault.AnyOp)
+	sim.Run(t, 50, func(t *testing.T, srv *zktest.Server, random *rand.Rand) { simulate(t, srv, random, aim) },
+		zktest.WithConfig("znode.container.checkIntervalMs", "300"))
 }
 
-func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, aim *testlock.Aim) {
 	require.NoError(t, srv.Create("/limit", number(3)))
-	r := &room{t: t, srv: srv, expelled: map[string]int64{}, inside: map[*recipes.Hold]string{}}
+	r, faults := newRoom(t, srv), aim.Faults(t, srv, random, simTimeout)
 	r.setLimit(2 + random.IntN(2))
 	var measured testzk.Metrics
 	var running sync.WaitGroup
 	for i := range contenders {
 		c := &contender{room: r, name: fmt.Sprintf("c%d", i), random: rand.New(rand.NewPCG(random.Uint64(), 0))}
-		lib := client(t, srv, c.name, framework.WithMetrics(&measured),
-			framework.WithRandom(rand.New(rand.NewPCG(random.Uint64(), 1)).Int64N))
-		c.semaphore = newSemaphore(t, lib, "/sem", 3, semaphore.WithSlots(), semaphore.WithSharedLimit("/limit"))
+		client := testlock.Client(t, srv.Client(c.name), srv.MemAddr(), random, simTimeout, framework.WithMetrics(&measured))
+		c.semaphore = newSemaphore(t, client, "/sem", 3, semaphore.WithSlots(), semaphore.WithSharedLimit("/limit"))
 		running.Go(c.run)
 	}
 	for range faultsInARun {
 		time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
 		c := srv.Client(fmt.Sprintf("c%d", random.IntN(contenders)))
-		switch random.IntN(8) {
-		case 0:
-			r.expel(c)
-		case 1, 2, 3:
+		if random.IntN(8) < 3 {
 			r.setLimit(random.IntN(4))
-		default:
-			harm(srv, c, random)
+		} else {
+			faults.Harm(c, r.model, "/sem/leases", "/sem/locks")
 		}
 	}
 	r.setLimit(2)
@@ -61,33 +61,6 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	requireEmpty(t, srv, "/sem")
 	require.False(t, srv.Exists("/sem"), "%s", srv.Tree())
 	require.Empty(t, measured.Levels())
-}
-
-// harm applies a random fault to a client. Its effect ends before a session would expire.
-func harm(srv *zktest.Server, c *zktest.Client, random *rand.Rand) {
-	ops := []fault.Op{
-		fault.OpMulti, fault.OpCreate, fault.OpDelete, fault.OpGetChildren2, fault.OpGetData,
-		fault.OpSync, fault.AnyOp,
-	}
-	match := fault.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
-	switch random.IntN(7) {
-	case 0:
-		c.Drop()
-	case 1:
-		c.Reset()
-	case 2:
-		srv.On(match, fault.DropBefore())
-	case 3:
-		srv.On(match, fault.DropAfter())
-	case 4:
-		srv.On(match, fault.Delay(time.Duration(random.Int64N(int64(simTimeout)))))
-	case 5:
-		c.Cut()
-		time.AfterFunc(time.Duration(random.Int64N(int64(2*simTimeout))), c.Heal)
-	case 6:
-		c.HoldEvents()
-		time.AfterFunc(time.Duration(random.Int64N(int64(simTimeout))), c.ReleaseEvents)
-	}
 }
 
 type contender struct {
@@ -104,15 +77,20 @@ func (c *contender) run() {
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
-		c.room.enter(c.name, hold)
-		select {
-		case <-time.After(time.Duration(c.random.Int64N(int64(time.Second)))):
-		case <-hold.Done():
-		}
-		c.room.leave(hold)
-		_ = hold.Release()
+		c.useFor(hold, time.Duration(c.random.Int64N(int64(time.Second))))
 		done++
 	}
+}
+
+// useFor keeps a hold for a time, or until it has ended, and releases it.
+func (c *contender) useFor(hold *recipes.Hold, d time.Duration) {
+	c.room.enter(hold)
+	select {
+	case <-time.After(d):
+	case <-hold.Done():
+	}
+	c.room.leave(hold)
+	_ = hold.Release()
 }
 
 // try acquires one permit or two. Some calls do not wait, others wait for a short time only.
@@ -131,12 +109,16 @@ func (c *contender) try() (*recipes.Hold, error) {
 
 // room is the state that the semaphore protects.
 type room struct {
-	t        *testing.T
-	srv      *zktest.Server
-	mu       sync.Mutex
-	limits   []limitAt
-	inside   map[*recipes.Hold]string // valid holds and their clients
-	expelled map[string]int64         // the last transaction in which the test expired the client's sessions
+	t      *testing.T
+	srv    *zktest.Server
+	model  *testlock.Model
+	mu     sync.Mutex
+	limits []limitAt
+	inside map[*recipes.Hold]bool // valid holds
+}
+
+func newRoom(t *testing.T, srv *zktest.Server) *room {
+	return &room{t: t, srv: srv, model: testlock.NewModel(t, srv), inside: map[*recipes.Hold]bool{}}
 }
 
 // limitAt is a limit with the transaction that set it.
@@ -164,26 +146,15 @@ func (r *room) limit(zxid int64) (permits int) {
 	return permits
 }
 
-// expel expires all sessions of a client. The client cannot know it at once, so its holds do not
-// count from then on.
-func (r *room) expel(c *zktest.Client) {
-	for _, s := range c.Sessions() {
-		_ = s.Expire()
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.expelled[c.Name()] = r.srv.Trace().Tail(1).Entries[0].Zxid
-}
-
-// enter checks all holds that are valid and were not expired by the test. As of the transaction of
+// enter checks all holds that are valid and were not ended by the test. As of the transaction of
 // each hold, it and the earlier ones must not exceed the limit. No two holds may share a slot.
-func (r *room) enter(owner string, h *recipes.Hold) {
+func (r *room) enter(h *recipes.Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.inside[h] = owner
+	r.inside[h] = true
 	slots := map[int]int64{}
-	for hold, owner := range r.inside {
-		if !r.holds(hold, owner) {
+	for hold := range r.inside {
+		if !r.model.Valid(testlock.UseOf(hold)) {
 			delete(r.inside, hold)
 			continue
 		}
@@ -205,10 +176,6 @@ func (r *room) enter(owner string, h *recipes.Hold) {
 			r.t.Errorf("%d permits of %d at %d", taken, limit, hold.Token())
 		}
 	}
-}
-
-func (r *room) holds(h *recipes.Hold, owner string) bool {
-	return h.Err() == nil && h.Token() > r.expelled[owner]
 }
 
 func (r *room) leave(h *recipes.Hold) {

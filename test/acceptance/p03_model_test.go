@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
@@ -30,11 +30,15 @@ const (
 func TestP03_OneValidHoldInRandomSchedules(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()
-	sim.Run(t, 300, p03Schedule) // make seeds runs all 10,000
+	aim := testlock.NewAim(t, fault.OpCreate, fault.OpGetChildren2, fault.OpGetData, fault.OpDelete, fault.OpMulti,
+		fault.OpSync, fault.OpSetWatches, fault.OpConnect, fault.AnyOp)
+	sim.Run(t, 300, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		p03Schedule(t, srv, random, aim)
+	}) // make seeds runs all 10,000
 }
 
-func p03Schedule(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-	m := &p03Model{t: t, srv: srv, revoked: map[string]int64{}, holds: map[string]*recipes.Hold{}}
+func p03Schedule(t *testing.T, srv *zktest.Server, random *rand.Rand, aim *testlock.Aim) {
+	model, faults := testlock.NewModel(t, srv), aim.Faults(t, srv, random, bubbleTimeout)
 	var running sync.WaitGroup
 	for i := range p03Contenders {
 		name := fmt.Sprintf("c%d", i)
@@ -42,11 +46,11 @@ func p03Schedule(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		c := bubbleNew(t, srv, srv.MemAddr(), name, framework.WithRandom(source.Int64N))
 		mu := bubbleMutex(t, c, "/lock")
 		pauses := rand.New(rand.NewPCG(random.Uint64(), uint64(i)))
-		running.Go(func() { m.contend(name, mu, pauses) })
+		running.Go(func() { p03Contend(t, model, name, mu, pauses) })
 	}
 	for range p03Faults {
 		time.Sleep(time.Duration(random.Int64N(int64(3 * time.Second))))
-		m.harm(srv.Client(fmt.Sprintf("c%d", random.IntN(p03Contenders))), random)
+		faults.Harm(srv.Client(fmt.Sprintf("c%d", random.IntN(p03Contenders))), model, "/lock")
 	}
 	running.Wait()
 	// Late requests can no longer arrive.
@@ -55,26 +59,14 @@ func p03Schedule(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	require.Contains(t, []string{"", "/lock container\n"}, srv.Tree())
 }
 
-// p03Model has the holds that may be valid.
-type p03Model struct {
-	t   *testing.T
-	srv *zktest.Server
-
-	mu      sync.Mutex
-	revoked map[string]int64 // the last transaction before a contender's session was ended
-	deleted []string         // lock nodes that were deleted by a fault
-	holds   map[string]*recipes.Hold
-	last    int64 // the largest token of a valid hold
-}
-
-func (m *p03Model) contend(name string, mu *mutex.Mutex, random *rand.Rand) {
+func p03Contend(t *testing.T, model *testlock.Model, name string, mu *mutex.Mutex, random *rand.Rand) {
 	for range p03Turns {
-		hold, err := mu.Acquire(m.t.Context())
+		hold, err := mu.Acquire(t.Context())
 		if err != nil {
-			m.t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v", name, err)
 			return
 		}
-		m.granted(name, hold)
+		model.Begin(testlock.UseOf(hold))
 		most := 2 * time.Second
 		if random.IntN(4) == 0 {
 			most = 2 * bubbleTimeout // long enough to lose the session
@@ -83,97 +75,6 @@ func (m *p03Model) contend(name string, mu *mutex.Mutex, random *rand.Rand) {
 		case <-time.After(time.Duration(random.Int64N(int64(most)))):
 		case <-hold.Done():
 		}
-		m.leave(name)
 		_ = hold.Release()
 	}
-}
-
-// valid reports whether a hold is valid by its own account and by the model. A hold whose session
-// or node was removed by a fault is not counted, because a client cannot know that at once.
-func (m *p03Model) valid(name string, h *recipes.Hold) bool {
-	for _, node := range m.deleted {
-		if h.Path() == node {
-			return false
-		}
-	}
-	return h.Err() == nil && h.Token() > m.revoked[name]
-}
-
-// granted compares a new hold with all others. A hold that has ended is never valid again. So if
-// two are valid at one moment, they are so at the beginning of one of them.
-func (m *p03Model) granted(name string, h *recipes.Hold) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.valid(name, h) {
-		return
-	}
-	for other, held := range m.holds {
-		if m.valid(other, held) {
-			m.t.Errorf("%s holds with token %d while %s holds with token %d", name, h.Token(), other, held.Token())
-		}
-	}
-	if h.Token() <= m.last {
-		m.t.Errorf("token %d of %s after %d", h.Token(), name, m.last)
-	}
-	m.holds[name], m.last = h, h.Token()
-}
-
-func (m *p03Model) leave(name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.holds, name)
-}
-
-// harm applies one random fault to a contender.
-func (m *p03Model) harm(c *zktest.Client, random *rand.Rand) {
-	ops := []fault.Op{
-		fault.OpCreate, fault.OpGetData, fault.OpGetChildren2, fault.OpDelete, fault.OpSync,
-		fault.OpCloseSession, fault.AnyOp,
-	}
-	match := fault.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
-	late := time.Duration(random.Int64N(int64(2 * bubbleTimeout)))
-	switch random.IntN(8) {
-	case 0:
-		m.expire(c)
-	case 1:
-		c.Drop()
-	case 2:
-		m.srv.On(match, fault.DropBefore())
-	case 3:
-		m.srv.On(match, fault.DropAfter())
-	case 4:
-		m.srv.On(match, fault.Delay(late))
-	case 5:
-		c.Cut() // delays all present and later messages
-		time.AfterFunc(late, c.Heal)
-	case 6:
-		c.HoldEvents()
-		time.AfterFunc(late, c.ReleaseEvents)
-	case 7:
-		m.deleteNode(random)
-	}
-}
-
-func (m *p03Model) expire(c *zktest.Client) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range c.Sessions() {
-		_ = s.Expire() // fails if it has ended
-	}
-	if entries := m.srv.Trace().Tail(1).Entries; len(entries) > 0 {
-		m.revoked[c.Name()] = entries[0].Zxid
-	}
-}
-
-// deleteNode deletes the node of a random holder or waiter.
-func (m *p03Model) deleteNode(random *rand.Rand) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	names, err := m.srv.Children("/lock")
-	if err != nil || len(names) == 0 {
-		return
-	}
-	node := p03Queue(names)[random.IntN(len(names))]
-	m.deleted = append(m.deleted, node)
-	_ = m.srv.Delete(node)
 }

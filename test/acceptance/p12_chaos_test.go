@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/retry"
@@ -40,24 +40,27 @@ func TestP12_OneLeaderAtMostInTenMinutesOfChaos(t *testing.T) {
 	onlyInProcess(t, virtual)
 	for kind, candidate := range p12Kinds {
 		t.Run(kind, func(t *testing.T) {
+			aim := testlock.NewAim(t, fault.OpCreate, fault.OpDelete, fault.OpGetData, fault.OpGetChildren2, fault.OpMulti,
+				fault.OpSync, fault.OpSetWatches, fault.OpConnect, fault.AnyOp)
 			sim.Run(t, 3, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-				o := &p12Terms{t: t, srv: srv, taken: map[string]bool{}, busy: map[string]bool{}, led: map[string]int{}}
+				o := &p12Terms{t: t, srv: srv, model: testlock.NewModel(t, srv), busy: map[string]bool{}, led: map[string]int{}}
+				faults := aim.Faults(t, srv, random, bubbleTimeout)
 				leave := p12Start(o, candidate, random)
 				defer leave()
 				for began := time.Now(); time.Since(began) < p12Chaos; {
 					for range 1 + random.IntN(3) {
 						time.Sleep(time.Duration(random.Int64N(int64(3 * time.Second))))
-						o.harm(srv.Client(p12Name(random.IntN(p12Candidates))), random)
+						o.harm(srv.Client(p12Name(random.IntN(p12Candidates))), faults, random)
 					}
 					srv.ResetFaults()
-					o.await(p12Leaderless, "no candidate leads", o.hasLeader)
+					o.await(p12Leaderless, "no candidate leads", func() bool { return o.model.Valids() > 0 })
 				}
 				o.forget()
 				o.await(time.Minute, "a candidate does not lead", func() bool { return len(o.led) == p12Candidates })
 				leave()
 				require.NotZero(t, o.lost, "no term was lost")
 				time.Sleep(2 * bubbleTimeout)
-				require.Empty(t, o.nodes())
+				require.Empty(t, o.model.Nodes(""))
 			})
 		})
 	}
@@ -99,16 +102,14 @@ func p12Start(o *p12Terms, candidate p12Candidate, random *rand.Rand) (leave fun
 
 // p12Terms checks that one candidate at a time leads.
 type p12Terms struct {
-	t   *testing.T
-	srv *zktest.Server
+	t     *testing.T
+	srv   *zktest.Server
+	model *testlock.Model
 
-	mu    sync.Mutex
-	taken map[string]bool // nodes that were deleted by a fault
-	terms []*leader.Term  // terms that may be valid
-	token int64           // the largest one of a valid term
-	busy  map[string]bool // candidates in a call of lead
-	led   map[string]int  // number of valid terms, by candidate
-	lost  int             // number of lost terms
+	mu   sync.Mutex
+	busy map[string]bool // candidates in a call of lead
+	led  map[string]int  // number of valid terms, by candidate
+	lost int             // number of lost terms
 }
 
 // lead is one term of a candidate, with the context that ends with the term.
@@ -136,18 +137,9 @@ func (o *p12Terms) enter(name string, t *leader.Term) {
 		o.t.Errorf("lead of %s is called while it runs", name)
 	}
 	o.busy[name] = true
-	if !o.valid(t) {
-		return
+	if o.model.Begin(testlock.Use{Nodes: []string{t.Path()}, Token: t.Token(), Err: t.Err}) {
+		o.led[name]++
 	}
-	if o.hasLeader() {
-		o.t.Errorf("%s leads with token %d while another candidate leads with token %d", name, t.Token(),
-			o.terms[0].Token())
-	}
-	if t.Token() <= o.token {
-		o.t.Errorf("token %d of %s after %d", t.Token(), name, o.token)
-	}
-	o.terms, o.token = append(o.terms, t), t.Token()
-	o.led[name]++
 }
 
 func (o *p12Terms) leave(name string) {
@@ -163,17 +155,6 @@ func (o *p12Terms) lose(name string, cause error) {
 	if o.lost++; !errors.Is(cause, framework.ErrSessionLost) && !errors.Is(cause, recipes.ErrNodeDeleted) {
 		o.t.Errorf("%s lost the leadership with the cause %v", name, cause)
 	}
-}
-
-// valid reports whether a term is valid by its own account and was not ended by a fault. The
-// candidate cannot know of such a fault before it is told.
-func (o *p12Terms) valid(t *leader.Term) bool { return t.Err() == nil && !o.taken[t.Path()] }
-
-// hasLeader reports whether there is a valid term. It forgets terms that have ended, which are
-// never valid again.
-func (o *p12Terms) hasLeader() bool {
-	o.terms = slices.DeleteFunc(o.terms, func(t *leader.Term) bool { return !o.valid(t) })
-	return len(o.terms) > 0
 }
 
 // forget makes all counts of terms start at 0.
@@ -195,68 +176,29 @@ func (o *p12Terms) await(limit time.Duration, failure string, cond func() bool) 
 	}
 }
 
-// nodes returns the nodes of all candidates.
-func (o *p12Terms) nodes() (all []string) {
-	for _, s := range o.srv.Sessions() {
-		all = append(all, s.Ephemerals...)
-	}
-	return all
-}
-
-// take calls action, and notes which nodes of candidates it deletes.
-func (o *p12Terms) take(action func()) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	before := o.nodes()
-	action()
-	after := o.nodes()
-	for _, node := range before {
-		o.taken[node] = o.taken[node] || !slices.Contains(after, node)
-	}
-}
-
-// harm applies one random fault to a candidate, to nodes or to the server.
-func (o *p12Terms) harm(c *zktest.Client, random *rand.Rand) {
-	ops := []fault.Op{fault.OpCreate, fault.OpDelete, fault.OpGetData, fault.OpGetChildren2, fault.OpSync,
-		fault.AnyOp}
-	match := fault.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))]}
+// harm applies one random fault to a candidate, to nodes or to the server, and waits for the end of
+// the fault.
+func (o *p12Terms) harm(c *zktest.Client, faults *testlock.Faults, random *rand.Rand) {
 	outage := func(longest time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(longest)))) }
-	switch random.IntN(9) {
+	switch random.IntN(10) {
 	case 0:
-		o.take(func() {
-			for _, s := range c.Sessions() {
-				_ = s.Expire() // fails if it has ended
-			}
-		})
+		o.model.Expire(c)
 	case 1:
-		c.Drop()
+		o.model.DeleteNode(random, p12Path)
 	case 2:
-		o.srv.On(match, fault.DropBefore())
+		o.model.Take(func() { _ = o.srv.Delete(p12Parent) }) // and all nodes below it; fails if there are none
 	case 3:
-		o.srv.On(match, fault.DropAfter())
+		o.srv.Stop()
+		outage(8 * bubbleTimeout)
+		o.start()
 	case 4:
-		c.Cut()
-		outage(2 * bubbleTimeout)
-		c.Heal()
-	case 5:
-		if nodes := o.nodes(); len(nodes) > 0 {
-			slices.Sort(nodes)
-			o.take(func() { _ = o.srv.Delete(nodes[random.IntN(len(nodes))]) }) // fails if it was deleted
-		}
-	case 6:
-		o.take(func() { _ = o.srv.Delete(p12Parent) }) // and all nodes below it; fails if there are none
-	case 7:
 		o.srv.Stop()
 		outage(8 * bubbleTimeout)
+		o.model.Take(func() { require.NoError(o.t, o.srv.Wipe()) })
+		o.model.Forget()
 		o.start()
-	case 8:
-		o.srv.Stop()
-		outage(8 * bubbleTimeout)
-		o.take(func() {
-			require.NoError(o.t, o.srv.Wipe())
-			o.token = 0
-		})
-		o.start()
+	default:
+		time.Sleep(faults.Strike(c))
 	}
 }
 

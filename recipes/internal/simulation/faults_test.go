@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // disturb applies the scenario's faults one after another. calm stops the faults that go on.
@@ -44,7 +43,7 @@ func (s *simulation) disturb() (calm func()) {
 		case s.random.IntN(6) == 0:
 			s.harmServer()
 		default:
-			s.harm(s.srv.Client(m.name))
+			s.strikes.Strike(s.srv.Client(m.name))
 		}
 	}
 	s.setLimit(2)
@@ -53,49 +52,6 @@ func (s *simulation) disturb() (calm func()) {
 	return func() {
 		close(stop)
 		moving.Wait()
-	}
-}
-
-// harm applies a random fault to a client's connection or requests.
-func (s *simulation) harm(c *zktest.Client) {
-	ops := []fault.Op{
-		fault.OpMulti, fault.OpMulti, fault.OpCreate, fault.OpDelete, fault.OpGetChildren2,
-		fault.OpGetData, fault.OpExists,
-		fault.OpSync, fault.OpSetWatches, fault.AnyOp, fault.OpConnect,
-	}
-	r := s.random
-	match := fault.Match{Client: c.Name(), Op: ops[r.IntN(len(ops))], Skip: r.IntN(3)}
-	later := func(d time.Duration, undo func()) { time.AfterFunc(upTo(r, d), undo) }
-	switch r.IntN(14) {
-	case 0:
-		c.Drop()
-	case 1:
-		c.Reset()
-	case 2, 3:
-		s.srv.On(match, fault.DropBefore())
-	case 4, 5, 6:
-		s.srv.On(match, fault.DropAfter())
-	case 7:
-		s.srv.On(match, fault.Delay(upTo(r, sessionTimeout)))
-	case 8:
-		c.Cut()
-		later(2*sessionTimeout, c.Heal)
-	case 9:
-		c.CutReplies()
-		later(2*sessionTimeout, c.Heal)
-	case 10:
-		c.CutRequests()
-		later(2*sessionTimeout, c.Heal)
-	case 11:
-		c.HoldEvents()
-		later(sessionTimeout, c.ReleaseEvents)
-	case 12:
-		c.Freeze()
-		later(2*sessionTimeout, c.Thaw)
-	case 13:
-		c.Refuse(true)
-		c.Drop()
-		later(2*sessionTimeout, func() { c.Refuse(false) })
 	}
 }
 

@@ -16,8 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -28,6 +30,7 @@ const (
 
 // scenario describes a simulation.
 type scenario struct {
+	aim     *testlock.Aim
 	menu    []action
 	members int // clients
 	workers int // goroutines of each client
@@ -43,14 +46,21 @@ type scenario struct {
 	ending    bool // the sequence counters of the paths are near their end
 }
 
+// aim aims faults at the requests of all recipes and of reconnects.
+func aim(t *testing.T) *testlock.Aim {
+	return testlock.NewAim(t, fault.OpMulti, fault.OpCreate, fault.OpDelete, fault.OpGetChildren2, fault.OpGetData,
+		fault.OpExists, fault.OpSync, fault.OpSetWatches, fault.OpConnect, fault.AnyOp)
+}
+
 // reaping makes the server delete empty containers soon.
 var reaping = zktest.WithConfig("znode.container.checkIntervalMs", "300")
 
 // All recipes run on one server.
 func TestSimulatedRecipes(t *testing.T) {
+	aim := aim(t)
 	sim.Run(t, 6, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		run(t, srv, random, scenario{
-			menu: everything, members: 3, workers: 3, turns: 15, faults: 18,
+			aim: aim, menu: everything, members: 3, workers: 3, turns: 15, faults: 18,
 			closing: random.IntN(3) == 0, taking: random.IntN(3) == 0, elections: random.IntN(3) == 0,
 			foreign: random.IntN(3) == 0, ending: random.IntN(3) == 0,
 		})
@@ -59,9 +69,10 @@ func TestSimulatedRecipes(t *testing.T) {
 
 // All recipes run on a server and a follower that lags behind.
 func TestSimulatedRecipesWithAFollower(t *testing.T) {
+	aim := aim(t)
 	sim.Run(t, 6, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		run(t, srv, random, scenario{
-			menu: everything, members: 3, workers: 3, turns: 15, faults: 18, followers: 1,
+			aim: aim, menu: everything, members: 3, workers: 3, turns: 15, faults: 18, followers: 1,
 			closing: random.IntN(3) == 0, taking: random.IntN(3) == 0, elections: random.IntN(3) == 0,
 			ending: random.IntN(3) == 0,
 		})
@@ -72,9 +83,10 @@ func TestSimulatedRecipesWithAFollower(t *testing.T) {
 func TestSimulatedRestlessClients(t *testing.T) {
 	for _, compat := range []zktest.Compat{zktest.V39, zktest.V38} {
 		t.Run(fmt.Sprint(compat), func(t *testing.T) {
+			aim := aim(t)
 			sim.Run(t, 4, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 				run(t, srv, random, scenario{
-					menu: everything, members: 3, workers: 3, turns: 15, faults: 10, followers: 2, restless: true,
+					aim: aim, menu: everything, members: 3, workers: 3, turns: 15, faults: 10, followers: 2, restless: true,
 					elections: random.IntN(4) == 0, ending: random.IntN(3) == 0,
 				})
 			}, reaping, zktest.WithCompat(compat))
@@ -84,9 +96,10 @@ func TestSimulatedRestlessClients(t *testing.T) {
 
 // Semaphores are used while clients move from server to server all the time.
 func TestSimulatedRestlessPermits(t *testing.T) {
+	aim := aim(t)
 	sim.Run(t, 6, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		run(t, srv, random, scenario{
-			menu: onlyPermits, members: 3, workers: 4, turns: 24, faults: 10, followers: 2, restless: true,
+			aim: aim, menu: onlyPermits, members: 3, workers: 4, turns: 24, faults: 10, followers: 2, restless: true,
 		})
 	}, reaping)
 }
@@ -98,6 +111,7 @@ type simulation struct {
 	srv       *zktest.Server
 	random    *rand.Rand
 	checker   *checker
+	strikes   *testlock.Faults // at clients and their requests
 	followers []*zktest.Follower
 	members   []*member
 	metrics   testzk.Metrics
@@ -105,6 +119,7 @@ type simulation struct {
 
 func run(t *testing.T, srv *zktest.Server, random *rand.Rand, sc scenario) {
 	s := &simulation{scenario: sc, t: t, srv: srv, random: random, checker: newChecker(t, srv)}
+	s.strikes = sc.aim.Faults(t, srv, random, sessionTimeout)
 	s.prepare()
 	var working, electing sync.WaitGroup
 	candidacy, stop := context.WithCancel(t.Context())
