@@ -46,6 +46,9 @@ func StartUnder(t testing.TB, ctx context.Context, acquire Acquire) *Attempt {
 // Cancel ends the context of the acquire.
 func (a *Attempt) Cancel() { a.cancel(nil) }
 
+// CancelWith is Cancel with a cause.
+func (a *Attempt) CancelWith(cause error) { a.cancel(cause) }
+
 // Done returns a channel that is closed when the acquire has ended.
 func (a *Attempt) Done() <-chan struct{} { return a.done }
 
@@ -81,22 +84,12 @@ func (a *Attempt) Waiting() bool {
 	}
 }
 
-// Closes waits until c is closed.
-func Closes(t testing.TB, c <-chan struct{}, message string) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-testzk.Context(t).Done():
-		require.FailNow(t, message)
-	}
-}
-
 // LostTo waits for the loss of a hold, and checks that all its methods report it. work is a context
 // of the hold.
 func LostTo(t testing.TB, hold *recipes.Hold, work context.Context, cause error) {
 	t.Helper()
-	Closes(t, hold.Done(), "the hold does not report its end")
-	Closes(t, work.Done(), "the context does not end with the hold")
+	testzk.Closes(t, hold.Done(), "the hold does not report its end")
+	testzk.Closes(t, work.Done(), "the context does not end with the hold")
 	require.ErrorIs(t, context.Cause(work), cause)
 	require.ErrorIs(t, hold.Err(), cause)
 	require.True(t, hold.ValidUntil().IsZero())

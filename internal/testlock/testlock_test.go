@@ -72,23 +72,29 @@ func begun(t *testing.T, uses ...testlock.Use) []string {
 
 func TestModelFindsTwoHolders(t *testing.T) {
 	valid, ended := func() error { return nil }, func() error { return errors.New("ended") }
-	a, b := "a", "b"
+	writes := func(by any, token int64) testlock.Use { return testlock.Use{By: by, Token: token, Err: valid} }
+	reads := func(by any, token int64) testlock.Use {
+		return testlock.Use{By: by, Token: token, Err: valid, Shared: true}
+	}
+	elsewhere, beside := writes(nil, 2), writes("a", 1)
+	elsewhere.Lock, beside.Beside = "/other", true
+	lost := func(token int64) testlock.Use { return testlock.Use{Token: token, Err: ended} }
 	for name, test := range map[string]struct {
-		uses []testlock.Use
-		want int // number of failures
+		first, second testlock.Use
+		failures      int
 	}{
-		"two":                     {[]testlock.Use{{Token: 1, Err: valid}, {Token: 2, Err: valid}}, 1},
-		"of two locks":            {[]testlock.Use{{Token: 1, Err: valid}, {Lock: "b", Token: 2, Err: valid}}, 0},
-		"one ended before":        {[]testlock.Use{{Token: 1, Err: ended}, {Token: 2, Err: valid}}, 0},
-		"one ended at once":       {[]testlock.Use{{Token: 1, Err: valid}, {Token: 2, Err: ended}}, 0},
-		"two readers":             {[]testlock.Use{{Token: 1, Err: valid, Shared: true}, {Token: 2, Err: valid, Shared: true}}, 0},
-		"reader and writer":       {[]testlock.Use{{Token: 1, Err: valid, Shared: true}, {Token: 2, Err: valid}}, 1},
-		"of one member":           {[]testlock.Use{{By: a, Token: 1, Err: valid}, {By: a, Token: 1, Err: valid, Shared: true}}, 0},
-		"of two members":          {[]testlock.Use{{By: a, Token: 1, Err: valid}, {By: b, Token: 2, Err: valid, Shared: true}}, 1},
-		"beside":                  {[]testlock.Use{{By: a, Token: 1, Err: valid, Shared: true}, {By: a, Token: 1, Err: valid, Beside: true}}, 0},
-		"writer below its reader": {[]testlock.Use{{By: a, Token: 2, Err: valid, Shared: true}, {By: a, Token: 1, Err: valid}}, 1},
+		"two":                     {writes(nil, 1), writes(nil, 2), 1},
+		"of two locks":            {writes(nil, 1), elsewhere, 0},
+		"the first has ended":     {lost(1), writes(nil, 2), 0},
+		"the second has ended":    {writes(nil, 1), lost(2), 0},
+		"two readers":             {reads(nil, 1), reads(nil, 2), 0},
+		"reader and writer":       {reads(nil, 1), writes(nil, 2), 1},
+		"of one member":           {writes("a", 1), reads("a", 1), 0},
+		"of two members":          {writes("a", 1), reads("b", 2), 1},
+		"beside":                  {reads("a", 1), beside, 0},
+		"writer below its reader": {reads("a", 2), writes("a", 1), 1},
 	} {
-		require.Len(t, begun(t, test.uses...), test.want, name)
+		require.Len(t, begun(t, test.first, test.second), test.failures, name)
 	}
 }
 

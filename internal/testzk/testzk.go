@@ -325,6 +325,16 @@ func Eventually(t testing.TB, cond func() bool, message string, args ...any) {
 	require.Eventually(t, cond, Patience, 5*time.Millisecond, append([]any{message}, args...)...)
 }
 
+// Closes waits until c is closed.
+func Closes(t testing.TB, c <-chan struct{}, message string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-Context(t).Done():
+		require.FailNow(t, message)
+	}
+}
+
 // Watchers returns the number of sessions that watch the data of a node on a server.
 func Watchers(t testing.TB, server, path string) (sessions int) {
 	t.Helper()

@@ -279,7 +279,7 @@ func TestTermEndsBeforeTheResignationIsRecorded(t *testing.T) {
 		go func() { resigned <- term.Resign() }()
 		require.NoError(t, recording.Wait(t.Context()))
 		require.ErrorIs(t, term.Err(), recipes.ErrNotHeld)
-		closes(t, term.Done(), "the term does not end")
+		testzk.Closes(t, term.Done(), "the term does not end")
 		require.Contains(t, srv.Tree(), term.Path())
 		recording.Release()
 		require.NoError(t, <-resigned)

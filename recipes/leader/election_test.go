@@ -236,7 +236,7 @@ func TestLeadThatEndsItsGoroutineResigns(t *testing.T) {
 		_ = e.Run(context.Background(), func(context.Context, *leader.Term) error { runtime.Goexit(); return nil })
 		returned = true
 	}()
-	closes(t, ended, "the goroutine does not end")
+	testzk.Closes(t, ended, "the goroutine does not end")
 	require.False(t, returned)
 	queued(t, c, path, 0)
 	standWith(t, e, func(ctx context.Context, _ *leader.Term) error { <-ctx.Done(); return nil }).leads(t)

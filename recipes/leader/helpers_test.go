@@ -130,17 +130,8 @@ func (c *candidacy) leads(t testing.TB) *leader.Term {
 // returns waits for Run to return.
 func (c *candidacy) returns(t testing.TB) error {
 	t.Helper()
-	closes(t, c.done, "Run does not return")
+	testzk.Closes(t, c.done, "Run does not return")
 	return c.err
-}
-
-func closes(t testing.TB, c <-chan struct{}, message string) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-testzk.Context(t).Done():
-		require.FailNow(t, message)
-	}
 }
 
 func newLatch(t testing.TB, c *framework.Client, path string, opts ...leader.Option) *leader.Latch {

@@ -82,7 +82,7 @@ func TestZeroValuesReturnErrors(t *testing.T) {
 		require.Empty(t, term.Path())
 		require.True(t, term.ValidUntil().IsZero())
 		require.Nil(t, term.Revoked())
-		closes(t, term.Done(), "the term never began")
+		testzk.Closes(t, term.Done(), "the term never began")
 		_, err := term.Guard(ctx)
 		require.ErrorIs(t, err, recipes.ErrNotHeld)
 	}

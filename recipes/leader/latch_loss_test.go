@@ -91,7 +91,7 @@ func TestNodeOfALostSessionElectsNoLeader(t *testing.T) {
 		all := latches(t, srv, 2)
 		term := all[0].Term()
 		srv.Client("0").Cut()
-		closes(t, term.Done(), "the term does not end")
+		testzk.Closes(t, term.Done(), "the term does not end")
 		srv.Client("0").Heal()
 		require.Contains(t, srv.Tree(), term.Path(), "the servers have not yet expired the session")
 		for end := time.Now().Add(testzk.SessionTimeout); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {

@@ -73,7 +73,7 @@ func TestElectionIsAMutex(t *testing.T) {
 	term := e.leads(t)
 	require.Greater(t, term.Token(), hold.Token())
 	require.NoError(t, recipes.Revoke(testzk.Context(t), c, recipes.Participant{Node: term.Path()}))
-	closes(t, term.Revoked(), "the leader is not revoked")
+	testzk.Closes(t, term.Revoked(), "the leader is not revoked")
 	require.NoError(t, term.Err(), "a revocation is no loss")
 }
 

@@ -99,7 +99,7 @@ func TestElectionWithAnEndedGoroutineLeavesNoNode(t *testing.T) {
 							return errors.New("failed")
 						})
 					}()
-					closes(t, done, "Run does not end")
+					testzk.Closes(t, done, "Run does not end")
 					require.True(t, ended.Load())
 					require.Nil(t, e.Term())
 					requireVacant(t, srv)

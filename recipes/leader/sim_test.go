@@ -91,7 +91,8 @@ func (o *leadership) harm(faults *testlock.Faults, random *rand.Rand) {
 	case 1:
 		o.model.DeleteNode(random, electionPath)
 	case 2:
-		o.model.Take(func() { _ = o.srv.Delete([]string{electionPath, "/service"}[random.IntN(2)]) }) // with all below it
+		top := []string{electionPath, "/service"}[random.IntN(2)]
+		o.model.Take(func() { _ = o.srv.Delete(top) }) // and all nodes below it; fails if there are none
 	case 3:
 		o.srv.Stop()
 		time.Sleep(time.Duration(random.Int64N(int64(2 * simTimeout))))

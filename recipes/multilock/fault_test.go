@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
@@ -64,11 +65,11 @@ func TestNodeDeletedBeforeItWasFoundIsReplaced(t *testing.T) {
 	for i, queue := range paths {
 		search := p.On(fault.Match{Op: fault.OpSync, Path: paths[0]}, fault.Hold())
 		p.On(fault.Match{Op: fault.OpMulti}, fault.DropAfter())
-		a := start(t, m)
+		a := testlock.Start(t, m.Acquire)
 		require.NoError(t, search.Wait(testzk.Context(t)))
 		remove(t, queued(t, own(t), queue, 1)[0].Node)
 		search.Release()
-		hold := a.won(t)
+		hold := a.Won(t)
 		for n, path := range paths {
 			require.Equal(t, hold.Paths()[n], queued(t, own(t), path, 1)[0].Node,
 				"%d: a former node is still in the queue", i)
@@ -84,10 +85,10 @@ func TestGrantThatRacesWithCancellationIsReleased(t *testing.T) {
 	m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
 	require.NoError(t, acquire(t, m).Release())
 	rule := p.On(fault.Match{Op: fault.OpMulti}, fault.Hold())
-	a := start(t, m)
+	a := testlock.Start(t, m.Acquire)
 	require.NoError(t, rule.Wait(testzk.Context(t)))
-	a.cancel() // the request was sent and will be applied
-	_, err := a.wait()
+	a.Cancel() // the request was sent and will be applied
+	_, err := a.Wait()
 	require.Error(t, err)
 	rule.Release()
 	require.NoError(t, acquire(t, newMulti(t, own(t), paths)).Release())
@@ -169,11 +170,11 @@ func TestReadOnlyParentsAreLockedLikeOthers(t *testing.T) {
 		require.Equal(t, queue[0].Token, hold.Tokens()[i])
 		excluded(t, own(t), path)
 	}
-	waiter := start(t, newMulti(t, own(t), paths[:3]))
+	waiter := testlock.Start(t, newMulti(t, own(t), paths[:3]).Acquire)
 	queued(t, c, paths[1], 2)
-	require.True(t, waiter.waiting())
+	require.True(t, waiter.Waiting())
 	require.NoError(t, hold.Release())
-	require.NoError(t, waiter.won(t).Release())
+	require.NoError(t, waiter.Won(t).Release())
 
 	_, err := newMulti(t, c, paths).Acquire(testzk.Context(t))
 	require.ErrorIs(t, err, zk.ErrNoAuth, "no lock is held in a queue that cannot be read")

@@ -13,8 +13,6 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/recipes/mutex"
-	"github.com/docent-zk/docent/zktest/fault"
-	"github.com/docent-zk/docent/zktest/proxy"
 )
 
 // named returns n paths that no other test uses.
@@ -64,60 +62,8 @@ func acquire(t testing.TB, l recipes.Locker) *recipes.Hold {
 	return hold
 }
 
-// sent returns the number of requests without heartbeats.
-func sent(p *proxy.Proxy) int {
-	counts := p.Requests()
-	return counts.Total() - counts[fault.OpSync]
-}
-
 // acquirer is Acquire or TryAcquire.
 type acquirer = func(context.Context) (*recipes.Hold, error)
-
-// attempt is a running Acquire.
-type attempt struct {
-	cancel context.CancelFunc
-	hold   *recipes.Hold
-	err    error
-	done   chan struct{}
-}
-
-// start acquires on another goroutine, which ends with the test.
-func start(t testing.TB, l recipes.Locker) *attempt {
-	t.Helper()
-	ctx, cancel := context.WithCancel(testzk.Context(t))
-	a := &attempt{cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(a.done)
-		a.hold, a.err = l.Acquire(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-a.done
-	})
-	return a
-}
-
-// wait waits for the end of the acquire and returns its results.
-func (a *attempt) wait() (*recipes.Hold, error) {
-	<-a.done
-	return a.hold, a.err
-}
-
-func (a *attempt) won(t testing.TB) *recipes.Hold {
-	t.Helper()
-	hold, err := a.wait()
-	require.NoError(t, err)
-	return hold
-}
-
-func (a *attempt) waiting() bool {
-	select {
-	case <-a.done:
-		return false
-	default:
-		return true
-	}
-}
 
 // queued waits until the queue at path has n nodes.
 func queued(t testing.TB, c *framework.Client, path string, n int) []recipes.Participant {
@@ -145,16 +91,6 @@ func excluded(t testing.TB, c *framework.Client, path string) {
 	t.Helper()
 	_, err := newMutex(t, c, path).TryAcquire(testzk.Context(t))
 	require.ErrorIs(t, err, recipes.ErrNotAcquired, path)
-}
-
-// closes waits until c is closed.
-func closes(t testing.TB, c <-chan struct{}, message string) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-testzk.Context(t).Done():
-		require.FailNow(t, message)
-	}
 }
 
 // remove deletes a node without its owner.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
@@ -64,19 +65,19 @@ func TestListsOfManyLocksAreRequestedAFewAtATime(t *testing.T) {
 				require.NoError(t, acquire(t, m).Release()) // uses the sequence number 0, which needs no list
 				lists.Store(0)
 				held := srv.On(fault.Match{Op: fault.OpGetChildren2}, fault.Hold())
-				attempt := start(t, m)
+				attempt := testlock.Start(t, m.Acquire)
 				time.Sleep(500 * time.Millisecond)
 				require.EqualValues(t, most, lists.Load(), "under way at a time")
 				if givesUp {
-					attempt.cancel()
-					_, err := attempt.wait()
+					attempt.Cancel()
+					_, err := attempt.Wait()
 					require.ErrorIs(t, err, context.Canceled)
 					require.LessOrEqual(t, lists.Load(), int64(most+1),
 						"one more list at most after the acquire has ended")
 					held.Release()
 				} else {
 					held.Release()
-					hold := attempt.won(t)
+					hold := attempt.Won(t)
 					require.EqualValues(t, locks, lists.Load(), "one for each lock")
 					require.NoError(t, hold.Release())
 				}

@@ -9,26 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
 )
-
-// lostTo waits for the loss of a hold, and checks that all its methods report it.
-func lostTo(t testing.TB, hold *recipes.Hold, work context.Context, cause error) {
-	t.Helper()
-	closes(t, hold.Done(), "the hold does not report its end")
-	closes(t, work.Done(), "the context does not end with the hold")
-	require.ErrorIs(t, context.Cause(work), cause)
-	require.ErrorIs(t, hold.Err(), cause)
-	require.True(t, hold.ValidUntil().IsZero())
-	_, err := hold.Guard(context.Background())
-	require.ErrorIs(t, err, cause)
-	require.ErrorIs(t, hold.Release(), cause)
-	require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
-}
 
 // kinds returns multi-locks of mutexes on paths, made in different ways.
 func kinds(t testing.TB, c *framework.Client, paths []string) map[string]*multilock.MultiLock {
@@ -52,9 +39,9 @@ func TestDeletionOfOneNodeDeletesTheOthers(t *testing.T) {
 			work := hold.Context(context.Background())
 			node := hold.Paths()[i]
 			remove(t, node)
-			closes(t, hold.Done(), "the hold does not report its end")
+			testzk.Closes(t, hold.Done(), "the hold does not report its end")
 			require.ErrorContains(t, hold.Err(), node, name)
-			lostTo(t, hold, work, recipes.ErrNodeDeleted)
+			testlock.LostTo(t, hold, work, recipes.ErrNodeDeleted)
 			free(t, paths...)
 		}
 	}
@@ -142,11 +129,11 @@ func TestLossOfTheSessionEndsTheWhole(t *testing.T) {
 			paths := named(t, 2)
 			hold := acquire(t, kinds(t, testzk.Connected(t, p.Addr(), testzk.Mortal()), paths)[kind])
 			work := hold.Context(context.Background())
-			next := start(t, newMulti(t, own(t), paths))
+			next := testlock.Start(t, newMulti(t, own(t), paths).Acquire)
 			p.Blackhole(true)
-			after := next.won(t)
+			after := next.Won(t)
 			require.ErrorIs(t, hold.Err(), framework.ErrSessionLost, "another client has the locks")
-			lostTo(t, hold, work, framework.ErrSessionLost)
+			testlock.LostTo(t, hold, work, framework.ErrSessionLost)
 			require.NoError(t, after.Release())
 		})
 	}
@@ -159,7 +146,7 @@ func TestInterruptionEndsTheWholeUnderTheStrictPolicy(t *testing.T) {
 	hold := acquire(t, newMulti(t, c, paths))
 	work := hold.Context(context.Background())
 	p.DropConnections()
-	lostTo(t, hold, work, framework.ErrSuspended)
+	testlock.LostTo(t, hold, work, framework.ErrSuspended)
 	free(t, paths...)
 }
 
@@ -170,7 +157,7 @@ func TestRevocationOfAnyPartReachesTheHolder(t *testing.T) {
 		for i := range paths {
 			hold := acquire(t, m)
 			require.NoError(t, recipes.Revoke(testzk.Context(t), asker, recipes.Participant{Node: hold.Paths()[i]}))
-			closes(t, hold.Revoked(), name+": the holder is not revoked")
+			testzk.Closes(t, hold.Revoked(), name+": the holder is not revoked")
 			require.NoError(t, hold.Err(), "a revocation is no loss")
 			require.NoError(t, hold.Release())
 		}
@@ -183,13 +170,13 @@ func TestRevocationOfAWaiterReachesItsHold(t *testing.T) {
 	c, other := own(t), own(t)
 	for name, m := range kinds(t, c, paths) {
 		busy := acquire(t, newMutex(t, other, paths[1]))
-		waiter := start(t, m)
+		waiter := testlock.Start(t, m.Acquire)
 		queued(t, other, paths[1], 2)
 		node := queued(t, other, paths[0], 1)[0].Node // already the first node of its queue
 		require.NoError(t, recipes.Revoke(testzk.Context(t), other, recipes.Participant{Node: node}))
 		require.NoError(t, busy.Release())
-		hold := waiter.won(t)
-		closes(t, hold.Revoked(), name+": the holder is not revoked")
+		hold := waiter.Won(t)
+		testzk.Closes(t, hold.Revoked(), name+": the holder is not revoked")
 		require.NoError(t, hold.Release())
 	}
 	free(t, paths...)

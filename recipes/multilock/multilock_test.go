@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
@@ -80,11 +81,11 @@ func TestMutexOnOneOfThePathsExcludesAndIsExcluded(t *testing.T) {
 	require.NoError(t, hold.Release())
 	for _, path := range paths {
 		single := acquire(t, newMutex(t, other, path))
-		waiter := start(t, m)
+		waiter := testlock.Start(t, m.Acquire)
 		queued(t, other, path, 2)
-		require.True(t, waiter.waiting())
+		require.True(t, waiter.Waiting())
 		require.NoError(t, single.Release())
-		require.NoError(t, waiter.won(t).Release())
+		require.NoError(t, waiter.Won(t).Release())
 	}
 }
 
@@ -112,7 +113,7 @@ func TestTryAcquireOfBusyLocksOnlyReads(t *testing.T) {
 		queued(t, c, paths[2], 1)
 		if opts == nil {
 			require.Equal(t, 3, p.Requests()[fault.OpGetChildren2], "%v", p.Requests())
-			require.Equal(t, 3, sent(p), "%v", p.Requests())
+			require.Equal(t, 3, testlock.Sent(p), "%v", p.Requests())
 		}
 	}
 	require.NoError(t, busy.Release())
@@ -197,11 +198,11 @@ func TestManyPaths(t *testing.T) {
 	}
 	backwards := slices.Clone(paths)
 	slices.Reverse(backwards)
-	waiter := start(t, newMulti(t, other, backwards))
+	waiter := testlock.Start(t, newMulti(t, other, backwards).Acquire)
 	queued(t, c, paths[0], 2)
-	require.True(t, waiter.waiting())
+	require.True(t, waiter.Waiting())
 	require.NoError(t, hold.Release())
-	next := waiter.won(t)
+	next := waiter.Won(t)
 	for i, token := range next.Tokens() {
 		require.Greater(t, token, hold.Tokens()[len(paths)-1-i])
 	}

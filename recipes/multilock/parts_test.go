@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
@@ -67,7 +68,7 @@ func TestLossOfOneClientsSessionReleasesTheOtherPart(t *testing.T) {
 	hold := acquire(t, combined(t, newMutex(t, near, paths[0]), newMutex(t, far, paths[1])))
 	work := hold.Context(context.Background())
 	p.Blackhole(true)
-	lostTo(t, hold, work, framework.ErrSessionLost)
+	testlock.LostTo(t, hold, work, framework.ErrSessionLost)
 	free(t, paths...)
 }
 
@@ -154,7 +155,7 @@ func TestPartsOfSeveralKinds(t *testing.T) {
 		}
 		work := hold.Context(context.Background())
 		remove(t, node)
-		lostTo(t, hold, work, recipes.ErrNodeDeleted)
+		testlock.LostTo(t, hold, work, recipes.ErrNodeDeleted)
 	}
 	free(t, paths[0], paths[1], paths[2]+"/leases", paths[2]+"/locks")
 }
@@ -179,7 +180,7 @@ func TestNestedMultiLocks(t *testing.T) {
 		remove(t, hold.Paths()[i])
 		_, err := hold.Guard(testzk.Context(t))
 		require.ErrorIs(t, err, recipes.ErrNodeDeleted)
-		lostTo(t, hold, work, recipes.ErrNodeDeleted)
+		testlock.LostTo(t, hold, work, recipes.ErrNodeDeleted)
 		free(t, paths...)
 	}
 }
@@ -217,7 +218,7 @@ func TestWholeUnderAPartsContextReleasesOnlyItsOwnHolds(t *testing.T) {
 	require.NoError(t, err)
 	work := hold.Context(context.Background())
 	remove(t, hold.Paths()[1])
-	lostTo(t, hold, work, recipes.ErrNodeDeleted)
+	testlock.LostTo(t, hold, work, recipes.ErrNodeDeleted)
 	require.NoError(t, outer.Err())
 	_, err = outer.Guard(testzk.Context(t))
 	require.NoError(t, err)

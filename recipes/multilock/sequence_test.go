@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
@@ -189,7 +190,7 @@ func TestPartLostDuringALaterWaitIsAcquiredAgain(t *testing.T) {
 	c, other := own(t), own(t)
 	for _, kind := range []string{"of", "in order"} {
 		busy := acquire(t, newMutex(t, other, paths[1]))
-		waiter := start(t, kinds(t, c, paths)[kind])
+		waiter := testlock.Start(t, kinds(t, c, paths)[kind].Acquire)
 		before := queued(t, other, paths[1], 2)[1].Node
 		lost := queued(t, other, paths[0], 1)[0].Node
 		remove(t, lost)
@@ -202,9 +203,9 @@ func TestPartLostDuringALaterWaitIsAcquiredAgain(t *testing.T) {
 			after = queue[1].Node
 			return true
 		}, "the wait for the second lock continues without the first")
-		require.True(t, waiter.waiting())
+		require.True(t, waiter.Waiting())
 		require.NoError(t, busy.Release())
-		hold := waiter.won(t)
+		hold := waiter.Won(t)
 		require.NotEqual(t, lost, hold.Paths()[0])
 		require.Equal(t, after, hold.Paths()[1])
 		_, err := hold.Guard(testzk.Context(t))
@@ -220,7 +221,7 @@ func TestPartLostBeforeAllAreHeldIsAcquiredAgain(t *testing.T) {
 	all[1].with = func(r *recorded) { // after the last lock is acquired, the first is lost
 		r.with = nil
 		remove(t, all[0].hold.Path())
-		closes(t, all[0].hold.Done(), "the part does not report its loss")
+		testzk.Closes(t, all[0].hold.Done(), "the part does not report its loss")
 	}
 	hold := acquire(t, ofRecorded(t, all))
 	require.Equal(t, []string{"acquire 0", "acquire 1", "acquire 0", "acquire 1"}, booked.read())

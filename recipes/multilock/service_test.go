@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
@@ -117,11 +118,11 @@ func TestHolderOfTheForeignLockExcludes(t *testing.T) {
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 	require.ErrorContains(t, err, "service")
 	free(t, path)
-	waiter := start(t, m)
+	waiter := testlock.Start(t, m.Acquire)
 	queued(t, c, path, 1)
-	require.True(t, waiter.waiting())
+	require.True(t, waiter.Waiting())
 	require.NoError(t, theirs.Release(t.Context()))
-	require.NoError(t, waiter.won(t).Release())
+	require.NoError(t, waiter.Won(t).Release())
 	free(t, path)
 }
 

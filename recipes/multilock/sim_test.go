@@ -71,16 +71,16 @@ func TestNodesAreDeletedWhileTheyAreExamined(t *testing.T) {
 		}
 		other, waiting := connect("other"), connect("waiter")
 		first, second := acquire(t, newMutex(t, other, "/a")), acquire(t, newMutex(t, other, "/b"))
-		next := start(t, newMutex(t, other, "/a"))
+		next := testlock.Start(t, newMutex(t, other, "/a").Acquire)
 		time.Sleep(time.Second)
-		waiter := start(t, newMulti(t, waiting, []string{"/a", "/b"}))
+		waiter := testlock.Start(t, newMulti(t, waiting, []string{"/a", "/b"}).Acquire)
 		time.Sleep(time.Second)
 		queue := queued(t, other, "/b", 2)
 		require.NoError(t, srv.Delete(queue[1].Node))
 		require.NoError(t, first.Release())
 		time.Sleep(time.Second)
-		require.NoError(t, errors.Join(second.Release(), next.won(t).Release()))
-		require.NoError(t, waiter.won(t).Release())
+		require.NoError(t, errors.Join(second.Release(), next.Won(t).Release()))
+		require.NoError(t, waiter.Won(t).Release())
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/multilock"
@@ -88,20 +89,20 @@ func TestAllQueuesAreWaitedForAtOnce(t *testing.T) {
 		for _, path := range paths {
 			busy = append(busy, acquire(t, newMutex(t, other, path)))
 		}
-		waiter := start(t, newMulti(t, c, paths))
+		waiter := testlock.Start(t, newMulti(t, c, paths).Acquire)
 		for _, path := range paths {
 			queued(t, other, path, 2)
 		}
-		behind := start(t, newMutex(t, other, paths[order[0]]))
+		behind := testlock.Start(t, newMutex(t, other, paths[order[0]]).Acquire)
 		queued(t, other, paths[order[0]], 3)
 		for _, i := range order {
-			require.True(t, waiter.waiting(), "some of the locks are held")
+			require.True(t, waiter.Waiting(), "some of the locks are held")
 			require.NoError(t, busy[i].Release())
 		}
-		hold := waiter.won(t)
-		require.True(t, behind.waiting(), "the node in the queue that was free first is kept")
+		hold := waiter.Won(t)
+		require.True(t, behind.Waiting(), "the node in the queue that was free first is kept")
 		require.NoError(t, hold.Release())
-		require.NoError(t, behind.won(t).Release())
+		require.NoError(t, behind.Won(t).Release())
 	}
 	free(t, paths...)
 }
@@ -119,7 +120,7 @@ func TestWaiterWithADeletedNodeQueuesAgainInAllQueues(t *testing.T) {
 				first, ahead = acquire(t, newMutex(t, other, paths[0])), 1
 			}
 			second := acquire(t, newMutex(t, other, paths[1]))
-			waiter := start(t, newMulti(t, c, paths))
+			waiter := testlock.Start(t, newMulti(t, c, paths).Acquire)
 			lost := queued(t, other, paths[0], ahead+1)[ahead]
 			kept := queued(t, other, paths[1], 2)[1]
 			remove(t, lost.Node)
@@ -131,7 +132,7 @@ func TestWaiterWithADeletedNodeQueuesAgainInAllQueues(t *testing.T) {
 				require.NoError(t, first.Release())
 			}
 			require.NoError(t, second.Release())
-			hold := waiter.won(t)
+			hold := waiter.Won(t)
 			for i, node := range hold.Paths() {
 				require.NotContains(t, []string{lost.Node, kept.Node}, node)
 				require.Greater(t, hold.Tokens()[i], kept.Token)
@@ -193,13 +194,13 @@ func TestWaiterWithALostSessionQueuesAgainInAllQueues(t *testing.T) {
 	c := testzk.Connected(t, p.Addr(), testzk.Mortal())
 	former, err := c.Session(testzk.Context(t))
 	require.NoError(t, err)
-	waiter := start(t, newMulti(t, c, paths))
+	waiter := testlock.Start(t, newMulti(t, c, paths).Acquire)
 	stale := []string{queued(t, other, paths[0], 1)[0].Node, queued(t, other, paths[1], 2)[1].Node}
 	p.BlackholeReplies(true) // the server gets the requests and keeps the session; the client gets no replies
-	closes(t, former.Done(), "the session does not notice that answers are missing")
+	testzk.Closes(t, former.Done(), "the session does not notice that answers are missing")
 	require.NoError(t, busy.Release())
 	p.BlackholeReplies(false)
-	hold := waiter.won(t)
+	hold := waiter.Won(t)
 	for i, node := range hold.Paths() {
 		require.NotEqual(t, stale[i], node, "granted on a node of the former session")
 	}
@@ -214,10 +215,10 @@ func TestCloseOfTheClientEndsHoldsAndWaitsAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	m := newMulti(t, c, paths)
 	hold := acquire(t, m)
-	waiter := start(t, m)
+	waiter := testlock.Start(t, m.Acquire)
 	queued(t, other, paths[0], 2)
 	require.NoError(t, c.Close())
-	_, err = waiter.wait()
+	_, err = waiter.Wait()
 	require.ErrorIs(t, err, framework.ErrClosed)
 	require.ErrorIs(t, hold.Release(), framework.ErrClosed)
 	_, err = m.Acquire(testzk.Context(t))
@@ -231,16 +232,16 @@ func TestInOrderWaitsForOneLockAtATimeInTheOrderOfTheirPaths(t *testing.T) {
 	middle := acquire(t, newMutex(t, other, paths[1]))
 	backwards := slices.Clone(paths)
 	slices.Reverse(backwards)
-	waiter := start(t, newMulti(t, c, backwards, multilock.WithPathOrder()))
+	waiter := testlock.Start(t, newMulti(t, c, backwards, multilock.WithPathOrder()).Acquire)
 	queued(t, other, paths[1], 2)
 	excluded(t, other, paths[0])
 	last, err := newMutex(t, other, paths[2]).TryAcquire(testzk.Context(t))
 	require.NoError(t, err, "the waiter is not queued for locks after the one it waits for")
 	require.NoError(t, middle.Release())
 	queued(t, other, paths[2], 2)
-	require.True(t, waiter.waiting())
+	require.True(t, waiter.Waiting())
 	require.NoError(t, last.Release())
-	hold := waiter.won(t)
+	hold := waiter.Won(t)
 	require.Greater(t, hold.Tokens()[0], hold.Tokens()[1])
 	require.Greater(t, hold.Tokens()[1], hold.Tokens()[2],
 		"acquired in the order of the paths, reported in that of the list")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/zktest/fault"
@@ -18,10 +19,10 @@ import (
 func TestUncontendedAcquireIsACreateAndAList(t *testing.T) {
 	withRequests(t, func(t *testing.T, d *requestFixture) {
 		hold := acquire(t, d.lock)
-		settle()
+		testlock.Settle()
 		require.Equal(t, "create getChildren2", d.asked())
 		require.NoError(t, hold.Release())
-		settle()
+		testlock.Settle()
 		require.Equal(t, "delete", d.asked())
 	})
 }
@@ -31,15 +32,15 @@ func TestHandOverNeedsNoRequestOfTheWaiter(t *testing.T) {
 	path := testzk.Path(t)
 	first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
 	holder := acquire(t, first)
-	waiter := start(t, newMutex(t, testzk.Connected(t, p.Addr()), path))
+	waiter := testlock.Start(t, newMutex(t, testzk.Connected(t, p.Addr()), path).Acquire)
 	queued(t, first, 2)
 	// The waiter watches its predecessor and its own node. No other request follows.
 	testzk.Eventually(t, func() bool { return p.Requests()[fault.OpGetData] == 2 }, "the waiter does not watch")
-	before := sent(p)
+	before := testlock.Sent(p)
 
 	require.NoError(t, holder.Release())
-	hold := waiter.won(t)
-	require.Equal(t, before, sent(p), "requests at the hand-over: %v", p.Requests())
+	hold := waiter.Won(t)
+	require.Equal(t, before, testlock.Sent(p), "requests at the hand-over: %v", p.Requests())
 	require.NoError(t, hold.Release())
 }
 
@@ -81,7 +82,7 @@ func TestTryAcquireOfABusyLockIsOneRead(t *testing.T) {
 	p.ResetCounts()
 	_, err := mu.TryAcquire(testzk.Context(t))
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
-	require.Equal(t, 1, sent(p), "%v", p.Requests())
+	require.Equal(t, 1, testlock.Sent(p), "%v", p.Requests())
 	require.Equal(t, 1, p.Requests()[fault.OpGetChildren2], "%v", p.Requests())
 	queued(t, mu, 1)
 	require.NoError(t, holder.Release())
@@ -100,7 +101,7 @@ func TestParticipantsHaveTheHolderFirst(t *testing.T) {
 	mu := newMutex(t, client, path)
 	holder := acquire(t, mu)
 	other := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
-	start(t, other)
+	testlock.Start(t, other.Acquire)
 	queue := queued(t, mu, 2)
 	session, err := client.Session(testzk.Context(t))
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -38,10 +39,10 @@ func TestGrantThatRacesWithCancellationIsReleased(t *testing.T) {
 	mu := newMutex(t, testzk.Connected(t, p.Addr()), path)
 	require.NoError(t, acquire(t, mu).Release())
 	rule := p.On(fault.Match{Op: fault.OpCreate, Path: path}, fault.Hold())
-	a := start(t, mu)
+	a := testlock.Start(t, mu.Acquire)
 	require.NoError(t, rule.Wait(testzk.Context(t)))
-	a.cancel() // the request was sent and will be applied
-	_, err := a.wait()
+	a.Cancel() // the request was sent and will be applied
+	_, err := a.Wait()
 	require.ErrorIs(t, err, context.Canceled)
 	rule.Release()
 	other := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
@@ -109,10 +110,10 @@ func TestReadOnlyParentNeedsNoMoreRequests(t *testing.T) {
 		require.NoError(t, err)
 		mu := d.of("counted")
 		require.NoError(t, acquire(t, mu).Release())
-		settle()
+		testlock.Settle()
 		d.asked()
 		hold := acquire(t, mu)
-		settle()
+		testlock.Settle()
 		require.Equal(t, "create getChildren2", d.asked())
 		queue, err := newMutex(t, owner, "/lock").Participants(t.Context())
 		require.NoError(t, err)

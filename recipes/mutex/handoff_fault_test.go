@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/retry"
@@ -109,12 +110,12 @@ func TestRevokedNodeIsNotPassedOn(t *testing.T) {
 		withHandoff(t, generous, func(t *testing.T, h *handoffFixture) {
 			r, stop := run(t, h.lock, each)
 			time.Sleep(time.Second)
-			other := start(t, h.other)
+			other := testlock.Start(t, h.other.Acquire)
 			time.Sleep(time.Second)
-			require.True(t, other.waiting(), "the lock was not passed on")
+			require.True(t, other.Waiting(), "the lock was not passed on")
 			require.NoError(t, recipes.Revoke(t.Context(), h.remote, recipes.Participant{Node: r.holder().Path()}))
 			begun := time.Now()
-			hold := other.won(t)
+			hold := other.Won(t)
 			require.Less(t, time.Since(begun), time.Second)
 			require.NoError(t, hold.Release())
 			stop()
@@ -159,7 +160,7 @@ func TestNodeIsNotPassedOnWhileAGuardMayStillBeApplied(t *testing.T) {
 				waiting := waiters(t, h.lock, 2)
 				begin(t, h, hold)
 				require.NoError(t, hold.Release())
-				next := waiting[0].won(t)
+				next := waiting[0].Won(t)
 				before, err := h.Get("/config")
 				require.NoError(t, err)
 				time.Sleep(2 * time.Second)
@@ -169,7 +170,7 @@ func TestNodeIsNotPassedOnWhileAGuardMayStillBeApplied(t *testing.T) {
 				require.Greater(t, next.Token(), hold.Token())
 
 				require.NoError(t, next.Release())
-				last := waiting[1].won(t)
+				last := waiting[1].Won(t)
 				require.Equal(t, next.Token(), last.Token(), "the unknown outcome concerned the former node")
 				require.NoError(t, last.Release())
 				require.NoError(t, h.Set("/config", []byte("0")))
@@ -187,7 +188,7 @@ func TestNodeIsPassedOnAfterGuardsOfKnownOutcome(t *testing.T) {
 		_, err = hold.Guard(t.Context(), framework.SetOp("/config", []byte("1"), 77))
 		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
 		require.NoError(t, hold.Release())
-		next := waiting[0].won(t)
+		next := waiting[0].Won(t)
 		require.Equal(t, hold.Token(), next.Token())
 		require.NoError(t, next.Release())
 	})
@@ -207,8 +208,8 @@ func TestHoldsArePassedOnWithinOneViewOnly(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Regexp(t, "^/ns/lock/", hold.Path())
 		require.NoError(t, hold.Release())
-		for i, a := range []*attempt{waiting[1], waiting[0]} {
-			hold := a.won(t)
+		for i, a := range []*testlock.Attempt{waiting[1], waiting[0]} {
+			hold := a.Won(t)
 			require.Regexp(t, []string{"^/ns/lock/", "^/lock/"}[i], hold.Path())
 			_, err := hold.Guard(t.Context(), framework.SetOp("/config", fmt.Append(nil, i), -1))
 			require.NoError(t, err)

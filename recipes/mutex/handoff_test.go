@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -54,9 +55,9 @@ func dialled(t *testing.T, srv *zktest.Server, name string, opts ...framework.Op
 
 // waiters starts n acquires one after the other. If the client has no queue node yet, the first
 // creates one for all.
-func waiters(t *testing.T, lock *mutex.Mutex, n int) (all []*attempt) {
+func waiters(t *testing.T, lock *mutex.Mutex, n int) (all []*testlock.Attempt) {
 	for range n {
-		all = append(all, start(t, lock))
+		all = append(all, testlock.Start(t, lock.Acquire))
 		synctest.Wait()
 	}
 	return all
@@ -83,7 +84,7 @@ func TestNodeIsPassedOnInOrderWithoutRequests(t *testing.T) {
 				waiting := waiters(t, h.lock, 50)
 				time.Sleep(time.Second)
 				require.NoError(t, release(before))
-				hold := waiting[0].won(t)
+				hold := waiting[0].Won(t)
 				if c.written {
 					require.NoError(t, h.Set(hold.Path(), []byte("written")))
 				}
@@ -91,9 +92,9 @@ func TestNodeIsPassedOnInOrderWithoutRequests(t *testing.T) {
 				h.ResetCounts()
 				for i, next := range waiting[1:] {
 					synctest.Wait()
-					require.True(t, next.waiting(), "served out of order")
+					require.True(t, next.Waiting(), "served out of order")
 					require.NoError(t, hold.Release())
-					next, token := next.won(t), hold.Token()
+					next, token := next.Won(t), hold.Token()
 					require.Equal(t, token, next.Token(), "hold %d", i)
 					time.Sleep(c.each)
 					hold = next
@@ -189,13 +190,13 @@ func TestNodeIsGivenUpOnceAnotherProcessQueues(t *testing.T) {
 func TestNodeAtItsLimitIsDeletedIfNoWaiterIsLeft(t *testing.T) {
 	withHandoff(t, mutex.WithLocalHandoff(1, time.Hour), func(t *testing.T, h *handoffFixture) {
 		waiting := waiters(t, h.lock, 3)
-		require.NoError(t, waiting[0].won(t).Release())
-		hold := waiting[1].won(t)
+		require.NoError(t, waiting[0].Won(t).Release())
+		hold := waiting[1].Won(t)
 		read := h.On(fault.Match{Client: "local", Op: fault.OpGetChildren2}, fault.Hold())
 		require.NoError(t, hold.Release())
 		require.NoError(t, read.Wait(t.Context()))
-		waiting[2].cancel()
-		_, err := waiting[2].wait()
+		waiting[2].Cancel()
+		_, err := waiting[2].Wait()
 		require.ErrorIs(t, err, context.Canceled)
 		read.Release()
 		time.Sleep(100 * time.Millisecond)
@@ -217,11 +218,11 @@ func TestNodeAtItsLimitIsDeletedIfTheQueueCannotBeRead(t *testing.T) {
 
 // streaks returns how often each node was held, in the order of the tokens. Each hold lasts for the
 // time each.
-func streaks(t *testing.T, waiting []*attempt, each time.Duration) (lengths []int) {
+func streaks(t *testing.T, waiting []*testlock.Attempt, each time.Duration) (lengths []int) {
 	tokens := make(chan int64, len(waiting))
 	for _, a := range waiting {
 		go func() {
-			hold, err := a.wait()
+			hold, err := a.Wait()
 			if err != nil {
 				tokens <- 0
 				return
@@ -269,15 +270,15 @@ func TestTryAcquireTakesNoPartInHandoff(t *testing.T) {
 		require.NoError(t, err)
 		waiting := waiters(t, h.lock, 3)
 		require.NoError(t, tried.Release())
-		hold := waiting[0].won(t)
+		hold := waiting[0].Won(t)
 		require.Greater(t, hold.Token(), tried.Token())
 		_, err = h.lock.TryAcquire(t.Context())
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
 		require.NoError(t, hold.Release())
 		_, err = h.lock.TryAcquire(t.Context())
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
-		require.NoError(t, waiting[1].won(t).Release())
-		require.NoError(t, waiting[2].won(t).Release())
+		require.NoError(t, waiting[1].Won(t).Release())
+		require.NoError(t, waiting[2].Won(t).Release())
 		tried, err = h.lock.TryAcquire(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, tried.Release())
@@ -291,7 +292,7 @@ func TestReleasedHoldDoesNotAffectTheNextHoldOfItsNode(t *testing.T) {
 		work := hold.Context(testzk.Context(t))
 		waiting := waiters(t, h.lock, 1)
 		require.NoError(t, hold.Release())
-		next := waiting[0].won(t)
+		next := waiting[0].Won(t)
 		require.Equal(t, hold.Token(), next.Token())
 		require.ErrorIs(t, context.Cause(work), recipes.ErrNotHeld)
 
@@ -325,10 +326,10 @@ func TestNodeIsPassedOnWithTheLastReentrantHold(t *testing.T) {
 			}
 			for _, i := range order {
 				synctest.Wait()
-				require.True(t, waiting[0].waiting(), "served while a reentrant hold is left")
+				require.True(t, waiting[0].Waiting(), "served while a reentrant hold is left")
 				require.NoError(t, holds[i].Release())
 			}
-			next := waiting[0].won(t)
+			next := waiting[0].Won(t)
 			require.Equal(t, holds[0].Token(), next.Token())
 			require.NoError(t, next.Release())
 		})
@@ -345,8 +346,8 @@ func TestLocalWaitersAreWarnedAndMeasured(t *testing.T) {
 		time.Sleep(50 * time.Second)
 		require.Subset(t, measured.Lines(time.Second), []string{"docent.lock.waiters{mutex /lock} 2"})
 		require.NoError(t, hold.Release())
-		require.NoError(t, waiting[0].won(t).Release())
-		require.NoError(t, waiting[1].won(t).Release())
+		require.NoError(t, waiting[0].Won(t).Release())
+		require.NoError(t, waiting[1].Won(t).Release())
 	}, framework.WithMetrics(&measured), framework.WithLogger(zap.New(core)), framework.WithWaitWarning(10*time.Second))
 	require.Subset(t, measured.Lines(time.Second), []string{
 		"docent.lock.hold{mutex /lock released} 50s 0s 0s",

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -25,7 +26,7 @@ func TestAllLocalWaitersFailAtOnceIfNoServerCanBeReached(t *testing.T) {
 			framework.WithConnectTimeout(2*time.Second), framework.WithRetry(retry.Never()))
 		begun := time.Now()
 		for _, a := range waiters(t, newMutex(t, c, "/lock", generous), 20) {
-			_, err := a.wait()
+			_, err := a.Wait()
 			require.ErrorIs(t, err, framework.ErrNotConnected)
 			require.LessOrEqual(t, time.Since(begun), 2*time.Second)
 		}
@@ -41,8 +42,8 @@ func TestWaiterThatIsCanceledAtTheHandoffReturnsAtOnce(t *testing.T) {
 			waiting := waiters(t, h.lock, 1)
 			h.Client("local").Cut()
 			begun := time.Now()
-			both(round, func() { _ = hold.Release() }, waiting[0].cancel)
-			late, err := waiting[0].wait()
+			both(round, func() { _ = hold.Release() }, waiting[0].Cancel)
+			late, err := waiting[0].Wait()
 			require.Zero(t, time.Since(begun))
 			cancelled(t, round, late, err)
 			h.Client("local").Heal()
@@ -56,10 +57,10 @@ func TestCanceledWaiterIsPassedOver(t *testing.T) {
 		withHandoff(t, generous, func(t *testing.T, h *handoffFixture) {
 			hold := acquire(t, h.lock)
 			waiting := waiters(t, h.lock, 2)
-			both(round, func() { _ = hold.Release() }, waiting[0].cancel)
-			late, err := waiting[0].wait()
+			both(round, func() { _ = hold.Release() }, waiting[0].Cancel)
+			late, err := waiting[0].Wait()
 			cancelled(t, round, late, err)
-			next := waiting[1].won(t)
+			next := waiting[1].Won(t)
 			require.Equal(t, hold.Token(), next.Token())
 			require.NoError(t, next.Release())
 		})
@@ -99,10 +100,10 @@ func TestWaiterThatGivesUpLeavesItsPositionToLocalWaiters(t *testing.T) {
 			time.AfterFunc(time.Duration(i)*100*time.Millisecond, func() { briefly(h.lock, won) })
 		}
 		time.Sleep(time.Second / 2)
-		other := start(t, h.other)
+		other := testlock.Start(t, h.other.Acquire)
 		time.Sleep(2450 * time.Millisecond)
 		require.NoError(t, before.Release())
-		last := other.won(t)
+		last := other.Won(t)
 		require.Len(t, won, 10, "all goroutines that waited when the lock became free")
 		require.Less(t, (<-won).Token(), last.Token())
 		require.NoError(t, last.Release())

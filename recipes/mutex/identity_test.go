@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -17,7 +18,7 @@ func TestParticipantsHaveIdentities(t *testing.T) {
 	client, path := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
 	mu := newMutex(t, client, path, mutex.WithIdentity())
 	hold := acquire(t, mu)
-	start(t, newMutex(t, client, path, mutex.WithData([]byte("worker 7"))))
+	testlock.Start(t, newMutex(t, client, path, mutex.WithData([]byte("worker 7"))).Acquire)
 	queue := queued(t, mu, 2)
 	host, err := os.Hostname()
 	require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -28,16 +29,16 @@ func TestMutexesOfDifferentNamesExcludeEachOther(t *testing.T) {
 		hold := acquire(t, mine)
 		_, err := theirs.TryAcquire(testzk.Context(t))
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
-		waiter := start(t, theirs)
+		waiter := testlock.Start(t, theirs.Acquire)
 		queued(t, mine, 2)
-		require.True(t, waiter.waiting())
+		require.True(t, waiter.Waiting())
 		all, err := theirs.Participants(testzk.Context(t))
 		require.NoError(t, err)
 		require.Len(t, all, 2)
 		require.Equal(t, hold.Path(), all[0].Node)
 		require.NoError(t, recipes.Revoke(testzk.Context(t), client, all[1]), "both names are names of lock nodes")
 		require.NoError(t, hold.Release())
-		require.NoError(t, waiter.won(t).Release())
+		require.NoError(t, waiter.Won(t).Release())
 	}
 }
 
@@ -62,10 +63,10 @@ func TestNodeIsPassedOnBetweenMutexesOfTheSameNamesOnly(t *testing.T) {
 			newMutex(t, client, p, generous), newMutex(t, client, p, generous, mutex.WithKazooNames())},
 	} {
 		hold := acquire(t, crew[0])
-		waiter := start(t, crew[1])
+		waiter := testlock.Start(t, crew[1].Acquire)
 		queued(t, outside, 2)
 		require.NoError(t, hold.Release())
-		next := waiter.won(t)
+		next := waiter.Won(t)
 		require.Regexp(t, name, next.Path())
 		require.NoError(t, next.Release())
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/realzk"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -171,11 +172,11 @@ func TestNodesOfOtherClientsAreRespected(t *testing.T) {
 			mu := newMutex(t, client, path)
 			_, err = mu.TryAcquire(testzk.Context(t))
 			require.ErrorIs(t, err, recipes.ErrNotAcquired)
-			waiter := start(t, mu)
+			waiter := testlock.Start(t, mu.Acquire)
 			queued(t, mu, 2)
-			require.True(t, waiter.waiting())
+			require.True(t, waiter.Waiting())
 			require.NoError(t, observer.Delete(other, -1))
-			require.NoError(t, waiter.won(t).Release())
+			require.NoError(t, waiter.Won(t).Release())
 		})
 	}
 }

@@ -10,35 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
 )
-
-// closes waits until c is closed.
-func closes(t testing.TB, c <-chan struct{}, message string) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-testzk.Context(t).Done():
-		require.FailNow(t, message)
-	}
-}
-
-// lostTo waits for the loss of a hold, and checks that all its methods report it.
-func lostTo(t testing.TB, hold *recipes.Hold, work context.Context, cause error) {
-	t.Helper()
-	closes(t, hold.Done(), "the hold does not report its end")
-	closes(t, work.Done(), "the context does not end with the hold")
-	require.ErrorIs(t, context.Cause(work), cause)
-	require.ErrorIs(t, hold.Err(), cause)
-	require.True(t, hold.ValidUntil().IsZero())
-	_, err := hold.Guard(context.Background())
-	require.ErrorIs(t, err, cause)
-	require.ErrorIs(t, hold.Release(), cause)
-	require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
-}
 
 // A read of the node that is under way then would wait for the next connection.
 func TestInterruptionEndsAStrictHoldDuringAReadOfItsNode(t *testing.T) {
@@ -145,12 +122,12 @@ func TestWaitContinuesAfterTheSessionIsLostDuringTheEnqueue(t *testing.T) {
 	former, err := client.Session(testzk.Context(t))
 	require.NoError(t, err)
 	rule := p.On(fault.Match{Op: fault.OpCreate, Path: path}, fault.Hold())
-	a := start(t, mu)
+	a := testlock.Start(t, mu.Acquire)
 	require.NoError(t, rule.Wait(testzk.Context(t)))
 	require.NoError(t, p.Refuse(true))
-	closes(t, former.Done(), "the session does not notice that answers are missing")
+	testzk.Closes(t, former.Done(), "the session does not notice that answers are missing")
 	require.NoError(t, p.Refuse(false))
-	hold := a.won(t) // in the next session
+	hold := a.Won(t) // in the next session
 	rule.Release()   // the servers apply the first create only now
 	require.NotEqual(t, former.ID(), ownerOf(t, hold))
 	queued(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path), 1)
@@ -164,15 +141,15 @@ func TestHolderAndWaiterSurviveARestartOfTheServer(t *testing.T) {
 	client := testzk.Connected(t, server.Connect(), framework.WithSessionTimeout(time.Minute))
 	mu := newMutex(t, client, "/lock")
 	hold := acquire(t, mu)
-	waiter := start(t, mu)
+	waiter := testlock.Start(t, mu.Acquire)
 	queued(t, mu, 2)
 	server.Kill(t)
 	server.Start(t)
 	require.NoError(t, client.WaitConnected(testzk.Context(t)))
 	require.NoError(t, hold.Err())
-	require.True(t, waiter.waiting())
+	require.True(t, waiter.Waiting())
 	require.NoError(t, hold.Release())
-	require.NoError(t, waiter.won(t).Release())
+	require.NoError(t, waiter.Won(t).Release())
 }
 
 func TestClientStartsOverAfterTheServerLostItsData(t *testing.T) {
@@ -188,7 +165,7 @@ func TestClientStartsOverAfterTheServerLostItsData(t *testing.T) {
 	server.Kill(t)
 	server.Wipe(t)
 	server.Start(t)
-	lostTo(t, hold, work, framework.ErrSessionLost)
+	testlock.LostTo(t, hold, work, framework.ErrSessionLost)
 	require.NoError(t, acquire(t, mu).Release())
 }
 
@@ -232,7 +209,7 @@ func TestEachRevocationReachesTheHolder(t *testing.T) {
 		default:
 		}
 		require.NoError(t, recipes.Revoke(testzk.Context(t), asker, recipes.Participant{Node: hold.Path()}))
-		closes(t, hold.Revoked(), "the holder is not revoked")
+		testzk.Closes(t, hold.Revoked(), "the holder is not revoked")
 		require.NoError(t, hold.Err(), "a revocation is no loss")
 		require.NoError(t, hold.Release())
 		err := recipes.Revoke(testzk.Context(t), asker, recipes.Participant{Node: hold.Path()})
@@ -249,7 +226,7 @@ func TestOtherDataOnTheNodeIsNoRevocation(t *testing.T) {
 	require.NoError(t, err)
 	_, err = observer.Set(hold.Path(), []byte("__REVOKE__"), -1)
 	require.NoError(t, err)
-	closes(t, revoked, "the holder is not revoked")
+	testzk.Closes(t, revoked, "the holder is not revoked")
 	require.NoError(t, hold.Release())
 }
 
@@ -257,11 +234,11 @@ func TestRevokedWaiterReportsItWhenItHolds(t *testing.T) {
 	path := testzk.Path(t)
 	mu := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
 	holder := acquire(t, mu)
-	waiter := start(t, mu)
+	waiter := testlock.Start(t, mu.Acquire)
 	queue := queued(t, mu, 2)
 	require.NoError(t, recipes.Revoke(testzk.Context(t), testzk.Connected(t, testzk.Connect()), queue[1]))
 	require.NoError(t, holder.Release())
-	hold := waiter.won(t)
-	closes(t, hold.Revoked(), "the holder is not revoked")
+	hold := waiter.Won(t)
+	testzk.Closes(t, hold.Revoked(), "the holder is not revoked")
 	require.NoError(t, hold.Release())
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -77,10 +78,10 @@ func TestAcquiresDoNotWriteTheParent(t *testing.T) {
 		require.NoError(t, err)
 		for range 3 {
 			hold := acquire(t, one)
-			waiter := start(t, other)
+			waiter := testlock.Start(t, other.Acquire)
 			time.Sleep(100 * time.Millisecond)
 			require.NoError(t, hold.Release())
-			require.NoError(t, waiter.won(t).Release())
+			require.NoError(t, waiter.Won(t).Release())
 		}
 		stat, err := srv.Stat("/accounts/17")
 		require.NoError(t, err)

@@ -153,7 +153,7 @@ func TestInterruptionEndsEachReentrantStrictHold(t *testing.T) {
 		inner, err := mu.Acquire(inside)
 		require.NoError(t, err)
 		alice.Drop()
-		closes(t, outer.Done(), "the hold does not report the interruption")
+		testzk.Closes(t, outer.Done(), "the hold does not report the interruption")
 		_, err = mu.Acquire(inside)
 		require.ErrorIs(t, err, framework.ErrSuspended)
 		for _, reentrant := range []*recipes.Hold{outer, inner} {

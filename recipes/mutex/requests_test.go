@@ -4,12 +4,12 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -24,18 +24,18 @@ type requestFixture struct {
 	t    *testing.T
 	srv  *zktest.Server
 	lock *mutex.Mutex // of the counted client; its parent exists and is known
-	read int          // number of trace entries already reported
+	sent *testlock.Requests
 }
 
 func withRequests(t *testing.T, test func(t *testing.T, d *requestFixture)) {
 	t.Helper()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		d := &requestFixture{t: t, srv: srv}
+		d := &requestFixture{t: t, srv: srv, sent: testlock.RequestsOn(srv)}
 		d.lock = d.of("counted")
 		require.NoError(t, acquire(t, d.lock).Release())
 		d.asked()
 		test(t, d)
-		settle()
+		testlock.Settle()
 		require.Equal(t, "/lock container\n", srv.Tree())
 	})
 }
@@ -48,54 +48,38 @@ func (d *requestFixture) of(name string) *mutex.Mutex {
 }
 
 // asked returns the client's requests since the last call, without heartbeats.
-func (d *requestFixture) asked() string {
-	var all []string
-	entries := d.srv.Trace().Entries
-	for _, e := range entries[d.read:] {
-		if e.Client == "counted" && e.What != "event" && e.What != "sync" {
-			all = append(all, e.What)
-		}
-	}
-	d.read = len(entries)
-	return strings.Join(all, " ")
-}
+func (d *requestFixture) asked() string { return d.sent.Of("counted") }
 
 // askedAtOnce returns the requests that the client sends without waiting for an answer, from the
 // next request of type op on.
 func (d *requestFixture) askedAtOnce(op fault.Op, do func()) string {
 	first := d.srv.On(fault.Match{Client: "counted", Op: op}, fault.Hold())
 	do()
-	settle()
+	testlock.Settle()
 	d.asked()
 	link := d.srv.Client("counted")
 	link.CutReplies()
 	defer link.Heal()
 	first.Release()
-	settle()
+	testlock.Settle()
 	return strings.TrimPrefix(d.asked(), "replies cut ")
 }
 
-// settle waits until all running requests have ended.
-func settle() {
-	time.Sleep(20 * time.Millisecond) // shorter than a hold lasts before it is watched
-	synctest.Wait()
-}
-
 // enter starts an acquire that queues behind all others.
-func enter(t *testing.T, mu *mutex.Mutex) *attempt {
+func enter(t *testing.T, mu *mutex.Mutex) *testlock.Attempt {
 	t.Helper()
-	a := start(t, mu)
-	settle()
-	require.True(t, a.waiting())
+	a := testlock.Start(t, mu.Acquire)
+	testlock.Settle()
+	require.True(t, a.Waiting())
 	return a
 }
 
 // wins requires that an attempt has the lock, and releases it.
-func (d *requestFixture) wins(a *attempt) {
+func (d *requestFixture) wins(a *testlock.Attempt) {
 	d.t.Helper()
-	settle()
-	require.False(d.t, a.waiting())
-	require.NoError(d.t, a.won(d.t).Release())
+	testlock.Settle()
+	require.False(d.t, a.Waiting())
+	require.NoError(d.t, a.Won(d.t).Release())
 }
 
 // holdBack delays the request with which the client sets its watch on a node.
@@ -110,7 +94,7 @@ func TestPredecessorDeletedBeforeTheWatchNeedsNoList(t *testing.T) {
 		waiter := enter(t, d.lock)
 		require.NoError(t, ahead.Release())
 		read.Release()
-		settle()
+		testlock.Settle()
 		require.Equal(t, "create getChildren2 getData getData", d.asked())
 		d.wins(waiter)
 	})
@@ -125,10 +109,10 @@ func TestWaiterWithoutAWatchIsNotGrantedWithoutItsNode(t *testing.T) {
 		next := enter(t, other)
 		require.NoError(t, d.srv.Delete(queued(t, other, 3)[1].Node))
 		require.NoError(t, d.srv.Delete(ahead.Path()))
-		rightful := next.won(t)
+		rightful := next.Won(t)
 		read.Release()
-		settle()
-		require.True(t, waiter.waiting(), "granted while another client holds")
+		testlock.Settle()
+		require.True(t, waiter.Waiting(), "granted while another client holds")
 		require.NoError(t, rightful.Release())
 		d.wins(waiter)
 	})
@@ -144,9 +128,9 @@ func TestWaiterWithoutAWatchReadsTheQueueAfterAReconnect(t *testing.T) {
 		waiter := enter(t, d.lock)
 		read := d.holdBack(queued(t, other, 3)[1].Node)
 		require.NoError(t, first.Release())
-		settle()
-		require.NoError(t, second.won(t).Release())
-		settle()
+		testlock.Settle()
+		require.NoError(t, second.Won(t).Release())
+		testlock.Settle()
 		d.asked()
 		d.srv.Client("counted").Drop()
 		read.Remove()
@@ -161,17 +145,17 @@ func TestIndependentRequestsAreSentTogether(t *testing.T) {
 		other := d.of("other")
 		first := acquire(t, other)
 		second := enter(t, other)
-		var waiter *attempt
+		var waiter *testlock.Attempt
 		require.Equal(t, "getData getData", d.askedAtOnce(fault.OpGetData, func() { waiter = enter(t, d.lock) }),
 			"the predecessor and its own node")
-		settle()
+		testlock.Settle()
 		releaseFirst := func() { require.NoError(t, first.Release()) }
 		require.Equal(t, "getChildren2 getData", d.askedAtOnce(fault.OpGetChildren2, releaseFirst),
 			"the list, and the last node ahead in the list before")
-		settle()
+		testlock.Settle()
 		d.asked()
-		require.NoError(t, second.won(t).Release())
-		settle()
+		require.NoError(t, second.Won(t).Release())
+		testlock.Settle()
 		require.Empty(t, d.asked())
 		d.wins(waiter)
 	})
@@ -179,7 +163,7 @@ func TestIndependentRequestsAreSentTogether(t *testing.T) {
 
 // queueOfThree returns a holder, two waiters of the other client, and a waiter of the counted
 // client behind them.
-func (d *requestFixture) queueOfThree() (holder *recipes.Hold, second, last, counted *attempt) {
+func (d *requestFixture) queueOfThree() (holder *recipes.Hold, second, last, counted *testlock.Attempt) {
 	d.t.Helper()
 	other := d.of("other")
 	holder = acquire(d.t, other)
@@ -190,11 +174,11 @@ func TestNewNodeBeforeThePredecessorIsWatched(t *testing.T) {
 	withRequests(t, func(t *testing.T, d *requestFixture) {
 		holder, second, last, waiter := d.queueOfThree()
 		d.asked()
-		second.cancel()
-		settle()
+		second.Cancel()
+		testlock.Settle()
 		require.Equal(t, "getChildren2 getData getData", d.asked(), "the end of the holder alone does not grant")
 		require.NoError(t, holder.Release())
-		settle()
+		testlock.Settle()
 		require.Equal(t, "getChildren2 getData", d.asked())
 		d.wins(last)
 		require.Empty(t, d.asked())
@@ -208,12 +192,12 @@ func TestDeletedPredecessorIsNotTakenForAnother(t *testing.T) {
 	withRequests(t, func(t *testing.T, d *requestFixture) {
 		holder, second, last, waiter := d.queueOfThree()
 		list := d.srv.On(fault.Match{Client: "counted", Op: fault.OpGetChildren2}, fault.Fail(zktest.Throttled))
-		second.cancel()
+		second.Cancel()
 		time.Sleep(10 * time.Millisecond)
 		require.Equal(t, 1, list.Hits())
-		last.cancel()
+		last.Cancel()
 		time.Sleep(time.Second)
-		require.True(t, waiter.waiting(), "granted while another client holds")
+		require.True(t, waiter.Waiting(), "granted while another client holds")
 		require.NoError(t, holder.Release())
 		d.wins(waiter)
 	})
@@ -242,7 +226,7 @@ func TestAskingForRevocationsMakesNoRequest(t *testing.T) {
 		hold := acquire(t, d.lock)
 		d.asked()
 		revoked := hold.Revoked()
-		settle()
+		testlock.Settle()
 		require.Empty(t, d.asked())
 		require.NoError(t, d.srv.Set(hold.Path(), []byte("__REVOKE__")))
 		<-revoked

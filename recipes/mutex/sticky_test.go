@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -150,21 +151,21 @@ func TestKeptNodeIsDeletedWhenAnotherClientQueues(t *testing.T) {
 					require.NoError(t, hold.Release())
 					time.Sleep(time.Second)
 				}
-				other := start(t, h.other)
+				other := testlock.Start(t, h.other.Acquire)
 				if c.before {
 					time.Sleep(time.Second)
 					require.NoError(t, hold.Release())
 				}
 				begun := time.Now()
-				others := other.won(t)
+				others := other.Won(t)
 				require.Less(t, time.Since(begun), 50*time.Millisecond, "the hand-over takes longer than some requests")
 				require.Greater(t, others.Token(), hold.Token())
 
-				back := start(t, h.lock)
+				back := testlock.Start(t, h.lock.Acquire)
 				time.Sleep(time.Second)
-				require.True(t, back.waiting())
+				require.True(t, back.Waiting())
 				require.NoError(t, others.Release())
-				again := back.won(t)
+				again := back.Won(t)
 				require.Greater(t, again.Token(), others.Token())
 				require.NoError(t, again.Release())
 			})
@@ -194,7 +195,7 @@ func TestKeptNodeStaysWhileNoClientQueues(t *testing.T) {
 		require.NoError(t, again.Release())
 		time.Sleep(100 * time.Millisecond)
 		begun := time.Now()
-		require.NoError(t, start(t, h.other).won(t).Release())
+		require.NoError(t, testlock.Start(t, h.other.Acquire).Won(t).Release())
 		require.Less(t, time.Since(begun), 50*time.Millisecond, "later waiters are not noticed")
 	})
 }
@@ -249,10 +250,10 @@ func TestAcquireAtTheEndOfTheIdleTimeSucceeds(t *testing.T) {
 func TestCloseOfTheClientDeletesKeptNodes(t *testing.T) {
 	withSticky(t, generous, func(t *testing.T, h *handoffFixture) {
 		kept(t, h)
-		waiting := start(t, h.other)
+		waiting := testlock.Start(t, h.other.Acquire)
 		begun := time.Now()
 		require.NoError(t, h.client.Close())
-		require.NoError(t, waiting.won(t).Release())
+		require.NoError(t, waiting.Won(t).Release())
 		require.Less(t, time.Since(begun), time.Second)
 		_, err := h.lock.Acquire(t.Context())
 		require.ErrorIs(t, err, framework.ErrClosed)
@@ -302,7 +303,7 @@ func TestLostKeptNodeIsNotAcquired(t *testing.T) {
 				require.Greater(t, again.Token(), hold.Token())
 				time.Sleep(time.Second)
 				require.NoError(t, again.Release())
-				require.NoError(t, start(t, h.other).won(t).Release())
+				require.NoError(t, testlock.Start(t, h.other.Acquire).Won(t).Release())
 			}, append(c.options, framework.WithMetrics(&measured), framework.WithLogger(zap.New(core)))...)
 			require.Subset(t, measured.Lines(time.Second), []string{"docent.lock.hold{mutex /lock released} 0s 1s"},
 				"the node counts while it is held")
@@ -326,7 +327,7 @@ func TestKeptNodeSurvivesAnOutage(t *testing.T) {
 		h.Client("local").Drop()
 		time.Sleep(time.Second)
 		begun := time.Now()
-		require.NoError(t, start(t, h.other).won(t).Release())
+		require.NoError(t, testlock.Start(t, h.other.Acquire).Won(t).Release())
 		require.Less(t, time.Since(begun), 50*time.Millisecond)
 	})
 }
@@ -388,7 +389,7 @@ func TestNodeOfATryIsPassedOn(t *testing.T) {
 			require.ErrorIs(t, err, recipes.ErrNotAcquired)
 			require.NoError(t, hold.Release())
 			for _, next := range waiting {
-				next := next.won(t)
+				next := next.Won(t)
 				require.Equal(t, hold.Token(), next.Token())
 				require.NoError(t, next.Release())
 			}
@@ -413,8 +414,8 @@ func TestWaitersBehindAFailedTryEnqueue(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Len(t, nodes(t, h), 2)
 		require.NoError(t, other.Release())
-		require.NoError(t, waiting[0].won(t).Release())
-		require.NoError(t, waiting[1].won(t).Release())
+		require.NoError(t, waiting[0].Won(t).Release())
+		require.NoError(t, waiting[1].Won(t).Release())
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/retry"
@@ -27,22 +28,22 @@ func TestWaiterIsNotGrantedOnANodeDeletedWhileDisconnected(t *testing.T) {
 		path := testzk.Path(t)
 		first := newMutex(t, testzk.Connected(t, testzk.Connect()), path)
 		holder := acquire(t, first)
-		waiter := start(t, newMutex(t, testzk.Connected(t, p.Addr()), path))
+		waiter := testlock.Start(t, newMutex(t, testzk.Connected(t, p.Addr()), path).Acquire)
 		stale := queued(t, first, 2)[1]
 		testzk.Eventually(t, func() bool { return p.Requests()[fault.OpGetData] == 2 }, "the waiter does not watch")
-		third := start(t, first)
+		third := testlock.Start(t, first.Acquire)
 		queued(t, first, 3)
 
 		require.NoError(t, p.Refuse(true))
 		require.NoError(t, testzk.Observer(t).Delete(stale.Node, -1))
 		require.NoError(t, holder.Release())
-		rightful := third.won(t)
+		rightful := third.Won(t)
 		require.NoError(t, p.Refuse(false))
 		queued(t, first, 2) // the waiter has queued again, at the end
-		require.True(t, waiter.waiting(), "granted while another client holds")
+		require.True(t, waiter.Waiting(), "granted while another client holds")
 		require.NoError(t, rightful.Release())
-		require.NotEqual(t, stale.Node, waiter.won(t).Path())
-		require.NoError(t, waiter.hold.Release())
+		require.NotEqual(t, stale.Node, waiter.Won(t).Path())
+		require.NoError(t, waiter.Won(t).Release())
 	}
 }
 
@@ -61,11 +62,11 @@ func TestUnlockOfALostLockDoesNotReleaseTheNextHold(t *testing.T) {
 		locker.Unlock()
 	}()
 	locker.Unlock() // it does not know of the loss
-	closes(t, inside, "the next goroutine does not get the lock")
+	testzk.Closes(t, inside, "the next goroutine does not get the lock")
 	_, err := mu.TryAcquire(testzk.Context(t))
 	require.ErrorIs(t, err, recipes.ErrNotAcquired, "the next goroutine holds the lock")
 	close(leave)
-	closes(t, left, "Unlock does not return")
+	testzk.Closes(t, left, "Unlock does not return")
 	testzk.Empty(t, path)
 }
 
@@ -82,12 +83,12 @@ func TestFrontPositionSurvivesAFailedList(t *testing.T) {
 		require.Equal(t, 1, refused.Hits())
 
 		held := d.srv.On(fault.Match{Client: "hasty", Op: fault.OpGetChildren2}, fault.Hold())
-		a := start(t, mu)
-		settle()
+		a := testlock.Start(t, mu.Acquire)
+		testlock.Settle()
 		require.Equal(t, 1, held.Hits())
 		client.Drop()
 		held.Release()
-		require.NoError(t, a.won(t).Release())
+		require.NoError(t, a.Won(t).Release())
 	})
 }
 
@@ -113,12 +114,12 @@ func TestWaiterKeepsItsNodeWithinTheCallersRetries(t *testing.T) {
 	waits() // the caller's retries would create another node at the end of the queue
 	queue := queued(t, first, 2)
 	p.DropConnections()
-	late := start(t, first)
+	late := testlock.Start(t, first.Acquire)
 	require.Equal(t, queue[1].Node, queued(t, first, 3)[1].Node)
 	require.NoError(t, holder.Release())
 	require.NoError(t, <-result)
 	require.Equal(t, 1, tries)
-	require.NoError(t, late.won(t).Release())
+	require.NoError(t, late.Won(t).Release())
 }
 
 func TestGuardRacingWithReleaseIsNotALoss(t *testing.T) {
@@ -162,7 +163,7 @@ func TestRevokeWritesLockNodesOnly(t *testing.T) {
 	require.ErrorContains(t, err, path)
 	p.On(fault.Match{Op: fault.OpSetData, Path: hold.Path()}, fault.DropAfter())
 	require.NoError(t, recipes.Revoke(testzk.Context(t), client, recipes.Participant{Node: hold.Path()}))
-	closes(t, hold.Revoked(), "the holder is not revoked")
+	testzk.Closes(t, hold.Revoked(), "the holder is not revoked")
 	require.NoError(t, hold.Release())
 }
 

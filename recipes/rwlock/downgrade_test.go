@@ -35,7 +35,7 @@ func TestBothSidesReenter(t *testing.T) {
 				release(t, outer, last)
 				in.waits(t, writer)
 				release(t, inner)
-				release(t, writer.won(t))
+				release(t, writer.Won(t))
 			})
 		})
 	}
@@ -99,14 +99,14 @@ func TestDowngradeKeepsItsPositionAheadOfWriters(t *testing.T) {
 				}
 				in.waits(t, before, writer, after)
 				release(t, written)
-				release(t, before.won(t)) // readers share
+				release(t, before.Won(t)) // readers share
 				in.waits(t, writer, after)
 				release(t, reading)
-				second := writer.won(t)
+				second := writer.Won(t)
 				require.Greater(t, second.Token(), reading.Token())
 				in.waits(t, after)
 				release(t, second)
-				release(t, after.won(t))
+				release(t, after.Won(t))
 				empty(t, rw)
 			})
 		})
@@ -125,8 +125,8 @@ func TestReleaseOfTheReadHoldLeavesTheWriteHold(t *testing.T) {
 		}
 		require.NoError(t, written.Err())
 		release(t, written)
-		release(t, reader.won(t))
-		release(t, writer.won(t))
+		release(t, reader.Won(t))
+		release(t, writer.Won(t))
 	})
 }
 
@@ -147,7 +147,7 @@ func TestStaleWriteHoldAllowsNoReadHold(t *testing.T) {
 				for _, s := range target.Sessions() {
 					require.NoError(t, s.Expire())
 				}
-				present := rival.won(t)
+				present := rival.Won(t)
 				if known {
 					target.Heal()
 					<-stale.Done()
@@ -181,7 +181,7 @@ func TestReaderIsGrantedWhenTheWritersSessionEnds(t *testing.T) {
 		lost := acquire(t, newLock(t, c, in.path).Write())
 		reader := enter(t, in.lock(t).Read())
 		require.NoError(t, srv.Client("target").Sessions()[0].Expire())
-		reading := reader.won(t)
+		reading := reader.Won(t)
 		require.False(t, srv.Exists(lost.Path()))
 		<-lost.Done()
 		require.ErrorIs(t, lost.Release(), framework.ErrSessionLost)

@@ -187,7 +187,7 @@ func TestFaultsAtTheEndOfAFailedUpgrade(t *testing.T) {
 				require.Equal(t, 1, rule.Hits())
 				require.NoError(t, other.Err())
 				queued(t, rw.Write(), 0)
-				release(t, enter(t, theirs.Read()).won(t), other)
+				release(t, enter(t, theirs.Read()).Won(t), other)
 				if f.fatal {
 					require.ErrorIs(t, reading.Release(), framework.ErrSessionLost)
 				} else {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/rwlock"
@@ -122,12 +123,12 @@ func TestNodesOfOtherClientsAreRespected(t *testing.T) {
 				busy(t, rw.Write())
 				writer := s.create(prefix+"__WRIT__", framework.Sequential())
 				busy(t, rw.Read())
-				waiters := []*attempt{enter(t, rw.Read()), enter(t, rw.Write())}
+				waiters := []*testlock.Attempt{enter(t, rw.Read()), enter(t, rw.Write())}
 				s.delete(reader)
 				in.waits(t, waiters...)
 				s.delete(writer)
-				release(t, waiters[0].won(t))
-				release(t, waiters[1].won(t))
+				release(t, waiters[0].Won(t))
+				release(t, waiters[1].Won(t))
 			})
 		})
 	}
@@ -145,8 +146,8 @@ func TestDowngradeOfAnotherClientIsRespected(t *testing.T) {
 		s.delete(written)
 		in.waits(t, writer, reader, early)
 		s.delete(read)
-		release(t, writer.won(t))
-		release(t, reader.won(t), early.won(t))
+		release(t, writer.Won(t))
+		release(t, reader.Won(t), early.Won(t))
 	})
 }
 
@@ -163,7 +164,7 @@ func TestForeignChildrenAreIgnored(t *testing.T) {
 	writer := enter(t, rw.Write())
 	written := upgrade(t, rw, reading)
 	release(t, reading, downgrade(t, rw, written), written)
-	release(t, writer.won(t))
+	release(t, writer.Won(t))
 	for _, side := range []*rwlock.Side{rw.Read(), rw.Write()} {
 		hold, err := side.TryAcquire(testzk.Context(t))
 		require.NoError(t, err)

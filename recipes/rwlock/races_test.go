@@ -26,7 +26,7 @@ func TestUpgradeRacingWithWritersThatGiveUp(t *testing.T) {
 		rw, theirs := in.lock(t), in.lock(t)
 		reading := acquire(t, rw.Read())
 		w, r := enter(t, theirs.Write()), enter(t, theirs.Read())
-		time.AfterFunc(time.Duration(random.Int64N(int64(15*time.Millisecond))), w.cancel)
+		time.AfterFunc(time.Duration(random.Int64N(int64(15*time.Millisecond))), w.Cancel)
 		written, err := rw.TryUpgrade(reading.Context(testzk.Context(t)))
 		if err == nil {
 			in.waits(t, r)
@@ -35,7 +35,7 @@ func TestUpgradeRacingWithWritersThatGiveUp(t *testing.T) {
 		} else {
 			require.ErrorIs(t, err, rwlock.ErrUpgrade)
 		}
-		release(t, r.won(t), reading)
+		release(t, r.Won(t), reading)
 		empty(t, rw)
 	})
 }
@@ -129,7 +129,7 @@ func TestDowngradeRacingWithTheEndOfTheWriteHold(t *testing.T) {
 				case !errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrNodeDeleted):
 					require.ErrorIs(t, err, recipes.ErrNotAcquired, "it has queued behind the rival")
 				}
-				release(t, rival.won(t))
+				release(t, rival.Won(t))
 				running.Wait()
 				empty(t, rw)
 			})

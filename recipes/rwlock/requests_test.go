@@ -3,14 +3,12 @@ package rwlock_test
 import (
 	"context"
 	"math/rand/v2"
-	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/rwlock"
@@ -22,9 +20,8 @@ import (
 // passes, so no hold lasts until its node is watched.
 type requestFixture struct {
 	t    *testing.T
-	srv  *zktest.Server
 	rw   *rwlock.RWLock // of the counted client
-	read int            // number of trace entries already reported
+	sent *testlock.Requests
 }
 
 // withRequests runs a test with the lock of the counted client and the same lock of another client.
@@ -34,7 +31,7 @@ func withRequests(t *testing.T, test func(t *testing.T, d *requestFixture, other
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		in := on(srv)
 		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("counted").DialContext))
-		d := &requestFixture{t: t, srv: srv, rw: newLock(t, c, in.path)}
+		d := &requestFixture{t: t, rw: newLock(t, c, in.path), sent: testlock.RequestsOn(srv)}
 		for _, side := range []*rwlock.Side{d.rw.Read(), d.rw.Write()} {
 			release(t, acquire(t, side))
 		}
@@ -44,23 +41,7 @@ func withRequests(t *testing.T, test func(t *testing.T, d *requestFixture, other
 }
 
 // asked returns the client's requests since the last call, without heartbeats.
-func (d *requestFixture) asked() string {
-	var all []string
-	entries := d.srv.Trace().Entries
-	for _, e := range entries[d.read:] {
-		if e.Client == "counted" && e.What != "event" && e.What != "sync" {
-			all = append(all, e.What)
-		}
-	}
-	d.read = len(entries)
-	return strings.Join(all, " ")
-}
-
-// settle waits until all running requests have ended.
-func settle() {
-	time.Sleep(20 * time.Millisecond) // in virtual time
-	synctest.Wait()
-}
+func (d *requestFixture) asked() string { return d.sent.Of("counted") }
 
 func TestUncontendedSideIsOneRoundTripAndOneToRelease(t *testing.T) {
 	withRequests(t, func(t *testing.T, d *requestFixture, _ *rwlock.RWLock) {
@@ -142,11 +123,11 @@ func TestWaiterMakesTwoWatchedReadsAndAList(t *testing.T) {
 		for name, side := range sides {
 			ahead := acquire(t, side)
 			d.asked()
-			writer := start(t, d.rw.Write())
-			settle()
+			writer := testlock.Start(t, d.rw.Write().Acquire)
+			testlock.Settle()
 			require.Equal(t, "create getChildren2 getData getData", d.asked(), name)
 			release(t, ahead)
-			written := writer.won(t)
+			written := writer.Won(t)
 			require.Equal(t, "getChildren2", d.asked(), name)
 			release(t, written)
 		}
@@ -158,14 +139,14 @@ func TestWriterIsWokenByItsPredecessorAlone(t *testing.T) {
 		first := acquire(t, other.Read())
 		ahead := enter(t, other.Write())
 		writer := enter(t, d.rw.Write())
-		settle()
+		testlock.Settle()
 		d.asked()
 		release(t, first)
-		written := ahead.won(t)
-		settle()
+		written := ahead.Won(t)
+		testlock.Settle()
 		require.Empty(t, d.asked())
 		release(t, written)
-		release(t, writer.won(t))
+		release(t, writer.Won(t))
 		require.Equal(t, "getChildren2 delete", d.asked())
 	})
 }
@@ -176,15 +157,15 @@ func TestEventOfTheFirstWriterGrantsToReaders(t *testing.T) {
 	withRequests(t, func(t *testing.T, d *requestFixture, other *rwlock.RWLock) {
 		const readers = 5
 		written := acquire(t, other.Write())
-		var all []*attempt
+		var all []*testlock.Attempt
 		for range readers {
 			all = append(all, enter(t, d.rw.Read()))
-			settle()
+			testlock.Settle()
 		}
 		d.asked()
 		release(t, written)
 		for _, a := range all {
-			a.won(t)
+			a.Won(t)
 		}
 		require.Empty(t, d.asked())
 	})
@@ -195,16 +176,16 @@ func TestReaderListsOnceForEachWriterThatWasNotFirst(t *testing.T) {
 		first := acquire(t, other.Read())
 		w1, w2 := enter(t, other.Write()), enter(t, other.Write())
 		d.asked()
-		reader := start(t, d.rw.Read())
-		settle()
+		reader := testlock.Start(t, d.rw.Read().Acquire)
+		testlock.Settle()
 		require.Equal(t, "create getChildren2 getData getData", d.asked())
 		release(t, first)
-		release(t, w1.won(t))
-		written := w2.won(t)
-		settle()
+		release(t, w1.Won(t))
+		written := w2.Won(t)
+		testlock.Settle()
 		require.Equal(t, "getChildren2 getData", d.asked())
 		release(t, written)
-		reading := reader.won(t)
+		reading := reader.Won(t)
 		require.Empty(t, d.asked(), "the second writer was the first node when it was listed")
 		release(t, reading)
 	})
@@ -215,10 +196,10 @@ func TestReaderListsWhenItsPredecessorMayHaveBeenReplaced(t *testing.T) {
 		first := acquire(t, other.Read())
 		writer := enter(t, other.Write())
 		d.asked()
-		reader := start(t, d.rw.Read())
-		settle()
-		writer.givesUp(t)
-		reading := reader.won(t)
+		reader := testlock.Start(t, d.rw.Read().Acquire)
+		testlock.Settle()
+		writer.GivesUp(t)
+		reading := reader.Won(t)
 		require.Equal(t, "create getChildren2 getData getData getChildren2", d.asked())
 		release(t, reading, first)
 	})

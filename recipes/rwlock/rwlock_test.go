@@ -12,6 +12,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/realzk"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/rwlock"
@@ -53,11 +54,11 @@ func (in env) lock(t testing.TB, opts ...rwlock.Option) *rwlock.RWLock {
 }
 
 // waits checks that the attempts still wait after a while.
-func (in env) waits(t testing.TB, all ...*attempt) {
+func (in env) waits(t testing.TB, all ...*testlock.Attempt) {
 	t.Helper()
 	time.Sleep(in.while)
 	for i, a := range all {
-		require.True(t, a.waiting(), "waiter %d got the lock", i)
+		require.True(t, a.Waiting(), "waiter %d got the lock", i)
 	}
 }
 

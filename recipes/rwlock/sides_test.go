@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/rwlock"
@@ -27,13 +28,13 @@ func TestReadersShareAndAWriterExcludes(t *testing.T) {
 		release(t, first, second)
 		in.waits(t, writer)
 		release(t, third)
-		written := writer.won(t)
+		written := writer.Won(t)
 		busy(t, b.Read())
 		busy(t, b.Write())
-		readers := []*attempt{enter(t, b.Read()), enter(t, b.Read())}
+		readers := []*testlock.Attempt{enter(t, b.Read()), enter(t, b.Read())}
 		in.waits(t, readers...)
 		release(t, written)
-		release(t, readers[0].won(t), readers[1].won(t))
+		release(t, readers[0].Won(t), readers[1].Won(t))
 		empty(t, a)
 	})
 }
@@ -48,15 +49,15 @@ func TestFirstComeFirstServedOnBothSides(t *testing.T) {
 		r3 := enter(t, a.Read())
 		in.waits(t, r1, r2, w, r3)
 		release(t, written)
-		first, second := r1.won(t), r2.won(t)
+		first, second := r1.Won(t), r2.Won(t)
 		in.waits(t, w, r3)
 		release(t, first)
 		in.waits(t, w, r3)
 		release(t, second)
-		next := w.won(t)
+		next := w.Won(t)
 		in.waits(t, r3)
 		release(t, next)
-		last := r3.won(t)
+		last := r3.Won(t)
 		tokens := []int64{written.Token(), first.Token(), second.Token(), next.Token(), last.Token()}
 		require.True(t, slices.IsSorted(tokens), "%v", tokens)
 		release(t, last)
@@ -71,13 +72,13 @@ func TestReaderDoesNotWaitForWritersBehindIt(t *testing.T) {
 		reader := enter(t, b.Read())
 		w3 := enter(t, b.Write())
 		release(t, w1)
-		second := w2.won(t)
+		second := w2.Won(t)
 		in.waits(t, reader, w3)
 		release(t, second)
-		reading := reader.won(t)
+		reading := reader.Won(t)
 		in.waits(t, w3)
 		release(t, reading)
-		release(t, w3.won(t))
+		release(t, w3.Won(t))
 	})
 }
 
@@ -87,10 +88,10 @@ func TestReadersAreGrantedWhenTheWriterAheadGivesUp(t *testing.T) {
 		reading := acquire(t, a.Read())
 		w1, w2 := enter(t, a.Write()), enter(t, b.Write())
 		r1, r2 := enter(t, b.Read()), enter(t, a.Read())
-		w2.givesUp(t) // the predecessor
+		w2.GivesUp(t) // the predecessor
 		in.waits(t, w1, r1, r2)
-		w1.givesUp(t)
-		release(t, r1.won(t), r2.won(t), reading)
+		w1.GivesUp(t)
+		release(t, r1.Won(t), r2.Won(t), reading)
 		empty(t, a)
 	})
 }
@@ -102,17 +103,17 @@ func TestWriterWaitsForTheReadersAheadOnly(t *testing.T) {
 		a, b := in.lock(t), in.lock(t)
 		ahead := []*recipes.Hold{acquire(t, a.Read()), acquire(t, b.Read())}
 		writer := enter(t, a.Write())
-		var late []*attempt
+		var late []*testlock.Attempt
 		for range 5 {
 			late = append(late, enter(t, b.Read()))
 		}
 		in.waits(t, late...)
 		release(t, ahead...)
-		written := writer.won(t)
+		written := writer.Won(t)
 		in.waits(t, late...)
 		release(t, written)
 		for _, r := range late {
-			release(t, r.won(t))
+			release(t, r.Won(t))
 		}
 	})
 }
@@ -163,10 +164,10 @@ func TestWaiterWithADeletedNodeQueuesAgainAtTheEnd(t *testing.T) {
 					return len(all) == 3 && !slices.ContainsFunc(all, isDeleted)
 				}, "the waiter does not notice that its node was deleted")
 				release(t, written)
-				between := next.won(t)
+				between := next.Won(t)
 				in.waits(t, target)
 				release(t, between)
-				release(t, target.won(t))
+				release(t, target.Won(t))
 			})
 		})
 	}
@@ -195,7 +196,7 @@ func TestWaiterIsNotGrantedOnANodeOfItsFormerSession(t *testing.T) {
 				require.True(t, srv.Exists(stale.Node))
 				release(t, written)
 				srv.Client("target").Heal()
-				hold := target.won(t)
+				hold := target.Won(t)
 				require.NotEqual(t, stale.Node, hold.Path())
 				require.Greater(t, hold.Token(), stale.Token)
 				release(t, hold)

@@ -49,7 +49,7 @@ func TestOnlyReaderWritesAheadOfAllWaiters(t *testing.T) {
 					} else {
 						release(t, written)
 						if behind == "" {
-							release(t, waiters[0].won(t)) // it shares, because no writer is ahead
+							release(t, waiters[0].Won(t)) // it shares, because no writer is ahead
 							waiters = waiters[1:]
 						}
 						waitAll(t, in, waiters)
@@ -79,7 +79,7 @@ func TestOtherReaderPreventsAnUpgrade(t *testing.T) {
 		written := upgrade(t, rw, reading)
 		in.waits(t, writer)
 		release(t, written, reading)
-		release(t, writer.won(t))
+		release(t, writer.Won(t))
 	})
 }
 
@@ -91,13 +91,13 @@ func TestWaitersBehindWritersThatGiveUpWaitForAnUpgrade(t *testing.T) {
 		w1, r1 := enter(t, theirs.Write()), enter(t, theirs.Read())
 		w2, r2 := enter(t, theirs.Write()), enter(t, theirs.Read())
 		written := upgrade(t, rw, reading)
-		w1.givesUp(t)
+		w1.GivesUp(t)
 		in.waits(t, r1, w2, r2)
 		release(t, reading)
-		w2.givesUp(t)
+		w2.GivesUp(t)
 		in.waits(t, r1, r2)
 		release(t, written)
-		release(t, r1.won(t), r2.won(t))
+		release(t, r1.Won(t), r2.Won(t))
 		empty(t, rw)
 	})
 }
@@ -108,10 +108,10 @@ func TestReaderAboutToBeGrantedPreventsAnUpgrade(t *testing.T) {
 		rw, theirs := in.lock(t), in.lock(t)
 		reading := acquire(t, rw.Read())
 		w, r := enter(t, theirs.Write()), enter(t, theirs.Read())
-		w.givesUp(t)
+		w.GivesUp(t)
 		queued(t, rw.Write(), 0) // its node is deleted in the background
 		crowded(t, rw, reading)
-		release(t, r.won(t))
+		release(t, r.Won(t))
 		queued(t, rw.Read(), 1) // a server may be behind
 		release(t, upgrade(t, rw, reading), reading)
 	})
@@ -138,10 +138,10 @@ func TestUpgradesAndDowngradesInARowKeepTheirPosition(t *testing.T) {
 			in.waits(t, w, r)
 		}
 		release(t, written)
-		second := w.won(t)
+		second := w.Won(t)
 		require.Greater(t, second.Token(), token)
 		release(t, second)
-		release(t, r.won(t))
+		release(t, r.Won(t))
 	})
 }
 

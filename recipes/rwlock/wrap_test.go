@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/zktest"
@@ -43,7 +44,7 @@ func TestExclusionAndOrderAtTheEndOfTheCounter(t *testing.T) {
 		busy(t, theirs.Read())
 		waitAll(t, in, waiters)
 		release(t, written)
-		r1, r2 := waiters[0].won(t), waiters[1].won(t)
+		r1, r2 := waiters[0].Won(t), waiters[1].Won(t)
 		busy(t, theirs.Write())
 		busy(t, theirs.Read())
 		waitAll(t, in, waiters[2:])
@@ -52,7 +53,7 @@ func TestExclusionAndOrderAtTheEndOfTheCounter(t *testing.T) {
 		release(t, r1)
 		token := written.Token()
 		for i, o := range waiters[2:] {
-			hold := o.won(t)
+			hold := o.Won(t)
 			require.Greater(t, hold.Token(), token)
 			token = hold.Token()
 			waitAll(t, in, waiters[2+i+1:])
@@ -72,7 +73,7 @@ func TestDowngradeKeepsItsPositionAtTheEndOfTheCounter(t *testing.T) {
 			require.Equal(t, beside(written.Path()), digits(reading.Path()))
 			waitAll(t, in, waiters)
 			release(t, written)
-			release(t, waiters[0].won(t))
+			release(t, waiters[0].Won(t))
 			waitAll(t, in, waiters[1:])
 			release(t, reading)
 			serve(t, in, waiters[1:])
@@ -120,14 +121,14 @@ func TestDowngradeBetweenTwoReadsOfAWriterAtTheEndOfTheCounter(t *testing.T) {
 		written := acquire(t, rw.Write())
 		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("writer").DialContext))
 		rule := srv.On(fault.Match{Client: "writer", Op: fault.OpExists}, fault.Hold())
-		writer := start(t, newLock(t, c, in.path).Write())
+		writer := testlock.Start(t, newLock(t, c, in.path).Write().Acquire)
 		require.NoError(t, rule.Wait(testzk.Context(t)))
 		reading := downgrade(t, rw, written)
 		release(t, written)
 		rule.Release()
 		in.waits(t, writer)
 		release(t, reading)
-		release(t, writer.won(t))
+		release(t, writer.Won(t))
 	})
 }
 
@@ -163,7 +164,7 @@ func TestUpgradeFailsIfNumbersDoNotShowTheFirstNode(t *testing.T) {
 			other := acquire(t, theirs.Read())
 			writer := enter(t, theirs.Write())
 			crowded(t, rw, reading)
-			writer.givesUp(t)
+			writer.GivesUp(t)
 			release(t, other)
 		}
 		release(t, upgrade(t, rw, reading), reading)

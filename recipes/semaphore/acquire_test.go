@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
@@ -33,7 +34,7 @@ func TestNoMorePermitsThanTheLimit(t *testing.T) {
 		late := startUnder(t, ctx, s, 1)
 		waits()
 		pass()
-		_, err := late.wait()
+		_, err := late.Wait()
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		crowd(t, s, limit, 0)
@@ -60,7 +61,7 @@ func TestParticipantsArePermitsBeforeWaiters(t *testing.T) {
 	require.Equal(t, path+"/locks/", all[2].Node[:len(path)+len("/locks/")])
 	require.NotNil(t, all[2].Identity)
 	release(t, first, second)
-	release(t, waiter.won(t))
+	release(t, waiter.Won(t))
 	crowd(t, s, 0, 0)
 }
 
@@ -116,21 +117,21 @@ func TestCloseOfTheClientReleasesItsPermits(t *testing.T) {
 	require.NoError(t, holder.Close())
 	require.ErrorIs(t, hold.Err(), framework.ErrClosed)
 	require.ErrorIs(t, hold.Release(), framework.ErrClosed)
-	release(t, waiter.won(t))
+	release(t, waiter.Won(t))
 }
 
 func TestPermitsGoToWaitersInTheirOrder(t *testing.T) {
 	path := testzk.Path(t)
 	s := another(t, path, 2)
 	holds := []*recipes.Hold{acquire(t, s, 1), acquire(t, s, 1)}
-	var waiters []*attempt
+	var waiters []*testlock.Attempt
 	for i := range 4 {
 		waiters = append(waiters, start(t, another(t, path, 2), 1))
 		crowd(t, s, 2, i+1)
 	}
 	for i, w := range waiters {
 		release(t, holds[i])
-		holds = append(holds, w.won(t))
+		holds = append(holds, w.Won(t))
 		crowd(t, s, 2, len(waiters)-i-1)
 		require.Greater(t, holds[i+2].Token(), holds[i+1].Token())
 	}
@@ -145,13 +146,13 @@ func TestWaiterThatGivesUpLeavesNoNode(t *testing.T) {
 	crowd(t, s, 1, 1)
 	second := start(t, another(t, path, 1), 1)
 	crowd(t, s, 1, 2)
-	first.cancel()
-	_, err := first.wait()
+	first.Cancel()
+	_, err := first.Wait()
 	require.ErrorIs(t, err, context.Canceled)
 	crowd(t, s, 1, 1)
-	require.True(t, second.waiting())
+	require.True(t, second.Waiting())
 	release(t, holder)
-	release(t, second.won(t))
+	release(t, second.Won(t))
 	release(t, acquire(t, s, 1))
 	empty(t, path)
 }
@@ -238,7 +239,7 @@ func TestAcquireIsLogged(t *testing.T) {
 	waiter := start(t, s, 1)
 	crowd(t, s, 2, 1)
 	release(t, hold)
-	hold = waiter.won(t)
+	hold = waiter.Won(t)
 	logged(hold, 2)
 	release(t, hold)
 }
@@ -253,8 +254,8 @@ func TestWarningOfALongWaitWithoutHolders(t *testing.T) {
 	warnings := func() *observer.ObservedLogs { return logs.FilterMessage("still waiting") }
 	testzk.Eventually(t, func() bool { return warnings().Len() > 0 }, "no warning")
 	require.Equal(t, "the queue is empty", warnings().All()[0].ContextMap()["error"])
-	waiter.cancel()
-	_, err := waiter.wait()
+	waiter.Cancel()
+	_, err := waiter.Wait()
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 	empty(t, path)
 }
@@ -283,6 +284,6 @@ func TestRevokeOfAnyPermitReachesTheHolder(t *testing.T) {
 	hold := acquire(t, s, 2)
 	ctx, c := testzk.Context(t), testzk.Connected(t, testzk.Connect())
 	require.NoError(t, recipes.Revoke(ctx, c, recipes.Participant{Node: hold.Paths()[1]}))
-	closes(t, hold.Revoked(), "the holder is not revoked")
+	testzk.Closes(t, hold.Revoked(), "the holder is not revoked")
 	release(t, hold)
 }

@@ -84,13 +84,13 @@ func TestPermitsAreNotCountedOnALaggingServer(t *testing.T) {
 				lost := srv.On(leases, fault.DropBefore())
 				away.Store(true)
 				release(t, hold)
-				both := first.won(t)
+				both := first.Won(t)
 				time.Sleep(3 * time.Second)
 				require.Equal(t, 1, lost.Hits(), "the second client read the leases when it came to the front")
 				require.NoError(t, both.Err())
-				require.True(t, second.waiting(), "%v %s: another permit is held besides 2 of 2", compat, name)
+				require.True(t, second.Waiting(), "%v %s: another permit is held besides 2 of 2", compat, name)
 				release(t, both)
-				release(t, second.won(t))
+				release(t, second.Won(t))
 				requireEmpty(t, srv, "/sem")
 			}, zktest.WithCompat(compat))
 		}
@@ -120,9 +120,9 @@ func TestPermitsOfCuratorAreNotCountedOnALaggingServer(t *testing.T) {
 		require.NoError(t, curator.Delete(t.Context(), queued, -1))
 		time.Sleep(3 * time.Second)
 		require.Equal(t, 1, lost.Hits(), "the second client read the leases when it came to the front")
-		require.True(t, second.waiting(), "Curator has the only permit")
+		require.True(t, second.Waiting(), "Curator has the only permit")
 		require.NoError(t, curator.Delete(t.Context(), lease, -1))
-		release(t, second.won(t))
+		release(t, second.Won(t))
 		requireEmpty(t, srv, "/sem")
 	})
 }
@@ -185,7 +185,7 @@ func TestSlotIsNotTakenByTheListOfADeletedDirectory(t *testing.T) {
 			require.False(t, srv.Exists("/sem/leases"))
 			taken := acquire(t, other, 1) // the version is 1
 			held.Release()
-			hold := waiter.won(t)
+			hold := waiter.Won(t)
 			require.NoError(t, hold.Err())
 			require.NoError(t, taken.Err())
 			require.NotEqual(t, semaphore.Slots(taken), semaphore.Slots(hold), name)
@@ -213,8 +213,8 @@ func TestPermitWithALostReplyIsNotTakenByTheListOfADeletedDirectory(t *testing.T
 			for _, s := range queued {
 				a := start(t, s, 1)
 				time.Sleep(time.Second)
-				a.cancel()
-				_, err := a.wait()
+				a.Cancel()
+				_, err := a.Wait()
 				require.ErrorIs(t, err, recipes.ErrNotAcquired)
 			}
 			release(t, hold)
@@ -237,15 +237,15 @@ func TestPermitWithALostReplyIsNotTakenByTheListOfADeletedDirectory(t *testing.T
 			srv.On(fault.Match{Client: "second", Op: fault.OpMulti}, action)
 			away.Store(true)
 			exchange.Release()
-			hold = first.won(t) // the version is 1
+			hold = first.Won(t) // the version is 1
 			// Without a sync at the begin of a connection the second client would try in this time.
 			time.Sleep(2 * time.Second)
 			f.Thaw()
 			time.Sleep(3 * time.Second)
 			require.NoError(t, hold.Err())
-			require.True(t, second.waiting(), "%s: a second holder", name)
+			require.True(t, second.Waiting(), "%s: a second holder", name)
 			release(t, hold)
-			release(t, second.won(t))
+			release(t, second.Won(t))
 			requireEmpty(t, srv, "/sem")
 		}, containers)
 	}
@@ -299,7 +299,7 @@ func TestFixedLimitDoesNotReplaceALimitInUse(t *testing.T) {
 		time.Sleep(reaped)
 		hold := acquire(t, four, 1)
 		recording.Release()
-		_, err := late.wait()
+		_, err := late.Wait()
 		require.ErrorIs(t, err, semaphore.ErrLimit)
 		require.ErrorContains(t, err, "2 here, the clients that use it have 4")
 		release(t, acquire(t, four, 3))
@@ -379,8 +379,8 @@ func TestPermitsAreTakenInTheQueueAtTheEndOfTheSequenceCounter(t *testing.T) {
 			time.Sleep(time.Second)
 			release(t, hold)
 			time.Sleep(time.Second)
-			require.False(t, a.waiting())
-			release(t, a.won(t))
+			require.False(t, a.Waiting())
+			release(t, a.Won(t))
 		}
 		requireEmpty(t, srv, "/sem")
 	})

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/retry"
@@ -19,7 +21,9 @@ import (
 
 // front runs a test with n permits, all held, and a waiter for all of them at the front of the
 // queue.
-func front(t *testing.T, n int, test func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *attempt)) {
+func front(
+	t *testing.T, n int, test func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *testlock.Attempt),
+) {
 	t.Helper()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		opts := []semaphore.Option{semaphore.WithSlots(), semaphore.WithSharedLimit("/limit")}
@@ -41,10 +45,10 @@ func front(t *testing.T, n int, test func(t *testing.T, srv *zktest.Server, hold
 func TestAcquireSurvivesAnOutageWhenAPermitIsFree(t *testing.T) {
 	for name, action := range map[string]fault.Action{"request": fault.DropBefore(), "answer": fault.DropAfter()} {
 		for n, reached := 0, true; reached; n++ {
-			front(t, 1, func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *attempt) {
+			front(t, 1, func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *testlock.Attempt) {
 				lost := srv.On(fault.Match{Client: "waiter", Path: "/sem", Skip: n}, action)
 				release(t, holds...)
-				hold, err := waiter.wait()
+				hold, err := waiter.Wait()
 				require.NoError(t, err, "%s %d lost", name, n)
 				reached = lost.Hits() > 0
 				release(t, hold)
@@ -56,14 +60,14 @@ func TestAcquireSurvivesAnOutageWhenAPermitIsFree(t *testing.T) {
 
 func TestWaitThatEndsDuringARequestIsNotAcquired(t *testing.T) {
 	for _, op := range []fault.Op{fault.OpGetChildren2, fault.OpGetData} {
-		front(t, 2, func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *attempt) {
+		front(t, 2, func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *testlock.Attempt) {
 			path := map[fault.Op]string{fault.OpGetChildren2: "/sem/leases", fault.OpGetData: "/limit"}[op]
 			held := srv.On(fault.Match{Client: "waiter", Op: op, Path: path}, fault.Hold())
 			require.NoError(t, srv.Set("/limit", number(2)))
 			release(t, holds[0])
 			require.NoError(t, held.Wait(t.Context()))
-			waiter.cancel()
-			_, err := waiter.wait()
+			waiter.Cancel()
+			_, err := waiter.Wait()
 			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorIs(t, err, recipes.ErrNotAcquired, "one of two permits was never free")
 			held.Release()
@@ -74,7 +78,7 @@ func TestWaitThatEndsDuringARequestIsNotAcquired(t *testing.T) {
 
 func TestRevocationOfAWaiterReachesItsHold(t *testing.T) {
 	for _, late := range []bool{false, true} { // just before the queue node is exchanged for a permit
-		front(t, 1, func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *attempt) {
+		front(t, 1, func(t *testing.T, srv *zktest.Server, holds []*recipes.Hold, waiter *testlock.Attempt) {
 			c := client(t, srv, "other")
 			queue, err := newSemaphore(t, c, "/sem", 1).Participants(t.Context())
 			require.NoError(t, err)
@@ -89,8 +93,8 @@ func TestRevocationOfAWaiterReachesItsHold(t *testing.T) {
 				release(t, holds...)
 			}
 			exchange.Release()
-			hold := waiter.won(t)
-			closes(t, hold.Revoked(), "the revocation was lost with the queue node")
+			hold := waiter.Won(t)
+			testzk.Closes(t, hold.Revoked(), "the revocation was lost with the queue node")
 			release(t, hold)
 		})
 	}

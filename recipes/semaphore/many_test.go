@@ -26,8 +26,8 @@ func TestSeveralPermitsAreAcquiredAllOrNone(t *testing.T) {
 	refused(t, s, 3)
 	late := start(t, s, 3)
 	waits()
-	late.cancel()
-	_, err := late.wait()
+	late.Cancel()
+	_, err := late.Wait()
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 	crowd(t, s, 1, 0)
 	two := acquire(t, s, 2)
@@ -38,9 +38,9 @@ func TestSeveralPermitsAreAcquiredAllOrNone(t *testing.T) {
 	crowd(t, s, 3, 1)
 	release(t, one)
 	crowd(t, s, 2, 1)
-	require.True(t, waiter.waiting(), "with two of three")
+	require.True(t, waiter.Waiting(), "with two of three")
 	release(t, two)
-	release(t, waiter.won(t))
+	release(t, waiter.Won(t))
 	empty(t, path)
 }
 
@@ -51,15 +51,15 @@ func TestTwoClientsGetAllPermitsOneAfterTheOther(t *testing.T) {
 		a, b := start(t, another(t, path, 2), 2), start(t, another(t, path, 2), 2)
 		winner, loser := a, b
 		select {
-		case <-a.done:
-		case <-b.done:
+		case <-a.Done():
+		case <-b.Done():
 			winner, loser = b, a
 		}
-		hold := winner.won(t)
+		hold := winner.Won(t)
 		crowd(t, another(t, path, 2), 2, 1)
-		require.True(t, loser.waiting())
+		require.True(t, loser.Waiting())
 		release(t, hold)
-		release(t, loser.won(t))
+		release(t, loser.Won(t))
 	}
 	empty(t, path)
 }
@@ -75,12 +75,12 @@ func TestLargeRequestIsNotStarvedBySmallOnesBehindIt(t *testing.T) {
 	refused(t, s, 1)
 	release(t, holds[0])
 	crowd(t, s, 1, 2)
-	require.True(t, small.waiting(), "a permit is free, but another waiter is ahead")
+	require.True(t, small.Waiting(), "a permit is free, but another waiter is ahead")
 	release(t, holds[1])
-	hold := large.won(t)
-	require.True(t, small.waiting())
+	hold := large.Won(t)
+	require.True(t, small.Waiting())
 	release(t, hold)
-	release(t, small.won(t))
+	release(t, small.Won(t))
 }
 
 func TestImpossibleNumberIsRefusedAtOnce(t *testing.T) {
@@ -136,11 +136,11 @@ func TestDeletionOfOneNodeEndsTheHold(t *testing.T) {
 		waiter := start(t, another(t, path, 2, semaphore.WithSlots()), 2)
 		crowd(t, s, 2, 1)
 		require.NoError(t, testzk.Observer(t).Delete(hold.Paths()[i], -1))
-		closes(t, hold.Done(), "the hold does not report its loss")
+		testzk.Closes(t, hold.Done(), "the hold does not report its loss")
 		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted)
 		require.ErrorContains(t, hold.Err(), hold.Paths()[i])
 		require.ErrorIs(t, hold.Release(), recipes.ErrNodeDeleted)
-		release(t, waiter.won(t))
+		release(t, waiter.Won(t))
 		empty(t, path)
 	}
 }
@@ -160,24 +160,23 @@ func TestLargeRequestIsServedAmongManySmallOnes(t *testing.T) {
 	sim.Run(t, 20, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		const limit = 3
 		ctx, cancel := context.WithCancel(t.Context())
-		var small []*attempt
+		var small []<-chan error
 		for i := range 4 {
 			s := newSemaphore(t, client(t, srv, string(rune('a'+i))), "/sem", limit)
 			pace := time.Duration(1 + random.Int64N(int64(100*time.Millisecond)))
-			a := &attempt{done: make(chan struct{})}
+			ended := make(chan error, 1)
 			go func() {
-				defer close(a.done)
-				for ctx.Err() == nil {
-					hold, err := s.Acquire(t.Context())
-					if err != nil {
-						a.err = err
-						return
+				var err error
+				for ctx.Err() == nil && err == nil {
+					var hold *recipes.Hold
+					if hold, err = s.Acquire(t.Context()); err == nil {
+						time.Sleep(pace)
+						err = hold.Release()
 					}
-					time.Sleep(pace)
-					a.err = hold.Release()
 				}
+				ended <- err
 			}()
-			small = append(small, a)
+			small = append(small, ended)
 		}
 		s := newSemaphore(t, client(t, srv, "large"), "/sem", limit)
 		for range 5 {
@@ -187,9 +186,8 @@ func TestLargeRequestIsServedAmongManySmallOnes(t *testing.T) {
 			release(t, hold)
 		}
 		cancel()
-		for _, a := range small {
-			_, err := a.wait()
-			require.NoError(t, err)
+		for _, ended := range small {
+			require.NoError(t, <-ended)
 		}
 		requireEmpty(t, srv, "/sem")
 	})

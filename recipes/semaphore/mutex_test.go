@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -31,10 +32,10 @@ func TestMutexIsNotReentrantAndAFailedAcquireLeavesTheHoldIntact(t *testing.T) {
 	_, err = m.TryAcquire(inside)
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 	ctx, pass := testzk.Deadline(inside)
-	late := begin(t, ctx, m.Acquire)
+	late := testlock.StartUnder(t, ctx, m.Acquire)
 	waits()
 	pass()
-	_, err = late.wait()
+	_, err = late.Wait()
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NoError(t, hold.Err())

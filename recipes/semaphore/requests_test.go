@@ -2,12 +2,12 @@ package semaphore_test
 
 import (
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/zktest"
@@ -19,18 +19,10 @@ import (
 func withRequests(t *testing.T, test func(t *testing.T, srv *zktest.Server, asked func(name string) string)) {
 	t.Helper()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		seen := 0
+		sent := testlock.RequestsOn(srv)
 		test(t, srv, func(name string) string {
-			time.Sleep(10 * time.Millisecond) // shorter than a hold lasts before it is watched
-			entries := srv.Trace().Entries
-			var all []string
-			for _, e := range entries[seen:] {
-				if e.Client == name && e.What != "event" && e.What != "sync" {
-					all = append(all, e.What)
-				}
-			}
-			seen = len(entries)
-			return strings.Join(all, " ")
+			testlock.Settle()
+			return sent.Of(name)
 		})
 	})
 }
@@ -116,7 +108,7 @@ func TestFirstWaiterReadsTheLeasesAndExchangesItsNode(t *testing.T) {
 		require.Equal(t, "multi delete create getChildren2 getChildren2 getData", asked("c"),
 			"deletes its lease, enqueues and lists the queue, lists the leases, watches its own node")
 		release(t, hold)
-		hold = waiter.won(t)
+		hold = waiter.Won(t)
 		require.Equal(t, "getChildren2 multi", asked("c"))
 		release(t, hold)
 		require.Equal(t, "delete", asked("c"))
@@ -126,7 +118,7 @@ func TestFirstWaiterReadsTheLeasesAndExchangesItsNode(t *testing.T) {
 		require.Equal(t, "create getChildren2 getChildren2 getData", asked("c"),
 			"it had to wait the last time, so it enqueues at once")
 		release(t, hold)
-		release(t, waiter.won(t))
+		release(t, waiter.Won(t))
 		asked("c")
 		release(t, acquire(t, s, 1))
 		require.Equal(t, "create getChildren2 getChildren2 multi delete", asked("c"), "it enqueues at once again")
@@ -142,8 +134,8 @@ func TestNextAcquireAfterAWaitEnqueuesAtOnce(t *testing.T) {
 		hold := acquire(t, newSemaphore(t, client(t, srv, "holder"), "/sem", 1), 1)
 		impatient := start(t, s, 1)
 		time.Sleep(time.Second)
-		impatient.cancel()
-		_, err := impatient.wait()
+		impatient.Cancel()
+		_, err := impatient.Wait()
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
 		release(t, hold)
 		asked("c")
@@ -157,16 +149,16 @@ func TestSecondWaiterReadsTheQueueOnceAndWatchesTwoNodes(t *testing.T) {
 		hold := acquire(t, newSemaphore(t, client(t, srv, "holder"), "/sem", 1), 1)
 		first := start(t, newSemaphore(t, client(t, srv, "first"), "/sem", 1), 1)
 		time.Sleep(time.Second)
-		require.True(t, first.waiting())
+		require.True(t, first.Waiting())
 		s := newSemaphore(t, client(t, srv, "c"), "/sem", 1)
 		acquireAndRelease := start(t, s, 1)
 		time.Sleep(time.Second)
-		require.True(t, acquireAndRelease.waiting())
+		require.True(t, acquireAndRelease.Waiting())
 		require.Regexp(t, `multi delete create getChildren2 getData getData$`, asked("c"))
 		release(t, hold)
 		time.Sleep(50 * time.Millisecond)
 		require.Equal(t, "getChildren2", asked("c"), "the leases: it is the first waiter now, and all permits are held")
-		release(t, first.won(t))
-		release(t, acquireAndRelease.won(t))
+		release(t, first.Won(t))
+		release(t, acquireAndRelease.Won(t))
 	})
 }

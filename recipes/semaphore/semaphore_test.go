@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
@@ -54,61 +55,17 @@ func refused(t testing.TB, s *semaphore.Semaphore, n int) {
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 }
 
-// attempt is a running AcquireN.
-type attempt struct {
-	cancel context.CancelFunc
-	hold   *recipes.Hold
-	err    error
-	done   chan struct{}
-}
-
-// start acquires on another goroutine, which ends with the test.
-func start(t testing.TB, s *semaphore.Semaphore, n int) *attempt {
+// start acquires n permits on another goroutine, which ends with the test.
+func start(t testing.TB, s *semaphore.Semaphore, n int) *testlock.Attempt {
 	t.Helper()
 	return startUnder(t, testzk.Context(t), s, n)
 }
 
 // startUnder does what start does, under ctx.
-func startUnder(t testing.TB, ctx context.Context, s *semaphore.Semaphore, n int) *attempt {
+func startUnder(t testing.TB, ctx context.Context, s *semaphore.Semaphore, n int) *testlock.Attempt {
 	t.Helper()
-	return begin(t, ctx, func(ctx context.Context) (*recipes.Hold, error) { return s.AcquireN(ctx, n) })
-}
-
-// begin calls acquire on another goroutine, which ends with the test.
-func begin(t testing.TB, ctx context.Context, acquire func(context.Context) (*recipes.Hold, error)) *attempt {
-	t.Helper()
-	ctx, cancel := context.WithCancel(ctx)
-	a := &attempt{cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(a.done)
-		a.hold, a.err = acquire(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-a.done
-	})
-	return a
-}
-
-func (a *attempt) wait() (*recipes.Hold, error) {
-	<-a.done
-	return a.hold, a.err
-}
-
-func (a *attempt) won(t testing.TB) *recipes.Hold {
-	t.Helper()
-	hold, err := a.wait()
-	require.NoError(t, err)
-	return hold
-}
-
-func (a *attempt) waiting() bool {
-	select {
-	case <-a.done:
-		return false
-	default:
-		return true
-	}
+	acquire := func(ctx context.Context) (*recipes.Hold, error) { return s.AcquireN(ctx, n) }
+	return testlock.StartUnder(t, ctx, acquire)
 }
 
 // crowd waits until so many permits are held and so many waiters are queued.
@@ -134,16 +91,6 @@ func empty(t testing.TB, path string) {
 	t.Helper()
 	for _, dir := range []string{"/leases", "/locks"} {
 		testzk.Empty(t, path+dir)
-	}
-}
-
-// closes waits until c is closed.
-func closes(t testing.TB, c <-chan struct{}, message string) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-time.After(testzk.Patience):
-		require.FailNow(t, message)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
@@ -29,15 +30,15 @@ func TestPermitsAreAcquiredAgainAfterAllServersWereDown(t *testing.T) {
 				all = append(all, newSemaphore(t, c, "/sem", 2, semaphore.WithSlots()))
 			}
 			holds := []*recipes.Hold{acquire(t, all[0], 1), acquire(t, all[1], 1)}
-			waiters := []*attempt{start(t, all[2], 1), start(t, all[3], 2)}
+			waiters := []*testlock.Attempt{start(t, all[2], 1), start(t, all[3], 2)}
 			crowd(t, all[0], 2, 2)
 			own.Kill(t)
 			for _, h := range holds {
-				closes(t, h.Done(), "a hold is valid longer than its session")
+				testzk.Closes(t, h.Done(), "a hold is valid longer than its session")
 				require.ErrorIs(t, h.Err(), framework.ErrSessionLost)
 			}
-			require.True(t, waiters[0].waiting())
-			require.True(t, waiters[1].waiting())
+			require.True(t, waiters[0].Waiting())
+			require.True(t, waiters[1].Waiting())
 			if wiped {
 				own.Wipe(t)
 			}
@@ -45,7 +46,7 @@ func TestPermitsAreAcquiredAgainAfterAllServersWereDown(t *testing.T) {
 			var served atomic.Int64
 			for _, w := range waiters {
 				go func() {
-					if hold, err := w.wait(); err == nil && hold.Release() == nil {
+					if hold, err := w.Wait(); err == nil && hold.Release() == nil {
 						served.Add(1)
 					}
 				}()
@@ -74,9 +75,9 @@ func TestAcquireSurvivesTheLossOfTheSessionWithItsPermit(t *testing.T) {
 		a := start(t, s, 1)
 		require.NoError(t, taken.Wait(testzk.Context(t)))
 		require.NoError(t, p.Refuse(true))
-		closes(t, session.Done(), "the session is not lost")
+		testzk.Closes(t, session.Done(), "the session is not lost")
 		require.NoError(t, p.Refuse(false))
-		hold := a.won(t)
+		hold := a.Won(t)
 		require.NoError(t, hold.Err())
 		_, err = hold.Guard(testzk.Context(t))
 		require.NoError(t, err)

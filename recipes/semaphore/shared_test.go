@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
@@ -132,7 +133,7 @@ func TestLimitThatBecomesUnreadableEndsTheWait(t *testing.T) {
 		crowd(t, s, 1, 1)
 		_, err := testzk.Observer(t).Set(path+"/limit", data, -1)
 		require.NoError(t, err)
-		_, err = waiter.wait()
+		_, err = waiter.Wait()
 		require.ErrorIs(t, err, semaphore.ErrLimit, name)
 		crowd(t, s, 1, 0)
 		require.NoError(t, hold.Err())
@@ -158,7 +159,7 @@ func TestRaisedLimitAdmitsWaitersInTheirOrder(t *testing.T) {
 	path := testzk.Path(t)
 	s := another(t, path, 5, semaphore.WithSharedLimit(path+"/limit"))
 	hold := acquire(t, s, 5)
-	var waiters []*attempt
+	var waiters []*testlock.Attempt
 	for i := range 10 {
 		waiters = append(waiters, start(t, another(t, path, 1, semaphore.WithSharedLimit(path+"/limit")), 1))
 		crowd(t, s, 5, i+1)
@@ -166,17 +167,17 @@ func TestRaisedLimitAdmitsWaitersInTheirOrder(t *testing.T) {
 	require.NoError(t, s.SetLimit(testzk.Context(t), 8))
 	require.Equal(t, 8, limitOf(t, s))
 	for _, w := range waiters[:3] {
-		w.won(t)
+		w.Won(t)
 	}
 	crowd(t, s, 8, 7)
-	require.NoError(t, waiters[2].hold.Err())
+	require.NoError(t, waiters[2].Won(t).Err())
 	refused(t, s, 1)
 	for _, w := range waiters[3:] {
-		require.True(t, w.waiting())
+		require.True(t, w.Waiting())
 	}
-	release(t, hold, waiters[0].hold, waiters[1].hold, waiters[2].hold)
+	release(t, hold, waiters[0].Won(t), waiters[1].Won(t), waiters[2].Won(t))
 	for _, w := range waiters[3:] {
-		release(t, w.won(t))
+		release(t, w.Won(t))
 	}
 	empty(t, path)
 }
@@ -193,13 +194,13 @@ func TestLoweredLimitEndsNoHoldAndAdmitsNoWaiterBeforeReleases(t *testing.T) {
 		_, err := h.Guard(testzk.Context(t))
 		require.NoError(t, err)
 		refused(t, s, 1)
-		require.True(t, waiter.waiting())
+		require.True(t, waiter.Waiting())
 		release(t, h)
 		if i < len(holds)-1 {
 			crowd(t, s, len(holds)-1-i, 1)
 		}
 	}
-	hold := waiter.won(t)
+	hold := waiter.Won(t)
 	refused(t, s, 1)
 	release(t, hold)
 	empty(t, path)
@@ -213,9 +214,9 @@ func TestLimitOfZeroAdmitsNoWaiterUntilItIsRaised(t *testing.T) {
 	refused(t, s, 1)
 	waiter := start(t, s, 1)
 	crowd(t, s, 0, 1)
-	require.True(t, waiter.waiting())
+	require.True(t, waiter.Waiting())
 	require.NoError(t, s.SetLimit(testzk.Context(t), 1))
-	release(t, waiter.won(t))
+	release(t, waiter.Won(t))
 	for _, wrong := range []int{-1, 1 << 31} {
 		require.ErrorIs(t, s.SetLimit(testzk.Context(t), wrong), semaphore.ErrLimit)
 	}
@@ -229,9 +230,9 @@ func TestRequestForMoreThanASharedLimitWaitsForItToBeRaised(t *testing.T) {
 	refused(t, s, 3)
 	waiter := start(t, s, 3)
 	crowd(t, s, 0, 1)
-	require.True(t, waiter.waiting())
+	require.True(t, waiter.Waiting())
 	require.NoError(t, s.SetLimit(testzk.Context(t), 3))
-	release(t, waiter.won(t))
+	release(t, waiter.Won(t))
 }
 
 // The request itself or a lowered limit may make an acquire block all others. The log has one
@@ -259,12 +260,12 @@ func TestRequestForMoreThanASharedLimitIsLoggedWhenItBeginsToBlock(t *testing.T)
 			release(t, held)
 			require.NoError(t, s.SetLimit(t.Context(), 2))
 			time.Sleep(time.Second)
-			require.True(t, a.waiting())
+			require.True(t, a.Waiting())
 			require.Equal(t, 1, logs.Len(), "%s: it reads the leases again without another message", name)
 			refused(t, s, 4)
 			require.Equal(t, 1, logs.Len(), "a try blocks no waiters")
 			require.NoError(t, s.SetLimit(t.Context(), 4))
-			release(t, a.won(t))
+			release(t, a.Won(t))
 		})
 	}
 }
@@ -321,9 +322,9 @@ func TestLimitLoweredBeforeTheTransactionIsNotExceeded(t *testing.T) {
 			require.NoError(t, srv.Set("/limit", number(2))) // without the knowledge of any client
 			held.Release()
 			time.Sleep(time.Second)
-			require.True(t, a.waiting(), "queued: %v", queued)
+			require.True(t, a.Waiting(), "queued: %v", queued)
 			release(t, hold)
-			release(t, a.won(t))
+			release(t, a.Won(t))
 			requireEmpty(t, srv, "/sem")
 		})
 	}

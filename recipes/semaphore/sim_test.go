@@ -43,7 +43,8 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, aim *testlock
 	var running sync.WaitGroup
 	for i := range contenders {
 		c := &contender{room: r, name: fmt.Sprintf("c%d", i), random: rand.New(rand.NewPCG(random.Uint64(), 0))}
-		client := testlock.Client(t, srv.Client(c.name), srv.MemAddr(), random, simTimeout, framework.WithMetrics(&measured))
+		client := testlock.Client(t, srv.Client(c.name), srv.MemAddr(), random, simTimeout,
+			framework.WithMetrics(&measured))
 		c.semaphore = newSemaphore(t, client, "/sem", 3, semaphore.WithSlots(), semaphore.WithSharedLimit("/limit"))
 		running.Go(c.run)
 	}

@@ -111,8 +111,8 @@ func TestSlotTakenBeforeTheTransactionIsNotShared(t *testing.T) {
 		early := acquire(t, b, 1)
 		held.Release()
 		require.Equal(t, []int{0}, semaphore.Slots(early))
-		require.Equal(t, []int{1}, semaphore.Slots(late.won(t)))
-		release(t, early, late.hold)
+		require.Equal(t, []int{1}, semaphore.Slots(late.Won(t)))
+		release(t, early, late.Won(t))
 		requireEmpty(t, srv, "/sem")
 	})
 }

@@ -1,7 +1,6 @@
 package acceptance_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
@@ -50,37 +49,14 @@ func bubbleMutex(t testing.TB, c *framework.Client, path string) *mutex.Mutex {
 	return mu
 }
 
-// bubbleAttempt is an acquire that runs in a goroutine.
-type bubbleAttempt struct {
-	done chan struct{}
-	hold *recipes.Hold
-	err  error
-}
-
-func bubbleAcquire(ctx context.Context, mu *mutex.Mutex) *bubbleAttempt {
-	a := &bubbleAttempt{done: make(chan struct{})}
-	go func() {
-		defer close(a.done)
-		a.hold, a.err = mu.Acquire(ctx)
-	}()
-	return a
-}
-
-// waiting reports whether the attempt still runs when all other goroutines are blocked.
-func (a *bubbleAttempt) waiting() bool {
-	synctest.Wait()
-	select {
-	case <-a.done:
-		return false
-	default:
-		return true
-	}
-}
-
-// won waits for the hold and returns it.
-func (a *bubbleAttempt) won(t testing.TB) *recipes.Hold {
+// bubbleAcquire acquires the lock by a new client.
+func bubbleAcquire(t testing.TB, srv *zktest.Server, name string) *testlock.Attempt {
 	t.Helper()
-	<-a.done
-	require.NoError(t, a.err)
-	return a.hold
+	return testlock.StartUnder(t, t.Context(), bubbleMutex(t, bubbleClient(t, srv, name), "/lock").Acquire)
+}
+
+// bubbleWaits reports whether the attempt still runs when all other goroutines are blocked.
+func bubbleWaits(a *testlock.Attempt) bool {
+	synctest.Wait()
+	return a.Waiting()
 }

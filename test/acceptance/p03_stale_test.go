@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -24,11 +25,11 @@ func TestP03_NodeOfAnotherSessionIsNotGranted(t *testing.T) {
 	t.Parallel()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		mu := bubbleMutex(t, bubbleClient(t, srv, "a"), "/lock")
-		require.NoError(t, bubbleAcquire(t.Context(), mu).won(t).Release())
+		require.NoError(t, testlock.StartUnder(t, t.Context(), mu.Acquire).Won(t).Release())
 
 		srv.On(fault.Match{Client: "a", Op: fault.OpCreate}, fault.DropAfter())
 		search := srv.On(fault.Match{Client: "a", Op: fault.OpGetChildren2}, fault.Hold())
-		a := bubbleAcquire(t.Context(), mu)
+		a := testlock.StartUnder(t, t.Context(), mu.Acquire)
 		require.NoError(t, search.Wait(t.Context()))
 		other := p03Driver(t, srv)
 		node := p03Node(t, srv, 1)
@@ -39,9 +40,9 @@ func TestP03_NodeOfAnotherSessionIsNotGranted(t *testing.T) {
 		search.Release()
 
 		time.Sleep(time.Minute)
-		require.True(t, a.waiting(), "granted on a node of another session")
+		require.True(t, bubbleWaits(a), "granted on a node of another session")
 		other.Close()
-		hold := a.won(t)
+		hold := a.Won(t)
 		require.NotEqual(t, node, hold.Path())
 		require.Greater(t, hold.Token(), foreign.Czxid)
 		require.Equal(t, srv.Client("a").Sessions()[0].ID, p03Stat(t, srv, hold.Path()).EphemeralOwner)
@@ -57,12 +58,12 @@ func TestP03_NodeOfTheFormerSessionIsNotGranted(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		holder := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "holder"), "/lock")).won(t)
+		holder := bubbleAcquire(t, srv, "holder").Won(t)
 		client := bubbleClient(t, srv, "waiter")
 		former, err := client.Session(t.Context())
 		require.NoError(t, err)
-		waiter := bubbleAcquire(t.Context(), bubbleMutex(t, client, "/lock"))
-		require.True(t, waiter.waiting())
+		waiter := testlock.StartUnder(t, t.Context(), bubbleMutex(t, client, "/lock").Acquire)
+		require.True(t, bubbleWaits(waiter))
 		time.Sleep(time.Second)
 		stale := p03Node(t, srv, 2)
 
@@ -72,10 +73,10 @@ func TestP03_NodeOfTheFormerSessionIsNotGranted(t *testing.T) {
 		require.NoError(t, holder.Release())
 		srv.Client("waiter").Heal()
 		p03AwaitNodes(t, srv, 2)
-		require.True(t, waiter.waiting(), "granted while the first node belongs to a former session")
+		require.True(t, bubbleWaits(waiter), "granted while the first node belongs to a former session")
 		require.True(t, srv.Exists(stale))
 		farewell.Release()
-		hold := waiter.won(t)
+		hold := waiter.Won(t)
 		require.False(t, srv.Exists(stale))
 		require.NotEqual(t, former.ID(), p03Stat(t, srv, hold.Path()).EphemeralOwner)
 		require.NoError(t, hold.Release())
@@ -89,9 +90,9 @@ func TestP03_AttemptStartsOverInTheNextSession(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		holder := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "holder"), "/lock")).won(t)
+		holder := bubbleAcquire(t, srv, "holder").Won(t)
 		list := srv.On(fault.Match{Client: "waiter", Op: fault.OpGetChildren2, Path: "/lock"}, fault.Hold())
-		waiter := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "waiter"), "/lock"))
+		waiter := bubbleAcquire(t, srv, "waiter")
 		require.NoError(t, list.Wait(t.Context()))
 		stale := p03Node(t, srv, 2)
 		former := srv.Client("waiter").Sessions()[0]
@@ -101,10 +102,10 @@ func TestP03_AttemptStartsOverInTheNextSession(t *testing.T) {
 		time.Sleep(time.Minute)
 		nodes := p03Nodes(t, srv)
 		require.Len(t, nodes, 2, "want one of the holder and one of the waiter")
-		require.True(t, waiter.waiting())
+		require.True(t, bubbleWaits(waiter))
 
 		require.NoError(t, holder.Release())
-		hold := waiter.won(t)
+		hold := waiter.Won(t)
 		require.Equal(t, nodes[1], hold.Path())
 		require.NotEqual(t, stale, hold.Path())
 		require.NotEqual(t, former.ID, p03Stat(t, srv, hold.Path()).EphemeralOwner)
@@ -126,9 +127,9 @@ func TestP03_NodeThatIsNotInTheListIsNeverGranted(t *testing.T) {
 }
 
 func p03Omitted(t *testing.T, srv *zktest.Server, empty bool) {
-	holder := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "holder"), "/lock")).won(t)
+	holder := bubbleAcquire(t, srv, "holder").Won(t)
 	list := srv.On(fault.Match{Client: "waiter", Op: fault.OpGetChildren2, Path: "/lock"}, fault.Hold())
-	waiter := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "waiter"), "/lock"))
+	waiter := bubbleAcquire(t, srv, "waiter")
 	require.NoError(t, list.Wait(t.Context()))
 	deleted := p03Node(t, srv, 2)
 	token := p03Stat(t, srv, deleted).Czxid
@@ -139,10 +140,10 @@ func p03Omitted(t *testing.T, srv *zktest.Server, empty bool) {
 	list.Release()
 	if !empty {
 		time.Sleep(time.Minute)
-		require.True(t, waiter.waiting(), "granted while another client holds")
+		require.True(t, bubbleWaits(waiter), "granted while another client holds")
 		require.NoError(t, holder.Release())
 	}
-	hold := waiter.won(t)
+	hold := waiter.Won(t)
 	require.NotEqual(t, deleted, hold.Path())
 	require.Greater(t, hold.Token(), token)
 	require.Equal(t, []string{hold.Path()}, p03Nodes(t, srv))
@@ -156,22 +157,22 @@ func TestP03_NodeThatIsDeletedAtItsTurnIsNeverGranted(t *testing.T) {
 	onlyInProcess(t, virtual)
 	t.Parallel()
 	sim.Run(t, 50, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		holder := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "holder"), "/lock")).won(t)
-		waiter := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "waiter"), "/lock"))
+		holder := bubbleAcquire(t, srv, "holder").Won(t)
+		waiter := bubbleAcquire(t, srv, "waiter")
 		time.Sleep(time.Second)
 		deleted := p03Node(t, srv, 2)
-		next := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "next"), "/lock"))
+		next := bubbleAcquire(t, srv, "next")
 		time.Sleep(time.Second)
 
 		srv.Client("waiter").HoldEvents()
 		require.NoError(t, srv.Delete(deleted))
 		require.NoError(t, holder.Release())
-		rightful := next.won(t)
+		rightful := next.Won(t)
 		srv.Client("waiter").ReleaseEvents()
 		time.Sleep(time.Second)
-		require.True(t, waiter.waiting(), "granted while another client holds")
+		require.True(t, bubbleWaits(waiter), "granted while another client holds")
 		require.NoError(t, rightful.Release())
-		hold := waiter.won(t)
+		hold := waiter.Won(t)
 		require.NotEqual(t, deleted, hold.Path())
 		require.Greater(t, hold.Token(), rightful.Token())
 		require.NoError(t, hold.Release())

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -91,12 +92,12 @@ func TestP11_WatchesThatAreNotSetAgainDelayNoWaiter(t *testing.T) {
 // p11Break breaks the waiter's connection for two seconds. The holder releases the lock the given
 // time after the reconnect.
 func p11Break(t *testing.T, srv *zktest.Server, spoil func(*zktest.Server) (p11Dial, func() int), after time.Duration) {
-	holder := bubbleAcquire(t.Context(), bubbleMutex(t, bubbleClient(t, srv, "holder"), "/lock")).won(t)
+	holder := bubbleAcquire(t, srv, "holder").Won(t)
 	dial, spoiled := spoil(srv)
 	client := bubbleClient(t, srv, "waiter", framework.WithDialer(dial))
-	waiter := bubbleAcquire(t.Context(), bubbleMutex(t, client, "/lock"))
+	waiter := testlock.StartUnder(t, t.Context(), bubbleMutex(t, client, "/lock").Acquire)
 	time.Sleep(time.Second)
-	require.True(t, waiter.waiting())
+	require.True(t, bubbleWaits(waiter))
 
 	srv.Client("waiter").Refuse(true)
 	srv.Client("waiter").Drop()
@@ -114,11 +115,11 @@ func p11Break(t *testing.T, srv *zktest.Server, spoil func(*zktest.Server) (p11D
 	if after >= 0 {
 		time.Sleep(after)
 		require.NoError(t, client.WaitConnected(t.Context()))
-		require.True(t, waiter.waiting())
+		require.True(t, bubbleWaits(waiter))
 		require.NoError(t, holder.Release())
 	}
 	since := time.Now()
-	hold := waiter.won(t)
+	hold := waiter.Won(t)
 	require.LessOrEqual(t, time.Since(since), time.Second)
 	require.Positive(t, spoiled(), "no request to set watches arrived")
 	require.NoError(t, hold.Release())

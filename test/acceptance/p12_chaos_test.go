@@ -43,7 +43,8 @@ func TestP12_OneLeaderAtMostInTenMinutesOfChaos(t *testing.T) {
 			aim := testlock.NewAim(t, fault.OpCreate, fault.OpDelete, fault.OpGetData, fault.OpGetChildren2, fault.OpMulti,
 				fault.OpSync, fault.OpSetWatches, fault.OpConnect, fault.AnyOp)
 			sim.Run(t, 3, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-				o := &p12Terms{t: t, srv: srv, model: testlock.NewModel(t, srv), busy: map[string]bool{}, led: map[string]int{}}
+				o := &p12Terms{t: t, srv: srv, busy: map[string]bool{}, led: map[string]int{}}
+				o.model = testlock.NewModel(t, srv)
 				faults := aim.Faults(t, srv, random, bubbleTimeout)
 				leave := p12Start(o, candidate, random)
 				defer leave()

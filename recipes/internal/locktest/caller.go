@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/zktest/proxy"
@@ -70,10 +71,10 @@ func deadlineEndsTheWait(t *testing.T, k Kind) {
 	holder := s.occupy(s.client())
 	opts, waits := testzk.Waiting(t)
 	ctx, pass := testzk.Deadline(testzk.Context(t))
-	late := s.beginUnder(ctx, s.lock(s.client(opts...)).Acquire)
+	late := testlock.StartUnder(s.t, ctx, s.lock(s.client(opts...)).Acquire)
 	waits()
 	pass()
-	_, err := late.wait()
+	_, err := late.Wait()
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	s.waits(0)
@@ -123,10 +124,10 @@ func closeOfTheClient(t *testing.T, k Kind) {
 	nodes, err := s.nodes()
 	require.NoError(t, err)
 	require.ElementsMatch(t, before, nodes, "Close returned before the nodes were deleted")
-	_, err = waiter.wait()
+	_, err = waiter.Wait()
 	require.Less(t, time.Since(began), soon)
 	require.ErrorIs(t, err, framework.ErrClosed)
-	lostTo(t, hold, work, framework.ErrClosed)
+	testlock.LostTo(t, hold, work, framework.ErrClosed)
 	for name, acquire := range ways(lock) {
 		_, err := acquire(testzk.Context(t))
 		require.ErrorIs(t, err, framework.ErrClosed, name)

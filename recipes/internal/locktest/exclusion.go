@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -136,20 +137,20 @@ func permittedHolders(t *testing.T, k Kind) {
 	waiter := s.start(s.rival(clients[0]))
 	s.waitForQueue(1, most*s.shape.queued)
 	for _, h := range holds[:inTheWay] {
-		require.True(t, waiter.waiting())
+		require.True(t, waiter.Waiting())
 		s.release(h)
 	}
-	s.release(waiter.won(t))
+	s.release(won(t, waiter))
 	s.release(holds[inTheWay:]...)
 	s.empty()
 }
 
 // alternating starts waiters that exclude each other, on several clients in turn. Every other
 // waiter uses the Rival, if there is one.
-func (s *fixture) alternating(n int) []*attempt {
+func (s *fixture) alternating(n int) []*testlock.Attempt {
 	s.t.Helper()
 	clients := []*framework.Client{s.client(), s.client(), s.client()}
-	waiters := make([]*attempt, n)
+	waiters := make([]*testlock.Attempt, n)
 	for i := range n {
 		c := clients[i%len(clients)]
 		if lock := s.lock(c); i%2 == 0 {
@@ -169,9 +170,9 @@ func firstComeFirstServed(t *testing.T, k Kind) {
 	token := latestToken(holder)
 	s.release(holder)
 	for i, w := range waiters {
-		hold := w.won(t)
+		hold := won(t, w)
 		for _, later := range waiters[i+1:] {
-			require.True(t, later.waiting(), "a waiter behind waiter %d got the lock before its release", i)
+			require.True(t, later.Waiting(), "a waiter behind waiter %d got the lock before its release", i)
 		}
 		require.Greater(t, latestToken(hold), token)
 		token = latestToken(hold)
@@ -185,15 +186,15 @@ func leaversGrantNothing(t *testing.T, k Kind) {
 	holder := s.occupy(s.client())
 	waiters := s.alternating(4)
 	for left, leaver := range []int{2, 1} { // the predecessor of the last waiter, then the node before it
-		waiters[leaver].cancel(nil)
-		_, err := waiters[leaver].wait()
+		waiters[leaver].Cancel()
+		_, err := waiters[leaver].Wait()
 		require.ErrorIs(t, err, context.Canceled) // also recipes.ErrNotAcquired, if it has already seen nodes ahead
 		s.waits(3 - left)
 	}
-	require.True(t, waiters[0].waiting() && waiters[3].waiting(), "the lock is held")
+	require.True(t, waiters[0].Waiting() && waiters[3].Waiting(), "the lock is held")
 	s.release(holder)
-	first := waiters[0].won(t)
-	require.True(t, waiters[3].waiting())
+	first := won(t, waiters[0])
+	require.True(t, waiters[3].Waiting())
 	s.release(s.handOver(first, waiters[3]))
 	s.empty()
 }
@@ -274,7 +275,7 @@ func foreignChildren(t *testing.T, k Kind) {
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 	waiter := s.start(s.rival(other))
 	s.waitsBehind(1)
-	require.True(t, waiter.waiting())
+	require.True(t, waiter.Waiting())
 	s.release(s.handOver(hold, waiter))
 	s.empty()
 }

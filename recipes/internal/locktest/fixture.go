@@ -1,7 +1,6 @@
 package locktest
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/zktest"
@@ -148,10 +148,10 @@ func (s *fixture) release(holds ...*recipes.Hold) {
 }
 
 // handOver releases from and returns the hold of the waiter.
-func (s *fixture) handOver(from *recipes.Hold, to *attempt) *recipes.Hold {
+func (s *fixture) handOver(from *recipes.Hold, to *testlock.Attempt) *recipes.Hold {
 	s.t.Helper()
 	s.release(from)
-	return to.won(s.t)
+	return won(s.t, to)
 }
 
 // fill acquires permits until a single one is left. empty releases them.
@@ -255,86 +255,18 @@ func (s *fixture) eventually(cond func() bool, message string, args ...any) {
 	testzk.Eventually(s.t, cond, message, args...)
 }
 
-// attempt is a running acquire.
-type attempt struct {
-	cancel context.CancelCauseFunc
-	hold   *recipes.Hold
-	err    error
-	done   chan struct{}
-}
-
 // start acquires on another goroutine, which ends with the test.
-func (s *fixture) start(l Lock) *attempt {
+func (s *fixture) start(l Lock) *testlock.Attempt {
 	s.t.Helper()
-	return s.begin(l.Acquire)
+	return testlock.Start(s.t, l.Acquire)
 }
 
-func (s *fixture) begin(acquire func(context.Context) (*recipes.Hold, error)) *attempt {
-	s.t.Helper()
-	return s.beginUnder(testzk.Context(s.t), acquire)
-}
-
-// beginUnder does what begin does, with ctx instead of the context of the test.
-func (s *fixture) beginUnder(ctx context.Context, acquire func(context.Context) (*recipes.Hold, error)) *attempt {
-	s.t.Helper()
-	ctx, cancel := context.WithCancelCause(ctx)
-	a := &attempt{cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(a.done)
-		a.hold, a.err = acquire(ctx)
-	}()
-	s.t.Cleanup(func() {
-		cancel(nil)
-		<-a.done
-	})
-	return a
-}
-
-// wait waits for the end of the acquire and returns its results.
-func (a *attempt) wait() (*recipes.Hold, error) {
-	<-a.done
-	return a.hold, a.err
-}
-
-func (a *attempt) won(t testing.TB) *recipes.Hold {
+// won waits for the hold, which must be valid, and returns it.
+func won(t testing.TB, a *testlock.Attempt) *recipes.Hold {
 	t.Helper()
-	hold, err := a.wait()
-	require.NoError(t, err)
+	hold := a.Won(t)
 	require.NoError(t, hold.Err())
 	return hold
-}
-
-func (a *attempt) waiting() bool {
-	select {
-	case <-a.done:
-		return false
-	default:
-		return true
-	}
-}
-
-// closes waits until c is closed.
-func closes(t testing.TB, c <-chan struct{}, message string) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-testzk.Context(t).Done():
-		require.FailNow(t, message)
-	}
-}
-
-// lostTo waits for the loss of a hold, and checks that all its methods report it.
-func lostTo(t testing.TB, hold *recipes.Hold, work context.Context, cause error) {
-	t.Helper()
-	closes(t, hold.Done(), "the hold does not report its end")
-	closes(t, work.Done(), "the context does not end with the hold")
-	require.ErrorIs(t, context.Cause(work), cause)
-	require.ErrorIs(t, hold.Err(), cause)
-	require.True(t, hold.ValidUntil().IsZero())
-	_, err := hold.Guard(context.Background())
-	require.ErrorIs(t, err, cause)
-	require.ErrorIs(t, hold.Release(), cause)
-	require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
 }
 
 // expire ends a client's session on the servers. The client should have the option testzk.Mortal.
@@ -348,7 +280,7 @@ func (s *fixture) expire(c *framework.Client, p *proxy.Proxy) {
 		return
 	}
 	p.Blackhole(true)
-	closes(s.t, session.Done(), "the session does not notice that answers are missing")
+	testzk.Closes(s.t, session.Done(), "the session does not notice that answers are missing")
 	s.eventually(func() bool { return len(s.owned(session.ID())) == 0 }, "the servers do not expire the session")
 	p.Blackhole(false)
 }

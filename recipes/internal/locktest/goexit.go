@@ -182,7 +182,7 @@ func (w *simFixture) endsAcquire(sit situation, trap *trap, c *framework.Client)
 		w.release(blocker)
 		settle()
 	}
-	closes(w.t, ended, "the acquire does not end")
+	testzk.Closes(w.t, ended, "the acquire does not end")
 	sprung = !trap.set.Swap(false)
 	if hold != nil {
 		w.release(hold)
@@ -191,8 +191,8 @@ func (w *simFixture) endsAcquire(sit situation, trap *trap, c *framework.Client)
 	require.Empty(w.t, w.owned(w.session(c).ID()), "left behind")
 	again := w.start(w.lock(c))
 	settle()
-	require.False(w.t, again.waiting(), "this client cannot acquire the lock again")
-	w.release(again.won(w.t))
+	require.False(w.t, again.Waiting(), "this client cannot acquire the lock again")
+	w.release(won(w.t, again))
 	w.checkFree(nil)
 	return sprung
 }

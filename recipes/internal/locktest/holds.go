@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 )
@@ -85,10 +86,10 @@ func noReentry(t *testing.T, k Kind) {
 	nodes := s.heldNodes(s.shape.held)
 	inside := hold.Context(testzk.Context(t))
 	ctx, pass := testzk.Deadline(inside)
-	late := s.beginUnder(ctx, s.lock(client).Acquire)
+	late := testlock.StartUnder(s.t, ctx, s.lock(client).Acquire)
 	waits()
 	pass()
-	_, err := late.wait()
+	_, err := late.Wait()
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	_, err = s.lock(client).TryAcquire(inside)
@@ -130,7 +131,7 @@ func tokensGrow(t *testing.T, k Kind) {
 	take(mine, false)
 	former := s.session(a)
 	s.expire(a, p)
-	closes(t, former.Done(), "the session does not report its end")
+	testzk.Closes(t, former.Done(), "the session does not report its end")
 	take(mine, false)
 	require.NotEqual(t, former.ID(), s.session(a).ID())
 	yours := s.lock(b)

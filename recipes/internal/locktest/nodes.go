@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/zktest/sim"
 )
@@ -31,13 +32,13 @@ func nodeDeletedInTheWait(t *testing.T, k Kind) {
 			if slices.Contains(k.Counted(s.path), dir) {
 				s.waitRequeued(node)
 				s.release(holder)
-				next := other.won(t)
-				require.True(t, victim.waiting(), "it is behind the waiters that were behind it")
+				next := won(t, other)
+				require.True(t, victim.Waiting(), "it is behind the waiters that were behind it")
 				s.release(s.handOver(next, victim))
 			} else {
 				s.release(holder)
-				hold := victim.won(t)
-				require.True(t, other.waiting())
+				hold := won(t, victim)
+				require.True(t, other.Waiting())
 				s.release(s.handOver(hold, other))
 			}
 			s.empty()
@@ -72,13 +73,13 @@ func nodeDeletedWhileDisconnected(t *testing.T, k Kind) {
 		settle()
 		require.NoError(w.t, w.remove(stale...))
 		w.release(holder)
-		rightful := third.won(w.t)
+		rightful := won(w.t, third)
 		link.Refuse(false)
 		settle()
 		w.waits(1)
-		require.True(w.t, waiter.waiting(), "granted while another client holds")
+		require.True(w.t, waiter.Waiting(), "granted while another client holds")
 		w.release(rightful)
-		hold := waiter.won(w.t)
+		hold := won(w.t, waiter)
 		settle()
 		for _, node := range w.heldNodes(w.shape.held) {
 			require.NotContains(w.t, stale, node)
@@ -105,9 +106,9 @@ func nodeDeletedWithPredecessor(t *testing.T, k Kind) {
 		third := s.start(s.rival(first))
 		s.waits(2)
 		require.NoError(t, s.remove(slices.Concat(own, ahead)...))
-		rightful := third.won(t)
+		rightful := won(t, third)
 		s.waits(1)
-		require.True(t, waiter.waiting(), "granted while another client holds")
+		require.True(t, waiter.Waiting(), "granted while another client holds")
 		require.NoError(t, rightful.Err())
 		s.release(s.handOver(rightful, waiter))
 		require.ErrorIs(t, holder.Release(), recipes.ErrNodeDeleted)
@@ -131,8 +132,8 @@ func nodeDeletedInTheHold(t *testing.T, k Kind) {
 			waiter := s.start(s.rival(other))
 			s.waitsBehind(1)
 			require.NoError(t, s.remove(node))
-			lostTo(t, hold, work, recipes.ErrNodeDeleted)
-			s.release(waiter.won(t))
+			testlock.LostTo(t, hold, work, recipes.ErrNodeDeleted)
+			s.release(won(t, waiter))
 
 			hold = s.acquire(s.lock(client))
 			require.NoError(t, s.remove(s.addedNodes(s.shape.held, before)[i]))
@@ -156,9 +157,9 @@ func treeDeleted(t *testing.T, k Kind) {
 	}
 	s.removeTree()
 	for i, h := range holders {
-		lostTo(t, h, works[i], recipes.ErrNodeDeleted)
+		testlock.LostTo(t, h, works[i], recipes.ErrNodeDeleted)
 	}
-	hold := waiter.won(t)
+	hold := won(t, waiter)
 	for _, h := range holders {
 		require.Greater(t, latestToken(hold), latestToken(h), "sequence numbers start again, tokens do not")
 	}

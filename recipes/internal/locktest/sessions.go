@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/retry"
@@ -23,13 +24,13 @@ func expiryInTheWait(t *testing.T, k Kind) {
 	waiter := s.start(s.lock(client))
 	stale := s.waiterNodes(before)
 	s.expire(client, p)
-	closes(t, former.Done(), "the session does not report its end")
+	testzk.Closes(t, former.Done(), "the session does not report its end")
 	s.eventually(func() bool { return len(s.owned(s.session(client).ID())) == s.shape.waiting },
 		"the waiter does not queue again")
 	require.NoError(t, holder.Err())
-	require.True(t, waiter.waiting(), "the lock is held")
+	require.True(t, waiter.Waiting(), "the lock is held")
 	s.release(holder)
-	hold := waiter.won(t)
+	hold := won(t, waiter)
 	now := s.heldNodes(s.shape.held)
 	for _, node := range stale {
 		require.NotContains(t, now, node)
@@ -50,8 +51,8 @@ func expiryInTheHold(t *testing.T, k Kind) {
 	waiter := s.start(s.rival(other))
 	s.waitsBehind(1)
 	s.expire(client, p)
-	next := waiter.won(t)
-	lostTo(t, hold, work, framework.ErrSessionLost)
+	next := won(t, waiter)
+	testlock.LostTo(t, hold, work, framework.ErrSessionLost)
 	require.NoError(t, next.Err(), "the release of the lost hold does not end the next hold")
 	require.Greater(t, latestToken(next), latestToken(hold))
 	s.release(next)
@@ -70,9 +71,9 @@ func silentHolder(t *testing.T, k Kind) {
 	waiter := s.start(s.rival(other))
 	s.waitsBehind(1)
 	p.Blackhole(true)
-	next := waiter.won(t)
+	next := won(t, waiter)
 	require.ErrorIs(t, hold.Err(), framework.ErrSessionLost, "the hold ended later than the next began")
-	lostTo(t, hold, work, framework.ErrSessionLost)
+	testlock.LostTo(t, hold, work, framework.ErrSessionLost)
 	require.Greater(t, latestToken(next), latestToken(hold))
 	s.release(next)
 	p.Blackhole(false)
@@ -90,10 +91,10 @@ func formerSession(t *testing.T, k Kind) {
 	stale := s.waiterNodes(before)
 
 	p.BlackholeReplies(true) // the servers get the requests and keep the session; the client gets no replies
-	closes(t, former.Done(), "the session does not notice the silence")
+	testzk.Closes(t, former.Done(), "the session does not notice the silence")
 	s.release(holder)
 	p.BlackholeReplies(false)
-	hold := waiter.won(t)
+	hold := won(t, waiter)
 	own := s.owned(s.session(client).ID())
 	require.NotEqual(t, former.ID(), s.session(client).ID())
 	require.NotEmpty(t, own)
@@ -127,8 +128,8 @@ func outageInTheWait(t *testing.T, k Kind) {
 	require.NoError(t, err)
 	require.ElementsMatch(t, nodes, same)
 	s.release(holder)
-	hold := early.won(t)
-	require.True(t, late.waiting())
+	hold := won(t, early)
+	require.True(t, late.Waiting())
 	s.release(s.handOver(hold, late))
 	s.empty()
 }
@@ -142,7 +143,7 @@ func handOverInAnOutage(t *testing.T, k Kind) {
 	require.NoError(t, p.Refuse(true))
 	s.release(holder)
 	require.NoError(t, p.Refuse(false))
-	s.release(waiter.won(t))
+	s.release(won(t, waiter))
 	s.empty()
 }
 
@@ -163,7 +164,7 @@ func releaseWhileDisconnected(t *testing.T, k Kind) {
 	require.ErrorIs(t, err, recipes.ErrReleasePending)
 	require.NotErrorIs(t, err, framework.ErrSessionLost, "the hold was valid until it was released")
 	require.ErrorIs(t, context.Cause(work), recipes.ErrNotHeld)
-	s.release(waiter.won(t))
+	s.release(won(t, waiter))
 	p.Blackhole(false)
 	require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
 	s.empty()

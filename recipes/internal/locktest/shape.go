@@ -37,7 +37,7 @@ func measure(t *testing.T, k Kind) (sh shape) {
 		before := s.count(s.nodes)
 		waiter := s.start(s.lock(one))
 		sh.waiting = s.count(s.nodes) - before
-		require.True(t, waiter.waiting())
+		require.True(t, waiter.Waiting())
 		s.release(s.handOver(blocker, waiter))
 		s.empty()
 	})

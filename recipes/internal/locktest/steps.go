@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/retry"
@@ -100,10 +101,10 @@ var situations = map[string]situation{
 }
 
 // startAcquire starts the acquire of a situation.
-func (w *simFixture) startAcquire(sit situation, c *framework.Client) *attempt {
+func (w *simFixture) startAcquire(sit situation, c *framework.Client) *testlock.Attempt {
 	w.t.Helper()
 	if sit.try {
-		return w.begin(w.lock(c).TryAcquire)
+		return testlock.Start(w.t, w.lock(c).TryAcquire)
 	}
 	return w.start(w.lock(c))
 }
@@ -140,7 +141,7 @@ func (w *simFixture) cancelAt(sit situation, nth fault.Match, isReply bool) (rea
 	session := w.session(client)
 	rule := w.srv.On(nth, fault.Hold())
 	a := w.startAcquire(sit, client)
-	if !fires(rule, a.done) {
+	if !fires(rule, a.Done()) {
 		return false
 	}
 	if isReply {
@@ -148,13 +149,13 @@ func (w *simFixture) cancelAt(sit situation, nth fault.Match, isReply bool) (rea
 		rule.Release()
 		synctest.Wait()
 	}
-	require.True(w.t, a.waiting())
+	require.True(w.t, a.Waiting())
 	reason := errors.New("canceled by the test")
-	a.cancel(reason)
+	a.CancelWith(reason)
 	time.Sleep(10 * time.Millisecond)
 	synctest.Wait()
-	require.False(w.t, a.waiting(), "a canceled acquire must not wait for silent servers")
-	hold, err := a.wait()
+	require.False(w.t, a.Waiting(), "a canceled acquire must not wait for silent servers")
+	hold, err := a.Wait()
 	require.Nil(w.t, hold)
 	require.ErrorIs(w.t, err, context.Canceled)
 	require.ErrorIs(w.t, err, reason)
@@ -175,12 +176,12 @@ func (w *simFixture) checkFree(blocker *recipes.Hold) {
 	settle()
 	if blocker != nil {
 		require.NoError(w.t, blocker.Err())
-		require.True(w.t, next.waiting())
+		require.True(w.t, next.Waiting())
 		w.release(blocker)
 		settle()
 	}
-	require.False(w.t, next.waiting(), "a conflicting node is left")
-	w.release(next.won(w.t))
+	require.False(w.t, next.Waiting(), "a conflicting node is left")
+	w.release(won(w.t, next))
 	w.empty()
 }
 
@@ -247,14 +248,14 @@ func (w *simFixture) acquiresDespite(sit situation, nth fault.Match, f failure) 
 	former := w.session(client)
 	rule := w.srv.On(nth, f.action)
 	a := w.startAcquire(sit, client)
-	if !fires(rule, a.done) {
+	if !fires(rule, a.Done()) {
 		return false
 	}
 	w.applyRest(f, rule)
 	require.Equal(w.t, f.ends, former.Err() != nil, "%v", former.Err())
 	if blocker != nil {
 		require.NoError(w.t, blocker.Err())
-		require.True(w.t, a.waiting(), "the lock is held: %v", a.err)
+		require.True(w.t, a.Waiting(), "the lock is held")
 		require.Len(w.t, w.owned(w.session(client).ID()), w.shape.waiting)
 		w.release(blocker)
 	}
@@ -262,7 +263,7 @@ func (w *simFixture) acquiresDespite(sit situation, nth fault.Match, f failure) 
 		w.checkFree(nil)
 		return true
 	}
-	w.holdsOnce(client, a.won(w.t))
+	w.holdsOnce(client, won(w.t, a))
 	w.checkFree(nil)
 	return true
 }
@@ -270,9 +271,9 @@ func (w *simFixture) acquiresDespite(sit situation, nth fault.Match, f failure) 
 // wasGranted reports whether the lock was acquired before the fault met the request, because the
 // reply was not needed. That is so for the list after the first create in a directory. The hold has
 // ended with the session then.
-func (w *simFixture) wasGranted(a *attempt) bool {
+func (w *simFixture) wasGranted(a *testlock.Attempt) bool {
 	w.t.Helper()
-	hold, err := a.wait()
+	hold, err := a.Wait()
 	if err != nil || hold.Err() == nil {
 		return false
 	}
@@ -304,15 +305,15 @@ func (w *simFixture) failsCleanly(sit situation, nth fault.Match) (reached bool)
 	client := w.connect(target, framework.WithRetry(retry.Never()))
 	rule := w.srv.On(nth, fault.DropAfter())
 	a := w.startAcquire(sit, client)
-	if !fires(rule, a.done) {
+	if !fires(rule, a.Done()) {
 		return false
 	}
 	outlastSessions()
-	if blocker != nil && a.waiting() {
+	if blocker != nil && a.Waiting() {
 		w.release(blocker)
 		blocker = nil
 	}
-	hold, err := a.wait()
+	hold, err := a.Wait()
 	if err == nil {
 		w.holdsOnce(client, hold)
 	} else {
