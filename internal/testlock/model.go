@@ -59,10 +59,25 @@ func (m *Model) Expire(c *zktest.Client) {
 
 // DeleteNode deletes a random node in one of the directories.
 func (m *Model) DeleteNode(random *rand.Rand, directories ...string) {
-	if nodes := m.Nodes(directories[random.IntN(len(directories))]); len(nodes) > 0 {
-		node := nodes[random.IntN(len(nodes))]
+	if node := m.random(random, directories); node != "" {
 		m.Take(func() { _ = m.srv.Delete(node) }) // fails if it was deleted
 	}
+}
+
+// ChangeNode changes the data of a random node in one of the directories, as a revocation does.
+func (m *Model) ChangeNode(random *rand.Rand, directories ...string) {
+	if node := m.random(random, directories); node != "" {
+		_ = m.srv.Set(node, []byte("__REVOKE__")) // fails if it was deleted
+	}
+}
+
+// random returns a random node in one of the directories, or nothing.
+func (m *Model) random(random *rand.Rand, directories []string) string {
+	nodes := m.Nodes(directories[random.IntN(len(directories))])
+	if len(nodes) == 0 {
+		return ""
+	}
+	return nodes[random.IntN(len(nodes))]
 }
 
 // Nodes returns the paths of the lock nodes in a directory, by sequence number. Their order is

@@ -109,11 +109,12 @@ func once(calls int) func() error {
 }
 
 func TestModelFindsTokensThatDoNotGrow(t *testing.T) {
-	valid := func() error { return nil }
-	require.Len(t, begun(t, testlock.Use{Token: 2, Err: once(1)}, testlock.Use{Token: 2, Err: valid}), 1)
-	require.Len(t, begun(t, testlock.Use{Token: 2, Err: once(1)}, testlock.Use{Token: 1, Err: valid}), 1)
-	require.Empty(t, begun(t, testlock.Use{Token: 2, Err: once(1)}, testlock.Use{Token: 3, Err: valid}))
-	require.Empty(t, begun(t, testlock.Use{By: "a", Token: 2, Err: once(1)}, testlock.Use{By: "a", Token: 2, Err: valid}))
+	first := func(by any) testlock.Use { return testlock.Use{By: by, Token: 2, Err: once(1)} }
+	next := func(by any, token int64) testlock.Use { return testlock.Use{By: by, Token: token, Err: once(1)} }
+	require.Len(t, begun(t, first(nil), next(nil, 2)), 1)
+	require.Len(t, begun(t, first(nil), next(nil, 1)), 1)
+	require.Empty(t, begun(t, first(nil), next(nil, 3)))
+	require.Empty(t, begun(t, first("a"), next("a", 2)))
 }
 
 func TestModelKnowsTheNodesThatTheTestDeleted(t *testing.T) {

@@ -91,9 +91,11 @@ func (o *leadership) harm(faults *testlock.Faults, random *rand.Rand) {
 	case 1:
 		o.model.DeleteNode(random, electionPath)
 	case 2:
+		o.model.ChangeNode(random, electionPath)
+	case 3:
 		top := []string{electionPath, "/service"}[random.IntN(2)]
 		o.model.Take(func() { _ = o.srv.Delete(top) }) // and all nodes below it; fails if there are none
-	case 3:
+	case 4:
 		o.srv.Stop()
 		time.Sleep(time.Duration(random.Int64N(int64(2 * simTimeout))))
 		if random.IntN(3) == 0 {

@@ -53,8 +53,8 @@ func simulateHandoff(
 		if opts != nil {
 			opts = append(opts, more...)
 		}
-		client := testlock.Client(t, srv.Client(name), srv.MemAddr(), random, simTimeout, framework.WithMetrics(&measured),
-			framework.WithLossPolicy(framework.LossPolicy(random.IntN(2))))
+		client := testlock.Client(t, srv.Client(name), srv.MemAddr(), random, simTimeout,
+			framework.WithMetrics(&measured), framework.WithLossPolicy(framework.LossPolicy(random.IntN(2))))
 		locks = append(locks, newMutex(t, client, "/lock", opts...))
 		for range 1 + 3*min(1, len(opts)) {
 			running.Go((&member{shared, name, locks[i], rand.New(rand.NewPCG(random.Uint64(), 0))}).run)

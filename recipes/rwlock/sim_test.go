@@ -48,8 +48,8 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, aim *testlock
 	var running sync.WaitGroup
 	for i, opts := range [simClients][]rwlock.Option{{rwlock.WithKazooNames()}} { // different names exclude each other
 		name := fmt.Sprintf("c%d", i)
-		client := testlock.Client(t, srv.Client(name), srv.MemAddr(), random, simTimeout, framework.WithMetrics(&measured),
-			framework.WithLossPolicy(framework.LossPolicy(random.IntN(2))))
+		client := testlock.Client(t, srv.Client(name), srv.MemAddr(), random, simTimeout,
+			framework.WithMetrics(&measured), framework.WithLossPolicy(framework.LossPolicy(random.IntN(2))))
 		lock := newLock(t, client, "/lock", opts...)
 		for j := range 2 {
 			a := &member{t: t, model: model, name: fmt.Sprintf("%s.%d", name, j), lock: lock}

@@ -40,8 +40,8 @@ func TestP12_OneLeaderAtMostInTenMinutesOfChaos(t *testing.T) {
 	onlyInProcess(t, virtual)
 	for kind, candidate := range p12Kinds {
 		t.Run(kind, func(t *testing.T) {
-			aim := testlock.NewAim(t, fault.OpCreate, fault.OpDelete, fault.OpGetData, fault.OpGetChildren2, fault.OpMulti,
-				fault.OpSync, fault.OpSetWatches, fault.OpConnect, fault.AnyOp)
+			aim := testlock.NewAim(t, fault.OpCreate, fault.OpDelete, fault.OpGetData, fault.OpGetChildren2,
+				fault.OpMulti, fault.OpSync, fault.OpSetWatches, fault.OpConnect, fault.AnyOp)
 			sim.Run(t, 3, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 				o := &p12Terms{t: t, srv: srv, busy: map[string]bool{}, led: map[string]int{}}
 				o.model = testlock.NewModel(t, srv)
@@ -181,18 +181,20 @@ func (o *p12Terms) await(limit time.Duration, failure string, cond func() bool) 
 // the fault.
 func (o *p12Terms) harm(c *zktest.Client, faults *testlock.Faults, random *rand.Rand) {
 	outage := func(longest time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(longest)))) }
-	switch random.IntN(10) {
+	switch random.IntN(11) {
 	case 0:
 		o.model.Expire(c)
 	case 1:
 		o.model.DeleteNode(random, p12Path)
 	case 2:
-		o.model.Take(func() { _ = o.srv.Delete(p12Parent) }) // and all nodes below it; fails if there are none
+		o.model.ChangeNode(random, p12Path)
 	case 3:
+		o.model.Take(func() { _ = o.srv.Delete(p12Parent) }) // and all nodes below it; fails if there are none
+	case 4:
 		o.srv.Stop()
 		outage(8 * bubbleTimeout)
 		o.start()
-	case 4:
+	case 5:
 		o.srv.Stop()
 		outage(8 * bubbleTimeout)
 		o.model.Take(func() { require.NoError(o.t, o.srv.Wipe()) })

@@ -86,7 +86,8 @@ func TestSimulatedRestlessClients(t *testing.T) {
 			aim := aim(t)
 			sim.Run(t, 4, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 				run(t, srv, random, scenario{
-					aim: aim, menu: everything, members: 3, workers: 3, turns: 15, faults: 10, followers: 2, restless: true,
+					aim: aim, menu: everything, members: 3, workers: 3, turns: 15, faults: 10, followers: 2,
+					restless:  true,
 					elections: random.IntN(4) == 0, ending: random.IntN(3) == 0,
 				})
 			}, reaping, zktest.WithCompat(compat))
