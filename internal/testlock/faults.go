@@ -154,6 +154,16 @@ func (f *Faults) later(most time.Duration, undo func()) time.Duration {
 	return d
 }
 
+// HoldTime returns how long a contender keeps a hold: mostly less than a second, and sometimes long
+// enough to lose the session.
+func HoldTime(random *rand.Rand, timeout time.Duration) time.Duration {
+	most := time.Second
+	if random.IntN(4) == 0 {
+		most = 2 * timeout
+	}
+	return time.Duration(random.Int64N(int64(most)))
+}
+
 func (f *Faults) upTo(most time.Duration) time.Duration {
 	return time.Duration(f.random.Int64N(int64(most)))
 }

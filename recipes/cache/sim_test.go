@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/recipes/cache"
-	"github.com/docent-zk/docent/recipes/internal/locktest"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
@@ -57,7 +57,7 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, followers int
 		defer close(done)
 		write(t, writer, rand.New(rand.NewPCG(random.Uint64(), 2)))
 	}()
-	locktest.DisturbEnsemble(srv, random, 1, simFaults, simTimeout)
+	testlock.DisturbEnsemble(srv, random, 1, simFaults, simTimeout)
 	<-done
 	time.Sleep(3 * simTimeout)
 	require.NoError(t, c.WaitReady(t.Context()))

@@ -116,7 +116,7 @@ func (c *contender) run() {
 			})
 		}
 		select {
-		case <-time.After(time.Duration(c.random.Int64N(int64(time.Second)))):
+		case <-time.After(testlock.HoldTime(c.random, simTimeout)):
 		case <-hold.Done():
 		}
 		_ = hold.Release()

@@ -24,7 +24,9 @@ import (
 // is smaller. Each waiter that does not give up gets the lock. No node is left.
 func TestSimulatedHandoff(t *testing.T) {
 	aim := aim(t)
-	sim.Run(t, 200, func(t *testing.T, srv *zktest.Server, random *rand.Rand) { simulateHandoff(t, srv, random, aim) })
+	sim.Run(t, 200, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		simulateHandoff(t, srv, random, aim)
+	}, keepsParents)
 }
 
 // The same with sticky nodes that are kept for a shorter or longer time than the next acquire
@@ -33,7 +35,7 @@ func TestSimulatedStickiness(t *testing.T) {
 	aim := aim(t)
 	sim.Run(t, 200, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		simulateHandoff(t, srv, random, aim, mutex.WithSticky(1+time.Duration(random.Int64N(int64(simTimeout)))))
-	})
+	}, keepsParents)
 }
 
 func simulateHandoff(
@@ -132,7 +134,7 @@ func (m *member) keep(hold *recipes.Hold) {
 	}
 	for _, i := range m.random.Perm(len(o.holds)) {
 		select {
-		case <-time.After(m.upTo(500 * time.Millisecond)):
+		case <-time.After(testlock.HoldTime(m.random, simTimeout)):
 		case <-o.holds[i].Done():
 		}
 		m.shared.release(o.holds[i])

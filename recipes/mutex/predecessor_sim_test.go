@@ -42,7 +42,7 @@ func TestSimulatedLocalPredecessors(t *testing.T) {
 		time.Sleep(2 * simTimeout)
 		require.Equal(t, "/lock container\n", srv.Tree())
 		require.Empty(t, measured.Levels())
-	})
+	}, keepsParents)
 }
 
 // runImpatiently acquires the lock a number of times and gives up at times.
@@ -52,7 +52,7 @@ func (c *contender) runImpatiently() {
 		hold, err := c.lock.Acquire(ctx)
 		cancel()
 		if err == nil {
-			c.useFor(hold, c.upTo(300*time.Millisecond))
+			c.useFor(hold, testlock.HoldTime(c.random, simTimeout))
 			done++
 		}
 	}

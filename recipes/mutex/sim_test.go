@@ -37,8 +37,13 @@ func aim(t *testing.T) *testlock.Aim {
 // gets the lock, and no node is left.
 func TestSimulatedContenders(t *testing.T) {
 	aim := aim(t)
-	sim.Repeat(t, 100, func(t *testing.T, srv *zktest.Server, random *rand.Rand) { simulate(t, srv, random, aim) })
+	sim.Repeat(t, 100, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		simulate(t, srv, random, aim)
+	}, keepsParents)
 }
+
+// keepsParents makes a server keep empty containers for the whole of a run.
+var keepsParents = zktest.WithConfig("znode.container.checkIntervalMs", "3600000")
 
 func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, aim *testlock.Aim) {
 	model := testlock.NewModel(t, srv)
@@ -84,7 +89,7 @@ func (c *contender) connect(srv *zktest.Server, servers string, timeout time.Dur
 func (c *contender) run() {
 	for done := 0; done < turns; {
 		if hold, err := c.lock.Acquire(context.Background()); err == nil {
-			c.useFor(hold, c.upTo(time.Second))
+			c.useFor(hold, testlock.HoldTime(c.random, simTimeout))
 			done++
 		}
 	}

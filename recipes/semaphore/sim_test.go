@@ -78,7 +78,7 @@ func (c *contender) run() {
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
-		c.useFor(hold, time.Duration(c.random.Int64N(int64(time.Second))))
+		c.useFor(hold, testlock.HoldTime(c.random, simTimeout))
 		done++
 	}
 }

@@ -67,12 +67,8 @@ func p03Contend(t *testing.T, model *testlock.Model, name string, mu *mutex.Mute
 			return
 		}
 		model.Begin(testlock.UseOf(hold))
-		most := 2 * time.Second
-		if random.IntN(4) == 0 {
-			most = 2 * bubbleTimeout // long enough to lose the session
-		}
 		select {
-		case <-time.After(time.Duration(random.Int64N(int64(most)))):
+		case <-time.After(testlock.HoldTime(random, bubbleTimeout)):
 		case <-hold.Done():
 		}
 		_ = hold.Release()
