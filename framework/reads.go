@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -19,7 +20,7 @@ func (o ops) Ephemerals(ctx context.Context, prefix string) ([]string, error) {
 	full := znode.JoinPrefix(o.root, prefix)
 	c := call{"list ephemerals", prefix, full, repeatable, checkSize(len(full))}
 	if !strings.HasPrefix(prefix, "/") {
-		c.err = invalid("prefix %q: want a text that begins with a slash", prefix)
+		c.err = notApplied(fmt.Errorf("%w %q: a prefix begins with a slash", ErrInvalidPath, prefix))
 	}
 	all, err := run(ctx, o, c, func(ctx context.Context, s *session) ([]string, error) {
 		return askRecent(ctx, s, conn.Ephemerals(full), conn.Reply.Paths)

@@ -52,10 +52,10 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, followers int
 	c, err := cache.New(client, "/a", append(opts, cache.WithListener(h.add))...)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	done := make(chan struct{})
+	done, chance := make(chan struct{}), rand.New(rand.NewPCG(random.Uint64(), 2))
 	go func() {
 		defer close(done)
-		write(t, writer, rand.New(rand.NewPCG(random.Uint64(), 2)))
+		write(t, writer, chance)
 	}()
 	testlock.DisturbEnsemble(srv, random, 1, simFaults, simTimeout)
 	<-done
