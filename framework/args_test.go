@@ -104,6 +104,9 @@ func TestBadPathsAreRefusedWithoutARequest(t *testing.T) {
 		"/\uffff",
 	} {
 		for name, op := range each {
+			if name == "list ephemerals" {
+				continue // it takes a prefix
+			}
 			within(t, name, func() {
 				err := op(testzk.Context(t), c, path)
 				require.ErrorIs(t, err, framework.ErrInvalidPath, "%s of %q", name, path)

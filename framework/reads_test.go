@@ -45,7 +45,7 @@ func TestEphemeralsAreThoseOfTheSessionBelowThePrefix(t *testing.T) {
 	require.Equal(t, []string{"/a", "/ab", "/b"}, got)
 	for _, prefix := range []string{"", "a"} {
 		_, err := c.Ephemerals(ctx, prefix)
-		failed(t, err, framework.NotApplied)
+		failed(t, err, framework.NotApplied, framework.ErrInvalidPath)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestMultiReadReadsEachNodeOnItsOwn(t *testing.T) {
 		nil, {framework.GetOp("a")}, {framework.GetOp("/a"), framework.ReadOp{}},
 	} {
 		_, err := view.MultiRead(ctx, list...)
-		failed(t, err, framework.NotApplied)
+		failed(t, err, framework.NotApplied, framework.ErrInvalidPath)
 	}
 	var many []framework.ReadOp
 	for i := range 40_000 {
