@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/docent-zk/docent/framework/metrics"
@@ -42,6 +43,8 @@ func (b clientBridge) RetryPolicy() retry.Policy { return b.c.core.cfg.retry }
 
 func (b clientBridge) WaitWarning() time.Duration { return b.c.core.cfg.waitWarning }
 
+func (b clientBridge) Locals() *sync.Map { return &b.c.core.locals }
+
 // sessionBridge implements bridge.Session.
 type sessionBridge struct{ s *Session }
 
@@ -50,6 +53,8 @@ func (b sessionBridge) Key(path string) any { return b.s.key(path) }
 func (b sessionBridge) Metrics() metrics.Metrics { return b.s.metrics() }
 
 func (b sessionBridge) DeleteLater(paths ...string) { b.s.deleteLater(paths...) }
+
+func (b sessionBridge) Locals() *sync.Map { return &b.s.bound.locals }
 
 func (b sessionBridge) Go(fn func()) bool {
 	return b.s != nil && b.s.bound != nil && fn != nil && b.s.bound.spawn(fn)

@@ -38,6 +38,7 @@ type core struct {
 	noContainers atomic.Bool // the servers do not know containers
 	noWatches    atomic.Bool // the servers do not know persistent watches
 	watchers     watchers
+	locals       sync.Map // see bridge.Client.Locals
 
 	mu           sync.Mutex
 	servers      []string

@@ -82,6 +82,7 @@ type session struct {
 	inflight   sync.WaitGroup // pending requests; added to under mu while err is nil
 	background sync.WaitGroup // goroutines that rely on the session; likewise
 	late       late
+	locals     sync.Map            // see bridge.Session.Locals
 	random     func(n int64) int64 // of the goroutine of verifyWatches
 
 	mu         sync.Mutex

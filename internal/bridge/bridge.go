@@ -3,6 +3,7 @@ package bridge
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -34,6 +35,8 @@ type Client interface {
 	RetryPolicy() retry.Policy
 	// WaitWarning returns the limit of framework.WithWaitWarning.
 	WaitWarning() time.Duration
+	// Locals returns what Local keeps for the client. All views of a client share it.
+	Locals() *sync.Map
 }
 
 // Of returns the Client of c, which may be nil.
@@ -68,6 +71,8 @@ type Session interface {
 	// without watch, and where err is not nil.
 	StartRead(path string, kind ReadKind, watch bool,
 		done func(data []byte, children []string, stat *zk.Stat, w *framework.Watch, err error))
+	// Locals returns what Local keeps for the session.
+	Locals() *sync.Map
 }
 
 // ReadKind is what StartRead reads.
@@ -82,6 +87,18 @@ const (
 
 // OfSession returns the Session of s, which may be nil.
 func OfSession(s *framework.Session) Session { return hooks.Session(s).(Session) }
+
+// Local returns the T that is kept for a Client or a Session, and is freed with it. It begins as
+// the zero value. T should be a type that one package declares and does not export: that package
+// alone then uses the value.
+func Local[T any](owner interface{ Locals() *sync.Map }) *T {
+	all, key := owner.Locals(), any((*T)(nil))
+	if kept, ok := all.Load(key); ok {
+		return kept.(*T)
+	}
+	kept, _ := all.LoadOrStore(key, new(T))
+	return kept.(*T)
+}
 
 // Lifetime bounds a hold: it ends with the session or, under the Strict policy, with the current
 // connection.

@@ -1,10 +1,13 @@
 package queue
 
-// LocalPredecessors returns the number of queue nodes that waiters of the same session know.
-func LocalPredecessors() (n int) {
-	watchedWaiters.mu.Lock()
-	defer watchedWaiters.mu.Unlock()
-	for _, all := range watchedWaiters.all {
+import "github.com/docent-zk/docent/framework"
+
+// LocalPredecessors returns the number of queue nodes that waiters of the session know.
+func LocalPredecessors(s *framework.Session) (n int) {
+	known := watchedWaitersOf(s)
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	for _, all := range known.all {
 		n += len(all)
 	}
 	return n

@@ -25,11 +25,12 @@ type Handoff struct {
 // share. The node belongs to the localQueue and not to a waiter: a waiter that gives up costs
 // the others nothing.
 type localQueue struct {
+	*localQueues
 	lock  *Lock // of the first waiter
 	key   localQueueKey
 	limit Handoff
 
-	// Guarded by localQueues.mu.
+	// Guarded by mu of the localQueues.
 	waiting       []*localWaiter     // in the order of their calls
 	cancelAttempt context.CancelFunc // ends the attempt of run; nil: none is under way
 	node          *sharedNode        // nil: there is none
@@ -56,12 +57,11 @@ type result struct {
 	err  error
 }
 
-// localQueues holds the queues that have a waiter or a node. One mutex serves all: nothing waits
-// while it is held.
-var localQueues = struct {
-	mu  sync.Mutex
+// localQueues holds the queues of one client that have a waiter or a node.
+type localQueues struct {
+	mu  sync.Mutex // nothing waits while it is held
 	all map[localQueueKey]*localQueue
-}{all: map[localQueueKey]*localQueue{}}
+}
 
 // acquireLocally acquires the lock as a waiter of its localQueue.
 func (l *Lock) acquireLocally(ctx context.Context, warner *waitWarner) (*ownership.Hold, error) {
@@ -121,11 +121,12 @@ func (l *Lock) accept(ctx context.Context, w *localWaiter, r result) (*ownership
 
 // join adds w to the localQueue of the lock. It makes one if there is none.
 func (l *Lock) join(w *localWaiter) {
-	localQueues.mu.Lock()
-	q, exists := l.localQueueLocked()
+	queues := bridge.Local[localQueues](bridge.Of(l.Client))
+	queues.mu.Lock()
+	q, exists := queues.getLocked(l)
 	q.addLocked(w)
 	node, idle := q.takeIdleLocked()
-	localQueues.mu.Unlock()
+	queues.mu.Unlock()
 	if !exists {
 		q.start()
 	}
@@ -140,14 +141,17 @@ func (q *localQueue) addLocked(w *localWaiter) {
 
 func newLocalWaiter() *localWaiter { return &localWaiter{results: make(chan result, 1)} }
 
-// localQueueLocked returns the localQueue of the lock, and makes one if there is none.
-func (l *Lock) localQueueLocked() (q *localQueue, exists bool) {
+// getLocked returns the localQueue of the lock, and makes one if there is none.
+func (q *localQueues) getLocked(l *Lock) (local *localQueue, exists bool) {
 	key := localQueueKey{l.LockKey(), l.name(), l.Queues[0].rules.Name}
-	if q, exists = localQueues.all[key]; !exists {
-		q = &localQueue{lock: l, key: key, limit: *l.HandOff}
-		localQueues.all[key] = q
+	if local, exists = q.all[key]; !exists {
+		local = &localQueue{localQueues: q, lock: l, key: key, limit: *l.HandOff}
+		if q.all == nil {
+			q.all = map[localQueueKey]*localQueue{}
+		}
+		q.all[key] = local
 	}
-	return q, exists
+	return local, exists
 }
 
 // tryLocally takes an idle node of the localQueue. It acquires a node if there is no localQueue
@@ -157,13 +161,14 @@ func (l *Lock) tryLocally(ctx context.Context) (hold *ownership.Hold, err error)
 		return nil, l.acquireError(ctx, ctxerr.Of(ctx))
 	}
 	w := newLocalWaiter()
-	localQueues.mu.Lock()
-	q, exists := l.localQueueLocked()
+	queues := bridge.Local[localQueues](bridge.Of(l.Client))
+	queues.mu.Lock()
+	q, exists := queues.getLocked(l)
 	node, idle := q.takeIdleLocked()
 	if idle != nil {
 		q.addLocked(w)
 	}
-	localQueues.mu.Unlock()
+	queues.mu.Unlock()
 	switch {
 	case !exists:
 		return q.try(ctx)
@@ -200,17 +205,17 @@ func (q *localQueue) try(ctx context.Context) (*ownership.Hold, error) {
 		return nil, err
 	}
 	node := q.newSharedNode(hold)
-	localQueues.mu.Lock()
+	q.mu.Lock()
 	q.node = node
-	localQueues.mu.Unlock()
+	q.mu.Unlock()
 	hold.SetHandoff(node)
 	return hold, nil
 }
 
 // cancel removes w. It returns false if w was sent a result.
 func (q *localQueue) cancel(w *localWaiter) bool {
-	localQueues.mu.Lock()
-	defer localQueues.mu.Unlock()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	i := slices.Index(q.waiting, w)
 	if i < 0 {
 		return false
@@ -265,8 +270,8 @@ func (q *localQueue) acquire(ctx context.Context, warner *waitWarner) (*ownershi
 // startAttempt returns a context for an attempt, which ends when no goroutine waits. If none
 // waits already, it removes the localQueue and returns false.
 func (q *localQueue) startAttempt() (context.Context, bool) {
-	localQueues.mu.Lock()
-	defer localQueues.mu.Unlock()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if len(q.waiting) == 0 {
 		q.removeLocked()
 		return nil, false
@@ -282,11 +287,11 @@ func (q *localQueue) startAttempt() (context.Context, bool) {
 func (q *localQueue) deliver(hold *ownership.Hold, waited bool) {
 	node := q.newSharedNode(hold)
 	node.draining = waited && q.limit.Idle == 0
-	localQueues.mu.Lock()
+	q.mu.Lock()
 	q.cancelAttempt()
 	q.cancelAttempt, q.node = nil, node
 	first := q.popLocked()
-	localQueues.mu.Unlock()
+	q.mu.Unlock()
 	hold.SetHandoff(node)
 	if first == nil {
 		_ = hold.Release() // all waiters have given up; the hold has ended whatever Release returns
@@ -297,11 +302,11 @@ func (q *localQueue) deliver(hold *ownership.Hold, waited bool) {
 
 // failAll sends err to all waiters and removes the localQueue.
 func (q *localQueue) failAll(err error) {
-	localQueues.mu.Lock()
+	q.mu.Lock()
 	waiting := q.waiting
 	q.waiting = nil
 	q.removeLocked()
-	localQueues.mu.Unlock()
+	q.mu.Unlock()
 	for _, w := range waiting {
 		w.results <- result{err: err}
 	}
@@ -309,12 +314,12 @@ func (q *localQueue) failAll(err error) {
 
 // restart acquires a new node for the waiters. Without any it removes the localQueue.
 func (q *localQueue) restart() {
-	localQueues.mu.Lock()
+	q.mu.Lock()
 	wanted := len(q.waiting) > 0
 	if !wanted {
 		q.removeLocked()
 	}
-	localQueues.mu.Unlock()
+	q.mu.Unlock()
 	if wanted {
 		q.start()
 	}
@@ -322,8 +327,8 @@ func (q *localQueue) restart() {
 
 // removeLocked removes the localQueue.
 func (q *localQueue) removeLocked() {
-	if localQueues.all[q.key] == q {
-		delete(localQueues.all, q.key)
+	if q.all[q.key] == q {
+		delete(q.all, q.key)
 	}
 }
 

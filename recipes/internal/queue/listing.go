@@ -20,61 +20,65 @@ type listing struct {
 	order order
 }
 
-// sessionKey identifies a queue and the session that uses it.
-type sessionKey struct {
-	queue   any
-	session int64
+// listings holds the lists that are under way in one session.
+type listings struct {
+	mu sync.Mutex // nothing waits while it is held
+	// next has each queue of which a list is under way, by its key. The value is the next list; nil:
+	// no waiter has requested another one.
+	next map[any]*listing
 }
-
-// listings holds the next list of each queue of which a list is under way; nil if no waiter has
-// requested another one. One mutex serves all queues: nothing waits while it is held.
-var listings = struct {
-	mu   sync.Mutex
-	next map[sessionKey]*listing
-}{next: map[sessionKey]*listing{}}
 
 // requestList requests a list of the queue and does not wait for it. While one is under way in
 // the session, all callers share the next list. That one is sent after all of them have called
 // requestList, so it shows the nodes of all creates sent before.
 func (q *Queue) requestList(s *framework.Session) *listing {
-	key := q.keyIn(s)
-	listings.mu.Lock()
-	asked, running := listings.next[key]
-	if asked == nil {
-		asked = &listing{done: make(chan struct{})}
-	}
-	if running {
-		listings.next[key] = asked
-	} else {
-		listings.next[key] = nil
-	}
-	listings.mu.Unlock()
-	if !running {
-		q.startList(s, key, asked)
+	asked, first := bridge.Local[listings](bridge.OfSession(s)).request(q.key)
+	if first {
+		q.startList(s, asked)
 	}
 	return asked
 }
 
+// request returns the list that shows the nodes of all creates sent before. first: no list is
+// under way, and the caller must send it.
+func (l *listings) request(queue any) (asked *listing, first bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	asked, running := l.next[queue]
+	if asked == nil {
+		asked = &listing{done: make(chan struct{})}
+	}
+	switch {
+	case running:
+		l.next[queue] = asked
+	case l.next == nil:
+		l.next = map[any]*listing{queue: nil}
+	default:
+		l.next[queue] = nil
+	}
+	return asked, !running
+}
+
 // startList sends the request, and that of the next list when the answer has arrived.
-func (q *Queue) startList(s *framework.Session, key sessionKey, asked *listing) {
+func (q *Queue) startList(s *framework.Session, asked *listing) {
 	bridge.OfSession(s).StartChildren(q.path, func(children []string, err error) {
 		asked.children, asked.err = children, err
 		close(asked.done)
-		if next := nextListing(key); next != nil {
-			q.startList(s, key, next)
+		if next := bridge.Local[listings](bridge.OfSession(s)).answered(q.key); next != nil {
+			q.startList(s, next)
 		}
 	})
 }
 
-// nextListing returns the list to request after one was answered; nil: there is none.
-func nextListing(key sessionKey) *listing {
-	listings.mu.Lock()
-	defer listings.mu.Unlock()
-	next := listings.next[key]
+// answered returns the list to send after one was answered; nil: there is none.
+func (l *listings) answered(queue any) *listing {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := l.next[queue]
 	if next == nil {
-		delete(listings.next, key)
+		delete(l.next, queue)
 	} else {
-		listings.next[key] = nil
+		l.next[queue] = nil
 	}
 	return next
 }

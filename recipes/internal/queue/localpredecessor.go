@@ -32,14 +32,17 @@ type watchedWaiter struct {
 	watch *framework.Watch // on its own node; nil: there is no such waiter
 }
 
-// watchedWaiters holds all waiters with a watch on their own nodes, by queue and session, and by
-// number. One is removed when its watch fires: its node is deleted or the session has ended. Two
-// queues with the same directory and conflicting kinds count as one. One mutex serves all:
-// nothing waits while it is held.
-var watchedWaiters = struct {
-	mu  sync.Mutex
-	all map[sessionKey]map[int32]watchedWaiter
-}{all: map[sessionKey]map[int32]watchedWaiter{}}
+// watchedWaiters holds the waiters of one session with a watch on their own nodes. One is removed
+// when its watch fires: its node is deleted or the session has ended. Two queues with the same
+// directory and conflicting kinds count as one.
+type watchedWaiters struct {
+	mu  sync.Mutex                      // nothing waits while it is held
+	all map[any]map[int32]watchedWaiter // by the key of the queue, and by number
+}
+
+func watchedWaitersOf(s *framework.Session) *watchedWaiters {
+	return bridge.Local[watchedWaiters](bridge.OfSession(s))
+}
 
 // deletionIsFinal reports whether no other node can take the position of a deleted one.
 func (r Rules) deletionIsFinal() bool { return !r.MayBeReplaced && len(r.Compatible) == 0 }
@@ -50,14 +53,12 @@ func (w *waiter) numbersTell(seq int32) bool {
 	return w.queue.rules.deletionIsFinal() && !w.atCounterEnd() && !queueNode{seq: seq}.atCounterEnd()
 }
 
-// keyIn returns the key of the queue in a session.
-func (q *Queue) keyIn(s *framework.Session) sessionKey { return sessionKey{q.key, s.ID()} }
-
 // hasLocalWaiter reports whether a waiter of the session is registered for the queue.
 func (q *Queue) hasLocalWaiter(s *framework.Session) bool {
-	watchedWaiters.mu.Lock()
-	defer watchedWaiters.mu.Unlock()
-	return len(watchedWaiters.all[q.keyIn(s)]) > 0
+	known := watchedWaitersOf(s)
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	return len(known.all[q.key]) > 0
 }
 
 // register makes w and its watch known to later waiters of the session, until the watch fires.
@@ -65,29 +66,46 @@ func (w *waiter) register() {
 	if !w.numbersTell(w.seq) {
 		return
 	}
-	at, watch := w.queue.keyIn(w.session), w.ownWatch
-	watchedWaiters.mu.Lock()
-	known := watchedWaiters.all[at][w.seq].watch == watch
-	if watchedWaiters.all[at] == nil {
-		watchedWaiters.all[at] = map[int32]watchedWaiter{}
-	}
-	watchedWaiters.all[at][w.seq] = watchedWaiter{w, watch}
-	watchedWaiters.mu.Unlock()
-	if !known {
-		bridge.OfWatch(watch).Then(func() { unregister(at, w.seq, watch) })
+	known, queue, seq, watch := watchedWaitersOf(w.session), w.queue.key, w.seq, w.ownWatch
+	if known.add(queue, watchedWaiter{w, watch}) {
+		bridge.OfWatch(watch).Then(func() { known.remove(queue, seq, watch) })
 	}
 }
 
-func unregister(at sessionKey, seq int32, watch *framework.Watch) {
-	watchedWaiters.mu.Lock()
-	defer watchedWaiters.mu.Unlock()
-	all := watchedWaiters.all[at]
+// add adds a waiter. It reports false if the waiter with this watch was there.
+func (k *watchedWaiters) add(queue any, w watchedWaiter) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.all == nil {
+		k.all = map[any]map[int32]watchedWaiter{}
+	}
+	if k.all[queue] == nil {
+		k.all[queue] = map[int32]watchedWaiter{}
+	}
+	previous := k.all[queue][w.seq]
+	k.all[queue][w.seq] = w
+	return previous.watch != w.watch
+}
+
+// remove removes the waiter with this watch.
+func (k *watchedWaiters) remove(queue any, seq int32, watch *framework.Watch) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := k.all[queue]
 	if all[seq].watch == watch {
 		delete(all, seq)
 	}
 	if len(all) == 0 {
-		delete(watchedWaiters.all, at)
+		delete(k.all, queue)
 	}
+}
+
+// get returns the waiter with the number.
+func (k *watchedWaiters) get(queue any, seq int32) (watchedWaiter, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	w, ok := k.all[queue][seq]
+	return w, ok
 }
 
 // localPredecessor returns the waiter of the same session with number seq, if it is registered
@@ -96,9 +114,7 @@ func (w *waiter) localPredecessor(seq int32) (n watchedWaiter, ok bool) {
 	if !w.numbersTell(seq) {
 		return watchedWaiter{}, false
 	}
-	watchedWaiters.mu.Lock()
-	n, ok = watchedWaiters.all[w.queue.keyIn(w.session)][seq]
-	watchedWaiters.mu.Unlock()
+	n, ok = watchedWaitersOf(w.session).get(w.queue.key, seq)
 	if !ok || !bridge.OfWatch(n.watch).Unbroken() {
 		return watchedWaiter{}, false
 	}

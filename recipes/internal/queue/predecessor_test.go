@@ -27,6 +27,8 @@ type counter struct {
 	srv  *zktest.Server
 	mine *mutex.Mutex // of the client whose requests are counted
 	read int          // number of trace entries already reported
+
+	clients []*framework.Client
 }
 
 // inQueue runs a test. Then the queue must be empty and no predecessor may be remembered.
@@ -42,16 +44,29 @@ func inQueue(t *testing.T, test func(t *testing.T, c *counter)) {
 		test(t, c)
 		settle()
 		require.Equal(t, "/lock container\n", srv.Tree())
-		require.Zero(t, queue.LocalPredecessors(), "deleted nodes are still known")
+		require.Zero(t, c.localPredecessors(), "deleted nodes are still known")
 	})
 }
 
 func (c *counter) of(client string) *mutex.Mutex {
 	c.t.Helper()
 	dialer := framework.WithDialer(c.srv.Client(client).DialContext)
-	mu, err := mutex.New(testzk.Connected(c.t, c.srv.MemAddr(), dialer), "/lock")
+	connected := testzk.Connected(c.t, c.srv.MemAddr(), dialer)
+	c.clients = append(c.clients, connected)
+	mu, err := mutex.New(connected, "/lock")
 	require.NoError(c.t, err)
 	return mu
+}
+
+// localPredecessors returns the number of queue nodes that waiters of the same session know.
+func (c *counter) localPredecessors() (n int) {
+	c.t.Helper()
+	for _, client := range c.clients {
+		session, err := client.Session(c.t.Context())
+		require.NoError(c.t, err)
+		n += queue.LocalPredecessors(session)
+	}
+	return n
 }
 
 // asked returns the client's requests since the last call, without heartbeats and events.
@@ -271,7 +286,7 @@ func TestDisconnectedWaiterIsNotGrantedByALocalPredecessor(t *testing.T) {
 func TestLocalPredecessorsEndWithTheSession(t *testing.T) {
 	inQueue(t, func(t *testing.T, c *counter) {
 		all := c.enter(c.mine, 5)
-		require.Equal(t, 4, queue.LocalPredecessors(), "all but the holder")
+		require.Equal(t, 4, c.localPredecessors(), "all but the holder")
 		for _, s := range c.srv.Sessions() {
 			require.NoError(t, s.Expire())
 		}
@@ -289,7 +304,7 @@ func TestLocalPredecessorsEndWithTheSession(t *testing.T) {
 			for _, w := range done {
 				require.NoError(t, w.hold.Release())
 			}
-			require.LessOrEqual(t, queue.LocalPredecessors(), len(left)+1)
+			require.LessOrEqual(t, c.localPredecessors(), len(left)+1)
 		}
 	})
 }

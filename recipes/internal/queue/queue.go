@@ -179,29 +179,34 @@ const (
 
 // warnOfCounter warns if the parent's counter of sequence numbers runs out.
 func (w *waiter) warnOfCounter() {
-	if (w.seq >= warnFrom || w.seq < 0) && counterWarnings.mayWarn(w.queue.key, time.Now()) {
+	if w.seq < warnFrom && w.seq >= 0 {
+		return
+	}
+	if bridge.Local[counterWarnings](bridge.Of(w.queue.client)).mayWarn(w.queue.key, time.Now()) {
 		w.queue.log.Warn("the parent's counter of sequence numbers is running out, "+
 			"Curator clients will not exclude each other then: delete the parent while no client uses the lock",
 			zap.Int32("sequence", w.seq))
 	}
 }
 
-// warnings holds, for each queue, when the last warning was logged, until the next is allowed.
-type warnings struct {
+// counterWarnings holds, for each queue of one client, when the last warning was logged, until the
+// next is allowed.
+type counterWarnings struct {
 	mu   sync.Mutex
 	last map[any]time.Time
 }
 
-var counterWarnings = warnings{last: map[any]time.Time{}}
-
 // mayWarn allows one warning in warnEach for each key of a queue, however many values of Queue
 // have that key.
-func (w *warnings) mayWarn(queue any, now time.Time) bool {
+func (w *counterWarnings) mayWarn(queue any, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	maps.DeleteFunc(w.last, func(_ any, last time.Time) bool { return now.Sub(last) >= warnEach })
 	if _, warned := w.last[queue]; warned {
 		return false
+	}
+	if w.last == nil {
+		w.last = map[any]time.Time{}
 	}
 	w.last[queue] = now
 	return true

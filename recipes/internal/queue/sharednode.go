@@ -20,7 +20,7 @@ type sharedNode struct {
 	session *framework.Session
 	name    string // of the node
 
-	// Guarded by localQueues.mu.
+	// Guarded by mu of the localQueues.
 	passed     int              // how often the node was passed on since other clients may wait
 	since      time.Time        // from when the node was held while other clients may wait
 	draining   bool             // the node is deleted as soon as no waiter may have it
@@ -43,8 +43,8 @@ func (q *localQueue) newSharedNode(h *ownership.Hold) *sharedNode {
 // Next passes a hold on to the first waiter, unless a limit is reached. A node that is not to be
 // deleted yet is kept idle.
 func (n *sharedNode) Next(h *ownership.Hold) ownership.Decision {
-	localQueues.mu.Lock()
-	defer localQueues.mu.Unlock()
+	n.queue.mu.Lock()
+	defer n.queue.mu.Unlock()
 	wanted := len(n.queue.waiting) > 0
 	switch {
 	case wanted && !n.isDueLocked():
@@ -107,10 +107,10 @@ func (n *sharedNode) release(idle *ownership.Hold) {
 
 // drain lets the node be deleted as soon as no waiter may have it.
 func (n *sharedNode) drain() {
-	localQueues.mu.Lock()
+	n.queue.mu.Lock()
 	n.draining = true
 	idle := n.takeIdleLocked()
-	localQueues.mu.Unlock()
+	n.queue.mu.Unlock()
 	n.release(idle)
 }
 
@@ -119,13 +119,13 @@ func (n *sharedNode) Requested() { n.drain() }
 
 // Ended handles the end of the node: it acquires a new one for the waiters.
 func (n *sharedNode) Ended() {
-	localQueues.mu.Lock()
+	n.queue.mu.Lock()
 	n.queue.node = nil
 	n.takeIdleLocked()
 	if n.contention != nil {
 		n.contention.stop()
 	}
-	localQueues.mu.Unlock()
+	n.queue.mu.Unlock()
 	n.queue.restart()
 }
 
@@ -159,13 +159,13 @@ func (n *sharedNode) readContention(ctx context.Context, c *contentionWatch) {
 	if alone = err == nil; !alone {
 		return
 	}
-	localQueues.mu.Lock()
+	n.queue.mu.Lock()
 	c.watch = watch
 	var idle *ownership.Hold
 	if len(n.queue.waiting) > 0 || n.queue.limit.Idle == 0 {
 		idle = n.takeIdleLocked()
 	}
-	localQueues.mu.Unlock()
+	n.queue.mu.Unlock()
 	n.release(idle)
 	bridge.OfWatch(watch).Then(func() { n.onChange(c) })
 }
@@ -177,8 +177,8 @@ func (n *sharedNode) isOnly(nodes []queueNode) bool {
 
 // onChange handles a change of the queue: other nodes may have come. It must not wait.
 func (n *sharedNode) onChange(c *contentionWatch) {
-	localQueues.mu.Lock()
-	defer localQueues.mu.Unlock()
+	n.queue.mu.Lock()
+	defer n.queue.mu.Unlock()
 	if n.contention != c {
 		return
 	}

@@ -108,7 +108,7 @@ func TestNumbersIdentifyAPredecessorOnlyOfExclusiveNodes(t *testing.T) {
 }
 
 func TestWarningsOfTheEndOfTheCounterAreLimited(t *testing.T) {
-	w, begun := warnings{last: map[any]time.Time{}}, time.Now()
+	w, begun := counterWarnings{}, time.Now()
 	require.True(t, w.mayWarn("a", begun))
 	require.True(t, w.mayWarn("b", begun))
 	require.False(t, w.mayWarn("a", begun.Add(warnEach-1)))
