@@ -14,6 +14,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/locknode"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
@@ -55,7 +56,7 @@ func (a *admission) Ready(ctx context.Context) error {
 
 // fits reports whether the limit allows n more leases.
 func (a *admission) fits(leases []string, r reading) bool {
-	return queue.Count(leases, leaseMarker)+a.n <= r.permits
+	return locknode.Count(leases, leaseMarker)+a.n <= r.permits
 }
 
 // TryFast creates the permits in one transaction, if there are no waiters.

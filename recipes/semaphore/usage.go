@@ -8,6 +8,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/recipes/internal/locknode"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -27,7 +28,7 @@ func (s *Semaphore) used(ctx context.Context, session *framework.Session) (inUse
 		return false, nil, cmp.Or(s.leases.Ensure(ctx, session), errChanged)
 	case err != nil:
 		return false, nil, err
-	case len(waiters) > 0 || queue.Count(leases, leaseMarker) > 0 || stat.Version < 0:
+	case len(waiters) > 0 || locknode.Count(leases, leaseMarker) > 0 || stat.Version < 0:
 		return true, nil, nil // a negative version cannot be checked
 	}
 	return false, framework.CheckOp(s.leases.Path(), stat.Version), nil

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/docent-zk/docent/recipes/internal/locknode"
 )
 
 // crowd returns the children of a long queue in random order.
@@ -21,7 +23,7 @@ func BenchmarkParse(b *testing.B) {
 	name := crowd(1)[0]
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, ok := parseName(name, Exclusive.Conflicting); !ok {
+		if _, ok := locknode.Parse(name, Exclusive.Conflicting); !ok {
 			b.Fatal(name)
 		}
 	}
@@ -42,10 +44,10 @@ func BenchmarkOrder5000(b *testing.B) {
 // BenchmarkSurvey5000 measures the survey of that order for a waiter in the middle of the queue.
 func BenchmarkSurvey5000(b *testing.B) {
 	ordered := Exclusive.order(crowd(5000))
-	p := &waiter{queue: &Queue{rules: Exclusive}, queueNode: ordered.conflicting[2500]}
+	p := &waiter{queue: &Queue{rules: Exclusive}, Node: ordered.conflicting[2500]}
 	b.ReportAllocs()
 	for b.Loop() {
-		if seen := p.snapshot(&ordered); seen.predecessor.seq != 2499 || seen.grandPredecessor.seq != 2498 {
+		if seen := p.snapshot(&ordered); seen.predecessor.Seq != 2499 || seen.grandPredecessor.Seq != 2498 {
 			b.Fatal(seen)
 		}
 	}

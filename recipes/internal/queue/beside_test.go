@@ -3,6 +3,8 @@ package queue
 import (
 	"testing"
 
+	"github.com/docent-zk/docent/recipes/internal/locknode"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -73,11 +75,11 @@ func TestWhenTheDeletionOfTheOnlyNodeAheadGrants(t *testing.T) {
 			[]string{"b-w2147483646", "c-r2147483647", "d-r-2147483648"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, ok := parseName(test.own, []string{test.rules.Name})
+			m, ok := locknode.Parse(test.own, []string{test.rules.Name})
 			require.True(t, ok)
-			p := &waiter{queue: &Queue{rules: test.rules}, queueNode: m}
-			ahead, doubtful := inFront(sortedNodes(test.children, test.rules.Conflicting), m)
-			compatible := sortedNodes(test.children, test.rules.Compatible)
+			p := &waiter{queue: &Queue{rules: test.rules}, Node: m}
+			ahead, doubtful := inFront(locknode.Sorted(test.children, test.rules.Conflicting), m)
+			compatible := locknode.Sorted(test.children, test.rules.Compatible)
 			require.Equal(t, test.want, p.final(append(ahead, doubtful...), compatible))
 		})
 	}
@@ -88,8 +90,8 @@ func TestDigitsForANodeAtTheSamePosition(t *testing.T) {
 		"r7": "0000000007", "r2147483646": "2147483646", "r2147483647": "2147483646",
 		"r-2147483648": "2147483646", "r-2": "2147483646",
 	} {
-		m, ok := parseName(name, []string{"r"})
+		m, ok := locknode.Parse(name, []string{"r"})
 		require.True(t, ok)
-		require.Equal(t, want, m.positionDigits(), name)
+		require.Equal(t, want, positionDigits(m), name)
 	}
 }

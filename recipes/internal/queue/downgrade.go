@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/docent-zk/docent/recipes/internal/locknode"
+
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
@@ -43,7 +45,7 @@ func (l *Lock) Upgrade(ctx context.Context, h *ownership.Hold, blockers ...strin
 		if err != nil {
 			return err
 		}
-		return w.queue.checkAlone(list.children, blockers, append(own, w.name))
+		return w.queue.checkAlone(list.children, blockers, append(own, w.Name))
 	})
 	return hold, l.acquireError(ctx, err)
 }
@@ -53,7 +55,7 @@ func (l *Lock) Upgrade(ctx context.Context, h *ownership.Hold, blockers ...strin
 func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold,
 	check func(*waiter) error) (*ownership.Hold, error) {
 	q := l.Queues[0]
-	m, ok := parseName(path.Base(h.Path()), q.rules.kinds())
+	m, ok := locknode.Parse(path.Base(h.Path()), q.rules.kinds())
 	if !ok {
 		return nil, fmt.Errorf("%q is not a node of the queue", h.Path())
 	}
@@ -66,10 +68,10 @@ func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold,
 	}
 	done, err := Create{
 		Nodes: []NewNode{{
-			Dir: q.Dir, Name: q.rules.Name + m.positionDigits(), Data: q.data,
+			Dir: q.Dir, Name: q.rules.Name + positionDigits(m), Data: q.data,
 			Options: []framework.CreateOption{framework.Ephemeral(), framework.Protected()},
 		}},
-		With: []framework.Op{framework.CheckOp(q.node(m.name), -1)},
+		With: []framework.Op{framework.CheckOp(q.node(m.Name), -1)},
 	}.Do(ctx, session)
 	var refused *RefusedError
 	if errors.As(err, &refused) {
@@ -103,28 +105,28 @@ func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold,
 // positionDigits returns the sequence number for the name of a node at the position of m. At the
 // end of the counter, where numbers do not show the order, that is the last number before: any
 // holder there is ahead of all waiters, and so is that number.
-func (m queueNode) positionDigits() string {
-	if m.atCounterEnd() {
+func positionDigits(m locknode.Node) string {
+	if m.AtCounterEnd() {
 		return fmt.Sprintf("%010d", math.MaxInt32-1)
 	}
-	return fmt.Sprintf("%010d", m.seq)
+	return fmt.Sprintf("%010d", m.Seq)
 }
 
 // checkAlone returns ErrNotAlone unless all nodes among children except own have a blocker ahead
 // of them, which is behind own.
 func (q *Queue) checkAlone(children, blockers, own []string) error {
-	isOwn := func(m queueNode) bool { return slices.Contains(own, m.name) }
-	nodes := slices.DeleteFunc(sortedNodes(children, q.rules.kinds()), isOwn)
+	isOwn := func(m locknode.Node) bool { return slices.Contains(own, m.Name) }
+	nodes := slices.DeleteFunc(locknode.Sorted(children, q.rules.kinds()), isOwn)
 	if len(nodes) == 0 {
 		return nil
 	}
 	first := nodes[0]
-	_, isBlocker := parseName(first.name, blockers)
-	mine, _ := parseName(own[0], q.rules.kinds())
+	_, isBlocker := locknode.Parse(first.Name, blockers)
+	mine, _ := locknode.Parse(own[0], q.rules.kinds())
 	// Two nodes with one number, or one at the end of the counter, do not show which is behind the other.
-	inOrder := len(nodes) == 1 || nodes[1].seq != first.seq && !first.atCounterEnd()
-	if isBlocker && inOrder && (first.atCounterEnd() || before(mine.seq, first.seq)) {
+	inOrder := len(nodes) == 1 || nodes[1].Seq != first.Seq && !first.AtCounterEnd()
+	if isBlocker && inOrder && (first.AtCounterEnd() || locknode.Before(mine.Seq, first.Seq)) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s", ErrNotAlone, first.name)
+	return fmt.Errorf("%w: %s", ErrNotAlone, first.Name)
 }

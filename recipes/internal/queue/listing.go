@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/docent-zk/docent/recipes/internal/locknode"
+
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
@@ -104,7 +106,7 @@ func (x *listing) sorted(r Rules) *order {
 
 // order holds the nodes of a queue, each slice in the order of the queue.
 type order struct {
-	conflicting, compatible []queueNode
+	conflicting, compatible []locknode.Node
 	unordered               bool // the numbers do not show the order: the slices are not sorted
 }
 
@@ -121,19 +123,19 @@ func (r Rules) order(children []string) order {
 		default:
 			o.compatible = append(o.compatible, m)
 		}
-		o.unordered = o.unordered || m.atCounterEnd()
+		o.unordered = o.unordered || m.AtCounterEnd()
 	}
 	if !o.unordered {
-		slices.SortFunc(o.conflicting, compareNodes)
-		slices.SortFunc(o.compatible, compareNodes)
+		slices.SortFunc(o.conflicting, locknode.Compare)
+		slices.SortFunc(o.compatible, locknode.Compare)
 	}
 	return o
 }
 
 // has reports whether m is one of the nodes. It needs a sorted order.
-func (o *order) has(m queueNode) bool {
-	for _, all := range [][]queueNode{o.conflicting, o.compatible} {
-		if _, found := slices.BinarySearchFunc(all, m, compareNodes); found {
+func (o *order) has(m locknode.Node) bool {
+	for _, all := range [][]locknode.Node{o.conflicting, o.compatible} {
+		if _, found := slices.BinarySearchFunc(all, m, locknode.Compare); found {
 			return true
 		}
 	}
@@ -141,7 +143,7 @@ func (o *order) has(m queueNode) bool {
 }
 
 // countBefore returns how many of those in order have a smaller number than m.
-func (m queueNode) countBefore(all []queueNode) int {
-	i, _ := slices.BinarySearchFunc(all, queueNode{seq: m.seq}, compareNodes) // no name is the smallest
+func countBefore(m locknode.Node, all []locknode.Node) int {
+	i, _ := slices.BinarySearchFunc(all, locknode.Node{Seq: m.Seq}, locknode.Compare) // no name is the smallest
 	return i
 }

@@ -3,6 +3,8 @@ package queue
 import (
 	"sync"
 
+	"github.com/docent-zk/docent/recipes/internal/locknode"
+
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
 )
@@ -50,7 +52,7 @@ func (r Rules) deletionIsFinal() bool { return !r.MayBeReplaced && len(r.Compati
 // numbersTell reports whether the numbers of w and of the node with number seq show which one is
 // next.
 func (w *waiter) numbersTell(seq int32) bool {
-	return w.queue.rules.deletionIsFinal() && !w.atCounterEnd() && !queueNode{seq: seq}.atCounterEnd()
+	return w.queue.rules.deletionIsFinal() && !w.AtCounterEnd() && !locknode.Node{Seq: seq}.AtCounterEnd()
 }
 
 // hasLocalWaiter reports whether a waiter of the session is registered for the queue.
@@ -63,10 +65,10 @@ func (q *Queue) hasLocalWaiter(s *framework.Session) bool {
 
 // register makes w and its watch known to later waiters of the session, until the watch fires.
 func (w *waiter) register() {
-	if !w.numbersTell(w.seq) {
+	if !w.numbersTell(w.Seq) {
 		return
 	}
-	known, queue, seq, watch := watchedWaitersOf(w.session), w.queue.key, w.seq, w.ownWatch
+	known, queue, seq, watch := watchedWaitersOf(w.session), w.queue.key, w.Seq, w.ownWatch
 	if known.add(queue, watchedWaiter{w, watch}) {
 		bridge.OfWatch(watch).Then(func() { known.remove(queue, seq, watch) })
 	}
@@ -82,8 +84,8 @@ func (k *watchedWaiters) add(queue any, w watchedWaiter) bool {
 	if k.all[queue] == nil {
 		k.all[queue] = map[int32]watchedWaiter{}
 	}
-	previous := k.all[queue][w.seq]
-	k.all[queue][w.seq] = w
+	previous := k.all[queue][w.Seq]
+	k.all[queue][w.Seq] = w
 	return previous.watch != w.watch
 }
 
@@ -124,19 +126,19 @@ func (w *waiter) localPredecessor(seq int32) (n watchedWaiter, ok bool) {
 // localPredecessorByNumber returns the predecessors of a new waiter, if the node with the number
 // before its own is of the same session.
 func (w *waiter) localPredecessorByNumber() (predecessors, bool) {
-	n, ok := w.localPredecessor(w.seq - 1)
+	n, ok := w.localPredecessor(w.Seq - 1)
 	if !ok {
 		return predecessors{}, false
 	}
-	return predecessors{predecessor: n.queueNode, local: n}, true
+	return predecessors{predecessor: n.Node, local: n}, true
 }
 
 // linkLocalPredecessor sets ahead.local if the predecessor is a waiter of the same session.
 func (w *waiter) linkLocalPredecessor(ahead *predecessors) {
-	if ahead.none() || ahead.grandPredecessor.name != "" && ahead.grandPredecessor.seq == ahead.predecessor.seq {
+	if ahead.none() || ahead.grandPredecessor.Name != "" && ahead.grandPredecessor.Seq == ahead.predecessor.Seq {
 		return // another node with the same number must be deleted too
 	}
-	if n, ok := w.localPredecessor(ahead.predecessor.seq); ok && n.name == ahead.predecessor.name {
+	if n, ok := w.localPredecessor(ahead.predecessor.Seq); ok && n.Name == ahead.predecessor.Name {
 		ahead.local = n
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/docent-zk/docent/recipes/internal/locknode"
+
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
@@ -185,7 +187,7 @@ func (l *Lock) checkFree(ctx context.Context) error {
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil:
 			return err
-		case hasNode(children, q.rules.Conflicting):
+		case locknode.Has(children, q.rules.Conflicting):
 			return ErrBusy
 		}
 	}

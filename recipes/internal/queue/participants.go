@@ -13,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/locknode"
 )
 
 // Participants returns the nodes of the given kinds in the order of the queue, and which of them
@@ -48,7 +49,7 @@ func (q *Queue) Participants(ctx context.Context, kinds ...string) ([]recipes.Pa
 
 // readNode is a node of a queue, and what was read of it.
 type readNode struct {
-	queueNode
+	locknode.Node
 	recipes.Participant      // zero unless it was read
 	listed              bool // it is of the kinds to return
 	conflicts           bool
@@ -58,15 +59,15 @@ type readNode struct {
 // which it reads only if the numbers do not show the order. It leaves out nodes that do not exist
 // any more, and reports whether there were none.
 func (q *Queue) readNodes(ctx context.Context, children, kinds []string) (all []readNode, complete bool, err error) {
-	nodes := sortedNodes(children, q.rules.kinds())
-	unordered := anyAtCounterEnd(nodes)
+	nodes := locknode.Sorted(children, q.rules.kinds())
+	unordered := locknode.AnyAtCounterEnd(nodes)
 	complete = true
 	for _, m := range nodes {
-		n := readNode{queueNode: m}
-		_, n.conflicts, _ = q.rules.parse(m.name)
-		_, n.listed = parseName(m.name, kinds)
+		n := readNode{Node: m}
+		_, n.conflicts, _ = q.rules.parse(m.Name)
+		_, n.listed = locknode.Parse(m.Name, kinds)
 		if n.listed || unordered {
-			data, stat, err := q.client.Get(ctx, q.node(m.name))
+			data, stat, err := q.client.Get(ctx, q.node(m.Name))
 			if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 				complete = false
 				continue
@@ -74,7 +75,7 @@ func (q *Queue) readNodes(ctx context.Context, children, kinds []string) (all []
 			if err != nil {
 				return nil, false, err
 			}
-			n.Participant = participant(q.node(m.name), data, stat)
+			n.Participant = participant(q.node(m.Name), data, stat)
 		}
 		all = append(all, n)
 	}
@@ -86,10 +87,10 @@ func (q *Queue) readNodes(ctx context.Context, children, kinds []string) (all []
 
 // waitsFor reports whether other conflicts with n and is ahead of it.
 func (n readNode) waitsFor(other readNode) bool {
-	if n.atCounterEnd() && other.atCounterEnd() {
+	if n.AtCounterEnd() && other.AtCounterEnd() {
 		return other.conflicts && other.Token < n.Token
 	}
-	return other.conflicts && before(other.seq, n.seq)
+	return other.conflicts && locknode.Before(other.Seq, n.Seq)
 }
 
 // lastCreation returns when the last node of a directory was created, if it is one of those that
@@ -104,29 +105,26 @@ func lastCreation(nodes []readNode, dir *zk.Stat) time.Time {
 	return time.Time{}
 }
 
-// Count returns how many of a directory's children are nodes of the kind.
-func Count(children []string, kind string) int { return len(sortedNodes(children, []string{kind})) }
-
 // First returns the first node of the given kinds. The first of all nodes of a queue holds the lock.
 func (q *Queue) First(ctx context.Context, kinds ...string) (recipes.Participant, error) {
 	children, dir, err := q.client.Children(ctx, q.path)
 	if err != nil {
 		return recipes.Participant{}, err
 	}
-	nodes := sortedNodes(children, kinds)
+	nodes := locknode.Sorted(children, kinds)
 	switch {
 	case len(nodes) == 0:
 		return recipes.Participant{}, errors.New("the queue is empty")
-	case anyAtCounterEnd(nodes):
+	case locknode.AnyAtCounterEnd(nodes):
 		return recipes.Participant{}, errors.New("the names of the nodes do not show their order")
 	}
-	first := q.node(nodes[0].name)
+	first := q.node(nodes[0].Name)
 	data, stat, err := q.client.Get(ctx, first)
 	if err != nil {
 		return recipes.Participant{}, err
 	}
 	p := participant(first, data, stat)
-	if p.Holds = sortedNodes(children, q.rules.kinds())[0].seq == nodes[0].seq; p.Holds {
+	if p.Holds = locknode.Sorted(children, q.rules.kinds())[0].Seq == nodes[0].Seq; p.Holds {
 		p.HeldSince = lastCreation([]readNode{{Participant: p}}, dir)
 	}
 	return p, nil
@@ -152,12 +150,12 @@ func (q *Queue) watch(ctx context.Context, kinds []string) (recipes.Participant,
 	if err != nil {
 		return recipes.Participant{}, nil, err
 	}
-	nodes := sortedNodes(children, kinds)
+	nodes := locknode.Sorted(children, kinds)
 	if len(nodes) == 0 {
 		return q.watchChildren(ctx, kinds)
 	}
-	first := q.node(nodes[0].name)
-	if anyAtCounterEnd(nodes) {
+	first := q.node(nodes[0].Name)
+	if locknode.AnyAtCounterEnd(nodes) {
 		all, err := q.Participants(ctx, kinds...)
 		if err == nil && len(all) == 0 {
 			err = ErrRetry
@@ -191,7 +189,7 @@ func (q *Queue) watchDirectory(ctx context.Context) (recipes.Participant, *frame
 // watchChildren watches for the first node of an empty queue.
 func (q *Queue) watchChildren(ctx context.Context, kinds []string) (recipes.Participant, *framework.Watch, error) {
 	children, _, watch, err := q.client.ChildrenW(ctx, q.path)
-	if ctxerr.Answered(ctx, err, zk.ErrNoNode) || err == nil && hasNode(children, kinds) {
+	if ctxerr.Answered(ctx, err, zk.ErrNoNode) || err == nil && locknode.Has(children, kinds) {
 		err = ErrRetry
 	}
 	return recipes.Participant{}, watch, err

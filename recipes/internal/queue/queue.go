@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/docent-zk/docent/recipes/internal/locknode"
+
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
@@ -63,11 +65,11 @@ func (r Rules) kinds() []string { return slices.Concat(r.Conflicting, r.Compatib
 
 // parse parses the name of a child and reports whether its kind conflicts. It returns false in
 // ok for a child that is not a node of the queue.
-func (r Rules) parse(name string) (m queueNode, conflicts, ok bool) {
-	if m, ok = parseName(name, r.Conflicting); ok {
+func (r Rules) parse(name string) (m locknode.Node, conflicts, ok bool) {
+	if m, ok = locknode.Parse(name, r.Conflicting); ok {
 		return m, true, true
 	}
-	m, ok = parseName(name, r.Compatible)
+	m, ok = locknode.Parse(name, r.Compatible)
 	return m, false, ok
 }
 
@@ -101,7 +103,7 @@ type queueKey struct {
 type waiter struct {
 	queue   *Queue
 	session *framework.Session
-	queueNode
+	locknode.Node
 	token        int64            // the czxid of the node; 0: not known yet
 	pendingList  *listing         // requested behind the create; nil: none, or it was used
 	ownWatch     *framework.Watch // on the node itself, once a conflicting node is ahead
@@ -113,7 +115,7 @@ type waiter struct {
 	version int32
 }
 
-func (w *waiter) path() string { return w.queue.node(w.name) }
+func (w *waiter) path() string { return w.queue.node(w.Name) }
 
 // maxLists bounds how many lists of one acquire are under way at a time.
 const maxLists = 64
@@ -159,16 +161,16 @@ func enqueue(ctx context.Context, s *framework.Session, queues []*Queue) ([]*wai
 
 // newWaiter makes the waiter of a node that was created.
 func (q *Queue) newWaiter(s *framework.Session, node string) (*waiter, error) {
-	m, ok := parseName(path.Base(node), []string{q.rules.Name})
+	m, ok := locknode.Parse(path.Base(node), []string{q.rules.Name})
 	if !ok {
 		return nil, fmt.Errorf("the server named a node %q: no sequence number behind %q", node, q.rules.Name)
 	}
-	return &waiter{queue: q, session: s, queueNode: m}, nil
+	return &waiter{queue: q, session: s, Node: m}, nil
 }
 
 // isFirst reports whether the number shows that no node can be ahead: a parent gives the number
 // 0 to the first of all its children.
-func (w *waiter) isFirst() bool { return w.seq == 0 }
+func (w *waiter) isFirst() bool { return w.Seq == 0 }
 
 // A waiter with a number from warnFrom on warns that the parent's counter runs out, at most once in
 // warnEach for each queue.
@@ -179,13 +181,13 @@ const (
 
 // warnOfCounter warns if the parent's counter of sequence numbers runs out.
 func (w *waiter) warnOfCounter() {
-	if w.seq < warnFrom && w.seq >= 0 {
+	if w.Seq < warnFrom && w.Seq >= 0 {
 		return
 	}
 	if bridge.Local[counterWarnings](bridge.Of(w.queue.client)).mayWarn(w.queue.key, time.Now()) {
 		w.queue.log.Warn("the parent's counter of sequence numbers is running out, "+
 			"Curator clients will not exclude each other then: delete the parent while no client uses the lock",
-			zap.Int32("sequence", w.seq))
+			zap.Int32("sequence", w.Seq))
 	}
 }
 

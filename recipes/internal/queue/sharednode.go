@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/docent-zk/docent/recipes/internal/locknode"
+
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
@@ -151,7 +153,7 @@ func (n *sharedNode) readContention(ctx context.Context, c *contentionWatch) {
 	q := n.queue.lock.Queues[0]
 	watch, err := RetryInSession(ctx, n.session, func(ctx context.Context) (*framework.Watch, error) {
 		children, _, w, err := n.session.ChildrenW(ctx, q.path)
-		if err == nil && !n.isOnly(sortedNodes(children, q.rules.kinds())) {
+		if err == nil && !n.isOnly(locknode.Sorted(children, q.rules.kinds())) {
 			err = ErrBusy
 		}
 		return w, err
@@ -171,8 +173,8 @@ func (n *sharedNode) readContention(ctx context.Context, c *contentionWatch) {
 }
 
 // isOnly reports whether no other node is in the queue.
-func (n *sharedNode) isOnly(nodes []queueNode) bool {
-	return !slices.ContainsFunc(nodes, func(m queueNode) bool { return m.name != n.name })
+func (n *sharedNode) isOnly(nodes []locknode.Node) bool {
+	return !slices.ContainsFunc(nodes, func(m locknode.Node) bool { return m.Name != n.name })
 }
 
 // onChange handles a change of the queue: other nodes may have come. It must not wait.

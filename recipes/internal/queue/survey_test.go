@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/docent-zk/docent/recipes/internal/locknode"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -15,26 +17,46 @@ import (
 
 // inFront returns the nodes ahead of m. Its second result has those that may be ahead: their
 // numbers do not decide.
-func inFront(line []queueNode, m queueNode) (ahead, doubtful []queueNode) {
+func inFront(line []locknode.Node, m locknode.Node) (ahead, doubtful []locknode.Node) {
 	for _, other := range line {
 		switch {
-		case other.name == m.name:
-		case other.atCounterEnd() && m.atCounterEnd():
+		case other.Name == m.Name:
+		case other.AtCounterEnd() && m.AtCounterEnd():
 			doubtful = append(doubtful, other)
-		case before(other.seq, m.seq):
+		case locknode.Before(other.Seq, m.Seq):
 			ahead = append(ahead, other)
 		}
 	}
 	return ahead, doubtful
 }
 
+func TestNoNodeIsAheadOfItself(t *testing.T) {
+	line := locknode.Sorted([]string{"a-lock-0000000001", "b-lock-0000000002", "c-lock-0000000003"}, Exclusive.Conflicting)
+	for i, m := range line {
+		ahead, doubtful := inFront(line, m)
+		require.ElementsMatch(t, line[:i], ahead)
+		require.Empty(t, doubtful)
+	}
+}
+
+func TestNumbersOrderNodesUpToTheEndOfTheCounter(t *testing.T) {
+	children := []string{"a-lock--2147483648", "b-lock-2147483646", "c-lock--2147483647", "d-lock-2147483647"}
+	line := locknode.Sorted(children, Exclusive.Conflicting)
+	ahead, doubtful := inFront(line, line[3])
+	require.Equal(t, line[:1], ahead)
+	require.Equal(t, line[1:3], doubtful, "at the end of the counter numbers do not decide")
+	ahead, doubtful = inFront(line, line[0])
+	require.Empty(t, ahead, "a node from before the wrap is ahead of later nodes")
+	require.Empty(t, doubtful)
+}
+
 // final returns the result that isFinal has to return.
-func (p *waiter) final(ahead, passing []queueNode) bool {
+func (p *waiter) final(ahead, passing []locknode.Node) bool {
 	if len(ahead) != 1 || p.queue.rules.MayBeReplaced {
 		return false
 	}
-	return !slices.ContainsFunc(passing, func(m queueNode) bool {
-		return m.atCounterEnd() && p.atCounterEnd() || !before(ahead[0].seq, m.seq)
+	return !slices.ContainsFunc(passing, func(m locknode.Node) bool {
+		return m.AtCounterEnd() && p.AtCounterEnd() || !locknode.Before(ahead[0].Seq, m.Seq)
 	})
 }
 
@@ -46,11 +68,11 @@ func TestSurveyAgreesWithTheSortedQueue(t *testing.T) {
 				children, p := randomQueue(random, rules, start)
 				ordered := rules.order(children)
 				seen := p.snapshot(&ordered)
-				ahead, doubtful := inFront(sortedNodes(children, rules.Conflicting), p.queueNode)
-				passing := slices.DeleteFunc(sortedNodes(children, rules.Compatible),
-					func(m queueNode) bool { return m.name == p.name })
-				message := fmt.Sprint(children, " ", p.name)
-				require.Equal(t, slices.Contains(children, p.name), seen.listed, message)
+				ahead, doubtful := inFront(locknode.Sorted(children, rules.Conflicting), p.Node)
+				passing := slices.DeleteFunc(locknode.Sorted(children, rules.Compatible),
+					func(m locknode.Node) bool { return m.Name == p.Name })
+				message := fmt.Sprint(children, " ", p.Name)
+				require.Equal(t, slices.Contains(children, p.Name), seen.listed, message)
 				require.ElementsMatch(t, doubtful, seen.uncertain, message)
 				require.Equal(t, nearest(ahead), seen.predecessors, message)
 				require.Equal(t, p.final(ahead, passing), seen.isOnlyOneAhead(p), message)
@@ -64,7 +86,7 @@ func TestSurveyAgreesWithTheSortedQueue(t *testing.T) {
 }
 
 // nearest returns the view of the nodes ahead.
-func nearest(ahead []queueNode) (v predecessors) {
+func nearest(ahead []locknode.Node) (v predecessors) {
 	for _, m := range ahead {
 		v.add(m)
 	}
@@ -80,12 +102,12 @@ func randomQueue(random *rand.Rand, rules Rules, start int32) ([]string, *waiter
 		kind := kinds[random.IntN(len(kinds))]
 		children = append(children, fmt.Sprintf("%c-%s%010d", 'a'+i, kind, start+random.Int32N(8)))
 	}
-	own, _ := parseName(fmt.Sprintf("own-%s%010d", rules.Name, start+random.Int32N(8)), []string{rules.Name})
+	own, _ := locknode.Parse(fmt.Sprintf("own-%s%010d", rules.Name, start+random.Int32N(8)), []string{rules.Name})
 	if random.IntN(8) > 0 {
-		children = append(children, own.name)
+		children = append(children, own.Name)
 	}
 	random.Shuffle(len(children), func(i, j int) { children[i], children[j] = children[j], children[i] })
-	return children, &waiter{queue: &Queue{rules: rules}, queueNode: own}
+	return children, &waiter{queue: &Queue{rules: rules}, Node: own}
 }
 
 func TestNumbersIdentifyAPredecessorOnlyOfExclusiveNodes(t *testing.T) {
@@ -102,7 +124,7 @@ func TestNumbersIdentifyAPredecessorOnlyOfExclusiveNodes(t *testing.T) {
 		{readers, 5, 4, false},
 		{writers, 5, 4, false},
 	} {
-		p := &waiter{queue: &Queue{rules: test.rules}, queueNode: queueNode{seq: test.own}}
+		p := &waiter{queue: &Queue{rules: test.rules}, Node: locknode.Node{Seq: test.own}}
 		require.Equal(t, test.want, p.numbersTell(test.seq), "%+v", test)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/docent-zk/docent/recipes/internal/locknode"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
@@ -19,8 +21,8 @@ import (
 
 // predecessors is what a waiter knows of the conflicting nodes ahead of its own.
 type predecessors struct {
-	predecessor      queueNode // the last conflicting node ahead; without a name: there is none
-	grandPredecessor queueNode // the one before the predecessor; without a name: there is none
+	predecessor      locknode.Node // the last conflicting node ahead; without a name: there is none
+	grandPredecessor locknode.Node // the one before the predecessor; without a name: there is none
 	// deletionGrants: the predecessor is the first of all nodes and the only conflicting one, and no
 	// other node takes its position. Its deletion grants the lock.
 	deletionGrants bool
@@ -29,18 +31,18 @@ type predecessors struct {
 }
 
 // none reports whether no conflicting node is ahead.
-func (ahead predecessors) none() bool { return ahead.predecessor.name == "" }
+func (ahead predecessors) none() bool { return ahead.predecessor.Name == "" }
 
 // add adds a node that is behind the predecessor. It becomes the predecessor.
-func (ahead *predecessors) add(m queueNode) {
+func (ahead *predecessors) add(m locknode.Node) {
 	ahead.predecessor, ahead.grandPredecessor = m, ahead.predecessor
 }
 
 // toWatch returns the node to wait for. It is the grandpredecessor, so that the queue is listed
 // while the predecessor still holds. It is the predecessor if there is no other, or if a list
 // then is of no use.
-func (ahead predecessors) toWatch(rules Rules) queueNode {
-	if rules.MayBeReplaced || ahead.grandPredecessor.name == "" || ahead.local.watch != nil {
+func (ahead predecessors) toWatch(rules Rules) locknode.Node {
+	if rules.MayBeReplaced || ahead.grandPredecessor.Name == "" || ahead.local.watch != nil {
 		return ahead.predecessor // MayBeReplaced needs a list after each deletion, a local one needs none
 	}
 	return ahead.grandPredecessor
@@ -172,14 +174,14 @@ func (w *waiter) awaitList(ctx context.Context) (*listing, error) {
 // createdBefore returns the nodes that were created before that of w, in the order of the
 // transactions that created them. It also reports whether a node is missing: that one's
 // transaction cannot be read.
-func (w *waiter) createdBefore(ctx context.Context, nodes []queueNode) (older []queueNode, missing bool, err error) {
+func (w *waiter) createdBefore(ctx context.Context, nodes []locknode.Node) (older []locknode.Node, missing bool, err error) {
 	if err := w.readToken(ctx); err != nil {
 		return nil, false, err
 	}
 	czxids := map[string]int64{}
 	for _, m := range nodes {
 		stat, err := RetryInSession(ctx, w.session, func(ctx context.Context) (*zk.Stat, error) {
-			return w.session.Exists(ctx, w.queue.node(m.name))
+			return w.session.Exists(ctx, w.queue.node(m.Name))
 		})
 		if errors.Is(err, zk.ErrNoNode) {
 			missing = true
@@ -189,11 +191,11 @@ func (w *waiter) createdBefore(ctx context.Context, nodes []queueNode) (older []
 			return nil, false, err
 		}
 		if stat.Czxid < w.token {
-			czxids[m.name] = stat.Czxid
+			czxids[m.Name] = stat.Czxid
 			older = append(older, m)
 		}
 	}
-	slices.SortFunc(older, func(a, b queueNode) int { return cmp.Compare(czxids[a.name], czxids[b.name]) })
+	slices.SortFunc(older, func(a, b locknode.Node) int { return cmp.Compare(czxids[a.Name], czxids[b.Name]) })
 	return older, missing, nil
 }
 
@@ -241,9 +243,9 @@ func (w *waiter) watchPredecessor(ctx context.Context, ahead predecessors) (watc
 
 // watchNodeAndOwn watches another node and the own node. A read of the own node that was not
 // answered is left to the next call of watchOwn.
-func (w *waiter) watchNodeAndOwn(ctx context.Context, m queueNode) (*framework.Watch, error) {
+func (w *waiter) watchNodeAndOwn(ctx context.Context, m locknode.Node) (*framework.Watch, error) {
 	var ahead, own <-chan nodeRead
-	bridge.OfSession(w.session).Together(func() { ahead, own = w.startRead(m), w.startRead(w.queueNode) })
+	bridge.OfSession(w.session).Together(func() { ahead, own = w.startRead(m), w.startRead(w.Node) })
 	other := w.finishRead(ctx, ahead)
 	_ = w.recordOwn(ctx, w.finishRead(ctx, own))
 	if other.err == nil || ctxerr.Answered(ctx, other.err, zk.ErrNoNode) {
@@ -253,14 +255,14 @@ func (w *waiter) watchNodeAndOwn(ctx context.Context, m queueNode) (*framework.W
 }
 
 // watchNode watches another node.
-func (w *waiter) watchNode(ctx context.Context, m queueNode) (*framework.Watch, error) {
+func (w *waiter) watchNode(ctx context.Context, m locknode.Node) (*framework.Watch, error) {
 	return RetryInSession(ctx, w.session, func(ctx context.Context) (*framework.Watch, error) {
 		return w.readWatch(ctx, m)
 	})
 }
 
-func (w *waiter) readWatch(ctx context.Context, m queueNode) (*framework.Watch, error) {
-	_, _, watch, err := w.session.GetW(ctx, w.queue.node(m.name))
+func (w *waiter) readWatch(ctx context.Context, m locknode.Node) (*framework.Watch, error) {
+	_, _, watch, err := w.session.GetW(ctx, w.queue.node(m.Name))
 	return watch, err
 }
 
@@ -298,12 +300,12 @@ type nodeRead struct {
 }
 
 // startRead sends a read of a node with a watch. It does not wait for the answer.
-func (w *waiter) startRead(m queueNode) <-chan nodeRead {
+func (w *waiter) startRead(m locknode.Node) <-chan nodeRead {
 	read := make(chan nodeRead, 1)
 	deliver := func(data []byte, stat *zk.Stat, watch *framework.Watch, err error) {
 		read <- nodeRead{data, stat, watch, err}
 	}
-	bridge.OfSession(w.session).StartGetW(w.queue.node(m.name), deliver)
+	bridge.OfSession(w.session).StartGetW(w.queue.node(m.Name), deliver)
 	return read
 }
 

@@ -1,4 +1,4 @@
-package queue
+package locknode
 
 import (
 	"math"
@@ -22,51 +22,36 @@ func TestSequenceNumberFollowsTheLastMarker(t *testing.T) {
 		"lock--2147483648":             math.MinInt32,
 		"lock--000000005":              -5,
 	} {
-		m, ok := parseName(name, lock)
+		m, ok := Parse(name, lock)
 		require.True(t, ok, name)
-		require.Equal(t, queueNode{name, want}, m)
+		require.Equal(t, Node{name, want}, m)
 	}
 }
 
 func TestOtherNamesAreIgnored(t *testing.T) {
 	children := []string{"", "lock-", "lock-x", "lock-1x", "lock-99999999999", "config", "-x", "0000000001",
 		"8026b7580c644418a4a7a40067d845c1__lock__0000000001", "a-latch-0000000001", "lock-0000000001"}
-	require.Equal(t, []queueNode{{"lock-0000000001", 1}}, sortedNodes(children, lock))
+	require.Equal(t, []Node{{"lock-0000000001", 1}}, Sorted(children, lock))
 }
 
 func TestQueueIsInTheOrderOfTheNumbers(t *testing.T) {
 	children := []string{"b-lock-0000000010", "c-lock-0000000009", "a-lock-0000000011"}
-	require.Equal(t, []int32{9, 10, 11}, numbers(sortedNodes(children, lock)))
+	require.Equal(t, []int32{9, 10, 11}, numbers(Sorted(children, lock)))
 }
 
 func TestOrderContinuesWhereTheCounterWraps(t *testing.T) {
 	children := []string{"a-lock--2147483648", "b-lock-2147483646", "c-lock--2147483647", "d-lock-2147483647"}
-	line := sortedNodes(children, lock)
+	line := Sorted(children, lock)
 	require.Equal(t, []int32{math.MaxInt32 - 1, math.MaxInt32, math.MinInt32, math.MinInt32 + 1}, numbers(line))
-	ahead, doubtful := inFront(line, line[3])
-	require.Equal(t, line[:1], ahead)
-	require.Equal(t, line[1:3], doubtful, "at the end of the counter numbers do not decide")
-	ahead, doubtful = inFront(line, line[0])
-	require.Empty(t, ahead, "a node from before the wrap is ahead of later nodes")
-	require.Empty(t, doubtful)
-	require.True(t, anyAtCounterEnd(line))
-	require.False(t, anyAtCounterEnd(line[:1]))
+	require.True(t, AnyAtCounterEnd(line))
+	require.False(t, AnyAtCounterEnd(line[:1]))
 }
 
-func numbers(line []queueNode) (all []int32) {
+func numbers(line []Node) (all []int32) {
 	for _, m := range line {
-		all = append(all, m.seq)
+		all = append(all, m.Seq)
 	}
 	return all
-}
-
-func TestNoNodeIsAheadOfItself(t *testing.T) {
-	line := sortedNodes([]string{"a-lock-0000000001", "b-lock-0000000002", "c-lock-0000000003"}, lock)
-	for i, m := range line {
-		ahead, doubtful := inFront(line, m)
-		require.ElementsMatch(t, line[:i], ahead)
-		require.Empty(t, doubtful)
-	}
 }
 
 func FuzzParse(f *testing.F) {
@@ -76,14 +61,14 @@ func FuzzParse(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		m, ok := parseName(name, lock)
+		m, ok := Parse(name, lock)
 		if !ok {
 			return
 		}
-		if m.name != name || !strings.Contains(name, "lock-") {
+		if m.Name != name || !strings.Contains(name, "lock-") {
 			t.Fatalf("parse(%q) = %+v", name, m)
 		}
-		line := sortedNodes([]string{name, "a-lock-0000000000"}, lock)
+		line := Sorted([]string{name, "a-lock-0000000000"}, lock)
 		if !slices.Contains(line, m) {
 			t.Fatalf("%q is not in the queue %+v", name, line)
 		}
