@@ -12,11 +12,11 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/recipes/internal/queue"
+	"github.com/docent-zk/docent/recipes/internal/nodedata"
 )
 
 func TestOwnIdentityNamesThisProcess(t *testing.T) {
-	data, err := queue.OwnIdentity()
+	data, err := nodedata.OwnIdentity()
 	require.NoError(t, err)
 	var fields map[string]any
 	require.NoError(t, json.Unmarshal(data, &fields))

@@ -16,6 +16,7 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/queue"
+	"github.com/docent-zk/docent/recipes/internal/report"
 )
 
 // The kinds of nodes, as in Curator.
@@ -26,10 +27,11 @@ var (
 
 // candidate waits in the queue of an election until it leads.
 type candidate struct {
-	lock   *queue.Lock
-	record *termRecord // nil: there is none
-	log    *zap.Logger
-	last   *Term // the last term; its node may still exist. Only for the goroutine of untilLeading
+	lock    *queue.Lock
+	reports *report.Reporter
+	record  *termRecord // nil: there is none
+	log     *zap.Logger
+	last    *Term // the last term; its node may still exist. Only for the goroutine of untilLeading
 }
 
 func newCandidate(c *framework.Client, recipe, path string, rules queue.Rules, cfg config) (*candidate, error) {
@@ -37,14 +39,12 @@ func newCandidate(c *framework.Client, recipe, path string, rules queue.Rules, c
 	if err != nil {
 		return nil, err
 	}
-	lock := queue.New(queue.Spec{
-		Client:  c,
-		Recipe:  recipe,
-		Paths:   []string{path},
-		Queues:  []*queue.Queue{queue.NewQueue(c, path, rules, data)},
-		Standby: true,
-	})
-	cand := &candidate{lock: lock, log: c.Logger().Named(recipe).With(zap.String("path", path))}
+	lock := queue.Single(c, recipe, path, rules, data)
+	cand := &candidate{
+		lock:    lock,
+		reports: report.New(lock).Standby(),
+		log:     c.Logger().Named(recipe).With(zap.String("path", path)),
+	}
 	if cfg.delay > 0 {
 		cand.record = &termRecord{path + recordSuffix, cfg.delay, c.Logger().Named(recipe)}
 	}
@@ -85,7 +85,7 @@ func (c *candidate) attempt(ctx context.Context) (*Term, error) {
 	if err := c.deleteLastNode(ctx); err != nil {
 		return nil, err
 	}
-	hold, err := c.lock.Acquire(ctx)
+	hold, err := c.reports.Acquire(ctx, c.lock)
 	if err != nil {
 		return nil, err
 	}

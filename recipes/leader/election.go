@@ -13,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/check"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 	"github.com/docent-zk/docent/retry"
 )
@@ -48,7 +49,7 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 		err = fmt.Errorf("WithCloseMode(%v) is for a Latch: an Election has no listeners", cfg.mode)
 	}
 	if err == nil {
-		err = queue.CheckPath(c, path)
+		err = check.Path(c, path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("leader: %w", err)
@@ -96,7 +97,7 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 // LeaderSelectorListenerAdapter cancels the leadership whenever the connection is suspended; a
 // client with framework.WithLossPolicy(framework.Strict) does the same.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
-	if err := queue.CheckCall(ctx, "leader", "Election", e != nil && e.candidate != nil); err != nil {
+	if err := check.Call(ctx, "leader", "Election", e != nil && e.candidate != nil); err != nil {
 		return err
 	}
 	if lead == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/internal/listen"
 	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/recipes/internal/queue"
+	"github.com/docent-zk/docent/recipes/internal/check"
 )
 
 // Latch is a candidate in the background, from Start to Close. It can be asked whether it leads.
@@ -56,7 +56,7 @@ func NewLatch(c *framework.Client, path string, opts ...Option) (*Latch, error) 
 		err = errors.New("WithKazooNames is for an Election: kazoo has no Latch")
 	}
 	if err == nil {
-		err = queue.CheckPath(c, path)
+		err = check.Path(c, path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("leader: %w", err)
@@ -83,7 +83,7 @@ func (l *Latch) made() bool { return l != nil && l.candidate != nil }
 // and if ctx is nil or has ended. After an error nothing runs, and Close is not needed. Curator:
 // start.
 func (l *Latch) Start(ctx context.Context) error {
-	if err := queue.CheckCall(ctx, "leader", "Latch", l.made()); err != nil {
+	if err := check.Call(ctx, "leader", "Latch", l.made()); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -205,7 +205,7 @@ func (l *Latch) update(change func()) {
 //
 // Await does not fail because no server can be reached. Curator: await.
 func (l *Latch) Await(ctx context.Context) (*Term, error) {
-	if err := queue.CheckCall(ctx, "leader", "Latch", l.made()); err != nil {
+	if err := check.Call(ctx, "leader", "Latch", l.made()); err != nil {
 		return nil, err
 	}
 	since := l.refusals()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/check"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -30,7 +31,7 @@ func (c *candidate) participants(ctx context.Context, rules queue.Rules) ([]reci
 // can be called before, while and after Run runs, and if it never does. It fails when ctx ends, and
 // like framework.Client.Children and Get. Curator: LeaderSelector.getParticipants.
 func (e *Election) Participants(ctx context.Context) ([]recipes.Participant, error) {
-	if err := queue.CheckCall(ctx, "leader", "Election", e != nil && e.candidate != nil); err != nil {
+	if err := check.Call(ctx, "leader", "Election", e != nil && e.candidate != nil); err != nil {
 		return nil, err
 	}
 	return e.participants(ctx, electionRules)
@@ -39,7 +40,7 @@ func (e *Election) Participants(ctx context.Context) ([]recipes.Participant, err
 // Participants returns the candidates as Election.Participants does, whether or not the Latch was
 // started. Curator: LeaderLatch.getParticipants.
 func (l *Latch) Participants(ctx context.Context) ([]recipes.Participant, error) {
-	if err := queue.CheckCall(ctx, "leader", "Latch", l.made()); err != nil {
+	if err := check.Call(ctx, "leader", "Latch", l.made()); err != nil {
 		return nil, err
 	}
 	return l.participants(ctx, latchRules)
@@ -77,10 +78,10 @@ func Observe(ctx context.Context, c *framework.Client, path string) iter.Seq2[re
 }
 
 func checkObserve(ctx context.Context, c *framework.Client, path string) error {
-	if err := queue.CheckCall(ctx, "leader", "", true); err != nil {
+	if err := check.Call(ctx, "leader", "", true); err != nil {
 		return err
 	}
-	if err := queue.CheckPath(c, path); err != nil {
+	if err := check.Path(c, path); err != nil {
 		return fmt.Errorf("leader: %w", err)
 	}
 	return nil

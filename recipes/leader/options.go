@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/docent-zk/docent/recipes/internal/queue"
+	"github.com/docent-zk/docent/recipes/internal/nodedata"
 )
 
 // Option configures an Election or a Latch.
@@ -42,11 +42,11 @@ func newConfig(opts []Option) (config, error) {
 func (c config) data() ([]byte, error) {
 	switch {
 	case c.identity:
-		return queue.OwnIdentity()
+		return nodedata.OwnIdentity()
 	case c.id != "" || c.emptyID:
 		return []byte(c.id), nil
 	}
-	return new(queue.NodeData).Bytes()
+	return new(nodedata.Data).Bytes()
 }
 
 // WithID sets the id of the candidate, which Participants and Observe show. It can be any text.

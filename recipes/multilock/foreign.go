@@ -10,8 +10,8 @@ import (
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/check"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
-	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
 // ForeignHold is an acquired lock of another service.
@@ -74,7 +74,7 @@ func (f *foreign) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 }
 
 func (f *foreign) acquire(ctx context.Context, wait bool) (*recipes.Hold, error) {
-	if err := queue.CheckCall(ctx, "multilock", "Foreign", true); err != nil {
+	if err := check.Call(ctx, "multilock", "Foreign", true); err != nil {
 		return nil, err
 	}
 	session, err := f.client.Session(ctx)

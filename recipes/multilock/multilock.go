@@ -9,6 +9,8 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/check"
+	"github.com/docent-zk/docent/recipes/internal/nodedata"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -26,7 +28,7 @@ type MultiLock struct {
 type Option func(*config)
 
 type config struct {
-	data    queue.NodeData
+	data    nodedata.Data
 	inOrder bool
 }
 
@@ -78,7 +80,7 @@ func checkPaths(c *framework.Client, paths []string) error {
 	}
 	seen := map[string]bool{}
 	for _, path := range paths {
-		if err := queue.CheckPath(c, path); err != nil {
+		if err := check.Path(c, path); err != nil {
 			return err
 		}
 		if seen[path] {
@@ -170,7 +172,7 @@ func (m *MultiLock) AcquireWithin(ctx context.Context, d time.Duration) (*recipe
 }
 
 func (m *MultiLock) check(ctx context.Context) error {
-	return queue.CheckCall(ctx, "multilock", "MultiLock", m != nil && m.lock != nil)
+	return check.Call(ctx, "multilock", "MultiLock", m != nil && m.lock != nil)
 }
 
 var _ recipes.Locker = (*MultiLock)(nil)

@@ -14,6 +14,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/queue"
+	"github.com/docent-zk/docent/recipes/internal/report"
 )
 
 // set is a list of mutexes that are acquired all at once, or in order.
@@ -21,6 +22,7 @@ type set struct {
 	client   *framework.Client
 	key      any
 	together *queue.Lock
+	reports  *report.Reporter // of together
 	sorted   *sequence
 	inOrder  atomic.Bool
 }
@@ -34,11 +36,12 @@ func newSet(c *framework.Client, paths []string, data []byte, inOrder bool) *set
 	}
 	slices.SortFunc(s.sorted.given, func(a, b int) int { return strings.Compare(paths[a], paths[b]) })
 	for _, i := range s.sorted.given {
-		s.sorted.locks = append(s.sorted.locks, single{queue.Single(c, recipe, paths[i], queue.Exclusive, data)})
+		s.sorted.locks = append(s.sorted.locks, newSingle(queue.Single(c, recipe, paths[i], queue.Exclusive, data)))
 	}
 	s.key = newSetKey(queues)
 	s.sorted.key = s.key
 	s.together = queue.New(queue.Spec{Client: c, Recipe: recipe, Paths: paths, Queues: queues, Key: s.key})
+	s.reports = report.New(s.together)
 	s.inOrder.Store(inOrder)
 	return s
 }
@@ -48,16 +51,16 @@ const recipe = "multilock"
 
 // Acquire waits in all queues.
 func (s *set) Acquire(ctx context.Context) (*recipes.Hold, error) {
-	return s.acquire(ctx, (*queue.Lock).Acquire, (*sequence).Acquire)
+	return s.acquire(ctx, (*report.Reporter).Acquire, (*sequence).Acquire)
 }
 
 // TryAcquire waits in no queue.
 func (s *set) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
-	return s.acquire(ctx, (*queue.Lock).Try, (*sequence).TryAcquire)
+	return s.acquire(ctx, (*report.Reporter).Try, (*sequence).TryAcquire)
 }
 
 func (s *set) acquire(ctx context.Context,
-	together func(*queue.Lock, context.Context) (*ownership.Hold, error),
+	together func(*report.Reporter, context.Context, report.Acquirer) (*ownership.Hold, error),
 	inOrder func(*sequence, context.Context) (*recipes.Hold, error),
 ) (*recipes.Hold, error) {
 	if hold, ok := ownership.Reenter(ctx, s.key); ok {
@@ -71,7 +74,7 @@ func (s *set) acquire(ctx context.Context,
 	if s.inOrder.Load() {
 		return inOrder(s.sorted, ctx)
 	}
-	hold, err := together(s.together, ctx)
+	hold, err := together(s.reports, ctx, s.together)
 	if !ctxerr.Answered(ctx, err, framework.ErrTooLarge) {
 		return recipes.NewHold(hold, err)
 	}
@@ -83,12 +86,17 @@ func (s *set) acquire(ctx context.Context,
 }
 
 // single is one mutex of a set. It does not re-enter.
-type single struct{ lock *queue.Lock }
+type single struct {
+	lock    *queue.Lock
+	reports *report.Reporter
+}
+
+func newSingle(lock *queue.Lock) single { return single{lock, report.New(lock)} }
 
 func (s single) Acquire(ctx context.Context) (*recipes.Hold, error) {
-	return recipes.NewHold(s.lock.Acquire(ctx))
+	return recipes.NewHold(s.reports.Acquire(ctx, s.lock))
 }
 
 func (s single) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
-	return recipes.NewHold(s.lock.Try(ctx))
+	return recipes.NewHold(s.reports.Try(ctx, s.lock))
 }

@@ -10,15 +10,22 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/check"
+	"github.com/docent-zk/docent/recipes/internal/handoff"
+	"github.com/docent-zk/docent/recipes/internal/nodedata"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/queue"
+	"github.com/docent-zk/docent/recipes/internal/report"
 )
 
 // Mutex is a fair, reentrant lock between processes, and between the goroutines of one process. It
 // has no state of its own: all Mutex values for one path are the same lock. A Mutex is safe for
 // concurrent use. Curator: InterProcessMutex.
 type Mutex struct {
-	lock *queue.Lock // nil in the zero value
+	lock    *queue.Lock     // nil in the zero value
+	how     report.Acquirer // lock, or a hand-off above it
+	key     any             // of lock
+	reports *report.Reporter
 }
 
 // Option configures a Mutex.
@@ -26,8 +33,8 @@ type Option func(*config)
 
 type config struct {
 	rules   queue.Rules
-	data    queue.NodeData
-	handoff *queue.Handoff
+	data    nodedata.Data
+	handoff *handoff.Limits
 	sticky  *time.Duration
 }
 
@@ -75,7 +82,7 @@ func WithKazooNames() Option {
 // one. TryAcquire takes no part, except that it takes the idle node of WithSticky. Curator has no
 // counterpart.
 func WithLocalHandoff(streak int, span time.Duration) Option {
-	return func(c *config) { c.handoff = &queue.Handoff{Streak: streak, Span: span} }
+	return func(c *config) { c.handoff = &handoff.Limits{Streak: streak, Span: span} }
 }
 
 // WithSticky keeps the node of a released lock in the client for the time idle. The next Acquire or
@@ -99,11 +106,11 @@ func WithSticky(idle time.Duration) Option {
 }
 
 // handOff returns the hand-off policy that the options set, or nil.
-func (c config) handOff() *queue.Handoff {
+func (c config) handOff() *handoff.Limits {
 	if c.handoff == nil || c.sticky == nil {
 		return c.handoff
 	}
-	return &queue.Handoff{Streak: c.handoff.Streak, Span: c.handoff.Span, Idle: *c.sticky}
+	return &handoff.Limits{Streak: c.handoff.Streak, Span: c.handoff.Span, Idle: *c.sticky}
 }
 
 func (c config) check() (err error) {
@@ -126,7 +133,7 @@ func (c config) check() (err error) {
 // and other children are ignored. The first acquire creates missing nodes as containers. New makes
 // no request. It returns an error for a nil or unusable client, an invalid path, and "/".
 func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
-	if err := queue.CheckPath(c, path); err != nil {
+	if err := check.Path(c, path); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
 	cfg := config{rules: queue.Exclusive}
@@ -141,12 +148,15 @@ func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
 	lock := queue.Single(c, "mutex", path, cfg.rules, data)
-	lock.HandOff = cfg.handOff()
-	return &Mutex{lock}, nil
+	m := &Mutex{lock: lock, how: lock, key: lock.LockKey(), reports: report.New(lock)}
+	if limits := cfg.handOff(); limits != nil {
+		m.how = handoff.New(lock, *limits)
+	}
+	return m, nil
 }
 
 func (m *Mutex) check(ctx context.Context) error {
-	return queue.CheckCall(ctx, "mutex", "Mutex", m != nil && m.lock != nil)
+	return check.Call(ctx, "mutex", "Mutex", m != nil && m.lock != nil)
 }
 
 // Acquire waits in the queue for the lock. With the context of a valid hold of the same lock (see
@@ -166,7 +176,7 @@ func (m *Mutex) check(ctx context.Context) error {
 // Acquire fails its node is deleted, in the background if that is not possible at once. Curator:
 // acquire.
 func (m *Mutex) Acquire(ctx context.Context) (*recipes.Hold, error) {
-	return m.acquire(ctx, (*queue.Lock).Acquire)
+	return m.acquire(ctx, (*report.Reporter).Acquire)
 }
 
 // TryAcquire is Acquire that does not wait for other clients. If the lock is held or waited for, it
@@ -174,7 +184,7 @@ func (m *Mutex) Acquire(ctx context.Context) (*recipes.Hold, error) {
 // connection, by the client's retry policy, until ctx ends. Otherwise it fails like Acquire.
 // Curator: acquire(0).
 func (m *Mutex) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
-	return m.acquire(ctx, (*queue.Lock).Try)
+	return m.acquire(ctx, (*report.Reporter).Try)
 }
 
 // Do acquires the lock, calls fn with a context that ends with the hold, and releases the hold: see
@@ -197,16 +207,19 @@ func (m *Mutex) Path() string {
 	return m.lock.Paths[0]
 }
 
+// acquisition is report.Reporter.Acquire or Try.
+type acquisition func(*report.Reporter, context.Context, report.Acquirer) (*ownership.Hold, error)
+
 func (m *Mutex) acquire(
-	ctx context.Context, how func(*queue.Lock, context.Context) (*ownership.Hold, error),
+	ctx context.Context, how acquisition,
 ) (*recipes.Hold, error) {
 	if err := m.check(ctx); err != nil {
 		return nil, err
 	}
-	if hold, ok := ownership.Reenter(ctx, m.lock.LockKey()); ok {
+	if hold, ok := ownership.Reenter(ctx, m.key); ok {
 		return recipes.NewHold(hold, nil)
 	}
-	return recipes.NewHold(how(m.lock, ctx))
+	return recipes.NewHold(how(m.reports, ctx, m.how))
 }
 
 // Participants returns the queue: the holder first, then the waiters in order. It is empty if there
@@ -252,7 +265,7 @@ func (l *locker) Lock() {
 			<-l.busy
 		}
 	}()
-	hold, err := l.mutex.lock.Acquire(l.ctx)
+	hold, err := l.mutex.reports.Acquire(l.ctx, l.mutex.how)
 	if err != nil {
 		panic(fmt.Errorf("mutex: Lock: %w", err))
 	}

@@ -9,8 +9,11 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/check"
+	"github.com/docent-zk/docent/recipes/internal/nodedata"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/queue"
+	"github.com/docent-zk/docent/recipes/internal/report"
 )
 
 // The endings of the names of lock nodes, before the sequence number. They are Curator's, to the
@@ -39,9 +42,10 @@ type RWLock struct {
 
 // Side is the read side or the write side of an RWLock. Curator: ReadLock, WriteLock.
 type Side struct {
-	path  string
-	kinds []string    // of nodes
-	lock  *queue.Lock // nil in the zero value
+	path    string
+	kinds   []string    // of nodes
+	lock    *queue.Lock // nil in the zero value
+	reports *report.Reporter
 	// inside returns how to acquire this side beside a hold of the other side that the context
 	// carries, or nil if the context carries none.
 	inside func(context.Context) acquisition
@@ -54,7 +58,7 @@ type Option func(*config)
 
 type config struct {
 	read, write string // the endings of the names of lock nodes
-	data        queue.NodeData
+	data        nodedata.Data
 }
 
 // WithData sets the data of the lock nodes, which Participants shows. It should identify the
@@ -84,7 +88,7 @@ func WithKazooNames() Option {
 // as containers. New makes no request. It returns an error for a nil or unusable client, an invalid
 // path, and "/".
 func New(c *framework.Client, path string, opts ...Option) (*RWLock, error) {
-	if err := queue.CheckPath(c, path); err != nil {
+	if err := check.Path(c, path); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
 	cfg := config{read: readMarker, write: writeMarker}
@@ -99,16 +103,19 @@ func New(c *framework.Client, path string, opts ...Option) (*RWLock, error) {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
 	l := &RWLock{
-		read: Side{path: path, kinds: readers, lock: queue.Single(c, "rwlock-read", path, queue.Rules{
+		read: newSide(queue.Single(c, "rwlock-read", path, queue.Rules{
 			Name: cfg.read, Conflicting: writers, Compatible: readers,
-		}, data)},
-		write: Side{path: path, kinds: writers, lock: queue.Single(c, "rwlock-write", path, queue.Rules{
+		}, data), readers),
+		write: newSide(queue.Single(c, "rwlock-write", path, queue.Rules{
 			Name: cfg.write, Conflicting: slices.Concat(writers, readers), MayBeReplaced: true,
-		}, data)},
+		}, data), writers),
 	}
-	l.read.lock.Queues[0].Dir = l.write.lock.Queues[0].Dir // shared, so that one side reads it for both
 	l.read.inside, l.write.inside = l.downgrade, l.refuse
 	return l, nil
+}
+
+func newSide(lock *queue.Lock, kinds []string) Side {
+	return Side{path: lock.Paths[0], kinds: kinds, lock: lock, reports: report.New(lock)}
 }
 
 // Read returns the side that readers share, nil for a nil RWLock. Curator: readLock.
@@ -134,7 +141,9 @@ func (l *RWLock) downgrade(ctx context.Context) acquisition {
 	if !ok {
 		return nil
 	}
-	return func(ctx context.Context) (*ownership.Hold, error) { return l.read.lock.Downgrade(ctx, h) }
+	return func(ctx context.Context) (*ownership.Hold, error) {
+		return l.read.reports.Do(func() (*ownership.Hold, error) { return l.read.lock.Downgrade(ctx, h) })
+	}
 }
 
 // refuse fails under a read hold: the write side would wait for the node of that hold.
@@ -174,7 +183,7 @@ func (l *RWLock) refuse(ctx context.Context) acquisition {
 // Acquire fails its node is deleted, in the background if that is not possible at once. Curator:
 // acquire.
 func (s *Side) Acquire(ctx context.Context) (*recipes.Hold, error) {
-	return s.acquire(ctx, (*queue.Lock).Acquire)
+	return s.acquire(ctx, (*report.Reporter).Acquire)
 }
 
 // TryAcquire is Acquire that does not wait for other clients. If a conflicting node is ahead, it
@@ -182,7 +191,7 @@ func (s *Side) Acquire(ctx context.Context) (*recipes.Hold, error) {
 // hold a writer fails with ErrUpgrade here, too. It still waits for a connection, by the client's
 // retry policy, until ctx ends. Otherwise it fails like Acquire. Curator: acquire(0).
 func (s *Side) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
-	return s.acquire(ctx, (*queue.Lock).Try)
+	return s.acquire(ctx, (*report.Reporter).Try)
 }
 
 // Do acquires the side, calls fn with a context that ends with the hold, and releases the hold: see
@@ -206,7 +215,7 @@ func (s *Side) Path() string {
 }
 
 func (s *Side) acquire(
-	ctx context.Context, how func(*queue.Lock, context.Context) (*ownership.Hold, error),
+	ctx context.Context, how func(*report.Reporter, context.Context, report.Acquirer) (*ownership.Hold, error),
 ) (*recipes.Hold, error) {
 	if err := s.check(ctx); err != nil {
 		return nil, err
@@ -217,11 +226,11 @@ func (s *Side) acquire(
 	if beside := s.inside(ctx); beside != nil {
 		return recipes.NewHold(beside(ctx))
 	}
-	return recipes.NewHold(how(s.lock, ctx))
+	return recipes.NewHold(how(s.reports, ctx, s.lock))
 }
 
 func (s *Side) check(ctx context.Context) error {
-	return queue.CheckCall(ctx, "rwlock", "RWLock", s != nil && s.lock != nil)
+	return check.Call(ctx, "rwlock", "RWLock", s != nil && s.lock != nil)
 }
 
 // Participants returns the nodes of this side in the order of the queue: the readers, or the
@@ -261,7 +270,9 @@ func (l *RWLock) TryUpgrade(ctx context.Context) (*recipes.Hold, error) {
 		return nil, fmt.Errorf("upgrade %s: %w: the context carries no read hold",
 			l.read.path, recipes.ErrNotHeld)
 	}
-	hold, err := l.write.lock.Upgrade(ctx, h, writers...)
+	hold, err := l.write.reports.Do(func() (*ownership.Hold, error) {
+		return l.write.lock.Upgrade(ctx, h, writers...)
+	})
 	if errors.Is(err, queue.ErrNotAlone) {
 		return nil, fmt.Errorf("%w: %w", ErrUpgrade, err)
 	}

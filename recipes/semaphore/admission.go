@@ -14,6 +14,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/enqueue"
 	"github.com/docent-zk/docent/recipes/internal/locknode"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/queue"
@@ -66,12 +67,12 @@ func (a *admission) TryFast(ctx context.Context, s *framework.Session) (*ownersh
 		if err != nil {
 			return nil, err
 		}
-		if a.n > r.permits || a.contended.Load() || a.leases.ReadOnly() || a.locks.ReadOnly() {
+		if a.n > r.permits || a.contended.Load() || a.leasesDir.ReadOnly() || a.locksDir.ReadOnly() {
 			return nil, queue.ErrBusy
 		}
 		hold, err := a.tryDirect(ctx, s, r)
 		switch {
-		case errors.Is(err, queue.ErrRetry):
+		case errors.Is(err, enqueue.ErrRetry):
 			continue
 		case errors.Is(err, queue.ErrBusy):
 			a.contended.Store(true)
@@ -92,13 +93,13 @@ func (a *admission) tryDirect(ctx context.Context, s *framework.Session, r readi
 			return nil, queue.ErrBusy
 		}
 	}
-	t, err := a.take(ctx, s, r, seen, nil, a.leases.Dir, a.locks.Dir)
+	t, err := a.take(ctx, s, r, seen, nil, a.leasesDir, a.locksDir)
 	if err != nil {
 		return nil, err
 	}
 	leases, locks := t.Count[0], t.Count[1]
 	if leases == nil || locks == nil || int(leases.NumChildren) > r.permits || locks.NumChildren > 0 {
-		queue.DeleteNodes(ctx, s, t.Nodes...)
+		enqueue.DeleteNodes(ctx, s, t.Nodes...)
 		return nil, queue.ErrBusy
 	}
 	return a.hold(ctx, s, t, r, seen, nil)
@@ -108,7 +109,7 @@ func (a *admission) tryDirect(ctx context.Context, s *framework.Session, r readi
 func (a *admission) list(ctx context.Context, s *framework.Session) (listing, error) {
 	names, stat, err := s.Children(ctx, a.leases.Path())
 	if errors.Is(err, zk.ErrNoNode) {
-		return listing{}, cmp.Or(a.leases.Ensure(ctx, s), queue.ErrRetry)
+		return listing{}, cmp.Or(a.leasesDir.Ensure(ctx, s), enqueue.ErrRetry)
 	}
 	return listing{names: names, stat: stat}, err
 }
@@ -121,13 +122,13 @@ func (a *admission) Admit(ctx context.Context, turn *queue.FrontWaiter) (*owners
 		hold, err := c.attempt(ctx)
 		if errors.Is(err, queue.ErrBusy) && turn.MayWait() {
 			c.waited = true
-			err = cmp.Or(turn.Wait(ctx, c.changed, c.limit.watch), queue.ErrRetry)
-		} else if errors.Is(err, queue.ErrRetry) {
+			err = cmp.Or(turn.Wait(ctx, c.changed, c.limit.watch), enqueue.ErrRetry)
+		} else if errors.Is(err, enqueue.ErrRetry) {
 			c.limit = limitView{}
 		} else {
 			err = turn.Retry(ctx, err)
 		}
-		if !errors.Is(err, queue.ErrRetry) {
+		if !errors.Is(err, enqueue.ErrRetry) {
 			a.contended.Store(c.waited || c.tooFull)
 			return hold, c.ended(ctx, err)
 		}
@@ -161,7 +162,7 @@ func (c *frontWaiter) attempt(ctx context.Context) (*ownership.Hold, error) {
 	}
 	c.tooFull = len(leases.names)+c.n > c.limit.permits
 	hold, err := c.exchange(ctx, c.turn, c.limit.reading, leases)
-	c.sync = c.sync || errors.Is(err, queue.ErrRetry)
+	c.sync = c.sync || errors.Is(err, enqueue.ErrRetry)
 	return hold, err
 }
 
@@ -190,7 +191,7 @@ func (c *frontWaiter) ended(ctx context.Context, err error) error {
 // since, it reads them after a sync.
 func (c *frontWaiter) look(ctx context.Context) (listing, error) {
 	s, dir := c.turn.Session(), c.leases.Path()
-	seen := listing{synced: c.sync || c.leases.ReadOnly()}
+	seen := listing{synced: c.sync || c.leasesDir.ReadOnly()}
 	_, err := queue.RetryInSession(ctx, s, func(ctx context.Context) (_ struct{}, err error) {
 		if seen.synced {
 			err = s.Sync(ctx, dir)
@@ -202,9 +203,9 @@ func (c *frontWaiter) look(ctx context.Context) (listing, error) {
 	})
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		return listing{}, cmp.Or(c.leases.Ensure(ctx, s), queue.ErrRetry) // for a watch
+		return listing{}, cmp.Or(c.leasesDir.Ensure(ctx, s), enqueue.ErrRetry) // for a watch
 	case err == nil && !seen.synced && !seen.checkable():
-		c.sync, err = true, queue.ErrRetry
+		c.sync, err = true, enqueue.ErrRetry
 	}
 	return seen, err
 }
@@ -231,9 +232,9 @@ func (v *limitView) refresh(ctx context.Context, a *admission, s *framework.Sess
 func (a *admission) exchange(
 	ctx context.Context, turn *queue.FrontWaiter, r reading, seen listing,
 ) (*ownership.Hold, error) {
-	t, err := a.take(ctx, turn.Session(), r, seen, []framework.Op{turn.DeleteOp()}, a.leases.Dir)
+	t, err := a.take(ctx, turn.Session(), r, seen, []framework.Op{turn.DeleteOp()}, a.leasesDir)
 	switch {
-	case errors.Is(err, queue.ErrRetry):
+	case errors.Is(err, enqueue.ErrRetry):
 		return nil, cmp.Or(turn.Reread(ctx), err) // a Revoke may have changed the waiter's node
 	case err != nil:
 		return nil, err
@@ -242,33 +243,34 @@ func (a *admission) exchange(
 }
 
 // take runs the transaction that creates the leases and applies the operations in with. It fails
-// with queue.ErrAgain if the limit is not r any more, or if leases were added to those in seen.
+// with enqueue.ErrRetry if the limit is not r any more, or if leases were added to those in seen.
 func (a *admission) take(
-	ctx context.Context, s *framework.Session, r reading, seen listing, with []framework.Op, count ...*queue.Dir,
-) (queue.Created, error) {
+	ctx context.Context, s *framework.Session, r reading, seen listing, with []framework.Op, count ...*enqueue.Dir,
+) (enqueue.Created, error) {
 	names, err := a.names(r, seen)
 	if err != nil {
-		return queue.Created{}, err
+		return enqueue.Created{}, err
 	}
 	limit, same := a.limit.check(r), seen.check(a.leases.Path())
-	e := queue.Create{Count: count, With: slices.Concat(limit, same, with)}
+	e := enqueue.Counted{Create: enqueue.Create{Before: slices.Concat(limit, same, with)}, Dirs: count}
 	for _, name := range names {
-		e.Nodes = append(e.Nodes, queue.NewNode{Dir: a.leases.Dir, Name: name, Data: a.data, Options: queue.OwnNode()})
+		lease := enqueue.Node{Dir: a.leases.Path(), Name: name, Data: a.data, Options: enqueue.OwnNode()}
+		e.Nodes = append(e.Nodes, lease)
 	}
 	done, err := e.Do(ctx, s)
-	var refused *queue.RefusedError
+	var refused *enqueue.RefusedError
 	switch {
 	case !errors.As(err, &refused):
 		return done, err
 	case refused.Op < len(limit):
 		a.limit.forget()
-		return queue.Created{}, queue.ErrRetry
+		return enqueue.Created{}, enqueue.ErrRetry
 	case errors.Is(err, zk.ErrBadVersion), refused.Op < len(limit)+len(same):
-		return queue.Created{}, queue.ErrRetry
+		return enqueue.Created{}, enqueue.ErrRetry
 	case errors.Is(err, zk.ErrNoNode):
-		return queue.Created{}, queue.ErrOwnNodeDeleted // the waiter's node
+		return enqueue.Created{}, enqueue.ErrOwnNodeDeleted // the waiter's node
 	}
-	return queue.Created{}, err
+	return enqueue.Created{}, err
 }
 
 // names returns the names of n leases. The name of a lease contains its slot, so that both end at
@@ -298,12 +300,12 @@ func (a *admission) names(r reading, seen listing) ([]string, error) {
 // hold returns a hold of permits that a transaction created, if the limit was r and the leases were
 // those in seen. data is what a Revoke may have written to the waiter's node.
 func (a *admission) hold(
-	ctx context.Context, s *framework.Session, t queue.Created, r reading, seen listing, data []byte,
+	ctx context.Context, s *framework.Session, t enqueue.Created, r reading, seen listing, data []byte,
 ) (*ownership.Hold, error) {
 	held := false
 	defer func() {
 		if !held {
-			queue.DeleteNodes(ctx, s, t.Nodes...)
+			enqueue.DeleteNodes(ctx, s, t.Nodes...)
 		}
 	}()
 	token := t.Czxid
@@ -324,20 +326,21 @@ func (a *admission) hold(
 		Session:  s,
 		Lifetime: lifetime,
 		Recipe:   a.lock.Recipe,
+		Log:      a.lock.Log,
 		Locks:    []ownership.Lock{{Path: a.path, Key: a.leases.Key(), Token: token}},
 	}
 	for _, node := range t.Nodes {
 		g.Nodes = append(g.Nodes, ownership.Node{Path: node})
 	}
 	g.Nodes[0].Data = data
-	h := a.lock.NewHold(g)
+	h := ownership.New(g)
 	held = true
 	return h, nil
 }
 
-// Holder returns the holder of the oldest permit.
-func (a *admission) Holder(ctx context.Context) (recipes.Participant, error) {
-	oldest, err := a.leases.First(ctx, leaseMarker)
+// oldestHolder returns the holder of the oldest permit.
+func (s *Semaphore) oldestHolder(ctx context.Context) (recipes.Participant, error) {
+	oldest, err := s.leases.First(ctx, leaseMarker)
 	if err != nil {
 		return recipes.Participant{}, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/recipes/internal/enqueue"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -113,7 +114,7 @@ func (l *limit) forget() {
 // errChanged means that the limit's node has changed and must be read again.
 var errChanged = errors.New("semaphore: the limit has changed")
 
-// confirm returns queue.ErrAgain unless a fixed limit was r in a transaction that found it at r's
+// confirm returns enqueue.ErrRetry unless a fixed limit was r in a transaction that found it at r's
 // version. The servers delete an idle semaphore, and its next node begins with the same versions.
 // As long as leases is the same node, the node above it is the same.
 func (l *limit) confirm(ctx context.Context, s *framework.Session, r reading, leases *zk.Stat) error {
@@ -129,7 +130,7 @@ func (l *limit) confirm(ctx context.Context, s *framework.Session, r reading, le
 	}
 	if n, ok := decode(data); !ok || n != r.permits {
 		l.forget()
-		return queue.ErrRetry
+		return enqueue.ErrRetry
 	}
 	if leases != nil {
 		r.leases = leases.Czxid
@@ -209,7 +210,7 @@ func (l *limit) replace(ctx context.Context, s *framework.Session, old []byte, s
 	if err != nil {
 		return reading{}, err
 	}
-	defer queue.DeleteNodes(ctx, s, pin)
+	defer enqueue.DeleteNodes(ctx, s, pin)
 	data, stat, err := s.Get(ctx, l.node)
 	switch {
 	case ctxerr.Answered(ctx, err, zk.ErrNoNode), err == nil && !bytes.Equal(data, old):

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/internal/enqueue"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -35,7 +36,7 @@ func (l listing) check(dir string) []framework.Op {
 	return []framework.Op{framework.CheckOp(dir, l.stat.Version)}
 }
 
-// confirm returns queue.ErrRetry if a transaction that created n leases, and found the version of
+// confirm returns enqueue.ErrRetry if a transaction that created n leases, and found the version of
 // the directory as in the listing, found another directory. after is the directory's Stat as of the
 // transaction; nil if its answer was lost, or if the directory cannot be written. The lease that
 // was created keeps the directory from being deleted, so it can be read later.
@@ -46,8 +47,8 @@ func (a *admission) confirm(ctx context.Context, s *framework.Session, seen list
 	if after != nil {
 		return again(!seen.precedes(after, a.n))
 	}
-	if a.leases.ReadOnly() {
-		return queue.ErrRetry // its version proves nothing
+	if a.leasesDir.ReadOnly() {
+		return enqueue.ErrRetry // its version proves nothing
 	}
 	stat, err := queue.RetryInSession(ctx, s, func(ctx context.Context) (*zk.Stat, error) {
 		return s.Exists(ctx, a.leases.Path())
@@ -60,7 +61,7 @@ func (a *admission) confirm(ctx context.Context, s *framework.Session, seen list
 
 func again(changed bool) error {
 	if changed {
-		return queue.ErrRetry
+		return enqueue.ErrRetry
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/recipes/internal/queue"
+	"github.com/docent-zk/docent/recipes/internal/check"
 )
 
 // Mutex is a lock that is not reentrant: a semaphore of one permit. A second acquire waits while
@@ -80,7 +80,7 @@ func (m *Mutex) Participants(ctx context.Context) ([]recipes.Participant, error)
 }
 
 func (m *Mutex) check(ctx context.Context) (*Semaphore, error) {
-	if err := queue.CheckCall(ctx, "semaphore", "Mutex", m != nil && m.semaphore != nil); err != nil {
+	if err := check.Call(ctx, "semaphore", "Mutex", m != nil && m.semaphore != nil); err != nil {
 		return nil, err
 	}
 	return m.semaphore, nil

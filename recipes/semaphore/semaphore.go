@@ -9,8 +9,12 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/check"
+	"github.com/docent-zk/docent/recipes/internal/enqueue"
+	"github.com/docent-zk/docent/recipes/internal/nodedata"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/queue"
+	"github.com/docent-zk/docent/recipes/internal/report"
 )
 
 // leaseMarker is the ending of the names of permits, before the sequence number. It is Curator's,
@@ -34,7 +38,10 @@ type Semaphore struct {
 	lock      *queue.Lock  // nil in the zero value; the first in its queue may create permits
 	locks     *queue.Queue // of lock
 	leases    *queue.Queue // the permits; nothing waits in it
-	slots     bool         // permits have a number
+	locksDir  *enqueue.Dir // of locks
+	leasesDir *enqueue.Dir // of leases
+	reports   *report.Reporter
+	slots     bool // permits have a number
 	data      []byte
 	limit     *limit
 	contended atomic.Bool // the last acquire had to wait, so to enqueue at once saves requests
@@ -44,7 +51,7 @@ type Semaphore struct {
 type Option func(*config)
 
 type config struct {
-	data  queue.NodeData
+	data  nodedata.Data
 	limit *string // the node of the shared limit; nil: it is fixed
 	slots bool
 }
@@ -96,7 +103,7 @@ func New(c *framework.Client, path string, permits int, opts ...Option) (*Semaph
 }
 
 func newSemaphore(c *framework.Client, recipe, path string, permits int, opts []Option) (*Semaphore, error) {
-	if err := queue.CheckPath(c, path); err != nil {
+	if err := check.Path(c, path); err != nil {
 		return nil, err
 	}
 	if err := checkPermits(permits); err != nil {
@@ -121,12 +128,14 @@ func newSemaphore(c *framework.Client, recipe, path string, permits int, opts []
 		client: c,
 		path:   path,
 		data:   data,
-		leases: queue.NewQueue(c, path+"/leases", leaseRules, data).Inner(),
-		locks:  queue.NewQueue(c, path+"/locks", queue.Exclusive, data).Inner(),
+		leases: queue.NewQueue(c, path+"/leases", leaseRules, data),
+		locks:  queue.NewQueue(c, path+"/locks", queue.Exclusive, data),
 		limit:  l,
 		slots:  cfg.slots,
 	}
+	s.locksDir, s.leasesDir = enqueue.NewDir(s.locks.Path()), enqueue.NewDir(s.leases.Path())
 	s.lock = queue.New(queue.Spec{Client: c, Recipe: recipe, Paths: []string{path}, Queues: []*queue.Queue{s.locks}})
+	s.reports = report.New(s.lock).NameHolders(s.oldestHolder)
 	return s, nil
 }
 
@@ -176,7 +185,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 // AcquireN fails its nodes are deleted, in the background if that is not possible at once. Curator:
 // acquire(qty), which takes the permits one after another and can deadlock with others of its kind.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*recipes.Hold, error) {
-	return s.acquire(ctx, n, (*queue.Lock).Acquire)
+	return s.acquire(ctx, n, (*report.Reporter).Acquire)
 }
 
 // TryAcquireN is AcquireN that does not wait for other clients. If there are waiters, or too few
@@ -184,7 +193,7 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) (*recipes.Hold, error) 
 // three if the limit is shared. It still waits for a connection, by the client's retry policy,
 // until ctx ends. Otherwise it fails like AcquireN. Curator: acquire(qty, 0).
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*recipes.Hold, error) {
-	return s.acquire(ctx, n, (*queue.Lock).Try)
+	return s.acquire(ctx, n, (*report.Reporter).Try)
 }
 
 // Do acquires one permit, calls fn with a context that ends with the hold, and releases the hold:
@@ -208,7 +217,7 @@ func (s *Semaphore) Path() string {
 }
 
 func (s *Semaphore) acquire(
-	ctx context.Context, n int, how func(*queue.Lock, context.Context) (*ownership.Hold, error),
+	ctx context.Context, n int, how func(*report.Reporter, context.Context, report.Acquirer) (*ownership.Hold, error),
 ) (*recipes.Hold, error) {
 	if err := s.check(ctx); err != nil {
 		return nil, err
@@ -216,11 +225,11 @@ func (s *Semaphore) acquire(
 	if err := s.limit.admits(n); err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", s.path, err)
 	}
-	return recipes.NewHold(how(s.lock.WithGate(&admission{s, n}), ctx))
+	return recipes.NewHold(how(s.reports, ctx, s.lock.WithGate(&admission{s, n})))
 }
 
 func (s *Semaphore) check(ctx context.Context) error {
-	return queue.CheckCall(ctx, "semaphore", "Semaphore", s != nil && s.lock != nil)
+	return check.Call(ctx, "semaphore", "Semaphore", s != nil && s.lock != nil)
 }
 
 // Participants returns the permits, the oldest first, then the waiters in order: those that hold

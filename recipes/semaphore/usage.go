@@ -8,8 +8,8 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/recipes/internal/enqueue"
 	"github.com/docent-zk/docent/recipes/internal/locknode"
-	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
 // used reports whether there are permits or waiters now. If there are none, still is the operation
@@ -25,7 +25,7 @@ func (s *Semaphore) used(ctx context.Context, session *framework.Session) (inUse
 	leases, stat, err := session.Children(ctx, s.leases.Path())
 	switch {
 	case ctxerr.Answered(ctx, err, zk.ErrNoNode):
-		return false, nil, cmp.Or(s.leases.Ensure(ctx, session), errChanged)
+		return false, nil, cmp.Or(s.leasesDir.Ensure(ctx, session), errChanged)
 	case err != nil:
 		return false, nil, err
 	case len(waiters) > 0 || locknode.Count(leases, leaseMarker) > 0 || stat.Version < 0:
@@ -40,7 +40,7 @@ const pinName = "limit-"
 // pin creates a node that keeps leases, and what is above it, from being deleted until it is
 // withdrawn.
 func (s *Semaphore) pin(ctx context.Context, session *framework.Session) (node string, err error) {
-	node, err = session.Create(ctx, s.leases.Path()+"/"+pinName, s.data, queue.OwnNode()...)
+	node, err = session.Create(ctx, s.leases.Path()+"/"+pinName, s.data, enqueue.OwnNode()...)
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		err = errChanged
 	}

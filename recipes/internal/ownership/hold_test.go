@@ -46,7 +46,8 @@ func newOwner(t testing.TB, opts ...framework.Option) *owner {
 // each lock and more further nodes.
 func (o *owner) grant(more int, locks ...string) ownership.Grant {
 	o.t.Helper()
-	g := ownership.Grant{Session: o.session, Lifetime: bridge.OfSession(o.session).Lifetime(), Recipe: "test"}
+	lifetime := bridge.OfSession(o.session).Lifetime()
+	g := ownership.Grant{Session: o.session, Lifetime: lifetime, Recipe: "test", Log: zap.NewNop()}
 	for i, name := range locks {
 		g.Locks = append(g.Locks, ownership.Lock{Path: name, Key: lockKey(name), Token: int64(101 + i)})
 	}

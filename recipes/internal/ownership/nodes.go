@@ -29,6 +29,7 @@ type Grant struct {
 	Locks    []Lock             // that the nodes hold, at least one
 	Nodes    []Node             // at least one
 	Key      any                // of all locks together, for re-entry; nil: they are not re-entered as one
+	Log      *zap.Logger        // for the begin of the hold
 }
 
 // Lock is one lock of a Grant.
@@ -47,6 +48,10 @@ type Node struct {
 
 // New returns the first hold of lock nodes.
 func New(g Grant) *Hold {
+	if entry := g.Log.Check(zap.DebugLevel, "acquired"); entry != nil { // the fields are made only if needed
+		entry.Write(zap.String("node", g.Nodes[0].Path), logfield.Session(g.Session.ID()),
+			logfield.Token(g.Locks[0].Token))
+	}
 	n := &nodes{Grant: g, watchers: make([]nodeWatcher, len(g.Nodes))}
 	n.owner = newOwnership(n)
 	h := n.owner.newHoldLocked()

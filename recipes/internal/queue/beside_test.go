@@ -3,9 +3,9 @@ package queue
 import (
 	"testing"
 
-	"github.com/docent-zk/docent/recipes/internal/locknode"
-
 	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/recipes/internal/locknode"
 )
 
 // Rules of a queue of readers (r) and writers (w).

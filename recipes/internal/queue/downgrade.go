@@ -7,11 +7,11 @@ import (
 	"math"
 	"path"
 	"slices"
-	"time"
-
-	"github.com/docent-zk/docent/recipes/internal/locknode"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/recipes/internal/enqueue"
+	"github.com/docent-zk/docent/recipes/internal/locknode"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
@@ -22,23 +22,21 @@ var ErrNotAlone = errors.New("queue: another node may hold the lock")
 // transaction that checks that the node of h exists. So no waiter gets the lock when h is
 // released. The token is that of h.
 func (l *Lock) Downgrade(ctx context.Context, h *ownership.Hold) (hold *ownership.Hold, err error) {
-	defer l.recordEnd(time.Now(), 0, &hold, &err)
 	hold, err = l.acquireAt(ctx, h, func(*waiter) error { return nil })
-	return hold, l.acquireError(ctx, err)
+	return hold, l.Error(ctx, err)
 }
 
 // Upgrade is Downgrade if no other node can hold the lock: each one has a node of the kinds in
 // blockers ahead of it, and that is behind h. Otherwise it returns ErrNotAlone at once, and h
 // remains valid.
 func (l *Lock) Upgrade(ctx context.Context, h *ownership.Hold, blockers ...string) (hold *ownership.Hold, err error) {
-	defer l.recordEnd(time.Now(), 0, &hold, &err)
 	own := []string{path.Base(h.Path())}
 	children, _, err := l.Client.Children(ctx, l.Queues[0].path)
 	if err == nil {
 		err = l.Queues[0].checkAlone(children, blockers, own)
 	}
 	if err != nil {
-		return nil, l.acquireError(ctx, err)
+		return nil, l.Error(ctx, err)
 	}
 	hold, err = l.acquireAt(ctx, h, func(w *waiter) error {
 		list, err := w.awaitList(ctx)
@@ -47,15 +45,15 @@ func (l *Lock) Upgrade(ctx context.Context, h *ownership.Hold, blockers ...strin
 		}
 		return w.queue.checkAlone(list.children, blockers, append(own, w.Name))
 	})
-	return hold, l.acquireError(ctx, err)
+	return hold, l.Error(ctx, err)
 }
 
 // acquireAt creates a node at the position of h, and makes a hold of it unless check returns an
 // error.
 func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold,
-	check func(*waiter) error) (*ownership.Hold, error) {
+	check func(*waiter) error) (hold *ownership.Hold, err error) {
 	q := l.Queues[0]
-	m, ok := locknode.Parse(path.Base(h.Path()), q.rules.kinds())
+	m, ok := locknode.Parse(path.Base(h.Path()), q.rules.Kinds())
 	if !ok {
 		return nil, fmt.Errorf("%q is not a node of the queue", h.Path())
 	}
@@ -66,14 +64,14 @@ func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold,
 	if session.ID() != h.Session().ID() {
 		return nil, errors.Join(framework.ErrSessionLost, h.Err())
 	}
-	done, err := Create{
-		Nodes: []NewNode{{
-			Dir: q.Dir, Name: q.rules.Name + positionDigits(m), Data: q.data,
+	done, err := enqueue.Create{
+		Before: []framework.Op{framework.CheckOp(q.child(m.Name), -1)},
+		Nodes: []enqueue.Node{{
+			Dir: q.path, Name: q.rules.Name + positionDigits(m), Data: q.node.Data,
 			Options: []framework.CreateOption{framework.Ephemeral(), framework.Protected()},
 		}},
-		With: []framework.Op{framework.CheckOp(q.node(m.Name), -1)},
 	}.Do(ctx, session)
-	var refused *RefusedError
+	var refused *enqueue.RefusedError
 	if errors.As(err, &refused) {
 		if _, ended := h.Guard(ctx); ended != nil { // h notices that it has ended
 			return nil, ended
@@ -82,24 +80,21 @@ func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold,
 	if err != nil {
 		return nil, err
 	}
-	w, err := q.newWaiter(session, done.Nodes[0])
-	if err != nil {
-		DeleteNodes(ctx, session, done.Nodes...)
-		return nil, err
+	w := &waiter{queue: q, session: session, path: done.Nodes[0], token: h.Token()}
+	w.shared = bridge.Local[shared](bridge.OfSession(session))
+	if w.Node, ok = locknode.Parse(path.Base(w.path), q.own); !ok {
+		enqueue.DeleteNodes(ctx, session, done.Nodes...)
+		return nil, q.unnumbered(w.path)
 	}
-	held := false
 	defer func() {
-		if !held {
+		if hold == nil || err != nil {
 			deleteAll(ctx, []*waiter{w})
 		}
 	}()
-	w.token = h.Token()
 	if err := check(w); err != nil {
 		return nil, err
 	}
-	hold, err := l.grant(ctx, []*waiter{w}, false)
-	held = err == nil
-	return hold, err
+	return l.grant(ctx, []*waiter{w}, false)
 }
 
 // positionDigits returns the sequence number for the name of a node at the position of m. At the
@@ -116,13 +111,13 @@ func positionDigits(m locknode.Node) string {
 // of them, which is behind own.
 func (q *Queue) checkAlone(children, blockers, own []string) error {
 	isOwn := func(m locknode.Node) bool { return slices.Contains(own, m.Name) }
-	nodes := slices.DeleteFunc(locknode.Sorted(children, q.rules.kinds()), isOwn)
+	nodes := slices.DeleteFunc(locknode.Sorted(children, q.rules.Kinds()), isOwn)
 	if len(nodes) == 0 {
 		return nil
 	}
 	first := nodes[0]
 	_, isBlocker := locknode.Parse(first.Name, blockers)
-	mine, _ := locknode.Parse(own[0], q.rules.kinds())
+	mine, _ := locknode.Parse(own[0], q.rules.Kinds())
 	// Two nodes with one number, or one at the end of the counter, do not show which is behind the other.
 	inOrder := len(nodes) == 1 || nodes[1].Seq != first.Seq && !first.AtCounterEnd()
 	if isBlocker && inOrder && (first.AtCounterEnd() || locknode.Before(mine.Seq, first.Seq)) {

@@ -25,7 +25,7 @@ func TestWarningOfTheSequenceCounterComesOnceAMinuteForEachLock(t *testing.T) {
 			framework.WithLogger(zap.New(core)))
 		acquire := func(path string, times int) {
 			for range times {
-				hold, err := queue.Single(c, "test", path, queue.Exclusive, nil).Acquire(t.Context())
+				hold, err := queue.Single(c, "test", path, queue.Exclusive, nil).Acquire(t.Context(), waits)
 				require.NoError(t, err)
 				require.NoError(t, hold.Release())
 			}

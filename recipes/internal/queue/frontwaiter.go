@@ -7,13 +7,14 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/recipes/internal/enqueue"
 )
 
 // FrontWaiter is a waiter at the front of its queue, for a Gate. Its calls fail once its node is
 // deleted.
 type FrontWaiter struct {
 	waiter *waiter
-	warner *waitWarner // nil: the caller must not wait
+	onWait OnWait // nil: the caller must not wait
 }
 
 // Session returns the session of the node.
@@ -22,7 +23,7 @@ func (f *FrontWaiter) Session() *framework.Session { return f.waiter.session }
 // DeleteOp returns the operation that deletes the node. It fails with zk.ErrBadVersion if
 // another client has written to the node since it was read.
 func (f *FrontWaiter) DeleteOp() framework.Op {
-	return framework.DeleteOp(f.waiter.path(), f.waiter.version)
+	return framework.DeleteOp(f.waiter.path, f.waiter.version)
 }
 
 // Reread reads the node again.
@@ -35,12 +36,12 @@ func (f *FrontWaiter) Reread(ctx context.Context) error {
 func (f *FrontWaiter) Data() []byte { return f.waiter.data }
 
 // MayWait reports whether the caller waits for other holders.
-func (f *FrontWaiter) MayWait() bool { return f.warner != nil }
+func (f *FrontWaiter) MayWait() bool { return f.onWait != nil }
 
 // Wait waits until one of at most two watches, or that of the own node, has fired. It returns
 // ErrOwnNodeDeleted if the own node was deleted.
 func (f *FrontWaiter) Wait(ctx context.Context, watches ...*framework.Watch) error {
-	f.warner.start()
+	f.onWait(OwnNodes{f.waiter})
 	return cmp.Or(f.waiter.waitAny(ctx, watches...), f.waiter.session.Err())
 }
 
@@ -55,7 +56,7 @@ func (f *FrontWaiter) Retry(ctx context.Context, err error) error {
 	}
 	select {
 	case <-time.After(retryPause):
-		return ErrRetry
+		return enqueue.ErrRetry
 	case <-ctx.Done():
 		return ctxerr.Of(ctx)
 	}

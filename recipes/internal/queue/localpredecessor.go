@@ -1,12 +1,9 @@
 package queue
 
 import (
-	"sync"
-
-	"github.com/docent-zk/docent/recipes/internal/locknode"
-
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/recipes/internal/locknode"
 )
 
 // Waiters of one session that are adjacent in one queue know each other. The later one need not
@@ -34,18 +31,6 @@ type watchedWaiter struct {
 	watch *framework.Watch // on its own node; nil: there is no such waiter
 }
 
-// watchedWaiters holds the waiters of one session with a watch on their own nodes. One is removed
-// when its watch fires: its node is deleted or the session has ended. Two queues with the same
-// directory and conflicting kinds count as one.
-type watchedWaiters struct {
-	mu  sync.Mutex                      // nothing waits while it is held
-	all map[any]map[int32]watchedWaiter // by the key of the queue, and by number
-}
-
-func watchedWaitersOf(s *framework.Session) *watchedWaiters {
-	return bridge.Local[watchedWaiters](bridge.OfSession(s))
-}
-
 // deletionIsFinal reports whether no other node can take the position of a deleted one.
 func (r Rules) deletionIsFinal() bool { return !r.MayBeReplaced && len(r.Compatible) == 0 }
 
@@ -55,68 +40,13 @@ func (w *waiter) numbersTell(seq int32) bool {
 	return w.queue.rules.deletionIsFinal() && !w.AtCounterEnd() && !locknode.Node{Seq: seq}.AtCounterEnd()
 }
 
-// hasLocalWaiter reports whether a waiter of the session is registered for the queue.
-func (q *Queue) hasLocalWaiter(s *framework.Session) bool {
-	known := watchedWaitersOf(s)
-	known.mu.Lock()
-	defer known.mu.Unlock()
-	return len(known.all[q.key]) > 0
-}
-
-// register makes w and its watch known to later waiters of the session, until the watch fires.
-func (w *waiter) register() {
-	if !w.numbersTell(w.Seq) {
-		return
-	}
-	known, queue, seq, watch := watchedWaitersOf(w.session), w.queue.key, w.Seq, w.ownWatch
-	if known.add(queue, watchedWaiter{w, watch}) {
-		bridge.OfWatch(watch).Then(func() { known.remove(queue, seq, watch) })
-	}
-}
-
-// add adds a waiter. It reports false if the waiter with this watch was there.
-func (k *watchedWaiters) add(queue any, w watchedWaiter) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.all == nil {
-		k.all = map[any]map[int32]watchedWaiter{}
-	}
-	if k.all[queue] == nil {
-		k.all[queue] = map[int32]watchedWaiter{}
-	}
-	previous := k.all[queue][w.Seq]
-	k.all[queue][w.Seq] = w
-	return previous.watch != w.watch
-}
-
-// remove removes the waiter with this watch.
-func (k *watchedWaiters) remove(queue any, seq int32, watch *framework.Watch) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	all := k.all[queue]
-	if all[seq].watch == watch {
-		delete(all, seq)
-	}
-	if len(all) == 0 {
-		delete(k.all, queue)
-	}
-}
-
-// get returns the waiter with the number.
-func (k *watchedWaiters) get(queue any, seq int32) (watchedWaiter, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	w, ok := k.all[queue][seq]
-	return w, ok
-}
-
 // localPredecessor returns the waiter of the same session with number seq, if it is registered
 // and its watch is unbroken.
 func (w *waiter) localPredecessor(seq int32) (n watchedWaiter, ok bool) {
 	if !w.numbersTell(seq) {
 		return watchedWaiter{}, false
 	}
-	n, ok = watchedWaitersOf(w.session).get(w.queue.key, seq)
+	n, ok = w.localWaiter(seq)
 	if !ok || !bridge.OfWatch(n.watch).Unbroken() {
 		return watchedWaiter{}, false
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/enqueue"
 	"github.com/docent-zk/docent/recipes/internal/locknode"
 )
 
@@ -59,7 +60,7 @@ type readNode struct {
 // which it reads only if the numbers do not show the order. It leaves out nodes that do not exist
 // any more, and reports whether there were none.
 func (q *Queue) readNodes(ctx context.Context, children, kinds []string) (all []readNode, complete bool, err error) {
-	nodes := locknode.Sorted(children, q.rules.kinds())
+	nodes := locknode.Sorted(children, q.rules.Kinds())
 	unordered := locknode.AnyAtCounterEnd(nodes)
 	complete = true
 	for _, m := range nodes {
@@ -67,7 +68,7 @@ func (q *Queue) readNodes(ctx context.Context, children, kinds []string) (all []
 		_, n.conflicts, _ = q.rules.parse(m.Name)
 		_, n.listed = locknode.Parse(m.Name, kinds)
 		if n.listed || unordered {
-			data, stat, err := q.client.Get(ctx, q.node(m.Name))
+			data, stat, err := q.client.Get(ctx, q.child(m.Name))
 			if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 				complete = false
 				continue
@@ -75,7 +76,7 @@ func (q *Queue) readNodes(ctx context.Context, children, kinds []string) (all []
 			if err != nil {
 				return nil, false, err
 			}
-			n.Participant = participant(q.node(m.Name), data, stat)
+			n.Participant = participant(q.child(m.Name), data, stat)
 		}
 		all = append(all, n)
 	}
@@ -118,13 +119,13 @@ func (q *Queue) First(ctx context.Context, kinds ...string) (recipes.Participant
 	case locknode.AnyAtCounterEnd(nodes):
 		return recipes.Participant{}, errors.New("the names of the nodes do not show their order")
 	}
-	first := q.node(nodes[0].Name)
+	first := q.child(nodes[0].Name)
 	data, stat, err := q.client.Get(ctx, first)
 	if err != nil {
 		return recipes.Participant{}, err
 	}
 	p := participant(first, data, stat)
-	if p.Holds = locknode.Sorted(children, q.rules.kinds())[0].Seq == nodes[0].Seq; p.Holds {
+	if p.Holds = locknode.Sorted(children, q.rules.Kinds())[0].Seq == nodes[0].Seq; p.Holds {
 		p.HeldSince = lastCreation([]readNode{{Participant: p}}, dir)
 	}
 	return p, nil
@@ -136,7 +137,7 @@ func (q *Queue) First(ctx context.Context, kinds ...string) (recipes.Participant
 func (q *Queue) Watch(ctx context.Context, kinds ...string) (recipes.Participant, *framework.Watch, error) {
 	for {
 		first, watch, err := q.watch(ctx, kinds)
-		if !ctxerr.Answered(ctx, err, ErrRetry) {
+		if !ctxerr.Answered(ctx, err, enqueue.ErrRetry) {
 			return first, watch, err
 		}
 	}
@@ -154,11 +155,11 @@ func (q *Queue) watch(ctx context.Context, kinds []string) (recipes.Participant,
 	if len(nodes) == 0 {
 		return q.watchChildren(ctx, kinds)
 	}
-	first := q.node(nodes[0].Name)
+	first := q.child(nodes[0].Name)
 	if locknode.AnyAtCounterEnd(nodes) {
 		all, err := q.Participants(ctx, kinds...)
 		if err == nil && len(all) == 0 {
-			err = ErrRetry
+			err = enqueue.ErrRetry
 		}
 		if err != nil {
 			return recipes.Participant{}, nil, err
@@ -167,7 +168,7 @@ func (q *Queue) watch(ctx context.Context, kinds []string) (recipes.Participant,
 	}
 	data, stat, watch, err := q.client.GetW(ctx, first)
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
-		err = ErrRetry
+		err = enqueue.ErrRetry
 	}
 	if err != nil {
 		return recipes.Participant{}, nil, err
@@ -181,7 +182,7 @@ func (q *Queue) watch(ctx context.Context, kinds []string) (recipes.Participant,
 func (q *Queue) watchDirectory(ctx context.Context) (recipes.Participant, *framework.Watch, error) {
 	stat, watch, err := q.client.ExistsW(ctx, q.path)
 	if err == nil && stat != nil {
-		err = ErrRetry
+		err = enqueue.ErrRetry
 	}
 	return recipes.Participant{}, watch, err
 }
@@ -190,7 +191,7 @@ func (q *Queue) watchDirectory(ctx context.Context) (recipes.Participant, *frame
 func (q *Queue) watchChildren(ctx context.Context, kinds []string) (recipes.Participant, *framework.Watch, error) {
 	children, _, watch, err := q.client.ChildrenW(ctx, q.path)
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) || err == nil && locknode.Has(children, kinds) {
-		err = ErrRetry
+		err = enqueue.ErrRetry
 	}
 	return recipes.Participant{}, watch, err
 }

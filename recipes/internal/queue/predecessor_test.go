@@ -82,6 +82,9 @@ func (c *counter) asked() string {
 	return strings.Join(all, " ")
 }
 
+// waits lets an acquire wait.
+func waits(queue.OwnNodes) {}
+
 // settle waits until all running requests have ended.
 func settle() {
 	time.Sleep(20 * time.Millisecond)
@@ -339,10 +342,10 @@ func TestLocalPredecessorsAreOfOneKind(t *testing.T) {
 		rules := queue.Rules{Name: "latch-", Conflicting: []string{"latch-"}}
 		others := queue.Single(client, "other", "/lock", rules, nil)
 		first, second := c.enter(locks, 2), make(chan error, 1)
-		other, err := others.Acquire(t.Context())
+		other, err := others.Acquire(t.Context(), waits)
 		require.NoError(t, err)
 		go func() {
-			hold, err := others.Acquire(context.Background())
+			hold, err := others.Acquire(context.Background(), waits)
 			if err == nil {
 				err = hold.Release()
 			}

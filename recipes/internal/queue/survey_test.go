@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/docent-zk/docent/recipes/internal/locknode"
-
 	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/recipes/internal/locknode"
 )
 
 // The functions below compute from the whole sorted queue what a survey has to find.
@@ -31,7 +31,8 @@ func inFront(line []locknode.Node, m locknode.Node) (ahead, doubtful []locknode.
 }
 
 func TestNoNodeIsAheadOfItself(t *testing.T) {
-	line := locknode.Sorted([]string{"a-lock-0000000001", "b-lock-0000000002", "c-lock-0000000003"}, Exclusive.Conflicting)
+	children := []string{"a-lock-0000000001", "b-lock-0000000002", "c-lock-0000000003"}
+	line := locknode.Sorted(children, Exclusive.Conflicting)
 	for i, m := range line {
 		ahead, doubtful := inFront(line, m)
 		require.ElementsMatch(t, line[:i], ahead)
@@ -96,7 +97,7 @@ func nearest(ahead []locknode.Node) (v predecessors) {
 // randomQueue returns a few nodes in random order, with numbers from start on and some of them
 // twice. The waiter it returns may have a node that is not among them.
 func randomQueue(random *rand.Rand, rules Rules, start int32) ([]string, *waiter) {
-	kinds := append(rules.kinds(), "config")
+	kinds := append(rules.Kinds(), "config")
 	var children []string
 	for i := range random.IntN(8) {
 		kind := kinds[random.IntN(len(kinds))]

@@ -47,11 +47,11 @@ func TestNodeWithoutASequenceNumberIsDeleted(t *testing.T) {
 	rules := queue.Rules{Name: "r-", Conflicting: []string{"w-"}, Compatible: []string{"r-"}}
 	for name, acquire := range map[string]func(ctx context.Context, r, w *queue.Lock) error{
 		"enqueue": func(ctx context.Context, r, _ *queue.Lock) error {
-			_, err := r.Acquire(ctx)
+			_, err := r.Acquire(ctx, waits)
 			return err
 		},
 		"beside": func(ctx context.Context, r, w *queue.Lock) error {
-			hold, err := w.Acquire(ctx)
+			hold, err := w.Acquire(ctx, waits)
 			if err == nil {
 				defer func() { _ = hold.Release() }()
 				_, err = r.Downgrade(ctx, hold)

@@ -4,19 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
-
-	"github.com/docent-zk/docent/recipes/internal/locknode"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
-	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/recipes/internal/enqueue"
+	"github.com/docent-zk/docent/recipes/internal/locknode"
 )
 
 // predecessors is what a waiter knows of the conflicting nodes ahead of its own.
@@ -55,34 +51,27 @@ func (ahead predecessors) deletionSuffices() bool {
 	return ahead.deletionGrants || ahead.local.watch != nil && ahead.local.reachedFront.Load()
 }
 
-// waitForFront waits until no conflicting node is ahead of w. Without a warner it returns
-// ErrBusy instead of waiting.
-func (w *waiter) waitForFront(ctx context.Context, warner *waitWarner) (waited bool, err error) {
-	waited, err = w.listAndWait(ctx, warner)
-	if err == nil {
-		w.reachedFront.Store(true)
-	}
-	return waited, err
-}
-
-// listAndWait lists the queue, unless the predecessor is known without a list, and waits for the
-// predecessors.
-func (w *waiter) listAndWait(ctx context.Context, warner *waitWarner) (waited bool, err error) {
-	if w.isFirst() {
-		return false, nil
-	}
+// waitForFront waits until no conflicting node is ahead of w. It lists the queue, unless the
+// predecessor is known without a list. Without onWait it returns ErrBusy instead of waiting.
+func (w *waiter) waitForFront(ctx context.Context, onWait OnWait) (waited bool, err error) {
 	ahead, known := w.localPredecessorByNumber()
 	if !known {
 		ahead, err = w.listQueue(ctx)
 	}
-	if err != nil || ahead.none() {
+	switch {
+	case err != nil:
 		return false, err
-	}
-	if warner == nil {
+	case ahead.none():
+		w.reachedFront.Store(true)
+		return false, nil
+	case onWait == nil:
 		return false, ErrBusy
 	}
-	warner.start()
-	return true, w.waitForPredecessors(ctx, ahead)
+	onWait(OwnNodes{w})
+	if err = w.waitForPredecessors(ctx, ahead); err == nil {
+		w.reachedFront.Store(true)
+	}
+	return true, err
 }
 
 // waitForPredecessors waits until the conflicting nodes ahead are deleted.
@@ -114,21 +103,12 @@ func (w *waiter) relist(ctx context.Context, previous predecessors, deleted bool
 	}
 	var read <-chan nodeRead
 	bridge.OfSession(w.session).Together(func() {
-		w.pendingList, read = w.queue.requestList(w.session), w.startRead(previous.predecessor)
+		w.pendingList, read = w.requestList(), w.startRead(previous.predecessor)
 	})
 	if ahead, err = w.listQueue(ctx); ahead.predecessor == previous.predecessor {
 		ahead.watch = w.finishRead(ctx, read).watch
 	}
 	return ahead, err
-}
-
-// WaitError adds ErrNotAcquired to an error by which the context has ended a wait. It returns nil
-// for nil: a context that ends after the wait ends nothing.
-func WaitError(ctx context.Context, err error) error {
-	if err != nil && (ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
-		return fmt.Errorf("%w: %w", recipes.ErrNotAcquired, err)
-	}
-	return err
 }
 
 // listQueue lists the queue and returns the predecessors of w.
@@ -140,7 +120,7 @@ func (w *waiter) listQueue(ctx context.Context) (predecessors, error) {
 	found := w.snapshot(list.sorted(w.queue.rules))
 	if !found.listed {
 		// A waiter that is not in the list must not find itself first. Its node is deleted all the same.
-		return predecessors{}, ErrOwnNodeDeleted
+		return predecessors{}, enqueue.ErrOwnNodeDeleted
 	}
 	if len(found.uncertain) > 0 {
 		older, missing, err := w.createdBefore(ctx, found.uncertain)
@@ -165,7 +145,7 @@ func (w *waiter) awaitList(ctx context.Context) (*listing, error) {
 	return RetryInSession(ctx, w.session, func(ctx context.Context) (*listing, error) {
 		list := w.pendingList
 		if w.pendingList = nil; list == nil {
-			list = w.queue.requestList(w.session)
+			list = w.requestList()
 		}
 		return list, list.wait(ctx, w.session)
 	})
@@ -174,14 +154,15 @@ func (w *waiter) awaitList(ctx context.Context) (*listing, error) {
 // createdBefore returns the nodes that were created before that of w, in the order of the
 // transactions that created them. It also reports whether a node is missing: that one's
 // transaction cannot be read.
-func (w *waiter) createdBefore(ctx context.Context, nodes []locknode.Node) (older []locknode.Node, missing bool, err error) {
+func (w *waiter) createdBefore(ctx context.Context,
+	nodes []locknode.Node) (older []locknode.Node, missing bool, err error) {
 	if err := w.readToken(ctx); err != nil {
 		return nil, false, err
 	}
 	czxids := map[string]int64{}
 	for _, m := range nodes {
 		stat, err := RetryInSession(ctx, w.session, func(ctx context.Context) (*zk.Stat, error) {
-			return w.session.Exists(ctx, w.queue.node(m.Name))
+			return w.session.Exists(ctx, w.queue.child(m.Name))
 		})
 		if errors.Is(err, zk.ErrNoNode) {
 			missing = true
@@ -262,7 +243,7 @@ func (w *waiter) watchNode(ctx context.Context, m locknode.Node) (*framework.Wat
 }
 
 func (w *waiter) readWatch(ctx context.Context, m locknode.Node) (*framework.Watch, error) {
-	_, _, watch, err := w.session.GetW(ctx, w.queue.node(m.Name))
+	_, _, watch, err := w.session.GetW(ctx, w.queue.child(m.Name))
 	return watch, err
 }
 
@@ -273,22 +254,6 @@ func (w *waiter) waitAny(ctx context.Context, watches ...*framework.Watch) error
 		return err
 	}
 	return waitAnyWatch(ctx, append(watches, w.ownWatch))
-}
-
-func fired(w *framework.Watch) bool { return w.Event() != 0 }
-
-// ownIsWatched reports whether there is a watch on the own node that has not fired.
-func (w *waiter) ownIsWatched() bool { return w.ownWatch != nil && !fired(w.ownWatch) }
-
-// watchOwn watches the own node, unless it is watched already.
-func (w *waiter) watchOwn(ctx context.Context) error {
-	if w.ownIsWatched() {
-		return nil
-	}
-	_, err := RetryInSession(ctx, w.session, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, w.readOwn(ctx)
-	})
-	return w.noteDeleted(ctx, err)
 }
 
 // nodeRead is the answer to a read of a node with a watch.
@@ -305,7 +270,7 @@ func (w *waiter) startRead(m locknode.Node) <-chan nodeRead {
 	deliver := func(data []byte, stat *zk.Stat, watch *framework.Watch, err error) {
 		read <- nodeRead{data, stat, watch, err}
 	}
-	bridge.OfSession(w.session).StartGetW(w.queue.node(m.Name), deliver)
+	bridge.OfSession(w.session).StartGetW(w.queue.child(m.Name), deliver)
 	return read
 }
 
@@ -319,57 +284,6 @@ func (w *waiter) finishRead(ctx context.Context, read <-chan nodeRead) nodeRead 
 	case <-w.session.Done():
 		return nodeRead{err: w.session.Err()}
 	}
-}
-
-// readOwn reads the own node with a watch. The Stat also holds the fencing token, and the
-// session that the node belongs to.
-func (w *waiter) readOwn(ctx context.Context) error {
-	var own nodeRead
-	own.data, own.stat, own.watch, own.err = w.session.GetW(ctx, w.path())
-	return w.recordOwn(ctx, own)
-}
-
-// recordOwn stores what was read of the own node, and registers w for the waiters behind it.
-func (w *waiter) recordOwn(ctx context.Context, own nodeRead) error {
-	if own.err != nil {
-		return nodeDeleted(ctx, own.err)
-	}
-	if err := checkOwner(w.session, own.stat); err != nil {
-		return err
-	}
-	w.ownWatch, w.data, w.version, w.token = own.watch, own.data, own.stat.Version, own.stat.Czxid
-	w.register()
-	return nil
-}
-
-// noteDeleted notes that the own node does not exist, if err says so. It returns
-// ErrOwnNodeDeleted then, and err otherwise.
-func (w *waiter) noteDeleted(ctx context.Context, err error) error {
-	err = nodeDeleted(ctx, err)
-	w.deleted = w.deleted || errors.Is(err, ErrOwnNodeDeleted) && ctx.Err() == nil
-	return err
-}
-
-// RetryInSession calls read, which makes one attempt at something that may be repeated, until
-// there is an answer, ctx ends or the session is lost. A waiter so keeps its node through an
-// outage. It does so even where the caller repeats the whole acquire by retry.Do.
-func RetryInSession[T any](ctx context.Context, s *framework.Session,
-	read func(context.Context) (T, error)) (T, error) {
-	var out T
-	again := func(err error) bool { return framework.IsTransient(err) && s.Err() == nil }
-	err := retry.Do(retry.Ungoverned(ctx), retryDelay, again, func(ctx context.Context) (err error) {
-		out, err = read(ctx)
-		return err
-	})
-	if lost := s.Err(); err != nil && lost != nil {
-		err = lost
-	}
-	return out, err
-}
-
-// retryDelay is the policy of RetryInSession: 50 ms, doubled up to a second, without an end.
-func retryDelay(attempt int, _ time.Duration) (time.Duration, bool) {
-	return min(time.Second, 50*time.Millisecond<<min(attempt, 5)), true
 }
 
 // waitAnyWatch waits until one of at most three watches has fired, or ctx has ended.

@@ -1,4 +1,4 @@
-package queue
+package enqueue
 
 import (
 	"context"
@@ -11,18 +11,17 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
-// Dir is the directory of lock nodes, their parent. It is written only if a recipe has made it
-// for itself: then a transaction that adds children writes the data that the node has, to count
-// them. A Dir is safe for concurrent use.
+// Dir is a directory of lock nodes that a recipe has made for itself, in which no other program
+// keeps data. A Counted writes the data that it has, to count its children. A Dir is safe for
+// concurrent use.
 type Dir struct {
-	path  string
-	inner bool // see Queue.Inner
+	path string
 
 	mu    sync.Mutex
-	state dirState // used if inner
+	state dirState
 }
 
-// dirState is what is known of a directory that is written.
+// dirState is what is known of a directory.
 type dirState struct {
 	known     bool
 	data      []byte
@@ -35,8 +34,6 @@ func NewDir(path string) *Dir { return &Dir{path: path} }
 
 // Path returns the path of the directory.
 func (d *Dir) Path() string { return d.path }
-
-func (d *Dir) node(name string) string { return d.path + "/" + name }
 
 func (d *Dir) get() dirState {
 	d.mu.Lock()

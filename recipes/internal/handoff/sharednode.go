@@ -1,4 +1,4 @@
-package queue
+package handoff
 
 import (
 	"context"
@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/docent-zk/docent/recipes/internal/locknode"
-
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/recipes/internal/locknode"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
+	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
 // sharedNode is a lock node of a localQueue, from its grant to its end. As an ownership.Handoff
@@ -73,7 +73,7 @@ func (n *sharedNode) isDueLocked() bool {
 	return false
 }
 
-// keepIdleLocked keeps the node by its hold, for at most Handoff.Idle, and watches for
+// keepIdleLocked keeps the node by its hold, for at most Limits.Idle, and watches for
 // contention.
 func (n *sharedNode) keepIdleLocked(h *ownership.Hold) {
 	n.idleHold = h
@@ -151,10 +151,10 @@ func (n *sharedNode) readContention(ctx context.Context, c *contentionWatch) {
 		}
 	}()
 	q := n.queue.lock.Queues[0]
-	watch, err := RetryInSession(ctx, n.session, func(ctx context.Context) (*framework.Watch, error) {
-		children, _, w, err := n.session.ChildrenW(ctx, q.path)
-		if err == nil && !n.isOnly(locknode.Sorted(children, q.rules.kinds())) {
-			err = ErrBusy
+	watch, err := queue.RetryInSession(ctx, n.session, func(ctx context.Context) (*framework.Watch, error) {
+		children, _, w, err := n.session.ChildrenW(ctx, q.Path())
+		if err == nil && !n.isOnly(locknode.Sorted(children, q.Rules().Kinds())) {
+			err = queue.ErrBusy
 		}
 		return w, err
 	})

@@ -1,4 +1,5 @@
-package queue
+// Package nodedata makes the data of lock nodes.
+package nodedata
 
 import (
 	"encoding/json"
@@ -12,21 +13,21 @@ import (
 	"github.com/docent-zk/docent/recipes"
 )
 
-// NodeData is the data of lock nodes, as the options of a recipe set it. The zero value is the
+// Data is the data of lock nodes, as the options of a recipe set it. The zero value is the
 // default.
-type NodeData struct {
+type Data struct {
 	data     []byte // nil: the default
 	identity bool
 }
 
 // Set implements the option WithData.
-func (d *NodeData) Set(data []byte) { d.data = append([]byte{}, data...) }
+func (d *Data) Set(data []byte) { d.data = append([]byte{}, data...) }
 
 // Identify implements the option WithIdentity.
-func (d *NodeData) Identify() { d.identity = true }
+func (d *Data) Identify() { d.identity = true }
 
 // Bytes returns the data.
-func (d *NodeData) Bytes() ([]byte, error) {
+func (d *Data) Bytes() ([]byte, error) {
 	switch {
 	case d.identity && d.data != nil:
 		return nil, errors.New("WithData and WithIdentity exclude each other: both set the data of the lock nodes")

@@ -1,8 +1,7 @@
-package queue
+package report
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/queue"
 	"github.com/docent-zk/docent/retry"
 )
 
@@ -18,7 +18,7 @@ import (
 // costs a timer, and a goroutine from the first warning on. The goroutine that waits starts and
 // stops it.
 type waitWarner struct {
-	lock     *Lock
+	reporter *Reporter
 	ctx      context.Context // of the wait
 	interval time.Duration   // until the first warning, then doubled; 0: no warnings
 	once     sync.Once       // of start
@@ -29,36 +29,30 @@ type waitWarner struct {
 	cancelRun atomic.Pointer[context.CancelFunc] // ends run; nil until it has begun
 	stopped   atomic.Bool
 
-	waiters atomic.Pointer[[]*waiter] // with the own nodes; nil: there are none
-	waited  atomic.Bool               // start was called
+	own atomic.Pointer[queue.OwnNodes] // nil: there are none
 }
 
-func (l *Lock) newWaitWarner(ctx context.Context) *waitWarner {
-	warner := &waitWarner{lock: l, ctx: ctx}
-	if !l.Standby && l.log.Core().Enabled(zap.WarnLevel) {
-		warner.interval = bridge.Of(l.Client).WaitWarning()
+func (r *Reporter) newWaitWarner(ctx context.Context) *waitWarner {
+	warner := &waitWarner{reporter: r, ctx: ctx}
+	if r.warnings && r.lock.Log.Core().Enabled(zap.WarnLevel) {
+		warner.interval = bridge.Of(r.lock.Client).WaitWarning()
 	}
 	return warner
 }
 
-// start starts the timer once: all attempts of one acquire are one wait.
-func (warner *waitWarner) start() {
-	warner.waited.Store(true)
+// start starts the timer once: all attempts of one acquire are one wait. It is a queue.OnWait.
+func (warner *waitWarner) start(own queue.OwnNodes) {
 	if warner.interval == 0 {
 		return
+	}
+	if len(own) > 0 {
+		warner.own.Store(&own)
 	}
 	warner.once.Do(func() {
 		warner.began = time.Now()
 		warner.running.Add(1)
 		warner.timer = time.AfterFunc(warner.interval, warner.run)
 	})
-}
-
-// setWaiters stores the waiters of the attempt. The warner may be nil.
-func (warner *waitWarner) setWaiters(waiters []*waiter) {
-	if warner != nil {
-		warner.waiters.Store(&waiters)
-	}
 }
 
 // stop stops the timer and waits for the goroutine.
@@ -83,7 +77,7 @@ func (warner *waitWarner) run() {
 		return
 	}
 	for due := warner.interval; ; {
-		if warner.lock.waitWarnings.mayWarn(warner.began.Add(due), warner.interval) {
+		if warner.reporter.waitWarnings.mayWarn(warner.began.Add(due), warner.interval) {
 			warner.warn()
 		}
 		for due <= time.Since(warner.began) {
@@ -118,7 +112,7 @@ func (r *rateLimit) mayWarn(due time.Time, limit time.Duration) bool {
 func (warner *waitWarner) warn() {
 	var first recipes.Participant
 	err := retry.Do(warner.ctx, retry.Never(), nil, func(ctx context.Context) (err error) {
-		first, err = warner.readFirst(ctx)
+		first, err = warner.reporter.first(ctx, warner.ownNodes())
 		return err
 	})
 	blocker := zap.Object("first", first)
@@ -127,26 +121,24 @@ func (warner *waitWarner) warn() {
 	}
 	if warner.ctx.Err() == nil { // else the wait has ended
 		waited := time.Since(warner.began).Round(time.Millisecond)
-		warner.lock.log.Warn("still waiting", zap.Duration("waited", waited), blocker)
+		warner.reporter.lock.Log.Warn("still waiting", zap.Duration("waited", waited), blocker)
 	}
 }
 
-// readFirst reads a holder from the gate, or the first node of a queue in which that is not the
-// own one.
-func (warner *waitWarner) readFirst(ctx context.Context) (first recipes.Participant, err error) {
-	if warner.lock.Gate != nil {
-		return warner.lock.Gate.Holder(ctx)
+func (warner *waitWarner) ownNodes() queue.OwnNodes {
+	if own := warner.own.Load(); own != nil {
+		return *own
 	}
-	for _, q := range warner.lock.Queues {
-		first, err = q.First(ctx, q.rules.Conflicting...)
-		if err != nil || !warner.isOwn(first.Node) {
+	return nil
+}
+
+// readFirst reads the first node of a queue in which that is not an own one.
+func (r *Reporter) readFirst(ctx context.Context, own queue.OwnNodes) (first recipes.Participant, err error) {
+	for _, q := range r.lock.Queues {
+		first, err = q.First(ctx, q.Rules().Conflicting...)
+		if err != nil || !own.Contain(first.Node) {
 			break
 		}
 	}
 	return first, err
-}
-
-func (warner *waitWarner) isOwn(node string) bool {
-	waiters := warner.waiters.Load()
-	return waiters != nil && slices.ContainsFunc(*waiters, func(w *waiter) bool { return w.path() == node })
 }

@@ -1,34 +1,50 @@
-package queue
+package handoff
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
+	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// Handoff lets the goroutines of a client that want the same lock share one node. They pass it
-// on among themselves without a request. The waiters of other clients wait meanwhile, so the
-// hand-off is bounded: at a limit the node is deleted.
-type Handoff struct {
+// Limits bound how long the goroutines of one client keep a node from the waiters of other clients.
+// At a limit the node is deleted.
+type Limits struct {
 	Streak int           // how often a node is passed on
 	Span   time.Duration // for how long a node is passed on
 	Idle   time.Duration // how long a node is kept that no goroutine wants; 0: not at all
 }
+
+// Lock is a lock with one queue, whose node the goroutines of the client share. It is safe for
+// concurrent use.
+type Lock struct {
+	*queue.Lock
+	limits Limits
+}
+
+// New returns lock with a hand-off.
+func New(lock *queue.Lock, limits Limits) *Lock { return &Lock{lock, limits} }
+
+// errGoroutineEnded: a logger, metrics or a retry policy has called runtime.Goexit on a
+// goroutine of the client.
+var errGoroutineEnded = errors.New("queue: code of the program ended the goroutine of a waiter")
 
 // localQueue is the goroutines of one client that wait for one lock, and the node that they
 // share. The node belongs to the localQueue and not to a waiter: a waiter that gives up costs
 // the others nothing.
 type localQueue struct {
 	*localQueues
-	lock  *Lock // of the first waiter
+	lock  *queue.Lock // of the first waiter
 	key   localQueueKey
-	limit Handoff
+	limit Limits
 
 	// Guarded by mu of the localQueues.
 	waiting       []*localWaiter     // in the order of their calls
@@ -63,25 +79,25 @@ type localQueues struct {
 	all map[localQueueKey]*localQueue
 }
 
-// acquireLocally acquires the lock as a waiter of its localQueue.
-func (l *Lock) acquireLocally(ctx context.Context, warner *waitWarner) (*ownership.Hold, error) {
+// Acquire acquires the lock as a waiter of its localQueue.
+func (l *Lock) Acquire(ctx context.Context, onWait queue.OnWait) (*ownership.Hold, error) {
 	if ctx.Err() != nil {
-		return nil, l.acquireError(ctx, ctxerr.Of(ctx))
+		return nil, l.Error(ctx, ctxerr.Of(ctx))
 	}
-	warner.start()
+	onWait(nil)
 	w, returned := newLocalWaiter(), false
 	defer func() {
 		if !returned {
 			w.abandon()
 		}
 	}()
-	hold, err := l.waitLocally(ctx, w)
+	hold, err := l.wait(ctx, w)
 	returned = true
 	return hold, err
 }
 
-// waitLocally adds w to the localQueue and waits for its result.
-func (l *Lock) waitLocally(ctx context.Context, w *localWaiter) (*ownership.Hold, error) {
+// wait adds w to the localQueue and waits for its result.
+func (l *Lock) wait(ctx context.Context, w *localWaiter) (*ownership.Hold, error) {
 	l.join(w)
 	select {
 	case r := <-w.results:
@@ -89,7 +105,7 @@ func (l *Lock) waitLocally(ctx context.Context, w *localWaiter) (*ownership.Hold
 	case <-ctx.Done():
 	}
 	if w.queue.cancel(w) {
-		return nil, l.acquireError(ctx, WaitError(ctx, ctxerr.Of(ctx)))
+		return nil, l.Error(ctx, queue.WaitError(ctx, ctxerr.Of(ctx)))
 	}
 	return l.accept(ctx, w, <-w.results) // a result was sent at the same time
 }
@@ -116,7 +132,7 @@ func (l *Lock) accept(ctx context.Context, w *localWaiter, r result) (*ownership
 	if !bridge.Of(l.Client).Go(func() { _ = r.hold.Release() }) {
 		_ = r.hold.Release() // sends nothing once the client is closed
 	}
-	return nil, l.acquireError(ctx, WaitError(ctx, ctxerr.Of(ctx)))
+	return nil, l.Error(ctx, queue.WaitError(ctx, ctxerr.Of(ctx)))
 }
 
 // join adds w to the localQueue of the lock. It makes one if there is none.
@@ -143,9 +159,9 @@ func newLocalWaiter() *localWaiter { return &localWaiter{results: make(chan resu
 
 // getLocked returns the localQueue of the lock, and makes one if there is none.
 func (q *localQueues) getLocked(l *Lock) (local *localQueue, exists bool) {
-	key := localQueueKey{l.LockKey(), l.name(), l.Queues[0].rules.Name}
+	key := localQueueKey{l.LockKey(), l.Name(), l.Queues[0].Rules().Name}
 	if local, exists = q.all[key]; !exists {
-		local = &localQueue{localQueues: q, lock: l, key: key, limit: *l.HandOff}
+		local = &localQueue{localQueues: q, lock: l.Lock, key: key, limit: l.limits}
 		if q.all == nil {
 			q.all = map[localQueueKey]*localQueue{}
 		}
@@ -154,11 +170,14 @@ func (q *localQueues) getLocked(l *Lock) (local *localQueue, exists bool) {
 	return local, exists
 }
 
-// tryLocally takes an idle node of the localQueue. It acquires a node if there is no localQueue
-// yet. In all other cases it is Try without hand-off.
-func (l *Lock) tryLocally(ctx context.Context) (hold *ownership.Hold, err error) {
+// Try takes an idle node of the localQueue. It acquires a node if there is no localQueue yet. In all
+// other cases, and where no node is kept idle, it is Try without hand-off.
+func (l *Lock) Try(ctx context.Context) (*ownership.Hold, error) {
+	if l.limits.Idle == 0 {
+		return l.Lock.Try(ctx)
+	}
 	if ctx.Err() != nil {
-		return nil, l.acquireError(ctx, ctxerr.Of(ctx))
+		return nil, l.Error(ctx, ctxerr.Of(ctx))
 	}
 	w := newLocalWaiter()
 	queues := bridge.Local[localQueues](bridge.Of(l.Client))
@@ -173,8 +192,14 @@ func (l *Lock) tryLocally(ctx context.Context) (hold *ownership.Hold, err error)
 	case !exists:
 		return q.try(ctx)
 	case idle == nil:
-		return l.try(ctx)
+		return l.Lock.Try(ctx)
 	}
+	return l.tryIdle(ctx, w, node, idle)
+}
+
+// tryIdle is Try for a waiter of a localQueue with an idle node.
+func (l *Lock) tryIdle(ctx context.Context, w *localWaiter, node *sharedNode,
+	idle *ownership.Hold) (hold *ownership.Hold, err error) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -182,8 +207,8 @@ func (l *Lock) tryLocally(ctx context.Context) (hold *ownership.Hold, err error)
 		}
 	}()
 	node.release(idle)
-	if q.cancel(w) {
-		hold, err = l.try(ctx) // the node is being deleted or checked for contention, or was lost
+	if w.queue.cancel(w) {
+		hold, err = l.Lock.Try(ctx) // the node is being deleted or checked for contention, or was lost
 	} else {
 		hold, err = l.accept(ctx, w, <-w.results)
 	}
@@ -200,7 +225,7 @@ func (q *localQueue) try(ctx context.Context) (*ownership.Hold, error) {
 			q.restart()
 		}
 	}()
-	hold, err := q.lock.try(ctx)
+	hold, err := q.lock.Try(ctx)
 	if held = err == nil; !held {
 		return nil, err
 	}
@@ -230,7 +255,7 @@ func (q *localQueue) cancel(w *localWaiter) bool {
 // start starts run in the background.
 func (q *localQueue) start() {
 	if !bridge.Of(q.lock.Client).Go(q.run) {
-		q.failAll(q.lock.acquireError(context.Background(), framework.ErrClosed))
+		q.failAll(q.lock.Error(context.Background(), framework.ErrClosed))
 	}
 }
 
@@ -241,11 +266,10 @@ func (q *localQueue) run() {
 		if !wanted {
 			return
 		}
-		var warner waitWarner
-		hold, err := q.acquire(ctx, &warner)
+		hold, waited, err := q.acquire(ctx)
 		switch {
 		case err == nil:
-			q.deliver(hold, warner.waited.Load())
+			q.deliver(hold, waited)
 			return
 		case ctx.Err() == nil:
 			q.failAll(err)
@@ -254,17 +278,19 @@ func (q *localQueue) run() {
 	}
 }
 
-// acquire acquires the lock. If that ends the goroutine, all waiters receive an error.
-func (q *localQueue) acquire(ctx context.Context, warner *waitWarner) (*ownership.Hold, error) {
+// acquire acquires the lock, and reports whether it has waited for other nodes. If that ends the
+// goroutine, all waiters receive an error.
+func (q *localQueue) acquire(ctx context.Context) (hold *ownership.Hold, waited bool, err error) {
 	returned := false
 	defer func() {
 		if !returned {
-			q.failAll(q.lock.acquireError(context.Background(), errGoroutineEnded))
+			q.failAll(q.lock.Error(context.Background(), errGoroutineEnded))
 		}
 	}()
-	hold, err := q.lock.acquire(ctx, warner)
+	var began atomic.Bool
+	hold, err = q.lock.Acquire(ctx, func(queue.OwnNodes) { began.Store(true) })
 	returned = true
-	return hold, err
+	return hold, began.Load(), err
 }
 
 // startAttempt returns a context for an attempt, which ends when no goroutine waits. If none

@@ -1,4 +1,5 @@
-package queue
+// Package check validates the arguments of recipes.
+package check
 
 import (
 	"context"
@@ -9,8 +10,8 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
-// CheckPath returns an error if path cannot be the path of a lock of c.
-func CheckPath(c *framework.Client, path string) error {
+// Path returns an error if path cannot be the path of a lock of c.
+func Path(c *framework.Client, path string) error {
 	if err := bridge.Of(c).Validate(); err != nil {
 		return err
 	}
@@ -23,9 +24,9 @@ func CheckPath(c *framework.Client, path string) error {
 	return nil
 }
 
-// CheckCall returns an error for a call of a method that cannot succeed: on a value that its
+// Call returns an error for a call of a method that cannot succeed: on a value that its
 // constructor has not made, without a context, or with one that has ended.
-func CheckCall(ctx context.Context, pkg, kind string, made bool) error {
+func Call(ctx context.Context, pkg, kind string, made bool) error {
 	switch {
 	case !made:
 		return fmt.Errorf("%s: %w: %s", pkg, framework.ErrZeroValue, kind)

@@ -1,0 +1,162 @@
+package enqueue
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
+)
+
+// Create creates lock nodes in one transaction. Without other operations a single node needs no
+// transaction.
+type Create struct {
+	Nodes  []Node
+	Before []framework.Op // operations of the transaction before the creates
+	After  []framework.Op // and behind them
+
+	// AfterSend is called each time that the request was handed to the connection, see bridge.Behind. It
+	// may be nil.
+	AfterSend func()
+}
+
+// Node is a node that a Create creates.
+type Node struct {
+	Dir     string
+	Name    string
+	Data    []byte
+	Options []framework.CreateOption
+}
+
+// Created is the result of a Create.
+type Created struct {
+	Nodes []string
+	Czxid int64              // of all nodes; 0: the reply was lost
+	After []framework.Result // of the operations in Create.After
+	// Count holds the Stats of Counted.Dirs after the transaction. The Stat of a directory that must
+	// not be written is nil. All are nil if the reply was lost.
+	Count []*zk.Stat
+}
+
+// RefusedError says that an operation of Create.Before or Create.After has failed, so that nothing
+// was applied.
+type RefusedError struct {
+	Op  int // the index of the operation: those in After follow those in Before
+	Err error
+}
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// ErrOwnNodeDeleted: another client has deleted the own node.
+var ErrOwnNodeDeleted = errors.New("queue: node of the waiter deleted")
+
+// OwnNode returns the options of lock nodes.
+func OwnNode() []framework.CreateOption {
+	return []framework.CreateOption{framework.Ephemeral(), framework.Sequential(), framework.Protected()}
+}
+
+// maxCreateDirs is how often missing directories are created before a create fails. The servers
+// delete empty containers.
+const maxCreateDirs = 10
+
+// Do creates the nodes, and missing directories. If the reply was lost and one of the nodes was
+// deleted before it was found, Do deletes the others and returns ErrOwnNodeDeleted.
+func (c Create) Do(ctx context.Context, s *framework.Session) (Created, error) {
+	for attempts := 0; ; attempts++ {
+		created, err := c.attempt(ctx, s)
+		if err == nil || !isNoDirectory(err) || attempts == maxCreateDirs {
+			return created, err
+		}
+		if err := c.createDirs(ctx, s); err != nil {
+			return Created{}, err
+		}
+	}
+}
+
+// attempt sends the request once.
+func (c Create) attempt(ctx context.Context, s *framework.Session) (Created, error) {
+	results, err := c.send(ctx, s)
+	if err != nil {
+		return Created{}, c.failure(results, err)
+	}
+	creates, after := len(c.Before), len(c.Before)+len(c.Nodes)
+	created := Created{Czxid: results[creates].Czxid, After: results[after:]}
+	for _, r := range results[creates:after] {
+		if r.Path != "" {
+			created.Nodes = append(created.Nodes, r.Path)
+		}
+	}
+	if len(created.Nodes) < len(c.Nodes) {
+		DeleteNodes(ctx, s, created.Nodes...)
+		return Created{}, ErrOwnNodeDeleted
+	}
+	return created, nil
+}
+
+// send sends the request.
+func (c Create) send(ctx context.Context, s *framework.Session) ([]framework.Result, error) {
+	nodes := slices.Clone(c.Nodes)
+	if c.AfterSend != nil {
+		nodes[0].Options = append(slices.Clip(nodes[0].Options), bridge.Behind(c.AfterSend))
+	}
+	if n := nodes[0]; len(nodes)+len(c.Before)+len(c.After) == 1 {
+		created, err := s.CreateResult(ctx, n.Dir+"/"+n.Name, n.Data, n.Options...)
+		if ctx.Err() == nil && !framework.IsTransient(err) {
+			created.Err = err // an answer of the servers
+		}
+		return []framework.Result{created}, err
+	}
+	ops := slices.Clone(c.Before)
+	for _, n := range nodes {
+		ops = append(ops, framework.CreateOp(n.Dir+"/"+n.Name, n.Data, n.Options...))
+	}
+	return s.Multi(ctx, append(ops, c.After...)...)
+}
+
+// failure returns the error of a request that has failed with these results.
+func (c Create) failure(results []framework.Result, err error) error {
+	failed := slices.IndexFunc(results, func(r framework.Result) bool {
+		return r.Err != nil && !errors.Is(r.Err, framework.ErrRolledBack)
+	})
+	switch after := len(c.Before) + len(c.Nodes); {
+	case failed < 0:
+		return err
+	case failed < len(c.Before):
+		return &RefusedError{failed, err}
+	case failed >= after:
+		return &RefusedError{failed - len(c.Nodes), err}
+	case errors.Is(err, zk.ErrNoNode):
+		return &noDirectoryError{err}
+	}
+	return err
+}
+
+// noDirectoryError: the directory of one of the nodes does not exist.
+type noDirectoryError struct{ error }
+
+func (e *noDirectoryError) Unwrap() error { return e.error }
+
+func isNoDirectory(err error) bool {
+	var missing *noDirectoryError
+	return errors.As(err, &missing)
+}
+
+// createDirs creates the directories of the nodes. The error does not say which one is missing,
+// so all are created.
+func (c Create) createDirs(ctx context.Context, s *framework.Session) error {
+	created := map[string]bool{}
+	for _, n := range c.Nodes {
+		if created[n.Dir] {
+			continue
+		}
+		created[n.Dir] = true
+		if err := s.CreateContainers(ctx, n.Dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}

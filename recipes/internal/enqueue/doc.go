@@ -1,0 +1,17 @@
+// Package enqueue creates lock nodes. It is the lowest part of the engine: it knows nothing of
+// queues, and waits for nothing.
+//
+//   - [Create] creates lock nodes, and missing directories, in one transaction (create.go).
+//   - [Counted] is a Create that also counts the children of directories as of its transaction
+//     (counted.go). It writes these directories, so they must be such that a recipe has made for
+//     itself ([Dir], dir.go). The directories that users name are never written.
+//   - [DeleteNodes] deletes the nodes of a create or of a wait that has failed (delete.go).
+//
+// # Lost reply
+//
+// The name of a lock node begins with a GUID. If the connection breaks before the reply to the
+// create arrives, the framework searches the directory for the GUID on the connection that follows,
+// after a sync. It returns the node that it finds, or sends the create again. A node that was found
+// has no known czxid: [Created].Czxid is 0. If the call ends before that, the framework deletes in
+// the background what the create may have left.
+package enqueue

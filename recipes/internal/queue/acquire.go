@@ -1,0 +1,304 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/recipes/internal/enqueue"
+	"github.com/docent-zk/docent/recipes/internal/locknode"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
+)
+
+// Acquire waits until the lock is held. If its node is lost, with the session or because another
+// client deletes it, Acquire creates a new one at the end of the queue. An Acquire that fails
+// deletes its nodes.
+func (l *Lock) Acquire(ctx context.Context, onWait OnWait) (*ownership.Hold, error) {
+	for {
+		hold, err := l.attempt(ctx, onWait)
+		if err == nil {
+			return hold, nil
+		}
+		if !l.requeues(ctx, err) {
+			return nil, l.Error(ctx, err)
+		}
+	}
+}
+
+// Try creates a node only if no conflicting node is in the queue, and deletes it if another one
+// was created before it.
+func (l *Lock) Try(ctx context.Context) (hold *ownership.Hold, err error) {
+	for {
+		if err = l.checkFree(ctx); err == nil {
+			hold, err = l.attempt(ctx, nil)
+		}
+		if err == nil {
+			return hold, nil
+		}
+		if !l.requeues(ctx, err) {
+			return nil, l.Error(ctx, err)
+		}
+	}
+}
+
+// attempt creates a node in each queue and waits until they are at the front. If it fails, it
+// deletes them. Without onWait it does not wait for other holders.
+func (l *Lock) attempt(ctx context.Context, onWait OnWait) (hold *ownership.Hold, err error) {
+	session, err := l.Client.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if l.Gate != nil {
+		hold, err := l.Gate.TryFast(ctx, session)
+		if !errors.Is(err, ErrBusy) {
+			return hold, err
+		}
+	}
+	waiters, err := l.enqueue(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if hold == nil || err != nil {
+			deleteAll(ctx, waiters)
+		}
+	}()
+	for _, w := range waiters {
+		if w.Seq < 0 || w.Seq >= warnFrom {
+			w.warnOfCounter()
+		}
+	}
+	waited, err := waitForFront(ctx, waiters, onWait)
+	switch {
+	case err != nil:
+		return nil, err
+	case l.Gate != nil:
+		return l.Gate.Admit(ctx, &FrontWaiter{waiters[0], onWait})
+	}
+	return l.grant(ctx, waiters, waited)
+}
+
+// maxLists bounds how many lists of one acquire are under way at a time.
+const maxLists = 64
+
+// enqueue creates a node at the end of each queue, in one request. The lists of the queues follow
+// right behind it on the same connection, so that they show the new nodes and those ahead. A queue
+// in which a waiter of the session is registered is not listed: that waiter is ahead, and is often
+// known to be the predecessor.
+func (l *Lock) enqueue(ctx context.Context, s *framework.Session) ([]*waiter, error) {
+	waiters, shared := make([]*waiter, len(l.Queues)), bridge.Local[shared](bridge.OfSession(s))
+	create := enqueue.Create{Nodes: make([]enqueue.Node, len(l.Queues))}
+	for i, q := range l.Queues {
+		waiters[i], create.Nodes[i] = &waiter{queue: q, session: s, shared: shared}, q.node
+	}
+	create.AfterSend = func() {
+		for i, w := range waiters {
+			w.pendingList = nil // that behind an earlier attempt
+			if i < maxLists && !w.hasLocalWaiter() {
+				w.pendingList = w.requestList()
+			}
+		}
+	}
+	created, err := create.Do(ctx, s)
+	if err != nil {
+		return nil, explainStuck(err)
+	}
+	for i, w := range waiters {
+		var ok bool
+		w.path = created.Nodes[i]
+		if w.Node, ok = locknode.Parse(path.Base(w.path), w.queue.own); !ok {
+			enqueue.DeleteNodes(ctx, s, created.Nodes...)
+			return nil, w.queue.unnumbered(w.path)
+		}
+		if w.token = created.Czxid; w.token == 0 {
+			w.pendingList = nil // the reply was lost, and the list may be older than the node
+		}
+	}
+	return waiters, nil
+}
+
+// waitForFront waits until all nodes are at the front. Nothing is waited for if each node is known
+// to be alone: then the lock is free.
+func waitForFront(ctx context.Context, waiters []*waiter, onWait OnWait) (waited bool, err error) {
+	rest := slices.DeleteFunc(slices.Clone(waiters), func(w *waiter) bool { return w.isAlone(ctx) })
+	switch {
+	case len(rest) == 0:
+		return false, nil
+	case len(waiters) == 1:
+		return rest[0].waitForFront(ctx, onWait)
+	}
+	return waitForAll(ctx, rest, onWait.of(waiters))
+}
+
+// isAlone reports whether the node is known to be first without a look at other nodes: its number
+// is that of the first child of the directory, or the list behind the create shows no other child.
+func (w *waiter) isAlone(ctx context.Context) bool {
+	alone := w.Seq == 0
+	if list := w.pendingList; !alone && list != nil && list.wait(ctx, w.session) == nil {
+		alone = len(list.children) == 1 && list.children[0] == w.Name
+	}
+	if alone {
+		w.reachedFront.Store(true)
+	}
+	return alone
+}
+
+// grant makes a hold of nodes at the front. If it has waited for some of several nodes, others may
+// have been deleted meanwhile, so all are checked.
+func (l *Lock) grant(ctx context.Context, waiters []*waiter, waited bool) (*ownership.Hold, error) {
+	for _, w := range waiters {
+		if w.token == 0 {
+			if err := w.readToken(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	session := waiters[0].session
+	lifetime, err := HoldLifetime(ctx, session, func(ctx context.Context, again bool) error {
+		if again || waited && len(waiters) > 1 {
+			return checkAll(ctx, waiters)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	g := ownership.Grant{Session: session, Lifetime: lifetime, Recipe: l.Recipe, Key: l.Key, Log: l.Log}
+	for _, w := range waiters {
+		g.Locks = append(g.Locks, ownership.Lock{Path: w.queue.path, Key: w.queue.key, Token: w.token})
+		g.Nodes = append(g.Nodes, ownership.Node{Path: w.path, Watch: w.ownWatch, Data: w.data})
+	}
+	return ownership.New(g), nil
+}
+
+// HoldLifetime calls confirm and returns the lifetime of a hold that begins now. A node survives
+// a suspended connection, but a hold under the Strict policy does not. After a suspension
+// HoldLifetime calls confirm again, which then needs an answer of the servers. It returns an
+// error if ctx has ended, even now.
+func HoldLifetime(ctx context.Context, s *framework.Session,
+	confirm func(ctx context.Context, again bool) error) (bridge.Lifetime, error) {
+	for again := false; ; again = true {
+		lifetime := bridge.OfSession(s).Lifetime()
+		if err := confirm(ctx, again); err != nil {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, ctxerr.Of(ctx)
+		}
+		if err := lifetime.Err(); !errors.Is(err, framework.ErrSuspended) {
+			return lifetime, err
+		}
+	}
+}
+
+// requeues reports whether an acquire enqueues again after an error: its node or session was lost,
+// which the caller need not know.
+func (l *Lock) requeues(ctx context.Context, err error) bool {
+	lost := errors.Is(err, enqueue.ErrOwnNodeDeleted) || errors.Is(err, framework.ErrSessionLost)
+	if !lost || ctx.Err() != nil {
+		return false
+	}
+	l.Log.Info("place in the queue lost: enqueueing again", zap.Error(err))
+	return true
+}
+
+// checkFree returns ErrBusy if the lock is not free. It only reads.
+func (l *Lock) checkFree(ctx context.Context) error {
+	for _, q := range l.Queues {
+		children, _, err := l.Client.Children(ctx, q.path)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+		case err != nil:
+			return err
+		case locknode.Has(children, q.rules.Conflicting):
+			return ErrBusy
+		}
+	}
+	if l.Gate != nil {
+		return l.Gate.Ready(ctx)
+	}
+	return nil
+}
+
+// requestMoreLists requests the lists that enqueue has not requested, at most maxLists at a
+// time. Each waiter sees the error of its own list.
+func requestMoreLists(ctx context.Context, waiters []*waiter) {
+	var asked []*listing
+	for _, w := range waiters {
+		if ctx.Err() != nil {
+			return
+		}
+		if w.pendingList != nil || w.hasLocalWaiter() {
+			continue
+		}
+		if more := len(asked) - maxLists; more >= 0 {
+			_ = asked[more].wait(ctx, w.session)
+		}
+		w.pendingList = w.requestList()
+		asked = append(asked, w.pendingList)
+	}
+}
+
+// errGoroutineEnded: a logger, metrics or a retry policy has called runtime.Goexit on a
+// goroutine of the client.
+var errGoroutineEnded = errors.New("queue: code of the program ended the goroutine of a waiter")
+
+// waitForAll waits until all nodes are at the front, for all of them at the same time.
+func waitForAll(ctx context.Context, waiters []*waiter, onWait OnWait) (waited bool, err error) {
+	requestMoreLists(ctx, waiters)
+	all, stop := context.WithCancel(ctx)
+	defer stop()
+	var running sync.WaitGroup
+	var mu sync.Mutex
+	for _, w := range waiters {
+		running.Go(func() {
+			behind, failure := false, errGoroutineEnded
+			defer func() {
+				mu.Lock()
+				defer mu.Unlock()
+				waited = waited || behind
+				if failure != nil && err == nil {
+					err = failure
+					stop()
+				}
+			}()
+			behind, failure = w.waitForFront(all, onWait)
+		})
+	}
+	running.Wait()
+	return waited, err
+}
+
+// checkAll checks in one transaction that all nodes still exist.
+func checkAll(ctx context.Context, waiters []*waiter) error {
+	var checks []framework.Op
+	for _, w := range waiters {
+		checks = append(checks, framework.CheckOp(w.path, -1))
+	}
+	s := waiters[0].session
+	_, err := RetryInSession(ctx, s, func(ctx context.Context) ([]framework.Result, error) {
+		return s.Multi(ctx, checks...)
+	})
+	return nodeDeleted(ctx, err)
+}
+
+// deleteAll deletes the own nodes, except those that do not exist or belong to another session.
+func deleteAll(ctx context.Context, waiters []*waiter) {
+	var nodes []string
+	for _, w := range waiters {
+		if !w.deleted {
+			nodes = append(nodes, w.path)
+		}
+	}
+	if len(nodes) > 0 {
+		enqueue.DeleteNodes(ctx, waiters[0].session, nodes...)
+	}
+}

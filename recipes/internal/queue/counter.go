@@ -1,0 +1,50 @@
+package queue
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/internal/bridge"
+)
+
+// A waiter with a number from warnFrom on warns that the parent's counter runs out, at most once in
+// warnEach for each queue.
+const (
+	warnFrom = 1 << 30
+	warnEach = time.Minute
+)
+
+// warnOfCounter warns that the parent's counter of sequence numbers runs out.
+func (w *waiter) warnOfCounter() {
+	if bridge.Local[counterWarnings](bridge.Of(w.queue.client)).mayWarn(w.queue.key, time.Now()) {
+		w.queue.log.Warn("the parent's counter of sequence numbers is running out, "+
+			"Curator clients will not exclude each other then: delete the parent while no client uses the lock",
+			zap.Int32("sequence", w.Seq))
+	}
+}
+
+// counterWarnings holds, for each queue of one client, when the last warning was logged, until the
+// next is allowed.
+type counterWarnings struct {
+	mu   sync.Mutex
+	last map[any]time.Time
+}
+
+// mayWarn allows one warning in warnEach for each key of a queue, however many values of Queue
+// have that key.
+func (w *counterWarnings) mayWarn(queue any, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.last, func(_ any, last time.Time) bool { return now.Sub(last) >= warnEach })
+	if _, warned := w.last[queue]; warned {
+		return false
+	}
+	if w.last == nil {
+		w.last = map[any]time.Time{}
+	}
+	w.last[queue] = now
+	return true
+}

@@ -1,0 +1,117 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/logfield"
+	"github.com/docent-zk/docent/recipes/internal/enqueue"
+	"github.com/docent-zk/docent/recipes/internal/locknode"
+)
+
+// waiter is the own node in a queue, and what is known of it.
+type waiter struct {
+	queue   *Queue
+	session *framework.Session
+	shared  *shared // of the session
+	locknode.Node
+	path         string
+	token        int64            // the czxid of the node; 0: not known yet
+	pendingList  *listing         // requested behind the create; nil: none, or it was used
+	ownWatch     *framework.Watch // on the node itself, once a conflicting node is ahead
+	deleted      bool             // the node does not exist any more
+	reachedFront atomic.Bool      // there was a time at which no conflicting node was ahead
+
+	// Read with ownWatch. A node that was not read is as it was created, unless it was revoked.
+	data    []byte
+	version int32
+}
+
+// readToken reads the token where the reply to the create was lost, and checks that the node
+// belongs to the session.
+func (w *waiter) readToken(ctx context.Context) error {
+	token, err := Confirm(ctx, w.session, w.path)
+	if err == nil {
+		w.token = token
+	}
+	return w.noteDeleted(ctx, err)
+}
+
+// Confirm returns the czxid of a node of the session. It returns ErrOwnNodeDeleted if the node
+// does not exist or belongs to another session.
+func Confirm(ctx context.Context, s *framework.Session, node string) (czxid int64, err error) {
+	stat, err := RetryInSession(ctx, s, func(ctx context.Context) (*zk.Stat, error) {
+		return s.Exists(ctx, node)
+	})
+	if err != nil {
+		return 0, nodeDeleted(ctx, err)
+	}
+	return stat.Czxid, checkOwner(s, stat)
+}
+
+// checkOwner checks that a node belongs to the session.
+func checkOwner(s *framework.Session, stat *zk.Stat) error {
+	if stat.EphemeralOwner != s.ID() {
+		return fmt.Errorf("%w: it belongs to session %v", enqueue.ErrOwnNodeDeleted, logfield.Hex(stat.EphemeralOwner))
+	}
+	return nil
+}
+
+// nodeDeleted turns the error for a missing node into ErrOwnNodeDeleted. Once ctx has ended, the
+// error may be the cause of ctx, which says nothing about the node.
+func nodeDeleted(ctx context.Context, err error) error {
+	if errors.Is(err, zk.ErrNoNode) && ctx.Err() == nil {
+		return enqueue.ErrOwnNodeDeleted
+	}
+	return err
+}
+
+func fired(w *framework.Watch) bool { return w.Event() != 0 }
+
+// ownIsWatched reports whether there is a watch on the own node that has not fired.
+func (w *waiter) ownIsWatched() bool { return w.ownWatch != nil && !fired(w.ownWatch) }
+
+// watchOwn watches the own node, unless it is watched already.
+func (w *waiter) watchOwn(ctx context.Context) error {
+	if w.ownIsWatched() {
+		return nil
+	}
+	_, err := RetryInSession(ctx, w.session, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, w.readOwn(ctx)
+	})
+	return w.noteDeleted(ctx, err)
+}
+
+// readOwn reads the own node with a watch. The Stat also holds the fencing token, and the
+// session that the node belongs to.
+func (w *waiter) readOwn(ctx context.Context) error {
+	var own nodeRead
+	own.data, own.stat, own.watch, own.err = w.session.GetW(ctx, w.path)
+	return w.recordOwn(ctx, own)
+}
+
+// recordOwn stores what was read of the own node, and registers w for the waiters behind it.
+func (w *waiter) recordOwn(ctx context.Context, own nodeRead) error {
+	if own.err != nil {
+		return nodeDeleted(ctx, own.err)
+	}
+	if err := checkOwner(w.session, own.stat); err != nil {
+		return err
+	}
+	w.ownWatch, w.data, w.version, w.token = own.watch, own.data, own.stat.Version, own.stat.Czxid
+	w.register()
+	return nil
+}
+
+// noteDeleted notes that the own node does not exist, if err says so. It returns
+// ErrOwnNodeDeleted then, and err otherwise.
+func (w *waiter) noteDeleted(ctx context.Context, err error) error {
+	err = nodeDeleted(ctx, err)
+	w.deleted = w.deleted || errors.Is(err, enqueue.ErrOwnNodeDeleted) && ctx.Err() == nil
+	return err
+}
