@@ -80,11 +80,11 @@ type localQueues struct {
 }
 
 // Acquire acquires the lock as a waiter of its localQueue.
-func (l *Lock) Acquire(ctx context.Context, onWait queue.OnWait) (*ownership.Hold, error) {
+func (l *Lock) Acquire(ctx context.Context, observer queue.Observer) (*ownership.Hold, error) {
 	if ctx.Err() != nil {
 		return nil, l.Error(ctx, ctxerr.Of(ctx))
 	}
-	onWait(nil)
+	observer.Waits(nil)
 	w, returned := newLocalWaiter(), false
 	defer func() {
 		if !returned {
@@ -287,11 +287,17 @@ func (q *localQueue) acquire(ctx context.Context) (hold *ownership.Hold, waited 
 			q.failAll(q.lock.Error(context.Background(), errGoroutineEnded))
 		}
 	}()
-	var began atomic.Bool
-	hold, err = q.lock.Acquire(ctx, func(queue.OwnNodes) { began.Store(true) })
+	var wait waitFlag
+	hold, err = q.lock.Acquire(ctx, &wait)
 	returned = true
-	return hold, began.Load(), err
+	return hold, wait.Load(), err
 }
+
+// waitFlag is set when an acquire begins to wait.
+type waitFlag struct{ atomic.Bool }
+
+// Waits implements queue.Observer.
+func (f *waitFlag) Waits(queue.OwnNodes) { f.Store(true) }
 
 // startAttempt returns a context for an attempt, which ends when no goroutine waits. If none
 // waits already, it removes the localQueue and returns false.

@@ -21,9 +21,9 @@ import (
 // Acquire waits until the lock is held. If its node is lost, with the session or because another
 // client deletes it, Acquire creates a new one at the end of the queue. An Acquire that fails
 // deletes its nodes.
-func (l *Lock) Acquire(ctx context.Context, onWait OnWait) (*ownership.Hold, error) {
+func (l *Lock) Acquire(ctx context.Context, observer Observer) (*ownership.Hold, error) {
 	for {
-		hold, err := l.attempt(ctx, onWait)
+		hold, err := l.attempt(ctx, observer)
 		if err == nil {
 			return hold, nil
 		}
@@ -50,8 +50,8 @@ func (l *Lock) Try(ctx context.Context) (hold *ownership.Hold, err error) {
 }
 
 // attempt creates a node in each queue and waits until they are at the front. If it fails, it
-// deletes them. Without onWait it does not wait for other holders.
-func (l *Lock) attempt(ctx context.Context, onWait OnWait) (hold *ownership.Hold, err error) {
+// deletes them. Without an observer it does not wait for other holders.
+func (l *Lock) attempt(ctx context.Context, observer Observer) (hold *ownership.Hold, err error) {
 	session, err := l.Client.Session(ctx)
 	if err != nil {
 		return nil, err
@@ -76,12 +76,12 @@ func (l *Lock) attempt(ctx context.Context, onWait OnWait) (hold *ownership.Hold
 			w.warnOfCounter()
 		}
 	}
-	waited, err := waitForFront(ctx, waiters, onWait)
+	waited, err := waitForFront(ctx, waiters, observer)
 	switch {
 	case err != nil:
 		return nil, err
 	case l.Gate != nil:
-		return l.Gate.Admit(ctx, &FrontWaiter{waiters[0], onWait})
+		return l.Gate.Admit(ctx, &FrontWaiter{waiters[0], observer})
 	}
 	return l.grant(ctx, waiters, waited)
 }
@@ -127,15 +127,17 @@ func (l *Lock) enqueue(ctx context.Context, s *framework.Session) ([]*waiter, er
 
 // waitForFront waits until all nodes are at the front. Nothing is waited for if each node is known
 // to be alone: then the lock is free.
-func waitForFront(ctx context.Context, waiters []*waiter, onWait OnWait) (waited bool, err error) {
+func waitForFront(ctx context.Context, waiters []*waiter, observer Observer) (waited bool, err error) {
 	rest := slices.DeleteFunc(slices.Clone(waiters), func(w *waiter) bool { return w.isAlone(ctx) })
 	switch {
 	case len(rest) == 0:
 		return false, nil
 	case len(waiters) == 1:
-		return rest[0].waitForFront(ctx, onWait)
+		return rest[0].waitForFront(ctx, observer)
+	case observer != nil:
+		observer = whole{observer, waiters}
 	}
-	return waitForAll(ctx, rest, onWait.of(waiters))
+	return waitForAll(ctx, rest, observer)
 }
 
 // isAlone reports whether the node is known to be first without a look at other nodes: its number
@@ -252,7 +254,7 @@ func requestMoreLists(ctx context.Context, waiters []*waiter) {
 var errGoroutineEnded = errors.New("queue: code of the program ended the goroutine of a waiter")
 
 // waitForAll waits until all nodes are at the front, for all of them at the same time.
-func waitForAll(ctx context.Context, waiters []*waiter, onWait OnWait) (waited bool, err error) {
+func waitForAll(ctx context.Context, waiters []*waiter, observer Observer) (waited bool, err error) {
 	requestMoreLists(ctx, waiters)
 	all, stop := context.WithCancel(ctx)
 	defer stop()
@@ -270,7 +272,7 @@ func waitForAll(ctx context.Context, waiters []*waiter, onWait OnWait) (waited b
 					stop()
 				}
 			}()
-			behind, failure = w.waitForFront(all, onWait)
+			behind, failure = w.waitForFront(all, observer)
 		})
 	}
 	running.Wait()

@@ -13,8 +13,8 @@ import (
 // FrontWaiter is a waiter at the front of its queue, for a Gate. Its calls fail once its node is
 // deleted.
 type FrontWaiter struct {
-	waiter *waiter
-	onWait OnWait // nil: the caller must not wait
+	waiter   *waiter
+	observer Observer // nil: the caller must not wait
 }
 
 // Session returns the session of the node.
@@ -36,12 +36,12 @@ func (f *FrontWaiter) Reread(ctx context.Context) error {
 func (f *FrontWaiter) Data() []byte { return f.waiter.data }
 
 // MayWait reports whether the caller waits for other holders.
-func (f *FrontWaiter) MayWait() bool { return f.onWait != nil }
+func (f *FrontWaiter) MayWait() bool { return f.observer != nil }
 
 // Wait waits until one of at most two watches, or that of the own node, has fired. It returns
 // ErrOwnNodeDeleted if the own node was deleted.
 func (f *FrontWaiter) Wait(ctx context.Context, watches ...*framework.Watch) error {
-	f.onWait(OwnNodes{f.waiter})
+	f.observer.Waits(OwnNodes{f.waiter})
 	return cmp.Or(f.waiter.waitAny(ctx, watches...), f.waiter.session.Err())
 }
 

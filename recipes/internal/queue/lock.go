@@ -43,17 +43,20 @@ type Gate interface {
 	Admit(ctx context.Context, f *FrontWaiter) (*ownership.Hold, error)
 }
 
-// OnWait is called when an acquire begins to wait for other nodes, with its own nodes. It is called
-// again when the acquire waits again, and by several goroutines at a time.
-type OnWait func(own OwnNodes)
-
-// of returns onWait for an acquire with these nodes; nil for nil.
-func (onWait OnWait) of(own OwnNodes) OnWait {
-	if onWait == nil {
-		return nil
-	}
-	return func(OwnNodes) { onWait(own) }
+// Observer is told that an acquire waits.
+type Observer interface {
+	// Waits is called when the acquire begins to wait for other nodes, with its own nodes. It is called
+	// again when the acquire waits again, and by several goroutines at a time.
+	Waits(own OwnNodes)
 }
+
+// whole passes on that one of several nodes of an acquire waits.
+type whole struct {
+	Observer
+	own OwnNodes // all nodes of the acquire
+}
+
+func (w whole) Waits(OwnNodes) { w.Observer.Waits(w.own) }
 
 // OwnNodes are the nodes of an acquire.
 type OwnNodes []*waiter

@@ -83,7 +83,11 @@ func (c *counter) asked() string {
 }
 
 // waits lets an acquire wait.
-func waits(queue.OwnNodes) {}
+var waits ignored
+
+type ignored struct{}
+
+func (ignored) Waits(queue.OwnNodes) {}
 
 // settle waits until all running requests have ended.
 func settle() {

@@ -52,8 +52,8 @@ func (ahead predecessors) deletionSuffices() bool {
 }
 
 // waitForFront waits until no conflicting node is ahead of w. It lists the queue, unless the
-// predecessor is known without a list. Without onWait it returns ErrBusy instead of waiting.
-func (w *waiter) waitForFront(ctx context.Context, onWait OnWait) (waited bool, err error) {
+// predecessor is known without a list. Without an observer it returns ErrBusy instead of waiting.
+func (w *waiter) waitForFront(ctx context.Context, observer Observer) (waited bool, err error) {
 	ahead, known := w.localPredecessorByNumber()
 	if !known {
 		ahead, err = w.listQueue(ctx)
@@ -64,10 +64,10 @@ func (w *waiter) waitForFront(ctx context.Context, onWait OnWait) (waited bool, 
 	case ahead.none():
 		w.reachedFront.Store(true)
 		return false, nil
-	case onWait == nil:
+	case observer == nil:
 		return false, ErrBusy
 	}
-	onWait(OwnNodes{w})
+	observer.Waits(OwnNodes{w})
 	if err = w.waitForPredecessors(ctx, ahead); err == nil {
 		w.reachedFront.Store(true)
 	}

@@ -17,7 +17,7 @@ import (
 // Acquirer acquires a lock: a queue.Lock, or a hand-off.
 type Acquirer interface {
 	// Acquire waits for the lock.
-	Acquire(ctx context.Context, onWait queue.OnWait) (*ownership.Hold, error)
+	Acquire(ctx context.Context, observer queue.Observer) (*ownership.Hold, error)
 	// Try does not wait for other holders.
 	Try(ctx context.Context) (*ownership.Hold, error)
 }
@@ -60,7 +60,7 @@ func (r *Reporter) Acquire(ctx context.Context, lock Acquirer) (hold *ownership.
 	defer r.recordEnd(time.Now(), -1, &hold, &err)
 	warner := r.newWaitWarner(ctx)
 	defer warner.stop()
-	return lock.Acquire(ctx, warner.start)
+	return lock.Acquire(ctx, warner)
 }
 
 // Try acquires the lock by lock.Try.

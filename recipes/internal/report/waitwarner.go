@@ -21,9 +21,9 @@ type waitWarner struct {
 	reporter *Reporter
 	ctx      context.Context // of the wait
 	interval time.Duration   // until the first warning, then doubled; 0: no warnings
-	once     sync.Once       // of start
+	once     sync.Once       // of the start of the timer
 	began    time.Time
-	timer    *time.Timer // nil before start
+	timer    *time.Timer // nil before the first call of Waits
 
 	running   sync.WaitGroup                     // run
 	cancelRun atomic.Pointer[context.CancelFunc] // ends run; nil until it has begun
@@ -40,13 +40,14 @@ func (r *Reporter) newWaitWarner(ctx context.Context) *waitWarner {
 	return warner
 }
 
-// start starts the timer once: all attempts of one acquire are one wait. It is a queue.OnWait.
-func (warner *waitWarner) start(own queue.OwnNodes) {
+// Waits implements queue.Observer. It starts the timer once: all attempts of one acquire are one
+// wait.
+func (warner *waitWarner) Waits(own queue.OwnNodes) {
 	if warner.interval == 0 {
 		return
 	}
-	if len(own) > 0 {
-		warner.own.Store(&own)
+	if nodes := own; len(nodes) > 0 {
+		warner.own.Store(&nodes)
 	}
 	warner.once.Do(func() {
 		warner.began = time.Now()
