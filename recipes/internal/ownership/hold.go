@@ -200,10 +200,10 @@ func (h *Hold) StartRelease() (wait func() error) {
 	return nil
 }
 
-// end ends the hold and its contexts, once. The ownership's mu is held, so that what finds the
+// endLocked ends the hold and its contexts, once. It needs mu of the ownership, so that what finds the
 // ownership ended finds the contexts ended too. To cancel a context runs no code of the program's
 // here.
-func (h *Hold) end(reason error) {
+func (h *Hold) endLocked(reason error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.err = reason

@@ -96,7 +96,7 @@ func (n *nodes) check() error                { return n.Lifetime.Err() }
 func (n *nodes) stopLocked() {
 	n.Lifetime.Stop(n)
 	for i := range n.watchers {
-		n.watchers[i].stop()
+		n.watchers[i].stopLocked()
 	}
 }
 

@@ -87,7 +87,7 @@ func (o *ownership) releaseHold(h *Hold) (result releaseResult, measured func(er
 		return stillHeld, nil, o.err
 	}
 	delete(o.holds, h)
-	h.end(ErrNotHeld)
+	h.endLocked(ErrNotHeld)
 	if len(o.holds) > 0 {
 		return stillHeld, nil, nil
 	}
@@ -153,7 +153,7 @@ func (o *ownership) endAll(reason error) (wholes []*ownership, measured func(err
 		if h.whole != nil {
 			wholes = append(wholes, h.whole)
 		}
-		h.end(reason)
+		h.endLocked(reason)
 	}
 	return wholes, o.measurementLocked()
 }

@@ -85,8 +85,8 @@ func (w *nodeWatcher) wake() {
 	w.state, w.cancel = reading, cancel
 }
 
-// stop ends the watcher. The ownership's mu is held.
-func (w *nodeWatcher) stop() {
+// stopLocked ends the watcher. It needs mu of the ownership.
+func (w *nodeWatcher) stopLocked() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.state = stopped
