@@ -9,6 +9,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/check"
+	"github.com/docent-zk/docent/recipes/internal/participants"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -17,7 +18,7 @@ var kinds = append(slices.Clone(electionRules.Conflicting), latchRules.Conflicti
 
 // participants returns the candidates of one kind.
 func (c *candidate) participants(ctx context.Context, rules queue.Rules) ([]recipes.Participant, error) {
-	all, err := c.lock.Queues[0].Participants(ctx, rules.Conflicting...)
+	all, err := participants.List(ctx, c.lock.Queues[0], rules.Conflicting...)
 	if err != nil {
 		return nil, fmt.Errorf("leader: %w", err)
 	}
@@ -90,7 +91,7 @@ func checkObserve(ctx context.Context, c *framework.Client, path string) error {
 func observe(ctx context.Context, q *queue.Queue, yield func(recipes.Participant, error) bool) {
 	wait, known, last := firstPause, false, recipes.Participant{}
 	for {
-		first, watch, err := q.Watch(ctx, kinds...)
+		first, watch, err := participants.Watch(ctx, q, kinds...)
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -14,6 +14,7 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/handoff"
 	"github.com/docent-zk/docent/recipes/internal/nodedata"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
+	"github.com/docent-zk/docent/recipes/internal/participants"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 	"github.com/docent-zk/docent/recipes/internal/report"
 )
@@ -230,7 +231,7 @@ func (m *Mutex) Participants(ctx context.Context) ([]recipes.Participant, error)
 	if err := m.check(ctx); err != nil {
 		return nil, err
 	}
-	return m.lock.Queues[0].Participants(ctx, queue.Exclusive.Conflicting...)
+	return participants.List(ctx, m.lock.Queues[0], queue.Exclusive.Conflicting...)
 }
 
 // Locker returns a sync.Locker for the mutex. Like a sync.Mutex it is not reentrant, whatever ctx

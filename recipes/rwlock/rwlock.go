@@ -12,6 +12,7 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/check"
 	"github.com/docent-zk/docent/recipes/internal/nodedata"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
+	"github.com/docent-zk/docent/recipes/internal/participants"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 	"github.com/docent-zk/docent/recipes/internal/report"
 )
@@ -242,7 +243,7 @@ func (s *Side) Participants(ctx context.Context) ([]recipes.Participant, error) 
 	if err := s.check(ctx); err != nil {
 		return nil, err
 	}
-	return s.lock.Queues[0].Participants(ctx, s.kinds...)
+	return participants.List(ctx, s.lock.Queues[0], s.kinds...)
 }
 
 // TryUpgrade acquires the write side beside a valid read hold of ctx, ahead of all waiters, if that

@@ -17,6 +17,7 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/enqueue"
 	"github.com/docent-zk/docent/recipes/internal/locknode"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
+	"github.com/docent-zk/docent/recipes/internal/participants"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -340,7 +341,7 @@ func (a *admission) hold(
 
 // oldestHolder returns the holder of the oldest permit.
 func (s *Semaphore) oldestHolder(ctx context.Context) (recipes.Participant, error) {
-	oldest, err := s.leases.First(ctx, leaseMarker)
+	oldest, err := participants.First(ctx, s.leases, leaseMarker)
 	if err != nil {
 		return recipes.Participant{}, err
 	}

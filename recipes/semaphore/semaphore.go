@@ -13,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/enqueue"
 	"github.com/docent-zk/docent/recipes/internal/nodedata"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
+	"github.com/docent-zk/docent/recipes/internal/participants"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 	"github.com/docent-zk/docent/recipes/internal/report"
 )
@@ -243,11 +244,11 @@ func (s *Semaphore) Participants(ctx context.Context) ([]recipes.Participant, er
 	if err := s.check(ctx); err != nil {
 		return nil, err
 	}
-	holders, err := s.leases.Participants(ctx, leaseMarker)
+	holders, err := participants.List(ctx, s.leases, leaseMarker)
 	if err != nil {
 		return nil, err
 	}
-	waiters, err := s.locks.Participants(ctx, queue.Exclusive.Conflicting...)
+	waiters, err := participants.List(ctx, s.locks, queue.Exclusive.Conflicting...)
 	if err != nil {
 		return nil, err
 	}

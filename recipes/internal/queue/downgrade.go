@@ -65,7 +65,7 @@ func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold,
 		return nil, errors.Join(framework.ErrSessionLost, h.Err())
 	}
 	done, err := enqueue.Create{
-		Before: []framework.Op{framework.CheckOp(q.child(m.Name), -1)},
+		Before: []framework.Op{framework.CheckOp(q.Child(m.Name), -1)},
 		Nodes: []enqueue.Node{{
 			Dir: q.path, Name: q.rules.Name + positionDigits(m), Data: q.node.Data,
 			Options: []framework.CreateOption{framework.Ephemeral(), framework.Protected()},

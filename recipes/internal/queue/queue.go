@@ -76,6 +76,9 @@ func NewQueue(client *framework.Client, path string, rules Rules, data []byte) *
 	}
 }
 
+// Client returns the client.
+func (q *Queue) Client() *framework.Client { return q.client }
+
 // Path returns the path of the directory.
 func (q *Queue) Path() string { return q.path }
 
@@ -92,8 +95,8 @@ type queueKey struct {
 	conflicting string
 }
 
-// child returns the path of a node in the directory.
-func (q *Queue) child(name string) string { return q.path + "/" + name }
+// Child returns the path of a node in the directory.
+func (q *Queue) Child(name string) string { return q.path + "/" + name }
 
 // unnumbered returns the error for a new node whose name has no sequence number.
 func (q *Queue) unnumbered(node string) error {

@@ -162,7 +162,7 @@ func (w *waiter) createdBefore(ctx context.Context,
 	czxids := map[string]int64{}
 	for _, m := range nodes {
 		stat, err := RetryInSession(ctx, w.session, func(ctx context.Context) (*zk.Stat, error) {
-			return w.session.Exists(ctx, w.queue.child(m.Name))
+			return w.session.Exists(ctx, w.queue.Child(m.Name))
 		})
 		if errors.Is(err, zk.ErrNoNode) {
 			missing = true
@@ -243,7 +243,7 @@ func (w *waiter) watchNode(ctx context.Context, m locknode.Node) (*framework.Wat
 }
 
 func (w *waiter) readWatch(ctx context.Context, m locknode.Node) (*framework.Watch, error) {
-	_, _, watch, err := w.session.GetW(ctx, w.queue.child(m.Name))
+	_, _, watch, err := w.session.GetW(ctx, w.queue.Child(m.Name))
 	return watch, err
 }
 
@@ -270,7 +270,7 @@ func (w *waiter) startRead(m locknode.Node) <-chan nodeRead {
 	deliver := func(data []byte, stat *zk.Stat, watch *framework.Watch, err error) {
 		read <- nodeRead{data, stat, watch, err}
 	}
-	bridge.OfSession(w.session).StartGetW(w.queue.child(m.Name), deliver)
+	bridge.OfSession(w.session).StartGetW(w.queue.Child(m.Name), deliver)
 	return read
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/participants"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 	"github.com/docent-zk/docent/retry"
 )
@@ -136,7 +137,7 @@ func (warner *waitWarner) ownNodes() queue.OwnNodes {
 // readFirst reads the first node of a queue in which that is not an own one.
 func (r *Reporter) readFirst(ctx context.Context, own queue.OwnNodes) (first recipes.Participant, err error) {
 	for _, q := range r.lock.Queues {
-		first, err = q.First(ctx, q.Rules().Conflicting...)
+		first, err = participants.First(ctx, q, q.Rules().Conflicting...)
 		if err != nil || !own.Contain(first.Node) {
 			break
 		}

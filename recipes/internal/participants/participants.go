@@ -1,4 +1,6 @@
-package queue
+// Package participants reads which nodes are in a queue, in which order, and which of them hold the
+// lock. It acquires nothing.
+package participants
 
 import (
 	"cmp"
@@ -13,21 +15,21 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/recipes/internal/enqueue"
 	"github.com/docent-zk/docent/recipes/internal/locknode"
+	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// Participants returns the nodes of the given kinds in the order of the queue, and which of them
+// List returns the nodes of the given kinds in the order of the queue, and which of them
 // hold the lock. It leaves out a node that is deleted meanwhile.
-func (q *Queue) Participants(ctx context.Context, kinds ...string) ([]recipes.Participant, error) {
-	children, dir, err := q.client.Children(ctx, q.path)
+func List(ctx context.Context, q *queue.Queue, kinds ...string) ([]recipes.Participant, error) {
+	children, dir, err := q.Client().Children(ctx, q.Path())
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("participants: %w", err)
 	}
-	nodes, complete, err := q.readNodes(ctx, children, kinds)
+	nodes, complete, err := readNodes(ctx, q, children, kinds)
 	if err != nil {
 		return nil, fmt.Errorf("participants: %w", err)
 	}
@@ -48,6 +50,9 @@ func (q *Queue) Participants(ctx context.Context, kinds ...string) ([]recipes.Pa
 	return all, nil
 }
 
+// errChanged: the queue has changed between two reads.
+var errChanged = errors.New("participants: the queue has changed")
+
 // readNode is a node of a queue, and what was read of it.
 type readNode struct {
 	locknode.Node
@@ -59,16 +64,17 @@ type readNode struct {
 // readNodes reads the nodes of the given kinds among children. It adds the other nodes of the queue,
 // which it reads only if the numbers do not show the order. It leaves out nodes that do not exist
 // any more, and reports whether there were none.
-func (q *Queue) readNodes(ctx context.Context, children, kinds []string) (all []readNode, complete bool, err error) {
-	nodes := locknode.Sorted(children, q.rules.Kinds())
+func readNodes(ctx context.Context, q *queue.Queue,
+	children, kinds []string) (all []readNode, complete bool, err error) {
+	nodes := locknode.Sorted(children, q.Rules().Kinds())
 	unordered := locknode.AnyAtCounterEnd(nodes)
 	complete = true
 	for _, m := range nodes {
 		n := readNode{Node: m}
-		_, n.conflicts, _ = q.rules.parse(m.Name)
+		_, n.conflicts = locknode.Parse(m.Name, q.Rules().Conflicting)
 		_, n.listed = locknode.Parse(m.Name, kinds)
 		if n.listed || unordered {
-			data, stat, err := q.client.Get(ctx, q.child(m.Name))
+			data, stat, err := q.Client().Get(ctx, q.Child(m.Name))
 			if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 				complete = false
 				continue
@@ -76,7 +82,7 @@ func (q *Queue) readNodes(ctx context.Context, children, kinds []string) (all []
 			if err != nil {
 				return nil, false, err
 			}
-			n.Participant = participant(q.child(m.Name), data, stat)
+			n.Participant = participant(q.Child(m.Name), data, stat)
 		}
 		all = append(all, n)
 	}
@@ -107,8 +113,8 @@ func lastCreation(nodes []readNode, dir *zk.Stat) time.Time {
 }
 
 // First returns the first node of the given kinds. The first of all nodes of a queue holds the lock.
-func (q *Queue) First(ctx context.Context, kinds ...string) (recipes.Participant, error) {
-	children, dir, err := q.client.Children(ctx, q.path)
+func First(ctx context.Context, q *queue.Queue, kinds ...string) (recipes.Participant, error) {
+	children, dir, err := q.Client().Children(ctx, q.Path())
 	if err != nil {
 		return recipes.Participant{}, err
 	}
@@ -119,13 +125,13 @@ func (q *Queue) First(ctx context.Context, kinds ...string) (recipes.Participant
 	case locknode.AnyAtCounterEnd(nodes):
 		return recipes.Participant{}, errors.New("the names of the nodes do not show their order")
 	}
-	first := q.child(nodes[0].Name)
-	data, stat, err := q.client.Get(ctx, first)
+	first := q.Child(nodes[0].Name)
+	data, stat, err := q.Client().Get(ctx, first)
 	if err != nil {
 		return recipes.Participant{}, err
 	}
 	p := participant(first, data, stat)
-	if p.Holds = locknode.Sorted(children, q.rules.Kinds())[0].Seq == nodes[0].Seq; p.Holds {
+	if p.Holds = locknode.Sorted(children, q.Rules().Kinds())[0].Seq == nodes[0].Seq; p.Holds {
 		p.HeldSince = lastCreation([]readNode{{Participant: p}}, dir)
 	}
 	return p, nil
@@ -134,41 +140,41 @@ func (q *Queue) First(ctx context.Context, kinds ...string) (recipes.Participant
 // Watch returns the first node of the given kinds, which holds the lock, and a watch that fires when
 // another one may be first. If there is none, or no such directory, the Participant is zero. Nodes
 // behind the first one do not fire the watch.
-func (q *Queue) Watch(ctx context.Context, kinds ...string) (recipes.Participant, *framework.Watch, error) {
+func Watch(ctx context.Context, q *queue.Queue, kinds ...string) (recipes.Participant, *framework.Watch, error) {
 	for {
-		first, watch, err := q.watch(ctx, kinds)
-		if !ctxerr.Answered(ctx, err, enqueue.ErrRetry) {
+		first, watch, err := watch(ctx, q, kinds)
+		if !ctxerr.Answered(ctx, err, errChanged) {
 			return first, watch, err
 		}
 	}
 }
 
-func (q *Queue) watch(ctx context.Context, kinds []string) (recipes.Participant, *framework.Watch, error) {
-	children, dir, err := q.client.Children(ctx, q.path)
+func watch(ctx context.Context, q *queue.Queue, kinds []string) (recipes.Participant, *framework.Watch, error) {
+	children, dir, err := q.Client().Children(ctx, q.Path())
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
-		return q.watchDirectory(ctx)
+		return watchDirectory(ctx, q)
 	}
 	if err != nil {
 		return recipes.Participant{}, nil, err
 	}
 	nodes := locknode.Sorted(children, kinds)
 	if len(nodes) == 0 {
-		return q.watchChildren(ctx, kinds)
+		return watchChildren(ctx, q, kinds)
 	}
-	first := q.child(nodes[0].Name)
+	first := q.Child(nodes[0].Name)
 	if locknode.AnyAtCounterEnd(nodes) {
-		all, err := q.Participants(ctx, kinds...)
+		all, err := List(ctx, q, kinds...)
 		if err == nil && len(all) == 0 {
-			err = enqueue.ErrRetry
+			err = errChanged
 		}
 		if err != nil {
 			return recipes.Participant{}, nil, err
 		}
 		first, dir = all[0].Node, &zk.Stat{} // of another list, so dir proves nothing
 	}
-	data, stat, watch, err := q.client.GetW(ctx, first)
+	data, stat, watch, err := q.Client().GetW(ctx, first)
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
-		err = enqueue.ErrRetry
+		err = errChanged
 	}
 	if err != nil {
 		return recipes.Participant{}, nil, err
@@ -179,19 +185,19 @@ func (q *Queue) watch(ctx context.Context, kinds []string) (recipes.Participant,
 }
 
 // watchDirectory watches for the creation of the directory.
-func (q *Queue) watchDirectory(ctx context.Context) (recipes.Participant, *framework.Watch, error) {
-	stat, watch, err := q.client.ExistsW(ctx, q.path)
+func watchDirectory(ctx context.Context, q *queue.Queue) (recipes.Participant, *framework.Watch, error) {
+	stat, watch, err := q.Client().ExistsW(ctx, q.Path())
 	if err == nil && stat != nil {
-		err = enqueue.ErrRetry
+		err = errChanged
 	}
 	return recipes.Participant{}, watch, err
 }
 
 // watchChildren watches for the first node of an empty queue.
-func (q *Queue) watchChildren(ctx context.Context, kinds []string) (recipes.Participant, *framework.Watch, error) {
-	children, _, watch, err := q.client.ChildrenW(ctx, q.path)
+func watchChildren(ctx context.Context, q *queue.Queue, kinds []string) (recipes.Participant, *framework.Watch, error) {
+	children, _, watch, err := q.Client().ChildrenW(ctx, q.Path())
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) || err == nil && locknode.Has(children, kinds) {
-		err = enqueue.ErrRetry
+		err = errChanged
 	}
 	return recipes.Participant{}, watch, err
 }
