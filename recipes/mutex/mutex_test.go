@@ -2,6 +2,7 @@ package mutex_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
 )
 
 func newMutex(t testing.TB, c *framework.Client, path string, opts ...mutex.Option) *mutex.Mutex {
@@ -36,4 +38,11 @@ func queued(t testing.TB, mu *mutex.Mutex, n int) []recipes.Participant {
 		return err == nil && len(queue) == n
 	}, "want %d nodes in the queue", n)
 	return queue
+}
+
+// generous has limits that no test reaches.
+var generous = mutex.WithLocalHandoff(1_000_000, time.Hour)
+
+func dialled(t *testing.T, srv *zktest.Server, name string, opts ...framework.Option) *framework.Client {
+	return testzk.Connected(t, srv.MemAddr(), append(opts, framework.WithDialer(srv.Client(name).DialContext))...)
 }
