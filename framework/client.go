@@ -29,7 +29,7 @@ func New(connect string, opts ...Option) (*Client, error) {
 	}
 	cfg, err := newConfig(opts)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("framework: %w", err)
 	}
 	core := newCore(spec, cfg)
 	go core.run() // Close stops it and waits for it

@@ -13,7 +13,7 @@ import (
 func WithMetrics(m metrics.Metrics) Option {
 	return func(c *config) error {
 		if m == nil {
-			return fmt.Errorf("metrics are nil: leave the option out for none")
+			return fmt.Errorf("WithMetrics: nil metrics: leave the option out for none")
 		}
 		c.metrics = m
 		return nil

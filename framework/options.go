@@ -17,6 +17,7 @@ import (
 	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
 	"github.com/docent-zk/docent/framework/metrics"
+	"github.com/docent-zk/docent/internal/option"
 	"github.com/docent-zk/docent/retry"
 )
 
@@ -62,13 +63,8 @@ func newConfig(opts []Option) (config, error) {
 		random:         rand.Int64N,
 		deadline:       defaultDeadline,
 	}
-	for i, opt := range opts {
-		if opt == nil {
-			return config{}, fmt.Errorf("framework: option %d is nil", i)
-		}
-		if err := opt(&cfg); err != nil {
-			return config{}, fmt.Errorf("framework: %w", err)
-		}
+	if err := option.Apply(&cfg, opts); err != nil {
+		return config{}, err
 	}
 	if cfg.dial == nil {
 		cfg.dial = (&net.Dialer{}).DialContext
@@ -87,7 +83,7 @@ func newConfig(opts []Option) (config, error) {
 func WithSessionTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d < minSessionTimeout || d > maxSessionTimeout {
-			return fmt.Errorf("session timeout %v is not between %v and %v", d, minSessionTimeout, maxSessionTimeout)
+			return fmt.Errorf("WithSessionTimeout: %v is not between %v and %v", d, minSessionTimeout, maxSessionTimeout)
 		}
 		c.sessionTimeout = d
 		return nil
@@ -100,7 +96,7 @@ func WithSessionTimeout(d time.Duration) Option {
 func WithConnectTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
-			return fmt.Errorf("connect timeout %v is not positive", d)
+			return fmt.Errorf("WithConnectTimeout: %v is not positive", d)
 		}
 		c.connectTimeout = d
 		return nil
@@ -130,7 +126,7 @@ func WithQuorumHeartbeat() Option {
 func WithLossPolicy(p LossPolicy) Option {
 	return func(c *config) error {
 		if p != UntilDeadline && p != Strict {
-			return fmt.Errorf("%v is neither UntilDeadline nor Strict", p)
+			return fmt.Errorf("WithLossPolicy: %v is neither UntilDeadline nor Strict", p)
 		}
 		c.loss = p
 		return nil
@@ -145,7 +141,7 @@ func WithLossPolicy(p LossPolicy) Option {
 func WithLossDeadline(fraction float64) Option {
 	return func(c *config) error {
 		if !(fraction >= 1.0/3 && fraction <= 3.0/4) { // also true for NaN
-			return fmt.Errorf("loss deadline %v is not between 1/3 and 3/4 of the session timeout", fraction)
+			return fmt.Errorf("WithLossDeadline: %v is not between 1/3 and 3/4", fraction)
 		}
 		c.deadline = fraction
 		return nil
@@ -158,7 +154,7 @@ func WithLossDeadline(fraction float64) Option {
 func WithRetry(p retry.Policy) Option {
 	return func(c *config) error {
 		if p == nil {
-			return fmt.Errorf("retry policy is nil: use retry.Never for none")
+			return fmt.Errorf("WithRetry: nil policy: use retry.Never for none")
 		}
 		c.retry = p
 		return nil
@@ -169,8 +165,11 @@ func WithRetry(p retry.Policy) Option {
 func WithNamespace(name string) Option {
 	return func(c *config) error {
 		ns, err := namespacePath(name)
+		if err != nil {
+			return fmt.Errorf("WithNamespace: %w", err)
+		}
 		c.namespace = ns
-		return err
+		return nil
 	}
 }
 
@@ -195,7 +194,7 @@ func namespacePath(name string) (string, error) {
 func WithLogger(l *zap.Logger) Option {
 	return func(c *config) error {
 		if l == nil {
-			return fmt.Errorf("logger is nil: use zap.NewNop for none")
+			return fmt.Errorf("WithLogger: nil logger: use zap.NewNop for none")
 		}
 		c.log = l.Named("docent")
 		return nil
@@ -213,10 +212,10 @@ func WithLogger(l *zap.Logger) Option {
 func WithAuth(scheme string, value []byte) Option {
 	return func(c *config) error {
 		if scheme == "" {
-			return fmt.Errorf("credential has no scheme")
+			return fmt.Errorf("WithAuth: the scheme is empty")
 		}
 		if err := checkSecret(scheme, value); err != nil {
-			return fmt.Errorf("credential of scheme %q: %w", scheme, err)
+			return fmt.Errorf("WithAuth: scheme %q: %w", scheme, err)
 		}
 		c.auth = append(c.auth, conn.Credential{Scheme: scheme, Value: slices.Clone(value)})
 		return nil
@@ -230,9 +229,9 @@ func checkSecret(scheme string, value []byte) error {
 	case scheme != "digest":
 		return nil
 	case len(value) == 0:
-		return fmt.Errorf("it is empty: want user:password")
+		return fmt.Errorf("the value is empty: want user:password")
 	case !bytes.Contains(value, []byte(":")):
-		return fmt.Errorf("it has no colon: want user:password")
+		return fmt.Errorf("the value has no colon: want user:password")
 	}
 	return nil
 }
@@ -244,7 +243,7 @@ func checkSecret(scheme string, value []byte) error {
 func WithACL(provider func(path string) []zk.ACL) Option {
 	return func(c *config) error {
 		if provider == nil {
-			return fmt.Errorf("ACL provider is nil")
+			return fmt.Errorf("WithACL: nil function")
 		}
 		c.acl = provider
 		return nil
@@ -257,7 +256,7 @@ func WithACL(provider func(path string) []zk.ACL) Option {
 func WithTLS(settings *tls.Config) Option {
 	return func(c *config) error {
 		if settings == nil {
-			return fmt.Errorf("TLS configuration is nil")
+			return fmt.Errorf("WithTLS: nil configuration")
 		}
 		c.tls = settings.Clone()
 		return nil
@@ -271,7 +270,7 @@ func WithTLS(settings *tls.Config) Option {
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
 	return func(c *config) error {
 		if dial == nil {
-			return fmt.Errorf("dialer is nil")
+			return fmt.Errorf("WithDialer: nil function")
 		}
 		c.dial = dial
 		return nil
@@ -285,7 +284,7 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 func WithResolver(resolve func(ctx context.Context, host string) (addresses []string, err error)) Option {
 	return func(c *config) error {
 		if resolve == nil {
-			return fmt.Errorf("resolver is nil")
+			return fmt.Errorf("WithResolver: nil function")
 		}
 		c.resolve = resolve
 		return nil
@@ -299,7 +298,7 @@ func WithResolver(resolve func(ctx context.Context, host string) (addresses []st
 func WithRandom(random func(n int64) int64) Option {
 	return func(c *config) error {
 		if random == nil {
-			return fmt.Errorf("source of random numbers is nil")
+			return fmt.Errorf("WithRandom: nil function")
 		}
 		var mu sync.Mutex
 		c.random = func(n int64) int64 {

@@ -14,7 +14,7 @@ const defaultWaitWarning = time.Minute
 func WithWaitWarning(limit time.Duration) Option {
 	return func(c *config) error {
 		if limit < 0 {
-			return fmt.Errorf("wait warning %v is negative: use 0 for none", limit)
+			return fmt.Errorf("WithWaitWarning: %v is negative: use 0 for none", limit)
 		}
 		c.waitWarning = limit
 		return nil

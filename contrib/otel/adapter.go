@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/docent-zk/docent/framework/metrics"
+	"github.com/docent-zk/docent/internal/option"
 )
 
 // Option configures the adapter.
@@ -25,7 +26,7 @@ type Option func(*adapter) error
 func WithPaths(name func(path string) string) Option {
 	return func(a *adapter) error {
 		if name == nil {
-			return errors.New("function that names paths is nil")
+			return errors.New("WithPaths: nil function")
 		}
 		a.pathName = name
 		return nil
@@ -59,13 +60,8 @@ func New(meter metric.Meter, opts ...Option) (metrics.Metrics, error) {
 		levels:     map[metrics.Instrument]metric.Int64UpDownCounter{},
 		histograms: map[metrics.Instrument]metric.Float64Histogram{},
 	}
-	for i, opt := range opts {
-		if opt == nil {
-			return nil, fmt.Errorf("oteldocent: option %d is nil", i)
-		}
-		if err := opt(a); err != nil {
-			return nil, fmt.Errorf("oteldocent: %w", err)
-		}
+	if err := option.Apply(a, opts); err != nil {
+		return nil, fmt.Errorf("oteldocent: %w", err)
 	}
 	for _, i := range metrics.Instruments() {
 		if err := a.register(meter, i); err != nil {

@@ -162,10 +162,10 @@ func TestMistakesAreErrors(t *testing.T) {
 		meter metric.Meter
 		opts  []oteldocent.Option
 	}{
-		"oteldocent: meter is nil":                     {nil, nil},
-		"oteldocent: option 0 is nil":                  {noop.Meter{}, []oteldocent.Option{nil}},
-		"oteldocent: function that names paths is nil": {noop.Meter{}, []oteldocent.Option{noPaths}},
-		"oteldocent: docent.lock.losses: no counters":  {refusing{}, nil},
+		"oteldocent: meter is nil":                    {nil, nil},
+		"oteldocent: option 0 is nil":                 {noop.Meter{}, []oteldocent.Option{nil}},
+		"oteldocent: WithPaths: nil function":         {noop.Meter{}, []oteldocent.Option{noPaths}},
+		"oteldocent: docent.lock.losses: no counters": {refusing{}, nil},
 	} {
 		m, err := oteldocent.New(mistake.meter, mistake.opts...)
 		require.EqualError(t, err, want)

@@ -33,10 +33,10 @@ func TestInvalidArgumentsAreRefusedAndNamed(t *testing.T) {
 		"two identities": {
 			c, "/leader", []leader.Option{leader.WithID("a"), leader.WithIdentity()},
 			[]string{"WithID", "WithIdentity"}},
-		"no delay": {c, "/leader", []leader.Option{leader.WithLockDelay(0)}, []string{"lock delay 0s"}},
+		"no delay": {c, "/leader", []leader.Option{leader.WithLockDelay(0)}, []string{"WithLockDelay: 0s"}},
 		"negative delay": {
-			c, "/leader", []leader.Option{leader.WithLockDelay(-time.Second)}, []string{"lock delay -1s"}},
-		"nil requeue":  {c, "/leader", []leader.Option{leader.WithRequeue(nil)}, []string{"requeue: nil"}},
+			c, "/leader", []leader.Option{leader.WithLockDelay(-time.Second)}, []string{"WithLockDelay: -1s"}},
+		"nil requeue":  {c, "/leader", []leader.Option{leader.WithRequeue(nil)}, []string{"WithRequeue: nil"}},
 		"no such mode": {c, "/leader", []leader.Option{leader.WithCloseMode(7)}, []string{"CloseMode(7)"}},
 		"mode: Election": {
 			c, "/leader", []leader.Option{leader.WithCloseMode(leader.NotifyLeader)},

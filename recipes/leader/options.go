@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/docent-zk/docent/internal/option"
 	"github.com/docent-zk/docent/recipes/internal/nodedata"
 )
 
@@ -24,13 +25,8 @@ type config struct {
 
 func newConfig(opts []Option) (config, error) {
 	var cfg config
-	for i, opt := range opts {
-		if opt == nil {
-			return config{}, fmt.Errorf("option %d is nil", i)
-		}
-		if err := opt(&cfg); err != nil {
-			return config{}, err
-		}
+	if err := option.Apply(&cfg, opts); err != nil {
+		return config{}, err
 	}
 	if cfg.id != "" && cfg.identity {
 		return config{}, errors.New("WithID and WithIdentity exclude each other: both set the id")
@@ -56,7 +52,7 @@ func (c config) data() ([]byte, error) {
 func WithID(id string) Option {
 	return func(c *config) error {
 		if !utf8.ValidString(id) {
-			return fmt.Errorf("id %q is not UTF-8", id)
+			return fmt.Errorf("WithID: %q is not UTF-8", id)
 		}
 		c.id = id
 		return nil
@@ -98,7 +94,7 @@ func WithKazooNames() Option {
 func WithLockDelay(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
-			return fmt.Errorf("lock delay %v must be positive", d)
+			return fmt.Errorf("WithLockDelay: %v is not positive", d)
 		}
 		c.delay = d
 		return nil
@@ -114,7 +110,7 @@ func WithLockDelay(d time.Duration) Option {
 func WithRequeue(again func(err error) bool) Option {
 	return func(c *config) error {
 		if again == nil {
-			return fmt.Errorf("requeue: nil function")
+			return fmt.Errorf("WithRequeue: nil function")
 		}
 		c.requeue = again
 		return nil

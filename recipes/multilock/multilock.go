@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/option"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/check"
 	"github.com/docent-zk/docent/recipes/internal/nodedata"
@@ -25,7 +26,7 @@ type MultiLock struct {
 }
 
 // Option configures a MultiLock of New.
-type Option func(*config)
+type Option func(*config) error
 
 type config struct {
 	data    nodedata.Data
@@ -36,13 +37,19 @@ type config struct {
 // identify the client. The default is this host's IP address. WithData and WithIdentity exclude
 // each other.
 func WithData(data []byte) Option {
-	return func(c *config) { c.data.Set(data) }
+	return func(c *config) error {
+		c.data.Set(data)
+		return nil
+	}
 }
 
 // WithIdentity sets the data of the lock nodes to host, process and process id, as a
 // recipes.Identity. WithIdentity and WithData exclude each other.
 func WithIdentity() Option {
-	return func(c *config) { c.data.Identify() }
+	return func(c *config) error {
+		c.data.Identify()
+		return nil
+	}
 }
 
 // WithPathOrder acquires the locks one by one, in the order of their paths as strings, instead of
@@ -50,7 +57,10 @@ func WithIdentity() Option {
 // Curator's InterProcessMultiLock: mixing both ways can deadlock. Then all clients that share the
 // locks must acquire them in that order.
 func WithPathOrder() Option {
-	return func(c *config) { c.inOrder = true }
+	return func(c *config) error {
+		c.inOrder = true
+		return nil
+	}
 }
 
 // New returns a multi-lock of the mutexes on paths, the same as those of mutex.New. Each path must
@@ -61,11 +71,8 @@ func New(c *framework.Client, paths []string, opts ...Option) (*MultiLock, error
 		return nil, fmt.Errorf("multilock: %w", err)
 	}
 	var cfg config
-	for i, opt := range opts {
-		if opt == nil {
-			return nil, fmt.Errorf("multilock: option %d is nil", i)
-		}
-		opt(&cfg)
+	if err := option.Apply(&cfg, opts); err != nil {
+		return nil, fmt.Errorf("multilock: %w", err)
 	}
 	data, err := cfg.data.Bytes()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/internal/option"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/check"
 	"github.com/docent-zk/docent/recipes/internal/handoff"
@@ -30,7 +31,7 @@ type Mutex struct {
 }
 
 // Option configures a Mutex.
-type Option func(*config)
+type Option func(*config) error
 
 type config struct {
 	rules   queue.Rules
@@ -43,14 +44,20 @@ type config struct {
 // client. The default is this host's IP address, as in Curator, where a subclass overrides
 // getLockNodeBytes. WithData and WithIdentity exclude each other.
 func WithData(data []byte) Option {
-	return func(c *config) { c.data.Set(data) }
+	return func(c *config) error {
+		c.data.Set(data)
+		return nil
+	}
 }
 
 // WithIdentity sets the data of the lock nodes to host, process and process id, as a
 // recipes.Identity. Participants and the warning of a long wait show it parsed. Revoke overwrites
 // it in the node that it asks for. WithIdentity and WithData exclude each other.
 func WithIdentity() Option {
-	return func(c *config) { c.data.Identify() }
+	return func(c *config) error {
+		c.data.Identify()
+		return nil
+	}
 }
 
 // WithKazooNames names the lock nodes as kazoo's Lock does. That Lock waits for no nodes of other
@@ -59,7 +66,10 @@ func WithIdentity() Option {
 // existing node, whatever its name. The option is not needed for a kazoo Lock that is made with
 // extra_lock_patterns=["-lock-"].
 func WithKazooNames() Option {
-	return func(c *config) { c.rules = queue.Exclusive.WithName(queue.KazooLock) }
+	return func(c *config) error {
+		c.rules = queue.Exclusive.WithName(queue.KazooLock)
+		return nil
+	}
 }
 
 // WithLocalHandoff lets the goroutines of the client that contend for the lock share one node.
@@ -83,7 +93,10 @@ func WithKazooNames() Option {
 // one. TryAcquire takes no part, except that it takes the idle node of WithSticky. Curator has no
 // counterpart.
 func WithLocalHandoff(streak int, span time.Duration) Option {
-	return func(c *config) { c.handoff = &handoff.Limits{Streak: streak, Span: span} }
+	return func(c *config) error {
+		c.handoff = &handoff.Limits{Streak: streak, Span: span}
+		return nil
+	}
 }
 
 // WithSticky keeps the node of a released lock in the client for the time idle. The next Acquire or
@@ -103,7 +116,10 @@ func WithLocalHandoff(streak int, span time.Duration) Option {
 // Release returns nil once the node is kept, which takes no request. Errors of its later deletion
 // are not reported: no work depends on it.
 func WithSticky(idle time.Duration) Option {
-	return func(c *config) { c.sticky = &idle }
+	return func(c *config) error {
+		c.sticky = &idle
+		return nil
+	}
 }
 
 // handOff returns the hand-off policy that the options set, or nil.
@@ -138,11 +154,8 @@ func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
 	cfg := config{rules: queue.Exclusive}
-	for i, opt := range opts {
-		if opt == nil {
-			return nil, fmt.Errorf("mutex: option %d is nil", i)
-		}
-		opt(&cfg)
+	if err := option.Apply(&cfg, opts); err != nil {
+		return nil, fmt.Errorf("mutex: %w", err)
 	}
 	data, err := cfg.data.Bytes()
 	if err := errors.Join(err, cfg.check()); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/option"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/check"
 	"github.com/docent-zk/docent/recipes/internal/nodedata"
@@ -55,7 +56,7 @@ type Side struct {
 type acquisition func(context.Context) (*ownership.Hold, error)
 
 // Option configures an RWLock.
-type Option func(*config)
+type Option func(*config) error
 
 type config struct {
 	read, write string // the endings of the names of lock nodes
@@ -66,13 +67,19 @@ type config struct {
 // client. The default is this host's IP address. WithData and WithIdentity exclude each other.
 // Curator: lockData.
 func WithData(data []byte) Option {
-	return func(c *config) { c.data.Set(data) }
+	return func(c *config) error {
+		c.data.Set(data)
+		return nil
+	}
 }
 
 // WithIdentity sets the data of the lock nodes to host, process and process id, as a
 // recipes.Identity. WithIdentity and WithData exclude each other.
 func WithIdentity() Option {
-	return func(c *config) { c.data.Identify() }
+	return func(c *config) error {
+		c.data.Identify()
+		return nil
+	}
 }
 
 // WithKazooNames names the lock nodes as kazoo's ReadLock and WriteLock do. Those locks wait for no
@@ -81,7 +88,10 @@ func WithIdentity() Option {
 // needed for kazoo locks that are made with extra_lock_patterns: ["__WRIT__"] for a ReadLock, and
 // ["__WRIT__", "__READ__"] for a WriteLock.
 func WithKazooNames() Option {
-	return func(c *config) { c.read, c.write = queue.KazooReadLock, queue.KazooLock }
+	return func(c *config) error {
+		c.read, c.write = queue.KazooReadLock, queue.KazooLock
+		return nil
+	}
 }
 
 // New returns a read-write lock on path, which must be a node of its own: the lock nodes of both
@@ -93,11 +103,8 @@ func New(c *framework.Client, path string, opts ...Option) (*RWLock, error) {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
 	cfg := config{read: readMarker, write: writeMarker}
-	for i, opt := range opts {
-		if opt == nil {
-			return nil, fmt.Errorf("rwlock: option %d is nil", i)
-		}
-		opt(&cfg)
+	if err := option.Apply(&cfg, opts); err != nil {
+		return nil, fmt.Errorf("rwlock: %w", err)
 	}
 	data, err := cfg.data.Bytes()
 	if err != nil {

@@ -60,14 +60,14 @@ func newLimit(path string, permits int, shared *string) (*limit, error) {
 	}
 	node := *shared
 	if err := framework.CheckPath(node); err != nil {
-		return nil, fmt.Errorf("shared limit: %w", err)
+		return nil, fmt.Errorf("WithSharedLimit: %w", err)
 	}
 	within := func(node, dir string) bool { return strings.HasPrefix(node+"/", dir+"/") }
 	switch {
 	case node == "/", within(node, path+"/locks"), within(node, path+"/leases"):
-		return nil, fmt.Errorf("shared limit: %w %q: it needs a node of its own", framework.ErrInvalidPath, node)
+		return nil, fmt.Errorf("WithSharedLimit: %w %q: it needs a node of its own", framework.ErrInvalidPath, node)
 	case within(path, node):
-		return nil, fmt.Errorf("shared limit: %w %q: a container at or above the semaphore's path %q is deleted, "+
+		return nil, fmt.Errorf("WithSharedLimit: %w %q: a container at or above the semaphore's path %q is deleted, "+
 			"with the limit, when it is empty: use a node beside it, such as %q",
 			framework.ErrInvalidPath, node, path, path+"-limit")
 	}

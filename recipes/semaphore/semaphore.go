@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/option"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/check"
 	"github.com/docent-zk/docent/recipes/internal/enqueue"
@@ -49,7 +50,7 @@ type Semaphore struct {
 }
 
 // Option configures a Semaphore.
-type Option func(*config)
+type Option func(*config) error
 
 type config struct {
 	data  nodedata.Data
@@ -61,13 +62,19 @@ type config struct {
 // default is this host's IP address. WithData and WithIdentity exclude each other. Curator:
 // setNodeData.
 func WithData(data []byte) Option {
-	return func(c *config) { c.data.Set(data) }
+	return func(c *config) error {
+		c.data.Set(data)
+		return nil
+	}
 }
 
 // WithIdentity sets the data of the nodes to host, process and process id, as a recipes.Identity.
 // WithIdentity and WithData exclude each other.
 func WithIdentity() Option {
-	return func(c *config) { c.data.Identify() }
+	return func(c *config) error {
+		c.data.Identify()
+		return nil
+	}
 }
 
 // WithSharedLimit reads the number of permits from a node that all processes share. SetLimit
@@ -81,14 +88,20 @@ func WithIdentity() Option {
 // All users of the semaphore must name the same node. One that does not is not noticed, and uses
 // another limit. Curator: SharedCount, on the same node.
 func WithSharedLimit(node string) Option {
-	return func(c *config) { c.limit = &node }
+	return func(c *config) error {
+		c.limit = &node
+		return nil
+	}
 }
 
 // WithSlots gives each permit a number, see Slots. No other permit with this option has the same
 // number at the same time. Use it to divide a fixed set of resources, such as ports or devices. An
 // acquire takes one read more.
 func WithSlots() Option {
-	return func(c *config) { c.slots = true }
+	return func(c *config) error {
+		c.slots = true
+		return nil
+	}
 }
 
 // New returns a semaphore of the given number of permits on path, which must be a node of its own.
@@ -111,11 +124,8 @@ func newSemaphore(c *framework.Client, recipe, path string, permits int, opts []
 		return nil, err
 	}
 	var cfg config
-	for i, opt := range opts {
-		if opt == nil {
-			return nil, fmt.Errorf("option %d is nil", i)
-		}
-		opt(&cfg)
+	if err := option.Apply(&cfg, opts); err != nil {
+		return nil, err
 	}
 	data, err := cfg.data.Bytes()
 	if err != nil {
