@@ -125,7 +125,7 @@ func (h *Hold) Revoked() <-chan struct{} { return h.get().Revoked() }
 // returns
 //
 //   - nil: the hold was valid until now. If it was the last one, its nodes are deleted in one
-//     transaction, or passed on, or kept for the next hold of this client (mutex.WithSticky);
+//     transaction, or passed on, or kept for the next hold of this client (mutex.WithLocalHandoff);
 //   - framework.ErrSessionLost, framework.ErrClosed, framework.ErrSuspended, ErrNodeDeleted or
 //     ErrForeignLost: the hold had been lost before. The work may not have been exclusive to its
 //     end;

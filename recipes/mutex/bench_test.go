@@ -70,7 +70,7 @@ func BenchmarkContended(b *testing.B) {
 
 // BenchmarkLocalHandoff has many goroutines of one client.
 func BenchmarkLocalHandoff(b *testing.B) {
-	mu := newMutex(b, testzk.Connected(b, testzk.Connect()), testzk.Path(b), generous)
+	mu := newMutex(b, testzk.Connected(b, testzk.Connect()), testzk.Path(b), mutex.WithLocalHandoff(generous))
 	b.ReportAllocs()
 	b.SetParallelism(8) // goroutines for each processor
 	b.RunParallel(func(pb *testing.PB) {
@@ -82,7 +82,7 @@ func BenchmarkLocalHandoff(b *testing.B) {
 
 // BenchmarkSticky has one goroutine that acquires the lock again and again.
 func BenchmarkSticky(b *testing.B) {
-	mu := newMutex(b, testzk.Connected(b, testzk.Connect()), testzk.Path(b), generous, mutex.WithSticky(time.Hour))
+	mu := newMutex(b, testzk.Connected(b, testzk.Connect()), testzk.Path(b), keeping(generous, time.Hour))
 	b.ReportAllocs()
 	for b.Loop() {
 		acquireAndRelease(context.Background(), b, mu)

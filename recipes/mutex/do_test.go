@@ -14,7 +14,7 @@ import (
 func TestDoHoldsTheLockWhileTheFunctionRuns(t *testing.T) {
 	client, path := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
 	plain := newMutex(t, client, path+"/plain")
-	local := newMutex(t, client, path+"/local", mutex.WithLocalHandoff(1, time.Minute))
+	local := newMutex(t, client, path+"/local", mutex.WithLocalHandoff(mutex.Handoff{Streak: 1, Span: time.Minute}))
 	for name, test := range map[string]struct{ lock, rival locktest.Bounded }{
 		"plain":          {plain, plain},
 		"local hand-off": {local, local},

@@ -40,16 +40,17 @@ func (c *trapped) Err() error {
 // lock, or just after it has given up. The lock is free for others.
 func TestLockIsFreeAfterAContextEndedAHandoff(t *testing.T) {
 	release := func(t *testing.T, first *recipes.Hold, _ context.CancelFunc) { require.NoError(t, first.Release()) }
-	sticky := []mutex.Option{mutex.WithLocalHandoff(5, time.Minute), mutex.WithSticky(time.Minute)}
+	limits := mutex.Handoff{Streak: 5, Span: time.Minute}
+	passing, keeping := mutex.WithLocalHandoff(limits), keeping(limits, time.Minute)
 	for name, row := range map[string]struct {
-		opts    []mutex.Option
+		option  mutex.Option
 		acquire func(m *mutex.Mutex, ctx context.Context) (*recipes.Hold, error)
 		calls   int                                                                // of Err that return
 		then    func(t *testing.T, first *recipes.Hold, cancel context.CancelFunc) // called while it waits
 	}{
-		"handed to a waiter": {sticky[:1], (*mutex.Mutex).Acquire, 0, release},
+		"handed to a waiter": {passing, (*mutex.Mutex).Acquire, 0, release},
 		"a waiter gives up": {
-			sticky[:1], (*mutex.Mutex).Acquire, 0,
+			passing, (*mutex.Mutex).Acquire, 0,
 			func(t *testing.T, first *recipes.Hold, cancel context.CancelFunc) {
 				cancel()
 				time.Sleep(time.Second)
@@ -57,7 +58,7 @@ func TestLockIsFreeAfterAContextEndedAHandoff(t *testing.T) {
 			},
 		},
 		"a kept node": {
-			sticky,
+			keeping,
 			func(m *mutex.Mutex, ctx context.Context) (*recipes.Hold, error) {
 				time.Sleep(2 * time.Second) // until the node is kept
 				return m.TryAcquire(ctx)
@@ -70,7 +71,7 @@ func TestLockIsFreeAfterAContextEndedAHandoff(t *testing.T) {
 			t.Run(fmt.Sprintf("%s goexit=%v", name, goexit), func(t *testing.T) {
 				sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 					c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext))
-					m := newMutex(t, c, "/lock", row.opts...)
+					m := newMutex(t, c, "/lock", row.option)
 					first := mustAcquire(t, m)
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()

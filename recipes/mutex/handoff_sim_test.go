@@ -25,7 +25,7 @@ import (
 func TestSimulatedHandoff(t *testing.T) {
 	aim := aim(t)
 	sim.Run(t, 200, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-		simulateHandoff(t, srv, random, aim)
+		simulateHandoff(t, srv, random, aim, 0)
 	}, keepsParents)
 }
 
@@ -34,12 +34,12 @@ func TestSimulatedHandoff(t *testing.T) {
 func TestSimulatedStickiness(t *testing.T) {
 	aim := aim(t)
 	sim.Run(t, 200, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-		simulateHandoff(t, srv, random, aim, mutex.WithSticky(1+time.Duration(random.Int64N(int64(simTimeout)))))
+		simulateHandoff(t, srv, random, aim, 1+time.Duration(random.Int64N(int64(simTimeout))))
 	}, keepsParents)
 }
 
 func simulateHandoff(
-	t *testing.T, srv *zktest.Server, random *rand.Rand, aim *testlock.Aim, more ...mutex.Option,
+	t *testing.T, srv *zktest.Server, random *rand.Rand, aim *testlock.Aim, idle time.Duration,
 ) {
 	shared := &shared{t: t, model: testlock.NewModel(t, srv)}
 	shared.model.SameToken = true
@@ -47,14 +47,11 @@ func simulateHandoff(
 	var locks []*mutex.Mutex
 	var running sync.WaitGroup
 	for i, opts := range [][]mutex.Option{
-		{mutex.WithLocalHandoff(5, simTimeout)},
-		{mutex.WithLocalHandoff(2, time.Second), mutex.WithKazooNames()},
+		{mutex.WithLocalHandoff(mutex.Handoff{Streak: 5, Span: simTimeout, Idle: idle})},
+		{mutex.WithLocalHandoff(mutex.Handoff{Streak: 2, Span: time.Second, Idle: idle}), mutex.WithKazooNames()},
 		nil,
 	} {
 		name := fmt.Sprintf("c%d", i)
-		if opts != nil {
-			opts = append(opts, more...)
-		}
 		client := testlock.Client(t, srv.Client(name), srv.MemAddr(), random, simTimeout,
 			framework.WithMetrics(&measured), framework.WithLossPolicy(framework.LossPolicy(random.IntN(2))))
 		locks = append(locks, newMutex(t, client, "/lock", opts...))

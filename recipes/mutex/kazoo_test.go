@@ -55,12 +55,14 @@ func TestReentryIsIndependentOfNames(t *testing.T) {
 // A node that is passed on keeps its name, and kazoo does not wait for a node with Curator's name.
 func TestNodeIsPassedOnBetweenMutexesOfTheSameNamesOnly(t *testing.T) {
 	p, client := testzk.Path(t), testzk.Connected(t, testzk.Connect())
+	docents := func() *mutex.Mutex { return newMutex(t, client, p, mutex.WithLocalHandoff(generous)) }
+	kazoos := func() *mutex.Mutex {
+		return newMutex(t, client, p, mutex.WithLocalHandoff(generous), mutex.WithKazooNames())
+	}
 	outside := newMutex(t, testzk.Connected(t, testzk.Connect()), p)
 	for name, crew := range map[string][]*mutex.Mutex{
-		`-lock-\d{10}$`: {
-			newMutex(t, client, p, generous, mutex.WithKazooNames()), newMutex(t, client, p, generous)},
-		`-__lock__\d{10}$`: {
-			newMutex(t, client, p, generous), newMutex(t, client, p, generous, mutex.WithKazooNames())},
+		`-lock-\d{10}$`:    {kazoos(), docents()},
+		`-__lock__\d{10}$`: {docents(), kazoos()},
 	} {
 		hold := acquire(t, crew[0])
 		waiter := testlock.Start(t, crew[1].Acquire)

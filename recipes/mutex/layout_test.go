@@ -69,7 +69,7 @@ func TestDataOfThePathIsUnchanged(t *testing.T) {
 			one, other := testzk.Connected(t, testzk.Connect()), testzk.Connected(t, testzk.Connect())
 			locks := []*mutex.Mutex{
 				newMutex(t, one, path), newMutex(t, other, path),
-				newMutex(t, one, path, mutex.WithLocalHandoff(9, time.Hour)),
+				newMutex(t, one, path, mutex.WithLocalHandoff(mutex.Handoff{Streak: 9, Span: time.Hour})),
 			}
 			observer := testzk.Observer(t)
 			require.NoError(t, one.CreateContainers(testzk.Context(t), path))

@@ -2,7 +2,6 @@ package mutex
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -37,7 +36,6 @@ type config struct {
 	rules   queue.Rules
 	data    nodedata.Data
 	handoff *handoff.Limits
-	sticky  *time.Duration
 }
 
 // WithData sets the data of the lock nodes, which Participants shows. It should identify the
@@ -72,78 +70,61 @@ func WithKazooNames() Option {
 	}
 }
 
+// Handoff has the limits of WithLocalHandoff.
+type Handoff struct {
+	// Streak is how many times a node is passed on at most while other clients wait. It is
+	// positive.
+	Streak int
+	// Span is for how long a node is passed on at most while other clients wait. It is positive. It
+	// begins when the node becomes the holder's, or when a limit was reached and no other client
+	// waited.
+	Span time.Duration
+	// Idle is for how long the client keeps the node of a released lock that none of its goroutines
+	// waits for. The next Acquire or TryAcquire of this client takes the node without a request: a
+	// new Hold with the same Token. Streak and Span count for a kept node, too. 0 means that the
+	// node is deleted at once.
+	Idle time.Duration
+}
+
 // WithLocalHandoff lets the goroutines of the client that contend for the lock share one node.
 // Release passes the node on to the next of these goroutines, in their order and without a
-// request. Use it for locks that many goroutines of one process want.
+// request. Use it for locks that many goroutines of one process want. With Handoff.Idle, use it
+// also for locks that mostly one process wants, again and again.
 //
-// While other clients wait, the node is passed on at most streak times and for at most span. Then
-// it is deleted, the next client gets the lock, and the goroutines enqueue again. The span begins
-// when the node becomes the holder's, or when a limit was reached and no other client waited. The
-// node is also deleted when another client asks for it with Revoke, and while a Guard may still be
-// applied.
+// While other clients wait, the node is passed on within the limits of h. Then it is deleted, the
+// next client gets the lock, and the goroutines enqueue again. The node is also deleted when another
+// client asks for it with Revoke, and while a Guard may still be applied. Release asks the servers
+// only when a limit is reached whether other clients wait. That is one request. A node that has
+// itself waited for other nodes is deleted without asking.
 //
-// Release asks the servers only when a limit is reached whether other clients wait. That is one
-// request. A node that has itself waited for other nodes is deleted without asking.
+// A kept node is deleted when another client enqueues, when another client asks for it with Revoke,
+// after Idle, and when the client is closed. So another client waits for a list and a deletion, not
+// for Idle. Only a client that is cut off from the servers keeps others waiting until its session
+// expires. If the node or its session is lost, the next Acquire enqueues as usual. While the node is
+// kept there is no hold, but Participants lists the node. TryAcquire of other clients fails with
+// recipes.ErrNotAcquired. So does TryAcquire of this client while the queue is being read because a
+// limit was reached. Release returns nil once the node is kept, which takes no request. Errors of
+// its later deletion are not reported: no work depends on it.
 //
 // Holds of one node have the same Token, so a resource must accept an equal token from the
 // goroutines of one client. A later node has a larger one, whichever client it belongs to.
 //
 // All Mutex values with this option on one path of one client share the node, with the limits and
 // the node data of the first of them to acquire. Those with and without WithKazooNames do not share
-// one. TryAcquire takes no part, except that it takes the idle node of WithSticky. Curator has no
-// counterpart.
-func WithLocalHandoff(streak int, span time.Duration) Option {
+// one. TryAcquire takes no part, except that it takes a kept node. Curator has no counterpart.
+func WithLocalHandoff(h Handoff) Option {
 	return func(c *config) error {
-		c.handoff = &handoff.Limits{Streak: streak, Span: span}
+		switch {
+		case h.Streak < 1:
+			return fmt.Errorf("WithLocalHandoff: Streak %d is not positive", h.Streak)
+		case h.Span <= 0:
+			return fmt.Errorf("WithLocalHandoff: Span %v is not positive", h.Span)
+		case h.Idle < 0:
+			return fmt.Errorf("WithLocalHandoff: Idle %v is negative: use 0 to keep no node", h.Idle)
+		}
+		c.handoff = &handoff.Limits{Streak: h.Streak, Span: h.Span, Idle: h.Idle}
 		return nil
 	}
-}
-
-// WithSticky keeps the node of a released lock in the client for the time idle. The next Acquire or
-// TryAcquire of this client takes it without a request: a new Hold with the same Token. The option
-// needs WithLocalHandoff. The limits of that option also count for a kept node. Use it for locks
-// that mostly one process wants, again and again.
-//
-// The node is deleted when another client enqueues, when another client asks for it with Revoke,
-// after idle, and when the client is closed. So another client waits for a list and a deletion,
-// not for idle. Only a client that is cut off from the servers keeps others waiting until its
-// session expires. If the node or its session is lost, the next Acquire enqueues as usual.
-//
-// While the node is kept there is no hold, but Participants lists the node. TryAcquire of other
-// clients fails with recipes.ErrNotAcquired. So does TryAcquire of this client while the queue is
-// being read because a limit was reached.
-//
-// Release returns nil once the node is kept, which takes no request. Errors of its later deletion
-// are not reported: no work depends on it.
-func WithSticky(idle time.Duration) Option {
-	return func(c *config) error {
-		c.sticky = &idle
-		return nil
-	}
-}
-
-// handOff returns the hand-off policy that the options set, or nil.
-func (c config) handOff() *handoff.Limits {
-	if c.handoff == nil || c.sticky == nil {
-		return c.handoff
-	}
-	return &handoff.Limits{Streak: c.handoff.Streak, Span: c.handoff.Span, Idle: *c.sticky}
-}
-
-func (c config) check() (err error) {
-	if h := c.handoff; h != nil && h.Streak < 1 {
-		err = fmt.Errorf("local hand-off: streak %d must be positive", h.Streak)
-	}
-	if h := c.handoff; h != nil && h.Span <= 0 {
-		err = errors.Join(err, fmt.Errorf("local hand-off: span %v must be positive", h.Span))
-	}
-	if c.sticky != nil && *c.sticky <= 0 {
-		err = errors.Join(err, fmt.Errorf("sticky: idle %v must be positive", *c.sticky))
-	}
-	if c.sticky != nil && c.handoff == nil {
-		err = errors.Join(err, errors.New("sticky: WithSticky goes with WithLocalHandoff only"))
-	}
-	return err
 }
 
 // New returns a mutex on path, which must be a node of its own: the lock nodes are its children,
@@ -158,13 +139,13 @@ func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
 	data, err := cfg.data.Bytes()
-	if err := errors.Join(err, cfg.check()); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
 	lock := queue.Single(c, "mutex", path, cfg.rules, data)
 	m := &Mutex{lock: lock, how: lock, key: lock.LockKey(), reports: report.New(lock)}
-	if limits := cfg.handOff(); limits != nil {
-		m.how = handoff.New(lock, *limits)
+	if cfg.handoff != nil {
+		m.how = handoff.New(lock, *cfg.handoff)
 	}
 	return m, nil
 }

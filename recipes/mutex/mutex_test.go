@@ -41,7 +41,13 @@ func queued(t testing.TB, mu *mutex.Mutex, n int) []recipes.Participant {
 }
 
 // generous has limits that no test reaches.
-var generous = mutex.WithLocalHandoff(1_000_000, time.Hour)
+var generous = mutex.Handoff{Streak: 1_000_000, Span: time.Hour}
+
+// keeping returns the option for a lock that keeps its node for idle.
+func keeping(handoff mutex.Handoff, idle time.Duration) mutex.Option {
+	handoff.Idle = idle
+	return mutex.WithLocalHandoff(handoff)
+}
 
 func dialled(t *testing.T, srv *zktest.Server, name string, opts ...framework.Option) *framework.Client {
 	return testzk.Connected(t, srv.MemAddr(), append(opts, framework.WithDialer(srv.Client(name).DialContext))...)

@@ -112,9 +112,9 @@ func sprung(t *testing.T, acquire func() (*recipes.Hold, error)) {
 // A panic or Goexit in code of the program during an acquire leaves the lock free, for this process
 // and for others.
 func TestLockIsFreeAfterTheProgramEndedAnAcquire(t *testing.T) {
-	handoff := mutex.WithLocalHandoff(5, time.Second)
+	limits := mutex.Handoff{Streak: 5, Span: time.Second}
 	kinds := map[string][]mutex.Option{
-		"plain": nil, "handoff": {handoff}, "sticky": {handoff, mutex.WithSticky(time.Second)},
+		"plain": nil, "handoff": {mutex.WithLocalHandoff(limits)}, "sticky": {keeping(limits, time.Second)},
 	}
 	calls := map[string]func(*mutex.Mutex, context.Context) (*recipes.Hold, error){
 		"Acquire": (*mutex.Mutex).Acquire, "TryAcquire": (*mutex.Mutex).TryAcquire,

@@ -27,7 +27,7 @@ func TestP20_ThousandGoroutinesShareOneNode(t *testing.T) {
 	const many = 1000
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		process := newP20Process(t, srv, "a", mutex.WithLocalHandoff(many, time.Hour))
+		process := newP20Process(t, srv, "a", mutex.WithLocalHandoff(mutex.Handoff{Streak: many, Span: time.Hour}))
 		hold, err := process.mu.Acquire(t.Context())
 		require.NoError(t, err)
 		var order []int
@@ -65,8 +65,8 @@ func TestP20_ProcessesTakeTurnsAtFourRequestsEach(t *testing.T) {
 	const many, streak = 1000, 50
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		a := newP20Process(t, srv, "a", mutex.WithLocalHandoff(streak, time.Hour))
-		b := newP20Process(t, srv, "b", mutex.WithLocalHandoff(streak, time.Hour))
+		a := newP20Process(t, srv, "a", mutex.WithLocalHandoff(mutex.Handoff{Streak: streak, Span: time.Hour}))
+		b := newP20Process(t, srv, "b", mutex.WithLocalHandoff(mutex.Handoff{Streak: streak, Span: time.Hour}))
 		for _, p := range []*p20Process{a, b} { // the first acquire sends more requests
 			hold, err := p.mu.Acquire(t.Context())
 			require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestP20_LocalQueueSurvivesCancelledWaitersAndLoss(t *testing.T) {
 	onlyInProcess(t, "sessions are ended at the server, in virtual time")
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		p := newP20Process(t, srv, "a", mutex.WithLocalHandoff(100, time.Hour))
+		p := newP20Process(t, srv, "a", mutex.WithLocalHandoff(mutex.Handoff{Streak: 100, Span: time.Hour}))
 		hold, err := p.mu.Acquire(t.Context())
 		require.NoError(t, err)
 		impatient, cancel := context.WithCancel(t.Context())

@@ -199,8 +199,8 @@ func TestNodeIsPassedOnAfterGuardsOfKnownOutcome(t *testing.T) {
 func TestHoldsArePassedOnWithinOneViewOnly(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		c := dialled(t, srv, "local")
-		root := newMutex(t, c, "/ns/lock", generous)
-		view := newMutex(t, c.Namespace("ns"), "/lock", generous)
+		root := newMutex(t, c, "/ns/lock", mutex.WithLocalHandoff(generous))
+		view := newMutex(t, c.Namespace("ns"), "/lock", mutex.WithLocalHandoff(generous))
 		hold := acquire(t, root)
 		require.NoError(t, srv.Create("/config", nil))
 		require.NoError(t, srv.Create("/ns/config", nil))

@@ -34,14 +34,26 @@ type handoffFixture struct {
 type localScenario = func(*testing.T, *handoffFixture)
 
 // generous has limits that no test reaches.
-var generous = mutex.WithLocalHandoff(1_000_000, time.Hour)
+var generous = mutex.Handoff{Streak: 1_000_000, Span: time.Hour}
+
+// keeping returns the option for a lock that keeps its node for idle.
+func keeping(handoff mutex.Handoff, idle time.Duration) mutex.Option {
+	handoff.Idle = idle
+	return mutex.WithLocalHandoff(handoff)
+}
 
 // withHandoff runs a scenario in virtual time. At its end the queue must be empty.
-func withHandoff(t *testing.T, handoff mutex.Option, scenario localScenario, opts ...framework.Option) {
+func withHandoff(t *testing.T, handoff mutex.Handoff, scenario localScenario, opts ...framework.Option) {
+	t.Helper()
+	withOption(t, mutex.WithLocalHandoff(handoff), scenario, opts...)
+}
+
+// withOption is withHandoff for any option.
+func withOption(t *testing.T, option mutex.Option, scenario localScenario, opts ...framework.Option) {
 	t.Helper()
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		h := &handoffFixture{Server: srv, client: dialled(t, srv, "local", opts...), remote: dialled(t, srv, "remote")}
-		h.lock, h.other = newMutex(t, h.client, "/lock", handoff), newMutex(t, h.remote, "/lock")
+		h.lock, h.other = newMutex(t, h.client, "/lock", option), newMutex(t, h.remote, "/lock")
 		require.NoError(t, srv.Create("/config", []byte("0")))
 		scenario(t, h)
 		time.Sleep(2 * testzk.SessionTimeout) // time for cleanup in the background
@@ -116,7 +128,7 @@ func release(h *recipes.Hold) error {
 
 // With a streak of 3 a node is held at most four times while another process waits.
 func TestStreakBoundsHowOftenANodeIsPassedOn(t *testing.T) {
-	withHandoff(t, mutex.WithLocalHandoff(3, time.Hour), func(t *testing.T, h *handoffFixture) {
+	withHandoff(t, mutex.Handoff{Streak: 3, Span: time.Hour}, func(t *testing.T, h *handoffFixture) {
 		waiting := waiters(t, h.lock, 10)
 		_, stop := run(t, h.other, time.Millisecond)
 		require.Equal(t, []int{4, 4, 2}, streaks(t, waiting, time.Millisecond))
@@ -134,7 +146,7 @@ func TestSpanBoundsForHowLongANodeIsPassedOn(t *testing.T) {
 		400 * time.Millisecond: {3, 3, 3, 1},
 		time.Second:            {1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
 	} {
-		withHandoff(t, mutex.WithLocalHandoff(1000, time.Second), func(t *testing.T, h *handoffFixture) {
+		withHandoff(t, mutex.Handoff{Streak: 1000, Span: time.Second}, func(t *testing.T, h *handoffFixture) {
 			waiting := waiters(t, h.lock, 10)
 			_, stop := run(t, h.other, time.Millisecond)
 			require.Equal(t, want, streaks(t, waiting, each), each)
@@ -144,15 +156,15 @@ func TestSpanBoundsForHowLongANodeIsPassedOn(t *testing.T) {
 }
 
 // bounds are limits that a node reaches after two holds.
-var bounds = map[string]mutex.Option{
-	"streak": mutex.WithLocalHandoff(1, time.Hour),
-	"span":   mutex.WithLocalHandoff(1000, 150*time.Millisecond),
+var bounds = map[string]mutex.Handoff{
+	"streak": {Streak: 1, Span: time.Hour},
+	"span":   {Streak: 1000, Span: 150 * time.Millisecond},
 }
 
 // One list shows that no other client waits. After that a watch reports the first that does.
 func TestNodeAtItsLimitIsPassedOnWhileNoOtherClientWaits(t *testing.T) {
 	for name, handoff := range bounds {
-		for kept, at := range map[string]func(*testing.T, mutex.Option, localScenario, ...framework.Option){
+		for kept, at := range map[string]func(*testing.T, mutex.Handoff, localScenario, ...framework.Option){
 			"": withHandoff, ", kept when idle": withSticky} {
 			t.Run(name+kept, func(t *testing.T) {
 				at(t, handoff, func(t *testing.T, h *handoffFixture) {
@@ -188,7 +200,7 @@ func TestNodeIsGivenUpOnceAnotherProcessQueues(t *testing.T) {
 
 // The local waiters may give up while the queue is read. Then no waiter is left for the node.
 func TestNodeAtItsLimitIsDeletedIfNoWaiterIsLeft(t *testing.T) {
-	withHandoff(t, mutex.WithLocalHandoff(1, time.Hour), func(t *testing.T, h *handoffFixture) {
+	withHandoff(t, mutex.Handoff{Streak: 1, Span: time.Hour}, func(t *testing.T, h *handoffFixture) {
 		waiting := waiters(t, h.lock, 3)
 		require.NoError(t, waiting[0].Won(t).Release())
 		hold := waiting[1].Won(t)
@@ -206,7 +218,7 @@ func TestNodeAtItsLimitIsDeletedIfNoWaiterIsLeft(t *testing.T) {
 
 // If the queue cannot be read, the node is deleted as if other clients waited.
 func TestNodeAtItsLimitIsDeletedIfTheQueueCannotBeRead(t *testing.T) {
-	withHandoff(t, mutex.WithLocalHandoff(1, time.Hour), func(t *testing.T, h *handoffFixture) {
+	withHandoff(t, mutex.Handoff{Streak: 1, Span: time.Hour}, func(t *testing.T, h *handoffFixture) {
 		// The lists behind two creates come first. That behind a third create is between the two
 		// that are refused.
 		first := h.On(fault.Match{Client: "local", Op: fault.OpGetChildren2, Skip: 2}, fault.Fail(zktest.NoAuth))
@@ -249,17 +261,18 @@ func streaks(t *testing.T, waiting []*testlock.Attempt, each time.Duration) (len
 
 func TestInvalidLimitsOfHandoffAreRefused(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect())
-	for want, option := range map[string]mutex.Option{
-		"streak 0 must be positive":  mutex.WithLocalHandoff(0, time.Second),
-		"streak -1 must be positive": mutex.WithLocalHandoff(-1, time.Second),
-		"span 0s must be positive":   mutex.WithLocalHandoff(1, 0),
-		"span -1s must be positive":  mutex.WithLocalHandoff(1, -time.Second),
-		"streak 0 must be positive\nlocal hand-off: span 0s must be positive": mutex.WithLocalHandoff(0, 0),
+	for want, handoff := range map[string]mutex.Handoff{
+		"Streak 0 is not positive":  {Span: time.Second},
+		"Streak -1 is not positive": {Streak: -1, Span: time.Second},
+		"Span 0s is not positive":   {Streak: 1, Idle: time.Second},
+		"Span -1s is not positive":  {Streak: 1, Span: -time.Second},
+		"Idle -1s is negative":      {Streak: 1, Span: time.Second, Idle: -time.Second},
 	} {
-		_, err := mutex.New(c, "/lock", option)
-		require.EqualError(t, err, "mutex: local hand-off: "+want)
+		_, err := mutex.New(c, "/lock", mutex.WithLocalHandoff(handoff))
+		require.ErrorContains(t, err, "WithLocalHandoff: "+want)
 	}
-	newMutex(t, c, "/lock", mutex.WithLocalHandoff(1, 1))
+	newMutex(t, c, "/lock", mutex.WithLocalHandoff(mutex.Handoff{Streak: 1, Span: 1}))
+	newMutex(t, c, "/lock", mutex.WithLocalHandoff(mutex.Handoff{Streak: 1, Span: 1, Idle: 1}))
 }
 
 // TryAcquire fails while the client has a holder or a waiter. The node that it acquires is not

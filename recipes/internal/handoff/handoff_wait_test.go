@@ -25,7 +25,7 @@ func TestAllLocalWaitersFailAtOnceIfNoServerCanBeReached(t *testing.T) {
 		c := testzk.Client(t, srv.MemAddr(), framework.WithDialer(srv.Client("local").DialContext),
 			framework.WithConnectTimeout(2*time.Second), framework.WithRetry(retry.Never()))
 		begun := time.Now()
-		for _, a := range waiters(t, newMutex(t, c, "/lock", generous), 20) {
+		for _, a := range waiters(t, newMutex(t, c, "/lock", mutex.WithLocalHandoff(generous)), 20) {
 			_, err := a.Wait()
 			require.ErrorIs(t, err, framework.ErrNotConnected)
 			require.LessOrEqual(t, time.Since(begun), 2*time.Second)
@@ -115,7 +115,7 @@ func TestWaiterThatGivesUpLeavesItsPositionToLocalWaiters(t *testing.T) {
 // waiter here waits.
 func TestShortWaitsSucceedAsOftenAsWithoutHandoff(t *testing.T) {
 	served := func(option mutex.Option) (n int) {
-		withHandoff(t, option, func(t *testing.T, h *handoffFixture) {
+		withOption(t, option, func(t *testing.T, h *handoffFixture) {
 			_, stop := run(t, h.other, 150*time.Millisecond)
 			time.Sleep(time.Second)
 			long := acquire(t, h.other)
@@ -131,7 +131,7 @@ func TestShortWaitsSucceedAsOftenAsWithoutHandoff(t *testing.T) {
 		})
 		return n
 	}
-	alone, together := served(mutex.WithData(nil)), served(generous)
+	alone, together := served(mutex.WithData(nil)), served(mutex.WithLocalHandoff(generous))
 	require.Greater(t, alone, 100)
 	require.Greater(t, together, alone-5, "except for different orders of simultaneous events")
 }

@@ -23,12 +23,9 @@ import (
 const idle = 3 * time.Second
 
 // withSticky is withHandoff with a lock that keeps its node.
-func withSticky(t *testing.T, handoff mutex.Option, scenario localScenario, opts ...framework.Option) {
+func withSticky(t *testing.T, handoff mutex.Handoff, scenario localScenario, opts ...framework.Option) {
 	t.Helper()
-	withHandoff(t, handoff, func(t *testing.T, h *handoffFixture) {
-		h.lock = newMutex(t, h.client, "/lock", mutex.WithSticky(idle), handoff)
-		scenario(t, h)
-	}, opts...)
+	withOption(t, keeping(handoff, idle), scenario, opts...)
 }
 
 // kept acquires and releases the lock. It returns when the node has been kept for a second.
@@ -64,7 +61,7 @@ func TestAcquiringAKeptNodeMakesNoRequest(t *testing.T) {
 	}
 	wait := func(t *testing.T, h *handoffFixture) *recipes.Hold { return acquire(t, h.lock) }
 	for name, c := range map[string]struct {
-		handoff     mutex.Option
+		handoff     mutex.Handoff
 		first, then func(*testing.T, *handoffFixture) *recipes.Hold
 		each, pause time.Duration
 	}{
@@ -73,9 +70,9 @@ func TestAcquiringAKeptNodeMakesNoRequest(t *testing.T) {
 		"in long holds":         {generous, wait, wait, time.Second, idle - time.Millisecond},
 		"without waiting":       {generous, wait, try, time.Millisecond, time.Millisecond},
 		"never waiting":         {generous, try, try, time.Millisecond, time.Millisecond},
-		"beyond the streak":     {mutex.WithLocalHandoff(1, time.Hour), wait, wait, time.Millisecond, time.Millisecond},
-		"beyond the span":       {mutex.WithLocalHandoff(1000, 1), wait, try, time.Millisecond, time.Millisecond},
-		"beyond the span, long": {mutex.WithLocalHandoff(1000, time.Second), try, wait, time.Second, time.Second},
+		"beyond the streak":     {mutex.Handoff{Streak: 1, Span: time.Hour}, wait, wait, time.Millisecond, time.Millisecond},
+		"beyond the span":       {mutex.Handoff{Streak: 1000, Span: 1}, wait, try, time.Millisecond, time.Millisecond},
+		"beyond the span, long": {mutex.Handoff{Streak: 1000, Span: time.Second}, try, wait, time.Second, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withSticky(t, c.handoff, func(t *testing.T, h *handoffFixture) {
@@ -127,16 +124,16 @@ func TestKeepingANodeMakesOneRequest(t *testing.T) {
 
 func TestKeptNodeIsDeletedWhenAnotherClientQueues(t *testing.T) {
 	for name, c := range map[string]struct {
-		handoff mutex.Option
+		handoff mutex.Handoff
 		before  bool // before the release
 		tried   bool // the node was first acquired without waiting
 	}{
 		"afterwards":                              {handoff: generous},
 		"before":                                  {handoff: generous, before: true},
-		"afterwards, a node at its limit":         {handoff: mutex.WithLocalHandoff(1, 1)},
-		"before, a node at its limit":             {handoff: mutex.WithLocalHandoff(1, 1), before: true},
+		"afterwards, a node at its limit":         {handoff: mutex.Handoff{Streak: 1, Span: 1}},
+		"before, a node at its limit":             {handoff: mutex.Handoff{Streak: 1, Span: 1}, before: true},
 		"afterwards, acquired by a try":           {handoff: generous, tried: true},
-		"before, acquired by a try, at its limit": {handoff: mutex.WithLocalHandoff(1, 1), before: true, tried: true},
+		"before, acquired by a try, at its limit": {handoff: mutex.Handoff{Streak: 1, Span: 1}, before: true, tried: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withSticky(t, c.handoff, func(t *testing.T, h *handoffFixture) {
@@ -428,9 +425,9 @@ func TestKeptNodesAreBoundedWhileOthersWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const streak = 3
-			handoff := mutex.WithLocalHandoff(streak, time.Hour)
+			handoff := mutex.Handoff{Streak: streak, Span: time.Hour}
 			withSticky(t, handoff, func(t *testing.T, h *handoffFixture) {
-				h.other = newMutex(t, h.remote, "/lock", handoff, mutex.WithSticky(idle))
+				h.other = newMutex(t, h.remote, "/lock", keeping(handoff, idle))
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
 				held := map[int64]int{} // number of holds by token
@@ -477,25 +474,10 @@ func TestKeptNodesAreBoundedWhileOthersWait(t *testing.T) {
 	}
 }
 
-func TestInvalidStickyOptionsAreRefused(t *testing.T) {
-	c := testzk.Connected(t, testzk.Connect())
-	for want, options := range map[string][]mutex.Option{
-		"sticky: idle 0s must be positive":                   {generous, mutex.WithSticky(0)},
-		"sticky: idle -1s must be positive":                  {mutex.WithSticky(-time.Second), generous},
-		"sticky: WithSticky goes with WithLocalHandoff only": {mutex.WithSticky(time.Second)},
-		"local hand-off: streak 0 must be positive\nsticky: idle 0s must be positive": {
-			mutex.WithLocalHandoff(0, time.Second), mutex.WithSticky(0)},
-	} {
-		_, err := mutex.New(c, "/lock", options...)
-		require.EqualError(t, err, "mutex: "+want)
-	}
-	newMutex(t, c, "/lock", mutex.WithSticky(1), generous)
-}
-
 // On any server the node is kept, acquired again, and given to other clients.
 func TestStickyNodeOnAnyServer(t *testing.T) {
 	p, client, other := testzk.Path(t), testzk.Connected(t, testzk.Connect()), testzk.Connected(t, testzk.Connect())
-	lock, theirs := newMutex(t, client, p, generous, mutex.WithSticky(time.Hour)), newMutex(t, other, p)
+	lock, theirs := newMutex(t, client, p, keeping(generous, time.Hour)), newMutex(t, other, p)
 	hold := acquire(t, lock)
 	require.NoError(t, hold.Release())
 	again := acquire(t, lock)

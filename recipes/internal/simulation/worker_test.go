@@ -103,10 +103,11 @@ func (m *member) open() {
 	}
 	choice := m.random.IntN(3)
 	if choice > 0 {
-		handoff = append(handoff, mutex.WithLocalHandoff(1+m.random.IntN(5), upTo(m.random, sessionTimeout)))
-	}
-	if choice > 1 {
-		handoff = append(handoff, mutex.WithSticky(upTo(m.random, sessionTimeout)))
+		limits := mutex.Handoff{Streak: 1 + m.random.IntN(5), Span: upTo(m.random, sessionTimeout)}
+		if choice > 1 {
+			limits.Idle = upTo(m.random, sessionTimeout)
+		}
+		handoff = append(handoff, mutex.WithLocalHandoff(limits))
 	}
 	c := must(framework.New(m.servers, opts...))
 	limit := semaphore.WithSharedLimit(limitPath)

@@ -84,7 +84,7 @@ func (c docentClient) acquirer(kind, path string) (acquirer, error) {
 	case "mutex":
 		return mutex.New(c.Client, path)
 	case "handoff":
-		return mutex.New(c.Client, path, mutex.WithLocalHandoff(Streak, Span))
+		return mutex.New(c.Client, path, mutex.WithLocalHandoff(mutex.Handoff{Streak: Streak, Span: Span}))
 	case "read", "write":
 		rw, err := rwlock.New(c.Client, path)
 		if err != nil {
