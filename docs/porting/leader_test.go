@@ -12,8 +12,7 @@ import (
 
 // fragment latch
 func serve(ctx context.Context, client *framework.Client) (err error) {
-	latch, err := leader.NewLatch(client, "/service/leader",
-		leader.WithID("host-3"), leader.WithCloseMode(leader.NotifyLeader))
+	latch, err := leader.NewLatch(client, "/service/leader", leader.WithID("host-3"))
 	if err != nil {
 		return err
 	}

@@ -36,11 +36,7 @@ func TestInvalidArgumentsAreRefusedAndNamed(t *testing.T) {
 		"no delay": {c, "/leader", []leader.Option{leader.WithLockDelay(0)}, []string{"WithLockDelay: 0s"}},
 		"negative delay": {
 			c, "/leader", []leader.Option{leader.WithLockDelay(-time.Second)}, []string{"WithLockDelay: -1s"}},
-		"nil requeue":  {c, "/leader", []leader.Option{leader.WithRequeue(nil)}, []string{"WithRequeue: nil"}},
-		"no such mode": {c, "/leader", []leader.Option{leader.WithCloseMode(7)}, []string{"CloseMode(7)"}},
-		"mode: Election": {
-			c, "/leader", []leader.Option{leader.WithCloseMode(leader.NotifyLeader)},
-			[]string{"NotifyLeader", "Latch"}},
+		"nil requeue": {c, "/leader", []leader.Option{leader.WithRequeue(nil)}, []string{"WithRequeue: nil"}},
 		"requeue: Latch": {
 			c, "/leader", []leader.Option{leader.WithRequeue(always)}, []string{"WithRequeue", "Election"}},
 	} {
@@ -50,9 +46,7 @@ func TestInvalidArgumentsAreRefusedAndNamed(t *testing.T) {
 			if !strings.HasPrefix(name, "requeue:") {
 				refuses(t, ofElection, bad.says)
 			}
-			if !strings.HasPrefix(name, "mode:") {
-				refuses(t, ofLatch, bad.says)
-			}
+			refuses(t, ofLatch, bad.says)
 		})
 	}
 }
@@ -92,13 +86,11 @@ func TestInvalidCallsAreErrors(t *testing.T) {
 	for _, zero := range []*leader.Latch{nil, {}} {
 		require.ErrorIs(t, zero.Start(t.Context()), framework.ErrZeroValue)
 		require.ErrorIs(t, zero.Close(), framework.ErrZeroValue)
-		require.ErrorIs(t, zero.CloseWith(leader.Silent), framework.ErrZeroValue)
 		_, err := zero.Await(t.Context())
 		require.ErrorIs(t, err, framework.ErrZeroValue)
 		require.Nil(t, zero.Term())
 		zero.Listen(func(leader.Change) {})()
 	}
-	require.ErrorContains(t, l.CloseWith(7), "CloseMode(7)")
 	l.Listen(nil)()
 
 	_, err = newElection(t, c, "/leader").Participants(none)

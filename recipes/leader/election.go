@@ -45,9 +45,6 @@ type leadCall struct {
 // hold is released, too.
 func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 	cfg, err := newConfig(opts)
-	if err == nil && cfg.mode != Silent {
-		err = fmt.Errorf("WithCloseMode(%v) is for a Latch: an Election has no listeners", cfg.mode)
-	}
 	if err == nil {
 		err = check.Path(c, path)
 	}

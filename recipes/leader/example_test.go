@@ -58,8 +58,7 @@ func ExampleElection_Run() {
 func ExampleLatch() {
 	client, closeAll := connect()
 	defer closeAll()
-	l, err := leader.NewLatch(client, "/service/leader",
-		leader.WithID("host-3"), leader.WithCloseMode(leader.NotifyLeader))
+	l, err := leader.NewLatch(client, "/service/leader", leader.WithID("host-3"))
 	if err != nil {
 		fmt.Println(err)
 		return

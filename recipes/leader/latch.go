@@ -29,7 +29,6 @@ type Latch struct {
 	mu      sync.Mutex
 	stop    context.CancelFunc // nil before Start
 	closed  bool
-	mode    CloseMode
 	term    *Term         // the last term
 	refused error         // the last error for which the candidate could not stand for election
 	times   int           // the number of such errors
@@ -69,7 +68,6 @@ func NewLatch(c *framework.Client, path string, opts ...Option) (*Latch, error) 
 	return &Latch{
 		candidate: cand,
 		client:    c,
-		mode:      cfg.mode,
 		done:      make(chan struct{}),
 		changed:   make(chan struct{}),
 	}, nil
@@ -139,27 +137,23 @@ func (l *Latch) runUntil(ctx context.Context) error {
 func (l *Latch) lead(ctx context.Context, t *Term) {
 	l.update(func() { l.term = t })
 	l.listeners.Tell(Change{Term: t})
-	silent := false
 	select {
 	case <-t.Done():
 	case <-ctx.Done():
-		silent = l.resign(t)
+		l.resign(t)
 	}
-	if !silent {
-		l.listeners.Tell(Change{t, t.Err()})
-	}
+	l.listeners.Tell(Change{t, t.Err()})
 	t.awaitResign(ctx) // so that the next node does not wait behind that of t
 }
 
-// resign ends the last term, and reports whether the listeners are not called for its end.
-func (l *Latch) resign(t *Term) (silent bool) {
+// resign ends the last term.
+func (l *Latch) resign(t *Term) {
 	err := t.Resign()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !errors.Is(err, recipes.ErrNotHeld) { // otherwise the program has called Resign, and has its error
 		l.left = err
 	}
-	return l.mode == Silent
 }
 
 // refuse notes an error that does not pass by itself, for Await.
@@ -270,10 +264,11 @@ func (l *Latch) Term() *Term {
 }
 
 // Listen calls fn for each term that begins and that ends, in order, until stop is called or the
-// Latch is closed. Each listener has a goroutine of its own, from the first term on. A slow
-// listener does not delay others, but is called when a change is no longer true: ask the Term. For
-// a term that has already begun it reports only the end. Listen does nothing if fn is nil or the
-// Latch is closed. Curator: LeaderLatchListener, which is called under the latch's lock.
+// Latch is closed. It reports also the end of a term that Close or the end of the context of Start
+// ends. After stop no further call begins. Each listener has a goroutine of its own, from the first
+// term on. A slow listener does not delay others, but is called when a change is no longer true: ask
+// the Term. For a term that has already begun it reports only the end. Listen does nothing if fn is
+// nil or the Latch is closed. Curator: LeaderLatchListener, which is called under the latch's lock.
 func (l *Latch) Listen(fn func(Change)) (stop func()) {
 	if !l.made() || fn == nil {
 		return func() {}
@@ -283,27 +278,13 @@ func (l *Latch) Listen(fn func(Change)) (stop func()) {
 
 // Close leaves the queue, or resigns, and waits until no goroutine of the Latch runs any more. It
 // waits at most one second for listeners. It returns what Term.Resign returned if this candidate
-// led, otherwise nil, and the same when called again. A Latch cannot be started again.
-// WithCloseMode sets whether listeners are called for the end of the term. Curator: close.
+// led, otherwise nil, and the same when called again. A Latch cannot be started again. Curator:
+// close with CloseMode.NOTIFY_LEADER. Its default, SILENT, is to stop the listeners before Close.
 func (l *Latch) Close() error {
 	if !l.made() {
 		return fmt.Errorf("leader: %w: Latch", framework.ErrZeroValue)
 	}
-	l.mu.Lock()
-	mode := l.mode
-	l.mu.Unlock()
-	return l.CloseWith(mode)
-}
-
-// CloseWith is Close with another mode. Curator: close(CloseMode).
-func (l *Latch) CloseWith(mode CloseMode) error {
-	if !l.made() {
-		return fmt.Errorf("leader: %w: Latch", framework.ErrZeroValue)
-	}
-	if err := mode.check(); err != nil {
-		return fmt.Errorf("leader: %w", err)
-	}
-	if l.close(mode) {
+	if l.close() {
 		<-l.done
 	} else {
 		l.listeners.Close(listenersTimeout)
@@ -315,12 +296,10 @@ func (l *Latch) CloseWith(mode CloseMode) error {
 
 // close notes that the Latch is closed, and reports whether it was started, so that its end must be
 // awaited.
-func (l *Latch) close(mode CloseMode) bool {
+func (l *Latch) close() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.closed {
-		l.closed, l.mode = true, mode
-	}
+	l.closed = true
 	if l.stop == nil {
 		return false
 	}

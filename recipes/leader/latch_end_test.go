@@ -65,7 +65,6 @@ func TestZeroValuesReturnErrors(t *testing.T) {
 		require.ErrorIs(t, err, framework.ErrZeroValue)
 		require.ErrorIs(t, l.Start(ctx), framework.ErrZeroValue)
 		require.ErrorIs(t, l.Close(), framework.ErrZeroValue)
-		require.ErrorIs(t, l.CloseWith(leader.Silent), framework.ErrZeroValue)
 		require.Nil(t, l.Term())
 		l.Listen(func(leader.Change) {})()
 	}

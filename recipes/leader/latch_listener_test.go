@@ -3,7 +3,6 @@ package leader_test
 import (
 	"context"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -33,7 +32,7 @@ func TestListenerThatResignsAndClosesGetsEachChangeOnce(t *testing.T) {
 		require.NoError(t, <-closed)
 		outage()
 		changes := e.changes()
-		require.Equal(t, "+-+", e.history())
+		require.Equal(t, "+-+-", e.history())
 		require.Same(t, changes[0].Term, changes[1].Term)
 		require.ErrorIs(t, changes[1].Err, recipes.ErrNotHeld)
 		require.NotSame(t, changes[0].Term, changes[2].Term)
@@ -42,74 +41,51 @@ func TestListenerThatResignsAndClosesGetsEachChangeOnce(t *testing.T) {
 }
 
 // Curator: testCallbackNotifyLeader.
-func TestListenersGetTheEndOnCloseWithNotifyLeader(t *testing.T) {
+func TestListenersGetTheEndOfATermThatCloseEnds(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		all, recorders := make([]*leader.Latch, 10), make([]*recorder, 10)
+		all, recorders := make([]*leader.Latch, 5), make([]*recorder, 5)
 		for i := range all {
-			mode := leader.NotifyLeader
-			if i < 3 {
-				mode = leader.Silent
-			}
-			all[i], recorders[i] = listened(t, member(t, srv, strconv.Itoa(i)), leader.WithCloseMode(mode))
+			all[i], recorders[i] = listened(t, member(t, srv, strconv.Itoa(i)))
 			settle()
 		}
-		var history []string
 		for i, l := range all {
 			await(t, l)
 			require.NoError(t, l.Close())
-			history = append(history, recorders[i].history())
+			require.Equal(t, "+-", recorders[i].history(), "before Close returns")
 		}
 		settle()
-		require.Equal(t, "+ + + +- +- +- +- +- +- +-", strings.Join(history, " "), "before Close returns")
+		for _, e := range recorders {
+			require.Equal(t, "+-", e.history(), "after Close")
+		}
 	})
 }
 
 // Curator: testCallbackDontNotify.
-func TestListenersGetNothingFromASilentClose(t *testing.T) {
-	close, silent, notify := (*leader.Latch).Close,
-		func(l *leader.Latch) error { return l.CloseWith(leader.Silent) },
-		func(l *leader.Latch) error { return l.CloseWith(leader.NotifyLeader) }
-	for _, test := range []struct {
-		set     leader.CloseMode
-		end     func(*leader.Latch) error
-		history string // history of a leader
-	}{
-		{leader.Silent, close, "+"},
-		{leader.Silent, silent, "+"},
-		{leader.Silent, notify, "+-"},
-		{leader.NotifyLeader, close, "+-"},
-		{leader.NotifyLeader, silent, "+"},
-		{leader.NotifyLeader, notify, "+-"},
-	} {
-		virtually(t, func(t *testing.T, srv *zktest.Server) {
-			l, e := listened(t, member(t, srv, "leader"), leader.WithCloseMode(test.set))
-			settle()
-			follower, f := listened(t, member(t, srv, "follower"), leader.WithCloseMode(test.set))
-			settle()
-			require.NoError(t, test.end(follower))
-			require.NoError(t, test.end(l))
-			outage()
-			require.Equal(t, test.history, e.history(), "%+v", test)
-			require.Empty(t, f.history(), "%+v", test)
-		})
-	}
-}
-
-func TestInvalidCloseModesAreRefused(t *testing.T) {
+func TestListenersThatWereStoppedGetNothingFromClose(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		c := member(t, srv, "c")
-		_, err := leader.NewLatch(c, electionPath, leader.WithCloseMode(7))
-		require.ErrorContains(t, err, "CloseMode(7)")
-		l := started(t, c, electionPath)
-		term := await(t, l)
-		require.ErrorContains(t, l.CloseWith(-1), "CloseMode(-1)")
-		require.NoError(t, term.Err(), "the latch does not end")
+		l := newLatch(t, member(t, srv, "leader"), electionPath)
+		follower := newLatch(t, member(t, srv, "follower"), electionPath)
+		var stopped, heard, ofFollower recorder
+		stop := l.Listen(stopped.add)
+		l.Listen(heard.add)
+		follower.Listen(ofFollower.add)
+		require.NoError(t, l.Start(t.Context()))
+		await(t, l)
+		require.NoError(t, follower.Start(t.Context()))
+		settle()
+		stop()
+		require.NoError(t, follower.Close())
+		require.NoError(t, l.Close())
+		outage()
+		require.Equal(t, "+", stopped.history())
+		require.Equal(t, "+-", heard.history())
+		require.Empty(t, ofFollower.history())
 	})
 }
 
 func TestBlockedListenerDelaysOnlyCloseByASecond(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		l, e := newLatch(t, member(t, srv, "c"), electionPath, leader.WithCloseMode(leader.NotifyLeader)), &recorder{}
+		l, e := newLatch(t, member(t, srv, "c"), electionPath), &recorder{}
 		blocked := make(chan struct{})
 		slow := &recorder{}
 		l.Listen(func(c leader.Change) {
@@ -169,7 +145,7 @@ func TestListenerAddedDuringATermGetsItsEnd(t *testing.T) {
 		require.Same(t, term, e.changes()[0].Term)
 		require.NoError(t, l.Close())
 		l.Listen(e.add)()
-		require.Equal(t, "-+", e.history())
+		require.Equal(t, "-+-", e.history())
 	})
 }
 

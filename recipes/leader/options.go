@@ -20,7 +20,6 @@ type config struct {
 	emptyID  bool // without an id the data is empty
 	delay    time.Duration
 	requeue  func(error) bool
-	mode     CloseMode
 }
 
 func newConfig(opts []Option) (config, error) {
@@ -113,47 +112,6 @@ func WithRequeue(again func(err error) bool) Option {
 			return fmt.Errorf("WithRequeue: nil function")
 		}
 		c.requeue = again
-		return nil
-	}
-}
-
-// CloseMode is whether the listeners of a Latch are called for the end of a term by Close or by the
-// end of the context of Start. Curator: LeaderLatch.CloseMode.
-type CloseMode int
-
-const (
-	// Silent does not call the listeners.
-	Silent CloseMode = iota
-	// NotifyLeader calls the listeners before Close returns.
-	NotifyLeader
-)
-
-// String returns the name of the constant.
-func (m CloseMode) String() string {
-	switch m {
-	case Silent:
-		return "Silent"
-	case NotifyLeader:
-		return "NotifyLeader"
-	}
-	return fmt.Sprintf("CloseMode(%d)", int(m))
-}
-
-func (m CloseMode) check() error {
-	if m != Silent && m != NotifyLeader {
-		return fmt.Errorf("%v is neither Silent nor NotifyLeader", m)
-	}
-	return nil
-}
-
-// WithCloseMode sets whether the listeners of a Latch are called when Close, or the end of the
-// context of Start, ends a term. The default is Silent.
-func WithCloseMode(mode CloseMode) Option {
-	return func(c *config) error {
-		if err := mode.check(); err != nil {
-			return err
-		}
-		c.mode = mode
 		return nil
 	}
 }

@@ -140,7 +140,7 @@ func TestLatchWithAnEndedGoroutineLeavesNoNode(t *testing.T) {
 // Close.
 func TestListenerThatEndsItsGoroutineDelaysNothing(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		l := newLatch(t, member(t, srv, "c"), electionPath, leader.WithCloseMode(leader.NotifyLeader))
+		l := newLatch(t, member(t, srv, "c"), electionPath)
 		var calls atomic.Int32
 		l.Listen(func(leader.Change) { calls.Add(1); runtime.Goexit() })
 		var other recorder

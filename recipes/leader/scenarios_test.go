@@ -44,9 +44,9 @@ package leader_test
 //	testCallbackSanity
 //		TestListenerThatResignsAndClosesGetsEachChangeOnce
 //	testCallbackNotifyLeader
-//		TestListenersGetTheEndOnCloseWithNotifyLeader
+//		TestListenersGetTheEndOfATermThatCloseEnds
 //	testCallbackDontNotify
-//		TestListenersGetNothingFromASilentClose
+//		TestListenersThatWereStoppedGetNothingFromClose
 //	testNoServerAtStart
 //		TestLatchStartedBeforeTheServerLeadsOnce
 //	testRelativePath

@@ -52,7 +52,7 @@ func (w *worker) elect(ctx context.Context) {
 // latch starts one latch after another until ctx ends.
 func (w *worker) latch(ctx context.Context) {
 	for ctx.Err() == nil {
-		l := must(leader.NewLatch(w.current().client, latchPath, leader.WithCloseMode(leader.NotifyLeader)))
+		l := must(leader.NewLatch(w.current().client, latchPath))
 		heard := w.listen(l)
 		if err := l.Start(ctx); err == nil {
 			w.serve(ctx, l)
