@@ -98,6 +98,17 @@ func (c *Client) SetServers(connect string) error {
 	return nil
 }
 
+// Server returns the server that the client is connected to, "host:port" as the connection string
+// names it, or "" without a connection. A name that stands for several servers does not tell which of
+// them it is. Server is for logs and for operators: the client may already be connected to another
+// server, or to none, when it returns. Curator has no counterpart.
+func (c *Client) Server() string {
+	if c.core == nil {
+		return ""
+	}
+	return c.core.server()
+}
+
 // State returns the last known state of the connection. Curator: the last argument of
 // ConnectionStateListener.stateChanged.
 func (c *Client) State() State {

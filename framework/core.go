@@ -327,12 +327,23 @@ func (c *core) session(ctx context.Context, timeout time.Duration) (*session, er
 	}
 }
 
-// connectionError returns why there is no connection.
-func (c *core) connectionError() error {
+// connection returns the connection of the current session, or of the attempt to get one, or nil
+// before the first attempt.
+func (c *core) connection() *conn.Conn {
 	c.mu.Lock()
-	conn := c.conn
-	c.mu.Unlock()
-	return notConnected(conn)
+	defer c.mu.Unlock()
+	return c.conn
+}
+
+// connectionError returns why there is no connection.
+func (c *core) connectionError() error { return notConnected(c.connection()) }
+
+// server returns the server of the current connection, or "".
+func (c *core) server() string {
+	if conn := c.connection(); conn != nil {
+		return conn.Server()
+	}
+	return ""
 }
 
 // waitConnected waits until the current session has a connection.

@@ -53,6 +53,33 @@ func TestNewServersEndTheAttemptToReachAnOldOne(t *testing.T) {
 	}
 }
 
+func TestServerIsThatOfTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		srv.Client("one").Refuse(true)
+		c := testzk.Client(t, "one:1,two,[::1]:3", byHost(srv), longSession())
+		require.Empty(t, c.Server(), "before the first connection")
+		srv.Client("[").Refuse(true)
+		require.NoError(t, c.WaitConnected(t.Context()))
+		require.Equal(t, "two:2181", c.Server())
+		require.Equal(t, "two:2181", c.Namespace("view").Server())
+		require.NoError(t, c.SetServers("three:3"))
+		time.Sleep(time.Minute)
+		require.Equal(t, "three:3", c.Server())
+		srv.Client("three").Refuse(true)
+		srv.Client("three").Drop()
+		time.Sleep(time.Second)
+		require.Equal(t, framework.Suspended, c.State())
+		require.Empty(t, c.Server(), "without a connection")
+		srv.Client("three").Refuse(false)
+		require.NoError(t, c.WaitConnected(t.Context()))
+		require.Equal(t, "three:3", c.Server())
+		require.NoError(t, c.Close())
+		require.Empty(t, c.Server(), "after Close")
+	})
+	require.Empty(t, (&framework.Client{}).Server())
+}
+
 // The dialer ignores its context and connects after the attempt was canceled.
 func TestConnectionToAnOldServerThatSucceedsLateIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
