@@ -229,6 +229,7 @@ type operations interface {
 	Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error)
 	Delete(ctx context.Context, path string, version int32) error
 	DeleteGuaranteed(ctx context.Context, paths ...string) error
+	DeleteRecursive(ctx context.Context, path string) error
 	Sync(ctx context.Context, path string) error
 	GetACL(ctx context.Context, path string) ([]zk.ACL, *zk.Stat, error)
 	SetACL(ctx context.Context, path string, acl []zk.ACL, version int32) (*zk.Stat, error)
@@ -290,6 +291,9 @@ var each = map[string]func(ctx context.Context, o operations, path string) error
 	"delete": func(ctx context.Context, o operations, path string) error { return o.Delete(ctx, path, -1) },
 	"delete guaranteed": func(ctx context.Context, o operations, path string) error {
 		return o.DeleteGuaranteed(ctx, path)
+	},
+	"delete recursively": func(ctx context.Context, o operations, path string) error {
+		return o.DeleteRecursive(ctx, path)
 	},
 	"sync": func(ctx context.Context, o operations, path string) error { return o.Sync(ctx, path) },
 	"get ACL": func(ctx context.Context, o operations, path string) error {

@@ -123,16 +123,7 @@ func createStaying(
 func deleteAll(
 	ctx context.Context, client *framework.Client, path string,
 ) error {
-	names, _, err := client.Children(ctx, path)
-	if err != nil {
-		return ifThere(err)
-	}
-	for _, name := range names {
-		if err := deleteAll(ctx, client, path+"/"+name); err != nil {
-			return err
-		}
-	}
-	return ifThere(client.Delete(ctx, path, -1))
+	return ifThere(client.DeleteRecursive(ctx, path))
 }
 
 func ifThere(err error) error { // ignores that the node is missing

@@ -206,11 +206,7 @@ The lock did what it promises:
 func (d *demo) cleanUp() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), child.Grace)
 	defer cancel()
-	nodes, _, err := d.client.Children(ctx, d.path) // of workers that were killed
-	for _, node := range nodes {
-		err = errors.Join(err, d.client.Delete(ctx, d.path+"/"+node, -1))
-	}
-	err = errors.Join(err, d.client.Delete(ctx, d.path, -1))
+	err := d.client.DeleteRecursive(ctx, d.path) // with the nodes of workers that were killed
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		fmt.Fprintf(d.stderr, "could not remove %s: %v\n", d.path, err)
 	}

@@ -46,6 +46,7 @@ type p07Ops interface {
 	Delete(context.Context, string, int32) error
 	DeleteGuaranteed(context.Context, ...string) error
 	Ephemerals(context.Context, string) ([]string, error)
+	DeleteRecursive(context.Context, string) error
 	Exists(context.Context, string) (*zk.Stat, error)
 	ExistsW(context.Context, string) (*zk.Stat, *framework.Watch, error)
 	Get(context.Context, string) ([]byte, *zk.Stat, error)
@@ -74,6 +75,7 @@ var p07OpCalls = map[string]func(context.Context, p07Ops) error{
 	},
 	"DeleteGuaranteed": func(ctx context.Context, o p07Ops) error { return o.DeleteGuaranteed(ctx, "/old") },
 	"Ephemerals":       func(ctx context.Context, o p07Ops) error { _, err := o.Ephemerals(ctx, "/old"); return err },
+	"DeleteRecursive":  func(ctx context.Context, o p07Ops) error { return o.DeleteRecursive(ctx, "/old") },
 	"Exists":           func(ctx context.Context, o p07Ops) error { _, err := o.Exists(ctx, "/old"); return err },
 	"ExistsW":          func(ctx context.Context, o p07Ops) error { _, _, err := o.ExistsW(ctx, "/new"); return err },
 	"Get":              func(ctx context.Context, o p07Ops) error { _, _, err := o.Get(ctx, "/old"); return err },
