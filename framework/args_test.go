@@ -147,10 +147,13 @@ func TestBadArgumentsAreRefusedWithoutARequest(t *testing.T) {
 		"ephemeral, container and time":    create("/a", framework.Ephemeral(), framework.Container()),
 		"time to live exclude each":        create("/a", framework.Ephemeral(), framework.TTL(time.Hour)),
 		"a container cannot be sequential": create("/a", framework.Container(), framework.Sequential()),
+		"OrSet excludes Sequential":        create("/a", framework.OrSet(), framework.Sequential()),
+		"OrSet excludes":                   create("/a", framework.OrSet(), framework.Protected()),
 		"there is no name to protect":      create("/", framework.Protected()),
 		"not allowed in a transaction":     transaction(framework.CreateOp("/a", nil, framework.Container())),
-		"create /b: container, time":       transaction(framework.CreateOp("/b", nil, framework.TTL(time.Hour))),
-		"create /c: container, time":       transaction(framework.CreateOp("/c", nil, framework.WithParents())),
+		"create /b: Container, TTL":        transaction(framework.CreateOp("/b", nil, framework.TTL(time.Hour))),
+		"create /c: Container, TTL":        transaction(framework.CreateOp("/c", nil, framework.WithParents())),
+		"create /d: Container, TTL":        transaction(framework.CreateOp("/d", nil, framework.OrSet())),
 	} {
 		require.ErrorContains(t, err, want)
 		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err), "%v", err)

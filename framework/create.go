@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ type creation struct {
 	guid      string // "": not protected
 	container bool
 	parents   bool
+	orSet     bool
 	behind    func() // called when a request has been handed to the connection, unless nil
 	err       error
 }
@@ -64,6 +66,16 @@ func WithParents() CreateOption { return func(c *creation) { c.parents = true } 
 
 // ACL sets the node's ACL. Without it the function of WithACL determines the ACL. Curator: withACL.
 func ACL(acl ...zk.ACL) CreateOption { return func(c *creation) { c.acl = acl } }
+
+// OrSet sets the data of the node if it exists, of any version. The existing node keeps its kind, its
+// ACL and its session: with Ephemeral it may belong to another session, and end with that one. The
+// Result of CreateResult then has the Stat of the set, and no Czxid.
+//
+// If the node is deleted between the two requests, it is created. Like a set of any version, the
+// create is not repeated after an unknown outcome, because that could overwrite what another client
+// has written since. OrSet excludes Sequential and Protected, and is an error in a transaction.
+// Curator: orSetData.
+func OrSet() CreateOption { return func(c *creation) { c.orSet = true } }
 
 // maxTTL is the limit of the servers, 40 bits of milliseconds.
 const maxTTL = (1<<40 - 1) * time.Millisecond
@@ -129,6 +141,8 @@ func (c *creation) checkKind() {
 		c.err = invalid("%s: ephemeral, container and time to live exclude each other", c.path)
 	case c.container && c.sequential():
 		c.err = invalid("%s: a container cannot be sequential", c.path)
+	case c.orSet && (c.sequential() || c.guid != ""):
+		c.err = invalid("%s: OrSet excludes Sequential and Protected: their names are new", c.path)
 	}
 }
 
@@ -180,11 +194,19 @@ func (o ops) CreateResult(ctx context.Context, path string, data []byte, opts ..
 	return created, nil
 }
 
-// createOnce creates a node. If its parent is missing, it creates the parents too, provided that
-// WithParents was given or the parent is the root of a namespace.
+// createOnce creates a node, or sets its data if OrSet was given and the node exists. If its parent
+// is missing, it creates the parents too, provided that WithParents was given or the parent is the
+// root of a namespace.
 func (o ops) createOnce(ctx context.Context, s *session, node creation, late func(Result, error)) (Result, error) {
 	for {
 		created, err := s.create(ctx, node, late)
+		if node.orSet && errors.Is(err, zk.ErrNodeExists) {
+			stat, err := s.set(ctx, node.full, node.data, -1)
+			if isNoNode(err) {
+				continue // it was deleted meanwhile
+			}
+			return Result{Path: node.full, Stat: stat}, err
+		}
 		parent := znode.Parent(node.full)
 		if !isNoNode(err) || !node.parents && (parent != o.root || o.namespace == "") {
 			return created, err

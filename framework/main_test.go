@@ -219,6 +219,7 @@ func password(id int64) []byte {
 // operations are the operations common to clients and sessions.
 type operations interface {
 	Create(ctx context.Context, path string, data []byte, opts ...framework.CreateOption) (string, error)
+	CreateResult(ctx context.Context, path string, data []byte, opts ...framework.CreateOption) (framework.Result, error)
 	CreateContainers(ctx context.Context, path string) error
 	Get(ctx context.Context, path string) ([]byte, *zk.Stat, error)
 	Exists(ctx context.Context, path string) (*zk.Stat, error)
@@ -255,6 +256,10 @@ var each = map[string]func(ctx context.Context, o operations, path string) error
 	},
 	"create container": func(ctx context.Context, o operations, path string) error {
 		_, err := o.Create(ctx, path, nil, framework.Container(), framework.WithParents())
+		return err
+	},
+	"create or set": func(ctx context.Context, o operations, path string) error {
+		_, err := o.Create(ctx, path, nil, framework.OrSet())
 		return err
 	},
 	"create containers": func(ctx context.Context, o operations, path string) error {

@@ -33,7 +33,7 @@ type preparedOp struct {
 type Result struct {
 	Path  string   // of a create: the path of the node
 	Czxid int64    // of a create: this transaction, which created the node; 0 if the answer was lost
-	Stat  *zk.Stat // of a set: as of this operation
+	Stat  *zk.Stat // of a set, also one of OrSet: as of this operation
 	Err   error    // of a failed transaction: the reason, or ErrRolledBack if another operation is the cause
 }
 
@@ -43,16 +43,16 @@ type createOp struct {
 	opts []CreateOption
 }
 
-// CreateOp returns an operation that creates a node. The options Container, TTL and WithParents are
-// errors in a transaction.
+// CreateOp returns an operation that creates a node. The options Container, TTL, WithParents and
+// OrSet are errors in a transaction.
 func CreateOp(path string, data []byte, opts ...CreateOption) Op { return createOp{path, data, opts} }
 
 func (op createOp) String() string { return "create " + op.path }
 
 func (op createOp) prepare(o ops) preparedOp {
 	node := o.creation(op.path, op.data, op.opts)
-	if node.err == nil && (node.container || node.ttl != 0 || node.parents) {
-		node.err = invalid("create %s: container, time to live and parents are not allowed in a transaction", op.path)
+	if node.err == nil && (node.container || node.ttl != 0 || node.parents || node.orSet) {
+		node.err = invalid("create %s: Container, TTL, WithParents and OrSet are not allowed in a transaction", op.path)
 	}
 	return preparedOp{
 		request: &zk.CreateRequest{Path: node.full, Data: node.data, Acl: node.acl, Flags: node.flags},

@@ -274,7 +274,7 @@ func (o ops) Set(ctx context.Context, path string, data []byte, version int32) (
 	c := o.call("set", path, versioned(version))
 	c = c.require(checkVersion(version), checkSize(len(c.full)+len(data)))
 	return run(ctx, o, c, func(ctx context.Context, s *session) (*zk.Stat, error) {
-		return ask(ctx, s, nil, conn.SetData(c.full, data, version), conn.Reply.Stat)
+		return s.set(ctx, c.full, data, version)
 	})
 }
 
@@ -312,6 +312,10 @@ func (o ops) Sync(ctx context.Context, path string) error {
 		return nothing{}, s.sync(ctx, c.full)
 	})
 	return err
+}
+
+func (s *session) set(ctx context.Context, full string, data []byte, version int32) (*zk.Stat, error) {
+	return ask(ctx, s, nil, conn.SetData(full, data, version), conn.Reply.Stat)
 }
 
 func (s *session) delete(ctx context.Context, full string, version int32) error {

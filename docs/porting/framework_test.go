@@ -87,16 +87,9 @@ func Example_operations() {
 func put(
 	ctx context.Context, client *framework.Client, path string, data []byte,
 ) error {
-	for {
-		_, err := client.Set(ctx, path, data, -1)
-		if !errors.Is(err, zk.ErrNoNode) {
-			return err
-		}
-		_, err = client.Create(ctx, path, data, framework.WithParents())
-		if !errors.Is(err, zk.ErrNodeExists) {
-			return err
-		}
-	} // another client has just created it: set it
+	_, err := client.Create(ctx, path, data,
+		framework.OrSet(), framework.WithParents())
+	return err
 }
 
 // end
@@ -174,23 +167,6 @@ func TestCreateStayingWithoutTheChroot(t *testing.T) {
 		require.NoError(t, ctx.Err(), "it asked until the deadline")
 	}
 	require.Equal(t, "/app\n/app/stock\n/app/stock/shoes\n", srv.Tree())
-}
-
-func TestPutSetsANodeThatAnotherClientHasJustCreated(t *testing.T) {
-	srv := zktest.Start(t)
-	client := connect(srv)
-	defer client.Close()
-	require.NoError(t, srv.Create("/app", nil))
-	create := srv.On(fault.Match{Path: "/app/config", Skip: 1}, fault.Hold())
-	done := make(chan error, 1)
-	go func() { done <- put(t.Context(), client, "/app/config", []byte("ours")) }()
-	require.NoError(t, create.Wait(t.Context()))
-	require.NoError(t, srv.Create("/app/config", []byte("theirs")))
-	create.Release()
-	require.NoError(t, <-done)
-	data, err := srv.Get("/app/config")
-	require.NoError(t, err)
-	require.Equal(t, "ours", string(data))
 }
 
 func Example_transaction() {
