@@ -52,6 +52,12 @@ func TestNumbersThatAreNoTokensAreRefused(t *testing.T) {
 	require.NoError(t, r.Accept(1))
 }
 
+func TestNilWriteIsRefusedAndItsTokenNotRemembered(t *testing.T) {
+	var r fence.Register
+	require.EqualError(t, r.Do(1, nil), "fence: nil function")
+	require.Zero(t, r.Last())
+}
+
 func TestFailureOfAWriteIsReturnedAndItsTokenRemembered(t *testing.T) {
 	var r fence.Register
 	full := errors.New("disk full")

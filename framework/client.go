@@ -43,10 +43,7 @@ func New(connect string, opts ...Option) (*Client, error) {
 // then includes the last error of each server. It fails with ErrClosed when the client is closed,
 // and with ErrAuthFailed when the servers refuse a credential. Curator: blockUntilConnected.
 func (c *Client) WaitConnected(ctx context.Context) error {
-	err := c.validate()
-	if err == nil {
-		err = c.checkUsable(ctx)
-	}
+	err := c.checkUsable(ctx)
 	if err == nil {
 		err = c.core.waitConnected(ctx)
 	}
@@ -64,7 +61,7 @@ func (c *Client) WaitConnected(ctx context.Context) error {
 // a view that Namespace returned is an error.
 func (c *Client) Close() error {
 	switch {
-	case c == nil || c.core == nil:
+	case c.core == nil:
 		return fmt.Errorf("%w: Client", ErrZeroValue)
 	case c.closeOnce == nil:
 		return fmt.Errorf("framework: close of the view of namespace %q: close the client it was made from",
@@ -81,7 +78,7 @@ func (c *Client) Close() error {
 // has changed; the error names what is wrong. On a view it changes the client of the view. Curator:
 // ZooKeeper.updateServerList, by an EnsembleProvider.
 func (c *Client) SetServers(connect string) error {
-	if err := c.validate(); err != nil {
+	if err := c.checkUsable(context.Background()); err != nil {
 		return err
 	}
 	spec, err := connstr.Parse(connect)
@@ -109,10 +106,10 @@ func (c *Client) Server() string {
 	return c.core.server()
 }
 
-// State returns the last known state of the connection. Curator: the last argument of
+// State returns the last known state of the connection, and Closed for a zero Client. Curator: the last argument of
 // ConnectionStateListener.stateChanged.
 func (c *Client) State() State {
-	if c == nil || c.core == nil {
+	if c.core == nil {
 		return Closed
 	}
 	return c.core.states.get()
@@ -120,9 +117,12 @@ func (c *Client) State() State {
 
 // Listen calls fn for each later change of state, in order, one at a time, in a goroutine of its
 // own. A slow fn delays nothing else and misses no change. After stop no further call begins; stop
-// does not wait for a call in progress. Curator: ConnectionStateListener.
+// does not wait for a call in progress. Listen panics if fn is nil. Curator: ConnectionStateListener.
 func (c *Client) Listen(fn func(StateChange)) (stop func()) {
-	if c == nil || c.core == nil || fn == nil {
+	if fn == nil {
+		panic("framework: Listen: nil function")
+	}
+	if c.core == nil {
 		return func() {}
 	}
 	return c.core.states.Listen(fn)
@@ -132,9 +132,6 @@ func (c *Client) Listen(fn func(StateChange)) (stop func()) {
 // none, it waits by the retry policy, as operations wait for a connection, until ctx ends. It fails
 // with ErrNotConnected when the policy is exhausted, with ErrClosed, and with ErrAuthFailed.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
-	if c == nil {
-		return nil, &Error{Op: "session", Outcome: NotApplied, Err: c.validate()}
-	}
 	bound, err := c.bind(ctx, call{name: "session"})
 	if err != nil {
 		return nil, err
@@ -145,7 +142,7 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 
 // Done returns a channel that is closed when Close is called.
 func (c *Client) Done() <-chan struct{} {
-	if c == nil || c.core == nil {
+	if c.core == nil {
 		return closedChannel
 	}
 	return c.core.ctx.Done()
@@ -155,7 +152,7 @@ func (c *Client) Done() <-chan struct{} {
 // has the same session and state. It cannot be closed. If /name is not a valid path, every
 // operation of the view fails. Curator: usingNamespace.
 func (c *Client) Namespace(name string) *Client {
-	if c == nil || c.core == nil {
+	if c.core == nil {
 		return &Client{}
 	}
 	view := c.ops

@@ -46,6 +46,21 @@
 // deleted in the background. Without a deadline, operations end with [ErrNotConnected] when the
 // retry policy is exhausted.
 //
+// # Nil and zero values
+//
+// These rules hold in all packages of the library:
+//
+//   - A constructor, and a function that takes a client or a lock, returns an error for a nil
+//     argument, which names it.
+//   - A method called on a nil pointer panics, as in the standard library.
+//   - The zero value of a type that has a constructor never panics. Its methods that return an
+//     error fail with [ErrZeroValue]. The others return the zero value of their result or, where
+//     that would wait for ever, one that has ended: a closed channel, an ended context, [Closed].
+//   - A nil context is [ErrNilContext]. Where no error can be returned, it panics, as with
+//     [context.WithCancel].
+//   - A nil function is an error before anything is done. Where no error can be returned, it
+//     panics.
+//
 // # Logs and metrics
 //
 // [WithLogger] takes a zap logger. [WithMetrics] takes an adapter to a metrics library; the module

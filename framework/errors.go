@@ -38,7 +38,8 @@ var (
 	// ErrRolledBack is the error of the operations of a failed transaction that did not cause the
 	// failure.
 	ErrRolledBack = errors.New("framework: rolled back")
-	// ErrZeroValue means that a Client did not come from New, or a Session not from Client.Session.
+	// ErrZeroValue means that a value did not come from its constructor: a Client not from New, a
+	// Session not from Client.Session, and so on in all packages.
 	ErrZeroValue = errors.New("framework: use of a zero value")
 	// ErrNilContext means that a context is nil.
 	ErrNilContext = errors.New("framework: nil context")

@@ -163,7 +163,7 @@ func TestListenersAreCalledOnceForEachChange(t *testing.T) {
 
 func TestListenWithNilAndStopTwice(t *testing.T) {
 	c := refusedClient(t)
-	c.Listen(nil)()
+	require.Panics(t, func() { c.Listen(nil) })
 	stop := c.Listen(func(framework.StateChange) {})
 	stop()
 	stop()

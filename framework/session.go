@@ -28,7 +28,7 @@ type Session struct{ ops }
 
 // ID returns the id of the session on the servers, or 0 for a zero Session.
 func (s *Session) ID() int64 {
-	if s == nil || s.bound == nil {
+	if s.bound == nil {
 		return 0
 	}
 	return s.bound.id()
@@ -36,7 +36,7 @@ func (s *Session) ID() int64 {
 
 // Timeout returns the session timeout that the servers granted.
 func (s *Session) Timeout() time.Duration {
-	if s == nil || s.bound == nil {
+	if s.bound == nil {
 		return 0
 	}
 	return s.bound.timeout()
@@ -45,7 +45,7 @@ func (s *Session) Timeout() time.Duration {
 // Done returns a channel that is closed when the session has ended, for any reason. After a pause
 // of the process Err may report the end earlier.
 func (s *Session) Done() <-chan struct{} {
-	if s == nil || s.bound == nil {
+	if s.bound == nil {
 		return closedChannel
 	}
 	return s.bound.done
@@ -56,7 +56,7 @@ func (s *Session) Done() <-chan struct{} {
 // was heard of the ZooKeeper leader for two thirds of the timeout (see WithLossDeadline), whatever
 // the state of the connection. It returns ErrZeroValue for a zero Session.
 func (s *Session) Err() error {
-	if s == nil || s.bound == nil {
+	if s.bound == nil {
 		return ErrZeroValue
 	}
 	return s.bound.check()
@@ -65,7 +65,7 @@ func (s *Session) Err() error {
 // ValidUntil returns the local time at which the session ends unless the ZooKeeper leader answers
 // again. Each answer of the leader makes it later. It has no meaning once the session has ended.
 func (s *Session) ValidUntil() time.Time {
-	if s == nil || s.bound == nil {
+	if s.bound == nil {
 		return time.Time{}
 	}
 	return s.bound.validUntil()

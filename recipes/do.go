@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/docent-zk/docent/framework"
 )
 
 // Locker is a lock of ZooKeeper or of another service.
@@ -20,12 +22,16 @@ type Locker interface {
 // before fn returned, or that the deletion of its node is not confirmed: see Hold.Release. If the
 // lock cannot be acquired, Do returns the error of l.Acquire and does not call fn. If fn panics or
 // calls runtime.Goexit, Do releases the hold, too. If fn releases the hold itself, the error
-// matches ErrNotHeld. fn must not return before all work under the lock has ended.
+// matches ErrNotHeld. fn must not return before all work under the lock has ended. Do returns an
+// error if l or fn is nil.
 //
 //	err := recipes.Do(ctx, mu, func(ctx context.Context, hold *recipes.Hold) error {
 //		return store.Write(ctx, hold.Token(), value)
 //	})
 func Do(ctx context.Context, l Locker, fn func(ctx context.Context, hold *Hold) error) error {
+	if err := checkDo(l, fn); err != nil {
+		return err
+	}
 	hold, err := l.Acquire(ctx)
 	if err != nil {
 		return err
@@ -38,6 +44,9 @@ func Do(ctx context.Context, l Locker, fn func(ctx context.Context, hold *Hold) 
 func DoWithin(
 	ctx context.Context, l Locker, d time.Duration, fn func(ctx context.Context, hold *Hold) error,
 ) error {
+	if err := checkDo(l, fn); err != nil {
+		return err
+	}
 	hold, err := AcquireWithin(ctx, l, d)
 	if err != nil {
 		return err
@@ -50,13 +59,32 @@ func use(ctx context.Context, hold *Hold, fn func(ctx context.Context, hold *Hol
 	return fn(hold.Context(ctx), hold)
 }
 
+var (
+	errNilLocker = errors.New("recipes: the lock is nil")
+	errNilFunc   = errors.New("recipes: nil function")
+)
+
+// checkDo returns an error if an argument of Do is nil.
+func checkDo(l Locker, fn func(context.Context, *Hold) error) error {
+	switch {
+	case l == nil:
+		return errNilLocker
+	case fn == nil:
+		return errNilFunc
+	}
+	return nil
+}
+
 // AcquireWithin calls l.Acquire and waits at most d. After d it fails with ErrNotAcquired, and the
 // error also matches context.DeadlineExceeded. That is so too if there was no connection for that
 // time. Otherwise it fails like l.Acquire. ctx and d limit only the wait, not the hold. With a d of
 // 0 or less it fails without a request. Curator: acquire(time, unit).
 func AcquireWithin(ctx context.Context, l Locker, d time.Duration) (*Hold, error) {
-	if ctx == nil {
-		return l.Acquire(ctx)
+	switch {
+	case l == nil:
+		return nil, errNilLocker
+	case ctx == nil:
+		return nil, framework.ErrNilContext
 	}
 	within, cancel := context.WithTimeoutCause(ctx, d, errWithin(d))
 	defer cancel()

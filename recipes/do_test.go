@@ -74,6 +74,18 @@ func TestDoDoesNotCallItsFunctionWithoutTheLock(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+func TestDoAndAcquireWithinRefuseNil(t *testing.T) {
+	m := newMutex(t)
+	ctx := testzk.Context(t)
+	work := func(context.Context, *recipes.Hold) error { return nil }
+	require.EqualError(t, recipes.Do(ctx, nil, work), "recipes: the lock is nil")
+	require.EqualError(t, recipes.Do(ctx, m, nil), "recipes: nil function")
+	require.EqualError(t, m.Do(ctx, nil), "recipes: nil function")
+	require.True(t, free(t, m), "nothing was acquired")
+	_, err := recipes.AcquireWithin(ctx, nil, time.Second)
+	require.EqualError(t, err, "recipes: the lock is nil")
+}
+
 func TestDoReleasesTheLockOfAFunctionThatDoesNotReturn(t *testing.T) {
 	for name, leave := range map[string]func(){"panic": func() { panic("panic") }, "Goexit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {

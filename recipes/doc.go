@@ -26,4 +26,7 @@
 // that is a part of it ends. A connection that is only suspended does not end it, unless the
 // client's loss policy is Strict. When a hold ends, Done is closed, the contexts of [Hold.Context]
 // end with the reason as their cause, and Err returns the reason.
+//
+// What nil arguments and zero values do is the same in all packages: see "Nil and zero values" in
+// package [framework].
 package recipes

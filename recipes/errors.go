@@ -11,8 +11,8 @@ var (
 	// Where a context ended the wait, the error also matches the context's error. Curator:
 	// acquire(time, unit) returned false.
 	ErrNotAcquired = errors.New("recipes: not acquired")
-	// ErrNotHeld means that a hold was released before, or is nil, or that there is no hold to
-	// upgrade: see rwlock.RWLock.TryUpgrade. Curator: IllegalMonitorStateException.
+	// ErrNotHeld means that a hold was released before, or is a zero value, or that there is no hold
+	// to upgrade: see rwlock.RWLock.TryUpgrade. Curator: IllegalMonitorStateException.
 	ErrNotHeld = ownership.ErrNotHeld
 	// ErrReleasePending means that a hold has ended by Release, and that the deletion of its node
 	// is not confirmed yet.

@@ -10,8 +10,8 @@ import (
 
 // Hold is an acquired lock. Every successful acquire returns a new Hold. A Hold ends once, by
 // Release or by a loss, and is never held again. Each of several reentrant holds of a lock ends by
-// itself; the last one releases the lock. Safe for concurrent use. The zero value and nil are
-// released holds.
+// itself; the last one releases the lock. Safe for concurrent use. The zero value is a hold that has
+// ended, with an error that matches ErrNotHeld and framework.ErrZeroValue.
 //
 // A hold is lost when its session has expired, when the ZooKeeper leader has not answered until the
 // deadline, when another client has deleted the lock node, when the client is closed, or when the
@@ -42,12 +42,7 @@ func NewHold(h *ownership.Hold, err error) (*Hold, error) {
 	return &Hold{h}, nil
 }
 
-func (h *Hold) get() *ownership.Hold {
-	if h == nil {
-		return nil
-	}
-	return h.hold
-}
+func (h *Hold) get() *ownership.Hold { return h.hold }
 
 // Done returns a channel that is closed when the hold ends.
 func (h *Hold) Done() <-chan struct{} { return h.get().Done() }
@@ -129,7 +124,7 @@ func (h *Hold) Revoked() <-chan struct{} { return h.get().Revoked() }
 //   - framework.ErrSessionLost, framework.ErrClosed, framework.ErrSuspended, ErrNodeDeleted or
 //     ErrForeignLost: the hold had been lost before. The work may not have been exclusive to its
 //     end;
-//   - ErrNotHeld: the hold was released before, or is nil, and nothing was done;
+//   - ErrNotHeld: the hold was released before, or is a zero value, and nothing was done;
 //   - ErrReleasePending: the hold was valid until now and has ended, but its node may still exist.
 //     The deletion continues in the background. If the session has ended meanwhile, the servers
 //     delete the node with it. If the servers refuse the deletion (zk.ErrNoAuth), the node stays

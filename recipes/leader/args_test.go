@@ -78,12 +78,12 @@ func TestInvalidCallsAreErrors(t *testing.T) {
 	require.ErrorIs(t, err, framework.ErrNilContext)
 	_, err = l.Await(ended)
 	require.ErrorIs(t, err, why)
-	for _, zero := range []*leader.Election{nil, {}} {
+	for _, zero := range []*leader.Election{{}} {
 		require.ErrorIs(t, zero.Run(t.Context(), lead), framework.ErrZeroValue)
 		require.Nil(t, zero.Term())
 		require.False(t, zero.Interrupt())
 	}
-	for _, zero := range []*leader.Latch{nil, {}} {
+	for _, zero := range []*leader.Latch{{}} {
 		require.ErrorIs(t, zero.Start(t.Context()), framework.ErrZeroValue)
 		require.ErrorIs(t, zero.Close(), framework.ErrZeroValue)
 		_, err := zero.Await(t.Context())
@@ -91,7 +91,7 @@ func TestInvalidCallsAreErrors(t *testing.T) {
 		require.Nil(t, zero.Term())
 		zero.Listen(func(leader.Change) {})()
 	}
-	l.Listen(nil)()
+	require.Panics(t, func() { l.Listen(nil) })
 
 	_, err = newElection(t, c, "/leader").Participants(none)
 	require.ErrorIs(t, err, framework.ErrNilContext)
@@ -114,7 +114,7 @@ func observed(ctx context.Context, c *framework.Client, path string) (last error
 }
 
 func TestZeroTermHasEnded(t *testing.T) {
-	for _, none := range []*leader.Term{nil, {}} {
+	for _, none := range []*leader.Term{{}} {
 		require.ErrorIs(t, none.Err(), recipes.ErrNotHeld)
 		require.ErrorIs(t, none.Resign(), recipes.ErrNotHeld)
 		require.ErrorIs(t, none.Context(t.Context()).Err(), context.Canceled)

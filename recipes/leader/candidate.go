@@ -96,7 +96,9 @@ func (c *candidate) attempt(ctx context.Context) (*Term, error) {
 			resignUnused(t)
 		}
 	}()
-	t.record, err = c.record.open(ctx, hold, c.lock.LockKey())
+	if c.record != nil {
+		t.record, err = c.record.open(ctx, hold, c.lock.LockKey())
+	}
 	if leads = err == nil; !leads {
 		return nil, cmp.Or(t.Err(), err)
 	}
@@ -127,11 +129,14 @@ func resignUnused(t *Term) {
 // the deletion, a new node would wait behind the old one as long as the session lasts, and so would
 // all other candidates.
 func (c *candidate) deleteLastNode(ctx context.Context) error {
+	if c.last == nil {
+		return nil
+	}
 	session := c.last.sessionOfNode(ctx)
 	if ctx.Err() != nil {
 		return ctxerr.Of(ctx) // Resign may not have returned
 	}
-	if session.Err() != nil {
+	if session == nil || session.Err() != nil {
 		return nil
 	}
 	err := session.DeleteGuaranteed(ctx, c.last.Path())

@@ -94,7 +94,7 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 // LeaderSelectorListenerAdapter cancels the leadership whenever the connection is suspended; a
 // client with framework.WithLossPolicy(framework.Strict) does the same.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
-	if err := check.Call(ctx, "leader", "Election", e != nil && e.candidate != nil); err != nil {
+	if err := check.Call(ctx, "leader", "Election", e.candidate != nil); err != nil {
 		return err
 	}
 	if lead == nil {
@@ -264,9 +264,6 @@ func (e *Election) Interrupt() bool {
 
 // current returns the call of the function, if its term is valid.
 func (e *Election) current() *leadCall {
-	if e == nil {
-		return nil
-	}
 	e.mu.Lock()
 	c := e.call
 	e.mu.Unlock()

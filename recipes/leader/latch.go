@@ -73,7 +73,7 @@ func NewLatch(c *framework.Client, path string, opts ...Option) (*Latch, error) 
 	}, nil
 }
 
-func (l *Latch) made() bool { return l != nil && l.candidate != nil }
+func (l *Latch) made() bool { return l.candidate != nil }
 
 // Start stands for election in the background until ctx ends or Close is called. It returns at
 // once, also when no server can be reached. It fails with ErrRunning if the Latch was started
@@ -228,7 +228,7 @@ func (l *Latch) awaited(before int) (*Term, <-chan struct{}, error) {
 	l.mu.Lock()
 	term, changed, err := l.term, l.changed, l.awaitErrLocked(before)
 	l.mu.Unlock()
-	if term.Err() == nil && !errors.Is(err, ErrLatchClosed) {
+	if term.valid() && !errors.Is(err, ErrLatchClosed) {
 		return term, nil, nil
 	}
 	return nil, changed, err
@@ -257,7 +257,7 @@ func (l *Latch) Term() *Term {
 	l.mu.Lock()
 	t := l.term
 	l.mu.Unlock()
-	if t.Err() != nil {
+	if !t.valid() {
 		return nil
 	}
 	return t
@@ -267,10 +267,13 @@ func (l *Latch) Term() *Term {
 // Latch is closed. It reports also the end of a term that Close or the end of the context of Start
 // ends. After stop no further call begins. Each listener has a goroutine of its own, from the first
 // term on. A slow listener does not delay others, but is called when a change is no longer true: ask
-// the Term. For a term that has already begun it reports only the end. Listen does nothing if fn is
-// nil or the Latch is closed. Curator: LeaderLatchListener, which is called under the latch's lock.
+// the Term. For a term that has already begun it reports only the end. Listen does nothing if the
+// Latch is closed, and panics if fn is nil. Curator: LeaderLatchListener, which is called under the latch's lock.
 func (l *Latch) Listen(fn func(Change)) (stop func()) {
-	if !l.made() || fn == nil {
+	if fn == nil {
+		panic("leader: Listen: nil function")
+	}
+	if !l.made() {
 		return func() {}
 	}
 	return l.listeners.Listen(fn)

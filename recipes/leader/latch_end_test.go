@@ -60,7 +60,7 @@ func TestLatchClosedBeforeStartCannotStart(t *testing.T) {
 
 func TestZeroValuesReturnErrors(t *testing.T) {
 	ctx := context.Background()
-	for _, l := range []*leader.Latch{nil, {}} {
+	for _, l := range []*leader.Latch{{}} {
 		_, err := l.Await(ctx)
 		require.ErrorIs(t, err, framework.ErrZeroValue)
 		require.ErrorIs(t, l.Start(ctx), framework.ErrZeroValue)
@@ -68,12 +68,12 @@ func TestZeroValuesReturnErrors(t *testing.T) {
 		require.Nil(t, l.Term())
 		l.Listen(func(leader.Change) {})()
 	}
-	for _, e := range []*leader.Election{nil, {}} {
+	for _, e := range []*leader.Election{{}} {
 		require.ErrorIs(t, e.Run(ctx, func(context.Context, *leader.Term) error { return nil }), framework.ErrZeroValue)
 		require.Nil(t, e.Term())
 		require.False(t, e.Interrupt())
 	}
-	for _, term := range []*leader.Term{nil, {}} {
+	for _, term := range []*leader.Term{{}} {
 		require.ErrorIs(t, term.Err(), recipes.ErrNotHeld)
 		require.ErrorIs(t, term.Resign(), recipes.ErrNotHeld)
 		require.ErrorIs(t, context.Cause(term.Context(ctx)), recipes.ErrNotHeld)

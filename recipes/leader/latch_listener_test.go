@@ -136,7 +136,6 @@ func TestListenerAddedDuringATermGetsItsEnd(t *testing.T) {
 		term := await(t, l)
 		settle()
 		l.Listen(e.add)
-		l.Listen(nil)()
 		settle()
 		require.Empty(t, e.history())
 		expire(t, srv, "c")

@@ -52,12 +52,8 @@ type recordView struct {
 const missing = -1
 
 // open notes the term that begins with hold. key is that of the hold's lock. If the last leader did
-// not resign, open waits for the lock delay first. It returns nil if there is no term record, or if
-// nothing was noted.
+// not resign, open waits for the lock delay first. It returns nil if nothing was noted.
 func (r *termRecord) open(ctx context.Context, hold *ownership.Hold, key any) (*recordView, error) {
-	if r == nil {
-		return nil, nil
-	}
 	ctx = hold.Context(ctx)
 	v := &recordView{termRecord: r, hold: hold, key: key, session: hold.Session()}
 	err := v.note(ctx, term{Token: hold.Token()})

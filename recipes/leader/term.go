@@ -12,8 +12,8 @@ import (
 )
 
 // Term is one period of leadership. It ends once, by Resign or by a loss, and is never valid again:
-// the next period is another Term. Safe for concurrent use. The zero value and nil are terms that
-// have ended.
+// the next period is another Term. Safe for concurrent use. The zero value is a term that has ended,
+// with an error that matches recipes.ErrNotHeld and framework.ErrZeroValue.
 type Term struct {
 	hold   *ownership.Hold
 	record *recordView // nil: there is no term record
@@ -23,12 +23,10 @@ type Term struct {
 	deleted  bool          // Resign has deleted the node
 }
 
-func (t *Term) held() *ownership.Hold {
-	if t == nil {
-		return nil
-	}
-	return t.hold
-}
+func (t *Term) held() *ownership.Hold { return t.hold }
+
+// valid reports whether there is a term, and it has not ended.
+func (t *Term) valid() bool { return t != nil && t.Err() == nil }
 
 // Context returns a context that ends with parent or with the term. context.Cause then returns the
 // reason. See recipes.Hold.Context.
@@ -75,8 +73,8 @@ func (t *Term) Revoked() <-chan struct{} { return t.held().Revoked() }
 // Then the candidate stands for election again, at the end of the queue: a Latch at once, an
 // Election when the function has returned.
 func (t *Term) Resign() error {
-	if t == nil {
-		return recipes.ErrNotHeld
+	if t.hold == nil {
+		return t.hold.Release()
 	}
 	done, first := t.beginResign()
 	if !first {
@@ -127,9 +125,6 @@ func (t *Term) awaitResign(ctx context.Context) {
 // sessionOfNode waits for Resign as awaitResign does. It returns the session that may still have
 // the node, or nil if the node is deleted.
 func (t *Term) sessionOfNode(ctx context.Context) *framework.Session {
-	if t == nil {
-		return nil
-	}
 	t.awaitResign(ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()

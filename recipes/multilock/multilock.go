@@ -179,7 +179,7 @@ func (m *MultiLock) AcquireWithin(ctx context.Context, d time.Duration) (*recipe
 }
 
 func (m *MultiLock) check(ctx context.Context) error {
-	return check.Call(ctx, "multilock", "MultiLock", m != nil && m.lock != nil)
+	return check.Call(ctx, "multilock", "MultiLock", m.lock != nil)
 }
 
 var _ recipes.Locker = (*MultiLock)(nil)

@@ -72,6 +72,9 @@ func (s *sequence) all(ctx context.Context, how acquisition, holds *[]*ownership
 		if err != nil {
 			return err
 		}
+		if hold == nil {
+			return fmt.Errorf("multilock: lock %d (%T) returned neither a hold nor an error", i, l)
+		}
 		*holds = append(*holds, ownership.Of(hold)) // before Err is called, which may log the end of the hold
 		if err := hold.Err(); errors.Is(err, recipes.ErrNotHeld) {
 			*holds = (*holds)[:i]

@@ -26,5 +26,4 @@ func TestDoHoldsTheLockWhileTheFunctionRuns(t *testing.T) {
 func TestPath(t *testing.T) {
 	require.Equal(t, "/locks/a", newMutex(t, testzk.Connected(t, testzk.Connect()), "/locks/a").Path())
 	require.Empty(t, new(mutex.Mutex).Path())
-	require.Empty(t, (*mutex.Mutex)(nil).Path())
 }

@@ -151,7 +151,7 @@ func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 }
 
 func (m *Mutex) check(ctx context.Context) error {
-	return check.Call(ctx, "mutex", "Mutex", m != nil && m.lock != nil)
+	return check.Call(ctx, "mutex", "Mutex", m.lock != nil)
 }
 
 // Acquire waits in the queue for the lock. With the context of a valid hold of the same lock (see
@@ -194,9 +194,9 @@ func (m *Mutex) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Ho
 	return recipes.AcquireWithin(ctx, m, d)
 }
 
-// Path returns the path given to New, and "" for nil and the zero value.
+// Path returns the path given to New, and "" for the zero value.
 func (m *Mutex) Path() string {
-	if m == nil || m.lock == nil {
+	if m.lock == nil {
 		return ""
 	}
 	return m.lock.Paths[0]

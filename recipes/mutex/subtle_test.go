@@ -149,7 +149,7 @@ func TestOutcomeOfAnEmptyGuardAfterALoss(t *testing.T) {
 		require.ErrorIs(t, err, recipes.ErrNodeDeleted)
 		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
 	}
-	_, err := (*recipes.Hold)(nil).Guard(testzk.Context(t))
+	_, err := (&recipes.Hold{}).Guard(testzk.Context(t))
 	require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
 }
 

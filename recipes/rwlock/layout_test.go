@@ -219,9 +219,8 @@ func TestInvalidArgumentsAreRefused(t *testing.T) {
 }
 
 func TestZeroValuesReturnAnError(t *testing.T) {
-	var none *rwlock.RWLock
 	ctx := context.Background()
-	for _, rw := range []*rwlock.RWLock{none, {}} {
+	for _, rw := range []*rwlock.RWLock{{}} {
 		for _, side := range []*rwlock.Side{rw.Read(), rw.Write(), {}} {
 			_, err := side.Acquire(ctx)
 			require.ErrorIs(t, err, framework.ErrZeroValue)

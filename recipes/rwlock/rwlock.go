@@ -126,21 +126,11 @@ func newSide(lock *queue.Lock, kinds []string) Side {
 	return Side{path: lock.Paths[0], kinds: kinds, lock: lock, reports: report.New(lock)}
 }
 
-// Read returns the side that readers share, nil for a nil RWLock. Curator: readLock.
-func (l *RWLock) Read() *Side {
-	if l == nil {
-		return nil
-	}
-	return &l.read
-}
+// Read returns the side that readers share. Curator: readLock.
+func (l *RWLock) Read() *Side { return &l.read }
 
-// Write returns the side that one writer has alone, nil for a nil RWLock. Curator: writeLock.
-func (l *RWLock) Write() *Side {
-	if l == nil {
-		return nil
-	}
-	return &l.write
-}
+// Write returns the side that one writer has alone. Curator: writeLock.
+func (l *RWLock) Write() *Side { return &l.write }
 
 // downgrade acquires the read side beside a write hold, so that no waiter gets the lock in between
 // when the write hold is released.
@@ -214,13 +204,8 @@ func (s *Side) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hol
 	return recipes.AcquireWithin(ctx, s, d)
 }
 
-// Path returns the path given to New, and "" for nil and the zero value.
-func (s *Side) Path() string {
-	if s == nil {
-		return ""
-	}
-	return s.path
-}
+// Path returns the path given to New, and "" for the zero value.
+func (s *Side) Path() string { return s.path }
 
 func (s *Side) acquire(
 	ctx context.Context, how func(*report.Reporter, context.Context, report.Acquirer) (*ownership.Hold, error),
@@ -238,7 +223,7 @@ func (s *Side) acquire(
 }
 
 func (s *Side) check(ctx context.Context) error {
-	return check.Call(ctx, "rwlock", "RWLock", s != nil && s.lock != nil)
+	return check.Call(ctx, "rwlock", "RWLock", s.lock != nil)
 }
 
 // Participants returns the nodes of this side in the order of the queue: the readers, or the

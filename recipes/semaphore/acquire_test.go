@@ -262,7 +262,7 @@ func TestWarningOfALongWaitWithoutHolders(t *testing.T) {
 
 func TestZeroValuesAreRefused(t *testing.T) {
 	ctx := testzk.Context(t)
-	for _, s := range []*semaphore.Semaphore{nil, {}} {
+	for _, s := range []*semaphore.Semaphore{{}} {
 		_, err := s.Acquire(ctx)
 		require.ErrorIs(t, err, framework.ErrZeroValue)
 		_, err = s.TryAcquireN(ctx, 2)

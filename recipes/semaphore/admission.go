@@ -361,7 +361,7 @@ func slotOf(name string) (slot int, ok bool) {
 
 // Slots returns the numbers of a hold's permits, in ascending order. They are from 0 to less than
 // the limit. While the hold is valid no other hold has them. Slots returns nil for a hold that is
-// not of a semaphore with WithSlots, and for nil.
+// not of a semaphore with WithSlots.
 func Slots(h *recipes.Hold) []int {
 	var slots []int
 	for _, node := range h.Paths() {

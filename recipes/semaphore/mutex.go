@@ -61,9 +61,9 @@ func (m *Mutex) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Ho
 	return recipes.AcquireWithin(ctx, m, d)
 }
 
-// Path returns the path given to NewMutex, and "" for nil and the zero value.
+// Path returns the path given to NewMutex, and "" for the zero value.
 func (m *Mutex) Path() string {
-	if m == nil {
+	if m.semaphore == nil {
 		return ""
 	}
 	return m.semaphore.Path()
@@ -80,7 +80,7 @@ func (m *Mutex) Participants(ctx context.Context) ([]recipes.Participant, error)
 }
 
 func (m *Mutex) check(ctx context.Context) (*Semaphore, error) {
-	if err := check.Call(ctx, "semaphore", "Mutex", m != nil && m.semaphore != nil); err != nil {
+	if err := check.Call(ctx, "semaphore", "Mutex", m.semaphore != nil); err != nil {
 		return nil, err
 	}
 	return m.semaphore, nil

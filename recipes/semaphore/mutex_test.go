@@ -85,7 +85,7 @@ func TestMutexHasNeitherSlotsNorASharedLimit(t *testing.T) {
 		require.ErrorContains(t, err, "not for a mutex")
 		require.Nil(t, m)
 	}
-	for _, m := range []*semaphore.Mutex{nil, {}} {
+	for _, m := range []*semaphore.Mutex{{}} {
 		_, err := m.Acquire(testzk.Context(t))
 		require.ErrorIs(t, err, framework.ErrZeroValue)
 		_, err = m.TryAcquire(testzk.Context(t))

@@ -219,13 +219,8 @@ func (s *Semaphore) AcquireWithin(ctx context.Context, d time.Duration) (*recipe
 	return recipes.AcquireWithin(ctx, s, d)
 }
 
-// Path returns the path given to New, and "" for nil and the zero value.
-func (s *Semaphore) Path() string {
-	if s == nil {
-		return ""
-	}
-	return s.path
-}
+// Path returns the path given to New, and "" for the zero value.
+func (s *Semaphore) Path() string { return s.path }
 
 func (s *Semaphore) acquire(
 	ctx context.Context, n int, how func(*report.Reporter, context.Context, report.Acquirer) (*ownership.Hold, error),
@@ -240,7 +235,7 @@ func (s *Semaphore) acquire(
 }
 
 func (s *Semaphore) check(ctx context.Context) error {
-	return check.Call(ctx, "semaphore", "Semaphore", s != nil && s.lock != nil)
+	return check.Call(ctx, "semaphore", "Semaphore", s.lock != nil)
 }
 
 // Participants returns the permits, the oldest first, then the waiters in order: those that hold

@@ -1,6 +1,11 @@
 package ownership
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/errtext"
+)
 
 // See package recipes, which exports them.
 var (
@@ -10,3 +15,6 @@ var (
 	ErrForeignLost    = errors.New("recipes: lock of another service lost")
 	ErrManySessions   = errors.New("recipes: the locks belong to several sessions or namespaces")
 )
+
+// errZeroHold is the reason why a hold that no recipe made has ended.
+var errZeroHold = errtext.Because(ErrNotHeld, framework.ErrZeroValue)

@@ -49,7 +49,7 @@ var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c
 
 func (h *Hold) Err() error {
 	if h == nil || h.owned == nil {
-		return ErrNotHeld
+		return errZeroHold
 	}
 	h.owned.loseIfLost()
 	return h.reason()
@@ -171,7 +171,7 @@ func (h *Hold) Revoked() <-chan struct{} {
 
 func (h *Hold) Release() error {
 	if h == nil || h.owned == nil {
-		return ErrNotHeld
+		return errZeroHold
 	}
 	return call(h.StartRelease())
 }
