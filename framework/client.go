@@ -25,11 +25,11 @@ type Client struct {
 func New(connect string, opts ...Option) (*Client, error) {
 	spec, err := connstr.Parse(connect)
 	if err != nil {
-		return nil, fmt.Errorf("framework: %w", err)
+		return nil, fmt.Errorf("new client: %w", err)
 	}
 	cfg, err := newConfig(opts)
 	if err != nil {
-		return nil, fmt.Errorf("framework: %w", err)
+		return nil, fmt.Errorf("new client: %w", err)
 	}
 	core := newCore(spec, cfg)
 	go core.run() // Close stops it and waits for it
@@ -62,9 +62,9 @@ func (c *Client) WaitConnected(ctx context.Context) error {
 func (c *Client) Close() error {
 	switch {
 	case c.core == nil:
-		return fmt.Errorf("%w: Client", ErrZeroValue)
+		return fmt.Errorf("close: %w: framework.Client", ErrZeroValue)
 	case c.closeOnce == nil:
-		return fmt.Errorf("framework: close of the view of namespace %q: close the client it was made from",
+		return fmt.Errorf("close of the view of namespace %q: close the client it was made from",
 			c.namespace)
 	}
 	c.closeOnce()
@@ -84,9 +84,9 @@ func (c *Client) SetServers(connect string) error {
 	spec, err := connstr.Parse(connect)
 	switch {
 	case err != nil:
-		return fmt.Errorf("framework: %w", err)
+		return fmt.Errorf("set servers: %w", err)
 	case spec.Chroot != c.core.chroot:
-		return fmt.Errorf("framework: connection string %q: chroot %q is not the client's, which is %q",
+		return fmt.Errorf("set servers: connection string %q: chroot %q is not the client's, which is %q",
 			connect, spec.Chroot, c.core.chroot)
 	case c.core.ctx.Err() != nil:
 		return ErrClosed
@@ -158,7 +158,7 @@ func (c *Client) Namespace(name string) *Client {
 	view := c.ops
 	ns, err := namespacePath(name)
 	if err != nil && view.broken == nil {
-		view.broken = fmt.Errorf("framework: %w", err)
+		view.broken = err
 	}
 	view.root += ns
 	view.namespace += ns

@@ -44,7 +44,8 @@
 // Every call that waits takes a context, and fails when the context ends, even if no server can be
 // reached. After that the operation may still be applied; a protected node that is then created is
 // deleted in the background. Without a deadline, operations end with [ErrNotConnected] when the
-// retry policy is exhausted.
+// retry policy is exhausted. The documentation of package recipes has a table of all errors of the
+// library.
 //
 // # Nil and zero values
 //

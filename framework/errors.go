@@ -12,7 +12,7 @@ import (
 
 // The errors of this package. Errors of ZooKeeper (zk.ErrNoNode, zk.ErrNodeExists,
 // zk.ErrBadVersion, zk.ErrNoAuth and so on) are returned as well and match with errors.Is. The text
-// for zk.ErrNoAuth is "no permission (ACL)".
+// for zk.ErrNoAuth is "no permission (ACL)". Package recipes has a table of all errors of the library.
 var (
 	// ErrSessionLost means that the session of the operation or hold has ended, or must be assumed
 	// to have ended. An operation of a Client fails with it when the retry policy is exhausted

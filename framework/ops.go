@@ -10,6 +10,7 @@ import (
 
 	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
+	"github.com/docent-zk/docent/internal/errtext"
 	"github.com/docent-zk/docent/retry"
 )
 
@@ -89,7 +90,7 @@ func closedAfter(err error) error {
 	case errors.Is(err, ErrClosed):
 		return err
 	}
-	return fmt.Errorf("%w: %w", ErrClosed, err)
+	return errtext.Because(ErrClosed, err)
 }
 
 // bind binds the operations to the current session, unless they are bound already. If there is no

@@ -15,39 +15,39 @@ import (
 
 func TestBadOptionsAreReported(t *testing.T) {
 	for want, opt := range map[string]framework.Option{
-		"option 0 is nil":                                                   nil,
-		"WithSessionTimeout: 0s is not between":                             framework.WithSessionTimeout(0),
-		"WithSessionTimeout: -1s is not between":                            framework.WithSessionTimeout(-time.Second),
-		"WithSessionTimeout: 99ms is not between":                           framework.WithSessionTimeout(99 * time.Millisecond),
-		"WithSessionTimeout: 24h0m1s is not":                                framework.WithSessionTimeout(86401 * time.Second),
-		"WithConnectTimeout: 0s is not positive":                            framework.WithConnectTimeout(0),
-		"WithConnectTimeout: -5ns is not positive":                          framework.WithConnectTimeout(-5),
-		"WithRetry: nil policy":                                             framework.WithRetry(nil),
-		`WithNamespace: namespace "/a": invalid path: write it without`:     framework.WithNamespace("/a"),
-		`namespace "a/": invalid path "/a/"`:                                framework.WithNamespace("a/"),
-		`namespace "a//b"`:                                                  framework.WithNamespace("a//b"),
-		`namespace ".."`:                                                    framework.WithNamespace(".."),
-		"WithLogger: nil logger":                                            framework.WithLogger(nil),
-		"WithMetrics: nil metrics":                                          framework.WithMetrics(nil),
-		"WithWaitWarning: -1s is negative":                                  framework.WithWaitWarning(-time.Second),
-		"WithAuth: the scheme is empty":                                     framework.WithAuth("", []byte("a:b")),
-		`WithAuth: scheme "digest": the value is empty: want user:password`: framework.WithAuth("digest", nil),
-		`scheme "digest": the value is empty: want user`:                    framework.WithAuth("digest", []byte{}),
-		`scheme "digest": the value has no colon: want user:password`:       framework.WithAuth("digest", []byte("hunter2")),
-		"WithACL: nil function":                                             framework.WithACL(nil),
-		"WithTLS: nil configuration":                                        framework.WithTLS(nil),
-		"WithResolver: nil function":                                        framework.WithResolver(nil),
-		"WithDialer: nil function":                                          framework.WithDialer(nil),
-		"WithLossPolicy: LossPolicy(2) is neither":                          framework.WithLossPolicy(2),
-		"WithLossPolicy: LossPolicy(-1) is neither":                         framework.WithLossPolicy(-1),
-		"WithLossDeadline: 0.33 is not between":                             framework.WithLossDeadline(0.33),
-		"WithLossDeadline: 0.76 is not between":                             framework.WithLossDeadline(0.76),
-		"WithLossDeadline: NaN is not between":                              framework.WithLossDeadline(math.NaN()),
-		"WithRandom: nil function":                                          framework.WithRandom(nil),
+		"option 0 is nil":                                                          nil,
+		"WithSessionTimeout: 0s is not between":                                    framework.WithSessionTimeout(0),
+		"WithSessionTimeout: -1s is not between":                                   framework.WithSessionTimeout(-time.Second),
+		"WithSessionTimeout: 99ms is not between":                                  framework.WithSessionTimeout(99 * time.Millisecond),
+		"WithSessionTimeout: 24h0m1s is not":                                       framework.WithSessionTimeout(86401 * time.Second),
+		"WithConnectTimeout: 0s is not positive":                                   framework.WithConnectTimeout(0),
+		"WithConnectTimeout: -5ns is not positive":                                 framework.WithConnectTimeout(-5),
+		"WithRetry: nil policy":                                                    framework.WithRetry(nil),
+		`WithNamespace: namespace "/a": framework: invalid path: write it without`: framework.WithNamespace("/a"),
+		`namespace "a/": framework: invalid path "/a/"`:                            framework.WithNamespace("a/"),
+		`namespace "a//b"`:                                                         framework.WithNamespace("a//b"),
+		`namespace ".."`:                                                           framework.WithNamespace(".."),
+		"WithLogger: nil logger":                                                   framework.WithLogger(nil),
+		"WithMetrics: nil metrics":                                                 framework.WithMetrics(nil),
+		"WithWaitWarning: -1s is negative":                                         framework.WithWaitWarning(-time.Second),
+		"WithAuth: the scheme is empty":                                            framework.WithAuth("", []byte("a:b")),
+		`WithAuth: scheme "digest": the value is empty: want user:password`:        framework.WithAuth("digest", nil),
+		`scheme "digest": the value is empty: want user`:                           framework.WithAuth("digest", []byte{}),
+		`scheme "digest": the value has no colon: want user:password`:              framework.WithAuth("digest", []byte("hunter2")),
+		"WithACL: nil function":                                                    framework.WithACL(nil),
+		"WithTLS: nil configuration":                                               framework.WithTLS(nil),
+		"WithResolver: nil function":                                               framework.WithResolver(nil),
+		"WithDialer: nil function":                                                 framework.WithDialer(nil),
+		"WithLossPolicy: LossPolicy(2) is neither":                                 framework.WithLossPolicy(2),
+		"WithLossPolicy: LossPolicy(-1) is neither":                                framework.WithLossPolicy(-1),
+		"WithLossDeadline: 0.33 is not between":                                    framework.WithLossDeadline(0.33),
+		"WithLossDeadline: 0.76 is not between":                                    framework.WithLossDeadline(0.76),
+		"WithLossDeadline: NaN is not between":                                     framework.WithLossDeadline(math.NaN()),
+		"WithRandom: nil function":                                                 framework.WithRandom(nil),
 	} {
 		c, err := framework.New("127.0.0.1:1", opt)
 		require.ErrorContains(t, err, want)
-		require.ErrorContains(t, err, "framework: ")
+		require.ErrorContains(t, err, "new client: ")
 		require.NotContains(t, err.Error(), "hunter2", "the error has what may be a password")
 		require.Nil(t, c)
 	}
@@ -63,7 +63,7 @@ func TestCredentialsOfOtherSchemesMayBeEmpty(t *testing.T) {
 func TestBadConnectionStringsAreReported(t *testing.T) {
 	for _, connect := range []string{"", "a:b", "zk://a", "a:1,,b:2", "a:1/x/", "::1"} {
 		c, err := framework.New(connect)
-		require.ErrorContains(t, err, "framework: connection string ")
+		require.ErrorContains(t, err, "new client: connection string ")
 		require.ErrorContains(t, err, connect)
 		require.Nil(t, c)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework/internal/conn"
+	"github.com/docent-zk/docent/internal/errtext"
 	"github.com/docent-zk/docent/internal/hooks"
 )
 
@@ -208,7 +209,7 @@ func (h handler) Disconnected() {
 // Ended implements conn.Handler.
 func (h handler) Ended(reason error) {
 	if errors.Is(reason, zk.ErrAuthFailed) {
-		h.end(fmt.Errorf("%w: %w", ErrSessionLost, ErrAuthFailed))
+		h.end(errtext.Because(ErrSessionLost, ErrAuthFailed))
 		return
 	}
 	h.end(errExpired)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/internal/errtext"
 )
 
 // ready waits until the session has a connection, for at most the connect timeout.
@@ -88,7 +89,7 @@ func (s *session) explain(err error) error {
 	if reason == nil || !IsTransient(err) {
 		return err
 	}
-	return &attemptError{outcome: OutcomeOf(err), err: fmt.Errorf("%w: %w", reason, err)}
+	return &attemptError{outcome: OutcomeOf(err), err: errtext.Because(reason, err)}
 }
 
 // notConnected returns ErrNotConnected, with the last error of each server if there is one.

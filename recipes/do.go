@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/errtext"
 )
 
 // Locker is a lock of ZooKeeper or of another service.
@@ -90,7 +91,7 @@ func AcquireWithin(ctx context.Context, l Locker, d time.Duration) (*Hold, error
 	defer cancel()
 	hold, err := l.Acquire(within)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !errors.Is(err, ErrNotAcquired) {
-		err = fmt.Errorf("%w: %w", ErrNotAcquired, err)
+		err = errtext.Because(ErrNotAcquired, err)
 	}
 	return hold, err
 }

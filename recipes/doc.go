@@ -27,6 +27,42 @@
 // client's loss policy is Strict. When a hold ends, Done is closed, the contexts of [Hold.Context]
 // end with the reason as their cause, and Err returns the reason.
 //
+// # Errors
+//
+// These are all errors of the library to compare with by [errors.Is]. The errors of ZooKeeper are
+// returned, too: zk.ErrNoNode, zk.ErrNoAuth and so on. [framework.OutcomeOf] reports whether a
+// failed operation was applied, and [framework.IsTransient] whether it may succeed later.
+//
+//	error                       when                                     what to do
+//	framework.ErrAuthFailed     the servers refuse a credential          correct it; the client then goes on
+//	framework.ErrClosed         Close of the client was called           stop
+//	framework.ErrInvalidPath    a path is not valid for its use          correct the program
+//	framework.ErrNilContext     a context is nil                         correct the program
+//	framework.ErrNotConnected   no server could be reached in time       try again; the chain has the servers' errors
+//	framework.ErrRolledBack     another operation of a Multi failed      look at that operation's Result
+//	framework.ErrSessionLost    the session has ended for this client    stop what relied on it; acquire again
+//	framework.ErrSuspended      a suspended connection, under Strict     stop what relied on it; acquire again
+//	framework.ErrTooLarge       a request is larger than servers accept  ask for less at once
+//	framework.ErrUnimplemented  the server does not know a request       do without it, or update the servers
+//	framework.ErrZeroValue      a value not made by its constructor      correct the program
+//	recipes.ErrForeignLost      the lock of another service was lost     stop the work; acquire again
+//	recipes.ErrManySessions     no transaction covers all of the locks   guard each part, or use tokens
+//	recipes.ErrNodeDeleted      another client deleted the lock node     stop the work; acquire again
+//	recipes.ErrNotAcquired      other holders or waiters are ahead       try again later
+//	recipes.ErrNotHeld          the hold was released before             ignore it in a defer
+//	recipes.ErrReleasePending   released; the node may still be there    nothing: its deletion continues
+//	rwlock.ErrUpgrade           a read hold cannot become a write hold   release it, then acquire the write side
+//	semaphore.ErrLimit          numbers of permits do not match          give all programs the same limit
+//	multilock.ErrPartlyHeld     the context holds a part of the locks    acquire all of them at once
+//	leader.ErrInterrupted       Election.Interrupt was called (a cause)  return from the function
+//	leader.ErrLatchClosed       the Latch is closed, or its client       make another Latch
+//	leader.ErrNotStarted        Await before Start                       correct the program
+//	leader.ErrRunning           Run or Start while it runs already       correct the program
+//	fence.ErrNoToken            a number is not a token                  correct the program
+//	fence.ErrStale              a larger token was seen before           refuse it: its sender is no holder now
+//
+// # Nil and zero values
+//
 // What nil arguments and zero values do is the same in all packages: see "Nil and zero values" in
 // package [framework].
 package recipes

@@ -53,7 +53,6 @@ var usableZeroValues = map[string]any{
 	"framework.ServerError":  &framework.ServerError{},
 	"framework.StateChange":  &framework.StateChange{},
 	"leader.Change":          &leader.Change{},
-	"leader.Participant":     &leader.Participant{},
 	"metrics.Labels":         &metrics.Labels{},
 	"multilock.ExternalHold": &multilock.ExternalHold{},
 	"mutex.Handoff":          &mutex.Handoff{},

@@ -46,7 +46,7 @@ func Do(ctx context.Context, p Policy, retryable func(error) bool, fn func(conte
 	case fn == nil:
 		return errNilFunc
 	case ctx.Err() != nil:
-		return fmt.Errorf("retry: %w before the first attempt", withCause(ctx, ctx.Err()))
+		return fmt.Errorf("%w before the first attempt", withCause(ctx, ctx.Err()))
 	case inRunningLoop(ctx):
 		return fn(ctx)
 	}
@@ -133,7 +133,7 @@ func (l *loop) next(ctx context.Context) (wait time.Duration, end error) {
 		return 0, l.gaveUp(elapsed)
 	}
 	if deadline, ok := ctx.Deadline(); ok && wait >= time.Until(deadline) {
-		return 0, fmt.Errorf("retry: %w by the next wait (%v) after %s: %w",
+		return 0, fmt.Errorf("%w by the next wait (%v) after %s: %w",
 			context.DeadlineExceeded, wait, l.count(), l.last)
 	}
 	return wait, nil
@@ -143,7 +143,7 @@ func (l *loop) gaveUp(elapsed time.Duration) error {
 	if l.attempts == 1 {
 		return l.last
 	}
-	return fmt.Errorf("retry: gave up after %s in %v: %w", l.count(), elapsed.Round(time.Millisecond), l.last)
+	return fmt.Errorf("gave up after %s in %v: %w", l.count(), elapsed.Round(time.Millisecond), l.last)
 }
 
 // ended returns the error of Do after the end of ctx. stop is the error of ctx, or an error of fn
@@ -153,7 +153,7 @@ func (l *loop) ended(ctx context.Context, stop error) error {
 	if l.last == nil { // the only attempt was interrupted: there is nothing to add
 		return stop
 	}
-	return fmt.Errorf("retry: %w after %s: %w", stop, l.count(), l.last)
+	return fmt.Errorf("%w after %s: %w", stop, l.count(), l.last)
 }
 
 func (l *loop) count() string {

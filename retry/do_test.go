@@ -70,7 +70,7 @@ func TestDoGivesUpWithTheLastErrorAndTheCountOfAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := failing(errNoNode, errNoNode, errNoNode, &opError{attempt: 3})
 		err := Do(t.Context(), Times(3, 400*time.Millisecond), nil, s.run)
-		require.EqualError(t, err, "retry: gave up after 4 attempts in 1.2s: op 3 failed")
+		require.EqualError(t, err, "gave up after 4 attempts in 1.2s: op 3 failed")
 		require.Equal(t, 4, s.calls)
 		var op *opError
 		require.ErrorAs(t, err, &op)
@@ -113,7 +113,7 @@ func TestDoUntilElapsedComparesTheTimeBeforeTheWait(t *testing.T) {
 		s := failing(errClosed)
 		start := time.Now()
 		err := Do(t.Context(), UntilElapsed(3*time.Second, 2*time.Second), nil, s.run)
-		require.EqualError(t, err, "retry: gave up after 3 attempts in 4s: zk: connection closed")
+		require.EqualError(t, err, "gave up after 3 attempts in 4s: zk: connection closed")
 		require.Equal(t, 4*time.Second, time.Since(start))
 	})
 }
@@ -135,7 +135,7 @@ func TestDoDoesNotCallUnderAContextThatHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errCause)
 	err := Do(ctx, Times(5, time.Second), nil, failing(nil).run)
-	require.EqualError(t, err, "retry: context canceled (client closed) before the first attempt")
+	require.EqualError(t, err, "context canceled (client closed) before the first attempt")
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, errCause)
 
@@ -143,7 +143,7 @@ func TestDoDoesNotCallUnderAContextThatHasEnded(t *testing.T) {
 	defer stop()
 	s := failing(nil)
 	err = Do(ctx, Times(5, time.Second), nil, s.run)
-	require.EqualError(t, err, "retry: context deadline exceeded before the first attempt")
+	require.EqualError(t, err, "context deadline exceeded before the first attempt")
 	require.Zero(t, s.calls)
 }
 
@@ -154,7 +154,7 @@ func TestDoWakesWhenTheContextEndsDuringAWait(t *testing.T) {
 		time.AfterFunc(2500*time.Millisecond, func() { cancel(errCause) })
 		s := failing(errNoNode, errNoNode, errClosed)
 		err := Do(ctx, Forever(time.Second), nil, s.run)
-		require.EqualError(t, err, "retry: context canceled (client closed) after 3 attempts: zk: connection closed")
+		require.EqualError(t, err, "context canceled (client closed) after 3 attempts: zk: connection closed")
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, errCause)
 		require.ErrorIs(t, err, errClosed)
@@ -170,16 +170,16 @@ func TestDoEndsWhenTheContextEndedDuringAnAttempt(t *testing.T) {
 		match []error
 	}{
 		{"fn reports a real error", []error{errNoNode, errClosed},
-			"retry: context canceled (client closed) after 2 attempts: zk: connection closed", []error{errClosed}},
+			"context canceled (client closed) after 2 attempts: zk: connection closed", []error{errClosed}},
 		{"fn reports the context's error", []error{errClosed, context.Canceled},
-			"retry: context canceled (client closed) after 2 attempts: zk: connection closed", []error{errClosed}},
+			"context canceled (client closed) after 2 attempts: zk: connection closed", []error{errClosed}},
 		{"fn reports the cause", []error{errClosed, errCause},
-			"retry: client closed (context canceled) after 2 attempts: zk: connection closed", []error{errClosed}},
+			"client closed (context canceled) after 2 attempts: zk: connection closed", []error{errClosed}},
 		{"fn wraps the context's error", []error{errClosed, fmt.Errorf("get /a: %w", context.Canceled)},
-			"retry: get /a: context canceled (client closed) after 2 attempts: zk: connection closed",
+			"get /a: context canceled (client closed) after 2 attempts: zk: connection closed",
 			[]error{errClosed}},
 		{"the first attempt reports a real error", []error{errClosed},
-			"retry: context canceled (client closed) after 1 attempt: zk: connection closed", []error{errClosed}},
+			"context canceled (client closed) after 1 attempt: zk: connection closed", []error{errClosed}},
 		{"the first attempt reports the context's error", []error{fmt.Errorf("get /a: %w", context.Canceled)},
 			"get /a: context canceled (client closed)", nil},
 		{"the first attempt reports the error and the cause",
@@ -243,11 +243,11 @@ func TestDoDoesNotBeginAWaitBeyondTheDeadline(t *testing.T) {
 		want    string
 	}{
 		{"the first wait is too long", 9 * time.Second, 1, 0,
-			"retry: context deadline exceeded by the next wait (10s) after 1 attempt: zk: connection closed"},
+			"context deadline exceeded by the next wait (10s) after 1 attempt: zk: connection closed"},
 		{"the third wait is too long", 29 * time.Second, 3, 20 * time.Second,
-			"retry: context deadline exceeded by the next wait (10s) after 3 attempts: zk: connection closed"},
+			"context deadline exceeded by the next wait (10s) after 3 attempts: zk: connection closed"},
 		{"a wait that ends with the deadline", 20 * time.Second, 2, 10 * time.Second,
-			"retry: context deadline exceeded by the next wait (10s) after 2 attempts: zk: connection closed"},
+			"context deadline exceeded by the next wait (10s) after 2 attempts: zk: connection closed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -286,7 +286,7 @@ func TestNestedLoopsDoNotMultiply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := failing(errClosed)
 		err := nest(t.Context(), 3, Times(5, time.Second), s.run)
-		require.EqualError(t, err, "retry: gave up after 6 attempts in 5s: zk: connection closed")
+		require.EqualError(t, err, "gave up after 6 attempts in 5s: zk: connection closed")
 		require.Equal(t, 6, s.calls)
 	})
 }
@@ -311,7 +311,7 @@ func TestNestedLoopNeverCallsUnderAContextThatHasEnded(t *testing.T) {
 		cancel()
 		return Do(ctx, Never(), nil, s.run)
 	})
-	require.EqualError(t, err, "retry: context canceled before the first attempt")
+	require.EqualError(t, err, "context canceled before the first attempt")
 	require.Zero(t, s.calls)
 }
 

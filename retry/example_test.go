@@ -45,7 +45,7 @@ func ExampleDo_deadline() {
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, context.DeadlineExceeded), errors.Is(err, errBusy))
 	// Output:
-	// retry: context deadline exceeded by the next wait (1h0m0s) after 1 attempt: server busy
+	// context deadline exceeded by the next wait (1h0m0s) after 1 attempt: server busy
 	// true true
 }
 

@@ -54,7 +54,7 @@ func TestInvalidArgumentsAreRefusedAndNamed(t *testing.T) {
 func refuses(t *testing.T, err error, says []string) {
 	t.Helper()
 	require.Error(t, err)
-	require.True(t, strings.HasPrefix(err.Error(), "leader: "), err.Error())
+	require.True(t, strings.HasPrefix(err.Error(), "new "), err.Error())
 	for _, word := range says {
 		require.ErrorContains(t, err, word)
 	}

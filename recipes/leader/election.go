@@ -49,7 +49,7 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 		err = check.Path(c, path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("leader: %w", err)
+		return nil, fmt.Errorf("new election: %w", err)
 	}
 	rules := electionRules
 	if cfg.kazoo {
@@ -57,7 +57,7 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 	}
 	cand, err := newCandidate(c, "election", path, rules, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("leader: %w", err)
+		return nil, fmt.Errorf("new election: %w", err)
 	}
 	return &Election{candidate: cand, requeue: cfg.requeue, warnAfter: bridge.Of(c).WaitWarning()}, nil
 }
@@ -108,7 +108,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 	for failures := 0; ; {
 		t, err := e.untilLeading(ctx)
 		if err != nil {
-			return fmt.Errorf("leader: %w", err)
+			return fmt.Errorf("run: %w", err)
 		}
 		begun := time.Now()
 		led, failed, err := e.runLead(ctx, t, lead)
@@ -132,7 +132,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 		failures = min(failures+1, maxDoublings)
 		e.log.Warn("leader function failed: enqueueing again", zap.Error(err), zap.Duration("pause", wait))
 		if err := e.pause(ctx, wait); err != nil {
-			return fmt.Errorf("leader: %w", err)
+			return fmt.Errorf("run: %w", err)
 		}
 	}
 }
@@ -165,9 +165,9 @@ func (e *Election) end() {
 func endError(ctx context.Context, err error) error {
 	reason := ctxerr.Of(ctx)
 	if err == nil || errors.Is(reason, err) { // err adds nothing. One that matches reason may add something
-		return fmt.Errorf("leader: %w", reason)
+		return fmt.Errorf("run: %w", reason)
 	}
-	return fmt.Errorf("leader: %w: %w", reason, err)
+	return fmt.Errorf("run: %w: %w", reason, err)
 }
 
 // runLead calls lead, unless the term has ended already, and resigns when lead has returned or

@@ -12,6 +12,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/internal/errtext"
 	"github.com/docent-zk/docent/internal/listen"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/check"
@@ -58,12 +59,12 @@ func NewLatch(c *framework.Client, path string, opts ...Option) (*Latch, error) 
 		err = check.Path(c, path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("leader: %w", err)
+		return nil, fmt.Errorf("new latch: %w", err)
 	}
 	cfg.emptyID = true
 	cand, err := newCandidate(c, "latch", path, latchRules, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("leader: %w", err)
+		return nil, fmt.Errorf("new latch: %w", err)
 	}
 	return &Latch{
 		candidate: cand,
@@ -95,7 +96,7 @@ func (l *Latch) Start(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	if !bridge.Of(l.client).Go(func() { l.run(ctx) }) {
 		stop()
-		return fmt.Errorf("leader: %w", framework.ErrClosed)
+		return fmt.Errorf("start %s: %w", l.path(), framework.ErrClosed)
 	}
 	l.stop = stop
 	return nil
@@ -168,7 +169,7 @@ func (l *Latch) finish(err error) {
 	defer l.listeners.Close(listenersTimeout)
 	l.update(func() {
 		if l.end = ErrLatchClosed; !l.closed {
-			l.end = fmt.Errorf("%w: %w", l.end, err)
+			l.end = errtext.Because(l.end, err)
 		}
 		l.closed = true
 		l.stop()
@@ -211,7 +212,7 @@ func (l *Latch) Await(ctx context.Context) (*Term, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("leader: await %s: %w", l.path(), ctxerr.Of(ctx))
+			return nil, fmt.Errorf("await %s: %w", l.path(), ctxerr.Of(ctx))
 		}
 	}
 }
@@ -244,7 +245,7 @@ func (l *Latch) awaitErrLocked(before int) error {
 	case l.stop == nil:
 		return fmt.Errorf("await %s: %w", l.path(), ErrNotStarted)
 	case l.times > before:
-		return fmt.Errorf("leader: %w", l.refused)
+		return fmt.Errorf("await %s: %w", l.path(), l.refused)
 	}
 	return nil
 }
@@ -285,7 +286,7 @@ func (l *Latch) Listen(fn func(Change)) (stop func()) {
 // close with CloseMode.NOTIFY_LEADER. Its default, SILENT, is to stop the listeners before Close.
 func (l *Latch) Close() error {
 	if !l.made() {
-		return fmt.Errorf("leader: %w: Latch", framework.ErrZeroValue)
+		return fmt.Errorf("close: %w: leader.Latch", framework.ErrZeroValue)
 	}
 	if l.close() {
 		<-l.done

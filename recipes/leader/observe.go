@@ -20,7 +20,7 @@ var kinds = append(slices.Clone(electionRules.Conflicting), latchRules.Conflicti
 func (c *candidate) participants(ctx context.Context, rules queue.Rules) ([]recipes.Participant, error) {
 	all, err := participants.List(ctx, c.lock.Queues[0], rules.Conflicting...)
 	if err != nil {
-		return nil, fmt.Errorf("leader: %w", err)
+		return nil, err
 	}
 	return all, nil
 }
@@ -32,7 +32,7 @@ func (c *candidate) participants(ctx context.Context, rules queue.Rules) ([]reci
 // can be called before, while and after Run runs, and if it never does. It fails when ctx ends, and
 // like framework.Client.Children and Get. Curator: LeaderSelector.getParticipants.
 func (e *Election) Participants(ctx context.Context) ([]recipes.Participant, error) {
-	if err := check.Call(ctx, "leader", "Election", e != nil && e.candidate != nil); err != nil {
+	if err := check.Call(ctx, "leader", "Election", e.candidate != nil); err != nil {
 		return nil, err
 	}
 	return e.participants(ctx, electionRules)
@@ -83,7 +83,7 @@ func checkObserve(ctx context.Context, c *framework.Client, path string) error {
 		return err
 	}
 	if err := check.Path(c, path); err != nil {
-		return fmt.Errorf("leader: %w", err)
+		return fmt.Errorf("observe: %w", err)
 	}
 	return nil
 }
@@ -96,8 +96,8 @@ func observe(ctx context.Context, q *queue.Queue, yield func(recipes.Participant
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			goesOn := yield(recipes.Participant{}, fmt.Errorf("leader: %w", err)) && isTransient(err)
-			if !goesOn || pause(ctx, nil, wait) != nil {
+			failed := fmt.Errorf("observe %s: %w", q.Path(), err)
+			if !yield(recipes.Participant{}, failed) || !isTransient(err) || pause(ctx, nil, wait) != nil {
 				return
 			}
 			known, wait = false, min(2*wait, lastPause)

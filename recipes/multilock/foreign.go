@@ -56,7 +56,7 @@ func Foreign(
 		err = fmt.Errorf("foreign lock %q: nil function", name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("multilock: %w", err)
+		return nil, fmt.Errorf("new lock of another service: %w", err)
 	}
 	return &foreign{c, name, take}, nil
 }

@@ -68,15 +68,15 @@ func WithPathOrder() Option {
 // empty list, a path that is given twice, an invalid path, and "/".
 func New(c *framework.Client, paths []string, opts ...Option) (*MultiLock, error) {
 	if err := checkPaths(c, paths); err != nil {
-		return nil, fmt.Errorf("multilock: %w", err)
+		return nil, fmt.Errorf("new multi-lock: %w", err)
 	}
 	var cfg config
 	if err := option.Apply(&cfg, opts); err != nil {
-		return nil, fmt.Errorf("multilock: %w", err)
+		return nil, fmt.Errorf("new multi-lock: %w", err)
 	}
 	data, err := cfg.data.Bytes()
 	if err != nil {
-		return nil, fmt.Errorf("multilock: %w", err)
+		return nil, fmt.Errorf("new multi-lock: %w", err)
 	}
 	return &MultiLock{newSet(c, slices.Clone(paths), data, cfg.inOrder)}, nil
 }

@@ -237,7 +237,7 @@ func TestErrorsNameTheValue(t *testing.T) {
 	} {
 		m, err := multilock.New(row.client, row.paths, row.opts...)
 		require.Nil(t, m, name)
-		require.ErrorContains(t, err, "multilock: ", name)
+		require.ErrorContains(t, err, "new multi-lock: ", name)
 		require.ErrorContains(t, err, row.says, name)
 		if row.is != nil {
 			require.ErrorIs(t, err, row.is, name)

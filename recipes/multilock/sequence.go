@@ -78,7 +78,7 @@ func (s *sequence) all(ctx context.Context, how acquisition, holds *[]*ownership
 		*holds = append(*holds, ownership.Of(hold)) // before Err is called, which may log the end of the hold
 		if err := hold.Err(); errors.Is(err, recipes.ErrNotHeld) {
 			*holds = (*holds)[:i]
-			return fmt.Errorf("multilock: lock %d (%T) returned a released hold: %w", i, l, err)
+			return fmt.Errorf("lock %d (%T) returned a released hold: %w", i, l, err)
 		}
 		ctx = hold.Context(ctx)
 	}

@@ -49,6 +49,6 @@ func TestDataAndIdentityExcludeEachOther(t *testing.T) {
 	for _, data := range [][]byte{nil, []byte("x")} {
 		_, err = mutex.New(client, "/lock", mutex.WithData(data), mutex.WithIdentity())
 		require.EqualError(t, err,
-			"mutex: WithData and WithIdentity exclude each other: both set the data of the lock nodes")
+			"new mutex: WithData and WithIdentity exclude each other: both set the data of the lock nodes")
 	}
 }

@@ -132,15 +132,15 @@ func WithLocalHandoff(h Handoff) Option {
 // no request. It returns an error for a nil or unusable client, an invalid path, and "/".
 func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 	if err := check.Path(c, path); err != nil {
-		return nil, fmt.Errorf("mutex: %w", err)
+		return nil, fmt.Errorf("new mutex: %w", err)
 	}
 	cfg := config{rules: queue.Exclusive}
 	if err := option.Apply(&cfg, opts); err != nil {
-		return nil, fmt.Errorf("mutex: %w", err)
+		return nil, fmt.Errorf("new mutex: %w", err)
 	}
 	data, err := cfg.data.Bytes()
 	if err != nil {
-		return nil, fmt.Errorf("mutex: %w", err)
+		return nil, fmt.Errorf("new mutex: %w", err)
 	}
 	lock := queue.Single(c, "mutex", path, cfg.rules, data)
 	m := &Mutex{lock: lock, how: lock, key: lock.LockKey(), reports: report.New(lock)}
@@ -252,7 +252,7 @@ func (l *locker) Lock() {
 	select {
 	case l.busy <- struct{}{}:
 	case <-l.ctx.Done():
-		panic(fmt.Errorf("mutex: Lock: %w", ctxerr.Of(l.ctx)))
+		panic(fmt.Errorf("Lock: %w", ctxerr.Of(l.ctx)))
 	}
 	locked := false
 	defer func() {
@@ -262,7 +262,7 @@ func (l *locker) Lock() {
 	}()
 	hold, err := l.mutex.reports.Acquire(l.ctx, l.mutex.how)
 	if err != nil {
-		panic(fmt.Errorf("mutex: Lock: %w", err))
+		panic(fmt.Errorf("Lock: %w", err))
 	}
 	l.hold, locked = hold, true
 }

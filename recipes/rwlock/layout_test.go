@@ -213,7 +213,7 @@ func TestInvalidArgumentsAreRefused(t *testing.T) {
 		},
 	} {
 		rw, err := make()
-		require.ErrorContains(t, err, "rwlock: ", name)
+		require.ErrorContains(t, err, "new read-write lock: ", name)
 		require.Nil(t, rw, name)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/errtext"
 	"github.com/docent-zk/docent/internal/option"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/check"
@@ -100,15 +101,15 @@ func WithKazooNames() Option {
 // path, and "/".
 func New(c *framework.Client, path string, opts ...Option) (*RWLock, error) {
 	if err := check.Path(c, path); err != nil {
-		return nil, fmt.Errorf("rwlock: %w", err)
+		return nil, fmt.Errorf("new read-write lock: %w", err)
 	}
 	cfg := config{read: readMarker, write: writeMarker}
 	if err := option.Apply(&cfg, opts); err != nil {
-		return nil, fmt.Errorf("rwlock: %w", err)
+		return nil, fmt.Errorf("new read-write lock: %w", err)
 	}
 	data, err := cfg.data.Bytes()
 	if err != nil {
-		return nil, fmt.Errorf("rwlock: %w", err)
+		return nil, fmt.Errorf("new read-write lock: %w", err)
 	}
 	l := &RWLock{
 		read: newSide(queue.Single(c, "rwlock-read", path, queue.Rules{
@@ -267,7 +268,7 @@ func (l *RWLock) TryUpgrade(ctx context.Context) (*recipes.Hold, error) {
 		return l.write.lock.Upgrade(ctx, h, writers...)
 	})
 	if errors.Is(err, queue.ErrNotAlone) {
-		return nil, fmt.Errorf("%w: %w", ErrUpgrade, err)
+		return nil, errtext.Because(ErrUpgrade, err)
 	}
 	return recipes.NewHold(hold, err)
 }

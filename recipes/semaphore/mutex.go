@@ -25,7 +25,7 @@ func NewMutex(c *framework.Client, path string, opts ...Option) (*Mutex, error) 
 		err = errors.New("WithSharedLimit and WithSlots are not for a mutex")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("semaphore: mutex: %w", err)
+		return nil, fmt.Errorf("new semaphore mutex: %w", err)
 	}
 	return &Mutex{s}, nil
 }

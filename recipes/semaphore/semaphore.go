@@ -111,7 +111,7 @@ func WithSlots() Option {
 func New(c *framework.Client, path string, permits int, opts ...Option) (*Semaphore, error) {
 	s, err := newSemaphore(c, "semaphore", path, permits, opts)
 	if err != nil {
-		return nil, fmt.Errorf("semaphore: %w", err)
+		return nil, fmt.Errorf("new semaphore: %w", err)
 	}
 	return s, nil
 }

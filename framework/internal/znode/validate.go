@@ -8,7 +8,7 @@ import (
 )
 
 // All errors of [ValidatePath] and [ValidatePrefix] match ErrInvalid.
-var ErrInvalid = errors.New("invalid path")
+var ErrInvalid = errors.New("framework: invalid path")
 
 // ValidatePath returns nil if a server accepts path as the name of a node. Otherwise it returns an
 // error that matches [ErrInvalid] and has the path, the reason and the position in bytes from 0.

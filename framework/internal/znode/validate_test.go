@@ -23,28 +23,28 @@ func TestValidPathsPass(t *testing.T) {
 
 func TestErrorHasTheInvalidPathAndTheReason(t *testing.T) {
 	tests := []struct{ path, want string }{
-		{"", `invalid path "": it is empty`},
-		{"a", `invalid path "a": it does not start with a slash`},
-		{"a/b", `invalid path "a/b": it does not start with a slash`},
-		{" /a", `invalid path " /a": it does not start with a slash`},
-		{"//a", `invalid path "//a": empty component at position 1`},
-		{"/a//b", `invalid path "/a//b": empty component at position 3`},
-		{"/./a", `invalid path "/./a": component "." at position 1`},
-		{"/a/../b", `invalid path "/a/../b": component ".." at position 3`},
-		{"/a\x00", `invalid path "/a\x00": forbidden character U+0000 at position 2`},
-		{"/\x01", `invalid path "/\x01": forbidden character U+0001 at position 1`},
-		{"/a\n", `invalid path "/a\n": forbidden character U+000A at position 2`},
-		{"/\x1F", `invalid path "/\x1f": forbidden character U+001F at position 1`},
-		{"/\x7F", `invalid path "/\x7f": forbidden character U+007F at position 1`},
-		{"/\u009F", `invalid path "/\u009f": forbidden character U+009F at position 1`},
-		{"/\uE000", `invalid path "/\ue000": forbidden character U+E000 at position 1`},
-		{"/\uF8FF", `invalid path "/\uf8ff": forbidden character U+F8FF at position 1`},
-		{"/\uFFF0", `invalid path "/\ufff0": forbidden character U+FFF0 at position 1`},
-		{"/é\uFFFD", "invalid path \"/é\uFFFD\": forbidden character U+FFFD at position 3"},
-		{"/\uFFFF", `invalid path "/\uffff": forbidden character U+FFFF at position 1`},
-		{"/🔒", `invalid path "/🔒": forbidden character U+1F512 at position 1`},
-		{"/a\xFF", `invalid path "/a\xff": invalid UTF-8 at position 2`},
-		{"/\xED\xA0\x80", `invalid path "/\xed\xa0\x80": invalid UTF-8 at position 1`}, // U+D800, encoded
+		{"", `framework: invalid path "": it is empty`},
+		{"a", `framework: invalid path "a": it does not start with a slash`},
+		{"a/b", `framework: invalid path "a/b": it does not start with a slash`},
+		{" /a", `framework: invalid path " /a": it does not start with a slash`},
+		{"//a", `framework: invalid path "//a": empty component at position 1`},
+		{"/a//b", `framework: invalid path "/a//b": empty component at position 3`},
+		{"/./a", `framework: invalid path "/./a": component "." at position 1`},
+		{"/a/../b", `framework: invalid path "/a/../b": component ".." at position 3`},
+		{"/a\x00", `framework: invalid path "/a\x00": forbidden character U+0000 at position 2`},
+		{"/\x01", `framework: invalid path "/\x01": forbidden character U+0001 at position 1`},
+		{"/a\n", `framework: invalid path "/a\n": forbidden character U+000A at position 2`},
+		{"/\x1F", `framework: invalid path "/\x1f": forbidden character U+001F at position 1`},
+		{"/\x7F", `framework: invalid path "/\x7f": forbidden character U+007F at position 1`},
+		{"/\u009F", `framework: invalid path "/\u009f": forbidden character U+009F at position 1`},
+		{"/\uE000", `framework: invalid path "/\ue000": forbidden character U+E000 at position 1`},
+		{"/\uF8FF", `framework: invalid path "/\uf8ff": forbidden character U+F8FF at position 1`},
+		{"/\uFFF0", `framework: invalid path "/\ufff0": forbidden character U+FFF0 at position 1`},
+		{"/é\uFFFD", "framework: invalid path \"/é\uFFFD\": forbidden character U+FFFD at position 3"},
+		{"/\uFFFF", `framework: invalid path "/\uffff": forbidden character U+FFFF at position 1`},
+		{"/🔒", `framework: invalid path "/🔒": forbidden character U+1F512 at position 1`},
+		{"/a\xFF", `framework: invalid path "/a\xff": invalid UTF-8 at position 2`},
+		{"/\xED\xA0\x80", `framework: invalid path "/\xed\xa0\x80": invalid UTF-8 at position 1`}, // U+D800, encoded
 	}
 	for _, tt := range tests {
 		t.Run(tt.path, func(t *testing.T) {
@@ -59,10 +59,10 @@ func TestErrorHasTheInvalidPathAndTheReason(t *testing.T) {
 
 func TestPrefixMayEndInAComponentThatDigitsMakeValid(t *testing.T) {
 	tests := []struct{ path, want string }{
-		{"/a/", `invalid path "/a/": it ends with a slash`},
-		{"/.", `invalid path "/.": component "." at position 1`},
-		{"/a/.", `invalid path "/a/.": component "." at position 3`},
-		{"/a/..", `invalid path "/a/..": component ".." at position 3`},
+		{"/a/", `framework: invalid path "/a/": it ends with a slash`},
+		{"/.", `framework: invalid path "/.": component "." at position 1`},
+		{"/a/.", `framework: invalid path "/a/.": component "." at position 3`},
+		{"/a/..", `framework: invalid path "/a/..": component ".." at position 3`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.path, func(t *testing.T) {

@@ -29,11 +29,11 @@ func Path(c *framework.Client, path string) error {
 func Call(ctx context.Context, pkg, kind string, made bool) error {
 	switch {
 	case !made:
-		return fmt.Errorf("%s: %w: %s", pkg, framework.ErrZeroValue, kind)
+		return fmt.Errorf("%w: %s.%s", framework.ErrZeroValue, pkg, kind)
 	case ctx == nil:
-		return fmt.Errorf("%s: %w", pkg, framework.ErrNilContext)
+		return framework.ErrNilContext
 	case ctx.Err() != nil:
-		return fmt.Errorf("%s: %w", pkg, ctxerr.Of(ctx))
+		return ctxerr.Of(ctx)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/internal/errtext"
 )
 
 // Foreign is an acquired lock of another service.
@@ -121,7 +122,7 @@ func (x *foreign) release() error {
 	}()
 	defer func() { cancel(); <-watched }()
 	if err := x.Release(ctx); err != nil {
-		return fmt.Errorf("release %s: %w: %w", x.Name, ErrReleasePending, err)
+		return fmt.Errorf("release %s: %w", x.Name, errtext.Because(ErrReleasePending, err))
 	}
 	return nil
 }

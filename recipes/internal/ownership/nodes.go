@@ -14,6 +14,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/internal/errtext"
 	"github.com/docent-zk/docent/internal/logfield"
 )
 
@@ -152,9 +153,9 @@ func (n *nodes) release() error {
 	case errors.Is(err, zk.ErrNoNode):
 		return fmt.Errorf("release %s: %w", node, ErrNodeDeleted)
 	case errors.Is(err, framework.ErrSessionLost), errors.Is(err, framework.ErrClosed):
-		return fmt.Errorf("release %s: %w: %v", node, ErrReleasePending, err)
+		return fmt.Errorf("release %s: %w", node, errtext.Because(ErrReleasePending, errors.New(err.Error())))
 	}
-	return fmt.Errorf("release %s: %w: %w", node, ErrReleasePending, err)
+	return fmt.Errorf("release %s: %w", node, errtext.Because(ErrReleasePending, err))
 }
 
 func (n *nodes) measure(held time.Duration, err error) {

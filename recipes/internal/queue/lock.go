@@ -10,6 +10,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/internal/errtext"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
@@ -128,7 +129,7 @@ func (l *Lock) Error(ctx context.Context, err error) error {
 // for nil: a context that ends after the wait ends nothing.
 func WaitError(ctx context.Context, err error) error {
 	if err != nil && (ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
-		return fmt.Errorf("%w: %w", recipes.ErrNotAcquired, err)
+		return errtext.Because(recipes.ErrNotAcquired, err)
 	}
 	return err
 }
