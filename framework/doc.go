@@ -44,8 +44,7 @@
 // Every call that waits takes a context, and fails when the context ends, even if no server can be
 // reached. After that the operation may still be applied; a protected node that is then created is
 // deleted in the background. Without a deadline, operations end with [ErrNotConnected] when the
-// retry policy is exhausted. The documentation of package recipes has a table of all errors of the
-// library.
+// retry policy is exhausted.
 //
 // # Nil and zero values
 //
@@ -64,12 +63,13 @@
 //
 // # Logs and metrics
 //
-// [WithLogger] takes a zap logger. [WithMetrics] takes an adapter to a metrics library; the module
-// contrib/otel has one for OpenTelemetry. [WithWaitWarning] sets after how long a wait for a lock
-// is logged as a warning. docs/observability.md has the details.
+// [WithLogger] takes a zap logger, [WithSlog] one of log/slog. [WithMetrics] takes an adapter to a
+// metrics library; the module contrib/otel has one for OpenTelemetry. [WithWaitWarning] sets after
+// how long a wait for a lock is logged as a warning. docs/observability.md has the details.
 //
 // # Errors
 //
 // Errors of ZooKeeper (zk.ErrNoNode and so on) and those of this package match with errors.Is.
-// [Error] has the operation and the path.
+// [Error] has the operation and the path. The documentation of package recipes has a table of all
+// errors of the library, with what to do.
 package framework

@@ -1,7 +1,12 @@
 package framework_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,3 +71,39 @@ func TestLogNamesSessionsAsTheServersDo(t *testing.T) {
 		require.Equal(t, "docent", entries[0].LoggerName, message)
 	}
 }
+
+// The lines of a client through slog have the same messages and fields as through zap.
+func TestClientLogsToSlog(t *testing.T) {
+	var out bytes.Buffer
+	var mu sync.Mutex
+	write := writerFunc(func(line []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return out.Write(line)
+	})
+	c := testzk.Connected(t, testzk.Connect(), framework.WithSlog(slog.New(slog.NewJSONHandler(write, nil)).With("app", "a")))
+	id := fmt.Sprintf("%#x", uint64(session(t, c).ID()))
+	c.Logger().Named("mine").Info("a line")
+	require.NoError(t, c.Close())
+	mu.Lock()
+	defer mu.Unlock()
+	var messages []string
+	for line := range strings.Lines(out.String()) {
+		var fields map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &fields))
+		require.Equal(t, "a", fields["app"])
+		require.Contains(t, []any{"docent", "docent.mine"}, fields["logger"])
+		messages = append(messages, fields["msg"].(string))
+		if fields["msg"] == "session established" {
+			require.Equal(t, id, fields["session"])
+			require.IsType(t, 0.0, fields["timeout"], "a duration")
+		}
+	}
+	require.Contains(t, messages, "session established")
+	require.Contains(t, messages, "a line")
+	require.Contains(t, messages, "session closed")
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (fn writerFunc) Write(b []byte) (int, error) { return fn(b) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework/internal/conn"
+	"github.com/docent-zk/docent/framework/internal/slogcore"
 	"github.com/docent-zk/docent/framework/internal/znode"
 	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/option"
@@ -39,6 +41,7 @@ type config struct {
 	retry          retry.Policy
 	namespace      string // "" or "/a/b"
 	log            *zap.Logger
+	logOption      string // the option that has set log, or ""
 	metrics        metrics.Metrics
 	waitWarning    time.Duration
 	auth           []conn.Credential
@@ -196,9 +199,29 @@ func WithLogger(l *zap.Logger) Option {
 		if l == nil {
 			return fmt.Errorf("WithLogger: nil logger: use zap.NewNop for none")
 		}
-		c.log = l.Named("docent")
-		return nil
+		return c.setLogger("WithLogger", l)
 	}
+}
+
+// WithSlog is WithLogger for a slog logger. Messages, names and values of fields are the same. The
+// name of the logger is the attribute "logger", and nested fields are groups. WithSlog and WithLogger
+// exclude each other.
+func WithSlog(l *slog.Logger) Option {
+	return func(c *config) error {
+		if l == nil {
+			return fmt.Errorf("WithSlog: nil logger: leave the option out for none")
+		}
+		return c.setLogger("WithSlog", zap.New(slogcore.New(l.Handler())))
+	}
+}
+
+// setLogger sets the logger that an option gives.
+func (c *config) setLogger(option string, l *zap.Logger) error {
+	if c.logOption != "" && c.logOption != option {
+		return fmt.Errorf("%s and %s exclude each other", c.logOption, option)
+	}
+	c.logOption, c.log = option, l.Named("docent")
+	return nil
 }
 
 // WithAuth adds a credential, such as scheme "digest" with "user:password". The client presents it

@@ -1,12 +1,14 @@
 package framework_test
 
 import (
+	"log/slog"
 	"math"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
@@ -27,6 +29,7 @@ func TestBadOptionsAreReported(t *testing.T) {
 		`namespace "a/": framework: invalid path "/a/"`:                            framework.WithNamespace("a/"),
 		`namespace "a//b"`:                                                         framework.WithNamespace("a//b"),
 		`namespace ".."`:                                                           framework.WithNamespace(".."),
+		"WithSlog: nil logger":                                                     framework.WithSlog(nil),
 		"WithLogger: nil logger":                                                   framework.WithLogger(nil),
 		"WithMetrics: nil metrics":                                                 framework.WithMetrics(nil),
 		"WithWaitWarning: -1s is negative":                                         framework.WithWaitWarning(-time.Second),
@@ -50,6 +53,17 @@ func TestBadOptionsAreReported(t *testing.T) {
 		require.ErrorContains(t, err, "new client: ")
 		require.NotContains(t, err.Error(), "hunter2", "the error has what may be a password")
 		require.Nil(t, c)
+	}
+}
+
+func TestLoggersOfTwoKindsExcludeEachOther(t *testing.T) {
+	zaps, slogs := framework.WithLogger(zap.NewNop()), framework.WithSlog(slog.New(slog.DiscardHandler))
+	for want, opts := range map[string][]framework.Option{
+		"WithLogger and WithSlog exclude each other": {zaps, slogs},
+		"WithSlog and WithLogger exclude each other": {slogs, zaps},
+	} {
+		_, err := framework.New("127.0.0.1:1", opts...)
+		require.ErrorContains(t, err, want)
 	}
 }
 
