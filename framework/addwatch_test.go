@@ -75,7 +75,7 @@ func watchServers(t *testing.T, test func(t *testing.T, servers string)) {
 func made(t testing.TB, servers string) string {
 	t.Helper()
 	path := testzk.Path(t)
-	_, err := testzk.Connected(t, servers).Create(testzk.Context(t), path, nil, framework.WithParents())
+	_, err := testzk.Connected(t, servers).Create(testzk.Context(t), path, nil, framework.Parents())
 	require.NoError(t, err)
 	testzk.Everywhere(t)
 	return path

@@ -205,7 +205,7 @@ func TestCloseFromManyGoroutines(t *testing.T) {
 func TestFunctionsOfASessionEndBeforeTheSessionIsClosedOnTheServers(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect())
 	s := session(t, c)
-	node, err := s.Create(testzk.Context(t), testzk.Path(t), nil, framework.Ephemeral(), framework.WithParents())
+	node, err := s.Create(testzk.Context(t), testzk.Path(t), nil, framework.Ephemeral(), framework.Parents())
 	require.NoError(t, err)
 	observer := testzk.Synced(t, testzk.Observer(t))
 	seen := make(chan error, 1)

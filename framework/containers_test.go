@@ -19,7 +19,7 @@ func TestParentsAreContainersThatTheServerDeletes(t *testing.T) {
 	c := testzk.Connected(t, e.Connect())
 	ctx := testzk.Context(t)
 	require.NoError(t, c.CreateContainers(ctx, "/a/b"))
-	_, err := c.Create(ctx, "/x/y/n", nil, framework.WithParents())
+	_, err := c.Create(ctx, "/x/y/n", nil, framework.Parents())
 	require.NoError(t, err)
 	_, err = c.Create(ctx, "/c", nil, framework.Container())
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestServersWithoutContainersGetPersistentNodes(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "/c", made)
 			require.NoError(t, c.CreateContainers(ctx, "/a/b"))
-			_, err = c.Create(ctx, "/x/y/n", nil, framework.WithParents())
+			_, err = c.Create(ctx, "/x/y/n", nil, framework.Parents())
 			require.NoError(t, err)
 			require.Equal(t, 1, s.count(fault.OpCreateContainer), "want one request")
 			nodes := map[string]bool{"/c": true, "/a": true, "/a/b": true, "/x": true, "/x/y": true, "/x/y/n": true}
@@ -74,7 +74,7 @@ func TestParentsNeedNoPermissionAboveAnExistingNode(t *testing.T) {
 	testzk.Everywhere(t)
 	c, p := proxied(t)
 	require.NoError(t, c.CreateContainers(ctx, path+"/open/a/b"))
-	_, err = c.Create(ctx, path+"/open/c/n", nil, framework.WithParents())
+	_, err = c.Create(ctx, path+"/open/c/n", nil, framework.Parents())
 	require.NoError(t, err)
 	require.NoError(t, c.CreateContainers(ctx, path+"/open"), "it exists")
 	require.NoError(t, c.CreateContainers(ctx, path))
@@ -87,7 +87,7 @@ func TestParentsAreMadeAfterALostRequestOrReply(t *testing.T) {
 		c, p := proxied(t)
 		under := parent(t)
 		p.On(fault.Match{Op: fault.OpCreateContainer, Path: under + "/x/y"}, action)
-		made, err := c.Create(testzk.Context(t), under+"/x/y/n", nil, framework.WithParents())
+		made, err := c.Create(testzk.Context(t), under+"/x/y/n", nil, framework.Parents())
 		require.NoError(t, err, "a lost reply about a parent makes the create of the node fail: %s", what)
 		require.Equal(t, under+"/x/y/n", made)
 	}
@@ -99,7 +99,7 @@ func TestParentsDeletedInBetweenAreMadeAgain(t *testing.T) {
 	second := p.On(fault.Match{Op: fault.OpCreate, Path: under, Skip: 1}, fault.Hold())
 	result := make(chan error, 1)
 	go func() {
-		_, err := c.Create(ctx, under+"/x/n", nil, framework.WithParents())
+		_, err := c.Create(ctx, under+"/x/n", nil, framework.Parents())
 		result <- err
 	}()
 	require.NoError(t, second.Wait(ctx))

@@ -13,7 +13,9 @@ import (
 	"github.com/docent-zk/docent/framework/internal/znode"
 )
 
-// CreateOption is an option of a create: the kind of the node, its ACL, its parents.
+// CreateOption is an option of a create: the kind of the node, its ACL, its parents. The names are
+// nouns and adjectives without With, unlike those of Option, because they say what is created, as
+// ZooKeeper's modes do: an ephemeral, sequential node.
 type CreateOption func(*creation)
 
 // creation is a node to be created.
@@ -61,8 +63,8 @@ func TTL(d time.Duration) CreateOption {
 // background. Curator: withProtection.
 func Protected() CreateOption { return func(c *creation) { c.guid = znode.GUID() } }
 
-// WithParents creates missing parents as containers. Curator: creatingParentContainersIfNeeded.
-func WithParents() CreateOption { return func(c *creation) { c.parents = true } }
+// Parents creates missing parents as containers. Curator: creatingParentContainersIfNeeded.
+func Parents() CreateOption { return func(c *creation) { c.parents = true } }
 
 // ACL sets the node's ACL. Without it the function of WithACL determines the ACL. Curator: withACL.
 func ACL(acl ...zk.ACL) CreateOption { return func(c *creation) { c.acl = acl } }
@@ -195,7 +197,7 @@ func (o ops) CreateResult(ctx context.Context, path string, data []byte, opts ..
 }
 
 // createOnce creates a node, or sets its data if OrSet was given and the node exists. If its parent
-// is missing, it creates the parents too, provided that WithParents was given or the parent is the
+// is missing, it creates the parents too, provided that Parents was given or the parent is the
 // root of a namespace.
 func (o ops) createOnce(ctx context.Context, s *session, node creation, late func(Result, error)) (Result, error) {
 	for {

@@ -48,7 +48,7 @@ func session(t testing.TB, c *framework.Client) *framework.Session {
 func parent(t testing.TB) string {
 	t.Helper()
 	path := testzk.Path(t)
-	_, err := testzk.Connected(t, testzk.Connect()).Create(testzk.Context(t), path, nil, framework.WithParents())
+	_, err := testzk.Connected(t, testzk.Connect()).Create(testzk.Context(t), path, nil, framework.Parents())
 	require.NoError(t, err)
 	testzk.Everywhere(t)
 	return path
@@ -255,7 +255,7 @@ var each = map[string]func(ctx context.Context, o operations, path string) error
 		return err
 	},
 	"create container": func(ctx context.Context, o operations, path string) error {
-		_, err := o.Create(ctx, path, nil, framework.Container(), framework.WithParents())
+		_, err := o.Create(ctx, path, nil, framework.Container(), framework.Parents())
 		return err
 	},
 	"create or set": func(ctx context.Context, o operations, path string) error {

@@ -43,7 +43,7 @@ type createOp struct {
 	opts []CreateOption
 }
 
-// CreateOp returns an operation that creates a node. The options Container, TTL, WithParents and
+// CreateOp returns an operation that creates a node. The options Container, TTL, Parents and
 // OrSet are errors in a transaction.
 func CreateOp(path string, data []byte, opts ...CreateOption) Op { return createOp{path, data, opts} }
 
@@ -52,7 +52,7 @@ func (op createOp) String() string { return "create " + op.path }
 func (op createOp) prepare(o ops) preparedOp {
 	node := o.creation(op.path, op.data, op.opts)
 	if node.err == nil && (node.container || node.ttl != 0 || node.parents || node.orSet) {
-		node.err = invalid("create %s: Container, TTL, WithParents and OrSet are not allowed in a transaction", op.path)
+		node.err = invalid("create %s: Container, TTL, Parents and OrSet are not allowed in a transaction", op.path)
 	}
 	return preparedOp{
 		request: &zk.CreateRequest{Path: node.full, Data: node.data, Acl: node.acl, Flags: node.flags},

@@ -103,7 +103,7 @@ func TestKindsOfNodes(t *testing.T) {
 			"/n-", []framework.CreateOption{framework.TTL(time.Hour), framework.Sequential()}, "/n-##########", 0,
 		},
 		"with parents": {
-			"/x/y/n", []framework.CreateOption{framework.WithParents(), framework.Ephemeral()}, "/x/y/n", id,
+			"/x/y/n", []framework.CreateOption{framework.Parents(), framework.Ephemeral()}, "/x/y/n", id,
 		},
 		"with an ACL": {"/n", []framework.CreateOption{framework.ACL(zk.WorldACL(zk.PermRead)...)}, "/n", 0},
 	} {

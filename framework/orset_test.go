@@ -15,7 +15,7 @@ func TestCreateOrSetCreatesANodeOrSetsItsData(t *testing.T) {
 	c, o := testzk.Connected(t, testzk.Connect()), testzk.Observer(t)
 	for name, on := range map[string]operations{"client": c, "session": session(t, c)} {
 		ctx, node := testzk.Context(t), testzk.Path(t)+"/a/n"
-		r, err := on.CreateResult(ctx, node, []byte("one"), framework.OrSet(), framework.WithParents())
+		r, err := on.CreateResult(ctx, node, []byte("one"), framework.OrSet(), framework.Parents())
 		require.NoError(t, err, name)
 		require.Equal(t, node, r.Path)
 		require.Nil(t, r.Stat, "it was created")

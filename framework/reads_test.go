@@ -58,7 +58,7 @@ func TestCountAllCountsAllLevels(t *testing.T) {
 		return n
 	}
 	require.Zero(t, count(dir))
-	_, err := c.Create(ctx, dir+"/a/b/c", nil, framework.WithParents())
+	_, err := c.Create(ctx, dir+"/a/b/c", nil, framework.Parents())
 	require.NoError(t, err)
 	_, err = c.Create(ctx, dir+"/ab", nil)
 	require.NoError(t, err)

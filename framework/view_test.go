@@ -145,7 +145,7 @@ func TestACLProviderGetsFullPathsAndParents(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect(), framework.WithNamespace(under[1:]), framework.WithACL(provider.provide),
 		framework.WithRetry(retry.Never()))
 	ctx := testzk.Context(t)
-	made, err := c.Create(ctx, "/p/q/lock-", nil, append(kinds["lock node"], framework.WithParents())...)
+	made, err := c.Create(ctx, "/p/q/lock-", nil, append(kinds["lock node"], framework.Parents())...)
 	require.NoError(t, err)
 	_, err = c.Create(ctx, "/world", nil)
 	require.NoError(t, err)

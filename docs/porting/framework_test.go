@@ -54,7 +54,7 @@ func Example_operations() {
 		data, newer := []byte("a"), []byte("b")
 		// fragment operations
 		path, err := client.Create(ctx, "/jobs/job-", data,
-			framework.WithParents(), framework.Ephemeral(),
+			framework.Parents(), framework.Ephemeral(),
 			framework.Sequential(), framework.Protected())
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ func put(
 	ctx context.Context, client *framework.Client, path string, data []byte,
 ) error {
 	_, err := client.Create(ctx, path, data,
-		framework.OrSet(), framework.WithParents())
+		framework.OrSet(), framework.Parents())
 	return err
 }
 

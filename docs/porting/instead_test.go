@@ -73,7 +73,7 @@ func Example_counter() {
 func setBarrier(
 	ctx context.Context, client *framework.Client, path string,
 ) error {
-	_, err := client.Create(ctx, path, nil, framework.WithParents())
+	_, err := client.Create(ctx, path, nil, framework.Parents())
 	if errors.Is(err, zk.ErrNodeExists) {
 		return nil
 	}
@@ -165,7 +165,7 @@ func arrive(
 		return false, err
 	}
 	own, ready := barrier+"/"+name, barrier+"/ready"
-	_, err = session.Create(ctx, own, nil, framework.Ephemeral(), framework.WithParents())
+	_, err = session.Create(ctx, own, nil, framework.Ephemeral(), framework.Parents())
 	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return false, err
 	}

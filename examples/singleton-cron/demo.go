@@ -81,7 +81,7 @@ func (d *demo) writeFirstNote(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.client.Create(ctx, d.notePath(), data, framework.WithParents())
+	_, err = d.client.Create(ctx, d.notePath(), data, framework.Parents())
 	return err
 }
 

@@ -69,7 +69,7 @@ func heap() uint64 {
 func fill(b *testing.B, client *framework.Client, root string, nodes int) {
 	ctx := b.Context()
 	for i := 0; i < nodes; i += 100 {
-		_, err := client.Create(ctx, fmt.Sprintf("%s/%d", root, i/100), nil, framework.WithParents())
+		_, err := client.Create(ctx, fmt.Sprintf("%s/%d", root, i/100), nil, framework.Parents())
 		require.NoError(b, err)
 		var all []framework.Op
 		for j := range min(100, nodes-i) {

@@ -24,7 +24,7 @@ import (
 func create(t testing.TB, client *framework.Client, nodes ...string) {
 	t.Helper()
 	for _, node := range nodes {
-		_, err := client.Create(testzk.Context(t), node, []byte(path.Base(node)), framework.WithParents())
+		_, err := client.Create(testzk.Context(t), node, []byte(path.Base(node)), framework.Parents())
 		require.NoError(t, err)
 	}
 }

@@ -23,7 +23,7 @@ func Example() {
 	defer client.Close()
 	ctx := context.Background()
 	for _, node := range []string{"/config/db", "/config/cache"} {
-		if _, err := client.Create(ctx, node, []byte("host-1"), framework.WithParents()); err != nil {
+		if _, err := client.Create(ctx, node, []byte("host-1"), framework.Parents()); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -129,7 +129,7 @@ func write(t *testing.T, client *framework.Client, random *rand.Rand) {
 		}
 		switch data := []byte(fmt.Sprint(i)); random.IntN(6) {
 		case 0, 1, 2:
-			_, _ = client.Create(t.Context(), node, data, framework.WithParents())
+			_, _ = client.Create(t.Context(), node, data, framework.Parents())
 		case 3, 4:
 			_, _ = client.Set(t.Context(), node, data, -1)
 		default:

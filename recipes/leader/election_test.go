@@ -419,7 +419,7 @@ func TestRunReturnsPermanentErrors(t *testing.T) {
 	ctx := testzk.Context(t)
 	lead := func(context.Context, *leader.Term) error { t.Error("lead is called"); return nil }
 	path := testzk.Path(t)
-	_, err := own(t).Create(ctx, path, nil, framework.WithParents(), framework.ACL(zk.WorldACL(zk.PermRead)...))
+	_, err := own(t).Create(ctx, path, nil, framework.Parents(), framework.ACL(zk.WorldACL(zk.PermRead)...))
 	require.NoError(t, err)
 	require.ErrorIs(t, newElection(t, own(t), path).Run(ctx, lead), zk.ErrNoAuth)
 	c := own(t)
@@ -434,7 +434,7 @@ func TestRunReturnsPermanentErrors(t *testing.T) {
 func TestRunFailsIfTheServersRefuseToDeleteItsNode(t *testing.T) {
 	t.Parallel()
 	path := testzk.Path(t)
-	_, err := own(t).Create(testzk.Context(t), path, nil, framework.WithParents(),
+	_, err := own(t).Create(testzk.Context(t), path, nil, framework.Parents(),
 		framework.ACL(zk.WorldACL(zk.PermCreate|zk.PermRead)...))
 	require.NoError(t, err)
 	e := standWith(t, newElection(t, own(t), path), func(context.Context, *leader.Term) error { return nil })

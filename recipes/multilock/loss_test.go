@@ -84,7 +84,7 @@ func TestGuardAppliesNothingWhileAnyNodeIsMissing(t *testing.T) {
 	c := own(t)
 	observer := testzk.Observer(t)
 	data := testzk.Path(t)
-	_, err := c.Create(testzk.Context(t), data, []byte("before"), framework.WithParents())
+	_, err := c.Create(testzk.Context(t), data, []byte("before"), framework.Parents())
 	require.NoError(t, err)
 	for name, m := range kinds(t, c, paths) {
 		for i := range paths {

@@ -33,7 +33,7 @@ func TestDataOfARecreatedPathIsUnchanged(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			require.False(t, srv.Exists("/accounts/17"))
-			_, err := c.Create(t.Context(), "/accounts/17", []byte("0"), framework.WithParents())
+			_, err := c.Create(t.Context(), "/accounts/17", []byte("0"), framework.Parents())
 			require.NoError(t, err)
 			for version := range int32(acquires) {
 				_, err := c.Set(t.Context(), "/accounts/17", []byte("1"), version)
@@ -72,7 +72,7 @@ func TestDataWrittenUnderTheLockIsUnchanged(t *testing.T) {
 // it.
 func TestAcquiresDoNotWriteTheParent(t *testing.T) {
 	reaping(t, func(t *testing.T, srv *zktest.Server, c *framework.Client, one, other *mutex.Mutex) {
-		_, err := c.Create(t.Context(), "/accounts/17", nil, framework.WithParents())
+		_, err := c.Create(t.Context(), "/accounts/17", nil, framework.Parents())
 		require.NoError(t, err)
 		_, _, watch, err := c.GetW(t.Context(), "/accounts/17")
 		require.NoError(t, err)

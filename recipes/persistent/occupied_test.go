@@ -20,7 +20,7 @@ import (
 func occupy(t *testing.T, srv *zktest.Server, text string) *framework.Client {
 	t.Helper()
 	other := client(t, srv, "other")
-	_, err := other.Create(t.Context(), path, []byte(text), framework.Ephemeral(), framework.WithParents())
+	_, err := other.Create(t.Context(), path, []byte(text), framework.Ephemeral(), framework.Parents())
 	require.NoError(t, err)
 	return other
 }

@@ -60,7 +60,7 @@ func (c config) ephemeral() bool { return len(c.modes) == 0 }
 
 // create returns the options with which the node is created.
 func (c config) create() []framework.CreateOption {
-	opts := append(c.replace(), framework.WithParents())
+	opts := append(c.replace(), framework.Parents())
 	switch {
 	case c.is(containerMode):
 		opts = append(opts, framework.Container())

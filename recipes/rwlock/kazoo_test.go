@@ -60,7 +60,7 @@ func TestSidesOfDifferentNamesExcludeEachOther(t *testing.T) {
 func ahead(t *testing.T, c *framework.Client, lock, name string) (node string) {
 	t.Helper()
 	node, err := c.Create(testzk.Context(t), lock+"/"+name, nil,
-		framework.Ephemeral(), framework.Sequential(), framework.WithParents(),
+		framework.Ephemeral(), framework.Sequential(), framework.Parents(),
 		framework.ACL(zk.WorldACL(zk.PermAll)...))
 	require.NoError(t, err)
 	return node

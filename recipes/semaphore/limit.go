@@ -233,7 +233,7 @@ func (l *limit) create(ctx context.Context, s *framework.Session) error {
 	if !l.shared {
 		return cmp.Or(s.CreateContainers(ctx, l.node), errChanged)
 	}
-	_, err := s.Create(ctx, l.node, encode(l.permits), framework.WithParents())
+	_, err := s.Create(ctx, l.node, encode(l.permits), framework.Parents())
 	switch {
 	case err == nil, ctxerr.Answered(ctx, err, zk.ErrNodeExists),
 		framework.IsTransient(err) && framework.OutcomeOf(err) == framework.Unknown:
@@ -271,7 +271,7 @@ func (l *limit) set(ctx context.Context, c *framework.Client, permits int) error
 		if !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 			return err
 		}
-		_, err = c.Create(ctx, l.node, encode(permits), framework.WithParents())
+		_, err = c.Create(ctx, l.node, encode(permits), framework.Parents())
 		if !ctxerr.Answered(ctx, err, zk.ErrNodeExists) {
 			return err
 		}

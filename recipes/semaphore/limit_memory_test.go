@@ -15,7 +15,7 @@ import (
 func TestDisagreementIsFoundAlthoughTheNodeHadNoLimitBefore(t *testing.T) {
 	path := testzk.Path(t)
 	c := testzk.Connected(t, testzk.Connect())
-	_, err := c.Create(testzk.Context(t), path, []byte("something else"), framework.WithParents())
+	_, err := c.Create(testzk.Context(t), path, []byte("something else"), framework.Parents())
 	require.NoError(t, err)
 	one := another(t, path, 5)
 	release(t, acquire(t, one, 1))

@@ -109,7 +109,7 @@ func TestForeignDataOfTheNodeIsUnchanged(t *testing.T) {
 	for _, data := range []string{"x", "precious", "abc"} {
 		path := testzk.Path(t)
 		c := testzk.Connected(t, testzk.Connect())
-		_, err := c.Create(testzk.Context(t), path, []byte(data), framework.WithParents())
+		_, err := c.Create(testzk.Context(t), path, []byte(data), framework.Parents())
 		require.NoError(t, err)
 		s := newSemaphore(t, c, path, 2)
 		hold := acquire(t, s, 2)

@@ -55,7 +55,7 @@ func TestSharedLimitIsCreatedOnceAndUsedByOthers(t *testing.T) {
 func TestEmptyNodeOfASharedLimitIsInitialized(t *testing.T) {
 	path := testzk.Path(t)
 	c := testzk.Connected(t, testzk.Connect())
-	_, err := c.Create(testzk.Context(t), path+"/limit", nil, framework.WithParents())
+	_, err := c.Create(testzk.Context(t), path+"/limit", nil, framework.Parents())
 	require.NoError(t, err)
 	s := newSemaphore(t, c, path, 2, semaphore.WithSharedLimit(path+"/limit"))
 	hold := acquire(t, s, 2)
@@ -104,7 +104,7 @@ func TestLimitThatCannotBeReadIsAnErrorWithItsValue(t *testing.T) {
 	for name, data := range garbage {
 		path := testzk.Path(t)
 		c := testzk.Connected(t, testzk.Connect())
-		_, err := c.Create(testzk.Context(t), path+"/limit", data, framework.WithParents())
+		_, err := c.Create(testzk.Context(t), path+"/limit", data, framework.Parents())
 		require.NoError(t, err)
 		s := newSemaphore(t, c, path, 2, semaphore.WithSharedLimit(path+"/limit"))
 		says := map[string]string{
@@ -144,7 +144,7 @@ func TestLimitThatBecomesUnreadableEndsTheWait(t *testing.T) {
 func TestUnreadableSharedLimitIsReturnedAsAnError(t *testing.T) {
 	path := testzk.Path(t)
 	c := testzk.Connected(t, testzk.Connect())
-	_, err := c.Create(testzk.Context(t), path+"/limit", number(1), framework.WithParents())
+	_, err := c.Create(testzk.Context(t), path+"/limit", number(1), framework.Parents())
 	require.NoError(t, err)
 	_, err = c.SetACL(testzk.Context(t), path+"/limit", zk.WorldACL(zk.PermAdmin), -1)
 	require.NoError(t, err)

@@ -102,7 +102,7 @@ func TestP02_GuardWritesNothingOnceTheNodeIsDeleted(t *testing.T) {
 		path := testzk.Path(t)
 		c, other := p02Connect(t, path), p02Connect(t, path)
 		data := path + "-data"
-		_, err := c.Create(testzk.Context(t), data, []byte("before"), framework.WithParents())
+		_, err := c.Create(testzk.Context(t), data, []byte("before"), framework.Parents())
 		require.NoError(t, err)
 		hold, err := c.mu.Acquire(testzk.Context(t))
 		require.NoError(t, err)

@@ -37,7 +37,7 @@ func TestP05_QueuedCreatesAreNotCarriedOutByAnyOfThreeServers(t *testing.T) {
 		framework.WithSessionTimeout(30*time.Second), framework.WithRetry(retry.Forever(20*time.Millisecond)))
 	s, err := c.Session(testzk.Context(t))
 	require.NoError(t, err)
-	parent, err := c.Create(testzk.Context(t), testzk.Path(t), nil, framework.WithParents())
+	parent, err := c.Create(testzk.Context(t), testzk.Path(t), nil, framework.Parents())
 	require.NoError(t, err)
 	changes := make(chan framework.State, 10)
 	c.Listen(func(change framework.StateChange) { changes <- change.State })

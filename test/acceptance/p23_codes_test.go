@@ -112,7 +112,7 @@ func TestP23_RefusalsOfServersAreTheirOwnErrors(t *testing.T) {
 		return err
 	}
 	require.NoError(t, c.CreateContainers(ctx, root))
-	require.NoError(t, create("/full/child", framework.WithParents()))
+	require.NoError(t, create("/full/child", framework.Parents()))
 	require.NoError(t, create("/short", framework.Ephemeral()))
 	require.NoError(t, create("/secret", framework.ACL(zk.DigestACL(zk.PermAll, "some", "body")...)))
 	set := func(path string, version int32) error { _, err := c.Set(ctx, root+path, nil, version); return err }

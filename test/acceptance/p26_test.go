@@ -73,7 +73,7 @@ func TestP26_ConnectionStringsMeanWhatTheySay(t *testing.T) {
 				dials := &p26Dials{dial: in.dial, want: want}
 				c := testzk.Client(t, strings.Replace(connect, "/chroot", chroot, 1),
 					framework.WithDialer(dials.DialContext))
-				made, err := c.Create(testzk.Context(t), in.root+"/node", nil, framework.WithParents())
+				made, err := c.Create(testzk.Context(t), in.root+"/node", nil, framework.Parents())
 				require.NoError(t, err)
 				require.Equal(t, in.root+"/node", made)
 				_, err = in.client(t).Exists(testzk.Context(t), chroot+in.root+"/node")

@@ -37,7 +37,7 @@ func newOwner(t testing.TB, opts ...framework.Option) *owner {
 	s, err := c.Session(testzk.Context(t))
 	require.NoError(t, err)
 	o := &owner{Client: c, t: t, session: s, root: testzk.Path(t)}
-	_, err = c.Create(testzk.Context(t), o.root, nil, framework.WithParents())
+	_, err = c.Create(testzk.Context(t), o.root, nil, framework.Parents())
 	require.NoError(t, err)
 	return o
 }
