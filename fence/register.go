@@ -40,10 +40,11 @@ func (r *Register) Accept(token int64) error {
 // however long a write takes, so write should have a time limit. It must not use the same Register,
 // except for Last.
 //
-// Do returns the error of write, and an error if write is nil. The token is remembered even if write fails, and before write
-// begins. A token that was seen proves that there is a later holder, even if its write failed or
-// was carried out only in part. If the token were forgotten, an earlier holder could write between
-// that write and its repetition. The holder of the same token may try again.
+// Do returns the error of write, and an error if write is nil. The token is remembered even if
+// write fails, and before write begins. A token that was seen proves that there is a later holder,
+// even if its write failed or was carried out only in part. If the token were forgotten, an earlier
+// holder could write between that write and its repetition. The holder of the same token may try
+// again.
 func (r *Register) Do(token int64, write func() error) error {
 	if write == nil {
 		return errNilFunc

@@ -219,7 +219,8 @@ func password(id int64) []byte {
 // operations are the operations common to clients and sessions.
 type operations interface {
 	Create(ctx context.Context, path string, data []byte, opts ...framework.CreateOption) (string, error)
-	CreateResult(ctx context.Context, path string, data []byte, opts ...framework.CreateOption) (framework.Result, error)
+	CreateResult(
+		ctx context.Context, path string, data []byte, opts ...framework.CreateOption) (framework.Result, error)
 	CreateContainers(ctx context.Context, path string) error
 	Get(ctx context.Context, path string) ([]byte, *zk.Stat, error)
 	Exists(ctx context.Context, path string) (*zk.Stat, error)

@@ -86,7 +86,8 @@ func newConfig(opts []Option) (config, error) {
 func WithSessionTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d < minSessionTimeout || d > maxSessionTimeout {
-			return fmt.Errorf("WithSessionTimeout: %v is not between %v and %v", d, minSessionTimeout, maxSessionTimeout)
+			return fmt.Errorf("WithSessionTimeout: %v is not between %v and %v",
+				d, minSessionTimeout, maxSessionTimeout)
 		}
 		c.sessionTimeout = d
 		return nil

@@ -8,7 +8,9 @@ package errtext
 import "strings"
 
 // Packages has the names in the texts of errors that have one.
-var Packages = []string{"framework", "recipes", "mutex", "rwlock", "semaphore", "multilock", "leader", "queue", "retry", "fence"}
+var Packages = []string{
+	"framework", "recipes", "mutex", "rwlock", "semaphore", "multilock", "leader", "queue", "retry", "fence",
+}
 
 // because is an error and its cause.
 type because struct{ err, cause error }

