@@ -110,10 +110,7 @@ func (c *Client) AddWatch(
 
 // watch has w watch a path. invalid is an error of the arguments, or nil.
 func (c *Client) watch(ctx context.Context, path string, w *PersistentWatch, invalid error) (*PersistentWatch, error) {
-	var o ops
-	if c != nil {
-		o = c.ops
-	}
+	o := c.ops
 	call := o.call("watch", path, repeatable).require(invalid)
 	w.core, w.root, w.full, w.done = o.core, o.root, call.full, make(chan struct{})
 	_, err := run(ctx, o, call, func(ctx context.Context, s *session) (nothing, error) {
@@ -143,7 +140,7 @@ func checkWatch(mode WatchMode, fn func(WatchEvent)) error {
 // last watch of a path and mode is removed from the server in the background. A second Stop does
 // nothing.
 func (w *PersistentWatch) Stop() {
-	if w == nil || w.core == nil {
+	if w.core == nil {
 		return
 	}
 	w.unhear()
@@ -154,7 +151,7 @@ func (w *PersistentWatch) Stop() {
 
 // Done returns a channel that is closed when the watch has ended.
 func (w *PersistentWatch) Done() <-chan struct{} {
-	if w == nil || w.core == nil {
+	if w.core == nil {
 		return closedChannel
 	}
 	return w.done
@@ -163,7 +160,7 @@ func (w *PersistentWatch) Done() <-chan struct{} {
 // Err returns nil while the watch lasts, and after Stop. Otherwise it returns why the watch has
 // ended: ErrClosed, or ErrUnimplemented if the client has reconnected to an older server.
 func (w *PersistentWatch) Err() error {
-	if w == nil || w.core == nil {
+	if w.core == nil {
 		return ErrZeroValue
 	}
 	return w.core.watchers.reason(w)

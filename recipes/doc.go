@@ -58,6 +58,7 @@
 //	leader.ErrLatchClosed       the Latch is closed, or its client       make another Latch
 //	leader.ErrNotStarted        Await before Start                       correct the program
 //	leader.ErrRunning           Run or Start while it runs already       correct the program
+//	cache.ErrTooLarge           a cache would exceed WithLimit           raise the limit, or cache less
 //	fence.ErrNoToken            a number is not a token                  correct the program
 //	fence.ErrStale              a larger token was seen before           refuse it: its sender is no holder now
 //

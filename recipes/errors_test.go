@@ -16,6 +16,7 @@ import (
 	"github.com/docent-zk/docent/internal/errtext"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/cache"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -26,6 +27,7 @@ import (
 
 // exportedErrors are the exported errors of the library by their names.
 var exportedErrors = map[string]error{
+	"cache.ErrTooLarge":          cache.ErrTooLarge,
 	"fence.ErrNoToken":           fence.ErrNoToken,
 	"fence.ErrStale":             fence.ErrStale,
 	"framework.ErrAuthFailed":    framework.ErrAuthFailed,
@@ -122,6 +124,7 @@ func provoked(t *testing.T) (all []error) {
 			add(multilock.New(c, []string{path}))
 			add(leader.New(c, path))
 			add(leader.NewLatch(c, path))
+			add(cache.New(c, "a"))
 		}
 		add(multilock.Foreign(c, "", nil))
 		for _, err := range leader.Observe(t.Context(), c, "a") {

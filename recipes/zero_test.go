@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"iter"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/cache"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -29,35 +31,42 @@ import (
 
 // zeroValues are the zero values of the exported structs that a constructor makes.
 var zeroValues = map[string]any{
-	"framework.Client":    &framework.Client{},
-	"framework.Session":   &framework.Session{},
-	"framework.Watch":     &framework.Watch{},
-	"leader.Election":     &leader.Election{},
-	"leader.Latch":        &leader.Latch{},
-	"leader.Term":         &leader.Term{},
-	"multilock.MultiLock": &multilock.MultiLock{},
-	"mutex.Mutex":         &mutex.Mutex{},
-	"recipes.Hold":        &recipes.Hold{},
-	"rwlock.RWLock":       &rwlock.RWLock{},
-	"rwlock.Side":         &rwlock.Side{},
-	"semaphore.Mutex":     &semaphore.Mutex{},
-	"semaphore.Semaphore": &semaphore.Semaphore{},
+	"cache.Cache":               &cache.Cache{},
+	"framework.Client":          &framework.Client{},
+	"framework.PersistentWatch": &framework.PersistentWatch{},
+	"framework.Session":         &framework.Session{},
+	"framework.Watch":           &framework.Watch{},
+	"leader.Election":           &leader.Election{},
+	"leader.Latch":              &leader.Latch{},
+	"leader.Term":               &leader.Term{},
+	"multilock.MultiLock":       &multilock.MultiLock{},
+	"mutex.Mutex":               &mutex.Mutex{},
+	"recipes.Hold":              &recipes.Hold{},
+	"rwlock.RWLock":             &rwlock.RWLock{},
+	"rwlock.Side":               &rwlock.Side{},
+	"semaphore.Mutex":           &semaphore.Mutex{},
+	"semaphore.Semaphore":       &semaphore.Semaphore{},
 }
 
 // usableZeroValues are the zero values of the other exported structs, which are records, errors and
 // what is documented to be usable as it is. Their methods must not panic.
 var usableZeroValues = map[string]any{
-	"fence.Register":         &fence.Register{},
-	"framework.Error":        &framework.Error{},
-	"framework.Result":       &framework.Result{},
-	"framework.ServerError":  &framework.ServerError{},
-	"framework.StateChange":  &framework.StateChange{},
-	"leader.Change":          &leader.Change{},
-	"metrics.Labels":         &metrics.Labels{},
-	"multilock.ExternalHold": &multilock.ExternalHold{},
-	"mutex.Handoff":          &mutex.Handoff{},
-	"recipes.Identity":       &recipes.Identity{},
-	"recipes.Participant":    &recipes.Participant{},
+	"cache.Event":           &cache.Event{},
+	"cache.Node":            &cache.Node{},
+	"fence.Register":        &fence.Register{},
+	"framework.ReadOp":      &framework.ReadOp{},
+	"framework.ReadResult":  &framework.ReadResult{},
+	"framework.WatchEvent":  &framework.WatchEvent{},
+	"framework.Error":       &framework.Error{},
+	"framework.Result":      &framework.Result{},
+	"framework.ServerError": &framework.ServerError{},
+	"framework.StateChange": &framework.StateChange{},
+	"leader.Change":         &leader.Change{},
+	"metrics.Labels":        &metrics.Labels{},
+	"multilock.ForeignHold": &multilock.ForeignHold{},
+	"mutex.Handoff":         &mutex.Handoff{},
+	"recipes.Identity":      &recipes.Identity{},
+	"recipes.Participant":   &recipes.Participant{},
 }
 
 // libraryFiles calls fn for each file of the library's public packages.
@@ -187,6 +196,10 @@ func requireNothing(t *testing.T, method string, result reflect.Value) {
 		r.Lock()
 	case func():
 		r()
+	case iter.Seq2[string, *cache.Node]:
+		for path := range r {
+			require.Fail(t, "a node", path)
+		}
 	case framework.State:
 		require.Equal(t, framework.Closed, r, method)
 	case *zap.Logger:
@@ -203,8 +216,8 @@ func TestMethodsOfNilPointersPanic(t *testing.T) {
 		none := reflect.Zero(reflect.TypeOf(zero))
 		for i := range none.NumMethod() {
 			method := name + "." + none.Type().Method(i).Name
-			if method == "mutex.Mutex.Locker" {
-				continue // it does nothing; Lock panics
+			if method == "mutex.Mutex.Locker" || method == "cache.Cache.All" {
+				continue // Lock panics, and so does a loop
 			}
 			require.Panics(t, func() { call(none.Method(i)) }, method)
 		}

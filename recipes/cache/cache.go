@@ -20,6 +20,9 @@ import (
 // ErrTooLarge means that a cache has ended because it would exceed WithLimit.
 var ErrTooLarge = errors.New("cache: too large")
 
+// errZero is the error of a zero Cache.
+var errZero = fmt.Errorf("%w: cache.Cache", framework.ErrZeroValue)
+
 // Cache keeps a subtree in memory. It is safe for concurrent use. Curator: CuratorCache.
 type Cache struct {
 	client *framework.Client
@@ -44,13 +47,13 @@ type Cache struct {
 func New(client *framework.Client, path string, opts ...Option) (*Cache, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
-		return nil, fmt.Errorf("cache: %w", err)
+		return nil, fmt.Errorf("new cache: %w", err)
 	}
 	if err := bridge.Of(client).Validate(); err != nil {
-		return nil, fmt.Errorf("cache: %w", err)
+		return nil, fmt.Errorf("new cache: %w", err)
 	}
 	if err := framework.CheckPath(path); err != nil {
-		return nil, fmt.Errorf("cache: %w", err)
+		return nil, fmt.Errorf("new cache: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	c := &Cache{
@@ -64,7 +67,7 @@ func New(client *framework.Client, path string, opts ...Option) (*Cache, error) 
 	}
 	if !bridge.Of(client).Go(func() { c.run(ctx) }) {
 		stop()
-		return nil, fmt.Errorf("cache: %w", framework.ErrClosed)
+		return nil, fmt.Errorf("new cache: %w", framework.ErrClosed)
 	}
 	return c, nil
 }
@@ -76,17 +79,31 @@ const closeWait = time.Second
 // handled all events. The content stays readable. Close may be called from a listener, and more
 // than once.
 func (c *Cache) Close() {
+	if c.client == nil {
+		return
+	}
 	c.stop()
 	<-c.done
 	c.listeners.Close(closeWait)
 }
 
 // Done returns a channel that is closed when the cache has ended.
-func (c *Cache) Done() <-chan struct{} { return c.done }
+func (c *Cache) Done() <-chan struct{} {
+	if c.client == nil {
+		return closed
+	}
+	return c.done
+}
+
+// closed is the channel of a zero Cache.
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // Err returns nil until Done is closed. Then it returns framework.ErrClosed after Close or after the
 // end of the client, and an error that matches ErrTooLarge if a limit was exceeded.
 func (c *Cache) Err() error {
+	if c.client == nil {
+		return errZero
+	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.err
@@ -95,6 +112,12 @@ func (c *Cache) Err() error {
 // WaitReady waits until the cache is current. It returns nil then, the error of Err if the cache
 // ends, and the error of ctx if that ends first.
 func (c *Cache) WaitReady(ctx context.Context) error {
+	switch {
+	case c.client == nil:
+		return errZero
+	case ctx == nil:
+		return framework.ErrNilContext
+	}
 	c.mu.RLock()
 	current := c.current
 	c.mu.RUnlock()
@@ -173,8 +196,14 @@ func (c *Cache) nodes() []*Node {
 // Listen calls fn with each event, in order, in a goroutine of its own: a slow listener delays
 // neither the cache nor other listeners. Its events wait in memory, without a bound. The first
 // calls are Created for each node that is in the cache already, and Ready if it is current. After
-// stop fn is not called again; stop does not wait for a running call.
+// stop fn is not called again; stop does not wait for a running call. Listen panics if fn is nil.
 func (c *Cache) Listen(fn func(Event)) (stop func()) {
+	if fn == nil {
+		panic("cache: Listen: nil function")
+	}
+	if c.client == nil {
+		return func() {}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var first []Event

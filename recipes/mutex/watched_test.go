@@ -114,7 +114,9 @@ func (l *nodeLog) deleted(path string) {
 	w := l.nodes[path]
 	delete(l.nodes, path)
 	l.mu.Unlock()
-	w.Stop()
+	if w != nil {
+		w.Stop()
+	}
 }
 
 func (l *nodeLog) add(kind zk.EventType) {

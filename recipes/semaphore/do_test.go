@@ -30,10 +30,8 @@ func TestPath(t *testing.T) {
 	}{
 		{newSemaphore(t, client, "/limits/a", 1), "/limits/a"},
 		{new(semaphore.Semaphore), ""},
-		{(*semaphore.Semaphore)(nil), ""},
 		{newMutex(t, client, "/locks/a"), "/locks/a"},
 		{new(semaphore.Mutex), ""},
-		{(*semaphore.Mutex)(nil), ""},
 	} {
 		require.Equal(t, test.path, test.lock.Path())
 	}
