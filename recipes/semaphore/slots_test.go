@@ -38,7 +38,6 @@ func TestSlotsAreTheSmallestFreeNumbers(t *testing.T) {
 func TestHoldsWithoutSlotsHaveNone(t *testing.T) {
 	hold := acquire(t, another(t, testzk.Path(t)+"/slots", 2), 2) // the path does not matter
 	require.Nil(t, semaphore.Slots(hold))
-	require.Nil(t, semaphore.Slots(nil))
 	require.Nil(t, semaphore.Slots(new(recipes.Hold)))
 	release(t, hold)
 }
