@@ -59,6 +59,15 @@
 //	leader.ErrNotStarted        Await before Start                       correct the program
 //	leader.ErrRunning           Run or Start while it runs already       correct the program
 //	cache.ErrTooLarge           a cache would exceed WithLimit           raise the limit, or cache less
+//	persistent.ErrNodeClosed    the Node is closed                       make another Node
+//	persistent.ErrNotStarted    Await before Start                       correct the program
+//	persistent.ErrOccupied      the path has a node of another owner     wait, or use another path
+//	persistent.ErrPending       closed; the node may still be there      nothing: its deletion continues
+//	persistent.ErrStarted       Start was called before                  correct the program
+//	group.ErrIDInUse            another member has the id                wait, or use another id
+//	group.ErrLeft               Leave was called                         join again
+//	group.ErrNoPayload          a payload with kazoo's names             leave it out
+//	group.ErrPending            left; the node may still be there        nothing: its deletion continues
 //	fence.ErrNoToken            a number is not a token                  correct the program
 //	fence.ErrStale              a larger token was seen before           refuse it: its sender is no holder now
 //

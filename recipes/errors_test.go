@@ -17,9 +17,11 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/cache"
+	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/recipes/persistent"
 	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/retry"
@@ -28,6 +30,15 @@ import (
 // exportedErrors are the exported errors of the library by their names.
 var exportedErrors = map[string]error{
 	"cache.ErrTooLarge":          cache.ErrTooLarge,
+	"group.ErrIDInUse":           group.ErrIDInUse,
+	"group.ErrLeft":              group.ErrLeft,
+	"group.ErrNoPayload":         group.ErrNoPayload,
+	"group.ErrPending":           group.ErrPending,
+	"persistent.ErrNodeClosed":   persistent.ErrNodeClosed,
+	"persistent.ErrNotStarted":   persistent.ErrNotStarted,
+	"persistent.ErrOccupied":     persistent.ErrOccupied,
+	"persistent.ErrPending":      persistent.ErrPending,
+	"persistent.ErrStarted":      persistent.ErrStarted,
 	"fence.ErrNoToken":           fence.ErrNoToken,
 	"fence.ErrStale":             fence.ErrStale,
 	"framework.ErrAuthFailed":    framework.ErrAuthFailed,
@@ -91,6 +102,9 @@ var prefix = regexp.MustCompile(`(?m)(^|: )(` + strings.Join(errtext.Packages, "
 func TestExportedErrorsBeginWithTheNameOfTheirPackage(t *testing.T) {
 	for name, err := range exportedErrors {
 		pkg, _, _ := strings.Cut(name, ".")
+		if pkg == "group" && name != "group.ErrNoPayload" {
+			pkg = "persistent" // the errors are those of the member's node
+		}
 		require.True(t, strings.HasPrefix(err.Error(), pkg+": "), "%s: %v", name, err)
 		requireOnePrefix(t, err)
 	}
@@ -125,6 +139,9 @@ func provoked(t *testing.T) (all []error) {
 			add(leader.New(c, path))
 			add(leader.NewLatch(c, path))
 			add(cache.New(c, "a"))
+			add(persistent.New(c, "a", nil))
+			add(group.Members(t.Context(), c, "a"))
+			add(group.Join(t.Context(), c, "a", "b", nil))
 		}
 		add(multilock.Foreign(c, "", nil))
 		for _, err := range leader.Observe(t.Context(), c, "a") {

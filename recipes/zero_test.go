@@ -22,9 +22,11 @@ import (
 	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/cache"
+	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/recipes/persistent"
 	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/recipes/semaphore"
 )
@@ -36,6 +38,8 @@ var zeroValues = map[string]any{
 	"framework.PersistentWatch": &framework.PersistentWatch{},
 	"framework.Session":         &framework.Session{},
 	"framework.Watch":           &framework.Watch{},
+	"group.Membership":          &group.Membership{},
+	"persistent.Node":           &persistent.Node{},
 	"leader.Election":           &leader.Election{},
 	"leader.Latch":              &leader.Latch{},
 	"leader.Term":               &leader.Term{},
@@ -61,6 +65,8 @@ var usableZeroValues = map[string]any{
 	"framework.Result":      &framework.Result{},
 	"framework.ServerError": &framework.ServerError{},
 	"framework.StateChange": &framework.StateChange{},
+	"group.Change":          &group.Change{},
+	"group.Member":          &group.Member{},
 	"leader.Change":         &leader.Change{},
 	"metrics.Labels":        &metrics.Labels{},
 	"multilock.ForeignHold": &multilock.ForeignHold{},

@@ -9,7 +9,8 @@ import "strings"
 
 // Packages has the names in the texts of errors that have one.
 var Packages = []string{
-	"framework", "recipes", "mutex", "rwlock", "semaphore", "multilock", "leader", "cache", "queue", "retry", "fence",
+	"framework", "recipes", "mutex", "rwlock", "semaphore", "multilock", "leader", "cache",
+	"persistent", "group", "queue", "retry", "fence",
 }
 
 // because is an error and its cause.

@@ -276,7 +276,7 @@ func TestInvalidArgumentsAreRefused(t *testing.T) {
 		"id is a path":  {t.Context(), c, path, "a/b", nil, `id "a/b"`},
 		"id is a dot":   {t.Context(), c, path, ".", nil, framework.ErrInvalidPath.Error()},
 		"nil option":    {t.Context(), c, path, "a", []group.Option{nil}, "option 0 is nil"},
-		"negative wait": {t.Context(), c, path, "a", []group.Option{group.WithWait(-1)}, "wait -1ns"},
+		"negative wait": {t.Context(), c, path, "a", []group.Option{group.WithWait(-1)}, "WithWait: -1ns"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := group.Join(bad.ctx, bad.c, bad.path, bad.id, nil, bad.opts...)
@@ -296,7 +296,7 @@ func TestInvalidArgumentsAreRefused(t *testing.T) {
 	for range group.Observe(ended, c, path) {
 		require.Fail(t, "a sequence with an ended context is empty")
 	}
-	for _, zero := range []*group.Membership{nil, {}} {
+	for _, zero := range []*group.Membership{{}} {
 		require.ErrorIs(t, zero.Err(), framework.ErrZeroValue)
 		require.ErrorIs(t, zero.Await(t.Context()), framework.ErrZeroValue)
 		require.ErrorIs(t, zero.SetPayload(nil), framework.ErrZeroValue)

@@ -48,7 +48,7 @@ func Join(
 ) (*Membership, error) {
 	m, err := newMembership(ctx, c, path, id, payload, opts)
 	if err != nil {
-		return nil, fmt.Errorf("group: %w", err)
+		return nil, fmt.Errorf("join %s as %q: %w", path, id, err)
 	}
 	kept, stop := context.WithCancel(context.Background())
 	m.stop = stop
@@ -115,16 +115,12 @@ func kazooName() string {
 }
 
 // ID returns the id of the member.
-func (m *Membership) ID() string {
-	if m == nil {
-		return ""
-	}
-	return m.id
-}
+func (m *Membership) ID() string { return m.id }
 
+// kept returns the node of the member, or a zero Node for a zero Membership.
 func (m *Membership) kept() *persistent.Node {
-	if m == nil {
-		return nil
+	if m.node == nil {
+		return &persistent.Node{}
 	}
 	return m.node
 }
@@ -134,7 +130,7 @@ func (m *Membership) kept() *persistent.Node {
 // ErrNoPayload for a member with the names of kazoo, and otherwise as persistent.Node.SetData does.
 // Curator: setThisData.
 func (m *Membership) SetPayload(payload []byte) error {
-	if m != nil && m.kazoo {
+	if m.kazoo {
 		return ErrNoPayload
 	}
 	return m.kept().SetData(payload)
@@ -156,7 +152,7 @@ func (m *Membership) Err() error { return m.kept().Err() }
 // and returns what persistent.Node.Close returns. Curator: close.
 func (m *Membership) Leave() error {
 	err := m.kept().Close()
-	if m != nil && m.stop != nil {
+	if m.stop != nil {
 		m.stop()
 	}
 	return err

@@ -65,11 +65,11 @@ func Members(ctx context.Context, c *framework.Client, path string, opts ...Opti
 		err = check(ctx, c, path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("group: %w", err)
+		return nil, fmt.Errorf("members of %s: %w", path, err)
 	}
 	names, _, err := c.Children(ctx, path)
 	if err != nil && !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
-		return nil, fmt.Errorf("group: %w", err)
+		return nil, fmt.Errorf("members of %s: %w", path, err)
 	}
 	var members []Member
 	for _, name := range cfg.ofMembers(names) {
@@ -78,7 +78,7 @@ func Members(ctx context.Context, c *framework.Client, path string, opts ...Opti
 			continue // it has just left
 		}
 		if err != nil {
-			return nil, fmt.Errorf("group: %w", err)
+			return nil, fmt.Errorf("members of %s: %w", path, err)
 		}
 		members = append(members, cfg.member(name, data, stat))
 	}
@@ -130,7 +130,7 @@ func Observe(ctx context.Context, c *framework.Client, path string, opts ...Opti
 			err = check(ctx, c, path)
 		}
 		if err != nil {
-			yield(Change{}, fmt.Errorf("group: %w", err))
+			yield(Change{}, fmt.Errorf("observe %s: %w", path, err))
 			return
 		}
 		o := &observer{
@@ -177,7 +177,7 @@ func (o *observer) run(ctx context.Context) {
 		case ctx.Err() != nil || errors.Is(err, errStopped):
 			return
 		case err != nil:
-			if !o.yield(Change{}, fmt.Errorf("group: %w", err)) || !framework.IsTransient(err) {
+			if !o.yield(Change{}, fmt.Errorf("observe %s: %w", o.path, err)) || !framework.IsTransient(err) {
 				return
 			}
 			pause(ctx, wait)

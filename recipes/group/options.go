@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/docent-zk/docent/internal/option"
 	"github.com/docent-zk/docent/recipes/persistent"
 )
 
@@ -16,15 +17,7 @@ type config struct {
 }
 
 func newConfig(opts []Option) (cfg config, err error) {
-	for i, opt := range opts {
-		if opt == nil {
-			return config{}, fmt.Errorf("option %d is nil", i)
-		}
-		if err := opt(&cfg); err != nil {
-			return config{}, err
-		}
-	}
-	return cfg, nil
+	return cfg, option.Apply(&cfg, opts)
 }
 
 // WithKazooNames uses the nodes of kazoo's Party: the name is random and ends in "__party__", and
@@ -42,7 +35,7 @@ func WithKazooNames() Option {
 func WithWait(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 {
-			return fmt.Errorf("wait %v must not be negative", d)
+			return fmt.Errorf("WithWait: %v is negative", d)
 		}
 		c.node = append(c.node, persistent.WithOccupiedTimeout(d))
 		return nil

@@ -31,17 +31,17 @@ func TestInvalidArgumentsAreRefusedAndNamed(t *testing.T) {
 		"nil option":    {c, path, options{persistent.WithPersistence(), nil}, []string{"option 1 is nil"}},
 		"two modes": {c, path, options{persistent.WithPersistence(), persistent.WithContainer()},
 			[]string{"WithPersistence", "WithContainer"}},
-		"no time to live": {c, path, options{persistent.WithTTL(0)}, []string{"time to live 0s"}},
+		"no time to live": {c, path, options{persistent.WithTTL(0)}, []string{"WithTTL: 0s"}},
 		"numbered container": {c, path, options{persistent.WithContainer(), persistent.WithSequence()},
 			[]string{"WithContainer", "WithSequence"}},
-		"empty ACL":        {c, path, options{persistent.WithACL()}, []string{"ACL is empty"}},
+		"empty ACL":        {c, path, options{persistent.WithACL()}, []string{"WithACL: "}},
 		"negative timeout": {c, path, options{persistent.WithOccupiedTimeout(-time.Second)}, []string{"-1s"}},
-		"nil takeover":     {c, path, options{persistent.WithTakeover(nil)}, []string{"takeover: nil"}},
+		"nil takeover":     {c, path, options{persistent.WithTakeover(nil)}, []string{"WithTakeover: nil"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := persistent.New(bad.client, bad.path, nil, bad.opts...)
 			require.Error(t, err)
-			require.True(t, strings.HasPrefix(err.Error(), "persistent: "), err.Error())
+			require.True(t, strings.HasPrefix(err.Error(), "new node: "), err.Error())
 			for _, word := range bad.says {
 				require.ErrorContains(t, err, word)
 			}
@@ -67,7 +67,7 @@ func TestInvalidCallsAreErrors(t *testing.T) {
 	<-n.Done()
 	require.ErrorIs(t, n.Err(), persistent.ErrNodeClosed)
 	require.ErrorIs(t, n.Start(t.Context()), persistent.ErrNodeClosed)
-	for _, zero := range []*persistent.Node{nil, {}} {
+	for _, zero := range []*persistent.Node{{}} {
 		require.ErrorIs(t, zero.Start(t.Context()), framework.ErrZeroValue)
 		require.ErrorIs(t, zero.Await(t.Context()), framework.ErrZeroValue)
 		require.ErrorIs(t, zero.SetData(nil), framework.ErrZeroValue)

@@ -63,7 +63,7 @@ func New(c *framework.Client, path string, data []byte, opts ...Option) (*Node, 
 		err = checkPath(c, path, cfg)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("persistent: %w", err)
+		return nil, fmt.Errorf("new node: %w", err)
 	}
 	if cfg.protected && !cfg.sequential {
 		path = protect(path)
@@ -111,17 +111,17 @@ func checkPath(c *framework.Client, path string, cfg config) error {
 	return framework.CheckPath(path)
 }
 
-func (n *Node) made() bool { return n != nil && n.client != nil }
+func (n *Node) made() bool { return n.client != nil }
 
 // check returns an error for a zero Node, and for a context that is nil or has ended.
 func (n *Node) check(ctx context.Context) error {
 	switch {
 	case !n.made():
-		return fmt.Errorf("persistent: %w: Node", framework.ErrZeroValue)
+		return fmt.Errorf("%w: persistent.Node", framework.ErrZeroValue)
 	case ctx == nil:
-		return fmt.Errorf("persistent: %w", framework.ErrNilContext)
+		return framework.ErrNilContext
 	case ctx.Err() != nil:
-		return fmt.Errorf("persistent: %w", ctxerr.Of(ctx))
+		return ctxerr.Of(ctx)
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (n *Node) Start(ctx context.Context) error {
 	if !bridge.Of(n.client).Go(func() { n.keeper.run(ctx, before) }) {
 		stop()
 		n.leavePlace()
-		return fmt.Errorf("persistent: %w", framework.ErrClosed)
+		return fmt.Errorf("start %s: %w", n.path, framework.ErrClosed)
 	}
 	n.stop = stop
 	return nil
@@ -164,7 +164,7 @@ func (n *Node) Start(ctx context.Context) error {
 // framework.ErrTooLarge. Curator: setData.
 func (n *Node) SetData(data []byte) error {
 	if !n.made() {
-		return fmt.Errorf("persistent: %w: Node", framework.ErrZeroValue)
+		return fmt.Errorf("%w: persistent.Node", framework.ErrZeroValue)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -278,7 +278,7 @@ func (n *Node) isDone() bool {
 // have answered. It returns framework.ErrZeroValue for the zero value.
 func (n *Node) Err() error {
 	if !n.made() {
-		return fmt.Errorf("persistent: %w: Node", framework.ErrZeroValue)
+		return fmt.Errorf("%w: persistent.Node", framework.ErrZeroValue)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -303,7 +303,7 @@ func (n *Node) endLocked() error {
 // started again: make another one. Curator: close.
 func (n *Node) Close() error {
 	if !n.made() {
-		return fmt.Errorf("persistent: %w: Node", framework.ErrZeroValue)
+		return fmt.Errorf("%w: persistent.Node", framework.ErrZeroValue)
 	}
 	if !n.close() {
 		return nil

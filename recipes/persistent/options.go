@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/option"
 )
 
 // Option configures a Node.
@@ -34,13 +35,8 @@ const (
 
 func newConfig(opts []Option) (config, error) {
 	cfg := config{occupied: -1}
-	for i, opt := range opts {
-		if opt == nil {
-			return config{}, fmt.Errorf("option %d is nil", i)
-		}
-		if err := opt(&cfg); err != nil {
-			return config{}, err
-		}
+	if err := option.Apply(&cfg, opts); err != nil {
+		return config{}, err
 	}
 	switch {
 	case len(cfg.modes) > 1:
@@ -100,7 +96,7 @@ func WithContainer() Option { return mode(containerMode) }
 func WithTTL(d time.Duration) Option {
 	return func(c *config) error {
 		if d < time.Millisecond {
-			return fmt.Errorf("time to live %v is less than a millisecond", d)
+			return fmt.Errorf("WithTTL: %v is less than a millisecond", d)
 		}
 		c.ttl = d
 		return mode(ttlMode)(c)
@@ -142,7 +138,7 @@ func WithSequence() Option {
 func WithACL(acl ...zk.ACL) Option {
 	return func(c *config) error {
 		if len(acl) == 0 {
-			return errors.New("the ACL is empty")
+			return errors.New("WithACL: the list is empty")
 		}
 		c.acl = slices.Clone(acl)
 		return nil
@@ -160,7 +156,7 @@ const NoLimit = time.Duration(math.MaxInt64)
 func WithOccupiedTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 {
-			return fmt.Errorf("occupied timeout %v must not be negative", d)
+			return fmt.Errorf("WithOccupiedTimeout: %v is negative", d)
 		}
 		c.occupied = d
 		return nil
@@ -179,7 +175,7 @@ func WithOccupiedTimeout(d time.Duration) Option {
 func WithTakeover(ours func(data []byte, stat zk.Stat) bool) Option {
 	return func(c *config) error {
 		if ours == nil {
-			return errors.New("takeover: nil function")
+			return errors.New("WithTakeover: nil function")
 		}
 		c.ours = ours
 		return nil
