@@ -46,7 +46,8 @@ func (s *oneShot) ended() <-chan struct{} { return nil }
 func (s *oneShot) stop() { s.unlisten() }
 
 // connected continues after a loss of the connection. The watches of a session that has ended have
-// all fired. Those of a session that has reconnected fire before the answer to the next read.
+// all fired. Those of a session that has reconnected fire before the answer to the next read, in no
+// order: until then any node may be another one than in the tree.
 func (s *oneShot) connected() {
 	if !s.f.connected() {
 		return
@@ -56,7 +57,7 @@ func (s *oneShot) connected() {
 		s.f.reset()
 		return
 	}
-	s.f.want(s.f.root)
+	s.f.want(s.f.root).replaced = true
 }
 
 // taken notes the watch of a read. Reads of the same kind share one watch until it fires.
