@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -51,6 +52,27 @@ func (c *Client) WaitConnected(ctx context.Context) error {
 		return &Error{Op: "connect", Outcome: NotApplied, Err: err}
 	}
 	return nil
+}
+
+// Outlast reports whether a loop that follows something should make an operation of the client, or of
+// its session, again after it has failed with err. It waits until there is a session with a
+// connection. So such a loop lasts through outages and lost sessions:
+//
+//	for {
+//		data, _, watch, err := client.GetW(ctx, path)
+//		if client.Outlast(ctx, err) {
+//			continue // with the next session, if it used one
+//		}
+//		...
+//	}
+//
+// It returns true if err is transient, see IsTransient, or comes from a lost session, and the client
+// has connected. It returns false for nil, for all other errors, and if ctx ends, the client is
+// closed or the servers refuse a credential before there is a connection. It does not say what became
+// of the operation: see OutcomeOf.
+func (c *Client) Outlast(ctx context.Context, err error) bool {
+	passing := IsTransient(err) || errors.Is(err, ErrSessionLost)
+	return passing && c.WaitConnected(ctx) == nil
 }
 
 // Close ends all holds and the session, and with it every ephemeral node of the client. Then it

@@ -203,7 +203,7 @@ func followNode(
 ) error {
 	for {
 		data, _, watch, err := client.GetW(ctx, path)
-		if outlasted(ctx, client, err) {
+		if client.Outlast(ctx, err) {
 			continue
 		}
 		if err != nil {
@@ -216,15 +216,6 @@ func followNode(
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// outlasted reports whether to try again after err. It waits for a connection
-// if err comes from an outage that was longer than the client's retries, or
-// from a lost session.
-func outlasted(ctx context.Context, client *framework.Client, err error) bool {
-	passing := framework.IsTransient(err) ||
-		errors.Is(err, framework.ErrSessionLost) // a Session: get the next one
-	return passing && client.WaitConnected(ctx) == nil
 }
 
 // end

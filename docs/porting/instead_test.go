@@ -91,7 +91,7 @@ func waitOnBarrier(
 ) error {
 	for {
 		stat, watch, err := client.ExistsW(ctx, path)
-		if outlasted(ctx, client, err) {
+		if client.Outlast(ctx, err) {
 			continue // as with a watch
 		}
 		if err != nil || stat == nil {
@@ -149,7 +149,7 @@ func enter(
 ) error {
 	for {
 		opened, err := arrive(ctx, client, barrier, name, members)
-		if opened || err != nil && !outlasted(ctx, client, err) { // as with a watch
+		if opened || err != nil && !client.Outlast(ctx, err) { // as with a watch
 			return err
 		}
 	}
@@ -203,7 +203,7 @@ func leave(
 ) error {
 	for {
 		left, err := depart(ctx, client, barrier, name)
-		if left || err != nil && !outlasted(ctx, client, err) {
+		if left || err != nil && !client.Outlast(ctx, err) {
 			return err
 		}
 	}

@@ -155,6 +155,12 @@ var p07ConnectionCalls = map[string]p07Call{
 		_, err := on.client.Session(ctx)
 		return err
 	},
+	"Client.Outlast": func(ctx context.Context, on *p07Subject) error {
+		if !on.client.Outlast(ctx, framework.ErrSessionLost) {
+			return ctx.Err()
+		}
+		return nil
+	},
 	"Client.WaitConnected": func(ctx context.Context, on *p07Subject) error { return on.client.WaitConnected(ctx) },
 }
 
