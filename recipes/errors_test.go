@@ -17,6 +17,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/cache"
+	"github.com/docent-zk/docent/recipes/discovery"
 	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/multilock"
@@ -30,6 +31,7 @@ import (
 // exportedErrors are the exported errors of the library by their names.
 var exportedErrors = map[string]error{
 	"cache.ErrTooLarge":          cache.ErrTooLarge,
+	"discovery.ErrUnreadable":    discovery.ErrUnreadable,
 	"group.ErrIDInUse":           group.ErrIDInUse,
 	"group.ErrLeft":              group.ErrLeft,
 	"group.ErrNoPayload":         group.ErrNoPayload,

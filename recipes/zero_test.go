@@ -22,6 +22,7 @@ import (
 	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/cache"
+	"github.com/docent-zk/docent/recipes/discovery"
 	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/multilock"
@@ -57,6 +58,9 @@ var zeroValues = map[string]any{
 var usableZeroValues = map[string]any{
 	"cache.Event":           &cache.Event{},
 	"cache.Node":            &cache.Node{},
+	"discovery.Instance":    &discovery.Instance{},
+	"discovery.URIPart":     &discovery.URIPart{},
+	"discovery.URISpec":     &discovery.URISpec{},
 	"fence.Register":        &fence.Register{},
 	"framework.ReadOp":      &framework.ReadOp{},
 	"framework.ReadResult":  &framework.ReadResult{},
