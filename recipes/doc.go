@@ -68,6 +68,7 @@
 //	group.ErrLeft               Leave was called                         join again
 //	group.ErrNoPayload          a payload with kazoo's names             leave it out
 //	group.ErrPending            left; the node may still be there        nothing: its deletion continues
+//	discovery.ErrNoInstance     no instance can be picked                try again later
 //	discovery.ErrUnreadable     the data of a node is not an instance    correct the program that wrote it
 //	fence.ErrNoToken            a number is not a token                  correct the program
 //	fence.ErrStale              a larger token was seen before           refuse it: its sender is no holder now

@@ -31,6 +31,7 @@ import (
 // exportedErrors are the exported errors of the library by their names.
 var exportedErrors = map[string]error{
 	"cache.ErrTooLarge":          cache.ErrTooLarge,
+	"discovery.ErrNoInstance":    discovery.ErrNoInstance,
 	"discovery.ErrUnreadable":    discovery.ErrUnreadable,
 	"group.ErrIDInUse":           group.ErrIDInUse,
 	"group.ErrLeft":              group.ErrLeft,
@@ -141,6 +142,7 @@ func provoked(t *testing.T) (all []error) {
 			add(leader.New(c, path))
 			add(leader.NewLatch(c, path))
 			add(cache.New(c, "a"))
+			add(discovery.New(c, "a"))
 			add(persistent.New(c, "a", nil))
 			add(group.Members(t.Context(), c, "a"))
 			add(group.Join(t.Context(), c, "a", "b", nil))

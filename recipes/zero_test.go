@@ -35,6 +35,10 @@ import (
 // zeroValues are the zero values of the exported structs that a constructor makes.
 var zeroValues = map[string]any{
 	"cache.Cache":               &cache.Cache{},
+	"discovery.Provider":        &discovery.Provider{},
+	"discovery.Registration":    &discovery.Registration{},
+	"discovery.Registry":        &discovery.Registry{},
+	"discovery.View":            &discovery.View{},
 	"framework.Client":          &framework.Client{},
 	"framework.PersistentWatch": &framework.PersistentWatch{},
 	"framework.Session":         &framework.Session{},
@@ -58,6 +62,7 @@ var zeroValues = map[string]any{
 var usableZeroValues = map[string]any{
 	"cache.Event":           &cache.Event{},
 	"cache.Node":            &cache.Node{},
+	"discovery.Event":       &discovery.Event{},
 	"discovery.Instance":    &discovery.Instance{},
 	"discovery.URIPart":     &discovery.URIPart{},
 	"discovery.URISpec":     &discovery.URISpec{},

@@ -1,0 +1,144 @@
+package discovery
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/persistent"
+)
+
+// Registration keeps an instance registered, from Register to Close. It is safe for concurrent use.
+type Registration struct {
+	node *persistent.Node
+
+	mu       sync.Mutex // held while data is given to node, so that the last Update is written last
+	instance Instance
+}
+
+// Register registers an instance of a service in the background, and returns at once, also when no
+// server can be reached. Await waits until the instance is registered. The instance stays registered
+// through lost connections and sessions until Close is called or the client is closed. After a
+// reconnect with the same session its node is not touched.
+//
+// An instance without an ID gets a random one. An ID that is in use is an error: at once
+// [persistent.ErrOccupied] if this client uses it, and otherwise at Await and Err after twice the
+// session timeout. An instance that a crashed process has left is gone by then, unless it is Static.
+// opts are those of the instance's node, such as [persistent.WithTakeover],
+// [persistent.WithOccupiedTimeout] and [persistent.WithACL].
+//
+// Register returns an error for an invalid instance, for options that the type of the instance
+// excludes, and framework.ErrClosed if the client is closed. Curator: registerService, which on each
+// reconnect deletes the instance and registers it again.
+func (r *Registry) Register(instance Instance, opts ...persistent.Option) (*Registration, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if instance.ID == "" {
+		instance.ID = rand.Text()
+	}
+	if instance.Registered.IsZero() {
+		instance.Registered = time.Now()
+	}
+	data, err := encode(&instance)
+	if err != nil {
+		return nil, fmt.Errorf("register %v: %w", &instance, err)
+	}
+	switch instance.Type {
+	case DynamicSequential:
+		opts = append([]persistent.Option{persistent.WithSequence()}, opts...)
+	case Static, Permanent:
+		opts = append([]persistent.Option{persistent.WithPersistence()}, opts...)
+	}
+	node, err := persistent.New(r.client, r.base+"/"+instance.Name+"/"+instance.ID, data, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("register %v: %w", &instance, err)
+	}
+	if err := node.Start(context.Background()); err != nil {
+		return nil, fmt.Errorf("register %v: %w", &instance, err)
+	}
+	return &Registration{node: node, instance: instance}, nil
+}
+
+// encode completes an instance, checks it and returns its JSON.
+func encode(i *Instance) ([]byte, error) {
+	if i.Type == "" {
+		i.Type = Dynamic
+	}
+	i.Registered = i.Registered.UTC().Truncate(time.Millisecond)
+	if err := i.check(); err != nil {
+		return nil, err
+	}
+	return i.MarshalJSON()
+}
+
+// Instance returns the instance as of the last Update.
+func (r *Registration) Instance() Instance {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.instance
+}
+
+// errOther means that Update was called with another instance.
+var errOther = errors.New("name, ID and type of a registered instance cannot change")
+
+// Update replaces the instance, for example by a copy with another Payload or with Disabled set. It
+// returns at once: the instance is written when there is a connection, and Await waits for that.
+// Name, ID and Type must be the same. Without Registered the time stays as it was. Update fails with
+// the error of Err if the instance is not kept any more. Curator: updateService.
+func (r *Registration) Update(instance Instance) error {
+	if r.node == nil {
+		return fmt.Errorf("%w: discovery.Registration", framework.ErrZeroValue)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if instance.Registered.IsZero() {
+		instance.Registered = r.instance.Registered
+	}
+	data, err := encode(&instance)
+	if err != nil {
+		return fmt.Errorf("update %v: %w", &instance, err)
+	}
+	was := &r.instance
+	if instance.Name != was.Name || instance.ID != was.ID || instance.Type != was.Type {
+		return fmt.Errorf("update %v to %v: %w", was, &instance, errOther)
+	}
+	if err := r.node.SetData(data); err != nil {
+		return err
+	}
+	r.instance = instance
+	return nil
+}
+
+// kept returns the node of the instance, or a zero Node for a zero Registration.
+func (r *Registration) kept() *persistent.Node {
+	if r.node == nil {
+		return &persistent.Node{}
+	}
+	return r.node
+}
+
+// Await waits until the instance is registered as of the last Update. It fails when ctx ends, and
+// with the error of Err if the instance is not kept any more. It does not fail because no server can
+// be reached. See [persistent.Node.Await].
+func (r *Registration) Await(ctx context.Context) error { return r.kept().Await(ctx) }
+
+// Path returns the path of the instance's node while it is there, and "" while it is not.
+func (r *Registration) Path() string { return r.kept().Path() }
+
+// Done returns a channel that is closed when the instance is not kept any more: after Close, when the
+// client is closed, and after an error that no retry can mend.
+func (r *Registration) Done() <-chan struct{} { return r.kept().Done() }
+
+// Err returns nil until Done is closed, and then the reason: persistent.ErrNodeClosed after Close;
+// framework.ErrClosed; persistent.ErrOccupied if the ID is in use; or what the servers have answered.
+func (r *Registration) Err() error { return r.kept().Err() }
+
+// Close unregisters the instance and waits for that, at most for the session timeout. The result is
+// that of [persistent.Node.Close]. A Static instance stays if the client is closed before its
+// Registration. Curator: unregisterService.
+func (r *Registration) Close() error { return r.kept().Close() }
