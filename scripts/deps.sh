@@ -25,6 +25,7 @@ if [ "${1:-}" != race ]; then
 	[ -n "${ZOOKEEPER_HOME:-}" ] || [ -e /usr/share/java/zookeeper.jar ] || missing zookeeper
 	command -v javac >/dev/null || missing default-jdk-headless
 	[ -e /usr/share/java/curator-recipes.jar ] || missing libcurator-recipes-java
+	[ -e /usr/share/java/curator-x-discovery.jar ] || missing libcurator-discovery-java
 	[ -e /usr/share/java/junit-platform-console.jar ] || missing junit5
 	has_modules kazoo.client || missing python3-kazoo
 	has_modules 'kazoo.client, pytest' || missing python3-pytest

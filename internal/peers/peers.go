@@ -18,8 +18,9 @@ const jarFolder = "/usr/share/java"
 // curatorJars are the jar files of Debian's packages. The jar of ZooKeeper's client names the jars
 // that it needs itself.
 var curatorJars = []string{
-	"curator-client.jar", "curator-framework.jar", "curator-recipes.jar", "guava.jar", "slf4j-api.jar",
-	"zookeeper.jar", "zookeeper-jute.jar",
+	"curator-client.jar", "curator-framework.jar", "curator-recipes.jar", "curator-x-discovery.jar", "guava.jar",
+	"jackson-annotations.jar", "jackson-core.jar", "jackson-databind.jar", "slf4j-api.jar", "zookeeper.jar",
+	"zookeeper-jute.jar",
 }
 
 // Java compiles the Java files that match any of the patterns, which may use Curator. It returns a
@@ -146,7 +147,7 @@ func CuratorVersion() string {
 
 func jars() (found []string, err error) {
 	for _, name := range curatorJars {
-		file, err := jar(name, "libcurator-recipes-java")
+		file, err := jar(name, "libcurator-recipes-java libcurator-discovery-java")
 		if err != nil {
 			return nil, err
 		}

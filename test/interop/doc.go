@@ -24,6 +24,12 @@
 //
 // For docent, "join-party" and "members-party" use the names of kazoo.
 //
+// The peer in Java also has a registry of the service "orders":
+//
+//	<actor> services <path> <compatible>      without the field "enabled" if compatible is true
+//	<actor> service register <id> <type> <port> <payload> <enabled>; also update and unregister
+//	<actor> service names; also find and provided, which list instances, and pick
+//
 // An actor is a thread with a client of its own. It answers its requests in order. An answer is a
 // line that begins with the name of the actor. An answer that begins with "failed" is an error.
 //

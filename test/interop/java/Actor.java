@@ -20,6 +20,7 @@ final class Actor {
     private final Locks locks = new Locks();
     private final Groups groups = new Groups();
     private CuratorFramework client;
+    private Services services;
 
     Actor(String name) {
         this.name = name;
@@ -72,6 +73,11 @@ final class Actor {
             case "keep":
             case "drop":
                 return groups.act(client, words);
+            case "services":
+                services = new Services(client, words[2], Boolean.parseBoolean(words[3]));
+                return "made";
+            case "service":
+                return services.act(words);
             default:
                 throw new IllegalArgumentException(words[1]);
         }
