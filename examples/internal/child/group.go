@@ -40,7 +40,7 @@ func (g *Group[J]) Start(number int) error {
 func (g *Group[J]) ended(p *Process) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.stopped && !p.killed.Load() {
+	if !g.stopped && !p.killed.Load() && !p.asked.Load() {
 		g.fail(fmt.Errorf("process %d has ended: %s", p.Number, p.cmd.ProcessState))
 	}
 }

@@ -26,6 +26,7 @@ type Process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser // the process ends when this is closed, which the end of the parent does, too
 	killed atomic.Bool
+	asked  atomic.Bool   // Stop was called
 	done   chan struct{} // closed when the process has ended
 	err    error         // how it ended; valid after done
 }
@@ -83,6 +84,13 @@ func (p *Process) Kill() {
 	p.killed.Store(true)
 	_ = p.cmd.Process.Kill() // fails only if the process has ended already
 	<-p.done
+}
+
+// Stop ends the process by closing its stdin, and waits for its end. It returns an error as Err does.
+func (p *Process) Stop() error {
+	p.asked.Store(true)
+	StopAll([]*Process{p})
+	return p.Err()
 }
 
 // StopAll closes the stdin of all processes and waits for their end. It kills those that do not

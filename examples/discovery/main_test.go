@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/examples/internal/child"
+	"github.com/docent-zk/docent/examples/internal/exampletest"
+	"github.com/docent-zk/docent/examples/internal/program"
+	"github.com/docent-zk/docent/internal/testzk"
+)
+
+func TestMain(m *testing.M) {
+	if child.IsChild() {
+		os.Exit(instanceMain())
+	}
+	testzk.Main(m)
+}
+
+func parsed(t *testing.T, args string) *config {
+	t.Helper()
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	c := newConfig(flags)
+	require.NoError(t, flags.Parse(strings.Fields(args)))
+	return c
+}
+
+func requireLines(t *testing.T, text string, lines ...string) {
+	t.Helper()
+	rest := text
+	for _, want := range lines {
+		place := regexp.MustCompile(want).FindStringIndex(rest)
+		require.NotNil(t, place, "%s is missing, or not in this order:\n%s", want, text)
+		rest = rest[place[1]:]
+	}
+}
+
+func TestDemo(t *testing.T) {
+	e, err := program.NewEnsemble()
+	require.NoError(t, err)
+	defer e.Close()
+	var out bytes.Buffer
+	require.NoError(t, parsed(t, "").run(t.Context(), e.Connect(), e.KillLeader, &out), "%s", &out)
+	requireLines(t, out.String(),
+		`3 instances, each a process of its own`,
+		`Process \d+ is instance 3\.`,
+		`KILLED: instance 1`,
+		`50 more are answered`,
+		`not listed any more: instance 1 at`,
+		`s after its death`,
+		`RESTARTED: instance 2`,
+		`Process \d+ is instance 2\.`,
+		`ELECTION: the ZooKeeper leader is dead`,
+		`meanwhile 50 more requests were answered`,
+		`No request was lost: \d+ were answered, and \d+ attempts were repeated\.`)
+}
+
+func TestDemoOnOtherServers(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, parsed(t, "").run(t.Context(), testzk.Connect(), nil, &out), "%s", &out)
+	requireLines(t, out.String(), `their leader stays`, `No request was lost`)
+}
+
+func TestInterruptEndsTheDemo(t *testing.T) {
+	for _, moment := range []string{"is instance 2", "KILLED", "RESTARTED"} {
+		exampletest.Interrupt(t, moment, func(ctx context.Context, out io.Writer) error {
+			return parsed(t, "").run(ctx, testzk.Connect(), nil, out)
+		})
+	}
+}
+
+func TestInstanceThatDiesUnexpectedlyFailsTheDemo(t *testing.T) {
+	out := exampletest.Trigger(`Process (\d+) is instance 3`, func(groups []string) {
+		pid, err := strconv.Atoi(groups[1])
+		require.NoError(t, err)
+		process, err := os.FindProcess(pid)
+		require.NoError(t, err)
+		require.NoError(t, process.Kill())
+	})
+	require.ErrorContains(t, parsed(t, "").run(t.Context(), testzk.Connect(), nil, out), "process 3 has ended")
+}
+
+func TestLostRequestFailsTheDemo(t *testing.T) {
+	c := parsed(t, "")
+	c.patience = time.Nanosecond
+	require.ErrorContains(t, c.run(t.Context(), testzk.Connect(), nil, io.Discard), "LOST: a request was not answered")
+}
+
+func TestBadFlags(t *testing.T) {
+	for _, args := range []string{"-session 999ms", "-session 11s"} {
+		require.ErrorContains(t, parsed(t, args).run(t.Context(), "", nil, io.Discard), "want 1s to 10s")
+	}
+}
