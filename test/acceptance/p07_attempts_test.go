@@ -27,8 +27,9 @@ func TestP07_AttemptsDoNotMultiply(t *testing.T) { // not parallel: it would sta
 	policy := retry.Times(p07Retries, 10*time.Millisecond)
 	calls := p07Calls("Client.Session", "Client.WaitConnected", // send nothing
 		"Client.DeleteGuaranteed", "Session.DeleteGuaranteed", // continue until they succeed
-		"Mutex.Acquire of what is held", // waits in the queue, also through failures
-		"group.Join", "Node.Await")      // wait for the node, also through failures
+		"Mutex.Acquire of what is held",                  // waits in the queue, also through failures
+		"group.Join", "Node.Await", "Registration.Await", // wait for the node, also through failures
+		"View.WaitReady", "Provider.Pick") // wait for a cache, also through failures
 	for name, call := range calls {
 		for op := range p07Sends(t, call) {
 			for what, action := range map[string]fault.Action{"before": fault.DropBefore(),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/discovery"
 	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/recipes/persistent"
@@ -123,12 +124,40 @@ var p07RecipeCalls = map[string]p07Call{
 		_, err := group.Members(ctx, on.client, "/p07/group")
 		return err
 	},
+	"Registry.Names": func(ctx context.Context, on *p07Subject) error {
+		return p07Registry(on, func(r *discovery.Registry) error { _, err := r.Names(ctx); return err })
+	},
+	"Registry.Instances": func(ctx context.Context, on *p07Subject) error {
+		return p07Registry(on, func(r *discovery.Registry) error { _, err := r.Instances(ctx, "a"); return err })
+	},
+	"Registry.Instance": func(ctx context.Context, on *p07Subject) error {
+		return p07Registry(on, func(r *discovery.Registry) error { _, err := r.Instance(ctx, "a", "b"); return err })
+	},
 	"recipes.Revoke": func(ctx context.Context, on *p07Subject) error {
 		return recipes.Revoke(ctx, on.client, recipes.Participant{Node: p07Lock + "/_c_1-lock-0000000000"})
 	},
 }
 
-// p07StandingCalls wait for a node that is kept, through failures of any number.
+func p07Registry(on *p07Subject, do func(*discovery.Registry) error) error {
+	r, err := discovery.New(on.client, "/p07/services")
+	if err != nil {
+		return err
+	}
+	return do(r)
+}
+
+func p07View(on *p07Subject, do func(*discovery.View) error) error {
+	return p07Registry(on, func(r *discovery.Registry) error {
+		v, err := r.Watch("a")
+		if err != nil {
+			return err
+		}
+		defer v.Close()
+		return do(v)
+	})
+}
+
+// p07StandingCalls wait for a node that is kept, or for a view, through failures of any number.
 var p07StandingCalls = map[string]p07Call{
 	"group.Join": func(ctx context.Context, on *p07Subject) error {
 		_, err := group.Join(ctx, on.client, "/p07/group", "a", nil)
@@ -143,6 +172,28 @@ var p07StandingCalls = map[string]p07Call{
 			return err
 		}
 		return node.Await(ctx)
+	},
+	"Registration.Await": func(ctx context.Context, on *p07Subject) error {
+		return p07Registry(on, func(r *discovery.Registry) error {
+			self, err := r.Register(discovery.Instance{Name: "a"})
+			if err != nil {
+				return err
+			}
+			return self.Await(ctx)
+		})
+	},
+	"View.WaitReady": func(ctx context.Context, on *p07Subject) error {
+		return p07View(on, func(v *discovery.View) error { return v.WaitReady(ctx) })
+	},
+	"Provider.Pick": func(ctx context.Context, on *p07Subject) error {
+		return p07View(on, func(v *discovery.View) error {
+			p, err := discovery.NewProvider(v)
+			if err != nil {
+				return err
+			}
+			_, err = p.Pick(ctx)
+			return err
+		})
 	},
 }
 
@@ -209,14 +260,16 @@ func p07NeedSession() []string {
 	return names
 }
 
-// The tests of deadlines call every method of Client, Session, Mutex, Hold and Node that takes a
-// context.
+// The tests of deadlines call every method of Client, Session, Mutex, Hold, Node and of the types of
+// discovery that takes a context.
 func TestP07_NoCallThatTakesAContextIsForgotten(t *testing.T) {
 	calls := p07Calls()
 	takesContext := reflect.TypeFor[context.Context]()
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[*framework.Client](), reflect.TypeFor[*framework.Session](),
 		reflect.TypeFor[*mutex.Mutex](), reflect.TypeFor[*recipes.Hold](), reflect.TypeFor[*persistent.Node](),
+		reflect.TypeFor[*discovery.Registry](), reflect.TypeFor[*discovery.Registration](),
+		reflect.TypeFor[*discovery.View](), reflect.TypeFor[*discovery.Provider](),
 	} {
 		for i := range typ.NumMethod() {
 			method := typ.Method(i)
