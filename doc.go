@@ -14,6 +14,8 @@
 //	github.com/docent-zk/docent/recipes/leader      LeaderSelector, LeaderLatch
 //	github.com/docent-zk/docent/recipes/persistent  PersistentNode, PersistentTtlNode
 //	github.com/docent-zk/docent/recipes/group       GroupMember
+//	github.com/docent-zk/docent/recipes/cache       CuratorCache
+//	github.com/docent-zk/docent/recipes/discovery   ServiceDiscovery
 //	github.com/docent-zk/docent/fence               the resource's side of a fencing token
 //	github.com/docent-zk/docent/retry               retry policies
 //	github.com/docent-zk/docent/zktest              a ZooKeeper server in the process of a test, with faults

@@ -1,0 +1,82 @@
+package porting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/discovery"
+	"github.com/docent-zk/docent/zktest"
+)
+
+// fragment service
+func offer(
+	ctx context.Context, registry *discovery.Registry,
+) (*discovery.Registration, error) {
+	// registry, err := discovery.New(client, "/services")
+	self, err := registry.Register(discovery.Instance{
+		Name:    "orders",
+		Address: "10.0.0.3",
+		Port:    8080,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return self, self.Await(ctx) // registered
+}
+
+// end
+
+// fragment service-provider
+func useService(
+	ctx context.Context, registry *discovery.Registry,
+	call func(address string) error,
+) error {
+	view, err := registry.Watch("orders")
+	if err != nil {
+		return err
+	}
+	defer view.Close()
+	orders, err := discovery.NewProvider(view,
+		discovery.WithStrategy(discovery.Random()))
+	if err != nil {
+		return err
+	}
+	instance, err := orders.Pick(ctx)
+	if err != nil {
+		return err // never nil without an instance
+	}
+	if err := call(instance.HostPort()); err != nil {
+		orders.Fail(instance)
+		return err
+	}
+	return nil
+}
+
+// end
+
+func Example_service() {
+	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {
+		registry, err := discovery.New(client, "/services")
+		if err != nil {
+			return err
+		}
+		self, err := offer(ctx, registry)
+		if err != nil {
+			return err
+		}
+		call := func(address string) error { fmt.Println(address); return nil }
+		if err := useService(ctx, registry, call); err != nil {
+			return err
+		}
+		if err := self.Close(); err != nil {
+			return err
+		}
+		fmt.Println(errors.Is(useService(ctx, registry, call), discovery.ErrNoInstance))
+		return nil
+	})
+	// Output:
+	// 10.0.0.3:8080
+	// true
+}
