@@ -71,7 +71,7 @@ func (c *Client) WaitConnected(ctx context.Context) error {
 // closed or the servers refuse a credential before there is a connection. It does not say what became
 // of the operation: see OutcomeOf.
 func (c *Client) Outlast(ctx context.Context, err error) bool {
-	passing := IsTransient(err) || errors.Is(err, ErrSessionLost)
+	passing := c.core != nil && (IsTransient(err) || errors.Is(err, ErrSessionLost))
 	return passing && c.WaitConnected(ctx) == nil
 }
 
