@@ -25,7 +25,7 @@ const p07Retries = 4
 func TestP07_AttemptsDoNotMultiply(t *testing.T) { // not parallel: it would starve the tests in real time
 	onlyInProcess(t, "the in-process server counts what it never answers")
 	policy := retry.Times(p07Retries, 10*time.Millisecond)
-	calls := p07Calls("Client.Session", "Client.WaitConnected", // send nothing
+	calls := p07Calls("Client.Session", "Client.Outlast", "Client.WaitConnected", // send nothing
 		"Client.DeleteGuaranteed", "Session.DeleteGuaranteed", // continue until they succeed
 		"Mutex.Acquire of what is held",                  // waits in the queue, also through failures
 		"group.Join", "Node.Await", "Registration.Await", // wait for the node, also through failures

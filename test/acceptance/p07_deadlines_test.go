@@ -68,7 +68,7 @@ func TestP07_CallsEndWithTheirContext(t *testing.T) { // not parallel: it would 
 				p07Hold(t, on)
 				way.Blackhole(true)
 			},
-			p07Calls("Client.Session", "Client.WaitConnected"), // return at once
+			p07Calls("Client.Session", "Client.Outlast", "Client.WaitConnected"), // return at once
 		},
 		"suspended": {
 			func(t *testing.T, on *p07Subject, way *zktest.Client) {
@@ -135,7 +135,7 @@ func TestP07_CallsEndWithTheirContextBehindASilentNetwork(t *testing.T) {
 		took time.Duration
 		err  error
 	}
-	calls := p07Calls("Client.Session", "Client.WaitConnected")
+	calls := p07Calls("Client.Session", "Client.Outlast", "Client.WaitConnected")
 	results := make(chan result, len(calls))
 	for name, call := range calls {
 		go func() {
