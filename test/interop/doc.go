@@ -1,6 +1,6 @@
-// Package interop has only tests. They use docent, Curator and kazoo on the same locks, groups
-// and nodes of a real server. Each of the three runs in a process of its own, a peer, which reads commands. The
-// commands are the same for all three.
+// Package interop has only tests. They use docent, Curator and kazoo on the same locks, groups,
+// caches and nodes of a real server. Each of the three runs in a process of its own, a peer, which
+// reads commands. The commands are the same for all three.
 //
 // # Peers
 //
@@ -19,6 +19,7 @@
 //	<actor> payload <group> <payload>         of the member
 //	<actor> members <group>                   "members", and each as <id>=<payload>; needs a member
 //	<actor> leave <group>
+//	<actor> cache <path>                      a cache of a subtree; "cached <path>" lists it, "uncache" ends it
 //	<actor> keep <node> <data>                a node that is kept; answers before it is there
 //	<actor> drop <node>                       when it has been there
 //

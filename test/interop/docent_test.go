@@ -60,6 +60,7 @@ type docentActor struct {
 	locks    map[string]contended
 	pairs    map[string]*pair // by path
 	groups   groups
+	caches   caches
 }
 
 func newDocentActor(name string, args []string) *docentActor {
@@ -69,7 +70,7 @@ func newDocentActor(name string, args []string) *docentActor {
 	}
 	a := &docentActor{name: name, servers: args[0], timeout: time.Duration(ms) * time.Millisecond, resource: args[2],
 		requests: make(chan []string, 16), locks: map[string]contended{}, pairs: map[string]*pair{},
-		groups: groups{map[string]*group.Membership{}, map[string]*persistent.Node{}}}
+		groups: groups{map[string]*group.Membership{}, map[string]*persistent.Node{}}, caches: caches{}}
 	a.ctx, a.over = context.WithCancel(context.Background())
 	return a
 }
@@ -117,6 +118,8 @@ func (a *docentActor) act(words []string) (string, error) {
 		return "set", a.setLimit(args[0], args[1])
 	case "work":
 		return a.work(a.locks[args[0]], args[1], args[2])
+	case "cache", "cached", "uncache":
+		return a.caches.act(a.client, verb, args[0])
 	case "join", "join-party", "payload", "members", "members-party", "leave", "keep", "drop":
 		return a.groups.act(a.ctx, a.client, verb, args)
 	}

@@ -54,7 +54,7 @@ func TestFleet(t *testing.T) {
 			"hand-overs": testHandOvers, "names": testNames,
 			"matrix": testMatrix,
 			"groups": testGroups, "parties": testParties, "crashed members": testCrashedMembers,
-			"kept nodes": testKeptNodes, "services": testServices,
+			"kept nodes": testKeptNodes, "services": testServices, "caches": testCaches,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -19,6 +19,7 @@ final class Actor {
     private final Map<String, Contended> all = new HashMap<>();
     private final Locks locks = new Locks();
     private final Groups groups = new Groups();
+    private final Caches caches = new Caches();
     private CuratorFramework client;
     private Services services;
 
@@ -73,6 +74,10 @@ final class Actor {
             case "keep":
             case "drop":
                 return groups.act(client, words);
+            case "cache":
+            case "cached":
+            case "uncache":
+                return caches.act(client, words);
             case "services":
                 services = new Services(client, words[2], Boolean.parseBoolean(words[3]));
                 return "made";
