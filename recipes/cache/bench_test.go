@@ -13,13 +13,14 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/cache"
+	"github.com/docent-zk/docent/zktest"
 )
 
 // benchNodes is the number of nodes; BENCH_NODES sets another.
 const benchNodes = 100_000
 
 // BenchmarkCache measures a cache of many nodes: the time until it is current, its memory for each
-// node, the time from a change to its event, and the time to check all nodes in another session.
+// node, the time from a change to its event, and the time until it is current after a reconnect.
 func BenchmarkCache(b *testing.B) {
 	nodes := benchNodes
 	if text := os.Getenv("BENCH_NODES"); text != "" {
@@ -54,8 +55,33 @@ func BenchmarkCache(b *testing.B) {
 		}
 		b.ReportMetric(float64(time.Since(begun).Microseconds())/some, "us/change")
 		stop()
+		if srv := testzk.InProcess(); srv != nil {
+			b.ReportMetric(reconnect(b, srv, c).Seconds(), "s-reconnect")
+		}
 		c.Close()
 	}
+}
+
+// reconnect drops all connections, and returns how long it takes until the cache is current again.
+func reconnect(b *testing.B, srv *zktest.Server, c *cache.Cache) time.Duration {
+	kinds := make(chan cache.Kind, 2*c.Len())
+	stop := c.Listen(func(e cache.Event) { kinds <- e.Kind })
+	defer stop()
+	await := func(kind cache.Kind) {
+		for k := range kinds {
+			if k == kind {
+				return
+			}
+		}
+	}
+	await(cache.Ready)
+	begun := time.Now()
+	for _, s := range srv.Sessions() {
+		s.Drop()
+	}
+	await(cache.Stale)
+	await(cache.Ready)
+	return time.Since(begun)
 }
 
 func heap() uint64 {
