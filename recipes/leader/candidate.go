@@ -22,7 +22,7 @@ import (
 // The kinds of nodes, as in Curator.
 var (
 	electionRules = queue.Exclusive
-	latchRules    = queue.Rules{Name: "latch-", Conflicting: []string{"latch-"}}
+	latchRules    = queue.Rules{Kind: "latch-", Conflicting: []string{"latch-"}}
 )
 
 // candidate waits in the queue of an election until it leads.

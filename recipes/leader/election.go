@@ -53,7 +53,7 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 	}
 	rules := electionRules
 	if cfg.kazoo {
-		rules = rules.WithName(queue.KazooLock)
+		rules = rules.WithKind(queue.KazooLock)
 	}
 	cand, err := newCandidate(c, "election", path, rules, cfg)
 	if err != nil {

@@ -65,7 +65,7 @@ func WithIdentity() Option {
 // extra_lock_patterns=["-lock-"].
 func WithKazooNames() Option {
 	return func(c *config) error {
-		c.rules = queue.Exclusive.WithName(queue.KazooLock)
+		c.rules = queue.Exclusive.WithKind(queue.KazooLock)
 		return nil
 	}
 }

@@ -113,10 +113,10 @@ func New(c *framework.Client, path string, opts ...Option) (*RWLock, error) {
 	}
 	l := &RWLock{
 		read: newSide(queue.Single(c, "rwlock-read", path, queue.Rules{
-			Name: cfg.read, Conflicting: writers, Compatible: readers,
+			Kind: cfg.read, Conflicting: writers, Compatible: readers,
 		}, data), readers),
 		write: newSide(queue.Single(c, "rwlock-write", path, queue.Rules{
-			Name: cfg.write, Conflicting: slices.Concat(writers, readers), MayBeReplaced: true,
+			Kind: cfg.write, Conflicting: slices.Concat(writers, readers), PositionsReused: true,
 		}, data), writers),
 	}
 	l.read.inside, l.write.inside = l.downgrade, l.refuse

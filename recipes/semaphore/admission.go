@@ -69,7 +69,7 @@ func (a *admission) TryFast(ctx context.Context, s *framework.Session) (*ownersh
 			return nil, err
 		}
 		if a.n > r.permits || a.contended.Load() || a.leasesDir.ReadOnly() || a.locksDir.ReadOnly() {
-			return nil, queue.ErrBusy
+			return nil, queue.ErrQueueNeeded
 		}
 		hold, err := a.tryDirect(ctx, s, r)
 		switch {
@@ -77,6 +77,7 @@ func (a *admission) TryFast(ctx context.Context, s *framework.Session) (*ownersh
 			continue
 		case errors.Is(err, queue.ErrBusy):
 			a.contended.Store(true)
+			return nil, queue.ErrQueueNeeded
 		}
 		return hold, err
 	}
@@ -127,7 +128,7 @@ func (a *admission) Admit(ctx context.Context, turn *queue.FrontWaiter) (*owners
 		} else if errors.Is(err, enqueue.ErrRetry) {
 			c.limit = limitView{}
 		} else {
-			err = turn.Retry(ctx, err)
+			err = turn.PauseForRetry(ctx, err)
 		}
 		if !errors.Is(err, enqueue.ErrRetry) {
 			a.contended.Store(c.waited || c.tooFull)
@@ -255,7 +256,7 @@ func (a *admission) take(
 	limit, same := a.limit.check(r), seen.check(a.leases.Path())
 	e := enqueue.Counted{Create: enqueue.Create{Before: slices.Concat(limit, same, with)}, Dirs: count}
 	for _, name := range names {
-		lease := enqueue.Node{Dir: a.leases.Path(), Name: name, Data: a.data, Options: enqueue.OwnNode()}
+		lease := enqueue.Node{Dir: a.leases.Path(), RequestedName: name, Data: a.data, Options: enqueue.LockNodeOptions()}
 		e.Nodes = append(e.Nodes, lease)
 	}
 	done, err := e.Do(ctx, s)
@@ -310,12 +311,12 @@ func (a *admission) hold(
 		}
 	}()
 	token := t.Czxid
-	lifetime, err := queue.HoldLifetime(ctx, s, func(ctx context.Context, again bool) error {
+	lifetime, err := queue.ConfirmedLifetime(ctx, s, func(ctx context.Context, suspended bool) error {
 		err := a.limit.confirm(ctx, s, r, t.Count[0])
 		if err == nil {
 			err = a.confirm(ctx, s, seen, t.Count[0])
 		}
-		if err == nil && (token == 0 || again) {
+		if err == nil && (token == 0 || suspended) {
 			token, err = queue.Confirm(ctx, s, t.Nodes[0])
 		}
 		return err

@@ -23,7 +23,7 @@ import (
 // to the byte.
 const leaseMarker = "lease-"
 
-var leaseRules = queue.Rules{Name: leaseMarker, Conflicting: []string{leaseMarker}}
+var leaseRules = queue.Rules{Kind: leaseMarker, Conflicting: []string{leaseMarker}}
 
 // ErrLimit means that a number of permits does not match a limit: processes that use a semaphore at
 // the same time have different limits, more permits are wanted than a fixed limit allows, the node

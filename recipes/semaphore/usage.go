@@ -40,7 +40,7 @@ const pinName = "limit-"
 // pin creates a node that keeps leases, and what is above it, from being deleted until it is
 // withdrawn.
 func (s *Semaphore) pin(ctx context.Context, session *framework.Session) (node string, err error) {
-	node, err = session.Create(ctx, s.leases.Path()+"/"+pinName, s.data, enqueue.OwnNode()...)
+	node, err = session.Create(ctx, s.leases.Path()+"/"+pinName, s.data, enqueue.LockNodeOptions()...)
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		err = errChanged
 	}

@@ -17,8 +17,9 @@ type Counted struct {
 	Dirs   []*Dir
 }
 
-// ErrRetry: something has changed between a read and the request that relies on it.
-var ErrRetry = errors.New("queue: changed since it was read")
+// ErrRetry: the caller should try again. Something has changed between a read and the request that
+// relies on it, or an outage has passed.
+var ErrRetry = errors.New("enqueue: try again")
 
 // Do makes the transaction in s. It creates missing directories. It does not count those that must
 // not be written.

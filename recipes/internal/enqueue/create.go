@@ -25,10 +25,10 @@ type Create struct {
 
 // Node is a node that a Create creates.
 type Node struct {
-	Dir     string
-	Name    string
-	Data    []byte
-	Options []framework.CreateOption
+	Dir           string
+	RequestedName string // the name ends in it, before the sequence number
+	Data          []byte
+	Options       []framework.CreateOption
 }
 
 // Created is the result of a Create.
@@ -51,11 +51,12 @@ type RefusedError struct {
 func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// ErrOwnNodeDeleted: another client has deleted the own node.
-var ErrOwnNodeDeleted = errors.New("queue: node of the waiter deleted")
+// ErrOwnNodeDeleted: another client has deleted the own node. A node of the same name may belong to
+// another session.
+var ErrOwnNodeDeleted = errors.New("enqueue: the own node does not exist or is not the session's")
 
-// OwnNode returns the options of lock nodes.
-func OwnNode() []framework.CreateOption {
+// LockNodeOptions returns the options of lock nodes.
+func LockNodeOptions() []framework.CreateOption {
 	return []framework.CreateOption{framework.Ephemeral(), framework.Sequential(), framework.Protected()}
 }
 
@@ -77,7 +78,7 @@ func (c Create) Do(ctx context.Context, s *framework.Session) (Created, error) {
 	}
 }
 
-// attempt sends the request once.
+// attempt makes one attempt. The framework may send the request more than once.
 func (c Create) attempt(ctx context.Context, s *framework.Session) (Created, error) {
 	results, err := c.send(ctx, s)
 	if err != nil {
@@ -104,7 +105,7 @@ func (c Create) send(ctx context.Context, s *framework.Session) ([]framework.Res
 		nodes[0].Options = append(slices.Clip(nodes[0].Options), bridge.Behind(c.AfterSend))
 	}
 	if n := nodes[0]; len(nodes)+len(c.Before)+len(c.After) == 1 {
-		created, err := s.CreateResult(ctx, n.Dir+"/"+n.Name, n.Data, n.Options...)
+		created, err := s.CreateResult(ctx, n.Dir+"/"+n.RequestedName, n.Data, n.Options...)
 		if ctx.Err() == nil && !framework.IsTransient(err) {
 			created.Err = err // an answer of the servers
 		}
@@ -112,7 +113,7 @@ func (c Create) send(ctx context.Context, s *framework.Session) ([]framework.Res
 	}
 	ops := slices.Clone(c.Before)
 	for _, n := range nodes {
-		ops = append(ops, framework.CreateOp(n.Dir+"/"+n.Name, n.Data, n.Options...))
+		ops = append(ops, framework.CreateOp(n.Dir+"/"+n.RequestedName, n.Data, n.Options...))
 	}
 	return s.Multi(ctx, append(ops, c.After...)...)
 }

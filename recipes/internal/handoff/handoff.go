@@ -82,7 +82,7 @@ type localQueues struct {
 // Acquire acquires the lock as a waiter of its localQueue.
 func (l *Lock) Acquire(ctx context.Context, observer queue.Observer) (*ownership.Hold, error) {
 	if ctx.Err() != nil {
-		return nil, l.Error(ctx, ctxerr.Of(ctx))
+		return nil, l.CallerError(ctx, ctxerr.Of(ctx))
 	}
 	observer.Waits(nil)
 	w, returned := newLocalWaiter(), false
@@ -105,7 +105,7 @@ func (l *Lock) wait(ctx context.Context, w *localWaiter) (*ownership.Hold, error
 	case <-ctx.Done():
 	}
 	if w.queue.cancel(w) {
-		return nil, l.Error(ctx, queue.WaitError(ctx, ctxerr.Of(ctx)))
+		return nil, l.CallerError(ctx, queue.WaitError(ctx, ctxerr.Of(ctx)))
 	}
 	return l.accept(ctx, w, <-w.results) // a result was sent at the same time
 }
@@ -132,7 +132,7 @@ func (l *Lock) accept(ctx context.Context, w *localWaiter, r result) (*ownership
 	if !bridge.Of(l.Client).Go(func() { _ = r.hold.Release() }) {
 		_ = r.hold.Release() // sends nothing once the client is closed
 	}
-	return nil, l.Error(ctx, queue.WaitError(ctx, ctxerr.Of(ctx)))
+	return nil, l.CallerError(ctx, queue.WaitError(ctx, ctxerr.Of(ctx)))
 }
 
 // join adds w to the localQueue of the lock. It makes one if there is none.
@@ -159,7 +159,7 @@ func newLocalWaiter() *localWaiter { return &localWaiter{results: make(chan resu
 
 // getLocked returns the localQueue of the lock, and makes one if there is none.
 func (q *localQueues) getLocked(l *Lock) (local *localQueue, exists bool) {
-	key := localQueueKey{l.LockKey(), l.Name(), l.Queues[0].Rules().Name}
+	key := localQueueKey{l.LockKey(), l.Paths[0], l.Queues[0].Rules().Kind}
 	if local, exists = q.all[key]; !exists {
 		local = &localQueue{localQueues: q, lock: l.Lock, key: key, limit: l.limits}
 		if q.all == nil {
@@ -177,7 +177,7 @@ func (l *Lock) Try(ctx context.Context) (*ownership.Hold, error) {
 		return l.Lock.Try(ctx)
 	}
 	if ctx.Err() != nil {
-		return nil, l.Error(ctx, ctxerr.Of(ctx))
+		return nil, l.CallerError(ctx, ctxerr.Of(ctx))
 	}
 	w := newLocalWaiter()
 	queues := bridge.Local[localQueues](bridge.Of(l.Client))
@@ -255,7 +255,7 @@ func (q *localQueue) cancel(w *localWaiter) bool {
 // start starts run in the background.
 func (q *localQueue) start() {
 	if !bridge.Of(q.lock.Client).Go(q.run) {
-		q.failAll(q.lock.Error(context.Background(), framework.ErrClosed))
+		q.failAll(q.lock.CallerError(context.Background(), framework.ErrClosed))
 	}
 }
 
@@ -284,7 +284,7 @@ func (q *localQueue) acquire(ctx context.Context) (hold *ownership.Hold, waited 
 	returned := false
 	defer func() {
 		if !returned {
-			q.failAll(q.lock.Error(context.Background(), errGoroutineEnded))
+			q.failAll(q.lock.CallerError(context.Background(), errGoroutineEnded))
 		}
 	}()
 	var wait waitFlag

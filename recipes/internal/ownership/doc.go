@@ -8,7 +8,7 @@
 // An ownership ends once: by the release of its last hold, or by a loss, which ends all of its
 // holds at once. Its nodes are deleted, or, if a Handoff says so, passed on to another hold.
 //
-// The order of the locks: ownership.mu; then, by Handoff.Next, localQueues.mu of package queue;
+// The order of the locks: ownership.mu; then, by Handoff.Next, localQueues.mu of package handoff;
 // then Hold.mu, nodeWatcher.mu, and those of package framework. An ownership's mu is never taken
 // while that of one of its parts is held.
 package ownership

@@ -28,38 +28,38 @@ func (l *Lock) Acquire(ctx context.Context, observer Observer) (*ownership.Hold,
 			return hold, nil
 		}
 		if !l.requeues(ctx, err) {
-			return nil, l.Error(ctx, err)
+			return nil, l.CallerError(ctx, err)
 		}
 	}
 }
 
-// Try creates a node only if no conflicting node is in the queue, and deletes it if another one
-// was created before it.
+// Try creates a node only if no conflicting node is in the queue, and deletes it if a conflicting
+// node was created before it.
 func (l *Lock) Try(ctx context.Context) (hold *ownership.Hold, err error) {
 	for {
 		if err = l.checkFree(ctx); err == nil {
-			hold, err = l.attempt(ctx, nil)
+			hold, err = l.attempt(ctx, dontWait)
 		}
 		if err == nil {
 			return hold, nil
 		}
 		if !l.requeues(ctx, err) {
-			return nil, l.Error(ctx, err)
+			return nil, l.CallerError(ctx, err)
 		}
 	}
 }
 
 // attempt creates a node in each queue and waits until they are at the front. If it fails, it
-// deletes them. Without an observer it does not wait for other holders.
+// deletes them. With dontWait it does not wait for other holders.
 func (l *Lock) attempt(ctx context.Context, observer Observer) (hold *ownership.Hold, err error) {
 	session, err := l.Client.Session(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if l.Gate != nil {
-		hold, err := l.Gate.TryFast(ctx, session)
-		if !errors.Is(err, ErrBusy) {
-			return hold, err
+		fast, err := l.Gate.TryFast(ctx, session)
+		if !errors.Is(err, ErrQueueNeeded) {
+			return fast, err
 		}
 	}
 	waiters, err := l.enqueue(ctx, session)
@@ -76,7 +76,7 @@ func (l *Lock) attempt(ctx context.Context, observer Observer) (hold *ownership.
 			w.warnOfCounter()
 		}
 	}
-	waited, err := waitForFront(ctx, waiters, observer)
+	waited, err := waitForFronts(ctx, waiters, observer)
 	switch {
 	case err != nil:
 		return nil, err
@@ -86,15 +86,13 @@ func (l *Lock) attempt(ctx context.Context, observer Observer) (hold *ownership.
 	return l.grant(ctx, waiters, waited)
 }
 
-// maxLists bounds how many lists of one acquire are under way at a time.
-const maxLists = 64
-
 // enqueue creates a node at the end of each queue, in one request. The lists of the queues follow
 // right behind it on the same connection, so that they show the new nodes and those ahead. A queue
-// in which a waiter of the session is registered is not listed: that waiter is ahead, and is often
-// known to be the predecessor.
+// in which the session already watches a node of its own (waiter.register) is not listed: that node
+// is ahead, and is often the predecessor.
 func (l *Lock) enqueue(ctx context.Context, s *framework.Session) ([]*waiter, error) {
-	waiters, shared := make([]*waiter, len(l.Queues)), bridge.Local[shared](bridge.OfSession(s))
+	shared := bridge.Local[sessionState](bridge.OfSession(s))
+	waiters := make([]*waiter, len(l.Queues))
 	create := enqueue.Create{Nodes: make([]enqueue.Node, len(l.Queues))}
 	for i, q := range l.Queues {
 		waiters[i], create.Nodes[i] = &waiter{queue: q, session: s, shared: shared}, q.node
@@ -102,7 +100,7 @@ func (l *Lock) enqueue(ctx context.Context, s *framework.Session) ([]*waiter, er
 	create.AfterSend = func() {
 		for i, w := range waiters {
 			w.pendingList = nil // that behind an earlier attempt
-			if i < maxLists && !w.hasLocalWaiter() {
+			if i < maxLists && !w.hasSameSessionWaiter() {
 				w.pendingList = w.requestList()
 			}
 		}
@@ -114,7 +112,7 @@ func (l *Lock) enqueue(ctx context.Context, s *framework.Session) ([]*waiter, er
 	for i, w := range waiters {
 		var ok bool
 		w.path = created.Nodes[i]
-		if w.Node, ok = locknode.Parse(path.Base(w.path), w.queue.own); !ok {
+		if w.Node, ok = locknode.Parse(path.Base(w.path), w.queue.ownKinds); !ok {
 			enqueue.DeleteNodes(ctx, s, created.Nodes...)
 			return nil, w.queue.unnumbered(w.path)
 		}
@@ -127,22 +125,23 @@ func (l *Lock) enqueue(ctx context.Context, s *framework.Session) ([]*waiter, er
 
 // waitForFront waits until all nodes are at the front. Nothing is waited for if each node is known
 // to be alone: then the lock is free.
-func waitForFront(ctx context.Context, waiters []*waiter, observer Observer) (waited bool, err error) {
-	rest := slices.DeleteFunc(slices.Clone(waiters), func(w *waiter) bool { return w.isAlone(ctx) })
+func waitForFronts(ctx context.Context, waiters []*waiter, observer Observer) (waited bool, err error) {
+	rest := slices.DeleteFunc(slices.Clone(waiters), func(w *waiter) bool { return w.awaitAlone(ctx) })
 	switch {
 	case len(rest) == 0:
 		return false, nil
 	case len(waiters) == 1:
 		return rest[0].waitForFront(ctx, observer)
-	case observer != nil:
-		observer = whole{observer, waiters}
+	case observer != dontWait:
+		observer = allNodes{observer, waiters}
 	}
-	return waitForAll(ctx, rest, observer)
+	return waitInParallel(ctx, rest, observer)
 }
 
-// isAlone reports whether the node is known to be first without a look at other nodes: its number
-// is that of the first child of the directory, or the list behind the create shows no other child.
-func (w *waiter) isAlone(ctx context.Context) bool {
+// awaitAlone waits for the list behind the create, and reports whether the node is at the front
+// because the list shows no other child. A node with the number of a directory's first child needs
+// no list. An error of the list is left to awaitList, which requests the list again.
+func (w *waiter) awaitAlone(ctx context.Context) bool {
 	alone := w.Seq == 0
 	if list := w.pendingList; !alone && list != nil && list.wait(ctx, w.session) == nil {
 		alone = len(list.children) == 1 && list.children[0] == w.Name
@@ -153,8 +152,7 @@ func (w *waiter) isAlone(ctx context.Context) bool {
 	return alone
 }
 
-// grant makes a hold of nodes at the front. If it has waited for some of several nodes, others may
-// have been deleted meanwhile, so all are checked.
+// grant makes a hold of nodes at the front.
 func (l *Lock) grant(ctx context.Context, waiters []*waiter, waited bool) (*ownership.Hold, error) {
 	for _, w := range waiters {
 		if w.token == 0 {
@@ -164,8 +162,9 @@ func (l *Lock) grant(ctx context.Context, waiters []*waiter, waited bool) (*owne
 		}
 	}
 	session := waiters[0].session
-	lifetime, err := HoldLifetime(ctx, session, func(ctx context.Context, again bool) error {
-		if again || waited && len(waiters) > 1 {
+	othersMayBeDeleted := waited && len(waiters) > 1 // while the last of them was waited for
+	lifetime, err := ConfirmedLifetime(ctx, session, func(ctx context.Context, suspended bool) error {
+		if suspended || othersMayBeDeleted {
 			return checkAll(ctx, waiters)
 		}
 		return nil
@@ -173,7 +172,10 @@ func (l *Lock) grant(ctx context.Context, waiters []*waiter, waited bool) (*owne
 	if err != nil {
 		return nil, err
 	}
-	g := ownership.Grant{Session: session, Lifetime: lifetime, Recipe: l.Recipe, Key: l.Key, Log: l.Log}
+	g := ownership.Grant{
+		Session: session, Lifetime: lifetime, Recipe: l.Recipe, Log: l.Log,
+		Key: l.Key, // nil for one queue: its own key serves
+	}
 	for _, w := range waiters {
 		g.Locks = append(g.Locks, ownership.Lock{Path: w.queue.path, Key: w.queue.key, Token: w.token})
 		g.Nodes = append(g.Nodes, ownership.Node{Path: w.path, Watch: w.ownWatch, Data: w.data})
@@ -181,15 +183,16 @@ func (l *Lock) grant(ctx context.Context, waiters []*waiter, waited bool) (*owne
 	return ownership.New(g), nil
 }
 
-// HoldLifetime calls confirm and returns the lifetime of a hold that begins now. A node survives
-// a suspended connection, but a hold under the Strict policy does not. After a suspension
-// HoldLifetime calls confirm again, which then needs an answer of the servers. It returns an
+// ConfirmedLifetime returns the lifetime of a hold that begins now, in which confirm has returned
+// nil. A node survives a suspended connection, but a hold under the Strict policy does not. If the
+// connection is suspended during confirm, ConfirmedLifetime begins a new lifetime and calls confirm
+// again, with suspended, which then needs an answer of the servers. ConfirmedLifetime returns an
 // error if ctx has ended, even now.
-func HoldLifetime(ctx context.Context, s *framework.Session,
-	confirm func(ctx context.Context, again bool) error) (bridge.Lifetime, error) {
-	for again := false; ; again = true {
+func ConfirmedLifetime(ctx context.Context, s *framework.Session,
+	confirm func(ctx context.Context, suspended bool) error) (bridge.Lifetime, error) {
+	for suspended := false; ; suspended = true {
 		lifetime := bridge.OfSession(s).Lifetime()
-		if err := confirm(ctx, again); err != nil {
+		if err := confirm(ctx, suspended); err != nil {
 			return nil, err
 		}
 		if ctx.Err() != nil {
@@ -230,6 +233,10 @@ func (l *Lock) checkFree(ctx context.Context) error {
 	return nil
 }
 
+// maxLists bounds how many lists of one acquire are under way at a time. The lists of enqueue have
+// been answered when requestMoreLists is called: awaitAlone has waited for them.
+const maxLists = 64
+
 // requestMoreLists requests the lists that enqueue has not requested, at most maxLists at a
 // time. Each waiter sees the error of its own list.
 func requestMoreLists(ctx context.Context, waiters []*waiter) {
@@ -238,7 +245,7 @@ func requestMoreLists(ctx context.Context, waiters []*waiter) {
 		if ctx.Err() != nil {
 			return
 		}
-		if w.pendingList != nil || w.hasLocalWaiter() {
+		if w.pendingList != nil || w.hasSameSessionWaiter() {
 			continue
 		}
 		if more := len(asked) - maxLists; more >= 0 {
@@ -253,8 +260,8 @@ func requestMoreLists(ctx context.Context, waiters []*waiter) {
 // goroutine of the client.
 var errGoroutineEnded = errors.New("queue: code of the program ended the goroutine of a waiter")
 
-// waitForAll waits until all nodes are at the front, for all of them at the same time.
-func waitForAll(ctx context.Context, waiters []*waiter, observer Observer) (waited bool, err error) {
+// waitInParallel waits until all nodes are at the front, in all queues at the same time.
+func waitInParallel(ctx context.Context, waiters []*waiter, observer Observer) (waited bool, err error) {
 	requestMoreLists(ctx, waiters)
 	all, stop := context.WithCancel(ctx)
 	defer stop()
@@ -289,7 +296,7 @@ func checkAll(ctx context.Context, waiters []*waiter) error {
 	_, err := RetryInSession(ctx, s, func(ctx context.Context) ([]framework.Result, error) {
 		return s.Multi(ctx, checks...)
 	})
-	return nodeDeleted(ctx, err)
+	return asOwnNodeDeleted(ctx, err)
 }
 
 // deleteAll deletes the own nodes, except those that do not exist or belong to another session.

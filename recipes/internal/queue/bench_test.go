@@ -35,7 +35,7 @@ func BenchmarkOrder5000(b *testing.B) {
 	children := crowd(5000)
 	b.ReportAllocs()
 	for b.Loop() {
-		if o := Exclusive.order(children); len(o.conflicting) != 5000 {
+		if o := Exclusive.sortNodes(children); len(o.conflicting) != 5000 {
 			b.Fatal(len(o.conflicting))
 		}
 	}
@@ -43,11 +43,11 @@ func BenchmarkOrder5000(b *testing.B) {
 
 // BenchmarkSurvey5000 measures the survey of that order for a waiter in the middle of the queue.
 func BenchmarkSurvey5000(b *testing.B) {
-	ordered := Exclusive.order(crowd(5000))
+	ordered := Exclusive.sortNodes(crowd(5000))
 	p := &waiter{queue: &Queue{rules: Exclusive}, Node: ordered.conflicting[2500]}
 	b.ReportAllocs()
 	for b.Loop() {
-		if seen := p.snapshot(&ordered); seen.predecessor.Seq != 2499 || seen.grandPredecessor.Seq != 2498 {
+		if seen := p.findAhead(&ordered); seen.predecessor.Seq != 2499 || seen.grandPredecessor.Seq != 2498 {
 			b.Fatal(seen)
 		}
 	}

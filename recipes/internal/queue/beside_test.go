@@ -10,8 +10,8 @@ import (
 
 // Rules of a queue of readers (r) and writers (w).
 var (
-	readers = Rules{Name: "r", Conflicting: []string{"w"}, Compatible: []string{"r"}}
-	writers = Rules{Name: "w", Conflicting: []string{"w", "r"}, MayBeReplaced: true}
+	readers = Rules{Kind: "r", Conflicting: []string{"w"}, Compatible: []string{"r"}}
+	writers = Rules{Kind: "w", Conflicting: []string{"w", "r"}, PositionsReused: true}
 )
 
 func TestAloneFindsNodesAheadOfTheNextWriter(t *testing.T) {
@@ -75,12 +75,12 @@ func TestWhenTheDeletionOfTheOnlyNodeAheadGrants(t *testing.T) {
 			[]string{"b-w2147483646", "c-r2147483647", "d-r-2147483648"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, ok := locknode.Parse(test.own, []string{test.rules.Name})
+			m, ok := locknode.Parse(test.own, []string{test.rules.Kind})
 			require.True(t, ok)
 			p := &waiter{queue: &Queue{rules: test.rules}, Node: m}
-			ahead, doubtful := inFront(locknode.Sorted(test.children, test.rules.Conflicting), m)
+			ahead, uncertain := inFront(locknode.Sorted(test.children, test.rules.Conflicting), m)
 			compatible := locknode.Sorted(test.children, test.rules.Compatible)
-			require.Equal(t, test.want, p.final(append(ahead, doubtful...), compatible))
+			require.Equal(t, test.want, p.final(append(ahead, uncertain...), compatible))
 		})
 	}
 }

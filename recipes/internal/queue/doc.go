@@ -15,14 +15,14 @@
 //     own node and all that are ahead. With several queues, one transaction creates all nodes and
 //     the lists follow it. The czxid in the reply is the fencing token.
 //  2. The lock is free if the own node is the only child of the directory, or its number is 0
-//     (waiter.isAlone, acquire.go). Nothing more is sent; go on with step 7. Otherwise
+//     (waiter.awaitAlone, acquire.go). Nothing more is sent; go on with step 7. Otherwise
 //     waiter.waitForFront (wait.go) does steps 3 to 6.
 //  3. Find the predecessors. waiter.listQueue (wait.go) sorts the list (order.go) and looks up the
 //     conflicting node before the own one, the predecessor, and the one before that, the
 //     grandpredecessor (snapshot.go). No predecessor: the lock is free. Go on with step 7.
 //  4. One predecessor: waiter.waitForDeletion (wait.go) sends two reads with a watch in one round
 //     trip, one of the predecessor and one of the own node. The deletion of the predecessor
-//     grants the lock, and nothing more is read (predecessors.deletionSuffices).
+//     grants the lock, and nothing more is read (predecessors.needsNoList).
 //  5. More predecessors: the grandpredecessor is watched first. Its deletion leaves one
 //     predecessor, which still holds the lock. Then waiter.relist sends a list and a read of the
 //     predecessor with a watch, in one round trip, while the predecessor holds. So the last
@@ -30,7 +30,7 @@
 //  6. Exceptions. A predecessor that waits in the same session is known without a list: step 1
 //     sends none, and the predecessor's own watch serves both waiters (localpredecessor.go). The
 //     queue is listed once more after the last deletion where another node may take the position
-//     of the deleted one: for writers of a read-write lock ([Rules].MayBeReplaced), and for
+//     of the deleted one: for writers of a read-write lock ([Rules].PositionsReused), and for
 //     readers with a reader ahead of the predecessor. Writers watch the predecessor and not the
 //     grandpredecessor.
 //  7. Grant. Lock.grant (acquire.go) makes an ownership.Hold. If the reply to the create was lost, it

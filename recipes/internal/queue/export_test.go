@@ -5,12 +5,12 @@ import (
 	"github.com/docent-zk/docent/internal/bridge"
 )
 
-// LocalPredecessors returns the number of queue nodes that waiters of the session know.
-func LocalPredecessors(s *framework.Session) (n int) {
-	shared := bridge.Local[shared](bridge.OfSession(s))
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	for _, all := range shared.watched {
+// SameSessionWaiters returns the number of queue nodes that waiters of the session know.
+func SameSessionWaiters(s *framework.Session) (n int) {
+	state := bridge.Local[sessionState](bridge.OfSession(s))
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	for _, all := range state.watched {
 		n += len(all)
 	}
 	return n

@@ -14,7 +14,7 @@ import (
 // deleted.
 type FrontWaiter struct {
 	waiter   *waiter
-	observer Observer // nil: the caller must not wait
+	observer Observer // dontWait: the caller must not wait
 }
 
 // Session returns the session of the node.
@@ -36,21 +36,21 @@ func (f *FrontWaiter) Reread(ctx context.Context) error {
 func (f *FrontWaiter) Data() []byte { return f.waiter.data }
 
 // MayWait reports whether the caller waits for other holders.
-func (f *FrontWaiter) MayWait() bool { return f.observer != nil }
+func (f *FrontWaiter) MayWait() bool { return f.observer != dontWait }
 
-// Wait waits until one of at most two watches, or that of the own node, has fired. It returns
-// ErrOwnNodeDeleted if the own node was deleted.
-func (f *FrontWaiter) Wait(ctx context.Context, watches ...*framework.Watch) error {
+// Wait waits until one of the watches, or that of the own node, has fired. A watch may be nil. Wait
+// returns ErrOwnNodeDeleted if the own node was deleted.
+func (f *FrontWaiter) Wait(ctx context.Context, first, second *framework.Watch) error {
 	f.observer.Waits(OwnNodes{f.waiter})
-	return cmp.Or(f.waiter.waitAny(ctx, watches...), f.waiter.session.Err())
+	return cmp.Or(f.waiter.waitAny(ctx, first, second), f.waiter.session.Err())
 }
 
-// retryPause is the pause of Retry, beyond those that the operations make.
+// retryPause is the pause of PauseForRetry, beyond those that the operations make.
 const retryPause = 100 * time.Millisecond
 
-// Retry returns ErrRetry, after a pause, if err is a transient error and the session lasts: a
+// PauseForRetry returns ErrRetry, after a pause, if err is a transient error and the session lasts: a
 // waiter keeps its node through an outage. Otherwise it returns err.
-func (f *FrontWaiter) Retry(ctx context.Context, err error) error {
+func (f *FrontWaiter) PauseForRetry(ctx context.Context, err error) error {
 	if !f.MayWait() || ctx.Err() != nil || !framework.IsTransient(err) || f.waiter.session.Err() != nil {
 		return err
 	}

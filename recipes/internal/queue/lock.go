@@ -22,13 +22,13 @@ type Lock struct {
 	Log *zap.Logger // of acquires and holds
 }
 
-// Spec describes a kind of lock.
+// Spec describes a lock.
 type Spec struct {
 	Client *framework.Client
 	Recipe string   // the name in metrics and logs
-	Paths  []string // the names in metrics and errors: one for each lock
+	Paths  []string // the names in metrics and errors; a semaphore's is the parent of that of its queue
 	Queues []*Queue
-	Key    any  // for re-entry of all queues together; nil: there is none, see LockKey
+	Key    any  // for re-entry of several queues together; nil: for one queue, see LockKey
 	Gate   Gate // nil: the front of the queue is the lock
 }
 
@@ -37,27 +37,34 @@ type Spec struct {
 type Gate interface {
 	// Ready returns ErrBusy if the lock is not free. It only reads.
 	Ready(ctx context.Context) error
-	// TryFast acquires the lock without a node in the queue. It returns ErrBusy if that is not possible.
+	// TryFast acquires the lock without a node in the queue. It returns ErrQueueNeeded if that is not
+	// possible.
 	TryFast(ctx context.Context, s *framework.Session) (*ownership.Hold, error)
 	// Admit acquires the lock in exchange for the node at the front. It returns ErrBusy where it would
 	// have to wait and must not.
 	Admit(ctx context.Context, f *FrontWaiter) (*ownership.Hold, error)
 }
 
-// Observer is told that an acquire waits.
+// Observer is told that an acquire waits. An acquire without one does not wait for other holders, see
+// dontWait.
 type Observer interface {
-	// Waits is called when the acquire begins to wait for other nodes, with its own nodes. It is called
-	// again when the acquire waits again, and by several goroutines at a time.
+	// Waits is called when the acquire begins to wait for other nodes, with its own nodes. Before a wait
+	// in memory (package handoff) own is nil. It is called again when the acquire waits again, and by
+	// several goroutines at a time.
 	Waits(own OwnNodes)
 }
 
-// whole passes on that one of several nodes of an acquire waits.
-type whole struct {
+// dontWait is the Observer of an acquire that does not wait for other holders. It returns ErrBusy
+// instead.
+var dontWait Observer // nil
+
+// allNodes passes on that one of several nodes of an acquire waits.
+type allNodes struct {
 	Observer
 	own OwnNodes // all nodes of the acquire
 }
 
-func (w whole) Waits(OwnNodes) { w.Observer.Waits(w.own) }
+func (w allNodes) Waits(OwnNodes) { w.Observer.Waits(w.own) }
 
 // OwnNodes are the nodes of an acquire.
 type OwnNodes []*waiter
@@ -72,13 +79,16 @@ func (o OwnNodes) Contain(node string) bool {
 	return false
 }
 
-// ErrBusy: a conflicting node is ahead, and the caller does not wait.
-var ErrBusy = errors.New("queue: a conflicting node is ahead")
+// ErrBusy: the lock is not free, and the caller does not wait.
+var ErrBusy = errors.New("queue: the lock is not free")
+
+// ErrQueueNeeded: a Gate does not acquire the lock without a node in the queue.
+var ErrQueueNeeded = errors.New("queue: the lock needs a node in the queue")
 
 // New makes a lock. It sends no request.
 func New(s Spec) *Lock {
 	l := &Lock{Spec: s}
-	l.Log = s.Client.Logger().Named(s.Recipe).With(zap.String("path", l.Name()))
+	l.Log = s.Client.Logger().Named(s.Recipe).With(zap.String("path", l.String()))
 	return l
 }
 
@@ -88,15 +98,15 @@ func Single(client *framework.Client, recipe, path string, rules Rules, data []b
 	return New(Spec{Client: client, Recipe: recipe, Paths: []string{path}, Queues: queues})
 }
 
-// WithGate returns the same lock with another gate.
+// WithGate returns a copy of the lock with gate g.
 func (l *Lock) WithGate(g Gate) *Lock {
 	other := *l
 	other.Gate = g
 	return &other
 }
 
-// Name returns the name of the lock in errors and logs.
-func (l *Lock) Name() string {
+// String returns the name of the lock in errors and logs.
+func (l *Lock) String() string {
 	const enough = 5
 	if more := len(l.Paths) - enough; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(l.Paths[:enough], ", "), more)
@@ -104,7 +114,7 @@ func (l *Lock) Name() string {
 	return strings.Join(l.Paths, ", ")
 }
 
-// LockKey returns the key for re-entry: Spec.Key, or that of the only queue.
+// LockKey returns the key for re-entry: Spec.Key, or that of the only queue if Spec.Key is nil.
 func (l *Lock) LockKey() any {
 	if l.Key == nil {
 		return l.Queues[0].key
@@ -112,8 +122,8 @@ func (l *Lock) LockKey() any {
 	return l.Key
 }
 
-// Error turns the error of an attempt to acquire the lock into the error for the caller.
-func (l *Lock) Error(ctx context.Context, err error) error {
+// CallerError turns the error of an attempt to acquire the lock into the error for the caller.
+func (l *Lock) CallerError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -122,7 +132,7 @@ func (l *Lock) Error(ctx context.Context, err error) error {
 	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
 		err = fmt.Errorf("%w: %w", ctxerr.Of(ctx), err)
 	}
-	return fmt.Errorf("acquire %s: %w", l.Name(), err)
+	return fmt.Errorf("acquire %s: %w", l.String(), err)
 }
 
 // WaitError adds ErrNotAcquired to an error by which the context has ended a wait. It returns nil

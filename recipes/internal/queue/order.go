@@ -6,21 +6,21 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/locknode"
 )
 
-// sorted returns the nodes of the list in order. Waiters share a list only if their queues have
-// the same conflicting kinds.
-func (x *listing) sorted(r Rules) *order {
-	x.sort.Do(func() { x.order = r.order(x.children) })
-	return &x.order
+// sorted returns the nodes of the list in order. All waiters that share the list call it, and the
+// first call sorts.
+func (l *listing) sorted() *order {
+	l.sort.Do(func() { l.order = l.rules.sortNodes(l.children) })
+	return &l.order
 }
 
 // order holds the nodes of a queue, each slice in the order of the queue.
 type order struct {
 	conflicting, compatible []locknode.Node
-	unordered               bool // the numbers do not show the order: the slices are not sorted
+	unsorted                bool // the numbers do not show the order: the slices are not sorted
 }
 
-// order parses and sorts the names of children.
-func (r Rules) order(children []string) order {
+// sortNodes parses and sorts the names of children.
+func (r Rules) sortNodes(children []string) order {
 	var o order
 	for _, name := range children {
 		m, conflicts, ok := r.parse(name)
@@ -32,9 +32,9 @@ func (r Rules) order(children []string) order {
 		default:
 			o.compatible = append(o.compatible, m)
 		}
-		o.unordered = o.unordered || m.AtCounterEnd()
+		o.unsorted = o.unsorted || m.AtCounterEnd()
 	}
-	if !o.unordered {
+	if !o.unsorted {
 		slices.SortFunc(o.conflicting, locknode.Compare)
 		slices.SortFunc(o.compatible, locknode.Compare)
 	}
@@ -51,8 +51,9 @@ func (o *order) has(m locknode.Node) bool {
 	return false
 }
 
-// countBefore returns how many of those in order have a smaller number than m.
+// countBefore returns how many nodes of the sorted slice have a smaller number than m.
 func countBefore(m locknode.Node, all []locknode.Node) int {
-	i, _ := slices.BinarySearchFunc(all, locknode.Node{Seq: m.Seq}, locknode.Compare) // no name is the smallest
+	// The empty name sorts before all nodes with the same number.
+	i, _ := slices.BinarySearchFunc(all, locknode.Node{Seq: m.Seq}, locknode.Compare)
 	return i
 }

@@ -64,7 +64,7 @@ func (c *counter) localPredecessors() (n int) {
 	for _, client := range c.clients {
 		session, err := client.Session(c.t.Context())
 		require.NoError(c.t, err)
-		n += queue.LocalPredecessors(session)
+		n += queue.SameSessionWaiters(session)
 	}
 	return n
 }
@@ -290,7 +290,7 @@ func TestDisconnectedWaiterIsNotGrantedByALocalPredecessor(t *testing.T) {
 	})
 }
 
-func TestLocalPredecessorsEndWithTheSession(t *testing.T) {
+func TestSameSessionWaitersEndWithTheSession(t *testing.T) {
 	inQueue(t, func(t *testing.T, c *counter) {
 		all := c.enter(c.mine, 5)
 		require.Equal(t, 4, c.localPredecessors(), "all but the holder")
@@ -329,7 +329,7 @@ func (c *counter) byTurns(all []*waiter) {
 	}
 }
 
-func TestLocalPredecessorsAreOfOneSession(t *testing.T) {
+func TestSameSessionWaitersAreOfOneSession(t *testing.T) {
 	inQueue(t, func(t *testing.T, c *counter) {
 		twin := c.of("twin") // another client of the same program
 		c.byTurns(slices.Concat(c.enter(c.mine, 2), c.enter(twin, 2), c.enter(c.mine, 2)))
@@ -338,12 +338,12 @@ func TestLocalPredecessorsAreOfOneSession(t *testing.T) {
 
 // Nodes of another kind have numbers from the same counter. The two kinds do not wait for each
 // other.
-func TestLocalPredecessorsAreOfOneKind(t *testing.T) {
+func TestSameSessionWaitersAreOfOneKind(t *testing.T) {
 	inQueue(t, func(t *testing.T, c *counter) {
 		client := testzk.Connected(t, c.srv.MemAddr(), framework.WithDialer(c.srv.Client("both").DialContext))
 		locks, err := mutex.New(client, "/lock")
 		require.NoError(t, err)
-		rules := queue.Rules{Name: "latch-", Conflicting: []string{"latch-"}}
+		rules := queue.Rules{Kind: "latch-", Conflicting: []string{"latch-"}}
 		others := queue.Single(client, "other", "/lock", rules, nil)
 		first, second := c.enter(locks, 2), make(chan error, 1)
 		other, err := others.Acquire(t.Context(), waits)

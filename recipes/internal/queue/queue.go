@@ -18,12 +18,12 @@ import (
 // Rules says which nodes of a queue conflict with a waiter. The kind of a node is what its name
 // ends in, before the sequence number.
 type Rules struct {
-	Name        string   // the kind of the own nodes
+	Kind        string   // of the own nodes
 	Conflicting []string // kinds of nodes to wait for when they are ahead
 	Compatible  []string // the other kinds of nodes in the queue
-	// MayBeReplaced: when a node ahead is deleted, another may have taken its position. The queue is
-	// listed again after each deletion.
-	MayBeReplaced bool
+	// PositionsReused: a node ahead may be replaced by one at its position (Lock.Downgrade). The queue is
+	// listed again after each deletion of a node that was waited for.
+	PositionsReused bool
 }
 
 // Kinds of the nodes of kazoo: KazooLock of its Lock and WriteLock, KazooReadLock of its ReadLock.
@@ -33,11 +33,11 @@ const (
 )
 
 // Exclusive is the rules of a mutex. The names are Curator's, to the byte.
-var Exclusive = Rules{Name: "lock-", Conflicting: []string{"lock-", KazooLock}}
+var Exclusive = Rules{Kind: "lock-", Conflicting: []string{"lock-", KazooLock}}
 
-// WithName returns the rules with another kind of own nodes, one that the rules contain already.
-func (r Rules) WithName(name string) Rules {
-	r.Name = name
+// WithKind returns the rules with another kind of own nodes, one that the rules contain already.
+func (r Rules) WithKind(kind string) Rules {
+	r.Kind = kind
 	return r
 }
 
@@ -57,22 +57,25 @@ func (r Rules) parse(name string) (m locknode.Node, conflicts, ok bool) {
 // Queue is the lock nodes in one directory, and the rules for the own ones. It is safe for
 // concurrent use.
 type Queue struct {
-	client *framework.Client
-	path   string
-	rules  Rules
-	own    []string     // the kind of the own nodes
-	node   enqueue.Node // an own node to create
-	log    *zap.Logger
-	key    any
+	client   *framework.Client
+	path     string
+	rules    Rules
+	ownKinds []string     // rules.Kind only
+	node     enqueue.Node // an own node to create
+	log      *zap.Logger
+	key      any
 }
 
 // NewQueue makes a Queue at path. Its own nodes have the given data. It sends no request.
 func NewQueue(client *framework.Client, path string, rules Rules, data []byte) *Queue {
 	return &Queue{
-		client: client, path: path, rules: rules, own: []string{rules.Name},
-		node: enqueue.Node{Dir: path, Name: rules.Name, Data: data, Options: enqueue.OwnNode()},
+		client: client, path: path, rules: rules, ownKinds: []string{rules.Kind},
+		node: enqueue.Node{Dir: path, RequestedName: rules.Kind, Data: data, Options: enqueue.LockNodeOptions()},
 		log:  client.Logger().With(zap.String("path", path)),
-		key:  queueKey{bridge.Of(client).Key(path), strings.Join(rules.Conflicting, " ")},
+		key: queueKey{
+			path:        bridge.Of(client).Key(path),
+			conflicting: strings.Join(rules.Conflicting, " "), compatible: strings.Join(rules.Compatible, " "),
+		},
 	}
 }
 
@@ -85,14 +88,15 @@ func (q *Queue) Path() string { return q.path }
 // Rules returns the rules.
 func (q *Queue) Rules() Rules { return q.rules }
 
-// Key returns a value that identifies the directory and the conflicting kinds. It is the same
-// for all namespaces of a connection through which the path is named, and for all kinds of own
-// nodes.
+// Key returns a value that identifies the directory, and the conflicting and the compatible kinds.
+// It is the same for all namespaces of a connection through which the path is named, and for all
+// kinds of own nodes.
 func (q *Queue) Key() any { return q.key }
 
 type queueKey struct {
 	path        any
 	conflicting string
+	compatible  string
 }
 
 // Child returns the path of a node in the directory.
@@ -100,7 +104,7 @@ func (q *Queue) Child(name string) string { return q.path + "/" + name }
 
 // unnumbered returns the error for a new node whose name has no sequence number.
 func (q *Queue) unnumbered(node string) error {
-	return fmt.Errorf("the server named a node %q: no sequence number behind %q", node, q.rules.Name)
+	return fmt.Errorf("the server named a node %q: no sequence number behind %q", node, q.rules.Kind)
 }
 
 // explainStuck adds the cause to the error of a create by which the servers say that the node

@@ -8,18 +8,18 @@ import (
 
 // snapshot is what a waiter learns from a list of its queue.
 type snapshot struct {
-	predecessors
+	nodesAhead
 	listed              bool            // the own node is in the list
 	uncertain           []locknode.Node // conflicting; the numbers do not show whether they are ahead
 	firstCompatible     locknode.Node   // the first compatible node ahead; without a name: there is none
 	compatibleUncertain bool            // the numbers do not show whether a compatible node is ahead
 }
 
-// snapshot finds the nodes ahead of w. Queues are long and many waiters share a list, so each
+// findAhead finds the nodes ahead of w. Queues are long and many waiters share a list, so each
 // searches for its own position in the sorted list.
-func (w *waiter) snapshot(o *order) snapshot {
-	if o.unordered {
-		return w.snapshotUnordered(o)
+func (w *waiter) findAhead(o *order) snapshot {
+	if o.unsorted {
+		return w.findAheadUnsorted(o)
 	}
 	s := snapshot{listed: o.has(w.Node)}
 	n := countBefore(w.Node, o.conflicting)
@@ -32,29 +32,29 @@ func (w *waiter) snapshot(o *order) snapshot {
 	return s
 }
 
-// snapshotUnordered looks at each node of an unsorted list.
-func (w *waiter) snapshotUnordered(o *order) snapshot {
+// findAheadUnsorted looks at each node of an unsorted list.
+func (w *waiter) findAheadUnsorted(o *order) snapshot {
 	var s snapshot
 	for i, m := range slices.Concat(o.conflicting, o.compatible) {
 		if m.Name == w.Name {
 			s.listed = true
 			continue
 		}
-		s.addUnordered(w, m, i < len(o.conflicting))
+		s.addUnsorted(w, m, i < len(o.conflicting))
 	}
 	return s
 }
 
-// addUnordered adds a node that may be ahead of w, and may be on either side of those added
+// addUnsorted adds a node that may be ahead of w, and may be on either side of those added
 // before.
-func (s *snapshot) addUnordered(w *waiter, m locknode.Node, blocks bool) {
-	switch doubtful := m.AtCounterEnd() && w.AtCounterEnd(); {
-	case doubtful && blocks:
+func (s *snapshot) addUnsorted(w *waiter, m locknode.Node, conflicts bool) {
+	switch uncertain := m.AtCounterEnd() && w.AtCounterEnd(); {
+	case uncertain && conflicts:
 		s.uncertain = append(s.uncertain, m)
-	case doubtful:
+	case uncertain:
 		s.compatibleUncertain = true
 	case !locknode.Before(m.Seq, w.Seq):
-	case !blocks:
+	case !conflicts:
 		if s.firstCompatible.Name == "" || locknode.Before(m.Seq, s.firstCompatible.Seq) {
 			s.firstCompatible = m
 		}
@@ -65,11 +65,11 @@ func (s *snapshot) addUnordered(w *waiter, m locknode.Node, blocks bool) {
 	}
 }
 
-// isOnlyOneAhead reports whether the predecessor is the only conflicting node ahead and the
-// first of all nodes. A compatible node ahead of it could put a conflicting one at its own
-// position.
-func (s *snapshot) isOnlyOneAhead(w *waiter) bool {
-	if s.none() || s.grandPredecessor.Name != "" || w.queue.rules.MayBeReplaced || s.compatibleUncertain {
+// deletionWouldGrant reports whether the deletion of the predecessor grants the lock: it is the only
+// conflicting node ahead and the first of all nodes. A reader ahead of it may upgrade: it creates a
+// writer node with the reader's number.
+func (w *waiter) deletionWouldGrant(s *snapshot) bool {
+	if s.none() || s.grandPredecessor.Name != "" || w.queue.rules.PositionsReused || s.compatibleUncertain {
 		return false
 	}
 	return s.firstCompatible.Name == "" || locknode.Before(s.predecessor.Seq, s.firstCompatible.Seq)

@@ -17,43 +17,43 @@ import (
 
 // inFront returns the nodes ahead of m. Its second result has those that may be ahead: their
 // numbers do not decide.
-func inFront(line []locknode.Node, m locknode.Node) (ahead, doubtful []locknode.Node) {
+func inFront(line []locknode.Node, m locknode.Node) (ahead, uncertain []locknode.Node) {
 	for _, other := range line {
 		switch {
 		case other.Name == m.Name:
 		case other.AtCounterEnd() && m.AtCounterEnd():
-			doubtful = append(doubtful, other)
+			uncertain = append(uncertain, other)
 		case locknode.Before(other.Seq, m.Seq):
 			ahead = append(ahead, other)
 		}
 	}
-	return ahead, doubtful
+	return ahead, uncertain
 }
 
 func TestNoNodeIsAheadOfItself(t *testing.T) {
 	children := []string{"a-lock-0000000001", "b-lock-0000000002", "c-lock-0000000003"}
 	line := locknode.Sorted(children, Exclusive.Conflicting)
 	for i, m := range line {
-		ahead, doubtful := inFront(line, m)
+		ahead, uncertain := inFront(line, m)
 		require.ElementsMatch(t, line[:i], ahead)
-		require.Empty(t, doubtful)
+		require.Empty(t, uncertain)
 	}
 }
 
 func TestNumbersOrderNodesUpToTheEndOfTheCounter(t *testing.T) {
 	children := []string{"a-lock--2147483648", "b-lock-2147483646", "c-lock--2147483647", "d-lock-2147483647"}
 	line := locknode.Sorted(children, Exclusive.Conflicting)
-	ahead, doubtful := inFront(line, line[3])
+	ahead, uncertain := inFront(line, line[3])
 	require.Equal(t, line[:1], ahead)
-	require.Equal(t, line[1:3], doubtful, "at the end of the counter numbers do not decide")
-	ahead, doubtful = inFront(line, line[0])
+	require.Equal(t, line[1:3], uncertain, "at the end of the counter numbers do not decide")
+	ahead, uncertain = inFront(line, line[0])
 	require.Empty(t, ahead, "a node from before the wrap is ahead of later nodes")
-	require.Empty(t, doubtful)
+	require.Empty(t, uncertain)
 }
 
 // final returns the result that isFinal has to return.
 func (p *waiter) final(ahead, passing []locknode.Node) bool {
-	if len(ahead) != 1 || p.queue.rules.MayBeReplaced {
+	if len(ahead) != 1 || p.queue.rules.PositionsReused {
 		return false
 	}
 	return !slices.ContainsFunc(passing, func(m locknode.Node) bool {
@@ -67,19 +67,19 @@ func TestSurveyAgreesWithTheSortedQueue(t *testing.T) {
 		for _, start := range []int32{0, math.MaxInt32 - 6, math.MaxInt32 - 2, math.MaxInt32} {
 			for range 2000 {
 				children, p := randomQueue(random, rules, start)
-				ordered := rules.order(children)
-				seen := p.snapshot(&ordered)
-				ahead, doubtful := inFront(locknode.Sorted(children, rules.Conflicting), p.Node)
+				ordered := rules.sortNodes(children)
+				seen := p.findAhead(&ordered)
+				ahead, uncertain := inFront(locknode.Sorted(children, rules.Conflicting), p.Node)
 				passing := slices.DeleteFunc(locknode.Sorted(children, rules.Compatible),
 					func(m locknode.Node) bool { return m.Name == p.Name })
 				message := fmt.Sprint(children, " ", p.Name)
 				require.Equal(t, slices.Contains(children, p.Name), seen.listed, message)
-				require.ElementsMatch(t, doubtful, seen.uncertain, message)
-				require.Equal(t, nearest(ahead), seen.predecessors, message)
-				require.Equal(t, p.final(ahead, passing), seen.isOnlyOneAhead(p), message)
-				if len(doubtful) > 0 { // and one of them is ahead after all
-					seen.add(doubtful[0])
-					require.Equal(t, p.final(append(ahead, doubtful[0]), passing), seen.isOnlyOneAhead(p), message)
+				require.ElementsMatch(t, uncertain, seen.uncertain, message)
+				require.Equal(t, nearest(ahead), seen.nodesAhead, message)
+				require.Equal(t, p.final(ahead, passing), p.deletionWouldGrant(&seen), message)
+				if len(uncertain) > 0 { // and one of them is ahead after all
+					seen.add(uncertain[0])
+					require.Equal(t, p.final(append(ahead, uncertain[0]), passing), p.deletionWouldGrant(&seen), message)
 				}
 			}
 		}
@@ -87,7 +87,7 @@ func TestSurveyAgreesWithTheSortedQueue(t *testing.T) {
 }
 
 // nearest returns the view of the nodes ahead.
-func nearest(ahead []locknode.Node) (v predecessors) {
+func nearest(ahead []locknode.Node) (v nodesAhead) {
 	for _, m := range ahead {
 		v.add(m)
 	}
@@ -103,7 +103,7 @@ func randomQueue(random *rand.Rand, rules Rules, start int32) ([]string, *waiter
 		kind := kinds[random.IntN(len(kinds))]
 		children = append(children, fmt.Sprintf("%c-%s%010d", 'a'+i, kind, start+random.Int32N(8)))
 	}
-	own, _ := locknode.Parse(fmt.Sprintf("own-%s%010d", rules.Name, start+random.Int32N(8)), []string{rules.Name})
+	own, _ := locknode.Parse(fmt.Sprintf("own-%s%010d", rules.Kind, start+random.Int32N(8)), []string{rules.Kind})
 	if random.IntN(8) > 0 {
 		children = append(children, own.Name)
 	}

@@ -44,7 +44,7 @@ func (r *renaming) Write(b []byte) (int, error) {
 // A server gives a new node a name without a sequence number. The acquire fails, and the node is
 // deleted.
 func TestNodeWithoutASequenceNumberIsDeleted(t *testing.T) {
-	rules := queue.Rules{Name: "r-", Conflicting: []string{"w-"}, Compatible: []string{"r-"}}
+	rules := queue.Rules{Kind: "r-", Conflicting: []string{"w-"}, Compatible: []string{"r-"}}
 	for name, acquire := range map[string]func(ctx context.Context, r, w *queue.Lock) error{
 		"enqueue": func(ctx context.Context, r, _ *queue.Lock) error {
 			_, err := r.Acquire(ctx, waits)
@@ -68,7 +68,7 @@ func TestNodeWithoutASequenceNumberIsDeleted(t *testing.T) {
 				}
 				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(dial))
 				r := queue.Single(c, "reads", "/lock", rules, nil)
-				w := queue.Single(c, "writes", "/lock", queue.Rules{Name: "w-", Conflicting: []string{"w-", "r-"}}, nil)
+				w := queue.Single(c, "writes", "/lock", queue.Rules{Kind: "w-", Conflicting: []string{"w-", "r-"}}, nil)
 				on.Store(true)
 				require.ErrorContains(t, acquire(t.Context(), r, w), "no sequence number")
 				time.Sleep(time.Second)

@@ -15,46 +15,47 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/locknode"
 )
 
-// predecessors is what a waiter knows of the conflicting nodes ahead of its own.
-type predecessors struct {
+// nodesAhead is what a waiter knows of the conflicting nodes ahead of its own: at most two of them.
+type nodesAhead struct {
 	predecessor      locknode.Node // the last conflicting node ahead; without a name: there is none
 	grandPredecessor locknode.Node // the one before the predecessor; without a name: there is none
 	// deletionGrants: the predecessor is the first of all nodes and the only conflicting one, and no
 	// other node takes its position. Its deletion grants the lock.
 	deletionGrants bool
 	watch          *framework.Watch // on the predecessor; nil: there is none yet
-	local          watchedWaiter    // the predecessor, if it is of the same session
+	sameSession    watchedWaiter    // the predecessor, if it is of the same session
 }
 
 // none reports whether no conflicting node is ahead.
-func (ahead predecessors) none() bool { return ahead.predecessor.Name == "" }
+func (ahead nodesAhead) none() bool { return ahead.predecessor.Name == "" }
 
 // add adds a node that is behind the predecessor. It becomes the predecessor.
-func (ahead *predecessors) add(m locknode.Node) {
+func (ahead *nodesAhead) add(m locknode.Node) {
 	ahead.predecessor, ahead.grandPredecessor = m, ahead.predecessor
 }
 
 // toWatch returns the node to wait for. It is the grandpredecessor, so that the queue is listed
 // while the predecessor still holds. It is the predecessor if there is no other, or if a list
 // then is of no use.
-func (ahead predecessors) toWatch(rules Rules) locknode.Node {
-	if rules.MayBeReplaced || ahead.grandPredecessor.Name == "" || ahead.local.watch != nil {
-		return ahead.predecessor // MayBeReplaced needs a list after each deletion, a local one needs none
+func (ahead nodesAhead) toWatch(rules Rules) locknode.Node {
+	if rules.PositionsReused || ahead.grandPredecessor.Name == "" || ahead.sameSession.watch != nil {
+		// PositionsReused needs a list after each deletion. A predecessor of the same session needs none.
+		return ahead.predecessor
 	}
 	return ahead.grandPredecessor
 }
 
-// deletionSuffices reports whether the deletion of the predecessor grants the lock without
+// needsNoList reports whether the deletion of the predecessor grants the lock without
 // another list. That is also so if the predecessor is a waiter of the same session that has
 // reached the front.
-func (ahead predecessors) deletionSuffices() bool {
-	return ahead.deletionGrants || ahead.local.watch != nil && ahead.local.reachedFront.Load()
+func (ahead nodesAhead) needsNoList() bool {
+	return ahead.deletionGrants || ahead.sameSession.watch != nil && ahead.sameSession.reachedFront.Load()
 }
 
 // waitForFront waits until no conflicting node is ahead of w. It lists the queue, unless the
-// predecessor is known without a list. Without an observer it returns ErrBusy instead of waiting.
+// predecessor is known without a list. With dontWait it returns ErrBusy instead of waiting.
 func (w *waiter) waitForFront(ctx context.Context, observer Observer) (waited bool, err error) {
-	ahead, known := w.localPredecessorByNumber()
+	ahead, known := w.sameSessionPredecessorByNumber()
 	if !known {
 		ahead, err = w.listQueue(ctx)
 	}
@@ -64,41 +65,43 @@ func (w *waiter) waitForFront(ctx context.Context, observer Observer) (waited bo
 	case ahead.none():
 		w.reachedFront.Store(true)
 		return false, nil
-	case observer == nil:
+	case observer == dontWait:
 		return false, ErrBusy
 	}
 	observer.Waits(OwnNodes{w})
-	if err = w.waitForPredecessors(ctx, ahead); err == nil {
+	if err = w.waitForNodesAhead(ctx, ahead); err == nil {
 		w.reachedFront.Store(true)
 	}
 	return true, err
 }
 
-// waitForPredecessors waits until the conflicting nodes ahead are deleted.
-func (w *waiter) waitForPredecessors(ctx context.Context, ahead predecessors) error {
+// waitForNodesAhead waits until the conflicting nodes ahead are deleted.
+func (w *waiter) waitForNodesAhead(ctx context.Context, ahead nodesAhead) error {
 	for !ahead.none() {
-		deleted, err := w.waitForDeletion(ctx, ahead)
-		if err != nil {
+		watched := ahead.toWatch(w.queue.rules)
+		deleted, err := w.waitForDeletion(ctx, watched, ahead)
+		switch {
+		case err != nil:
 			return WaitError(ctx, err)
-		}
-		if deleted && ahead.deletionSuffices() {
+		case deleted && ahead.needsNoList():
 			return nil
+		case deleted && watched != ahead.predecessor:
+			ahead, err = w.relist(ctx, ahead)
+		default:
+			ahead, err = w.listQueue(ctx)
 		}
-		if ahead, err = w.relist(ctx, ahead, deleted); err != nil {
+		if err != nil {
 			return WaitError(ctx, err)
 		}
 	}
 	return nil
 }
 
-// relist lists the queue again. If the grandpredecessor was deleted, the predecessor is read
-// with a watch in the same round trip: it is the predecessor still, unless it was deleted too.
-// If it has become known as a waiter of the same session meanwhile, relist reads nothing.
-func (w *waiter) relist(ctx context.Context, previous predecessors, deleted bool) (ahead predecessors, err error) {
-	if !deleted || previous.toWatch(w.queue.rules) == previous.predecessor {
-		return w.listQueue(ctx)
-	}
-	if w.linkLocalPredecessor(&previous); previous.local.watch != nil {
+// relist lists the queue after the deletion of the grandpredecessor. The predecessor is read with a
+// watch in the same round trip: it is the predecessor still, unless it was deleted too. If the
+// predecessor has registered meanwhile as a waiter of the same session, relist reads nothing.
+func (w *waiter) relist(ctx context.Context, previous nodesAhead) (ahead nodesAhead, err error) {
+	if w.linkSameSession(&previous); previous.sameSession.watch != nil {
 		return previous, nil
 	}
 	var read <-chan nodeRead
@@ -111,32 +114,32 @@ func (w *waiter) relist(ctx context.Context, previous predecessors, deleted bool
 	return ahead, err
 }
 
-// listQueue lists the queue and returns the predecessors of w.
-func (w *waiter) listQueue(ctx context.Context) (predecessors, error) {
-	list, err := w.awaitList(ctx)
-	if err != nil {
-		return predecessors{}, w.noteDeleted(ctx, err)
-	}
-	found := w.snapshot(list.sorted(w.queue.rules))
-	if !found.listed {
-		// A waiter that is not in the list must not find itself first. Its node is deleted all the same.
-		return predecessors{}, enqueue.ErrOwnNodeDeleted
-	}
-	if len(found.uncertain) > 0 {
+// listQueue lists the queue and returns the nodes ahead of w.
+func (w *waiter) listQueue(ctx context.Context) (nodesAhead, error) {
+	for {
+		list, err := w.awaitList(ctx)
+		if err != nil {
+			return nodesAhead{}, w.recordDeletion(ctx, err)
+		}
+		found := w.findAhead(list.sorted())
+		if !found.listed {
+			// A waiter that is not in the list must not find itself first. Its node is deleted all the same.
+			return nodesAhead{}, enqueue.ErrOwnNodeDeleted
+		}
 		older, missing, err := w.createdBefore(ctx, found.uncertain)
 		if err != nil {
-			return predecessors{}, err
+			return nodesAhead{}, err
 		}
 		for _, m := range older {
 			found.add(m)
 		}
-		if found.none() && missing && w.queue.rules.MayBeReplaced {
-			return w.listQueue(ctx) // another node may have taken the position of a missing one
+		if missing && found.none() && w.queue.rules.PositionsReused {
+			continue // a missing writer may have downgraded: a reader node may have its position
 		}
+		found.deletionGrants = w.deletionWouldGrant(&found)
+		w.linkSameSession(&found.nodesAhead)
+		return found.nodesAhead, nil
 	}
-	found.deletionGrants = found.isOnlyOneAhead(w)
-	w.linkLocalPredecessor(&found.predecessors)
-	return found.predecessors, nil
 }
 
 // awaitList waits for a list of the queue that shows the own node if it exists: the list that
@@ -151,11 +154,14 @@ func (w *waiter) awaitList(ctx context.Context) (*listing, error) {
 	})
 }
 
-// createdBefore returns the nodes that were created before that of w, in the order of the
+// createdBefore returns those of the nodes that were created before that of w, in the order of the
 // transactions that created them. It also reports whether a node is missing: that one's
-// transaction cannot be read.
+// transaction cannot be read. Without nodes it reads nothing.
 func (w *waiter) createdBefore(ctx context.Context,
 	nodes []locknode.Node) (older []locknode.Node, missing bool, err error) {
+	if len(nodes) == 0 {
+		return nil, false, nil
+	}
 	if err := w.readToken(ctx); err != nil {
 		return nil, false, err
 	}
@@ -180,38 +186,42 @@ func (w *waiter) createdBefore(ctx context.Context,
 	return older, missing, nil
 }
 
-// waitForDeletion waits until the watch of a predecessor fires. It reports whether that node was
-// deleted while the own node still existed. Otherwise the caller must list the queue again.
-func (w *waiter) waitForDeletion(ctx context.Context, ahead predecessors) (deleted bool, err error) {
-	watch, err := w.watchPredecessor(ctx, ahead)
+// waitForDeletion waits until the watch of node, which is one of those ahead, fires. It reports
+// whether node was deleted while the own node still existed. Otherwise the caller must list the queue
+// again.
+func (w *waiter) waitForDeletion(ctx context.Context, node locknode.Node, ahead nodesAhead) (deleted bool, err error) {
+	watch, err := w.watchAhead(ctx, node, ahead)
 	if err != nil && !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		return false, err
 	}
-	if own := w.watchOwn(ctx); own != nil {
-		return false, own
+	if err := w.watchOwn(ctx); err != nil {
+		return false, err
 	}
 	if watch == nil {
-		// The node was in the list and does not exist now. The own node does: otherwise its watch would
-		// have fired before either answer.
+		// The node was in the list and does not exist now. Where the own watch is unbroken, both answers
+		// came on one connection, on which that watch is still set. So the own node exists.
 		return bridge.OfWatch(w.ownWatch).Unbroken(), w.session.Err()
 	}
-	for {
-		if err := w.waitAny(ctx, watch); err != nil {
+	for { // the own watch also fires for new data (Revoke): waitAny sets it again
+		if err := w.waitAny(ctx, watch, nil); err != nil {
 			return false, err
 		}
 		if fired(watch) {
 			// The server reports deletions in order. If the own node was deleted first, its watch has fired.
+			// Where a connection broke, the order is not known: a watch that was set on an earlier connection
+			// fires with zk.EventNotWatching.
 			return watch.Event() == zk.EventNodeDeleted && !fired(w.ownWatch), w.session.Err()
 		}
 	}
 }
 
-// watchPredecessor watches the node to wait for, and the own node in the same round trip.
-func (w *waiter) watchPredecessor(ctx context.Context, ahead predecessors) (watch *framework.Watch, err error) {
-	node := ahead.toWatch(w.queue.rules)
+// watchAhead returns a watch on node, which is one of those ahead. If it has to be set, and the own
+// node is not watched, that one is watched in the same round trip.
+func (w *waiter) watchAhead(ctx context.Context, node locknode.Node,
+	ahead nodesAhead) (watch *framework.Watch, err error) {
 	switch {
-	case ahead.local.watch != nil:
-		watch = ahead.local.watch
+	case ahead.sameSession.watch != nil:
+		watch = ahead.sameSession.watch
 	case ahead.watch != nil && node == ahead.predecessor:
 		watch = ahead.watch
 	case w.ownIsWatched():
@@ -222,13 +232,13 @@ func (w *waiter) watchPredecessor(ctx context.Context, ahead predecessors) (watc
 	return watch, err
 }
 
-// watchNodeAndOwn watches another node and the own node. A read of the own node that was not
-// answered is left to the next call of watchOwn.
+// watchNodeAndOwn watches another node and the own node. A failure to watch the own node is left to
+// the next call of watchOwn.
 func (w *waiter) watchNodeAndOwn(ctx context.Context, m locknode.Node) (*framework.Watch, error) {
-	var ahead, own <-chan nodeRead
-	bridge.OfSession(w.session).Together(func() { ahead, own = w.startRead(m), w.startRead(w.Node) })
-	other := w.finishRead(ctx, ahead)
-	_ = w.recordOwn(ctx, w.finishRead(ctx, own))
+	var otherRead, ownRead <-chan nodeRead
+	bridge.OfSession(w.session).Together(func() { otherRead, ownRead = w.startRead(m), w.startRead(w.Node) })
+	other := w.finishRead(ctx, otherRead)
+	_ = w.recordOwn(ctx, w.finishRead(ctx, ownRead)) // watchOwn reads it again and reports the error
 	if other.err == nil || ctxerr.Answered(ctx, other.err, zk.ErrNoNode) {
 		return other.watch, other.err
 	}
@@ -238,22 +248,33 @@ func (w *waiter) watchNodeAndOwn(ctx context.Context, m locknode.Node) (*framewo
 // watchNode watches another node.
 func (w *waiter) watchNode(ctx context.Context, m locknode.Node) (*framework.Watch, error) {
 	return RetryInSession(ctx, w.session, func(ctx context.Context) (*framework.Watch, error) {
-		return w.readWatch(ctx, m)
+		_, _, watch, err := w.session.GetW(ctx, w.queue.Child(m.Name))
+		return watch, err
 	})
 }
 
-func (w *waiter) readWatch(ctx context.Context, m locknode.Node) (*framework.Watch, error) {
-	_, _, watch, err := w.session.GetW(ctx, w.queue.Child(m.Name))
-	return watch, err
-}
-
-// waitAny waits until one of the watches, or that of the own node, has fired, or the session has
-// ended.
-func (w *waiter) waitAny(ctx context.Context, watches ...*framework.Watch) error {
+// waitAny waits until one of two watches, or that of the own node, has fired, or the session has
+// ended. A watch that is nil does not fire.
+func (w *waiter) waitAny(ctx context.Context, first, second *framework.Watch) error {
 	if err := w.watchOwn(ctx); err != nil {
 		return err
 	}
-	return waitAnyWatch(ctx, append(watches, w.ownWatch))
+	select {
+	case <-firing(first):
+	case <-firing(second):
+	case <-firing(w.ownWatch):
+	case <-ctx.Done():
+		return ctxerr.Of(ctx)
+	}
+	return nil
+}
+
+// firing returns a channel that is closed when the watch fires; nil if there is no watch.
+func firing(w *framework.Watch) <-chan struct{} {
+	if w == nil {
+		return nil
+	}
+	return w.Fired()
 }
 
 // nodeRead is the answer to a read of a node with a watch.
@@ -284,22 +305,4 @@ func (w *waiter) finishRead(ctx context.Context, read <-chan nodeRead) nodeRead 
 	case <-w.session.Done():
 		return nodeRead{err: w.session.Err()}
 	}
-}
-
-// waitAnyWatch waits until one of at most three watches has fired, or ctx has ended.
-func waitAnyWatch(ctx context.Context, watches []*framework.Watch) error {
-	var fired [3]<-chan struct{}
-	for i, w := range watches {
-		if w != nil {
-			fired[i] = w.Fired()
-		}
-	}
-	select {
-	case <-fired[0]:
-	case <-fired[1]:
-	case <-fired[2]:
-	case <-ctx.Done():
-		return ctxerr.Of(ctx)
-	}
-	return nil
 }

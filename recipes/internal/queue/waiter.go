@@ -14,11 +14,12 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/locknode"
 )
 
-// waiter is the own node in a queue, and what is known of it.
+// waiter is an acquire's node in one queue, the own node, and what is known of it. It stays registered
+// while its hold lasts (register).
 type waiter struct {
 	queue   *Queue
 	session *framework.Session
-	shared  *shared // of the session
+	shared  *sessionState // with the other waiters of the session
 	locknode.Node
 	path         string
 	token        int64            // the czxid of the node; 0: not known yet
@@ -32,14 +33,13 @@ type waiter struct {
 	version int32
 }
 
-// readToken reads the token where the reply to the create was lost, and checks that the node
-// belongs to the session.
+// readToken reads the token, and checks that the node belongs to the session.
 func (w *waiter) readToken(ctx context.Context) error {
 	token, err := Confirm(ctx, w.session, w.path)
 	if err == nil {
 		w.token = token
 	}
-	return w.noteDeleted(ctx, err)
+	return w.recordDeletion(ctx, err)
 }
 
 // Confirm returns the czxid of a node of the session. It returns ErrOwnNodeDeleted if the node
@@ -49,7 +49,7 @@ func Confirm(ctx context.Context, s *framework.Session, node string) (czxid int6
 		return s.Exists(ctx, node)
 	})
 	if err != nil {
-		return 0, nodeDeleted(ctx, err)
+		return 0, asOwnNodeDeleted(ctx, err)
 	}
 	return stat.Czxid, checkOwner(s, stat)
 }
@@ -62,9 +62,9 @@ func checkOwner(s *framework.Session, stat *zk.Stat) error {
 	return nil
 }
 
-// nodeDeleted turns the error for a missing node into ErrOwnNodeDeleted. Once ctx has ended, the
+// asOwnNodeDeleted turns the error for a missing node into ErrOwnNodeDeleted. Once ctx has ended, the
 // error may be the cause of ctx, which says nothing about the node.
-func nodeDeleted(ctx context.Context, err error) error {
+func asOwnNodeDeleted(ctx context.Context, err error) error {
 	if errors.Is(err, zk.ErrNoNode) && ctx.Err() == nil {
 		return enqueue.ErrOwnNodeDeleted
 	}
@@ -82,23 +82,18 @@ func (w *waiter) watchOwn(ctx context.Context) error {
 		return nil
 	}
 	_, err := RetryInSession(ctx, w.session, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, w.readOwn(ctx)
+		var own nodeRead
+		own.data, own.stat, own.watch, own.err = w.session.GetW(ctx, w.path)
+		return struct{}{}, w.recordOwn(ctx, own)
 	})
-	return w.noteDeleted(ctx, err)
+	return w.recordDeletion(ctx, err)
 }
 
-// readOwn reads the own node with a watch. The Stat also holds the fencing token, and the
-// session that the node belongs to.
-func (w *waiter) readOwn(ctx context.Context) error {
-	var own nodeRead
-	own.data, own.stat, own.watch, own.err = w.session.GetW(ctx, w.path)
-	return w.recordOwn(ctx, own)
-}
-
-// recordOwn stores what was read of the own node, and registers w for the waiters behind it.
+// recordOwn stores what was read of the own node, and registers w for the waiters behind it. The
+// Stat holds the fencing token, and the session that the node belongs to.
 func (w *waiter) recordOwn(ctx context.Context, own nodeRead) error {
 	if own.err != nil {
-		return nodeDeleted(ctx, own.err)
+		return asOwnNodeDeleted(ctx, own.err)
 	}
 	if err := checkOwner(w.session, own.stat); err != nil {
 		return err
@@ -108,10 +103,10 @@ func (w *waiter) recordOwn(ctx context.Context, own nodeRead) error {
 	return nil
 }
 
-// noteDeleted notes that the own node does not exist, if err says so. It returns
+// recordDeletion records that the own node does not exist, if err says so. It returns
 // ErrOwnNodeDeleted then, and err otherwise.
-func (w *waiter) noteDeleted(ctx context.Context, err error) error {
-	err = nodeDeleted(ctx, err)
+func (w *waiter) recordDeletion(ctx context.Context, err error) error {
+	err = asOwnNodeDeleted(ctx, err)
 	w.deleted = w.deleted || errors.Is(err, enqueue.ErrOwnNodeDeleted) && ctx.Err() == nil
 	return err
 }

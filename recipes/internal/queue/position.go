@@ -22,35 +22,36 @@ var ErrNotAlone = errors.New("queue: another node may hold the lock")
 // transaction that checks that the node of h exists. So no waiter gets the lock when h is
 // released. The token is that of h.
 func (l *Lock) Downgrade(ctx context.Context, h *ownership.Hold) (hold *ownership.Hold, err error) {
-	hold, err = l.acquireAt(ctx, h, func(*waiter) error { return nil })
-	return hold, l.Error(ctx, err)
+	hold, err = l.takePosition(ctx, h, func(*waiter) error { return nil })
+	return hold, l.CallerError(ctx, err)
 }
 
-// Upgrade is Downgrade if no other node can hold the lock: each one has a node of the kinds in
-// blockers ahead of it, and that is behind h. Otherwise it returns ErrNotAlone at once, and h
-// remains valid.
-func (l *Lock) Upgrade(ctx context.Context, h *ownership.Hold, blockers ...string) (hold *ownership.Hold, err error) {
-	own := []string{path.Base(h.Path())}
+// Upgrade makes a hold at the position of h, as Downgrade does, if h is the only possible holder:
+// there is no other node, or the first other node is behind h and of a kind in exclusive. All nodes
+// conflict with those kinds, so those behind that node wait for it. Otherwise Upgrade returns
+// ErrNotAlone at once, and h remains valid.
+func (l *Lock) Upgrade(ctx context.Context, h *ownership.Hold, exclusive ...string) (hold *ownership.Hold, err error) {
+	ownNames := []string{path.Base(h.Path())}
 	children, _, err := l.Client.Children(ctx, l.Queues[0].path)
 	if err == nil {
-		err = l.Queues[0].checkAlone(children, blockers, own)
+		err = l.Queues[0].checkAlone(children, exclusive, ownNames)
 	}
 	if err != nil {
-		return nil, l.Error(ctx, err)
+		return nil, l.CallerError(ctx, err)
 	}
-	hold, err = l.acquireAt(ctx, h, func(w *waiter) error {
+	hold, err = l.takePosition(ctx, h, func(w *waiter) error {
 		list, err := w.awaitList(ctx)
 		if err != nil {
 			return err
 		}
-		return w.queue.checkAlone(list.children, blockers, append(own, w.Name))
+		return w.queue.checkAlone(list.children, exclusive, append(ownNames, w.Name))
 	})
-	return hold, l.Error(ctx, err)
+	return hold, l.CallerError(ctx, err)
 }
 
-// acquireAt creates a node at the position of h, and makes a hold of it unless check returns an
+// takePosition creates a node at the position of h, and makes a hold of it unless check returns an
 // error.
-func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold,
+func (l *Lock) takePosition(ctx context.Context, h *ownership.Hold,
 	check func(*waiter) error) (hold *ownership.Hold, err error) {
 	q := l.Queues[0]
 	m, ok := locknode.Parse(path.Base(h.Path()), q.rules.Kinds())
@@ -67,7 +68,7 @@ func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold,
 	done, err := enqueue.Create{
 		Before: []framework.Op{framework.CheckOp(q.Child(m.Name), -1)},
 		Nodes: []enqueue.Node{{
-			Dir: q.path, Name: q.rules.Name + positionDigits(m), Data: q.node.Data,
+			Dir: q.path, RequestedName: q.rules.Kind + positionDigits(m), Data: q.node.Data,
 			Options: []framework.CreateOption{framework.Ephemeral(), framework.Protected()},
 		}},
 	}.Do(ctx, session)
@@ -81,8 +82,8 @@ func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold,
 		return nil, err
 	}
 	w := &waiter{queue: q, session: session, path: done.Nodes[0], token: h.Token()}
-	w.shared = bridge.Local[shared](bridge.OfSession(session))
-	if w.Node, ok = locknode.Parse(path.Base(w.path), q.own); !ok {
+	w.shared = bridge.Local[sessionState](bridge.OfSession(session))
+	if w.Node, ok = locknode.Parse(path.Base(w.path), q.ownKinds); !ok {
 		enqueue.DeleteNodes(ctx, session, done.Nodes...)
 		return nil, q.unnumbered(w.path)
 	}
@@ -98,8 +99,8 @@ func (l *Lock) acquireAt(ctx context.Context, h *ownership.Hold,
 }
 
 // positionDigits returns the sequence number for the name of a node at the position of m. At the
-// end of the counter, where numbers do not show the order, that is the last number before: any
-// holder there is ahead of all waiters, and so is that number.
+// end of the counter, where numbers do not show the order, that is the last number below: a holder
+// there is ahead of all waiters, and any number below the end is ahead of all waiters there.
 func positionDigits(m locknode.Node) string {
 	if m.AtCounterEnd() {
 		return fmt.Sprintf("%010d", math.MaxInt32-1)
@@ -107,20 +108,20 @@ func positionDigits(m locknode.Node) string {
 	return fmt.Sprintf("%010d", m.Seq)
 }
 
-// checkAlone returns ErrNotAlone unless all nodes among children except own have a blocker ahead
-// of them, which is behind own.
-func (q *Queue) checkAlone(children, blockers, own []string) error {
-	isOwn := func(m locknode.Node) bool { return slices.Contains(own, m.Name) }
+// checkAlone returns ErrNotAlone unless the first node among children, except ownNames, is behind
+// ownNames[0] and of a kind in exclusive, or there is none.
+func (q *Queue) checkAlone(children, exclusive, ownNames []string) error {
+	isOwn := func(m locknode.Node) bool { return slices.Contains(ownNames, m.Name) }
 	nodes := slices.DeleteFunc(locknode.Sorted(children, q.rules.Kinds()), isOwn)
 	if len(nodes) == 0 {
 		return nil
 	}
 	first := nodes[0]
-	_, isBlocker := locknode.Parse(first.Name, blockers)
-	mine, _ := locknode.Parse(own[0], q.rules.Kinds())
+	_, isExclusive := locknode.Parse(first.Name, exclusive)
+	own, _ := locknode.Parse(ownNames[0], q.rules.Kinds())
 	// Two nodes with one number, or one at the end of the counter, do not show which is behind the other.
 	inOrder := len(nodes) == 1 || nodes[1].Seq != first.Seq && !first.AtCounterEnd()
-	if isBlocker && inOrder && (first.AtCounterEnd() || locknode.Before(mine.Seq, first.Seq)) {
+	if isExclusive && inOrder && (first.AtCounterEnd() || locknode.Before(own.Seq, first.Seq)) {
 		return nil
 	}
 	return fmt.Errorf("%w: %s", ErrNotAlone, first.Name)

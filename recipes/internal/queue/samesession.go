@@ -1,0 +1,76 @@
+package queue
+
+import (
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/recipes/internal/locknode"
+)
+
+// Waiters of one session that are adjacent in one queue know each other. The later one need not
+// list the queue, which may be long, nor read the predecessor, which has a watch already. It
+// relies on the following:
+//
+//   - The nodes ahead of a node only become fewer, and no node is created between two others. So
+//     once a waiter has reached the front, all nodes that were ever ahead of it are deleted. When
+//     its own node is deleted, no node is ahead of the next one. If its node is deleted before it
+//     has reached the front, the next waiter lists the queue.
+//   - The predecessor is the next node ahead. Either a list shows it, or its number is one
+//     smaller: the servers give each node of one parent another number. The parent is the same,
+//     and was not deleted and created again, if the watch on the predecessor is unbroken after the
+//     create of the own node was answered (sameSessionPredecessor). The predecessor's node has
+//     existed all that time.
+//   - The predecessor is deleted when its own watch fires with zk.EventNodeDeleted. The servers report
+//     all deletions in order, so if the own node had been deleted first, its watch would have fired
+//     first. After a reconnect they report in no order. A watch from before the reconnect then fires
+//     with zk.EventNotWatching (framework.Watch), and waitForDeletion has the queue listed.
+//
+// None of this holds where another node may take the position of a deleted one, or where a reader
+// ahead may upgrade: it creates a writer node with the reader's number.
+
+// watchedWaiter is a waiter and the watch on its node. The node exists until the watch fires.
+type watchedWaiter struct {
+	*waiter
+	watch *framework.Watch // on its own node; nil: there is no such waiter
+}
+
+// positionsAreFinal reports whether no other node can take the position of a deleted one.
+func (r Rules) positionsAreFinal() bool { return !r.PositionsReused && len(r.Compatible) == 0 }
+
+// numbersTell reports whether the numbers of w and of the node with number seq show which one is
+// next.
+func (w *waiter) numbersTell(seq int32) bool {
+	return w.queue.rules.positionsAreFinal() && !w.AtCounterEnd() && !locknode.Node{Seq: seq}.AtCounterEnd()
+}
+
+// sameSessionPredecessor returns the waiter of the same session with number seq, if it is registered
+// and its watch is unbroken.
+func (w *waiter) sameSessionPredecessor(seq int32) (n watchedWaiter, ok bool) {
+	if !w.numbersTell(seq) {
+		return watchedWaiter{}, false
+	}
+	n, ok = w.sameSessionWaiter(seq)
+	if !ok || !bridge.OfWatch(n.watch).Unbroken() {
+		return watchedWaiter{}, false
+	}
+	return n, true
+}
+
+// sameSessionPredecessorByNumber returns the predecessors of a new waiter, if the node with the number
+// before its own is of the same session.
+func (w *waiter) sameSessionPredecessorByNumber() (nodesAhead, bool) {
+	n, ok := w.sameSessionPredecessor(w.Seq - 1)
+	if !ok {
+		return nodesAhead{}, false
+	}
+	return nodesAhead{predecessor: n.Node, sameSession: n}, true
+}
+
+// linkSameSession sets ahead.sameSession if the predecessor is a waiter of the same session.
+func (w *waiter) linkSameSession(ahead *nodesAhead) {
+	if ahead.none() || ahead.grandPredecessor.Name != "" && ahead.grandPredecessor.Seq == ahead.predecessor.Seq {
+		return // another node with the same number must be deleted too
+	}
+	if n, ok := w.sameSessionPredecessor(ahead.predecessor.Seq); ok && n.Name == ahead.predecessor.Name {
+		ahead.sameSession = n
+	}
+}
