@@ -23,10 +23,10 @@ import (
 // has no state of its own: all Mutex values for one path are the same lock. A Mutex is safe for
 // concurrent use. Curator: InterProcessMutex.
 type Mutex struct {
-	lock    *queue.Lock     // nil in the zero value
-	how     report.Acquirer // lock, or a hand-off above it
-	key     any             // of lock
-	reports *report.Reporter
+	lock     *queue.Lock     // nil in the zero value
+	acquirer report.Acquirer // lock, or a hand-off above it
+	key      any             // of lock
+	reports  *report.Reporter
 }
 
 // Option configures a Mutex.
@@ -143,9 +143,9 @@ func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 		return nil, fmt.Errorf("new mutex: %w", err)
 	}
 	lock := queue.Single(c, "mutex", path, cfg.rules, data)
-	m := &Mutex{lock: lock, how: lock, key: lock.LockKey(), reports: report.New(lock)}
+	m := &Mutex{lock: lock, acquirer: lock, key: lock.LockKey(), reports: report.New(lock)}
 	if cfg.handoff != nil {
-		m.how = handoff.New(lock, *cfg.handoff)
+		m.acquirer = handoff.New(lock, *cfg.handoff)
 	}
 	return m, nil
 }
@@ -171,7 +171,10 @@ func (m *Mutex) check(ctx context.Context) error {
 // Acquire fails its node is deleted, in the background if that is not possible at once. Curator:
 // acquire.
 func (m *Mutex) Acquire(ctx context.Context) (*recipes.Hold, error) {
-	return m.acquire(ctx, (*report.Reporter).Acquire)
+	if hold, err := m.reenter(ctx); hold != nil || err != nil {
+		return recipes.NewHold(hold, err)
+	}
+	return recipes.NewHold(m.reports.Acquire(ctx, m.acquirer))
 }
 
 // TryAcquire is Acquire that does not wait for other clients. If the lock is held or waited for, it
@@ -179,7 +182,10 @@ func (m *Mutex) Acquire(ctx context.Context) (*recipes.Hold, error) {
 // connection, by the client's retry policy, until ctx ends. Otherwise it fails like Acquire.
 // Curator: acquire(0).
 func (m *Mutex) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
-	return m.acquire(ctx, (*report.Reporter).Try)
+	if hold, err := m.reenter(ctx); hold != nil || err != nil {
+		return recipes.NewHold(hold, err)
+	}
+	return recipes.NewHold(m.reports.Try(ctx, m.acquirer))
 }
 
 // Do acquires the lock, calls fn with a context that ends with the hold, and releases the hold: see
@@ -202,19 +208,13 @@ func (m *Mutex) Path() string {
 	return m.lock.Paths[0]
 }
 
-// acquisition is report.Reporter.Acquire or Try.
-type acquisition func(*report.Reporter, context.Context, report.Acquirer) (*ownership.Hold, error)
-
-func (m *Mutex) acquire(
-	ctx context.Context, how acquisition,
-) (*recipes.Hold, error) {
+// reenter returns another hold of the lock if ctx carries a valid one, and nil if not.
+func (m *Mutex) reenter(ctx context.Context) (*ownership.Hold, error) {
 	if err := m.check(ctx); err != nil {
 		return nil, err
 	}
-	if hold, ok := ownership.Reenter(ctx, m.key); ok {
-		return recipes.NewHold(hold, nil)
-	}
-	return recipes.NewHold(how(m.reports, ctx, m.how))
+	hold, _ := ownership.Reenter(ctx, m.key)
+	return hold, nil
 }
 
 // Participants returns the queue: the holder first, then the waiters in order. It is empty if there
@@ -260,7 +260,7 @@ func (l *locker) Lock() {
 			<-l.busy
 		}
 	}()
-	hold, err := l.mutex.reports.Acquire(l.ctx, l.mutex.how)
+	hold, err := l.mutex.reports.Acquire(l.ctx, l.mutex.acquirer)
 	if err != nil {
 		panic(fmt.Errorf("Lock: %w", err))
 	}

@@ -19,7 +19,7 @@ import (
 
 // Waiters of one client know their predecessors in the queue. Whatever happens, and if waiters give
 // up, the result is that of separate clients.
-func TestSimulatedLocalPredecessors(t *testing.T) {
+func TestSimulatedPredecessorsOfOneSession(t *testing.T) {
 	aim := aim(t)
 	sim.Run(t, 50, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		const clients, each = 2, 4

@@ -49,12 +49,10 @@ type Side struct {
 	kinds   []string    // of nodes
 	lock    *queue.Lock // nil in the zero value
 	reports *report.Reporter
-	// inside returns how to acquire this side beside a hold of the other side that the context
-	// carries, or nil if the context carries none.
-	inside func(context.Context) acquisition
+	// inside acquires this side beside a hold of the other side that the context carries, or refuses
+	// to. If the context carries none, it returns nil and no error.
+	inside func(context.Context) (*ownership.Hold, error)
 }
-
-type acquisition func(context.Context) (*ownership.Hold, error)
 
 // Option configures an RWLock.
 type Option func(*config) error
@@ -135,24 +133,20 @@ func (l *RWLock) Write() *Side { return &l.write }
 
 // downgrade acquires the read side beside a write hold, so that no waiter gets the lock in between
 // when the write hold is released.
-func (l *RWLock) downgrade(ctx context.Context) acquisition {
+func (l *RWLock) downgrade(ctx context.Context) (*ownership.Hold, error) {
 	h, ok := ownership.Current(ctx, l.write.lock.LockKey())
 	if !ok {
-		return nil
+		return nil, nil
 	}
-	return func(ctx context.Context) (*ownership.Hold, error) {
-		return l.read.reports.Do(func() (*ownership.Hold, error) { return l.read.lock.Downgrade(ctx, h) })
-	}
+	return l.read.reports.Do(func() (*ownership.Hold, error) { return l.read.lock.Downgrade(ctx, h) })
 }
 
 // refuse fails under a read hold: the write side would wait for the node of that hold.
-func (l *RWLock) refuse(ctx context.Context) acquisition {
+func (l *RWLock) refuse(ctx context.Context) (*ownership.Hold, error) {
 	if _, ok := ownership.Current(ctx, l.read.lock.LockKey()); !ok {
-		return nil
+		return nil, nil
 	}
-	return func(context.Context) (*ownership.Hold, error) {
-		return nil, fmt.Errorf("acquire %s: %w: the write side would wait for the read hold", l.write.path, ErrUpgrade)
-	}
+	return nil, fmt.Errorf("acquire %s: %w: the write side would wait for the read hold", l.write.path, ErrUpgrade)
 }
 
 // Acquire waits in the queue for this side of the lock: a reader until no writer is ahead, a writer
@@ -182,7 +176,10 @@ func (l *RWLock) refuse(ctx context.Context) acquisition {
 // Acquire fails its node is deleted, in the background if that is not possible at once. Curator:
 // acquire.
 func (s *Side) Acquire(ctx context.Context) (*recipes.Hold, error) {
-	return s.acquire(ctx, (*report.Reporter).Acquire)
+	if hold, err := s.reenter(ctx); hold != nil || err != nil {
+		return recipes.NewHold(hold, err)
+	}
+	return recipes.NewHold(s.reports.Acquire(ctx, s.lock))
 }
 
 // TryAcquire is Acquire that does not wait for other clients. If a conflicting node is ahead, it
@@ -190,7 +187,10 @@ func (s *Side) Acquire(ctx context.Context) (*recipes.Hold, error) {
 // hold a writer fails with ErrUpgrade here, too. It still waits for a connection, by the client's
 // retry policy, until ctx ends. Otherwise it fails like Acquire. Curator: acquire(0).
 func (s *Side) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
-	return s.acquire(ctx, (*report.Reporter).Try)
+	if hold, err := s.reenter(ctx); hold != nil || err != nil {
+		return recipes.NewHold(hold, err)
+	}
+	return recipes.NewHold(s.reports.Try(ctx, s.lock))
 }
 
 // Do acquires the side, calls fn with a context that ends with the hold, and releases the hold: see
@@ -208,19 +208,16 @@ func (s *Side) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hol
 // Path returns the path given to New, and "" for the zero value.
 func (s *Side) Path() string { return s.path }
 
-func (s *Side) acquire(
-	ctx context.Context, how func(*report.Reporter, context.Context, report.Acquirer) (*ownership.Hold, error),
-) (*recipes.Hold, error) {
+// reenter returns another hold of this side if ctx carries a valid one. If ctx carries one of the
+// other side, reenter acquires this side beside it. Otherwise it returns nil.
+func (s *Side) reenter(ctx context.Context) (*ownership.Hold, error) {
 	if err := s.check(ctx); err != nil {
 		return nil, err
 	}
 	if hold, ok := ownership.Reenter(ctx, s.lock.LockKey()); ok {
-		return recipes.NewHold(hold, nil)
+		return hold, nil
 	}
-	if beside := s.inside(ctx); beside != nil {
-		return recipes.NewHold(beside(ctx))
-	}
-	return recipes.NewHold(how(s.reports, ctx, s.lock))
+	return s.inside(ctx)
 }
 
 func (s *Side) check(ctx context.Context) error {

@@ -13,7 +13,6 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/check"
 	"github.com/docent-zk/docent/recipes/internal/enqueue"
 	"github.com/docent-zk/docent/recipes/internal/nodedata"
-	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/participants"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 	"github.com/docent-zk/docent/recipes/internal/report"
@@ -196,7 +195,11 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 // AcquireN fails its nodes are deleted, in the background if that is not possible at once. Curator:
 // acquire(qty), which takes the permits one after another and can deadlock with others of its kind.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*recipes.Hold, error) {
-	return s.acquire(ctx, n, (*report.Reporter).Acquire)
+	lock, err := s.lockOf(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	return recipes.NewHold(s.reports.Acquire(ctx, lock))
 }
 
 // TryAcquireN is AcquireN that does not wait for other clients. If there are waiters, or too few
@@ -204,7 +207,11 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) (*recipes.Hold, error) 
 // three if the limit is shared. It still waits for a connection, by the client's retry policy,
 // until ctx ends. Otherwise it fails like AcquireN. Curator: acquire(qty, 0).
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*recipes.Hold, error) {
-	return s.acquire(ctx, n, (*report.Reporter).Try)
+	lock, err := s.lockOf(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	return recipes.NewHold(s.reports.Try(ctx, lock))
 }
 
 // Do acquires one permit, calls fn with a context that ends with the hold, and releases the hold:
@@ -222,16 +229,15 @@ func (s *Semaphore) AcquireWithin(ctx context.Context, d time.Duration) (*recipe
 // Path returns the path given to New, and "" for the zero value.
 func (s *Semaphore) Path() string { return s.path }
 
-func (s *Semaphore) acquire(
-	ctx context.Context, n int, how func(*report.Reporter, context.Context, report.Acquirer) (*ownership.Hold, error),
-) (*recipes.Hold, error) {
+// lockOf returns the lock that is n permits.
+func (s *Semaphore) lockOf(ctx context.Context, n int) (*queue.Lock, error) {
 	if err := s.check(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.limit.admits(n); err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", s.path, err)
 	}
-	return recipes.NewHold(how(s.reports, ctx, s.lock.WithGate(&admission{s, n})))
+	return s.lock.WithGate(&admission{s, n}), nil
 }
 
 func (s *Semaphore) check(ctx context.Context) error {
