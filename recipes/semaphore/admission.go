@@ -256,7 +256,9 @@ func (a *admission) take(
 	limit, same := a.limit.check(r), seen.check(a.leases.Path())
 	e := enqueue.Counted{Create: enqueue.Create{Before: slices.Concat(limit, same, with)}, Dirs: count}
 	for _, name := range names {
-		lease := enqueue.Node{Dir: a.leases.Path(), RequestedName: name, Data: a.data, Options: enqueue.LockNodeOptions()}
+		lease := enqueue.Node{
+			Dir: a.leases.Path(), RequestedName: name, Data: a.data, Options: enqueue.LockNodeOptions(),
+		}
 		e.Nodes = append(e.Nodes, lease)
 	}
 	done, err := e.Do(ctx, s)

@@ -1,5 +1,5 @@
-// Package enqueue creates lock nodes. It is the lowest part of the engine: it knows nothing of
-// queues, and waits for nothing.
+// Package enqueue creates lock nodes. It is below package queue: it knows nothing of queues, and does
+// not wait for other lock nodes.
 //
 //   - [Create] creates lock nodes, and missing directories, in one transaction (create.go).
 //   - [Counted] is a Create that also counts the children of directories as of its transaction
@@ -12,6 +12,7 @@
 // The name of a lock node begins with a GUID. If the connection breaks before the reply to the
 // create arrives, the framework searches the directory for the GUID on the connection that follows,
 // after a sync. It returns the node that it finds, or sends the create again. A node that was found
-// has no known czxid: [Created].Czxid is 0. If the call ends before that, the framework deletes in
+// has no known czxid: [Created].Czxid is 0. If the create was sent again, only what the
+// last call of [Create].AfterSend requested comes behind it. If the call ends before that, the framework deletes in
 // the background what the create may have left.
 package enqueue

@@ -88,8 +88,8 @@ func (l *Lock) attempt(ctx context.Context, observer Observer) (hold *ownership.
 
 // enqueue creates a node at the end of each queue, in one request. The lists of the queues follow
 // right behind it on the same connection, so that they show the new nodes and those ahead. A queue
-// in which the session already watches a node of its own (waiter.register) is not listed: that node
-// is ahead, and is often the predecessor.
+// in which a waiter of the session already watches its own node (waiter.register) is not listed:
+// that node is ahead, and is often the predecessor.
 func (l *Lock) enqueue(ctx context.Context, s *framework.Session) ([]*waiter, error) {
 	shared := bridge.Local[sessionState](bridge.OfSession(s))
 	waiters := make([]*waiter, len(l.Queues))

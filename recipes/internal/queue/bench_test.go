@@ -41,7 +41,7 @@ func BenchmarkOrder5000(b *testing.B) {
 	}
 }
 
-// BenchmarkSurvey5000 measures the survey of that order for a waiter in the middle of the queue.
+// BenchmarkSurvey5000 measures findAhead in that order for a waiter in the middle of the queue.
 func BenchmarkSurvey5000(b *testing.B) {
 	ordered := Exclusive.sortNodes(crowd(5000))
 	p := &waiter{queue: &Queue{rules: Exclusive}, Node: ordered.conflicting[2500]}

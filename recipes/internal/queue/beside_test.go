@@ -53,7 +53,7 @@ func TestAloneFindsNodesAheadOfTheNextWriter(t *testing.T) {
 	}
 }
 
-// isFinal reports whether the deletion of the only node ahead grants the lock without another read.
+// deletionWouldGrant reports whether the deletion of the only node ahead grants the lock without another read.
 func TestWhenTheDeletionOfTheOnlyNodeAheadGrants(t *testing.T) {
 	for name, test := range map[string]struct {
 		rules    Rules

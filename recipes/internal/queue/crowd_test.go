@@ -25,7 +25,7 @@ func TestThousandsOfWaitersShareAFewLists(t *testing.T) {
 			t.Helper()
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
-			require.Equal(t, waiters, c.localPredecessors(), "not all are queued with a watch")
+			require.Equal(t, waiters, c.sameSessionWaiters(), "not all are queued with a watch")
 			requests := c.srv.Client("mine").Requests()
 			require.Equal(t, waiters, requests[fault.OpCreate], "some waiters queued again")
 			require.LessOrEqual(t, requests[fault.OpGetChildren2], most)

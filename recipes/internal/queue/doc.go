@@ -7,7 +7,7 @@
 //
 // # From enqueue to grant
 //
-// [Lock.Acquire] (acquire.go) calls Lock.attempt, which does this:
+// [Lock.Acquire] calls Lock.attempt (both acquire.go), which waits for the session and does this:
 //
 //  1. Enqueue. Lock.enqueue (acquire.go) sends a create of a protected ephemeral sequential node
 //     ([enqueue.Create]) and, right behind it on the same connection, a list of the directory: one
@@ -15,62 +15,72 @@
 //     own node and all that are ahead. With several queues, one transaction creates all nodes and
 //     the lists follow it. The czxid in the reply is the fencing token.
 //  2. The lock is free if the own node is the only child of the directory, or its number is 0
-//     (waiter.awaitAlone, acquire.go). Nothing more is sent; go on with step 7. Otherwise
-//     waiter.waitForFront (wait.go) does steps 3 to 6.
-//  3. Find the predecessors. waiter.listQueue (wait.go) sorts the list (order.go) and looks up the
+//     (waiter.awaitAlone, acquire.go). Nothing more is sent until the grant; go on with step 6.
+//     Otherwise waiter.waitForFront (wait.go) does steps 3 to 5.
+//  3. Find the predecessor. waiter.listQueue (wait.go) sorts the list (order.go) and looks up the
 //     conflicting node before the own one, the predecessor, and the one before that, the
-//     grandpredecessor (snapshot.go). No predecessor: the lock is free. Go on with step 7.
-//  4. One predecessor: waiter.waitForDeletion (wait.go) sends two reads with a watch in one round
-//     trip, one of the predecessor and one of the own node. The deletion of the predecessor
-//     grants the lock, and nothing more is read (predecessors.needsNoList).
-//  5. More predecessors: the grandpredecessor is watched first. Its deletion leaves one
-//     predecessor, which still holds the lock. Then waiter.relist sends a list and a read of the
-//     predecessor with a watch, in one round trip, while the predecessor holds. So the last
-//     deletion needs no read. If the list still shows more predecessors, the step is repeated.
-//  6. Exceptions. A predecessor that waits in the same session is known without a list: step 1
-//     sends none, and the predecessor's own watch serves both waiters (localpredecessor.go). The
-//     queue is listed once more after the last deletion where another node may take the position
-//     of the deleted one: for writers of a read-write lock ([Rules].PositionsReused), and for
-//     readers with a reader ahead of the predecessor. Writers watch the predecessor and not the
-//     grandpredecessor.
-//  7. Grant. Lock.grant (acquire.go) makes an ownership.Hold. If the reply to the create was lost, it
-//     reads the czxid of the node first. After a wait in several queues it checks that all nodes
-//     still exist. With a gate, Gate.Admit makes the hold instead.
+//     grandpredecessor (snapshot.go). No predecessor: the lock is free. Go on with step 6.
+//  4. One node ahead: waiter.waitForDeletion (wait.go) waits for its deletion. Before,
+//     waiter.watchNodeAndOwn sends two reads with a watch in one round trip, one of the predecessor
+//     and one of the own node. The deletion of the predecessor grants the lock, and nothing more is
+//     read (nodesAhead.needsNoList).
+//  5. More nodes ahead: the grandpredecessor is watched first. Its deletion usually leaves one,
+//     which holds the lock now. While it holds, waiter.relist sends a list and a read of the
+//     predecessor with a watch, in one round trip. So the last deletion needs no read. If the list
+//     still shows more nodes ahead, the step is repeated.
+//  6. Grant. Lock.grant (acquire.go) makes an ownership.Hold. A hold that lasts reads its node once
+//     to watch it, unless it is watched already (package ownership).
 //
-// While a list of a queue is under way in a session, all waiters that need one share the next
-// list (shared.go). It is parsed and sorted once, and each waiter finds its own node by binary
-// search.
+// # Exceptions
 //
-// # Lost reply to the create
+//   - Step 1, list under way: while a list of a queue is under way in a session, all waiters that
+//     need one share the next list (shared.go). It is sorted once, and each waiter finds its own
+//     node by binary search.
+//   - Step 1, same session: if a waiter of the session is registered for the queue, with a watch on
+//     its own node (waiter.register), no list follows the create. If its number is the one before
+//     the own number, that watch serves both, and no list is needed (samesession.go). Otherwise the
+//     list is requested in a second round trip. Only queues without Compatible kinds and without
+//     PositionsReused do this.
+//   - Steps 4 and 5, writers of a read-write lock ([Rules].PositionsReused): they watch the
+//     predecessor and list after each of its deletions, because a writer that downgrades leaves a
+//     reader node at its position (position.go).
+//   - Step 4, readers with a reader ahead of the predecessor: they list once more, because that
+//     reader may upgrade.
+//   - Step 6: if the czxid is not known, Lock.grant reads it. After a wait in several queues, or a
+//     suspension under the Strict policy ([ConfirmedLifetime]), it checks that all nodes exist.
+//   - With a gate: Gate.TryFast may acquire the lock before step 1, without a node in the queue. In
+//     place of step 6, Gate.Admit makes the hold for a [FrontWaiter] (frontwaiter.go).
 //
-// The name of the node begins with a GUID. If the connection breaks before the reply arrives, the
-// framework searches the directory for the GUID on the connection that follows, after a sync. It
-// returns the node that it finds, or sends the create again. A node that was found has no known
-// czxid yet, and the list that followed the create is not used: Lock.enqueue drops it, and
-// waiter.listQueue requests another one.
+// # Lost reply, connection, session or node
 //
-// # Lost connection, session or node
-//
-// The reads of a waiter are repeated as long as its session lasts ([RetryInSession], retry.go): the
-// waiter keeps its node and its position. If the session is lost or another client deletes the
-// node, Acquire creates a new node at the end of the queue (Lock.requeues, acquire.go).
+// If the reply to the create is lost, the framework finds the node or creates it again (package
+// enqueue). For a node that was found, Lock.enqueue drops the list that followed the create, and
+// waiter.awaitList (wait.go) requests another one if it is needed. A waiter repeats its reads as
+// long as its session lasts ([RetryInSession], retry.go): it keeps its node and its position. If
+// the session is lost or another client deletes the node, Acquire creates a new node at the end of
+// the queue (Lock.requeues, acquire.go).
 //
 // # Deletion of the node
 //
-//   - The release of the hold deletes the node of a holder (package ownership).
-//   - Lock.attempt deletes the nodes of an acquire that fails, by deleteAll and
-//     [enqueue.DeleteNodes]. The framework repeats the deletion in the background, independent of
-//     the caller's context. The call waits for it for at most a second.
+//   - The release of a hold deletes its nodes, and so does a loss after which the session lives on
+//     (package ownership).
+//   - An acquire, Downgrade or Upgrade that fails deletes its nodes by [enqueue.DeleteNodes]. The
+//     framework repeats the deletion in the background. The call waits for it at most a second, and
+//     not at all once ctx has ended. So are deleted a node whose name has no number, and the other
+//     nodes if one of several is missing after a lost reply (Create.attempt, package enqueue).
+//   - A gate deletes the node in the transaction that admits it ([FrontWaiter.DeleteOp]).
 //   - The framework deletes in the background a node that a create without a reply may have left.
 //   - The servers delete all nodes of a session that ends.
 //
-// # Other packages
+// # Elsewhere
 //
-// Names of lock nodes are read by package locknode, and nodes are created by package enqueue. Package
-// handoff is above the queue: with it, the goroutines of a client that want the same lock wait in
-// memory, share one node and pass it on without a request. Package report is above both: it measures
-// acquires and warns of long waits, of which an [Observer] tells it.
-//
-// The directories of queues are never written, except those that a recipe has made for itself
-// ([enqueue.Counted]).
+//   - Missing directories are created by [enqueue.Create]. No data is written to the directories of
+//     queues, except those that a recipe has made for itself ([enqueue.Counted]).
+//   - Numbers at the end of the directory's counter do not show the order. waiter.createdBefore
+//     (wait.go) then reads the nodes one after another.
+//   - New data in a predecessor (Revoke) fires its watch, and the queue is listed again.
+//   - [Lock.Downgrade] and [Lock.Upgrade] create a node at the position of a hold (position.go).
+//   - Package locknode reads the names of lock nodes. Package handoff is above the queue: it lets
+//     the goroutines of a client share one node. Package report measures acquires. It implements
+//     [Observer], by which the queue tells it of waits.
 package queue

@@ -48,8 +48,8 @@ func (f *FrontWaiter) Wait(ctx context.Context, first, second *framework.Watch) 
 // retryPause is the pause of PauseForRetry, beyond those that the operations make.
 const retryPause = 100 * time.Millisecond
 
-// PauseForRetry returns ErrRetry, after a pause, if err is a transient error and the session lasts: a
-// waiter keeps its node through an outage. Otherwise it returns err.
+// PauseForRetry returns ErrRetry, after a pause, if err is a transient error and the session lasts:
+// a waiter keeps its node through an outage. Otherwise it returns err.
 func (f *FrontWaiter) PauseForRetry(ctx context.Context, err error) error {
 	if !f.MayWait() || ctx.Err() != nil || !framework.IsTransient(err) || f.waiter.session.Err() != nil {
 		return err

@@ -26,7 +26,7 @@ type Lock struct {
 type Spec struct {
 	Client *framework.Client
 	Recipe string   // the name in metrics and logs
-	Paths  []string // the names in metrics and errors; a semaphore's is the parent of that of its queue
+	Paths  []string // the names in metrics and errors; a semaphore's is the parent of its queue's
 	Queues []*Queue
 	Key    any  // for re-entry of several queues together; nil: for one queue, see LockKey
 	Gate   Gate // nil: the front of the queue is the lock
@@ -45,17 +45,17 @@ type Gate interface {
 	Admit(ctx context.Context, f *FrontWaiter) (*ownership.Hold, error)
 }
 
-// Observer is told that an acquire waits. An acquire without one does not wait for other holders, see
-// dontWait.
+// Observer is told that an acquire waits. An acquire without one (dontWait) does not wait for other
+// holders.
 type Observer interface {
-	// Waits is called when the acquire begins to wait for other nodes, with its own nodes. Before a wait
-	// in memory (package handoff) own is nil. It is called again when the acquire waits again, and by
-	// several goroutines at a time.
+	// Waits is called when the acquire begins to wait for other nodes, with its own nodes. own is nil
+	// for a wait in memory (package handoff). Waits is called again when the acquire waits again, and
+	// by several goroutines at a time.
 	Waits(own OwnNodes)
 }
 
-// dontWait is the Observer of an acquire that does not wait for other holders. It returns ErrBusy
-// instead.
+// dontWait is the Observer of an acquire that does not wait for other holders. Such an acquire
+// returns ErrBusy instead.
 var dontWait Observer // nil
 
 // allNodes passes on that one of several nodes of an acquire waits.

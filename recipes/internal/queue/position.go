@@ -30,7 +30,8 @@ func (l *Lock) Downgrade(ctx context.Context, h *ownership.Hold) (hold *ownershi
 // there is no other node, or the first other node is behind h and of a kind in exclusive. All nodes
 // conflict with those kinds, so those behind that node wait for it. Otherwise Upgrade returns
 // ErrNotAlone at once, and h remains valid.
-func (l *Lock) Upgrade(ctx context.Context, h *ownership.Hold, exclusive ...string) (hold *ownership.Hold, err error) {
+func (l *Lock) Upgrade(ctx context.Context, h *ownership.Hold,
+	exclusive ...string) (hold *ownership.Hold, err error) {
 	ownNames := []string{path.Base(h.Path())}
 	children, _, err := l.Client.Children(ctx, l.Queues[0].path)
 	if err == nil {

@@ -44,7 +44,7 @@ func inQueue(t *testing.T, test func(t *testing.T, c *counter)) {
 		test(t, c)
 		settle()
 		require.Equal(t, "/lock container\n", srv.Tree())
-		require.Zero(t, c.localPredecessors(), "deleted nodes are still known")
+		require.Zero(t, c.sameSessionWaiters(), "deleted nodes are still known")
 	})
 }
 
@@ -58,8 +58,8 @@ func (c *counter) of(client string) *mutex.Mutex {
 	return mu
 }
 
-// localPredecessors returns the number of queue nodes that waiters of the same session know.
-func (c *counter) localPredecessors() (n int) {
+// sameSessionWaiters returns the number of queue nodes that waiters of the same session know.
+func (c *counter) sameSessionWaiters() (n int) {
 	c.t.Helper()
 	for _, client := range c.clients {
 		session, err := client.Session(c.t.Context())
@@ -263,7 +263,7 @@ func TestQueueIsReadAgainAfterAReconnect(t *testing.T) {
 
 // After a reconnect the servers send missed events in no order. That the predecessor was deleted
 // does not prove that the waiter's own node still exists.
-func TestDisconnectedWaiterIsNotGrantedByALocalPredecessor(t *testing.T) {
+func TestDisconnectedWaiterIsNotGrantedByAPredecessorOfItsSession(t *testing.T) {
 	inQueue(t, func(t *testing.T, c *counter) {
 		all := c.enter(c.mine, 3)
 		rightful := c.enter(c.of("other"), 1)[0]
@@ -293,7 +293,7 @@ func TestDisconnectedWaiterIsNotGrantedByALocalPredecessor(t *testing.T) {
 func TestSameSessionWaitersEndWithTheSession(t *testing.T) {
 	inQueue(t, func(t *testing.T, c *counter) {
 		all := c.enter(c.mine, 5)
-		require.Equal(t, 4, c.localPredecessors(), "all but the holder")
+		require.Equal(t, 4, c.sameSessionWaiters(), "all but the holder")
 		for _, s := range c.srv.Sessions() {
 			require.NoError(t, s.Expire())
 		}
@@ -311,7 +311,7 @@ func TestSameSessionWaitersEndWithTheSession(t *testing.T) {
 			for _, w := range done {
 				require.NoError(t, w.hold.Release())
 			}
-			require.LessOrEqual(t, c.localPredecessors(), len(left)+1)
+			require.LessOrEqual(t, c.sameSessionWaiters(), len(left)+1)
 		}
 	})
 }

@@ -21,8 +21,8 @@ type Rules struct {
 	Kind        string   // of the own nodes
 	Conflicting []string // kinds of nodes to wait for when they are ahead
 	Compatible  []string // the other kinds of nodes in the queue
-	// PositionsReused: a node ahead may be replaced by one at its position (Lock.Downgrade). The queue is
-	// listed again after each deletion of a node that was waited for.
+	// PositionsReused: a node ahead may be replaced by one at its position (Lock.Downgrade). The queue
+	// is listed again after each deletion that was waited for.
 	PositionsReused bool
 }
 

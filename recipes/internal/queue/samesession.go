@@ -19,10 +19,10 @@ import (
 //     and was not deleted and created again, if the watch on the predecessor is unbroken after the
 //     create of the own node was answered (sameSessionPredecessor). The predecessor's node has
 //     existed all that time.
-//   - The predecessor is deleted when its own watch fires with zk.EventNodeDeleted. The servers report
-//     all deletions in order, so if the own node had been deleted first, its watch would have fired
-//     first. After a reconnect they report in no order. A watch from before the reconnect then fires
-//     with zk.EventNotWatching (framework.Watch), and waitForDeletion has the queue listed.
+//   - The predecessor is deleted when its own watch fires with zk.EventNodeDeleted. The servers
+//     report all deletions in order, so if the own node had been deleted first, its watch would have
+//     fired first. After a reconnect they report in no order. A watch from before the reconnect then
+//     fires with zk.EventNotWatching (framework.Watch), and the queue is listed.
 //
 // None of this holds where another node may take the position of a deleted one, or where a reader
 // ahead may upgrade: it creates a writer node with the reader's number.
@@ -55,7 +55,7 @@ func (w *waiter) sameSessionPredecessor(seq int32) (n watchedWaiter, ok bool) {
 	return n, true
 }
 
-// sameSessionPredecessorByNumber returns the predecessors of a new waiter, if the node with the number
+// sameSessionPredecessorByNumber returns what is ahead of a new waiter, if the node with the number
 // before its own is of the same session.
 func (w *waiter) sameSessionPredecessorByNumber() (nodesAhead, bool) {
 	n, ok := w.sameSessionPredecessor(w.Seq - 1)

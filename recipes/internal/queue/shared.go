@@ -15,8 +15,8 @@ type sessionState struct {
 	mu sync.Mutex // nothing waits while it is held
 	// underWay has the queues of which a list is under way, by key.
 	underWay map[any]*listUnderWay
-	// watched has the waiters with a watch on their own nodes, by the key of the queue and the number of
-	// the node. One is removed when its watch fires: its node is deleted or the session has ended.
+	// watched has the waiters with a watch on their own nodes, by the key of the queue and the number
+	// of the node. One is removed when its watch fires: its node is deleted or the session has ended.
 	watched map[any]map[int32]watchedWaiter
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/locknode"
 )
 
-// The functions below compute from the whole sorted queue what a survey has to find.
+// The functions below compute from the whole sorted queue what findAhead has to find.
 
 // inFront returns the nodes ahead of m. Its second result has those that may be ahead: their
 // numbers do not decide.
@@ -51,7 +51,7 @@ func TestNumbersOrderNodesUpToTheEndOfTheCounter(t *testing.T) {
 	require.Empty(t, uncertain)
 }
 
-// final returns the result that isFinal has to return.
+// final returns the result that deletionWouldGrant has to return.
 func (p *waiter) final(ahead, passing []locknode.Node) bool {
 	if len(ahead) != 1 || p.queue.rules.PositionsReused {
 		return false
@@ -79,7 +79,8 @@ func TestSurveyAgreesWithTheSortedQueue(t *testing.T) {
 				require.Equal(t, p.final(ahead, passing), p.deletionWouldGrant(&seen), message)
 				if len(uncertain) > 0 { // and one of them is ahead after all
 					seen.add(uncertain[0])
-					require.Equal(t, p.final(append(ahead, uncertain[0]), passing), p.deletionWouldGrant(&seen), message)
+					want := p.final(append(ahead, uncertain[0]), passing)
+					require.Equal(t, want, p.deletionWouldGrant(&seen), message)
 				}
 			}
 		}

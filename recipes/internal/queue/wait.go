@@ -187,9 +187,10 @@ func (w *waiter) createdBefore(ctx context.Context,
 }
 
 // waitForDeletion waits until the watch of node, which is one of those ahead, fires. It reports
-// whether node was deleted while the own node still existed. Otherwise the caller must list the queue
-// again.
-func (w *waiter) waitForDeletion(ctx context.Context, node locknode.Node, ahead nodesAhead) (deleted bool, err error) {
+// whether node was deleted while the own node still existed. Otherwise the caller must list the
+// queue again.
+func (w *waiter) waitForDeletion(ctx context.Context, node locknode.Node,
+	ahead nodesAhead) (deleted bool, err error) {
 	watch, err := w.watchAhead(ctx, node, ahead)
 	if err != nil && !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		return false, err
@@ -208,8 +209,7 @@ func (w *waiter) waitForDeletion(ctx context.Context, node locknode.Node, ahead 
 		}
 		if fired(watch) {
 			// The server reports deletions in order. If the own node was deleted first, its watch has fired.
-			// Where a connection broke, the order is not known: a watch that was set on an earlier connection
-			// fires with zk.EventNotWatching.
+			// After a reconnect there is no order: a watch from before fires with zk.EventNotWatching.
 			return watch.Event() == zk.EventNodeDeleted && !fired(w.ownWatch), w.session.Err()
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/locknode"
 )
 
-// waiter is an acquire's node in one queue, the own node, and what is known of it. It stays registered
-// while its hold lasts (register).
+// waiter is an acquire's node in one queue, the own node, and what is known of it. If it has waited,
+// it stays registered (shared.go) while its hold lasts.
 type waiter struct {
 	queue   *Queue
 	session *framework.Session
