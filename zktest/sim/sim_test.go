@@ -94,9 +94,21 @@ func busyAt(
 func writing(conn *zk.Conn, name string, random *rand.Rand) {
 	for n := range 6 {
 		time.Sleep(upTo(random, 2*time.Second))
-		_, _ = conn.Create(fmt.Sprintf("/own/%s-%d", name, n), nil, zk.FlagEphemeral, open)
-		_, _, _, _ = conn.ChildrenW("/own")
-		_, _ = conn.Set("/shared", []byte(name), -1)
+		_, err := conn.Create(fmt.Sprintf("/own/%s-%d", name, n), nil, zk.FlagEphemeral, open)
+		pauseAfter(err)
+		_, _, _, err = conn.ChildrenW("/own")
+		pauseAfter(err)
+		_, err = conn.Set("/shared", []byte(name), -1)
+		pauseAfter(err)
+	}
+}
+
+// pauseAfter lets some time pass after an error. While the driver finds no server it fails all
+// requests that wait. Whether a request that comes at that instant is one of them is a race in the
+// driver.
+func pauseAfter(err error) {
+	if err != nil {
+		time.Sleep(time.Millisecond)
 	}
 }
 
