@@ -264,7 +264,7 @@ func (l *RWLock) TryUpgrade(ctx context.Context) (*recipes.Hold, error) {
 	hold, err := l.write.reports.Do(func() (*ownership.Hold, error) {
 		return l.write.lock.Upgrade(ctx, h, writers...)
 	})
-	if errors.Is(err, queue.ErrNotAlone) {
+	if errors.Is(err, queue.ErrNotOnlyHolder) {
 		return nil, errtext.Because(ErrUpgrade, err)
 	}
 	return recipes.NewHold(hold, err)

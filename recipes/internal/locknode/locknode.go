@@ -36,7 +36,7 @@ func Parse(name string, kinds []string) (Node, bool) {
 // the range apart.
 func Before(a, b int32) bool { return a-b < 0 }
 
-// AtCounterEnd reports whether the number is from the end of the parent's counter, where numbers
+// AtCounterEnd reports whether the number is from the end of the directory's counter, where numbers
 // do not show the order. Servers give the largest number to each further node, and numbers from
 // the smallest on to creates that are under way together.
 func (n Node) AtCounterEnd() bool { return n.Seq < 0 || n.Seq == math.MaxInt32 }

@@ -37,7 +37,7 @@ type Grant struct {
 type Lock struct {
 	Path  string // what measurements call it
 	Key   any    // for re-entry: comparable, one for each lock of each client
-	Token int64  // the czxid of its node
+	Token int64  // the fencing token
 }
 
 // Node is one lock node of a Grant.

@@ -76,7 +76,7 @@ func (l *Lock) attempt(ctx context.Context, observer Observer) (hold *ownership.
 			w.warnOfCounter()
 		}
 	}
-	waited, err := waitForFronts(ctx, waiters, observer)
+	waited, err := waitInAllQueues(ctx, waiters, observer)
 	switch {
 	case err != nil:
 		return nil, err
@@ -123,10 +123,10 @@ func (l *Lock) enqueue(ctx context.Context, s *framework.Session) ([]*waiter, er
 	return waiters, nil
 }
 
-// waitForFront waits until all nodes are at the front. Nothing is waited for if each node is known
-// to be alone: then the lock is free.
-func waitForFronts(ctx context.Context, waiters []*waiter, observer Observer) (waited bool, err error) {
-	rest := slices.DeleteFunc(slices.Clone(waiters), func(w *waiter) bool { return w.awaitAlone(ctx) })
+// waitInAllQueues waits until all nodes are at the front. Nothing is waited for if each node is known
+// to be the only child: then the lock is free.
+func waitInAllQueues(ctx context.Context, waiters []*waiter, observer Observer) (waited bool, err error) {
+	rest := slices.DeleteFunc(slices.Clone(waiters), func(w *waiter) bool { return w.awaitOnlyChild(ctx) })
 	switch {
 	case len(rest) == 0:
 		return false, nil
@@ -138,10 +138,10 @@ func waitForFronts(ctx context.Context, waiters []*waiter, observer Observer) (w
 	return waitInParallel(ctx, rest, observer)
 }
 
-// awaitAlone waits for the list behind the create, and reports whether the node is at the front
+// awaitOnlyChild waits for the list behind the create, and reports whether the node is at the front
 // because the list shows no other child. A node with the number of a directory's first child needs
 // no list. An error of the list is left to awaitList, which requests the list again.
-func (w *waiter) awaitAlone(ctx context.Context) bool {
+func (w *waiter) awaitOnlyChild(ctx context.Context) bool {
 	alone := w.Seq == 0
 	if list := w.pendingList; !alone && list != nil && list.wait(ctx, w.session) == nil {
 		alone = len(list.children) == 1 && list.children[0] == w.Name
@@ -234,7 +234,8 @@ func (l *Lock) checkFree(ctx context.Context) error {
 }
 
 // maxLists bounds how many lists of one acquire are under way at a time. The lists of enqueue have
-// been answered when requestMoreLists is called: awaitAlone has waited for them.
+// been answered when requestMoreLists is called: awaitOnlyChild has waited for them, except for those of
+// nodes with the number 0, which need none.
 const maxLists = 64
 
 // requestMoreLists requests the lists that enqueue has not requested, at most maxLists at a

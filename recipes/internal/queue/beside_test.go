@@ -43,9 +43,9 @@ func TestAloneFindsNodesAheadOfTheNextWriter(t *testing.T) {
 			[]string{"a-r2147483647", "b-w2147483646"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := line.checkAlone(test.children, []string{"w"}, test.own)
+			err := line.checkOnlyHolder(test.children, []string{"w"}, test.own)
 			if test.crowded {
-				require.ErrorIs(t, err, ErrNotAlone)
+				require.ErrorIs(t, err, ErrNotOnlyHolder)
 			} else {
 				require.NoError(t, err)
 			}

@@ -10,17 +10,17 @@ import (
 	"github.com/docent-zk/docent/internal/bridge"
 )
 
-// A waiter with a number from warnFrom on warns that the parent's counter runs out, at most once in
+// A waiter with a number from warnFrom on warns that the directory's counter runs out, at most once in
 // warnEach for each queue.
 const (
 	warnFrom = 1 << 30
 	warnEach = time.Minute
 )
 
-// warnOfCounter warns that the parent's counter of sequence numbers runs out.
+// warnOfCounter warns that the directory's counter of sequence numbers runs out.
 func (w *waiter) warnOfCounter() {
 	if bridge.Local[counterWarnings](bridge.Of(w.queue.client)).mayWarn(w.queue.key, time.Now()) {
-		w.queue.log.Warn("the parent's counter of sequence numbers is running out, "+
+		w.queue.log.Warn("the directory's counter of sequence numbers is running out, "+
 			"Curator clients will not exclude each other then: delete the parent while no client uses the lock",
 			zap.Int32("sequence", w.Seq))
 	}

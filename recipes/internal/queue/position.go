@@ -15,8 +15,8 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
-// ErrNotAlone: another node may hold the lock beside the one to upgrade.
-var ErrNotAlone = errors.New("queue: another node may hold the lock")
+// ErrNotOnlyHolder: another node may hold the lock beside the one to upgrade.
+var ErrNotOnlyHolder = errors.New("queue: another node may hold the lock")
 
 // Downgrade makes a hold at the position of another hold of the same directory, in one
 // transaction that checks that the node of h exists. So no waiter gets the lock when h is
@@ -29,13 +29,13 @@ func (l *Lock) Downgrade(ctx context.Context, h *ownership.Hold) (hold *ownershi
 // Upgrade makes a hold at the position of h, as Downgrade does, if h is the only possible holder:
 // there is no other node, or the first other node is behind h and of a kind in exclusive. All nodes
 // conflict with those kinds, so those behind that node wait for it. Otherwise Upgrade returns
-// ErrNotAlone at once, and h remains valid.
+// ErrNotOnlyHolder at once, and h remains valid.
 func (l *Lock) Upgrade(ctx context.Context, h *ownership.Hold,
 	exclusive ...string) (hold *ownership.Hold, err error) {
 	ownNames := []string{path.Base(h.Path())}
 	children, _, err := l.Client.Children(ctx, l.Queues[0].path)
 	if err == nil {
-		err = l.Queues[0].checkAlone(children, exclusive, ownNames)
+		err = l.Queues[0].checkOnlyHolder(children, exclusive, ownNames)
 	}
 	if err != nil {
 		return nil, l.CallerError(ctx, err)
@@ -45,7 +45,7 @@ func (l *Lock) Upgrade(ctx context.Context, h *ownership.Hold,
 		if err != nil {
 			return err
 		}
-		return w.queue.checkAlone(list.children, exclusive, append(ownNames, w.Name))
+		return w.queue.checkOnlyHolder(list.children, exclusive, append(ownNames, w.Name))
 	})
 	return hold, l.CallerError(ctx, err)
 }
@@ -109,9 +109,9 @@ func positionDigits(m locknode.Node) string {
 	return fmt.Sprintf("%010d", m.Seq)
 }
 
-// checkAlone returns ErrNotAlone unless the first node among children, except ownNames, is behind
+// checkOnlyHolder returns ErrNotOnlyHolder unless the first node among children, except ownNames, is behind
 // ownNames[0] and of a kind in exclusive, or there is none.
-func (q *Queue) checkAlone(children, exclusive, ownNames []string) error {
+func (q *Queue) checkOnlyHolder(children, exclusive, ownNames []string) error {
 	isOwn := func(m locknode.Node) bool { return slices.Contains(ownNames, m.Name) }
 	nodes := slices.DeleteFunc(locknode.Sorted(children, q.rules.Kinds()), isOwn)
 	if len(nodes) == 0 {
@@ -125,5 +125,5 @@ func (q *Queue) checkAlone(children, exclusive, ownNames []string) error {
 	if isExclusive && inOrder && (first.AtCounterEnd() || locknode.Before(own.Seq, first.Seq)) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s", ErrNotAlone, first.Name)
+	return fmt.Errorf("%w: %s", ErrNotOnlyHolder, first.Name)
 }

@@ -113,6 +113,6 @@ func explainStuck(err error) error {
 	if !errors.Is(err, zk.ErrNodeExists) {
 		return err
 	}
-	return fmt.Errorf("a parent's counter of sequence numbers is stuck "+
+	return fmt.Errorf("the directory's counter of sequence numbers is stuck "+
 		"(delete it while no client uses the lock): %w", err)
 }

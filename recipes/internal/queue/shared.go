@@ -16,7 +16,8 @@ type sessionState struct {
 	// underWay has the queues of which a list is under way, by key.
 	underWay map[any]*listUnderWay
 	// watched has the waiters with a watch on their own nodes, by the key of the queue and the number
-	// of the node. One is removed when its watch fires: its node is deleted or the session has ended.
+	// of the node. One is removed when its watch fires, also for new data. waiter.recordOwn adds it again
+	// if it still waits.
 	watched map[any]map[int32]watchedWaiter
 }
 

@@ -23,11 +23,14 @@ type nodesAhead struct {
 	// other node takes its position. Its deletion grants the lock.
 	deletionGrants bool
 	watch          *framework.Watch // on the predecessor; nil: there is none yet
-	sameSession    watchedWaiter    // the predecessor, if it is of the same session
+	sameSession    watchedWaiter    // the predecessor, if it is registered in the same session: its watch serves both
 }
 
 // none reports whether no conflicting node is ahead.
 func (ahead nodesAhead) none() bool { return ahead.predecessor.Name == "" }
+
+// hasSharedWatch reports whether a waiter of the same session watches the predecessor.
+func (ahead nodesAhead) hasSharedWatch() bool { return ahead.sameSession.watch != nil }
 
 // add adds a node that is behind the predecessor. It becomes the predecessor.
 func (ahead *nodesAhead) add(m locknode.Node) {
@@ -35,11 +38,11 @@ func (ahead *nodesAhead) add(m locknode.Node) {
 }
 
 // toWatch returns the node to wait for. It is the grandpredecessor, so that the queue is listed
-// while the predecessor still holds. It is the predecessor if there is no other, or if a list
-// then is of no use.
+// while the predecessor still holds. It is the predecessor if there is no other, if the queue is
+// listed after each deletion anyway (PositionsReused), or if its watch is there already (same
+// session).
 func (ahead nodesAhead) toWatch(rules Rules) locknode.Node {
-	if rules.PositionsReused || ahead.grandPredecessor.Name == "" || ahead.sameSession.watch != nil {
-		// PositionsReused needs a list after each deletion. A predecessor of the same session needs none.
+	if rules.PositionsReused || ahead.grandPredecessor.Name == "" || ahead.hasSharedWatch() {
 		return ahead.predecessor
 	}
 	return ahead.grandPredecessor
@@ -49,7 +52,7 @@ func (ahead nodesAhead) toWatch(rules Rules) locknode.Node {
 // another list. That is also so if the predecessor is a waiter of the same session that has
 // reached the front.
 func (ahead nodesAhead) needsNoList() bool {
-	return ahead.deletionGrants || ahead.sameSession.watch != nil && ahead.sameSession.reachedFront.Load()
+	return ahead.deletionGrants || ahead.hasSharedWatch() && ahead.sameSession.reachedFront.Load()
 }
 
 // waitForFront waits until no conflicting node is ahead of w. It lists the queue, unless the
@@ -101,12 +104,12 @@ func (w *waiter) waitForNodesAhead(ctx context.Context, ahead nodesAhead) error 
 // watch in the same round trip: it is the predecessor still, unless it was deleted too. If the
 // predecessor has registered meanwhile as a waiter of the same session, relist reads nothing.
 func (w *waiter) relist(ctx context.Context, previous nodesAhead) (ahead nodesAhead, err error) {
-	if w.linkSameSession(&previous); previous.sameSession.watch != nil {
+	if w.linkSameSession(&previous); previous.hasSharedWatch() {
 		return previous, nil
 	}
 	var read <-chan nodeRead
 	bridge.OfSession(w.session).Together(func() {
-		w.pendingList, read = w.requestList(), w.startRead(previous.predecessor)
+		w.pendingList, read = w.requestList(), w.startRead(previous.predecessor) // listQueue takes pendingList
 	})
 	if ahead, err = w.listQueue(ctx); ahead.predecessor == previous.predecessor {
 		ahead.watch = w.finishRead(ctx, read).watch
@@ -123,7 +126,8 @@ func (w *waiter) listQueue(ctx context.Context) (nodesAhead, error) {
 		}
 		found := w.findAhead(list.sorted())
 		if !found.listed {
-			// A waiter that is not in the list must not find itself first. Its node is deleted all the same.
+			// Without its node, a waiter would seem to be first. w.deleted is not set, so that attempt still
+			// deletes the node, in case it exists.
 			return nodesAhead{}, enqueue.ErrOwnNodeDeleted
 		}
 		older, missing, err := w.createdBefore(ctx, found.uncertain)
@@ -142,8 +146,8 @@ func (w *waiter) listQueue(ctx context.Context) (nodesAhead, error) {
 	}
 }
 
-// awaitList waits for a list of the queue that shows the own node if it exists: the list that
-// was requested behind the create, or a new one.
+// awaitList waits for a list of the queue that shows the own node if it exists: the pending one, if
+// there is one, or a new one.
 func (w *waiter) awaitList(ctx context.Context) (*listing, error) {
 	return RetryInSession(ctx, w.session, func(ctx context.Context) (*listing, error) {
 		list := w.pendingList

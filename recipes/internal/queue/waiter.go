@@ -14,16 +14,18 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/locknode"
 )
 
-// waiter is an acquire's node in one queue, the own node, and what is known of it. If it has waited,
-// it stays registered (shared.go) while its hold lasts.
+// waiter is an acquire's node in one queue, the own node, and what is known of it. It keeps this name
+// while it holds. If it has waited, it stays registered (shared.go) until the watch on its node fires.
 type waiter struct {
 	queue   *Queue
 	session *framework.Session
 	shared  *sessionState // with the other waiters of the session
 	locknode.Node
-	path         string
-	token        int64            // the czxid of the node; 0: not known yet
-	pendingList  *listing         // requested behind the create; nil: none, or it was used
+	path string
+	// token is the fencing token: the czxid of the node, or the token of the hold at whose position it
+	// is. 0: not known yet.
+	token        int64
+	pendingList  *listing         // requested ahead of time, for the next awaitList; nil: none
 	ownWatch     *framework.Watch // on the node itself, once a conflicting node is ahead
 	deleted      bool             // the node does not exist any more
 	reachedFront atomic.Bool      // there was a time at which no conflicting node was ahead
