@@ -83,7 +83,7 @@ type PersistentWatch struct {
 // The watch outlives connections and sessions. On each new connection it is set again before any
 // other request is made. Then fn is called with zk.EventNotWatching, because the servers do not tell
 // what has changed in between: read again what must be known. Within one connection no event is
-// missed. An event waits for fn before a request of the client is answered that shows the change.
+// missed. An event is in the queue of fn before the client returns any answer that shows the change.
 // Two exceptions are told by zk.EventNotWatching too. The first is a read that sets a one-shot watch
 // on the same path while AddWatch is in progress. The second is a server that has refused to set the
 // watch again. The client then tries again about once a minute.
@@ -257,7 +257,9 @@ func (c *core) endWatches() {
 	if !c.noWatches.Swap(true) {
 		c.cfg.log.Warn("the servers do not know persistent watches")
 	}
-	c.watchers.endAll(fmt.Errorf("%w: persistent watches", ErrUnimplemented))
+	for _, w := range c.watchers.endAll(fmt.Errorf("%w: persistent watches", ErrUnimplemented)) {
+		w.events.Close(0) // their goroutines end when they have handled all events
+	}
 }
 
 // recheck reads what a one-shot watch watches, and fires it if that has changed. It sets the

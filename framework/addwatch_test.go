@@ -426,14 +426,17 @@ func TestPersistentWatchesOfAnOldServer(t *testing.T) {
 func TestPersistentWatchEndsAtAServerThatDoesNotKnowIt(t *testing.T) {
 	srv := zktest.Start(t)
 	c := testzk.Connected(t, srv.Addr())
-	w, _ := watchFor(t, c, "/", framework.WatchTree)
+	w, h := watchFor(t, c, "/", framework.WatchTree)
+	_, err := c.Create(testzk.Context(t), "/told", nil) // the function has a goroutine, which must end
+	require.NoError(t, err)
+	testzk.Eventually(t, func() bool { return len(h.events()) > 0 }, "the event is told")
 	srv.On(fault.Match{Op: fault.OpSetWatches2, Times: fault.Always}, fault.Fail(zktest.Unimplemented))
 	for _, s := range srv.Sessions() {
 		s.Drop()
 	}
 	<-w.Done()
 	require.ErrorIs(t, w.Err(), framework.ErrUnimplemented)
-	_, err := c.Create(testzk.Context(t), "/a", nil)
+	_, err = c.Create(testzk.Context(t), "/a", nil)
 	require.NoError(t, err)
 }
 
