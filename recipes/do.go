@@ -79,7 +79,9 @@ func checkDo(l Locker, fn func(context.Context, *Hold) error) error {
 // AcquireWithin calls l.Acquire and waits at most d. After d it fails with ErrNotAcquired, and the
 // error also matches context.DeadlineExceeded. That is so too if there was no connection for that
 // time. Otherwise it fails like l.Acquire. ctx and d limit only the wait, not the hold. With a d of
-// 0 or less it fails without a request. Curator: acquire(time, unit).
+// 0 or less it fails without a request, also if the lock is free: for one attempt, which Curator
+// makes then, use TryAcquire. It fails at once if l is nil, and with framework.ErrNilContext if ctx
+// is nil. Curator: acquire(time, unit).
 func AcquireWithin(ctx context.Context, l Locker, d time.Duration) (*Hold, error) {
 	switch {
 	case l == nil:
@@ -90,7 +92,9 @@ func AcquireWithin(ctx context.Context, l Locker, d time.Duration) (*Hold, error
 	within, cancel := context.WithTimeoutCause(ctx, d, errWithin(d))
 	defer cancel()
 	hold, err := l.Acquire(within)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !errors.Is(err, ErrNotAcquired) {
+	// A deadline of something below l is none of ours.
+	ended := context.Cause(within) == error(errWithin(d))
+	if ended && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrNotAcquired) {
 		err = errtext.Because(ErrNotAcquired, err)
 	}
 	return hold, err

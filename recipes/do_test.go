@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -149,4 +150,17 @@ func TestDoWithinLimitsTheWaitAndNotTheWork(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.True(t, free(t, first))
+}
+
+// slowService is a lock whose own deadline ends its requests.
+type slowService struct{ recipes.Locker }
+
+func (slowService) Acquire(context.Context) (*recipes.Hold, error) {
+	return nil, fmt.Errorf("request: %w", context.DeadlineExceeded)
+}
+
+func TestDeadlineBelowTheLockIsNoEndOfTheTime(t *testing.T) {
+	_, err := recipes.AcquireWithin(t.Context(), slowService{}, time.Hour)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, recipes.ErrNotAcquired)
 }

@@ -7,7 +7,8 @@ import (
 )
 
 var (
-	// ErrNotAcquired means that the wait for a lock ended because of other holders or waiters.
+	// ErrNotAcquired means that the wait for a lock ended because of other holders or waiters, or that
+	// the time of AcquireWithin was over, for whatever reason.
 	// Where a context ended the wait, the error also matches the context's error. Curator:
 	// acquire(time, unit) returned false.
 	ErrNotAcquired = errors.New("recipes: not acquired")
