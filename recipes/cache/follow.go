@@ -218,8 +218,7 @@ func (f *follower) answered(j *job, a answer) {
 	case a.kind == bridge.ReadChildren:
 		f.listed(j, a)
 	case a.err != nil:
-		f.apply(func(t *tree) []Event { return t.put(&Node{Path: j.path, Err: a.err}) })
-		f.finish(j)
+		f.refused(j, &Node{Path: j.path, Err: a.err})
 	case a.kind == bridge.ReadStat && f.mustReadData(j.path, a.stat):
 		f.read(j, bridge.ReadData)
 	default:
@@ -239,10 +238,7 @@ func (f *follower) mustReadData(at string, stat *zk.Stat) bool {
 // put puts the node of an answer into the tree, and lists its children if they may be others than
 // those in the tree.
 func (f *follower) put(j *job, a answer) {
-	n := f.node(j, a)
-	f.apply(func(t *tree) []Event { return t.put(n) })
-	if err := f.full(); err != nil {
-		f.setErr(err)
+	if !f.putNode(f.node(j, a)) {
 		return
 	}
 	e, there := f.tree.entries[j.path]
@@ -267,6 +263,29 @@ func (f *follower) mustList(j *job, e *entry) bool {
 	return e.listed == 0 || j.verify && e.listed != stat.Pzxid
 }
 
+// refused puts a node into the tree that cannot be read, or whose children cannot be listed. The
+// children are listed after the next read.
+func (f *follower) refused(j *job, n *Node) {
+	j.verify = false
+	if !f.putNode(n) {
+		return
+	}
+	if e, there := f.tree.entries[j.path]; there {
+		e.listed = 0
+	}
+	f.finish(j)
+}
+
+// putNode puts a node into the tree. It reports false if the cache has ended because it is full.
+func (f *follower) putNode(n *Node) bool {
+	f.apply(func(t *tree) []Event { return t.put(n) })
+	err := f.full()
+	if err != nil {
+		f.setErr(err)
+	}
+	return err == nil
+}
+
 // node makes the node of an answer. A read of the Stat alone leaves the data as it is.
 func (f *follower) node(j *job, a answer) *Node {
 	n := &Node{Path: j.path, Data: a.data, Stat: *a.stat}
@@ -285,15 +304,15 @@ func (f *follower) node(j *job, a answer) *Node {
 // listed reads the children that are not in the tree, and those that are in the tree and not in the
 // list.
 func (f *follower) listed(j *job, a answer) {
-	j.verify = false
 	e, there := f.tree.entries[j.path]
-	switch {
-	case !there:
-	case a.err != nil:
+	if there && a.err != nil {
 		n := *e.node
 		n.Err = fmt.Errorf("list the children: %w", a.err)
-		f.apply(func(t *tree) []Event { return t.put(&n) })
-	default:
+		f.refused(j, &n)
+		return
+	}
+	j.verify = false
+	if there {
 		e.listed = a.stat.Pzxid
 		now := make(map[string]struct{}, len(a.children))
 		for _, name := range a.children {

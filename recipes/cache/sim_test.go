@@ -80,13 +80,18 @@ func simClient(t *testing.T, srv *zktest.Server, random *rand.Rand, name, server
 // forgetWatches lets the servers of some runs be older ones, without persistent watches, from the
 // start or at some time.
 func forgetWatches(srv *zktest.Server, random *rand.Rand) {
-	after := 0
 	switch random.IntN(4) {
-	case 0, 1:
-		return
 	case 2:
-		after = random.IntN(4)
+		forgetWatchesAfter(srv, random.IntN(4))
+	case 3:
+		forgetAllWatches(srv)
 	}
+}
+
+func forgetAllWatches(srv *zktest.Server) { forgetWatchesAfter(srv, 0) }
+
+// forgetWatchesAfter lets the servers know persistent watches for some requests only.
+func forgetWatchesAfter(srv *zktest.Server, after int) {
 	for _, op := range []fault.Op{fault.OpAddWatch, fault.OpSetWatches2} {
 		srv.On(fault.Match{Op: op, Skip: after, Times: fault.Always}, fault.Fail(zktest.Unimplemented))
 	}
