@@ -19,6 +19,13 @@ type entry struct {
 	node     *Node
 	children map[string]struct{} // names of the children in the tree; nil: there is none
 	listed   int64               // Pzxid as of the last list of the children; 0: none yet
+	czxid    int64               // of the node when it was readable; 0: it never was
+}
+
+// isAnother reports whether n is known to be another node than that in the tree. The Stat of an
+// unreadable node is zero.
+func (e *entry) isAnother(n *Node) bool {
+	return e.czxid != 0 && n.Stat.Czxid != 0 && e.czxid != n.Stat.Czxid
 }
 
 func (e *entry) names() []string { return sorted(e.children) }
@@ -37,13 +44,13 @@ func (t *tree) nodes() []*Node {
 // parent in the tree: the parent is listed when it is put in.
 func (t *tree) put(n *Node) (events []Event) {
 	e, there := t.entries[n.Path]
-	if there && e.node.Stat.Czxid != n.Stat.Czxid {
+	if there && e.isAnother(n) {
 		events = t.remove(n.Path)
 		there = false
 	}
 	if there {
 		old := e.node
-		e.node = n
+		e.node, e.czxid = n, max(e.czxid, n.Stat.Czxid)
 		t.bytes += n.size() - old.size()
 		written := old.Stat.Mzxid != n.Stat.Mzxid && !t.names
 		if !written && (old.Err == nil) == (n.Err == nil) {
@@ -58,7 +65,7 @@ func (t *tree) put(n *Node) (events []Event) {
 		}
 		parent.add(path.Base(n.Path))
 	}
-	t.entries[n.Path] = &entry{node: n}
+	t.entries[n.Path] = &entry{node: n, czxid: n.Stat.Czxid}
 	t.bytes += n.size()
 	return append(events, Event{Kind: Created, New: n})
 }
