@@ -130,7 +130,12 @@ func (f *follower) reset() {
 		j := f.want(at)
 		j.check, j.verify, j.replaced = true, true, true
 	}
-	slices.SortFunc(f.queue, func(a, b *job) int { return strings.Compare(a.path, b.path) }) // parents first
+	f.sortQueue()
+}
+
+// sortQueue has parents read before their children.
+func (f *follower) sortQueue() {
+	slices.SortFunc(f.queue, func(a, b *job) int { return strings.Compare(a.path, b.path) })
 }
 
 // want reads a path, or reads it again if that has begun.

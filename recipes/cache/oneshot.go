@@ -47,7 +47,7 @@ func (s *oneShot) stop() { s.unlisten() }
 
 // connected continues after a loss of the connection. The watches of a session that has ended have
 // all fired. Those of a session that has reconnected fire before the answer to the next read, in no
-// order: until then any node may be another one than in the tree.
+// order: until then any node may be another one than in the tree. A refused read has set no watch.
 func (s *oneShot) connected() {
 	if !s.f.connected() {
 		return
@@ -58,6 +58,12 @@ func (s *oneShot) connected() {
 		return
 	}
 	s.f.want(s.f.root).replaced = true
+	for at, e := range s.f.tree.entries {
+		if e.node.Err != nil {
+			s.f.want(at)
+		}
+	}
+	s.f.sortQueue()
 }
 
 // taken notes the watch of a read. Reads of the same kind share one watch until it fires.

@@ -60,3 +60,29 @@ func TestUnreadableNodeMayBeReplaced(t *testing.T) {
 		}, r.events()[5:])
 	})
 }
+
+// After a reconnect all unreadable nodes are read again, with one-shot watches, too.
+func TestUnreadableNodeIsReadAgainAfterAReconnect(t *testing.T) {
+	for name, old := range map[string]bool{"persistent watch": false, "one-shot watches": true} {
+		t.Run(name, func(t *testing.T) {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+				client := simClient(t, srv, random, "c0", srv.MemAddr())
+				create(t, client, "/a/b/c", "/a/d/e")
+				if old {
+					forgetAllWatches(srv)
+				}
+				undoData, undoList := refuse(srv, fault.OpGetData, "/a/[b]"), refuse(srv, fault.OpGetChildren2, "/a/d")
+				c := start(t, client, "/a")
+				require.Equal(t, []string{"/a", "/a/b", "/a/d"}, paths(c, ""))
+				reconnect(t, srv, c, func() {
+					undoData()
+					undoList()
+				})
+				require.Equal(t, []string{"/a", "/a/b", "/a/b/c", "/a/d", "/a/d/e"}, paths(c, ""))
+				for at, n := range c.All() {
+					require.NoError(t, n.Err, at)
+				}
+			})
+		})
+	}
+}
