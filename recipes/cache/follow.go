@@ -160,8 +160,8 @@ func (f *follower) startReads() {
 			continue
 		}
 		j.again = false
-		if f.cfg.namesOnly || j.check && !f.source.oneShot() {
-			f.read(j, bridge.ReadStat)
+		if (f.cfg.namesOnly || j.check) && !f.source.oneShot() {
+			f.read(j, bridge.ReadStat) // as a one-shot watch it would stay where there is no node
 		} else {
 			f.read(j, bridge.ReadData)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/recipes/cache"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -104,5 +105,27 @@ func TestCacheOnAnOlderServerReadsWhatHasChanged(t *testing.T) {
 			time.Sleep(time.Second)
 		}))
 		require.Equal(t, 4, c.Len())
+	})
+}
+
+// Nodes that are gone leave no watches.
+func TestDeletedNodesLeaveNoWatches(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		forgetAllWatches(srv)
+		client := simClient(t, srv, random, "c0", srv.MemAddr())
+		create(t, client, "/a")
+		c := start(t, client, "/a", cache.WithoutData())
+		watches := func() string {
+			time.Sleep(time.Second)
+			words, err := srv.Command("wchp")
+			require.NoError(t, err)
+			return words
+		}
+		before := watches()
+		create(t, client, "/a/b")
+		require.Contains(t, watches(), "/a/b\n")
+		require.NoError(t, client.Delete(t.Context(), "/a/b", -1))
+		require.Equal(t, before, watches())
+		require.Equal(t, 1, c.Len())
 	})
 }
