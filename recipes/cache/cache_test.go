@@ -9,6 +9,7 @@ import (
 	"path"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -349,5 +350,33 @@ func TestCacheThatIsClosedAtOnceIsNotReady(t *testing.T) {
 			c.Close()
 			require.ErrorIs(t, c.WaitReady(t.Context()), framework.ErrClosed)
 		}
+	})
+}
+
+// A cache is ready when it has read everything once, even if nodes never stop to change.
+func TestCacheOfABusyTreeBecomesReady(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		client := simClient(t, srv, random, "c0", srv.MemAddr())
+		create(t, client, "/a/quiet/b")
+		const writers = 8
+		for i := range writers {
+			name := fmt.Sprintf("w%d", i)
+			writer := simClient(t, srv, random, name, srv.MemAddr())
+			create(t, writer, "/a/"+name)
+			ctx, cancel := context.WithCancel(t.Context())
+			t.Cleanup(cancel)
+			go func() {
+				for ctx.Err() == nil {
+					_, _ = writer.Set(ctx, "/a/"+name, nil, -1)
+				}
+			}()
+		}
+		c, err := cache.New(client, "/a")
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		require.NoError(t, c.WaitReady(ctx))
+		require.Equal(t, writers+3, c.Len())
 	})
 }

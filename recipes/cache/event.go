@@ -29,7 +29,8 @@ const (
 	Changed
 	// Deleted means that Old is no longer in the cache.
 	Deleted
-	// Ready means that the cache is current: it holds everything that it has been told of.
+	// Ready means that the cache is current: it has read everything since it was made, or since the
+	// connection came back. Changes since then are read as they are told.
 	Ready
 	// Stale means that the connection was lost: the servers may have changed since Since. Ready
 	// follows when the cache is current again.

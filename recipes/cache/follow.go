@@ -29,6 +29,8 @@ type follower struct {
 	source  source
 	session *framework.Session // nil: the connection is lost
 	broken  bool               // the connection is lost, or everything has to be checked
+	gap     bool               // the root was not read since the connection came back
+	missed  int                // the number of jobs for what may have been missed until then
 	jobs    map[string]*job    // all paths to read
 	queue   []*job             // those that wait for another read to end
 	reads   int                // under way
@@ -44,6 +46,7 @@ type job struct {
 	verify   bool   // list the children if Pzxid has changed: changes may have been missed
 	replaced bool   // the node may have been deleted and created again
 	again    bool   // something has changed since the read was sent
+	missed   bool   // the cache is not current before it has read this once
 	below    []*job // of nodes below, which wait until this job is finished
 }
 
@@ -93,9 +96,10 @@ func (c *Cache) run(ctx context.Context) {
 	}
 }
 
-// checkCurrent notes that the cache is current if nothing is to be read.
+// checkCurrent notes that the cache is current if it has read everything once. It does not wait for
+// reads of later changes, because these may never cease.
 func (f *follower) checkCurrent() {
-	if f.broken || len(f.jobs) > 0 {
+	if f.broken || f.gap || f.missed > 0 {
 		return
 	}
 	select {
@@ -116,6 +120,7 @@ func (f *follower) broke(at time.Time) {
 func (f *follower) connected() bool {
 	session, err := f.client.Session(f.ctx)
 	f.broken, f.session = err != nil, session
+	f.gap = true
 	return err == nil
 }
 
@@ -325,7 +330,9 @@ func (f *follower) listed(j *job, a answer) {
 		}
 		for _, name := range symmetricDifference(now, e.children) {
 			if child := path.Join(j.path, name); f.covers(child) {
-				f.want(child)
+				if below := f.want(child); j.missed {
+					f.miss(below)
+				}
 			}
 		}
 	}
@@ -345,9 +352,18 @@ func symmetricDifference(a, b map[string]struct{}) []string {
 	return sorted(one)
 }
 
+// miss has the cache be current only after a job.
+func (f *follower) miss(j *job) {
+	if !j.missed {
+		j.missed = true
+		f.missed++
+	}
+}
+
 // finish ends a job, or queues it again if something has changed since.
 func (f *follower) finish(j *job) {
 	f.pauses = 0
+	f.found(j)
 	if j.again {
 		f.queue = append(f.queue, j)
 		return
@@ -360,9 +376,25 @@ func (f *follower) finish(j *job) {
 	f.drop(j.below) // each node below is read if this one is created
 }
 
+// found notes that a path was read, or is known not to exist. Whatever was missed before a read of
+// the root is to be read when that is answered.
+func (f *follower) found(j *job) {
+	if f.gap && j.path == f.root {
+		f.gap = false
+		for _, other := range f.jobs {
+			f.miss(other)
+		}
+	}
+	if j.missed {
+		j.missed = false
+		f.missed--
+	}
+}
+
 // drop ends jobs without a read.
 func (f *follower) drop(jobs []*job) {
 	for _, j := range jobs {
+		f.found(j)
 		delete(f.jobs, j.path)
 		f.drop(j.below)
 	}
