@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -353,30 +354,55 @@ func TestCacheThatIsClosedAtOnceIsNotReady(t *testing.T) {
 	})
 }
 
+// keepSetting has clients set nodes without a pause until the test ends.
+func keepSetting(t *testing.T, srv *zktest.Server, random *rand.Rand, nodes ...string) {
+	ctx, cancel := context.WithCancel(t.Context())
+	for i, node := range nodes {
+		writer := simClient(t, srv, random, fmt.Sprintf("w%d", i), srv.MemAddr())
+		go func() {
+			for ctx.Err() == nil {
+				_, _ = writer.Set(ctx, node, nil, -1)
+			}
+		}()
+	}
+	t.Cleanup(cancel)
+}
+
+// becomesReady requires that a cache is current soon.
+func becomesReady(t *testing.T, c *cache.Cache) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	require.NoError(t, c.WaitReady(ctx))
+}
+
 // A cache is ready when it has read everything once, even if nodes never stop to change.
 func TestCacheOfABusyTreeBecomesReady(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		client := simClient(t, srv, random, "c0", srv.MemAddr())
-		create(t, client, "/a/quiet/b")
-		const writers = 8
-		for i := range writers {
-			name := fmt.Sprintf("w%d", i)
-			writer := simClient(t, srv, random, name, srv.MemAddr())
-			create(t, writer, "/a/"+name)
-			ctx, cancel := context.WithCancel(t.Context())
-			t.Cleanup(cancel)
-			go func() {
-				for ctx.Err() == nil {
-					_, _ = writer.Set(ctx, "/a/"+name, nil, -1)
-				}
-			}()
-		}
+		nodes := []string{"/a/c", "/a/d", "/a/e", "/a/f", "/a/g", "/a/h"}
+		create(t, client, append(nodes, "/a/quiet/b")...)
+		keepSetting(t, srv, random, nodes...)
 		c, err := cache.New(client, "/a")
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		require.NoError(t, c.WaitReady(ctx))
-		require.Equal(t, writers+3, c.Len())
+		becomesReady(t, c)
+		require.Equal(t, 9, c.Len())
+	})
+}
+
+// The nodes below a node that never stops to change are read.
+func TestBusyNodeDelaysNoNodesBelow(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		client := simClient(t, srv, random, "c0", srv.MemAddr())
+		create(t, client, "/a/b/c")
+		keepSetting(t, srv, random, slices.Repeat([]string{"/a/b"}, 64)...)
+		c, err := cache.New(client, "/a")
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		becomesReady(t, c)
+		srv.Client("c0").Drop()
+		time.Sleep(time.Second)
+		becomesReady(t, c)
 	})
 }

@@ -46,6 +46,7 @@ type job struct {
 	verify   bool   // list the children if Pzxid has changed: changes may have been missed
 	replaced bool   // the node may have been deleted and created again
 	again    bool   // something has changed since the read was sent
+	renewed  bool   // replaced was set since the read was sent
 	missed   bool   // the cache is not current before it has read this once
 	below    []*job // of nodes below, which wait until this job is finished
 }
@@ -133,7 +134,8 @@ func (f *follower) reset() {
 	f.want(f.root)
 	for at := range f.tree.entries {
 		j := f.want(at)
-		j.check, j.verify, j.replaced = true, true, true
+		j.check, j.verify = true, true
+		j.replace()
 	}
 	f.sortQueue()
 }
@@ -156,6 +158,9 @@ func (f *follower) want(at string) *job {
 	return j
 }
 
+// replace notes that the node may have been deleted and created again.
+func (j *job) replace() { j.replaced, j.renewed = true, true }
+
 // startReads sends reads, as many as may be under way.
 func (f *follower) startReads() {
 	for !f.broken && f.reads < maxReads && len(f.queue) > 0 {
@@ -164,7 +169,7 @@ func (f *follower) startReads() {
 		if f.waitAbove(j) {
 			continue
 		}
-		j.again = false
+		j.again, j.renewed = false, false
 		if (f.cfg.namesOnly || j.check) && !f.source.oneShot() {
 			f.read(j, bridge.ReadStat) // as a one-shot watch it would stay where there is no node
 		} else {
@@ -364,16 +369,21 @@ func (f *follower) miss(j *job) {
 func (f *follower) finish(j *job) {
 	f.pauses = 0
 	f.found(j)
-	if j.again {
+	if !j.again {
+		delete(f.jobs, j.path)
+	} else {
 		f.queue = append(f.queue, j)
+	}
+	if j.replaced = j.renewed; j.replaced {
 		return
 	}
-	delete(f.jobs, j.path)
+	below := j.below
+	j.below = nil
 	if _, there := f.tree.entries[j.path]; there {
-		f.queue = append(f.queue, j.below...)
+		f.queue = append(f.queue, below...)
 		return
 	}
-	f.drop(j.below) // each node below is read if this one is created
+	f.drop(below) // each node below is read if this one is created
 }
 
 // found notes that a path was read, or is known not to exist. Whatever was missed before a read of

@@ -57,7 +57,7 @@ func (s *oneShot) connected() {
 		s.f.reset()
 		return
 	}
-	s.f.want(s.f.root).replaced = true
+	s.f.want(s.f.root).replace()
 	for at, e := range s.f.tree.entries {
 		if e.node.Err != nil {
 			s.f.want(at)
@@ -86,5 +86,7 @@ func (s *oneShot) taken(path string, kind bridge.ReadKind, w *framework.Watch) {
 // fired reads what a watch has reported.
 func (s *oneShot) fired(key watchKey, event zk.EventType) {
 	j := s.f.want(key.path)
-	j.replaced = j.replaced || event != zk.EventNodeDataChanged && event != zk.EventNodeChildrenChanged
+	if event != zk.EventNodeDataChanged && event != zk.EventNodeChildrenChanged {
+		j.replace()
+	}
 }

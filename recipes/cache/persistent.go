@@ -103,7 +103,9 @@ func (s *persistent) handle(e framework.WatchEvent, at time.Time) {
 	case s.f.broken, e.Type == zk.EventNodeChildrenChanged, !s.f.covers(e.Path):
 	default:
 		j := s.f.want(e.Path)
-		j.replaced = j.replaced || e.Type != zk.EventNodeDataChanged
+		if e.Type != zk.EventNodeDataChanged {
+			j.replace()
+		}
 	}
 }
 
