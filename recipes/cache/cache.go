@@ -31,13 +31,13 @@ type Cache struct {
 	log    *zap.Logger
 	stop   context.CancelFunc // asks run to end
 	done   chan struct{}      // closed when run has ended
+	err    error              // why it has; set before done is closed
 
 	mu        sync.RWMutex // held while an event is queued for the listeners, so that they get all in order
 	tree      tree
 	listeners listen.Listeners[Event]
 	current   chan struct{} // closed while the cache is current
 	stale     time.Time     // since when; zero: the cache is current, or was never ready
-	err       error         // why the cache has ended
 }
 
 // New makes a cache of path, and starts to read in the background. It makes no request itself, and
@@ -104,9 +104,12 @@ func (c *Cache) Err() error {
 	if c.client == nil {
 		return errZero
 	}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.err
+	select {
+	case <-c.done:
+		return c.err
+	default:
+		return nil
+	}
 }
 
 // WaitReady waits until the cache is current. It returns nil then, the error of Err if the cache
@@ -248,15 +251,6 @@ func (c *Cache) setStale(since time.Time) {
 	c.current = make(chan struct{})
 	c.stale = since
 	c.listeners.Tell(Event{Kind: Stale, Since: since})
-}
-
-// setErr notes why the cache ends.
-func (c *Cache) setErr(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err == nil {
-		c.err = err
-	}
 }
 
 // full returns an error if the cache exceeds a limit.

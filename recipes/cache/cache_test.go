@@ -406,3 +406,18 @@ func TestBusyNodeDelaysNoNodesBelow(t *testing.T) {
 		becomesReady(t, c)
 	})
 }
+
+// A cache that is full handles no further answers.
+func TestFullCacheHasOneNodeTooMany(t *testing.T) {
+	client, root := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
+	for i := range 100 {
+		create(t, client, fmt.Sprintf("%s/a%d", root, i))
+	}
+	for range 20 {
+		c, err := cache.New(client, root, cache.WithLimit(10, 0))
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		<-c.Done()
+		require.Equal(t, 11, c.Len())
+	}
+}

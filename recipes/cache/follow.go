@@ -75,13 +75,15 @@ func (c *Cache) run(ctx context.Context) {
 	defer f.inbox.Close()
 	f.source = newSource(f)
 	defer func() { f.source.stop() }()
-	for c.Err() == nil {
+	for c.err == nil {
 		f.startReads()
 		select {
 		case <-f.inbox.Signal():
 			handlers, _ := f.inbox.Take()
 			for _, handle := range handlers {
-				handle()
+				if c.err == nil {
+					handle()
+				}
 			}
 		case <-f.pause:
 			f.retryFailed()
@@ -89,9 +91,9 @@ func (c *Cache) run(ctx context.Context) {
 			f.source.stop()
 			f.source = newOneShot(f)
 		case <-ctx.Done():
-			c.setErr(framework.ErrClosed)
+			c.err = framework.ErrClosed
 		case <-c.client.Done():
-			c.setErr(framework.ErrClosed)
+			c.err = framework.ErrClosed
 		}
 		f.checkCurrent()
 	}
@@ -100,7 +102,7 @@ func (c *Cache) run(ctx context.Context) {
 // checkCurrent notes that the cache is current if it has read everything once. It does not wait for
 // reads of later changes, because these may never cease.
 func (f *follower) checkCurrent() {
-	if f.broken || f.gap || f.missed > 0 {
+	if f.err != nil || f.broken || f.gap || f.missed > 0 {
 		return
 	}
 	select {
@@ -294,11 +296,8 @@ func (f *follower) refused(j *job, n *Node) {
 // putNode puts a node into the tree. It reports false if the cache has ended because it is full.
 func (f *follower) putNode(n *Node) bool {
 	f.apply(func(t *tree) []Event { return t.put(n) })
-	err := f.full()
-	if err != nil {
-		f.setErr(err)
-	}
-	return err == nil
+	f.err = f.full()
+	return f.err == nil
 }
 
 // node makes the node of an answer. A read of the Stat alone leaves the data as it is.
