@@ -2,6 +2,7 @@ package cache_test
 
 import (
 	"path"
+	"strings"
 	"sync"
 	"testing"
 
@@ -19,6 +20,7 @@ type history struct {
 	commits map[string][]commit // by path, in order
 	seen    map[string]seen     // by path: what the events have shown
 	last    map[string]int64    // by path: the zxid of the newest version that an event has shown
+	unsure  map[string]bool     // paths of nodes that have been unreadable; they may have been replaced
 	events  []cache.Event
 }
 
@@ -31,11 +33,13 @@ type commit struct {
 type seen struct {
 	version
 	data bool // the cache holds data
+	err  bool // the cache holds an error; the version is the last that was readable
 }
 
 // newHistory follows the transactions of srv; nil: it checks the events against each other only.
 func newHistory(t testing.TB, srv *zktest.Server) *history {
-	h := &history{t: t, commits: map[string][]commit{}, seen: map[string]seen{}, last: map[string]int64{}}
+	h := &history{t: t, commits: map[string][]commit{}, seen: map[string]seen{}, last: map[string]int64{},
+		unsure: map[string]bool{}}
 	if srv == nil {
 		h.commits = nil
 		return h
@@ -64,7 +68,9 @@ func (h *history) add(e cache.Event) {
 		assert.True(h.t, parent || at == "/a", "%v: its parent is not there", e)
 	case cache.Changed, cache.Deleted:
 		assert.True(h.t, there, "%v: it was not there", e)
-		assert.Equal(h.t, old.czxid, e.Old.Stat.Czxid, "%v: of another node than before", e)
+		assert.Equal(h.t, old.err, e.Old.Err != nil, "%v: of another node than before", e)
+		unreadable := old.err && e.Old.Stat.Czxid == 0
+		assert.True(h.t, unreadable || old.czxid == e.Old.Stat.Czxid, "%v: of another node than before", e)
 		assert.True(h.t, !old.data || old.mzxid == e.Old.Stat.Mzxid, "%v: of another version than before", e)
 	}
 	switch e.Kind {
@@ -76,6 +82,9 @@ func (h *history) add(e cache.Event) {
 		}
 		h.checkDeletion(e, old)
 		delete(h.seen, at)
+		if h.unsure[at] {
+			h.forget(at)
+		}
 	}
 }
 
@@ -83,8 +92,15 @@ func (h *history) add(e cache.Event) {
 func (h *history) checkNew(e cache.Event, old seen, there bool) {
 	at, n := e.Path(), e.New
 	v := version{n.Stat.Czxid, n.Stat.Mzxid, string(n.Data)}
-	assert.Greater(h.t, v.mzxid, h.last[at], "%v: older than what was told before", e)
-	assert.True(h.t, !there || old.czxid == v.czxid, "%v: another node without a deletion", e)
+	changed := old.err != (n.Err != nil)
+	if n.Stat.Czxid == 0 {
+		assert.True(h.t, n.Err != nil, "%v: no node", e)
+		h.seen[at], h.unsure[at] = seen{version: old.version, err: true}, true
+		return
+	}
+	newer := v.mzxid > h.last[at] || changed && v.mzxid == h.last[at]
+	assert.True(h.t, newer, "%v: older than what was told before", e)
+	assert.True(h.t, old.czxid == 0 || old.czxid == v.czxid, "%v: another node without a deletion", e)
 	if h.commits != nil {
 		existed := false
 		for _, c := range h.commits[at] {
@@ -93,12 +109,12 @@ func (h *history) checkNew(e cache.Event, old seen, there bool) {
 		assert.True(h.t, existed, "%v: version %d %q never existed", e, v.mzxid, v.data)
 	}
 	h.last[at] = v.mzxid
-	h.seen[at] = seen{v, n.Data != nil}
+	h.seen[at] = seen{v, n.Data != nil, n.Err != nil}
 }
 
 // checkDeletion checks that the node was deleted.
 func (h *history) checkDeletion(e cache.Event, old seen) {
-	if h.commits == nil {
+	if h.commits == nil || h.isUnsure(e.Path()) {
 		return
 	}
 	deleted := false
@@ -106,6 +122,26 @@ func (h *history) checkDeletion(e cache.Event, old seen) {
 		deleted = deleted || !c.exists && c.zxid > old.mzxid
 	}
 	assert.True(h.t, deleted, "%v: it was not deleted", e)
+}
+
+// isUnsure reports whether a node, or one above it, has been unreadable.
+func (h *history) isUnsure(at string) bool {
+	for ; at != "/"; at = path.Dir(at) {
+		if h.unsure[at] {
+			return true
+		}
+	}
+	return false
+}
+
+// forget lets nodes at and below a path be told again.
+func (h *history) forget(at string) {
+	delete(h.unsure, at)
+	for below := range h.last {
+		if below == at || strings.HasPrefix(below, at+"/") {
+			delete(h.last, below)
+		}
+	}
 }
 
 // content returns what the events show in the end.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,7 +31,8 @@ const (
 	simChildren = 3
 )
 
-// Whatever happens to connections, sessions and servers, and whatever other clients change: the
+// Whatever happens to connections, sessions and servers, whatever the servers refuse, and whatever
+// other clients change: the
 // events of a cache are a history of the tree, and once nothing changes the cache is equal to it.
 func TestSimulatedCache(t *testing.T) {
 	for name, followers := range map[string]int{"one server": 0, "two": 1, "three": 2} {
@@ -52,13 +54,16 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, followers int
 	c, err := cache.New(client, "/a", append(opts, cache.WithListener(h.add))...)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	done, chance := make(chan struct{}), rand.New(rand.NewPCG(random.Uint64(), 2))
-	go func() {
-		defer close(done)
-		write(t, writer, chance)
-	}()
+	chance, other := rand.New(rand.NewPCG(random.Uint64(), 2)), rand.New(rand.NewPCG(random.Uint64(), 3))
+	var busy sync.WaitGroup
+	busy.Go(func() { write(t, writer, chance) })
+	if random.IntN(2) == 0 {
+		busy.Go(func() { refuseSome(srv, other) })
+	}
 	testlock.DisturbEnsemble(srv, random, 1, simFaults, simTimeout)
-	<-done
+	busy.Wait()
+	srv.ResetFaults()
+	srv.Client("c0").Drop() // nodes are read again that could not be read
 	time.Sleep(3 * simTimeout)
 	require.NoError(t, c.WaitReady(t.Context()))
 	expected := read(t, writer, "/a", want)
@@ -94,6 +99,23 @@ func forgetAllWatches(srv *zktest.Server) { forgetWatchesAfter(srv, 0) }
 func forgetWatchesAfter(srv *zktest.Server, after int) {
 	for _, op := range []fault.Op{fault.OpAddWatch, fault.OpSetWatches2} {
 		srv.On(fault.Match{Op: op, Skip: after, Times: fault.Always}, fault.Fail(zktest.Unimplemented))
+	}
+}
+
+// refuseSome has the servers refuse some reads of the client c0.
+func refuseSome(srv *zktest.Server, random *rand.Rand) {
+	ops := []fault.Op{fault.OpExists, fault.OpGetData, fault.OpGetChildren2}
+	for range simFaults {
+		time.Sleep(time.Duration(random.Int64N(int64(simTimeout / 8))))
+		m := fault.Match{Op: ops[random.IntN(len(ops))], Client: "c0", Path: "/a", Times: 1 + random.IntN(5)}
+		action := fault.Fail(zktest.NoAuth)
+		switch random.IntN(4) {
+		case 0:
+			action = fault.Fail(zktest.Throttled)
+		case 1:
+			action = fault.DropAfter()
+		}
+		srv.On(m, action)
 	}
 }
 
