@@ -35,11 +35,17 @@ const (
 // other clients change: the
 // events of a cache are a history of the tree, and once nothing changes the cache is equal to it.
 func TestSimulatedCache(t *testing.T) {
-	for name, followers := range map[string]int{"one server": 0, "two": 1, "three": 2} {
+	for name, row := range map[string]struct {
+		followers, seeds int
+		compat           zktest.Compat
+	}{
+		"one server": {0, 80, zktest.V39}, "two": {1, 80, zktest.V39}, "three": {2, 80, zktest.V39},
+		"one server of 3.8": {0, 40, zktest.V38}, "two of 3.8": {1, 40, zktest.V38},
+	} {
 		t.Run(name, func(t *testing.T) {
-			sim.Run(t, 100, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-				simulate(t, srv, random, followers)
-			})
+			sim.Run(t, row.seeds, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+				simulate(t, srv, random, row.followers)
+			}, zktest.WithCompat(row.compat))
 		})
 	}
 }
@@ -57,9 +63,18 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, followers int
 	chance, other := rand.New(rand.NewPCG(random.Uint64(), 2)), rand.New(rand.NewPCG(random.Uint64(), 3))
 	var busy sync.WaitGroup
 	busy.Go(func() { write(t, writer, chance) })
-	if random.IntN(2) == 0 {
+	refused, shared := random.IntN(2) == 0, random.IntN(2) == 0
+	if refused {
 		busy.Go(func() { refuseSome(srv, other) })
 	}
+	if shared {
+		more := rand.New(rand.NewPCG(random.Uint64(), 4))
+		busy.Go(func() { useWatches(t, client, more) })
+	}
+	opts, wantBelow := randomOptions(random)
+	below, err := cache.New(client, "/a/n0", opts...)
+	require.NoError(t, err)
+	t.Cleanup(below.Close)
 	testlock.DisturbEnsemble(srv, random, 1, simFaults, simTimeout)
 	busy.Wait()
 	srv.ResetFaults()
@@ -69,6 +84,11 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, followers int
 	expected := read(t, writer, "/a", want)
 	require.Equal(t, expected, content(c))
 	require.Equal(t, expected, h.content())
+	require.NoError(t, below.WaitReady(t.Context()))
+	if wantBelow.depth >= 0 {
+		wantBelow.depth++
+	}
+	require.Equal(t, read(t, writer, "/a/n0", wantBelow), content(below))
 }
 
 func simClient(t *testing.T, srv *zktest.Server, random *rand.Rand, name, servers string) *framework.Client {
@@ -99,6 +119,32 @@ func forgetAllWatches(srv *zktest.Server) { forgetWatchesAfter(srv, 0) }
 func forgetWatchesAfter(srv *zktest.Server, after int) {
 	for _, op := range []fault.Op{fault.OpAddWatch, fault.OpSetWatches2} {
 		srv.On(fault.Match{Op: op, Skip: after, Times: fault.Always}, fault.Fail(zktest.Unimplemented))
+	}
+}
+
+// useWatches sets and stops other watches of a client, on the paths of its caches.
+func useWatches(t *testing.T, client *framework.Client, random *rand.Rand) {
+	for range simFaults {
+		time.Sleep(time.Duration(random.Int64N(int64(simTimeout / 4))))
+		node := [...]string{"/a", "/a/n0", "/a/n1"}[random.IntN(3)]
+		switch random.IntN(5) {
+		case 0:
+			_, _, _, _ = client.GetW(t.Context(), node)
+		case 1:
+			_, _, _ = client.ExistsW(t.Context(), node)
+		case 2:
+			_, _, _, _ = client.ChildrenW(t.Context(), node)
+		case 3:
+			w, err := client.AddWatch(t.Context(), node, framework.WatchNode, func(framework.WatchEvent) {})
+			if err == nil {
+				time.AfterFunc(time.Duration(random.Int64N(int64(simTimeout))), w.Stop)
+			}
+		default:
+			opts, _ := randomOptions(random)
+			c, err := cache.New(client, node, opts...)
+			require.NoError(t, err)
+			time.AfterFunc(time.Duration(random.Int64N(int64(simTimeout))), c.Close)
+		}
 	}
 }
 
