@@ -56,14 +56,14 @@ func BenchmarkCache(b *testing.B) {
 		b.ReportMetric(float64(time.Since(begun).Microseconds())/some, "us/change")
 		stop()
 		if srv := testzk.InProcess(); srv != nil {
-			b.ReportMetric(reconnect(b, srv, c).Seconds(), "s-reconnect")
+			b.ReportMetric(currentAfterDrop(b, srv, c).Seconds(), "s-reconnect")
 		}
 		c.Close()
 	}
 }
 
-// reconnect drops all connections, and returns how long it takes until the cache is current again.
-func reconnect(b *testing.B, srv *zktest.Server, c *cache.Cache) time.Duration {
+// currentAfterDrop drops all connections, and returns how long it takes until the cache is current again.
+func currentAfterDrop(b *testing.B, srv *zktest.Server, c *cache.Cache) time.Duration {
 	kinds := make(chan cache.Kind, 2*c.Len())
 	stop := c.Listen(func(e cache.Event) { kinds <- e.Kind })
 	defer stop()

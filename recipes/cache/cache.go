@@ -77,7 +77,8 @@ const closeWait = time.Second
 
 // Close ends the cache, removes its watch and waits, for at most a second, until the listeners have
 // handled all events. The content stays readable. Close may be called from a listener, and more
-// than once.
+// than once. The watches that the cache has set on a server without persistent ones stay until they
+// fire.
 func (c *Cache) Close() {
 	if c.client == nil {
 		return
@@ -112,14 +113,18 @@ func (c *Cache) Err() error {
 	}
 }
 
-// WaitReady waits until the cache is current. It returns nil then, the error of Err if the cache
-// ends, and the error of ctx if that ends first.
+// WaitReady waits until the cache is current, and returns nil then. It fails with the error of Err
+// once the cache has ended, with that of ctx if that ends first or has ended, and with
+// framework.ErrNilContext.
 func (c *Cache) WaitReady(ctx context.Context) error {
 	switch {
 	case c.client == nil:
 		return errZero
 	case ctx == nil:
 		return framework.ErrNilContext
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("wait for the cache of %s: %w", c.root, ctxerr.Of(ctx))
 	}
 	c.mu.RLock()
 	current := c.current
@@ -139,8 +144,8 @@ func (c *Cache) WaitReady(ctx context.Context) error {
 	}
 }
 
-// StaleSince reports whether the cache is stale, and since when: since the connection was lost. A
-// cache that was never ready is not stale.
+// StaleSince reports whether the cache is stale, and since when: since the connection was lost, or
+// since the cache has ended. A cache that was never ready is not stale.
 func (c *Cache) StaleSince() (since time.Time, stale bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -199,7 +204,8 @@ func (c *Cache) nodes() []*Node {
 // Listen calls fn with each event, in order, in a goroutine of its own: a slow listener delays
 // neither the cache nor other listeners. Its events wait in memory, without a bound. The first
 // calls are Created for each node that is in the cache already, and Ready if it is current. After
-// stop fn is not called again; stop does not wait for a running call. Listen panics if fn is nil.
+// stop fn is not called again; stop does not wait for a running call. Once the cache has ended, fn is
+// not called at all. Listen panics if fn is nil.
 func (c *Cache) Listen(fn func(Event)) (stop func()) {
 	if fn == nil {
 		panic("cache: Listen: nil function")
@@ -253,14 +259,34 @@ func (c *Cache) setStale(since time.Time) {
 	c.listeners.Tell(Event{Kind: Stale, Since: since})
 }
 
+// end ends the cache: it is not current any more, and its listeners end when they have handled all
+// events.
+func (c *Cache) end() {
+	if !errors.Is(c.err, framework.ErrClosed) {
+		c.log.Warn("the cache has ended", zap.Error(c.err))
+	}
+	c.mu.Lock()
+	select {
+	case <-c.current:
+		c.current = make(chan struct{})
+		c.stale = time.Now()
+	default:
+	}
+	c.mu.Unlock()
+	close(c.done)
+	c.listeners.Close(0)
+}
+
 // full returns an error if the cache exceeds a limit.
 func (c *Cache) full() error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	nodes, bytes := len(c.tree.entries), c.tree.bytes
-	if c.cfg.maxNodes > 0 && nodes > c.cfg.maxNodes || c.cfg.maxBytes > 0 && bytes > c.cfg.maxBytes {
-		return fmt.Errorf("%w: %d nodes and %d bytes below %s, the limit is %d nodes and %d bytes",
-			ErrTooLarge, nodes, bytes, c.root, c.cfg.maxNodes, c.cfg.maxBytes)
+	switch {
+	case c.cfg.maxNodes > 0 && nodes > c.cfg.maxNodes:
+		return fmt.Errorf("%w: %d nodes at and below %s, the limit is %d", ErrTooLarge, nodes, c.root, c.cfg.maxNodes)
+	case c.cfg.maxBytes > 0 && bytes > c.cfg.maxBytes:
+		return fmt.Errorf("%w: %d bytes at and below %s, the limit is %d", ErrTooLarge, bytes, c.root, c.cfg.maxBytes)
 	}
 	return nil
 }

@@ -242,7 +242,7 @@ func TestLimitEndsTheCache(t *testing.T) {
 		want string
 	}{
 		"nodes": {cache.WithLimit(2, 0), "cache: too large: 3 nodes"},
-		"bytes": {cache.WithLimit(0, int64(len(root)+2)), "the limit is 0 nodes and"},
+		"bytes": {cache.WithLimit(0, int64(len(root)+2)), "the limit is "},
 	} {
 		c, err := cache.New(client, root, row.opt)
 		require.NoError(t, err)
@@ -265,7 +265,9 @@ func TestCloseEndsTheCacheAndKeepsItsContent(t *testing.T) {
 	<-c.Done()
 	require.ErrorIs(t, c.Err(), framework.ErrClosed)
 	require.Equal(t, 2, c.Len())
-	require.NoError(t, c.WaitReady(testzk.Context(t)), "it was ready")
+	require.ErrorIs(t, c.WaitReady(testzk.Context(t)), framework.ErrClosed)
+	_, stale := c.StaleSince()
+	require.True(t, stale)
 	called := false
 	c.Listen(func(cache.Event) { called = true })()
 	require.False(t, called)

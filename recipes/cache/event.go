@@ -10,7 +10,7 @@ import (
 // Node is a node as the cache has read it. It must not be changed: all readers share it.
 type Node struct {
 	Path string
-	Data []byte  // nil with WithoutData, and if Err is set
+	Data []byte  // nil with WithoutData, and if the node cannot be read
 	Stat zk.Stat // as of the last read; Pzxid, Cversion and NumChildren may be older
 	// Err says what the cache does not have: the client may not read the node (zk.ErrNoAuth; then
 	// Stat is zero), its data cannot be decompressed, or its children cannot be listed.
@@ -32,7 +32,8 @@ const (
 	// Ready means that the cache is current: it has read everything since it was made, or since the
 	// connection came back. Changes since then are read as they are told.
 	Ready
-	// Stale means that the connection was lost: the servers may have changed since Since. Ready
+	// Stale means that the connection was lost, or that the servers may not have told all changes for
+	// another reason: what they have may be newer than the cache since Since. Ready
 	// follows when the cache is current again.
 	Stale
 )

@@ -67,7 +67,7 @@ type source interface {
 
 // run follows the subtree until ctx ends, the client is closed or the cache is full.
 func (c *Cache) run(ctx context.Context) {
-	defer close(c.done)
+	defer c.end()
 	defer c.stop()
 	f := &follower{
 		Cache: c, ctx: ctx, inbox: listen.NewMailbox[func()](), jobs: map[string]*job{}, broken: true,
