@@ -129,3 +129,40 @@ func TestDeletedNodesLeaveNoWatches(t *testing.T) {
 		require.Equal(t, 1, c.Len())
 	})
 }
+
+// A node that was deleted and created again delays the nodes below it until it is read.
+func TestNodeBelowAReplacedNodeIsToldOnce(t *testing.T) {
+	sim.Run(t, 10, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		client := simClient(t, srv, random, "c0", srv.MemAddr())
+		h := newHistory(t, srv)
+		require.NoError(t, srv.Load(map[string]string{"/a/b": ""}))
+		c := start(t, client, "/a", cache.WithListener(h.add))
+		for range 50 {
+			srv.On(fault.Match{Op: fault.OpGetData, Path: "/a/[b]", Skip: random.IntN(3)}, fault.Fail(zktest.Throttled))
+			require.NoError(t, srv.Delete("/a/b"))
+			require.NoError(t, srv.Load(map[string]string{"/a/b/d": ""}))
+			time.Sleep(time.Duration(random.Int64N(int64(8 * time.Millisecond))))
+			require.NoError(t, srv.Delete("/a/b/d"))
+			require.NoError(t, srv.Delete("/a/b"))
+			require.NoError(t, srv.Load(map[string]string{"/a/b/c": ""}))
+			time.Sleep(time.Second)
+			require.NoError(t, srv.Delete("/a/b/c"))
+		}
+		srv.ResetFaults()
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"/a", "/a/b"}, paths(c, ""))
+	})
+}
+
+// Without persistent watches, too, the creation of the first node is noticed.
+func TestCacheOnAnOlderServerNoticesItsRoot(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		forgetAllWatches(srv)
+		client := simClient(t, srv, random, "c0", srv.MemAddr())
+		c := start(t, client, "/a")
+		require.Zero(t, c.Len())
+		require.NoError(t, srv.Load(map[string]string{"/a/b": ""}))
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"/a", "/a/b"}, paths(c, ""))
+	})
+}
