@@ -17,6 +17,15 @@ func Of(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
+// With returns err, the error of an operation with ctx. If ctx has ended, the error also matches those
+// of Of: an answer that arrives when ctx ends is not taken for an answer any more, see Answered.
+func With(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", Of(ctx), err)
+}
+
 // Answered reports whether err, of an operation with ctx, is target because the servers answered
 // so. Once ctx has ended, err may be the cause of ctx, which does not describe the operation.
 func Answered(ctx context.Context, err, target error) bool {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -68,10 +67,8 @@ func (c *candidate) untilLeading(ctx context.Context) (*Term, error) {
 		switch {
 		case err == nil:
 			return t, nil
-		case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
-			return nil, fmt.Errorf("%w: %w", ctxerr.Of(ctx), err)
 		case ctx.Err() != nil || !isTransient(err):
-			return nil, err
+			return nil, ctxerr.With(ctx, err)
 		}
 		c.log.Warn("attempt to lead failed: enqueueing again", zap.Error(err))
 		if err := c.pause(ctx, wait); err != nil {

@@ -102,8 +102,5 @@ func (f *foreign) acquire(ctx context.Context, wait bool) (*recipes.Hold, error)
 
 // failed adds the name to err, and the error of ctx if ctx has ended and err does not match it.
 func (f *foreign) failed(ctx context.Context, err error) error {
-	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-		err = errors.Join(ctxerr.Of(ctx), err)
-	}
-	return fmt.Errorf("acquire %s: %w", f.name, err)
+	return fmt.Errorf("acquire %s: %w", f.name, ctxerr.With(ctx, err))
 }

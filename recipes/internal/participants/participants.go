@@ -27,11 +27,11 @@ func List(ctx context.Context, q *queue.Queue, kinds ...string) ([]recipes.Parti
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("participants: %w", err)
+		return nil, fmt.Errorf("participants: %w", ctxerr.With(ctx, err))
 	}
 	nodes, complete, err := readNodes(ctx, q, children, kinds)
 	if err != nil {
-		return nil, fmt.Errorf("participants: %w", err)
+		return nil, fmt.Errorf("participants: %w", ctxerr.With(ctx, err))
 	}
 	var unchangedSince time.Time
 	if complete {

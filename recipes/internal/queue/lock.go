@@ -129,8 +129,8 @@ func (l *Lock) CallerError(ctx context.Context, err error) error {
 		return nil
 	case errors.Is(err, ErrBusy):
 		err = recipes.ErrNotAcquired
-	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
-		err = fmt.Errorf("%w: %w", ctxerr.Of(ctx), err)
+	default:
+		err = ctxerr.With(ctx, err)
 	}
 	return fmt.Errorf("acquire %s: %w", l.String(), err)
 }
