@@ -311,13 +311,23 @@ func (k *keeper) awaitVacancy(ctx context.Context, session *framework.Session, n
 	}
 	left := limit - time.Since(k.blocked)
 	if left <= 0 {
-		return fmt.Errorf("%w %v", ErrOccupied, ownerOf(node))
+		return fmt.Errorf("%w: %s", ErrOccupied, origin(node))
 	}
 	k.await(ctx, left, node.watch.Fired(), nil)
 	return nil
 }
 
 func ownerOf(node *found) logfield.Hex { return logfield.Hex(node.stat.EphemeralOwner) }
+
+// origin says of which session the node is, if of one, and where the program that has created it
+// can be looked for.
+func origin(node *found) string {
+	of := "persistent"
+	if isEphemeral(node.stat.EphemeralOwner) {
+		of = fmt.Sprintf("of session %v", ownerOf(node))
+	}
+	return fmt.Sprintf("%s, created in transaction %v", of, logfield.Hex(node.stat.Czxid))
+}
 
 // mayTakeOver reports whether the node is of an earlier process. Only an ephemeral Node replaces an
 // ephemeral node.

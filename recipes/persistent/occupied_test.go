@@ -3,6 +3,7 @@ package persistent_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -155,4 +156,26 @@ func TestLostCreateIsForgotten(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestErrorOfAnOccupiedPathNamesTheOwner(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		other, want := client(t, srv, "other"), ""
+		for kind, opts := range map[string][]framework.CreateOption{
+			"ephemeral": {framework.Ephemeral(), framework.Parents()},
+			"container": {framework.Container(), framework.Parents()},
+			"":          {framework.Parents()},
+		} {
+			made, err := other.CreateResult(t.Context(), path, nil, opts...)
+			require.NoError(t, err)
+			n := started(t, client(t, srv, "a"), path, persistent.WithOccupiedTimeout(0))
+			<-n.Done()
+			if want = ": persistent"; kind == "ephemeral" {
+				want = fmt.Sprintf(": of session %#x", uint64(owner(t, srv, path)))
+			}
+			want += fmt.Sprintf(", created in transaction %#x", uint64(made.Czxid))
+			require.EqualError(t, n.Err(), "keep "+path+": "+persistent.ErrOccupied.Error()+want, kind)
+			require.NoError(t, other.Delete(t.Context(), path, -1))
+		}
+	})
 }
