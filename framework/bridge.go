@@ -37,6 +37,11 @@ func (b clientBridge) Watch(
 	return b.c.watch(ctx, path, w, checkWatch(mode, fn))
 }
 
+func (b clientBridge) Room(ops ...Op) (int, error) {
+	t := b.c.transaction(ops)
+	return maxRequest - requestOverhead - t.size, t.call.err
+}
+
 func (b clientBridge) Metrics() metrics.Metrics { return b.c.metrics() }
 
 func (b clientBridge) RetryPolicy() retry.Policy { return b.c.core.cfg.retry }

@@ -133,6 +133,7 @@ type transaction struct {
 	creates   []int      // their indices in ops
 	call      call
 	ephemeral bool // it creates an ephemeral node
+	size      int
 }
 
 func (o ops) transaction(list []Op) transaction {
@@ -140,7 +141,6 @@ func (o ops) transaction(list []Op) transaction {
 	if len(list) == 0 {
 		t.call.err = invalid("no operations")
 	}
-	size := 0
 	for i, op := range list {
 		if op == nil {
 			t.call = t.call.require(invalid("operation %d is nil", i))
@@ -149,7 +149,7 @@ func (o ops) transaction(list []Op) transaction {
 		p := op.prepare(o)
 		t.call = t.call.require(inOperation(op, p.err))
 		t.calls = append(t.calls, p.request)
-		size += p.size + multiOverhead
+		t.size += p.size + multiOverhead
 		if p.conditional {
 			t.call.class = repeatable
 		}
@@ -158,7 +158,7 @@ func (o ops) transaction(list []Op) transaction {
 			t.ephemeral = t.ephemeral || p.node.ephemeral()
 		}
 	}
-	t.call = t.call.require(checkSize(size))
+	t.call = t.call.require(checkSize(t.size))
 	return t
 }
 

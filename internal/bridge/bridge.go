@@ -29,6 +29,9 @@ type Client interface {
 	// so fn must not wait or use the client. A call of fn may begin after the watch was stopped.
 	Watch(ctx context.Context, path string, mode framework.WatchMode,
 		fn func(framework.WatchEvent)) (*framework.PersistentWatch, error)
+	// Room returns how many bytes of data may be added to a transaction of ops until Multi refuses it
+	// with framework.ErrTooLarge. It makes no request. It returns an error if Multi refuses ops.
+	Room(ops ...framework.Op) (int, error)
 	// Metrics returns the receiver of measurements. It is never nil.
 	Metrics() metrics.Metrics
 	// RetryPolicy returns the client's policy, for what an operation does not repeat by itself.

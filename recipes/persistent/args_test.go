@@ -12,6 +12,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/persistent"
+	"github.com/docent-zk/docent/zktest"
 )
 
 func TestInvalidArgumentsAreRefusedAndNamed(t *testing.T) {
@@ -86,4 +87,48 @@ func TestNodeWithoutAServerClosesAtOnce(t *testing.T) {
 	n := newNode(t, testzk.Client(t, "127.0.0.1:1"), path)
 	require.NoError(t, n.Start(t.Context()))
 	require.NoError(t, n.Close())
+}
+
+func TestTooMuchDataIsRefusedAndTheNodeStays(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		c, much := client(t, srv, "a"), make([]byte, 2<<20)
+		_, err := persistent.New(c, path, much)
+		require.ErrorIs(t, err, framework.ErrTooLarge)
+		for name, opts := range map[string][]persistent.Option{
+			"fixed": nil, "protected": {persistent.WithProtection()}, "sequential": {persistent.WithSequence()},
+		} {
+			n := kept(t, c, path, opts...)
+			require.ErrorIs(t, n.SetData(much), framework.ErrTooLarge, name)
+			require.NoError(t, n.Await(t.Context()), name)
+			require.Equal(t, data, content(t, srv, n.Path()), name)
+			most := largest(t, n)
+			await(t, n)
+			require.Len(t, content(t, srv, n.Path()), most, name)
+			expire(t, srv, "a")
+			settle()
+			outage()
+			require.NoError(t, n.Err(), name)
+			await(t, n)
+			require.Len(t, content(t, srv, n.Path()), most, name)
+			require.NoError(t, n.Close())
+		}
+	})
+}
+
+// largest sets the largest data that n takes, and returns its length.
+func largest(t *testing.T, n *persistent.Node) int {
+	t.Helper()
+	least, most := 1<<19, 1<<20
+	for most-least > 1 {
+		middle := (least + most) / 2
+		err := n.SetData(make([]byte, middle))
+		if err == nil {
+			least = middle
+			continue
+		}
+		require.ErrorIs(t, err, framework.ErrTooLarge)
+		most = middle
+	}
+	require.NoError(t, n.SetData(make([]byte, least)))
+	return least
 }

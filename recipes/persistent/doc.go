@@ -34,6 +34,6 @@
 // # Errors
 //
 // A Node outlasts outages of any length. Errors that no retry can mend end it: zk.ErrNoAuth,
-// zk.ErrInvalidACL, framework.ErrTooLarge, framework.ErrAuthFailed, zk.ErrNoChildrenForEphemerals,
-// ErrOccupied and so on. Then [Node.Done] is closed, and [Node.Err] returns the error.
+// zk.ErrInvalidACL, framework.ErrAuthFailed, zk.ErrNoChildrenForEphemerals, ErrOccupied and so on.
+// Then [Node.Done] is closed, and [Node.Err] returns the error.
 package persistent

@@ -24,6 +24,7 @@ type Node struct {
 	cfg    config
 	key    any
 	log    *zap.Logger
+	room   int // for data, in bytes
 
 	wake    chan struct{} // of capacity 1: there is other data to write
 	done    chan struct{} // closed when the node is not kept any more
@@ -55,8 +56,9 @@ type view struct {
 }
 
 // New returns a Node for path with data, which it copies. New makes no request. It returns an error
-// for a nil or unusable client, an invalid path, "/", and options that exclude each other. With
-// WithSequence the path may end in a slash.
+// for a nil or unusable client, an invalid path, "/", options that exclude each other, and
+// framework.ErrTooLarge for data that is too large for a request. With WithSequence the path may end
+// in a slash.
 func New(c *framework.Client, path string, data []byte, opts ...Option) (*Node, error) {
 	cfg, err := newConfig(opts)
 	if err == nil {
@@ -68,6 +70,13 @@ func New(c *framework.Client, path string, data []byte, opts ...Option) (*Node, 
 	if cfg.protected && !cfg.sequential {
 		path = protect(path)
 	}
+	room, err := bridge.Of(c).Room(cfg.requests(path)...)
+	if err == nil {
+		err = checkRoom(data, room)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("new node: %w", err)
+	}
 	owned, yield := context.WithCancel(context.Background())
 	n := &Node{
 		client:  c,
@@ -75,6 +84,7 @@ func New(c *framework.Client, path string, data []byte, opts ...Option) (*Node, 
 		cfg:     cfg,
 		key:     bridge.Of(c).Key(path),
 		log:     c.Logger().Named("persistent").With(zap.String("path", path)),
+		room:    room,
 		wake:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
 		removed: make(chan struct{}),
@@ -109,6 +119,14 @@ func checkPath(c *framework.Client, path string, cfg config) error {
 		path += "0"
 	}
 	return framework.CheckPath(path)
+}
+
+// checkRoom returns an error if there is no room for data.
+func checkRoom(data []byte, room int) error {
+	if len(data) > room {
+		return fmt.Errorf("%w: %d bytes of data, the limit at this path is %d", framework.ErrTooLarge, len(data), room)
+	}
+	return nil
 }
 
 func (n *Node) made() bool { return n.client != nil }
@@ -160,11 +178,14 @@ func (n *Node) Start(ctx context.Context) error {
 // SetData sets the data of the node. It copies data and returns at once: the data is written when
 // there is a connection, and if SetData is called again before, only the last data is written.
 // Await waits for that. It can be called before Start. It returns why the node is not kept any more
-// if so, as Err does. Data that is too large for a request ends the Node with
-// framework.ErrTooLarge. Curator: setData.
+// if so, as Err does. It returns framework.ErrTooLarge for data that is too large for a request:
+// then the data stays as it was. Curator: setData.
 func (n *Node) SetData(data []byte) error {
 	if !n.made() {
 		return fmt.Errorf("%w: persistent.Node", framework.ErrZeroValue)
+	}
+	if err := checkRoom(data, n.room); err != nil {
+		return fmt.Errorf("set %s: %w", n.path, err)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -246,10 +246,6 @@ func TestErrorsThatDoNotPassEndTheNode(t *testing.T) {
 			opts: []persistent.Option{persistent.WithACL(zk.ACL{Perms: zk.PermAll, Scheme: "nonsense", ID: "x"})},
 			want: zk.ErrInvalidACL,
 		},
-		"too large": {
-			then: func(t *testing.T, n *persistent.Node) { require.NoError(t, n.SetData(make([]byte, 2<<20))) },
-			want: framework.ErrTooLarge,
-		},
 		"below an ephemeral node": {
 			prepare: func(t *testing.T, c *framework.Client) {
 				_, err := c.Create(t.Context(), "/services", nil, framework.Ephemeral())

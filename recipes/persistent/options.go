@@ -69,6 +69,20 @@ func (c config) create() []framework.CreateOption {
 	return opts
 }
 
+// requests returns the operations of the largest request that creates the node, or an even larger
+// one, without the data.
+func (c config) requests(path string) []framework.Op {
+	opts := c.replace()
+	if c.sequential {
+		opts = append(opts, framework.Protected(), framework.Sequential())
+	}
+	ops := []framework.Op{framework.CreateOp(path, nil, opts...)}
+	if c.ours != nil {
+		ops = append(ops, framework.DeleteOp(path, -1)) // see takeOver
+	}
+	return ops
+}
+
 // replace returns the options with which an ephemeral node replaces another one.
 func (c config) replace() (opts []framework.CreateOption) {
 	if c.ephemeral() {
