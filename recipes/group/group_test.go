@@ -306,3 +306,41 @@ func TestInvalidArgumentsAreRefused(t *testing.T) {
 	}
 	require.Equal(t, "Kind(7)", group.Kind(7).String())
 }
+
+func TestTooLargePayloadIsRefusedAndTheMemberStays(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		c, much := client(t, srv, "a"), make([]byte, 2<<20)
+		_, err := group.Join(t.Context(), c, path, "one", much)
+		require.ErrorIs(t, err, framework.ErrTooLarge)
+		m := join(t, c, path, "one", "1")
+		require.ErrorIs(t, m.SetPayload(much), framework.ErrTooLarge)
+		require.NoError(t, m.Await(t.Context()))
+		require.NoError(t, m.Err())
+		require.Equal(t, []string{"one=1"}, list(t, c, path))
+	})
+}
+
+func TestZeroMembershipIsNamed(t *testing.T) {
+	zero := &group.Membership{}
+	for what, err := range map[string]error{
+		"Leave": zero.Leave(), "Err": zero.Err(), "Await": zero.Await(t.Context()), "SetPayload": zero.SetPayload(nil),
+	} {
+		require.ErrorIs(t, err, framework.ErrZeroValue, what)
+		require.ErrorContains(t, err, "group.Membership", what)
+	}
+	<-zero.Done()
+}
+
+func TestReadersRefuseTheWaitOfAMember(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		c := client(t, srv, "a")
+		_, err := group.Members(t.Context(), c, path, group.WithKazooNames(), group.WithWait(time.Second))
+		require.ErrorContains(t, err, "WithWait is for Join")
+		count := 0
+		for _, err := range group.Observe(t.Context(), c, path, group.WithWait(0)) {
+			require.ErrorContains(t, err, "WithWait is for Join")
+			count++
+		}
+		require.Equal(t, 1, count)
+	})
+}

@@ -38,11 +38,12 @@ type Membership struct {
 // empty and must be valid as the name of a node. payload is copied and may be empty.
 //
 // Join fails with ErrIDInUse if the id is in use (see WithWait), when ctx ends, with
-// framework.ErrClosed when the client is closed, with what the servers refuse, and for invalid
-// arguments. If ctx ends while the id is in use, the error matches both. It does not fail because
-// no server can be reached. After an error this process is not a member: a node that was created is
-// deleted, in the background if necessary. Curator: GroupMember.start, which adopts the node of
-// another member with the same id.
+// framework.ErrClosed when the client is closed, with framework.ErrTooLarge if the payload is too
+// large for a request, with what the servers refuse, and for invalid arguments. If ctx ends while
+// the id is in use, the error matches both. It does not fail because no server can be reached.
+// After an error this process is not a member: a node that was created is deleted, in the
+// background if necessary. Curator: GroupMember.start, which adopts the node of another member with
+// the same id.
 func Join(
 	ctx context.Context, c *framework.Client, path, id string, payload []byte, opts ...Option,
 ) (*Membership, error) {
@@ -67,7 +68,7 @@ func newMembership(
 ) (*Membership, error) {
 	cfg, err := newConfig(opts)
 	if err == nil {
-		err = check(ctx, c, path)
+		err = checkCall(ctx, c, path)
 	}
 	if err != nil {
 		return nil, err
@@ -89,8 +90,8 @@ func newMembership(
 	return &Membership{id: id, kazoo: cfg.kazoo, node: node}, nil
 }
 
-// check returns an error for a call that cannot succeed.
-func check(ctx context.Context, c *framework.Client, path string) error {
+// checkCall returns an error for a call that cannot succeed.
+func checkCall(ctx context.Context, c *framework.Client, path string) error {
 	switch {
 	case ctx == nil:
 		return framework.ErrNilContext
@@ -117,43 +118,67 @@ func kazooName() string {
 // ID returns the id of the member.
 func (m *Membership) ID() string { return m.id }
 
-// kept returns the node of the member, or a zero Node for a zero Membership.
-func (m *Membership) kept() *persistent.Node {
+// check returns an error for a zero Membership.
+func (m *Membership) check() error {
 	if m.node == nil {
-		return &persistent.Node{}
+		return fmt.Errorf("%w: group.Membership", framework.ErrZeroValue)
 	}
-	return m.node
+	return nil
 }
 
 // SetPayload sets the payload of the member. It copies payload and returns at once: the payload is
 // written when there is a connection, and only the last one. Await waits for that. It fails with
-// ErrNoPayload for a member with the names of kazoo, and otherwise as persistent.Node.SetData does.
-// Curator: setThisData.
+// ErrNoPayload for a member with the names of kazoo; with framework.ErrTooLarge if the payload is too
+// large for a request, and then the payload stays as it was; with the error of Err if this process is
+// not a member any more; and with framework.ErrZeroValue. Curator: setThisData.
 func (m *Membership) SetPayload(payload []byte) error {
+	if err := m.check(); err != nil {
+		return err
+	}
 	if m.kazoo {
 		return ErrNoPayload
 	}
-	return m.kept().SetData(payload)
+	return m.node.SetData(payload)
 }
 
 // Await waits until the node of the member is there with the last payload: see
 // persistent.Node.Await.
-func (m *Membership) Await(ctx context.Context) error { return m.kept().Await(ctx) }
+func (m *Membership) Await(ctx context.Context) error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	return m.node.Await(ctx)
+}
 
 // Done returns a channel that is closed when this process is not a member any more and will not be
 // one again. A lost session does not close it.
-func (m *Membership) Done() <-chan struct{} { return m.kept().Done() }
+func (m *Membership) Done() <-chan struct{} {
+	if m.node == nil {
+		return (&persistent.Node{}).Done()
+	}
+	return m.node.Done()
+}
 
 // Err returns nil until Done is closed, and then the reason: ErrLeft; framework.ErrClosed;
 // ErrIDInUse; or what the servers have answered.
-func (m *Membership) Err() error { return m.kept().Err() }
-
-// Leave ends the membership. It waits until the node is deleted, for the session timeout at most,
-// and returns what persistent.Node.Close returns. Curator: close.
-func (m *Membership) Leave() error {
-	err := m.kept().Close()
-	if m.stop != nil {
-		m.stop()
+func (m *Membership) Err() error {
+	if err := m.check(); err != nil {
+		return err
 	}
-	return err
+	return m.node.Err()
+}
+
+// Leave ends the membership. It waits until the node is deleted, for the session timeout at most. It
+// returns nil if the servers have no node of this member any more, or delete it with its session,
+// which is lost or closed with the client. It returns ErrPending if that is not confirmed yet: the
+// deletion continues in the background until it is confirmed or the client is closed. It returns the
+// servers' refusal, such as zk.ErrNoAuth or, if the node has children, zk.ErrNotEmpty: then the node
+// stays until the session ends. It returns framework.ErrZeroValue for the zero value. Leave returns
+// the same when it is called again, once the deletion has ended. Curator: close.
+func (m *Membership) Leave() error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	defer m.stop()
+	return m.node.Close()
 }

@@ -57,12 +57,16 @@ type Change struct {
 
 // Members returns the members of the group at path in the order of their ids. It is empty if there
 // are none, or no such path. It reads the list and each node, so a member that joins or leaves
-// meanwhile may be in the result or not. Other nodes below the path count as members. Curator:
-// getCurrentMembers, which always has the member itself.
+// meanwhile may be in the result or not. Other nodes below the path count as members.
+//
+// Members fails when ctx ends, also with framework.ErrNilContext; with framework.ErrClosed when the
+// client is closed; with framework.ErrNotConnected, or another transient error, when the client's
+// retry policy is exhausted; with zk.ErrNoAuth if the client may not read the path or a node; and for
+// invalid arguments. Curator: getCurrentMembers, which always has the member itself.
 func Members(ctx context.Context, c *framework.Client, path string, opts ...Option) ([]Member, error) {
-	cfg, err := newConfig(opts)
+	cfg, err := newReader(opts)
 	if err == nil {
-		err = check(ctx, c, path)
+		err = checkCall(ctx, c, path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("members of %s: %w", path, err)
@@ -125,9 +129,9 @@ func Observe(ctx context.Context, c *framework.Client, path string, opts ...Opti
 		if ctx != nil && ctx.Err() != nil {
 			return
 		}
-		cfg, err := newConfig(opts)
+		cfg, err := newReader(opts)
 		if err == nil {
-			err = check(ctx, c, path)
+			err = checkCall(ctx, c, path)
 		}
 		if err != nil {
 			yield(Change{}, fmt.Errorf("observe %s: %w", path, err))

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,11 +14,20 @@ type Option func(*config) error
 
 type config struct {
 	kazoo bool
-	node  []persistent.Option
+	node  []persistent.Option // of members only
 }
 
 func newConfig(opts []Option) (cfg config, err error) {
 	return cfg, option.Apply(&cfg, opts)
+}
+
+// newReader returns the configuration of what is read of a group.
+func newReader(opts []Option) (config, error) {
+	cfg, err := newConfig(opts)
+	if err == nil && len(cfg.node) > 0 {
+		err = errors.New("WithWait is for Join: a reader does not wait for an id")
+	}
+	return cfg, err
 }
 
 // WithKazooNames uses the nodes of kazoo's Party: the name is random and ends in "__party__", and
@@ -31,7 +41,8 @@ func WithKazooNames() Option {
 }
 
 // WithWait sets for how long a member waits while its id is in use by another process, before it
-// ends with ErrIDInUse. 0 is not to wait. The default is twice the session timeout. It is for Join.
+// ends with ErrIDInUse. 0 is not to wait. The default is twice the session timeout. It is for Join:
+// Members and Observe refuse it.
 func WithWait(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 {
