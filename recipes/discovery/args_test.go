@@ -2,6 +2,8 @@ package discovery_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,10 +46,20 @@ func TestArgumentsAreChecked(t *testing.T) {
 		_, err := r.Register(i)
 		require.Error(t, err, what)
 	}
-	static := orders("a")
-	static.Type = discovery.Static
-	_, err = r.Register(static, persistent.WithContainer())
-	require.Error(t, err)
+	for name, opt := range map[string]persistent.Option{
+		"WithPersistence": persistent.WithPersistence(),
+		"WithContainer":   persistent.WithContainer(),
+		"WithTTL":         persistent.WithTTL(time.Hour),
+		"WithSequence":    persistent.WithSequence(),
+		"WithProtection":  persistent.WithProtection(),
+	} {
+		for _, kind := range []discovery.Type{discovery.Dynamic, discovery.DynamicSequential, discovery.Static} {
+			i := orders("a")
+			i.Type = kind
+			_, err = r.Register(i, persistent.WithOccupiedTimeout(0), opt)
+			require.ErrorContains(t, err, name, kind)
+		}
+	}
 	names, err := r.Names(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, names)
@@ -122,4 +134,80 @@ func TestContextsAreChecked(t *testing.T) {
 		_, err = p.Pick(row.ctx)
 		require.ErrorIs(t, err, row.want)
 	}
+}
+
+func TestInvalidNamesAreShownAsTheCallerWroteThem(t *testing.T) {
+	r := newRegistry(t, testzk.Client(t, "127.0.0.1:1"), "/services")
+	for _, name := range []string{"", "a/b", "/", ".", "..", "a\x00"} {
+		want := fmt.Sprintf("name %q: want the name of a node", name)
+		_, err := r.Watch(name)
+		require.ErrorContains(t, err, want)
+		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		_, err = r.Instances(t.Context(), name)
+		require.ErrorContains(t, err, want)
+		_, err = r.Instance(t.Context(), "orders", name)
+		require.ErrorContains(t, err, fmt.Sprintf("ID %q: want the name of a node", name))
+		require.NotContains(t, err.Error(), "/names")
+	}
+	for range 20 {
+		_, err := r.Register(discovery.Instance{Name: "a/b", ID: "c/d", Port: -1, SSLPort: -1})
+		require.ErrorContains(t, err, `name "a/b"`, "the first one in the order of the fields")
+		_, err = r.Register(discovery.Instance{Name: "a", ID: "c", Port: -1, SSLPort: -2})
+		require.ErrorContains(t, err, "port -1")
+	}
+}
+
+func TestTooLargePayloadIsRefusedAndTheInstanceStays(t *testing.T) {
+	c, base := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
+	r := newRegistry(t, c, base)
+	much := orders("a")
+	much.Payload = []byte(`"` + strings.Repeat("x", 2<<20) + `"`)
+	_, err := r.Register(much)
+	require.ErrorIs(t, err, framework.ErrTooLarge)
+	self := register(t, r, orders("a"))
+	was := self.Instance()
+	require.ErrorIs(t, self.Update(much), framework.ErrTooLarge)
+	require.Equal(t, was, self.Instance())
+	require.NoError(t, self.Await(testzk.Context(t)))
+	small := orders("a")
+	small.Payload = []byte("1")
+	require.NoError(t, self.Update(small))
+	require.NoError(t, self.Await(testzk.Context(t)))
+	require.NoError(t, self.Err())
+}
+
+func TestZeroValuesAreNamed(t *testing.T) {
+	zero := &discovery.Registration{}
+	for what, err := range map[string]error{
+		"Close": zero.Close(), "Err": zero.Err(), "Await": zero.Await(t.Context()),
+		"Update": zero.Update(orders("a")),
+	} {
+		require.ErrorIs(t, err, framework.ErrZeroValue, what)
+		require.ErrorContains(t, err, "discovery.Registration", what)
+	}
+	<-zero.Done()
+	require.Empty(t, zero.Path())
+	require.Zero(t, zero.Instance())
+}
+
+func TestRegistrationSharesNoPayload(t *testing.T) {
+	r := newRegistry(t, testzk.Client(t, "127.0.0.1:1"), "/services")
+	i := orders("a")
+	i.Payload, i.URI = []byte("11"), &discovery.URISpec{Parts: []discovery.URIPart{{Value: "a"}}}
+	self, err := r.Register(i)
+	require.NoError(t, err)
+	defer func() { _ = self.Close() }()
+	change := func(i discovery.Instance) { i.Payload[0], i.URI.Parts[0].Value = '9', "z" }
+	same := func(want string) {
+		require.Equal(t, want, string(self.Instance().Payload))
+		require.Equal(t, "a", self.Instance().URI.String())
+	}
+	change(i)
+	same("11")
+	change(self.Instance())
+	same("11")
+	i.Payload, i.URI = []byte("22"), &discovery.URISpec{Parts: []discovery.URIPart{{Value: "a"}}}
+	require.NoError(t, self.Update(i))
+	change(i)
+	same("22")
 }

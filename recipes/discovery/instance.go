@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,35 +58,45 @@ type Instance struct {
 	Disabled bool
 
 	unknown map[string]json.RawMessage // fields of other programs; not changed
+	node    string                     // of the node that was read; "": the ID
 }
 
-// HostPort returns the address and the port as net.Dial takes them.
+// clone returns a copy that shares nothing that a program can change.
+func (i Instance) clone() Instance {
+	i.Payload = bytes.Clone(i.Payload)
+	if i.URI != nil {
+		i.URI = &URISpec{Parts: slices.Clone(i.URI.Parts)}
+	}
+	return i
+}
+
+// HostPort returns the address and the port as net.Dial takes them. Without a port that is port 0,
+// also if there is an SSL port: see SSLHostPort.
 func (i *Instance) HostPort() string { return net.JoinHostPort(i.Address, strconv.Itoa(i.Port)) }
+
+// SSLHostPort returns the address and the SSL port as net.Dial takes them. Without an SSL port that
+// is port 0.
+func (i *Instance) SSLHostPort() string { return net.JoinHostPort(i.Address, strconv.Itoa(i.SSLPort)) }
 
 // String returns the name, the ID, the address and the port.
 func (i *Instance) String() string { return i.Name + "/" + i.ID + " at " + i.HostPort() }
 
-// key tells an instance from all others, and from itself when it is registered again.
+// key tells an instance from all others, and from itself when it is registered again. Several
+// DynamicSequential instances can have the same ID, but not the same node.
 type key struct {
-	id         string
+	node       string
 	registered int64
 }
 
-func (i *Instance) key() key { return key{i.ID, i.Registered.UnixMilli()} }
+func (i *Instance) key() key { return key{cmp.Or(i.node, i.ID), i.Registered.UnixMilli()} }
 
 // check returns an error if the instance cannot be registered.
 func (i *Instance) check() error {
-	for what, name := range map[string]string{"name": i.Name, "ID": i.ID} {
-		if err := checkName(name); err != nil {
-			return fmt.Errorf("%s of the instance: %w", what, err)
-		}
-	}
-	for what, port := range map[string]int{"port": i.Port, "SSL port": i.SSLPort} {
-		if port < 0 || port > 65535 {
-			return fmt.Errorf("%s %d is not between 0 and 65535", what, port)
-		}
-	}
+	err := cmp.Or(checkName("name", i.Name), checkName("ID", i.ID),
+		checkPort("port", i.Port), checkPort("SSL port", i.SSLPort))
 	switch {
+	case err != nil:
+		return err
 	case !slices.Contains(types, i.Type):
 		return fmt.Errorf("type %q is not one of %q", i.Type, types)
 	case i.Payload != nil && !json.Valid(i.Payload):
@@ -95,11 +106,18 @@ func (i *Instance) check() error {
 }
 
 // checkName returns an error if name cannot be the name of a node.
-func checkName(name string) error {
-	if strings.Contains(name, "/") {
-		return fmt.Errorf("%w: %q contains a slash", framework.ErrInvalidPath, name)
+func checkName(what, name string) error {
+	if strings.Contains(name, "/") || framework.CheckPath("/"+name) != nil || name == "" {
+		return fmt.Errorf("%w: %s %q: want the name of a node", framework.ErrInvalidPath, what, name)
 	}
-	return framework.CheckPath("/names/" + name)
+	return nil
+}
+
+func checkPort(what string, port int) error {
+	if port < 0 || port > 65535 {
+		return fmt.Errorf("%s %d is not between 0 and 65535", what, port)
+	}
+	return nil
 }
 
 // form is the JSON of an instance, with the fields in Curator's order.
@@ -125,13 +143,16 @@ func (f *form) fields() map[string]any {
 	}
 }
 
-// MarshalJSON returns the JSON that Curator writes. Fields of other programs that were read are
-// written again.
+// MarshalJSON returns the JSON that Curator writes. Without a Type that is Dynamic, and without
+// Registered the time is 0. Fields of other programs that were read are written again.
 func (i Instance) MarshalJSON() ([]byte, error) {
 	f := form{
 		Name: i.Name, ID: i.ID,
 		Address: unlessZero(i.Address), Port: unlessZero(i.Port), SSLPort: unlessZero(i.SSLPort),
-		Payload: i.Payload, Registered: i.Registered.UnixMilli(), Type: i.Type, URI: i.URI,
+		Payload: i.Payload, Type: cmp.Or(i.Type, Dynamic), URI: i.URI,
+	}
+	if !i.Registered.IsZero() {
+		f.Registered = i.Registered.UnixMilli()
 	}
 	if i.Disabled {
 		f.Enabled = new(bool)
@@ -209,5 +230,6 @@ func decode(path string, data []byte) (*Instance, error) {
 	if err := i.UnmarshalJSON(data); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrUnreadable, path, err)
 	}
+	i.node = path[strings.LastIndexByte(path, '/')+1:]
 	return i, nil
 }

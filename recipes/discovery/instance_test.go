@@ -77,6 +77,15 @@ func TestJSONIsCurators(t *testing.T) {
 	}
 }
 
+func TestJSONOfAnInstanceWithoutTypeAndTime(t *testing.T) {
+	text, err := json.Marshal(discovery.Instance{Name: "orders", ID: "a"})
+	require.NoError(t, err)
+	var got discovery.Instance
+	require.NoError(t, got.UnmarshalJSON(text))
+	require.Contains(t, string(text), `"serviceType":"DYNAMIC"`)
+	require.Contains(t, string(text), `"registrationTimeUTC":0,`)
+}
+
 func TestUnknownFieldsAreKept(t *testing.T) {
 	const text = `{"tag":"<x>","name":"orders","id":"a","Port":"not the port","more":{"b":[1, 2.50]}}`
 	var i discovery.Instance

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/internal/nodeshape"
 	"github.com/docent-zk/docent/recipes/persistent"
 )
 
@@ -31,13 +32,15 @@ type Registration struct {
 // opts are those of the instance's node, such as [persistent.WithTakeover],
 // [persistent.WithOccupiedTimeout] and [persistent.WithACL].
 //
-// Register returns an error for an invalid instance, for options that the type of the instance
-// excludes, and framework.ErrClosed if the client is closed. Curator: registerService, which on each
-// reconnect deletes the instance and registers it again.
+// Register returns an error for an invalid instance; for options that set the mode or the name of
+// the node, which the type and the ID of the instance set; framework.ErrTooLarge for a payload that
+// is too large; and framework.ErrClosed if the client is closed. Curator: registerService, which on
+// each reconnect deletes the instance and registers it again.
 func (r *Registry) Register(instance Instance, opts ...persistent.Option) (*Registration, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
+	instance = instance.clone()
 	if instance.ID == "" {
 		instance.ID = rand.Text()
 	}
@@ -46,6 +49,9 @@ func (r *Registry) Register(instance Instance, opts ...persistent.Option) (*Regi
 	}
 	data, err := encode(&instance)
 	if err != nil {
+		return nil, fmt.Errorf("register %v: %w", &instance, err)
+	}
+	if err := nodeshape.Refuse(opts); err != nil {
 		return nil, fmt.Errorf("register %v: %w", &instance, err)
 	}
 	switch instance.Type {
@@ -76,11 +82,11 @@ func encode(i *Instance) ([]byte, error) {
 	return i.MarshalJSON()
 }
 
-// Instance returns the instance as of the last Update.
+// Instance returns a copy of the instance as of the last Update.
 func (r *Registration) Instance() Instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.instance
+	return r.instance.clone()
 }
 
 // errOther means that Update was called with another instance.
@@ -89,11 +95,13 @@ var errOther = errors.New("name, ID and type of a registered instance cannot cha
 // Update replaces the instance, for example by a copy with another Payload or with Disabled set. It
 // returns at once: the instance is written when there is a connection, and Await waits for that.
 // Name, ID and Type must be the same. Without Registered the time stays as it was. Update fails with
-// the error of Err if the instance is not kept any more. Curator: updateService.
+// the error of Err if the instance is not kept any more, and with framework.ErrTooLarge if the payload
+// is too large. After an error the instance is as it was. Curator: updateService.
 func (r *Registration) Update(instance Instance) error {
-	if r.node == nil {
-		return fmt.Errorf("%w: discovery.Registration", framework.ErrZeroValue)
+	if err := r.check(); err != nil {
+		return err
 	}
+	instance = instance.clone()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if instance.Registered.IsZero() {
@@ -114,6 +122,14 @@ func (r *Registration) Update(instance Instance) error {
 	return nil
 }
 
+// check returns an error for a zero Registration.
+func (r *Registration) check() error {
+	if r.node == nil {
+		return fmt.Errorf("%w: discovery.Registration", framework.ErrZeroValue)
+	}
+	return nil
+}
+
 // kept returns the node of the instance, or a zero Node for a zero Registration.
 func (r *Registration) kept() *persistent.Node {
 	if r.node == nil {
@@ -125,7 +141,12 @@ func (r *Registration) kept() *persistent.Node {
 // Await waits until the instance is registered as of the last Update. It fails when ctx ends, and
 // with the error of Err if the instance is not kept any more. It does not fail because no server can
 // be reached. See [persistent.Node.Await].
-func (r *Registration) Await(ctx context.Context) error { return r.kept().Await(ctx) }
+func (r *Registration) Await(ctx context.Context) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	return r.node.Await(ctx)
+}
 
 // Path returns the path of the instance's node while it is there, and "" while it is not.
 func (r *Registration) Path() string { return r.kept().Path() }
@@ -136,9 +157,19 @@ func (r *Registration) Done() <-chan struct{} { return r.kept().Done() }
 
 // Err returns nil until Done is closed, and then the reason: persistent.ErrNodeClosed after Close;
 // framework.ErrClosed; persistent.ErrOccupied if the ID is in use; or what the servers have answered.
-func (r *Registration) Err() error { return r.kept().Err() }
+func (r *Registration) Err() error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	return r.node.Err()
+}
 
 // Close unregisters the instance and waits for that, at most for the session timeout. The result is
 // that of [persistent.Node.Close]. A Static instance stays if the client is closed before its
 // Registration. Curator: unregisterService.
-func (r *Registration) Close() error { return r.kept().Close() }
+func (r *Registration) Close() error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	return r.node.Close()
+}

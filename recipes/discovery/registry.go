@@ -64,8 +64,8 @@ func (r *Registry) folder(name string) (string, error) {
 	if err := r.check(); err != nil {
 		return "", err
 	}
-	if err := checkName(name); err != nil {
-		return "", fmt.Errorf("name of the service: %w", err)
+	if err := checkName("name", name); err != nil {
+		return "", err
 	}
 	return r.base + "/" + name, nil
 }
@@ -106,8 +106,8 @@ func (r *Registry) Instance(ctx context.Context, name, id string) (*Instance, er
 	if err != nil {
 		return nil, err
 	}
-	if err := checkName(id); err != nil {
-		return nil, fmt.Errorf("ID of the instance: %w", err)
+	if err := checkName("ID", id); err != nil {
+		return nil, err
 	}
 	return r.read(ctx, folder+"/"+id)
 }
@@ -127,35 +127,48 @@ func (r *Registry) read(ctx context.Context, path string) (*Instance, error) {
 const maxReads = 16
 
 // Instances reads all instances of a service, also the disabled ones, in the order of the names of
-// their nodes. Nodes that are not instances are left out and logged: [Registry.Instance] says why. A
-// service that does not exist has no instances. Instances fails when ctx ends, and as
-// [framework.Client.Get] does. A program that needs the instances more than once uses
-// [Registry.Watch]. Curator: queryForInstances.
+// their nodes. Nodes that are not instances are left out and logged: [Registry.Instance] says why.
+// A service that does not exist has no instances. Instances fails when ctx ends, and as
+// [framework.Client.Get] does: with the first error of a read, which ends the others. A program
+// that needs the instances more than once uses [Registry.Watch]. Curator: queryForInstances.
 func (r *Registry) Instances(ctx context.Context, name string) ([]*Instance, error) {
 	folder, err := r.folder(name)
 	if err != nil {
 		return nil, err
 	}
 	ids, err := r.list(ctx, folder)
-	if err != nil {
-		return nil, err
+	var all []*Instance
+	if err == nil {
+		all, err = r.readAll(ctx, folder, ids)
 	}
-	read := make([]*Instance, len(ids))
-	errs := make([]error, len(ids))
+	if err != nil {
+		return nil, fmt.Errorf("instances of %s: %w", name, err)
+	}
+	return slices.DeleteFunc(all, func(i *Instance) bool { return i == nil }), nil
+}
+
+// readAll reads nodes in folder. An instance is nil if it is not there. The first error ends the
+// other reads.
+func (r *Registry) readAll(ctx context.Context, folder string, ids []string) ([]*Instance, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	all := make([]*Instance, len(ids))
+	var first error
+	var failed sync.Once
 	var reading sync.WaitGroup
 	free := make(chan struct{}, maxReads)
 	for n, id := range ids {
 		free <- struct{}{}
 		reading.Go(func() {
-			read[n], errs[n] = r.readIfThere(ctx, folder+"/"+id)
-			<-free
+			defer func() { <-free }()
+			var err error
+			if all[n], err = r.readIfThere(ctx, folder+"/"+id); err != nil {
+				failed.Do(func() { first = err; cancel() })
+			}
 		})
 	}
 	reading.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(read, func(i *Instance) bool { return i == nil }), nil
+	return all, first
 }
 
 // readIfThere returns nil if there is no instance at path.

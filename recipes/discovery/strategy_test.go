@@ -4,9 +4,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/discovery"
 )
 
@@ -76,4 +78,27 @@ func TestStickyPicksTheSame(t *testing.T) {
 	restarted := instances("c", "d")
 	restarted[0].Registered = at(1)
 	require.Equal(t, "d", other(restarted).ID, "an instance that is registered again is another one")
+}
+
+// Two instances with one ID, registered in the same millisecond.
+func TestFailureIsOfOneNode(t *testing.T) {
+	c, base := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
+	r := newRegistry(t, c, base)
+	for _, port := range []int{1, 2} {
+		i := orders("a")
+		i.Type, i.Port, i.Registered = discovery.DynamicSequential, port, at(1234)
+		register(t, r, i)
+	}
+	v := watch(t, r)
+	first := discovery.WithStrategy(func(all []*discovery.Instance) *discovery.Instance { return all[0] })
+	p := newProvider(t, v, first, discovery.WithFailures(1, time.Hour))
+	failed, err := p.Pick(t.Context())
+	require.NoError(t, err)
+	p.Fail(failed)
+	other, err := p.Pick(t.Context())
+	require.NoError(t, err)
+	require.NotEqual(t, failed.Port, other.Port)
+
+	sticky := discovery.Sticky(func(all []*discovery.Instance) *discovery.Instance { return all[1] })
+	require.Equal(t, sticky(v.Instances()), sticky(v.Instances()))
 }

@@ -3,10 +3,13 @@ package discovery_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
@@ -252,5 +255,22 @@ func TestInstanceThatLeavesDuringAReadIsLeftOut(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, <-closed)
 		require.Equal(t, []string{"b"}, ids(found))
+	})
+}
+
+// Once one read has failed for good, no other one is begun.
+func TestInstancesEndsWithTheFirstError(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		other := newRegistry(t, client(t, srv, "b"), "/services")
+		for n := range 64 {
+			register(t, other, orders(fmt.Sprint(n)))
+		}
+		r := newRegistry(t, client(t, srv, "a"), "/services")
+		refused := srv.On(fault.Match{Client: "a", Op: fault.OpGetData, Times: fault.Always}, fault.Fail(zktest.NoAuth))
+		_, err := r.Instances(t.Context(), "orders")
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.True(t, strings.HasPrefix(err.Error(), "instances of orders: "), err.Error())
+		require.NotContains(t, err.Error(), "\n", "it is one error")
+		require.LessOrEqual(t, refused.Hits(), 16)
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/option"
+	"github.com/docent-zk/docent/recipes/internal/nodeshape"
 )
 
 // Option configures a Node.
@@ -47,6 +48,27 @@ func newConfig(opts []Option) (config, error) {
 		return config{}, errors.New("WithTakeover needs a fixed path: it excludes WithProtection and WithSequence")
 	}
 	return cfg, nil
+}
+
+func init() {
+	nodeshape.Set = func(opts any) []string {
+		cfg, err := newConfig(opts.([]Option))
+		if err != nil {
+			return nil // New returns it
+		}
+		return cfg.shape()
+	}
+}
+
+// shape returns the names of the options that set the mode or the name of the node.
+func (c config) shape() []string {
+	switch {
+	case c.sequential:
+		return append(c.modes, "WithSequence")
+	case c.protected:
+		return append(c.modes, "WithProtection")
+	}
+	return c.modes
 }
 
 func (c config) is(mode string) bool { return slices.Contains(c.modes, mode) }
