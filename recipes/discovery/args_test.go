@@ -98,6 +98,7 @@ func TestOptionsOfProvidersAreChecked(t *testing.T) {
 	for what, opt := range map[string]discovery.Option{
 		"nil":       nil,
 		"strategy":  discovery.WithStrategy(nil),
+		"sticky":    discovery.WithStrategy(discovery.Sticky(nil)),
 		"filter":    discovery.WithFilter(nil),
 		"threshold": discovery.WithFailures(-1, time.Second),
 		"period":    discovery.WithFailures(1, 0),
@@ -105,7 +106,9 @@ func TestOptionsOfProvidersAreChecked(t *testing.T) {
 		_, err := discovery.NewProvider(v, opt)
 		require.Error(t, err, what)
 	}
-	_, err := discovery.NewProvider(nil)
+	_, err := discovery.NewProvider(v, discovery.WithFailures(0, 0))
+	require.NoError(t, err, "failures are not counted")
+	_, err = discovery.NewProvider(nil)
 	require.EqualError(t, err, "new provider: nil View")
 	_, err = discovery.NewProvider(&discovery.View{})
 	require.ErrorIs(t, err, framework.ErrZeroValue)

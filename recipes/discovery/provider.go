@@ -58,13 +58,14 @@ func WithFilter(keep func(*Instance) bool) Option {
 
 // WithFailures sets when an instance is left out: once Fail was called threshold times within
 // period, and then for the same period. The default is 2 times and 30 seconds. A threshold of 0
-// means never. Curator: DownInstancePolicy, whose period begins with the first failure.
+// means never, with any period. Curator: DownInstancePolicy, whose period begins with the first
+// failure.
 func WithFailures(threshold int, period time.Duration) Option {
 	return func(c *providerConfig) error {
 		if threshold < 0 {
 			return fmt.Errorf("WithFailures: threshold %d is negative", threshold)
 		}
-		if period <= 0 {
+		if period <= 0 && threshold > 0 {
 			return fmt.Errorf("WithFailures: period %v is not positive", period)
 		}
 		c.threshold, c.period = threshold, period
@@ -100,9 +101,9 @@ func NewProvider(view *View, opts ...Option) (*Provider, error) {
 // While the connection is lost, Pick returns what the view has: [View.StaleSince] tells. The servers
 // may have removed an instance meanwhile, so a program should report failures and pick again.
 //
-// Pick fails with ErrNoInstance if there is no instance, or if all are left out; when ctx ends while
-// it waits, and if ctx has ended; and with the error of the view if that is closed. Curator:
-// getInstance, which returns null.
+// Pick fails with ErrNoInstance if there is no instance, if all are left out, or if the Strategy
+// returns nil; when ctx ends while it waits, and if ctx has ended; and with the error of the view if
+// that is closed. Curator: getInstance, which returns null.
 func (p *Provider) Pick(ctx context.Context) (*Instance, error) {
 	if p.view == nil {
 		return nil, fmt.Errorf("%w: discovery.Provider", framework.ErrZeroValue)
@@ -118,7 +119,10 @@ func (p *Provider) Pick(ctx context.Context) (*Instance, error) {
 	if len(available) == 0 {
 		return nil, p.none(len(all))
 	}
-	return p.cfg.strategy(available), nil
+	if i := p.cfg.strategy(available); i != nil {
+		return i, nil
+	}
+	return nil, fmt.Errorf("%w of %s: the strategy has picked none of %d", ErrNoInstance, p.view.name, len(available))
 }
 
 // none returns the error of Pick if no instance is available.

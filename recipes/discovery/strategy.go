@@ -6,8 +6,8 @@ import (
 )
 
 // A Strategy picks one of the instances, which are at least one, in the order of the names of their
-// nodes. It must not change the slice. Several goroutines may call it at the same time. A Strategy
-// with a state is for one Provider. Curator: ProviderStrategy.
+// nodes. If it returns nil, Pick fails. It must not change the slice. Several goroutines may call
+// it at the same time. A Strategy with a state is for one Provider. Curator: ProviderStrategy.
 type Strategy func(instances []*Instance) *Instance
 
 // RoundRobin returns a Strategy that picks one instance after the other, beginning with a random
@@ -27,8 +27,12 @@ func Random() Strategy {
 
 // Sticky returns a Strategy that picks the same instance as long as it can be picked, and then
 // another one by the given Strategy. An instance that is registered again is another one. Curator:
-// StickyStrategy, which also picks another one after each update.
+// StickyStrategy, which also picks another one after each update. If other is nil, Sticky returns
+// nil, which WithStrategy refuses.
 func Sticky(other Strategy) Strategy {
+	if other == nil {
+		return nil
+	}
 	var picked atomic.Pointer[key]
 	return func(instances []*Instance) *Instance {
 		was := picked.Load()
@@ -36,6 +40,9 @@ func Sticky(other Strategy) Strategy {
 			return i
 		}
 		i := other(instances)
+		if i == nil {
+			return nil
+		}
 		now := i.key()
 		if !picked.CompareAndSwap(was, &now) { // another goroutine has picked
 			if theirs := find(instances, picked.Load()); theirs != nil {

@@ -80,6 +80,20 @@ func TestStickyPicksTheSame(t *testing.T) {
 	require.Equal(t, "d", other(restarted).ID, "an instance that is registered again is another one")
 }
 
+func TestStrategyThatPicksNothingIsAnError(t *testing.T) {
+	c, base := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
+	r := newRegistry(t, c, base)
+	register(t, r, orders("a"))
+	v := watch(t, r)
+	none := func([]*discovery.Instance) *discovery.Instance { return nil }
+	for name, s := range map[string]discovery.Strategy{"own": none, "sticky": discovery.Sticky(none)} {
+		got, err := newProvider(t, v, discovery.WithStrategy(s)).Pick(t.Context())
+		require.Nil(t, got, name)
+		require.ErrorIs(t, err, discovery.ErrNoInstance, name)
+		require.ErrorContains(t, err, "strategy", name)
+	}
+}
+
 // Two instances with one ID, registered in the same millisecond.
 func TestFailureIsOfOneNode(t *testing.T) {
 	c, base := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
