@@ -68,10 +68,11 @@ func (b sessionBridge) Go(fn func()) bool {
 // watchBridge implements bridge.Watch.
 type watchBridge struct{ w *Watch }
 
-func (b watchBridge) Then(fn func()) {
-	if b.w.table.onFire(b.w, fn) {
+func (b watchBridge) Then(fn func()) (stop func()) {
+	if b.w.table.onFire(b.w, &fn) {
 		fn()
 	}
+	return func() { b.w.table.forget(b.w, &fn) }
 }
 
 func (b watchBridge) Unbroken() bool {

@@ -240,7 +240,7 @@ func (s *session) setLinkLocked(link bool) {
 
 // notifyEndLocked starts a goroutine of the session. It calls all listeners, and then fns and the
 // functions that the listeners returned.
-func (s *session) notifyEndLocked(fns []func()) {
+func (s *session) notifyEndLocked(fns []*func()) {
 	listeners := s.onEnd
 	s.onEnd = nil
 	if len(listeners)+len(fns) == 0 {
@@ -249,7 +249,7 @@ func (s *session) notifyEndLocked(fns []func()) {
 	s.background.Go(func() {
 		for l := range listeners {
 			if then := l.LifetimeEnded(); then != nil {
-				fns = append(fns, then)
+				fns = append(fns, &then)
 			}
 		}
 		callAll(fns)

@@ -20,7 +20,7 @@ type Watch struct {
 	table *watchTable
 	fired chan struct{}
 	kind  zk.EventType // set before fired is closed
-	then  []func()     // called when it fires; guarded by the table's mu
+	then  []*func()    // called when it fires; guarded by the table's mu
 	stale bool         // the session has reconnected since; guarded by the table's mu
 }
 
@@ -94,7 +94,7 @@ func newWatchTable() *watchTable {
 }
 
 // onFire has fn called when w fires. It reports true if w has already fired; then fn is not called.
-func (t *watchTable) onFire(w *Watch, fn func()) (fired bool) {
+func (t *watchTable) onFire(w *Watch, fn *func()) (fired bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w.Event() != 0 {
@@ -104,10 +104,17 @@ func (t *watchTable) onFire(w *Watch, fn func()) (fired bool) {
 	return false
 }
 
+// forget undoes onFire.
+func (t *watchTable) forget(w *Watch, fn *func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w.then = slices.DeleteFunc(w.then, func(other *func()) bool { return other == fn })
+}
+
 // event fires the watches that e concerns. The goroutine that reads the connection calls it.
 func (t *watchTable) event(e zk.Event) {
 	t.mu.Lock()
-	var then []func()
+	var then []*func()
 	for _, kind := range firedBy[e.Type] {
 		then = append(then, t.fireLocked(watchKey{e.Path, kind}, e.Type)...)
 	}
@@ -115,15 +122,15 @@ func (t *watchTable) event(e zk.Event) {
 	callAll(then)
 }
 
-func callAll(fns []func()) {
+func callAll(fns []*func()) {
 	for _, fn := range fns {
-		fn()
+		(*fn)()
 	}
 }
 
 // fireLocked removes a watch from the table and fires it. The caller must call the returned
 // functions without mu.
-func (t *watchTable) fireLocked(key watchKey, kind zk.EventType) (then []func()) {
+func (t *watchTable) fireLocked(key watchKey, kind zk.EventType) (then []*func()) {
 	w, there := t.entries[key]
 	if !there {
 		return nil
@@ -139,7 +146,7 @@ func (t *watchTable) fireLocked(key watchKey, kind zk.EventType) (then []func())
 
 // close fires all watches, and every watch that is added later. The caller must call the returned
 // functions.
-func (t *watchTable) close() (then []func()) {
+func (t *watchTable) close() (then []*func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
@@ -272,7 +279,7 @@ func (t *watchTable) compare(key watchKey, w *watched, now int64) {
 	callAll(t.fireChanged(key, w, now))
 }
 
-func (t *watchTable) fireChanged(key watchKey, w *watched, now int64) (then []func()) {
+func (t *watchTable) fireChanged(key watchKey, w *watched, now int64) (then []*func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {

@@ -114,8 +114,9 @@ type EndListener = hooks.EndListener
 type Watch interface {
 	// Then calls fn when the watch fires, or at once if it has already fired. fn is called by the
 	// goroutine that reads the connection. It must not wait or use the client; use Session.Go for
-	// that.
-	Then(fn func())
+	// that. After stop fn is not called, unless the call has begun. A watch that many share may never
+	// fire, and keeps fn until then: a caller that ends earlier calls stop.
+	Then(fn func()) (stop func())
 	// Unbroken reports whether the watch is still set and the session has not reconnected since. If
 	// so, the watched data or children have not changed as of any answer so far. After a reconnect
 	// the servers report changes later than that.

@@ -48,6 +48,32 @@ func TestLocalOfASessionEndsWithIt(t *testing.T) {
 	})
 }
 
+func TestThenCanBeStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c := connect(t, srv)
+		_, err := c.Create(t.Context(), "/a", nil)
+		require.NoError(t, err)
+		_, _, w, err := c.GetW(t.Context(), "/a")
+		require.NoError(t, err)
+		called, last := 0, make(chan struct{})
+		count := func() { called++ }
+		watch := bridge.OfWatch(w)
+		stop := watch.Then(count)
+		kept := watch.Then(count)
+		watch.Then(func() { close(last) })
+		stop()
+		stop()
+		_, err = c.Set(t.Context(), "/a", nil, -1)
+		require.NoError(t, err)
+		<-last
+		require.Equal(t, 1, called, "the one that was not stopped")
+		kept()
+		watch.Then(count)()
+		require.Equal(t, 2, called, "the watch has fired already")
+	})
+}
+
 func connect(t *testing.T, srv *zktest.Server) *framework.Client {
 	t.Helper()
 	return testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext))

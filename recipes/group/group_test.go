@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/internal/hooks"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/zktest"
@@ -342,5 +346,49 @@ func TestReadersRefuseTheWaitOfAMember(t *testing.T) {
 			count++
 		}
 		require.Equal(t, 1, count)
+	})
+}
+
+// counted counts the functions that wait for a watch.
+type counted struct {
+	bridge.Watch
+	waiting *atomic.Int64
+}
+
+func (c counted) Then(fn func()) func() {
+	c.waiting.Add(1)
+	done := sync.OnceFunc(func() { c.waiting.Add(-1) })
+	stop := c.Watch.Then(func() { done(); fn() })
+	return func() { stop(); done() }
+}
+
+// The watches are the client's, and stay when a loop ends.
+func TestObserverLeavesNothingInTheWatches(t *testing.T) {
+	before, waiting := hooks.Watch, &atomic.Int64{}
+	hooks.Watch = func(w any) any { return counted{before(w).(bridge.Watch), waiting} }
+	defer func() { hooks.Watch = before }()
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		c := client(t, srv, "a")
+		join(t, c, path, "one", "1")
+		join(t, c, path, "two", "2")
+		for end := range 2 {
+			seen := 0
+			for range group.Observe(t.Context(), c, path) {
+				if seen++; seen > end {
+					break
+				}
+			}
+			require.Zero(t, waiting.Load(), "after %d changes", end+1)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for change := range group.Observe(ctx, c, path) {
+			require.Contains(t, []string{"joined one", "joined two"}, change.String())
+			if change.Member.ID == "two" {
+				require.EqualValues(t, 3, waiting.Load(), "the list and two members")
+				cancel()
+			}
+		}
+		require.Zero(t, waiting.Load(), "after the end of the context")
 	})
 }

@@ -55,6 +55,9 @@ type Change struct {
 	Member Member // after the change; with Left as it was last read
 }
 
+// String returns the kind and the id of the member.
+func (c Change) String() string { return c.Kind.String() + " " + c.Member.ID }
+
 // Members returns the members of the group at path in the order of their ids. It is empty if there
 // are none, or no such path. It reads the list and each node, so a member that joins or leaves
 // meanwhile may be in the result or not. Other nodes below the path count as members.
@@ -154,14 +157,21 @@ type observer struct {
 
 	known map[string]*seen // by the name of the node
 	names []string         // as last listed
-	list  *framework.Watch // on the list; nil: not listed
+	list  *followed        // on the list; nil: not listed
 	fired chan struct{}    // of capacity 1: one of the watches has fired
 }
 
 // seen is a member as it was last read.
 type seen struct {
 	Member
-	watch *framework.Watch
+	watch *followed
+}
+
+// followed is a watch that makes run go on when it fires, until stop is called. The watch is the
+// client's, which has one for all observers.
+type followed struct {
+	*framework.Watch
+	stop func()
 }
 
 // The pauses after errors.
@@ -174,6 +184,7 @@ const (
 var errStopped = errors.New("group: stopped")
 
 func (o *observer) run(ctx context.Context) {
+	defer o.unfollow()
 	wait := firstPause
 	for {
 		err := o.read(ctx)
@@ -261,20 +272,30 @@ func (o *observer) children(ctx context.Context) ([]string, *framework.Watch, er
 }
 
 // follow makes run go on when the watch fires.
-func (o *observer) follow(watch *framework.Watch) *framework.Watch {
-	bridge.OfWatch(watch).Then(func() {
+func (o *observer) follow(watch *framework.Watch) *followed {
+	return &followed{watch, bridge.OfWatch(watch).Then(func() {
 		select {
 		case o.fired <- struct{}{}:
 		default:
 		}
-	})
-	return watch
+	})}
+}
+
+// unfollow ends what follow has begun.
+func (o *observer) unfollow() {
+	if o.list != nil {
+		o.list.stop()
+	}
+	for _, s := range o.known {
+		s.watch.stop()
+	}
 }
 
 func (o *observer) left(name string) error {
-	member := o.known[name].Member
+	s := o.known[name]
+	s.watch.stop()
 	delete(o.known, name)
-	return o.tell(Left, member)
+	return o.tell(Left, s.Member)
 }
 
 func (o *observer) tell(kind Kind, m Member) error {
@@ -300,6 +321,7 @@ func (o *observer) readMember(ctx context.Context, name string) error {
 	now := &seen{o.cfg.member(name, data, stat), o.follow(watch)}
 	if before != nil && before.Token != now.Token {
 		if err := o.left(name); err != nil {
+			now.watch.stop()
 			return err
 		}
 		before = nil
