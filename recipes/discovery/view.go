@@ -65,6 +65,19 @@ type Event struct {
 	Kind Kind
 	Old  *Instance // of Updated and Removed
 	New  *Instance // of Added and Updated
+	// Since is set with Stale: since when the view may be out of date. It is what StaleSince returns.
+	Since time.Time
+}
+
+// String returns the kind, and the instance if there is one.
+func (e Event) String() string {
+	switch {
+	case e.New != nil:
+		return e.Kind.String() + " " + e.New.String()
+	case e.Old != nil:
+		return e.Kind.String() + " " + e.Old.String()
+	}
+	return e.Kind.String()
 }
 
 // Watch returns a View of the instances of a service, and starts to read in the background. The
@@ -252,7 +265,7 @@ func (v *View) setStale(since time.Time) {
 	defer v.mu.Unlock()
 	v.ready = make(chan struct{})
 	v.stale = since
-	v.listeners.Tell(Event{Kind: Stale})
+	v.listeners.Tell(Event{Kind: Stale, Since: since})
 }
 
 // put replaces the instance at path by what node is; nil means that there is none.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -272,5 +273,30 @@ func TestInstancesEndsWithTheFirstError(t *testing.T) {
 		require.True(t, strings.HasPrefix(err.Error(), "instances of orders: "), err.Error())
 		require.NotContains(t, err.Error(), "\n", "it is one error")
 		require.LessOrEqual(t, refused.Hits(), 16)
+	})
+}
+
+func TestEventsAreText(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		self := register(t, newRegistry(t, client(t, srv, "a"), "/services"), orders("a"))
+		v := watch(t, newRegistry(t, client(t, srv, "b"), "/services"))
+		var got []string
+		var mu sync.Mutex
+		stop := v.Listen(func(e discovery.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, e.String())
+			require.Equal(t, e.Kind == discovery.Stale, !e.Since.IsZero(), e.Kind)
+		})
+		defer stop()
+		settle()
+		require.NoError(t, self.Close())
+		settle()
+		srv.Client("b").Drop()
+		settle()
+		mu.Lock()
+		defer mu.Unlock()
+		a := "orders/a at 10.0.0.3:8080"
+		require.Equal(t, []string{"added " + a, "ready", "removed " + a, "stale", "ready"}, got)
 	})
 }
