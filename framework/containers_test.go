@@ -132,5 +132,6 @@ func TestParentsAreSearchedAgainIfAnExistingOneIsDeleted(t *testing.T) {
 		}
 		require.NoError(t, <-result)
 		require.NoError(t, o.Delete(above+"/x", -1))
+		testzk.Everywhere(t) // the client's server may not know of the deletion yet, and create nothing
 	}
 }

@@ -54,7 +54,7 @@ const watchPause = time.Second
 
 // waitToWatch waits before the next attempt. It reports false if the follower must end.
 func (f *follower) waitToWatch(err error) bool {
-	if f.ctx.Err() == nil {
+	if f.ctx.Err() == nil && !errors.Is(err, framework.ErrClosed) {
 		f.log.Warn("cannot watch: trying again", zap.Error(err), zap.Duration("pause", watchPause))
 	}
 	timer := time.NewTimer(watchPause)
