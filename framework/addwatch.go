@@ -11,6 +11,7 @@ import (
 	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
 	"github.com/docent-zk/docent/internal/listen"
+	"github.com/docent-zk/docent/internal/signal"
 )
 
 // WatchMode is what a PersistentWatch covers. ZooKeeper: AddWatchMode.
@@ -152,7 +153,7 @@ func (w *PersistentWatch) Stop() {
 // Done returns a channel that is closed when the watch has ended.
 func (w *PersistentWatch) Done() <-chan struct{} {
 	if w.core == nil {
-		return closedChannel
+		return signal.Closed
 	}
 	return w.done
 }

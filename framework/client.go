@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/docent-zk/docent/framework/internal/connstr"
+	"github.com/docent-zk/docent/internal/signal"
 )
 
 // Client is a managed connection to a ZooKeeper ensemble. It keeps a session, opens another one
@@ -165,7 +166,7 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 // Done returns a channel that is closed when Close is called.
 func (c *Client) Done() <-chan struct{} {
 	if c.core == nil {
-		return closedChannel
+		return signal.Closed
 	}
 	return c.core.ctx.Done()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/docent-zk/docent/internal/hooks"
+	"github.com/docent-zk/docent/internal/signal"
 )
 
 // LossPolicy determines what a suspended connection means for holds. Curator:
@@ -81,7 +82,7 @@ func (l *lifetime) Stop(listener hooks.EndListener) {
 func (l *lifetime) Done() <-chan struct{} {
 	switch {
 	case l.session == nil:
-		return closedChannel
+		return signal.Closed
 	case l.connection == nil:
 		return l.session.done
 	}

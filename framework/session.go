@@ -12,6 +12,7 @@ import (
 	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/internal/errtext"
 	"github.com/docent-zk/docent/internal/hooks"
+	"github.com/docent-zk/docent/internal/signal"
 )
 
 // The connection sends a heartbeat each sixth of the session timeout. The client relies on the
@@ -47,7 +48,7 @@ func (s *Session) Timeout() time.Duration {
 // of the process Err may report the end earlier.
 func (s *Session) Done() <-chan struct{} {
 	if s.bound == nil {
-		return closedChannel
+		return signal.Closed
 	}
 	return s.bound.done
 }
@@ -71,8 +72,6 @@ func (s *Session) ValidUntil() time.Time {
 	}
 	return s.bound.validUntil()
 }
-
-var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // session is a Session without its view.
 type session struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/internal/listen"
+	"github.com/docent-zk/docent/internal/signal"
 )
 
 // ErrTooLarge means that a cache has ended because it would exceed WithLimit.
@@ -91,13 +92,10 @@ func (c *Cache) Close() {
 // Done returns a channel that is closed when the cache has ended.
 func (c *Cache) Done() <-chan struct{} {
 	if c.client == nil {
-		return closed
+		return signal.Closed
 	}
 	return c.done
 }
-
-// closed is the channel of a zero Cache.
-var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // Err returns nil until Done is closed. Then it returns framework.ErrClosed after Close or after the
 // end of the client, and an error that matches ErrTooLarge if a limit was exceeded.

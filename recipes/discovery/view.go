@@ -13,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/internal/listen"
+	"github.com/docent-zk/docent/internal/signal"
 	"github.com/docent-zk/docent/recipes/cache"
 )
 
@@ -126,7 +127,7 @@ func (v *View) Close() {
 // Done returns a channel that is closed when the view has ended.
 func (v *View) Done() <-chan struct{} {
 	if !v.made() {
-		return (&cache.Cache{}).Done()
+		return signal.Closed
 	}
 	return v.cache.Done()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/internal/signal"
 )
 
 // Node keeps a node on the servers, from Start to Close. A Node is used once. Safe for concurrent
@@ -278,12 +279,10 @@ func (n *Node) Path() string {
 // is closed in the zero value.
 func (n *Node) Done() <-chan struct{} {
 	if !n.made() {
-		return closedChannel
+		return signal.Closed
 	}
 	return n.done
 }
-
-var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 func (n *Node) isDone() bool {
 	select {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/signal"
 )
 
 // Hold is a hold as the recipes use it; recipes.Hold describes its methods. The zero value is a
@@ -40,12 +41,10 @@ func SetOf(fn func(hold any) *Hold) { of = fn }
 
 func (h *Hold) Done() <-chan struct{} {
 	if h == nil || h.owned == nil {
-		return closed
+		return signal.Closed
 	}
 	return h.done
 }
-
-var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 func (h *Hold) Err() error {
 	if h == nil || h.owned == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/internal/signal"
 )
 
 // Combine makes one hold of at least one others, which must not be used by themselves any more.
@@ -91,7 +92,7 @@ func ReleaseAll(ctx context.Context, holds []*Hold) error {
 		leaves = append(leaves, h.leaves()...)
 	}
 	errs := make(chan error, len(leaves))
-	before := closed
+	before := signal.Closed
 	for _, leaf := range slices.Backward(leaves) {
 		wait, previous, done := leaf.StartRelease(), before, make(chan struct{})
 		release := func() {
