@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
@@ -42,13 +43,8 @@ func TestOutlastRepeatsWhatPasses(t *testing.T) {
 func TestSimulatedLoopsOutlastOutages(t *testing.T) {
 	sim.Run(t, 200, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		const timeout = 6 * time.Second
-		c, err := framework.New(srv.MemAddr(),
-			framework.WithDialer(srv.Client("c").DialContext),
-			framework.WithSessionTimeout(timeout),
-			framework.WithRandom(rand.New(rand.NewPCG(random.Uint64(), 1)).Int64N),
+		c := testlock.Client(t, srv.Client("c"), srv.MemAddr(), random, timeout,
 			framework.WithRetry(retry.Exponential(100*time.Millisecond, 2)))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, c.Close()) })
 		ctx, stop := context.WithCancel(t.Context())
 		ends := make(chan error, 2)
 		var reads [2]atomic.Int64

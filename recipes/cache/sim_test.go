@@ -17,7 +17,6 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/recipes/cache"
-	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -94,14 +93,8 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, followers int
 }
 
 func simClient(t *testing.T, srv *zktest.Server, random *rand.Rand, name, servers string) *framework.Client {
-	client, err := framework.New(servers,
-		framework.WithDialer(srv.Client(name).DialContext),
-		framework.WithSessionTimeout(simTimeout),
-		framework.WithRandom(rand.New(rand.NewPCG(random.Uint64(), 1)).Int64N),
-		framework.WithRetry(retry.Forever(100*time.Millisecond)))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return client
+	t.Helper()
+	return testlock.Client(t, srv.Client(name), servers, random, simTimeout)
 }
 
 // forgetWatches lets the servers of some runs be older ones, without persistent watches, from the

@@ -66,13 +66,8 @@ type simInstance struct {
 var simTypes = []discovery.Type{discovery.Dynamic, discovery.Dynamic, discovery.Static, discovery.DynamicSequential}
 
 func (w *world) addClient(srv *zktest.Server, random *rand.Rand, name, connect string) {
-	c, err := framework.New(connect,
-		framework.WithDialer(srv.Client(name).DialContext),
-		framework.WithSessionTimeout(simTimeout),
-		framework.WithRandom(rand.New(rand.NewPCG(random.Uint64(), 1)).Int64N),
+	c := testlock.Client(w.t, srv.Client(name), connect, random, simTimeout,
 		framework.WithRetry(retry.Times(20, 100*time.Millisecond)))
-	require.NoError(w.t, err)
-	w.t.Cleanup(func() { require.NoError(w.t, c.Close()) })
 	r := newRegistry(w.t, c, "/services")
 	for n := range simEach {
 		i := orders(fmt.Sprint(name, n))
