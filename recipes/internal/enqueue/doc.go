@@ -6,6 +6,7 @@
 //     (counted.go). It writes these directories, so they must be such that a recipe has made for
 //     itself ([Dir], dir.go). The directories that users name are never written.
 //   - [DeleteNodes] deletes the nodes of a create or of a wait that has failed (delete.go).
+//   - [WarnOfCounter] warns if a directory's counter of sequence numbers runs out (counter.go).
 //
 // # Lost reply
 //

@@ -16,6 +16,7 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/enqueue"
 	"github.com/docent-zk/docent/recipes/internal/locknode"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
+	"github.com/docent-zk/docent/recipes/internal/queuelist"
 )
 
 // Acquire waits until the lock is held. If its node is lost, with the session or because another
@@ -72,9 +73,7 @@ func (l *Lock) attempt(ctx context.Context, observer Observer) (hold *ownership.
 		}
 	}()
 	for _, w := range waiters {
-		if w.Seq < 0 || w.Seq >= warnFrom {
-			w.warnOfCounter()
-		}
+		enqueue.WarnOfCounter(l.Client, w.queue.log, w.queue.dir.Key, w.Seq)
 	}
 	waited, err := waitInAllQueues(ctx, waiters, observer)
 	switch {
@@ -143,8 +142,9 @@ func waitInAllQueues(ctx context.Context, waiters []*waiter, observer Observer) 
 // no list. An error of the list is left to awaitList, which requests the list again.
 func (w *waiter) awaitOnlyChild(ctx context.Context) bool {
 	alone := w.Seq == 0
-	if list := w.pendingList; !alone && list != nil && list.wait(ctx, w.session) == nil {
-		alone = len(list.children) == 1 && list.children[0] == w.Name
+	if list := w.pendingList; !alone && list != nil && list.Wait(ctx) == nil {
+		children := list.Children()
+		alone = len(children) == 1 && children[0] == w.Name
 	}
 	if alone {
 		w.reachedFront.Store(true)
@@ -177,7 +177,7 @@ func (l *Lock) grant(ctx context.Context, waiters []*waiter, waited bool) (*owne
 		Key: l.Key, // nil for one queue: its own key serves
 	}
 	for _, w := range waiters {
-		g.Locks = append(g.Locks, ownership.Lock{Path: w.queue.path, Key: w.queue.key, Token: w.token})
+		g.Locks = append(g.Locks, ownership.Lock{Path: w.queue.dir.Path, Key: w.queue.dir.Key, Token: w.token})
 		g.Nodes = append(g.Nodes, ownership.Node{Path: w.path, Watch: w.ownWatch, Data: w.data})
 	}
 	return ownership.New(g), nil
@@ -218,7 +218,7 @@ func (l *Lock) requeues(ctx context.Context, err error) bool {
 // checkFree returns ErrBusy if the lock is not free. It only reads.
 func (l *Lock) checkFree(ctx context.Context) error {
 	for _, q := range l.Queues {
-		children, _, err := l.Client.Children(ctx, q.path)
+		children, _, err := l.Client.Children(ctx, q.dir.Path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil:
@@ -241,7 +241,7 @@ const maxLists = 64
 // requestMoreLists requests the lists that enqueue has not requested, at most maxLists at a
 // time. Each waiter sees the error of its own list.
 func requestMoreLists(ctx context.Context, waiters []*waiter) {
-	var asked []*listing
+	var asked []*queuelist.List
 	for _, w := range waiters {
 		if ctx.Err() != nil {
 			return
@@ -250,7 +250,7 @@ func requestMoreLists(ctx context.Context, waiters []*waiter) {
 			continue
 		}
 		if more := len(asked) - maxLists; more >= 0 {
-			_ = asked[more].wait(ctx, w.session)
+			_ = asked[more].Wait(ctx)
 		}
 		w.pendingList = w.requestList()
 		asked = append(asked, w.pendingList)

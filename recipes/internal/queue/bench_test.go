@@ -35,16 +35,16 @@ func BenchmarkOrder5000(b *testing.B) {
 	children := crowd(5000)
 	b.ReportAllocs()
 	for b.Loop() {
-		if o := Exclusive.sortNodes(children); len(o.conflicting) != 5000 {
-			b.Fatal(len(o.conflicting))
+		if o := directory(Exclusive).Sort(children); len(o.Conflicting) != 5000 {
+			b.Fatal(len(o.Conflicting))
 		}
 	}
 }
 
 // BenchmarkSurvey5000 measures findAhead in that order for a waiter in the middle of the queue.
 func BenchmarkSurvey5000(b *testing.B) {
-	ordered := Exclusive.sortNodes(crowd(5000))
-	p := &waiter{queue: &Queue{rules: Exclusive}, Node: ordered.conflicting[2500]}
+	ordered := directory(Exclusive).Sort(crowd(5000))
+	p := &waiter{queue: &Queue{rules: Exclusive}, Node: ordered.Conflicting[2500]}
 	b.ReportAllocs()
 	for b.Loop() {
 		if seen := p.findAhead(&ordered); seen.predecessor.Seq != 2499 || seen.grandPredecessor.Seq != 2498 {

@@ -19,11 +19,11 @@
 //     waitInAllQueues (acquire.go) calls waiter.awaitOnlyChild for each queue. Nothing more is sent
 //     until the grant; go on with step 6. For the other queues, waiter.waitForFront (wait.go) does
 //     steps 3 to 5, in all of them at the same time.
-//  3. Find the predecessor. waiter.listQueue (wait.go) sorts the list (order.go) and looks up the
-//     conflicting node before the own one, the predecessor, and the one before that, the
+//  3. Find the predecessor. waiter.listQueue (wait.go) sorts the list (package queuelist) and looks
+//     up the conflicting node before the own one, the predecessor, and the one before that, the
 //     grandpredecessor (snapshot.go). No predecessor: the lock is free. Go on with step 6. A list
-//     is a listing (the answer), then an order (sorted, shared), then a snapshot and nodesAhead
-//     (what one waiter sees).
+//     is a queuelist.List (the answer), then a queuelist.Order (sorted, shared), then a snapshot
+//     and nodesAhead (what one waiter sees).
 //  4. One conflicting node ahead: waiter.waitForDeletion (wait.go) watches it and waits for its
 //     deletion. waiter.watchNodeAndOwn sends two reads with a watch in one round trip, one of the
 //     predecessor and one of the own node. The deletion of the predecessor grants the lock, and
@@ -39,7 +39,7 @@
 // # Exceptions
 //
 //   - Step 1, list under way: while a list of a queue is under way in a session, all waiters that
-//     need one share the next list (shared.go). It is sorted once, and each waiter finds its own
+//     need one share the next list (package queuelist). It is sorted once, and each waiter finds its own
 //     node by binary search.
 //   - Step 1, same session: if a waiter of the session, or a holder that has waited, is registered
 //     for the queue, with a watch on its own node (waiter.register), no list follows the create. If

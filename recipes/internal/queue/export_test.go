@@ -3,6 +3,7 @@ package queue
 import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/recipes/internal/queuelist"
 )
 
 // SameSessionWaiters returns the number of queue nodes that waiters of the session know.
@@ -14,4 +15,9 @@ func SameSessionWaiters(s *framework.Session) (n int) {
 		n += len(all)
 	}
 	return n
+}
+
+// directory returns what is listed of a queue with the rules.
+func directory(r Rules) queuelist.Directory {
+	return queuelist.Directory{Conflicting: r.Conflicting, Compatible: r.Compatible}
 }

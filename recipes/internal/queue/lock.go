@@ -117,7 +117,7 @@ func (l *Lock) String() string {
 // LockKey returns the key for re-entry: Spec.Key, or that of the only queue if Spec.Key is nil.
 func (l *Lock) LockKey() any {
 	if l.Key == nil {
-		return l.Queues[0].key
+		return l.Queues[0].dir.Key
 	}
 	return l.Key
 }

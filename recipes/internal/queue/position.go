@@ -33,7 +33,7 @@ func (l *Lock) Downgrade(ctx context.Context, h *ownership.Hold) (hold *ownershi
 func (l *Lock) Upgrade(ctx context.Context, h *ownership.Hold,
 	exclusive ...string) (hold *ownership.Hold, err error) {
 	ownNames := []string{path.Base(h.Path())}
-	children, _, err := l.Client.Children(ctx, l.Queues[0].path)
+	children, _, err := l.Client.Children(ctx, l.Queues[0].dir.Path)
 	if err == nil {
 		err = l.Queues[0].checkOnlyHolder(children, exclusive, ownNames)
 	}
@@ -45,7 +45,7 @@ func (l *Lock) Upgrade(ctx context.Context, h *ownership.Hold,
 		if err != nil {
 			return err
 		}
-		return w.queue.checkOnlyHolder(list.children, exclusive, append(ownNames, w.Name))
+		return w.queue.checkOnlyHolder(list.Children(), exclusive, append(ownNames, w.Name))
 	})
 	return hold, l.CallerError(ctx, err)
 }
@@ -69,7 +69,7 @@ func (l *Lock) takePosition(ctx context.Context, h *ownership.Hold,
 	done, err := enqueue.Create{
 		Before: []framework.Op{framework.CheckOp(q.Child(m.Name), -1)},
 		Nodes: []enqueue.Node{{
-			Dir: q.path, RequestedName: q.rules.Kind + positionDigits(m), Data: q.node.Data,
+			Dir: q.dir.Path, RequestedName: q.rules.Kind + positionDigits(m), Data: q.node.Data,
 			Options: []framework.CreateOption{framework.Ephemeral(), framework.Protected()},
 		}},
 	}.Do(ctx, session)

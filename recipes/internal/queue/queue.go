@@ -12,7 +12,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/recipes/internal/enqueue"
-	"github.com/docent-zk/docent/recipes/internal/locknode"
+	"github.com/docent-zk/docent/recipes/internal/queuelist"
 )
 
 // Rules says which nodes of a queue conflict with a waiter. The kind of a node is what its name
@@ -44,37 +44,29 @@ func (r Rules) WithKind(kind string) Rules {
 // Kinds returns all kinds of nodes in the queue.
 func (r Rules) Kinds() []string { return slices.Concat(r.Conflicting, r.Compatible) }
 
-// parse parses the name of a child and reports whether its kind conflicts. It returns false in
-// ok for a child that is not a node of the queue.
-func (r Rules) parse(name string) (m locknode.Node, conflicts, ok bool) {
-	if m, ok = locknode.Parse(name, r.Conflicting); ok {
-		return m, true, true
-	}
-	m, ok = locknode.Parse(name, r.Compatible)
-	return m, false, ok
-}
-
 // Queue is the lock nodes in one directory, and the rules for the own ones. It is safe for
 // concurrent use.
 type Queue struct {
 	client   *framework.Client
-	path     string
+	dir      queuelist.Directory
 	rules    Rules
 	ownKinds []string     // rules.Kind only
 	node     enqueue.Node // an own node to create
 	log      *zap.Logger
-	key      any
 }
 
 // NewQueue makes a Queue at path. Its own nodes have the given data. It sends no request.
 func NewQueue(client *framework.Client, path string, rules Rules, data []byte) *Queue {
 	return &Queue{
-		client: client, path: path, rules: rules, ownKinds: []string{rules.Kind},
+		client: client, rules: rules, ownKinds: []string{rules.Kind},
 		node: enqueue.Node{Dir: path, RequestedName: rules.Kind, Data: data, Options: enqueue.LockNodeOptions()},
 		log:  client.Logger().With(zap.String("path", path)),
-		key: queueKey{
-			path:        bridge.Of(client).Key(path),
-			conflicting: strings.Join(rules.Conflicting, " "), compatible: strings.Join(rules.Compatible, " "),
+		dir: queuelist.Directory{
+			Path: path, Conflicting: rules.Conflicting, Compatible: rules.Compatible,
+			Key: queueKey{
+				path:        bridge.Of(client).Key(path),
+				conflicting: strings.Join(rules.Conflicting, " "), compatible: strings.Join(rules.Compatible, " "),
+			},
 		},
 	}
 }
@@ -83,7 +75,7 @@ func NewQueue(client *framework.Client, path string, rules Rules, data []byte) *
 func (q *Queue) Client() *framework.Client { return q.client }
 
 // Path returns the path of the directory.
-func (q *Queue) Path() string { return q.path }
+func (q *Queue) Path() string { return q.dir.Path }
 
 // Rules returns the rules.
 func (q *Queue) Rules() Rules { return q.rules }
@@ -91,7 +83,7 @@ func (q *Queue) Rules() Rules { return q.rules }
 // Key returns a value that identifies the directory, and the conflicting and the compatible kinds.
 // It is the same for all namespaces of a connection through which the path is named, and for all
 // kinds of own nodes.
-func (q *Queue) Key() any { return q.key }
+func (q *Queue) Key() any { return q.dir.Key }
 
 type queueKey struct {
 	path        any
@@ -100,7 +92,7 @@ type queueKey struct {
 }
 
 // Child returns the path of a node in the directory.
-func (q *Queue) Child(name string) string { return q.path + "/" + name }
+func (q *Queue) Child(name string) string { return q.dir.Path + "/" + name }
 
 // unnumbered returns the error for a new node whose name has no sequence number.
 func (q *Queue) unnumbered(node string) error {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/docent-zk/docent/recipes/internal/locknode"
+	"github.com/docent-zk/docent/recipes/internal/queuelist"
 )
 
 // snapshot is what a waiter learns from a list of its queue.
@@ -17,30 +18,30 @@ type snapshot struct {
 
 // findAhead finds the nodes ahead of w. Queues are long and many waiters share a list, so each
 // searches for its own position in the sorted list.
-func (w *waiter) findAhead(o *order) snapshot {
-	if o.unsorted {
+func (w *waiter) findAhead(o *queuelist.Order) snapshot {
+	if o.Unsorted {
 		return w.findAheadUnsorted(o)
 	}
-	s := snapshot{listed: o.has(w.Node)}
-	n := countBefore(w.Node, o.conflicting)
-	for _, m := range o.conflicting[max(0, n-2):n] {
+	s := snapshot{listed: o.Has(w.Node)}
+	n := queuelist.CountBefore(w.Node, o.Conflicting)
+	for _, m := range o.Conflicting[max(0, n-2):n] {
 		s.add(m)
 	}
-	if countBefore(w.Node, o.compatible) > 0 {
-		s.firstCompatible = o.compatible[0]
+	if queuelist.CountBefore(w.Node, o.Compatible) > 0 {
+		s.firstCompatible = o.Compatible[0]
 	}
 	return s
 }
 
 // findAheadUnsorted looks at each node of an unsorted list.
-func (w *waiter) findAheadUnsorted(o *order) snapshot {
+func (w *waiter) findAheadUnsorted(o *queuelist.Order) snapshot {
 	var s snapshot
-	for i, m := range slices.Concat(o.conflicting, o.compatible) {
+	for i, m := range slices.Concat(o.Conflicting, o.Compatible) {
 		if m.Name == w.Name {
 			s.listed = true
 			continue
 		}
-		s.addUnsorted(w, m, i < len(o.conflicting))
+		s.addUnsorted(w, m, i < len(o.Conflicting))
 	}
 	return s
 }

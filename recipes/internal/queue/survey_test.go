@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -67,7 +66,7 @@ func TestSurveyAgreesWithTheSortedQueue(t *testing.T) {
 		for _, start := range []int32{0, math.MaxInt32 - 6, math.MaxInt32 - 2, math.MaxInt32} {
 			for range 2000 {
 				children, p := randomQueue(random, rules, start)
-				ordered := rules.sortNodes(children)
+				ordered := directory(rules).Sort(children)
 				seen := p.findAhead(&ordered)
 				ahead, uncertain := inFront(locknode.Sorted(children, rules.Conflicting), p.Node)
 				passing := slices.DeleteFunc(locknode.Sorted(children, rules.Compatible),
@@ -129,13 +128,4 @@ func TestNumbersIdentifyAPredecessorOnlyOfExclusiveNodes(t *testing.T) {
 		p := &waiter{queue: &Queue{rules: test.rules}, Node: locknode.Node{Seq: test.own}}
 		require.Equal(t, test.want, p.numbersTell(test.seq), "%+v", test)
 	}
-}
-
-func TestWarningsOfTheEndOfTheCounterAreLimited(t *testing.T) {
-	w, begun := counterWarnings{}, time.Now()
-	require.True(t, w.mayWarn("a", begun))
-	require.True(t, w.mayWarn("b", begun))
-	require.False(t, w.mayWarn("a", begun.Add(warnEach-1)))
-	require.True(t, w.mayWarn("a", begun.Add(warnEach)))
-	require.Len(t, w.last, 1, "old entries are forgotten")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes/internal/enqueue"
 	"github.com/docent-zk/docent/recipes/internal/locknode"
+	"github.com/docent-zk/docent/recipes/internal/queuelist"
 )
 
 // nodesAhead is what a waiter knows of the conflicting nodes ahead of its own: at most two of them.
@@ -124,7 +125,7 @@ func (w *waiter) listQueue(ctx context.Context) (nodesAhead, error) {
 		if err != nil {
 			return nodesAhead{}, w.recordDeletion(ctx, err)
 		}
-		found := w.findAhead(list.sorted())
+		found := w.findAhead(list.Order())
 		if !found.listed {
 			// Without its node, a waiter would seem to be first. w.deleted is not set, so that attempt still
 			// deletes the node, in case it exists.
@@ -148,13 +149,13 @@ func (w *waiter) listQueue(ctx context.Context) (nodesAhead, error) {
 
 // awaitList waits for a list of the queue that shows the own node if it exists: the pending one, if
 // there is one, or a new one.
-func (w *waiter) awaitList(ctx context.Context) (*listing, error) {
-	return RetryInSession(ctx, w.session, func(ctx context.Context) (*listing, error) {
+func (w *waiter) awaitList(ctx context.Context) (*queuelist.List, error) {
+	return RetryInSession(ctx, w.session, func(ctx context.Context) (*queuelist.List, error) {
 		list := w.pendingList
 		if w.pendingList = nil; list == nil {
 			list = w.requestList()
 		}
-		return list, list.wait(ctx, w.session)
+		return list, list.Wait(ctx)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/docent-zk/docent/internal/logfield"
 	"github.com/docent-zk/docent/recipes/internal/enqueue"
 	"github.com/docent-zk/docent/recipes/internal/locknode"
+	"github.com/docent-zk/docent/recipes/internal/queuelist"
 )
 
 // waiter is an acquire's node in one queue, the own node, and what is known of it. It keeps this name
@@ -25,7 +26,7 @@ type waiter struct {
 	// token is the fencing token: the czxid of the node, or the token of the hold at whose position it
 	// is. 0: not known yet.
 	token        int64
-	pendingList  *listing         // requested ahead of time, for the next awaitList; nil: none
+	pendingList  *queuelist.List  // requested ahead of time, for the next awaitList; nil: none
 	ownWatch     *framework.Watch // on the node itself, once a conflicting node is ahead
 	deleted      bool             // the node does not exist any more
 	reachedFront atomic.Bool      // there was a time at which no conflicting node was ahead

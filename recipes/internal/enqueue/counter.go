@@ -1,4 +1,4 @@
-package queue
+package enqueue
 
 import (
 	"maps"
@@ -7,22 +7,27 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
 )
 
-// A waiter with a number from warnFrom on warns that the directory's counter runs out, at most once in
-// warnEach for each queue.
+// A create of a node with a number from warnFrom on warns that the directory's counter runs out, at
+// most once in warnEach for each queue.
 const (
 	warnFrom = 1 << 30
 	warnEach = time.Minute
 )
 
-// warnOfCounter warns that the directory's counter of sequence numbers runs out.
-func (w *waiter) warnOfCounter() {
-	if bridge.Local[counterWarnings](bridge.Of(w.queue.client)).mayWarn(w.queue.key, time.Now()) {
-		w.queue.log.Warn("the directory's counter of sequence numbers is running out, "+
+// WarnOfCounter warns if the sequence number of a new node shows that the directory's counter runs
+// out. A queue is identified by its key.
+func WarnOfCounter(c *framework.Client, log *zap.Logger, queue any, seq int32) {
+	if seq >= 0 && seq < warnFrom {
+		return
+	}
+	if bridge.Local[counterWarnings](bridge.Of(c)).mayWarn(queue, time.Now()) {
+		log.Warn("the directory's counter of sequence numbers is running out, "+
 			"Curator clients will not exclude each other then: delete the parent while no client uses the lock",
-			zap.Int32("sequence", w.Seq))
+			zap.Int32("sequence", seq))
 	}
 }
 
