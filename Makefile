@@ -22,9 +22,9 @@ OFTEN     := 10000
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# chaos and clients mostly wait, so they run at the same time.
-test: verify unit contrib acceptance seeds single ensemble differential interop ## run all tests
-	@$(MAKE) --no-print-directory -j2 -O chaos clients
+# What runs at the same time mostly waits.
+test: verify unit contrib acceptance seeds single ## run all tests
+	@$(MAKE) --no-print-directory -j2 -O chaos ensemble differential interop clients
 test: SEEDS = 150# make seeds alone runs more
 test: SCHEDULES = 1500
 test: OFTEN = 1500
