@@ -71,6 +71,9 @@ func (b sessionBridge) StartRead(path string, kind hooks.ReadKind, watch bool,
 		}
 		switch {
 		case err != nil:
+			if watch {
+				b.s.bound.watches.drop(&w.Watch)
+			}
 			done(nil, nil, nil, nil, c.ended(err))
 		case watch:
 			done(r.data, r.children, r.stat, &w.Watch, nil)

@@ -75,6 +75,8 @@ func (b watchBridge) Then(fn func()) (stop func()) {
 	return func() { b.w.table.forget(b.w, &fn) }
 }
 
+func (b watchBridge) Drop() { b.w.table.drop(b.w) }
+
 func (b watchBridge) Unbroken() bool {
 	b.w.table.mu.Lock()
 	defer b.w.table.mu.Unlock()

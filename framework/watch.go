@@ -18,6 +18,8 @@ import (
 // There is nothing to close: an unused Watch costs one entry in a table until it fires.
 type Watch struct {
 	table *watchTable
+	key   watchKey
+	users int // reads that have it; guarded by the table's mu
 	fired chan struct{}
 	kind  zk.EventType // set before fired is closed
 	then  []*func()    // called when it fires; guarded by the table's mu
@@ -64,7 +66,6 @@ type watchKey struct {
 // watched is a Watch in the table.
 type watched struct {
 	Watch
-	key    watchKey
 	number int   // in the order of creation
 	armed  bool  // the server has confirmed it
 	arming int   // pending requests that may arm it
@@ -217,7 +218,7 @@ func (t *watchTable) join(key watchKey) (w *watched, ask, watch bool) {
 	w, there := t.entries[key]
 	if !there {
 		t.count++
-		w = &watched{Watch: Watch{table: t, fired: make(chan struct{})}, key: key, number: t.count}
+		w = &watched{Watch: Watch{table: t, key: key, fired: make(chan struct{})}, number: t.count}
 		if t.closed {
 			w.kind = zk.EventNotWatching
 			close(w.fired)
@@ -225,6 +226,7 @@ func (t *watchTable) join(key watchKey) (w *watched, ask, watch bool) {
 		}
 		t.entries[key] = w
 	}
+	w.users++
 	if w.armed {
 		return w, false, false
 	}
@@ -236,6 +238,19 @@ func (t *watchTable) join(key watchKey) (w *watched, ask, watch bool) {
 		w.stale = w.stale || !st.asked.covers(key.kind)
 	}
 	return w, true, watch
+}
+
+// drop undoes join. A watch that no read has any more leaves the table. The servers' watch stays until
+// it fires or the connection ends: its removal could overtake a read that sets it again.
+func (t *watchTable) drop(w *Watch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w.users--; w.users > 0 {
+		return
+	}
+	if e, there := t.entries[w.key]; there && &e.Watch == w {
+		delete(t.entries, w.key)
+	}
 }
 
 // answered registers the end of a request that join asked for. It reports whether the persistent
@@ -367,10 +382,14 @@ func (s *session) readWatched(ctx context.Context, key watchKey) (reading, *Watc
 		answered = func(r reading, err error) { s.answered(key, w, watch, r, err) }
 	}
 	r, err := s.request(ctx, key, watch, answered)
-	if ask && !abandoned(err) {
+	if abandoned(err) {
+		return reading{}, nil, err // the watch may be set, and the next read of the same shares it
+	}
+	if ask {
 		answered(r, err)
 	}
 	if err != nil {
+		s.watches.drop(&w.Watch)
 		return reading{}, nil, err
 	}
 	return r, &w.Watch, nil

@@ -117,6 +117,10 @@ type Watch interface {
 	// that. After stop fn is not called, unless the call has begun. A watch that many share may never
 	// fire, and keeps fn until then: a caller that ends earlier calls stop.
 	Then(fn func()) (stop func())
+	// Drop says that one read does not need the watch any more. Each read that has returned it may
+	// drop it once. When all have, the client forgets the watch: it does not fire, and is not set
+	// again on the next connection. On the current connection the servers keep it until it fires.
+	Drop()
 	// Unbroken reports whether the watch is still set and the session has not reconnected since. If
 	// so, the watched data or children have not changed as of any answer so far. After a reconnect
 	// the servers report changes later than that.
