@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
@@ -278,16 +279,21 @@ func followATree(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	}
 }
 
-const flaps = 12
+const (
+	flaps       = 12
+	flapTimeout = 3 * time.Second // faults take up to twice this time
+)
 
 // On a network that flaps, views of trees and waits for one-shot watches of the same paths are right
 // when it is quiet.
 func TestWatchesOnAFlappingNetwork(t *testing.T) {
 	for name, compat := range compats {
 		t.Run(name, func(t *testing.T) {
+			aim := aim(t)
 			sim.Run(t, 40, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+				faults := aim.Faults(t, srv, random, flapTimeout)
 				require.NoError(t, srv.Create("/d", nil))
-				flap(t, srv, srv.MemAddr(), random, func(client *zktest.Client) { disturb(srv, client, random) })
+				flap(t, srv, srv.MemAddr(), random, func(client *zktest.Client) { disturb(srv, client, faults, random) })
 			}, zktest.WithCompat(compat))
 		})
 	}
@@ -297,7 +303,9 @@ func TestWatchesOnAFlappingNetwork(t *testing.T) {
 func TestWatchesInADisturbedEnsemble(t *testing.T) {
 	for name, compat := range compats {
 		t.Run(name, func(t *testing.T) {
+			aim := aim(t)
 			sim.Run(t, 20, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+				faults := aim.Faults(t, srv, random, flapTimeout)
 				servers := sim.Ensemble(srv, random, 2)
 				require.NoError(t, srv.Create("/d", nil))
 				flap(t, srv, servers, random, func(client *zktest.Client) {
@@ -305,39 +313,30 @@ func TestWatchesInADisturbedEnsemble(t *testing.T) {
 						sim.Disturb(srv, random, 8*time.Second)
 						return
 					}
-					disturb(srv, client, random)
+					disturb(srv, client, faults, random)
 				})
 			}, zktest.WithCompat(compat))
 		})
 	}
 }
 
+// aim aims faults at the requests that set and remove persistent watches, and at those of reconnects.
+func aim(t *testing.T) *testlock.Aim {
+	return testlock.NewAim(t, fault.OpAddWatch, fault.OpSetWatches2, fault.OpSetWatches, fault.OpRemoveWatches,
+		fault.AnyOp)
+}
+
 // disturb causes a random fault of one client.
-func disturb(srv *zktest.Server, client *zktest.Client, random *rand.Rand) {
-	ops := []fault.Op{
-		fault.OpAddWatch, fault.OpSetWatches2, fault.OpSetWatches, fault.OpRemoveWatches, fault.AnyOp,
-	}
-	match := fault.Match{Client: client.Name(), Op: ops[random.IntN(len(ops))]}
-	lasts := time.Duration(random.Int64N(int64(6 * time.Second)))
-	switch random.IntN(7) {
+func disturb(srv *zktest.Server, client *zktest.Client, faults *testlock.Faults, random *rand.Rand) {
+	switch random.IntN(8) {
 	case 0:
-		client.Drop()
-	case 1:
-		client.Cut()
-		time.AfterFunc(lasts, client.Heal)
-	case 2:
-		srv.On(match, fault.DropAfter())
-	case 3:
-		srv.On(match, fault.DropBefore())
-	case 4:
-		client.HoldEvents()
-		time.AfterFunc(lasts, client.ReleaseEvents)
-	case 5:
 		for _, s := range client.Sessions() {
 			_ = s.Expire()
 		}
+	case 1:
+		srv.On(fault.Match{Client: client.Name(), Op: fault.OpAddWatch}, fault.Fail(zktest.Throttled))
 	default:
-		srv.On(match, fault.Fail(zktest.Throttled))
+		faults.Strike(client)
 	}
 }
 
@@ -383,7 +382,8 @@ func flap(t *testing.T, srv *zktest.Server, servers string, random *rand.Rand, d
 // comeAndGo sets and stops persistent watches.
 func comeAndGo(ctx context.Context, c *framework.Client, random *rand.Rand) {
 	for ctx.Err() == nil {
-		w, err := c.AddWatch(ctx, "/d", framework.WatchMode(1+random.IntN(2)), func(framework.WatchEvent) {})
+		path := []string{"/d", "/d/0"}[random.IntN(2)]
+		w, err := c.AddWatch(ctx, path, framework.WatchMode(1+random.IntN(2)), func(framework.WatchEvent) {})
 		time.Sleep(time.Duration(random.Int64N(int64(3 * time.Second))))
 		if err == nil {
 			w.Stop()

@@ -145,7 +145,9 @@ func (f *Faults) onRequest(c *zktest.Client, action fault.Action) {
 	}
 }
 
-func ofReconnects(op fault.Op) bool { return op == fault.OpConnect || op == fault.OpSetWatches }
+func ofReconnects(op fault.Op) bool {
+	return op == fault.OpConnect || op == fault.OpSetWatches || op == fault.OpSetWatches2
+}
 
 // later calls undo after a random time and returns that time.
 func (f *Faults) later(most time.Duration, undo func()) time.Duration {
