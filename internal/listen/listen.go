@@ -57,6 +57,9 @@ func (l *Listeners[T]) remove(one *listener[T]) {
 	close(one.stop)
 }
 
+// Wait is how long objects wait for their listeners when they are closed.
+const Wait = time.Second
+
 // Close waits until the listeners have handled all values, at most for the timeout: a listener may
 // itself wait for the goroutine that calls Close. After Close no listener is added.
 func (l *Listeners[T]) Close(timeout time.Duration) {

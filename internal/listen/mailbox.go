@@ -15,14 +15,16 @@ func NewMailbox[T any]() *Mailbox[T] {
 	return &Mailbox[T]{signal: make(chan struct{}, 1)}
 }
 
-// Put appends v, unless the mailbox is closed.
-func (m *Mailbox[T]) Put(v T) {
+// Put appends v and reports true, unless the mailbox is closed.
+func (m *Mailbox[T]) Put(v T) bool {
 	m.mu.Lock()
-	if !m.closed {
+	open := !m.closed
+	if open {
 		m.items = append(m.items, v)
 	}
 	m.mu.Unlock()
 	m.wake()
+	return open
 }
 
 // Close closes the mailbox. What was put before can still be taken.

@@ -14,6 +14,7 @@ import (
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/pause"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 	"github.com/docent-zk/docent/recipes/internal/report"
 )
@@ -52,17 +53,10 @@ func newCandidate(c *framework.Client, recipe, path string, rules queue.Rules, c
 
 func (c *candidate) path() string { return c.lock.Paths[0] }
 
-// The pauses between attempts to enqueue that fail. They are short enough to lead soon after an
-// outage.
-const (
-	firstPause = 50 * time.Millisecond
-	lastPause  = time.Second
-)
-
 // untilLeading waits until the candidate leads. It repeats attempts that fail with an error that
 // may pass by itself. It fails when ctx ends, and with any other error.
 func (c *candidate) untilLeading(ctx context.Context) (*Term, error) {
-	for wait := firstPause; ; wait = min(2*wait, lastPause) {
+	for failures := 0; ; failures++ {
 		t, err := c.attempt(ctx)
 		switch {
 		case err == nil:
@@ -71,7 +65,7 @@ func (c *candidate) untilLeading(ctx context.Context) (*Term, error) {
 			return nil, ctxerr.With(ctx, err)
 		}
 		c.log.Warn("attempt to lead failed: enqueueing again", zap.Error(err))
-		if err := c.pause(ctx, wait); err != nil {
+		if err := c.pause(ctx, pause.After(failures)); err != nil {
 			return nil, err
 		}
 	}
@@ -160,18 +154,5 @@ func isTransient(err error) bool {
 // pause waits for d. It fails when ctx ends. It returns nil early when the client is closed: the
 // next attempt fails then.
 func (c *candidate) pause(ctx context.Context, d time.Duration) error {
-	return pause(ctx, c.lock.Client.Done(), d)
-}
-
-// pause waits for d, or until stop is closed. It fails when ctx ends.
-func pause(ctx context.Context, stop <-chan struct{}, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-stop:
-	case <-ctx.Done():
-		return ctxerr.Of(ctx)
-	}
-	return nil
+	return pause.For(ctx, c.lock.Client.Done(), d)
 }

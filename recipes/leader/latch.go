@@ -166,7 +166,7 @@ func (l *Latch) refuse(err error) {
 // finish notes that the Latch is closed because of err.
 func (l *Latch) finish(err error) {
 	defer close(l.done)
-	defer l.listeners.Close(listenersTimeout)
+	defer l.listeners.Close(listen.Wait)
 	l.update(func() {
 		if l.end = ErrLatchClosed; !l.closed {
 			l.end = errtext.Because(l.end, err)
@@ -175,9 +175,6 @@ func (l *Latch) finish(err error) {
 		l.stop()
 	})
 }
-
-// listenersTimeout bounds how long Close waits for listeners that do not return.
-const listenersTimeout = time.Second
 
 // update changes the state that Await reads, and wakes it.
 func (l *Latch) update(change func()) {
@@ -291,7 +288,7 @@ func (l *Latch) Close() error {
 	if l.close() {
 		<-l.done
 	} else {
-		l.listeners.Close(listenersTimeout)
+		l.listeners.Close(listen.Wait)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

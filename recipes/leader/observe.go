@@ -10,6 +10,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/check"
 	"github.com/docent-zk/docent/recipes/internal/participants"
+	"github.com/docent-zk/docent/recipes/internal/pause"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -89,7 +90,7 @@ func checkObserve(ctx context.Context, c *framework.Client, path string) error {
 }
 
 func observe(ctx context.Context, q *queue.Queue, yield func(recipes.Participant, error) bool) {
-	wait, known, last := firstPause, false, recipes.Participant{}
+	failures, known, last := 0, false, recipes.Participant{}
 	for {
 		first, watch, err := participants.Watch(ctx, q, kinds...)
 		switch {
@@ -97,16 +98,17 @@ func observe(ctx context.Context, q *queue.Queue, yield func(recipes.Participant
 			return
 		case err != nil:
 			failed := fmt.Errorf("observe %s: %w", q.Path(), err)
-			if !yield(recipes.Participant{}, failed) || !isTransient(err) || pause(ctx, nil, wait) != nil {
+			if !yield(recipes.Participant{}, failed) || !isTransient(err) ||
+				pause.For(ctx, nil, pause.After(failures)) != nil {
 				return
 			}
-			known, wait = false, min(2*wait, lastPause)
+			failures, known = failures+1, false
 			continue
 		}
 		if (!known || first.Node != last.Node || first.Token != last.Token) && !yield(first, nil) {
 			return
 		}
-		wait, known, last = firstPause, true, first
+		failures, known, last = 0, true, first
 		select {
 		case <-watch.Fired():
 		case <-ctx.Done():

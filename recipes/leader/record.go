@@ -15,6 +15,7 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/internal/logfield"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
+	"github.com/docent-zk/docent/recipes/internal/pause"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
@@ -139,7 +140,7 @@ func (v *recordView) attempt(ctx context.Context, t term) error {
 	if begins := !t.Resigned && old != t; begins && old.Token != 0 && !old.Resigned {
 		v.log.Info("the last leader did not resign: waiting for the lock delay", zap.String("path", v.hold.Path()),
 			zap.Stringer("last", logfield.Hex(old.Token)), zap.Duration("delay", v.delay))
-		if err := pause(ctx, nil, v.delay); err != nil {
+		if err := pause.For(ctx, nil, v.delay); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/internal/logfield"
+	"github.com/docent-zk/docent/recipes/internal/pause"
 	"github.com/docent-zk/docent/retry"
 )
 
@@ -40,14 +41,6 @@ func newKeeper(n *Node) *keeper {
 	}
 	return k
 }
-
-// The pauses between attempts that fail, and between repairs of the node.
-const (
-	firstPause = 50 * time.Millisecond
-	lastPause  = time.Second
-)
-
-func pauseAfter(times int) time.Duration { return min(firstPause<<min(times, 10), lastPause) }
 
 // run keeps the node until ctx ends, the client is closed, or an error does not pass. Then it
 // deletes the node. before is the last Node of the place, or nil.
@@ -86,7 +79,7 @@ func (k *keeper) pauseAfterFailure(ctx context.Context, message string, err erro
 	if k.failures == 0 {
 		k.log.Warn(message, zap.Error(err))
 	}
-	k.pause(ctx, pauseAfter(k.failures))
+	k.pause(ctx, pause.After(k.failures))
 	k.failures++
 }
 
@@ -273,7 +266,7 @@ func (k *keeper) slowDown(ctx context.Context) {
 		k.repairs = 0
 	}
 	if k.repairs > 0 {
-		k.pause(ctx, pauseAfter(k.repairs-1))
+		k.pause(ctx, pause.After(k.repairs-1))
 	}
 	k.repairs++
 	k.repaired = time.Now()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/internal/pause"
 	"github.com/docent-zk/docent/retry"
 )
 
@@ -25,7 +26,7 @@ func RetryInSession[T any](ctx context.Context, s *framework.Session,
 	return out, err
 }
 
-// retryDelay is the policy of RetryInSession: 50 ms, doubled up to a second, without an end.
+// retryDelay is the policy of RetryInSession, which has no end.
 func retryDelay(attempt int, _ time.Duration) (time.Duration, bool) {
-	return min(time.Second, 50*time.Millisecond<<min(attempt, 5)), true
+	return pause.After(attempt), true
 }
