@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -57,15 +56,17 @@ type Instance struct {
 	// only here.
 	Disabled bool
 
-	unknown map[string]json.RawMessage // fields of other programs; not changed
-	node    string                     // of the node that was read; "": the ID
+	unknown fields // not changed
+	node    string // of the node that was read; "": the ID
 }
 
 // clone returns a copy that shares nothing that a program can change.
 func (i Instance) clone() Instance {
 	i.Payload = bytes.Clone(i.Payload)
 	if i.URI != nil {
-		i.URI = &URISpec{Parts: slices.Clone(i.URI.Parts)}
+		spec := *i.URI
+		spec.Parts = slices.Clone(spec.Parts)
+		i.URI = &spec
 	}
 	return i
 }
@@ -157,26 +158,7 @@ func (i Instance) MarshalJSON() ([]byte, error) {
 	if i.Disabled {
 		f.Enabled = new(bool)
 	}
-	if i.URI != nil && i.URI.Parts == nil {
-		f.URI = &URISpec{Parts: []URIPart{}} // not null
-	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(f); err != nil {
-		return nil, err
-	}
-	out.Truncate(out.Len() - len("}\n"))
-	for _, name := range slices.Sorted(maps.Keys(i.unknown)) {
-		out.WriteByte(',')
-		if err := encoder.Encode(name); err != nil {
-			return nil, err
-		}
-		out.WriteByte(':')
-		out.Write(i.unknown[name])
-	}
-	out.WriteByte('}')
-	return out.Bytes(), nil
+	return marshal(f, i.unknown)
 }
 
 func unlessZero[T comparable](v T) *T {
@@ -196,18 +178,10 @@ func orZero[T any](v *T) T {
 // UnmarshalJSON reads what any version of Curator has written. Fields that are missing have the zero
 // value. The name and the ID must not be missing.
 func (i *Instance) UnmarshalJSON(data []byte) error {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(data, &all); err != nil {
-		return err
-	}
 	f := form{Type: Dynamic}
-	for name, target := range f.fields() {
-		if text, there := all[name]; there {
-			if err := json.Unmarshal(text, target); err != nil {
-				return fmt.Errorf("field %s: %w", name, err)
-			}
-			delete(all, name)
-		}
+	unknown, err := unmarshal(data, f.fields())
+	if err != nil {
+		return err
 	}
 	if f.Name == "" || f.ID == "" {
 		return errors.New("the field name or id is missing")
@@ -219,7 +193,7 @@ func (i *Instance) UnmarshalJSON(data []byte) error {
 		Name: f.Name, ID: f.ID,
 		Address: orZero(f.Address), Port: orZero(f.Port), SSLPort: orZero(f.SSLPort),
 		Payload: f.Payload, Registered: time.UnixMilli(f.Registered).UTC(), Type: f.Type, URI: f.URI,
-		Disabled: f.Enabled != nil && !*f.Enabled, unknown: all,
+		Disabled: f.Enabled != nil && !*f.Enabled, unknown: unknown,
 	}
 	return nil
 }

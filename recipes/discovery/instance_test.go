@@ -2,11 +2,13 @@ package discovery_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/discovery"
 )
 
@@ -32,7 +34,7 @@ var written = map[string]struct {
 			Name: "orders", ID: "a", Address: "10.0.0.3", Port: 10, SSLPort: 11, Registered: at(1234),
 			Type: discovery.Static, Payload: []byte(`"text <b>&é"`),
 			URI: &discovery.URISpec{Parts: []discovery.URIPart{
-				{"scheme", true}, {"://", false}, {"address", true}, {"/a", false}}},
+				{Value: "scheme", Variable: true}, {Value: "://"}, {Value: "address", Variable: true}, {Value: "/a"}}},
 		},
 	},
 	"with an object of a Java class, disabled": {
@@ -99,6 +101,23 @@ func TestUnknownFieldsAreKept(t *testing.T) {
 		"tag":"<x>","Port":"not the port","more":{"b":[1,2.50]}}`, string(again))
 	_, err = json.Marshal(i)
 	require.NoError(t, err)
+}
+
+func TestUnknownFieldsOfAURIAreKept(t *testing.T) {
+	const uri = `{"parts":[{"value":"<a>","variable":false,"note":"<b>"},{"value":"port","variable":true}],"more":[1, 2]}`
+	var i discovery.Instance
+	require.NoError(t, i.UnmarshalJSON([]byte(`{"name":"orders","id":"a","uriSpec":`+uri+`}`)))
+	again, err := i.MarshalJSON()
+	require.NoError(t, err)
+	require.Contains(t, string(again), `"uriSpec":`+strings.ReplaceAll(uri, "1, 2", "1,2"))
+	r := newRegistry(t, testzk.Client(t, "127.0.0.1:1"), "/services")
+	self, err := r.Register(i)
+	require.NoError(t, err)
+	kept := self.Instance()
+	copied, err := kept.MarshalJSON()
+	require.NoError(t, err)
+	require.Contains(t, string(copied), `"note":"<b>"`)
+	require.Contains(t, string(copied), `"more":[1,2]`)
 }
 
 func TestWhatIsNotAnInstanceIsAnError(t *testing.T) {

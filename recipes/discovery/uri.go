@@ -10,13 +10,46 @@ import (
 // URISpec is a template of the URI of an instance, such as "{scheme}://{address}:{port}/orders".
 // Instance.BuildURI fills it in. Curator: UriSpec.
 type URISpec struct {
-	Parts []URIPart `json:"parts"`
+	Parts []URIPart
+
+	unknown fields // not changed
 }
 
 // URIPart is a part of a URISpec: text, or the name of a variable.
 type URIPart struct {
-	Value    string `json:"value"`
-	Variable bool   `json:"variable"`
+	Value    string
+	Variable bool
+
+	unknown fields // not changed
+}
+
+// MarshalJSON returns the JSON that Curator writes, with the fields of other programs that were read.
+func (s URISpec) MarshalJSON() ([]byte, error) {
+	return marshal(struct {
+		Parts []URIPart `json:"parts"`
+	}{append([]URIPart{}, s.Parts...)}, s.unknown) // [] and not null
+}
+
+// UnmarshalJSON reads what Curator has written. Fields that are missing have the zero value.
+func (s *URISpec) UnmarshalJSON(data []byte) (err error) {
+	*s = URISpec{}
+	s.unknown, err = unmarshal(data, map[string]any{"parts": &s.Parts})
+	return err
+}
+
+// MarshalJSON is that of URISpec.
+func (p URIPart) MarshalJSON() ([]byte, error) {
+	return marshal(struct {
+		Value    string `json:"value"`
+		Variable bool   `json:"variable"`
+	}{p.Value, p.Variable}, p.unknown)
+}
+
+// UnmarshalJSON is that of URISpec.
+func (p *URIPart) UnmarshalJSON(data []byte) (err error) {
+	*p = URIPart{}
+	p.unknown, err = unmarshal(data, map[string]any{"value": &p.Value, "variable": &p.Variable})
+	return err
 }
 
 // ParseURISpec returns the URISpec that is written as text, with the names of variables in braces.
@@ -44,7 +77,7 @@ func ParseURISpec(text string) (*URISpec, error) {
 
 func (s *URISpec) add(value string, variable bool) {
 	if value != "" {
-		s.Parts = append(s.Parts, URIPart{value, variable})
+		s.Parts = append(s.Parts, URIPart{Value: value, Variable: variable})
 	}
 }
 
