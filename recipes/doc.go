@@ -58,17 +58,21 @@
 //	leader.ErrLatchClosed       the Latch is closed, or its client       make another Latch
 //	leader.ErrNotStarted        Await before Start                       correct the program
 //	leader.ErrRunning           Run or Start while it runs already       correct the program
+//	cache.ErrClosed             the cache is closed                      make another Cache
 //	cache.ErrTooLarge           a cache would exceed WithLimit           raise the limit, or cache less
-//	persistent.ErrNodeClosed    the Node is closed                       make another Node
-//	persistent.ErrNotStarted    Await before Start                       correct the program
+//	persistent.ErrClosed        the Node is closed                       make another Node
+//	persistent.ErrNotStarted    WaitReady before Start                   correct the program
 //	persistent.ErrOccupied      the path has a node of another owner     wait, or use another path
 //	persistent.ErrPending       closed; the node may still be there      nothing: its deletion continues
 //	persistent.ErrStarted       Start was called before                  correct the program
 //	group.ErrIDInUse            another member has the id                wait, or use another id
-//	group.ErrLeft               Leave was called                         join again
+//	group.ErrClosed             the membership is closed                 join again
 //	group.ErrNoPayload          a payload with kazoo's names             leave it out
-//	group.ErrPending            left; the node may still be there        nothing: its deletion continues
+//	group.ErrPending            closed; the node may still be there      nothing: its deletion continues
+//	discovery.ErrClosed         the registration or the view is closed   make another one
+//	discovery.ErrIDInUse        another instance has the ID              wait, or use another ID
 //	discovery.ErrNoInstance     no instance can be picked                try again later
+//	discovery.ErrPending        closed; the node may still be there      nothing: its deletion continues
 //	discovery.ErrUnreadable     the data of a node is not an instance    correct the program that wrote it
 //	fence.ErrNoToken            a number is not a token                  correct the program
 //	fence.ErrStale              a larger token was seen before           refuse it: its sender is no holder now

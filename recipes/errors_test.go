@@ -30,14 +30,18 @@ import (
 
 // exportedErrors are the exported errors of the library by their names.
 var exportedErrors = map[string]error{
+	"cache.ErrClosed":            cache.ErrClosed,
 	"cache.ErrTooLarge":          cache.ErrTooLarge,
+	"discovery.ErrClosed":        discovery.ErrClosed,
+	"discovery.ErrIDInUse":       discovery.ErrIDInUse,
 	"discovery.ErrNoInstance":    discovery.ErrNoInstance,
+	"discovery.ErrPending":       discovery.ErrPending,
 	"discovery.ErrUnreadable":    discovery.ErrUnreadable,
 	"group.ErrIDInUse":           group.ErrIDInUse,
-	"group.ErrLeft":              group.ErrLeft,
+	"group.ErrClosed":            group.ErrClosed,
 	"group.ErrNoPayload":         group.ErrNoPayload,
 	"group.ErrPending":           group.ErrPending,
-	"persistent.ErrNodeClosed":   persistent.ErrNodeClosed,
+	"persistent.ErrClosed":       persistent.ErrClosed,
 	"persistent.ErrNotStarted":   persistent.ErrNotStarted,
 	"persistent.ErrOccupied":     persistent.ErrOccupied,
 	"persistent.ErrPending":      persistent.ErrPending,
@@ -105,9 +109,6 @@ var prefix = regexp.MustCompile(`(?m)(^|: )(` + strings.Join(errtext.Packages, "
 func TestExportedErrorsBeginWithTheNameOfTheirPackage(t *testing.T) {
 	for name, err := range exportedErrors {
 		pkg, _, _ := strings.Cut(name, ".")
-		if pkg == "group" && name != "group.ErrNoPayload" {
-			pkg = "persistent" // the errors are those of the member's node
-		}
 		require.True(t, strings.HasPrefix(err.Error(), pkg+": "), "%s: %v", name, err)
 		requireOnePrefix(t, err)
 	}

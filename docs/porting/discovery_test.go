@@ -23,7 +23,7 @@ func offer(
 	if err != nil {
 		return nil, err
 	}
-	return self, self.Await(ctx) // registered
+	return self, self.WaitReady(ctx) // registered
 }
 
 // end
@@ -33,7 +33,7 @@ func useService(
 	ctx context.Context, registry *discovery.Registry,
 	call func(address string) error,
 ) error {
-	view, err := registry.Watch("orders")
+	view, err := registry.View("orders")
 	if err != nil {
 		return err
 	}

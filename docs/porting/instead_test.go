@@ -270,7 +270,7 @@ func register(
 	if err := node.Start(ctx); err != nil {
 		return nil, err
 	}
-	return node, node.Await(ctx) // until it is there
+	return node, node.WaitReady(ctx) // until it is there
 }
 
 // end
@@ -298,7 +298,7 @@ func beMember(
 	if err != nil {
 		return err
 	}
-	defer member.Leave()
+	defer member.Close()
 	members, err := group.Members(ctx, client, "/group")
 	if err != nil {
 		return err
@@ -327,7 +327,7 @@ func Example_membership() {
 	})
 	// Output:
 	// 1 members
-	// joined host-3
+	// added host-3
 	// true
 }
 

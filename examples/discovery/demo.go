@@ -48,7 +48,7 @@ func runDemo(
 	if err != nil {
 		return err
 	}
-	view, err := registry.Watch(service)
+	view, err := registry.View(service)
 	if err != nil {
 		return err
 	}
@@ -122,8 +122,8 @@ func (d *demo) start(ctx context.Context, number int) error {
 	})
 }
 
-// kill kills an instance. It is listed until its session ends. Until then the provider leaves it out
-// because it fails.
+// kill kills an instance. It is listed until its session ends. Until then the provider leaves it
+// out because it fails.
 func (d *demo) kill(ctx context.Context) error {
 	d.children.Process(1).Kill()
 	begun := time.Now()

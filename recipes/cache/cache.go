@@ -18,8 +18,12 @@ import (
 	"github.com/docent-zk/docent/internal/signal"
 )
 
-// ErrTooLarge means that a cache has ended because it would exceed WithLimit.
-var ErrTooLarge = errors.New("cache: too large")
+var (
+	// ErrClosed means that a Cache is closed.
+	ErrClosed = errors.New("cache: closed")
+	// ErrTooLarge means that a cache has ended because it would exceed WithLimit.
+	ErrTooLarge = errors.New("cache: too large")
+)
 
 // errZero is the error of a zero Cache.
 var errZero = fmt.Errorf("%w: cache.Cache", framework.ErrZeroValue)
@@ -73,20 +77,17 @@ func New(client *framework.Client, path string, opts ...Option) (*Cache, error) 
 	return c, nil
 }
 
-// closeWait bounds how long Close waits for listeners.
-const closeWait = time.Second
-
 // Close ends the cache, removes its watch and waits, for at most a second, until the listeners have
 // handled all events. The content stays readable. Close may be called from a listener, and more
-// than once. The watches that the cache has set on a server without persistent ones stay until they
-// fire.
+// than once. On a server without persistent watches, those that the cache has set stay on the
+// server until they fire or the connection ends.
 func (c *Cache) Close() {
 	if c.client == nil {
 		return
 	}
 	c.stop()
 	<-c.done
-	c.listeners.Close(closeWait)
+	c.listeners.Close(listen.Wait)
 }
 
 // Done returns a channel that is closed when the cache has ended.
@@ -97,8 +98,8 @@ func (c *Cache) Done() <-chan struct{} {
 	return c.done
 }
 
-// Err returns nil until Done is closed. Then it returns framework.ErrClosed after Close or after the
-// end of the client, and an error that matches ErrTooLarge if a limit was exceeded.
+// Err returns nil until Done is closed. Then it returns ErrClosed after Close, framework.ErrClosed
+// after the end of the client, and an error that matches ErrTooLarge if a limit was exceeded.
 func (c *Cache) Err() error {
 	if c.client == nil {
 		return errZero
@@ -161,8 +162,8 @@ func (c *Cache) Get(path string) (*Node, bool) {
 	return e.node, true
 }
 
-// Children returns the names of the children of path in the cache, sorted. It reports false if there
-// is no node at path. It makes no request.
+// Children returns the names of the children of path in the cache, sorted. It reports false if
+// there is no node at path. It makes no request.
 func (c *Cache) Children(path string) (names []string, ok bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -201,9 +202,9 @@ func (c *Cache) nodes() []*Node {
 
 // Listen calls fn with each event, in order, in a goroutine of its own: a slow listener delays
 // neither the cache nor other listeners. Its events wait in memory, without a bound. The first
-// calls are Created for each node that is in the cache already, and Ready if it is current. After
-// stop fn is not called again; stop does not wait for a running call. Once the cache has ended, fn is
-// not called at all. Listen panics if fn is nil.
+// calls are Added for each node that is in the cache already, and Ready if it is current. After
+// stop fn is not called again; stop does not wait for a running call. Once the cache has ended, fn
+// is not called at all. Listen panics if fn is nil.
 func (c *Cache) Listen(fn func(Event)) (stop func()) {
 	if fn == nil {
 		panic("cache: Listen: nil function")
@@ -215,7 +216,7 @@ func (c *Cache) Listen(fn func(Event)) (stop func()) {
 	defer c.mu.Unlock()
 	var first []Event
 	for _, n := range c.tree.nodes() {
-		first = append(first, Event{Kind: Created, New: n})
+		first = append(first, Event{Kind: Added, New: n})
 	}
 	select {
 	case <-c.current:
@@ -260,7 +261,7 @@ func (c *Cache) setStale(since time.Time) {
 // end ends the cache: it is not current any more, and its listeners end when they have handled all
 // events.
 func (c *Cache) end() {
-	if !errors.Is(c.err, framework.ErrClosed) {
+	if errors.Is(c.err, ErrTooLarge) {
 		c.log.Warn("the cache has ended", zap.Error(c.err))
 	}
 	c.mu.Lock()

@@ -93,12 +93,12 @@ func TestCacheHoldsASubtreeAndFollowsIt(t *testing.T) {
 	_, ok = c.Children(root + "/a/b")
 	require.False(t, ok)
 	want := []string{
-		"created " + root, "created " + root + "/a", "created " + root + "/c", "created " + root + "/a/b", "ready",
+		"added " + root, "added " + root + "/a", "added " + root + "/c", "added " + root + "/a/b", "ready",
 	}
 	require.Equal(t, want, r.events()[:5])
 	testzk.Eventually(t, func() bool {
 		all := r.events()
-		return all[len(all)-1] == "deleted "+root+"/a/b"
+		return all[len(all)-1] == "removed "+root+"/a/b"
 	}, "the last event is the deletion")
 }
 
@@ -158,7 +158,7 @@ func TestListenerAddedLaterBeginsWithTheContent(t *testing.T) {
 	r := &recorder{}
 	stop := c.Listen(r.add)
 	testzk.Eventually(t, func() bool { return len(r.events()) == 3 }, "three events")
-	require.Equal(t, []string{"created " + root, "created " + root + "/a", "ready"}, r.events())
+	require.Equal(t, []string{"added " + root, "added " + root + "/a", "ready"}, r.events())
 	stop()
 	other := &recorder{}
 	c.Listen(other.add)
@@ -190,7 +190,7 @@ func TestCacheWithoutDataIgnoresChangesOfData(t *testing.T) {
 	require.NoError(t, err)
 	create(t, client, root+"/b")
 	testzk.Eventually(t, func() bool { return len(r.events()) == 4 }, "four events")
-	require.Equal(t, "created "+root+"/b", r.events()[3])
+	require.Equal(t, "added "+root+"/b", r.events()[3])
 }
 
 func TestCompressedDataIsDecompressed(t *testing.T) {
@@ -263,9 +263,9 @@ func TestCloseEndsTheCacheAndKeepsItsContent(t *testing.T) {
 	c.Close()
 	c.Close()
 	<-c.Done()
-	require.ErrorIs(t, c.Err(), framework.ErrClosed)
+	require.ErrorIs(t, c.Err(), cache.ErrClosed)
 	require.Equal(t, 2, c.Len())
-	require.ErrorIs(t, c.WaitReady(testzk.Context(t)), framework.ErrClosed)
+	require.ErrorIs(t, c.WaitReady(testzk.Context(t)), cache.ErrClosed)
 	_, stale := c.StaleSince()
 	require.True(t, stale)
 	called := false
@@ -297,7 +297,7 @@ func TestListenerMayCloseTheCache(t *testing.T) {
 	require.NoError(t, err)
 	close(made)
 	<-closed
-	require.ErrorIs(t, c.Err(), framework.ErrClosed)
+	require.ErrorIs(t, c.Err(), cache.ErrClosed)
 }
 
 func TestWaitReadyEndsWithItsContext(t *testing.T) {
@@ -334,10 +334,10 @@ func TestNewRefusesBadArguments(t *testing.T) {
 }
 
 func TestKindsAndEventsAreText(t *testing.T) {
-	require.Equal(t, "created", cache.Created.String())
+	require.Equal(t, "added", cache.Added.String())
 	require.Equal(t, "kind 9", cache.Kind(9).String())
 	require.Equal(t, "kind 0", cache.Kind(0).String())
-	require.Equal(t, "deleted /a", fmt.Sprint(cache.Event{Kind: cache.Deleted, Old: &cache.Node{Path: "/a"}}))
+	require.Equal(t, "removed /a", fmt.Sprint(cache.Event{Kind: cache.Removed, Old: &cache.Node{Path: "/a"}}))
 	require.Equal(t, "stale", fmt.Sprint(cache.Event{Kind: cache.Stale}))
 }
 
@@ -351,7 +351,7 @@ func TestCacheThatIsClosedAtOnceIsNotReady(t *testing.T) {
 			c, err := cache.New(client, "/a")
 			require.NoError(t, err)
 			c.Close()
-			require.ErrorIs(t, c.WaitReady(t.Context()), framework.ErrClosed)
+			require.ErrorIs(t, c.WaitReady(t.Context()), cache.ErrClosed)
 		}
 	})
 }

@@ -29,9 +29,9 @@
 // # Events
 //
 // A listener is called with each difference between one content of the cache and the next:
-// [Created], [Changed], [Deleted]. A program that applies them to an empty map has the content of
+// [Added], [Changed], [Removed]. A program that applies them to an empty map has the content of
 // the cache. Several changes of a node in quick succession may be one difference. A node that is
-// deleted and created again between two reads is [Deleted], then [Created]. A parent is created
+// deleted and created again between two reads is [Removed], then [Added]. A parent is created
 // before its children, and deleted after them.
 //
 // [Ready] follows when the cache has read everything, and each time when it is current again
@@ -45,8 +45,8 @@
 // under way. It reads data and lists of children only where they have changed. On older servers
 // the cache sets two watches at each node.
 //
-// A cache of 100,000 nodes with 10 bytes of data takes about 45 MB of memory, or 180 MB where it sets
-// two watches at each node.
+// A cache of 100,000 nodes with 10 bytes of data takes about 45 MB of memory, or 180 MB where it
+// sets two watches at each node.
 //
 // The words of this module are in its glossary, docs/glossary.md.
 package cache

@@ -1,10 +1,11 @@
 package cache
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/recipes/internal/kind"
 )
 
 // Node is a node as the cache has read it. It must not be changed: all readers share it.
@@ -22,37 +23,30 @@ type Kind int
 
 // The kinds of events.
 const (
-	// Created means that New is in the cache.
-	Created Kind = iota + 1
-	// Changed means that New is in the place of Old: the data or Err is another one, or the node was
-	// written without a change.
+	// Added means that New is in the cache.
+	Added Kind = iota + 1
+	// Changed means that New is in the place of Old: the data or Err is another one, or the node
+	// was written without a change.
 	Changed
-	// Deleted means that Old is no longer in the cache.
-	Deleted
+	// Removed means that Old is no longer in the cache.
+	Removed
 	// Ready means that the cache is current: it has read everything since it was made, or since the
 	// connection came back. Changes since then are read as they are told.
 	Ready
-	// Stale means that the connection was lost, or that the servers may not have told all changes for
-	// another reason: what they have may be newer than the cache since Since. Ready
-	// follows when the cache is current again.
+	// Stale means that the connection was lost, or that the servers may not have told all changes
+	// for another reason: what they have may be newer than the cache since Since. Ready follows
+	// when the cache is current again.
 	Stale
 )
 
-var kindNames = [...]string{"", "created", "changed", "deleted", "ready", "stale"}
-
 // String returns the kind in lower case.
-func (k Kind) String() string {
-	if k <= 0 || int(k) >= len(kindNames) {
-		return fmt.Sprintf("kind %d", int(k))
-	}
-	return kindNames[k]
-}
+func (k Kind) String() string { return kind.Text(int(k), int(Stale)) }
 
 // Event is one difference between two contents of a Cache, or a change of its state.
 type Event struct {
 	Kind  Kind
-	Old   *Node     // of Changed and Deleted
-	New   *Node     // of Created and Changed
+	Old   *Node     // of Changed and Removed
+	New   *Node     // of Added and Changed
 	Since time.Time // of Stale
 }
 

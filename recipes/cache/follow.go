@@ -14,6 +14,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/listen"
+	"github.com/docent-zk/docent/recipes/internal/pause"
 )
 
 // maxReads bounds how many reads are under way.
@@ -91,7 +92,7 @@ func (c *Cache) run(ctx context.Context) {
 			f.source.stop()
 			f.source = newOneShot(f)
 		case <-ctx.Done():
-			c.err = framework.ErrClosed
+			c.err = ErrClosed
 		case <-c.client.Done():
 			c.err = framework.ErrClosed
 		}
@@ -413,7 +414,7 @@ func (f *follower) drop(jobs []*job) {
 func (f *follower) fail(j *job) {
 	f.failed = append(f.failed, j)
 	if f.pause == nil {
-		f.pause = time.After(min(time.Second, 50*time.Millisecond<<min(f.pauses, 5)))
+		f.pause = time.After(pause.After(f.pauses))
 		f.pauses++
 	}
 }

@@ -62,11 +62,11 @@ func (h *history) add(e cache.Event) {
 	at := e.Path()
 	old, there := h.seen[at]
 	switch e.Kind {
-	case cache.Created:
+	case cache.Added:
 		assert.False(h.t, there, "%v: it was there", e)
 		_, parent := h.seen[path.Dir(at)]
 		assert.True(h.t, parent || at == "/a", "%v: its parent is not there", e)
-	case cache.Changed, cache.Deleted:
+	case cache.Changed, cache.Removed:
 		assert.True(h.t, there, "%v: it was not there", e)
 		assert.Equal(h.t, old.err, e.Old.Err != nil, "%v: of another node than before", e)
 		unreadable := old.err && e.Old.Stat.Czxid == 0
@@ -74,9 +74,9 @@ func (h *history) add(e cache.Event) {
 		assert.True(h.t, !old.data || old.mzxid == e.Old.Stat.Mzxid, "%v: of another version than before", e)
 	}
 	switch e.Kind {
-	case cache.Created, cache.Changed:
+	case cache.Added, cache.Changed:
 		h.checkNew(e, old, there)
-	case cache.Deleted:
+	case cache.Removed:
 		for below := range h.seen {
 			assert.False(h.t, path.Dir(below) == at && below != at, "%v: a child is still there", e)
 		}

@@ -67,7 +67,7 @@ func (t *tree) put(n *Node) (events []Event) {
 	}
 	t.entries[n.Path] = &entry{node: n, czxid: n.Stat.Czxid}
 	t.bytes += n.size()
-	return append(events, Event{Kind: Created, New: n})
+	return append(events, Event{Kind: Added, New: n})
 }
 
 // remove removes a node with all nodes below it, and returns the differences.
@@ -84,7 +84,7 @@ func (t *tree) remove(at string) (events []Event) {
 	if parent, there := t.entries[path.Dir(at)]; there && at != t.root {
 		delete(parent.children, path.Base(at))
 	}
-	return append(events, Event{Kind: Deleted, Old: e.node})
+	return append(events, Event{Kind: Removed, Old: e.node})
 }
 
 func (e *entry) add(name string) {

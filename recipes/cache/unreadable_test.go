@@ -33,8 +33,8 @@ func TestNodeThatBecomesUnreadableHasChanged(t *testing.T) {
 		n, _ = c.Get("/a/b")
 		require.Equal(t, "shown", string(n.Data))
 		require.Equal(t, []string{
-			"created /a", "created /a/b", "created /a/b/c", "ready",
-			"changed /a/b", "created /a/b/d", "changed /a/b",
+			"added /a", "added /a/b", "added /a/b/c", "ready",
+			"changed /a/b", "added /a/b/d", "changed /a/b",
 		}, r.events())
 		require.NoError(t, n.Err)
 	})
@@ -56,7 +56,7 @@ func TestUnreadableNodeMayBeReplaced(t *testing.T) {
 			undo()
 		})
 		require.Equal(t, []string{
-			"stale", "deleted /a/b/c", "deleted /a/b", "created /a/b", "created /a/b/c", "ready",
+			"stale", "removed /a/b/c", "removed /a/b", "added /a/b", "added /a/b/c", "ready",
 		}, r.events()[5:])
 	})
 }

@@ -25,7 +25,7 @@ func TestArgumentsAreChecked(t *testing.T) {
 	}
 	r := newRegistry(t, c, base)
 	for _, name := range []string{"", "a/b", "/", ".", ".."} {
-		_, err := r.Watch(name)
+		_, err := r.View(name)
 		require.ErrorIs(t, err, framework.ErrInvalidPath, name)
 		_, err = r.Instances(t.Context(), name)
 		require.ErrorIs(t, err, framework.ErrInvalidPath, name)
@@ -79,15 +79,15 @@ func TestUpdateKeepsTheIdentity(t *testing.T) {
 	} {
 		i := was
 		change(&i)
-		require.Error(t, self.Update(i), what)
+		require.Error(t, self.SetInstance(i), what)
 	}
 	require.Equal(t, was, self.Instance())
 	i := was
 	i.Port, i.Registered = 9090, time.Time{}
-	require.NoError(t, self.Update(i))
+	require.NoError(t, self.SetInstance(i))
 	require.Equal(t, was.Registered, self.Instance().Registered)
 	require.NoError(t, self.Close())
-	require.ErrorIs(t, self.Update(i), persistent.ErrNodeClosed)
+	require.ErrorIs(t, self.SetInstance(i), discovery.ErrClosed)
 	<-self.Done()
 	require.Empty(t, self.Path())
 }
@@ -143,7 +143,7 @@ func TestInvalidNamesAreShownAsTheCallerWroteThem(t *testing.T) {
 	r := newRegistry(t, testzk.Client(t, "127.0.0.1:1"), "/services")
 	for _, name := range []string{"", "a/b", "/", ".", "..", "a\x00"} {
 		want := fmt.Sprintf("name %q: want the name of a node", name)
-		_, err := r.Watch(name)
+		_, err := r.View(name)
 		require.ErrorContains(t, err, want)
 		require.ErrorIs(t, err, framework.ErrInvalidPath)
 		_, err = r.Instances(t.Context(), name)
@@ -169,21 +169,21 @@ func TestTooLargePayloadIsRefusedAndTheInstanceStays(t *testing.T) {
 	require.ErrorIs(t, err, framework.ErrTooLarge)
 	self := register(t, r, orders("a"))
 	was := self.Instance()
-	require.ErrorIs(t, self.Update(much), framework.ErrTooLarge)
+	require.ErrorIs(t, self.SetInstance(much), framework.ErrTooLarge)
 	require.Equal(t, was, self.Instance())
-	require.NoError(t, self.Await(testzk.Context(t)))
+	require.NoError(t, self.WaitReady(testzk.Context(t)))
 	small := orders("a")
 	small.Payload = []byte("1")
-	require.NoError(t, self.Update(small))
-	require.NoError(t, self.Await(testzk.Context(t)))
+	require.NoError(t, self.SetInstance(small))
+	require.NoError(t, self.WaitReady(testzk.Context(t)))
 	require.NoError(t, self.Err())
 }
 
 func TestZeroValuesAreNamed(t *testing.T) {
 	zero := &discovery.Registration{}
 	for what, err := range map[string]error{
-		"Close": zero.Close(), "Err": zero.Err(), "Await": zero.Await(t.Context()),
-		"Update": zero.Update(orders("a")),
+		"Close": zero.Close(), "Err": zero.Err(), "WaitReady": zero.WaitReady(t.Context()),
+		"SetInstance": zero.SetInstance(orders("a")),
 	} {
 		require.ErrorIs(t, err, framework.ErrZeroValue, what)
 		require.ErrorContains(t, err, "discovery.Registration", what)
@@ -210,7 +210,7 @@ func TestRegistrationSharesNoPayload(t *testing.T) {
 	change(self.Instance())
 	same("11")
 	i.Payload, i.URI = []byte("22"), &discovery.URISpec{Parts: []discovery.URIPart{{Value: "a"}}}
-	require.NoError(t, self.Update(i))
+	require.NoError(t, self.SetInstance(i))
 	change(i)
 	same("22")
 }

@@ -1,6 +1,6 @@
-// Package discovery registers the instances of services, and finds them. It corresponds to Curator's
-// x-discovery, with the same nodes and the same JSON: programs in Java find the instances of programs
-// in Go, and the other way round.
+// Package discovery registers the instances of services, and finds them. It corresponds to
+// Curator's x-discovery, with the same nodes and the same JSON: programs in Java find the instances
+// of programs in Go, and the other way round.
 //
 //	registry, err := discovery.New(client, "/services")
 //
@@ -11,15 +11,15 @@
 //		return err
 //	}
 //	defer self.Close()
-//	err = self.Await(ctx) // registered
+//	err = self.WaitReady(ctx) // registered
 //
 // A [Registration] keeps the instance registered through lost connections and sessions. Its node is
-// the path of the registry, the name of the service, and the ID. [Registration.Update] changes the
-// payload, or disables the instance before the program stops to serve.
+// the path of the registry, the name of the service, and the ID. [Registration.SetInstance] changes
+// the payload, or disables the instance before the program stops to serve.
 //
 // # A program that uses a service
 //
-//	orders, err := registry.Watch("orders")
+//	orders, err := registry.View("orders")
 //	if err != nil {
 //		return err
 //	}
@@ -37,14 +37,14 @@
 //	}
 //
 // A [View] has all instances of a service in memory, and follows their changes. A [Provider] picks
-// one for each request. It leaves out disabled instances, and for a while those that fail. A program
-// that asks only once uses [Registry.Instances].
+// one for each request. It leaves out disabled instances, and for a while those that fail. A
+// program that asks only once uses [Registry.Instances].
 //
 // # Lost connections
 //
 // Without a connection a View keeps the instances that it has, and a Provider picks from them.
-// [View.StaleSince], the event [Stale] and the log say so. An instance may then be listed although it
-// has stopped. It may also be listed for a session timeout after its process has crashed. What a
+// [View.StaleSince], the event [Stale] and the log say so. An instance may then be listed although
+// it has stopped. It may also be listed for a session timeout after its process has crashed. What a
 // program gets is a hint where to send a request. It must expect that the request fails.
 //
 // # Nodes of other programs

@@ -44,12 +44,12 @@ func serveAndUse(ctx context.Context, client *framework.Client) error {
 			return err
 		}
 		defer self.Close()
-		if err := self.Await(ctx); err != nil {
+		if err := self.WaitReady(ctx); err != nil {
 			return err
 		}
 	}
 
-	orders, err := registry.Watch("orders")
+	orders, err := registry.View("orders")
 	if err != nil {
 		return err
 	}

@@ -1,21 +1,17 @@
 package discovery_test
 
 import (
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/discovery"
 	"github.com/docent-zk/docent/recipes/persistent"
-	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/sim"
 )
 
 func newRegistry(t testing.TB, c *framework.Client, base string) *discovery.Registry {
@@ -38,14 +34,14 @@ func register(
 	self, err := r.Register(i, opts...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = self.Close() })
-	require.NoError(t, self.Await(testzk.Context(t)))
+	require.NoError(t, self.WaitReady(testzk.Context(t)))
 	return self
 }
 
 // watch returns a view of the service orders that is ready.
 func watch(t testing.TB, r *discovery.Registry) *discovery.View {
 	t.Helper()
-	v, err := r.Watch("orders")
+	v, err := r.View("orders")
 	require.NoError(t, err)
 	t.Cleanup(v.Close)
 	require.NoError(t, v.WaitReady(testzk.Context(t)))
@@ -100,26 +96,10 @@ func (r *recorder) events() []string {
 	return slices.Clone(r.all)
 }
 
-// virtually runs a test in virtual time on a server of its own.
-func virtually(t *testing.T, test func(t *testing.T, srv *zktest.Server), opts ...zktest.Option) {
-	t.Helper()
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) { test(t, srv) }, opts...)
-}
-
-// client returns a client of srv with a name.
-func client(t testing.TB, srv *zktest.Server, name string) *framework.Client {
-	t.Helper()
-	return testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client(name).DialContext))
-}
-
-// settle waits for everything that happens without the end of a session.
-func settle() {
-	time.Sleep(2 * time.Second)
-	synctest.Wait()
-}
-
-// outage waits for longer than the session timeout.
-func outage() {
-	time.Sleep(2 * testzk.SessionTimeout)
-	synctest.Wait()
-}
+// The helpers of all recipes.
+var (
+	virtually = testlock.Virtually
+	client    = testlock.Named
+	settle    = testlock.Rest
+	outage    = testlock.Outage
+)

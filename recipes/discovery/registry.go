@@ -16,8 +16,8 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
-// Registry has the instances of all services below one path. It is safe for concurrent use. It keeps
-// nothing that must be closed. Curator: ServiceDiscovery.
+// Registry has the instances of all services below one path. It is safe for concurrent use. It
+// keeps nothing that must be closed. Curator: ServiceDiscovery.
 type Registry struct {
 	client *framework.Client // nil in the zero value
 	base   string
@@ -70,8 +70,8 @@ func (r *Registry) folder(name string) (string, error) {
 	return r.base + "/" + name, nil
 }
 
-// Names returns the names of all services, sorted. A service whose last instance was unregistered is
-// listed until the servers delete its node. Names fails when ctx ends, and as
+// Names returns the names of all services, sorted. A service whose last instance was unregistered
+// is listed until the servers delete its node. Names fails when ctx ends, and as
 // [framework.Client.Children] does. A base path that does not exist is no error. Curator:
 // queryForNames.
 func (r *Registry) Names(ctx context.Context) ([]string, error) {
@@ -99,8 +99,8 @@ func (r *Registry) list(ctx context.Context, path string) ([]string, error) {
 
 // Instance returns one instance. The error matches zk.ErrNoNode if there is no such instance, and
 // ErrUnreadable if its data is not an instance. Instance fails when ctx ends, and as
-// [framework.Client.Get] does. It does not find a DynamicSequential instance, whose node has another
-// name. Curator: queryForInstance.
+// [framework.Client.Get] does. It does not find a DynamicSequential instance, whose node has
+// another name. Curator: queryForInstance.
 func (r *Registry) Instance(ctx context.Context, name, id string) (*Instance, error) {
 	folder, err := r.folder(name)
 	if err != nil {
@@ -130,7 +130,7 @@ const maxReads = 16
 // their nodes. Nodes that are not instances are left out and logged: [Registry.Instance] says why.
 // A service that does not exist has no instances. Instances fails when ctx ends, and as
 // [framework.Client.Get] does: with the first error of a read, which ends the others. A program
-// that needs the instances more than once uses [Registry.Watch]. Curator: queryForInstances.
+// that needs the instances more than once uses [Registry.View]. Curator: queryForInstances.
 func (r *Registry) Instances(ctx context.Context, name string) ([]*Instance, error) {
 	folder, err := r.folder(name)
 	if err != nil {

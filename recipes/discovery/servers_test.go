@@ -57,8 +57,8 @@ func TestInstancesAreRegisteredAndFound(t *testing.T) {
 
 	changed := *one
 	changed.Payload, changed.Disabled = json.RawMessage(`2`), true
-	require.NoError(t, a.Update(changed))
-	require.NoError(t, a.Await(testzk.Context(t)))
+	require.NoError(t, a.SetInstance(changed))
+	require.NoError(t, a.WaitReady(testzk.Context(t)))
 	testzk.Eventually(t, func() bool { return v.Instances()[0].Disabled }, "the view has no update")
 	require.NoError(t, a.Close())
 	shows(t, v)
@@ -67,7 +67,7 @@ func TestInstancesAreRegisteredAndFound(t *testing.T) {
 	testzk.Eventually(t, func() bool { return len(r.events()) == 6 }, "not all events")
 	id := b.Instance().ID
 	require.Equal(t, []string{
-		"ready", "added new a1", "added new " + id, "removed old " + id, "updated old a1 new a2", "removed old a2",
+		"ready", "added new a1", "added new " + id, "removed old " + id, "changed old a1 new a2", "removed old a2",
 	}, r.events())
 }
 
@@ -105,19 +105,19 @@ func TestIDThatIsInUseIsAnError(t *testing.T) {
 	second := newRegistry(t, testzk.Connected(t, testzk.Connect()), base)
 	a := register(t, first, orders("a"))
 	_, err := first.Register(orders("a"))
-	require.ErrorIs(t, err, persistent.ErrOccupied)
+	require.ErrorIs(t, err, discovery.ErrIDInUse)
 
 	other, err := second.Register(orders("a"), persistent.WithOccupiedTimeout(0))
 	require.NoError(t, err)
-	require.ErrorIs(t, other.Await(testzk.Context(t)), persistent.ErrOccupied)
-	require.ErrorIs(t, other.Err(), persistent.ErrOccupied)
+	require.ErrorIs(t, other.WaitReady(testzk.Context(t)), discovery.ErrIDInUse)
+	require.ErrorIs(t, other.Err(), discovery.ErrIDInUse)
 	require.NoError(t, other.Close())
 	require.Equal(t, base+"/orders/a", a.Path())
 
 	waiting, err := second.Register(orders("a"))
 	require.NoError(t, err)
 	require.NoError(t, a.Close())
-	require.NoError(t, waiting.Await(testzk.Context(t)), "the ID is free")
+	require.NoError(t, waiting.WaitReady(testzk.Context(t)), "the ID is free")
 	require.NoError(t, waiting.Close())
 }
 

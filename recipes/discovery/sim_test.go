@@ -32,8 +32,8 @@ const (
 )
 
 // Networks flap, sessions are lost, servers restart, and instances are updated, unregistered and
-// registered again. When that is over, each view has exactly the instances that are registered, with
-// their last data. The events of a view lead to its content.
+// registered again. When that is over, each view has exactly the instances that are registered,
+// with their last data. The events of a view lead to its content.
 func TestSimulatedInstances(t *testing.T) {
 	sim.Run(t, 100, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		connect := sim.Ensemble(srv, random, random.IntN(3))
@@ -74,7 +74,7 @@ func (w *world) addClient(srv *zktest.Server, random *rand.Rand, name, connect s
 		i.Type = simTypes[random.IntN(len(simTypes))]
 		w.all = append(w.all, &simInstance{registry: r, instance: i})
 	}
-	v, err := r.Watch("orders")
+	v, err := r.View("orders")
 	require.NoError(w.t, err)
 	w.t.Cleanup(v.Close)
 	w.views[v] = &content{t: w.t, of: map[*discovery.Instance]bool{}}
@@ -112,14 +112,14 @@ func (s *simInstance) use(t *testing.T, random *rand.Rand) {
 			}
 			s.self = self
 		case random.IntN(3) == 0:
-			if err := s.self.Close(); err != nil && !errors.Is(err, persistent.ErrPending) {
+			if err := s.self.Close(); err != nil && !errors.Is(err, discovery.ErrPending) {
 				t.Errorf("close %v: %v", &s.instance, err)
 			}
 			s.self = nil
 		default:
 			i := s.self.Instance()
 			i.Payload, i.Disabled = fmt.Append(nil, random.Uint32()), random.IntN(2) == 0
-			if err := s.self.Update(i); err != nil {
+			if err := s.self.SetInstance(i); err != nil {
 				t.Errorf("update %v: %v", &s.instance, err)
 			}
 		}

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,10 +16,11 @@ import (
 	"github.com/docent-zk/docent/internal/listen"
 	"github.com/docent-zk/docent/internal/signal"
 	"github.com/docent-zk/docent/recipes/cache"
+	"github.com/docent-zk/docent/recipes/internal/kind"
 )
 
-// View is the list of the instances of one service, in memory and current. It is safe for concurrent
-// use. Curator: ServiceCache.
+// View is the list of the instances of one service, in memory and current. It is safe for
+// concurrent use. Curator: ServiceCache.
 type View struct {
 	name  string
 	log   *zap.Logger
@@ -41,8 +43,8 @@ type Kind int
 const (
 	// Added means that New is in the view.
 	Added Kind = iota + 1
-	// Updated means that New is in the place of Old.
-	Updated
+	// Changed means that New is in the place of Old.
+	Changed
 	// Removed means that Old is no longer in the view.
 	Removed
 	// Ready means that the view is current.
@@ -51,22 +53,16 @@ const (
 	Stale
 )
 
-var kindNames = [...]string{"", "added", "updated", "removed", "ready", "stale"}
-
 // String returns the kind in lower case.
-func (k Kind) String() string {
-	if k <= 0 || int(k) >= len(kindNames) {
-		return fmt.Sprintf("kind %d", int(k))
-	}
-	return kindNames[k]
-}
+func (k Kind) String() string { return kind.Text(int(k), int(Stale)) }
 
 // Event is one difference between two contents of a View, or a change of its state.
 type Event struct {
 	Kind Kind
-	Old  *Instance // of Updated and Removed
-	New  *Instance // of Added and Updated
-	// Since is set with Stale: since when the view may be out of date. It is what StaleSince returns.
+	Old  *Instance // of Changed and Removed
+	New  *Instance // of Added and Changed
+	// Since is set with Stale: since when the view may be out of date. It is what StaleSince
+	// returns.
 	Since time.Time
 }
 
@@ -81,11 +77,11 @@ func (e Event) String() string {
 	return e.Kind.String()
 }
 
-// Watch returns a View of the instances of a service, and starts to read in the background. The
-// service need not exist. Watch makes no request itself. It returns an error for an invalid name,
+// View returns a View of the instances of a service, and starts to read in the background. The
+// service need not exist. View makes no request itself. It returns an error for an invalid name,
 // and framework.ErrClosed if the client is closed. The view works through lost connections and
 // sessions until Close is called or the client is closed. Close must be called in any case.
-func (r *Registry) Watch(name string) (*View, error) {
+func (r *Registry) View(name string) (*View, error) {
 	folder, err := r.folder(name)
 	if err != nil {
 		return nil, err
@@ -100,7 +96,7 @@ func (r *Registry) Watch(name string) (*View, error) {
 		}
 	}))
 	if err != nil {
-		return nil, fmt.Errorf("watch the instances of %s: %w", name, err)
+		return nil, fmt.Errorf("view the instances of %s: %w", name, err)
 	}
 	return v, nil
 }
@@ -108,11 +104,8 @@ func (r *Registry) Watch(name string) (*View, error) {
 // errZeroView is the error of a zero View.
 var errZeroView = fmt.Errorf("%w: discovery.View", framework.ErrZeroValue)
 
-// made reports whether Watch has made the view.
+// made reports whether Registry.View has made the view.
 func (v *View) made() bool { return v.cache != nil }
-
-// closeWait bounds how long Close waits for listeners.
-const closeWait = time.Second
 
 // Close ends the view and waits, for at most two seconds, until the listeners have handled all
 // events. The content stays readable. Close may be called from a listener, and more than once.
@@ -121,7 +114,7 @@ func (v *View) Close() {
 		return
 	}
 	v.cache.Close()
-	v.listeners.Close(closeWait)
+	v.listeners.Close(listen.Wait)
 }
 
 // Done returns a channel that is closed when the view has ended.
@@ -132,19 +125,24 @@ func (v *View) Done() <-chan struct{} {
 	return v.cache.Done()
 }
 
-// Err returns nil until Done is closed, and framework.ErrClosed then.
+// Err returns nil until Done is closed. Then it returns ErrClosed after Close, and
+// framework.ErrClosed after the end of the client.
 func (v *View) Err() error {
 	if !v.made() {
 		return errZeroView
 	}
-	return v.cache.Err()
+	err := v.cache.Err()
+	if errors.Is(err, cache.ErrClosed) {
+		return ErrClosed
+	}
+	return err
 }
 
 // Name returns the name of the service.
 func (v *View) Name() string { return v.name }
 
-// WaitReady waits until the view is current. It returns nil then, the error of Err if the view ends,
-// and the error of ctx if that ends first.
+// WaitReady waits until the view is current. It returns nil then, the error of Err if the view
+// ends, and the error of ctx if that ends first.
 func (v *View) WaitReady(ctx context.Context) error {
 	if !v.made() {
 		return errZeroView
@@ -169,7 +167,7 @@ func (v *View) wait(ctx context.Context, ready <-chan struct{}) error {
 	case <-ready:
 		return nil
 	case <-v.cache.Done():
-		return fmt.Errorf("wait for the instances of %s: %w", v.name, v.cache.Err())
+		return fmt.Errorf("wait for the instances of %s: %w", v.name, v.Err())
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the instances of %s: %w", v.name, ctxerr.Of(ctx))
 	}
@@ -211,9 +209,9 @@ func (v *View) Unreadable() map[string]error {
 
 // Listen calls fn with each event, in order, in a goroutine of its own: a slow listener delays
 // neither the view nor other listeners. Its events wait in memory, without a bound. When fn is
-// called, the view is at least as new as the event. The first calls are Added for each instance that
-// is in the view already, and Ready if it is current. After stop fn is not called again; stop does
-// not wait for a running call. Listen panics if fn is nil. Curator: ServiceCacheListener.
+// called, the view is at least as new as the event. The first calls are Added for each instance
+// that is in the view already, and Ready if it is current. After stop fn is not called again; stop
+// does not wait for a running call. Listen panics if fn is nil. Curator: ServiceCacheListener.
 func (v *View) Listen(fn func(Event)) (stop func()) {
 	if fn == nil {
 		panic("discovery: Listen: nil function")
@@ -285,7 +283,7 @@ func (v *View) put(path string, node *cache.Node) {
 	case was == nil && now != nil:
 		v.listeners.Tell(Event{Kind: Added, New: now})
 	case was != nil && now != nil:
-		v.listeners.Tell(Event{Kind: Updated, Old: was, New: now})
+		v.listeners.Tell(Event{Kind: Changed, Old: was, New: now})
 	case was != nil:
 		v.listeners.Tell(Event{Kind: Removed, Old: was})
 	}

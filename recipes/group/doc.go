@@ -3,7 +3,7 @@
 //
 //	member, err := group.Join(ctx, client, "/workers", "host-3", []byte("10.0.0.3:8080"))
 //	...
-//	defer member.Leave()
+//	defer member.Close()
 //
 //	for change, err := range group.Observe(ctx, client, "/workers") {
 //

@@ -29,7 +29,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer first.Leave()
+	defer first.Close()
 	second, err := group.Join(ctx, client, "/workers", "host-4", []byte("10.0.0.4:8080"))
 	if err != nil {
 		fmt.Println(err)
@@ -44,16 +44,16 @@ func Example() {
 			return
 		}
 		fmt.Println(change.Kind, change.Member.ID, string(change.Member.Payload))
-		if change.Member.ID == "host-4" && change.Kind == group.Joined {
-			_ = second.Leave()
+		if change.Member.ID == "host-4" && change.Kind == group.Added {
+			_ = second.Close()
 		}
-		if change.Kind == group.Left {
+		if change.Kind == group.Removed {
 			break
 		}
 	}
 	// Output:
 	// true
-	// joined host-3 10.0.0.3:8080
-	// joined host-4 10.0.0.4:8080
-	// left host-4 10.0.0.4:8080
+	// added host-3 10.0.0.3:8080
+	// added host-4 10.0.0.4:8080
+	// removed host-4 10.0.0.4:8080
 }

@@ -94,21 +94,21 @@ func goesOnDespite(t *testing.T, srv *zktest.Server, f incident, skip int) (reac
 	one, err := group.Join(testzk.Context(t), c, path, "one", []byte("1"))
 	require.NoError(t, err)
 	outlast()
-	require.NoError(t, one.Await(t.Context()))
+	require.NoError(t, one.WaitReady(t.Context()))
 	agree("one=1", "two=2")
 	require.NoError(t, one.SetPayload([]byte("1b")))
 	require.NoError(t, two.SetPayload([]byte("2b")))
 	outlast()
-	require.NoError(t, one.Await(t.Context()))
+	require.NoError(t, one.WaitReady(t.Context()))
 	agree("one=1b", "two=2b")
-	require.NoError(t, two.Leave())
-	if err := one.Leave(); err != nil {
+	require.NoError(t, two.Close())
+	if err := one.Close(); err != nil {
 		require.ErrorIs(t, err, group.ErrPending)
 	}
 	outlast()
 	rule.Remove()
 	<-over
 	agree()
-	require.NoError(t, one.Leave())
+	require.NoError(t, one.Close())
 	return reached
 }

@@ -34,14 +34,14 @@ func TestMembersJoinAndLeave(t *testing.T) {
 		require.Equal(t, "/workers container\n/workers/one \"1\" ephemeral of a\n"+
 			"/workers/two ephemeral of b\n", srv.Tree())
 		require.NoError(t, second.SetPayload([]byte("2")))
-		require.NoError(t, second.Await(t.Context()))
+		require.NoError(t, second.WaitReady(t.Context()))
 		require.Equal(t, []string{"one=1", "two=2"}, list(t, a, path))
 		require.NoError(t, first.Err())
-		require.NoError(t, first.Leave())
+		require.NoError(t, first.Close())
 		<-first.Done()
-		require.ErrorIs(t, first.Err(), group.ErrLeft)
-		require.ErrorIs(t, first.SetPayload(nil), group.ErrLeft)
-		require.NoError(t, first.Leave())
+		require.ErrorIs(t, first.Err(), group.ErrClosed)
+		require.ErrorIs(t, first.SetPayload(nil), group.ErrClosed)
+		require.NoError(t, first.Close())
 		require.Equal(t, []string{"two=2"}, list(t, b, path))
 	})
 }
@@ -55,20 +55,20 @@ func TestChangesAreObservedOnce(t *testing.T) {
 		one := join(t, client(t, srv, "a"), path, "one", "1")
 		two := join(t, client(t, srv, "b"), path, "two", "2")
 		settle()
-		require.Equal(t, []string{"joined one=1", "joined two=2"}, w.take())
+		require.Equal(t, []string{"added one=1", "added two=2"}, w.take())
 		late := watch(t, c, path)
 		settle()
-		require.Equal(t, []string{"joined one=1", "joined two=2"}, late.take())
+		require.Equal(t, []string{"added one=1", "added two=2"}, late.take())
 		require.NoError(t, one.SetPayload([]byte("1b")))
 		settle()
 		require.Equal(t, []string{"changed one=1b"}, w.take())
-		require.NoError(t, two.Leave())
+		require.NoError(t, two.Close())
 		settle()
-		require.Equal(t, []string{"left two=2"}, w.take())
+		require.Equal(t, []string{"removed two=2"}, w.take())
 		expire(t, srv, "a")
 		settle()
-		require.Equal(t, []string{"left one=1b", "joined one=1b"}, w.take())
-		require.Equal(t, []string{"changed one=1b", "left two=2", "left one=1b", "joined one=1b"}, late.take())
+		require.Equal(t, []string{"removed one=1b", "added one=1b"}, w.take())
+		require.Equal(t, []string{"changed one=1b", "removed two=2", "removed one=1b", "added one=1b"}, late.take())
 	})
 }
 
@@ -86,19 +86,19 @@ func TestOutageOfTheWatcher(t *testing.T) {
 		} {
 			srv.Client("watcher").Cut()
 			require.NoError(t, one.SetPayload([]byte("a")))
-			require.NoError(t, one.Await(t.Context()))
+			require.NoError(t, one.WaitReady(t.Context()))
 			require.NoError(t, one.SetPayload([]byte(name)))
-			require.NoError(t, two.Leave())
+			require.NoError(t, two.Close())
 			join(t, a, path, "three "+name, "3")
 			cut()
 			srv.Client("watcher").Heal()
 			settle()
 			outage()
-			want := []string{"left two=2", "changed one=" + name, "joined three " + name + "=3"}
+			want := []string{"removed two=2", "changed one=" + name, "added three " + name + "=3"}
 			require.ElementsMatch(t, want, w.take())
 			two = join(t, a, path, "two", "2")
 			settle()
-			require.Equal(t, []string{"joined two=2"}, w.take())
+			require.Equal(t, []string{"added two=2"}, w.take())
 		}
 	})
 }
@@ -110,10 +110,10 @@ func TestGroupThatIsReapedIsEmpty(t *testing.T) {
 		for range 2 {
 			m := join(t, c, path, "one", "1")
 			settle()
-			require.NoError(t, m.Leave())
+			require.NoError(t, m.Close())
 			time.Sleep(5 * time.Second)
 			require.Empty(t, srv.Tree())
-			require.Equal(t, []string{"joined one=1", "left one=1"}, w.take())
+			require.Equal(t, []string{"added one=1", "removed one=1"}, w.take())
 			require.Empty(t, list(t, c, path))
 		}
 		errs, _ := w.state()
@@ -204,9 +204,9 @@ func TestKazooNames(t *testing.T) {
 		require.ErrorIs(t, first.SetPayload(nil), group.ErrNoPayload)
 		_, err = group.Join(t.Context(), c, path, "one", []byte("1"), kazoo)
 		require.ErrorIs(t, err, group.ErrNoPayload)
-		require.NoError(t, second.Leave())
+		require.NoError(t, second.Close())
 		settle()
-		require.Equal(t, []string{"joined one=", "joined one=", "left one="}, w.take())
+		require.Equal(t, []string{"added one=", "added one=", "removed one="}, w.take())
 	})
 }
 
@@ -218,7 +218,7 @@ func TestObserveEnds(t *testing.T) {
 		join(t, other, path, "one", "1")
 		for change, err := range group.Observe(t.Context(), other, path) {
 			require.NoError(t, err)
-			require.Equal(t, group.Joined, change.Kind)
+			require.Equal(t, group.Added, change.Kind)
 			break
 		}
 		settle()
@@ -302,13 +302,13 @@ func TestInvalidArgumentsAreRefused(t *testing.T) {
 	}
 	for _, zero := range []*group.Membership{{}} {
 		require.ErrorIs(t, zero.Err(), framework.ErrZeroValue)
-		require.ErrorIs(t, zero.Await(t.Context()), framework.ErrZeroValue)
+		require.ErrorIs(t, zero.WaitReady(t.Context()), framework.ErrZeroValue)
 		require.ErrorIs(t, zero.SetPayload(nil), framework.ErrZeroValue)
-		require.ErrorIs(t, zero.Leave(), framework.ErrZeroValue)
+		require.ErrorIs(t, zero.Close(), framework.ErrZeroValue)
 		require.Empty(t, zero.ID())
 		<-zero.Done()
 	}
-	require.Equal(t, "Kind(7)", group.Kind(7).String())
+	require.Equal(t, "kind 7", group.Kind(7).String())
 }
 
 func TestTooLargePayloadIsRefusedAndTheMemberStays(t *testing.T) {
@@ -318,7 +318,7 @@ func TestTooLargePayloadIsRefusedAndTheMemberStays(t *testing.T) {
 		require.ErrorIs(t, err, framework.ErrTooLarge)
 		m := join(t, c, path, "one", "1")
 		require.ErrorIs(t, m.SetPayload(much), framework.ErrTooLarge)
-		require.NoError(t, m.Await(t.Context()))
+		require.NoError(t, m.WaitReady(t.Context()))
 		require.NoError(t, m.Err())
 		require.Equal(t, []string{"one=1"}, list(t, c, path))
 	})
@@ -327,7 +327,8 @@ func TestTooLargePayloadIsRefusedAndTheMemberStays(t *testing.T) {
 func TestZeroMembershipIsNamed(t *testing.T) {
 	zero := &group.Membership{}
 	for what, err := range map[string]error{
-		"Leave": zero.Leave(), "Err": zero.Err(), "Await": zero.Await(t.Context()), "SetPayload": zero.SetPayload(nil),
+		"Close": zero.Close(), "Err": zero.Err(), "WaitReady": zero.WaitReady(t.Context()),
+		"SetPayload": zero.SetPayload(nil),
 	} {
 		require.ErrorIs(t, err, framework.ErrZeroValue, what)
 		require.ErrorContains(t, err, "group.Membership", what)
@@ -383,7 +384,7 @@ func TestObserverLeavesNothingInTheWatches(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		for change := range group.Observe(ctx, c, path) {
-			require.Contains(t, []string{"joined one", "joined two"}, change.String())
+			require.Contains(t, []string{"added one", "added two"}, change.String())
 			if change.Member.ID == "two" {
 				require.EqualValues(t, 3, waiting.Load(), "the list and two members")
 				cancel()

@@ -3,62 +3,34 @@ package group_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/group"
-	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/sim"
 )
 
 const path = "/workers"
 
-// virtually runs a test in virtual time on a server of its own.
-func virtually(t *testing.T, test func(t *testing.T, srv *zktest.Server), opts ...zktest.Option) {
-	t.Helper()
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) { test(t, srv) }, opts...)
-}
-
-// client returns a client of srv with a name.
-func client(t testing.TB, srv *zktest.Server, name string, opts ...framework.Option) *framework.Client {
-	t.Helper()
-	dialer := framework.WithDialer(srv.Client(name).DialContext)
-	return testzk.Connected(t, srv.MemAddr(), append([]framework.Option{dialer}, opts...)...)
-}
-
-// expire expires the sessions of a client of srv.
-func expire(t testing.TB, srv *zktest.Server, name string) {
-	t.Helper()
-	for _, s := range srv.Client(name).Sessions() {
-		require.NoError(t, s.Expire())
-	}
-}
-
-// settle waits for everything that happens without the end of a session.
-func settle() {
-	time.Sleep(2 * time.Second)
-	synctest.Wait()
-}
-
-// outage waits for longer than the session timeout.
-func outage() {
-	time.Sleep(2 * testzk.SessionTimeout)
-	synctest.Wait()
-}
+// The helpers of all recipes.
+var (
+	virtually = testlock.Virtually
+	client    = testlock.Named
+	expire    = testlock.Expire
+	settle    = testlock.Rest
+	outage    = testlock.Outage
+)
 
 func join(t testing.TB, c *framework.Client, path, id, payload string, opts ...group.Option) *group.Membership {
 	t.Helper()
 	m, err := group.Join(testzk.Context(t), c, path, id, []byte(payload), opts...)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = m.Leave() })
+	t.Cleanup(func() { _ = m.Close() })
 	return m
 }
 
@@ -120,14 +92,14 @@ func (w *watcher) add(c group.Change, err error) {
 	w.changes = append(w.changes, fmt.Sprintf("%v %s", c.Kind, text(m)))
 	before, there := w.known[m.Node]
 	switch {
-	case c.Kind == group.Joined && there:
-		w.t.Errorf("%v has joined twice", m)
-	case c.Kind != group.Joined && (!there || before.Token != m.Token):
+	case c.Kind == group.Added && there:
+		w.t.Errorf("%v was added twice", m)
+	case c.Kind != group.Added && (!there || before.Token != m.Token):
 		w.t.Errorf("%v: %v, but known is %v", c.Kind, m, before)
 	case c.Kind == group.Changed && text(before) == text(m):
 		w.t.Errorf("%v has not changed", m)
 	}
-	if c.Kind == group.Left {
+	if c.Kind == group.Removed {
 		delete(w.known, m.Node)
 	} else {
 		w.known[m.Node] = m

@@ -10,21 +10,26 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/recipes/internal/kept"
 	"github.com/docent-zk/docent/recipes/persistent"
 )
 
 var (
 	// ErrIDInUse means that another member of the group has the id.
-	ErrIDInUse = persistent.ErrOccupied
-	// ErrLeft means that a member has left the group, by Leave.
-	ErrLeft = persistent.ErrNodeClosed
-	// ErrPending means that Leave has returned before the deletion of the node was confirmed.
-	ErrPending = persistent.ErrPending
+	ErrIDInUse = errors.New("group: another member has the id")
+	// ErrClosed means that a Membership is closed.
+	ErrClosed = errors.New("group: the membership is closed")
+	// ErrPending means that Close has returned before the deletion of the node was confirmed. The
+	// deletion continues in the background.
+	ErrPending = errors.New("group: the deletion is not confirmed yet")
 	// ErrNoPayload means that members with the names of kazoo have no payload.
 	ErrNoPayload = errors.New("group: members of kazoo's Party have no payload")
 )
 
-// Membership is the membership of this process in a group, from Join to Leave. Safe for concurrent
+// ofNode returns the errors of this package for those of the node.
+var ofNode = kept.Errors{Closed: ErrClosed, Occupied: ErrIDInUse, Pending: ErrPending}
+
+// Membership is the membership of this process in a group, from Join to Close. Safe for concurrent
 // use. Curator: GroupMember.
 type Membership struct {
 	id    string
@@ -34,7 +39,7 @@ type Membership struct {
 }
 
 // Join makes this process a member of the group at path, and waits until it is one. ctx bounds only
-// the wait: the membership lasts until Leave, or until the client is closed. The id must not be
+// the wait: the membership lasts until Close, or until the client is closed. The id must not be
 // empty and must be valid as the name of a node. payload is copied and may be empty.
 //
 // Join fails with ErrIDInUse if the id is in use (see WithWait), when ctx ends, with
@@ -54,11 +59,11 @@ func Join(
 	kept, stop := context.WithCancel(context.Background())
 	m.stop = stop
 	if err = m.node.Start(kept); err == nil {
-		err = m.node.Await(ctx)
+		err = m.node.WaitReady(ctx)
 	}
 	if err != nil {
 		stop() // the node is deleted in the background
-		return nil, fmt.Errorf("join %s as %q: %w", path, id, err)
+		return nil, fmt.Errorf("join %s as %q: %w", path, id, ofNode.Of(err))
 	}
 	return m, nil
 }
@@ -127,10 +132,10 @@ func (m *Membership) check() error {
 }
 
 // SetPayload sets the payload of the member. It copies payload and returns at once: the payload is
-// written when there is a connection, and only the last one. Await waits for that. It fails with
-// ErrNoPayload for a member with the names of kazoo; with framework.ErrTooLarge if the payload is too
-// large for a request, and then the payload stays as it was; with the error of Err if this process is
-// not a member any more; and with framework.ErrZeroValue. Curator: setThisData.
+// written when there is a connection, and only the last one. WaitReady waits for that. It fails
+// with ErrNoPayload for a member with the names of kazoo; with framework.ErrTooLarge if the payload
+// is too large for a request, and then the payload stays as it was; with the error of Err if this
+// process is not a member any more; and with framework.ErrZeroValue. Curator: setThisData.
 func (m *Membership) SetPayload(payload []byte) error {
 	if err := m.check(); err != nil {
 		return err
@@ -138,16 +143,16 @@ func (m *Membership) SetPayload(payload []byte) error {
 	if m.kazoo {
 		return ErrNoPayload
 	}
-	return m.node.SetData(payload)
+	return ofNode.Of(m.node.SetData(payload))
 }
 
-// Await waits until the node of the member is there with the last payload: see
-// persistent.Node.Await.
-func (m *Membership) Await(ctx context.Context) error {
+// WaitReady waits until the node of the member is there with the last payload: see
+// persistent.Node.WaitReady.
+func (m *Membership) WaitReady(ctx context.Context) error {
 	if err := m.check(); err != nil {
 		return err
 	}
-	return m.node.Await(ctx)
+	return ofNode.Of(m.node.WaitReady(ctx))
 }
 
 // Done returns a channel that is closed when this process is not a member any more and will not be
@@ -159,26 +164,26 @@ func (m *Membership) Done() <-chan struct{} {
 	return m.node.Done()
 }
 
-// Err returns nil until Done is closed, and then the reason: ErrLeft; framework.ErrClosed;
+// Err returns nil until Done is closed, and then the reason: ErrClosed; framework.ErrClosed;
 // ErrIDInUse; or what the servers have answered.
 func (m *Membership) Err() error {
 	if err := m.check(); err != nil {
 		return err
 	}
-	return m.node.Err()
+	return ofNode.Of(m.node.Err())
 }
 
-// Leave ends the membership. It waits until the node is deleted, for the session timeout at most. It
-// returns nil if the servers have no node of this member any more, or delete it with its session,
-// which is lost or closed with the client. It returns ErrPending if that is not confirmed yet: the
-// deletion continues in the background until it is confirmed or the client is closed. It returns the
-// servers' refusal, such as zk.ErrNoAuth or, if the node has children, zk.ErrNotEmpty: then the node
-// stays until the session ends. It returns framework.ErrZeroValue for the zero value. Leave returns
-// the same when it is called again, once the deletion has ended. Curator: close.
-func (m *Membership) Leave() error {
+// Close ends the membership. It waits until the node is deleted, for the session timeout at most.
+// It returns nil if the servers have no node of this member any more, or delete it with its
+// session, which is lost or closed with the client. It returns ErrPending if that is not confirmed
+// yet: the deletion continues in the background until it is confirmed or the client is closed. It
+// returns the servers' refusal, such as zk.ErrNoAuth or, if the node has children, zk.ErrNotEmpty:
+// then the node stays until the session ends. It returns framework.ErrZeroValue for the zero value.
+// Close returns the same when it is called again, once the deletion has ended. Curator: close.
+func (m *Membership) Close() error {
 	if err := m.check(); err != nil {
 		return err
 	}
 	defer m.stop()
-	return m.node.Close()
+	return ofNode.Of(m.node.Close())
 }

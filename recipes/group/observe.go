@@ -9,13 +9,14 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/recipes/internal/kind"
+	"github.com/docent-zk/docent/recipes/internal/pause"
 )
 
 // Member is a member of a group as its node shows it.
@@ -31,28 +32,18 @@ type Kind int
 
 // The kinds of changes.
 const (
-	Joined  Kind = iota + 1 // the member is new, or has joined again
-	Left                    // the member has left, or its session has expired
+	Added   Kind = iota + 1 // the member is new, or has joined again
 	Changed                 // the member has another payload
+	Removed                 // the member has left, or its session has expired
 )
 
-// String returns the name of the constant in lower case.
-func (k Kind) String() string {
-	switch k {
-	case Joined:
-		return "joined"
-	case Left:
-		return "left"
-	case Changed:
-		return "changed"
-	}
-	return fmt.Sprintf("Kind(%d)", int(k))
-}
+// String returns the kind in lower case.
+func (k Kind) String() string { return kind.Text(int(k), int(Removed)) }
 
 // Change is a difference between two states of a group.
 type Change struct {
 	Kind   Kind
-	Member Member // after the change; with Left as it was last read
+	Member Member // after the change; with Removed as it was last read
 }
 
 // String returns the kind and the id of the member.
@@ -64,8 +55,8 @@ func (c Change) String() string { return c.Kind.String() + " " + c.Member.ID }
 //
 // Members fails when ctx ends, also with framework.ErrNilContext; with framework.ErrClosed when the
 // client is closed; with framework.ErrNotConnected, or another transient error, when the client's
-// retry policy is exhausted; with zk.ErrNoAuth if the client may not read the path or a node; and for
-// invalid arguments. Curator: getCurrentMembers, which always has the member itself.
+// retry policy is exhausted; with zk.ErrNoAuth if the client may not read the path or a node; and
+// for invalid arguments. Curator: getCurrentMembers, which always has the member itself.
 func Members(ctx context.Context, c *framework.Client, path string, opts ...Option) ([]Member, error) {
 	cfg, err := newReader(opts)
 	if err == nil {
@@ -111,7 +102,7 @@ func (c config) member(name string, data []byte, stat *zk.Stat) Member {
 	return Member{ID: name, Payload: data, Node: name, Token: stat.Czxid}
 }
 
-// Observe returns a sequence of the changes of the group at path. It begins with a Joined for each
+// Observe returns a sequence of the changes of the group at path. It begins with an Added for each
 // present member. Each difference between what was known and what is read is there once, in the
 // order in which it is read. A member that has left and joined again between two reads is there
 // with both changes. Of several quick changes of a payload only the last may be there. Observe does
@@ -174,18 +165,12 @@ type followed struct {
 	stop func()
 }
 
-// The pauses after errors.
-const (
-	firstPause = 50 * time.Millisecond
-	lastPause  = time.Second
-)
-
 // errStopped means that the loop over the sequence has ended.
 var errStopped = errors.New("group: stopped")
 
 func (o *observer) run(ctx context.Context) {
 	defer o.unfollow()
-	wait := firstPause
+	failures := 0
 	for {
 		err := o.read(ctx)
 		switch {
@@ -195,25 +180,16 @@ func (o *observer) run(ctx context.Context) {
 			if !o.yield(Change{}, fmt.Errorf("observe %s: %w", o.path, err)) || !framework.IsTransient(err) {
 				return
 			}
-			pause(ctx, wait)
-			wait = min(2*wait, lastPause)
+			_ = pause.For(ctx, nil, pause.After(failures)) // ctx is looked at after the next read
+			failures++
 			continue
 		}
-		wait = firstPause
+		failures = 0
 		select {
 		case <-o.fired:
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 
@@ -295,11 +271,11 @@ func (o *observer) left(name string) error {
 	s := o.known[name]
 	s.watch.stop()
 	delete(o.known, name)
-	return o.tell(Left, s.Member)
+	return o.tell(Removed, s.Member)
 }
 
-func (o *observer) tell(kind Kind, m Member) error {
-	if !o.yield(Change{kind, m}, nil) {
+func (o *observer) tell(k Kind, m Member) error {
+	if !o.yield(Change{k, m}, nil) {
 		return errStopped
 	}
 	return nil
@@ -329,7 +305,7 @@ func (o *observer) readMember(ctx context.Context, name string) error {
 	o.known[name] = now
 	switch {
 	case before == nil:
-		return o.tell(Joined, now.Member)
+		return o.tell(Added, now.Member)
 	case !bytes.Equal(before.Payload, now.Payload) || before.ID != now.ID:
 		return o.tell(Changed, now.Member)
 	}

@@ -37,11 +37,11 @@ func TestGroupOnServers(t *testing.T) {
 	for _, w := range watchers {
 		w.sees("one=1b", "two=2")
 	}
-	require.NoError(t, two.Leave())
+	require.NoError(t, two.Close())
 	for _, w := range watchers {
 		w.sees("one=1b")
 	}
-	require.NoError(t, one.Leave())
+	require.NoError(t, one.Close())
 	for _, w := range watchers {
 		w.sees()
 	}

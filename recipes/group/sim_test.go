@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/retry"
@@ -34,12 +35,15 @@ const (
 // the group is reaped. When that is over, the members that have joined are listed once, with their
 // last payloads, and all watchers know the same.
 func TestSimulatedGroups(t *testing.T) {
+	aim := testlock.NewAim(t, fault.OpCreate, fault.OpSetData, fault.OpDelete, fault.OpGetData, fault.OpExists,
+		fault.OpGetChildren2, fault.OpSetWatches, fault.OpConnect, fault.AnyOp)
 	sim.Run(t, 100, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		connect := srv.MemAddr()
 		if random.IntN(2) == 0 {
 			connect = sim.Ensemble(srv, random, 2)
 		}
 		w := &world{t: t, srv: srv, random: random, calm: client(t, srv, "calm")}
+		w.faults = aim.Faults(t, srv, random, simTimeout)
 		for i := range simMembers {
 			w.connect(fmt.Sprintf("c%d", i), connect)
 		}
@@ -62,6 +66,7 @@ type world struct {
 	t        *testing.T
 	srv      *zktest.Server
 	random   *rand.Rand
+	faults   *testlock.Faults
 	calm     *framework.Client // without faults
 	members  []*simMember
 	watchers []*watcher
@@ -141,7 +146,7 @@ func (m *simMember) leave(t *testing.T) {
 	if m.member == nil {
 		return
 	}
-	if err := m.member.Leave(); err != nil && !errors.Is(err, group.ErrPending) {
+	if err := m.member.Close(); err != nil && !errors.Is(err, group.ErrPending) {
 		t.Errorf("%s: %v", m.id, err)
 	}
 	m.member = nil
@@ -151,33 +156,20 @@ func (m *simMember) leave(t *testing.T) {
 func (w *world) harm() {
 	srv, random := w.srv, w.random
 	c := srv.Client(fmt.Sprintf("c%d", random.IntN(simMembers)))
-	match := fault.Match{Client: c.Name(), Skip: random.IntN(4)}
-	length := time.Duration(random.Int64N(int64(2 * simTimeout)))
 	switch random.IntN(9) {
 	case 0:
-		c.Drop()
-	case 1:
-		srv.On(match, fault.DropBefore())
-	case 2:
-		srv.On(match, fault.DropAfter())
-	case 3:
-		srv.On(match, fault.Delay(length/2))
-	case 4:
-		c.Cut()
-		time.AfterFunc(length, c.Heal)
-	case 5:
-		c.HoldEvents()
-	case 6:
 		for _, s := range c.Sessions() {
 			_ = s.Expire()
 		}
-	case 7:
+	case 1:
 		if names, _ := srv.Children(path); len(names) > 0 {
 			slices.Sort(names)
 			_ = srv.Delete(path + "/" + names[random.IntN(len(names))])
 		}
-	case 8:
+	case 2:
 		sim.Disturb(srv, random, simTimeout)
+	default:
+		w.faults.Strike(c)
 	}
 }
 
@@ -187,7 +179,7 @@ func (w *world) check() {
 	for _, m := range w.members {
 		if m.member != nil {
 			require.NoError(w.t, m.member.Err())
-			require.NoError(w.t, m.member.Await(testzk.Context(w.t)))
+			require.NoError(w.t, m.member.WaitReady(testzk.Context(w.t)))
 			want = append(want, m.id+"="+m.payload)
 		}
 	}

@@ -7,7 +7,7 @@
 //	err = node.Start(ctx)
 //	...
 //	defer node.Close()
-//	err = node.Await(ctx) // the node is there
+//	err = node.WaitReady(ctx) // the node is there
 //
 // # What a Node does
 //
@@ -18,7 +18,7 @@
 // without need: after a reconnect with the same session the node is only read.
 //
 // [Node.SetData] returns at once. The data is written when there is a connection, the last data
-// only. [Node.Await] waits until the node is there with the data of the last SetData.
+// only. [Node.WaitReady] waits until the node is there with the data of the last SetData.
 //
 // [Node.Close] deletes the node. A create that the servers apply late, after its answer was lost,
 // is undone: the Node looks for its node until no such create can be applied any more.

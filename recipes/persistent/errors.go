@@ -13,12 +13,12 @@ var (
 	// ErrOccupied means that a node of another program is at the path: see WithOccupiedTimeout.
 	// Start returns it if another Node of the same client has the path.
 	ErrOccupied = errors.New("persistent: a node of another owner is at the path")
-	// ErrNotStarted means that Await was called before Start.
+	// ErrNotStarted means that WaitReady was called before Start.
 	ErrNotStarted = errors.New("persistent: not started")
 	// ErrStarted means that Start was called before.
 	ErrStarted = errors.New("persistent: started before")
-	// ErrNodeClosed means that a Node is closed: by Close or by the end of the context of Start.
-	ErrNodeClosed = errors.New("persistent: closed")
+	// ErrClosed means that a Node is closed: by Close or by the end of the context of Start.
+	ErrClosed = errors.New("persistent: closed")
 	// ErrPending means that Close has returned before the deletion of the node was confirmed. The
 	// deletion continues in the background.
 	ErrPending = errors.New("persistent: the deletion is not confirmed yet")

@@ -33,7 +33,7 @@ func Example() {
 		return
 	}
 	defer node.Close()
-	if err := node.Await(ctx); err != nil { // it is there
+	if err := node.WaitReady(ctx); err != nil { // it is there
 		fmt.Println(err)
 		return
 	}
@@ -46,7 +46,7 @@ func Example() {
 	_ = srv.Sessions()[0].Expire() // as after a long outage
 	<-session.Done()
 	_ = node.SetData([]byte("10.0.0.3:9090"))
-	if err := node.Await(ctx); err != nil { // it is there again
+	if err := node.WaitReady(ctx); err != nil { // it is there again
 		fmt.Println(err)
 		return
 	}

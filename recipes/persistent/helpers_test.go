@@ -2,52 +2,25 @@ package persistent_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/persistent"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// virtually runs a test in virtual time on a server of its own.
-func virtually(t *testing.T, test func(t *testing.T, srv *zktest.Server), opts ...zktest.Option) {
-	t.Helper()
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) { test(t, srv) }, opts...)
-}
-
-// client returns a client of srv with a name.
-func client(t testing.TB, srv *zktest.Server, name string, opts ...framework.Option) *framework.Client {
-	t.Helper()
-	dialer := framework.WithDialer(srv.Client(name).DialContext)
-	return testzk.Connected(t, srv.MemAddr(), append([]framework.Option{dialer}, opts...)...)
-}
-
-// expire expires the sessions of a client of srv.
-func expire(t testing.TB, srv *zktest.Server, name string) {
-	t.Helper()
-	for _, s := range srv.Client(name).Sessions() {
-		require.NoError(t, s.Expire())
-	}
-}
-
-// settle waits for everything that happens without the end of a session.
-func settle() {
-	time.Sleep(2 * time.Second)
-	synctest.Wait()
-}
-
-// outage waits for longer than the session timeout.
-func outage() {
-	time.Sleep(2 * testzk.SessionTimeout)
-	synctest.Wait()
-}
+// The helpers of all recipes.
+var (
+	virtually = testlock.Virtually
+	client    = testlock.Named
+	expire    = testlock.Expire
+	settle    = testlock.Rest
+	outage    = testlock.Outage
+)
 
 const (
 	path = "/services/orders/host-3"
@@ -80,7 +53,7 @@ func kept(t testing.TB, c *framework.Client, path string, opts ...persistent.Opt
 
 func await(t testing.TB, n *persistent.Node) {
 	t.Helper()
-	require.NoError(t, n.Await(testzk.Context(t)))
+	require.NoError(t, n.WaitReady(testzk.Context(t)))
 }
 
 // owner returns the session that owns the node.

@@ -58,8 +58,8 @@ type view struct {
 
 // New returns a Node for path with data, which it copies. New makes no request. It returns an error
 // for a nil or unusable client, an invalid path, "/", options that exclude each other, and
-// framework.ErrTooLarge for data that is too large for a request. With WithSequence the path may end
-// in a slash.
+// framework.ErrTooLarge for data that is too large for a request. With WithSequence the path may
+// end in a slash.
 func New(c *framework.Client, path string, data []byte, opts ...Option) (*Node, error) {
 	cfg, err := newConfig(opts)
 	if err == nil {
@@ -147,7 +147,7 @@ func (n *Node) check(ctx context.Context) error {
 
 // Start keeps the node in the background until ctx ends or Close is called. It returns at once,
 // also when no server can be reached. It fails with ErrStarted if it was called before, with
-// ErrNodeClosed if the Node is closed, with ErrOccupied if another Node of the same client has the
+// ErrClosed if the Node is closed, with ErrOccupied if another Node of the same client has the
 // path and is not closed, with framework.ErrClosed if the client is closed, and if ctx is nil or
 // has ended. After an error nothing runs, and Close is not needed. Curator: start.
 func (n *Node) Start(ctx context.Context) error {
@@ -158,7 +158,7 @@ func (n *Node) Start(ctx context.Context) error {
 	defer n.mu.Unlock()
 	switch {
 	case n.closed:
-		return fmt.Errorf("start %s: %w", n.path, ErrNodeClosed)
+		return fmt.Errorf("start %s: %w", n.path, ErrClosed)
 	case n.stop != nil:
 		return fmt.Errorf("start %s: %w", n.path, ErrStarted)
 	}
@@ -178,9 +178,9 @@ func (n *Node) Start(ctx context.Context) error {
 
 // SetData sets the data of the node. It copies data and returns at once: the data is written when
 // there is a connection, and if SetData is called again before, only the last data is written.
-// Await waits for that. It can be called before Start. It returns why the node is not kept any more
-// if so, as Err does. It returns framework.ErrTooLarge for data that is too large for a request:
-// then the data stays as it was. Curator: setData.
+// WaitReady waits for that. It can be called before Start. It returns why the node is not kept any
+// more if so, as Err does. It returns framework.ErrTooLarge for data that is too large for a
+// request: then the data stays as it was. Curator: setData.
 func (n *Node) SetData(data []byte) error {
 	if !n.made() {
 		return fmt.Errorf("%w: persistent.Node", framework.ErrZeroValue)
@@ -209,16 +209,16 @@ func (n *Node) wanted() ([]byte, int) {
 	return n.data, n.writes
 }
 
-// Await waits until the node is there with the data of the last SetData. It fails
+// WaitReady waits until the node is there with the data of the last SetData. It fails
 //
 //   - when ctx ends, and if it has ended. If a node of another program is at the path, the error
 //     also matches ErrOccupied;
 //   - with ErrNotStarted before Start;
 //   - with the error of Err when the node is not kept any more.
 //
-// Await does not fail because no server can be reached. Curator: waitForInitialCreate, which also
-// returns for the node of a lost session.
-func (n *Node) Await(ctx context.Context) error {
+// WaitReady does not fail because no server can be reached. Curator: waitForInitialCreate, which
+// also returns for the node of a lost session.
+func (n *Node) WaitReady(ctx context.Context) error {
 	if err := n.check(ctx); err != nil {
 		return err
 	}
@@ -233,9 +233,9 @@ func (n *Node) Await(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 		if blocked {
-			return fmt.Errorf("await %s: %w: %w", n.path, ErrOccupied, ctxerr.Of(ctx))
+			return fmt.Errorf("wait for %s: %w: %w", n.path, ErrOccupied, ctxerr.Of(ctx))
 		}
-		return fmt.Errorf("await %s: %w", n.path, ctxerr.Of(ctx))
+		return fmt.Errorf("wait for %s: %w", n.path, ctxerr.Of(ctx))
 	}
 }
 
@@ -247,9 +247,9 @@ func (n *Node) awaited() (there, blocked bool, changed <-chan struct{}, err erro
 	defer n.mu.Unlock()
 	switch {
 	case n.closed || n.err != nil:
-		return false, false, nil, fmt.Errorf("await %s: %w", n.path, n.endLocked())
+		return false, false, nil, fmt.Errorf("wait for %s: %w", n.path, n.endLocked())
 	case n.stop == nil:
-		return false, false, nil, fmt.Errorf("await %s: %w", n.path, ErrNotStarted)
+		return false, false, nil, fmt.Errorf("wait for %s: %w", n.path, ErrNotStarted)
 	}
 	return n.atLocked() != "" && n.view.number == n.writes, n.view.blocked, n.changed, nil
 }
@@ -293,7 +293,7 @@ func (n *Node) isDone() bool {
 	}
 }
 
-// Err returns nil until Done is closed, and then the reason: ErrNodeClosed, joined with the error
+// Err returns nil until Done is closed, and then the reason: ErrClosed, joined with the error
 // of the context of Start if that has ended; framework.ErrClosed; ErrOccupied; or what the servers
 // have answered. It returns framework.ErrZeroValue for the zero value.
 func (n *Node) Err() error {
@@ -310,7 +310,7 @@ func (n *Node) endLocked() error {
 	if n.err != nil {
 		return n.err
 	}
-	return ErrNodeClosed
+	return ErrClosed
 }
 
 // Close deletes the node and waits until it is deleted, for the session timeout at most. It returns
@@ -355,7 +355,7 @@ func (n *Node) close() (started bool) {
 		return true
 	}
 	if !n.closed {
-		n.closed, n.err = true, ErrNodeClosed
+		n.closed, n.err = true, ErrClosed
 		close(n.done)
 	}
 	return false
@@ -371,7 +371,7 @@ func (n *Node) note(session *framework.Session) {
 	n.timeout = session.Timeout()
 }
 
-// show notes what was read of the node, and wakes Await.
+// show notes what was read of the node, and wakes WaitReady.
 func (n *Node) show(v view) {
 	n.update(func() { n.view = v })
 }
@@ -389,9 +389,9 @@ func (n *Node) closedBy(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
-		return ErrNodeClosed
+		return ErrClosed
 	}
-	return fmt.Errorf("%w: %w", ErrNodeClosed, ctxerr.Of(ctx))
+	return fmt.Errorf("%w: %w", ErrClosed, ctxerr.Of(ctx))
 }
 
 // finish notes that the node is not kept any more, because of reason.
@@ -401,7 +401,7 @@ func (n *Node) finish(reason error) {
 		n.stop()
 		close(n.done)
 	})
-	if !errors.Is(reason, ErrNodeClosed) && !errors.Is(reason, framework.ErrClosed) {
+	if !errors.Is(reason, ErrClosed) && !errors.Is(reason, framework.ErrClosed) {
 		n.log.Warn("the node is not kept any more", zap.Error(reason))
 	}
 }

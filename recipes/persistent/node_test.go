@@ -20,7 +20,7 @@ func TestNodeIsThereUntilClose(t *testing.T) {
 		c := client(t, srv, "a")
 		n := newNode(t, c, path)
 		require.Empty(t, n.Path())
-		require.ErrorIs(t, n.Await(t.Context()), persistent.ErrNotStarted)
+		require.ErrorIs(t, n.WaitReady(t.Context()), persistent.ErrNotStarted)
 		require.NoError(t, n.Start(t.Context()))
 		require.ErrorIs(t, n.Start(t.Context()), persistent.ErrStarted)
 		await(t, n)
@@ -31,12 +31,12 @@ func TestNodeIsThereUntilClose(t *testing.T) {
 		require.NoError(t, n.Close())
 		require.False(t, srv.Exists(path))
 		require.Empty(t, n.Path())
-		require.ErrorIs(t, n.Err(), persistent.ErrNodeClosed)
+		require.ErrorIs(t, n.Err(), persistent.ErrClosed)
 		<-n.Done()
 		require.NoError(t, n.Close())
-		require.ErrorIs(t, n.Await(t.Context()), persistent.ErrNodeClosed)
-		require.ErrorIs(t, n.SetData(nil), persistent.ErrNodeClosed)
-		require.ErrorIs(t, n.Start(t.Context()), persistent.ErrNodeClosed)
+		require.ErrorIs(t, n.WaitReady(t.Context()), persistent.ErrClosed)
+		require.ErrorIs(t, n.SetData(nil), persistent.ErrClosed)
+		require.ErrorIs(t, n.Start(t.Context()), persistent.ErrClosed)
 	})
 }
 
@@ -50,7 +50,7 @@ func TestNodeIsDeletedWhenTheContextOfStartEnds(t *testing.T) {
 		settle()
 		require.False(t, srv.Exists(path))
 		<-n.Done()
-		require.ErrorIs(t, n.Err(), persistent.ErrNodeClosed)
+		require.ErrorIs(t, n.Err(), persistent.ErrClosed)
 		require.ErrorIs(t, n.Err(), context.Canceled)
 		require.NoError(t, n.Close())
 	})
@@ -83,7 +83,7 @@ func TestNodeComesBackAfterALostSession(t *testing.T) {
 	}
 }
 
-// Await must not return for the node of a lost session.
+// WaitReady must not return for the node of a lost session.
 func TestNodeOfALostSessionIsNotThere(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		n := kept(t, client(t, srv, "a"), path)
@@ -92,7 +92,7 @@ func TestNodeOfALostSessionIsNotThere(t *testing.T) {
 		require.Empty(t, n.Path())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.ErrorIs(t, n.Await(ctx), context.DeadlineExceeded)
+		require.ErrorIs(t, n.WaitReady(ctx), context.DeadlineExceeded)
 		srv.Client("a").Heal()
 		await(t, n)
 	})
@@ -266,7 +266,7 @@ func TestErrorsThatDoNotPassEndTheNode(t *testing.T) {
 				}
 				closes(t, n.Done(), "the node does not end")
 				require.ErrorIs(t, n.Err(), c.want)
-				require.ErrorIs(t, n.Await(t.Context()), c.want)
+				require.ErrorIs(t, n.WaitReady(t.Context()), c.want)
 				require.ErrorIs(t, n.SetData(nil), c.want)
 				_ = n.Close()
 				settle()

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/persistent"
 	"github.com/docent-zk/docent/retry"
@@ -38,6 +39,8 @@ const (
 // and made again. When that is over, each node that is kept is there once, with its last data, and
 // no closed node is. A node of another program is never touched.
 func TestSimulatedNodes(t *testing.T) {
+	aim := testlock.NewAim(t, fault.OpCreate, fault.OpSetData, fault.OpDelete, fault.OpGetData, fault.OpExists,
+		fault.OpSetWatches, fault.OpConnect, fault.AnyOp)
 	sim.Run(t, 100, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		connect := srv.MemAddr()
 		if random.IntN(2) == 0 {
@@ -45,6 +48,7 @@ func TestSimulatedNodes(t *testing.T) {
 		}
 		var measured testzk.Metrics
 		w := &world{t: t, srv: srv, random: random, nodes: map[string]*simNode{}}
+		w.faults = aim.Faults(t, srv, random, simTimeout)
 		for i := range simClients {
 			w.connect(fmt.Sprintf("c%d", i), connect, &measured)
 		}
@@ -67,6 +71,7 @@ type world struct {
 	t      *testing.T
 	srv    *zktest.Server
 	random *rand.Rand
+	faults *testlock.Faults
 
 	mu    sync.Mutex
 	nodes map[string]*simNode
@@ -179,46 +184,25 @@ func (w *world) use(n *simNode, random *rand.Rand) {
 func (w *world) harm() {
 	srv, random := w.srv, w.random
 	c := srv.Client(fmt.Sprintf("c%d", random.IntN(simClients)))
-	ops := []fault.Op{
-		fault.OpCreate, fault.OpSetData, fault.OpDelete, fault.OpGetData, fault.OpExists, fault.AnyOp,
-	}
-	match := fault.Match{Client: c.Name(), Op: ops[random.IntN(len(ops))], Skip: random.IntN(2)}
-	length := time.Duration(random.Int64N(int64(2 * simTimeout)))
 	switch random.IntN(12) {
 	case 0:
-		c.Drop()
-	case 1:
-		srv.On(match, fault.DropBefore())
-	case 2:
-		srv.On(match, fault.DropAfter())
-	case 3:
-		srv.On(match, fault.Delay(length/2))
-	case 4:
-		c.Cut()
-		time.Sleep(length)
-		c.Heal()
-	case 5:
-		c.CutReplies()
-		time.Sleep(length)
-		c.Heal()
-	case 6:
-		c.HoldEvents()
-	case 7:
 		for _, s := range c.Sessions() {
 			_ = s.Expire()
 		}
-	case 8:
+	case 1:
 		if all := nodes(srv); len(all) > 0 {
 			_ = srv.Delete(all[random.IntN(len(all))])
 		}
-	case 9:
+	case 2:
 		if all := nodes(srv); len(all) > 0 {
 			_ = srv.Set(all[random.IntN(len(all))], []byte("nonsense"))
 		}
-	case 10:
+	case 3:
 		sim.Disturb(srv, random, simTimeout)
-	case 11:
-		w.intrude(c, length)
+	case 4:
+		w.intrude(c, time.Duration(random.Int64N(int64(2*simTimeout))))
+	default:
+		w.faults.Strike(c)
 	}
 }
 
@@ -243,7 +227,7 @@ func (w *world) check() {
 	for _, name := range w.names() {
 		n := w.nodes[name]
 		if n.closed {
-			require.ErrorIs(w.t, n.Err(), persistent.ErrNodeClosed)
+			require.ErrorIs(w.t, n.Err(), persistent.ErrClosed)
 			require.NoError(w.t, n.Close())
 			continue
 		}
@@ -253,7 +237,7 @@ func (w *world) check() {
 				continue
 			}
 		}
-		require.NoError(w.t, n.Await(testzk.Context(w.t)))
+		require.NoError(w.t, n.WaitReady(testzk.Context(w.t)))
 		require.Equal(w.t, n.text, content(w.t, w.srv, n.Path()))
 		want = append(want, n.Path())
 	}

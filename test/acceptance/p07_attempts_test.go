@@ -19,16 +19,16 @@ import (
 const p07Retries = 4
 
 // A call makes no more attempts than the retry policy allows. With 4 retries that is 5, and not 25
-// if the program repeats the call by such a policy of its own. Waiting in a queue, keeping a node and
-// guaranteed deletions are left out, because they continue until they succeed. The connection is lost at every
-// attempt, before or after the server processes it.
+// if the program repeats the call by such a policy of its own. Waiting in a queue, keeping a node
+// and guaranteed deletions are left out, because they continue until they succeed. The connection
+// is lost at every attempt, before or after the server processes it.
 func TestP07_AttemptsDoNotMultiply(t *testing.T) { // not parallel: it would starve the tests in real time
 	onlyInProcess(t, "the in-process server counts what it never answers")
 	policy := retry.Times(p07Retries, 10*time.Millisecond)
 	calls := p07Calls("Client.Session", "Client.Outlast", "Client.WaitConnected", // send nothing
 		"Client.DeleteGuaranteed", "Session.DeleteGuaranteed", // continue until they succeed
-		"Mutex.Acquire of what is held",                  // waits in the queue, also through failures
-		"group.Join", "Node.Await", "Registration.Await", // wait for the node, also through failures
+		"Mutex.Acquire of what is held",                          // waits in the queue, also through failures
+		"group.Join", "Node.WaitReady", "Registration.WaitReady", // wait for the node, also through failures
 		"View.WaitReady", "Provider.Pick") // wait for a cache, also through failures
 	for name, call := range calls {
 		for op := range p07Sends(t, call) {

@@ -148,7 +148,7 @@ func p07Registry(on *p07Subject, do func(*discovery.Registry) error) error {
 
 func p07View(on *p07Subject, do func(*discovery.View) error) error {
 	return p07Registry(on, func(r *discovery.Registry) error {
-		v, err := r.Watch("a")
+		v, err := r.View("a")
 		if err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ var p07StandingCalls = map[string]p07Call{
 		_, err := group.Join(ctx, on.client, "/p07/group", "a", nil)
 		return err
 	},
-	"Node.Await": func(ctx context.Context, on *p07Subject) error {
+	"Node.WaitReady": func(ctx context.Context, on *p07Subject) error {
 		node, err := persistent.New(on.client, "/p07/node", nil)
 		if err == nil {
 			err = node.Start(ctx)
@@ -171,15 +171,15 @@ var p07StandingCalls = map[string]p07Call{
 		if err != nil {
 			return err
 		}
-		return node.Await(ctx)
+		return node.WaitReady(ctx)
 	},
-	"Registration.Await": func(ctx context.Context, on *p07Subject) error {
+	"Registration.WaitReady": func(ctx context.Context, on *p07Subject) error {
 		return p07Registry(on, func(r *discovery.Registry) error {
 			self, err := r.Register(discovery.Instance{Name: "a"})
 			if err != nil {
 				return err
 			}
-			return self.Await(ctx)
+			return self.WaitReady(ctx)
 		})
 	},
 	"View.WaitReady": func(ctx context.Context, on *p07Subject) error {
@@ -260,8 +260,8 @@ func p07NeedSession() []string {
 	return names
 }
 
-// The tests of deadlines call every method of Client, Session, Mutex, Hold, Node and of the types of
-// discovery that takes a context.
+// The tests of deadlines call every method of Client, Session, Mutex, Hold, Node and of the types
+// of discovery that takes a context.
 func TestP07_NoCallThatTakesAContextIsForgotten(t *testing.T) {
 	calls := p07Calls()
 	takesContext := reflect.TypeFor[context.Context]()

@@ -39,7 +39,7 @@ func (g groups) act(ctx context.Context, c *framework.Client, verb string, args 
 	case "members-party":
 		return listMembers(group.Members(ctx, c, path, group.WithKazooNames()))
 	case "leave":
-		return "left", g.members[path].Leave()
+		return "left", g.members[path].Close()
 	case "keep":
 		node, err := persistent.New(c, path, []byte(args[1]), persistent.WithOccupiedTimeout(persistent.NoLimit))
 		if err != nil {
@@ -48,7 +48,7 @@ func (g groups) act(ctx context.Context, c *framework.Client, verb string, args 
 		g.nodes[path] = node
 		return "kept", node.Start(ctx)
 	}
-	if err := g.nodes[path].Await(ctx); err != nil {
+	if err := g.nodes[path].WaitReady(ctx); err != nil {
 		return "", err
 	}
 	return "dropped", g.nodes[path].Close()

@@ -38,7 +38,7 @@ func newServices(t *testing.T, f *fleet, compatible bool) services {
 	var err error
 	s.registry, err = discovery.New(testzk.Connected(t, f.ensemble.Connect()), base)
 	require.NoError(t, err)
-	s.view, err = s.registry.Watch("orders")
+	s.view, err = s.registry.View("orders")
 	require.NoError(t, err)
 	t.Cleanup(s.view.Close)
 	require.NoError(t, s.view.WaitReady(testzk.Context(t)))
@@ -86,11 +86,11 @@ func (s services) fromJava(t *testing.T, compatible bool) {
 	require.EqualValues(t, 1234, copied.Registered.UnixMilli())
 	taken, err := s.registry.Register(copied, persistent.WithOccupiedTimeout(0))
 	require.NoError(t, err)
-	require.ErrorIs(t, taken.Await(testzk.Context(t)), persistent.ErrOccupied)
+	require.ErrorIs(t, taken.WaitReady(testzk.Context(t)), discovery.ErrIDInUse)
 	copied.ID, copied.Disabled = "copy", false
 	self, err := s.registry.Register(copied)
 	require.NoError(t, err)
-	require.NoError(t, self.Await(testzk.Context(t)))
+	require.NoError(t, self.WaitReady(testzk.Context(t)))
 	s.javaShows(t, "find", fmt.Sprintf("a,DYNAMIC,http://10.0.0.3:81/,{key=value},%v "+
 		"copy,DYNAMIC,http://10.0.0.3:81/,{key=value},true", compatible))
 	require.NoError(t, self.Close())
@@ -129,15 +129,15 @@ func (s services) fromGo(t *testing.T) {
 	s.java.do("a", "service", "pick")
 	i := self.Instance()
 	i.Payload = json.RawMessage(`{"key":"value"}`)
-	require.NoError(t, self.Update(i))
+	require.NoError(t, self.SetInstance(i))
 	s.javaShows(t, "provided", "a,DYNAMIC,https://10.0.0.3:80/,{key=value},true")
 	i.Disabled = true
-	require.NoError(t, self.Update(i))
+	require.NoError(t, self.SetInstance(i))
 	s.javaShows(t, "find", "a,DYNAMIC,https://10.0.0.3:80/,{key=value},false")
 	s.javaShows(t, "provided", "")
 	s.java.do("none", "service", "pick")
 	i.Disabled = false
-	require.NoError(t, self.Update(i))
+	require.NoError(t, self.SetInstance(i))
 	s.javaShows(t, "pick", "a")
 	require.NoError(t, self.Close())
 	s.javaShows(t, "provided", "")
