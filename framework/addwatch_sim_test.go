@@ -293,7 +293,9 @@ func TestWatchesOnAFlappingNetwork(t *testing.T) {
 			sim.Run(t, 40, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 				faults := aim.Faults(t, srv, random, flapTimeout)
 				require.NoError(t, srv.Create("/d", nil))
-				flap(t, srv, srv.MemAddr(), random, func(client *zktest.Client) { disturb(srv, client, faults, random) })
+				flap(t, srv, srv.MemAddr(), random, func(client *zktest.Client) {
+					disturb(srv, client, faults, random)
+				})
 			}, zktest.WithCompat(compat))
 		})
 	}

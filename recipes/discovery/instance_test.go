@@ -104,7 +104,8 @@ func TestUnknownFieldsAreKept(t *testing.T) {
 }
 
 func TestUnknownFieldsOfAURIAreKept(t *testing.T) {
-	const uri = `{"parts":[{"value":"<a>","variable":false,"note":"<b>"},{"value":"port","variable":true}],"more":[1, 2]}`
+	const uri = `{"parts":[{"value":"<a>","variable":false,"note":"<b>"},` +
+		`{"value":"port","variable":true}],"more":[1, 2]}`
 	var i discovery.Instance
 	require.NoError(t, i.UnmarshalJSON([]byte(`{"name":"orders","id":"a","uriSpec":`+uri+`}`)))
 	again, err := i.MarshalJSON()
