@@ -73,7 +73,7 @@ func (c *Cache) run(ctx context.Context) {
 	f := &follower{
 		Cache: c, ctx: ctx, inbox: listen.NewMailbox[func()](), jobs: map[string]*job{}, broken: true,
 	}
-	defer f.inbox.Close()
+	defer f.drain()
 	f.source = newSource(f)
 	defer func() { f.source.stop() }()
 	for c.err == nil {
@@ -82,9 +82,7 @@ func (c *Cache) run(ctx context.Context) {
 		case <-f.inbox.Signal():
 			handlers, _ := f.inbox.Take()
 			for _, handle := range handlers {
-				if c.err == nil {
-					handle()
-				}
+				handle()
 			}
 		case <-f.pause:
 			f.retryFailed()
@@ -97,6 +95,24 @@ func (c *Cache) run(ctx context.Context) {
 			c.err = framework.ErrClosed
 		}
 		f.checkCurrent()
+	}
+}
+
+// tell has run call fn, unless the cache has ended by then.
+func (f *follower) tell(fn func()) {
+	f.inbox.Put(func() {
+		if f.err == nil {
+			fn()
+		}
+	})
+}
+
+// drain handles what has come before the end.
+func (f *follower) drain() {
+	f.inbox.Close()
+	handlers, _ := f.inbox.Take()
+	for _, handle := range handlers {
+		handle()
 	}
 }
 
@@ -209,8 +225,12 @@ func (f *follower) read(j *job, kind bridge.ReadKind) {
 	session := f.session
 	bridge.OfSession(session).StartRead(j.path, kind, f.source.oneShot(),
 		func(data []byte, children []string, stat *zk.Stat, w *framework.Watch, err error) {
-			f.inbox.Put(func() {
+			open := f.inbox.Put(func() {
 				f.reads--
+				if f.err != nil {
+					dropWatch(w)
+					return
+				}
 				if w != nil {
 					f.source.taken(j.path, kind, w)
 				}
@@ -220,7 +240,17 @@ func (f *follower) read(j *job, kind bridge.ReadKind) {
 					f.answered(j, answer{kind, data, children, stat, err})
 				}
 			})
+			if !open {
+				dropWatch(w)
+			}
 		})
+}
+
+// dropWatch drops the watch of a read, if the read has set one.
+func dropWatch(w *framework.Watch) {
+	if w != nil {
+		bridge.OfWatch(w).Drop()
+	}
 }
 
 // answered handles the answer to a read, and makes the next read of the job.

@@ -11,43 +11,47 @@ import (
 // framework sets the watches again after a reconnect.
 type oneShot struct {
 	f        *follower
-	watches  map[watchKey]*framework.Watch // those that have not fired
-	session  int64                         // in which the watches are set
+	watches  map[*framework.Watch]func() // those that have not fired, each with what ends its report
+	lists    map[string]bool             // the paths whose list of children is watched
+	session  int64                       // in which the watches are set
 	unlisten func()
-}
-
-type watchKey struct {
-	path     string
-	children bool
 }
 
 // newOneShot makes the source and waits for nothing.
 func newOneShot(f *follower) *oneShot {
-	s := &oneShot{f: f, watches: map[watchKey]*framework.Watch{}}
+	s := &oneShot{f: f, watches: map[*framework.Watch]func(){}, lists: map[string]bool{}}
 	s.unlisten = f.client.Listen(func(c framework.StateChange) {
 		if c.State.IsConnected() {
-			f.inbox.Put(s.connected)
+			f.tell(s.connected)
 		} else {
-			f.inbox.Put(func() { f.broke(c.At) })
+			f.tell(func() { f.broke(c.At) })
 		}
 	})
 	if f.client.State().IsConnected() {
-		f.inbox.Put(s.connected)
+		f.tell(s.connected)
 	}
 	return s
 }
 
 func (s *oneShot) oneShot() bool { return true }
 
-func (s *oneShot) mustList(path string) bool { return s.watches[watchKey{path, true}] == nil }
+func (s *oneShot) mustList(path string) bool { return !s.lists[path] }
 
 func (s *oneShot) ended() <-chan struct{} { return nil }
 
-func (s *oneShot) stop() { s.unlisten() }
+// stop ends the reports, so that no watch keeps the tree in memory until it fires.
+func (s *oneShot) stop() {
+	s.unlisten()
+	for w, forget := range s.watches {
+		forget()
+		dropWatch(w)
+	}
+}
 
-// connected continues after a loss of the connection. The watches of a session that has ended have
-// all fired. Those of a session that has reconnected fire before the answer to the next read, in no
-// order: until then any node may be another one than in the tree. A refused read has set no watch.
+// connected continues after a loss of the connection. The watches of a session that has ended fire
+// at some time, so everything is read. Those of a session that has reconnected fire before the
+// answer to the next read, in no order: until then any node may be another one than in the tree. A
+// refused read has set no watch.
 func (s *oneShot) connected() {
 	if !s.f.connected() {
 		return
@@ -68,24 +72,28 @@ func (s *oneShot) connected() {
 
 // taken notes the watch of a read. Reads of the same kind share one watch until it fires.
 func (s *oneShot) taken(path string, kind bridge.ReadKind, w *framework.Watch) {
-	key := watchKey{path, kind == bridge.ReadChildren}
-	if s.watches[key] == w {
+	if s.watches[w] != nil {
+		dropWatch(w)
 		return
 	}
-	s.watches[key] = w
-	bridge.OfWatch(w).Then(func() {
-		s.f.inbox.Put(func() {
-			if s.watches[key] == w {
-				delete(s.watches, key)
+	children := kind == bridge.ReadChildren
+	if children {
+		s.lists[path] = true
+	}
+	s.watches[w] = bridge.OfWatch(w).Then(func() {
+		s.f.tell(func() {
+			delete(s.watches, w)
+			if children {
+				delete(s.lists, path)
 			}
-			s.fired(key, w.Event())
+			s.fired(path, w.Event())
 		})
 	})
 }
 
 // fired reads what a watch has reported.
-func (s *oneShot) fired(key watchKey, event zk.EventType) {
-	j := s.f.want(key.path)
+func (s *oneShot) fired(path string, event zk.EventType) {
+	j := s.f.want(path)
 	if event != zk.EventNodeDataChanged && event != zk.EventNodeChildrenChanged {
 		j.replace()
 	}

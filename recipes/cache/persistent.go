@@ -25,7 +25,7 @@ func newSource(f *follower) source {
 	s := &persistent{f: f}
 	s.unlisten = f.client.Listen(func(c framework.StateChange) {
 		if !c.State.IsConnected() {
-			f.inbox.Put(func() { s.lost(c.At) })
+			f.tell(func() { s.lost(c.At) })
 		}
 	})
 	mode := framework.WatchTree
@@ -92,7 +92,7 @@ func (s *persistent) stop() {
 // is in the inbox before it.
 func (s *persistent) event(e framework.WatchEvent) {
 	at := time.Now()
-	s.f.inbox.Put(func() { s.handle(e, at) })
+	s.f.tell(func() { s.handle(e, at) })
 }
 
 func (s *persistent) handle(e framework.WatchEvent, at time.Time) {
@@ -100,7 +100,7 @@ func (s *persistent) handle(e framework.WatchEvent, at time.Time) {
 	case e.Type == zk.EventNotWatching:
 		s.set = at
 		s.f.reset()
-	case s.f.broken, e.Type == zk.EventNodeChildrenChanged, !s.f.covers(e.Path):
+	case e.Type == zk.EventNodeChildrenChanged, !s.f.covers(e.Path):
 	default:
 		j := s.f.want(e.Path)
 		if e.Type != zk.EventNodeDataChanged {

@@ -166,3 +166,25 @@ func TestCacheOnAnOlderServerNoticesItsRoot(t *testing.T) {
 		require.Equal(t, []string{"/a", "/a/b"}, paths(c, ""))
 	})
 }
+
+// The same holds for a node that was deleted and created again while the connection was lost. Its
+// read is refused for a while, and the nodes below it wait.
+func TestNodeBelowANodeThatWasReplacedInAnOutageIsToldOnce(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		client := simClient(t, srv, random, "c0", srv.MemAddr())
+		h := newHistory(t, srv)
+		require.NoError(t, srv.Load(map[string]string{"/a/b/c": "old"}))
+		c := start(t, client, "/a", cache.WithListener(h.add))
+		for _, op := range []fault.Op{fault.OpGetData, fault.OpExists} {
+			reconnect(t, srv, c, func() {
+				require.NoError(t, srv.Delete("/a/b/c"))
+				require.NoError(t, srv.Delete("/a/b"))
+				require.NoError(t, srv.Load(map[string]string{"/a/b/c": "new"}))
+				srv.On(fault.Match{Op: op, Path: "/a/[b]", Client: "c0"}, fault.Fail(zktest.Throttled))
+			})
+			srv.ResetFaults()
+			require.Equal(t, []string{"/a", "/a/b", "/a/b/c"}, paths(c, ""))
+			require.Equal(t, content(c), h.content())
+		}
+	})
+}
