@@ -60,7 +60,8 @@ func TTL(d time.Duration) CreateOption {
 // Protected puts a GUID in front of the node's name ("_c_<uuid>-name", as Curator does). So the
 // client can find the node after a lost answer, and repeats the create only if there is no such
 // node. If the caller leaves before the outcome is known, the client deletes the node in the
-// background. Curator: withProtection.
+// background. It also deletes what the servers create late, by a request whose answer was lost: the
+// path of a protected node is for this create alone. Curator: withProtection.
 func Protected() CreateOption { return func(c *creation) { c.guid = znode.GUID() } }
 
 // Parents creates missing parents as containers. Curator: creatingParentContainersIfNeeded.
@@ -188,7 +189,7 @@ func (o ops) CreateResult(ctx context.Context, path string, data []byte, opts ..
 			return o.createOnce(ctx, s, node, late)
 		},
 		func(found []string) Result { return Result{Path: strings.Join(found, "")} }, // at most one path
-		func(created Result) []string { return []string{created.Path} })
+		func(created Result) owned { return owned{[]string{created.Path}, created.Czxid} })
 	if err != nil {
 		return Result{}, err
 	}

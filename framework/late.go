@@ -32,7 +32,7 @@ const lateTimeout = 5 * time.Minute
 type lateNodes struct {
 	o     ops
 	nodes []creation
-	owned []string // nodes that the caller got
+	owned owned
 	since conn.Stamp
 	due   bool // to be looked for on the current connection
 }
@@ -185,8 +185,15 @@ func (n *lateNodes) path() string {
 
 // lateNode is a protected node that may be created late.
 type lateNode struct {
-	of        *lateNodes
-	ephemeral bool
+	of         *lateNodes
+	ephemeral  bool
+	sequential bool // each create makes another node
+}
+
+// owns reports whether the caller got the node at a path, as far as the path tells. A node that is not
+// sequential may be a later one, if the caller has deleted its own.
+func (n lateNode) owns(full string) bool {
+	return slices.Contains(n.of.owned.paths, full) && (n.sequential || n.of.owned.czxid == 0)
 }
 
 // deleteLate deletes the nodes that exist and that their callers did not get, one parent after
@@ -202,7 +209,7 @@ func (s *session) deleteLate(ctx context.Context, all []*lateNodes) error {
 			if parents[parent] == nil {
 				parents[parent] = map[string]lateNode{}
 			}
-			parents[parent][c.guid] = lateNode{n, c.ephemeral()}
+			parents[parent][c.guid] = lateNode{n, c.ephemeral(), c.sequential()}
 		}
 	}
 	for _, parent := range slices.Sorted(maps.Keys(parents)) {
@@ -241,7 +248,7 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 		guid, _ := znode.GUIDOf(name)
 		node, ok := wanted[guid]
 		full := znode.Join(parent, "/"+name)
-		if !ok || slices.Contains(node.of.owned, full) {
+		if !ok || node.owns(full) {
 			continue
 		}
 		czxid, err := s.czxidOf(ctx, full, node.ephemeral)
@@ -249,7 +256,7 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 			return err
 		}
 		s.logCleanupFailure(full, err)
-		if czxid != 0 {
+		if czxid != 0 && czxid != node.of.owned.czxid {
 			unowned = append(unowned, full)
 		}
 	}

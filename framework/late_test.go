@@ -118,6 +118,37 @@ func TestNodeCreatedAfterARepeatedCreateIsDeleted(t *testing.T) {
 	}
 }
 
+// A node that is not sequential has one path. The late create makes it again when its owner has deleted
+// it; until then it fails.
+func TestNodeCreatedAfterItsOwnerHasDeletedItIsDeleted(t *testing.T) {
+	for _, opts := range lateKinds {
+		for _, deleted := range []bool{true, false} {
+			runDetour(t, func(d *detour) {
+				d.follower.HoldRequests()
+				created := make(chan string, 1)
+				go func() {
+					node, err := d.Create(d.t.Context(), "/lock/n", nil, append(opts, framework.Protected())...)
+					if err == nil {
+						created <- node
+					}
+				}()
+				time.Sleep(100 * time.Millisecond)
+				d.toLeader()
+				node := <-created
+				if deleted {
+					require.NoError(d.t, d.Delete(d.t.Context(), node, -1))
+				}
+				d.toFollower()
+				if deleted {
+					require.Empty(d.t, d.nodes())
+				} else {
+					require.Equal(d.t, []string{path.Base(node)}, d.nodes())
+				}
+			})
+		}
+	}
+}
+
 // The logger ends the goroutine that looks for late nodes. The next connection looks again.
 func TestLoggerDoesNotEndTheSearchForLateNodes(t *testing.T) {
 	for _, message := range []string{"looked for late creates", "deleted a node that nothing owned"} {

@@ -211,7 +211,7 @@ func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
 			return results, t.nameCause(results, err)
 		},
 		func(found []string) []Result { return o.foundResults(t, found) },
-		func(results []Result) []string { return o.created(t, results) })
+		func(results []Result) owned { return o.created(t, results) })
 	if err != nil {
 		return failed, err
 	}
@@ -280,14 +280,13 @@ func (o ops) foundResults(t transaction, found []string) []Result {
 }
 
 // created returns the full paths of the nodes that t created.
-func (o ops) created(t transaction, results []Result) []string {
+func (o ops) created(t transaction, results []Result) (all owned) {
 	if len(results) != len(t.ops) {
-		return nil
+		return all
 	}
-	var all []string
 	for _, i := range t.creates {
 		if path := results[i].Path; path != "" {
-			all = append(all, znode.Join(o.root, path))
+			all.paths, all.czxid = append(all.paths, znode.Join(o.root, path)), results[i].Czxid
 		}
 	}
 	return all

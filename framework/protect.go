@@ -34,7 +34,7 @@ type uncertainCreate struct {
 	lostIn  []*session // sessions of the attempts with a lost answer
 	created []string   // by attempts that were answered after the call had left
 	ended   bool
-	owned   []string // nodes that the caller got; set by end
+	owned   owned // set by end
 }
 
 // abandon registers an answer that the call does not wait for.
@@ -72,11 +72,17 @@ func (c *uncertainCreate) lostAnswerLocked(s *session) {
 	}
 }
 
-// end is called at the end of the call. owned are the nodes that the caller gets.
-func (c *uncertainCreate) end(owned []string) {
+// owned are the nodes that a caller got.
+type owned struct {
+	paths []string
+	czxid int64 // 0: not known
+}
+
+// end is called at the end of the call.
+func (c *uncertainCreate) end(o owned) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ended, c.owned = true, owned
+	c.ended, c.owned = true, o
 	c.cleanUpLocked()
 }
 
@@ -88,7 +94,7 @@ func (c *uncertainCreate) cleanUpLocked() {
 		s.late.add(s, &lateNodes{o: c.o, nodes: c.nodes, owned: c.owned, since: conn.Now()})
 	}
 	c.created = slices.DeleteFunc(c.created, func(full string) bool {
-		return full == "" || slices.Contains(c.owned, full)
+		return full == "" || slices.Contains(c.owned.paths, full)
 	})
 	if len(c.created) > 0 {
 		first := c.created[0]
@@ -99,10 +105,10 @@ func (c *uncertainCreate) cleanUpLocked() {
 
 // protect makes attempts at something that creates all of nodes or none. If one of the nodes is
 // protected, an attempt that may have been applied is followed by a search. adopt returns the
-// result from the found nodes, and paths returns the paths of the nodes from a result.
+// result from the found nodes, and nodesOf returns the nodes of a result.
 func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 	attempt func(ctx context.Context, s *session, late func(T, error)) (T, error),
-	adopt func(found []string) T, paths func(T) []string,
+	adopt func(found []string) T, nodesOf func(T) owned,
 ) (T, error) {
 	protected := slices.ContainsFunc(nodes, func(n creation) bool { return n.guid != "" })
 	if !protected {
@@ -110,18 +116,19 @@ func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 	}
 	c.class = afterSearch
 	creates := &uncertainCreate{o: o, nodes: nodes}
-	var owned []string
-	defer func() { creates.end(owned) }() // also after a panic or Goexit in a retry policy or logger
+	var mine owned
+	defer func() { creates.end(mine) }() // also after a panic or Goexit in a retry policy or logger
 	var uncertainIn *session              // the session of the last attempt, if its answer was lost
 	result, err := run(ctx, o, c, func(ctx context.Context, s *session) (T, error) {
 		if uncertainIn != nil {
 			found, err := s.findAll(ctx, nodes, uncertainIn)
-			if err != nil || found != nil {
-				return adopt(found), err
+			if err != nil || found.paths != nil {
+				mine.czxid = found.czxid
+				return adopt(found.paths), err
 			}
 		}
 		uncertainIn = nil
-		result, err := attempt(ctx, s, func(late T, err error) { creates.answered(s, paths(late), err) })
+		result, err := attempt(ctx, s, func(late T, err error) { creates.answered(s, nodesOf(late).paths, err) })
 		switch {
 		case abandoned(err):
 			uncertainIn = s
@@ -133,7 +140,8 @@ func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 		return result, err
 	})
 	if err == nil {
-		owned = paths(result)
+		all := nodesOf(result)
+		mine = owned{all.paths, cmp.Or(all.czxid, mine.czxid)}
 	}
 	return result, err
 }
@@ -146,14 +154,14 @@ func abandoned(err error) bool {
 // findAll looks for the nodes of one transaction: they all exist, or none. If the transaction was
 // applied twice, findAll returns the nodes of the first time. The result has the full path of each
 // node, or an empty one for an unprotected sequential node, because its number is unknown. findAll
-// returns nil if it found no node.
-func (s *session) findAll(ctx context.Context, nodes []creation, uncertainIn *session) ([]string, error) {
+// returns no paths if it found no node.
+func (s *session) findAll(ctx context.Context, nodes []creation, uncertainIn *session) (owned, error) {
 	if err := s.awaitClosed(ctx, uncertainIn); err != nil {
-		return nil, err
+		return owned{}, err
 	}
 	found, err := s.search(ctx, nodes)
 	if err != nil || len(found) == 0 {
-		return nil, err
+		return owned{}, err
 	}
 	first := slices.MinFunc(found, func(a, b match) int { return cmp.Compare(a.czxid, b.czxid) }).czxid
 	all := make([]string, len(nodes))
@@ -167,7 +175,7 @@ func (s *session) findAll(ctx context.Context, nodes []creation, uncertainIn *se
 			all[m.node] = m.full
 		}
 	}
-	return all, nil
+	return owned{all, first}, nil
 }
 
 // match is a node that was created from a creation.
