@@ -83,6 +83,20 @@ func (b sessionBridge) StartRead(path string, kind hooks.ReadKind, watch bool,
 	})
 }
 
+// StartMultiRead implements bridge.Session.
+func (b sessionBridge) StartMultiRead(reads []ReadOp, done func([]ReadResult, error)) {
+	var o ops
+	if b.s != nil {
+		o = b.s.ops
+	}
+	c, request, parse := o.multiRead(reads)
+	if err := o.checkStart(c); err != nil {
+		done(nil, err)
+		return
+	}
+	start(b.s.bound, request, parse, func(all []ReadResult, err error) { done(all, c.ended(err)) })
+}
+
 // starts checks the arguments of an operation that does not wait.
 func (s *Session) starts(name, path string) (call, error) {
 	var o ops
@@ -90,13 +104,18 @@ func (s *Session) starts(name, path string) (call, error) {
 		o = s.ops
 	}
 	c := o.call(name, path, once)
+	return c, o.checkStart(c)
+}
+
+// checkStart returns the error of an operation that cannot be started.
+func (o ops) checkStart(c call) error {
 	if err := o.checkUsable(context.Background()); err != nil {
-		return c, c.failed(NotApplied, err)
+		return c.failed(NotApplied, err)
 	}
 	if c.err != nil {
-		return c, c.failed(NotApplied, c.err)
+		return c.failed(NotApplied, c.err)
 	}
-	return c, nil
+	return nil
 }
 
 // ended returns the error of the operation from the error of its only attempt.

@@ -65,6 +65,15 @@ type ReadResult struct {
 // same moment. Servers before 3.6 do not know the request; the error then matches ErrUnimplemented.
 // ZooKeeper: multi of reads.
 func (o ops) MultiRead(ctx context.Context, list ...ReadOp) ([]ReadResult, error) {
+	c, request, parse := o.multiRead(list)
+	return run(ctx, o, c, func(ctx context.Context, s *session) ([]ReadResult, error) {
+		return askRecent(ctx, s, request, parse)
+	})
+}
+
+// multiRead returns the request of a MultiRead, and the function that returns the results from the
+// reply.
+func (o ops) multiRead(list []ReadOp) (call, conn.Request, func(conn.Reply) ([]ReadResult, error)) {
 	c := call{name: "multi read", class: repeatable}
 	if len(list) == 0 {
 		c.err = invalid("no reads")
@@ -78,16 +87,14 @@ func (o ops) MultiRead(ctx context.Context, list ...ReadOp) ([]ReadResult, error
 		size += len(one.full) + multiOverhead
 	}
 	c = c.require(checkSize(size))
-	return run(ctx, o, c, func(ctx context.Context, s *session) ([]ReadResult, error) {
-		return askRecent(ctx, s, conn.MultiRead(reads), func(r conn.Reply) ([]ReadResult, error) {
-			all, err := r.Readings(len(reads))
-			results := make([]ReadResult, len(all))
-			for i, one := range all {
-				results[i] = ReadResult{one.Data, one.Stat, one.Children, replyError(one.Err)}
-			}
-			return results, err
-		})
-	})
+	return c, conn.MultiRead(reads), func(r conn.Reply) ([]ReadResult, error) {
+		all, err := r.Readings(len(reads))
+		results := make([]ReadResult, len(all))
+		for i, one := range all {
+			results[i] = ReadResult{one.Data, one.Stat, one.Children, replyError(one.Err)}
+		}
+		return results, err
+	}
 }
 
 // askRecent makes a request that servers before 3.6 do not know. They close the connection after

@@ -74,6 +74,8 @@ type Session interface {
 	// without watch, and where err is not nil.
 	StartRead(path string, kind ReadKind, watch bool,
 		done func(data []byte, children []string, stat *zk.Stat, w *framework.Watch, err error))
+	// StartMultiRead is framework.Session.MultiRead without a wait, in the same way.
+	StartMultiRead(reads []framework.ReadOp, done func([]framework.ReadResult, error))
 	// Locals returns what Local keeps for the session.
 	Locals() *sync.Map
 }

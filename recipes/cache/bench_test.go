@@ -1,10 +1,13 @@
 package cache_test
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"os"
 	"runtime"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,7 +16,6 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/cache"
-	"github.com/docent-zk/docent/zktest"
 )
 
 // benchNodes is the number of nodes; BENCH_NODES sets another.
@@ -30,7 +32,8 @@ func BenchmarkCache(b *testing.B) {
 	}
 	client, root := testzk.Connected(b, testzk.Connect()), testzk.Path(b)
 	fill(b, client, root, nodes)
-	reader := testzk.Connected(b, testzk.Connect())
+	var line line
+	reader := testzk.Connected(b, testzk.Connect(), framework.WithDialer(line.dial))
 	for b.Loop() {
 		before := heap()
 		begun := time.Now()
@@ -55,15 +58,34 @@ func BenchmarkCache(b *testing.B) {
 		}
 		b.ReportMetric(float64(time.Since(begun).Microseconds())/some, "us/change")
 		stop()
-		if srv := testzk.InProcess(); srv != nil {
-			b.ReportMetric(currentAfterDrop(b, srv, c).Seconds(), "s-reconnect")
-		}
+		b.ReportMetric(currentAfterDrop(&line, c).Seconds(), "s-reconnect")
 		c.Close()
 	}
 }
 
-// currentAfterDrop drops all connections, and returns how long it takes until the cache is current again.
-func currentAfterDrop(b *testing.B, srv *zktest.Server, c *cache.Cache) time.Duration {
+// line is the connection of a client, which can be closed.
+type line struct {
+	mu   sync.Mutex
+	conn net.Conn
+}
+
+func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conn = conn
+	return conn, err
+}
+
+func (l *line) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.conn.Close()
+}
+
+// currentAfterDrop closes the connection of a cache, and returns how long it takes until the cache
+// is current again.
+func currentAfterDrop(l *line, c *cache.Cache) time.Duration {
 	kinds := make(chan cache.Kind, 2*c.Len())
 	stop := c.Listen(func(e cache.Event) { kinds <- e.Kind })
 	defer stop()
@@ -76,9 +98,7 @@ func currentAfterDrop(b *testing.B, srv *zktest.Server, c *cache.Cache) time.Dur
 	}
 	await(cache.Ready)
 	begun := time.Now()
-	for _, s := range srv.Sessions() {
-		s.Drop()
-	}
+	l.drop()
 	await(cache.Stale)
 	await(cache.Ready)
 	return time.Since(begun)

@@ -41,9 +41,10 @@
 // # Requests
 //
 // On ZooKeeper 3.6 and later the cache sets one persistent recursive watch. A change costs one
-// read. After a reconnect the cache checks each node that it holds, with at most 128 requests
-// under way. It reads data and lists of children only where they have changed. On older servers
-// the cache sets two watches at each node.
+// read. At the start, and after a reconnect, up to 64 reads share a request, and at most 128 reads
+// are under way. After a reconnect the cache checks each node that it holds. It reads lists of
+// children, and data of more than 1 KiB, only where they have changed. On older servers the cache
+// sets two watches at each node, and each read is a request.
 //
 // A cache of 100,000 nodes with 10 bytes of data takes about 45 MB of memory, or 180 MB where it
 // sets two watches at each node.

@@ -17,9 +17,6 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/pause"
 )
 
-// maxReads bounds how many reads are under way.
-const maxReads = 128
-
 // follower reads what has changed. All its fields belong to the goroutine of run, which is also the
 // only one that writes the tree. Other goroutines put functions into its inbox; run calls them in
 // order.
@@ -34,7 +31,9 @@ type follower struct {
 	missed  int                // the number of jobs for what may have been missed until then
 	jobs    map[string]*job    // all paths to read
 	queue   []*job             // those that wait for another read to end
+	next    []read             // to be sent
 	reads   int                // under way
+	alone   bool               // the servers do not know reads that share a request
 	failed  []*job             // to read again after a pause
 	pause   <-chan time.Time   // nil: nothing has failed
 	pauses  int                // since the last success
@@ -48,6 +47,7 @@ type job struct {
 	replaced bool   // the node may have been deleted and created again
 	again    bool   // something has changed since the read was sent
 	renewed  bool   // replaced was set since the read was sent
+	alone    bool   // its read shares no request: one that it has shared has failed
 	missed   bool   // the cache is not current before it has read this once
 	below    []*job // of nodes below, which wait until this job is finished
 }
@@ -180,23 +180,6 @@ func (f *follower) want(at string) *job {
 // replace notes that the node may have been deleted and created again.
 func (j *job) replace() { j.replaced, j.renewed = true, true }
 
-// startReads sends reads, as many as may be under way.
-func (f *follower) startReads() {
-	for !f.broken && f.reads < maxReads && len(f.queue) > 0 {
-		j := f.queue[0]
-		f.queue[0], f.queue = nil, f.queue[1:]
-		if f.waitAbove(j) {
-			continue
-		}
-		j.again, j.renewed = false, false
-		if (f.cfg.namesOnly || j.check) && !f.source.oneShot() {
-			f.read(j, bridge.ReadStat) // as a one-shot watch it would stay where there is no node
-		} else {
-			f.read(j, bridge.ReadData)
-		}
-	}
-}
-
 // waitAbove reports whether a node above that of a job may be another one than in the tree. Then
 // the job waits until it is known: its node may be a child of a parent that is not in the tree yet.
 func (f *follower) waitAbove(j *job) bool {
@@ -210,55 +193,12 @@ func (f *follower) waitAbove(j *job) bool {
 	return false
 }
 
-// answer is the answer to a read.
-type answer struct {
-	kind     bridge.ReadKind
-	data     []byte
-	children []string
-	stat     *zk.Stat
-	err      error
-}
-
-// read sends one read of a job.
-func (f *follower) read(j *job, kind bridge.ReadKind) {
-	f.reads++
-	session := f.session
-	bridge.OfSession(session).StartRead(j.path, kind, f.source.oneShot(),
-		func(data []byte, children []string, stat *zk.Stat, w *framework.Watch, err error) {
-			open := f.inbox.Put(func() {
-				f.reads--
-				if f.err != nil {
-					dropWatch(w)
-					return
-				}
-				if w != nil {
-					f.source.taken(j.path, kind, w)
-				}
-				if f.session != session || err != nil && framework.IsTransient(err) || session.Err() != nil {
-					f.fail(j)
-				} else if !f.waitAbove(j) {
-					f.answered(j, answer{kind, data, children, stat, err})
-				}
-			})
-			if !open {
-				dropWatch(w)
-			}
-		})
-}
-
-// dropWatch drops the watch of a read, if the read has set one.
-func dropWatch(w *framework.Watch) {
-	if w != nil {
-		bridge.OfWatch(w).Drop()
-	}
-}
-
 // answered handles the answer to a read, and makes the next read of the job.
 func (f *follower) answered(j *job, a answer) {
 	absent := a.err == nil && a.stat == nil || errors.Is(a.err, zk.ErrNoNode)
 	switch {
 	case absent && a.kind != bridge.ReadStat && f.source.oneShot() && j.path == f.root:
-		f.read(j, bridge.ReadStat) // it sets a watch for the creation
+		f.wantRead(j, bridge.ReadStat) // it sets a watch for the creation
 	case absent:
 		f.apply(func(t *tree) []Event { return t.remove(j.path) })
 		j.verify = false
@@ -268,7 +208,7 @@ func (f *follower) answered(j *job, a answer) {
 	case a.err != nil:
 		f.refused(j, &Node{Path: j.path, Err: a.err})
 	case a.kind == bridge.ReadStat && f.mustReadData(j.path, a.stat):
-		f.read(j, bridge.ReadData)
+		f.wantRead(j, bridge.ReadData)
 	default:
 		f.put(j, a)
 	}
@@ -295,7 +235,7 @@ func (f *follower) put(j *job, a answer) {
 		f.finish(j)
 		return
 	}
-	f.read(j, bridge.ReadChildren)
+	f.wantRead(j, bridge.ReadChildren)
 }
 
 // mustList reports whether the children of a node have to be listed: to set a watch, and where the
@@ -398,6 +338,7 @@ func (f *follower) miss(j *job) {
 // finish ends a job, or queues it again if something has changed since.
 func (f *follower) finish(j *job) {
 	f.pauses = 0
+	j.alone = false
 	f.found(j)
 	if !j.again {
 		delete(f.jobs, j.path)

@@ -56,8 +56,8 @@ func WithFilter(keep func(path string) bool) Option {
 	}
 }
 
-// WithoutData keeps no data: Node.Data is nil. Then a change of data is no event. Servers without
-// persistent watches send the data all the same. Curator: cacheData false.
+// WithoutData keeps no data: Node.Data is nil. Then a change of data is no event. Servers send
+// small data all the same, and those without persistent watches any data. Curator: cacheData false.
 func WithoutData() Option {
 	return func(c *config) error {
 		c.namesOnly = true

@@ -1,11 +1,14 @@
 package cache
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/listen"
 )
 
@@ -20,4 +23,41 @@ func TestLossThatIsToldLateIsIgnored(t *testing.T) {
 	require.False(t, f.broken)
 	s.lost(set.Add(time.Second))
 	require.True(t, f.broken)
+}
+
+// A read that was to be sent when the connection was lost is sent on the next one.
+func TestReadThatWasNotSentIsNotForgotten(t *testing.T) {
+	f := &follower{Cache: &Cache{}, broken: true}
+	j := &job{path: "/a"}
+	f.wantRead(j, bridge.ReadData)
+	f.startReads()
+	require.Equal(t, []*job{j}, f.queue)
+	require.Empty(t, f.next)
+}
+
+// The answer to one request is bounded, as far as the sizes are known.
+func TestReadsThatShareARequestAreBounded(t *testing.T) {
+	f := &follower{Cache: &Cache{tree: tree{entries: map[string]*entry{}}}, source: &persistent{}}
+	add := func(stat zk.Stat, kind bridge.ReadKind) {
+		at := fmt.Sprintf("/%d", len(f.next))
+		f.tree.entries[at] = &entry{node: &Node{Path: at, Stat: stat}}
+		f.wantRead(&job{path: at}, kind)
+	}
+	for range 100 {
+		add(zk.Stat{DataLength: 10}, bridge.ReadData)
+	}
+	require.Equal(t, maxTogether, f.together())
+	f.next = nil
+	for range 20 {
+		add(zk.Stat{DataLength: maxBytes / 10}, bridge.ReadData)
+	}
+	require.Equal(t, 10, f.together())
+	f.next = nil
+	for range 20 {
+		add(zk.Stat{NumChildren: maxBytes / 32 / 2}, bridge.ReadChildren)
+	}
+	require.Equal(t, 2, f.together())
+	f.next = nil
+	add(zk.Stat{DataLength: 2 * maxBytes}, bridge.ReadData)
+	require.Equal(t, 1, f.together())
 }

@@ -15,8 +15,10 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// refuse has the server refuse requests of the client c0 for paths until undo is called.
+// refuse has the server refuse requests of the client c0 for paths until undo is called. The client
+// splits requests of several reads.
 func refuse(srv *zktest.Server, op fault.Op, path string) (undo func()) {
+	srv.On(fault.Match{Op: fault.OpMultiRead, Client: "c0", Times: fault.Always}, fault.Fail(zktest.NoAuth))
 	return srv.On(fault.Match{Op: op, Path: path, Client: "c0", Times: fault.Always}, fault.Fail(zktest.NoAuth)).Remove
 }
 

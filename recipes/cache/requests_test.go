@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,17 +24,24 @@ func reads(srv *zktest.Server, do func()) map[string]int {
 	do()
 	synctest.Wait()
 	for _, e := range srv.Trace().Entries[before:] {
-		if e.Client == "c0" && (e.What == "getData" || e.What == "exists" || e.What == "getChildren2") {
+		if e.Client != "c0" {
+			continue
+		}
+		switch e.What {
+		case "getData", "exists", "getChildren2":
 			counts[e.What+" "+e.Path]++
+		case "multiRead":
+			counts[e.What]++
 		}
 	}
 	return counts
 }
 
 // A change costs one read. After a reconnect every node is checked, and only data and lists that
-// have changed are read.
+// have changed are read. So it is with servers that do not know reads that share a request.
 func TestCacheReadsWhatHasChanged(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		forgetMultiReads(srv)
 		client := simClient(t, srv, random, "c0", srv.MemAddr())
 		writer := simClient(t, srv, random, "writer", srv.MemAddr())
 		for i := range 3 {
@@ -45,6 +53,7 @@ func TestCacheReadsWhatHasChanged(t *testing.T) {
 			"getData /a/b0": 1, "getData /a/b1": 1, "getData /a/b2": 1,
 			"getChildren2 /a/b0": 1, "getChildren2 /a/b1": 1, "getChildren2 /a/b2": 1,
 			"getData /a/b0/c": 1, "getData /a/b1/c": 1, "getData /a/b2/c": 1,
+			"multiRead": 1, // after which the client knows
 		}, reads(srv, func() { c = start(t, client, "/a") }))
 
 		change := func() {
@@ -83,6 +92,50 @@ func TestCacheReadsWhatHasChanged(t *testing.T) {
 			time.Sleep(time.Second)
 			require.NoError(t, c.WaitReady(t.Context()))
 		}))
+	})
+}
+
+// Reads share requests: those of a level of the tree at the start, and all after a reconnect.
+func TestReadsShareRequests(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		client := simClient(t, srv, random, "c0", srv.MemAddr())
+		writer := simClient(t, srv, random, "writer", srv.MemAddr())
+		for i := range 100 {
+			create(t, writer, fmt.Sprintf("/a/b%d/c", i))
+		}
+		var c *cache.Cache
+		counts := reads(srv, func() { c = start(t, client, "/a") })
+		require.Equal(t, 201, c.Len())
+		require.LessOrEqual(t, counts["multiRead"], 16, "each of 64 reads, with three for each node below /a: %v", counts)
+		delete(counts, "multiRead")
+		require.Equal(t, map[string]int{"getData /a": 1, "getChildren2 /a": 1}, counts)
+
+		counts = reads(srv, func() { reconnect(t, srv, c, func() { create(t, writer, "/a/b1/d") }) })
+		require.Equal(t, 202, c.Len())
+		require.LessOrEqual(t, counts["multiRead"], 5, "each node once, and one list: %v", counts)
+		delete(counts, "multiRead")
+		require.LessOrEqual(t, len(counts), 4, "%v", counts)
+	})
+}
+
+// A request of several reads that fails is split. After a reconnect only the Stat of large data is
+// read.
+func TestSharedRequestIsSplit(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		client := simClient(t, srv, random, "c0", srv.MemAddr())
+		const nodes = 20
+		for i := range nodes {
+			require.NoError(t, srv.Load(map[string]string{fmt.Sprintf("/a/b%d", i): strings.Repeat("x", 100<<10)}))
+		}
+		srv.On(fault.Match{Op: fault.OpMultiRead, Times: fault.Always}, fault.DropBefore())
+		c := start(t, client, "/a")
+		require.Equal(t, nodes+1, c.Len())
+		srv.ResetFaults()
+		counts := reads(srv, func() { reconnect(t, srv, c, func() {}) })
+		for i := range nodes {
+			require.Equal(t, 1, counts[fmt.Sprintf("exists /a/b%d", i)], "%v", counts)
+		}
+		require.Zero(t, counts["multiRead"])
 	})
 }
 
@@ -171,6 +224,7 @@ func TestCacheOnAnOlderServerNoticesItsRoot(t *testing.T) {
 // read is refused for a while, and the nodes below it wait.
 func TestNodeBelowANodeThatWasReplacedInAnOutageIsToldOnce(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		forgetMultiReads(srv)
 		client := simClient(t, srv, random, "c0", srv.MemAddr())
 		h := newHistory(t, srv)
 		require.NoError(t, srv.Load(map[string]string{"/a/b/c": "old"}))
@@ -182,7 +236,6 @@ func TestNodeBelowANodeThatWasReplacedInAnOutageIsToldOnce(t *testing.T) {
 				require.NoError(t, srv.Load(map[string]string{"/a/b/c": "new"}))
 				srv.On(fault.Match{Op: op, Path: "/a/[b]", Client: "c0"}, fault.Fail(zktest.Throttled))
 			})
-			srv.ResetFaults()
 			require.Equal(t, []string{"/a", "/a/b", "/a/b/c"}, paths(c, ""))
 			require.Equal(t, content(c), h.content())
 		}

@@ -54,6 +54,9 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, followers int
 	client := simClient(t, srv, random, "c0", all)
 	writer := simClient(t, srv, random, "writer", all)
 	forgetWatches(srv, random)
+	if random.IntN(3) == 0 {
+		forgetMultiReads(srv)
+	}
 	opts, want := randomOptions(random)
 	h := newHistory(t, srv)
 	c, err := cache.New(client, "/a", append(opts, cache.WithListener(h.add))...)
@@ -108,6 +111,11 @@ func forgetWatches(srv *zktest.Server, random *rand.Rand) {
 	}
 }
 
+// forgetMultiReads lets the servers not know requests of several reads.
+func forgetMultiReads(srv *zktest.Server) {
+	srv.On(fault.Match{Op: fault.OpMultiRead, Times: fault.Always}, fault.Fail(zktest.Unimplemented))
+}
+
 func forgetAllWatches(srv *zktest.Server) { forgetWatchesAfter(srv, 0) }
 
 // forgetWatchesAfter lets the servers know persistent watches for some requests only.
@@ -145,7 +153,7 @@ func useWatches(t *testing.T, client *framework.Client, random *rand.Rand) {
 
 // refuseSome has the servers refuse some reads of the client c0.
 func refuseSome(srv *zktest.Server, random *rand.Rand) {
-	ops := []fault.Op{fault.OpExists, fault.OpGetData, fault.OpGetChildren2}
+	ops := []fault.Op{fault.OpExists, fault.OpGetData, fault.OpGetChildren2, fault.OpMultiRead}
 	for range simFaults {
 		time.Sleep(time.Duration(random.Int64N(int64(simTimeout / 8))))
 		m := fault.Match{Op: ops[random.IntN(len(ops))], Client: "c0", Path: "/a", Times: 1 + random.IntN(5)}
