@@ -38,7 +38,7 @@ func runDemo(
 ) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	client, err := framework.New(connect, framework.WithSessionTimeout(cfg.session))
+	client, err := framework.New(connect, framework.WithSessionTimeout(cfg.Session))
 	if err != nil {
 		return err
 	}
@@ -53,12 +53,12 @@ func runDemo(
 		return err
 	}
 	defer view.Close()
-	provider, err := discovery.NewProvider(view, discovery.WithFailures(1, cfg.session))
+	provider, err := discovery.NewProvider(view, discovery.WithFailures(1, cfg.Session))
 	if err != nil {
 		return err
 	}
 	d := &demo{report: report, view: view, caller: newCaller(provider, cfg.patience), killLeader: killLeader}
-	d.children = child.NewGroup(func(number int) job { return job{number, connect, path, cfg.session} }, fail)
+	d.children = child.NewGroup(func(number int) job { return job{number, connect, path, cfg.Session} }, fail)
 	defer func() { err = errors.Join(err, d.children.Stop()) }()
 	view.Listen(func(e discovery.Event) {
 		if ctx.Err() == nil {
@@ -117,7 +117,7 @@ func (d *demo) start(ctx context.Context, number int) error {
 		return err
 	}
 	d.report.Line("Process %d is instance %d.", d.children.Process(number).PID(), number)
-	return wait(ctx, fmt.Sprintf("instance %d does not answer", number), func() bool {
+	return program.Wait(ctx, fmt.Sprintf("instance %d does not answer", number), func() bool {
 		return d.caller.answers(number) > before
 	})
 }
@@ -171,7 +171,7 @@ func (d *demo) elect(ctx context.Context) error {
 	}
 	d.killLeader()
 	d.report.Line("ELECTION: the ZooKeeper leader is dead. Nothing can be read or registered now ...")
-	if err := wait(ctx, "the view is not stale", func() bool { return d.outages.Load() > before }); err != nil {
+	if err := program.Wait(ctx, "the view is not stale", func() bool { return d.outages.Load() > before }); err != nil {
 		return err
 	}
 	if err := d.answer(ctx); err != nil {
@@ -190,7 +190,7 @@ func (d *demo) elect(ctx context.Context) error {
 // answer waits for some answers.
 func (d *demo) answer(ctx context.Context) error {
 	before, _ := d.caller.total()
-	return wait(ctx, "requests are not answered", func() bool {
+	return program.Wait(ctx, "requests are not answered", func() bool {
 		now, _ := d.caller.total()
 		return now >= before+some
 	})
@@ -198,17 +198,7 @@ func (d *demo) answer(ctx context.Context) error {
 
 // list waits until the view has the given number of instances.
 func (d *demo) list(ctx context.Context, want int) error {
-	return wait(ctx, fmt.Sprintf("not %d instances are listed", want), func() bool {
+	return program.Wait(ctx, fmt.Sprintf("not %d instances are listed", want), func() bool {
 		return len(d.view.Instances()) == want
 	})
-}
-
-// wait waits until done is true. The error begins with what is missing.
-func wait(ctx context.Context, missing string, done func() bool) error {
-	for !done() {
-		if rest(ctx); ctx.Err() != nil {
-			return fmt.Errorf("%s: %w", missing, context.Cause(ctx))
-		}
-	}
-	return nil
 }

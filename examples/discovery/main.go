@@ -14,7 +14,6 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -34,25 +33,23 @@ func instanceMain() int { return child.Main(os.Stdin, os.Stderr, "instance", run
 
 // config has the values of the command line.
 type config struct {
-	session  time.Duration
-	limit    time.Duration // for the whole demonstration
+	program.Demo
 	patience time.Duration // of a request, which is lost after that
 }
 
 // newConfig defines the flags and returns the config that has their values once flags are parsed.
 func newConfig(flags *flag.FlagSet) *config {
-	c := &config{limit: 2 * time.Minute, patience: 30 * time.Second}
-	flags.DurationVar(&c.session, "session", 3*time.Second,
-		"session timeout: how long a dead instance is listed, 1s to 10s")
+	c := &config{patience: 30 * time.Second}
+	c.Define(flags, "a dead instance is listed")
 	return c
 }
 
 // run runs the demonstration. killLeader is nil if the servers are not this program's.
 func (c *config) run(ctx context.Context, connect string, killLeader func(), out io.Writer) error {
-	if c.session < time.Second || c.session > 10*time.Second {
-		return fmt.Errorf("-session %v: want 1s to 10s", c.session)
+	ctx, end, err := c.Begin(ctx)
+	if err != nil {
+		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("it took longer than %v", c.limit))
-	defer cancel()
+	defer end()
 	return runDemo(ctx, *c, connect, killLeader, program.NewReporter(out))
 }

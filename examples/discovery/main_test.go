@@ -3,12 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"flag"
 	"io"
 	"os"
-	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -29,20 +26,7 @@ func TestMain(m *testing.M) {
 
 func parsed(t *testing.T, args string) *config {
 	t.Helper()
-	flags := flag.NewFlagSet("", flag.ContinueOnError)
-	c := newConfig(flags)
-	require.NoError(t, flags.Parse(strings.Fields(args)))
-	return c
-}
-
-func requireLines(t *testing.T, text string, lines ...string) {
-	t.Helper()
-	rest := text
-	for _, want := range lines {
-		place := regexp.MustCompile(want).FindStringIndex(rest)
-		require.NotNil(t, place, "%s is missing, or not in this order:\n%s", want, text)
-		rest = rest[place[1]:]
-	}
+	return exampletest.Parsed(t, newConfig, args)
 }
 
 func TestDemo(t *testing.T) {
@@ -51,7 +35,7 @@ func TestDemo(t *testing.T) {
 	defer e.Close()
 	var out bytes.Buffer
 	require.NoError(t, parsed(t, "").run(t.Context(), e.Connect(), e.KillLeader, &out), "%s", &out)
-	requireLines(t, out.String(),
+	exampletest.Lines(t, out.String(),
 		`3 instances, each a process of its own`,
 		`Process \d+ is instance 3\.`,
 		`KILLED: instance 1`,
@@ -68,7 +52,7 @@ func TestDemo(t *testing.T) {
 func TestDemoOnOtherServers(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, parsed(t, "").run(t.Context(), testzk.Connect(), nil, &out), "%s", &out)
-	requireLines(t, out.String(), `their leader stays`, `No request was lost`)
+	exampletest.Lines(t, out.String(), `their leader stays`, `No request was lost`)
 }
 
 func TestInterruptEndsTheDemo(t *testing.T) {

@@ -15,10 +15,8 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/docent-zk/docent/examples/internal/child"
 	"github.com/docent-zk/docent/examples/internal/program"
@@ -34,24 +32,20 @@ func main() {
 func candidateMain() int { return child.Main(os.Stdin, os.Stderr, "candidate", runCandidate) }
 
 // config has the values of the command line.
-type config struct {
-	session time.Duration
-	limit   time.Duration // for the whole demonstration
-}
+type config struct{ program.Demo }
 
 // newConfig defines the flags and returns the config that has their values once flags are parsed.
 func newConfig(flags *flag.FlagSet) *config {
-	c := &config{limit: 2 * time.Minute}
-	flags.DurationVar(&c.session, "session", 3*time.Second,
-		"session timeout: how long a dead candidate stays the leader, 1s to 10s")
+	c := &config{}
+	c.Define(flags, "a dead candidate stays the leader")
 	return c
 }
 
 func (c *config) run(ctx context.Context, connect string, out io.Writer) error {
-	if c.session < time.Second || c.session > 10*time.Second {
-		return fmt.Errorf("-session %v: want 1s to 10s", c.session)
+	ctx, end, err := c.Begin(ctx)
+	if err != nil {
+		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("it took longer than %v", c.limit))
-	defer cancel()
-	return runDemo(ctx, connect, c.session, program.NewReporter(out))
+	defer end()
+	return runDemo(ctx, connect, c.Session, program.NewReporter(out))
 }

@@ -42,10 +42,7 @@ func TestMain(m *testing.M) {
 
 func parsed(t *testing.T, args string) *config {
 	t.Helper()
-	flags := flag.NewFlagSet("", flag.ContinueOnError)
-	c := newConfig(flags)
-	require.NoError(t, flags.Parse(strings.Fields(args)))
-	return c
+	return exampletest.Parsed(t, newConfig, args)
 }
 
 func TestDemo(t *testing.T) {
@@ -123,7 +120,7 @@ func TestDemoThatTakesTooLongFails(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)
 	c := parsed(t, "-session 10s")
-	c.limit = 500 * time.Millisecond
+	c.Limit = 500 * time.Millisecond
 	require.ErrorContains(t, c.run(testzk.Context(t), server.Connect(), io.Discard), "it took longer than 500ms")
 }
 

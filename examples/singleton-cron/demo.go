@@ -45,7 +45,7 @@ func (d *demo) notePath() string { return d.folder + "/last-tick" }
 func runDemo(ctx context.Context, connect string, cfg config, report *program.Reporter) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	client, err := framework.New(connect, framework.WithSessionTimeout(cfg.session))
+	client, err := framework.New(connect, framework.WithSessionTimeout(cfg.Session))
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func runDemo(ctx context.Context, connect string, cfg config, report *program.Re
 	defer child.Serve(listener, d.handle)()
 	d.children = child.NewGroup(func(number int) job {
 		return job{
-			Number: number, Connect: connect, Election: d.folder + "/leader", Note: d.notePath(), Session: cfg.session,
+			Number: number, Connect: connect, Election: d.folder + "/leader", Note: d.notePath(), Session: cfg.Session,
 			Store: url, Start: d.start, Every: cfg.every, Ticks: cfg.ticks,
 		}
 	}, fail)

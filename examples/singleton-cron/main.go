@@ -33,10 +33,10 @@ func main() {
 
 // config has the values of the command line.
 type config struct {
+	program.Demo
 	processes int
 	ticks     int
 	every     time.Duration // from one tick to the next
-	session   time.Duration
 	slack     time.Duration // for the whole demonstration, beyond the ticks
 }
 
@@ -46,8 +46,7 @@ func newConfig(flags *flag.FlagSet) *config {
 	flags.IntVar(&c.processes, "processes", 3, "how many processes could run the job, 2 to 10")
 	flags.IntVar(&c.ticks, "ticks", 12, "how many ticks there are, 6 to 1000")
 	flags.DurationVar(&c.every, "every", time.Second, "time from one tick to the next, 10ms to 1m")
-	flags.DurationVar(&c.session, "session", 3*time.Second,
-		"session timeout: how long a dead process stays the leader, 1s to 10s")
+	c.Define(flags, "a dead process stays the leader")
 	return c
 }
 
@@ -59,8 +58,6 @@ func (c *config) check() error {
 		return fmt.Errorf("-ticks %d: want 6 to 1000", c.ticks)
 	case c.every < 10*time.Millisecond || c.every > time.Minute:
 		return fmt.Errorf("-every %v: want 10ms to 1m", c.every)
-	case c.session < time.Second || c.session > 10*time.Second:
-		return fmt.Errorf("-session %v: want 1s to 10s", c.session)
 	}
 	return nil
 }
@@ -69,8 +66,11 @@ func (c *config) run(ctx context.Context, connect string, out io.Writer) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	limit := time.Duration(c.ticks)*c.every + c.slack
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v", limit))
-	defer cancel()
+	c.Limit = time.Duration(c.ticks)*c.every + c.slack
+	ctx, end, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	return runDemo(ctx, connect, *c, program.NewReporter(out))
 }

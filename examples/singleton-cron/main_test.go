@@ -58,10 +58,7 @@ func noteFirst(s scheduler, ctx context.Context, t *leader.Term) error {
 
 func parsed(t *testing.T, args string) *config {
 	t.Helper()
-	flags := flag.NewFlagSet("", flag.ContinueOnError)
-	c := newConfig(flags)
-	require.NoError(t, flags.Parse(strings.Fields(args)))
-	return c
+	return exampletest.Parsed(t, newConfig, args)
 }
 
 func TestEachTickRunsOnce(t *testing.T) {
