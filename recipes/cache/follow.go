@@ -56,6 +56,10 @@ type job struct {
 type source interface {
 	// taken is called with the watch of an answered read, if reads set watches.
 	taken(path string, kind bridge.ReadKind, w *framework.Watch)
+	// follow is called with the same watch, right after the answer was put into the inbox, by the
+	// goroutine that reads the connection. So the events of watches and the answers to reads are in
+	// the inbox in the order in which they came.
+	follow(path string, kind bridge.ReadKind, w *framework.Watch)
 	// oneShot reports whether each read must set a watch.
 	oneShot() bool
 	// mustList reports whether a list of the children must set a watch.

@@ -1,6 +1,8 @@
 package cache
 
 import (
+	"sync"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
@@ -11,10 +13,13 @@ import (
 // framework sets the watches again after a reconnect.
 type oneShot struct {
 	f        *follower
-	watches  map[*framework.Watch]func() // those that have not fired, each with what ends its report
-	lists    map[string]bool             // the paths whose list of children is watched
-	session  int64                       // in which the watches are set
+	lists    map[string]bool // the paths whose list of children is watched
+	session  int64           // in which the watches are set
 	unlisten func()
+
+	mu      sync.Mutex
+	watches map[*framework.Watch]func() // those whose events are not handled, each with what ends its report
+	stopped bool
 }
 
 // newOneShot makes the source and waits for nothing.
@@ -42,6 +47,9 @@ func (s *oneShot) ended() <-chan struct{} { return nil }
 // stop ends the reports, so that no watch keeps the tree in memory until it fires.
 func (s *oneShot) stop() {
 	s.unlisten()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
 	for w, forget := range s.watches {
 		forget()
 		dropWatch(w)
@@ -70,25 +78,39 @@ func (s *oneShot) connected() {
 	s.f.sortQueue()
 }
 
-// taken notes the watch of a read. Reads of the same kind share one watch until it fires.
-func (s *oneShot) taken(path string, kind bridge.ReadKind, w *framework.Watch) {
-	if s.watches[w] != nil {
+// follow has the event of a watch put into the inbox. Reads of the same kind share one watch until
+// it fires.
+func (s *oneShot) follow(path string, kind bridge.ReadKind, w *framework.Watch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped || s.watches[w] != nil {
 		dropWatch(w)
 		return
 	}
-	children := kind == bridge.ReadChildren
-	if children {
-		s.lists[path] = true
-	}
 	s.watches[w] = bridge.OfWatch(w).Then(func() {
 		s.f.tell(func() {
-			delete(s.watches, w)
-			if children {
+			s.forget(w)
+			if kind == bridge.ReadChildren {
 				delete(s.lists, path)
 			}
 			s.fired(path, w.Event())
 		})
 	})
+}
+
+func (s *oneShot) forget(w *framework.Watch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.watches, w)
+}
+
+// taken notes that the list of a node's children is watched, unless the event is handled already.
+func (s *oneShot) taken(path string, kind bridge.ReadKind, w *framework.Watch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if kind == bridge.ReadChildren && s.watches[w] != nil {
+		s.lists[path] = true
+	}
 }
 
 // fired reads what a watch has reported.

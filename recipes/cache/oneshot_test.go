@@ -3,8 +3,10 @@ package cache_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"weak"
@@ -135,5 +137,47 @@ func TestCacheOnAnOlderServerReadsEverythingInAnotherSession(t *testing.T) {
 		require.NoError(t, c.WaitReady(t.Context()))
 		n, _ := c.Get("/a/b")
 		require.Equal(t, "new", string(n.Data))
+	})
+}
+
+// The cache is busy while its client gets the answer to a read of the root, the event that the root
+// was deleted, and the answer to a read of a child of the next root. The child is told once, below the
+// next root.
+func TestEventOfAOneShotWatchIsHandledBeforeLaterAnswers(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		forgetAllWatches(srv)
+		client := simClient(t, srv, random, "c0", srv.MemAddr())
+		h := newHistory(t, srv)
+		require.NoError(t, srv.Load(map[string]string{"/a": "", "/a/b": "", "/a/x": ""}))
+		var once sync.Once
+		busy, goOn := make(chan struct{}), make(chan struct{})
+		keep := func(node string) bool {
+			if path.Base(node) == "gate" {
+				once.Do(func() { close(busy); <-goOn })
+			}
+			return true
+		}
+		c := start(t, client, "/a", cache.WithFilter(keep), cache.WithListener(h.add))
+
+		list := srv.On(fault.Match{Op: fault.OpGetChildren2, Client: "c0", Path: "/a/x"}, fault.Hold())
+		require.NoError(t, srv.Create("/a/x/gate", nil))
+		require.NoError(t, list.Wait(t.Context()))
+		require.NoError(t, srv.Set("/a", []byte("new")))
+		require.NoError(t, srv.Set("/a/b", []byte("new")))
+		time.Sleep(time.Second) // the reads of both wait behind the list
+		child := srv.On(fault.Match{Op: fault.OpGetData, Client: "c0", Path: "/a/b"}, fault.Hold())
+		list.Release()
+		require.NoError(t, child.Wait(t.Context()))
+		<-busy
+		for _, node := range []string{"/a/x/gate", "/a/x", "/a/b", "/a"} {
+			require.NoError(t, srv.Delete(node))
+		}
+		require.NoError(t, srv.Load(map[string]string{"/a": "", "/a/b": ""}))
+		child.Release()
+		time.Sleep(time.Second) // the answer is on its way
+		close(goOn)
+		time.Sleep(time.Second)
+		require.NoError(t, c.WaitReady(t.Context()))
+		require.Equal(t, read(t, client, "/a", scope{depth: -1, data: true}), content(c))
 	})
 }

@@ -74,6 +74,8 @@ func (s *persistent) mustList(string) bool { return false }
 
 func (s *persistent) taken(string, bridge.ReadKind, *framework.Watch) {}
 
+func (s *persistent) follow(string, bridge.ReadKind, *framework.Watch) {}
+
 func (s *persistent) ended() <-chan struct{} {
 	if s.watch == nil {
 		return nil

@@ -108,21 +108,24 @@ func (f *follower) size(r read) int {
 // readAlone sends one read.
 func (f *follower) readAlone(r read) {
 	f.reads++
-	session := f.session
-	bridge.OfSession(session).StartRead(r.path, r.kind, f.source.oneShot(),
+	session, source := f.session, f.source
+	bridge.OfSession(session).StartRead(r.path, r.kind, source.oneShot(),
 		func(data []byte, children []string, stat *zk.Stat, w *framework.Watch, err error) {
 			open := f.inbox.Put(func() {
 				f.reads--
 				if f.err != nil {
-					dropWatch(w)
 					return
 				}
 				if w != nil {
-					f.source.taken(r.path, r.kind, w)
+					source.taken(r.path, r.kind, w)
 				}
 				f.take(session, r.job, answer{r.kind, data, children, stat, err})
 			})
-			if !open {
+			switch {
+			case w == nil:
+			case open:
+				source.follow(r.path, r.kind, w)
+			default:
 				dropWatch(w)
 			}
 		})
