@@ -13,8 +13,8 @@ import (
 // framework sets the watches again after a reconnect.
 type oneShot struct {
 	f        *follower
-	lists    map[string]bool // the paths whose list of children is watched
-	session  int64           // in which the watches are set
+	set      map[watchKey]bool
+	session  int64 // in which the watches are set
 	unlisten func()
 
 	mu      sync.Mutex
@@ -22,9 +22,19 @@ type oneShot struct {
 	stopped bool
 }
 
+// watchKey is the watch of a node's list of children, or that of its data.
+type watchKey struct {
+	path     string
+	children bool
+}
+
+func keyOf(path string, kind bridge.ReadKind) watchKey {
+	return watchKey{path, kind == bridge.ReadChildren}
+}
+
 // newOneShot makes the source and waits for nothing.
 func newOneShot(f *follower) *oneShot {
-	s := &oneShot{f: f, watches: map[*framework.Watch]func(){}, lists: map[string]bool{}}
+	s := &oneShot{f: f, watches: map[*framework.Watch]func(){}, set: map[watchKey]bool{}}
 	s.unlisten = f.client.Listen(func(c framework.StateChange) {
 		if c.State.IsConnected() {
 			f.tell(s.connected)
@@ -40,7 +50,7 @@ func newOneShot(f *follower) *oneShot {
 
 func (s *oneShot) oneShot() bool { return true }
 
-func (s *oneShot) mustList(path string) bool { return !s.lists[path] }
+func (s *oneShot) mustList(path string) bool { return !s.set[watchKey{path, true}] }
 
 func (s *oneShot) ended() <-chan struct{} { return nil }
 
@@ -87,13 +97,12 @@ func (s *oneShot) follow(path string, kind bridge.ReadKind, w *framework.Watch) 
 		dropWatch(w)
 		return
 	}
+	key := keyOf(path, kind)
 	s.watches[w] = bridge.OfWatch(w).Then(func() {
 		s.f.tell(func() {
 			s.forget(w)
-			if kind == bridge.ReadChildren {
-				delete(s.lists, path)
-			}
-			s.fired(path, w.Event())
+			delete(s.set, key)
+			s.fired(key, w.Event())
 		})
 	})
 }
@@ -104,19 +113,21 @@ func (s *oneShot) forget(w *framework.Watch) {
 	delete(s.watches, w)
 }
 
-// taken notes that the list of a node's children is watched, unless the event is handled already.
+// taken notes that a watch is set, unless its event is handled already.
 func (s *oneShot) taken(path string, kind bridge.ReadKind, w *framework.Watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if kind == bridge.ReadChildren && s.watches[w] != nil {
-		s.lists[path] = true
+	if s.watches[w] != nil {
+		s.set[keyOf(path, kind)] = true
 	}
 }
 
-// fired reads what a watch has reported.
-func (s *oneShot) fired(path string, event zk.EventType) {
-	j := s.f.want(path)
-	if event != zk.EventNodeDataChanged && event != zk.EventNodeChildrenChanged {
+// fired reads what a watch has reported. Once both watches of a node have fired, the servers do not
+// report that it is deleted.
+func (s *oneShot) fired(key watchKey, event zk.EventType) {
+	j := s.f.want(key.path)
+	other := s.set[watchKey{key.path, !key.children}]
+	if !other || event != zk.EventNodeDataChanged && event != zk.EventNodeChildrenChanged {
 		j.replace()
 	}
 }

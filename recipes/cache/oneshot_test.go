@@ -181,3 +181,28 @@ func TestEventOfAOneShotWatchIsHandledBeforeLaterAnswers(t *testing.T) {
 		require.Equal(t, read(t, client, "/a", scope{depth: -1, data: true}), content(c))
 	})
 }
+
+// Data and children of the root change, and so its watches are used up when it is deleted and created
+// again. The answer to the read of a child comes before that to the read of the root. The child is told
+// once, below the next root.
+func TestOneShotWatchesAreUsedUpBeforeANodeIsReplaced(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		forgetAllWatches(srv)
+		client := simClient(t, srv, random, "c0", srv.MemAddr())
+		h := newHistory(t, srv)
+		require.NoError(t, srv.Load(map[string]string{"/a": "", "/a/b": ""}))
+		c := start(t, client, "/a", cache.WithListener(h.add))
+		srv.Client("c0").HoldEvents()
+		require.NoError(t, srv.Set("/a/b", []byte("new"))) // is read first
+		require.NoError(t, srv.Set("/a", []byte("new")))
+		require.NoError(t, srv.Create("/a/x", nil))
+		for _, node := range []string{"/a/x", "/a/b", "/a"} {
+			require.NoError(t, srv.Delete(node))
+		}
+		require.NoError(t, srv.Load(map[string]string{"/a": "", "/a/b": ""}))
+		srv.Client("c0").ReleaseEvents()
+		time.Sleep(time.Second)
+		require.NoError(t, c.WaitReady(t.Context()))
+		require.Equal(t, read(t, client, "/a", scope{depth: -1, data: true}), content(c))
+	})
+}

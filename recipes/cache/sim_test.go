@@ -73,6 +73,10 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, followers int
 		more := rand.New(rand.NewPCG(random.Uint64(), 4))
 		busy.Go(func() { useWatches(t, client, more) })
 	}
+	if random.IntN(2) == 0 {
+		later := rand.New(rand.NewPCG(random.Uint64(), 5))
+		busy.Go(func() { holdEvents(srv.Client("c0"), later) })
+	}
 	opts, wantBelow := randomOptions(random)
 	below, err := cache.New(client, "/a/n0", opts...)
 	require.NoError(t, err)
@@ -151,6 +155,16 @@ func useWatches(t *testing.T, client *framework.Client, random *rand.Rand) {
 	}
 }
 
+// holdEvents has events come late, many at a time, as to a process that was paused.
+func holdEvents(client *zktest.Client, random *rand.Rand) {
+	for range simFaults {
+		time.Sleep(time.Duration(random.Int64N(int64(simTimeout / 8))))
+		client.HoldEvents()
+		time.Sleep(time.Duration(random.Int64N(int64(simTimeout / 8))))
+		client.ReleaseEvents()
+	}
+}
+
 // refuseSome has the servers refuse some reads of the client c0.
 func refuseSome(srv *zktest.Server, random *rand.Rand) {
 	ops := []fault.Op{fault.OpExists, fault.OpGetData, fault.OpGetChildren2, fault.OpMultiRead}
@@ -195,13 +209,20 @@ func randomOptions(random *rand.Rand) (opts []cache.Option, s scope) {
 	return opts, s
 }
 
-// write makes random changes below "/a". Some fail, for one reason or another.
+// write makes random changes below "/a", often some in quick succession. Some fail, for one reason or
+// another.
 func write(t *testing.T, client *framework.Client, random *rand.Rand) {
 	for i := range simChanges {
-		time.Sleep(time.Duration(random.Int64N(int64(simTimeout / 10))))
+		if random.IntN(3) == 0 {
+			time.Sleep(time.Duration(random.Int64N(int64(simTimeout / 4))))
+		}
 		node := "/a"
 		for range random.IntN(simDeepest + 1) {
 			node = path.Join(node, fmt.Sprintf("n%d", random.IntN(simChildren)))
+		}
+		if random.IntN(6) == 0 {
+			renew(t.Context(), client, node)
+			continue
 		}
 		switch data := []byte(fmt.Sprint(i)); random.IntN(6) {
 		case 0, 1, 2:
@@ -212,6 +233,15 @@ func write(t *testing.T, client *framework.Client, random *rand.Rand) {
 			_ = deleteAll(t.Context(), client, node)
 		}
 	}
+}
+
+// renew changes a node and its child, and puts others in their places.
+func renew(ctx context.Context, client *framework.Client, node string) {
+	child := path.Join(node, "n0")
+	_, _ = client.Set(ctx, child, []byte("a last time"), -1)
+	_, _ = client.Set(ctx, node, []byte("a last time"), -1)
+	_ = deleteAll(ctx, client, node)
+	_, _ = client.Create(ctx, child, []byte("another"), framework.Parents())
 }
 
 // deleteAll deletes a node with everything below.
