@@ -1,6 +1,7 @@
 package group_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -111,4 +112,23 @@ func goesOnDespite(t *testing.T, srv *zktest.Server, f incident, skip int) (reac
 	agree()
 	require.NoError(t, one.Close())
 	return reached
+}
+
+// A join is given up while the answer to its create is late. The process may join again at once.
+func TestJoinAgainAfterAJoinThatWasGivenUp(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		c := client(t, srv, "a")
+		late := srv.On(fault.Match{Client: "a", Op: fault.OpCreate, Path: path}, fault.Delay(2*time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := group.Join(ctx, c, path, "one", []byte("first"))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 1, late.Hits())
+		m, err := group.Join(testzk.Context(t), c, path, "one", []byte("second"))
+		require.NoError(t, err)
+		settle()
+		require.Equal(t, []string{"one=second"}, list(t, c, path))
+		require.NoError(t, m.Close())
+		require.Empty(t, list(t, c, path))
+	})
 }

@@ -33,8 +33,9 @@ type Node struct {
 	ended   chan struct{} // closed when the goroutine has ended, which then does not use keeper any more
 	keeper  *keeper
 
-	owned context.Context    // ends when another Node takes the place
-	yield context.CancelFunc // ends owned
+	running context.Context    // ends when the Node is closed; set before the Node takes its place
+	owned   context.Context    // ends when another Node takes the place
+	yield   context.CancelFunc // ends owned
 
 	mu      sync.Mutex
 	stop    context.CancelFunc // nil before Start
@@ -162,11 +163,13 @@ func (n *Node) Start(ctx context.Context) error {
 	case n.stop != nil:
 		return fmt.Errorf("start %s: %w", n.path, ErrStarted)
 	}
+	ctx, stop := context.WithCancel(ctx)
+	n.running = ctx
 	before, err := n.takePlace()
 	if err != nil {
+		stop()
 		return fmt.Errorf("start %s: %w: that of another Node of this client", n.path, err)
 	}
-	ctx, stop := context.WithCancel(ctx)
 	if !bridge.Of(n.client).Go(func() { n.keeper.run(ctx, before) }) {
 		stop()
 		n.leavePlace()
@@ -282,15 +285,6 @@ func (n *Node) Done() <-chan struct{} {
 		return signal.Closed
 	}
 	return n.done
-}
-
-func (n *Node) isDone() bool {
-	select {
-	case <-n.done:
-		return true
-	default:
-		return false
-	}
 }
 
 // Err returns nil until Done is closed, and then the reason: ErrClosed, joined with the error

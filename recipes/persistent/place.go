@@ -19,7 +19,7 @@ func (n *Node) takePlace() (before *Node, err error) {
 	defer places.mu.Unlock()
 	before = places.nodes[n.key]
 	if before != nil {
-		if !before.isDone() {
+		if before.running.Err() == nil {
 			return nil, ErrOccupied
 		}
 		before.yield()

@@ -87,6 +87,7 @@ type simNode struct {
 	opts   []persistent.Option
 	text   string
 	closed bool
+	cancel context.CancelFunc // of the context of Start
 }
 
 // simModes are the modes of the nodes of a client.
@@ -134,7 +135,10 @@ func (w *world) start(n *simNode) {
 	n.text, n.closed = w.text(), false
 	n.Node, err = persistent.New(n.client, n.path, []byte(n.text), n.opts...)
 	require.NoError(w.t, err)
-	require.NoError(w.t, n.Start(context.Background()))
+	ctx, cancel := context.WithCancel(context.Background())
+	w.t.Cleanup(cancel)
+	n.cancel = cancel
+	require.NoError(w.t, n.Start(ctx))
 }
 
 // disturb makes faults, and uses the nodes meanwhile.
@@ -159,11 +163,18 @@ func (w *world) use(n *simNode, random *rand.Rand) {
 		time.Sleep(time.Duration(random.Int64N(int64(3 * time.Second))))
 		switch random.IntN(4) {
 		case 0:
-			if !n.closed {
-				n.closed = true
-				if err := n.Close(); err != nil && !errors.Is(err, persistent.ErrPending) {
-					w.t.Errorf("close %s: %v", n.path, err)
+			if n.closed {
+				continue
+			}
+			n.closed = true
+			if random.IntN(2) == 0 {
+				if n.cancel(); random.IntN(2) == 0 {
+					w.start(n)
 				}
+				continue
+			}
+			if err := n.Close(); err != nil && !errors.Is(err, persistent.ErrPending) {
+				w.t.Errorf("close %s: %v", n.path, err)
 			}
 		case 1:
 			if n.closed {
