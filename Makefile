@@ -62,7 +62,7 @@ ensemble: deps ## run the suites on three real servers; no contracts of locks, f
 	ZOOKEEPER=3 $(TEST) -run '^TestP13_' ./test/acceptance
 
 # Each wait in these tests has a bound, so a long siege needs none.
-chaos: deps ## check holds on real servers with faults in order, and at random for 30 s or DOCENT_SIEGE=1h
+chaos: deps ## check holds, caches and kept nodes on real servers with faults, at random for 30 s or DOCENT_SIEGE=1h
 	ZOOKEEPER=1 $(TEST) $(if $(DOCENT_SIEGE),-timeout 0 -v) ./test/chaos
 
 differential: deps ## compare the answers of the in-process server with those of the real one

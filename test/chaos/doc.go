@@ -1,5 +1,6 @@
-// Package chaos has no code but its tests: processes that contend for locks on real servers while
-// servers, networks and processes fail, with the history of all holds checked.
+// Package chaos has no code but its tests: processes that contend for locks, follow nodes and keep
+// nodes on real servers while servers, networks and processes fail. The history of all holds is
+// checked, and that of all events.
 //
 // Some tests order one fault: servers that are killed or cut off, processes that are paused, creates
 // that are applied after the client has looked for them, silences before a cut, a leader that stood
@@ -7,21 +8,36 @@
 // the relays between the servers show. A round in which the fault did not come about is repeated, and
 // the test fails if it comes about in none.
 //
+// One test orders faults of everything that a worker follows and keeps, one after the other. It prints
+// how long each node was away that could have been there, by what a witness has seen on the servers.
+//
 // TestSiege has all of these faults at random, one to three at a time. Workers are processes that hold
 // mutexes, both sides of read-write locks, permits and leaderships, and tell when each hold was valid,
-// by a clock that they have in common. After each round of faults all workers come to rest, and then
+// by a clock that they have in common. With the same client each worker has persistent watches and
+// one-shot watches on the paths of its locks, caches of a subtree that all workers change, a
+// persistent.Node at a fixed path, one with a number, a membership, and a view of the group. Two more
+// workers have no locks, and are killed, too. To some workers the servers seem to be older than 3.6:
+// their caches have one-shot watches. After each round of faults all workers come to rest, and then
 //
 //   - no two holds that exclude one another were valid at a time, and no more permits than there are;
 //   - tokens grew, and writes that were accepted with a hold did not go back;
 //   - no holder's node was deleted by another;
 //   - no line has a node any more, though all sessions live;
-//   - another client gets each lock.
+//   - another client gets each lock;
+//   - each cache is equal to the subtree. Its events were a history: each has the node as it was shown
+//     last and a later version of it, a parent is there before and after its children, and each version
+//     was written by a write that its client did not report as not applied;
+//   - on each connection, a persistent watch has told all of the changes that are made for it, in their
+//     order, to the last one. A one-shot watch has fired for the last change;
+//   - each node that is kept is there once, in the session of its client, with the data that was set
+//     last; no closed one is; and the view of the group has the members and nothing else.
 //
 // That must be so within the session timeouts and a bound for hangs. No check depends on how fast the
 // machine is.
 //
 // DOCENT_SIEGE says how long the siege lasts. Its seed is printed, with the number of grants, of
-// faults of each kind, and the longest time until all was well again; DOCENT_SIEGE_SEED repeats the
-// choice of faults. A test that fails prints where the history is, which has one line for each hold
-// and each fault; beside it are the logs of the workers and of the servers.
+// events, of faults of each kind, and the longest time until all was well again; DOCENT_SIEGE_SEED
+// repeats the choice of faults. A test that fails prints where the history is, which has one line for
+// each hold and each fault, and the events of the last round; beside it are the logs of the workers and
+// of the servers.
 package chaos

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/docent-zk/docent/internal/testzk"
@@ -34,6 +33,7 @@ var faults = []fault{
 	{"follower cut off", func(a *activeFault) { a.cut(a.follower()) }},
 	{"leader cut off", (*activeFault).cutLeader},
 	{"worker paused", (*activeFault).pause},
+	{"worker killed", (*activeFault).killWorker},
 	{"worker's link stalled", (*activeFault).stall},
 	{"worker's connections dropped", (*activeFault).dropConnections},
 	{"session there and back", (*activeFault).thereAndBack},
@@ -67,7 +67,10 @@ func (a *activeFault) follower() *ensemble.Server {
 	}
 }
 
-func (a *activeFault) worker() *siegeProcess { return a.workers[a.random.IntN(len(a.workers))] }
+func (a *activeFault) worker() *siegeProcess {
+	all := a.all()
+	return all[a.random.IntN(len(all))]
+}
 
 // came counts the fault and records it.
 func (a *activeFault) came(format string, args ...any) {
@@ -160,6 +163,19 @@ func (a *activeFault) pause() {
 	w.stop()
 	a.wait(300*time.Millisecond, siegeTimeout)
 	w.cont()
+}
+
+// killWorker kills a worker that keeps nodes, and starts it again.
+func (a *activeFault) killWorker() {
+	w := a.keepers[a.random.IntN(len(a.keepers))]
+	if !w.killing.TryLock() {
+		return
+	}
+	defer w.killing.Unlock()
+	a.came("worker %d", w.number)
+	w.kill()
+	a.wait(0, siegeTimeout*3/2)
+	a.startKeeper(w)
 }
 
 func (a *activeFault) stall() {
@@ -271,9 +287,6 @@ func (a *activeFault) silence() {
 	link.release()
 	w.allow()
 }
-
-func (w *siegeProcess) stop() { _ = w.cmd.Process.Signal(syscall.SIGSTOP) }
-func (w *siegeProcess) cont() { _ = w.cmd.Process.Signal(syscall.SIGCONT) }
 
 func (w *siegeProcess) relayTo(s *ensemble.Server) *relay { return w.relays[s.ID()-1] }
 

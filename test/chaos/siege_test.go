@@ -94,6 +94,11 @@ type totals struct {
 	writes   int
 	faults   map[string]int // by name
 	recovery time.Duration  // the longest
+	events   int            // of caches
+	versions int            // of nodes that caches have shown
+	marks    int            // created or deleted
+	told     int            // events of marks
+	gaps     int            // that persistent watches told
 }
 
 func newTotals() *totals { return &totals{grants: map[string]int{}, faults: map[string]int{}} }
@@ -107,8 +112,11 @@ func (s *totals) fault(name string) {
 func (s *totals) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprintf("%d rounds; grants: %s, %d of them lost, %d guarded writes; faults: %s; longest recovery %v",
-		s.rounds, counts(s.grants), s.lost, s.writes, counts(s.faults), s.recovery.Round(time.Millisecond))
+	return fmt.Sprintf("%d rounds; grants: %s, %d of them lost, %d guarded writes; "+
+		"caches: %d events, %d versions of nodes; persistent watches: %d events of %d changes, %d gaps; "+
+		"faults: %s; longest recovery %v",
+		s.rounds, counts(s.grants), s.lost, s.writes, s.events, s.versions, s.told, s.marks, s.gaps,
+		counts(s.faults), s.recovery.Round(time.Millisecond))
 }
 
 func counts(of map[string]int) string {
@@ -127,18 +135,14 @@ type siege struct {
 	total     *totals
 	servers   *network
 	ensemble  *ensemble.Ensemble
-	workers   []*siegeProcess
+	workers   []*siegeProcess // that contend for locks
+	keepers   []*siegeProcess // that do not, and may be killed
+	followers *followers
+	writer    *writer
 	observer  *zk.Conn
 	fresh     *framework.Client
 	histories map[string]*lockHistory
 	faults    sync.WaitGroup // those that go on
-}
-
-// siegeProcess is a worker with relays of its own to the servers.
-type siegeProcess struct {
-	*process
-	number int
-	relays []*relay // to each server
 }
 
 func siegeOne(t *testing.T, seed uint64, until time.Time, total *totals) {
@@ -165,17 +169,27 @@ func siegeOne(t *testing.T, seed uint64, until time.Time, total *totals) {
 		_, err := s.fresh.Create(testzk.Context(t), written(lock), nil)
 		require.NoError(t, err)
 	}
+	s.followers = newFollowers(t, s.record, s.observer)
+	s.writer = &writer{client: s.fresh, name: "observer", wrong: func(err error) {
+		t.Errorf("an error that no fault explains: %v", err)
+	}}
 	for n := range 4 {
 		s.workers = append(s.workers, s.start(n))
+	}
+	for n := range 2 {
+		w := newSiegeProcess(s.servers, s.ensemble, len(s.workers)+n)
+		s.keepers = append(s.keepers, w)
+		s.startKeeper(w)
 	}
 	for n := 0; n == 0 || time.Now().Before(until); n++ {
 		s.round(n)
 	}
 	var all []*process
-	for _, w := range s.workers {
+	for _, w := range s.all() {
 		all = append(all, w.process)
 	}
 	finish(t, all...)
+	s.count()
 }
 
 // observe returns a connection of the driver that does not log the faults that it meets.
@@ -215,19 +229,21 @@ func (s *siege) note(format string, args ...any) {
 	}
 }
 
-// start starts a worker. Every second one makes its heartbeats transactions.
+// start starts a worker. Every second one makes its heartbeats transactions, and to one the servers
+// seem to be older.
 func (s *siege) start(n int) *siegeProcess {
-	w := &siegeProcess{number: n}
-	var connect []string
-	for _, server := range s.ensemble.Servers() {
-		relay := s.servers.relay(server.Addr())
-		w.relays = append(w.relays, relay)
-		connect = append(connect, relay.addr())
-	}
-	w.process = startProcessWith(s.t, "siege", strings.Join(connect, ","), settings{
-		Timeout: siegeTimeout, Quorum: n%2 == 1, Log: filepath.Join(s.record.dir, fmt.Sprintf("worker-%d.log", n))})
-	s.note("worker %d is process %d", n, w.cmd.Process.Pid)
+	w := newSiegeProcess(s.servers, s.ensemble, n)
+	w.start(s.t, s.record, "siege", settings{Timeout: siegeTimeout, Quorum: n%2 == 1, Older: n == 2})
+	s.followers.add(w)
 	return w
+}
+
+// startKeeper starts a worker that keeps nodes and contends for nothing, or starts it again.
+func (s *siege) startKeeper(w *siegeProcess) {
+	w.start(s.t, s.record, "follow", settings{
+		Timeout: siegeTimeout, Quorum: w.number%2 == 1, Older: w.number%2 == 0, Data: fmt.Sprintf("data %d", now()),
+	})
+	s.followers.add(w)
 }
 
 // round makes faults, and checks everything after them.
@@ -235,11 +251,13 @@ func (s *siege) round(n int) {
 	for _, w := range s.workers {
 		require.NoError(s.t, w.order(orderGo))
 	}
+	stop := s.change()
 	for range 1 + s.random.IntN(3) {
 		s.begin()
 	}
 	s.faults.Wait()
 	s.repair()
+	stop()
 	repaired := time.Now()
 	order := []string{orderDrain, orderCancel}[s.random.IntN(2)]
 	s.note("round %d: the faults are over: %s", n+1, order)
@@ -251,6 +269,8 @@ func (s *siege) round(n int) {
 	s.check(turns)
 	s.empty()
 	s.acquireAll()
+	s.watch()
+	s.follow()
 	took := time.Since(repaired)
 	s.note("round %d: all is well after %v", n+1, took.Round(time.Millisecond))
 
@@ -272,9 +292,107 @@ func (s *siege) begin() {
 	})
 }
 
+// all returns all workers.
+func (s *siege) all() []*siegeProcess { return slices.Concat(s.workers, s.keepers) }
+
+// change changes the subtree and makes marks until stop is called.
+func (s *siege) change() (stop func()) {
+	over := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { s.writer.run(context.Background(), over) })
+	running.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-over:
+				return
+			case <-time.After(rand.N(200 * time.Millisecond)): // the workload
+				s.followers.marks.make(s.observer, siegeLines[n%len(siegeLines)])
+			}
+		}
+	})
+	for _, w := range s.keepers {
+		random := rand.New(rand.NewPCG(s.random.Uint64(), 0))
+		running.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-over:
+					return
+				case <-time.After(time.Duration(random.Int64N(int64(4 * time.Second)))): // the workload
+					w.set(fmt.Sprintf("data %d", now()))
+				}
+			}
+		})
+	}
+	return func() {
+		close(over)
+		running.Wait()
+		s.followers.writes.add(s.writer.take()...)
+	}
+}
+
+// watch waits until each persistent watch has told of marks that are made while nothing else changes.
+// After a reconnect in between, which is told as a gap, other marks are made.
+func (s *siege) watch() {
+	s.t.Helper()
+	missing := ""
+	eventually(s.t, func() bool {
+		for _, dir := range siegeLines {
+			if s.fresh.CreateContainers(testzk.Context(s.t), dir) != nil {
+				return false
+			}
+		}
+		s.ask()
+		s.followers.countLists()
+		gaps := s.followers.gaps
+		if !s.followers.marks.makeAll(s.observer, siegeLines) {
+			missing = "marks cannot be made"
+			return false
+		}
+		eventually(s.t, func() bool {
+			s.ask()
+			missing = s.followers.missing()
+			return missing == "" || s.followers.gaps > gaps
+		}, func() string { return "changes were not told: " + missing })
+		return missing == ""
+	}, func() string { return "changes are not told: " + missing })
+}
+
+func (s *siege) ask() {
+	s.t.Helper()
+	if err := s.followers.ask(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// follow waits until what all workers follow and keep is equal to what the servers have.
+func (s *siege) follow() {
+	s.t.Helper()
+	diff := ""
+	eventually(s.t, func() bool {
+		s.ask()
+		diff = s.followers.differences()
+		return diff == ""
+	}, func() string {
+		s.followers.keepLatest()
+		return "what is followed or kept is not as on the servers:\n" + diff
+	})
+	require.NoError(s.t, s.followers.prove())
+}
+
+// count adds the numbers of the ensemble to the totals.
+func (s *siege) count() {
+	s.total.mu.Lock()
+	defer s.total.mu.Unlock()
+	s.total.events += s.followers.events
+	s.total.versions += len(s.followers.writes.seen)
+	s.total.marks += len(s.followers.marks.events)
+	s.total.told += s.followers.told
+	s.total.gaps += s.followers.gaps
+}
+
 // repair ends what is left of the faults.
 func (s *siege) repair() {
-	for _, w := range s.workers {
+	for _, w := range s.all() {
 		w.cont()
 		for _, relay := range w.relays {
 			relay.release()
@@ -321,23 +439,13 @@ func (s *siege) restartServers() {
 func (s *siege) rest() (turns []turn) {
 	s.t.Helper()
 	for _, w := range s.workers {
-		s.eventually(func() bool {
+		eventually(s.t, func() bool {
 			said := w.said()
 			return len(said) > 0 && said[len(said)-1].Kind == kindResting
 		}, func() string { return fmt.Sprintf("worker %d does not come to rest; %s", w.number, s.left()) })
 		turns = append(turns, w.take()...)
 	}
 	return turns
-}
-
-// eventually waits for a condition that must be true soon after the faults.
-func (s *siege) eventually(cond func() bool, why func() string) {
-	s.t.Helper()
-	for deadline := time.Now().Add(recoveryBound); !cond(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			require.FailNow(s.t, why())
-		}
-	}
 }
 
 // check checks the turns of a round, and counts them.
@@ -379,7 +487,12 @@ func (s *siege) check(turns []turn) {
 // sessions are alive.
 func (s *siege) empty() {
 	s.t.Helper()
-	s.eventually(func() bool { return s.left() == "nothing is left" }, func() string {
+	eventually(s.t, func() bool {
+		for _, line := range siegeLines {
+			s.followers.marks.clean(s.observer, line)
+		}
+		return s.left() == "nothing is left"
+	}, func() string {
 		return "nodes are left that nothing owns: " + s.left()
 	})
 }
@@ -418,7 +531,7 @@ func (s *siege) acquireAll() {
 	ctx, cancel := context.WithTimeout(context.Background(), recoveryBound)
 	defer cancel()
 	for _, a := range all {
-		s.eventually(func() bool {
+		eventually(s.t, func() bool {
 			hold, err := a.acquire(ctx)
 			if err != nil {
 				s.record.note("%s %s: %v", a.kind, a.lock, err)

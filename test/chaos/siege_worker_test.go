@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,6 +43,7 @@ const (
 	orderGo     = "go"     // contend
 	orderDrain  = "drain"  // take one more turn that was begun, and rest
 	orderCancel = "cancel" // give up what was begun, and rest
+	orderShow   = "show"   // tell what is known of the servers
 	kindResting = "resting"
 	kindError   = "error" // an error that must not be
 )
@@ -52,7 +54,8 @@ type acquirer struct {
 	acquire    func(ctx context.Context) (*recipes.Hold, error)
 }
 
-// siegeWork contends for all locks, and rests, as its orders say.
+// siegeWork contends for all locks, and rests, as its orders say. It follows what it contends for, and
+// the subtree, and it keeps nodes.
 func siegeWork(ctx context.Context, w *worker) error {
 	all, err := acquirers(w.client)
 	if err != nil {
@@ -62,18 +65,29 @@ func siegeWork(ctx context.Context, w *worker) error {
 	if err != nil {
 		return err
 	}
+	f, err := follow(ctx, w)
+	if err != nil {
+		return err
+	}
+	if err := f.watchLocks(ctx); err != nil {
+		return err
+	}
 	var current *round
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case order := <-w.orders:
-			if order == orderGo {
+			switch order {
+			case orderGo:
 				current = startRound(ctx, w, all, election)
-				continue
+				current.change(f)
+			case orderShow:
+				f.show(ctx)
+			default:
+				current.finish(order == orderCancel)
+				w.report(w.rest())
 			}
-			current.finish(order == orderCancel)
-			w.report(w.rest())
 		}
 	}
 }
@@ -222,12 +236,25 @@ func write(ctx context.Context, h guarded, kind, lock string) int64 {
 	return results[0].Stat.Mzxid
 }
 
+// change has a worker change the subtree, and what it keeps.
+func (b *round) change(f *follower) {
+	b.running.Go(func() { f.writer.run(b.waiting, b.over) })
+	for _, r := range f.kept {
+		b.running.Go(func() { b.check(r.churn(b.waiting, b.over), r.kind) })
+	}
+}
+
 // check reports an error that no fault explains.
 func (b *round) check(err error, lock string) {
-	switch {
-	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-	case errors.Is(err, recipes.ErrNotAcquired), errors.Is(err, framework.ErrNotConnected), framework.IsTransient(err):
-	default:
+	if !isExpected(err) {
 		b.w.report(turn{Kind: kindError, Lock: lock, Lost: err.Error()})
 	}
+}
+
+// isExpected reports whether faults explain an error, or one of expected is the reason.
+func isExpected(err error, expected ...error) bool {
+	expected = append(expected, context.Canceled, context.DeadlineExceeded, recipes.ErrNotAcquired,
+		framework.ErrNotConnected)
+	return err == nil || framework.IsTransient(err) ||
+		slices.ContainsFunc(expected, func(target error) bool { return errors.Is(err, target) })
 }

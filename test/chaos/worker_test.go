@@ -59,6 +59,7 @@ var roles = map[string]role{
 	"ask":     askOnResume,
 	"watch":   watchHold,
 	"siege":   siegeWork,
+	"follow":  followWork,
 }
 
 // settings are those of a worker's client.
@@ -67,12 +68,18 @@ type settings struct {
 	Quorum  bool   // with WithQuorumHeartbeat
 	Lock    string // what a worker that watches a hold acquires
 	Log     string // the file that the client's log goes to, with debug messages
+	Name    string // of the worker, for what it keeps
+	Data    string // of what it keeps
+	Older   bool   // the servers seem to be older than 3.6
 }
 
 func (s settings) options() ([]framework.Option, error) {
 	opts := []framework.Option{framework.WithSessionTimeout(s.Timeout)}
 	if s.Quorum {
 		opts = append(opts, framework.WithQuorumHeartbeat())
+	}
+	if s.Older {
+		opts = append(opts, framework.WithDialer(olderServers))
 	}
 	if s.Log != "" {
 		config := zap.NewProductionConfig()
@@ -90,10 +97,11 @@ func (s settings) options() ([]framework.Option, error) {
 
 // worker is a worker seen from inside.
 type worker struct {
-	client *framework.Client
-	lock   string        // of its settings
-	orders <-chan string // from its parent
-	report func(turn)
+	settings
+	client  *framework.Client
+	orders  <-chan string // from its parent
+	report  func(turn)
+	running sync.WaitGroup // goroutines that end with the role's context
 }
 
 // turn is one hold or one term, as the process that had it saw it. Times are of the one clock that all
@@ -111,6 +119,8 @@ type turn struct {
 	Session  int64         `json:",omitempty"`
 	Granted  time.Duration `json:",omitempty"` // the session timeout
 	Worker   int           `json:",omitempty"` // the process id
+
+	*Report `json:",omitempty"`
 }
 
 // runWorker works until its parent closes its standard input, or dies.
@@ -144,10 +154,13 @@ func runWorker(work role, connect, with string) error {
 		defer writing.Unlock()
 		_ = out.Encode(t)
 	}
-	err = work(ctx, &worker{client, s.Lock, orders, report})
+	w := &worker{settings: s, client: client, orders: orders, report: report}
+	err = work(ctx, w)
 	if ctx.Err() != nil {
 		err = nil
 	}
+	stop()
+	w.running.Wait()
 	return errors.Join(err, client.Close())
 }
 
@@ -284,7 +297,7 @@ func text(err error) string {
 // watchHold holds the lock until it is lost, and tells each time that the moment until which it can be
 // relied on has moved.
 func watchHold(ctx context.Context, w *worker) error {
-	mu, err := mutex.New(w.client, w.lock)
+	mu, err := mutex.New(w.client, w.Lock)
 	if err != nil {
 		return err
 	}
@@ -350,6 +363,7 @@ func startProcessWith(t *testing.T, role, connect string, with settings) *proces
 func (p *process) read(stdout io.Reader) {
 	defer close(p.done)
 	lines := bufio.NewScanner(stdout)
+	lines.Buffer(nil, 64<<20) // a report of a cache is long
 	for lines.Scan() {
 		var t turn
 		if json.Unmarshal(lines.Bytes(), &t) == nil {

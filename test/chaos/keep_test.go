@@ -1,0 +1,496 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/rawzk"
+	"github.com/docent-zk/docent/internal/realzk"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/zktest/ensemble"
+)
+
+// comeBackBound is within what time a node that is kept is there again, once that is possible. On an
+// idle machine it is within a second.
+const comeBackBound = 10 * time.Second
+
+// witness follows by a plain connection which nodes workers keep.
+type witness struct {
+	conn *zk.Conn
+	stop context.CancelFunc
+	done chan struct{}
+
+	mu   sync.Mutex
+	seen map[string]bool
+	gone map[string]time.Time // when a node was missed that had been seen
+	at   []time.Time          // of all looks
+}
+
+func newWitness(t *testing.T, connect string) *witness {
+	ctx, stop := context.WithCancel(context.Background())
+	w := &witness{
+		conn: observe(t, connect), stop: stop, done: make(chan struct{}),
+		seen: map[string]bool{}, gone: map[string]time.Time{},
+	}
+	go w.look(ctx)
+	t.Cleanup(func() { // before the connection is closed
+		w.stop()
+		<-w.done
+	})
+	return w
+}
+
+// look lists the nodes again and again.
+func (w *witness) look(ctx context.Context) {
+	defer close(w.done)
+	for ctx.Err() == nil {
+		at := time.Now()
+		kept, _, err1 := w.conn.Children(keptPath)
+		members, _, err2 := w.conn.Children(groupPath)
+		if err1 == nil && err2 == nil {
+			w.note(at, kept, members)
+		}
+		pause(ctx, 20*time.Millisecond) // a poll
+	}
+}
+
+func (w *witness) note(at time.Time, kept, members []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at = append(w.at, at)
+	before := w.seen
+	w.seen = map[string]bool{}
+	for dir, names := range map[string][]string{keptPath: kept, groupPath: members} {
+		for _, name := range names {
+			w.seen[dir+"/"+name] = true
+		}
+	}
+	for node := range before {
+		if !w.seen[node] {
+			w.gone[node] = at
+		}
+	}
+}
+
+// goneSince returns when a node was missed, if it was since a moment.
+func (w *witness) goneSince(node string, since time.Time) (time.Time, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := w.gone[node]
+	return at, at.After(since)
+}
+
+// lastLook returns when the witness looked last before a moment.
+func (w *witness) lastLook(before time.Time) (last time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, at := range w.at {
+		if at.Before(before) {
+			last = at
+		}
+	}
+	return last
+}
+
+// trial has faults in order of what workers follow and keep.
+type trial struct {
+	t         *testing.T
+	record    *recorder
+	servers   *network
+	ensemble  *ensemble.Ensemble
+	witness   *witness
+	followers *followers
+	workers   []*siegeProcess
+	writers   []*writer
+	times     map[string][]time.Duration // until a node was there again, by kind
+	stayed    map[string]int
+}
+
+func newTrial(t *testing.T) *trial {
+	tr := &trial{
+		t: t, record: newRecorder(t), servers: newNetwork(t),
+		times: map[string][]time.Duration{}, stayed: map[string]int{},
+	}
+	tr.ensemble = ensemble.Start(t, 3, ensemble.WithTick(200*time.Millisecond),
+		ensemble.WithQuorumLink(tr.servers.between))
+	tr.witness = newWitness(t, tr.ensemble.Connect())
+	tr.followers = newFollowers(t, tr.record, observe(t, tr.ensemble.Connect()))
+	for n := range 5 {
+		tr.workers = append(tr.workers, newSiegeProcess(tr.servers, tr.ensemble, n))
+		tr.start(n, "first")
+	}
+	for n := range 3 {
+		client := testzk.Connected(t, tr.ensemble.Connect())
+		tr.writers = append(tr.writers, &writer{client: client, name: fmt.Sprintf("w%d", n), wrong: func(err error) {
+			t.Errorf("an error that no fault explains: %v", err)
+		}})
+	}
+	tr.agree("the start")
+	return tr
+}
+
+// start starts a worker, or starts it again. To every third one the servers seem to be older.
+func (tr *trial) start(n int, data string) {
+	tr.workers[n].start(tr.t, tr.record, "follow", settings{
+		Timeout: sessionTimeout, Name: fmt.Sprintf("w%d", n), Data: data, Older: n%3 == 0,
+	})
+	tr.followers.add(tr.workers[n])
+}
+
+// setAll has all workers keep other data.
+func (tr *trial) setAll(data string) {
+	for _, w := range tr.workers {
+		if !w.keepsNone {
+			w.set(data)
+		}
+	}
+}
+
+// nodes returns the nodes that a worker keeps, by kind.
+func (tr *trial) nodes(n int) map[string]nodeOnServer {
+	kept, by := map[string]nodeOnServer{}, map[string]nodeOnServer{}
+	testzk.Eventually(tr.t, func() bool {
+		clear(kept)
+		return readTree(tr.followers.observer, keptPath, kept) == nil &&
+			readTree(tr.followers.observer, groupPath, kept) == nil
+	}, "the nodes cannot be read")
+	for node, found := range kept {
+		for _, kind := range keptKinds {
+			if isKept(node, kind, tr.workers[n].Name) {
+				by[kind] = found
+			}
+		}
+	}
+	return by
+}
+
+// step makes a fault while writers change the subtree. The fault returns from when on each worker can
+// keep its nodes again. After it all is as it should be.
+func (tr *trial) step(name string, fault func() (possible []time.Time)) {
+	t := tr.t
+	tr.record.note("%s", name)
+	var before []map[string]nodeOnServer
+	for n := range tr.workers {
+		before = append(before, tr.nodes(n))
+	}
+	begun := time.Now()
+	over, running := make(chan struct{}), sync.WaitGroup{}
+	for _, w := range tr.writers {
+		running.Go(func() { w.run(context.Background(), over) })
+	}
+	possible := fault()
+	tr.written(5)
+	close(over)
+	running.Wait()
+	tr.agree(name)
+	for n := range tr.workers {
+		if !tr.workers[n].keepsNone {
+			tr.measure(name, n, before[n], begun, possible[n])
+		}
+	}
+	t.Logf("%s: %v", name, time.Since(begun).Round(time.Millisecond))
+}
+
+// written waits until each writer has begun some more writes.
+func (tr *trial) written(more int) {
+	from := make([]int, len(tr.writers))
+	for i, w := range tr.writers {
+		from[i] = w.written()
+	}
+	for i, w := range tr.writers {
+		testzk.Eventually(tr.t, func() bool { return w.written() >= from[i]+more }, "a writer is stuck")
+	}
+}
+
+// agree waits until what workers follow and keep is equal to what the servers have.
+func (tr *trial) agree(step string) {
+	for _, w := range tr.writers {
+		tr.followers.writes.add(w.take()...)
+	}
+	diff := ""
+	eventually(tr.t, func() bool {
+		require.NoError(tr.t, tr.followers.ask(), step)
+		diff = tr.followers.differences()
+		return diff == ""
+	}, func() string {
+		tr.followers.keepLatest()
+		return step + ":\n" + diff
+	})
+	require.NoError(tr.t, tr.followers.prove(), step)
+}
+
+// measure notes when the nodes of a worker were there again.
+func (tr *trial) measure(step string, n int, before map[string]nodeOnServer, begun, possible time.Time) {
+	for kind, now := range tr.nodes(n) {
+		old := before[kind]
+		require.NotNil(tr.t, old.stat, "%s: there was no node %s", step, now.path)
+		if old.stat.EphemeralOwner == now.stat.EphemeralOwner {
+			require.Equal(tr.t, old.stat.Czxid, now.stat.Czxid, "%s: %s was deleted in its session", step, now.path)
+			tr.stayed[kind]++
+			continue
+		}
+		created := time.UnixMilli(now.stat.Ctime)
+		gone, missed := tr.witness.goneSince(old.path, begun)
+		if !missed { // it was deleted and created again between two looks
+			gone = tr.witness.lastLook(created)
+		}
+		took := max(0, created.Sub(later(possible, gone)))
+		tr.record.note("%s: %s is there again after %v", step, now.path, took)
+		tr.times[kind] = append(tr.times[kind], took)
+		require.LessOrEqual(tr.t, took, comeBackBound, "%s: until %s was there again", step, now.path)
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// summary returns a distribution of times.
+func summary(times []time.Duration) string {
+	if len(times) == 0 {
+		return "none"
+	}
+	slices.Sort(times)
+	at := func(part float64) time.Duration {
+		return times[int(part*float64(len(times)-1))].Round(time.Millisecond)
+	}
+	within := 0
+	for _, took := range times {
+		if took <= time.Second {
+			within++
+		}
+	}
+	return fmt.Sprintf("%d times, %d of them within a second; median %v, 90%% %v, longest %v",
+		len(times), within, at(0.5), at(0.9), at(1))
+}
+
+// awaitGone waits until the nodes of a worker are deleted.
+func (tr *trial) awaitGone(since time.Time, nodes map[string]nodeOnServer) {
+	for _, node := range nodes {
+		testzk.Eventually(tr.t, func() bool {
+			_, missed := tr.witness.goneSince(node.path, since)
+			return missed
+		}, "%s is not deleted", node.path)
+	}
+}
+
+// sessionGranted waits until a server grants a session, and returns when it did.
+func (tr *trial) sessionGranted() time.Time {
+	ctx, cancel := context.WithCancel(context.Background())
+	granted := make(chan time.Time, 3)
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	for _, s := range tr.ensemble.Servers() {
+		asking.Go(func() {
+			for ctx.Err() == nil {
+				if grantsSession(s.Addr()) {
+					granted <- time.Now()
+					return
+				}
+				pause(ctx, 10*time.Millisecond) // a poll
+			}
+		})
+	}
+	select {
+	case at := <-granted:
+		return at
+	case <-time.After(recoveryBound):
+		require.FailNow(tr.t, "no server grants a session")
+		return time.Time{}
+	}
+}
+
+func grantsSession(addr string) bool {
+	conn, err := rawzk.Dial(addr)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	if conn.SendFrame(rawzk.Connect{Timeout: 2000, Password: make([]byte, 16)}.Encode()) != nil {
+		return false
+	}
+	frame, err := conn.ReadFrame(time.Second)
+	if err != nil {
+		return false
+	}
+	answer, err := rawzk.DecodeConnected(frame)
+	return err == nil && answer.Session != 0
+}
+
+// all returns the same moment for each worker.
+func (tr *trial) all(moment time.Time) (possible []time.Time) {
+	return slices.Repeat([]time.Time{moment}, len(tr.workers))
+}
+
+// Each fault concerns what workers follow and what they keep: caches of a subtree that writers change,
+// a view of a group, a persistent.Node at a fixed path, one with a number, and a membership.
+func TestCachesAndKeptNodesAreRightAfterEachFault(t *testing.T) {
+	t.Parallel()
+	realzk.Need(t)
+	tr := newTrial(t)
+	tr.step("nothing fails", func() []time.Time { return tr.all(time.Now()) })
+	tr.step("processes and links fail", tr.harmWorkers)
+	tr.step("the leader is killed", func() []time.Time {
+		leader, _ := rolesOf(t, tr.ensemble)
+		require.NoError(t, leader.Kill())
+		tr.setAll("leader killed")
+		possible := tr.all(tr.sessionGranted())
+		require.NoError(t, leader.Start(testzk.Context(t)))
+		require.NoError(t, tr.ensemble.WaitReady(testzk.Context(t)))
+		return possible
+	})
+	tr.step("the leader is paused", func() []time.Time {
+		leader, _ := rolesOf(t, tr.ensemble)
+		require.NoError(t, leader.Pause())
+		tr.setAll("leader paused")
+		possible := tr.all(tr.sessionGranted())
+		require.NoError(t, leader.Resume())
+		require.NoError(t, tr.ensemble.WaitReady(testzk.Context(t)))
+		return possible
+	})
+	tr.step("all servers are restarted", func() []time.Time {
+		tr.killServers()
+		tr.setAll("restarted")
+		return tr.startServers()
+	})
+	tr.step("the servers are down for longer than a session", func() []time.Time {
+		tr.killServers()
+		tr.setAll("down")
+		for _, w := range tr.workers {
+			w.awaitState(t, "lost")
+		}
+		return tr.startServers()
+	})
+	tr.step("nodes are closed while there is an outage", tr.closeInOutages)
+	tr.step("a follower is cut off", func() []time.Time {
+		leader, followers := rolesOf(t, tr.ensemble)
+		link := tr.servers.link(followers[0], leader)
+		link.hold()
+		tr.setAll("follower cut off")
+		tr.written(5)
+		link.release()
+		return tr.all(time.Now())
+	})
+	var processes []*process
+	for _, w := range tr.workers {
+		processes = append(processes, w.process)
+	}
+	finish(t, processes...)
+	for _, kind := range slices.Sorted(maps.Keys(tr.times)) {
+		t.Logf("%s: there again: %s; stayed %d times", kind, summary(tr.times[kind]), tr.stayed[kind])
+	}
+	t.Logf("%d events of caches", tr.followers.events)
+}
+
+// harmWorkers kills one worker, pauses another until its session has expired, cuts off two for as
+// long, and cuts off one from the server that it is connected to.
+func (tr *trial) harmWorkers() (possible []time.Time) {
+	t, begun := tr.t, time.Now()
+	possible = tr.all(begun)
+	killed, paused, silent, refused, moved := tr.workers[0], tr.workers[1], tr.workers[2], tr.workers[3], tr.workers[4]
+	var nodes []map[string]nodeOnServer
+	for n := range tr.workers {
+		nodes = append(nodes, tr.nodes(n))
+	}
+	killed.kill()
+	tr.start(0, "killed")
+	paused.stop()
+	for _, relay := range silent.relays {
+		relay.hold()
+	}
+	refused.refuse()
+	used := moved.used(t)
+	used.hold()
+	for _, w := range []*siegeProcess{paused, silent, refused, moved} {
+		w.set("harmed")
+	}
+	for n, end := range map[int]func(){1: paused.cont, 2: silent.allow, 3: refused.allow} {
+		tr.awaitGone(begun, nodes[n])
+		possible[n] = time.Now()
+		end()
+		for _, relay := range tr.workers[n].relays {
+			relay.release()
+		}
+	}
+	testzk.Eventually(t, func() bool {
+		for _, relay := range moved.relays {
+			if relay != used && relay.down.used() {
+				return true
+			}
+		}
+		return false
+	}, "the worker stays at the server that is silent")
+	used.release()
+	return possible
+}
+
+func (tr *trial) killServers() {
+	for _, s := range tr.ensemble.Servers() {
+		require.NoError(tr.t, s.Kill())
+	}
+}
+
+func (tr *trial) startServers() (possible []time.Time) {
+	var starting sync.WaitGroup
+	for _, s := range tr.ensemble.Servers() {
+		starting.Go(func() {
+			if err := s.Start(testzk.Context(tr.t)); err != nil {
+				tr.t.Error(err)
+			}
+		})
+	}
+	possible = tr.all(tr.sessionGranted())
+	starting.Wait()
+	require.NoError(tr.t, tr.ensemble.WaitReady(testzk.Context(tr.t)))
+	return possible
+}
+
+// closeInOutages closes what workers keep, but for the last one: at once, while its process is paused
+// past its session, while it is cut off, and while all servers are down.
+func (tr *trial) closeInOutages() (possible []time.Time) {
+	t, begun := tr.t, time.Now()
+	tr.workers[0].close()
+	for kind, err := range tr.workers[0].awaitClosed(t) {
+		require.Empty(t, err, "close %s", kind)
+	}
+	paused := tr.nodes(1)
+	tr.workers[1].stop()
+	tr.workers[1].close()
+	for _, relay := range tr.workers[2].relays {
+		relay.hold()
+	}
+	tr.workers[2].close()
+	for _, err := range tr.workers[2].awaitClosed(t) { // while it is cut off
+		if err != "" {
+			require.Contains(t, err, "not confirmed yet")
+		}
+	}
+	tr.awaitGone(begun, paused)
+	tr.workers[1].cont()
+	for kind, err := range tr.workers[1].awaitClosed(t) {
+		require.Empty(t, err, "close %s", kind)
+	}
+	for _, relay := range tr.workers[2].relays {
+		relay.release()
+	}
+	tr.killServers()
+	tr.workers[3].close()
+	for _, err := range tr.workers[3].awaitClosed(t) {
+		if err != "" {
+			require.Contains(t, err, "not confirmed yet")
+		}
+	}
+	return tr.startServers()
+}

@@ -1,0 +1,162 @@
+package chaos
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/zktest/ensemble"
+)
+
+// siegeProcess is a worker with relays of its own to the servers.
+type siegeProcess struct {
+	*process
+	settings
+	number int
+	relays []*relay // to each server
+
+	starting sync.Mutex // while the process is replaced or gets a signal
+	killing  sync.Mutex // from a kill to the next start
+
+	states []string          // of the client, as told
+	closed map[string]string // the errors of what was closed, by kind
+	turns  []turn            // the others
+
+	ordered   bool   // the worker keeps what it is told to keep
+	data      string // that it was told to keep last
+	keepsNone bool   // it was told to close everything
+}
+
+func newSiegeProcess(servers *network, e *ensemble.Ensemble, number int) *siegeProcess {
+	w := &siegeProcess{number: number, closed: map[string]string{}}
+	for _, server := range e.Servers() {
+		w.relays = append(w.relays, servers.relay(server.Addr()))
+	}
+	return w
+}
+
+// start starts the process, or another one in its place.
+func (w *siegeProcess) start(t *testing.T, record *recorder, role string, s settings) {
+	var connect []string
+	for _, relay := range w.relays {
+		connect = append(connect, relay.addr())
+	}
+	s.Name = fmt.Sprintf("w%d", w.number)
+	s.Log = filepath.Join(record.dir, fmt.Sprintf("worker-%d.log", w.number))
+	w.starting.Lock()
+	defer w.starting.Unlock()
+	w.settings, w.turns = s, nil
+	w.ordered, w.data, w.keepsNone = role == "follow", s.Data, false
+	w.process = startProcessWith(t, role, strings.Join(connect, ","), s)
+	record.note("worker %d is process %d", w.number, w.cmd.Process.Pid)
+}
+
+// watches reports whether the worker has persistent watches on the paths of locks.
+func (w *siegeProcess) watches() bool { return !w.ordered && !w.Older }
+
+func (w *siegeProcess) signal(signal syscall.Signal) {
+	w.starting.Lock()
+	defer w.starting.Unlock()
+	_ = w.cmd.Process.Signal(signal) // not if it was killed meanwhile
+}
+
+func (w *siegeProcess) stop() { w.signal(syscall.SIGSTOP) }
+func (w *siegeProcess) cont() { w.signal(syscall.SIGCONT) }
+
+// kill ends the process at once.
+func (w *siegeProcess) kill() {
+	w.signal(syscall.SIGKILL)
+	<-w.done
+}
+
+// set has the worker keep other data.
+func (w *siegeProcess) set(data string) {
+	w.starting.Lock()
+	defer w.starting.Unlock()
+	w.data = data
+	_ = w.order(orderSet + data) // not if it was killed
+}
+
+// close has the worker close what it keeps.
+func (w *siegeProcess) close() {
+	w.starting.Lock()
+	defer w.starting.Unlock()
+	w.keepsNone = true
+	_ = w.order(orderClose) // not if it was killed
+}
+
+// used waits for the relay of the worker's connection.
+func (w *siegeProcess) used(t *testing.T) (found *relay) {
+	t.Helper()
+	testzk.Eventually(t, func() bool {
+		i := slices.IndexFunc(w.relays, func(relay *relay) bool { return relay.down.used() })
+		if i >= 0 {
+			found = w.relays[i]
+		}
+		return i >= 0
+	}, "the worker has no connection")
+	return found
+}
+
+// hear takes what the worker has said, and notes the states and the closed nodes.
+func (w *siegeProcess) hear() {
+	for _, t := range w.take() {
+		switch t.Kind {
+		case kindState:
+			w.states = append(w.states, t.Lock)
+		case kindClosed:
+			w.closed[t.Lock] = t.Release
+		default:
+			w.turns = append(w.turns, t)
+		}
+	}
+}
+
+// shown waits until the worker has told all that it was asked for, and returns it.
+func (w *siegeProcess) shown(t *testing.T) (turns []turn) {
+	t.Helper()
+	eventually(t, func() bool {
+		w.hear()
+		return len(w.turns) > 0 && w.turns[len(w.turns)-1].Kind == kindShown
+	}, func() string { return fmt.Sprintf("worker %d does not tell what it follows", w.number) })
+	turns, w.turns = w.turns, nil
+	return turns
+}
+
+// awaitState waits until the worker's client has had a state since the last call.
+func (w *siegeProcess) awaitState(t *testing.T, state string) {
+	t.Helper()
+	eventually(t, func() bool {
+		w.hear()
+		return slices.Contains(w.states, state)
+	}, func() string { return fmt.Sprintf("worker %d: want state %q, had %q", w.number, state, w.states) })
+	w.states = nil
+}
+
+// awaitClosed waits until the worker has closed all that it kept, and returns the errors by kind.
+func (w *siegeProcess) awaitClosed(t *testing.T) map[string]string {
+	t.Helper()
+	eventually(t, func() bool {
+		w.hear()
+		return len(w.closed) == len(keptKinds)
+	}, func() string { return fmt.Sprintf("worker %d does not close its nodes: %v", w.number, w.closed) })
+	return w.closed
+}
+
+// eventually waits for a condition that must be true soon after faults.
+func eventually(t *testing.T, cond func() bool, why func() string) {
+	t.Helper()
+	for deadline := time.Now().Add(recoveryBound); !cond(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			require.FailNow(t, why())
+		}
+	}
+}
