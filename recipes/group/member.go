@@ -47,8 +47,8 @@ type Membership struct {
 // large for a request, with what the servers refuse, and for invalid arguments. If ctx ends while
 // the id is in use, the error matches both. It does not fail because no server can be reached.
 // After an error this process is not a member: a node that was created is deleted, in the
-// background if necessary. Curator: GroupMember.start, which adopts the node of another member with
-// the same id.
+// background if necessary. It may join again at once. Curator: GroupMember.start, which adopts the
+// node of another member with the same id.
 func Join(
 	ctx context.Context, c *framework.Client, path, id string, payload []byte, opts ...Option,
 ) (*Membership, error) {

@@ -181,6 +181,9 @@ func (tr *trial) step(name string, fault func() (possible []time.Time)) {
 	for n := range tr.workers {
 		before = append(before, tr.nodes(n))
 	}
+	for _, w := range tr.workers {
+		w.forgetStates()
+	}
 	begun := time.Now()
 	over, running := make(chan struct{}), sync.WaitGroup{}
 	for _, w := range tr.writers {
@@ -461,36 +464,25 @@ func (tr *trial) startServers() (possible []time.Time) {
 // past its session, while it is cut off, and while all servers are down.
 func (tr *trial) closeInOutages() (possible []time.Time) {
 	t, begun := tr.t, time.Now()
-	tr.workers[0].close()
-	for kind, err := range tr.workers[0].awaitClosed(t) {
-		require.Empty(t, err, "close %s", kind)
-	}
-	paused := tr.nodes(1)
-	tr.workers[1].stop()
-	tr.workers[1].close()
-	for _, relay := range tr.workers[2].relays {
+	connected, paused, silent, down := tr.workers[0], tr.workers[1], tr.workers[2], tr.workers[3]
+	connected.close()
+	connected.checkClosed(t)
+	nodes := tr.nodes(1)
+	paused.stop()
+	paused.close()
+	for _, relay := range silent.relays {
 		relay.hold()
 	}
-	tr.workers[2].close()
-	for _, err := range tr.workers[2].awaitClosed(t) { // while it is cut off
-		if err != "" {
-			require.Contains(t, err, "not confirmed yet")
-		}
-	}
-	tr.awaitGone(begun, paused)
-	tr.workers[1].cont()
-	for kind, err := range tr.workers[1].awaitClosed(t) {
-		require.Empty(t, err, "close %s", kind)
-	}
-	for _, relay := range tr.workers[2].relays {
+	silent.close()
+	silent.checkClosed(t) // while it is cut off
+	tr.awaitGone(begun, nodes)
+	paused.cont()
+	paused.checkClosed(t)
+	for _, relay := range silent.relays {
 		relay.release()
 	}
 	tr.killServers()
-	tr.workers[3].close()
-	for _, err := range tr.workers[3].awaitClosed(t) {
-		if err != "" {
-			require.Contains(t, err, "not confirmed yet")
-		}
-	}
+	down.close()
+	down.checkClosed(t)
 	return tr.startServers()
 }
