@@ -313,7 +313,7 @@ func (s *siege) change() (stop func()) {
 	for _, w := range s.keepers {
 		random := rand.New(rand.NewPCG(s.random.Uint64(), 0))
 		running.Go(func() {
-			for n := 0; ; n++ {
+			for {
 				select {
 				case <-over:
 					return
