@@ -64,9 +64,10 @@ type Report struct {
 // follow begins to follow the subtree and the group. Nothing is kept yet.
 func follow(ctx context.Context, w *worker) (*follower, error) {
 	f := &follower{worker: w, group: newGroupView()}
-	f.writer = &writer{client: w.client, name: w.Name, wrong: func(err error) {
-		w.report(turn{Kind: kindError, Lock: subtree, Lost: err.Error()})
-	}}
+	f.writer = &writer{
+		client: w.client, name: w.Name, pause: siegePause,
+		wrong: func(err error) { w.report(turn{Kind: kindError, Lock: subtree, Lost: err.Error()}) },
+	}
 	for _, kind := range keptKinds {
 		f.kept = append(f.kept, newRegistration(w.client, kind, w.Name))
 	}

@@ -129,9 +129,10 @@ func newTrial(t *testing.T) *trial {
 	}
 	for n := range 3 {
 		client := testzk.Connected(t, tr.ensemble.Connect())
-		tr.writers = append(tr.writers, &writer{client: client, name: fmt.Sprintf("w%d", n), wrong: func(err error) {
-			t.Errorf("an error that no fault explains: %v", err)
-		}})
+		tr.writers = append(tr.writers, &writer{
+			client: client, name: fmt.Sprintf("writer-%d", n), pause: 60 * time.Millisecond,
+			wrong: func(err error) { t.Errorf("an error that no fault explains: %v", err) },
+		})
 	}
 	tr.agree("the start")
 	return tr

@@ -43,6 +43,9 @@ const (
 	recoveryBound = 2*siegeTimeout + 2*testzk.Patience
 )
 
+// siegePause is the longest pause of a writer of a siege between two changes.
+const siegePause = 300 * time.Millisecond
+
 func siegeLength(t *testing.T) time.Duration {
 	t.Helper()
 	if value := os.Getenv(siegeVariable); value != "" {
@@ -170,9 +173,10 @@ func siegeOne(t *testing.T, seed uint64, until time.Time, total *totals) {
 		require.NoError(t, err)
 	}
 	s.followers = newFollowers(t, s.record, s.observer)
-	s.writer = &writer{client: s.fresh, name: "observer", wrong: func(err error) {
-		t.Errorf("an error that no fault explains: %v", err)
-	}}
+	s.writer = &writer{
+		client: s.fresh, name: "observer", pause: siegePause,
+		wrong: func(err error) { t.Errorf("an error that no fault explains: %v", err) },
+	}
 	for n := range 4 {
 		s.workers = append(s.workers, s.start(n))
 	}

@@ -304,7 +304,8 @@ func (w *writes) check(node string, v version) error {
 type writer struct {
 	client *framework.Client
 	name   string
-	wrong  func(error) // is called with an error that no fault explains
+	pause  time.Duration // the longest between two changes
+	wrong  func(error)   // is called with an error that no fault explains
 
 	mu    sync.Mutex
 	count int
@@ -317,7 +318,7 @@ func (w *writer) run(ctx context.Context, over <-chan struct{}) {
 		select {
 		case <-over:
 			return
-		case <-time.After(rand.N(300 * time.Millisecond)): // the workload
+		case <-time.After(rand.N(w.pause)): // the workload
 			w.change(ctx)
 		}
 	}
@@ -330,16 +331,23 @@ func (w *writer) change(ctx context.Context) {
 		defer cancel()
 		ctx = limited
 	}
-	node := subtree
-	for range rand.N(4) {
+	node, deep := subtree, rand.N(4)
+	for range deep {
 		node += "/" + string(rune('a'+rand.N(3)))
 	}
+	kinds := 12
+	if deep < 2 && rand.N(8) > 0 {
+		kinds = 10 // otherwise the whole subtree would be another one after each outage
+	}
 	var err error
-	switch rand.N(12) {
+	switch rand.N(kinds) {
 	case 0, 1, 2, 3:
-		opts := []framework.CreateOption{framework.Parents()}
+		var opts []framework.CreateOption
+		if rand.N(4) > 0 {
+			opts = append(opts, framework.Parents())
+		}
 		err = w.write(node, func(data []byte) (int64, error) {
-			made, err := w.client.CreateResult(ctx, node, data, opts[:rand.N(2)]...)
+			made, err := w.client.CreateResult(ctx, node, data, opts...)
 			return made.Czxid, err
 		})
 	case 4, 5, 6, 7:
