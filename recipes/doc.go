@@ -74,6 +74,7 @@
 //	discovery.ErrNoInstance     no instance can be picked                try again later
 //	discovery.ErrPending        closed; the node may still be there      nothing: its deletion continues
 //	discovery.ErrUnreadable     the data of a node is not an instance    correct the program that wrote it
+//	inspect.ErrLimit            a walk would exceed WithLimit            raise the limit, or walk less
 //	fence.ErrNoToken            a number is not a token                  correct the program
 //	fence.ErrStale              a larger token was seen before           refuse it: its sender is no holder now
 //

@@ -19,6 +19,7 @@ import (
 	"github.com/docent-zk/docent/recipes/cache"
 	"github.com/docent-zk/docent/recipes/discovery"
 	"github.com/docent-zk/docent/recipes/group"
+	"github.com/docent-zk/docent/recipes/inspect"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -42,6 +43,7 @@ var exportedErrors = map[string]error{
 	"group.ErrNoPayload":         group.ErrNoPayload,
 	"group.ErrPending":           group.ErrPending,
 	"persistent.ErrClosed":       persistent.ErrClosed,
+	"inspect.ErrLimit":           inspect.ErrLimit,
 	"persistent.ErrNotStarted":   persistent.ErrNotStarted,
 	"persistent.ErrOccupied":     persistent.ErrOccupied,
 	"persistent.ErrPending":      persistent.ErrPending,
@@ -147,6 +149,8 @@ func provoked(t *testing.T) (all []error) {
 			add(persistent.New(c, "a", nil))
 			add(group.Members(t.Context(), c, "a"))
 			add(group.Join(t.Context(), c, "a", "b", nil))
+			add(inspect.Show(t.Context(), c, "a"))
+			add(inspect.Session(t.Context(), c, "/", 1))
 		}
 		add(multilock.Foreign(c, "", nil))
 		for _, err := range leader.Observe(t.Context(), c, "a") {

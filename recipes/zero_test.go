@@ -24,6 +24,7 @@ import (
 	"github.com/docent-zk/docent/recipes/cache"
 	"github.com/docent-zk/docent/recipes/discovery"
 	"github.com/docent-zk/docent/recipes/group"
+	"github.com/docent-zk/docent/recipes/inspect"
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -76,6 +77,10 @@ var usableZeroValues = map[string]any{
 	"framework.StateChange": &framework.StateChange{},
 	"group.Change":          &group.Change{},
 	"group.Member":          &group.Member{},
+	"inspect.Node":          &inspect.Node{},
+	"inspect.Object":        &inspect.Object{},
+	"inspect.Place":         &inspect.Place{},
+	"inspect.SessionView":   &inspect.SessionView{},
 	"leader.Change":         &leader.Change{},
 	"metrics.Labels":        &metrics.Labels{},
 	"multilock.ForeignHold": &multilock.ForeignHold{},
