@@ -81,6 +81,7 @@ var usableZeroValues = map[string]any{
 	"inspect.Object":        &inspect.Object{},
 	"inspect.Place":         &inspect.Place{},
 	"inspect.SessionView":   &inspect.SessionView{},
+	"inspect.Step":          &inspect.Step{},
 	"leader.Change":         &leader.Change{},
 	"metrics.Labels":        &metrics.Labels{},
 	"multilock.ForeignHold": &multilock.ForeignHold{},

@@ -379,5 +379,6 @@ func TestTreesOfNonsense(t *testing.T) {
 		}
 		_, err := json.Marshal(inspect.Sessions(objects))
 		require.NoError(t, err)
+		require.Empty(t, inspect.Cycles(objects), "of one session")
 	})
 }
