@@ -151,6 +151,7 @@ func provoked(t *testing.T) (all []error) {
 			add(group.Join(t.Context(), c, "a", "b", nil))
 			add(inspect.Show(t.Context(), c, "a"))
 			add(inspect.Session(t.Context(), c, "/", 1))
+			add(inspect.Break(t.Context(), c, inspect.Node{Path: path}))
 			add(inspect.Confirm(t.Context(), c, inspect.Cycle{{Path: path, Waits: inspect.Node{Path: "/a"}}}))
 		}
 		add(multilock.Foreign(c, "", nil))
