@@ -22,6 +22,7 @@
 //	<actor> cache <path>                      a cache of a subtree; "cached <path>" lists it, "uncache" ends it
 //	<actor> keep <node> <data>                a node that is kept; answers before it is there
 //	<actor> drop <node>                       when it has been there
+//	<actor> leave-shape <kind> <path>         Java and kazoo: leaves the nodes of a recipe that is in use
 //
 // For docent, "join-party" and "members-party" use the names of kazoo.
 //

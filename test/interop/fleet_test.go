@@ -55,6 +55,7 @@ func TestFleet(t *testing.T) {
 			"matrix": testMatrix,
 			"groups": testGroups, "parties": testParties, "crashed members": testCrashedMembers,
 			"kept nodes": testKeptNodes, "services": testServices, "caches": testCaches,
+			"inspection": testInspection,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -83,6 +83,8 @@ final class Actor {
                 return "made";
             case "service":
                 return services.act(words);
+            case "leave-shape":
+                return Shapes.leave(client, words[2], words[3]);
             default:
                 throw new IllegalArgumentException(words[1]);
         }

@@ -126,7 +126,7 @@ class Actor(threading.Thread):
                                       command_retry=forever)
             self.client.start(timeout=60)
         verb, rest = words[1], words[2:]
-        return getattr(self, verb)(*rest)
+        return getattr(self, verb.replace("-", "_"))(*rest)
 
     def make(self, name, kind, path, *rest):
         self.locks[name] = KINDS[kind](self.client, path, *rest)
@@ -172,6 +172,18 @@ class Actor(threading.Thread):
 
     def leave(self, path):
         return "left" if self.parties.pop(path).leave() else "not there"
+
+    def leave_shape(self, kind, path):
+        """Leave the nodes of a recipe as they are while it is in use."""
+        client = self.client
+        {
+            "semaphore": lambda: client.Semaphore(path, "kazoo", max_leases=2).acquire(),
+            "barrier": lambda: client.Barrier(path).create(),
+            "double-barrier": lambda: client.DoubleBarrier(path, 1, "kazoo").enter(),
+            "counter": lambda: client.Counter(path).__add__(7),
+            "shallow-party": lambda: client.ShallowParty(path, "kazoo").join(),
+        }[kind]()
+        return "left"
 
     def limit(self, node, limit):
         """Set a SharedCount of Curator."""
