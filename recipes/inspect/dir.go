@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -15,7 +16,7 @@ type dir struct {
 	*znode
 	names []string          // of all children, sorted
 	kids  map[string]*znode // of those that were read and exist
-	subs  map[string]*dir   // of the directories of a semaphore
+	subs  map[string]*dir   // those that are a part of the object
 	shape *queueShape       // nil: the names of no queue are among the children
 	torn  bool              // a child was deleted between two reads
 	found *found            // nil: not an object
@@ -40,28 +41,47 @@ func (w *walker) kidsOf(n *znode) int {
 	return min(int(n.stat.NumChildren), max(w.cfg.maxNodes, minKids))
 }
 
-// load lists and reads the children of dirs, whose own nodes were read. A node that was deleted
-// meanwhile has the error zk.ErrNoNode afterwards.
+// load lists and reads the children of dirs, whose own nodes were read, and those of the directories
+// that are a part of them. A node that was deleted meanwhile has the error zk.ErrNoNode afterwards.
 func (w *walker) load(ctx context.Context, dirs []*dir) error {
+	if err := w.loadChildren(ctx, dirs); err != nil {
+		return err
+	}
+	return w.loadParts(ctx, dirs)
+}
+
+func (w *walker) loadChildren(ctx context.Context, dirs []*dir) error {
 	if err := w.loadNames(ctx, dirs); err != nil {
 		return err
 	}
-	if err := w.loadKids(ctx, dirs); err != nil {
-		return err
-	}
+	return w.loadKids(ctx, dirs)
+}
+
+// loadParts loads the directories that are a part of those above them.
+func (w *walker) loadParts(ctx context.Context, dirs []*dir) error {
 	var subs []*dir
 	for _, d := range dirs {
-		for _, name := range semaphoreDirs {
-			if kid := d.kids[name]; kid != nil && d.kids[leasesDir] != nil && kid.stat != nil {
-				d.subs[name] = &dir{znode: kid}
-				subs = append(subs, d.subs[name])
+		for name, kid := range d.partNodes() {
+			d.subs[name] = &dir{znode: kid}
+			subs = append(subs, d.subs[name])
+		}
+	}
+	return w.loadChildren(ctx, subs)
+}
+
+// partNodes yields the nodes of the directories that are a part of d.
+func (d *dir) partNodes() iter.Seq2[string, *znode] {
+	return func(yield func(string, *znode) bool) {
+		for _, name := range partDirs {
+			kid := d.kids[name]
+			if kid == nil || kid.stat == nil || name == locksDir && d.kids[leasesDir] == nil {
+				continue
+			}
+			if !yield(name, kid) {
+				return
 			}
 		}
 	}
-	if err := w.loadNames(ctx, subs); err != nil {
-		return err
-	}
-	return w.loadKids(ctx, subs)
 }
 
 func (w *walker) loadNames(ctx context.Context, dirs []*dir) error {
@@ -125,7 +145,7 @@ func (w *walker) wanted(d *dir) []string {
 		return d.shape.first(w.cfg.maxNodes)
 	}
 	names := d.names[:min(len(d.names), max(w.cfg.maxNodes, minKids))]
-	for _, name := range semaphoreDirs {
+	for _, name := range partDirs {
 		if _, there := slices.BinarySearch(d.names, name); there && !slices.Contains(names, name) {
 			names = append(slices.Clip(names), name)
 		}
@@ -198,7 +218,7 @@ func (d *dir) parts() []*dir {
 		return nil
 	}
 	all := []*dir{d}
-	for _, name := range semaphoreDirs {
+	for _, name := range partDirs {
 		if sub := d.subs[name]; sub != nil {
 			all = append(all, sub)
 		}

@@ -19,10 +19,15 @@ const (
 	KindSemaphore     Kind = "semaphore"
 	KindLatch         Kind = "latch"       // the election of a leader.Latch
 	KindTermRecord    Kind = "term-record" // of leader.WithLockDelay
+	KindStriped       Kind = "striped"     // its stripes are mutexes below it
+	KindCondition     Kind = "condition"
 	KindBarrier       Kind = "barrier"
 	KindDoubleBarrier Kind = "double-barrier"
+	KindCyclicBarrier Kind = "cyclic-barrier"
+	KindCountDown     Kind = "count-down"
 	KindCount         Kind = "count"  // Curator's SharedCount, kazoo's Counter
 	KindAtomic        Kind = "atomic" // Curator's DistributedAtomicLong
+	KindValue         Kind = "value"  // Curator's SharedValue, while a client of docent writes it
 	KindGroup         Kind = "group"
 	KindService       Kind = "service" // of service discovery
 	KindEmpty         Kind = "empty"   // a node without data that has had children: a free lock, perhaps
@@ -52,15 +57,15 @@ const (
 	// StateHeld: at least one node holds, and none waits.
 	StateHeld State = "held"
 	// StateWaitedFor: at least one node waits. Of a semaphore perhaps none holds: then the first waiter
-	// is about to take permits, or the limit is less than it wants. Of a double barrier: members wait to
-	// enter.
+	// is about to take permits, or the limit is less than it wants. Of a barrier: members wait for
+	// others.
 	StateWaitedFor State = "waited-for"
 	// StateAbandoned: the first holder's node belongs to no session, so no end of a session deletes it.
 	// It stays until a program deletes it. Of a double barrier: it is open and has no members.
 	StateAbandoned State = "abandoned"
-	// StateClosed: the barrier is set.
+	// StateClosed: the barrier is set, or counts are missing.
 	StateClosed State = "closed"
-	// StateOpen: the members of the double barrier have entered.
+	// StateOpen: the members of the double barrier have entered, or no counts are missing.
 	StateOpen State = "open"
 )
 
@@ -73,9 +78,10 @@ const (
 	RoleReader    Role = "reader"    // of a read-write lock
 	RoleWriter    Role = "writer"    // of a read-write lock
 	RolePermit    Role = "permit"    // of a semaphore
-	RoleWaiter    Role = "waiter"    // for permits of a semaphore
+	RoleWaiter    Role = "waiter"    // for permits of a semaphore, or in a condition
 	RoleCandidate Role = "candidate" // of a latch
-	RoleMember    Role = "member"    // of a group or a double barrier
+	RoleMember    Role = "member"    // of a group, a barrier or the programs of a striped lock
+	RoleUpdater   Role = "updater"   // a client that updates a counter
 	RoleInstance  Role = "instance"  // of a service
 )
 
@@ -148,9 +154,11 @@ type Object struct {
 	Waiters int    `json:"waiters"`           // nodes that wait, also those not in Nodes
 	Foreign int    `json:"foreign,omitempty"` // children that are not of the object
 
-	Limit *int64 `json:"limit,omitempty"` // permits of a semaphore; nil: not known
-	Value *int64 `json:"value,omitempty"` // of a counter; the token of a term record
-	Data  string `json:"data,omitempty"`  // of the node itself, if it is text
+	Limit *int64 `json:"limit,omitempty"` // permits of a semaphore, parties of a barrier; nil: not known
+	// Value is the number of a counter, the token of a term record, the generation of a cyclic barrier,
+	// the counts that a count-down misses, or the largest number of stripes.
+	Value *int64 `json:"value,omitempty"`
+	Data  string `json:"data,omitempty"` // of the node itself, if it is text
 
 	Warnings []Warning `json:"warnings,omitempty"`
 	// Torn reports that the nodes changed while they were read, several times in succession. Then Nodes

@@ -21,7 +21,8 @@ const (
 	locksDir  = "locks"
 )
 
-var semaphoreDirs = []string{leasesDir, locksDir}
+// partDirs are directories that are a part of the object above them.
+var partDirs = []string{leasesDir, locksDir, programsDir}
 
 // found is an object, and which children of its node are a part of it. The others are looked at for
 // themselves.
@@ -45,6 +46,11 @@ var recognizers = []struct {
 }{
 	{"", isQueue}, // a mutex, a read-write lock or a latch: see families
 	{KindSemaphore, isSemaphore},
+	{KindStriped, isStriped},
+	{KindCondition, isCondition},
+	{KindCyclicBarrier, isCyclicBarrier},
+	{KindCountDown, isCountDown},
+	{KindValue, isMarked}, // or a count or an atomic
 	{KindSemaphore, isKazooSemaphore},
 	{KindService, isService},
 	{KindDoubleBarrier, isDoubleBarrier},
@@ -324,10 +330,7 @@ func isDoubleBarrier(w *walker, d *dir, o *Object) *found {
 	case ready:
 		o.State = StateOpen
 	default:
-		o.State, o.Holders, o.Waiters = StateWaitedFor, 0, o.Holders
-		for i := range o.Nodes {
-			o.Nodes[i].Holds, o.Nodes[i].Held = false, time.Time{}
-		}
+		o.wait()
 	}
 	return &found{owns: all}
 }

@@ -20,8 +20,8 @@ type Place struct {
 type SessionView struct {
 	Session ID      `json:"session"`
 	Holds   []Place `json:"holds,omitempty"`   // locks, permits and leaderships
-	Waits   []Place `json:"waits,omitempty"`   // in queues, and for the members of a double barrier
-	Members []Place `json:"members,omitempty"` // of groups and double barriers, and instances of services
+	Waits   []Place `json:"waits,omitempty"`   // in queues, conditions and barriers
+	Members []Place `json:"members,omitempty"` // of groups, services and others that exclude none
 	// Unread is the number of nodes that could not be looked at: those beyond WithMaxNodes, and those
 	// that the client may not read.
 	Unread int `json:"unread,omitempty"`
@@ -105,7 +105,7 @@ func (s *sessionViews) add(p Place) {
 	}
 	list := &view.Waits
 	switch {
-	case p.Node.Holds && (p.Node.Role == RoleMember || p.Node.Role == RoleInstance):
+	case p.Node.Holds && slices.Contains([]Role{RoleMember, RoleInstance, RoleUpdater}, p.Node.Role):
 		list = &view.Members
 	case p.Node.Holds:
 		list = &view.Holds

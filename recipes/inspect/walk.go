@@ -98,27 +98,23 @@ func (w *walker) one(ctx context.Context, path string) (*dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := w.dirs(ctx, nodes)
-	if err != nil {
+	dirs := []*dir{{znode: nodes[0]}}
+	if err := w.loadChildren(ctx, dirs); err != nil {
 		return nil, err
 	}
-	return all[0], nil
+	return dirs[0], w.finish(ctx, dirs)
 }
 
-// dirs reads what is needed to recognize nodes that were read, and recognizes them.
-func (w *walker) dirs(ctx context.Context, nodes []*znode) ([]*dir, error) {
-	all := make([]*dir, len(nodes))
-	for i, n := range nodes {
-		all[i] = &dir{znode: n}
-	}
-	err := w.load(ctx, all)
+// finish loads what load leaves to it for dirs, and recognizes them.
+func (w *walker) finish(ctx context.Context, dirs []*dir) error {
+	err := w.loadParts(ctx, dirs)
 	if err == nil {
-		err = w.settle(ctx, all)
+		err = w.settle(ctx, dirs)
 	}
 	if err == nil && w.cfg.limitNode != nil {
-		err = w.readLimits(ctx, all)
+		err = w.readLimits(ctx, dirs)
 	}
-	return all, err
+	return err
 }
 
 // readLimits reads the shared limits of the semaphores among dirs.
@@ -167,27 +163,54 @@ func (w *walker) tree(ctx context.Context, root string) error {
 // maxKids bounds how many children are read at the same time, to recognize nodes by them.
 const maxKids = 1024
 
+// runs yields parts of all in order, each of one element or of at most maxKids by weigh.
+func runs[T any](all []T, weigh func(T) int) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for len(all) > 0 {
+			n, sum := 1, weigh(all[0])
+			for n < len(all) && sum+weigh(all[n]) <= maxKids {
+				sum += weigh(all[n])
+				n++
+			}
+			if !yield(all[:n]) {
+				return
+			}
+			all = all[n:]
+		}
+	}
+}
+
 // visit yields the objects at and below nodes, which are siblings and were read.
 func (w *walker) visit(ctx context.Context, nodes []*znode, depth int) error {
-	for len(nodes) > 0 {
-		n, kids := 0, 0
-		for n < len(nodes) && (n == 0 || kids+w.kidsOf(nodes[n]) <= maxKids) {
-			kids += w.kidsOf(nodes[n])
-			n++
+	for some := range runs(nodes, w.kidsOf) {
+		dirs := make([]*dir, len(some))
+		for i, n := range some {
+			dirs[i] = &dir{znode: n}
 		}
-		dirs, err := w.dirs(ctx, nodes[:n])
-		if err != nil {
+		if err := w.loadChildren(ctx, dirs); err != nil {
 			return err
 		}
-		nodes = nodes[n:]
-		for i, d := range dirs {
-			dirs[i] = nil // freed when it is done
-			if err := w.enter(ctx, d, depth); err != nil {
+		for run := range runs(dirs, w.partKidsOf) {
+			if err := w.finish(ctx, run); err != nil {
 				return err
+			}
+			for i, d := range run {
+				run[i] = nil // freed when it is done
+				if err := w.enter(ctx, d, depth); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// partKidsOf returns how many children of the directories that are a part of d are read at most.
+func (w *walker) partKidsOf(d *dir) (sum int) {
+	for _, kid := range d.partNodes() {
+		sum += w.kidsOf(kid)
+	}
+	return sum
 }
 
 // enter yields the object that d is, and those below it.

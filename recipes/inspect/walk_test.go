@@ -325,10 +325,12 @@ func TestObjectsAreAsTheyWereAtOneTime(t *testing.T) {
 func TestTreesOfNonsense(t *testing.T) {
 	words := []string{"lock-", "__READ__", "__WRIT__", "latch-", "lease-", "__lock__", "__rlock__", "leases", "locks",
 		"ready", "config", "-term", "0000000000", "0000000001", "-2147483648", "2147483647", "99999999999", guid, plainGUID, hex,
-		uuid, hex + "__party__", "é", "\t", " ", "a", "{", "limit-", "slot-1-"}
+		uuid, hex + "__party__", "é", "\t", " ", "a", "{", "limit-", "slot-1-", "programs", "stripes-7-",
+		"marker-", "wait-", "signal-1-", "all-1"}
 	datas := []string{"", "10.0.0.1", "\x00\x00\x00\x01", "\xff\xff\xff\xff\xff\xff\xff\xff", "7", "-", "{}", "null", "[]",
 		`{"name":"a","id":"a"}`, `{"name":1}`, `{"token":1,"resigned":false}`, `{"token":-1}`, "__REVOKE__",
-		`{"host":"h","process":"p","pid":1}`, "\xff\xfe", strings.Repeat("x", 5000)}
+		`{"host":"h","process":"p","pid":1}`, "\xff\xfe", `{"count":3}`,
+		`{"parties":2,"generation":0,"passed":[]}`, strings.Repeat("x", 5000)}
 	sim.Run(t, 30, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		c := client(t, srv, "a")
 		dirs := []string{"/r"}
