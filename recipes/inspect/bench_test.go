@@ -65,7 +65,8 @@ func plant(b *testing.B, c *framework.Client, root string, locks int) {
 		ops = append(ops, framework.CreateOp(dir, nil),
 			framework.CreateOp(dir+"/"+guid+"lock-0000000000", []byte("10.0.0.3"), framework.Ephemeral()))
 		if i%10 == 0 {
-			ops = append(ops, framework.CreateOp(dir+"/"+otherGUID+"lock-0000000001", []byte("10.0.0.4"), framework.Ephemeral()))
+			waiter := dir + "/" + otherGUID + "lock-0000000001"
+			ops = append(ops, framework.CreateOp(waiter, []byte("10.0.0.4"), framework.Ephemeral()))
 		}
 		if len(ops) > 500 || i == locks-1 {
 			_, err := c.Multi(b.Context(), ops...)

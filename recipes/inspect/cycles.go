@@ -29,9 +29,10 @@ type Cycle []Step
 //
 // A waiter for permits waits for any of the holders, so it is in a cycle only if all of them are
 // blocked. Of several cycles with a session in common one is returned. Sessions that wait for a cycle
-// and are not in one are left out. So are nodes beyond WithMaxNodes.
+// and are not in one are left out. So are nodes beyond WithMaxNodes. A cycle begins with the smallest
+// path.
 //
-// A cycle begins with the smallest path. Objects of a Walk were read one after another. Confirm reports whether a cycle was there as a
+// Objects of a Walk were read one after another. Confirm reports whether a cycle was there as a
 // whole. Cycles makes no request.
 func Cycles(objects []*Object) []Cycle {
 	g := &waitGraph{of: map[ID][]*wait{}, blocks: map[ID][]*wait{}}

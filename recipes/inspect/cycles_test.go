@@ -132,9 +132,11 @@ func TestCyclesOfPermits(t *testing.T) {
 
 func TestCyclesInALongQueueAreFoundInTime(t *testing.T) {
 	const n = 20_000
-	first, second := &inspect.Object{Kind: inspect.KindMutex, Path: "/a"}, &inspect.Object{Kind: inspect.KindMutex, Path: "/b"}
+	first := &inspect.Object{Kind: inspect.KindMutex, Path: "/a"}
+	second := &inspect.Object{Kind: inspect.KindMutex, Path: "/b"}
 	for i := range n {
-		first.Nodes = append(first.Nodes, inspect.Node{Session: inspect.ID(i + 1), Holds: i == 0, Role: inspect.RoleLock})
+		n := inspect.Node{Session: inspect.ID(i + 1), Holds: i == 0, Role: inspect.RoleLock}
+		first.Nodes = append(first.Nodes, n)
 	}
 	require.Empty(t, inspect.Cycles([]*inspect.Object{first}))
 	for _, id := range []inspect.ID{n, 1} { // the last waiter holds what the holder waits for

@@ -26,25 +26,32 @@
 // The first line of the table that fits a node decides. The numbers that servers append to names
 // have ten digits.
 //
-//	kind            the node                                                       sure
-//	rwlock          children end in __READ__, __WRIT__ or __rlock__ and a number   if all names are known
-//	mutex           children end in lock- or __lock__ and a number                 if all names are known
-//	latch           children end in latch- and a number                            if all names are known
-//	semaphore       a child leases has children that end in lease- and a number    if all names are known
-//	semaphore       children leases and locks, both empty                          no
-//	semaphore       kazoo's: a decimal number as data, and ephemeral children
-//	                named by 32 hexadecimal digits                                 no
-//	service         a child is JSON with the name of the node as its name          yes
-//	double-barrier  ephemeral children named by UUIDs, and perhaps a child ready   with ready
-//	double-barrier  one child, ready                                               no
-//	group           all children are ephemeral                                     kazoo's Party
+//	kind            the node                                                          sure
+//	rwlock          children end in __READ__, __WRIT__ or __rlock__ and a number      if all names are known
+//	mutex           children end in lock- or __lock__ and a number                    if all names are known
+//	latch           children end in latch- and a number                               if all names are known
+//	semaphore       a child leases has children that end in lease- and a number       if all names are known
+//	semaphore       children leases and locks; leases is empty                        if there are waiters
+//	striped         a child programs has children with -stripes-, and numbers         yes
+//	condition       ephemeral children that end in wait- and a number                 yes
+//	cyclic-barrier  the data is {"parties":...,"generation":...,"passed":...}         yes
+//	count-down      the data is {"count":...}, perhaps with "open"                    if counts are there
+//	count, atomic   ephemeral children that end in marker- and a number, and          yes
+//	                four or eight bytes that are not text
+//	value           the same, and other data                                          yes
+//	semaphore       kazoo's: a decimal number as data, and ephemeral children         no
+//	                named by 32 hexadecimal digits
+//	service         a child is JSON with the name of the node as its name             yes
+//	double-barrier  ephemeral children named by UUIDs, and perhaps a child ready      with ready
+//	double-barrier  one child, ready                                                  no
+//	group           all children are ephemeral                                        kazoo's Party
 //	term-record     the name ends in -term, the data is {"token":...,"resigned":...}  yes
-//	count           four bytes that are not text, no children                      no
-//	atomic          eight bytes that are not text, no children                     no
-//	count           kazoo's: a decimal number as data, no children                 no
-//	barrier         an IP address as data, never any children                      no
-//	empty           no data and no children, but there were some (WithAll)         no
-//	unknown         everything else (WithAll)                                      no
+//	count           four bytes that are not text, no children                         no
+//	atomic          eight bytes that are not text, no children                        no
+//	count           kazoo's: a decimal number as data, no children                    no
+//	barrier         an IP address as data, never any children                         no
+//	empty           no data and no children, but there were some (WithAll)            no
+//	unknown         everything else (WithAll)                                         no
 //
 // A name is known if it begins as those of docent and Curator (_c_, a UUID, a hyphen), of
 // go-zookeeper/zk (_c_, 32 hexadecimal digits, a hyphen) or of kazoo (32 hexadecimal digits). Where no
@@ -56,7 +63,7 @@
 //     are shown as one. So is a lock of kazoo's WriteLock while there is no reader.
 //   - A lock that is free is a node without children, or no node at all: the servers delete the
 //     containers. It is KindEmpty, as is any other node whose children are deleted.
-//   - A multi-lock, and each lock of package striped, is a mutex for each of its paths.
+//   - A multi-lock is a mutex for each of its paths, and so is a striped lock for each stripe.
 //   - The holder may have ended its hold by its own clock, or not have noticed that it holds. A holder
 //     whose process crashed is shown until its session expires.
 //   - The waiters of kazoo's semaphore are the mutex beside it, whose name ends in -__lock__.
@@ -77,6 +84,6 @@
 // # Requests
 //
 // A walk reads up to 128 nodes in one request, one request at a time. 100,000 locks with a holder
-// each take about 3,200 requests. Servers before 3.6 do not know such requests. There each node is
-// one request, with 16 under way, which takes several times as long.
+// each, and a waiter for one in ten, take 3,900 requests. Servers before 3.6 do not know such
+// requests. There each node is one request, with 16 under way, which takes several times as long.
 package inspect

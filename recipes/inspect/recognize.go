@@ -98,7 +98,8 @@ func isQueue(w *walker, d *dir, o *Object) *found {
 	}
 	o.Kind, o.Sure = d.shape.family.kind, true
 	d.shape.fill(o, d, w.cfg.maxNodes)
-	if !o.Sure && !slices.ContainsFunc(o.Nodes, func(n Node) bool { return n.Layout != LayoutOther || n.Session != 0 }) {
+	locks := func(n Node) bool { return n.Layout != LayoutOther || n.Session != 0 }
+	if !o.Sure && !slices.ContainsFunc(o.Nodes, locks) {
 		return nil // persistent nodes with numbers, of any program
 	}
 	o.State = queueState(o)
@@ -186,9 +187,11 @@ func (w *walker) setLimit(o *Object, limit int64) {
 			front = i
 		}
 	}
-	if front >= 0 && newest >= 0 && o.Nodes[newest].Session == o.Nodes[front].Session && o.Nodes[newest].Session != 0 {
-		o.Nodes[newest].Holds, o.Nodes[newest].Held = false, time.Time{}
-		o.Holders, o.Waiters = o.Holders-1, o.Waiters+1
+	if front >= 0 && newest >= 0 {
+		if n := &o.Nodes[newest]; n.Session != 0 && n.Session == o.Nodes[front].Session {
+			n.Holds, n.Held = false, time.Time{}
+			o.Holders, o.Waiters = o.Holders-1, o.Waiters+1
+		}
 	}
 	if int64(o.Holders) > limit {
 		o.warn(WarnOverLimit)
@@ -308,9 +311,9 @@ func isService(w *walker, d *dir, o *Object) *found {
 const readyName = "ready"
 
 func isDoubleBarrier(w *walker, d *dir, o *Object) *found {
-	_, ready := d.kids[readyName]
-	onlyReady := ready && len(d.names) == 1 && d.kids[readyName].stat != nil && d.kids[readyName].stat.EphemeralOwner == 0 &&
-		d.kids[readyName].stat.NumChildren == 0
+	node, ready := d.kids[readyName]
+	onlyReady := ready && len(d.names) == 1 && node.stat != nil && node.stat.EphemeralOwner == 0 &&
+		node.stat.NumChildren == 0
 	curator, kazoo := d.ephemeral(uuidName, readyName), d.ephemeral(hexName, readyName)
 	either := d.ephemeral(memberName, readyName)
 	if !either && !onlyReady {

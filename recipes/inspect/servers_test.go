@@ -246,8 +246,9 @@ func TestNodesThatMayNotBeReadAreErrorsAndTheWalkGoesOn(t *testing.T) {
 		objects = append(objects, o)
 	}
 	require.Equal(t, []string{root + "/c"}, refused)
-	require.Equal(t, []string{"/a/lock mutex held curator 1+0", "/b mutex held curator 1+0", "/d mutex held curator 1+0"},
-		lines(objects, root))
+	require.Equal(t, []string{
+		"/a/lock mutex held curator 1+0", "/b mutex held curator 1+0", "/d mutex held curator 1+0",
+	}, lines(objects, root))
 	n := objects[1].Nodes[0]
 	require.Contains(t, n.Err, "ACL")
 	require.Zero(t, n.Session)

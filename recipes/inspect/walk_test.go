@@ -102,7 +102,8 @@ func TestWalkGoesInOrderAndEndsWhenToldTo(t *testing.T) {
 		create(t, c, "/r/a/below", "10.0.0.3")
 		require.Equal(t, []string{"/r/a", "/r/a/below", "/r/b/x", "/r/b/y", "/r/c/d/e"}, paths(walk(t, c, "/r")))
 		require.Equal(t, []string{"/r/a"}, paths(walk(t, c, "/r", inspect.WithDepth(1))))
-		require.Equal(t, []string{"/r/a", "/r/a/below", "/r/b/x", "/r/b/y"}, paths(walk(t, c, "/r", inspect.WithDepth(2))))
+		require.Equal(t, []string{"/r/a", "/r/a/below", "/r/b/x", "/r/b/y"},
+			paths(walk(t, c, "/r", inspect.WithDepth(2))))
 		require.Empty(t, walk(t, c, "/r", inspect.WithDepth(0)))
 		require.Equal(t, []string{"/r/a"}, paths(walk(t, c, "/r/a", inspect.WithDepth(0))))
 		require.Equal(t, []string{"/r", "/r/a", "/r/b", "/r/c"},
@@ -287,8 +288,9 @@ func TestObjectsAreAsTheyWereAtOneTime(t *testing.T) {
 					live = slices.Delete(live, k, k+1)
 					continue
 				}
-				path, err := writer.Create(context.Background(), fmt.Sprintf("/locks/%d/%slock-", random.IntN(locks), guid),
-					nil, framework.Ephemeral(), framework.Sequential())
+				name := fmt.Sprintf("/locks/%d/%slock-", random.IntN(locks), guid)
+				path, err := writer.Create(context.Background(), name, nil, framework.Ephemeral(),
+					framework.Sequential())
 				check(t, err)
 				live = append(live, path)
 				time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
@@ -323,14 +325,18 @@ func TestObjectsAreAsTheyWereAtOneTime(t *testing.T) {
 
 // Random trees: no panic, no error, no node twice, and everything that is below the root with WithAll.
 func TestTreesOfNonsense(t *testing.T) {
-	words := []string{"lock-", "__READ__", "__WRIT__", "latch-", "lease-", "__lock__", "__rlock__", "leases", "locks",
-		"ready", "config", "-term", "0000000000", "0000000001", "-2147483648", "2147483647", "99999999999", guid, plainGUID, hex,
-		uuid, hex + "__party__", "é", "\t", " ", "a", "{", "limit-", "slot-1-", "programs", "stripes-7-",
-		"marker-", "wait-", "signal-1-", "all-1"}
-	datas := []string{"", "10.0.0.1", "\x00\x00\x00\x01", "\xff\xff\xff\xff\xff\xff\xff\xff", "7", "-", "{}", "null", "[]",
+	words := []string{
+		"lock-", "__READ__", "__WRIT__", "latch-", "lease-", "__lock__", "__rlock__", "leases", "locks", "ready",
+		"config", "-term", "0000000000", "0000000001", "-2147483648", "2147483647", "99999999999", guid, plainGUID, hex, uuid,
+		hex + "__party__", "é", "\t", " ", "a", "{", "limit-", "slot-1-", "programs", "stripes-7-", "marker-", "wait-",
+		"signal-1-", "all-1",
+	}
+	datas := []string{
+		"", "10.0.0.1", "\x00\x00\x00\x01", "\xff\xff\xff\xff\xff\xff\xff\xff", "7", "-", "{}", "null", "[]",
 		`{"name":"a","id":"a"}`, `{"name":1}`, `{"token":1,"resigned":false}`, `{"token":-1}`, "__REVOKE__",
 		`{"host":"h","process":"p","pid":1}`, "\xff\xfe", `{"count":3}`,
-		`{"parties":2,"generation":0,"passed":[]}`, strings.Repeat("x", 5000)}
+		`{"parties":2,"generation":0,"passed":[]}`, strings.Repeat("x", 5000),
+	}
 	sim.Run(t, 30, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		c := client(t, srv, "a")
 		dirs := []string{"/r"}
@@ -358,7 +364,8 @@ func TestTreesOfNonsense(t *testing.T) {
 		}
 		seen := map[string]bool{}
 		last := ""
-		for o, err := range inspect.Walk(t.Context(), c, "/r", inspect.WithAll(), inspect.WithMaxNodes(1+random.IntN(20))) {
+		few := inspect.WithMaxNodes(1 + random.IntN(20))
+		for o, err := range inspect.Walk(t.Context(), c, "/r", inspect.WithAll(), few) {
 			require.NotNil(t, o, "%v", err)
 			require.False(t, seen[o.Path], o.Path)
 			seen[o.Path] = true
