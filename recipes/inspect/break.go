@@ -33,6 +33,9 @@ const maxBreaks = 10
 //     whether the node may have been deleted. After an unknown outcome call Break again: with
 //     zk.ErrNoNode the node is deleted.
 //
+// If an answer is lost and the node is not there afterwards, Break returns no error: the node is
+// deleted, by this call or otherwise.
+//
 // The servers cannot compare the token in the transaction that deletes. Break reads the node, and
 // deletes it at the version that it has read. The names of docent, Curator, kazoo and go-zookeeper
 // are used once, so that is exact for them.
@@ -68,6 +71,9 @@ func breakNode(ctx context.Context, client *framework.Client, n Node) error {
 			return fmt.Errorf("another node is there now, with the token %v: %w", ID(stat.Czxid), zk.ErrNoNode)
 		}
 		err = client.Delete(ctx, n.Path, stat.Version)
+		if ctxerr.Answered(ctx, err, zk.ErrNoNode) && framework.OutcomeOf(err) == framework.Unknown {
+			return nil
+		}
 		if try == maxBreaks || !ctxerr.Answered(ctx, err, zk.ErrBadVersion) {
 			return err
 		}

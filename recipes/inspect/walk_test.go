@@ -327,7 +327,8 @@ func TestObjectsAreAsTheyWereAtOneTime(t *testing.T) {
 func TestTreesOfNonsense(t *testing.T) {
 	words := []string{
 		"lock-", "__READ__", "__WRIT__", "latch-", "lease-", "__lock__", "__rlock__", "leases", "locks", "ready",
-		"config", "-term", "0000000000", "0000000001", "-2147483648", "2147483647", "99999999999", guid, plainGUID, hex, uuid,
+		"config", "-term", "0000000000", "0000000001", "-2147483648", "2147483647", "99999999999", guid,
+		plainGUID, hex, uuid,
 		hex + "__party__", "é", "\t", " ", "a", "{", "limit-", "slot-1-", "programs", "stripes-7-", "marker-", "wait-",
 		"signal-1-", "all-1",
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/discovery"
 	"github.com/docent-zk/docent/recipes/group"
+	"github.com/docent-zk/docent/recipes/inspect"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/recipes/persistent"
 )
@@ -132,6 +133,27 @@ var p07RecipeCalls = map[string]p07Call{
 	},
 	"Registry.Instance": func(ctx context.Context, on *p07Subject) error {
 		return p07Registry(on, func(r *discovery.Registry) error { _, err := r.Instance(ctx, "a", "b"); return err })
+	},
+	"inspect.Show": func(ctx context.Context, on *p07Subject) error {
+		_, err := inspect.Show(ctx, on.client, "/old")
+		return err
+	},
+	"inspect.Walk": func(ctx context.Context, on *p07Subject) (err error) {
+		for _, err = range inspect.Walk(ctx, on.client, "/") {
+		}
+		return err
+	},
+	"inspect.Session": func(ctx context.Context, on *p07Subject) error {
+		_, err := inspect.Session(ctx, on.client, "/", 1)
+		return err
+	},
+	"inspect.Confirm": func(ctx context.Context, on *p07Subject) error {
+		_, err := inspect.Confirm(ctx, on.client, inspect.Cycle{{Path: "/", Waits: inspect.Node{Path: "/old"}}})
+		return err
+	},
+	"inspect.Break": func(ctx context.Context, on *p07Subject) error {
+		_, err := inspect.Break(ctx, on.client, inspect.Node{Path: p07Lock + "/_c_1-lock-0000000000", Token: 1})
+		return err
 	},
 	"recipes.Revoke": func(ctx context.Context, on *p07Subject) error {
 		return recipes.Revoke(ctx, on.client, recipes.Participant{Node: p07Lock + "/_c_1-lock-0000000000"})
