@@ -130,18 +130,41 @@ func TestCyclesOfPermits(t *testing.T) {
 	})
 }
 
+// queueOf returns an object with a node of each of some sessions, the first of which hold.
+func queueOf(kind inspect.Kind, path string, holders int, sessions ...inspect.ID) *inspect.Object {
+	o := &inspect.Object{Kind: kind, Path: path}
+	for i, id := range sessions {
+		role := inspect.RoleLock
+		if kind == inspect.KindSemaphore {
+			role = map[bool]inspect.Role{true: inspect.RolePermit, false: inspect.RoleWaiter}[i < holders]
+		}
+		o.Nodes = append(o.Nodes, inspect.Node{Session: id, Holds: i < holders, Role: role})
+	}
+	return o
+}
+
+// A session is blocked if one of its waits is.
+func TestWaitThatCanEndDoesNotHideOneThatCannot(t *testing.T) {
+	all := inspect.Cycles([]*inspect.Object{
+		queueOf(inspect.KindSemaphore, "/0", 3, 3, 4, 5, 1),
+		queueOf(inspect.KindMutex, "/a", 1, 1, 2),
+		queueOf(inspect.KindMutex, "/b", 1, 2, 1),
+	})
+	require.Len(t, all, 1)
+	require.Len(t, all[0], 2)
+	require.Equal(t, "/a", all[0][0].Path)
+	require.Equal(t, "/b", all[0][1].Path)
+}
+
 func TestCyclesInALongQueueAreFoundInTime(t *testing.T) {
 	const n = 20_000
-	first := &inspect.Object{Kind: inspect.KindMutex, Path: "/a"}
-	second := &inspect.Object{Kind: inspect.KindMutex, Path: "/b"}
+	var sessions []inspect.ID
 	for i := range n {
-		n := inspect.Node{Session: inspect.ID(i + 1), Holds: i == 0, Role: inspect.RoleLock}
-		first.Nodes = append(first.Nodes, n)
+		sessions = append(sessions, inspect.ID(i+1))
 	}
+	first := queueOf(inspect.KindMutex, "/a", 1, sessions...)
 	require.Empty(t, inspect.Cycles([]*inspect.Object{first}))
-	for _, id := range []inspect.ID{n, 1} { // the last waiter holds what the holder waits for
-		second.Nodes = append(second.Nodes, inspect.Node{Session: id, Holds: id == n, Role: inspect.RoleLock})
-	}
+	second := queueOf(inspect.KindMutex, "/b", 1, n, 1) // the last waiter holds what the holder waits for
 	all := inspect.Cycles([]*inspect.Object{first, second})
 	require.Len(t, all, 1)
 	require.Len(t, all[0], 2, "the holder is named, and not all that are ahead")

@@ -168,6 +168,21 @@ func TestWaiterOfCuratorIsNoHolder(t *testing.T) {
 	})
 }
 
+// At the end of the counter the transactions show the order, and not the numbers.
+func TestOrderAtTheEndOfTheCounter(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		c := client(t, srv, "a")
+		names := []string{"lock--2147483648", "lock-2147483647", "lock--2147483647"}
+		for _, name := range names {
+			create(t, c, "/lock/"+guid+name, "", framework.Ephemeral())
+		}
+		for i, n := range show(t, c, "/lock").Nodes {
+			require.Equal(t, "/lock/"+guid+names[i], n.Path)
+			require.Equal(t, i, n.Ahead)
+		}
+	})
+}
+
 func TestNodesBeyondTheMaximumAreCounted(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		c := client(t, srv, "a")
