@@ -185,11 +185,11 @@ type Node struct {
 	// Holds reports whether no conflicting node is ahead. Members and instances hold.
 	Holds bool `json:"holds"`
 	// Ahead is the number of conflicting nodes ahead in the queue.
-	Ahead   int       `json:"ahead"`
-	Session ID        `json:"session"`             // 0: the node belongs to no session, or Err is not empty
-	Token   ID        `json:"token"`               // the czxid: the fencing token, if the node is of a lock
-	Since   time.Time `json:"since,omitzero"`      // when the node was created, by the servers' clock
-	Held    time.Time `json:"held_since,omitzero"` // as recipes.Participant.HeldSince
+	Ahead     int       `json:"ahead"`
+	Session   ID        `json:"session"`             // 0: the node belongs to no session, or Err is not empty
+	Token     ID        `json:"token"`               // the czxid: the fencing token, if the node is of a lock
+	Since     time.Time `json:"since,omitzero"`      // when the node was created, by the servers' clock
+	HeldSince time.Time `json:"held_since,omitzero"` // as recipes.Participant.HeldSince
 
 	ID      string `json:"id,omitempty"`      // of a member, an instance or a candidate
 	Host    string `json:"host,omitempty"`    // of docent's Identity, an IP address as data, or an instance
@@ -208,6 +208,6 @@ func (n Node) Participant() recipes.Participant {
 	data := []byte(n.Data)
 	return recipes.Participant{
 		Node: n.Path, Data: data, Identity: recipes.ParseIdentity(data), Session: int64(n.Session),
-		Token: int64(n.Token), Since: n.Since, Holds: n.Holds, HeldSince: n.Held,
+		Token: int64(n.Token), Since: n.Since, Holds: n.Holds, HeldSince: n.HeldSince,
 	}
 }

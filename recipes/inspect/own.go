@@ -43,7 +43,7 @@ func (o *Object) choose(d *dir, role Role, maxNodes int, match *regexp.Regexp) (
 			continue
 		}
 		n := nodeOf(kid, role)
-		n.Layout, n.Holds, n.Held = LayoutDocent, true, n.Since
+		n.Layout, n.Holds, n.HeldSince = LayoutDocent, true, n.Since
 		o.Nodes = append(o.Nodes, n)
 	}
 	return names
@@ -53,7 +53,7 @@ func (o *Object) choose(d *dir, role Role, maxNodes int, match *regexp.Regexp) (
 func (o *Object) wait() {
 	o.Holders, o.Waiters = 0, o.Holders
 	for i := range o.Nodes {
-		o.Nodes[i].Holds, o.Nodes[i].Held = false, time.Time{}
+		o.Nodes[i].Holds, o.Nodes[i].HeldSince = false, time.Time{}
 	}
 	o.State = StateFree
 	if o.Waiters > 0 {

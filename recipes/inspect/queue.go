@@ -252,7 +252,7 @@ func (s *queueShape) fill(o *Object, d *dir, maxNodes int) {
 		n := nodeOf(kid, s.family.roles[q.mark])
 		n.Layout, n.Holds, n.Ahead, n.kind = q.layout, holds, q.ahead, q.mark
 		if holds && kid.stat != nil {
-			n.Held = since
+			n.HeldSince = since
 		}
 		if kid.stat != nil && kid.stat.EphemeralOwner == 0 {
 			o.warn(WarnPersistent)

@@ -134,14 +134,14 @@ func isSemaphore(w *walker, d *dir, o *Object) *found {
 		leases.shape.others = slices.DeleteFunc(leases.shape.others, isPin)
 		leases.shape.fill(o, leases, w.cfg.maxNodes)
 		for i := range o.Nodes {
-			o.Nodes[i].Held = o.Nodes[i].Since // the transaction that takes a permit creates its node
+			o.Nodes[i].HeldSince = o.Nodes[i].Since // the transaction that takes a permit creates its node
 		}
 	}
 	if waiters {
 		queue := &Object{Sure: true}
 		locks.shape.fill(queue, locks, w.cfg.maxNodes)
 		for _, n := range queue.Nodes { // the first one waits for permits
-			n.Role, n.Holds, n.Held = RoleWaiter, false, time.Time{}
+			n.Role, n.Holds, n.HeldSince = RoleWaiter, false, time.Time{}
 			o.Nodes = append(o.Nodes, n)
 		}
 		o.Waiters = queue.Holders + queue.Waiters
@@ -189,7 +189,7 @@ func (w *walker) setLimit(o *Object, limit int64) {
 	}
 	if front >= 0 && newest >= 0 {
 		if n := &o.Nodes[newest]; n.Session != 0 && n.Session == o.Nodes[front].Session {
-			n.Holds, n.Held = false, time.Time{}
+			n.Holds, n.HeldSince = false, time.Time{}
 			o.Holders, o.Waiters = o.Holders-1, o.Waiters+1
 		}
 	}
@@ -232,7 +232,7 @@ func (o *Object) members(d *dir, role Role, maxNodes int, skip string) {
 			o.Holders++
 		default:
 			n := nodeOf(kid, role)
-			n.ID, n.Holds, n.Held = name, true, n.Since
+			n.ID, n.Holds, n.HeldSince = name, true, n.Since
 			o.Nodes = append(o.Nodes, n)
 			o.Holders++
 		}
@@ -290,7 +290,7 @@ func isService(w *walker, d *dir, o *Object) *found {
 			continue
 		}
 		n := nodeOf(kid, RoleInstance)
-		n.ID, n.Host, n.Port, n.Holds, n.Held = i.ID, i.Address, i.Port, true, n.Since
+		n.ID, n.Host, n.Port, n.Holds, n.HeldSince = i.ID, i.Address, i.Port, true, n.Since
 		if n.Port == 0 {
 			n.Port = i.SSLPort
 		}
@@ -463,7 +463,7 @@ func (o *Object) tear() {
 	o.Torn = true
 	for i := range o.Nodes {
 		if o.Nodes[i].Role != RolePermit {
-			o.Nodes[i].Held = time.Time{}
+			o.Nodes[i].HeldSince = time.Time{}
 		}
 	}
 }

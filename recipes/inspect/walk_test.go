@@ -231,7 +231,7 @@ func TestObjectThatChangesWhileItIsReadIsReadAgain(t *testing.T) {
 				done()
 				require.Equal(t, test.torn, o.Torn)
 				require.Len(t, o.Nodes, test.nodes)
-				require.Equal(t, o.Torn, o.Nodes[0].Held.IsZero(), "since when is not proved")
+				require.Equal(t, o.Torn, o.Nodes[0].HeldSince.IsZero(), "since when is not proved")
 			})
 		})
 	}
