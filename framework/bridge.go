@@ -44,6 +44,8 @@ func (b clientBridge) Room(ops ...Op) (int, error) {
 
 func (b clientBridge) Metrics() metrics.Metrics { return b.c.metrics() }
 
+func (b clientBridge) AddHeld(n int64, l metrics.Labels) { b.c.addHeld(n, l) }
+
 func (b clientBridge) RetryPolicy() retry.Policy { return b.c.core.cfg.retry }
 
 func (b clientBridge) WaitWarning() time.Duration { return b.c.core.cfg.waitWarning }
@@ -56,6 +58,8 @@ type sessionBridge struct{ s *Session }
 func (b sessionBridge) Key(path string) any { return b.s.key(path) }
 
 func (b sessionBridge) Metrics() metrics.Metrics { return b.s.metrics() }
+
+func (b sessionBridge) AddHeld(n int64, l metrics.Labels) { b.s.addHeld(n, l) }
 
 func (b sessionBridge) DeleteLater(paths ...string) { b.s.deleteLater(paths...) }
 

@@ -38,6 +38,7 @@ type core struct {
 	noContainers atomic.Bool // the servers do not know containers
 	noWatches    atomic.Bool // the servers do not know persistent watches
 	watchers     watchers
+	gauges       gauges
 	locals       sync.Map // see bridge.Client.Locals
 
 	mu           sync.Mutex
@@ -65,6 +66,7 @@ func newCore(spec connstr.Spec, cfg config) *core {
 	if _, none := cfg.metrics.(unmeasured); !none {
 		c.states.Listen(c.measureState)
 	}
+	c.offerGauges()
 	return c
 }
 
@@ -392,6 +394,7 @@ func (c *core) close() {
 	begun := time.Now()
 	c.watchers.close(listenerTimeout)
 	c.states.close(max(listenerTimeout-time.Since(begun), 0))
+	c.gauges.remove()
 }
 
 func isNoNode(err error) bool { return errors.Is(err, zk.ErrNoNode) }

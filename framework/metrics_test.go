@@ -30,9 +30,10 @@ func TestInstrumentsDescribeThemselves(t *testing.T) {
 		require.NotEmpty(t, i.Description(), i)
 		require.False(t, names[i.Name()], i)
 		names[i.Name()] = true
-		if i.Kind() == metrics.Histogram {
+		switch i.Kind() {
+		case metrics.Histogram, metrics.GaugeMin:
 			require.Equal(t, "s", i.Unit(), i)
-		} else {
+		default:
 			require.Regexp(t, `^\{[a-z]+\}$`, i.Unit(), i)
 		}
 		require.NotContains(t, i.Kind().String(), "kind", i)

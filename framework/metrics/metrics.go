@@ -10,7 +10,8 @@ import (
 
 // Metrics receives measurements. Its methods are called concurrently, in the goroutines that are
 // measured, and must not block. Later versions may add instruments and labels: an adapter should
-// register all that Instruments returns, and pass on all labels.
+// register all that Instruments returns, and pass on all labels. Gauges are not passed to it: see
+// GaugeReader.
 type Metrics interface {
 	Add(i Instrument, n int64, l Labels)            // to a Counter, or to an UpDownCounter, where n may be negative
 	Record(i Instrument, d time.Duration, l Labels) // in a Histogram
@@ -37,6 +38,17 @@ const (
 	Reconnects
 	// PendingDeletions is the current number of cleanups in the background, including releases.
 	PendingDeletions
+	// LocksHeld is the number of locks held now. Reentrant holds of one lock count as one, and a
+	// hold of several permits too.
+	LocksHeld
+	// ClientStates is the number of clients in each state of the connection.
+	ClientStates
+	// SessionTimeout is the session timeout that the servers granted. A client without a session
+	// has none.
+	SessionTimeout
+	// SessionRemaining is the time until the deadline of the session, which each answer of the
+	// ZooKeeper leader moves. Without a session it is 0.
+	SessionRemaining
 )
 
 // Kind is how the measurements of an Instrument are combined.
@@ -49,6 +61,10 @@ const (
 	UpDownCounter
 	// Histogram is a distribution of durations.
 	Histogram
+	// GaugeSum is a value that is read: see Gauges. The values of several clients are added.
+	GaugeSum
+	// GaugeMin is a value that is read. Of the values of several clients the smallest one counts.
+	GaugeMin
 )
 
 // String returns the kind in words.
@@ -60,6 +76,10 @@ func (k Kind) String() string {
 		return "up-down counter"
 	case Histogram:
 		return "histogram"
+	case GaugeSum:
+		return "gauge (sum)"
+	case GaugeMin:
+		return "gauge (minimum)"
 	}
 	return fmt.Sprintf("kind %d", int(k))
 }
@@ -71,6 +91,7 @@ type Labels struct {
 	Path    string // of the lock, as given to the recipe; their number is not limited
 	Outcome string // of an acquire: one of the Outcome constants
 	Cause   string // of an end: one of the Cause constants
+	State   string // of a client: one of the State constants
 }
 
 // Values of Labels.Outcome.
@@ -93,6 +114,26 @@ const (
 	CauseAuthFailed  = "auth_failed"  // of a session: the servers refuse a credential
 )
 
+// Values of Labels.State. Each client reports all of them, 1 for the present one and 0 for the others.
+const (
+	StateConnecting = "connecting"  // there was no session yet
+	StateConnected  = "connected"   // there are a session and a connection
+	StateSuspended  = "suspended"   // there is no connection, and the session may live
+	StateLost       = "lost"        // the session was lost, and there is no other one yet
+	StateAuthFailed = "auth_failed" // the servers refuse a credential
+)
+
+// States returns the values of Labels.State.
+func States() []string {
+	return []string{StateConnecting, StateConnected, StateSuspended, StateLost, StateAuthFailed}
+}
+
+// Buckets returns the boundaries, in seconds, that suit the histograms: from an uncontended acquire,
+// a millisecond or two, to a long hold, an hour.
+func Buckets() []float64 {
+	return []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
+}
+
 type instrument struct {
 	name, unit, description string
 	kind                    Kind
@@ -112,6 +153,13 @@ var instruments = [...]instrument{
 		[]string{"cause"}},
 	Reconnects:       {"docent.connection.reconnects", "{connection}", "Connections made again.", Counter, nil},
 	PendingDeletions: {"docent.deletions.pending", "{deletion}", "Cleanups in the background.", UpDownCounter, nil},
+	LocksHeld: {"docent.lock.held", "{lock}", "Locks held now.", GaugeSum,
+		[]string{"recipe", "path"}},
+	ClientStates: {"docent.client.state", "{client}", "Clients by the state of their connection.", GaugeSum,
+		[]string{"state"}},
+	SessionTimeout: {"docent.session.timeout", "s", "The session timeout that the servers granted.", GaugeMin, nil},
+	SessionRemaining: {"docent.session.remaining", "s",
+		"Time until the session ends unless the ZooKeeper leader answers.", GaugeMin, nil},
 }
 
 // Instruments returns all instruments.
@@ -136,7 +184,8 @@ func (i Instrument) Name() string { return i.about().name }
 // String returns the name.
 func (i Instrument) String() string { return i.Name() }
 
-// Unit returns "s" for durations, and for numbers the counted thing in braces, as in UCUM.
+// Unit returns "s" for durations, which gauges give in seconds too, and for numbers the counted thing
+// in braces, as in UCUM.
 func (i Instrument) Unit() string { return i.about().unit }
 
 // Description returns a sentence that describes the measurement.

@@ -34,6 +34,9 @@ type Client interface {
 	Room(ops ...framework.Op) (int, error)
 	// Metrics returns the receiver of measurements. It is never nil.
 	Metrics() metrics.Metrics
+	// AddHeld adds n to the locks that are held now, for metrics.LocksHeld. It calls no code of the
+	// program and does not wait.
+	AddHeld(n int64, l metrics.Labels)
 	// RetryPolicy returns the client's policy, for what an operation does not repeat by itself.
 	RetryPolicy() retry.Policy
 	// WaitWarning returns the limit of framework.WithWaitWarning.
@@ -55,6 +58,8 @@ type Session interface {
 	Go(fn func()) bool
 	// Metrics is Client.Metrics.
 	Metrics() metrics.Metrics
+	// AddHeld is Client.AddHeld.
+	AddHeld(n int64, l metrics.Labels)
 	// DeleteLater is framework.Session.DeleteGuaranteed without a wait. Failures are logged.
 	DeleteLater(paths ...string)
 	// Lifetime returns the lifetime of a hold that begins now.

@@ -10,8 +10,10 @@ import (
 	"github.com/docent-zk/docent/framework/metrics"
 )
 
-// Metrics records the values that it gets. The zero value is ready to use.
+// Metrics records the values that it gets, and reads gauges. The zero value is ready to use.
 type Metrics struct {
+	metrics.Gauges
+
 	mu        sync.Mutex
 	sums      map[series]int64
 	durations map[series][]time.Duration
@@ -72,8 +74,8 @@ func (m *Metrics) Lines(round time.Duration) []string {
 	return append(slices.Clone(m.wrong), lines...)
 }
 
-// Levels returns the recorded errors, and the up-down counters that are not 0. A test calls it when
-// all operations have ended.
+// Levels returns the recorded errors, the up-down counters that are not 0, and the locks that are
+// held. A test calls it when all operations have ended.
 func (m *Metrics) Levels() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,12 +85,22 @@ func (m *Metrics) Levels() []string {
 			levels = append(levels, fmt.Sprintf("%v %d", s, n))
 		}
 	}
-	return levels
+	return append(levels, m.Held()...)
+}
+
+// Held returns the locks that are held, as Lines does.
+func (m *Metrics) Held() (lines []string) {
+	for _, r := range m.Read(nil) {
+		if r.Instrument == metrics.LocksHeld {
+			lines = append(lines, fmt.Sprintf("%v %v", series{r.Instrument, r.Labels}, r.Value))
+		}
+	}
+	return lines
 }
 
 func (s series) String() string {
 	var parts []string
-	for _, l := range []string{s.labels.Recipe, s.labels.Path, s.labels.Outcome, s.labels.Cause} {
+	for _, l := range []string{s.labels.Recipe, s.labels.Path, s.labels.Outcome, s.labels.Cause, s.labels.State} {
 		if l != "" {
 			parts = append(parts, l)
 		}

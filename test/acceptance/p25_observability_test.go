@@ -83,7 +83,7 @@ func p25Mutex(t *testing.T, c *framework.Client, path string, opts ...mutex.Opti
 	return mu
 }
 
-// The names, kinds, units and labels of the 7 metrics do not change, because dashboards and alerts
+// The names, kinds, units and labels of the 11 metrics do not change, because dashboards and alerts
 // depend on them.
 func TestP25_MetricNamesAreStable(t *testing.T) {
 	var all []string
@@ -98,6 +98,10 @@ func TestP25_MetricNamesAreStable(t *testing.T) {
 		"docent.session.losses, counter of {session} by [cause]",
 		"docent.connection.reconnects, counter of {connection} by []",
 		"docent.deletions.pending, up-down counter of {deletion} by []",
+		"docent.lock.held, gauge (sum) of {lock} by [recipe path]",
+		"docent.client.state, gauge (sum) of {client} by [state]",
+		"docent.session.timeout, gauge (minimum) of s by []",
+		"docent.session.remaining, gauge (minimum) of s by []",
 	}, all)
 }
 

@@ -133,3 +133,7 @@ func (x *foreign) carry(ctx context.Context, _ *Hold) context.Context { return c
 func (x *foreign) measure(held time.Duration, err error) {
 	measure(bridge.Of(x.Client).Metrics(), metrics.Labels{Recipe: foreignRecipe, Path: x.Name}, held, err)
 }
+
+func (x *foreign) addHeld(n int64) {
+	bridge.Of(x.Client).AddHeld(n, metrics.Labels{Recipe: foreignRecipe, Path: x.Name})
+}

@@ -51,6 +51,9 @@ func (o *ownership) passOnLocked() bool {
 		return false
 	}
 	o.begun, o.kept = time.Now(), decision == Kept
+	if !o.kept {
+		o.addHeld(1)
+	}
 	return true
 }
 

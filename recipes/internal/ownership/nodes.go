@@ -164,6 +164,12 @@ func (n *nodes) measure(held time.Duration, err error) {
 	}
 }
 
+func (n *nodes) addHeld(more int64) {
+	for _, l := range n.Locks {
+		bridge.OfSession(n.Session).AddHeld(more, metrics.Labels{Recipe: n.Recipe, Path: l.Path})
+	}
+}
+
 func isRevoked(data []byte) bool { return string(data) == RevokeMessage }
 
 // nodeDeletedError is ErrNodeDeleted, and which node.

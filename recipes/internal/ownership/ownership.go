@@ -42,9 +42,12 @@ type resource interface {
 	carry(ctx context.Context, h *Hold) context.Context
 	// measure reports the end of an ownership, once: err is why it was lost, or the result of its release.
 	measure(held time.Duration, err error)
+	// addHeld adds n to the number of locks that are held now. The ownership's mu may be held.
+	addHeld(n int64)
 }
 
 func newOwnership(r resource) *ownership {
+	r.addHeld(1)
 	return &ownership{resource: r, begun: time.Now(), requested: make(chan struct{}), holds: map[*Hold]struct{}{}}
 }
 
@@ -100,11 +103,13 @@ func (o *ownership) releaseHold(h *Hold) (result releaseResult, measured func(er
 	return released, measured, nil
 }
 
-// measurementLocked returns a function that reports the end of the present hold, with its result.
+// measurementLocked ends the measurement of the present hold. It returns a function that reports the
+// end, with its result.
 func (o *ownership) measurementLocked() func(error) {
 	if o.kept {
 		return func(error) {}
 	}
+	o.addHeld(-1)
 	held := time.Since(o.begun)
 	return func(err error) { o.measure(held, err) }
 }

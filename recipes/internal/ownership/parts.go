@@ -166,3 +166,6 @@ func (p *parts) carry(ctx context.Context, h *Hold) context.Context {
 
 // measure does nothing: the parts are measured.
 func (p *parts) measure(time.Duration, error) {}
+
+// addHeld does nothing: the parts are counted.
+func (p *parts) addHeld(int64) {}
