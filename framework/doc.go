@@ -64,8 +64,9 @@
 // # Logs and metrics
 //
 // [WithLogger] takes a zap logger, [WithSlog] one of log/slog. [WithMetrics] takes an adapter to a
-// metrics library; the module contrib/otel has one for OpenTelemetry. [WithWaitWarning] sets after
-// how long a wait for a lock is logged as a warning. docs/observability.md has the details.
+// metrics library: the modules contrib/prometheus and contrib/otel have one each. [WithWaitWarning]
+// sets after how long a wait for a lock is logged as a warning. docs/observability.md has the
+// details.
 //
 // # Errors
 //
