@@ -21,7 +21,7 @@ type Option func(*adapter) error
 // it.
 //
 // The names should be few, because each one is a series of its own. The adapter calls name for each
-// measurement of a lock, concurrently. For the same path, name must return the same name each time.
+// measurement of a lock and for each lock that is held at a collection, concurrently. For the same path, name must return the same name each time.
 // Otherwise docent.lock.waiters rises under one name and falls under another, and both drift.
 func WithPaths(name func(path string) string) Option {
 	return func(a *adapter) error {
@@ -33,18 +33,15 @@ func WithPaths(name func(path string) string) Option {
 	}
 }
 
-// buckets are the boundaries of the histograms, in seconds. They reach from an uncontended acquire,
-// a millisecond or two, to a long hold, an hour.
-var buckets = []float64{
-	.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600,
-}
-
-// adapter has the instruments of the meter. Nothing in it changes after New has returned.
+// adapter has the instruments of the meter. Only the clients in Gauges change after New has returned.
 type adapter struct {
+	metrics.Gauges
 	pathName   func(string) string
 	counters   map[metrics.Instrument]metric.Int64Counter
 	levels     map[metrics.Instrument]metric.Int64UpDownCounter
 	histograms map[metrics.Instrument]metric.Float64Histogram
+	sums       map[metrics.Instrument]metric.Int64ObservableUpDownCounter
+	minima     map[metrics.Instrument]metric.Float64ObservableGauge
 }
 
 // New makes all instruments with the meter and returns the adapter for framework.WithMetrics. It
@@ -59,6 +56,8 @@ func New(meter metric.Meter, opts ...Option) (metrics.Metrics, error) {
 		counters:   map[metrics.Instrument]metric.Int64Counter{},
 		levels:     map[metrics.Instrument]metric.Int64UpDownCounter{},
 		histograms: map[metrics.Instrument]metric.Float64Histogram{},
+		sums:       map[metrics.Instrument]metric.Int64ObservableUpDownCounter{},
+		minima:     map[metrics.Instrument]metric.Float64ObservableGauge{},
 	}
 	if err := option.Apply(a, opts); err != nil {
 		return nil, fmt.Errorf("oteldocent: %w", err)
@@ -67,6 +66,9 @@ func New(meter metric.Meter, opts ...Option) (metrics.Metrics, error) {
 		if err := a.register(meter, i); err != nil {
 			return nil, fmt.Errorf("oteldocent: %v: %w", i, err)
 		}
+	}
+	if _, err := meter.RegisterCallback(a.observe, a.observed()...); err != nil {
+		return nil, fmt.Errorf("oteldocent: gauges: %w", err)
 	}
 	return a, nil
 }
@@ -80,36 +82,68 @@ func (a *adapter) register(meter metric.Meter, i metrics.Instrument) (err error)
 	case metrics.UpDownCounter:
 		a.levels[i], err = meter.Int64UpDownCounter(i.Name(), unit, description)
 	case metrics.Histogram:
-		boundaries := metric.WithExplicitBucketBoundaries(buckets...)
+		boundaries := metric.WithExplicitBucketBoundaries(metrics.Buckets()...)
 		a.histograms[i], err = meter.Float64Histogram(i.Name(), unit, description, boundaries)
+	case metrics.GaugeSum:
+		a.sums[i], err = meter.Int64ObservableUpDownCounter(i.Name(), unit, description)
+	case metrics.GaugeMin:
+		a.minima[i], err = meter.Float64ObservableGauge(i.Name(), unit, description)
 	}
 	return err
+}
+
+// observed returns the instruments that observe reads.
+func (a *adapter) observed() (all []metric.Observable) {
+	for _, gauge := range a.sums {
+		all = append(all, gauge)
+	}
+	for _, gauge := range a.minima {
+		all = append(all, gauge)
+	}
+	return all
+}
+
+// observe reports the gauges of all clients. It is called at each collection.
+func (a *adapter) observe(_ context.Context, observer metric.Observer) error {
+	for _, r := range a.Read(a.renamed) {
+		if gauge, ok := a.sums[r.Instrument]; ok {
+			observer.ObserveInt64(gauge, int64(r.Value), attributes(r.Labels))
+		} else if gauge, ok := a.minima[r.Instrument]; ok {
+			observer.ObserveFloat64(gauge, r.Value, attributes(r.Labels))
+		}
+	}
+	return nil
 }
 
 // Add implements metrics.Metrics.
 func (a *adapter) Add(i metrics.Instrument, n int64, l metrics.Labels) {
 	if c, ok := a.counters[i]; ok {
-		c.Add(context.Background(), n, a.attributes(l))
+		c.Add(context.Background(), n, attributes(a.renamed(l)))
 	} else if c, ok := a.levels[i]; ok {
-		c.Add(context.Background(), n, a.attributes(l))
+		c.Add(context.Background(), n, attributes(a.renamed(l)))
 	}
 }
 
 // Record implements metrics.Metrics.
 func (a *adapter) Record(i metrics.Instrument, d time.Duration, l metrics.Labels) {
 	if h, ok := a.histograms[i]; ok {
-		h.Record(context.Background(), d.Seconds(), a.attributes(l))
+		h.Record(context.Background(), d.Seconds(), attributes(a.renamed(l)))
 	}
 }
 
-func (a *adapter) attributes(l metrics.Labels) metric.MeasurementOption {
-	path := l.Path
-	if path != "" {
-		path = a.pathName(path)
+// renamed returns the labels with the name of the path.
+func (a *adapter) renamed(l metrics.Labels) metrics.Labels {
+	if l.Path != "" {
+		l.Path = a.pathName(l.Path)
 	}
+	return l
+}
+
+func attributes(l metrics.Labels) metric.MeasurementOption {
 	all := make([]attribute.KeyValue, 0, 4)
 	for _, label := range [...]struct{ key, value string }{
-		{"docent.recipe", l.Recipe}, {"docent.path", path}, {"docent.outcome", l.Outcome}, {"docent.cause", l.Cause},
+		{"docent.recipe", l.Recipe}, {"docent.path", l.Path}, {"docent.outcome", l.Outcome},
+		{"docent.cause", l.Cause}, {"docent.state", l.State},
 	} {
 		if label.value != "" {
 			all = append(all, attribute.String(label.key, label.value))

@@ -51,6 +51,10 @@ func series(m metricdata.Metrics) (lines []string) {
 			lines = append(lines, fmt.Sprintf("%s monotonic=%v %s %d",
 				name, data.IsMonotonic, attributes(p.Attributes), p.Value))
 		}
+	case metricdata.Gauge[float64]:
+		for _, p := range data.DataPoints {
+			lines = append(lines, fmt.Sprintf("%s gauge %s %g", name, attributes(p.Attributes), p.Value))
+		}
 	case metricdata.Histogram[float64]:
 		for _, p := range data.DataPoints {
 			lines = append(lines, fmt.Sprintf("%s histogram %s %d of %gs",
@@ -70,8 +74,9 @@ func attributes(set attribute.Set) string {
 	return "{" + strings.Join(all, " ") + "}"
 }
 
-// measure makes measurements with each instrument, with all of its labels.
+// measure makes measurements with each instrument, with all of its labels. Two clients have gauges.
 func measure(m metrics.Metrics) {
+	var gauges []metrics.Reading
 	for _, i := range metrics.Instruments() {
 		var l metrics.Labels
 		for _, label := range i.Labels() {
@@ -84,16 +89,28 @@ func measure(m metrics.Metrics) {
 				l.Outcome = metrics.OutcomeAcquired
 			case "cause":
 				l.Cause = metrics.CauseClosed
+			case "state":
+				l.State = metrics.StateSuspended
 			}
 		}
-		if i.Kind() == metrics.Histogram {
+		switch i.Kind() {
+		case metrics.Histogram:
 			m.Record(i, 1500*time.Millisecond, l)
-		} else {
+		case metrics.Counter:
 			m.Add(i, 3, l)
-		}
-		if i.Kind() == metrics.UpDownCounter {
+		case metrics.UpDownCounter:
+			m.Add(i, 3, l)
 			m.Add(i, -2, l)
+		default:
+			gauges = append(gauges, metrics.Reading{Instrument: i, Labels: l, Value: 2})
 		}
+	}
+	for range 2 {
+		m.(metrics.GaugeReader).AddSource(func(report func(metrics.Instrument, float64, metrics.Labels)) {
+			for _, r := range gauges {
+				report(r.Instrument, r.Value, r.Labels)
+			}
+		})
 	}
 }
 
@@ -101,13 +118,17 @@ func TestNamesUnitsAndAttributes(t *testing.T) {
 	m, lines := collect(t)
 	measure(m)
 	require.Equal(t, []string{
+		"docent.client.state {client} monotonic=false {docent.state=suspended} 4",
 		"docent.connection.reconnects {connection} monotonic=true {} 3",
 		"docent.deletions.pending {deletion} monotonic=false {} 1",
+		"docent.lock.held {lock} monotonic=false {docent.recipe=mutex} 4",
 		"docent.lock.hold s histogram {docent.cause=closed docent.recipe=mutex} 1 of 1.5s",
 		"docent.lock.losses {hold} monotonic=true {docent.cause=closed docent.recipe=mutex} 3",
 		"docent.lock.wait s histogram {docent.outcome=acquired docent.recipe=mutex} 1 of 1.5s",
 		"docent.lock.waiters {waiter} monotonic=false {docent.recipe=mutex} 1",
 		"docent.session.losses {session} monotonic=true {docent.cause=closed} 3",
+		"docent.session.remaining s gauge {} 2",
+		"docent.session.timeout s gauge {} 2",
 	}, lines())
 }
 
@@ -156,6 +177,13 @@ func (refusing) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64
 	return nil, errors.New("no counters")
 }
 
+// withoutCallbacks is a meter that returns an error for a callback.
+type withoutCallbacks struct{ noop.Meter }
+
+func (withoutCallbacks) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Registration, error) {
+	return nil, errors.New("no callbacks")
+}
+
 func TestMistakesAreErrors(t *testing.T) {
 	noPaths := oteldocent.WithPaths(nil)
 	for want, mistake := range map[string]struct {
@@ -166,6 +194,7 @@ func TestMistakesAreErrors(t *testing.T) {
 		"oteldocent: option 0 is nil":                 {noop.Meter{}, []oteldocent.Option{nil}},
 		"oteldocent: WithPaths: nil function":         {noop.Meter{}, []oteldocent.Option{noPaths}},
 		"oteldocent: docent.lock.losses: no counters": {refusing{}, nil},
+		"oteldocent: gauges: no callbacks":            {withoutCallbacks{}, nil},
 	} {
 		m, err := oteldocent.New(mistake.meter, mistake.opts...)
 		require.EqualError(t, err, want)
@@ -184,8 +213,19 @@ func TestClientsMeasureThroughTheAdapter(t *testing.T) {
 	defer cancel()
 	hold, err := mu.Acquire(ctx)
 	require.NoError(t, err)
+	held := strings.Join(lines(), "\n")
+	for _, want := range []string{
+		"docent.client.state {client} monotonic=false {docent.state=connected} 1",
+		"docent.client.state {client} monotonic=false {docent.state=lost} 0",
+		"docent.lock.held {lock} monotonic=false {docent.recipe=mutex} 1",
+		"docent.session.remaining s gauge {} ",
+		"docent.session.timeout s gauge {} 30",
+	} {
+		require.Contains(t, held, want)
+	}
 	require.NoError(t, hold.Release())
 	require.NoError(t, client.Close())
+	require.NotContains(t, strings.Join(lines(), "\n"), "gauge", "a closed client is not read")
 	all := strings.Join(lines(), "\n")
 	for _, want := range []string{
 		"docent.lock.wait s histogram {docent.outcome=acquired docent.recipe=mutex} 1 of ",

@@ -7,7 +7,7 @@
 //	client, err := framework.New(connect, framework.WithMetrics(metrics))
 //
 // Names, units and descriptions are those of [metrics.Instruments]. The attributes are
-// docent.recipe, docent.outcome and docent.cause. The attribute docent.path is only there with
+// docent.recipe, docent.outcome, docent.cause and docent.state. The attribute docent.path is only there with
 // [WithPaths], because the number of paths has no limit. Durations are in seconds, in buckets from
 // a millisecond to an hour.
 package oteldocent
