@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/hooks"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
@@ -22,9 +23,14 @@ import (
 // ValidUntil and Guard compare clocks when they are called, so the first call in a process that was
 // paused reports the loss. A process can be paused again between the call and what follows. Then
 // only the resource can refuse a late write by the Token, or the servers by Guard.
-type Hold struct{ hold *ownership.Hold }
+type Hold struct {
+	hold          *ownership.Hold
+	aroundRelease func(release func() error) error // see bridge.AroundRelease; nil: none
+}
 
 func init() {
+	hooks.HoldSession = func(hold any) any { return hold.(*Hold).get().Session() }
+	hooks.AroundRelease = func(hold any, around func(func() error) error) { hold.(*Hold).aroundRelease = around }
 	ownership.SetOf(func(hold any) *ownership.Hold {
 		if h := hold.(*Hold); h != nil {
 			return h.hold
@@ -39,7 +45,7 @@ func NewHold(h *ownership.Hold, err error) (*Hold, error) {
 	if h == nil || err != nil {
 		return nil, err
 	}
-	return &Hold{h}, nil
+	return &Hold{hold: h}, nil
 }
 
 func (h *Hold) get() *ownership.Hold { return h.hold }
@@ -132,7 +138,12 @@ func (h *Hold) Revoked() <-chan struct{} { return h.get().Revoked() }
 //
 // For locks that were acquired one after another it returns all of their errors, joined. Curator:
 // release, Lease.close, returnAll.
-func (h *Hold) Release() error { return h.get().Release() }
+func (h *Hold) Release() error {
+	if h.aroundRelease != nil {
+		return h.aroundRelease(h.get().Release)
+	}
+	return h.get().Release()
+}
 
 // Guard applies ops in one transaction, only if the hold's nodes still exist. If the hold has
 // ended, noticed or not, it changes nothing. It protects data in the same ensemble without a token.

@@ -143,3 +143,13 @@ func OfWatch(w *framework.Watch) Watch { return hooks.Watch(w).(Watch) }
 // the state after it. If the answer to the create is lost, or the create is repeated, the result
 // says nothing about what was requested behind an earlier create. fn must not wait.
 func Behind(fn func()) framework.CreateOption { return hooks.Behind(fn).(framework.CreateOption) }
+
+// HoldSession returns the session of a *recipes.Hold, or of the first of its nodes. It returns nil for
+// the zero value.
+func HoldSession(hold any) *framework.Session { return hooks.HoldSession(hold).(*framework.Session) }
+
+// AroundRelease makes each Release of a *recipes.Hold call around, which must call release and return
+// its error. Call it before the hold is shared, and once.
+func AroundRelease(hold any, around func(release func() error) error) {
+	hooks.AroundRelease(hold, around)
+}

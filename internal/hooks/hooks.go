@@ -1,5 +1,5 @@
-// Package hooks lets package bridge use what package framework does not export. Package framework
-// sets the variables when it is initialized.
+// Package hooks lets package bridge use what package framework does not export. The packages
+// framework and recipes set the variables when they are initialized.
 package hooks
 
 import "context"
@@ -13,6 +13,10 @@ var (
 	Watch func(watch any) any
 	// Behind returns the framework.CreateOption of bridge.Behind.
 	Behind func(fn func()) any
+	// HoldSession returns the *framework.Session of bridge.HoldSession. Package recipes sets it.
+	HoldSession func(hold any) any
+	// AroundRelease is bridge.AroundRelease. Package recipes sets it.
+	AroundRelease func(hold any, around func(release func() error) error)
 )
 
 // Lifetime bounds a hold: it ends with the session or, under the Strict policy, with the current
