@@ -21,7 +21,7 @@ import (
 )
 
 // pages are the pages that show fragments.
-var pages = []string{"../porting-from-curator.md", "../migration.md"}
+var pages = []string{"../porting-from-curator.md", "../migration.md", "../deploying.md"}
 
 const javaFiles = "../../test/interop/java/fragments/*.java"
 

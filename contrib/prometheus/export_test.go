@@ -1,0 +1,4 @@
+package promdocent
+
+// NameOf is the name of an instrument in Prometheus.
+var NameOf = nameOf
