@@ -62,6 +62,8 @@
 //	cache.ErrTooLarge           a cache would exceed WithLimit           raise the limit, or cache less
 //	persistent.ErrClosed        the Node is closed                       make another Node
 //	persistent.ErrNotStarted    WaitReady before Start                   correct the program
+//	counter.ErrCorrupt          the data of a node is not a number       set another one, or correct its writer
+//	counter.ErrOverflow         the sum does not fit into the counter    correct the program
 //	persistent.ErrOccupied      the path has a node of another owner     wait, or use another path
 //	persistent.ErrPending       closed; the node may still be there      nothing: its deletion continues
 //	persistent.ErrStarted       Start was called before                  correct the program

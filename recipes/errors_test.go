@@ -17,6 +17,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/cache"
+	"github.com/docent-zk/docent/recipes/counter"
 	"github.com/docent-zk/docent/recipes/discovery"
 	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/recipes/inspect"
@@ -35,6 +36,8 @@ var exportedErrors = map[string]error{
 	"cache.ErrTooLarge":          cache.ErrTooLarge,
 	"discovery.ErrClosed":        discovery.ErrClosed,
 	"discovery.ErrIDInUse":       discovery.ErrIDInUse,
+	"counter.ErrCorrupt":         counter.ErrCorrupt,
+	"counter.ErrOverflow":        counter.ErrOverflow,
 	"discovery.ErrNoInstance":    discovery.ErrNoInstance,
 	"discovery.ErrPending":       discovery.ErrPending,
 	"discovery.ErrUnreadable":    discovery.ErrUnreadable,
@@ -145,6 +148,9 @@ func provoked(t *testing.T) (all []error) {
 			add(leader.New(c, path))
 			add(leader.NewLatch(c, path))
 			add(cache.New(c, "a"))
+			add(counter.NewAtomic(c, path))
+			add(counter.NewCount(c, path, 1))
+			add(counter.NewValue(c, path, nil))
 			add(discovery.New(c, "a"))
 			add(persistent.New(c, "a", nil))
 			add(group.Members(t.Context(), c, "a"))
@@ -182,6 +188,11 @@ func provoked(t *testing.T) (all []error) {
 			add(mu.Participants(ctx))
 			add(s.Limit(ctx))
 			add(nil, s.SetLimit(ctx, 2))
+			number, err := counter.NewAtomic(c, "/a")
+			require.NoError(t, err)
+			add(number.Get(ctx))
+			add(number.Add(ctx, 1))
+			add(number.CompareAndSet(ctx, 1, 2))
 			l, err := leader.NewLatch(c, "/a")
 			require.NoError(t, err)
 			add(l.Await(ctx))

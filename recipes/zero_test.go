@@ -22,6 +22,7 @@ import (
 	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/cache"
+	"github.com/docent-zk/docent/recipes/counter"
 	"github.com/docent-zk/docent/recipes/discovery"
 	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/recipes/inspect"
@@ -36,6 +37,10 @@ import (
 // zeroValues are the zero values of the exported structs that a constructor makes.
 var zeroValues = map[string]any{
 	"cache.Cache":               &cache.Cache{},
+	"counter.Atomic":            &counter.Atomic{},
+	"counter.Count":             &counter.Count{},
+	"counter.Sequence":          &counter.Sequence{},
+	"counter.Value":             &counter.Value{},
 	"discovery.Provider":        &discovery.Provider{},
 	"discovery.Registration":    &discovery.Registration{},
 	"discovery.Registry":        &discovery.Registry{},
@@ -63,6 +68,7 @@ var zeroValues = map[string]any{
 var usableZeroValues = map[string]any{
 	"cache.Event":           &cache.Event{},
 	"cache.Node":            &cache.Node{},
+	"counter.Versioned":     &counter.Versioned[int32]{},
 	"discovery.Event":       &discovery.Event{},
 	"discovery.Instance":    &discovery.Instance{},
 	"discovery.URIPart":     &discovery.URIPart{},
@@ -223,6 +229,12 @@ func requireNothing(t *testing.T, method string, result reflect.Value) {
 		for path := range r {
 			require.Fail(t, "a node", path)
 		}
+	case iter.Seq2[int64, error]:
+		requireOneError(t, method, r)
+	case iter.Seq2[int32, error]:
+		requireOneError(t, method, r)
+	case iter.Seq2[[]byte, error]:
+		requireOneError(t, method, r)
 	case framework.State:
 		require.Equal(t, framework.Closed, r, method)
 	case *zap.Logger:
@@ -232,6 +244,18 @@ func requireNothing(t *testing.T, method string, result reflect.Value) {
 	default:
 		require.Fail(t, "a result that is not zero", "%s: %v", method, r)
 	}
+}
+
+// requireOneError checks a sequence that ends with its error.
+func requireOneError[T any](t *testing.T, method string, all iter.Seq2[T, error]) {
+	t.Helper()
+	errs := 0
+	for value, err := range all {
+		require.Zero(t, value, method)
+		require.ErrorIs(t, err, framework.ErrZeroValue, method)
+		errs++
+	}
+	require.Equal(t, 1, errs, method)
 }
 
 func TestMethodsOfNilPointersPanic(t *testing.T) {
