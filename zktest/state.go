@@ -148,17 +148,28 @@ func (s *Server) deleteBelow(path string) error {
 // SetSequence sets the number of the next sequential child of a node, for tests of what happens
 // when numbers run out. It makes no transaction, and a real server cannot do it.
 func (s *Server) SetSequence(path string, next int32) error {
-	if err := checkPath("set the sequence of", path); err != nil {
+	return s.adjust("set the sequence of", path, func(t *tree.Tree) error { return t.SetSequence(path, next) })
+}
+
+// SetVersion sets the version of a node's data, for tests of what happens after 2^31 writes. It makes
+// no transaction, and a real server cannot do it.
+func (s *Server) SetVersion(path string, version int32) error {
+	return s.adjust("set the version of", path, func(t *tree.Tree) error { return t.SetVersion(path, version) })
+}
+
+// adjust changes a node on all servers without a transaction.
+func (s *Server) adjust(verb, path string, change func(*tree.Tree) error) error {
+	if err := checkPath(verb, path); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.leader.tree.SetSequence(path, next); err != nil {
+	if err := change(s.leader.tree); err != nil {
 		return fmt.Errorf("zktest: %w", err)
 	}
 	for _, f := range s.followers {
 		// A follower without the node ignores it, and later learns only of the node's children.
-		_ = f.replica.tree.SetSequence(path, next)
+		_ = change(f.replica.tree)
 	}
 	return nil
 }

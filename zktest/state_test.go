@@ -188,6 +188,23 @@ func TestTreeShowsKindsOwnersAndACLs(t *testing.T) {
 	})
 }
 
+func TestVersionCanBeSet(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		conn := connect(t, srv, "a")
+		require.NoError(t, srv.Create("/a", nil))
+		require.NoError(t, srv.SetVersion("/a", 2147483647))
+		stat, err := conn.Set("/a", nil, 2147483647)
+		require.NoError(t, err)
+		require.EqualValues(t, -2147483648, stat.Version)
+		_, err = conn.Set("/a", nil, -5)
+		require.ErrorIs(t, err, zk.ErrBadVersion)
+		_, err = conn.Set("/a", nil, -2147483648)
+		require.NoError(t, err)
+		require.ErrorContains(t, srv.SetVersion("/no", 1), "/no")
+		require.ErrorContains(t, srv.SetVersion("no", 1), "set the version of")
+	})
+}
+
 func TestSequenceCanBeSet(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		conn := connect(t, srv, "a")

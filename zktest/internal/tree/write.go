@@ -132,3 +132,13 @@ func (t *Tree) SetSequence(path string, next int32) error {
 	n.creates = next
 	return nil
 }
+
+// SetVersion sets the version of the data of path.
+func (t *Tree) SetVersion(path string, version int32) error {
+	n := t.node(path)
+	if n == nil {
+		return fmt.Errorf("version %d of %s: want a node", version, path)
+	}
+	n.version = version
+	return nil
+}
