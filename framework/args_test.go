@@ -125,15 +125,7 @@ func TestBadArgumentsAreRefusedWithoutARequest(t *testing.T) {
 		_, err := c.Multi(ctx, list...)
 		return err
 	}
-	_, set := c.Set(ctx, "/a", nil, -2)
-	_, setACL := c.SetACL(ctx, "/a", nil, -3)
 	for want, err := range map[string]error{
-		"version -2":                       set,
-		"version -3":                       setACL,
-		"version -4":                       c.Delete(ctx, "/a", -4),
-		"set /a: framework: version -5":    transaction(framework.CheckOp("/a", -1), framework.SetOp("/a", nil, -5)),
-		"version -6":                       transaction(framework.DeleteOp("/a", -6)),
-		"version -7":                       transaction(framework.CheckOp("/a", -7)),
 		"no operations":                    transaction(),
 		"operation 1 is nil":               transaction(framework.CheckOp("/a", -1), nil),
 		"create option is nil":             create("/a", nil),

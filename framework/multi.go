@@ -75,11 +75,11 @@ func SetOp(path string, data []byte, version int32) Op { return setOp{path, data
 func (op setOp) String() string { return "set " + op.path }
 
 func (op setOp) prepare(o ops) preparedOp {
-	c := o.call("set", op.path, once).require(checkVersion(op.version))
+	c := o.call("set", op.path, once)
 	return preparedOp{
 		request:     &zk.SetDataRequest{Path: c.full, Data: op.data, Version: op.version},
 		size:        len(c.full) + len(op.data),
-		conditional: op.version >= 0,
+		conditional: op.version != anyVersion,
 		err:         c.err,
 	}
 }
@@ -96,11 +96,11 @@ func DeleteOp(path string, version int32) Op { return deleteOp{path, version} }
 func (op deleteOp) String() string { return "delete " + op.path }
 
 func (op deleteOp) prepare(o ops) preparedOp {
-	c := o.call("delete", op.path, once).require(checkVersion(op.version))
+	c := o.call("delete", op.path, once)
 	return preparedOp{
 		request:     &zk.DeleteRequest{Path: c.full, Version: op.version},
 		size:        len(c.full),
-		conditional: op.version >= 0,
+		conditional: op.version != anyVersion,
 		err:         c.err,
 	}
 }
@@ -117,7 +117,7 @@ func CheckOp(path string, version int32) Op { return checkOp{path, version} }
 func (op checkOp) String() string { return "check " + op.path }
 
 func (op checkOp) prepare(o ops) preparedOp {
-	c := o.call("check", op.path, once).require(checkVersion(op.version))
+	c := o.call("check", op.path, once)
 	return preparedOp{
 		request: &zk.CheckVersionRequest{Path: c.full, Version: op.version},
 		size:    len(c.full),

@@ -268,12 +268,13 @@ func (o ops) readWatched(ctx context.Context, name, path string, kind watchKind)
 	})
 }
 
-// Set writes a node's data if its version is the given one; -1 stands for any. It is repeated after
-// an unknown outcome only with a version. Then zk.ErrBadVersion with an Unknown outcome may mean
-// that an earlier attempt was applied. Curator: setData.
+// Set writes a node's data if its version is the given one; -1 stands for any. A node has negative
+// versions after 2^31 writes. Set is repeated after an unknown outcome only with a version. Then
+// zk.ErrBadVersion with an Unknown outcome may mean that an earlier attempt was applied. Curator:
+// setData.
 func (o ops) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
 	c := o.call("set", path, versioned(version))
-	c = c.require(checkVersion(version), checkSize(len(c.full)+len(data)))
+	c = c.require(checkSize(len(c.full) + len(data)))
 	return run(ctx, o, c, func(ctx context.Context, s *session) (*zk.Stat, error) {
 		return s.set(ctx, c.full, data, version)
 	})
@@ -283,26 +284,23 @@ func (o ops) Set(ctx context.Context, path string, data []byte, version int32) (
 // unknown outcome only with a version. Then zk.ErrNoNode with an Unknown outcome may mean that an
 // earlier attempt was applied. Curator: delete.
 func (o ops) Delete(ctx context.Context, path string, version int32) error {
-	c := o.call("delete", path, versioned(version)).require(checkVersion(version))
+	c := o.call("delete", path, versioned(version))
 	_, err := run(ctx, o, c, func(ctx context.Context, s *session) (nothing, error) {
 		return nothing{}, s.delete(ctx, c.full, version)
 	})
 	return err
 }
 
+// anyVersion in a request stands for any version. All other numbers are versions: after 2^31 writes
+// they are negative.
+const anyVersion = -1
+
 // versioned returns the class of an operation that, with a version, cannot be applied twice.
 func versioned(version int32) retryClass {
-	if version >= 0 {
+	if version != anyVersion {
 		return repeatable
 	}
 	return once
-}
-
-func checkVersion(version int32) error {
-	if version < -1 {
-		return invalid("version %d: want -1 for any, or a version", version)
-	}
-	return nil
 }
 
 // Sync waits until the client's server has caught up with the ZooKeeper leader. A later read in the
@@ -352,7 +350,7 @@ func (o ops) GetACL(ctx context.Context, path string) ([]zk.ACL, *zk.Stat, error
 // SetACL writes a node's ACL if its ACL version is the given one; -1 stands for any.
 func (o ops) SetACL(ctx context.Context, path string, acl []zk.ACL, version int32) (*zk.Stat, error) {
 	c := o.call("set ACL", path, versioned(version))
-	c = c.require(checkVersion(version), checkSize(len(c.full)+aclSize(acl)))
+	c = c.require(checkSize(len(c.full) + aclSize(acl)))
 	return run(ctx, o, c, func(ctx context.Context, s *session) (*zk.Stat, error) {
 		return ask(ctx, s, nil, conn.SetACL(c.full, acl, version), conn.Reply.Stat)
 	})
