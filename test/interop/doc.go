@@ -23,6 +23,7 @@
 //	<actor> keep <node> <data>                a node that is kept; answers before it is there
 //	<actor> drop <node>                       when it has been there
 //	<actor> leave-shape <kind> <path>         Java and kazoo: leaves the nodes of a recipe that is in use
+//	<actor> add <kind> <node> <delta>         "number" and the sum, or "value" and the text with delta appended
 //
 // For docent, "join-party" and "members-party" use the names of kazoo.
 //

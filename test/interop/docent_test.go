@@ -118,6 +118,8 @@ func (a *docentActor) act(words []string) (string, error) {
 		return "set", a.setLimit(args[0], args[1])
 	case "work":
 		return a.work(a.locks[args[0]], args[1], args[2])
+	case "add":
+		return add(a.ctx, a.client, args[0], args[1], args[2])
 	case "cache", "cached", "uncache":
 		return a.caches.act(a.client, verb, args[0])
 	case "join", "join-party", "payload", "members", "members-party", "leave", "keep", "drop":

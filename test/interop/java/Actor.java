@@ -20,6 +20,7 @@ final class Actor {
     private final Locks locks = new Locks();
     private final Groups groups = new Groups();
     private final Caches caches = new Caches();
+    private final Numbers numbers = new Numbers();
     private CuratorFramework client;
     private Services services;
 
@@ -78,6 +79,8 @@ final class Actor {
             case "cached":
             case "uncache":
                 return caches.act(client, words);
+            case "add":
+                return numbers.act(client, words);
             case "services":
                 services = new Services(client, words[2], Boolean.parseBoolean(words[3]));
                 return "made";

@@ -185,6 +185,12 @@ class Actor(threading.Thread):
         }[kind]()
         return "left"
 
+    def add(self, kind, node, delta):
+        """Add to a number."""
+        number = Counter(self.client, node, support_curator=kind == "count")
+        number += int(delta)
+        return "number %d" % number.post_value
+
     def limit(self, node, limit):
         """Set a SharedCount of Curator."""
         count = Counter(self.client, node, default=int(limit), support_curator=True)
