@@ -82,6 +82,13 @@ func handover(name string, clients int) workload {
 	return workload{name: name, entries: all, commits: 2, holds: true}
 }
 
+// counters returns the workload with one number that clients increment all the time.
+func counters(clients int) workload {
+	job := shared(peer.Counter, clients, 1)
+	return workload{name: report.Counters(clients), commits: 1,
+		entries: []entry{alone("docent", job), alone("curator", job)}}
+}
+
 // holding returns the workload with the given hold time, if its locks are held for a while.
 func (w workload) holding(hold time.Duration) workload {
 	w.entries = slices.Clone(w.entries)
@@ -120,6 +127,7 @@ func plan(s report.Setting) []workload {
 	}
 	all = append(all,
 		contended(report.Contended(64), 64),
+		counters(1), counters(2), counters(16),
 		workload{name: report.Readers, entries: others(shared("mixed", 16, 1), "kazoo", "zk.Lock", "etcd"), commits: 2},
 	)
 	if s.Servers > 1 {

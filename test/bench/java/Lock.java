@@ -1,6 +1,8 @@
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
+import org.apache.curator.framework.recipes.atomic.PromotedToLock;
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
@@ -8,11 +10,14 @@ import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.retry.RetryForever;
+import org.apache.curator.retry.RetryNTimes;
 
 /** A lock of any kind, for one thread. */
 interface Lock {
     int PERMITS = 10;
     int MANY = 10;
+    int TRIES = 3;
 
     void acquire() throws Exception;
 
@@ -37,6 +42,9 @@ interface Lock {
                     paths.add(path + "/" + i);
                 }
                 return of(new InterProcessMultiLock(client, paths));
+            case "counter":
+                return of(new DistributedAtomicLong(client, path, new RetryNTimes(TRIES, 1), PromotedToLock.builder()
+                    .lockPath(path + "-lock").retryPolicy(new RetryForever(1)).build()));
             default:
                 throw new UnsupportedOperationException();
         }
@@ -52,6 +60,22 @@ interface Lock {
             @Override
             public void release() throws Exception {
                 lock.release();
+            }
+        };
+    }
+
+    /** To acquire is to add one. */
+    private static Lock of(DistributedAtomicLong number) {
+        return new Lock() {
+            @Override
+            public void acquire() throws Exception {
+                if (!number.increment().succeeded()) {
+                    throw new IllegalStateException("not added");
+                }
+            }
+
+            @Override
+            public void release() {
             }
         };
     }

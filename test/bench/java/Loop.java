@@ -25,7 +25,7 @@ final class Loop extends Job {
     Loop(Map<String, String> words) throws Exception {
         super(words, number(words, "clients"));
         int perClient = number("threads");
-        exclusive = is("shared") && !"mixed".equals(kind);
+        exclusive = is("shared") && !"mixed".equals(kind) && !"counter".equals(kind);
         hold = number("hold");
         for (int i = 0; i < clients.size() * perClient; i++) {
             locks.add(take(i, i / perClient, is("shared") ? path : path + "/" + i));

@@ -10,6 +10,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/counter"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/recipes/rwlock"
@@ -75,6 +76,10 @@ type acquirer interface {
 }
 
 func (c docentClient) lock(kind, path string) (lock, error) {
+	if kind == Counter {
+		number, err := counter.NewAtomic(c.Client, path)
+		return docentCounter{number}, err
+	}
 	one, err := c.acquirer(kind, path)
 	return &docentLock{acquirer: one}, err
 }
@@ -100,6 +105,16 @@ func (c docentClient) acquirer(kind, path string) (acquirer, error) {
 	}
 	return nil, errUnsupported
 }
+
+// docentCounter is a number: to acquire is to add one.
+type docentCounter struct{ *counter.Atomic }
+
+func (c docentCounter) acquire(ctx context.Context) error {
+	_, err := c.Add(ctx, 1)
+	return err
+}
+
+func (docentCounter) release() error { return nil }
 
 // parts returns the paths of the locks of a multi-lock.
 func parts(path string) (all []string) {

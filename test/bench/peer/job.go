@@ -15,13 +15,17 @@ type Job struct {
 	Name    string `word:"job"`     // loop, watch, queue, held, waiting, storm: see the files of these names
 	Servers string `word:"servers"` // addresses, separated by commas
 	Path    string `word:"path"`    // parent of the job's nodes, for this job only
-	Kind    string `word:"kind"`    // of lock: mutex, read, write, semaphore, semaphore-mutex, multi, handoff, mixed
+	Kind    string `word:"kind"`    // of lock: mutex, read, write, semaphore, semaphore-mutex, multi, handoff, mixed, counter
 	Clients int    `word:"clients"` // sessions
 	// Threads or goroutines of each client. For some jobs it is the number of locks or waiters.
 	Threads int  `word:"threads"`
 	Shared  bool `word:"shared"` // all threads use one lock, rather than each its own
 	Hold    int  `word:"hold"`   // how long a lock is held, in microseconds
 }
+
+// Counter is the kind of job in which a number is incremented instead of a lock acquired. Nothing is
+// released.
+const Counter = "counter"
 
 // String returns the job as a peer reads it: such as "job=loop kind=mutex". Zero fields are left
 // out. ParseJob reads it.

@@ -110,7 +110,7 @@ func (l *loop) turns(ctx context.Context, locks []lock, end time.Time, r *Result
 }
 
 func (l *loop) turn(ctx context.Context, one lock, r *Result) error {
-	exclusive := l.job.Shared && l.job.Kind != "mixed"
+	exclusive := l.job.Shared && l.job.Kind != "mixed" && l.job.Kind != Counter
 	began := time.Since(l.began)
 	if err := one.acquire(ctx); err != nil {
 		return err

@@ -73,6 +73,10 @@ const (
 	Storm    = "storm"
 )
 
+// Counters returns the name of the workload with one number that so many clients increment all the
+// time.
+func Counters(clients int) string { return fmt.Sprint("counter-", clients) }
+
 // Contended returns the name of the workload with one lock that so many clients acquire all the
 // time.
 func Contended(clients int) string { return fmt.Sprint("contended-", clients) }
