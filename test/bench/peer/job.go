@@ -15,7 +15,9 @@ type Job struct {
 	Name    string `word:"job"`     // loop, watch, queue, held, waiting, storm: see the files of these names
 	Servers string `word:"servers"` // addresses, separated by commas
 	Path    string `word:"path"`    // parent of the job's nodes, for this job only
-	Kind    string `word:"kind"`    // of lock: mutex, read, write, semaphore, semaphore-mutex, multi, handoff, mixed, counter
+	// Kind is that of the lock: mutex, read, write, semaphore, semaphore-mutex, multi, handoff, mixed; or
+	// counter.
+	Kind    string `word:"kind"`
 	Clients int    `word:"clients"` // sessions
 	// Threads or goroutines of each client. For some jobs it is the number of locks or waiters.
 	Threads int  `word:"threads"`
