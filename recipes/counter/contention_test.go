@@ -66,7 +66,8 @@ func TestContendingClientsWaitInTheQueueOfTheLock(t *testing.T) {
 
 // beaten makes another client write whenever c wants to, until stop is called.
 func beaten(t *testing.T, srv *zktest.Server, c string, other *counter.Atomic) (stop func()) {
-	rule := srv.On(fault.Match{Client: c, Op: fault.OpMulti, Path: path, Times: fault.Always}, fault.Delay(20*time.Millisecond))
+	writes := fault.Match{Client: c, Op: fault.OpMulti, Path: path, Times: fault.Always}
+	rule := srv.On(writes, fault.Delay(20*time.Millisecond))
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -249,8 +249,10 @@ func TestMarkerThatOthersChange(t *testing.T) {
 		return path + "/" + children[0]
 	}
 	for name, harm := range map[string]func(t *testing.T, srv *zktest.Server){
-		"deleted":     func(t *testing.T, srv *zktest.Server) { require.NoError(t, srv.Delete(marker(t, srv))) },
-		"overwritten": func(t *testing.T, srv *zktest.Server) { require.NoError(t, srv.Set(marker(t, srv), []byte("x"))) },
+		"deleted": func(t *testing.T, srv *zktest.Server) { require.NoError(t, srv.Delete(marker(t, srv))) },
+		"overwritten": func(t *testing.T, srv *zktest.Server) {
+			require.NoError(t, srv.Set(marker(t, srv), []byte("x")))
+		},
 		"node deleted": func(t *testing.T, srv *zktest.Server) {
 			require.NoError(t, srv.Delete(path))
 		},

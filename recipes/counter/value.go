@@ -29,8 +29,9 @@ func NewValue(c *framework.Client, path string, seed []byte, opts ...Option) (*V
 		return nil, fmt.Errorf("new value: %w", err)
 	}
 	copied := func(data []byte) []byte { return slices.Clone(data) }
+	decode := func(data []byte) ([]byte, error) { return copied(data), nil }
 	return &Value{&cell[[]byte]{client: c, path: path, lock: lock, seed: copied(seed), seeded: true,
-		decode: func(data []byte) ([]byte, error) { return copied(data), nil }, encode: copied, equal: bytes.Equal}}, nil
+		decode: decode, encode: copied, equal: bytes.Equal}}, nil
 }
 
 // Path returns the path of the node.

@@ -13,6 +13,7 @@ import org.apache.curator.framework.api.CuratorWatcher;
 import org.apache.curator.framework.api.transaction.CuratorTransactionResult;
 import org.apache.curator.framework.recipes.atomic.AtomicValue;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
+import org.apache.curator.framework.recipes.atomic.PromotedToLock;
 import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
 import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
@@ -33,9 +34,11 @@ import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.framework.recipes.nodes.GroupMember;
 import org.apache.curator.framework.recipes.nodes.PersistentNode;
 import org.apache.curator.framework.recipes.shared.SharedCount;
+import org.apache.curator.framework.recipes.shared.VersionedValue;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.framework.state.SessionConnectionStateErrorPolicy;
 import org.apache.curator.retry.ExponentialBackoffRetry;
+import org.apache.curator.retry.RetryNTimes;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.data.Stat;
@@ -479,15 +482,28 @@ abstract class Fragments {
         note(now, null);
     }
 
-    // fragment counter
-    long add(DistributedAtomicLong counter, long delta) throws Exception {
-        AtomicValue<Long> value = counter.add(delta);
-        if (!value.succeeded()) {
-            throw new IOException("not added");
+    void counter() throws Exception {
+        // fragment counter
+        DistributedAtomicLong orders = new DistributedAtomicLong(
+            client, "/counters/orders", new RetryNTimes(3, 10),
+            PromotedToLock.builder().lockPath("/locks/orders").build());
+        AtomicValue<Long> next = orders.increment();
+        if (!next.succeeded()) {
+            throw new IOException("not incremented");
         }
-        return value.postValue();
+        System.out.println(next.postValue());
+        // end
     }
-    // end
+
+    void sharedCount() throws Exception {
+        // fragment shared-count
+        SharedCount limit = new SharedCount(client, "/config/limit", 5);
+        limit.start();
+        VersionedValue<Integer> now = limit.getVersionedValue();
+        boolean wrote = limit.trySetCount(now, now.getValue() + 1);
+        System.out.println(wrote + " " + limit.getCount());
+        // end
+    }
 
     void barriers() throws Exception {
         // fragment barrier
