@@ -12,6 +12,7 @@
 //	github.com/docent-zk/docent/recipes/semaphore   InterProcessSemaphoreV2, InterProcessSemaphoreMutex
 //	github.com/docent-zk/docent/recipes/multilock   InterProcessMultiLock
 //	github.com/docent-zk/docent/recipes/leader      LeaderSelector, LeaderLatch
+//	github.com/docent-zk/docent/recipes/counter     SharedCount, SharedValue, DistributedAtomicLong
 //	github.com/docent-zk/docent/recipes/persistent  PersistentNode, PersistentTtlNode
 //	github.com/docent-zk/docent/recipes/group       GroupMember
 //	github.com/docent-zk/docent/recipes/cache       CuratorCache

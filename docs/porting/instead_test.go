@@ -2,7 +2,6 @@ package porting
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/counter"
 	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/recipes/persistent"
@@ -19,54 +19,47 @@ import (
 	"github.com/docent-zk/docent/zktest/fault"
 )
 
-// fragment counter
-func add(
-	ctx context.Context, client *framework.Client, path string, delta int64,
-) (int64, error) {
-	for {
-		data, stat, err := client.Get(ctx, path)
-		if err != nil {
-			return 0, err // zk.ErrNoNode: create it with eight zero bytes
-		}
-		if len(data) != 8 {
-			return 0, fmt.Errorf("%s is not a counter", path)
-		}
-		sum := int64(binary.BigEndian.Uint64(data)) + delta
-		data = binary.BigEndian.AppendUint64(nil, uint64(sum))
-		_, err = client.Set(ctx, path, data, stat.Version)
-		lost := errors.Is(err, zk.ErrBadVersion)
-		if lost && framework.OutcomeOf(err) == framework.NotApplied {
-			continue // another client was faster
-		}
-		return sum, err // if the outcome is unknown, it may have been added
-	}
-}
-
-// end
-
 func Example_counter() {
-	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
-		if err := srv.Create("/counter", make([]byte, 8)); err != nil {
+	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {
+		// fragment counter
+		orders, err := counter.NewAtomic(client, "/counters/orders",
+			counter.WithLock("/locks/orders"))
+		if err != nil {
 			return err
 		}
-		race := srv.On(fault.Match{Op: fault.OpSetData, Times: 1}, fault.Hold())
-		sums := make(chan int64)
-		go func() {
-			slow, _ := add(ctx, client, "/counter", 10)
-			sums <- slow
-		}()
-		if err := race.Wait(ctx); err != nil {
+		next, err := orders.Add(ctx, 1)
+		if err != nil {
 			return err
 		}
-		other := connect(srv)
-		defer other.Close()
-		fast, err := add(ctx, other, "/counter", 1)
-		race.Release()
-		fmt.Println(fast, <-sums)
-		return err
+		fmt.Println(next)
+		// end
+		return nil
 	})
 	// Output:
-	// 1 11
+	// 1
+}
+
+func Example_sharedCount() {
+	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {
+		// fragment shared-count
+		limit, err := counter.NewCount(client, "/config/limit", 5)
+		if err != nil {
+			return err
+		}
+		now, err := limit.GetVersioned(ctx)
+		if err != nil {
+			return err
+		}
+		now, wrote, err := limit.CompareAndSet(ctx, now, now.Value+1)
+		if err != nil {
+			return err
+		}
+		fmt.Println(wrote, now.Value) // false: another process was faster
+		// end
+		return nil
+	})
+	// Output:
+	// true 6
 }
 
 // fragment barrier
