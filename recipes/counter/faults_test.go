@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -315,5 +317,79 @@ func TestSequenceTakesBlocks(t *testing.T) {
 		n, err := s.Next(ctx)
 		require.NoError(t, err)
 		require.Equal(t, int64(1001), n)
+	})
+}
+
+// refusing makes connections that go to one server, and refuses to continue one session.
+type refusing struct {
+	link *zktest.Client
+
+	mu      sync.Mutex
+	address string
+	refused int64 // the session
+}
+
+func (d *refusing) set(address string, refused int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.address, d.refused = address, refused
+}
+
+func (d *refusing) DialContext(ctx context.Context, network, _ string) (net.Conn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	conn, err := d.link.DialContext(ctx, network, d.address)
+	if err != nil {
+		return nil, err
+	}
+	return &refusingConn{Conn: conn, session: d.refused}, nil
+}
+
+type refusingConn struct {
+	net.Conn
+	session int64
+	begun   bool
+}
+
+// Write is called with one whole frame at a time. In the first one the session follows 20 bytes.
+func (c *refusingConn) Write(frame []byte) (int, error) {
+	if !c.begun && c.session != 0 && int64(binary.BigEndian.Uint64(frame[20:])) == c.session {
+		return 0, net.ErrClosed
+	}
+	c.begun = true
+	return c.Conn.Write(frame)
+}
+
+// The request of a session that is lost for the client waits at a server. It is applied after the
+// client has read the node in the next session, and before it sends the update again.
+func TestLateRequestOfALostSession(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		follower := srv.Follower(0)
+		way := &refusing{link: srv.Client("a")}
+		way.set(follower.MemAddr(), 0)
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(way.DialContext),
+			framework.WithLossDeadline(0.4), framework.WithRetry(retry.Forever(100*time.Millisecond)))
+		a := newAtomic(t, c, path)
+		added(t, a, 1, 1)
+		session, err := c.Session(testzk.Context(t))
+		require.NoError(t, err)
+
+		follower.HoldRequests()
+		done := make(chan error)
+		go func() {
+			_, err := a.Add(background(), 1)
+			done <- err
+		}()
+		time.Sleep(100 * time.Millisecond) // the request has reached the server
+		again := srv.On(fault.Match{Client: "a", Op: fault.OpMulti, Path: path}, fault.Hold())
+		way.set(srv.MemAddr(), session.ID())
+		srv.Client("a").Drop()
+		require.NoError(t, again.Wait(testzk.Context(t)))
+		follower.ReleaseRequests()
+		time.Sleep(100 * time.Millisecond)
+		require.Equal(t, int64(2), stored(t, srv, path), "the late request is applied")
+		again.Release()
+		failed(t, <-done, framework.Unknown, framework.ErrSessionLost)
+		require.Equal(t, int64(2), stored(t, srv, path))
 	})
 }
