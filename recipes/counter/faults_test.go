@@ -221,24 +221,29 @@ func TestUpdatesGoOnWhenVersionsWrapAround(t *testing.T) {
 
 func TestVersionsCompareWhenTheyWrapAround(t *testing.T) {
 	for _, from := range []int32{math.MaxInt32, math.MinInt32, -2, -1} {
-		virtually(t, func(t *testing.T, srv *zktest.Server) {
-			ctx := testzk.Context(t)
-			require.NoError(t, srv.Create("/a", make([]byte, 4)))
-			require.NoError(t, srv.SetVersion("/a", from))
-			n := newCount(t, client(t, srv, "a"), "/a", 0)
-			first, err := n.GetVersioned(ctx)
-			require.NoError(t, err)
-			now := first
-			for i := range int32(4) {
-				var wrote bool
-				now, wrote, err = n.CompareAndSet(ctx, now, i+1)
-				require.NoError(t, err)
-				require.True(t, wrote)
-			}
-			_, wrote, err := n.CompareAndSet(ctx, first, 100)
-			require.NoError(t, err)
-			require.False(t, wrote)
-		})
+		for i := range 8 {
+			t.Run(fmt.Sprintf("%d/%d", from, i), func(t *testing.T) {
+				virtually(t, func(t *testing.T, srv *zktest.Server) {
+					ctx := testzk.Context(t)
+					require.NoError(t, srv.Create("/a", make([]byte, 4)))
+					require.NoError(t, srv.SetVersion("/a", from))
+					n := newCount(t, client(t, srv, "a"), "/a", 0)
+					first, err := n.GetVersioned(ctx)
+					require.NoError(t, err)
+					srv.On(fault.Match{Client: "a", Op: fault.AnyOp, Skip: i}, fault.DropAfter())
+					now := first
+					for i := range int32(4) {
+						var wrote bool
+						now, wrote, err = n.CompareAndSet(ctx, now, i+1)
+						require.NoError(t, err)
+						require.True(t, wrote)
+					}
+					_, wrote, err := n.CompareAndSet(ctx, first, 100)
+					require.NoError(t, err)
+					require.False(t, wrote)
+				})
+			})
+		}
 	}
 }
 

@@ -41,7 +41,7 @@ func TestSimulatedUpdatesAreAppliedOnceOrNotAtAll(t *testing.T) {
 		fault.AnyOp)
 	var outcomes tally
 	t.Cleanup(func() { t.Log(outcomes.String()) })
-	sim.Run(t, 100, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+	sim.Run(t, 60, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		connect := srv.MemAddr()
 		ensemble := random.IntN(2) == 0
 		if ensemble {

@@ -325,7 +325,7 @@ func (w *writer) tell(ctx context.Context, b *batch) (conflict bool, err error) 
 			return false, w.outlast(ctx, err)
 		case bytes.Equal(data, number(b.number)):
 			w.batch = nil
-			w.finish(b, b.from.next(), nil)
+			w.finish(b, b.from.written(), nil)
 			return false, nil
 		case !b.former:
 			w.batch = nil
@@ -355,5 +355,13 @@ func (w *writer) settle(ctx context.Context, b *batch) (conflict bool, err error
 	return false, nil
 }
 
-// next returns the version of the node after one more write.
+// next returns the version of the node after a write of another client.
 func (v version) next() version { return version{v.czxid, v.number + 1} }
+
+// written returns the version of the node after writes.
+func (v version) written() version {
+	if v.number == -1 {
+		return version{v.czxid, 1}
+	}
+	return v.next()
+}
