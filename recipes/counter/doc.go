@@ -39,8 +39,9 @@
 //
 // The first update of a client takes three requests, and further ones take one, as long as no other
 // client writes: the last known version is kept. Updates of goroutines of one client that wait for
-// each other are written together. If other clients write too, an update is tried three times. Then
-// it waits in a queue, which is a lock: see [WithLock]. So the clients take turns.
+// each other are written together. If other clients write too, an update takes a read and a write. It
+// is tried three times. Then it waits in a queue, which is a lock, and is tried until it is applied:
+// see [WithLock].
 //
 // # Nodes
 //

@@ -34,7 +34,8 @@ type writer struct {
 	known     *reading // the node as of the last answer; nil: it must be read
 	batch     *batch   // of which an attempt has an unknown outcome, or nil
 	number    uint64   // of the last batch
-	contended bool     // other clients write too
+	written   version  // by the last batch
+	contended bool     // other clients write too, so the node is read before each batch
 
 	// Guarded by mu of all.
 	all   *writers
@@ -100,47 +101,40 @@ func (w *writer) drive(ctx context.Context, u *update) error {
 	defer func() { <-w.turn }()
 	var hold *recipes.Hold
 	defer func() { w.release(hold) }()
-	first := optimistic
 	if w.contended {
-		first = 0
+		w.known = nil // most likely, another client has written
 	}
 	for conflicts := 0; !w.isFinished(u); {
+		conflict, err := w.step(ctx, u.seed)
 		switch {
-		case conflicts == first && hold == nil:
-			var err error
+		case err != nil:
+			return err
+		case !conflict:
+			continue
+		}
+		w.contended = true
+		conflicts++
+		switch {
+		case conflicts == optimistic:
 			if hold, err = w.enqueue(ctx, u); err != nil {
 				return err
 			}
-		case conflicts > first:
-			pause(ctx, min(time.Millisecond<<min(conflicts, 10), 50*time.Millisecond))
-		}
-		conflict, err := w.step(ctx, u.seed)
-		if err != nil {
-			return err
-		}
-		if conflict {
-			conflicts++
+		case conflicts > optimistic:
+			pause(ctx, min(time.Millisecond<<min(conflicts-optimistic, 10), 50*time.Millisecond))
 		}
 	}
 	return nil
 }
 
-// enqueue waits in the queue for its turn among all clients. If no other client has written until
-// then, the next update is tried without the queue again. A client that may not use the lock goes on
-// without a hold.
+// enqueue waits in the queue for its turn among all clients. What is known of the node is old then. A
+// client that may not use the lock goes on without a hold.
 func (w *writer) enqueue(ctx context.Context, u *update) (*recipes.Hold, error) {
-	hold, err := u.lock.Acquire(ctx)
-	if err != nil && !ctxerr.Answered(ctx, err, zk.ErrNoAuth) {
-		return nil, err
-	}
-	before := w.known
 	w.known = nil
-	if err := w.prepare(ctx, u.seed); err != nil {
-		w.release(hold)
-		return nil, err
+	hold, err := u.lock.Acquire(ctx)
+	if ctxerr.Answered(ctx, err, zk.ErrNoAuth) {
+		return nil, nil
 	}
-	w.contended = hold != nil && (before == nil || w.known == nil || before.version != w.known.version)
-	return hold, nil
+	return hold, err
 }
 
 // release releases a hold in the background.
@@ -199,6 +193,7 @@ func (w *writer) read(ctx context.Context) error {
 	}
 	r := readingOf(data, stat)
 	w.known = &r
+	w.contended = w.contended && r.version != w.written
 	return nil
 }
 
@@ -265,7 +260,8 @@ func (w *writer) send(ctx context.Context, b *batch) (conflict bool, err error) 
 		w.batch = nil
 		stat := results[len(w.writes(b))-1].Stat
 		w.known = &reading{b.data, version{stat.Czxid, stat.Version}}
-		w.finish(b, w.known.version, nil)
+		w.written = w.known.version
+		w.finish(b, w.written, nil)
 		return false, nil
 	case framework.OutcomeOf(err) == framework.NotApplied:
 		b.unknown = before
