@@ -191,7 +191,8 @@ func (f *followers) differences() string {
 		}
 		for key, zxid := range of.last.Shots {
 			if want := f.zxid(key); want != zxid {
-				all = append(all, fmt.Sprintf("worker %d: one-shot watch for %s: want %#x, got %#x", w.number, key, want, zxid))
+				all = append(all, fmt.Sprintf("worker %d: one-shot watch for %s: want %#x, got %#x",
+					w.number, key, want, zxid))
 			}
 		}
 	}
@@ -230,8 +231,9 @@ func ofKept(w *siegeProcess, last turn, kept map[string]nodeOnServer) (all []str
 		right := k.Closed || k.There && k.Err == ""
 		for node, found := range kept {
 			if isKept(node, k.Kind, k.Worker) {
-				nodes = append(nodes, fmt.Sprintf("%s of session %#x with %q", node, found.stat.EphemeralOwner, found.data))
-				right = right && found.stat.EphemeralOwner == last.Session && string(found.data) == k.Data
+				owner := found.stat.EphemeralOwner
+				nodes = append(nodes, fmt.Sprintf("%s of session %#x with %q", node, owner, found.data))
+				right = right && owner == last.Session && string(found.data) == k.Data
 			}
 		}
 		right = right && (!w.ordered || k.Closed == w.keepsNone && (k.Closed || k.Data == w.data))
@@ -290,7 +292,9 @@ func TestComparisonOfKeptNodesFindsWhatMustNotBe(t *testing.T) {
 		"earlier session":  {kept, map[string]nodeOnServer{at: node(6, "new")}, false},
 		"closed":           {closed, nil, true},
 		"closed and there": {closed, map[string]nodeOnServer{at: node(7, "new")}, false},
-		"not awaited":      {keptReport{Kind: fixedNode, Worker: "w1", Data: "new"}, map[string]nodeOnServer{at: node(7, "new")}, false},
+		"not awaited": {
+			keptReport{Kind: fixedNode, Worker: "w1", Data: "new"}, map[string]nodeOnServer{at: node(7, "new")}, false,
+		},
 		"twice": {
 			keptReport{Kind: numberedNode, Worker: "w1", Data: "new", There: true},
 			map[string]nodeOnServer{numbered: node(7, "new"), numbered[:len(numbered)-1] + "2": node(7, "new")}, false,
@@ -307,9 +311,10 @@ func TestComparisonOfKeptNodesFindsWhatMustNotBe(t *testing.T) {
 	}
 	ordered := &siegeProcess{ordered: true, data: "newer"}
 	last := turn{Session: 7, Report: &Report{Kept: []keptReport{kept}}}
-	require.NotEmpty(t, ofKept(ordered, last, map[string]nodeOnServer{at: node(7, "new")}), "it was told to keep other data")
+	nodes := map[string]nodeOnServer{at: node(7, "new")}
+	require.NotEmpty(t, ofKept(ordered, last, nodes), "it was told to keep other data")
 	ordered.data = "new"
-	require.Empty(t, ofKept(ordered, last, map[string]nodeOnServer{at: node(7, "new")}))
+	require.Empty(t, ofKept(ordered, last, nodes))
 	ordered.keepsNone = true
-	require.NotEmpty(t, ofKept(ordered, last, map[string]nodeOnServer{at: node(7, "new")}), "it was told to close")
+	require.NotEmpty(t, ofKept(ordered, last, nodes), "it was told to close")
 }

@@ -130,7 +130,7 @@ func newTrial(t *testing.T) *trial {
 	for n := range 3 {
 		client := testzk.Connected(t, tr.ensemble.Connect())
 		tr.writers = append(tr.writers, &writer{
-			client: client, name: fmt.Sprintf("writer-%d", n), pause: 60 * time.Millisecond,
+			client: client, name: fmt.Sprintf("writer-%d", n), pause: 60 * time.Millisecond, below: n > 0,
 			wrong: func(err error) { t.Errorf("an error that no fault explains: %v", err) },
 		})
 	}

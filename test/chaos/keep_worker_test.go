@@ -67,7 +67,8 @@ func keep(ctx context.Context, c *framework.Client, kind, worker string, data []
 		m, err := group.Join(ctx, c, groupPath, worker, data, group.WithWait(persistent.NoLimit))
 		return member{m}, err
 	}
-	path, opts := keptPath+"/"+keptName(kind, worker), []persistent.Option{persistent.WithOccupiedTimeout(persistent.NoLimit)}
+	path := keptPath + "/" + keptName(kind, worker)
+	opts := []persistent.Option{persistent.WithOccupiedTimeout(persistent.NoLimit)}
 	if kind == numberedNode {
 		path, opts = path+"-", append(opts, persistent.WithSequence())
 	}

@@ -205,7 +205,8 @@ func newCacheHistory(s scope) *cacheHistory {
 // new version of a node is a later one, and that no node is without its parent.
 func (h *cacheHistory) add(c change) error {
 	if err := h.check(c); err != nil {
-		return fmt.Errorf("cache %q: event %q of %s, old %+v, new %+v: %w", h.scope.name, c.Kind, c.Path, c.Old, c.New, err)
+		return fmt.Errorf("cache %q: event %q of %s, old %+v, new %+v: %w",
+			h.scope.name, c.Kind, c.Path, c.Old, c.New, err)
 	}
 	switch c.Kind {
 	case cache.Ready, cache.Stale:
@@ -305,6 +306,7 @@ type writer struct {
 	client *framework.Client
 	name   string
 	pause  time.Duration // the longest between two changes
+	below  bool          // the upper nodes of the subtree are not deleted
 	wrong  func(error)   // is called with an error that no fault explains
 
 	mu    sync.Mutex
@@ -336,7 +338,7 @@ func (w *writer) change(ctx context.Context) {
 		node += "/" + string(rune('a'+rand.N(3)))
 	}
 	kinds := 12
-	if deep < 2 && rand.N(8) > 0 {
+	if deep < 2 && (w.below || rand.N(8) > 0) {
 		kinds = 10 // otherwise the whole subtree would be another one after each outage
 	}
 	var err error
@@ -427,17 +429,21 @@ func TestHistoryOfACacheFindsWhatMustNotBe(t *testing.T) {
 			created(a, node(1, 1)), created(b, node(2, 2)), ready, changed(b, node(2, 2), node(2, 4)), stale,
 			deleted(b, node(2, 4)), created(b, node(6, 7)), ready, deleted(b, node(6, 7)), deleted(a, node(1, 1)),
 		}, ""},
-		"twice":            {[]change{created(a, node(1, 1)), created(a, node(2, 2))}, "was there"},
-		"orphan":           {[]change{created(b, node(1, 1))}, "parent"},
-		"outside":          {[]change{created("/other", node(1, 1))}, "not of this cache"},
-		"unknown":          {[]change{changed(a, node(1, 1), node(1, 2))}, "shown before"},
-		"other old":        {[]change{created(a, node(1, 1)), changed(a, node(1, 2), node(1, 3))}, "shown before"},
-		"back":             {[]change{created(a, node(1, 3)), changed(a, node(1, 3), node(1, 2))}, "not a later"},
-		"again":            {[]change{created(a, node(1, 3)), changed(a, node(1, 3), node(1, 3))}, "not a later"},
-		"replaced":         {[]change{created(a, node(1, 1)), changed(a, node(1, 1), node(2, 2))}, "another node"},
-		"deleted twice":    {[]change{created(a, node(1, 1)), deleted(a, node(1, 1)), deleted(a, node(1, 1))}, "shown"},
-		"created anew":     {[]change{created(a, node(1, 3)), deleted(a, node(1, 3)), created(a, node(2, 2))}, "before"},
-		"parent first":     {[]change{created(a, node(1, 1)), created(b, node(2, 2)), deleted(a, node(1, 1))}, "is there"},
+		"twice":         {[]change{created(a, node(1, 1)), created(a, node(2, 2))}, "was there"},
+		"orphan":        {[]change{created(b, node(1, 1))}, "parent"},
+		"outside":       {[]change{created("/other", node(1, 1))}, "not of this cache"},
+		"unknown":       {[]change{changed(a, node(1, 1), node(1, 2))}, "shown before"},
+		"other old":     {[]change{created(a, node(1, 1)), changed(a, node(1, 2), node(1, 3))}, "shown before"},
+		"back":          {[]change{created(a, node(1, 3)), changed(a, node(1, 3), node(1, 2))}, "not a later"},
+		"again":         {[]change{created(a, node(1, 3)), changed(a, node(1, 3), node(1, 3))}, "not a later"},
+		"replaced":      {[]change{created(a, node(1, 1)), changed(a, node(1, 1), node(2, 2))}, "another node"},
+		"deleted twice": {[]change{created(a, node(1, 1)), deleted(a, node(1, 1)), deleted(a, node(1, 1))}, "shown"},
+		"created anew": {
+			[]change{created(a, node(1, 3)), deleted(a, node(1, 3)), created(a, node(2, 2))}, "before",
+		},
+		"parent first": {
+			[]change{created(a, node(1, 1)), created(b, node(2, 2)), deleted(a, node(1, 1))}, "is there",
+		},
 		"ready when ready": {[]change{ready, ready}, "second"},
 		"stale at first":   {[]change{stale}, "second"},
 	} {
