@@ -104,7 +104,8 @@ func (d *demo) mistake(ctx context.Context) error {
 	if err := d.set(ctx, "workers", "many"); err != nil {
 		return err
 	}
-	if err := program.Wait(ctx, "the mistake was not noticed", func() bool { return d.refused.Load() > before }); err != nil {
+	noticed := func() bool { return d.refused.Load() > before }
+	if err := program.Wait(ctx, "the mistake was not noticed", noticed); err != nil {
 		return err
 	}
 	if err := d.works(ctx, values{2, 2 * time.Second}); err != nil {
