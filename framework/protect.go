@@ -118,7 +118,7 @@ func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 	creates := &uncertainCreate{o: o, nodes: nodes}
 	var mine owned
 	defer func() { creates.end(mine) }() // also after a panic or Goexit in a retry policy or logger
-	var uncertainIn *session              // the session of the last attempt, if its answer was lost
+	var uncertainIn *session             // the session of the last attempt, if its answer was lost
 	result, err := run(ctx, o, c, func(ctx context.Context, s *session) (T, error) {
 		if uncertainIn != nil {
 			found, err := s.findAll(ctx, nodes, uncertainIn)

@@ -56,7 +56,7 @@ func TestFleet(t *testing.T) {
 			"groups": testGroups, "parties": testParties, "crashed members": testCrashedMembers,
 			"kept nodes": testKeptNodes, "services": testServices, "caches": testCaches,
 			"inspection": testInspection,
-			"numbers": testNumbers, "numbers at once": testNumbersAtOnce,
+			"numbers":    testNumbers, "numbers at once": testNumbersAtOnce,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
