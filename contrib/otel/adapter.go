@@ -21,8 +21,9 @@ type Option func(*adapter) error
 // it.
 //
 // The names should be few, because each one is a series of its own. The adapter calls name for each
-// measurement of a lock and for each lock that is held at a collection, concurrently. For the same path, name must return the same name each time.
-// Otherwise docent.lock.waiters rises under one name and falls under another, and both drift.
+// measurement of a lock and for each lock that is held at a collection, concurrently. For the same
+// path, name must return the same name each time. Otherwise docent.lock.waiters rises under one
+// name and falls under another, and both drift.
 func WithPaths(name func(path string) string) Option {
 	return func(a *adapter) error {
 		if name == nil {
