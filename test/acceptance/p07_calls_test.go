@@ -12,6 +12,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/counter"
 	"github.com/docent-zk/docent/recipes/discovery"
 	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/recipes/inspect"
@@ -179,6 +180,75 @@ func p07View(on *p07Subject, do func(*discovery.View) error) error {
 	})
 }
 
+var p07NumberCalls = map[string]p07Call{
+	"Atomic.Get": p07Atomic(func(ctx context.Context, a *counter.Atomic) error { _, err := a.Get(ctx); return err }),
+	"Atomic.Add": p07Atomic(func(ctx context.Context, a *counter.Atomic) error { _, err := a.Add(ctx, 1); return err }),
+	"Atomic.Set": p07Atomic(func(ctx context.Context, a *counter.Atomic) error { return a.Set(ctx, 1) }),
+	"Atomic.CompareAndSet": p07Atomic(func(ctx context.Context, a *counter.Atomic) error {
+		_, err := a.CompareAndSet(ctx, 0, 1)
+		return err
+	}),
+	"Sequence.Next": p07Atomic(func(ctx context.Context, a *counter.Atomic) error {
+		s, err := counter.NewSequence(a, 10)
+		if err != nil {
+			return err
+		}
+		_, err = s.Next(ctx)
+		return err
+	}),
+	"Count.Get": p07Count(func(ctx context.Context, n *counter.Count) error { _, err := n.Get(ctx); return err }),
+	"Count.GetVersioned": p07Count(func(ctx context.Context, n *counter.Count) error {
+		_, err := n.GetVersioned(ctx)
+		return err
+	}),
+	"Count.Add": p07Count(func(ctx context.Context, n *counter.Count) error { _, err := n.Add(ctx, 1); return err }),
+	"Count.Set": p07Count(func(ctx context.Context, n *counter.Count) error { return n.Set(ctx, 1) }),
+	"Count.CompareAndSet": p07Count(func(ctx context.Context, n *counter.Count) error {
+		_, _, err := n.CompareAndSet(ctx, counter.Versioned[int32]{}, 1)
+		return err
+	}),
+	"Value.Get": p07Value(func(ctx context.Context, v *counter.Value) error { _, err := v.Get(ctx); return err }),
+	"Value.GetVersioned": p07Value(func(ctx context.Context, v *counter.Value) error {
+		_, err := v.GetVersioned(ctx)
+		return err
+	}),
+	"Value.Set": p07Value(func(ctx context.Context, v *counter.Value) error { return v.Set(ctx, nil) }),
+	"Value.CompareAndSet": p07Value(func(ctx context.Context, v *counter.Value) error {
+		_, _, err := v.CompareAndSet(ctx, counter.Versioned[[]byte]{}, nil)
+		return err
+	}),
+}
+
+func p07Atomic(do func(context.Context, *counter.Atomic) error) p07Call {
+	return func(ctx context.Context, on *p07Subject) error {
+		a, err := counter.NewAtomic(on.client, "/p07/number")
+		if err != nil {
+			return err
+		}
+		return do(ctx, a)
+	}
+}
+
+func p07Count(do func(context.Context, *counter.Count) error) p07Call {
+	return func(ctx context.Context, on *p07Subject) error {
+		n, err := counter.NewCount(on.client, "/p07/number", 0)
+		if err != nil {
+			return err
+		}
+		return do(ctx, n)
+	}
+}
+
+func p07Value(do func(context.Context, *counter.Value) error) p07Call {
+	return func(ctx context.Context, on *p07Subject) error {
+		v, err := counter.NewValue(on.client, "/p07/number", nil)
+		if err != nil {
+			return err
+		}
+		return do(ctx, v)
+	}
+}
+
 // p07StandingCalls wait for a node that is kept, or for a view, through failures of any number.
 var p07StandingCalls = map[string]p07Call{
 	"group.Join": func(ctx context.Context, on *p07Subject) error {
@@ -259,7 +329,9 @@ func p07Calls(without ...string) map[string]p07Call {
 		calls["Client."+name] = func(ctx context.Context, on *p07Subject) error { return do(ctx, on.client) }
 		calls["Session."+name] = func(ctx context.Context, on *p07Subject) error { return do(ctx, on.session) }
 	}
-	for _, more := range []map[string]p07Call{p07RecipeCalls, p07StandingCalls, p07ConnectionCalls, p07HoldCalls} {
+	for _, more := range []map[string]p07Call{
+		p07RecipeCalls, p07NumberCalls, p07StandingCalls, p07ConnectionCalls, p07HoldCalls,
+	} {
 		for name, do := range more {
 			calls[name] = do
 		}
@@ -282,8 +354,7 @@ func p07NeedSession() []string {
 	return names
 }
 
-// The tests of deadlines call every method of Client, Session, Mutex, Hold, Node and of the types
-// of discovery that takes a context.
+// The tests of deadlines call each method of the types below that takes a context.
 func TestP07_NoCallThatTakesAContextIsForgotten(t *testing.T) {
 	calls := p07Calls()
 	takesContext := reflect.TypeFor[context.Context]()
@@ -292,6 +363,8 @@ func TestP07_NoCallThatTakesAContextIsForgotten(t *testing.T) {
 		reflect.TypeFor[*mutex.Mutex](), reflect.TypeFor[*recipes.Hold](), reflect.TypeFor[*persistent.Node](),
 		reflect.TypeFor[*discovery.Registry](), reflect.TypeFor[*discovery.Registration](),
 		reflect.TypeFor[*discovery.View](), reflect.TypeFor[*discovery.Provider](),
+		reflect.TypeFor[*counter.Atomic](), reflect.TypeFor[*counter.Count](), reflect.TypeFor[*counter.Value](),
+		reflect.TypeFor[*counter.Sequence](),
 	} {
 		for i := range typ.NumMethod() {
 			method := typ.Method(i)
@@ -301,6 +374,9 @@ func TestP07_NoCallThatTakesAContextIsForgotten(t *testing.T) {
 			}
 			if name == "Hold.Context" || name == "Node.Start" || name == "Mutex.Do" {
 				continue // the first two send no request, the third is Mutex.Acquire and Hold.Release
+			}
+			if method.Name == "Observe" {
+				continue // the loop over its result ends with the context
 			}
 			require.Contains(t, calls, name)
 		}
