@@ -11,6 +11,9 @@ import (
 // Servers answer the requests of a connection in their order. A read that is sent behind a create,
 // before the answer to the create, shows the state after the create. Both take one round trip.
 
+// named implements bridge.Named.
+func named(c *creation) { c.named = true }
+
 // behind implements bridge.Behind.
 func behind(fn func()) CreateOption { return func(c *creation) { c.behind = fn } }
 

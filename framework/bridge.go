@@ -19,6 +19,7 @@ func init() {
 	hooks.Session = func(s any) any { return sessionBridge{s.(*Session)} }
 	hooks.Watch = func(w any) any { return watchBridge{w.(*Watch)} }
 	hooks.Behind = func(fn func()) any { return behind(fn) }
+	hooks.Named = func() any { return CreateOption(named) }
 }
 
 // clientBridge implements bridge.Client.

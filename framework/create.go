@@ -27,6 +27,7 @@ type creation struct {
 	flags     int32
 	ttl       time.Duration
 	guid      string // "": not protected
+	named     bool   // the whole name is the guid
 	container bool
 	parents   bool
 	orSet     bool
@@ -98,7 +99,10 @@ func (o ops) creation(path string, data []byte, opts []CreateOption) creation {
 	if c.err != nil {
 		return c
 	}
-	if c.guid != "" {
+	switch {
+	case c.named:
+		c.guid = znode.Base(c.full)
+	case c.guid != "":
 		c.full = znode.Protect(c.full, c.guid)
 	}
 	if c.acl == nil {
@@ -147,6 +151,14 @@ func (c *creation) checkKind() {
 	case c.orSet && (c.sequential() || c.guid != ""):
 		c.err = invalid("%s: OrSet excludes Sequential and Protected: their names are new", c.path)
 	}
+}
+
+// made reports whether c creates a node of that name. It is for protected nodes.
+func (c *creation) made(name string) bool {
+	if c.named {
+		return name == c.guid
+	}
+	return znode.IsProtectedBy(name, c.guid)
 }
 
 func (c *creation) ephemeral() bool { return c.flags&zk.FlagEphemeral != 0 }

@@ -199,7 +199,7 @@ func (n lateNode) owns(full string) bool {
 // deleteLate deletes the nodes that exist and that their callers did not get, one parent after
 // another. It returns only an error that may pass, or the end of the session or the client.
 func (s *session) deleteLate(ctx context.Context, all []*lateNodes) error {
-	parents := map[string]map[string]lateNode{} // by parent and GUID
+	parents := map[string]map[string]lateNode{} // by parent and GUID, or name
 	for _, n := range all {
 		for _, c := range n.nodes {
 			if c.guid == "" {
@@ -245,8 +245,10 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 	}
 	var unowned []string
 	for _, name := range children {
-		guid, _ := znode.GUIDOf(name)
-		node, ok := wanted[guid]
+		node, ok := wanted[name]
+		if guid, protected := znode.GUIDOf(name); protected && !ok {
+			node, ok = wanted[guid]
+		}
 		full := znode.Join(parent, "/"+name)
 		if !ok || node.owns(full) {
 			continue

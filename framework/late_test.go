@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -88,6 +89,22 @@ func TestNodeCreatedAfterTheContextHasEndedIsDeleted(t *testing.T) {
 			ctx, cancel := context.WithTimeout(d.t.Context(), 100*time.Millisecond)
 			defer cancel()
 			_, err := d.create(ctx, opts...)
+			failed(d.t, err, framework.Unknown, context.DeadlineExceeded)
+			d.toLeader()
+			require.Empty(d.t, d.nodes())
+			d.toFollower()
+			require.Empty(d.t, d.nodes())
+		})
+	}
+}
+
+func TestNamedNodeCreatedAfterTheContextHasEndedIsDeleted(t *testing.T) {
+	for _, opts := range lateKinds {
+		runDetour(t, func(d *detour) {
+			d.follower.HoldRequests()
+			ctx, cancel := context.WithTimeout(d.t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, err := d.Create(ctx, "/lock/named", nil, append(opts, bridge.Named())...)
 			failed(d.t, err, framework.Unknown, context.DeadlineExceeded)
 			d.toLeader()
 			require.Empty(d.t, d.nodes())

@@ -202,7 +202,7 @@ func (s *session) search(ctx context.Context, nodes []creation) ([]match, error)
 			lists[parent] = children
 		}
 		for _, name := range lists[parent] {
-			if !znode.IsProtectedBy(name, n.guid) {
+			if !n.made(name) {
 				continue
 			}
 			m := match{node: i, full: znode.Join(parent, "/"+name)}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest/fault"
@@ -30,6 +31,7 @@ var kinds = map[string][]framework.CreateOption{
 	"sequential": {framework.Protected(), framework.Sequential()},
 	"persistent": {framework.Protected()},
 	"container":  {framework.Protected(), framework.Container()},
+	"named":      {bridge.Named(), framework.Ephemeral()},
 }
 
 func opOf(kind string) fault.Op {

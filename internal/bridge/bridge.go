@@ -153,3 +153,8 @@ func HoldSession(hold any) *framework.Session { return hooks.HoldSession(hold).(
 func AroundRelease(hold any, around func(release func() error) error) {
 	hooks.AroundRelease(hold, around)
 }
+
+// Named returns an option that protects a create as framework.Protected does, and leaves the name as
+// it is. The name must be new, and must not be used again: it must contain a GUID. Named is not for
+// sequential nodes.
+func Named() framework.CreateOption { return hooks.Named().(framework.CreateOption) }

@@ -17,6 +17,8 @@ var (
 	HoldSession func(hold any) any
 	// AroundRelease is bridge.AroundRelease. Package recipes sets it.
 	AroundRelease func(hold any, around func(release func() error) error)
+	// Named returns the framework.CreateOption of bridge.Named.
+	Named func() any
 )
 
 // Lifetime bounds a hold: it ends with the session or, under the Strict policy, with the current
