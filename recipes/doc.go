@@ -77,6 +77,10 @@
 //	discovery.ErrPending        closed; the node may still be there      nothing: its deletion continues
 //	discovery.ErrUnreadable     the data of a node is not an instance    correct the program that wrote it
 //	inspect.ErrLimit            a walk would exceed WithLimit            raise the limit, or walk less
+//	barrier.ErrLeft             Entry.Leave was called                   enter again
+//	barrier.ErrNodeDeleted      another client deleted a node            do not count on the barrier; begin again
+//	barrier.ErrNotOpen          Delete of a latch that is not open       wait for it first
+//	barrier.ErrParties          programs have different numbers          give all programs the same number
 //	fence.ErrNoToken            a number is not a token                  correct the program
 //	fence.ErrStale              a larger token was seen before           refuse it: its sender is no holder now
 //

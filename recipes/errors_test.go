@@ -16,6 +16,7 @@ import (
 	"github.com/docent-zk/docent/internal/errtext"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/barrier"
 	"github.com/docent-zk/docent/recipes/cache"
 	"github.com/docent-zk/docent/recipes/counter"
 	"github.com/docent-zk/docent/recipes/discovery"
@@ -33,6 +34,10 @@ import (
 // exportedErrors are the exported errors of the library by their names.
 var exportedErrors = map[string]error{
 	"cache.ErrClosed":            cache.ErrClosed,
+	"barrier.ErrLeft":            barrier.ErrLeft,
+	"barrier.ErrNodeDeleted":     barrier.ErrNodeDeleted,
+	"barrier.ErrNotOpen":         barrier.ErrNotOpen,
+	"barrier.ErrParties":         barrier.ErrParties,
 	"cache.ErrTooLarge":          cache.ErrTooLarge,
 	"discovery.ErrClosed":        discovery.ErrClosed,
 	"discovery.ErrIDInUse":       discovery.ErrIDInUse,

@@ -21,6 +21,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/barrier"
 	"github.com/docent-zk/docent/recipes/cache"
 	"github.com/docent-zk/docent/recipes/counter"
 	"github.com/docent-zk/docent/recipes/discovery"
@@ -36,6 +37,11 @@ import (
 
 // zeroValues are the zero values of the exported structs that a constructor makes.
 var zeroValues = map[string]any{
+	"barrier.Barrier":           &barrier.Barrier{},
+	"barrier.CountDown":         &barrier.CountDown{},
+	"barrier.Cyclic":            &barrier.Cyclic{},
+	"barrier.Double":            &barrier.Double{},
+	"barrier.Entry":             &barrier.Entry{},
 	"cache.Cache":               &cache.Cache{},
 	"counter.Atomic":            &counter.Atomic{},
 	"counter.Count":             &counter.Count{},

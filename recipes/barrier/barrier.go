@@ -1,0 +1,120 @@
+package barrier
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/retry"
+)
+
+// Barrier is a gate that one program closes and opens, and others wait for. It is one persistent
+// node: while it exists, the barrier is closed. A Barrier has no state of its own: all values for a
+// path are the same barrier. Safe for concurrent use. Curator: DistributedBarrier, which has the
+// same node. So has kazoo's Barrier.
+type Barrier struct {
+	place
+	data []byte
+}
+
+// New returns the barrier at path. It makes no request. It returns an error if c is nil or a zero
+// value, for an invalid path and for an invalid option. Curator: DistributedBarrier.
+func New(c *framework.Client, path string, opts ...Option) (*Barrier, error) {
+	at, err := newPlace(c, path)
+	if err != nil {
+		return nil, fmt.Errorf("new barrier: %w", err)
+	}
+	data, err := newData(opts)
+	if err != nil {
+		return nil, fmt.Errorf("new barrier %s: %w", path, err)
+	}
+	return &Barrier{at, data}, nil
+}
+
+// Set closes the barrier. It returns nil if the barrier was closed already. Missing parents become
+// containers. Set fails by the client's retry policy, when ctx ends, with framework.ErrClosed, and
+// with what the servers refuse. After such an error the barrier may be closed, unless
+// framework.OutcomeOf says that nothing was applied. Curator: setBarrier.
+func (b *Barrier) Set(ctx context.Context) error {
+	if err := b.begin(ctx, "Barrier"); err != nil {
+		return fmt.Errorf("set barrier %s: %w", b.path, err)
+	}
+	err := b.repeat(ctx, zk.ErrNodeExists, func(ctx context.Context) error {
+		_, err := b.client.Create(ctx, b.path, b.data, framework.Parents())
+		return err
+	})
+	return b.failed(ctx, "set barrier", err)
+}
+
+// Remove opens the barrier: all waits end. It returns nil if the barrier was open already. It fails
+// as Set does. Curator: removeBarrier.
+func (b *Barrier) Remove(ctx context.Context) error {
+	if err := b.begin(ctx, "Barrier"); err != nil {
+		return fmt.Errorf("remove barrier %s: %w", b.path, err)
+	}
+	err := b.repeat(ctx, zk.ErrNoNode, func(ctx context.Context) error { return b.client.Delete(ctx, b.path, -1) })
+	return b.failed(ctx, "remove barrier", err)
+}
+
+// repeat calls request, also after a lost answer, by the client's policy. The answer there means
+// that there is nothing to do.
+func (b *Barrier) repeat(ctx context.Context, there error, request func(context.Context) error) error {
+	err := retry.Do(ctx, bridge.Of(b.client).RetryPolicy(), framework.IsTransient, request)
+	if ctxerr.Answered(ctx, err, there) {
+		return nil
+	}
+	return err
+}
+
+// Wait waits until the barrier is open. It returns nil at once if the barrier is not set. A barrier
+// whose Set has returned before Wait is called, in any process, is waited for.
+//
+// Wait lasts through lost connections and lost sessions. It fails when ctx ends, with
+// framework.ErrClosed when the client is closed, with framework.ErrAuthFailed, and with what the
+// servers refuse. To wait for a limited time use context.WithTimeout. It costs a sync and a read,
+// and a read with a watch if the barrier is closed. Curator: waitOnBarrier.
+func (b *Barrier) Wait(ctx context.Context) error {
+	if err := b.begin(ctx, "Barrier"); err != nil {
+		return fmt.Errorf("wait for barrier %s: %w", b.path, err)
+	}
+	synced := false
+	for {
+		watch, err := b.look(ctx, &synced)
+		switch {
+		case err == nil && watch == nil:
+			return nil
+		case err == nil:
+			err = b.await(ctx, watch, nil)
+		}
+		if err != nil && !b.outlasts(ctx, err) {
+			return b.failed(ctx, "wait for barrier", err)
+		}
+	}
+}
+
+// look returns a watch that fires when the barrier may be open, or nil if it is open. The first look
+// begins with a sync, because the client's server may not know yet that the barrier is set.
+func (b *Barrier) look(ctx context.Context, synced *bool) (*framework.Watch, error) {
+	if !*synced {
+		if err := b.client.Sync(ctx, b.path); err != nil {
+			return nil, err
+		}
+		*synced = true
+	}
+	_, err := b.client.Exists(ctx, b.path) // the watch of an open barrier would stay
+	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	stat, watch, err := b.client.ExistsW(ctx, b.path)
+	if err != nil || stat == nil {
+		return nil, err
+	}
+	return watch, nil
+}

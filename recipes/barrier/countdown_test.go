@@ -1,0 +1,201 @@
+package barrier_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/barrier"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
+)
+
+func requireCount(t *testing.T, l *barrier.CountDown, want int) {
+	t.Helper()
+	n, err := l.Count(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, want, n)
+}
+
+func TestLatchOpensAfterItsCounts(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 3)
+		requireCount(t, newLatch(t, all[0], path, 3), 3)
+		require.Empty(t, srv.Tree())
+		var waiting []*call[struct{}]
+		for _, c := range all {
+			waiting = append(waiting, wait(t, newLatch(t, c, path, 3)))
+		}
+		for i, c := range all {
+			settle()
+			for _, w := range waiting {
+				w.waits()
+			}
+			l := newLatch(t, c, path, 3)
+			require.NoError(t, l.CountDown(t.Context()))
+			requireCount(t, l, 2-i)
+		}
+		returned(waiting)
+		l := newLatch(t, all[0], path, 3)
+		require.NoError(t, l.CountDown(t.Context()), "of an open latch")
+		require.NoError(t, l.Wait(t.Context()))
+		requireCount(t, l, 0)
+		require.Len(t, childrenOf(t, srv), 3)
+	})
+}
+
+func TestLatchIsDeletedOnceItIsOpen(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 3)
+		l := newLatch(t, all[0], path, 250)
+		require.NoError(t, l.Delete(t.Context()), "there is none")
+		for range 249 {
+			require.NoError(t, l.CountDown(t.Context()))
+		}
+		require.ErrorIs(t, l.Delete(t.Context()), barrier.ErrNotOpen)
+		waiting := []*call[struct{}]{wait(t, newLatch(t, all[1], path, 250)), wait(t, newLatch(t, all[2], path, 250))}
+		settle()
+		for _, c := range []string{"c1", "c2"} {
+			srv.Client(c).HoldEvents() // they learn of all that follows too late
+		}
+		require.NoError(t, l.CountDown(t.Context()))
+		require.NoError(t, l.Delete(t.Context()))
+		require.Empty(t, srv.Tree())
+		require.NoError(t, newLatch(t, all[0], path, 1).CountDown(t.Context()), "the next latch")
+		for _, c := range []string{"c1", "c2"} {
+			srv.Client(c).ReleaseEvents()
+		}
+		returned(waiting)
+	})
+}
+
+func TestWaiterOfALatchThatIsDeletedBeforeItIsOpen(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		w := wait(t, newLatch(t, client(t, srv, "a"), path, 2))
+		settle()
+		require.NoError(t, srv.Delete(path))
+		w.fails(barrier.ErrNodeDeleted)
+	})
+}
+
+// A deletion that has not ended leaves an open latch.
+func TestLatchThatIsPartlyDeletedIsOpen(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		l := newLatch(t, client(t, srv, "a"), path, 2)
+		require.NoError(t, l.CountDown(t.Context()))
+		require.NoError(t, l.CountDown(t.Context()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		held := srv.On(fault.Match{Op: fault.OpMulti}, fault.Hold())
+		require.ErrorIs(t, l.Delete(ctx), context.DeadlineExceeded)
+		require.Equal(t, 1, held.Hits())
+		require.NoError(t, l.Wait(t.Context()))
+		requireCount(t, l, 0)
+		require.NoError(t, l.CountDown(t.Context()))
+		srv.ResetFaults()
+		require.NoError(t, l.Delete(t.Context()))
+		require.Empty(t, srv.Tree())
+	})
+}
+
+// The answer to each request in turn is lost. Each call counts once.
+func TestLostAnswersToACount(t *testing.T) {
+	for name, policy := range map[string]retry.Policy{"retries": nil, "no retries": retry.Never()} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, func(t *testing.T, srv *zktest.Server) {
+				var opts []framework.Option
+				if policy != nil {
+					opts = append(opts, framework.WithRetry(policy))
+				}
+				c := client(t, srv, "a", opts...)
+				for skip := range 6 {
+					for i, action := range []fault.Action{fault.DropBefore(), fault.DropAfter()} {
+						at := fmt.Sprintf("/latch-%d-%d", skip, i)
+						l := newLatch(t, c, at, 3)
+						srv.On(fault.Match{Path: at, Skip: skip}, action)
+						require.NoError(t, l.CountDown(t.Context()))
+						require.NoError(t, l.CountDown(t.Context()))
+						requireCount(t, l, 1)
+						srv.ResetFaults()
+					}
+				}
+			})
+		})
+	}
+}
+
+// A call that fails without an answer is repeated by the next call.
+func TestCountThatMayHaveBeenCountedIsRepeated(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		l := newLatch(t, client(t, srv, "a"), path, 3)
+		require.NoError(t, l.CountDown(t.Context()))
+		for _, applied := range []bool{true, false} {
+			before := srv.Client("a")
+			held := srv.On(fault.Match{Op: fault.OpCreate, Path: path + "/"}, fault.Hold())
+			ctx, cancel := context.WithCancel(t.Context())
+			c := begin(t, func(context.Context) (struct{}, error) { return struct{}{}, l.CountDown(ctx) })
+			require.NoError(t, held.Wait(testzk.Context(t)))
+			cancel()
+			require.Equal(t, framework.Unknown, framework.OutcomeOf(c.fails(context.Canceled)))
+			if applied {
+				held.Release()
+				settle()
+				requireCount(t, l, 1)
+			} else {
+				before.Drop()
+				srv.ResetFaults()
+				settle()
+			}
+			require.NoError(t, l.CountDown(t.Context()))
+			requireCount(t, l, map[bool]int{true: 1, false: 0}[applied])
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.Equal(t, framework.NotApplied, framework.OutcomeOf(newLatch(t, client(t, srv, "b"), path, 3).CountDown(ctx)))
+	})
+}
+
+// Each of many programs counts in about one attempt, and a waiter reads the latch a few times.
+func TestCostOfALatch(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		const n = 100
+		all := clients(t, srv, n)
+		w := wait(t, newLatch(t, client(t, srv, "waiter"), path, n))
+		settle()
+		var counting []*call[struct{}]
+		for _, c := range all {
+			l := newLatch(t, c, path, n)
+			counting = append(counting, begin(t, func(ctx context.Context) (struct{}, error) {
+				return struct{}{}, l.CountDown(ctx)
+			}))
+		}
+		returned(counting)
+		w.returns()
+		creates := 0
+		for i := range n {
+			creates += srv.Client(fmt.Sprint("c", i)).Requests()[fault.OpCreate]
+		}
+		require.Less(t, creates, 5*n)
+		require.Less(t, srv.Client("waiter").Requests()[fault.OpGetChildren2], 15)
+	})
+}
+
+func TestManyCountsOfOneLatchValue(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		l := newLatch(t, client(t, srv, "a"), path, 20)
+		var counting []*call[struct{}]
+		for range 19 {
+			counting = append(counting, begin(t, func(ctx context.Context) (struct{}, error) {
+				return struct{}{}, l.CountDown(ctx)
+			}))
+		}
+		returned(counting)
+		requireCount(t, l, 1)
+	})
+}

@@ -1,0 +1,209 @@
+package barrier
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/recipes/internal/queue"
+)
+
+// ready is the name of the node that says that the members may enter. Curator and kazoo use the
+// same name.
+const ready = "ready"
+
+// Double is a barrier that a number of members enter together and leave together. Each member is an
+// ephemeral node below the path. A Double may be used for any number of members at the same time.
+// Safe for concurrent use. Curator: DistributedDoubleBarrier, which has the same nodes.
+type Double struct {
+	place
+	n       int
+	data    []byte
+	remains remains
+}
+
+// NewDouble returns the double barrier at path. The n-th member opens it. n is no limit: members
+// that come while others are inside enter at once. All members must be given the same n. NewDouble
+// makes no request. It returns an error if c is nil or a zero value, for an invalid path or option,
+// and if n is not between 1 and 5000.
+func NewDouble(c *framework.Client, path string, n int, opts ...Option) (*Double, error) {
+	at, err := newPlace(c, path)
+	if err != nil {
+		return nil, fmt.Errorf("new double barrier: %w", err)
+	}
+	data, err := newData(opts)
+	if err == nil {
+		err = checkParties(n)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("new double barrier %s: %w", path, err)
+	}
+	return &Double{place: at, n: n, data: data}, nil
+}
+
+// Enter waits until n members are present, and returns the Entry of this one. ctx bounds only the
+// wait. It never enters before n members were present in one instant, members of other languages
+// aside.
+//
+// Enter fails when ctx ends; with framework.ErrSessionLost if the session is lost while it waits;
+// with framework.ErrClosed when the client is closed; with ErrNodeDeleted if another client deletes
+// the member's node; with framework.ErrTooLarge if the names of n members do not fit into one
+// transaction; and with what the servers refuse. An outage that ends before the session is lost is no
+// failure. After a failure the member's node is deleted, in the background if necessary, and the next
+// Enter of this Double waits until that is confirmed. The others may have counted the member, and
+// have entered. Curator: enter, which leaves the node of a timed-out call.
+func (d *Double) Enter(ctx context.Context) (*Entry, error) {
+	if err := d.begin(ctx, "Double"); err != nil {
+		return nil, fmt.Errorf("enter double barrier %s: %w", d.path, err)
+	}
+	m, err := d.arrive(ctx)
+	if err != nil {
+		return nil, d.failed(ctx, "enter double barrier", err)
+	}
+	if err := m.awaitReady(ctx); err != nil {
+		m.abandon()
+		return nil, d.failed(ctx, "enter double barrier", err)
+	}
+	return newEntry(m), nil
+}
+
+// member is a member that has created its node.
+type member struct {
+	*Double
+	session *framework.Session
+	name    string
+}
+
+// arrive creates the node of a member.
+func (d *Double) arrive(ctx context.Context) (*member, error) {
+	if err := d.remains.clear(ctx, d.client); err != nil {
+		return nil, err
+	}
+	session, err := d.client.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := &member{Double: d, session: session, name: newID()}
+	_, err = session.Create(ctx, m.own(), d.data, framework.Ephemeral(), framework.Parents(), bridge.Named())
+	if err != nil {
+		if framework.OutcomeOf(err) == framework.Unknown {
+			d.remains.add(m.own())
+		}
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *member) own() string   { return m.child(m.name) }
+func (m *member) ready() string { return m.child(ready) }
+
+// abandon deletes the member's node in the background.
+func (m *member) abandon() {
+	m.remains.add(m.own())
+	bridge.OfSession(m.session).DeleteLater(m.own())
+}
+
+// awaitReady waits until the members may enter. The servers list all nodes that are older than the
+// member's. So the last of n members sees n, and creates the node ready. The others wait only for
+// that node.
+func (m *member) awaitReady(ctx context.Context) error {
+	for {
+		w, err := queue.RetryInSession(ctx, m.session, m.look)
+		if err != nil || w.entered {
+			return err
+		}
+		if w.again {
+			continue
+		}
+		if err := m.await(ctx, w.ready, w.own); err != nil {
+			return err
+		}
+		if w.ready.Event() == zk.EventNodeCreated {
+			return nil // also if it is deleted by now: the first members may leave quickly
+		}
+	}
+}
+
+// waiting is what a member waits for.
+type waiting struct {
+	entered    bool
+	again      bool // to be looked at again at once
+	ready, own *framework.Watch
+}
+
+// look reports whether the member may enter, and opens the barrier if n members are there.
+func (m *member) look(ctx context.Context) (w waiting, err error) {
+	_, own, watch, err := m.session.GetW(ctx, m.own())
+	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
+		err = fmt.Errorf("%w: %s", ErrNodeDeleted, m.own())
+	}
+	if err != nil {
+		return w, err
+	}
+	w.own = watch
+	stat, watch, err := m.session.ExistsW(ctx, m.ready())
+	if err != nil {
+		return w, err
+	}
+	w.ready = watch
+	if stat != nil && stat.Czxid > own.Czxid {
+		w.entered = true
+		return w, nil
+	}
+	names, _, err := m.session.Children(ctx, m.path)
+	others := m.othersOf(names)
+	if err == nil && stat != nil {
+		w.entered, err = m.inProgress(ctx, stat, others)
+	}
+	if err == nil && !w.entered && len(others)+1 >= m.n {
+		err = m.open(ctx, stat, others[:m.n-1])
+		w.entered = err == nil
+	}
+	if ctxerr.Answered(ctx, err, zk.ErrNoNode) || ctxerr.Answered(ctx, err, zk.ErrNodeExists) {
+		w.again, err = true, nil // a member has gone, or another one has opened the barrier
+	}
+	return w, err
+}
+
+// othersOf returns the names of the other members, in order.
+func (m *member) othersOf(names []string) []string {
+	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == ready || name == m.name })
+	slices.Sort(others)
+	return others
+}
+
+// inProgress reports whether a member is inside: one that is older than the node ready. Without one
+// that node was left by members that have all crashed.
+func (m *member) inProgress(ctx context.Context, open *zk.Stat, others []string) (bool, error) {
+	for _, name := range others {
+		stat, err := m.session.Exists(ctx, m.child(name))
+		switch {
+		case ctxerr.Answered(ctx, err, zk.ErrNoNode):
+		case err != nil:
+			return false, err
+		case stat.Czxid < open.Czxid:
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// open creates the node ready in a transaction that fails if one of the members has gone. So the
+// barrier opens only while n members are there. left is a node that earlier members have left, or
+// nil: it is replaced, because it lets nothing in.
+func (m *member) open(ctx context.Context, left *zk.Stat, others []string) error {
+	ops := []framework.Op{framework.CheckOp(m.own(), -1)}
+	for _, name := range others {
+		ops = append(ops, framework.CheckOp(m.child(name), -1))
+	}
+	if left != nil {
+		ops = append(ops, framework.DeleteOp(m.ready(), left.Version))
+	}
+	_, err := m.session.Multi(ctx, append(ops, framework.CreateOp(m.ready(), m.data))...)
+	return err
+}

@@ -1,0 +1,467 @@
+package barrier_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/barrier"
+	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
+)
+
+const readyPath = path + "/ready"
+
+// members begins to enter with each client.
+func members(t *testing.T, all []*framework.Client, n int) (entering []*call[*barrier.Entry]) {
+	t.Helper()
+	for _, c := range all {
+		entering = append(entering, enter(t, newDouble(t, c, path, n)))
+	}
+	return entering
+}
+
+func returned[T any](calls []*call[T]) (all []T) {
+	for _, c := range calls {
+		c.t.Helper()
+		all = append(all, c.returns())
+	}
+	return all
+}
+
+func TestMembersEnterAndLeaveTogether(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 5)
+		for range 3 { // at the same path
+			entering := members(t, all[:4], 5)
+			settle()
+			for _, e := range entering {
+				e.waits()
+			}
+			entering = append(entering, members(t, all[4:], 5)...)
+			var leaving []*call[struct{}]
+			for i, e := range returned(entering) {
+				require.NoError(t, e.Err())
+				if i == 2 {
+					settle()
+					for _, l := range leaving {
+						l.waits()
+					}
+				}
+				leaving = append(leaving, leave(t, e))
+			}
+			returned(leaving)
+			require.Equal(t, "/barrier container\n", srv.Tree())
+		}
+	})
+}
+
+func TestMembersOfOneClientAndOneDouble(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		d := newDouble(t, client(t, srv, "a"), path, 3)
+		first, second := enter(t, d), enter(t, d)
+		settle()
+		first.waits()
+		for _, e := range returned([]*call[*barrier.Entry]{first, second, enter(t, d)}) {
+			leave(t, e)
+		}
+		settle()
+		require.Equal(t, "/barrier container\n", srv.Tree())
+	})
+}
+
+func TestNodesOfADoubleBarrier(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		d, err := barrier.NewDouble(client(t, srv, "a"), path, 1, barrier.WithData([]byte("x")))
+		require.NoError(t, err)
+		e, err := d.Enter(t.Context())
+		require.NoError(t, err)
+		require.Regexp(t, "^/barrier container\n"+
+			"/barrier/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12} \"x\" ephemeral of a\n"+
+			"/barrier/ready \"x\"\n$", srv.Tree())
+		require.NoError(t, e.Leave(t.Context()))
+		require.NoError(t, e.Leave(t.Context()), "again")
+	})
+}
+
+// More members than n may enter, and members may come while others are inside.
+func TestTheNumberIsNoLimit(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 5)
+		entries := returned(members(t, all[:3], 2))
+		settle()
+		entries = append(entries, returned(members(t, all[3:], 2))...)
+		var leaving []*call[struct{}]
+		for _, e := range entries {
+			leaving = append(leaving, leave(t, e))
+		}
+		returned(leaving)
+		require.Equal(t, "/barrier container\n", srv.Tree())
+	})
+}
+
+// No event but the last member lets a member in.
+func TestNothingElseLetsAMemberIn(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 3)
+		entering := members(t, all[:2], 3)
+		settle()
+		require.NoError(t, srv.Set(path, []byte("x")))
+		for _, name := range childrenOf(t, srv) {
+			require.NoError(t, srv.Set(path+"/"+name, []byte("x")))
+		}
+		for range 10 {
+			srv.Client("c0").Drop()
+			settle()
+		}
+		srv.Stop()
+		require.NoError(t, srv.Start())
+		settle()
+		given, cancel := context.WithTimeout(t.Context(), time.Second) // comes and goes
+		defer cancel()
+		_, err := newDouble(t, all[2], path, 4).Enter(given)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		settle()
+		for _, e := range entering {
+			e.waits()
+		}
+		require.Len(t, childrenOf(t, srv), 2)
+		returned(append(entering, members(t, all[2:], 3)...))
+	})
+}
+
+func childrenOf(t testing.TB, srv *zktest.Server) []string {
+	t.Helper()
+	names, err := srv.Children(path)
+	require.NoError(t, err)
+	return names
+}
+
+// One member learns that the barrier is open when two have left already.
+func TestMemberThatWakesLateEnters(t *testing.T) {
+	for name, hold := range map[string]func(c *zktest.Client) (release func()){
+		"the event is late": func(c *zktest.Client) func() {
+			c.HoldEvents()
+			return c.ReleaseEvents
+		},
+		"without a connection": func(c *zktest.Client) func() {
+			c.Cut()
+			return c.Heal
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, func(t *testing.T, srv *zktest.Server) {
+				all := clients(t, srv, 5)
+				late := enter(t, newDouble(t, all[0], path, 5))
+				settle()
+				release := hold(srv.Client("c0"))
+				var leaving []*call[struct{}]
+				for _, e := range returned(members(t, all[1:], 5)) {
+					leaving = append(leaving, leave(t, e))
+				}
+				settle()
+				late.waits()
+				for _, l := range leaving {
+					l.waits()
+				}
+				release()
+				leaving = append(leaving, leave(t, late.returns()))
+				returned(leaving)
+				require.Equal(t, "/barrier container\n", srv.Tree())
+			})
+		})
+	}
+}
+
+// kazoo's members delete the node ready when the first one leaves.
+func TestMemberEntersAlthoughTheReadyNodeIsGone(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 3)
+		late := enter(t, newDouble(t, all[0], path, 3))
+		settle()
+		srv.Client("c0").HoldEvents()
+		entries := returned(members(t, all[1:], 3))
+		require.NoError(t, srv.Delete(readyPath))
+		leave(t, entries[0])
+		time.Sleep(500 * time.Millisecond)
+		srv.Client("c0").ReleaseEvents()
+		late.returns()
+	})
+}
+
+func TestEnterThatEndsLeavesNothing(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		c := client(t, srv, "a")
+		d := newDouble(t, c, path, 2)
+		for _, at := range []fault.Match{
+			{Op: fault.OpCreate, Path: path}, {Op: fault.OpCreate, Path: path, Skip: 1}, {Op: fault.OpGetData},
+			{Op: fault.OpExists}, {Op: fault.OpGetChildren2},
+		} {
+			held := srv.On(at, fault.Hold())
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := d.Enter(ctx)
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			held.Release()
+			srv.ResetFaults()
+			settle()
+			require.NotContains(t, srv.Tree(), "ephemeral", "%v", at)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := d.Enter(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		settle()
+		require.Equal(t, "/barrier container\n", srv.Tree())
+	})
+}
+
+// A member that has given up while it had no connection must not be counted beside its next attempt.
+func TestNextAttemptIsNotCountedTwice(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		d := newDouble(t, client(t, srv, "a", framework.WithRetry(retry.Never())), path, 2)
+		for _, action := range []fault.Action{fault.DropAfter(), fault.Pass()} {
+			srv.On(fault.Match{Op: fault.OpCreate, Path: path + "/"}, action)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			first := begin(t, func(context.Context) (*barrier.Entry, error) { return d.Enter(ctx) })
+			time.Sleep(500 * time.Millisecond)
+			srv.Client("a").Cut()
+			_, err := first.outcome()
+			require.Error(t, err)
+			cancel()
+			second := begin(t, func(ctx context.Context) (e *barrier.Entry, err error) {
+				for e, err = d.Enter(ctx); framework.IsTransient(err); e, err = d.Enter(ctx) {
+				}
+				return e, err
+			})
+			srv.Client("a").Heal()
+			settle()
+			second.waits()
+			require.Len(t, childrenOf(t, srv), 1)
+			second.cancel()
+			settle()
+		}
+	})
+}
+
+// The answers to the requests of a member are lost, one after the other.
+func TestLostAnswersToAMember(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 2)
+		for skip := range 12 {
+			for _, action := range []fault.Action{fault.DropBefore(), fault.DropAfter()} {
+				srv.On(fault.Match{Client: "c0", Path: path, Skip: skip}, action)
+				entries := returned(members(t, all, 2))
+				returned([]*call[struct{}]{leave(t, entries[0]), leave(t, entries[1])})
+				require.Equal(t, "/barrier container\n", srv.Tree())
+				srv.ResetFaults()
+			}
+		}
+	})
+}
+
+func TestEntryEndsWithItsSession(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 3)
+		entries := returned(members(t, all, 3))
+		expire(t, srv, "c0")
+		<-entries[0].Done()
+		require.ErrorIs(t, entries[0].Err(), framework.ErrSessionLost)
+		require.ErrorIs(t, entries[0].Leave(t.Context()), framework.ErrSessionLost)
+		require.NoError(t, entries[1].Err())
+		require.NoError(t, all[1].Close())
+		<-entries[1].Done()
+		require.ErrorIs(t, entries[1].Err(), framework.ErrClosed)
+		require.ErrorIs(t, entries[1].Leave(t.Context()), framework.ErrClosed)
+		leave(t, entries[2]).returns()
+		require.Equal(t, "/barrier container\n", srv.Tree())
+		require.ErrorIs(t, entries[2].Err(), barrier.ErrLeft)
+	})
+}
+
+func TestEntryEndsWithItsNode(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		e, err := newDouble(t, client(t, srv, "a"), path, 1).Enter(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, srv.Delete(path+"/"+regexp.MustCompile(`[0-9a-f-]{36}`).FindString(srv.Tree())))
+		<-e.Done()
+		require.ErrorIs(t, e.Err(), barrier.ErrNodeDeleted)
+		require.ErrorIs(t, e.Leave(t.Context()), barrier.ErrNodeDeleted)
+	})
+}
+
+func TestMemberWhoseNodeIsDeletedWhileItWaits(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		e := enter(t, newDouble(t, client(t, srv, "a"), path, 2))
+		settle()
+		require.NoError(t, srv.Delete(path+"/"+childrenOf(t, srv)[0]))
+		e.fails(barrier.ErrNodeDeleted)
+	})
+}
+
+func TestMemberWhoseSessionIsLostWhileItWaits(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		e := enter(t, newDouble(t, client(t, srv, "a"), path, 2))
+		settle()
+		expire(t, srv, "a")
+		e.fails(framework.ErrSessionLost)
+	})
+}
+
+// The members wait in Leave for a member that is inside, also if it dies there.
+func TestMemberThatDiesInsideIsNotWaitedForWithoutAnEnd(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		for dies := range 4 {
+			all := clients(t, srv, 4)
+			entries := returned(members(t, all, 4))
+			srv.Client(fmt.Sprint("c", dies)).Cut()
+			var leaving []*call[struct{}]
+			for i, e := range entries {
+				if i != dies {
+					leaving = append(leaving, leave(t, e))
+				}
+			}
+			settle()
+			for _, l := range leaving {
+				l.waits()
+			}
+			returned(leaving)
+			require.Equal(t, "/barrier container\n", srv.Tree())
+			srv.Client(fmt.Sprint("c", dies)).Heal()
+		}
+	})
+}
+
+// A Leave that ends with its context does not loop, and takes its node away.
+func TestLeaveThatTimesOut(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 3)
+		entries := returned(members(t, all, 3))
+		for _, e := range entries[:2] {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			begun := time.Now()
+			require.ErrorIs(t, e.Leave(ctx), context.DeadlineExceeded)
+			require.Less(t, time.Since(begun), 2*time.Second)
+			cancel()
+			require.ErrorIs(t, e.Err(), barrier.ErrLeft)
+		}
+		settle()
+		require.Len(t, childrenOf(t, srv), 2, "the third member, and ready")
+		again := leave(t, entries[0])
+		settle()
+		again.waits()
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, entries[2].Leave(ended), context.Canceled)
+		settle()
+		again.returns()
+		require.Equal(t, "/barrier container\n", srv.Tree())
+	})
+}
+
+// All members have crashed inside. The node that they have left lets nothing in.
+func TestReadyNodeOfACrashedRoundLetsNothingIn(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 4)
+		returned(members(t, all[:2], 2))
+		expire(t, srv, "c0")
+		expire(t, srv, "c1")
+		settle()
+		require.Equal(t, []string{"ready"}, childrenOf(t, srv))
+		first := enter(t, newDouble(t, all[2], path, 2))
+		settle()
+		first.waits()
+		entries := returned([]*call[*barrier.Entry]{first, enter(t, newDouble(t, all[3], path, 2))})
+		returned([]*call[struct{}]{leave(t, entries[0]), leave(t, entries[1])})
+		require.Equal(t, "/barrier container\n", srv.Tree())
+	})
+}
+
+// A member dies between its arrival and that of the last one.
+func TestMemberThatDiesBeforeTheBarrierOpensIsNotCounted(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 4)
+		entering := members(t, all[:2], 3)
+		settle()
+		open := srv.On(fault.Match{Client: "c2", Op: fault.OpMulti}, fault.Hold())
+		last := enter(t, newDouble(t, all[2], path, 3)) // sees three
+		require.NoError(t, open.Wait(testzk.Context(t)))
+		expire(t, srv, "c0")
+		open.Release()
+		entering[0].fails(framework.ErrSessionLost)
+		settle()
+		last.waits()
+		entering[1].waits()
+		returned([]*call[*barrier.Entry]{last, entering[1], enter(t, newDouble(t, all[3], path, 3))})
+	})
+}
+
+// The last member dies before it opens the barrier.
+func TestLastMemberThatDiesIsReplaced(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 4)
+		entering := members(t, all[:2], 3)
+		settle()
+		held := srv.On(fault.Match{Client: "c2", Op: fault.OpGetChildren2}, fault.Hold())
+		last := enter(t, newDouble(t, all[2], path, 3))
+		require.NoError(t, held.Wait(testzk.Context(t)))
+		srv.Client("c2").Cut()
+		last.fails(framework.ErrSessionLost)
+		outage()
+		entering[0].waits()
+		returned(append(entering, enter(t, newDouble(t, all[3], path, 3))))
+	})
+}
+
+// A fast member enters the next round while a slow one still leaves the first.
+func TestFastMemberEntersTheNextRound(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 3)
+		entries := returned(members(t, all, 3))
+		slow := notLowest(t, srv, entries)
+		srv.Client(fmt.Sprint("c", slow)).HoldEvents()
+		var leaving []*call[struct{}]
+		for _, e := range entries {
+			leaving = append(leaving, leave(t, e))
+		}
+		var next []*call[*barrier.Entry]
+		for i := range entries {
+			if i != slow {
+				leaving[i].returns()
+				next = append(next, enter(t, newDouble(t, all[i], path, 3)))
+			}
+		}
+		settle()
+		srv.Client(fmt.Sprint("c", slow)).ReleaseEvents()
+		leaving[slow].returns()
+		returned(append(next, enter(t, newDouble(t, all[slow], path, 3))))
+	})
+}
+
+// notLowest returns the index of a member that is not the lowest.
+func notLowest(t *testing.T, srv *zktest.Server, entries []*barrier.Entry) int {
+	t.Helper()
+	names := childrenOf(t, srv)
+	lowest := names[0]
+	for _, name := range names {
+		lowest = min(lowest, name)
+	}
+	for i := range entries {
+		line := lowest + " "
+		tree := srv.Tree()
+		at := strings.Index(tree, line)
+		if !strings.Contains(tree[at:at+strings.Index(tree[at:], "\n")], fmt.Sprint("of c", i)) {
+			return i
+		}
+	}
+	require.Fail(t, "all are the lowest")
+	return 0
+}

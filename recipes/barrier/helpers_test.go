@@ -1,0 +1,177 @@
+package barrier_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/barrier"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+const path = "/barrier"
+
+var reaped = zktest.WithConfig("znode.container.checkIntervalMs", "1000")
+
+// virtually runs a test in virtual time on a server of its own.
+func virtually(t *testing.T, test func(t *testing.T, srv *zktest.Server), opts ...zktest.Option) {
+	t.Helper()
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) { test(t, srv) }, opts...)
+}
+
+// client returns a client of srv with a name.
+func client(t testing.TB, srv *zktest.Server, name string, opts ...framework.Option) *framework.Client {
+	t.Helper()
+	dialer := framework.WithDialer(srv.Client(name).DialContext)
+	return testzk.Connected(t, srv.MemAddr(), append([]framework.Option{dialer}, opts...)...)
+}
+
+// expire expires the sessions of a client of srv.
+func expire(t testing.TB, srv *zktest.Server, name string) {
+	t.Helper()
+	for _, s := range srv.Client(name).Sessions() {
+		require.NoError(t, s.Expire())
+	}
+}
+
+// settle waits for everything that happens without the end of a session.
+func settle() {
+	time.Sleep(2 * time.Second)
+	synctest.Wait()
+}
+
+// outage waits for longer than the session timeout.
+func outage() {
+	time.Sleep(2 * testzk.SessionTimeout)
+	synctest.Wait()
+}
+
+// result is the result of a call that waits.
+type result[T any] struct {
+	value T
+	err   error
+}
+
+// call is a call that waits in a goroutine of its own.
+type call[T any] struct {
+	t      testing.TB
+	cancel context.CancelFunc
+	result chan result[T]
+}
+
+// begin begins a call, and cancels it when the test ends.
+func begin[T any](t testing.TB, fn func(ctx context.Context) (T, error)) *call[T] {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &call[T]{t: t, cancel: cancel, result: make(chan result[T], 1)}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		value, err := fn(ctx)
+		c.result <- result[T]{value, err}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return c
+}
+
+// waits requires that the call has not returned.
+func (c *call[T]) waits() {
+	c.t.Helper()
+	require.Empty(c.t, c.result, "it has returned")
+}
+
+// returns waits for the result, which must not be an error.
+func (c *call[T]) returns() T {
+	c.t.Helper()
+	value, err := c.outcome()
+	require.NoError(c.t, err)
+	return value
+}
+
+// fails waits for the error.
+func (c *call[T]) fails(want error) error {
+	c.t.Helper()
+	_, err := c.outcome()
+	require.ErrorIs(c.t, err, want)
+	return err
+}
+
+func (c *call[T]) outcome() (T, error) {
+	c.t.Helper()
+	select {
+	case r := <-c.result:
+		return r.value, r.err
+	case <-testzk.Context(c.t).Done():
+		require.Fail(c.t, "it does not return")
+		panic("unreachable")
+	}
+}
+
+func newBarrier(t testing.TB, c *framework.Client, path string) *barrier.Barrier {
+	t.Helper()
+	b, err := barrier.New(c, path)
+	require.NoError(t, err)
+	return b
+}
+
+func newDouble(t testing.TB, c *framework.Client, path string, n int) *barrier.Double {
+	t.Helper()
+	d, err := barrier.NewDouble(c, path, n)
+	require.NoError(t, err)
+	return d
+}
+
+func newCyclic(t testing.TB, c *framework.Client, path string, n int) *barrier.Cyclic {
+	t.Helper()
+	b, err := barrier.NewCyclic(c, path, n)
+	require.NoError(t, err)
+	return b
+}
+
+func newLatch(t testing.TB, c *framework.Client, path string, n int) *barrier.CountDown {
+	t.Helper()
+	l, err := barrier.NewCountDown(c, path, n)
+	require.NoError(t, err)
+	return l
+}
+
+// wait begins a Wait of a Barrier or a CountDown.
+func wait(t testing.TB, b interface{ Wait(context.Context) error }) *call[struct{}] {
+	t.Helper()
+	return begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, b.Wait(ctx) })
+}
+
+func enter(t testing.TB, d *barrier.Double) *call[*barrier.Entry] {
+	t.Helper()
+	return begin(t, d.Enter)
+}
+
+func leave(t testing.TB, e *barrier.Entry) *call[struct{}] {
+	t.Helper()
+	return begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, e.Leave(ctx) })
+}
+
+func await(t testing.TB, b *barrier.Cyclic) *call[int64] {
+	t.Helper()
+	return begin(t, b.Await)
+}
+
+// clients returns n clients of srv, c0 and so on.
+func clients(t testing.TB, srv *zktest.Server, n int) (all []*framework.Client) {
+	t.Helper()
+	for i := range n {
+		all = append(all, client(t, srv, fmt.Sprint("c", i)))
+	}
+	return all
+}
