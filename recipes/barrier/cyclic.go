@@ -106,6 +106,7 @@ type party struct {
 	session    *framework.Session
 	generation int64
 	id         string
+	created    bool // false: the answer was lost
 }
 
 func (p *party) own() string { return p.child(p.prefix() + p.id) }
@@ -127,12 +128,13 @@ func (b *Cyclic) arrive(ctx context.Context) (*party, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &party{b, session, now.Generation, newID()}
+	p := &party{Cyclic: b, session: session, generation: now.Generation, id: newID()}
 	// Once: a node that was counted after a lost answer is deleted, and must not be created again.
 	err = retry.Do(ctx, retry.Never(), nil, func(ctx context.Context) error {
 		_, err := session.Create(ctx, p.own(), nil, framework.Ephemeral(), bridge.Named())
 		return err
 	})
+	p.created = err == nil
 	switch {
 	case ctxerr.Answered(ctx, err, zk.ErrNoNode):
 		return nil, ErrNodeDeleted
@@ -323,7 +325,7 @@ func (p *party) takeBack(ctx context.Context, missed bool) (counted bool, err er
 		return false, nil
 	case now.Generation == p.generation+1:
 		return slices.Contains(now.Passed, p.id), nil
-	case gone && p.session.Err() == nil:
+	case gone && p.created && p.session.Err() == nil:
 		return true, nil
 	}
 	return false, errUncertain

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
@@ -177,6 +178,25 @@ func TestSlowPartyReturnsItsGeneration(t *testing.T) {
 		srv.Client("c0").ReleaseEvents()
 		require.Zero(t, slow.returns())
 		requireCycle(t, srv, 2, 3)
+	})
+}
+
+// The create of a party is lost on its way to the server. The others pass more generations before the
+// party can find out.
+func TestPartyThatWasNeverThereDoesNotPass(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 3)
+		returned(parties(t, all[1:], 2))
+		create := srv.On(fault.Match{Client: "c0", Op: fault.OpCreate}, fault.DropBefore())
+		lost := await(t, newCyclic(t, all[0], path, 2))
+		require.NoError(t, create.Wait(testzk.Context(t)))
+		srv.Client("c0").Cut()
+		for range 3 {
+			returned(parties(t, all[1:], 2))
+		}
+		srv.Client("c0").Heal()
+		require.Equal(t, framework.Unknown, framework.OutcomeOf(lost.fails(zk.ErrConnectionClosed)))
+		requireCycle(t, srv, 2, 4)
 	})
 }
 
