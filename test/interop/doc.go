@@ -1,5 +1,5 @@
 // Package interop has only tests. They use docent, Curator and kazoo on the same locks, groups,
-// caches and nodes of a real server. Each of the three runs in a process of its own, a peer, which
+// barriers, caches and nodes of a real server. Each of the three runs in a process of its own, a peer, which
 // reads commands. The commands are the same for all three.
 //
 // # Peers
@@ -24,6 +24,10 @@
 //	<actor> drop <node>                       when it has been there
 //	<actor> leave-shape <kind> <path>         Java and kazoo: leaves the nodes of a recipe that is in use
 //	<actor> add <kind> <node> <delta>         "number" and the sum, or "value" and the text with delta appended
+//
+//	<actor> set-barrier <path>                also remove-barrier
+//	<actor> wait-barrier <path> <ms>          "open" or "closed"
+//	<actor> enter <path> <n>                  a double barrier: "inside"; "exit <path>" leaves it: "outside"
 //
 // For docent, "join-party" and "members-party" use the names of kazoo.
 //

@@ -61,6 +61,7 @@ type docentActor struct {
 	pairs    map[string]*pair // by path
 	groups   groups
 	caches   caches
+	inside   barriers
 }
 
 func newDocentActor(name string, args []string) *docentActor {
@@ -70,7 +71,7 @@ func newDocentActor(name string, args []string) *docentActor {
 	}
 	a := &docentActor{name: name, servers: args[0], timeout: time.Duration(ms) * time.Millisecond, resource: args[2],
 		requests: make(chan []string, 16), locks: map[string]contended{}, pairs: map[string]*pair{},
-		groups: groups{map[string]*group.Membership{}, map[string]*persistent.Node{}}, caches: caches{}}
+		groups: groups{map[string]*group.Membership{}, map[string]*persistent.Node{}}, caches: caches{}, inside: barriers{}}
 	a.ctx, a.over = context.WithCancel(context.Background())
 	return a
 }
@@ -122,6 +123,8 @@ func (a *docentActor) act(words []string) (string, error) {
 		return add(a.ctx, a.client, args[0], args[1], args[2])
 	case "cache", "cached", "uncache":
 		return a.caches.act(a.client, verb, args[0])
+	case "set-barrier", "remove-barrier", "wait-barrier", "enter", "exit":
+		return a.inside.act(a.ctx, a.client, verb, args)
 	case "join", "join-party", "payload", "members", "members-party", "leave", "keep", "drop":
 		return a.groups.act(a.ctx, a.client, verb, args)
 	}

@@ -57,12 +57,17 @@ func TestFleet(t *testing.T) {
 			"kept nodes": testKeptNodes, "services": testServices, "caches": testCaches,
 			"inspection": testInspection,
 			"numbers":    testNumbers, "numbers at once": testNumbersAtOnce,
+			"barriers": testBarriers, "double barriers": testDoubleBarriers,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				test(t, f)
 			})
 		}
+	})
+	t.Run("rounds", func(t *testing.T) {
+		t.Parallel()
+		testRounds(t, all)
 	})
 	t.Run("accidents", func(t *testing.T) {
 		t.Parallel()

@@ -21,6 +21,7 @@ final class Actor {
     private final Groups groups = new Groups();
     private final Caches caches = new Caches();
     private final Numbers numbers = new Numbers();
+    private final Barriers barriers = new Barriers();
     private CuratorFramework client;
     private Services services;
 
@@ -81,6 +82,12 @@ final class Actor {
                 return caches.act(client, words);
             case "add":
                 return numbers.act(client, words);
+            case "set-barrier":
+            case "remove-barrier":
+            case "wait-barrier":
+            case "enter":
+            case "exit":
+                return barriers.act(client, words);
             case "services":
                 services = new Services(client, words[2], Boolean.parseBoolean(words[3]));
                 return "made";

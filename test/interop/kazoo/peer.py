@@ -9,6 +9,7 @@ import threading
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import LockTimeout
+from kazoo.recipe.barrier import Barrier, DoubleBarrier
 from kazoo.recipe.counter import Counter
 from kazoo.recipe.lock import Lock, ReadLock, WriteLock
 from kazoo.recipe.party import Party
@@ -107,6 +108,7 @@ class Actor(threading.Thread):
         self.requests = queue.Queue()
         self.locks = {}
         self.parties = {}
+        self.barriers = {}
         self.client = None
         self.start()
 
@@ -190,6 +192,26 @@ class Actor(threading.Thread):
         number = Counter(self.client, node, support_curator=kind == "count")
         number += int(delta)
         return "number %d" % number.post_value
+
+    def set_barrier(self, path):
+        Barrier(self.client, path).create()
+        return "set"
+
+    def remove_barrier(self, path):
+        Barrier(self.client, path).remove()
+        return "removed"
+
+    def wait_barrier(self, path, ms):
+        return "open" if Barrier(self.client, path).wait(int(ms) / 1000) else "closed"
+
+    def enter(self, path, n):
+        self.barriers[path] = DoubleBarrier(self.client, path, int(n))
+        self.barriers[path].enter()
+        return "inside"
+
+    def exit(self, path):
+        self.barriers.pop(path).leave()
+        return "outside"
 
     def limit(self, node, limit):
         """Set a SharedCount of Curator."""
