@@ -19,8 +19,6 @@ import (
 
 const path = "/barrier"
 
-var reaped = zktest.WithConfig("znode.container.checkIntervalMs", "1000")
-
 // virtually runs a test in virtual time on a server of its own.
 func virtually(t *testing.T, test func(t *testing.T, srv *zktest.Server), opts ...zktest.Option) {
 	t.Helper()
