@@ -132,7 +132,7 @@ func (f *fleet) awaitChildren(t testing.TB, path string, n int) {
 const (
 	// roundsVariable sets the number of rounds of testRounds.
 	roundsVariable = "DOCENT_BARRIER_ROUNDS"
-	brief          = 4 * time.Second // the session timeout of the peers of testRounds
+	brief          = 6 * time.Second // the session timeout of the peers of testRounds
 )
 
 func roundsWanted(t *testing.T) int {
@@ -230,7 +230,7 @@ func (r *rounds) round(number int) {
 	for _, m := range members {
 		m.tell("enter", path, len(members)+1)
 	}
-	r.awaitChildren(r.t, path, len(members))
+	r.gather(number, path, members)
 	if what == beforeAllCome {
 		r.replace(victim)
 		r.awaitChildren(r.t, path, len(members)-len(r.crews[victim].members))
@@ -238,10 +238,7 @@ func (r *rounds) round(number int) {
 			m.tell("enter", path, len(members)+1)
 		}
 		members = r.without(slow)
-		r.awaitChildren(r.t, path, len(members))
-	}
-	for _, m := range members {
-		require.True(r.t, m.waits(), "round %d: %s has entered before all have come", number, m.name)
+		r.gather(number, path, members)
 	}
 	replaced := r.crews[victim].members
 	if what == whileWaiting {
@@ -264,6 +261,18 @@ func (r *rounds) round(number int) {
 			r.replace(victim)
 		}
 	}, replaced)
+}
+
+// gather waits until members have come, of which none enters.
+func (r *rounds) gather(number int, path string, members []*actor) {
+	testzk.Eventually(r.t, func() bool {
+		for _, m := range members {
+			if !m.waits() {
+				require.FailNow(r.t, "it has not waited", "round %d: %s: %s", number, m.name, m.answer())
+			}
+		}
+		return r.children(r.t, path) == len(members)
+	}, "round %d: not all have come", number)
 }
 
 // leave has the members leave, slow as the last one. accident comes before that.
