@@ -191,6 +191,7 @@ func TestMemberEntersAlthoughTheReadyNodeIsGone(t *testing.T) {
 		entries := returned(members(t, all[1:], 3))
 		require.NoError(t, srv.Delete(readyPath))
 		leave(t, entries[0])
+		leave(t, entries[1]) // one of the two deletes its node
 		time.Sleep(500 * time.Millisecond)
 		srv.Client("c0").ReleaseEvents()
 		late.returns()
@@ -224,31 +225,51 @@ func TestEnterThatEndsLeavesNothing(t *testing.T) {
 	})
 }
 
-// A member that has given up while it had no connection must not be counted beside its next attempt.
+// The node of a member that has given up is not deleted yet. It must not be counted beside that of
+// the next attempt.
 func TestNextAttemptIsNotCountedTwice(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		d := newDouble(t, client(t, srv, "a"), path, 2)
+		first := enter(t, d)
+		settle()
+		srv.On(fault.Match{Op: fault.OpDelete, Times: fault.Always}, fault.Hold())
+		first.cancel()
+		first.fails(context.Canceled)
+		second := enter(t, d)
+		time.Sleep(time.Second)
+		second.waits()
+		require.Len(t, childrenOf(t, srv), 1)
+		srv.ResetFaults()
+		settle()
+		second.waits()
+		require.Len(t, childrenOf(t, srv), 1)
+		enter(t, d)
+		second.returns()
+	})
+}
+
+// The same, after a create whose answer was lost.
+func TestNextAttemptIsNotCountedTwiceAfterALostAnswer(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		d := newDouble(t, client(t, srv, "a", framework.WithRetry(retry.Never())), path, 2)
-		for _, action := range []fault.Action{fault.DropAfter(), fault.Pass()} {
-			srv.On(fault.Match{Op: fault.OpCreate, Path: path + "/"}, action)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			first := begin(t, func(context.Context) (*barrier.Entry, error) { return d.Enter(ctx) })
-			time.Sleep(500 * time.Millisecond)
-			srv.Client("a").Cut()
-			_, err := first.outcome()
-			require.Error(t, err)
-			cancel()
-			second := begin(t, func(ctx context.Context) (e *barrier.Entry, err error) {
-				for e, err = d.Enter(ctx); framework.IsTransient(err); e, err = d.Enter(ctx) {
-				}
-				return e, err
-			})
-			srv.Client("a").Heal()
-			settle()
-			second.waits()
-			require.Len(t, childrenOf(t, srv), 1)
-			second.cancel()
-			settle()
-		}
+		require.NoError(t, srv.Create(path, nil))
+		srv.On(fault.Match{Op: fault.OpCreate}, fault.DropAfter())
+		_, err := d.Enter(t.Context())
+		require.Equal(t, framework.Unknown, framework.OutcomeOf(err))
+		srv.On(fault.Match{Op: fault.OpDelete, Times: fault.Always}, fault.Hold())
+		second := begin(t, func(ctx context.Context) (e *barrier.Entry, err error) {
+			for e, err = d.Enter(ctx); framework.IsTransient(err); e, err = d.Enter(ctx) {
+				time.Sleep(time.Millisecond)
+			}
+			return e, err
+		})
+		time.Sleep(time.Second)
+		second.waits()
+		require.Len(t, childrenOf(t, srv), 1)
+		srv.ResetFaults()
+		settle()
+		second.waits()
+		require.Len(t, childrenOf(t, srv), 1)
 	})
 }
 
