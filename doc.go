@@ -18,6 +18,7 @@
 //	github.com/docent-zk/docent/recipes/cache       CuratorCache
 //	github.com/docent-zk/docent/recipes/discovery   ServiceDiscovery
 //	github.com/docent-zk/docent/recipes/inspect     what locks there are, for operators
+//	github.com/docent-zk/docent/recipes/barrier     DistributedBarrier, DistributedDoubleBarrier
 //	github.com/docent-zk/docent/fence               the resource's side of a fencing token
 //	github.com/docent-zk/docent/retry               retry policies
 //	github.com/docent-zk/docent/zktest              a ZooKeeper server in the process of a test, with faults

@@ -63,9 +63,6 @@ func TestLoopsEndWithTheContextOfALostHold(t *testing.T) {
 	defer client.Close()
 	for name, loop := range map[string]func(ctx context.Context) error{
 		"followNode": func(ctx context.Context) error { return followNode(ctx, client, "/group", func([]byte) {}) },
-		"barrier":    func(ctx context.Context) error { return waitOnBarrier(ctx, client, "/barrier") },
-		"enter":      func(ctx context.Context) error { return enter(ctx, client, "/barrier", "a", 2) },
-		"leave":      func(ctx context.Context) error { return leave(ctx, client, "/barrier", "a") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, lose := context.WithCancelCause(t.Context())
