@@ -29,7 +29,9 @@ func TestP07_AttemptsDoNotMultiply(t *testing.T) { // not parallel: it would sta
 		"Client.DeleteGuaranteed", "Session.DeleteGuaranteed", // continue until they succeed
 		"Mutex.Acquire of what is held",                          // waits in the queue, also through failures
 		"group.Join", "Node.WaitReady", "Registration.WaitReady", // wait for the node, also through failures
-		"View.WaitReady", "Provider.Pick") // wait for a cache, also through failures
+		"View.WaitReady", "Provider.Pick", // wait for a cache, also through failures
+		"Barrier.Wait", "Double.Enter", "Cyclic.Await", "CountDown.Wait", // wait for others, also through failures
+		"CountDown.CountDown", "CountDown.Delete") // continue until they succeed
 	for name, call := range calls {
 		for op := range p07Sends(t, call) {
 			for what, action := range map[string]fault.Action{"before": fault.DropBefore(),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/barrier"
 	"github.com/docent-zk/docent/recipes/counter"
 	"github.com/docent-zk/docent/recipes/discovery"
 	"github.com/docent-zk/docent/recipes/group"
@@ -156,6 +157,22 @@ var p07RecipeCalls = map[string]p07Call{
 		_, err := inspect.Break(ctx, on.client, inspect.Node{Path: p07Lock + "/_c_1-lock-0000000000", Token: 1})
 		return err
 	},
+	"Barrier.Set": func(ctx context.Context, on *p07Subject) error {
+		return p07Barrier(on, func(b *barrier.Barrier) error { return b.Set(ctx) })
+	},
+	"Barrier.Remove": func(ctx context.Context, on *p07Subject) error {
+		return p07Barrier(on, func(b *barrier.Barrier) error { return b.Remove(ctx) })
+	},
+	"CountDown.Count": func(ctx context.Context, on *p07Subject) error {
+		return p07Latch(on, func(l *barrier.CountDown) error { _, err := l.Count(ctx); return err })
+	},
+	"Double.Enter": func(ctx context.Context, on *p07Subject) error {
+		d, err := barrier.NewDouble(on.client, "/p07/double", 1)
+		if err == nil {
+			_, err = d.Enter(ctx)
+		}
+		return err
+	},
 	"recipes.Revoke": func(ctx context.Context, on *p07Subject) error {
 		return recipes.Revoke(ctx, on.client, recipes.Participant{Node: p07Lock + "/_c_1-lock-0000000000"})
 	},
@@ -167,6 +184,22 @@ func p07Registry(on *p07Subject, do func(*discovery.Registry) error) error {
 		return err
 	}
 	return do(r)
+}
+
+func p07Barrier(on *p07Subject, do func(*barrier.Barrier) error) error {
+	b, err := barrier.New(on.client, "/p07/barrier")
+	if err != nil {
+		return err
+	}
+	return do(b)
+}
+
+func p07Latch(on *p07Subject, do func(*barrier.CountDown) error) error {
+	l, err := barrier.NewCountDown(on.client, "/p07/latch", 1)
+	if err != nil {
+		return err
+	}
+	return do(l)
 }
 
 func p07View(on *p07Subject, do func(*discovery.View) error) error {
@@ -250,6 +283,8 @@ func p07Value(do func(context.Context, *counter.Value) error) p07Call {
 }
 
 // p07StandingCalls wait for a node that is kept, or for a view, through failures of any number.
+// p07StandingCalls wait for a node that is kept, for a view or at a barrier, through failures of any
+// number.
 var p07StandingCalls = map[string]p07Call{
 	"group.Join": func(ctx context.Context, on *p07Subject) error {
 		_, err := group.Join(ctx, on.client, "/p07/group", "a", nil)
@@ -273,6 +308,25 @@ var p07StandingCalls = map[string]p07Call{
 			}
 			return self.WaitReady(ctx)
 		})
+	},
+	"Barrier.Wait": func(ctx context.Context, on *p07Subject) error {
+		return p07Barrier(on, func(b *barrier.Barrier) error { return b.Wait(ctx) })
+	},
+	"Cyclic.Await": func(ctx context.Context, on *p07Subject) error {
+		b, err := barrier.NewCyclic(on.client, "/p07/cyclic", 1)
+		if err == nil {
+			_, err = b.Await(ctx)
+		}
+		return err
+	},
+	"CountDown.CountDown": func(ctx context.Context, on *p07Subject) error {
+		return p07Latch(on, func(l *barrier.CountDown) error { return l.CountDown(ctx) })
+	},
+	"CountDown.Wait": func(ctx context.Context, on *p07Subject) error {
+		return p07Latch(on, func(l *barrier.CountDown) error { return l.Wait(ctx) })
+	},
+	"CountDown.Delete": func(ctx context.Context, on *p07Subject) error {
+		return p07Latch(on, func(l *barrier.CountDown) error { return l.Delete(ctx) })
 	},
 	"View.WaitReady": func(ctx context.Context, on *p07Subject) error {
 		return p07View(on, func(v *discovery.View) error { return v.WaitReady(ctx) })
@@ -365,6 +419,8 @@ func TestP07_NoCallThatTakesAContextIsForgotten(t *testing.T) {
 		reflect.TypeFor[*discovery.View](), reflect.TypeFor[*discovery.Provider](),
 		reflect.TypeFor[*counter.Atomic](), reflect.TypeFor[*counter.Count](), reflect.TypeFor[*counter.Value](),
 		reflect.TypeFor[*counter.Sequence](),
+		reflect.TypeFor[*barrier.Barrier](), reflect.TypeFor[*barrier.Double](),
+		reflect.TypeFor[*barrier.Cyclic](), reflect.TypeFor[*barrier.CountDown](),
 	} {
 		for i := range typ.NumMethod() {
 			method := typ.Method(i)
