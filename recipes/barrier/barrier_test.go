@@ -145,7 +145,7 @@ func TestEndsOfAWait(t *testing.T) {
 		require.NoError(t, newBarrier(t, setter, path).Set(t.Context()))
 		latch := newLatch(t, setter, "/latch", 1)
 		c := client(t, srv, "a")
-		for _, b := range []interface{ Wait(context.Context) error }{newBarrier(t, c, path), newLatch(t, c, "/latch", 1)} {
+		for _, b := range []waiter{newBarrier(t, c, path), newLatch(t, c, "/latch", 1)} {
 			why := errors.New("why")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			w := begin(t, func(context.Context) (struct{}, error) { return struct{}{}, b.Wait(ctx) })

@@ -197,7 +197,9 @@ func (e *Entry) present(ctx context.Context) (others []string, here bool, err er
 	if begun == nil {
 		begun = e.beginLeaving(e.member.othersOf(names), open)
 	}
-	others = slices.DeleteFunc(slices.Clone(begun.others), func(name string) bool { return !slices.Contains(names, name) })
+	others = slices.DeleteFunc(slices.Clone(begun.others), func(name string) bool {
+		return !slices.Contains(names, name)
+	})
 	return others, slices.Contains(names, e.member.name), nil
 }
 

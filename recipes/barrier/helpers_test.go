@@ -144,8 +144,13 @@ func newLatch(t testing.TB, c *framework.Client, path string, n int) *barrier.Co
 	return l
 }
 
-// wait begins a Wait of a Barrier or a CountDown.
-func wait(t testing.TB, b interface{ Wait(context.Context) error }) *call[struct{}] {
+// waiter is a Barrier or a CountDown.
+type waiter interface {
+	Wait(ctx context.Context) error
+}
+
+// wait begins a Wait.
+func wait(t testing.TB, b waiter) *call[struct{}] {
 	t.Helper()
 	return begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, b.Wait(ctx) })
 }

@@ -451,7 +451,8 @@ func TestSimulatedLatches(t *testing.T) {
 		returned(waiting)
 		counting.Go(func() {
 			for {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.Int64N(int64(5*time.Second))))
+				limit := time.Duration(random.Int64N(int64(5 * time.Second)))
+				ctx, cancel := context.WithTimeout(context.Background(), limit)
 				err := latches[1].Delete(ctx)
 				cancel()
 				if err == nil {

@@ -71,7 +71,8 @@ func newDocentActor(name string, args []string) *docentActor {
 	}
 	a := &docentActor{name: name, servers: args[0], timeout: time.Duration(ms) * time.Millisecond, resource: args[2],
 		requests: make(chan []string, 16), locks: map[string]contended{}, pairs: map[string]*pair{},
-		groups: groups{map[string]*group.Membership{}, map[string]*persistent.Node{}}, caches: caches{}, inside: barriers{}}
+		groups: groups{map[string]*group.Membership{}, map[string]*persistent.Node{}}, caches: caches{},
+		inside: barriers{}}
 	a.ctx, a.over = context.WithCancel(context.Background())
 	return a
 }
