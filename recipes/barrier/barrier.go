@@ -38,7 +38,11 @@ func New(c *framework.Client, path string, opts ...Option) (*Barrier, error) {
 // Set closes the barrier. It returns nil if the barrier was closed already. Missing parents become
 // containers. Set fails by the client's retry policy, when ctx ends, with framework.ErrClosed, and
 // with what the servers refuse. After such an error the barrier may be closed, unless
-// framework.OutcomeOf says that nothing was applied. Curator: setBarrier.
+// framework.OutcomeOf says that nothing was applied.
+//
+// A request whose answer was lost is repeated. So a Set can close a barrier that another program has
+// opened since, and a Remove the reverse. Let one program close and open a barrier. Curator:
+// setBarrier.
 func (b *Barrier) Set(ctx context.Context) error {
 	if err := b.begin(ctx, "Barrier"); err != nil {
 		return fmt.Errorf("set barrier %s: %w", b.path, err)

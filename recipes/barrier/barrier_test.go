@@ -158,11 +158,14 @@ func TestEndsOfAWait(t *testing.T) {
 			stop()
 		}
 		waiting := []*call[struct{}]{wait(t, newBarrier(t, c, path)), wait(t, newLatch(t, c, "/latch", 1))}
+		member, party := enter(t, newDouble(t, c, "/double", 2)), await(t, newCyclic(t, c, "/cyclic", 2))
 		settle()
 		require.NoError(t, c.Close())
 		for _, w := range waiting {
 			w.fails(framework.ErrClosed)
 		}
+		member.fails(framework.ErrClosed)
+		party.fails(framework.ErrClosed)
 		refused := client(t, srv, "b")
 		_, err := setter.SetACL(t.Context(), "/latch", zk.WorldACL(zk.PermAdmin), -1)
 		require.NoError(t, err)

@@ -2,6 +2,7 @@ package barrier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -125,7 +126,7 @@ func (e *Entry) Leave(ctx context.Context) error {
 	}
 	_ = e.Err() // notes that the session is lost
 	e.end(ErrLeft)
-	if err := e.reason(); err != ErrLeft { //nolint:errorlint // it is that value
+	if err := e.reason(); !errors.Is(err, ErrLeft) {
 		return m.failed(ctx, "leave double barrier", err)
 	}
 	err := e.depart(ctx)
