@@ -108,6 +108,23 @@ func TestTheNumberIsNoLimit(t *testing.T) {
 	})
 }
 
+// One member of the round is still inside, and the others have given up.
+func TestMemberThatComesWhileAnotherIsInsideEnters(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 4)
+		entries := returned(members(t, all[:3], 3))
+		given, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, e := range entries[:2] {
+			require.ErrorIs(t, e.Leave(given), context.Canceled)
+		}
+		settle()
+		late := returned(members(t, all[3:], 3))[0]
+		returned([]*call[struct{}]{leave(t, late), leave(t, entries[2])})
+		require.Equal(t, "/barrier container\n", srv.Tree())
+	})
+}
+
 // No event but the last member lets a member in.
 func TestNothingElseLetsAMemberIn(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
@@ -179,6 +196,29 @@ func TestMemberThatWakesLateEnters(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The others have all given up when the member learns that the barrier is open.
+func TestMemberThatWakesWhenTheOthersHaveGoneEnters(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 3)
+		late := enter(t, newDouble(t, all[0], path, 3))
+		settle()
+		srv.Client("c0").Cut()
+		given, cancel := context.WithCancel(t.Context())
+		entries := returned(members(t, all[1:], 3))
+		cancel()
+		for _, e := range entries {
+			require.ErrorIs(t, e.Leave(given), context.Canceled)
+		}
+		time.Sleep(500 * time.Millisecond)
+		require.Len(t, childrenOf(t, srv), 2, "the late member, and ready")
+		late.waits()
+		srv.Client("c0").Reset() // what was sent to it is lost
+		srv.Client("c0").Heal()
+		leave(t, late.returns()).returns()
+		require.Equal(t, "/barrier container\n", srv.Tree())
+	})
 }
 
 // kazoo's members delete the node ready when the first one leaves.
