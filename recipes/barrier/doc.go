@@ -44,7 +44,8 @@
 //   - A member that gives up deletes its node. In Curator 5 it stays, and is counted.
 //   - A member waits in Leave for those that were inside when it began to leave. Curator's also waits
 //     for those that come later, so give each round a path of its own if Java members take part.
-//   - In Curator 5 any event lets a member in, also a reconnect.
+//   - In Curator 5 any event lets a member in, also a reconnect. A member that has begun to leave
+//     does not wait for the last one inside if another member has died meanwhile.
 //
 // kazoo's DoubleBarrier has other names and the same nodes. It deletes the node ready when the first
 // member leaves. A member that is without a connection just then may wait in vain, in kazoo and
