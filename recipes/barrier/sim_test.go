@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	simSeeds   = 60
+	simSeeds   = 40
 	simTimeout = 4 * time.Second
 	// quiet is long enough for everything that the faults have caused.
 	quiet = 3*simTimeout + 5*time.Second
