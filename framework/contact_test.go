@@ -180,6 +180,17 @@ func TestContextsEndWithinASecondAfterASuspension(t *testing.T) {
 	}
 }
 
+func TestSuspensionsMakeTheDeadlineEarlier(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		hold := acquire(t, clientWithTimeout(t, srv, "a", &atomic.Int64{}))
+		before := hold.ValidUntil()
+		framework.PretendSuspension(time.Second)
+		require.Equal(t, time.Second, before.Sub(hold.ValidUntil()))
+		framework.PretendSuspension(time.Hour)
+		require.Zero(t, hold.ValidUntil())
+	})
+}
+
 func TestHeartbeatsAreTransactionsDuringAHoldWithQuorumHeartbeat(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		c := clientWithTimeout(t, srv, "a", &atomic.Int64{}, framework.WithQuorumHeartbeat())

@@ -65,7 +65,8 @@ func (s *Session) Err() error {
 }
 
 // ValidUntil returns the local time at which the session ends unless the ZooKeeper leader answers
-// again. Each answer of the leader makes it later. It has no meaning once the session has ended.
+// again. Each answer of the leader makes it later, and each suspension of the machine makes it
+// earlier. It has no meaning once the session has ended.
 func (s *Session) ValidUntil() time.Time {
 	if s.bound == nil {
 		return time.Time{}
@@ -322,9 +323,11 @@ func (s *session) deadline() (until time.Time, since conn.Stamp, allowed time.Du
 	return until, since, allowed
 }
 
+// validUntil returns the deadline. A time.Time does not count suspensions, so those since the time
+// from which the deadline is counted make it earlier.
 func (s *session) validUntil() time.Time {
-	until, _, _ := s.deadline()
-	return until
+	until, since, _ := s.deadline()
+	return until.Add(-since.SuspendedSince())
 }
 
 // check ends the session if its deadline has passed, and returns why the session has ended, or nil.

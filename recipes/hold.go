@@ -91,9 +91,9 @@ func (h *Hold) Path() string { return h.get().Path() }
 func (h *Hold) Paths() []string { return h.get().Paths() }
 
 // ValidUntil returns the local time at which the hold ends unless the ZooKeeper leader answers
-// again before. It is the zero Time once the hold has ended. To find out whether the hold is valid
-// call Err, which also notices that the machine was suspended. A comparison with time.Now does
-// not.
+// again before. It is the zero Time once the hold has ended. Suspensions of the machine until the
+// call make the time earlier. A time that was returned before a suspension is too late after it. To
+// find out whether the hold is valid call Err.
 func (h *Hold) ValidUntil() time.Time { return h.get().ValidUntil() }
 
 // Context returns a context that ends with parent or with the hold. context.Cause then returns the

@@ -25,6 +25,9 @@ func (s Stamp) Elapsed() time.Duration {
 	return Stamp{at: now, suspended: suspended()}.Since(s)
 }
 
+// SuspendedSince returns for how long the machine has been suspended since s.
+func (s Stamp) SuspendedSince() time.Duration { return max(0, suspended()-s.suspended) }
+
 // Since returns how much later s is than other, suspensions included.
 func (s Stamp) Since(other Stamp) time.Duration {
 	return s.sinceAwake(other) + max(0, s.suspended-other.suspended)
