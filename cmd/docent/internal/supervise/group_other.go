@@ -1,0 +1,25 @@
+//go:build !unix
+
+package supervise
+
+import (
+	"os"
+	"os/exec"
+)
+
+// group is a command: the system has no process groups.
+type group struct{ cmd *exec.Cmd }
+
+func newGroup(cmd *exec.Cmd) group { return group{cmd} }
+
+func (g group) terminate() {} // the system has no such signal
+func (g group) kill()      { _ = g.cmd.Process.Kill() }
+
+func (g group) sweep() {} // nothing is known of what the command has left running
+
+func (g group) pass(os.Signal) {} // they reach the command by themselves
+
+// ending returns how the command has ended.
+func (g group) ending(state *os.ProcessState, cut bool) Ending {
+	return Ending{Code: state.ExitCode(), Cut: cut}
+}

@@ -1,0 +1,163 @@
+package supervise
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"unsafe"
+)
+
+// process is a process as /proc shows it.
+type process struct {
+	pid, parent int
+	started     string // in ticks of the clock: pid and started never name two processes
+}
+
+// readProcess returns the process with the given pid, if there is one.
+func readProcess(pid int) (process, bool) {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return process{}, false
+	}
+	// The second field is a name in parentheses, which may contain anything.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	const parent, started = 4 - 3, 22 - 3 // proc(5) counts from 1, and fields begins with the third
+	if len(fields) <= started {
+		return process{}, false
+	}
+	ppid, err := strconv.Atoi(string(fields[parent]))
+	return process{pid: pid, parent: ppid, started: string(fields[started])}, err == nil
+}
+
+// processes returns all processes.
+func processes() []process {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = dir.Close() }()
+	names, _ := dir.Readdirnames(-1)
+	var all []process
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			if p, found := readProcess(pid); found {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// family is all processes below this one. A process whose parent has ended becomes a child of this
+// one, see adopt: so no process leaves the family.
+type family struct {
+	strangers []int // children that this process had before
+}
+
+// adopt makes this process the parent of all processes below it whose own parent has ended.
+func adopt() error {
+	const setChildSubreaper = 36 // of prctl(2)
+	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, setChildSubreaper, 1, 0, 0, 0, 0); errno != 0 {
+		return os.NewSyscallError("prctl", errno)
+	}
+	return nil
+}
+
+// children returns the children of this process, those included that have ended and wait for reap.
+func (f family) children() []process {
+	return slices.DeleteFunc(processes(), func(p process) bool {
+		return p.parent != os.Getpid() || slices.Contains(f.strangers, p.pid)
+	})
+}
+
+// members returns all processes of the family.
+func (f family) members() []process {
+	below := map[int][]process{}
+	for _, p := range processes() {
+		below[p.parent] = append(below[p.parent], p)
+	}
+	var members []process
+	next := slices.DeleteFunc(below[os.Getpid()], func(p process) bool { return slices.Contains(f.strangers, p.pid) })
+	for len(next) > 0 {
+		p := next[0]
+		members = append(members, p)
+		next = append(next[1:], below[p.pid]...)
+	}
+	return members
+}
+
+// signal sends a signal to all processes of the family. It misses processes that are created
+// meanwhile.
+func (f family) signal(sig syscall.Signal) {
+	for _, p := range f.members() {
+		p.signal(sig)
+	}
+}
+
+// signal sends a signal to the process, and to no later process with the same pid.
+func (p process) signal(sig syscall.Signal) {
+	handle, err := os.FindProcess(p.pid) // from here on handle means one process
+	if err != nil {
+		return
+	}
+	defer func() { _ = handle.Release() }()
+	if same, found := readProcess(p.pid); found && same.started == p.started {
+		_ = handle.Signal(sig)
+	}
+}
+
+// reap removes the children that have ended, and returns the others. It leaves the process kept.
+func (f family) reap(kept int) []process {
+	return slices.DeleteFunc(f.children(), func(p process) bool {
+		if p.pid == kept {
+			return true
+		}
+		reaped, err := wait(p.pid, syscall.WNOHANG, nil)
+		return reaped == p.pid || errors.Is(err, syscall.ECHILD)
+	})
+}
+
+// kill kills all processes of the family and waits until they have ended. It leaves the process kept
+// to be reaped, but kills it too. ended receives a signal when a child has ended.
+func (f family) kill(kept int, ended <-chan os.Signal) {
+	for {
+		f.signal(syscall.SIGKILL)
+		if len(f.reap(kept)) == 0 && (kept == 0 || exited(kept)) {
+			return
+		}
+		<-ended // each process that was killed is a child, or becomes one
+	}
+}
+
+// wait is wait4(2), which it repeats when a signal interrupts it.
+func wait(pid, options int, status *syscall.WaitStatus) (int, error) {
+	for {
+		got, err := syscall.Wait4(pid, status, options, nil)
+		if err != syscall.EINTR {
+			return got, err
+		}
+	}
+}
+
+// exited reports whether a child has ended. The child is not reaped, so its pid remains its own.
+func exited(pid int) bool { return changed(pid, syscall.WEXITED|syscall.WNOWAIT) }
+
+// stopped reports whether a child has been stopped since the last call.
+func stopped(pid int) bool { return changed(pid, syscall.WSTOPPED) }
+
+// changed reports whether waitid(2) finds the child in one of the states.
+func changed(pid, states int) bool {
+	const byPID = 1
+	var info [128 / 8]uint64 // a siginfo_t, which begins with the number of the signal
+	for {
+		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, byPID, uintptr(pid), uintptr(unsafe.Pointer(&info)),
+			uintptr(states|syscall.WNOHANG), 0, 0)
+		if errno != syscall.EINTR {
+			return errno == 0 && *(*int32)(unsafe.Pointer(&info)) != 0
+		}
+	}
+}
