@@ -17,7 +17,7 @@ OFTEN     := 10000
 
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-race deps-bench test verify prose unit contrib acceptance acceptance-page seeds single
-.PHONY: ensemble chaos differential clients interop bench bench-quick bench-server fix fuzz
+.PHONY: commands ensemble chaos differential clients interop bench bench-quick bench-server fix fuzz
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,10 @@ ensemble: deps ## run the suites on three real servers; no contracts of locks, f
 # Each wait in these tests has a bound, so a long siege needs none.
 chaos: deps ## check holds, caches and kept nodes on real servers with faults, at random for 30 s or DOCENT_SIEGE=1h
 	ZOOKEEPER=1 $(TEST) $(if $(DOCENT_SIEGE),-timeout 0 -v) ./test/chaos
+
+commands: deps ## lose 1,000 locks of docent lock in process and 100 on a real server; 20 minutes
+	DOCENT_ROUNDS=1000 go test -count=1 -timeout 60m -v -run '^TestACommandIsDead' ./cmd/docent
+	ZOOKEEPER=1 DOCENT_ROUNDS=100 go test -count=1 -timeout 30m -v -run '^TestACommandIsDead' ./cmd/docent
 
 differential: deps ## compare the answers of the in-process server with those of the real one
 	ZOOKEEPER=1 $(TEST) ./test/differential

@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/stretchr/testify v1.12.1
+	github.com/urfave/cli/v3 v3.14.0
 	go.uber.org/goleak v1.3.0
 	go.uber.org/zap v1.28.0
 )

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the files with the help texts")
+
+func TestHelp(t *testing.T) {
+	for name, args := range map[string][]string{"docent": nil, "lock": {"lock"}, "elect": {"elect"}} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := finish(t, append(args, "--help")...)
+			require.Zero(t, code)
+			require.Empty(t, errs)
+			file := filepath.Join("testdata", "help-"+name+".txt")
+			if *update {
+				writeFile(t, file, out, 0o644)
+			}
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			assert.Equal(t, string(want), out, "go test -run TestHelp -update writes the file")
+		})
+	}
+}
+
+func TestWithoutACommandDocentPrintsItsHelp(t *testing.T) {
+	_, help, _ := finish(t, "--help")
+	code, out, errs := finish(t)
+	assert.Zero(t, code)
+	assert.Equal(t, help, out)
+	assert.Empty(t, errs)
+}
+
+func TestWrongCommandLinesAreRefused(t *testing.T) {
+	t.Parallel()
+	const behind = "want one path, and a command behind --: see docent "
+	const none = "no command: write it behind --, as in docent "
+	const path = "framework: invalid path "
+	const atLeastOne = ": want at least one permit, and not more than the limit"
+	for line, want := range map[string]string{
+		"look":                                  `"look": no such command: see docent --help`,
+		"lock --shard /a -- true":               "flag provided but not defined: -shard: see docent lock --help",
+		"lock /a true":                          behind + "lock --help",
+		"elect -- true":                         behind + "elect --help",
+		"lock /a":                               none + "lock /a -- command: see docent lock --help",
+		"elect /a --":                           none + "elect /a -- command: see docent elect --help",
+		"lock a -- true":                        path + `"a": it does not start with a slash`,
+		"lock / -- true":                        `new mutex: ` + path + `"/": a lock needs a node of its own`,
+		"lock -s -x /a -- true":                 "--shared and --exclusive exclude each other",
+		"lock -s --limit 1 /a -- true":          "--limit excludes --shared and --exclusive",
+		"lock --permits 1 /a -- true":           "--permits needs --limit, the number of permits of the semaphore",
+		"lock --permits 3 --limit 2 /a -- true": "--permits 3 --limit 2" + atLeastOne,
+		"lock --limit 0 /a -- true":             "--permits 1 --limit 0" + atLeastOne,
+		"lock --wait=-1s /a -- true":            "--wait -1s: want a time that is not negative",
+		"lock -n -w 1s /a -- true":              "--wait and --no-wait exclude each other",
+		"lock -E 256 /a -- true":                "--conflict-exit-code 256: want a number from 0 to 255",
+		"lock --grace 11s /a -- true":           "--grace 11s is longer than 10s, a third of the session timeout",
+		"elect --grace=-1s /a -- true":          "--grace -1s: want a time that is not negative",
+		"--session-timeout 1ms lock /a -- true": "new client: WithSessionTimeout: 1ms is not between 100ms and 24h0m0s",
+	} {
+		code, out, errs := finish(t, append([]string{"--connect", "127.0.0.1:1"}, strings.Fields(line)...)...)
+		assert.Equal(t, exitUsage, code, line)
+		assert.Empty(t, out)
+		assert.Equal(t, "docent: "+want+"\n", errs)
+	}
+	code, _, errs := finish(t, "lock", "/a", "--", "true")
+	assert.Equal(t, exitUsage, code)
+	assert.Equal(t, "docent: no servers: give --connect or set DOCENT_CONNECT, as zk1:2181,zk2:2181,zk3:2181\n", errs)
+}
+
+func TestCompletionRunsNothing(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"lock:run a command while holding a lock\n": {},
+		"--shared": {"lock", "--sh"},
+		"":         {"--connect", "127.0.0.1:1", "lock", "/a", "--", "touch"},
+	} {
+		code, out, errs := finish(t, append(args, completionFlag)...)
+		assert.Zero(t, code)
+		assert.Contains(t, out, want)
+		if want == "" {
+			assert.Empty(t, out)
+		}
+		assert.Empty(t, errs)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "pwsh"} {
+		code, out, _ := finish(t, "completion", shell)
+		assert.Zero(t, code)
+		assert.NotEmpty(t, out, shell)
+	}
+}
+
+func TestOnlyTheCommandNeedsTheCommandLineLibrary(t *testing.T) {
+	t.Parallel()
+	const library = "github.com/urfave/cli/v3"
+	packages := func(pattern ...string) string {
+		out, err := exec.Command("go", append([]string{"list", "-deps"}, pattern...)...).Output()
+		require.NoError(t, err)
+		return string(out)
+	}
+	require.NotContains(t, packages("../../framework/...", "../../recipes/...", "../../retry/...", "../../fence/...",
+		"../../zktest/...", "../../examples/...", "../../cmd/zktest"), library)
+	require.Contains(t, packages("."), library)
+}
