@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -66,6 +67,14 @@ func TestACommandHasNoFilesOfDocent(t *testing.T) {
 	code, with, errs := finish(t, connected("lock", testzk.Path(t), "--", "ls", "/proc/self/fd")...)
 	require.Zero(t, code, errs)
 	_, without, _ := finishCommand(t, exec.Command("ls", "/proc/self/fd"))
+	assert.Equal(t, without, with)
+}
+
+func TestACommandHasThePriorityOfDocent(t *testing.T) {
+	t.Parallel()
+	code, with, errs := finish(t, connected("lock", testzk.Path(t), "--", "nice")...)
+	require.Zero(t, code, errs)
+	_, without, _ := finishCommand(t, exec.Command("nice"))
 	assert.Equal(t, without, with)
 }
 
@@ -339,6 +348,26 @@ func TestAStoppedWatchdogIsContinued(t *testing.T) {
 	}, "the watchdog is stopped")
 	p.signal(syscall.SIGTERM)
 	assert.Equal(t, 128+15, p.wait())
+}
+
+func TestDocentEndsACommandWhoseWatchdogDoesNot(t *testing.T) {
+	t.Parallel()
+	network := proxy.Start(t, strings.Split(testzk.Connect(), ",")[0])
+	file := filepath.Join(t.TempDir(), "witness")
+	args := []string{"--connect", network.Addr(), "--session-timeout", "4s", "lock", testzk.Path(t), "--"}
+	p := start(t, append(args, witness(file, stubborn)...)...)
+	require.Equal(t, "held", p.line())
+	runtime.LockOSThread() // only this thread may continue the watchdog, and does not
+	defer runtime.UnlockOSThread()
+	watchdog := p.watchdog()
+	require.NoError(t, syscall.PtraceAttach(watchdog))
+	network.Blackhole(true)
+	for status := syscall.WaitStatus(0); !status.Signaled(); { // it is stopped, and then killed
+		_, err := syscall.Wait4(watchdog, &status, 0, nil)
+		require.NoError(t, err)
+	}
+	assert.Equal(t, exitLost, p.wait())
+	assert.NoError(t, exec.Command("flock", "--nonblock", file, "true").Run(), "a process is left")
 }
 
 func TestSignalsForTheWatchdogDoNotEndIt(t *testing.T) {

@@ -105,19 +105,30 @@ func startCommand(t testing.TB, cmd *exec.Cmd) *process {
 // line returns the next line of standard output.
 func (p *process) line() string {
 	p.t.Helper()
-	lines, failed := make(chan string, 1), make(chan error, 1)
+	line, err := p.tryLine()
+	require.NoError(p.t, err, "standard error: %s", &p.errs)
+	return line
+}
+
+// tryLine is line that returns an error if there is no other line.
+func (p *process) tryLine() (string, error) {
+	p.t.Helper()
+	type result struct {
+		line string
+		err  error
+	}
+	read := make(chan result, 1)
 	go func() {
 		line, err := p.stdout.ReadString('\n')
-		failed <- err
-		lines <- line
+		read <- result{strings.TrimSuffix(line, "\n"), err}
 	}()
 	select {
-	case err := <-failed:
-		require.NoError(p.t, err, "standard error: %s", &p.errs)
+	case r := <-read:
+		return r.line, r.err
 	case <-time.After(testzk.Patience):
 		require.FailNow(p.t, "no output", "standard error: %s", &p.errs)
+		return "", nil
 	}
-	return strings.TrimSuffix(<-lines, "\n")
 }
 
 // wait returns the exit code, -1 for a process that was killed.

@@ -112,17 +112,14 @@ var faults = []struct {
 
 // timeout is the session timeout in sieges. It is short, so that there are many rounds. A busy machine
 // can lose such a session without a fault.
-const timeout = "2s"
+const timeout = "4s"
 
 // round runs a witness under a lock, makes a fault, and waits for another witness under the lock. It
 // reports whether that one has found the first one dead.
 func (s siege) round(t testing.TB, number int) (dead bool) {
 	fault := faults[number%len(faults)]
 	path, file := testzk.Path(t), filepath.Join(t.TempDir(), "witness")
-	holder := start(t, append([]string{
-		"--connect", s.network.Addr(), "--session-timeout", timeout, "lock", path, "--",
-	}, witness(file, stubborn)...)...)
-	require.Equal(t, "held", holder.line(), fault.name)
+	holder := s.hold(t, path, file)
 	next := s.next(t, path, file)
 	undo, want := fault.make(t, s, holder)
 	code := next.wait()
@@ -136,6 +133,22 @@ func (s siege) round(t testing.TB, number int) (dead bool) {
 	return code == 0
 }
 
+// hold runs the witness that is to lose the lock.
+func (s siege) hold(t testing.TB, path, file string) *process {
+	t.Helper()
+	for {
+		holder := start(t, append([]string{
+			"--connect", s.network.Addr(), "--session-timeout", timeout, "lock", path, "--",
+		}, witness(file, stubborn)...)...)
+		line, err := holder.tryLine()
+		if err == nil {
+			require.Equal(t, "held", line)
+			return holder
+		}
+		require.Contains(t, []int{exitLost, exitNoServers}, holder.wait(), &holder.errs)
+	}
+}
+
 // next starts the witness that is to have the lock next.
 func (s siege) next(t testing.TB, path, file string) *process {
 	t.Helper()
@@ -147,14 +160,14 @@ func (s siege) next(t testing.TB, path, file string) *process {
 // TestACommandIsDeadBeforeTheNextHolderStarts makes as many holders lose their locks as DOCENT_ROUNDS
 // says.
 func TestACommandIsDeadBeforeTheNextHolderStarts(t *testing.T) {
-	rounds, workers := 2*len(faults), 6
+	rounds, workers := 2*len(faults), 12
 	if wanted := os.Getenv("DOCENT_ROUNDS"); wanted != "" {
 		var err error
 		rounds, err = strconv.Atoi(wanted)
 		require.NoError(t, err)
 	}
 	if realzk.Wanted() != "" {
-		workers = 2
+		workers = 3
 	}
 	var next, dead atomic.Int64
 	t.Run("rounds", func(t *testing.T) {

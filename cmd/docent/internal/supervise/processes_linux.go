@@ -90,10 +90,8 @@ func (f family) members() []process {
 	return members
 }
 
-// signal sends a signal to all processes of the family. It misses processes that are created
-// meanwhile.
-func (f family) signal(sig syscall.Signal) {
-	for _, p := range f.members() {
+func signalAll(all []process, sig syscall.Signal) {
+	for _, p := range all {
 		p.signal(sig)
 	}
 }
@@ -125,7 +123,7 @@ func (f family) reap(kept int) []process {
 // to be reaped, but kills it too. ended receives a signal when a child has ended.
 func (f family) kill(kept int, ended <-chan os.Signal) {
 	for {
-		f.signal(syscall.SIGKILL)
+		signalAll(f.members(), syscall.SIGKILL) // without those that are created meanwhile
 		if len(f.reap(kept)) == 0 && (kept == 0 || exited(kept)) {
 			return
 		}

@@ -40,7 +40,7 @@ func Run(c Command, hold Hold, l Limits, signals <-chan os.Signal, say func(stri
 		}
 	}
 	_ = r.pipe.Close()
-	return r.ending(c, last)
+	return r.ending(last)
 }
 
 // run is docent's part of running one command.
@@ -164,15 +164,15 @@ func (r *run) send(o order) {
 }
 
 // ending returns what Run returns after the last report.
-func (r *run) ending(c Command, last report) (Ending, error) {
+func (r *run) ending(last report) (Ending, error) {
 	cut := r.cut || last.Killed
 	switch {
 	case last.Failed != "":
 		return Ending{}, last.failure()
 	case !last.Ended && !cut:
-		return Ending{Code: killedCode, Signal: syscall.SIGKILL}, ErrWatchdog
+		return Ending{Code: killedCode}, ErrWatchdog
 	case !last.Ended:
-		return Ending{Code: killedCode, Signal: syscall.SIGKILL, Cut: true}, nil
+		return Ending{Code: killedCode, Cut: true}, nil
 	}
 	return endingOf(last.Status, cut), nil
 }

@@ -22,6 +22,9 @@ func Run(c Command, hold Hold, l Limits, signals <-chan os.Signal, say func(stri
 		Path: c.Path, Args: c.Args, Env: c.Env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 	}
 	group := newGroup(cmd)
+	if now().passed(l.timesOf(hold, never).Warn) {
+		return Ending{Code: killedCode, Cut: true}, nil
+	}
 	if err := cmd.Start(); err != nil {
 		return Ending{}, fmt.Errorf("%w: %w", ErrNotStarted, err)
 	}

@@ -63,9 +63,8 @@ func LongestGrace(timeout time.Duration) time.Duration { return timeout / leastF
 
 // Ending is how a command has ended.
 type Ending struct {
-	Code   int       // the exit code, or 128 and the number of the signal
-	Signal os.Signal // that has killed the command; nil: none
-	Cut    bool      // it was told to end, or killed, because the hold was about to end or had ended
+	Code int  // the exit code, or 128 and the number of the signal that has killed the command
+	Cut  bool // it was told to end, or killed, because the hold was about to end or had ended
 }
 
 // times are the moments at which the command ends, unless they are moved.

@@ -27,6 +27,10 @@ func init() {
 	os.Exit(0)
 }
 
+// notStarted is the status of a command that was not started, because the hold was about to end. It is
+// that of a command that was killed.
+const notStarted = syscall.WaitStatus(syscall.SIGKILL)
+
 // watchdog is the parent of a command.
 type watchdog struct {
 	family  family
@@ -35,10 +39,11 @@ type watchdog struct {
 	reports *os.File       // to docent
 	ended   chan os.Signal // receives a signal when a child has ended
 	times   times
-	warned  bool   // the command was told to end, because of times
-	over    bool   // the command has ended, or was told to end what it has left running
-	rest    moment // the moment to kill what the command has left running; with over
-	killed  bool
+	warned  bool      // the command was told to end, because of times
+	over    bool      // the command has ended, or was told to end what it has left running
+	rest    moment    // the moment to kill what the command has left running; with over
+	told    []process // that were told to end
+	killed  bool      // because of times
 }
 
 // watch runs the command until all its processes have ended.
@@ -59,6 +64,10 @@ func (s settings) watch() {
 		return
 	}
 	w.times = *first.Times
+	if now().passed(w.times.Warn) { // docent was paused
+		send(w.reports, report{Ended: true, Killed: true, Status: notStarted})
+		return
+	}
 	if err := w.start(s); err != nil {
 		failed := report{Failed: err.Error()}
 		_ = errors.As(err, &failed.Errno)
@@ -68,6 +77,9 @@ func (s settings) watch() {
 	// The watchdog is in the background of its terminal, which may stop what writes from there. The
 	// command does not ignore this signal: it has been started before.
 	signal.Ignore(syscall.SIGTTOU)
+	// On a busy machine the deadline must not pass while the watchdog waits for a processor. Only a
+	// privileged process may do this. The watchdog is alone in its group.
+	_ = syscall.Setpriority(syscall.PRIO_PGRP, 0, -20)
 	w.untilEnd(orders)
 	var status syscall.WaitStatus
 	_, _ = wait(w.command.Pid, 0, &status)
@@ -104,6 +116,9 @@ func (w *watchdog) untilEnd(orders <-chan order) {
 		case o, docentLives := <-orders:
 			orders = w.obey(orders, o, docentLives)
 		case <-w.ended:
+			if w.childEnded() {
+				return
+			}
 		case <-timer.C:
 		}
 	}
@@ -124,20 +139,9 @@ func (w *watchdog) obey(orders <-chan order, o order, docentLives bool) <-chan o
 	return orders
 }
 
-// step does what is due, and reports whether all processes of the command have ended.
-func (w *watchdog) step() (done bool) {
-	at, ended := now(), exited(w.command.Pid)
-	others := w.family.reap(w.command.Pid) // now what the ended command has left are children, too
-	if !w.over && ended {
-		w.over, w.rest = true, at.add(w.times.Rest)
-		if len(others) > 0 {
-			w.tell()
-		}
-	}
-	if w.over && len(others) == 0 {
-		return true
-	}
-	switch {
+// step does what is due, and reports whether it has killed the command.
+func (w *watchdog) step() (killed bool) {
+	switch at := now(); {
 	case at.passed(w.times.Kill), w.over && at.passed(w.rest):
 		w.killed = at.passed(w.times.Kill)
 		w.kill()
@@ -148,6 +152,19 @@ func (w *watchdog) step() (done bool) {
 		send(w.reports, report{Warned: true})
 	}
 	return false
+}
+
+// childEnded notes which children have ended. It reports whether all processes of the command have.
+func (w *watchdog) childEnded() (all bool) {
+	ended := exited(w.command.Pid)
+	others := w.family.reap(w.command.Pid) // now what the ended command has left are children, too
+	if !w.over && ended {
+		w.over, w.rest = true, now().add(w.times.Rest)
+		if len(others) > 0 {
+			w.tell()
+		}
+	}
+	return w.over && len(others) == 0
 }
 
 // next returns the next moment at which something is due.
@@ -164,8 +181,9 @@ func (w *watchdog) next() moment {
 
 // tell tells all processes of the command to end. Those that are stopped could not obey.
 func (w *watchdog) tell() {
-	w.family.signal(syscall.SIGTERM)
-	w.family.signal(syscall.SIGCONT)
+	w.told = w.family.members()
+	signalAll(w.told, syscall.SIGTERM)
+	signalAll(w.told, syscall.SIGCONT)
 }
 
 // kill kills all processes of the command.
@@ -174,5 +192,6 @@ func (w *watchdog) kill() {
 		// At once, and safe: the command is not reaped yet, so the number means its group.
 		_ = syscall.Kill(-w.group, syscall.SIGKILL)
 	}
+	signalAll(w.told, syscall.SIGKILL) // most of them, before the search for all
 	w.family.kill(w.command.Pid, w.ended)
 }
