@@ -74,9 +74,6 @@ func (s settings) watch() {
 		send(w.reports, failed)
 		return
 	}
-	// The watchdog is in the background of its terminal, which may stop what writes from there. The
-	// command does not ignore this signal: it has been started before.
-	signal.Ignore(syscall.SIGTTOU)
 	// On a busy machine the deadline must not pass while the watchdog waits for a processor. Only a
 	// privileged process may do this. The watchdog is alone in its group.
 	_ = syscall.Setpriority(syscall.PRIO_PGRP, 0, -20)
@@ -128,8 +125,7 @@ func (w *watchdog) untilEnd(orders <-chan order) {
 func (w *watchdog) obey(orders <-chan order, o order, docentLives bool) <-chan order {
 	switch {
 	case !docentLives:
-		fmt.Fprintln(os.Stderr, watchdogName+": docent has ended: ending the command")
-		w.times.Warn = now()
+		w.times.Warn = now() // and no message: what reads standard error may not be reading
 		return nil
 	case o.Times != nil:
 		w.times = *o.Times
