@@ -54,6 +54,8 @@
 //	rwlock.ErrUpgrade           a read hold cannot become a write hold   release it, then acquire the write side
 //	semaphore.ErrLimit          numbers of permits do not match          give all programs the same limit
 //	multilock.ErrPartlyHeld     the context holds a part of the locks    acquire all of them at once
+//	condition.ErrOtherLock      the hold is not one of its mutex alone   correct the program
+//	condition.ErrOtherHolds     the lock was entered more than once      release the other holds first
 //	leader.ErrInterrupted       Election.Interrupt was called (a cause)  return from the function
 //	leader.ErrLatchClosed       the Latch is closed, or its client       make another Latch
 //	leader.ErrNotStarted        Await before Start                       correct the program

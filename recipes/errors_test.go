@@ -18,6 +18,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/barrier"
 	"github.com/docent-zk/docent/recipes/cache"
+	"github.com/docent-zk/docent/recipes/condition"
 	"github.com/docent-zk/docent/recipes/counter"
 	"github.com/docent-zk/docent/recipes/discovery"
 	"github.com/docent-zk/docent/recipes/group"
@@ -43,6 +44,8 @@ var exportedErrors = map[string]error{
 	"discovery.ErrIDInUse":       discovery.ErrIDInUse,
 	"counter.ErrCorrupt":         counter.ErrCorrupt,
 	"counter.ErrOverflow":        counter.ErrOverflow,
+	"condition.ErrOtherHolds":    condition.ErrOtherHolds,
+	"condition.ErrOtherLock":     condition.ErrOtherLock,
 	"discovery.ErrNoInstance":    discovery.ErrNoInstance,
 	"discovery.ErrPending":       discovery.ErrPending,
 	"discovery.ErrUnreadable":    discovery.ErrUnreadable,
@@ -190,6 +193,12 @@ func provoked(t *testing.T) (all []error) {
 				add(l.TryAcquire(ctx))
 				add(recipes.AcquireWithin(ctx, l, time.Millisecond))
 			}
+			cond, err := condition.New(mu, "/b")
+			require.NoError(t, err)
+			add(cond.Wait(ctx, &recipes.Hold{}))
+			add(nil, cond.Signal(ctx, nil))
+			add(nil, (&condition.Condition{}).Broadcast(ctx, nil))
+			add(condition.New(mu, "/a"))
 			add(mu.Participants(ctx))
 			add(s.Limit(ctx))
 			add(nil, s.SetLimit(ctx, 2))

@@ -23,6 +23,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/barrier"
 	"github.com/docent-zk/docent/recipes/cache"
+	"github.com/docent-zk/docent/recipes/condition"
 	"github.com/docent-zk/docent/recipes/counter"
 	"github.com/docent-zk/docent/recipes/discovery"
 	"github.com/docent-zk/docent/recipes/group"
@@ -47,6 +48,7 @@ var zeroValues = map[string]any{
 	"counter.Count":             &counter.Count{},
 	"counter.Sequence":          &counter.Sequence{},
 	"counter.Value":             &counter.Value{},
+	"condition.Condition":       &condition.Condition{},
 	"discovery.Provider":        &discovery.Provider{},
 	"discovery.Registration":    &discovery.Registration{},
 	"discovery.Registry":        &discovery.Registry{},

@@ -10,7 +10,7 @@ import "strings"
 // Packages has the names in the texts of errors that have one.
 var Packages = []string{
 	"framework", "recipes", "mutex", "rwlock", "semaphore", "multilock", "leader", "cache",
-	"persistent", "group", "discovery", "inspect", "counter", "barrier", "queue", "retry", "fence",
+	"persistent", "group", "discovery", "inspect", "counter", "barrier", "striped", "condition", "queue", "retry", "fence",
 }
 
 // because is an error and its cause.

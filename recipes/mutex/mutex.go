@@ -12,6 +12,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/internal/check"
 	"github.com/docent-zk/docent/recipes/internal/handoff"
+	"github.com/docent-zk/docent/recipes/internal/mutexlock"
 	"github.com/docent-zk/docent/recipes/internal/nodedata"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/participants"
@@ -27,6 +28,15 @@ type Mutex struct {
 	acquirer report.Acquirer // lock, or a hand-off above it
 	key      any             // of lock
 	reports  *report.Reporter
+}
+
+func init() {
+	mutexlock.Of = func(m any) *queue.Lock {
+		if m := m.(*Mutex); m != nil {
+			return m.lock
+		}
+		return nil
+	}
 }
 
 // Option configures a Mutex.

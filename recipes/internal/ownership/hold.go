@@ -60,6 +60,22 @@ func (h *Hold) reason() error {
 	return h.err
 }
 
+// HasOthers reports whether there are other holds of the same nodes at the moment.
+func (h *Hold) HasOthers() bool {
+	h.owned.mu.Lock()
+	defer h.owned.mu.Unlock()
+	return len(h.owned.holds) > 1
+}
+
+// IsOnlyOf reports whether the hold is, or was, one of the lock with this key and of no other lock.
+func (h *Hold) IsOnlyOf(key any) bool {
+	if h == nil || h.owned == nil {
+		return false
+	}
+	locks := h.owned.locks()
+	return len(locks) == 1 && locks[0].Key == key
+}
+
 // Session is the session of the hold's nodes, or of some of them; nil in the zero value.
 func (h *Hold) Session() *framework.Session {
 	if h == nil || h.owned == nil {
@@ -188,6 +204,22 @@ func call(wait func() error) error {
 func (h *Hold) StartRelease() (wait func() error) {
 	h.owned.loseIfLost()
 	result, measured, err := h.owned.releaseHold(h)
+	return h.afterRelease(result, measured, err)
+}
+
+// StartReleaseAlone is StartRelease, unless there are other holds of the same nodes. Then it returns
+// false, and the hold goes on.
+func (h *Hold) StartReleaseAlone() (wait func() error, ok bool) {
+	h.owned.loseIfLost()
+	result, measured, err := h.owned.releaseAlone(h)
+	if result == stillHeld && err == nil {
+		return nil, false
+	}
+	return h.afterRelease(result, measured, err), true
+}
+
+// afterRelease returns what waits for the result of a release.
+func (h *Hold) afterRelease(result releaseResult, measured func(error), err error) (wait func() error) {
 	switch {
 	case err != nil:
 		return func() error { return fmt.Errorf("release %s: %w", h.Path(), err) }

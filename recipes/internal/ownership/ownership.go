@@ -82,6 +82,21 @@ const (
 func (o *ownership) releaseHold(h *Hold) (result releaseResult, measured func(error), err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.releaseHoldLocked(h)
+}
+
+// releaseAlone is releaseHold, unless there are other holds. Then it does nothing and returns
+// stillHeld without an error.
+func (o *ownership) releaseAlone(h *Hold) (result releaseResult, measured func(error), err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, held := o.holds[h]; held && o.err == nil && len(o.holds) > 1 {
+		return stillHeld, nil, nil
+	}
+	return o.releaseHoldLocked(h)
+}
+
+func (o *ownership) releaseHoldLocked(h *Hold) (result releaseResult, measured func(error), err error) {
 	if h.released {
 		return stillHeld, nil, ErrNotHeld
 	}

@@ -1,0 +1,126 @@
+package condition
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
+	"github.com/docent-zk/docent/recipes/internal/queue"
+)
+
+// Signal lets one waiter go on: the one that has waited longest of those that have no signal yet. If
+// there is none, Signal does nothing. hold must be a valid hold of the mutex, of any client, and
+// stays held: the waiter goes on once the lock is released. If the waiter leaves before it has the
+// lock, because its process dies, its session is lost or its context ends, the next waiter that was
+// waiting already gets the signal.
+//
+// Signal takes a list and, if there is a waiter, one transaction that checks the lock node. It
+// repeats them while the session lasts, until ctx ends. A repetition does not signal twice. Signal
+// fails
+//
+//   - with ErrOtherLock, or with the reason of hold.Err, without a request;
+//   - when the hold is lost, with the reason;
+//   - when ctx ends, and with what the servers refuse, such as zk.ErrNoAuth.
+//
+// framework.OutcomeOf reports whether the signal may have been given all the same: then it stays
+// given. Java: Condition.signal.
+func (c *Condition) Signal(ctx context.Context, hold *recipes.Hold) error {
+	return c.send(ctx, hold, "signal", false)
+}
+
+// Broadcast lets all waiters go on, one after another in the order in which they came: each gets the
+// lock when the one before has released it. It does nothing for a Wait that begins later. Otherwise
+// it is like Signal. Java: Condition.signalAll.
+func (c *Condition) Broadcast(ctx context.Context, hold *recipes.Hold) error {
+	return c.send(ctx, hold, "broadcast", true)
+}
+
+func (c *Condition) send(ctx context.Context, hold *recipes.Hold, op string, all bool) error {
+	own, err := c.held(ctx, hold)
+	if err == nil {
+		s := sending{Condition: c, hold: own, all: all, outcome: framework.NotApplied}
+		_, err = queue.RetryInSession(ctx, own.Session(), func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, s.attempt(ctx)
+		})
+		if err != nil {
+			err = &framework.Error{Op: op, Path: c.path, Outcome: s.outcome, Err: ctxerr.With(ctx, err)}
+		}
+		return err
+	}
+	return fmt.Errorf("%s %s: %w", op, c.path, err)
+}
+
+// newID returns what tells the nodes of two signals apart.
+func newID() string {
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+// sending is one call of Signal or Broadcast.
+type sending struct {
+	*Condition
+	hold    *ownership.Hold
+	all     bool
+	made    signal // once a waiter is known that needs it
+	outcome framework.Outcome
+}
+
+// attempt makes the signal and deletes useless ones. It may be repeated after a lost answer: the name
+// of the node stays the same, and no waiter can have taken the signal before. A waiter needs the lock
+// for that, and the transaction fails once the lock node is deleted.
+func (s *sending) attempt(ctx context.Context) error {
+	for {
+		l, err := readLine(ctx, s.hold.Session(), s.path)
+		if err != nil {
+			return err
+		}
+		ops := s.ops(l)
+		if len(ops) == 0 {
+			return nil
+		}
+		_, err = s.hold.Guard(ctx, ops...)
+		if framework.OutcomeOf(err) == framework.Unknown {
+			s.outcome = framework.Unknown
+		}
+		switch {
+		case ctxerr.Answered(ctx, err, zk.ErrNodeExists):
+			return nil // made by an attempt whose answer was lost
+		case ctxerr.Answered(ctx, err, zk.ErrNoNode):
+			continue // a useless one was deleted meanwhile
+		}
+		return err
+	}
+}
+
+// ops returns the operations of an attempt; none: there is nothing to do.
+func (s *sending) ops(l line) (ops []framework.Op) {
+	if s.made.name == "" {
+		s.made, _ = l.signalFor(newID(), s.all)
+	}
+	switch {
+	case s.made.name == "": // no waiter needs it
+	case l.has(s.made.name):
+		return nil // made by an attempt whose answer was lost
+	default:
+		ops, l = append(ops, framework.CreateOp(s.path+"/"+s.made.name, nil)), l.with(s.made, s.all)
+	}
+	return append(ops, deletions(s.path, l.match().useless)...)
+}
+
+// readLine reads the directory of a condition. One that does not exist is empty.
+func readLine(ctx context.Context, s *framework.Session, path string) (line, error) {
+	children, _, err := s.Children(ctx, path)
+	if errors.Is(err, zk.ErrNoNode) {
+		err = nil
+	}
+	return newLine(children), err
+}

@@ -1,0 +1,344 @@
+package condition
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/internal/enqueue"
+	"github.com/docent-zk/docent/recipes/internal/locknode"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
+	"github.com/docent-zk/docent/recipes/internal/queue"
+)
+
+// Wait releases the lock, waits for a signal, acquires the lock again and returns the new hold.
+// Between the release and the wait no signal can be missed. What the waiter waits for may have
+// changed again until it has the lock, so call Wait in a loop that examines it:
+//
+//	for !ready() {
+//		if hold, err = cond.Wait(ctx, hold); err != nil {
+//			return err
+//		}
+//	}
+//
+// hold must be a valid hold of the mutex and the only one: Wait cannot release a lock that was
+// entered more than once. ctx must not be a context of the hold (recipes.Hold.Context), because that
+// one ends with the release. The new hold has a token and contexts of its own.
+//
+// With an error Wait returns hold itself. It has ended, and there is no other one, unless the error
+// comes from before the release: see hold.Err. To release it in a defer is right in both cases. Wait
+// fails
+//
+//   - with ErrOtherLock, ErrOtherHolds, for a context of the hold, and with the reason of hold.Err,
+//     without a request. Java: IllegalMonitorStateException;
+//   - when the waiter's node cannot be created, and as Mutex.Acquire fails. If the lock was lost, or
+//     its node was deleted before the release, with the reason;
+//   - when ctx ends. A signal that the waiter had then goes to the next waiter that was waiting
+//     already. If ctx ends after the waiter has the lock again and has seen its signal, Wait returns
+//     the hold;
+//   - with framework.ErrSessionLost if the session is lost in the wait. Acquire the lock again and
+//     examine what was waited for: only a waiter that holds the lock can wait again without a gap;
+//   - with recipes.ErrNodeDeleted if another client deletes the waiter's node.
+//
+// The node of a Wait that fails is deleted, in the background if that is not possible at once.
+//
+// While a waiter that has a signal is paused, or its process has died, the waiters behind it wait
+// until its session expires. An outage that ends before the session's deadline costs nothing. Java:
+// Condition.await, which acquires the lock again before it throws.
+func (c *Condition) Wait(ctx context.Context, hold *recipes.Hold) (*recipes.Hold, error) {
+	next, err := c.wait(ctx, hold)
+	switch {
+	case err == nil:
+		return next, nil
+	case hold == nil || hold.Err() == nil:
+		return hold, fmt.Errorf("wait %s: %w", c.path, err)
+	}
+	return hold, fmt.Errorf("wait %s: the lock is not held now: %w", c.path, err)
+}
+
+var errOwnContext = errors.New("the context ends with the hold: use the one that the lock was acquired with")
+
+func (c *Condition) wait(ctx context.Context, hold *recipes.Hold) (next *recipes.Hold, err error) {
+	own, err := c.held(ctx, hold)
+	if err != nil {
+		return nil, err
+	}
+	if _, carried := ownership.Current(ctx, c.key); carried {
+		return nil, errOwnContext
+	}
+	w, err := c.enter(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if next == nil {
+			enqueue.DeleteNodes(ctx, w.session, w.path)
+		}
+	}()
+	if err := w.release(ctx, own); err != nil {
+		return nil, err
+	}
+	for {
+		if err := w.awaitSignal(ctx); err != nil {
+			return nil, err
+		}
+		if next, err = w.acquire(ctx); next != nil || err != nil {
+			return next, err
+		}
+	}
+}
+
+// waiter is one Wait. Its node is in the directory of the condition from before the release until it
+// has the lock again.
+type waiter struct {
+	*Condition
+	session *framework.Session
+	path    string // of its node
+	name    string
+}
+
+// maxCreateDirs is how often missing directories are created before a Wait fails. The servers delete
+// empty containers.
+const maxCreateDirs = 10
+
+// enter creates the node of a waiter while the lock is held.
+func (c *Condition) enter(ctx context.Context, own *ownership.Hold) (*waiter, error) {
+	if own.HasOthers() {
+		return nil, ErrOtherHolds
+	}
+	session := own.Session()
+	create := framework.CreateOp(c.path+"/"+waiterKind, c.data, enqueue.LockNodeOptions()...)
+	for attempts := 0; ; attempts++ {
+		results, err := own.Guard(ctx, create)
+		if err == nil {
+			return c.newWaiter(ctx, session, results[0].Path)
+		}
+		if !ctxerr.Answered(ctx, err, zk.ErrNoNode) || attempts == maxCreateDirs {
+			return nil, ctxerr.With(ctx, err)
+		}
+		if err := session.CreateContainers(ctx, c.path); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// newWaiter returns the waiter with a node that was just created.
+func (c *Condition) newWaiter(ctx context.Context, s *framework.Session, node string) (*waiter, error) {
+	if node == "" {
+		return nil, errDeleted
+	}
+	name := path.Base(node)
+	if n, ok := locknode.Parse(name, []string{waiterKind}); !ok || n.AtCounterEnd() {
+		enqueue.DeleteNodes(ctx, s, node)
+		return nil, fmt.Errorf("the directory's counter of sequence numbers is at its end "+
+			"(delete it while no client uses the condition): %s", node)
+	}
+	return &waiter{c, s, node, name}, nil
+}
+
+var errDeleted = fmt.Errorf("%w: that of the waiter", recipes.ErrNodeDeleted)
+
+// release releases the lock. It does not wait longer than ctx.
+func (w *waiter) release(ctx context.Context, own *ownership.Hold) error {
+	released, ok := own.StartReleaseAlone()
+	switch {
+	case !ok:
+		return ErrOtherHolds
+	case released == nil:
+		return nil
+	}
+	_, err := w.inBackground(ctx, released)
+	if lost := w.session.Err(); err != nil && lost != nil && ctx.Err() == nil {
+		return lost
+	}
+	return err
+}
+
+// inBackground calls fn in a goroutine of the session, and waits until it returns or ctx ends. It
+// reports whether fn has returned.
+func (w *waiter) inBackground(ctx context.Context, fn func() error) (returned bool, err error) {
+	result := make(chan error, 1)
+	started := bridge.OfSession(w.session).Go(func() {
+		err := errGoroutineEnded
+		defer func() { result <- err }()
+		err = fn()
+	})
+	if !started {
+		return true, cmp.Or(fn(), w.session.Err()) // fn sends nothing any more
+	}
+	select {
+	case err := <-result:
+		return true, err
+	case <-ctx.Done():
+		return false, ctxerr.Of(ctx)
+	}
+}
+
+// errGoroutineEnded: a logger, metrics or a retry policy has called runtime.Goexit on a goroutine
+// of the client.
+var errGoroutineEnded = errors.New("code of the program ended a goroutine of the waiter")
+
+// awaitSignal waits until the waiter is the first one and has a signal. The waiters behind it wait
+// for the deletion of the node before their own.
+func (w *waiter) awaitSignal(ctx context.Context) error {
+	for {
+		change, err := queue.RetryInSession(ctx, w.session, w.look)
+		if err != nil || change == nil {
+			return ctxerr.With(ctx, err)
+		}
+		select {
+		case <-change.Fired():
+		case <-w.session.Done():
+			return w.session.Err()
+		case <-ctx.Done():
+			return ctxerr.Of(ctx)
+		}
+	}
+}
+
+// look returns a watch for what the waiter waits for; nil: it may go on.
+func (w *waiter) look(ctx context.Context) (*framework.Watch, error) {
+	for {
+		l, err := readLine(ctx, w.session, w.Condition.path)
+		if err != nil {
+			return nil, err
+		}
+		i := l.position(w.name)
+		if i <= 0 {
+			break
+		}
+		_, _, watch, err := w.session.GetW(ctx, w.Condition.path+"/"+l.waiters[i-1].Name)
+		if !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
+			return watch, err
+		}
+	}
+	children, _, watch, err := w.session.ChildrenW(ctx, w.Condition.path)
+	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
+		return nil, errDeleted
+	}
+	l := newLine(children)
+	switch {
+	case err != nil:
+		return nil, err
+	case l.position(w.name) < 0:
+		return nil, errDeleted
+	case l.match().signaled > 0:
+		return nil, nil
+	}
+	return watch, nil
+}
+
+// acquire acquires the lock and takes the signal. It returns neither a hold nor an error if there is
+// no signal any more.
+func (w *waiter) acquire(ctx context.Context) (next *recipes.Hold, err error) {
+	within, stop := w.whileSession(ctx)
+	defer stop()
+	acquired, err := w.mutex.Acquire(within)
+	if err != nil {
+		if lost := w.session.Err(); lost != nil && ctx.Err() == nil {
+			return nil, lost
+		}
+		return nil, err
+	}
+	defer func() {
+		if next == nil {
+			undo(ctx, acquired)
+		}
+	}()
+	signaled, err := w.take(ctx)
+	if !signaled || err != nil {
+		return nil, err
+	}
+	return acquired, nil
+}
+
+// whileSession returns a context that ends with ctx or with the session.
+func (w *waiter) whileSession(ctx context.Context) (within context.Context, stop func()) {
+	within, cancel := context.WithCancelCause(ctx)
+	watching := bridge.OfSession(w.session).Go(func() {
+		select {
+		case <-w.session.Done():
+			cancel(w.session.Err())
+		case <-within.Done():
+		}
+	})
+	if !watching {
+		cancel(w.session.Err())
+	}
+	return within, func() { cancel(nil) }
+}
+
+// undoTimeout bounds how long a Wait that fails waits for the release of the lock.
+const undoTimeout = time.Second
+
+// undo releases a hold that no caller gets. ctx limits only the wait for the release.
+func undo(ctx context.Context, acquired *recipes.Hold) {
+	ctx, cancel := context.WithTimeout(ctx, undoTimeout)
+	defer cancel()
+	_ = ownership.ReleaseAll(ctx, []*ownership.Hold{ownership.Of(acquired)})
+}
+
+// take takes the signal while the lock is held: one transaction deletes the node of the waiter and
+// the signal. It reports whether there is a signal. Once one was seen, the transaction is repeated as
+// long as the session lasts, also after ctx has ended. So a signal is lost with a session only, and
+// the hold is lost with the same session.
+func (w *waiter) take(ctx context.Context) (signaled bool, err error) {
+	l, err := queue.RetryInSession(ctx, w.session, func(ctx context.Context) (line, error) {
+		return readLine(ctx, w.session, w.Condition.path)
+	})
+	switch {
+	case err != nil:
+		return false, ctxerr.With(ctx, err)
+	case l.position(w.name) < 0:
+		return false, errDeleted
+	case l.position(w.name) > 0 || l.match().signaled == 0:
+		return false, nil
+	}
+	if returned, err := w.inBackground(ctx, func() error { return w.leave(l) }); returned && err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// leave deletes the node of the waiter with its signal, and signals that are useless then.
+func (w *waiter) leave(l line) error {
+	first := true
+	_, err := queue.RetryInSession(context.Background(), w.session, func(ctx context.Context) (_ struct{}, err error) {
+		for {
+			if !first {
+				if l, err = readLine(ctx, w.session, w.Condition.path); err != nil {
+					return struct{}{}, err
+				}
+			}
+			first = false
+			if l.position(w.name) < 0 {
+				return struct{}{}, nil // deleted by an attempt whose answer was lost
+			}
+			_, err = w.session.Multi(ctx, w.leaving(l)...)
+			if !errors.Is(err, zk.ErrNoNode) {
+				return struct{}{}, err
+			}
+		}
+	})
+	return err
+}
+
+// leaving returns the operations by which the waiter leaves.
+func (w *waiter) leaving(l line) []framework.Op {
+	names := []string{w.name}
+	if l.position(w.name) == 0 {
+		names = append(names, l.match().first...)
+		l = l.withoutFirst(names)
+		names = append(names, l.match().useless...)
+	}
+	return deletions(w.Condition.path, names)
+}
