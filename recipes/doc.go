@@ -53,6 +53,7 @@
 //	recipes.ErrReleasePending   released; the node may still be there    nothing: its deletion continues
 //	rwlock.ErrUpgrade           a read hold cannot become a write hold   release it, then acquire the write side
 //	semaphore.ErrLimit          numbers of permits do not match          give all programs the same limit
+//	striped.ErrStripes          programs with another number run         change it by way of WithPrevious
 //	multilock.ErrPartlyHeld     the context holds a part of the locks    acquire all of them at once
 //	condition.ErrOtherLock      the hold is not one of its mutex alone   correct the program
 //	condition.ErrOtherHolds     the lock was entered more than once      release the other holds first

@@ -29,6 +29,7 @@ import (
 	"github.com/docent-zk/docent/recipes/persistent"
 	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/recipes/semaphore"
+	"github.com/docent-zk/docent/recipes/striped"
 	"github.com/docent-zk/docent/retry"
 )
 
@@ -85,6 +86,7 @@ var exportedErrors = map[string]error{
 	"recipes.ErrReleasePending":  recipes.ErrReleasePending,
 	"rwlock.ErrUpgrade":          rwlock.ErrUpgrade,
 	"semaphore.ErrLimit":         semaphore.ErrLimit,
+	"striped.ErrStripes":         striped.ErrStripes,
 }
 
 // The doc comment of package recipes has a line for each exported error of the library, and no
@@ -152,6 +154,7 @@ func provoked(t *testing.T) (all []error) {
 			add(rwlock.New(c, path))
 			add(semaphore.New(c, path, 1))
 			add(semaphore.NewMutex(c, path))
+			add(striped.New(c, path, 1))
 			add(multilock.New(c, []string{path}))
 			add(leader.New(c, path))
 			add(leader.NewLatch(c, path))
@@ -188,7 +191,11 @@ func provoked(t *testing.T) (all []error) {
 			require.NoError(t, err)
 			sequence, err := multilock.Combine(mu, s)
 			require.NoError(t, err)
-			for _, l := range []recipes.Locker{mu, rw.Read(), rw.Write(), s, multi, sequence, &mutex.Mutex{}} {
+			keys, err := striped.New(c, "/a", 1)
+			require.NoError(t, err)
+			for _, l := range []recipes.Locker{
+				mu, rw.Read(), rw.Write(), s, multi, sequence, &mutex.Mutex{}, keys.For("a"), keys.ForAll(),
+			} {
 				add(l.Acquire(ctx))
 				add(l.TryAcquire(ctx))
 				add(recipes.AcquireWithin(ctx, l, time.Millisecond))

@@ -34,6 +34,7 @@ import (
 	"github.com/docent-zk/docent/recipes/persistent"
 	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/recipes/semaphore"
+	"github.com/docent-zk/docent/recipes/striped"
 )
 
 // zeroValues are the zero values of the exported structs that a constructor makes.
@@ -69,6 +70,8 @@ var zeroValues = map[string]any{
 	"rwlock.Side":               &rwlock.Side{},
 	"semaphore.Mutex":           &semaphore.Mutex{},
 	"semaphore.Semaphore":       &semaphore.Semaphore{},
+	"striped.Lock":              &striped.Lock{},
+	"striped.Striped":           &striped.Striped{},
 }
 
 // usableZeroValues are the zero values of the other exported structs, which are records, errors and
@@ -247,7 +250,7 @@ func requireNothing(t *testing.T, method string, result reflect.Value) {
 		require.Equal(t, framework.Closed, r, method)
 	case *zap.Logger:
 		r.Info("nothing")
-	case *framework.Client, *rwlock.Side: // zero values, which have lines of their own
+	case *framework.Client, *rwlock.Side, *striped.Lock: // zero values, which have lines of their own
 		require.True(t, result.Elem().IsZero(), method)
 	default:
 		require.Fail(t, "a result that is not zero", "%s: %v", method, r)

@@ -23,8 +23,9 @@ func TestWaitersGoOnInOrder(t *testing.T) {
 	t.Parallel()
 	path := testzk.Path(t)
 	one := newUser(t, testzk.Connected(t, testzk.Connect()), path)
+	handoff := mutex.WithLocalHandoff(mutex.Handoff{Streak: 3, Span: time.Minute})
 	users := []*user{one, newUser(t, testzk.Connected(t, testzk.Connect()), path), one,
-		newUser(t, testzk.Connected(t, testzk.Connect()), path, mutex.WithLocalHandoff(mutex.Handoff{Streak: 3, Span: time.Minute}))}
+		newUser(t, testzk.Connected(t, testzk.Connect()), path, handoff)}
 	one.signal() // nothing
 	var waiting []*testlock.Attempt
 	var last int64

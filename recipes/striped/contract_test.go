@@ -1,0 +1,37 @@
+package striped_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/internal/locktest"
+	"github.com/docent-zk/docent/recipes/striped"
+)
+
+const key = "order-17"
+
+// stripe returns the directory of a key's stripe.
+func stripe(path string, n int, key string) string {
+	return fmt.Sprintf("%s/%d/%d", path, n, striped.Index(key, n))
+}
+
+func TestContract(t *testing.T) {
+	locktest.Run(t, locktest.Kind{
+		New: func(t testing.TB, c *framework.Client, path string) locktest.Lock {
+			return newStriped(t, c, path, 8).For(key)
+		},
+		Dirs:     func(path string) []string { return []string{stripe(path, 8, key)} },
+		Reenters: true,
+	})
+}
+
+func TestContractDuringAChange(t *testing.T) {
+	locktest.Run(t, locktest.Kind{
+		New: func(t testing.TB, c *framework.Client, path string) locktest.Lock {
+			return newStriped(t, c, path, 5, striped.WithPrevious(8)).For(key)
+		},
+		Dirs:     func(path string) []string { return []string{stripe(path, 5, key), stripe(path, 8, key)} },
+		Reenters: true,
+	})
+}
