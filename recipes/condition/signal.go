@@ -79,11 +79,11 @@ type sending struct {
 // for that, and the transaction fails once the lock node is deleted.
 func (s *sending) attempt(ctx context.Context) error {
 	for {
-		l, err := readLine(ctx, s.hold.Session(), s.path)
+		st, err := readState(ctx, s.hold.Session(), s.path)
 		if err != nil {
 			return err
 		}
-		ops := s.ops(l)
+		ops := s.ops(st)
 		if len(ops) == 0 {
 			return nil
 		}
@@ -102,25 +102,25 @@ func (s *sending) attempt(ctx context.Context) error {
 }
 
 // ops returns the operations of an attempt; none: there is nothing to do.
-func (s *sending) ops(l line) (ops []framework.Op) {
+func (s *sending) ops(st state) (ops []framework.Op) {
 	if s.made.name == "" {
-		s.made, _ = l.signalFor(newID(), s.all)
+		s.made, _ = st.signalFor(newID(), s.all)
 	}
 	switch {
 	case s.made.name == "": // no waiter needs it
-	case l.has(s.made.name):
+	case st.has(s.made.name):
 		return nil // made by an attempt whose answer was lost
 	default:
-		ops, l = append(ops, framework.CreateOp(s.path+"/"+s.made.name, nil)), l.with(s.made, s.all)
+		ops, st = append(ops, framework.CreateOp(s.path+"/"+s.made.name, nil)), st.with(s.made, s.all)
 	}
-	return append(ops, deletions(s.path, l.match().useless)...)
+	return append(ops, deletions(s.path, st.match().useless)...)
 }
 
 // readLine reads the directory of a condition. One that does not exist is empty.
-func readLine(ctx context.Context, s *framework.Session, path string) (line, error) {
+func readState(ctx context.Context, s *framework.Session, path string) (state, error) {
 	children, _, err := s.Children(ctx, path)
 	if errors.Is(err, zk.ErrNoNode) {
 		err = nil
 	}
-	return newLine(children), err
+	return newState(children), err
 }

@@ -208,15 +208,15 @@ func (w *waiter) awaitSignal(ctx context.Context) error {
 // look returns a watch for what the waiter waits for; nil: it may go on.
 func (w *waiter) look(ctx context.Context) (*framework.Watch, error) {
 	for {
-		l, err := readLine(ctx, w.session, w.Condition.path)
+		st, err := readState(ctx, w.session, w.Condition.path)
 		if err != nil {
 			return nil, err
 		}
-		i := l.position(w.name)
+		i := st.position(w.name)
 		if i <= 0 {
 			break
 		}
-		_, _, watch, err := w.session.GetW(ctx, w.Condition.path+"/"+l.waiters[i-1].Name)
+		_, _, watch, err := w.session.GetW(ctx, w.Condition.path+"/"+st.waiters[i-1].Name)
 		if !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 			return watch, err
 		}
@@ -225,13 +225,13 @@ func (w *waiter) look(ctx context.Context) (*framework.Watch, error) {
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		return nil, errDeleted
 	}
-	l := newLine(children)
+	st := newState(children)
 	switch {
 	case err != nil:
 		return nil, err
-	case l.position(w.name) < 0:
+	case st.position(w.name) < 0:
 		return nil, errDeleted
-	case l.match().signaled > 0:
+	case st.match().signaled > 0:
 		return nil, nil
 	}
 	return watch, nil
@@ -292,38 +292,38 @@ func undo(ctx context.Context, acquired *recipes.Hold) {
 // long as the session lasts, also after ctx has ended. So a signal is lost with a session only, and
 // the hold is lost with the same session.
 func (w *waiter) take(ctx context.Context) (signaled bool, err error) {
-	l, err := queue.RetryInSession(ctx, w.session, func(ctx context.Context) (line, error) {
-		return readLine(ctx, w.session, w.Condition.path)
+	st, err := queue.RetryInSession(ctx, w.session, func(ctx context.Context) (state, error) {
+		return readState(ctx, w.session, w.Condition.path)
 	})
 	switch {
 	case err != nil:
 		return false, ctxerr.With(ctx, err)
-	case l.position(w.name) < 0:
+	case st.position(w.name) < 0:
 		return false, errDeleted
-	case l.position(w.name) > 0 || l.match().signaled == 0:
+	case st.position(w.name) > 0 || st.match().signaled == 0:
 		return false, nil
 	}
-	if returned, err := w.inBackground(ctx, func() error { return w.leave(l) }); returned && err != nil {
+	if returned, err := w.inBackground(ctx, func() error { return w.leave(st) }); returned && err != nil {
 		return false, err
 	}
 	return true, nil
 }
 
 // leave deletes the node of the waiter with its signal, and signals that are useless then.
-func (w *waiter) leave(l line) error {
+func (w *waiter) leave(st state) error {
 	first := true
 	_, err := queue.RetryInSession(context.Background(), w.session, func(ctx context.Context) (_ struct{}, err error) {
 		for {
 			if !first {
-				if l, err = readLine(ctx, w.session, w.Condition.path); err != nil {
+				if st, err = readState(ctx, w.session, w.Condition.path); err != nil {
 					return struct{}{}, err
 				}
 			}
 			first = false
-			if l.position(w.name) < 0 {
+			if st.position(w.name) < 0 {
 				return struct{}{}, nil // deleted by an attempt whose answer was lost
 			}
-			_, err = w.session.Multi(ctx, w.leaving(l)...)
+			_, err = w.session.Multi(ctx, w.leaving(st)...)
 			if !errors.Is(err, zk.ErrNoNode) {
 				return struct{}{}, err
 			}
@@ -333,12 +333,12 @@ func (w *waiter) leave(l line) error {
 }
 
 // leaving returns the operations by which the waiter leaves.
-func (w *waiter) leaving(l line) []framework.Op {
+func (w *waiter) leaving(st state) []framework.Op {
 	names := []string{w.name}
-	if l.position(w.name) == 0 {
-		names = append(names, l.match().first...)
-		l = l.withoutFirst(names)
-		names = append(names, l.match().useless...)
+	if st.position(w.name) == 0 {
+		names = append(names, st.match().first...)
+		st = st.withoutFirst(names)
+		names = append(names, st.match().useless...)
 	}
 	return deletions(w.Condition.path, names)
 }

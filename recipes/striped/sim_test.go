@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -96,8 +98,10 @@ func (f *fleet) change(aim *testlock.Aim, random *rand.Rand) {
 
 // run is one program, from its start until it is replaced.
 func (f *fleet) run(name string, random *rand.Rand, n int, opts ...striped.Option) {
-	client, err := framework.New(f.connect, framework.WithDialer(f.srv.Client(name).DialContext),
-		framework.WithSessionTimeout(simTimeout), framework.WithRandom(rand.New(rand.NewPCG(random.Uint64(), 1)).Int64N))
+	client, err := framework.New(f.connect,
+		framework.WithDialer(f.srv.Client(name).DialContext),
+		framework.WithSessionTimeout(simTimeout),
+		framework.WithRandom(rand.New(rand.NewPCG(random.Uint64(), 1)).Int64N))
 	if err != nil {
 		f.t.Error(err)
 		return
@@ -177,5 +181,14 @@ func TestSimulatedRaceOfTwoNumbers(t *testing.T) {
 		running.Wait()
 		require.False(t, len(held[3]) > 0 && len(held[4]) > 0, "both numbers have holds")
 		require.NotEmpty(t, append(held[3], held[4]...))
+		time.Sleep(time.Second)
+		names, err := srv.Children("/locks/programs")
+		require.NoError(t, err)
+		for n, other := range map[int]int{3: 4, 4: 3} {
+			refused := func(name string) bool { return strings.Contains(name, fmt.Sprintf("stripes-%d-", other)) }
+			if len(held[n]) > 0 {
+				require.False(t, slices.ContainsFunc(names, refused), "left: %v", names)
+			}
+		}
 	})
 }

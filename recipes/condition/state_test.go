@@ -51,8 +51,8 @@ func TestSignalsBelongToTheFirstWaitersThatWereThere(t *testing.T) {
 				names = append(names, s.name)
 			}
 			random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-			l := newLine(names)
-			m := l.match()
+			st := newState(names)
+			m := st.match()
 			signaled := expected(waiters, signals)
 			require.Equal(t, waiters[:m.signaled], append(waiters[:0:0], signaled...), "seed %d step %d", seed, step)
 			for _, name := range m.useless {
@@ -69,14 +69,14 @@ func TestSignalsBelongToTheFirstWaitersThatWereThere(t *testing.T) {
 				}
 			case 3: // the first waiter takes its signal
 				if m.signaled > 0 {
-					gone := append(m.first, l.withoutFirst(m.first).match().useless...)
+					gone := append(m.first, st.withoutFirst(m.first).match().useless...)
 					waiters = waiters[1:]
 					signals = slices.DeleteFunc(signals, func(s sent) bool { return slices.Contains(gone, s.name) })
 					require.Equal(t, signaled[1:], append([]string{}, expected(waiters, signals)...))
 				}
 			default:
 				all := random.IntN(4) == 0
-				if s, needed := l.signalFor(fmt.Sprint(step), all); needed {
+				if s, needed := st.signalFor(fmt.Sprint(step), all); needed {
 					signals = append(signals, sent{s.name, slices.Clone(waiters), all})
 					require.Greater(t, len(expected(waiters, signals)), len(signaled))
 				} else {
@@ -88,6 +88,6 @@ func TestSignalsBelongToTheFirstWaitersThatWereThere(t *testing.T) {
 }
 
 func TestOtherNodesAreNoSignals(t *testing.T) {
-	l := newLine([]string{"other", "signal-x-1", "all-", "_c_0-wait-", "_c_0-lock-0000000001", "signal-"})
-	require.Equal(t, line{}, l)
+	st := newState([]string{"other", "signal-x-1", "all-", "_c_0-wait-", "_c_0-lock-0000000001", "signal-"})
+	require.Equal(t, state{}, st)
 }

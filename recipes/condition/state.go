@@ -25,25 +25,25 @@ type signal struct {
 	last int32 // the number of the last waiter that was there
 }
 
-// line is the children of a condition's directory.
-type line struct {
+// state is the children of a condition's directory.
+type state struct {
 	waiters    []locknode.Node // in the order in which they came
 	signals    []signal        // each for one waiter; in the order of last
 	broadcasts []signal        // each for all waiters up to last
 }
 
-func newLine(children []string) (l line) {
-	l.waiters = locknode.Sorted(children, []string{waiterKind})
+func newState(children []string) (st state) {
+	st.waiters = locknode.Sorted(children, []string{waiterKind})
 	for _, name := range children {
 		if rest, ok := strings.CutPrefix(name, signalPrefix); ok {
 			number, _, _ := strings.Cut(rest, "-")
-			l.signals = appendSignal(l.signals, name, number)
+			st.signals = appendSignal(st.signals, name, number)
 		} else if number, ok := strings.CutPrefix(name, broadcastPrefix); ok {
-			l.broadcasts = appendSignal(l.broadcasts, name, number)
+			st.broadcasts = appendSignal(st.broadcasts, name, number)
 		}
 	}
-	l.sort()
-	return l
+	st.sort()
+	return st
 }
 
 func appendSignal(to []signal, name, number string) []signal {
@@ -54,8 +54,8 @@ func appendSignal(to []signal, name, number string) []signal {
 	return append(to, signal{name, int32(last)})
 }
 
-func (l *line) sort() {
-	slices.SortFunc(l.signals, func(a, b signal) int {
+func (st *state) sort() {
+	slices.SortFunc(st.signals, func(a, b signal) int {
 		return cmp.Or(cmp.Compare(a.last, b.last), strings.Compare(a.name, b.name))
 	})
 }
@@ -70,26 +70,26 @@ type match struct {
 // match gives the signals to the waiters. A broadcast belongs to all waiters that were there. Each
 // other signal belongs to the first waiter that has none and that was there. A waiter that leaves
 // thus passes its signal on, but only to waiters that were there when the signal was made.
-func (l line) match() (m match) {
+func (st state) match() (m match) {
 	widest := -1
-	for i, b := range l.broadcasts {
-		if widest < 0 || b.last > l.broadcasts[widest].last {
+	for i, b := range st.broadcasts {
+		if widest < 0 || b.last > st.broadcasts[widest].last {
 			widest = i
 		}
 	}
 	if widest >= 0 {
-		last := l.broadcasts[widest].last
-		for m.signaled < len(l.waiters) && l.waiters[m.signaled].Seq <= last {
+		last := st.broadcasts[widest].last
+		for m.signaled < len(st.waiters) && st.waiters[m.signaled].Seq <= last {
 			m.signaled++
 		}
 	}
-	for i, b := range l.broadcasts {
+	for i, b := range st.broadcasts {
 		if i != widest || m.signaled == 0 {
 			m.useless = append(m.useless, b.name)
 		}
 	}
-	for _, s := range l.signals {
-		if m.signaled == len(l.waiters) || l.waiters[m.signaled].Seq > s.last {
+	for _, s := range st.signals {
+		if m.signaled == len(st.waiters) || st.waiters[m.signaled].Seq > s.last {
 			m.useless = append(m.useless, s.name)
 			continue
 		}
@@ -102,43 +102,43 @@ func (l line) match() (m match) {
 }
 
 // has reports whether there is a waiter or a signal of this name.
-func (l line) has(name string) bool {
+func (st state) has(name string) bool {
 	is := func(s signal) bool { return s.name == name }
-	return l.position(name) >= 0 || slices.ContainsFunc(l.signals, is) || slices.ContainsFunc(l.broadcasts, is)
+	return st.position(name) >= 0 || slices.ContainsFunc(st.signals, is) || slices.ContainsFunc(st.broadcasts, is)
 }
 
 // position returns how many waiters are ahead of the one with this name, or -1 if there is none.
-func (l line) position(name string) int {
-	return slices.IndexFunc(l.waiters, func(n locknode.Node) bool { return n.Name == name })
+func (st state) position(name string) int {
+	return slices.IndexFunc(st.waiters, func(n locknode.Node) bool { return n.Name == name })
 }
 
-// withoutFirst returns the line without the first waiter and the nodes of the given names.
-func (l line) withoutFirst(names []string) line {
-	kept := slices.DeleteFunc(slices.Clone(l.signals), func(s signal) bool { return slices.Contains(names, s.name) })
-	return line{l.waiters[1:], kept, l.broadcasts}
+// withoutFirst returns the state without the first waiter and the nodes of the given names.
+func (st state) withoutFirst(names []string) state {
+	kept := slices.DeleteFunc(slices.Clone(st.signals), func(s signal) bool { return slices.Contains(names, s.name) })
+	return state{st.waiters[1:], kept, st.broadcasts}
 }
 
 // signalFor returns the signal that one more waiter needs, or nothing if all waiters have one.
-func (l line) signalFor(id string, all bool) (s signal, needed bool) {
-	if l.match().signaled == len(l.waiters) {
+func (st state) signalFor(id string, all bool) (s signal, needed bool) {
+	if st.match().signaled == len(st.waiters) {
 		return signal{}, false
 	}
-	last := l.waiters[len(l.waiters)-1].Seq
+	last := st.waiters[len(st.waiters)-1].Seq
 	if all {
 		return signal{fmt.Sprintf("%s%010d", broadcastPrefix, last), last}, true
 	}
 	return signal{fmt.Sprintf("%s%010d-%s", signalPrefix, last, id), last}, true
 }
 
-// with returns the line with one more signal.
-func (l line) with(s signal, all bool) line {
+// with returns the state with one more signal.
+func (st state) with(s signal, all bool) state {
 	if all {
-		l.broadcasts = append(slices.Clip(l.broadcasts), s)
-		return l
+		st.broadcasts = append(slices.Clip(st.broadcasts), s)
+		return st
 	}
-	l.signals = append(slices.Clip(l.signals), s)
-	l.sort()
-	return l
+	st.signals = append(slices.Clip(st.signals), s)
+	st.sort()
+	return st
 }
 
 // maxUseless bounds how many useless signals one transaction deletes. The next one deletes more.
