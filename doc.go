@@ -11,6 +11,8 @@
 //	github.com/docent-zk/docent/recipes/rwlock      InterProcessReadWriteLock
 //	github.com/docent-zk/docent/recipes/semaphore   InterProcessSemaphoreV2, InterProcessSemaphoreMutex
 //	github.com/docent-zk/docent/recipes/multilock   InterProcessMultiLock
+//	github.com/docent-zk/docent/recipes/striped     a lock for each of any number of keys
+//	github.com/docent-zk/docent/recipes/condition   java.util.concurrent.locks.Condition
 //	github.com/docent-zk/docent/recipes/leader      LeaderSelector, LeaderLatch
 //	github.com/docent-zk/docent/recipes/counter     SharedCount, SharedValue, DistributedAtomicLong
 //	github.com/docent-zk/docent/recipes/persistent  PersistentNode, PersistentTtlNode
