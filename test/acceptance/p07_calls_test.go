@@ -13,12 +13,14 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/barrier"
+	"github.com/docent-zk/docent/recipes/condition"
 	"github.com/docent-zk/docent/recipes/counter"
 	"github.com/docent-zk/docent/recipes/discovery"
 	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/recipes/inspect"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/recipes/persistent"
+	"github.com/docent-zk/docent/recipes/striped"
 )
 
 const (
@@ -173,9 +175,34 @@ var p07RecipeCalls = map[string]p07Call{
 		}
 		return err
 	},
+	"Lock.Acquire": func(ctx context.Context, on *p07Subject) error {
+		return p07Striped(on, func(l *striped.Lock) error { _, err := l.Acquire(ctx); return err })
+	},
+	"Lock.TryAcquire": func(ctx context.Context, on *p07Subject) error {
+		return p07Striped(on, func(l *striped.Lock) error { _, err := l.TryAcquire(ctx); return err })
+	},
+	"Lock.AcquireWithin": func(ctx context.Context, on *p07Subject) error {
+		return p07Striped(on, func(l *striped.Lock) error { _, err := l.AcquireWithin(ctx, time.Hour); return err })
+	},
 	"recipes.Revoke": func(ctx context.Context, on *p07Subject) error {
 		return recipes.Revoke(ctx, on.client, recipes.Participant{Node: p07Lock + "/_c_1-lock-0000000000"})
 	},
+}
+
+func p07Striped(on *p07Subject, do func(*striped.Lock) error) error {
+	s, err := striped.New(on.client, "/p07/striped", 4)
+	if err != nil {
+		return err
+	}
+	return do(s.ForAll("a", "b"))
+}
+
+func p07Condition(on *p07Subject, do func(*condition.Condition) error) error {
+	c, err := condition.New(on.held, "/p07/condition")
+	if err != nil {
+		return err
+	}
+	return do(c)
 }
 
 func p07Registry(on *p07Subject, do func(*discovery.Registry) error) error {
@@ -370,6 +397,15 @@ var p07HoldCalls = map[string]p07Call{
 		_, err := on.hold.Guard(ctx)
 		return err
 	},
+	"Condition.Wait": func(ctx context.Context, on *p07Subject) error {
+		return p07Condition(on, func(c *condition.Condition) error { _, err := c.Wait(ctx, on.hold); return err })
+	},
+	"Condition.Signal": func(ctx context.Context, on *p07Subject) error {
+		return p07Condition(on, func(c *condition.Condition) error { return c.Signal(ctx, on.hold) })
+	},
+	"Condition.Broadcast": func(ctx context.Context, on *p07Subject) error {
+		return p07Condition(on, func(c *condition.Condition) error { return c.Broadcast(ctx, on.hold) })
+	},
 	"Mutex.Acquire of what is held": func(ctx context.Context, on *p07Subject) error {
 		_, err := on.held.Acquire(ctx)
 		return err
@@ -421,6 +457,7 @@ func TestP07_NoCallThatTakesAContextIsForgotten(t *testing.T) {
 		reflect.TypeFor[*counter.Sequence](),
 		reflect.TypeFor[*barrier.Barrier](), reflect.TypeFor[*barrier.Double](),
 		reflect.TypeFor[*barrier.Cyclic](), reflect.TypeFor[*barrier.CountDown](),
+		reflect.TypeFor[*condition.Condition](), reflect.TypeFor[*striped.Lock](),
 	} {
 		for i := range typ.NumMethod() {
 			method := typ.Method(i)
@@ -428,8 +465,8 @@ func TestP07_NoCallThatTakesAContextIsForgotten(t *testing.T) {
 			if method.Type.NumIn() < 2 || method.Type.In(1) != takesContext {
 				continue
 			}
-			if name == "Hold.Context" || name == "Node.Start" || name == "Mutex.Do" {
-				continue // the first two send no request, the third is Mutex.Acquire and Hold.Release
+			if name == "Hold.Context" || name == "Node.Start" || method.Name == "Do" {
+				continue // the first two send no request, the others are Acquire and Hold.Release
 			}
 			if method.Name == "Observe" {
 				continue // the loop over its result ends with the context
