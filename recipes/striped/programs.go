@@ -17,7 +17,6 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes/internal/enqueue"
 	"github.com/docent-zk/docent/recipes/internal/locknode"
-	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
 // ErrStripes means that programs run with another number of stripes, so that holds would not exclude
@@ -134,10 +133,7 @@ func (p *programs) attempt(ctx context.Context, s *framework.Session, r *registr
 			return err
 		}
 	}
-	watch, err := queue.RetryInSession(ctx, s, func(ctx context.Context) (*framework.Watch, error) {
-		_, _, watch, err := s.GetW(ctx, r.node)
-		return watch, err
-	})
+	_, _, watch, err := s.GetW(ctx, r.node)
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		r.node = "" // deleted by another client
 		return nil
@@ -176,10 +172,7 @@ func (p *programs) create(ctx context.Context, s *framework.Session) (node strin
 
 // compare returns ErrStripes if one of the nodes that count shares no number with this program.
 func (p *programs) compare(ctx context.Context, s *framework.Session, counts func(locknode.Node) bool) error {
-	children, err := queue.RetryInSession(ctx, s, func(ctx context.Context) ([]string, error) {
-		children, _, err := s.Children(ctx, p.dir)
-		return children, err
-	})
+	children, _, err := s.Children(ctx, p.dir)
 	if err != nil && !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		return ctxerr.With(ctx, err)
 	}
