@@ -14,6 +14,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/condition"
 	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/retry"
 )
 
 // These tests run on real servers too.
@@ -170,8 +171,11 @@ func TestWaiterThatIsLostTakesNoSignal(t *testing.T) {
 func TestWaitOutlastsItsServer(t *testing.T) {
 	t.Parallel()
 	server, path := testzk.Own(t, testzk.Seldom), testzk.Path(t)
-	a := newUser(t, testzk.Connected(t, server.Connect()), path)
-	b := newUser(t, testzk.Connected(t, server.Connect()), path)
+	enduring := []framework.Option{ // a busy machine may take long to start the server
+		framework.WithSessionTimeout(time.Minute), framework.WithRetry(retry.Forever(100 * time.Millisecond)),
+	}
+	a := newUser(t, testzk.Connected(t, server.Connect(), enduring...), path)
+	b := newUser(t, testzk.Connected(t, server.Connect(), enduring...), path)
 	first, second := a.wait(), b.wait()
 	server.Kill(t)
 	server.Start(t)

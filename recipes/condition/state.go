@@ -142,7 +142,7 @@ func (st state) with(s signal, all bool) state {
 }
 
 // maxUseless bounds how many useless signals one transaction deletes. The next one deletes more.
-const maxUseless = 1000
+const maxUseless = 500
 
 // deletions returns operations that delete nodes of the directory.
 func deletions(dir string, names []string) (ops []framework.Op) {

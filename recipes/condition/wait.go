@@ -81,7 +81,7 @@ func (c *Condition) wait(ctx context.Context, hold *recipes.Hold) (next *recipes
 	}
 	defer func() {
 		if next == nil {
-			enqueue.DeleteNodes(ctx, w.session, w.path)
+			enqueue.DeleteNodes(ctx, w.session, w.node)
 		}
 	}()
 	if err := w.release(ctx, own); err != nil {
@@ -102,8 +102,8 @@ func (c *Condition) wait(ctx context.Context, hold *recipes.Hold) (next *recipes
 type waiter struct {
 	*Condition
 	session *framework.Session
-	path    string // of its node
-	name    string
+	node    string // the path of its node
+	name    string // of the node
 }
 
 // maxCreateDirs is how often missing directories are created before a Wait fails. The servers delete
@@ -208,7 +208,7 @@ func (w *waiter) awaitSignal(ctx context.Context) error {
 // look returns a watch for what the waiter waits for; nil: it may go on.
 func (w *waiter) look(ctx context.Context) (*framework.Watch, error) {
 	for {
-		st, err := readState(ctx, w.session, w.Condition.path)
+		st, err := readState(ctx, w.session, w.path)
 		if err != nil {
 			return nil, err
 		}
@@ -216,12 +216,12 @@ func (w *waiter) look(ctx context.Context) (*framework.Watch, error) {
 		if i <= 0 {
 			break
 		}
-		_, _, watch, err := w.session.GetW(ctx, w.Condition.path+"/"+st.waiters[i-1].Name)
+		_, _, watch, err := w.session.GetW(ctx, w.path+"/"+st.waiters[i-1].Name)
 		if !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 			return watch, err
 		}
 	}
-	children, _, watch, err := w.session.ChildrenW(ctx, w.Condition.path)
+	children, _, watch, err := w.session.ChildrenW(ctx, w.path)
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		return nil, errDeleted
 	}
@@ -293,7 +293,7 @@ func undo(ctx context.Context, acquired *recipes.Hold) {
 // the hold is lost with the same session.
 func (w *waiter) take(ctx context.Context) (signaled bool, err error) {
 	st, err := queue.RetryInSession(ctx, w.session, func(ctx context.Context) (state, error) {
-		return readState(ctx, w.session, w.Condition.path)
+		return readState(ctx, w.session, w.path)
 	})
 	switch {
 	case err != nil:
@@ -315,7 +315,7 @@ func (w *waiter) leave(st state) error {
 	_, err := queue.RetryInSession(context.Background(), w.session, func(ctx context.Context) (_ struct{}, err error) {
 		for {
 			if !first {
-				if st, err = readState(ctx, w.session, w.Condition.path); err != nil {
+				if st, err = readState(ctx, w.session, w.path); err != nil {
 					return struct{}{}, err
 				}
 			}
@@ -340,5 +340,5 @@ func (w *waiter) leaving(st state) []framework.Op {
 		st = st.withoutFirst(names)
 		names = append(names, st.match().useless...)
 	}
-	return deletions(w.Condition.path, names)
+	return deletions(w.path, names)
 }
