@@ -107,7 +107,7 @@ func (s *sending) ops(st state) (ops []framework.Op) {
 		s.made, _ = st.signalFor(newID(), s.all)
 	}
 	switch {
-	case s.made.name == "": // no waiter needs it
+	case s.made.name == "", len(st.waiters) == 0: // no waiter needs it, or all have left since
 	case st.has(s.made.name):
 		return nil // made by an attempt whose answer was lost
 	default:

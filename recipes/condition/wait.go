@@ -157,8 +157,9 @@ func (w *waiter) release(ctx context.Context, own *ownership.Hold) error {
 		return nil
 	}
 	_, err := w.inBackground(ctx, released)
-	if lost := w.session.Err(); err != nil && lost != nil && ctx.Err() == nil {
-		return lost
+	refused := errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrNotEmpty)
+	if errors.Is(err, recipes.ErrReleasePending) && !refused && ctx.Err() == nil {
+		return nil // the deletion continues, or the session is lost, which the wait reports
 	}
 	return err
 }
