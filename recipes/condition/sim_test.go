@@ -169,7 +169,7 @@ func (w *worker) act(send func(context.Context, *recipes.Hold) error) {
 		}
 		time.Sleep(w.upTo(100 * time.Millisecond))
 		err = send(context.Background(), hold)
-		if err != nil && hold.Err() == nil {
+		if err != nil && hold.Err() == nil && !errors.Is(err, framework.ErrSessionLost) {
 			w.t.Errorf("%s cannot signal: %v", w.id, err)
 		}
 		_ = hold.Release()
