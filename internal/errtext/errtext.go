@@ -9,8 +9,8 @@ import "strings"
 
 // Packages has the names in the texts of errors that have one.
 var Packages = []string{
-	"framework", "recipes", "mutex", "rwlock", "semaphore", "multilock", "leader", "cache",
-	"persistent", "group", "discovery", "inspect", "counter", "barrier", "striped", "condition", "queue", "retry", "fence",
+	"framework", "recipes", "mutex", "rwlock", "semaphore", "multilock", "striped", "leader", "barrier",
+	"counter", "condition", "cache", "persistent", "group", "discovery", "inspect", "queue", "retry", "fence",
 }
 
 // because is an error and its cause.

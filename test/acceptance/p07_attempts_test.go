@@ -29,7 +29,7 @@ func TestP07_AttemptsDoNotMultiply(t *testing.T) { // not parallel: it would sta
 		"Client.DeleteGuaranteed", "Session.DeleteGuaranteed", // continue until they succeed
 		"Mutex.Acquire of what is held",                             // waits in the queue, also through failures
 		"Condition.Wait", "Condition.Signal", "Condition.Broadcast", // last as long as the session
-		"Lock.TryAcquire",                                        // registers while it has the lock, whose node is read, too
+		"Lock.TryAcquire",                                        // reads the node of the lock that it has, too
 		"group.Join", "Node.WaitReady", "Registration.WaitReady", // wait for the node, also through failures
 		"View.WaitReady", "Provider.Pick", // wait for a cache, also through failures
 		"Barrier.Wait", "Double.Enter", "Cyclic.Await", "CountDown.Wait", // wait for others, also through failures
