@@ -23,8 +23,8 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # What runs at the same time mostly waits.
-test: verify unit contrib acceptance seeds single ## run all tests
-	@$(MAKE) --no-print-directory -j2 -O chaos ensemble differential interop clients
+test: verify unit contrib acceptance seeds ## run all tests
+	@$(MAKE) --no-print-directory -j2 -O chaos single ensemble differential interop clients
 test: SEEDS = 150# make seeds alone runs more
 test: SCHEDULES = 1500
 test: OFTEN = 1500
@@ -39,7 +39,7 @@ prose: ## check the prose: pronouns for things, long lines, words given up
 	go run ./internal/prose
 
 unit: deps-race ## run all tests in process, except acceptance; simulations run few seeds
-	env -u ZOOKEEPER ZKTEST_SEEDS=25 $(TEST) $(MANY) $$(go list ./... | grep -v '/test/acceptance$$')
+	env -u ZOOKEEPER ZKTEST_SEEDS=8 $(TEST) $(MANY) $$(go list ./... | grep -v '/test/acceptance$$')
 
 contrib: deps-race ## do what verify and unit do, in the other modules of this repository
 	@for module in $(MODULES); do \

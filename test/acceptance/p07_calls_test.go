@@ -444,7 +444,8 @@ func p07NeedSession() []string {
 	return names
 }
 
-// The tests of deadlines call each method of the types below that takes a context.
+// The tests of deadlines call each method of clients, sessions, holds and recipes that takes a
+// context.
 func TestP07_NoCallThatTakesAContextIsForgotten(t *testing.T) {
 	calls := p07Calls()
 	takesContext := reflect.TypeFor[context.Context]()
