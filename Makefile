@@ -22,12 +22,10 @@ OFTEN     := 10000
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# What runs at the same time mostly waits.
-test: verify unit contrib acceptance seeds ## run all tests
-	@$(MAKE) --no-print-directory -j2 -O chaos single ensemble differential interop clients
-test: SEEDS = 150# make seeds alone runs more
-test: SCHEDULES = 1500
-test: OFTEN = 1500
+# Two at a time, because most of them mostly wait. Each prints when it ends.
+test: verify ## run all tests
+	@$(MAKE) --no-print-directory -j2 -O SEEDS=150 SCHEDULES=1500 OFTEN=1500 \
+		unit chaos acceptance ensemble seeds single contrib differential interop clients
 
 verify: prose ## check formatting, go vet, staticcheck, go.mod, and the prose
 	@scripts/verify-format.sh
