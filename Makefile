@@ -23,7 +23,7 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Two at a time, because most of them mostly wait. Each prints when it ends.
-test: verify ## run all tests
+test: verify deps ## run all tests
 	@$(MAKE) --no-print-directory -j2 -O SEEDS=150 SCHEDULES=1500 OFTEN=1500 \
 		unit chaos acceptance ensemble seeds single contrib differential interop clients
 
