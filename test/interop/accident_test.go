@@ -18,6 +18,9 @@ const (
 	// Peers that keep their sessions while the server restarts use this session timeout. A restart
 	// takes 20 s on a slow machine.
 	long = time.Minute
+	// A server that starts may leave a request for a session without an answer. kazoo waits for it as
+	// long as its session lasts, makes another one, and needs its turn.
+	stalled = 3 * long
 )
 
 // Locks of each kind are in use all the time while one of the peers is killed, and then while the
@@ -113,7 +116,7 @@ func (f *fleet) goOn(t *testing.T, resources []string, workers []contender, lang
 			}
 		})
 		for _, w := range language {
-			testzk.Eventually(t, func() (more bool) {
+			goesOn := func() (more bool) {
 				for _, c := range workers {
 					if !c.waits() {
 						require.FailNow(t, c.name+" has stopped: "+c.answer())
@@ -121,7 +124,8 @@ func (f *fleet) goOn(t *testing.T, resources []string, workers []contender, lang
 				}
 				f.resources.inspect(name, func(r *resource) { more = r.entries[w] >= before[w]+often })
 				return more
-			}, "%s makes no progress with %s", w, name)
+			}
+			require.Eventually(t, goesOn, stalled, 5*time.Millisecond, "%s makes no progress with %s", w, name)
 		}
 	}
 }
