@@ -235,6 +235,7 @@ func TestCandidateThatGivesUpBeforeTheReplyLeavesNoNode(t *testing.T) {
 		enter := srv.On(fault.Match{Op: fault.OpCreate, Skip: 1}, fault.DropAfter())
 		c := stand(t, client, electionPath)
 		require.NoError(t, enter.Wait(t.Context()))
+		synctest.Wait() // until the create is applied
 		srv.Client("c").Refuse(true)
 		c.stop()
 		require.ErrorIs(t, c.returns(t), context.Canceled)
