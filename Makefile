@@ -24,7 +24,7 @@ help: ## print this list
 
 # Two at a time, because most of them mostly wait. Each prints when it ends.
 test: verify deps ## run all tests
-	@$(MAKE) --no-print-directory -j2 -O SEEDS=150 SCHEDULES=1500 OFTEN=1500 \
+	@$(MAKE) --no-print-directory -j2 -O SEEDS=100 SCHEDULES=1500 OFTEN=1500 \
 		unit chaos acceptance ensemble seeds single contrib differential interop clients
 
 verify: prose ## check formatting, go vet, staticcheck, go.mod, and the prose
