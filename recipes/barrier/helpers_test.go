@@ -3,54 +3,27 @@ package barrier_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/barrier"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/sim"
 )
 
 const path = "/barrier"
 
-// virtually runs a test in virtual time on a server of its own.
-func virtually(t *testing.T, test func(t *testing.T, srv *zktest.Server), opts ...zktest.Option) {
-	t.Helper()
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) { test(t, srv) }, opts...)
-}
-
-// client returns a client of srv with a name.
-func client(t testing.TB, srv *zktest.Server, name string, opts ...framework.Option) *framework.Client {
-	t.Helper()
-	dialer := framework.WithDialer(srv.Client(name).DialContext)
-	return testzk.Connected(t, srv.MemAddr(), append([]framework.Option{dialer}, opts...)...)
-}
-
-// expire expires the sessions of a client of srv.
-func expire(t testing.TB, srv *zktest.Server, name string) {
-	t.Helper()
-	for _, s := range srv.Client(name).Sessions() {
-		require.NoError(t, s.Expire())
-	}
-}
-
-// settle waits for everything that happens without the end of a session.
-func settle() {
-	time.Sleep(2 * time.Second)
-	synctest.Wait()
-}
-
-// outage waits for longer than the session timeout.
-func outage() {
-	time.Sleep(2 * testzk.SessionTimeout)
-	synctest.Wait()
-}
+// The helpers of all recipes.
+var (
+	virtually = testlock.Virtually
+	client    = testlock.Named
+	expire    = testlock.Expire
+	settle    = testlock.Rest
+	outage    = testlock.Outage
+)
 
 // result is the result of a call that waits.
 type result[T any] struct {

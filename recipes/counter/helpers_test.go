@@ -3,7 +3,6 @@ package counter_test
 import (
 	"context"
 	"encoding/binary"
-	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,34 +10,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/counter"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/sim"
 )
 
 const path = "/counters/orders"
 
-// virtually runs a test in virtual time on a server of its own.
-func virtually(t *testing.T, test func(t *testing.T, srv *zktest.Server), opts ...zktest.Option) {
-	t.Helper()
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) { test(t, srv) }, opts...)
-}
-
-// client returns a client of srv with a name.
-func client(t testing.TB, srv *zktest.Server, name string, opts ...framework.Option) *framework.Client {
-	t.Helper()
-	dialer := framework.WithDialer(srv.Client(name).DialContext)
-	return testzk.Connected(t, srv.MemAddr(), append([]framework.Option{dialer}, opts...)...)
-}
-
-// expire expires the sessions of a client of srv.
-func expire(t testing.TB, srv *zktest.Server, name string) {
-	t.Helper()
-	for _, s := range srv.Client(name).Sessions() {
-		require.NoError(t, s.Expire())
-	}
-}
+// The helpers of all recipes.
+var (
+	virtually = testlock.Virtually
+	client    = testlock.Named
+	expire    = testlock.Expire
+)
 
 // idle waits until markers of unused counters are deleted.
 func idle() {
