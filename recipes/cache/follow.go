@@ -54,7 +54,8 @@ type job struct {
 
 // source reports changes to a follower, through its inbox.
 type source interface {
-	// taken is called with the watch of an answered read, if reads set watches.
+	// taken is called with the watch of a read, if reads set watches, once the tree has what the
+	// answer says.
 	taken(path string, kind bridge.ReadKind, w *framework.Watch)
 	// follow is called with the same watch, right after the answer was put into the inbox, by the
 	// goroutine that reads the connection. So the events of watches and the answers to reads are in

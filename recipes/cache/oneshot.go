@@ -113,7 +113,8 @@ func (s *oneShot) forget(w *framework.Watch) {
 	delete(s.watches, w)
 }
 
-// taken notes that a watch is set, unless its event is handled already.
+// taken notes that a watch is set, unless its event is handled already. The watch of an answer that
+// was not used does not count: the node is read, and its children are listed, once more.
 func (s *oneShot) taken(path string, kind bridge.ReadKind, w *framework.Watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

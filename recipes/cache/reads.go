@@ -116,10 +116,10 @@ func (f *follower) readAlone(r read) {
 				if f.err != nil {
 					return
 				}
-				if w != nil {
+				taken := f.take(session, r.job, answer{r.kind, data, children, stat, err})
+				if taken && w != nil {
 					source.taken(r.path, r.kind, w)
 				}
-				f.take(session, r.job, answer{r.kind, data, children, stat, err})
 			})
 			switch {
 			case w == nil:
@@ -177,11 +177,16 @@ func (f *follower) readTogether(some []read) {
 	})
 }
 
-// take handles the answer to a read that was sent in a session.
-func (f *follower) take(session *framework.Session, j *job, a answer) {
-	if f.session != session || a.err != nil && framework.IsTransient(a.err) || session.Err() != nil {
+// take handles the answer to a read that was sent in a session. It reports false if the job has to
+// start again.
+func (f *follower) take(session *framework.Session, j *job, a answer) bool {
+	switch {
+	case f.session != session || a.err != nil && framework.IsTransient(a.err) || session.Err() != nil:
 		f.fail(j)
-	} else if !f.waitAbove(j) {
-		f.answered(j, a)
+		return false
+	case f.waitAbove(j):
+		return false
 	}
+	f.answered(j, a)
+	return true
 }
