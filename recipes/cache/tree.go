@@ -52,8 +52,7 @@ func (t *tree) put(n *Node) (events []Event) {
 		old := e.node
 		e.node, e.czxid = n, max(e.czxid, n.Stat.Czxid)
 		t.bytes += n.size() - old.size()
-		written := old.Stat.Mzxid != n.Stat.Mzxid && !t.names
-		if !written && (old.Err == nil) == (n.Err == nil) {
+		if !t.differ(old, n) {
 			return events
 		}
 		return append(events, Event{Kind: Changed, Old: old, New: n})
@@ -68,6 +67,14 @@ func (t *tree) put(n *Node) (events []Event) {
 	t.entries[n.Path] = &entry{node: n, czxid: n.Stat.Czxid}
 	t.bytes += n.size()
 	return append(events, Event{Kind: Added, New: n})
+}
+
+// differ reports whether two readings of one node differ. A node whose Stat is known no more has
+// become unreadable, even if its children were before.
+func (t *tree) differ(old, n *Node) bool {
+	written := old.Stat.Mzxid != n.Stat.Mzxid && !t.names
+	known, readable := old.Stat.Czxid != 0, old.Err == nil
+	return written || readable != (n.Err == nil) || known != (n.Stat.Czxid != 0)
 }
 
 // remove removes a node with all nodes below it, and returns the differences.
