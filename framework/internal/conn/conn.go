@@ -83,6 +83,8 @@ type Conn struct {
 	lastHeartbeat Stamp            // when the last heartbeat was sent
 	quorum        bool             // whether only transactions count as heartbeats
 	zxid          int64            // the largest of all replies and events
+	rewatched     bool             // all watches are set on the last connection
+	watched       int64            // the value of zxid when such a connection was lost, the last time
 	took          time.Duration    // duration of the last successful attempt to connect
 	lastErr       map[string]error // by server, since the last successful attempt
 	tolerateSlow  bool             // the last connection was closed because its server was slow: keep the next one

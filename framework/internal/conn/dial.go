@@ -81,7 +81,7 @@ func (c *Conn) handshake(ctx context.Context, server string) (*link, error) {
 		return nil, nil
 	}
 	c.established(granted, sent)
-	return newLink(socket, c, server, asked.zxid), nil
+	return newLink(socket, c, server, c.watchedZxid()), nil
 }
 
 // established records that a server has accepted the session.

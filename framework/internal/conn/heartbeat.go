@@ -123,3 +123,23 @@ func (c *Conn) lastZxid() int64 {
 	defer c.mu.Unlock()
 	return c.zxid
 }
+
+// noteRewatched records that all watches are set on the current connection, and that all changes
+// before that were reported.
+func (c *Conn) noteRewatched() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rewatched = true
+}
+
+// watchedZxid returns the zxid up to which the watches have reported all changes. It is called
+// between two connections. If the last one was lost while the watches were being set again, some of
+// their events may be lost, although the session has seen later transactions.
+func (c *Conn) watchedZxid() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.rewatched {
+		c.watched, c.rewatched = c.zxid, false
+	}
+	return c.watched
+}

@@ -22,7 +22,7 @@ type link struct {
 	net.Conn
 	owner        *Conn
 	server       string
-	zxid         int64         // the largest that the session had seen before this connection
+	watched      int64         // the servers report what has changed since then
 	in           *bufio.Reader // used only by the goroutine that reads
 	out          *outbox
 	closed       chan struct{}
@@ -48,10 +48,10 @@ type request struct {
 // readAhead is the size of the read buffer.
 const readAhead = 4 << 10
 
-func newLink(socket net.Conn, owner *Conn, server string, zxid int64) *link {
+func newLink(socket net.Conn, owner *Conn, server string, watched int64) *link {
 	closed := make(chan struct{})
 	l := &link{
-		Conn: socket, owner: owner, server: server, zxid: zxid, out: newOutbox(socket),
+		Conn: socket, owner: owner, server: server, watched: watched, out: newOutbox(socket),
 		closed: closed, closeOnce: sync.OnceFunc(func() { close(closed) }), endConfirmed: make(chan struct{}),
 		nextXid: owner.nextXid, lastRead: time.Now(),
 	}
@@ -95,15 +95,33 @@ func (l *link) admit(first []Request) bool {
 	}
 	l.open = true
 	mustStart := false
-	for _, r := range first {
-		_, writes := l.putLocked(r, r.finish)
+	for i, r := range first {
+		done := r.finish
+		if i == len(first)-1 {
+			done = l.rewatched(r)
+		}
+		_, writes := l.putLocked(r, done)
 		mustStart = mustStart || writes
 	}
 	l.mu.Unlock()
+	if len(first) == 0 {
+		l.owner.noteRewatched()
+	}
 	if mustStart {
 		l.start(false)
 	}
 	return true
+}
+
+// rewatched returns what handles the reply to the last request of admit. All events for what has
+// changed before come before that reply.
+func (l *link) rewatched(last Request) func(Reply) {
+	return func(reply Reply) {
+		if !errors.Is(reply.err, zk.ErrConnectionClosed) {
+			l.owner.noteRewatched()
+		}
+		last.finish(reply)
+	}
 }
 
 func (l *link) admitted() bool {
@@ -166,7 +184,7 @@ func (l *link) putLocked(r Request, done func(Reply)) (idle, mustStart bool) {
 	}
 	frame := r.numbered(xid)
 	if r.op == opSetWatches {
-		binary.BigEndian.PutUint64(frame[setWatchesZxid:], uint64(l.zxid))
+		binary.BigEndian.PutUint64(frame[setWatchesZxid:], uint64(l.watched))
 	}
 	return idle, l.out.put(frame)
 }

@@ -77,7 +77,8 @@ func read(op int32, path string, watch bool) Request {
 type Watches struct{ Data, Exists, Children []string }
 
 // SetWatches sets watches again on a new connection. The server at once sends events for what has
-// changed since the last reply on the connection before. Conn fills in the zxid of that reply.
+// changed since a zxid, which Conn fills in: that of the last reply on the last connection on which
+// all watches were set.
 func SetWatches(w Watches) Request {
 	r := newRequest(opSetWatches, zxidSize+64*(len(w.Data)+len(w.Exists)+len(w.Children)))
 	r.frame.long(0)

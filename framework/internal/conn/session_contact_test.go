@@ -176,6 +176,37 @@ func TestWatchesAreSetAgainWithTheLastZxidOfTheConnectionBefore(t *testing.T) {
 	require.Equal(t, []int64{0, 100, 500}, sets, "the zxids in setWatches requests")
 }
 
+// A connection is lost while the watches are being set again: the events of changes before it may be
+// lost with it, although the session has seen later transactions.
+func TestLostEventsAreReportedOnTheNextConnection(t *testing.T) {
+	zxids := make(chan int64, 10)
+	s := serve(t, func(p *peer) {
+		if _, ok := p.grant(7, long); !ok {
+			return
+		}
+		for f, ok := p.next(); ok; f, ok = p.next() {
+			if f.op == opSetWatches {
+				zxids <- int64At(f.body, 0)
+				if p.number == 1 {
+					return
+				}
+			}
+			p.answer(f, int64(100+400*p.number))
+		}
+	})
+	c := connectByHand(t, Config{}, s.addr())
+	for number, lastReported := range []int64{0, 100, 100, 900} {
+		eventually(t, func() bool { connected, _ := c.connections(); return connected == number+1 }, "no reconnect")
+		c.Admit(SetWatches(Watches{Data: []string{"/a"}}))
+		require.Equal(t, lastReported, <-zxids, "connection %d", number)
+		if number != 1 {
+			require.NoError(t, await(t, asked(c, Sync("/"))).Err())
+			s.drop(number)
+		}
+		eventually(t, func() bool { return !c.Admitted() }, "the end of the connection is not noticed")
+	}
+}
+
 func TestElapsedCountsSuspensions(t *testing.T) {
 	require.GreaterOrEqual(t, Stamp{at: time.Now().Add(-time.Hour)}.Elapsed(), time.Hour)
 	require.Less(t, Now().Elapsed(), testTimeout)
