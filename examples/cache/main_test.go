@@ -11,6 +11,7 @@ import (
 
 	"github.com/docent-zk/docent/examples/internal/exampletest"
 	"github.com/docent-zk/docent/examples/internal/program"
+	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 )
 
@@ -50,6 +51,25 @@ func TestDemoOnOtherServers(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, parsed(t, "").run(t.Context(), testzk.Connect(), nil, &out), "%s", &out)
 	exampletest.Lines(t, out.String(), `their leader stays`, `valid settings all the time`)
+}
+
+// A server that is behind others has no settings yet when the cache is ready.
+func TestSettingsMayComeAfterTheCacheIsReady(t *testing.T) {
+	client := testzk.Connected(t, testzk.Connect())
+	missing := make(chan error, 1)
+	s, err := follow(client, testzk.Path(t), func(_ string, err error) {
+		if err != nil {
+			missing <- err
+		}
+	})
+	require.NoError(t, err)
+	defer s.close()
+	require.ErrorContains(t, <-missing, "workers is missing")
+	_, err = client.Create(t.Context(), s.path+"/workers", []byte("2"), framework.Parents())
+	require.NoError(t, err)
+	now, err := s.now(testzk.Context(t))
+	require.NoError(t, err)
+	require.Equal(t, values{2, defaultTimeout}, now)
 }
 
 func TestInterruptEndsTheDemo(t *testing.T) {

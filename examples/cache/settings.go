@@ -26,6 +26,7 @@ const defaultTimeout = 5 * time.Second
 type settings struct {
 	path   string
 	cache  *cache.Cache
+	whole  bool // the cache was ready; used by handle alone
 	latest atomic.Pointer[values]
 	ready  chan struct{} // closed when latest is set
 	told   func(what string, err error)
@@ -58,13 +59,15 @@ func (s *settings) now(ctx context.Context) (values, error) {
 func (s *settings) close() { s.cache.Close() }
 
 // handle reads all settings after each change, so that they belong together. Until the cache is ready
-// some of them may be missing. While it is stale the program goes on with what it has.
+// some of them may be missing. Later they may be missing as well: the cache follows a server, and that
+// may be behind the one that has the settings. While the cache is stale the program goes on with what
+// it has.
 func (s *settings) handle(e cache.Event) {
 	if e.Kind == cache.Stale {
 		s.told("the settings may be out of date", nil)
 		return
 	}
-	if s.latest.Load() == nil && e.Kind != cache.Ready {
+	if s.whole = s.whole || e.Kind == cache.Ready; !s.whole {
 		return
 	}
 	v, err := s.read()
