@@ -20,7 +20,9 @@ import (
 type conn struct {
 	p      *Proxy
 	client net.Conn
-	reader *bufio.Reader   // of client
+	waits  bool // connections could not be made when this one was accepted
+	source *source
+	reader *bufio.Reader   // of source
 	done   <-chan struct{} // closed when the connection must end
 	cancel func()          // closes done
 
@@ -37,7 +39,24 @@ type pending struct {
 
 func newConn(p *Proxy, client net.Conn) (*conn, context.Context) {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &conn{p: p, client: client, reader: bufio.NewReader(client), done: ctx.Done(), cancel: cancel}, ctx
+	from := &source{Conn: client}
+	return &conn{
+		p: p, client: client, waits: p.up.Closed(), source: from, reader: bufio.NewReader(from),
+		done: ctx.Done(), cancel: cancel,
+	}, ctx
+}
+
+// source is what a client sends.
+type source struct {
+	net.Conn
+	now bool // do not wait
+}
+
+func (s *source) Read(b []byte) (int, error) {
+	if s.now {
+		return readNow(s.Conn, b)
+	}
+	return s.Conn.Read(b)
 }
 
 // run serves the connection until it ends. When it returns, all goroutines of the connection have
@@ -62,17 +81,15 @@ func (c *conn) run(ctx context.Context) {
 // then. Such an attempt must not reach the server: it would take the session away from the client's
 // next attempt.
 func (c *conn) abandoned() bool {
-	const look = 5 * time.Millisecond // for the case without an end; one that has arrived is seen at once
-	waited := c.p.up.Closed()
 	if !c.p.up.Pass(c.done) {
 		return true
 	}
-	if !waited {
+	if !c.waits {
 		return false
 	}
-	_ = c.client.SetReadDeadline(time.Now().Add(look))
+	c.source.now = true
 	_, err := c.reader.Peek(c.reader.Size())
-	_ = c.client.SetReadDeadline(time.Time{})
+	c.source.now = false
 	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
