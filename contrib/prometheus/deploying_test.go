@@ -140,6 +140,7 @@ func valuesOf(label string) []string {
 			metrics.CauseForeignLost, metrics.CauseClosed, metrics.CauseExpired, metrics.CauseDeadline,
 			metrics.CauseAuthFailed,
 		},
+		"path":    {"/orders"},
 		"outcome": {metrics.OutcomeAcquired, metrics.OutcomeNotAcquired, metrics.OutcomeFailed},
 	}[label]
 }
