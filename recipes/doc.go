@@ -51,6 +51,7 @@
 //	recipes.ErrNotAcquired      others are ahead, or the time is over     try again later
 //	recipes.ErrNotHeld          the hold was released before             ignore it in a defer
 //	recipes.ErrReleasePending   released; the node may still be there    nothing: its deletion continues
+//	recipes.ErrUnsupported      a lock of another service has no Guard   use the token
 //	rwlock.ErrUpgrade           a read hold cannot become a write hold   release it, then acquire the write side
 //	semaphore.ErrLimit          numbers of permits do not match          give all programs the same limit
 //	striped.ErrStripes          programs with another number run         change it by way of WithPrevious

@@ -20,8 +20,11 @@ var (
 	ErrReleasePending = ownership.ErrReleasePending
 	// ErrNodeDeleted means that another client has deleted the lock node, which ended the hold.
 	ErrNodeDeleted = ownership.ErrNodeDeleted
-	// ErrForeignLost means that a hold has lost its lock of another service: see multilock.Foreign.
+	// ErrForeignLost means that a hold has lost its lock of another service: see HoldForeign.
 	ErrForeignLost = ownership.ErrForeignLost
+	// ErrUnsupported means that a hold has only locks of other services, which cannot guard a
+	// transaction of ZooKeeper: see Hold.Guard and HoldForeign.
+	ErrUnsupported = ownership.ErrUnsupported
 	// ErrManySessions means that a transaction cannot cover all locks of a hold, because they were
 	// acquired through several clients, or through several namespaces of one client.
 	ErrManySessions = ownership.ErrManySessions

@@ -84,6 +84,7 @@ var exportedErrors = map[string]error{
 	"recipes.ErrNotAcquired":     recipes.ErrNotAcquired,
 	"recipes.ErrNotHeld":         recipes.ErrNotHeld,
 	"recipes.ErrReleasePending":  recipes.ErrReleasePending,
+	"recipes.ErrUnsupported":     recipes.ErrUnsupported,
 	"rwlock.ErrUpgrade":          rwlock.ErrUpgrade,
 	"semaphore.ErrLimit":         semaphore.ErrLimit,
 	"striped.ErrStripes":         striped.ErrStripes,

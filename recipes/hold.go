@@ -151,7 +151,8 @@ func (h *Hold) Release() error {
 //
 // It returns the results of ops. It fails like framework.Session.Multi, and with the reason of Err
 // if the hold has ended. It fails with ErrManySessions for locks of several clients that are held
-// as one (multilock.Combine).
+// as one (multilock.Combine), and with ErrUnsupported for locks of other services alone. Where both
+// are held as one, it checks the nodes only.
 func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Result, error) {
 	return h.get().Guard(ctx, ops...)
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/recipes/inspect"
 	"github.com/docent-zk/docent/recipes/leader"
+	"github.com/docent-zk/docent/recipes/locktest"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/recipes/persistent"
@@ -100,10 +101,12 @@ var usableZeroValues = map[string]any{
 	"inspect.SessionView":   &inspect.SessionView{},
 	"inspect.Step":          &inspect.Step{},
 	"leader.Change":         &leader.Change{},
+	"locktest.Client":       &locktest.Client{},
+	"locktest.Service":      &locktest.Service{},
 	"metrics.Gauges":        &metrics.Gauges{},
 	"metrics.Labels":        &metrics.Labels{},
 	"metrics.Reading":       &metrics.Reading{},
-	"multilock.ForeignHold": &multilock.ForeignHold{},
+	"recipes.ForeignHold":   &recipes.ForeignHold{},
 	"mutex.Handoff":         &mutex.Handoff{},
 	"recipes.Identity":      &recipes.Identity{},
 	"recipes.Participant":   &recipes.Participant{},

@@ -29,7 +29,7 @@ type Redis interface {
 }
 
 func redisLock(client *framework.Client, r Redis, key string, ttl time.Duration) (recipes.Locker, error) {
-	take := func(ctx context.Context, wait bool) (multilock.ForeignHold, error) {
+	take := func(ctx context.Context, wait bool) (recipes.ForeignHold, error) {
 		owner := rand.Text()
 		for {
 			until := time.Now().Add(ttl) // earlier than in Redis
@@ -38,19 +38,19 @@ func redisLock(client *framework.Client, r Redis, key string, ttl time.Duration)
 			case err != nil: // it may have been set; if it cannot be deleted, it expires
 				left, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 				defer cancel()
-				return multilock.ForeignHold{}, errors.Join(err, r.DelIf(left, key, owner))
+				return recipes.ForeignHold{}, errors.Join(err, r.DelIf(left, key, owner))
 			case got:
-				return multilock.ForeignHold{
+				return recipes.ForeignHold{
 					Until:   func() time.Time { return until },
 					Release: func(ctx context.Context) error { return r.DelIf(ctx, key, owner) },
 				}, nil
 			case !wait:
-				return multilock.ForeignHold{}, recipes.ErrNotAcquired
+				return recipes.ForeignHold{}, recipes.ErrNotAcquired
 			}
 			select {
 			case <-time.After(50 * time.Millisecond):
 			case <-ctx.Done():
-				return multilock.ForeignHold{}, fmt.Errorf("%w: %w", recipes.ErrNotAcquired, context.Cause(ctx))
+				return recipes.ForeignHold{}, fmt.Errorf("%w: %w", recipes.ErrNotAcquired, context.Cause(ctx))
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
@@ -14,21 +13,6 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
-// ForeignHold is an acquired lock of another service.
-type ForeignHold struct {
-	// Until returns the time until which the other service leaves the lock to this client, as far
-	// as is known at the call. A renewal may move it. Several goroutines call it at once. Nil means
-	// that the lock has no time limit.
-	Until func() time.Time
-	// Lost is closed when the other service is known to have taken the lock away. Nil means that
-	// there is no such notification.
-	Lost <-chan struct{}
-	// Release releases the lock. It must not be nil. It is called once, possibly in the background.
-	// It must return when ctx ends. ctx ends after the session timeout, or when the client is
-	// closed, which waits for Release.
-	Release func(ctx context.Context) error
-}
-
 // Foreign returns a lock of another service, such as Redis, which Combine can hold together with
 // locks of docent. Use it while some programs know only the other service. Name appears in errors
 // and metrics.
@@ -37,15 +21,17 @@ type ForeignHold struct {
 // other holders. If another client has the lock, its error should match recipes.ErrNotAcquired. A
 // lock that has ended when take returns is an error, too.
 //
-// The hold ends when the ForeignHold ends, with recipes.ErrForeignLost, and when the client's
-// session ends, with the session's error. Its token is 0, and Guard does not ask the other service.
-// If the client is closed before Release is called, the lock is kept until the other service's time
-// limit. So give it a time limit, no longer than the work can wait.
+// The hold is one of recipes.HoldForeign that depends on the client, too. It ends when the
+// ForeignHold ends, with recipes.ErrForeignLost, and when the client's session ends, with the
+// session's error. Of the ForeignHold only Token, Until, Lost, Reason and Release are used, and Until
+// may be nil: then the lock has no time limit. Guard does not ask the other service. Release may take
+// as long as the session timeout. If the client is closed before Release is called, the lock is kept
+// until the other service's time limit. So give it a time limit, no longer than the work can wait.
 //
 // Foreign returns an error for a nil or unusable client, an empty name and a nil function. Curator
 // has no counterpart.
 func Foreign(
-	c *framework.Client, name string, take func(ctx context.Context, wait bool) (ForeignHold, error),
+	c *framework.Client, name string, take func(ctx context.Context, wait bool) (recipes.ForeignHold, error),
 ) (recipes.Locker, error) {
 	err := bridge.Of(c).Validate()
 	switch {
@@ -64,7 +50,7 @@ func Foreign(
 type foreign struct {
 	client *framework.Client
 	name   string
-	take   func(ctx context.Context, wait bool) (ForeignHold, error)
+	take   func(ctx context.Context, wait bool) (recipes.ForeignHold, error)
 }
 
 func (f *foreign) Acquire(ctx context.Context) (*recipes.Hold, error) { return f.acquire(ctx, true) }
@@ -88,9 +74,7 @@ func (f *foreign) acquire(ctx context.Context, wait bool) (*recipes.Hold, error)
 	if err != nil {
 		return nil, f.failed(ctx, err)
 	}
-	hold := ownership.NewForeign(ownership.Foreign{
-		Client: f.client, Session: session, Name: f.name, Lost: held.Lost, Until: held.Until, Release: held.Release,
-	})
+	hold := f.hold(session, held)
 	switch err := hold.Err(); {
 	case ctx.Err() != nil:
 		return nil, f.failed(ctx, undo(ctx, []*ownership.Hold{hold}))
@@ -98,6 +82,17 @@ func (f *foreign) acquire(ctx context.Context, wait bool) (*recipes.Hold, error)
 		return nil, f.failed(ctx, err)
 	}
 	return recipes.NewHold(hold, nil)
+}
+
+// hold makes the hold of an acquired lock.
+func (f *foreign) hold(session *framework.Session, held recipes.ForeignHold) *ownership.Hold {
+	client := bridge.Of(f.client)
+	return ownership.NewForeign(ownership.Foreign{
+		Name: f.name, Token: held.Token, Session: session,
+		Lost: held.Lost, Reason: held.Reason, Until: held.Until, Release: held.Release, Within: session.Timeout(),
+		Closed: f.client.Done(), Go: client.Go, Log: f.client.Logger(),
+		Metrics: client.Metrics(), AddHeld: client.AddHeld,
+	})
 }
 
 // failed adds the name to err, and the error of ctx if ctx has ended and err does not match it.

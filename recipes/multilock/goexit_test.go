@@ -14,7 +14,6 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -104,8 +103,8 @@ func TestNoLockStaysHeldIfTheAcquireOfASequenceIsEnded(t *testing.T) {
 				var over atomic.Bool
 				var given atomic.Int32
 				begun := time.Now()
-				service := foreign(t, c, func() multilock.ForeignHold {
-					return multilock.ForeignHold{
+				service := foreign(t, c, func() recipes.ForeignHold {
+					return recipes.ForeignHold{
 						Until: func() time.Time {
 							if over.Load() {
 								return begun

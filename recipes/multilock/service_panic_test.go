@@ -16,7 +16,6 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
 )
@@ -60,8 +59,8 @@ func TestForeignLockIsReleasedAlthoughItsLossCannotBeLogged(t *testing.T) {
 				var late atomic.Bool
 				lost, given := make(chan struct{}), make(chan struct{}, 2)
 				begun := time.Now()
-				hold := acquire(t, combined(t, foreign(t, c, func() multilock.ForeignHold {
-					return multilock.ForeignHold{
+				hold := acquire(t, combined(t, foreign(t, c, func() recipes.ForeignHold {
+					return recipes.ForeignHold{
 						Lost: lost,
 						Until: func() time.Time {
 							if late.Load() {

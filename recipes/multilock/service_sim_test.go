@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
 )
@@ -31,8 +30,8 @@ func TestSimulatedEndsOfAForeignLock(t *testing.T) {
 		renew := func(d time.Duration) { at := time.Now().Add(d); until.Store(&at) }
 		renew(time.Minute)
 		slow := time.Duration(random.Int64N(int64(time.Second)))
-		service := foreign(t, c, func() multilock.ForeignHold {
-			return multilock.ForeignHold{Lost: lost, Until: func() time.Time { return *until.Load() },
+		service := foreign(t, c, func() recipes.ForeignHold {
+			return recipes.ForeignHold{Lost: lost, Until: func() time.Time { return *until.Load() },
 				Release: func(ctx context.Context) error {
 					given.Add(1)
 					select {

@@ -32,33 +32,33 @@ type service struct {
 
 const timeToLive = 10 * time.Second
 
-func (s *service) take(ctx context.Context, wait bool) (multilock.ForeignHold, error) {
+func (s *service) take(ctx context.Context, wait bool) (recipes.ForeignHold, error) {
 	for {
 		if external, ok := s.try(); ok {
 			return external, nil
 		}
 		if !wait {
-			return multilock.ForeignHold{}, recipes.ErrNotAcquired
+			return recipes.ForeignHold{}, recipes.ErrNotAcquired
 		}
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return multilock.ForeignHold{}, errors.Join(recipes.ErrNotAcquired, ctx.Err())
+			return recipes.ForeignHold{}, errors.Join(recipes.ErrNotAcquired, ctx.Err())
 		}
 	}
 }
 
-func (s *service) try() (multilock.ForeignHold, bool) {
+func (s *service) try() (recipes.ForeignHold, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.owner != 0 && time.Now().Before(s.until) {
-		return multilock.ForeignHold{}, false
+		return recipes.ForeignHold{}, false
 	}
 	s.last++
 	id := s.last
 	s.owner, s.until, s.lost = id, time.Now().Add(timeToLive), make(chan struct{})
 	until := s.until
-	return multilock.ForeignHold{
+	return recipes.ForeignHold{
 		Until: func() time.Time { return until },
 		Lost:  s.lost,
 		Release: func(context.Context) error {
@@ -179,7 +179,7 @@ func TestFailedReleaseOfAForeignLockIsReturned(t *testing.T) {
 func TestForeignLockAcquiredTooLateIsReleased(t *testing.T) {
 	path, c, s := named(t, 1)[0], own(t), &service{}
 	ctx, cancel := context.WithCancel(t.Context())
-	other, err := multilock.Foreign(c, "service", func(ctx context.Context, wait bool) (multilock.ForeignHold, error) {
+	other, err := multilock.Foreign(c, "service", func(ctx context.Context, wait bool) (recipes.ForeignHold, error) {
 		external, err := s.take(ctx, wait)
 		cancel()
 		return external, err
@@ -201,8 +201,8 @@ func TestForeignRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "needs a name")
 	_, err = multilock.Foreign(c, "service", nil)
 	require.ErrorContains(t, err, `"service": nil function`)
-	broken, err := multilock.Foreign(c, "service", func(context.Context, bool) (multilock.ForeignHold, error) {
-		return multilock.ForeignHold{}, nil
+	broken, err := multilock.Foreign(c, "service", func(context.Context, bool) (recipes.ForeignHold, error) {
+		return recipes.ForeignHold{}, nil
 	})
 	require.NoError(t, err)
 	_, err = broken.Acquire(t.Context())

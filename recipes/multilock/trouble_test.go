@@ -21,9 +21,9 @@ import (
 )
 
 // foreign is a lock of a service that grants each acquire. external returns the acquired lock.
-func foreign(t *testing.T, c *framework.Client, external func() multilock.ForeignHold) recipes.Locker {
+func foreign(t *testing.T, c *framework.Client, external func() recipes.ForeignHold) recipes.Locker {
 	t.Helper()
-	lock, err := multilock.Foreign(c, "service", func(context.Context, bool) (multilock.ForeignHold, error) {
+	lock, err := multilock.Foreign(c, "service", func(context.Context, bool) (recipes.ForeignHold, error) {
 		return external(), nil
 	})
 	require.NoError(t, err)
@@ -45,8 +45,8 @@ func TestServiceThatDoesNotAnswerDelaysNoClose(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 				c, lost := simClient(t, srv, "c", 40*time.Second), make(chan struct{})
-				other := foreign(t, c, func() multilock.ForeignHold {
-					return multilock.ForeignHold{Lost: lost, Release: stuck}
+				other := foreign(t, c, func() recipes.ForeignHold {
+					return recipes.ForeignHold{Lost: lost, Release: stuck}
 				})
 				hold := acquire(t, combined(t, newMutex(t, c, "/a"), other))
 				time.Sleep(time.Second)
@@ -64,9 +64,9 @@ func TestServiceThatDoesNotAnswerDelaysNoClose(t *testing.T) {
 func TestServiceThatDoesNotAnswerDelaysNoCanceledAcquire(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		ctx, cancel := context.WithCancel(t.Context())
-		other := foreign(t, simClient(t, srv, "c", 40*time.Second), func() multilock.ForeignHold {
+		other := foreign(t, simClient(t, srv, "c", 40*time.Second), func() recipes.ForeignHold {
 			cancel()
-			return multilock.ForeignHold{Release: stuck}
+			return recipes.ForeignHold{Release: stuck}
 		})
 		began := time.Now()
 		_, err := other.Acquire(ctx)
@@ -79,7 +79,7 @@ func TestServiceThatDoesNotAnswerDelaysNoCanceledAcquire(t *testing.T) {
 // Another attempt would have the same result each time.
 func TestForeignLockThatEndsAtOnceIsAnError(t *testing.T) {
 	path, c, s := named(t, 1)[0], own(t), &service{}
-	ended := foreign(t, c, func() multilock.ForeignHold {
+	ended := foreign(t, c, func() recipes.ForeignHold {
 		external, _ := s.try()
 		external.Until = func() time.Time { return time.Now().Add(-time.Second) }
 		return external
@@ -93,9 +93,9 @@ func TestForeignLockThatEndsAtOnceIsAnError(t *testing.T) {
 
 func TestErrorOfACanceledAcquireHasTheCause(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	fails, err := multilock.Foreign(own(t), "service", func(context.Context, bool) (multilock.ForeignHold, error) {
+	fails, err := multilock.Foreign(own(t), "service", func(context.Context, bool) (recipes.ForeignHold, error) {
 		cancel()
-		return multilock.ForeignHold{}, errors.New("connection reset")
+		return recipes.ForeignHold{}, errors.New("connection reset")
 	})
 	require.NoError(t, err)
 	_, err = fails.Acquire(ctx)
@@ -106,7 +106,7 @@ func TestErrorOfACanceledAcquireHasTheCause(t *testing.T) {
 
 func TestPanicOfALockLeavesNoOtherHeld(t *testing.T) {
 	path, c := named(t, 1)[0], own(t)
-	m := combined(t, newMutex(t, c, path), foreign(t, c, func() multilock.ForeignHold { panic("out of order") }))
+	m := combined(t, newMutex(t, c, path), foreign(t, c, func() recipes.ForeignHold { panic("out of order") }))
 	require.PanicsWithValue(t, "out of order", func() { _, _ = m.Acquire(testzk.Context(t)) })
 	free(t, path)
 }
@@ -114,8 +114,8 @@ func TestPanicOfALockLeavesNoOtherHeld(t *testing.T) {
 func TestLossOfAForeignLockIsMeasured(t *testing.T) {
 	var m testzk.Metrics
 	c, lost := testzk.Connected(t, testzk.Connect(), framework.WithMetrics(&m)), make(chan struct{})
-	hold := acquire(t, foreign(t, c, func() multilock.ForeignHold {
-		return multilock.ForeignHold{Lost: lost, Release: func(context.Context) error { return nil }}
+	hold := acquire(t, foreign(t, c, func() recipes.ForeignHold {
+		return recipes.ForeignHold{Lost: lost, Release: func(context.Context) error { return nil }}
 	}))
 	close(lost)
 	require.ErrorIs(t, hold.Release(), recipes.ErrForeignLost)
@@ -131,8 +131,8 @@ func TestForeignLockEndsWhileTheMachineIsSuspended(t *testing.T) {
 	var until atomic.Pointer[time.Time]
 	set := func(at time.Time) { until.Store(&at) }
 	set(time.Now().Add(time.Minute))
-	hold := acquire(t, foreign(t, own(t), func() multilock.ForeignHold {
-		return multilock.ForeignHold{
+	hold := acquire(t, foreign(t, own(t), func() recipes.ForeignHold {
+		return recipes.ForeignHold{
 			Until:   func() time.Time { return *until.Load() },
 			Release: func(context.Context) error { return nil },
 		}
@@ -156,8 +156,8 @@ func suspendedFor(d time.Duration, at time.Time) time.Time {
 func TestForeignLockIsNotValidForLongerThanTheSession(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		var asked atomic.Int64
-		hold := acquire(t, foreign(t, simClient(t, srv, "c", 4*time.Second), func() multilock.ForeignHold {
-			return multilock.ForeignHold{Release: func(context.Context) error { return nil }, Until: func() time.Time {
+		hold := acquire(t, foreign(t, simClient(t, srv, "c", 4*time.Second), func() recipes.ForeignHold {
+			return recipes.ForeignHold{Release: func(context.Context) error { return nil }, Until: func() time.Time {
 				if asked.Add(1)%2 == 0 {
 					return time.Now().Add(time.Second)
 				}

@@ -13,6 +13,7 @@ var (
 	ErrReleasePending = errors.New("recipes: released, deletion of the node not confirmed")
 	ErrNodeDeleted    = errors.New("recipes: lock node deleted by another client")
 	ErrForeignLost    = errors.New("recipes: lock of another service lost")
+	ErrUnsupported    = errors.New("recipes: not possible with a lock of another service")
 	ErrManySessions   = errors.New("recipes: the locks belong to several sessions or namespaces")
 )
 

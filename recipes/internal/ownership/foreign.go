@@ -9,35 +9,41 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/framework/metrics"
-	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/errtext"
 )
 
 // Foreign is an acquired lock of another service.
 type Foreign struct {
-	Client  *framework.Client
-	Session *framework.Session // of the client: the hold ends with it
-	Name    string             // for errors and measurements
+	Name    string             // for errors, logs and measurements
+	Token   int64              // 0: there is none
+	Session *framework.Session // the hold ends with it; nil: it depends on the service alone
 
 	Lost    <-chan struct{}                 // closed when the service takes the lock away; nil: it cannot report that
+	Reason  func() error                    // why; nil: not known
 	Until   func() time.Time                // when the other service ends the hold; nil: at Release
-	Release func(ctx context.Context) error // called once, unless the client is closed first
+	Release func(ctx context.Context) error // called once, unless Closed is closed first
+	Within  time.Duration                   // how long Release may take
+
+	Closed  <-chan struct{}             // ends all that is under way; nil: nothing does
+	Go      func(fn func()) bool        // calls fn in the background, unless it reports false: Closed is closed
+	Log     *zap.Logger                 // for the end of the hold
+	Metrics metrics.Metrics             // the end of the hold
+	AddHeld func(int64, metrics.Labels) // counts the locks that are held
 }
 
-// NewForeign returns a hold of a lock of another service. It ends with the client's session,
-// too. Its token is 0, and it has no node.
+// NewForeign returns a hold of a lock of another service. It has no node.
 func NewForeign(e Foreign) *Hold {
 	x := &foreign{e, make(chan struct{})}
 	o := newOwnership(x)
 	h := o.newHoldLocked()
-	if !bridge.OfSession(e.Session).Go(func() { x.monitor(o) }) {
+	if !x.Go(func() { x.monitor(o) }) {
 		o.loseIfLost()
 	}
 	return h
 }
 
-// foreignRecipe is what measurements and logs call the kind of lock.
-const foreignRecipe = "foreign"
+// ForeignRecipe is what measurements and logs call the kind of lock.
+const ForeignRecipe = "foreign"
 
 // foreign is a Foreign as a resource.
 type foreign struct {
@@ -56,7 +62,8 @@ func (x *foreign) monitor(o *ownership) {
 		select {
 		case <-x.stopped:
 			return
-		case <-x.Session.Done():
+		case <-x.sessionDone():
+		case <-x.Closed:
 		case <-x.Lost:
 		case <-due:
 		}
@@ -64,19 +71,32 @@ func (x *foreign) monitor(o *ownership) {
 }
 
 func (x *foreign) session() *framework.Session { return x.Session }
-func (x *foreign) locks() []Lock               { return []Lock{{Path: x.Name}} }
+func (x *foreign) locks() []Lock               { return []Lock{{Path: x.Name, Token: x.Token}} }
 func (x *foreign) paths() []string             { return nil }
 func (x *foreign) parts() []*Hold              { return nil }
 func (x *foreign) stopLocked()                 { close(x.stopped) }
 
+func (x *foreign) background(fn func()) bool { return x.Go(fn) }
+
+func (x *foreign) sessionDone() <-chan struct{} {
+	if x.Session == nil {
+		return nil
+	}
+	return x.Session.Done()
+}
+
+// validUntil returns the first of the ends that are known. At least one is.
 func (x *foreign) validUntil() time.Time {
-	until := x.Session.ValidUntil()
+	var first time.Time
+	if x.Session != nil {
+		first = x.Session.ValidUntil()
+	}
 	if x.Until != nil {
-		if theirs := x.Until(); theirs.Before(until) {
+		if theirs := x.Until(); x.Session == nil || theirs.Before(first) {
 			return theirs
 		}
 	}
-	return until
+	return first
 }
 
 // left returns how much time there is until then, by the clock that says less: the monotonic one
@@ -89,33 +109,48 @@ func left(until time.Time) time.Duration {
 func (x *foreign) check() error {
 	switch {
 	case isClosed(x.Lost):
-		return fmt.Errorf("%w: %s", ErrForeignLost, x.Name)
+		return x.lost()
 	case x.Until != nil && left(x.Until()) <= 0:
 		return fmt.Errorf("%w: %s: time limit reached", ErrForeignLost, x.Name)
+	case x.Session != nil:
+		return x.Session.Err()
+	case isClosed(x.Closed):
+		return fmt.Errorf("%w: %s: closed", ErrForeignLost, x.Name)
 	}
-	return x.Session.Err()
+	return nil
+}
+
+// lost is the error after Lost is closed.
+func (x *foreign) lost() error {
+	err := fmt.Errorf("%w: %s", ErrForeignLost, x.Name)
+	if x.Reason != nil {
+		if reason := x.Reason(); reason != nil {
+			return fmt.Errorf("%w: %w", err, reason)
+		}
+	}
+	return err
 }
 
 // abandon releases what the other service may still leave to its holder, in the background.
 func (x *foreign) abandon(reason error) {
-	log := x.Client.Logger().Named(foreignRecipe).With(zap.String("path", x.Name))
+	log := x.Log.Named(ForeignRecipe).With(zap.String("path", x.Name))
 	// The log comes last: it is code of the program, which may panic.
 	defer log.Log(levelOf(reason), "hold ended", zap.Error(reason))
-	bridge.Of(x.Client).Go(func() {
+	x.Go(func() {
 		if err := x.release(); err != nil {
 			log.Warn("a lost lock of another service could not be released: it ends by its time limit", zap.Error(err))
 		}
 	})
 }
 
-// release ends its wait when the client is closed, which ends all else that is under way, too.
+// release ends its wait when Closed is closed, which ends all else that is under way, too.
 func (x *foreign) release() error {
-	ctx, cancel := context.WithTimeout(context.Background(), x.Session.Timeout())
+	ctx, cancel := context.WithTimeout(context.Background(), x.Within)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
 		select {
-		case <-x.Client.Done():
+		case <-x.Closed:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -130,10 +165,12 @@ func (x *foreign) release() error {
 // carry does nothing: re-entry is the other service's.
 func (x *foreign) carry(ctx context.Context, _ *Hold) context.Context { return ctx }
 
-func (x *foreign) measure(held time.Duration, err error) {
-	measure(bridge.Of(x.Client).Metrics(), metrics.Labels{Recipe: foreignRecipe, Path: x.Name}, held, err)
+func (x *foreign) labels() metrics.Labels {
+	return metrics.Labels{Recipe: ForeignRecipe, Path: x.Name}
 }
 
-func (x *foreign) addHeld(n int64) {
-	bridge.Of(x.Client).AddHeld(n, metrics.Labels{Recipe: foreignRecipe, Path: x.Name})
+func (x *foreign) measure(held time.Duration, err error) {
+	measure(x.Metrics, x.labels(), held, err)
 }
+
+func (x *foreign) addHeld(n int64) { x.AddHeld(n, x.labels()) }

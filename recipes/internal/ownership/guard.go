@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Resu
 	results, err := session.Multi(ctx, append(checks, ops...)...)
 	done(err)
 	if len(results) == 0 {
-		return nil, guarded(h.Path(), err)
+		return nil, guarded(h.name(), err)
 	}
 	for i, node := range checked {
 		if errors.Is(results[i].Err, zk.ErrNoNode) {
@@ -40,19 +41,23 @@ func (h *Hold) Guard(ctx context.Context, ops ...framework.Op) ([]framework.Resu
 			return nil, h.refused(framework.OutcomeOf(err), h.Err())
 		}
 	}
-	return results[len(checked):], guarded(h.Path(), err)
+	return results[len(checked):], guarded(h.name(), err)
 }
 
 // oneSession returns the session of all nodes. Through it all of them have the paths that the
-// hold knows.
-func (h *Hold) oneSession() (*framework.Session, error) {
-	leaves := h.leaves()
-	session := leaves[0].owned.session()
-	for _, leaf := range leaves[1:] {
+// hold knows. Locks of other services have none.
+func (h *Hold) oneSession() (session *framework.Session, err error) {
+	for _, leaf := range h.leaves() {
 		other := leaf.owned.session()
-		if other.ID() != session.ID() || bridge.OfSession(other).Key("/") != bridge.OfSession(session).Key("/") {
+		switch {
+		case other == nil || session == nil:
+			session = cmp.Or(session, other)
+		case other.ID() != session.ID() || bridge.OfSession(other).Key("/") != bridge.OfSession(session).Key("/"):
 			return nil, ErrManySessions
 		}
+	}
+	if session == nil {
+		return nil, ErrUnsupported
 	}
 	return session, nil
 }
@@ -94,7 +99,7 @@ func (h *Hold) startGuards() (done func(error), ok bool) {
 }
 
 func (h *Hold) refused(outcome framework.Outcome, err error) error {
-	return &framework.Error{Op: "guard", Path: h.Path(), Outcome: outcome, Err: err}
+	return &framework.Error{Op: "guard", Path: h.name(), Outcome: outcome, Err: err}
 }
 
 func guarded(node string, err error) error {

@@ -3,10 +3,13 @@ package ownership_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
@@ -44,8 +47,9 @@ func TestForeignLocksAreCountedWhileTheyAreHeld(t *testing.T) {
 	var m testzk.Metrics
 	o := newOwner(t, framework.WithMetrics(&m))
 	h := ownership.NewForeign(ownership.Foreign{
-		Client: o.Client, Session: o.session, Name: "there",
-		Release: func(context.Context) error { return nil },
+		Session: o.session, Name: "there", Release: func(context.Context) error { return nil }, Within: time.Second,
+		Go: bridge.Of(o.Client).Go, Log: zap.NewNop(), Metrics: bridge.Of(o.Client).Metrics(),
+		AddHeld: bridge.Of(o.Client).AddHeld,
 	})
 	require.Equal(t, []string{heldForeign}, m.Held())
 	require.NoError(t, h.Release())

@@ -76,12 +76,21 @@ func (h *Hold) IsOnlyOf(key any) bool {
 	return len(locks) == 1 && locks[0].Key == key
 }
 
-// Session is the session of the hold's nodes, or of some of them; nil in the zero value.
+// Session is the session of the hold's nodes, or of some of them; nil if there is none, and in the
+// zero value.
 func (h *Hold) Session() *framework.Session {
 	if h == nil || h.owned == nil {
 		return nil
 	}
 	return h.owned.session()
+}
+
+// sessionDone is closed when the hold's session has ended; nil: it has none.
+func (h *Hold) sessionDone() <-chan struct{} {
+	if s := h.Session(); s != nil {
+		return s.Done()
+	}
+	return nil
 }
 
 func (h *Hold) Tokens() []int64 {
@@ -111,6 +120,14 @@ func (h *Hold) Path() string {
 		return paths[0]
 	}
 	return ""
+}
+
+// name is what errors call the hold.
+func (h *Hold) name() string {
+	if path := h.Path(); path != "" || h == nil || h.owned == nil {
+		return path
+	}
+	return h.owned.locks()[0].Path
 }
 
 func (h *Hold) Paths() []string {
@@ -222,7 +239,7 @@ func (h *Hold) StartReleaseAlone() (wait func() error, ok bool) {
 func (h *Hold) afterRelease(result releaseResult, measured func(error), err error) (wait func() error) {
 	switch {
 	case err != nil:
-		return func() error { return fmt.Errorf("release %s: %w", h.Path(), err) }
+		return func() error { return fmt.Errorf("release %s: %w", h.name(), err) }
 	case result == released:
 		return func() error { return h.owned.finish(measured) }
 	case result == passedOn:

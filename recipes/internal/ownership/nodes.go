@@ -89,6 +89,7 @@ func (n *nodes) LifetimeEnded() (then func()) {
 }
 
 func (n *nodes) session() *framework.Session { return n.Session }
+func (n *nodes) background(fn func()) bool   { return bridge.OfSession(n.Session).Go(fn) }
 func (n *nodes) locks() []Lock               { return n.Locks }
 func (n *nodes) parts() []*Hold              { return nil }
 func (n *nodes) validUntil() time.Time       { return n.Session.ValidUntil() }

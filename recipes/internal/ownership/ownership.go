@@ -25,7 +25,10 @@ type ownership struct {
 
 // resource is what is owned.
 type resource interface {
-	session() *framework.Session // of the nodes, or of some of them
+	session() *framework.Session // of the nodes, or of some of them; nil: there is none
+	// background calls fn in the background of what the resource depends on, unless it reports false
+	// because that has ended.
+	background(fn func()) bool
 	locks() []Lock
 	paths() []string // of the resource's own nodes
 	parts() []*Hold

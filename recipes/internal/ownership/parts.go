@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/signal"
 )
 
@@ -42,9 +41,9 @@ type parts struct {
 	key   any // of all together; nil: each is re-entered by itself
 }
 
-func (p *parts) session() *framework.Session { return p.holds[0].owned.session() }
-func (p *parts) paths() []string             { return nil }
-func (p *parts) parts() []*Hold              { return p.holds }
+func (p *parts) background(fn func()) bool { return p.holds[0].owned.background(fn) }
+func (p *parts) paths() []string           { return nil }
+func (p *parts) parts() []*Hold            { return p.holds }
 
 func (p *parts) locks() []Lock {
 	var all []Lock
@@ -80,8 +79,18 @@ func (p *parts) abandon(reason error) {
 			h.owned.lose(reason)
 			continue
 		}
-		bridge.OfSession(h.owned.session()).Go(func() { _ = h.Release() }) // if the session has ended, so has the hold
+		h.owned.background(func() { _ = h.Release() }) // if the session has ended, so has the hold
 	}
+}
+
+// session returns that of the first part that has one.
+func (p *parts) session() *framework.Session {
+	for _, h := range p.holds {
+		if s := h.owned.session(); s != nil {
+			return s
+		}
+	}
+	return nil
 }
 
 // ReleaseAll releases holds, the last first: each in the background of its own session. ctx
@@ -100,11 +109,11 @@ func ReleaseAll(ctx context.Context, holds []*Hold) error {
 			select {
 			case <-previous:
 			case <-time.After(inTurnFor):
-			case <-leaf.owned.session().Done():
+			case <-leaf.sessionDone():
 			}
 			errs <- call(wait)
 		}
-		if !bridge.OfSession(leaf.owned.session()).Go(release) {
+		if !leaf.owned.background(release) {
 			release() // the session has ended, so there is nothing to wait for
 		}
 		before = done

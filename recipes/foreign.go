@@ -1,0 +1,122 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/framework/metrics"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
+)
+
+// ForeignHold describes an acquired lock of another service, such as Redis or a database, from which
+// HoldForeign makes a Hold. Name, Until and Release are required.
+type ForeignHold struct {
+	// Name appears in errors, logs and metrics.
+	Name string
+	// Token is the fencing token: a later holder of the lock has a larger one. 0 means that the
+	// service has none.
+	Token int64
+	// Until returns the local time until which the service leaves the lock to this client, as far as
+	// is known at the call. Reckon it from before the request that the service has answered. A
+	// renewal moves it. Several goroutines call it at once. It must not wait for anything. For a lock
+	// without a time limit return a time far ahead.
+	Until func() time.Time
+	// Lost is closed when the service is known to have taken the lock away. Nil means that there is
+	// no such notification.
+	Lost <-chan struct{}
+	// Reason says why Lost is closed: it becomes a part of Hold.Err. Nil, or a nil error, means that
+	// nothing more is known.
+	Reason func() error
+	// Release releases the lock. It is called once: by Hold.Release, or in the background after a
+	// loss, because the service may still leave the lock to its holder. It must return when ctx ends,
+	// which is after Within. It must not release a later hold of the same lock.
+	Release func(ctx context.Context) error
+	// Within is how long Release may take. 0 means 10 s.
+	Within time.Duration
+	// Go has fn called in a goroutine of the lock's client, which waits for it when it is closed. It
+	// reports false if the client is closed, and then fn is not called. It is called for fn that
+	// returns when the hold ends, and for Release after a loss. Nil means a goroutine that nothing
+	// waits for.
+	Go func(fn func()) bool
+	// Closed is closed when the lock's client is closed, which ends the hold and a Release that is
+	// under way. Nil means that the client is never closed.
+	Closed <-chan struct{}
+	// Logger gets the end of a hold that is lost. Nil means no logs.
+	Logger *zap.Logger
+	// Metrics gets metrics.LockHold and metrics.LockLosses. The recipe is "foreign", and the path is
+	// Name. Nil means none.
+	Metrics metrics.Metrics
+}
+
+// releaseWithin is the default of ForeignHold.Within.
+const releaseWithin = 10 * time.Second
+
+// HoldForeign returns a Hold of a lock that was acquired from another service. With it a program
+// makes a Locker for a service that docent does not know. The Hold ends by Release; when Lost or
+// Closed is closed, or the time of Until has passed, with ErrForeignLost. It is independent of
+// ZooKeeper: it has no node, Guard fails with ErrUnsupported, and it does not re-enter. A lock of
+// package multilock that has it as a part ends with any of its parts.
+//
+// HoldForeign returns an error if Name is empty, a required function is nil, Token or Within is
+// negative, or the lock has ended by then. In the last case the error matches ErrForeignLost, and
+// the lock is released in the background. In the other cases it is not released.
+//
+// Curator has no counterpart.
+func HoldForeign(f ForeignHold) (*Hold, error) {
+	if err := f.check(); err != nil {
+		return nil, fmt.Errorf("recipes: hold a lock of another service: %w", err)
+	}
+	h := ownership.NewForeign(f.complete())
+	if err := h.Err(); err != nil {
+		return nil, fmt.Errorf("acquire %s: %w", f.Name, err)
+	}
+	return NewHold(h, nil)
+}
+
+func (f ForeignHold) check() error {
+	switch {
+	case f.Name == "":
+		return errors.New("it has no name")
+	case f.Until == nil:
+		return fmt.Errorf("%s: nil Until", f.Name)
+	case f.Release == nil:
+		return fmt.Errorf("%s: nil Release", f.Name)
+	case f.Token < 0:
+		return fmt.Errorf("%s: token %d is negative", f.Name, f.Token)
+	case f.Within < 0:
+		return fmt.Errorf("%s: Within is %v", f.Name, f.Within)
+	}
+	return nil
+}
+
+// complete returns f with its defaults.
+func (f ForeignHold) complete() ownership.Foreign {
+	e := ownership.Foreign{
+		Name: f.Name, Token: f.Token, Until: f.Until, Lost: f.Lost, Reason: f.Reason, Release: f.Release,
+		Within: f.Within, Go: f.Go, Closed: f.Closed, Log: f.Logger, Metrics: f.Metrics,
+	}
+	if e.Within == 0 {
+		e.Within = releaseWithin
+	}
+	if e.Go == nil {
+		e.Go = func(fn func()) bool { go fn(); return true }
+	}
+	if e.Log == nil {
+		e.Log = zap.NewNop()
+	}
+	if e.Metrics == nil {
+		e.Metrics = noMetrics{}
+	}
+	e.AddHeld = func(int64, metrics.Labels) {} // a client reports it, and there is none
+	return e
+}
+
+type noMetrics struct{}
+
+func (noMetrics) Add(metrics.Instrument, int64, metrics.Labels) {}
+
+func (noMetrics) Record(metrics.Instrument, time.Duration, metrics.Labels) {}

@@ -1,0 +1,368 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/docent-zk/docent/recipes"
+)
+
+const (
+	clients = 4
+	rounds  = 15
+)
+
+// exclusion has clients acquire the lock again and again. A hold is valid as long as Err is nil.
+func (s *suite) exclusion() {
+	var mu sync.Mutex
+	var holds []*recipes.Hold
+	enter := func(h *recipes.Hold) error {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, other := range holds {
+			if other.Err() == nil && h.Err() == nil {
+				return errors.New("two holds are valid at a time")
+			}
+		}
+		holds = append(holds, h)
+		return nil
+	}
+	leave := func(h *recipes.Hold) {
+		mu.Lock()
+		defer mu.Unlock()
+		holds = slices.DeleteFunc(holds, func(other *recipes.Hold) bool { return other == h })
+	}
+	const held = time.Millisecond
+	ctx, errs := s.bounded(), make(chan error, clients)
+	for i := range clients {
+		c := s.client(fmt.Sprintf("client %d", i))
+		go func() {
+			errs <- func() error {
+				for range rounds {
+					hold, err := c.Lock.Acquire(ctx)
+					if err != nil {
+						return err
+					}
+					if err := enter(hold); err != nil {
+						return err
+					}
+					time.Sleep(held)
+					leave(hold)
+					if err := hold.Release(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}()
+		}()
+	}
+	for range clients {
+		if err := <-errs; err != nil {
+			s.Error(err)
+		}
+	}
+}
+
+func (s *suite) try() {
+	a, b := s.client("a"), s.client("b")
+	hold, err := a.Lock.TryAcquire(s.bounded())
+	if err != nil {
+		s.Fatalf("TryAcquire of a free lock: %v", err)
+	}
+	s.mustNotAcquire(b)
+	if err := hold.Err(); err != nil {
+		s.Fatalf("the hold has ended: %v", err)
+	}
+	s.mustRelease(hold)
+	s.mustBeFree(b)
+}
+
+// mustNotAcquire requires that a try fails because of other holders.
+func (s *suite) mustNotAcquire(c Client) {
+	s.Helper()
+	ctx := s.bounded()
+	hold, err := c.Lock.TryAcquire(ctx)
+	if !errors.Is(err, recipes.ErrNotAcquired) || ctx.Err() != nil {
+		s.Fatalf("TryAcquire of a lock that is held: %v and %v, want recipes.ErrNotAcquired", hold, err)
+	}
+}
+
+func (s *suite) wait() {
+	a, b := s.client("a"), s.client("b")
+	hold := s.acquire(a)
+	waiting := s.start(s.bounded(), b)
+	if s.Waiters != nil {
+		s.awaitWaiters(1)
+	}
+	s.mustNotAcquire(b) // so long the wait lasts at least
+	select {
+	case <-waiting.done:
+		s.Fatalf("Acquire of a lock that is held returned: %v", waiting.err)
+	default:
+	}
+	s.mustRelease(hold)
+	s.mustRelease(s.won(waiting))
+	s.mustBeFree(a)
+}
+
+func (s *suite) context() {
+	a, b := s.client("a"), s.client("b")
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := a.Lock.Acquire(ended); !errors.Is(err, context.Canceled) {
+		s.Fatalf("Acquire with a context that has ended: %v, want context.Canceled", err)
+	}
+	s.mustBeFree(b)
+
+	hold := s.acquire(a)
+	s.mustGiveUp(b)
+	s.mustRelease(hold)
+	s.mustBeFree(a)
+
+	within, cancel := context.WithCancel(s.bounded())
+	hold, err := a.Lock.Acquire(within)
+	if err != nil {
+		s.Fatalf("Acquire: %v", err)
+	}
+	cancel()
+	if err := hold.Err(); err != nil {
+		s.Fatalf("the context of an acquire has ended its hold: %v", err)
+	}
+	s.mustRelease(hold)
+}
+
+// mustGiveUp requires that an acquire of a lock that is held ends with its context. Unless that ends
+// before the lock was seen, the error says that others hold it.
+func (s *suite) mustGiveUp(c Client) {
+	s.Helper()
+	end := s.bounded()
+	for wait := 10 * time.Millisecond; ; wait *= 2 {
+		ctx, cancel := context.WithTimeout(context.Background(), wait)
+		hold, err := c.Lock.Acquire(ctx)
+		cancel()
+		switch {
+		case !errors.Is(err, context.DeadlineExceeded):
+			s.Fatalf("Acquire whose context ended in the wait: %v and %v, want context.DeadlineExceeded", hold, err)
+		case errors.Is(err, recipes.ErrNotAcquired):
+			return
+		case end.Err() != nil:
+			s.Fatalf("Acquire whose context ended after %v in the wait: %v, want recipes.ErrNotAcquired", wait, err)
+		}
+	}
+}
+
+// giveUp ends acquires at many moments, of a free lock and of one that is held.
+func (s *suite) giveUp() {
+	a, b := s.client("a"), s.client("b")
+	for round := range 4 * rounds {
+		var hold *recipes.Hold
+		if round%2 == 0 {
+			hold = s.acquire(a)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(round)*200*time.Microsecond)
+		won, err := b.Lock.Acquire(ctx)
+		cancel()
+		switch {
+		case err == nil && hold != nil:
+			s.Fatal("two clients hold the lock")
+		case err == nil:
+			s.mustRelease(won)
+		}
+		if hold != nil {
+			s.mustRelease(hold)
+		}
+	}
+	s.mustBeFree(a)
+}
+
+func (s *suite) release() {
+	a, b := s.client("a"), s.client("b")
+	hold := s.acquire(a)
+	ctx := hold.Context(context.Background())
+	if err := ctx.Err(); err != nil {
+		s.Fatalf("the context of a hold that is valid has ended: %v", err)
+	}
+	s.mustRelease(hold)
+	s.await(hold.Done(), "Done")
+	s.mustHaveEnded(hold, recipes.ErrNotHeld)
+	if cause := context.Cause(ctx); !errors.Is(cause, recipes.ErrNotHeld) {
+		s.Fatalf("the cause of the context is %v, want recipes.ErrNotHeld", cause)
+	}
+	next := s.acquire(b)
+	if err := hold.Release(); !errors.Is(err, recipes.ErrNotHeld) {
+		s.Fatalf("a second Release: %v, want recipes.ErrNotHeld", err)
+	}
+	s.mustNotAcquire(a) // it has not released the next hold
+	s.mustRelease(next)
+}
+
+// mustHaveEnded requires that a hold says of itself that it has ended.
+func (s *suite) mustHaveEnded(h *recipes.Hold, reason error) {
+	s.Helper()
+	if err := h.Err(); err == nil || reason != nil && !errors.Is(err, reason) {
+		s.Fatalf("the error of a hold that has ended: %v, want %v", err, reason)
+	}
+	if until := h.ValidUntil(); !until.IsZero() {
+		s.Fatalf("a hold that has ended is valid until %v", until)
+	}
+	select {
+	case <-h.Context(context.Background()).Done():
+	default:
+		s.Fatal("a new context of a hold that has ended has not")
+	}
+}
+
+func (s *suite) order() {
+	if s.Waiters == nil {
+		s.Skip("Service.Waiters is nil: no order is promised")
+	}
+	hold := s.acquire(s.client("holder"))
+	var waiting []*attempt
+	for i := range clients {
+		waiting = append(waiting, s.start(s.bounded(), s.client(fmt.Sprintf("waiter %d", i))))
+		s.awaitWaiters(i + 1)
+	}
+	for i, a := range waiting {
+		s.mustRelease(hold)
+		hold = s.won(a)
+		for _, later := range waiting[i+1:] {
+			select {
+			case <-later.done:
+				s.Fatalf("a later waiter than %d returned: %v", i, later.err)
+			default:
+			}
+		}
+	}
+	s.mustRelease(hold)
+}
+
+func (s *suite) awaitWaiters(n int) {
+	s.Helper()
+	for end := s.bounded(); s.Waiters(s.T) != n; time.Sleep(time.Millisecond) {
+		if end.Err() != nil {
+			s.Fatalf("%d clients wait, want %d", s.Waiters(s.T), n)
+		}
+	}
+}
+
+func (s *suite) tokens() {
+	last := int64(0)
+	for i := range clients {
+		hold := s.acquire(s.client(fmt.Sprintf("client %d", i)))
+		token := hold.Token()
+		switch {
+		case !s.Tokens && token != 0:
+			s.Fatalf("the token is %d, want 0: Service.Tokens is false", token)
+		case s.Tokens && token <= last:
+			s.Fatalf("the token %d is not larger than %d of the hold before", token, last)
+		}
+		s.mustRelease(hold)
+		if hold.Token() != token {
+			s.Fatalf("the token of a hold that has ended is %d, want %d", hold.Token(), token)
+		}
+		last = token
+	}
+}
+
+// deadline waits until the lease is renewed.
+func (s *suite) deadline() {
+	c := s.client("c")
+	before := time.Now()
+	hold := s.acquire(c)
+	first := hold.ValidUntil()
+	if first.Before(before) || first.After(time.Now().Add(s.Lease)) {
+		s.Fatalf("a new hold is valid until %v from now, want 0 to %v", time.Until(first), s.Lease)
+	}
+	s.awaitRenewal(hold, first)
+	s.mustRelease(hold)
+}
+
+// awaitRenewal waits until a hold is valid for longer.
+func (s *suite) awaitRenewal(h *recipes.Hold, than time.Time) {
+	s.Helper()
+	for !h.ValidUntil().After(than) {
+		select {
+		case <-h.Done():
+			s.Fatalf("the hold was lost before its lease was renewed: %v", h.Err())
+		case <-time.After(s.Lease / 100):
+		}
+	}
+}
+
+// partition cuts the holder off. Its hold must have ended when another client has the lock.
+func (s *suite) partition() {
+	a, b, c := s.client("a"), s.client("b"), s.client("c")
+	if a.Cut == nil {
+		s.Skip("Client.Cut is nil")
+	}
+	hold := s.acquire(a)
+	ctx := hold.Context(context.Background())
+	a.Cut(true)
+	next := s.won(s.start(s.bounded(), b))
+	s.mustHaveEnded(hold, nil)
+	s.await(hold.Done(), "Done of the hold that was lost")
+	s.await(ctx.Done(), "the context of the hold that was lost")
+	if errors.Is(hold.Err(), recipes.ErrNotHeld) {
+		s.Fatalf("the hold was lost, and its error is %v", hold.Err())
+	}
+	a.Cut(false)
+	if err := hold.Release(); err == nil || errors.Is(err, recipes.ErrNotHeld) {
+		s.Fatalf("Release of a hold that was lost: %v, want why", err)
+	}
+	s.mustBeFreeAfter(next, a, c)
+}
+
+// mustBeFreeAfter requires that a hold is valid, whatever the one before it does late, that it
+// excludes two clients, and that both acquire the lock when it has ended.
+func (s *suite) mustBeFreeAfter(next *recipes.Hold, a, c Client) {
+	s.Helper()
+	s.mustNotAcquire(a)
+	s.awaitRenewal(next, next.ValidUntil())
+	s.mustNotAcquire(c)
+	s.mustRelease(next)
+	s.mustBeFree(c)
+	s.mustBeFree(a)
+}
+
+func (s *suite) deletion() {
+	a, b := s.client("a"), s.client("b")
+	if a.Delete == nil {
+		s.Skip("Client.Delete is nil")
+	}
+	hold := s.acquire(a)
+	a.Delete()
+	s.await(hold.Done(), "the end of a hold whose record was deleted")
+	s.mustHaveEnded(hold, nil)
+	next := s.acquire(b)
+	if err := hold.Release(); err == nil || errors.Is(err, recipes.ErrNotHeld) {
+		s.Fatalf("Release of a hold that was lost: %v, want why", err)
+	}
+	s.mustBeFreeAfter(next, a, s.client("c"))
+}
+
+// close ends a client that holds, and one that waits.
+func (s *suite) close() {
+	a, b, c := s.client("a"), s.client("b"), s.client("c")
+	if a.Close == nil {
+		s.Skip("Client.Close is nil")
+	}
+	hold := s.acquire(a)
+	waiting := s.start(s.bounded(), b)
+	s.mustNotAcquire(b)
+	b.Close()
+	s.await(waiting.done, "an Acquire of a client that was closed")
+	if waiting.err == nil {
+		s.Fatal("an Acquire of a client that was closed succeeded")
+	}
+	a.Close()
+	s.await(hold.Done(), "the end of a hold whose client was closed")
+	s.mustHaveEnded(hold, nil)
+	s.mustBeFree(c)
+	if _, err := a.Lock.Acquire(s.bounded()); err == nil {
+		s.Fatal("a client that was closed acquired the lock")
+	}
+}
