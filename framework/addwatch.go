@@ -87,7 +87,8 @@ type PersistentWatch struct {
 // missed. An event is in the queue of fn before the client returns any answer that shows the change.
 // Two exceptions are told by zk.EventNotWatching too. The first is a read that sets a one-shot watch
 // on the same path while AddWatch is in progress. The second is a server that has refused to set the
-// watch again. The client then tries again about once a minute.
+// watch again. The client then tries again: within seconds if the server was busy, or else about
+// once a minute.
 //
 // The servers send no events of nodes that the client may not read. WatchNode and WatchTree on one
 // path of one client share the server's watch. Then zk.EventNodeChildrenChanged follows from the
@@ -233,6 +234,8 @@ func (s *session) settled(st *standing, mode WatchMode, gap bool, err error) {
 		s.core.watchers.missed(s, st.path)
 	case errors.Is(err, ErrUnimplemented):
 		s.core.endWatches()
+	case isBusy(err):
+		s.watches.checkAgain()
 	case err != nil && !IsTransient(err):
 		s.core.cfg.log.Warn("a server refuses a watch", zap.String("path", st.path), zap.Error(err))
 	}
@@ -245,6 +248,12 @@ func (s *session) settled(st *standing, mode WatchMode, gap bool, err error) {
 	if err == nil || !s.watches.current(st) {
 		s.settle(st.path)
 	}
+}
+
+// isBusy reports whether a server has refused a request that it may not refuse later.
+func isBusy(err error) bool {
+	var refusal *ServerError
+	return errors.As(err, &refusal) && IsTransient(err)
 }
 
 // isNoWatcher reports whether a server has said that there is nothing to remove.
@@ -289,7 +298,11 @@ func (s *session) answeredAgain(key watchKey, set bool) {
 // persistentRequests returns the requests that set the client's watches on a new connection. Their
 // events are reported from now on, and those of other sessions are not.
 func (s *session) persistentRequests() (all []conn.Request) {
-	for _, some := range s.watches.renew(s.core.watchers.adopt(s)) {
+	batches, stopped := s.watches.renew(s.core.watchers.adopt(s))
+	for _, complete := range stopped {
+		complete(nil)
+	}
+	for _, some := range batches {
 		var nodes, trees []string
 		for _, st := range some {
 			if st.asked == WatchTree {

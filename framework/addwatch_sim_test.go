@@ -218,6 +218,87 @@ func TestChildWatchIsSetBehindARecursiveWatch(t *testing.T) {
 	}
 }
 
+// A call that gives up while another of the same path is in progress keeps no client from being
+// closed.
+func TestAbandonedAddWatchBesideAnotherIsForgotten(t *testing.T) {
+	for name, lose := range map[string]func(*fault.Rule, *zktest.Client){
+		"answered":            func(rule *fault.Rule, _ *zktest.Client) { rule.Release() },
+		"connection was lost": func(_ *fault.Rule, client *zktest.Client) { client.Drop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+				require.NoError(t, srv.Create("/d", nil))
+				client := srv.Client("a")
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext))
+				held := srv.On(fault.Match{Op: fault.OpAddWatch, Client: "a"}, fault.Hold())
+				added := make(chan error, 1)
+				go func() {
+					_, err := c.AddWatch(t.Context(), "/d", framework.WatchNode, func(framework.WatchEvent) {})
+					added <- err
+				}()
+				require.NoError(t, held.Wait(t.Context()))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := c.AddWatch(ctx, "/d", framework.WatchTree, func(framework.WatchEvent) {})
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				lose(held, client)
+				require.NoError(t, <-added)
+				require.NoError(t, c.Close()) // or the simulation reports that it hangs
+			})
+		})
+	}
+}
+
+// While the server still has the watch of a tree that was stopped, a watch of its root alone is told
+// the changes of the children.
+func TestStopOfATreeWatchHidesNoChild(t *testing.T) {
+	for name, compat := range compats {
+		t.Run(name, func(t *testing.T) {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+				require.NoError(t, srv.Create("/d", nil))
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+				tree, err := c.AddWatch(t.Context(), "/d", framework.WatchTree, func(framework.WatchEvent) {})
+				require.NoError(t, err)
+				_, node := watchFor(t, c, "/d", framework.WatchNode)
+				held := srv.On(fault.Match{Op: fault.OpAddWatch, Client: "a"}, fault.Hold())
+				tree.Stop()
+				require.NoError(t, held.Wait(t.Context()))
+				require.NoError(t, srv.Create("/d/x", nil))
+				node.await(t, "/d", "ChildrenChanged ")
+				held.Release()
+			}, zktest.WithCompat(compat))
+		})
+	}
+}
+
+// A busy server refuses to set the watches again, and the first read of the check behind that.
+func TestBusyServerDelaysTheCheckOfWatchesForSeconds(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		require.NoError(t, srv.Load(map[string]string{"/x": "", "/y": ""}))
+		client := srv.Client("a")
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext))
+		var watches []*framework.Watch
+		for _, path := range []string{"/x", "/y"} {
+			_, _, w, err := c.GetW(t.Context(), path)
+			require.NoError(t, err)
+			watches = append(watches, w)
+		}
+		for _, op := range []fault.Op{fault.OpSetWatches, fault.OpGetData} {
+			srv.On(fault.Match{Op: op, Client: "a"}, fault.Fail(zktest.Throttled))
+		}
+		client.Drop()
+		time.Sleep(10 * time.Second)
+		for _, path := range []string{"/x", "/y"} {
+			require.NoError(t, srv.Set(path, []byte("new")))
+		}
+		changed := time.Now()
+		for _, w := range watches {
+			closes(t, w.Fired(), "the watch")
+		}
+		require.Less(t, time.Since(changed), time.Second)
+	})
+}
+
 // Whatever becomes of one request of the client, no change is missed.
 func TestPersistentWatchSurvivesAFaultOfEachRequest(t *testing.T) {
 	faults := map[string]fault.Action{
@@ -337,6 +418,14 @@ func disturb(srv *zktest.Server, client *zktest.Client, faults *testlock.Faults,
 		}
 	case 1:
 		srv.On(fault.Match{Client: client.Name(), Op: fault.OpAddWatch}, fault.Fail(zktest.Throttled))
+	case 2: // a busy server
+		for range 3 {
+			op := []fault.Op{
+				fault.OpSetWatches, fault.OpExists, fault.OpGetData, fault.OpGetChildren2, fault.OpSetWatches2,
+			}[random.IntN(5)]
+			srv.On(fault.Match{Client: client.Name(), Op: op, Times: 1 + random.IntN(3)}, fault.Fail(zktest.Throttled))
+		}
+		client.Drop()
 	default:
 		faults.Strike(client)
 	}
@@ -344,21 +433,23 @@ func disturb(srv *zktest.Server, client *zktest.Client, faults *testlock.Faults,
 
 func flap(t *testing.T, srv *zktest.Server, servers string, random *rand.Rand, disturb func(*zktest.Client)) {
 	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
+	changing, stop := context.WithCancel(ctx)
+	var running, changes sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
 	var views []*treeView
+	var children []*childView
 	var ones []*oneShots
 	for _, name := range []string{"a", "b"} {
 		c := testzk.Client(t, servers, framework.WithDialer(srv.Client(name).DialContext))
-		views = append(views, viewOf(t, c, "/d"))
+		views, children = append(views, viewOf(t, c, "/d")), append(children, childrenOf(t, c, "/d"))
 		for kind := range watchers {
 			one := &oneShots{c: c, kind: kind}
 			ones = append(ones, one)
 			running.Go(func() { one.follow(ctx) })
 		}
 		own := rand.New(rand.NewPCG(random.Uint64(), 0))
-		running.Go(func() { comeAndGo(ctx, c, own) })
+		changes.Go(func() { comeAndGo(changing, c, srv, own) })
 	}
 	for range flaps {
 		disturb(srv.Client([]string{"a", "b"}[random.IntN(2)]))
@@ -369,10 +460,15 @@ func flap(t *testing.T, srv *zktest.Server, servers string, random *rand.Rand, d
 			}
 		}
 	}
+	stop()
+	changes.Wait()
 	srv.ResetFaults()
 	sim.Calm(srv)
 	for _, v := range views {
 		v.agrees(t, srv, "a view when all is quiet")
+	}
+	for _, v := range children {
+		v.agrees(t, srv)
 	}
 	stat, err := srv.Stat("/d")
 	require.NoError(t, err)
@@ -381,16 +477,89 @@ func flap(t *testing.T, srv *zktest.Server, servers string, random *rand.Rand, d
 	}
 }
 
-// comeAndGo sets and stops persistent watches.
-func comeAndGo(ctx context.Context, c *framework.Client, random *rand.Rand) {
-	for ctx.Err() == nil {
-		path := []string{"/d", "/d/0"}[random.IntN(2)]
-		w, err := c.AddWatch(ctx, path, framework.WatchMode(1+random.IntN(2)), func(framework.WatchEvent) {})
-		time.Sleep(time.Duration(random.Int64N(int64(3 * time.Second))))
-		if err == nil {
-			w.Stop()
+// childView keeps the names of the children of a node, by a watch of the node alone.
+type childView struct {
+	*treeView // its nodes are the children
+}
+
+func childrenOf(t testing.TB, c *framework.Client, root string) *childView {
+	t.Helper()
+	v := &childView{&treeView{c: c, root: root, nodes: map[string]int64{}, busy: make(chan struct{}, 1)}}
+	add := func() error { _, err := c.AddWatch(t.Context(), root, framework.WatchNode, v.hear); return err }
+	for err := add(); err != nil; err = add() {
+		require.True(t, framework.IsTransient(err), "%v", err)
+	}
+	v.list()
+	return v
+}
+
+func (v *childView) hear(e framework.WatchEvent) {
+	if e.Type == zk.EventNotWatching || e.Type == zk.EventNodeChildrenChanged {
+		v.list()
+	}
+}
+
+func (v *childView) list() {
+	v.busy <- struct{}{}
+	defer func() { <-v.busy }()
+	var names []string
+	if !v.insist(func(ctx context.Context) (err error) { names, _, err = v.c.Children(ctx, v.root); return err }) {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	clear(v.nodes)
+	for _, name := range names {
+		v.nodes[name] = 0
+	}
+}
+
+func (v *childView) agrees(t testing.TB, srv *zktest.Server) {
+	t.Helper()
+	names, err := srv.Children(v.root)
+	require.NoError(t, err)
+	want := map[string]int64{}
+	for _, name := range names {
+		want[name] = 0
+	}
+	for range 30 {
+		synctest.Wait()
+		if maps.Equal(want, v.now()) {
+			return
 		}
-		time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
+		time.Sleep(time.Second)
+	}
+	require.Equal(t, want, v.now(), "the children that a watch of the node has shown")
+}
+
+// comeAndGo sets and stops persistent watches, some at once. Some calls end before they are answered,
+// and the tree changes while some watches are being stopped.
+func comeAndGo(ctx context.Context, c *framework.Client, srv *zktest.Server, random *rand.Rand) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for ctx.Err() == nil {
+		path := []string{"/d", "/d/0", "/d/1"}[random.IntN(3)]
+		for range 1 + random.IntN(3) {
+			mode, patience := framework.WatchMode(1+random.IntN(2)), time.Minute
+			if random.IntN(2) == 0 {
+				patience = time.Duration(random.Int64N(int64(10 * time.Millisecond)))
+			}
+			own := rand.New(rand.NewPCG(random.Uint64(), 0))
+			running.Go(func() {
+				adding, cancel := context.WithTimeout(ctx, patience)
+				defer cancel()
+				w, err := c.AddWatch(adding, path, mode, func(framework.WatchEvent) {})
+				if err != nil {
+					return
+				}
+				time.Sleep(time.Duration(own.Int64N(int64(3 * time.Second))))
+				if w.Stop(); own.IntN(2) == 0 {
+					time.Sleep(time.Duration(own.Int64N(int64(5 * time.Millisecond))))
+					alter(srv, own, "/d")
+				}
+			})
+		}
+		time.Sleep(time.Duration(random.Int64N(int64(3 * time.Second))))
 	}
 }
 

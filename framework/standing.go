@@ -65,7 +65,7 @@ func (t *watchTable) next(path string, wanted func(path string) WatchMode) (n ne
 		st = t.standingLocked(path)
 	}
 	if st.mode == mode && (mode == 0 || !st.replaced) {
-		n.completed = st.takeWaiting(mode == 0)
+		n.completed = st.takeWaiting(true) // those that want more have been stopped
 		if mode == 0 {
 			delete(t.standing, path)
 		}
@@ -144,6 +144,15 @@ func (t *watchTable) settled(
 	return st.takeWaiting(err != nil), shots
 }
 
+// mayHaveTree reports whether the server may have a recursive watch of path, which has no events of
+// the list of children.
+func (t *watchTable) mayHaveTree(path string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	st := t.standing[path]
+	return st != nil && (st.mode == WatchTree || st.pending && st.asked == WatchTree)
+}
+
 // current reports whether st is of the current connection.
 func (t *watchTable) current(st *standing) bool {
 	t.mu.Lock()
@@ -152,14 +161,16 @@ func (t *watchTable) current(st *standing) bool {
 }
 
 // renew begins another connection, on which the given watches are requested. It returns them in
-// batches.
-func (t *watchTable) renew(modes map[string]WatchMode) (batches [][]*standing) {
+// batches, and the calls that wait for other watches, which have been stopped.
+func (t *watchTable) renew(modes map[string]WatchMode) (batches [][]*standing, stopped []func(error)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	former := t.standing
 	t.standing = map[string]*standing{}
 	for path, st := range former {
-		if len(st.waiting) > 0 {
+		if modes[path] == 0 {
+			stopped = append(stopped, st.takeWaiting(true)...)
+		} else if len(st.waiting) > 0 {
 			t.standingLocked(path).waiting, st.waiting = st.waiting, nil
 		}
 	}
@@ -173,7 +184,7 @@ func (t *watchTable) renew(modes map[string]WatchMode) (batches [][]*standing) {
 		last := len(batches) - 1
 		batches[last] = append(batches[last], st)
 	}
-	return batches
+	return batches, stopped
 }
 
 // coveredLocked reports whether a persistent watch on the server receives the events of a one-shot

@@ -77,6 +77,7 @@ type watched struct {
 // the change.
 type watchTable struct {
 	reconnects chan struct{} // one value after a reconnect; the buffer holds one
+	refused    chan struct{} // one value after a busy server has refused a watch; the buffer holds one
 
 	mu      sync.Mutex
 	entries map[watchKey]*watched
@@ -89,7 +90,7 @@ type watchTable struct {
 
 func newWatchTable() *watchTable {
 	return &watchTable{
-		reconnects: make(chan struct{}, 1), entries: map[watchKey]*watched{},
+		reconnects: make(chan struct{}, 1), refused: make(chan struct{}, 1), entries: map[watchKey]*watched{},
 		standing: map[string]*standing{}, flagged: map[watchTableKey]int{},
 	}
 }
@@ -206,6 +207,14 @@ func (t *watchTable) reconnecting() {
 func (t *watchTable) reconnected() {
 	select {
 	case t.reconnects <- struct{}{}:
+	default:
+	}
+}
+
+// checkAgain has the watches checked again soon.
+func (t *watchTable) checkAgain() {
+	select {
+	case t.refused <- struct{}{}:
 	default:
 	}
 }
@@ -427,31 +436,58 @@ func (s *session) setWatches(chosen func(watchKey) bool) (all []conn.Request) {
 // longest is half as long again.
 const verifyInterval = time.Minute
 
+// verifyPause is the shortest pause before an incomplete check is repeated.
+const verifyPause = 2 * time.Second
+
 // verifyWatches checks the session's watches until the session ends: after each reconnect and,
 // slowly, at other times.
 func (s *session) verifyWatches() {
 	timer := time.NewTimer(verifyInterval)
 	defer timer.Stop()
-	for {
-		renew := false
+	for renew := false; ; {
 		select {
 		case <-s.done:
 			return
 		case <-s.watches.reconnects:
 			renew = true
 			s.jitter()
+		case <-s.watches.refused:
+			timer.Reset(s.spread(verifyPause))
+			continue
 		case <-timer.C:
 		}
 		for _, path := range s.core.watchers.paths() {
 			s.settle(path)
 		}
-		for _, w := range s.watches.armed() {
-			if !s.verifyWatch(w.key, w, renew) {
-				break
-			}
+		pause := verifyInterval
+		if s.verifyAll(renew) {
+			renew = false
+		} else {
+			pause = verifyPause
 		}
-		timer.Reset(verifyInterval + time.Duration(s.random(int64(verifyInterval/2))))
+		timer.Reset(s.spread(pause))
 	}
+}
+
+// spread returns d, or up to half as much more.
+func (s *session) spread(d time.Duration) time.Duration {
+	return d + time.Duration(s.random(int64(d/2)))
+}
+
+// verifyAll checks all watches. It reports false if a busy server has refused to answer: then the
+// check has to be repeated. After the loss of a connection the next reconnect repeats it.
+func (s *session) verifyAll(renew bool) (complete bool) {
+	complete = true
+	for _, w := range s.watches.armed() {
+		if s.verifyWatch(w.key, w, renew) {
+			continue
+		}
+		if connected, _, err := s.connected(); !connected || err != nil {
+			return true
+		}
+		complete = false
+	}
+	return complete
 }
 
 // jitter waits for a random time, because many clients may reconnect to one server at once.
@@ -462,8 +498,8 @@ func (s *session) jitter() {
 
 // verifyWatch reads the watched data and fires the watch if it should have fired. With renew it
 // requests the watch again. Watches are checked one after another, so that a client with thousands
-// of them does not overload the servers after a reconnect. verifyWatch reports false if the
-// connection failed; the caller then stops, and usually continues after the next reconnect.
+// of them does not overload the servers after a reconnect. verifyWatch reports false if the check
+// failed and may succeed later.
 func (s *session) verifyWatch(key watchKey, w *watched, renew bool) bool {
 	watch := renew && s.watches.askAgain(key)
 	r, err := s.request(s.core.ctx, key, watch, nil)
@@ -474,5 +510,5 @@ func (s *session) verifyWatch(key watchKey, w *watched, renew bool) bool {
 		s.watches.compare(key, w, r.version(key.kind))
 		return true
 	}
-	return !IsTransient(err) && s.reason() == nil
+	return !IsTransient(err)
 }

@@ -124,6 +124,7 @@ func (ws *watchers) paths() []string {
 // calls it.
 func (ws *watchers) event(s *session, e zk.Event, zxid int64) {
 	told := WatchEvent{Type: e.Type, Path: e.Path, Zxid: max(zxid, 0), Session: s.id()}
+	ofTree := s.watches.mayHaveTree(znode.Parent(e.Path))
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.source != s || len(ws.byPath) == 0 {
@@ -144,20 +145,18 @@ func (ws *watchers) event(s *session, e zk.Event, zxid int64) {
 			break
 		}
 	}
-	ws.childEventLocked(told)
+	if ofTree {
+		ws.childEventLocked(told)
+	}
 }
 
-// childEventLocked reports a change of the children to the watches of the parent, if the server's
-// watch of the parent is a recursive one, which has no such events.
+// childEventLocked reports a change of the children to the watches of the parent.
 func (ws *watchers) childEventLocked(told WatchEvent) {
 	if told.Type == zk.EventNodeDataChanged || told.Path == "/" {
 		return
 	}
-	parent := znode.Parent(told.Path)
-	if p := ws.byPath[parent]; p.mode() == WatchTree {
-		told.Type, told.Path = zk.EventNodeChildrenChanged, parent
-		p.childrenChanged(told)
-	}
+	told.Type, told.Path = zk.EventNodeChildrenChanged, znode.Parent(told.Path)
+	ws.byPath[told.Path].childrenChanged(told)
 }
 
 // childrenChanged reports a change of the children once, if the server tells the transaction.
