@@ -153,6 +153,15 @@ func (t *watchTable) mayHaveTree(path string) bool {
 	return st != nil && (st.mode == WatchTree || st.pending && st.asked == WatchTree)
 }
 
+// standingPaths returns the given paths and those of which the server may have a watch, sorted.
+func (t *watchTable) standingPaths(wanted []string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := slices.AppendSeq(wanted, maps.Keys(t.standing))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // current reports whether st is of the current connection.
 func (t *watchTable) current(st *standing) bool {
 	t.mu.Lock()

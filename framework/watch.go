@@ -456,7 +456,7 @@ func (s *session) verifyWatches() {
 			continue
 		case <-timer.C:
 		}
-		for _, path := range s.core.watchers.paths() {
+		for _, path := range s.watches.standingPaths(s.core.watchers.paths()) {
 			s.settle(path)
 		}
 		pause := verifyInterval
