@@ -23,6 +23,9 @@ var (
 	ErrClosed = errors.New("cache: closed")
 	// ErrTooLarge means that a cache has ended because it would exceed WithLimit.
 	ErrTooLarge = errors.New("cache: too large")
+
+	// errGoroutineEnded means that code of the program, such as a filter, has ended the goroutine.
+	errGoroutineEnded = errors.New("cache: code of the program ended the goroutine of the cache")
 )
 
 // errZero is the error of a zero Cache.
@@ -99,7 +102,8 @@ func (c *Cache) Done() <-chan struct{} {
 }
 
 // Err returns nil until Done is closed. Then it returns ErrClosed after Close, framework.ErrClosed
-// after the end of the client, and an error that matches ErrTooLarge if a limit was exceeded.
+// after the end of the client, an error that matches ErrTooLarge if a limit was exceeded, or another
+// one if a filter or a logger has ended the goroutine of the cache.
 func (c *Cache) Err() error {
 	if c.client == nil {
 		return errZero
@@ -261,6 +265,9 @@ func (c *Cache) setStale(since time.Time) {
 // end ends the cache: it is not current any more, and its listeners end when they have handled all
 // events.
 func (c *Cache) end() {
+	if c.err == nil {
+		c.err = errGoroutineEnded
+	}
 	if errors.Is(c.err, ErrTooLarge) {
 		c.log.Warn("the cache has ended", zap.Error(c.err))
 	}
@@ -276,15 +283,15 @@ func (c *Cache) end() {
 	c.listeners.Close(0)
 }
 
-// full returns an error if the cache exceeds a limit.
-func (c *Cache) full() error {
+// full returns an error if the cache exceeds a multiple of a limit.
+func (c *Cache) full(times int) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	nodes, bytes := len(c.tree.entries), c.tree.bytes
 	switch {
-	case c.cfg.maxNodes > 0 && nodes > c.cfg.maxNodes:
+	case c.cfg.maxNodes > 0 && nodes > times*c.cfg.maxNodes:
 		return fmt.Errorf("%w: %d nodes at and below %s, the limit is %d", ErrTooLarge, nodes, c.root, c.cfg.maxNodes)
-	case c.cfg.maxBytes > 0 && bytes > c.cfg.maxBytes:
+	case c.cfg.maxBytes > 0 && bytes/int64(times) > c.cfg.maxBytes:
 		return fmt.Errorf("%w: %d bytes at and below %s, the limit is %d", ErrTooLarge, bytes, c.root, c.cfg.maxBytes)
 	}
 	return nil

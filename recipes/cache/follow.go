@@ -272,8 +272,27 @@ func (f *follower) refused(j *job, n *Node) {
 // putNode puts a node into the tree. It reports false if the cache has ended because it is full.
 func (f *follower) putNode(n *Node) bool {
 	f.apply(func(t *tree) []Event { return t.put(n) })
-	f.err = f.full()
+	f.checkLimit()
 	return f.err == nil
+}
+
+// checkLimit ends the cache if it exceeds the limit. While a node of the tree may not exist any more,
+// it may have twice as much.
+func (f *follower) checkLimit() {
+	err := f.full(1)
+	if err != nil && (!f.mayBeGone() || f.full(2) != nil) {
+		f.err = err
+	}
+}
+
+// mayBeGone reports whether the tree may have a node that does not exist any more.
+func (f *follower) mayBeGone() bool {
+	for at, j := range f.jobs {
+		if _, there := f.tree.entries[at]; there && j.replaced {
+			return true
+		}
+	}
+	return false
 }
 
 // node makes the node of an answer. A read of the Stat alone leaves the data as it is.
@@ -291,8 +310,7 @@ func (f *follower) node(j *job, a answer) *Node {
 	return n
 }
 
-// listed reads the children that are not in the tree, and those that are in the tree and not in the
-// list.
+// listed removes the children that are not in the list, and reads those that are not in the tree.
 func (f *follower) listed(j *job, a answer) {
 	e, there := f.tree.entries[j.path]
 	if there && a.err != nil {
@@ -308,7 +326,10 @@ func (f *follower) listed(j *job, a answer) {
 		for _, name := range a.children {
 			now[name] = struct{}{}
 		}
-		for _, name := range symmetricDifference(now, e.children) {
+		for _, name := range missing(e.children, now) {
+			f.apply(func(t *tree) []Event { return t.remove(path.Join(j.path, name)) })
+		}
+		for _, name := range missing(now, e.children) {
 			if child := path.Join(j.path, name); f.covers(child) {
 				if below := f.want(child); j.missed {
 					f.miss(below)
@@ -319,17 +340,15 @@ func (f *follower) listed(j *job, a answer) {
 	f.finish(j)
 }
 
-// symmetricDifference returns the keys that are in one of two sets, sorted.
-func symmetricDifference(a, b map[string]struct{}) []string {
-	one := map[string]struct{}{}
-	for _, sets := range [][2]map[string]struct{}{{a, b}, {b, a}} {
-		for key := range sets[0] {
-			if _, both := sets[1][key]; !both {
-				one[key] = struct{}{}
-			}
+// missing returns the keys of a set that another one does not have, sorted.
+func missing(set, in map[string]struct{}) (keys []string) {
+	for key := range set {
+		if _, there := in[key]; !there {
+			keys = append(keys, key)
 		}
 	}
-	return sorted(one)
+	slices.Sort(keys)
+	return keys
 }
 
 // miss has the cache be current only after a job.
@@ -342,6 +361,7 @@ func (f *follower) miss(j *job) {
 
 // finish ends a job, or queues it again if something has changed since.
 func (f *follower) finish(j *job) {
+	defer f.checkLimit()
 	f.pauses = 0
 	j.alone = false
 	f.found(j)

@@ -75,8 +75,9 @@ func WithCompression() Option {
 	}
 }
 
-// WithLimit bounds the cache: it ends with ErrTooLarge when it would hold more nodes, or more bytes
-// of paths and data. 0 is no bound.
+// WithLimit bounds the cache: it ends with ErrTooLarge when the nodes are more, or the bytes of paths
+// and data. 0 is no bound. While the cache finds out which of its nodes do not exist any more, it may
+// hold up to twice as much.
 func WithLimit(nodes int, bytes int64) Option {
 	return func(c *config) error {
 		if nodes < 0 || bytes < 0 {

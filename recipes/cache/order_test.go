@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/listen"
 )
@@ -33,6 +34,15 @@ func TestReadThatWasNotSentIsNotForgotten(t *testing.T) {
 	f.startReads()
 	require.Equal(t, []*job{j}, f.queue)
 	require.Empty(t, f.next)
+}
+
+// A small node does not keep the answer in memory that it shares with large ones.
+func TestDataOfAReadThatSharesARequestIsACopy(t *testing.T) {
+	together := []byte("small and large")
+	a := partOf(framework.ReadResult{Data: together[:5]}, bridge.ReadData, 0)
+	together[0] = 'S'
+	require.Equal(t, "small", string(a.data))
+	require.Nil(t, partOf(framework.ReadResult{}, bridge.ReadData, 0).data)
 }
 
 // The answer to one request is bounded, as far as the sizes are known.

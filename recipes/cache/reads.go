@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/go-zookeeper/zk"
@@ -82,9 +83,9 @@ func (f *follower) shares(r read) bool {
 
 // together returns how many of the next reads are to be one request.
 func (f *follower) together() int {
-	n, bytes := 0, 0
+	n, total := 0, 0
 	for n < min(len(f.next), maxTogether) && !f.broken && f.shares(f.next[n]) {
-		if bytes += f.size(f.next[n]); bytes > maxBytes {
+		if total += f.size(f.next[n]); total > maxBytes {
 			break
 		}
 		n++
@@ -167,14 +168,20 @@ func (f *follower) readTogether(some []read) {
 					f.fail(r.job)
 					continue
 				}
-				a := answer{r.kind, results[i].Data, results[i].Children, results[i].Stat, results[i].Err}
-				if r.kind == bridge.ReadChildren && a.err == nil {
-					a.stat = &zk.Stat{Pzxid: pzxids[i]}
-				}
-				f.take(session, r.job, a)
+				f.take(session, r.job, partOf(results[i], r.kind, pzxids[i]))
 			}
 		})
 	})
+}
+
+// partOf makes the answer to one of several reads. Its data is a copy, because the bytes of the
+// result are those of the other results, too. The result of a list has no Stat.
+func partOf(result framework.ReadResult, kind bridge.ReadKind, pzxid int64) answer {
+	a := answer{kind, bytes.Clone(result.Data), result.Children, result.Stat, result.Err}
+	if kind == bridge.ReadChildren && a.err == nil {
+		a.stat = &zk.Stat{Pzxid: pzxid}
+	}
+	return a
 }
 
 // take handles the answer to a read that was sent in a session. It reports false if the job has to
