@@ -299,6 +299,21 @@ func TestBusyServerDelaysTheCheckOfWatchesForSeconds(t *testing.T) {
 	})
 }
 
+// A busy server that has refused to remove a watch is asked again.
+func TestRefusedRemovalOfAWatchIsRepeated(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+		w, err := c.AddWatch(t.Context(), "/d", framework.WatchTree, func(framework.WatchEvent) {})
+		require.NoError(t, err)
+		srv.On(fault.Match{Op: fault.OpRemoveWatches, Client: "a"}, fault.Fail(zktest.Throttled))
+		w.Stop()
+		time.Sleep(10 * time.Second)
+		words, err := srv.Command("wchp")
+		require.NoError(t, err)
+		require.NotContains(t, words, "/d")
+	})
+}
+
 // Whatever becomes of one request of the client, no change is missed.
 func TestPersistentWatchSurvivesAFaultOfEachRequest(t *testing.T) {
 	faults := map[string]fault.Action{
