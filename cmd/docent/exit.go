@@ -17,6 +17,7 @@ import (
 const (
 	exitFine         = 0
 	exitUsage        = 64
+	exitNoNode       = 66
 	exitNoServers    = 69
 	exitFailed       = 70
 	exitNotAcquired  = 75
@@ -39,6 +40,15 @@ const exitCodes = `Exit codes:
   126  the command cannot be started
   127  the command was not found
   128  and the number of a signal: it ended the wait`
+
+// exitCodesOfReads is the part of help texts about exit codes of commands that use withClient.
+const exitCodesOfReads = `Exit codes:
+  64   a wrong flag, argument or configuration file
+  66   there is no such node
+  69   no server can be reached
+  70   another failure
+  77   the servers refuse the credentials or the permission
+  128  and the number of a signal that ended docent`
 
 // usageError is an error in arguments, flags or the configuration.
 type usageError struct{ error }
@@ -82,6 +92,8 @@ func codeOf(err error) int {
 		return signal.code()
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, framework.ErrAuthFailed):
 		return exitRefused
+	case errors.Is(err, zk.ErrNoNode):
+		return exitNoNode
 	case errors.Is(err, recipes.ErrNotAcquired):
 		return exitNotAcquired
 	case errors.Is(err, framework.ErrNotConnected):
