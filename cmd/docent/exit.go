@@ -86,7 +86,7 @@ func codeOf(err error) int {
 	switch {
 	case errors.As(err, &own):
 		return own.code
-	case errors.As(err, &usage), errors.Is(err, semaphore.ErrLimit):
+	case errors.As(err, &usage), errors.Is(err, semaphore.ErrLimit), errors.Is(err, framework.ErrInvalidPath):
 		return exitUsage
 	case errors.As(err, &signal):
 		return signal.code()

@@ -1,8 +1,11 @@
 // Command docent takes locks and leads elections from the command line: it runs another command
-// while it holds a lock on ZooKeeper, or while it leads.
+// while it holds a lock on ZooKeeper, or while it leads. It also shows all locks, and takes them away.
 //
 //	docent lock /locks/backup -- backup.sh /data
 //	docent elect /service/leader -- worker --active
+//	docent ls /locks
+//	docent show /locks/backup
+//	docent break /locks/backup
 //
 // docs/operations.md describes it, and docent --help does.
 package main
@@ -56,12 +59,23 @@ func split(args []string) (ours, command []string) {
 
 // rootCommand returns the command docent. Its subcommands set the exit code, and run command.
 func rootCommand(command []string, code *int) *cli.Command {
+	others := []*cli.Command{
+		lsCommand(), showCommand(), watchCommand(), sessionCommand(), revokeCommand(), breakCommand(),
+	}
+	for _, c := range others {
+		c.Before = func(ctx context.Context, c *cli.Command) (context.Context, error) {
+			if command != nil {
+				return ctx, usagef("%s runs no command: leave out --", c.FullName())
+			}
+			return ctx, nil
+		}
+	}
 	root := &cli.Command{
 		Name:  "docent",
 		Usage: "locks and leader election on ZooKeeper",
 		Description: text(`
-			docent runs commands under locks on Apache ZooKeeper. The locks are those of docent's Go library and
-			of Apache Curator.
+			docent runs commands under locks on Apache ZooKeeper, shows locks, and takes them away. The locks are
+			those of docent's Go library and of Apache Curator. It also shows those of kazoo.
 
 			The servers, and how to reach them, come from flags, from the environment, or from a configuration
 			file: a JSON object with the names of the flags, such as {"connect": "zk1:2181,zk2:2181"}.`),
@@ -73,7 +87,7 @@ func rootCommand(command []string, code *int) *cli.Command {
 			c.Hidden = false
 			c.Usage = "print a completion script for a shell: bash, zsh, fish or pwsh"
 		},
-		Commands:       []*cli.Command{lockCommand(command, code), electCommand(command, code)},
+		Commands:       append([]*cli.Command{lockCommand(command, code), electCommand(command, code)}, others...),
 		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // run prints errors
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.Args().Present() {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os/signal"
 	"syscall"
 
@@ -36,4 +38,9 @@ func onePath(c *cli.Command) (string, error) {
 		return "", usageError{err}
 	}
 	return c.Args().First(), nil
+}
+
+// sayTo returns a function that tells the user something.
+func sayTo(errs io.Writer) func(string) {
+	return func(message string) { _, _ = fmt.Fprintln(errs, "docent:", message) }
 }

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/urfave/cli/v3"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/inspect"
+)
+
+func revokeCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "revoke",
+		Usage:     "ask the holders of a lock to release it",
+		UsageText: "docent revoke [options] PATH [NODE]",
+		Description: text(`
+			docent revoke asks all holders of PATH to release it, or the client of NODE alone, which may also wait. It
+			returns when the request is written. Whether and when a client releases the lock is up to its program:
+			docent's looks at Hold.Revoked, Curator's at the listener of makeRevocable. kazoo and docent lock do not
+			look. docent watch PATH shows what becomes of it.
+
+			The request replaces the data of the node, and so what it said about its client: docent revoke prints that
+			for the last time. An election of a LeaderLatch cannot be asked.
+
+			Examples:
+			  docent revoke /locks/orders
+			  docent revoke /locks/index _c_8026b758-0c64-4418-a4a7-a40067d845c1-__READ__0000000007
+
+`) + exitCodesOfReads,
+		Flags:  []cli.Flag{outputFlag()},
+		Action: revoke,
+	}
+}
+
+// revoke carries out docent revoke.
+func revoke(ctx context.Context, c *cli.Command) error {
+	path, name, err := pathAndNode(c)
+	if err != nil {
+		return err
+	}
+	out, err := outputOf(c)
+	if err != nil {
+		return err
+	}
+	say := sayTo(c.Root().ErrWriter)
+	return withClient(ctx, c, func(ctx context.Context, client *framework.Client) error {
+		o, nodes, err := choose(ctx, client, path, name)
+		if err != nil {
+			return err
+		}
+		t := out.table("ASKED", "SINCE", "SESSION", "TOKEN", "NODE")
+		for _, n := range nodes {
+			switch err := recipes.Revoke(ctx, client, n.Participant()); {
+			case errors.Is(err, zk.ErrNoNode):
+				say(n.Path + ": the client has released it meanwhile")
+				continue
+			case err != nil:
+				return err
+			}
+			if err := t.row(oneNode{path, nodeViewOf(o, n)}, clientText(n), timeText(n.Since), sessionText(n),
+				tokenText(n.Token), nameOf(n)); err != nil {
+				return err
+			}
+		}
+		return t.flush()
+	})
+}
+
+// oneNode is a node that was revoked or deleted, in JSON.
+type oneNode struct {
+	Path string   `json:"path"` // of the lock
+	Node nodeView `json:"node"`
+}
+
+// pathAndNode returns the path of a lock, and the name of a node of it, or "".
+func pathAndNode(c *cli.Command) (path, name string, err error) {
+	if n := c.Args().Len(); n < 1 || n > 2 {
+		return "", "", usagef("want one path, and perhaps the name of a node: see %s --help", c.FullName())
+	}
+	path, name = c.Args().First(), c.Args().Get(1)
+	if err := framework.CheckPath(path); err != nil {
+		return "", "", usageError{err}
+	}
+	return path, name[strings.LastIndexByte(name, '/')+1:], nil
+}
+
+// mostOfALock is how many nodes of a lock can be chosen from.
+const mostOfALock = 100_000
+
+// choose returns the lock at a path and its node with a name, or if that is empty all that hold it.
+func choose(
+	ctx context.Context, client *framework.Client, path, name string,
+) (o *inspect.Object, chosen []inspect.Node, err error) {
+	o, err = inspect.Show(ctx, client, path, inspect.WithMaxNodes(mostOfALock))
+	if err != nil {
+		return nil, nil, missing(path, err)
+	}
+	if !isLock(o) && o.Kind != inspect.KindEmpty {
+		return nil, nil, usagef("%s: want a lock, a semaphore or an election: this is of the kind %s", path, o.Kind)
+	}
+	for _, n := range o.Nodes {
+		if name == "" && n.Holds || name != "" && name == nameOf(n) {
+			chosen = append(chosen, n)
+		}
+	}
+	switch {
+	case len(chosen) > 0:
+		return o, chosen, nil
+	case name != "":
+		return nil, nil, coded{fmt.Errorf("%s: there is no node %s", path, name), exitNoNode}
+	}
+	return nil, nil, coded{fmt.Errorf("%s: no client holds it", path), exitNoNode}
+}
