@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/urfave/cli/v3"
 
 	"github.com/docent-zk/docent/framework"
@@ -181,7 +180,7 @@ func (l *listing) end(printed int, err error) error {
 }
 
 // errUnread is the error if some nodes could not be read.
-var errUnread = fmt.Errorf("the list is not complete: %w", zk.ErrNoAuth)
+var errUnread = coded{errors.New("the list is not complete: not all nodes may be read"), exitRefused}
 
 func (l *listing) row(o *inspect.Object) error {
 	return l.table.row(viewOf(o), o.Path, kindText(o), stateText(o), holdersText(o), strconv.Itoa(o.Waiters),

@@ -45,7 +45,7 @@ func TestThePageHasAllFlagsAndExitCodes(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
-	for _, name := range []string{"docent", "lock", "elect"} {
+	for _, name := range append(subcommands, "docent") {
 		help, err := os.ReadFile(filepath.Join("testdata", "help-"+name+".txt"))
 		require.NoError(t, err)
 		for _, flag := range regexp.MustCompile(`(?m)^   --([-a-z]+)`).FindAllStringSubmatch(string(help), -1) {

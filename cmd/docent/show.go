@@ -146,6 +146,10 @@ func body(o *inspect.Object, n inspect.Node) []property {
 		role = ""
 	}
 	client := clientText(n)
+	session := sessionText(n)
+	if n.Session == 0 {
+		session = "none: the node stays until a program deletes it"
+	}
 	data := n.Data
 	if n.Process != "" || data == client {
 		data = ""
@@ -154,7 +158,7 @@ func body(o *inspect.Object, n inspect.Node) []property {
 		{"role", role},
 		{"created", sinceText(n.Since, ageOf(o, n))},
 		{"held", heldText(o, n)},
-		{"session", sessionText(n)},
+		{"session", session},
 		{"token", tokenText(n.Token)},
 		{"data", data},
 	}, props...)

@@ -14,10 +14,17 @@ import (
 
 var update = flag.Bool("update", false, "write the files with the help texts")
 
+// subcommands are those that have a help text in testdata.
+var subcommands = []string{"lock", "elect", "ls", "show", "watch", "session", "revoke", "break"}
+
 func TestHelp(t *testing.T) {
-	for name, args := range map[string][]string{"docent": nil, "lock": {"lock"}, "elect": {"elect"}} {
+	for _, name := range append(subcommands, "docent") {
 		t.Run(name, func(t *testing.T) {
-			code, out, errs := finish(t, append(args, "--help")...)
+			args := []string{name, "--help"}
+			if name == "docent" {
+				args = args[1:]
+			}
+			code, out, errs := finish(t, args...)
 			require.Zero(t, code)
 			require.Empty(t, errs)
 			file := filepath.Join("testdata", "help-"+name+".txt")
@@ -64,6 +71,25 @@ func TestWrongCommandLinesAreRefused(t *testing.T) {
 		"lock -E 256 /a -- true":                "--conflict-exit-code 256: want a number from 0 to 255",
 		"lock --grace 11s /a -- true":           "--grace 11s is longer than 10s, a third of the session timeout",
 		"elect --grace=-1s /a -- true":          "--grace -1s: want a time that is not negative",
+		"ls":                                    "want one path: see docent ls --help",
+		"ls /a /b":                              "want one path: see docent ls --help",
+		"ls a":                                  path + `"a": it does not start with a slash`,
+		"ls --kind lock /a":                     `--kind "lock": want one of ` + join(kinds),
+		"ls --state busy,free /a":               `--state "busy": want one of ` + join(states),
+		"ls --limit 0 /a":                       "--limit 0: want a number that is positive",
+		"ls -o xml /a":                          `--output "xml": want table or json`,
+		"ls /a -- true":                         "docent ls runs no command: leave out --",
+		"show":                                  "want one path: see docent show --help",
+		"show -o= /a":                           `--output "": want table or json`,
+		"watch /a /b":                           "want one path: see docent watch --help",
+		"session /a":                            "want the id of a session and a path: see docent session --help",
+		"session 0xg /a":                        `inspect: "0xg" is not an id such as 0x10000a2b3c40001`,
+		"session 0x1 a":                         path + `"a": it does not start with a slash`,
+		"session --cycles 0x1 /a":               "want one path: see docent session --help",
+		"revoke":                                "want one path, and perhaps the name of a node: see docent revoke --help",
+		"revoke a":                              path + `"a": it does not start with a slash`,
+		"break /a b c":                          "want one path, and perhaps the name of a node: see docent break --help",
+		"break /a":                              "there is no terminal to ask on: give --yes to delete the node without a question",
 		"--session-timeout 1ms lock /a -- true": "new client: WithSessionTimeout: 1ms is not between 100ms and 24h0m0s",
 	} {
 		code, out, errs := finish(t, append([]string{"--connect", "127.0.0.1:1"}, strings.Fields(line)...)...)
@@ -81,7 +107,9 @@ func TestCompletionRunsNothing(t *testing.T) {
 	for want, args := range map[string][]string{
 		"lock:run a command while holding a lock\n": {},
 		"--shared": {"lock", "--sh"},
-		"":         {"--connect", "127.0.0.1:1", "lock", "/a", "--", "touch"},
+		"--cycles": {"session", "--cy"},
+		"break:delete the node of a holder that does not release its lock\n": {"br"},
+		"": {"--connect", "127.0.0.1:1", "lock", "/a", "--", "touch"},
 	} {
 		code, out, errs := finish(t, append(args, completionFlag)...)
 		assert.Zero(t, code)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -105,7 +106,7 @@ func clientsText(o *inspect.Object) string {
 	var clients []string
 	for _, n := range o.Nodes {
 		if n.Holds && len(clients) < mostClients {
-			clients = append(clients, clientText(n))
+			clients = append(clients, cmp.Or(clientText(n), "?"))
 		}
 	}
 	if more := o.Holders - len(clients); more > 0 && len(clients) > 0 {

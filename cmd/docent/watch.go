@@ -54,8 +54,8 @@ func watch(ctx context.Context, c *cli.Command) error {
 				say("at " + timeText(change.At) + " the connection is " + change.State.String())
 			}
 		})()
-		w := watching{client: client, path: path, table: out.table("AT", "STATE", "HOLDERS", "WAITERS", "HOLDER", "SESSION")}
-		return w.follow(ctx)
+		table := out.table("AT", "STATE", "HOLDERS", "WAITERS", "HOLDER", "SESSION")
+		return (&watching{client: client, path: path, table: table}).follow(ctx)
 	})
 }
 
