@@ -55,8 +55,8 @@ func TestFleet(t *testing.T) {
 			"matrix": testMatrix,
 			"groups": testGroups, "parties": testParties, "crashed members": testCrashedMembers,
 			"kept nodes": testKeptNodes, "services": testServices, "caches": testCaches,
-			"inspection": testInspection,
-			"numbers":    testNumbers, "numbers at once": testNumbersAtOnce,
+			"inspection": testInspection, "operators": testOperators,
+			"numbers": testNumbers, "numbers at once": testNumbersAtOnce,
 			"barriers": testBarriers, "double barriers": testDoubleBarriers,
 		} {
 			t.Run(name, func(t *testing.T) {
