@@ -95,10 +95,13 @@ func (r *runner) checkGrace(timeout time.Duration) error {
 	return nil
 }
 
+// commandPrefix begins the process in the identity of docent lock and docent elect.
+const commandPrefix = "docent:"
+
 // identity returns the data of lock nodes, by which other clients recognize this process.
 func (r *runner) identity() []byte {
 	host, _ := os.Hostname()
-	id := recipes.Identity{Host: host, Process: "docent:" + filepath.Base(r.command.Path), PID: os.Getpid()}
+	id := recipes.Identity{Host: host, Process: commandPrefix + filepath.Base(r.command.Path), PID: os.Getpid()}
 	data, _ := json.Marshal(id) // never an error
 	return data
 }

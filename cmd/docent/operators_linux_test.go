@@ -124,7 +124,7 @@ var varying = []struct {
 	match *regexp.Regexp
 	as    string // with a number for each different text if it ends in #
 }{
-	{regexp.MustCompile(`since then|since [0-9TZ:.-]+, \w+ ago, or longer`), "HELD"},
+	{regexp.MustCompile(`since then|at the latest since [0-9TZ:.-]+, \w+ ago`), "HELD"},
 	{regexp.MustCompile(`_c_[0-9a-f-]{36}-`), "_c_GUID#"},
 	{regexp.MustCompile(`\b[0-9]+ \(0x[0-9a-f]+\)`), "TOKEN#"},
 	{regexp.MustCompile(`0x[0-9a-f]+`), "0x#"},
@@ -225,9 +225,9 @@ func TestSinceWhenALockIsHeld(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	o := &inspect.Object{At: at.Add(time.Hour)}
 	for want, held := range map[string]time.Time{
-		"since then":                                       at,
-		"since an unknown time after that":                 {},
-		"since 2026-01-02T03:34:05Z, 30m0s ago, or longer": at.Add(30 * time.Minute),
+		"since then":                       at,
+		"since an unknown time after that": {},
+		"at the latest since 2026-01-02T03:34:05Z, 30m0s ago": at.Add(30 * time.Minute),
 	} {
 		assert.Equal(t, want, heldText(o, inspect.Node{Since: at, HeldSince: held}))
 	}

@@ -62,6 +62,8 @@ func revoke(ctx context.Context, c *cli.Command) error {
 				continue
 			case err != nil:
 				return err
+			case n.Layout == inspect.LayoutKazoo, strings.HasPrefix(n.Process, commandPrefix):
+				say(nameOf(n) + ": kazoo and docent lock do not look at requests: to take the lock away, use docent break")
 			}
 			if err := t.row(oneNode{path, nodeViewOf(o, n)}, clientText(n), timeText(n.Since), sessionText(n),
 				tokenText(n.Token), nameOf(n)); err != nil {

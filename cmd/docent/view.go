@@ -125,7 +125,7 @@ func clientText(n inspect.Node) string {
 	case n.Err != "":
 		return "not read: " + n.Err
 	case n.Revoked:
-		return "asked to release"
+		return "asked to release" // which has replaced the data
 	case n.Process != "":
 		return recipes.Identity{Host: n.Host, Process: n.Process, PID: n.PID}.String()
 	case n.ID != "" && at != "":
@@ -168,7 +168,7 @@ func heldText(o *inspect.Object, n inspect.Node) string {
 	case n.HeldSince.Equal(n.Since):
 		return "since then"
 	}
-	return "since " + sinceText(n.HeldSince, max(0, o.At.Sub(n.HeldSince))) + ", or longer"
+	return "at the latest since " + sinceText(n.HeldSince, max(0, o.At.Sub(n.HeldSince)))
 }
 
 // missing returns the error that there is no node at a path, if err is that, or err.
