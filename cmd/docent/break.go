@@ -24,19 +24,19 @@ func breakCommand() *cli.Command {
 		Description: text(`
 			docent break shows the node by which a client holds PATH, asks on the terminal, and deletes exactly that
 			node, even if another client holds the lock by then. With NODE it is that one, which may also wait. NODE
-			is needed if several nodes hold PATH.
+			is needed if several nodes hold PATH. NODE is a name as docent show prints it.
 
 			The next waiter has the lock at once, and the former holder works on until it notices. docent's clients
 			notice within a round trip as a rule, or in the next Guard or Release: ErrNodeDeleted. docent lock kills
-			its command then. Clients of Curator, kazoo and go-zookeeper/zk never notice. If you can, stop the former
-			holder first, or let the resource refuse its fencing token, which docent break prints.
+			its command then. Clients of Curator and kazoo never notice. If you can, stop the former holder first, or
+			let the resource refuse its fencing token, which docent break prints.
 
 			docent revoke asks the holder instead.
 
 			Examples:
 			  docent break /locks/orders
 			  docent break --yes /locks/orders       # in scripts: no question
-			  docent break /locks/index _c_8026b758-0c64-4418-a4a7-a40067d845c1-__READ__0000000007
+			  docent break /locks/index __READ__0000000007
 
 `) + exitCodesOfReads,
 		Flags: []cli.Flag{
@@ -72,7 +72,7 @@ func breakLock(ctx context.Context, c *cli.Command) error {
 		n := nodes[0]
 		switch {
 		case len(nodes) > 1:
-			return usagef("%s: %d nodes hold it: name one of them, as docent show %s prints them", path, len(nodes), path)
+			return usagef("%s: %d nodes hold it: name one that docent show %[1]s prints", path, len(nodes))
 		case n.Token == 0:
 			return fmt.Errorf("%s: %s", n.Path, n.Err)
 		}
@@ -132,8 +132,8 @@ func ask(tty *os.File, o *inspect.Object, n inspect.Node) error {
 		err = out.describe("  ", append([]property{{"client", clientText(n)}}, body(o, n)...)...)
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(out, "\nIt is not asked, and works on until it notices. docent notices soon, and Curator and "+
-			"kazoo never.\n%s Type yes to delete the node: ", follows)
+		_, err = fmt.Fprintf(out, "\nIt is not asked, and works on until it notices. docent notices soon. "+
+			"Curator and kazoo never do.\n%s Type yes to delete the node: ", follows)
 	}
 	return err
 }

@@ -50,8 +50,8 @@ func acquire(t testing.TB, l recipes.Locker) *recipes.Hold {
 	return hold
 }
 
-// queue starts to acquire a lock, and keeps it until stop is called, or the test ends. It returns when the queue of path
-// has so many nodes.
+// queue starts to acquire a lock, and keeps it until stop is called or the test ends. It returns when
+// the queue of path has so many nodes.
 func queue(t testing.TB, c *framework.Client, l recipes.Locker, path string, nodes int) (stop func()) {
 	t.Helper()
 	ctx, end := context.WithCancel(context.Background())
@@ -93,6 +93,9 @@ func makeObjects(t testing.TB, chroot string) {
 	acquire(t, indexOfB.Read())
 	queue(t, a, indexOfB.Write(), "/locks/index", 3)
 
+	backup, err := mutex.New(b, "/backup", mutex.WithData(identity("host-9", commandPrefix+"backup.sh", 7)))
+	require.NoError(t, err)
+	acquire(t, backup)
 	downloads, err := semaphore.New(a, "/locks/downloads", 2, semaphore.WithData([]byte("10.0.0.3")))
 	require.NoError(t, err)
 	acquire(t, downloads)
@@ -164,18 +167,18 @@ func TestWhatOperatorsSee(t *testing.T) {
 	var all strings.Builder
 	for _, line := range []string{
 		"ls /", "ls -o json /locks/downloads", "ls --kind mutex,latch --state held --state waited-for /",
-		"ls --state abandoned /", "ls --state free /", "ls --kind empty,unknown /", "ls --limit 2 /", "ls --kind barrier /",
-		"ls /locks/orders", "ls /none",
-		"show /locks/orders", "show /locks/index", "show /locks/downloads", "show /leader", "show /members", "show /count",
-		"show /old", "show /free", "show /locks", "show /none", "show -o json /locks/orders",
-		"session " + holder.Session.String() + " /", "session -o json " + holder.Session.String() + " /leader",
-		"session 0x7777777777777777 /", "session 0x7777777777777777 /none", "session --cycles /", "session --cycles -o json /locks",
-		"session --cycles /members", "session --cycles /none",
-		"revoke /locks/index", "show /locks/index", "revoke -o json /locks/downloads", "revoke /members", "revoke /leader",
-		"revoke /free", "revoke /none", "revoke /locks/orders other",
-		"break --yes /members", "break --yes /locks/index", "break --yes /none", "break --yes /free",
-		"break --yes /locks/orders", "break --yes /locks/orders " + nameOf(holder), "show /locks/orders",
-		"break --yes -o json /locks/downloads",
+		"ls --state abandoned /", "ls --state free /", "ls --kind empty,unknown /", "ls --limit 2 /",
+		"ls --kind barrier /", "ls /locks/orders", "ls /none", "show /locks/orders", "show /locks/index",
+		"show /locks/downloads", "show /leader", "show /members", "show /count", "show /old", "show /free",
+		"show /locks", "show /none", "show -o json /locks/orders", "session " + holder.Session.String() + " /",
+		"session -o json " + holder.Session.String() + " /leader", "session 0x7777777777777777 /",
+		"session 0x7777777777777777 /none", "session --cycles /", "session --cycles -o json /locks",
+		"session --cycles /members", "session --cycles /none", "revoke /locks/index __WRIT__0000000002",
+		"revoke /locks/index", "show /locks/index", "revoke -o json /locks/downloads", "revoke /members",
+		"revoke /leader", "revoke /backup", "revoke /free", "revoke /none", "revoke /locks/orders other",
+		"break --yes /members", "break --yes /locks/index", "break --yes /locks/index __READ__0000000001",
+		"break --yes /none", "break --yes /free", "break --yes /locks/orders", "break --yes /locks/orders ",
+		"show /locks/orders", "break --yes -o json /locks/downloads",
 	} {
 		args := append([]string{"--connect", testzk.Connect() + chroot}, strings.Fields(line)...)
 		cmd := docent(args...)
@@ -207,7 +210,8 @@ func TestAllKindsAndStatesCanBeChosen(t *testing.T) {
 	require.NoError(t, err)
 	for name, known := range map[string]string{"Kind": join(kinds), "State": join(states)} {
 		var all []string
-		for _, c := range regexp.MustCompile(`(?m)^\t`+name+`\w+ +`+name+` = "([^"]+)"`).FindAllStringSubmatch(string(source), -1) {
+		constants := regexp.MustCompile(`(?m)^\t` + name + `\w+ +` + name + ` = "([^"]+)"`)
+		for _, c := range constants.FindAllStringSubmatch(string(source), -1) {
 			all = append(all, c[1])
 		}
 		require.NotEmpty(t, all)
@@ -242,7 +246,9 @@ func TestReadingLeavesNothingBehind(t *testing.T) {
 	require.NoError(t, err)
 	_, err = observer.Create(chroot, nil, 0, zk.WorldACL(zk.PermRead))
 	require.NoError(t, err)
-	for _, line := range []string{"ls /", "ls /a/b", "show /a", "show /", "session 0x1 /", "session --cycles /", "revoke /a/b", "break --yes /a"} {
+	for _, line := range []string{
+		"ls /", "ls /a/b", "show /a", "show /", "session 0x1 /", "session --cycles /", "revoke /a/b", "break --yes /a",
+	} {
 		code, _, errs := finish(t, append([]string{"--connect", testzk.Connect() + chroot}, strings.Fields(line)...)...)
 		assert.Contains(t, []int{0, exitNoNode}, code, errs)
 	}
@@ -376,7 +382,8 @@ func TestWatchPrintsChangesThroughLostSessions(t *testing.T) {
 	assert.True(t, p.awaitLine(counts(0, 0)).Missing, "not even the chroot is there")
 	held := acquire(t, newMutex(t, c, "/locks/orders", "host-3", 4711))
 	assert.Equal(t, "host-3", p.awaitLine(counts(1, 0)).Nodes[0].Host)
-	queue(t, c, newMutex(t, testzk.Connected(t, testzk.Connect()+chroot), "/locks/orders", "host-5", 815), "/locks/orders", 2)
+	other := testzk.Connected(t, testzk.Connect()+chroot)
+	queue(t, c, newMutex(t, other, "/locks/orders", "host-5", 815), "/locks/orders", 2)
 	p.awaitLine(counts(1, 1))
 
 	network.DropConnections()

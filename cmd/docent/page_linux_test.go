@@ -12,16 +12,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/semaphore"
 )
 
 // session matches a session on the page.
 var session = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
-// The sessions on the page are run. A line with $ is a command, and those behind it are its output.
+// The sessions on the page are run. A line with $ is a command, and those behind it are its output. Ids,
+// times and ages are others in each run.
 func TestSessionsOnThePage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
+	chroot := testzk.Path(t)
+	openShop(t, chroot)
 	commands := t.TempDir()
 	wrapper := "#!/bin/sh\n" + asDocent + `=1 exec "` + os.Args[0] + `" "$@"` + "\n"
 	writeFile(t, filepath.Join(commands, "docent"), wrapper, 0o700)
@@ -33,11 +37,24 @@ func TestSessionsOnThePage(t *testing.T) {
 			line, want, _ := strings.Cut(step, "\n")
 			cmd := exec.Command("sh", "-c", "exec 2>&1; "+line)
 			cmd.Env = append(os.Environ(),
-				"DOCENT_CONNECT="+testzk.Connect()+testzk.Path(t), "PATH="+commands+":"+os.Getenv("PATH"))
+				"DOCENT_CONNECT="+testzk.Connect()+chroot, "PATH="+commands+":"+os.Getenv("PATH"))
 			_, out, _ := finishCommand(t, cmd)
-			assert.Equal(t, want, out, line)
+			assert.Equal(t, constant(want, map[string]int{}), constant(out, map[string]int{}), line)
 		}
 	}
+}
+
+// openShop makes the locks that sessions on the page show and take away.
+func openShop(t *testing.T, chroot string) {
+	t.Helper()
+	a, b := testzk.Connected(t, testzk.Connect()+chroot), testzk.Connected(t, testzk.Connect()+chroot)
+	acquire(t, newMutex(t, a, "/shop/orders", "host-3", 4711))
+	queue(t, a, newMutex(t, b, "/shop/orders", "host-5", 815), "/shop/orders", 2)
+	acquire(t, newMutex(t, b, "/shop/stock", "host-5", 815))
+	queue(t, a, newMutex(t, a, "/shop/stock", "host-3", 4711), "/shop/stock", 2)
+	exports, err := semaphore.New(a, "/shop/exports", 3, semaphore.WithData([]byte("10.0.0.3")))
+	require.NoError(t, err)
+	acquire(t, exports)
 }
 
 // The page has the exit codes and the flags that the help texts have.

@@ -20,17 +20,18 @@ func revokeCommand() *cli.Command {
 		Usage:     "ask the holders of a lock to release it",
 		UsageText: "docent revoke [options] PATH [NODE]",
 		Description: text(`
-			docent revoke asks all holders of PATH to release it, or the client of NODE alone, which may also wait. It
-			returns when the request is written. Whether and when a client releases the lock is up to its program:
-			docent's looks at Hold.Revoked, Curator's at the listener of makeRevocable. kazoo and docent lock do not
-			look. docent watch PATH shows what becomes of it.
+			docent revoke asks all holders of PATH to release it, or the client of NODE alone, which may also wait. NODE
+			is a name as docent show prints it. docent revoke returns when the request is written.
+
+			Whether and when a client releases the lock is up to its program: docent's looks at Hold.Revoked, Curator's
+			has a listener of makeRevocable. kazoo and docent lock do not look. docent watch PATH shows what happens.
 
 			The request replaces the data of the node, and so what it said about its client: docent revoke prints that
 			for the last time. An election of a LeaderLatch cannot be asked.
 
 			Examples:
 			  docent revoke /locks/orders
-			  docent revoke /locks/index _c_8026b758-0c64-4418-a4a7-a40067d845c1-__READ__0000000007
+			  docent revoke /locks/index __READ__0000000007
 
 `) + exitCodesOfReads,
 		Flags:  []cli.Flag{outputFlag()},
@@ -63,10 +64,10 @@ func revoke(ctx context.Context, c *cli.Command) error {
 			case err != nil:
 				return err
 			case n.Layout == inspect.LayoutKazoo, strings.HasPrefix(n.Process, commandPrefix):
-				say(nameOf(n) + ": kazoo and docent lock do not look at requests: to take the lock away, use docent break")
+				say(shortNameOf(n) + ": kazoo and docent lock do not look at requests: see docent break")
 			}
 			if err := t.row(oneNode{path, nodeViewOf(o, n)}, clientText(n), timeText(n.Since), sessionText(n),
-				tokenText(n.Token), nameOf(n)); err != nil {
+				tokenText(n.Token), shortNameOf(n)); err != nil {
 				return err
 			}
 		}
@@ -95,7 +96,8 @@ func pathAndNode(c *cli.Command) (path, name string, err error) {
 // mostOfALock is how many nodes of a lock can be chosen from.
 const mostOfALock = 100_000
 
-// choose returns the lock at a path and its node with a name, or if that is empty all that hold it.
+// choose returns the lock at a path and its node with a name, whole or short. Without a name it returns
+// all nodes that hold the lock.
 func choose(
 	ctx context.Context, client *framework.Client, path, name string,
 ) (o *inspect.Object, chosen []inspect.Node, err error) {
@@ -107,11 +109,13 @@ func choose(
 		return nil, nil, usagef("%s: want a lock, a semaphore or an election: this is of the kind %s", path, o.Kind)
 	}
 	for _, n := range o.Nodes {
-		if name == "" && n.Holds || name != "" && name == nameOf(n) {
+		if name == "" && n.Holds || name == nameOf(n) || name == shortNameOf(n) {
 			chosen = append(chosen, n)
 		}
 	}
 	switch {
+	case name != "" && len(chosen) > 1:
+		return nil, nil, usagef("%s: %d nodes have the name %s: give a whole name", path, len(chosen), name)
 	case len(chosen) > 0:
 		return o, chosen, nil
 	case name != "":

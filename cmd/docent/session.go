@@ -83,7 +83,7 @@ func printSession(view *inspect.SessionView, root string, out output, say func(s
 	if out.json {
 		for _, places := range [][]inspect.Place{view.Holds, view.Waits, view.Members} {
 			for i := range places {
-				places[i].Node.Since, places[i].Node.HeldSince = places[i].Node.Since.UTC(), places[i].Node.HeldSince.UTC()
+				toUTC(&places[i].Node)
 			}
 		}
 		return out.object(view)
@@ -92,14 +92,14 @@ func printSession(view *inspect.SessionView, root string, out output, say func(s
 		say(fmt.Sprintf("session %v has nothing at and below %s", view.Session, root))
 		return nil
 	}
-	t := out.table("STATE", "PATH", "KIND", "ROLE", "AHEAD", "SINCE", "TOKEN", "CLIENT", "NODE")
+	t := out.table("STATE", "PATH", "ROLE", "AHEAD", "SINCE", "CLIENT", "NODE")
 	for _, some := range []struct {
 		what   string
 		places []inspect.Place
 	}{{"holds", view.Holds}, {"waits", view.Waits}, {"member", view.Members}} {
 		for _, p := range some.places {
-			if err := t.row(nil, some.what, p.Path, string(p.Kind), string(p.Node.Role), strconv.Itoa(p.Node.Ahead),
-				timeText(p.Node.Since), tokenText(p.Node.Token), clientText(p.Node), nameOf(p.Node)); err != nil {
+			if err := t.row(nil, some.what, p.Path, string(p.Node.Role), strconv.Itoa(p.Node.Ahead),
+				timeText(p.Node.Since), clientText(p.Node), shortNameOf(p.Node)); err != nil {
 				return err
 			}
 		}
@@ -139,9 +139,8 @@ func cycles(ctx context.Context, client *framework.Client, root string, out outp
 		}
 		found++
 		for i := range cycle {
-			for _, n := range []*inspect.Node{&cycle[i].Waits, &cycle[i].Behind} {
-				n.Since, n.HeldSince = n.Since.UTC(), n.HeldSince.UTC()
-			}
+			toUTC(&cycle[i].Waits)
+			toUTC(&cycle[i].Behind)
 		}
 		if out.json {
 			if err := out.object(cycleView{cycle}); err != nil {

@@ -179,7 +179,7 @@ func (o output) queue(object *inspect.Object, nodes []inspect.Node) error {
 			ahead = ""
 		}
 		if err := t.row(nil, ahead, string(n.Role), clientText(n), ageText(ageOf(object, n)), timeText(n.Since),
-			sessionText(n), nameOf(n)); err != nil {
+			sessionText(n), shortNameOf(n)); err != nil {
 			return err
 		}
 	}

@@ -50,6 +50,8 @@ func TestWrongCommandLinesAreRefused(t *testing.T) {
 	t.Parallel()
 	const behind = "want one path, and a command behind --: see docent "
 	const none = "no command: write it behind --, as in docent "
+	const orYes = "give --yes to delete the node without a question"
+	const perhapsNode = "want one path, and perhaps the name of a node: "
 	const path = "framework: invalid path "
 	const atLeastOne = ": want at least one permit, and not more than the limit"
 	for line, want := range map[string]string{
@@ -86,10 +88,10 @@ func TestWrongCommandLinesAreRefused(t *testing.T) {
 		"session 0xg /a":                        `inspect: "0xg" is not an id such as 0x10000a2b3c40001`,
 		"session 0x1 a":                         path + `"a": it does not start with a slash`,
 		"session --cycles 0x1 /a":               "want one path: see docent session --help",
-		"revoke":                                "want one path, and perhaps the name of a node: see docent revoke --help",
+		"revoke":                                perhapsNode + "see docent revoke --help",
 		"revoke a":                              path + `"a": it does not start with a slash`,
-		"break /a b c":                          "want one path, and perhaps the name of a node: see docent break --help",
-		"break /a":                              "there is no terminal to ask on: give --yes to delete the node without a question",
+		"break /a b c":                          perhapsNode + "see docent break --help",
+		"break /a":                              "there is no terminal to ask on: " + orYes,
 		"--session-timeout 1ms lock /a -- true": "new client: WithSessionTimeout: 1ms is not between 100ms and 24h0m0s",
 	} {
 		code, out, errs := finish(t, append([]string{"--connect", "127.0.0.1:1"}, strings.Fields(line)...)...)

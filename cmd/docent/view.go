@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,9 +47,12 @@ func viewOf(o *inspect.Object) view {
 }
 
 func nodeViewOf(o *inspect.Object, n inspect.Node) nodeView {
-	n.Since, n.HeldSince = n.Since.UTC(), n.HeldSince.UTC()
+	toUTC(&n)
 	return nodeView{n, seconds(o.Age(n))}
 }
+
+// toUTC has the times of a node be in UTC, which is for JSON.
+func toUTC(n *inspect.Node) { n.Since, n.HeldSince = n.Since.UTC(), n.HeldSince.UTC() }
 
 // oldest returns the age of the oldest node of an object that was read, or -1.
 func oldest(o *inspect.Object) time.Duration {
@@ -154,6 +158,15 @@ func sessionText(n inspect.Node) string {
 
 // nameOf returns the last part of the path of a node.
 func nameOf(n inspect.Node) string { return n.Path[strings.LastIndexByte(n.Path, '/')+1:] }
+
+// unique matches the beginning of a node's name by which its client finds it again.
+var unique = regexp.MustCompile(`^(_c_)?[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}-?`)
+
+// shortNameOf returns the name without that. It has the number of the node, so no other node of a queue
+// has it.
+func shortNameOf(n inspect.Node) string {
+	return cmp.Or(unique.ReplaceAllString(nameOf(n), ""), nameOf(n))
+}
 
 // sinceText returns a time and its age.
 func sinceText(at time.Time, age time.Duration) string {
