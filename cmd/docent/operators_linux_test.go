@@ -26,6 +26,7 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/recipes/semaphore"
+	"github.com/docent-zk/docent/retry"
 )
 
 // identity returns the data of a lock node of a process.
@@ -163,13 +164,14 @@ func TestWhatOperatorsSee(t *testing.T) {
 	c := testzk.Connected(t, testzk.Connect()+chroot)
 	holder := shown(t, c, "/locks/orders").Nodes[0]
 	file := filepath.Join("testdata", "operators.txt")
+	const aNode = "/old/_c_8026b758-0c64-4418-a4a7-a40067d845c1-lock-0000000000"
 	numbers := map[string]int{}
 	var all strings.Builder
 	for _, line := range []string{
 		"ls /", "ls -o json /locks/downloads", "ls --kind mutex,latch --state held --state waited-for /",
 		"ls --state abandoned /", "ls --state free /", "ls --kind empty,unknown /", "ls --limit 2 /",
 		"ls --kind barrier /", "ls /locks/orders", "ls /none", "show /locks/orders", "show /locks/index",
-		"show /locks/downloads", "show /leader", "show /members", "show /count", "show /old", "show /free",
+		"show /locks/downloads", "show /leader", "show /members", "show /count", "show /old", "show " + aNode, "break --yes " + aNode, "show /free",
 		"show /locks", "show /none", "show -o json /locks/orders", "session " + holder.Session.String() + " /",
 		"session -o json " + holder.Session.String() + " /leader", "session 0x7777777777777777 /",
 		"session 0x7777777777777777 /none", "session --cycles /", "session --cycles -o json /locks",
@@ -222,6 +224,37 @@ func TestAllKindsAndStatesCanBeChosen(t *testing.T) {
 	for _, kind := range kinds {
 		assert.Contains(t, string(help), string(kind))
 	}
+}
+
+func TestTheLockOfANode(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"/a/_c_8026b758-0c64-4418-a4a7-a40067d845c1-lock-0000000000":         "/a",
+		"/a/leases/_c_8026b758-0c64-4418-a4a7-a40067d845c1-lease-0000000000": "/a",
+		"/a/b/91a6db29d0204f978259c911df0fa437__rlock__0000000001":           "/a/b",
+		"/a": "", "/lock-0000000001": "", "/a/lock-1": "", "/a/lock-0000000001/b": "",
+	} {
+		assert.Equal(t, want, lockOf(path), path)
+	}
+}
+
+// The watch goes on if an object cannot be read because there is no connection.
+func TestWatchReadsAgainWhenThereIsAConnection(t *testing.T) {
+	t.Parallel()
+	network := testzk.Proxy(t)
+	c := testzk.Connected(t, network.Addr(), framework.WithRetry(retry.Never()))
+	network.Blackhole(true)
+	network.DropConnections()
+	var out lockedBuffer
+	w := watching{client: c, path: testzk.Path(t), table: output{Writer: &out, json: true}.table()}
+	looked := make(chan error, 1)
+	go func() { looked <- w.look(testzk.Context(t)) }()
+	_, err := c.Exists(testzk.Context(t), "/")
+	require.Error(t, err, "a request fails, and so has the one before")
+	network.Blackhole(false)
+	network.DropConnections()
+	require.NoError(t, <-looked)
+	assert.Contains(t, out.String(), `"missing":true`)
 }
 
 func TestSinceWhenALockIsHeld(t *testing.T) {

@@ -90,7 +90,7 @@ func pathAndNode(c *cli.Command) (path, name string, err error) {
 	if err := framework.CheckPath(path); err != nil {
 		return "", "", usageError{err}
 	}
-	return path, name[strings.LastIndexByte(name, '/')+1:], nil
+	return path, nodeName(name), nil
 }
 
 // mostOfALock is how many nodes of a lock can be chosen from.
@@ -105,7 +105,11 @@ func choose(
 	if err != nil {
 		return nil, nil, missing(path, err)
 	}
-	if !isLock(o) && o.Kind != inspect.KindEmpty {
+	switch lock := lockOf(path); {
+	case isLock(o) || lock == "" && o.Kind == inspect.KindEmpty:
+	case lock != "":
+		return nil, nil, usagef("%s is a node of a lock: give the lock and the node, as %s %s", path, lock, nodeName(path))
+	default:
 		return nil, nil, usagef("%s: want a lock, a semaphore or an election: this is of the kind %s", path, o.Kind)
 	}
 	for _, n := range o.Nodes {

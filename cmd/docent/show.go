@@ -55,11 +55,21 @@ func show(ctx context.Context, c *cli.Command) error {
 		if out.json {
 			return out.object(viewOf(o))
 		}
-		if o.Kind == inspect.KindUnknown && o.Foreign > 0 {
-			sayTo(c.Root().ErrWriter)("this is not a lock: docent ls " + path + " lists what is below it")
-		}
+		hint(o, sayTo(c.Root().ErrWriter))
 		return out.show(o)
 	})
+}
+
+// hint says where to look if an object is not a lock.
+func hint(o *inspect.Object, say func(string)) {
+	lock := lockOf(o.Path)
+	switch {
+	case o.Kind != inspect.KindUnknown && o.Kind != inspect.KindEmpty:
+	case lock != "":
+		say("this is a node of a lock: see docent show " + lock)
+	case o.Foreign > 0:
+		say("this is not a lock: docent ls " + o.Path + " lists what is below it")
+	}
 }
 
 // property is a line of a description.

@@ -156,8 +156,11 @@ func sessionText(n inspect.Node) string {
 	return n.Session.String()
 }
 
-// nameOf returns the last part of the path of a node.
-func nameOf(n inspect.Node) string { return n.Path[strings.LastIndexByte(n.Path, '/')+1:] }
+// nameOf returns the name of a node.
+func nameOf(n inspect.Node) string { return nodeName(n.Path) }
+
+// nodeName returns the last part of a path.
+func nodeName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
 // unique matches the beginning of a node's name by which its client finds it again.
 var unique = regexp.MustCompile(`^(_c_)?[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}-?`)
@@ -182,6 +185,17 @@ func heldText(o *inspect.Object, n inspect.Node) string {
 		return "since then"
 	}
 	return "at the latest since " + sinceText(n.HeldSince, max(0, o.At.Sub(n.HeldSince)))
+}
+
+// ofQueue matches the paths of nodes of queues.
+var ofQueue = regexp.MustCompile(`^(/.+?)(?:/leases)?/[^/]*(?:lock-|lease-|latch-|__READ__|__WRIT__|lock__)-?[0-9]{9,10}$`)
+
+// lockOf returns the path of the lock that the node at a path is of, or "" if it is not of a queue.
+func lockOf(path string) string {
+	if match := ofQueue.FindStringSubmatch(path); match != nil {
+		return match[1]
+	}
+	return ""
 }
 
 // missing returns the error that there is no node at a path, if err is that, or err.
