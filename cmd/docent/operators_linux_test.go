@@ -184,7 +184,8 @@ func TestWhatOperatorsSee(t *testing.T) {
 	} {
 		args := append([]string{"--connect", testzk.Connect() + chroot}, strings.Fields(line)...)
 		cmd := docent(args...)
-		cmd.Env = append(cmd.Env, "GORACE=atexit_sleep_ms=0") // the race detector would make each last a second
+		// Times are in UTC everywhere. The race detector would make each command last a second.
+		cmd.Env = append(cmd.Env, "TZ=Asia/Tokyo", "GORACE=atexit_sleep_ms=0")
 		code, out, errs := finishCommand(t, cmd)
 		fmt.Fprintf(&all, "%s\n", constant(fmt.Sprintf("$ docent %s\n%s%s", line, out, errs), numbers))
 		if code != 0 {
@@ -382,6 +383,20 @@ func TestBreakDeletesTheNodeThatItHasShownOrNone(t *testing.T) {
 	question.await("the node is there no more, and nothing was deleted")
 	question.await(fmt.Sprintf("ended %d.", exitNoNode))
 	require.NoError(t, next.Release(), "its node is there")
+
+	const node = "/old/_c_8026b758-0c64-4418-a4a7-a40067d845c1-lock-0000000000" // made by hand
+	for _, path := range []string{"/old", node} {
+		_, err := c.Create(testzk.Context(t), path, nil)
+		require.NoError(t, err)
+	}
+	question = breakOn(t, chroot, "/old")
+	require.NoError(t, c.Delete(testzk.Context(t), node, -1))
+	_, err := c.Create(testzk.Context(t), node, nil, framework.Ephemeral())
+	require.NoError(t, err)
+	question.press("yes\n")
+	question.await("the node is there no more, and nothing was deleted")
+	_, err = c.Exists(testzk.Context(t), node)
+	require.NoError(t, err)
 }
 
 // watched is a line of docent watch -o json.
