@@ -44,7 +44,7 @@ const exitCodes = `Exit codes:
 // exitCodesOfReads is the part of help texts about exit codes of commands that use withClient.
 const exitCodesOfReads = `Exit codes:
   64   a wrong flag, argument or configuration file
-  66   there is no such node
+  66   there is no such node, or no client holds the lock
   69   no server can be reached
   70   another failure
   77   the servers refuse the credentials or the permission

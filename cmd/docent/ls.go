@@ -42,6 +42,8 @@ func lsCommand() *cli.Command {
 			belongs to no session, so it stays until a program deletes it. AGE is that of the oldest node. HOLDER is
 			what the holders' nodes say about their clients.
 
+			Nodes that may not be read are named on standard error, the list goes on, and the exit code is 77.
+
 			A lock that is free often has no node, and is not listed then. --state free also lists empty nodes that
 			had children, which are free locks as a rule.
 

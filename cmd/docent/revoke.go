@@ -108,7 +108,7 @@ func choose(
 	switch lock := lockOf(path); {
 	case isLock(o) || lock == "" && o.Kind == inspect.KindEmpty:
 	case lock != "":
-		return nil, nil, usagef("%s is a node of a lock: give the lock and the node, as %s %s", path, lock, nodeName(path))
+		return nil, nil, usagef("%s is a node of a lock: give both, as %s %s", path, lock, nodeName(path))
 	default:
 		return nil, nil, usagef("%s: want a lock, a semaphore or an election: this is of the kind %s", path, o.Kind)
 	}

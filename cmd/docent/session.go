@@ -16,7 +16,7 @@ func sessionCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "session",
 		Usage:     "show what a session holds and waits for, or sessions that wait for each other",
-		UsageText: "docent session [options] ID ROOT\n   docent session --cycles [options] ROOT",
+		UsageText: "docent session [options] ID ROOT\ndocent session --cycles [options] ROOT",
 		Description: text(`
 			docent session prints the locks at and below ROOT that a session holds or waits for, and the groups of which
 			it is a member. ID is the id as servers and other commands of docent print it, such as 0x10000a2b3c40001, or

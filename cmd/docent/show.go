@@ -18,8 +18,8 @@ func showCommand() *cli.Command {
 		Usage:     "show the holders and the queue of a lock, or all of another object",
 		UsageText: "docent show [options] PATH",
 		Description: text(`
-			docent show prints who holds PATH, since when, from which host and in which session, and the queue. It
-			only reads, and all nodes that it prints were there together.
+			docent show prints which clients hold PATH, since when, on which hosts and in which sessions, and the
+			queue. It only reads. All nodes that it prints were there together, unless it says that they are torn.
 
 			Host, process and process id are known of docent with WithIdentity and of docent lock. Clients of Curator
 			and kazoo leave an address or nothing: their sessions are in the servers' logs and in the answer to the

@@ -188,7 +188,8 @@ func heldText(o *inspect.Object, n inspect.Node) string {
 }
 
 // ofQueue matches the paths of nodes of queues.
-var ofQueue = regexp.MustCompile(`^(/.+?)(?:/leases)?/[^/]*(?:lock-|lease-|latch-|__READ__|__WRIT__|lock__)-?[0-9]{9,10}$`)
+var ofQueue = regexp.MustCompile(
+	`^(/.+?)(?:/leases)?/[^/]*(?:lock-|lease-|latch-|__READ__|__WRIT__|lock__)-?[0-9]{9,10}$`)
 
 // lockOf returns the path of the lock that the node at a path is of, or "" if it is not of a queue.
 func lockOf(path string) string {
