@@ -197,7 +197,7 @@ func TestConnectionsWithTLS(t *testing.T) {
 	}
 	t.Run("another authority", func(t *testing.T) {
 		t.Parallel()
-		args := flags("--tls", "--tls-ca", certB, "--tls-cert", certB, "--tls-key", keyB, "lock", "-w", "200ms")
+		args := flags("--tls", "--tls-ca", certB, "--tls-cert", certB, "--tls-key", keyB, "lock", "-w", "5s")
 		code, _, errs := finish(t, append(args, testzk.Path(t), "--", "true")...)
 		assert.Equal(t, exitNoServers, code, errs)
 		assert.Contains(t, errs, "certificate signed by unknown authority")
