@@ -157,7 +157,10 @@ func finish(t testing.TB, args ...string) (code int, out, errs string) {
 func finishCommand(t testing.TB, cmd *exec.Cmd) (code int, out, errs string) {
 	t.Helper()
 	p := startCommand(t, cmd)
+	overdue := time.AfterFunc(2*testzk.Patience, func() { _ = p.cmd.Process.Kill() })
 	output, err := io.ReadAll(p.stdout)
 	require.NoError(t, err)
-	return p.wait(), string(output), p.errs.String()
+	code = p.wait()
+	require.True(t, overdue.Stop(), "docent did not end: %v: %s%s", cmd.Args, output, &p.errs)
+	return code, string(output), p.errs.String()
 }
