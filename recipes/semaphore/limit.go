@@ -41,14 +41,15 @@ type limit struct {
 // reading is a limit as it was read.
 type reading struct {
 	permits int
-	version int32 // of the node; -1: the node holds no limit
+	noted   bool  // the node holds the limit
+	version int32 // of the node. It wraps around: after 2^31 writes it is negative
 	leases  int64 // the czxid of leases that are known to be below the node that was read; 0: not known
 }
 
 // check returns the operation by which a transaction fails if the limit has changed, or none if the
 // node holds no limit.
 func (l *limit) check(r reading) []framework.Op {
-	if r.version < 0 {
+	if !r.noted {
 		return nil
 	}
 	return []framework.Op{framework.CheckOp(l.node, r.version)}
@@ -114,25 +115,37 @@ func (l *limit) forget() {
 // errChanged means that the limit's node has changed and must be read again.
 var errChanged = errors.New("semaphore: the limit has changed")
 
-// confirm returns enqueue.ErrRetry unless a fixed limit was r in a transaction that found it at r's
-// version. The servers delete an idle semaphore, and its next node begins with the same versions.
-// As long as leases is the same node, the node above it is the same.
+// anyVersion, in a request, is any version of a node. So no request can check this one.
+const anyVersion = -1
+
+// confirm returns enqueue.ErrRetry unless the limit was r in a transaction that has checked it. The
+// check is not enough for a version that no request can check. Neither is it for a fixed limit: the
+// servers delete an idle semaphore, and its next node begins with the same versions. As long as
+// leases is the same node, the node above it is the same.
 func (l *limit) confirm(ctx context.Context, s *framework.Session, r reading, leases *zk.Stat) error {
-	if l.shared || r.version < 0 || leases != nil && leases.Czxid == r.leases {
+	switch {
+	case !r.noted:
+		return nil
+	case r.version == anyVersion:
+	case l.shared, leases != nil && leases.Czxid == r.leases:
 		return nil
 	}
-	data, err := queue.RetryInSession(ctx, s, func(ctx context.Context) ([]byte, error) {
-		data, _, err := s.Get(ctx, l.node)
-		return data, err
+	now, err := queue.RetryInSession(ctx, s, func(ctx context.Context) (reading, error) {
+		data, stat, err := s.Get(ctx, l.node)
+		if err != nil {
+			return reading{}, err
+		}
+		n, ok := decode(data)
+		return reading{permits: n, noted: ok, version: stat.Version}, nil
 	})
 	if err != nil {
 		return err
 	}
-	if n, ok := decode(data); !ok || n != r.permits {
+	if !now.noted || now.permits != r.permits || now.version != r.version {
 		l.forget()
 		return enqueue.ErrRetry
 	}
-	if leases != nil {
+	if leases != nil && !l.shared {
 		r.leases = leases.Czxid
 		l.remember(r)
 	}
@@ -178,7 +191,7 @@ func (l *limit) resolve(
 	case ctxerr.Answered(ctx, err, zk.ErrNoNode):
 		return reading{}, l.create(ctx, s)
 	case ctxerr.Answered(ctx, err, zk.ErrNoAuth) && !l.shared:
-		return reading{permits: l.permits, version: -1}, nil
+		return reading{permits: l.permits}, nil
 	case err != nil:
 		return reading{}, err
 	case len(data) == 0:
@@ -189,9 +202,9 @@ func (l *limit) resolve(
 	case l.shared && (!ok || n < 0):
 		return reading{}, fmt.Errorf("%w: %s holds %q, not a number of permits in four bytes", ErrLimit, l.node, data)
 	case l.shared || ok && n == l.permits:
-		return l.remember(reading{permits: n, version: stat.Version}), nil
+		return l.remember(reading{permits: n, noted: true, version: stat.Version}), nil
 	case !ok:
-		return reading{permits: l.permits, version: -1}, nil // data of other programs is not overwritten
+		return reading{permits: l.permits}, nil // data of other programs is not overwritten
 	}
 	switch inUse, _, err := sem.used(ctx, s); {
 	case err != nil:
@@ -251,11 +264,11 @@ func (l *limit) write(
 	case ctxerr.Answered(ctx, err, zk.ErrBadVersion), ctxerr.Answered(ctx, err, zk.ErrNoNode):
 		return reading{}, errChanged
 	case ctxerr.Answered(ctx, err, zk.ErrNoAuth) && !l.shared:
-		return reading{permits: l.permits, version: -1}, nil
+		return reading{permits: l.permits}, nil
 	case err != nil:
 		return reading{}, err
 	}
-	return l.remember(reading{permits: l.permits, version: done[len(done)-1].Stat.Version}), nil
+	return l.remember(reading{permits: l.permits, noted: true, version: done[len(done)-1].Stat.Version}), nil
 }
 
 // set changes a shared limit.

@@ -3,6 +3,7 @@ package semaphore_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -294,38 +295,49 @@ func TestSetLimitCreatesAMissingNode(t *testing.T) {
 	})
 }
 
-// The limit is lowered before the transaction that takes a permit. The transaction must fail, both
-// of a direct acquire and of a waiter.
+// The limit is lowered before the transaction that takes a permit. The transaction must not take it,
+// both of a direct acquire and of a waiter. After 2^31 writes the version of the limit is negative,
+// and -1 is a version that no request can check.
 func TestLimitLoweredBeforeTheTransactionIsNotExceeded(t *testing.T) {
-	for _, queued := range []bool{false, true} {
-		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-			shared := semaphore.WithSharedLimit("/limit")
-			s := newSemaphore(t, client(t, srv, "s"), "/sem", 3, shared)
-			late := newSemaphore(t, client(t, srv, "late"), "/sem", 3, shared)
-			release(t, acquire(t, late, 1))
-			hold := acquire(t, s, 2)
-			var blocking *recipes.Hold
-			if queued {
-				blocking = acquire(t, s, 1)
-			}
-			match := fault.Match{Client: "late", Op: fault.OpMulti, Path: "/limit"}
-			if queued {
-				match.Skip = 1 // after the direct acquire
-			}
-			held := srv.On(match, fault.Hold())
-			a := start(t, late, 1)
-			if queued {
-				time.Sleep(time.Second)
-				release(t, blocking)
-			}
-			require.NoError(t, held.Wait(t.Context()))
-			require.NoError(t, srv.Set("/limit", number(2))) // without the knowledge of any client
-			held.Release()
-			time.Sleep(time.Second)
-			require.True(t, a.Waiting(), "queued: %v", queued)
-			release(t, hold)
-			release(t, a.Won(t))
-			requireEmpty(t, srv, "/sem")
-		})
+	for _, version := range []int32{0, math.MinInt32, -2, -1} {
+		for _, queued := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d/%v", version, queued), func(t *testing.T) {
+				limitIsLowered(t, version, queued)
+			})
+		}
 	}
+}
+
+func limitIsLowered(t *testing.T, version int32, queued bool) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		require.NoError(t, srv.Create("/limit", number(3)))
+		require.NoError(t, srv.SetVersion("/limit", version))
+		shared := semaphore.WithSharedLimit("/limit")
+		s := newSemaphore(t, client(t, srv, "s"), "/sem", 3, shared)
+		late := newSemaphore(t, client(t, srv, "late"), "/sem", 3, shared)
+		release(t, acquire(t, late, 1))
+		hold := acquire(t, s, 2)
+		var blocking *recipes.Hold
+		if queued {
+			blocking = acquire(t, s, 1)
+		}
+		match := fault.Match{Client: "late", Op: fault.OpMulti, Path: "/limit"}
+		if queued {
+			match.Skip = 1 // after the direct acquire
+		}
+		held := srv.On(match, fault.Hold())
+		a := start(t, late, 1)
+		if queued {
+			time.Sleep(time.Second)
+			release(t, blocking)
+		}
+		require.NoError(t, held.Wait(t.Context()))
+		require.NoError(t, srv.Set("/limit", number(2))) // without the knowledge of any client
+		held.Release()
+		time.Sleep(time.Second)
+		require.True(t, a.Waiting(), "queued: %v", queued)
+		release(t, hold)
+		release(t, a.Won(t))
+		requireEmpty(t, srv, "/sem")
+	})
 }
