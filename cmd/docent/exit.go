@@ -16,7 +16,9 @@ import (
 // Exit codes. Those between 64 and 78 are those of sysexits(3) that come closest.
 const (
 	exitFine         = 0
+	exitUnhealthy    = 1 // of docent doctor
 	exitUsage        = 64
+	exitData         = 65
 	exitNoNode       = 66
 	exitNoServers    = 69
 	exitFailed       = 70
@@ -45,6 +47,16 @@ const exitCodes = `Exit codes:
 const exitCodesOfReads = `Exit codes:
   64   a wrong flag, argument or configuration file
   66   there is no such node, or no client holds the lock
+  69   no server can be reached
+  70   another failure
+  77   the servers refuse the credentials or the permission
+  128  and the number of a signal that ended docent`
+
+// exitCodesOfNumbers is the part of help texts about exit codes of commands that change numbers.
+const exitCodesOfNumbers = `Exit codes:
+  64   a wrong flag, argument or configuration file
+  65   the data of the node is not such a number: nothing was written
+  66   there is no such node
   69   no server can be reached
   70   another failure
   77   the servers refuse the credentials or the permission

@@ -61,6 +61,7 @@ func split(args []string) (ours, command []string) {
 func rootCommand(command []string, code *int) *cli.Command {
 	others := []*cli.Command{
 		lsCommand(), showCommand(), watchCommand(), sessionCommand(), revokeCommand(), breakCommand(),
+		limitCommand(), counterCommand(), doctorCommand(),
 	}
 	for _, c := range others {
 		c.Before = func(ctx context.Context, c *cli.Command) (context.Context, error) {

@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "write the files with the help texts")
 
 // subcommands are those that have a help text in testdata.
-var subcommands = []string{"lock", "elect", "ls", "show", "watch", "session", "revoke", "break"}
+var subcommands = []string{"lock", "elect", "ls", "show", "watch", "session", "revoke", "break", "limit", "counter", "doctor"}
 
 func TestHelp(t *testing.T) {
 	for _, name := range append(subcommands, "docent") {
@@ -53,6 +53,7 @@ func TestWrongCommandLinesAreRefused(t *testing.T) {
 	const orYes = "give --yes to delete the node without a question"
 	const perhapsNode = "want one path, and perhaps the name of a node: "
 	const path = "framework: invalid path "
+	const numbers = "want one path, and get, set N or add N behind all flags: see docent counter --help"
 	const atLeastOne = ": want at least one permit, and not more than the limit"
 	for line, want := range map[string]string{
 		"look":                                  `"look": no such command: see docent --help`,
@@ -92,6 +93,30 @@ func TestWrongCommandLinesAreRefused(t *testing.T) {
 		"revoke a":                              path + `"a": it does not start with a slash`,
 		"break /a b c":                          perhapsNode + "see docent break --help",
 		"break /a":                              "there is no terminal to ask on: " + orYes,
+		"limit":                                 "want one path, and perhaps a number: see docent limit --help",
+		"limit a":                               path + `"a": it does not start with a slash`,
+		"limit /a few":                          `"few": want a number of permits from 0 to 2147483647`,
+		"limit /a 2147483648":                   `"2147483648": want a number of permits from 0 to 2147483647`,
+		"limit --create /b /a":                  "--create and --force need a number",
+		"limit --create b /a 1":                 path + `"b": it does not start with a slash`,
+		"limit /a 1 -- true":                    "docent limit runs no command: leave out --",
+		"counter":                               numbers,
+		"counter /a add":                        numbers,
+		"counter /a sub 1":                      numbers,
+		"counter /a set 1 -o json":              numbers,
+		"counter /a get 1":                      numbers,
+		"counter a":                             path + `"a": it does not start with a slash`,
+		"counter /a set 1.5":                    `"1.5": want an integer of 64 bits`,
+		"counter --format int /a":               `--format "int": want count, atomic or text`,
+		"counter --create /a set 1":             "--format: want count, atomic or text",
+		"counter --create --format text /a":     "--create needs set or add",
+		"doctor /a /b":                          "want one path, or none: see docent doctor --help",
+		"doctor a":                              path + `"a": it does not start with a slash`,
+		"doctor --write a":                      "--write: " + path + `"a": it does not start with a slash`,
+		"doctor --write /":                      "--write /: want a node that does not exist",
+		"doctor --samples 0":                    "--samples 0: want a number that is positive",
+		"doctor --max-nodes 0":                  "--max-nodes 0: want a number that is positive",
+		"doctor --wait 0":                       "--wait 0s: want a time that is positive",
 		"--session-timeout 1ms lock /a -- true": "new client: WithSessionTimeout: 1ms is not between 100ms and 24h0m0s",
 	} {
 		code, out, errs := finish(t, append([]string{"--connect", "127.0.0.1:1"}, strings.Fields(line)...)...)
@@ -110,6 +135,9 @@ func TestCompletionRunsNothing(t *testing.T) {
 		"lock:run a command while holding a lock\n": {},
 		"--shared": {"lock", "--sh"},
 		"--cycles": {"session", "--cy"},
+		"--format": {"counter", "--fo"},
+		"--write":  {"doctor", "--wr"},
+		"limit:show or set the shared limit of a semaphore\n":                {"lim"},
 		"break:delete the node of a holder that does not release its lock\n": {"br"},
 		"": {"--connect", "127.0.0.1:1", "lock", "/a", "--", "touch"},
 	} {

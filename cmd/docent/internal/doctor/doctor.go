@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"time"
 
@@ -37,6 +38,7 @@ type Config struct {
 
 	Servers []string // host:port
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	TLS     *tls.Config // nil: connections are in the clear
 	// Resolve returns the addresses of a host. If it is nil, Servers are addresses.
 	Resolve func(ctx context.Context, host string) ([]string, error)
 

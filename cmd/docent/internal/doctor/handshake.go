@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -23,8 +24,8 @@ type session struct {
 
 const (
 	requestSize  = 45
-	shortestSize = 36 // of a reply without readOnly
-	longestSize  = 4096
+	shortestSize = 36   // of a connect reply, without readOnly
+	longestSize  = 4096 // of an answer
 )
 
 // request returns a connect request that a read-only server answers, too.
@@ -53,10 +54,17 @@ type link struct {
 var errNoReply = errors.New("no answer to the connect request")
 
 // open connects to one server with a session. The connection ends with ctx.
-func (e *examination) open(ctx context.Context, address string, ask session) (*link, error) {
-	conn, err := e.Dial(ctx, "tcp", address)
+func (e *examination) open(ctx context.Context, p *peer, ask session) (*link, error) {
+	conn, err := e.Dial(ctx, "tcp", p.address)
 	if err != nil {
 		return nil, err
+	}
+	if e.TLS != nil {
+		settings := e.TLS.Clone()
+		if settings.ServerName == "" {
+			settings.ServerName = p.host
+		}
+		conn = tls.Client(conn, settings)
 	}
 	l := &link{Conn: conn, stop: context.AfterFunc(ctx, func() { _ = conn.Close() })}
 	sent := time.Now()
@@ -73,22 +81,36 @@ func (e *examination) open(ctx context.Context, address string, ask session) (*l
 }
 
 func readReply(r io.Reader) (session, error) {
-	var size [4]byte
-	if _, err := io.ReadFull(r, size[:]); err != nil {
-		return session{}, err
+	b, err := readFrame(r)
+	if err == nil && len(b) < shortestSize {
+		err = notZooKeeper(len(b))
 	}
-	n := binary.BigEndian.Uint32(size[:])
-	if n < shortestSize || n > longestSize {
-		return session{}, fmt.Errorf("not a ZooKeeper server: an answer of %d bytes", n)
-	}
-	b := make([]byte, n)
-	if _, err := io.ReadFull(r, b); err != nil {
+	if err != nil {
 		return session{}, err
 	}
 	s := session{timeout: int32(binary.BigEndian.Uint32(b[4:])), id: int64(binary.BigEndian.Uint64(b[8:]))}
 	copy(s.password[:], b[20:])
-	s.readOnly = n > shortestSize && b[shortestSize] != 0
+	s.readOnly = len(b) > shortestSize && b[shortestSize] != 0
 	return s, nil
+}
+
+// readFrame reads an answer after its size.
+func readFrame(r io.Reader) ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(r, size[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(size[:])
+	if n > longestSize {
+		return nil, notZooKeeper(int(n))
+	}
+	b := make([]byte, n)
+	_, err := io.ReadFull(r, b)
+	return b, err
+}
+
+func notZooKeeper(size int) error {
+	return fmt.Errorf("not a ZooKeeper server: an answer of %d bytes", size)
 }
 
 // drop closes the connection. The session goes on.
@@ -97,10 +119,10 @@ func (l *link) drop() {
 	_ = l.Close()
 }
 
-// end closes the session, and waits until the server has closed the connection or ctx has ended.
+// end closes the session, and waits for the answer, or until the connection ends.
 func (l *link) end() {
 	if _, err := l.Write(closeRequest); err == nil {
-		_, _ = io.Copy(io.Discard, l)
+		_, _ = readFrame(l)
 	}
 	l.drop()
 }

@@ -13,10 +13,10 @@ import (
 
 // peer is one server.
 type peer struct {
-	name, address string
-	reply         session
-	took          time.Duration
-	err           error
+	name, host, address string
+	reply               session
+	took                time.Duration
+	err                 error
 }
 
 // servers checks that each server answers alone, that all are of one ensemble, and which session
@@ -47,7 +47,7 @@ func (e *examination) peers(ctx context.Context) (all []*peer) {
 	for _, server := range e.Servers {
 		host, port, err := net.SplitHostPort(server)
 		if e.Resolve == nil || err != nil {
-			all = append(all, &peer{name: server, address: server})
+			all = append(all, &peer{name: server, host: host, address: server})
 			continue
 		}
 		within, cancel := e.patience(ctx)
@@ -58,7 +58,7 @@ func (e *examination) peers(ctx context.Context) (all []*peer) {
 			continue
 		}
 		for _, address := range addresses {
-			p := &peer{name: server, address: net.JoinHostPort(address, port)}
+			p := &peer{name: server, host: host, address: net.JoinHostPort(address, port)}
 			if p.address != server {
 				p.name += " (" + address + ")"
 			}
@@ -78,7 +78,7 @@ func (e *examination) knock(ctx context.Context, peers []*peer) {
 			continue
 		}
 		running.Go(func() {
-			l, err := e.open(within, p.address, session{timeout: milliseconds(e.Timeout)})
+			l, err := e.open(within, p, session{timeout: milliseconds(e.Timeout)})
 			if err != nil {
 				p.err = err
 				return
@@ -98,14 +98,14 @@ func (e *examination) strangers(ctx context.Context, peers []*peer) map[*peer]er
 	all := map[*peer]error{}
 	within, cancel := e.patience(ctx)
 	defer cancel()
-	last, err := e.open(within, peers[0].address, session{timeout: milliseconds(e.Timeout)})
+	last, err := e.open(within, peers[0], session{timeout: milliseconds(e.Timeout)})
 	if err != nil {
 		all[peers[0]] = err
 		return all
 	}
 	known := last.session
 	for _, p := range peers[1:] {
-		l, err := e.open(within, p.address, known)
+		l, err := e.open(within, p, known)
 		switch {
 		case err != nil:
 			all[p] = err
@@ -159,7 +159,7 @@ func (e *examination) timeout(ctx context.Context, p *peer) {
 	defer cancel()
 	var bounds [2]time.Duration
 	for i, ask := range []int32{0, math.MaxInt32} {
-		l, err := e.open(within, p.address, session{timeout: ask})
+		l, err := e.open(within, p, session{timeout: ask})
 		if err != nil {
 			e.fail(check, p.name+": "+err.Error(), noReplyAdvice)
 			return
