@@ -18,7 +18,8 @@ func doctorCommand() *cli.Command {
 		Usage:     "look for what is wrong with the servers, and with the locks on them",
 		UsageText: "docent doctor [options] [ROOT]",
 		Description: text(`
-			docent doctor prints a line for each check, with ok, warn, fail or skip, and what to do. ROOT is / by default.
+			docent doctor prints a line for each check, with ok, warn, fail or skip, and what to do. ROOT is / by
+			default.
 
 			  server             each server answers alone, is not read-only, and belongs to the same ensemble
 			  session timeout    the servers grant what is asked for, and it is enough for their ticks

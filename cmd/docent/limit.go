@@ -34,7 +34,8 @@ func limitCommand() *cli.Command {
 			wrong. --create makes a missing node for a semaphore that is in use. --force replaces other data, such as
 			the text 9 that zkCli.sh has written, or none.
 
-			The limit of a semaphore without WithSharedLimit is set by its programs. docent prints it, and cannot set it.
+			The limit of a semaphore without WithSharedLimit is set by its programs. docent prints it, and does not set
+			it.
 
 			Examples:
 			  docent limit /limits/exports

@@ -33,6 +33,7 @@ func TestSessionsOnThePage(t *testing.T) {
 	require.Len(t, sessions, strings.Count(string(page), "```console"))
 	require.NotEmpty(t, sessions)
 	for _, s := range sessions {
+		chroot := testzk.Path(t) // of the session
 		for _, step := range strings.Split(s[1], "$ ")[1:] {
 			line, want, _ := strings.Cut(step, "\n")
 			cmd := exec.Command("sh", "-c", "exec 2>&1; "+line)

@@ -15,7 +15,9 @@ import (
 var update = flag.Bool("update", false, "write the files with the help texts")
 
 // subcommands are those that have a help text in testdata.
-var subcommands = []string{"lock", "elect", "ls", "show", "watch", "session", "revoke", "break", "limit", "counter", "doctor"}
+var subcommands = []string{
+	"lock", "elect", "ls", "show", "watch", "session", "revoke", "break", "limit", "counter", "doctor",
+}
 
 func TestHelp(t *testing.T) {
 	for _, name := range append(subcommands, "docent") {

@@ -175,8 +175,7 @@ func (e *examination) granted(granted, least, most time.Duration) {
 	const check = "session timeout"
 	text := fmt.Sprintf("%v is granted; the servers grant %v to %v", granted, least, most)
 	tick := least / 2 // unless the servers set minSessionTimeout
-	advice := fmt.Sprintf("ask for eight ticks of the servers or more: %v, if minSessionTimeout is two ticks, its default",
-		8*tick)
+	advice := fmt.Sprintf("ask for eight ticks of the servers or more: %v, if minSessionTimeout is two ticks", 8*tick)
 	switch {
 	case granted < 4*tick:
 		e.fail(check, text+": less than four ticks", advice)

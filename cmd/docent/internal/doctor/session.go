@@ -47,10 +47,11 @@ func (e *examination) latency(ctx context.Context) {
 	}
 	slices.Sort(took)
 	most := took[len(took)-1]
-	text := fmt.Sprintf("a sync takes %v (median) to %v (maximum of %d)", round(took[len(took)/2]), round(most), len(took))
+	median := took[len(took)/2]
+	text := fmt.Sprintf("a sync takes %v (median) to %v (maximum of %d)", round(median), round(most), len(took))
 	if limit := e.sessionTimeout(ctx) / 6; most > limit {
-		e.warn(check, text, fmt.Sprintf("look at the disks, the memory and the network of the servers: clients leave a "+
-			"server that delays an answer for %v, a sixth of the session timeout", round(limit)))
+		e.warn(check, text, fmt.Sprintf("look at the disks, the memory and the network of the servers: clients leave "+
+			"a server that delays an answer for %v, a sixth of the session timeout", round(limit)))
 		return
 	}
 	e.ok(check, text)
@@ -79,7 +80,8 @@ func (e *examination) features(ctx context.Context) {
 		e.fail(check, err.Error(), "see whether the servers answer")
 	default:
 		w.Stop()
-		e.ok(check, e.Client.Server()+" is 3.6 or later: containers, persistent watches, reads of many nodes in one request")
+		e.ok(check, e.Client.Server()+" is 3.6 or later: containers, persistent watches, reads of many nodes in one "+
+			"request")
 	}
 }
 
