@@ -1,11 +1,15 @@
 // Command docent takes locks and leads elections from the command line: it runs another command
-// while it holds a lock on ZooKeeper, or while it leads. It also shows all locks, and takes them away.
+// while it holds a lock on ZooKeeper, or while it leads. It also shows all locks, takes them away, sets
+// limits and counters, and looks for what is wrong.
 //
 //	docent lock /locks/backup -- backup.sh /data
 //	docent elect /service/leader -- worker --active
 //	docent ls /locks
 //	docent show /locks/backup
 //	docent break /locks/backup
+//	docent limit /limits/exports 5
+//	docent counter /counters/orders add 1
+//	docent doctor
 //
 // docs/operations.md describes it, and docent --help does.
 package main
@@ -76,7 +80,8 @@ func rootCommand(command []string, code *int) *cli.Command {
 		Usage: "locks and leader election on ZooKeeper",
 		Description: text(`
 			docent runs commands under locks on Apache ZooKeeper, shows locks, and takes them away. The locks are
-			those of docent's Go library and of Apache Curator. It also shows those of kazoo.
+			those of docent's Go library and of Apache Curator. It also shows those of kazoo, changes limits of
+			semaphores and counters, and looks for what is wrong with the servers.
 
 			The servers, and how to reach them, come from flags, from the environment, or from a configuration
 			file: a JSON object with the names of the flags, such as {"connect": "zk1:2181,zk2:2181"}.`),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -51,9 +52,14 @@ func (a *admission) Ready(ctx context.Context) error {
 		r, err = a.limit.read(ctx, s, a.Semaphore)
 	}
 	if err == nil && !a.fits(leases, r) {
-		err = queue.ErrBusy
+		err = full(leases, r)
 	}
 	return err
+}
+
+// full returns an error that says how many permits are taken.
+func full(leases []string, r reading) error {
+	return queue.Busy(fmt.Sprintf("%d of %d permits are taken", locknode.Count(leases, leaseMarker), r.permits))
 }
 
 // fits reports whether the limit allows n more leases.
@@ -123,7 +129,7 @@ func (a *admission) Admit(ctx context.Context, turn *queue.FrontWaiter) (*owners
 	for {
 		hold, err := c.attempt(ctx)
 		if errors.Is(err, queue.ErrBusy) && turn.MayWait() {
-			c.waited = true
+			c.waited, c.busy = true, err
 			err = cmp.Or(turn.Wait(ctx, c.changed, c.limit.watch), enqueue.ErrRetry)
 		} else if errors.Is(err, enqueue.ErrRetry) {
 			c.limit = limitView{}
@@ -145,6 +151,7 @@ type frontWaiter struct {
 	changed *framework.Watch // fires when permits may be free
 	sync    bool             // the next list of the leases begins with a sync
 	waited  bool
+	busy    error // why it has waited
 	warned  bool
 	tooFull bool // the children that are no leases leave no room: Direct, which counts all, would fail
 }
@@ -160,7 +167,7 @@ func (c *frontWaiter) attempt(ctx context.Context) (*ownership.Hold, error) {
 	}
 	if !c.fits(leases.names, c.limit.reading) {
 		c.warnIfTooMany()
-		return nil, queue.ErrBusy
+		return nil, full(leases.names, c.limit.reading)
 	}
 	c.tooFull = len(leases.names)+c.n > c.limit.permits
 	hold, err := c.exchange(ctx, c.turn, c.limit.reading, leases)
@@ -184,7 +191,7 @@ func (c *frontWaiter) warnIfTooMany() {
 // ended adds to an error that it ended a wait for other clients, if there was such a wait.
 func (c *frontWaiter) ended(ctx context.Context, err error) error {
 	if c.waited {
-		return queue.WaitError(ctx, err)
+		return queue.WaitError(ctx, c.busy, err)
 	}
 	return err
 }

@@ -49,6 +49,7 @@ type localQueue struct {
 	// Guarded by mu of the localQueues.
 	waiting       []*localWaiter     // in the order of their calls
 	cancelAttempt context.CancelFunc // ends the attempt of run; nil: none is under way
+	attempt       *attempt           // the last one of run; nil: there was none
 	node          *sharedNode        // nil: there is none
 }
 
@@ -104,8 +105,9 @@ func (l *Lock) wait(ctx context.Context, w *localWaiter) (*ownership.Hold, error
 		return l.accept(ctx, w, r)
 	case <-ctx.Done():
 	}
+	busy := w.queue.busy()
 	if w.queue.cancel(w) {
-		return nil, l.CallerError(ctx, queue.WaitError(ctx, ctxerr.Of(ctx)))
+		return nil, l.CallerError(ctx, queue.WaitError(ctx, busy, ctxerr.Of(ctx)))
 	}
 	return l.accept(ctx, w, <-w.results) // a result was sent at the same time
 }
@@ -132,7 +134,7 @@ func (l *Lock) accept(ctx context.Context, w *localWaiter, r result) (*ownership
 	if !bridge.Of(l.Client).Go(func() { _ = r.hold.Release() }) {
 		_ = r.hold.Release() // sends nothing once the client is closed
 	}
-	return nil, l.CallerError(ctx, queue.WaitError(ctx, ctxerr.Of(ctx)))
+	return nil, l.CallerError(ctx, queue.WaitError(ctx, queue.ErrBusy, ctxerr.Of(ctx)))
 }
 
 // join adds w to the localQueue of the lock. It makes one if there is none.
@@ -237,6 +239,19 @@ func (q *localQueue) try(ctx context.Context) (*ownership.Hold, error) {
 	return hold, nil
 }
 
+// busy returns an ErrBusy with what the waiters wait for, as far as that is known.
+func (q *localQueue) busy() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.node != nil:
+		return queue.Busy("held by this client")
+	case q.attempt != nil:
+		return q.attempt.busy()
+	}
+	return queue.ErrBusy
+}
+
 // cancel removes w. It returns false if w was sent a result.
 func (q *localQueue) cancel(w *localWaiter) bool {
 	q.mu.Lock()
@@ -262,14 +277,14 @@ func (q *localQueue) start() {
 // run acquires the lock for the waiters, until there is a hold, an error, or no waiter.
 func (q *localQueue) run() {
 	for {
-		ctx, wanted := q.startAttempt()
+		ctx, attempt, wanted := q.startAttempt()
 		if !wanted {
 			return
 		}
-		hold, waited, err := q.acquire(ctx)
+		hold, err := q.acquire(ctx, attempt)
 		switch {
 		case err == nil:
-			q.deliver(hold, waited)
+			q.deliver(hold, attempt.waited())
 			return
 		case ctx.Err() == nil:
 			q.failAll(err)
@@ -278,39 +293,49 @@ func (q *localQueue) run() {
 	}
 }
 
-// acquire acquires the lock, and reports whether it has waited for other nodes. If that ends the
-// goroutine, all waiters receive an error.
-func (q *localQueue) acquire(ctx context.Context) (hold *ownership.Hold, waited bool, err error) {
+// acquire acquires the lock. If that ends the goroutine, all waiters receive an error.
+func (q *localQueue) acquire(ctx context.Context, attempt *attempt) (hold *ownership.Hold, err error) {
 	returned := false
 	defer func() {
 		if !returned {
 			q.failAll(q.lock.CallerError(context.Background(), errGoroutineEnded))
 		}
 	}()
-	var wait waitFlag
-	hold, err = q.lock.Acquire(ctx, &wait)
+	hold, err = q.lock.Acquire(ctx, attempt)
 	returned = true
-	return hold, wait.Load(), err
+	return hold, err
 }
 
-// waitFlag is set when an acquire begins to wait.
-type waitFlag struct{ atomic.Bool }
+// attempt is an acquire for the waiters of a localQueue.
+type attempt struct {
+	own atomic.Pointer[queue.OwnNodes] // nil: it has not waited for other nodes
+}
 
 // Waits implements queue.Observer.
-func (f *waitFlag) Waits(queue.OwnNodes) { f.Store(true) }
+func (a *attempt) Waits(own queue.OwnNodes) { a.own.Store(&own) }
 
-// startAttempt returns a context for an attempt, which ends when no goroutine waits. If none
+func (a *attempt) waited() bool { return a.own.Load() != nil }
+
+// busy returns an ErrBusy with the node that the attempt waits for.
+func (a *attempt) busy() error {
+	if own := a.own.Load(); own != nil {
+		return own.Busy()
+	}
+	return queue.ErrBusy
+}
+
+// startAttempt returns an attempt with its context, which ends when no goroutine waits. If none
 // waits already, it removes the localQueue and returns false.
-func (q *localQueue) startAttempt() (context.Context, bool) {
+func (q *localQueue) startAttempt() (context.Context, *attempt, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) == 0 {
 		q.removeLocked()
-		return nil, false
+		return nil, nil, false
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	q.cancelAttempt = cancel
-	return ctx, true
+	q.cancelAttempt, q.attempt = cancel, &attempt{}
+	return ctx, q.attempt, true
 }
 
 // deliver sends a new hold to the first waiter. If the acquire has waited for another client,

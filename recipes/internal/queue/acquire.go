@@ -223,8 +223,9 @@ func (l *Lock) checkFree(ctx context.Context) error {
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil:
 			return err
-		case locknode.Has(children, q.rules.Conflicting):
-			return ErrBusy
+		}
+		if ahead := locknode.Sorted(children, q.rules.Conflicting); len(ahead) > 0 {
+			return Busy("behind " + q.Child(ahead[0].Name))
 		}
 	}
 	if l.Gate != nil {

@@ -79,8 +79,36 @@ func (o OwnNodes) Contain(node string) bool {
 	return false
 }
 
+// Busy returns ErrBusy, with the node that one of the nodes waits for.
+func (o OwnNodes) Busy() error {
+	for _, w := range o {
+		if node := w.waitsFor.Load(); node != nil && !w.reachedFront.Load() {
+			return Busy("behind " + w.queue.Child(node.Name))
+		}
+	}
+	return ErrBusy
+}
+
 // ErrBusy: the lock is not free, and the caller does not wait.
 var ErrBusy = errors.New("queue: the lock is not free")
+
+// busyError is ErrBusy with what is in the way.
+type busyError struct{ why string }
+
+// Busy returns ErrBusy with what is in the way, for the text of the error for the caller.
+func Busy(why string) error { return busyError{why} }
+
+func (b busyError) Error() string { return ErrBusy.Error() + ": " + b.why }
+
+func (busyError) Is(target error) bool { return target == ErrBusy }
+
+// notAcquired returns ErrNotAcquired with what ErrBusy says is in the way.
+func notAcquired(busy error) error {
+	if why := (busyError{}); errors.As(busy, &why) {
+		return fmt.Errorf("%w: %s", recipes.ErrNotAcquired, why.why)
+	}
+	return recipes.ErrNotAcquired
+}
 
 // ErrQueueNeeded: a Gate does not acquire the lock without a node in the queue.
 var ErrQueueNeeded = errors.New("queue: the lock needs a node in the queue")
@@ -128,18 +156,18 @@ func (l *Lock) CallerError(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, ErrBusy):
-		err = recipes.ErrNotAcquired
+		err = notAcquired(err)
 	default:
 		err = ctxerr.With(ctx, err)
 	}
 	return fmt.Errorf("acquire %s: %w", l.String(), err)
 }
 
-// WaitError adds ErrNotAcquired to an error by which the context has ended a wait. It returns nil
-// for nil: a context that ends after the wait ends nothing.
-func WaitError(ctx context.Context, err error) error {
+// WaitError adds ErrNotAcquired to an error by which the context has ended a wait, with what busy, an
+// ErrBusy, says was in the way. It returns nil for nil: a context that ends after the wait ends nothing.
+func WaitError(ctx context.Context, busy, err error) error {
 	if err != nil && (ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
-		return errtext.Because(recipes.ErrNotAcquired, err)
+		return errtext.Because(notAcquired(busy), err)
 	}
 	return err
 }

@@ -70,7 +70,8 @@ func (w *waiter) waitForFront(ctx context.Context, observer Observer) (waited bo
 		w.reachedFront.Store(true)
 		return false, nil
 	case observer == dontWait:
-		return false, ErrBusy
+		w.setWaitsFor(ahead.predecessor)
+		return false, OwnNodes{w}.Busy()
 	}
 	observer.Waits(OwnNodes{w})
 	if err = w.waitForNodesAhead(ctx, ahead); err == nil {
@@ -82,11 +83,12 @@ func (w *waiter) waitForFront(ctx context.Context, observer Observer) (waited bo
 // waitForNodesAhead waits until the conflicting nodes ahead are deleted.
 func (w *waiter) waitForNodesAhead(ctx context.Context, ahead nodesAhead) error {
 	for !ahead.none() {
+		w.setWaitsFor(ahead.predecessor)
 		watched := ahead.toWatch(w.queue.rules)
 		deleted, err := w.waitForDeletion(ctx, watched, ahead)
 		switch {
 		case err != nil:
-			return WaitError(ctx, err)
+			return WaitError(ctx, OwnNodes{w}.Busy(), err)
 		case deleted && ahead.needsNoList():
 			return nil
 		case deleted && watched != ahead.predecessor:
@@ -95,7 +97,7 @@ func (w *waiter) waitForNodesAhead(ctx context.Context, ahead nodesAhead) error 
 			ahead, err = w.listQueue(ctx)
 		}
 		if err != nil {
-			return WaitError(ctx, err)
+			return WaitError(ctx, OwnNodes{w}.Busy(), err)
 		}
 	}
 	return nil

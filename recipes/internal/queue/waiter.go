@@ -26,15 +26,19 @@ type waiter struct {
 	// token is the fencing token: the czxid of the node, or the token of the hold at whose position it
 	// is. 0: not known yet.
 	token        int64
-	pendingList  *queuelist.List  // requested ahead of time, for the next awaitList; nil: none
-	ownWatch     *framework.Watch // on the node itself, once a conflicting node is ahead
-	deleted      bool             // the node does not exist any more
-	reachedFront atomic.Bool      // there was a time at which no conflicting node was ahead
+	pendingList  *queuelist.List               // requested ahead of time, for the next awaitList; nil: none
+	ownWatch     *framework.Watch              // on the node itself, once a conflicting node is ahead
+	deleted      bool                          // the node does not exist any more
+	reachedFront atomic.Bool                   // there was a time at which no conflicting node was ahead
+	waitsFor     atomic.Pointer[locknode.Node] // the predecessor when the queue was last listed; nil: none yet
 
 	// Read with ownWatch. A node that was not read is as it was created, unless it was revoked.
 	data    []byte
 	version int32
 }
+
+// setWaitsFor records the predecessor, for the text of an error.
+func (w *waiter) setWaitsFor(m locknode.Node) { w.waitsFor.Store(&m) }
 
 // readToken reads the token, and checks that the node belongs to the session.
 func (w *waiter) readToken(ctx context.Context) error {
