@@ -1,6 +1,6 @@
 // Command docent takes locks and leads elections from the command line: it runs another command
 // while it holds a lock on ZooKeeper, or while it leads. It also shows all locks, takes them away, sets
-// limits and counters, and looks for what is wrong.
+// limits and counters, looks for what is wrong, and shows locks on a page.
 //
 //	docent lock /locks/backup -- backup.sh /data
 //	docent elect /service/leader -- worker --active
@@ -10,6 +10,7 @@
 //	docent limit /limits/exports 5
 //	docent counter /counters/orders add 1
 //	docent doctor
+//	docent serve /locks
 //
 // docs/operations.md describes it, and docent --help does.
 package main
@@ -65,7 +66,7 @@ func split(args []string) (ours, command []string) {
 func rootCommand(command []string, code *int) *cli.Command {
 	others := []*cli.Command{
 		lsCommand(), showCommand(), watchCommand(), sessionCommand(), revokeCommand(), breakCommand(),
-		limitCommand(), counterCommand(), doctorCommand(),
+		limitCommand(), counterCommand(), doctorCommand(), serveCommand(),
 	}
 	for _, c := range others {
 		c.Before = func(ctx context.Context, c *cli.Command) (context.Context, error) {

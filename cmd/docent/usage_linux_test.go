@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write the files with the help texts")
 
 // subcommands are those that have a help text in testdata.
 var subcommands = []string{
-	"lock", "elect", "ls", "show", "watch", "session", "revoke", "break", "limit", "counter", "doctor",
+	"lock", "elect", "ls", "show", "watch", "session", "revoke", "break", "limit", "counter", "doctor", "serve",
 }
 
 func TestHelp(t *testing.T) {

@@ -1,0 +1,50 @@
+package page
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/docent-zk/docent/recipes/semaphore"
+)
+
+func TestTheExpositionIsEscaped(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	e := exposition{&out}
+	e.family("a", "gauge", "back\\slash \"quote\" and\nnewline")
+	e.sample("a", 1.5)
+	e.sample("a", 1e9, label{"x", "back\\slash \"quote\" and\nnewline"}, label{"y", "\xff"})
+	assert.Equal(t, `# HELP a back\\slash "quote" and\nnewline
+# TYPE a gauge
+a 1.5
+a{x="back\\slash \"quote\" and\nnewline",y="`+"\ufffd"+`"} 1e+09
+`, out.String())
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	client, other := connected(t), connected(t)
+	s := newSite(t, client, nil)
+	before := s.get("/metrics") // waits for the first reading
+	assert.Equal(t, "text/plain; version=0.0.4; charset=utf-8", before.Header().Get("Content-Type"))
+	assert.Contains(t, before.Body.String(), "docent_tree_up 1\n")
+	acquire(t, newMutex(t, client, s.root+"/a"))
+	acquire(t, newMutex(t, client, s.root+"/b"))
+	wait(t, newMutex(t, other, s.root+"/b"))
+	sem, err := semaphore.New(client, s.root+"/sem", 3)
+	assert.NoError(t, err)
+	acquire(t, sem)
+	s.shows("/metrics", "docent_tree_objects{kind=\"mutex\",state=\"waited-for\"} 1\n")
+	body := s.shows("/metrics", "docent_tree_objects{kind=\"semaphore\",state=\"held\"} 1\n")
+	for _, line := range []string{
+		`docent_tree_objects{kind="mutex",state="held"} 1`, `docent_tree_holders{kind="mutex"} 2`,
+		`docent_tree_waiters{kind="mutex"} 1`, `docent_tree_waiters{kind="semaphore"} 0`,
+		`docent_tree_longest_wait_seconds{kind="semaphore"} 0`, `docent_tree_sessions 2`, `docent_tree_deadlocks 0`,
+		`# TYPE docent_tree_poll_seconds summary`, `docent_tree_handovers{kind="mutex"} 0`,
+	} {
+		assert.Contains(t, body, line+"\n")
+	}
+	assert.Regexp(t, `docent_tree_longest_wait_seconds\{kind="mutex"\} [0-9.e-]+\n`, body)
+}

@@ -1,0 +1,218 @@
+package page
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/inspect"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/recipes/semaphore"
+)
+
+func TestWrongSettingsAreRefused(t *testing.T) {
+	t.Parallel()
+	log := newSite(t, connected(t), nil).page.settings.Log
+	for name, test := range map[string]struct {
+		client   *framework.Client
+		settings Settings
+		want     string
+	}{
+		"client":   {nil, Settings{Root: "/", Interval: 1, Log: log}, "page: client is nil"},
+		"logger":   {connected(t), Settings{Root: "/", Interval: 1}, "page: logger is nil"},
+		"interval": {connected(t), Settings{Root: "/", Log: log}, "page: interval 0s is not positive"},
+		"root":     {connected(t), Settings{Root: "a", Interval: 1, Log: log}, `page: framework: invalid path "a"`},
+	} {
+		_, err := New(test.client, test.settings)
+		assert.ErrorContains(t, err, test.want, name)
+	}
+}
+
+func TestAPageShowsHoldersAndWaiters(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, connected(t), nil)
+	holder, waiter := connected(t), connected(t)
+	hold := acquire(t, newMutex(t, holder, s.root+"/orders", mutex.WithData([]byte(`{"host":"h1","process":"billing","pid":7}`))))
+	wait(t, newMutex(t, waiter, s.root+"/orders", mutex.WithData([]byte("10.0.0.9"))))
+	list := s.shows("/", `<td role="cell" data-label="Waiters" class="n">1</td>`)
+	assert.Contains(t, list, ">billing[7] on h1<")
+	assert.Contains(t, list, `<span class="badge waited-for">waited for</span>`)
+	assert.Contains(t, list, "/orders</a>")
+
+	lock := s.get("/lock?path=" + s.root + "/orders").Body.String()
+	assert.Contains(t, lock, "billing[7] on h1")
+	assert.Contains(t, lock, "10.0.0.9")
+	assert.Contains(t, lock, fmt.Sprintf("<code>%#x</code>", hold.Token()))
+	assert.NotContains(t, lock, "confirm?", "a page without --write has no forms")
+
+	session, err := holder.Session(t.Context())
+	require.NoError(t, err)
+	id := inspect.ID(session.ID()).String()
+	assert.Contains(t, lock, id)
+	assert.Contains(t, s.get("/sessions").Body.String(), id)
+	one := s.get("/session?id=" + id)
+	assert.Equal(t, http.StatusOK, one.Code)
+	assert.Contains(t, one.Body.String(), s.root+"/orders</a>")
+	assert.Equal(t, http.StatusNotFound, s.get("/session?id=0x1").Code)
+	assert.Equal(t, http.StatusBadRequest, s.get("/session?id=x").Code)
+
+	require.NoError(t, hold.Release())
+	s.hides("/lock?path="+s.root+"/orders", "billing")
+	assert.Equal(t, http.StatusNotFound, s.get("/lock?path="+s.root+"/none").Code)
+}
+
+func TestARootThatDoesNotExistIsFollowed(t *testing.T) {
+	t.Parallel()
+	client := connected(t)
+	s := newSite(t, client, nil)
+	s.shows("/", "There is no node "+s.root)
+	acquire(t, newMutex(t, client, s.root+"/later"))
+	s.shows("/", s.root+"/later</a>")
+}
+
+func TestTheRootCanBeALockItself(t *testing.T) {
+	t.Parallel()
+	client := connected(t)
+	s := newSite(t, client, nil)
+	s.shows("/", "There is no node")
+	hold := acquire(t, newMutex(t, client, s.root))
+	s.shows("/", fmt.Sprintf(`data-key="%s"`, s.root))
+	require.NoError(t, hold.Release())
+	s.hides("/", fmt.Sprintf(`data-key="%s"`, s.root))
+}
+
+func TestADeadlockIsShown(t *testing.T) {
+	t.Parallel()
+	a, b := connected(t), connected(t)
+	s := newSite(t, connected(t), nil)
+	s.shows("/deadlocks", "There is no deadlock.")
+	acquire(t, newMutex(t, a, s.root+"/one"))
+	acquire(t, newMutex(t, b, s.root+"/two"))
+	wait(t, newMutex(t, a, s.root+"/two"))
+	wait(t, newMutex(t, b, s.root+"/one"))
+	all := s.shows("/deadlocks", "2 sessions")
+	assert.Contains(t, all, s.root+"/one</a>")
+	assert.Contains(t, all, s.root+"/two</a>")
+	assert.Contains(t, s.get("/lock?path="+s.root+"/two").Body.String(), "<h2>Deadlock</h2>")
+	assert.Contains(t, s.get("/").Body.String(), `<span class="count alarm">1</span>`)
+}
+
+func TestASemaphoreShowsItsLimit(t *testing.T) {
+	t.Parallel()
+	client := connected(t)
+	s := newSite(t, client, nil)
+	sem, err := semaphore.New(client, s.root+"/sem", 3)
+	require.NoError(t, err)
+	hold, err := sem.AcquireN(t.Context(), 2)
+	require.NoError(t, err)
+	s.shows("/", "and 1 more")
+	assert.Contains(t, s.get("/lock?path="+s.root+"/sem").Body.String(), "<dd>2 of 3</dd>")
+	require.NoError(t, hold.Release())
+	s.shows("/metrics", `docent_tree_handovers{kind="semaphore"} 2`)
+}
+
+func TestNodesThatMayNotBeReadAreListed(t *testing.T) {
+	t.Parallel()
+	client := connected(t)
+	s := newSite(t, client, nil)
+	create(t, client, s.root+"/secret", "", framework.ACL(zk.DigestACL(zk.PermAll, "user", "secret")...))
+	s.shows("/", "Not readable")
+	s.shows("/metrics", "docent_tree_unreadable 1\n")
+}
+
+// What programs write into nodes is shown as text.
+func TestTextOfNodesIsEscaped(t *testing.T) {
+	t.Parallel()
+	client := connected(t)
+	s := newSite(t, client, func(s *Settings) { s.Write = true })
+	const evil = `"><script>alert(1)</script>`
+	path := s.root + `/x"'<b>&?path=y`
+	acquire(t, newMutex(t, client, path, mutex.WithData([]byte(evil))))
+	s.shows("/", "&lt;script&gt;")
+	for _, address := range []string{"/", "/lock?path=" + escape(path), "/sessions", "/?q=" + escape(evil)} {
+		body := s.get(address).Body.String()
+		assert.NotContains(t, body, "<script>alert", address)
+		assert.NotContains(t, body, `"'<b>`, address)
+	}
+	link := regexp.MustCompile(`href="(lock\?path=[^"]*)"`).FindStringSubmatch(s.get("/").Body.String())
+	require.NotNil(t, link)
+	lock := s.get("/" + strings.ReplaceAll(link[1], "&amp;", "&"))
+	assert.Equal(t, http.StatusOK, lock.Code, link[1])
+	assert.Contains(t, lock.Body.String(), "&lt;script&gt;")
+	assert.NotContains(t, s.get("/lock?path=%3Cscript%3Ealert").Body.String(), "<script>alert")
+}
+
+func escape(text string) string {
+	return strings.NewReplacer("%", "%25", "&", "%26", "?", "%3F", `"`, "%22", "<", "%3C", ">", "%3E", "'", "%27", " ", "+").Replace(text)
+}
+
+func TestStreamsTellChanges(t *testing.T) {
+	t.Parallel()
+	client := connected(t)
+	s := newSite(t, client, nil)
+	server := httptest.NewServer(s.page)
+	defer server.Close()
+	lines, stop := streamOf(t, server)
+	last := nextVersion(t, lines)
+	acquire(t, newMutex(t, client, s.root+"/a"))
+	for !strings.Contains(s.get("/").Body.String(), s.root+"/a</a>") {
+		version := nextVersion(t, lines)
+		assert.NotEqual(t, last, version)
+		last = version
+	}
+	s.shows("/metrics", "docent_tree_viewers 1\n")
+	stop()
+	s.shows("/metrics", "docent_tree_viewers 0\n")
+}
+
+func TestCloseEndsStreams(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, connected(t), nil)
+	server := httptest.NewServer(s.page)
+	defer server.Close()
+	lines, _ := streamOf(t, server)
+	nextVersion(t, lines)
+	s.page.Close()
+	_, err := io.Copy(io.Discard, lines)
+	assert.NoError(t, err, "the stream ends as it should")
+}
+
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, connected(t), func(s *Settings) { s.Token, s.Hosts = "secret", []string{"localhost"} })
+	assert.Equal(t, http.StatusOK, s.get("/healthz").Code)
+	assert.Equal(t, http.StatusOK, s.get("/readyz").Code)
+	away := newSite(t, testzk.Client(t, "127.0.0.1:1"), nil)
+	assert.Equal(t, http.StatusOK, away.get("/healthz").Code)
+	assert.Equal(t, http.StatusServiceUnavailable, away.get("/readyz").Code)
+	assert.Contains(t, away.get("/").Body.String(), "Reading what is below")
+}
+
+func TestTheLastPictureIsShownWhenTheServersAreAway(t *testing.T) {
+	t.Parallel()
+	network := testzk.Proxy(t)
+	s := newSite(t, testzk.Connected(t, network.Addr()), nil)
+	other := connected(t)
+	acquire(t, newMutex(t, other, s.root+"/a"))
+	s.shows("/", s.root+"/a</a>")
+	require.NoError(t, network.Refuse(true))
+	network.DropConnections()
+	body := s.shows("/", "The servers cannot be read")
+	assert.Contains(t, body, s.root+"/a</a>")
+	assert.Contains(t, s.get("/metrics").Body.String(), "docent_tree_up 0\n")
+	acquire(t, newMutex(t, other, s.root+"/b"))
+	require.NoError(t, network.Refuse(false))
+	s.shows("/", s.root+"/b</a>")
+	s.hides("/", "The servers cannot be read")
+	s.shows("/metrics", "docent_tree_up 1\n")
+}
