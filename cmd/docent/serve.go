@@ -58,7 +58,8 @@ func serveCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Usage: "serve on this `ADDRESS`; port 0 is any", Value: "127.0.0.1:8480"},
 			&cli.DurationFlag{
-				Name: "interval", Usage: "the `TIME` between the begins of two readings, at least", Value: 2 * time.Second,
+				Name: "interval", Value: 2 * time.Second,
+				Usage: "the `TIME` between the begins of two readings, at least",
 			},
 			&cli.BoolFlag{Name: "always", Usage: "read while no page is open, too"},
 			&cli.BoolFlag{Name: "write", Usage: "permit to ask holders for a release, and to break locks"},

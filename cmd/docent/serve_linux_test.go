@@ -126,20 +126,21 @@ func TestServeRefusesWrongSettings(t *testing.T) {
 	writeFile(t, spaces, "0123456789 abcdef\n", 0o600)
 	const open = ": other machines can reach this address: give --token-file or --trust-header"
 	for line, want := range map[string]string{
-		"serve /a /b":                          "want one path at most: see docent serve --help",
-		"serve -- true":                        "docent serve runs no command: leave out --",
-		"serve a":                              `framework: invalid path "a": it does not start with a slash`,
-		"serve --listen :0":                    "--listen :0" + open,
-		"serve --listen 0.0.0.0:0":             "--listen 0.0.0.0:0" + open,
-		"serve --listen example.com:0":         "--listen example.com:0" + open,
-		"serve --listen [::]:0":                "--listen [::]:0" + open,
-		"serve --listen 8480":                  "--listen: address 8480: missing port in address",
-		"serve --interval 1ms":                 "--interval 1ms: want 100ms or more",
-		"serve --trust-header=":                `--trust-header "": not the name of a header`,
-		"serve --trust-header a:b":             `--trust-header "a:b": not the name of a header`,
-		"serve --token-file /nonexistent":      "--token-file: open /nonexistent: no such file or directory",
-		"serve --token-file " + short:          "--token-file " + short + ": want a token of 16 characters or more",
-		"serve --token-file " + spaces + " /a": "--token-file " + spaces + ": want a token of printable ASCII characters without spaces",
+		"serve /a /b":                     "want one path at most: see docent serve --help",
+		"serve -- true":                   "docent serve runs no command: leave out --",
+		"serve a":                         `framework: invalid path "a": it does not start with a slash`,
+		"serve --listen :0":               "--listen :0" + open,
+		"serve --listen 0.0.0.0:0":        "--listen 0.0.0.0:0" + open,
+		"serve --listen example.com:0":    "--listen example.com:0" + open,
+		"serve --listen [::]:0":           "--listen [::]:0" + open,
+		"serve --listen 8480":             "--listen: address 8480: missing port in address",
+		"serve --interval 1ms":            "--interval 1ms: want 100ms or more",
+		"serve --trust-header=":           `--trust-header "": not the name of a header`,
+		"serve --trust-header a:b":        `--trust-header "a:b": not the name of a header`,
+		"serve --token-file /nonexistent": "--token-file: open /nonexistent: no such file or directory",
+		"serve --token-file " + short:     "--token-file " + short + ": want a token of 16 characters or more",
+		"serve --token-file " + spaces + " /a": "--token-file " + spaces +
+			": want a token of printable ASCII characters without spaces",
 	} {
 		code, out, errs := finish(t, append([]string{"--connect", "127.0.0.1:1"}, strings.Fields(line)...)...)
 		assert.Equal(t, exitUsage, code, line)

@@ -133,7 +133,6 @@ type locksPage struct {
 	Known, Held, Waited      int
 	Abandoned, Warned, Wrong int
 	Problems                 []problem
-	Counting                 bool
 	Missing                  bool // there is no root
 }
 
@@ -151,7 +150,7 @@ func (p *Page) showLocks(w http.ResponseWriter, r *http.Request) {
 		layout: l, Filter: f, Pager: pager, Rows: shown, States: stateChoices, Kinds: kindChoices, Sorts: sortChoices,
 		Known: now.totals.known, Held: now.totals.held, Waited: now.totals.waitedFor,
 		Abandoned: now.totals.abandoned, Warned: now.totals.warned, Wrong: now.totals.problems,
-		Counting: !now.counting.IsZero(), Missing: !now.read.IsZero() && len(now.items) == 0,
+		Missing: !now.read.IsZero() && len(now.items) == 0,
 	}
 	if page.Wrong > 0 {
 		page.Problems = problemsOf(now.items)

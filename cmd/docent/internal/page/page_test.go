@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -42,7 +43,8 @@ func TestAPageShowsHoldersAndWaiters(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, connected(t), nil)
 	holder, waiter := connected(t), connected(t)
-	hold := acquire(t, newMutex(t, holder, s.root+"/orders", mutex.WithData([]byte(`{"host":"h1","process":"billing","pid":7}`))))
+	worker := mutex.WithData([]byte(`{"host":"h1","process":"billing","pid":7}`))
+	hold := acquire(t, newMutex(t, holder, s.root+"/orders", worker))
 	wait(t, newMutex(t, waiter, s.root+"/orders", mutex.WithData([]byte("10.0.0.9"))))
 	list := s.shows("/", `<td role="cell" data-label="Waiters" class="n">1</td>`)
 	assert.Contains(t, list, ">billing[7] on h1<")
@@ -104,7 +106,9 @@ func TestADeadlockIsShown(t *testing.T) {
 	assert.Contains(t, all, s.root+"/one</a>")
 	assert.Contains(t, all, s.root+"/two</a>")
 	assert.Contains(t, s.get("/lock?path="+s.root+"/two").Body.String(), "<h2>Deadlock</h2>")
-	assert.Contains(t, s.get("/").Body.String(), `<span class="count alarm">1</span>`)
+	for _, address := range []string{"/", "/lock?path=" + s.root + "/two", "/sessions"} {
+		assert.Contains(t, s.get(address).Body.String(), `<span class="count alarm">1</span>`, address)
+	}
 }
 
 func TestASemaphoreShowsItsLimit(t *testing.T) {
@@ -139,7 +143,9 @@ func TestTextOfNodesIsEscaped(t *testing.T) {
 	path := s.root + `/x"'<b>&?path=y`
 	acquire(t, newMutex(t, client, path, mutex.WithData([]byte(evil))))
 	s.shows("/", "&lt;script&gt;")
-	for _, address := range []string{"/", "/lock?path=" + escape(path), "/sessions", "/?q=" + escape(evil)} {
+	for _, address := range []string{
+		"/", "/lock?path=" + url.QueryEscape(path), "/sessions", "/?q=" + url.QueryEscape(evil),
+	} {
 		body := s.get(address).Body.String()
 		assert.NotContains(t, body, "<script>alert", address)
 		assert.NotContains(t, body, `"'<b>`, address)
@@ -150,10 +156,6 @@ func TestTextOfNodesIsEscaped(t *testing.T) {
 	assert.Equal(t, http.StatusOK, lock.Code, link[1])
 	assert.Contains(t, lock.Body.String(), "&lt;script&gt;")
 	assert.NotContains(t, s.get("/lock?path=%3Cscript%3Ealert").Body.String(), "<script>alert")
-}
-
-func escape(text string) string {
-	return strings.NewReplacer("%", "%25", "&", "%26", "?", "%3F", `"`, "%22", "<", "%3C", ">", "%3E", "'", "%27", " ", "+").Replace(text)
 }
 
 func TestStreamsTellChanges(t *testing.T) {

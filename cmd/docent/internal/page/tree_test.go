@@ -55,7 +55,7 @@ func TestAChangeOfOneLockReadsThatLock(t *testing.T) {
 	network := testzk.Proxy(t)
 	s := newSite(t, testzk.Connected(t, network.Addr()), func(s *Settings) { s.Always = true })
 	client := connected(t)
-	const locks = 2000
+	const locks = 1000
 	plant(t, client, s.root, locks)
 	s.shows("/metrics", fmt.Sprintf("docent_tree_objects{kind=\"mutex\",state=\"held\"} %d\n", locks))
 	requests := func() int {
@@ -78,7 +78,8 @@ func plant(t testing.TB, c *framework.Client, root string, locks int) {
 	for i := range locks {
 		dir := fmt.Sprintf("%s/%06d", root, i)
 		node := dir + "/_c_8026b758-0c64-4418-a4a7-a40067d845c1-lock-0000000000"
-		ops = append(ops, framework.CreateOp(dir, nil), framework.CreateOp(node, []byte("10.0.0.3"), framework.Ephemeral()))
+		ops = append(ops,
+			framework.CreateOp(dir, nil), framework.CreateOp(node, []byte("10.0.0.3"), framework.Ephemeral()))
 		if len(ops) > 500 || i == locks-1 {
 			_, err := c.Multi(t.Context(), ops...)
 			require.NoError(t, err)

@@ -101,13 +101,12 @@ var warnings = map[inspect.Warning]string{
 
 type lockPage struct {
 	layout
-	Path     string
-	Lock     lockRow
-	There    bool
-	Broken   bool // its nodes can be broken and asked
-	Cycles   []inspect.Cycle
-	Problem  string
-	Counting bool
+	Path      string
+	Lock      lockRow
+	There     bool
+	Broken    bool            // its nodes can be broken and asked
+	Deadlocks []inspect.Cycle // of which the lock is a part
+	Problem   string
 }
 
 // notices are what is shown after an action.
@@ -120,7 +119,7 @@ func (p *Page) showLock(w http.ResponseWriter, r *http.Request) {
 	path := r.FormValue("path")
 	l := p.layout(r, path, "locks")
 	l.Notice = notices[r.FormValue("done")]
-	page := lockPage{layout: l, Path: path, Counting: !l.picture.counting.IsZero()}
+	page := lockPage{layout: l, Path: path}
 	i, ok := l.picture.find(path)
 	switch {
 	case ok && i.problem != nil:
@@ -131,7 +130,7 @@ func (p *Page) showLock(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, c := range l.picture.cycles {
 		if slices.ContainsFunc(c, func(s inspect.Step) bool { return s.Path == path }) {
-			page.Cycles = append(page.Cycles, c)
+			page.Deadlocks = append(page.Deadlocks, c)
 		}
 	}
 	status := http.StatusOK
