@@ -16,8 +16,8 @@ SCHEDULES := 10000
 OFTEN     := 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-race deps-bench test verify prose unit contrib acceptance acceptance-page seeds single
-.PHONY: commands ensemble chaos differential clients interop bench bench-quick bench-server fix fuzz
+.PHONY: help deps deps-browser deps-race deps-bench test verify prose unit contrib acceptance acceptance-page seeds single
+.PHONY: browser commands ensemble chaos differential clients interop bench bench-quick bench-server fix fuzz
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,7 +25,7 @@ help: ## print this list
 # Two at a time, because most of them mostly wait. Each prints when it ends.
 test: verify deps ## run all tests
 	@$(MAKE) --no-print-directory -j2 -O SEEDS=100 SCHEDULES=1500 OFTEN=1500 \
-		unit chaos acceptance ensemble seeds single contrib differential interop clients
+		unit chaos acceptance ensemble seeds single contrib browser differential interop clients
 
 verify: prose ## check formatting, go vet, staticcheck, go.mod, and the prose
 	@scripts/verify-format.sh
@@ -44,6 +44,9 @@ contrib: deps-race ## do what verify and unit do, in the other modules of this r
 		(set -x; cd $$module && go vet ./... && go run $(STATICCHECK) ./... && \
 			$(TEST) ./... && go mod tidy -diff) || exit; \
 	done
+
+browser: deps-browser ## test the page of docent serve with Chromium
+	cd test/browser && go vet ./... && go run $(STATICCHECK) ./... && $(TEST) ./... && go mod tidy -diff
 
 seeds: ## run simulations: 1,000 seeds, 10,000 schedules, 10,000 rounds; fewer in make test
 	ZKTEST_SEEDS=$(SEEDS) go test -count=1 -timeout 20m -run '^TestSimulated' ./recipes/... ./docs/porting
@@ -84,8 +87,11 @@ acceptance: deps ## run the known failure modes on both servers and compare docs
 acceptance-page: deps ## write docs/acceptance.md from both runs
 	@scripts/acceptance.sh
 
-deps: ## install ZooKeeper, JDK, Curator, kazoo, JUnit, pytest and C compiler for all tests (Debian)
+deps: ## install ZooKeeper, JDK, Curator, kazoo, JUnit, pytest, Chromium, C compiler for all tests (Debian)
 	@scripts/deps.sh
+
+deps-browser: ## install Chromium and a C compiler (Debian)
+	@scripts/deps.sh browser
 
 deps-race: ## install a C compiler for the race detector (Debian)
 	@scripts/deps.sh race
@@ -105,7 +111,7 @@ bench-server: deps ## compare the speed of the in-process server with that of th
 fix: ## fix what verify finds, where that is automatic
 	gofmt -w .
 	go mod tidy
-	for module in $(MODULES); do (cd $$module && go mod tidy) || exit; done
+	for module in $(MODULES) test/browser; do (cd $$module && go mod tidy) || exit; done
 
 fuzz: ## fuzz each parser for 15 s
 	@scripts/fuzz.sh 15s

@@ -3,6 +3,7 @@
 #   race:         a C compiler, which Go's race detector needs
 #   no argument:  also what the tests with real servers and those of docs/testing.md need: ZooKeeper, a
 #                 JDK, Curator, kazoo, JUnit and pytest
+#   browser:      Chromium, for the tests of the page, beside the C compiler
 #   bench:        also etcd, if it is available
 # On systems without apt-get it only prints what is missing.
 set -eu
@@ -21,7 +22,8 @@ has_modules() {
 
 command -v "$(go env CC)" >/dev/null || missing gcc
 [ -e /usr/include/stdlib.h ] || missing libc6-dev
-if [ "${1:-}" != race ]; then
+case "${1:-}" in race | bench) ;; *) command -v chromium >/dev/null || missing chromium ;; esac
+case "${1:-}" in race | browser) ;; *)
 	[ -n "${ZOOKEEPER_HOME:-}" ] || [ -e /usr/share/java/zookeeper.jar ] || missing zookeeper
 	command -v javac >/dev/null || missing default-jdk-headless
 	[ -e /usr/share/java/curator-recipes.jar ] || missing libcurator-recipes-java
@@ -29,7 +31,8 @@ if [ "${1:-}" != race ]; then
 	[ -e /usr/share/java/junit-platform-console.jar ] || missing junit5
 	has_modules kazoo.client || missing python3-kazoo
 	has_modules 'kazoo.client, pytest' || missing python3-pytest
-fi
+	;;
+esac
 [ "${1:-}" != bench ] || command -v etcd >/dev/null || optional=etcd-server
 [ -n "$packages$optional" ] || exit 0
 
