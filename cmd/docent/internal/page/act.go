@@ -128,7 +128,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) {
 	default:
 		err = recipes.Revoke(ctx, p.client, node.Participant())
 	}
-	p.settings.Log.Info(titles[a.Do], "node", a.Node, "token", a.ID.String(), "participant", nameOf(node),
+	p.settings.Log.Info(titles[a.Do], "node", a.Node, "token", a.ID.String(), "participant", nameOf(&node),
 		"user", userOf(r), "address", r.RemoteAddr, "error", err)
 	if err != nil {
 		p.refuse(w, r, a, err, tried && framework.OutcomeOf(err) == framework.Unknown)

@@ -94,7 +94,16 @@ type lockRow struct {
 	Counts    bool // it is an object that is handed over
 }
 
-func (l lockRow) Holder() inspect.Node { return l.holder }
+// Holder returns the first node that holds, nil if there is none.
+func (l lockRow) Holder() *inspect.Node { return l.holder }
+
+// age returns since when the node of the holder exists; the zero Time if there is no holder.
+func (l lockRow) age() time.Time {
+	if l.holder == nil {
+		return time.Time{}
+	}
+	return l.holder.Since
+}
 
 // Waiting returns since when the longest waiter waits.
 func (l lockRow) Waiting() time.Time { return l.waiting }
@@ -207,7 +216,7 @@ func (f filter) order() func(a, b lockRow) int {
 	case "wait":
 		return func(a, b lockRow) int { return compareOldest(a.waiting, b.waiting) }
 	case "age":
-		return func(a, b lockRow) int { return compareOldest(a.holder.Since, b.holder.Since) }
+		return func(a, b lockRow) int { return compareOldest(a.age(), b.age()) }
 	}
 	return nil
 }
@@ -218,7 +227,7 @@ func matches(o *inspect.Object, words []string) bool {
 	for _, word := range words {
 		has := func(text string) bool { return strings.Contains(strings.ToLower(text), word) }
 		ofNode := func(n inspect.Node) bool {
-			return has(nameOf(n)) || has(n.Data) || has(n.Path) || n.Session != 0 && has(n.Session.String())
+			return has(nameOf(&n)) || has(n.Data) || has(n.Path) || n.Session != 0 && has(n.Session.String())
 		}
 		if !has(o.Path) && !has(o.Data) && !slices.ContainsFunc(o.Nodes, ofNode) {
 			return false

@@ -118,7 +118,7 @@ func (p *Page) expose(e exposition, now *picture) {
 		e.sample("docent_tree_warnings", float64(t.warnings[warning]), label{"warning", string(warning)})
 	}
 	e.single("docent_tree_unreadable", "gauge", "Nodes that could not be read.", float64(t.problems))
-	e.single("docent_tree_sessions", "gauge", "Sessions with nodes of objects.", float64(len(now.sessions())))
+	e.single("docent_tree_sessions", "gauge", "Sessions with nodes of objects.", float64(t.sessions))
 	e.single("docent_tree_deadlocks", "gauge", "Cycles of sessions that wait for each other.",
 		float64(len(now.cycles)))
 }

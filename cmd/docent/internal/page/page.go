@@ -145,7 +145,7 @@ func (p *Page) layout(r *http.Request, title, tab string) layout {
 	now := p.tree.current(r.Context(), firstLook)
 	l := layout{
 		Title: title, Tab: tab, Root: p.settings.Root, Write: p.settings.Write, Version: now.version,
-		Now: time.Now(), Read: now.read, Sessions: len(now.sessions()),
+		Now: time.Now(), Read: now.read, Sessions: now.totals.sessions,
 		Cycles: len(now.cycles), picture: now,
 	}
 	switch state := p.client.State(); {

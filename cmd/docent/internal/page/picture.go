@@ -43,16 +43,16 @@ func (p *picture) copy() *picture {
 // item is one node of the tree that is no part of an object, or an object.
 type item struct {
 	*inspect.Object
-	problem error        // why the node could not be read
-	holder  inspect.Node // the first node that holds
-	waiting time.Time    // since when the longest waiter waits; zero: none does
+	problem error         // why the node could not be read
+	holder  *inspect.Node // the first node that holds; nil: none
+	waiting time.Time     // since when the longest waiter waits; zero: none does
 }
 
 func newItem(o *inspect.Object, problem error) item {
 	i := item{Object: o, problem: problem}
-	for _, n := range o.Nodes {
-		switch {
-		case n.Holds && i.holder.Path == "":
+	for at := range o.Nodes {
+		switch n := &o.Nodes[at]; {
+		case n.Holds && i.holder == nil:
 			i.holder = n
 		case !n.Holds:
 			i.waiting = earlier(i.waiting, n.Since)
@@ -119,6 +119,7 @@ type totals struct {
 	waiters    map[inspect.Kind]int
 	oldest     map[inspect.Kind]time.Time // since when the longest waiter waits
 	warnings   map[inspect.Warning]int
+	sessions   int
 	known      int // objects of recipes
 	problems   int // nodes that could not be read
 	warned     int // objects with warnings
@@ -139,6 +140,7 @@ func (p *picture) count() {
 		objects: map[kindState]int{}, holders: map[inspect.Kind]int{}, waiters: map[inspect.Kind]int{},
 		oldest: map[inspect.Kind]time.Time{}, warnings: map[inspect.Warning]int{},
 	}
+	sessions := map[inspect.ID]bool{}
 	for _, i := range p.items {
 		if i.problem != nil {
 			t.problems++
@@ -147,6 +149,11 @@ func (p *picture) count() {
 			continue
 		}
 		t.known++
+		for at := range i.Nodes {
+			if id := i.Nodes[at].Session; id != 0 {
+				sessions[id] = true
+			}
+		}
 		t.objects[kindState{i.Kind, i.State}]++
 		t.holders[i.Kind] += i.Holders
 		t.waiters[i.Kind] += i.Waiters
@@ -168,6 +175,7 @@ func (p *picture) count() {
 			t.freeOrElse++
 		}
 	}
+	t.sessions = len(sessions)
 	p.totals = t
 }
 

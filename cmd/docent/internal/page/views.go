@@ -18,7 +18,12 @@ func (p *Page) functions() template.FuncMap {
 		"age":     func(now, since time.Time) string { return age(now.Sub(since)) },
 		"millis":  func(t time.Time) int64 { return t.UnixMilli() },
 		"instant": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"name":    nameOf,
+		"name": func(n any) string {
+			if node, is := n.(inspect.Node); is {
+				return nameOf(&node)
+			}
+			return nameOf(n.(*inspect.Node))
+		},
 		"words":   func(text any) string { return strings.ReplaceAll(fmt.Sprint(text), "-", " ") },
 		"warning": func(w inspect.Warning) string { return warnings[w] },
 		"base":    func(path string) string { return path[strings.LastIndexByte(path, '/')+1:] },
@@ -70,7 +75,7 @@ func compareOldest(a, b time.Time) int {
 const maxName = 80
 
 // nameOf returns what is known of the participant with a node: process and host, id, or data.
-func nameOf(n inspect.Node) string {
+func nameOf(n *inspect.Node) string {
 	name := n.Data
 	switch {
 	case n.Process != "":
@@ -172,10 +177,10 @@ func (p *Page) showSessions(w http.ResponseWriter, r *http.Request) {
 func nameOfSession(view *inspect.SessionView) (name string) {
 	for _, place := range slices.Concat(view.Holds, view.Waits, view.Members) {
 		if place.Node.Process != "" {
-			return nameOf(place.Node)
+			return nameOf(&place.Node)
 		}
 		if name == "" {
-			name = nameOf(place.Node)
+			name = nameOf(&place.Node)
 		}
 	}
 	return name
