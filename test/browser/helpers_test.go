@@ -32,14 +32,20 @@ type tools struct {
 	browser context.Context
 }
 
+// build builds docent.
+func build(t *testing.T) *tools {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "docent")
+	out, err := exec.Command("go", "build", "-C", "../../cmd/docent", "-o", path, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return &tools{docent: path}
+}
+
 // newTools builds docent and starts a browser.
 func newTools(t *testing.T) *tools {
 	t.Helper()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "docent")
-	out, err := exec.Command("go", "build", "-C", "../../cmd/docent", "-o", path, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.UserDataDir(filepath.Join(dir, "profile")))
+	all := build(t)
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.UserDataDir(t.TempDir()))
 	if os.Getuid() == 0 {
 		opts = append(opts, chromedp.NoSandbox)
 	}
@@ -47,12 +53,13 @@ func newTools(t *testing.T) *tools {
 		opts = append(opts, chromedp.ExecPath(chromium))
 	}
 	opts = append(opts, chromedp.WSURLReadTimeout(testzk.Patience))
-	all, stopAll := chromedp.NewExecAllocator(context.Background(), opts...)
+	allocator, stopAll := chromedp.NewExecAllocator(context.Background(), opts...)
 	t.Cleanup(stopAll)
-	browser, stop := chromedp.NewContext(all)
+	browser, stop := chromedp.NewContext(allocator)
 	t.Cleanup(stop)
 	require.NoError(t, chromedp.Do(browser), "start Chromium: see make deps")
-	return &tools{docent: path, browser: browser}
+	all.browser = browser
+	return all
 }
 
 // site is a page that a process of docent serves.

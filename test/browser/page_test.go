@@ -14,6 +14,8 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -178,8 +180,8 @@ func staysAlone(t *testing.T, s *tools) {
 	}
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
-		_, _ = fmt.Fprintf(w, `<iframe id=f src=%q></iframe><form method=post action="%sact">%s<button>x</button></form>`,
-			p.address, p.address, form)
+		_, _ = fmt.Fprintf(w, `<iframe id=f src=%q></iframe>
+			<form method=post action="%sact">%s<button>x</button></form>`, p.address, p.address, form)
 	}))
 	defer other.Close()
 	b.goTo(strings.Replace(other.URL, "127.0.0.1", "localhost", 1))
@@ -264,7 +266,8 @@ func fits(t *testing.T, s *tools) {
 				assert.LessOrEqual(t, js[int64](b, "document.documentElement.scrollWidth"), width, what)
 				assert.Empty(t, js[[]string](b, contrast), what)
 				nameless := `[...document.querySelectorAll("a, button, input, select")]
-					.filter((e) => !(e.innerText || e.ariaLabel || e.labels && e.labels.length)).map((e) => e.outerHTML)`
+					.filter((e) => !(e.innerText || e.ariaLabel || e.labels && e.labels.length))
+					.map((e) => e.outerHTML)`
 				assert.Empty(t, js[[]string](b, nameless), what)
 				b.shoot(what)
 			}
@@ -287,6 +290,22 @@ func restsWhileHidden(t *testing.T, s *tools) {
 	b.do(`document.dispatchEvent(new Event("visibilitychange"))`)
 	b.live()
 	b.shows(p.root + "/b")
+}
+
+// Prometheus's own parser reads the metrics.
+func TestMetrics(t *testing.T) {
+	p := build(t).serve(t)
+	acquire(t, newMutex(t, p.client, p.root+"/a", ""))
+	testzk.Eventually(t, func() bool {
+		answer, err := http.Get(p.address + "metrics")
+		require.NoError(t, err)
+		defer func() { _ = answer.Body.Close() }()
+		parser := expfmt.NewTextParser(model.UTF8Validation)
+		families, err := parser.TextToMetricFamilies(answer.Body)
+		require.NoError(t, err)
+		locks := families["docent_tree_objects"]
+		return locks != nil && len(locks.Metric) == 1 && locks.Metric[0].GetGauge().GetValue() == 1
+	}, "the lock is not counted")
 }
 
 // TestManyLocks prints how long a page of many locks takes, and what it costs when nothing changes.

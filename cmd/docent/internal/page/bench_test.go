@@ -15,7 +15,9 @@ func BenchmarkPicture(b *testing.B) {
 	items := make([]item, 10_000)
 	for i := range items {
 		path := fmt.Sprintf("/locks/%05d", i)
-		n := inspect.Node{Path: path + "/lock-0000000001", Holds: true, Session: inspect.ID(i), Token: 7, Since: time.Now()}
+		n := inspect.Node{
+			Path: path + "/lock-0000000001", Holds: true, Session: inspect.ID(i), Token: 7, Since: time.Now(),
+		}
 		items[i] = newItem(&inspect.Object{
 			Path: path, Kind: inspect.KindMutex, State: inspect.StateHeld, Holders: 1, Nodes: []inspect.Node{n},
 		}, nil)

@@ -7,8 +7,10 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
@@ -52,6 +54,9 @@ func TestAPageShowsHoldersAndWaiters(t *testing.T) {
 	assert.Contains(t, list, "/orders</a>")
 
 	lock := s.get("/lock?path=" + s.root + "/orders").Body.String()
+	for _, body := range []string{list, lock, s.get("/sessions").Body.String(), s.get("/deadlocks").Body.String()} {
+		assert.NotRegexp(t, `(href|src|action)="/`, body, "a proxy may have the page below another path")
+	}
 	assert.Contains(t, lock, "billing[7] on h1")
 	assert.Contains(t, lock, "10.0.0.9")
 	assert.Contains(t, lock, fmt.Sprintf("<code>%#x</code>", hold.Token()))
@@ -175,6 +180,30 @@ func TestStreamsTellChanges(t *testing.T) {
 	s.shows("/metrics", "docent_tree_viewers 1\n")
 	stop()
 	s.shows("/metrics", "docent_tree_viewers 0\n")
+}
+
+// The limits for requests of an http.Server do not end streams.
+func TestStreamsOutliveTheTimeoutsOfTheServer(t *testing.T) {
+	t.Parallel()
+	client := connected(t)
+	s := newSite(t, client, nil)
+	server := httptest.NewUnstartedServer(s.page)
+	const timeout = 2 * time.Second
+	server.Config.ReadTimeout, server.Config.WriteTimeout = timeout, timeout
+	server.Start()
+	defer server.Close()
+	lines, stop := streamOf(t, server)
+	defer stop()
+	s.shows("/", "There is no node")
+	time.Sleep(timeout + timeout/2) // that is what the stream has to outlive
+	acquire(t, newMutex(t, client, s.root+"/a"))
+	body := s.shows("/", s.root+"/a</a>")
+	shown, err := strconv.Atoi(regexp.MustCompile(`data-version="([0-9]+)"`).FindStringSubmatch(body)[1])
+	require.NoError(t, err)
+	for told := 0; told < shown; { // nextVersion fails when the stream has ended
+		told, err = strconv.Atoi(nextVersion(t, lines))
+		require.NoError(t, err)
+	}
 }
 
 func TestCloseEndsStreams(t *testing.T) {

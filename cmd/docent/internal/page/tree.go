@@ -132,8 +132,9 @@ func (t *tree) current(ctx context.Context, patience time.Duration) *picture {
 // isLive reports whether the picture is kept current.
 func (t *tree) isLive() bool {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.live && t.client.State().IsConnected()
+	live := t.live
+	t.mu.Unlock()
+	return live && t.client.State().IsConnected()
 }
 
 // again gives the picture another version, because the state of the connection has changed.
