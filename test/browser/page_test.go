@@ -248,8 +248,11 @@ func fits(t *testing.T, s *tools) {
 	b.goTo(p.address + "deadlocks")
 	b.shows("2 sessions")
 	session := js[string](b, `document.querySelector(".cycle a").getAttribute("href")`)
+	b.goTo(p.address + "lock?path=" + url.QueryEscape(two))
+	confirm := js[string](b, `document.querySelector("a.danger").getAttribute("href")`)
 	pages := map[string]string{
-		"locks": "", "lock": "lock?path=" + url.QueryEscape(two), "sessions": "sessions", "session": session,
+		"confirm": confirm,
+		"locks":   "", "lock": "lock?path=" + url.QueryEscape(two), "sessions": "sessions", "session": session,
 		"deadlocks": "deadlocks", "waited": "?state=waited-for&sort=wait",
 	}
 	for _, scheme := range []string{"light", "dark"} {
@@ -265,7 +268,7 @@ func fits(t *testing.T, s *tools) {
 				b.becomes(`!document.body.innerText.includes("Reading what")`)
 				assert.LessOrEqual(t, js[int64](b, "document.documentElement.scrollWidth"), width, what)
 				assert.Empty(t, js[[]string](b, contrast), what)
-				nameless := `[...document.querySelectorAll("a, button, input, select")]
+				nameless := `[...document.querySelectorAll("a, button, input:not([type=hidden]), select")]
 					.filter((e) => !(e.innerText || e.ariaLabel || e.labels && e.labels.length))
 					.map((e) => e.outerHTML)`
 				assert.Empty(t, js[[]string](b, nameless), what)
