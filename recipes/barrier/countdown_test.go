@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
@@ -99,6 +100,46 @@ func TestLatchThatIsPartlyDeletedIsOpen(t *testing.T) {
 		requireCount(t, l, 0)
 		require.NoError(t, l.CountDown(t.Context()))
 		srv.ResetFaults()
+		require.NoError(t, l.Delete(t.Context()))
+		require.Empty(t, srv.Tree())
+	})
+}
+
+// Two programs delete a latch, and a third one makes the next latch. The slow one of the two neither
+// deletes a count of the next latch nor marks it as open.
+func TestSlowDeletionLeavesTheNextLatchAlone(t *testing.T) {
+	for name, slow := range map[string]fault.Match{
+		"list of the counts": {Client: "b", Op: fault.OpGetChildren2, Path: path, Skip: 2}, // after the mark
+		"mark":               {Client: "b", Op: fault.OpMulti},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, func(t *testing.T, srv *zktest.Server) {
+				a, b := newLatch(t, client(t, srv, "a"), path, 2), newLatch(t, client(t, srv, "b"), path, 2)
+				require.NoError(t, a.CountDown(t.Context()))
+				require.NoError(t, a.CountDown(t.Context()))
+				held := srv.On(slow, fault.Hold())
+				deleting := begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, b.Delete(ctx) })
+				require.NoError(t, held.Wait(t.Context()))
+				require.NoError(t, a.Delete(t.Context()))
+				require.NoError(t, a.CountDown(t.Context()))
+				held.Release()
+				deleting.fails(barrier.ErrNotOpen)
+				requireCount(t, a, 1)
+			})
+		})
+	}
+}
+
+// Delete fails if the servers refuse it, and leaves an open latch.
+func TestLatchWithNodesOfAnotherProgramIsNotDeleted(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		l := newLatch(t, client(t, srv, "a"), path, 1)
+		require.NoError(t, l.CountDown(t.Context()))
+		require.NoError(t, srv.Create(path+"/x", nil))
+		require.NoError(t, srv.Create(path+"/x/y", nil))
+		require.ErrorIs(t, l.Delete(t.Context()), zk.ErrNotEmpty)
+		require.NoError(t, l.Wait(t.Context()))
+		require.NoError(t, srv.Delete(path+"/x"))
 		require.NoError(t, l.Delete(t.Context()))
 		require.Empty(t, srv.Tree())
 	})

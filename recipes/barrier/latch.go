@@ -227,31 +227,36 @@ func (l *CountDown) deleteOnce(ctx context.Context) error {
 		default:
 			err = l.deleteMarked(ctx, now)
 		}
-		changed := ctxerr.Answered(ctx, err, zk.ErrBadVersion) || ctxerr.Answered(ctx, err, zk.ErrNoNode) ||
-			ctxerr.Answered(ctx, err, zk.ErrNotEmpty)
+		changed := ctxerr.Answered(ctx, err, zk.ErrBadVersion) || ctxerr.Answered(ctx, err, zk.ErrNoNode)
 		if err != nil && !changed {
 			return err
 		}
 	}
 }
 
+// mark checks a count, because the next latch at the path has the same version.
 func (l *CountDown) mark(ctx context.Context, now *latch) error {
 	now.Open = true
 	data, err := json.Marshal(now.latchData)
 	if err != nil {
 		return err
 	}
-	_, err = l.client.Set(ctx, l.path, data, now.version)
+	_, err = l.client.Multi(ctx, framework.CheckOp(l.child(now.name(0)), -1), framework.SetOp(l.path, data, now.version))
 	return err
 }
 
 // deletedAtOnce is how many nodes are deleted in one transaction.
 const deletedAtOnce = 100
 
+// deleteMarked returns nil also if there is another latch or another count now: the latch is to be
+// read again.
 func (l *CountDown) deleteMarked(ctx context.Context, now *latch) error {
-	names, _, err := l.client.Children(ctx, l.path)
+	names, stat, err := l.client.Children(ctx, l.path)
 	if err != nil {
 		return err
+	}
+	if stat.Czxid != now.czxid {
+		return nil // these are counts of the next latch
 	}
 	for some := range slices.Chunk(names, deletedAtOnce) {
 		var paths []string
@@ -263,5 +268,9 @@ func (l *CountDown) deleteMarked(ctx context.Context, now *latch) error {
 			return err
 		}
 	}
-	return l.client.Delete(ctx, l.path, now.version)
+	err = l.client.Delete(ctx, l.path, now.version)
+	if ctxerr.Answered(ctx, err, zk.ErrNotEmpty) {
+		return nil
+	}
+	return err
 }
