@@ -47,11 +47,10 @@ func (b *Barrier) Set(ctx context.Context) error {
 	if err := b.begin(ctx, "Barrier"); err != nil {
 		return fmt.Errorf("set barrier %s: %w", b.path, err)
 	}
-	err := b.repeat(ctx, zk.ErrNodeExists, func(ctx context.Context) error {
+	return b.repeat(ctx, "set barrier", zk.ErrNodeExists, func(ctx context.Context) error {
 		_, err := b.client.Create(ctx, b.path, b.data, framework.Parents())
 		return err
 	})
-	return b.failed(ctx, "set barrier", err)
 }
 
 // Remove opens the barrier: all waits end. It returns nil if the barrier was open already. It fails
@@ -60,22 +59,33 @@ func (b *Barrier) Remove(ctx context.Context) error {
 	if err := b.begin(ctx, "Barrier"); err != nil {
 		return fmt.Errorf("remove barrier %s: %w", b.path, err)
 	}
-	err := b.repeat(ctx, zk.ErrNoNode, func(ctx context.Context) error { return b.client.Delete(ctx, b.path, -1) })
-	return b.failed(ctx, "remove barrier", err)
+	return b.repeat(ctx, "remove barrier", zk.ErrNoNode, func(ctx context.Context) error {
+		return b.client.Delete(ctx, b.path, -1)
+	})
 }
 
 // repeat calls request, also after a lost answer, by the client's policy. The answer there means
-// that there is nothing to do.
-func (b *Barrier) repeat(ctx context.Context, there error, request func(context.Context) error) error {
-	err := retry.Do(ctx, bridge.Of(b.client).RetryPolicy(), framework.IsTransient, request)
-	if ctxerr.Answered(ctx, err, there) {
+// that there is nothing to do. If no attempt succeeds, the outcome is unknown if that of any attempt
+// is.
+func (b *Barrier) repeat(ctx context.Context, op string, there error, request func(context.Context) error) error {
+	outcome := framework.NotApplied
+	policy := bridge.Of(b.client).RetryPolicy()
+	err := retry.Do(ctx, policy, framework.IsTransient, func(ctx context.Context) error {
+		err := request(ctx)
+		if framework.OutcomeOf(err) == framework.Unknown {
+			outcome = framework.Unknown
+		}
+		return err
+	})
+	if err == nil || ctxerr.Answered(ctx, err, there) {
 		return nil
 	}
-	return err
+	return &framework.Error{Op: op, Path: b.path, Outcome: outcome, Err: b.cause(ctx, err)}
 }
 
 // Wait waits until the barrier is open. It returns nil at once if the barrier is not set. A barrier
-// whose Set has returned before Wait is called, in any process, is waited for.
+// whose Set has returned before Wait is called, in any process, is waited for. If the barrier is
+// opened and closed again, Wait returns nil, however late it notices.
 //
 // Wait lasts through lost connections and lost sessions. It fails when ctx ends, with
 // framework.ErrClosed when the client is closed, with framework.ErrAuthFailed, and with what the
@@ -85,9 +95,9 @@ func (b *Barrier) Wait(ctx context.Context) error {
 	if err := b.begin(ctx, "Barrier"); err != nil {
 		return fmt.Errorf("wait for barrier %s: %w", b.path, err)
 	}
-	synced := false
+	var seen closure
 	for {
-		watch, err := b.look(ctx, &synced)
+		watch, err := b.look(ctx, &seen)
 		switch {
 		case err == nil && watch == nil:
 			return nil
@@ -100,24 +110,37 @@ func (b *Barrier) Wait(ctx context.Context) error {
 	}
 }
 
-// look returns a watch that fires when the barrier may be open, or nil if it is open. The first look
-// begins with a sync, because the client's server may not know yet that the barrier is set.
-func (b *Barrier) look(ctx context.Context, synced *bool) (*framework.Watch, error) {
-	if !*synced {
+// closure is what a waiter has seen.
+type closure struct {
+	synced bool
+	czxid  int64 // of the node; 0: it was not seen yet
+}
+
+// look returns a watch that fires when the barrier may be open, or nil if it is or was open. The
+// first look begins with a sync, because the client's server may not know yet that the barrier is
+// set.
+func (b *Barrier) look(ctx context.Context, seen *closure) (*framework.Watch, error) {
+	if !seen.synced {
 		if err := b.client.Sync(ctx, b.path); err != nil {
 			return nil, err
 		}
-		*synced = true
+		seen.synced = true
 	}
-	_, err := b.client.Exists(ctx, b.path) // the watch of an open barrier would stay
+	stat, err := b.client.Exists(ctx, b.path) // the watch of an open barrier would stay
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	if seen.czxid == 0 {
+		seen.czxid = stat.Czxid
+	}
+	if stat.Czxid != seen.czxid {
+		return nil, nil
+	}
 	stat, watch, err := b.client.ExistsW(ctx, b.path)
-	if err != nil || stat == nil {
+	if err != nil || stat == nil || stat.Czxid != seen.czxid {
 		return nil, err
 	}
 	return watch, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/barrier"
+	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
 )
@@ -63,8 +64,29 @@ func TestNodeOfABarrier(t *testing.T) {
 	})
 }
 
-// A barrier that is set and removed while a waiter has no connection does not end its wait if it is
-// set then, and does if it is not.
+// A barrier that is opened and closed again ends the waits that have begun, also those of clients that
+// had no connection.
+func TestBarrierThatIsClosedAgainEndsItsWaits(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		setter := newBarrier(t, client(t, srv, "setter"), path)
+		require.NoError(t, setter.Set(t.Context()))
+		for _, length := range []func(){nil, settle, outage} {
+			w := wait(t, newBarrier(t, client(t, srv, "waiter"), path))
+			settle()
+			if length != nil {
+				srv.Client("waiter").Cut()
+			}
+			require.NoError(t, setter.Remove(t.Context()))
+			require.NoError(t, setter.Set(t.Context()))
+			if length != nil {
+				length()
+				srv.Client("waiter").Heal()
+			}
+			w.returns()
+		}
+	})
+}
+
 func TestBarrierDuringAnOutageOfAWaiter(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		setter := newBarrier(t, client(t, srv, "setter"), path)
@@ -73,8 +95,6 @@ func TestBarrierDuringAnOutageOfAWaiter(t *testing.T) {
 		for _, length := range []func(){settle, outage} {
 			settle()
 			srv.Client("waiter").Cut()
-			require.NoError(t, setter.Remove(t.Context()))
-			require.NoError(t, setter.Set(t.Context()))
 			length()
 			srv.Client("waiter").Heal()
 			outage()
@@ -135,6 +155,31 @@ func TestSetAndRemoveGoOnAfterALostAnswer(t *testing.T) {
 			require.NoError(t, b.Remove(t.Context()))
 			require.Equal(t, 1, remove.Hits())
 			require.Empty(t, srv.Tree())
+		}
+	})
+}
+
+// The first attempt may have been applied: its answer is lost. The others are not applied, because
+// there is no connection.
+func TestOutcomeOfSetAndRemoveIsThatOfAllAttempts(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		b := newBarrier(t, client(t, srv, "a", framework.WithRetry(retry.Times(2, 10*time.Millisecond))), path)
+		for op, call := range map[fault.Op]func(context.Context) error{fault.OpCreate: b.Set, fault.OpDelete: b.Remove} {
+			require.NoError(t, newBarrier(t, client(t, srv, "b"), path).Remove(t.Context()))
+			if op == fault.OpDelete {
+				require.NoError(t, b.Set(t.Context()))
+			}
+			lost := srv.On(fault.Match{Client: "a", Op: op, Path: path}, fault.DropAfter())
+			begun := begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, call(ctx) })
+			require.NoError(t, lost.Wait(t.Context()))
+			srv.Client("a").Refuse(true)
+			_, err := begun.outcome()
+			require.Error(t, err)
+			require.Equal(t, framework.Unknown, framework.OutcomeOf(err))
+			require.Equal(t, op == fault.OpCreate, srv.Exists(path), "it was applied")
+			require.Equal(t, framework.NotApplied, framework.OutcomeOf(call(t.Context())))
+			srv.Client("a").Refuse(false)
+			outage()
 		}
 	})
 }
