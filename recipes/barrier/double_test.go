@@ -526,3 +526,34 @@ func notLowest(t *testing.T, srv *zktest.Server, entries []*barrier.Entry) int {
 	require.Fail(t, "all are the lowest")
 	return 0
 }
+
+// The server of a member that leaves is behind. It does not know of a member that has entered before
+// Leave was called.
+func TestLeaveKnowsMembersThatAreInside(t *testing.T) {
+	for _, n := range []int{1, 2} {
+		virtually(t, func(t *testing.T, srv *zktest.Server) {
+			follower := srv.Follower(0)
+			dialer := framework.WithDialer(srv.Client("behind").DialContext)
+			entering := []*call[*barrier.Entry]{enter(t, newDouble(t, testzk.Connected(t, follower.MemAddr(), dialer), path, n))}
+			for _, c := range clients(t, srv, n-1) {
+				entering = append(entering, enter(t, newDouble(t, c, path, n)))
+			}
+			inside := returned(entering)
+			follower.SetLag(time.Second)
+			late := enter(t, newDouble(t, client(t, srv, "late"), path, n)).returns()
+			var leaving []*call[struct{}]
+			for _, e := range inside {
+				leaving = append(leaving, leave(t, e))
+			}
+			settle()
+			require.NoError(t, late.Err())
+			for _, l := range leaving {
+				l.waits()
+			}
+			leave(t, late).returns()
+			returned(leaving)
+			settle()
+			require.Empty(t, childrenOf(t, srv))
+		})
+	}
+}

@@ -187,6 +187,10 @@ func (e *Entry) present(ctx context.Context) (others []string, here bool, err er
 	var open *zk.Stat
 	begun := e.leaving()
 	if begun == nil {
+		// The client's server may not know yet of a member that has entered through another one.
+		if err := e.member.session.Sync(ctx, e.member.path); err != nil {
+			return nil, false, err
+		}
 		if open, err = e.readyNode(ctx); err != nil {
 			return nil, false, err
 		}
