@@ -62,7 +62,7 @@ type cycle struct {
 // transaction; and with what the servers refuse. Before it fails it takes the party back, for which it
 // waits up to one second. If the party was counted before that, Await succeeds. Otherwise
 // framework.OutcomeOf says whether it may be counted: not applied means that it is not and will not
-// be.
+// be. If the barrier's node is deleted, that is unknown.
 func (b *Cyclic) Await(ctx context.Context) (generation int64, err error) {
 	if err := b.begin(ctx, "Cyclic"); err != nil {
 		return 0, &framework.Error{Op: awaiting, Path: b.path, Outcome: framework.NotApplied, Err: err}
@@ -105,6 +105,7 @@ type party struct {
 	*Cyclic
 	session    *framework.Session
 	generation int64
+	barrier    int64 // the czxid of the barrier's node
 	id         string
 	created    bool // false: the answer was lost
 }
@@ -124,11 +125,11 @@ func (b *Cyclic) arrive(ctx context.Context) (*party, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, err := b.read(ctx)
+	now, stat, err := b.read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p := &party{Cyclic: b, session: session, generation: now.Generation, id: newID()}
+	p := &party{Cyclic: b, session: session, generation: now.Generation, barrier: stat.Czxid, id: newID()}
 	// Once: a node that was counted after a lost answer is deleted, and must not be created again.
 	err = retry.Do(ctx, retry.Never(), nil, func(ctx context.Context) error {
 		_, err := session.Create(ctx, p.own(), nil, framework.Ephemeral(), bridge.Named())
@@ -152,21 +153,28 @@ func (b *Cyclic) error(ctx context.Context, outcome framework.Outcome, err error
 }
 
 // read returns the data of the barrier's node. It creates the node if it is missing.
-func (b *Cyclic) read(ctx context.Context) (cycle, error) {
+func (b *Cyclic) read(ctx context.Context) (cycle, *zk.Stat, error) {
 	for {
-		data, _, err := b.client.Get(ctx, b.path)
+		data, stat, err := b.client.Get(ctx, b.path)
 		if !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 			if err != nil {
-				return cycle{}, err
+				return cycle{}, nil, err
 			}
-			return b.parse(data)
+			now, err := b.parse(data)
+			return now, stat, err
 		}
 		data, _ = json.Marshal(cycle{Parties: b.n, Passed: []string{}}) // never fails
 		_, err = b.client.Create(ctx, b.path, data, framework.Parents())
 		if err != nil && !ctxerr.Answered(ctx, err, zk.ErrNodeExists) {
-			return cycle{}, err
+			return cycle{}, nil, err
 		}
 	}
+}
+
+// isReplaced reports whether an answer for the barrier's node says that the node of the party's
+// barrier is deleted.
+func (p *party) isReplaced(ctx context.Context, stat *zk.Stat, err error) bool {
+	return ctxerr.Answered(ctx, err, zk.ErrNoNode) || err == nil && stat.Czxid != p.barrier
 }
 
 func (b *Cyclic) parse(data []byte) (c cycle, err error) {
@@ -206,7 +214,7 @@ type meeting struct {
 // look reports whether the party is counted, and counts the parties if n are there.
 func (p *party) look(ctx context.Context) (m meeting, err error) {
 	data, stat, watch, err := p.session.GetW(ctx, p.path)
-	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
+	if p.isReplaced(ctx, stat, err) {
 		return m, ErrNodeDeleted
 	}
 	if err != nil {
@@ -230,7 +238,10 @@ func (p *party) look(ctx context.Context) (m meeting, err error) {
 	if err != nil || m.again {
 		return m, unless(m.again, err)
 	}
-	names, _, err := p.session.Children(ctx, p.path)
+	names, list, err := p.session.Children(ctx, p.path)
+	if p.isReplaced(ctx, list, err) {
+		return m, ErrNodeDeleted
+	}
 	if err != nil {
 		return m, err
 	}
@@ -317,7 +328,14 @@ func (p *party) takeBack(ctx context.Context, missed bool) (counted bool, err er
 	if err != nil && !gone || missed {
 		return false, unless(gone, err)
 	}
-	now, err := p.read(ctx) // also if it was deleted: an earlier request may have come too late
+	data, stat, err := p.client.Get(ctx, p.path) // also if it was deleted: an earlier request may have come too late
+	switch {
+	case p.isReplaced(ctx, stat, err):
+		return false, errUncertain
+	case err != nil:
+		return false, err
+	}
+	now, err := p.parse(data)
 	switch {
 	case err != nil:
 		return false, err
@@ -339,5 +357,6 @@ func unless(expected bool, err error) error {
 	return err
 }
 
-// errUncertain means that the node of a party is gone, and with it what tells why.
+// errUncertain means that the node of a party or that of the barrier is gone, and with it what tells
+// whether the party was counted.
 var errUncertain = errors.New("barrier: not known whether the party was counted")

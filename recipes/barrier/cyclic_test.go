@@ -279,3 +279,37 @@ func TestDeletedNodesOfACyclicBarrier(t *testing.T) {
 		require.Zero(t, await(t, newCyclic(t, c, path, 1)).returns())
 	})
 }
+
+// The node of the barrier is deleted while a party has no connection. The others go on with the next
+// node, which has generations of its own.
+func TestPartyOfABarrierThatIsDeletedDoesNotPass(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		for _, counted := range []bool{false, true} {
+			for generations := range 4 {
+				all := clients(t, srv, 3)
+				first := await(t, newCyclic(t, all[0], path, 2))
+				settle()
+				srv.Client("c0").Refuse(true)
+				srv.Client("c0").Drop()
+				if counted {
+					require.Zero(t, await(t, newCyclic(t, all[1], path, 2)).returns())
+				}
+				require.NoError(t, srv.Delete(path))
+				for range generations {
+					returned(parties(t, all[1:], 2))
+				}
+				srv.Client("c0").Refuse(false)
+				err := first.fails(barrier.ErrNodeDeleted)
+				require.Equal(t, framework.Unknown, framework.OutcomeOf(err))
+				require.Equal(t, generations > 0, srv.Exists(path), "the party has created the barrier again")
+				if generations > 0 {
+					requireCycle(t, srv, 2, generations)
+					require.NoError(t, srv.Delete(path))
+				}
+				for _, c := range all {
+					require.NoError(t, c.Close())
+				}
+			}
+		}
+	})
+}
