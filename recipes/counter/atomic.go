@@ -79,7 +79,7 @@ func (a *Atomic) Get(ctx context.Context) (int64, error) {
 }
 
 // Add adds delta, which may be negative, and returns the result. Subtract delta for the number before.
-// Nothing is written if delta is 0. Add waits until it is applied, also while other clients write. It
+// Nothing is written if delta is 0, but a missing node is created. Add waits until it is applied, also while other clients write. It
 // fails
 //
 //   - with ErrOverflow and ErrCorrupt; nothing was written then;
@@ -110,8 +110,9 @@ func (a *Atomic) Add(ctx context.Context, delta int64) (int64, error) {
 }
 
 // CompareAndSet writes the number if it is old now, and reports whether it did. It fails like Add.
-// With 0 for old it also writes a missing node. Curator: compareAndSet, which fails for a missing node;
-// initialize is CompareAndSet with 0 for old, except that it leaves a node with 0 alone.
+// A missing node counts as 0, and is created with 0 also if CompareAndSet then returns false. Curator:
+// compareAndSet, which fails for a missing node; initialize is CompareAndSet with 0 for old, except that
+// it leaves a node with 0 alone.
 func (a *Atomic) CompareAndSet(ctx context.Context, old, number int64) (bool, error) {
 	if err := a.cell.check(ctx, "compare and set", "Atomic"); err != nil {
 		return false, err

@@ -253,7 +253,8 @@ func (c *cell[T]) follow(ctx context.Context, yield func(T, error) bool) error {
 				return nil
 			}
 		case !known || !c.equal(value, last):
-			known, last = true, value
+			known = true
+			last, _ = c.now(r.data) // a copy: value is the program's then
 			if !yield(value, nil) {
 				return nil
 			}

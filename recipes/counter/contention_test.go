@@ -1,6 +1,7 @@
 package counter_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,6 +90,19 @@ func beaten(t *testing.T, srv *zktest.Server, c string, other *counter.Atomic) (
 	}
 }
 
+// queued waits until there is a waiter behind the holder of the lock.
+func queued(t *testing.T, lock *mutex.Mutex) {
+	t.Helper()
+	for {
+		waiting, err := lock.Participants(testzk.Context(t))
+		require.NoError(t, err)
+		if len(waiting) == 2 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 func TestUpdateThatIsBeatenWaitsForTheHolderOfTheLock(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		ctx := testzk.Context(t)
@@ -104,14 +118,7 @@ func TestUpdateThatIsBeatenWaitsForTheHolderOfTheLock(t *testing.T) {
 			_, err := a.Add(background(), 1)
 			done <- err
 		}()
-		for { // until it waits in the queue
-			waiting, err := lock.Participants(ctx)
-			require.NoError(t, err)
-			if len(waiting) == 2 {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+		queued(t, lock)
 		short, cancel := testzk.Deadline(ctx)
 		failing := make(chan error)
 		go func() {
@@ -126,6 +133,34 @@ func TestUpdateThatIsBeatenWaitsForTheHolderOfTheLock(t *testing.T) {
 		require.NoError(t, hold.Release())
 		require.NoError(t, <-done)
 		require.Equal(t, int64(1), stored(t, srv, path)%1000)
+	})
+}
+
+// A program updates a counter while it holds the counter's lock. Another goroutine of the program waits
+// for that lock with an update of its own.
+func TestUpdateUnderTheLockDoesNotWaitForTheOnesInItsQueue(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		c := client(t, srv, "a")
+		lock, err := mutex.New(c, path+"-lock")
+		require.NoError(t, err)
+		hold, err := lock.Acquire(testzk.Context(t))
+		require.NoError(t, err)
+		a := newAtomic(t, c, path)
+		stop := beaten(t, srv, "a", newAtomic(t, client(t, srv, "b"), path))
+		done := make(chan error)
+		go func() {
+			_, err := a.Add(background(), 1)
+			done <- err
+		}()
+		queued(t, lock)
+		work, cancel := context.WithTimeout(hold.Context(background()), time.Minute)
+		defer cancel()
+		time.AfterFunc(time.Second, stop)
+		_, err = a.Add(work, 10)
+		require.NoError(t, err)
+		require.NoError(t, hold.Release())
+		require.NoError(t, <-done)
+		require.Equal(t, int64(11), stored(t, srv, path)%1000)
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/counter"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 func TestAddReturnsTheResult(t *testing.T) {
@@ -75,6 +76,10 @@ func TestMissingAndEmptyNodesAreZero(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, now)
 		require.False(t, srv.Exists(path))
+		wrote, err := a.CompareAndSet(testzk.Context(t), 5, 6)
+		require.NoError(t, err)
+		require.False(t, wrote)
+		require.Zero(t, stored(t, srv, path), "it is created")
 		for _, at := range []string{"/empty", "/nil"} {
 			data := map[string][]byte{"/empty": {}, "/nil": nil}[at]
 			require.NoError(t, srv.Create(at, data))
@@ -375,5 +380,33 @@ func TestClientThatMayNotCreateChildrenGoesOnWithoutAMarker(t *testing.T) {
 		_, err = c.Create(ctx, "/b", nil, framework.Ephemeral())
 		require.NoError(t, err)
 		added(t, newAtomic(t, c, "/b"), 1, 1)
+	})
+}
+
+// A client that may create a marker and not delete it has one marker, however often it stops using the
+// counter.
+func TestMarkerThatMayNotBeDeletedIsUsedAgain(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		c := client(t, srv, "c")
+		perms := framework.ACL(zk.WorldACL(zk.PermRead | zk.PermWrite | zk.PermCreate)...)
+		_, err := c.Create(testzk.Context(t), path, nil, framework.Parents(), perms)
+		require.NoError(t, err)
+		a := newAtomic(t, c, path)
+		for i := range int64(5) {
+			if i == 3 {
+				srv.On(fault.Match{Client: "c", Op: fault.OpMulti}, fault.DropAfter())
+			}
+			added(t, a, 1, i+1)
+			idle()
+			names, err := srv.Children(path)
+			require.NoError(t, err)
+			require.Len(t, names, 1)
+		}
+		expire(t, srv, "c")
+		added(t, a, 1, 6)
+		idle()
+		names, err := srv.Children(path)
+		require.NoError(t, err)
+		require.Len(t, names, 1)
 	})
 }

@@ -172,3 +172,27 @@ func TestObserveEndsWithARefusal(t *testing.T) {
 		}
 	})
 }
+
+// A program may change the data that it was given.
+func TestObservedDataIsTheProgramsOwn(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		ctx, cancel := context.WithCancel(testzk.Context(t))
+		defer cancel()
+		v := newValue(t, client(t, srv, "a"), path, "aaa")
+		seen := make(chan string, 10)
+		go func() {
+			defer close(seen)
+			for data := range v.Observe(ctx) {
+				seen <- string(data)
+				copy(data, "bbb")
+			}
+		}()
+		require.Equal(t, "aaa", <-seen)
+		time.Sleep(time.Second)
+		require.NoError(t, srv.Set(path, []byte("bbb")))
+		require.Equal(t, "bbb", <-seen)
+		time.Sleep(time.Second)
+		require.NoError(t, srv.Set(path, []byte("aaa")))
+		require.Equal(t, "aaa", <-seen)
+	})
+}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/recipes/internal/mutexlock"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/mutex"
 )
 
@@ -168,18 +170,29 @@ func (p *pending) wanted(b *batch) bool {
 // do makes an update. It returns when the update is finished, or when ctx ends. One goroutine at a
 // time makes requests, for all updates that wait. It uses its own context. If it leaves while the
 // outcome of a batch is unknown, the next one continues with that batch.
+//
+// Only one goroutine waits for the lock. One that holds the lock does not wait for it.
 func (w *writer) do(ctx context.Context, u *update) (framework.Outcome, error) {
 	w.add(u)
+	first := w.first
+	if _, held := ownership.Current(ctx, mutexlock.Of(u.lock).LockKey()); held {
+		first = make(chan struct{}, 1)
+	}
 	for {
 		select {
 		case <-u.done:
 			return framework.Unknown, u.err
 		case <-ctx.Done():
 			return w.abandon(u, ctxerr.Of(ctx))
-		case w.turn <- struct{}{}:
-			if err := w.drive(ctx, u); err != nil {
+		case first <- struct{}{}:
+			if err := w.lead(ctx, u, first); err != nil {
 				return w.abandon(u, err)
 			}
 		}
 	}
+}
+
+func (w *writer) lead(ctx context.Context, u *update, first chan struct{}) error {
+	defer func() { <-first }()
+	return w.drive(ctx, u)
 }

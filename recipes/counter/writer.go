@@ -27,6 +27,7 @@ type writer struct {
 	pending
 	client *framework.Client
 	path   string
+	first  chan struct{} // of capacity 1: full while a goroutine waits for the turn or the lock
 	turn   chan struct{} // of capacity 1: full while a goroutine makes requests
 
 	// Used by the goroutine that has the turn.
@@ -55,7 +56,8 @@ func join(c *framework.Client, path string) *writer {
 	defer all.mu.Unlock()
 	w := all.all[key]
 	if w == nil {
-		w = &writer{client: c, path: path, turn: make(chan struct{}, 1), all: all, key: key}
+		w = &writer{client: c, path: path, all: all, key: key,
+			first: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 		if all.all == nil {
 			all.all = map[any]*writer{}
 		}
@@ -90,17 +92,53 @@ func (w *writer) end() {
 		return
 	}
 	delete(w.all.all, w.key)
-	w.dropMarker()
+	if m := w.marker; m != nil && m.path != "" {
+		bridge.OfSession(m.session).Go(func() { w.delete(m) })
+	}
+	w.marker, w.known = nil, nil
+}
+
+// delete deletes the marker of a writer that was forgotten. If the servers refuse that, the writer
+// and its marker are used again, so that there is one marker and not one for each use.
+func (w *writer) delete(m *marker) {
+	err := m.session.DeleteGuaranteed(context.Background(), m.path) // ends with the session
+	if !errors.Is(err, zk.ErrNoAuth) {
+		return
+	}
+	w.all.mu.Lock()
+	defer w.all.mu.Unlock()
+	if w.all.all[w.key] == nil {
+		w.all.all[w.key], w.marker = w, m
+	}
 }
 
 // optimistic is how often an update is tried before it waits in the queue.
 const optimistic = 3
 
-// drive makes requests until u is finished. The caller has filled turn.
+// drive makes requests until u is finished. It does not keep the turn while it waits in the queue.
 func (w *writer) drive(ctx context.Context, u *update) error {
+	err := w.try(ctx, u, false)
+	if err != nil || w.isFinished(u) {
+		return err
+	}
+	hold, err := w.enqueue(ctx, u)
+	if err != nil {
+		return err
+	}
+	defer w.release(hold)
+	return w.try(ctx, u, true)
+}
+
+// try makes requests until u is finished. If it is not queued, it returns after a few conflicts.
+func (w *writer) try(ctx context.Context, u *update, queued bool) error {
+	select {
+	case w.turn <- struct{}{}:
+	case <-u.done:
+		return nil
+	case <-ctx.Done():
+		return ctxerr.Of(ctx)
+	}
 	defer func() { <-w.turn }()
-	var hold *recipes.Hold
-	defer func() { w.release(hold) }()
 	if w.contended {
 		w.known = nil // most likely, another client has written
 	}
@@ -115,21 +153,18 @@ func (w *writer) drive(ctx context.Context, u *update) error {
 		w.contended = true
 		conflicts++
 		switch {
+		case queued:
+			pause(ctx, min(time.Millisecond<<min(conflicts, 10), 50*time.Millisecond))
 		case conflicts == optimistic:
-			if hold, err = w.enqueue(ctx, u); err != nil {
-				return err
-			}
-		case conflicts > optimistic:
-			pause(ctx, min(time.Millisecond<<min(conflicts-optimistic, 10), 50*time.Millisecond))
+			return nil
 		}
 	}
 	return nil
 }
 
-// enqueue waits in the queue for its turn among all clients. What is known of the node is old then. A
-// client that may not use the lock goes on without a hold.
+// enqueue waits in the queue for its turn among all clients. A client that may not use the lock goes
+// on without a hold.
 func (w *writer) enqueue(ctx context.Context, u *update) (*recipes.Hold, error) {
-	w.known = nil
 	hold, err := u.lock.Acquire(ctx)
 	if ctxerr.Answered(ctx, err, zk.ErrNoAuth) {
 		return nil, nil
