@@ -26,6 +26,10 @@
 // nothing. Waiters acquire the lock again in the order in which they came, each at the end of the
 // mutex's queue.
 //
+// [Condition.WaitWithin] limits the wait for a signal. When the time is over, it acquires the lock
+// again, before the waiters ahead if need be, and reports whether it was signaled by then. A signal is
+// either reported, or is there for the other waiters.
+//
 // A waiter that leaves before it has the lock again takes no signal with it: the next waiter that was
 // there when the signal was made gets it. Once a waiter has the lock, its signal is used up in the
 // transaction that deletes its node. If its process dies after that, its work is lost like that of
@@ -35,8 +39,9 @@
 //
 //   - The hold is an argument and a result, because Go has no thread identity. The new hold has a new
 //     token.
-//   - A Wait that fails returns without the lock. Java's await acquires it again before it throws, as
-//     for a timeout. Acquire it again where the program goes on, and examine what was waited for.
+//   - A Wait that fails returns without the lock, also when ctx ends. Java's await acquires it again
+//     before it throws. Acquire it again where the program goes on, and examine what was waited for.
+//     The end of the time of WaitWithin is no failure.
 //   - A lock that was entered more than once cannot be released for the wait: that is an error.
 //   - Not the function of recipes.Do but Acquire is the frame of a wait: the context of Do ends with
 //     its hold, and Do releases that hold only.

@@ -71,6 +71,33 @@ func (u *user) waitWith(hold *recipes.Hold) *testlock.Attempt {
 	return testlock.Start(u.t, func(ctx context.Context) (*recipes.Hold, error) { return u.cond.Wait(ctx, hold) })
 }
 
+// timed is a WaitWithin.
+type timed struct {
+	*testlock.Attempt
+	signaled bool // once it has ended
+}
+
+// waitWithin is wait with a limit.
+func (u *user) waitWithin(d time.Duration) *timed {
+	u.t.Helper()
+	hold, w := u.acquire(), &timed{}
+	w.Attempt = testlock.Start(u.t, func(ctx context.Context) (next *recipes.Hold, err error) {
+		next, w.signaled, err = u.cond.WaitWithin(ctx, hold, d)
+		return next, err
+	})
+	testzk.Closes(u.t, hold.Done(), "WaitWithin does not release the lock")
+	return w
+}
+
+// ends waits for a valid hold, checks whether the waiter was signaled, and releases the hold.
+func (w *timed) ends(t testing.TB, signaled bool) {
+	t.Helper()
+	hold := w.Won(t)
+	require.NoError(t, hold.Err())
+	require.Equal(t, signaled, w.signaled, "signaled")
+	require.NoError(t, hold.Release())
+}
+
 // signal acquires the lock, signals and releases it.
 func (u *user) signal() {
 	u.t.Helper()

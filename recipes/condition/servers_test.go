@@ -50,6 +50,23 @@ func TestWaitersGoOnInOrder(t *testing.T) {
 	testzk.Empty(t, one.cond.Path())
 }
 
+// Each waiter has the lock when its time is over. One that was signaled before says so.
+func TestWaitersWithLimits(t *testing.T) {
+	t.Parallel()
+	path := testzk.Path(t)
+	a := newUser(t, testzk.Connected(t, testzk.Connect()), path)
+	b := newUser(t, testzk.Connected(t, testzk.Connect()), path)
+	first, second := a.waitWithin(time.Millisecond), a.waitWithin(time.Hour)
+	first.ends(t, false)
+	b.signal()
+	second.ends(t, true)
+	third, last := a.wait(), b.waitWithin(time.Millisecond)
+	last.ends(t, false)
+	b.signal()
+	require.NoError(t, third.Won(t).Release())
+	testzk.Empty(t, a.cond.Path())
+}
+
 // Java's bounded buffer: producers wait until there is room, consumers until there is something. All
 // that is put is taken once.
 func TestBoundedBuffer(t *testing.T) {

@@ -145,16 +145,21 @@ func (w *world) worker(name, connect string) *worker {
 func (w *worker) work() {
 	for turn := range simTurns {
 		time.Sleep(w.upTo(2 * time.Second))
-		switch w.random.IntN(6) {
+		switch w.random.IntN(7) {
 		case 0:
 			w.act(w.cond.Broadcast)
 		case 1, 2:
 			w.act(w.cond.Signal)
+		case 3:
+			w.wait(fmt.Sprintf("%s %s %d", w.id, within, turn))
 		default:
 			w.wait(fmt.Sprintf("%s wait %d", w.id, turn))
 		}
 	}
 }
+
+// within is in the ids of waits that are limited.
+const within = "within"
 
 func (w *worker) upTo(most time.Duration) time.Duration {
 	return time.Duration(w.random.Int64N(int64(most)))
@@ -179,7 +184,7 @@ func (w *worker) act(send func(context.Context, *recipes.Hold) error) {
 	}
 }
 
-// wait waits until there was a signal, or its context has ended.
+// wait waits until there was a signal, its time is over or its context has ended.
 func (w *worker) wait(id string) {
 	cond, err := condition.New(w.mutex, ledgerDir, condition.WithData([]byte(id)))
 	if err != nil {
@@ -197,11 +202,16 @@ func (w *worker) wait(id string) {
 		defer time.AfterFunc(w.upTo(5*time.Second), cancel).Stop()
 	}
 	w.ledger.expect(hold, id, ctx)
-	next, err := cond.Wait(ctx, hold)
+	signaled, next := true, hold
+	if strings.Contains(id, within) {
+		next, signaled, err = cond.WaitWithin(ctx, hold, w.upTo(5*time.Second))
+	} else {
+		next, err = cond.Wait(ctx, hold)
+	}
 	w.ledger.forget(hold)
 	switch {
 	case err == nil:
-		w.ledger.checkTaken(id, ctx, next)
+		w.ledger.checkLeft(id, ctx, next, signaled)
 	case errors.Is(err, framework.ErrSessionLost), errors.Is(err, recipes.ErrNodeDeleted), ctx.Err() != nil:
 		if next != hold {
 			w.t.Errorf("%s: another hold with the error %v", id, err)
@@ -226,6 +236,7 @@ type ledger struct {
 	waiters []entry  // in the order in which they came
 	signals []sent   // in the order in which they came
 	taken   []string // the ids of waiters that have left with a signal
+	without []string // those of waiters that had none when they left
 	waits   map[string]waiting
 	log     []string
 }
@@ -372,23 +383,31 @@ func (l *ledger) checkLocked(tx transaction) {
 	case tx.sent:
 	case len(tx.gone) == 0 && len(gained) > 0:
 		l.t.Errorf("from nowhere, a signal for %v", gained)
+	case len(tx.gone) == 1 && !slices.Contains(tx.before, tx.gone[0].node):
+		l.without = append(l.without, tx.gone[0].id)
 	case len(tx.gone) == 1 && (tx.used > 0 || slices.Contains(tx.covered, tx.gone[0].node)):
-		if tx.used > 0 && (len(tx.before) == 0 || tx.before[0] != tx.gone[0].node) {
-			l.t.Errorf("%v has taken a signal, the first one is for %v", tx.gone[0], tx.before)
+		gone := tx.gone[0]
+		if tx.used > 0 && tx.before[0] != gone.node && !strings.Contains(gone.id, within) {
+			l.t.Errorf("%v has taken a signal before its turn, the first one is for %v", gone, tx.before)
 		}
 		if len(gained) > 0 {
-			l.t.Errorf("%v has taken no signal, and %v has got it", tx.gone[0], gained)
+			l.t.Errorf("%v has taken no signal, and %v has got it", gone, gained)
 		}
-		l.taken = append(l.taken, tx.gone[0].id)
+		l.taken = append(l.taken, gone.id)
 	}
 }
 
-// checkTaken checks that a waiter that has a valid hold has taken a signal.
-func (l *ledger) checkTaken(id string, ctx context.Context, hold *recipes.Hold) {
+// checkLeft checks that a waiter that has a valid hold has taken a signal, or has left without one
+// when it had none.
+func (l *ledger) checkLeft(id string, ctx context.Context, hold *recipes.Hold, signaled bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if ctx.Err() == nil && hold.Err() == nil && !slices.Contains(l.taken, id) {
-		l.t.Errorf("%s goes on without a signal", id)
+	left := l.without
+	if signaled {
+		left = l.taken
+	}
+	if ctx.Err() == nil && hold.Err() == nil && !slices.Contains(left, id) {
+		l.t.Errorf("%s goes on and says signaled=%v", id, signaled)
 	}
 }
 

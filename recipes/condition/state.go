@@ -62,10 +62,13 @@ func (st *state) sort() {
 
 // match is which signals belong to which waiters.
 type match struct {
-	signaled int      // how many waiters may go on: the first ones
-	first    []string // the signal of the first waiter, if it is for one waiter and the first one has it
-	useless  []string // signals whose waiters have all left
+	covered int      // how many waiters have a broadcast: the first ones
+	own     []string // the signals of the next waiters, one for each
+	useless []string // signals whose waiters have all left
 }
+
+// signaled returns how many waiters may go on: the first ones.
+func (m match) signaled() int { return m.covered + len(m.own) }
 
 // match gives the signals to the waiters. A broadcast belongs to all waiters that were there. Each
 // other signal belongs to the first waiter that has none and that was there. A waiter that leaves
@@ -79,26 +82,50 @@ func (st state) match() (m match) {
 	}
 	if widest >= 0 {
 		last := st.broadcasts[widest].last
-		for m.signaled < len(st.waiters) && st.waiters[m.signaled].Seq <= last {
-			m.signaled++
+		for m.covered < len(st.waiters) && st.waiters[m.covered].Seq <= last {
+			m.covered++
 		}
 	}
 	for i, b := range st.broadcasts {
-		if i != widest || m.signaled == 0 {
+		if i != widest || m.covered == 0 {
 			m.useless = append(m.useless, b.name)
 		}
 	}
 	for _, s := range st.signals {
-		if m.signaled == len(st.waiters) || st.waiters[m.signaled].Seq > s.last {
+		if next := m.signaled(); next < len(st.waiters) && st.waiters[next].Seq <= s.last {
+			m.own = append(m.own, s.name)
+		} else {
 			m.useless = append(m.useless, s.name)
-			continue
 		}
-		if m.signaled == 0 {
-			m.first = []string{s.name}
-		}
-		m.signaled++
 	}
 	return m
+}
+
+// isSignaled reports whether the waiter of this name has a signal.
+func (st state) isSignaled(name string) bool {
+	i := st.position(name)
+	return i >= 0 && i < st.match().signaled()
+}
+
+// taken returns the signal that the waiter of this name takes when it leaves, if it needs one of its
+// own. It is the one with the smallest number: each waiter ahead may take those that remain, and it is
+// the waiter's also if one of those ahead has left.
+func (st state) taken(name string) []string {
+	m := st.match()
+	if i := st.position(name); i >= m.covered && i < m.signaled() {
+		return m.own[:1]
+	}
+	return nil
+}
+
+// passing returns the waiters that have signals of their own, if that of this name has none. If one of
+// them leaves, its signal may be that waiter's.
+func (st state) passing(name string) []locknode.Node {
+	if st.isSignaled(name) {
+		return nil
+	}
+	m := st.match()
+	return st.waiters[m.covered:m.signaled()]
 }
 
 // has reports whether there is a waiter or a signal of this name.
@@ -112,15 +139,18 @@ func (st state) position(name string) int {
 	return slices.IndexFunc(st.waiters, func(n locknode.Node) bool { return n.Name == name })
 }
 
-// withoutFirst returns the state without the first waiter and the nodes of the given names.
-func (st state) withoutFirst(names []string) state {
-	kept := slices.DeleteFunc(slices.Clone(st.signals), func(s signal) bool { return slices.Contains(names, s.name) })
-	return state{st.waiters[1:], kept, st.broadcasts}
+// without returns the state without the waiters and signals of the given names.
+func (st state) without(names []string) state {
+	return state{
+		waiters:    slices.DeleteFunc(slices.Clone(st.waiters), func(n locknode.Node) bool { return slices.Contains(names, n.Name) }),
+		signals:    slices.DeleteFunc(slices.Clone(st.signals), func(s signal) bool { return slices.Contains(names, s.name) }),
+		broadcasts: st.broadcasts,
+	}
 }
 
 // signalFor returns the signal that one more waiter needs, or nothing if all waiters have one.
 func (st state) signalFor(id string, all bool) (s signal, needed bool) {
-	if st.match().signaled == len(st.waiters) {
+	if st.match().signaled() == len(st.waiters) {
 		return signal{}, false
 	}
 	last := st.waiters[len(st.waiters)-1].Seq

@@ -54,7 +54,7 @@ func TestSignalsBelongToTheFirstWaitersThatWereThere(t *testing.T) {
 			st := newState(names)
 			m := st.match()
 			signaled := expected(waiters, signals)
-			require.Equal(t, waiters[:m.signaled], append(waiters[:0:0], signaled...), "seed %d step %d", seed, step)
+			require.Equal(t, waiters[:m.signaled()], append(waiters[:0:0], signaled...), "seed %d step %d", seed, step)
 			for _, name := range m.useless {
 				rest := slices.DeleteFunc(slices.Clone(signals), func(s sent) bool { return s.name == name })
 				require.Equal(t, signaled, expected(waiters, rest), "%s is used", name)
@@ -65,14 +65,22 @@ func TestSignalsBelongToTheFirstWaitersThatWereThere(t *testing.T) {
 				number += 1 + random.IntN(2)
 			case 2: // a waiter dies
 				if len(waiters) > 0 {
-					waiters = slices.Delete(slices.Clone(waiters), 0, 1)
+					i := random.IntN(len(waiters))
+					waiters = slices.Delete(slices.Clone(waiters), i, i+1)
 				}
-			case 3: // the first waiter takes its signal
-				if m.signaled > 0 {
-					gone := append(m.first, st.withoutFirst(m.first).match().useless...)
-					waiters = waiters[1:]
+			case 3: // a waiter takes its signal, or its time is over
+				if len(waiters) > 0 {
+					i := random.IntN(len(waiters))
+					if random.IntN(2) == 0 {
+						i = 0
+					}
+					name := waiters[i]
+					rest := slices.DeleteFunc(append([]string{}, signaled...), func(w string) bool { return w == name })
+					gone := append([]string{name}, st.taken(name)...)
+					gone = append(gone, st.without(gone).match().useless...)
+					waiters = slices.Delete(slices.Clone(waiters), i, i+1)
 					signals = slices.DeleteFunc(signals, func(s sent) bool { return slices.Contains(gone, s.name) })
-					require.Equal(t, signaled[1:], append([]string{}, expected(waiters, signals)...))
+					require.Equal(t, rest, append([]string{}, expected(waiters, signals)...))
 				}
 			default:
 				all := random.IntN(4) == 0

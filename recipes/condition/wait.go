@@ -52,10 +52,46 @@ import (
 // The node of a Wait that fails is deleted, in the background if that is not possible at once.
 //
 // While a waiter that has a signal is paused, or its process has died, the waiters behind it wait
-// until its session expires. An outage that ends before the session's deadline costs nothing. Java:
+// until its session expires, or their time is over. An outage that ends before the session's deadline costs nothing. Java:
 // Condition.await, which acquires the lock again before it throws.
 func (c *Condition) Wait(ctx context.Context, hold *recipes.Hold) (*recipes.Hold, error) {
-	next, err := c.wait(ctx, hold)
+	next, _, err := c.waitUntil(ctx, hold, nil)
+	return c.result(hold, next, err)
+}
+
+// WaitWithin is Wait that waits at most d for a signal, from the call. Then it acquires the lock
+// again all the same, and returns the new hold. It reports whether the waiter was signaled: with the
+// lock it takes the signal that it has by then, or leaves without one. So a signal that comes when
+// the time is over is either reported, or is there for the other waiters. To wait until a time in a
+// loop, call it with what is left:
+//
+//	deadline := time.Now().Add(time.Minute)
+//	for signaled := true; signaled && !ready(); {
+//		if hold, signaled, err = cond.WaitWithin(ctx, hold, time.Until(deadline)); err != nil {
+//			return err
+//		}
+//	}
+//
+// After the loop the lock is held, and ready() may still be false. What is waited for may also be
+// there although signaled is false: examine it before giving up.
+//
+// d limits the wait for a signal, ctx also the wait for the lock. Once the time is over, the waiter
+// does not wait for the waiters ahead of it, only for the lock. With a d of 0 or less WaitWithin still
+// releases the lock and acquires it again, after the clients that wait for it. WaitWithin fails like
+// Wait, without the lock; the end of d is no error. Java: Condition.await(time, unit), awaitNanos and
+// awaitUntil.
+func (c *Condition) WaitWithin(
+	ctx context.Context, hold *recipes.Hold, d time.Duration,
+) (next *recipes.Hold, signaled bool, err error) {
+	over := make(chan struct{})
+	defer time.AfterFunc(d, func() { close(over) }).Stop()
+	next, signaled, err = c.waitUntil(ctx, hold, over)
+	next, err = c.result(hold, next, err)
+	return next, signaled, err
+}
+
+// result returns what Wait returns for hold.
+func (c *Condition) result(hold, next *recipes.Hold, err error) (*recipes.Hold, error) {
 	switch {
 	case err == nil:
 		return next, nil
@@ -67,17 +103,20 @@ func (c *Condition) Wait(ctx context.Context, hold *recipes.Hold) (*recipes.Hold
 
 var errOwnContext = errors.New("the context ends with the hold: use the one that the lock was acquired with")
 
-func (c *Condition) wait(ctx context.Context, hold *recipes.Hold) (next *recipes.Hold, err error) {
+// waitUntil waits until there is a signal, or over is closed, and returns a new hold.
+func (c *Condition) waitUntil(
+	ctx context.Context, hold *recipes.Hold, over <-chan struct{},
+) (next *recipes.Hold, signaled bool, err error) {
 	own, err := c.held(ctx, hold)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if _, carried := ownership.Current(ctx, c.key); carried {
-		return nil, errOwnContext
+		return nil, false, errOwnContext
 	}
-	w, err := c.enter(ctx, own)
+	w, err := c.enter(ctx, own, over)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer func() {
 		if next == nil {
@@ -85,14 +124,14 @@ func (c *Condition) wait(ctx context.Context, hold *recipes.Hold) (next *recipes
 		}
 	}()
 	if err := w.release(ctx, own); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for {
 		if err := w.awaitSignal(ctx); err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		if next, err = w.acquire(ctx); next != nil || err != nil {
-			return next, err
+		if next, signaled, err = w.acquire(ctx); next != nil || err != nil {
+			return next, signaled, err
 		}
 	}
 }
@@ -102,8 +141,18 @@ func (c *Condition) wait(ctx context.Context, hold *recipes.Hold) (next *recipes
 type waiter struct {
 	*Condition
 	session *framework.Session
-	node    string // the path of its node
-	name    string // of the node
+	node    string          // the path of its node
+	name    string          // of the node
+	over    <-chan struct{} // closed when the time for a signal is over; nil: there is no limit
+}
+
+func (w *waiter) isOver() bool {
+	select {
+	case <-w.over:
+		return true
+	default:
+		return false
+	}
 }
 
 // maxCreateDirs is how often missing directories are created before a Wait fails. The servers delete
@@ -111,7 +160,7 @@ type waiter struct {
 const maxCreateDirs = 10
 
 // enter creates the node of a waiter while the lock is held.
-func (c *Condition) enter(ctx context.Context, own *ownership.Hold) (*waiter, error) {
+func (c *Condition) enter(ctx context.Context, own *ownership.Hold, over <-chan struct{}) (*waiter, error) {
 	if own.HasOthers() {
 		return nil, ErrOtherHolds
 	}
@@ -120,7 +169,7 @@ func (c *Condition) enter(ctx context.Context, own *ownership.Hold) (*waiter, er
 	for attempts := 0; ; attempts++ {
 		results, err := own.Guard(ctx, create)
 		if err == nil {
-			return c.newWaiter(ctx, session, results[0].Path)
+			return c.newWaiter(ctx, session, results[0].Path, over)
 		}
 		if !ctxerr.Answered(ctx, err, zk.ErrNoNode) || attempts == maxCreateDirs {
 			return nil, ctxerr.With(ctx, err)
@@ -132,7 +181,9 @@ func (c *Condition) enter(ctx context.Context, own *ownership.Hold) (*waiter, er
 }
 
 // newWaiter returns the waiter with a node that was just created.
-func (c *Condition) newWaiter(ctx context.Context, s *framework.Session, node string) (*waiter, error) {
+func (c *Condition) newWaiter(
+	ctx context.Context, s *framework.Session, node string, over <-chan struct{},
+) (*waiter, error) {
 	if node == "" {
 		return nil, errDeleted
 	}
@@ -142,7 +193,7 @@ func (c *Condition) newWaiter(ctx context.Context, s *framework.Session, node st
 		return nil, fmt.Errorf("the directory's counter of sequence numbers is at its end "+
 			"(delete it while no client uses the condition): %s", node)
 	}
-	return &waiter{c, s, node, name}, nil
+	return &waiter{c, s, node, name, over}, nil
 }
 
 var errDeleted = fmt.Errorf("%w: that of the waiter", recipes.ErrNodeDeleted)
@@ -188,8 +239,8 @@ func (w *waiter) inBackground(ctx context.Context, fn func() error) (returned bo
 // of the client.
 var errGoroutineEnded = errors.New("code of the program ended a goroutine of the waiter")
 
-// awaitSignal waits until the waiter is the first one and has a signal. The waiters behind it wait
-// for the deletion of the node before their own.
+// awaitSignal waits until the waiter is the first one and has a signal, or its time is over. The
+// waiters behind it wait for the deletion of the node before their own.
 func (w *waiter) awaitSignal(ctx context.Context) error {
 	for {
 		change, err := queue.RetryInSession(ctx, w.session, w.look)
@@ -198,6 +249,8 @@ func (w *waiter) awaitSignal(ctx context.Context) error {
 		}
 		select {
 		case <-change.Fired():
+		case <-w.over:
+			return nil
 		case <-w.session.Done():
 			return w.session.Err()
 		case <-ctx.Done():
@@ -209,7 +262,7 @@ func (w *waiter) awaitSignal(ctx context.Context) error {
 // look returns a watch for what the waiter waits for; nil: it may go on.
 func (w *waiter) look(ctx context.Context) (*framework.Watch, error) {
 	for {
-		st, err := readState(ctx, w.session, w.path)
+		st, err := w.read(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -232,34 +285,34 @@ func (w *waiter) look(ctx context.Context) (*framework.Watch, error) {
 		return nil, err
 	case st.position(w.name) < 0:
 		return nil, errDeleted
-	case st.match().signaled > 0:
+	case st.isSignaled(w.name):
 		return nil, nil
 	}
 	return watch, nil
 }
 
-// acquire acquires the lock and takes the signal. It returns neither a hold nor an error if there is
-// no signal any more.
-func (w *waiter) acquire(ctx context.Context) (next *recipes.Hold, err error) {
+// acquire acquires the lock and takes the signal, or leaves without one if the time is over. It
+// returns neither a hold nor an error if there is no signal any more and there is time left.
+func (w *waiter) acquire(ctx context.Context) (next *recipes.Hold, signaled bool, err error) {
 	within, stop := w.whileSession(ctx)
 	defer stop()
 	acquired, err := w.mutex.Acquire(within)
 	if err != nil {
 		if lost := w.session.Err(); lost != nil && ctx.Err() == nil {
-			return nil, lost
+			return nil, false, lost
 		}
-		return nil, err
+		return nil, false, err
 	}
 	defer func() {
 		if next == nil {
 			undo(ctx, acquired)
 		}
 	}()
-	signaled, err := w.take(ctx)
-	if !signaled || err != nil {
-		return nil, err
+	left, signaled, err := w.take(ctx)
+	if !left || err != nil {
+		return nil, false, err
 	}
-	return acquired, nil
+	return acquired, signaled, nil
 }
 
 // whileSession returns a context that ends with ctx or with the session.
@@ -289,34 +342,46 @@ func undo(ctx context.Context, acquired *recipes.Hold) {
 }
 
 // take takes the signal while the lock is held: one transaction deletes the node of the waiter and
-// the signal. It reports whether there is a signal. Once one was seen, the transaction is repeated as
-// long as the session lasts, also after ctx has ended. So a signal is lost with a session only, and
-// the hold is lost with the same session.
-func (w *waiter) take(ctx context.Context) (signaled bool, err error) {
-	st, err := queue.RetryInSession(ctx, w.session, func(ctx context.Context) (state, error) {
-		return readState(ctx, w.session, w.path)
-	})
-	switch {
-	case err != nil:
-		return false, ctxerr.With(ctx, err)
-	case st.position(w.name) < 0:
-		return false, errDeleted
-	case st.position(w.name) > 0 || st.match().signaled == 0:
-		return false, nil
+// the signal. Once one was seen, the transaction is repeated as long as the session lasts, also after
+// ctx has ended. So a signal is lost with a session only, and the hold is lost with the same session.
+// Without a signal the waiter leaves if its time is over. take reports whether the waiter has left,
+// and whether it was signaled.
+func (w *waiter) take(ctx context.Context) (left, signaled bool, err error) {
+	for sent := false; ; sent = true {
+		st, err := queue.RetryInSession(ctx, w.session, w.read)
+		switch {
+		case err != nil:
+			return false, false, ctxerr.With(ctx, err)
+		case st.position(w.name) < 0 && sent:
+			return true, false, nil // deleted by an attempt whose answer was lost
+		case st.position(w.name) < 0:
+			return false, false, errDeleted
+		case st.isSignaled(w.name):
+			if returned, err := w.inBackground(ctx, func() error { return w.leave(st) }); returned && err != nil {
+				return false, false, err
+			}
+			return true, true, nil
+		case !w.isOver():
+			return false, false, nil
+		}
+		_, err = queue.RetryInSession(ctx, w.session, func(ctx context.Context) ([]framework.Result, error) {
+			return w.session.Multi(ctx, w.leaving(st)...)
+		})
+		if !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
+			return err == nil, false, ctxerr.With(ctx, err)
+		}
 	}
-	if returned, err := w.inBackground(ctx, func() error { return w.leave(st) }); returned && err != nil {
-		return false, err
-	}
-	return true, nil
 }
 
-// leave deletes the node of the waiter with its signal, and signals that are useless then.
+func (w *waiter) read(ctx context.Context) (state, error) { return readState(ctx, w.session, w.path) }
+
+// leave deletes the node of a waiter that has a signal, the signal, and those that are useless then.
 func (w *waiter) leave(st state) error {
 	first := true
 	_, err := queue.RetryInSession(context.Background(), w.session, func(ctx context.Context) (_ struct{}, err error) {
 		for {
 			if !first {
-				if st, err = readState(ctx, w.session, w.path); err != nil {
+				if st, err = w.read(ctx); err != nil {
 					return struct{}{}, err
 				}
 			}
@@ -333,13 +398,12 @@ func (w *waiter) leave(st state) error {
 	return err
 }
 
-// leaving returns the operations by which the waiter leaves.
-func (w *waiter) leaving(st state) []framework.Op {
-	names := []string{w.name}
-	if st.position(w.name) == 0 {
-		names = append(names, st.match().first...)
-		st = st.withoutFirst(names)
-		names = append(names, st.match().useless...)
+// leaving returns the operations by which the waiter leaves. Without a signal, they fail if a waiter
+// that could pass one on has left since.
+func (w *waiter) leaving(st state) (ops []framework.Op) {
+	for _, other := range st.passing(w.name) {
+		ops = append(ops, framework.CheckOp(w.path+"/"+other.Name, -1))
 	}
-	return deletions(w.path, names)
+	names := append([]string{w.name}, st.taken(w.name)...)
+	return append(ops, deletions(w.path, append(names, st.without(names).match().useless...))...)
 }

@@ -400,6 +400,12 @@ var p07HoldCalls = map[string]p07Call{
 	"Condition.Wait": func(ctx context.Context, on *p07Subject) error {
 		return p07Condition(on, func(c *condition.Condition) error { _, err := c.Wait(ctx, on.hold); return err })
 	},
+	"Condition.WaitWithin": func(ctx context.Context, on *p07Subject) error {
+		return p07Condition(on, func(c *condition.Condition) error {
+			_, _, err := c.WaitWithin(ctx, on.hold, time.Hour)
+			return err
+		})
+	},
 	"Condition.Signal": func(ctx context.Context, on *p07Subject) error {
 		return p07Condition(on, func(c *condition.Condition) error { return c.Signal(ctx, on.hold) })
 	},
