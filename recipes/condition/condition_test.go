@@ -59,6 +59,7 @@ func TestWrongHoldsAreErrors(t *testing.T) {
 			require.ErrorIs(t, err, want)
 			require.ErrorContains(t, err, text)
 		}
+		notSent(t, u.cond.Signal(ctx, hold), u.cond.Broadcast(ctx, hold))
 	}
 	hold := other.acquire()
 	check(hold, condition.ErrOtherLock, hold.Path())
@@ -85,6 +86,11 @@ func TestWrongHoldsAreErrors(t *testing.T) {
 	require.ErrorContains(t, u.cond.Signal(ctx, nil), "the hold is nil")
 	var none context.Context
 	require.ErrorIs(t, u.cond.Signal(none, hold), framework.ErrNilContext)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	notSent(t, u.cond.Signal(ctx, nil), u.cond.Signal(none, hold), u.cond.Signal(ended, u.acquire()),
+		(&condition.Condition{}).Signal(ctx, hold))
+	require.NoError(t, elsewhere.client.DeleteRecursive(ctx, u.mutex.Path()))
 
 	hold = u.acquire()
 	require.NoError(t, elsewhere.client.Delete(ctx, hold.Path(), -1))
@@ -93,6 +99,33 @@ func TestWrongHoldsAreErrors(t *testing.T) {
 	exists, _, err := testzk.Synced(t, testzk.Observer(t)).Exists(u.cond.Path())
 	require.NoError(t, err)
 	require.False(t, exists, "a wrong hold has made nodes")
+}
+
+// notSent requires errors that say that there was no signal.
+func notSent(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		require.Error(t, err)
+		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err), "%v", err)
+	}
+}
+
+// Useless signals that cannot be deleted do no harm.
+func TestUselessSignalThatCannotBeDeleted(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := named(t, srv, "a"), named(t, srv, "b")
+		a.wait().GivesUp(t)
+		for _, node := range []string{"/p/condition/signal-0000000000-x", "/p/condition/signal-0000000000-x/y"} {
+			require.NoError(t, srv.Create(node, nil))
+		}
+		b.signal()
+		waiting := a.wait()
+		b.signal()
+		require.NoError(t, waiting.Won(t).Release())
+		last := a.waitWithin(time.Second)
+		last.ends(t, false)
+		b.has(0, 1)
+	})
 }
 
 func TestWaitNeedsTheOnlyHold(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -17,8 +17,8 @@ import (
 )
 
 // Signal lets one waiter go on: the one that has waited longest of those that have no signal yet. If
-// there is none, Signal does nothing. hold must be a valid hold of the mutex, of any client, and
-// stays held: the waiter goes on once the lock is released. If the waiter leaves before it has the
+// there is none, Signal does nothing. hold must be a valid hold of the mutex, of the client that the
+// Condition was made with, and stays held: the waiter goes on once the lock is released. If the waiter leaves before it has the
 // lock, because its process dies, its session is lost or its context ends, the next waiter that was
 // waiting already gets the signal.
 //
@@ -44,18 +44,19 @@ func (c *Condition) Broadcast(ctx context.Context, hold *recipes.Hold) error {
 }
 
 func (c *Condition) send(ctx context.Context, hold *recipes.Hold, op string, all bool) error {
+	s := sending{Condition: c, all: all, outcome: framework.NotApplied}
 	own, err := c.held(ctx, hold)
 	if err == nil {
-		s := sending{Condition: c, hold: own, all: all, outcome: framework.NotApplied}
+		s.hold = own
 		_, err = queue.RetryInSession(ctx, own.Session(), func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, s.attempt(ctx)
 		})
-		if err != nil {
-			err = &framework.Error{Op: op, Path: c.path, Outcome: s.outcome, Err: ctxerr.With(ctx, err)}
-		}
-		return err
+		err = ctxerr.With(ctx, err)
 	}
-	return fmt.Errorf("%s %s: %w", op, c.path, err)
+	if err != nil {
+		return &framework.Error{Op: op, Path: c.path, Outcome: s.outcome, Err: err}
+	}
+	return nil
 }
 
 // newID returns what tells the nodes of two signals apart.
@@ -83,11 +84,14 @@ func (s *sending) attempt(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		ops := s.ops(st)
-		if len(ops) == 0 {
+		ops, useless := s.ops(st)
+		if len(ops)+len(useless) == 0 {
 			return nil
 		}
-		_, err = s.hold.Guard(ctx, ops...)
+		err = tidily(ops, deletions(s.path, useless), func(ops []framework.Op) error {
+			_, err := s.hold.Guard(ctx, ops...)
+			return err
+		})
 		if framework.OutcomeOf(err) == framework.Unknown {
 			s.outcome = framework.Unknown
 		}
@@ -101,22 +105,33 @@ func (s *sending) attempt(ctx context.Context) error {
 	}
 }
 
-// ops returns the operations of an attempt; none: there is nothing to do.
-func (s *sending) ops(st state) (ops []framework.Op) {
+// ops returns the operations of an attempt, and the signals that are useless after it; none: there is
+// nothing to do.
+func (s *sending) ops(st state) (ops []framework.Op, useless []string) {
 	if s.made.name == "" {
 		s.made, _ = st.signalFor(newID(), s.all)
 	}
 	switch {
 	case s.made.name == "", len(st.waiters) == 0: // no waiter needs it, or all have left since
 	case st.has(s.made.name):
-		return nil // made by an attempt whose answer was lost
+		return nil, nil // made by an attempt whose answer was lost
 	default:
 		ops, st = append(ops, framework.CreateOp(s.path+"/"+s.made.name, nil)), st.with(s.made, s.all)
 	}
-	return append(ops, deletions(s.path, st.match().useless)...)
+	return ops, st.match().useless
 }
 
-// readLine reads the directory of a condition. One that does not exist is empty.
+// tidily sends ops together with the deletions of useless signals. If the servers refuse that, it
+// sends ops alone: a useless signal does no harm.
+func tidily(ops, deletions []framework.Op, send func([]framework.Op) error) error {
+	err := send(append(slices.Clone(ops), deletions...))
+	if len(deletions) > 0 && (errors.Is(err, zk.ErrNotEmpty) || errors.Is(err, zk.ErrNoAuth)) {
+		return send(ops)
+	}
+	return err
+}
+
+// readState reads the directory of a condition. One that does not exist is empty.
 func readState(ctx context.Context, s *framework.Session, path string) (state, error) {
 	children, _, err := s.Children(ctx, path)
 	if errors.Is(err, zk.ErrNoNode) {

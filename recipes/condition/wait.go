@@ -30,7 +30,8 @@ import (
 //		}
 //	}
 //
-// hold must be a valid hold of the mutex and the only one: Wait cannot release a lock that was
+// hold must be a valid hold of the mutex, of the client that the Condition was made with, and the only
+// one: Wait cannot release a lock that was
 // entered more than once. ctx must not be a context of the hold (recipes.Hold.Context), because that
 // one ends with the release. The new hold has a token and contexts of its own.
 //
@@ -364,8 +365,8 @@ func (w *waiter) take(ctx context.Context) (left, signaled bool, err error) {
 		case !w.isOver():
 			return false, false, nil
 		}
-		_, err = queue.RetryInSession(ctx, w.session, func(ctx context.Context) ([]framework.Result, error) {
-			return w.session.Multi(ctx, w.leaving(st)...)
+		_, err = queue.RetryInSession(ctx, w.session, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, w.send(ctx, st)
 		})
 		if !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 			return err == nil, false, ctxerr.With(ctx, err)
@@ -389,7 +390,7 @@ func (w *waiter) leave(st state) error {
 			if st.position(w.name) < 0 {
 				return struct{}{}, nil // deleted by an attempt whose answer was lost
 			}
-			_, err = w.session.Multi(ctx, w.leaving(st)...)
+			err = w.send(ctx, st)
 			if !errors.Is(err, zk.ErrNoNode) {
 				return struct{}{}, err
 			}
@@ -398,12 +399,17 @@ func (w *waiter) leave(st state) error {
 	return err
 }
 
-// leaving returns the operations by which the waiter leaves. Without a signal, they fail if a waiter
-// that could pass one on has left since.
-func (w *waiter) leaving(st state) (ops []framework.Op) {
+// send sends the transaction by which the waiter leaves. Without a signal, it fails if a waiter that
+// could pass one on has left since.
+func (w *waiter) send(ctx context.Context, st state) error {
+	var ops []framework.Op
 	for _, other := range st.passing(w.name) {
 		ops = append(ops, framework.CheckOp(w.path+"/"+other.Name, -1))
 	}
 	names := append([]string{w.name}, st.taken(w.name)...)
-	return append(ops, deletions(w.path, append(names, st.without(names).match().useless...))...)
+	useless := st.without(names).match().useless
+	return tidily(append(ops, deletions(w.path, names)...), deletions(w.path, useless), func(ops []framework.Op) error {
+		_, err := w.session.Multi(ctx, ops...)
+		return err
+	})
 }
