@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
@@ -18,8 +19,7 @@ import (
 // java.util.concurrent.CountDownLatch.
 type CountDown struct {
 	place
-	n     int
-	calls atomic.Uint64
+	n int
 
 	mu        sync.Mutex
 	uncertain []*count // of calls that failed without an answer
@@ -119,14 +119,18 @@ func (l *CountDown) countOnce(ctx context.Context, c *count) error {
 	}
 }
 
+// choices is the number of choices of one client.
+type choices struct{ atomic.Uint64 }
+
 // choose returns one of the missing numbers, so that programs that count at the same time seldom
 // choose the same. A waiter waits for the highest one, and few counts wake it.
 func (l *CountDown) choose(ctx context.Context, missing []int) int {
+	calls := bridge.Local[choices](bridge.Of(l.client))
 	var session int64
 	if s, err := l.client.Session(ctx); err == nil {
 		session = s.ID()
 	}
-	return missing[rand.New(rand.NewPCG(uint64(session), l.calls.Add(1))).IntN(len(missing))]
+	return missing[rand.New(rand.NewPCG(uint64(session), calls.Add(1))).IntN(len(missing))]
 }
 
 // create creates the node of a count. After a lost answer it is repeated at the same place. It

@@ -241,3 +241,23 @@ func TestManyCountsOfOneLatchValue(t *testing.T) {
 		requireCount(t, l, 1)
 	})
 }
+
+// Goroutines of one client count at once, each with a CountDown of its own. Few of them choose the same
+// place.
+func TestCountsAtOnceChooseDifferentPlaces(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		const n = 50
+		c := client(t, srv, "a")
+		require.NoError(t, newLatch(t, c, path, n).CountDown(t.Context()))
+		srv.ResetCounts()
+		var counting []*call[struct{}]
+		for range n - 1 {
+			l := newLatch(t, c, path, n)
+			counting = append(counting, begin(t, func(ctx context.Context) (struct{}, error) {
+				return struct{}{}, l.CountDown(ctx)
+			}))
+		}
+		returned(counting)
+		require.Less(t, srv.Requests()[fault.OpCreate], 5*n)
+	})
+}

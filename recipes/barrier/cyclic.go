@@ -287,7 +287,7 @@ func (p *party) trip(ctx context.Context, version int32, names []string) error {
 		return err
 	}
 	_, err = p.session.Multi(ctx, append(ops, framework.SetOp(p.path, data, version))...)
-	if ctxerr.Answered(ctx, err, zk.ErrNoNode) || ctxerr.Answered(ctx, err, zk.ErrBadVersion) {
+	if isChanged(ctx, err) {
 		return nil // to be looked at again
 	}
 	return err

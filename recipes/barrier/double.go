@@ -2,8 +2,10 @@ package barrier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -24,6 +26,7 @@ type Double struct {
 	place
 	n       int
 	data    []byte
+	left    atomic.Int64 // the czxid of a node ready that members have left who all crashed inside
 	remains remains
 }
 
@@ -164,10 +167,15 @@ func (m *member) look(ctx context.Context) (w waiting, err error) {
 		err = m.open(ctx, stat, others[:m.n-1])
 		w.entered = err == nil
 	}
-	if ctxerr.Answered(ctx, err, zk.ErrNoNode) || ctxerr.Answered(ctx, err, zk.ErrNodeExists) {
+	if isChanged(ctx, err) || ctxerr.Answered(ctx, err, zk.ErrNodeExists) {
 		w.again, err = true, nil // a member has gone, or another one has opened the barrier
 	}
 	return w, err
+}
+
+// isChanged reports whether a transaction has failed because a node is not as it was read.
+func isChanged(ctx context.Context, err error) bool {
+	return ctxerr.Answered(ctx, err, zk.ErrNoNode) || ctxerr.Answered(ctx, err, zk.ErrBadVersion)
 }
 
 // othersOf returns the names of the other members, in order.
@@ -178,24 +186,68 @@ func (m *member) othersOf(names []string) []string {
 }
 
 // inProgress reports whether a member is inside: one that is older than the node ready. Without one
-// that node was left by members that have all crashed.
+// that node was left by members that have all crashed. It stays so, because members that come later
+// are younger.
 func (m *member) inProgress(ctx context.Context, open *zk.Stat, others []string) (bool, error) {
-	for _, name := range others {
-		stat, err := m.session.Exists(ctx, m.child(name))
-		switch {
-		case ctxerr.Answered(ctx, err, zk.ErrNoNode):
-		case err != nil:
-			return false, err
-		case stat.Czxid < open.Czxid:
+	if m.left.Load() == open.Czxid {
+		return false, nil
+	}
+	stats, err := m.stats(ctx, others)
+	if err != nil {
+		return false, err
+	}
+	for _, stat := range stats {
+		if stat.Czxid < open.Czxid {
 			return true, nil
 		}
 	}
+	m.left.Store(open.Czxid)
 	return false, nil
+}
+
+// stats returns the Stats of the members that are there.
+func (m *member) stats(ctx context.Context, names []string) (all []*zk.Stat, err error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	var reads []framework.ReadOp
+	for _, name := range names {
+		reads = append(reads, framework.GetOp(m.child(name)))
+	}
+	results, err := m.session.MultiRead(ctx, reads...)
+	if ctxerr.Answered(ctx, err, framework.ErrUnimplemented) {
+		results, err = m.readEach(ctx, names)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range results {
+		switch {
+		case r.Err == nil:
+			all = append(all, r.Stat)
+		case !errors.Is(r.Err, zk.ErrNoNode):
+			return nil, r.Err
+		}
+	}
+	return all, nil
+}
+
+// readEach is MultiRead for servers before 3.6.
+func (m *member) readEach(ctx context.Context, names []string) (all []framework.ReadResult, err error) {
+	for _, name := range names {
+		stat, err := m.session.Exists(ctx, m.child(name))
+		if err != nil && !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
+			return nil, err
+		}
+		all = append(all, framework.ReadResult{Stat: stat, Err: err})
+	}
+	return all, nil
 }
 
 // open creates the node ready in a transaction that fails if one of the members has gone. So the
 // barrier opens only while n members are there. left is a node that earlier members have left, or
-// nil: it is replaced, because it lets nothing in.
+// nil: it is replaced, because it lets nothing in. The new node has another version, so that another
+// member that has read the same does not replace the new one.
 func (m *member) open(ctx context.Context, left *zk.Stat, others []string) error {
 	ops := []framework.Op{framework.CheckOp(m.own(), -1)}
 	for _, name := range others {
@@ -204,6 +256,10 @@ func (m *member) open(ctx context.Context, left *zk.Stat, others []string) error
 	if left != nil {
 		ops = append(ops, framework.DeleteOp(m.ready(), left.Version))
 	}
-	_, err := m.session.Multi(ctx, append(ops, framework.CreateOp(m.ready(), m.data))...)
+	ops = append(ops, framework.CreateOp(m.ready(), m.data))
+	if left != nil && left.Version == 0 {
+		ops = append(ops, framework.SetOp(m.ready(), m.data, 0))
+	}
+	_, err := m.session.Multi(ctx, ops...)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
@@ -556,4 +557,99 @@ func TestLeaveKnowsMembersThatAreInside(t *testing.T) {
 			require.Empty(t, childrenOf(t, srv))
 		})
 	}
+}
+
+// Another client writes the node ready while a member replaces or deletes it.
+func TestReadyNodeIsWrittenMeanwhile(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.Create(path, nil))
+		require.NoError(t, srv.Create(readyPath, nil)) // all members of the last round have crashed
+		meanwhile := func() {
+			held := srv.On(fault.Match{Client: "a", Op: fault.OpMulti}, fault.Hold())
+			require.NoError(t, held.Wait(t.Context()))
+			require.NoError(t, srv.Set(readyPath, []byte("x")))
+			held.Release()
+		}
+		entering := enter(t, newDouble(t, client(t, srv, "a"), path, 1))
+		meanwhile()
+		leaving := leave(t, entering.returns())
+		meanwhile()
+		leaving.returns()
+		require.Equal(t, "/barrier\n", srv.Tree())
+	})
+}
+
+// Two members replace the node ready of a crashed round. The second one finds that it is replaced.
+func TestOldReadyNodeIsReplacedOnce(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.Create(path, nil))
+		require.NoError(t, srv.Create(readyPath, nil))
+		all := clients(t, srv, 2)
+		var entering []*call[*barrier.Entry]
+		var held []*fault.Rule
+		for i, c := range all { // each opens the barrier alone
+			held = append(held, srv.On(fault.Match{Client: fmt.Sprint("c", i), Op: fault.OpMulti}, fault.Hold()))
+			entering = append(entering, enter(t, newDouble(t, c, path, 1)))
+		}
+		for _, h := range held {
+			require.NoError(t, h.Wait(t.Context()))
+		}
+		held[0].Release()
+		first := entering[0].returns()
+		stat := statOf(t, all[0], readyPath)
+		held[1].Release()
+		second := entering[1].returns()
+		require.Equal(t, stat.Czxid, statOf(t, all[0], readyPath).Czxid)
+		returned([]*call[struct{}]{leave(t, first), leave(t, second)})
+		require.Equal(t, "/barrier\n", srv.Tree())
+	})
+}
+
+func statOf(t *testing.T, c *framework.Client, path string) *zk.Stat {
+	t.Helper()
+	stat, err := c.Exists(t.Context(), path)
+	require.NoError(t, err)
+	return stat
+}
+
+// A node ready of a crashed round costs each member a read, and not one for each other member.
+func TestCostOfAnOldReadyNode(t *testing.T) {
+	cost := func(old bool) (total int) {
+		virtually(t, func(t *testing.T, srv *zktest.Server) {
+			const n = 30
+			require.NoError(t, srv.Create(path, nil))
+			if old {
+				require.NoError(t, srv.Create(readyPath, nil))
+			}
+			var entering []*call[*barrier.Entry]
+			for _, c := range clients(t, srv, n) {
+				entering = append(entering, enter(t, newDouble(t, c, path, n)))
+			}
+			srv.ResetCounts()
+			returned(entering)
+			total = srv.Requests().Total()
+		})
+		return total
+	}
+	require.Less(t, cost(true), 2*cost(false))
+}
+
+func TestOldReadyNodeOnServersWithoutMultiRead(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		refused := srv.On(fault.Match{Op: fault.OpMultiRead, Times: fault.Always}, fault.Fail(zktest.Unimplemented))
+		require.NoError(t, srv.Create(path, nil))
+		require.NoError(t, srv.Create(readyPath, nil))
+		all := clients(t, srv, 3)
+		first := enter(t, newDouble(t, all[0], path, 2))
+		settle()
+		first.waits()
+		inside := []*barrier.Entry{enter(t, newDouble(t, all[1], path, 2)).returns(), first.returns()}
+		inside = append(inside, enter(t, newDouble(t, all[2], path, 2)).returns()) // the round is in progress
+		require.Positive(t, refused.Hits())
+		var leaving []*call[struct{}]
+		for _, e := range inside {
+			leaving = append(leaving, leave(t, e))
+		}
+		returned(leaving)
+	})
 }

@@ -264,7 +264,7 @@ func (e *Entry) finish(ctx context.Context, here bool) (left bool, err error) {
 		return true, nil
 	}
 	_, err = m.session.Multi(ctx, ops...)
-	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
+	if isChanged(ctx, err) {
 		return false, nil
 	}
 	return err == nil, err

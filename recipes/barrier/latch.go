@@ -227,8 +227,7 @@ func (l *CountDown) deleteOnce(ctx context.Context) error {
 		default:
 			err = l.deleteMarked(ctx, now)
 		}
-		changed := ctxerr.Answered(ctx, err, zk.ErrBadVersion) || ctxerr.Answered(ctx, err, zk.ErrNoNode)
-		if err != nil && !changed {
+		if err != nil && !isChanged(ctx, err) {
 			return err
 		}
 	}

@@ -14,9 +14,9 @@
 // applied once, whatever was lost on the way: answers, connections, servers. An update that fails
 // has an error, and [framework.OutcomeOf] says what became of it: not applied, then it never will
 // be; or unknown. The outcome is unknown in two cases. The context has ended, or the client's retry
-// policy was exhausted, while an answer was missing. Or the session was lost while an answer was
-// missing, and others have written since. Do not repeat an update with an unknown outcome, unless
-// it may be applied twice.
+// policy was exhausted, while an answer was missing, or while another goroutine was about to send the
+// update together with others. Or the session was lost while an answer was missing, and others have
+// written since. Do not repeat an update with an unknown outcome, unless it may be applied twice.
 //
 // CompareAndSet returns false only if the node had another value or version after the call began.
 //
