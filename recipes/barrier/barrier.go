@@ -41,8 +41,10 @@ func New(c *framework.Client, path string, opts ...Option) (*Barrier, error) {
 // framework.OutcomeOf says that nothing was applied.
 //
 // A request whose answer was lost is repeated. So a Set can close a barrier that another program has
-// opened since, and a Remove the reverse. Let one program close and open a barrier. Curator:
-// setBarrier.
+// opened since, and a Remove the reverse. Let one program close and open a barrier. Even then, after an
+// answer was lost with a connection, the first request can still be applied after the next call, if a
+// server has kept it until the session is connected to that server again. Where that matters, use a
+// path for each use of the barrier, or a CountDown, which counts once. Curator: setBarrier.
 func (b *Barrier) Set(ctx context.Context) error {
 	if err := b.begin(ctx, "Barrier"); err != nil {
 		return fmt.Errorf("set barrier %s: %w", b.path, err)

@@ -653,3 +653,30 @@ func TestOldReadyNodeOnServersWithoutMultiRead(t *testing.T) {
 		returned(leaving)
 	})
 }
+
+// The lowest member dies while it leaves, and the other one is slow to delete the node ready. The next
+// round has opened meanwhile.
+func TestSlowMemberDoesNotDeleteReadyOfTheNextRound(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 2)
+		inside := returned(members(t, all, 2))
+		var held []*fault.Rule
+		var leaving []*call[struct{}]
+		for i, e := range inside {
+			held = append(held, srv.On(fault.Match{Client: fmt.Sprint("c", i), Op: fault.OpMulti}, fault.Hold()))
+			leaving = append(leaving, leave(t, e))
+		}
+		time.Sleep(100 * time.Millisecond)
+		lowest, other := 0, 1
+		if held[1].Hits() > 0 {
+			lowest, other = 1, 0
+		}
+		expire(t, srv, fmt.Sprint("c", lowest))
+		require.NoError(t, held[other].Wait(t.Context()))
+		require.NoError(t, srv.Delete(readyPath))
+		require.NoError(t, srv.Create(readyPath, nil))
+		held[other].Release()
+		leaving[other].returns()
+		require.True(t, srv.Exists(readyPath))
+	})
+}

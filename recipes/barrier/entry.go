@@ -253,21 +253,34 @@ func (e *Entry) finish(ctx context.Context, here bool) (left bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	var ops []framework.Op
-	if here {
-		ops = append(ops, framework.DeleteOp(m.own(), -1))
-	}
-	if stat != nil && stat.Czxid == e.leaving().ready {
-		ops = append(ops, framework.DeleteOp(m.ready(), stat.Version))
-	}
-	if len(ops) == 0 {
+	open := stat != nil && stat.Czxid == e.leaving().ready
+	switch {
+	case !here && !open:
 		return true, nil
+	case !here:
+		err = e.deleteReady(ctx, stat.Version)
+	case open:
+		_, err = m.session.Multi(ctx, framework.DeleteOp(m.own(), -1), framework.DeleteOp(m.ready(), stat.Version))
+	default:
+		err = m.session.Delete(ctx, m.own(), -1)
 	}
-	_, err = m.session.Multi(ctx, ops...)
 	if isChanged(ctx, err) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// deleteReady deletes the node ready when no member's node is left that ties it to the round: its
+// lowest member has died. That of the next round may have the same version by now. So the node is
+// written first, which tells which one it is and makes its version one that a new node does not have.
+func (e *Entry) deleteReady(ctx context.Context, version int32) error {
+	m := e.member
+	results, err := m.session.Multi(ctx, framework.SetOp(m.ready(), m.data, version),
+		framework.SetOp(m.ready(), m.data, version+1))
+	if err != nil || results[0].Stat.Czxid != e.leaving().ready {
+		return err
+	}
+	return m.session.Delete(ctx, m.ready(), version+2)
 }
 
 // giveUp deletes the member's node, and the node ready if no member of the round is left.
