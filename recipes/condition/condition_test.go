@@ -383,3 +383,45 @@ func TestSignalFails(t *testing.T) {
 		require.NoError(t, waiting.Won(t).Release()) // the signal stays given
 	})
 }
+
+// All waiters leave after Signal has seen them, and the server deletes the empty directory. The signal
+// is no use then.
+func TestSignalEndsWhenAllWaitersHaveLeft(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := named(t, srv, "a"), named(t, srv, "b")
+		for _, send := range []func(context.Context, *recipes.Hold) error{b.cond.Signal, b.cond.Broadcast} {
+			waiting, hold := a.wait(), b.acquire()
+			held := srv.On(fault.Match{Client: "b", Op: fault.OpMulti}, fault.Hold())
+			sent := make(chan error, 1)
+			go func() { sent <- send(t.Context(), hold) }()
+			require.NoError(t, held.Wait(t.Context()))
+			waiting.GivesUp(t)
+			time.Sleep(100 * time.Millisecond)
+			require.NoError(t, srv.Delete("/p/condition"))
+			held.Release()
+			require.NoError(t, <-sent)
+			require.False(t, srv.Exists("/p/condition"))
+			require.NoError(t, hold.Release())
+		}
+	})
+}
+
+// The server answers to the release that the session has expired, before the client knows of it. The
+// wait reports that, and not the release, which is not confirmed.
+func TestSessionExpiresAtTheRelease(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		u, other := named(t, srv, "a"), named(t, srv, "b")
+		hold := u.acquire()
+		expired := srv.On(fault.Match{Client: "a", Op: fault.OpDelete}, fault.Fail(zktest.SessionExpired))
+		waiting := u.waitWith(hold)
+		require.NoError(t, expired.Wait(t.Context()))
+		time.Sleep(100 * time.Millisecond)
+		require.True(t, waiting.Waiting())
+		expire(t, srv, "a")
+		_, err := waiting.Wait()
+		require.ErrorIs(t, err, framework.ErrSessionLost)
+		require.NotErrorIs(t, err, recipes.ErrReleasePending)
+		other.signal()
+		other.has(0, 0)
+	})
+}
