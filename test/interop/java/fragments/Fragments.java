@@ -5,6 +5,8 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
 import org.apache.curator.RetryLoop;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
@@ -49,6 +51,9 @@ abstract class Fragments {
     private InterProcessMutex lock;
     private InterProcessReadWriteLock rw;
     private InterProcessSemaphoreV2 exports;
+    private List<String> orders;
+    private final ReentrantLock mutex = new ReentrantLock();
+    private final Condition notEmpty = mutex.newCondition();
 
     abstract void work() throws Exception;
 
@@ -514,6 +519,36 @@ abstract class Fragments {
         barrier.removeBarrier();
         // end
     }
+
+    // fragment condition
+    String take(long time, TimeUnit unit) throws InterruptedException {
+        long left = unit.toNanos(time);
+        mutex.lock();
+        try {
+            while (orders.isEmpty()) {
+                if (left <= 0) {
+                    return null;
+                }
+                left = notEmpty.awaitNanos(left);
+            }
+            return orders.remove(0);
+        } finally {
+            mutex.unlock();
+        }
+    }
+    // end
+
+    // fragment condition-signal
+    void put(String order) {
+        mutex.lock();
+        try {
+            orders.add(order);
+            notEmpty.signal();
+        } finally {
+            mutex.unlock();
+        }
+    }
+    // end
 
     void doubleBarrier() throws Exception {
         // fragment double-barrier
