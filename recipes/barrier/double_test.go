@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
@@ -678,5 +682,44 @@ func TestSlowMemberDoesNotDeleteReadyOfTheNextRound(t *testing.T) {
 		held[other].Release()
 		leaving[other].returns()
 		require.True(t, srv.Exists(readyPath))
+	})
+}
+
+// An entry that is lost logs what a lost hold of a lock logs, once. One that has left logs nothing.
+func TestLogOfAnEntry(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		core, logs := observer.New(zap.InfoLevel)
+		log := framework.WithLogger(zap.New(core))
+		enter := func(c *framework.Client) *barrier.Entry {
+			e, err := newDouble(t, c, path, 1).Enter(t.Context())
+			require.NoError(t, err)
+			return e
+		}
+		c := client(t, srv, "a", log)
+		require.NoError(t, enter(c).Leave(t.Context()))
+		require.Empty(t, logs.FilterMessage("entry ended").All())
+
+		deleted := enter(c)
+		node := path + "/" + slices.DeleteFunc(childrenOf(t, srv), func(name string) bool { return name == "ready" })[0]
+		session := srv.Client("a").Sessions()[0].ID
+		require.NoError(t, srv.Delete(node))
+		<-deleted.Done()
+		require.ErrorIs(t, deleted.Leave(t.Context()), barrier.ErrNodeDeleted)
+		lost := enter(c)
+		expire(t, srv, "a")
+		<-lost.Done()
+		closed := enter(c)
+		require.NoError(t, c.Close())
+		<-closed.Done()
+
+		ended := logs.FilterMessage("entry ended").All()
+		require.Len(t, ended, 3)
+		for i, level := range []zapcore.Level{zap.WarnLevel, zap.WarnLevel, zap.InfoLevel} {
+			require.Equal(t, level, ended[i].Level)
+			require.Equal(t, "docent.double-barrier", ended[i].LoggerName)
+			require.Contains(t, ended[i].ContextMap(), "error")
+		}
+		require.Equal(t, node, ended[0].ContextMap()["path"])
+		require.Equal(t, fmt.Sprintf("%#x", uint64(session)), ended[0].ContextMap()["session"])
 	})
 }

@@ -8,10 +8,12 @@ import (
 	"sync"
 
 	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/internal/logfield"
 	"github.com/docent-zk/docent/internal/signal"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
@@ -72,13 +74,32 @@ func (e *Entry) watchNode(ctx context.Context) (*framework.Watch, error) {
 
 // end ends the entry. Only the first reason counts.
 func (e *Entry) end(reason error) {
+	if e.setReason(reason) && !errors.Is(reason, ErrLeft) {
+		e.logLoss(reason)
+	}
+}
+
+func (e *Entry) setReason(reason error) (first bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err == nil {
-		e.err = reason
-		close(e.ended)
-		e.stop()
+	if e.err != nil {
+		return false
 	}
+	e.err = reason
+	close(e.ended)
+	e.stop()
+	return true
+}
+
+// logLoss logs what the end of a lost hold of a lock logs.
+func (e *Entry) logLoss(reason error) {
+	level := zap.WarnLevel
+	if errors.Is(reason, framework.ErrClosed) {
+		level = zap.InfoLevel
+	}
+	m := e.member
+	m.session.Logger().Named("double-barrier").Log(level, "entry ended", zap.String("path", m.own()),
+		logfield.Session(m.session.ID()), zap.Error(reason))
 }
 
 func (e *Entry) reason() error {
