@@ -37,9 +37,7 @@ func TestWaitersPassWhenTheBarrierIsRemoved(t *testing.T) {
 			waiting = append(waiting, wait(t, newBarrier(t, c, path)))
 		}
 		settle()
-		for _, w := range waiting {
-			w.waits()
-		}
+		allWait(waiting)
 		require.NoError(t, setter.Remove(t.Context()))
 		require.NoError(t, setter.Remove(t.Context()), "again")
 		for _, w := range waiting {

@@ -35,9 +35,7 @@ func TestLatchOpensAfterItsCounts(t *testing.T) {
 		}
 		for i, c := range all {
 			settle()
-			for _, w := range waiting {
-				w.waits()
-			}
+			allWait(waiting)
 			l := newLatch(t, c, path, 3)
 			require.NoError(t, l.CountDown(t.Context()))
 			requireCount(t, l, 2-i)

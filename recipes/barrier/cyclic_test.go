@@ -17,15 +17,6 @@ import (
 	"github.com/docent-zk/docent/zktest/fault"
 )
 
-// parties begins to await with each client.
-func parties(t *testing.T, all []*framework.Client, n int) (waiting []*call[int64]) {
-	t.Helper()
-	for _, c := range all {
-		waiting = append(waiting, await(t, newCyclic(t, c, path, n)))
-	}
-	return waiting
-}
-
 func requireCycle(t *testing.T, srv *zktest.Server, n, generation int) {
 	t.Helper()
 	require.Empty(t, childrenOf(t, srv))
@@ -40,9 +31,7 @@ func TestPartiesPassTogetherAgainAndAgain(t *testing.T) {
 		for generation := range 5 {
 			waiting := parties(t, all[:2], 3)
 			settle()
-			for _, w := range waiting {
-				w.waits()
-			}
+			allWait(waiting)
 			for _, g := range returned(append(waiting, parties(t, all[2:], 3)...)) {
 				require.EqualValues(t, generation, g)
 			}
@@ -78,9 +67,7 @@ func TestPartyThatDiesOrGivesUpIsNotCounted(t *testing.T) {
 		cancel()
 		require.Equal(t, framework.NotApplied, framework.OutcomeOf(given.fails(context.Canceled)))
 		settle()
-		for _, w := range waiting {
-			w.waits()
-		}
+		allWait(waiting)
 		require.Len(t, childrenOf(t, srv), 2)
 		srv.Client("c0").Heal() // it comes back with another session
 		for _, g := range returned(waiting) {

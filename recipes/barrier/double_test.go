@@ -25,41 +25,20 @@ import (
 
 const readyPath = path + "/ready"
 
-// members begins to enter with each client.
-func members(t *testing.T, all []*framework.Client, n int) (entering []*call[*barrier.Entry]) {
-	t.Helper()
-	for _, c := range all {
-		entering = append(entering, enter(t, newDouble(t, c, path, n)))
-	}
-	return entering
-}
-
-func returned[T any](calls []*call[T]) (all []T) {
-	for _, c := range calls {
-		c.t.Helper()
-		all = append(all, c.returns())
-	}
-	return all
-}
-
 func TestMembersEnterAndLeaveTogether(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		all := clients(t, srv, 5)
 		for range 3 { // at the same path
 			entering := members(t, all[:4], 5)
 			settle()
-			for _, e := range entering {
-				e.waits()
-			}
+			allWait(entering)
 			entering = append(entering, members(t, all[4:], 5)...)
 			var leaving []*call[struct{}]
 			for i, e := range returned(entering) {
 				require.NoError(t, e.Err())
 				if i == 2 {
 					settle()
-					for _, l := range leaving {
-						l.waits()
-					}
+					allWait(leaving)
 				}
 				leaving = append(leaving, leave(t, e))
 			}
@@ -104,10 +83,7 @@ func TestTheNumberIsNoLimit(t *testing.T) {
 		entries := returned(members(t, all[:3], 2))
 		settle()
 		entries = append(entries, returned(members(t, all[3:], 2))...)
-		var leaving []*call[struct{}]
-		for _, e := range entries {
-			leaving = append(leaving, leave(t, e))
-		}
+		leaving := leaveAll(t, entries)
 		returned(leaving)
 		require.Equal(t, "/barrier container\n", srv.Tree())
 	})
@@ -152,9 +128,7 @@ func TestNothingElseLetsAMemberIn(t *testing.T) {
 		_, err := newDouble(t, all[2], path, 4).Enter(given)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		settle()
-		for _, e := range entering {
-			e.waits()
-		}
+		allWait(entering)
 		require.Len(t, childrenOf(t, srv), 2)
 		returned(append(entering, members(t, all[2:], 3)...))
 	})
@@ -185,15 +159,10 @@ func TestMemberThatWakesLateEnters(t *testing.T) {
 				late := enter(t, newDouble(t, all[0], path, 5))
 				settle()
 				release := hold(srv.Client("c0"))
-				var leaving []*call[struct{}]
-				for _, e := range returned(members(t, all[1:], 5)) {
-					leaving = append(leaving, leave(t, e))
-				}
+				leaving := leaveAll(t, returned(members(t, all[1:], 5)))
 				settle()
 				late.waits()
-				for _, l := range leaving {
-					l.waits()
-				}
+				allWait(leaving)
 				release()
 				leaving = append(leaving, leave(t, late.returns()))
 				returned(leaving)
@@ -396,9 +365,7 @@ func TestMemberThatDiesInsideIsNotWaitedForWithoutAnEnd(t *testing.T) {
 				}
 			}
 			settle()
-			for _, l := range leaving {
-				l.waits()
-			}
+			allWait(leaving)
 			returned(leaving)
 			require.Equal(t, "/barrier container\n", srv.Tree())
 			srv.Client(fmt.Sprint("c", dies)).Heal()
@@ -494,10 +461,7 @@ func TestFastMemberEntersTheNextRound(t *testing.T) {
 		entries := returned(members(t, all, 3))
 		slow := notLowest(t, srv, entries)
 		srv.Client(fmt.Sprint("c", slow)).HoldEvents()
-		var leaving []*call[struct{}]
-		for _, e := range entries {
-			leaving = append(leaving, leave(t, e))
-		}
+		leaving := leaveAll(t, entries)
 		var next []*call[*barrier.Entry]
 		for i := range entries {
 			if i != slow {
@@ -546,15 +510,10 @@ func TestLeaveKnowsMembersThatAreInside(t *testing.T) {
 			inside := returned(entering)
 			follower.SetLag(time.Second)
 			late := enter(t, newDouble(t, client(t, srv, "late"), path, n)).returns()
-			var leaving []*call[struct{}]
-			for _, e := range inside {
-				leaving = append(leaving, leave(t, e))
-			}
+			leaving := leaveAll(t, inside)
 			settle()
 			require.NoError(t, late.Err())
-			for _, l := range leaving {
-				l.waits()
-			}
+			allWait(leaving)
 			leave(t, late).returns()
 			returned(leaving)
 			settle()
@@ -650,10 +609,7 @@ func TestOldReadyNodeOnServersWithoutMultiRead(t *testing.T) {
 		inside := []*barrier.Entry{enter(t, newDouble(t, all[1], path, 2)).returns(), first.returns()}
 		inside = append(inside, enter(t, newDouble(t, all[2], path, 2)).returns()) // the round is in progress
 		require.Positive(t, refused.Hits())
-		var leaving []*call[struct{}]
-		for _, e := range inside {
-			leaving = append(leaving, leave(t, e))
-		}
+		leaving := leaveAll(t, inside)
 		returned(leaving)
 	})
 }

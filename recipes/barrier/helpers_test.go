@@ -151,3 +151,52 @@ func clients(t testing.TB, srv *zktest.Server, n int) (all []*framework.Client) 
 	}
 	return all
 }
+
+// each begins a call for each of several values.
+func each[S, T any](values []S, begin func(S) *call[T]) (calls []*call[T]) {
+	for _, v := range values {
+		calls = append(calls, begin(v))
+	}
+	return calls
+}
+
+// members begins to enter with each client.
+func members(t testing.TB, all []*framework.Client, n int) []*call[*barrier.Entry] {
+	t.Helper()
+	return each(all, func(c *framework.Client) *call[*barrier.Entry] { return enter(t, newDouble(t, c, path, n)) })
+}
+
+// leaveAll begins to leave with each entry.
+func leaveAll(t testing.TB, all []*barrier.Entry) []*call[struct{}] {
+	t.Helper()
+	return each(all, func(e *barrier.Entry) *call[struct{}] { return leave(t, e) })
+}
+
+// parties begins to await with each client.
+func parties(t testing.TB, all []*framework.Client, n int) []*call[int64] {
+	t.Helper()
+	return partiesAt(t, all, path, n)
+}
+
+func partiesAt(t testing.TB, all []*framework.Client, path string, n int) []*call[int64] {
+	t.Helper()
+	return each(all, func(c *framework.Client) *call[int64] { return await(t, newCyclic(t, c, path, n)) })
+}
+
+// returned waits for all results.
+func returned[T any](calls []*call[T]) []T {
+	var all []T
+	for _, c := range calls {
+		c.t.Helper()
+		all = append(all, c.returns())
+	}
+	return all
+}
+
+// allWait requires that no call has returned.
+func allWait[T any](calls []*call[T]) {
+	for _, c := range calls {
+		c.t.Helper()
+		c.waits()
+	}
+}

@@ -40,9 +40,7 @@ func TestBarrierOnServers(t *testing.T) {
 		for _, c := range all { // of any server: each knows that the barrier is set
 			waiting = append(waiting, wait(t, newBarrier(t, c, path)))
 		}
-		for _, w := range waiting {
-			w.waits()
-		}
+		allWait(waiting)
 		require.NoError(t, newBarrier(t, all[1], path).Remove(testzk.Context(t)))
 		returned(waiting)
 	}
@@ -55,9 +53,7 @@ func TestDoubleOnServers(t *testing.T) {
 	for range 5 {
 		var entering []*call[*barrier.Entry]
 		for i, c := range all {
-			for _, e := range entering {
-				e.waits()
-			}
+			allWait(entering)
 			entering = append(entering, enter(t, newDouble(t, c, path, n)))
 			if i < n-1 {
 				counts(t, path, i+1)
@@ -65,9 +61,7 @@ func TestDoubleOnServers(t *testing.T) {
 		}
 		var leaving []*call[struct{}]
 		for _, e := range returned(entering) {
-			for _, l := range leaving {
-				l.waits()
-			}
+			allWait(leaving)
 			leaving = append(leaving, leave(t, e))
 		}
 		returned(leaving)
@@ -96,19 +90,11 @@ func TestCyclicOnServers(t *testing.T) {
 	const n = 4
 	all, path := connected(t, n), testzk.Path(t)
 	for generation := range 5 {
-		for _, g := range returned(awaitAll(t, all, path, n)) {
+		for _, g := range returned(partiesAt(t, all, path, n)) {
 			require.EqualValues(t, generation, g)
 		}
 		testzk.Empty(t, path)
 	}
-}
-
-func awaitAll(t testing.TB, all []*framework.Client, path string, n int) (waiting []*call[int64]) {
-	t.Helper()
-	for _, c := range all {
-		waiting = append(waiting, await(t, newCyclic(t, c, path, n)))
-	}
-	return waiting
 }
 
 func TestLatchOnServers(t *testing.T) {
@@ -120,9 +106,7 @@ func TestLatchOnServers(t *testing.T) {
 		waiting = append(waiting, wait(t, newLatch(t, c, path, n)))
 	}
 	for i := range n {
-		for _, w := range waiting {
-			w.waits()
-		}
+		allWait(waiting)
 		require.NoError(t, newLatch(t, all[i%len(all)], path, n).CountDown(testzk.Context(t)))
 	}
 	returned(waiting)

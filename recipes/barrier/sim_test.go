@@ -437,9 +437,7 @@ func TestSimulatedLatches(t *testing.T) {
 		}
 		w.disturb(6)
 		counting.Wait()
-		for _, l := range waiting {
-			l.waits()
-		}
+		allWait(waiting)
 		requireCount(t, latches[0], 1)
 		random = w.own()
 		counting.Go(func() { countDown(t, latches[0], random) })
@@ -498,9 +496,7 @@ func TestSimulatedBarriers(t *testing.T) {
 				waiting = append(waiting, wait(t, newBarrier(t, c, path)))
 			}
 			w.disturb(4)
-			for _, b := range waiting {
-				b.waits()
-			}
+			allWait(waiting)
 			var removing sync.WaitGroup
 			removing.Go(func() { repeat(setter.Remove) })
 			w.disturb(2)
