@@ -162,7 +162,8 @@ func TestSetAndRemoveGoOnAfterALostAnswer(t *testing.T) {
 func TestOutcomeOfSetAndRemoveIsThatOfAllAttempts(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		b := newBarrier(t, client(t, srv, "a", framework.WithRetry(retry.Times(2, 10*time.Millisecond))), path)
-		for op, call := range map[fault.Op]func(context.Context) error{fault.OpCreate: b.Set, fault.OpDelete: b.Remove} {
+		calls := map[fault.Op]func(context.Context) error{fault.OpCreate: b.Set, fault.OpDelete: b.Remove}
+		for op, call := range calls {
 			require.NoError(t, newBarrier(t, client(t, srv, "b"), path).Remove(t.Context()))
 			if op == fault.OpDelete {
 				require.NoError(t, b.Set(t.Context()))

@@ -503,11 +503,8 @@ func TestLeaveKnowsMembersThatAreInside(t *testing.T) {
 		virtually(t, func(t *testing.T, srv *zktest.Server) {
 			follower := srv.Follower(0)
 			dialer := framework.WithDialer(srv.Client("behind").DialContext)
-			entering := []*call[*barrier.Entry]{enter(t, newDouble(t, testzk.Connected(t, follower.MemAddr(), dialer), path, n))}
-			for _, c := range clients(t, srv, n-1) {
-				entering = append(entering, enter(t, newDouble(t, c, path, n)))
-			}
-			inside := returned(entering)
+			behind := testzk.Connected(t, follower.MemAddr(), dialer)
+			inside := returned(members(t, append(clients(t, srv, n-1), behind), n))
 			follower.SetLag(time.Second)
 			late := enter(t, newDouble(t, client(t, srv, "late"), path, n)).returns()
 			leaving := leaveAll(t, inside)

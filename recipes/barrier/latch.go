@@ -240,7 +240,8 @@ func (l *CountDown) mark(ctx context.Context, now *latch) error {
 	if err != nil {
 		return err
 	}
-	_, err = l.client.Multi(ctx, framework.CheckOp(l.child(now.name(0)), -1), framework.SetOp(l.path, data, now.version))
+	count := framework.CheckOp(l.child(now.name(0)), -1)
+	_, err = l.client.Multi(ctx, count, framework.SetOp(l.path, data, now.version))
 	return err
 }
 

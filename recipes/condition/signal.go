@@ -16,11 +16,11 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/queue"
 )
 
-// Signal lets one waiter go on: the one that has waited longest of those that have no signal yet. If
-// there is none, Signal does nothing. hold must be a valid hold of the mutex, of the client that the
-// Condition was made with, and stays held: the waiter goes on once the lock is released. If the waiter leaves before it has the
-// lock, because its process dies, its session is lost or its context ends, the next waiter that was
-// waiting already gets the signal.
+// Signal lets one waiter go on: the one that has waited longest of those that have no signal yet.
+// If there is none, Signal does nothing. hold must be a valid hold of the mutex, of the client
+// that the Condition was made with, and stays held: the waiter goes on once the lock is released.
+// If the waiter leaves before it has the lock, because its process dies, its session is lost or
+// its context ends, the next waiter that was waiting already gets the signal.
 //
 // Signal takes a list and, if there is a waiter, one transaction that checks the lock node. It
 // repeats them while the session lasts, until ctx ends. A repetition does not signal twice. Signal

@@ -141,9 +141,11 @@ func (st state) position(name string) int {
 
 // without returns the state without the waiters and signals of the given names.
 func (st state) without(names []string) state {
+	waiter := func(n locknode.Node) bool { return slices.Contains(names, n.Name) }
+	other := func(s signal) bool { return slices.Contains(names, s.name) }
 	return state{
-		waiters:    slices.DeleteFunc(slices.Clone(st.waiters), func(n locknode.Node) bool { return slices.Contains(names, n.Name) }),
-		signals:    slices.DeleteFunc(slices.Clone(st.signals), func(s signal) bool { return slices.Contains(names, s.name) }),
+		waiters:    slices.DeleteFunc(slices.Clone(st.waiters), waiter),
+		signals:    slices.DeleteFunc(slices.Clone(st.signals), other),
 		broadcasts: st.broadcasts,
 	}
 }

@@ -53,8 +53,8 @@ import (
 // The node of a Wait that fails is deleted, in the background if that is not possible at once.
 //
 // While a waiter that has a signal is paused, or its process has died, the waiters behind it wait
-// until its session expires, or their time is over. An outage that ends before the session's deadline costs nothing. Java:
-// Condition.await, which acquires the lock again before it throws.
+// until its session expires, or their time is over. An outage that ends before the session's
+// deadline costs nothing. Java: Condition.await, which acquires the lock again before it throws.
 func (c *Condition) Wait(ctx context.Context, hold *recipes.Hold) (*recipes.Hold, error) {
 	next, _, err := c.waitUntil(ctx, hold, nil)
 	return c.result(hold, next, err)

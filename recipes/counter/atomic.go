@@ -78,9 +78,9 @@ func (a *Atomic) Get(ctx context.Context) (int64, error) {
 	return now.Value, err
 }
 
-// Add adds delta, which may be negative, and returns the result. Subtract delta for the number before.
-// Nothing is written if delta is 0, but a missing node is created. Add waits until it is applied, also while other clients write. It
-// fails
+// Add adds delta, which may be negative, and returns the result. Subtract delta for the number
+// before. Nothing is written if delta is 0, but a missing node is created. Add waits until it is
+// applied, also while other clients write. It fails
 //
 //   - with ErrOverflow and ErrCorrupt; nothing was written then;
 //   - when ctx ends;

@@ -27,8 +27,9 @@ func TestP07_AttemptsDoNotMultiply(t *testing.T) { // not parallel: it would sta
 	policy := retry.Times(p07Retries, 10*time.Millisecond)
 	calls := p07Calls("Client.Session", "Client.Outlast", "Client.WaitConnected", // send nothing
 		"Client.DeleteGuaranteed", "Session.DeleteGuaranteed", // continue until they succeed
-		"Mutex.Acquire of what is held",                                                     // waits in the queue, also through failures
-		"Condition.Wait", "Condition.WaitWithin", "Condition.Signal", "Condition.Broadcast", // last as long as the session
+		"Mutex.Acquire of what is held",          // waits in the queue, also through failures
+		"Condition.Wait", "Condition.WaitWithin", // last as long as the session
+		"Condition.Signal", "Condition.Broadcast", // the same
 		"Lock.TryAcquire",                                        // reads the node of the lock that it has, too
 		"group.Join", "Node.WaitReady", "Registration.WaitReady", // wait for the node, also through failures
 		"View.WaitReady", "Provider.Pick", // wait for a cache, also through failures
