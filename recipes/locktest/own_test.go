@@ -46,7 +46,9 @@ var kinds = map[string]kind{
 		queue: "/lock", holders: 1, node: "/lock", tokens: true,
 	},
 	"mutex of a semaphore": {
-		make:  func(_ testing.TB, c *framework.Client) (recipes.Locker, error) { return semaphore.NewMutex(c, "/lock") },
+		make: func(_ testing.TB, c *framework.Client) (recipes.Locker, error) {
+			return semaphore.NewMutex(c, "/lock")
+		},
 		queue: "/lock/locks", node: "/lock/leases", tokens: true,
 	},
 	"write side": {
