@@ -4,6 +4,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SUITES      := ./framework/... ./recipes/...
 TEST        := go test -race -count=1 -timeout 20m
 MODULES     := contrib/otel contrib/prometheus test/bench
+BACKENDS    :=
 MANY        := -p 4 # packages at the same time: they mostly wait
 NOSIM       := -skip '^TestSimulated' # simulations have their own servers and ignore ZOOKEEPER
 
@@ -16,8 +17,8 @@ SCHEDULES := 10000
 OFTEN     := 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-browser deps-race deps-bench test verify prose unit contrib acceptance acceptance-page seeds single
-.PHONY: browser commands ensemble chaos differential clients interop bench bench-quick bench-server fix fuzz
+.PHONY: help deps deps-zookeeper deps-browser deps-race deps-bench test verify prose unit contrib acceptance seeds single
+.PHONY: acceptance-page backends deps-backends browser commands ensemble chaos differential clients interop bench bench-quick bench-server fix fuzz
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,7 +26,7 @@ help: ## print this list
 # Two at a time, because most of them mostly wait. Each prints when it ends.
 test: verify deps ## run all tests
 	@$(MAKE) --no-print-directory -j2 -O SEEDS=100 SCHEDULES=1500 OFTEN=1500 \
-		unit chaos acceptance ensemble seeds single contrib browser differential interop clients
+		unit chaos acceptance ensemble seeds single contrib backends browser differential interop clients
 
 verify: prose ## check formatting, go vet, staticcheck, go.mod, and the prose
 	@scripts/verify-format.sh
@@ -40,6 +41,9 @@ unit: deps-race ## run all tests in process, except acceptance; simulations run 
 	env -u ZOOKEEPER ZKTEST_SEEDS=8 $(TEST) $(MANY) $$(go list ./... | grep -v '/test/acceptance$$')
 
 contrib: deps-race ## do what verify and unit do, in the other modules of this repository
+backends: deps-backends ## the same for the locks on other services, with their servers
+backends: MODULES = $(BACKENDS)
+contrib backends:
 	@for module in $(MODULES); do \
 		(set -x; cd $$module && go vet ./... && go run $(STATICCHECK) ./... && \
 			$(TEST) ./... && go mod tidy -diff) || exit; \
@@ -55,49 +59,55 @@ seeds: ## run simulations: 1,000 seeds, 10,000 schedules, 10,000 rounds; fewer i
 	DOCENT_OFTEN=$(OFTEN) go test -count=1 -timeout 10m -v \
 		-run '^TestP1(4_NeverMoreValidPermitsThanTheLimit|6_OppositeOrdersDoNotDeadlock)$$' ./test/acceptance
 
-single: deps ## run unit, the server launcher and docs/testing.md on one real server; no simulations
+single: deps-zookeeper ## run unit, the server launcher and docs/testing.md on one real server; no simulations
 	ZOOKEEPER=1 $(TEST) $(MANY) $(NOSIM) $(call asking,$$(go list ./... | grep -v '/docent/test/'))
 
-ensemble: deps ## run the suites on three real servers; no contracts of locks, for which one is enough
+ensemble: deps-zookeeper ## run the suites on three real servers; no contracts of locks, for which one is enough
 	ZOOKEEPER=3 $(TEST) -skip '^Test(Simulated|Contract)' $(call asking,$(SUITES))
 	ZOOKEEPER=3 $(TEST) -run '^TestP13_' ./test/acceptance
 
 # Each wait in these tests has a bound, so a long siege needs none.
-chaos: deps ## check holds, caches and kept nodes on real servers with faults, at random for 30 s or DOCENT_SIEGE=1h
+chaos: deps-zookeeper ## check holds, caches and kept nodes on real servers with faults, at random for 30 s or DOCENT_SIEGE=1h
 	ZOOKEEPER=1 $(TEST) $(if $(DOCENT_SIEGE),-timeout 0 -v) ./test/chaos
 
-commands: deps ## lose 1,000 locks of docent lock in process and 100 on a real server; 20 minutes
+commands: deps-zookeeper ## lose 1,000 locks of docent lock in process and 100 on a real server; 20 minutes
 	DOCENT_ROUNDS=1000 go test -count=1 -timeout 60m -v -run '^TestACommandIsDead' ./cmd/docent
 	ZOOKEEPER=1 DOCENT_ROUNDS=100 go test -count=1 -timeout 30m -v -run '^TestACommandIsDead' ./cmd/docent
 
-differential: deps ## compare the answers of the in-process server with those of the real one
+differential: deps-zookeeper ## compare the answers of the in-process server with those of the real one
 	ZOOKEEPER=1 $(TEST) ./test/differential
 
 # Without the race detector, because the Go driver has races.
-clients: deps ## run Curator, kazoo, the Go driver and zkCli on the in-process and the real server
+clients: deps-zookeeper ## run Curator, kazoo, the Go driver and zkCli on the in-process and the real server
 	ZOOKEEPER=1 go test -count=1 -timeout 10m ./test/clients
 
-interop: deps ## run docent, Curator and kazoo on the same locks, also those of the benchmark
+interop: deps-zookeeper ## run docent, Curator and kazoo on the same locks, also those of the benchmark
 	ZOOKEEPER=1 $(TEST) ./test/interop
 	cd test/bench && ZOOKEEPER=1 $(TEST) -run '^TestPeersInOtherLanguages' .
 
-acceptance: deps ## run the known failure modes on both servers and compare docs/acceptance.md
+acceptance: deps-zookeeper ## run the known failure modes on both servers and compare docs/acceptance.md
 	@scripts/acceptance.sh -check
 
-acceptance-page: deps ## write docs/acceptance.md from both runs
+acceptance-page: deps-zookeeper ## write docs/acceptance.md from both runs
 	@scripts/acceptance.sh
 
-deps: ## install ZooKeeper, JDK, Curator, kazoo, JUnit, pytest, Chromium, C compiler for all tests (Debian)
+deps: ## install what all tests need (Debian)
 	@scripts/deps.sh
+
+deps-zookeeper: ## install ZooKeeper, a JDK, Curator, kazoo, JUnit, pytest and a C compiler (Debian)
+	@scripts/deps.sh zookeeper
 
 deps-browser: ## install Chromium and a C compiler (Debian)
 	@scripts/deps.sh browser
+
+deps-backends: ## install etcd, Redis, PostgreSQL, MariaDB and a C compiler (Debian)
+	@scripts/deps.sh etcd redis sql
 
 deps-race: ## install a C compiler for the race detector (Debian)
 	@scripts/deps.sh race
 
 deps-bench: ## install what the benchmark needs: the same, and etcd (Debian)
-	@scripts/deps.sh bench
+	@scripts/deps.sh zookeeper etcd
 
 bench: deps-bench ## compare docent with others, 15 min on a quiet machine; write docs/benchmarks.md
 	cd test/bench && go run .
@@ -105,7 +115,7 @@ bench: deps-bench ## compare docent with others, 15 min on a quiet machine; writ
 bench-quick: deps-bench ## the same in two minutes; print the table of targets, write nothing
 	cd test/bench && go run . -quick
 
-bench-server: deps ## compare the speed of the in-process server with that of the real one
+bench-server: deps-zookeeper ## compare the speed of the in-process server with that of the real one
 	cd test/bench && go run ./server
 
 fix: ## fix what verify finds, where that is automatic
