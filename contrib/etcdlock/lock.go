@@ -1,0 +1,121 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/recipes"
+)
+
+// Lock is a mutex in etcd. Locks of the same name exclude each other, in all processes. It does not
+// re-enter. Safe for concurrent use. The zero value is not usable.
+type Lock struct {
+	c    *Client
+	name string
+	dir  string
+}
+
+var _ recipes.Locker = (*Lock)(nil)
+
+// New returns a lock. Its keys are directly below name and a slash. Another lock may have a name
+// below it. The mutex of etcd's own package concurrency has its keys there, too: a lock and a mutex
+// of the same name exclude each other.
+//
+// New makes no request. It returns an error if c is nil or a zero value, or if name is empty, is not
+// UTF-8 or ends with a slash.
+func New(c *Client, name string) (*Lock, error) {
+	switch {
+	case c == nil:
+		return nil, errors.New("etcdlock: nil client")
+	case c.close == nil:
+		return nil, fmt.Errorf("etcdlock: client: %w", framework.ErrZeroValue)
+	case name == "" || strings.HasSuffix(name, "/") || !utf8.ValidString(name):
+		return nil, fmt.Errorf("etcdlock: the name %q is empty, ends with a slash, or is not UTF-8", name)
+	}
+	return &Lock{c, name, name + "/"}, nil
+}
+
+// Acquire waits until the lock is acquired. The waiters of all processes acquire it in the order in
+// which their keys were created. Each one waits for the deletion of the key before its own. Acquire
+// goes on when there is no connection. When the lease is lost, it goes on behind the other waiters.
+//
+// ctx limits the wait, not the hold. The error matches
+//
+//   - the error of ctx when it has ended, and recipes.ErrNotAcquired if other holders or waiters were
+//     seen. Nothing is left behind: the key is deleted in the background;
+//   - ErrClosed when the client is closed;
+//   - an error of etcd that a repetition would not change, such as a permission that is missing.
+func (l *Lock) Acquire(ctx context.Context) (*recipes.Hold, error) { return l.acquire(ctx, false) }
+
+// TryAcquire is Acquire that does not wait for other holders or waiters: it fails with
+// recipes.ErrNotAcquired. It waits for a connection until ctx ends.
+func (l *Lock) TryAcquire(ctx context.Context) (*recipes.Hold, error) { return l.acquire(ctx, true) }
+
+func (l *Lock) acquire(ctx context.Context, try bool) (*recipes.Hold, error) {
+	switch {
+	case l.c == nil:
+		return nil, fmt.Errorf("etcdlock: %w", framework.ErrZeroValue)
+	case ctx == nil:
+		return nil, framework.ErrNilContext
+	case ctx.Err() != nil:
+		return nil, l.failed(ctxerr.Of(ctx))
+	}
+	seen := false
+	for {
+		hold, again, err := l.attempt(ctx, try, &seen)
+		switch {
+		case err == nil:
+			return hold, nil
+		case errors.Is(err, errBusy):
+			return nil, l.failed(fmt.Errorf("%w: %w", recipes.ErrNotAcquired, err))
+		case l.c.ctx.Err() != nil:
+			return nil, l.failed(ErrClosed)
+		case ctx.Err() != nil && seen:
+			return nil, l.failed(fmt.Errorf("%w: %w", recipes.ErrNotAcquired, ctxerr.Of(ctx)))
+		case ctx.Err() != nil:
+			return nil, l.failed(ctxerr.With(ctx, err))
+		case !again:
+			return nil, l.failed(err)
+		}
+		pause(ctx, jitter(min(l.c.conf.ttl/20, time.Second)))
+	}
+}
+
+func (l *Lock) failed(err error) error { return fmt.Errorf("acquire %s: %w", l.name, err) }
+
+// attempt acquires the lock in one session. It sets seen when there are other clients before it. It
+// reports whether another attempt may succeed.
+func (l *Lock) attempt(ctx context.Context, try bool, seen *bool) (hold *recipes.Hold, again bool, err error) {
+	s, err := l.c.session(ctx, l.dir)
+	if err != nil {
+		return nil, transient(err) || errors.Is(err, ErrLeaseLost), err
+	}
+	r := newRecord(s, l.dir)
+	if err = r.first(ctx, try, seen); err == nil {
+		if hold, err = r.toHold(l.name); err == nil {
+			return hold, false, nil
+		}
+	}
+	r.leave()
+	return nil, s.over() || errors.Is(err, ErrKeyDeleted), err
+}
+
+// first waits until the key of r is the first of its queue.
+func (r *record) first(ctx context.Context, try bool, seen *bool) error {
+	predecessor, err := r.enqueue(ctx, try)
+	for err == nil && predecessor != "" {
+		*seen = true
+		if try {
+			return errBusy
+		}
+		r.await(ctx, predecessor)
+		predecessor, err = r.look(ctx)
+	}
+	return err
+}

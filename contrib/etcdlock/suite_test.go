@@ -1,0 +1,35 @@
+package etcdlock_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/recipes/locktest"
+)
+
+// The tests that each lock of docent passes.
+func TestLock(t *testing.T) {
+	t.Parallel()
+	observer := connect(t, etcd.addr)
+	locktest.Run(t, locktest.Service{
+		Lease:  ttl + ttl/3, // etcd looks for expired leases twice a second
+		Tokens: true,
+		Client: func(t testing.TB, _ string) locktest.Client {
+			cable := newCable(t, etcd.addr)
+			c := newClient(t, connect(t, cable.addr))
+			return locktest.Client{
+				Lock: newLock(t, c, t.Name()),
+				Cut:  cable.set,
+				Delete: func() {
+					all := keys(t, observer, t.Name())
+					require.NotEmpty(t, all)
+					_, err := observer.Delete(bounded(t), all[0])
+					require.NoError(t, err)
+				},
+				Close: func() { require.NoError(t, c.Close()) },
+			}
+		},
+		Waiters: func(t testing.TB) int { return len(keys(t, observer, t.Name())) - 1 },
+	})
+}
