@@ -45,10 +45,13 @@
 //	data of all servers lost     until a renewal     ends with the next renewal; tokens start again
 //	restore from a backup        until a look        ends if its key is not in it; tokens go back
 //
-// A renewal is made in each third of the time to live. A moment is as long as the way of a message.
-// If the server of the watch is stuck, the key is looked for after up to two times to live, and two
-// minutes at most. So a token or Client.Cmp is needed where a late or a second write does harm. Cmp needs
-// no cooperation of another resource if the data are in the same cluster.
+// A renewal is made in each third of the time to live. A moment is as long as the way of a message,
+// and a tenth of a second in a new hold. If the server of the watch is stuck, the key is looked for
+// after up to two times to live, and two minutes at most. So a token or Client.Cmp is needed where a
+// late or a second write does harm. Cmp needs no cooperation of another resource if the data are in
+// the same cluster.
+//
+// etcd answers what a majority of its servers has on disk, so no failover takes back a lock.
 //
 // # Ends
 //

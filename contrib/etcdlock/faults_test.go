@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -337,7 +337,7 @@ func TestRandomFaults(t *testing.T) {
 	t.Parallel()
 	const clients, rounds = 4, 25
 	seed := rand.Uint64()
-	if s := strings.TrimSpace(testSeed); s != "" {
+	if s := os.Getenv("ETCDLOCK_SEED"); s != "" {
 		var err error
 		seed, err = strconv.ParseUint(s, 10, 64)
 		require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,25 +30,14 @@ const ttl = 3 * time.Second
 // patience is how long tests wait for what has to come. It only matters when a test fails.
 const patience = time.Minute
 
-// etcd is the server of all tests.
-var etcd server
+// etcd is the server of most tests.
+var etcd *server
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "etcdlock-")
-	if err == nil {
-		etcd, err = newServer(dir)
-	}
-	if err == nil {
-		err = etcd.start()
-	}
 	code := 1
 	if err == nil {
-		code = m.Run()
-		etcd.kill()
-		http.DefaultClient.CloseIdleConnections()
-		if code == 0 {
-			err = goleak.Find()
-		}
+		code, err = runIn(dir, m)
 	}
 	if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -56,18 +46,48 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// server is a process of etcd.
-type server struct {
-	dir, addr, peers string
-	cmd              *exec.Cmd
+func runIn(dir string, m *testing.M) (code int, err error) {
+	all, err := newCluster(dir, 1)
+	if err != nil {
+		return 1, err
+	}
+	etcd = all[0]
+	if err := etcd.start(); err != nil {
+		return 1, err
+	}
+	defer etcd.kill()
+	if err := etcd.ready(); err != nil {
+		return 1, err
+	}
+	if code := m.Run(); code != 0 {
+		return code, nil
+	}
+	http.DefaultClient.CloseIdleConnections()
+	return 0, goleak.Find()
 }
 
-func newServer(dir string) (server, error) {
-	ports, err := freePorts(2)
+// server is a process of etcd.
+type server struct {
+	dir, addr, peers, cluster string
+	cmd                       *exec.Cmd
+}
+
+// newCluster returns servers of a cluster, which are not started.
+func newCluster(dir string, n int) (all []*server, err error) {
+	ports, err := freePorts(2 * n)
 	if err != nil {
-		return server{}, err
+		return nil, err
 	}
-	return server{dir: dir, addr: ports[0], peers: ports[1]}, nil
+	var cluster []string
+	for i := range n {
+		s := &server{dir: filepath.Join(dir, fmt.Sprint(i)), addr: ports[2*i], peers: ports[2*i+1]}
+		all = append(all, s)
+		cluster = append(cluster, s.peers+"=http://"+s.peers)
+	}
+	for _, s := range all {
+		s.cluster = strings.Join(cluster, ",")
+	}
+	return all, nil
 }
 
 // freePorts returns addresses that differ.
@@ -83,25 +103,24 @@ func freePorts(n int) (addrs []string, err error) {
 	return addrs, nil
 }
 
-// start starts a cluster of one server, with the data of its directory if there are any.
+// start starts the server, with the data of its directory if there are any.
 func (s *server) start() error {
-	if _, err := exec.LookPath("etcd"); err != nil {
+	here, others := "http://"+s.addr, "http://"+s.peers
+	s.cmd = exec.Command("etcd", "--name", s.peers, "--data-dir", s.dir, "--log-level", "fatal",
+		"--listen-client-urls", here, "--advertise-client-urls", here, "--listen-peer-urls", others,
+		"--initial-advertise-peer-urls", others, "--initial-cluster", s.cluster)
+	if err := s.cmd.Start(); err != nil {
 		return fmt.Errorf("these tests need etcd: scripts/deps.sh etcd: %w", err)
 	}
-	here, others := "http://"+s.addr, "http://"+s.peers
-	s.cmd = exec.Command("etcd", "--data-dir", filepath.Join(s.dir, "data"), "--log-level", "fatal",
-		"--listen-client-urls", here, "--advertise-client-urls", here, "--listen-peer-urls", others,
-		"--initial-advertise-peer-urls", others, "--initial-cluster", "default="+others)
-	if err := s.cmd.Start(); err != nil {
-		return err
-	}
-	end := time.Now().Add(patience)
-	for !s.healthy() {
+	return nil
+}
+
+// ready waits until the server can write.
+func (s *server) ready() error {
+	for end := time.Now().Add(patience); !s.healthy(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.kill()
 			return errors.New("etcd does not become healthy")
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	return nil
 }
@@ -120,11 +139,11 @@ func (s *server) kill() {
 	_ = s.cmd.Wait()
 }
 
-// connect returns a client of etcd.
-func connect(t testing.TB, addr string, opts ...grpc.DialOption) *clientv3.Client {
+// connect returns a client of etcd for servers, separated by commas.
+func connect(t testing.TB, addrs string, opts ...grpc.DialOption) *clientv3.Client {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{addr}, Logger: zap.NewNop(), DialOptions: opts,
+		Endpoints: strings.Split(addrs, ","), Logger: zap.NewNop(), DialOptions: opts,
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: patience,
 	})
 	require.NoError(t, err)

@@ -2,7 +2,6 @@ package etcdlock_test
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
@@ -10,14 +9,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.etcd.io/etcd/client/v3/namespace"
-	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/contrib/etcdlock"
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
 )
-
-var testSeed = os.Getenv("ETCDLOCK_SEED")
 
 func TestConstructorsNameWhatIsBad(t *testing.T) {
 	c := connect(t, etcd.addr)
@@ -245,41 +241,4 @@ func TestCompaction(t *testing.T) {
 	require.NoError(t, err)
 	await(t, hold.Done(), "the hold goes on without its key")
 	require.ErrorIs(t, hold.Err(), etcdlock.ErrKeyDeleted)
-}
-
-// A server of its own is restarted with its data: holds and waiters go on. Then without: holds end,
-// and waiters go on.
-func TestRestartOfTheServer(t *testing.T) {
-	t.Parallel()
-	server, err := newServer(t.TempDir())
-	require.NoError(t, err)
-	require.NoError(t, server.start())
-	defer func() { server.kill() }()
-	const long = 15 * time.Second // a start may take some seconds
-	c := newClient(t, connect(t, server.addr), etcdlock.WithTTL(long), etcdlock.WithLogger(zap.NewNop()))
-	lock := newLock(t, c, t.Name())
-	hold := acquire(t, lock)
-	first := hold.ValidUntil()
-	won := make(chan *recipes.Hold, 1)
-	go func() {
-		hold, _ := lock.Acquire(bounded(t))
-		won <- hold
-	}()
-	awaitKeys(t, connect(t, server.addr), t.Name(), 2)
-
-	server.kill()
-	require.NoError(t, server.start())
-	for end := bounded(t); !hold.ValidUntil().After(first); time.Sleep(10 * time.Millisecond) {
-		require.NoError(t, end.Err())
-		require.NoError(t, hold.Err())
-	}
-
-	server.kill()
-	require.NoError(t, os.RemoveAll(server.dir+"/data"))
-	require.NoError(t, server.start())
-	await(t, hold.Done(), "the hold goes on without the data of the server")
-	require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
-	next := <-won
-	require.NotNil(t, next)
-	require.NoError(t, next.Release())
 }

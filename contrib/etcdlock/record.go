@@ -49,7 +49,8 @@ func (r *record) enqueue(ctx context.Context, only bool) (predecessor string, er
 	if only {
 		free = clientv3.Compare(clientv3.CreateRevision(r.dir), "=", 0).WithPrefix()
 	}
-	latest := clientv3.OpGet(r.dir, append(clientv3.WithLastCreate(), clientv3.WithKeysOnly(), clientv3.WithLimit(2))...)
+	latest := clientv3.OpGet(r.dir,
+		append(clientv3.WithLastCreate(), clientv3.WithKeysOnly(), clientv3.WithLimit(2))...)
 	create := clientv3.OpPut(r.key, "", clientv3.WithLease(r.s.id))
 	var answer *clientv3.TxnResponse
 	err = r.s.ask(ctx, func(ctx context.Context) (err error) {
