@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -35,6 +36,8 @@ func transient(err error) bool {
 	switch codeOf(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.Aborted:
 		return true
+	case codes.Unknown: // the server has noticed first that the time of the request is over
+		return strings.Contains(err.Error(), context.DeadlineExceeded.Error())
 	}
 	return false
 }

@@ -25,6 +25,10 @@ import (
 
 var errDropped = status.Error(codes.Unavailable, "dropped by the test")
 
+// errLate is the answer of a server that has noticed before the client that the time of a request is
+// over.
+var errLate = status.Error(codes.Unknown, context.DeadlineExceeded.Error())
+
 // unary has all requests of a client pass fn, which makes them with send.
 func unary(fn func(ctx context.Context, request any, send func(context.Context) error) error) grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any,
@@ -54,8 +58,9 @@ func TestAcquireWithoutAnAnswerFindsItsKey(t *testing.T) {
 			c := newClient(t, connect(t, etcd.addr, unary(
 				func(ctx context.Context, request any, send func(context.Context) error) error {
 					err := send(ctx)
-					if creates(request) && lost.Add(1) <= 2 {
-						return errDropped
+					if n := int(lost.Load()); creates(request) && n < 2 {
+						lost.Add(1)
+						return []error{errDropped, errLate}[n]
 					}
 					return err
 				})))
