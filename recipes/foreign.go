@@ -33,7 +33,9 @@ type ForeignHold struct {
 	Reason func() error
 	// Release releases the lock. It is called once: by Hold.Release, or in the background after a
 	// loss, because the service may still leave the lock to its holder. It must return when ctx ends,
-	// which is after Within. It must not release a later hold of the same lock.
+	// which is after Within. It must not release a later hold of the same lock. An error that matches
+	// ErrForeignLost means that the service had taken the lock away before: Hold.Release returns it.
+	// With any other error, Hold.Release returns ErrReleasePending.
 	Release func(ctx context.Context) error
 	// Within is how long Release may take. 0 means 10 s.
 	Within time.Duration

@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -155,6 +156,15 @@ func TestFailedReleaseOfAForeignHoldIsPending(t *testing.T) {
 	err := h.Release()
 	require.ErrorIs(t, err, recipes.ErrReleasePending)
 	require.ErrorIs(t, err, l.refuses)
+}
+
+func TestReleaseOfAForeignHoldFindsItsLoss(t *testing.T) {
+	l := newLease()
+	l.refuses = fmt.Errorf("%w: the key is gone", recipes.ErrForeignLost)
+	err := held(t, l.hold()).Release()
+	require.ErrorIs(t, err, recipes.ErrForeignLost)
+	require.NotErrorIs(t, err, recipes.ErrReleasePending)
+	require.Contains(t, l.metrics.Lines(time.Hour), "docent.lock.losses{foreign there foreign_lost} 1")
 }
 
 func TestReleaseOfAForeignHoldIsBounded(t *testing.T) {

@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -156,10 +157,14 @@ func (x *foreign) release() error {
 		}
 	}()
 	defer func() { cancel(); <-watched }()
-	if err := x.Release(ctx); err != nil {
-		return fmt.Errorf("release %s: %w", x.Name, errtext.Because(ErrReleasePending, err))
+	err := x.Release(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrForeignLost):
+		return fmt.Errorf("release %s: %w", x.Name, err)
 	}
-	return nil
+	return fmt.Errorf("release %s: %w", x.Name, errtext.Because(ErrReleasePending, err))
 }
 
 // carry does nothing: re-entry is the other service's.
