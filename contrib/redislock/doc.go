@@ -1,0 +1,74 @@
+// Package redislock has locks on Redis that are holds of docent: each has a deadline, a fencing token
+// and a context that ends when the lock is lost.
+//
+//	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true})
+//	client, err := redislock.NewClient(rdb)
+//	...
+//	defer client.Close()
+//	lock, err := redislock.New(client, "orders")
+//	...
+//	err = lock.Do(ctx, func(ctx context.Context, hold *recipes.Hold) error {
+//		return store.Write(ctx, hold.Token(), orders) // ctx ends when the lock is lost
+//	})
+//
+// A [Lock] is a [recipes.Locker], as docent's locks on ZooKeeper are: a program can hold both as one
+// (package multilock), or move from one to the other.
+//
+// # How it works
+//
+// The lock "orders" is the key docent:{orders}. Its value is the holder's own, and its time to live
+// is that of [WithTTL]. One script sets the key and increases the counter docent:{orders}:token,
+// which is the fencing token and stays. The key is renewed after each third of its time to live, in
+// the background, as long as it is the holder's. A release deletes it, if it is the holder's, and
+// publishes that in the channel docent:{orders}:released.
+//
+// A hold ends, unless it is renewed, after nine tenths of the time to live, reckoned from before the
+// request was sent. So it ends before Redis gives the lock to another client, also when the holder is
+// cut off.
+//
+// Waiters ask when a release is published, when the key of the holder would expire, and at intervals
+// ([WithPollInterval]). All waiters of a lock ask at a release, and any of them acquires it: there is
+// no order. For locks that many clients want at once use docent's locks on ZooKeeper.
+//
+// # What it promises
+//
+// At most one hold of a lock is valid at a time, as long as one server has the keys and its clock
+// runs evenly. Redis does not promise more. In each row where two clients may hold the lock, only
+// the resource can tell them apart: see package fence. Where the token does not help either, use
+// a service that agrees by a majority, such as ZooKeeper or etcd.
+//
+//	what happens                         two holders?                     the token
+//	the holder is paused                 no: its hold has ended at the    a late write after the pause
+//	                                     next question                    needs it
+//	a holder or its network fails        no: the lock is free after the   grows
+//	                                     time to live
+//	this machine's clock is set          no: a hold may end early         grows
+//	the server's clock is set forward    yes, if by more than a tenth of  grows
+//	                                     the time to live
+//	the server's clock is set back       no: the lock of a holder that    grows
+//	                                     crashed is kept for longer
+//	restart, appendfsync always          no                               grows
+//	restart, other persistence           yes: the last second may be      may repeat
+//	                                     lost
+//	restart without a disk, FLUSHALL     yes, until the holder renews     begins again at 1
+//	failover to a replica                yes: replication does not wait   may repeat
+//	a partition with two masters         yes, until the old one is        may repeat
+//	                                     written to no more
+//	eviction (maxmemory-policy           yes                              may begin again at 1
+//	allkeys-*)
+//
+// A holder whose key was lost learns that when it renews the key, after a third of the time to live
+// at the latest. The hold ends then, with the reason. After a failover or a restart a resource that
+// compares tokens may refuse the new holder because it has seen a larger token: set the counter to
+// more than that.
+//
+// There is no Redlock, a lock on several independent masters: it has no token, and its safety
+// depends on the clocks of all of them.
+//
+// # What it needs
+//
+// Redis 2.8 or later, or a server that runs its scripts. It must not evict the keys. The user of
+// Redis needs the commands EVAL, EVALSHA, GET, SET, INCR, DEL, PEXPIRE, PTTL, PUBLISH, SUBSCRIBE,
+// UNSUBSCRIBE and PING for the keys and channels of the prefix. The counters stay: names of locks
+// should be few.
+package redislock

@@ -1,0 +1,273 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
+	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/internal/errtext"
+	"github.com/docent-zk/docent/recipes"
+)
+
+// Lock is a lock between processes, and between the goroutines of one process. It is not fair, and
+// not reentrant: a goroutine that holds it waits for itself if it acquires it again. A Lock has no
+// state of its own: all Lock values of one name are the same lock. It is safe for concurrent use.
+type Lock struct {
+	c    *Client
+	keys []string // of the lock and the counter of tokens, in one hash slot
+	ch   string   // on which releases are published
+}
+
+var _ recipes.Locker = (*Lock)(nil)
+
+// New returns the lock of a name. It makes no request. It returns an error for a nil or zero client,
+// and for a name that is empty or contains a brace: the key is the prefix and the name in braces, so
+// that a Redis Cluster has all keys of the lock on one server.
+func New(c *Client, name string) (*Lock, error) {
+	switch {
+	case c == nil:
+		return nil, errors.New("redislock: the client is nil")
+	case c.open == nil:
+		return nil, fmt.Errorf("redislock: the client: %w", framework.ErrZeroValue)
+	case name == "":
+		return nil, errors.New("redislock: the name of the lock is empty")
+	case strings.ContainsAny(name, "{}"):
+		return nil, fmt.Errorf("redislock: the name %q of the lock contains a brace", name)
+	}
+	key := c.cfg.prefix + "{" + name + "}"
+	return &Lock{c, []string{key, key + ":token"}, key + ":released"}, nil
+}
+
+// Acquire waits until the lock is acquired or ctx ends. ctx limits only the wait, not the hold.
+// Acquire fails
+//
+//   - when ctx ends. The error matches those of ctx, and recipes.ErrNotAcquired if another holder
+//     was seen;
+//   - with ErrClosed when the client is closed;
+//   - when Redis refuses the request. An answer that passes, such as LOADING in a start or READONLY
+//     in a failover, and a lost connection do not end the wait.
+//
+// An Acquire that fails leaves no key: one that it may have set is deleted in the background. If Redis
+// cannot be reached for that, or executes the request after the deletion, the key expires after its
+// time to live.
+func (l *Lock) Acquire(ctx context.Context) (*recipes.Hold, error) { return l.acquire(ctx, true) }
+
+// TryAcquire is Acquire that does not wait for other holders: it fails with recipes.ErrNotAcquired.
+// It still waits for a connection until ctx ends.
+func (l *Lock) TryAcquire(ctx context.Context) (*recipes.Hold, error) { return l.acquire(ctx, false) }
+
+// AcquireWithin is Acquire that waits at most d, and then fails with recipes.ErrNotAcquired: see
+// recipes.AcquireWithin.
+func (l *Lock) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error) {
+	return recipes.AcquireWithin(ctx, l, d)
+}
+
+// Do acquires the lock, calls fn with a context that ends with the hold, and releases the hold: see
+// recipes.Do.
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *recipes.Hold) error) error {
+	return recipes.Do(ctx, l, fn)
+}
+
+// Key returns the key of the lock in Redis. Its value begins with the host and the process id of the
+// holder.
+func (l *Lock) Key() string {
+	if l.c == nil {
+		return ""
+	}
+	return l.keys[0]
+}
+
+// recipe is what measurements call holds of other services.
+const recipe = "foreign"
+
+func (l *Lock) acquire(ctx context.Context, wait bool) (*recipes.Hold, error) {
+	switch {
+	case l.c == nil:
+		return nil, framework.ErrZeroValue
+	case ctx == nil:
+		return nil, framework.ErrNilContext
+	}
+	begun := time.Now()
+	hold, err := l.acquired(ctx, wait)
+	labels := metrics.Labels{Recipe: recipe, Path: l.Key(), Outcome: metrics.OutcomeAcquired}
+	switch {
+	case errors.Is(err, recipes.ErrNotAcquired):
+		labels.Outcome = metrics.OutcomeNotAcquired
+	case err != nil:
+		labels.Outcome = metrics.OutcomeFailed
+	}
+	l.c.cfg.metrics.Record(metrics.LockWait, time.Since(begun), labels)
+	if err != nil {
+		return nil, fmt.Errorf("acquire %s: %w", l.Key(), err)
+	}
+	return hold, nil
+}
+
+func (l *Lock) acquired(ctx context.Context, wait bool) (*recipes.Hold, error) {
+	if ctx.Err() != nil {
+		return nil, ctxerr.Of(ctx)
+	}
+	if err := l.c.enter(); err != nil {
+		return nil, err
+	}
+	defer l.c.leave()
+	a := &attempt{Lock: l, owner: l.c.newOwner()}
+	defer a.stopWaiting()
+	g, until, err := a.run(ctx, wait)
+	if err != nil {
+		a.undo()
+		return nil, a.failed(err)
+	}
+	return l.hold(a.owner, g.token, until)
+}
+
+// attempt is an acquire. All of its requests have the same owner, so a repeated one finds that the
+// one before has set the key.
+type attempt struct {
+	*Lock
+	owner string
+
+	pending <-chan result   // a request that was not waited for
+	unknown bool            // a request had no answer: it may have set the key
+	held    bool            // another holder was seen
+	last    error           // of a request
+	woken   <-chan struct{} // nil: not waiting for another holder yet
+	stop    func()          // ends woken
+}
+
+// run asks until the lock is acquired.
+func (a *attempt) run(ctx context.Context, wait bool) (grant, time.Time, error) {
+	for failures := 0; ; {
+		g, until, err := a.ask(ctx)
+		pause := a.c.cfg.poll
+		switch {
+		case err == nil && g.token != 0:
+			return g, until, nil
+		case err == nil && !wait:
+			return g, until, recipes.ErrNotAcquired
+		case err == nil:
+			failures = 0
+			if a.beginWait() {
+				continue // a release after the answer was not heard
+			}
+			if g.left >= 0 {
+				pause = min(pause, g.left+time.Millisecond)
+			}
+		case a.pending != nil || isAnswer(err):
+			return g, until, err
+		default:
+			failures++
+			pause = min(pause, 5*time.Millisecond<<min(failures, 10))
+		}
+		if err := a.pause(ctx, pause); err != nil {
+			return g, until, err
+		}
+	}
+}
+
+// ask makes a request and waits for the answer.
+func (a *attempt) ask(ctx context.Context) (grant, time.Time, error) {
+	until := a.c.until(time.Now())
+	results := a.c.start(context.Background(), acquireScript, a.keys, a.owner, a.c.ttl())
+	select {
+	case r := <-results:
+		g, err := a.read(r, until)
+		return g, until, err
+	case <-ctx.Done():
+		a.pending = results
+		return grant{}, until, ctxerr.Of(ctx)
+	case <-a.c.open.Done():
+		a.pending = results
+		return grant{}, until, ErrClosed
+	}
+}
+
+// read reads an answer, and notes what it says.
+func (a *attempt) read(r result, until time.Time) (grant, error) {
+	g, err := r.grant()
+	if err == nil && g.token != 0 && !time.Now().Before(until) {
+		err = fmt.Errorf("%w: the answer took longer than the key lives", context.DeadlineExceeded)
+	}
+	if err != nil {
+		a.unknown, a.last = true, err
+		return grant{}, err
+	}
+	a.held, a.last = a.held || g.token == 0, nil
+	return g, nil
+}
+
+// beginWait has the attempt woken by releases. It reports whether that was not so before.
+func (a *attempt) beginWait() bool {
+	if a.woken != nil {
+		return false
+	}
+	labels := metrics.Labels{Recipe: recipe, Path: a.Key()}
+	woken, stop := a.c.wakeups.wait(a.ch)
+	a.woken, a.stop = woken, func() {
+		stop()
+		a.c.cfg.metrics.Add(metrics.LockWaiters, -1, labels)
+	}
+	a.c.cfg.metrics.Add(metrics.LockWaiters, 1, labels)
+	return true
+}
+
+func (a *attempt) stopWaiting() {
+	if a.stop != nil {
+		a.stop()
+	}
+}
+
+// pause waits for a release, at most about d.
+func (a *attempt) pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(jitter(d))
+	defer timer.Stop()
+	select {
+	case <-a.woken:
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctxerr.Of(ctx)
+	case <-a.c.open.Done():
+		return ErrClosed
+	}
+	return nil
+}
+
+// failed returns the error of an acquire that ended with err.
+func (a *attempt) failed(err error) error {
+	if a.last != nil && !errors.Is(err, a.last) {
+		err = fmt.Errorf("%w: %w", err, a.last)
+	}
+	if a.held && !errors.Is(err, recipes.ErrNotAcquired) && !errors.Is(err, ErrClosed) {
+		err = errtext.Because(recipes.ErrNotAcquired, err)
+	}
+	return err
+}
+
+// undo deletes in the background what the attempt may have set.
+func (a *attempt) undo() {
+	pending, unknown := a.pending, a.unknown
+	if pending == nil && !unknown {
+		return
+	}
+	a.c.work.Go(func() {
+		if pending != nil {
+			r := <-pending
+			if g, err := r.grant(); err == nil && g.token == 0 && !unknown {
+				return
+			}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), a.c.cfg.ttl)
+		defer cancel()
+		if _, err := a.c.release(ctx, a.Lock, a.owner, 0); err != nil {
+			a.c.cfg.log.Warn("a key that an acquire may have left was not deleted: it ends by its time to live",
+				zap.String("path", a.Key()), zap.Error(err))
+		}
+	})
+}

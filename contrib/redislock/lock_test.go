@@ -1,0 +1,403 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/contrib/redislock"
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
+)
+
+// bubble runs a test in virtual time, with two clients that never poll.
+func bubble(t *testing.T, test func(t *testing.T, srv *fake, a, b *peer)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newFake()
+		test(t, srv, newPeer(t, srv), newPeer(t, srv))
+	})
+}
+
+// peer is a client with one lock.
+type peer struct {
+	*redislock.Lock
+	*link
+	client *redislock.Client
+}
+
+const never = 1000 * time.Hour
+
+func newPeer(t testing.TB, srv *fake) *peer {
+	t.Helper()
+	l := &link{fake: srv}
+	c, err := redislock.NewClientOf(l, redislock.WithTTL(ttl), redislock.WithPollInterval(never))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return &peer{newLock(t, c, "lock"), l, c}
+}
+
+// failOnce makes the next request fail, before it arrives or instead of its answer.
+func (p *peer) failOnce(answer bool) *atomic.Bool {
+	failed := new(atomic.Bool)
+	p.fault = func(_ context.Context, isAnswer bool) error {
+		if isAnswer == answer && failed.CompareAndSwap(false, true) {
+			return errReset
+		}
+		return nil
+	}
+	return failed
+}
+
+func TestAcquireAndReleaseAreOneRequestEach(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, _ *peer) {
+		require.NoError(t, acquire(t, a).Release())
+		srv.requests = 0
+		hold := acquire(t, a)
+		require.Equal(t, 1, srv.requests)
+		require.NoError(t, hold.Release())
+		require.Equal(t, 2, srv.requests)
+	})
+}
+
+func TestLostRequestsAndAnswersOfAnAcquire(t *testing.T) {
+	for _, answer := range []bool{false, true} {
+		bubble(t, func(t *testing.T, srv *fake, a, _ *peer) {
+			failed := a.failOnce(answer)
+			hold := acquire(t, a)
+			require.True(t, failed.Load())
+			require.Equal(t, int64(1), hold.Token(), "it is acquired once")
+			require.NoError(t, hold.Release())
+			require.Empty(t, srv.owner(a.Key()))
+		})
+	}
+}
+
+func TestLostRequestsAndAnswersOfARelease(t *testing.T) {
+	for _, answer := range []bool{false, true} {
+		bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+			hold := acquire(t, a)
+			failed := a.failOnce(answer)
+			require.NoError(t, hold.Release())
+			require.True(t, failed.Load())
+			require.Empty(t, srv.owner(a.Key()))
+		})
+	}
+}
+
+// A request that is sent twice by the client of Redis is answered the second time.
+func TestRepeatedReleaseWasNoLoss(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		hold := acquire(t, a)
+		srv.delete(a.Key()) // as a first request does
+		require.NoError(t, hold.Release())
+	})
+}
+
+func TestReleaseFindsThatAnotherClientHadTheLock(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		hold := acquire(t, a)
+		srv.delete(a.Key())
+		other := acquire(t, b)
+		err := hold.Release()
+		require.ErrorIs(t, err, recipes.ErrForeignLost)
+		require.NotErrorIs(t, err, recipes.ErrReleasePending)
+		require.NoError(t, other.Err())
+		require.NoError(t, other.Release())
+	})
+}
+
+func TestReleaseThatGetsNoAnswerIsPending(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		hold := acquire(t, a)
+		a.setCut(true)
+		begun := time.Now()
+		require.ErrorIs(t, hold.Release(), recipes.ErrReleasePending)
+		require.LessOrEqual(t, time.Since(begun), ttl)
+		require.NoError(t, acquire(t, b).Release())
+		a.setCut(false)
+	})
+}
+
+// The context ends at each point of an acquire. What the server has of it is deleted.
+func TestAcquireThatIsGivenUpIsUndone(t *testing.T) {
+	for _, answer := range []bool{false, true} {
+		bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+			require.NoError(t, acquire(t, a).Release()) // the server knows the scripts
+			var slow atomic.Bool
+			slow.Store(true)
+			a.fault = func(_ context.Context, isAnswer bool) error {
+				if isAnswer == answer && slow.CompareAndSwap(true, false) {
+					time.Sleep(ttl / 2)
+				}
+				return nil
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), ttl/4)
+			defer cancel()
+			begun := time.Now()
+			_, err := a.Acquire(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotErrorIs(t, err, recipes.ErrNotAcquired, "no other holder was seen")
+			require.Equal(t, ttl/4, time.Since(begun), "it does not wait for the answer")
+			time.Sleep(ttl/4 + time.Millisecond)
+			require.Empty(t, srv.owner(a.Key()), "it was deleted long before it expires")
+			hold, err := b.TryAcquire(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, hold.Release())
+		})
+	}
+}
+
+func TestAnswerThatComesTooLateIsNoHold(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		var slow atomic.Bool
+		slow.Store(true)
+		a.fault = func(_ context.Context, isAnswer bool) error {
+			if isAnswer && slow.CompareAndSwap(true, false) {
+				time.Sleep(2 * ttl)
+			}
+			return nil
+		}
+		hold := acquire(t, a)
+		require.Equal(t, int64(2), hold.Token(), "the first grant had expired")
+		require.Greater(t, time.Until(hold.ValidUntil()), ttl/2)
+		require.NoError(t, hold.Release())
+	})
+}
+
+func TestDeadlineIsReckonedFromBeforeTheRequest(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, _ *peer) {
+		require.NoError(t, acquire(t, a).Release())
+		a.fault = func(_ context.Context, isAnswer bool) error {
+			if isAnswer {
+				time.Sleep(ttl / 5)
+			}
+			return nil
+		}
+		begun := time.Now()
+		hold := acquire(t, a)
+		require.Equal(t, begun.Add(ttl*9/10), hold.ValidUntil())
+		require.NoError(t, hold.Release())
+	})
+}
+
+// Without polls the message of the release is all that wakes the waiter.
+func TestReleaseWakesWaiters(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		hold := acquire(t, a)
+		won := make(chan *recipes.Hold)
+		go func() { won <- acquire(t, b) }()
+		synctest.Wait()
+		time.Sleep(ttl / 10)
+		released := time.Now()
+		require.NoError(t, hold.Release())
+		next := <-won
+		require.Equal(t, released, time.Now())
+		require.NoError(t, next.Release())
+		synctest.Wait()
+	})
+}
+
+// A holder that crashed publishes nothing, and the key expires.
+func TestWaiterAsksWhenTheKeyExpires(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		begun := time.Now()
+		hold := acquire(t, a)
+		a.setCut(true)
+		next := acquire(t, b)
+		require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
+		require.GreaterOrEqual(t, time.Since(begun), ttl)
+		require.Less(t, time.Since(begun), ttl+ttl/10)
+		require.NoError(t, next.Release())
+		a.setCut(false)
+	})
+}
+
+// A release that is not heard, because the subscription was lost, costs one poll.
+func TestWaiterPollsWithoutMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newFake()
+		a := newPeer(t, srv)
+		c, err := redislock.NewClientOf(deaf{&link{fake: srv}}, redislock.WithTTL(ttl))
+		require.NoError(t, err)
+		defer c.Close()
+		b := newLock(t, c, "lock")
+		hold := acquire(t, a)
+		won := make(chan *recipes.Hold)
+		go func() { won <- acquire(t, b) }()
+		synctest.Wait()
+		released := time.Now()
+		require.NoError(t, hold.Release())
+		next := <-won
+		require.LessOrEqual(t, time.Since(released), time.Second)
+		require.NoError(t, next.Release())
+	})
+}
+
+// deaf is a Redis whose subscriptions fail.
+type deaf struct{ *link }
+
+func (deaf) Subscribe(context.Context) (redislock.Subscription, error) { return nil, errReset }
+
+func TestSubscriptionIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newFake()
+		a := newPeer(t, srv)
+		l := &link{fake: srv}
+		c := simClient(t, l)
+		hold := acquire(t, a)
+		won := make(chan *recipes.Hold)
+		go func() { won <- acquire(t, newLock(t, c, "lock")) }()
+		synctest.Wait()
+		srv.mu.Lock()
+		for s := range srv.subs {
+			s.close() // the connection is lost
+		}
+		srv.mu.Unlock()
+		time.Sleep(5 * time.Second)
+		srv.mu.Lock()
+		require.Len(t, srv.subs, 1)
+		srv.mu.Unlock()
+		require.NoError(t, hold.Release())
+		require.NoError(t, (<-won).Release())
+	})
+}
+
+func TestHoldOutlastsAShortPartition(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		hold := acquire(t, a)
+		time.Sleep(ttl / 4)
+		a.setCut(true)
+		time.Sleep(ttl / 2)
+		require.NoError(t, hold.Err())
+		a.setCut(false)
+		time.Sleep(10 * ttl)
+		require.NoError(t, hold.Err())
+		require.NotEmpty(t, srv.owner(a.Key()))
+		require.NoError(t, hold.Release())
+	})
+}
+
+func TestLossHasAReason(t *testing.T) {
+	for want, then := range map[string]func(t *testing.T, srv *fake, a, b *peer){
+		"was deleted": func(_ *testing.T, srv *fake, a, _ *peer) { srv.delete(a.Key()) },
+		"belongs to": func(t *testing.T, srv *fake, a, b *peer) {
+			srv.delete(a.Key())
+			acquire(t, b)
+		},
+	} {
+		bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+			hold := acquire(t, a)
+			then(t, srv, a, b)
+			<-hold.Done()
+			require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
+			require.ErrorContains(t, hold.Err(), want)
+			require.ErrorContains(t, hold.Err(), a.Key())
+		})
+	}
+}
+
+func TestCloseReleases(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		hold := acquire(t, a)
+		waiting := make(chan error)
+		go func() { _, err := b.Acquire(context.Background()); waiting <- err }()
+		synctest.Wait()
+		begun := time.Now()
+		require.NoError(t, b.client.Close())
+		require.ErrorIs(t, <-waiting, redislock.ErrClosed)
+		require.NoError(t, a.client.Close())
+		require.Equal(t, begun, time.Now())
+		require.ErrorIs(t, hold.Err(), redislock.ErrClosed)
+		require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
+		require.ErrorIs(t, hold.Release(), redislock.ErrClosed)
+		require.Empty(t, srv.owner(a.Key()))
+		_, err := a.TryAcquire(t.Context())
+		require.ErrorIs(t, err, redislock.ErrClosed)
+		require.NoError(t, a.client.Close())
+	})
+}
+
+// Cut off, Close gives each request one try.
+func TestCloseIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		hold := acquire(t, a)
+		a.setCut(true)
+		waiting := make(chan error)
+		go func() { _, err := a.Acquire(context.Background()); waiting <- err }()
+		synctest.Wait()
+		begun := time.Now()
+		require.NoError(t, a.client.Close())
+		require.ErrorIs(t, hold.Err(), redislock.ErrClosed)
+		require.ErrorIs(t, <-waiting, redislock.ErrClosed)
+		require.LessOrEqual(t, time.Since(begun), ttl)
+	})
+}
+
+func TestAnswersThatEndAnAcquire(t *testing.T) {
+	for text, ends := range map[string]bool{
+		"NOPERM this user has no permissions":                   true,
+		"WRONGTYPE Operation against a key":                     true,
+		"LOADING Redis is loading the dataset in memory":        false,
+		"READONLY You can't write against a read only replica.": false,
+	} {
+		bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+			a.fault = func(_ context.Context, isAnswer bool) error { return answerError(text) }
+			for _, try := range []func(context.Context) (*recipes.Hold, error){a.Acquire, a.TryAcquire} {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				begun := time.Now()
+				_, err := try(ctx)
+				require.ErrorIs(t, err, answerError(text), "the last error is always there")
+				require.Equal(t, ends, ctx.Err() == nil)
+				if ends {
+					require.Equal(t, begun, time.Now())
+				}
+			}
+		})
+	}
+}
+
+func TestContextThatEndsInTheWait(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		hold := acquire(t, a)
+		reason := errors.New("reason")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Minute, func() { cancel(reason) })
+		_, err := b.Acquire(ctx)
+		for _, want := range []error{recipes.ErrNotAcquired, context.Canceled, reason} {
+			require.ErrorIs(t, err, want)
+		}
+		_, err = b.AcquireWithin(t.Context(), time.Second)
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		require.ErrorContains(t, err, a.Key())
+		require.NoError(t, hold.Release())
+		require.NoError(t, b.Do(t.Context(), func(context.Context, *recipes.Hold) error { return nil }))
+	})
+}
+
+func TestNilAndZeroValues(t *testing.T) {
+	_, err := redislock.NewClient(nil)
+	require.ErrorContains(t, err, "nil")
+	_, err = redislock.NewClientOf(nil)
+	require.ErrorContains(t, err, "nil")
+	_, err = redislock.New(nil, "lock")
+	require.ErrorContains(t, err, "nil")
+	_, err = redislock.New(&redislock.Client{}, "lock")
+	require.ErrorIs(t, err, framework.ErrZeroValue)
+	require.ErrorIs(t, new(redislock.Client).Close(), framework.ErrZeroValue)
+	var zero redislock.Lock
+	_, err = zero.Acquire(t.Context())
+	require.ErrorIs(t, err, framework.ErrZeroValue)
+	_, err = zero.TryAcquire(t.Context())
+	require.ErrorIs(t, err, framework.ErrZeroValue)
+	require.Empty(t, zero.Key())
+	bubble(t, func(t *testing.T, srv *fake, a, _ *peer) {
+		_, err := a.Acquire(nil) //nolint:staticcheck // it is what is tested
+		require.ErrorIs(t, err, framework.ErrNilContext)
+	})
+}

@@ -1,0 +1,176 @@
+package redislock
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// wakeups wakes the waiters of a client when a release is published. All share one subscription.
+type wakeups struct {
+	redis Redis
+	log   *zap.Logger
+	pause time.Duration // between subscriptions
+
+	mu      sync.Mutex
+	waiting map[string]map[chan struct{}]struct{} // by channel of Redis
+	changed chan struct{}                         // waiting has other channels; has room for one
+}
+
+func newWakeups(r Redis, cfg config) *wakeups {
+	return &wakeups{
+		redis: r, log: cfg.log, pause: cfg.poll,
+		waiting: map[string]map[chan struct{}]struct{}{}, changed: make(chan struct{}, 1),
+	}
+}
+
+// wait returns a channel that receives when a message comes, and when messages may have been missed.
+// stop ends that.
+func (w *wakeups) wait(channel string) (woken <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting[channel] == nil {
+		w.waiting[channel] = map[chan struct{}]struct{}{}
+		notify(w.changed)
+	}
+	w.waiting[channel][c] = struct{}{}
+	return c, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.waiting[channel], c)
+		if len(w.waiting[channel]) == 0 {
+			delete(w.waiting, channel)
+			notify(w.changed)
+		}
+	}
+}
+
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // it will be received
+	}
+}
+
+func (w *wakeups) wake(channel string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.waiting[channel] {
+		notify(c)
+	}
+}
+
+// run keeps a subscription while something waits, until ctx ends.
+func (w *wakeups) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if !w.any() {
+			select {
+			case <-w.changed:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		if err := w.follow(ctx); ctx.Err() == nil {
+			w.log.Warn("waiters poll: the subscription to releases was lost", zap.Error(err))
+			sleep(ctx, jitter(w.pause))
+		}
+	}
+}
+
+func (w *wakeups) any() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.waiting) > 0
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// jitter returns a half to the whole of d.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
+
+// follow subscribes to what is waited for, until the subscription or ctx ends.
+func (w *wakeups) follow(ctx context.Context) error {
+	sub, err := w.redis.Subscribe(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var once sync.Once // a subscription to nothing may have nothing to receive
+	var receiving sync.WaitGroup
+	defer func() {
+		cancel(nil)
+		if err := sub.Close(); err != nil {
+			w.log.Debug("close a subscription", zap.Error(err))
+		}
+		receiving.Wait()
+	}()
+	for have := map[string]bool{}; ; {
+		if err := w.adjust(ctx, sub, have); err != nil {
+			return err
+		}
+		once.Do(func() { receiving.Go(func() { cancel(w.receive(ctx, sub)) }) })
+		select {
+		case <-w.changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// adjust subscribes to the channels that are waited for, and to no others.
+func (w *wakeups) adjust(ctx context.Context, sub Subscription, have map[string]bool) error {
+	add, drop := w.differences(have)
+	if len(add) > 0 {
+		if err := sub.Subscribe(ctx, add...); err != nil {
+			return err
+		}
+	}
+	if len(drop) > 0 {
+		if err := sub.Unsubscribe(ctx, drop...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// differences returns the channels that are missing in have, and those to drop, and changes have.
+func (w *wakeups) differences(have map[string]bool) (add, drop []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for channel := range w.waiting {
+		if !have[channel] {
+			have[channel] = true
+			add = append(add, channel)
+		}
+	}
+	for channel := range have {
+		if w.waiting[channel] == nil {
+			delete(have, channel)
+			drop = append(drop, channel)
+		}
+	}
+	return add, drop
+}
+
+// receive wakes waiters until the subscription ends.
+func (w *wakeups) receive(ctx context.Context, sub Subscription) error {
+	for {
+		channel, err := sub.Receive(ctx)
+		if err != nil {
+			return err
+		}
+		w.wake(channel)
+	}
+}
