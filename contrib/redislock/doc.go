@@ -16,11 +16,11 @@
 //
 // # How it works
 //
-// The lock "orders" is the key docent:{orders}. Its value is the holder's own, and its time to live
-// is that of [WithTTL]. One script sets the key and increases the counter docent:{orders}:token,
-// which is the fencing token and stays. The key is renewed after each third of its time to live, in
-// the background, as long as it is the holder's. A release deletes it, if it is the holder's, and
-// publishes that in the channel docent:{orders}:released.
+// The lock "orders" is the key docent:orders. Its value is the holder's own, and its time to live is
+// that of [WithTTL]. One script sets the key and increases the counter {docent:orders}:token, which
+// is the fencing token and stays. The key is renewed after each third of its time to live, in the
+// background, as long as it is the holder's. A release deletes it, if it is the holder's, and
+// publishes that in the channel {docent:orders}:released.
 //
 // A hold ends, unless it is renewed, after nine tenths of the time to live, reckoned from before the
 // request was sent. So it ends before Redis gives the lock to another client, also when the holder is
@@ -65,10 +65,21 @@
 // There is no Redlock, a lock on several independent masters: it has no token, and its safety
 // depends on the clocks of all of them.
 //
+// # Other Redis locks
+//
+// With the prefix "" the key is the name of the lock. Then the lock excludes others that set the same
+// key by SET with NX and delete only a value of their own, such as those of redsync and
+// bsm/redislock. A fleet can move from them program by program. They neither count tokens nor
+// publish releases, so waiters poll, and tokens order only the holders of this package. A lock of
+// Redisson is a hash: Acquire fails with WRONGTYPE while it is held.
+//
+// A lock is not reentrant: an acquire under the context of a hold waits for that hold.
+//
 // # What it needs
 //
-// Redis 2.8 or later, or a server that runs its scripts. It must not evict the keys. The user of
-// Redis needs the commands EVAL, EVALSHA, GET, SET, INCR, DEL, PEXPIRE, PTTL, PUBLISH, SUBSCRIBE,
-// UNSUBSCRIBE and PING for the keys and channels of the prefix. The counters stay: names of locks
-// should be few.
+// A server that runs scripts of Redis, and must not evict the keys. The tests run on Redis 7.0 and on
+// miniredis. The user needs the commands EVAL, EVALSHA, GET, SET, INCR, DEL, PEXPIRE, PTTL, PUBLISH,
+// SUBSCRIBE, UNSUBSCRIBE and PING for the keys and channels of the locks. The counters stay: names of
+// locks should not be without number. Programs with another client than go-redis implement [Redis] and
+// call [NewClientOf].
 package redislock

@@ -28,8 +28,8 @@ type Lock struct {
 var _ recipes.Locker = (*Lock)(nil)
 
 // New returns the lock of a name. It makes no request. It returns an error for a nil or zero client,
-// and for a name that is empty or contains a brace: the key is the prefix and the name in braces, so
-// that a Redis Cluster has all keys of the lock on one server.
+// and for a name that is empty or contains a brace: a Redis Cluster has the key of the lock and the
+// counter on one server because the name of the counter has the key in braces.
 func New(c *Client, name string) (*Lock, error) {
 	switch {
 	case c == nil:
@@ -41,8 +41,8 @@ func New(c *Client, name string) (*Lock, error) {
 	case strings.ContainsAny(name, "{}"):
 		return nil, fmt.Errorf("redislock: the name %q of the lock contains a brace", name)
 	}
-	key := c.cfg.prefix + "{" + name + "}"
-	return &Lock{c, []string{key, key + ":token"}, key + ":released"}, nil
+	key := c.cfg.prefix + name
+	return &Lock{c, []string{key, "{" + key + "}:token"}, "{" + key + "}:released"}, nil
 }
 
 // Acquire waits until the lock is acquired or ctx ends. ctx limits only the wait, not the hold.
@@ -75,8 +75,8 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *recipe
 	return recipes.Do(ctx, l, fn)
 }
 
-// Key returns the key of the lock in Redis. Its value begins with the host and the process id of the
-// holder.
+// Key returns the key of the lock in Redis: the prefix and the name. Its value begins with the host
+// and the process id of the holder.
 func (l *Lock) Key() string {
 	if l.c == nil {
 		return ""
@@ -155,7 +155,7 @@ func (a *attempt) run(ctx context.Context, wait bool) (grant, time.Time, error) 
 		case err == nil:
 			failures = 0
 			if a.beginWait() {
-				continue // a release after the answer was not heard
+				continue // a release since the answer was not heard
 			}
 			if g.left >= 0 {
 				pause = min(pause, g.left+time.Millisecond)

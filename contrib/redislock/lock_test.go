@@ -123,6 +123,28 @@ func TestReleaseThatGetsNoAnswerIsPending(t *testing.T) {
 	})
 }
 
+// The context ends while the acquire pauses after an error. The key was set.
+func TestAcquireWithoutAnswersIsUndone(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		var deaf atomic.Bool
+		deaf.Store(true)
+		a.fault = func(_ context.Context, isAnswer bool) error {
+			if isAnswer && deaf.Load() {
+				return errReset
+			}
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), ttl/4)
+		defer cancel()
+		_, err := a.Acquire(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, errReset)
+		deaf.Store(false)
+		time.Sleep(ttl / 4)
+		require.Empty(t, srv.owner(a.Key()))
+	})
+}
+
 // The context ends at each point of an acquire. What the server has of it is deleted.
 func TestAcquireThatIsGivenUpIsUndone(t *testing.T) {
 	for _, answer := range []bool{false, true} {
@@ -181,6 +203,9 @@ func TestDeadlineIsReckonedFromBeforeTheRequest(t *testing.T) {
 		begun := time.Now()
 		hold := acquire(t, a)
 		require.Equal(t, begun.Add(ttl*9/10), hold.ValidUntil())
+		sent := time.Now().Add(ttl / 3)
+		require.True(t, renewed(hold))
+		require.Equal(t, sent.Add(ttl*9/10), hold.ValidUntil())
 		require.NoError(t, hold.Release())
 	})
 }
@@ -199,6 +224,35 @@ func TestReleaseWakesWaiters(t *testing.T) {
 		require.Equal(t, released, time.Now())
 		require.NoError(t, next.Release())
 		synctest.Wait()
+	})
+}
+
+// Another waiter of the client has the subscription, so none begins that would wake the second one. The
+// first one hears the release and has trouble.
+func TestReleaseBetweenTheAnswerAndTheWait(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		hold := acquire(t, a)
+		won := make(chan *recipes.Hold, 2)
+		go func() { won <- acquire(t, b) }()
+		synctest.Wait()
+		var passes atomic.Int64
+		b.fault = func(context.Context, bool) error {
+			switch passes.Add(1) {
+			case 2: // the answer to the second waiter
+				if err := hold.Release(); err != nil {
+					return err
+				}
+				synctest.Wait()
+			case 3: // the request of the first waiter
+				return errReset
+			}
+			return nil
+		}
+		released := time.Now()
+		second := acquire(t, b)
+		require.Equal(t, released, time.Now())
+		require.NoError(t, second.Release())
+		require.NoError(t, (<-won).Release())
 	})
 }
 
@@ -397,7 +451,8 @@ func TestNilAndZeroValues(t *testing.T) {
 	require.ErrorIs(t, err, framework.ErrZeroValue)
 	require.Empty(t, zero.Key())
 	bubble(t, func(t *testing.T, srv *fake, a, _ *peer) {
-		_, err := a.Acquire(nil) //nolint:staticcheck // it is what is tested
+		var none context.Context
+		_, err := a.Acquire(none)
 		require.ErrorIs(t, err, framework.ErrNilContext)
 	})
 }

@@ -54,8 +54,10 @@ func WithPollInterval(d time.Duration) Option {
 	}
 }
 
-// WithPrefix sets what the names of all keys and channels begin with. The default is "docent:".
-// Clients with other prefixes have other locks. It must not contain a brace.
+// WithPrefix sets what the keys of all locks begin with. The default is "docent:". Clients with other
+// prefixes have other locks. With "" the name of a lock is its key, which other programs may use as a
+// lock, too: see "Other Redis locks" in the documentation of the package. The prefix must not contain
+// a brace.
 func WithPrefix(prefix string) Option {
 	return func(c *config) error {
 		if strings.ContainsAny(prefix, "{}") {

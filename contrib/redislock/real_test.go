@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"context"
+	"net"
 	"testing"
 	"time"
 
@@ -66,4 +67,46 @@ func TestLock(t *testing.T) {
 		// The tests that wait for leases wait at the same time.
 		Around: func(t *testing.T, run func(t *testing.T)) { t.Parallel(); run(t) },
 	})
+}
+
+// A cluster of one server refuses scripts with keys of several slots.
+func TestCluster(t *testing.T) {
+	ports := freePorts(t, 2)
+	srv := startServer(t, "--port", ports[0], "--cluster-enabled", "yes", "--cluster-port", ports[1])
+	ctx := bounded(t)
+	require.NoError(t, srv.direct.ClusterAddSlotsRange(ctx, 0, 1<<14-1).Err())
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: []string{"127.0.0.1:" + ports[0]}, ContextTimeoutEnabled: true,
+	})
+	t.Cleanup(func() { require.NoError(t, rdb.Close()) })
+	for i := range 2 {
+		c, err := redislock.NewClient(rdb, redislock.WithTTL(ttl), redislock.WithPollInterval(never))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, c.Close()) })
+		lock := newLock(t, c, "lock")
+		hold := acquire(t, lock)
+		require.Equal(t, int64(1+3*i), hold.Token())
+		won := make(chan *recipes.Hold)
+		go func() { won <- acquire(t, lock) }()
+		require.Eventually(t, func() bool {
+			return srv.direct.PubSubNumSub(ctx, "{"+lock.Key()+"}:released").Val()["{"+lock.Key()+"}:released"] > 0
+		}, time.Minute, time.Millisecond)
+		require.NoError(t, hold.Release())
+		require.NoError(t, (<-won).Release())
+		require.NoError(t, acquire(t, lock).Release())
+	}
+}
+
+// freePorts returns ports that nothing listens on.
+func freePorts(t testing.TB, n int) (ports []string) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close()
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		require.NoError(t, err)
+		ports = append(ports, port)
+	}
+	return ports
 }

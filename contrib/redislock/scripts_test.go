@@ -33,12 +33,12 @@ func onServers(t *testing.T, test func(t *testing.T, opts *redis.Options, direct
 func TestKeys(t *testing.T) {
 	onServers(t, func(t *testing.T, opts *redis.Options, direct *redis.Client) {
 		lock := newLock(t, newClient(t, opts, redislock.WithPrefix("app:")), "orders")
-		require.Equal(t, "app:{orders}", lock.Key())
+		require.Equal(t, "app:orders", lock.Key())
 		hold := acquire(t, lock)
 		ctx := bounded(t)
 		keys, err := direct.Keys(ctx, "*").Result()
 		require.NoError(t, err)
-		require.ElementsMatch(t, []string{"app:{orders}", "app:{orders}:token"}, keys)
+		require.ElementsMatch(t, []string{"app:orders", "{app:orders}:token"}, keys)
 		left, err := direct.PTTL(ctx, lock.Key()).Result()
 		require.NoError(t, err)
 		require.Positive(t, left)
@@ -46,7 +46,7 @@ func TestKeys(t *testing.T) {
 		require.NoError(t, hold.Release())
 		keys, err = direct.Keys(ctx, "*").Result()
 		require.NoError(t, err)
-		require.Equal(t, []string{"app:{orders}:token"}, keys)
+		require.Equal(t, []string{"{app:orders}:token"}, keys)
 	})
 }
 
@@ -55,7 +55,7 @@ func TestTokensAreExact(t *testing.T) {
 	onServers(t, func(t *testing.T, opts *redis.Options, direct *redis.Client) {
 		lock := newLock(t, newClient(t, opts), "lock")
 		const counter = 1<<62 + 1 // no number of Lua
-		require.NoError(t, direct.Set(bounded(t), lock.Key()+":token", counter, 0).Err())
+		require.NoError(t, direct.Set(bounded(t), "{"+lock.Key()+"}:token", counter, 0).Err())
 		for i := range 3 {
 			hold := acquire(t, lock)
 			require.Equal(t, int64(counter+1+i), hold.Token())
@@ -68,7 +68,7 @@ func TestCounterThatIsNone(t *testing.T) {
 	for _, value := range []any{"text", math.MaxInt64, -5} {
 		onServers(t, func(t *testing.T, opts *redis.Options, direct *redis.Client) {
 			lock := newLock(t, newClient(t, opts), "lock")
-			require.NoError(t, direct.Set(bounded(t), lock.Key()+":token", value, 0).Err())
+			require.NoError(t, direct.Set(bounded(t), "{"+lock.Key()+"}:token", value, 0).Err())
 			_, err := lock.Acquire(bounded(t))
 			require.ErrorContains(t, err, lock.Key())
 			require.NoError(t, bounded(t).Err())
@@ -156,6 +156,29 @@ func TestRestartWithDisk(t *testing.T) {
 	next := <-waiting
 	require.Greater(t, next.Token(), hold.Token())
 	require.NoError(t, next.Release())
+}
+
+// Other programs use a key as a lock with SET NX and a deletion that compares the value.
+func TestLocksOfOtherProgramsExclude(t *testing.T) {
+	onServers(t, func(t *testing.T, opts *redis.Options, direct *redis.Client) {
+		lock := newLock(t, newClient(t, opts, redislock.WithPrefix("")), "orders")
+		ctx := bounded(t)
+		take := func() bool {
+			_, err := direct.SetArgs(ctx, "orders", "theirs", redis.SetArgs{Mode: "NX", TTL: time.Minute}).Result()
+			if err != nil {
+				require.ErrorIs(t, err, redis.Nil)
+			}
+			return err == nil
+		}
+		hold := acquire(t, lock)
+		require.False(t, take())
+		require.NoError(t, hold.Release())
+		require.True(t, take())
+		_, err := lock.TryAcquire(ctx)
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		require.NoError(t, direct.Del(ctx, "orders").Err()) // publishes nothing
+		require.NoError(t, acquire(t, lock).Release())
+	})
 }
 
 func TestOptions(t *testing.T) {

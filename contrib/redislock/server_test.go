@@ -50,7 +50,7 @@ func (s *server) start() {
 	binary, err := exec.LookPath("redis-server")
 	require.NoError(s.t, err, "run scripts/deps.sh redis")
 	s.cmd = exec.Command(binary, append([]string{
-		"--port", "0", "--unixsocket", s.socket(), "--dir", s.dir, "--save", "",
+		"--port", "0", "--unixsocket", s.socket(), "--dir", s.dir, "--save", "", "--logfile", "log",
 	}, s.args...)...)
 	require.NoError(s.t, s.cmd.Start())
 	require.Eventually(s.t, func() bool { return s.direct.Ping(context.Background()).Err() == nil },
