@@ -119,7 +119,7 @@ func (c *Client) release(ctx context.Context, l *Lock, owner string, token int64
 		case last || ctx.Err() != nil || isAnswer(err):
 			return false, err
 		}
-		timer := time.NewTimer(jitter(min(time.Second, 5*time.Millisecond<<min(failures, 10))))
+		timer := time.NewTimer(backoff(failures))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

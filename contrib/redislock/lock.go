@@ -123,7 +123,7 @@ func (l *Lock) acquired(ctx context.Context, wait bool) (*recipes.Hold, error) {
 	g, until, err := a.run(ctx, wait)
 	if err != nil {
 		a.undo()
-		return nil, a.failed(err)
+		return nil, a.failed(ctx, err)
 	}
 	return l.hold(a.owner, g.token, until)
 }
@@ -146,7 +146,7 @@ type attempt struct {
 func (a *attempt) run(ctx context.Context, wait bool) (grant, time.Time, error) {
 	for failures := 0; ; {
 		g, until, err := a.ask(ctx)
-		pause := a.c.cfg.poll
+		pause := jitter(a.c.cfg.poll)
 		switch {
 		case err == nil && g.token != 0:
 			return g, until, nil
@@ -158,13 +158,13 @@ func (a *attempt) run(ctx context.Context, wait bool) (grant, time.Time, error) 
 				continue // a release since the answer was not heard
 			}
 			if g.left >= 0 {
-				pause = min(pause, g.left+time.Millisecond)
+				pause = min(pause, g.left+time.Millisecond+jitter(expirySpread))
 			}
 		case a.pending != nil || isAnswer(err):
 			return g, until, err
 		default:
 			failures++
-			pause = min(pause, 5*time.Millisecond<<min(failures, 10))
+			pause = min(pause, backoff(failures))
 		}
 		if err := a.pause(ctx, pause); err != nil {
 			return g, until, err
@@ -175,7 +175,7 @@ func (a *attempt) run(ctx context.Context, wait bool) (grant, time.Time, error) 
 // ask makes a request and waits for the answer.
 func (a *attempt) ask(ctx context.Context) (grant, time.Time, error) {
 	until := a.c.until(time.Now())
-	results := a.c.start(context.Background(), acquireScript, a.keys, a.owner, a.c.ttl())
+	results := a.c.start(context.WithoutCancel(ctx), acquireScript, a.keys, a.owner, a.c.ttl())
 	select {
 	case r := <-results:
 		g, err := a.read(r, until)
@@ -224,9 +224,17 @@ func (a *attempt) stopWaiting() {
 	}
 }
 
-// pause waits for a release, at most about d.
+// expirySpread is the time in which waiters ask after a key has expired.
+const expirySpread = 10 * time.Millisecond
+
+// backoff returns the pause after a number of failures in a row.
+func backoff(failures int) time.Duration {
+	return jitter(min(time.Second, 10*time.Millisecond<<min(failures, 10)))
+}
+
+// pause waits for a release, at most for d.
 func (a *attempt) pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(jitter(d))
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-a.woken:
@@ -240,11 +248,11 @@ func (a *attempt) pause(ctx context.Context, d time.Duration) error {
 }
 
 // failed returns the error of an acquire that ended with err.
-func (a *attempt) failed(err error) error {
+func (a *attempt) failed(ctx context.Context, err error) error {
 	if a.last != nil && !errors.Is(err, a.last) {
 		err = fmt.Errorf("%w: %w", err, a.last)
 	}
-	if a.held && !errors.Is(err, recipes.ErrNotAcquired) && !errors.Is(err, ErrClosed) {
+	if a.held && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = errtext.Because(recipes.ErrNotAcquired, err)
 	}
 	return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/docent-zk/docent/contrib/redislock"
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -431,6 +432,31 @@ func TestContextThatEndsInTheWait(t *testing.T) {
 		require.ErrorContains(t, err, a.Key())
 		require.NoError(t, hold.Release())
 		require.NoError(t, b.Do(t.Context(), func(context.Context, *recipes.Hold) error { return nil }))
+	})
+}
+
+func TestMeasurements(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, m := newFake(), &testzk.Metrics{}
+		a := newPeer(t, srv)
+		c, err := redislock.NewClientOf(&link{fake: srv}, redislock.WithTTL(ttl), redislock.WithMetrics(m))
+		require.NoError(t, err)
+		defer c.Close()
+		b := newLock(t, c, "lock")
+		hold := acquire(t, a)
+		_, err = b.TryAcquire(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		time.AfterFunc(10*time.Second, func() { _ = hold.Release() }) // the next acquire sees it
+		next := acquire(t, b)
+		srv.delete(b.Key())
+		<-next.Done()
+		require.ElementsMatch(t, []string{
+			"docent.lock.hold{foreign docent:lock foreign_lost} 1s",
+			"docent.lock.losses{foreign docent:lock foreign_lost} 1",
+			"docent.lock.wait{foreign docent:lock acquired} 10s",
+			"docent.lock.wait{foreign docent:lock not_acquired} 0s",
+			"docent.lock.waiters{foreign docent:lock} 0",
+		}, m.Lines(time.Second))
 	})
 }
 

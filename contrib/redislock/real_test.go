@@ -8,6 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/contrib/redislock"
 	"github.com/docent-zk/docent/recipes"
@@ -47,26 +49,57 @@ func acquire(t testing.TB, l recipes.Locker) *recipes.Hold {
 	return hold
 }
 
-// The suite for any lock, on a real server, each client behind a proxy of its own.
+// The suite for any lock, on a real server, each client behind a proxy of its own. By default go-redis
+// does not regard the deadlines of contexts.
 func TestLock(t *testing.T) {
 	srv := startServer(t)
-	locktest.Run(t, locktest.Service{
-		Lease: ttl, Tokens: true,
-		Client: func(t testing.TB, _ string) locktest.Client {
-			p := startProxy(t, srv.socket())
-			opts := srv.options()
-			opts.Network, opts.Addr = "tcp", p.addr()
-			c := newClient(t, opts)
-			lock := newLock(t, c, t.Name())
-			return locktest.Client{
-				Lock: lock, Cut: p.cut,
-				Delete: func() { require.NoError(t, srv.direct.Del(context.Background(), lock.Key()).Err()) },
-				Close:  func() { require.NoError(t, c.Close()) },
-			}
-		},
-		// The tests that wait for leases wait at the same time.
-		Around: func(t *testing.T, run func(t *testing.T)) { t.Parallel(); run(t) },
-	})
+	for name, regards := range map[string]bool{"deadlines of contexts": true, "defaults": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			locktest.Run(t, locktest.Service{
+				Lease: ttl, Tokens: true,
+				Client: func(t testing.TB, _ string) locktest.Client { return proxied(t, srv, regards) },
+				// The tests that wait for leases wait at the same time.
+				Around: func(t *testing.T, run func(t *testing.T)) { t.Parallel(); run(t) },
+			})
+		})
+	}
+}
+
+func proxied(t testing.TB, srv *server, regards bool) locktest.Client {
+	p := startProxy(t, srv.socket())
+	c := newClient(t, &redis.Options{Addr: p.addr(), ContextTimeoutEnabled: regards})
+	lock := newLock(t, c, t.Name())
+	return locktest.Client{
+		Lock: lock, Cut: p.cut,
+		Delete: func() { require.NoError(t, srv.direct.Del(context.Background(), lock.Key()).Err()) },
+		Close:  func() { require.NoError(t, c.Close()) },
+	}
+}
+
+// A subscription stays while nothing is released, and is noticed to be lost when its server does not
+// answer.
+func TestSilentSubscription(t *testing.T) {
+	srv := startServer(t)
+	p := startProxy(t, srv.socket())
+	core, logs := observer.New(zap.WarnLevel)
+	waiter := newLock(t, newClient(t, &redis.Options{Addr: p.addr()}, redislock.WithLogger(zap.New(core))), "lock")
+	hold := acquire(t, newLock(t, newClient(t, srv.options()), "lock"))
+	won := make(chan *recipes.Hold)
+	go func() { won <- acquire(t, waiter) }()
+	channel := "{" + waiter.Key() + "}:released"
+	subscribed := func() bool { return srv.direct.PubSubNumSub(bounded(t), channel).Val()[channel] == 1 }
+	require.Eventually(t, subscribed, time.Minute, time.Millisecond)
+	<-time.After(3 * aliveWithin) // pings
+	require.Empty(t, logs.All())
+	require.True(t, subscribed())
+
+	p.cut(true)
+	require.Eventually(t, func() bool { return logs.Len() > 0 }, time.Minute, time.Millisecond)
+	require.Equal(t, "waiters poll: the subscription to releases was lost", logs.All()[0].Message)
+	p.cut(false)
+	require.NoError(t, hold.Release())
+	require.NoError(t, (<-won).Release())
 }
 
 // A cluster of one server refuses scripts with keys of several slots.

@@ -40,7 +40,7 @@ type Subscription interface {
 }
 
 // errRing is returned for a client whose locks would not exclude each other.
-var errRing = errors.New("redislock: a redis.Ring cannot have locks: it moves keys to another server while they are held")
+var errRing = errors.New("redislock: a redis.Ring cannot have locks: it moves keys that are held to another server")
 
 // goRedis is Redis by go-redis.
 type goRedis struct{ redis.UniversalClient }
@@ -64,7 +64,7 @@ type goRedisSubscription struct {
 
 // aliveWithin is how long a subscription may be silent before it is asked whether it is alive, and
 // then again how long it may be silent before it counts as lost.
-const aliveWithin = 5 * time.Second
+var aliveWithin = 5 * time.Second // tests shorten it
 
 func (s *goRedisSubscription) Receive(ctx context.Context) (string, error) {
 	for {
