@@ -68,13 +68,13 @@ func WithPrefix(prefix string) Option {
 	}
 }
 
-// WithLogger sets the logger. By default nothing is logged.
+// WithLogger sets the logger, which gets the name docent. By default nothing is logged.
 func WithLogger(log *zap.Logger) Option {
 	return func(c *config) error {
 		if log == nil {
 			return errors.New("WithLogger: nil logger")
 		}
-		c.log = log
+		c.log = log.Named("docent")
 		return nil
 	}
 }

@@ -102,6 +102,30 @@ func TestSilentSubscription(t *testing.T) {
 	require.NoError(t, (<-won).Release())
 }
 
+// What the documentation warns of: a replica that is promoted while the old master goes on grants the
+// lock again, with the same token. The first holder learns that when the old master follows.
+func TestFailover(t *testing.T) {
+	ports := freePorts(t, 2)
+	master := startServer(t, "--port", ports[0])
+	replica := startServer(t, "--port", ports[1], "--replicaof", "127.0.0.1", ports[0])
+	ctx := bounded(t)
+	old := newLock(t, newClient(t, master.options()), "lock")
+	require.NoError(t, acquire(t, old).Release())
+	require.Eventually(t, func() bool {
+		return replica.direct.Get(ctx, "{"+old.Key()+"}:token").Val() == "1"
+	}, time.Minute, 10*time.Millisecond)
+
+	require.NoError(t, replica.direct.SlaveOf(ctx, "NO", "ONE").Err())
+	first := acquire(t, old)
+	next := newLock(t, newClient(t, replica.options()), "lock")
+	second := acquire(t, next)
+	require.Equal(t, first.Token(), second.Token())
+	require.NoError(t, master.direct.SlaveOf(ctx, "127.0.0.1", ports[1]).Err())
+	<-first.Done()
+	require.ErrorIs(t, first.Err(), recipes.ErrForeignLost)
+	require.NoError(t, second.Release())
+}
+
 // A cluster of one server refuses scripts with keys of several slots.
 func TestCluster(t *testing.T) {
 	ports := freePorts(t, 2)

@@ -51,6 +51,7 @@ func (s *server) start() {
 	require.NoError(s.t, err, "run scripts/deps.sh redis")
 	s.cmd = exec.Command(binary, append([]string{
 		"--port", "0", "--unixsocket", s.socket(), "--dir", s.dir, "--save", "", "--logfile", "log",
+		"--repl-diskless-sync-delay", "0",
 	}, s.args...)...)
 	require.NoError(s.t, s.cmd.Start())
 	require.Eventually(s.t, func() bool { return s.direct.Ping(context.Background()).Err() == nil },

@@ -22,7 +22,7 @@ type wakeups struct {
 
 func newWakeups(r Redis, cfg config) *wakeups {
 	return &wakeups{
-		redis: r, log: cfg.log, pause: min(cfg.poll, time.Second),
+		redis: r, log: cfg.log.Named("redislock"), pause: min(cfg.poll, time.Second),
 		waiting: map[string]map[chan struct{}]struct{}{}, changed: make(chan struct{}, 1),
 	}
 }
