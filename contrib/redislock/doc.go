@@ -27,8 +27,10 @@
 // cut off.
 //
 // Waiters ask when a release is published, when the key of the holder would expire, and at intervals
-// ([WithPollInterval]). All waiters of a lock ask at a release, and any of them acquires it: there is
-// no order. For locks that many clients want at once use docent's locks on ZooKeeper.
+// ([WithPollInterval]). The goroutines that wait for one lock by one Client queue: only the first one
+// asks. But all clients ask at a release, and any of them acquires the lock: there is no order, and
+// an acquire that comes just then may be ahead of all. For locks that many clients want at once use
+// docent's locks on ZooKeeper.
 //
 // # What it promises
 //

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/docent-zk/docent/contrib/redislock"
@@ -22,7 +23,7 @@ type fake struct {
 	counters map[string]int64
 	known    map[string]string // scripts by hash
 	subs     map[*fakeSubscription]struct{}
-	requests int
+	requests atomic.Int64
 }
 
 type fakeKey struct {
@@ -69,7 +70,7 @@ func (f *fake) delete(key string) {
 func (f *fake) eval(script string, keys []string, args []any) (any, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.requests++
+	f.requests.Add(1)
 	owner := f.getLocked(keys[0])
 	set := func() {
 		f.keys[keys[0]] = fakeKey{args[0].(string), time.Now().Add(time.Duration(args[1].(int64)) * time.Millisecond)}

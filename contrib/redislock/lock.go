@@ -16,9 +16,10 @@ import (
 	"github.com/docent-zk/docent/recipes"
 )
 
-// Lock is a lock between processes, and between the goroutines of one process. It is not fair, and
-// not reentrant: a goroutine that holds it waits for itself if it acquires it again. A Lock has no
-// state of its own: all Lock values of one name are the same lock. It is safe for concurrent use.
+// Lock is a lock between processes, and between the goroutines of one process. There is no order
+// between clients. It is not reentrant: a goroutine that holds it waits for itself if it acquires it
+// again. A Lock has no state of its own: all Lock values of one name are the same lock. It is safe
+// for concurrent use.
 type Lock struct {
 	c    *Client
 	keys []string // of the lock and the counter of tokens, in one hash slot
@@ -119,7 +120,7 @@ func (l *Lock) acquired(ctx context.Context, wait bool) (*recipes.Hold, error) {
 	}
 	defer l.c.leave()
 	a := &attempt{Lock: l, owner: l.c.newOwner()}
-	defer a.stopWaiting()
+	defer a.endWait()
 	g, until, err := a.run(ctx, wait)
 	if err != nil {
 		a.undo()
@@ -134,12 +135,11 @@ type attempt struct {
 	*Lock
 	owner string
 
-	pending <-chan result   // a request that was not waited for
-	unknown bool            // a request had no answer: it may have set the key
-	held    bool            // another holder was seen
-	last    error           // of a request
-	woken   <-chan struct{} // nil: not waiting for another holder yet
-	stop    func()          // ends woken
+	pending <-chan result // a request that was not waited for
+	unknown bool          // a request had no answer: it may have set the key
+	held    bool          // another holder was seen
+	last    error         // of a request
+	waiter  *waiter       // nil: not waiting for another holder yet
 }
 
 // run asks until the lock is acquired.
@@ -205,22 +205,18 @@ func (a *attempt) read(r result, until time.Time) (grant, error) {
 
 // beginWait has the attempt woken by releases. It reports whether that was not so before.
 func (a *attempt) beginWait() bool {
-	if a.woken != nil {
+	if a.waiter != nil {
 		return false
 	}
-	labels := metrics.Labels{Recipe: recipe, Path: a.Key()}
-	woken, stop := a.c.wakeups.wait(a.ch)
-	a.woken, a.stop = woken, func() {
-		stop()
-		a.c.cfg.metrics.Add(metrics.LockWaiters, -1, labels)
-	}
-	a.c.cfg.metrics.Add(metrics.LockWaiters, 1, labels)
+	a.waiter = a.c.wakeups.wait(a.ch)
+	a.c.cfg.metrics.Add(metrics.LockWaiters, 1, metrics.Labels{Recipe: recipe, Path: a.Key()})
 	return true
 }
 
-func (a *attempt) stopWaiting() {
-	if a.stop != nil {
-		a.stop()
+func (a *attempt) endWait() {
+	if a.waiter != nil {
+		a.waiter.leave()
+		a.c.cfg.metrics.Add(metrics.LockWaiters, -1, metrics.Labels{Recipe: recipe, Path: a.Key()})
 	}
 }
 
@@ -232,13 +228,21 @@ func backoff(failures int) time.Duration {
 	return jitter(min(time.Second, 10*time.Millisecond<<min(failures, 10)))
 }
 
-// pause waits for a release, at most for d.
+// pause waits for d, or until the waiter is woken. One that is not the first waits for that alone.
 func (a *attempt) pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
+	due := timer.C
+	var woken <-chan struct{}
+	if a.waiter != nil {
+		woken = a.waiter.woken
+		if !a.waiter.first() {
+			due = nil
+		}
+	}
 	select {
-	case <-a.woken:
-	case <-timer.C:
+	case <-woken:
+	case <-due:
 	case <-ctx.Done():
 		return ctxerr.Of(ctx)
 	case <-a.c.open.Done():

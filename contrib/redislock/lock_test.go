@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -57,11 +58,11 @@ func (p *peer) failOnce(answer bool) *atomic.Bool {
 func TestAcquireAndReleaseAreOneRequestEach(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *fake, a, _ *peer) {
 		require.NoError(t, acquire(t, a).Release())
-		srv.requests = 0
+		srv.requests.Store(0)
 		hold := acquire(t, a)
-		require.Equal(t, 1, srv.requests)
+		require.Equal(t, int64(1), srv.requests.Load())
 		require.NoError(t, hold.Release())
-		require.Equal(t, 2, srv.requests)
+		require.Equal(t, int64(2), srv.requests.Load())
 	})
 }
 
@@ -225,6 +226,83 @@ func TestReleaseWakesWaiters(t *testing.T) {
 		require.Equal(t, released, time.Now())
 		require.NoError(t, next.Release())
 		synctest.Wait()
+	})
+}
+
+// The goroutines of one client acquire in the order in which they came, and do not all ask at each
+// release.
+func TestGoroutinesOfOneClientQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		const waiters = 30
+		hold := acquire(t, a)
+		order := make(chan int, waiters)
+		var running sync.WaitGroup
+		for i := range waiters {
+			running.Go(func() {
+				hold := acquire(t, b)
+				order <- i
+				time.Sleep(time.Millisecond)
+				if err := hold.Release(); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		srv.requests.Store(0)
+		require.NoError(t, hold.Release())
+		running.Wait()
+		for i := range waiters {
+			require.Equal(t, i, <-order)
+		}
+		require.LessOrEqual(t, srv.requests.Load(), int64(4*waiters))
+	})
+}
+
+func TestOnlyTheFirstWaiterPolls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newFake()
+		hold := acquire(t, newPeer(t, srv))
+		b := newLock(t, simClient(t, &link{fake: srv}), "lock") // it polls each second at the latest
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		for range 20 {
+			running.Go(func() { _, _ = b.Acquire(ctx) })
+		}
+		synctest.Wait()
+		srv.requests.Store(0)
+		time.Sleep(time.Minute)
+		require.GreaterOrEqual(t, srv.requests.Load(), int64(60))
+		require.LessOrEqual(t, srv.requests.Load(), int64(2*60+60), "two polls and a renewal a second")
+		cancel()
+		running.Wait()
+		require.NoError(t, hold.Release())
+	})
+}
+
+// The first waiter leaves with the message that was for all.
+func TestFirstWaiterThatGivesUpWakesTheNext(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		hold := acquire(t, a)
+		ctx, giveUp := context.WithCancel(t.Context())
+		first := make(chan error)
+		go func() { _, err := b.Acquire(ctx); first <- err }()
+		synctest.Wait()
+		won := make(chan *recipes.Hold)
+		go func() { won <- acquire(t, b) }()
+		synctest.Wait()
+		var answers atomic.Int64
+		b.fault = func(_ context.Context, isAnswer bool) error {
+			if answers.Add(1) == 1 { // the request of the first waiter, which does not arrive
+				giveUp()
+				return errReset
+			}
+			return nil
+		}
+		released := time.Now()
+		require.NoError(t, hold.Release())
+		require.ErrorIs(t, <-first, context.Canceled)
+		require.NoError(t, (<-won).Release())
+		require.Equal(t, released, time.Now())
 	})
 }
 

@@ -115,12 +115,12 @@ func TestFailover(t *testing.T) {
 		return replica.direct.Get(ctx, "{"+old.Key()+"}:token").Val() == "1"
 	}, time.Minute, 10*time.Millisecond)
 
-	require.NoError(t, replica.direct.SlaveOf(ctx, "NO", "ONE").Err())
+	require.NoError(t, replica.direct.ReplicaOf(ctx, "NO", "ONE").Err())
 	first := acquire(t, old)
 	next := newLock(t, newClient(t, replica.options()), "lock")
 	second := acquire(t, next)
 	require.Equal(t, first.Token(), second.Token())
-	require.NoError(t, master.direct.SlaveOf(ctx, "127.0.0.1", ports[1]).Err())
+	require.NoError(t, master.direct.ReplicaOf(ctx, "127.0.0.1", ports[1]).Err())
 	<-first.Done()
 	require.ErrorIs(t, first.Err(), recipes.ErrForeignLost)
 	require.NoError(t, second.Release())

@@ -20,7 +20,8 @@ import (
 // other error means that it is unknown whether the request was executed. A request may be sent more
 // than once.
 type Redis interface {
-	// Eval and EvalSha run a script. A result is a string, an int64, nil, or a []any of these.
+	// Eval and EvalSha run a script. An argument is a string or an int64. A result is a string, an
+	// int64, nil, or a []any of these.
 	Eval(ctx context.Context, script string, keys []string, args ...any) (any, error)
 	EvalSha(ctx context.Context, sha1 string, keys []string, args ...any) (any, error)
 	// Subscribe returns a subscription to no channel. ctx does not limit it.

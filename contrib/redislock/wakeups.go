@@ -3,49 +3,72 @@ package redislock
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 )
 
-// wakeups wakes the waiters of a client when a release is published. All share one subscription.
+// wakeups wakes the waiters of a client when a release is published. All share one subscription. Of
+// the waiters of one lock only the first one asks Redis; the next one follows when it leaves.
 type wakeups struct {
 	redis Redis
 	log   *zap.Logger
 	pause time.Duration // between subscriptions
 
 	mu      sync.Mutex
-	waiting map[string]map[chan struct{}]struct{} // by channel of Redis
-	changed chan struct{}                         // waiting has other channels; has room for one
+	waiting map[string][]*waiter // by channel of Redis, in the order in which they came
+	changed chan struct{}        // waiting has other channels; has room for one
+}
+
+// waiter waits for the releases of one lock.
+type waiter struct {
+	*wakeups
+	channel string
+	woken   chan struct{} // receives when the waiter should ask; has room for one
 }
 
 func newWakeups(r Redis, cfg config) *wakeups {
 	return &wakeups{
 		redis: r, log: cfg.log.Named("redislock"), pause: min(cfg.poll, time.Second),
-		waiting: map[string]map[chan struct{}]struct{}{}, changed: make(chan struct{}, 1),
+		waiting: map[string][]*waiter{}, changed: make(chan struct{}, 1),
 	}
 }
 
-// wait returns a channel that receives when a message comes, and when messages may have been missed.
-// stop ends that.
-func (w *wakeups) wait(channel string) (woken <-chan struct{}, stop func()) {
-	c := make(chan struct{}, 1)
+// wait returns a waiter. It is woken when a message comes, when messages may have been missed, and
+// when it becomes the first one.
+func (w *wakeups) wait(channel string) *waiter {
+	x := &waiter{w, channel, make(chan struct{}, 1)}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.waiting[channel] == nil {
-		w.waiting[channel] = map[chan struct{}]struct{}{}
+	if w.waiting[channel] = append(w.waiting[channel], x); len(w.waiting[channel]) == 1 {
 		notify(w.changed)
 	}
-	w.waiting[channel][c] = struct{}{}
-	return c, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.waiting[channel], c)
-		if len(w.waiting[channel]) == 0 {
-			delete(w.waiting, channel)
-			notify(w.changed)
-		}
+	return x
+}
+
+// first reports whether no other waiter of the client came before.
+func (x *waiter) first() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.waiting[x.channel][0] == x
+}
+
+// leave ends the wait.
+func (x *waiter) leave() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	all := x.waiting[x.channel]
+	wasFirst := all[0] == x
+	all = slices.DeleteFunc(all, func(other *waiter) bool { return other == x })
+	x.waiting[x.channel] = all
+	switch {
+	case len(all) == 0:
+		delete(x.waiting, x.channel)
+		notify(x.changed)
+	case wasFirst:
+		notify(all[0].woken)
 	}
 }
 
@@ -59,8 +82,8 @@ func notify(c chan struct{}) {
 func (w *wakeups) wake(channel string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for c := range w.waiting[channel] {
-		notify(c)
+	if all := w.waiting[channel]; len(all) > 0 {
+		notify(all[0].woken)
 	}
 }
 
