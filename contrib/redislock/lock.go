@@ -278,8 +278,8 @@ func (a *attempt) undo() {
 		ctx, cancel := context.WithTimeout(context.Background(), a.c.cfg.ttl)
 		defer cancel()
 		if _, err := a.c.release(ctx, a.Lock, a.owner, 0); err != nil {
-			a.c.cfg.log.Named("redislock").Warn("a key that an acquire may have left was not deleted: it ends by its time to live",
-				zap.String("path", a.Key()), zap.Error(err))
+			const warning = "a key that an acquire may have left was not deleted: it ends by its time to live"
+			a.c.cfg.log.Named("redislock").Warn(warning, zap.String("path", a.Key()), zap.Error(err))
 		}
 	})
 }
