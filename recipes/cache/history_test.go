@@ -34,6 +34,7 @@ type seen struct {
 	version
 	data bool // the cache holds data
 	err  bool // the cache holds an error; the version is the last that was readable
+	stat bool // the cache holds the Stat
 }
 
 // newHistory follows the transactions of srv; nil: it checks the events against each other only.
@@ -92,7 +93,7 @@ func (h *history) add(e cache.Event) {
 func (h *history) checkNew(e cache.Event, old seen, there bool) {
 	at, n := e.Path(), e.New
 	v := version{n.Stat.Czxid, n.Stat.Mzxid, string(n.Data)}
-	changed := old.err != (n.Err != nil)
+	changed := old.err != (n.Err != nil) || there && old.stat != (n.Stat.Czxid != 0)
 	if n.Stat.Czxid == 0 {
 		assert.True(h.t, n.Err != nil, "%v: no node", e)
 		h.seen[at], h.unsure[at] = seen{version: old.version, err: true}, true
@@ -109,7 +110,7 @@ func (h *history) checkNew(e cache.Event, old seen, there bool) {
 		assert.True(h.t, existed, "%v: version %d %q never existed", e, v.mzxid, v.data)
 	}
 	h.last[at] = v.mzxid
-	h.seen[at] = seen{v, n.Data != nil, n.Err != nil}
+	h.seen[at] = seen{v, n.Data != nil, n.Err != nil, true}
 }
 
 // checkDeletion checks that the node was deleted.
