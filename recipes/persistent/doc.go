@@ -31,6 +31,10 @@
 // another program's node is at the path, the Node waits for some time, and then ends with
 // [ErrOccupied]: see [WithOccupiedTimeout] and [WithTakeover].
 //
+// When a Node is closed, and its deletion is not confirmed yet, the client may start the next Node
+// at the path. The last one's node then belongs to the next one, which keeps a node that was created
+// with the same mode, time to live and ACL. It deletes any other node, and creates its own.
+//
 // # Errors
 //
 // A Node outlasts outages of any length. Errors that no retry can mend end it: zk.ErrNoAuth,

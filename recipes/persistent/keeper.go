@@ -124,6 +124,10 @@ func (k *keeper) step(ctx context.Context) error {
 	case !k.owns(node, session):
 		k.show(view{blocked: true})
 		return k.awaitVacancy(ctx, session, node)
+	case !k.fits(node):
+		k.show(view{})
+		_, err := k.delete(session, node) // the last Node of the path has left it
+		return err
 	}
 	k.blocked, k.seenIn = time.Time{}, session.ID()
 	k.creating(session) // perhaps the program has created the node by other means
@@ -335,7 +339,7 @@ func (k *keeper) mayTakeOver(node *found) bool {
 func (k *keeper) takeOver(ctx context.Context, session *framework.Session, node *found) error {
 	k.log.Info("taking over the node of an earlier process", zap.Stringer("owner", ownerOf(node)))
 	if !k.cfg.ephemeral() {
-		k.adopt(node)
+		k.adopt(node.stat.Czxid, k.kind)
 		k.seenIn = session.ID()
 		return nil
 	}

@@ -111,6 +111,7 @@ func TestNodeOfAFormerSessionIsWaitedFor(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 		require.Equal(t, former, owner(t, srv, path), "the test is in vain if the session has expired")
 		require.NoError(t, n.Err())
+		require.Empty(t, n.Path(), "the node is that of the lost session")
 		outage()
 		closing.Remove()
 		await(t, n)

@@ -76,6 +76,11 @@ func (c config) is(mode string) bool { return slices.Contains(c.modes, mode) }
 // ephemeral reports whether the servers delete the node with its session.
 func (c config) ephemeral() bool { return len(c.modes) == 0 }
 
+// like reports whether nodes of both configurations are created in the same way.
+func (c config) like(other config) bool {
+	return slices.Equal(c.modes, other.modes) && c.ttl == other.ttl && slices.Equal(c.acl, other.acl)
+}
+
 // create returns the options with which the node is created.
 func (c config) create() []framework.CreateOption {
 	opts := append(c.replace(), framework.Parents())

@@ -9,19 +9,22 @@ import (
 	"github.com/docent-zk/docent/framework"
 )
 
-// owner knows which nodes on the servers belong to a Node, and which may still be created. Only the
-// Node's goroutine uses it.
+// owner knows which nodes on the servers belong to a Node, and which may still be created. They
+// include what the last Nodes of the path have left, which may be of another kind. Only the Node's
+// goroutine uses it.
 type owner struct {
 	kind    config
 	name    string             // the path of the node; "": sequential and not created
 	session *framework.Session // in which a create was sent last; nil: none
-	former  []int64            // ids of the sessions in which creates were sent, the last first
-	czxid   int64              // of the node, if it is not ephemeral; 0: not known
+	former  []int64            // ids of the sessions with ephemeral nodes, the last first
+	czxid   int64              // of the node that was created last; 0: not known, or deleted
+	made    config             // the kind of that node
 	lost    []lostCreate
 }
 
 // lostCreate is a create at a fixed path whose answer was lost. The servers may still apply it.
 type lostCreate struct {
+	kind    config
 	data    []byte
 	session *framework.Session
 	since   time.Time
@@ -37,7 +40,7 @@ const maxFormer = 16
 
 // creating notes that a create is sent in session.
 func (o *owner) creating(session *framework.Session) {
-	if !o.madeIn(session) {
+	if o.kind.ephemeral() && !slices.Contains(o.former, session.ID()) {
 		o.former = slices.Insert(o.former, 0, session.ID())
 		o.former = o.former[:min(len(o.former), maxFormer)]
 	}
@@ -45,47 +48,76 @@ func (o *owner) creating(session *framework.Session) {
 }
 
 // created notes the node that a create has made.
-func (o *owner) created(made framework.Result) { o.name, o.czxid = made.Path, made.Czxid }
+func (o *owner) created(made framework.Result) {
+	o.name = made.Path
+	o.adopt(made.Czxid, o.kind)
+}
 
 // lostAnswer notes that the answer to a create was lost. The client itself looks for sequential
 // nodes, which are protected.
 func (o *owner) lostAnswer(session *framework.Session, data []byte) {
 	if !o.kind.sequential {
-		o.lost = append(o.lost, lostCreate{data, session, time.Now()})
+		o.lost = append(o.lost, lostCreate{o.kind, data, session, time.Now()})
 	}
 }
 
-// adopt notes that a node that is not ephemeral is the Node's.
-func (o *owner) adopt(node *found) { o.czxid = node.stat.Czxid }
+// adopt notes that the node with this czxid is the Node's, and its kind.
+func (o *owner) adopt(czxid int64, kind config) { o.czxid, o.made = czxid, kind }
+
+// deleted notes that the node was deleted.
+func (o *owner) deleted() { o.czxid = 0 }
 
 // madeIn reports whether the last create was sent in session.
 func (o *owner) madeIn(session *framework.Session) bool {
 	return o.session != nil && o.session.ID() == session.ID()
 }
 
-// owns reports whether a node belongs to the Node: whether it belongs to the client's session or,
-// if it is not ephemeral, whether the Node has created it. After a lost answer that is a node which
-// still has the data of the create.
+// owns reports whether a node belongs to the Node: whether it is the one that was created, or that
+// of a lost answer, or an ephemeral node of the client's session. A node of a lost session does not.
 func (o *owner) owns(node *found, session *framework.Session) bool {
+	of := node.stat.EphemeralOwner
 	switch {
 	case o.kind.sequential:
 		return true
-	case o.kind.ephemeral():
-		return node.stat.EphemeralOwner == session.ID()
-	case isEphemeral(node.stat.EphemeralOwner):
+	case isEphemeral(of) && of != session.ID():
 		return false
-	case node.stat.Czxid == o.czxid:
+	case node.stat.Czxid == o.czxid || o.explains(node):
 		return true
 	}
+	return isEphemeral(of) && (o.kind.ephemeral() || o.ofFormerSession(node))
+}
+
+// explains reports whether a lost create has made the node, which then has the data of the create.
+// It is that create's no more than once.
+func (o *owner) explains(node *found) bool {
 	i := slices.IndexFunc(o.lost, func(l lostCreate) bool {
-		return node.stat.Version == 0 && bytes.Equal(l.data, node.data)
+		return node.stat.Version == 0 && bytes.Equal(l.data, node.data) &&
+			l.kind.ephemeral() == isEphemeral(node.stat.EphemeralOwner)
 	})
 	if i < 0 {
 		return false
 	}
+	o.adopt(node.stat.Czxid, o.lost[i].kind)
 	o.lost = slices.Delete(o.lost, i, i+1) // it is not applied twice
-	o.adopt(node)
 	return true
+}
+
+// fits reports whether a node that belongs to the Node is of its kind. A node that the last Node of
+// the path has left may not be.
+func (o *owner) fits(node *found) bool {
+	switch {
+	case o.kind.sequential:
+		return true
+	case node.stat.Czxid == o.czxid:
+		return o.kind.like(o.made)
+	}
+	return o.kind.ephemeral() // as the node is: see owns
+}
+
+// survives reports whether a node that is not deleted with a session may be there.
+func (o *owner) survives() bool {
+	return o.czxid != 0 && !o.made.ephemeral() ||
+		slices.ContainsFunc(o.lost, func(l lostCreate) bool { return !l.kind.ephemeral() })
 }
 
 // isEphemeral reports whether the owner in the Stat of a node is a session. Containers and nodes
@@ -95,7 +127,8 @@ func isEphemeral(owner int64) bool {
 	return owner != 0 && owner != math.MinInt64 && uint64(owner)>>56 != ttlMark
 }
 
-// ofFormerSession reports whether a node belongs to a session that the Node has used.
+// ofFormerSession reports whether a node belongs to a session in which an ephemeral node of the
+// path was created.
 func (o *owner) ofFormerSession(node *found) bool {
 	return slices.Contains(o.former, node.stat.EphemeralOwner)
 }
@@ -103,7 +136,7 @@ func (o *owner) ofFormerSession(node *found) bool {
 // forgetLost forgets the creates that the servers do not apply any more.
 func (o *owner) forgetLost() {
 	o.lost = slices.DeleteFunc(o.lost, func(l lostCreate) bool {
-		return time.Since(l.since) >= lateTimeout || o.kind.ephemeral() && l.session.Err() != nil
+		return time.Since(l.since) >= lateTimeout || l.kind.ephemeral() && l.session.Err() != nil
 	})
 }
 
@@ -118,7 +151,5 @@ func (o *owner) lateFor() time.Duration {
 // inherit makes the nodes of the last Node of the place this one's.
 func (o *owner) inherit(before owner) {
 	o.session, o.former, o.lost = before.session, before.former, before.lost
-	if o.kind.ephemeral() == before.kind.ephemeral() {
-		o.czxid = before.czxid
-	}
+	o.adopt(before.czxid, before.made)
 }

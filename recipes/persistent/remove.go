@@ -20,7 +20,7 @@ func (k *keeper) remove() {
 		case k.owned.Err() != nil:
 			k.setRemoved(nil) // the node is another Node's
 			return
-		case done && k.cfg.ephemeral() && errors.Is(err, framework.ErrClosed):
+		case done && !k.survives() && errors.Is(err, framework.ErrClosed):
 			k.setRemoved(nil) // the servers delete the node
 			return
 		case done:
@@ -47,7 +47,7 @@ func (k *keeper) removeStep(ctx context.Context) (done bool, err error) {
 	case err != nil:
 		return !isTransient(err), err
 	case node != nil && k.owns(node, session):
-		return k.delete(session, node)
+		return k.removeNode(session, node)
 	}
 	k.setRemoved(nil)
 	if len(k.lost) == 0 {
@@ -60,32 +60,44 @@ func (k *keeper) removeStep(ctx context.Context) (done bool, err error) {
 // an error if there is no node.
 func (k *keeper) sessionOfNode(ctx context.Context) (*framework.Session, error) {
 	switch {
-	case k.session == nil && k.czxid == 0 || k.name == "":
+	case k.name == "":
 		return nil, nil // it was never created
-	case !k.cfg.ephemeral():
+	case k.survives():
 		return k.client.Session(ctx)
-	case k.session.Err() != nil:
-		return nil, nil // the servers delete it
+	case k.session == nil || k.session.Err() != nil:
+		return nil, nil // it was never created, or the servers delete it
 	}
 	return k.session, nil
 }
 
-// delete deletes the node that was read, once.
-func (k *keeper) delete(session *framework.Session, node *found) (done bool, err error) {
+// removeNode deletes the node that was read.
+func (k *keeper) removeNode(session *framework.Session, node *found) (done bool, err error) {
+	gone, err := k.delete(session, node)
+	switch {
+	case gone:
+		k.setRemoved(nil)
+		return len(k.lost) == 0, nil
+	case err != nil && !isTransient(err):
+		k.log.Warn("the node cannot be deleted", zap.Error(err))
+		return true, err
+	}
+	return false, err
+}
+
+// delete deletes the node that was read, once. The node has to be read again if it is not gone and
+// there is no error.
+func (k *keeper) delete(session *framework.Session, node *found) (gone bool, err error) {
 	err = once(context.Background(), func(ctx context.Context) error {
 		return session.Delete(ctx, node.path, node.stat.Version)
 	})
 	switch {
-	case err == nil, errors.Is(err, zk.ErrNoNode):
-		k.setRemoved(nil)
-		return len(k.lost) == 0, nil
-	case errors.Is(err, zk.ErrBadVersion):
-		return false, nil // it has to be read again
-	case isTransient(err):
-		return false, err
+	case err == nil || errors.Is(err, zk.ErrNoNode):
+		k.deleted()
+		return true, nil
+	case isChanged(err):
+		return false, nil
 	}
-	k.log.Warn("the node cannot be deleted", zap.Error(err))
-	return true, err
+	return false, err
 }
 
 // awaitLate waits until a create may have been applied. node is that of another owner, or nil.

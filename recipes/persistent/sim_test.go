@@ -37,7 +37,8 @@ const (
 
 // Networks flap, sessions are lost, other clients delete and overwrite nodes, and nodes are closed
 // and made again. When that is over, each node that is kept is there once, with its last data, and
-// no closed node is. A node of another program is never touched.
+// no closed node is. A node of another program is never touched. The Nodes of one path may have
+// different modes, one after another.
 func TestSimulatedNodes(t *testing.T) {
 	aim := testlock.NewAim(t, fault.OpCreate, fault.OpSetData, fault.OpDelete, fault.OpGetData, fault.OpExists,
 		fault.OpSetWatches, fault.OpConnect, fault.AnyOp)
@@ -84,14 +85,17 @@ type simNode struct {
 	client *framework.Client
 	link   string
 	path   string
-	opts   []persistent.Option
+	mode   string // a key of modes
+	varies bool   // each Node has another mode
 	text   string
 	closed bool
 	cancel context.CancelFunc // of the context of Start
 }
 
-// simModes are the modes of the nodes of a client.
-var simModes = []string{"ephemeral", "container", "persistent", "protected", "sequential", "ttl"}
+// simModes are the modes of the nodes of a client. The first ones have a fixed path.
+var simModes = []string{"ephemeral", "container", "persistent", "ttl", "protected", "sequential"}
+
+const fixedModes = 4
 
 func (w *world) connect(name, connect string, measured *testzk.Metrics) {
 	policies := []retry.Policy{retry.Never(), retry.Times(20, 100*time.Millisecond)}
@@ -103,16 +107,29 @@ func (w *world) connect(name, connect string, measured *testzk.Metrics) {
 		framework.WithRandom(rand.New(rand.NewPCG(w.random.Uint64(), 1)).Int64N))
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { require.NoError(w.t, c.Close()) })
-	mode := simModes[w.random.IntN(len(simModes))]
 	for _, n := range []*simNode{
-		{client: c, link: name, path: dir + "/" + name, opts: modes[mode]},
-		{client: c, link: name, path: dir + "/" + name + "-ephemeral"},
-		{client: c, link: name, path: shared}, // of all clients: one has it, the others wait
+		{path: dir + "/" + name, mode: simModes[w.random.IntN(len(simModes))]},
+		{path: dir + "/" + name + "-ephemeral", mode: "ephemeral"},
+		{path: dir + "/" + name + "-varies", varies: true},
+		{path: shared, mode: "ephemeral"}, // of all clients: one has it, the others wait
 	} {
-		n.opts = append(slices.Clone(n.opts), persistent.WithOccupiedTimeout(persistent.NoLimit))
+		n.client, n.link = c, name
 		w.nodes[name+" "+n.path] = n
-		w.start(n)
+		w.start(n, w.random)
 	}
+}
+
+// kind returns what Server.Tree says of the mode.
+func (n *simNode) kind() string {
+	switch n.mode {
+	case "persistent":
+		return ""
+	case "container":
+		return " container"
+	case "ttl":
+		return fmt.Sprintf(" ttl %dms", ttl.Milliseconds())
+	}
+	return " ephemeral of " + n.link
 }
 
 func (w *world) names() (names []string) {
@@ -130,10 +147,14 @@ func (w *world) text() string {
 	return fmt.Sprint("data ", w.count)
 }
 
-func (w *world) start(n *simNode) {
+func (w *world) start(n *simNode, random *rand.Rand) {
 	var err error
 	n.text, n.closed = w.text(), false
-	n.Node, err = persistent.New(n.client, n.path, []byte(n.text), n.opts...)
+	if n.varies {
+		n.mode = simModes[random.IntN(fixedModes)]
+	}
+	opts := append(slices.Clone(modes[n.mode]), persistent.WithOccupiedTimeout(persistent.NoLimit))
+	n.Node, err = persistent.New(n.client, n.path, []byte(n.text), opts...)
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	w.t.Cleanup(cancel)
@@ -169,7 +190,7 @@ func (w *world) use(n *simNode, random *rand.Rand) {
 			n.closed = true
 			if random.IntN(2) == 0 {
 				if n.cancel(); random.IntN(2) == 0 {
-					w.start(n)
+					w.start(n, random)
 				}
 				continue
 			}
@@ -178,7 +199,7 @@ func (w *world) use(n *simNode, random *rand.Rand) {
 			}
 		case 1:
 			if n.closed {
-				w.start(n)
+				w.start(n, random)
 			}
 		default:
 			if !n.closed {
@@ -195,7 +216,7 @@ func (w *world) use(n *simNode, random *rand.Rand) {
 func (w *world) harm() {
 	srv, random := w.srv, w.random
 	c := srv.Client(fmt.Sprintf("c%d", random.IntN(simClients)))
-	switch random.IntN(12) {
+	switch random.IntN(13) {
 	case 0:
 		for _, s := range c.Sessions() {
 			_ = s.Expire()
@@ -212,6 +233,9 @@ func (w *world) harm() {
 		sim.Disturb(srv, random, simTimeout)
 	case 4:
 		w.intrude(c, time.Duration(random.Int64N(int64(2*simTimeout))))
+	case 5:
+		refused := fault.Match{Op: fault.OpDelete, Client: c.Name(), Times: 1 + random.IntN(10)}
+		srv.On(refused, fault.Fail(zktest.Throttled))
 	default:
 		w.faults.Strike(c)
 	}
@@ -249,7 +273,7 @@ func (w *world) check() {
 			}
 		}
 		require.NoError(w.t, n.WaitReady(testzk.Context(w.t)))
-		require.Equal(w.t, n.text, content(w.t, w.srv, n.Path()))
+		require.Contains(w.t, w.srv.Tree(), fmt.Sprintf("\n%s %q%s\n", n.Path(), n.text, n.kind()))
 		want = append(want, n.Path())
 	}
 	slices.Sort(want)
