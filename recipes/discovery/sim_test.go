@@ -18,6 +18,7 @@ import (
 	"github.com/docent-zk/docent/recipes/persistent"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -32,8 +33,8 @@ const (
 )
 
 // Networks flap, sessions are lost, servers restart, and instances are updated, unregistered and
-// registered again. When that is over, each view has exactly the instances that are registered,
-// with their last data. The events of a view lead to its content.
+// registered again, perhaps with another type. When that is over, each view has exactly the
+// instances that are registered, with their last data. The events of a view lead to its content.
 func TestSimulatedInstances(t *testing.T) {
 	sim.Run(t, 100, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		connect := sim.Ensemble(srv, random, random.IntN(3))
@@ -70,9 +71,7 @@ func (w *world) addClient(srv *zktest.Server, random *rand.Rand, name, connect s
 		framework.WithRetry(retry.Times(20, 100*time.Millisecond)))
 	r := newRegistry(w.t, c, "/services")
 	for n := range simEach {
-		i := orders(fmt.Sprint(name, n))
-		i.Type = simTypes[random.IntN(len(simTypes))]
-		w.all = append(w.all, &simInstance{registry: r, instance: i})
+		w.all = append(w.all, &simInstance{registry: r, instance: orders(fmt.Sprint(name, n))})
 	}
 	v, err := r.View("orders")
 	require.NoError(w.t, err)
@@ -88,6 +87,7 @@ func (w *world) disturb(srv *zktest.Server, random *rand.Rand) {
 		random := rand.New(rand.NewPCG(random.Uint64(), 2))
 		using.Go(func() { i.use(w.t, random) })
 	}
+	srv.On(fault.Match{Op: fault.OpDelete, Times: random.IntN(30)}, fault.Fail(zktest.Throttled))
 	testlock.DisturbEnsemble(srv, random, simClients, simFaults/2, simTimeout)
 	for _, s := range srv.Client(fmt.Sprintf("c%d", random.IntN(simClients))).Sessions() {
 		_ = s.Expire()
@@ -105,6 +105,7 @@ func (s *simInstance) use(t *testing.T, random *rand.Rand) {
 		switch {
 		case s.self == nil:
 			s.instance.Payload = fmt.Append(nil, random.Uint32())
+			s.instance.Type = simTypes[random.IntN(len(simTypes))]
 			self, err := s.registry.Register(s.instance, persistent.WithOccupiedTimeout(persistent.NoLimit))
 			if err != nil {
 				t.Errorf("register %v: %v", &s.instance, err)

@@ -299,3 +299,30 @@ func TestEventsAreText(t *testing.T) {
 		require.Equal(t, []string{"added " + a, "ready", "removed " + a, "stale", "ready"}, got)
 	})
 }
+
+// An instance is registered with another type before the last node of its ID is deleted.
+func TestInstanceOfAnotherTypeReplacesTheLast(t *testing.T) {
+	for last, next := range map[discovery.Type]discovery.Type{
+		discovery.Static: discovery.Dynamic, discovery.Dynamic: discovery.Static,
+	} {
+		t.Run(fmt.Sprintf("%s, then %s", last, next), func(t *testing.T) {
+			virtually(t, func(t *testing.T, srv *zktest.Server) {
+				r := newRegistry(t, client(t, srv, "a"), "/services")
+				i := orders("a")
+				i.Type = last
+				self := register(t, r, i)
+				refused := srv.On(fault.Match{Op: fault.OpDelete, Times: fault.Always}, fault.Fail(zktest.Throttled))
+				require.ErrorIs(t, self.Close(), discovery.ErrPending)
+				i.Type = next
+				self, err := r.Register(i)
+				require.NoError(t, err)
+				refused.Remove()
+				require.NoError(t, self.WaitReady(testzk.Context(t)))
+				v := watch(t, r)
+				require.Equal(t, next, v.Instances()[0].Type)
+				require.NoError(t, self.Close())
+				shows(t, v)
+			})
+		})
+	}
+}
