@@ -109,11 +109,10 @@ func (k *keeper) step(ctx context.Context) error {
 		return err
 	}
 	k.note(session)
-	k.forgetLost()
 	if k.cfg.sequential && k.cfg.ephemeral() && !k.madeIn(session) {
 		k.name = "" // the node of a lost session is not in the way
 	}
-	node, err := k.look(ctx, session)
+	node, mine, err := k.find(ctx, session)
 	switch {
 	case err != nil:
 		return err
@@ -121,7 +120,7 @@ func (k *keeper) step(ctx context.Context) error {
 		k.blocked = time.Time{}
 		k.show(view{})
 		return k.create(ctx, session)
-	case !k.owns(node, session):
+	case !mine:
 		k.show(view{blocked: true})
 		return k.awaitVacancy(ctx, session, node)
 	case !k.fits(node):
@@ -142,8 +141,25 @@ func (k *keeper) step(ctx context.Context) error {
 	if left <= 0 {
 		return k.set(session, node, data)
 	}
-	k.await(ctx, left, node.watch.Fired(), k.wake) // fires also when the session has ended
+	k.awaitChange(ctx, left, node, k.wake)
 	return nil
+}
+
+// awaitChange waits until the node that was read has changed or its session has ended, d has passed,
+// wake receives, or a lost create has to be forgotten.
+func (k *keeper) awaitChange(ctx context.Context, d time.Duration, node *found, wake <-chan struct{}) {
+	k.await(ctx, min(d, k.lateFor()), node.watch.Fired(), wake)
+}
+
+// find reads the node, and reports whether it belongs to the Node.
+func (k *keeper) find(ctx context.Context, session *framework.Session) (node *found, mine bool, err error) {
+	begun := time.Now()
+	if node, err = k.look(ctx, session); err != nil {
+		return nil, false, err
+	}
+	mine = node != nil && k.owns(node, session)
+	k.forgetLost(begun)
+	return node, mine, nil
 }
 
 // found is a node that was read.
@@ -292,7 +308,7 @@ func (k *keeper) untilTouch() time.Duration {
 // ErrOccupied when that takes too long.
 func (k *keeper) awaitVacancy(ctx context.Context, session *framework.Session, node *found) error {
 	if k.ofFormerSession(node) {
-		k.await(ctx, NoLimit, node.watch.Fired(), nil) // the servers delete it
+		k.awaitChange(ctx, NoLimit, node, nil) // the servers delete it
 		return nil
 	}
 	if k.seenIn == 0 && k.mayTakeOver(node) {
@@ -310,7 +326,7 @@ func (k *keeper) awaitVacancy(ctx context.Context, session *framework.Session, n
 	if left <= 0 {
 		return fmt.Errorf("%w: %s", ErrOccupied, origin(node))
 	}
-	k.await(ctx, left, node.watch.Fired(), nil)
+	k.awaitChange(ctx, left, node, nil)
 	return nil
 }
 

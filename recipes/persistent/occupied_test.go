@@ -158,6 +158,41 @@ func TestLostCreateIsForgotten(t *testing.T) {
 	}
 }
 
+// An outage begins after a create was applied, and before its answer. It lasts longer than requests
+// can be late.
+func TestLostCreateIsKnownAfterALongOutage(t *testing.T) {
+	for kind, k := range kinds {
+		for _, closed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, closed %t", kind, closed), func(t *testing.T) {
+				virtually(t, func(t *testing.T, srv *zktest.Server) {
+					require.NoError(t, srv.Create("/services", nil))
+					require.NoError(t, srv.Create("/services/orders", nil))
+					c := client(t, srv, "a")
+					create := srv.On(fault.Match{Client: "a", Path: path, Skip: 1}, fault.Hold())
+					n := started(t, c, path, k.opts...)
+					require.NoError(t, create.Wait(t.Context()))
+					srv.Client("a").CutReplies()
+					create.Release()
+					settle()
+					require.Equal(t, data, content(t, srv, path))
+					if closed {
+						_ = n.Close() // ErrPending, unless the node ends with its session
+					}
+					time.Sleep(6 * time.Minute)
+					srv.Client("a").Heal()
+					settle()
+					if closed {
+						require.NoError(t, n.Close())
+						require.Empty(t, nodes(srv))
+					} else {
+						requireOne(t, srv, n, data)
+					}
+				})
+			})
+		}
+	}
+}
+
 func TestErrorOfAnOccupiedPathNamesTheOwner(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		other, want := client(t, srv, "other"), ""

@@ -133,19 +133,21 @@ func (o *owner) ofFormerSession(node *found) bool {
 	return slices.Contains(o.former, node.stat.EphemeralOwner)
 }
 
-// forgetLost forgets the creates that the servers do not apply any more.
-func (o *owner) forgetLost() {
+// forgetLost forgets the creates that have made no node which is there. looked is when the last
+// read began: the servers have applied no create that was too old by then.
+func (o *owner) forgetLost(looked time.Time) {
 	o.lost = slices.DeleteFunc(o.lost, func(l lostCreate) bool {
-		return time.Since(l.since) >= lateTimeout || l.kind.ephemeral() && l.session.Err() != nil
+		return looked.Sub(l.since) >= lateTimeout || l.kind.ephemeral() && l.session.Err() != nil
 	})
 }
 
-// lateFor returns for how long the servers may still apply a create. It is 0 if there is none.
+// lateFor returns for how long the servers may still apply the first lost create, or NoLimit if
+// there is none.
 func (o *owner) lateFor() time.Duration {
 	if len(o.lost) == 0 {
-		return 0
+		return NoLimit
 	}
-	return time.Until(o.lost[len(o.lost)-1].since.Add(lateTimeout))
+	return time.Until(o.lost[0].since.Add(lateTimeout))
 }
 
 // inherit makes the nodes of the last Node of the place this one's.

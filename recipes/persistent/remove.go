@@ -37,16 +37,15 @@ func (k *keeper) remove() {
 // removeStep deletes the node, or waits until one may be there. done reports that nothing is left
 // to do, or that err makes it impossible.
 func (k *keeper) removeStep(ctx context.Context) (done bool, err error) {
-	k.forgetLost()
 	session, err := k.sessionOfNode(ctx)
 	if session == nil {
 		return err == nil || !isTransient(err), err
 	}
-	node, err := k.look(ctx, session)
+	node, mine, err := k.find(ctx, session)
 	switch {
 	case err != nil:
 		return !isTransient(err), err
-	case node != nil && k.owns(node, session):
+	case mine:
 		return k.removeNode(session, node)
 	}
 	k.setRemoved(nil)
@@ -103,7 +102,7 @@ func (k *keeper) delete(session *framework.Session, node *found) (gone bool, err
 // awaitLate waits until a create may have been applied. node is that of another owner, or nil.
 func (k *keeper) awaitLate(ctx context.Context, session *framework.Session, node *found) error {
 	if node != nil {
-		k.await(ctx, k.lateFor(), node.watch.Fired(), nil)
+		k.awaitChange(ctx, NoLimit, node, nil)
 		return nil
 	}
 	var stat *zk.Stat
