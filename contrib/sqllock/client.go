@@ -1,0 +1,188 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/option"
+)
+
+// ErrClosed means that the client is closed.
+var ErrClosed = errors.New("sqllock: client closed")
+
+// Client makes the locks of one table. It is safe for concurrent use. A program needs one for each
+// database. The zero value fails to make locks.
+type Client struct {
+	*config
+	db    *database // nil in tests without a database
+	table table
+	gates gates
+	ctx   context.Context // ends when the client is closed
+	end   context.CancelFunc
+
+	mu     sync.Mutex
+	closed bool
+	busy   sync.WaitGroup // acquires, renewals and cleanups
+}
+
+// New returns a client for the locks in a database, which must have the table: see
+// Client.CreateTable. It makes no request. The database remains the caller's: close it after the
+// client. A lock has no connection of its own. The statements of acquires and renewals need one for a
+// moment, so a limit of connections (sql.DB.SetMaxOpenConns) must leave one for renewals.
+//
+// New returns an error if db is nil, or if the dialect or an option is not valid.
+func New(db *sql.DB, dialect Dialect, opts ...Option) (*Client, error) {
+	if db == nil {
+		return nil, errors.New("sqllock: new client: the database is nil")
+	}
+	if err := dialect.check(); err != nil {
+		return nil, fmt.Errorf("sqllock: new client: %w", err)
+	}
+	cfg := defaults(dialect)
+	if err := option.Apply(cfg, opts); err != nil {
+		return nil, fmt.Errorf("sqllock: new client: %w", err)
+	}
+	d := newDatabase(db, cfg)
+	c := newClient(cfg, d)
+	c.db = d
+	return c, nil
+}
+
+func newClient(cfg *config, t table) *Client {
+	c := &Client{config: cfg, table: t}
+	c.ctx, c.end = context.WithCancel(context.Background())
+	if c.listen != nil {
+		c.busy.Go(c.listenOn)
+	}
+	return c
+}
+
+// CreateTable creates the table of locks, unless it exists: see Dialect.CreateTable.
+func (c *Client) CreateTable(ctx context.Context) error {
+	switch {
+	case c.config == nil:
+		return fmt.Errorf("sqllock: create table: %w", framework.ErrZeroValue)
+	case ctx == nil:
+		return fmt.Errorf("sqllock: create table: %w", framework.ErrNilContext)
+	}
+	text, err := c.dialect.CreateTable(c.config.table)
+	if err != nil {
+		return err
+	}
+	if _, err := c.db.db.ExecContext(ctx, text); err != nil {
+		return fmt.Errorf("sqllock: create table %s: %w", c.config.table, err)
+	}
+	return nil
+}
+
+// Lock returns the lock with a name, which has 1 to 255 bytes of UTF-8. It makes no request. All
+// locks with that name in that table exclude each other, whatever client they are of.
+func (c *Client) Lock(name string) (*Lock, error) {
+	switch {
+	case c.config == nil:
+		return nil, fmt.Errorf("sqllock: lock: %w", framework.ErrZeroValue)
+	case name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.Contains(name, "\x00"):
+		return nil, fmt.Errorf("sqllock: lock: the name %q has not 1 to %d bytes of UTF-8 without zeros", name, maxName)
+	}
+	return &Lock{c, name}, nil
+}
+
+// Close ends all holds and waits of the client, and releases the locks. It waits for all goroutines
+// of the client, and for the function of WithNotify. If the database does not answer, that takes up
+// to a third of the lease, at most 10 s, and the locks stay until their leases end. Further calls
+// wait, too. Close returns nil. Close of the zero value does nothing.
+func (c *Client) Close() error {
+	if c.config == nil {
+		return nil
+	}
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.end()
+	c.busy.Wait()
+	return nil
+}
+
+// begin starts what Close waits for. It returns ErrClosed if the client is closed.
+func (c *Client) begin() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	c.busy.Add(1)
+	return nil
+}
+
+// background calls fn in a goroutine, unless the client is closed.
+func (c *Client) background(fn func()) bool {
+	if c.begin() != nil {
+		return false
+	}
+	go func() {
+		defer c.busy.Done()
+		fn()
+	}()
+	return true
+}
+
+// limit is how long a statement may take.
+func (c *Client) limit() time.Duration { return min(c.lease/6, 5*time.Second) }
+
+// margin is how much earlier a hold ends than its lease. It is for clocks with different rates.
+func (c *Client) margin() time.Duration { return c.lease / 20 }
+
+// cleanup calls fn until it succeeds, for at most a lease: then nothing is left to clean up. After
+// the client is closed there is one more call.
+func (c *Client) cleanup(fn func(ctx context.Context) error) error {
+	return c.retry(context.WithoutCancel(c.ctx), c.lease, fn)
+}
+
+func (c *Client) retry(ctx context.Context, within time.Duration, fn func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for {
+		closed := c.ctx.Err() != nil
+		err := c.one(ctx, fn)
+		if err == nil || closed {
+			return err
+		}
+		select {
+		case <-time.After(jitter(c.limit() / 10)):
+		case <-c.ctx.Done():
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// one makes one request.
+func (c *Client) one(ctx context.Context, fn func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, c.limit())
+	defer cancel()
+	return fn(ctx)
+}
+
+// listenOn receives notifications.
+func (c *Client) listenOn() {
+	for c.ctx.Err() == nil {
+		err := c.listen(c.ctx, c.channel, c.gates.wake)
+		if c.ctx.Err() != nil {
+			return
+		}
+		c.logger.Warn("cannot listen for releases: waiters poll", zap.String("channel", c.channel), zap.Error(err))
+		select {
+		case <-time.After(jitter(time.Second)):
+		case <-c.ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package sqllock
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Dialect is the kind of a database.
+type Dialect int
+
+const (
+	// PostgreSQL is PostgreSQL 9.5 or later.
+	PostgreSQL Dialect = iota + 1
+	// MySQL is MariaDB 10.6 or later, or MySQL 8.0.1 or later.
+	MySQL
+)
+
+// String returns the name of the dialect.
+func (d Dialect) String() string {
+	switch d {
+	case PostgreSQL:
+		return "PostgreSQL"
+	case MySQL:
+		return "MySQL"
+	}
+	return fmt.Sprintf("Dialect(%d)", int(d))
+}
+
+func (d Dialect) check() error {
+	if d != PostgreSQL && d != MySQL {
+		return fmt.Errorf("%v is neither PostgreSQL nor MySQL", d)
+	}
+	return nil
+}
+
+// maxName is the length of the longest name of a lock, in bytes.
+const maxName = 255
+
+// CreateTable returns the statement that creates a table of locks, unless it exists. Run it once, for
+// example with the migrations of the program. It returns an error if d or the name is not valid: see
+// WithTable.
+func (d Dialect) CreateTable(table string) (string, error) {
+	if err := d.check(); err != nil {
+		return "", fmt.Errorf("sqllock: create table: %w", err)
+	}
+	if err := checkTable(table); err != nil {
+		return "", fmt.Errorf("sqllock: create table: %w", err)
+	}
+	if d == PostgreSQL {
+		return fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s (
+	name        varchar(255) COLLATE "C" PRIMARY KEY,
+	fence       bigint NOT NULL,
+	owner       varchar(255),
+	valid_until timestamptz NOT NULL
+)`, table), nil
+	}
+	// VARBINARY compares bytes: no two names are equal because of their case or of spaces at the end.
+	return fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s (
+	name        VARBINARY(255) PRIMARY KEY,
+	fence       BIGINT NOT NULL,
+	owner       VARBINARY(255),
+	valid_until DATETIME(6) NOT NULL
+) ENGINE=InnoDB`, table), nil
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+
+// checkTable returns an error if a name is not that of a table, perhaps with its schema.
+func checkTable(name string) error {
+	parts := strings.Split(name, ".")
+	for _, part := range parts {
+		if len(parts) > 2 || !identifier.MatchString(part) {
+			return fmt.Errorf("%q is not the name of a table", name)
+		}
+	}
+	return nil
+}
+
+// fragments are the parts of statements in which the dialects differ.
+var fragments = map[Dialect]*strings.Replacer{
+	// clock_timestamp goes on within a transaction, now does not.
+	PostgreSQL: strings.NewReplacer(
+		"{now}", "clock_timestamp()",
+		"{later}", "clock_timestamp() + CAST(:lease AS bigint) * interval '1 microsecond'",
+		"{left}", "CAST(extract(epoch FROM valid_until - clock_timestamp()) * 1000000 AS bigint)",
+		"{clock}", "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)",
+		"{unless there}", "ON CONFLICT (name) DO NOTHING",
+		"{acquire}", `UPDATE {table} SET owner = :owner, fence = :next, valid_until = {later}
+			WHERE fence = :seen AND name = ({free row})`,
+		"{for share}", "FOR SHARE",
+	),
+	// UTC_TIMESTAMP depends on no time zone. An insert that finds the row locks it like an update,
+	// otherwise two transactions could wait for each other.
+	MySQL: strings.NewReplacer(
+		"{now}", "UTC_TIMESTAMP(6)",
+		"{later}", "UTC_TIMESTAMP(6) + INTERVAL :lease MICROSECOND",
+		"{left}", "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), valid_until)",
+		"{clock}", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+		"{unless there}", "ON DUPLICATE KEY UPDATE name = name",
+		"{acquire}", `UPDATE {table} JOIN ({free row}) AS free USING (name)
+			SET owner = :owner, fence = :next, valid_until = {later}
+			WHERE fence = :seen`,
+		"{for share}", "LOCK IN SHARE MODE",
+	),
+}
+
+// The statements. A parameter is written as :name.
+const (
+	readText   = `SELECT fence, COALESCE(owner, ''), {left}, {clock} FROM {table} WHERE name = :name`
+	insertText = `INSERT INTO {table} (name, fence, valid_until) VALUES (:name, 0, {now}) {unless there}`
+	// An acquire does not wait for a transaction that has locked the row.
+	acquireText = `{acquire}`
+	freeRowText = `SELECT name FROM {table} WHERE name = :name AND fence = :seen
+		AND (owner IS NULL OR valid_until <= {now}) FOR UPDATE SKIP LOCKED`
+	renewText = `UPDATE {table} SET valid_until = {later}
+		WHERE name = :name AND owner = :owner AND fence = :fence AND valid_until > {now}`
+	releaseText = `UPDATE {table} SET owner = NULL, valid_until = {now}
+		WHERE name = :name AND owner = :owner AND fence = :fence`
+	// After it an acquire that was sent before changes nothing, whenever it arrives.
+	undoText = `UPDATE {table} SET owner = NULL, fence = :next, valid_until = {now}
+		WHERE name = :name AND (fence = :seen OR fence = :next AND owner = :owner)`
+	takeText  = `UPDATE {table} SET owner = NULL, fence = :next, valid_until = {now} WHERE name = :name`
+	guardText = `SELECT fence FROM {table} WHERE name = :name AND fence = :fence AND owner IS NOT NULL
+		{for share}`
+	// Notifications are sent when the transaction is committed.
+	notifyText = `WITH changed AS (%s RETURNING name) SELECT pg_notify(:channel, name) FROM changed`
+)
+
+// values are the parameters of statements.
+type values struct {
+	name, owner       string
+	fence, seen, next int64
+	lease             time.Duration
+	channel           string
+}
+
+var parameter = regexp.MustCompile(`:[a-z]+`)
+
+// statement is a statement with the order of its parameters.
+type statement struct {
+	text       string
+	parameters []string
+}
+
+// statement returns a statement in the dialect.
+func (d Dialect) statement(text, table string) statement {
+	text = fragments[d].Replace(text)
+	text = strings.ReplaceAll(text, "{free row}", freeRowText)
+	text = fragments[d].Replace(text) // a fragment may have others
+	text = strings.ReplaceAll(text, "{table}", table)
+	var s statement
+	s.text = parameter.ReplaceAllStringFunc(text, func(p string) string {
+		s.parameters = append(s.parameters, p)
+		return d.placeholder(len(s.parameters))
+	})
+	return s
+}
+
+func (d Dialect) placeholder(n int) string {
+	if d == PostgreSQL {
+		return fmt.Sprintf("$%d", n)
+	}
+	return "?"
+}
+
+// args returns the parameters in their order.
+func (s statement) args(v values) []any {
+	all := map[string]any{
+		":name": v.name, ":owner": v.owner, ":fence": v.fence, ":seen": v.seen, ":next": v.next,
+		":lease": v.lease.Microseconds(), ":channel": v.channel,
+	}
+	var args []any
+	for _, p := range s.parameters {
+		args = append(args, all[p])
+	}
+	return args
+}

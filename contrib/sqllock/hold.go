@@ -1,0 +1,119 @@
+package sqllock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/recipes"
+)
+
+// grant is a request that was applied. It is renewed until the hold ends.
+type grant struct {
+	c       *Client
+	request request
+	until   atomic.Pointer[time.Time]
+	stop    func()
+	stopped chan struct{} // closed when the hold is released, or lost
+	lost    chan struct{} // closed when the row is no longer of this hold
+	reason  error         // why; set before
+}
+
+// hold makes the hold of a request that was applied. Its caller has begun an operation.
+func (c *Client) hold(q request, until time.Time) (*recipes.Hold, error) {
+	g := &grant{c: c, request: q, stopped: make(chan struct{}), lost: make(chan struct{})}
+	g.stop = sync.OnceFunc(func() { close(g.stopped) })
+	g.until.Store(&until)
+	c.busy.Go(g.keep)
+	return recipes.HoldForeign(recipes.ForeignHold{
+		Name: q.name, Token: q.next,
+		Until:   func() time.Time { return *g.until.Load() },
+		Lost:    g.lost,
+		Reason:  func() error { return g.reason },
+		Release: g.release, Within: min(c.lease, 10*time.Second),
+		Go: c.background, Closed: c.ctx.Done(), Logger: c.logger, Metrics: c.metrics,
+	})
+}
+
+// keep renews the lease, until the hold ends or the row is no longer of this hold. When the client is
+// closed it releases the lock.
+func (g *grant) keep() {
+	due := time.Now().Add(g.c.lease / 3)
+	for {
+		select {
+		case <-g.stopped:
+			return
+		case <-g.c.ctx.Done():
+			if err := g.c.cleanup(g.delete); err != nil {
+				g.log("a lock could not be released when its client was closed: it ends with its lease", err)
+			}
+			return
+		case <-time.After(time.Until(due)):
+		}
+		sent := time.Now()
+		switch applied, err := g.renew(); {
+		case err != nil && g.c.ctx.Err() == nil:
+			g.log("a lease was not renewed", err)
+			due = time.Now().Add(jitter(g.c.limit() / 10))
+		case applied:
+			until := sent.Add(g.c.lease - g.c.margin())
+			g.until.Store(&until)
+			due = sent.Add(g.c.lease / 3)
+		case err == nil:
+			g.reason = g.find()
+			close(g.lost)
+			return
+		}
+	}
+}
+
+func (g *grant) log(message string, err error) {
+	g.c.logger.Warn(message, zap.String("name", g.request.name), zap.Int64("token", g.request.next), zap.Error(err))
+}
+
+func (g *grant) renew() (applied bool, err error) {
+	err = g.c.one(g.c.ctx, func(ctx context.Context) (err error) {
+		applied, err = g.c.table.renew(ctx, g.request)
+		return err
+	})
+	return applied, err
+}
+
+// find returns why the row could not be renewed.
+func (g *grant) find() error {
+	var r row
+	err := g.c.one(g.c.ctx, func(ctx context.Context) (err error) {
+		r, err = g.c.table.read(ctx, g.request.name)
+		return err
+	})
+	switch {
+	case err != nil:
+		return errors.New("its row has changed")
+	case !r.there:
+		return errors.New("its row was deleted")
+	case r.fence != g.request.next:
+		return fmt.Errorf("there is a later token, %d", r.fence)
+	case r.owner != g.request.owner:
+		return errors.New("its owner was removed")
+	}
+	return errors.New("its lease has ended by the clock of the database")
+}
+
+// release ends the lease in the database, unless it has ended.
+func (g *grant) release(ctx context.Context) error {
+	g.stop()
+	return g.c.retry(ctx, g.c.lease, g.delete)
+}
+
+func (g *grant) delete(ctx context.Context) error {
+	if err := g.c.table.release(ctx, g.request); err != nil {
+		return err
+	}
+	g.c.gates.wake(g.request.name)
+	return nil
+}

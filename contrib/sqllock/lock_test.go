@@ -1,0 +1,137 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/contrib/sqllock"
+	"github.com/docent-zk/docent/recipes/locktest"
+)
+
+const lease = 3 * time.Second
+
+// site is a database of one test.
+type site struct {
+	*server
+	name string
+	db   *sql.DB // of an operator
+}
+
+var sites sync.Map // of testing.TB
+
+func (s *server) site(t testing.TB) *site {
+	t.Helper()
+	if one, ok := sites.Load(t); ok {
+		return one.(*site)
+	}
+	name, db := s.database(t)
+	one := &site{s, name, db}
+	sites.Store(t, one)
+	return one
+}
+
+// client returns a client with a cable of its own.
+func (s *site) client(t testing.TB, opts ...sqllock.Option) (*sqllock.Client, *cable) {
+	t.Helper()
+	wire := newCable(t, s.addr)
+	db := s.connect(t, wire.addr(), s.name)
+	c, err := sqllock.New(db, s.dialect, append([]sqllock.Option{sqllock.WithLease(lease)}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c, wire
+}
+
+// exec runs a statement of an operator.
+func (s *site) exec(t testing.TB, text string) {
+	t.Helper()
+	_, err := s.db.Exec(text)
+	require.NoError(t, err)
+}
+
+func lockOf(t testing.TB, c *sqllock.Client, name string) *sqllock.Lock {
+	t.Helper()
+	lock, err := c.Lock(name)
+	require.NoError(t, err)
+	return lock
+}
+
+// Client.Delete is what an operator may do: to remove the owner, to delete the row, or to delete all.
+var deletions = map[string]string{
+	"owner": "UPDATE docent_locks SET owner = NULL",
+	"row":   "DELETE FROM docent_locks WHERE name = 'lock'",
+}
+
+func contract(s *server, deletion string, opts ...sqllock.Option) locktest.Service {
+	return locktest.Service{
+		Lease: lease, Tokens: true,
+		Client: func(t testing.TB, _ string) locktest.Client {
+			one := s.site(t)
+			c, wire := one.client(t, opts...)
+			return locktest.Client{
+				Lock: lockOf(t, c, "lock"), Cut: wire.cut,
+				Delete: func() { one.exec(t, deletion) },
+				Close:  func() { require.NoError(t, c.Close()) },
+			}
+		},
+		Around: func(t *testing.T, run func(t *testing.T)) {
+			t.Parallel()
+			run(t)
+		},
+	}
+}
+
+func TestLock(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		for name, text := range deletions {
+			t.Run("deletion of the "+name, func(t *testing.T) { locktest.Run(t, contract(s, text)) })
+		}
+	})
+}
+
+func TestLockWithNotifications(t *testing.T) {
+	t.Parallel()
+	s := serverOf(t, sqllock.PostgreSQL)
+	locktest.Run(t, locktest.Service{
+		Lease: lease, Tokens: true,
+		Client: func(t testing.TB, _ string) locktest.Client {
+			one := s.site(t)
+			db := s.connect(t, s.addr, one.name)
+			c, wire := one.client(t, sqllock.WithNotify("locks", listenBy(db)), sqllock.WithPoll(lease))
+			return locktest.Client{
+				Lock: lockOf(t, c, "lock"), Cut: wire.cut,
+				Close: func() { require.NoError(t, c.Close()) },
+			}
+		},
+		Around: func(t *testing.T, run func(t *testing.T)) { t.Parallel(); run(t) },
+	})
+}
+
+// listenBy receives notifications with pgx.
+func listenBy(db *sql.DB) sqllock.Listen {
+	return func(ctx context.Context, channel string, notified func(payload string)) error {
+		conn, err := db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		return conn.Raw(func(c any) error {
+			pg := c.(*stdlib.Conn).Conn()
+			if _, err := pg.Exec(ctx, "LISTEN "+channel); err != nil {
+				return err
+			}
+			for {
+				n, err := pg.WaitForNotification(ctx)
+				if err != nil {
+					return err
+				}
+				notified(n.Payload)
+			}
+		})
+	}
+}

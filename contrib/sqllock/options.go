@@ -1,0 +1,155 @@
+package sqllock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/framework/metrics"
+	"github.com/docent-zk/docent/recipes"
+)
+
+const (
+	// DefaultTable is the table of locks without WithTable.
+	DefaultTable = "docent_locks"
+	// DefaultLease is the lease without WithLease.
+	DefaultLease = 15 * time.Second
+	// DefaultPoll is the longest pause between two looks of a waiter without WithPoll.
+	DefaultPoll = 500 * time.Millisecond
+
+	minLease, maxLease = time.Second, 24 * time.Hour
+	minPoll            = time.Millisecond
+	maxOwner           = 100 // bytes
+)
+
+// Option is a setting of New.
+type Option func(*config) error
+
+type config struct {
+	dialect Dialect
+	table   string
+	lease   time.Duration
+	poll    time.Duration
+	owner   string
+	channel string
+	listen  Listen
+	logger  *zap.Logger
+	metrics metrics.Metrics
+}
+
+func defaults(d Dialect) *config {
+	host, _ := os.Hostname() // empty if it has none
+	process := recipes.Identity{Host: host, Process: filepath.Base(os.Args[0]), PID: os.Getpid()}
+	return &config{
+		dialect: d, table: DefaultTable, lease: DefaultLease, poll: DefaultPoll,
+		owner: clip(process.String()), logger: zap.NewNop(),
+	}
+}
+
+// clip returns what can be a part of an owner.
+func clip(s string) string {
+	s = strings.ToValidUTF8(s[:min(len(s), maxOwner)], "")
+	return strings.ReplaceAll(s, "\x00", "")
+}
+
+// WithTable sets the table of locks, perhaps with its schema, such as "jobs.locks". Each part of the
+// name has ASCII letters, digits and _ only. All clients of a lock must name the same table.
+func WithTable(name string) Option {
+	return func(c *config) error {
+		if err := checkTable(name); err != nil {
+			return fmt.Errorf("WithTable: %w", err)
+		}
+		c.table = name
+		return nil
+	}
+}
+
+// WithLease sets for how long the database leaves a lock to a holder that it does not hear from, from
+// 1 s to 24 h. A hold renews its lease at a third of it. Clients of one lock may have different
+// leases.
+func WithLease(d time.Duration) Option {
+	return func(c *config) error {
+		if d < minLease || d > maxLease {
+			return fmt.Errorf("WithLease: %v is not between %v and %v", d, minLease, maxLease)
+		}
+		c.lease = d
+		return nil
+	}
+}
+
+// WithPoll sets the longest pause between two looks of a waiter, from 1 ms. The first pauses are
+// shorter, and each is random between half of it and one and a half.
+func WithPoll(d time.Duration) Option {
+	return func(c *config) error {
+		if d < minPoll {
+			return fmt.Errorf("WithPoll: %v is less than %v", d, minPoll)
+		}
+		c.poll = d
+		return nil
+	}
+}
+
+// WithOwner sets what the column owner shows of a holder, up to 100 bytes of UTF-8, before a random
+// text. Without it there are the process and the host.
+func WithOwner(label string) Option {
+	return func(c *config) error {
+		if len(label) > maxOwner || label != clip(label) {
+			return fmt.Errorf("WithOwner: %q is not text of up to %d bytes", label, maxOwner)
+		}
+		c.owner = label
+		return nil
+	}
+}
+
+// Listen receives the notifications of a channel of PostgreSQL: it runs LISTEN on a connection, and
+// calls notified with the payload of each notification. It returns when ctx ends or the connection
+// fails; then it is called again. database/sql has no way to receive notifications, so this is done
+// with the driver: the example of WithNotify is for pgx.
+type Listen func(ctx context.Context, channel string, notified func(payload string)) error
+
+// WithNotify has releases wake waiters by NOTIFY on a channel of PostgreSQL, which has ASCII letters,
+// digits and _ only. All clients of a lock should have it: the release of a client without it is
+// found at the next poll. Waiters go on to poll, because a notification may be missed while listen
+// connects. With it WithPoll may be longer.
+func WithNotify(channel string, listen Listen) Option {
+	return func(c *config) error {
+		switch {
+		case c.dialect != PostgreSQL:
+			return fmt.Errorf("WithNotify: %v has no notifications", c.dialect)
+		case !identifier.MatchString(channel):
+			return fmt.Errorf("WithNotify: %q is not the name of a channel", channel)
+		case listen == nil:
+			return errors.New("WithNotify: listen is nil")
+		}
+		c.channel, c.listen = channel, listen
+		return nil
+	}
+}
+
+// WithLogger sets where losses and failed renewals are logged.
+func WithLogger(l *zap.Logger) Option {
+	return func(c *config) error {
+		if l == nil {
+			return errors.New("WithLogger: the logger is nil")
+		}
+		c.logger = l.Named("sqllock")
+		return nil
+	}
+}
+
+// WithMetrics sets what gets the times of holds and the losses: see recipes.ForeignHold.Metrics.
+func WithMetrics(m metrics.Metrics) Option {
+	return func(c *config) error {
+		if m == nil {
+			return errors.New("WithMetrics: the metrics are nil")
+		}
+		c.metrics = m
+		return nil
+	}
+}

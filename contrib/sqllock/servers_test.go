@@ -1,0 +1,403 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/docent-zk/docent/contrib/sqllock"
+)
+
+// server is a database server of the tests.
+type server struct {
+	dialect sqllock.Dialect
+	addr    string
+	stop    func()
+	// connector returns a connector to an address, for a database.
+	connector func(addr, database string) (driver.Connector, error)
+}
+
+// servers are started once, at the first use.
+var servers = map[sqllock.Dialect]func() (*server, error){
+	sqllock.PostgreSQL: sync.OnceValues(startPostgreSQL),
+	sqllock.MySQL:      sync.OnceValues(startMariaDB),
+}
+
+var started struct {
+	sync.Mutex
+	all []*server
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, s := range started.all {
+		s.stop()
+	}
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// serverOf returns the server of a dialect.
+func serverOf(t testing.TB, d sqllock.Dialect) *server {
+	t.Helper()
+	s, err := servers[d]()
+	require.NoError(t, err, "scripts/deps.sh sql installs PostgreSQL and MariaDB")
+	return s
+}
+
+// binary returns the path of a program that may be outside of PATH.
+func binary(name string, patterns ...string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		// PostgreSQL looks for its files from its real place.
+		return filepath.EvalSymlinks(path)
+	}
+	for _, pattern := range patterns {
+		found, _ := filepath.Glob(filepath.Join(pattern, name))
+		slices.Sort(found)
+		if len(found) > 0 {
+			return found[len(found)-1], nil
+		}
+	}
+	return "", fmt.Errorf("%s is not installed", name)
+}
+
+// place is the directory of a server, and the user that it runs as: these servers refuse to run as
+// root.
+type place struct {
+	dir  string
+	attr *syscall.SysProcAttr
+}
+
+func newPlace(account string) (*place, error) {
+	dir, err := os.MkdirTemp("", "sqllock")
+	if err != nil {
+		return nil, err
+	}
+	p := &place{dir: dir, attr: &syscall.SysProcAttr{Setpgid: true}}
+	if os.Getuid() != 0 {
+		return p, nil
+	}
+	who, err := user.Lookup(account)
+	if err != nil {
+		return nil, err
+	}
+	uid, _ := strconv.Atoi(who.Uid)
+	gid, _ := strconv.Atoi(who.Gid)
+	p.attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return p, os.Chown(dir, uid, gid)
+}
+
+// run runs a command to its end.
+func (p *place) run(name string, args ...string) error {
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.SysProcAttr = p.dir, p.attr
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, out)
+	}
+	return nil
+}
+
+// serve runs a server until stop is called or this process ends: then the standard input of the shell
+// is closed.
+func (p *place) serve(name string, args ...string) (stop func(), err error) {
+	cmd := exec.Command("sh", append([]string{"-c", `"$@" & cat; kill -9 $!; wait`, "sh", name}, args...)...)
+	out, err := os.Create(p.log())
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	cmd.Dir, cmd.SysProcAttr, cmd.Stdout, cmd.Stderr = p.dir, p.attr, out, out
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+		_ = os.RemoveAll(p.dir)
+	}, nil
+}
+
+// log returns the file of what the server prints.
+func (p *place) log() string { return filepath.Join(p.dir, "log") }
+
+// freePort returns a port that nothing listens on.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
+}
+
+func startPostgreSQL() (*server, error) {
+	initdb, err := binary("initdb", "/usr/lib/postgresql/*/bin")
+	if err != nil {
+		return nil, err
+	}
+	postgres, err := binary("postgres", "/usr/lib/postgresql/*/bin")
+	if err != nil {
+		return nil, err
+	}
+	p, err := newPlace("postgres")
+	if err != nil {
+		return nil, err
+	}
+	if err := p.run(initdb, "-D", p.dir+"/data", "-U", "docent", "-A", "trust", "-E", "UTF8",
+		"--locale=C", "--no-sync"); err != nil {
+		return nil, err
+	}
+	return p.await(sqllock.PostgreSQL, func(port string) []string {
+		return []string{postgres, "-D", p.dir + "/data", "-h", "127.0.0.1", "-p", port, "-k", "",
+			"-c", "fsync=off", "-c", "max_connections=300"}
+	}, connectPostgreSQL)
+}
+
+func startMariaDB() (*server, error) {
+	install, err := binary("mariadb-install-db", "/usr/bin")
+	if err != nil {
+		return nil, err
+	}
+	mariadbd, err := binary("mariadbd", "/usr/sbin")
+	if err != nil {
+		return nil, err
+	}
+	p, err := newPlace("mysql")
+	if err != nil {
+		return nil, err
+	}
+	if err := p.run(install, "--no-defaults", "--datadir="+p.dir+"/data",
+		"--auth-root-authentication-method=normal", "--skip-test-db"); err != nil {
+		return nil, err
+	}
+	return p.await(sqllock.MySQL, func(port string) []string {
+		return []string{mariadbd, "--no-defaults", "--datadir=" + p.dir + "/data", "--bind-address=127.0.0.1",
+			"--port=" + port, "--socket=" + p.dir + "/socket", "--pid-file=" + p.dir + "/pid",
+			"--innodb-flush-log-at-trx-commit=0", "--max-connections=300", "--skip-name-resolve"}
+	}, connectMariaDB)
+}
+
+// await starts a server and waits until it answers.
+func (p *place) await(
+	d sqllock.Dialect, args func(port string) []string, connector func(addr, database string) (driver.Connector, error),
+) (*server, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	command := args(port)
+	stop, err := p.serve(command[0], command[1:]...)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{dialect: d, addr: "127.0.0.1:" + port, stop: stop, connector: connector}
+	db, err := s.open(s.addr, "")
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if err = db.Ping(); err == nil {
+			started.Lock()
+			defer started.Unlock()
+			started.all = append(started.all, s)
+			return s, nil
+		}
+		if time.Now().After(deadline) {
+			out, _ := os.ReadFile(p.log())
+			stop()
+			return nil, fmt.Errorf("the server does not answer: %w: %s", err, out)
+		}
+	}
+}
+
+func connectPostgreSQL(addr, database string) (driver.Connector, error) {
+	if database == "" {
+		database = "postgres"
+	}
+	config, err := pgx.ParseConfig("postgres://docent@" + addr + "/" + database + "?sslmode=disable")
+	if err != nil {
+		return nil, err
+	}
+	return stdlib.GetConnector(*config), nil
+}
+
+func connectMariaDB(addr, database string) (driver.Connector, error) {
+	config := mysql.NewConfig()
+	config.User, config.Net, config.Addr, config.DBName = "root", "tcp", addr, database
+	config.Logger = quiet{}
+	return mysql.NewConnector(config)
+}
+
+// quiet drops what the driver logs of connections that are cut.
+type quiet struct{}
+
+func (quiet) Print(...any) {}
+
+func (s *server) open(addr, database string) (*sql.DB, error) {
+	connector, err := s.connector(addr, database)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}
+
+var databases atomic.Int64
+
+// database makes a database with a table of locks. It returns its name, and a connection of an
+// operator.
+func (s *server) database(t testing.TB) (string, *sql.DB) {
+	t.Helper()
+	name := fmt.Sprintf("d%d", databases.Add(1))
+	root, err := s.open(s.addr, "")
+	require.NoError(t, err)
+	defer root.Close()
+	_, err = root.Exec("CREATE DATABASE " + name)
+	require.NoError(t, err)
+	db := s.connect(t, s.addr, name)
+	text, err := s.dialect.CreateTable(sqllock.DefaultTable)
+	require.NoError(t, err)
+	_, err = db.Exec(text)
+	require.NoError(t, err)
+	return name, db
+}
+
+func (s *server) connect(t testing.TB, addr, database string) *sql.DB {
+	t.Helper()
+	db, err := s.open(addr, database)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// each runs a test with each dialect, at the same time.
+func each(t *testing.T, test func(t *testing.T, s *server)) {
+	t.Helper()
+	for d := range servers {
+		t.Run(d.String(), func(t *testing.T) {
+			t.Parallel()
+			test(t, serverOf(t, d))
+		})
+	}
+}
+
+// cable is a TCP proxy that can be cut: then it lets nothing through, and closes no connection.
+type cable struct {
+	listener net.Listener
+	target   string
+	ctx      context.Context
+	end      context.CancelFunc
+	busy     sync.WaitGroup
+
+	mu    sync.Mutex
+	whole chan struct{} // closed unless the cable is cut
+}
+
+func newCable(t testing.TB, target string) *cable {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	c := &cable{listener: l, target: target, whole: make(chan struct{})}
+	close(c.whole)
+	c.ctx, c.end = context.WithCancel(context.Background())
+	c.busy.Go(c.serve)
+	t.Cleanup(func() {
+		c.end()
+		_ = l.Close()
+		c.busy.Wait()
+	})
+	return c
+}
+
+func (c *cable) addr() string { return c.listener.Addr().String() }
+
+func (c *cable) cut(cut bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cut {
+		c.whole = make(chan struct{})
+	} else {
+		close(c.whole)
+	}
+}
+
+// pass waits until the cable is whole.
+func (c *cable) pass() error {
+	c.mu.Lock()
+	whole := c.whole
+	c.mu.Unlock()
+	select {
+	case <-whole:
+		return nil
+	case <-c.ctx.Done():
+		return c.ctx.Err()
+	}
+}
+
+func (c *cable) serve() {
+	for {
+		from, err := c.listener.Accept()
+		if err != nil {
+			return
+		}
+		c.busy.Go(func() {
+			defer from.Close()
+			if c.pass() != nil {
+				return
+			}
+			to, err := net.Dial("tcp", c.target)
+			if err != nil {
+				return
+			}
+			defer to.Close()
+			defer context.AfterFunc(c.ctx, func() { from.Close(); to.Close() })()
+			done := make(chan struct{})
+			go func() { defer close(done); c.copy(to, from) }()
+			c.copy(from, to)
+			<-done
+		})
+	}
+}
+
+// copy copies until either end is closed, and then closes both.
+func (c *cable) copy(to, from net.Conn) {
+	defer to.Close()
+	defer from.Close()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		if c.pass() != nil {
+			return
+		}
+		if _, werr := to.Write(buffer[:n]); err != nil || werr != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/docent-zk/docent/recipes"
+)
+
+var errNilTx = errors.New("the transaction is nil")
+
+// InTx acquires the lock for a transaction: until tx is committed or rolled back, no other transaction
+// has it, and no client holds it. It needs no lease, and a pause or a partition of this program cannot
+// have another client write at the same time: what is not committed yet is not there. The token is for
+// resources that other holders write, too.
+//
+// InTx waits for other transactions until ctx ends. If a client holds the lock, it fails at once with
+// recipes.ErrNotAcquired. After an error roll tx back: it may have locked the row, which keeps a
+// holder from renewing its lease.
+//
+// Call it first in the transaction, so that the transaction sees what the one before it has written.
+// At the isolation levels repeatable read and serializable of PostgreSQL it may fail because of
+// another transaction, as any UPDATE. Then repeat the transaction. If the connection is cut, the
+// database keeps the lock until it notices that: limit that time on the server, for PostgreSQL with
+// tcp_user_timeout and idle_in_transaction_session_timeout, for MySQL with wait_timeout.
+//
+// The transaction must be of the database of the client. InTx does not use ctx after it has returned.
+func (l *Lock) InTx(ctx context.Context, tx *sql.Tx) (token int64, err error) {
+	if err := l.checkTx(ctx, tx); err != nil {
+		return 0, fmt.Errorf("acquire in a transaction: %w", err)
+	}
+	token, err = l.inTx(ctx, tx)
+	if err != nil {
+		return 0, fmt.Errorf("acquire %s in a transaction: %w", l.name, err)
+	}
+	return token, nil
+}
+
+func (l *Lock) checkTx(ctx context.Context, tx *sql.Tx) error {
+	if err := l.check(ctx); err != nil {
+		return err
+	}
+	if tx == nil {
+		return errNilTx
+	}
+	return nil
+}
+
+func (l *Lock) inTx(ctx context.Context, tx *sql.Tx) (int64, error) {
+	d := l.c.db
+	// In MySQL the insert locks the row, too. A SELECT that found none would lock the gap, which does
+	// not exclude other transactions.
+	if err := d.exec(ctx, tx, d.insertStatement, values{name: l.name}); err != nil {
+		return 0, err
+	}
+	r, err := d.readRow(ctx, tx, d.lockRowStatement, l.name)
+	switch {
+	case err != nil:
+		return 0, err
+	case !r.free():
+		return 0, recipes.ErrNotAcquired
+	}
+	return r.next(), d.exec(ctx, tx, d.takeStatement, values{name: l.name, next: r.next()})
+}
+
+// Guard has a transaction fail unless the lock is still held with this token. If Guard succeeds, no
+// other client acquires the lock before tx ends, however long this program is paused. So what tx
+// writes is written under the lock. It is stronger than a token that is compared by the resource, and
+// works only for data in the database of the lock.
+//
+// It fails with recipes.ErrNotHeld if the lock was released, or has been acquired since. It waits for
+// a renewal of the lease, and renewals wait for tx. So tx must be shorter than a third of the lease.
+// At the isolation levels repeatable read and serializable of PostgreSQL call it first in tx. Several
+// transactions may guard with one token at a time.
+func (l *Lock) Guard(ctx context.Context, tx *sql.Tx, token int64) error {
+	if err := l.checkTx(ctx, tx); err != nil {
+		return fmt.Errorf("guard: %w", err)
+	}
+	d := l.c.db
+	var found int64
+	s := d.guardStatement
+	err := tx.QueryRowContext(ctx, s.text, s.args(values{name: l.name, fence: token})...).Scan(&found)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("guard %s: %w: token %d is not that of the holder", l.name, recipes.ErrNotHeld, token)
+	case err != nil:
+		return fmt.Errorf("guard %s: %w", l.name, err)
+	}
+	return nil
+}
