@@ -66,7 +66,7 @@
 //	                                          synchronous_commit = off, or
 //	                                          innodb_flush_log_at_trx_commit other than 1)
 //	restart without its disk                  all holds are lost, and end at their next renewal: two
-//	                                          holders for up to a third of a lease
+//	                                          holders for up to a lease
 //	the holder is cut off                     its hold has ended before the lease, then others acquire
 //	several servers that take writes          unsafe: their clocks differ; write to one of them
 //

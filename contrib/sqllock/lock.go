@@ -28,8 +28,8 @@ func (l *Lock) Name() string { return l.name }
 //
 // It fails when ctx ends; then the error matches that of ctx, and recipes.ErrNotAcquired if the wait
 // was for other holders. It fails with ErrClosed when the client is closed. An error of the first
-// statement ends it at once. In the wait it goes on after errors, until no statement has succeeded
-// for a lease. Whenever it fails it does not hold the lock: a request that may still be applied is
+// statement ends it at once. Later it goes on after errors, until the database has not answered for a
+// lease. Whenever it fails it does not hold the lock: a request that may still be applied is
 // undone in the background, and if that fails, ends with its lease.
 //
 // ctx limits only the wait, not the hold.
@@ -106,6 +106,7 @@ type attempt struct {
 	unknown bool
 	// contended says that others have or want the lock.
 	contended bool
+	answered  time.Time // when the last read that has succeeded was sent
 	until     time.Time // the end of the lease, after the request was applied
 }
 
@@ -134,16 +135,12 @@ func (a *attempt) wait(ctx context.Context) error {
 		return err
 	}
 	defer leave()
-	pause, answered := minPause, time.Time{}
-	for {
-		asked := time.Now()
+	for pause := minPause; ; {
 		won, left, err := a.once(ctx)
 		switch {
 		case won:
 			return nil
-		case err == nil:
-			answered = asked
-		case ctx.Err() != nil || time.Since(answered) > a.c.lease:
+		case err != nil && (ctx.Err() != nil || time.Since(a.answered) > a.c.lease):
 			return err
 		}
 		length := jitter(min(pause, a.c.poll))
@@ -166,9 +163,11 @@ func (a *attempt) wait(ctx context.Context) error {
 func (a *attempt) once(ctx context.Context) (won bool, left time.Duration, err error) {
 	asked := time.Now()
 	r, err := a.read(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return false, 0, err
+	}
+	a.answered = asked
+	switch {
 	case a.unknown && r.owner == a.request.owner && r.fence == a.request.next && r.left > 0:
 		a.succeed(asked.Add(r.left))
 		return true, 0, nil

@@ -1,0 +1,571 @@
+package sqllock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/recipes"
+)
+
+// memory is a table in memory, for virtual time.
+type memory struct {
+	t     testing.TB
+	lease time.Duration
+	busy  sync.WaitGroup // requests that arrive late
+
+	mu     sync.Mutex
+	random *rand.Rand
+	begin  time.Time
+	rate   float64 // of the clock of the database
+	rows   map[string]*memoryRow
+	undone map[request]bool
+	late   int // requests that were applied after their error
+}
+
+// link is the way of one client to the table.
+type link struct {
+	*memory
+	faults float64 // how likely the fault of a request is
+}
+
+type memoryRow struct {
+	fence int64
+	owner string
+	until time.Time // by the clock of the database
+}
+
+var errFault = errors.New("connection reset")
+
+func newMemory(t testing.TB, random *rand.Rand, lease time.Duration) *memory {
+	return &memory{
+		t: t, lease: lease, random: random, begin: time.Now(), rate: 1,
+		rows: map[string]*memoryRow{}, undone: map[request]bool{},
+	}
+}
+
+func (m *memory) nowLocked() time.Time {
+	return m.begin.Add(time.Duration(float64(time.Since(m.begin)) * m.rate))
+}
+
+// chance reports true with the likelihood of a fault, and a random time of up to a lease, mostly short.
+func (m *link) chance() (bool, time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.random.Float64() < m.faults {
+		return true, time.Duration(m.random.Int64N(int64(m.lease)))
+	}
+	return false, time.Duration(m.random.IntN(int(m.lease / 200)))
+}
+
+// request makes one request: apply is called with the lock. A fault loses the request or its reply, or
+// has it arrive late.
+func (m *link) request(ctx context.Context, apply func()) error {
+	locked := func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		apply()
+	}
+	if lost, _ := m.chance(); lost {
+		return errFault
+	}
+	_, way := m.chance() // sometimes up to a lease
+	select {
+	case <-time.After(way):
+		locked()
+	case <-ctx.Done():
+		if m.faulty() { // the database gets it later
+			m.busy.Go(func() {
+				time.Sleep(way)
+				locked()
+			})
+		}
+		return ctx.Err()
+	}
+	if lost, _ := m.chance(); lost {
+		return errFault
+	}
+	_, way = m.chance()
+	select {
+	case <-time.After(way):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (m *link) faulty() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.faults > 0
+}
+
+func (m *link) setFaults(f float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.faults = f
+}
+
+func (m *link) read(ctx context.Context, name string) (row, error) {
+	var r row
+	err := m.request(ctx, func() {
+		if one := m.rows[name]; one != nil {
+			now := m.nowLocked()
+			r = row{there: true, fence: one.fence, owner: one.owner, left: one.until.Sub(now), clock: now.UnixMicro()}
+		}
+	})
+	if err != nil {
+		return row{}, err
+	}
+	return r, nil
+}
+
+func (m *link) insert(ctx context.Context, name string) error {
+	return m.request(ctx, func() {
+		if m.rows[name] == nil {
+			m.rows[name] = &memoryRow{until: m.nowLocked()}
+		}
+	})
+}
+
+func (m *link) acquire(ctx context.Context, q request) (bool, error) {
+	applied := false
+	err := m.request(ctx, func() {
+		one, now := m.rows[q.name], m.nowLocked()
+		if one == nil || one.fence != q.seen || one.owner != "" && one.until.After(now) {
+			return
+		}
+		if m.undone[q] {
+			m.t.Error("a request was applied after it was undone")
+		}
+		if ctx.Err() != nil {
+			m.late++
+		}
+		one.owner, one.fence, one.until = q.owner, q.next, now.Add(m.lease)
+		applied = true
+	})
+	return err == nil && applied, err
+}
+
+func (m *link) renew(ctx context.Context, q request) (bool, error) {
+	applied := false
+	err := m.request(ctx, func() {
+		one, now := m.rows[q.name], m.nowLocked()
+		if one != nil && one.owner == q.owner && one.fence == q.next && one.until.After(now) {
+			one.until, applied = now.Add(m.lease), true
+		}
+	})
+	return err == nil && applied, err
+}
+
+func (m *link) release(ctx context.Context, q request) error {
+	return m.request(ctx, func() {
+		if one := m.rows[q.name]; one != nil && one.owner == q.owner && one.fence == q.next {
+			one.owner = ""
+		}
+	})
+}
+
+func (m *link) undo(ctx context.Context, q request) error {
+	return m.request(ctx, func() {
+		one := m.rows[q.name]
+		if one != nil && (one.fence == q.seen || one.fence == q.next && one.owner == q.owner) {
+			one.owner, one.fence = "", q.next
+		}
+		m.undone[q] = true
+	})
+}
+
+// client returns a client and its link.
+func (m *memory) client(wrap ...func(table) table) (*Client, *link) {
+	cfg, l := defaults(PostgreSQL), &link{memory: m}
+	cfg.lease = m.lease
+	t := table(l)
+	for _, w := range wrap {
+		t = w(t)
+	}
+	return newClient(cfg, t), l
+}
+
+// history checks all holds of a simulation.
+type history struct {
+	t     testing.TB
+	mu    sync.Mutex
+	holds []*recipes.Hold
+	last  int64
+}
+
+func (h *history) add(hold *recipes.Hold) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if hold.Err() != nil {
+		return
+	}
+	for _, other := range h.holds {
+		if other.Err() == nil {
+			h.t.Errorf("two holds are valid: %d and %d", other.Token(), hold.Token())
+		}
+	}
+	if hold.Token() <= h.last {
+		h.t.Errorf("the token %d is not larger than %d", hold.Token(), h.last)
+	}
+	h.last = hold.Token()
+	h.holds = append(h.holds, hold)
+}
+
+func seeds() uint64 {
+	n, err := strconv.ParseUint(os.Getenv("ZKTEST_SEEDS"), 10, 64)
+	if err != nil {
+		return 50
+	}
+	return n
+}
+
+// Requests and replies are lost and late, clients are cut off and closed, contexts end at any moment,
+// and the clock of the database is faster or slower. No two holds are valid at a time, tokens grow, and
+// in the end nothing is left.
+func TestSimulated(t *testing.T) {
+	var holds, lost, late int
+	for seed := range seeds() {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				random := rand.New(rand.NewPCG(seed, 1))
+				m := newMemory(t, random, 10*time.Second)
+				m.rate = 0.96 + 0.08*random.Float64()
+				h := &history{t: t}
+				simulate(t, m, h, seed)
+				holds, late = holds+len(h.holds), late+m.late
+				for _, hold := range h.holds {
+					if errors.Is(hold.Err(), recipes.ErrForeignLost) {
+						lost++
+					}
+				}
+			})
+		})
+	}
+	t.Logf("%d holds, %d of them lost, %d acquires that arrived late", holds, lost, late)
+	if !t.Failed() && seeds() >= 20 {
+		require.Greater(t, holds, int(seeds()))
+		require.Positive(t, lost, "no hold was lost")
+		require.Positive(t, late, "no request was late")
+	}
+}
+
+func simulate(t *testing.T, m *memory, h *history, seed uint64) {
+	const clients, goroutines, rounds = 3, 2, 8
+	var all []*Client
+	var links []*link
+	var work sync.WaitGroup
+	end := make(chan struct{})
+	for i := range clients {
+		c, l := m.client()
+		all, links = append(all, c), append(links, l)
+		for j := range goroutines {
+			random := rand.New(rand.NewPCG(seed, uint64(100+10*i+j)))
+			work.Go(func() {
+				lock, err := c.Lock("lock")
+				require.NoError(t, err)
+				for range rounds {
+					use(random, lock, h, m.lease)
+				}
+			})
+		}
+	}
+	var weather sync.WaitGroup
+	for i, l := range links {
+		random := rand.New(rand.NewPCG(seed, uint64(200+i)))
+		weather.Go(func() { l.change(random, end) })
+	}
+	time.Sleep(time.Duration(seed%30) * m.lease / 5)
+	require.NoError(t, all[0].Close()) // its goroutines find it closed
+	work.Wait()
+	close(end)
+	weather.Wait()
+	m.busy.Wait() // what was late has arrived
+
+	last, _ := m.client()
+	lock, err := last.Lock("lock")
+	require.NoError(t, err)
+	began := time.Now()
+	hold, err := lock.Acquire(t.Context())
+	require.NoError(t, err)
+	require.LessOrEqual(t, time.Since(began), m.lease+m.lease/10, "a hold that has ended is left")
+	h.add(hold)
+	require.NoError(t, hold.Release())
+	for _, c := range append(all, last) {
+		require.NoError(t, c.Close())
+	}
+	require.Empty(t, last.gates.all)
+	m.busy.Wait()
+}
+
+// change changes how many faults a link has, until the end.
+func (m *link) change(random *rand.Rand, end <-chan struct{}) {
+	defer m.setFaults(0)
+	for {
+		m.setFaults([]float64{0, 0.05, 0.2, 1}[random.IntN(4)])
+		select {
+		case <-time.After(time.Duration(random.Int64N(int64(m.lease)))):
+		case <-end:
+			return
+		}
+	}
+}
+
+// use acquires the lock once, and releases it or waits until it is lost.
+func use(random *rand.Rand, lock *Lock, h *history, lease time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.Int64N(int64(3*lease))))
+	defer cancel()
+	acquire := lock.Acquire
+	if random.IntN(4) == 0 {
+		acquire = lock.TryAcquire
+	}
+	hold, err := acquire(ctx)
+	if err != nil {
+		time.Sleep(time.Duration(random.Int64N(int64(lease / 5))))
+		return
+	}
+	h.add(hold)
+	select {
+	case <-time.After(time.Duration(random.Int64N(int64(2 * lease)))):
+	case <-hold.Done():
+	}
+	_ = hold.Release()
+}
+
+const testLease = 10 * time.Second
+
+func inMemory(t *testing.T, test func(t *testing.T, m *memory)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newMemory(t, rand.New(rand.NewPCG(1, 1)), testLease)) })
+}
+
+func lockOf(t *testing.T, c *Client) *Lock {
+	t.Helper()
+	lock, err := c.Lock("lock")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return lock
+}
+
+func mustAcquire(t *testing.T, l *Lock) *recipes.Hold {
+	t.Helper()
+	hold, err := l.Acquire(t.Context())
+	require.NoError(t, err)
+	return hold
+}
+
+// An acquire whose reply was lost finds that it has the lock, and until when.
+func TestAcquireFindsThatItWasApplied(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		var l *lossy
+		c, link := m.client(func(t table) table { l = &lossy{table: t}; return l })
+		lock := lockOf(t, c)
+		l.after = func() {
+			link.setFaults(1)
+			time.AfterFunc(testLease/3, func() { link.setFaults(0) })
+		}
+		hold := mustAcquire(t, lock)
+		require.Equal(t, 1, l.acquires)
+		require.Equal(t, m.rows["lock"].fence, hold.Token())
+		require.False(t, hold.ValidUntil().After(m.rows["lock"].until), "it is valid for longer than its lease")
+		require.NoError(t, hold.Release())
+	})
+}
+
+// An acquire that arrives after the next one was sent is found, too.
+func TestAcquireFindsThatItWasAppliedLate(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		var l *lossy
+		c, _ := m.client(func(t table) table { l = &lossy{table: t, late: true}; return l })
+		lock := lockOf(t, c)
+		l.after = func() {}
+		hold := mustAcquire(t, lock)
+		require.Equal(t, 2, l.acquires)
+		require.NoError(t, hold.Release())
+	})
+}
+
+// An acquire that fails without an answer is undone.
+func TestAcquireIsUndone(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		var l *lossy
+		c, _ := m.client(func(t table) table { l = &lossy{table: t}; return l })
+		lock := lockOf(t, c)
+		l.after = func() {}
+		_, err := lock.TryAcquire(t.Context())
+		require.ErrorIs(t, err, errFault)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Empty(t, m.rows["lock"].owner)
+	})
+}
+
+// lossy loses the reply of an acquire.
+type lossy struct {
+	table
+	after    func() // called after the loss, which happens if it is set
+	late     bool   // the acquire arrives together with the next one
+	request  request
+	acquires int
+}
+
+func (l *lossy) acquire(ctx context.Context, q request) (applied bool, err error) {
+	l.acquires++
+	if after := l.after; after != nil {
+		l.after, l.request = nil, q
+		if !l.late {
+			_, _ = l.table.acquire(ctx, q)
+		}
+		after()
+		return false, errFault
+	}
+	if l.late {
+		l.late = false
+		_, _ = l.table.acquire(ctx, l.request)
+	}
+	return l.table.acquire(ctx, q)
+}
+
+// A lease is reckoned from before a request was sent, not from its reply.
+func TestAcquireAndRenewalWithSlowReplies(t *testing.T) {
+	for replies := range 2 {
+		t.Run(fmt.Sprint(replies, " renewals"), func(t *testing.T) {
+			inMemory(t, func(t *testing.T, m *memory) {
+				s := &slow{replied: make(chan struct{}, 2)}
+				c, link := m.client(func(t table) table { s.table = t; return s })
+				hold := mustAcquire(t, lockOf(t, c))
+				for range 1 + replies {
+					<-s.replied
+				}
+				link.setFaults(1)
+				<-hold.Done()
+				require.True(t, time.Now().Before(m.rows["lock"].until))
+				link.setFaults(0)
+			})
+		})
+	}
+}
+
+// slow has slow replies.
+type slow struct {
+	table
+	replied chan struct{}
+}
+
+func (s *slow) acquire(ctx context.Context, q request) (bool, error) {
+	return s.reply(s.table.acquire(ctx, q))
+}
+
+func (s *slow) renew(ctx context.Context, q request) (bool, error) {
+	return s.reply(s.table.renew(ctx, q))
+}
+
+func (s *slow) reply(applied bool, err error) (bool, error) {
+	if err == nil {
+		time.Sleep(testLease / 8)
+		s.replied <- struct{}{}
+	}
+	return applied, err
+}
+
+// Goroutines of one client acquire in the order in which they came, and only one asks the database. A
+// release wakes it.
+func TestOneWaiterOfAClientAsks(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		var count *counted
+		c, _ := m.client(func(t table) table { count = &counted{table: t}; return count })
+		require.NoError(t, WithPoll(time.Hour)(c.config))
+		lock := lockOf(t, c)
+		hold := mustAcquire(t, lock)
+		const waiters = 5
+		order := make(chan int, waiters)
+		var busy sync.WaitGroup
+		for i := range waiters {
+			busy.Go(func() {
+				hold, err := lock.Acquire(t.Context())
+				if err == nil {
+					order <- i
+					err = hold.Release()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		const minutes = 10
+		time.Sleep(minutes * time.Minute)
+		require.Less(t, count.reads.Load(), int64(5*minutes*time.Minute/testLease), "the first waiter looks when the lease ends")
+		for looked := count.reads.Load(); count.reads.Load() == looked; {
+			time.Sleep(testLease / 100)
+		}
+		released := time.Now()
+		require.NoError(t, hold.Release())
+		for i := range waiters {
+			require.Equal(t, i, <-order)
+		}
+		require.Less(t, time.Since(released), testLease/3)
+		busy.Wait()
+	})
+}
+
+type counted struct {
+	table
+	reads atomic.Int64
+}
+
+func (c *counted) read(ctx context.Context, name string) (row, error) {
+	c.reads.Add(1)
+	return c.table.read(ctx, name)
+}
+
+// In the wait an acquire survives errors that last for less than a lease, and so does a hold.
+func TestAcquireSurvivesAnOutage(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		a, linkA := m.client()
+		b, linkB := m.client()
+		outage := func(faults float64) { linkA.setFaults(faults); linkB.setFaults(faults) }
+		first, second := lockOf(t, a), lockOf(t, b)
+
+		outage(1)
+		_, err := first.Acquire(t.Context())
+		require.ErrorIs(t, err, errFault, "the first statement fails")
+		outage(0)
+		hold := mustAcquire(t, first)
+		waited := make(chan error, 1)
+		go func() {
+			hold, err := second.Acquire(t.Context())
+			if err == nil {
+				err = hold.Release()
+			}
+			waited <- err
+		}()
+		time.Sleep(time.Second)
+		outage(1)
+		time.Sleep(testLease / 2)
+		outage(0)
+		time.Sleep(testLease / 2)
+		require.NoError(t, hold.Err())
+		require.NoError(t, hold.Release())
+		require.NoError(t, <-waited)
+
+		hold = mustAcquire(t, first)
+		began := time.Now()
+		outage(1)
+		<-hold.Done()
+		require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
+		require.LessOrEqual(t, time.Since(began), testLease-a.margin())
+		outage(0)
+	})
+}
