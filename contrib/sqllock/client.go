@@ -93,7 +93,7 @@ func (c *Client) Lock(name string) (*Lock, error) {
 	case name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.Contains(name, "\x00"):
 		return nil, fmt.Errorf("sqllock: lock: the name %q has not 1 to %d bytes of UTF-8 without zeros", name, maxName)
 	}
-	return &Lock{c, name}, nil
+	return &Lock{c: c, name: name}, nil
 }
 
 // Close ends all holds and waits of the client, and releases the locks. It waits for all goroutines

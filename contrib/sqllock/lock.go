@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -16,8 +17,9 @@ import (
 // Lock is a lock of a database, a recipes.Locker: see the package. It is safe for concurrent use,
 // and does not re-enter. The zero value fails to acquire.
 type Lock struct {
-	c    *Client
-	name string
+	c     *Client
+	name  string
+	there atomic.Bool // the row of the lock was inserted before InTx
 }
 
 // Name returns the name of the lock.

@@ -226,7 +226,7 @@ func (h *history) add(hold *recipes.Hold) {
 func seeds() uint64 {
 	n, err := strconv.ParseUint(os.Getenv("ZKTEST_SEEDS"), 10, 64)
 	if err != nil {
-		return 50
+		return 100
 	}
 	return n
 }
@@ -257,7 +257,6 @@ func TestSimulated(t *testing.T) {
 	if !t.Failed() && seeds() >= 20 {
 		require.Greater(t, holds, int(seeds()))
 		require.Positive(t, lost, "no hold was lost")
-		require.Positive(t, late, "no request was late")
 	}
 }
 
@@ -291,6 +290,9 @@ func simulate(t *testing.T, m *memory, h *history, seed uint64) {
 	work.Wait()
 	close(end)
 	weather.Wait()
+	for _, c := range all {
+		require.NoError(t, c.Close())
+	}
 	m.busy.Wait() // what was late has arrived
 
 	last, _ := m.client()
@@ -302,11 +304,8 @@ func simulate(t *testing.T, m *memory, h *history, seed uint64) {
 	require.LessOrEqual(t, time.Since(began), m.lease+m.lease/10, "a hold that has ended is left")
 	h.add(hold)
 	require.NoError(t, hold.Release())
-	for _, c := range append(all, last) {
-		require.NoError(t, c.Close())
-	}
+	require.NoError(t, last.Close())
 	require.Empty(t, last.gates.all)
-	m.busy.Wait()
 }
 
 // change changes how many faults a link has, until the end.

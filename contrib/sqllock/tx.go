@@ -26,7 +26,9 @@ var errNilTx = errors.New("the transaction is nil")
 // database keeps the lock until it notices that: limit that time on the server, for PostgreSQL with
 // tcp_user_timeout and idle_in_transaction_session_timeout, for MySQL with wait_timeout.
 //
-// The transaction must be of the database of the client. InTx does not use ctx after it has returned.
+// The transaction must be of the database of the client. The first call of a Lock needs another
+// connection for a moment, to insert the row if it is missing. InTx does not use ctx after it has
+// returned.
 func (l *Lock) InTx(ctx context.Context, tx *sql.Tx) (token int64, err error) {
 	if err := l.checkTx(ctx, tx); err != nil {
 		return 0, fmt.Errorf("acquire in a transaction: %w", err)
@@ -50,6 +52,11 @@ func (l *Lock) checkTx(ctx context.Context, tx *sql.Tx) error {
 
 func (l *Lock) inTx(ctx context.Context, tx *sql.Tx) (int64, error) {
 	d := l.c.db
+	// Otherwise clients that miss the row would wait for the insert of this transaction. If it fails, they
+	// do.
+	if !l.there.Load() && l.c.one(ctx, func(ctx context.Context) error { return d.insert(ctx, l.name) }) == nil {
+		l.there.Store(true)
+	}
 	// In MySQL the insert locks the row, too. A SELECT that found none would lock the gap, which does
 	// not exclude other transactions.
 	if err := d.exec(ctx, tx, d.insertStatement, values{name: l.name}); err != nil {

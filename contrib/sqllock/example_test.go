@@ -1,0 +1,134 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log"
+
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/docent-zk/docent/contrib/sqllock"
+	"github.com/docent-zk/docent/recipes"
+)
+
+// exampleDB returns a database, which a real program opens with sql.Open.
+func exampleDB() *sql.DB {
+	s, err := servers[sqllock.PostgreSQL]()
+	if err != nil {
+		log.Fatal(err)
+	}
+	db, err := s.open(s.addr, "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	return db
+}
+
+func Example() {
+	db := exampleDB() // sql.Open("pgx", "postgres://...")
+	defer db.Close()
+	client, err := sqllock.New(db, sqllock.PostgreSQL)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	ctx := context.Background()
+	if err := client.CreateTable(ctx); err != nil {
+		log.Fatal(err)
+	}
+	lock, err := client.Lock("orders/7")
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
+		_, err := lock.TryAcquire(ctx)
+		fmt.Println(err)
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: acquire orders/7: recipes: not acquired
+}
+
+// The data is in the database of the lock, so a transaction needs no lease.
+func ExampleLock_InTx() {
+	db := exampleDB()
+	defer db.Close()
+	client, err := sqllock.New(db, sqllock.PostgreSQL)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	ctx := context.Background()
+	if err := client.CreateTable(ctx); err != nil {
+		log.Fatal(err)
+	}
+	lock, err := client.Lock("orders/8")
+	if err != nil {
+		log.Fatal(err)
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := lock.InTx(ctx, tx); err != nil {
+		log.Fatal(err)
+	}
+	_, err = lock.TryAcquire(ctx)
+	fmt.Println(err)
+	if err := tx.Commit(); err != nil {
+		log.Fatal(err)
+	}
+	hold, err := lock.TryAcquire(ctx)
+	fmt.Println(err)
+	if err := hold.Release(); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// acquire orders/8: recipes: not acquired
+	// <nil>
+}
+
+func ExampleDialect_FencedUpdate() {
+	text, err := sqllock.PostgreSQL.FencedUpdate("accounts", "fence", []string{"owner", "balance"}, []string{"id"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(text)
+	// Output: UPDATE accounts SET owner = $1, balance = $2, fence = $3 WHERE id = $4 AND fence <= $5
+}
+
+// With pgx, a connection of the pool of database/sql receives the notifications.
+func ExampleWithNotify() {
+	db := exampleDB()
+	defer db.Close()
+	listen := func(ctx context.Context, channel string, notified func(payload string)) error {
+		conn, err := db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		return conn.Raw(func(c any) error {
+			pg := c.(*stdlib.Conn).Conn()
+			if _, err := pg.Exec(ctx, "LISTEN "+channel); err != nil {
+				return err
+			}
+			for {
+				notification, err := pg.WaitForNotification(ctx)
+				if err != nil {
+					return err // also when ctx ends; pgx has closed the connection then
+				}
+				notified(notification.Payload)
+			}
+		})
+	}
+	client, err := sqllock.New(db, sqllock.PostgreSQL, sqllock.WithNotify("docent_locks", listen))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(client.Close())
+	// Output: <nil>
+}

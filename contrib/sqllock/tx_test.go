@@ -1,0 +1,183 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/contrib/sqllock"
+	"github.com/docent-zk/docent/fence"
+	"github.com/docent-zk/docent/recipes"
+)
+
+func begin(t testing.TB, db *sql.DB, level sql.IsolationLevel) *sql.Tx {
+	t.Helper()
+	tx, err := db.BeginTx(context.Background(), &sql.TxOptions{Isolation: level})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = tx.Rollback() })
+	return tx
+}
+
+func mustAcquire(t testing.TB, l recipes.Locker) *recipes.Hold {
+	t.Helper()
+	hold, err := l.Acquire(t.Context())
+	require.NoError(t, err)
+	return hold
+}
+
+// A transaction excludes clients, which do not hang, and clients exclude it.
+func TestTransactionsAndHoldsExcludeEachOther(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		c, _ := one.client(t)
+		lock, other := lockOf(t, c, "lock"), lockOf(t, c, "other")
+		tx := begin(t, one.db, sql.LevelDefault)
+		first, err := lock.InTx(t.Context(), tx)
+		require.NoError(t, err)
+
+		ctx, cancel := context.WithTimeout(t.Context(), lease/10)
+		defer cancel()
+		_, err = lock.TryAcquire(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		_, err = lock.Acquire(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, mustAcquire(t, other).Release())
+
+		require.NoError(t, tx.Commit())
+		hold := mustAcquire(t, lock)
+		require.Greater(t, hold.Token(), first)
+		tx = begin(t, one.db, sql.LevelDefault)
+		_, err = lock.InTx(t.Context(), tx)
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		require.NoError(t, tx.Rollback())
+		require.NoError(t, hold.Err())
+		require.NoError(t, hold.Release())
+
+		tx = begin(t, one.db, sql.LevelDefault)
+		second, err := lock.InTx(t.Context(), tx)
+		require.NoError(t, err)
+		require.Greater(t, second, hold.Token())
+		require.NoError(t, tx.Rollback())
+		require.Greater(t, mustAcquire(t, lock).Token(), hold.Token())
+	})
+}
+
+// Transactions see what the ones before them have written, at each isolation level: no increment of a
+// counter, which is read and then written, is lost.
+func TestTransactionsExcludeEachOther(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
+			t.Run(level.String(), func(t *testing.T) {
+				t.Parallel()
+				one := s.site(t)
+				one.exec(t, "CREATE TABLE counter (n int NOT NULL)")
+				one.exec(t, "INSERT INTO counter VALUES (0)")
+				c, _ := one.client(t)
+				lock := lockOf(t, c, "lock") // the row is missing at first
+				const goroutines, rounds = 4, 5
+				var work sync.WaitGroup
+				for range goroutines {
+					work.Go(func() {
+						for done := 0; done < rounds; {
+							if increment(t, one.db, lock, level) {
+								done++
+							}
+						}
+					})
+				}
+				work.Wait()
+				var n int
+				require.NoError(t, one.db.QueryRow("SELECT n FROM counter").Scan(&n))
+				require.Equal(t, goroutines*rounds, n)
+			})
+		}
+	})
+}
+
+// increment reports whether its transaction was committed. It fails the test if that may fail only
+// because of the lock.
+func increment(t *testing.T, db *sql.DB, lock *sqllock.Lock, level sql.IsolationLevel) bool {
+	tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: level})
+	if err != nil {
+		t.Error(err)
+		return true
+	}
+	defer tx.Rollback() //nolint:errcheck // it may be committed
+	if _, err := lock.InTx(t.Context(), tx); err != nil {
+		if level == sql.LevelReadCommitted {
+			t.Error(err)
+			return true
+		}
+		return false
+	}
+	var n int
+	if err := tx.QueryRow("SELECT n FROM counter").Scan(&n); err != nil {
+		t.Error(err)
+		return true
+	}
+	if _, err := tx.Exec(fmt.Sprintf("UPDATE counter SET n = %d", n+1)); err != nil {
+		return false
+	}
+	return tx.Commit() == nil
+}
+
+// A guarded transaction keeps others out, even if the hold is over by its time.
+func TestGuard(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		a, wire := one.client(t)
+		b, _ := one.client(t)
+		lock, other := lockOf(t, a, "lock"), lockOf(t, b, "lock")
+		hold := mustAcquire(t, lock)
+		tx := begin(t, one.db, sql.LevelDefault)
+		require.NoError(t, lock.Guard(t.Context(), tx, hold.Token()))
+		second := begin(t, one.db, sql.LevelDefault)
+		require.NoError(t, lock.Guard(t.Context(), second, hold.Token()), "two transactions of one hold")
+		require.NoError(t, second.Commit())
+
+		wire.cut(true)
+		<-hold.Done() // before others could have it
+		time.Sleep(lease / 5)
+		_, err := other.TryAcquire(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNotAcquired, "the transaction has not ended")
+		require.NoError(t, tx.Commit())
+		next := mustAcquire(t, other)
+		wire.cut(false)
+
+		tx = begin(t, one.db, sql.LevelDefault)
+		err = lock.Guard(t.Context(), tx, hold.Token())
+		require.ErrorIs(t, err, recipes.ErrNotHeld)
+		require.NoError(t, tx.Rollback())
+		require.NoError(t, next.Release())
+		tx = begin(t, one.db, sql.LevelDefault)
+		require.ErrorIs(t, other.Guard(t.Context(), tx, next.Token()), recipes.ErrNotHeld, "it was released")
+		require.NoError(t, tx.Rollback())
+	})
+}
+
+func TestFencedUpdate(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		one.exec(t, "CREATE TABLE accounts (id int PRIMARY KEY, owner varchar(20), balance int, fence bigint NOT NULL DEFAULT 0)")
+		one.exec(t, "INSERT INTO accounts (id, balance) VALUES (1, 0), (2, 0)")
+		text, err := s.dialect.FencedUpdate("accounts", "fence", []string{"owner", "balance"}, []string{"id"})
+		require.NoError(t, err)
+		update := func(token int64, balance int) error {
+			result, err := one.db.Exec(text, "me", balance, token, 1, token)
+			require.NoError(t, err)
+			return sqllock.CheckFenced(result)
+		}
+		require.NoError(t, update(7, 100))
+		require.NoError(t, update(7, 101))
+		require.NoError(t, update(9, 102))
+		require.ErrorIs(t, update(8, 103), fence.ErrStale)
+		var sum int
+		require.NoError(t, one.db.QueryRow("SELECT SUM(balance) FROM accounts").Scan(&sum))
+		require.Equal(t, 102, sum)
+	})
+}
