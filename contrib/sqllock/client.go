@@ -37,7 +37,8 @@ type Client struct {
 // New returns a client for the locks in a database, which must have the table: see
 // Client.CreateTable. It makes no request. The database remains the caller's: close it after the
 // client. A lock has no connection of its own. The statements of acquires and renewals need one for a
-// moment, so a limit of connections (sql.DB.SetMaxOpenConns) must leave one for renewals.
+// moment, so a limit of connections (sql.DB.SetMaxOpenConns) must leave one for renewals. Its
+// connections must commit each statement by itself (autocommit), as is the default.
 //
 // New returns an error if db is nil, or if the dialect or an option is not valid.
 func New(db *sql.DB, dialect Dialect, opts ...Option) (*Client, error) {

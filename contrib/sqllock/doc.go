@@ -42,7 +42,8 @@
 //
 // Where the data is in the same database, a transaction needs no lease: [Lock.InTx] acquires the lock
 // until the transaction ends. [Lock.Guard] has a transaction of a holder fail if the hold has been
-// lost. Neither needs a token in the data, and both are safe in all cases of the table below.
+// lost. Neither needs a token in the data, and both are safe in all cases of the table below but the
+// last.
 // For data elsewhere in SQL, [Dialect.FencedUpdate] has the UPDATE that compares tokens.
 //
 // # Promises

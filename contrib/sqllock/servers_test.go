@@ -31,7 +31,9 @@ import (
 type server struct {
 	dialect sqllock.Dialect
 	addr    string
-	stop    func()
+	place   *place
+	command []string
+	kill    func()
 	// connector returns a connector to an address, for a database.
 	connector func(addr, database string) (driver.Connector, error)
 }
@@ -119,10 +121,10 @@ func (p *place) run(name string, args ...string) error {
 	return nil
 }
 
-// serve runs a server until stop is called or this process ends: then the standard input of the shell
+// serve runs a server until kill is called or this process ends: then the standard input of the shell
 // is closed.
-func (p *place) serve(name string, args ...string) (stop func(), err error) {
-	cmd := exec.Command("sh", append([]string{"-c", `"$@" & cat; kill -9 $!; wait`, "sh", name}, args...)...)
+func (p *place) serve(command []string) (kill func(), err error) {
+	cmd := exec.Command("sh", append([]string{"-c", `"$@" & cat; kill -9 $!; wait`, "sh"}, command...)...)
 	out, err := os.Create(p.log())
 	if err != nil {
 		return nil, err
@@ -139,7 +141,6 @@ func (p *place) serve(name string, args ...string) (stop func(), err error) {
 	return func() {
 		_ = in.Close()
 		_ = cmd.Wait()
-		_ = os.RemoveAll(p.dir)
 	}, nil
 }
 
@@ -200,7 +201,7 @@ func startMariaDB() (*server, error) {
 	return p.await(sqllock.MySQL, func(port string) []string {
 		return []string{mariadbd, "--no-defaults", "--datadir=" + p.dir + "/data", "--bind-address=127.0.0.1",
 			"--port=" + port, "--socket=" + p.dir + "/socket", "--pid-file=" + p.dir + "/pid",
-			"--innodb-flush-log-at-trx-commit=0", "--max-connections=300", "--skip-name-resolve"}
+			"--innodb-flush-log-at-trx-commit=2", "--max-connections=300", "--skip-name-resolve"}
 	}, connectMariaDB)
 }
 
@@ -212,30 +213,44 @@ func (p *place) await(
 	if err != nil {
 		return nil, err
 	}
-	command := args(port)
-	stop, err := p.serve(command[0], command[1:]...)
-	if err != nil {
+	s := &server{dialect: d, addr: "127.0.0.1:" + port, place: p, command: args(port), connector: connector}
+	if err := s.start(); err != nil {
+		s.stop()
 		return nil, err
 	}
-	s := &server{dialect: d, addr: "127.0.0.1:" + port, stop: stop, connector: connector}
+	started.Lock()
+	defer started.Unlock()
+	started.all = append(started.all, s)
+	return s, nil
+}
+
+// start starts the server and waits until it answers. A server that was killed may refuse to start
+// until all its processes have ended: then it is started again.
+func (s *server) start() (err error) {
 	db, err := s.open(s.addr, "")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer db.Close()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if err = db.Ping(); err == nil {
-			started.Lock()
-			defer started.Unlock()
-			started.all = append(started.all, s)
-			return s, nil
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); s.kill() {
+		if s.kill, err = s.place.serve(s.command); err != nil {
+			return err
 		}
-		if time.Now().After(deadline) {
-			out, _ := os.ReadFile(p.log())
-			stop()
-			return nil, fmt.Errorf("the server does not answer: %w: %s", err, out)
+		for again := time.Now().Add(20 * time.Second); time.Now().Before(again); time.Sleep(20 * time.Millisecond) {
+			if err = db.Ping(); err == nil {
+				return nil
+			}
 		}
 	}
+	out, _ := os.ReadFile(s.place.log())
+	return fmt.Errorf("the server does not answer: %w: %s", err, out)
+}
+
+func (s *server) stop() {
+	if s.kill != nil {
+		s.kill()
+	}
+	_ = os.RemoveAll(s.place.dir)
 }
 
 func connectPostgreSQL(addr, database string) (driver.Connector, error) {

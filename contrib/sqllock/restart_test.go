@@ -1,0 +1,110 @@
+package sqllock_test
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/contrib/sqllock"
+	"github.com/docent-zk/docent/recipes"
+)
+
+// A server is killed, and starts again with its data. A hold outlasts that. It runs while no other test
+// uses the server.
+func TestRestartOfTheServer(t *testing.T) {
+	for d := range servers {
+		t.Run(d.String(), func(t *testing.T) {
+			s := serverOf(t, d)
+			one := s.site(t)
+			a, _ := one.client(t, sqllock.WithLease(2*time.Minute))
+			b, _ := one.client(t, sqllock.WithLease(2*time.Minute))
+			hold := mustAcquire(t, lockOf(t, a, "lock"))
+			s.kill()
+			require.NoError(t, s.start())
+			require.NoError(t, hold.Err())
+			_, err := lockOf(t, b, "lock").TryAcquire(t.Context())
+			require.ErrorIs(t, err, recipes.ErrNotAcquired)
+			require.NoError(t, hold.Release())
+			next := mustAcquire(t, lockOf(t, b, "lock"))
+			require.Greater(t, next.Token(), hold.Token())
+			require.NoError(t, next.Release())
+		})
+	}
+}
+
+// The statements work with the settings of the drivers.
+func TestSettingsOfDrivers(t *testing.T) {
+	pg := func(mode pgx.QueryExecMode) func(addr, database string) (driver.Connector, error) {
+		return func(addr, database string) (driver.Connector, error) {
+			config, err := pgx.ParseConfig("postgres://docent@" + addr + "/" + database + "?sslmode=disable")
+			if err != nil {
+				return nil, err
+			}
+			config.DefaultQueryExecMode = mode
+			return stdlib.GetConnector(*config), nil
+		}
+	}
+	maria := func(dsn string) func(addr, database string) (driver.Connector, error) {
+		return func(addr, database string) (driver.Connector, error) {
+			config, err := mysql.ParseDSN("root@tcp(" + addr + ")/" + database + dsn)
+			if err != nil {
+				return nil, err
+			}
+			return mysql.NewConnector(config)
+		}
+	}
+	for name, row := range map[string]struct {
+		dialect sqllock.Dialect
+		connect func(addr, database string) (driver.Connector, error)
+	}{
+		"pgx, simple protocol":          {sqllock.PostgreSQL, pg(pgx.QueryExecModeSimpleProtocol)},
+		"pgx, exec":                     {sqllock.PostgreSQL, pg(pgx.QueryExecModeExec)},
+		"pgx, described each time":      {sqllock.PostgreSQL, pg(pgx.QueryExecModeDescribeExec)},
+		"mysql, interpolated":           {sqllock.MySQL, maria("?interpolateParams=true")},
+		"mysql, found rows":             {sqllock.MySQL, maria("?clientFoundRows=true&parseTime=true&loc=Local")},
+		"mysql, a time zone":            {sqllock.MySQL, maria("?time_zone=%27%2B09%3A30%27")},
+		"mysql, serializable":           {sqllock.MySQL, maria("?tx_isolation=%27SERIALIZABLE%27")},
+		"mysql, strings are not quoted": {sqllock.MySQL, maria("?sql_mode=%27ANSI%2CNO_BACKSLASH_ESCAPES%27")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serverOf(t, row.dialect)
+			database, admin := s.database(t)
+			connector, err := row.connect(s.addr, database)
+			require.NoError(t, err)
+			db := sql.OpenDB(connector)
+			defer db.Close()
+			c, err := sqllock.New(db, row.dialect, sqllock.WithLease(time.Second))
+			require.NoError(t, err)
+			defer c.Close()
+			other, err := sqllock.New(admin, row.dialect)
+			require.NoError(t, err)
+			defer other.Close()
+
+			lock := lockOf(t, c, "it's \\ a lock")
+			hold := mustAcquire(t, lock)
+			first := hold.ValidUntil()
+			for !hold.ValidUntil().After(first) { // it is renewed
+				require.NoError(t, hold.Err())
+				time.Sleep(10 * time.Millisecond)
+			}
+			_, err = lockOf(t, other, lock.Name()).TryAcquire(t.Context())
+			require.ErrorContains(t, err, "not acquired")
+			tx := begin(t, db, sql.LevelDefault)
+			require.NoError(t, lock.Guard(t.Context(), tx, hold.Token()))
+			require.NoError(t, tx.Commit())
+			require.NoError(t, hold.Release())
+			tx = begin(t, db, sql.LevelDefault)
+			token, err := lock.InTx(t.Context(), tx)
+			require.NoError(t, err)
+			require.Greater(t, token, hold.Token())
+			require.NoError(t, tx.Commit())
+		})
+	}
+}
