@@ -111,10 +111,18 @@ func newPlace(account string) (*place, error) {
 	return p, os.Chown(dir, uid, gid)
 }
 
+// prepare gives a command a directory for temporary files of its own: MariaDB deletes those of other
+// servers.
+func (p *place) prepare(cmd *exec.Cmd) {
+	cmd.Dir, cmd.SysProcAttr, cmd.Env = p.dir, p.attr, append(os.Environ(), "TMPDIR="+p.dir)
+}
+
+func (p *place) remove() { _ = os.RemoveAll(p.dir) }
+
 // run runs a command to its end.
 func (p *place) run(name string, args ...string) error {
 	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.SysProcAttr = p.dir, p.attr
+	p.prepare(cmd)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", name, err, out)
 	}
@@ -130,7 +138,8 @@ func (p *place) serve(command []string) (kill func(), err error) {
 		return nil, err
 	}
 	defer out.Close()
-	cmd.Dir, cmd.SysProcAttr, cmd.Stdout, cmd.Stderr = p.dir, p.attr, out, out
+	p.prepare(cmd)
+	cmd.Stdout, cmd.Stderr = out, out
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -173,6 +182,7 @@ func startPostgreSQL() (*server, error) {
 	}
 	if err := p.run(initdb, "-D", p.dir+"/data", "-U", "docent", "-A", "trust", "-E", "UTF8",
 		"--locale=C", "--no-sync"); err != nil {
+		p.remove()
 		return nil, err
 	}
 	return p.await(sqllock.PostgreSQL, func(port string) []string {
@@ -196,6 +206,7 @@ func startMariaDB() (*server, error) {
 	}
 	if err := p.run(install, "--no-defaults", "--datadir="+p.dir+"/data",
 		"--auth-root-authentication-method=normal", "--skip-test-db"); err != nil {
+		p.remove()
 		return nil, err
 	}
 	return p.await(sqllock.MySQL, func(port string) []string {
@@ -250,7 +261,7 @@ func (s *server) stop() {
 	if s.kill != nil {
 		s.kill()
 	}
-	_ = os.RemoveAll(s.place.dir)
+	s.place.remove()
 }
 
 func connectPostgreSQL(addr, database string) (driver.Connector, error) {
