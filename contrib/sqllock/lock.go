@@ -40,7 +40,8 @@ func (l *Lock) Acquire(ctx context.Context) (*recipes.Hold, error) {
 }
 
 // TryAcquire fails with recipes.ErrNotAcquired if the lock is held, or if a transaction has it by
-// InTx. Otherwise it fails like Acquire.
+// InTx. Otherwise it fails like Acquire, at the first error. Only an acquire whose reply was lost is
+// looked for once.
 func (l *Lock) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return l.acquire(ctx, (*attempt).try)
 }
@@ -113,12 +114,18 @@ type attempt struct {
 }
 
 // try makes one attempt. It makes another one if the row has changed meanwhile, which is so after
-// requests of others that failed. If the row looks free and is not, a transaction has locked it.
+// requests of others that failed, and one if the reply was lost. If the row looks free and is not, a
+// transaction has locked it.
 func (a *attempt) try(ctx context.Context) error {
+	lost := false
 	for seen := int64(-1); ; seen = a.request.seen {
 		won, left, err := a.once(ctx)
 		switch {
-		case err != nil || won:
+		case won:
+			return nil
+		case err != nil && a.unknown && !lost && ctx.Err() == nil:
+			lost = true
+		case err != nil:
 			return err
 		case left > 0 || a.request.seen == seen:
 			return recipes.ErrNotAcquired

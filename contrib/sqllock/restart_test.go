@@ -40,13 +40,14 @@ func TestRestartOfTheServer(t *testing.T) {
 
 // The statements work with the settings of the drivers.
 func TestSettingsOfDrivers(t *testing.T) {
-	pg := func(mode pgx.QueryExecMode) func(addr, database string) (driver.Connector, error) {
+	pg := func(mode pgx.QueryExecMode, isolation string) func(addr, database string) (driver.Connector, error) {
 		return func(addr, database string) (driver.Connector, error) {
 			config, err := pgx.ParseConfig("postgres://docent@" + addr + "/" + database + "?sslmode=disable")
 			if err != nil {
 				return nil, err
 			}
 			config.DefaultQueryExecMode = mode
+			config.RuntimeParams["default_transaction_isolation"] = isolation
 			return stdlib.GetConnector(*config), nil
 		}
 	}
@@ -63,9 +64,9 @@ func TestSettingsOfDrivers(t *testing.T) {
 		dialect sqllock.Dialect
 		connect func(addr, database string) (driver.Connector, error)
 	}{
-		"pgx, simple protocol":          {sqllock.PostgreSQL, pg(pgx.QueryExecModeSimpleProtocol)},
-		"pgx, exec":                     {sqllock.PostgreSQL, pg(pgx.QueryExecModeExec)},
-		"pgx, described each time":      {sqllock.PostgreSQL, pg(pgx.QueryExecModeDescribeExec)},
+		"pgx, simple protocol":          {sqllock.PostgreSQL, pg(pgx.QueryExecModeSimpleProtocol, "read committed")},
+		"pgx, exec":                     {sqllock.PostgreSQL, pg(pgx.QueryExecModeExec, "repeatable read")},
+		"pgx, described each time":      {sqllock.PostgreSQL, pg(pgx.QueryExecModeDescribeExec, "serializable")},
 		"mysql, interpolated":           {sqllock.MySQL, maria("?interpolateParams=true")},
 		"mysql, found rows":             {sqllock.MySQL, maria("?clientFoundRows=true&parseTime=true&loc=Local")},
 		"mysql, a time zone":            {sqllock.MySQL, maria("?time_zone=%27%2B09%3A30%27")},

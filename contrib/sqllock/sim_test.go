@@ -382,6 +382,19 @@ func TestAcquireFindsThatItWasApplied(t *testing.T) {
 	})
 }
 
+func TestTryAcquireFindsThatItWasApplied(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		var l *lossy
+		c, _ := m.client(func(t table) table { l = &lossy{table: t}; return l })
+		lock := lockOf(t, c)
+		l.after = func() {}
+		hold, err := lock.TryAcquire(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, l.acquires)
+		require.NoError(t, hold.Release())
+	})
+}
+
 // An acquire that arrives after the next one was sent is found, too.
 func TestAcquireFindsThatItWasAppliedLate(t *testing.T) {
 	inMemory(t, func(t *testing.T, m *memory) {
@@ -399,11 +412,13 @@ func TestAcquireFindsThatItWasAppliedLate(t *testing.T) {
 func TestAcquireIsUndone(t *testing.T) {
 	inMemory(t, func(t *testing.T, m *memory) {
 		var l *lossy
-		c, _ := m.client(func(t table) table { l = &lossy{table: t}; return l })
+		c, link := m.client(func(t table) table { l = &lossy{table: t}; return l })
 		lock := lockOf(t, c)
-		l.after = func() {}
+		l.after = func() { link.setFaults(1) }
 		_, err := lock.TryAcquire(t.Context())
 		require.ErrorIs(t, err, errFault)
+		require.NotEmpty(t, m.rows["lock"].owner)
+		link.setFaults(0)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		require.Empty(t, m.rows["lock"].owner)
