@@ -57,7 +57,7 @@
 //	                                          that is under way meanwhile needs the token
 //	the clock of the database is set forward  the lease ends too early: two holders for up to a lease;
 //	                                          the token is needed
-//	the clock of the database is set back     waiters wait for longer, until the next renewal or release
+//	the clock of the database is set back     the lease of a holder that crashes lasts longer by that
 //	the clock of this machine is set forward  the hold may end early
 //	the clock of this machine is set back     nothing: the monotonic clock counts, too
 //	failover, synchronous replication         the lock goes on; holders renew when they reach the new primary
