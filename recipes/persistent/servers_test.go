@@ -1,6 +1,8 @@
 package persistent_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -58,6 +60,30 @@ func TestModesOnServers(t *testing.T) {
 			gone(t, observer, at)
 		})
 	}
+}
+
+// The next Node starts as soon as the last one is told to end.
+func TestNextNodeOfAnotherKindOnServers(t *testing.T) {
+	c, observer, at := testzk.Connected(t, testzk.Connect()), testzk.Observer(t), testzk.Path(t)
+	var last *persistent.Node
+	end := func() {}
+	order := []string{"persistent", "ephemeral", "container", "persistent", "container", "ephemeral", "persistent"}
+	for i, mode := range order {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		n, err := persistent.New(c, at, fmt.Append(nil, i), modes[mode]...)
+		require.NoError(t, err)
+		end()
+		require.NoError(t, n.Start(ctx))
+		await(t, n)
+		require.Equal(t, mode == "ephemeral", stat(t, observer, at, fmt.Sprint(i)).EphemeralOwner != 0)
+		if last != nil {
+			require.NoError(t, last.Close())
+		}
+		last, end = n, cancel
+	}
+	require.NoError(t, last.Close())
+	gone(t, observer, at)
 }
 
 func TestNodeComesBackInTheNextSession(t *testing.T) {
