@@ -371,6 +371,27 @@ func TestBreakAsksOnTheTerminal(t *testing.T) {
 	assert.Equal(t, 815, shown(t, c, "/orders").Nodes[0].PID)
 }
 
+// The name of a node is empty, as a variable of a script that is not set, or of another lock.
+func TestBreakAndRevokeTouchNoOtherNode(t *testing.T) {
+	t.Parallel()
+	chroot := testzk.Path(t)
+	c := testzk.Connected(t, testzk.Connect()+chroot)
+	held := acquire(t, newMutex(t, c, "/orders", "host-3", 4711))
+	other := acquire(t, newMutex(t, c, "/other", "host-3", 4711))
+	name := strings.TrimPrefix(other.Path(), "/other/")
+	for node, want := range map[string]int{
+		"": exitUsage, "/": exitNoNode, "/other/": exitNoNode, "/orders/": exitNoNode, other.Path(): exitNoNode,
+		"/somewhere/" + strings.TrimPrefix(held.Path(), "/orders/"): exitNoNode, name: exitNoNode,
+	} {
+		for _, args := range [][]string{{"break", "--yes"}, {"revoke"}} {
+			code, _, errs := finish(t, append(args, "--connect", testzk.Connect()+chroot, "/orders", node)...)
+			assert.Equal(t, want, code, "%q: %s", node, errs)
+		}
+	}
+	require.NoError(t, held.Release(), "its node is there")
+	require.NoError(t, other.Release())
+}
+
 // While the operator thinks, the holder releases the lock, and another client gets it.
 func TestBreakDeletesTheNodeThatItHasShownOrNone(t *testing.T) {
 	t.Parallel()

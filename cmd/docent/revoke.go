@@ -81,7 +81,8 @@ type oneNode struct {
 	Node nodeView `json:"node"`
 }
 
-// pathAndNode returns the path of a lock, and the name of a node of it, or "".
+// pathAndNode returns the path of a lock, and the name or path of a node of it, or "" if there is no
+// such argument. One that is empty, such as a variable that is not set, is an error.
 func pathAndNode(c *cli.Command) (path, name string, err error) {
 	if n := c.Args().Len(); n < 1 || n > 2 {
 		return "", "", usagef("want one path, and perhaps the name of a node: see %s --help", c.FullName())
@@ -90,14 +91,17 @@ func pathAndNode(c *cli.Command) (path, name string, err error) {
 	if err := framework.CheckPath(path); err != nil {
 		return "", "", usageError{err}
 	}
-	return path, nodeName(name), nil
+	if c.Args().Len() == 2 && name == "" {
+		return "", "", usagef("the name of the node of %s is empty", path)
+	}
+	return path, name, nil
 }
 
 // mostOfALock is how many nodes of a lock can be chosen from.
 const mostOfALock = 100_000
 
-// choose returns the lock at a path and its node with a name, whole or short. Without a name it returns
-// all nodes that hold the lock.
+// choose returns the lock at a path and its node with a name, whole or short, or with a path. Without a
+// name it returns all nodes that hold the lock.
 func choose(
 	ctx context.Context, client *framework.Client, path, name string,
 ) (o *inspect.Object, chosen []inspect.Node, err error) {
@@ -113,7 +117,7 @@ func choose(
 		return nil, nil, usagef("%s: want a lock, a semaphore or an election: this is of the kind %s", path, o.Kind)
 	}
 	for _, n := range o.Nodes {
-		if name == "" && n.Holds || name == nameOf(n) || name == shortNameOf(n) {
+		if name == "" && n.Holds || name == nameOf(n) || name == shortNameOf(n) || name == n.Path {
 			chosen = append(chosen, n)
 		}
 	}
