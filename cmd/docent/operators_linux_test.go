@@ -392,6 +392,29 @@ func TestBreakAndRevokeTouchNoOtherNode(t *testing.T) {
 	require.NoError(t, other.Release())
 }
 
+// A node cannot be written. The others are asked, and what they said about their clients is printed.
+func TestRevokeAsksAllThatItMay(t *testing.T) {
+	t.Parallel()
+	chroot := testzk.Path(t)
+	c := testzk.Connected(t, testzk.Connect()+chroot)
+	permits, err := semaphore.New(c, "/exports", 3, semaphore.WithData([]byte("10.0.0.3")))
+	require.NoError(t, err)
+	var holds []*recipes.Hold
+	for range 3 {
+		hold, err := permits.Acquire(testzk.Context(t))
+		require.NoError(t, err)
+		holds = append(holds, hold)
+	}
+	_, err = c.SetACL(testzk.Context(t), holds[1].Path(), zk.WorldACL(zk.PermRead), -1)
+	require.NoError(t, err)
+	code, out, errs := finish(t, "revoke", "--connect", testzk.Connect()+chroot, "/exports")
+	require.Equal(t, exitRefused, code, errs)
+	require.Equal(t, 2, strings.Count(out, "10.0.0.3"), out)
+	for _, n := range []int{0, 2} {
+		testzk.Closes(t, holds[n].Revoked(), "the holder is not asked")
+	}
+}
+
 // While the operator thinks, the holder releases the lock, and another client gets it.
 func TestBreakDeletesTheNodeThatItHasShownOrNone(t *testing.T) {
 	t.Parallel()

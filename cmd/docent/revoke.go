@@ -56,22 +56,26 @@ func revoke(ctx context.Context, c *cli.Command) error {
 			return err
 		}
 		t := out.table("ASKED", "SINCE", "SESSION", "TOKEN", "NODE")
+		var failed error
 		for _, n := range nodes {
-			switch err := recipes.Revoke(ctx, client, n.Participant()); {
-			case errors.Is(err, zk.ErrNoNode):
+			err := recipes.Revoke(ctx, client, n.Participant())
+			if errors.Is(err, zk.ErrNoNode) {
 				say(n.Path + ": the client has released it meanwhile")
 				continue
-			case err != nil:
-				return err
+			}
+			failed = errors.Join(failed, err)
+			switch {
+			case err != nil && framework.OutcomeOf(err) == framework.NotApplied:
+				continue // the other clients are asked all the same
 			case n.Layout == inspect.LayoutKazoo, strings.HasPrefix(n.Process, commandPrefix):
 				say(shortNameOf(n) + ": kazoo and docent lock do not look at requests: see docent break")
 			}
 			if err := t.row(oneNode{path, nodeViewOf(o, n)}, clientText(n), timeText(n.Since), sessionText(n),
 				tokenText(n.Token), shortNameOf(n)); err != nil {
-				return err
+				return errors.Join(failed, err)
 			}
 		}
-		return t.flush()
+		return errors.Join(failed, t.flush())
 	})
 }
 

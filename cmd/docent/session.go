@@ -132,7 +132,7 @@ func cycles(ctx context.Context, client *framework.Client, root string, out outp
 	for _, cycle := range inspect.Cycles(waited) {
 		there, err := inspect.Confirm(ctx, client, cycle)
 		if err != nil {
-			return err
+			return errors.Join(err, t.flush())
 		}
 		if !there {
 			continue
