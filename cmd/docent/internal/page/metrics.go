@@ -70,7 +70,7 @@ const scrapeWait = 8 * time.Second
 
 // metrics answers with metrics. A scrape keeps the picture current, as a viewer does.
 func (p *Page) metrics(w http.ResponseWriter, r *http.Request) {
-	now := p.tree.current(r.Context(), scrapeWait)
+	now, _ := p.tree.current(r.Context(), scrapeWait)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	p.expose(exposition{w}, now)
 }

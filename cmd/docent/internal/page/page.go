@@ -134,6 +134,7 @@ type layout struct {
 	Now      time.Time
 	Read     time.Time // zero: never
 	Failure  string
+	Old      bool // the picture is of an earlier time, and another one is being read
 	Sessions int
 	Cycles   int
 	Notice   string
@@ -142,11 +143,11 @@ type layout struct {
 
 // layout returns the layout of a page, with the present picture.
 func (p *Page) layout(r *http.Request, title, tab string) layout {
-	now := p.tree.current(r.Context(), firstLook)
+	now, live := p.tree.current(r.Context(), firstLook)
 	l := layout{
 		Title: title, Tab: tab, Root: p.settings.Root, Write: p.settings.Write, Version: now.version,
 		Now: time.Now(), Read: now.read, Sessions: now.totals.sessions,
-		Cycles: len(now.cycles), picture: now,
+		Cycles: len(now.cycles), picture: now, Old: !live && !now.read.IsZero(),
 	}
 	switch state := p.client.State(); {
 	case !state.IsConnected() && now.version > 0:

@@ -229,6 +229,28 @@ func TestProbes(t *testing.T) {
 	assert.Contains(t, away.get("/").Body.String(), "Reading what is below")
 }
 
+// No page was open for a while, and the servers are slow to answer when there is one again.
+func TestAnOldPictureIsNotShownAsThePresentOne(t *testing.T) {
+	t.Parallel()
+	network := testzk.Proxy(t)
+	s := newSite(t, testzk.Connected(t, network.Addr()), nil)
+	acquire(t, newMutex(t, connected(t), s.root+"/a"))
+	s.shows("/", s.root+"/a</a>")
+	s.hides("/", "This is what was there")
+	tree := s.page.tree
+	tree.mu.Lock()
+	tree.wanted = time.Time{}
+	tree.mu.Unlock()
+	tree.nudge()
+	testzk.Eventually(t, func() bool { return !tree.isLive() }, "the tree is still followed")
+	network.Blackhole(true)
+	body := s.get("/").Body.String()
+	assert.Contains(t, body, s.root+"/a</a>")
+	assert.Contains(t, body, "This is what was there")
+	network.Blackhole(false)
+	s.hides("/", "This is what was there")
+}
+
 func TestTheLastPictureIsShownWhenTheServersAreAway(t *testing.T) {
 	t.Parallel()
 	network := testzk.Proxy(t)

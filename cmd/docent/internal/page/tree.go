@@ -107,26 +107,29 @@ func (t *tree) join() (leave func()) {
 	}
 }
 
-// current returns the present picture. If it is not kept current yet, current waits for another one
-// for patience at most.
-func (t *tree) current(ctx context.Context, patience time.Duration) *picture {
-	t.mu.Lock()
-	t.wanted = time.Now().Add(t.linger)
-	now, next, live := t.picture, t.next, t.live
-	t.mu.Unlock()
-	if live {
-		return now
-	}
-	t.nudge()
+// current returns the present picture. If it is not kept current yet, current waits for that for
+// patience at most. It reports whether it is.
+func (t *tree) current(ctx context.Context, patience time.Duration) (now *picture, live bool) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	select {
-	case <-next:
-		now, _ = t.look()
-	case <-timer.C:
-	case <-ctx.Done():
+	for waited := false; ; waited = true {
+		t.mu.Lock()
+		t.wanted = time.Now().Add(t.linger)
+		now, live = t.picture, t.live
+		next := t.next
+		t.mu.Unlock()
+		if live || waited && now.err != nil {
+			return now, live
+		}
+		t.nudge()
+		select {
+		case <-next:
+		case <-timer.C:
+			return now, false
+		case <-ctx.Done():
+			return now, false
+		}
 	}
-	return now
 }
 
 // isLive reports whether the picture is kept current.
