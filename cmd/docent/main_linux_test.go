@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,7 +28,18 @@ func TestMain(m *testing.M) {
 		_ = os.Unsetenv(asDocent)
 		main()
 	}
+	endWithSignals()
 	testzk.Main(m)
+}
+
+// endWithSignals has the commands that tests start end with signals that this process ignores because
+// it was started with nohup or in the background of a script. Commands inherit that.
+func endWithSignals() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 }
 
 // docent returns the command docent with the given arguments. Its environment has nothing of the

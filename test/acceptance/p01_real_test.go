@@ -66,7 +66,7 @@ type p01Holder struct {
 	work    context.Context
 	phase   time.Duration // until it is disconnected
 
-	answered time.Time // the time of a recent request that was answered
+	answered time.Time // no request that was sent later was answered
 	ended    time.Time
 	err      error
 }
@@ -84,8 +84,8 @@ func (h *p01Holder) open(t *testing.T, server, path string) {
 // disconnect disconnects the holder and waits for the end of the hold.
 func (h *p01Holder) disconnect() {
 	time.Sleep(h.phase)
-	h.answered = h.hold.ValidUntil().Add(-p01Timeout * 2 / 3) // as documented
 	h.proxy.Blackhole(true)
+	h.answered = time.Now()
 	for until := h.hold.ValidUntil(); !until.IsZero(); until = h.hold.ValidUntil() {
 		h.ended = until // later calls report the loss, as the next one does here
 		time.Sleep(time.Until(until))
