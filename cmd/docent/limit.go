@@ -81,6 +81,8 @@ func limit(ctx context.Context, c *cli.Command) error {
 			return err
 		case o.Kind == inspect.KindSemaphore:
 			return l.fixed(o)
+		case l.set && isLock(o):
+			return usagef("%s is a lock (%s), and no limit: nothing was written", l.path, o.Kind)
 		}
 		return l.of(ctx, data)
 	})

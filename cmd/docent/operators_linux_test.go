@@ -466,6 +466,42 @@ func counts(holders, waiters int) func(watched) bool {
 	return func(w watched) bool { return w.Holders == holders && w.Waiters == waiters }
 }
 
+// A lock without holders and waiters looks the same with a node and without.
+func TestWatchPrintsThatTheNodeIsGone(t *testing.T) {
+	t.Parallel()
+	chroot := testzk.Path(t)
+	c := testzk.Connected(t, testzk.Connect()+chroot)
+	_, err := c.Create(testzk.Context(t), "/orders", nil, framework.Parents())
+	require.NoError(t, err)
+	p := start(t, "--connect", testzk.Connect()+chroot, "watch", "-o", "json", "/orders")
+	missing := func(is bool) func(watched) bool { return func(w watched) bool { return w.Missing == is } }
+	p.awaitLine(missing(false))
+	require.NoError(t, c.Delete(testzk.Context(t), "/orders", -1))
+	p.awaitLine(missing(true))
+	_, err = c.Create(testzk.Context(t), "/orders", nil)
+	require.NoError(t, err)
+	p.awaitLine(missing(false))
+	p.signal(syscall.SIGINT)
+	assert.Equal(t, 130, p.wait(), &p.errs)
+}
+
+// A limit of a semaphore is not where a lock is.
+func TestLimitIsNotSetOnALock(t *testing.T) {
+	t.Parallel()
+	chroot := testzk.Path(t)
+	c := testzk.Connected(t, testzk.Connect()+chroot)
+	held := acquire(t, newMutex(t, c, "/orders", "host-3", 4711))
+	before, _, err := c.Get(testzk.Context(t), "/orders")
+	require.NoError(t, err)
+	code, _, errs := finish(t, "limit", "--connect", testzk.Connect()+chroot, "--force", "/orders", "5")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, errs, "/orders is a lock (mutex), and no limit: nothing was written")
+	after, _, err := c.Get(testzk.Context(t), "/orders")
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+	require.NoError(t, held.Release())
+}
+
 func TestWatchPrintsChangesThroughLostSessions(t *testing.T) {
 	t.Parallel()
 	chroot := testzk.Path(t)

@@ -65,6 +65,7 @@ type watching struct {
 	path   string
 	table  *table
 	last   *inspect.Object // as it was printed; nil: nothing was
+	gone   bool            // there was no node then
 }
 
 // follow prints the object after each change until ctx ends.
@@ -110,10 +111,10 @@ func (w *watching) look(ctx context.Context) error {
 	}
 	now := *o
 	now.At = time.Time{}
-	if w.last != nil && reflect.DeepEqual(*w.last, now) {
+	if w.last != nil && w.gone == gone && reflect.DeepEqual(*w.last, now) {
 		return nil
 	}
-	w.last = &now
+	w.last, w.gone = &now, gone
 	return w.print(o, gone)
 }
 

@@ -68,7 +68,8 @@ func breakNode(ctx context.Context, client *framework.Client, n Node) error {
 			return err
 		}
 		if ID(stat.Czxid) != n.Token {
-			return fmt.Errorf("another node is there now, with the token %v: %w", ID(stat.Czxid), zk.ErrNoNode)
+			err := fmt.Errorf("another node is there now, with the token %v: %w", ID(stat.Czxid), zk.ErrNoNode)
+			return &framework.Error{Op: "delete", Path: n.Path, Outcome: framework.NotApplied, Err: err}
 		}
 		err = client.Delete(ctx, n.Path, stat.Version)
 		if ctxerr.Answered(ctx, err, zk.ErrNoNode) && framework.OutcomeOf(err) == framework.Unknown {

@@ -25,6 +25,7 @@ func TestBreakDeletesOneIncarnationOfANode(t *testing.T) {
 		create(t, a, node, "", framework.Ephemeral())
 		_, err := inspect.Break(t.Context(), b, was)
 		require.ErrorIs(t, err, zk.ErrNoNode, "it is another one")
+		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
 		is := show(t, b, "/lock").Nodes[0]
 		token, err := inspect.Break(t.Context(), b, is)
 		require.NoError(t, err)

@@ -61,11 +61,17 @@ func (p *Page) addressed(host string) bool {
 	if len(p.settings.Hosts) == 0 {
 		return true
 	}
+	return slices.ContainsFunc(p.settings.Hosts, func(name string) bool {
+		return strings.EqualFold(withoutPort(name), withoutPort(host))
+	})
+}
+
+// withoutPort returns the name or address of a host.
+func withoutPort(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	host = strings.Trim(host, "[]")
-	return slices.ContainsFunc(p.settings.Hosts, func(name string) bool { return strings.EqualFold(name, host) })
+	return strings.Trim(host, "[]")
 }
 
 // userKey is the key of the name of the user in the context of a request.
@@ -80,7 +86,7 @@ func userOf(r *http.Request) string {
 func (p *Page) authenticate(r *http.Request) (user string, status int) {
 	if want := p.settings.Token; want != "" {
 		name, password, _ := r.BasicAuth()
-		if bearer, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); is {
+		if scheme, bearer, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 			password = bearer
 		}
 		// Sums have one length, so the time of the comparison tells nothing.

@@ -28,11 +28,11 @@ func TestAllAnswersHaveTheHeaders(t *testing.T) {
 
 func TestRequestsToOtherNamesAreRefused(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, connected(t), func(s *Settings) { s.Hosts = []string{"localhost", "127.0.0.1", "::1"} })
+	s := newSite(t, connected(t), func(s *Settings) { s.Hosts = []string{"localhost", "127.0.0.1", "::1", "proxy.example:8443"} })
 	to := func(host string) func(*http.Request) { return func(r *http.Request) { r.Host = host } }
 	for host, want := range map[string]int{
 		"localhost": 200, "localhost:8480": 200, "LOCALHOST:1": 200, "127.0.0.1:8480": 200,
-		"[::1]:8480": 200, "[::1]": 200,
+		"[::1]:8480": 200, "[::1]": 200, "proxy.example:8443": 200, "proxy.example": 200,
 		"evil.example": 421, "evil.example:8480": 421, "localhost.evil.example": 421, "": 421, "127.0.0.2": 421,
 	} {
 		for _, address := range []string{"/", "/metrics", "/assets/page.js"} {
@@ -58,6 +58,7 @@ func TestATokenIsAskedFor(t *testing.T) {
 		"wrong password":  {basic("operator", "0"), http.StatusUnauthorized},
 		"token as a user": {basic(token, ""), http.StatusUnauthorized},
 		"bearer":          {header("Authorization", "Bearer "+token), http.StatusOK},
+		"bearer in lower": {header("Authorization", "bearer "+token), http.StatusOK},
 		"password":        {basic("operator", token), http.StatusOK},
 	} {
 		for _, address := range []string{"/", "/metrics", "/assets/page.css"} {
