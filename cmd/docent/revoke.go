@@ -57,6 +57,7 @@ func revoke(ctx context.Context, c *cli.Command) error {
 		}
 		t := out.table("ASKED", "SINCE", "SESSION", "TOKEN", "NODE")
 		var failed error
+		asked := 0
 		for _, n := range nodes {
 			err := recipes.Revoke(ctx, client, n.Participant())
 			if errors.Is(err, zk.ErrNoNode) {
@@ -65,15 +66,19 @@ func revoke(ctx context.Context, c *cli.Command) error {
 			}
 			failed = errors.Join(failed, err)
 			switch {
-			case err != nil && framework.OutcomeOf(err) == framework.NotApplied:
+			case errors.Is(err, framework.ErrInvalidPath), err != nil && framework.OutcomeOf(err) == framework.NotApplied:
 				continue // the other clients are asked all the same
 			case n.Layout == inspect.LayoutKazoo, strings.HasPrefix(n.Process, commandPrefix):
 				say(shortNameOf(n) + ": kazoo and docent lock do not look at requests: see docent break")
 			}
+			asked++
 			if err := t.row(oneNode{path, nodeViewOf(o, n)}, clientText(n), timeText(n.Since), sessionText(n),
 				tokenText(n.Token), shortNameOf(n)); err != nil {
 				return errors.Join(failed, err)
 			}
+		}
+		if asked == 0 {
+			return failed // without headings
 		}
 		return errors.Join(failed, t.flush())
 	})
