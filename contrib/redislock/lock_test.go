@@ -528,6 +528,7 @@ func TestMeasurements(t *testing.T) {
 		next := acquire(t, b)
 		srv.delete(b.Key())
 		<-next.Done()
+		synctest.Wait() // the end is measured after it is told
 		require.ElementsMatch(t, []string{
 			"docent.lock.hold{foreign docent:lock foreign_lost} 1s",
 			"docent.lock.losses{foreign docent:lock foreign_lost} 1",
