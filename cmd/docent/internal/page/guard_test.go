@@ -28,7 +28,9 @@ func TestAllAnswersHaveTheHeaders(t *testing.T) {
 
 func TestRequestsToOtherNamesAreRefused(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, connected(t), func(s *Settings) { s.Hosts = []string{"localhost", "127.0.0.1", "::1", "proxy.example:8443"} })
+	s := newSite(t, connected(t), func(s *Settings) {
+		s.Hosts = []string{"localhost", "127.0.0.1", "::1", "proxy.example:8443"}
+	})
 	to := func(host string) func(*http.Request) { return func(r *http.Request) { r.Host = host } }
 	for host, want := range map[string]int{
 		"localhost": 200, "localhost:8480": 200, "LOCALHOST:1": 200, "127.0.0.1:8480": 200,
