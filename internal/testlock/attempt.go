@@ -98,3 +98,24 @@ func LostTo(t testing.TB, hold *recipes.Hold, work context.Context, cause error)
 	require.ErrorIs(t, hold.Release(), cause)
 	require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
 }
+
+// Held acquires a lock, and releases it when the test ends.
+func Held(t testing.TB, l recipes.Locker) *recipes.Hold {
+	t.Helper()
+	hold, err := l.Acquire(testzk.Context(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = hold.Release() })
+	return hold
+}
+
+// Queue starts to acquire a lock, which it releases at once. It gives up when the test ends.
+func Queue(t testing.TB, l recipes.Locker) {
+	t.Helper()
+	StartUnder(t, context.Background(), func(ctx context.Context) (*recipes.Hold, error) {
+		hold, err := l.Acquire(ctx)
+		if err == nil {
+			_ = hold.Release()
+		}
+		return hold, err
+	})
+}

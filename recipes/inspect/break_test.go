@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/inspect"
@@ -39,7 +40,7 @@ func TestBreakDeletesOneIncarnationOfANode(t *testing.T) {
 func TestBreakDespiteNewData(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := client(t, srv, "a"), client(t, srv, "b")
-		hold := acquire(t, newMutex(t, a, "/lock"))
+		hold := testlock.Held(t, newMutex(t, a, "/lock"))
 		n := show(t, b, "/lock").Nodes[0]
 		held := srv.On(fault.Match{Client: "b", Op: fault.OpDelete}, fault.Hold())
 		done := make(chan error, 1)
@@ -61,13 +62,13 @@ func TestBreakAfterALostConnectionDoesNotBreakTheNextHolder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, func(t *testing.T, srv *zktest.Server) {
 				a, b := client(t, srv, "a"), client(t, srv, "b")
-				hold := acquire(t, newMutex(t, a, "/lock"))
+				hold := testlock.Held(t, newMutex(t, a, "/lock"))
 				n := show(t, b, "/lock").Nodes[0]
 				srv.On(fault.Match{Client: "b", Op: fault.OpDelete}, action)
 				_, err := inspect.Break(t.Context(), b, n)
 				require.NoError(t, err)
 				<-hold.Done()
-				next := acquire(t, newMutex(t, a, "/lock"))
+				next := testlock.Held(t, newMutex(t, a, "/lock"))
 				_, err = inspect.Break(t.Context(), b, n)
 				require.ErrorIs(t, err, zk.ErrNoNode)
 				require.NoError(t, next.Err())
@@ -98,8 +99,8 @@ func TestBreakRefusesWhatIsNotInAQueue(t *testing.T) {
 // This test runs on real servers too.
 func TestBreakEndsTheHoldOnServers(t *testing.T) {
 	c, other, path := testzk.Connected(t, testzk.Connect()), testzk.Connected(t, testzk.Connect()), testzk.Path(t)
-	hold := acquire(t, newMutex(t, c, path))
-	wait(t, newMutex(t, other, path))
+	hold := testlock.Held(t, newMutex(t, c, path))
+	testlock.Queue(t, newMutex(t, other, path))
 	holder := queued(t, other, path, 2).Nodes[0]
 	token, err := inspect.Break(testzk.Context(t), other, holder)
 	require.NoError(t, err)

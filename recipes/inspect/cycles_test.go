@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/inspect"
@@ -37,17 +38,17 @@ func TestCyclesOfMutexes(t *testing.T) {
 		var clients []*framework.Client
 		for i := range n {
 			clients = append(clients, client(t, srv, fmt.Sprint(i)))
-			acquire(t, newMutex(t, clients[i], fmt.Sprintf("/%d", i)))
+			testlock.Held(t, newMutex(t, clients[i], fmt.Sprintf("/%d", i)))
 		}
 		for i := range n - 1 {
-			wait(t, newMutex(t, clients[i], fmt.Sprintf("/%d", i+1)))
+			testlock.Queue(t, newMutex(t, clients[i], fmt.Sprintf("/%d", i+1)))
 			queued(t, clients[0], fmt.Sprintf("/%d", i+1), 2)
 		}
 		c := client(t, srv, "operator")
-		wait(t, newMutex(t, client(t, srv, "bystander"), "/0"))
+		testlock.Queue(t, newMutex(t, client(t, srv, "bystander"), "/0"))
 		queued(t, c, "/0", 2)
 		require.Empty(t, cycles(t, c), "the last one can go on")
-		wait(t, newMutex(t, clients[n-1], "/0"))
+		testlock.Queue(t, newMutex(t, clients[n-1], "/0"))
 		queued(t, c, "/0", 3)
 		require.Equal(t, []string{"/0/1/2"}, cycles(t, c), "the bystander is not a part of it")
 		cycle := inspect.Cycles(walk(t, c, "/"))[0]
@@ -74,10 +75,10 @@ func TestCyclesOfMutexes(t *testing.T) {
 func TestGoroutinesOfOneSessionAreNoCycle(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		c := client(t, srv, "a")
-		acquire(t, newMutex(t, c, "/a"))
-		acquire(t, newMutex(t, c, "/b"))
-		wait(t, newMutex(t, c, "/a"))
-		wait(t, newMutex(t, c, "/b"))
+		testlock.Held(t, newMutex(t, c, "/a"))
+		testlock.Held(t, newMutex(t, c, "/b"))
+		testlock.Queue(t, newMutex(t, c, "/a"))
+		testlock.Queue(t, newMutex(t, c, "/b"))
 		queued(t, c, "/a", 2)
 		queued(t, c, "/b", 2)
 		require.Empty(t, cycles(t, c))
@@ -92,13 +93,13 @@ func TestCyclesOfReadersAndWriters(t *testing.T) {
 			require.NoError(t, err)
 			return l
 		}
-		acquire(t, lock(a, "/x").Read())
-		acquire(t, lock(b, "/x").Read())
-		acquire(t, lock(a, "/y").Read())
-		wait(t, lock(b, "/y").Write())
+		testlock.Held(t, lock(a, "/x").Read())
+		testlock.Held(t, lock(b, "/x").Read())
+		testlock.Held(t, lock(a, "/y").Read())
+		testlock.Queue(t, lock(b, "/y").Write())
 		queued(t, c, "/y", 2)
 		require.Empty(t, cycles(t, c))
-		wait(t, lock(a, "/x").Write())
+		testlock.Queue(t, lock(a, "/x").Write())
 		queued(t, c, "/x", 3)
 		require.Equal(t, []string{"/x/y"}, cycles(t, c), "each waits for the reader of the other")
 	})
@@ -113,15 +114,15 @@ func TestCyclesOfPermits(t *testing.T) {
 			require.NoError(t, err)
 			return s
 		}
-		acquire(t, lock(free, 3))
+		testlock.Held(t, lock(free, 3))
 		for _, permits := range []int{3, 2} {
 			path := fmt.Sprintf("/of-%d", permits)
 			for i, c := range []*framework.Client{a, b} {
-				acquire(t, lock(c, permits))
+				testlock.Held(t, lock(c, permits))
 				queued(t, c, path, permits-1+i)
 			}
 			for i, c := range []*framework.Client{a, b} {
-				wait(t, lock(c, permits))
+				testlock.Queue(t, lock(c, permits))
 				queued(t, c, path, permits+1+i)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/barrier"
 	"github.com/docent-zk/docent/recipes/condition"
@@ -46,7 +47,7 @@ func TestWalkShowsTheRecipesThatOnlyDocentHas(t *testing.T) {
 	})
 	locks, err := striped.New(c, root+"/striped", 4)
 	require.NoError(t, err)
-	acquire(t, locks.For("a key"))
+	testlock.Held(t, locks.For("a key"))
 
 	children := map[string]int{"double": 1, "cyclic": 1, "latch": 1, "full": 1}
 	for name, n := range children {

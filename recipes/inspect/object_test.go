@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/inspect"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -18,7 +19,7 @@ import (
 func TestRevokedNodeIsShown(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		c := client(t, srv, "a")
-		hold := acquire(t, newMutex(t, c, "/lock", mutex.WithIdentity()))
+		hold := testlock.Held(t, newMutex(t, c, "/lock", mutex.WithIdentity()))
 		n := show(t, c, "/lock").Nodes[0]
 		require.False(t, n.Revoked)
 		require.NotEmpty(t, n.Host)
@@ -33,7 +34,7 @@ func TestRevokedNodeIsShown(t *testing.T) {
 func TestAgesAreByTheClockOfTheServers(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		c := client(t, srv, "a")
-		acquire(t, newMutex(t, c, "/lock"))
+		testlock.Held(t, newMutex(t, c, "/lock"))
 		time.Sleep(time.Minute)
 		o := show(t, c, "/lock")
 		require.InDelta(t, time.Minute, o.Age(o.Nodes[0]), float64(time.Second))

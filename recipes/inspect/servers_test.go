@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/discovery"
 	"github.com/docent-zk/docent/recipes/group"
@@ -27,19 +28,19 @@ func TestWalkShowsTheRecipes(t *testing.T) {
 	c, other, root := testzk.Connected(t, testzk.Connect()), testzk.Connected(t, testzk.Connect()), testzk.Path(t)
 	ctx := testzk.Context(t)
 
-	hold := acquire(t, newMutex(t, c, root+"/a/mutex", mutex.WithIdentity()))
-	wait(t, newMutex(t, other, root+"/a/mutex"))
-	kazoo := acquire(t, newMutex(t, c, root+"/a/mutex-kazoo", mutex.WithKazooNames()))
+	hold := testlock.Held(t, newMutex(t, c, root+"/a/mutex", mutex.WithIdentity()))
+	testlock.Queue(t, newMutex(t, other, root+"/a/mutex"))
+	kazoo := testlock.Held(t, newMutex(t, c, root+"/a/mutex-kazoo", mutex.WithKazooNames()))
 	require.NotZero(t, kazoo.Token())
 
 	rw, err := rwlock.New(c, root+"/b/rwlock")
 	require.NoError(t, err)
-	written := acquire(t, rw.Write())
+	written := testlock.Held(t, rw.Write())
 	_, err = rw.Read().Acquire(written.Context(ctx))
 	require.NoError(t, err)
 	rwOther, err := rwlock.New(other, root+"/b/rwlock")
 	require.NoError(t, err)
-	wait(t, rwOther.Read())
+	testlock.Queue(t, rwOther.Read())
 
 	sem, err := semaphore.New(c, root+"/c/semaphore", 2, semaphore.WithSlots())
 	require.NoError(t, err)
@@ -48,13 +49,13 @@ func TestWalkShowsTheRecipes(t *testing.T) {
 	t.Cleanup(func() { _ = two.Release() })
 	semOther, err := semaphore.New(other, root+"/c/semaphore", 2, semaphore.WithSlots())
 	require.NoError(t, err)
-	wait(t, semOther)
+	testlock.Queue(t, semOther)
 	once, err := semaphore.NewMutex(c, root+"/c/mutex")
 	require.NoError(t, err)
-	acquire(t, once)
+	testlock.Held(t, once)
 	shared, err := semaphore.New(c, root+"/c/shared", 3, semaphore.WithSharedLimit(root+"/c/shared-limit"))
 	require.NoError(t, err)
-	acquire(t, shared)
+	testlock.Held(t, shared)
 
 	latch, err := leader.NewLatch(c, root+"/d/latch", leader.WithID("host-1"))
 	require.NoError(t, err)
@@ -225,10 +226,10 @@ func elect(t testing.TB, c *framework.Client, path string, opts ...leader.Option
 
 func TestNodesThatMayNotBeReadAreErrorsAndTheWalkGoesOn(t *testing.T) {
 	c, root := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
-	acquire(t, newMutex(t, c, root+"/a/lock"))
-	hidden := acquire(t, newMutex(t, c, root+"/b"))
+	testlock.Held(t, newMutex(t, c, root+"/a/lock"))
+	hidden := testlock.Held(t, newMutex(t, c, root+"/b"))
 	create(t, c, root+"/c/below", "10.0.0.1")
-	acquire(t, newMutex(t, c, root+"/d"))
+	testlock.Held(t, newMutex(t, c, root+"/d"))
 	secret := acl(zk.PermAll &^ zk.PermRead)
 	_, err := c.SetACL(testzk.Context(t), hidden.Path(), secret, -1)
 	require.NoError(t, err)

@@ -22,7 +22,6 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
-	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 )
 
@@ -212,31 +211,6 @@ func newMutex(t testing.TB, c *framework.Client, path, data string) *mutex.Mutex
 	mu, err := mutex.New(c, path, mutex.WithData([]byte(data)))
 	require.NoError(t, err)
 	return mu
-}
-
-func acquire(t testing.TB, l recipes.Locker) *recipes.Hold {
-	t.Helper()
-	hold, err := l.Acquire(testzk.Context(t))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = hold.Release() })
-	return hold
-}
-
-// wait starts to acquire a lock, and gives up when the test ends.
-func wait(t testing.TB, l recipes.Locker) {
-	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if hold, err := l.Acquire(ctx); err == nil {
-			_ = hold.Release()
-		}
-	}()
-	t.Cleanup(func() {
-		stop()
-		<-done
-	})
 }
 
 // plant creates locks with a holder each, one in ten with a waiter, in transactions of many.

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/semaphore"
@@ -58,10 +59,10 @@ func followsChanges(t *testing.T, s *tools) {
 	b.live()
 	b.do("window.loaded = true")
 	path := p.root + "/orders"
-	hold := acquire(t, newMutex(t, p.client, path, `{"host":"h1","process":"billing","pid":7}`))
+	hold := testlock.Held(t, newMutex(t, p.client, path, `{"host":"h1","process":"billing","pid":7}`))
 	b.shows("billing[7] on h1")
 	assert.Equal(t, "held", js[string](b, cell(path, "State")))
-	wait(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path, "10.0.0.9"))
+	testlock.Queue(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path, "10.0.0.9"))
 	b.becomes(cell(path, "Waiters") + ` === "1"`)
 	assert.Equal(t, "waited for", js[string](b, cell(path, "State")))
 	age := js[string](b, cell(path, "Longest wait"))
@@ -98,13 +99,13 @@ func isFiltered(t *testing.T, s *tools) {
 
 func keepsFocus(t *testing.T, s *tools) {
 	p, b := s.serve(t), s.open(t)
-	acquire(t, newMutex(t, p.client, p.root+"/m", ""))
+	testlock.Held(t, newMutex(t, p.client, p.root+"/m", ""))
 	b.goTo(p.address)
 	b.live()
 	b.becomes(fmt.Sprintf(`document.querySelector('%s a') !== null`, row(p.root+"/m")))
 	b.do(fmt.Sprintf(`document.querySelector('%s a').focus()`, row(p.root+"/m")))
-	first := acquire(t, newMutex(t, p.client, p.root+"/a", ""))
-	acquire(t, newMutex(t, p.client, p.root+"/z", ""))
+	first := testlock.Held(t, newMutex(t, p.client, p.root+"/a", ""))
+	testlock.Held(t, newMutex(t, p.client, p.root+"/z", ""))
 	b.becomes(`document.querySelectorAll("tbody tr").length === 3`)
 	assert.Equal(t, p.root+"/m", js[string](b, "document.activeElement.textContent"))
 	require.NoError(t, first.Release())
@@ -114,8 +115,8 @@ func keepsFocus(t *testing.T, s *tools) {
 
 func worksWithoutScripts(t *testing.T, s *tools) {
 	p, b := s.serve(t), s.open(t)
-	acquire(t, newMutex(t, p.client, p.root+"/a", "10.0.0.1"))
-	acquire(t, newMutex(t, p.client, p.root+"/b", "10.0.0.2"))
+	testlock.Held(t, newMutex(t, p.client, p.root+"/a", "10.0.0.1"))
+	testlock.Held(t, newMutex(t, p.client, p.root+"/b", "10.0.0.2"))
 	_, err := chromedp.Call(b.within(), emulation.SetScriptExecutionDisabled,
 		emulation.SetScriptExecutionDisabledParams{Value: true})
 	require.NoError(t, err)
@@ -143,7 +144,7 @@ func asksForTheToken(t *testing.T, s *tools) {
 	name := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(name, []byte(token), 0o600))
 	p, b := s.serve(t, "--token-file", name), s.open(t)
-	acquire(t, newMutex(t, p.client, p.root+"/a", ""))
+	testlock.Held(t, newMutex(t, p.client, p.root+"/a", ""))
 	b.goTo(strings.Replace(p.address, "http://", "http://operator:"+token+"@", 1))
 	b.live()
 	b.shows(p.root + "/a")
@@ -153,7 +154,7 @@ func asksForTheToken(t *testing.T, s *tools) {
 func breaksALock(t *testing.T, s *tools) {
 	p, b := s.serve(t, "--write"), s.open(t)
 	path := p.root + "/orders"
-	hold := acquire(t, newMutex(t, p.client, path, "10.0.0.1"))
+	hold := testlock.Held(t, newMutex(t, p.client, path, "10.0.0.1"))
 	b.goTo(p.address + "lock?path=" + url.QueryEscape(path))
 	b.shows("10.0.0.1")
 	b.run(chromedp.Click(chromedp.CSS(`a.danger`)), chromedp.WaitVisible(chromedp.CSS(`button.danger`)))
@@ -169,7 +170,7 @@ func breaksALock(t *testing.T, s *tools) {
 // A page of another site can neither show the page in a frame nor send its forms.
 func staysAlone(t *testing.T, s *tools) {
 	p, b := s.serve(t, "--write"), s.open(t)
-	hold := acquire(t, newMutex(t, p.client, p.root+"/a", ""))
+	hold := testlock.Held(t, newMutex(t, p.client, p.root+"/a", ""))
 	node, token := url.QueryEscape(hold.Path()), fmt.Sprintf("%#x", hold.Token())
 	fields := map[string]string{"do": "break", "path": p.root + "/a", "node": hold.Path(), "token": token}
 	b.goTo(p.address + "confirm?do=break&path=" + url.QueryEscape(p.root+"/a") + "&node=" + node + "&token=" + token)
@@ -197,7 +198,7 @@ func staysAlone(t *testing.T, s *tools) {
 func showsText(t *testing.T, s *tools) {
 	p, b := s.serve(t), s.open(t)
 	path := p.root + `/<img src=x onerror="window.evil=1">&q=?#`
-	acquire(t, newMutex(t, p.client, path, `"><script>window.evil=1</script>`))
+	testlock.Held(t, newMutex(t, p.client, path, `"><script>window.evil=1</script>`))
 	b.goTo(p.address)
 	b.shows(path)
 	b.shows("<script>window.evil=1</script>")
@@ -234,14 +235,14 @@ func fits(t *testing.T, s *tools) {
 		return fmt.Sprintf(`{"host":%q,"process":"billing","pid":%d}`, host, pid)
 	}
 	one, two := p.root+"/orders/one", p.root+"/orders/two-with-a-rather-long-name-for-a-lock"
-	acquire(t, newMutex(t, p.client, one, id("host-1.example.com", 4711)))
-	acquire(t, newMutex(t, other, two, id("host-2.example.com", 42)))
-	wait(t, newMutex(t, p.client, two, id("host-1.example.com", 4711)))
-	wait(t, newMutex(t, other, one, id("host-2.example.com", 42)))
+	testlock.Held(t, newMutex(t, p.client, one, id("host-1.example.com", 4711)))
+	testlock.Held(t, newMutex(t, other, two, id("host-2.example.com", 42)))
+	testlock.Queue(t, newMutex(t, p.client, two, id("host-1.example.com", 4711)))
+	testlock.Queue(t, newMutex(t, other, one, id("host-2.example.com", 42)))
 	sem, err := semaphore.New(p.client, p.root+"/downloads", 5, semaphore.WithData([]byte(id("host-1", 1))))
 	require.NoError(t, err)
-	acquire(t, sem)
-	acquire(t, sem)
+	testlock.Held(t, sem)
+	testlock.Held(t, sem)
 	const node = "/_c_8026b758-0c64-4418-a4a7-a40067d845c1-lock-0000000000"
 	_, err = p.client.Create(t.Context(), p.root+"/left-behind"+node, []byte("10.0.0.7"), framework.Parents())
 	require.NoError(t, err)
@@ -283,12 +284,12 @@ func restsWhileHidden(t *testing.T, s *tools) {
 	p, b := s.serve(t), s.open(t)
 	b.goTo(p.address)
 	b.live()
-	acquire(t, newMutex(t, p.client, p.root+"/a", ""))
+	testlock.Held(t, newMutex(t, p.client, p.root+"/a", ""))
 	b.shows(p.root + "/a")
 	b.do(`Object.defineProperty(document, "hidden", {value: true, configurable: true})`)
 	b.do(`document.dispatchEvent(new Event("visibilitychange"))`)
 	b.shows("Paused")
-	acquire(t, newMutex(t, p.client, p.root+"/b", ""))
+	testlock.Held(t, newMutex(t, p.client, p.root+"/b", ""))
 	b.do(`Object.defineProperty(document, "hidden", {value: false, configurable: true})`)
 	b.do(`document.dispatchEvent(new Event("visibilitychange"))`)
 	b.live()
@@ -298,7 +299,7 @@ func restsWhileHidden(t *testing.T, s *tools) {
 // Prometheus's own parser reads the metrics.
 func TestMetrics(t *testing.T) {
 	p := build(t).serve(t)
-	acquire(t, newMutex(t, p.client, p.root+"/a", ""))
+	testlock.Held(t, newMutex(t, p.client, p.root+"/a", ""))
 	testzk.Eventually(t, func() bool {
 		answer, err := http.Get(p.address + "metrics")
 		require.NoError(t, err)
@@ -359,7 +360,7 @@ func TestManyLocks(t *testing.T) {
 		t.Logf("one lock is taken %d times in %v: %.2f%% of one core", changes, idle,
 			100*(cpu(t, p.pid)-before).Seconds()/idle.Seconds())
 	}
-	wait(t, newMutex(t, testzk.Connected(t, testzk.Connect()), p.root+"/00005", "10.9.9.9"))
+	testlock.Queue(t, newMutex(t, testzk.Connected(t, testzk.Connect()), p.root+"/00005", "10.9.9.9"))
 	b.goTo(p.address + "?q=10.9.9.9")
 	b.becomes(`document.querySelectorAll("tbody tr").length === 1`)
 	assert.Empty(t, b.complaints())

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 )
@@ -105,8 +106,8 @@ func TestALockIsBroken(t *testing.T) {
 	s := newSite(t, client, func(s *Settings) { s.Write = true; s.TrustHeader = "X-User" })
 	as := func(user string) func(*http.Request) { return header("X-User", user) }
 	path := s.root + "/orders"
-	hold := acquire(t, newMutex(t, client, path))
-	wait(t, newMutex(t, connected(t), path))
+	hold := testlock.Held(t, newMutex(t, client, path))
+	testlock.Queue(t, newMutex(t, connected(t), path))
 	s.get("/", as("ann"))
 	var lock string
 	require.Eventually(t, func() bool {
@@ -152,7 +153,7 @@ func TestAHolderIsAsked(t *testing.T) {
 	client := connected(t)
 	s := newSite(t, client, func(s *Settings) { s.Write = true })
 	path := s.root + "/orders"
-	hold := acquire(t, newMutex(t, client, path, mutex.WithIdentity()))
+	hold := testlock.Held(t, newMutex(t, client, path, mutex.WithIdentity()))
 	lock := s.shows("/lock?path="+path, "confirm?do=revoke")
 	confirm := s.get(link(t, lock, "confirm?do=revoke"))
 	done := s.post("/act", hidden(t, confirm.Body.String()))
@@ -166,7 +167,7 @@ func TestOnlyNodesBelowTheRootAreBroken(t *testing.T) {
 	t.Parallel()
 	client := connected(t)
 	s := newSite(t, client, func(s *Settings) { s.Write = true })
-	acquire(t, newMutex(t, client, s.root+"-other"))
+	testlock.Held(t, newMutex(t, client, s.root+"-other"))
 	for _, q := range []string{
 		"do=break&path=" + s.root + "-other&node=" + s.root + "-other/x&token=0x1",
 		"do=break&path=" + s.root + "&node=/x&token=0x1",

@@ -18,7 +18,6 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
-	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 )
 
@@ -121,32 +120,6 @@ func newMutex(t testing.TB, c *framework.Client, path string, opts ...mutex.Opti
 	mu, err := mutex.New(c, path, opts...)
 	require.NoError(t, err)
 	return mu
-}
-
-// acquire acquires a lock, and releases it when the test ends.
-func acquire(t testing.TB, l recipes.Locker) *recipes.Hold {
-	t.Helper()
-	hold, err := l.Acquire(testzk.Context(t))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = hold.Release() })
-	return hold
-}
-
-// wait starts to acquire a lock, and gives up when the test ends.
-func wait(t testing.TB, l recipes.Locker) {
-	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if hold, err := l.Acquire(ctx); err == nil {
-			_ = hold.Release()
-		}
-	}()
-	t.Cleanup(func() {
-		stop()
-		<-done
-	})
 }
 
 func create(t testing.TB, c *framework.Client, path, data string, opts ...framework.CreateOption) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/recipes/semaphore"
 )
 
@@ -30,12 +31,12 @@ func TestMetrics(t *testing.T) {
 	before := s.get("/metrics") // waits for the first reading
 	assert.Equal(t, "text/plain; version=0.0.4; charset=utf-8", before.Header().Get("Content-Type"))
 	assert.Contains(t, before.Body.String(), "docent_tree_up 1\n")
-	acquire(t, newMutex(t, client, s.root+"/a"))
-	acquire(t, newMutex(t, client, s.root+"/b"))
-	wait(t, newMutex(t, other, s.root+"/b"))
+	testlock.Held(t, newMutex(t, client, s.root+"/a"))
+	testlock.Held(t, newMutex(t, client, s.root+"/b"))
+	testlock.Queue(t, newMutex(t, other, s.root+"/b"))
 	sem, err := semaphore.New(client, s.root+"/sem", 3)
 	assert.NoError(t, err)
-	acquire(t, sem)
+	testlock.Held(t, sem)
 	s.shows("/metrics", "docent_tree_objects{kind=\"mutex\",state=\"waited-for\"} 1\n")
 	body := s.shows("/metrics", "docent_tree_objects{kind=\"semaphore\",state=\"held\"} 1\n")
 	for _, line := range []string{

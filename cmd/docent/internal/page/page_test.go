@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/inspect"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -46,8 +47,8 @@ func TestAPageShowsHoldersAndWaiters(t *testing.T) {
 	s := newSite(t, connected(t), nil)
 	holder, waiter := connected(t), connected(t)
 	worker := mutex.WithData([]byte(`{"host":"h1","process":"billing","pid":7}`))
-	hold := acquire(t, newMutex(t, holder, s.root+"/orders", worker))
-	wait(t, newMutex(t, waiter, s.root+"/orders", mutex.WithData([]byte("10.0.0.9"))))
+	hold := testlock.Held(t, newMutex(t, holder, s.root+"/orders", worker))
+	testlock.Queue(t, newMutex(t, waiter, s.root+"/orders", mutex.WithData([]byte("10.0.0.9"))))
 	list := s.shows("/", `<td role="cell" data-label="Waiters" class="n">1</td>`)
 	assert.Contains(t, list, ">billing[7] on h1<")
 	assert.Contains(t, list, `<span class="badge waited-for">waited for</span>`)
@@ -83,7 +84,7 @@ func TestARootThatDoesNotExistIsFollowed(t *testing.T) {
 	client := connected(t)
 	s := newSite(t, client, nil)
 	s.shows("/", "There is no node "+s.root)
-	acquire(t, newMutex(t, client, s.root+"/later"))
+	testlock.Held(t, newMutex(t, client, s.root+"/later"))
 	s.shows("/", s.root+"/later</a>")
 }
 
@@ -92,7 +93,7 @@ func TestTheRootCanBeALockItself(t *testing.T) {
 	client := connected(t)
 	s := newSite(t, client, nil)
 	s.shows("/", "There is no node")
-	hold := acquire(t, newMutex(t, client, s.root))
+	hold := testlock.Held(t, newMutex(t, client, s.root))
 	s.shows("/", fmt.Sprintf(`data-key="%s"`, s.root))
 	require.NoError(t, hold.Release())
 	s.hides("/", fmt.Sprintf(`data-key="%s"`, s.root))
@@ -103,10 +104,10 @@ func TestADeadlockIsShown(t *testing.T) {
 	a, b := connected(t), connected(t)
 	s := newSite(t, connected(t), nil)
 	s.shows("/deadlocks", "There is no deadlock.")
-	acquire(t, newMutex(t, a, s.root+"/one"))
-	acquire(t, newMutex(t, b, s.root+"/two"))
-	wait(t, newMutex(t, a, s.root+"/two"))
-	wait(t, newMutex(t, b, s.root+"/one"))
+	testlock.Held(t, newMutex(t, a, s.root+"/one"))
+	testlock.Held(t, newMutex(t, b, s.root+"/two"))
+	testlock.Queue(t, newMutex(t, a, s.root+"/two"))
+	testlock.Queue(t, newMutex(t, b, s.root+"/one"))
 	all := s.shows("/deadlocks", "2 sessions")
 	assert.Contains(t, all, s.root+"/one</a>")
 	assert.Contains(t, all, s.root+"/two</a>")
@@ -146,7 +147,7 @@ func TestTextOfNodesIsEscaped(t *testing.T) {
 	s := newSite(t, client, func(s *Settings) { s.Write = true })
 	const evil = `"><script>alert(1)</script>`
 	path := s.root + `/x"'<b>&?path=y`
-	acquire(t, newMutex(t, client, path, mutex.WithData([]byte(evil))))
+	testlock.Held(t, newMutex(t, client, path, mutex.WithData([]byte(evil))))
 	s.shows("/", "&lt;script&gt;")
 	for _, address := range []string{
 		"/", "/lock?path=" + url.QueryEscape(path), "/sessions", "/?q=" + url.QueryEscape(evil),
@@ -171,7 +172,7 @@ func TestStreamsTellChanges(t *testing.T) {
 	defer server.Close()
 	lines, stop := streamOf(t, server)
 	last := nextVersion(t, lines)
-	acquire(t, newMutex(t, client, s.root+"/a"))
+	testlock.Held(t, newMutex(t, client, s.root+"/a"))
 	for !strings.Contains(s.get("/").Body.String(), s.root+"/a</a>") {
 		version := nextVersion(t, lines)
 		assert.NotEqual(t, last, version)
@@ -196,7 +197,7 @@ func TestStreamsOutliveTheTimeoutsOfTheServer(t *testing.T) {
 	defer stop()
 	s.shows("/", "There is no node")
 	time.Sleep(timeout + timeout/2) // that is what the stream has to outlive
-	acquire(t, newMutex(t, client, s.root+"/a"))
+	testlock.Held(t, newMutex(t, client, s.root+"/a"))
 	body := s.shows("/", s.root+"/a</a>")
 	shown, err := strconv.Atoi(regexp.MustCompile(`data-version="([0-9]+)"`).FindStringSubmatch(body)[1])
 	require.NoError(t, err)
@@ -234,7 +235,7 @@ func TestAnOldPictureIsNotShownAsThePresentOne(t *testing.T) {
 	t.Parallel()
 	network := testzk.Proxy(t)
 	s := newSite(t, testzk.Connected(t, network.Addr()), nil)
-	acquire(t, newMutex(t, connected(t), s.root+"/a"))
+	testlock.Held(t, newMutex(t, connected(t), s.root+"/a"))
 	s.shows("/", s.root+"/a</a>")
 	s.hides("/", "This is what was there")
 	tree := s.page.tree
@@ -256,7 +257,7 @@ func TestTheLastPictureIsShownWhenTheServersAreAway(t *testing.T) {
 	network := testzk.Proxy(t)
 	s := newSite(t, testzk.Connected(t, network.Addr()), nil)
 	other := connected(t)
-	acquire(t, newMutex(t, other, s.root+"/a"))
+	testlock.Held(t, newMutex(t, other, s.root+"/a"))
 	s.shows("/", s.root+"/a</a>")
 	_, next := s.page.tree.look()
 	require.NoError(t, network.Refuse(true))
@@ -265,7 +266,7 @@ func TestTheLastPictureIsShownWhenTheServersAreAway(t *testing.T) {
 	body := s.shows("/", "The servers cannot be read")
 	assert.Contains(t, body, s.root+"/a</a>")
 	assert.Contains(t, s.get("/metrics").Body.String(), "docent_tree_up 0\n")
-	acquire(t, newMutex(t, other, s.root+"/b"))
+	testlock.Held(t, newMutex(t, other, s.root+"/b"))
 	require.NoError(t, network.Refuse(false))
 	s.shows("/", s.root+"/b</a>")
 	s.hides("/", "The servers cannot be read")

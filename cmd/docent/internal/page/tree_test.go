@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/inspect"
 	"github.com/docent-zk/docent/zktest/fault"
@@ -27,7 +28,7 @@ func TestAnUnchangedTreeCostsNoRequests(t *testing.T) {
 	t.Parallel()
 	network := testzk.Proxy(t)
 	s := newSite(t, testzk.Connected(t, network.Addr()), func(s *Settings) { s.Always = true })
-	acquire(t, newMutex(t, connected(t), s.root+"/a"))
+	testlock.Held(t, newMutex(t, connected(t), s.root+"/a"))
 	s.shows("/", s.root+"/a</a>")
 	requests := func() int { return network.Requests()[fault.OpMultiRead] }
 	settled := s.page.tree.readings()
@@ -58,9 +59,9 @@ func TestAChangeOfOneLockReadsThatLock(t *testing.T) {
 	s.shows("/metrics", fmt.Sprintf("docent_tree_objects{kind=\"mutex\",state=\"held\"} %d\n", locks))
 	reads := func() int { return network.Requests()[fault.OpMultiRead] }
 	before := reads()
-	acquire(t, newMutex(t, client, s.root+"/000007/below"))
+	testlock.Held(t, newMutex(t, client, s.root+"/000007/below"))
 	s.shows("/metrics", fmt.Sprintf("docent_tree_objects{kind=\"mutex\",state=\"held\"} %d\n", locks+1))
-	acquire(t, newMutex(t, connected(t), s.root+"/new"))
+	testlock.Held(t, newMutex(t, connected(t), s.root+"/new"))
 	s.shows("/metrics", fmt.Sprintf("docent_tree_objects{kind=\"mutex\",state=\"held\"} %d\n", locks+2))
 	assert.Less(t, reads()-before, locks*4/100, "as many as a walk of all")
 }
@@ -234,7 +235,7 @@ func TestAListIsFilteredSortedAndPaged(t *testing.T) {
 	client := connected(t)
 	s := newSite(t, client, nil)
 	plant(t, client, s.root, 250)
-	wait(t, newMutex(t, connected(t), s.root+"/000249"))
+	testlock.Queue(t, newMutex(t, connected(t), s.root+"/000249"))
 	s.shows("/", `<a href="?state=waited-for">1</a>`)
 	keys := func(address string) int { return strings.Count(s.get(address).Body.String(), "data-key=") }
 	assert.Equal(t, rowsPerPage, keys("/"))
