@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/docent-zk/docent/zktest/internal/port"
+	"github.com/docent-zk/docent/internal/port"
 )
 
 // door is a listening socket: the port of one server for one client.

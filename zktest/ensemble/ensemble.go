@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -32,6 +31,7 @@ type TB interface {
 // goroutine.
 type Ensemble struct {
 	dir     string
+	ports   []ports
 	servers []*Server
 
 	closing  sync.Once
@@ -120,9 +120,10 @@ func prepare(c config, d Distribution) (*Ensemble, error) {
 	}
 	dir, err := os.MkdirTemp("", "zookeeper-ensemble-")
 	if err != nil {
+		release(all)
 		return nil, err
 	}
-	e := &Ensemble{dir: dir}
+	e := &Ensemble{dir: dir, ports: all}
 	for i := range all {
 		s, err := prepareServer(c, d, dir, i+1, all)
 		if err != nil {
@@ -137,7 +138,7 @@ func prepareServer(c config, d Distribution, root string, id int, all []ports) (
 	dir := filepath.Join(root, "server-"+strconv.Itoa(id))
 	s := &Server{
 		id:   id,
-		addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(all[id-1].client)),
+		addr: all[id-1].client.Addr(),
 		dir:  dir,
 		java: d.Java,
 		args: arguments(c, d, dir),
@@ -201,6 +202,7 @@ func (e *Ensemble) close() error {
 	for _, s := range e.servers {
 		errs = append(errs, s.close())
 	}
+	release(e.ports)
 	if err := os.RemoveAll(e.dir); err != nil {
 		errs = append(errs, fmt.Errorf("ensemble: remove the data: %w", err))
 	}

@@ -233,12 +233,20 @@ func TestWaitingKeepsTheReason(t *testing.T) {
 	require.ErrorIs(t, err, reason)
 }
 
-func TestPortsDiffer(t *testing.T) {
-	all, err := pickPorts(5)
+// picked returns ports that are released at the end of the test.
+func picked(t *testing.T, servers int) []ports {
+	t.Helper()
+	all, err := pickPorts(servers)
 	require.NoError(t, err)
+	t.Cleanup(func() { release(all) })
+	return all
+}
+
+func TestPortsDiffer(t *testing.T) {
+	all := picked(t, 5)
 	seen := map[int]bool{}
 	for _, p := range all {
-		seen[p.client], seen[p.quorum], seen[p.election] = true, true, true
+		seen[p.client.Number()], seen[p.quorum.Number()], seen[p.election.Number()] = true, true, true
 	}
 	require.Len(t, seen, 15)
 }
@@ -263,16 +271,17 @@ func TestRetryNeedsNewPorts(t *testing.T) {
 func TestZooCfgOfAStandaloneServerNamesNoPeers(t *testing.T) {
 	c, err := newConfig(1, []Option{WithConfig("a", "b")})
 	require.NoError(t, err)
-	cfg := zooCfg(c, 1, "/data", []ports{{1, 2, 3}})
+	all := picked(t, 1)
+	cfg := zooCfg(c, 1, "/data", all)
 	require.NotContains(t, cfg, "server.")
-	require.Contains(t, cfg, "clientPort="+strconv.Itoa(1)+"\n")
+	require.Contains(t, cfg, "clientPort="+strconv.Itoa(all[0].client.Number())+"\n")
 	require.True(t, strings.HasSuffix(cfg, "\na=b\n"), "the caller's lines win")
 }
 
 func TestConfigOfOneServerOverridesThatOfAll(t *testing.T) {
 	c, err := newConfig(3, []Option{WithServerConfig(2, "a", "c"), WithConfig("a", "b"), WithServerConfig(2, "d", "e")})
 	require.NoError(t, err)
-	all := []ports{{1, 2, 3}, {4, 5, 6}, {7, 8, 9}}
+	all := picked(t, 3)
 	require.True(t, strings.HasSuffix(zooCfg(c, 2, "/data", all), "\na=b\na=c\nd=e\n"))
 	require.True(t, strings.HasSuffix(zooCfg(c, 3, "/data", all), "\na=b\n"))
 }

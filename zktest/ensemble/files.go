@@ -2,35 +2,43 @@ package ensemble
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/docent-zk/docent/internal/port"
 )
 
 const mainClass = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 // ports are the ports of one server. Only an ensemble uses the last two.
-type ports struct{ client, quorum, election int }
+type ports struct{ client, quorum, election *port.Port }
 
-// pickPorts finds free loopback ports. It holds all of them until it returns, so that they differ.
-// Another process may take one before the server does.
+// pickPorts takes loopback ports for a number of servers.
 func pickPorts(servers int) ([]ports, error) {
-	picked := make([]int, 3*servers)
-	for i := range picked {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("free port: %w", err)
-		}
-		defer listener.Close() // nothing was written to it
-		picked[i] = listener.Addr().(*net.TCPAddr).Port
-	}
 	all := make([]ports, servers)
 	for i := range all {
-		all[i] = ports{picked[3*i], picked[3*i+1], picked[3*i+2]}
+		for _, p := range []**port.Port{&all[i].client, &all[i].quorum, &all[i].election} {
+			var err error
+			if *p, err = port.New(); err != nil {
+				release(all)
+				return nil, err
+			}
+		}
 	}
 	return all, nil
+}
+
+// release releases the ports that were taken.
+func release(all []ports) {
+	for _, server := range all {
+		for _, p := range []*port.Port{server.client, server.quorum, server.election} {
+			if p != nil {
+				p.Close()
+			}
+		}
+	}
 }
 
 // zooCfg returns the configuration of server number id, counted from 1.
@@ -38,7 +46,7 @@ func zooCfg(c config, id int, data string, all []ports) string {
 	lines := []string{
 		"dataDir=" + filepath.ToSlash(data),
 		"clientPortAddress=127.0.0.1",
-		"clientPort=" + strconv.Itoa(all[id-1].client),
+		"clientPort=" + strconv.Itoa(all[id-1].client.Number()),
 		fmt.Sprintf("tickTime=%d", c.tick.Milliseconds()),
 		"initLimit=20",
 		"syncLimit=10",
@@ -51,11 +59,11 @@ func zooCfg(c config, id int, data string, all []ports) string {
 	}
 	if len(all) > 1 {
 		for i, p := range all {
-			addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.quorum))
+			addr := p.quorum.Addr()
 			if c.link != nil && i+1 != id {
 				addr = c.link(id, i+1, addr)
 			}
-			lines = append(lines, fmt.Sprintf("server.%d=%s:%d", i+1, addr, p.election))
+			lines = append(lines, fmt.Sprintf("server.%d=%s:%d", i+1, addr, p.election.Number()))
 		}
 	}
 	lines = append(append(lines, c.lines...), c.own[id]...)

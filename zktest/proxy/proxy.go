@@ -6,9 +6,9 @@ import (
 	"net"
 	"sync"
 
+	"github.com/docent-zk/docent/internal/port"
 	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/gate"
-	"github.com/docent-zk/docent/zktest/internal/port"
 )
 
 // TB is the part of a test that [Start] needs. *testing.T and *testing.B implement it.
