@@ -31,8 +31,11 @@ func runScript(t *testing.T, c *control, command ...string) transcript {
 	if ctx.Err() != nil {
 		err = fmt.Errorf("killed after %v: %w", scriptLimit, err)
 	}
+	if err != nil {
+		t.Errorf("the script failed: %v; its last lines:\n%s", err, s.log.lastLines(30))
+	}
 	t.Logf("%v\n%s", command, s.log.String())
-	require.NoError(t, err, "the script failed")
+	require.NoError(t, err)
 	require.True(t, s.done, "the script ended early")
 	s.seen.requireChecks(t)
 	return s.seen
@@ -44,6 +47,7 @@ type process struct {
 	cmd     *exec.Cmd
 	stdin   io.Writer
 	log     sharedBuffer
+	started time.Time
 	seen    transcript
 	done    bool
 }
@@ -59,6 +63,7 @@ func (s *process) run() error {
 		return err
 	}
 	s.stdin, s.cmd.Stderr, s.cmd.WaitDelay = stdin, &s.log, 10*time.Second
+	s.started = time.Now()
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
@@ -70,7 +75,7 @@ func (s *process) run() error {
 func (s *process) follow(stdout io.Reader) {
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		line := lines.Text()
-		fmt.Fprintln(&s.log, line)
+		fmt.Fprintf(&s.log, "%6.2fs %s\n", time.Since(s.started).Seconds(), line)
 		if check, ok := strings.CutPrefix(line, "ok "); ok {
 			s.seen = append(s.seen, check)
 		}
@@ -110,4 +115,10 @@ func (b *sharedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
+}
+
+// lastLines returns at most n lines.
+func (b *sharedBuffer) lastLines(n int) string {
+	lines := strings.SplitAfter(b.String(), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "")
 }

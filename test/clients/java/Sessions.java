@@ -185,11 +185,11 @@ final class Sessions {
         Control.ask("cut");
         Control.ok("the end of a silent session", deletion.next(), "after", timeout, "ms");
         Control.ask("mend");
-        for (ConnectionState state = SUSPENDED; state != RECONNECTED;
-                state = Control.next("the state RECONNECTED", states)) {
-            Control.check(state == SUSPENDED || state == LOST, "connection state " + state);
+        // A connection that was lost before the cut, on a busy machine, has come back with the old session.
+        for (ConnectionState state = SUSPENDED; state != RECONNECTED || raw(client).getSessionId() == session;
+                state = Control.next("a new session", states)) {
+            Control.check(state == SUSPENDED || state == LOST || state == RECONNECTED, "connection state " + state);
         }
-        Control.check(raw(client).getSessionId() != session, "the old session has not ended");
         Control.ok("after silence", client.checkExists().forPath("/silent"));
     }
 
