@@ -69,7 +69,8 @@ func (o Outcome) String() string {
 }
 
 // OutcomeOf returns the outcome of the operation that returned err. It returns Applied for a nil
-// error, and Unknown for an error that does not come from this package.
+// error, and Unknown for an error that does not come from this package. For an error of retry.Do it
+// is the outcome of the last attempt: an attempt before it may have been applied.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return Applied

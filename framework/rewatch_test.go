@@ -50,3 +50,14 @@ func TestWatchesAreSetAgainInPortionsByKind(t *testing.T) {
 	}
 	require.Equal(t, watches+3, set)
 }
+
+func TestAnEndedSessionIsNotTheSourceOfEvents(t *testing.T) {
+	var ws watchers
+	old, current := &session{done: make(chan struct{})}, &session{done: make(chan struct{})}
+	ws.adopt(old)
+	require.Same(t, old, ws.source)
+	close(old.done)
+	ws.adopt(current)
+	ws.adopt(old) // its connection was made again before it had ended
+	require.Same(t, current, ws.source)
+}

@@ -96,11 +96,16 @@ func (ws *watchers) wanted(path string) WatchMode {
 	return ws.byPath[path].mode()
 }
 
-// adopt makes s the session whose events are reported. It returns what the server must watch.
+// adopt makes s the session whose events are reported, unless it has ended: a later session may have
+// been adopted. It returns what the server must watch.
 func (ws *watchers) adopt(s *session) map[string]WatchMode {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	ws.source = s
+	select {
+	case <-s.done:
+	default:
+		ws.source = s
+	}
 	modes := make(map[string]WatchMode, len(ws.byPath))
 	for path, p := range ws.byPath {
 		modes[path] = p.mode()
