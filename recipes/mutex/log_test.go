@@ -26,6 +26,8 @@ func TestLogOfAHold(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, observer.Delete(deleted.Path(), -1))
 	<-deleted.Done()
+	logged := func() bool { return logs.FilterMessage("hold ended").Len() == 1 }
+	testzk.Eventually(t, logged, "the end of a hold is logged in the background")
 	closed, err := mu.Acquire(ctx)
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
