@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"go.uber.org/zap"
@@ -39,6 +40,9 @@ type ForeignHold struct {
 	Release func(ctx context.Context) error
 	// Within is how long Release may take. 0 means 10 s.
 	Within time.Duration
+	// Key identifies the lock for Reenter: equal keys are the same lock. It must be comparable, and of
+	// a type that is the caller's own. Nil means that the lock does not re-enter.
+	Key any
 	// Go has fn called in a goroutine of the lock's client, which waits for it when it is closed. It
 	// reports false if the client is closed, and then fn is not called. It is called for fn that
 	// returns when the hold ends, and for Release after a loss. Nil means a goroutine that nothing
@@ -60,12 +64,12 @@ const releaseWithin = 10 * time.Second
 // HoldForeign returns a Hold of a lock that was acquired from another service. With it a program
 // makes a Locker for a service that docent does not know. The Hold ends by Release; when Lost or
 // Closed is closed, or the time of Until has passed, with ErrForeignLost. It is independent of
-// ZooKeeper: it has no node, Guard fails with ErrUnsupported, and it does not re-enter. A lock of
-// package multilock that has it as a part ends with any of its parts.
+// ZooKeeper: it has no node, and Guard fails with ErrUnsupported. Its contexts carry it for Reenter if
+// it has a Key. A lock of package multilock that has it as a part ends with any of its parts.
 //
 // HoldForeign returns an error if Name is empty, a required function is nil, Token or Within is
-// negative, or the lock has ended by then. In the last case the error matches ErrForeignLost, and
-// the lock is released in the background. In the other cases it is not released.
+// negative, Key is not comparable, or the lock has ended by then. In the last case the error matches
+// ErrForeignLost, and the lock is released in the background. In the other cases it is not released.
 //
 // Curator has no counterpart.
 func HoldForeign(f ForeignHold) (*Hold, error) {
@@ -77,6 +81,22 @@ func HoldForeign(f ForeignHold) (*Hold, error) {
 		return nil, fmt.Errorf("acquire %s: %w", f.Name, err)
 	}
 	return NewHold(h, nil)
+}
+
+// Reenter returns another hold of the lock with this ForeignHold.Key, if ctx carries one that is valid:
+// if ctx was made by Hold.Context. Both share the lock. The last release releases it. A Locker calls it
+// first in each acquire. It reports false if ctx carries no such hold, and for a nil ctx or key.
+//
+// Curator has no counterpart.
+func Reenter(ctx context.Context, key any) (*Hold, bool) {
+	if ctx == nil || key == nil || !reflect.ValueOf(key).Comparable() {
+		return nil, false
+	}
+	h, ok := ownership.Reenter(ctx, key)
+	if !ok {
+		return nil, false
+	}
+	return &Hold{hold: h}, true
 }
 
 func (f ForeignHold) check() error {
@@ -91,6 +111,8 @@ func (f ForeignHold) check() error {
 		return fmt.Errorf("%s: token %d is negative", f.Name, f.Token)
 	case f.Within < 0:
 		return fmt.Errorf("%s: Within is %v", f.Name, f.Within)
+	case f.Key != nil && !reflect.ValueOf(f.Key).Comparable():
+		return fmt.Errorf("%s: Key of type %T is not comparable", f.Name, f.Key)
 	}
 	return nil
 }
@@ -99,7 +121,7 @@ func (f ForeignHold) check() error {
 func (f ForeignHold) complete() ownership.Foreign {
 	e := ownership.Foreign{
 		Name: f.Name, Token: f.Token, Until: f.Until, Lost: f.Lost, Reason: f.Reason, Release: f.Release,
-		Within: f.Within, Go: f.Go, Closed: f.Closed, Log: f.Logger, Metrics: f.Metrics,
+		Within: f.Within, Key: f.Key, Go: f.Go, Closed: f.Closed, Log: f.Logger, Metrics: f.Metrics,
 	}
 	if e.Within == 0 {
 		e.Within = releaseWithin

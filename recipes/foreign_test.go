@@ -182,11 +182,12 @@ func TestReleaseOfAForeignHoldIsBounded(t *testing.T) {
 
 func TestIncompleteForeignHoldIsRefused(t *testing.T) {
 	for want, change := range map[string]func(f *recipes.ForeignHold){
-		"no name":       func(f *recipes.ForeignHold) { f.Name = "" },
-		"nil Until":     func(f *recipes.ForeignHold) { f.Until = nil },
-		"nil Release":   func(f *recipes.ForeignHold) { f.Release = nil },
-		"token -1":      func(f *recipes.ForeignHold) { f.Token = -1 },
-		"Within is -1s": func(f *recipes.ForeignHold) { f.Within = -time.Second },
+		"no name":        func(f *recipes.ForeignHold) { f.Name = "" },
+		"nil Until":      func(f *recipes.ForeignHold) { f.Until = nil },
+		"nil Release":    func(f *recipes.ForeignHold) { f.Release = nil },
+		"token -1":       func(f *recipes.ForeignHold) { f.Token = -1 },
+		"not comparable": func(f *recipes.ForeignHold) { f.Key = []int{1} },
+		"Within is -1s":  func(f *recipes.ForeignHold) { f.Within = -time.Second },
 	} {
 		l := newLease()
 		f := l.hold()
@@ -232,4 +233,79 @@ func TestForeignHoldIsHeldTogetherWithAMutex(t *testing.T) {
 		require.NoError(t, err, "the mutex is released with the loss of the other part")
 		require.NoError(t, free.Release())
 	}
+}
+
+// serviceKey is the key of a lock for re-entry.
+type serviceKey string
+
+func TestForeignHoldReenters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLease()
+		f := l.hold()
+		f.Key = serviceKey("there")
+		outer := held(t, f)
+		ctx := outer.Context(t.Context())
+		for _, other := range []any{serviceKey("elsewhere"), "there", nil, []int{1}} {
+			_, ok := recipes.Reenter(ctx, other)
+			require.False(t, ok, other)
+		}
+		_, ok := recipes.Reenter(t.Context(), f.Key)
+		require.False(t, ok)
+		inner, ok := recipes.Reenter(ctx, f.Key)
+		require.True(t, ok)
+		require.Equal(t, outer.Token(), inner.Token())
+
+		require.NoError(t, outer.Release())
+		require.Zero(t, l.released.Load(), "the inner hold goes on")
+		_, ok = recipes.Reenter(ctx, f.Key)
+		require.False(t, ok, "a released hold is not re-entered")
+		again, ok := recipes.Reenter(inner.Context(t.Context()), f.Key)
+		require.True(t, ok)
+		require.NoError(t, inner.Release())
+		require.Zero(t, l.released.Load())
+		require.NoError(t, again.Release())
+		require.Equal(t, int64(1), l.released.Load())
+	})
+}
+
+// A loss ends all holds of the lock.
+func TestForeignHoldsOfOneLockAreLostTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLease()
+		f := l.hold()
+		f.Key = serviceKey("there")
+		outer := held(t, f)
+		inner, ok := recipes.Reenter(outer.Context(t.Context()), f.Key)
+		require.True(t, ok)
+		close(l.lost)
+		<-inner.Done()
+		require.ErrorIs(t, outer.Err(), recipes.ErrForeignLost)
+		require.ErrorIs(t, inner.Release(), recipes.ErrForeignLost)
+		synctest.Wait()
+		require.Equal(t, int64(1), l.released.Load())
+	})
+}
+
+// A part of several locks is re-entered by itself.
+func TestForeignPartReenters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, other := newLease(), newLease()
+		locks := map[*lease]recipes.Locker{}
+		for lease, key := range map[*lease]any{l: serviceKey("there"), other: nil} {
+			f := lease.hold()
+			f.Key = key
+			locks[lease] = locker(func() (*recipes.Hold, error) { return recipes.HoldForeign(f) })
+		}
+		both, err := multilock.Combine(locks[l], locks[other])
+		require.NoError(t, err)
+		whole, err := both.Acquire(t.Context())
+		require.NoError(t, err)
+		inner, ok := recipes.Reenter(whole.Context(t.Context()), serviceKey("there"))
+		require.True(t, ok)
+		require.NoError(t, whole.Release())
+		require.Equal(t, int64(1), other.released.Load())
+		require.Zero(t, l.released.Load())
+		require.NoError(t, inner.Release())
+		require.Equal(t, int64(1), l.released.Load())
+	})
 }

@@ -24,6 +24,7 @@ type Foreign struct {
 	Until   func() time.Time                // when the other service ends the hold; nil: at Release
 	Release func(ctx context.Context) error // called once, unless Closed is closed first
 	Within  time.Duration                   // how long Release may take
+	Key     any                             // by which it is re-entered; nil: it is not
 
 	Closed  <-chan struct{}             // ends all that is under way; nil: nothing does
 	Go      func(fn func()) bool        // calls fn in the background, unless it reports false: Closed is closed
@@ -72,7 +73,7 @@ func (x *foreign) monitor(o *ownership) {
 }
 
 func (x *foreign) session() *framework.Session { return x.Session }
-func (x *foreign) locks() []Lock               { return []Lock{{Path: x.Name, Token: x.Token}} }
+func (x *foreign) locks() []Lock               { return []Lock{{Path: x.Name, Key: x.Key, Token: x.Token}} }
 func (x *foreign) paths() []string             { return nil }
 func (x *foreign) parts() []*Hold              { return nil }
 func (x *foreign) stopLocked()                 { close(x.stopped) }
@@ -167,8 +168,12 @@ func (x *foreign) release() error {
 	return fmt.Errorf("release %s: %w", x.Name, errtext.Because(ErrReleasePending, err))
 }
 
-// carry does nothing: re-entry is the other service's.
-func (x *foreign) carry(ctx context.Context, _ *Hold) context.Context { return ctx }
+func (x *foreign) carry(ctx context.Context, h *Hold) context.Context {
+	if x.Key == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, holdKey{x.Key}, h)
+}
 
 func (x *foreign) labels() metrics.Labels {
 	return metrics.Labels{Recipe: ForeignRecipe, Path: x.Name}
