@@ -172,7 +172,6 @@ func provoked(t *testing.T) (all []error) {
 			add(inspect.Break(t.Context(), c, inspect.Node{Path: path}))
 			add(inspect.Confirm(t.Context(), c, inspect.Cycle{{Path: path, Waits: inspect.Node{Path: "/a"}}}))
 		}
-		add(multilock.Foreign(c, "", nil))
 		for _, err := range leader.Observe(t.Context(), c, "a") {
 			add(nil, err)
 		}

@@ -135,7 +135,6 @@ func (f ForeignHold) complete() ownership.Foreign {
 	if e.Metrics == nil {
 		e.Metrics = noMetrics{}
 	}
-	e.AddHeld = func(int64, metrics.Labels) {} // a client reports it, and there is none
 	return e
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -102,6 +103,29 @@ func TestForeignHoldEndsWithItsTime(t *testing.T) {
 			"docent.lock.hold{foreign there foreign_lost} 35s", "docent.lock.losses{foreign there foreign_lost} 1",
 		}, l.metrics.Lines(time.Second))
 	})
+}
+
+// While a machine is suspended the monotonic clock stops. The time of the service continues.
+func TestForeignHoldEndsWhileTheMachineIsSuspended(t *testing.T) {
+	var until atomic.Pointer[time.Time]
+	set := func(at time.Time) { until.Store(&at) }
+	set(time.Now().Add(time.Minute))
+	f := newLease().hold()
+	f.Until = func() time.Time { return *until.Load() }
+	h := held(t, f)
+	require.NoError(t, h.Err())
+	set(suspendedFor(2*time.Minute, time.Now().Add(time.Minute)))
+	require.ErrorIs(t, h.Err(), recipes.ErrForeignLost)
+}
+
+// suspendedFor returns at as it looks after a suspension of d: the wall clock has advanced, the
+// monotonic clock has not.
+func suspendedFor(d time.Duration, at time.Time) time.Time {
+	at = at.Add(-d)
+	// Package time has no way to set the monotonic reading.
+	monotonic := (*int64)(unsafe.Add(unsafe.Pointer(&at), unsafe.Sizeof(uint64(0))))
+	*monotonic += int64(d)
+	return at
 }
 
 func TestForeignHoldReportsWhyItWasLost(t *testing.T) {

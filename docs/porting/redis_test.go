@@ -28,33 +28,42 @@ type Redis interface {
 	DelIf(ctx context.Context, key, value string) error
 }
 
-func redisLock(client *framework.Client, r Redis, key string, ttl time.Duration) (recipes.Locker, error) {
-	take := func(ctx context.Context, wait bool) (recipes.ForeignHold, error) {
-		owner := rand.Text()
-		for {
-			until := time.Now().Add(ttl) // earlier than in Redis
-			got, err := r.SetNX(ctx, key, owner, ttl)
-			switch {
-			case err != nil: // it may have been set; if it cannot be deleted, it expires
-				left, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-				defer cancel()
-				return recipes.ForeignHold{}, errors.Join(err, r.DelIf(left, key, owner))
-			case got:
-				return recipes.ForeignHold{
-					Until:   func() time.Time { return until },
-					Release: func(ctx context.Context) error { return r.DelIf(ctx, key, owner) },
-				}, nil
-			case !wait:
-				return recipes.ForeignHold{}, recipes.ErrNotAcquired
-			}
-			select {
-			case <-time.After(50 * time.Millisecond):
-			case <-ctx.Done():
-				return recipes.ForeignHold{}, fmt.Errorf("%w: %w", recipes.ErrNotAcquired, context.Cause(ctx))
-			}
+// redisLock is a recipes.Locker.
+type redisLock struct {
+	r   Redis
+	key string
+	ttl time.Duration
+}
+
+func (l redisLock) Acquire(ctx context.Context) (*recipes.Hold, error) {
+	for {
+		hold, err := l.TryAcquire(ctx)
+		if !errors.Is(err, recipes.ErrNotAcquired) {
+			return hold, err
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, errors.Join(err, context.Cause(ctx))
 		}
 	}
-	return multilock.Foreign(client, "redis "+key, take)
+}
+
+func (l redisLock) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
+	owner := rand.Text()
+	until := time.Now().Add(l.ttl) // earlier than in Redis
+	release := func(ctx context.Context) error { return l.r.DelIf(ctx, l.key, owner) }
+	switch got, err := l.r.SetNX(ctx, l.key, owner, l.ttl); {
+	case err != nil: // it may have been set; if it cannot be deleted, it expires
+		left, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		return nil, errors.Join(err, release(left))
+	case !got:
+		return nil, recipes.ErrNotAcquired
+	}
+	return recipes.HoldForeign(recipes.ForeignHold{
+		Name: "redis " + l.key, Until: func() time.Time { return until }, Release: release,
+	})
 }
 
 // end
@@ -65,11 +74,7 @@ func holdBoth(ctx context.Context, client *framework.Client, r Redis, do job) er
 	if err != nil {
 		return err
 	}
-	old, err := redisLock(client, r, "orders", 30*time.Second)
-	if err != nil {
-		return err
-	}
-	both, err := multilock.Combine(mu, old)
+	both, err := multilock.Combine(redisLock{r, "orders", 30 * time.Second}, mu) // the old one first
 	if err != nil {
 		return err
 	}

@@ -103,8 +103,9 @@ func TestNoLockStaysHeldIfTheAcquireOfASequenceIsEnded(t *testing.T) {
 				var over atomic.Bool
 				var given atomic.Int32
 				begun := time.Now()
-				service := foreign(t, c, func() recipes.ForeignHold {
+				service := foreign(func() recipes.ForeignHold {
 					return recipes.ForeignHold{
+						Logger: c.Logger(),
 						Until: func() time.Time {
 							if over.Load() {
 								return begun

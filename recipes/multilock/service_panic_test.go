@@ -59,9 +59,9 @@ func TestForeignLockIsReleasedAlthoughItsLossCannotBeLogged(t *testing.T) {
 				var late atomic.Bool
 				lost, given := make(chan struct{}), make(chan struct{}, 2)
 				begun := time.Now()
-				hold := acquire(t, combined(t, foreign(t, c, func() recipes.ForeignHold {
+				hold := acquire(t, combined(t, foreign(func() recipes.ForeignHold {
 					return recipes.ForeignHold{
-						Lost: lost,
+						Lost: lost, Logger: c.Logger(),
 						Until: func() time.Time {
 							if late.Load() {
 								return begun

@@ -3,6 +3,7 @@ package multilock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -31,6 +32,28 @@ type service struct {
 }
 
 const timeToLive = 10 * time.Second
+
+// ofService is a lock of a service: a function that acquires it, and waits for other holders if wait
+// is true. Without an Until the service leaves the lock to its holder until the release.
+type ofService func(ctx context.Context, wait bool) (recipes.ForeignHold, error)
+
+func (f ofService) Acquire(ctx context.Context) (*recipes.Hold, error) { return f.acquire(ctx, true) }
+
+func (f ofService) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
+	return f.acquire(ctx, false)
+}
+
+func (f ofService) acquire(ctx context.Context, wait bool) (*recipes.Hold, error) {
+	held, err := f(ctx, wait)
+	if err != nil {
+		return nil, fmt.Errorf("acquire service: %w", err)
+	}
+	held.Name = "service"
+	if held.Until == nil {
+		held.Until = func() time.Time { return time.Now().Add(time.Hour) }
+	}
+	return recipes.HoldForeign(held)
+}
 
 func (s *service) take(ctx context.Context, wait bool) (recipes.ForeignHold, error) {
 	for {
@@ -83,9 +106,7 @@ func (s *service) state() (taken bool, released int) {
 // beside returns a multi-lock of a mutex and the lock of a service.
 func beside(t *testing.T, c *framework.Client, s *service, path string) *multilock.MultiLock {
 	t.Helper()
-	other, err := multilock.Foreign(c, "service", s.take)
-	require.NoError(t, err)
-	return combined(t, newMutex(t, c, path), other)
+	return combined(t, newMutex(t, c, path), ofService(s.take))
 }
 
 func TestForeignLockIsHeldTogetherWithAMutex(t *testing.T) {
@@ -179,32 +200,14 @@ func TestFailedReleaseOfAForeignLockIsReturned(t *testing.T) {
 func TestForeignLockAcquiredTooLateIsReleased(t *testing.T) {
 	path, c, s := named(t, 1)[0], own(t), &service{}
 	ctx, cancel := context.WithCancel(t.Context())
-	other, err := multilock.Foreign(c, "service", func(ctx context.Context, wait bool) (recipes.ForeignHold, error) {
+	other := ofService(func(ctx context.Context, wait bool) (recipes.ForeignHold, error) {
 		external, err := s.take(ctx, wait)
 		cancel()
 		return external, err
 	})
-	require.NoError(t, err)
-	_, err = combined(t, newMutex(t, c, path), other).Acquire(ctx)
+	_, err := combined(t, other, newMutex(t, c, path)).Acquire(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	isReleased := func() bool { taken, released := s.state(); return !taken && released == 1 }
 	testzk.Eventually(t, isReleased, "the foreign lock is not released")
 	free(t, path)
-}
-
-func TestForeignRefuses(t *testing.T) {
-	c := own(t)
-	take := new(service).take
-	_, err := multilock.Foreign(nil, "service", take)
-	require.ErrorContains(t, err, "client is nil")
-	_, err = multilock.Foreign(c, "", take)
-	require.ErrorContains(t, err, "needs a name")
-	_, err = multilock.Foreign(c, "service", nil)
-	require.ErrorContains(t, err, `"service": nil function`)
-	broken, err := multilock.Foreign(c, "service", func(context.Context, bool) (recipes.ForeignHold, error) {
-		return recipes.ForeignHold{}, nil
-	})
-	require.NoError(t, err)
-	_, err = broken.Acquire(t.Context())
-	require.ErrorContains(t, err, "acquire service: the acquired lock has no Release function")
 }

@@ -15,22 +15,20 @@ import (
 
 // Foreign is an acquired lock of another service.
 type Foreign struct {
-	Name    string             // for errors, logs and measurements
-	Token   int64              // 0: there is none
-	Session *framework.Session // the hold ends with it; nil: it depends on the service alone
+	Name  string // for errors, logs and measurements
+	Token int64  // 0: there is none
 
 	Lost    <-chan struct{}                 // closed when the service takes the lock away; nil: it cannot report that
 	Reason  func() error                    // why; nil: not known
-	Until   func() time.Time                // when the other service ends the hold; nil: at Release
+	Until   func() time.Time                // when the service ends the hold
 	Release func(ctx context.Context) error // called once, unless Closed is closed first
 	Within  time.Duration                   // how long Release may take
 	Key     any                             // by which it is re-entered; nil: it is not
 
-	Closed  <-chan struct{}             // ends all that is under way; nil: nothing does
-	Go      func(fn func()) bool        // calls fn in the background, unless it reports false: Closed is closed
-	Log     *zap.Logger                 // for the end of the hold
-	Metrics metrics.Metrics             // the end of the hold
-	AddHeld func(int64, metrics.Labels) // counts the locks that are held
+	Closed  <-chan struct{}      // ends all that is under way; nil: nothing does
+	Go      func(fn func()) bool // calls fn in the background, unless it reports false: Closed is closed
+	Log     *zap.Logger          // for the end of the hold
+	Metrics metrics.Metrics      // the end of the hold
 }
 
 // NewForeign returns a hold of a lock of another service. It has no node.
@@ -53,53 +51,29 @@ type foreign struct {
 	stopped chan struct{} // closed when the ownership has ended
 }
 
-// monitor ends the ownership when the session or the other service does.
+// monitor ends the ownership when the service does.
 func (x *foreign) monitor(o *ownership) {
 	for {
 		o.loseIfLost()
-		var due <-chan time.Time
-		if x.Until != nil {
-			due = time.After(left(x.Until()))
-		}
 		select {
 		case <-x.stopped:
 			return
-		case <-x.sessionDone():
 		case <-x.Closed:
 		case <-x.Lost:
-		case <-due:
+		case <-time.After(left(x.Until())):
 		}
 	}
 }
 
-func (x *foreign) session() *framework.Session { return x.Session }
+func (x *foreign) session() *framework.Session { return nil }
 func (x *foreign) locks() []Lock               { return []Lock{{Path: x.Name, Key: x.Key, Token: x.Token}} }
 func (x *foreign) paths() []string             { return nil }
 func (x *foreign) parts() []*Hold              { return nil }
 func (x *foreign) stopLocked()                 { close(x.stopped) }
 
+func (x *foreign) validUntil() time.Time { return x.Until() }
+
 func (x *foreign) background(fn func()) bool { return x.Go(fn) }
-
-func (x *foreign) sessionDone() <-chan struct{} {
-	if x.Session == nil {
-		return nil
-	}
-	return x.Session.Done()
-}
-
-// validUntil returns the first of the ends that are known. At least one is.
-func (x *foreign) validUntil() time.Time {
-	var first time.Time
-	if x.Session != nil {
-		first = x.Session.ValidUntil()
-	}
-	if x.Until != nil {
-		if theirs := x.Until(); x.Session == nil || theirs.Before(first) {
-			return theirs
-		}
-	}
-	return first
-}
 
 // left returns how much time there is until then, by the clock that says less: the monotonic one
 // may stop while a machine is suspended, and the wall clock may be set.
@@ -112,10 +86,8 @@ func (x *foreign) check() error {
 	switch {
 	case isClosed(x.Lost):
 		return x.lost()
-	case x.Until != nil && left(x.Until()) <= 0:
+	case left(x.Until()) <= 0:
 		return fmt.Errorf("%w: %s: time limit reached", ErrForeignLost, x.Name)
-	case x.Session != nil:
-		return x.Session.Err()
 	case isClosed(x.Closed):
 		return fmt.Errorf("%w: %s: closed", ErrForeignLost, x.Name)
 	}
@@ -175,12 +147,9 @@ func (x *foreign) carry(ctx context.Context, h *Hold) context.Context {
 	return context.WithValue(ctx, holdKey{x.Key}, h)
 }
 
-func (x *foreign) labels() metrics.Labels {
-	return metrics.Labels{Recipe: ForeignRecipe, Path: x.Name}
-}
-
 func (x *foreign) measure(held time.Duration, err error) {
-	measure(x.Metrics, x.labels(), held, err)
+	measure(x.Metrics, metrics.Labels{Recipe: ForeignRecipe, Path: x.Name}, held, err)
 }
 
-func (x *foreign) addHeld(n int64) { x.AddHeld(n, x.labels()) }
+// addHeld does nothing: a client of ZooKeeper reports the number, and there is none.
+func (x *foreign) addHeld(int64) {}

@@ -3,21 +3,17 @@ package ownership_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/internal/ownership"
 )
 
 const (
-	heldA       = "docent.lock.held{test a} 1"
-	heldB       = "docent.lock.held{test b} 1"
-	heldForeign = "docent.lock.held{foreign there} 1"
+	heldA = "docent.lock.held{test a} 1"
+	heldB = "docent.lock.held{test b} 1"
 )
 
 func TestLocksAreCountedWhileTheyAreHeld(t *testing.T) {
@@ -40,19 +36,6 @@ func TestLocksAreCountedWhileTheyAreHeld(t *testing.T) {
 	require.ErrorIs(t, err, ownership.ErrNodeDeleted)
 	testzk.Eventually(t, func() bool { return len(m.Held()) == 0 }, "a lost lock is counted")
 	require.Error(t, lost.Release())
-	require.Empty(t, m.Held())
-}
-
-func TestForeignLocksAreCountedWhileTheyAreHeld(t *testing.T) {
-	var m testzk.Metrics
-	o := newOwner(t, framework.WithMetrics(&m))
-	h := ownership.NewForeign(ownership.Foreign{
-		Session: o.session, Name: "there", Release: func(context.Context) error { return nil }, Within: time.Second,
-		Go: bridge.Of(o.Client).Go, Log: zap.NewNop(), Metrics: bridge.Of(o.Client).Metrics(),
-		AddHeld: bridge.Of(o.Client).AddHeld,
-	})
-	require.Equal(t, []string{heldForeign}, m.Held())
-	require.NoError(t, h.Release())
 	require.Empty(t, m.Held())
 }
 
