@@ -38,7 +38,7 @@ func classOf(path string) (class, bool) {
 		return docs, true
 	case !strings.HasSuffix(path, ".go"):
 		return 0, false
-	case strings.HasSuffix(path, "_test.go"), under(path, "test", "internal", "recipes/internal/locktest"):
+	case strings.HasSuffix(path, "_test.go"), under(path, "test", "internal", "recipes/internal/contracttest"):
 		return tests, true
 	case under(path, "examples", "docs"):
 		return examples, true

@@ -4,15 +4,15 @@ import (
 	"testing"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/recipes/internal/locktest"
+	"github.com/docent-zk/docent/recipes/internal/contracttest"
 )
 
 // two returns the paths of the two locks that a lock of the contract combines.
 func two(path string) []string { return []string{path + "/a", path + "/b"} }
 
 func TestContractOfNew(t *testing.T) {
-	locktest.Run(t, locktest.Kind{
-		New: func(t testing.TB, c *framework.Client, path string) locktest.Lock {
+	contracttest.Run(t, contracttest.Kind{
+		New: func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
 			return newMulti(t, c, two(path))
 		},
 		Dirs:     two,
@@ -21,8 +21,8 @@ func TestContractOfNew(t *testing.T) {
 }
 
 func TestContractOfOf(t *testing.T) {
-	locktest.Run(t, locktest.Kind{
-		New: func(t testing.TB, c *framework.Client, path string) locktest.Lock {
+	contracttest.Run(t, contracttest.Kind{
+		New: func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
 			return combined(t, newMutex(t, c, path+"/a"), newMutex(t, c, path+"/b"))
 		},
 		Dirs:     two,

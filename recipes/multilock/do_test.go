@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/docent-zk/docent/internal/testzk"
-	"github.com/docent-zk/docent/recipes/internal/locktest"
+	"github.com/docent-zk/docent/recipes/internal/contracttest"
 	"github.com/docent-zk/docent/recipes/multilock"
 )
 
@@ -13,11 +13,11 @@ func TestDoHoldsTheLockWhileTheFunctionRuns(t *testing.T) {
 	together := newMulti(t, client, []string{path + "/a", path + "/b"})
 	inOrder := newMulti(t, client, []string{path + "/c", path + "/d"}, multilock.WithPathOrder())
 	listed := combined(t, newMutex(t, client, path+"/e"), newMutex(t, client, path+"/f"))
-	for name, test := range map[string]struct{ lock, rival locktest.Bounded }{
+	for name, test := range map[string]struct{ lock, rival contracttest.Bounded }{
 		"New":           {together, together},
 		"WithPathOrder": {inOrder, inOrder},
 		"Of":            {listed, listed},
 	} {
-		t.Run(name, func(t *testing.T) { locktest.Do(t, test.lock, test.rival) })
+		t.Run(name, func(t *testing.T) { contracttest.Do(t, test.lock, test.rival) })
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/recipes/internal/locktest"
+	"github.com/docent-zk/docent/recipes/internal/contracttest"
 )
 
 func TestContract(t *testing.T) {
-	locktest.Run(t, locktest.Kind{
-		New:      func(t testing.TB, c *framework.Client, path string) locktest.Lock { return newMutex(t, c, path) },
+	contracttest.Run(t, contracttest.Kind{
+		New: func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
+			return newMutex(t, c, path)
+		},
 		Reenters: true,
 	})
 }

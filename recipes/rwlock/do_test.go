@@ -6,17 +6,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/internal/testzk"
-	"github.com/docent-zk/docent/recipes/internal/locktest"
+	"github.com/docent-zk/docent/recipes/internal/contracttest"
 	"github.com/docent-zk/docent/recipes/rwlock"
 )
 
 func TestDoHoldsTheLockWhileTheFunctionRuns(t *testing.T) {
 	rw := newLock(t, testzk.Connected(t, testzk.Connect()), testzk.Path(t))
-	for name, test := range map[string]struct{ lock, rival locktest.Bounded }{
+	for name, test := range map[string]struct{ lock, rival contracttest.Bounded }{
 		"read":  {rw.Read(), rw.Write()},
 		"write": {rw.Write(), rw.Read()},
 	} {
-		t.Run(name, func(t *testing.T) { locktest.Do(t, test.lock, test.rival) })
+		t.Run(name, func(t *testing.T) { contracttest.Do(t, test.lock, test.rival) })
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/internal/testzk"
-	"github.com/docent-zk/docent/recipes/internal/locktest"
+	"github.com/docent-zk/docent/recipes/internal/contracttest"
 	"github.com/docent-zk/docent/recipes/semaphore"
 )
 
@@ -14,11 +14,11 @@ func TestDoHoldsTheLockWhileTheFunctionRuns(t *testing.T) {
 	client, path := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
 	sem := newSemaphore(t, client, path+"/semaphore", 1)
 	mu := newMutex(t, client, path+"/mutex")
-	for name, test := range map[string]struct{ lock, rival locktest.Bounded }{
+	for name, test := range map[string]struct{ lock, rival contracttest.Bounded }{
 		"semaphore": {sem, sem},
 		"mutex":     {mu, mu},
 	} {
-		t.Run(name, func(t *testing.T) { locktest.Do(t, test.lock, test.rival) })
+		t.Run(name, func(t *testing.T) { contracttest.Do(t, test.lock, test.rival) })
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/recipes/internal/locktest"
+	"github.com/docent-zk/docent/recipes/internal/contracttest"
 	"github.com/docent-zk/docent/recipes/striped"
 )
 
@@ -17,8 +17,8 @@ func stripe(path string, n int, key string) string {
 }
 
 func TestContract(t *testing.T) {
-	locktest.Run(t, locktest.Kind{
-		New: func(t testing.TB, c *framework.Client, path string) locktest.Lock {
+	contracttest.Run(t, contracttest.Kind{
+		New: func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
 			return newStriped(t, c, path, 8).For(key)
 		},
 		Dirs:     func(path string) []string { return []string{stripe(path, 8, key)} },
@@ -27,8 +27,8 @@ func TestContract(t *testing.T) {
 }
 
 func TestContractDuringAChange(t *testing.T) {
-	locktest.Run(t, locktest.Kind{
-		New: func(t testing.TB, c *framework.Client, path string) locktest.Lock {
+	contracttest.Run(t, contracttest.Kind{
+		New: func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
 			return newStriped(t, c, path, 5, striped.WithPrevious(8)).For(key)
 		},
 		Dirs:     func(path string) []string { return []string{stripe(path, 5, key), stripe(path, 8, key)} },

@@ -1,14 +1,14 @@
-// Package locktest is a test suite for the locks of this module, independent of their nodes. A
+// Package contracttest is a test suite for the locks of this module, independent of their nodes. A
 // recipe runs it on each of its locks:
 //
 //	func TestContract(t *testing.T) {
-//		locktest.Run(t, locktest.Kind{New: newLock, Dirs: ownPath, Reenters: true})
+//		contracttest.Run(t, contracttest.Kind{New: newLock, Dirs: ownPath, Reenters: true})
 //	}
 //
 // Tests of single requests, of a fault at each of them, and of time run in virtual time on servers
 // of their own. They are skipped on real servers, because those change nothing about them. All
 // other tests run on the servers of package testzk, and the recipe's tests need its Main.
-package locktest
+package contracttest
 
 import (
 	"testing"
