@@ -39,43 +39,60 @@ var revocable = regexp.MustCompile(`(lock-|lease-|__READ__|__WRIT__|__lock__|__r
 //     Participant's, and for a candidate of a leader.Latch. Curator's candidates of a LeaderLatch
 //     stop watching a node when its data changes, and then never lead;
 //   - when ctx ends or is nil, and like framework.Client.Set: framework.ErrNotConnected once the
-//     retry policy is exhausted, framework.ErrClosed, zk.ErrNoAuth, ... framework.OutcomeOf reports
-//     whether the request may have been written.
+//     retry policy is exhausted, framework.ErrClosed, zk.ErrNoAuth, ...
+//
+// framework.OutcomeOf reports for each of these errors whether the request may have been written.
 //
 // Curator: Revoker.attemptRevoke, which ignores a missing node.
 func Revoke(ctx context.Context, client *framework.Client, participant Participant) error {
+	node := participant.Node
+	outcome, err := framework.NotApplied, checkRevoke(ctx, client, participant)
+	if err == nil {
+		outcome, err = revoke(ctx, client, node)
+	}
+	if err != nil {
+		return &framework.Error{Op: "revoke", Path: node, Outcome: outcome, Err: err}
+	}
+	return nil
+}
+
+// checkRevoke returns an error if the arguments of Revoke make no request.
+func checkRevoke(ctx context.Context, client *framework.Client, participant Participant) error {
 	if ctx == nil {
 		return framework.ErrNilContext
 	}
 	if err := bridge.Of(client).Validate(); err != nil {
 		return err
 	}
-	node := participant.Node
-	if err := framework.CheckPath(node); err != nil {
+	if err := framework.CheckPath(participant.Node); err != nil {
 		return err
 	}
-	if !revocable.MatchString(node) {
-		return fmt.Errorf("%w %q: not a node of a lock, a semaphore or an Election", framework.ErrInvalidPath, node)
+	if !participant.Revocable() {
+		return fmt.Errorf("%w: not a node of a lock, a semaphore or an Election", framework.ErrInvalidPath)
 	}
-	return revoke(ctx, client, node)
+	return nil
 }
 
+// Revocable reports whether Revoke writes a request to release into the node of p: it is one of a
+// lock, a semaphore or an Election, and not a candidate of a Latch. It does not mean that the client
+// with the node looks at requests. Clients of kazoo do not.
+//
+// Curator: lock nodes are revocable after makeRevocable only, which the node does not show.
+func (p Participant) Revocable() bool { return revocable.MatchString(p.Node) }
+
 // revoke writes the request. It does not read the version of the node first, because a server that
-// is behind may not have the node yet.
-func revoke(ctx context.Context, client *framework.Client, node string) error {
-	outcome := framework.NotApplied
-	err := retry.Do(ctx, bridge.Of(client).RetryPolicy(), framework.IsTransient, func(ctx context.Context) error {
+// is behind may not have the node yet. The outcome is that of all attempts.
+func revoke(ctx context.Context, client *framework.Client, node string) (outcome framework.Outcome, err error) {
+	outcome = framework.NotApplied
+	err = retry.Do(ctx, bridge.Of(client).RetryPolicy(), framework.IsTransient, func(ctx context.Context) error {
 		_, err := client.Set(ctx, node, []byte(ownership.RevokeMessage), -1)
 		if last := framework.OutcomeOf(err); last != framework.NotApplied {
 			outcome = last
 		}
 		return err
 	})
-	switch {
-	case err == nil:
-		return nil
-	case ctxerr.Answered(ctx, err, zk.ErrNoNode):
+	if err != nil && ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		err = fmt.Errorf("the participant has left the queue: %w", err)
 	}
-	return &framework.Error{Op: "revoke", Path: node, Outcome: outcome, Err: err}
+	return outcome, err
 }

@@ -124,12 +124,47 @@ func TestRevokeRefusesWhatIsNoParticipant(t *testing.T) {
 	} {
 		err := recipes.Revoke(testzk.Context(t), c, recipes.Participant{Node: node})
 		require.ErrorIs(t, err, framework.ErrInvalidPath, "%q", node)
+		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err), "%q", node)
 	}
-	lock := recipes.Participant{Node: "/locks/_c_1-lock-0000000000"}
-	require.ErrorContains(t, recipes.Revoke(testzk.Context(t), nil, lock), "client is nil")
-	require.ErrorIs(t, recipes.Revoke(testzk.Context(t), &framework.Client{}, lock), framework.ErrZeroValue)
-	var none context.Context
-	require.ErrorIs(t, recipes.Revoke(none, c, lock), framework.ErrNilContext)
+}
+
+func TestRevokeIsNotAppliedIfItMakesNoRequest(t *testing.T) {
+	c := testzk.Client(t, "127.0.0.1:1")
+	ended, end := context.WithCancel(testzk.Context(t))
+	end()
+	closed := testzk.Client(t, "127.0.0.1:1")
+	require.NoError(t, closed.Close())
+	for name, test := range map[string]struct {
+		ctx    context.Context
+		client *framework.Client
+		want   error // nil: another one
+	}{
+		"nil client":    {testzk.Context(t), nil, nil},
+		"zero client":   {testzk.Context(t), &framework.Client{}, framework.ErrZeroValue},
+		"closed client": {testzk.Context(t), closed, framework.ErrClosed},
+		"nil context":   {nil, c, framework.ErrNilContext},
+		"ended context": {ended, c, context.Canceled},
+	} {
+		err := recipes.Revoke(test.ctx, test.client, recipes.Participant{Node: "/locks/_c_1-lock-0000000000"})
+		require.Error(t, err, name)
+		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err), name)
+		if test.want != nil {
+			require.ErrorIs(t, err, test.want, name)
+		}
+	}
+	err := recipes.Revoke(testzk.Context(t), nil, recipes.Participant{Node: "/locks/_c_1-lock-0000000000"})
+	require.ErrorContains(t, err, "client is nil")
+}
+
+func TestNodesOfQueuesAreRevocableExceptThoseOfALatch(t *testing.T) {
+	for node, want := range map[string]bool{
+		"/a/_c_1-lock-0000000000": true, "/a/lock-0000000001": true, "/a/leases/_c_1-lease-0000000002": true,
+		"/a/_c_1-__READ__0000000003": true, "/a/__WRIT__0000000004": true, "/a/1__lock__0000000005": true,
+		"/a/1__rlock__0000000006": true, "/a/lock--2147483648": true,
+		"": false, "/a/_c_1-latch-0000000000": false, "/a/0000000000": false, "/a/lock-": false,
+	} {
+		require.Equal(t, want, recipes.Participant{Node: node}.Revocable(), node)
+	}
 }
 
 func TestRevokeIsRepeatedAfterALostAnswer(t *testing.T) {

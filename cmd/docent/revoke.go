@@ -65,9 +65,8 @@ func revoke(ctx context.Context, c *cli.Command) error {
 				continue
 			}
 			failed = errors.Join(failed, err)
-			notAsked := errors.Is(err, framework.ErrInvalidPath) || framework.OutcomeOf(err) == framework.NotApplied
 			switch {
-			case err != nil && notAsked:
+			case framework.OutcomeOf(err) == framework.NotApplied:
 				continue // the other clients are asked all the same
 			case n.Layout == inspect.LayoutKazoo, strings.HasPrefix(n.Process, commandPrefix):
 				say(shortNameOf(n) + ": kazoo and docent lock do not look at requests: see docent break")

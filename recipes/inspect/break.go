@@ -29,9 +29,10 @@ const maxBreaks = 10
 //   - with zk.ErrNoNode if that node does not exist any more, also where another one has its path;
 //   - with framework.ErrInvalidPath if the name is not that of a node of a queue: members, instances,
 //     barriers and counters are not broken;
-//   - when ctx ends or is nil, and as framework.Client.Delete does: framework.OutcomeOf reports
-//     whether the node may have been deleted. After an unknown outcome call Break again: with
-//     zk.ErrNoNode the node is deleted.
+//   - when ctx ends or is nil, and as framework.Client.Delete does.
+//
+// framework.OutcomeOf reports for each of these errors whether the node may have been deleted. After
+// an unknown outcome call Break again: with zk.ErrNoNode the node is deleted.
 //
 // If an answer is lost and the node is not there afterwards, Break returns no error: the node is
 // deleted, by this call or otherwise.
@@ -40,43 +41,55 @@ const maxBreaks = 10
 // deletes it at the version that it has read. The names of docent, Curator, kazoo and go-zookeeper
 // are used once, so that is exact for them.
 func Break(ctx context.Context, client *framework.Client, n Node) (ID, error) {
-	if ctx == nil {
-		return 0, framework.ErrNilContext
+	outcome, err := framework.NotApplied, checkBreak(ctx, client, n)
+	if err == nil {
+		outcome, err = breakNode(ctx, client, n)
 	}
-	if err := bridge.Of(client).Validate(); err != nil {
-		return 0, err
-	}
-	if err := framework.CheckPath(n.Path); err != nil {
-		return 0, err
-	}
-	if !ending.MatchString(n.Path) || n.Token == 0 {
-		return 0, fmt.Errorf("%w %q: not a node of a queue with its token", framework.ErrInvalidPath, n.Path)
-	}
-	if err := breakNode(ctx, client, n); err != nil {
-		return 0, fmt.Errorf("break %s: %w", n.Path, ctxerr.With(ctx, err))
+	if err != nil {
+		return 0, &framework.Error{Op: "break", Path: n.Path, Outcome: outcome, Err: err}
 	}
 	return n.Token, nil
 }
 
-func breakNode(ctx context.Context, client *framework.Client, n Node) error {
-	if err := client.Sync(ctx, n.Path); err != nil { // this client's server may not have the node yet
+// checkBreak returns an error if the arguments of Break make no request.
+func checkBreak(ctx context.Context, client *framework.Client, n Node) error {
+	if ctx == nil {
+		return framework.ErrNilContext
+	}
+	if err := bridge.Of(client).Validate(); err != nil {
 		return err
+	}
+	if err := framework.CheckPath(n.Path); err != nil {
+		return err
+	}
+	if !ending.MatchString(n.Path) || n.Token == 0 {
+		return fmt.Errorf("%w: not a node of a queue with its token", framework.ErrInvalidPath)
+	}
+	return nil
+}
+
+// breakNode deletes the node. The outcome is that of the deletion: a read that fails deletes nothing.
+func breakNode(ctx context.Context, client *framework.Client, n Node) (framework.Outcome, error) {
+	// This client's server may not have the node yet.
+	if err := client.Sync(ctx, n.Path); err != nil {
+		return framework.NotApplied, ctxerr.With(ctx, err)
 	}
 	for try := 1; ; try++ {
 		stat, err := client.Exists(ctx, n.Path)
 		if err != nil {
-			return err
+			return framework.NotApplied, ctxerr.With(ctx, err)
 		}
 		if ID(stat.Czxid) != n.Token {
-			err := fmt.Errorf("another node is there now, with the token %v: %w", ID(stat.Czxid), zk.ErrNoNode)
-			return &framework.Error{Op: "delete", Path: n.Path, Outcome: framework.NotApplied, Err: err}
+			return framework.NotApplied,
+				fmt.Errorf("another node is there now, with the token %v: %w", ID(stat.Czxid), zk.ErrNoNode)
 		}
 		err = client.Delete(ctx, n.Path, stat.Version)
-		if ctxerr.Answered(ctx, err, zk.ErrNoNode) && framework.OutcomeOf(err) == framework.Unknown {
-			return nil
+		outcome := framework.OutcomeOf(err)
+		if ctxerr.Answered(ctx, err, zk.ErrNoNode) && outcome == framework.Unknown {
+			return framework.Applied, nil
 		}
 		if try == maxBreaks || !ctxerr.Answered(ctx, err, zk.ErrBadVersion) {
-			return err
+			return outcome, ctxerr.With(ctx, err)
 		}
 	}
 }

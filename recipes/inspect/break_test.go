@@ -86,14 +86,50 @@ func TestBreakRefusesWhatIsNotInAQueue(t *testing.T) {
 			show(t, c, "/group").Nodes[0], {Path: "/lock/" + guid + "lock-0000000000"}} {
 			_, err := inspect.Break(t.Context(), c, n)
 			require.ErrorIs(t, err, framework.ErrInvalidPath, n.Path)
+			require.Equal(t, framework.NotApplied, framework.OutcomeOf(err), n.Path)
 		}
 		require.Len(t, show(t, c, "/group").Nodes, 1)
 		var none context.Context
 		_, err := inspect.Break(none, c, inspect.Node{Path: "/"})
 		require.ErrorIs(t, err, framework.ErrNilContext)
+		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
 		_, err = inspect.Break(t.Context(), nil, inspect.Node{Path: "/"})
 		require.ErrorContains(t, err, "client is nil")
+		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
 	})
+}
+
+// Only the deletion can be of unknown outcome. The context ends while the servers have a request.
+func TestTheOutcomeOfBreakIsThatOfItsDeletion(t *testing.T) {
+	for name, test := range map[string]struct {
+		op   fault.Op
+		want framework.Outcome
+	}{
+		"sync":   {fault.OpSync, framework.NotApplied},
+		"read":   {fault.OpExists, framework.NotApplied},
+		"delete": {fault.OpDelete, framework.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, func(t *testing.T, srv *zktest.Server) {
+				a, b := client(t, srv, "a"), client(t, srv, "b")
+				testlock.Held(t, newMutex(t, a, "/lock"))
+				n := show(t, b, "/lock").Nodes[0]
+				request := srv.On(fault.Match{Client: "b", Op: test.op}, fault.Hold())
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() {
+					_, err := inspect.Break(ctx, b, n)
+					done <- err
+				}()
+				require.NoError(t, request.Wait(t.Context()))
+				cancel()
+				err := <-done
+				request.Release()
+				require.ErrorIs(t, err, context.Canceled)
+				require.Equal(t, test.want, framework.OutcomeOf(err), err)
+			})
+		})
+	}
 }
 
 // This test runs on real servers too.

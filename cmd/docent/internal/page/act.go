@@ -131,8 +131,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) {
 	p.settings.Log.Info(titles[a.Do], "node", a.Node, "token", a.ID.String(), "participant", nameOf(&node),
 		"user", userOf(r), "address", r.RemoteAddr, "error", err)
 	if err != nil {
-		unknown := framework.OutcomeOf(err) == framework.Unknown && !errors.Is(err, framework.ErrInvalidPath)
-		p.refuse(w, r, a, err, tried && unknown)
+		p.refuse(w, r, a, err, tried && framework.OutcomeOf(err) == framework.Unknown)
 		return
 	}
 	// By hand, because http.Redirect makes the address absolute, and a proxy may have the page elsewhere.
