@@ -3,6 +3,7 @@ package framework
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -92,7 +93,11 @@ type Error struct {
 	Err     error
 }
 
-// Error returns the operation, the path and the reason. It says if the outcome is unknown.
+// unknownText ends the text of an error whose outcome is unknown.
+const unknownText = " (outcome unknown)"
+
+// Error returns the operation, the path and the reason. It says if the outcome is unknown, unless the
+// reason ends in that.
 func (e *Error) Error() string {
 	text := e.Op
 	if e.Path != "" {
@@ -101,8 +106,8 @@ func (e *Error) Error() string {
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
 	}
-	if e.Outcome == Unknown {
-		text += " (outcome unknown)"
+	if e.Outcome == Unknown && !strings.HasSuffix(text, unknownText) {
+		text += unknownText
 	}
 	return text
 }

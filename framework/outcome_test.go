@@ -108,6 +108,9 @@ func TestErrorHasOperationPathReasonAndOutcome(t *testing.T) {
 		"set /a: zk: version conflict":                   {"set", "/a", NotApplied, zk.ErrBadVersion},
 		"set /a: zk: version conflict (outcome unknown)": {"set", "/a", Unknown, zk.ErrBadVersion},
 		"multi: zk: node does not exist":                 {"multi", "", NotApplied, zk.ErrNoNode},
+		"revoke /a: set /a: zk: version conflict (outcome unknown)": {
+			"revoke", "/a", Unknown, &Error{"set", "/a", Unknown, zk.ErrBadVersion},
+		},
 	} {
 		require.EqualError(t, err, want)
 	}
