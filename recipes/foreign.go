@@ -22,9 +22,12 @@ type ForeignHold struct {
 	// service has none.
 	Token int64
 	// Until returns the local time until which the service leaves the lock to this client, as far as
-	// is known at the call. Reckon it from before the request that the service has answered. A
-	// renewal moves it. Several goroutines call it at once. It must not wait for anything. For a lock
-	// without a time limit return a time far ahead.
+	// is known at the call. Reckon it from before the request that the service has answered, by
+	// time.Now().Add: a time that was stored or sent has no monotonic clock, so setting back the clock
+	// of this machine would make the hold last longer. A renewal makes it later. If it becomes
+	// earlier, the hold ends at the time that it was before; close Lost to end it at once. Several
+	// goroutines call Until at once. It must not wait for anything. For a lock without a time limit
+	// return a time far ahead.
 	Until func() time.Time
 	// Lost is closed when the service is known to have taken the lock away. Nil means that there is
 	// no such notification.
@@ -44,9 +47,9 @@ type ForeignHold struct {
 	// a type that is the caller's own. Nil means that the lock does not re-enter.
 	Key any
 	// Go has fn called in a goroutine of the lock's client, which waits for it when it is closed. It
-	// reports false if the client is closed, and then fn is not called. It is called for fn that
-	// returns when the hold ends, and for Release after a loss. Nil means a goroutine that nothing
-	// waits for.
+	// reports false if the client is closed, and then fn is not called and the hold ends. It is called
+	// for fn that returns when the hold ends, and for Release after a loss. Nil means a goroutine that
+	// nothing waits for.
 	Go func(fn func()) bool
 	// Closed is closed when the lock's client is closed, which ends the hold and a Release that is
 	// under way. Nil means that the client is never closed.

@@ -262,6 +262,18 @@ func TestForeignHoldIsHeldTogetherWithAMutex(t *testing.T) {
 // serviceKey is the key of a lock for re-entry.
 type serviceKey string
 
+// A client refuses goroutines from the begin of its Close, perhaps before Closed is closed.
+func TestForeignHoldOfAClientThatRefusesGoroutinesIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, closed := range []chan struct{}{nil, make(chan struct{})} {
+			f := newLease().hold()
+			f.Go, f.Closed = func(func()) bool { return false }, closed
+			_, err := recipes.HoldForeign(f)
+			require.ErrorIs(t, err, recipes.ErrForeignLost)
+		}
+	})
+}
+
 func TestForeignHoldReenters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLease()

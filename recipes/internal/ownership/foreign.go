@@ -11,6 +11,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/errtext"
+	"github.com/docent-zk/docent/internal/signal"
 )
 
 // Foreign is an acquired lock of another service.
@@ -26,7 +27,7 @@ type Foreign struct {
 	Key     any                             // by which it is re-entered; nil: it is not
 
 	Closed  <-chan struct{}      // ends all that is under way; nil: nothing does
-	Go      func(fn func()) bool // calls fn in the background, unless it reports false: Closed is closed
+	Go      func(fn func()) bool // calls fn in the background, unless it reports false: the client is closed
 	Log     *zap.Logger          // for the end of the hold
 	Metrics metrics.Metrics      // the end of the hold
 }
@@ -37,6 +38,7 @@ func NewForeign(e Foreign) *Hold {
 	o := newOwnership(x)
 	h := o.newHoldLocked()
 	if !x.Go(func() { x.monitor(o) }) {
+		x.Closed = signal.Closed // perhaps it is closed a moment later
 		o.loseIfLost()
 	}
 	return h
