@@ -64,7 +64,7 @@ def drop():
 
 def restart():
     """A restarted server keeps sessions."""
-    zk = client()
+    zk = proxied_client()
     expect(zk, KazooState.CONNECTED)
     zk.create("/restarted", b"kept", ephemeral=True)
     before = session(zk)
