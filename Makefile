@@ -2,7 +2,8 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SUITES      := ./framework/... ./recipes/...
-TEST        := go test -race -count=1 -timeout 20m
+PLAIN       := go test -count=1 -timeout 20m
+TEST        := $(PLAIN) -race
 MODULES     := contrib/otel contrib/prometheus test/bench
 BACKENDS    := contrib/etcdlock contrib/redislock contrib/sqllock
 MANY        := -p 4 # packages at the same time: they mostly wait
@@ -25,7 +26,7 @@ help: ## print this list
 
 # Two at a time, because most of them mostly wait. Each prints when it ends.
 test: verify deps ## run all tests
-	@$(MAKE) --no-print-directory -j2 -O SEEDS=100 SCHEDULES=1500 OFTEN=1500 \
+	@$(MAKE) --no-print-directory -j2 -O SEEDS=50 SCHEDULES=1000 OFTEN=1000 \
 		unit chaos acceptance ensemble seeds single contrib backends browser differential interop clients
 
 verify: prose ## check formatting, go vet, staticcheck, go.mod, and the prose
@@ -38,7 +39,7 @@ prose: ## check the prose: pronouns for things, long lines, words given up
 	go run ./internal/prose
 
 unit: deps-race ## run all tests in process, except acceptance; simulations run few seeds
-	env -u ZOOKEEPER ZKTEST_SEEDS=8 $(TEST) $(MANY) $$(go list ./... | grep -v '/test/acceptance$$')
+	env -u ZOOKEEPER ZKTEST_SEEDS=4 $(TEST) $(MANY) $$(go list ./... | grep -v '/test/acceptance$$')
 
 contrib: deps-race ## do what verify and unit do, in the other modules of this repository
 backends: deps-backends ## the same for the locks on other services, with their servers
@@ -59,12 +60,13 @@ seeds: ## run simulations: 1,000 seeds, 10,000 schedules, 10,000 rounds; fewer i
 	DOCENT_OFTEN=$(OFTEN) go test -count=1 -timeout 10m -v \
 		-run '^TestP1(4_NeverMoreValidPermitsThanTheLimit|6_OppositeOrdersDoNotDeadlock)$$' ./test/acceptance
 
+# What unit runs with the race detector needs none here.
 single: deps-zookeeper ## run unit, the server launcher and docs/testing.md on one real server; no simulations
-	ZOOKEEPER=1 $(TEST) $(MANY) $(NOSIM) $(call asking,$$(go list ./... | grep -v '/docent/test/'))
+	ZOOKEEPER=1 $(PLAIN) $(MANY) $(NOSIM) $(call asking,$$(go list ./... | grep -v '/docent/test/'))
 
 ensemble: deps-zookeeper ## run the suites on three real servers; no contracts of locks, for which one is enough
-	ZOOKEEPER=3 $(TEST) -skip '^Test(Simulated|Contract)' $(call asking,$(SUITES))
-	ZOOKEEPER=3 $(TEST) -run '^TestP13_' ./test/acceptance
+	ZOOKEEPER=3 $(PLAIN) -skip '^Test(Simulated|Contract)' $(call asking,$(SUITES))
+	ZOOKEEPER=3 $(PLAIN) -run '^TestP13_' ./test/acceptance
 
 # Each wait in these tests has a bound, so a long siege needs none.
 chaos: deps-zookeeper ## check holds, caches and kept nodes on real servers with faults, at random for 30 s or DOCENT_SIEGE=1h
@@ -75,11 +77,11 @@ commands: deps-zookeeper ## lose 1,000 locks of docent lock in process and 100 o
 	ZOOKEEPER=1 DOCENT_ROUNDS=100 go test -count=1 -timeout 30m -v -run '^TestACommandIsDead' ./cmd/docent
 
 differential: deps-zookeeper ## compare the answers of the in-process server with those of the real one
-	ZOOKEEPER=1 $(TEST) ./test/differential
+	ZOOKEEPER=1 $(PLAIN) ./test/differential
 
 # Without the race detector, because the Go driver has races.
 clients: deps-zookeeper ## run Curator, kazoo, the Go driver and zkCli on the in-process and the real server
-	ZOOKEEPER=1 go test -count=1 -timeout 10m ./test/clients
+	ZOOKEEPER=1 $(PLAIN) ./test/clients
 
 interop: deps-zookeeper ## run docent, Curator and kazoo on the same locks, also those of the benchmark
 	ZOOKEEPER=1 $(TEST) ./test/interop
