@@ -54,14 +54,14 @@ func forest(t testing.TB, c *framework.Client, root string, locks int) {
 // and leaves no watch.
 func TestWalkReadsManyNodesInOneRequest(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		forest(t, client(t, srv, "a"), "/locks", 1280)
+		forest(t, client(t, srv, "a"), "/locks", 640)
 		c := client(t, srv, "reader")
 		before := srv.Tree()
 		count := requests(srv)
-		require.Len(t, walk(t, c, "/locks"), 1280)
+		require.Len(t, walk(t, c, "/locks"), 640)
 		counts := count()
 		require.Len(t, counts, 1, "%v", counts)
-		require.LessOrEqual(t, counts["multiRead"], 4*1280/128+20)
+		require.LessOrEqual(t, counts["multiRead"], 4*640/128+20)
 		require.Equal(t, before, srv.Tree())
 		require.NoError(t, srv.Create("/locks/000000/new", nil))
 		require.NoError(t, srv.Delete("/locks/000001"))

@@ -14,7 +14,7 @@ import (
 // would delay the replies to heartbeats.
 func TestThousandsOfWaitersShareAFewLists(t *testing.T) {
 	inQueue(t, func(t *testing.T, c *counter) {
-		const waiters, most = 5000, 20
+		const waiters, most = 2000, 20
 		holder := c.enter(c.of("other"), 1)[0].holds()
 		c.srv.ResetCounts()
 		var all []*waiter
