@@ -10,6 +10,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/ctxerr"
+	"github.com/docent-zk/docent/internal/measure"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -63,7 +64,16 @@ func (l *Lock) acquire(ctx context.Context, try bool) (*recipes.Hold, error) {
 		return nil, fmt.Errorf("etcdlock: %w", framework.ErrZeroValue)
 	case ctx == nil:
 		return nil, framework.ErrNilContext
-	case ctx.Err() != nil:
+	}
+	begun := time.Now()
+	hold, err := l.acquireUntil(ctx, try)
+	measure.Wait(l.c.conf.metrics, l.name, begun, err)
+	return hold, err
+}
+
+// acquireUntil makes attempts until one succeeds or ctx ends.
+func (l *Lock) acquireUntil(ctx context.Context, try bool) (*recipes.Hold, error) {
+	if ctx.Err() != nil {
 		return nil, l.failed(ctxerr.Of(ctx))
 	}
 	seen := false

@@ -12,6 +12,7 @@ import (
 
 	"github.com/docent-zk/docent/contrib/etcdlock"
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -241,4 +242,24 @@ func TestCompaction(t *testing.T) {
 	require.NoError(t, err)
 	await(t, hold.Done(), "the hold goes on without its key")
 	require.ErrorIs(t, hold.Err(), etcdlock.ErrKeyDeleted)
+}
+
+func TestAcquiresAreMeasured(t *testing.T) {
+	var m testzk.Metrics
+	e := connect(t, etcd.addr)
+	locks := newClient(t, e, etcdlock.WithMetrics(&m))
+	lock := newLock(t, locks, t.Name())
+	other := acquire(t, newLock(t, newClient(t, e), t.Name()))
+	_, err := lock.TryAcquire(bounded(t))
+	require.ErrorIs(t, err, recipes.ErrNotAcquired)
+	require.NoError(t, other.Release())
+	require.NoError(t, acquire(t, lock).Release())
+	require.NoError(t, locks.Close())
+	_, err = lock.Acquire(bounded(t))
+	require.ErrorIs(t, err, etcdlock.ErrClosed)
+	require.Subset(t, m.Lines(time.Hour), []string{
+		"docent.lock.wait{foreign " + t.Name() + " acquired} 0s",
+		"docent.lock.wait{foreign " + t.Name() + " failed} 0s",
+		"docent.lock.wait{foreign " + t.Name() + " not_acquired} 0s",
+	})
 }

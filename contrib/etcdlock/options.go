@@ -50,7 +50,7 @@ func WithLogger(log *zap.Logger) Option {
 	}
 }
 
-// WithMetrics sets the receiver of metrics.LockHold and metrics.LockLosses. The recipe is "foreign",
+// WithMetrics sets the receiver of metrics.LockWait, LockHold and LockLosses. The recipe is "foreign",
 // and the path is the name of the lock. The default is none.
 func WithMetrics(m metrics.Metrics) Option {
 	return func(c *config) error {

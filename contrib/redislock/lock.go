@@ -13,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/internal/errtext"
+	"github.com/docent-zk/docent/internal/measure"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -85,9 +86,6 @@ func (l *Lock) Key() string {
 	return l.keys[0]
 }
 
-// recipe is what measurements call holds of other services.
-const recipe = "foreign"
-
 func (l *Lock) acquire(ctx context.Context, wait bool) (*recipes.Hold, error) {
 	switch {
 	case l.c == nil:
@@ -97,14 +95,7 @@ func (l *Lock) acquire(ctx context.Context, wait bool) (*recipes.Hold, error) {
 	}
 	begun := time.Now()
 	hold, err := l.acquired(ctx, wait)
-	labels := metrics.Labels{Recipe: recipe, Path: l.Key(), Outcome: metrics.OutcomeAcquired}
-	switch {
-	case errors.Is(err, recipes.ErrNotAcquired):
-		labels.Outcome = metrics.OutcomeNotAcquired
-	case err != nil:
-		labels.Outcome = metrics.OutcomeFailed
-	}
-	l.c.cfg.metrics.Record(metrics.LockWait, time.Since(begun), labels)
+	measure.Wait(l.c.cfg.metrics, l.Key(), begun, err)
 	if err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", l.Key(), err)
 	}
@@ -209,14 +200,14 @@ func (a *attempt) beginWait() bool {
 		return false
 	}
 	a.waiter = a.c.wakeups.wait(a.ch)
-	a.c.cfg.metrics.Add(metrics.LockWaiters, 1, metrics.Labels{Recipe: recipe, Path: a.Key()})
+	a.c.cfg.metrics.Add(metrics.LockWaiters, 1, metrics.Labels{Recipe: measure.Foreign, Path: a.Key()})
 	return true
 }
 
 func (a *attempt) endWait() {
 	if a.waiter != nil {
 		a.waiter.leave()
-		a.c.cfg.metrics.Add(metrics.LockWaiters, -1, metrics.Labels{Recipe: recipe, Path: a.Key()})
+		a.c.cfg.metrics.Add(metrics.LockWaiters, -1, metrics.Labels{Recipe: measure.Foreign, Path: a.Key()})
 	}
 }
 

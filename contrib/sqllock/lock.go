@@ -11,6 +11,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/errtext"
+	"github.com/docent-zk/docent/internal/measure"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -50,7 +51,9 @@ func (l *Lock) acquire(ctx context.Context, how func(*attempt, context.Context) 
 	if err := l.check(ctx); err != nil {
 		return nil, fmt.Errorf("acquire: %w", err)
 	}
+	begun := time.Now()
 	hold, err := l.acquireFor(ctx, how)
+	measure.Wait(l.c.metrics, l.name, begun, err)
 	if err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", l.name, err)
 	}

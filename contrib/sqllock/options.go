@@ -143,7 +143,8 @@ func WithLogger(l *zap.Logger) Option {
 	}
 }
 
-// WithMetrics sets what gets the times of holds and the losses: see recipes.ForeignHold.Metrics.
+// WithMetrics sets the receiver of metrics.LockWait, LockHold and LockLosses. The recipe is "foreign",
+// and the path is the name of the lock. Lock.InTx is not measured.
 func WithMetrics(m metrics.Metrics) Option {
 	return func(c *config) error {
 		if m == nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -582,5 +583,28 @@ func TestAcquireSurvivesAnOutage(t *testing.T) {
 		require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
 		require.LessOrEqual(t, time.Since(began), testLease-a.margin())
 		outage(0)
+	})
+}
+
+func TestAcquiresAreMeasured(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		var measured testzk.Metrics
+		other, _ := m.client()
+		c, _ := m.client()
+		c.metrics = &measured
+		lock := lockOf(t, c)
+		held := mustAcquire(t, lockOf(t, other))
+		_, err := lock.TryAcquire(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		time.AfterFunc(3*testLease, func() { _ = held.Release() })
+		require.NoError(t, mustAcquire(t, lock).Release())
+		require.NoError(t, c.Close())
+		_, err = lock.Acquire(t.Context())
+		require.ErrorIs(t, err, ErrClosed)
+		require.Subset(t, measured.Lines(testLease), []string{
+			"docent.lock.wait{foreign lock acquired} 30s",
+			"docent.lock.wait{foreign lock failed} 0s",
+			"docent.lock.wait{foreign lock not_acquired} 0s",
+		})
 	})
 }
