@@ -23,6 +23,9 @@ import (
 // pages are the pages that show fragments.
 var pages = []string{"../porting-from-curator.md", "../migration.md", "../deploying.md"}
 
+// goFiles have the fragments in Go. Those of the example run in its own tests.
+var goFiles = []string{"*_test.go", "../../examples/migrate/locks.go"}
+
 const javaFiles = "../../test/interop/java/fragments/*.java"
 
 func TestPagesShowTheFragmentsAsTheyAre(t *testing.T) {
@@ -30,9 +33,9 @@ func TestPagesShowTheFragmentsAsTheyAre(t *testing.T) {
 	for _, page := range pages {
 		text.WriteString(readFile(t, page))
 	}
-	for language, files := range map[string]string{"go": "*_test.go", "java": javaFiles} {
+	for language, files := range map[string][]string{"go": goFiles, "java": {javaFiles}} {
 		t.Run(language, func(t *testing.T) {
-			want, got := fragments(t, files), shown(t, text.String(), language)
+			want, got := fragments(t, files...), shown(t, text.String(), language)
 			require.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)),
 				"the fragments, and the fragments that the pages show")
 			for name := range want {
@@ -111,9 +114,13 @@ func shown(t *testing.T, text, language string) map[string]string {
 }
 
 // fragments returns the marked regions of files by name, without indentation.
-func fragments(t *testing.T, files string) map[string]string {
+func fragments(t *testing.T, patterns ...string) map[string]string {
 	found := map[string]string{}
-	for _, file := range glob(t, files) {
+	var files []string
+	for _, pattern := range patterns {
+		files = append(files, glob(t, pattern)...)
+	}
+	for _, file := range files {
 		text := readFile(t, file)
 		regions := region.FindAllStringSubmatch(text, -1)
 		require.Equal(t, len(begin.FindAllString(text, -1)), len(regions), "%s: a fragment without an end", file)

@@ -68,7 +68,6 @@ func (l redisLock) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 
 // end
 
-// fragment both
 func holdBoth(ctx context.Context, client *framework.Client, r Redis, do job) error {
 	mu, err := mutex.New(client, "/locks/orders")
 	if err != nil {
@@ -82,8 +81,6 @@ func holdBoth(ctx context.Context, client *framework.Client, r Redis, do job) er
 		return do(ctx) // the context ends when either lock does
 	})
 }
-
-// end
 
 func TestKeyOfASetWithoutAnAnswerIsDeleted(t *testing.T) {
 	srv := zktest.Start(t)
