@@ -21,6 +21,7 @@ type Client struct {
 	etcd  *clientv3.Client
 	conf  config
 	ctx   context.Context // ends with Close
+	ended chan struct{}   // closed after that, when all holds have the reason
 	close func() error
 	busy  sync.WaitGroup // goroutines
 
@@ -46,7 +47,7 @@ func NewClient(etcd *clientv3.Client, opts ...Option) (*Client, error) {
 		return nil, errors.New("etcdlock: the client of etcd is nil, or has no connection")
 	}
 	ctx, end := context.WithCancelCause(context.Background())
-	c := &Client{etcd: etcd, conf: conf, ctx: ctx, holds: map[*recipes.Hold]*record{}}
+	c := &Client{etcd: etcd, conf: conf, ctx: ctx, ended: make(chan struct{}), holds: map[*recipes.Hold]*record{}}
 	c.close = sync.OnceValue(func() error { return c.shut(end) })
 	return c, nil
 }
@@ -68,6 +69,7 @@ func (c *Client) shut(end context.CancelCauseFunc) error {
 	clear(c.holds)
 	c.mu.Unlock()
 	end(ErrClosed)
+	close(c.ended)
 	c.busy.Wait()
 	if c.revoked != nil {
 		return fmt.Errorf("etcdlock: close: the locks are free when the lease expires: %w", c.revoked)

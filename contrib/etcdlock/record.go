@@ -188,7 +188,7 @@ func (r *record) toHold(name string) (*recipes.Hold, error) {
 		Name: name, Token: r.rev, Until: func() time.Time { return *r.s.until.Load() },
 		Lost: r.ctx.Done(), Reason: func() error { return context.Cause(r.ctx) },
 		Release: r.release, Within: r.s.perRelease(),
-		Go: c.start, Closed: c.ctx.Done(), Logger: c.conf.log, Metrics: c.conf.metrics,
+		Go: c.start, Closed: c.ended, Logger: c.conf.log, Metrics: c.conf.metrics,
 	})
 	if err != nil {
 		return nil, err
