@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/internal/testlock"
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
 )
@@ -137,7 +138,7 @@ func TestALockIsBroken(t *testing.T) {
 
 	done := s.post("/act", form, as("ann"), header("Sec-Fetch-Site", "same-origin"))
 	require.Equal(t, http.StatusSeeOther, done.Code, done.Body.String())
-	<-hold.Done()
+	testzk.Closes(t, hold.Done(), "the hold does not end")
 	require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted)
 	assert.Equal(t, "lock?done=break&path="+url.QueryEscape(path), done.Header().Get("Location"))
 	assert.Contains(t, s.get("/"+done.Header().Get("Location"), as("ann")).Body.String(), "The node is deleted.")
@@ -158,7 +159,7 @@ func TestAHolderIsAsked(t *testing.T) {
 	confirm := s.get(link(t, lock, "confirm?do=revoke"))
 	done := s.post("/act", hidden(t, confirm.Body.String()))
 	require.Equal(t, http.StatusSeeOther, done.Code, done.Body.String())
-	<-hold.Revoked()
+	testzk.Closes(t, hold.Revoked(), "the holder is not asked")
 	require.NoError(t, hold.Err())
 	s.shows("/lock?path="+path, "asked to release")
 }

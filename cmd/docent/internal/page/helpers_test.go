@@ -128,10 +128,23 @@ func create(t testing.TB, c *framework.Client, path, data string, opts ...framew
 	require.NoError(t, err, path)
 }
 
+// served returns a started server of the page. configure changes it before. It is closed when the
+// test ends, and after the streams that streamOf has opened: Close waits for them.
+func (s *site) served(configure func(*http.Server)) *httptest.Server {
+	s.t.Helper()
+	server := httptest.NewUnstartedServer(s.page)
+	if configure != nil {
+		configure(server.Config)
+	}
+	server.Start()
+	s.t.Cleanup(server.Close)
+	return server
+}
+
 // streamOf opens the stream of events of a page on a server. stop ends it.
 func streamOf(t testing.TB, server *httptest.Server) (lines *bufio.Reader, stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(testzk.Context(t))
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/events", nil)
 	require.NoError(t, err)
 	answer, err := server.Client().Do(r)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -168,9 +167,7 @@ func TestStreamsTellChanges(t *testing.T) {
 	t.Parallel()
 	client := connected(t)
 	s := newSite(t, client, nil)
-	server := httptest.NewServer(s.page)
-	defer server.Close()
-	lines, stop := streamOf(t, server)
+	lines, stop := streamOf(t, s.served(nil))
 	last := nextVersion(t, lines)
 	testlock.Held(t, newMutex(t, client, s.root+"/a"))
 	for !strings.Contains(s.get("/").Body.String(), s.root+"/a</a>") {
@@ -188,13 +185,10 @@ func TestStreamsOutliveTheTimeoutsOfTheServer(t *testing.T) {
 	t.Parallel()
 	client := connected(t)
 	s := newSite(t, client, nil)
-	server := httptest.NewUnstartedServer(s.page)
 	const timeout = 2 * time.Second
-	server.Config.ReadTimeout, server.Config.WriteTimeout = timeout, timeout
-	server.Start()
-	defer server.Close()
-	lines, stop := streamOf(t, server)
-	defer stop()
+	lines, _ := streamOf(t, s.served(func(server *http.Server) {
+		server.ReadTimeout, server.WriteTimeout = timeout, timeout
+	}))
 	s.shows("/", "There is no node")
 	time.Sleep(timeout + timeout/2) // that is what the stream has to outlive
 	testlock.Held(t, newMutex(t, client, s.root+"/a"))
@@ -210,9 +204,7 @@ func TestStreamsOutliveTheTimeoutsOfTheServer(t *testing.T) {
 func TestCloseEndsStreams(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, connected(t), nil)
-	server := httptest.NewServer(s.page)
-	defer server.Close()
-	lines, _ := streamOf(t, server)
+	lines, _ := streamOf(t, s.served(nil))
 	nextVersion(t, lines)
 	s.page.Close()
 	_, err := io.Copy(io.Discard, lines)

@@ -19,8 +19,8 @@ const (
 	linger = time.Minute
 	// fullAgain is the time between two readings of the whole tree while it changes.
 	fullAgain = time.Minute
-	// share is the part of the time that is spent in reading at most: one in share.
-	share = 10
+	// normalShare is the part of the time that is spent in reading at most: one in so many.
+	normalShare = 10
 	// beat is the time between two pictures of a tree that has become quiet: hand-overs of the last
 	// minute become fewer.
 	beat = 10 * time.Second
@@ -34,6 +34,7 @@ type tree struct {
 	interval time.Duration // between the begins of two readings, at least
 	always   bool          // also while nothing looks
 	linger   time.Duration
+	share    time.Duration // one part of the time in so many is spent in reading, at most
 
 	end      context.CancelFunc
 	done     chan struct{}
@@ -62,7 +63,7 @@ type work struct {
 func startTree(client *framework.Client, root string, interval time.Duration, always bool) *tree {
 	ctx, end := context.WithCancel(context.Background())
 	t := &tree{
-		client: client, root: root, interval: interval, always: always, linger: linger,
+		client: client, root: root, interval: interval, always: always, linger: linger, share: normalShare,
 		end: end, done: make(chan struct{}), wake: make(chan struct{}, 1),
 		picture: &picture{root: root}, next: make(chan struct{}),
 	}
@@ -197,10 +198,17 @@ func (t *tree) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		begun := time.Now()
 		t.read(ctx)
-		if t.rest(ctx, begun.Add(max(t.interval, share*time.Since(begun))), blind, ended) {
+		if t.rest(ctx, t.nextReading(begun), blind, ended) {
 			return
 		}
 	}
+}
+
+// nextReading returns the earliest time for another reading, when the last one has ended.
+func (t *tree) nextReading(begun time.Time) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return begun.Add(max(t.interval, t.share*time.Since(begun)))
 }
 
 func (t *tree) sleep(ctx context.Context, d time.Duration) {
