@@ -23,6 +23,7 @@ import (
 	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/semaphore"
 )
 
@@ -35,6 +36,7 @@ func TestPage(t *testing.T) {
 		"works without scripts":              worksWithoutScripts,
 		"asks for the token":                 asksForTheToken,
 		"breaks a lock":                      breaksALock,
+		"asks only where asking can work":    asksWhereItCanWork,
 		"is in no frame, and takes no forms": staysAlone,
 		"shows text of nodes as text":        showsText,
 		"fits on all screens":                fits,
@@ -165,6 +167,31 @@ func breaksALock(t *testing.T, s *tools) {
 	require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted)
 	b.shows("There are no nodes.")
 	assert.NotContains(t, strings.Join(b.complaints(), "\n"), "Content Security Policy")
+}
+
+// The candidates of a latch cannot be asked, as docent revoke says.
+func asksWhereItCanWork(t *testing.T, s *tools) {
+	p, b := s.serve(t, "--write"), s.open(t)
+	actions := func(path string) []string {
+		b.goTo(p.address + "lock?path=" + url.QueryEscape(path))
+		b.becomes(`document.querySelectorAll(".acts a").length > 0`)
+		return js[[]string](b, `[...document.querySelectorAll(".acts a")].map((a) => a.innerText)`)
+	}
+	latch, err := leader.NewLatch(p.client, p.root+"/leader")
+	require.NoError(t, err)
+	require.NoError(t, latch.Start(t.Context()))
+	t.Cleanup(func() { _ = latch.Close() })
+	_, err = latch.Await(testzk.Context(t))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"Break …"}, actions(p.root+"/leader"))
+
+	hold := testlock.Held(t, newMutex(t, p.client, p.root+"/orders", ""))
+	assert.Equal(t, []string{"Ask …", "Break …"}, actions(p.root+"/orders"))
+	b.run(chromedp.Click(chromedp.CSS(`.acts a`)), chromedp.WaitVisible(chromedp.CSS(`form button`)))
+	b.run(chromedp.Click(chromedp.CSS(`form button`)))
+	b.shows("The holder is asked to release the lock.")
+	testzk.Closes(t, hold.Revoked(), "the holder is not asked")
+	require.NoError(t, hold.Err())
 }
 
 // A page of another site can neither show the page in a frame nor send its forms.

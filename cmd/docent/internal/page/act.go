@@ -90,6 +90,9 @@ func (p *Page) confirm(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), actionTime)
 	defer cancel()
 	node, err := a.find(ctx, p.client)
+	if err == nil && a.Do == doRevoke && !node.Participant().Revocable() {
+		err = framework.ErrInvalidPath
+	}
 	if err != nil {
 		p.refuse(w, r, a, err, false)
 		return

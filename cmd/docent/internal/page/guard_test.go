@@ -2,6 +2,7 @@ package page
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/inspect"
+	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/mutex"
 )
 
@@ -162,6 +165,38 @@ func TestAHolderIsAsked(t *testing.T) {
 	testzk.Closes(t, hold.Revoked(), "the holder is not asked")
 	require.NoError(t, hold.Err())
 	s.shows("/lock?path="+path, "asked to release")
+}
+
+// recipes.Revoke refuses the candidates of a latch, and so do docent revoke and the page.
+func TestCandidatesOfALatchAreNotAsked(t *testing.T) {
+	t.Parallel()
+	client := connected(t)
+	s := newSite(t, client, func(s *Settings) { s.Write = true })
+	path := s.root + "/leader"
+	latch, err := leader.NewLatch(client, path)
+	require.NoError(t, err)
+	require.NoError(t, latch.Start(t.Context()))
+	t.Cleanup(func() { _ = latch.Close() })
+	term, err := latch.Await(testzk.Context(t))
+	require.NoError(t, err)
+	address := link(t, s.shows("/lock?path="+path, "confirm?do=break"), "confirm?do=break")
+	assert.NotContains(t, s.get("/lock?path="+path).Body.String(), "confirm?do=revoke")
+	form := hidden(t, s.get(address).Body.String())
+
+	ask := s.get(strings.Replace(address, "do=break", "do=revoke", 1))
+	assert.Equal(t, http.StatusConflict, ask.Code)
+	assert.Contains(t, ask.Body.String(), "This is not a node that can be asked or broken.")
+	assert.NotContains(t, ask.Body.String(), "<form")
+	// A form that the page does not make.
+	token, err := inspect.ParseID(form.Get("token"))
+	require.NoError(t, err)
+	a := action{Do: doRevoke, Path: path, Node: term.Path(), ID: token}
+	form.Set("do", doRevoke)
+	form.Set("form", a.formToken(s.page, httptest.NewRequest(http.MethodGet, "/", nil)))
+	done := s.post("/act", form)
+	assert.Equal(t, http.StatusConflict, done.Code)
+	assert.NotContains(t, done.Body.String(), "It is not known whether this is done")
+	require.NoError(t, term.Err())
 }
 
 func TestOnlyNodesBelowTheRootAreBroken(t *testing.T) {
