@@ -22,6 +22,9 @@ func electCommand(command []string, code *int) *cli.Command {
 
 			SIGINT, SIGTERM and SIGQUIT are passed on to COMMAND, and end docent when COMMAND has ended.
 
+			If another client asks for the leadership, as docent revoke does, COMMAND gets SIGTERM: see --on-revoke.
+			When it has ended, the next candidate leads, and docent stands for election again behind the others.
+
 			COMMAND is ended before another candidate can lead, and has the same environment, as docent lock --help
 			describes.
 
@@ -30,10 +33,9 @@ func electCommand(command []string, code *int) *cli.Command {
 			  docent elect --once /service/migration -- migrate.sh  # lead once, and exit with COMMAND's exit code
 
 `) + exitCodes,
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "once", Usage: "end when the command has ended"},
-			graceFlag(),
-		},
+		}, runnerFlags()...),
 		Action: func(ctx context.Context, c *cli.Command) (err error) {
 			*code, err = elect(ctx, c, command)
 			return err
@@ -79,16 +81,21 @@ type terms struct {
 }
 
 // lead runs the command in one term. Its error makes the candidate pause before it stands again.
-func (t *terms) lead(ctx context.Context, term *leader.Term) error {
+func (t *terms) lead(ctx context.Context, term *leader.Term) error { return t.run(ctx, term) }
+
+func (t *terms) run(ctx context.Context, term hold) error {
 	ending, err := t.under(ctx, term)
 	lost := term.Err()
 	stopped := t.signals.finish()
 	t.code, t.err = outcome(ending, err, lost)
-	var failure coded
-	t.last = t.once || stopped || errors.As(err, &failure) || errors.As(err, new(usageError))
+	asked := errors.Is(err, errAsked)
+	t.last = t.once || stopped || errors.As(err, new(coded)) && !asked || errors.As(err, new(usageError))
 	switch {
-	case t.last || t.err == nil && t.code == exitFine:
+	case t.last || t.err == nil && (t.code == exitFine || ending.Asked):
 		return t.err
+	case asked:
+		t.say(t.err.Error())
+		return nil
 	case t.err == nil:
 		t.err = fmt.Errorf("the command has ended with the exit code %d", t.code)
 	}

@@ -36,7 +36,7 @@ const exitCodes = `Exit codes:
   64   a wrong flag, argument or configuration file
   69   no server can be reached
   70   another failure, or the watchdog was killed
-  75   the lock was not acquired (-n, -w)
+  75   the lock was not acquired (-n, -w), or asked for before the command was started
   76   the lock was lost, or about to be, before the command had ended
   77   the servers refuse the credentials or the permission
   126  the command cannot be started

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,6 +27,7 @@ type hold interface {
 	Err() error
 	Token() int64
 	Path() string
+	Revoked() <-chan struct{}
 }
 
 // runner runs the command of the command line under holds.
@@ -34,6 +36,7 @@ type runner struct {
 	path    string // of the lock
 	command supervise.Command
 	grace   time.Duration // 0: the default
+	answer  supervise.Answer
 	signals *relay
 	errs    io.Writer
 }
@@ -50,6 +53,10 @@ func newRunner(c *cli.Command, command []string) (*runner, error) {
 	if err := framework.CheckPath(c.Args().First()); err != nil {
 		return nil, usageError{err}
 	}
+	answer := supervise.Answer(c.String("on-revoke"))
+	if !slices.Contains(answers, answer) {
+		return nil, usagef("--on-revoke %q: want one of %s", answer, join(answers))
+	}
 	path, err := exec.LookPath(command[0])
 	switch {
 	case errors.Is(err, fs.ErrPermission):
@@ -59,16 +66,27 @@ func newRunner(c *cli.Command, command []string) (*runner, error) {
 	}
 	return &runner{
 		path: c.Args().First(), command: supervise.Command{Path: path, Args: command}, grace: c.Duration("grace"),
-		errs: c.Root().ErrWriter,
+		answer: answer, errs: c.Root().ErrWriter,
 	}, nil
 }
 
-// graceFlag is the flag of all commands that run another one.
-func graceFlag() cli.Flag {
-	return &cli.DurationFlag{
-		Name:        "grace",
-		Usage:       "the `TIME` from SIGTERM to SIGKILL when the lock is about to be lost",
-		DefaultText: "a sixth of the session timeout",
+// answers are the values of --on-revoke.
+var answers = []supervise.Answer{supervise.Ignore, supervise.Term, supervise.Kill}
+
+// runnerFlags returns the flags of all commands that run another one.
+func runnerFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{
+			Name: "on-revoke",
+			Usage: "the `ANSWER` to a client that asks for the lock: term (SIGTERM), kill (SIGKILL, too, after the " +
+				"grace) or ignore",
+			Value: string(supervise.Term),
+		},
+		&cli.DurationFlag{
+			Name:        "grace",
+			Usage:       "the `TIME` from SIGTERM to SIGKILL when the lock is about to be lost",
+			DefaultText: "a sixth of the session timeout",
+		},
 	}
 }
 
@@ -106,6 +124,26 @@ func (r *runner) identity() []byte {
 	return data
 }
 
+// errAsked is the error if the lock was acquired, and another client had asked for it before the command
+// was started.
+var errAsked = coded{errors.New("another client has asked for the lock: the command was not started"), exitNotAcquired}
+
+// request returns how to answer a request for the release of a hold.
+func (r *runner) request(h hold) supervise.Request {
+	what := "the release of " + r.path + " (docent revoke)"
+	return supervise.Request{Asked: h.Revoked(), What: what, Answer: r.answer}
+}
+
+// isAsked reports whether another client has asked for the release of a hold, and is to be answered.
+func (r *runner) isAsked(h hold) bool {
+	select {
+	case <-h.Revoked():
+		return r.answer != supervise.Ignore
+	default:
+		return false
+	}
+}
+
 // under runs the command under a hold. It returns how the command has ended.
 func (r *runner) under(ctx context.Context, h hold) (supervise.Ending, error) {
 	signals := r.signals.begin()
@@ -130,7 +168,10 @@ func (r *runner) under(ctx context.Context, h hold) (supervise.Ending, error) {
 		"DOCENT_SESSION_TIMEOUT_MS="+strconv.FormatInt(timeout.Milliseconds(), 10),
 		"DOCENT_GRACE_MS="+strconv.FormatInt(limits.Grace.Milliseconds(), 10),
 	)
-	ending, err := supervise.Run(command, h, limits, signals, r.say)
+	if r.isAsked(h) { // while it waited
+		return supervise.Ending{}, errAsked
+	}
+	ending, err := supervise.Run(command, h, limits, r.request(h), signals, r.say)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return ending, coded{err, exitNotFound}

@@ -31,6 +31,11 @@ func lockCommand(command []string, code *int) *cli.Command {
 			the servers can give the lock to another client. On Linux that is so even if docent is paused or killed.
 			What COMMAND leaves running when it ends is ended in the same way.
 
+			If another client asks for the lock, as docent revoke does, COMMAND gets SIGTERM, and as much time to end
+			as it needs: the lock is held until then. --on-revoke kill sends SIGKILL after the grace, and --on-revoke
+			ignore does nothing. The exit code is COMMAND's. COMMAND is not started if docent knows of a request before
+			that, because it was asked while it waited for the lock. The exit code is 75 then.
+
 			COMMAND has these in its environment:
 			  DOCENT_TOKEN               the fencing token, larger for each later holder
 			  DOCENT_PATH, DOCENT_NODE   the path of the lock, and of the lock node
@@ -47,7 +52,7 @@ func lockCommand(command []string, code *int) *cli.Command {
 			  docent lock /locks/x -- sh -c 'cat >"out.$DOCENT_TOKEN"' <in
 
 `) + exitCodes,
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.DurationFlag{
 				Name: "wait", Aliases: []string{"w"},
 				Usage:       "wait for servers and lock for this `TIME` at most; 0 is -n",
@@ -63,8 +68,7 @@ func lockCommand(command []string, code *int) *cli.Command {
 				Usage: "the exit `CODE` if the lock is not acquired",
 				Value: exitNotAcquired,
 			},
-			graceFlag(),
-		},
+		}, runnerFlags()...),
 		Action: func(ctx context.Context, c *cli.Command) (err error) {
 			*code, err = lock(ctx, c, command)
 			if conflict := c.Int("conflict-exit-code"); err != nil && codeOf(err) == exitNotAcquired {

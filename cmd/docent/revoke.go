@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/urfave/cli/v3"
@@ -24,7 +23,8 @@ func revokeCommand() *cli.Command {
 			is a name as docent show prints it. docent revoke returns when the request is written.
 
 			Whether and when a client releases the lock is up to its program: docent's looks at Hold.Revoked, Curator's
-			has a listener of makeRevocable. kazoo and docent lock do not look. docent watch PATH shows what happens.
+			has a listener of makeRevocable. docent lock and docent elect tell their command to end: see --on-revoke
+			there. kazoo does not look. docent watch PATH shows what happens.
 
 			The request replaces the data of the node, and so what it said about its client: docent revoke prints that
 			for the last time. An election of a LeaderLatch cannot be asked.
@@ -68,8 +68,8 @@ func revoke(ctx context.Context, c *cli.Command) error {
 			switch {
 			case framework.OutcomeOf(err) == framework.NotApplied:
 				continue // the other clients are asked all the same
-			case n.Layout == inspect.LayoutKazoo, strings.HasPrefix(n.Process, commandPrefix):
-				say(shortNameOf(n) + ": kazoo and docent lock do not look at requests: see docent break")
+			case n.Layout == inspect.LayoutKazoo:
+				say(shortNameOf(n) + ": kazoo does not look at requests: see docent break")
 			}
 			asked++
 			if err := t.row(oneNode{path, nodeViewOf(o, n)}, clientText(n), timeText(n.Since), sessionText(n),

@@ -75,6 +75,7 @@ func TestWrongCommandLinesAreRefused(t *testing.T) {
 		"lock -n -w 1s /a -- true":              "--wait and --no-wait exclude each other",
 		"lock -E 256 /a -- true":                "--conflict-exit-code 256: want a number from 0 to 255",
 		"lock --grace 11s /a -- true":           "--grace 11s is longer than 10s, a third of the session timeout",
+		"elect --on-revoke stop /a -- true":     `--on-revoke "stop": want one of ignore, term, kill`,
 		"elect --grace=-1s /a -- true":          "--grace -1s: want a time that is not negative",
 		"ls":                                    "want one path: see docent ls --help",
 		"ls /a /b":                              "want one path: see docent ls --help",

@@ -19,7 +19,5 @@ func (g group) sweep() {} // nothing is known of what the command has left runni
 
 func (g group) pass(os.Signal) {} // they reach the command by themselves
 
-// ending returns how the command has ended.
-func (g group) ending(state *os.ProcessState, cut bool) Ending {
-	return Ending{Code: state.ExitCode(), Cut: cut}
-}
+// code returns the code of the ending of the command.
+func (g group) code(state *os.ProcessState) int { return state.ExitCode() }

@@ -47,7 +47,5 @@ func (g group) pass(s os.Signal) {
 	}
 }
 
-// ending returns how the command has ended.
-func (g group) ending(state *os.ProcessState, cut bool) Ending {
-	return endingOf(state.Sys().(syscall.WaitStatus), cut)
-}
+// code returns the code of the ending of the command.
+func (g group) code(state *os.ProcessState) int { return codeOf(state.Sys().(syscall.WaitStatus)) }

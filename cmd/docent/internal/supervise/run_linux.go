@@ -11,17 +11,23 @@ import (
 // Run runs a command until all its processes have ended, and returns how the command has ended. Run
 // tells the command to end, by SIGTERM, when the deadline of the hold is near, and kills it before
 // the deadline. What the command leaves running when it ends is told to end, too, and killed after
-// the grace. Run passes signals on to the command. It calls say with what a user should know.
+// the grace. Run passes signals on to the command, and obeys the request. It calls say with what a user
+// should know.
 //
 // Run returns ErrWatchdog if something has killed the watchdog, and so the command. It returns
 // ErrNotStarted, with the error of the system, if the command cannot be started.
 //
 // Only one Run may run at a time in a process. Meanwhile the process must start no other process.
-func Run(c Command, hold Hold, l Limits, signals <-chan os.Signal, say func(string)) (Ending, error) {
+func Run(
+	c Command, hold Hold, l Limits, request Request, signals <-chan os.Signal, say func(string),
+) (Ending, error) {
 	if err := adopt(); err != nil {
 		return Ending{}, fmt.Errorf("run %s: %w", c.Path, err)
 	}
-	r := &run{hold: hold, limits: l, say: say, times: never, terminal: hasTerminal(), children: make(chan os.Signal, 1)}
+	r := &run{
+		hold: hold, limits: l, request: request, say: say, times: never, terminal: hasTerminal(),
+		children: make(chan os.Signal, 1),
+	}
 	for _, p := range r.family.children() {
 		r.family.strangers = append(r.family.strangers, p.pid)
 	}
@@ -48,6 +54,7 @@ type run struct {
 	family   family
 	hold     Hold
 	limits   Limits
+	request  Request
 	say      func(string)
 	terminal bool
 	children chan os.Signal // receives a signal when the state of the watchdog has changed
@@ -56,7 +63,8 @@ type run struct {
 	pipe     *os.File       // of reports
 	reports  <-chan report
 	times    times // that the watchdog knows
-	cut      bool  // the command was told to end, or killed, because of the times
+	cut      bool  // the command was told to end, or killed, because of the deadline
+	asked    bool  // it was told to end because of the request
 }
 
 // start starts the watchdog.
@@ -112,7 +120,7 @@ func ours(fd int, name string) *os.File {
 func (r *run) untilEnd(signals <-chan os.Signal) (last report) {
 	ticker := time.NewTicker(r.limits.Interval)
 	defer ticker.Stop()
-	lost := r.hold.Done()
+	lost, asked := r.hold.Done(), r.request.Asked
 	for {
 		r.tellTimes()
 		if now().passed(r.times.Kill.add(r.limits.Margin / 2)) {
@@ -138,8 +146,21 @@ func (r *run) untilEnd(signals <-chan os.Signal) (last report) {
 			}
 		case <-lost:
 			lost = nil
+		case <-asked:
+			asked = nil
+			r.answer()
 		case <-ticker.C:
 		}
+	}
+}
+
+// answer obeys the request.
+func (r *run) answer() {
+	r.say(r.request.message())
+	times := r.limits.timesAsked(r.request.Answer, r.times)
+	if times != r.times {
+		r.times, r.asked = times, true
+		r.send(order{Times: &times})
 	}
 }
 
@@ -172,7 +193,7 @@ func (r *run) ending(last report) (Ending, error) {
 	case !last.Ended && !cut:
 		return Ending{Code: killedCode}, ErrWatchdog
 	case !last.Ended:
-		return Ending{Code: killedCode, Cut: true}, nil
+		return Ending{Code: killedCode, Cut: true, Asked: r.asked}, nil
 	}
-	return endingOf(last.Status, cut), nil
+	return Ending{Code: codeOf(last.Status), Cut: cut, Asked: r.asked}, nil
 }

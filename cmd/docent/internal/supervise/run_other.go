@@ -12,12 +12,14 @@ import (
 
 // Run runs a command and returns how it has ended. Run tells the command to end when the deadline of
 // the hold is near, and kills it before the deadline. On Unix that includes its process group. Run
-// passes signals on to the command. It calls say with what a user should know. Run returns an error
-// if the command cannot be started.
+// passes signals on to the command, and obeys the request. It calls say with what a user should know.
+// Run returns an error if the command cannot be started.
 //
 // On this system nothing ends the command in time while this process is paused, or when it is
 // killed.
-func Run(c Command, hold Hold, l Limits, signals <-chan os.Signal, say func(string)) (Ending, error) {
+func Run(
+	c Command, hold Hold, l Limits, request Request, signals <-chan os.Signal, say func(string),
+) (Ending, error) {
 	cmd := &exec.Cmd{
 		Path: c.Path, Args: c.Args, Env: c.Env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 	}
@@ -30,19 +32,22 @@ func Run(c Command, hold Hold, l Limits, signals <-chan os.Signal, say func(stri
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }() // ends with the command
-	cut := false
 	ticker := time.NewTicker(l.Interval)
 	defer ticker.Stop()
-	lost := hold.Done()
+	lost, asked := hold.Done(), request.Asked
+	var ending Ending
 	for known, warned, killed := never, false, false; ; {
 		known = l.timesOf(hold, known)
 		switch at := now(); {
-		case at.passed(known.Kill) && !killed:
-			killed, cut = true, true
+		case at.passed(min(known.Kill, known.Force)) && !killed:
+			killed, ending.Cut = true, ending.Cut || at.passed(known.Kill)
 			group.kill()
 		case at.passed(known.Warn) && !warned:
-			warned, cut = true, true
+			warned, ending.Cut = true, true
 			say("the lock is about to be lost: told the command to end")
+			group.terminate()
+		case at.passed(known.Ask) && !ending.Asked:
+			ending.Asked = true
 			group.terminate()
 		}
 		select {
@@ -51,11 +56,16 @@ func Run(c Command, hold Hold, l Limits, signals <-chan os.Signal, say func(stri
 				return Ending{}, fmt.Errorf("wait for the command: %w", err)
 			}
 			group.sweep()
-			return group.ending(cmd.ProcessState, cut), nil
+			ending.Code = group.code(cmd.ProcessState)
+			return ending, nil
 		case s := <-signals:
 			group.pass(s)
 		case <-lost:
 			lost = nil
+		case <-asked:
+			asked = nil
+			say(request.message())
+			known = l.timesAsked(request.Answer, known)
 		case <-ticker.C:
 		}
 	}

@@ -4,10 +4,10 @@ package supervise
 
 import "syscall"
 
-// endingOf returns the ending of a command with the given status.
-func endingOf(status syscall.WaitStatus, cut bool) Ending {
+// codeOf returns the code of the ending of a command with the given status.
+func codeOf(status syscall.WaitStatus) int {
 	if status.Signaled() {
-		return Ending{Code: 128 + int(status.Signal()), Cut: cut}
+		return 128 + int(status.Signal())
 	}
-	return Ending{Code: status.ExitStatus(), Cut: cut}
+	return status.ExitStatus()
 }

@@ -61,10 +61,29 @@ func LimitsFor(timeout, grace time.Duration) Limits {
 // be told to end although all answers of the servers come in time.
 func LongestGrace(timeout time.Duration) time.Duration { return timeout / leastFraction }
 
+// Request is a request to release the hold, and what Run does then. The hold is not released before the
+// command has ended.
+type Request struct {
+	Asked  <-chan struct{} // closed when the release is asked for; nil: never
+	What   string          // is asked for, in words
+	Answer Answer
+}
+
+// Answer is what Run does when the release of the hold is asked for.
+type Answer string
+
+// The answers.
+const (
+	Ignore Answer = "ignore" // the command goes on
+	Term   Answer = "term"   // all its processes get SIGTERM, and as much time to end as they need
+	Kill   Answer = "kill"   // they get SIGTERM, and SIGKILL after the grace
+)
+
 // Ending is how a command has ended.
 type Ending struct {
-	Code int  // the exit code, or 128 and the number of the signal that has killed the command
-	Cut  bool // it was told to end, or killed, because the hold was about to end or had ended
+	Code  int  // the exit code, or 128 and the number of the signal that has killed the command
+	Cut   bool // it was told to end, or killed, because the hold was about to end or had ended
+	Asked bool // it was told to end before, because of a Request
 }
 
 // times are the moments at which the command ends, unless they are moved.
@@ -72,20 +91,47 @@ type times struct {
 	Warn moment        // SIGTERM
 	Kill moment        // SIGKILL
 	Rest time.Duration // what the command may leave running for, at most, after its end
+
+	Ask   moment // SIGTERM because of a Request
+	Force moment // SIGKILL because of a Request
 }
 
 // never are the times before the first deadline is known.
-var never = times{Warn: math.MaxInt64, Kill: math.MaxInt64}
+var never = times{Warn: math.MaxInt64, Kill: math.MaxInt64, Ask: math.MaxInt64, Force: math.MaxInt64}
 
 // timesOf returns the times for a hold. before are the former ones.
 func (l Limits) timesOf(hold Hold, before times) times {
 	at := now() // first: a pause after it makes the times earlier
+	next := before
 	until := hold.ValidUntil()
 	if until.IsZero() {
-		return times{Warn: min(at, before.Warn), Kill: min(at, before.Kill)}
+		next.Warn, next.Kill, next.Rest = min(at, before.Warn), min(at, before.Kill), 0
+		return next
 	}
 	deadline := at.add(time.Until(until))
-	return times{Warn: deadline.add(-l.Margin - l.Grace), Kill: deadline.add(-l.Margin), Rest: l.Grace}
+	next.Warn, next.Kill, next.Rest = deadline.add(-l.Margin-l.Grace), deadline.add(-l.Margin), l.Grace
+	return next
+}
+
+// timesAsked returns the times after a Request. before are the former ones.
+func (l Limits) timesAsked(answer Answer, before times) times {
+	next := before
+	switch at := now(); answer {
+	case Kill:
+		next.Force = at.add(l.Grace)
+		fallthrough
+	case Term:
+		next.Ask = at
+	}
+	return next
+}
+
+// message returns what a user should know about the request.
+func (r Request) message() string {
+	if r.Answer == Ignore {
+		return "another client has asked for " + r.What + ": the command goes on"
+	}
+	return "another client has asked for " + r.What + ": told the command to end"
 }
 
 // moment is a time in nanoseconds of a clock that all processes of the machine share. It runs while

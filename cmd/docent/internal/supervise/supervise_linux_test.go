@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,7 +48,7 @@ func touches(t *testing.T, hold Hold) (ending Ending, made bool) {
 	touch, err := exec.LookPath("touch")
 	require.NoError(t, err)
 	ending, err = Run(Command{Path: touch, Args: []string{"touch", file}, Env: os.Environ()}, hold,
-		LimitsFor(time.Minute, 0), nil, func(string) {})
+		LimitsFor(time.Minute, 0), Request{}, nil, func(string) {})
 	require.NoError(t, err)
 	_, err = os.Stat(file)
 	return ending, err == nil
@@ -62,6 +63,69 @@ func TestACommandIsStartedOnlyUnderAHold(t *testing.T) {
 		assert.False(t, made, name)
 		assert.True(t, ending.Cut, name)
 	}
+}
+
+func TestOnlyARequestThatIsNotIgnoredHasTimes(t *testing.T) {
+	limits := LimitsFor(30*time.Second, 0)
+	assert.Equal(t, never, limits.timesAsked(Ignore, never))
+	before := now()
+	term, kill := limits.timesAsked(Term, never), limits.timesAsked(Kill, never)
+	assert.LessOrEqual(t, before, term.Ask)
+	assert.Equal(t, never.Force, term.Force, "there is no SIGKILL")
+	assert.Equal(t, kill.Ask.add(limits.Grace), kill.Force)
+	moved := limits.timesOf(held(time.Now().Add(20*time.Second)), kill)
+	assert.Equal(t, kill.Ask, moved.Ask, "the deadline does not move it")
+	assert.Equal(t, kill.Force, moved.Force)
+	ended := limits.timesOf(held{}, kill)
+	assert.LessOrEqual(t, ended.Kill, now())
+	assert.Equal(t, kill.Force, ended.Force)
+}
+
+// movable is a hold with a deadline that moves.
+type movable struct{ until atomic.Pointer[time.Time] }
+
+func (m *movable) Done() <-chan struct{} { return nil }
+func (m *movable) ValidUntil() time.Time { return *m.until.Load() }
+
+func (m *movable) move(d time.Duration) {
+	until := time.Now().Add(d)
+	m.until.Store(&until)
+}
+
+// A command that was asked, and takes its time, is told again when the lock is about to be lost.
+func TestACommandThatWasAskedIsToldAgainBeforeALoss(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "told")
+	hold, asked := &movable{}, make(chan struct{})
+	hold.move(time.Hour)
+	limits := Limits{Grace: 10 * time.Minute, Margin: time.Minute, Interval: 10 * time.Millisecond}
+	script := `trap 'n=x$n; echo told >>"$0"; [ $n = x ] || exit 7' TERM; echo ready >"$0"
+		while :; do sleep 0.01; done`
+	var ending Ending
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ending, err = Run(Command{Path: shell, Args: []string{"sh", "-c", script, file}, Env: os.Environ()}, hold,
+			limits, Request{Asked: asked, What: "the lock", Answer: Term}, nil, func(string) {})
+	}()
+	defer func() {
+		hold.move(-time.Hour) // if the test has failed
+		<-ended
+	}()
+	has := func(text string) {
+		require.Eventually(t, func() bool {
+			content, err := os.ReadFile(file)
+			return err == nil && string(content) == text
+		}, time.Minute, 10*time.Millisecond)
+	}
+	has("ready\n")
+	close(asked)
+	has("ready\ntold\n")
+	hold.move(limits.Grace)
+	<-ended
+	require.NoError(t, err)
+	assert.Equal(t, Ending{Code: 7, Cut: true, Asked: true}, ending)
 }
 
 func TestTheNameOfAProcessCanBeAnything(t *testing.T) {

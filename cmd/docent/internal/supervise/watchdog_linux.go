@@ -39,11 +39,12 @@ type watchdog struct {
 	reports *os.File       // to docent
 	ended   chan os.Signal // receives a signal when a child has ended
 	times   times
-	warned  bool      // the command was told to end, because of times
+	warned  bool      // the command was told to end, because of the deadline
+	asked   bool      // the command was told to end, because of a Request
 	over    bool      // the command has ended, or was told to end what it has left running
 	rest    moment    // the moment to kill what the command has left running; with over
 	told    []process // that were told to end
-	killed  bool      // because of times
+	killed  bool      // because of the deadline
 }
 
 // watch runs the command until all its processes have ended.
@@ -138,7 +139,7 @@ func (w *watchdog) obey(orders <-chan order, o order, docentLives bool) <-chan o
 // step does what is due, and reports whether it has killed the command.
 func (w *watchdog) step() (killed bool) {
 	switch at := now(); {
-	case at.passed(w.times.Kill), w.over && at.passed(w.rest):
+	case at.passed(w.times.Kill), at.passed(w.times.Force), w.over && at.passed(w.rest):
 		w.killed = at.passed(w.times.Kill)
 		w.kill()
 		return true
@@ -146,6 +147,9 @@ func (w *watchdog) step() (killed bool) {
 		w.warned = true
 		w.tell()
 		send(w.reports, report{Warned: true})
+	case !w.asked && at.passed(w.times.Ask):
+		w.asked = true
+		w.tell()
 	}
 	return false
 }
@@ -165,9 +169,12 @@ func (w *watchdog) childEnded() (all bool) {
 
 // next returns the next moment at which something is due.
 func (w *watchdog) next() moment {
-	next := w.times.Kill
+	next := min(w.times.Kill, w.times.Force)
 	if !w.warned {
 		next = min(next, w.times.Warn)
+	}
+	if !w.asked {
+		next = min(next, w.times.Ask)
 	}
 	if w.over {
 		next = min(next, w.rest)
