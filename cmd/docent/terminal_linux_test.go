@@ -75,6 +75,14 @@ func (c *terminal) await(text string) {
 	}
 }
 
+// wait waits until the shell has ended.
+func (c *terminal) wait() {
+	c.t.Helper()
+	overdue := time.AfterFunc(testzk.Patience, func() { _ = c.shell.Process.Kill() })
+	_ = c.shell.Wait()
+	require.True(c.t, overdue.Stop(), "the shell does not end: %s", &c.output)
+}
+
 const (
 	interruptKey = "\x03"
 	suspendKey   = "\x1a"
@@ -90,10 +98,17 @@ func TestInterruptOfATerminalEndsTheCommandAndTheScript(t *testing.T) {
 	c.press("hello\n")
 	c.await("got hello.")
 	c.press(interruptKey)
-	_ = c.shell.Wait()
+	c.wait()
 	status := c.shell.ProcessState.Sys().(syscall.WaitStatus)
 	require.True(t, status.Signaled(), "%v: %s", c.shell.ProcessState, c.output.String())
 	assert.Equal(t, syscall.SIGINT, status.Signal())
+}
+
+// A shell ignores SIGINT in what a script starts in the background. docent ends all the same.
+func TestACommandThatExitsAsAfterAnIgnoredInterruptEndsDocent(t *testing.T) {
+	t.Parallel()
+	c := openTerminal(t, "sh", `trap "" INT; `+lockLine(t, "exit 130")+`; echo "ended $?."`)
+	c.await("ended 130.")
 }
 
 func TestACommandThatCatchesTheInterruptGoesOn(t *testing.T) {

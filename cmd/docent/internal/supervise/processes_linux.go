@@ -55,7 +55,8 @@ func processes() []process {
 // family is all processes below this one. A process whose parent has ended becomes a child of this
 // one, see adopt: so no process leaves the family.
 type family struct {
-	strangers []int // children that this process had before
+	strangers []int            // children that this process had before
+	look      func() []process // returns all processes; nil: processes
 }
 
 // adopt makes this process the parent of all processes below it whose own parent has ended.
@@ -67,9 +68,16 @@ func adopt() error {
 	return nil
 }
 
+func (f family) all() []process {
+	if f.look != nil {
+		return f.look()
+	}
+	return processes()
+}
+
 // children returns the children of this process, those included that have ended and wait for reap.
 func (f family) children() []process {
-	return slices.DeleteFunc(processes(), func(p process) bool {
+	return slices.DeleteFunc(f.all(), func(p process) bool {
 		return p.parent != os.Getpid() || slices.Contains(f.strangers, p.pid)
 	})
 }
@@ -77,7 +85,7 @@ func (f family) children() []process {
 // members returns all processes of the family.
 func (f family) members() []process {
 	below := map[int][]process{}
-	for _, p := range processes() {
+	for _, p := range f.all() {
 		below[p.parent] = append(below[p.parent], p)
 	}
 	var members []process
@@ -108,15 +116,21 @@ func (p process) signal(sig syscall.Signal) {
 	}
 }
 
-// reap removes the children that have ended, and returns the others. It leaves the process kept.
+// reap removes the children that have ended, and returns the others. It leaves the process kept. A child
+// that ends between the look and its removal may have left processes, which the look has found below
+// that child. So reap looks again until no child has ended.
 func (f family) reap(kept int) []process {
-	return slices.DeleteFunc(f.children(), func(p process) bool {
-		if p.pid == kept {
-			return true
+	for {
+		all := slices.DeleteFunc(f.children(), func(p process) bool { return p.pid == kept })
+		found := len(all)
+		left := slices.DeleteFunc(all, func(p process) bool {
+			reaped, err := wait(p.pid, syscall.WNOHANG, nil)
+			return reaped == p.pid || errors.Is(err, syscall.ECHILD)
+		})
+		if len(left) == found {
+			return left
 		}
-		reaped, err := wait(p.pid, syscall.WNOHANG, nil)
-		return reaped == p.pid || errors.Is(err, syscall.ECHILD)
-	})
+	}
 }
 
 // kill kills all processes of the family and waits until they have ended. It leaves the process kept
@@ -124,7 +138,8 @@ func (f family) reap(kept int) []process {
 func (f family) kill(kept int, ended <-chan os.Signal) {
 	for {
 		signalAll(f.members(), syscall.SIGKILL) // without those that are created meanwhile
-		if len(f.reap(kept)) == 0 && (kept == 0 || exited(kept)) {
+		gone := kept == 0 || exited(kept)       // first: now what it has left are children, too
+		if len(f.reap(kept)) == 0 && gone {
 			return
 		}
 		<-ended // each process that was killed is a child, or becomes one

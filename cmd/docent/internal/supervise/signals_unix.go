@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // endings are the signals that end a program which does not catch them.
@@ -47,11 +48,14 @@ func hasTerminal() bool {
 }
 
 // EndByInterrupt ends this process by SIGINT if it has a controlling terminal. So a shell that has
-// received the interrupt of the terminal, too, ends its loop or its script.
+// received the interrupt of the terminal, too, ends its loop or its script. It returns if SIGINT does not
+// end this process: if its parent has chosen to ignore the signal, as a shell does in the background of
+// a script, or has blocked it, and in the first process of a container.
 func EndByInterrupt() {
-	if hasTerminal() {
-		signal.Reset(syscall.SIGINT)
-		_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
-		select {}
+	if !hasTerminal() || signal.Ignored(syscall.SIGINT) || os.Getpid() == 1 {
+		return
 	}
+	signal.Reset(syscall.SIGINT)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
+	time.Sleep(time.Second) // the signal ends the process meanwhile, unless it is blocked
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -126,6 +127,32 @@ func TestACommandThatWasAskedIsToldAgainBeforeALoss(t *testing.T) {
 	<-ended
 	require.NoError(t, err)
 	assert.Equal(t, Ending{Code: 7, Cut: true, Asked: true}, ending)
+}
+
+// A child ends after a look at all processes that has found its own child below it.
+func TestWhatAnEndedChildHasLeftIsNotOverlooked(t *testing.T) {
+	started := func(name string, args ...string) *os.Process {
+		cmd := exec.Command(name, args...)
+		require.NoError(t, cmd.Start())
+		return cmd.Process
+	}
+	ended, left := started("true"), started("sleep", "1000")
+	require.Eventually(t, func() bool { return exited(ended.Pid) }, time.Minute, time.Millisecond)
+	found := [][]process{
+		{{pid: ended.Pid, parent: os.Getpid()}, {pid: left.Pid, parent: ended.Pid}},
+		{{pid: left.Pid, parent: os.Getpid()}},
+	}
+	f := family{look: func() []process {
+		now := found[0]
+		found = found[min(1, len(found)-1):]
+		return slices.Clone(now)
+	}}
+	others := f.reap(0)
+	require.NoError(t, left.Kill())
+	_, err := left.Wait()
+	require.NoError(t, err)
+	require.Len(t, others, 1)
+	assert.Equal(t, left.Pid, others[0].pid)
 }
 
 func TestTheNameOfAProcessCanBeAnything(t *testing.T) {
