@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	endWithSignals()
+	// Otherwise each process of docent lasts a second with the race detector.
+	_ = os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 	testzk.Main(m)
 }
 
@@ -107,11 +109,21 @@ func startCommand(t testing.TB, cmd *exec.Cmd) *process {
 		p.code = cmd.ProcessState.ExitCode()
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
+		p.kill()
 		testzk.Closes(t, p.ended, "docent or its watchdog does not end")
 		_ = reader.Close()
 	})
 	return p
+}
+
+// kill kills the process and its group, such as those that a shell has started, unless it has ended.
+func (p *process) kill() {
+	select {
+	case <-p.ended:
+	default:
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+		_ = p.cmd.Process.Kill() // if it has no group of its own
+	}
 }
 
 // line returns the next line of standard output.
@@ -169,7 +181,7 @@ func finish(t testing.TB, args ...string) (code int, out, errs string) {
 func finishCommand(t testing.TB, cmd *exec.Cmd) (code int, out, errs string) {
 	t.Helper()
 	p := startCommand(t, cmd)
-	overdue := time.AfterFunc(2*testzk.Patience, func() { _ = p.cmd.Process.Kill() })
+	overdue := time.AfterFunc(2*testzk.Patience, p.kill)
 	output, err := io.ReadAll(p.stdout)
 	require.NoError(t, err)
 	code = p.wait()

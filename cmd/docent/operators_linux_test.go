@@ -185,8 +185,7 @@ func TestWhatOperatorsSee(t *testing.T) {
 	} {
 		args := append([]string{"--connect", testzk.Connect() + chroot}, strings.Fields(line)...)
 		cmd := docent(args...)
-		// Times are in UTC everywhere. The race detector would make each command last a second.
-		cmd.Env = append(cmd.Env, "TZ=Asia/Tokyo", "GORACE=atexit_sleep_ms=0")
+		cmd.Env = append(cmd.Env, "TZ=Asia/Tokyo") // times are in UTC everywhere
 		code, out, errs := finishCommand(t, cmd)
 		fmt.Fprintf(&all, "%s\n", constant(fmt.Sprintf("$ docent %s\n%s%s", line, out, errs), numbers))
 		if code != 0 {
@@ -330,8 +329,11 @@ func TestOutputsThatAreNotReadEndDocentSilently(t *testing.T) {
 	var errs strings.Builder
 	cmd := docent("--connect", testzk.Connect()+chroot, "ls", "/")
 	cmd.Stdout, cmd.Stderr = writer, &errs
+	require.NoError(t, cmd.Start())
+	overdue := time.AfterFunc(testzk.Patience, func() { _ = cmd.Process.Kill() })
+	defer overdue.Stop()
 	var end *exec.ExitError
-	require.ErrorAs(t, cmd.Run(), &end)
+	require.ErrorAs(t, cmd.Wait(), &end)
 	assert.Equal(t, syscall.SIGPIPE, end.Sys().(syscall.WaitStatus).Signal())
 	assert.Empty(t, errs.String())
 }

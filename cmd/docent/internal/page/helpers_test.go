@@ -62,6 +62,7 @@ func newSite(t testing.TB, client *framework.Client, change func(*Settings)) *si
 	s.page, err = New(client, settings)
 	require.NoError(t, err)
 	t.Cleanup(s.page.Close)
+	s.page.tree.hurry()
 	return s
 }
 

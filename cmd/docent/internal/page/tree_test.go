@@ -61,7 +61,6 @@ func TestAChangeOfOneLockReadsThatLock(t *testing.T) {
 	t.Parallel()
 	network := testzk.Proxy(t)
 	s := newSite(t, testzk.Connected(t, network.Addr()), nil)
-	s.page.tree.hurry()
 	client := connected(t)
 	const locks = 2000
 	plant(t, client, s.root, locks) // while nothing looks
