@@ -14,6 +14,7 @@ import (
 
 	promdocent "github.com/docent-zk/docent/contrib/prometheus"
 	"github.com/docent-zk/docent/framework/metrics"
+	"github.com/docent-zk/docent/recipes/inspect"
 )
 
 // deploying returns the text of the page, and its blocks of YAML.
@@ -24,14 +25,23 @@ func deploying(t *testing.T) (page string, blocks []string) {
 	for _, block := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
 		blocks = append(blocks, block[1])
 	}
-	require.Len(t, blocks, 2, "manifests and alert rules")
-	require.Equal(t, 2, strings.Count(string(text), "```yaml"))
+	require.Len(t, blocks, 3, "manifests, alert rules for programs, and those for docent serve")
+	require.Equal(t, 3, strings.Count(string(text), "```yaml"))
 	return string(text), blocks
 }
 
-// seriesNames returns the names of all series with their labels, path included.
-func seriesNames() map[string][]string {
+// seriesNames returns the names of all series with their labels, path included. Those of docent serve
+// are in a file, with which its own test compares them.
+func seriesNames(t *testing.T) map[string][]string {
+	t.Helper()
 	names := map[string][]string{}
+	page, err := os.ReadFile("../../cmd/docent/internal/page/testdata/metrics.txt")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(page)) {
+		words := strings.Fields(line)
+		names[words[0]] = words[1:]
+	}
+	require.Contains(t, names, "docent_tree_up")
 	for _, i := range metrics.Instruments() {
 		name := promdocent.NameOf(i)
 		if i.Kind() != metrics.Histogram {
@@ -55,19 +65,27 @@ type rule struct {
 
 func TestAlertRulesUseMetricsThatExist(t *testing.T) {
 	_, blocks := deploying(t)
+	alerts := map[string]bool{}
+	for _, block := range blocks[1:] {
+		checkRules(t, block, alerts)
+	}
+}
+
+// checkRules checks a file of rules. alerts has the names that are taken.
+func checkRules(t *testing.T, text string, alerts map[string]bool) {
+	t.Helper()
 	var file struct {
 		Groups []struct {
 			Name  string
 			Rules []rule
 		}
 	}
-	decoder := yaml.NewDecoder(strings.NewReader(blocks[1]))
+	decoder := yaml.NewDecoder(strings.NewReader(text))
 	decoder.KnownFields(true)
 	require.NoError(t, decoder.Decode(&file))
 	require.Len(t, file.Groups, 1)
 	require.NotEmpty(t, file.Groups[0].Name)
 	require.NotEmpty(t, file.Groups[0].Rules)
-	alerts := map[string]bool{}
 	for _, r := range file.Groups[0].Rules {
 		require.Regexp(t, `^Docent[A-Za-z]+$`, r.Alert)
 		require.False(t, alerts[r.Alert], r.Alert)
@@ -97,7 +115,7 @@ func checkExpr(t *testing.T, r rule) {
 	require.NotEmpty(t, selectors, r.Expr)
 	for n, s := range selectors {
 		name, _, _ := strings.Cut(s[0], "{")
-		of, exists := seriesNames()[name]
+		of, exists := seriesNames(t)[name]
 		require.True(t, exists, "%s: there is no %s", r.Alert, name)
 		if n == 0 {
 			labels = of
@@ -111,14 +129,14 @@ func checkExpr(t *testing.T, r rule) {
 			require.NotNil(t, m, "%s: %s", r.Alert, text)
 			require.Contains(t, of, m[1], r.Alert)
 			for _, value := range strings.Split(m[3], "|") {
-				require.Contains(t, valuesOf(m[1]), value, r.Alert)
+				require.Contains(t, valuesOf(name, m[1]), value, r.Alert)
 			}
 		}
 	}
 	for _, by := range grouping.FindAllStringSubmatch(r.Expr, -1) {
 		labels = strings.Split(by[1], ", ")
 		for _, label := range labels {
-			require.Contains(t, seriesNames()[strings.Split(selectors[0][0], "{")[0]], label, r.Alert)
+			require.Contains(t, seriesNames(t)[strings.Split(selectors[0][0], "{")[0]], label, r.Alert)
 		}
 	}
 	for _, text := range r.Annotations {
@@ -128,8 +146,24 @@ func checkExpr(t *testing.T, r rule) {
 	}
 }
 
-// valuesOf returns values that a label can have.
-func valuesOf(label string) []string {
+// valuesOf returns values that a label of a series can have.
+func valuesOf(series, label string) []string {
+	if strings.HasPrefix(series, "docent_tree_") {
+		return map[string][]string{
+			"kind": {
+				string(inspect.KindMutex), string(inspect.KindRWLock), string(inspect.KindSemaphore),
+				string(inspect.KindLatch),
+			},
+			"state": {
+				string(inspect.StateFree), string(inspect.StateHeld), string(inspect.StateWaitedFor),
+				string(inspect.StateAbandoned),
+			},
+			"warning": {
+				string(inspect.WarnForeign), string(inspect.WarnMixedRecipes), string(inspect.WarnMixedLayouts),
+				string(inspect.WarnPersistent), string(inspect.WarnSequence), string(inspect.WarnOverLimit),
+			},
+		}[label]
+	}
 	return map[string][]string{
 		"state": metrics.States(),
 		"recipe": {
@@ -151,13 +185,16 @@ func TestPagesNameMetricsThatExist(t *testing.T) {
 	for _, i := range metrics.Instruments() {
 		dotted = append(dotted, i.Name())
 	}
-	for _, file := range []string{"docs/deploying.md", "docs/observability.md", "contrib/prometheus/README.md"} {
+	names := seriesNames(t)
+	for _, file := range []string{
+		"docs/deploying.md", "docs/observability.md", "docs/operations.md", "contrib/prometheus/README.md",
+	} {
 		text, err := os.ReadFile("../../" + file)
 		require.NoError(t, err)
 		for _, name := range regexp.MustCompile("`docent_\\w+").FindAllString(string(text), -1) {
 			name = name[1:]
-			_, series := seriesNames()[name]
-			_, histogram := seriesNames()[name+"_sum"]
+			_, series := names[name]
+			_, histogram := names[name+"_sum"]
 			require.True(t, series || histogram || name == "docent_recipe", "%s: there is no %s", file, name)
 		}
 		for _, name := range regexp.MustCompile("`docent\\.(?:lock|session|client|connection|deletions)\\.[a-z]+`").
