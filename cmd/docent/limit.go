@@ -96,7 +96,6 @@ type limitCall struct {
 	create string
 	force  bool
 	out    output
-	say    func(string)
 	client *framework.Client
 }
 
@@ -104,7 +103,6 @@ type limitCall struct {
 func newLimit(c *cli.Command) (*limitCall, error) {
 	l := &limitCall{
 		path: c.Args().First(), set: c.Args().Len() == 2, create: c.String("create"), force: c.Bool("force"),
-		say: sayTo(c.Root().ErrWriter),
 	}
 	var err error
 	if l.out, err = outputOf(c); err != nil {
@@ -142,7 +140,7 @@ func (l *limitCall) fixed(o *inspect.Object) error {
 	if o.Limit == nil {
 		return coded{fmt.Errorf("%s is a semaphore, and notes no limit: %s", l.path, advice), exitData}
 	}
-	l.say(l.path + " is a semaphore: " + advice)
+	l.out.say(l.path + " is a semaphore: " + advice)
 	return l.out.number(change{Path: l.path, Value: *o.Limit})
 }
 

@@ -81,7 +81,7 @@ func ls(ctx context.Context, c *cli.Command) error {
 	}
 	l := listing{
 		table: out.table("PATH", "KIND", "STATE", "HOLDERS", "WAITERS", "AGE", "HOLDER"),
-		limit: c.Int("limit"), say: sayTo(c.Root().ErrWriter),
+		limit: c.Int("limit"),
 	}
 	if l.kinds, err = values(c, "kind", kinds); err != nil {
 		return err
@@ -123,7 +123,6 @@ type listing struct {
 	kinds  []inspect.Kind // empty: all
 	states []inspect.State
 	limit  int // 0: none
-	say    func(string)
 }
 
 // mostNodes is how many nodes of an object docent ls reads.
@@ -153,7 +152,7 @@ func (l *listing) print(ctx context.Context, client *framework.Client, root stri
 		case o == nil:
 			return l.end(printed, missing(root, err))
 		case err != nil:
-			l.say(err.Error())
+			l.table.say(err.Error())
 			refused = errUnread
 			continue
 		case !l.wants(o):
@@ -163,12 +162,12 @@ func (l *listing) print(ctx context.Context, client *framework.Client, root stri
 			return err
 		}
 		if printed++; printed == l.limit {
-			l.say(fmt.Sprintf("--limit %d is reached: there may be more", l.limit))
+			l.table.say(fmt.Sprintf("--limit %d is reached: there may be more", l.limit))
 			break
 		}
 	}
 	if printed == 0 {
-		l.say("there is nothing of this kind at and below " + root)
+		l.table.say("there is nothing of this kind at and below " + root)
 	}
 	return l.end(printed, refused)
 }

@@ -32,11 +32,15 @@ func outputFlag() cli.Flag {
 type output struct {
 	io.Writer
 	json bool
+	errs io.Writer // for what the user should know besides
 }
+
+// say tells the user something.
+func (o output) say(message string) { _, _ = fmt.Fprintln(o.errs, "docent:", message) }
 
 // outputOf returns the output of a command with outputFlag.
 func outputOf(c *cli.Command) (output, error) {
-	o := output{Writer: c.Root().Writer}
+	o := output{Writer: c.Root().Writer, errs: c.Root().ErrWriter}
 	switch format := c.String("output"); format {
 	case formatTable:
 	case formatJSON:

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"os/signal"
 	"syscall"
 
@@ -40,7 +38,19 @@ func onePath(c *cli.Command) (string, error) {
 	return c.Args().First(), nil
 }
 
-// sayTo returns a function that tells the user something.
-func sayTo(errs io.Writer) func(string) {
-	return func(message string) { _, _ = fmt.Fprintln(errs, "docent:", message) }
+// atPath returns the action of a command that prints what is at its only argument, a path.
+func atPath(print func(context.Context, *framework.Client, string, output) error) cli.ActionFunc {
+	return func(ctx context.Context, c *cli.Command) error {
+		path, err := onePath(c)
+		if err != nil {
+			return err
+		}
+		out, err := outputOf(c)
+		if err != nil {
+			return err
+		}
+		return withClient(ctx, c, func(ctx context.Context, client *framework.Client) error {
+			return print(ctx, client, path, out)
+		})
+	}
 }

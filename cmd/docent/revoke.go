@@ -49,7 +49,6 @@ func revoke(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	say := sayTo(c.Root().ErrWriter)
 	return withClient(ctx, c, func(ctx context.Context, client *framework.Client) error {
 		o, nodes, err := choose(ctx, client, path, name)
 		if err != nil {
@@ -61,7 +60,7 @@ func revoke(ctx context.Context, c *cli.Command) error {
 		for _, n := range nodes {
 			err := recipes.Revoke(ctx, client, n.Participant())
 			if errors.Is(err, zk.ErrNoNode) {
-				say(n.Path + ": the client has released it meanwhile")
+				out.say(n.Path + ": the client has released it meanwhile")
 				continue
 			}
 			failed = errors.Join(failed, err)
@@ -69,7 +68,7 @@ func revoke(ctx context.Context, c *cli.Command) error {
 			case framework.OutcomeOf(err) == framework.NotApplied:
 				continue // the other clients are asked all the same
 			case n.Layout == inspect.LayoutKazoo:
-				say(shortNameOf(n) + ": kazoo does not look at requests: see docent break")
+				out.say(shortNameOf(n) + ": kazoo does not look at requests: see docent break")
 			}
 			asked++
 			if err := t.row(oneNode{path, nodeViewOf(o, n)}, clientText(n), timeText(n.Since), sessionText(n),

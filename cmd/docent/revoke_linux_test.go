@@ -191,7 +191,8 @@ func TestACandidateThatWasAskedBeforeItsTermStandsAgain(t *testing.T) {
 		relay, ctx, stop := startRelay(testzk.Context(t))
 		t.Cleanup(stop)
 		lead := &terms{once: once, runner: &runner{
-			client: testzk.Connected(t, testzk.Connect()), path: "/a", answer: supervise.Kill, signals: relay, errs: &errs,
+			client: testzk.Connected(t, testzk.Connect()), path: "/a", answer: supervise.Kill,
+			signals: relay, errs: &errs,
 		}}
 		err := lead.run(ctx, askedHold{})
 		assert.Equal(t, once, !lead.again(nil))

@@ -41,19 +41,12 @@ func sessionCommand() *cli.Command {
 
 // sessionOrCycles carries out docent session.
 func sessionOrCycles(ctx context.Context, c *cli.Command) error {
+	if c.Bool("cycles") {
+		return atPath(cycles)(ctx, c)
+	}
 	out, err := outputOf(c)
 	if err != nil {
 		return err
-	}
-	say := sayTo(c.Root().ErrWriter)
-	if c.Bool("cycles") {
-		root, err := onePath(c)
-		if err != nil {
-			return err
-		}
-		return withClient(ctx, c, func(ctx context.Context, client *framework.Client) error {
-			return cycles(ctx, client, root, out, say)
-		})
 	}
 	if c.Args().Len() != 2 {
 		return usagef("want the id of a session and a path: see %s --help", c.FullName())
@@ -71,14 +64,14 @@ func sessionOrCycles(ctx context.Context, c *cli.Command) error {
 		if err != nil {
 			return missing(root, err)
 		}
-		return printSession(view, root, out, say)
+		return printSession(view, root, out)
 	})
 }
 
 // printSession prints what a session has below root.
-func printSession(view *inspect.SessionView, root string, out output, say func(string)) error {
+func printSession(view *inspect.SessionView, root string, out output) error {
 	if view.Unread > 0 {
-		say(fmt.Sprintf("%d nodes could not be read, and may be of the session", view.Unread))
+		out.say(fmt.Sprintf("%d nodes could not be read, and may be of the session", view.Unread))
 	}
 	if out.json {
 		for _, places := range [][]inspect.Place{view.Holds, view.Waits, view.Members} {
@@ -89,7 +82,7 @@ func printSession(view *inspect.SessionView, root string, out output, say func(s
 		return out.object(view)
 	}
 	if len(view.Holds)+len(view.Waits)+len(view.Members) == 0 {
-		say(fmt.Sprintf("session %v has nothing at and below %s", view.Session, root))
+		out.say(fmt.Sprintf("session %v has nothing at and below %s", view.Session, root))
 		return nil
 	}
 	t := out.table("STATE", "PATH", "ROLE", "AHEAD", "SINCE", "CLIENT", "NODE")
@@ -113,7 +106,7 @@ type cycleView struct {
 }
 
 // cycles prints the sessions at and below root that wait for each other.
-func cycles(ctx context.Context, client *framework.Client, root string, out output, say func(string)) error {
+func cycles(ctx context.Context, client *framework.Client, root string, out output) error {
 	var refused error
 	var waited []*inspect.Object // the others are part of no cycle
 	for o, err := range inspect.Walk(ctx, client, root) {
@@ -121,7 +114,7 @@ func cycles(ctx context.Context, client *framework.Client, root string, out outp
 		case o == nil:
 			return missing(root, err)
 		case err != nil:
-			say(err.Error())
+			out.say(err.Error())
 			refused = errUnread
 		case o.Waiters > 0:
 			waited = append(waited, o)
@@ -156,7 +149,7 @@ func cycles(ctx context.Context, client *framework.Client, root string, out outp
 		}
 	}
 	if found == 0 {
-		say("no sessions at and below " + root + " wait for each other")
+		out.say("no sessions at and below " + root + " wait for each other")
 		return refused
 	}
 	return errors.Join(refused, t.flush())

@@ -33,42 +33,32 @@ func showCommand() *cli.Command {
 
 `) + exitCodesOfReads,
 		Flags:  []cli.Flag{outputFlag()},
-		Action: show,
+		Action: atPath(show),
 	}
 }
 
 // show carries out docent show.
-func show(ctx context.Context, c *cli.Command) error {
-	path, err := onePath(c)
+func show(ctx context.Context, client *framework.Client, path string, out output) error {
+	o, err := inspect.Show(ctx, client, path)
 	if err != nil {
-		return err
+		return missing(path, err)
 	}
-	out, err := outputOf(c)
-	if err != nil {
-		return err
+	if out.json {
+		return out.object(viewOf(o))
 	}
-	return withClient(ctx, c, func(ctx context.Context, client *framework.Client) error {
-		o, err := inspect.Show(ctx, client, path)
-		if err != nil {
-			return missing(path, err)
-		}
-		if out.json {
-			return out.object(viewOf(o))
-		}
-		hint(o, sayTo(c.Root().ErrWriter))
-		return out.show(o)
-	})
+	out.hint(o)
+	return out.show(o)
 }
 
 // hint says where to look if an object is not a lock.
-func hint(o *inspect.Object, say func(string)) {
-	lock := lockOf(o.Path)
+func (o output) hint(object *inspect.Object) {
+	lock := lockOf(object.Path)
 	switch {
-	case o.Kind != inspect.KindUnknown && o.Kind != inspect.KindEmpty:
+	case object.Kind != inspect.KindUnknown && object.Kind != inspect.KindEmpty:
 	case lock != "":
-		say("this is a node of a lock: see docent show " + lock)
-	case o.Foreign > 0:
-		say("this is not a lock: docent ls " + o.Path + " lists what is below it")
+		o.say("this is a node of a lock: see docent show " + lock)
+	case object.Foreign > 0:
+		o.say("this is not a lock: docent ls " + object.Path + " lists what is below it")
 	}
 }
 

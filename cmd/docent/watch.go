@@ -33,30 +33,19 @@ func watchCommand() *cli.Command {
 
 `) + exitCodesOfReads,
 		Flags:  []cli.Flag{outputFlag()},
-		Action: watch,
+		Action: atPath(watch),
 	}
 }
 
 // watch carries out docent watch.
-func watch(ctx context.Context, c *cli.Command) error {
-	path, err := onePath(c)
-	if err != nil {
-		return err
-	}
-	out, err := outputOf(c)
-	if err != nil {
-		return err
-	}
-	say := sayTo(c.Root().ErrWriter)
-	return withClient(ctx, c, func(ctx context.Context, client *framework.Client) error {
-		defer client.Listen(func(change framework.StateChange) {
-			if change.State != framework.Connected {
-				say("at " + timeText(change.At) + " the connection is " + change.State.String())
-			}
-		})()
-		table := out.table("AT", "STATE", "HOLDERS", "WAITERS", "HOLDER", "SESSION")
-		return (&watching{client: client, path: path, table: table}).follow(ctx)
-	})
+func watch(ctx context.Context, client *framework.Client, path string, out output) error {
+	defer client.Listen(func(change framework.StateChange) {
+		if change.State != framework.Connected {
+			out.say("at " + timeText(change.At) + " the connection is " + change.State.String())
+		}
+	})()
+	table := out.table("AT", "STATE", "HOLDERS", "WAITERS", "HOLDER", "SESSION")
+	return (&watching{client: client, path: path, table: table}).follow(ctx)
 }
 
 // watching prints what changes at a path.
