@@ -150,7 +150,7 @@ func TestOnceEndsWithTheCommandOfALeaderThatIsAsked(t *testing.T) {
 }
 
 // askedHold is a hold whose release was asked for before.
-type askedHold struct{ hold }
+type askedHold struct{}
 
 func (askedHold) Revoked() <-chan struct{} {
 	revoked := make(chan struct{})
