@@ -27,7 +27,7 @@ func TestLock(t *testing.T) {
 					_, err := observer.Delete(bounded(t), all[0])
 					require.NoError(t, err)
 				},
-				Close: func() { require.NoError(t, c.Close()) },
+				Close: func() { _ = c.Close() }, // it fails when the client is cut off
 			}
 		},
 		Waiters: func(t testing.TB) int { return len(keys(t, observer, t.Name())) - 1 },
