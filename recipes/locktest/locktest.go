@@ -14,18 +14,20 @@
 //
 // The tests are named after what they show:
 //
-//	exclusion      no two holds are valid at a time
+//	exclusion      no two holds are valid at a time, of several clients and of one
 //	try            TryAcquire does not wait, and fails with recipes.ErrNotAcquired
 //	wait           Acquire waits for the release
-//	context        an acquire ends with its context, and leaves nothing behind
-//	give up        acquires that end at any moment leave nothing behind
+//	context        an acquire ends with its context, and changes nothing
+//	give up        acquires that end at any moment change nothing
 //	release        a hold ends once, and says so everywhere
 //	order          waiters acquire in the order in which they came (Service.Waiters)
 //	tokens         a later hold has a larger token (Service.Tokens)
-//	deadline       ValidUntil is near, and moves
+//	deadline       ValidUntil is near, and moves as long as the lock is held
 //	partition      a holder that is cut off has ended before the next one begins (Client.Cut)
-//	deletion       a hold ends when its record is deleted (Client.Delete)
+//	deletion       a hold whose record is deleted ends, and the next one begins (Client.Delete)
 //	close          the end of a client ends its holds and its waits (Client.Close)
+//
+// The other tests compare tokens, too, where one hold follows another.
 //
 // A test whose function is nil is skipped, and the reason names the field. No time that a machine
 // takes decides a test, except that the holder of a lock that is not cut off has to renew its lease.
@@ -33,6 +35,7 @@ package locktest
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,9 +48,10 @@ type Service struct {
 	// locks of all clients of one t exclude each other, and no others do. The client ends with t.
 	Client func(t testing.TB, name string) Client
 	// Lease is the time after which the service has certainly taken the lock from a client that it
-	// does not hear from. It is a second at least. The tests wait for it a few times.
+	// does not hear from. It is a second at least. All tests together take about eight leases.
 	Lease time.Duration
-	// Tokens says that the holds have fencing tokens. Otherwise they must be 0.
+	// Tokens says that the holds have fencing tokens. Otherwise they must be 0. A later hold must have
+	// a larger one, or the same one if its client kept the lock for another of its goroutines.
 	Tokens bool
 	// Waiters returns how many clients wait for the lock. It says that they acquire the lock in the
 	// order in which they came. Nil means that no order is promised.
@@ -61,11 +65,13 @@ type Service struct {
 type Client struct {
 	Lock recipes.Locker // required
 	// Cut(true) lets nothing through between the client and the service. Neither of them is told.
-	// Cut(false) undoes that.
+	// Cut(false) undoes that. The tests call them in turn.
 	Cut func(cut bool)
-	// Delete deletes what the service has of the client's hold, as an operator may do.
+	// Delete deletes what the service has of the client's hold, as an operator may do. Other clients
+	// may wait for the lock.
 	Delete func()
-	// Close ends the client.
+	// Close ends the client. It must return, also while the client is cut off, and while other calls
+	// of the client are under way. Further calls do nothing. The tests call it in any goroutine.
 	Close func()
 }
 
@@ -162,20 +168,45 @@ func (s *suite) await(done <-chan struct{}, what string) {
 
 // attempt is an acquire in the background.
 type attempt struct {
-	done chan struct{}
-	hold *recipes.Hold
-	err  error
+	giveUp context.CancelFunc
+	done   chan struct{}
+	hold   *recipes.Hold
+	err    error
 }
 
-// start acquires the lock in the background.
-func (s *suite) start(ctx context.Context, c Client) *attempt {
-	a := &attempt{done: make(chan struct{})}
+// start acquires the lock in the background. The attempt ends with the test.
+func (s *suite) start(c Client) *attempt {
+	ctx, cancel := context.WithCancel(s.bounded())
+	a := &attempt{giveUp: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(a.done)
 		a.hold, a.err = c.Lock.Acquire(ctx)
 	}()
-	s.Cleanup(func() { <-a.done })
+	s.Cleanup(func() { cancel(); <-a.done })
 	return a
+}
+
+// queue starts an attempt of a lock that is held. It returns when the attempt waits, as far as that
+// can be known.
+func (s *suite) queue(c Client) *attempt {
+	s.Helper()
+	a := s.start(c)
+	if s.Waiters != nil {
+		s.awaitWaiters(1)
+	}
+	s.mustNotAcquire(c) // so long the wait lasts at least
+	s.mustWait(a)
+	return a
+}
+
+// mustWait requires that an attempt has not returned.
+func (s *suite) mustWait(a *attempt) {
+	s.Helper()
+	select {
+	case <-a.done:
+		s.Fatalf("Acquire of a lock that is held returned: %v", a.err)
+	default:
+	}
 }
 
 // won returns the hold of an attempt that must succeed.
@@ -186,4 +217,22 @@ func (s *suite) won(a *attempt) *recipes.Hold {
 		s.Fatalf("Acquire: %v", a.err)
 	}
 	return a.hold
+}
+
+// background calls fn in the background. The channel is closed when it has returned.
+func background(fn func()) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		fn()
+	}()
+	return done
+}
+
+// cut cuts a client off. What it returns undoes that, and so does the end of the test.
+func (s *suite) cut(c Client) (heal func()) {
+	c.Cut(true)
+	heal = sync.OnceFunc(func() { c.Cut(false) })
+	s.Cleanup(heal)
+	return heal
 }

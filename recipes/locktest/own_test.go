@@ -3,6 +3,8 @@ package locktest_test
 import (
 	"math/rand/v2"
 	"path"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,9 +134,13 @@ func (k kind) client(t testing.TB, srv *zktest.Server, name string) locktest.Cli
 		client.Delete = func() {
 			nodes, err := srv.Children(k.node)
 			require.NoError(t, err)
-			require.Len(t, nodes, 1)
-			require.NoError(t, srv.Delete(path.Join(k.node, nodes[0])))
+			require.NotEmpty(t, nodes)
+			slices.SortFunc(nodes, func(a, b string) int { return strings.Compare(number(a), number(b)) })
+			require.NoError(t, srv.Delete(path.Join(k.node, nodes[0]))) // those behind it wait
 		}
 	}
 	return client
 }
+
+// number returns the end of a node's name, which orders nodes of one kind.
+func number(node string) string { return node[strings.LastIndex(node, "-")+1:] }

@@ -16,55 +16,77 @@ const (
 	rounds  = 15
 )
 
-// exclusion has clients acquire the lock again and again. A hold is valid as long as Err is nil.
+// exclusion has goroutines of several clients acquire the lock again and again.
 func (s *suite) exclusion() {
-	var mu sync.Mutex
-	var holds []*recipes.Hold
-	enter := func(h *recipes.Hold) error {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, other := range holds {
-			if other.Err() == nil && h.Err() == nil {
-				return errors.New("two holds are valid at a time")
-			}
-		}
-		holds = append(holds, h)
-		return nil
-	}
-	leave := func(h *recipes.Hold) {
-		mu.Lock()
-		defer mu.Unlock()
-		holds = slices.DeleteFunc(holds, func(other *recipes.Hold) bool { return other == h })
-	}
-	const held = time.Millisecond
-	ctx, errs := s.bounded(), make(chan error, clients)
+	const perClient = 2
+	var m monitor
+	ctx, errs := s.bounded(), make(chan error, clients*perClient)
 	for i := range clients {
 		c := s.client(fmt.Sprintf("client %d", i))
-		go func() {
-			errs <- func() error {
-				for range rounds {
-					hold, err := c.Lock.Acquire(ctx)
-					if err != nil {
-						return err
-					}
-					if err := enter(hold); err != nil {
-						return err
-					}
-					time.Sleep(held)
-					leave(hold)
-					if err := hold.Release(); err != nil {
-						return err
-					}
-				}
-				return nil
-			}()
-		}()
+		for range perClient {
+			go func() { errs <- m.compete(ctx, c, i, rounds/perClient) }()
+		}
 	}
-	for range clients {
+	for range clients * perClient {
 		if err := <-errs; err != nil {
 			s.Error(err)
 		}
 	}
+}
+
+// monitor sees all holds of a lock. A hold is valid as long as Err is nil.
+type monitor struct {
+	mu     sync.Mutex
+	holds  []*recipes.Hold
+	client int   // of the last hold
+	token  int64 // of the last hold
+}
+
+// compete acquires the lock a number of times.
+func (m *monitor) compete(ctx context.Context, c Client, number, times int) error {
+	const held = time.Millisecond
+	for range times {
+		hold, err := c.Lock.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		if err := m.enter(hold, number); err != nil {
+			return err
+		}
+		time.Sleep(held)
+		m.leave(hold)
+		if err := hold.Release(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enter checks that a hold, if it is valid, is the only one, and the last one by its token. Holds of
+// one client may have the same token.
+func (m *monitor) enter(h *recipes.Hold, client int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, other := range m.holds {
+		if other.Err() == nil && h.Err() == nil {
+			return errors.New("two holds are valid at a time")
+		}
+	}
+	m.holds = append(m.holds, h)
+	if h.Err() != nil || h.Token() == 0 {
+		return nil
+	}
+	if h.Token() < m.token || h.Token() == m.token && client != m.client {
+		return fmt.Errorf("the token %d is not larger than %d of the hold before", h.Token(), m.token)
+	}
+	m.client, m.token = client, h.Token()
+	return nil
+}
+
+func (m *monitor) leave(h *recipes.Hold) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.holds = slices.DeleteFunc(m.holds, func(other *recipes.Hold) bool { return other == h })
 }
 
 func (s *suite) try() {
@@ -74,6 +96,7 @@ func (s *suite) try() {
 		s.Fatalf("TryAcquire of a free lock: %v", err)
 	}
 	s.mustNotAcquire(b)
+	s.mustNotAcquire(a)
 	if err := hold.Err(); err != nil {
 		s.Fatalf("the hold has ended: %v", err)
 	}
@@ -94,23 +117,14 @@ func (s *suite) mustNotAcquire(c Client) {
 func (s *suite) wait() {
 	a, b := s.client("a"), s.client("b")
 	hold := s.acquire(a)
-	waiting := s.start(s.bounded(), b)
-	if s.Waiters != nil {
-		s.awaitWaiters(1)
-	}
-	s.mustNotAcquire(b) // so long the wait lasts at least
-	select {
-	case <-waiting.done:
-		s.Fatalf("Acquire of a lock that is held returned: %v", waiting.err)
-	default:
-	}
+	waiting := s.queue(b)
 	s.mustRelease(hold)
 	s.mustRelease(s.won(waiting))
 	s.mustBeFree(a)
 }
 
 func (s *suite) context() {
-	a, b := s.client("a"), s.client("b")
+	a, b, c := s.client("a"), s.client("b"), s.client("c")
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := a.Lock.Acquire(ended); !errors.Is(err, context.Canceled) {
@@ -120,6 +134,7 @@ func (s *suite) context() {
 
 	hold := s.acquire(a)
 	s.mustGiveUp(b)
+	s.mustExclude(hold, c)
 	s.mustRelease(hold)
 	s.mustBeFree(a)
 
@@ -157,7 +172,7 @@ func (s *suite) mustGiveUp(c Client) {
 
 // giveUp ends acquires at many moments, of a free lock and of one that is held.
 func (s *suite) giveUp() {
-	a, b := s.client("a"), s.client("b")
+	a, b, c := s.client("a"), s.client("b"), s.client("c")
 	for round := range 4 * rounds {
 		var hold *recipes.Hold
 		if round%2 == 0 {
@@ -173,6 +188,7 @@ func (s *suite) giveUp() {
 			s.mustRelease(won)
 		}
 		if hold != nil {
+			s.mustNotAcquire(c)
 			s.mustRelease(hold)
 		}
 	}
@@ -223,18 +239,18 @@ func (s *suite) order() {
 	hold := s.acquire(s.client("holder"))
 	var waiting []*attempt
 	for i := range clients {
-		waiting = append(waiting, s.start(s.bounded(), s.client(fmt.Sprintf("waiter %d", i))))
+		waiting = append(waiting, s.start(s.client(fmt.Sprintf("waiter %d", i))))
 		s.awaitWaiters(i + 1)
 	}
-	for i, a := range waiting {
+	const middle = 1
+	waiting[middle].giveUp()
+	s.await(waiting[middle].done, "an Acquire whose context has ended")
+	waiting = slices.Delete(waiting, middle, middle+1)
+	for i, next := range waiting {
 		s.mustRelease(hold)
-		hold = s.won(a)
+		hold = s.won(next)
 		for _, later := range waiting[i+1:] {
-			select {
-			case <-later.done:
-				s.Fatalf("a later waiter than %d returned: %v", i, later.err)
-			default:
-			}
+			s.mustWait(later)
 		}
 	}
 	s.mustRelease(hold)
@@ -254,12 +270,7 @@ func (s *suite) tokens() {
 	for i := range clients {
 		hold := s.acquire(s.client(fmt.Sprintf("client %d", i)))
 		token := hold.Token()
-		switch {
-		case !s.Tokens && token != 0:
-			s.Fatalf("the token is %d, want 0: Service.Tokens is false", token)
-		case s.Tokens && token <= last:
-			s.Fatalf("the token %d is not larger than %d of the hold before", token, last)
-		}
+		s.mustFollow(hold, last)
 		s.mustRelease(hold)
 		if hold.Token() != token {
 			s.Fatalf("the token of a hold that has ended is %d, want %d", hold.Token(), token)
@@ -268,7 +279,18 @@ func (s *suite) tokens() {
 	}
 }
 
-// deadline waits until the lease is renewed.
+// mustFollow requires that a hold has a larger token than that of the hold before.
+func (s *suite) mustFollow(h *recipes.Hold, last int64) {
+	s.Helper()
+	switch token := h.Token(); {
+	case !s.Tokens && token != 0:
+		s.Fatalf("the token is %d, want 0: Service.Tokens is false", token)
+	case s.Tokens && token <= last:
+		s.Fatalf("the token %d is not larger than %d of the hold before", token, last)
+	}
+}
+
+// deadline waits until the lease has been renewed for two leases.
 func (s *suite) deadline() {
 	c := s.client("c")
 	before := time.Now()
@@ -278,6 +300,7 @@ func (s *suite) deadline() {
 		s.Fatalf("a new hold is valid until %v from now, want 0 to %v", time.Until(first), s.Lease)
 	}
 	s.awaitRenewal(hold, first)
+	s.awaitRenewal(hold, first.Add(2*s.Lease))
 	s.mustRelease(hold)
 }
 
@@ -293,7 +316,8 @@ func (s *suite) awaitRenewal(h *recipes.Hold, than time.Time) {
 	}
 }
 
-// partition cuts the holder off. Its hold must have ended when another client has the lock.
+// partition cuts the holder off. Its hold must have ended when another client has the lock. Before
+// that the holder is cut off for so short a time that it may hear late answers.
 func (s *suite) partition() {
 	a, b, c := s.client("a"), s.client("b"), s.client("c")
 	if a.Cut == nil {
@@ -301,19 +325,30 @@ func (s *suite) partition() {
 	}
 	hold := s.acquire(a)
 	ctx := hold.Context(context.Background())
-	a.Cut(true)
-	next := s.won(s.start(s.bounded(), b))
+	heal := s.cut(a)
+	time.Sleep(s.Lease / 2)
+	heal()
+	time.Sleep(s.Lease / 20)
+	heal = s.cut(a)
+	next := s.won(s.start(b))
 	s.mustHaveEnded(hold, nil)
+	s.mustFollow(next, hold.Token())
 	s.await(hold.Done(), "Done of the hold that was lost")
 	s.await(ctx.Done(), "the context of the hold that was lost")
 	if errors.Is(hold.Err(), recipes.ErrNotHeld) {
 		s.Fatalf("the hold was lost, and its error is %v", hold.Err())
 	}
-	a.Cut(false)
-	if err := hold.Release(); err == nil || errors.Is(err, recipes.ErrNotHeld) {
+	heal()
+	s.mustHaveBeenLost(hold)
+	s.mustBeFreeAfter(next, a, c)
+}
+
+// mustHaveBeenLost releases a hold that was lost. That must fail, and say why.
+func (s *suite) mustHaveBeenLost(h *recipes.Hold) {
+	s.Helper()
+	if err := h.Release(); err == nil || errors.Is(err, recipes.ErrNotHeld) {
 		s.Fatalf("Release of a hold that was lost: %v, want why", err)
 	}
-	s.mustBeFreeAfter(next, a, c)
 }
 
 // mustBeFreeAfter requires that a hold is valid, whatever the one before it does late, that it
@@ -321,37 +356,55 @@ func (s *suite) partition() {
 func (s *suite) mustBeFreeAfter(next *recipes.Hold, a, c Client) {
 	s.Helper()
 	s.mustNotAcquire(a)
-	s.awaitRenewal(next, next.ValidUntil())
-	s.mustNotAcquire(c)
+	s.mustExclude(next, c)
 	s.mustRelease(next)
 	s.mustBeFree(c)
 	s.mustBeFree(a)
 }
 
+// mustExclude requires that a hold excludes a client, until its lease is renewed. What others do late
+// has that time to show.
+func (s *suite) mustExclude(h *recipes.Hold, c Client) {
+	s.Helper()
+	s.mustNotAcquire(c)
+	s.awaitRenewal(h, h.ValidUntil())
+	s.mustNotAcquire(c)
+}
+
+// deletion deletes the record of a hold: at first the hold has time to notice that, and then another
+// client has the lock as soon as possible.
 func (s *suite) deletion() {
-	a, b := s.client("a"), s.client("b")
+	a, b, c := s.client("a"), s.client("b"), s.client("c")
 	if a.Delete == nil {
 		s.Skip("Client.Delete is nil")
 	}
 	hold := s.acquire(a)
+	waiting := s.queue(b)
 	a.Delete()
 	s.await(hold.Done(), "the end of a hold whose record was deleted")
 	s.mustHaveEnded(hold, nil)
-	next := s.acquire(b)
-	if err := hold.Release(); err == nil || errors.Is(err, recipes.ErrNotHeld) {
-		s.Fatalf("Release of a hold that was lost: %v, want why", err)
-	}
-	s.mustBeFreeAfter(next, a, s.client("c"))
+	next := s.won(waiting)
+	s.mustFollow(next, hold.Token())
+	s.mustHaveBeenLost(hold)
+	s.mustBeFreeAfter(next, a, c)
+
+	hold = s.acquire(a)
+	a.Delete()
+	next = s.acquire(b)
+	s.mustHaveBeenLost(hold)
+	s.mustNotAcquire(c)
+	s.mustRelease(next)
 }
 
-// close ends a client that holds, and one that waits.
+// close ends a client that holds, one that waits, and one that does both and releases. A second Close
+// does nothing.
 func (s *suite) close() {
 	a, b, c := s.client("a"), s.client("b"), s.client("c")
 	if a.Close == nil {
 		s.Skip("Client.Close is nil")
 	}
 	hold := s.acquire(a)
-	waiting := s.start(s.bounded(), b)
+	waiting := s.start(b)
 	s.mustNotAcquire(b)
 	b.Close()
 	s.await(waiting.done, "an Acquire of a client that was closed")
@@ -365,4 +418,18 @@ func (s *suite) close() {
 	if _, err := a.Lock.Acquire(s.bounded()); err == nil {
 		s.Fatal("a client that was closed acquired the lock")
 	}
+	a.Close()
+
+	hold = s.acquire(c)
+	waiting = s.start(c)
+	released := background(func() { _ = hold.Release() })
+	s.await(hold.Done(), "the end of a hold that is released")
+	s.await(background(c.Close), "the end of a client that acquires and releases")
+	s.await(released, "a Release of a client that was closed")
+	s.await(waiting.done, "an Acquire of a client that was closed")
+	if waiting.err == nil {
+		s.await(waiting.hold.Done(), "the end of a hold whose client was closed")
+	}
+	c.Close()
+	s.mustBeFree(s.client("d"))
 }
