@@ -24,6 +24,8 @@
 //	tokens         a later hold has a larger token (Service.Tokens)
 //	deadline       ValidUntil is near, and moves as long as the lock is held
 //	partition      a holder that is cut off has ended before the next one begins (Client.Cut)
+//	cut waiter     a waiter that was cut off still waits for the holder (Client.Cut)
+//	cut calls      what is called of a client that is cut off ends (Client.Cut)
 //	deletion       a hold whose record is deleted ends, and the next one begins (Client.Delete)
 //	close          the end of a client ends its holds and its waits (Client.Close)
 //
@@ -98,6 +100,8 @@ func Run(t *testing.T, s Service) {
 		{"tokens", (*suite).tokens},
 		{"deadline", (*suite).deadline},
 		{"partition", (*suite).partition},
+		{"cut waiter", (*suite).cutWaiter},
+		{"cut calls", (*suite).cutCalls},
 		{"deletion", (*suite).deletion},
 		{"close", (*suite).close},
 	} {

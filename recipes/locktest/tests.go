@@ -371,6 +371,74 @@ func (s *suite) mustExclude(h *recipes.Hold, c Client) {
 	s.mustNotAcquire(c)
 }
 
+// cutWaiter cuts a waiter off until the service has forgotten it. The waiter may fail, but must not
+// acquire a lock that is held.
+func (s *suite) cutWaiter() {
+	a, b, c := s.client("a"), s.client("b"), s.client("c")
+	if b.Cut == nil {
+		s.Skip("Client.Cut is nil")
+	}
+	hold := s.acquire(a)
+	waiting := s.queue(b)
+	heal := s.cut(b)
+	time.Sleep(s.Lease)
+	heal()
+	s.mustExclude(hold, c)
+	select {
+	case <-waiting.done:
+		if waiting.err == nil {
+			s.Fatal("a waiter that was cut off acquired a lock that is held")
+		}
+	default:
+	}
+	s.mustRelease(hold)
+	if s.await(waiting.done, "Acquire"); waiting.err != nil {
+		waiting = s.start(b)
+	}
+	next := s.won(waiting)
+	s.mustFollow(next, hold.Token())
+	s.mustRelease(next)
+	s.mustBeFree(c)
+}
+
+// cutCalls cuts clients off for as long as they make calls. Each call must end, by its context or by
+// itself.
+func (s *suite) cutCalls() {
+	a, b, c := s.client("a"), s.client("b"), s.client("c")
+	if a.Cut == nil {
+		s.Skip("Client.Cut is nil")
+	}
+	hold := s.acquire(a)
+	s.mustNotAcquire(b)
+	s.cut(a)
+	heal := s.cut(b)
+	s.mustEnd("TryAcquire", b.Lock.TryAcquire)
+	s.mustEnd("Acquire", b.Lock.Acquire)
+	heal()
+	s.await(background(func() { _ = hold.Release() }), "a Release of a client that is cut off")
+	s.mustBeFree(b)
+	if c.Close == nil {
+		return
+	}
+	hold = s.acquire(c)
+	s.cut(c)
+	s.await(background(c.Close), "the end of a client that is cut off")
+	s.mustHaveEnded(hold, nil)
+	s.mustBeFree(b)
+}
+
+// mustEnd requires that an acquire of a client that is cut off fails when its context ends.
+func (s *suite) mustEnd(name string, acquire func(context.Context) (*recipes.Hold, error)) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), s.Lease/20)
+	defer cancel()
+	var err error
+	s.await(background(func() { _, err = acquire(ctx) }), name+" of a client that is cut off")
+	if err == nil {
+		s.Fatalf("%s of a client that is cut off succeeded", name)
+	}
+}
+
 // deletion deletes the record of a hold: at first the hold has time to notice that, and then another
 // client has the lock as soon as possible.
 func (s *suite) deletion() {
