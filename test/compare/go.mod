@@ -1,0 +1,54 @@
+module github.com/docent-zk/docent/test/compare
+
+go 1.26.0
+
+require (
+	github.com/bsm/redislock v0.9.4
+	github.com/docent-zk/docent v0.0.0
+	github.com/docent-zk/docent/contrib/etcdlock v0.0.0
+	github.com/docent-zk/docent/contrib/redislock v0.0.0
+	github.com/docent-zk/docent/contrib/sqllock v0.0.0
+	github.com/docent-zk/docent/test/bench v0.0.0
+	github.com/go-redsync/redsync/v4 v4.18.1
+	github.com/go-sql-driver/mysql v1.10.1
+	github.com/go-zookeeper/zk v1.0.4
+	github.com/jackc/pgx/v5 v5.12.0
+	github.com/redis/go-redis/v9 v9.23.0
+	go.etcd.io/etcd/client/v3 v3.6.12
+	go.uber.org/zap v1.28.0
+)
+
+require (
+	filippo.io/edwards25519 v1.2.0 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/coreos/go-semver v0.3.1 // indirect
+	github.com/coreos/go-systemd/v22 v22.5.0 // indirect
+	github.com/gogo/protobuf v1.3.2 // indirect
+	github.com/golang/protobuf v1.5.4 // indirect
+	github.com/grpc-ecosystem/grpc-gateway/v2 v2.26.3 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/stretchr/testify v1.12.1 // indirect
+	go.etcd.io/etcd/api/v3 v3.6.12 // indirect
+	go.etcd.io/etcd/client/pkg/v3 v3.6.12 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	go.uber.org/multierr v1.11.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/net v0.52.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
+	google.golang.org/genproto/googleapis/api v0.0.0-20251202230838-ff82c1b0f217 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20251202230838-ff82c1b0f217 // indirect
+	google.golang.org/grpc v1.79.3 // indirect
+	google.golang.org/protobuf v1.36.10 // indirect
+)
+
+replace (
+	github.com/docent-zk/docent => ../..
+	github.com/docent-zk/docent/contrib/etcdlock => ../../contrib/etcdlock
+	github.com/docent-zk/docent/contrib/redislock => ../../contrib/redislock
+	github.com/docent-zk/docent/contrib/sqllock => ../../contrib/sqllock
+	github.com/docent-zk/docent/test/bench => ../bench
+)
