@@ -4,10 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/docent-zk/docent/contrib/sqllock"
 	"github.com/docent-zk/docent/test/compare/peer"
@@ -51,12 +55,20 @@ func newSQL(service, account string, dialect sqllock.Dialect, root string, clock
 	return s, nil
 }
 
-// begin starts the server and waits until it answers.
+// begin starts the server and waits until it answers. A server that was killed may refuse to start until
+// all its processes have ended: then it is started again.
 func (s *sqlServer) begin(ctx context.Context) error {
-	if err := s.start(); err != nil {
-		return err
+	began := time.Now()
+	for {
+		if err := s.start(); err != nil {
+			return err
+		}
+		err := await(ctx, func() error { return errors.Join(s.alive(), s.root.PingContext(ctx)) })
+		if !errors.Is(err, errDead) || ctx.Err() != nil || time.Since(began) > time.Minute {
+			return err
+		}
+		s.kill()
 	}
-	return await(ctx, func() error { return errors.Join(s.alive(), s.root.PingContext(ctx)) })
 }
 
 // create starts a new server, and makes the tables in it.
@@ -118,7 +130,7 @@ func (s *sqlServer) endConnection(ctx context.Context, lock string) error {
 		return err
 	}
 	if !id.Valid {
-		err := s.admin.QueryRowContext(ctx, `SELECT trx_mysql_thread_id FROM information_schema.innodb_trx LIMIT 1`).
+		err := s.admin.QueryRowContext(ctx, `SELECT trx_mysql_thread_id FROM information_schema.innodb_trx ORDER BY trx_started LIMIT 1`).
 			Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -127,9 +139,15 @@ func (s *sqlServer) endConnection(ctx context.Context, lock string) error {
 			return err
 		}
 	}
-	_, err := s.admin.ExecContext(ctx, "KILL ?", id.Int64)
+	_, err := s.admin.ExecContext(ctx, fmt.Sprint("KILL ", id.Int64))
+	if failed := (&mysql.MySQLError{}); errors.As(err, &failed) && failed.Number == noSuchThread {
+		return nil
+	}
 	return err
 }
+
+// noSuchThread is the error of MariaDB for a connection that has ended.
+const noSuchThread = 1094
 
 func (s *sqlServer) Close() (err error) {
 	s.kill()
