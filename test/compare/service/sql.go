@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -245,9 +246,15 @@ func startPostgreSQL(ctx context.Context, o Options) (Service, error) {
 	return p, nil
 }
 
-// postgreSQLProgram returns the path of a program, which looks for its files from its real place.
+// postgreSQLProgram returns the path of a program. What Debian has in PATH chooses among versions, and
+// may find none. A program looks for its files from its real place.
 func postgreSQLProgram(name string) (string, error) {
-	path, err := program(name, "postgresql", "/usr/lib/postgresql/*/bin")
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
+	slices.Sort(found)
+	if len(found) > 0 {
+		return found[len(found)-1], nil
+	}
+	path, err := program(name, "postgresql")
 	if err != nil {
 		return "", err
 	}
