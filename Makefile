@@ -4,7 +4,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SUITES      := ./framework/... ./recipes/...
 PLAIN       := go test -count=1 -timeout 20m
 TEST        := $(PLAIN) -race
-MODULES     := contrib/otel contrib/prometheus examples/migrate test/bench
+MODULES     := contrib/otel contrib/prometheus examples/migrate test/bench test/compare
 BACKENDS    := contrib/etcdlock contrib/redislock contrib/sqllock
 MANY        := -p 4 # packages at the same time: they mostly wait
 NOSIM       := -skip '^TestSimulated' # simulations have their own servers and ignore ZOOKEEPER
@@ -19,7 +19,8 @@ OFTEN     := 10000
 
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-zookeeper deps-browser deps-race deps-bench test verify prose unit contrib acceptance seeds single
-.PHONY: acceptance-page backends deps-backends browser commands ensemble chaos differential clients interop bench bench-quick bench-server fix fuzz
+.PHONY: acceptance-page backends deps-backends browser commands ensemble chaos differential clients interop bench bench-quick bench-server
+.PHONY: compare compare-quick deps-compare fix fuzz
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,7 +28,7 @@ help: ## print this list
 # Two at a time, because most of them mostly wait. Each prints when it ends.
 test: verify deps ## run all tests
 	@$(MAKE) --no-print-directory -j2 -O SEEDS=50 SCHEDULES=1000 OFTEN=1000 \
-		unit chaos acceptance ensemble seeds single contrib backends browser differential interop clients
+		unit chaos acceptance ensemble seeds single contrib backends browser differential interop clients compare-quick
 
 verify: prose ## check formatting, go vet, staticcheck, go.mod, and the prose
 	@scripts/verify-format.sh
@@ -111,11 +112,20 @@ deps-race: ## install a C compiler for the race detector (Debian)
 deps-bench: ## install what the benchmark needs: the same, and etcd (Debian)
 	@scripts/deps.sh zookeeper etcd
 
+deps-compare: ## install what the comparison needs: ZooKeeper, Curator, kazoo, etcd, Redis, databases (Debian)
+	@scripts/deps.sh zookeeper etcd redis sql
+
 bench: deps-bench ## compare docent with others, 15 min on a quiet machine; write docs/benchmarks.md
 	cd test/bench && go run .
 
 bench-quick: deps-bench ## the same in two minutes; print the table of targets, write nothing
 	cd test/bench && go run . -quick
+
+compare: deps-compare ## compare locks on all services, 20 min on a quiet machine; write docs/comparison.md
+	cd test/compare && go run .
+
+compare-quick: deps-compare ## have each fault happen to docent and to a lock that loses, in three minutes
+	cd test/compare && go run . -quick
 
 bench-server: deps-zookeeper ## compare the speed of the in-process server with that of the real one
 	cd test/bench && go run ./server

@@ -78,12 +78,13 @@ func (s *redisServer) delete(ctx context.Context, lock string) error {
 	return s.admin.Del(ctx, lock, "docent:"+lock).Err()
 }
 
+// Requests counts what is read from connections: commands within a script are none.
 func (s *redisServer) Requests(ctx context.Context) (int64, error) {
 	info, err := s.admin.InfoMap(ctx, "stats").Result()
 	if err != nil {
 		return 0, err
 	}
-	return number(info["Stats"]["total_commands_processed"])
+	return number(info["Stats"]["total_reads_processed"])
 }
 
 func (s *redisServer) Close() error {
