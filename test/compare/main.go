@@ -142,7 +142,8 @@ var quick = map[string][]safety.Fault{
 	"zk-queue":     {safety.Pause, safety.WaiterDies},
 	"redislock":    safety.Faults,
 	"setnx-getset": {safety.Pause, safety.ClockAhead, safety.Overrun},
-	"setnx-expire": {safety.KillAcquire, safety.Partition, safety.Wipe, safety.Failover, safety.ServerClock, safety.Delete},
+	"setnx-expire": {safety.KillAcquire, safety.Partition, safety.Wipe, safety.Failover, safety.ServerClock,
+		safety.Delete},
 }
 
 func wanted(o options) safety.Wanted {

@@ -87,7 +87,9 @@ func (r *Results) plotLost(file string) error {
 	return drawn.Save(width, height*3/2, file)
 }
 
-func horizontal(title, unit string, names []string, values map[string]plotter.Values, order []string) (*plot.Plot, error) {
+func horizontal(
+	title, unit string, names []string, values map[string]plotter.Values, order []string,
+) (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.X.Min = title, unit, 0
 	p.NominalY(names...)

@@ -23,7 +23,9 @@ func docent(ctx context.Context, c Config) (func(string) (Lock, error), error) {
 	}
 	return func(name string) (Lock, error) {
 		lock, err := mutex.New(client, "/"+name)
-		return locker{lock, func(ctx context.Context, h *recipes.Hold) error { return guarded(ctx, h, "/data-"+name) }}, err
+		return locker{lock, func(ctx context.Context, h *recipes.Hold) error {
+			return guarded(ctx, h, "/data-"+name)
+		}}, err
 	}, nil
 }
 

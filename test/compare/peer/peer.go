@@ -156,10 +156,11 @@ func (p *program) obey(ctx context.Context, line string) (answer string, err err
 	}
 	switch verb {
 	case "acquire":
-		if p.held, err = p.lock.Acquire(ctx); err != nil {
-			p.held = nil
+		held, err := p.lock.Acquire(ctx)
+		if err != nil {
 			return "", err
 		}
+		p.held = held
 		return fmt.Sprint("held ", p.held.Token(), " ", Now()), nil
 	case "look":
 		return string(p.held.Look(ctx)), nil

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/docent-zk/docent/fence"
@@ -74,19 +75,9 @@ const (
 )
 
 func (r *Runner) newScene(k peer.Kind, f Fault, s service.Service) *scene {
-	return &scene{Runner: r, kind: k, fault: f, service: s, lock: fmt.Sprintf("%s-%s-%d", clean(k.Name), f, r.number.Add(1)),
-		registers: [3]*register{{}, {fence: &fence.Register{}}, {}}, row: Row{Kind: k.Name, Fault: f}}
-}
-
-// clean returns a name without dots.
-func clean(name string) string {
-	b := []byte(name)
-	for i, c := range b {
-		if c == '.' {
-			b[i] = '-'
-		}
-	}
-	return string(b)
+	return &scene{Runner: r, kind: k, fault: f, service: s, row: Row{Kind: k.Name, Fault: f},
+		registers: [3]*register{{}, {fence: &fence.Register{}}, {}},
+		lock:      fmt.Sprintf("%s-%s-%d", strings.ReplaceAll(k.Name, ".", "-"), f, r.number.Add(1))}
 }
 
 // close ends all programs.

@@ -89,7 +89,8 @@ func Check(row Row) (errs []error) {
 	}{{"lost without a token", row.Plain, e.Plain}, {"lost with the token", row.Token, e.Token},
 		{"lost in the service", row.Guard, e.Guard}, {"stuck", &stuck, e.Stuck}} {
 		if c.got != nil && (c.verdict == Never && *c.got > 0 || c.verdict == Must && *c.got == 0) {
-			errs = append(errs, fmt.Errorf("%s, %s: %s: %d, theory says %s", row.Kind, row.Fault, c.what, *c.got, c.verdict))
+			errs = append(errs, fmt.Errorf("%s, %s: %s: %d, theory says %v", row.Kind, row.Fault, c.what, *c.got,
+				c.verdict))
 		}
 	}
 	return errs

@@ -20,7 +20,7 @@ type Clock struct{ file, library string }
 // NewClock makes a clock, which is not ahead, in a folder.
 func NewClock(dir string) (*Clock, error) {
 	c := &Clock{filepath.Join(dir, "clock"), filepath.Join(dir, "clock.so")}
-	cmd := exec.Command("cc", "-shared", "-fPIC", "-O2", "-Wall", "-Wno-nonnull-compare", "-o", c.library, "-x", "c", "-")
+	cmd := exec.Command("cc", "-shared", "-fPIC", "-O2", "-o", c.library, "-x", "c", "-")
 	cmd.Stdin = strings.NewReader(source)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("cc: %w: %s", err, out)

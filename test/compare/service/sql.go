@@ -131,8 +131,8 @@ func (s *sqlServer) endConnection(ctx context.Context, lock string) error {
 		return err
 	}
 	if !id.Valid {
-		err := s.admin.QueryRowContext(ctx, `SELECT trx_mysql_thread_id FROM information_schema.innodb_trx ORDER BY trx_started LIMIT 1`).
-			Scan(&id)
+		err := s.admin.QueryRowContext(ctx, `SELECT trx_mysql_thread_id FROM information_schema.innodb_trx
+			ORDER BY trx_started LIMIT 1`).Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -205,18 +205,10 @@ func startMariaDB(ctx context.Context, o Options) (Service, error) {
 
 func (s mariaDB) Requests(ctx context.Context) (n int64, err error) {
 	var name, text string
-	if err := s.admin.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'").Scan(&name, &text); err != nil {
+	if err := s.admin.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Queries'").Scan(&name, &text); err != nil {
 		return 0, err
 	}
-	prepared, err := number(text)
-	if err != nil {
-		return 0, err
-	}
-	if err := s.admin.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&name, &text); err != nil {
-		return 0, err
-	}
-	n, err = number(text)
-	return max(n, prepared), err
+	return number(text)
 }
 
 // postgreSQL is a server of PostgreSQL, perhaps with a replica that the server does not wait for.

@@ -130,7 +130,9 @@ func each(n int, fn func(i int) error) error {
 }
 
 // loop has a program acquire and release for a while.
-func (m *measurement) loop(ctx context.Context, w *worker.Worker, long time.Duration) (ops int, h *hist.Histogram, err error) {
+func (m *measurement) loop(
+	ctx context.Context, w *worker.Worker, long time.Duration,
+) (ops int, h *hist.Histogram, err error) {
 	words, err := w.Ask(ctx, fmt.Sprint("loop ", long.Milliseconds()), "looped")
 	if err != nil {
 		return 0, nil, err
