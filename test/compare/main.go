@@ -168,7 +168,7 @@ func allSafety(ctx context.Context, r *safety.Runner, names []string, o options)
 
 // allSpeed measures one service after another.
 func allSpeed(ctx context.Context, l *worker.Launcher, names []string, o options) (rows []speed.Row, err error) {
-	r := speed.Runner{Launcher: l, Long: 2 * time.Second, Rounds: 20}
+	r := speed.Runner{Launcher: l, Long: 2 * time.Second, Rounds: 20, Log: log.Printf}
 	if o.quick {
 		r.Long, r.Rounds = 100*time.Millisecond, 2
 	}
@@ -184,7 +184,6 @@ func allSpeed(ctx context.Context, l *worker.Launcher, names []string, o options
 			return nil, err
 		}
 		for _, row := range some {
-			log.Printf("%+v", row)
 			if o.quick && len(row.Reasons) > 0 {
 				return nil, errors.New(row.Kind + ": " + row.Reasons[0])
 			}

@@ -141,7 +141,7 @@ func (l getset) Acquire(ctx context.Context) (Held, error) {
 		if err != nil || !l.past(before) {
 			return false, ignoreNil(err)
 		}
-		before, err = l.GetSet(ctx, l.name, l.expiry()).Result()
+		before, err = l.Do(ctx, "GETSET", l.name, l.expiry()).Text()
 		return err == nil && l.past(before), ignoreNil(err)
 	})
 	return blind{l.unlock}, err

@@ -159,7 +159,7 @@ func (s *oneRedis) Lag(ctx context.Context) error {
 // Failover does what Sentinel does.
 func (s *oneRedis) Failover(ctx context.Context) error {
 	s.kill()
-	if err := s.replica.admin.SlaveOf(ctx, "NO", "ONE").Err(); err != nil {
+	if err := s.replica.admin.ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
 		return err
 	}
 	s.mu.Lock()

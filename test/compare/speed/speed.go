@@ -38,11 +38,18 @@ const (
 	ManyLocks = 1000 // that one program holds
 )
 
+// String returns the row for people that wait.
+func (r Row) String() string {
+	return fmt.Sprintf("%-14s alone %.0f/s, p50 %v, contended %.0f/s, hand-over %v, %d locks %v, requests %.1f, "+
+		"waiting %.1f/s %v", r.Kind, r.Alone, r.P50, r.Contended, r.HandOver, ManyLocks, r.Many, r.Requests, r.Waiting, r.Reasons)
+}
+
 // Runner measures.
 type Runner struct {
 	Launcher *worker.Launcher
 	Long     time.Duration // of each measurement
 	Rounds   int           // of a hand-over
+	Log      func(format string, args ...any)
 }
 
 // limit is for one answer of a program.
@@ -65,6 +72,7 @@ func (r Runner) Measure(ctx context.Context, name string, kinds []peer.Kind) (ro
 				m.row.Reasons = append(m.row.Reasons, fmt.Sprintf("%s: %v", what, err))
 			}
 		}
+		r.Log("%s", m.row)
 		rows = append(rows, m.row)
 		if ctx.Err() != nil {
 			err = ctx.Err()
