@@ -38,6 +38,7 @@ func main() {
 	var o options
 	flag.BoolVar(&o.quick, "quick", false, "run each fault once, with few locks, and write nothing")
 	flag.StringVar(&o.service, "service", "", "run only the locks on this `service`, and keep the other results")
+	flag.StringVar(&o.part, "part", "", "run only this `part`, safety or speed, and keep the other results")
 	flag.BoolVar(&o.page, "page", false, "write the pages from the results of the last run")
 	flag.StringVar(&o.docs, "docs", "../../docs", "the `folder` that the pages are written to")
 	flag.Parse()
@@ -49,14 +50,14 @@ func main() {
 }
 
 type options struct {
-	quick, page   bool
-	service, docs string
+	quick, page         bool
+	part, service, docs string
 }
 
 func compare(ctx context.Context, o options) error {
 	began := time.Now()
 	results := &page.Results{}
-	if o.page || o.service != "" {
+	if o.page || o.service+o.part != "" {
 		old, err := page.Load(o.docs)
 		if err != nil && o.page {
 			return err
@@ -100,16 +101,20 @@ func measure(ctx context.Context, o options, results *page.Results) error {
 	}
 	defer launcher.Close()
 	names := services(o)
-	rows, err := allSafety(ctx, safety.NewRunner(launcher, atATime, log.Printf), names, o)
-	if err != nil {
-		return err
+	if o.part != "speed" {
+		rows, err := allSafety(ctx, safety.NewRunner(launcher, atATime, log.Printf), names, o)
+		if err != nil {
+			return err
+		}
+		merge(&results.Safety, rows, func(r safety.Row) string { return r.Kind })
 	}
-	merge(&results.Safety, rows, func(r safety.Row) string { return r.Kind })
-	timed, err := allSpeed(ctx, launcher, names, o)
-	if err != nil {
-		return err
+	if o.part != "safety" {
+		rows, err := allSpeed(ctx, launcher, names, o)
+		if err != nil {
+			return err
+		}
+		merge(&results.Speed, rows, func(r speed.Row) string { return r.Kind })
 	}
-	merge(&results.Speed, timed, func(r speed.Row) string { return r.Kind })
 	results.Facts = describe()
 	return nil
 }

@@ -20,6 +20,7 @@ public final class Peer {
 
     private final CuratorFramework client;
     private final InterProcessMutex lock;
+    private final String path;
     private final List<InterProcessMutex> many = new ArrayList<>();
     /** The connection was suspended after the lock was acquired: then its documentation says to stop. */
     private volatile boolean suspended;
@@ -37,7 +38,8 @@ public final class Peer {
         if (!client.blockUntilConnected(1, TimeUnit.MINUTES)) {
             throw new IllegalStateException("no session");
         }
-        lock = new InterProcessMutex(client, "/" + name);
+        path = "/" + name;
+        lock = new InterProcessMutex(client, path);
     }
 
     public static void main(String[] args) throws Exception {
@@ -98,7 +100,7 @@ public final class Peer {
     private long acquireMany(int n) throws Exception {
         long began = System.nanoTime();
         for (int i = 0; i < n; i++) {
-            InterProcessMutex one = new InterProcessMutex(client, "/many-" + i);
+            InterProcessMutex one = new InterProcessMutex(client, path + "-" + i);
             one.acquire();
             many.add(one);
         }

@@ -20,7 +20,8 @@ class Peer:
         self.client = KazooClient(servers, timeout=int(lease_ms) / 1000)
         self.client.add_listener(self.listen)
         self.client.start(timeout=60)
-        self.lock = self.client.Lock("/" + name)
+        self.path = "/" + name
+        self.lock = self.client.Lock(self.path)
 
     def listen(self, state):
         """The documentation says that a lock must not be relied on without a connection."""
@@ -58,7 +59,7 @@ class Peer:
     def acquire_many(self, n):
         began = time.monotonic_ns()
         for i in range(int(n)):
-            lock = self.client.Lock("/many-%d" % i)
+            lock = self.client.Lock("%s-%d" % (self.path, i))
             lock.acquire()
             self.many.append(lock)
         return "many %d" % (time.monotonic_ns() - began)

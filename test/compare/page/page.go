@@ -50,7 +50,7 @@ func (r *Results) Text(language string) (string, error) {
 	}
 	var b strings.Builder
 	err = t.Execute(&b, map[string]any{"Facts": r.Facts, "Summary": w.summary(), "Sections": w.sections(),
-		"Speed": w.speeds(), "Absent": w.absent(), "Plots": plots, "Folder": folder})
+		"Speed": w.speeds(), "Absent": w.absent(), "Unmeasured": w.unmeasured(), "Plots": plots, "Folder": folder})
 	return b.String(), err
 }
 
@@ -263,6 +263,21 @@ func (w writer) absent() (all []string) {
 		all = append(all, fmt.Sprintf("%s (%s)", reason, strings.Join(rows, "; ")))
 	}
 	slices.Sort(all)
+	return all
+}
+
+// unmeasured lists the numbers that could not be measured, with the beginnings of the reasons.
+func (w writer) unmeasured() (all []string) {
+	const enough = 160
+	for _, r := range w.Speed {
+		for _, reason := range r.Reasons {
+			if line, _, _ := strings.Cut(reason, "\n"); len(line) <= enough {
+				all = append(all, r.Kind+": "+line)
+			} else {
+				all = append(all, r.Kind+": "+strings.ToValidUTF8(line[:enough], "")+" ...")
+			}
+		}
+	}
 	return all
 }
 

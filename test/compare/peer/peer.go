@@ -117,7 +117,7 @@ func Serve(ctx context.Context, k Kind, c Config, in io.Reader, out io.Writer) e
 	if err != nil {
 		return err
 	}
-	p := &program{locks: locks}
+	p := &program{name: c.Name, locks: locks}
 	if p.lock, err = locks(c.Name); err != nil {
 		return err
 	}
@@ -135,6 +135,7 @@ func Serve(ctx context.Context, k Kind, c Config, in io.Reader, out io.Writer) e
 
 // program is a program with one lock that it acquires, and perhaps many others.
 type program struct {
+	name  string
 	locks func(name string) (Lock, error)
 	lock  Lock
 	held  Held
@@ -210,7 +211,7 @@ func (p *program) loop(ctx context.Context, long time.Duration) (string, error) 
 func (p *program) acquireMany(ctx context.Context, n int) (string, error) {
 	began := time.Now()
 	for i := range n {
-		lock, err := p.locks(fmt.Sprint("many-", i))
+		lock, err := p.locks(fmt.Sprint(p.name, "-", i))
 		if err != nil {
 			return "", err
 		}

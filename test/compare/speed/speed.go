@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,11 +111,20 @@ func (m *measurement) step(ctx context.Context, measure func(context.Context) er
 	return measure(ctx)
 }
 
+// Lease is long, so that requests to renew it do not matter.
+const Lease = 5 * worker.Lease
+
 // programs starts n programs for one lock.
 func (m *measurement) programs(ctx context.Context, s service.Service, lock string, n int) ([]*worker.Worker, error) {
+	return m.programsOf(ctx, s, lock, n, Lease)
+}
+
+func (m *measurement) programsOf(
+	ctx context.Context, s service.Service, lock string, n int, lease time.Duration,
+) ([]*worker.Worker, error) {
 	all := make([]*worker.Worker, n)
 	err := each(n, func(i int) (err error) {
-		all[i], err = m.Launcher.Start(ctx, m.kind, s, worker.Options{Direct: true,
+		all[i], err = m.Launcher.Start(ctx, m.kind, s, worker.Options{Direct: true, Lease: lease,
 			Lock: strings.ReplaceAll(m.kind.Name, ".", "-") + "-" + lock})
 		return err
 	})
@@ -208,7 +218,7 @@ func (m *measurement) handOver(ctx context.Context) error {
 		if err := waiter.Tell("acquire"); err != nil {
 			return err
 		}
-		time.Sleep(queueing)
+		time.Sleep(queueing + rand.N(queueing)) // at no particular time for a waiter that polls
 		left, err := holder.Ask(ctx, "release", "released")
 		if err != nil {
 			return err
@@ -246,12 +256,12 @@ func (m *measurement) waiting(ctx context.Context) error {
 			return err
 		}
 	}
-	time.Sleep(worker.Lease / 4)
+	time.Sleep(m.Long / 2)
 	before, began, err := m.count(ctx)
 	if err != nil {
 		return err
 	}
-	time.Sleep(worker.Lease / 4) // the lease must not be over
+	time.Sleep(m.Long)
 	after, ended, err := m.count(ctx)
 	if err != nil {
 		return err
@@ -263,7 +273,7 @@ func (m *measurement) waiting(ctx context.Context) error {
 	if err := first(ctx, all[1:]); err != nil {
 		return err
 	}
-	time.Sleep(worker.Lease / 8) // for the requests of those that do not have it
+	time.Sleep(m.Long / 4) // for the requests of those that do not have it
 	woken, now, err := m.count(ctx)
 	m.row.WakeUp = max(0, float64(woken-after)-m.row.Waiting*now.Sub(ended).Seconds())
 	return err
@@ -315,7 +325,7 @@ func (m *measurement) contended(ctx context.Context) error {
 }
 
 func (m *measurement) many(ctx context.Context) error {
-	all, err := m.programs(ctx, m.counting, "many", 1)
+	all, err := m.programsOf(ctx, m.counting, "many", 1, worker.Lease)
 	if err != nil {
 		return err
 	}
@@ -332,7 +342,7 @@ func (m *measurement) many(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(worker.Lease / 2)
+	time.Sleep(worker.Lease) // each lock is renewed meanwhile, if it is at all
 	after, ended, err := m.count(ctx)
 	m.row.Keeping = float64(after-before) / ended.Sub(began).Seconds()
 	return err

@@ -23,7 +23,7 @@ import (
 	"github.com/docent-zk/docent/test/compare/service"
 )
 
-// Lease is the lease, session timeout and time to live of all locks under comparison.
+// Lease is the lease, session timeout and time to live of locks, unless Options have another.
 const Lease = 4 * time.Second
 
 // Variable is set to the arguments of a process of this program that is a worker.
@@ -54,6 +54,7 @@ type Options struct {
 	Lock   string
 	Ahead  time.Duration // how much its clock is ahead
 	Direct bool          // it has no network of its own, which would make it slower
+	Lease  time.Duration // 0: Lease
 }
 
 // Main runs a worker if this process is one, and reports whether it is.
@@ -80,7 +81,10 @@ func Main() (bool, error) {
 
 // command returns what runs a worker.
 func (l *Launcher) command(k peer.Kind, servers string, o Options) (*exec.Cmd, error) {
-	words := []string{servers, o.Lock, fmt.Sprint(Lease.Milliseconds())}
+	if o.Lease == 0 {
+		o.Lease = Lease
+	}
+	words := []string{servers, o.Lock, fmt.Sprint(o.Lease.Milliseconds())}
 	var cmd *exec.Cmd
 	switch k.Command {
 	case "java":
@@ -102,7 +106,7 @@ func (l *Launcher) command(k peer.Kind, servers string, o Options) (*exec.Cmd, e
 			return nil, err
 		}
 		cmd = exec.Command(self)
-		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %s %v %v", Variable, k.Name, servers, o.Lock, Lease,
+		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %s %v %v", Variable, k.Name, servers, o.Lock, o.Lease,
 			o.Ahead))
 		return cmd, nil
 	}
