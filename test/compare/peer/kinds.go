@@ -15,7 +15,7 @@ var Kinds = []Kind{
 	{Name: "redislock", Service: Redis, Token: true, start: docentOnRedis},
 	{Name: "redsync", Service: Redis, Fixed: true, start: redsyncMutex},
 	{Name: "bsm", Service: Redis, Fixed: true, start: bsmLock},
-	{Name: "setnx-getset", Service: Redis, Fixed: true, Own: true, start: setnxGetset},
+	{Name: "setnx-getset", Service: Redis, Fixed: true, Clock: true, Own: true, start: setnxGetset},
 	{Name: "setnx-expire", Service: Redis, Fixed: true, Own: true, start: setnxExpire},
 
 	{Name: "redlock", Service: Masters, Fixed: true, start: redsyncMutex},

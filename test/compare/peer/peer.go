@@ -44,7 +44,7 @@ type Config struct {
 	Servers []string // addresses
 	Name    string   // of the lock: letters, digits and hyphens
 	Lease   time.Duration
-	Ahead   time.Duration // how much its wall clock is ahead; only Own peers obey
+	Ahead   time.Duration // how much its wall clock is ahead; only peers with a Clock obey
 	Waiting func()        // to be called by Own peers when they begin to wait
 }
 
@@ -97,6 +97,7 @@ type Kind struct {
 	Guard   bool   // it can write in the service itself
 	Own     bool   // it is built by hand, here, from a recipe that is popular
 	Fixed   bool   // its lease is not renewed
+	Clock   bool   // it depends on the wall clock, which is here the machine's and what it is ahead
 	Command string // runs it, if it is not this program
 	start   Program
 }

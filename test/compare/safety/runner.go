@@ -189,7 +189,7 @@ func (r *Runner) play(ctx context.Context, scenes []*scene, s service.Service) {
 
 // possible returns an error if the fault cannot be brought about for the kind of lock.
 func (s *scene) possible() error {
-	if s.fault == ClockAhead && s.kind.Command == "" && !s.kind.Own {
+	if s.fault == ClockAhead && s.kind.Command == "" && !s.kind.Clock {
 		return fmt.Errorf("%w: a program in Go does not ask the C library for the time",
 			service.ErrUnsupported)
 	}

@@ -92,7 +92,7 @@ func (l *Launcher) command(k peer.Kind, servers string, o Options) (*exec.Cmd, e
 		if err != nil {
 			return nil, err
 		}
-		cmd = exec.Command("java", append([]string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+		cmd = exec.Command("java", append([]string{"-XX:+UseSerialGC",
 			"-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", classes, "Peer"}, words...)...)
 	case "python":
 		python, err := peers.FindPython()
