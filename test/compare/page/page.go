@@ -252,33 +252,29 @@ func (w writer) end(row safety.Row) string {
 }
 
 // absent lists what was not run, with the reasons.
-func (w writer) absent() (all []string) {
-	reasons := map[string][]string{}
+func (w writer) absent() Table {
+	t := Table{Head: []string{w.text["lock"], w.head[0], w.text["reason"]}}
 	for _, row := range w.Safety {
 		if row.Reason != "" {
-			reasons[row.Reason] = append(reasons[row.Reason], fmt.Sprintf("%s: %s", row.Kind, w.faults[row.Fault]))
+			reason := row.Reason[strings.LastIndex(row.Reason, ": ")+1:]
+			t.Rows = append(t.Rows, []string{row.Kind, w.faults[row.Fault], strings.TrimSpace(reason)})
 		}
 	}
-	for reason, rows := range reasons {
-		all = append(all, fmt.Sprintf("%s (%s)", reason, strings.Join(rows, "; ")))
-	}
-	slices.Sort(all)
-	return all
+	return t
 }
 
 // unmeasured lists the numbers that could not be measured, with the beginnings of the reasons.
-func (w writer) unmeasured() (all []string) {
+func (w writer) unmeasured() Table {
 	const enough = 160
+	t := Table{Head: []string{w.text["lock"], w.text["reason"]}}
 	for _, r := range w.Speed {
 		for _, reason := range r.Reasons {
-			if line, _, _ := strings.Cut(reason, "\n"); len(line) <= enough {
-				all = append(all, r.Kind+": "+line)
-			} else {
-				all = append(all, r.Kind+": "+strings.ToValidUTF8(line[:enough], "")+" ...")
-			}
+			line, _, _ := strings.Cut(reason, "\n")
+			line = strings.NewReplacer("|", "/", "`", "").Replace(line)
+			t.Rows = append(t.Rows, []string{r.Kind, strings.ToValidUTF8(line[:min(len(line), enough)], "")})
 		}
 	}
-	return all
+	return t
 }
 
 func (w writer) speeds() Table {

@@ -61,7 +61,7 @@ func TestEachLinkOfATableHasItsRow(t *testing.T) {
 	sections := w.sections()
 	require.Len(t, sections, 1)
 	require.Contains(t, sections[0].Table.Markdown(), `<a id="docent-pause"></a>pause | 0 (never) | - | - |`)
-	require.Equal(t, []string{"not run: a reason (docent: clock of a program)"}, w.absent())
+	require.Equal(t, [][]string{{"docent", "clock of a program", "a reason"}}, w.absent().Rows)
 }
 
 func TestAllKindsAndFaultsHaveWords(t *testing.T) {

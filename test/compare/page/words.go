@@ -17,7 +17,7 @@ var languages = map[string]words{"en": english, "zh": chinese}
 var english = words{
 	text: map[string]string{
 		"lock": "lock", "yes": "yes", "stuck": "stuck", "never": "never", "kept": "after its release",
-		"given up": "after it gave up",
+		"given up": "after it gave up", "reason": "reason",
 	},
 	faults: map[safety.Fault]string{
 		safety.Pause: "pause", safety.PauseLate: "pause after the look", safety.Overrun: "long work",
@@ -43,8 +43,8 @@ var english = words{
 		"setnx-getset": "Built by hand: SETNX with the time of expiry as the value, GETSET when that is over, DEL. A " +
 			"waiter tries every 10 ms.",
 		"setnx-expire": "Built by hand: SETNX, then EXPIRE, then DEL. A waiter tries every 10 ms.",
-		"redlock": "redsync on five masters. When a master restarts without its disk, or its clock is set, " +
-			"two others could not be reached as the lock was acquired.",
+		"redlock": "redsync on five masters. In the rows where a master restarts without its disk, or its clock is " +
+			"set,\ntwo others could not be reached as the lock was acquired.",
 		"sqllock-pg": "`contrib/sqllock` of docent on PostgreSQL: a lease in a row. In the service: `Lock.Guard`.",
 		"sqltx-pg": "`Lock.InTx` of `contrib/sqllock` on PostgreSQL: the lock is the transaction's, which also " +
 			"writes in the service.",
@@ -63,6 +63,7 @@ var english = words{
 var chinese = words{
 	text: map[string]string{
 		"lock": "锁", "yes": "是", "stuck": "卡死", "never": "一直未释放", "kept": "持有者释放后", "given up": "持有者放弃后",
+		"reason": "原因",
 	},
 	faults: map[safety.Fault]string{
 		safety.Pause: "暂停", safety.PauseLate: "检查之后暂停", safety.Overrun: "工作超时", safety.Kill: "kill -9",

@@ -42,7 +42,8 @@ const (
 // String returns the row for people that wait.
 func (r Row) String() string {
 	return fmt.Sprintf("%-14s alone %.0f/s, p50 %v, contended %.0f/s, hand-over %v, %d locks %v, requests %.1f, "+
-		"waiting %.1f/s %v", r.Kind, r.Alone, r.P50, r.Contended, r.HandOver, ManyLocks, r.Many, r.Requests, r.Waiting, r.Reasons)
+		"waiting %.1f/s %v",
+		r.Kind, r.Alone, r.P50, r.Contended, r.HandOver, ManyLocks, r.Many, r.Requests, r.Waiting, r.Reasons)
 }
 
 // Runner measures.
